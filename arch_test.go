@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+
+package mayfly
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer is one row of the table in ARCHITECTURE.md: which of our packages, and
+// which third-party modules, a package may import.
+type layer struct {
+	ours  string
+	third string
+}
+
+// layers is the architecture. A package imports only packages of rows above its
+// own. Test files may import any of ours, and the testing libraries.
+var layers = map[string]layer{
+	"internal/value":       {"", "github.com/go-json-experiment/json github.com/twmb/murmur3"},
+	"internal/invariant":   {"", ""},
+	"internal/clock":       {"", ""},
+	"internal/ru":          {"", ""},
+	"internal/kv":          {"", ""},
+	"internal/kv/pebblekv": {"internal/kv", "github.com/cockroachdb/pebble/v2"},
+	"internal/kv/kvtest":   {"internal/kv", "pgregory.net/rapid"},
+	"internal/catalog":     {"internal/kv internal/value", ""},
+	"internal/store":       {"internal/catalog internal/clock internal/invariant internal/kv internal/ru internal/value", ""},
+	"internal/engine":      {"internal/catalog internal/clock internal/kv internal/ru internal/store internal/value", ""},
+	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/ru internal/store internal/value", "golang.org/x/sync"},
+	".": {"internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv " +
+		"internal/rest internal/ru internal/store internal/value", ""},
+	"mayflytest":          {".", ""},
+	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
+	"cmd/mayfly":          {".", "github.com/alecthomas/kong"},
+}
+
+// testLibraries may be imported by test files, and by no other.
+var testLibraries = []string{
+	"github.com/anishathalye/porcupine",
+	"github.com/cockroachdb/datadriven",
+	"github.com/cockroachdb/pebble/v2/vfs", // the file system that crashes
+	"go.uber.org/goleak",
+	"pgregory.net/rapid",
+}
+
+// wallClock lists who may call time.Now outside of tests, with the reason.
+// Database time comes from package clock alone.
+var wallClock = map[string]string{
+	"internal/clock": "it is the database's time",
+	"internal/rest":  "signature dates are compared with the wall clock, never with the database's",
+	"cmd/mayfly":     "start-up figures",
+	".":              "validity of the certificate",
+	"mayflytest":     "deadlines of a test's client",
+}
+
+const (
+	module       = "github.com/mayflydb/mayfly"
+	maxFileLines = 800
+	licenceLine  = "// SPDX-License-Identifier: MIT\n"
+)
+
+// sourceFile is one Go file of the module.
+type sourceFile struct {
+	name string // relative to the module's root
+	dir  string
+	test bool
+	text []byte
+	tree *ast.File
+}
+
+// sourceFiles parses every Go file of this module, which ends where another
+// go.mod begins.
+func sourceFiles(t *testing.T) []sourceFile {
+	t.Helper()
+	var files []sourceFile
+	set := token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			_, other := os.Stat(filepath.Join(name, "go.mod"))
+			hidden := strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata"
+			if name != "." && (hidden || other == nil) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		tree, err := parser.ParseFile(set, name, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		files = append(files, sourceFile{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), text, tree})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	for _, f := range sourceFiles(t) {
+		l, known := layers[f.dir]
+		if !known {
+			t.Errorf("%s: package %s has no row in the table: add one with a reason, or find it a home", f.name, f.dir)
+			continue
+		}
+		for _, spec := range f.tree.Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			if !allowed(l, f.test, imported) {
+				t.Errorf("%s imports %s, which its row in the table does not allow", f.name, imported)
+			}
+		}
+	}
+}
+
+func allowed(l layer, test bool, imported string) bool {
+	if imported == module || strings.HasPrefix(imported, module+"/") {
+		own := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+		if own == "" {
+			own = "."
+		}
+		return test || l.ours == "*" || slices.Contains(strings.Fields(l.ours), own)
+	}
+	first, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	modules := strings.Fields(l.third)
+	if test {
+		modules = append(modules, testLibraries...)
+	}
+	return slices.ContainsFunc(modules, func(m string) bool {
+		return imported == m || strings.HasPrefix(imported, m+"/")
+	})
+}
+
+func TestEveryPackageHasOneComment(t *testing.T) {
+	comments := map[string]int{}
+	for _, f := range sourceFiles(t) {
+		if f.test {
+			continue
+		}
+		comments[f.dir] += 0
+		if f.tree.Doc != nil {
+			comments[f.dir]++
+		}
+	}
+	for dir, n := range comments {
+		if n != 1 {
+			t.Errorf("package %s has %d package comments, want one", dir, n)
+		}
+	}
+}
+
+func TestFilesAreShortAndLicensed(t *testing.T) {
+	for _, f := range sourceFiles(t) {
+		if n := bytes.Count(f.text, []byte("\n")); n > maxFileLines {
+			t.Errorf("%s has %d lines, more than %d: split it by subject", f.name, n, maxFileLines)
+		}
+		if !bytes.HasPrefix(f.text, []byte(licenceLine)) && !bytes.HasPrefix(f.text, []byte("//go:build")) {
+			t.Errorf("%s does not begin with %q", f.name, strings.TrimSpace(licenceLine))
+		}
+	}
+}
+
+func TestDatabaseTimeComesFromTheClock(t *testing.T) {
+	for _, f := range sourceFiles(t) {
+		if f.test || wallClock[f.dir] != "" {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Now" {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
+					t.Errorf("%s calls time.Now: take the time from package clock, or give the package a reason", f.name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestArchitecturePageHasTheTable(t *testing.T) {
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range layers {
+		name := strings.TrimPrefix(pkg, "internal/")
+		if !bytes.Contains(page, []byte("| `"+name+"`")) {
+			t.Errorf("ARCHITECTURE.md has no row for `%s`", name)
+		}
+	}
+}
