@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+
+// Package kv is the seam between the database and the engine that keeps its
+// bytes: an ordered store with snapshots and atomic, conditional, durable
+// batches. It is small on purpose, so that an embedded engine and a distributed
+// one can keep the same promises. It knows nothing of items or containers.
+//
+// # Promises
+//
+// Every engine keeps these, and package kvtest proves it:
+//
+//  1. Atomicity. A Commit applies all of its batch or nothing of it, whatever
+//     happens, a crash included.
+//  2. Durability. When Commit returns nil, the batch survives a crash of the
+//     process and of the machine, unless the engine was opened without syncing.
+//     When two commits follow one another, the second is never kept without the
+//     first.
+//  3. Isolation. A Snapshot shows all of every commit that returned before it
+//     was taken and nothing of any that began after. Of a commit that was under
+//     way it shows all or nothing; it may show one that is not durable yet, so
+//     whoever must not see such a write takes its snapshot after the commit.
+//  4. Conditions. The Requires of a batch are checked and its writes applied as
+//     one step: no other commit comes between. They speak of the store before
+//     the batch, wherever in it they stand. If one fails, Commit returns
+//     ErrConflict and nothing was written.
+//  5. Order. Keys are compared as bytes. Within a batch, later operations win
+//     over earlier ones, and a DeleteRange leaves alone what is set after it.
+//  6. Slices. Whatever is passed in may be reused by the caller as soon as the
+//     call returns. Whatever Get returns belongs to the caller. An Entry belongs
+//     to the engine and is valid until the loop takes the next step.
+//  7. Errors. An error is never an empty answer: Get reports found=false only
+//     for a key that is not there, and a Scan that fails yields the error as
+//     its last step.
+//
+// All methods may be called from several goroutines at once, except those of
+// one Batch.
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+var (
+	// ErrConflict: a Require of the batch did not hold. Nothing was written.
+	ErrConflict = errors.New("a required key has changed")
+	// ErrLimit: the batch breaks one of the limits below. Nothing was written.
+	ErrLimit = errors.New("a limit of the store is exceeded")
+	// ErrClosed: the DB or the Snapshot was used after Close. Nothing was
+	// written.
+	ErrClosed = errors.New("the store is closed")
+	// ErrInUse: another process has the data open.
+	ErrInUse = errors.New("the data is in use by another process")
+	// ErrNewerFormat: the data was written by a newer version than this one.
+	ErrNewerFormat = errors.New("the data has a newer format than this version understands")
+	// ErrDiskFull: the engine ran out of space. The commit that met it may or
+	// may not have happened: nothing more can be said until the data is reopened.
+	ErrDiskFull = errors.New("the disk is full")
+	// ErrCorrupt: the engine found bytes that it did not write.
+	ErrCorrupt = errors.New("the data is corrupt")
+)
+
+// Limits on what a batch may hold: a key has at least one byte and at most
+// MaxKeyBytes, and so on. A batch that breaks one is refused whole, with
+// ErrLimit, by Commit. The bounds of a Scan and of a DeleteRange may be empty.
+const (
+	MaxKeyBytes   = 16 << 10
+	MaxValueBytes = 16 << 20
+	MaxBatchBytes = 64 << 20
+)
+
+// DB is an ordered key-value store.
+type DB interface {
+	// Snapshot returns a view of the store as it is now. The caller closes it.
+	// Snapshots hold back the reclaiming of space, so they should be short-lived.
+	Snapshot() (Snapshot, error)
+	// Commit applies the batch: all or nothing, durable when it returns nil. The
+	// batch may be Reset and reused afterwards. ErrConflict, ErrLimit, ErrClosed
+	// and ctx's own error say that nothing was written; after any other error
+	// the outcome is unknown until the store is opened again. If ctx ends before
+	// the batch is handed to the engine, Commit returns ctx's error; afterwards
+	// ctx has no effect.
+	Commit(ctx context.Context, b *Batch) error
+	// Close waits for the commits that are under way and releases the store.
+	// Open snapshots must be closed first. A second Close returns ErrClosed.
+	Close() error
+}
+
+// Snapshot is an unchanging view of a DB.
+type Snapshot interface {
+	// Get returns the value of key. The value belongs to the caller.
+	Get(key []byte) (value []byte, found bool, err error)
+	// Scan walks the keys k with lower <= k < upper, in the given order. A nil
+	// bound is open; an empty upper bound is not nil, and nothing lies below it.
+	// Breaking out of the loop releases what the scan holds.
+	Scan(lower, upper []byte, order Order) iter.Seq2[Entry, error]
+	// Close releases the snapshot; a second Close does nothing. No Get or Scan
+	// may be under way.
+	Close()
+}
+
+// Entry is one step of a Scan. Both slices belong to the engine and are valid
+// until the next step.
+type Entry struct {
+	Key, Value []byte
+}
+
+// Order is the direction of a Scan.
+type Order int
+
+// The two directions.
+const (
+	Forward Order = iota
+	Reverse
+)

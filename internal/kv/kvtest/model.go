@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+
+package kvtest
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// Model is the naive twin of an engine: a map that is copied by every commit.
+// It keeps every promise of package kv but durability, slowly and evidently.
+// It is stricter than an engine has to be about the slices it lends: those of
+// an Entry are overwritten at the next step of the scan.
+type Model struct {
+	mu struct {
+		sync.Mutex
+		rows   map[string]string // never changed once it is here: a commit replaces it
+		closed bool
+	}
+}
+
+// NewModel returns an empty Model.
+func NewModel() *Model { return &Model{} }
+
+var _ kv.DB = (*Model)(nil)
+
+// Snapshot implements kv.DB.
+func (m *Model) Snapshot() (kv.Snapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return nil, kv.ErrClosed
+	}
+	return &modelSnapshot{model: m, rows: m.mu.rows}, nil
+}
+
+// Commit implements kv.DB.
+func (m *Model) Commit(ctx context.Context, b *kv.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.Check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return kv.ErrClosed
+	}
+	for op := range b.Ops {
+		value, found := m.mu.rows[string(op.Key)]
+		if op.Kind == kv.OpRequire && (!found || value != string(op.Value)) ||
+			op.Kind == kv.OpRequireAbsent && found {
+			return kv.ErrConflict
+		}
+	}
+	rows := maps.Clone(m.mu.rows)
+	if rows == nil {
+		rows = map[string]string{}
+	}
+	for op := range b.Ops {
+		applyToMap(rows, op)
+	}
+	m.mu.rows = rows
+	return nil
+}
+
+// Close implements kv.DB.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return kv.ErrClosed
+	}
+	m.mu.closed = true
+	return nil
+}
+
+func (m *Model) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.closed
+}
+
+func applyToMap(rows map[string]string, op kv.Op) {
+	switch op.Kind {
+	case kv.OpSet:
+		rows[string(op.Key)] = string(op.Value)
+	case kv.OpDelete:
+		delete(rows, string(op.Key))
+	case kv.OpDeleteRange:
+		maps.DeleteFunc(rows, func(key, _ string) bool {
+			return key >= string(op.Key) && key < string(op.Value)
+		})
+	}
+}
+
+type modelSnapshot struct {
+	model *Model
+	rows  map[string]string
+	mu    struct {
+		sync.Mutex
+		closed bool
+	}
+}
+
+func (s *modelSnapshot) Get(key []byte) ([]byte, bool, error) {
+	if s.isClosed() {
+		return nil, false, kv.ErrClosed
+	}
+	value, found := s.rows[string(key)]
+	if !found {
+		return nil, false, nil
+	}
+	return []byte(value), true, nil
+}
+
+func (s *modelSnapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry, error] {
+	lower, upper = bytes.Clone(lower), bytes.Clone(upper)
+	return func(yield func(kv.Entry, error) bool) {
+		if s.isClosed() {
+			yield(kv.Entry{}, kv.ErrClosed)
+			return
+		}
+		var keys []string
+		for key := range s.rows {
+			if key >= string(lower) && (upper == nil || key < string(upper)) {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		if order == kv.Reverse {
+			slices.Reverse(keys)
+		}
+		for _, key := range keys {
+			e := kv.Entry{Key: []byte(key), Value: []byte(s.rows[key])}
+			more := yield(e, nil)
+			spoil(e.Key)
+			spoil(e.Value)
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+func (s *modelSnapshot) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.closed = true
+}
+
+func (s *modelSnapshot) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.closed || s.model.isClosed()
+}
+
+// spoil overwrites bytes whose lease has ended, so that who kept them notices.
+func spoil(b []byte) {
+	for i := range b {
+		b[i] ^= 0xff
+	}
+}

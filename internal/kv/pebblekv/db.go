@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+
+// Package pebblekv keeps the promises of package kv with Pebble, an embedded
+// log-structured engine, on disk or in memory. It never decides what a key means,
+// and it never acknowledges a commit whose log is not synced, unless it was opened
+// with NoSync.
+//
+// The invariant to know: the order of the write-ahead log is the order of commits.
+// Whatever a commit saw of the store when it was applied lies before it in the
+// log, so a crash that keeps the commit keeps that too.
+package pebblekv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// DB is a store in one directory, or in memory. It implements kv.DB.
+//
+// Lock order: life before order.
+type DB struct {
+	pebble  *pebble.DB
+	fs      *logFS
+	watch   *watcher
+	dir     string
+	durable bool         // every commit is synced
+	release func() error // gives back what Open took besides pebble
+
+	pointReads pebble.IterOptions // never changes
+
+	// life is held for reading by whatever uses pebble, and for writing by Close:
+	// the engine panics when it is used after it was closed.
+	life   sync.RWMutex
+	closed atomic.Bool // written under life
+
+	// order is held for reading while a batch is applied, and for writing while
+	// the Requires of a batch are checked and it is applied. It is not held while
+	// the log is synced.
+	order sync.RWMutex
+}
+
+var _ kv.DB = (*DB)(nil)
+
+// Snapshot implements kv.DB.
+func (db *DB) Snapshot() (kv.Snapshot, error) {
+	db.life.RLock()
+	defer db.life.RUnlock()
+	if db.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	return &snapshot{db: db, pebble: db.pebble.NewSnapshot()}, nil
+}
+
+// Commit implements kv.DB.
+//
+// A batch is applied and visible before it is durable. That is safe for the next
+// conditional batch, which may rest on it: that one comes later in the log, and a
+// sync of the log covers everything before it.
+//
+// If the log cannot be written, because the disk is full or broken, this and every
+// later Commit returns the error, while reads go on. The same holds while tables
+// cannot be written, until they can. Only a commit that the engine has already put
+// to sleep, because too many memtables wait to be written, waits until then.
+func (db *DB) Commit(ctx context.Context, b *kv.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.Check(); err != nil {
+		return err
+	}
+	db.life.RLock()
+	defer db.life.RUnlock()
+	if db.closed.Load() {
+		return kv.ErrClosed
+	}
+	if err := db.refused(); err != nil {
+		return err
+	}
+
+	pb := db.pebble.NewBatchWithSize(b.Bytes() + (b.Len()+1)*opOverheadBytes)
+	conditional, err := fill(pb, b)
+	if err != nil {
+		return fmt.Errorf("fill a batch: %w", err)
+	}
+	if err := db.apply(pb, b, conditional); err != nil {
+		return errors.Join(err, pb.Close())
+	}
+	if db.durable {
+		if err := pb.SyncWait(); err != nil {
+			return translate(err)
+		}
+	}
+	if err := pb.Close(); err != nil {
+		return fmt.Errorf("release a batch: %w", err)
+	}
+	return translate(db.fs.failure())
+}
+
+// Close implements kv.DB. It reports a failure of the log even if a Commit has
+// done so before.
+func (db *DB) Close() error {
+	db.life.Lock()
+	defer db.life.Unlock()
+	if db.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	return translate(errors.Join(db.pebble.Close(), db.release(), db.fs.failure()))
+}
+
+// FreeBytes returns how much space is left where the data is. In memory that is
+// more than there is.
+func (db *DB) FreeBytes() (uint64, error) {
+	usage, err := db.fs.GetDiskUsage(db.dir)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return math.MaxUint64, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", db.dir, err)
+	}
+	return usage.AvailBytes, nil
+}
+
+// opOverheadBytes is more than the engine adds to the bytes of one operation, and
+// to those of a batch.
+const opOverheadBytes = 12
+
+// firstKey is the lowest key that there can be. The engine has no use for an empty
+// one, not even as a bound.
+const firstKey = "\x00"
+
+// fill adds the writes of b to pb, and says whether b has Requires.
+func fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) {
+	for op := range b.Ops {
+		switch op.Kind {
+		case kv.OpSet:
+			err = pb.Set(op.Key, op.Value, nil)
+		case kv.OpDelete:
+			if op.SizeHint > 0 {
+				err = pb.DeleteSized(op.Key, op.SizeHint, nil)
+			} else {
+				err = pb.Delete(op.Key, nil)
+			}
+		case kv.OpDeleteRange:
+			lower := op.Key
+			if len(lower) == 0 {
+				lower = []byte(firstKey)
+			}
+			if bytes.Compare(lower, op.Value) < 0 {
+				err = pb.DeleteRange(lower, op.Value, nil)
+			}
+		case kv.OpRequire, kv.OpRequireAbsent:
+			conditional = true
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return conditional, nil
+}
+
+// apply makes the batch visible and, where commits are durable, starts its sync.
+func (db *DB) apply(pb *pebble.Batch, b *kv.Batch, conditional bool) error {
+	if conditional {
+		db.order.Lock()
+		defer db.order.Unlock()
+		if err := db.checkRequires(b); err != nil {
+			return err
+		}
+	} else {
+		db.order.RLock()
+		defer db.order.RUnlock()
+	}
+	if db.durable {
+		return translate(db.pebble.ApplyNoSyncWait(pb, pebble.Sync))
+	}
+	return translate(db.pebble.Apply(pb, pebble.NoSync))
+}
+
+// checkRequires needs order held for writing.
+func (db *DB) checkRequires(b *kv.Batch) error {
+	for op := range b.Ops {
+		if op.Kind != kv.OpRequire && op.Kind != kv.OpRequireAbsent {
+			continue
+		}
+		value, closer, err := db.pebble.Get(op.Key)
+		if errors.Is(err, pebble.ErrNotFound) {
+			if op.Kind == kv.OpRequire {
+				return kv.ErrConflict
+			}
+			continue
+		}
+		if err != nil {
+			return translate(err)
+		}
+		holds := op.Kind == kv.OpRequire && bytes.Equal(value, op.Value)
+		if err := closer.Close(); err != nil {
+			return translate(err)
+		}
+		if !holds {
+			return kv.ErrConflict
+		}
+	}
+	return nil
+}
+
+// refused returns why no commit is accepted, or nil.
+func (db *DB) refused() error {
+	if err := db.fs.failure(); err != nil {
+		return translate(err)
+	}
+	return translate(db.watch.refused())
+}

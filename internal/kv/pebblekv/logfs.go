@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+
+package pebblekv
+
+import (
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// logFS stands between the engine and the file system, for what the engine does
+// badly when that fails.
+//
+// When the write-ahead log cannot be written, the engine panics with its locks
+// held, in whichever goroutine meets the failure, and some of these panics cannot
+// be recovered. Here the failure becomes an error of Commit instead:
+//
+//  1. The first failure of the log is kept, for good.
+//  2. From then on nothing reaches a log file: on disk it is as if the machine had
+//     crashed at this point, which is what recovery is made for.
+//  3. The engine is told that all went well, and goes on.
+//  4. Commit asks failure before it says that a batch is durable, and again before
+//     it takes the next one. A batch whose bytes or whose sync met the failure
+//     therefore is not acknowledged: the failure was kept before the engine was
+//     told that the sync is done.
+//
+// The engine may still flush a memtable with batches of which 4 said "unknown".
+// They become durable whole and in order, which "unknown" allows.
+//
+// While the store is being opened, failures are returned as they are, except that
+// pebble.Open must not return any once it has started background work: it would
+// free what that work uses, and crash the process.
+type logFS struct {
+	vfs.FS
+	watch *watcher
+	open  atomic.Bool // the store is open
+	first atomic.Pointer[error]
+}
+
+const (
+	logSuffix = ".log"
+	// The engine repeats a flush or compaction that failed at once and for ever.
+	// This pause, taken where no lock is held, keeps it from burning a core.
+	retryPause = 50 * time.Millisecond
+)
+
+// errLogLost: the log failed before, and what was to be written now is lost.
+var errLogLost = errors.New("the log has failed before")
+
+// failure returns why the log cannot be written, or nil.
+func (fs *logFS) failure() error {
+	if first := fs.first.Load(); first != nil {
+		return *first
+	}
+	return nil
+}
+
+// ofLog is what the engine is told about an operation on a log that ended with err.
+func (fs *logFS) ofLog(err error) error {
+	if err == nil || !fs.open.Load() {
+		return fs.ofOpening(err)
+	}
+	first := err // so that err itself stays on the stack when all is well
+	if fs.first.CompareAndSwap(nil, &first) {
+		fs.watch.log.Error("the log of the store cannot be written: no more commits are accepted", "error", err)
+	}
+	return nil
+}
+
+// ofOpening is what the engine is told about an operation, while it opens the
+// store, that ended with err.
+func (fs *logFS) ofOpening(err error) error {
+	if err != nil && !fs.open.Load() && fs.watch.working.Load() {
+		fs.watch.abandon(err)
+	}
+	return err
+}
+
+// Create implements vfs.FS.
+func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	create := func() (vfs.File, error) { return fs.FS.Create(name, category) }
+	if filepath.Ext(name) == logSuffix {
+		return fs.createLog(create)
+	}
+	if fs.watch.jobFailed.Load() {
+		time.Sleep(retryPause)
+	}
+	f, err := create()
+	if fs.open.Load() || err != nil {
+		return f, fs.ofOpening(err)
+	}
+	return &file{File: f, tell: fs.ofOpening}, nil
+}
+
+// ReuseForWrite implements vfs.FS. The engine recycles nothing but logs.
+func (fs *logFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.createLog(func() (vfs.File, error) { return fs.FS.ReuseForWrite(oldname, newname, category) })
+}
+
+func (fs *logFS) createLog(create func() (vfs.File, error)) (vfs.File, error) {
+	err := fs.failure()
+	if err == nil {
+		var f vfs.File
+		if f, err = create(); err == nil {
+			return &file{File: f, tell: fs.ofLog, lost: fs.failure}, nil
+		}
+	}
+	if err := fs.ofLog(err); err != nil {
+		return nil, err
+	}
+	return &file{File: vfs.NewMemFile(nil), tell: fs.ofLog, lost: fs.failure}, nil
+}
+
+// Rename implements vfs.FS.
+func (fs *logFS) Rename(oldname, newname string) error {
+	return fs.ofOpening(fs.FS.Rename(oldname, newname))
+}
+
+// List implements vfs.FS.
+func (fs *logFS) List(dir string) ([]string, error) {
+	names, err := fs.FS.List(dir)
+	return names, fs.ofOpening(err)
+}
+
+// OpenDir implements vfs.FS.
+func (fs *logFS) OpenDir(name string) (vfs.File, error) {
+	f, err := fs.FS.OpenDir(name)
+	if err != nil {
+		return nil, fs.ofOpening(err)
+	}
+	return &directory{File: f, fs: fs, name: name}, nil
+}
+
+// Unwrap implements vfs.FS.
+func (fs *logFS) Unwrap() vfs.FS { return fs.FS }
+
+// file is a file whose failures tell translates for the engine, and that drops
+// what is written once it is lost.
+type file struct {
+	vfs.File
+	tell func(error) error
+	lost func() error
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	err := f.do(func() error {
+		_, err := f.File.Write(p)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (f *file) Sync() error     { return f.do(f.File.Sync) }
+func (f *file) SyncData() error { return f.do(f.File.SyncData) }
+
+func (f *file) SyncTo(length int64) (fullSync bool, err error) {
+	err = f.do(func() error {
+		var err error
+		fullSync, err = f.File.SyncTo(length)
+		return err
+	})
+	return fullSync, err
+}
+
+// Close closes also what is lost: the descriptor is ours.
+func (f *file) Close() error { return f.tell(f.File.Close()) }
+
+func (f *file) do(op func() error) error {
+	if f.lost != nil && f.lost() != nil {
+		return f.tell(errLogLost)
+	}
+	return f.tell(op())
+}
+
+// directory is a directory whose sync must not fail: the engine either panics or
+// goes on without knowing which of its files would survive a crash.
+type directory struct {
+	vfs.File
+	fs   *logFS
+	name string
+}
+
+func (d *directory) Sync() error {
+	err := d.File.Sync()
+	if err != nil && d.fs.open.Load() {
+		d.fs.watch.Fatalf("sync of directory %s: %v", d.name, err)
+	}
+	return d.fs.ofOpening(err)
+}

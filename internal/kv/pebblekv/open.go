@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+const (
+	formatMarker = "format-version"
+	lockFile     = "LOCK"
+	memoryDir    = "data"
+)
+
+// Open opens the store in o.Dir, and makes one if there is none.
+//
+// It returns kv.ErrInUse if another DB, of this process or another, has the data
+// open, kv.ErrNewerFormat, kv.ErrCorrupt or kv.ErrDiskFull. The engine cannot be
+// stopped while it recovers what the log holds. If it fails then, it is left
+// behind, with the data still locked, until the process ends.
+func Open(o Options) (*DB, error) {
+	o = o.withDefaults()
+	if o.Dir == "" {
+		return nil, errNoDir
+	}
+	db, err := open(o)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o.Dir, translate(err))
+	}
+	return db, nil
+}
+
+// OpenMemory opens an empty store that ends with the process, or with Close. It
+// ignores o.Dir, o.FS and o.NoSync.
+func OpenMemory(o Options) (*DB, error) {
+	o.Dir, o.FS = memoryDir, vfs.NewMem()
+	o.NoSync, o.withoutLog = true, true
+	return Open(o)
+}
+
+func open(o Options) (*DB, error) {
+	watch := &watcher{log: o.Logger}
+	inner, stop := o.FS, func() error { return nil }
+	if inner == nil {
+		fs, closer := vfs.WithDiskHealthChecks(vfs.Default, diskSlowThreshold, nil, watch.diskSlow)
+		inner, stop = fs, closer.Close
+	}
+	fs := &logFS{FS: inner, watch: watch}
+	dir, err := makeDir(fs, o)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	lock, err := lockDir(fs, dir)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	release := func() error { return errors.Join(lock.Close(), stop()) }
+	pdb, err := openPebble(dir, o.pebbleOptions(fs, lock, watch), watch)
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	fs.open.Store(true)
+	return &DB{
+		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, release: release,
+		pointReads: pebble.IterOptions{UseL6Filters: true},
+	}, nil
+}
+
+// makeDir makes the directory, durably, and returns its one true name: the lock of
+// the engine goes by name within a process.
+func makeDir(fs vfs.FS, o Options) (string, error) {
+	dir := o.Dir
+	if o.FS == nil {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", err
+		}
+		dir = abs
+	}
+	var parents []string
+	for child := dir; ; child = fs.PathDir(child) {
+		_, err := fs.Stat(child)
+		if err == nil {
+			break
+		}
+		if parent := fs.PathDir(child); parent == child || !errors.Is(err, iofs.ErrNotExist) {
+			return "", err
+		}
+		parents = append(parents, fs.PathDir(child))
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for _, parent := range parents {
+		if err := syncDir(fs, parent); err != nil {
+			return "", err
+		}
+	}
+	if o.FS == nil {
+		return filepath.EvalSymlinks(dir)
+	}
+	return dir, nil
+}
+
+func syncDir(fs vfs.FS, name string) error {
+	d, err := fs.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// lockDir takes the lock of the directory. What fails about a file system says so
+// with a path; what remains is that somebody else has the lock.
+func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {
+	lock, err := pebble.LockDirectory(dir, fs)
+	var ofFile *iofs.PathError
+	if err == nil || errors.As(err, &ofFile) {
+		return lock, err
+	}
+	return nil, fmt.Errorf("%w: %w", kv.ErrInUse, err)
+}
+
+// openPebble opens the engine in a goroutine of its own, because it can fail in
+// two ways besides returning an error: it panics at some kinds of broken data, and
+// it never returns if it cannot flush what it recovered.
+func openPebble(dir string, o *pebble.Options, watch *watcher) (*pebble.DB, error) {
+	type result struct {
+		db  *pebble.DB
+		err error
+	}
+	stuck := watch.startOpening()
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				cause, ok := p.(error)
+				if !ok {
+					cause = fmt.Errorf("%v", p)
+				}
+				r = result{err: fmt.Errorf("the engine gave up: %w", cause)}
+			}
+			done <- r
+		}()
+		if r.err = checkFormat(dir, o.FS); r.err == nil {
+			r.db, r.err = pebble.Open(dir, o)
+		}
+		if errors.Is(r.err, iofs.ErrNotExist) {
+			// The directory exists, so it is a file of the store that does not.
+			r.err = fmt.Errorf("%w: %w", kv.ErrCorrupt, r.err)
+		}
+	}()
+	select {
+	case r := <-done:
+		watch.doneOpening()
+		return r.db, r.err
+	case err := <-stuck:
+		return nil, err
+	}
+}
+
+// checkFormat refuses data of a format that this version does not know. To an
+// empty directory it gives the format of new data: the engine alone would begin
+// with its oldest one and climb, with two syncs for each step, which takes longer
+// than all the rest of opening.
+func checkFormat(dir string, fs vfs.FS) error {
+	files, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	marker, value, err := atomicfs.LocateMarkerInListing(fs, dir, formatMarker, files)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
+	}
+	if value == "" {
+		if slices.ContainsFunc(files, func(name string) bool { return name != lockFile }) {
+			return marker.Close()
+		}
+		return errors.Join(marker.Move(formatVersion.String()), marker.Close())
+	}
+	if err := marker.Close(); err != nil {
+		return err
+	}
+	version, err := strconv.ParseUint(value, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: format %q", kv.ErrCorrupt, value)
+	}
+	if version > uint64(formatVersion) {
+		return fmt.Errorf("%w: format %d, at most %d", kv.ErrNewerFormat, version, formatVersion)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+
+package pebblekv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// exitCode is how the process ends when the engine cannot go on.
+const exitCode = 1
+
+// watcher hears what the engine does in the background. It logs what an operator
+// needs at warn and error, everything else at debug, and keeps the two facts that
+// others ask for: whether flushes fail, and whether the last job did.
+type watcher struct {
+	log *slog.Logger
+
+	// flushFailure is why memtables cannot be flushed, or nil. While it is set,
+	// commits are refused: their memtables would queue up until the engine makes
+	// every writer wait for a flush that may never succeed.
+	flushFailure atomic.Pointer[error]
+	// jobFailed says that the last flush or compaction failed. The engine tries
+	// again at once.
+	jobFailed atomic.Bool
+	// working says that the engine has started background work.
+	working atomic.Bool
+
+	mu struct {
+		sync.Mutex
+		// opening gets the first failure that pebble.Open would not return from; it
+		// is nil once the store is open.
+		opening chan<- error
+		// lastFlush is the error that the last flush ended with. The engine also
+		// reports one for a flush that had nothing to write, and does not export
+		// it: only one that is then reported as a background error is a failure.
+		lastFlush error
+	}
+}
+
+// refused returns why commits are refused, or nil.
+func (w *watcher) refused() error {
+	if failure := w.flushFailure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
+}
+
+// startOpening returns a channel for a failure that pebble.Open does not return
+// from. There are two: it waits for the flush of what it replayed from the log,
+// and the engine repeats a flush that fails for ever; and it calls Fatalf.
+func (w *watcher) startOpening() <-chan error {
+	failed := make(chan error, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.opening = failed
+	return failed
+}
+
+func (w *watcher) doneOpening() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.opening = nil
+}
+
+// abandon reports err to Open, if the store is being opened, and then never
+// returns: the engine has no way to give up, and must not go on.
+func (w *watcher) abandon(err error) {
+	w.mu.Lock()
+	opening := w.mu.opening
+	w.mu.Unlock()
+	if opening == nil {
+		return
+	}
+	select {
+	case opening <- err:
+	default: // another failure came first
+	}
+	select {}
+}
+
+func (w *watcher) listener() *pebble.EventListener {
+	l := &pebble.EventListener{
+		BackgroundError: w.backgroundError,
+		FlushBegin:      func(pebble.FlushInfo) { w.working.Store(true) },
+		FlushEnd:        w.flushEnded,
+		CompactionEnd:   w.compactionEnded,
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			w.log.Warn("commits wait for flushes or compactions", "reason", info.Reason)
+		},
+		WriteStallEnd: func() { w.log.Info("commits no longer wait") },
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			w.log.Error("the data is corrupt", "file", info.Path, "error", info.Details)
+		},
+		LowDiskSpace: func(info pebble.LowDiskSpaceInfo) {
+			w.log.Warn("disk space is low", "free_bytes", info.AvailBytes, "total_bytes", info.TotalBytes)
+		},
+		WALCreated: func(info pebble.WALCreateInfo) { w.jobEnded("log created", info, info.Err) },
+		ManifestCreated: func(info pebble.ManifestCreateInfo) {
+			w.jobEnded("manifest created", info, info.Err)
+		},
+		// The key stays out of the log: it may hold what an item holds.
+		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
+			w.log.Debug("delete with a wrong size hint", "kind", info.Kind.String())
+		},
+	}
+	l.EnsureDefaults(w)
+	return l
+}
+
+func (w *watcher) backgroundError(err error) {
+	// Only the first of a row is worth an operator's attention: the engine repeats
+	// the job, and would fill the log with the same line.
+	level := slog.LevelError
+	if w.jobFailed.Swap(true) {
+		level = slog.LevelDebug
+	}
+	w.log.Log(context.Background(), level, "a background job of the store failed", "error", err)
+
+	w.mu.Lock()
+	isFlush := w.mu.lastFlush != nil && errors.Is(err, w.mu.lastFlush)
+	w.mu.Unlock()
+	if isFlush {
+		w.flushFailure.Store(&err)
+		w.abandon(err)
+	}
+}
+
+func (w *watcher) flushEnded(info pebble.FlushInfo) {
+	w.mu.Lock()
+	w.mu.lastFlush = info.Err
+	w.mu.Unlock()
+	if info.Err == nil {
+		w.flushFailure.Store(nil)
+		w.jobFailed.Store(false)
+	}
+	w.debug("flush ended", info)
+}
+
+func (w *watcher) compactionEnded(info pebble.CompactionInfo) {
+	if info.Err == nil {
+		w.jobFailed.Store(false)
+	}
+	w.debug("compaction ended", info)
+}
+
+func (w *watcher) diskSlow(info vfs.DiskSlowInfo) {
+	w.log.Warn("the disk is slow", "operation", info.OpType.String(), "file", info.Path, "took", info.Duration)
+}
+
+func (w *watcher) jobEnded(what string, info fmt.Stringer, err error) {
+	if err != nil {
+		w.log.Error(what, "error", err)
+		return
+	}
+	w.debug(what, info)
+}
+
+func (w *watcher) debug(what string, info fmt.Stringer) {
+	if w.log.Enabled(context.Background(), slog.LevelDebug) {
+		w.log.Debug(what, "info", info.String())
+	}
+}
+
+// Infof implements pebble.Logger.
+func (w *watcher) Infof(format string, args ...any) {
+	if w.log.Enabled(context.Background(), slog.LevelDebug) {
+		w.log.Debug("store", "detail", fmt.Sprintf(format, args...))
+	}
+}
+
+// Errorf implements pebble.Logger.
+func (w *watcher) Errorf(format string, args ...any) {
+	w.log.Error("store", "detail", fmt.Sprintf(format, args...))
+}
+
+// Fatalf implements pebble.Logger. The engine calls it when it can neither go on
+// nor give up, such as after a failed write of its manifest, and relies on it not
+// to return.
+func (w *watcher) Fatalf(format string, args ...any) {
+	err := &fatalError{text: fmt.Sprintf(format, args...)}
+	for _, arg := range args {
+		if cause, ok := arg.(error); ok {
+			err.cause = cause
+		}
+	}
+	w.abandon(err)
+	w.log.Error("the store cannot go on and ends the process; start it again when the cause is gone", "cause", err)
+	os.Exit(exitCode)
+}
+
+// fatalError is what the engine said with Fatalf, and the error it spoke of.
+type fatalError struct {
+	text  string
+	cause error
+}
+
+func (e *fatalError) Error() string { return e.text }
+func (e *fatalError) Unwrap() error { return e.cause }
