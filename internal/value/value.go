@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+
+// Package value holds what items are made of: JSON texts, the scalar values
+// inside them with one more, undefined, for what is absent, the total order
+// over those values, and their encoding as bytes that sort in that order.
+//
+// It never does I/O, never reads a clock, and knows nothing of containers,
+// requests or storage layouts.
+//
+// The one invariant: whatever has passed a parser of this package is well
+// formed for good. An [Object] is strict JSON, a [Value] is finite and
+// normalised, so that equal values have equal bytes, and no later step checks
+// again.
+package value
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Kind is the type of a [Value]. Kinds are numbered in the order in which
+// their values sort.
+type Kind uint8
+
+const (
+	KindUndefined Kind = iota
+	KindNull
+	KindBool
+	KindNumber
+	KindString
+)
+
+// String returns the kind's name as query functions and messages spell it.
+func (k Kind) String() string {
+	switch k {
+	case KindUndefined:
+		return "undefined"
+	case KindNull:
+		return "null"
+	case KindBool:
+		return "boolean"
+	case KindNumber:
+		return "number"
+	case KindString:
+		return "string"
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// Value is one scalar. The zero Value is undefined: no value at all, which is
+// not null. Values are comparable with ==, and a == b exactly when
+// Compare(a, b) is 0.
+type Value struct {
+	kind Kind
+	num  float64 // of a number; of a boolean 0 or 1
+	str  string
+}
+
+// Null returns the JSON null.
+func Null() Value { return Value{kind: KindNull} }
+
+// Bool returns the JSON boolean b.
+func Bool(b bool) Value {
+	if b {
+		return Value{kind: KindBool, num: 1}
+	}
+	return Value{kind: KindBool}
+}
+
+// Number returns the JSON number f, which must be finite: JSON has no NaN or
+// infinity, and an order with NaN in it is none. It panics otherwise, for every
+// number from outside comes through a parser that refuses them. Minus zero
+// becomes zero.
+func Number(f float64) Value {
+	if !finite(f) {
+		panic("value: number is not finite: " + strconv.FormatFloat(f, 'g', -1, 64))
+	}
+	// Adding zero turns -0 into 0 and changes nothing else.
+	return Value{kind: KindNumber, num: f + 0}
+}
+
+// String returns the JSON string s, which is expected to be valid UTF-8.
+func String(s string) Value { return Value{kind: KindString, str: s} }
+
+// Kind returns v's type.
+func (v Value) Kind() Kind { return v.kind }
+
+// Defined reports whether v is anything but undefined.
+func (v Value) Defined() bool { return v.kind != KindUndefined }
+
+// Bool returns v's boolean; ok is false when v is of another kind.
+func (v Value) Bool() (b, ok bool) { return v.num != 0, v.kind == KindBool }
+
+// Number returns v's number; ok is false when v is of another kind.
+func (v Value) Number() (f float64, ok bool) { return v.num, v.kind == KindNumber }
+
+// Text returns v's string; ok is false when v is of another kind.
+func (v Value) Text() (s string, ok bool) { return v.str, v.kind == KindString }
+
+// String returns v as JSON, or the word undefined, for messages and tests.
+func (v Value) String() string {
+	if !v.Defined() {
+		return v.kind.String()
+	}
+	return string(v.AppendJSON(nil))
+}
+
+// Compare orders all values: undefined < null < false < true < numbers <
+// strings, numbers by size and strings by their UTF-8 bytes. It returns -1, 0
+// or +1.
+func Compare(a, b Value) int {
+	if c := cmp.Compare(a.kind, b.kind); c != 0 {
+		return c
+	}
+	if a.kind == KindString {
+		return strings.Compare(a.str, b.str)
+	}
+	return cmp.Compare(a.num, b.num)
+}
+
+// FromJSON reads one scalar JSON text without space around it. It returns false
+// for an array, an object, a number beyond float64, and anything that is not
+// strict JSON.
+func FromJSON(raw []byte) (Value, bool) {
+	switch string(raw) {
+	case "":
+		return Value{}, false
+	case "null":
+		return Null(), true
+	case "true":
+		return Bool(true), true
+	case "false":
+		return Bool(false), true
+	}
+	if raw[0] == '"' {
+		return stringFromJSON(raw)
+	}
+	return numberFromJSON(raw)
+}
+
+func stringFromJSON(raw []byte) (Value, bool) {
+	var scratch [128]byte
+	s, err := jsontext.AppendUnquote(scratch[:0], raw)
+	if err != nil {
+		return Value{}, false
+	}
+	return String(string(s)), true
+}
+
+func numberFromJSON(raw []byte) (Value, bool) {
+	if !numberGrammar(raw) {
+		return Value{}, false
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return Value{}, false
+	}
+	return Number(f), true
+}
+
+// numberGrammar reports whether raw is a JSON number. strconv alone would also
+// take hexadecimal, underscores, leading zeros and words.
+func numberGrammar(raw []byte) bool {
+	i := 0
+	if raw[0] == '-' {
+		i = 1
+	}
+	whole := digits(raw[i:])
+	if whole == 0 || whole > 1 && raw[i] == '0' {
+		return false
+	}
+	i += whole
+	if i < len(raw) && raw[i] == '.' {
+		fraction := digits(raw[i+1:])
+		if fraction == 0 {
+			return false
+		}
+		i += 1 + fraction
+	}
+	if i < len(raw) && (raw[i] == 'e' || raw[i] == 'E') {
+		i++
+		if i < len(raw) && (raw[i] == '+' || raw[i] == '-') {
+			i++
+		}
+		exponent := digits(raw[i:])
+		if exponent == 0 {
+			return false
+		}
+		i += exponent
+	}
+	return i == len(raw)
+}
+
+// digits returns how many decimal digits b begins with.
+func digits(b []byte) int {
+	n := 0
+	for n < len(b) && '0' <= b[n] && b[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// AppendJSON appends v as JSON. Numbers are written as JavaScript writes them.
+// For undefined, which JSON cannot say, it appends nothing.
+func (v Value) AppendJSON(dst []byte) []byte {
+	switch v.kind {
+	case KindNull:
+		return append(dst, "null"...)
+	case KindBool:
+		return strconv.AppendBool(dst, v.num != 0)
+	case KindNumber:
+		return jsontext.AppendFloat(dst, v.num, 64)
+	case KindString:
+		return AppendString(dst, v.str)
+	}
+	return dst
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
