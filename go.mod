@@ -7,6 +7,7 @@ require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/twmb/murmur3 v1.2.2
+	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )
 

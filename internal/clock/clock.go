@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+
+// Package clock is the database's time, in milliseconds since the Unix epoch. It
+// is what items expire by and what their write times are. It never measures
+// durations for anyone, and never checks the date of a request's signature, which
+// is the wall clock's business. It is the one place that reads the machine's clocks
+// for database time.
+//
+// The one invariant: time never goes backwards, for any caller, across restarts
+// and crashes too. It rests on four smaller ones, cited where the code relies on
+// them:
+//
+//  1. Every time that is returned was first written to last, which only grows.
+//  2. No time above the saved floor is returned: a floor is durable before use.
+//  3. Saves are in order: each is made under saver, with the latest state.
+//  4. A save that failed may still have happened: the lower of the floor before
+//     and the floor that was tried is the one that holds.
+//
+// Lock order: saver, then mu. DESIGN.md says why it is built this way.
+package clock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// MaxMs is the largest time: a _ts of ten digits, the last millisecond of it.
+	MaxMs = 9_999_999_999_999
+
+	// closedMark in last says that the clock is closed. Fast readers find it where
+	// they would publish, so none can pass the time that Close saves.
+	closedMark = math.MaxInt64
+)
+
+var (
+	// ErrTestData: the data was written under a test clock and is opened without.
+	ErrTestData = errors.New("clock: this data was written under a test clock, so its times may be ahead of the real time: open it with the test clock again (--test-clock), or start with new data")
+	// ErrNotTestClock: only a test clock can be moved.
+	ErrNotTestClock = errors.New("clock: time can be moved only under a test clock (--test-clock)")
+	// ErrBackwards: a test clock was asked to go back.
+	ErrBackwards = errors.New("clock: time cannot go backwards")
+	// ErrTooShort: a test clock was advanced by less than a millisecond.
+	ErrTooShort = errors.New("clock: the smallest step is a millisecond")
+	// ErrTooFar: a test clock was asked to pass MaxMs.
+	ErrTooFar = errors.New("clock: beyond the largest time")
+	// ErrNothingToConfirm: Confirm was called while no jump was held back.
+	ErrNothingToConfirm = errors.New("clock: no jump of the wall clock waits for confirmation")
+	// ErrClosed: the clock is closed.
+	ErrClosed = errors.New("clock: closed")
+	// ErrBadState: the kept bytes or values are not a clock's state.
+	ErrBadState = errors.New("clock: corrupt state")
+	// ErrNewerState: the state was kept by a later version of this program.
+	ErrNewerState = errors.New("clock: state of a newer format")
+	// ErrNoSave: Options has no Save, so no promise could be kept.
+	ErrNoSave = errors.New("clock: options without Save")
+)
+
+// Reading is one look at the machine's two clocks.
+type Reading struct {
+	WallMs int64 // since the Unix epoch; may step either way
+	MonoMs int64 // since some fixed moment; never decreases while the clock is open
+}
+
+// Options are the parameters of Open.
+type Options struct {
+	// State is what was last saved; the zero State with fresh data.
+	State State
+	// Save keeps a state with the data, durably once it returns nil. It is never
+	// called twice at the same time. It must not call the clock.
+	Save func(State) error
+	// Test makes it a test clock, which can be moved, and marks the data as such.
+	Test bool
+	// Source reads the machine's clocks; nil means the real ones. It must not call
+	// the clock.
+	Source func() Reading
+	// Logger hears of every change for the worse and back; nil means nobody. Its
+	// handler must not call the clock.
+	Logger *slog.Logger
+}
+
+// Clock is the database's time. Its methods may be called from any goroutine.
+type Clock struct {
+	source func() Reading
+	save   func(State) error
+	logger *slog.Logger
+	test   bool
+
+	last        atomic.Int64         // the highest time returned, or closedMark
+	view        atomic.Pointer[view] // nil under a test clock
+	saving      atomic.Bool          // a background save is under way
+	retryAtMono atomic.Int64         // no save before this monotonic time
+	background  sync.WaitGroup
+
+	closeOnce sync.Once
+	closeErr  error
+
+	saver sync.Mutex // held around every call of save
+
+	mu struct {
+		sync.Mutex
+		state   State // as last saved, but for a new SuspectUntilMs
+		floorMs int64 // invariant 2's floor
+		guard   guard // unused under a test clock
+		saveErr error // of the latest save
+
+		behindLogged   bool
+		quietUntilMono int64 // no step is logged before
+
+		closing bool // no more background saves
+		closed  bool
+		finalMs int64 // the time after Close
+	}
+}
+
+// view is what a fast reader needs, replaced as a whole. While it says that all is
+// well, the time is the wall clock's.
+type view struct {
+	offsetMs    int64 // wall minus monotonic, as agreed
+	recheckMono int64 // when the guard wants to look again
+	floorMs     int64
+	extendMs    int64 // above this the floor should be extended
+	heldMs      int64 // while guarded, time is this plus monotonic
+	guarded     bool
+	behind      bool // the guard wants to know when time moves on
+}
+
+// Open starts a clock from the state that was last saved.
+func Open(o Options) (*Clock, error) {
+	if o.Save == nil {
+		return nil, ErrNoSave
+	}
+	if err := o.State.validate(); err != nil {
+		return nil, err
+	}
+	if o.State.Test && !o.Test {
+		return nil, ErrTestData
+	}
+	c := &Clock{source: o.Source, save: o.Save, logger: o.Logger, test: o.Test}
+	if c.source == nil {
+		c.source = machine()
+	}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	c.retryAtMono.Store(math.MinInt64)
+	c.last.Store(o.State.FloorMs)
+	c.mu.state, c.mu.floorMs = o.State, o.State.FloorMs
+	if c.test {
+		if err := c.markTestData(); err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.openGuardLocked()
+	return c, nil
+}
+
+// markTestData saves the mark before the first time is returned, for whatever is
+// written from then on may carry a moved time.
+func (c *Clock) markTestData() error {
+	if c.mu.state.Test {
+		return nil
+	}
+	c.mu.state.Test = true
+	if err := c.save(c.mu.state); err != nil {
+		return fmt.Errorf("mark data as written under a test clock: %w", err)
+	}
+	return nil
+}
+
+// machine reads the real clocks.
+func machine() func() Reading {
+	start := time.Now()
+	return func() Reading {
+		t := time.Now()
+		return Reading{WallMs: t.UnixMilli(), MonoMs: t.Sub(start).Milliseconds()}
+	}
+}
+
+// Now returns the time: at or above every time that any call returned before this
+// one began. It takes no lock as long as the machine's clocks agree and the floor
+// is ahead; otherwise it may wait for a save.
+func (c *Clock) Now() int64 {
+	v := c.view.Load()
+	if v == nil {
+		return c.slowNow()
+	}
+	r := c.source()
+	wantMs := r.WallMs
+	if v.guarded {
+		wantMs = r.MonoMs + v.heldMs
+	}
+	if !agree(v.offsetMs, r.WallMs-r.MonoMs) || r.MonoMs >= v.recheckMono || wantMs > v.floorMs {
+		return c.slowNow()
+	}
+	if v.behind && wantMs > c.last.Load() {
+		return c.slowNow()
+	}
+	if wantMs > v.extendMs {
+		c.extendSoon(r.MonoMs)
+	}
+	t := c.raise(wantMs)
+	if t == closedMark {
+		return c.slowNow()
+	}
+	return t
+}
+
+// raise lifts last to at least ms and returns it: invariant 1. Each failed swap
+// means that another caller lifted it, so the loop ends when last reaches ms.
+func (c *Clock) raise(ms int64) int64 {
+	for {
+		last := c.last.Load()
+		if ms <= last {
+			return last
+		}
+		if c.last.CompareAndSwap(last, ms) {
+			return ms
+		}
+	}
+}
+
+// slowNow looks closely, and extends the floor when it is reached.
+func (c *Clock) slowNow() int64 {
+	c.mu.Lock()
+	r, wantMs := c.lookLocked()
+	t := c.timeLocked(wantMs)
+	due, reached := c.dueLocked(wantMs), wantMs > c.mu.floorMs
+	c.mu.Unlock()
+
+	if !due || r.MonoMs < c.retryAtMono.Load() {
+		return t
+	}
+	if !reached {
+		c.extendSoon(r.MonoMs)
+		return t
+	}
+	return c.extend()
+}
+
+// lookLocked reads the machine's clocks and returns the time that they ask for,
+// before the floor has its say. It loads last before it reads them: a concurrent
+// reader could otherwise publish a later millisecond in between, and this reading
+// would look like a step back.
+func (c *Clock) lookLocked() (r Reading, wantMs int64) {
+	lastMs := c.last.Load()
+	r = c.source()
+	r.WallMs = min(max(r.WallMs, 0), MaxMs)
+	switch {
+	case c.mu.closed:
+		return r, c.mu.finalMs
+	case c.mu.state.Frozen:
+		return r, lastMs
+	case c.test:
+		return r, min(r.WallMs+c.mu.state.OffsetMs, MaxMs)
+	}
+	return r, min(c.observeLocked(r, lastMs), MaxMs)
+}
+
+func (c *Clock) timeLocked(wantMs int64) int64 {
+	if c.mu.closed {
+		return c.mu.finalMs
+	}
+	return c.raise(min(wantMs, c.mu.floorMs))
+}
+
+// Close saves the exact time, so that a clean restart goes on without standing
+// still, and waits for the background save. Time stands still from then on. A
+// second Close waits for the first and returns its result.
+func (c *Clock) Close() error {
+	c.closeOnce.Do(func() { c.closeErr = c.close() })
+	return c.closeErr
+}
+
+func (c *Clock) close() error {
+	c.mu.Lock()
+	c.mu.closing = true
+	c.mu.Unlock()
+	c.background.Wait()
+
+	c.saver.Lock()
+	defer c.saver.Unlock()
+	c.mu.Lock()
+	_, wantMs := c.lookLocked()
+	lastMs := c.last.Swap(closedMark)
+	c.mu.closed, c.mu.finalMs = true, lastMs
+	next := c.mu.state
+	next.FloorMs = max(lastMs, wantMs)
+	// After a failed save the kept state is unknown, so it is written once more.
+	if next == c.mu.state && c.mu.saveErr == nil {
+		c.mu.finalMs = next.FloorMs
+		c.mu.Unlock()
+		return nil
+	}
+	c.mu.Unlock()
+
+	err := c.save(next)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked(next, err)
+	if err != nil {
+		return fmt.Errorf("save the clock at its end: %w", err)
+	}
+	c.mu.finalMs = next.FloorMs
+	return nil
+}

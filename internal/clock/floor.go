@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+
+package clock
+
+// The floor is saved ahead of use: no time above it is returned, so a restart that
+// begins at the floor cannot go back. Nobody writes while nobody asks for the time.
+
+const (
+	// ReserveMs is how far a save puts the floor ahead. It bounds both the saves of
+	// a busy clock, one a second, and how long time stands still after a crash.
+	ReserveMs = 1000
+
+	// extendWithinMs is how near to the floor time comes before a save extends it
+	// in the background: enough for a slow disk, so that no caller waits.
+	extendWithinMs = ReserveMs / 2
+
+	// maxLeadMs is the most by which the floor leads time, so a restart after a
+	// crash with a sound wall clock stands still no longer than this.
+	maxLeadMs = ReserveMs + extendWithinMs
+
+	// retrySaveMs is the least monotonic time between a failed save and the next.
+	retrySaveMs = 100
+)
+
+// dueLocked reports whether the floor should be extended. A frozen clock stands on
+// its floor and needs none ahead.
+func (c *Clock) dueLocked(wantMs int64) bool {
+	return !c.mu.closed && !c.mu.state.Frozen && c.mu.floorMs < MaxMs && wantMs > c.mu.floorMs-extendWithinMs
+}
+
+// extendSoon starts a background save unless one is under way.
+func (c *Clock) extendSoon(monoMs int64) {
+	if c.saving.Load() || monoMs < c.retryAtMono.Load() || !c.saving.CompareAndSwap(false, true) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closing {
+		return
+	}
+	c.background.Go(func() {
+		c.extend()
+		c.saving.Store(false)
+	})
+}
+
+// extend saves a floor further ahead if that is still due when its turn comes, and
+// returns the time. Whoever waited here for another's save finds it done.
+func (c *Clock) extend() int64 {
+	c.saver.Lock()
+	defer c.saver.Unlock()
+
+	c.mu.Lock()
+	r, wantMs := c.lookLocked()
+	if !c.dueLocked(wantMs) || r.MonoMs < c.retryAtMono.Load() {
+		defer c.mu.Unlock()
+		return c.timeLocked(wantMs)
+	}
+	next := c.mu.state
+	next.FloorMs = min(max(c.mu.floorMs, wantMs)+ReserveMs, MaxMs)
+	c.mu.Unlock()
+
+	err := c.save(next)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked(next, err)
+	return c.timeLocked(wantMs)
+}
+
+// settleLocked takes over the outcome of a save, by invariant 4.
+func (c *Clock) settleLocked(tried State, err error) {
+	if err != nil {
+		c.mu.floorMs = min(c.mu.floorMs, tried.FloorMs)
+		// Measured from the end of the attempt, else those who waited for a slow
+		// failure would each begin another.
+		c.retryAtMono.Store(c.source().MonoMs + retrySaveMs)
+		if c.mu.saveErr == nil {
+			c.logger.Error("clock: floor not saved, database time stands still when it is reached", "floorMs", c.mu.floorMs, "error", err)
+		}
+	} else {
+		c.mu.state, c.mu.floorMs = tried, tried.FloorMs
+		if c.mu.saveErr != nil {
+			c.logger.Info("clock: floor saved again", "floorMs", c.mu.floorMs)
+		}
+	}
+	c.mu.saveErr = err
+	c.publishLocked()
+}
+
+// publishLocked gives fast readers the state of the guard and the floor.
+func (c *Clock) publishLocked() {
+	if c.test {
+		return
+	}
+	g := &c.mu.guard
+	next := view{
+		offsetMs:    g.offsetMs,
+		recheckMono: g.sinceMono + AgreeForMs,
+		floorMs:     c.mu.floorMs,
+		extendMs:    c.mu.floorMs - extendWithinMs,
+		guarded:     g.guarded,
+		behind:      g.behind,
+	}
+	if g.guarded {
+		next.heldMs = g.heldMs
+	}
+	if next.floorMs == MaxMs {
+		next.extendMs = MaxMs
+	}
+	if v := c.view.Load(); v == nil || *v != next {
+		fresh := next // only what is stored goes to the heap
+		c.view.Store(&fresh)
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+
+package clock
+
+import (
+	"fmt"
+	"time"
+)
+
+// A test clock is moved by hand. Every move and every Now of a test clock takes mu,
+// so a move is a single moment for all callers, and a frozen clock is exact; the
+// fast path could publish a time read just before the freeze after it.
+
+// pose is where a test clock stands, and whether it ticks.
+type pose struct {
+	ms     int64
+	frozen bool
+}
+
+// Freeze stops the time where it is.
+func (c *Clock) Freeze() error {
+	return c.move(func(at pose) (pose, error) {
+		return pose{ms: at.ms, frozen: true}, nil
+	})
+}
+
+// Release lets the time tick on from where it is.
+func (c *Clock) Release() error {
+	return c.move(func(at pose) (pose, error) {
+		return pose{ms: at.ms}, nil
+	})
+}
+
+// Set moves the time forward to ms. A frozen clock stays frozen.
+func (c *Clock) Set(ms int64) error {
+	return c.move(func(at pose) (pose, error) {
+		if ms < at.ms {
+			return at, fmt.Errorf("%w: set to %d ms at %d ms", ErrBackwards, ms, at.ms)
+		}
+		if ms > MaxMs {
+			return at, fmt.Errorf("%w: set to %d ms, the largest is %d ms", ErrTooFar, ms, int64(MaxMs))
+		}
+		return pose{ms: ms, frozen: at.frozen}, nil
+	})
+}
+
+// Advance moves the time forward by d, of which whole milliseconds count. A frozen
+// clock stays frozen.
+func (c *Clock) Advance(d time.Duration) error {
+	return c.move(func(at pose) (pose, error) {
+		if d < 0 {
+			return at, fmt.Errorf("%w: advance by %v", ErrBackwards, d)
+		}
+		if d < time.Millisecond {
+			return at, fmt.Errorf("%w: advance by %v", ErrTooShort, d)
+		}
+		next := at.ms + d.Milliseconds() // no overflow: both are below 10^13
+		if next > MaxMs {
+			return at, fmt.Errorf("%w: advance by %v at %d ms, the largest is %d ms", ErrTooFar, d, at.ms, int64(MaxMs))
+		}
+		return pose{ms: next, frozen: at.frozen}, nil
+	})
+}
+
+// move saves the new pose and then takes it. mu is held throughout: whoever reads
+// the time gets it from before the move or from after it, and once move has
+// returned, from after it.
+func (c *Clock) move(to func(pose) (pose, error)) error {
+	if !c.test {
+		return ErrNotTestClock
+	}
+	c.saver.Lock()
+	defer c.saver.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		return ErrClosed
+	}
+	r, wantMs := c.lookLocked()
+	at := pose{ms: max(wantMs, c.last.Load()), frozen: c.mu.state.Frozen}
+	next, err := to(at)
+	if err != nil {
+		return err
+	}
+	if next == at && at.frozen {
+		return nil
+	}
+
+	state := c.mu.state
+	state.Frozen = next.frozen
+	state.OffsetMs = next.ms - r.WallMs
+	state.FloorMs = next.ms
+	if !next.frozen {
+		state.FloorMs = min(next.ms+ReserveMs, MaxMs)
+	}
+	err = c.save(state)
+	c.settleLocked(state, err)
+	if err != nil {
+		return fmt.Errorf("save the moved test clock: %w", err)
+	}
+	c.raise(next.ms)
+	return nil
+}
