@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+
+// A container's definition: what a client may say about it, what is filled in,
+// and what is echoed. Every property is kept; the known ones are checked.
+
+package catalog
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	maxNameChars      = 255
+	maxUniqueKeys     = 10
+	maxUniqueKeyPaths = 16
+
+	defaultConflictPolicy = `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`
+	defaultGeospatial     = `{"type":"Geography"}`
+	defaultUniqueKeys     = `{"uniqueKeys":[]}`
+)
+
+// Definition is a container's definition, checked and completed.
+type Definition struct {
+	ID           string
+	PartitionKey PartitionKeyDefinition
+	DefaultTTL   TTL
+	IndexingMode string
+	UniqueKeys   [][]value.Path
+
+	members []member
+}
+
+type member struct {
+	name string
+	raw  []byte
+}
+
+// serverOwned are the properties that the server adds; a client's are ignored.
+var serverOwned = []string{"_rid", "_ts", "_self", "_etag", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts"}
+
+// immutable are the properties that a replace may not change, beside the
+// partition key; leaving one out keeps it.
+var immutable = []struct{ name, refusal string }{
+	{"uniqueKeyPolicy", "Unique keys can only be set when a container is created: 'uniqueKeyPolicy' cannot be changed as part of collection replace operation."},
+	{"conflictResolutionPolicy", "Updating conflict resolution policy is currently not supported"},
+	{"clientEncryptionPolicy", "'clientEncryptionPolicy' cannot be changed as part of collection replace operation."},
+	{"vectorEmbeddingPolicy", "Paths in existing embedding policy cannot be modified in Collection Replace"},
+}
+
+// ParseDefinition checks the body of a create or replace and fills in what it
+// leaves out.
+func ParseDefinition(body []byte) (*Definition, error) {
+	o, err := value.ParseObject(body)
+	if err != nil {
+		return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
+	}
+	d := &Definition{}
+	if d.ID, err = parseName(o); err != nil {
+		return nil, err
+	}
+	for _, parse := range []func(*value.Object) error{
+		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
+		d.parseGeospatial, d.parseTTL, d.checkOtherTypes,
+	} {
+		if err := parse(o); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range o.Members() {
+		if m.Name != "id" && m.Name != "defaultTtl" && !slices.Contains(serverOwned, m.Name) && d.raw(m.Name) == nil {
+			d.add(m.Name, m.Raw)
+		}
+	}
+	return d, nil
+}
+
+// raw returns the text of a property as it will be echoed, nil if it has none.
+func (d *Definition) raw(name string) []byte {
+	for _, m := range d.members {
+		if m.name == name {
+			return m.raw
+		}
+	}
+	return nil
+}
+
+func (d *Definition) add(name string, raw []byte) {
+	d.members = append(d.members, member{name, raw})
+}
+
+// parseName reads the id of a database or a container.
+func parseName(o *value.Object) (string, error) {
+	raw, ok := o.Lookup("id")
+	if absent(raw, ok) {
+		return "", invalid("The input content is invalid because the required properties - 'id; ' - are missing")
+	}
+	name, err := asString("id", raw)
+	if err != nil {
+		return "", err
+	}
+	n := utf8.RuneCountInString(name)
+	if n == 0 || n > maxNameChars {
+		return "", invalid("The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '255' characters.", clip(name))
+	}
+	if strings.ContainsAny(name, "/\\?#") || strings.HasSuffix(name, " ") {
+		return "", invalid("The input name '%s' is invalid: it must not contain '/', '\\', '?' or '#', nor end with a space. Ensure to provide a unique non-empty string less than '255' characters.", name)
+	}
+	return name, nil
+}
+
+// clip shortens what a client sent before it is quoted back.
+func clip(s string) string {
+	const most = 300
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}
+
+func (d *Definition) parsePartitionKey(o *value.Object) error {
+	raw, ok := o.Lookup("partitionKey")
+	if absent(raw, ok) {
+		return invalid("The input content is invalid because the required properties - 'partitionKey; ' - are missing")
+	}
+	var err error
+	if d.PartitionKey, err = parsePartitionKey(raw); err != nil {
+		return err
+	}
+	// The kind is filled in as the service does; a version that was not given
+	// is not, since to SDKs its absence means version 1.
+	k, err := value.ParseObject(raw)
+	if err != nil {
+		return err
+	}
+	out := k.AppendMembers([]byte("{"), func(name string) bool { return name == "kind" || name == "version" })
+	out = append(out, `,"kind":"`+d.PartitionKey.Kind+`"`...)
+	if _, given := k.Lookup("version"); given || d.PartitionKey.Version == 2 {
+		out = append(out, `,"version":`...)
+		out = append(out, byte('0'+d.PartitionKey.Version))
+	}
+	d.add("partitionKey", append(out, '}'))
+	return nil
+}
+
+func (d *Definition) parseUniqueKeys(o *value.Object) error {
+	raw, ok := o.Lookup("uniqueKeyPolicy")
+	if absent(raw, ok) {
+		d.add("uniqueKeyPolicy", []byte(defaultUniqueKeys))
+		return nil
+	}
+	policy, err := asObject("uniqueKeyPolicy", raw)
+	if err != nil {
+		return err
+	}
+	d.add("uniqueKeyPolicy", raw)
+	list, ok := policy.Lookup("uniqueKeys")
+	if absent(list, ok) {
+		return nil
+	}
+	keys, err := asArray("uniqueKeyPolicy.uniqueKeys", list)
+	if err != nil {
+		return err
+	}
+	if len(keys) > maxUniqueKeys {
+		return invalid("The unique key policy has %d keys, more than the %d that are allowed.", len(keys), maxUniqueKeys)
+	}
+	for _, raw := range keys {
+		paths, err := parseUniqueKey(raw)
+		if err != nil {
+			return err
+		}
+		d.UniqueKeys = append(d.UniqueKeys, paths)
+	}
+	return nil
+}
+
+func parseUniqueKey(raw []byte) ([]value.Path, error) {
+	key, err := asObject("uniqueKeyPolicy.uniqueKeys[]", raw)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := key.Lookup("paths")
+	texts, err := asArray("uniqueKeyPolicy.uniqueKeys[].paths", list)
+	if err != nil {
+		return nil, err
+	}
+	if len(texts) == 0 || len(texts) > maxUniqueKeyPaths {
+		return nil, invalid("A unique key must have 1 to %d paths, and this one has %d.", maxUniqueKeyPaths, len(texts))
+	}
+	var paths []value.Path
+	for _, raw := range texts {
+		text, err := asString("uniqueKeyPolicy.uniqueKeys[].paths[]", raw)
+		if err != nil {
+			return nil, err
+		}
+		p, err := value.ParsePath(text)
+		if err != nil {
+			return nil, invalid("The unique key path '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", clip(text))
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+func (d *Definition) parseConflictResolution(o *value.Object) error {
+	raw, ok := o.Lookup("conflictResolutionPolicy")
+	if absent(raw, ok) {
+		d.add("conflictResolutionPolicy", []byte(defaultConflictPolicy))
+		return nil
+	}
+	policy, err := asObject("conflictResolutionPolicy", raw)
+	if err != nil {
+		return err
+	}
+	d.add("conflictResolutionPolicy", raw)
+	text := func(name string) string {
+		raw, ok := policy.Lookup(name)
+		if absent(raw, ok) {
+			return ""
+		}
+		s, badErr := asString("conflictResolutionPolicy."+name, raw)
+		err = errors.Join(err, badErr)
+		return s
+	}
+	mode, path, procedure := text("mode"), text("conflictResolutionPath"), text("conflictResolutionProcedure")
+	if err != nil {
+		return err
+	}
+	switch {
+	case mode != "" && mode != "LastWriterWins" && mode != "Custom":
+		return invalid("The conflict resolution mode '%s' is invalid. Ensure to provide 'LastWriterWins' or 'Custom'.", clip(mode))
+	case mode != "Custom" && procedure != "":
+		return invalid("LastWriterWins conflict resolution mode should not have conflict resolution procedure set.")
+	case mode == "Custom" && path != "":
+		return invalid("Custom conflict resolution mode should not have conflict resolution path set.")
+	case path != "":
+		if p, err := value.ParsePath(path); err != nil || len(p) != 1 {
+			return invalid("Invalid path '%s' for last writer wins conflict resolution", clip(path))
+		}
+	}
+	return nil
+}
+
+func (d *Definition) parseGeospatial(o *value.Object) error {
+	raw, ok := o.Lookup("geospatialConfig")
+	if absent(raw, ok) {
+		d.add("geospatialConfig", []byte(defaultGeospatial))
+		return nil
+	}
+	config, err := asObject("geospatialConfig", raw)
+	if err != nil {
+		return err
+	}
+	kind, _ := config.Lookup("type")
+	if text, err := asString("geospatialConfig.type", kind); err != nil || (text != "Geography" && text != "Geometry") {
+		return invalid("The geospatial type is invalid. Ensure to provide 'Geography' or 'Geometry'.")
+	}
+	d.add("geospatialConfig", raw)
+	return nil
+}
+
+func (d *Definition) parseTTL(o *value.Object) error {
+	raw, ok := o.Lookup("defaultTtl")
+	if !absent(raw, ok) {
+		if d.DefaultTTL, ok = ParseTTL(raw); !ok {
+			return invalid("The input defaultTtl '%s' is invalid. %s", clip(string(raw)), TTLRule)
+		}
+		if d.IndexingMode == IndexingNone {
+			return invalid("Indexing mode value cannot be 'none' when 'defaultTtl' is specified in the collection")
+		}
+		d.add("defaultTtl", raw)
+	}
+	path, ok := o.Lookup("ttlPropertyPath")
+	if absent(path, ok) {
+		return nil
+	}
+	text, err := asString("ttlPropertyPath", path)
+	if err != nil {
+		return err
+	}
+	if _, err := value.ParsePath(text); err != nil {
+		return invalid("The input ttlPropertyPath '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", clip(text))
+	}
+	if d.DefaultTTL == TTLAbsent {
+		return invalid("The property 'ttlPropertyPath' can only be set together with 'defaultTtl'.")
+	}
+	return nil
+}
+
+// checkOtherTypes looks at the properties that are kept and echoed and have no
+// further meaning here: at least they must be of the right type.
+func (d *Definition) checkOtherTypes(o *value.Object) error {
+	for _, p := range []struct {
+		name  string
+		check func(what string, raw []byte) error
+	}{
+		{"computedProperties", func(what string, raw []byte) error { _, err := asArray(what, raw); return err }},
+		{"changeFeedPolicy", checkObject},
+		{"vectorEmbeddingPolicy", checkObject},
+		{"fullTextPolicy", checkObject},
+		{"clientEncryptionPolicy", checkObject},
+		{"analyticalStorageTtl", func(what string, raw []byte) error { _, err := asInt(what, raw, -1, 1<<31-1); return err }},
+	} {
+		if raw, ok := o.Lookup(p.name); !absent(raw, ok) {
+			if err := p.check(p.name, raw); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkObject(what string, raw []byte) error {
+	_, err := asObject(what, raw)
+	return err
+}
+
+// replaces checks that d may take the place of old, and takes over what it left
+// out and may not change.
+func (d *Definition) replaces(old *Definition) error {
+	if d.ID != old.ID {
+		return invalid("The id of a container cannot be changed: it is '%s', not '%s'.", old.ID, clip(d.ID))
+	}
+	if !d.PartitionKey.equal(&old.PartitionKey) {
+		return invalid("Partition key definition cannot be changed as part of collection replace operation: it is %s.", old.raw("partitionKey"))
+	}
+	for _, p := range immutable {
+		was, is := notNull(old.raw(p.name)), notNull(d.raw(p.name))
+		switch {
+		case was == nil && is == nil, string(was) == string(is):
+		case is == nil, isDefault(p.name, is):
+			d.keep(p.name, was)
+		default:
+			return invalid("%s", p.refusal)
+		}
+	}
+	if len(d.UniqueKeys) == 0 {
+		d.UniqueKeys = old.UniqueKeys
+	}
+	return nil
+}
+
+// notNull returns the text of a property, nil if it is null, which means absent.
+func notNull(raw []byte) []byte {
+	if absent(raw, raw != nil) {
+		return nil
+	}
+	return raw
+}
+
+// isDefault reports whether a property was filled in rather than sent.
+func isDefault(name string, raw []byte) bool {
+	return name == "uniqueKeyPolicy" && string(raw) == defaultUniqueKeys ||
+		name == "conflictResolutionPolicy" && string(raw) == defaultConflictPolicy
+}
+
+func (d *Definition) keep(name string, raw []byte) {
+	for i := range d.members {
+		if d.members[i].name == name {
+			d.members[i].raw = raw
+			return
+		}
+	}
+	d.add(name, raw)
+}

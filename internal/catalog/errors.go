@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound: there is no such database or container.
+	ErrNotFound = errors.New("no such resource")
+	// ErrExists: the name is taken.
+	ErrExists = errors.New("a resource with this name exists")
+	// ErrPrecondition: the resource's etag is not the one that was asked for.
+	ErrPrecondition = errors.New("the resource has changed")
+	// ErrTooMany: a limit on the number of resources is reached.
+	ErrTooMany = errors.New("too many resources")
+)
+
+// InvalidError says what is wrong with a definition that a client sent.
+type InvalidError struct {
+	Message string
+}
+
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+
+// The indexing policy of a container, checked and completed.
+
+package catalog
+
+import (
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// The indexing modes.
+const (
+	IndexingConsistent = "consistent"
+	IndexingLazy       = "lazy"
+	IndexingNone       = "none"
+)
+
+const (
+	rootPath = "/*"
+	etagPath = `/"_etag"/?`
+
+	maxIndexPaths       = 1000
+	maxCompositeIndexes = 100
+	minCompositePaths   = 2
+	maxCompositePaths   = 8
+)
+
+// parseIndexing checks the policy and adds it as the service returns it: mode in
+// lower case, defaults filled in, the legacy "indexes" of a path dropped.
+func (d *Definition) parseIndexing(o *value.Object) error {
+	d.IndexingMode = IndexingConsistent
+	raw, ok := o.Lookup("indexingPolicy")
+	if absent(raw, ok) {
+		raw = []byte("{}")
+	}
+	policy, err := asObject("indexingPolicy", raw)
+	if err != nil {
+		return err
+	}
+	if raw, ok := policy.Lookup("indexingMode"); !absent(raw, ok) {
+		mode, err := asString("indexingPolicy.indexingMode", raw)
+		if err != nil {
+			return err
+		}
+		d.IndexingMode = strings.ToLower(mode)
+		if d.IndexingMode != IndexingConsistent && d.IndexingMode != IndexingLazy && d.IndexingMode != IndexingNone {
+			return invalid("The indexing mode '%s' is invalid. Ensure to provide 'consistent', 'lazy' or 'none'.", clip(mode))
+		}
+	}
+	included, excluded, err := d.indexedPaths(policy)
+	if err != nil {
+		return err
+	}
+	automatic, err := d.automatic(policy)
+	if err != nil {
+		return err
+	}
+	out := []byte(`{"indexingMode":"` + d.IndexingMode + `","automatic":` + automatic + `,"includedPaths":`)
+	out = appendPaths(out, included)
+	out = appendPaths(append(out, `,"excludedPaths":`...), excluded)
+	if err := checkSpecialIndexes(policy); err != nil {
+		return err
+	}
+	rest := policy.AppendMembers(nil, func(name string) bool {
+		return name == "indexingMode" || name == "automatic" || name == "includedPaths" || name == "excludedPaths"
+	})
+	if len(rest) > 0 {
+		out = append(append(out, ','), rest...)
+	}
+	d.members = append([]member{{"indexingPolicy", append(out, '}')}}, d.members...)
+	return nil
+}
+
+func (d *Definition) automatic(policy *value.Object) (string, error) {
+	raw, ok := policy.Lookup("automatic")
+	if absent(raw, ok) {
+		if d.IndexingMode == IndexingNone {
+			return "false", nil
+		}
+		return "true", nil
+	}
+	on, err := asBool("indexingPolicy.automatic", raw)
+	if err == nil && on && d.IndexingMode == IndexingNone {
+		err = invalid("The indexing policy is invalid: with indexing mode 'none', 'automatic' must be false.")
+	}
+	return string(raw), err
+}
+
+// indexedPaths returns the included and excluded paths, the root and the etag
+// in their places.
+func (d *Definition) indexedPaths(policy *value.Object) (included, excluded []string, err error) {
+	if included, err = pathList(policy, "includedPaths"); err != nil {
+		return nil, nil, err
+	}
+	if excluded, err = pathList(policy, "excludedPaths"); err != nil {
+		return nil, nil, err
+	}
+	if d.IndexingMode == IndexingNone {
+		if len(included) > 0 || len(excluded) > 0 && !(len(excluded) == 1 && excluded[0] == etagPath) {
+			return nil, nil, invalid("The indexing policy is invalid: with indexing mode 'none' there can be no included or excluded paths.")
+		}
+		return nil, nil, nil
+	}
+	roots := 0
+	for _, p := range append(append([]string(nil), included...), excluded...) {
+		if p == rootPath {
+			roots++
+		}
+	}
+	switch {
+	case roots > 1:
+		return nil, nil, invalid("The special mandatory indexing path \"/*\" is given more than once: it must be either included or excluded.")
+	case roots == 0 && len(included) > 0:
+		return nil, nil, invalid("The special mandatory indexing path \"/*\" is not provided in any of the path type sets. Please provide this path in one of the sets.")
+	case roots == 0:
+		included = []string{rootPath}
+	}
+	for _, p := range append(append([]string(nil), included...), excluded...) {
+		if p == etagPath {
+			return included, excluded, nil
+		}
+	}
+	return included, append(excluded, etagPath), nil
+}
+
+func pathList(policy *value.Object, name string) ([]string, error) {
+	raw, ok := policy.Lookup(name)
+	if absent(raw, ok) {
+		return nil, nil
+	}
+	list, err := asArray("indexingPolicy."+name, raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > maxIndexPaths {
+		return nil, invalid("The indexing policy has %d paths in '%s', more than the %d that are allowed.", len(list), name, maxIndexPaths)
+	}
+	var paths []string
+	for _, raw := range list {
+		p, err := indexPath(name, raw)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// indexPath reads {"path":"/a/b/?"}.
+func indexPath(name string, raw []byte) (string, error) {
+	o, err := asObject("indexingPolicy."+name+"[]", raw)
+	if err != nil {
+		return "", err
+	}
+	raw, _ = o.Lookup("path")
+	p, err := asString("indexingPolicy."+name+"[].path", raw)
+	if err != nil {
+		return "", err
+	}
+	if err := checkIndexPath(p); err != nil {
+		return "", err
+	}
+	return p, nil
+}
+
+// checkIndexPath accepts a property path with array steps ([]) whose end is "/?",
+// "/*" or nothing.
+func checkIndexPath(p string) error {
+	bare := strings.TrimSuffix(strings.TrimSuffix(p, "/?"), "/*")
+	if bare == "" && p != "" {
+		return nil
+	}
+	bare = strings.ReplaceAll(bare, "/[]", "/items")
+	if _, err := value.ParsePath(bare); err != nil {
+		return invalid("The indexing path '%s' could not be accepted. A path starts with '/' and ends with '/?' or '/*'.", clip(p))
+	}
+	return nil
+}
+
+func appendPaths(dst []byte, paths []string) []byte {
+	dst = append(dst, '[')
+	for i, p := range paths {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(value.AppendString(append(dst, `{"path":`...), p), '}')
+	}
+	return append(dst, ']')
+}
+
+// checkSpecialIndexes looks at composite and spatial indexes; vector and full
+// text indexes must at least be lists of paths.
+func checkSpecialIndexes(policy *value.Object) error {
+	if raw, ok := policy.Lookup("compositeIndexes"); !absent(raw, ok) {
+		if err := checkComposites(raw); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"spatialIndexes", "vectorIndexes", "fullTextIndexes"} {
+		if _, err := pathList(policy, name); err != nil {
+			return err
+		}
+	}
+	raw, ok := policy.Lookup("spatialIndexes")
+	if absent(raw, ok) {
+		return nil
+	}
+	list, err := asArray("indexingPolicy.spatialIndexes", raw)
+	if err != nil {
+		return err
+	}
+	for _, raw := range list {
+		o, err := asObject("indexingPolicy.spatialIndexes[]", raw)
+		if err != nil {
+			return err
+		}
+		path, _ := o.Lookup("path")
+		types, ok := o.Lookup("types")
+		if absent(types, ok) || string(types) == "[]" {
+			return invalid("The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for the path %s.", path)
+		}
+		if _, err := asArray("indexingPolicy.spatialIndexes[].types", types); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkComposites(raw []byte) error {
+	list, err := asArray("indexingPolicy.compositeIndexes", raw)
+	if err != nil {
+		return err
+	}
+	if len(list) > maxCompositeIndexes {
+		return invalid("The indexing policy has %d composite indexes, more than the %d that are allowed.", len(list), maxCompositeIndexes)
+	}
+	for _, raw := range list {
+		paths, err := asArray("indexingPolicy.compositeIndexes[]", raw)
+		if err != nil {
+			return err
+		}
+		if len(paths) < minCompositePaths || len(paths) > maxCompositePaths {
+			return invalid("A composite index must have %d to %d paths, and this one has %d.", minCompositePaths, maxCompositePaths, len(paths))
+		}
+		for _, raw := range paths {
+			if _, err := indexPath("compositeIndexes[]", raw); err != nil {
+				return err
+			}
+			o, err := asObject("indexingPolicy.compositeIndexes[][]", raw)
+			if err != nil {
+				return err
+			}
+			order, ok := o.Lookup("order")
+			if text, err := asString("order", order); ok && (err != nil || text != "ascending" && text != "descending") {
+				return invalid("The order of a composite index path must be 'ascending' or 'descending'.")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+
+// Reading the parts of a definition: each function takes the JSON text of one
+// property and the name by which to complain about it.
+
+package catalog
+
+import (
+	"math"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+func asObject(what string, raw []byte) (*value.Object, error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, invalid("The input content is invalid because '%s' must be an object.", what)
+	}
+	return value.ParseObject(raw)
+}
+
+func asArray(what string, raw []byte) ([][]byte, error) {
+	list, ok := value.Elements(raw)
+	if !ok {
+		return nil, invalid("The input content is invalid because '%s' must be an array.", what)
+	}
+	return list, nil
+}
+
+func asString(what string, raw []byte) (string, error) {
+	v, _ := value.FromJSON(raw)
+	if s, ok := v.Text(); ok {
+		return s, nil
+	}
+	return "", invalid("The input content is invalid because '%s' must be a string.", what)
+}
+
+func asBool(what string, raw []byte) (bool, error) {
+	v, _ := value.FromJSON(raw)
+	if b, ok := v.Bool(); ok {
+		return b, nil
+	}
+	return false, invalid("The input content is invalid because '%s' must be true or false.", what)
+}
+
+// asInt takes any number that equals an integer, 2.0 and 2e0 included: JSON has
+// one kind of number.
+func asInt(what string, raw []byte, lowest, highest int) (int, error) {
+	v, _ := value.FromJSON(raw)
+	if f, ok := v.Number(); ok && f == math.Trunc(f) && f >= float64(lowest) && f <= float64(highest) {
+		return int(f), nil
+	}
+	return 0, invalid("The input content is invalid because '%s' must be an integer from %d to %d.", what, lowest, highest)
+}
+
+// absent reports whether a property is missing or null, which mean the same in
+// a container's definition.
+func absent(raw []byte, found bool) bool {
+	return !found || string(raw) == "null"
+}

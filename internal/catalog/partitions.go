@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+
+// Partition keys and the physical partitions that their hashes are spread over.
+
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	kindHash      = "Hash"
+	kindMultiHash = "MultiHash"
+	// maxKeyPaths is the depth of a hierarchical partition key.
+	maxKeyPaths = 3
+
+	// One physical partition serves up to singlePartitionRU; beyond that the
+	// service makes one for every 6,000 RU/s, or 10,000 of autoscale.
+	singlePartitionRU    = 10_000
+	manualPartitionRU    = 6_000
+	autoscalePartitionRU = 10_000
+	// MaxPartitions bounds how many a container may have: each is a goroutine
+	// and a range of keys here, where more of them add no speed.
+	MaxPartitions = 256
+)
+
+// PartitionKeyDefinition says which properties of an item make its partition key
+// and how they are hashed.
+type PartitionKeyDefinition struct {
+	Paths   []value.Path
+	Kind    string // Hash or MultiHash
+	Version int    // 1 or 2
+	// SystemKey marks a container whose key was added by the service; its items
+	// may have none.
+	SystemKey bool
+}
+
+// Hierarchical reports whether the key has levels that are hashed one by one.
+func (d *PartitionKeyDefinition) Hierarchical() bool { return d.Kind == kindMultiHash }
+
+// AppendEPK appends the effective partition key: the hash that decides in which
+// physical partition a key lives, equal to the one that SDKs compute.
+func (d *PartitionKeyDefinition) AppendEPK(dst []byte, k value.PartitionKey) []byte {
+	switch {
+	case d.Hierarchical():
+		return value.AppendEPKMultiHash(dst, k)
+	case d.Version == 2:
+		return value.AppendEPKV2(dst, k)
+	default:
+		return value.AppendEPKV1(dst, k)
+	}
+}
+
+// equal reports whether two definitions mean the same.
+func (d *PartitionKeyDefinition) equal(o *PartitionKeyDefinition) bool {
+	return d.Kind == o.Kind && d.Version == o.Version && d.SystemKey == o.SystemKey &&
+		slices.EqualFunc(d.Paths, o.Paths, func(a, b value.Path) bool { return slices.Equal(a, b) })
+}
+
+func parsePartitionKey(raw []byte) (PartitionKeyDefinition, error) {
+	d := PartitionKeyDefinition{Kind: kindHash, Version: 1}
+	o, err := asObject("partitionKey", raw)
+	if err != nil {
+		return d, err
+	}
+	if raw, ok := o.Lookup("kind"); !absent(raw, ok) {
+		if d.Kind, err = asString("partitionKey.kind", raw); err != nil {
+			return d, err
+		}
+		if d.Kind != kindHash && d.Kind != kindMultiHash {
+			return d, invalid("The partition key kind '%s' is invalid. Ensure to provide 'Hash' or 'MultiHash'.", d.Kind)
+		}
+	}
+	if raw, ok := o.Lookup("version"); !absent(raw, ok) {
+		if d.Version, err = asInt("partitionKey.version", raw, 1, 2); err != nil {
+			return d, err
+		}
+		if d.Hierarchical() && d.Version != 2 {
+			return d, invalid("A partition key of kind 'MultiHash' must have version 2.")
+		}
+	} else if d.Hierarchical() {
+		d.Version = 2
+	}
+	if raw, ok := o.Lookup("systemKey"); !absent(raw, ok) {
+		if d.SystemKey, err = asBool("partitionKey.systemKey", raw); err != nil {
+			return d, err
+		}
+	}
+	raw, _ = o.Lookup("paths")
+	d.Paths, err = parseKeyPaths(raw, d.Hierarchical())
+	return d, err
+}
+
+func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
+	texts, err := asArray("partitionKey.paths", raw)
+	if err != nil {
+		return nil, err
+	}
+	most := 1
+	if hierarchical {
+		most = maxKeyPaths
+	}
+	switch {
+	case len(texts) == 0:
+		return nil, invalid("The partition key definition must have at least one path, for example \"/id\".")
+	case len(texts) > most:
+		return nil, invalid("Too many partition key paths: %d. At most %d can be given for this kind of key.", len(texts), most)
+	}
+	var paths []value.Path
+	for _, raw := range texts {
+		text, err := asString("partitionKey.paths", raw)
+		if err != nil {
+			return nil, err
+		}
+		p, err := value.ParsePath(text)
+		switch {
+		case errors.Is(err, value.ErrPathSlash):
+			return nil, invalid("The partition key component definition path '%s' could not be accepted, failed near position '0'. Partition key paths must contain only valid characters and not contain a trailing slash or wildcard character.", text)
+		case err != nil:
+			return nil, invalid("The partition key component definition path '%s' could not be accepted. Partition key paths must contain only valid characters and not contain a trailing slash or wildcard character.", text)
+		}
+		if slices.ContainsFunc(paths, func(q value.Path) bool { return slices.Equal(p, q) }) {
+			return nil, invalid("The partition key path '%s' is given twice.", text)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// Throughput is what a container was given at its creation: manual, autoscale,
+// or neither.
+type Throughput struct {
+	Manual       int `json:"manual,omitzero"`
+	AutoscaleMax int `json:"autoscaleMax,omitzero"`
+}
+
+// partitions returns how many physical partitions the throughput asks for.
+func (t Throughput) partitions() (int, error) {
+	n := 1
+	switch {
+	case t.AutoscaleMax > singlePartitionRU:
+		n = (t.AutoscaleMax + autoscalePartitionRU - 1) / autoscalePartitionRU
+	case t.Manual > singlePartitionRU:
+		n = (t.Manual + manualPartitionRU - 1) / manualPartitionRU
+	}
+	if n > MaxPartitions {
+		return 0, invalid("The throughput asks for %d physical partitions, more than the %d that a container can have.", n, MaxPartitions)
+	}
+	return n, nil
+}
+
+// Range is a physical partition's share of the effective partition keys: from
+// Min, inclusive, to Max, exclusive. A nil Max is the end of the key space.
+type Range struct {
+	Min, Max []byte
+}
+
+// ID returns the id of the i-th range.
+func RangeID(i int) string { return strconv.Itoa(i) }
+
+// ranges cuts the key space where the service cuts it.
+func (d *PartitionKeyDefinition) ranges(n int) []Range {
+	cuts := value.BoundariesV2(n)
+	if d.Version == 1 {
+		cuts = value.BoundariesV1(n)
+	}
+	rs := make([]Range, n)
+	for i, cut := range cuts {
+		rs[i].Max, rs[i+1].Min = cut, cut
+	}
+	return rs
+}
+
+// Partition returns the index of the range that epk falls into.
+func (c *Container) Partition(epk []byte) int {
+	i, found := slices.BinarySearchFunc(c.Ranges, epk, func(r Range, epk []byte) int {
+		return bytes.Compare(r.Min, epk)
+	})
+	if found {
+		return i
+	}
+	return i - 1
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+
+// Resource ids (_rid): what the service's own links are made of. A database has
+// four bytes; a container its database's four and four more whose top bit is
+// set; an item its container's eight and an ordinal, little-endian, whose top
+// four bits name the kind of resource (0 for an item). SDKs take them apart, so
+// the layout is theirs, not ours.
+
+package catalog
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+)
+
+const (
+	databaseRIDBytes  = 4
+	containerRIDBytes = 8
+	itemRIDBytes      = 16
+
+	containerBit = 1 << 31
+
+	// ItemRIDChars is the length of an item's rid as text.
+	ItemRIDChars = 24
+
+	kindShift = 60 // the kind is the high nibble of the ordinal's last byte
+	kindRange = 5
+	// MaxOrdinal bounds an item's ordinal: above it the bits name the kind.
+	MaxOrdinal = 1<<kindShift - 1
+)
+
+// ridText is base64 with '-' in place of '/', since rids stand in paths. Strict, so
+// that a resource has one rid.
+var ridText = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-").Strict()
+
+// DatabaseRID identifies a database for ever: it is never given twice.
+type DatabaseRID uint32
+
+// ContainerRID identifies a container for ever.
+type ContainerRID struct {
+	Database  DatabaseRID
+	Container uint32
+}
+
+func (r DatabaseRID) String() string {
+	return ridText.EncodeToString(binary.BigEndian.AppendUint32(nil, uint32(r)))
+}
+
+func (r ContainerRID) String() string { return ridText.EncodeToString(r.bytes(nil)) }
+
+func (r ContainerRID) bytes(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(r.Database))
+	return binary.BigEndian.AppendUint32(dst, r.Container|containerBit)
+}
+
+// PutItemRID writes the rid of the item with the given ordinal into dst, which
+// has room for ItemRIDChars.
+func (r ContainerRID) PutItemRID(dst []byte, ordinal uint64) {
+	var raw [itemRIDBytes]byte
+	r.bytes(raw[:0])
+	binary.LittleEndian.PutUint64(raw[containerRIDBytes:], ordinal)
+	ridText.Encode(dst[:ItemRIDChars], raw[:])
+}
+
+// ItemRID returns the rid of the item with the given ordinal.
+func (r ContainerRID) ItemRID(ordinal uint64) string {
+	var text [ItemRIDChars]byte
+	r.PutItemRID(text[:], ordinal)
+	return string(text[:])
+}
+
+// RangeRID returns the rid of the container's i-th partition key range.
+func (r ContainerRID) RangeRID(i int) string {
+	return r.ItemRID(uint64(kindRange)<<kindShift | uint64(i))
+}
+
+// RID is a parsed resource id: a database's, a container's or an item's.
+type RID struct {
+	Database  DatabaseRID
+	Container ContainerRID // zero for a database
+	Ordinal   uint64
+	Item      bool
+}
+
+// ParseRID reads the text of a rid. It reports false for text that is none,
+// which in a path means that it is a name.
+func ParseRID(text string) (RID, bool) {
+	if len(text) > ItemRIDChars || strings.ContainsAny(text, "\r\n") {
+		return RID{}, false
+	}
+	raw, err := ridText.DecodeString(text)
+	if err != nil {
+		return RID{}, false
+	}
+	var r RID
+	switch len(raw) {
+	case databaseRIDBytes, containerRIDBytes:
+	case itemRIDBytes:
+		r.Ordinal = binary.LittleEndian.Uint64(raw[containerRIDBytes:])
+		r.Item = true
+		if r.Ordinal > MaxOrdinal {
+			return RID{}, false
+		}
+	default:
+		return RID{}, false
+	}
+	r.Database = DatabaseRID(binary.BigEndian.Uint32(raw))
+	if len(raw) > databaseRIDBytes {
+		c := binary.BigEndian.Uint32(raw[databaseRIDBytes:])
+		if c&containerBit == 0 {
+			return RID{}, false
+		}
+		r.Container = ContainerRID{r.Database, c &^ containerBit}
+	}
+	return r, true
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+
+package catalog
+
+import (
+	"math"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// TTL is a time to live in seconds as a container or an item states it: a
+// positive number, TTLForever, or TTLAbsent if it states none.
+type TTL int32
+
+// The values of a TTL that are no number of seconds. Zero is none that a client
+// may write, so that it is free to mean "absent".
+const (
+	TTLAbsent  TTL = 0
+	TTLForever TTL = -1
+)
+
+// TTLRule is the sentence in which the service refuses a value, after naming it.
+const TTLRule = "Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire."
+
+// ParseTTL reads the JSON text of a `ttl` or `defaultTtl`. It reports false for
+// anything but -1 and 1 to 2147483647. JSON has one kind of number, so 5.0 and
+// 5e0 are 5.
+func ParseTTL(raw []byte) (TTL, bool) {
+	v, _ := value.FromJSON(raw)
+	f, ok := v.Number()
+	if !ok || f != math.Trunc(f) || f < -1 || f > math.MaxInt32 || f == 0 {
+		return TTLAbsent, false
+	}
+	return TTL(f), true
+}
