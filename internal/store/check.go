@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+
+// Checking a partition at rest: every item has all its derived rows, every
+// derived row has its item, the counters agree with both, and the body of each
+// item says what its header says.
+
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Totals is what a check has counted.
+type Totals struct {
+	Items, Bytes int64
+}
+
+// Check looks at every row of a partition and calls report for each problem. An
+// error means that the check itself could not go on.
+func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(problem string)) (Totals, error) {
+	k := &checker{
+		snap: snap, container: c, index: index, prefix: partitionPrefix(c.RID, index),
+		report: func(format string, args ...any) {
+			report(fmt.Sprintf("container %q of database %q, partition %d: %s", c.ID, c.DatabaseID, index, fmt.Sprintf(format, args...)))
+		},
+		counted: map[bucketKey]bucket{},
+	}
+	var err error
+	if k.meta, err = readMeta(snap, &k.prefix, index); err != nil {
+		return Totals{}, err
+	}
+	for _, pass := range []struct {
+		space byte
+		row   func(kv.Entry) error
+	}{
+		{itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow}, {statSpace, k.stat},
+	} {
+		lower, upper := k.prefix.space(pass.space)
+		for e, err := range snap.Scan(lower, upper, kv.Forward) {
+			if err == nil {
+				err = pass.row(e)
+			}
+			if err != nil {
+				return k.totals, err
+			}
+		}
+	}
+	for b, n := range k.counted {
+		k.report("counter %c %d is missing: it should hold %d items", b.class, b.second, n.items)
+	}
+	return k.totals, k.strangers()
+}
+
+type checker struct {
+	snap      kv.Snapshot
+	container *catalog.Container
+	index     int
+	prefix    prefix
+	meta      meta
+	report    func(format string, args ...any)
+	totals    Totals
+	lastLSN   uint64
+	lastMs    int64
+	// counted is what the counters should say. It is as long as there are
+	// seconds in which anything was written or expires.
+	counted map[bucketKey]bucket
+}
+
+// item checks an item and looks for each of its derived rows.
+func (k *checker) item(e kv.Entry) error {
+	ordinal, err := ordinalOf(e.Key)
+	if err != nil {
+		k.report("%v", err)
+		return nil
+	}
+	h, body, err := parseItem(e.Key, e.Value)
+	if err != nil {
+		k.report("%v", err)
+		return nil
+	}
+	c := &current{exists: true, ordinal: ordinal, header: h}
+	b := k.counted[bucketOf(&h)]
+	b.items++
+	b.bytes += int64(h.size)
+	if b.firstLSN == 0 || h.lsn < b.firstLSN {
+		b.firstLSN = h.lsn
+	}
+	k.counted[bucketOf(&h)] = b
+	k.totals.Items++
+	k.totals.Bytes += int64(h.size)
+	if ordinal >= k.meta.nextOrdinal || h.lsn > k.meta.lsn {
+		k.report("item %d, lsn %d, is beyond the partition's next ordinal %d and last lsn %d", ordinal, h.lsn, k.meta.nextOrdinal, k.meta.lsn)
+	}
+	k.body(c, body)
+	if err := k.derived(c, k.prefix.appendIDKey(nil, h.identity), binary.BigEndian.AppendUint64(nil, ordinal), "id row"); err != nil {
+		return err
+	}
+	if err := k.derived(c, k.prefix.appendFeedKey(nil, h.lsn, h.n), appendFeedRow(nil, c), "feed row"); err != nil {
+		return err
+	}
+	if kindOf(h.ttl) != kindOwn {
+		return nil
+	}
+	return k.derived(c, k.prefix.appendOwnKey(nil, ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n), appendOwnRow(nil, c), "own row")
+}
+
+func (k *checker) derived(c *current, key, want []byte, what string) error {
+	got, found, err := k.snap.Get(key)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		k.report("item %d has no %s", c.ordinal, what)
+	case !bytes.Equal(got, want):
+		k.report("item %d has a %s that says %x instead of %x", c.ordinal, what, got, want)
+	}
+	return nil
+}
+
+// body compares what the item's JSON says with its header and its place.
+func (k *checker) body(c *current, body []byte) {
+	o, err := value.ParseObject(body)
+	if err != nil {
+		k.report("item %d is not JSON: %v", c.ordinal, err)
+		return
+	}
+	for _, p := range []struct{ name, want string }{
+		{"_rid", k.container.RID.ItemRID(c.ordinal)},
+		{"_etag", c.header.etagText(k.index)},
+	} {
+		raw, _ := o.Lookup(p.name)
+		if v, _ := value.FromJSON(raw); v != value.String(p.want) {
+			k.report("item %d has %s %s, want %s", c.ordinal, p.name, raw, p.want)
+		}
+	}
+	ts, _ := o.Lookup("_ts")
+	if v, _ := value.FromJSON(ts); v != value.Number(float64(c.header.writtenMs/1000)) {
+		k.report("item %d has _ts %s, but was written at %d ms", c.ordinal, ts, c.header.writtenMs)
+	}
+	i, err := parseIdentity(c.header.identity)
+	if err != nil {
+		k.report("item %d has no readable identity: %v", c.ordinal, err)
+		return
+	}
+	if id, _ := o.Lookup("id"); !isText(id, i.id) {
+		k.report("item %d has id %s, but is kept as %q", c.ordinal, id, i.id)
+	}
+	if epk := k.container.PartitionKey.AppendEPK(nil, i.pk); !bytes.Equal(epk, i.epk) || k.container.Partition(epk) != k.index {
+		k.report("item %d with partition key %s does not belong here", c.ordinal, i.pk)
+	}
+}
+
+func isText(raw []byte, want string) bool {
+	v, _ := value.FromJSON(raw)
+	return v == value.String(want)
+}
+
+// owner reports whether a derived row's item exists and has the row.
+func (k *checker) owner(e kv.Entry, ordinal uint64, has func(header) bool) error {
+	key := k.prefix.appendItemKey(nil, ordinal)
+	row, found, err := k.snap.Get(key)
+	if err != nil {
+		return err
+	}
+	if !found {
+		k.report("row %x belongs to item %d, which does not exist", e.Key, ordinal)
+		return nil
+	}
+	if h, _, err := parseItem(key, row); err != nil || !has(h) {
+		k.report("row %x is not one that item %d has", e.Key, ordinal)
+	}
+	return nil
+}
+
+func (k *checker) idRow(e kv.Entry) error {
+	if len(e.Value) != idRowBytes {
+		k.report("row %x is not an id row", e.Key)
+		return nil
+	}
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header) bool {
+		return bytes.Equal(h.identity, e.Key[prefixBytes+1:])
+	})
+}
+
+func (k *checker) feedRow(e kv.Entry) error {
+	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+10 {
+		k.report("row %x is not a feed row", e.Key)
+		return nil
+	}
+	lsn := binary.BigEndian.Uint64(e.Key[prefixBytes+1:])
+	writtenMs := int64(binary.BigEndian.Uint64(e.Value[8:]))
+	if writtenMs < k.lastMs {
+		k.report("lsn %d was written at %d ms, before lsn %d at %d ms", lsn, writtenMs, k.lastLSN, k.lastMs)
+	}
+	k.lastLSN, k.lastMs = lsn, writtenMs
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header) bool {
+		return bytes.Equal(e.Key, k.prefix.appendFeedKey(nil, h.lsn, h.n))
+	})
+}
+
+func (k *checker) ownRow(e kv.Entry) error {
+	if len(e.Value) != ownRowBytes || len(e.Key) != prefixBytes+1+18 {
+		k.report("row %x is not an own row", e.Key)
+		return nil
+	}
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header) bool {
+		return kindOf(h.ttl) == kindOwn &&
+			bytes.Equal(e.Key, k.prefix.appendOwnKey(nil, ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n))
+	})
+}
+
+// stat compares a counter with what was counted.
+func (k *checker) stat(e kv.Entry) error {
+	if len(e.Key) != prefixBytes+1+9 {
+		k.report("row %x is not a counter", e.Key)
+		return nil
+	}
+	b, err := decodeBucket(e.Key, e.Value)
+	if err != nil {
+		k.report("%v", err)
+		return nil
+	}
+	at := bucketKey{class(e.Key[prefixBytes+1]), int64(binary.BigEndian.Uint64(e.Key[prefixBytes+2:]))}
+	want := k.counted[at]
+	delete(k.counted, at)
+	if b.items != want.items || b.bytes != want.bytes || want.items > 0 && b.firstLSN > want.firstLSN {
+		k.report("counter %c %d holds %d items, %d bytes from lsn %d, but there are %d items, %d bytes from lsn %d",
+			at.class, at.second, b.items, b.bytes, b.firstLSN, want.items, want.bytes, want.firstLSN)
+	}
+	return nil
+}
+
+// strangers reports the rows that are of no kind: what lies between the spaces.
+func (k *checker) strangers() error {
+	from := k.prefix[:]
+	for _, space := range []byte{itemSpace, feedSpace, idSpace, metaSpace, statSpace, ownSpace} {
+		lower, upper := k.prefix.space(space)
+		if err := k.nothingIn(from, lower); err != nil {
+			return err
+		}
+		if from = upper; space == metaSpace { // one row, not a space
+			from = append(lower, 0)
+		}
+	}
+	return k.nothingIn(from, keyAfter(k.prefix[:]))
+}
+
+func (k *checker) nothingIn(lower, upper []byte) error {
+	for e, err := range k.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		k.report("row %x is of no kind", e.Key)
+	}
+	return nil
+}
+
+// CheckOrphans reports partitions whose container does not exist. known tells
+// how many partitions a container has, 0 if there is no such container.
+func CheckOrphans(snap kv.Snapshot, known func(catalog.ContainerRID) int, report func(problem string)) error {
+	lower, upper := []byte{partitionTag}, []byte{partitionTag + 1}
+	for {
+		key, err := firstKey(snap, lower, upper)
+		if err != nil || key == nil {
+			return err
+		}
+		if len(key) <= prefixBytes {
+			report(fmt.Sprintf("row %x belongs to no partition", key))
+			lower = append(key, 0)
+			continue
+		}
+		c := catalog.ContainerRID{
+			Database:  catalog.DatabaseRID(binary.BigEndian.Uint32(key[1:])),
+			Container: binary.BigEndian.Uint32(key[5:]),
+		}
+		if index := int(binary.BigEndian.Uint16(key[9:])); index >= known(c) {
+			report(fmt.Sprintf("there are rows of partition %d of container %s, which does not exist", index, c))
+		}
+		lower = keyAfter(key[:prefixBytes])
+	}
+}
+
+// firstKey returns a copy of the first key in a range, nil if there is none.
+func firstKey(snap kv.Snapshot, lower, upper []byte) ([]byte, error) {
+	for e, err := range snap.Scan(lower, upper, kv.Forward) {
+		return bytes.Clone(e.Key), err
+	}
+	return nil, nil
+}

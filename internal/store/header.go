@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+
+// The bytes of an item's row:
+//
+//	0   1  version, 1
+//	1   8  lsn of the last write
+//	9   2  n, its place among the writes of that lsn
+//	11  8  writtenMs, the moment of the last write
+//	19  4  ttl: the item's own, 0 for none
+//	23  4  size of the body
+//	27  2  length of the identity
+//	29  …  identity: {epk}{pk}{id}, as in the id row's key
+//	…   …  body: the exact bytes that a read returns
+//
+// A point read returns the body as it is and parses none of it. The identity is
+// here so that whoever holds the item's row can find all its other rows.
+
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+)
+
+const (
+	headerVersion = 1
+	headerBytes   = 29
+	// maxIdentityBytes follows from the limits on ids and partition keys.
+	maxIdentityBytes = 1<<16 - 1
+)
+
+// header is what the database itself knows of an item.
+type header struct {
+	lsn       uint64
+	n         uint16
+	writtenMs int64
+	ttl       catalog.TTL
+	size      int
+	identity  []byte
+}
+
+// put writes the fixed part of the header to the start of row. The identity and
+// the body stand there already.
+func (h *header) put(row []byte) {
+	row[0] = headerVersion
+	binary.BigEndian.PutUint64(row[1:], h.lsn)
+	binary.BigEndian.PutUint16(row[9:], h.n)
+	binary.BigEndian.PutUint64(row[11:], uint64(h.writtenMs))
+	binary.BigEndian.PutUint32(row[19:], uint32(h.ttl))
+	binary.BigEndian.PutUint32(row[23:], uint32(h.size))
+	binary.BigEndian.PutUint16(row[27:], uint16(len(h.identity)))
+}
+
+// parseItem takes an item's row apart. The results are parts of row.
+func parseItem(key, row []byte) (header, []byte, error) {
+	if len(row) < headerBytes || row[0] != headerVersion {
+		return header{}, nil, corrupt(key, "not an item")
+	}
+	h := header{
+		lsn:       binary.BigEndian.Uint64(row[1:]),
+		n:         binary.BigEndian.Uint16(row[9:]),
+		writtenMs: int64(binary.BigEndian.Uint64(row[11:])),
+		ttl:       catalog.TTL(binary.BigEndian.Uint32(row[19:])),
+		size:      int(binary.BigEndian.Uint32(row[23:])),
+	}
+	bodyAt := headerBytes + int(binary.BigEndian.Uint16(row[27:]))
+	if len(row) != bodyAt+h.size {
+		return header{}, nil, corrupt(key, "an item of the wrong length")
+	}
+	h.identity = row[headerBytes:bodyAt:bodyAt]
+	return h, row[bodyAt:], nil
+}
+
+// etag returns the two numbers that make the etag of this version of the item.
+// The second of the write is among them so that data restored from a copy does
+// not give an old etag to new content.
+func (h *header) etag(partition int) (high, low uint64) {
+	return uint64(h.writtenMs/1000)<<32 | uint64(uint16(partition))<<16 | uint64(h.n), h.lsn
+}
+
+// ETag returns the etag of the header's version of an item.
+func (h *header) etagText(partition int) string { return catalog.ETag(h.etag(partition)) }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+
+// Every key of a partition. All begin with its prefix
+//
+//	p = 'p' {db}{container}{index}    4, 4 and 2 bytes: whose partition it is
+//
+// so that a container, or a whole database, leaves by one range delete.
+//
+//	item : p 'd' {ordinal}             -> header | exact response bytes        (header.go)
+//	id   : p 'k' {epk}{pk}{id}         -> ordinal
+//	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write
+//	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0
+//	stat : p 's' {class}{second}       -> {items, bytes, first lsn}            (counters.go)
+//	meta : p 'm'                       -> {version, last lsn, next ordinal}
+//
+// Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs
+// and second have eight bytes, n has two, class one. {epk} is escaped to be
+// self-delimiting, {pk} is so by itself, and {id} ends the key.
+//
+// Items lie in the order of their ordinal, which is the number in their _rid,
+// given at creation and kept by rewrites. The feed is in write order, which is
+// also the expiry order of the items that inherit the container's TTL. The own
+// rows are in expiry order.
+//
+// Reserved for what is to come: 'i' index rows, {generation}{epoch}{path}{value}
+// {ordinal}; 'u' unique keys, {policy}{pk}{tuple}; 'v' the all-versions log,
+// {lsn}{n}; 'b' bytes per logical partition, {epk}{pk}.
+
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	partitionTag = 'p'
+
+	itemSpace = 'd'
+	idSpace   = 'k'
+	feedSpace = 'f'
+	ownSpace  = 'x'
+	statSpace = 's'
+	metaSpace = 'm'
+
+	prefixBytes = 11
+)
+
+// prefix is the start of all keys of one partition.
+type prefix [prefixBytes]byte
+
+func partitionPrefix(c catalog.ContainerRID, index int) prefix {
+	var p prefix
+	p[0] = partitionTag
+	binary.BigEndian.PutUint32(p[1:], uint32(c.Database))
+	binary.BigEndian.PutUint32(p[5:], c.Container)
+	binary.BigEndian.PutUint16(p[9:], uint16(index))
+	return p
+}
+
+// DropContainer adds to b the removal of everything in the container.
+func DropContainer(b *kv.Batch, c catalog.ContainerRID) {
+	first := partitionPrefix(c, 0)
+	end := partitionPrefix(catalog.ContainerRID{Database: c.Database, Container: c.Container + 1}, 0)
+	b.DeleteRange(first[:], end[:])
+}
+
+// DropDatabase adds to b the removal of everything in the database.
+func DropDatabase(b *kv.Batch, d catalog.DatabaseRID) {
+	first := partitionPrefix(catalog.ContainerRID{Database: d}, 0)
+	end := partitionPrefix(catalog.ContainerRID{Database: d + 1}, 0)
+	b.DeleteRange(first[:], end[:])
+}
+
+// space returns the bounds of all keys of one kind.
+func (p *prefix) space(kind byte) (lower, upper []byte) {
+	return append(p[:prefixBytes:prefixBytes], kind), append(p[:prefixBytes:prefixBytes], kind+1)
+}
+
+func (p *prefix) appendItemKey(dst []byte, ordinal uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(append(dst, p[:]...), itemSpace), ordinal)
+}
+
+func (p *prefix) appendIDKey(dst, identity []byte) []byte {
+	return append(append(append(dst, p[:]...), idSpace), identity...)
+}
+
+func (p *prefix) appendFeedKey(dst []byte, lsn uint64, n uint16) []byte {
+	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), feedSpace), lsn)
+	return binary.BigEndian.AppendUint16(dst, n)
+}
+
+func (p *prefix) appendOwnKey(dst []byte, expiryMs int64, lsn uint64, n uint16) []byte {
+	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), ownSpace), uint64(expiryMs))
+	dst = binary.BigEndian.AppendUint64(dst, lsn)
+	return binary.BigEndian.AppendUint16(dst, n)
+}
+
+func (p *prefix) appendStatKey(dst []byte, b bucketKey) []byte {
+	dst = append(append(append(dst, p[:]...), statSpace), byte(b.class))
+	return binary.BigEndian.AppendUint64(dst, uint64(b.second))
+}
+
+func (p *prefix) metaKey() []byte { return append(p[:prefixBytes:prefixBytes], metaSpace) }
+
+// appendIdentity appends {epk}{pk}{id}: what makes an item itself.
+func appendIdentity(dst, epk []byte, pk value.PartitionKey, id string) []byte {
+	return append(pk.AppendKey(value.AppendBytesKey(dst, epk)), id...)
+}
+
+// identity is an appendIdentity taken apart.
+type identity struct {
+	epk []byte
+	pk  value.PartitionKey
+	id  string
+}
+
+func parseIdentity(raw []byte) (identity, error) {
+	epk, rest, err := value.DecodeBytesKey(raw)
+	if err != nil {
+		return identity{}, err
+	}
+	pk, rest, err := value.DecodePartitionKey(rest)
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{epk, pk, string(rest)}, nil
+}
+
+// corrupt names the row that is not as it was written.
+func corrupt(key []byte, why string) error {
+	return fmt.Errorf("%w: row %x: %s", kv.ErrCorrupt, key, why)
+}

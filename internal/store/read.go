@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+
+// Reading items: from the published view, at one moment, and never an expired
+// one. Reads do not enter the loop.
+
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Item is an item as it was read.
+type Item struct {
+	Body []byte // the caller's
+	ETag string
+	// ItemLSN is that of the item's last write, LSN the partition's at the read.
+	ItemLSN, LSN uint64
+}
+
+// Read returns the item with the given key, as of nowMs. With ErrNotModified,
+// ErrNotFound and success alike, LSN is set.
+func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
+	v, err := p.acquire()
+	if err != nil {
+		return Item{}, err
+	}
+	defer p.release(v)
+	item := Item{LSN: v.lsn}
+	var space [256]byte
+	key := p.prefix.appendIDKey(space[:0], nil)
+	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
+	raw, found, err := v.snap.Get(key)
+	if err != nil {
+		return item, err
+	}
+	if !found {
+		return item, ErrNotFound
+	}
+	if len(raw) != idRowBytes {
+		return item, corrupt(key, "not an id row")
+	}
+	h, body, err := p.item(v, binary.BigEndian.Uint64(raw))
+	if err != nil {
+		return item, err
+	}
+	if h.expired(v.container, nowMs) {
+		return item, ErrNotFound
+	}
+	item.ETag, item.ItemLSN = h.etagText(p.index), h.lsn
+	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
+		return item, ErrNotModified
+	}
+	item.Body = body
+	return item, nil
+}
+
+// item returns the item with the given ordinal, expired or not.
+func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
+	var space [32]byte
+	key := p.prefix.appendItemKey(space[:0], ordinal)
+	row, found, err := v.snap.Get(key)
+	if err != nil {
+		return header{}, nil, err
+	}
+	if !found {
+		return header{}, nil, corrupt(key, "an id row leads to no item")
+	}
+	return parseItem(key, row)
+}
+
+// List asks for a page of items in the order of their creation.
+type List struct {
+	// Within, if it is set, asks for the items of one logical partition.
+	Within *LogicalPartition
+	// After is the ordinal after which to begin; zero is the beginning.
+	After    uint64
+	MaxItems int
+	MaxBytes int
+}
+
+// LogicalPartition is all items with one partition key.
+type LogicalPartition struct {
+	EPK          []byte
+	PartitionKey value.PartitionKey
+}
+
+// Page is one page of a List.
+type Page struct {
+	// Items holds the bodies, with commas between them.
+	Items []byte
+	Count int
+	// Last is the ordinal up to which the page has come, and More whether there
+	// may be items after it.
+	Last uint64
+	More bool
+	LSN  uint64
+}
+
+// pageRows bounds how many rows one page looks at, so that a page over many
+// expired items ends early instead of late: empty if need be, but with More.
+const pageRows = 50_000
+
+// List returns a page, as of nowMs.
+func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error) {
+	v, err := p.acquire()
+	if err != nil {
+		return Page{}, err
+	}
+	defer p.release(v)
+	l := lister{p: p, v: v, q: q, nowMs: nowMs, page: Page{LSN: v.lsn, Last: q.After}}
+	if q.Within != nil {
+		err = l.logicalPartition(ctx)
+	} else {
+		err = l.all(ctx)
+	}
+	return l.page, err
+}
+
+type lister struct {
+	p     *Partition
+	v     *view
+	q     List
+	nowMs int64
+	page  Page
+}
+
+// all walks the items.
+func (l *lister) all(ctx context.Context) error {
+	_, upper := l.p.prefix.space(itemSpace)
+	lower := l.p.prefix.appendItemKey(nil, l.q.After+1)
+	rows := 0
+	for e, err := range l.v.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		ordinal, err := ordinalOf(e.Key)
+		if err != nil {
+			return err
+		}
+		h, body, err := parseItem(e.Key, e.Value)
+		if err != nil {
+			return err
+		}
+		if l.full(len(body)) || rows == pageRows {
+			l.page.More = true
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rows++
+		l.add(ordinal, &h, body)
+	}
+	return nil
+}
+
+func ordinalOf(itemKey []byte) (uint64, error) {
+	if len(itemKey) != prefixBytes+1+8 {
+		return 0, corrupt(itemKey, "not an item's key")
+	}
+	return binary.BigEndian.Uint64(itemKey[prefixBytes+1:]), nil
+}
+
+// full reports whether a body of the given length has no place in the page. The
+// first always has.
+func (l *lister) full(bytes int) bool {
+	return l.page.Count > 0 && (l.page.Count >= l.q.MaxItems || len(l.page.Items)+bytes > l.q.MaxBytes)
+}
+
+// add puts an item into the page, unless it has expired.
+func (l *lister) add(ordinal uint64, h *header, body []byte) {
+	l.page.Last = ordinal
+	if h.expired(l.v.container, l.nowMs) {
+		return
+	}
+	if l.page.Count > 0 {
+		l.page.Items = append(l.page.Items, ',')
+	}
+	l.page.Items = append(l.page.Items, body...)
+	l.page.Count++
+}
+
+// logicalPartition finds the items through their id rows, which lie together,
+// and takes the oldest that come after the page's beginning. A page of n items
+// looks at every id row of the logical partition, which are a few bytes each,
+// and reads little more than n items.
+func (l *lister) logicalPartition(ctx context.Context) error {
+	for rows := 0; ; {
+		ordinals, more, err := l.oldest(ctx)
+		if err != nil {
+			return err
+		}
+		for _, ordinal := range ordinals {
+			h, body, err := l.p.item(l.v, ordinal)
+			if err != nil {
+				return err
+			}
+			if l.full(len(body)) {
+				l.page.More = true
+				return nil
+			}
+			l.add(ordinal, &h, body)
+		}
+		if !more {
+			return nil
+		}
+		rows += len(ordinals)
+		if l.page.Count >= l.q.MaxItems || rows >= pageRows {
+			l.page.More = true
+			return nil
+		}
+	}
+}
+
+// oldestOrdinals is how many ordinals are held at once.
+const oldestOrdinals = 4096
+
+// oldest returns the lowest ordinals of the logical partition after the page's
+// last, in order, and whether there are more than these.
+func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err error) {
+	lower := l.p.prefix.appendIDKey(nil, nil)
+	lower = l.q.Within.PartitionKey.AppendKey(value.AppendBytesKey(lower, l.q.Within.EPK))
+	keep := func(n int) {
+		slices.Sort(ordinals)
+		if len(ordinals) > n {
+			ordinals, more = ordinals[:n], true
+		}
+	}
+	want := min(max(l.q.MaxItems-l.page.Count, 1), oldestOrdinals)
+	for e, err := range l.v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
+		if err != nil {
+			return nil, false, err
+		}
+		if len(e.Value) != idRowBytes {
+			return nil, false, corrupt(e.Key, "not an id row")
+		}
+		if ordinal := binary.BigEndian.Uint64(e.Value); ordinal > l.page.Last {
+			ordinals = append(ordinals, ordinal)
+		}
+		if len(ordinals) == 2*oldestOrdinals {
+			if err := ctx.Err(); err != nil {
+				return nil, false, err
+			}
+			keep(want)
+		}
+	}
+	keep(want)
+	return ordinals, more, nil
+}
+
+// keyAfter returns the first key after all that begin with p.
+func keyAfter(p []byte) []byte {
+	end := len(p)
+	for p[end-1] == 0xff { // a partition's keys begin with 'p'
+		end--
+	}
+	after := slices.Clone(p[:end])
+	after[end-1]++
+	return after
+}

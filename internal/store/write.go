@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+
+// Writing an item. What can be done before the loop is done on the caller's
+// goroutine (prepare); what depends on the item's present state is plain
+// sequential code inside the loop (execute).
+
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Op is a kind of write.
+type Op int
+
+// The kinds of write.
+const (
+	Create Op = iota + 1
+	Upsert
+	Replace
+	Delete
+)
+
+// Key is what makes an item itself within its container: its partition key, the
+// hash of that, and its id.
+type Key struct {
+	EPK          []byte
+	PartitionKey value.PartitionKey
+	ID           string
+}
+
+// Write is a request to change one item.
+type Write struct {
+	Op  Op
+	Key Key
+	// Item is what to write; nil for Delete.
+	Item *value.Object
+	// IfMatch and IfNoneMatch are etags, "*", or empty for no condition.
+	IfMatch, IfNoneMatch string
+}
+
+// Result is what a write did.
+type Result struct {
+	// Created says that there was no such item before.
+	Created bool
+	// Body is the item as a read returns it; nil for Delete.
+	Body []byte
+	ETag string
+	LSN  uint64
+	// Bytes is the size of the item that was written or deleted.
+	Bytes int
+}
+
+// maxPrepares bounds how often a write is prepared again since the container's
+// settings changed under it.
+const maxPrepares = 16
+
+// errStale tells Write to prepare again: the settings have changed.
+var errStale = errors.New("prepared under earlier settings")
+
+// Write changes one item, durably.
+func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
+	for range maxPrepares {
+		w, err := prepare(r, p.Container())
+		if err != nil {
+			return Result{}, err
+		}
+		res, err := p.submit(ctx, &job{write: w, done: make(chan struct{})})
+		if !errors.Is(err, errStale) {
+			return res, err
+		}
+	}
+	return Result{}, ErrBusy
+}
+
+// write is a Write that is prepared: its row is rendered, with places of fixed
+// width for what only the loop knows.
+type write struct {
+	op                   Op
+	ifMatch, ifNoneMatch string
+	epoch                uint64
+	ttl                  catalog.TTL
+	identity             []byte
+	row                  []byte // header | identity | body; nil for Delete
+	places               places
+}
+
+// places are the offsets in the row of what the loop fills in.
+type places struct {
+	body, rid, self, etag, ts int
+}
+
+// systemProperties are the server's: a client's are left out.
+func systemProperty(name string) bool {
+	switch name {
+	case "_rid", "_self", "_etag", "_attachments", "_ts":
+		return true
+	}
+	return false
+}
+
+func prepare(r Write, c *catalog.Container) (*write, error) {
+	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch}
+	if r.Op == Delete {
+		w.identity = appendIdentity(nil, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
+		return w, nil
+	}
+	var err error
+	if w.ttl, err = itemTTL(r.Item, c); err != nil {
+		return nil, err
+	}
+	w.render(r, c)
+	return w, nil
+}
+
+// render lays out the row. Properties keep the order in which they came; the
+// server's follow.
+func (w *write) render(r Write, c *catalog.Container) {
+	const room = headerBytes + 400 // system properties, epk and escapes
+	row := make([]byte, headerBytes, room+2*len(r.Key.ID)+len(r.Item.Bytes()))
+	row = appendIdentity(row, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
+	w.places.body = len(row)
+	row = r.Item.AppendMembers(append(row, '{'), systemProperty)
+	row = append(row, `,"_rid":"`...)
+	w.places.rid = len(row)
+	row = append(row, blankRID...)
+	row = append(row, `","_self":"`...)
+	row = append(row, c.ItemLinks...)
+	w.places.self = len(row)
+	row = append(row, blankRID...)
+	row = append(row, `/","_etag":"\"`...)
+	w.places.etag = len(row)
+	row = append(row, blankETag...)
+	row = append(row, `\"","_attachments":"attachments/","_ts":`...)
+	w.places.ts = len(row)
+	w.row = append(row, blankTS+"}"...)
+	w.identity = w.row[headerBytes:w.places.body:w.places.body]
+}
+
+const (
+	blankRID  = "________________________"
+	blankETag = "00000000-0000-0000-0000-000000000000"
+	// blankTS is as wide as _ts is up to the year 2286. Spaces, since a machine
+	// whose clock was never set counts in fewer digits.
+	blankTS = "          "
+)
+
+// fill writes the header, and what the loop knows, into the row's places.
+func (w *write) fill(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
+	row := w.row
+	c.header.put(row)
+	container.RID.PutItemRID(row[w.places.rid:], c.ordinal)
+	copy(row[w.places.self:], row[w.places.rid:w.places.rid+catalog.ItemRIDChars])
+	etag = c.header.etagText(partition)
+	copy(row[w.places.etag:], etag[1:len(etag)-1])
+	strconv.AppendInt(row[w.places.ts:w.places.ts], c.header.writtenMs/1000, 10)
+	return row[w.places.body:], etag
+}
+
+// execute does one write against the state that the group has reached.
+func (w *writer) execute(r *write) (Result, error) {
+	if r.epoch != w.view.container.Epoch {
+		return Result{}, errStale
+	}
+	old, err := w.current(r.identity)
+	if err != nil {
+		return Result{}, err
+	}
+	live := old.exists && !old.header.expired(w.view.container, w.nowMs)
+	if err := w.admit(r, &old, live); err != nil {
+		return Result{}, err
+	}
+	if old.exists {
+		if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&old.header)); err != nil {
+			return Result{}, err
+		}
+	}
+	if r.op == Delete {
+		w.lsn++
+		w.removeRows(&old)
+		w.overlay[string(r.identity)] = current{}
+		return Result{LSN: w.lsn, Bytes: old.header.size}, nil
+	}
+	return w.put(r, &old, live)
+}
+
+// put writes an item: in place of a live one, or as a new one. An expired one
+// that is still there leaves in the same batch.
+func (w *writer) put(r *write, old *current, live bool) (Result, error) {
+	next := current{exists: true, ordinal: w.nextOrdinal, header: header{
+		lsn: w.lsn + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
+	}}
+	if live {
+		next.ordinal = old.ordinal
+	}
+	if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&next.header)); err != nil {
+		return Result{}, err
+	}
+	w.lsn++
+	body, etag := r.fill(&next, w.view.container, w.p.index)
+	if live {
+		w.updateRows(old, &next, r.row)
+	} else {
+		if old.exists {
+			w.removeRows(old)
+		}
+		w.nextOrdinal++
+		w.insertRows(&next, r.row)
+	}
+	w.overlay[string(r.identity)] = next
+	return Result{Created: !live, Body: body, ETag: etag, LSN: w.lsn, Bytes: next.header.size}, nil
+}
+
+// admit decides whether the write may happen. An item that does not exist, or
+// has expired, meets no condition but that of not existing.
+func (w *writer) admit(r *write, old *current, live bool) error {
+	switch {
+	case !live && (r.op == Replace || r.op == Delete):
+		return ErrNotFound
+	case !live:
+		return nil
+	case r.op == Create:
+		return ErrExists
+	case r.ifMatch == "" && r.ifNoneMatch == "":
+		return nil
+	}
+	etag := old.header.etagText(w.p.index)
+	if !catalog.Matches(r.ifMatch, etag) || r.ifNoneMatch != "" && catalog.Matches(r.ifNoneMatch, etag) {
+		return ErrPrecondition
+	}
+	return nil
+}
+
+// current returns the item as the group has it so far.
+func (w *writer) current(identity []byte) (current, error) {
+	if c, ok := w.overlay[string(identity)]; ok {
+		return c, nil
+	}
+	w.key = w.p.prefix.appendIDKey(w.key[:0], identity)
+	raw, found, err := w.view.snap.Get(w.key)
+	if err != nil || !found {
+		return current{}, err
+	}
+	if len(raw) != idRowBytes {
+		return current{}, corrupt(w.key, "not an id row")
+	}
+	c := current{exists: true, ordinal: binary.BigEndian.Uint64(raw)}
+	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
+	row, found, err := w.view.snap.Get(w.key)
+	if err != nil {
+		return current{}, err
+	}
+	if !found {
+		return current{}, corrupt(w.key, "an id row leads to no item")
+	}
+	c.header, _, err = parseItem(w.key, row)
+	return c, err
+}
