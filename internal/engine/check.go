@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// CheckProgress is told of each container before it is checked.
+type CheckProgress func(c *catalog.Container)
+
+// Check looks at all rows of a database at rest, and calls report for each
+// problem. An error means that the check could not go on.
+func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store.Totals, error) {
+	var totals store.Totals
+	if err := checkFormat(db); err != nil {
+		return totals, err
+	}
+	if _, err := loadClock(db); err != nil {
+		return totals, err
+	}
+	cat, err := catalog.Open(db)
+	if err != nil {
+		return totals, err
+	}
+	snap, err := db.Snapshot()
+	if err != nil {
+		return totals, err
+	}
+	defer snap.Close()
+	for _, d := range cat.Databases() {
+		for _, c := range d.Containers() {
+			progress(c)
+			for i := range c.Ranges {
+				t, err := store.Check(snap, c, i, report)
+				if err != nil {
+					return totals, err
+				}
+				totals.Items += t.Items
+				totals.Bytes += t.Bytes
+			}
+		}
+	}
+	return totals, store.CheckOrphans(snap, func(rid catalog.ContainerRID) int {
+		c, err := cat.Current(rid)
+		if err != nil {
+			return 0
+		}
+		return len(c.Ranges)
+	}, report)
+}

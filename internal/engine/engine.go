@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+
+// Package engine has one method for each operation of a client: look the
+// container up, check and prepare, let a partition do it. It opens partitions
+// when they are first used, and runs the background work. It knows nothing of
+// HTTP, and of how rows are laid out.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// formatVersion is that of all rows together. Data of a higher one is refused.
+const formatVersion = 1
+
+const (
+	// tickInterval is that of the housekeeping: letting go of idle snapshots and
+	// looking at the free space.
+	tickInterval = time.Second
+	// reservedBytes is the free space below which writes are refused: enough for
+	// the engine to flush and compact what it holds.
+	reservedBytes = 128 << 20
+)
+
+// Options say what to open.
+type Options struct {
+	DB kv.DB
+	// FreeBytes tells how much space is left for the data; nil means enough.
+	FreeBytes func() (uint64, error)
+	// TestClock lets clients move the time.
+	TestClock bool
+	// ClockSource reads the machine's clocks; nil means the real ones.
+	ClockSource func() clock.Reading
+	Logger      *slog.Logger
+	// Failed is called when a commit failed: nothing more can be written, and the
+	// process should end. It must not call the engine.
+	Failed func(error)
+}
+
+// Engine is an open database.
+type Engine struct {
+	db        kv.DB
+	clock     *clock.Clock
+	catalog   *catalog.Catalog
+	logger    *slog.Logger
+	freeBytes func() (uint64, error)
+	failedFn  func(error)
+
+	// settings is held while a container is made, replaced or removed, until all
+	// its partitions have followed: they take replacements in order. It comes
+	// before mu.
+	settings sync.Mutex
+
+	full   atomic.Bool // writes are refused for want of space
+	failed atomic.Pointer[error]
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu struct {
+		sync.RWMutex
+		open map[partitionID]*store.Partition
+		// dropping has the containers whose removal is under way, each with a
+		// channel that is closed when it is over.
+		dropping map[catalog.ContainerRID]chan struct{}
+		closed   bool
+	}
+}
+
+type partitionID struct {
+	container catalog.ContainerRID
+	index     int
+}
+
+// Open opens the database in o.DB, which stays the caller's to close.
+func Open(o Options) (*Engine, error) {
+	e := &Engine{db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{})}
+	if e.logger == nil {
+		e.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	e.mu.open = map[partitionID]*store.Partition{}
+	e.mu.dropping = map[catalog.ContainerRID]chan struct{}{}
+	if err := checkFormat(o.DB); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.catalog, err = catalog.Open(o.DB); err != nil {
+		return nil, err
+	}
+	if e.clock, err = openClock(o); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	e.watchSpace()
+	go e.housekeep(ctx)
+	return e, nil
+}
+
+// Close stops the partitions after the groups under way, and the clock last.
+func (e *Engine) Close() error {
+	e.cancel()
+	<-e.ended
+	e.mu.Lock()
+	open := e.mu.open
+	e.mu.open, e.mu.closed = nil, true
+	e.mu.Unlock()
+	for _, p := range open {
+		p.Close()
+	}
+	return e.clock.Close()
+}
+
+// checkFormat refuses data of a newer format, and marks new data with ours.
+func checkFormat(db kv.DB) error {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	raw, found, err := snap.Get(catalog.FormatKey)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		var b kv.Batch
+		b.Set(catalog.FormatKey, []byte{formatVersion})
+		return db.Commit(context.Background(), &b)
+	case len(raw) != 1 || raw[0] == 0:
+		return fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
+	case raw[0] > formatVersion:
+		return fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], formatVersion)
+	}
+	return nil
+}
+
+func openClock(o Options) (*clock.Clock, error) {
+	state, err := loadClock(o.DB)
+	if err != nil {
+		return nil, err
+	}
+	return clock.Open(clock.Options{
+		State: state,
+		Save: func(s clock.State) error {
+			var b kv.Batch
+			b.Set(catalog.ClockKey, s.Encode())
+			return o.DB.Commit(context.Background(), &b)
+		},
+		Test:   o.TestClock,
+		Source: o.ClockSource,
+		Logger: o.Logger,
+	})
+}
+
+func loadClock(db kv.DB) (clock.State, error) {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return clock.State{}, err
+	}
+	defer snap.Close()
+	raw, found, err := snap.Get(catalog.ClockKey)
+	if err != nil || !found {
+		return clock.State{}, err
+	}
+	return clock.DecodeState(raw)
+}
+
+// Clock returns the database's time.
+func (e *Engine) Clock() *clock.Clock { return e.clock }
+
+// Ready returns why the engine cannot serve, nil if it can.
+func (e *Engine) Ready() error {
+	if err := e.failed.Load(); err != nil {
+		return *err
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.mu.closed {
+		return ErrStopping
+	}
+	if e.full.Load() {
+		return ErrDiskFull
+	}
+	return nil
+}
+
+// partition returns a partition of a container, opening it if it is not. While
+// the container is being removed it waits: whether it was is known afterwards.
+func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, error) {
+	id := partitionID{c.RID, index}
+	e.mu.RLock()
+	p, over := e.mu.open[id], e.mu.dropping[c.RID]
+	e.mu.RUnlock()
+	if p != nil {
+		return p, nil
+	}
+	if over != nil {
+		<-over
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.mu.closed:
+		return nil, ErrStopping
+	case e.mu.dropping[c.RID] != nil: // the next attempt
+		return nil, store.ErrClosed
+	case e.mu.open[id] != nil:
+		return e.mu.open[id], nil
+	}
+	// The definition is looked up anew under the lock: a replace that is under
+	// way either finds the partition open or is seen here.
+	now, err := e.catalog.Current(c.RID)
+	if err != nil {
+		return nil, store.ErrClosed
+	}
+	p, err = store.Open(store.Options{DB: e.db, Clock: e.clock, Container: now, Index: index, Failed: e.fail})
+	if err != nil {
+		return nil, err
+	}
+	e.mu.open[id] = p
+	return p, nil
+}
+
+// openPartitions returns the partitions of a container that are open.
+func (e *Engine) openPartitions(c *catalog.Container) []*store.Partition {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	var ps []*store.Partition
+	for i := range c.Ranges {
+		if p := e.mu.open[partitionID{c.RID, i}]; p != nil {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// fail notes that a commit failed, once.
+func (e *Engine) fail(err error) {
+	if e.failed.CompareAndSwap(nil, &err) {
+		e.logger.Error("a commit failed; nothing more is written", "err", err)
+		if e.failedFn != nil {
+			e.failedFn(err)
+		}
+	}
+}
+
+// housekeep runs until the engine is closed.
+func (e *Engine) housekeep(ctx context.Context) {
+	defer close(e.ended)
+	tick := time.NewTicker(tickInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			e.releaseIdle()
+			e.watchSpace()
+		}
+	}
+}
+
+func (e *Engine) releaseIdle() {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, p := range e.mu.open {
+		p.ReleaseIdle()
+	}
+}
+
+// watchSpace refuses writes before the disk is full, while reads go on.
+func (e *Engine) watchSpace() {
+	if e.freeBytes == nil {
+		return
+	}
+	free, err := e.freeBytes()
+	if err != nil {
+		e.logger.Warn("cannot tell the free disk space", "err", err)
+		return
+	}
+	full := free < reservedBytes
+	if full == e.full.Swap(full) {
+		return
+	}
+	if full {
+		e.logger.Error("the disk is almost full: writes are refused until there is space", "freeBytes", free, "reservedBytes", int64(reservedBytes))
+	} else {
+		e.logger.Info("there is space again: writes are accepted", "freeBytes", free)
+	}
+}
+
+// writable returns why nothing can be written, nil if it can.
+func (e *Engine) writable() error {
+	if e.full.Load() {
+		return ErrDiskFull
+	}
+	return nil
+}
+
+// commitFailed passes on the error of a catalog change, and notes it if its
+// outcome is unknown.
+func (e *Engine) commitFailed(err error) error {
+	var invalid *catalog.InvalidError
+	switch {
+	case err == nil, errors.As(err, &invalid), errors.Is(err, catalog.ErrNotFound), errors.Is(err, catalog.ErrExists),
+		errors.Is(err, catalog.ErrPrecondition), errors.Is(err, catalog.ErrTooMany),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	e.fail(err)
+	return err
+}

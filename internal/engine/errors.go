@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrOwnerNotFound: the container of an item, or the database of a container,
+	// does not exist.
+	ErrOwnerNotFound = errors.New("owner resource does not exist")
+	// ErrKeyMismatch: the partition key given with a request is not that of the
+	// item, or not of the container's form.
+	ErrKeyMismatch = errors.New("partition key mismatch")
+	// ErrContainerChanged: the client means a container of this name that was
+	// deleted since.
+	ErrContainerChanged = errors.New("the container was deleted and made again")
+	// ErrSession: the client has seen a later state than there is here.
+	ErrSession = errors.New("the session is ahead")
+	// ErrContinuation: the continuation is none that was given out for this list.
+	ErrContinuation = errors.New("invalid continuation")
+	// ErrRangeGone: there is no such partition key range.
+	ErrRangeGone = errors.New("no such partition key range")
+	// ErrTooLarge: the item is larger than an item may be.
+	ErrTooLarge = errors.New("the item is too large")
+	// ErrDiskFull: there is too little space left to write.
+	ErrDiskFull = errors.New("the disk is almost full: writes are refused until there is space")
+	// ErrStopping: the server is shutting down.
+	ErrStopping = errors.New("the server is stopping")
+)
+
+// InvalidError says what is wrong with a request.
+type InvalidError struct {
+	Message string
+}
+
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{fmt.Sprintf(format, args...)}
+}

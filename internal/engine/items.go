@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Limits of the service.
+const (
+	MaxItemBytes      = 2 << 20
+	maxIDBytes        = 1023
+	maxKeyBytesV1     = 101
+	maxKeyBytesV2     = 2048
+	maxDropRetries    = 8
+	maxHierarchyDepth = 3
+)
+
+// Target names a container, and an item in it, as a request does.
+type Target struct {
+	Database, Container string
+	// ID is that of the item; for a create or upsert it is in the body.
+	ID string
+	// PartitionKey is the text of the header, empty if there was none.
+	PartitionKey string
+	// IntendedRID is the container's rid as the client remembers it, or empty.
+	IntendedRID string
+}
+
+// ItemWrite is a request to change an item.
+type ItemWrite struct {
+	Target
+	Op                   store.Op
+	Body                 []byte
+	IfMatch, IfNoneMatch string
+}
+
+// ItemResult is what came of an operation on an item, as far as it came: the
+// container and partition are set even with an error, where they were found.
+type ItemResult struct {
+	Container *catalog.Container
+	Partition int
+	Created   bool
+	Body      []byte
+	ETag      string
+	// LSN is the partition's, ItemLSN that of the item's last write.
+	LSN, ItemLSN uint64
+	Charge       ru.Units
+}
+
+// WriteItem creates, upserts, replaces or deletes an item, durably.
+func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error) {
+	res := ItemResult{Charge: ru.Refused}
+	if err := e.writable(); err != nil {
+		return res, err
+	}
+	w := store.Write{Op: r.Op, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch}
+	if r.Op != store.Delete {
+		var err error
+		if w.Item, err = parseItem(r.Body); err != nil {
+			return res, err
+		}
+	}
+	for range maxDropRetries {
+		c, err := e.target(r.Target)
+		if err != nil {
+			return res, err
+		}
+		res.Container = c
+		if w.Key, err = writeKey(c, &r, w.Item); err != nil {
+			return res, err
+		}
+		res.Partition = c.Partition(w.Key.EPK)
+		p, err := e.partition(c, res.Partition)
+		if err == nil {
+			var done store.Result
+			if done, err = p.Write(ctx, w); err == nil {
+				res.Created, res.Body, res.ETag = done.Created, done.Body, done.ETag
+				res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, ru.Write(done.Bytes)
+				return res, nil
+			}
+		}
+		if !errors.Is(err, store.ErrClosed) {
+			return res, err
+		}
+	}
+	return res, ErrStopping
+}
+
+// ItemRead is a request to read an item.
+type ItemRead struct {
+	Target
+	IfNoneMatch  string
+	SessionToken string
+}
+
+// ReadItem returns an item. With store.ErrNotModified the etag is set.
+func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
+	res := ItemResult{Charge: ru.NotFound}
+	session, err := parseSession(r.SessionToken)
+	if err != nil {
+		return res, err
+	}
+	nowMs := e.clock.Now()
+	for range maxDropRetries {
+		c, err := e.target(r.Target)
+		if err != nil {
+			return res, err
+		}
+		res.Container = c
+		k, err := headerKey(c, r.PartitionKey)
+		if err != nil {
+			return res, err
+		}
+		key := itemKey(c, k, r.ID)
+		res.Partition = c.Partition(key.EPK)
+		p, err := e.partition(c, res.Partition)
+		if err == nil {
+			var item store.Item
+			item, err = p.Read(key, r.IfNoneMatch, nowMs)
+			if !errors.Is(err, store.ErrClosed) {
+				res.LSN = item.LSN
+				if ahead := session.check(res.Partition, item.LSN); ahead != nil {
+					return res, ahead
+				}
+				res.Body, res.ETag, res.ItemLSN = item.Body, item.ETag, item.ItemLSN
+				res.Charge = ru.Read(len(item.Body))
+				return res, err
+			}
+		}
+		if !errors.Is(err, store.ErrClosed) {
+			return res, err
+		}
+	}
+	return res, ErrStopping
+}
+
+// target looks a container up for an operation on its items.
+func (e *Engine) target(t Target) (*catalog.Container, error) {
+	c, err := e.catalog.Container(t.Database, t.Container)
+	if err != nil {
+		return nil, ownerMissing(err)
+	}
+	if t.IntendedRID != "" && t.IntendedRID != c.RIDText {
+		return nil, ErrContainerChanged
+	}
+	return c, nil
+}
+
+func parseItem(body []byte) (*value.Object, error) {
+	if len(body) > MaxItemBytes {
+		return nil, ErrTooLarge
+	}
+	o, err := value.ParseObject(body)
+	if err != nil {
+		return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
+	}
+	return o, nil
+}
+
+// writeKey returns the key of the item that a write is about: the header's
+// partition key, which must be the body's, and the id of path or body.
+func writeKey(c *catalog.Container, r *ItemWrite, o *value.Object) (store.Key, error) {
+	if r.Op == store.Delete {
+		k, err := headerKey(c, r.PartitionKey)
+		if err != nil {
+			return store.Key{}, err
+		}
+		return itemKey(c, k, r.ID), nil
+	}
+	id, err := bodyID(o)
+	if err != nil {
+		return store.Key{}, err
+	}
+	if r.Op == store.Replace && id != r.ID {
+		return store.Key{}, invalid("The id in the body, '%s', is not the id of the item to be replaced, '%s'.", quotable(id), quotable(r.ID))
+	}
+	k, err := bodyKey(c, o)
+	if err != nil {
+		return store.Key{}, err
+	}
+	if r.PartitionKey != "" {
+		given, err := headerKey(c, r.PartitionKey)
+		if err != nil {
+			return store.Key{}, err
+		}
+		if !given.Equal(k) {
+			return store.Key{}, ErrKeyMismatch
+		}
+	}
+	return itemKey(c, k, id), nil
+}
+
+func itemKey(c *catalog.Container, k value.PartitionKey, id string) store.Key {
+	return store.Key{EPK: c.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: id}
+}
+
+func bodyID(o *value.Object) (string, error) {
+	raw, ok := o.Lookup("id")
+	if !ok {
+		return "", invalid("The input content is invalid because the required properties - 'id; ' - are missing")
+	}
+	v, _ := value.FromJSON(raw)
+	id, ok := v.Text()
+	if !ok || id == "" || len(id) > maxIDBytes {
+		return "", invalid("The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '1024' characters.", quotable(string(raw)))
+	}
+	return id, nil
+}
+
+// bodyKey takes the partition key out of an item.
+func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) {
+	k := make(value.PartitionKey, 0, maxHierarchyDepth)
+	for _, path := range c.PartitionKey.Paths {
+		raw, found := o.At(path)
+		if !found {
+			k = append(k, value.Value{})
+			continue
+		}
+		v, scalar := value.FromJSON(raw)
+		if !scalar {
+			return nil, invalid("The partition key property '%s' of the item must be a string, a number, a boolean or null, not %s.", path, quotable(string(raw)))
+		}
+		k = append(k, v)
+	}
+	return k, checkKeySize(c, k)
+}
+
+// headerKey reads the partition key that was given with a request.
+func headerKey(c *catalog.Container, text string) (value.PartitionKey, error) {
+	if text == "" {
+		return nil, invalid("PartitionKey value must be supplied for this operation, in the header x-ms-documentdb-partitionkey.")
+	}
+	k, err := value.ParsePartitionKey(text)
+	if err != nil {
+		return nil, invalid("The partition key supplied in x-ms-documentdb-partitionkey header, %s, is invalid: %v.", quotable(text), err)
+	}
+	if len(k) == 0 { // "none": the item has no such property
+		k = make(value.PartitionKey, len(c.PartitionKey.Paths))
+	}
+	if len(k) != len(c.PartitionKey.Paths) {
+		return nil, ErrKeyMismatch
+	}
+	return k, checkKeySize(c, k)
+}
+
+func checkKeySize(c *catalog.Container, k value.PartitionKey) error {
+	most := maxKeyBytesV1
+	if c.PartitionKey.Version == 2 {
+		most = maxKeyBytesV2
+	}
+	if n := k.Size(); n > most {
+		return invalid("The partition key is %d bytes long, more than the %d bytes that a key of version %d may have.", n, most, c.PartitionKey.Version)
+	}
+	return nil
+}
+
+// quotable shortens what a client sent before it is quoted back.
+func quotable(s string) string {
+	const most = 300
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

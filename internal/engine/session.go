@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+
+// Session tokens: <range>:<version>#<lsn>[#<region>=<lsn>…], several joined by
+// commas. With one, a client asks to see at least what it saw before.
+
+package engine
+
+import (
+	"strconv"
+	"strings"
+)
+
+// sessionVersion stands in every token: it would grow with a merge of
+// partitions, of which there are none.
+const sessionVersion = -1
+
+// maxSessionTokens bounds how many ranges a token may name.
+const maxSessionTokens = 1024
+
+// SessionToken returns the token for a partition at an lsn.
+func SessionToken(partition int, lsn uint64) string {
+	b := strconv.AppendInt(make([]byte, 0, 24), int64(partition), 10)
+	b = append(b, ':')
+	b = strconv.AppendInt(b, sessionVersion, 10)
+	b = append(b, '#')
+	return string(strconv.AppendUint(b, lsn, 10))
+}
+
+// session is what a client has seen, by partition.
+type session map[int]sessionPoint
+
+type sessionPoint struct {
+	version int64
+	lsn     uint64
+}
+
+func parseSession(token string) (session, error) {
+	if token == "" {
+		return nil, nil
+	}
+	bad := invalid("The session token '%s' is invalid.", quotable(token))
+	parts := strings.Split(token, ",")
+	if len(parts) > maxSessionTokens {
+		return nil, bad
+	}
+	s := make(session, len(parts))
+	for _, part := range parts {
+		id, rest, ok := strings.Cut(strings.TrimSpace(part), ":")
+		if !ok {
+			return nil, bad
+		}
+		versionText, rest, ok := strings.Cut(rest, "#")
+		if !ok { // the oldest form has the lsn alone
+			versionText, rest = strconv.Itoa(sessionVersion), versionText
+		}
+		lsnText, _, _ := strings.Cut(rest, "#")
+		partition, err1 := strconv.Atoi(id)
+		version, err2 := strconv.ParseInt(versionText, 10, 64)
+		lsn, err3 := strconv.ParseUint(lsnText, 10, 64)
+		if err1 != nil || err2 != nil || err3 != nil || partition < 0 {
+			return nil, bad
+		}
+		if old, ok := s[partition]; !ok || old.lsn < lsn {
+			s[partition] = sessionPoint{version, lsn}
+		}
+	}
+	return s, nil
+}
+
+// check returns ErrSession if the client has seen more of the partition than
+// there is.
+func (s session) check(partition int, lsn uint64) error {
+	if p, ok := s[partition]; ok && (p.version > sessionVersion || p.lsn > lsn) {
+		return ErrSession
+	}
+	return nil
+}
