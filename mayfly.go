@@ -8,33 +8,242 @@ package mayfly
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
 
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/rest"
 )
 
-// Options say how a server is opened. The zero value is ready to use.
-type Options struct{}
+// WellKnownKey is the key of the service's emulators, which every SDK's samples
+// use. It protects nothing, so it works on the loopback interface only.
+const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+// ErrNeedsKey: the server was asked to listen beyond the loopback interface with
+// the key that everybody knows.
+var ErrNeedsKey = errors.New("listening beyond loopback needs a key of your own: give one with --key or MAYFLY_KEY, for example from: openssl rand -base64 64 | tr -d '\\n'")
+
+// What Open and Check may say of the data.
+var (
+	// ErrInUse: another process has the data open.
+	ErrInUse = kv.ErrInUse
+	// ErrNewerFormat: the data was written by a newer version.
+	ErrNewerFormat = kv.ErrNewerFormat
+	// ErrDiskFull: there is no room for the data.
+	ErrDiskFull = kv.ErrDiskFull
+)
+
+// Defaults of Options.
+const (
+	DefaultDir         = "mayfly-data"
+	DefaultRegion      = "South Central US"
+	DefaultConsistency = "Session"
+)
+
+// Options say how a database is opened. The zero value keeps its data in
+// ./mayfly-data and is ready to use.
+type Options struct {
+	// Dir is where the data is kept.
+	Dir string
+	// Memory keeps the data in memory, and nothing after Close. Dir is not used.
+	Memory bool
+	// Key is the master key, in base64; empty for WellKnownKey.
+	Key string
+	// NoSync acknowledges writes before they are on disk: for throw-away data.
+	NoSync bool
+	// TestClock lets the time be moved, through Server.Clock and over HTTP. Data
+	// written with it opens only with it.
+	TestClock bool
+	// Regions are the region names that the account advertises.
+	Regions []string
+	// Consistency is the account's default level.
+	Consistency string
+	// Advertise is the endpoint that clients are told to use; empty for the one
+	// that each came by.
+	Advertise string
+	// Logger is told what an operator should know; nil for nobody.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Dir == "" {
+		o.Dir = DefaultDir
+	}
+	if o.Key == "" {
+		o.Key = WellKnownKey
+	}
+	if len(o.Regions) == 0 {
+		o.Regions = []string{DefaultRegion}
+	}
+	if o.Consistency == "" {
+		o.Consistency = DefaultConsistency
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return o
+}
 
 // Server is an open database that can serve clients.
 type Server struct {
-	http *http.Server
+	options Options
+	db      *pebblekv.DB
+	engine  *engine.Engine
+	handler *rest.Handler
+	http    *rest.Server
+	failed  chan error
+
+	closeOnce sync.Once
+	closeErr  error
 }
 
-// Open opens the database.
-func Open(Options) (*Server, error) {
-	return &Server{http: &http.Server{Handler: &rest.Handler{}}}, nil
+// Open opens the database. The caller closes it.
+func Open(o Options) (*Server, error) {
+	o = o.withDefaults()
+	s := &Server{options: o, failed: make(chan error, 1)}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
-// Serve answers clients on l until Shutdown is called.
-func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+func (s *Server) open() (err error) {
+	o := s.options
+	if s.db, err = openData(o); err != nil {
 		return err
 	}
+	s.engine, err = engine.Open(engine.Options{
+		DB: s.db, FreeBytes: s.db.FreeBytes, TestClock: o.TestClock, Logger: o.Logger, Failed: s.fail,
+	})
+	if err != nil {
+		return fmt.Errorf("open the data in %s: %w", o.place(), err)
+	}
+	s.handler, err = rest.New(rest.Options{
+		Engine: s.engine, Keys: []string{o.Key}, Logger: o.Logger,
+		Account: rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
+	})
+	if err != nil {
+		return err
+	}
+	certificate, err := o.certificate()
+	if err != nil {
+		return err
+	}
+	s.http = rest.NewServer(s.handler, certificate, o.Logger)
 	return nil
 }
 
-// Shutdown stops serving, after the requests under way.
+// dataDir is where the engine's files are, beside the certificate.
+func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }
+
+// place names the data in messages.
+func (o Options) place() string {
+	if o.Memory {
+		return "memory"
+	}
+	return o.Dir
+}
+
+func openData(o Options) (*pebblekv.DB, error) {
+	if o.Memory {
+		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Logger: o.Logger})
+	}
+	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)
+	}
+	return db, nil
+}
+
+func (o Options) certificate() (tls.Certificate, error) {
+	if !o.Memory {
+		return rest.LoadOrMakeCertificate(o.Dir, nil, time.Now())
+	}
+	cert, key, err := rest.MakeCertificate(nil, time.Now())
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// Serve answers clients on l until Shutdown is called or a commit fails.
+func (s *Server) Serve(l net.Listener) error {
+	if s.options.Key == WellKnownKey && !loopback(l.Addr()) {
+		return errors.Join(ErrNeedsKey, l.Close())
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case err := <-s.failed:
+		return errors.Join(fmt.Errorf("stopped, since a write to the disk failed: %w", err), l.Close())
+	}
+}
+
+func loopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return !ok || t.IP.IsLoopback()
+}
+
+// fail is told by the engine that nothing more can be written.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// Handler returns the server as an http.Handler, to be served by other means.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Key returns the master key.
+func (s *Server) Key() string { return s.options.Key }
+
+// Shutdown stops serving: it takes no new requests, and waits for those under way
+// until ctx ends. The database stays open until Close.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+
+// Close closes the database. What was acknowledged is kept.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		if s.http != nil {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel() // Shutdown is the patient way
+			_ = s.http.Shutdown(ctx)
+		}
+		if s.engine != nil {
+			s.closeErr = s.engine.Close()
+		}
+		if s.db != nil {
+			s.closeErr = errors.Join(s.closeErr, s.db.Close())
+		}
+	})
+	return s.closeErr
+}
+
+// ConnectionString returns what an SDK takes to connect to endpoint.
+func (s *Server) ConnectionString(endpoint string) string {
+	return "AccountEndpoint=" + endpoint + ";AccountKey=" + s.options.Key + ";"
+}
+
+// Certificate returns, in PEM, the certificate that the server with its data in
+// dir presents to clients.
+func Certificate(dir string) ([]byte, error) { return rest.CertificatePEM(dir) }
+
+// exists reports whether there is data in dir.
+func exists(dir string) bool {
+	_, err := os.Stat(dir)
+	return err == nil
+}

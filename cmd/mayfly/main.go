@@ -5,60 +5,39 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/mayflydb/mayfly"
 )
 
 type commands struct {
-	Serve serveCommand `cmd:"" default:"withargs" help:"Serve clients (the default)."`
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve clients (the default)."`
+	Check   checkCommand   `cmd:"" help:"Check the data of a stopped server."`
+	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
+	Clock   clockCommand   `cmd:"" help:"Show or move the time of a running server."`
+	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
-type serveCommand struct {
-	Listen string `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" help:"Address to listen on."`
-}
+const description = `A document database that forgets on time. It speaks the REST protocol of Azure Cosmos DB for NoSQL.
 
-// shutdownLimit is how long requests under way may take to end at a stop.
-const shutdownLimit = 20 * time.Second
+Examples:
+
+  mayfly                                  serve on 127.0.0.1:8081, data in ./mayfly-data
+  mayfly serve --memory --test-clock      for tests: nothing is kept, the time can be moved
+  mayfly serve --listen 0.0.0.0:8081 --key "$KEY"
+  mayfly check --data ./mayfly-data       is everything as it should be?
+  mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
+  mayfly clock advance 90s                with serve --test-clock`
 
 func main() {
 	var c commands
-	k := kong.Parse(&c, kong.Name("mayfly"), kong.Description("A document database that forgets on time."))
+	k := kong.Parse(&c,
+		kong.Name("mayfly"), kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	)
 	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "mayfly:", err)
 		os.Exit(1)
 	}
-}
-
-// Run serves until it is told to stop.
-func (c *serveCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := mayfly.Open(mayfly.Options{})
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", c.Listen, err)
-	}
-	fmt.Printf("mayfly listens on http://%s\n", l.Addr())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownLimit)
-	defer cancel()
-	return s.Shutdown(ctx)
 }

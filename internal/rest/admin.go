@@ -5,16 +5,151 @@
 package rest
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
-func (h *Handler) serveAdmin(w http.ResponseWriter, r *http.Request, path string) {
+func (x *exchange) serveAdmin(path string) error {
 	switch path {
-	case "health", "ready":
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
+	case "health":
+		return x.serveHealth(nil)
+	case "ready":
+		return x.serveHealth(x.h.engine.Ready())
+	case "clock":
+		if err := x.h.bearer(x.r); err != nil {
+			return err
+		}
+		return x.serveClock()
+	}
+	return errNoRoute
+}
+
+// serveHealth says whether the server can serve; anyone may ask.
+func (x *exchange) serveHealth(problem error) error {
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		return errMethod
+	}
+	if problem != nil {
+		body := value.AppendString([]byte(`{"status":"unavailable","reason":`), problem.Error())
+		x.write(http.StatusServiceUnavailable, append(body, '}'))
+		return nil
+	}
+	x.write(http.StatusOK, []byte(`{"status":"ok"}`))
+	return nil
+}
+
+// clockStatus is the answer to GET and POST /_mayfly/clock.
+type clockStatus struct {
+	Now    string `json:"now"`
+	NowMs  int64  `json:"nowMs"`
+	WallMs int64  `json:"wallMs"`
+	Mode   string `json:"mode"`
+	// PurgeTrusted says whether expired items may be removed for good by this
+	// clock; if not, Reason says why.
+	PurgeTrusted bool   `json:"purgeTrusted"`
+	Reason       string `json:"reason,omitempty"`
+}
+
+// clockRequest is the body of POST /_mayfly/clock. Exactly one is given.
+type clockRequest struct {
+	Freeze  bool   `json:"freeze"`
+	Release bool   `json:"release"`
+	Confirm bool   `json:"confirm"`
+	Set     string `json:"set"`     // RFC 3339
+	Advance string `json:"advance"` // a duration such as "90s" or "24h"
+}
+
+func (x *exchange) serveClock() error {
+	c := x.h.engine.Clock()
+	switch x.r.Method {
+	case http.MethodGet:
+	case http.MethodPost:
+		body, done, err := x.body()
+		defer done()
+		if err != nil {
+			return err
+		}
+		var r clockRequest
+		if err := decodeStrict(body, &r); err != nil {
+			return &badRequestError{clockUsage}
+		}
+		if err := r.apply(c); err != nil {
+			return clockFailed(err)
+		}
 	default:
-		http.NotFound(w, r)
+		return errMethod
+	}
+	body, err := json.Marshal(statusOf(c))
+	if err != nil {
+		return err
+	}
+	x.write(http.StatusOK, body)
+	return nil
+}
+
+const clockUsage = `The body must be one of {"freeze":true}, {"set":"2030-01-01T00:00:00Z"}, {"advance":"90s"}, {"release":true} and {"confirm":true}.`
+
+// decodeStrict refuses what it does not know, and more than one value.
+func decodeStrict(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one JSON value")
+	}
+	return nil
+}
+
+func (r clockRequest) apply(c *clock.Clock) error {
+	switch r {
+	case clockRequest{Freeze: true}:
+		return c.Freeze()
+	case clockRequest{Release: true}:
+		return c.Release()
+	case clockRequest{Confirm: true}:
+		return c.Confirm()
+	case clockRequest{Set: r.Set}:
+		t, err := time.Parse(time.RFC3339Nano, r.Set)
+		if err != nil {
+			return &badRequestError{clockUsage}
+		}
+		return c.Set(t.UnixMilli())
+	case clockRequest{Advance: r.Advance}:
+		d, err := time.ParseDuration(r.Advance)
+		if err != nil {
+			return &badRequestError{clockUsage}
+		}
+		return c.Advance(d)
+	}
+	return &badRequestError{clockUsage}
+}
+
+// clockFailed turns a refusal of the clock into a bad request.
+func clockFailed(err error) error {
+	for _, refusal := range []error{
+		clock.ErrBackwards, clock.ErrTooFar, clock.ErrTooShort, clock.ErrNotTestClock, clock.ErrNothingToConfirm,
+	} {
+		if errors.Is(err, refusal) {
+			return &badRequestError{err.Error()}
+		}
+	}
+	return err
+}
+
+func statusOf(c *clock.Clock) clockStatus {
+	s := c.Status()
+	return clockStatus{
+		Now:   time.UnixMilli(s.NowMs).UTC().Format("2006-01-02T15:04:05.000Z"),
+		NowMs: s.NowMs, WallMs: s.WallMs, Mode: string(s.Mode),
+		PurgeTrusted: s.PurgeTrusted, Reason: s.PurgeReason,
 	}
 }

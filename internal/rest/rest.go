@@ -7,19 +7,126 @@
 package rest
 
 import (
+	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mayflydb/mayfly/internal/engine"
 )
 
+// Options are the parameters of New.
+type Options struct {
+	Engine *engine.Engine
+	// Keys are the master keys, in base64; a request may be signed with any.
+	Keys    []string
+	Account Account
+	Logger  *slog.Logger
+}
+
 // Handler answers every request to the server.
-type Handler struct{}
+type Handler struct {
+	engine   *engine.Engine
+	keys     []string
+	signers  []*signer
+	account  Account
+	logger   *slog.Logger
+	lastDate atomic.Pointer[checkedDate]
+	// bodies is how many bytes of large request bodies may be in memory.
+	bodies *semaphore.Weighted
+
+	// life is held for reading by every request under way, and for writing by
+	// Close: the engine must not be closed under a request.
+	life   sync.RWMutex
+	closed bool // written under life
+}
+
+// New returns a handler.
+func New(o Options) (*Handler, error) {
+	h := &Handler{
+		engine: o.Engine, keys: o.Keys, account: o.Account, logger: o.Logger,
+		bodies: semaphore.NewWeighted(maxBodiesBytes),
+	}
+	if h.logger == nil {
+		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if err := h.account.check(); err != nil {
+		return nil, err
+	}
+	for _, text := range o.Keys {
+		key, err := NewKey(text)
+		if err != nil {
+			return nil, err
+		}
+		h.signers = append(h.signers, newSigner(key))
+	}
+	if len(h.signers) == 0 {
+		return nil, errors.New("there is no master key")
+	}
+	return h, nil
+}
+
+// Close waits for the requests under way and refuses all others from then on. The
+// engine can be closed after it.
+func (h *Handler) Close() {
+	h.life.Lock()
+	defer h.life.Unlock()
+	h.closed = true
+}
+
+// adminPrefix begins the paths of Mayfly's own pages.
+const adminPrefix = "/_mayfly/"
 
 // ServeHTTP implements http.Handler. It is no ServeMux: that one redirects
 // double slashes and refuses trailing ones, both of which SDKs send.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if path, ok := strings.CutPrefix(r.URL.Path, "/_mayfly/"); ok {
-		h.serveAdmin(w, r, path)
-		return
+	x := &exchange{h: h, w: w, r: r, activity: activityID(r)}
+	h.life.RLock()
+	defer h.life.RUnlock()
+	defer x.recovered()
+	if err := x.answer(); err != nil {
+		x.writeError(err)
 	}
-	http.Error(w, "nothing is served here yet", http.StatusNotFound)
+}
+
+func (x *exchange) answer() error {
+	if x.h.closed {
+		return engine.ErrStopping
+	}
+	if path, ok := strings.CutPrefix(x.r.URL.Path, adminPrefix); ok {
+		return x.serveAdmin(path)
+	}
+	return x.serve()
+}
+
+// serve answers a request of the protocol.
+func (x *exchange) serve() error {
+	rt, ok := parseRoute(x.r.URL.EscapedPath())
+	if !ok {
+		return errNoRoute
+	}
+	if err := x.h.authorize(x.r, &rt); err != nil {
+		return err
+	}
+	if err := x.h.account.admitConsistency(x.r.Header.Get("X-Ms-Consistency-Level")); err != nil {
+		return err
+	}
+	switch rt.kind {
+	case typeAccount:
+		return x.serveAccount()
+	case typeDatabases:
+		return x.serveDatabases(&rt)
+	case typeContainers:
+		return x.serveContainers(&rt)
+	case typeItems:
+		return x.serveItems(&rt)
+	case typeRanges:
+		return x.serveRanges(&rt)
+	}
+	return &notYetError{"the resource type '" + rt.kind + "'"}
 }

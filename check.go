@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+
+package mayfly
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+)
+
+// CheckReport is what Check has found.
+type CheckReport struct {
+	Items, Bytes int64
+	// Problems says in a sentence each what does not agree, up to a limit.
+	Problems []string
+	// Found counts the problems, beyond the limit too.
+	Found int
+}
+
+// maxProblems bounds how many problems are kept.
+const maxProblems = 1000
+
+// Check looks at every row of the data in dir, which no server may have open:
+// that every item has all its derived rows, every derived row its item, and that
+// the counters agree. It writes its progress to w.
+func Check(dir string, w io.Writer) (CheckReport, error) {
+	var report CheckReport
+	o := Options{Dir: dir}
+	if !exists(o.dataDir()) {
+		return report, fmt.Errorf("there is no data in %s", dir)
+	}
+	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return report, fmt.Errorf("open the data in %s: %w", dir, err)
+	}
+	defer db.Close()
+	totals, err := engine.Check(db, func(c *catalog.Container) {
+		fmt.Fprintf(w, "checking container %s of database %s\n", c.ID, c.DatabaseID)
+	}, func(problem string) {
+		report.Found++
+		if len(report.Problems) < maxProblems {
+			report.Problems = append(report.Problems, problem)
+		}
+	})
+	report.Items, report.Bytes = totals.Items, totals.Bytes
+	return report, err
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+)
+
+type clockCommand struct {
+	Endpoint string `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
+	Key      string `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+
+	Show    clockShow    `cmd:"" default:"1" help:"Show the time and what drives it."`
+	Freeze  clockFreeze  `cmd:"" help:"Stop the time where it is (test clock only)."`
+	Set     clockSet     `cmd:"" help:"Move the time forward to a moment (test clock only)."`
+	Advance clockAdvance `cmd:"" help:"Move the time forward by a duration (test clock only)."`
+	Release clockRelease `cmd:"" help:"Let the time go on from where it is (test clock only)."`
+	Confirm clockConfirm `cmd:"" help:"Accept a jump of the machine's clock that was too large to be followed."`
+}
+
+type (
+	clockShow    struct{}
+	clockFreeze  struct{}
+	clockRelease struct{}
+	clockConfirm struct{}
+	clockSet     struct {
+		Time string `arg:"" help:"For example 2030-01-01T00:00:00Z."`
+	}
+	clockAdvance struct {
+		Duration string `arg:"" help:"For example 90s, 24h."`
+	}
+)
+
+func (clockShow) Run(c *commands) error    { return c.Clock.call(http.MethodGet, nil) }
+func (clockFreeze) Run(c *commands) error  { return c.Clock.post("freeze", true) }
+func (clockRelease) Run(c *commands) error { return c.Clock.post("release", true) }
+func (clockConfirm) Run(c *commands) error { return c.Clock.post("confirm", true) }
+func (s clockSet) Run(c *commands) error   { return c.Clock.post("set", s.Time) }
+func (a clockAdvance) Run(c *commands) error {
+	return c.Clock.post("advance", a.Duration)
+}
+
+const (
+	clockTimeout     = 10 * time.Second
+	maxResponseBytes = 1 << 20
+)
+
+func (c *clockCommand) post(what string, value any) error {
+	body, err := json.Marshal(map[string]any{what: value})
+	if err != nil {
+		return err
+	}
+	return c.call(http.MethodPost, body)
+}
+
+func (c *clockCommand) call(method string, body []byte) error {
+	key := c.Key
+	if key == "" {
+		key = mayfly.WellKnownKey
+	}
+	r, err := http.NewRequest(method, strings.TrimRight(c.Endpoint, "/")+"/_mayfly/clock", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	res, err := (&http.Client{Timeout: clockTimeout}).Do(r)
+	if err != nil {
+		return fmt.Errorf("cannot reach the server: %w", err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxResponseBytes))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		var failure struct{ Message string }
+		_ = json.Unmarshal(answer, &failure)
+		return fmt.Errorf("%s: %s", res.Status, failure.Message)
+	}
+	_, err = fmt.Fprintln(os.Stdout, string(answer))
+	return err
+}

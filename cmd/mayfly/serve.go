@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+)
+
+type serveCommand struct {
+	Listen      string   `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
+	Data        string   `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
+	Memory      bool     `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
+	Key         string   `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Master key. Without it the emulators' well-known one, on loopback only."`
+	Sync        bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the machine may lose the last writes."`
+	TestClock   bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
+	Region      []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region name that the account advertises (${default}). Repeat for more."`
+	Consistency string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
+	Advertise   string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Without it, the one that each came by."`
+	LogLevel    string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`
+}
+
+// shutdownLimit is how long requests under way may take to end at a stop.
+const shutdownLimit = 20 * time.Second
+
+// Run serves until it is told to stop.
+func (c *serveCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return err
+	}
+	// The port comes first: it is the commonest thing to be taken, and cheap to
+	// ask for.
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return listenFailed(c.Listen, err)
+	}
+	s, err := mayfly.Open(mayfly.Options{
+		Dir: c.Data, Memory: c.Memory, Key: c.Key, NoSync: !c.Sync, TestClock: c.TestClock,
+		Regions: c.Region, Consistency: c.Consistency, Advertise: c.Advertise,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	})
+	if err != nil {
+		return errors.Join(openFailed(err), l.Close())
+	}
+	defer s.Close()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c.greet(s, l.Addr())
+	select {
+	case err := <-served:
+		return errors.Join(err, s.Close())
+	case <-ctx.Done():
+	}
+	stop() // a second signal ends the process at once
+	fmt.Fprintln(os.Stderr, "mayfly: stopping; requests under way may end")
+	limited, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+	defer cancel()
+	return errors.Join(s.Shutdown(limited), s.Close())
+}
+
+// greet says where the server is and how to reach it.
+func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
+	endpoint := c.Advertise
+	if endpoint == "" {
+		endpoint = "http://" + a.String() + "/"
+	}
+	data := c.Data
+	if c.Memory {
+		data = "memory"
+	}
+	fmt.Printf("Mayfly listens on http://%s and https://%s, data in %s\n", a, a, data)
+	if s.Key() == mayfly.WellKnownKey {
+		fmt.Printf("Connection string: %s\n", s.ConnectionString(endpoint))
+	} else {
+		fmt.Printf("Connection string: AccountEndpoint=%s;AccountKey=<your key>;\n", endpoint)
+	}
+	if !c.Sync && !c.Memory {
+		fmt.Println("Without --sync: a crash of the machine may lose the last writes.")
+	}
+}
+
+func listenFailed(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s is taken by another program: stop it, or choose another address with --listen", address)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", address, err)
+}
+
+// openFailed adds what to do about an error.
+func openFailed(err error) error {
+	switch {
+	case errors.Is(err, mayfly.ErrInUse):
+		return fmt.Errorf("%w: stop the other server, or choose another directory with --data", err)
+	case errors.Is(err, mayfly.ErrNewerFormat):
+		return fmt.Errorf("%w: use a newer version of mayfly", err)
+	case errors.Is(err, mayfly.ErrDiskFull):
+		return fmt.Errorf("%w: make room, or choose another directory with --data", err)
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+
+// Where the certificate is kept: two files, which a user may replace by their
+// own. The server replaces only what it made itself:
+//
+//  1. The key is put in place before the certificate. After a crash in between,
+//     the two do not match, both are recognisably ours, and a fresh pair is made.
+//  2. A file that we did not make is never written to. If it cannot be used, the
+//     server says so and does not start.
+
+package rest
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+const (
+	certificateFile = "tls-cert.pem"
+	keyFile         = "tls-key.pem"
+
+	certificateMode fs.FileMode = 0o644
+	keyMode         fs.FileMode = 0o600
+
+	// keyMark begins a key file of ours: a bare key does not tell who made it.
+	// PEM readers skip what comes before the first block.
+	keyMark = "Made by Mayfly. To use another, replace " + certificateFile + " as well.\n"
+
+	// renewBefore makes it unlikely that the certificate expires under a server
+	// that runs for weeks.
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// LoadOrMakeCertificate returns the certificate kept in dir. It makes one where
+// there is none, and makes its own anew when that is about to expire or does not
+// speak for one of hosts. Clients must then trust the new root.
+func LoadOrMakeCertificate(dir string, hosts []string, now time.Time) (tls.Certificate, error) {
+	f, err := readCertificateFiles(dir)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if f.cert == nil && f.key == nil {
+		return makeCertificateFiles(dir, hosts, now)
+	}
+	pair, err := f.pair(now)
+	if !f.ours() {
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("%w: %s and %s in %s, which Mayfly did not make: %w",
+				ErrBadCertificate, certificateFile, keyFile, dir, err)
+		}
+		return pair, nil
+	}
+	if err != nil || !now.Add(renewBefore).Before(pair.Leaf.NotAfter) || !speaksFor(pair.Leaf, hosts) {
+		return makeCertificateFiles(dir, hosts, now)
+	}
+	return pair, nil
+}
+
+// CertificatePEM returns the certificate that clients of the server with this dir
+// are to trust: the last in the file, which is the root of a chain.
+func CertificatePEM(dir string) ([]byte, error) {
+	f, err := readCertificateFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	if f.cert == nil {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoCertificate)
+	}
+	chain, err := parseChain(f.cert)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, certificateFile), err)
+	}
+	return encodeCertificate(chain[len(chain)-1]), nil
+}
+
+// certificateFiles are the contents of both files, nil where one is absent.
+type certificateFiles struct {
+	cert, key []byte
+}
+
+func readCertificateFiles(dir string) (f certificateFiles, err error) {
+	if f.cert, err = readIfPresent(filepath.Join(dir, certificateFile)); err != nil {
+		return f, fmt.Errorf("read the certificate: %w", err)
+	}
+	if f.key, err = readIfPresent(filepath.Join(dir, keyFile)); err != nil {
+		return f, fmt.Errorf("read the certificate's key: %w", err)
+	}
+	return f, nil
+}
+
+// readIfPresent returns nil for a file that is not there, and only then.
+func readIfPresent(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// pair returns the certificate with its key if they can serve at now.
+func (f certificateFiles) pair(now time.Time) (tls.Certificate, error) {
+	if f.cert == nil {
+		return tls.Certificate{}, fmt.Errorf("%s is missing", certificateFile)
+	}
+	if f.key == nil {
+		return tls.Certificate{}, fmt.Errorf("%s is missing", keyFile)
+	}
+	pair, err := tls.X509KeyPair(f.cert, f.key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if now.After(pair.Leaf.NotAfter) {
+		return tls.Certificate{}, fmt.Errorf("it expired on %s", pair.Leaf.NotAfter.Format(time.DateOnly))
+	}
+	return pair, nil
+}
+
+// ours reports whether nothing is lost to the user when both files are replaced.
+func (f certificateFiles) ours() bool {
+	if f.key != nil && !bytes.HasPrefix(f.key, []byte(keyMark)) {
+		return false
+	}
+	if f.cert == nil {
+		return true
+	}
+	chain, err := parseChain(f.cert)
+	if err != nil || len(chain) != 2 {
+		return false
+	}
+	leaf, root := chain[0], chain[1]
+	return leaf.Subject.CommonName == certificateName &&
+		leaf.CheckSignatureFrom(root) == nil && root.CheckSignatureFrom(root) == nil
+}
+
+func makeCertificateFiles(dir string, hosts []string, now time.Time) (tls.Certificate, error) {
+	certPEM, keyPEM, err := MakeCertificate(hosts, now)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("use the certificate just made: %w", err)
+	}
+	err = replaceFile(filepath.Join(dir, keyFile), append([]byte(keyMark), keyPEM...), keyMode)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("keep the certificate's key: %w", err)
+	}
+	if err := replaceFile(filepath.Join(dir, certificateFile), certPEM, certificateMode); err != nil {
+		return tls.Certificate{}, fmt.Errorf("keep the certificate: %w", err)
+	}
+	if err := syncDir(dir); err != nil {
+		return tls.Certificate{}, fmt.Errorf("keep the certificate: %w", err)
+	}
+	return pair, nil
+}
+
+// replaceFile puts data in place of the named file, durable and all at once.
+func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
+	temporary := name + ".tmp"
+	// One that a crash left behind may have another mode.
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary)
+		}
+	}()
+	_, err = f.Write(data)
+	// The process's umask may have taken bits away.
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary, name)
+}
+
+// syncDir makes renames in dir durable. Windows has no such call and needs none.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

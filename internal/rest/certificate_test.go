@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// certificateTime is when the certificates of these tests are made.
+var certificateTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// handshake connects to a server that has pair, as a client that trusts only
+// rootPEM and calls the server host, at now.
+func handshake(t *testing.T, pair tls.Certificate, rootPEM []byte, host string, now time.Time) error {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(rootPEM) {
+		t.Fatal("no certificate in the PEM")
+	}
+	clientEnd, serverEnd := net.Pipe()
+	defer func() { _ = clientEnd.Close() }()
+	server := tls.Server(serverEnd, &tls.Config{Certificates: []tls.Certificate{pair}})
+	go func() {
+		_, _ = io.WriteString(server, "hello")
+		_ = serverEnd.Close()
+	}()
+	client := tls.Client(clientEnd, &tls.Config{RootCAs: roots, ServerName: host, Time: func() time.Time { return now }})
+	hello := make([]byte, 5)
+	_, err := io.ReadFull(client, hello)
+	return err
+}
+
+// lastCertificate returns the root of a chain in PEM.
+func lastCertificate(t *testing.T, certPEM []byte) []byte {
+	t.Helper()
+	chain, err := parseChain(certPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encodeCertificate(chain[len(chain)-1])
+}
+
+func TestCertificateIsTrusted(t *testing.T) {
+	certPEM, keyPEM, err := MakeCertificate([]string{"DB.example", "10.1.2.3", "fe80::1", "*.apps.example", "my_service"}, certificateTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trusted := range [][]byte{certPEM, lastCertificate(t, certPEM)} {
+		for _, host := range []string{
+			"localhost", "127.0.0.1", "::1", "db.example", "10.1.2.3", "fe80::1", "a.apps.example", "my_service",
+		} {
+			if err := handshake(t, pair, trusted, host, certificateTime); err != nil {
+				t.Errorf("host %s: %v", host, err)
+			}
+		}
+	}
+	var hostname x509.HostnameError
+	if err := handshake(t, pair, certPEM, "elsewhere.example", certificateTime); !errors.As(err, &hostname) {
+		t.Errorf("another host: %v, want a HostnameError", err)
+	}
+	other, _, err := MakeCertificate(nil, certificateTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unknown x509.UnknownAuthorityError
+	if err := handshake(t, pair, other, "localhost", certificateTime); !errors.As(err, &unknown) {
+		t.Errorf("a client that trusts another server's certificate: %v, want an UnknownAuthorityError", err)
+	}
+}
+
+func TestCertificateNamesThisMachine(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil || !isHostName(strings.ToLower(name)) {
+		t.Skipf("this machine has no name that a certificate can hold: %q, %v", name, err)
+	}
+	certPEM, _, err := MakeCertificate(nil, certificateTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := parseChain(certPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chain[0].VerifyHostname(name); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCertificateLifetime(t *testing.T) {
+	certPEM, keyPEM, err := MakeCertificate(nil, certificateTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		after time.Duration
+		valid bool
+	}{
+		{-61 * time.Minute, false}, {-59 * time.Minute, true}, {0, true}, {824 * day, true}, {825 * day, false},
+	} {
+		err := handshake(t, pair, certPEM, "localhost", certificateTime.Add(c.after))
+		var invalid x509.CertificateInvalidError
+		if c.valid != (err == nil) || (!c.valid && !errors.As(err, &invalid)) {
+			t.Errorf("%v after it was made: %v, want valid = %t", c.after, err, c.valid)
+		}
+	}
+	// Both ends count: a second more would be the 826th day.
+	if life := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore) + time.Second; life > 825*day {
+		t.Errorf("valid for %v, macOS accepts 825 days", life)
+	}
+}
+
+// What clients other than Go's ask of a root and of a server's certificate.
+func TestCertificateRoles(t *testing.T) {
+	certPEM, _, err := MakeCertificate(nil, certificateTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := parseChain(certPEM)
+	if err != nil || len(chain) != 2 {
+		t.Fatalf("chain of %d, %v, want 2", len(chain), err)
+	}
+	leaf, root := chain[0], chain[1]
+	if leaf.Subject.CommonName != "Mayfly" || leaf.IsCA || leaf.KeyUsage != x509.KeyUsageDigitalSignature {
+		t.Errorf("server's certificate: name %q, CA %t, usage %b", leaf.Subject.CommonName, leaf.IsCA, leaf.KeyUsage)
+	}
+	if len(leaf.AuthorityKeyId) == 0 || string(leaf.AuthorityKeyId) != string(root.SubjectKeyId) {
+		t.Error("the server's certificate does not name the root's key, which Python 3.13 asks for")
+	}
+	if !root.IsCA || !root.MaxPathLenZero || root.KeyUsage != x509.KeyUsageCertSign {
+		t.Errorf("root: CA %t, path length 0 %t, usage %b", root.IsCA, root.MaxPathLenZero, root.KeyUsage)
+	}
+	if string(leaf.RawSubjectPublicKeyInfo) == string(root.RawSubjectPublicKeyInfo) {
+		t.Error("the key that is kept is the root's")
+	}
+}
+
+func TestCertificateRefusesHosts(t *testing.T) {
+	for _, host := range []string{
+		"", " ", "a b", "host:8081", "http://host", "a..b", ".a", "a.", "ü.example", "*", "a.*.b", "[::1]", "fe80::1%eth0",
+		strings.Repeat("a", 64), strings.Repeat("a.", 127) + "a", "a\x00b",
+	} {
+		if _, _, err := MakeCertificate([]string{host}, certificateTime); !errors.Is(err, ErrCertificateHost) {
+			t.Errorf("host %q: %v, want %v", host, err, ErrCertificateHost)
+		}
+	}
+	if _, _, err := MakeCertificate(make([]string, maxCertificateHosts+1), certificateTime); err == nil {
+		t.Error("more hosts than the limit were accepted")
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	// Its fingerprint is what "openssl x509 -noout -fingerprint -sha256" prints.
+	const certificate = `-----BEGIN CERTIFICATE-----
+MIIBgjCCASegAwIBAgIUSis2U9a58UB1wB2X2B/pv7JUxtQwCgYIKoZIzj0EAwIw
+FjEUMBIGA1UEAwwLZmluZ2VycHJpbnQwHhcNMjYxMTE1MDMwMzE2WhcNMjYxMjE1
+MDMwMzE2WjAWMRQwEgYDVQQDDAtmaW5nZXJwcmludDBZMBMGByqGSM49AgEGCCqG
+SM49AwEHA0IABFynw4z60BkATVEad5HcJt09xdjoEiZqAbDhcm9A8YNErFhmZp/T
+89M8ohrtX7QLDcMGw9eFtUq78UVL1+p1KpOjUzBRMB0GA1UdDgQWBBRSjZSGBR27
+cNKmY4dhvz6ixpNxLzAfBgNVHSMEGDAWgBRSjZSGBR27cNKmY4dhvz6ixpNxLzAP
+BgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvUkSunPPpP5/VtZLq
+2AVkHZu6bcf4RWz1WMQWS+GqjAIhAKMAO1rU3IFjKf3/ljSJNywCjtGJc2soseu1
+RE82yvZg
+-----END CERTIFICATE-----
+`
+	const want = "06:69:7F:C8:5D:F3:3F:A1:7D:5A:24:C9:33:4D:8A:66:D5:5E:13:64:13:3E:65:EA:A1:9C:41:CF:51:1A:28:25"
+	if got, err := Fingerprint([]byte(certificate)); err != nil || got != want {
+		t.Errorf("Fingerprint = %s, %v, want %s", got, err, want)
+	}
+}
+
+func FuzzFingerprint(f *testing.F) {
+	certPEM, keyPEM, err := MakeCertificate(nil, certificateTime)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(certPEM)
+	f.Add(append(keyPEM, certPEM...))
+	f.Add(certPEM[:len(certPEM)/3])
+	f.Add(keyPEM)
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
+	f.Add([]byte{})
+	shape := regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := Fingerprint(data)
+		if err != nil && (got != "" || !errors.Is(err, ErrBadCertificate)) {
+			t.Errorf("Fingerprint = %q, %v, want %v", got, err, ErrBadCertificate)
+		}
+		if err == nil && !shape.MatchString(got) {
+			t.Errorf("Fingerprint = %q", got)
+		}
+	})
+}
+
+func TestParseChainLimit(t *testing.T) {
+	certPEM, _, err := MakeCertificate(nil, certificateTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := string(lastCertificate(t, certPEM))
+	if chain, err := parseChain([]byte(strings.Repeat(one, maxChainLength))); err != nil || len(chain) != maxChainLength {
+		t.Errorf("at the limit: %d, %v", len(chain), err)
+	}
+	if _, err := parseChain([]byte(strings.Repeat(one, maxChainLength+1))); !errors.Is(err, ErrBadCertificate) {
+		t.Errorf("beyond the limit: %v, want %v", err, ErrBadCertificate)
+	}
+}
+
+func BenchmarkMakeCertificate(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := MakeCertificate(nil, certificateTime); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

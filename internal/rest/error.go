@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+
+// The one place that knows status codes: every error that a client sees is made
+// here. A client gets our message only for errors that were made on purpose;
+// anything else is "internal", and the log has the rest.
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+var (
+	errMethod      = errors.New("the request's method is not allowed here")
+	errNoRoute     = errors.New("the path addresses nothing")
+	errBodyTooBig  = errors.New("the request's body is too large")
+	errBodyCut     = errors.New("the request's body could not be read")
+	errBodySlow    = errors.New("the request's body did not come in time")
+	errOverloaded  = errors.New("too many large requests are under way")
+	errNotModified = errors.New("not modified")
+)
+
+// notYetError refuses what is not built yet.
+type notYetError struct {
+	what string
+}
+
+func (e *notYetError) Error() string {
+	return "Mayfly does not serve " + e.what + " yet. See \"What it does not do yet\" in the README."
+}
+
+// badRequestError refuses a header or another part of a request.
+type badRequestError struct {
+	message string
+}
+
+func (e *badRequestError) Error() string { return e.message }
+
+// failure is an error as a client sees it.
+type failure struct {
+	status    int
+	subStatus int
+	text      string
+}
+
+// statusCodes are the names of the status codes in error bodies.
+var statusCodes = map[int]string{
+	http.StatusBadRequest:            "BadRequest",
+	http.StatusUnauthorized:          "Unauthorized",
+	http.StatusForbidden:             "Forbidden",
+	http.StatusNotFound:              "NotFound",
+	http.StatusMethodNotAllowed:      "MethodNotAllowed",
+	http.StatusRequestTimeout:        "RequestTimeout",
+	http.StatusConflict:              "Conflict",
+	http.StatusGone:                  "Gone",
+	http.StatusPreconditionFailed:    "PreconditionFailed",
+	http.StatusRequestEntityTooLarge: "RequestEntityTooLarge",
+	statusRetryWith:                  "RetryWith",
+	http.StatusInternalServerError:   "InternalServerError",
+	http.StatusNotImplemented:        "NotImplemented",
+	http.StatusServiceUnavailable:    "ServiceUnavailable",
+}
+
+// statusRetryWith is the service's own: the write met another, try again.
+const statusRetryWith = 449
+
+// retryAfterMs is how long a client should wait before it tries again.
+const retryAfterMs = "10"
+
+// failures maps the errors that are values. The texts are the service's.
+var failures = []struct {
+	err error
+	failure
+}{
+	{store.ErrNotFound, failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{catalog.ErrNotFound, failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{errNoRoute, failure{404, 0, "Resource Not Found: no resource has this path. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{engine.ErrOwnerNotFound, failure{404, 1003, "Owner resource does not exist. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{engine.ErrSession, failure{404, 1002, "The read/write session is not available for the input session token."}},
+	{store.ErrExists, failure{409, 0, "Entity with the specified id already exists in the system. Resource with specified id or name already exists."}},
+	{catalog.ErrExists, failure{409, 0, "Resource with specified id, name, or unique index already exists."}},
+	{store.ErrPrecondition, failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{catalog.ErrPrecondition, failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{engine.ErrTooLarge, failure{413, 0, "Request size is too large: an item can have at most 2 MB."}},
+	{errBodyTooBig, failure{413, 0, "Request size is too large: a request can have at most 2 MB."}},
+	{errBodyCut, failure{400, 0, "The input content is invalid because the body of the request could not be read to its end."}},
+	{errBodySlow, failure{408, 0, "The body of the request did not come in time."}},
+	{engine.ErrKeyMismatch, failure{400, 1001, "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document."}},
+	{engine.ErrContainerChanged, failure{400, 1024, "The container's resource id is not the one in x-ms-cosmos-intended-collection-rid: it was deleted and created again."}},
+	{engine.ErrContinuation, failure{400, 0, "Invalid Continuation Token"}},
+	{engine.ErrRangeGone, failure{410, 1002, "The requested resource is no longer available at the server: there is no such partition key range."}},
+	{catalog.ErrTooMany, failure{403, 1005, "The limit on the number of databases or containers is reached. Delete some that are not needed."}},
+	{engine.ErrDiskFull, failure{403, 1005, "The disk of the server is almost full: writes are refused until there is space. Reads go on."}},
+	{errNoAuthorization, failure{401, 0, "Required Header authorization is missing. Ensure a valid Authorization token is passed."}},
+	{errBadAuthorization, failure{401, 0, "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used."}},
+	{errDate, failure{403, 0, "The authorization token is not valid at the current time: its date is more than 15 minutes from the server's. Check the clocks of both machines."}},
+	{errMethod, failure{405, 0, "The requested verb is not supported on this resource."}},
+	{errOverloaded, failure{503, 0, "Too many large requests are under way. Try again."}},
+	{engine.ErrStopping, failure{503, 0, "The server is stopping."}},
+	{store.ErrClosed, failure{503, 0, "The server is stopping."}},
+	{store.ErrFailed, failure{503, 0, "The server cannot write to its disk and is stopping. What was acknowledged is safe."}},
+	{store.ErrBusy, failure{statusRetryWith, 0, "The container's settings changed while the request was under way. Try again."}},
+	{context.Canceled, failure{statusRetryWith, 0, "The request was cancelled."}},
+	{context.DeadlineExceeded, failure{408, 0, "The request took too long."}},
+}
+
+// failureOf turns an error into what the client sees. known is false for errors
+// that nobody made on purpose.
+func failureOf(err error) (f failure, known bool) {
+	for i := range failures {
+		if errors.Is(err, failures[i].err) {
+			return failures[i].failure, true
+		}
+	}
+	var (
+		badDefinition *catalog.InvalidError
+		badRequest    *engine.InvalidError
+		badJSON       *value.SyntaxError
+		badTTL        *store.TTLError
+		badHeader     *badRequestError
+		notYet        *notYetError
+	)
+	switch {
+	case errors.As(err, &badDefinition):
+		return failure{400, 0, badDefinition.Message}, true
+	case errors.As(err, &badRequest):
+		return failure{400, 0, badRequest.Message}, true
+	case errors.As(err, &badJSON):
+		return failure{400, 0, "The input content is invalid because it is not well-formed JSON: " + badJSON.Error() + "."}, true
+	case errors.As(err, &badTTL):
+		return failure{400, 0, badTTL.Error()}, true
+	case errors.As(err, &badHeader):
+		return failure{400, 0, badHeader.message}, true
+	case errors.As(err, &notYet):
+		return failure{501, 0, notYet.Error()}, true
+	}
+	return failure{500, 0, "Unknown server error occurred when processing this request."}, false
+}
+
+// writeError answers with an error.
+func (x *exchange) writeError(err error) {
+	f, known := failureOf(err)
+	if !known {
+		x.h.logger.Error("request failed", "method", x.r.Method, "path", x.r.URL.Path, "activity", x.activity, "err", err)
+	}
+	if x.wrote { // the client has an answer, or the start of one
+		return
+	}
+	x.setCommon()
+	if f.subStatus != 0 {
+		x.set(headerSubStatus, strconv.Itoa(f.subStatus))
+	}
+	if f.status == statusRetryWith {
+		x.set(headerRetryAfter, retryAfterMs)
+	}
+	x.set(headerContentType, contentJSON)
+	body := x.errorBody(f)
+	x.set(headerContentLength, strconv.Itoa(len(body)))
+	x.begin(f.status)
+	if x.r.Method != http.MethodHead {
+		_, _ = x.w.Write(body)
+	}
+}
+
+// recovered answers for a panic, which is a fault of ours: this client gets an
+// internal error, the log what happened, and the others notice nothing.
+func (x *exchange) recovered() {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p) // how net/http is told to cut a connection
+	default:
+		x.writeError(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
+}
+
+// errorBody is the service's form: a message that holds JSON and a trailer.
+func (x *exchange) errorBody(f failure) []byte {
+	message := append([]byte(`Message: {"Errors":[`), value.AppendString(nil, f.text)...)
+	message = append(message, "]}\r\nActivityId: "...)
+	message = append(message, x.activity...)
+	message = append(message, ", Request URI: "...)
+	message = append(message, x.r.URL.EscapedPath()...)
+	message = append(message, ", RequestStats: , SDK: Mayfly"...)
+	body := append([]byte(`{"code":"`), codeName(f.status)...)
+	body = append(body, `","message":`...)
+	return append(value.AppendString(body, string(message)), '}')
+}
+
+func codeName(status int) string {
+	if name, ok := statusCodes[status]; ok {
+		return name
+	}
+	return strconv.Itoa(status)
+}

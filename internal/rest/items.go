@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+func (x *exchange) serveItems(rt *route) error {
+	switch {
+	case rt.feed && x.r.Method == http.MethodGet:
+		return x.listItems(rt)
+	case rt.feed && x.r.Method == http.MethodPost:
+		return x.postItem(rt)
+	case !rt.feed && x.r.Method == http.MethodGet:
+		return x.readItem(rt)
+	case !rt.feed && x.r.Method == http.MethodPut:
+		return x.writeItem(rt, store.Replace)
+	case !rt.feed && x.r.Method == http.MethodDelete:
+		return x.writeItem(rt, store.Delete)
+	case !rt.feed && x.r.Method == http.MethodPatch:
+		return &notYetError{"patches of items"}
+	}
+	return errMethod
+}
+
+// postItem tells what a POST to the items of a container means.
+func (x *exchange) postItem(rt *route) error {
+	switch {
+	case x.flag("X-Ms-Cosmos-Is-Query-Plan-Request"):
+		return &notYetError{"query plans"}
+	case x.isQuery():
+		return &notYetError{"queries"}
+	case x.flag("X-Ms-Cosmos-Is-Batch-Request"):
+		return &notYetError{"batches"}
+	case x.flag("X-Ms-Documentdb-Is-Upsert"):
+		return x.writeItem(rt, store.Upsert)
+	}
+	return x.writeItem(rt, store.Create)
+}
+
+func (x *exchange) target(rt *route) engine.Target {
+	return engine.Target{
+		Database: rt.database, Container: rt.container, ID: rt.id,
+		PartitionKey: x.header("X-Ms-Documentdb-Partitionkey"),
+		IntendedRID:  x.header("X-Ms-Cosmos-Intended-Collection-Rid"),
+	}
+}
+
+func (x *exchange) writeItem(rt *route, op store.Op) error {
+	if x.header("X-Ms-Documentdb-Pre-Trigger-Include") != "" || x.header("X-Ms-Documentdb-Post-Trigger-Include") != "" {
+		return &notYetError{"triggers"}
+	}
+	w := engine.ItemWrite{
+		Target: x.target(rt), Op: op,
+		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"),
+	}
+	if op != store.Delete {
+		body, done, err := x.body()
+		defer done()
+		if err != nil {
+			return err
+		}
+		w.Body = body
+	}
+	res, err := x.h.engine.WriteItem(x.r.Context(), w)
+	x.setItem(&res)
+	switch {
+	case err != nil:
+		return err
+	case op == store.Delete:
+		x.writeEmpty(http.StatusNoContent)
+		return nil
+	}
+	status := http.StatusOK
+	if res.Created {
+		status = http.StatusCreated
+	}
+	x.set(headerETag, res.ETag)
+	if x.minimal() {
+		x.writeEmpty(status)
+		return nil
+	}
+	x.write(status, res.Body)
+	return nil
+}
+
+// minimal reports whether the client wants no body in answer to a write.
+func (x *exchange) minimal() bool {
+	return strings.EqualFold(x.header("Prefer"), "return=minimal") ||
+		strings.EqualFold(x.header("X-Ms-Cosmos-Populate-Content-Response-On-Write"), "false")
+}
+
+func (x *exchange) readItem(rt *route) error {
+	res, err := x.h.engine.ReadItem(engine.ItemRead{
+		Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession),
+	})
+	x.setItem(&res)
+	if errors.Is(err, store.ErrNotModified) {
+		x.set(headerETag, res.ETag)
+		x.writeEmpty(http.StatusNotModified)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.set(headerETag, res.ETag)
+	x.write(http.StatusOK, res.Body)
+	return nil
+}
+
+// setItem sets the headers that go with an item, with an error too.
+func (x *exchange) setItem(res *engine.ItemResult) {
+	x.charge = res.Charge
+	if res.Container == nil {
+		return
+	}
+	x.setOwner(res.Container)
+	if res.LSN == 0 {
+		return
+	}
+	x.setPosition(res.Partition, res.LSN)
+	if res.ItemLSN != 0 {
+		x.set(headerItemLSN, strconv.FormatUint(res.ItemLSN, 10))
+	}
+}
+
+// setOwner sets the headers from which clients learn the container's rid.
+func (x *exchange) setOwner(c *catalog.Container) {
+	x.set(headerAltPath, headerPath(c.Path))
+	x.set(headerContentPath, c.RIDText)
+}
+
+// headerPath percent-encodes a path of names where a header needs it. Clients
+// decode it.
+func headerPath(path string) string {
+	for i := range len(path) {
+		if c := path[i]; c <= ' ' || c > '~' || c == '%' {
+			return (&url.URL{Path: path}).EscapedPath()
+		}
+	}
+	return path
+}
+
+// setPosition sets the headers that say which partition answered, and where it
+// is.
+func (x *exchange) setPosition(partition int, lsn uint64) {
+	x.set(headerRange, catalog.RangeID(partition))
+	x.set(headerSession, engine.SessionToken(partition, lsn))
+	x.set(headerLSN, strconv.FormatUint(lsn, 10))
+}
+
+func (x *exchange) listItems(rt *route) error {
+	if x.header("A-Im") != "" {
+		return &notYetError{"the change feed"}
+	}
+	if x.header("X-Ms-Start-Epk") != "" || x.header("X-Ms-End-Epk") != "" {
+		return &notYetError{"lists of a range of effective partition keys"}
+	}
+	most, err := x.maxItems()
+	if err != nil {
+		return err
+	}
+	page, err := x.h.engine.ListItems(x.r.Context(), engine.ItemList{
+		Target: x.target(rt), MaxItems: most,
+		Range:        x.header(headerRange),
+		Continuation: x.header(headerContinuation),
+		SessionToken: x.header(headerSession),
+	})
+	x.charge = page.Charge
+	if page.Container != nil {
+		x.setOwner(page.Container)
+	}
+	if err != nil {
+		return err
+	}
+	x.setPosition(page.Partition, page.LSN)
+	if page.Continuation != "" {
+		x.set(headerContinuation, page.Continuation)
+	}
+	x.writeList(page.Container.RIDText, "Documents", page.Items, page.Count)
+	return nil
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+
+// What a Splitter hands out: the listener of each side, and its connections.
+
+package rest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// splitSide is the listener of one protocol.
+type splitSide struct {
+	splitter *Splitter
+	conns    chan net.Conn
+	shutOnce sync.Once
+	done     chan struct{} // closed by shut
+	cause    error         // set before done is closed
+}
+
+func newSplitSide(s *Splitter) *splitSide {
+	return &splitSide{splitter: s, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (l *splitSide) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, l.cause
+	}
+}
+
+// Addr implements net.Listener.
+func (l *splitSide) Addr() net.Addr { return l.splitter.root.Addr() }
+
+// Close implements net.Listener. Connections for this side are closed from now
+// on; when the other side is closed too, the port is.
+func (l *splitSide) Close() error {
+	l.shut(net.ErrClosed)
+	if l.splitter.plain.isShut() && l.splitter.secure.isShut() {
+		l.splitter.stop(net.ErrClosed)
+	}
+	return nil
+}
+
+func (l *splitSide) shut(cause error) {
+	l.shutOnce.Do(func() {
+		l.cause = cause
+		close(l.done)
+	})
+}
+
+func (l *splitSide) isShut() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// peekedBit tells a peeked zero byte from none.
+const peekedBit = 1 << 8
+
+// splitConn is a connection whose first byte was read already.
+type splitConn struct {
+	net.Conn
+	splitter *Splitter
+	first    atomic.Uint32 // peekedBit and the byte, until it is given back
+	closed   atomic.Bool
+}
+
+// Read implements net.Conn. All but the first pay one load and one branch.
+func (c *splitConn) Read(p []byte) (int, error) {
+	if c.first.Load() != 0 {
+		return c.readFirst(p)
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *splitConn) readFirst(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if first := c.first.Swap(0); first != 0 {
+		p[0] = byte(first)
+		return 1, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// Close implements net.Conn and gives the slot back.
+func (c *splitConn) Close() error {
+	c.first.Store(0)
+	err := c.Conn.Close()
+	if c.closed.CompareAndSwap(false, true) {
+		c.splitter.open.Add(-1)
+		<-c.splitter.slots
+	}
+	return err
+}
+
+// CloseWrite ends the stream to the client and leaves the one from it open.
+// http.Server looks for this method, so that a client still sending a body that
+// was refused reads the answer instead of a reset.
+func (c *splitConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+
+// The Splitter under load, at its limit, while it stops, and when accepting fails.
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSplitManyConnections(t *testing.T) {
+	const connections = 200
+	s := startSplit(t, SplitOptions{}, http.HandlerFunc(describeRequest))
+	request := func(scheme string, i int) error {
+		client := s.client(t)
+		defer client.CloseIdleConnections()
+		want := fmt.Sprintf("%s-%d", scheme, i)
+		got, err := postText(client, scheme+"://"+s.addr+"/", want)
+		if err == nil && !(strings.HasPrefix(got, scheme+" ") && strings.HasSuffix(got, " "+want)) {
+			err = fmt.Errorf("got %q, want %q", got, want)
+		}
+		return err
+	}
+	var wg sync.WaitGroup
+	for i := range connections {
+		wg.Go(func() {
+			var err error
+			switch i % 5 {
+			case 0, 1:
+				err = request("http", i)
+			case 2, 3:
+				err = request("https", i)
+			case 4: // comes, says nothing or next to nothing, and goes
+				var conn net.Conn
+				if conn, err = net.Dial("tcp", s.addr); err == nil {
+					_, _ = io.WriteString(conn, []string{"", "\x16", "\x00"}[i%3])
+					err = conn.Close()
+				}
+			}
+			if err != nil {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestSplitLimit(t *testing.T) {
+	const limit = 2
+	logger, full := waitForLog("limit reached")
+	var server atomic.Pointer[splitServer]
+	var most atomic.Int64
+	s := startSplit(t, SplitOptions{MaxConns: limit, Logger: logger}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for open := server.Load().split.Stats().Open; ; {
+			seen := most.Load()
+			if open <= seen || most.CompareAndSwap(seen, open) {
+				break
+			}
+		}
+		describeRequest(w, r)
+	}))
+	server.Store(s)
+
+	first, second := s.client(t), s.client(t)
+	for _, c := range []*http.Client{first, second} {
+		if _, err := postText(c, "http://"+s.addr+"/", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-full
+	var waiting sync.WaitGroup
+	for i := range 10 {
+		client := s.client(t)
+		waiting.Go(func() {
+			defer client.CloseIdleConnections()
+			if _, err := postText(client, "http://"+s.addr+"/", ""); err != nil {
+				t.Errorf("client %d: %v", i, err)
+			}
+		})
+	}
+	// The two that are open are answered while the others wait.
+	if _, err := postText(first, "http://"+s.addr+"/", ""); err != nil {
+		t.Error(err)
+	}
+	if stats := s.split.Stats(); stats.Open != limit || stats.LimitWaits != 1 {
+		t.Errorf("at the limit: %+v", stats)
+	}
+	first.CloseIdleConnections()
+	waiting.Wait()
+	if most.Load() != limit {
+		t.Errorf("%d connections were open at once, want %d", most.Load(), limit)
+	}
+}
+
+func TestSplitShutdown(t *testing.T) {
+	arrived, finish := make(chan struct{}), make(chan struct{})
+	s := startSplit(t, SplitOptions{FirstByteTimeout: time.Hour}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-finish
+		describeRequest(w, r)
+	}))
+	silent := s.dial(t, "")
+	var under sync.WaitGroup
+	for _, scheme := range []string{"http", "https"} {
+		client := s.client(t)
+		under.Go(func() {
+			if got, err := postText(client, scheme+"://"+s.addr+"/", "under way"); err != nil || !strings.HasSuffix(got, "under way") {
+				t.Errorf("%s request under way at shutdown: %q, %v", scheme, got, err)
+			}
+		})
+	}
+	<-arrived
+	<-arrived
+
+	ctx, cancel := context.WithTimeout(t.Context(), splitWait)
+	defer cancel()
+	var stopping sync.WaitGroup
+	for _, server := range []*http.Server{s.plain, s.tls} {
+		stopping.Go(func() {
+			if err := server.Shutdown(ctx); err != nil {
+				t.Errorf("Shutdown = %v", err)
+			}
+		})
+	}
+	// Both sides are closed now, though requests are still under way.
+	if err := closedByServer(silent); err != nil {
+		t.Error(err)
+	}
+	<-s.split.done
+	if conn, err := net.Dial("tcp", s.addr); err == nil {
+		_ = conn.Close()
+		t.Error("a connection was accepted during shutdown")
+	}
+	close(finish)
+	under.Wait()
+	stopping.Wait()
+	if err := s.split.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if open := s.split.Stats().Open; open != 0 {
+		t.Errorf("%d connections are open after shutdown", open)
+	}
+}
+
+func TestSplitOneSideClosed(t *testing.T) {
+	s := startSplit(t, SplitOptions{}, http.HandlerFunc(describeRequest))
+	if err := s.plain.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := closedByServer(s.dial(t, "GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := postText(s.client(t), "https://"+s.addr+"/", ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nobody accepts, so the connections are still the Splitter's to close, at once.
+func TestSplitCloseEndsWhatNobodyAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := newPipeListener()
+		split := Split(root, SplitOptions{})
+		var conns []net.Conn
+		for _, first := range []string{"G", "\x16", ""} {
+			conns = append(conns, root.dial(first))
+		}
+		synctest.Wait()
+		if open := split.Stats().Open; open != 3 {
+			t.Errorf("%d connections are open, want 3", open)
+		}
+		begin := time.Now()
+		if err := split.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, conn := range conns {
+			if err := closedByServer(conn); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, side := range []net.Listener{split.Plain(), split.Secure()} {
+			if _, err := side.Accept(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Accept after Close = %v, want %v", err, net.ErrClosed)
+			}
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("closing waited for %v", took)
+		}
+		if open := split.Stats().Open; open != 0 {
+			t.Errorf("%d connections are open after Close", open)
+		}
+		if err := split.Close(); err != nil {
+			t.Errorf("second Close = %v", err)
+		}
+	})
+}
+
+// failingListener fails so many times before each connection that it accepts.
+type failingListener struct {
+	net.Listener
+	failures int
+	failed   int
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.failed < l.failures {
+		l.failed++
+		return nil, syscall.EMFILE
+	}
+	l.failed = 0
+	return l.Listener.Accept()
+}
+
+func TestSplitRetriesAccept(t *testing.T) {
+	const connections = 3
+	synctest.Test(t, func(t *testing.T) {
+		root := newPipeListener()
+		split := Split(&failingListener{Listener: root, failures: maxAcceptFailures - 1},
+			SplitOptions{MaxConns: 1, Logger: slog.New(slog.DiscardHandler)})
+		defer func() { _ = split.Close() }()
+		for range connections {
+			client := root.dial("x")
+			server, err := split.Plain().Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = client.Close(), server.Close()
+		}
+		if got, least := split.Stats().AcceptFailures, int64(connections*(maxAcceptFailures-1)); got < least {
+			t.Errorf("failures = %d, want at least %d", got, least)
+		}
+	})
+}
+
+func TestSplitGivesUpAccepting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		split := Split(&failingListener{Listener: newPipeListener(), failures: maxAcceptFailures},
+			SplitOptions{Logger: slog.New(slog.DiscardHandler)})
+		for _, side := range []net.Listener{split.Plain(), split.Secure()} {
+			if _, err := side.Accept(); !errors.Is(err, syscall.EMFILE) {
+				t.Errorf("Accept = %v, want %v", err, syscall.EMFILE)
+			}
+		}
+		if took := time.Since(begin); took < 9*time.Minute || took > 11*time.Minute {
+			t.Errorf("gave up after %v, want about ten minutes", took)
+		}
+		if err := split.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+}
+
+func TestAcceptDelay(t *testing.T) {
+	for failures, want := range map[int]time.Duration{
+		1: 5 * time.Millisecond, 2: 10 * time.Millisecond, 8: 640 * time.Millisecond,
+		9: time.Second, maxAcceptFailures: time.Second,
+	} {
+		if got := acceptDelay(failures); got != want {
+			t.Errorf("acceptDelay(%d) = %v, want %v", failures, got, want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+
+// Serving: HTTP and HTTPS on one port, with limits on what a connection may do.
+
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	maxHeaderBytes    = 64 << 10
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 90 * time.Second
+	idleTimeout       = 3 * time.Minute
+	// maxConns bounds the requests under way too: HTTP/1.1 has one on each.
+	maxConns = 4096
+)
+
+// Server serves a handler on one port, over HTTP and HTTPS.
+type Server struct {
+	plain, secure *http.Server
+	logger        *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		stopped bool
+	}
+}
+
+// NewServer returns a server with the given certificate.
+func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger) *Server {
+	configure := func() *http.Server {
+		s := &http.Server{
+			Handler:           h,
+			MaxHeaderBytes:    maxHeaderBytes,
+			ReadHeaderTimeout: readHeaderTimeout,
+			ReadTimeout:       readTimeout,
+			WriteTimeout:      writeTimeout,
+			IdleTimeout:       idleTimeout,
+			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+			Protocols:         new(http.Protocols),
+		}
+		// The service speaks HTTP/1.1, and the limits above are made for it.
+		s.Protocols.SetHTTP1(true)
+		return s
+	}
+	s := &Server{plain: configure(), secure: configure(), logger: logger}
+	s.secure.TLSConfig = &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		MinVersion:   tls.VersionTLS12,
+	}
+	return s
+}
+
+// Serve answers clients on l, which it closes, until Shutdown is called.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.mu.stopped {
+		s.mu.Unlock()
+		return errors.Join(http.ErrServerClosed, l.Close())
+	}
+	s.mu.Unlock()
+	split := Split(l, SplitOptions{MaxConns: maxConns, Logger: s.logger})
+	ended := make(chan error, 2)
+	go func() { ended <- s.plain.Serve(split.Plain()) }()
+	go func() { ended <- s.secure.ServeTLS(split.Secure(), "", "") }()
+	err := <-ended
+	err = errors.Join(err, split.Close())
+	if other := <-ended; !errors.Is(other, http.ErrServerClosed) {
+		err = errors.Join(err, other)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops accepting, waits for the requests under way until ctx ends, and
+// then closes what is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.mu.stopped = true
+	s.mu.Unlock()
+	done := make(chan error, 2)
+	for _, h := range []*http.Server{s.plain, s.secure} {
+		go func() {
+			err := h.Shutdown(ctx)
+			if err != nil {
+				err = errors.Join(err, h.Close())
+			}
+			done <- err
+		}()
+	}
+	return errors.Join(<-done, <-done)
+}
