@@ -161,3 +161,39 @@ func benchSnapshot(b *testing.B, db *DB, old kv.Snapshot) kv.Snapshot {
 	}
 	return s
 }
+
+// BenchmarkOpen makes a store, and opens one with a few commits in its log.
+func BenchmarkOpen(b *testing.B) {
+	b.Run("new", func(b *testing.B) {
+		parent := b.TempDir()
+		for n := 0; b.Loop(); n++ {
+			db := mustOpen(b, Options{Dir: fmt.Sprintf("%s/%d", parent, n)})
+			b.StopTimer()
+			mustClose(b, db)
+			b.StartTimer()
+		}
+	})
+	b.Run("small", func(b *testing.B) {
+		dir := b.TempDir()
+		for b.Loop() {
+			b.StopTimer()
+			db := mustOpen(b, Options{Dir: dir})
+			commitRow(b, db, "k", "v")
+			mustClose(b, db)
+			b.StartTimer()
+			db = mustOpen(b, Options{Dir: dir})
+			b.StopTimer()
+			mustClose(b, db)
+			b.StartTimer()
+		}
+	})
+	b.Run("memory", func(b *testing.B) {
+		for b.Loop() {
+			db, err := OpenMemory(Options{Logger: quiet()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			mustClose(b, db)
+		}
+	})
+}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
@@ -304,4 +305,45 @@ func (c *crashRun) check(s kv.Snapshot, crash crash) (kept [crashWriters]int64, 
 		}
 	}
 	return kept, nil
+}
+
+// TestCrashWhileOpening crashes before each operation on the disk that opening
+// takes, for a new store and for one with a log to recover.
+func TestCrashWhileOpening(t *testing.T) {
+	c := newCrashRun(1, Options{tune: smallTables})
+	old := c.fillAndCrash(t)
+	full := c.crash(0)
+	for name, start := range map[string]*vfs.MemFS{"new": vfs.NewCrashableMem(), "old": old} {
+		for round := range int64(longFactor(t)) {
+			for n := int64(1); ; n++ {
+				percent := []int{0, 50}[(n+round)%2]
+				disk := start.CrashClone(vfs.CrashCloneCfg{})
+				after := full
+				if name == "new" {
+					after = crash{}
+				}
+				after.disk = crashAtOperation(t, c.options, disk, n, percent)
+				if after.disk == nil {
+					break
+				}
+				if err := c.recover(after); err != nil {
+					t.Errorf("%s store, operation %d, %d%% of what is not synced: %v", name, n, percent, err)
+				}
+			}
+		}
+	}
+}
+
+// crashAtOperation opens and closes the store on disk, and returns what a crash
+// before operation n leaves of it, or nil if there are fewer.
+func crashAtOperation(t *testing.T, o Options, disk *vfs.MemFS, n int64, percent int) (left *vfs.MemFS) {
+	var count atomic.Int64
+	o.FS = errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && count.Add(1) == n {
+			left = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(n), 1))})
+		}
+		return nil
+	}))
+	mustClose(t, mustOpen(t, o))
+	return left
 }

@@ -43,8 +43,8 @@ func TestConformance(t *testing.T) {
 		"disk": func(t *testing.T) (*DB, error) {
 			return Open(Options{Dir: t.TempDir(), Logger: quiet()})
 		},
-		"disk without sync": func(t *testing.T) (*DB, error) {
-			return Open(Options{Dir: t.TempDir(), NoSync: true, Logger: quiet()})
+		"without sync": func(*testing.T) (*DB, error) {
+			return Open(Options{Dir: "d", FS: vfs.NewMem(), NoSync: true, Logger: quiet()})
 		},
 		"small tables": func(*testing.T) (*DB, error) {
 			return Open(Options{Dir: "d", FS: vfs.NewMem(), Logger: quiet(), tune: smallTables})
@@ -54,6 +54,7 @@ func TestConformance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // the one on disk mostly waits for it
 			kvtest.Run(t, func(t *testing.T) kv.DB {
 				db, err := open(t)
 				if err != nil {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,20 +29,15 @@ import (
 // hangTimeout is far more than any of these tests takes.
 const hangTimeout = 30 * time.Second
 
-// within fails the test if f does not return.
+// within ends the test binary, with the stacks of all goroutines, if f hangs.
 func within(t *testing.T, f func()) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(hangTimeout):
+	watchdog := time.AfterFunc(hangTimeout, func() {
 		stacks := make([]byte, 1<<20)
-		t.Fatalf("hangs:\n%s", stacks[:runtime.Stack(stacks, true)])
-	}
+		panic(fmt.Sprintf("%s hangs:\n%s", t.Name(), stacks[:runtime.Stack(stacks, true)]))
+	})
+	defer watchdog.Stop()
+	f()
 }
 
 // fault is an injector that fails operations on files with the given extension,
@@ -115,10 +112,56 @@ func testLogFails(t *testing.T, f *fault) {
 	if err := db.Close(); err != nil || f.hits.Load() > 0 {
 		wantFault(t, f, "close", err)
 	}
-	end := c.crash(0)
-	c.options.FS = nil
-	if err := c.recover(end); err != nil {
+	if err := c.recover(c.crash(0)); err != nil {
 		t.Errorf("%v: %v", f, err)
+	}
+}
+
+// After its log has failed, the engine may still begin another one. That must not
+// be found beside the broken one, whose torn end would count as damage then.
+func TestLogFailsAndIsRotated(t *testing.T) {
+	for n := range int64(20) {
+		log := &fault{ext: ".log", err: syscall.EIO, from: 1 + n, once: true}
+		within(t, func() { testLogFailsAndIsRotated(t, log) })
+	}
+}
+
+func testLogFailsAndIsRotated(t *testing.T, log *fault) {
+	tables := &fault{ext: ".sst", err: log.err, from: 1}
+	disk := vfs.NewCrashableMem()
+	db := mustOpen(t, Options{Dir: "data", FS: errorfs.Wrap(disk, errorfs.Any(log, tables))})
+	log.on.Store(true)
+	tables.on.Store(true)
+	longerThanBlocks := make([]byte, 100_000)
+	var b kv.Batch
+	var err error
+	begun := 0
+	for ; err == nil; begun++ {
+		b.Reset()
+		b.Set([]byte("last"), strconv.AppendInt(nil, int64(begun), 10))
+		b.Set([]byte("long"), longerThanBlocks)
+		err = db.Commit(context.Background(), &b)
+	}
+	wantFault(t, log, "a commit", err)
+	if _, err := db.pebble.AsyncFlush(); err != nil {
+		t.Error(err)
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	wantFault(t, log, "close", db.Close())
+	db = mustOpen(t, Options{Dir: "data", FS: crashed})
+	defer mustClose(t, db)
+	s, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	last, found, err := s.Get([]byte("last"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The commit that failed may be there, those before it must.
+	if kept := begun - 1; !found && kept > 0 || found && string(last) != strconv.Itoa(kept) && string(last) != strconv.Itoa(kept-1) {
+		t.Errorf("%v: found %v, commit %q, but %d were acknowledged", log, found, last, kept)
 	}
 }
 

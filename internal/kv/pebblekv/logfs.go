@@ -5,6 +5,7 @@ package pebblekv
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +42,8 @@ type logFS struct {
 }
 
 const (
-	logSuffix = ".log"
+	logSuffix      = ".log"
+	manifestMarker = "marker.manifest."
 	// The engine repeats a flush or compaction that failed at once and for ever.
 	// This pause, taken where no lock is held, keeps it from burning a core.
 	retryPause = 50 * time.Millisecond
@@ -87,6 +89,14 @@ func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 	}
 	if fs.watch.jobFailed.Load() {
 		time.Sleep(retryPause)
+	}
+	if strings.HasPrefix(fs.PathBase(name), manifestMarker) {
+		// The marker names a manifest that was created just now. The engine syncs
+		// the directory for both at once, so a crash before that could keep the
+		// marker without the manifest, and the store could not be opened again.
+		if err := syncDir(fs, fs.PathDir(name)); err != nil {
+			return nil, err
+		}
 	}
 	f, err := create()
 	if fs.open.Load() || err != nil {

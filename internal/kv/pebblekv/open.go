@@ -152,6 +152,7 @@ func openPebble(dir string, o *pebble.Options, watch *watcher) (*pebble.DB, erro
 				}
 				r = result{err: fmt.Errorf("the engine gave up: %w", cause)}
 			}
+			watch.doneOpening()
 			done <- r
 		}()
 		if r.err = checkFormat(dir, o.FS); r.err == nil {
@@ -163,11 +164,15 @@ func openPebble(dir string, o *pebble.Options, watch *watcher) (*pebble.DB, erro
 		}
 	}()
 	select {
-	case r := <-done:
-		watch.doneOpening()
-		return r.db, r.err
 	case err := <-stuck:
 		return nil, err
+	case r := <-done:
+		select {
+		case err := <-stuck: // of a background job, which waits since then
+			return nil, err
+		default:
+			return r.db, r.err
+		}
 	}
 }
 

@@ -19,9 +19,8 @@ type Options struct {
 	Dir string
 	// FS is the file system that Dir is in; nil is the operating system's.
 	FS vfs.FS
-	// NoSync makes Commit return before the data is on disk. A crash of the
-	// process loses nothing, unless it comes before the operating system has the
-	// data; a crash of the machine loses the last commits.
+	// NoSync makes Commit return before the data is on disk, or even handed to the
+	// operating system. A crash, also of the process alone, loses the last commits.
 	NoSync bool
 	// CacheBytes is how much memory blocks of data may take that were read;
 	// 0 is 32 MiB. It is taken when there is something to keep, not at the start.

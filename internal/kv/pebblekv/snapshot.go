@@ -58,7 +58,10 @@ func (s *snapshot) Get(key []byte) (value []byte, found bool, err error) {
 
 // Scan implements kv.Snapshot.
 func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry, error] {
-	options := pebble.IterOptions{LowerBound: bytes.Clone(lower), UpperBound: bytes.Clone(upper)}
+	options := pebble.IterOptions{UpperBound: bytes.Clone(upper)}
+	if len(lower) > 0 { // the engine does not like an empty bound
+		options.LowerBound = bytes.Clone(lower)
+	}
 	nothing := upper != nil && bytes.Compare(lower, upper) >= 0
 	return func(yield func(kv.Entry, error) bool) {
 		if s.isClosed() {

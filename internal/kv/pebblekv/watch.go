@@ -74,17 +74,24 @@ func (w *watcher) doneOpening() {
 // abandon reports err to Open, if the store is being opened, and then never
 // returns: the engine has no way to give up, and must not go on.
 func (w *watcher) abandon(err error) {
+	if w.reportOpening(err) {
+		select {}
+	}
+}
+
+// reportOpening reports err to Open under the lock, so that doneOpening comes
+// either before or after it. It returns false if the store is open.
+func (w *watcher) reportOpening(err error) bool {
 	w.mu.Lock()
-	opening := w.mu.opening
-	w.mu.Unlock()
-	if opening == nil {
-		return
+	defer w.mu.Unlock()
+	if w.mu.opening == nil {
+		return false
 	}
 	select {
-	case opening <- err:
+	case w.mu.opening <- err:
 	default: // another failure came first
 	}
-	select {}
+	return true
 }
 
 func (w *watcher) listener() *pebble.EventListener {
