@@ -6,7 +6,9 @@
 package catalog
 
 import (
+	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -139,7 +141,7 @@ func (d *Definition) parsePartitionKey(o *value.Object) error {
 	}
 	out := k.AppendMembers([]byte("{"), func(name string) bool { return name == "kind" || name == "version" })
 	out = append(out, `,"kind":"`+d.PartitionKey.Kind+`"`...)
-	if _, given := k.Lookup("version"); given || d.PartitionKey.Version == 2 {
+	if version, ok := k.Lookup("version"); !absent(version, ok) || d.PartitionKey.Version == 2 {
 		out = append(out, `,"version":`...)
 		out = append(out, byte('0'+d.PartitionKey.Version))
 	}
@@ -217,7 +219,6 @@ func (d *Definition) parseConflictResolution(o *value.Object) error {
 	if err != nil {
 		return err
 	}
-	d.add("conflictResolutionPolicy", raw)
 	text := func(name string) string {
 		raw, ok := policy.Lookup(name)
 		if absent(raw, ok) {
@@ -243,7 +244,24 @@ func (d *Definition) parseConflictResolution(o *value.Object) error {
 			return invalid("Invalid path '%s' for last writer wins conflict resolution", clip(path))
 		}
 	}
+	d.add("conflictResolutionPolicy", conflictPolicy(mode, path, procedure))
 	return nil
+}
+
+// conflictPolicy spells a policy as the service does, whatever the client left
+// out: SDKs omit what is empty when they send back what they have read, and that
+// is no change.
+func conflictPolicy(mode, path, procedure string) []byte {
+	if mode == "" {
+		mode = "LastWriterWins"
+	}
+	if mode == "LastWriterWins" && path == "" {
+		path = "/_ts"
+	}
+	raw := value.AppendString([]byte(`{"mode":`), mode)
+	raw = value.AppendString(append(raw, `,"conflictResolutionPath":`...), path)
+	raw = value.AppendString(append(raw, `,"conflictResolutionProcedure":`...), procedure)
+	return append(raw, '}')
 }
 
 func (d *Definition) parseGeospatial(o *value.Object) error {
@@ -332,7 +350,7 @@ func (d *Definition) replaces(old *Definition) error {
 	for _, p := range immutable {
 		was, is := notNull(old.raw(p.name)), notNull(d.raw(p.name))
 		switch {
-		case was == nil && is == nil, string(was) == string(is):
+		case was == nil && is == nil, sameJSON(was, is):
 		case is == nil, isDefault(p.name, is):
 			d.keep(p.name, was)
 		default:
@@ -351,6 +369,13 @@ func notNull(raw []byte) []byte {
 		return nil
 	}
 	return raw
+}
+
+// sameJSON reports whether two texts mean the same: clients order and space what
+// they send back in their own way.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return a != nil && b != nil && json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // isDefault reports whether a property was filled in rather than sent.

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+
+package catalog
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The layouts that SDKs take apart.
+func TestRIDBytes(t *testing.T) {
+	c := ContainerRID{Database: 0x01020304, Container: 0x05060708}
+	for _, v := range []struct {
+		name, text string
+		chars      int
+		want       string
+	}{
+		{"database", c.Database.String(), 8, "01020304"},
+		{"container", c.String(), 12, "01020304" + "85060708"},
+		{"item", c.ItemRID(0x0102030405060708), 24, "01020304" + "85060708" + "0807060504030201"},
+		{"item of the highest ordinal", c.ItemRID(MaxOrdinal), 24, "01020304" + "85060708" + "ffffffffffffff0f"},
+		{"partition key range", c.RangeRID(3), 24, "01020304" + "85060708" + "0300000000000050"},
+	} {
+		raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(v.text, "-", "/"))
+		if err != nil || hex.EncodeToString(raw) != v.want || len(v.text) != v.chars {
+			t.Errorf("%s: %s is %x, %v, want %d characters for %s", v.name, v.text, raw, err, v.chars, v.want)
+		}
+		// SDKs read the kind of a resource from the high nibble of the last byte.
+		if len(raw) == itemRIDBytes {
+			kind := map[string]byte{"partition key range": 5}[v.name]
+			if got := raw[15] >> 4; got != kind {
+				t.Errorf("%s: kind %d, want %d", v.name, got, kind)
+			}
+		}
+	}
+}
+
+// A rid stands in paths, so it has no slash.
+func TestRIDHasNoSlash(t *testing.T) {
+	c := ContainerRID{Database: 0xffffffff, Container: 0x7fffffff}
+	if got := c.ItemRID(MaxOrdinal); got != "--------------------Dw==" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestRIDRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := ContainerRID{
+			Database:  DatabaseRID(rapid.Uint32().Draw(t, "database")),
+			Container: rapid.Uint32Max(1<<31-1).Draw(t, "container"),
+		}
+		ordinal := rapid.Uint64Max(MaxOrdinal).Draw(t, "ordinal")
+		if got, ok := ParseRID(c.Database.String()); !ok || got != (RID{Database: c.Database}) {
+			t.Errorf("database %s: got %+v, %v", c.Database, got, ok)
+		}
+		if got, ok := ParseRID(c.String()); !ok || got != (RID{Database: c.Database, Container: c}) {
+			t.Errorf("container %s: got %+v, %v", c, got, ok)
+		}
+		if got, ok := ParseRID(c.ItemRID(ordinal)); !ok || got != (RID{Database: c.Database, Container: c, Ordinal: ordinal, Item: true}) {
+			t.Errorf("item %s: got %+v, %v", c.ItemRID(ordinal), got, ok)
+		}
+		text := make([]byte, ItemRIDChars+2)
+		c.PutItemRID(text[1:], ordinal)
+		if string(text[1:ItemRIDChars+1]) != c.ItemRID(ordinal) || text[0] != 0 || text[ItemRIDChars+1] != 0 {
+			t.Errorf("put: got %q, want %s", text, c.ItemRID(ordinal))
+		}
+	})
+}
+
+func TestParseRIDRefuses(t *testing.T) {
+	c := ContainerRID{Database: 1, Container: 1}
+	for name, text := range map[string]string{
+		"nothing":                  "",
+		"a name":                   "container",
+		"an offer":                 "AAAA",
+		"no padding":               "AAAAAQ",
+		"too much padding":         "AAAAAQ===",
+		"other bits in the end":    "AAAAAR==",
+		"a slash":                  "//////==",
+		"a line break":             "AAAA\nAQ==",
+		"a user":                   "AAAAAQAAAAE=",
+		"six bytes":                "AAAAAYAA",
+		"a partition key range":    c.RangeRID(0),
+		"an item that is too long": c.ItemRID(1) + "AAAA",
+		"an item and a line break": c.ItemRID(1)[:23] + "\n=",
+		"an item of a user":        "AAAAAQAAAAEBAAAAAAAAAA==",
+	} {
+		if got, ok := ParseRID(text); ok {
+			t.Errorf("%s, %q: got %+v, want nothing", name, text, got)
+		}
+	}
+}
+
+func FuzzParseRID(f *testing.F) {
+	c := ContainerRID{Database: 1, Container: 2}
+	for _, text := range []string{"", "x", c.Database.String(), c.String(), c.ItemRID(7), c.ItemRID(MaxOrdinal), c.RangeRID(1), "AAAAAR==", "--------"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, ok := ParseRID(text)
+		if !ok {
+			return
+		}
+		again := r.Database.String()
+		if r.Item {
+			again = r.Container.ItemRID(r.Ordinal)
+		} else if len(text) > len(again) {
+			again = r.Container.String()
+		}
+		if again != text || r.Ordinal > MaxOrdinal || r.Container.Container >= containerBit {
+			t.Errorf("%q is read as %+v, which is %q", text, r, again)
+		}
+	})
+}
+
+func TestETag(t *testing.T) {
+	for _, c := range []struct {
+		high, low uint64
+		want      string
+	}{
+		{0, 0, `"00000000-0000-0000-0000-000000000000"`},
+		{0x0123456789abcdef, 0xfedcba9876543210, `"01234567-89ab-cdef-fedc-ba9876543210"`},
+		{1<<64 - 1, 1<<64 - 1, `"ffffffff-ffff-ffff-ffff-ffffffffffff"`},
+		{0, 1, `"00000000-0000-0000-0000-000000000001"`},
+		{1 << 32, 0, `"00000001-0000-0000-0000-000000000000"`},
+	} {
+		if got := ETag(c.high, c.low); got != c.want {
+			t.Errorf("etag of %x, %x: got %s, want %s", c.high, c.low, got, c.want)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	etag := ETag(1, 2)
+	for condition, want := range map[string]bool{
+		"": true, "*": true, etag: true, strings.Trim(etag, `"`): true,
+		ETag(1, 3): false, `"*"`: false, `""`: false, `"`: false, etag + "x": false, strings.ToUpper(ETag(10, 2)): false,
+	} {
+		if got := Matches(condition, etag); got != want {
+			t.Errorf("condition %q: got %v, want %v", condition, got, want)
+		}
+	}
+}
+
+func TestParseTTL(t *testing.T) {
+	for text, want := range map[string]TTL{"-1": TTLForever, "1": 1, "2147483647": 2147483647, "7.0": 7, "70e-1": 7} {
+		if got, ok := ParseTTL([]byte(text)); !ok || got != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "0", "-0", "0.0", "-2", "-1.5", "0.5", "2147483648", "1e99", "null", `"1"`, "true", "[]", "{}", "NaN"} {
+		if got, ok := ParseTTL([]byte(text)); ok || got != TTLAbsent {
+			t.Errorf("%s: got %d, %v, want it refused", text, got, ok)
+		}
+	}
+}
