@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -267,5 +268,5 @@ func quotable(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

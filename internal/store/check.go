@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -39,7 +40,8 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		space byte
 		row   func(kv.Entry) error
 	}{
-		{itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow}, {statSpace, k.stat},
+		{itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow},
+		{uniqueSpace, k.uniqueRow}, {statSpace, k.stat},
 	} {
 		lower, upper := k.prefix.space(pass.space)
 		for e, err := range snap.Scan(lower, upper, kv.Forward) {
@@ -104,10 +106,27 @@ func (k *checker) item(e kv.Entry) error {
 	if err := k.derived(c, k.prefix.appendFeedKey(nil, h.lsn, h.n), appendFeedRow(nil, c), "feed row"); err != nil {
 		return err
 	}
+	if err := k.unique(c, body); err != nil {
+		return err
+	}
 	if kindOf(h.ttl) != kindOwn {
 		return nil
 	}
 	return k.derived(c, k.prefix.appendOwnKey(nil, ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n), appendOwnRow(nil, c), "own row")
+}
+
+// unique looks for the rows of the unique keys that the item holds.
+func (k *checker) unique(c *current, body []byte) error {
+	keys, err := heldBy(k.container, &c.header, body)
+	if err != nil {
+		return nil // k.body has reported what cannot be read
+	}
+	for _, key := range keys {
+		if err := k.derived(c, k.prefix.appendUniqueKey(nil, key), binary.BigEndian.AppendUint64(nil, c.ordinal), "unique key's row"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (k *checker) derived(c *current, key, want []byte, what string) error {
@@ -162,7 +181,7 @@ func isText(raw []byte, want string) bool {
 }
 
 // owner reports whether a derived row's item exists and has the row.
-func (k *checker) owner(e kv.Entry, ordinal uint64, has func(header) bool) error {
+func (k *checker) owner(e kv.Entry, ordinal uint64, has func(h header, body []byte) bool) error {
 	key := k.prefix.appendItemKey(nil, ordinal)
 	row, found, err := k.snap.Get(key)
 	if err != nil {
@@ -172,7 +191,7 @@ func (k *checker) owner(e kv.Entry, ordinal uint64, has func(header) bool) error
 		k.report("row %x belongs to item %d, which does not exist", e.Key, ordinal)
 		return nil
 	}
-	if h, _, err := parseItem(key, row); err != nil || !has(h) {
+	if h, body, err := parseItem(key, row); err != nil || !has(h, body) {
 		k.report("row %x is not one that item %d has", e.Key, ordinal)
 	}
 	return nil
@@ -183,7 +202,7 @@ func (k *checker) idRow(e kv.Entry) error {
 		k.report("row %x is not an id row", e.Key)
 		return nil
 	}
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header) bool {
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
 		return bytes.Equal(h.identity, e.Key[prefixBytes+1:])
 	})
 }
@@ -199,7 +218,7 @@ func (k *checker) feedRow(e kv.Entry) error {
 		k.report("lsn %d was written at %d ms, before lsn %d at %d ms", lsn, writtenMs, k.lastLSN, k.lastMs)
 	}
 	k.lastLSN, k.lastMs = lsn, writtenMs
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header) bool {
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
 		return bytes.Equal(e.Key, k.prefix.appendFeedKey(nil, h.lsn, h.n))
 	})
 }
@@ -209,9 +228,22 @@ func (k *checker) ownRow(e kv.Entry) error {
 		k.report("row %x is not an own row", e.Key)
 		return nil
 	}
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header) bool {
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
 		return kindOf(h.ttl) == kindOwn &&
 			bytes.Equal(e.Key, k.prefix.appendOwnKey(nil, ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n))
+	})
+}
+
+func (k *checker) uniqueRow(e kv.Entry) error {
+	if len(e.Value) != uniqueRowBytes {
+		k.report("row %x is not a unique key's row", e.Key)
+		return nil
+	}
+	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, body []byte) bool {
+		keys, err := heldBy(k.container, &h, body)
+		return err == nil && slices.ContainsFunc(keys, func(key []byte) bool {
+			return bytes.Equal(key, e.Key[prefixBytes+1:])
+		})
 	})
 }
 
@@ -239,7 +271,7 @@ func (k *checker) stat(e kv.Entry) error {
 // strangers reports the rows that are of no kind: what lies between the spaces.
 func (k *checker) strangers() error {
 	from := k.prefix[:]
-	for _, space := range []byte{itemSpace, feedSpace, idSpace, metaSpace, statSpace, ownSpace} {
+	for _, space := range []byte{itemSpace, feedSpace, idSpace, metaSpace, statSpace, uniqueSpace, ownSpace} {
 		lower, upper := k.prefix.space(space)
 		if err := k.nothingIn(from, lower); err != nil {
 			return err

@@ -8,6 +8,7 @@ package store
 
 import (
 	"math"
+	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -82,5 +83,5 @@ func quotable(raw []byte) string {
 	if len(raw) <= most {
 		return string(raw)
 	}
-	return string(raw[:most]) + "…"
+	return strings.ToValidUTF8(string(raw[:most]), "") + "…"
 }

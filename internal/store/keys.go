@@ -10,6 +10,7 @@
 //	id   : p 'k' {epk}{pk}{id}         -> ordinal
 //	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write
 //	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0
+//	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
 //	stat : p 's' {class}{second}       -> {items, bytes, first lsn}            (counters.go)
 //	meta : p 'm'                       -> {version, last lsn, next ordinal}
 //
@@ -23,8 +24,8 @@
 // rows are in expiry order.
 //
 // Reserved for what is to come: 'i' index rows, {generation}{epoch}{path}{value}
-// {ordinal}; 'u' unique keys, {policy}{pk}{tuple}; 'v' the all-versions log,
-// {lsn}{n}; 'b' bytes per logical partition, {epk}{pk}.
+// {ordinal}; 'v' the all-versions log, {lsn}{n}; 'b' bytes per logical partition,
+// {epk}{pk}.
 
 package store
 
@@ -40,12 +41,13 @@ import (
 const (
 	partitionTag = 'p'
 
-	itemSpace = 'd'
-	idSpace   = 'k'
-	feedSpace = 'f'
-	ownSpace  = 'x'
-	statSpace = 's'
-	metaSpace = 'm'
+	itemSpace   = 'd'
+	idSpace     = 'k'
+	feedSpace   = 'f'
+	ownSpace    = 'x'
+	uniqueSpace = 'u'
+	statSpace   = 's'
+	metaSpace   = 'm'
 
 	prefixBytes = 11
 )
@@ -98,6 +100,10 @@ func (p *prefix) appendOwnKey(dst []byte, expiryMs int64, lsn uint64, n uint16) 
 	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), ownSpace), uint64(expiryMs))
 	dst = binary.BigEndian.AppendUint64(dst, lsn)
 	return binary.BigEndian.AppendUint16(dst, n)
+}
+
+func (p *prefix) appendUniqueKey(dst, key []byte) []byte {
+	return append(append(append(dst, p[:]...), uniqueSpace), key...)
 }
 
 func (p *prefix) appendStatKey(dst []byte, b bucketKey) []byte {

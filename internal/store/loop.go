@@ -72,9 +72,7 @@ func (p *Partition) loop() {
 			p.refuse(ErrClosed)
 			return
 		case first := <-p.queue:
-			// Requests that are about to be queued get the chance to share this
-			// group's sync.
-			runtime.Gosched()
+			p.linger()
 			var last *job
 			group, last = p.collect(group[:0], first)
 			err := p.run(group)
@@ -86,6 +84,22 @@ func (p *Partition) loop() {
 				p.fail(err)
 				return
 			}
+		}
+	}
+}
+
+// lingerYields bounds how often the loop steps aside for a group to grow.
+const lingerYields = 4
+
+// linger lets requests that are ready to run reach the queue, so that they share
+// the group's sync: on busy processors that makes groups almost twice as large
+// (DESIGN.md has figures), and on idle ones it takes no time.
+func (p *Partition) linger() {
+	for range lingerYields {
+		before := len(p.queue)
+		runtime.Gosched()
+		if len(p.queue) == before {
+			return
 		}
 	}
 }
@@ -207,6 +221,8 @@ type writer struct {
 	view    *view
 	nowMs   int64
 	overlay map[string]current // by identity: what the group has changed so far
+	placed  map[uint64]string  // by ordinal: the identities of what it has written
+	held    map[string]uint64  // by unique key: the holder's ordinal, 0 for none
 	key     []byte             // reused for building keys
 }
 
@@ -216,9 +232,11 @@ func (w *writer) begin(v *view, nowMs int64) {
 	w.batch.Reset()
 	w.view, w.nowMs = v, nowMs
 	if w.overlay == nil {
-		w.overlay = map[string]current{}
+		w.overlay, w.placed, w.held = map[string]current{}, map[uint64]string{}, map[string]uint64{}
 	}
 	clear(w.overlay)
+	clear(w.placed)
+	clear(w.held)
 }
 
 // finish adds to the batch what goes with every group.

@@ -32,6 +32,8 @@ var (
 	ErrNotFound = errors.New("no such item")
 	// ErrExists: an item with this id and partition key exists.
 	ErrExists = errors.New("an item with this id exists")
+	// ErrNotUnique: another item holds a unique key of the item.
+	ErrNotUnique = errors.New("another item has the same unique key")
 	// ErrPrecondition: the item's etag is not the one that was asked for.
 	ErrPrecondition = errors.New("the item has changed")
 	// ErrNotModified: the item's etag is the one that the reader has.

@@ -170,7 +170,7 @@ func ordinalOf(itemKey []byte) (uint64, error) {
 // full reports whether a body of the given length has no place in the page. The
 // first always has.
 func (l *lister) full(bytes int) bool {
-	return l.page.Count > 0 && (l.page.Count >= l.q.MaxItems || len(l.page.Items)+bytes > l.q.MaxBytes)
+	return l.page.Count > 0 && (l.page.Count >= l.q.MaxItems || len(l.page.Items)+len(",")+bytes > l.q.MaxBytes)
 }
 
 // add puts an item into the page, unless it has expired.
@@ -218,7 +218,8 @@ func (l *lister) logicalPartition(ctx context.Context) error {
 	}
 }
 
-// oldestOrdinals is how many ordinals are held at once.
+// oldestOrdinals is how many ordinals one walk over the id rows finds. However few
+// items are asked for, it is that many: the next ones may all have expired.
 const oldestOrdinals = 4096
 
 // oldest returns the lowest ordinals of the logical partition after the page's
@@ -226,13 +227,12 @@ const oldestOrdinals = 4096
 func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err error) {
 	lower := l.p.prefix.appendIDKey(nil, nil)
 	lower = l.q.Within.PartitionKey.AppendKey(value.AppendBytesKey(lower, l.q.Within.EPK))
-	keep := func(n int) {
+	keepOldest := func() {
 		slices.Sort(ordinals)
-		if len(ordinals) > n {
-			ordinals, more = ordinals[:n], true
+		if len(ordinals) > oldestOrdinals {
+			ordinals, more = ordinals[:oldestOrdinals], true
 		}
 	}
-	want := min(max(l.q.MaxItems-l.page.Count, 1), oldestOrdinals)
 	for e, err := range l.v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
 		if err != nil {
 			return nil, false, err
@@ -247,10 +247,10 @@ func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err 
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
 			}
-			keep(want)
+			keepOldest()
 		}
 	}
-	keep(want)
+	keepOldest()
 	return ordinals, more, nil
 }
 

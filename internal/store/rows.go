@@ -17,6 +17,7 @@ type current struct {
 	exists  bool
 	ordinal uint64
 	header  header
+	unique  [][]byte // the unique keys that it holds
 }
 
 // ttlKind is the class of an item's ttl in its feed row: enough to tell, without
@@ -51,12 +52,15 @@ func (w *writer) insertRows(c *current, row []byte) {
 	var buf [idRowBytes]byte
 	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
 	w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
+	w.putUnique(c)
 	w.putVersion(c, row)
 }
 
 // updateRows writes all rows of an item's new version in place of those of the
 // old one. The id row stays: an item keeps its ordinal.
 func (w *writer) updateRows(old, c *current, row []byte) {
+	w.removeUnique(old)
+	w.putUnique(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
 }
@@ -68,6 +72,7 @@ func (w *writer) removeRows(c *current) {
 	w.batch.Delete(w.key, headerBytes+len(h.identity)+h.size)
 	w.key = w.p.prefix.appendIDKey(w.key[:0], h.identity)
 	w.batch.Delete(w.key, idRowBytes)
+	w.removeUnique(c)
 	w.removeVersion(c)
 }
 
@@ -96,6 +101,23 @@ func (w *writer) removeVersion(c *current) {
 		w.batch.Delete(w.key, ownRowBytes)
 	}
 	w.counters.add(bucketOf(h), -1, h)
+}
+
+func (w *writer) putUnique(c *current) {
+	var buf [uniqueRowBytes]byte
+	for _, key := range c.unique {
+		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
+		w.held[string(key)] = c.ordinal
+	}
+}
+
+func (w *writer) removeUnique(c *current) {
+	for _, key := range c.unique {
+		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		w.batch.Delete(w.key, uniqueRowBytes)
+		w.held[string(key)] = 0
+	}
 }
 
 func appendFeedRow(dst []byte, c *current) []byte {

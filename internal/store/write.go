@@ -87,7 +87,8 @@ type write struct {
 	epoch                uint64
 	ttl                  catalog.TTL
 	identity             []byte
-	row                  []byte // header | identity | body; nil for Delete
+	unique               [][]byte // unique keys that the item will hold
+	row                  []byte   // header | identity | body; nil for Delete
 	places               places
 }
 
@@ -114,6 +115,9 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 	var err error
 	if w.ttl, err = itemTTL(r.Item, c); err != nil {
 		return nil, err
+	}
+	if len(c.UniqueKeys) > 0 {
+		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
 	w.render(r, c)
 	return w, nil
@@ -196,13 +200,21 @@ func (w *writer) put(r *write, old *current, live bool) (Result, error) {
 	next := current{exists: true, ordinal: w.nextOrdinal, header: header{
 		lsn: w.lsn + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
 	}}
+	next.unique = r.unique
 	if live {
 		next.ordinal = old.ordinal
+	}
+	dead, err := w.claim(r, old)
+	if err != nil {
+		return Result{}, err
 	}
 	if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&next.header)); err != nil {
 		return Result{}, err
 	}
 	w.lsn++
+	for i := range dead {
+		w.evict(&dead[i])
+	}
 	body, etag := r.fill(&next, w.view.container, w.p.index)
 	if live {
 		w.updateRows(old, &next, r.row)
@@ -214,6 +226,7 @@ func (w *writer) put(r *write, old *current, live bool) (Result, error) {
 		w.insertRows(&next, r.row)
 	}
 	w.overlay[string(r.identity)] = next
+	w.placed[next.ordinal] = string(r.identity)
 	return Result{Created: !live, Body: body, ETag: etag, LSN: w.lsn, Bytes: next.header.size}, nil
 }
 
@@ -250,15 +263,16 @@ func (w *writer) current(identity []byte) (current, error) {
 	if len(raw) != idRowBytes {
 		return current{}, corrupt(w.key, "not an id row")
 	}
-	c := current{exists: true, ordinal: binary.BigEndian.Uint64(raw)}
-	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
-	row, found, err := w.view.snap.Get(w.key)
+	return w.load(binary.BigEndian.Uint64(raw))
+}
+
+// load reads an item that the group has not touched.
+func (w *writer) load(ordinal uint64) (current, error) {
+	h, body, err := w.p.item(w.view, ordinal)
 	if err != nil {
 		return current{}, err
 	}
-	if !found {
-		return current{}, corrupt(w.key, "an id row leads to no item")
-	}
-	c.header, _, err = parseItem(w.key, row)
+	c := current{exists: true, ordinal: ordinal, header: h}
+	c.unique, err = heldBy(w.view.container, &h, body)
 	return c, err
 }

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+// scene is a sound partition that a test then damages, row by row. Its items are
+// "inherits" (ordinal 1, lsn 4, rewritten), "own" (2, lsn 2) and "forever" (3,
+// lsn 3). All that it does goes into one batch.
+type scene struct {
+	*fixture
+	prefix prefix
+	batch  kv.Batch
+}
+
+func newScene(t *testing.T) *scene {
+	f := newFixture(t, withTTL("1000"))
+	f.put("inherits", "")
+	f.put("own", `"ttl":100`)
+	f.put("forever", `"ttl":-1`)
+	f.advance(2500 * time.Millisecond)
+	f.put("inherits", `"rewritten":true`)
+	f.checkClean()
+	return &scene{fixture: f, prefix: partitionPrefix(f.container.RID, 0)}
+}
+
+func (s *scene) row(key []byte) []byte {
+	s.t.Helper()
+	raw, found := s.rows()[string(key)]
+	s.check(found, "there is no row %x to damage", key)
+	return []byte(raw)
+}
+
+func (s *scene) remove(key []byte) {
+	s.row(key)
+	s.batch.Delete(key, 0)
+}
+
+// alter writes what change makes of a row.
+func (s *scene) alter(key []byte, change func([]byte) []byte) { s.batch.Set(key, change(s.row(key))) }
+
+func (s *scene) itemKey(ordinal uint64) []byte { return s.prefix.appendItemKey(nil, ordinal) }
+func (s *scene) idKey(id string) []byte {
+	k := s.key("k", id)
+	return s.prefix.appendIDKey(nil, appendIdentity(nil, k.EPK, k.PartitionKey, k.ID))
+}
+func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, lsn, 0) }
+func (s *scene) ownKey() []byte            { return s.prefix.appendOwnKey(nil, startMs+100_000, 2, 0) }
+func (s *scene) statKey(c class, second int64) []byte {
+	return s.prefix.appendStatKey(nil, bucketKey{c, second})
+}
+
+// header changes the header of an item, and leaves its body.
+func (s *scene) header(ordinal uint64, change func(*header)) {
+	s.alter(s.itemKey(ordinal), func(raw []byte) []byte {
+		h, body, err := parseItem(nil, raw)
+		s.must(err)
+		change(&h)
+		return row(h, string(body))
+	})
+}
+
+// body changes the body of an item, and its header's size with it.
+func (s *scene) body(ordinal uint64, change func(string) string) {
+	s.alter(s.itemKey(ordinal), func(raw []byte) []byte {
+		h, body, err := parseItem(nil, raw)
+		s.must(err)
+		return row(h, change(string(body)))
+	})
+}
+
+func replaced(old, fresh string) func(string) string {
+	return func(s string) string { return strings.Replace(s, old, fresh, 1) }
+}
+
+func cut(raw []byte) []byte      { return raw[:len(raw)-1] }
+func lengthen(raw []byte) []byte { return append(raw, 0) }
+
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func TestCheckNamesTheDamage(t *testing.T) {
+	const second = startMs/1000 + 2 // of the rewritten item
+	for _, c := range []struct {
+		name   string
+		damage func(*scene)
+		want   []string // each in one problem, and no problem without one
+	}{
+		{"id row removed", func(s *scene) { s.remove(s.idKey("own")) }, []string{"item 2 has no id row"}},
+		{"id row leads elsewhere", func(s *scene) { s.batch.Set(s.idKey("own"), number(3)) },
+			[]string{"item 2 has a id row that says 0000000000000003 instead of 0000000000000002", "is not one that item 3 has"}},
+		{"id row leads nowhere", func(s *scene) { s.batch.Set(s.idKey("own"), number(77)) },
+			[]string{"item 2 has a id row that says", "belongs to item 77, which does not exist"}},
+		{"id row cut", func(s *scene) { s.alter(s.idKey("own"), cut) }, []string{"item 2 has a id row that says", "is not an id row"}},
+		{"second id row", func(s *scene) { s.batch.Set(s.idKey("stray"), number(2)) }, []string{"is not one that item 2 has"}},
+
+		{"feed row removed", func(s *scene) { s.remove(s.feedKey(4)) }, []string{"item 1 has no feed row"}},
+		{"feed row altered", func(s *scene) {
+			s.alter(s.feedKey(4), func(b []byte) []byte { b[16] = byte(kindNever); return b })
+		}, []string{"item 1 has a feed row that says"}},
+		{"feed row cut", func(s *scene) { s.alter(s.feedKey(4), cut) }, []string{"item 1 has a feed row that says", "is not a feed row"}},
+		{"feed row of an old version", func(s *scene) { s.batch.Set(s.feedKey(1), s.row(s.feedKey(2))) }, []string{"is not one that item 2 has"}},
+		{"feed row twice in an lsn", func(s *scene) { s.batch.Set(s.prefix.appendFeedKey(nil, 4, 1), s.row(s.feedKey(4))) },
+			[]string{"is not one that item 1 has"}},
+		{"feed row of no item", func(s *scene) {
+			s.batch.Set(s.feedKey(1), append(number(77), s.row(s.feedKey(2))[8:]...))
+		}, []string{"belongs to item 77, which does not exist"}},
+		{"feed key too long", func(s *scene) { s.batch.Set(append(s.feedKey(4), 0), s.row(s.feedKey(4))) }, []string{"is not a feed row"}},
+
+		{"own row removed", func(s *scene) { s.remove(s.ownKey()) }, []string{"item 2 has no own row"}},
+		{"own row altered", func(s *scene) { s.alter(s.ownKey(), func(b []byte) []byte { b[11]++; return b }) },
+			[]string{"item 2 has a own row that says"}},
+		{"own row cut", func(s *scene) { s.alter(s.ownKey(), cut) }, []string{"item 2 has a own row that says", "is not an own row"}},
+		{"own row of another moment", func(s *scene) {
+			s.batch.Set(s.prefix.appendOwnKey(nil, startMs+99_000, 2, 0), s.row(s.ownKey()))
+		}, []string{"is not one that item 2 has"}},
+		{"own row of an item that has none", func(s *scene) {
+			s.batch.Set(s.prefix.appendOwnKey(nil, startMs+100_000, 3, 0), append(number(3), 0, 0, 0, 0))
+		}, []string{"is not one that item 3 has"}},
+		{"own row of no item", func(s *scene) {
+			s.batch.Set(s.prefix.appendOwnKey(nil, startMs, 1, 0), append(number(77), 0, 0, 0, 0))
+		}, []string{"belongs to item 77, which does not exist"}},
+
+		{"counter removed", func(s *scene) { s.remove(s.statKey(classInherits, second)) },
+			[]string{fmt.Sprintf("counter i %d is missing: it should hold 1 items", second)}},
+		{"counter of items", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[7]++; return b }) },
+			[]string{"counter n 0 holds 2 items"}},
+		{"counter of bytes", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[14]++; return b }) },
+			[]string{"counter n 0 holds 1 items"}},
+		{"counter's first lsn", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[23]++; return b }) },
+			[]string{"from lsn 4, but there are 1 items"}},
+		{"counter cut", func(s *scene) { s.alter(s.statKey(classNever, 0), cut) },
+			[]string{"not a counter", "counter n 0 is missing"}},
+		{"counter key too long", func(s *scene) { s.batch.Set(append(s.statKey(classNever, 0), 0), bucket{}.encode()) }, []string{"is not a counter"}},
+		{"counter of nothing", func(s *scene) { s.batch.Set(s.statKey(classOwn, 7), bucket{1, 100, 1}.encode()) },
+			[]string{"counter o 7 holds 1 items, 100 bytes from lsn 1, but there are 0 items"}},
+
+		{"item removed", func(s *scene) { s.remove(s.itemKey(2)) },
+			[]string{"belongs to item 2, which does not exist", fmt.Sprintf("counter o %d holds 1 items", startMs/1000+100)}},
+		{"item cut", func(s *scene) { s.alter(s.itemKey(2), cut) },
+			[]string{"an item of the wrong length", "is not one that item 2 has", fmt.Sprintf("counter o %d holds", startMs/1000+100)}},
+		{"item key too long", func(s *scene) { s.batch.Set(append(s.itemKey(2), 0), s.row(s.itemKey(2))) }, []string{"not an item's key"}},
+		{"item twice", func(s *scene) {
+			s.batch.Set(s.itemKey(4), s.row(s.itemKey(3)))
+		}, []string{
+			"item 4, lsn 3, is beyond", "item 4 has _rid", "item 4 has a id row that says", "item 4 has a feed row that says",
+			"counter n 0 holds 1 items",
+		}},
+		{"item of an earlier version", func(s *scene) { s.header(1, func(h *header) { h.lsn = 1 }) },
+			[]string{"item 1 has _etag", "item 1 has no feed row", "is not one that item 1 has", "from lsn 4, but there are 1 items"}},
+		{"item of an lsn to come", func(s *scene) { s.header(1, func(h *header) { h.lsn = 9 }) },
+			[]string{"item 1, lsn 9, is beyond the partition's next ordinal 4 and last lsn 4", "item 1 has _etag",
+				"item 1 has no feed row", "is not one that item 1 has"}},
+		{"item with another place in its lsn", func(s *scene) { s.header(1, func(h *header) { h.n = 1 }) },
+			[]string{"item 1 has _etag", "item 1 has no feed row", "is not one that item 1 has"}},
+		{"item with another ttl", func(s *scene) { s.header(2, func(h *header) { h.ttl = 101 }) },
+			[]string{"item 2 has no own row", "is not one that item 2 has", "counter o "}},
+		{"item without its ttl", func(s *scene) { s.header(2, func(h *header) { h.ttl = catalog.TTLAbsent }) },
+			[]string{"item 2 has a feed row that says", "is not one that item 2 has", "counter "}},
+		{"item of another second", func(s *scene) { s.header(1, func(h *header) { h.writtenMs += 1000 }) },
+			[]string{"item 1 has _etag", "item 1 has _ts", "item 1 has a feed row that says", "counter i "}},
+		{"item of another identity", func(s *scene) {
+			s.header(2, func(h *header) { h.identity = append(slices.Clone(h.identity), 'x') })
+		}, []string{`item 2 has id "own", but is kept as "ownx"`, "item 2 has no id row", "is not one that item 2 has"}},
+		{"item without identity", func(s *scene) { s.header(2, func(h *header) { h.identity = nil }) },
+			[]string{"item 2 has no readable identity", "item 2 has no id row", "is not one that item 2 has"}},
+		{"item of another partition key", func(s *scene) {
+			s.header(2, func(h *header) {
+				h.identity = appendIdentity(nil, s.key("k", "").EPK, s.key("j", "").PartitionKey, "own")
+			})
+		}, []string{`item 2 with partition key ["j"] does not belong here`, "item 2 has no id row", "is not one that item 2 has"}},
+
+		{"body is no JSON", func(s *scene) { s.body(2, replaced("{", "[")) }, []string{"item 2 is not JSON"}},
+		{"body of another size", func(s *scene) { s.body(2, replaced(`"pk"`, `"p"`)) },
+			[]string{"item 2 has a feed row that says", "item 2 has a own row that says", "counter o "}},
+		{"body with another _rid", func(s *scene) { s.body(2, replaced(`"_rid":"AAAAAY`, `"_rid":"AAAAAZ`)) }, []string{"item 2 has _rid"}},
+		{"body with another _etag", func(s *scene) { s.body(2, replaced(`000000002\""`, `000000003\""`)) }, []string{"item 2 has _etag"}},
+		{"body with another _ts", func(s *scene) { s.body(2, replaced(`"_ts":17`, `"_ts":18`)) },
+			[]string{fmt.Sprintf("item 2 has _ts 1800000000, but was written at %d ms", startMs)}},
+		{"body with another id", func(s *scene) { s.body(2, replaced(`"id":"own"`, `"id":"0wn"`)) }, []string{`item 2 has id "0wn", but is kept as "own"`}},
+		{"body with a number for an id", func(s *scene) { s.body(2, replaced(`"id":"own"`, `"id":12345`)) }, []string{`item 2 has id 12345`}},
+
+		{"meta row removed", func(s *scene) { s.remove(s.prefix.metaKey()) },
+			[]string{"item 1, lsn 4, is beyond", "item 2, lsn 2, is beyond", "item 3, lsn 3, is beyond"}},
+		{"meta row of an earlier state", func(s *scene) { s.batch.Set(s.prefix.metaKey(), meta{3, 3}.encode()) },
+			[]string{"item 1, lsn 4, is beyond the partition's next ordinal 3 and last lsn 3", "item 3, lsn 3, is beyond"}},
+		{"time runs backwards", func(s *scene) {
+			s.header(1, func(h *header) { h.writtenMs -= 2501 })
+			s.alter(s.feedKey(4), func(b []byte) []byte {
+				binary.BigEndian.PutUint64(b[8:], startMs-1)
+				return b
+			})
+		}, []string{fmt.Sprintf("lsn 4 was written at %d ms, before lsn 3 at %d ms", startMs-1, startMs), "item 1 has _etag", "item 1 has _ts", "counter i "}},
+
+		{"row of no kind", func(s *scene) { s.batch.Set(append(s.prefix[:], 'e'), nil) }, []string{"is of no kind"}},
+		{"first row", func(s *scene) { s.batch.Set(s.prefix[:], nil) }, []string{"is of no kind"}},
+		{"last row", func(s *scene) { s.batch.Set(append(s.prefix[:], 0xff, 0xff), nil) }, []string{"is of no kind"}},
+		{"row after meta", func(s *scene) { s.batch.Set(append(s.prefix.metaKey(), 0), nil) }, []string{"is of no kind"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			c.damage(s)
+			s.must(s.db.Commit(context.Background(), &s.batch))
+			found := s.problems()
+			for _, want := range c.want {
+				s.check(slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, want) }), "no problem says %q; there are %q", want, found)
+			}
+			for _, p := range found {
+				s.check(strings.HasPrefix(p, `container "c" of database "db", partition 0: `), "%q does not say where", p)
+				s.check(slices.ContainsFunc(c.want, func(want string) bool { return strings.Contains(p, want) }), "unexpected problem %q", p)
+			}
+		})
+	}
+}
+
+func TestCheckCounts(t *testing.T) {
+	s := newScene(t)
+	snap, err := s.db.Snapshot()
+	s.must(err)
+	defer snap.Close()
+	totals, err := Check(snap, s.container, 0, func(string) {})
+	s.must(err)
+	want := Totals{Items: 3}
+	for _, id := range []string{"inherits", "own", "forever"} {
+		item, err := s.read(id)
+		s.must(err)
+		want.Bytes += int64(len(item.Body))
+	}
+	if totals != want {
+		t.Errorf("got %+v, want %+v", totals, want)
+	}
+}
+
+// A broken meta row leaves nothing to compare with, and nothing to go on from.
+func TestBrokenMetaRow(t *testing.T) {
+	for name, change := range map[string]func([]byte) []byte{
+		"cut": cut, "longer": lengthen, "newer": func(b []byte) []byte { b[0]++; return b },
+	} {
+		s := newScene(t)
+		s.alter(s.prefix.metaKey(), change)
+		s.must(s.db.Commit(context.Background(), &s.batch))
+		snap, err := s.db.Snapshot()
+		s.must(err)
+		if _, err := Check(snap, s.container, 0, func(string) {}); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("check of a meta row that is %s: got %v, want ErrCorrupt", name, err)
+		}
+		snap.Close()
+		if _, err := Open(Options{DB: s.db, Clock: s.clock, Container: s.container}); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("open with a meta row that is %s: got %v, want ErrCorrupt", name, err)
+		}
+	}
+}
+
+// What a reader or a writer meets in broken rows is an error, never an absence.
+func TestBrokenRowsAreErrors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(*scene)
+	}{
+		{"id row cut", func(s *scene) { s.alter(s.idKey("own"), cut) }},
+		{"id row leads nowhere", func(s *scene) { s.batch.Set(s.idKey("own"), number(77)) }},
+		{"item cut", func(s *scene) { s.alter(s.itemKey(2), cut) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			c.damage(s)
+			s.must(s.db.Commit(context.Background(), &s.batch))
+			s.reopen()
+			if _, err := s.read("own"); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("read: got %v, want ErrCorrupt", err)
+			}
+			if _, err := s.write(s.item(Upsert, "own", "")); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("write: got %v, want ErrCorrupt", err)
+			}
+			k := s.key("k", "")
+			within := &LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}
+			if _, err := s.p.List(context.Background(), List{Within: within, MaxItems: 9, MaxBytes: 9999}, startMs); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("list of a partition key: got %v, want ErrCorrupt", err)
+			}
+			if _, err := s.read("forever"); err != nil {
+				t.Errorf("another item: %v", err)
+			}
+			s.put("forever", "")
+		})
+	}
+	s := newScene(t)
+	s.batch.Set(append(s.itemKey(2), 0), nil)
+	s.must(s.db.Commit(context.Background(), &s.batch))
+	s.reopen()
+	if _, err := s.p.List(context.Background(), List{MaxItems: 9, MaxBytes: 9999}, startMs); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("list over a broken key: got %v, want ErrCorrupt", err)
+	}
+}
+
+func TestCheckOrphans(t *testing.T) {
+	one, many := catalog.ContainerRID{Database: 1, Container: 1}, catalog.ContainerRID{Database: 1, Container: 2}
+	known := func(rid catalog.ContainerRID) int { return map[catalog.ContainerRID]int{one: 1, many: 200}[rid] }
+	at := func(rid catalog.ContainerRID, index int) []byte {
+		p := partitionPrefix(rid, index)
+		return p.metaKey()
+	}
+	for _, c := range []struct {
+		name string
+		keys [][]byte
+		want []string
+	}{
+		{"none", [][]byte{at(one, 0), at(many, 0), at(many, 127), at(many, 128), at(many, 199)}, nil},
+		{"unknown container", [][]byte{at(one, 0), at(catalog.ContainerRID{Database: 1, Container: 3}, 0)}, []string{"partition 0 of container AAAAAYAAAAM="}},
+		{"unknown database", [][]byte{at(catalog.ContainerRID{Database: 9, Container: 1}, 0)}, []string{"partition 0 of container AAAACYAAAAE="}},
+		{"partition beyond the last", [][]byte{at(one, 0), at(one, 1)}, []string{"partition 1 of container AAAAAYAAAAE="}},
+		{"far partition after one whose number is no text", [][]byte{at(many, 128), at(many, 201), at(many, 255)},
+			[]string{"partition 201 of container AAAAAYAAAAI=", "partition 255 of container AAAAAYAAAAI="}},
+		{"short keys", [][]byte{{'p'}, {'p', 0}, at(one, 0)[:prefixBytes]}, []string{"row 70 ", "row 7000 ", "row 7000000001000000010000 "}},
+		{"other keys", [][]byte{{'o', 0xff}, {'q'}}, nil},
+	} {
+		db := kvtest.NewModel()
+		var b kv.Batch
+		for _, key := range c.keys {
+			b.Set(key, nil)
+		}
+		if err := db.Commit(context.Background(), &b); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := db.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		if err := CheckOrphans(snap, known, func(p string) { found = append(found, p) }); err != nil {
+			t.Fatal(err)
+		}
+		snap.Close()
+		same := slices.EqualFunc(found, c.want, strings.Contains)
+		if !same {
+			t.Errorf("%s: got %q, want %q", c.name, found, c.want)
+		}
+	}
+}

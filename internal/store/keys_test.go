@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// The bytes of every key. They are on disks: none may change without a new
+// format.
+func TestKeyBytes(t *testing.T) {
+	const partition = "70" + "00000102" + "00000304" + "0506"
+	p := partitionPrefix(catalog.ContainerRID{Database: 0x102, Container: 0x304}, 0x506)
+	identity := appendIdentity(nil, []byte{0xab, 0x00, 0xcd}, value.PartitionKey{value.String("k"), value.Number(1)}, "id/\x00")
+	for _, c := range []struct {
+		name string
+		got  []byte
+		want string
+	}{
+		{"prefix", p[:], partition},
+		{"item", p.appendItemKey(nil, 0x0102030405060708), partition + "64" + "0102030405060708"},
+		{"identity", identity, "ab00ffcd" + "0001" + "50" + "6b" + "0001" + "40" + "bff0000000000000" + "00" + "69642f00"},
+		{"id", p.appendIDKey(nil, identity), partition + "6b" + hex.EncodeToString(identity)},
+		{"feed", p.appendFeedKey(nil, 0x0102030405060708, 0x090a), partition + "66" + "0102030405060708" + "090a"},
+		{"own", p.appendOwnKey(nil, 0x1112131415161718, 0x0102030405060708, 0x090a),
+			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},
+		{"stat, inherits", p.appendStatKey(nil, bucketKey{classInherits, 0x0102030405}), partition + "73" + "69" + "0000000102030405"},
+		{"stat, own", p.appendStatKey(nil, bucketKey{classOwn, 1}), partition + "73" + "6f" + "0000000000000001"},
+		{"stat, never", p.appendStatKey(nil, bucketKey{classNever, 0}), partition + "73" + "6e" + "0000000000000000"},
+		{"meta", p.metaKey(), partition + "6d"},
+		{"meta row", meta{1, 2}.encode(), "01" + "0000000000000001" + "0000000000000002"},
+		{"counter row", bucket{1, 2, 3}.encode(), "0000000000000001" + "0000000000000002" + "0000000000000003"},
+		{"feed row", appendFeedRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, size: 4}}),
+			"0000000000000001" + "0000000000000002" + "01" + "00000004"},
+		{"own row", appendOwnRow(nil, &current{ordinal: 1, header: header{size: 4}}), "0000000000000001" + "00000004"},
+	} {
+		if got := hex.EncodeToString(c.got); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+	if kinds := []ttlKind{kindOf(catalog.TTLAbsent), kindOf(5), kindOf(catalog.TTLForever)}; !slices.Equal(kinds, []ttlKind{0, 1, 2}) {
+		t.Errorf("kinds of ttl in the feed: got %v, want 0, 1, 2", kinds)
+	}
+}
+
+// Appending keeps what is there, and keys do not share memory with the prefix.
+func TestKeysAppend(t *testing.T) {
+	p := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 2}, 3)
+	before := p
+	for name, key := range map[string][]byte{
+		"item": p.appendItemKey([]byte("x"), 1), "id": p.appendIDKey([]byte("x"), []byte("i")),
+		"feed": p.appendFeedKey([]byte("x"), 1, 2), "own": p.appendOwnKey([]byte("x"), 1, 2, 3),
+		"stat": p.appendStatKey([]byte("x"), bucketKey{classOwn, 1}),
+	} {
+		if key[0] != 'x' || !bytes.HasPrefix(key[1:], p[:]) {
+			t.Errorf("%s key: got %x, want x and the prefix", name, key)
+		}
+		clear(key)
+	}
+	clear(p.metaKey())
+	lower, upper := p.space(itemSpace)
+	clear(lower)
+	clear(upper)
+	if p != before {
+		t.Errorf("the prefix has become %x", p)
+	}
+}
+
+// Numbers sort as numbers, and every key lies in its space.
+func TestKeyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rid := func(name string) catalog.ContainerRID {
+			return catalog.ContainerRID{
+				Database:  catalog.DatabaseRID(rapid.Uint32().Draw(t, name+" db")),
+				Container: rapid.Uint32Max(1<<31-1).Draw(t, name+" container"),
+			}
+		}
+		p := partitionPrefix(rid("own"), rapid.IntRange(0, catalog.MaxPartitions-1).Draw(t, "index"))
+		number := rapid.Uint64Max(1 << 63)
+		n := rapid.Uint16()
+		a, b := number.Draw(t, "a"), number.Draw(t, "b")
+		an, bn := n.Draw(t, "an"), n.Draw(t, "bn")
+		aMs, bMs := int64(a>>1), int64(b>>1)
+		order := func(name string, ka, kb []byte, want int) {
+			if got := bytes.Compare(ka, kb); got != want {
+				t.Errorf("%s keys of %d.%d and %d.%d: got order %d, want %d", name, a, an, b, bn, got, want)
+			}
+		}
+		byNumber, byBoth := compare(a, b), compare(a, b)
+		if byBoth == 0 {
+			byBoth = compare(uint64(an), uint64(bn))
+		}
+		order("item", p.appendItemKey(nil, a), p.appendItemKey(nil, b), byNumber)
+		order("feed", p.appendFeedKey(nil, a, an), p.appendFeedKey(nil, b, bn), byBoth)
+		order("own", p.appendOwnKey(nil, aMs, 1, 0), p.appendOwnKey(nil, bMs, 1, 0), compare(uint64(aMs), uint64(bMs)))
+		order("own of one moment", p.appendOwnKey(nil, 5, a, an), p.appendOwnKey(nil, 5, b, bn), byBoth)
+		order("stat", p.appendStatKey(nil, bucketKey{classOwn, aMs}), p.appendStatKey(nil, bucketKey{classOwn, bMs}), compare(uint64(aMs), uint64(bMs)))
+		for space, key := range map[byte][]byte{
+			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendIDKey(nil, []byte{0xff}), feedSpace: p.appendFeedKey(nil, a, an),
+			ownSpace: p.appendOwnKey(nil, aMs, b, bn), statSpace: p.appendStatKey(nil, bucketKey{classNever, aMs}), metaSpace: p.metaKey(),
+		} {
+			lower, upper := p.space(space)
+			if bytes.Compare(key, lower) < 0 || bytes.Compare(key, upper) >= 0 {
+				t.Errorf("key %x is not in space %c", key, space)
+			}
+			if bytes.Compare(key, keyAfter(p[:])) >= 0 || !bytes.HasPrefix(key, p[:]) {
+				t.Errorf("key %x is not in the partition", key)
+			}
+		}
+		got, err := ordinalOf(p.appendItemKey(nil, a))
+		if err != nil || got != a {
+			t.Errorf("ordinal of an item's key: got %d, %v, want %d", got, err, a)
+		}
+	})
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func TestKeyAfter(t *testing.T) {
+	for in, want := range map[string]string{
+		"70": "71", "7000": "7001", "70ff": "71", "70ffff": "71", "707f": "7080",
+		// Bytes that are no UTF-8 are bytes like any other.
+		"7080": "7081", "7085": "7086", "70fe": "70ff", "70efbfbd": "70efbfbe", "7085ff": "7086",
+	} {
+		raw, err := hex.DecodeString(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hex.EncodeToString(keyAfter(raw)); got != want {
+			t.Errorf("after %s: got %s, want %s", in, got, want)
+		}
+		if hex.EncodeToString(raw) != in {
+			t.Errorf("keyAfter has changed its argument %s", in)
+		}
+	}
+}
+
+// A container leaves whole, and alone; so does a database.
+func TestDropsCoverWholeContainers(t *testing.T) {
+	target := catalog.ContainerRID{Database: 1, Container: 0xff}
+	for _, c := range []catalog.ContainerRID{
+		{Database: 1, Container: 0xfe}, target, {Database: 1, Container: 0x100}, {Database: 2, Container: 0xff}, {Database: 0, Container: 0xff},
+	} {
+		for _, index := range []int{0, 1, 127, 128, 255} {
+			p := partitionPrefix(c, index)
+			for _, key := range [][]byte{p[:], p.metaKey(), p.appendIDKey(nil, bytes.Repeat([]byte{0xff}, 5))} {
+				var container, database kv.Batch
+				DropContainer(&container, target)
+				if got, want := covers(&container, key), c == target; got != want {
+					t.Errorf("drop of container %v: key %x is covered %v, want %v", target, key, got, want)
+				}
+				DropDatabase(&database, target.Database)
+				if got, want := covers(&database, key), c.Database == target.Database; got != want {
+					t.Errorf("drop of database %v: key %x is covered %v, want %v", target.Database, key, got, want)
+				}
+			}
+		}
+	}
+}
+
+// covers reports whether the batch's one operation is a range delete over key.
+func covers(b *kv.Batch, key []byte) bool {
+	for op := range b.Ops {
+		return op.Kind == kv.OpDeleteRange && bytes.Compare(op.Key, key) <= 0 && bytes.Compare(key, op.Value) < 0
+	}
+	return false
+}
+
+// FuzzIdentity reads foreign bytes as an identity: what is read is written back as
+// it was, and what is written is read back, in the order of its parts.
+func FuzzIdentity(f *testing.F) {
+	f.Add([]byte{}, "", "", 0.0)
+	f.Add(appendIdentity(nil, []byte{1, 0, 2}, value.PartitionKey{value.String("a"), value.Null(), value.Value{}}, "id"), "a", "b", 1.5)
+	f.Add(appendIdentity(nil, nil, nil, ""), "\x00", "\x00\xff", -0.0)
+	f.Fuzz(func(t *testing.T, raw []byte, pk, id string, number float64) {
+		if i, err := parseIdentity(raw); err == nil {
+			if again := appendIdentity(nil, i.epk, i.pk, i.id); !bytes.Equal(again, raw) {
+				t.Errorf("%x is read as what would be written as %x", raw, again)
+			}
+		}
+		if math.IsNaN(number) {
+			return // not a number, which JSON has not
+		}
+		k := value.PartitionKey{value.String(pk), value.Number(number), value.Bool(true)}
+		written := appendIdentity(nil, raw, k, id)
+		i, err := parseIdentity(written)
+		if err != nil || !bytes.Equal(i.epk, raw) || !i.pk.Equal(k) || i.id != id {
+			t.Errorf("identity %x, %v, %q: got %x, %v, %q, %v", raw, k, id, i.epk, i.pk, i.id, err)
+		}
+		next := appendIdentity(nil, append(slices.Clone(raw), 0), k, "")
+		if bytes.Compare(written, next) >= 0 {
+			t.Errorf("the longer epk %x00 sorts before %x", raw, raw)
+		}
+	})
+}

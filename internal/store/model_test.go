@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// modelRounds is how many hundreds of histories there are of each kind.
+const modelRounds = 4
+
+// longFactor is how many times more runs there are, from MAYFLY_LONG.
+func longFactor(t *testing.T) int {
+	text := os.Getenv("MAYFLY_LONG")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MAYFLY_LONG is %q, want a number from 1 on", text)
+	}
+	return n
+}
+
+// Random histories on one partition, in step with its twin: every answer is
+// compared, and after each restart the rows and counters are too.
+func TestPartitionAgainstTwin(t *testing.T) {
+	for name, throughput := range map[string]catalog.Throughput{"the only partition": {}, "one of five": {Manual: 25_100}} {
+		t.Run(name, func(t *testing.T) {
+			for range modelRounds * longFactor(t) {
+				rapid.Check(t, func(t *rapid.T) { runHistory(t, throughput) })
+			}
+		})
+	}
+}
+
+func runHistory(t *rapid.T, throughput catalog.Throughput) {
+	h := newHistory(t, throughput)
+	t.Repeat(map[string]func(*rapid.T){
+		"write":     h.writeOne,
+		"rewrite":   h.writeOne, // twice, for there are many kinds
+		"group":     h.writeGroup,
+		"read":      h.readOne,
+		"list":      h.listPage,
+		"default":   h.changeDefault,
+		"advance":   h.advance,
+		"idle":      func(*rapid.T) { h.f.p.ReleaseIdle() },
+		"restart":   h.restart,
+		"transient": h.comeAndGo,
+	})
+	h.restart(t)
+	h.f.p.Close()
+	if h.f.failures.Load() != 0 || h.f.db.open.Load() != 0 {
+		t.Errorf("%d failures, %d snapshots left open", h.f.failures.Load(), h.f.db.open.Load())
+	}
+}
+
+// history is a partition, its twin and the lists that are under way.
+type history struct {
+	f     *fixture
+	twin  *twin
+	keys  []string // partition keys that live in this partition
+	lists map[string]uint64
+}
+
+var modelIDs = []string{"a", "b", "c", "d"}
+
+func newHistory(t *rapid.T, throughput catalog.Throughput) *history {
+	h := &history{lists: map[string]uint64{}}
+	s := setup{definition: withTTL("null"), nowMs: startMs, throughput: throughput}
+	if throughput.Manual > 0 {
+		s.index = 3
+	}
+	h.f = makeFixture(t, kvtest.NewModel(), s)
+	for i := 0; len(h.keys) < 2; i++ { // one in five is ours
+		if k := fmt.Sprint("k", i); h.f.container.Partition(h.f.key(k, "").EPK) == s.index {
+			h.keys = append(h.keys, k)
+		}
+	}
+	h.twin = newTwin(h.f.container, s.index)
+	return h
+}
+
+// draw makes a write up. Its conditions are often those that hold.
+func (h *history) draw(t *rapid.T) twinWrite {
+	w := twinWrite{
+		op:  rapid.SampledFrom([]Op{Create, Upsert, Upsert, Replace, Delete}).Draw(t, "op"),
+		pk:  rapid.SampledFrom(h.keys).Draw(t, "pk"),
+		id:  rapid.SampledFrom(modelIDs).Draw(t, "id"),
+		ttl: rapid.SampledFrom([]string{"", "", "-1", "1", "2", "3", "2147483647", "0", "-2", "null"}).Draw(t, "ttl"),
+	}
+	if rapid.Bool().Draw(t, "with more") {
+		w.more = `"` + strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "more")) + `"`
+	}
+	etag := rapid.Custom(func(t *rapid.T) string {
+		if i := h.twin.items[w.name()]; i != nil && rapid.IntRange(0, 2).Draw(t, "current") > 0 {
+			return i.etag
+		}
+		return rapid.SampledFrom([]string{`"00000000-0000-0000-0000-000000000000"`, "*"}).Draw(t, "etag")
+	})
+	switch rapid.IntRange(0, 5).Draw(t, "condition") {
+	case 0:
+		w.ifMatch = etag.Draw(t, "ifMatch")
+	case 1:
+		w.ifNoneMatch = etag.Draw(t, "ifNoneMatch")
+	}
+	return w
+}
+
+// asked is the write as the partition gets it.
+func (h *history) asked(t rapid.TB, w twinWrite) Write {
+	r := Write{Op: w.op, Key: h.f.key(w.pk, w.id), IfMatch: w.ifMatch, IfNoneMatch: w.ifNoneMatch}
+	if w.op != Delete {
+		var err error
+		if r.Item, err = value.ParseObject([]byte(w.text())); err != nil {
+			t.Fatalf("%s: %v", w.text(), err)
+		}
+	}
+	return r
+}
+
+func (h *history) writeOne(t *rapid.T) {
+	w := h.draw(t)
+	got, err := h.f.write(h.asked(t, w))
+	h.compare(t, w, got, err)
+}
+
+// compare does a write to the twin too.
+func (h *history) compare(t *rapid.T, w twinWrite, got Result, err error) {
+	before := h.twin.items[w.name()]
+	want := h.twin.write(w)
+	var bad *TTLError
+	switch {
+	case want.badTTL:
+		if !errors.As(err, &bad) || bad.Value != w.ttl {
+			t.Fatalf("%+v: got %v, want the ttl refused", w, err)
+		}
+		return
+	case !errors.Is(err, want.err) || want.err == nil && err != nil:
+		t.Fatalf("%+v: got %v, want %v", w, err, want.err)
+	case want.err != nil:
+		return
+	}
+	if string(got.Body) != want.body || got.Created != want.created || got.LSN != want.lsn || got.ETag != want.etag {
+		t.Fatalf("%+v:\ngot  %+v, %s\nwant %+v", w, got, got.Body, want)
+	}
+	bytes := len(want.body)
+	if w.op == Delete {
+		bytes = len(before.body)
+	} else if h.twin.etags[got.ETag] {
+		t.Fatalf("%+v: etag %s is given twice", w, got.ETag)
+	}
+	h.twin.etags[got.ETag] = true
+	if got.Bytes != bytes {
+		t.Fatalf("%+v: got %d bytes, want %d", w, got.Bytes, bytes)
+	}
+}
+
+// writeGroup lets several writes wait while a first one is committed, so that they
+// become one group, in the order in which they came.
+func (h *history) writeGroup(t *rapid.T) {
+	writes := make([]twinWrite, rapid.IntRange(1, 8).Draw(t, "writes"))
+	for i := range writes {
+		writes[i] = h.draw(t)
+		if h.refusedUnseen(writes[i]) {
+			writes[i].ttl = ""
+		}
+	}
+	g := h.f.db.holdAfterApplying()
+	head := twinWrite{op: Upsert, pk: h.keys[0], id: "head"}
+	first := h.f.start(h.asked(t, head))
+	<-g.entered
+	done := make([]<-chan answered, len(writes))
+	for i, w := range writes {
+		done[i] = h.f.start(h.asked(t, w))
+		h.f.queued(i + 1)
+	}
+	h.f.db.stopPlaying()
+	g.open <- struct{}{}
+	a := <-first
+	h.compare(t, head, a.result, a.err)
+	for i, w := range writes {
+		a := <-done[i]
+		h.compare(t, w, a.result, a.err)
+	}
+}
+
+// refusedUnseen reports whether a write is refused for its ttl before it comes to
+// the queue.
+func (h *history) refusedUnseen(w twinWrite) bool {
+	return w.op != Delete && h.twin.defaultTTL != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
+}
+
+func (h *history) readOne(t *rapid.T) {
+	pk, id := rapid.SampledFrom(h.keys).Draw(t, "pk"), rapid.SampledFrom(modelIDs).Draw(t, "id")
+	i := h.twin.items[pk+"/"+id]
+	condition := ""
+	if i != nil && rapid.Bool().Draw(t, "if none match") {
+		condition = i.etag
+	}
+	item, err := h.f.p.Read(h.f.key(pk, id), condition, h.twin.nowMs)
+	if item.LSN != h.twin.lsn {
+		t.Fatalf("read of %s/%s: got lsn %d, want %d", pk, id, item.LSN, h.twin.lsn)
+	}
+	switch {
+	case !h.twin.alive(i):
+		if !errors.Is(err, ErrNotFound) || item.Body != nil || item.ETag != "" {
+			t.Fatalf("read of %s/%s: got %s, %v, want ErrNotFound", pk, id, item.Body, err)
+		}
+	case condition != "":
+		if !errors.Is(err, ErrNotModified) || item.Body != nil || item.ETag != i.etag || item.ItemLSN != i.lsn {
+			t.Fatalf("read of %s/%s: got %+v, %v, want ErrNotModified", pk, id, item, err)
+		}
+	case err != nil || string(item.Body) != i.body || item.ETag != i.etag || item.ItemLSN != i.lsn:
+		t.Fatalf("read of %s/%s: got %+v, %s, %v, want %+v", pk, id, item, item.Body, err, i)
+	}
+}
+
+// listPage takes the next page of a list that is under way, or the first.
+func (h *history) listPage(t *rapid.T) {
+	pk := rapid.SampledFrom(append([]string{""}, h.keys...)).Draw(t, "list")
+	q := List{
+		After:    h.lists[pk],
+		MaxItems: rapid.IntRange(1, 9).Draw(t, "items"),
+		MaxBytes: rapid.SampledFrom([]int{1, 400, 800, 1 << 20}).Draw(t, "bytes"),
+	}
+	if pk != "" {
+		k := h.f.key(pk, "")
+		q.Within = &LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}
+	}
+	page, err := h.f.p.List(context.Background(), q, h.twin.nowMs)
+	if err != nil {
+		t.Fatalf("list %+v: %v", q, err)
+	}
+	if err := h.twin.checkPage(pk, q, page); err != nil {
+		t.Fatalf("list %+v: %v", q, err)
+	}
+	h.lists[pk] = page.Last
+	if !page.More {
+		delete(h.lists, pk)
+	}
+}
+
+func (h *history) changeDefault(t *rapid.T) {
+	ttl := rapid.SampledFrom([]int64{0, -1, 1, 2, 5, 2147483647}).Draw(t, "default")
+	text := fmt.Sprint(ttl)
+	if ttl == 0 {
+		text = "null"
+	}
+	h.f.reconfigure(withTTL(text))
+	h.twin.defaultTTL = ttl
+}
+
+func (h *history) advance(t *rapid.T) {
+	ms := rapid.Int64Range(1, 3500).Draw(t, "ms")
+	h.f.advance(time.Duration(ms) * time.Millisecond)
+	h.twin.nowMs += ms
+}
+
+// comeAndGo writes an item that is gone again before anybody looks.
+func (h *history) comeAndGo(t *rapid.T) {
+	for _, op := range []Op{Upsert, Delete} {
+		w := twinWrite{op: op, pk: h.keys[1], id: "transient"}
+		got, err := h.f.write(h.asked(t, w))
+		h.compare(t, w, got, err)
+	}
+}
+
+// restart closes the partition, looks at its rows and opens it again.
+func (h *history) restart(t *rapid.T) {
+	h.f.p.Close()
+	if found := h.f.problems(); len(found) > 0 {
+		t.Fatalf("check: got %q, want no problem", found)
+	}
+	h.compareCounters(t)
+	h.f.open()
+}
+
+func (h *history) compareCounters(t *rapid.T) {
+	want := h.twin.buckets()
+	x := partitionPrefix(h.f.container.RID, h.f.index)
+	snap, err := h.f.db.Snapshot()
+	h.f.must(err)
+	defer snap.Close()
+	lower, upper := x.space(statSpace)
+	for e, err := range snap.Scan(lower, upper, kv.Forward) {
+		h.f.must(err)
+		k := bucketKey{class(e.Key[prefixBytes+1]), int64(binary.BigEndian.Uint64(e.Key[prefixBytes+2:]))}
+		got, err := decodeBucket(e.Key, e.Value)
+		h.f.must(err)
+		if w := want[k]; got.items != w.items || got.bytes != w.bytes || got.firstLSN > w.firstLSN {
+			t.Fatalf("counter %c %d: got %+v, want %+v", k.class, k.second, got, w)
+		}
+		delete(want, k)
+	}
+	if len(want) > 0 {
+		t.Fatalf("counters are missing: %v", want)
+	}
+}

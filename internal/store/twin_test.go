@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+)
+
+// twin is what a partition should be, written down naively: a map of items, the
+// expired ones included until they are written over, and nothing derived. It
+// shares no code with what it is compared to.
+type twin struct {
+	rid        catalog.ContainerRID
+	index      int
+	defaultTTL int64 // 0 for none, as in the items
+	nowMs      int64
+	lsn        uint64
+	created    uint64 // how many items ever were
+	items      map[string]*twinItem
+	etags      map[string]bool // all that were ever given
+}
+
+type twinItem struct {
+	pk, id       string
+	ordinal, lsn uint64
+	writtenMs    int64
+	ttl          int64
+	body, etag   string
+}
+
+// twinWrite is a write: ttl and more are JSON, "" for none.
+type twinWrite struct {
+	op                   Op
+	pk, id, ttl, more    string
+	ifMatch, ifNoneMatch string
+}
+
+// outcome is what a write should come to.
+type outcome struct {
+	err     error
+	badTTL  bool
+	created bool
+	body    string
+	etag    string
+	lsn     uint64
+}
+
+func newTwin(c *catalog.Container, index int) *twin {
+	return &twin{rid: c.RID, index: index, nowMs: startMs, items: map[string]*twinItem{}, etags: map[string]bool{}}
+}
+
+func (w twinWrite) name() string { return w.pk + "/" + w.id }
+
+// text is the item as the client sends it.
+func (w twinWrite) text() string { return "{" + w.members() + "}" }
+
+func (w twinWrite) members() string {
+	text := `"id":"` + w.id + `","pk":"` + w.pk + `"`
+	if w.ttl != "" {
+		text += `,"ttl":` + w.ttl
+	}
+	if w.more != "" {
+		text += `,"more":` + w.more
+	}
+	return text
+}
+
+func (t *twin) alive(i *twinItem) bool {
+	if i == nil {
+		return false
+	}
+	if t.defaultTTL == 0 || i.ttl == -1 || i.ttl == 0 && t.defaultTTL == -1 {
+		return true
+	}
+	seconds := i.ttl
+	if seconds == 0 {
+		seconds = t.defaultTTL
+	}
+	return t.nowMs < i.writtenMs+seconds*1000
+}
+
+func (t *twin) write(w twinWrite) outcome {
+	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
+	valid := w.ttl == "" || ttlErr == nil && (ttl == -1 || ttl > 0 && ttl < 1<<31)
+	if w.op != Delete && !valid && t.defaultTTL != 0 {
+		return outcome{badTTL: true}
+	}
+	if !valid {
+		ttl = 0
+	}
+	old := t.items[w.name()]
+	live := t.alive(old)
+	if err := t.refusal(w, old, live); err != nil {
+		return outcome{err: err}
+	}
+	t.lsn++
+	if w.op == Delete {
+		delete(t.items, w.name())
+		return outcome{lsn: t.lsn}
+	}
+	next := &twinItem{pk: w.pk, id: w.id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl}
+	if live {
+		next.ordinal = old.ordinal
+	} else {
+		t.created++
+		next.ordinal = uint64(t.index)<<48 + t.created
+	}
+	next.etag = fmt.Sprintf(`"%08x-%04x-0000-%04x-%012x"`, t.nowMs/1000, t.index, t.lsn>>48, t.lsn&(1<<48-1))
+	rid := t.itemRID(next.ordinal)
+	next.body = fmt.Sprintf(`{%s,"_rid":"%s","_self":"dbs/%s/colls/%s/docs/%s/","_etag":"\%s\"","_attachments":"attachments/","_ts":%d}`,
+		w.members(), rid, t.rid.Database, t.rid, rid, strings.TrimSuffix(next.etag, `"`), t.nowMs/1000)
+	t.items[w.name()] = next
+	return outcome{created: !live, body: next.body, etag: next.etag, lsn: t.lsn}
+}
+
+func (t *twin) refusal(w twinWrite, old *twinItem, live bool) error {
+	if !live {
+		if w.op == Replace || w.op == Delete {
+			return ErrNotFound
+		}
+		return nil
+	}
+	if w.op == Create {
+		return ErrExists
+	}
+	if w.ifMatch != "" && w.ifMatch != "*" && w.ifMatch != old.etag {
+		return ErrPrecondition
+	}
+	if w.ifNoneMatch == "*" || w.ifNoneMatch == old.etag {
+		return ErrPrecondition
+	}
+	return nil
+}
+
+func (t *twin) itemRID(ordinal uint64) string {
+	raw := binary.BigEndian.AppendUint32(nil, uint32(t.rid.Database))
+	raw = binary.BigEndian.AppendUint32(raw, 1<<31+t.rid.Container)
+	raw = binary.LittleEndian.AppendUint64(raw, ordinal)
+	return strings.ReplaceAll(base64.StdEncoding.EncodeToString(raw), "/", "-")
+}
+
+// sorted returns the items after an ordinal, of one partition key or of all, in
+// the order of their creation, expired or not.
+func (t *twin) sorted(pk string, after uint64) []*twinItem {
+	var items []*twinItem
+	for _, i := range t.items {
+		if i.ordinal > after && (pk == "" || pk == i.pk) {
+			items = append(items, i)
+		}
+	}
+	slices.SortFunc(items, func(a, b *twinItem) int { return int(int64(a.ordinal - b.ordinal)) })
+	return items
+}
+
+// checkPage compares a page with what there is.
+func (t *twin) checkPage(pk string, q List, page Page) error {
+	var bodies []string
+	var rest []*twinItem // after the page
+	for _, i := range t.sorted(pk, q.After) {
+		switch {
+		case i.ordinal > page.Last:
+			rest = append(rest, i)
+		case t.alive(i):
+			bodies = append(bodies, i.body)
+		}
+	}
+	if want := strings.Join(bodies, ","); string(page.Items) != want || page.Count != len(bodies) {
+		return fmt.Errorf("a page up to %d has %d items, %s; there are %d, %s", page.Last, page.Count, page.Items, len(bodies), want)
+	}
+	if page.LSN != t.lsn {
+		return fmt.Errorf("the page is of lsn %d, the partition at %d", page.LSN, t.lsn)
+	}
+	if page.Count > q.MaxItems || page.Count > 1 && len(page.Items) > q.MaxBytes {
+		return fmt.Errorf("a page of %d items and %d bytes, when %d and %d are asked for", page.Count, len(page.Items), q.MaxItems, q.MaxBytes)
+	}
+	if page.More != (len(rest) > 0) {
+		return fmt.Errorf("more is %v, and %d items follow", page.More, len(rest))
+	}
+	if page.More && page.Count < q.MaxItems && (page.Count == 0 || len(page.Items)+1+len(rest[0].body) <= q.MaxBytes) {
+		return errors.New("a page ends though there is more, and room for it")
+	}
+	return nil
+}
+
+// buckets counts the items by class and second, as the counters should.
+func (t *twin) buckets() map[bucketKey]bucket {
+	counts := map[bucketKey]bucket{}
+	for _, i := range t.items {
+		k := bucketKey{'i', i.writtenMs / 1000}
+		switch {
+		case i.ttl == -1:
+			k = bucketKey{'n', 0}
+		case i.ttl > 0:
+			k = bucketKey{'o', (i.writtenMs + i.ttl*1000) / 1000}
+		}
+		b := counts[k]
+		b.items++
+		b.bytes += int64(len(i.body))
+		if b.firstLSN == 0 || i.lsn < b.firstLSN {
+			b.firstLSN = i.lsn
+		}
+		counts[k] = b
+	}
+	return counts
+}

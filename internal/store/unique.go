@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+
+// Unique keys: within a logical partition, no two live items may have the same
+// values at the paths of a key of the container's policy. A missing value counts
+// as null. An expired item holds nothing.
+
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// maxTupleBytes bounds the values in a unique key's row; longer ones are
+	// hashed.
+	maxTupleBytes = 256
+
+	tuplePlain  = 1
+	tupleHashed = 2
+
+	// In a tuple, arrays and objects follow their mark as text; values that have
+	// a key encoding follow theirs.
+	elementScalar = 1
+	elementText   = 2
+
+	uniqueRowBytes = 8
+)
+
+// uniqueKeys returns the unique keys that an item holds: {policy}{pk}{tuple}, one
+// for each key of the policy.
+func uniqueKeys(c *catalog.Container, pk value.PartitionKey, item *value.Object) [][]byte {
+	keys := make([][]byte, 0, len(c.UniqueKeys))
+	for policy, paths := range c.UniqueKeys {
+		var tuple []byte
+		for _, path := range paths {
+			tuple = appendElement(tuple, item, path)
+		}
+		key := pk.AppendKey([]byte{byte(policy)})
+		if len(tuple) > maxTupleBytes {
+			sum := sha256.Sum256(tuple)
+			key = append(append(key, tupleHashed), sum[:]...)
+		} else {
+			key = append(append(key, tuplePlain), tuple...)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func appendElement(dst []byte, item *value.Object, path value.Path) []byte {
+	raw, found := item.At(path)
+	if !found {
+		return value.AppendKey(append(dst, elementScalar), value.Null())
+	}
+	if v, ok := value.FromJSON(raw); ok {
+		return value.AppendKey(append(dst, elementScalar), v)
+	}
+	return value.AppendBytesKey(append(dst, elementText), raw)
+}
+
+// heldBy returns the unique keys of an item in the store.
+func heldBy(c *catalog.Container, h *header, body []byte) ([][]byte, error) {
+	if len(c.UniqueKeys) == 0 {
+		return nil, nil
+	}
+	i, err := parseIdentity(h.identity)
+	if err != nil {
+		return nil, err
+	}
+	o, err := value.ParseObject(body)
+	if err != nil {
+		return nil, err
+	}
+	return uniqueKeys(c, i.pk, o), nil
+}
+
+// claim checks that the write may hold its unique keys. It returns the expired
+// items that stand in its way, to be removed in the same batch, with their
+// counters loaded. self is the item that is replaced, if there is one.
+func (w *writer) claim(r *write, self *current) ([]current, error) {
+	var dead []current
+	for _, key := range r.unique {
+		h, err := w.holder(key)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case !h.exists, self.exists && h.ordinal == self.ordinal:
+			continue
+		case !h.header.expired(w.view.container, w.nowMs):
+			return nil, ErrNotUnique
+		}
+		if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&h.header)); err != nil {
+			return nil, err
+		}
+		dead = append(dead, h)
+	}
+	return dead, nil
+}
+
+// holder returns the item that holds a unique key, as the group has it so far.
+func (w *writer) holder(key []byte) (current, error) {
+	ordinal, known := w.held[string(key)]
+	if !known {
+		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		raw, found, err := w.view.snap.Get(w.key)
+		if err != nil || !found {
+			return current{}, err
+		}
+		if len(raw) != uniqueRowBytes {
+			return current{}, corrupt(w.key, "not a unique key's row")
+		}
+		ordinal = binary.BigEndian.Uint64(raw)
+	}
+	if ordinal == 0 {
+		return current{}, nil
+	}
+	if identity, ok := w.placed[ordinal]; ok {
+		return w.overlay[identity], nil
+	}
+	return w.load(ordinal)
+}
+
+// evict removes an expired item that stood in the way of another. An item may
+// stand there with several of its keys.
+func (w *writer) evict(c *current) {
+	if !w.overlaid(c) {
+		w.removeRows(c)
+		w.overlay[string(c.header.identity)] = current{}
+	}
+}
+
+// overlaid reports whether the group has removed the item already.
+func (w *writer) overlaid(c *current) bool {
+	now, ok := w.overlay[string(c.header.identity)]
+	return ok && !now.exists
+}
