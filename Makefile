@@ -1,8 +1,12 @@
 .DEFAULT_GOAL := help
 
+# LONG is how many times longer than usual the long runs are.
+LONG ?= 100
+FUZZTIME ?= 30s
+
 .PHONY: help
 help: ## print these targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## start the server, data in ./mayfly-data
@@ -16,12 +20,38 @@ build: ## build the binary into ./bin
 test: ## run the tests, under two minutes
 	go test ./...
 
-.PHONY: lint
-lint: ## formatting, vet and tidiness
-	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
-	go vet ./...
-	go mod tidy -diff
+.PHONY: race
+race: ## run the tests with the race detector and the invariants
+	go test -race -tags invariants ./...
+
+.PHONY: long
+long: ## crash points by the thousand, a million concurrent operations (an hour or so)
+	MAYFLY_LONG=$(LONG) go test -count=1 -timeout 6h ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
 
 .PHONY: bench
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: compat
+compat: ## run the official SDKs against the server
+	test/compat/run
+
+.PHONY: kill
+kill: ## kill the real server 20 times under load; nothing may be lost
+	test/kill/run
+
+.PHONY: lint
+lint: ## formatting, vet, staticcheck and tidiness
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	go vet ./...
+	go vet -tags invariants ./...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	go mod tidy -diff

@@ -7,6 +7,7 @@
 package mayfly
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,6 +82,8 @@ func (o Options) withDefaults() Options {
 	if o.Dir == "" {
 		o.Dir = DefaultDir
 	}
+	// openssl breaks a long key into lines, and whoever pastes it keeps them.
+	o.Key = strings.Join(strings.Fields(o.Key), "")
 	if o.Key == "" {
 		o.Key = WellKnownKey
 	}
@@ -179,8 +183,8 @@ func (o Options) certificate() (tls.Certificate, error) {
 
 // Serve answers clients on l until Shutdown is called or a commit fails.
 func (s *Server) Serve(l net.Listener) error {
-	if s.options.Key == WellKnownKey && !loopback(l.Addr()) {
-		return errors.Join(ErrNeedsKey, l.Close())
+	if err := s.options.Admits(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(l) }()
@@ -190,6 +194,21 @@ func (s *Server) Serve(l net.Listener) error {
 	case err := <-s.failed:
 		return errors.Join(fmt.Errorf("stopped, since a write to the disk failed: %w", err), l.Close())
 	}
+}
+
+// Admits returns ErrNeedsKey if a server with these options must not listen on a.
+func (o Options) Admits(a net.Addr) error {
+	if wellKnown(o.withDefaults().Key) && !loopback(a) {
+		return ErrNeedsKey
+	}
+	return nil
+}
+
+// wellKnown compares the bytes of keys: base64 can spell them in several ways.
+func wellKnown(key string) bool {
+	given, err1 := rest.NewKey(key)
+	known, err2 := rest.NewKey(WellKnownKey)
+	return err1 == nil && err2 == nil && bytes.Equal(given, known)
 }
 
 func loopback(a net.Addr) bool {
@@ -215,13 +234,17 @@ func (s *Server) Key() string { return s.options.Key }
 // until ctx ends. The database stays open until Close.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
-// Close closes the database. What was acknowledged is kept.
+// Close closes the database, after the requests under way, whose connections it
+// cuts. What was acknowledged is kept.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		if s.http != nil {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel() // Shutdown is the patient way
 			_ = s.http.Shutdown(ctx)
+		}
+		if s.handler != nil {
+			s.handler.Close()
 		}
 		if s.engine != nil {
 			s.closeErr = s.engine.Close()

@@ -21,7 +21,7 @@ type serveCommand struct {
 	Data        string   `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
 	Memory      bool     `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
 	Key         string   `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Master key. Without it the emulators' well-known one, on loopback only."`
-	Sync        bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the machine may lose the last writes."`
+	Sync        bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
 	TestClock   bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
 	Region      []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region name that the account advertises (${default}). Repeat for more."`
 	Consistency string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
@@ -46,11 +46,15 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return listenFailed(c.Listen, err)
 	}
-	s, err := mayfly.Open(mayfly.Options{
+	o := mayfly.Options{
 		Dir: c.Data, Memory: c.Memory, Key: c.Key, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, Consistency: c.Consistency, Advertise: c.Advertise,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
-	})
+	}
+	if err := o.Admits(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s, err := mayfly.Open(o)
 	if err != nil {
 		return errors.Join(openFailed(err), l.Close())
 	}
@@ -87,7 +91,7 @@ func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 		fmt.Printf("Connection string: AccountEndpoint=%s;AccountKey=<your key>;\n", endpoint)
 	}
 	if !c.Sync && !c.Memory {
-		fmt.Println("Without --sync: a crash of the machine may lose the last writes.")
+		fmt.Println("Without --sync: a crash of the server or the machine may lose the last writes.")
 	}
 }
 

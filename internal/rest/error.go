@@ -21,13 +21,12 @@ import (
 )
 
 var (
-	errMethod      = errors.New("the request's method is not allowed here")
-	errNoRoute     = errors.New("the path addresses nothing")
-	errBodyTooBig  = errors.New("the request's body is too large")
-	errBodyCut     = errors.New("the request's body could not be read")
-	errBodySlow    = errors.New("the request's body did not come in time")
-	errOverloaded  = errors.New("too many large requests are under way")
-	errNotModified = errors.New("not modified")
+	errMethod     = errors.New("the request's method is not allowed here")
+	errNoRoute    = errors.New("the path addresses nothing")
+	errBodyTooBig = errors.New("the request's body is too large")
+	errBodyCut    = errors.New("the request's body could not be read")
+	errBodySlow   = errors.New("the request's body did not come in time")
+	errOverloaded = errors.New("too many large requests are under way")
 )
 
 // notYetError refuses what is not built yet.

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+
+package mayfly
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The programs in the README are those that are run against the real SDKs.
+func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, name := range []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"} {
+		_, program, _ := strings.Cut(read(t, name), "\n") // without the licence line
+		if !strings.Contains(readme, strings.TrimSpace(program)) {
+			t.Errorf("README.md does not show %s as it is", name)
+		}
+	}
+}
+
+// The two commands that a newcomer needs stand in the README.
+func TestReadmeShowsTheCommands(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, command := range []string{"    go run ./cmd/mayfly\n", "    go test ./...\n"} {
+		if !strings.Contains(readme, command) {
+			t.Errorf("README.md does not show %q", command)
+		}
+	}
+	if !strings.Contains(readme, WellKnownKey) {
+		t.Error("README.md does not show the connection string that the server prints")
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+
+// What is not served yet says so at once: it neither hangs, nor looks like an
+// empty result or like something that was done.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startMemory } from "./server.mjs";
+
+const message = /Mayfly does not serve .* yet\. See .*"What it does not do yet.*" in the README\./;
+const limitMs = 5_000;
+
+test("what is not served yet", async (t) => {
+  const c = await (await startMemory(t)).container(t);
+  await c.items.create({ id: "1", pk: "a" });
+  const create = { operationType: "Create", resourceBody: { id: "2", pk: "a" }, partitionKey: "a" };
+  const requests = {
+    "a query": () => c.items.query("SELECT * FROM c").fetchAll(),
+    "a query of one partition": () => c.items.query("SELECT * FROM c", { partitionKey: "a" }).fetchAll(),
+    "reading all items": () => c.items.readAll().fetchAll(),
+    "a query of containers": () => c.database.containers.query("SELECT * FROM c").fetchAll(),
+    "a batch": () => c.items.batch([create], "a"),
+    "a bulk": () => c.items.bulk([create]),
+    "a patch": () => c.item("1", "a").patch([{ op: "set", path: "/n", value: 1 }]),
+    "a trigger": () => c.items.create({ id: "2", pk: "a" }, { preTriggerInclude: "stamp" }),
+    "the change feed": () => c.items.getChangeFeedIterator({}).readNext(),
+    "a delete of a whole partition": () => c.deleteAllItemsForPartitionKey("a"),
+    "a stored procedure": () => c.scripts.storedProcedures.create({ id: "s", body: "function () {}" }),
+    "a user": () => c.database.users.create({ id: "u" }),
+    "the throughput": () => c.readOffer(),
+  };
+  for (const [name, request] of Object.entries(requests)) {
+    await t.test(name, { timeout: limitMs }, () => assert.rejects(request, { message }));
+  }
+  await t.test("a bulk through executeBulkOperations", { timeout: limitMs }, async () => {
+    const [result] = await c.items.executeBulkOperations([create]);
+    assert.equal(result.error?.code, 501);
+    assert.match(result.error.message, message);
+  });
+  assert.equal((await c.item("2", "a").read()).statusCode, 404, "a refused write was done");
+  assert.equal((await c.item("1", "a").read()).resource.n, undefined, "a refused patch was done");
+});

@@ -1,0 +1,3 @@
+module github.com/mayflydb/mayfly/test/kill
+
+go 1.26
