@@ -66,7 +66,7 @@ func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.mu.stopped {
 		s.mu.Unlock()
-		return errors.Join(http.ErrServerClosed, l.Close())
+		return l.Close()
 	}
 	s.mu.Unlock()
 	split := Split(l, SplitOptions{MaxConns: maxConns, Logger: s.logger})

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+
+// Package scripttest is the script language of our tests. A script in testdata
+// is a dialogue with a database: each directive is a request or a turn of the
+// clock, and below its ---- stands what came back. The package tests behaviour
+// through the protocol alone, and never looks at rows, but for the check that
+// ends every script: all rows of the data must agree with each other.
+//
+// Every script runs three times and must read the same each time: in process,
+// with the handler called directly; in process, with four physical partitions
+// to every container; and over HTTPS against a server on disk. `go test -rewrite`
+// writes down what happened: read the difference as you read code.
+//
+// A script begins with a comment that says what it shows. Before its first
+// directive there are a new server, a database "db" in it, and a test clock that
+// stands at 2100-01-01T00:00:00Z, which is 4102444800 in _ts. What it speaks of
+// is container "c" of that database, unless in= and db= name another.
+//
+//	container [name]     create a container, partitioned by /id
+//	show [name]          read it
+//	replace-container    replace its definition
+//	drop [name]          delete it
+//	containers           list those of the database
+//	database name        create a database
+//	show-database name, drop-database name, databases
+//
+//	create, upsert, replace    write items, read, delete: and so on
+//	list                       list the items, all pages of them
+//
+//	now, freeze, advance 5s, set 2100-01-01T00:01:00Z, release, confirm
+//	wall                 move the machine's own clocks, under the database
+//	restart              stop the server and start it on the same data
+//	crash                lose what was not durable, and start on the rest
+//	check                look at every row
+//
+// Items are given as JSON, on the directive's line or one to a line below it,
+// and each is a request of its own; a bare word is the id of one, so that
+// `create a {"id":"b","ttl":5}` and `read a b` are two requests each. Each answer
+// is a line: the status, the sub-status if there is one, and the body, or the
+// text of the error. The properties that the server adds are left out unless
+// with=(_ts, _etag) or full asks for them; rids and etags are shown as rid1, rid2
+// and etag1, etag2, in the order in which they first appear. A run of characters
+// is written <x*1000>.
+//
+// The handlers in the verbs files say what else each directive takes.
+package scripttest

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+
+// Requests as an SDK makes them, and what every answer must have.
+
+package scripttest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/mayflydb/mayfly"
+)
+
+// request is one request of the protocol.
+type request struct {
+	method string
+	// path is dbs, {db}, colls, {container} and so on: a resource if it ends with
+	// a name, the list of them if it ends with a kind.
+	path   []string
+	header map[string]string
+	body   []byte
+}
+
+func databasePath(database string) []string { return []string{"dbs", database} }
+
+func containerPath(database, container string) []string {
+	return []string{"dbs", database, "colls", container}
+}
+
+// send signs and sends a request, and checks what every answer must have.
+func (s *script) send(d *directive, r request) answer {
+	d.Helper()
+	header := http.Header{}
+	for name, value := range r.header {
+		if value != "" {
+			header.Set(name, value)
+		}
+	}
+	date := time.Now().UTC().Format(http.TimeFormat)
+	header.Set("X-Ms-Date", date)
+	header.Set("X-Ms-Version", "2020-07-15")
+	header.Set("Authorization", url.QueryEscape(r.signature(d, date)))
+	var target strings.Builder
+	for _, segment := range r.path {
+		target.WriteString("/" + url.PathEscape(segment))
+	}
+	a, err := s.server.send(r.method, target.String(), header, r.body)
+	if err != nil {
+		d.fatalf("%s %s: %v", r.method, target.String(), err)
+	}
+	if err := a.wellFormed(); err != nil {
+		d.fatalf("%s %s: the answer %d %s is not well-formed: %v", r.method, target.String(), a.status, a.body, err)
+	}
+	return a
+}
+
+// signature is what the Authorization header holds: that the owner of the key
+// made this request on this date.
+func (r *request) signature(d *directive, date string) string {
+	key, err := base64.StdEncoding.DecodeString(mayfly.WellKnownKey)
+	if err != nil {
+		d.fatalf("the key: %v", err)
+	}
+	link, kind := r.path, r.path[(len(r.path)-1)&^1]
+	if len(link)%2 == 1 { // a list is signed as its owner
+		link = link[:len(link)-1]
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s\n%s\n%s\n%s\n\n", strings.ToLower(r.method), kind, strings.Join(link, "/"), strings.ToLower(date))
+	return "type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// wellFormed checks what the protocol promises of every answer.
+func (a *answer) wellFormed() error {
+	if a.header.Get("X-Ms-Activity-Id") == "" {
+		return fmt.Errorf("it has no activity id")
+	}
+	if charge, err := strconv.ParseFloat(a.charge(), 64); err != nil || charge <= 0 {
+		return fmt.Errorf("its charge is %q", a.charge())
+	}
+	switch {
+	case a.status == http.StatusNoContent || a.status == http.StatusNotModified:
+		if len(a.body) > 0 {
+			return fmt.Errorf("it has a body")
+		}
+		return nil
+	case a.status >= http.StatusBadRequest:
+		_, err := a.errorText()
+		return err
+	case len(a.body) == 0:
+		return nil
+	}
+	if !json.Valid(a.body) {
+		return fmt.Errorf("it is not JSON")
+	}
+	raw, found := lookup(a.body, "_etag")
+	if header := a.header.Get("Etag"); found && string(raw) != quoted(header) {
+		return fmt.Errorf("its etag is %s in the header and %s in the body", header, raw)
+	}
+	return nil
+}
+
+func (a *answer) charge() string { return a.header.Get("X-Ms-Request-Charge") }
+
+// errorText takes the one sentence out of an error's body:
+//
+//	{"code":"NotFound","message":"Message: {\"Errors\":[\"…\"]}\r\nActivityId: …"}
+func (a *answer) errorText() (string, error) {
+	var e struct{ Code, Message string }
+	if err := json.Unmarshal(a.body, &e); err != nil {
+		return "", err
+	}
+	if want := strings.ReplaceAll(http.StatusText(a.status), " ", ""); e.Code != want {
+		return "", fmt.Errorf("the code is %q, want %q", e.Code, want)
+	}
+	inner, ok := strings.CutPrefix(e.Message, "Message: ")
+	inner, trailer, ok2 := strings.Cut(inner, "\r\n")
+	if !ok || !ok2 || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("X-Ms-Activity-Id")+", Request URI: /") {
+		return "", fmt.Errorf("the message is not the service's: %q", e.Message)
+	}
+	var list struct{ Errors []string }
+	if err := json.Unmarshal([]byte(inner), &list); err != nil || len(list.Errors) != 1 {
+		return "", fmt.Errorf("the message does not hold one error: %q", inner)
+	}
+	return list.Errors[0], nil
+}
+
+// ascii writes what is beyond ASCII as SDKs do in headers.
+func ascii(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r < 0x80 {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
+}

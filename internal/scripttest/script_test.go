@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+
+package scripttest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"go.uber.org/goleak"
+)
+
+const (
+	// startOfTime is where the test clock stands when a script begins: far enough
+	// ahead that no machine's clock has passed it.
+	startOfTime = "2100-01-01T00:00:00Z"
+	// fourPartitions is the throughput for which a container gets four physical
+	// partitions, onePartition one for which it gets one.
+	fourPartitions = "21000"
+	onePartition   = "400"
+
+	defaultDatabase  = "db"
+	defaultContainer = "c"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestScripts(t *testing.T) {
+	runScripts(t, func(t *testing.T) *script {
+		m := newMachine()
+		return &script{server: &inProcess{machine: m}, machine: m, throughput: onePartition}
+	})
+}
+
+func TestScriptsOnFourPartitions(t *testing.T) {
+	runScripts(t, func(t *testing.T) *script {
+		m := newMachine()
+		return &script{server: &inProcess{machine: m}, machine: m, throughput: fourPartitions}
+	})
+}
+
+func TestScriptsOverHTTP(t *testing.T) {
+	runScripts(t, func(t *testing.T) *script {
+		return &script{server: &overHTTP{dir: t.TempDir()}, throughput: onePartition}
+	})
+}
+
+func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(text, []byte("# ")) {
+			t.Fatalf("%s does not begin with a comment that says what it shows", path)
+		}
+		s := prepare(t)
+		if s.machine == nil && needsMachine.Match(text) {
+			t.Skip("the machine under a server cannot be moved from outside")
+		}
+		t.Cleanup(func() {
+			if err := s.server.stop(); err != nil {
+				t.Errorf("stop the server: %v", err)
+			}
+		})
+		datadriven.RunTest(t, path, s.run)
+		if !s.begun {
+			t.Fatalf("%s has no directive", path)
+		}
+		if got := s.checked(t); got != allIsWell {
+			t.Errorf("at the end of the script:\n%s", got)
+		}
+	})
+}
+
+// needsMachine finds the directives that a script can use in process only.
+var needsMachine = regexp.MustCompile(`(?m)^(wall|crash)\b`)
+
+// script is one run of a script.
+type script struct {
+	server server
+	// machine is what an in-process server runs on; nil over HTTP.
+	machine    *machine
+	throughput string // of containers for which the script says none
+
+	begun  bool
+	keys   map[string]string // partition key definitions, by database and container
+	kept   map[string]string // what the script has asked to keep, by name
+	labels labels
+}
+
+// verb carries out one directive and returns what came of it.
+type verb func(s *script, d *directive) string
+
+var verbs = map[string]verb{
+	"database": createDatabase, "show-database": showDatabase, "drop-database": dropDatabase, "databases": listDatabases,
+	"container": createContainer, "show": showContainer, "replace-container": replaceContainer, "drop": dropContainer,
+	"containers": listContainers,
+	"create":     createItems, "upsert": upsertItems, "replace": replaceItems, "read": readItems, "delete": deleteItems,
+	"list": listItems,
+	"now":  now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
+	"restart": restart, "crash": crash, "check": check,
+}
+
+func (s *script) run(t *testing.T, data *datadriven.TestData) string {
+	d := &directive{T: t, data: data, used: map[string]bool{}}
+	v, known := verbs[data.Cmd]
+	if !known {
+		d.fatalf("there is no verb %q", data.Cmd)
+	}
+	if !s.begun {
+		s.begin(d)
+	}
+	out := v(s, d)
+	if unknown := d.unused(); len(unknown) > 0 {
+		d.fatalf("%s does not take %s", data.Cmd, strings.Join(unknown, ", "))
+	}
+	return out
+}
+
+// begin starts the server. A script that begins with the verb wall has the
+// machine's clocks in its hands; all others have a test clock, which stands still.
+func (s *script) begin(d *directive) {
+	s.begun = true
+	s.keys, s.kept = map[string]string{}, map[string]string{}
+	if d.data.Cmd == "wall" {
+		s.takeClocks(d)
+	}
+	if err := s.server.start(); err != nil {
+		d.fatalf("start the server: %v", err)
+	}
+	if d.data.Cmd != "wall" {
+		s.clock(d, `{"freeze":true}`)
+		s.clock(d, fmt.Sprintf(`{"set":%q}`, startOfTime))
+	}
+	if a := s.send(d, request{method: "POST", path: []string{"dbs"}, body: fmt.Appendf(nil, `{"id":%q}`, defaultDatabase)}); a.status != 201 {
+		d.fatalf("create database %s: %d %s", defaultDatabase, a.status, a.body)
+	}
+}
+
+// directive is a line of a script with what stands below it.
+type directive struct {
+	*testing.T
+	data *datadriven.TestData
+	used map[string]bool
+}
+
+func (d *directive) fatalf(format string, args ...any) {
+	d.Helper()
+	d.Fatalf("%s: %s", d.data.Pos, fmt.Sprintf(format, args...))
+}
+
+// option returns the value of key=value, empty if it is not given.
+func (d *directive) option(key string) string {
+	arg, ok := d.data.Arg(key)
+	if !ok || len(arg.Vals) == 0 {
+		return ""
+	}
+	d.used[key] = true
+	return d.expand(strings.Join(arg.Vals, ","))
+}
+
+// options returns the values of key=(a, b).
+func (d *directive) options(key string) []string {
+	if d.option(key) == "" {
+		return nil
+	}
+	arg, _ := d.data.Arg(key)
+	return arg.Vals
+}
+
+// flag reports whether a bare word is among the arguments.
+func (d *directive) flag(word string) bool {
+	arg, ok := d.data.Arg(word)
+	if !ok || len(arg.Vals) > 0 {
+		return false
+	}
+	d.used[word] = true
+	return true
+}
+
+// words returns the bare words that are no flags: verbs ask for their flags
+// first.
+func (d *directive) words() []string {
+	var words []string
+	for _, arg := range d.data.CmdArgs {
+		if len(arg.Vals) == 0 && !d.used[arg.Key] {
+			words = append(words, d.expand(arg.Key))
+		}
+	}
+	for _, arg := range d.data.CmdArgs {
+		if len(arg.Vals) == 0 {
+			d.used[arg.Key] = true
+		}
+	}
+	return words
+}
+
+// word returns the only bare word, or otherwise if there is none.
+func (d *directive) word(otherwise string) string {
+	words := d.words()
+	switch len(words) {
+	case 0:
+		return otherwise
+	case 1:
+		return words[0]
+	}
+	d.fatalf("%s takes one name, not %q", d.data.Cmd, words)
+	return ""
+}
+
+// lines returns the lines below the directive.
+func (d *directive) lines() []string {
+	if d.data.Input == "" {
+		return nil
+	}
+	lines := strings.Split(d.data.Input, "\n")
+	for i := range lines {
+		lines[i] = d.expand(lines[i])
+	}
+	return lines
+}
+
+func (d *directive) unused() []string {
+	var unknown []string
+	for _, arg := range d.data.CmdArgs {
+		if !d.used[arg.Key] {
+			unknown = append(unknown, arg.Key)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}

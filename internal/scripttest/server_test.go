@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+
+package scripttest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/rest"
+)
+
+// server is a database under test, and the door through which scripts reach it.
+type server interface {
+	// start opens the data, new or left behind by stop, and begins to answer.
+	start() error
+	// stop ends it cleanly. A server that is not running stays so.
+	stop() error
+	// send passes on a request. The target is a path, percent-encoded.
+	send(method, target string, header http.Header, body []byte) (answer, error)
+	// check looks at every row and returns what does not agree.
+	check() (problems []string, err error)
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// machine is what an in-process server runs on: a disk that can lose what was not
+// synced, and clocks that scripts can take in hand.
+type machine struct {
+	disk *vfs.MemFS
+	// manual says that the clocks below are the machine's.
+	manual bool
+
+	mu struct {
+		sync.Mutex
+		clocks clock.Reading
+	}
+}
+
+func newMachine() *machine { return &machine{disk: vfs.NewCrashableMem()} }
+
+// crash forgets what was not durable. Whoever has the disk open writes to one
+// that nobody will see again.
+func (m *machine) crash() { m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{}) }
+
+func (m *machine) clocks() clock.Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.clocks
+}
+
+// move sets the clocks forward or, the wall clock, back.
+func (m *machine) move(wall, mono time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.clocks.WallMs += wall.Milliseconds()
+	m.mu.clocks.MonoMs += mono.Milliseconds()
+}
+
+// inProcess calls the handler directly, with no network between.
+type inProcess struct {
+	machine *machine
+
+	db      *pebblekv.DB
+	engine  *engine.Engine
+	handler *rest.Handler
+}
+
+func (p *inProcess) start() (err error) {
+	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Logger: quiet()}); err != nil {
+		return err
+	}
+	o := engine.Options{DB: p.db, TestClock: true, Logger: quiet()}
+	if m := p.machine; m.manual {
+		o.TestClock = false
+		o.ClockSource = m.clocks
+	}
+	if p.engine, err = engine.Open(o); err != nil {
+		return errors.Join(err, p.db.Close())
+	}
+	p.handler, err = rest.New(rest.Options{
+		Engine: p.engine, Keys: []string{mayfly.WellKnownKey}, Logger: quiet(),
+		Account: rest.Account{Regions: []string{mayfly.DefaultRegion}, Consistency: mayfly.DefaultConsistency},
+	})
+	return err
+}
+
+func (p *inProcess) stop() error {
+	if p.engine == nil {
+		return nil
+	}
+	err := errors.Join(p.engine.Close(), p.db.Close())
+	p.engine = nil
+	return err
+}
+
+func (p *inProcess) send(method, target string, header http.Header, body []byte) (answer, error) {
+	r := httptest.NewRequest(method, target, bytes.NewReader(body))
+	r.Header = header
+	w := httptest.NewRecorder()
+	p.handler.ServeHTTP(w, r)
+	return answer{w.Code, w.Result().Header, w.Body.Bytes()}, nil
+}
+
+func (p *inProcess) check() (problems []string, err error) {
+	_, err = engine.Check(p.db, func(*catalog.Container) {}, func(problem string) {
+		problems = append(problems, problem)
+	})
+	return problems, err
+}
+
+// overHTTP is a whole server with its data on disk, and a client of it.
+type overHTTP struct {
+	dir string
+
+	server *mayfly.Server
+	client *http.Client
+	served chan error
+	base   string
+}
+
+// patience is how long to wait for an answer, or for the server to stop.
+const patience = 30 * time.Second
+
+func (h *overHTTP) start() (err error) {
+	if h.server, err = mayfly.Open(mayfly.Options{Dir: h.dir, TestClock: true, NoSync: true, Logger: quiet()}); err != nil {
+		return err
+	}
+	roots, err := h.roots()
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	h.base = "https://" + l.Addr().String()
+	h.client = &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+		Timeout:   patience,
+	}
+	served := make(chan error, 1)
+	h.served = served
+	go func() { served <- h.server.Serve(l) }()
+	return nil
+}
+
+func (h *overHTTP) roots() (*x509.CertPool, error) {
+	pem, err := mayfly.Certificate(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("no certificate in %s", pem)
+	}
+	return roots, nil
+}
+
+func (h *overHTTP) stop() error {
+	if h.server == nil {
+		return nil
+	}
+	h.client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := h.server.Shutdown(ctx)
+	err = errors.Join(err, <-h.served, h.server.Close())
+	h.server = nil
+	return err
+}
+
+func (h *overHTTP) send(method, target string, header http.Header, body []byte) (answer, error) {
+	r, err := http.NewRequest(method, h.base+target, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header = header
+	res, err := h.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, got}, err
+}
+
+// check is made on data at rest, as an operator makes it.
+func (h *overHTTP) check() ([]string, error) {
+	if err := h.stop(); err != nil {
+		return nil, err
+	}
+	report, err := mayfly.Check(h.dir, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	return report.Problems, h.start()
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+
+// Time, and the life of the server.
+
+package scripttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+)
+
+// now tells the time and what drives it.
+//
+//	now
+//	----
+//	2100-01-01T00:00:00.000Z, frozen
+func now(s *script, d *directive) string { return s.clock(d, "") }
+
+// freeze stops the time, release lets it tick.
+//
+//	release
+//	----
+//	ticking
+func freeze(s *script, d *directive) string  { return s.clock(d, `{"freeze":true}`) }
+func release(s *script, d *directive) string { return s.clock(d, `{"release":true}`) }
+
+// advance moves the time on.
+//
+//	advance 1500ms
+//	----
+//	2100-01-01T00:00:01.500Z, frozen
+func advance(s *script, d *directive) string {
+	return s.clock(d, fmt.Sprintf(`{"advance":%q}`, d.word("")))
+}
+
+// set moves the time to a moment, which is not in the past.
+//
+//	set 2100-01-01T00:00:05Z
+//	----
+//	2100-01-01T00:00:05.000Z, frozen
+func set(s *script, d *directive) string {
+	return s.clock(d, fmt.Sprintf(`{"set":%q}`, d.word("")))
+}
+
+// confirm accepts a jump of the wall clock that is not followed.
+//
+//	confirm
+//	----
+//	400 clock: no jump of the wall clock waits for confirmation
+func confirm(s *script, d *directive) string { return s.clock(d, `{"confirm":true}`) }
+
+// clock asks for the time, after a change of it if there is a body.
+func (s *script) clock(d *directive, body string) string {
+	d.Helper()
+	method := http.MethodPost
+	if body == "" {
+		method = http.MethodGet
+	}
+	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
+	a, err := s.server.send(method, "/_mayfly/clock", header, []byte(body))
+	if err != nil {
+		d.fatalf("the clock: %v", err)
+	}
+	if a.status != http.StatusOK {
+		text, err := a.errorText()
+		if err != nil {
+			d.fatalf("%v", err)
+		}
+		return strconv.Itoa(a.status) + " " + text
+	}
+	var c struct {
+		Now, Mode, Reason string
+		PurgeTrusted      bool
+	}
+	if err := json.Unmarshal(a.body, &c); err != nil {
+		d.fatalf("%s: %v", a.body, err)
+	}
+	switch c.Mode {
+	case "test": // it ticks, so what it says is no two times the same
+		return "ticking"
+	case "test frozen":
+		return c.Now + ", frozen"
+	}
+	if c.PurgeTrusted {
+		return c.Now + ", " + c.Mode
+	}
+	return c.Now + ", " + c.Mode + "; purge waits: " + c.Reason
+}
+
+// wall has the machine's clocks in hand. A script that uses it begins with it,
+// and has no test clock: its database goes by the machine.
+//
+//	wall start=2100-01-01T00:00:00Z    where the wall clock stands at first
+//	wall pass=60s                      a minute passes
+//	wall step=-1h                      somebody sets the wall clock back
+func wall(s *script, d *directive) string {
+	if s.machine.manual && d.option("start") == "" {
+		pass, step := d.duration("pass"), d.duration("step")
+		s.machine.move(pass+step, pass)
+	}
+	return s.clock(d, "")
+}
+
+// takeClocks takes the machine's clocks in hand before the server starts.
+func (s *script) takeClocks(d *directive) {
+	t, err := time.Parse(time.RFC3339, d.option("start"))
+	if err != nil {
+		d.fatalf("a script with the machine's clocks in hand begins with wall start=%s", startOfTime)
+	}
+	s.machine.manual = true
+	s.machine.move(time.Duration(t.UnixMilli())*time.Millisecond, 0)
+}
+
+// duration reads an optional duration.
+func (d *directive) duration(key string) time.Duration {
+	text := d.option(key)
+	if text == "" {
+		return 0
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		d.fatalf("%s=%s is no duration", key, text)
+	}
+	return v
+}
+
+// restart stops the server cleanly and starts it again. The wall clock may be set
+// meanwhile.
+//
+//	restart step=-1h
+//	----
+//	restarted
+func restart(s *script, d *directive) string {
+	if err := s.server.stop(); err != nil {
+		d.fatalf("stop the server: %v", err)
+	}
+	if step := d.duration("step"); step != 0 {
+		s.machine.move(step, 0)
+	}
+	if err := s.server.start(); err != nil {
+		d.fatalf("start the server: %v", err)
+	}
+	return "restarted"
+}
+
+// crash takes the power away: the server starts again with what was durable.
+//
+//	crash
+//	----
+//	restarted
+func crash(s *script, d *directive) string {
+	s.machine.crash()
+	return restart(s, d)
+}
+
+// allIsWell is what check says if it has nothing to say.
+const allIsWell = "ok"
+
+// check looks at every row of the data. It is also made at the end of every
+// script.
+//
+//	check
+//	----
+//	ok
+func check(s *script, d *directive) string { return s.checked(d.T) }
+
+func (s *script) checked(t *testing.T) string {
+	t.Helper()
+	problems, err := s.server.check()
+	if err != nil {
+		t.Fatalf("the check could not go on: %v", err)
+	}
+	if len(problems) > 0 {
+		return strings.Join(problems, "\n")
+	}
+	return allIsWell
+}
