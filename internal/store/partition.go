@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
@@ -89,6 +90,8 @@ type Partition struct {
 	closed sync.Once
 
 	writer writer // the loop's own
+
+	hinted atomic.Pointer[hints] // nil before the first read
 
 	mu struct {
 		sync.Mutex
@@ -254,6 +257,15 @@ func (p *Partition) ReleaseIdle() {
 		p.drop()
 	}
 	p.mu.used = false
+}
+
+// hints returns what readers know of where items are.
+func (p *Partition) hints() *hints {
+	if h := p.hinted.Load(); h != nil {
+		return h
+	}
+	p.hinted.CompareAndSwap(nil, newHints(p.index))
+	return p.hinted.Load()
 }
 
 // Container returns the container with its settings as the partition has them.

@@ -6,8 +6,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -35,17 +38,7 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	var space [256]byte
 	key := p.prefix.appendIDKey(space[:0], nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
-	raw, found, err := v.snap.Get(key)
-	if err != nil {
-		return item, err
-	}
-	if !found {
-		return item, ErrNotFound
-	}
-	if len(raw) != idRowBytes {
-		return item, corrupt(key, "not an id row")
-	}
-	h, body, err := p.item(v, binary.BigEndian.Uint64(raw))
+	h, body, err := p.find(v, key)
 	if err != nil {
 		return item, err
 	}
@@ -60,6 +53,40 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	return item, nil
 }
 
+// find returns the item with the given id key, expired or not.
+func (p *Partition) find(v *view, idKey []byte) (header, []byte, error) {
+	identity := idKey[prefixBytes+1:]
+	if ordinal := p.hints().ordinal(identity); ordinal != 0 {
+		h, body, err := p.item(v, ordinal)
+		if err == nil && bytes.Equal(h.identity, identity) {
+			return h, body, nil
+		}
+		if err != nil && !errors.Is(err, errNoItem) {
+			return header{}, nil, err
+		}
+	}
+	raw, found, err := v.snap.Get(idKey)
+	if err != nil {
+		return header{}, nil, err
+	}
+	if !found {
+		return header{}, nil, ErrNotFound
+	}
+	if len(raw) != idRowBytes {
+		return header{}, nil, corrupt(idKey, "not an id row")
+	}
+	ordinal := binary.BigEndian.Uint64(raw)
+	h, body, err := p.item(v, ordinal)
+	if err == nil {
+		p.hints().note(identity, ordinal)
+	}
+	return h, body, err
+}
+
+// errNoItem: an ordinal leads to no item. It is a corruption, unless the ordinal
+// was a hint.
+var errNoItem = errors.New("an id row leads to no item")
+
 // item returns the item with the given ordinal, expired or not.
 func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
 	var space [32]byte
@@ -69,7 +96,7 @@ func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
 		return header{}, nil, err
 	}
 	if !found {
-		return header{}, nil, corrupt(key, "an id row leads to no item")
+		return header{}, nil, fmt.Errorf("%w: row %x: %w", kv.ErrCorrupt, key, errNoItem)
 	}
 	return parseItem(key, row)
 }
