@@ -24,9 +24,11 @@ var (
 )
 
 var (
-	databasePrefix  = []byte("cd")
-	containerPrefix = []byte("cc")
-	sequenceKey     = []byte("cs")
+	databasePrefix      = []byte("cd")
+	databaseNamePrefix  = []byte("cn")
+	containerPrefix     = []byte("cc")
+	containerNamePrefix = []byte("cm")
+	sequenceKey         = []byte("cs")
 )
 
 func databaseKey(r DatabaseRID) []byte {

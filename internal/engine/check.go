@@ -30,6 +30,9 @@ func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store
 		return totals, err
 	}
 	defer snap.Close()
+	if err := cat.Check(snap, report); err != nil {
+		return totals, err
+	}
 	for _, d := range cat.Databases() {
 		for _, c := range d.Containers() {
 			progress(c)

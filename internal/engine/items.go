@@ -88,6 +88,9 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 			}
 		}
 		if !errors.Is(err, store.ErrClosed) {
+			if p != nil {
+				res.LSN = p.LSN() // a refusal tells where the partition is, too
+			}
 			return res, err
 		}
 	}
@@ -240,7 +243,7 @@ func headerKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	}
 	k, err := value.ParsePartitionKey(text)
 	if err != nil {
-		return nil, invalid("The partition key supplied in x-ms-documentdb-partitionkey header, %s, is invalid: %v.", quotable(text), err)
+		return nil, invalid("The partition key supplied in x-ms-documentdb-partitionkey header, %s, could not be accepted: %v.", quotable(text), err)
 	}
 	if len(k) == 0 { // "none": the item has no such property
 		k = make(value.PartitionKey, len(c.PartitionKey.Paths))

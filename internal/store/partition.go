@@ -275,6 +275,13 @@ func (p *Partition) Container() *catalog.Container {
 	return p.mu.container
 }
 
+// LSN returns that of the last write that is published.
+func (p *Partition) LSN() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.lsn
+}
+
 // Reconfigure gives the partition new settings of its container. When it
 // returns, every read and every write that begins later goes by them, and none
 // that went by the old ones is still to commit.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+
+package catalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+// Every damage to a name row, and to the numbers given, is named.
+func TestCheckNamesTheDamage(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(*kv.Batch)
+		want   []string
+	}{
+		{"none", func(*kv.Batch) {}, nil},
+		{"a database's name is gone", func(b *kv.Batch) { b.Delete(databaseNameKey("d"), 0) }, []string{`catalog row "cnd" is missing`}},
+		{"a container's name is gone", func(b *kv.Batch) { b.Delete(containerNameKey(1, "c"), 0) }, []string{`is missing`}},
+		{"a name of nobody", func(b *kv.Batch) { b.Set(databaseNameKey("x"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnx" says 00000009, want `}},
+		{"another's number", func(b *kv.Batch) { b.Set(databaseNameKey("d"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnd" says 00000009, want 00000001`}},
+		{"numbers that were not given", func(b *kv.Batch) { b.Set(sequenceKey, sequence{changes: 9}.encode()) },
+			[]string{`container "c" of database "d" has number 1`, `database "d" has number 1`}},
+	} {
+		problems := checkAfter(t, c.damage)
+		if len(problems) != len(c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, problems, c.want)
+			continue
+		}
+		for i := range problems {
+			if !strings.Contains(problems[i], c.want[i]) {
+				t.Errorf("%s: got %q, want %q", c.name, problems, c.want)
+			}
+		}
+	}
+}
+
+// checkAfter damages a catalog with database d and container c, and checks it.
+func checkAfter(t *testing.T, damage func(*kv.Batch)) []string {
+	t.Helper()
+	db := kvtest.NewModel()
+	c, err := Open(db)
+	must(t, err)
+	d, err := c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), 0)
+	must(t, err)
+	def, err := ParseDefinition([]byte(`{"id":"c","partitionKey":{"paths":["/pk"]}}`))
+	must(t, err)
+	_, err = c.CreateContainer(context.Background(), d.RID, def, Throughput{}, 0)
+	must(t, err)
+	var b kv.Batch
+	damage(&b)
+	must(t, db.Commit(context.Background(), &b))
+	c, err = Open(db)
+	must(t, err)
+	snap, err := db.Snapshot()
+	must(t, err)
+	defer snap.Close()
+	var problems []string
+	must(t, c.Check(snap, func(p string) { problems = append(problems, p) }))
+	slices.Sort(problems)
+	return problems
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
