@@ -15,11 +15,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // scene is a sound partition that a test then damages, row by row. Its items are
 // "inherits" (ordinal 1, lsn 4, rewritten), "own" (2, lsn 2) and "forever" (3,
-// lsn 3). All that it does goes into one batch.
+// lsn 3); each has a unique u, its id. All that it does goes into one batch.
 type scene struct {
 	*fixture
 	prefix prefix
@@ -27,12 +28,12 @@ type scene struct {
 }
 
 func newScene(t *testing.T) *scene {
-	f := newFixture(t, withTTL("1000"))
-	f.put("inherits", "")
-	f.put("own", `"ttl":100`)
-	f.put("forever", `"ttl":-1`)
+	f := newFixture(t, strings.TrimSuffix(withTTL("1000"), "}")+`,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}}`)
+	f.put("inherits", `"u":"inherits"`)
+	f.put("own", `"u":"own","ttl":100`)
+	f.put("forever", `"u":"forever","ttl":-1`)
 	f.advance(2500 * time.Millisecond)
-	f.put("inherits", `"rewritten":true`)
+	f.put("inherits", `"u":"inherits","rewritten":true`)
 	f.checkClean()
 	return &scene{fixture: f, prefix: partitionPrefix(f.container.RID, 0)}
 }
@@ -56,6 +57,10 @@ func (s *scene) itemKey(ordinal uint64) []byte { return s.prefix.appendItemKey(n
 func (s *scene) idKey(id string) []byte {
 	k := s.key("k", id)
 	return s.prefix.appendIDKey(nil, appendIdentity(nil, k.EPK, k.PartitionKey, k.ID))
+}
+func (s *scene) uniqueKey(u string) []byte {
+	tuple := value.AppendKey([]byte{tuplePlain, elementScalar}, value.String(u))
+	return s.prefix.appendUniqueKey(nil, append(s.key("k", "").PartitionKey.AppendKey([]byte{0}), tuple...))
 }
 func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, lsn, 0) }
 func (s *scene) ownKey() []byte            { return s.prefix.appendOwnKey(nil, startMs+100_000, 2, 0) }
@@ -133,6 +138,14 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			s.batch.Set(s.prefix.appendOwnKey(nil, startMs, 1, 0), append(number(77), 0, 0, 0, 0))
 		}, []string{"belongs to item 77, which does not exist"}},
 
+		{"unique key's row removed", func(s *scene) { s.remove(s.uniqueKey("own")) }, []string{"item 2 has no unique key's row"}},
+		{"unique key's row of another item", func(s *scene) { s.row(s.uniqueKey("own")); s.batch.Set(s.uniqueKey("own"), number(3)) },
+			[]string{"item 2 has a unique key's row that says", "is not one that item 3 has"}},
+		{"unique key's row cut", func(s *scene) { s.alter(s.uniqueKey("own"), cut) },
+			[]string{"item 2 has a unique key's row that says", "is not a unique key's row"}},
+		{"unique key's row that nobody has", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(2)) }, []string{"is not one that item 2 has"}},
+		{"unique key's row of no item", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(77)) }, []string{"belongs to item 77, which does not exist"}},
+
 		{"counter removed", func(s *scene) { s.remove(s.statKey(classInherits, second)) },
 			[]string{fmt.Sprintf("counter i %d is missing: it should hold 1 items", second)}},
 		{"counter of items", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[7]++; return b }) },
@@ -156,7 +169,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			s.batch.Set(s.itemKey(4), s.row(s.itemKey(3)))
 		}, []string{
 			"item 4, lsn 3, is beyond", "item 4 has _rid", "item 4 has a id row that says", "item 4 has a feed row that says",
-			"counter n 0 holds 1 items",
+			"item 4 has a unique key's row that says", "counter n 0 holds 1 items",
 		}},
 		{"item of an earlier version", func(s *scene) { s.header(1, func(h *header) { h.lsn = 1 }) },
 			[]string{"item 1 has _etag", "item 1 has no feed row", "is not one that item 1 has", "from lsn 4, but there are 1 items"}},
@@ -180,9 +193,9 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			s.header(2, func(h *header) {
 				h.identity = appendIdentity(nil, s.key("k", "").EPK, s.key("j", "").PartitionKey, "own")
 			})
-		}, []string{`item 2 with partition key ["j"] does not belong here`, "item 2 has no id row", "is not one that item 2 has"}},
+		}, []string{`item 2 with partition key ["j"] does not belong here`, "item 2 has no id row", "item 2 has no unique key's row", "is not one that item 2 has"}},
 
-		{"body is no JSON", func(s *scene) { s.body(2, replaced("{", "[")) }, []string{"item 2 is not JSON"}},
+		{"body is no JSON", func(s *scene) { s.body(2, replaced("{", "[")) }, []string{"item 2 is not JSON", "is not one that item 2 has"}},
 		{"body of another size", func(s *scene) { s.body(2, replaced(`"pk"`, `"p"`)) },
 			[]string{"item 2 has a feed row that says", "item 2 has a own row that says", "counter o "}},
 		{"body with another _rid", func(s *scene) { s.body(2, replaced(`"_rid":"AAAAAY`, `"_rid":"AAAAAZ`)) }, []string{"item 2 has _rid"}},

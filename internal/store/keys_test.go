@@ -34,6 +34,7 @@ func TestKeyBytes(t *testing.T) {
 		{"feed", p.appendFeedKey(nil, 0x0102030405060708, 0x090a), partition + "66" + "0102030405060708" + "090a"},
 		{"own", p.appendOwnKey(nil, 0x1112131415161718, 0x0102030405060708, 0x090a),
 			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},
+		{"unique", p.appendUniqueKey(nil, []byte("key")), partition + "75" + "6b6579"},
 		{"stat, inherits", p.appendStatKey(nil, bucketKey{classInherits, 0x0102030405}), partition + "73" + "69" + "0000000102030405"},
 		{"stat, own", p.appendStatKey(nil, bucketKey{classOwn, 1}), partition + "73" + "6f" + "0000000000000001"},
 		{"stat, never", p.appendStatKey(nil, bucketKey{classNever, 0}), partition + "73" + "6e" + "0000000000000000"},
@@ -189,7 +190,7 @@ func covers(b *kv.Batch, key []byte) bool {
 func FuzzIdentity(f *testing.F) {
 	f.Add([]byte{}, "", "", 0.0)
 	f.Add(appendIdentity(nil, []byte{1, 0, 2}, value.PartitionKey{value.String("a"), value.Null(), value.Value{}}, "id"), "a", "b", 1.5)
-	f.Add(appendIdentity(nil, nil, nil, ""), "\x00", "\x00\xff", -0.0)
+	f.Add(appendIdentity(nil, nil, nil, ""), "\x00", "\x00\xff", math.Copysign(0, -1))
 	f.Fuzz(func(t *testing.T, raw []byte, pk, id string, number float64) {
 		if i, err := parseIdentity(raw); err == nil {
 			if again := appendIdentity(nil, i.epk, i.pk, i.id); !bytes.Equal(again, raw) {

@@ -40,17 +40,32 @@ func longFactor(t *testing.T) int {
 // Random histories on one partition, in step with its twin: every answer is
 // compared, and after each restart the rows and counters are too.
 func TestPartitionAgainstTwin(t *testing.T) {
-	for name, throughput := range map[string]catalog.Throughput{"the only partition": {}, "one of five": {Manual: 25_100}} {
+	const unique = `,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]},{"paths":["/v"]}]}`
+	for name, k := range map[string]kind{
+		"the only partition": {}, "one of five": {throughput: catalog.Throughput{Manual: 25_100}, index: 3}, "unique keys": {properties: unique},
+	} {
 		t.Run(name, func(t *testing.T) {
 			for range modelRounds * longFactor(t) {
-				rapid.Check(t, func(t *rapid.T) { runHistory(t, throughput) })
+				rapid.Check(t, func(t *rapid.T) { runHistory(t, k) })
 			}
 		})
 	}
 }
 
-func runHistory(t *rapid.T, throughput catalog.Throughput) {
-	h := newHistory(t, throughput)
+// kind is what kind of partition a history is about.
+type kind struct {
+	throughput catalog.Throughput
+	index      int
+	properties string // of the container
+}
+
+// definition is the container with the given defaultTtl.
+func (k kind) definition(ttl string) string {
+	return strings.TrimSuffix(withTTL(ttl), "}") + k.properties + "}"
+}
+
+func runHistory(t *rapid.T, k kind) {
+	h := newHistory(t, k)
 	t.Repeat(map[string]func(*rapid.T){
 		"write":     h.writeOne,
 		"rewrite":   h.writeOne, // twice, for there are many kinds
@@ -72,6 +87,7 @@ func runHistory(t *rapid.T, throughput catalog.Throughput) {
 
 // history is a partition, its twin and the lists that are under way.
 type history struct {
+	kind  kind
 	f     *fixture
 	twin  *twin
 	keys  []string // partition keys that live in this partition
@@ -80,12 +96,9 @@ type history struct {
 
 var modelIDs = []string{"a", "b", "c", "d"}
 
-func newHistory(t *rapid.T, throughput catalog.Throughput) *history {
-	h := &history{lists: map[string]uint64{}}
-	s := setup{definition: withTTL("null"), nowMs: startMs, throughput: throughput}
-	if throughput.Manual > 0 {
-		s.index = 3
-	}
+func newHistory(t *rapid.T, k kind) *history {
+	h := &history{kind: k, lists: map[string]uint64{}}
+	s := setup{definition: k.definition("null"), nowMs: startMs, throughput: k.throughput, index: k.index}
 	h.f = makeFixture(t, kvtest.NewModel(), s)
 	for i := 0; len(h.keys) < 2; i++ { // one in five is ours
 		if k := fmt.Sprint("k", i); h.f.container.Partition(h.f.key(k, "").EPK) == s.index {
@@ -93,6 +106,7 @@ func newHistory(t *rapid.T, throughput catalog.Throughput) *history {
 		}
 	}
 	h.twin = newTwin(h.f.container, s.index)
+	h.twin.unique = k.properties != ""
 	return h
 }
 
@@ -106,6 +120,10 @@ func (h *history) draw(t *rapid.T) twinWrite {
 	}
 	if rapid.Bool().Draw(t, "with more") {
 		w.more = `"` + strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "more")) + `"`
+	}
+	if h.twin.unique {
+		w.u = rapid.SampledFrom([]string{"1", "2", "3", `"x"`, "[1]"}).Draw(t, "u")
+		w.v = rapid.SampledFrom([]string{"1", "2", "3", "4", "null"}).Draw(t, "v")
 	}
 	etag := rapid.Custom(func(t *rapid.T) string {
 		if i := h.twin.items[w.name()]; i != nil && rapid.IntRange(0, 2).Draw(t, "current") > 0 {
@@ -182,7 +200,7 @@ func (h *history) writeGroup(t *rapid.T) {
 		}
 	}
 	g := h.f.db.holdAfterApplying()
-	head := twinWrite{op: Upsert, pk: h.keys[0], id: "head"}
+	head := twinWrite{op: Upsert, pk: h.keys[0], id: "head", u: `"head"`, v: `"head"`}
 	first := h.f.start(h.asked(t, head))
 	<-g.entered
 	done := make([]<-chan answered, len(writes))
@@ -262,7 +280,7 @@ func (h *history) changeDefault(t *rapid.T) {
 	if ttl == 0 {
 		text = "null"
 	}
-	h.f.reconfigure(withTTL(text))
+	h.f.reconfigure(h.kind.definition(text))
 	h.twin.defaultTTL = ttl
 }
 
@@ -275,7 +293,7 @@ func (h *history) advance(t *rapid.T) {
 // comeAndGo writes an item that is gone again before anybody looks.
 func (h *history) comeAndGo(t *rapid.T) {
 	for _, op := range []Op{Upsert, Delete} {
-		w := twinWrite{op: op, pk: h.keys[1], id: "transient"}
+		w := twinWrite{op: op, pk: h.keys[1], id: "transient", u: `"transient"`, v: `"transient"`}
 		got, err := h.f.write(h.asked(t, w))
 		h.compare(t, w, got, err)
 	}

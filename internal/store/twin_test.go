@@ -26,6 +26,7 @@ type twin struct {
 	created    uint64 // how many items ever were
 	items      map[string]*twinItem
 	etags      map[string]bool // all that were ever given
+	unique     bool            // no two items of a partition key have the same u, nor the same v
 }
 
 type twinItem struct {
@@ -34,12 +35,14 @@ type twinItem struct {
 	writtenMs    int64
 	ttl          int64
 	body, etag   string
+	u, v         string
 }
 
-// twinWrite is a write: ttl and more are JSON, "" for none.
+// twinWrite is a write: ttl, more, u and v are JSON, "" for none.
 type twinWrite struct {
 	op                   Op
 	pk, id, ttl, more    string
+	u, v                 string
 	ifMatch, ifNoneMatch string
 }
 
@@ -64,11 +67,10 @@ func (w twinWrite) text() string { return "{" + w.members() + "}" }
 
 func (w twinWrite) members() string {
 	text := `"id":"` + w.id + `","pk":"` + w.pk + `"`
-	if w.ttl != "" {
-		text += `,"ttl":` + w.ttl
-	}
-	if w.more != "" {
-		text += `,"more":` + w.more
+	for _, p := range []struct{ name, value string }{{"ttl", w.ttl}, {"more", w.more}, {"u", w.u}, {"v", w.v}} {
+		if p.value != "" {
+			text += fmt.Sprintf(`,%q:%s`, p.name, p.value)
+		}
 	}
 	return text
 }
@@ -101,12 +103,16 @@ func (t *twin) write(w twinWrite) outcome {
 	if err := t.refusal(w, old, live); err != nil {
 		return outcome{err: err}
 	}
-	t.lsn++
 	if w.op == Delete {
+		t.lsn++
 		delete(t.items, w.name())
 		return outcome{lsn: t.lsn}
 	}
-	next := &twinItem{pk: w.pk, id: w.id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl}
+	if !t.makeWay(w) {
+		return outcome{err: ErrNotUnique}
+	}
+	t.lsn++
+	next := &twinItem{pk: w.pk, id: w.id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, u: w.u, v: w.v}
 	if live {
 		next.ordinal = old.ordinal
 	} else {
@@ -119,6 +125,28 @@ func (t *twin) write(w twinWrite) outcome {
 		w.members(), rid, t.rid.Database, t.rid, rid, strings.TrimSuffix(next.etag, `"`), t.nowMs/1000)
 	t.items[w.name()] = next
 	return outcome{created: !live, body: next.body, etag: next.etag, lsn: t.lsn}
+}
+
+// makeWay removes the expired items that have the same u or v, unless a live one
+// has them.
+func (t *twin) makeWay(w twinWrite) bool {
+	if !t.unique {
+		return true
+	}
+	var dead []string
+	for name, other := range t.items {
+		if name == w.name() || other.pk != w.pk || other.u != w.u && other.v != w.v {
+			continue
+		}
+		if t.alive(other) {
+			return false
+		}
+		dead = append(dead, name)
+	}
+	for _, name := range dead {
+		delete(t.items, name)
+	}
+	return true
 }
 
 func (t *twin) refusal(w twinWrite, old *twinItem, live bool) error {

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+func TestFormatOfTheData(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		row  []byte
+		want error
+	}{
+		{"ours", []byte{formatVersion}, nil},
+		{"newer", []byte{formatVersion + 1}, kv.ErrNewerFormat},
+		{"much newer", []byte{255}, kv.ErrNewerFormat},
+		{"none", []byte{0}, kv.ErrCorrupt},
+		{"empty", nil, kv.ErrCorrupt},
+		{"longer", []byte{formatVersion, 0}, kv.ErrCorrupt},
+	} {
+		db := kvtest.NewModel()
+		var b kv.Batch
+		b.Set(catalog.FormatKey, c.row)
+		if err := db.Commit(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(Options{DB: db, TestClock: true, ClockSource: atStart})
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("open, %s: got %v, want %v", c.name, err, c.want)
+		}
+		if err == nil {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := Check(db, func(*catalog.Container) {}, func(string) {}); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("check, %s: got %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+// New data is marked with our format before anything is in it.
+func TestNewDataIsMarked(t *testing.T) {
+	w := newWorld(t)
+	snap, err := w.db.Snapshot()
+	w.must(err)
+	defer snap.Close()
+	if raw, found, err := snap.Get(catalog.FormatKey); err != nil || !found || len(raw) != 1 || raw[0] != formatVersion {
+		t.Errorf("got %x, %v, %v, want %d", raw, found, err, formatVersion)
+	}
+}
+
+func TestClockStateOfTheData(t *testing.T) {
+	w := newWorld(t)
+	w.advance(7 * time.Second)
+	w.reopen(Options{})
+	if got := w.e.Clock().Now(); got != startMs+7000 {
+		t.Errorf("after a restart it is %d, want %d", got, startMs+7000)
+	}
+	w.must(w.e.Close())
+	if _, err := Open(Options{DB: w.db}); !errors.Is(err, clock.ErrTestData) {
+		t.Errorf("without the test clock: got %v, want ErrTestData", err)
+	}
+	w.open(Options{})
+}
+
+// Everything is there after a restart: definitions, items, numbers.
+func TestRestart(t *testing.T) {
+	w := newWorld(t)
+	c := w.container("c", "60", 4)
+	keys := spread(c)
+	var want []ItemResult
+	for i, pk := range keys {
+		for range i + 1 {
+			want = append(want[:i], w.put("c", pk, "a", `"ttl":-1`))
+		}
+	}
+	for range 2 {
+		w.reopen(Options{})
+		for i, pk := range keys {
+			r, err := w.read("c", pk, "a")
+			if err != nil || string(r.Body) != string(want[i].Body) || r.ETag != want[i].ETag || r.LSN != uint64(i+1) || r.Partition != i {
+				t.Errorf("partition %d: got %+v, %v, want %+v", i, r, err, want[i])
+			}
+		}
+		now, err := w.e.Container("d", "c")
+		if err != nil || string(now.Body) != string(c.Body) {
+			t.Errorf("container: got %s, %v, want %s", now.Body, err, c.Body)
+		}
+	}
+}
+
+// A replace holds for the very next request, in every partition, whether it was
+// open or not.
+func TestReplaceIsSeenAtOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.container("c", "null", 5)
+	keys := spread(c)
+	for _, pk := range keys {
+		w.put("c", pk, "a", "")
+	}
+	w.reopen(Options{})
+	w.advance(10 * time.Second)
+	_, err := w.read("c", keys[1], "a") // one partition is open, the others are not
+	w.must(err)
+	for round, ttl := range []string{"10", "11", "5", "null", "1", "-1"} {
+		fresh := w.replace("c", ttl)
+		want := fresh.DefaultTTL > 10 || fresh.DefaultTTL <= 0
+		for i, pk := range keys {
+			if _, err := w.read("c", pk, "a"); (err == nil) != want {
+				t.Errorf("round %d, defaultTtl %s, partition %d: got %v, want it there %v", round, ttl, i, err, want)
+			}
+		}
+		page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}})
+		if err != nil || (page.Count == len(keys)) != want {
+			t.Errorf("round %d, defaultTtl %s: list has %d items, %v", round, ttl, page.Count, err)
+		}
+	}
+	if _, err := w.e.ReplaceContainer(t.Context(), "d", "c", definition("c", "0"), ""); err == nil {
+		t.Error("an invalid definition is accepted")
+	}
+	if _, err := w.e.ReplaceContainer(t.Context(), "d", "c", definition("c", "7"), `"x"`); !errors.Is(err, catalog.ErrPrecondition) {
+		t.Errorf("another etag: got %v, want ErrPrecondition", err)
+	}
+	if _, err := w.e.ReplaceContainer(t.Context(), "d", "none", definition("none", "7"), ""); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("no such container: got %v, want ErrNotFound", err)
+	}
+}
+
+// Settings flip while clients write and read. An item whose ttl is valid under one
+// and inert under the other is always answered by one of the two.
+func TestReplaceUnderLoad(t *testing.T) {
+	const flips, clients = 60, 4
+	w := newWorld(t)
+	keys := spread(w.container("c", "null", 3))
+	w.advance(time.Second)
+	var stop atomic.Bool
+	var running sync.WaitGroup
+	for client := range clients {
+		running.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				pk, id := keys[i%3], fmt.Sprint(client)
+				_, err := w.write(store.Upsert, "c", pk, id, `"ttl":0`)
+				var refused *store.TTLError
+				if err != nil && !errors.As(err, &refused) {
+					t.Errorf("write: %v", err)
+					return
+				}
+				if _, err := w.read("c", pk, id); err != nil && !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("read: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for i := range flips {
+		c := w.replace("c", []string{"null", "-1"}[i%2])
+		_, err := w.write(store.Upsert, "c", keys[i%3], "flip", `"ttl":0`)
+		if refused := err != nil; refused != (c.DefaultTTL != catalog.TTLAbsent) {
+			t.Errorf("right after defaultTtl became %d: got %v", c.DefaultTTL, err)
+		}
+	}
+	stop.Store(true)
+	running.Wait()
+}
+
+// Writes are refused before the disk is full, reads go on, what frees space may
+// be done, and all is well when there is space again.
+func TestDiskFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, db: kvtest.NewModel()}
+		var free atomic.Uint64
+		var broken atomic.Bool
+		free.Store(reservedBytes)
+		w.open(Options{FreeBytes: func() (uint64, error) {
+			if broken.Load() {
+				return 0, errors.New("no such disk")
+			}
+			return free.Load(), nil
+		}})
+		tick := func() { // time is the bubble's
+			time.Sleep(tickInterval)
+			synctest.Wait()
+		}
+		w.container("c", "null", 1)
+		w.container("drop me", "null", 1)
+		w.put("c", "k", "a", "")
+
+		free.Store(reservedBytes - 1)
+		tick()
+		for range 2 {
+			if err := w.e.Ready(); !errors.Is(err, ErrDiskFull) {
+				t.Errorf("ready: got %v, want ErrDiskFull", err)
+			}
+			for _, op := range []store.Op{store.Create, store.Upsert, store.Replace, store.Delete} {
+				if _, err := w.write(op, "c", "k", "a", ""); !errors.Is(err, ErrDiskFull) {
+					t.Errorf("op %d: got %v, want ErrDiskFull", op, err)
+				}
+			}
+			_, database := w.e.CreateDatabase(t.Context(), []byte(`{"id":"e"}`))
+			_, container := w.e.CreateContainer(t.Context(), "d", definition("x", "1"), partitions(1))
+			_, replace := w.e.ReplaceContainer(t.Context(), "d", "c", definition("c", "1"), "")
+			for _, err := range []error{database, container, replace} {
+				if !errors.Is(err, ErrDiskFull) {
+					t.Errorf("a change of the catalog: got %v, want ErrDiskFull", err)
+				}
+			}
+			if _, err := w.read("c", "k", "a"); err != nil {
+				t.Errorf("read: %v", err)
+			}
+			if page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}}); err != nil || page.Count != 1 {
+				t.Errorf("list: got %d items, %v", page.Count, err)
+			}
+			broken.Store(true) // who does not know does not change his mind
+			tick()
+		}
+		if err := w.e.DeleteContainer(t.Context(), "d", "drop me", ""); err != nil {
+			t.Errorf("a drop, which frees space: %v", err)
+		}
+		broken.Store(false)
+		free.Store(reservedBytes)
+		tick()
+		w.must(w.e.Ready())
+		w.put("c", "k", "a", "")
+		w.must(w.e.Close())
+		w.checkClean()
+	})
+}
+
+// An idle partition lets go of its snapshot within two ticks, and is as good as
+// before.
+func TestIdleSnapshotsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &countingDB{DB: kvtest.NewModel()}
+		w := &world{t: t, db: db}
+		w.open(Options{})
+		keys := spread(w.container("c", "null", 3))
+		for _, pk := range keys {
+			w.put("c", pk, "a", "")
+		}
+		if got := db.open.Load(); got != 3 {
+			t.Errorf("in use: %d snapshots, want 3", got)
+		}
+		time.Sleep(2*tickInterval + tickInterval/2)
+		synctest.Wait()
+		if got := db.open.Load(); got != 0 {
+			t.Errorf("idle: %d snapshots, want none", got)
+		}
+		for _, pk := range keys {
+			if _, err := w.read("c", pk, "a"); err != nil {
+				t.Error(err)
+			}
+		}
+		w.must(w.e.Close())
+		if got := db.open.Load(); got != 0 {
+			t.Errorf("closed: %d snapshots, want none", got)
+		}
+	})
+}
+
+// countingDB counts the snapshots that are open.
+type countingDB struct {
+	kv.DB
+	open atomic.Int64
+}
+
+func (db *countingDB) Snapshot() (kv.Snapshot, error) {
+	s, err := db.DB.Snapshot()
+	db.open.Add(1)
+	return &countedSnapshot{s, db}, err
+}
+
+type countedSnapshot struct {
+	kv.Snapshot
+	db *countingDB
+}
+
+func (s *countedSnapshot) Close() {
+	s.db.open.Add(-1)
+	s.Snapshot.Close()
+}
+
+// brokenDB fails the commits that touch a key, from when it is told to.
+type brokenDB struct {
+	kv.DB
+	broken atomic.Bool
+}
+
+var errBroken = errors.New("the disk is on fire")
+
+func (db *brokenDB) Commit(ctx context.Context, b *kv.Batch) error {
+	if db.broken.Load() {
+		return errBroken
+	}
+	return db.DB.Commit(ctx, b)
+}
+
+// After a commit that failed the engine is not ready and says why, once; nothing
+// is acknowledged any more, and reads go on.
+func TestFailedCommit(t *testing.T) {
+	for name, fail := range map[string]func(w *world) error{
+		"of items": func(w *world) error { _, err := w.write(store.Upsert, "c", "k", "a", `"v":2`); return err },
+		"of the catalog": func(w *world) error {
+			_, err := w.e.CreateDatabase(context.Background(), []byte(`{"id":"e"}`))
+			return err
+		},
+		"of a drop": func(w *world) error { return w.e.DeleteContainer(context.Background(), "d", "other", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &brokenDB{DB: kvtest.NewModel()}
+			w := &world{t: t, db: db}
+			var failures []error
+			w.open(Options{Failed: func(err error) { failures = append(failures, err) }, Logger: quiet()})
+			w.container("c", "null", 1)
+			w.container("other", "null", 1)
+			old := w.put("c", "k", "a", `"v":1`)
+			db.broken.Store(true)
+			for range 3 {
+				if err := fail(w); err == nil {
+					t.Error("a commit that failed is acknowledged")
+				}
+				if r, err := w.read("c", "k", "a"); err != nil || string(r.Body) != string(old.Body) {
+					t.Errorf("read: got %s, %v, want %s", r.Body, err, old.Body)
+				}
+			}
+			if len(failures) != 1 || !errors.Is(failures[0], errBroken) {
+				t.Errorf("Failed was called with %v, want the cause, once", failures)
+			}
+			if err := w.e.Ready(); !errors.Is(err, errBroken) {
+				t.Errorf("ready: got %v, want the cause", err)
+			}
+			db.broken.Store(false)
+			w.must(w.e.Close())
+			w.checkClean()
+		})
+	}
+}
+
+// Who is still there when the server stops is told so, and never that there is no
+// such container or item.
+func TestCloseUnderLoad(t *testing.T) {
+	const clients = 8
+	w := newWorld(t)
+	keys := spread(w.container("c", "null", 2))
+	for _, pk := range keys {
+		w.put("c", pk, "kept", "")
+	}
+	var running sync.WaitGroup
+	var begun sync.WaitGroup
+	begun.Add(clients)
+	for client := range clients {
+		running.Go(func() {
+			var once sync.Once
+			for i := 0; ; i++ {
+				var err error
+				switch i % 3 {
+				case 0:
+					_, err = w.write(store.Upsert, "c", keys[i%2], fmt.Sprint(client), "")
+				case 1:
+					_, err = w.read("c", keys[i%2], "kept")
+				case 2:
+					_, err = w.e.ListItems(context.Background(), ItemList{Target: Target{Database: "d", Container: "c"}})
+				}
+				once.Do(begun.Done)
+				if errors.Is(err, ErrStopping) {
+					return
+				}
+				if err != nil {
+					t.Errorf("got %v, want nil or ErrStopping", err)
+					return
+				}
+			}
+		})
+	}
+	begun.Wait()
+	w.must(w.e.Close())
+	running.Wait()
+	if err := w.e.Ready(); !errors.Is(err, ErrStopping) {
+		t.Errorf("ready: got %v, want ErrStopping", err)
+	}
+	w.must(w.e.Close())
+	w.open(Options{})
+}
+
+func TestDatabasesAndContainers(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.e.CreateContainer(t.Context(), "d", definition("c", "1"), partitions(1)); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("container of no database: got %v, want ErrNotFound", err)
+	}
+	if _, _, err := w.e.Containers("d"); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("containers of no database: got %v, want ErrNotFound", err)
+	}
+	w.container("b", "1", 1)
+	w.container("a", "1", 1)
+	w.database("c")
+	var bad *catalog.InvalidError
+	if _, err := w.e.CreateContainer(t.Context(), "d", []byte(`{"id":"x"}`), partitions(1)); !errors.As(err, &bad) {
+		t.Errorf("no partition key: got %v, want a refusal", err)
+	}
+	if _, err := w.e.CreateDatabase(t.Context(), []byte(`{"id":"d"}`)); !errors.Is(err, catalog.ErrExists) {
+		t.Errorf("second database: got %v, want ErrExists", err)
+	}
+	d, cs, err := w.e.Containers("d")
+	if err != nil || d.ID != "d" || len(cs) != 2 || cs[0].ID != "b" || cs[1].ID != "a" {
+		t.Errorf("containers: got %v, %v, want the oldest first", cs, err)
+	}
+	if ds := w.e.Databases(); len(ds) != 2 || ds[0].ID != "d" || ds[1].ID != "c" {
+		t.Errorf("databases: got %v, want the oldest first", ds)
+	}
+	if err := w.e.DeleteDatabase(t.Context(), "none", ""); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("delete of no database: got %v, want ErrNotFound", err)
+	}
+	w.must(w.e.Ready())
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// opRead stands beside the writes.
+const opRead store.Op = 0
+
+// linearInput is what a client asks of one item.
+type linearInput struct {
+	item    string
+	op      store.Op
+	ifMatch string
+	ttl     catalog.TTL
+}
+
+// verdict is how a request ended.
+type verdict string
+
+const (
+	verdictDone         verdict = "done"
+	verdictCreated      verdict = "created"
+	verdictNotFound     verdict = "not found"
+	verdictExists       verdict = "exists"
+	verdictPrecondition verdict = "precondition"
+
+	verdicts = 5 // in all
+)
+
+// linearOutput is what the client saw: the clock before and after the request, and
+// its answer. ts is that of a write, in seconds; lsn is the partition's, of reads
+// and of writes that were done.
+type linearOutput struct {
+	verdict verdict
+	etag    string
+	ts      int64
+	lsn     uint64
+	lo, hi  int64
+}
+
+// linearState is an item as the model has it. It does not change when the item
+// expires: whether it has is asked of each answer, which knows when it was.
+type linearState struct {
+	exists bool
+	etag   string
+	ts     int64
+	ttl    catalog.TTL
+	lsn    uint64 // the highest that was seen so far
+}
+
+const noDeadline = 1 << 62
+
+// deadline is the millisecond at which the item is gone.
+func (s linearState) deadline(containerDefault catalog.TTL) int64 {
+	ttl := s.ttl
+	if ttl == catalog.TTLAbsent {
+		ttl = containerDefault
+	}
+	if containerDefault == catalog.TTLAbsent || ttl < 0 {
+		return noDeadline
+	}
+	return (s.ts + int64(ttl)) * 1000
+}
+
+// linearModel is one item in a container with this defaultTtl. Histories are cut
+// into one for each item.
+func linearModel(containerDefault catalog.TTL) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Partition: byItem,
+		Init:      func() any { return linearState{} },
+		Step: func(state, input, output any) (bool, any) {
+			return state.(linearState).step(containerDefault, input.(linearInput), output.(linearOutput))
+		},
+		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state.(linearState)) },
+		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+	}
+}
+
+func byItem(history []porcupine.Operation) [][]porcupine.Operation {
+	index := map[string]int{}
+	var items [][]porcupine.Operation
+	for _, o := range history {
+		name := o.Input.(linearInput).item
+		i, known := index[name]
+		if !known {
+			i = len(items)
+			index[name] = i
+			items = append(items, nil)
+		}
+		items[i] = append(items[i], o)
+	}
+	return items
+}
+
+// step says whether the answer is right for an item in state s, and what the item
+// is then.
+func (s linearState) step(containerDefault catalog.TTL, in linearInput, out linearOutput) (bool, linearState) {
+	end := s.deadline(containerDefault)
+	wasAlive := s.exists && end > out.lo  // at some moment of the request
+	wasGone := !s.exists || end <= out.hi // likewise
+	switch out.verdict {
+	case verdictNotFound:
+		next := s
+		if in.op == opRead {
+			next.lsn = out.lsn
+		}
+		return wasGone && in.op != store.Create && in.op != store.Upsert && next.lsn >= s.lsn, next
+	case verdictExists:
+		return wasAlive && in.op == store.Create, s
+	case verdictPrecondition:
+		return wasAlive && in.ifMatch != "" && in.ifMatch != s.etag && in.op != store.Create && in.op != opRead, s
+	}
+	if in.op == opRead {
+		next := s
+		next.lsn = out.lsn
+		return wasAlive && out.verdict == verdictDone && out.etag == s.etag && out.lsn >= s.lsn, next
+	}
+	return s.write(end, in, out)
+}
+
+// write is a step that changed the item.
+func (s linearState) write(end int64, in linearInput, out linearOutput) (bool, linearState) {
+	if out.lsn <= s.lsn {
+		return false, s
+	}
+	matches := in.ifMatch == "" || in.ifMatch == s.etag
+	if in.op == store.Delete {
+		return s.exists && end > out.lo && matches && out.verdict == verdictDone, linearState{lsn: out.lsn}
+	}
+	// A put says when it was, to the second, and the clock moves by whole seconds.
+	at := out.ts * 1000
+	next := linearState{exists: true, etag: out.etag, ts: out.ts, ttl: in.ttl, lsn: out.lsn}
+	if at < out.lo || at > out.hi || out.etag == s.etag || out.ts < s.ts {
+		return false, s
+	}
+	alive := s.exists && end > at
+	switch out.verdict {
+	case verdictCreated:
+		return !alive && (in.op == store.Create || in.op == store.Upsert), next
+	case verdictDone:
+		return alive && matches && (in.op == store.Upsert || in.op == store.Replace), next
+	}
+	return false, s
+}
+
+// A model that accepts everything proves nothing: here are histories that it must
+// refuse, beside their sound twins.
+func TestLinearModelRefuses(t *testing.T) {
+	const second = 1000
+	type op = porcupine.Operation
+	create := func(etag string, ttl catalog.TTL, ts int64, lsn uint64) op {
+		return op{Input: linearInput{"a", store.Create, "", ttl}, Output: linearOutput{verdictCreated, etag, ts, lsn, ts * second, ts * second}}
+	}
+	put := func(o store.Op, v verdict, etag, ifMatch string, ts int64, lsn uint64) op {
+		return op{Input: linearInput{"a", o, ifMatch, catalog.TTLAbsent}, Output: linearOutput{v, etag, ts, lsn, ts * second, ts * second}}
+	}
+	remove := func(v verdict, ifMatch string, lo, hi int64, lsn uint64) op {
+		return op{Input: linearInput{"a", store.Delete, ifMatch, 0}, Output: linearOutput{v, "", 0, lsn, lo * second, hi * second}}
+	}
+	read := func(v verdict, etag string, lo, hi int64, lsn uint64) op {
+		return op{Input: linearInput{"a", opRead, "", 0}, Output: linearOutput{v, etag, 0, lsn, lo * second, hi * second}}
+	}
+	for _, c := range []struct {
+		name string
+		// Each is done before the next begins. The container's default is 2 s.
+		history []op
+		good    bool
+	}{
+		{"read of what is there", []op{create("x", 0, 10, 1), read(verdictDone, "x", 11, 11, 1)}, true},
+		{"read of what has expired by default", []op{create("x", 0, 10, 1), read(verdictDone, "x", 12, 12, 1)}, false},
+		{"read that began in time", []op{create("x", 0, 10, 1), read(verdictDone, "x", 11, 12, 1)}, true},
+		{"read of what has expired by its own ttl", []op{create("x", 1, 10, 1), read(verdictDone, "x", 11, 11, 1)}, false},
+		{"read of what never expires", []op{create("x", -1, 10, 1), read(verdictDone, "x", 99, 99, 1)}, true},
+		{"miss of what is there", []op{create("x", 0, 10, 1), read(verdictNotFound, "", 10, 11, 1)}, false},
+		{"miss of what expires meanwhile", []op{create("x", 0, 10, 1), read(verdictNotFound, "", 10, 12, 1)}, true},
+		{"miss before the first write", []op{read(verdictNotFound, "", 10, 10, 0), create("x", 0, 10, 1)}, true},
+		{"stale read", []op{create("x", -1, 10, 1), put(store.Upsert, verdictDone, "y", "", 10, 2), read(verdictDone, "x", 10, 10, 2)}, false},
+		{"read of the future", []op{create("x", -1, 10, 1), read(verdictDone, "y", 10, 10, 1), put(store.Upsert, verdictDone, "y", "", 10, 2)}, false},
+		{"read after a delete", []op{create("x", -1, 10, 1), remove(verdictDone, "", 10, 10, 2), read(verdictDone, "x", 10, 10, 2)}, false},
+		{"miss after a delete", []op{create("x", -1, 10, 1), remove(verdictDone, "", 10, 10, 2), read(verdictNotFound, "", 10, 10, 2)}, true},
+		{"partition that goes back", []op{create("x", -1, 10, 5), read(verdictDone, "x", 10, 10, 4)}, false},
+
+		{"create over what is there", []op{create("x", 0, 10, 1), create("y", 0, 11, 2)}, false},
+		{"create over what has expired", []op{create("x", 0, 10, 1), create("y", 0, 12, 2)}, true},
+		{"exists, and it does", []op{create("x", 0, 10, 1), put(store.Create, verdictExists, "", "", 11, 0)}, true},
+		{"exists, but it has expired", []op{create("x", 0, 10, 1), put(store.Create, verdictExists, "", "", 12, 0)}, false},
+		{"exists, but it does not", []op{put(store.Create, verdictExists, "", "", 12, 0)}, false},
+
+		{"upsert that replaces", []op{create("x", 0, 10, 1), put(store.Upsert, verdictDone, "y", "", 11, 2)}, true},
+		{"upsert that replaces what has expired", []op{create("x", 0, 10, 1), put(store.Upsert, verdictDone, "y", "", 12, 2)}, false},
+		{"upsert that creates over what is there", []op{create("x", 0, 10, 1), put(store.Upsert, verdictCreated, "y", "", 11, 2)}, false},
+		{"upsert that creates ignores the etag", []op{create("x", 0, 10, 1), put(store.Upsert, verdictCreated, "y", "z", 12, 2)}, true},
+		{"upsert in spite of another etag", []op{create("x", 0, 10, 1), put(store.Upsert, verdictDone, "y", "z", 11, 2)}, false},
+
+		{"replace", []op{create("x", 0, 10, 1), put(store.Replace, verdictDone, "y", "x", 11, 2)}, true},
+		{"replace of nothing", []op{put(store.Replace, verdictDone, "y", "", 11, 2)}, false},
+		{"replace of what has expired", []op{create("x", 0, 10, 1), put(store.Replace, verdictDone, "y", "", 12, 2)}, false},
+		{"replace in spite of another etag", []op{create("x", 0, 10, 1), put(store.Replace, verdictDone, "y", "z", 11, 2)}, false},
+		{"two replaces of one version", []op{create("x", 0, 10, 1), put(store.Replace, verdictDone, "y", "x", 11, 2), put(store.Replace, verdictDone, "z", "x", 11, 3)}, false},
+		{"precondition, and it fails", []op{create("x", 0, 10, 1), put(store.Replace, verdictPrecondition, "", "z", 11, 0)}, true},
+		{"precondition, but it holds", []op{create("x", 0, 10, 1), put(store.Replace, verdictPrecondition, "", "x", 11, 0)}, false},
+		{"precondition, but there was none", []op{create("x", 0, 10, 1), put(store.Replace, verdictPrecondition, "", "", 11, 0)}, false},
+		{"precondition of what has expired", []op{create("x", 0, 10, 1), put(store.Replace, verdictPrecondition, "", "z", 12, 0)}, false},
+		{"replace finds nothing", []op{put(store.Replace, verdictNotFound, "", "", 11, 0)}, true},
+		{"replace finds nothing, but it is there", []op{create("x", 0, 10, 1), put(store.Replace, verdictNotFound, "", "", 11, 0)}, false},
+
+		{"delete", []op{create("x", 0, 10, 1), remove(verdictDone, "x", 11, 11, 2)}, true},
+		{"delete twice", []op{create("x", 0, 10, 1), remove(verdictDone, "", 11, 11, 2), remove(verdictDone, "", 11, 11, 3)}, false},
+		{"delete of what has expired", []op{create("x", 0, 10, 1), remove(verdictDone, "", 12, 12, 2)}, false},
+		{"delete in spite of another etag", []op{create("x", 0, 10, 1), remove(verdictDone, "z", 11, 11, 2)}, false},
+		{"delete finds nothing, but it is there", []op{create("x", 0, 10, 1), remove(verdictNotFound, "", 11, 11, 0)}, false},
+
+		{"lsn given twice", []op{create("x", 0, 10, 1), put(store.Upsert, verdictDone, "y", "", 11, 1)}, false},
+		{"etag given twice", []op{create("x", 0, 10, 1), put(store.Upsert, verdictDone, "x", "", 11, 2)}, false},
+		{"time goes back", []op{create("x", -1, 10, 1), put(store.Upsert, verdictDone, "y", "", 9, 2)}, false},
+		{"time of a write is not that of its request", []op{{
+			Input: linearInput{"a", store.Create, "", 0}, Output: linearOutput{verdictCreated, "x", 10, 1, 11 * second, 12 * second},
+		}}, false},
+	} {
+		for i := range c.history {
+			c.history[i].Call, c.history[i].Return = int64(2*i), int64(2*i+1)
+		}
+		if got := porcupine.CheckOperations(linearModel(2), c.history); got != c.good {
+			t.Errorf("%s: accepted is %v, want %v", c.name, got, c.good)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// startMs is when every test begins: a whole second, so that _ts tells the
+// millisecond of a write while the clock moves by whole seconds.
+const startMs = 1_700_000_000_000
+
+// longFactor is how many times more runs there are, from MAYFLY_LONG.
+func longFactor(t testing.TB) int {
+	text := os.Getenv("MAYFLY_LONG")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MAYFLY_LONG is %q, want a number from 1 on", text)
+	}
+	return n
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// atStart reads clocks that stand at startMs: time moves when a test moves it.
+func atStart() clock.Reading { return clock.Reading{WallMs: startMs} }
+
+// world is an engine on a store in memory, under a clock that stands still.
+type world struct {
+	t  testing.TB
+	db kv.DB
+	e  *Engine
+}
+
+// newWorld opens an empty one. At the end of the test it is checked and closed,
+// and nothing may still run.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	running := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, running) })
+	db, err := pebblekv.OpenMemory(pebblekv.Options{Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, db: db}
+	w.open(Options{})
+	t.Cleanup(w.close)
+	return w
+}
+
+// close ends the world, unless it has ended.
+func (w *world) close() {
+	w.t.Helper()
+	if w.db == nil {
+		return
+	}
+	w.must(w.e.Close())
+	w.checkClean()
+	w.must(w.db.Close())
+	w.db = nil
+}
+
+func (w *world) open(o Options) {
+	w.t.Helper()
+	o.DB, o.TestClock, o.ClockSource = w.db, true, atStart
+	var err error
+	w.e, err = Open(o)
+	w.must(err)
+	w.must(w.e.Clock().Freeze())
+}
+
+func (w *world) reopen(o Options) {
+	w.t.Helper()
+	w.must(w.e.Close())
+	w.open(o)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// checkClean looks at all rows.
+func (w *world) checkClean() {
+	w.t.Helper()
+	_, err := Check(w.db, func(*catalog.Container) {}, func(problem string) { w.t.Errorf("check: %s", problem) })
+	w.must(err)
+}
+
+func (w *world) advance(d time.Duration) {
+	w.t.Helper()
+	w.must(w.e.Clock().Advance(d))
+}
+
+func (w *world) database(name string) *catalog.Database {
+	w.t.Helper()
+	d, err := w.e.CreateDatabase(context.Background(), fmt.Appendf(nil, `{"id":%q}`, name))
+	w.must(err)
+	return d
+}
+
+// definition is a container with partition key /pk; ttl is JSON.
+func definition(name, ttl string) []byte {
+	return fmt.Appendf(nil, `{"id":%q,"partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":%s}`, name, ttl)
+}
+
+// partitions is the throughput that makes this many.
+func partitions(n int) catalog.Throughput {
+	if n == 1 {
+		return catalog.Throughput{}
+	}
+	return catalog.Throughput{Manual: n * 6_000}
+}
+
+// container makes a container in database "d", which it makes too if need be.
+func (w *world) container(name, ttl string, n int) *catalog.Container {
+	w.t.Helper()
+	if _, err := w.e.Database("d"); err != nil {
+		w.database("d")
+	}
+	c, err := w.e.CreateContainer(context.Background(), "d", definition(name, ttl), partitions(n))
+	w.must(err)
+	if len(c.Ranges) != n {
+		w.t.Fatalf("container %s has %d partitions, want %d", name, len(c.Ranges), n)
+	}
+	return c
+}
+
+func (w *world) replace(name, ttl string) *catalog.Container {
+	w.t.Helper()
+	c, err := w.e.ReplaceContainer(context.Background(), "d", name, definition(name, ttl), "")
+	w.must(err)
+	return c
+}
+
+// item is the target of an item of container c of database "d".
+func item(container, pk, id string) Target {
+	key, err := json.Marshal([]string{pk})
+	if err != nil {
+		panic(err)
+	}
+	return Target{Database: "d", Container: container, ID: id, PartitionKey: string(key)}
+}
+
+// body is an item with some properties more: `"ttl":5`.
+func body(pk, id, properties string) []byte {
+	b := fmt.Appendf(nil, `{"id":%q,"pk":%q`, id, pk)
+	if properties != "" {
+		b = append(append(b, ','), properties...)
+	}
+	return append(b, '}')
+}
+
+func (w *world) write(op store.Op, container, pk, id, properties string) (ItemResult, error) {
+	r := ItemWrite{Target: item(container, pk, id), Op: op}
+	if op != store.Delete {
+		r.Body = body(pk, id, properties)
+	}
+	return w.e.WriteItem(context.Background(), r)
+}
+
+// put upserts an item.
+func (w *world) put(container, pk, id, properties string) ItemResult {
+	w.t.Helper()
+	r, err := w.write(store.Upsert, container, pk, id, properties)
+	w.must(err)
+	return r
+}
+
+func (w *world) read(container, pk, id string) (ItemResult, error) {
+	return w.e.ReadItem(ItemRead{Target: item(container, pk, id)})
+}
+
+// spread returns a partition key for each of a container's partitions, in their
+// order.
+func spread(c *catalog.Container) []string {
+	keys := make([]string, len(c.Ranges))
+	for i, missing := 0, len(keys); missing > 0; i++ {
+		pk := fmt.Sprint("key ", i)
+		if p := c.Partition(c.PartitionKey.AppendEPK(nil, value.PartitionKey{value.String(pk)})); keys[p] == "" {
+			keys[p] = pk
+			missing--
+		}
+	}
+	return keys
+}
+
+// partitionRows counts the rows of partitions, by the rid of their container.
+func (w *world) partitionRows() map[string]int {
+	w.t.Helper()
+	snap, err := w.db.Snapshot()
+	w.must(err)
+	defer snap.Close()
+	rows := map[string]int{}
+	for e, err := range snap.Scan([]byte("p"), []byte("q"), kv.Forward) {
+		w.must(err)
+		rows[string(e.Key[1:9])]++
+	}
+	return rows
+}
+
+// rowsOf is how many rows a container has.
+func (w *world) rowsOf(c *catalog.Container) int {
+	w.t.Helper()
+	rid := []byte{
+		0, 0, byte(c.RID.Database >> 8), byte(c.RID.Database), 0, 0, byte(c.RID.Container >> 8), byte(c.RID.Container),
+	}
+	return w.partitionRows()[string(rid)]
+}
