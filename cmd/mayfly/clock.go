@@ -82,10 +82,23 @@ func (c *clockCommand) call(method string, body []byte) error {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
-		var failure struct{ Message string }
-		_ = json.Unmarshal(answer, &failure)
-		return fmt.Errorf("%s: %s", res.Status, failure.Message)
+		return fmt.Errorf("%s: %s", res.Status, refusal(answer))
 	}
 	_, err = fmt.Fprintln(os.Stdout, string(answer))
 	return err
+}
+
+// refusal takes the sentence out of an error's body: a message that holds JSON
+// and a trailer.
+func refusal(body []byte) string {
+	var failure struct{ Message string }
+	if err := json.Unmarshal(body, &failure); err != nil {
+		return string(body)
+	}
+	inner, _, _ := strings.Cut(strings.TrimPrefix(failure.Message, "Message: "), "\r\n")
+	var list struct{ Errors []string }
+	if err := json.Unmarshal([]byte(inner), &list); err != nil || len(list.Errors) == 0 {
+		return failure.Message
+	}
+	return strings.Join(list.Errors, " ")
 }

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 )
@@ -30,7 +31,23 @@ Examples:
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock`
 
+// gcPercent lets the heap, which is small, grow to five times what is in use
+// before it is collected. A busy server makes some 8 KB of garbage a request, and
+// would collect a few megabytes many times a second.
+const gcPercent = 400
+
+// memoryTargetBytes is where that generosity ends: near it the collector runs as
+// often as it must. Without it, a hundred clients that each send the largest item
+// made a server of 200 MB in use take 1.4 GB.
+const memoryTargetBytes = 768 << 20
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryTargetBytes)
+	}
 	var c commands
 	k := kong.Parse(&c,
 		kong.Name("mayfly"), kong.Description(description),

@@ -36,7 +36,13 @@ const (
 
 // signer computes signatures with one key.
 type signer struct {
-	pool sync.Pool // of hash.Hash
+	pool sync.Pool // of *signing
+}
+
+// signing is what it takes to compute one signature, kept for the next.
+type signing struct {
+	mac hash.Hash
+	sum [sha256.Size]byte
 }
 
 // NewKey checks a master key, which is base64, and returns its bytes.
@@ -52,18 +58,17 @@ func NewKey(text string) ([]byte, error) {
 }
 
 func newSigner(key []byte) *signer {
-	return &signer{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+	return &signer{pool: sync.Pool{New: func() any { return &signing{mac: hmac.New(sha256.New, key)} }}}
 }
 
 // sign returns the signature of a text.
 func (s *signer) sign(text []byte) [sha256.Size]byte {
-	mac := s.pool.Get().(hash.Hash)
-	defer s.pool.Put(mac)
-	mac.Reset()
-	mac.Write(text)
-	var sum [sha256.Size]byte
-	mac.Sum(sum[:0])
-	return sum
+	g := s.pool.Get().(*signing)
+	defer s.pool.Put(g)
+	g.mac.Reset()
+	g.mac.Write(text)
+	g.mac.Sum(g.sum[:0])
+	return g.sum
 }
 
 // authorize verifies that a request was signed with a master key, lately.
@@ -175,10 +180,12 @@ func (h *Handler) checkDate(text string) error {
 	now := time.Now()
 	d := h.lastDate.Load()
 	if d == nil || d.text != text {
-		t, err := http.ParseTime(text)
+		// Some clients send the date as they sign it, in lower case.
+		upper := strings.ToUpper(text)
+		t, err := http.ParseTime(upper)
 		if err != nil {
 			// The Go SDK writes UTC where RFC 1123 wants GMT.
-			if t, err = time.Parse(time.RFC1123, text); err != nil {
+			if t, err = time.Parse(time.RFC1123, upper); err != nil {
 				return errBadAuthorization
 			}
 		}

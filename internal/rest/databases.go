@@ -126,13 +126,10 @@ func follows(resource func(i int) (string, []byte), i int, after catalog.RID) bo
 
 // writeList answers with a feed: items are JSON with commas between them.
 func (x *exchange) writeList(owner, kind string, items []byte, n int) {
-	x.set(headerItemCount, strconv.Itoa(n))
-	body := make([]byte, 0, len(items)+128)
-	body = append(body, `{"_rid":"`+owner+`","`+kind+`":[`...)
-	body = append(body, items...)
-	body = append(body, `],"_count":`...)
-	body = strconv.AppendInt(body, int64(n), 10)
-	x.write(http.StatusOK, append(body, '}'))
+	count := strconv.Itoa(n)
+	x.set(headerItemCount, count)
+	// A page can be large: it is not copied once more.
+	x.write(http.StatusOK, []byte(`{"_rid":"`+owner+`","`+kind+`":[`), items, []byte(`],"_count":`+count+`}`))
 }
 
 // isQuery reports whether a POST is a query rather than a create.

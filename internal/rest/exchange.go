@@ -24,7 +24,10 @@ const (
 	// Bodies up to smallBodyBytes are bounded by the number of connections;
 	// larger ones together by maxBodiesBytes.
 	smallBodyBytes = 16 << 10
-	maxBodiesBytes = 256 << 20
+	maxBodiesBytes = 192 << 20
+	// bodyCopies is how often a body is in memory while it is served: as it came,
+	// as it was checked, and as the row that is written.
+	bodyCopies = 3
 	// maxActivityBytes is how much of a client's activity id is echoed.
 	maxActivityBytes = 64
 )
@@ -103,13 +106,19 @@ func (x *exchange) setCommon() {
 	x.set(headerCharge, strconv.FormatFloat(float64(charge), 'f', 2, 64))
 }
 
-// write answers with a JSON body.
-func (x *exchange) write(status int, body []byte) {
+// write answers with a JSON body, which may come in parts.
+func (x *exchange) write(status int, body ...[]byte) {
+	n := 0
+	for _, part := range body {
+		n += len(part)
+	}
 	x.setCommon()
 	x.set(headerContentType, contentJSON)
-	x.set(headerContentLength, strconv.Itoa(len(body)))
+	x.set(headerContentLength, strconv.Itoa(n))
 	x.begin(status)
-	_, _ = x.w.Write(body)
+	for _, part := range body {
+		_, _ = x.w.Write(part)
+	}
 }
 
 // writeEmpty answers without a body.
@@ -154,33 +163,63 @@ func (x *exchange) maxItems() (int, error) {
 func (x *exchange) body() (body []byte, done func(), err error) {
 	done = func() {}
 	n := x.r.ContentLength
-	if n > maxBodyBytes {
+	switch {
+	case n > maxBodyBytes:
 		return nil, done, errBodyTooBig
-	}
-	if n > smallBodyBytes || n < 0 {
-		weight := n
-		if n < 0 {
-			weight = maxBodyBytes
+	case n < 0:
+		body, done, err = x.unmeasuredBody()
+	default:
+		if n > smallBodyBytes {
+			if done, err = x.room(n); err != nil {
+				return nil, done, err
+			}
 		}
-		if err := x.h.bodies.Acquire(x.r.Context(), weight); err != nil {
-			return nil, done, errOverloaded
-		}
-		done = func() { x.h.bodies.Release(weight) }
-	}
-	if n >= 0 {
 		body = make([]byte, n)
 		_, err = io.ReadFull(x.r.Body, body)
-	} else {
-		body, err = io.ReadAll(io.LimitReader(x.r.Body, maxBodyBytes+1))
 	}
 	switch {
+	case errors.Is(err, errOverloaded):
+		return nil, done, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, done, errBodySlow
 	case err != nil:
 		return nil, done, errBodyCut
-	}
-	if len(body) > maxBodyBytes {
+	case len(body) > maxBodyBytes:
 		return nil, done, errBodyTooBig
+	}
+	return body, done, nil
+}
+
+// room waits until there is room for a large body of n bytes.
+func (x *exchange) room(n int64) (done func(), err error) {
+	if err := x.h.bodies.Acquire(x.r.Context(), bodyCopies*n); err != nil {
+		return func() {}, errOverloaded
+	}
+	return func() { x.h.bodies.Release(bodyCopies * n) }, nil
+}
+
+// unmeasuredBody reads a body that comes in chunks, to its end or to one byte
+// beyond the limit. Most are small and take no room.
+func (x *exchange) unmeasuredBody() (body []byte, done func(), err error) {
+	done = func() {}
+	body = make([]byte, 0, smallBodyBytes)
+	for len(body) <= maxBodyBytes {
+		if len(body) == smallBodyBytes && cap(body) == smallBodyBytes {
+			if done, err = x.room(maxBodyBytes); err != nil {
+				return nil, done, err
+			}
+		}
+		if len(body) == cap(body) {
+			body = append(make([]byte, 0, min(4*cap(body), maxBodyBytes+1)), body...)
+		}
+		n, err := x.r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, done, nil
+		case err != nil:
+			return nil, done, err
+		}
 	}
 	return body, done, nil
 }

@@ -72,6 +72,7 @@ type splitConn struct {
 	splitter *Splitter
 	first    atomic.Uint32 // peekedBit and the byte, until it is given back
 	closed   atomic.Bool
+	begun    atomic.Bool // a request has come; the Server's
 }
 
 // Read implements net.Conn. All but the first pay one load and one branch.

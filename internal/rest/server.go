@@ -33,14 +33,19 @@ type Server struct {
 	mu struct {
 		sync.Mutex
 		stopped bool
+		// fresh are the connections on which no request has come yet.
+		fresh map[*splitConn]struct{}
 	}
 }
 
 // NewServer returns a server with the given certificate.
 func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger) *Server {
+	s := &Server{logger: logger}
+	s.mu.fresh = map[*splitConn]struct{}{}
 	configure := func() *http.Server {
-		s := &http.Server{
+		side := &http.Server{
 			Handler:           h,
+			ConnState:         s.track,
 			MaxHeaderBytes:    maxHeaderBytes,
 			ReadHeaderTimeout: readHeaderTimeout,
 			ReadTimeout:       readTimeout,
@@ -50,10 +55,10 @@ func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger)
 			Protocols:         new(http.Protocols),
 		}
 		// The service speaks HTTP/1.1, and the limits above are made for it.
-		s.Protocols.SetHTTP1(true)
-		return s
+		side.Protocols.SetHTTP1(true)
+		return side
 	}
-	s := &Server{plain: configure(), secure: configure(), logger: logger}
+	s.plain, s.secure = configure(), configure()
 	s.secure.TLSConfig = &tls.Config{
 		Certificates: []tls.Certificate{certificate},
 		MinVersion:   tls.VersionTLS12,
@@ -84,11 +89,37 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
+// track is told whenever the state of a connection changes.
+func (s *Server) track(c net.Conn, state http.ConnState) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	conn, ok := c.(*splitConn)
+	if !ok || conn.begun.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		conn.begun.Store(true)
+		delete(s.mu.fresh, conn)
+	case s.mu.stopped:
+		_ = conn.Close()
+	default:
+		s.mu.fresh[conn] = struct{}{}
+	}
+}
+
 // Shutdown stops accepting, waits for the requests under way until ctx ends, and
 // then closes what is left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.mu.stopped = true
+	// http.Server would give these five seconds. They are owed no answer.
+	for conn := range s.mu.fresh {
+		_ = conn.Close()
+	}
 	s.mu.Unlock()
 	done := make(chan error, 2)
 	for _, h := range []*http.Server{s.plain, s.secure} {

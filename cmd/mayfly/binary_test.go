@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: MIT
+
+// The binary itself: what it prints, how it exits, what it says when it cannot.
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+)
+
+// ownKey is a key that nobody else knows.
+const ownKey = "YSBrZXkgb2Ygb3VyIG93biwgMzIgYnl0ZXMgbG9uZyEhISE="
+
+// waitLimit bounds every wait for something that must happen.
+const waitLimit = 20 * time.Second
+
+// TestBinary builds the binary once and tries it.
+func TestBinary(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("stops servers with signals")
+	}
+	b := binary(filepath.Join(t.TempDir(), "mayfly"))
+	if out, err := exec.Command("go", "build", "-o", string(b), ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, binary)
+	}{
+		{"Version", testVersion}, {"Help", testHelp}, {"BadArguments", testBadArguments}, {"ConnectionString", testConnectionString},
+		{"TakenPort", testTakenPort}, {"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
+		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock},
+		{"Memory", testMemory},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
+	}
+}
+
+// binary is the path of the built binary.
+type binary string
+
+// outcome is how a command ended.
+type outcome struct {
+	stdout, stderr string
+	code           int
+}
+
+// command prepares the binary with no environment of ours, in an empty directory.
+func (b binary) command(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(string(b), args...)
+	c.Dir = t.TempDir()
+	c.Env = append([]string{"HOME=" + c.Dir}, env...)
+	return c
+}
+
+// run runs the binary to its end.
+func (b binary) run(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	c := b.command(t, env, args...)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{stdout.String(), stderr.String(), c.ProcessState.ExitCode()}
+}
+
+// fails runs the binary and wants it to fail with one sentence on standard error.
+func (b binary) fails(t *testing.T, env []string, text string, args ...string) outcome {
+	t.Helper()
+	o := b.run(t, env, args...)
+	if o.code == 0 || !strings.Contains(o.stderr, text) {
+		t.Errorf("mayfly %q: exit %d, want another than 0 and %q on standard error:\n%s%s", args, o.code, text, o.stdout, o.stderr)
+	}
+	if !strings.HasPrefix(lastLine(o.stderr), "mayfly: ") || strings.Contains(o.stderr, "goroutine ") {
+		t.Errorf("mayfly %q says %q, want a sentence", args, o.stderr)
+	}
+	return o
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+// process is a server that runs.
+type process struct {
+	cmd        *exec.Cmd
+	addr       string
+	greeting   string // what it printed, to the connection string
+	later      string // what it printed then; to be read once it has ended
+	connection string // the connection string in it
+	stderr     *bytes.Buffer
+	ended      chan error
+}
+
+var listens = regexp.MustCompile(`listens on http://(\S+) and https://(\S+), data in (.*)`)
+
+// start starts a server on a port of its own choice, and waits for its greeting.
+func (b binary) start(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	c := b.command(t, env, args...)
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: c, stderr: &bytes.Buffer{}, ended: make(chan error, 1)}
+	c.Stderr = p.stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	greeted := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+			if p.connection != "" {
+				p.later += lines.Text() + "\n"
+				continue
+			}
+			p.greeting += lines.Text() + "\n"
+			if m := listens.FindStringSubmatch(lines.Text()); m != nil {
+				p.addr = m[1]
+			}
+			if text, ok := strings.CutPrefix(lines.Text(), "Connection string: "); ok {
+				p.connection = text
+				close(greeted)
+			}
+		}
+		p.ended <- c.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-p.ended
+	})
+	select {
+	case <-greeted:
+	case <-p.ended:
+		t.Fatalf("mayfly %q has ended: %s%s", args, p.greeting, p.stderr)
+	case <-time.After(waitLimit):
+		t.Fatalf("mayfly %q says nothing", args)
+	}
+	return p
+}
+
+// stop sends a signal and returns how long the server took to end, with 0.
+func (p *process) stop(t *testing.T, s os.Signal) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.ended:
+		if err != nil {
+			t.Errorf("after %v: %v: %s", s, err, p.stderr)
+		}
+	case <-time.After(waitLimit):
+		t.Fatalf("the server goes on after %v", s)
+	}
+	return time.Since(began)
+}
+
+// get reads a page under a key: signed for the protocol, as a bearer for our own.
+func (p *process) get(t *testing.T, path, key string) (status int, body []byte) {
+	t.Helper()
+	r, err := http.NewRequest("GET", "http://"+p.addr+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	if path == "/" {
+		sign(t, r, key, "", "")
+	}
+	status, body, err = do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+// sign signs a request for a resource.
+func sign(t *testing.T, r *http.Request, key, kind, link string) {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	date := time.Now().UTC().Format(http.TimeFormat)
+	mac := hmac.New(sha256.New, raw)
+	fmt.Fprintf(mac, "%s\n%s\n%s\n%s\n\n", strings.ToLower(r.Method), kind, link, strings.ToLower(date))
+	r.Header.Set("Authorization", url.QueryEscape("type=master&ver=1.0&sig="+base64.StdEncoding.EncodeToString(mac.Sum(nil))))
+	r.Header.Set("X-Ms-Date", date)
+}
+
+// do sends a request on a connection of its own.
+func do(r *http.Request) (status int, body []byte, err error) {
+	transport := &http.Transport{DisableKeepAlives: true}
+	res, err := (&http.Client{Transport: transport, Timeout: waitLimit}).Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	body, err = io.ReadAll(res.Body)
+	return res.StatusCode, body, err
+}
+
+const anyPort = "--listen=127.0.0.1:0"
+
+func testVersion(t *testing.T, b binary) {
+	o := b.run(t, nil, "version")
+	if o.code != 0 || !regexp.MustCompile(`^mayfly \S+, go1\.\d+`).MatchString(o.stdout) || o.stderr != "" {
+		t.Errorf("version: %+v", o)
+	}
+}
+
+func testHelp(t *testing.T, b binary) {
+	o := b.run(t, nil, "--help")
+	for _, text := range []string{
+		"Examples:", "mayfly serve --memory --test-clock", `mayfly serve --listen 0.0.0.0:8081 --key "$KEY"`, "mayfly check --data ./mayfly-data",
+		"mayfly cert > mayfly.pem", "mayfly clock advance 90s", "serve", "check", "cert", "clock", "version",
+	} {
+		if o.code != 0 || !strings.Contains(o.stdout, text) {
+			t.Errorf("--help lacks %q, exit %d:\n%s", text, o.code, o.stdout)
+		}
+	}
+	o = b.run(t, nil, "serve", "--help")
+	for _, text := range []string{"--listen", "--data", "--memory", "--key", "--[no-]sync", "--test-clock", "--region", "--consistency", "--advertise", "--log-level", "MAYFLY_LISTEN", "127.0.0.1:8081"} {
+		if o.code != 0 || !strings.Contains(o.stdout, text) {
+			t.Errorf("serve --help lacks %q, exit %d:\n%s", text, o.code, o.stdout)
+		}
+	}
+}
+
+func testBadArguments(t *testing.T, b binary) {
+	for text, args := range map[string][]string{
+		"--nosuch":      {"--nosuch"},
+		"--no-such":     {"serve", "--no-such"},
+		"unexpected":    {"dance"},
+		"--consistency": {"serve", "--memory", "--consistency=Often"},
+		"--log-level":   {"serve", "--memory", "--log-level=loud"},
+		"base64":        {"serve", "--memory", anyPort, "--key=not base64!"},
+		"cannot listen": {"serve", "--memory", "--listen=nowhere:x"},
+		"<time>":        {"clock", "set"},
+	} {
+		o := b.run(t, nil, args...)
+		if o.code == 0 || !strings.Contains(o.stderr, text) || strings.Contains(o.stderr, "goroutine ") {
+			t.Errorf("mayfly %q: exit %d, want another than 0 and %q on standard error:\n%s%s", args, o.code, text, o.stdout, o.stderr)
+		}
+	}
+}
+
+// What is printed is what a client can use.
+func testConnectionString(t *testing.T, b binary) {
+	p := b.start(t, nil, "--memory", anyPort)
+	if want := "AccountEndpoint=http://" + p.addr + "/;AccountKey=" + mayfly.WellKnownKey + ";"; p.connection != want {
+		t.Errorf("the connection string is %q, want %q", p.connection, want)
+	}
+	if !strings.Contains(p.greeting, "data in memory") {
+		t.Errorf("the greeting is %q", p.greeting)
+	}
+	if status, body := p.get(t, "/", mayfly.WellKnownKey); status != 200 {
+		t.Errorf("the account: status %d: %s", status, body)
+	}
+	if status, body := p.get(t, "/_mayfly/ready", ""); status != 200 {
+		t.Errorf("ready: status %d: %s", status, body)
+	}
+}
+
+func testTakenPort(t *testing.T, b binary) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := b.fails(t, nil, l.Addr().String()+" is taken by another program", "serve", "--memory", "--listen="+l.Addr().String())
+	if !strings.Contains(o.stderr, "--listen") || o.stdout != "" {
+		t.Errorf("a taken port: %+v", o)
+	}
+}
+
+func testDataInUse(t *testing.T, b binary) {
+	dir := t.TempDir()
+	b.start(t, nil, "serve", anyPort, "--data="+dir)
+	o := b.fails(t, nil, "in use by another process", "serve", anyPort, "--data="+dir)
+	if !strings.Contains(o.stderr, "--data") || !strings.Contains(o.stderr, dir) {
+		t.Errorf("data in use: %q, want the directory and what to do", o.stderr)
+	}
+	b.fails(t, nil, "in use by another process", "check", "--data="+dir)
+}
+
+func testNeedsKey(t *testing.T, b binary) {
+	dir := filepath.Join(t.TempDir(), "data")
+	o := b.fails(t, nil, "needs a key of your own", "serve", "--listen=0.0.0.0:0", "--data="+dir)
+	if o.stdout != "" || !strings.Contains(o.stderr, "--key") {
+		t.Errorf("it says %q and %q", o.stdout, o.stderr)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a server that refuses to start has made its data")
+	}
+	p := b.start(t, nil, "serve", "--listen=0.0.0.0:0", "--memory", "--key="+ownKey)
+	if strings.Contains(p.greeting, ownKey) || !strings.Contains(p.connection, "AccountKey=<your key>;") {
+		t.Errorf("the greeting shows the key: %s", p.greeting)
+	}
+	_, port, _ := net.SplitHostPort(p.addr)
+	p.addr = "127.0.0.1:" + port
+	for key, want := range map[string]int{ownKey: 200, mayfly.WellKnownKey: 401} {
+		if status, body := p.get(t, "/", key); status != want {
+			t.Errorf("with %.8s…: status %d, want %d: %s", key, status, want, body)
+		}
+	}
+	p.stop(t, syscall.SIGTERM)
+	if strings.Contains(p.stderr.String(), ownKey) {
+		t.Error("the log shows the key")
+	}
+}
+
+func testEnvironment(t *testing.T, b binary) {
+	dir := t.TempDir()
+	p := b.start(t, []string{
+		"MAYFLY_LISTEN=127.0.0.1:0", "MAYFLY_DATA=" + dir, "MAYFLY_KEY=" + ownKey, "MAYFLY_TEST_CLOCK=true", "MAYFLY_SYNC=false",
+		"MAYFLY_REGION=West US,East US", "MAYFLY_CONSISTENCY=Eventual", "MAYFLY_ADVERTISE=https://db.example/", "MAYFLY_LOG_LEVEL=debug",
+	})
+	if !strings.Contains(p.greeting, "data in "+dir) || !strings.Contains(p.connection, "AccountEndpoint=https://db.example/;") {
+		t.Errorf("the greeting is %s", p.greeting)
+	}
+	status, body := p.get(t, "/", ownKey)
+	var account struct {
+		ReadableLocations []struct{ Name, DatabaseAccountEndpoint string }
+		Policy            struct{ DefaultConsistencyLevel string } `json:"userConsistencyPolicy"`
+	}
+	if err := json.Unmarshal(body, &account); status != 200 || err != nil {
+		t.Fatalf("the account: status %d, %v: %s", status, err, body)
+	}
+	if r := account.ReadableLocations; len(r) != 2 || r[1].Name != "East US" || r[1].DatabaseAccountEndpoint != "https://db.example/" {
+		t.Errorf("the regions are %+v", r)
+	}
+	if account.Policy.DefaultConsistencyLevel != "Eventual" {
+		t.Errorf("the consistency is %+v", account.Policy)
+	}
+	if o := b.run(t, []string{"MAYFLY_ENDPOINT=http://" + p.addr, "MAYFLY_KEY=" + ownKey}, "clock", "freeze"); o.code != 0 {
+		t.Errorf("clock freeze: %+v", o)
+	}
+	p.stop(t, os.Interrupt)
+	if o := b.run(t, []string{"MAYFLY_DATA=" + dir}, "check"); o.code != 0 {
+		t.Errorf("check: %+v", o)
+	}
+	if o := b.run(t, []string{"MAYFLY_DATA=" + dir}, "cert"); o.code != 0 {
+		t.Errorf("cert: %+v", o)
+	}
+	// The data remembers its clock.
+	b.fails(t, nil, "--test-clock", "serve", anyPort, "--data="+dir)
+	// A flag is stronger than the environment.
+	if p := b.start(t, []string{"MAYFLY_LISTEN=192.0.2.1:1"}, "--memory", anyPort); !strings.HasPrefix(p.addr, "127.0.0.1:") {
+		t.Errorf("listens on %s", p.addr)
+	}
+}
+
+// A stop takes less than a second, though clients have connections open.
+func testSignals(t *testing.T, b binary) {
+	dir := t.TempDir()
+	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		p := b.start(t, nil, "serve", anyPort, "--data="+dir)
+		for _, begin := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HT"} {
+			conn, err := net.Dial("tcp", p.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, begin); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(begin, "\r\n\r\n") { // answered, and then idle
+				if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if took := p.stop(t, s); took > time.Second {
+			t.Errorf("%v: the server took %v to stop", s, took)
+		}
+		if !strings.Contains(p.stderr.String(), "stopping") {
+			t.Errorf("%v: standard error says %q", s, p.stderr)
+		}
+	}
+}
+
+func testSync(t *testing.T, b binary) {
+	for flag, warned := range map[string]bool{"--sync=false": true, "--no-sync": true, "--sync": false, "--sync=true": false} {
+		p := b.start(t, nil, "serve", anyPort, flag)
+		p.stop(t, syscall.SIGTERM)
+		if got := strings.Contains(p.later, "may lose the last writes"); got != warned {
+			t.Errorf("%s: the greeting is %q", flag, p.greeting+p.later)
+		}
+	}
+}
+
+func testCertificate(t *testing.T, b binary) {
+	dir := t.TempDir()
+	b.fails(t, nil, "the server makes one when it first starts", "cert", "--data="+dir)
+	b.start(t, nil, "serve", anyPort, "--data="+dir)
+	o := b.run(t, nil, "cert", "--data="+dir)
+	if o.code != 0 || !strings.HasPrefix(o.stdout, "-----BEGIN CERTIFICATE-----\n") || strings.Contains(o.stdout, "KEY") {
+		t.Errorf("cert: %+v", o)
+	}
+}
+
+func testCheck(t *testing.T, b binary) {
+	dir := t.TempDir()
+	b.fails(t, nil, "there is no data in", "check", "--data="+dir)
+	p := b.start(t, nil, "serve", anyPort, "--data="+dir)
+	p.stop(t, syscall.SIGTERM)
+	if o := b.run(t, nil, "check", "--data="+dir); o.code != 0 || !strings.HasPrefix(o.stdout, "ok: 0 items") {
+		t.Errorf("check of clean data: %+v", o)
+	}
+	// A row that belongs to no container.
+	db, err := pebblekv.Open(pebblekv.Options{Dir: filepath.Join(dir, "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch kv.Batch
+	batch.Set([]byte("p\x00\x00\x00\x09\x00\x00\x00\x09\x00\x00m"), []byte("orphan"))
+	if err := errors.Join(db.Commit(t.Context(), &batch), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := b.fails(t, nil, "1 problems", "check", "--data="+dir)
+	if o.code != 1 || len(strings.Fields(o.stdout)) < 5 {
+		t.Errorf("check of damaged data: %+v, want exit 1 and a sentence", o)
+	}
+	// Files that are not the engine's any more.
+	manifests, err := filepath.Glob(filepath.Join(dir, "db", "MANIFEST-*"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("no manifest in %s, %v", dir, err)
+	}
+	for _, name := range manifests {
+		if err := os.WriteFile(name, []byte(strings.Repeat("garbage ", 100)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"check", "serve"} {
+		if o := b.fails(t, nil, dir, command, "--data="+dir); o.code != 1 {
+			t.Errorf("%s of broken files: %+v, want exit 1", command, o)
+		}
+	}
+}
+
+func testClock(t *testing.T, b binary) {
+	p := b.start(t, nil, "serve", "--memory", "--test-clock", anyPort)
+	at := "--endpoint=http://" + p.addr
+	var first, second struct{ NowMs int64 }
+	for _, c := range []struct {
+		args []string
+		into any
+	}{
+		{[]string{"clock", "freeze", at}, &first},
+		{[]string{"clock", at, "advance", "90s"}, &second},
+	} {
+		o := b.run(t, nil, c.args...)
+		if err := json.Unmarshal([]byte(o.stdout), c.into); o.code != 0 || err != nil {
+			t.Errorf("mayfly %q: %+v, %v", c.args, o, err)
+		}
+	}
+	if second.NowMs != first.NowMs+90_000 {
+		t.Errorf("90 s after %d it is %d", first.NowMs, second.NowMs)
+	}
+	if o := b.run(t, nil, "clock", at+"/"); o.code != 0 || !strings.Contains(o.stdout, fmt.Sprint(second.NowMs)) {
+		t.Errorf("clock: %+v, want %d", o, second.NowMs)
+	}
+	b.fails(t, nil, "backwards", "clock", "set", "2000-01-01T00:00:00Z", at)
+	b.fails(t, nil, "401", "clock", "freeze", at, "--key="+ownKey)
+	b.fails(t, nil, "cannot reach the server", "clock", "--endpoint=http://127.0.0.1:1")
+}
+
+// testMemory has a hundred clients send the largest item at the same time.
+func testMemory(t *testing.T, b binary) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	const mostMB = 1000
+	p := b.start(t, nil, "serve", anyPort, "--no-sync")
+	post := func(path, kind, link, body string) {
+		r, err := http.NewRequest("POST", "http://"+p.addr+path, strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		sign(t, r, mayfly.WellKnownKey, kind, link)
+		r.Header.Set("x-ms-documentdb-is-upsert", "true")
+		if status, answer, err := do(r); err != nil || status != 200 && status != 201 {
+			t.Errorf("POST %s: status %d, %v: %.300s", path, status, err, answer)
+		}
+	}
+	post("/dbs", "dbs", "", `{"id":"d"}`)
+	post("/dbs/d/colls", "colls", "dbs/d", `{"id":"c","partitionKey":{"paths":["/pk"]}}`)
+	large := `{"id":"i","pk":"p","pad":"` + strings.Repeat("x", 2<<20-100) + `"}`
+	var clients sync.WaitGroup
+	for range 100 {
+		clients.Go(func() { post("/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", large) })
+	}
+	clients.Wait()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kB int
+	if _, err := fmt.Sscan(rest, &kB); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("at most %d MB", kB/1024)
+	if kB/1024 > mostMB {
+		t.Errorf("the server took %d MB, more than %d", kB/1024, mostMB)
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+)
+
+// TestBodySizes reads bodies of every critical size, announced and in chunks, in
+// large and small pieces. The room they took is given back.
+func TestBodySizes(t *testing.T) {
+	h, _ := logged(t)
+	for _, size := range []int{
+		0, 1, smallBodyBytes - 1, smallBodyBytes, smallBodyBytes + 1, 4 * smallBodyBytes, 4*smallBodyBytes + 1, 1 << 20,
+		maxBodyBytes - 1, maxBodyBytes, maxBodyBytes + 1, maxBodyBytes + smallBodyBytes,
+	} {
+		text := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
+		for name, pieces := range map[string]func(io.Reader) io.Reader{
+			"whole": func(r io.Reader) io.Reader { return r }, "half reads": iotest.HalfReader, "late end": iotest.DataErrReader,
+		} {
+			for _, length := range []int64{int64(size), -1} {
+				r := &http.Request{Body: io.NopCloser(pieces(bytes.NewReader(text))), ContentLength: length}
+				x := &exchange{h: h, r: r}
+				body, done, err := x.body()
+				switch {
+				case size > maxBodyBytes && !errors.Is(err, errBodyTooBig):
+					t.Errorf("%d bytes, length %d, %s: %v, want errBodyTooBig", size, length, name, err)
+				case size <= maxBodyBytes && (err != nil || !bytes.Equal(body, text)):
+					t.Errorf("%d bytes, length %d, %s: %d bytes, %v", size, length, name, len(body), err)
+				}
+				done()
+				if !h.bodies.TryAcquire(maxBodiesBytes) {
+					t.Fatalf("%d bytes, length %d, %s: the room is not given back", size, length, name)
+				}
+				h.bodies.Release(maxBodiesBytes)
+			}
+		}
+	}
+}
+
+// A body that ends too early is not taken for a shorter one.
+func TestCutBodies(t *testing.T) {
+	h, _ := logged(t)
+	broken := errors.New("the line broke")
+	for _, size := range []int{0, 1, smallBodyBytes, smallBodyBytes + 1, 1 << 20} {
+		text := strings.Repeat("x", size)
+		for name, c := range map[string]struct {
+			body   io.Reader
+			length int64
+		}{
+			"announced, ends":  {strings.NewReader(text), int64(size) + 1},
+			"announced, fails": {io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), int64(size) + 1},
+			"chunks, fails":    {io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), -1},
+			"chunks, cut":      {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), -1},
+		} {
+			x := &exchange{h: h, r: &http.Request{Body: io.NopCloser(c.body), ContentLength: c.length}}
+			body, done, err := x.body()
+			if !errors.Is(err, errBodyCut) || body != nil {
+				t.Errorf("%s after %d bytes: %d bytes, %v, want errBodyCut", name, size, len(body), err)
+			}
+			done()
+		}
+	}
+	if !h.bodies.TryAcquire(maxBodiesBytes) {
+		t.Error("the room is not given back")
+	}
+}
+
+// More headers can be set than there is room for without an allocation.
+func TestManyResponseHeaders(t *testing.T) {
+	w := httptest.NewRecorder()
+	x := &exchange{w: w}
+	const n = 3 * len(x.values)
+	for i := range n {
+		x.set(fmt.Sprintf("X-%d", i), fmt.Sprint(i))
+	}
+	for i := range n {
+		if got := w.Header().Values(fmt.Sprintf("X-%d", i)); len(got) != 1 || got[0] != fmt.Sprint(i) {
+			t.Errorf("header %d is %q", i, got)
+		}
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, s := range []string{"", "short", strings.Repeat("x", 200), strings.Repeat("x", 201), strings.Repeat("ü", 150), "x" + strings.Repeat("日", 100)} {
+		got := clip(s)
+		if !utf8.ValidString(got) || len(got) > 200+len("…") || (len(s) <= 200) != (got == s) || !strings.HasPrefix(s, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%q becomes %q", s, got)
+		}
+	}
+}
+
+// A server whose engine cannot serve is alive, and not ready.
+func TestNotReady(t *testing.T) {
+	db, err := pebblekv.OpenMemory(pebblekv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	e, err := engine.Open(engine.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(Options{Engine: e, Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(page string) answer {
+		r, err := http.NewRequest("GET", "http://localhost/_mayfly/"+page, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return serve(h, r)
+	}
+	if a := ask("ready"); a.status != 200 {
+		t.Errorf("ready: status %d: %s", a.status, a.body)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := ask("ready")
+	if a.status != 503 || a.json(t)["reason"] != "the server is stopping" {
+		t.Errorf("ready after the engine was closed: status %d: %s", a.status, a.body)
+	}
+	if a := ask("health"); a.status != 200 {
+		t.Errorf("health: status %d: %s", a.status, a.body)
+	}
+}

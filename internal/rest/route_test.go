@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRoutes(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for _, c := range []struct {
+		path string
+		want route
+	}{
+		{"", route{}},
+		{"/", route{}},
+		{"///", route{}},
+		{"/dbs", route{kind: "dbs", feed: true}},
+		{"/dbs/", route{kind: "dbs", feed: true}},
+		{"//dbs//", route{kind: "dbs", feed: true}},
+		{"dbs", route{kind: "dbs", feed: true}},
+		{"/dbs/d", route{kind: "dbs", database: "d", id: "d", link: "dbs/d"}},
+		{"/dbs/d/", route{kind: "dbs", database: "d", id: "d", link: "dbs/d"}},
+		{"/dbs/dbs", route{kind: "dbs", database: "dbs", id: "dbs", link: "dbs/dbs"}},
+		{"/dbs/a%20b", route{kind: "dbs", database: "a b", id: "a b", link: "dbs/a b"}},
+		{"/dbs/%C3%BC", route{kind: "dbs", database: "ü", id: "ü", link: "dbs/ü"}},
+		{"/dbs/%FF%00", route{kind: "dbs", database: "\xff\x00", id: "\xff\x00", link: "dbs/\xff\x00"}},
+		{"/dbs/a+b", route{kind: "dbs", database: "a+b", id: "a+b", link: "dbs/a+b"}},
+		{"/dbs/%25", route{kind: "dbs", database: "%", id: "%", link: "dbs/%"}},
+		{"/dbs/%2520", route{kind: "dbs", database: "%20", id: "%20", link: "dbs/%20"}},
+		{"/dbs/..", route{kind: "dbs", database: "..", id: "..", link: "dbs/.."}},
+		{"/dbs/" + long, route{kind: "dbs", database: long, id: long, link: "dbs/" + long}},
+		{"/%64bs/d", route{kind: "dbs", database: "d", id: "d", link: "dbs/d"}},
+		{"/dbs/d/colls", route{kind: "colls", feed: true, database: "d", link: "dbs/d"}},
+		{"/dbs/colls/colls", route{kind: "colls", feed: true, database: "colls", link: "dbs/colls"}},
+		{"/dbs/d/colls/c/", route{kind: "colls", database: "d", container: "c", id: "c", link: "dbs/d/colls/c"}},
+		{"/dbs/d/colls/c/docs", route{kind: "docs", feed: true, database: "d", container: "c", link: "dbs/d/colls/c"}},
+		{"/dbs/d/colls/c/docs/i", route{kind: "docs", database: "d", container: "c", id: "i", link: "dbs/d/colls/c/docs/i"}},
+		{"/dbs/d/colls/c/docs/a%2Fb%2F", route{kind: "docs", database: "d", container: "c", id: "a/b/", link: "dbs/d/colls/c/docs/a/b/"}},
+		{"/dbs/d/colls/c/docs/%2F", route{kind: "docs", database: "d", container: "c", id: "/", link: "dbs/d/colls/c/docs//"}},
+		{"/dbs/d/colls/c/docs/docs", route{kind: "docs", database: "d", container: "c", id: "docs", link: "dbs/d/colls/c/docs/docs"}},
+		{"/dbs/d/colls/c/pkranges", route{kind: "pkranges", feed: true, database: "d", container: "c", link: "dbs/d/colls/c"}},
+		{"/dbs/d/colls/c/pkranges/0", route{kind: "pkranges", database: "d", container: "c", id: "0", link: "dbs/d/colls/c/pkranges/0"}},
+		{"/dbs/d/colls/c/sprocs/s", route{kind: "sprocs", database: "d", container: "c", id: "s", link: "dbs/d/colls/c/sprocs/s"}},
+		{"/dbs/d/users/u/permissions/p", route{kind: "permissions", database: "d", id: "p", link: "dbs/d/users/u/permissions/p"}},
+		{"/dbs/d/clientencryptionkeys/k", route{kind: "clientencryptionkeys", database: "d", id: "k", link: "dbs/d/clientencryptionkeys/k"}},
+		{"/offers", route{kind: "offers", feed: true}},
+		{"/offers/abcd/", route{kind: "offers", id: "abcd", link: "offers/abcd"}},
+		{"/dbs/d/colls/c/operations/partitionkeydelete/", route{kind: "colls", operation: "partitionkeydelete",
+			database: "d", container: "c", id: "c", link: "dbs/d/colls/c"}},
+	} {
+		if got, ok := parseRoute(c.path); !ok || got != c.want {
+			t.Errorf("%q is %+v, %v, want %+v", c.path, got, ok, c.want)
+		}
+	}
+}
+
+func TestPathsThatAddressNothing(t *testing.T) {
+	h := newTestHandler(t)
+	for _, path := range []string{
+		"/nosuch", "/DBS", "/dbs/d/docs", "/dbs/d/nosuch", "/dbs/d/dbs/e", "/colls", "/docs/i", "/colls/c/docs",
+		"/dbs//colls", "/dbs/d//colls", "/dbs/d/colls//docs", "/dbs/d/colls/c//docs",
+		"/dbs/d/colls/c/docs/i/attachments", "/dbs/d/colls/c/docs/i/docs/j",
+		"/dbs/d/colls/c/docs/i/j/k/l/m/n/o/p/q/r/s/t", "/dbs/d/colls/c/operations",
+		"/dbs/d/colls/c/operations/nosuch", "/dbs/d/colls/c/operations/partitionkeydelete/x", "/operations/dtc",
+		"/offers/a/b", "/dbs/" + strings.Repeat("x", maxPathBytes), "/media/x", "/addresses/", "/_mayfly/nosuch", "/_mayfly/",
+		"/dbs%2Fd", "/%2E%2E/dbs", "/.", "/*",
+		"/" + strings.Repeat("dbs/d/", 1000),
+	} {
+		r, err := http.NewRequest("GET", "http://localhost"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := serve(h, r).failureText(t, 404, 0)
+		if !strings.Contains(text, "Resource Not Found") {
+			t.Errorf("%.100s: the client is told %q", path, text)
+		}
+	}
+	// Escapes that are none do not come through net/http; the handler may be
+	// served by other means.
+	for _, path := range []string{"/dbs/%", "/dbs/%4", "/dbs/%zz", "/dbs/a%2", "%", "/dbs/d/colls/%G0"} {
+		if rt, ok := parseRoute(path); ok {
+			t.Errorf("%q is %+v, want nothing", path, rt)
+		}
+	}
+}
+
+// naiveRoute is what parseRoute does, without its care for speed.
+func naiveRoute(escaped string) (route, bool) {
+	path := strings.Trim(escaped, "/")
+	if path == "" {
+		return route{}, true
+	}
+	segments := strings.Split(path, "/")
+	if len(path) > maxPathBytes || len(segments) > maxPathSegments {
+		return route{}, false
+	}
+	var r route
+	for i, s := range segments {
+		s, err := url.PathUnescape(s)
+		if err != nil || s == "" {
+			return route{}, false
+		}
+		segments[i] = s
+	}
+	if n := len(segments); n == 6 && segments[2] == "colls" && segments[4] == "operations" {
+		if segments[5] != "partitionkeydelete" {
+			return route{}, false
+		}
+		segments, r.operation = segments[:4], segments[5]
+	}
+	for i := 0; i < len(segments); i += 2 {
+		if !slices.Contains(children[r.kind], segments[i]) {
+			return route{}, false
+		}
+		r.kind, r.id, r.feed = segments[i], "", true
+		if i+1 < len(segments) {
+			r.id, r.feed = segments[i+1], false
+		}
+		switch r.kind {
+		case "dbs":
+			r.database = r.id
+		case "colls":
+			r.container = r.id
+		}
+	}
+	if r.feed {
+		segments = segments[:len(segments)-1]
+	}
+	r.link = strings.Join(segments, "/")
+	return r, true
+}
+
+func FuzzRoute(f *testing.F) {
+	for _, path := range []string{
+		"", "/", "/dbs", "/dbs/d/", "//dbs//d", "/dbs/a%20b%2F%C3%BC/colls/c/docs", "/dbs/%", "/dbs/%00", "/offers/x/",
+		"/dbs/d/users/u/permissions/p", "/dbs/d/colls/c/operations/partitionkeydelete", "/dbs/d/colls/c/operations/x",
+		"/dbs/d/colls/c/pkranges/", "/a/b/c/d/e/f/g", "/dbs/\xff", "/%64%62%73/x", "/dbs/d/colls/docs/docs",
+	} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		got, ok := parseRoute(path)
+		want, wantOK := naiveRoute(path)
+		if ok != wantOK || ok && got != want {
+			t.Fatalf("%q is %+v, %v, want %+v, %v", path, got, ok, want, wantOK)
+		}
+		if !ok {
+			return
+		}
+		again, ok := parseRoute("/" + path + "/")
+		if !ok || again != got {
+			t.Errorf("%q with slashes around it is %+v, %v, want %+v", path, again, ok, got)
+		}
+		if got.kind != typeAccount && got.feed != (got.id == "") {
+			t.Errorf("%q: feed %v with the id %q", path, got.feed, got.id)
+		}
+	})
+}
+
+// methodsOf says what may be asked of each resource; all else is refused.
+var methodsOf = []struct {
+	path    string
+	allowed []string
+}{
+	{"/", []string{"GET"}},
+	{"/dbs", []string{"GET", "POST"}},
+	{"/dbs/d", []string{"GET", "DELETE"}},
+	{"/dbs/d/colls", []string{"GET", "POST"}},
+	{"/dbs/d/colls/c", []string{"GET", "PUT", "DELETE"}},
+	{"/dbs/d/colls/c/docs", []string{"GET", "POST"}},
+	{"/dbs/d/colls/c/docs/i", []string{"GET", "PUT", "DELETE", "PATCH"}},
+	{"/dbs/d/colls/c/pkranges", []string{"GET"}},
+	{"/dbs/d/colls/c/pkranges/0", nil},
+	{"/dbs/d/colls/c/operations/partitionkeydelete", []string{"POST"}},
+}
+
+func TestMethods(t *testing.T) {
+	h := newContainer(t)
+	for _, c := range methodsOf {
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "QUERY", "get"} {
+			if slices.Contains(c.allowed, method) {
+				continue
+			}
+			a := serve(h, signedRequest(t, method, c.path, nil, pk("p")))
+			if method == "HEAD" {
+				if a.status != 405 || len(a.body) > 0 {
+					t.Errorf("HEAD %s: status %d, %d bytes, want 405 and none", c.path, a.status, len(a.body))
+				}
+				continue
+			}
+			if text := a.failureText(t, 405, 0); !strings.Contains(text, "verb") {
+				t.Errorf("%s %s: the client is told %q", method, c.path, text)
+			}
+		}
+	}
+}
+
+// TestNotYet: what is to come is refused as such, and not as a fault of the
+// client's.
+func TestNotYet(t *testing.T) {
+	h := newContainer(t)
+	query := `{"query":"SELECT * FROM c"}`
+	docs := "/dbs/d/colls/c/docs"
+	for _, c := range []struct {
+		method, path, body string
+		headers            map[string]string
+		text               string
+	}{
+		{"POST", docs, query, map[string]string{"Content-Type": "application/query+json"}, "queries"},
+		{"POST", docs, query, map[string]string{"Content-Type": "application/query+json; charset=utf-8"}, "queries"},
+		{"POST", docs, query, map[string]string{"Content-Type": "Application/Query+JSON"}, "queries"},
+		{"POST", docs, query, map[string]string{"x-ms-documentdb-isquery": "true"}, "queries"},
+		{"POST", docs, query, map[string]string{"x-ms-documentdb-isquery": "True"}, "queries"},
+		{"POST", docs, query, map[string]string{"x-ms-documentdb-query": "True"}, "queries"},
+		{"POST", "/dbs", query, map[string]string{"x-ms-documentdb-isquery": "true"}, "queries over databases"},
+		{"POST", "/dbs/d/colls", query, map[string]string{"x-ms-documentdb-isquery": "true"}, "queries over containers"},
+		{"POST", docs, query, map[string]string{"x-ms-cosmos-is-query-plan-request": "True"}, "query plans"},
+		{"POST", docs, query, map[string]string{"x-ms-cosmos-is-query-plan-request": "true", "Content-Type": "application/query+json"}, "query plans"},
+		{"POST", docs, `[]`, map[string]string{"x-ms-cosmos-is-batch-request": "True"}, "batches"},
+		{"PATCH", docs + "/i", `[]`, pk("p"), "patches"},
+		{"GET", docs, "", map[string]string{"A-IM": "Incremental Feed"}, "change feed"},
+		{"GET", docs, "", map[string]string{"x-ms-start-epk": "00"}, "effective partition keys"},
+		{"GET", docs, "", map[string]string{"x-ms-end-epk": "FF"}, "effective partition keys"},
+		{"POST", docs, `{"id":"i","pk":"p"}`, map[string]string{"x-ms-documentdb-pre-trigger-include": "t"}, "triggers"},
+		{"POST", docs, `{"id":"i","pk":"p"}`, map[string]string{"x-ms-documentdb-post-trigger-include": "t"}, "triggers"},
+		{"DELETE", docs + "/i", "", map[string]string{"x-ms-documentdb-post-trigger-include": "t"}, "triggers"},
+		{"POST", "/dbs/d/colls/c/operations/partitionkeydelete", "", pk("p"), "partition key"},
+		{"GET", "/dbs/d/colls/c/sprocs", "", nil, "sprocs"},
+		{"POST", "/dbs/d/colls/c/sprocs/s", `[]`, nil, "sprocs"},
+		{"GET", "/dbs/d/colls/c/triggers", "", nil, "triggers"},
+		{"GET", "/dbs/d/colls/c/udfs", "", nil, "udfs"},
+		{"GET", "/dbs/d/colls/c/conflicts", "", nil, "conflicts"},
+		{"GET", "/dbs/d/users", "", nil, "users"},
+		{"GET", "/dbs/d/users/u/permissions/p", "", nil, "permissions"},
+		{"GET", "/dbs/d/clientencryptionkeys", "", nil, "clientencryptionkeys"},
+		{"POST", "/offers", query, map[string]string{"x-ms-documentdb-isquery": "true"}, "offers"},
+		{"GET", "/offers/abcd", "", nil, "offers"},
+	} {
+		text := call(t, h, c.method, c.path, c.body, c.headers, 501).failureText(t, 501, 0)
+		if !strings.Contains(text, c.text) || !strings.Contains(text, "README") {
+			t.Errorf("%s %s %v: the client is told %q, want %q in it", c.method, c.path, c.headers, text, c.text)
+		}
+	}
+	list := call(t, h, "GET", docs, "", nil, 200).json(t)
+	if list["_count"] != 0.0 {
+		t.Errorf("a refused request has written: %v", list)
+	}
+	// JavaScript sends this one with everything: it never means a query.
+	headers := pk("p")
+	headers["x-ms-documentdb-query-enablecrosspartition"] = "true"
+	call(t, h, "POST", docs, `{"id":"i","pk":"p"}`, headers, 201)
+}

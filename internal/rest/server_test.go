@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+
+// The server's limits on what a connection may do.
+
+package rest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startServer serves h with limits that the caller may change before it begins.
+func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr string) {
+	t.Helper()
+	certPEM, keyPEM, err := MakeCertificate(nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(h, pair, slog.New(slog.DiscardHandler))
+	change(s.plain)
+	change(s.secure)
+	l := listenLoopback(t)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		_ = s.Shutdown(t.Context()) // which has ended: what is open is closed
+		if err := <-served; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// rawRequest is a signed request as bytes, without its last header and body.
+func rawRequest(t *testing.T, method, path string, headers map[string]string) string {
+	t.Helper()
+	r := signedRequest(t, method, path, nil, headers)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: localhost\r\n", method, path)
+	if err := r.Header.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestServerHasLimits(t *testing.T) {
+	s := NewServer(http.NotFoundHandler(), tls.Certificate{}, slog.New(slog.DiscardHandler))
+	for _, h := range []*http.Server{s.plain, s.secure} {
+		if h.MaxHeaderBytes != 64<<10 {
+			t.Errorf("headers may have %d bytes", h.MaxHeaderBytes)
+		}
+		for name, d := range map[string]time.Duration{
+			"ReadHeaderTimeout": h.ReadHeaderTimeout, "ReadTimeout": h.ReadTimeout, "WriteTimeout": h.WriteTimeout, "IdleTimeout": h.IdleTimeout,
+		} {
+			if d <= 0 || d > 5*time.Minute {
+				t.Errorf("%s is %v", name, d)
+			}
+		}
+		if h.WriteTimeout <= h.ReadTimeout {
+			t.Error("a request whose body came late could not be answered")
+		}
+	}
+	if s.secure.TLSConfig.MinVersion < tls.VersionTLS12 {
+		t.Error("TLS before 1.2 is accepted")
+	}
+}
+
+// A body that does not come is answered, and what it held is given back.
+func TestSlowBody(t *testing.T) {
+	h := newContainer(t)
+	addr := startServer(t, h, func(s *http.Server) { s.ReadTimeout = time.Second })
+	head := rawRequest(t, "POST", "/dbs/d/colls/c/docs", pk("p"))
+	conns := map[string]net.Conn{}
+	for _, rest := range []string{
+		"Content-Length: 100\r\n\r\n",
+		"Content-Length: 100\r\n\r\n{\"id\":\"i\",",
+		"Content-Length: 2000000\r\n\r\n{\"id\":\"i\",",
+		"Transfer-Encoding: chunked\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n5\r\n{\"id\"\r\n",
+	} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, head+rest); err != nil {
+			t.Fatal(err)
+		}
+		conns[rest] = conn
+	}
+	for rest, conn := range conns {
+		a := readAnswer(t, bufio.NewReader(conn))
+		if text := a.failureText(t, 408, 0); !strings.Contains(text, "in time") {
+			t.Errorf("%q: the client is told %q", rest, text)
+		}
+		if err := closedByServer(conn); err != nil {
+			t.Errorf("%q: %v", rest, err)
+		}
+	}
+	if !h.bodies.TryAcquire(maxBodiesBytes) {
+		t.Error("a body that did not come still counts")
+	} else {
+		h.bodies.Release(maxBodiesBytes)
+	}
+	if n := call(t, h, "GET", "/dbs/d/colls/c/docs", "", nil, 200).json(t)["_count"]; n != 0.0 {
+		t.Errorf("%v items, want none", n)
+	}
+}
+
+// Headers that do not come end the connection.
+func TestSlowHeaders(t *testing.T) {
+	addr := startServer(t, newTestHandler(t), func(s *http.Server) { s.ReadHeaderTimeout = 100 * time.Millisecond })
+	for _, start := range []string{"G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: ", "\x16\x03\x01", "\x16"} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, start); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(splitWait))
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Errorf("%q: %v, want the end of the connection", start, err)
+		}
+		_ = conn.Close()
+	}
+}
+
+// readAnswer reads one response from a connection.
+func readAnswer(t testing.TB, r *bufio.Reader) answer {
+	t.Helper()
+	res, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, body}
+}
+
+// With all room for large bodies taken, small requests go on, and large ones
+// wait for room or for their client to leave.
+func TestBodiesWaitForRoom(t *testing.T) {
+	h := newContainer(t)
+	if !h.bodies.TryAcquire(maxBodiesBytes) {
+		t.Fatal("the room is not free at the start")
+	}
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"small","pk":"p"}`, pk("p"), 201)
+	large := []byte(`{"id":"large","pk":"p","pad":"` + strings.Repeat("x", 100_000) + `"}`)
+	answered := make(chan answer, 1)
+	go func() { answered <- serve(h, signedRequest(t, "POST", "/dbs/d/colls/c/docs", large, pk("p"))) }()
+	call(t, h, "GET", "/dbs/d/colls/c/docs/small", "", pk("p"), 200)
+	select {
+	case a := <-answered:
+		t.Fatalf("a large body found room where there is none: %d", a.status)
+	default:
+	}
+	h.bodies.Release(maxBodiesBytes)
+	if a := <-answered; a.status != 201 {
+		t.Errorf("the large one: status %d: %.300s", a.status, a.body)
+	}
+
+	if !h.bodies.TryAcquire(maxBodiesBytes) {
+		t.Fatal("the room is not given back")
+	}
+	defer h.bodies.Release(maxBodiesBytes)
+	r := signedRequest(t, "POST", "/dbs/d/colls/c/docs", large, pk("p"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	serve(h, r.WithContext(ctx)).failureText(t, 503, 0)
+}
