@@ -63,6 +63,7 @@ type Engine struct {
 	// before mu.
 	settings sync.Mutex
 
+	cache  store.CacheBudget
 	full   atomic.Bool // writes are refused for want of space
 	failed atomic.Pointer[error]
 	cancel context.CancelFunc
@@ -224,7 +225,7 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 	if err != nil {
 		return nil, store.ErrClosed
 	}
-	p, err = store.Open(store.Options{DB: e.db, Clock: e.clock, Container: now, Index: index, Failed: e.fail})
+	p, err = store.Open(store.Options{DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: &e.cache, Failed: e.fail})
 	if err != nil {
 		return nil, err
 	}
@@ -302,6 +303,9 @@ func (e *Engine) watchSpace() {
 
 // writable returns why nothing can be written, nil if it can.
 func (e *Engine) writable() error {
+	if e.failed.Load() != nil {
+		return store.ErrFailed
+	}
 	if e.full.Load() {
 		return ErrDiskFull
 	}

@@ -70,7 +70,8 @@ func parseSession(token string) (session, error) {
 // check returns ErrSession if the client has seen more of the partition than
 // there is.
 func (s session) check(partition int, lsn uint64) error {
-	if p, ok := s[partition]; ok && (p.version > sessionVersion || p.lsn > lsn) {
+	p, ok := s[partition]
+	if ok && (p.version > sessionVersion || p.version == sessionVersion && p.lsn > lsn) {
 		return ErrSession
 	}
 	return nil

@@ -39,6 +39,7 @@ type fixture struct {
 	failures  atomic.Int64 // calls of Failed
 	expected  int64        // how many of them the test means to cause
 	p         *Partition
+	budget    CacheBudget
 }
 
 // newFixture opens the first partition of a container with this definition. At
@@ -112,7 +113,7 @@ func (f *fixture) open() {
 	f.t.Helper()
 	var err error
 	f.p, err = Open(Options{
-		DB: f.db, Clock: f.clock, Container: f.container, Index: f.index,
+		DB: f.db, Clock: f.clock, Container: f.container, Index: f.index, Cache: &f.budget,
 		Failed: func(error) { f.failures.Add(1) },
 	})
 	f.must(err)
@@ -187,12 +188,23 @@ func (f *fixture) write(w Write) (Result, error) {
 	return f.p.Write(context.Background(), w)
 }
 
-// put upserts an item.
+// put upserts an item, and waits until its group is over.
 func (f *fixture) put(id, properties string) Result {
 	f.t.Helper()
 	r, err := f.write(f.item(Upsert, id, properties))
 	f.must(err)
+	for f.writing() {
+		runtime.Gosched()
+	}
 	return r
+}
+
+// writing reports whether a group is under way: its writers are answered just
+// before it ends.
+func (f *fixture) writing() bool {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	return f.p.mu.writing
 }
 
 func (f *fixture) read(id string) (Item, error) {
@@ -237,12 +249,15 @@ func (f *fixture) rows() map[string]string {
 var errBroken = errors.New("the disk is on fire")
 
 // scriptedDB is an engine whose commits do what a test says: the script gets the
-// real commit and returns its error, or another. It counts snapshots.
+// real commit and returns its error, or another. It counts snapshots
+// and gets.
 type scriptedDB struct {
 	kv.DB
 	script      atomic.Pointer[func(commit func() error) error]
 	open        atomic.Int64 // snapshots
 	noSnapshots atomic.Bool  // from now on
+	gets        atomic.Int64 // rows asked for
+	afterGet    atomic.Pointer[func()]
 }
 
 func (db *scriptedDB) Snapshot() (kv.Snapshot, error) {
@@ -260,6 +275,17 @@ type countedSnapshot struct {
 	kv.Snapshot
 	db   *scriptedDB
 	once sync.Once
+}
+
+// Get calls what the test wants to happen after a row was read and before it is
+// used.
+func (s *countedSnapshot) Get(key []byte) ([]byte, bool, error) {
+	s.db.gets.Add(1)
+	row, found, err := s.Snapshot.Get(key)
+	if then := s.db.afterGet.Swap(nil); then != nil {
+		(*then)()
+	}
+	return row, found, err
 }
 
 func (s *countedSnapshot) Close() {

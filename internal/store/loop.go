@@ -174,6 +174,9 @@ func (p *Partition) publish(c *catalog.Container) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop()
+	for identity := range p.writer.overlay {
+		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
+	}
 	p.mu.container, p.mu.lsn = c, p.writer.lsn
 	p.mu.view = &view{snap: snap, container: c, lsn: p.writer.lsn, refs: 1}
 	return nil

@@ -22,7 +22,7 @@ import (
 )
 
 // modelRounds is how many hundreds of histories there are of each kind.
-const modelRounds = 4
+const modelRounds = 2
 
 // longFactor is how many times more runs there are, from MAYFLY_LONG.
 func longFactor(t *testing.T) int {

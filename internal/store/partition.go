@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
@@ -71,6 +70,8 @@ type Options struct {
 	Clock     *clock.Clock
 	Container *catalog.Container
 	Index     int
+	// Cache is the budget of the items kept in memory; nil keeps none.
+	Cache *CacheBudget
 	// Failed is called once if a commit fails. Nothing that was in it has been
 	// acknowledged, and nothing more will be.
 	Failed func(error)
@@ -91,8 +92,6 @@ type Partition struct {
 
 	writer writer // the loop's own
 
-	hinted atomic.Pointer[hints] // nil before the first read
-
 	mu struct {
 		sync.Mutex
 		view *view // nil while idle
@@ -104,6 +103,7 @@ type Partition struct {
 		// durable, so no new snapshot may be taken.
 		writing bool
 		used    bool // since the last ReleaseIdle
+		cache   itemCache
 		closed  bool
 	}
 }
@@ -135,6 +135,7 @@ func Open(o Options) (*Partition, error) {
 	p.writer = writer{p: p, lsn: m.lsn, nextOrdinal: m.nextOrdinal}
 	p.mu.container = o.Container
 	p.mu.lsn = m.lsn
+	p.mu.cache = newItemCache(o.Cache)
 	go p.loop()
 	return p, nil
 }
@@ -147,6 +148,7 @@ func (p *Partition) Close() {
 	defer p.mu.Unlock()
 	p.mu.closed = true
 	p.drop()
+	p.mu.cache.empty()
 }
 
 // meta is the partition's own row.
@@ -249,23 +251,18 @@ func (p *Partition) drop() {
 }
 
 // ReleaseIdle lets go of the snapshot if nobody used it since the last call: a
-// snapshot holds back the reclaiming of space everywhere in the engine.
+// snapshot holds back the reclaiming of space everywhere in the engine. The items
+// in memory stay a while longer, as long as they are read.
 func (p *Partition) ReleaseIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.mu.used && !p.mu.writing {
 		p.drop()
+		if !p.mu.cache.used {
+			p.mu.cache.empty()
+		}
 	}
-	p.mu.used = false
-}
-
-// hints returns what readers know of where items are.
-func (p *Partition) hints() *hints {
-	if h := p.hinted.Load(); h != nil {
-		return h
-	}
-	p.hinted.CompareAndSwap(nil, newHints(p.index))
-	return p.hinted.Load()
+	p.mu.used, p.mu.cache.used = false, false
 }
 
 // Container returns the container with its settings as the partition has them.

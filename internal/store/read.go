@@ -6,11 +6,8 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -20,7 +17,7 @@ import (
 
 // Item is an item as it was read.
 type Item struct {
-	Body []byte // the caller's
+	Body []byte // shared with other readers: not to be changed
 	ETag string
 	// ItemLSN is that of the item's last write, LSN the partition's at the read.
 	ItemLSN, LSN uint64
@@ -29,63 +26,81 @@ type Item struct {
 // Read returns the item with the given key, as of nowMs. With ErrNotModified,
 // ErrNotFound and success alike, LSN is set.
 func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
-	v, err := p.acquire()
-	if err != nil {
-		return Item{}, err
-	}
-	defer p.release(v)
-	item := Item{LSN: v.lsn}
-	var space [256]byte
-	key := p.prefix.appendIDKey(space[:0], nil)
-	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
-	h, body, err := p.find(v, key)
+	found, at, err := p.find(k)
+	item := Item{LSN: at.lsn}
 	if err != nil {
 		return item, err
 	}
-	if h.expired(v.container, nowMs) {
+	if found.header.expired(at.container, nowMs) {
 		return item, ErrNotFound
 	}
-	item.ETag, item.ItemLSN = h.etagText(p.index), h.lsn
+	item.ETag, item.ItemLSN = found.etag, found.header.lsn
 	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
 		return item, ErrNotModified
 	}
-	item.Body = body
+	item.Body = found.body
 	return item, nil
 }
 
-// find returns the item with the given id key, expired or not.
-func (p *Partition) find(v *view, idKey []byte) (header, []byte, error) {
-	identity := idKey[prefixBytes+1:]
-	if ordinal := p.hints().ordinal(identity); ordinal != 0 {
-		h, body, err := p.item(v, ordinal)
-		if err == nil && bytes.Equal(h.identity, identity) {
-			return h, body, nil
-		}
-		if err != nil && !errors.Is(err, errNoItem) {
-			return header{}, nil, err
-		}
-	}
-	raw, found, err := v.snap.Get(idKey)
-	if err != nil {
-		return header{}, nil, err
-	}
-	if !found {
-		return header{}, nil, ErrNotFound
-	}
-	if len(raw) != idRowBytes {
-		return header{}, nil, corrupt(idKey, "not an id row")
-	}
-	ordinal := binary.BigEndian.Uint64(raw)
-	h, body, err := p.item(v, ordinal)
-	if err == nil {
-		p.hints().note(identity, ordinal)
-	}
-	return h, body, err
+// position is what was published when an item was looked for.
+type position struct {
+	container *catalog.Container
+	lsn       uint64
 }
 
-// errNoItem: an ordinal leads to no item. It is a corruption, unless the ordinal
-// was a hint.
-var errNoItem = errors.New("an id row leads to no item")
+// find returns the item with the given key, expired or not, from memory if it was
+// read lately.
+func (p *Partition) find(k Key) (*cachedItem, position, error) {
+	var space [256]byte
+	key := p.prefix.appendIDKey(space[:0], nil)
+	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
+	identity := key[prefixBytes+1:]
+	slot := p.mu.cache.slot(identity)
+
+	p.mu.Lock()
+	at := position{p.mu.container, p.mu.lsn}
+	if p.mu.closed {
+		p.mu.Unlock()
+		return nil, at, ErrClosed
+	}
+	if i := p.mu.cache.get(slot, identity); i != nil {
+		p.mu.Unlock()
+		return i, at, nil
+	}
+	v, err := p.acquireLocked()
+	p.mu.Unlock()
+	if err != nil {
+		return nil, at, err
+	}
+	i, err := p.lookUp(v, key)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && p.mu.view == v {
+		p.mu.cache.put(slot, i)
+	}
+	v.unref()
+	return i, at, err
+}
+
+// lookUp goes from the id row to the item.
+func (p *Partition) lookUp(v *view, idKey []byte) (*cachedItem, error) {
+	raw, found, err := v.snap.Get(idKey)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, ErrNotFound
+	}
+	if len(raw) != idRowBytes {
+		return nil, corrupt(idKey, "not an id row")
+	}
+	h, body, err := p.item(v, binary.BigEndian.Uint64(raw))
+	if err != nil {
+		return nil, err
+	}
+	return &cachedItem{header: h, body: body, etag: h.etagText(p.index)}, nil
+}
 
 // item returns the item with the given ordinal, expired or not.
 func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
@@ -96,7 +111,7 @@ func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
 		return header{}, nil, err
 	}
 	if !found {
-		return header{}, nil, fmt.Errorf("%w: row %x: %w", kv.ErrCorrupt, key, errNoItem)
+		return header{}, nil, corrupt(key, "an id row leads to no item")
 	}
 	return parseItem(key, row)
 }

@@ -61,7 +61,7 @@ func TestUniqueKeysAgreeWithTheTwin(t *testing.T) {
 				f.upsertUnique(t, twin)
 			}
 		}
-		f.noProblems()
+		f.checkClean()
 	})
 }
 
@@ -76,16 +76,6 @@ func (f *fixture) upsertUnique(t *rapid.T, twin uniqueTwin) {
 	f.must(err)
 	n.deadlineMs = f.clock.Now() + 2000
 	twin[id] = n
-}
-
-// noProblems checks the partition's rows.
-func (f *fixture) noProblems() {
-	f.t.Helper()
-	snap, err := f.db.Snapshot()
-	f.must(err)
-	defer snap.Close()
-	_, err = Check(snap, f.container, f.index, func(problem string) { f.t.Errorf("check: %s", problem) })
-	f.must(err)
 }
 
 // Of many that want one key at the same moment, in one group, one gets it.
@@ -114,7 +104,7 @@ func TestOneOfManyGetsTheKey(t *testing.T) {
 	if len(won) != 1 {
 		t.Errorf("%d items have the key, want 1", len(won))
 	}
-	f.noProblems()
+	f.checkClean()
 }
 
 // Values that are too long for a key are told apart all the same.
@@ -126,5 +116,5 @@ func TestLongUniqueValues(t *testing.T) {
 	if _, err := f.write(f.item(Create, "3", fmt.Sprintf(`"a":"%s1","b":3`, long))); !errors.Is(err, ErrNotUnique) {
 		t.Errorf("a long value that is taken: %v", err)
 	}
-	f.noProblems()
+	f.checkClean()
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bodyOf reads an item that must be there.
+func (f *fixture) bodyOf(id string) string {
+	f.t.Helper()
+	item, err := f.read(id)
+	f.must(err)
+	return string(item.Body)
+}
+
+// asked returns how many rows the engine was asked for by a function.
+func (f *fixture) asked(do func()) int64 {
+	before := f.db.gets.Load()
+	do()
+	return f.db.gets.Load() - before
+}
+
+// The second read of an item does not ask the engine, and needs no snapshot.
+func TestSecondReadIsFromMemory(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	want := string(f.put("a", "").Body)
+	if n := f.asked(func() { f.bodyOf("a") }); n != 2 {
+		t.Errorf("the first read asked for %d rows, want 2", n)
+	}
+	f.p.ReleaseIdle()
+	f.bodyOf("a")
+	f.p.ReleaseIdle() // the snapshot was not used since the last time, the item was
+	if n := f.asked(func() {
+		if got := f.bodyOf("a"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}); n != 0 || f.db.open.Load() != 0 {
+		t.Errorf("the second read asked for %d rows, with %d snapshots open", n, f.db.open.Load())
+	}
+}
+
+// Whatever changes an item is seen by the next read.
+func TestChangesAreSeenThroughTheCache(t *testing.T) {
+	f := newFixture(t, withUniqueKeys)
+	f.put("a", `"a":1,"b":1`)
+	f.bodyOf("a")
+	f.put("a", `"a":1,"b":2`)
+	if got := f.bodyOf("a"); !strings.Contains(got, `"b":2`) {
+		t.Errorf("after a rewrite: %s", got)
+	}
+	_, err := f.write(Write{Op: Delete, Key: f.key("k", "a")})
+	f.must(err)
+	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after a delete: %v", err)
+	}
+	f.put("a", `"a":1,"b":3`)
+	f.bodyOf("a")
+	f.advance(2 * time.Second)
+	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after its deadline: %v", err)
+	}
+	// b takes a's unique key, and with it a's place.
+	f.put("b", `"a":1,"b":4`)
+	f.reconfigure(strings.Replace(withUniqueKeys, `"defaultTtl":2`, `"defaultTtl":3600`, 1))
+	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after another took its place: %v", err)
+	}
+}
+
+// A longer default brings an expired item back, from memory too.
+func TestSettingsHoldForCachedItems(t *testing.T) {
+	f := newFixture(t, withTTL("5"))
+	f.put("a", "")
+	f.bodyOf("a")
+	f.advance(5 * time.Second)
+	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after its deadline: %v", err)
+	}
+	f.reconfigure(withTTL("10"))
+	f.bodyOf("a")
+	f.reconfigure(withTTL("1"))
+	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after a shorter default: %v", err)
+	}
+}
+
+// A reader that is overtaken by a write between its look at the engine and its
+// note in the cache leaves no note.
+func TestOvertakenReaderLeavesNothingStale(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	f.put("a", `"n":1`)
+	overtake := func() { f.put("a", `"n":2`) }
+	f.db.afterGet.Store(&overtake)
+	if got := f.bodyOf("a"); !strings.Contains(got, `"n":1`) && !strings.Contains(got, `"n":2`) {
+		t.Errorf("the reader got %s", got)
+	}
+	if got := f.bodyOf("a"); !strings.Contains(got, `"n":2`) {
+		t.Errorf("the next reader got %s", got)
+	}
+}
+
+// The budget bounds what is kept; large items are not kept; a partition that is
+// idle or closed keeps nothing.
+func TestCacheIsBounded(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	f.put("large", fmt.Sprintf(`"x":%q`, strings.Repeat("x", cachedItemBytes)))
+	f.bodyOf("large")
+	if n := f.budget.used.Load(); n != 0 {
+		t.Errorf("a large item takes %d bytes", n)
+	}
+	f.put("a", "")
+	f.bodyOf("a")
+	if n := f.budget.used.Load(); n <= 0 {
+		t.Errorf("a small item takes %d bytes", n)
+	}
+	f.budget.used.Store(cacheBytes)
+	f.put("b", "")
+	f.bodyOf("b")
+	if n := f.asked(func() { f.bodyOf("b") }); n != 2 {
+		t.Errorf("with the budget used up, a read asked for %d rows, want 2", n)
+	}
+	f.budget.used.Store(0)
+	f.put("a", "") // takes the old one out, and its bytes below nothing
+	f.budget.used.Store(0)
+	f.bodyOf("a")
+	for range 3 {
+		f.p.ReleaseIdle()
+	}
+	if n := f.budget.used.Load(); n != 0 {
+		t.Errorf("an idle partition keeps %d bytes", n)
+	}
+	f.bodyOf("a")
+	f.p.Close()
+	if n := f.budget.used.Load(); n != 0 {
+		t.Errorf("a closed partition keeps %d bytes", n)
+	}
+	if _, err := f.read("a"); !errors.Is(err, ErrClosed) {
+		t.Errorf("a read of a closed partition: %v", err)
+	}
+}
