@@ -98,11 +98,11 @@ func TestClockPage(t *testing.T) {
 		t.Errorf("set with a zone it is %s", c.Now)
 	}
 	s.makeContainer(t)
-	doc := s.must(t, 201, "POST", items, `{"id":"i","pk":"p"}`, pk("p"))
+	made := s.must(t, 201, "POST", items, `{"id":"i","pk":"p"}`, pk("p"))
 	var item struct {
 		TS int64 `json:"_ts"`
 	}
-	if err := json.Unmarshal(doc.body, &item); err != nil || item.TS != time.Date(2100, 1, 1, 1, 0, 0, 0, time.UTC).Unix() {
+	if err := json.Unmarshal(made.body, &item); err != nil || item.TS != time.Date(2100, 1, 1, 1, 0, 0, 0, time.UTC).Unix() {
 		t.Errorf("an item written in 2100 has _ts %d, %v", item.TS, err)
 	}
 	running := s.move(t, `{"release":true}`)

@@ -199,7 +199,7 @@ func TestDefinitionRefusals(t *testing.T) {
 		{withKey(`{}`), mustBe("partitionKey.paths", "an array")},
 		{withKey(`{"paths":"/pk"}`), mustBe("partitionKey.paths", "an array")},
 		{withKey(`{"paths":[]}`), "must have at least one path"},
-		{withKey(`{"paths":[1]}`), mustBe("partitionKey.paths", "a string")},
+		{withKey(`{"paths":[1]}`), mustBe("partitionKey.paths[]", "a string")},
 		{withKey(`{"paths":["/a","/b"]}`), "Too many partition key paths"},
 		{withKey(`{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}`), "Too many partition key paths"},
 		{withKey(`{"paths":["/a","/a"],"kind":"MultiHash"}`), "The partition key path '/a' is given twice."},

@@ -113,7 +113,7 @@ func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
 	}
 	var paths []value.Path
 	for _, raw := range texts {
-		text, err := asString("partitionKey.paths", raw)
+		text, err := asString("partitionKey.paths[]", raw)
 		if err != nil {
 			return nil, err
 		}

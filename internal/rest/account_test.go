@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestAccountDocument(t *testing.T) {
+func TestAccountBody(t *testing.T) {
 	h := newTestHandlerWith(t, testHandlerOptions{account: Account{Regions: []string{"South Central US"}}})
 	a := call(t, h, "GET", "/", "", nil, 200)
 	got := a.json(t)

@@ -79,13 +79,13 @@ func TestItemHeaders(t *testing.T) {
 			}
 			continue
 		}
-		doc := a.json(t)
-		if doc["_etag"] != a.header.Get("etag") || a.header.Get("etag") == "" {
-			t.Errorf("%s %s: etag %q, in the body %v", c.method, c.path, a.header.Get("etag"), doc["_etag"])
+		read := a.json(t)
+		if read["_etag"] != a.header.Get("etag") || a.header.Get("etag") == "" {
+			t.Errorf("%s %s: etag %q, in the body %v", c.method, c.path, a.header.Get("etag"), read["_etag"])
 		}
-		itemRID := doc["_rid"].(string)
-		if len(ridBytes(t, itemRID)) != 16 || doc["_self"] != "dbs/"+dbRID(t, h)+"/colls/"+rid+"/docs/"+itemRID+"/" || doc["_attachments"] != "attachments/" {
-			t.Errorf("%s %s: %v", c.method, c.path, doc)
+		itemRID := read["_rid"].(string)
+		if len(ridBytes(t, itemRID)) != 16 || read["_self"] != "dbs/"+dbRID(t, h)+"/colls/"+rid+"/docs/"+itemRID+"/" || read["_attachments"] != "attachments/" {
+			t.Errorf("%s %s: %v", c.method, c.path, read)
 		}
 	}
 }
