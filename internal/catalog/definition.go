@@ -107,21 +107,12 @@ func parseName(o *value.Object) (string, error) {
 	}
 	n := utf8.RuneCountInString(name)
 	if n == 0 || n > maxNameChars {
-		return "", invalid("The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '255' characters.", clip(name))
+		return "", invalid("The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '255' characters.", value.Clip(name))
 	}
 	if strings.ContainsAny(name, "/\\?#") || strings.HasSuffix(name, " ") {
 		return "", invalid("The input name '%s' is invalid: it must not contain '/', '\\', '?' or '#', nor end with a space. Ensure to provide a unique non-empty string less than '255' characters.", name)
 	}
 	return name, nil
-}
-
-// clip shortens what a client sent before it is quoted back.
-func clip(s string) string {
-	const most = 300
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "…"
 }
 
 func (d *Definition) parsePartitionKey(o *value.Object) error {
@@ -202,7 +193,7 @@ func parseUniqueKey(raw []byte) ([]value.Path, error) {
 		}
 		p, err := value.ParsePath(text)
 		if err != nil {
-			return nil, invalid("The unique key path '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", clip(text))
+			return nil, invalid("The unique key path '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", value.Clip(text))
 		}
 		paths = append(paths, p)
 	}
@@ -234,14 +225,14 @@ func (d *Definition) parseConflictResolution(o *value.Object) error {
 	}
 	switch {
 	case mode != "" && mode != "LastWriterWins" && mode != "Custom":
-		return invalid("The conflict resolution mode '%s' is invalid. Ensure to provide 'LastWriterWins' or 'Custom'.", clip(mode))
+		return invalid("The conflict resolution mode '%s' is invalid. Ensure to provide 'LastWriterWins' or 'Custom'.", value.Clip(mode))
 	case mode != "Custom" && procedure != "":
 		return invalid("LastWriterWins conflict resolution mode should not have conflict resolution procedure set.")
 	case mode == "Custom" && path != "":
 		return invalid("Custom conflict resolution mode should not have conflict resolution path set.")
 	case path != "":
 		if p, err := value.ParsePath(path); err != nil || len(p) != 1 {
-			return invalid("Invalid path '%s' for last writer wins conflict resolution", clip(path))
+			return invalid("Invalid path '%s' for last writer wins conflict resolution", value.Clip(path))
 		}
 	}
 	d.add("conflictResolutionPolicy", conflictPolicy(mode, path, procedure))
@@ -286,7 +277,7 @@ func (d *Definition) parseTTL(o *value.Object) error {
 	raw, ok := o.Lookup("defaultTtl")
 	if !absent(raw, ok) {
 		if d.DefaultTTL, ok = ParseTTL(raw); !ok {
-			return invalid("The input defaultTtl '%s' is invalid. %s", clip(string(raw)), TTLRule)
+			return invalid("The input defaultTtl '%s' is invalid. %s", value.Clip(string(raw)), TTLRule)
 		}
 		if d.IndexingMode == IndexingNone {
 			return invalid("Indexing mode value cannot be 'none' when 'defaultTtl' is specified in the collection")
@@ -302,7 +293,7 @@ func (d *Definition) parseTTL(o *value.Object) error {
 		return err
 	}
 	if _, err := value.ParsePath(text); err != nil {
-		return invalid("The input ttlPropertyPath '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", clip(text))
+		return invalid("The input ttlPropertyPath '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", value.Clip(text))
 	}
 	if d.DefaultTTL == TTLAbsent {
 		return invalid("The property 'ttlPropertyPath' can only be set together with 'defaultTtl'.")
@@ -342,7 +333,7 @@ func checkObject(what string, raw []byte) error {
 // out and may not change.
 func (d *Definition) replaces(old *Definition) error {
 	if d.ID != old.ID {
-		return invalid("The id of a container cannot be changed: it is '%s', not '%s'.", old.ID, clip(d.ID))
+		return invalid("The id of a container cannot be changed: it is '%s', not '%s'.", old.ID, value.Clip(d.ID))
 	}
 	if !d.PartitionKey.equal(&old.PartitionKey) {
 		return invalid("Partition key definition cannot be changed as part of collection replace operation: it is %s.", old.raw("partitionKey"))

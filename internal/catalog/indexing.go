@@ -46,7 +46,7 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 		}
 		d.IndexingMode = strings.ToLower(mode)
 		if d.IndexingMode != IndexingConsistent && d.IndexingMode != IndexingLazy && d.IndexingMode != IndexingNone {
-			return invalid("The indexing mode '%s' is invalid. Ensure to provide 'consistent', 'lazy' or 'none'.", clip(mode))
+			return invalid("The indexing mode '%s' is invalid. Ensure to provide 'consistent', 'lazy' or 'none'.", value.Clip(mode))
 		}
 	}
 	included, excluded, err := d.indexedPaths(policy)
@@ -174,7 +174,7 @@ func checkIndexPath(p string) error {
 	}
 	bare = strings.ReplaceAll(bare, "/[]", "/items")
 	if _, err := value.ParsePath(bare); err != nil {
-		return invalid("The indexing path '%s' could not be accepted. A path starts with '/' and ends with '/?' or '/*'.", clip(p))
+		return invalid("The indexing path '%s' could not be accepted. A path starts with '/' and ends with '/?' or '/*'.", value.Clip(p))
 	}
 	return nil
 }

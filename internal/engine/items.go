@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -183,7 +182,7 @@ func writeKey(c *catalog.Container, r *ItemWrite, o *value.Object) (store.Key, e
 		return store.Key{}, err
 	}
 	if r.Op == store.Replace && id != r.ID {
-		return store.Key{}, invalid("The id in the body, '%s', is not the id of the item to be replaced, '%s'.", quotable(id), quotable(r.ID))
+		return store.Key{}, invalid("The id in the body, '%s', is not the id of the item to be replaced, '%s'.", value.Clip(id), value.Clip(r.ID))
 	}
 	k, err := bodyKey(c, o)
 	if err != nil {
@@ -213,7 +212,7 @@ func bodyID(o *value.Object) (string, error) {
 	v, _ := value.FromJSON(raw)
 	id, ok := v.Text()
 	if !ok || id == "" || len(id) > maxIDBytes {
-		return "", invalid("The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '1024' characters.", quotable(string(raw)))
+		return "", invalid("The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '1024' characters.", value.Clip(string(raw)))
 	}
 	return id, nil
 }
@@ -229,7 +228,7 @@ func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) 
 		}
 		v, scalar := value.FromJSON(raw)
 		if !scalar {
-			return nil, invalid("The partition key property '%s' of the item must be a string, a number, a boolean or null, not %s.", path, quotable(string(raw)))
+			return nil, invalid("The partition key property '%s' of the item must be a string, a number, a boolean or null, not %s.", path, value.Clip(string(raw)))
 		}
 		k = append(k, v)
 	}
@@ -243,7 +242,7 @@ func headerKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	}
 	k, err := value.ParsePartitionKey(text)
 	if err != nil {
-		return nil, invalid("The partition key supplied in x-ms-documentdb-partitionkey header, %s, could not be accepted: %v.", quotable(text), err)
+		return nil, invalid("The partition key supplied in x-ms-documentdb-partitionkey header, %s, could not be accepted: %v.", value.Clip(text), err)
 	}
 	if len(k) == 0 { // "none": the item has no such property
 		k = make(value.PartitionKey, len(c.PartitionKey.Paths))
@@ -263,13 +262,4 @@ func checkKeySize(c *catalog.Container, k value.PartitionKey) error {
 		return invalid("The partition key is %d bytes long, more than the %d bytes that a key of version %d may have.", n, most, c.PartitionKey.Version)
 	}
 	return nil
-}
-
-// quotable shortens what a client sent before it is quoted back.
-func quotable(s string) string {
-	const most = 300
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -8,6 +8,8 @@ package engine
 import (
 	"strconv"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // sessionVersion stands in every token: it would grow with a merge of
@@ -38,7 +40,7 @@ func parseSession(token string) (session, error) {
 	if token == "" {
 		return nil, nil
 	}
-	bad := invalid("The session token '%s' is invalid.", quotable(token))
+	bad := invalid("The session token '%s' is invalid.", value.Clip(token))
 	parts := strings.Split(token, ",")
 	if len(parts) > maxSessionTokens {
 		return nil, bad

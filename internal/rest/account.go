@@ -47,10 +47,10 @@ func (a *Account) admitConsistency(level string) error {
 	}
 	asked := slices.IndexFunc(consistencyLevels, func(l string) bool { return strings.EqualFold(l, level) })
 	if asked < 0 {
-		return &badRequestError{"The consistency level '" + clip(level) + "' is invalid. Ensure to provide one of " + strings.Join(consistencyLevels, ", ") + "."}
+		return &badRequestError{"The consistency level '" + value.Clip(level) + "' is invalid. Ensure to provide one of " + strings.Join(consistencyLevels, ", ") + "."}
 	}
 	if asked < slices.Index(consistencyLevels, a.Consistency) {
-		return &badRequestError{"The requested consistency level '" + clip(level) + "' is stronger than the account's, '" + a.Consistency + "'."}
+		return &badRequestError{"The requested consistency level '" + value.Clip(level) + "' is stronger than the account's, '" + a.Consistency + "'."}
 	}
 	return nil
 }

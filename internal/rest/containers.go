@@ -122,7 +122,7 @@ func (x *exchange) throughput() (catalog.Throughput, error) {
 	case manual != "":
 		n, err := strconv.Atoi(manual)
 		if err != nil {
-			return t, &badRequestError{"The value '" + clip(manual) + "' of the header x-ms-offer-throughput is not an integer."}
+			return t, &badRequestError{"The value '" + value.Clip(manual) + "' of the header x-ms-offer-throughput is not an integer."}
 		}
 		t.Manual = n
 		return t, manualRule.check(n)
@@ -150,7 +150,7 @@ func (r throughputRule) check(n int) error {
 }
 
 func autoscaleMax(text string) (int, error) {
-	bad := &badRequestError{"The value '" + clip(text) + "' of the header x-ms-cosmos-offer-autopilot-settings is invalid. Ensure to provide, for example, {\"maxThroughput\":4000}."}
+	bad := &badRequestError{"The value '" + value.Clip(text) + "' of the header x-ms-cosmos-offer-autopilot-settings is invalid. Ensure to provide, for example, {\"maxThroughput\":4000}."}
 	o, err := value.ParseObject([]byte(text))
 	if err != nil {
 		return 0, bad

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -153,7 +154,7 @@ func (x *exchange) maxItems() (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < -1 || n == 0 {
-		return 0, &badRequestError{"The value '" + clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1."}
+		return 0, &badRequestError{"The value '" + value.Clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1."}
 	}
 	return n, nil
 }
@@ -253,13 +254,4 @@ func printable(s string) bool {
 		}
 	}
 	return true
-}
-
-// clip shortens what a client sent before it is quoted back.
-func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -8,7 +8,6 @@ package store
 
 import (
 	"math"
-	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -72,16 +71,7 @@ func itemTTL(o *value.Object, c *catalog.Container) (catalog.TTL, error) {
 	}
 	ttl, ok := catalog.ParseTTL(raw)
 	if !ok && c.DefaultTTL != catalog.TTLAbsent {
-		return 0, &TTLError{quotable(raw)}
+		return 0, &TTLError{value.Clip(string(raw))}
 	}
 	return ttl, nil
-}
-
-// quotable shortens what a client sent before it is quoted back.
-func quotable(raw []byte) string {
-	const most = 200
-	if len(raw) <= most {
-		return string(raw)
-	}
-	return strings.ToValidUTF8(string(raw[:most]), "") + "…"
 }

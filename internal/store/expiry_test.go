@@ -111,7 +111,7 @@ func TestItemTTL(t *testing.T) {
 		{`"ttl":true`, 0, "true"},
 		{`"ttl":{}`, 0, "{}"},
 		{`"ttl":[1]`, 0, "[1]"},
-		{`"ttl":"` + strings.Repeat("x", 300) + `"`, 0, `"` + strings.Repeat("x", 199) + "…"},
+		{`"ttl":"` + strings.Repeat("x", 300) + `"`, 0, `"` + strings.Repeat("x", 299) + "…"},
 		{`"a":{"ttl":0}`, catalog.TTLAbsent, ""},
 		{`"TTL":0,"_ttl":0,"TimeToLive":0`, catalog.TTLAbsent, ""},
 	} {

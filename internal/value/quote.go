@@ -5,6 +5,7 @@
 package value
 
 import (
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -78,4 +79,16 @@ func appendEscaped(dst []byte, r, last rune) []byte {
 func appendUnit(dst []byte, unit rune) []byte {
 	return append(dst, '\\', 'u',
 		hexDigits[unit>>12&0xF], hexDigits[unit>>8&0xF], hexDigits[unit>>4&0xF], hexDigits[unit&0xF])
+}
+
+// maxClipped is how many bytes of what a client sent are quoted back to it.
+const maxClipped = 300
+
+// Clip shortens what a client sent before it is quoted back, without cutting a
+// character in two.
+func Clip(s string) string {
+	if len(s) <= maxClipped {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxClipped], "") + "…"
 }
