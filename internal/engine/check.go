@@ -15,7 +15,7 @@ type CheckProgress func(c *catalog.Container)
 // problem. An error means that the check could not go on.
 func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store.Totals, error) {
 	var totals store.Totals
-	if err := checkFormat(db); err != nil {
+	if _, err := checkFormat(db); err != nil {
 		return totals, err
 	}
 	if _, err := loadClock(db); err != nil {

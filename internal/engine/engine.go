@@ -92,7 +92,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.mu.open = map[partitionID]*store.Partition{}
 	e.mu.dropping = map[catalog.ContainerRID]chan struct{}{}
-	if err := checkFormat(o.DB); err != nil {
+	if err := openFormat(o.DB); err != nil {
 		return nil, err
 	}
 	var err error
@@ -123,27 +123,34 @@ func (e *Engine) Close() error {
 	return e.clock.Close()
 }
 
-// checkFormat refuses data of a newer format, and marks new data with ours.
-func checkFormat(db kv.DB) error {
+// openFormat refuses data of a newer format, and marks new data with ours.
+func openFormat(db kv.DB) error {
+	found, err := checkFormat(db)
+	if err != nil || found {
+		return err
+	}
+	var b kv.Batch
+	b.Set(catalog.FormatKey, []byte{formatVersion})
+	return db.Commit(context.Background(), &b)
+}
+
+// checkFormat reports whether there is data, and refuses a newer format.
+func checkFormat(db kv.DB) (found bool, err error) {
 	snap, err := db.Snapshot()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer snap.Close()
 	raw, found, err := snap.Get(catalog.FormatKey)
 	switch {
-	case err != nil:
-		return err
-	case !found:
-		var b kv.Batch
-		b.Set(catalog.FormatKey, []byte{formatVersion})
-		return db.Commit(context.Background(), &b)
+	case err != nil || !found:
+		return false, err
 	case len(raw) != 1 || raw[0] == 0:
-		return fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
+		return false, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
 	case raw[0] > formatVersion:
-		return fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], formatVersion)
+		return false, fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], formatVersion)
 	}
-	return nil
+	return true, nil
 }
 
 func openClock(o Options) (*clock.Clock, error) {

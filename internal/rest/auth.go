@@ -73,7 +73,7 @@ func (s *signer) sign(text []byte) [sha256.Size]byte {
 
 // authorize verifies that a request was signed with a master key, lately.
 func (h *Handler) authorize(r *http.Request, rt *route) error {
-	header := r.Header.Get("Authorization")
+	header := headerOf(r, "Authorization")
 	if header == "" {
 		return errNoAuthorization
 	}
@@ -81,10 +81,10 @@ func (h *Handler) authorize(r *http.Request, rt *route) error {
 	if err != nil {
 		return err
 	}
-	msDate, date := r.Header.Get("X-Ms-Date"), ""
+	msDate, date := headerOf(r, "X-Ms-Date"), ""
 	when := msDate
 	if msDate == "" {
-		date = r.Header.Get("Date")
+		date = headerOf(r, "Date")
 		when = date
 	}
 	if !h.signed(given, signedText(r.Method, rt.kind, rt.link, msDate, date)) {
@@ -201,7 +201,7 @@ func (h *Handler) checkDate(text string) error {
 // bearer verifies the master key itself as a bearer token, for the pages under
 // /_mayfly/.
 func (h *Handler) bearer(r *http.Request) error {
-	header := r.Header.Get("Authorization")
+	header := headerOf(r, "Authorization")
 	if header == "" {
 		return errNoAuthorization
 	}

@@ -113,7 +113,7 @@ func (x *exchange) serve() error {
 	if err := x.h.authorize(x.r, &rt); err != nil {
 		return err
 	}
-	if err := x.h.account.admitConsistency(x.r.Header.Get("X-Ms-Consistency-Level")); err != nil {
+	if err := x.h.account.admitConsistency(x.header("X-Ms-Consistency-Level")); err != nil {
 		return err
 	}
 	switch rt.kind {
