@@ -18,6 +18,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -33,8 +34,10 @@ type DB struct {
 	fs      *logFS
 	watch   *watcher
 	dir     string
-	durable bool         // every commit is synced
-	release func() error // gives back what Open took besides pebble
+	durable bool // every commit is synced
+	// withoutLog says that what is in memory ends with the process.
+	withoutLog bool
+	release    func() error // gives back what Open took besides pebble
 
 	pointReads pebble.IterOptions // never changes
 
@@ -114,7 +117,31 @@ func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return kv.ErrClosed
 	}
+	db.flush()
 	return translate(errors.Join(db.pebble.Close(), db.release(), db.fs.failure()))
+}
+
+// closeFlushLimit is how long Close waits for the memtable to be written out.
+const closeFlushLimit = 5 * time.Second
+
+// flush writes the memtable out, so that the next start has no log to replay: that
+// of a full memtable takes longer than all the rest of a start. Whatever comes of
+// it, the log holds everything.
+func (db *DB) flush() {
+	if db.withoutLog || db.refused() != nil || db.fs.failure() != nil {
+		return
+	}
+	flushed, err := db.pebble.AsyncFlush()
+	if err != nil {
+		db.watch.log.Warn("the last writes stay in the log: the next start takes longer", "error", err)
+		return
+	}
+	limit := time.NewTimer(closeFlushLimit)
+	defer limit.Stop()
+	select {
+	case <-flushed:
+	case <-limit.C:
+	}
 }
 
 // FreeBytes returns how much space is left where the data is. In memory that is

@@ -72,7 +72,7 @@ func open(o Options) (*DB, error) {
 	}
 	fs.open.Store(true)
 	return &DB{
-		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, release: release,
+		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, withoutLog: o.withoutLog, release: release,
 		pointReads: pebble.IterOptions{UseL6Filters: true},
 	}, nil
 }

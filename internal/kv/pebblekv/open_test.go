@@ -166,7 +166,8 @@ func TestInUse(t *testing.T) {
 
 const damagedRows = 200
 
-// damagedStore is a store with tables and a log, for a test to damage.
+// damagedStore is a store with tables and a log, as a crash leaves it, for a test
+// to damage.
 func damagedStore(t *testing.T) *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
 	db := mustOpen(t, Options{Dir: "d", FS: disk})
@@ -179,8 +180,42 @@ func damagedStore(t *testing.T) *vfs.MemFS {
 	for i := range damagedRows {
 		commitRow(t, db, fmt.Sprint("in the log ", i), strings.Repeat("v", 500))
 	}
+	defer mustClose(t, db)
+	return disk.CrashClone(vfs.CrashCloneCfg{})
+}
+
+// A clean stop leaves nothing to replay.
+func TestCloseEmptiesTheLog(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustOpen(t, Options{Dir: "d", FS: disk})
+	commitRow(t, db, "k", strings.Repeat("v", 10_000))
 	mustClose(t, db)
-	return disk
+	info, err := disk.Stat(findFile(t, disk, ".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() >= 10_000 {
+		t.Errorf("the log has %d bytes after a clean stop", info.Size())
+	}
+	db = mustOpen(t, Options{Dir: "d", FS: disk})
+	defer mustClose(t, db)
+	wantRow(t, db, "k", strings.Repeat("v", 10_000))
+}
+
+// However often a store with a little in its log is opened, opening waits for no
+// compaction; those that are due come later.
+func TestOpenWaitsForNoCompaction(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	for i := range 8 {
+		db := mustOpen(t, Options{Dir: "d", FS: disk})
+		if n := db.pebble.Metrics().Compact.Count; n != 0 {
+			t.Errorf("opening for the %d. time took %d compactions", i+1, n)
+		}
+		commitRow(t, db, "k", fmt.Sprint(i))
+		crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+		mustClose(t, db)
+		disk = crashed
+	}
 }
 
 // A damaged table is found when it is read, and never gives a wrong answer.

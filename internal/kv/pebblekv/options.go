@@ -96,7 +96,7 @@ func (o Options) withDefaults() Options {
 // pebbleOptions is what o means to the engine. What is not set here, such as
 // WALMinSyncInterval (0: the engine already groups the syncs of commits that come
 // together) and TombstoneDenseCompactionThreshold (0.1), is the engine's default.
-func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, w *watcher) *pebble.Options {
+func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble.Options {
 	p := &pebble.Options{
 		FS:                          fs,
 		Lock:                        lock,
@@ -108,7 +108,7 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, w *watcher) *pebble
 		L0StopWritesThreshold:       l0StopWritesThreshold,
 		LBaseMaxBytes:               lBaseMaxBytes,
 		FlushDelayDeleteRange:       flushDelayDeleteRange,
-		CompactionConcurrencyRange:  compactionConcurrency,
+		CompactionConcurrencyRange:  func() (lower, upper int) { return compactionConcurrency(fs.open.Load()) },
 		DisableWAL:                  o.withoutLog,
 		EventListener:               w.listener(),
 		Logger:                      w,
@@ -132,7 +132,11 @@ func (o Options) pebbleOptions(fs vfs.FS, lock *pebble.Lock, w *watcher) *pebble
 }
 
 // compactionConcurrency is one compaction as a rule, and more when the engine
-// sees that they fall behind.
-func compactionConcurrency() (lower, upper int) {
+// sees that they fall behind. While it opens there is none, unless there is much
+// to do: opening would wait for it to end, and it can as well begin later.
+func compactionConcurrency(opened bool) (lower, upper int) {
+	if !opened {
+		return 0, 1
+	}
 	return 1, min(max(runtime.GOMAXPROCS(0)/2, 2), compactionsMax)
 }
