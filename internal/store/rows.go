@@ -15,6 +15,7 @@ import (
 // current is an item as the group under way has it.
 type current struct {
 	exists  bool
+	live    bool // it exists and has not expired; known while a write executes
 	ordinal uint64
 	header  header
 	unique  [][]byte // the unique keys that it holds

@@ -97,7 +97,8 @@ type places struct {
 	body, rid, self, etag, ts int
 }
 
-// systemProperties are the server's: a client's are left out.
+// systemProperty reports whether a property is the server's: a client's is left
+// out.
 func systemProperty(name string) bool {
 	switch name {
 	case "_rid", "_self", "_etag", "_attachments", "_ts":
@@ -176,8 +177,8 @@ func (w *writer) execute(r *write) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	live := old.exists && !old.header.expired(w.view.container, w.nowMs)
-	if err := w.admit(r, &old, live); err != nil {
+	old.live = old.exists && !old.header.expired(w.view.container, w.nowMs)
+	if err := w.admit(r, &old); err != nil {
 		return Result{}, err
 	}
 	if old.exists {
@@ -191,17 +192,16 @@ func (w *writer) execute(r *write) (Result, error) {
 		w.overlay[string(r.identity)] = current{}
 		return Result{LSN: w.lsn, Bytes: old.header.size}, nil
 	}
-	return w.put(r, &old, live)
+	return w.put(r, &old)
 }
 
 // put writes an item: in place of a live one, or as a new one. An expired one
 // that is still there leaves in the same batch.
-func (w *writer) put(r *write, old *current, live bool) (Result, error) {
-	next := current{exists: true, ordinal: w.nextOrdinal, header: header{
+func (w *writer) put(r *write, old *current) (Result, error) {
+	next := current{exists: true, ordinal: w.nextOrdinal, unique: r.unique, header: header{
 		lsn: w.lsn + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
 	}}
-	next.unique = r.unique
-	if live {
+	if old.live {
 		next.ordinal = old.ordinal
 	}
 	dead, err := w.claim(r, old)
@@ -216,7 +216,7 @@ func (w *writer) put(r *write, old *current, live bool) (Result, error) {
 		w.evict(&dead[i])
 	}
 	body, etag := r.fill(&next, w.view.container, w.p.index)
-	if live {
+	if old.live {
 		w.updateRows(old, &next, r.row)
 	} else {
 		if old.exists {
@@ -227,16 +227,16 @@ func (w *writer) put(r *write, old *current, live bool) (Result, error) {
 	}
 	w.overlay[string(r.identity)] = next
 	w.placed[next.ordinal] = string(r.identity)
-	return Result{Created: !live, Body: body, ETag: etag, LSN: w.lsn, Bytes: next.header.size}, nil
+	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.lsn, Bytes: next.header.size}, nil
 }
 
 // admit decides whether the write may happen. An item that does not exist, or
 // has expired, meets no condition but that of not existing.
-func (w *writer) admit(r *write, old *current, live bool) error {
+func (w *writer) admit(r *write, old *current) error {
 	switch {
-	case !live && (r.op == Replace || r.op == Delete):
+	case !old.live && (r.op == Replace || r.op == Delete):
 		return ErrNotFound
-	case !live:
+	case !old.live:
 		return nil
 	case r.op == Create:
 		return ErrExists
