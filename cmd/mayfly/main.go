@@ -32,7 +32,7 @@ Examples:
   mayfly clock advance 90s                with serve --test-clock`
 
 // gcPercent lets the heap, which is small, grow to five times what is in use
-// before it is collected. A busy server makes some 8 KB of garbage a request, and
+// before it is collected. A busy server makes several KB of garbage a request, and
 // would collect a few megabytes many times a second.
 const gcPercent = 400
 

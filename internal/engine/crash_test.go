@@ -21,6 +21,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -35,7 +36,7 @@ const (
 )
 
 func TestCrash(t *testing.T) {
-	for seed := range uint64(crashRuns * longFactor(t)) {
+	for seed := range uint64(crashRuns * kvtest.LongFactor(t)) {
 		r := &crashRun{seed: seed, started: make(chan struct{})}
 		if err := r.run(t.Context()); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

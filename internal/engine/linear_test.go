@@ -17,6 +17,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -44,7 +45,7 @@ func TestLinearizability(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answers := map[verdict]int{}
-			for seed := range uint64(c.histories * longFactor(t)) {
+			for seed := range uint64(c.histories * kvtest.LongFactor(t)) {
 				l := &linearRun{w: newWorld(t), rng: func(who uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, who)) }}
 				l.container = l.w.container("c", c.ttl, c.partitions)
 				history := l.run(t)

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -25,19 +23,6 @@ import (
 // startMs is when every test begins: a whole second, so that _ts tells the
 // millisecond of a write while the clock moves by whole seconds.
 const startMs = 1_700_000_000_000
-
-// longFactor is how many times more runs there are, from MAYFLY_LONG.
-func longFactor(t testing.TB) int {
-	text := os.Getenv("MAYFLY_LONG")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("MAYFLY_LONG is %q, want a number from 1 on", text)
-	}
-	return n
-}
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

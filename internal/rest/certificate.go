@@ -15,7 +15,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -197,17 +196,6 @@ func speaksFor(c *x509.Certificate, hosts []string) bool {
 		}
 	}
 	return true
-}
-
-// Fingerprint returns the SHA-256 of the first certificate in certPEM, in the
-// form that openssl, keytool and browsers show.
-func Fingerprint(certPEM []byte) (string, error) {
-	chain, err := parseChain(certPEM)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(chain[0].Raw)
-	return strings.ReplaceAll(fmt.Sprintf("% X", sum), " ", ":"), nil
 }
 
 // parseChain returns the certificates in certPEM, at least one.

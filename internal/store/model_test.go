@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,19 +22,6 @@ import (
 // modelRounds is how many hundreds of histories there are of each kind.
 const modelRounds = 2
 
-// longFactor is how many times more runs there are, from MAYFLY_LONG.
-func longFactor(t *testing.T) int {
-	text := os.Getenv("MAYFLY_LONG")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("MAYFLY_LONG is %q, want a number from 1 on", text)
-	}
-	return n
-}
-
 // Random histories on one partition, in step with its twin: every answer is
 // compared, and after each restart the rows and counters are too.
 func TestPartitionAgainstTwin(t *testing.T) {
@@ -45,7 +30,7 @@ func TestPartitionAgainstTwin(t *testing.T) {
 		"the only partition": {}, "one of five": {throughput: catalog.Throughput{Manual: 25_100}, index: 3}, "unique keys": {properties: unique},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range modelRounds * longFactor(t) {
+			for range modelRounds * kvtest.LongFactor(t) {
 				rapid.Check(t, func(t *rapid.T) { runHistory(t, k) })
 			}
 		})

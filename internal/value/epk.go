@@ -49,12 +49,9 @@ const (
 	epkScratch = 256
 )
 
-// EPKV1 returns the effective partition key in a container whose partition key
-// is of kind Hash, version 1.
-func EPKV1(pk PartitionKey) []byte { return AppendEPKV1(nil, pk) }
-
-// AppendEPKV1 appends [EPKV1] to dst. The empty key lies at the very beginning
-// of the key space, here and in the other kinds.
+// AppendEPKV1 appends the effective partition key in a container whose partition
+// key is of kind Hash, version 1. The empty key lies at the very beginning of the
+// key space, here and in the other kinds.
 func AppendEPKV1(dst []byte, pk PartitionKey) []byte {
 	if len(pk) == 0 {
 		return dst
@@ -75,11 +72,8 @@ func AppendEPKV1(dst []byte, pk PartitionKey) []byte {
 	return dst
 }
 
-// EPKV2 returns the effective partition key in a container whose partition key
-// is of kind Hash, version 2.
-func EPKV2(pk PartitionKey) []byte { return AppendEPKV2(nil, pk) }
-
-// AppendEPKV2 appends [EPKV2] to dst.
+// AppendEPKV2 appends the effective partition key in a container whose partition
+// key is of kind Hash, version 2.
 func AppendEPKV2(dst []byte, pk PartitionKey) []byte {
 	if len(pk) == 0 {
 		return dst
@@ -98,11 +92,8 @@ func AppendEPKV2(dst []byte, pk PartitionKey) []byte {
 	return binary.BigEndian.AppendUint64(dst, low)
 }
 
-// EPKMultiHash returns the effective partition key in a container with a
+// AppendEPKMultiHash appends the effective partition key in a container with a
 // hierarchical partition key. That of a prefix is a prefix.
-func EPKMultiHash(pk PartitionKey) []byte { return AppendEPKMultiHash(nil, pk) }
-
-// AppendEPKMultiHash appends [EPKMultiHash] to dst.
 func AppendEPKMultiHash(dst []byte, pk PartitionKey) []byte {
 	for i := range pk {
 		dst = AppendEPKV2(dst, pk[i:i+1])

@@ -19,10 +19,10 @@ func TestEPKVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := EPKText(EPKV1(pk)); got != v1 {
+		if got := EPKText(AppendEPKV1(nil, pk)); got != v1 {
 			t.Errorf("V1 of %s = %s, want %s", header, got, v1)
 		}
-		if got := EPKText(EPKV2(pk)); got != v2 {
+		if got := EPKText(AppendEPKV2(nil, pk)); got != v2 {
 			t.Errorf("V2 of %s = %s, want %s", header, got, v2)
 		}
 	}
@@ -47,11 +47,11 @@ func TestEPKVectors(t *testing.T) {
 func TestEPKMultiHash(t *testing.T) {
 	pk := PartitionKey{String("a"), String("b"), Number(1)}
 	want := "3A5381E1114EB8D3FCC90795045B49B7" + "195644569A78B1E22D200348AF9416CE" + "20CD98B339BA78A5D0CF6953B87070B0"
-	if got := EPKText(EPKMultiHash(pk)); got != want {
+	if got := EPKText(AppendEPKMultiHash(nil, pk)); got != want {
 		t.Errorf("EPKMultiHash(%v) = %s, want %s", pk, got, want)
 	}
 	for n := range pk {
-		if got := EPKText(EPKMultiHash(pk[:n])); got != want[:32*n] {
+		if got := EPKText(AppendEPKMultiHash(nil, pk[:n])); got != want[:32*n] {
 			t.Errorf("EPKMultiHash(%v) = %s, want the first %d digits", pk[:n], got, 32*n)
 		}
 	}
@@ -64,7 +64,7 @@ func TestEPKAppendsWhereItIsTold(t *testing.T) {
 		"V2":        AppendEPKV2([]byte("p"), pk)[1:],
 		"MultiHash": AppendEPKMultiHash([]byte("p"), pk)[1:],
 	} {
-		want := map[string][]byte{"V1": EPKV1(pk), "V2": EPKV2(pk), "MultiHash": EPKMultiHash(pk)}[name]
+		want := map[string][]byte{"V1": AppendEPKV1(nil, pk), "V2": AppendEPKV2(nil, pk), "MultiHash": AppendEPKMultiHash(nil, pk)}[name]
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s appended = %x, want %x", name, got, want)
 		}
@@ -77,7 +77,7 @@ func TestEPKAppendsWhereItIsTold(t *testing.T) {
 
 // Version 1 looks at 100 UTF-16 units of a string.
 func TestEPKV1Truncates(t *testing.T) {
-	epk := func(s string) string { return string(EPKV1(PartitionKey{String(s)})) }
+	epk := func(s string) string { return string(AppendEPKV1(nil, PartitionKey{String(s)})) }
 	same := func(a, b string) {
 		t.Helper()
 		if epk(a) != epk(b) {
@@ -102,8 +102,8 @@ func TestEPKV1Truncates(t *testing.T) {
 	// The cut through a pair leaves half of it, which is written as U+FFFD.
 	same("x"+faces, "x"+faces[:49*4]+"\uFFFD")
 
-	long := EPKV2(PartitionKey{String(hundred + "y")})
-	if bytes.Equal(long, EPKV2(PartitionKey{String(hundred)})) {
+	long := AppendEPKV2(nil, PartitionKey{String(hundred + "y")})
+	if bytes.Equal(long, AppendEPKV2(nil, PartitionKey{String(hundred)})) {
 		t.Error("version 2 truncates too")
 	}
 }
@@ -151,12 +151,12 @@ func TestBoundariesDivideKeysEvenly(t *testing.T) {
 	const partitions, keys = 7, 7000
 	for _, c := range []struct {
 		name       string
-		epk        func(PartitionKey) []byte
+		epk        func([]byte, PartitionKey) []byte
 		boundaries [][]byte
-	}{{"V1", EPKV1, BoundariesV1(partitions)}, {"V2", EPKV2, BoundariesV2(partitions)}, {"MultiHash", EPKMultiHash, BoundariesV2(partitions)}} {
+	}{{"V1", AppendEPKV1, BoundariesV1(partitions)}, {"V2", AppendEPKV2, BoundariesV2(partitions)}, {"MultiHash", AppendEPKMultiHash, BoundariesV2(partitions)}} {
 		var count [partitions]int
 		for i := range keys {
-			epk := c.epk(PartitionKey{Number(float64(i))})
+			epk := c.epk(nil, PartitionKey{Number(float64(i))})
 			at := 0
 			for at < len(c.boundaries) && bytes.Compare(c.boundaries[at], epk) <= 0 {
 				at++

@@ -125,7 +125,7 @@ func FuzzPartitionKey(f *testing.F) {
 		if got, rest, err := DecodePartitionKey(pk.AppendKey(nil)); err != nil || len(rest) > 0 || !got.Equal(pk) {
 			t.Fatalf("%v is decoded as %v, %x, %v", pk, got, rest, err)
 		}
-		for _, epk := range [][]byte{EPKV1(pk), EPKV2(pk), EPKMultiHash(pk)} {
+		for _, epk := range [][]byte{AppendEPKV1(nil, pk), AppendEPKV2(nil, pk), AppendEPKMultiHash(nil, pk)} {
 			if len(epk) > 0 && epk[0] == 0xFF {
 				t.Fatalf("%v lies at %x, beyond the key space", pk, epk)
 			}

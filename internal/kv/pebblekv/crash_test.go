@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -33,26 +32,13 @@ const (
 	crashRuns    = 10
 )
 
-// longFactor is how many times more runs there are, from MAYFLY_LONG.
-func longFactor(t *testing.T) int {
-	text := os.Getenv("MAYFLY_LONG")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("MAYFLY_LONG is %q, want a number from 1 on", text)
-	}
-	return n
-}
-
 func TestCrash(t *testing.T) {
 	for _, mode := range []struct {
 		name   string
 		noSync bool
 	}{{"sync", false}, {"no sync", true}} {
 		t.Run(mode.name, func(t *testing.T) {
-			for seed := range uint64(crashRuns * longFactor(t)) {
+			for seed := range uint64(crashRuns * kvtest.LongFactor(t)) {
 				c := newCrashRun(seed, Options{NoSync: mode.noSync, tune: smallTables})
 				if err := c.run(); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
@@ -314,7 +300,7 @@ func TestCrashWhileOpening(t *testing.T) {
 	old := c.fillAndCrash(t)
 	full := c.crash(0)
 	for name, start := range map[string]*vfs.MemFS{"new": vfs.NewCrashableMem(), "old": old} {
-		for round := range int64(longFactor(t)) {
+		for round := range int64(kvtest.LongFactor(t)) {
 			for n := int64(1); ; n++ {
 				percent := []int{0, 50}[(n+round)%2]
 				disk := start.CrashClone(vfs.CrashCloneCfg{})

@@ -22,6 +22,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
 // This file breaks the disk: writes and syncs fail from some moment on, or once.
@@ -78,7 +79,7 @@ func (f *fault) MaybeError(op errorfs.Op) error {
 func TestLogFails(t *testing.T) {
 	for _, err := range []error{syscall.ENOSPC, syscall.EIO} {
 		for _, once := range []bool{false, true} {
-			for n := int64(1); n < 300*int64(longFactor(t)); n = n*7/5 + 1 {
+			for n := int64(1); n < 300*int64(kvtest.LongFactor(t)); n = n*7/5 + 1 {
 				f := &fault{ext: ".log", err: err, from: n, once: once}
 				within(t, func() { testLogFails(t, f) })
 			}

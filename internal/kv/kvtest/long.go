@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+
+package kvtest
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// LongFactor is how many times more runs than usual a random test makes: what the
+// environment variable MAYFLY_LONG says, or one.
+func LongFactor(t testing.TB) int {
+	t.Helper()
+	text := os.Getenv("MAYFLY_LONG")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MAYFLY_LONG is %q, want a number from 1 on", text)
+	}
+	return n
+}
