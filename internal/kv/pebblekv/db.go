@@ -37,7 +37,9 @@ type DB struct {
 	durable bool // every commit is synced
 	// withoutLog says that what is in memory ends with the process.
 	withoutLog bool
-	release    func() error // gives back what Open took besides pebble
+	// memTableBytes is the size of a full memtable.
+	memTableBytes uint64
+	release       func() error // gives back what Open took besides pebble
 
 	pointReads pebble.IterOptions // never changes
 
@@ -72,8 +74,8 @@ func (db *DB) Snapshot() (kv.Snapshot, error) {
 //
 // If the log cannot be written, because the disk is full or broken, this and every
 // later Commit returns the error, while reads go on. The same holds while tables
-// cannot be written, until they can. Only a commit that the engine has already put
-// to sleep, because too many memtables wait to be written, waits until then.
+// cannot be written, until they can. Commits wait while too many memtables are
+// queued to become tables.
 func (db *DB) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -86,7 +88,7 @@ func (db *DB) Commit(ctx context.Context, b *kv.Batch) error {
 	if db.closed.Load() {
 		return kv.ErrClosed
 	}
-	if err := db.refused(); err != nil {
+	if err := db.admit(ctx); err != nil {
 		return err
 	}
 
@@ -238,6 +240,20 @@ func (db *DB) checkRequires(b *kv.Batch) error {
 		}
 	}
 	return nil
+}
+
+// admit returns once there is room for a commit, or why none is accepted.
+func (db *DB) admit(ctx context.Context) error {
+	if err := db.fs.failure(); err != nil {
+		return translate(err)
+	}
+	return translate(db.watch.room(ctx, db.crowded))
+}
+
+// crowded reports whether the memtables are as large as they may be. Small ones,
+// as the first are, may queue up in any number: the engine flushes them together.
+func (db *DB) crowded() bool {
+	return db.pebble.Metrics().MemTable.Size >= memTablesMax*db.memTableBytes
 }
 
 // refused returns why no commit is accepted, or nil.

@@ -48,6 +48,7 @@ type fault struct {
 	err  error
 	from int64 // counted from 1 on
 	once bool
+	held <-chan struct{} // if not nil, an operation fails only once this is closed
 
 	on    atomic.Bool
 	count atomic.Int64
@@ -73,6 +74,9 @@ func (f *fault) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	f.hits.Add(1)
+	if f.held != nil {
+		<-f.held
+	}
 	return f.err
 }
 
@@ -240,6 +244,46 @@ func TestTablesFail(t *testing.T) {
 	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
 		t.Errorf("%d errors were logged, want the first alone:\n%s", n, &log)
 	}
+}
+
+// A flush may take long before it fails, while commits go on. They wait when too
+// much is queued behind it, and are refused, rather than left to wait, when it
+// fails.
+func TestTablesFailLate(t *testing.T) {
+	fail := make(chan struct{})
+	f := &fault{ext: ".sst", err: syscall.ENOSPC, from: 1, held: fail}
+	db := mustOpen(t, Options{Dir: "data", FS: errorfs.Wrap(vfs.NewCrashableMem(), f), tune: smallTables})
+	f.on.Store(true)
+	var b kv.Batch
+	b.Set([]byte("row"), make([]byte, 1000))
+	for db.watch.queued.Load() < memTablesQueued || !db.crowded() {
+		if err := db.Commit(context.Background(), &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting, cancel := context.WithCancel(context.Background())
+	cancelled := make(chan error, 1)
+	go func() { cancelled <- db.Commit(waiting, &b) }()
+	refused := make(chan error, 1)
+	go func() { refused <- db.Commit(context.Background(), &b) }()
+	within(t, func() {
+		cancel()
+		if err := <-cancelled; !errors.Is(err, context.Canceled) {
+			t.Errorf("a commit that waits for room returns %v when it is cancelled", err)
+		}
+		close(fail)
+		wantFault(t, f, "a commit that waits for room", <-refused)
+		f.on.Store(false)
+		flushed, err := db.pebble.AsyncFlush()
+		if err != nil {
+			t.Error(err)
+		}
+		<-flushed
+		if err := db.Commit(context.Background(), &b); err != nil {
+			t.Errorf("commit once tables can be written again: %v", err)
+		}
+		mustClose(t, db)
+	})
 }
 
 // Opening has to flush what is in the log. A disk too full for that must not make

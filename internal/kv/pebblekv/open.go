@@ -50,7 +50,7 @@ func OpenMemory(o Options) (*DB, error) {
 }
 
 func open(o Options) (*DB, error) {
-	watch := &watcher{log: o.Logger}
+	watch := newWatcher(o.Logger)
 	inner, stop := o.FS, func() error { return nil }
 	if inner == nil {
 		fs, closer := vfs.WithDiskHealthChecks(vfs.Default, diskSlowThreshold, nil, watch.diskSlow)
@@ -66,14 +66,16 @@ func open(o Options) (*DB, error) {
 		return nil, errors.Join(err, stop())
 	}
 	release := func() error { return errors.Join(lock.Close(), stop()) }
-	pdb, err := openPebble(dir, o.pebbleOptions(fs, lock, watch), watch)
+	options := o.pebbleOptions(fs, lock, watch)
+	pdb, err := openPebble(dir, options, watch)
 	if err != nil {
 		return nil, errors.Join(err, release())
 	}
 	fs.open.Store(true)
 	return &DB{
 		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, withoutLog: o.withoutLog, release: release,
-		pointReads: pebble.IterOptions{UseL6Filters: true},
+		memTableBytes: options.MemTableSize,
+		pointReads:    pebble.IterOptions{UseL6Filters: true},
 	}, nil
 }
 

@@ -46,8 +46,11 @@ const (
 	// A memtable starts at 256 KiB and doubles with each flush up to this size, so
 	// an idle store is small, and a busy one writes tables of a useful size.
 	memTableBytes = 16 << 20
-	// Commits wait once this many memtables are queued behind a slow flush.
-	memTablesQueuedMax = 4
+	// Commits wait when the memtables have grown to the size of this many full ones:
+	// one that fills, and memTablesQueued behind a slow flush. The engine, which
+	// would let them sleep where a failure cannot wake them, does so one later.
+	memTablesMax    = 4
+	memTablesQueued = memTablesMax - 1
 	// Two memtables are in use at most times, the one that fills and the one that
 	// is flushed, and the engine counts them as part of the cache.
 	memTablesInCache = 2
@@ -103,7 +106,7 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 		FormatMajorVersion:          formatVersion,
 		CacheSize:                   o.CacheBytes + memTablesInCache*memTableBytes,
 		MemTableSize:                memTableBytes,
-		MemTableStopWritesThreshold: memTablesQueuedMax,
+		MemTableStopWritesThreshold: memTablesMax + 1,
 		L0CompactionThreshold:       l0CompactionThreshold,
 		L0StopWritesThreshold:       l0StopWritesThreshold,
 		LBaseMaxBytes:               lBaseMaxBytes,

@@ -33,17 +33,30 @@ type watcher struct {
 	jobFailed atomic.Bool
 	// working says that the engine has started background work.
 	working atomic.Bool
+	// queued is how many memtables wait to be flushed, as far as the engine tells.
+	// Written under mu.
+	queued atomic.Int32
 
 	mu struct {
 		sync.Mutex
+		// changed is closed, and replaced, when waiters of room should look again.
+		changed chan struct{}
 		// opening gets the first failure that pebble.Open would not return from; it
 		// is nil once the store is open.
 		opening chan<- error
-		// lastFlush is the error that the last flush ended with. The engine also
-		// reports one for a flush that had nothing to write, and does not export
-		// it: only one that is then reported as a background error is a failure.
+		// lastFlush is the error that the last flush ended with, of lastInput
+		// memtables. The engine also reports one for a flush that had nothing to
+		// write, and does not export it: it is a failure if a background error
+		// follows, and none if another flush does.
 		lastFlush error
+		lastInput int
 	}
+}
+
+func newWatcher(log *slog.Logger) *watcher {
+	w := &watcher{log: log}
+	w.mu.changed = make(chan struct{})
+	return w
 }
 
 // refused returns why commits are refused, or nil.
@@ -52,6 +65,35 @@ func (w *watcher) refused() error {
 		return *failure
 	}
 	return nil
+}
+
+// room waits while crowded says that too many memtables are queued, unless commits
+// are refused. The engine makes commits wait too, a memtable later, but nothing can
+// wake them there when flushes begin to fail.
+func (w *watcher) room(ctx context.Context, crowded func() bool) error {
+	for w.queued.Load() >= memTablesQueued && w.refused() == nil {
+		w.mu.Lock()
+		changed := w.mu.changed
+		w.mu.Unlock()
+		if w.refused() != nil || !crowded() {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return w.refused()
+}
+
+// queueLocked notes that n memtables joined the queue, or left it. A batch as large
+// as a memtable is flushed as one but not seen to join, so the count can be low
+// until the queue is empty; the engine's own limit stands behind this one.
+func (w *watcher) queueLocked(n int) {
+	w.queued.Store(max(w.queued.Load()+int32(n), 0))
+	close(w.mu.changed)
+	w.mu.changed = make(chan struct{})
 }
 
 // startOpening returns a channel for a failure that pebble.Open does not return
@@ -69,6 +111,7 @@ func (w *watcher) doneOpening() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mu.opening = nil
+	w.queued.Store(0) // opening creates a log, and flushes all that it found
 }
 
 // abandon reports err to Open, if the store is being opened, and then never
@@ -97,7 +140,7 @@ func (w *watcher) reportOpening(err error) bool {
 func (w *watcher) listener() *pebble.EventListener {
 	l := &pebble.EventListener{
 		BackgroundError: w.backgroundError,
-		FlushBegin:      func(pebble.FlushInfo) { w.working.Store(true) },
+		FlushBegin:      w.flushBegins,
 		FlushEnd:        w.flushEnded,
 		CompactionEnd:   w.compactionEnded,
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
@@ -110,7 +153,7 @@ func (w *watcher) listener() *pebble.EventListener {
 		LowDiskSpace: func(info pebble.LowDiskSpaceInfo) {
 			w.log.Warn("disk space is low", "free_bytes", info.AvailBytes, "total_bytes", info.TotalBytes)
 		},
-		WALCreated: func(info pebble.WALCreateInfo) { w.jobEnded("log created", info, info.Err) },
+		WALCreated: w.logCreated,
 		ManifestCreated: func(info pebble.ManifestCreateInfo) {
 			w.jobEnded("manifest created", info, info.Err)
 		},
@@ -134,16 +177,41 @@ func (w *watcher) backgroundError(err error) {
 
 	w.mu.Lock()
 	isFlush := w.mu.lastFlush != nil && errors.Is(err, w.mu.lastFlush)
+	if isFlush {
+		w.mu.lastFlush = nil
+		w.flushFailure.Store(&err)
+		w.queueLocked(0)
+	}
 	w.mu.Unlock()
 	if isFlush {
-		w.flushFailure.Store(&err)
 		w.abandon(err)
+	}
+}
+
+// logCreated hears of a memtable that was queued: each has a log of its own.
+func (w *watcher) logCreated(info pebble.WALCreateInfo) {
+	w.mu.Lock()
+	w.queueLocked(1)
+	w.mu.Unlock()
+	w.jobEnded("log created", info, info.Err)
+}
+
+func (w *watcher) flushBegins(pebble.FlushInfo) {
+	w.working.Store(true)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.lastFlush != nil { // no failure after all
+		w.mu.lastFlush = nil
+		w.queueLocked(-w.mu.lastInput)
 	}
 }
 
 func (w *watcher) flushEnded(info pebble.FlushInfo) {
 	w.mu.Lock()
-	w.mu.lastFlush = info.Err
+	w.mu.lastFlush, w.mu.lastInput = info.Err, info.Input
+	if info.Err == nil {
+		w.queueLocked(-info.Input)
+	}
 	w.mu.Unlock()
 	if info.Err == nil {
 		w.flushFailure.Store(nil)
