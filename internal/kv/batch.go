@@ -9,6 +9,7 @@ import "fmt"
 type Batch struct {
 	ops  []packedOp
 	data []byte
+	lazy bool
 }
 
 // packedOp is an operation whose bytes lie in Batch.data: its key begins where
@@ -60,6 +61,14 @@ func (b *Batch) Require(key, value []byte) { b.add(OpRequire, key, value, 0) }
 // RequireAbsent makes the commit fail with ErrConflict if key exists.
 func (b *Batch) RequireAbsent(key []byte) { b.add(OpRequireAbsent, key, nil, 0) }
 
+// Lazy says that the commit need not be durable when it returns: a crash may undo
+// it, as long as it undoes everything after it too. It is for work that will be
+// done again.
+func (b *Batch) Lazy() { b.lazy = true }
+
+// IsLazy reports whether Lazy was called.
+func (b *Batch) IsLazy() bool { return b.lazy }
+
 // Len returns the number of operations.
 func (b *Batch) Len() int { return len(b.ops) }
 
@@ -70,6 +79,7 @@ func (b *Batch) Bytes() int { return len(b.data) }
 func (b *Batch) Reset() {
 	b.ops = b.ops[:0]
 	b.data = b.data[:0]
+	b.lazy = false
 }
 
 // Ops calls yield with each operation in order. The slices of an Op are valid

@@ -12,9 +12,9 @@
 //  1. Atomicity. A Commit applies all of its batch or nothing of it, whatever
 //     happens, a crash included.
 //  2. Durability. When Commit returns nil, the batch survives a crash of the
-//     process and of the machine, unless the engine was opened without syncing.
-//     When two commits follow one another, the second is never kept without the
-//     first.
+//     process and of the machine, unless the engine was opened without syncing
+//     or the batch is Lazy. When two commits follow one another, the second is
+//     never kept without the first: a Lazy one is durable when a later one is.
 //  3. Isolation. A Snapshot shows all of every commit that returned before it
 //     was taken and nothing of any that began after. Of a commit that was under
 //     way it shows all or nothing; it may show one that is not durable yet, so

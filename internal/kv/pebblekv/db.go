@@ -97,10 +97,11 @@ func (db *DB) Commit(ctx context.Context, b *kv.Batch) error {
 	if err != nil {
 		return fmt.Errorf("fill a batch: %w", err)
 	}
-	if err := db.apply(pb, b, conditional); err != nil {
+	durable := db.durable && !b.IsLazy()
+	if err := db.apply(pb, b, conditional, durable); err != nil {
 		return errors.Join(err, pb.Close())
 	}
-	if db.durable {
+	if durable {
 		if err := pb.SyncWait(); err != nil {
 			return translate(err)
 		}
@@ -197,8 +198,8 @@ func fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) {
 	return conditional, nil
 }
 
-// apply makes the batch visible and, where commits are durable, starts its sync.
-func (db *DB) apply(pb *pebble.Batch, b *kv.Batch, conditional bool) error {
+// apply makes the batch visible and, if it is to be durable, starts its sync.
+func (db *DB) apply(pb *pebble.Batch, b *kv.Batch, conditional, durable bool) error {
 	if conditional {
 		db.order.Lock()
 		defer db.order.Unlock()
@@ -209,7 +210,7 @@ func (db *DB) apply(pb *pebble.Batch, b *kv.Batch, conditional bool) error {
 		db.order.RLock()
 		defer db.order.RUnlock()
 	}
-	if db.durable {
+	if durable {
 		return translate(db.pebble.ApplyNoSyncWait(pb, pebble.Sync))
 	}
 	return translate(db.pebble.Apply(pb, pebble.NoSync))

@@ -19,8 +19,8 @@ import (
 const exitCode = 1
 
 // watcher hears what the engine does in the background. It logs what an operator
-// needs at warn and error, everything else at debug, and keeps the two facts that
-// others ask for: whether flushes fail, and whether the last job did.
+// needs at warn and error, everything else at debug, and keeps the facts that others
+// ask for: whether flushes fail, whether the last job did, and whether commits wait.
 type watcher struct {
 	log *slog.Logger
 
@@ -36,6 +36,10 @@ type watcher struct {
 	// queued is how many memtables wait to be flushed, as far as the engine tells.
 	// Written under mu.
 	queued atomic.Int32
+	// stalled is how many wait for flushes or compactions: commits that room holds,
+	// and the engine itself. stalls is how often that was.
+	stalled atomic.Int32
+	stalls  atomic.Int64
 
 	mu struct {
 		sync.Mutex
@@ -71,12 +75,18 @@ func (w *watcher) refused() error {
 // are refused. The engine makes commits wait too, a memtable later, but nothing can
 // wake them there when flushes begin to fail.
 func (w *watcher) room(ctx context.Context, crowded func() bool) error {
+	waits := false
 	for w.queued.Load() >= memTablesQueued && w.refused() == nil {
 		w.mu.Lock()
 		changed := w.mu.changed
 		w.mu.Unlock()
 		if w.refused() != nil || !crowded() {
 			break
+		}
+		if !waits {
+			waits = true
+			w.stallBegins()
+			defer w.stalled.Add(-1)
 		}
 		select {
 		case <-changed:
@@ -85,6 +95,29 @@ func (w *watcher) room(ctx context.Context, crowded func() bool) error {
 		}
 	}
 	return w.refused()
+}
+
+func (w *watcher) stallBegins() {
+	w.stalls.Add(1)
+	w.stalled.Add(1)
+}
+
+// failure waits until flushes fail, and returns why, or until ctx ends, and returns
+// its error.
+func (w *watcher) failure(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		changed := w.mu.changed
+		w.mu.Unlock()
+		if err := w.refused(); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // queueLocked notes that n memtables joined the queue, or left it. A batch as large
@@ -144,9 +177,13 @@ func (w *watcher) listener() *pebble.EventListener {
 		FlushEnd:        w.flushEnded,
 		CompactionEnd:   w.compactionEnded,
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			w.stallBegins()
 			w.log.Warn("commits wait for flushes or compactions", "reason", info.Reason)
 		},
-		WriteStallEnd: func() { w.log.Info("commits no longer wait") },
+		WriteStallEnd: func() {
+			w.stalled.Add(-1)
+			w.log.Info("commits no longer wait")
+		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			w.log.Error("the data is corrupt", "file", info.Path, "error", info.Details)
 		},
