@@ -128,9 +128,18 @@ func fromSortableBits(bits uint64) float64 {
 	return math.Float64frombits(bits &^ signBit)
 }
 
+// AppendStringKey appends what AppendKey appends for String(string(s)), without
+// making one.
+func AppendStringKey(dst, s []byte) []byte { return AppendBytesKey(append(dst, tagString), s) }
+
 // AppendBytesKey appends raw bytes so that they sort as they are and know their
 // end, as the body of a string does.
-func AppendBytesKey(dst, b []byte) []byte { return appendEscapedBytes(dst, b) }
+func AppendBytesKey(dst, b []byte) []byte {
+	if bytes.IndexByte(b, escapeByte) < 0 {
+		return append(append(dst, b...), escapeByte, escapeEnd)
+	}
+	return appendEscapedBytes(dst, b)
+}
 
 func appendEscapedBytes[T string | []byte](dst []byte, s T) []byte {
 	start := 0
@@ -166,6 +175,41 @@ func DecodeBytesKey(src []byte) (b, rest []byte, err error) {
 			b = append(append(b, chunk...), escapeByte)
 		default:
 			return nil, nil, fmt.Errorf("%w: unknown escape %#02x", ErrKey, mark)
+		}
+	}
+}
+
+// skipKey returns what follows the value that src begins with.
+func skipKey(src []byte) (rest []byte, err error) {
+	if len(src) == 0 {
+		return nil, fmt.Errorf("%w: no value", ErrKey)
+	}
+	switch tag := src[0]; tag {
+	case tagUndefined, tagNull, tagFalse, tagTrue:
+		return src[1:], nil
+	case tagNumber:
+		if len(src) < 1+numberBytes {
+			return nil, fmt.Errorf("%w: number has no end", ErrKey)
+		}
+		return src[1+numberBytes:], nil
+	case tagString:
+		return skipBytesKey(src[1:])
+	default:
+		return nil, fmt.Errorf("%w: unknown tag %#02x", ErrKey, tag)
+	}
+}
+
+// skipBytesKey returns what follows the escaped bytes that src begins with.
+func skipBytesKey(src []byte) (rest []byte, err error) {
+	for {
+		next := bytes.IndexByte(src, escapeByte)
+		if next < 0 || next+1 >= len(src) {
+			return nil, fmt.Errorf("%w: bytes have no end", ErrKey)
+		}
+		mark := src[next+1]
+		src = src[next+2:]
+		if mark == escapeEnd {
+			return src, nil
 		}
 	}
 }

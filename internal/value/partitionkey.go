@@ -149,3 +149,17 @@ func DecodePartitionKey(src []byte) (pk PartitionKey, rest []byte, err error) {
 	}
 	return pk, src[1:], nil
 }
+
+// SkipPartitionKey returns what follows the partition key that src begins with.
+// It checks no more than it needs to find the end. The error is [ErrKey].
+func SkipPartitionKey(src []byte) (rest []byte, err error) {
+	for n := 0; len(src) == 0 || src[0] != endOfPartitionKey; n++ {
+		if n == MaxPartitionKeyPaths {
+			return nil, fmt.Errorf("%w: partition key has no end", ErrKey)
+		}
+		if src, err = skipKey(src); err != nil {
+			return nil, err
+		}
+	}
+	return src[1:], nil
+}
