@@ -269,7 +269,7 @@ var malformedHeaders = []struct {
 	}, 400, "x-ms-offer-throughput"},
 	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-offer-throughput", []string{"0", "-200", "399", "300"}, 400, "less than required minimum throughput 400"},
 	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-offer-throughput", []string{"401", "450"}, 400, "multiple of 100"},
-	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-offer-throughput", []string{"1000100", "2147483700"}, 400, "more than the maximum"},
+	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-offer-throughput", []string{"1000100", "2147483700"}, 400, "more than possible maximum"},
 	{"POST", "/dbs", `{"id":"new"}`, "x-ms-offer-throughput", []string{"x", "1"}, 400, "throughput"},
 	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-cosmos-offer-autopilot-settings", []string{
 		"x", "4000", "{}", "[]", "null", `{"maxThroughput":"4000"}`, `{"maxThroughput":null}`, `{"maxThroughput":4000.5}`, `{"maxThroughput":1e300}`,
@@ -277,7 +277,7 @@ var malformedHeaders = []struct {
 	}, 400, "x-ms-cosmos-offer-autopilot-settings"},
 	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-cosmos-offer-autopilot-settings", []string{`{"maxThroughput":900}`, `{"maxThroughput":0}`, `{"maxThroughput":-1000}`}, 400, "less than required minimum throughput 1000"},
 	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-cosmos-offer-autopilot-settings", []string{`{"maxThroughput":1500}`, `{"maxThroughput":4100}`}, 400, "multiple of 1000"},
-	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-cosmos-offer-autopilot-settings", []string{`{"maxThroughput":2000000}`}, 400, "more than the maximum"},
+	{"POST", "/dbs/d/colls", `{"id":"new","partitionKey":{"paths":["/pk"]}}`, "x-ms-cosmos-offer-autopilot-settings", []string{`{"maxThroughput":2000000}`}, 400, "more than possible maximum"},
 }
 
 func TestMalformedHeaders(t *testing.T) {

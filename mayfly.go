@@ -51,6 +51,16 @@ const (
 	DefaultDir         = "mayfly-data"
 	DefaultRegion      = "South Central US"
 	DefaultConsistency = "Session"
+	DefaultThroughput  = ThroughputReport
+)
+
+// What the throughput of containers and databases means.
+const (
+	// ThroughputReport: what is spent is counted, and nothing is limited.
+	ThroughputReport = "report"
+	// ThroughputEnforce: who spends more than is provisioned gets 429, and is told
+	// when to try again.
+	ThroughputEnforce = "enforce"
 )
 
 // Options say how a database is opened. The zero value keeps its data in
@@ -71,6 +81,16 @@ type Options struct {
 	Regions []string
 	// Consistency is the account's default level.
 	Consistency string
+	// Throughput is ThroughputReport or ThroughputEnforce.
+	Throughput string
+	// ContainerQuota is how many live bytes a container may hold; 0 for no bound.
+	ContainerQuota int64
+	// PartitionKeyQuota is how many live bytes the items with one partition key may
+	// hold; 0 for 20 GiB, as in the service.
+	PartitionKeyQuota int64
+	// PausePurge begins with the space of expired items left as it is, until purge
+	// is resumed over HTTP or with mayfly ttl resume.
+	PausePurge bool
 	// Advertise is the endpoint that clients are told to use; empty for the one
 	// that each came by.
 	Advertise string
@@ -92,6 +112,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Consistency == "" {
 		o.Consistency = DefaultConsistency
+	}
+	if o.Throughput == "" {
+		o.Throughput = DefaultThroughput
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -124,11 +147,17 @@ func Open(o Options) (*Server, error) {
 
 func (s *Server) open() (err error) {
 	o := s.options
+	mode, err := o.throughputMode()
+	if err != nil {
+		return err
+	}
 	if s.db, err = openData(o); err != nil {
 		return err
 	}
 	s.engine, err = engine.Open(engine.Options{
-		DB: s.db, FreeBytes: s.db.FreeBytes, TestClock: o.TestClock, Logger: o.Logger, Failed: s.fail,
+		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock,
+		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
+		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)
@@ -146,6 +175,16 @@ func (s *Server) open() (err error) {
 	}
 	s.http = rest.NewServer(s.handler, certificate, o.Logger)
 	return nil
+}
+
+func (o Options) throughputMode() (engine.ThroughputMode, error) {
+	switch o.Throughput {
+	case ThroughputReport:
+		return engine.Report, nil
+	case ThroughputEnforce:
+		return engine.Enforce, nil
+	}
+	return 0, fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
 }
 
 // dataDir is where the engine's files are, beside the certificate.

@@ -253,14 +253,14 @@ func changeRow(t *testing.T, dir string, change func(*kv.Batch)) {
 func TestNewerFormat(t *testing.T) {
 	dir := t.TempDir()
 	serveTest(t, Options{Dir: dir}).stop(t)
-	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{2}) })
-	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "it is 2") {
+	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{3}) })
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "it is 3") {
 		t.Errorf("Open = %v, want ErrNewerFormat", err)
 	}
 	if _, err := Check(dir, io.Discard); !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("Check = %v, want ErrNewerFormat", err)
 	}
-	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{1}) })
+	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{2}) })
 	serveTest(t, Options{Dir: dir})
 }
 
@@ -311,6 +311,7 @@ func TestOpenRefusesOptions(t *testing.T) {
 	for _, o := range []Options{
 		{Dir: dir, Key: "not base64!"},
 		{Dir: dir, Consistency: "Often"},
+		{Dir: dir, Throughput: "some"},
 		{Dir: filepath.Join(dir, "file", "below")},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {

@@ -17,16 +17,19 @@ import (
 )
 
 type serveCommand struct {
-	Listen      string   `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
-	Data        string   `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
-	Memory      bool     `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
-	Key         string   `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Master key. Without it the emulators' well-known one, on loopback only."`
-	Sync        bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
-	TestClock   bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
-	Region      []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region name that the account advertises (${default}). Repeat for more."`
-	Consistency string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
-	Advertise   string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Without it, the one that each came by."`
-	LogLevel    string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`
+	Listen            string   `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
+	Data              string   `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
+	Memory            bool     `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
+	Key               string   `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Master key. Without it the emulators' well-known one, on loopback only."`
+	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
+	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
+	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region name that the account advertises (${default}). Repeat for more."`
+	Consistency       string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
+	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts what is spent and limits nothing; enforce refuses what goes beyond it with 429."`
+	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Live bytes that a container may hold, in equal shares for its physical partitions; 0 is no bound."`
+	PartitionKeyQuota int64    `default:"21474836480" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"BYTES" help:"Live bytes that the items with one partition key may hold (${default}, 20 GiB)."`
+	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Without it, the one that each came by."`
+	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`
 }
 
 // shutdownLimit is how long requests under way may take to end at a stop.
@@ -48,7 +51,8 @@ func (c *serveCommand) Run() error {
 	}
 	o := mayfly.Options{
 		Dir: c.Data, Memory: c.Memory, Key: c.Key, NoSync: !c.Sync, TestClock: c.TestClock,
-		Regions: c.Region, Consistency: c.Consistency, Advertise: c.Advertise,
+		Regions: c.Region, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise,
+		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
 	if err := o.Admits(l.Addr()); err != nil {

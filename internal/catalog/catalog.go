@@ -56,6 +56,10 @@ type Database struct {
 	RID  DatabaseRID
 	ETag string
 	Body []byte // the exact response
+	// Throughput is shared by the containers that have none of their own.
+	Throughput Provision
+
+	TS int64 // of its creation
 
 	byName map[string]*Container
 	byRID  map[ContainerRID]*Container
@@ -69,7 +73,11 @@ type Container struct {
 	DatabaseID string
 	ETag       string
 	Epoch      uint64
-	Throughput Throughput
+	// IndexGeneration grows with every change of what is indexed: the index rows of
+	// one policy are kept apart from those of the next.
+	IndexGeneration uint32
+	// Throughput is the container's own; none if it shares its database's.
+	Throughput Provision
 	Ranges     []Range
 	Body       []byte // the exact response
 
@@ -142,6 +150,14 @@ func (c *Catalog) Current(rid ContainerRID) (*Container, error) {
 	return nil, ErrNotFound
 }
 
+// DatabaseOf returns the database with the given rid as it is now.
+func (c *Catalog) DatabaseOf(rid DatabaseRID) (*Database, error) {
+	if d := c.state.Load().byRID[rid]; d != nil {
+		return d, nil
+	}
+	return nil, ErrNotFound
+}
+
 // Containers returns all containers of the database, the oldest first.
 func (d *Database) Containers() []*Container {
 	return slices.SortedFunc(maps.Values(d.byName), func(a, b *Container) int {
@@ -149,8 +165,14 @@ func (d *Database) Containers() []*Container {
 	})
 }
 
-// CreateDatabase makes a database out of a create request's body.
+// CreateDatabase makes a database out of a create request's body, without
+// throughput to share.
 func (c *Catalog) CreateDatabase(ctx context.Context, body []byte, nowMs int64) (*Database, error) {
+	return c.CreateDatabaseWith(ctx, body, Throughput{}, nowMs)
+}
+
+// CreateDatabaseWith makes a database whose containers share t, if it is any.
+func (c *Catalog) CreateDatabaseWith(ctx context.Context, body []byte, t Throughput, nowMs int64) (*Database, error) {
 	o, err := value.ParseObject(body)
 	if err != nil {
 		return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
@@ -171,11 +193,12 @@ func (c *Catalog) CreateDatabase(ctx context.Context, body []byte, nowMs int64) 
 	next := old.clone()
 	next.last.database++
 	d := newDatabase(name, DatabaseRID(next.last.database), nowMs/1000)
+	d.Throughput = provision(t, d.TS)
 	next.put(d)
 	var b kv.Batch
 	b.RequireAbsent(databaseNameKey(name))
 	b.Set(databaseNameKey(name), binary.BigEndian.AppendUint32(nil, uint32(d.RID)))
-	b.Set(databaseKey(d.RID), d.encode(nowMs/1000))
+	b.Set(databaseKey(d.RID), d.encode())
 	return d, c.commit(ctx, &b, old, next)
 }
 
@@ -228,9 +251,11 @@ func (c *Catalog) CreateContainer(ctx context.Context, database DatabaseRID, def
 		RID:        ContainerRID{d.RID, next.last.container},
 		DatabaseID: d.ID,
 		Epoch:      1,
-		Throughput: t,
+		Throughput: provisionContainer(d, t, nowMs/1000),
 		Ranges:     def.PartitionKey.ranges(partitions),
 		TS:         nowMs / 1000,
+
+		IndexGeneration: 1,
 	}
 	ct.render()
 	next.put(d.with(ct))
@@ -261,6 +286,9 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, rid ContainerRID, def *D
 	ct := *was
 	ct.Definition = *def
 	ct.Epoch++
+	if !def.Index.Equal(&was.Index) {
+		ct.IndexGeneration++
+	}
 	ct.TS = nowMs / 1000
 	ct.render()
 	next := old.clone()

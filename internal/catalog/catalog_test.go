@@ -97,7 +97,7 @@ func TestBodies(t *testing.T) {
 		"cm\x00\x00\x00\x01c": "\x00\x00\x00\x01",
 		"cd\x00\x00\x00\x01":  `{"v":1,"id":"d<é>","ts":1700000000}`,
 		"cs":                  "\x00\x00\x00\x01" + "\x00\x00\x00\x01" + "\x00\x00\x00\x00\x00\x00\x00\x02",
-		"cc\x00\x00\x00\x01\x00\x00\x00\x01": `{"v":1,"epoch":1,"ts":1700000000,"partitions":1,"throughput":{},"definition":{"id":"c",` +
+		"cc\x00\x00\x00\x01\x00\x00\x00\x01": `{"v":1,"epoch":1,"generation":1,"ts":1700000000,"partitions":1,"throughput":{"manual":400,"highest":400,"revision":1,"ts":1700000000},"definition":{"id":"c",` +
 			filledIndexing + "," + filledKey + "," + filled + `,"defaultTtl":5}}`,
 	} {
 		if rows[key] != want {

@@ -31,7 +31,11 @@ type Definition struct {
 	ID           string
 	PartitionKey PartitionKeyDefinition
 	DefaultTTL   TTL
+	// TTLFinality is Mayfly's own: what has expired stays gone, whatever becomes of
+	// the container's default.
+	TTLFinality  bool
 	IndexingMode string
+	Index        IndexPaths
 	UniqueKeys   [][]value.Path
 
 	members []member
@@ -67,7 +71,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseTTL, d.checkOtherTypes,
+		d.parseGeospatial, d.parseTTL, d.parseFinality, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err
@@ -297,6 +301,18 @@ func (d *Definition) parseTTL(o *value.Object) error {
 	}
 	if d.DefaultTTL == TTLAbsent {
 		return invalid("The property 'ttlPropertyPath' can only be set together with 'defaultTtl'.")
+	}
+	return nil
+}
+
+func (d *Definition) parseFinality(o *value.Object) error {
+	raw, ok := o.Lookup("ttlFinality")
+	if absent(raw, ok) {
+		return nil
+	}
+	var err error
+	if d.TTLFinality, err = asBool("ttlFinality", raw); err != nil {
+		return invalid("The input content is invalid because 'ttlFinality' must be a boolean.")
 	}
 	return nil
 }

@@ -16,6 +16,9 @@ var (
 	ErrPrecondition = errors.New("the resource has changed")
 	// ErrTooMany: a limit on the number of resources is reached.
 	ErrTooMany = errors.New("too many resources")
+	// ErrAutoscaleSettings: the settings of autoscale are not of the form
+	// {"maxThroughput":4000}.
+	ErrAutoscaleSettings = errors.New("invalid autoscale settings")
 )
 
 // InvalidError says what is wrong with a definition that a client sent.

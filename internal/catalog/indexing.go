@@ -53,6 +53,11 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 	if err != nil {
 		return err
 	}
+	if d.IndexingMode != IndexingNone {
+		if d.Index, err = compileIndexPaths(included, excluded); err != nil {
+			return err
+		}
+	}
 	automatic, err := d.automatic(policy)
 	if err != nil {
 		return err
@@ -168,12 +173,7 @@ func indexPath(name string, raw []byte) (string, error) {
 // checkIndexPath accepts a property path with array steps ([]) whose end is "/?",
 // "/*" or nothing.
 func checkIndexPath(p string) error {
-	bare := strings.TrimSuffix(strings.TrimSuffix(p, "/?"), "/*")
-	if bare == "" && p != "" {
-		return nil
-	}
-	bare = strings.ReplaceAll(bare, "/[]", "/items")
-	if _, err := value.ParsePath(bare); err != nil {
+	if _, err := parseIndexPath(p); err != nil {
 		return invalid("The indexing path '%s' could not be accepted. A path starts with '/' and ends with '/?' or '/*'.", value.Clip(p))
 	}
 	return nil

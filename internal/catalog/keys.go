@@ -10,6 +10,7 @@
 //	'c' 's'                   -> the last database and container numbers given, count of changes
 //	's' 'f'                   -> format of the data
 //	's' 'c'                   -> state of the clock
+//	's' 'p'                   -> what operators want of purge (JSON)
 //
 // Numbers are four bytes, big-endian.
 
@@ -21,6 +22,7 @@ import "encoding/binary"
 var (
 	FormatKey = []byte("sf")
 	ClockKey  = []byte("sc")
+	PurgeKey  = []byte("sp")
 )
 
 var (

@@ -132,14 +132,8 @@ func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
 	return paths, nil
 }
 
-// Throughput is what a container was given at its creation: manual, autoscale,
-// or neither.
-type Throughput struct {
-	Manual       int `json:"manual,omitzero"`
-	AutoscaleMax int `json:"autoscaleMax,omitzero"`
-}
-
-// partitions returns how many physical partitions the throughput asks for.
+// partitions returns how many physical partitions a container is made with for the
+// throughput. It is asked for once: a container keeps the ones that it has.
 func (t Throughput) partitions() (int, error) {
 	n := 1
 	switch {

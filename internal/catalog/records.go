@@ -19,17 +19,19 @@ import (
 const recordVersion = 1
 
 type databaseRecord struct {
-	Version int    `json:"v"`
-	ID      string `json:"id"`
-	TS      int64  `json:"ts"`
+	Version    int       `json:"v"`
+	ID         string    `json:"id"`
+	TS         int64     `json:"ts"`
+	Throughput Provision `json:"throughput,omitzero"`
 }
 
 type containerRecord struct {
 	Version    int             `json:"v"`
 	Epoch      uint64          `json:"epoch"`
+	Generation uint32          `json:"generation"`
 	TS         int64           `json:"ts"`
 	Partitions int             `json:"partitions"`
-	Throughput Throughput      `json:"throughput"`
+	Throughput Provision       `json:"throughput"`
 	Definition json.RawMessage `json:"definition"`
 }
 
@@ -39,13 +41,13 @@ func (s sequence) encode() []byte {
 	return binary.BigEndian.AppendUint64(b, s.changes)
 }
 
-func (d *Database) encode(ts int64) []byte {
-	return mustJSON(databaseRecord{recordVersion, d.ID, ts})
+func (d *Database) encode() []byte {
+	return mustJSON(databaseRecord{recordVersion, d.ID, d.TS, d.Throughput})
 }
 
 func (ct *Container) encode() []byte {
 	def := append(ct.appendDefinition([]byte("{")), '}')
-	return mustJSON(containerRecord{recordVersion, ct.Epoch, ct.TS, len(ct.Ranges), ct.Throughput, def})
+	return mustJSON(containerRecord{recordVersion, ct.Epoch, ct.IndexGeneration, ct.TS, len(ct.Ranges), ct.Throughput, def})
 }
 
 // mustJSON encodes one of our own records, which cannot fail. A definition within
@@ -108,7 +110,9 @@ func decodeDatabase(e kv.Entry) (*Database, error) {
 	if err := json.Unmarshal(e.Value, &r); err != nil || r.Version != recordVersion || len(e.Key) != 6 {
 		return nil, fmt.Errorf("%w: catalog row %q", kv.ErrCorrupt, e.Key)
 	}
-	return newDatabase(r.ID, DatabaseRID(binary.BigEndian.Uint32(e.Key[2:])), r.TS), nil
+	d := newDatabase(r.ID, DatabaseRID(binary.BigEndian.Uint32(e.Key[2:])), r.TS)
+	d.Throughput = r.Throughput
+	return d, nil
 }
 
 func (s *state) loadContainer(e kv.Entry) error {
@@ -128,8 +132,11 @@ func (s *state) loadContainer(e kv.Entry) error {
 		return corrupt
 	}
 	ct := &Container{
-		Definition: *def, RID: rid, DatabaseID: d.ID, Epoch: r.Epoch,
+		Definition: *def, RID: rid, DatabaseID: d.ID, Epoch: r.Epoch, IndexGeneration: r.Generation,
 		Throughput: r.Throughput, Ranges: def.PartitionKey.ranges(r.Partitions), TS: r.TS,
+	}
+	if ct.Throughput.None() && d.Throughput.None() {
+		ct.Throughput = provisionContainer(d, Throughput{}, ct.TS)
 	}
 	ct.render()
 	d.byName[ct.ID], d.byRID[ct.RID] = ct, ct
@@ -138,7 +145,7 @@ func (s *state) loadContainer(e kv.Entry) error {
 
 func newDatabase(name string, rid DatabaseRID, ts int64) *Database {
 	d := &Database{
-		ID: name, RID: rid,
+		ID: name, RID: rid, TS: ts,
 		ETag:   ETag(uint64(ts)<<32, uint64(rid)),
 		byName: map[string]*Container{},
 		byRID:  map[ContainerRID]*Container{},

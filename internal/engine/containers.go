@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -64,14 +65,29 @@ func (e *Engine) ReplaceContainer(ctx context.Context, database, container strin
 	if err != nil {
 		return nil, e.commitFailed(err)
 	}
-	for _, p := range e.openPartitions(c) {
-		// The change is durable, so it is carried through whatever the client
-		// does meanwhile.
-		if err := p.Reconfigure(context.WithoutCancel(ctx), c); err != nil && !errors.Is(err, store.ErrClosed) {
-			return nil, err
-		}
+	return c, e.reconfigure(context.WithoutCancel(ctx), c)
+}
+
+// reconfigure makes all partitions of a container follow its new settings, also
+// those that were not open: what has expired by the old ones is known now, and not
+// later. The change is durable, so it is carried through whatever the client does
+// meanwhile.
+func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
+	errs := make([]error, len(c.Ranges))
+	var all sync.WaitGroup
+	for i := range c.Ranges {
+		all.Go(func() {
+			p, err := e.partition(c, i)
+			if err == nil {
+				err = p.Reconfigure(ctx, c)
+			}
+			if !errors.Is(err, store.ErrClosed) {
+				errs[i] = err
+			}
+		})
 	}
-	return c, nil
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // DeleteContainer removes a container and its items.
@@ -89,5 +105,9 @@ func (e *Engine) DeleteContainer(ctx context.Context, database, container, ifMat
 	defer e.dropped(c)
 	var b kv.Batch
 	store.DropContainer(&b, c.RID)
-	return e.commitFailed(e.catalog.DeleteContainer(ctx, c.RID, ifMatch, &b))
+	defer e.meters.follow(c.RID.Database)
+	if err := e.commitFailed(e.catalog.DeleteContainer(ctx, c.RID, ifMatch, &b)); err != nil {
+		return err
+	}
+	return e.purger.Forget(c.RID)
 }

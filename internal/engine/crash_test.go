@@ -138,7 +138,7 @@ func (r *crashRun) prepare(ctx context.Context) error {
 	if err := r.e.Clock().Freeze(); err != nil {
 		return err
 	}
-	if _, err := r.e.CreateDatabase(ctx, []byte(`{"id":"d"}`)); err != nil {
+	if _, err := r.e.CreateDatabase(ctx, []byte(`{"id":"d"}`), catalog.Throughput{}); err != nil {
 		return err
 	}
 	c, err := r.e.CreateContainer(ctx, "d", definition("stays", "3"), partitions(2))

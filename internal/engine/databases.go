@@ -11,12 +11,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// CreateDatabase makes a database out of a request's body.
-func (e *Engine) CreateDatabase(ctx context.Context, body []byte) (*catalog.Database, error) {
+// CreateDatabase makes a database out of a request's body. Its containers share t,
+// if it is any.
+func (e *Engine) CreateDatabase(ctx context.Context, body []byte, t catalog.Throughput) (*catalog.Database, error) {
 	if err := e.writable(); err != nil {
 		return nil, err
 	}
-	d, err := e.catalog.CreateDatabase(ctx, body, e.clock.Now())
+	d, err := e.catalog.CreateDatabaseWith(ctx, body, t, e.clock.Now())
 	return d, e.commitFailed(err)
 }
 
@@ -45,7 +46,16 @@ func (e *Engine) DeleteDatabase(ctx context.Context, nameOrRID, ifMatch string) 
 	}
 	var b kv.Batch
 	store.DropDatabase(&b, d.RID)
-	return e.commitFailed(e.catalog.DeleteDatabase(ctx, d.RID, ifMatch, &b))
+	defer e.meters.follow(d.RID)
+	if err := e.commitFailed(e.catalog.DeleteDatabase(ctx, d.RID, ifMatch, &b)); err != nil {
+		return err
+	}
+	for _, c := range d.Containers() {
+		if err := e.purger.Forget(c.RID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // closePartitions makes way for the removal of a container: until dropped is

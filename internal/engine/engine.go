@@ -19,11 +19,14 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/purge"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// formatVersion is that of all rows together. Data of a higher one is refused.
-const formatVersion = 1
+// formatVersion is that of all rows together. Data of another one is refused: no
+// version that was released wrote the first.
+const formatVersion = 2
 
 const (
 	// tickInterval is that of the housekeeping: letting go of idle snapshots and
@@ -39,6 +42,14 @@ type Options struct {
 	DB kv.DB
 	// FreeBytes tells how much space is left for the data; nil means enough.
 	FreeBytes func() (uint64, error)
+	// Health tells how the engine below is; nil means well.
+	Health func() kv.Health
+	// Throughput says whether provisioned throughput is enforced.
+	Throughput ThroughputMode
+	// Quotas bound what containers hold.
+	Quotas Quotas
+	// PurgePaused begins with purge paused everywhere, whatever was set before.
+	PurgePaused bool
 	// TestClock lets clients move the time.
 	TestClock bool
 	// ClockSource reads the machine's clocks; nil means the real ones.
@@ -47,6 +58,8 @@ type Options struct {
 	// Failed is called when a commit failed: nothing more can be written, and the
 	// process should end. It must not call the engine.
 	Failed func(error)
+
+	elapsed func() time.Duration // in tests, in place of the time since Open
 }
 
 // Engine is an open database.
@@ -63,11 +76,22 @@ type Engine struct {
 	// before mu.
 	settings sync.Mutex
 
-	cache  store.CacheBudget
-	full   atomic.Bool // writes are refused for want of space
-	failed atomic.Pointer[error]
-	cancel context.CancelFunc
-	ended  chan struct{}
+	meters  *meters
+	traffic traffic
+	ledger  ru.Ledger
+	purger  *purge.Purger
+	health  func() kv.Health
+	quotas  Quotas
+	cache   store.CacheBudget
+	full    atomic.Bool // writes are refused for want of space
+	failed  atomic.Pointer[error]
+	cancel  context.CancelFunc
+	ended   chan struct{}
+
+	// Of the goroutine that purges:
+	purgeEnded chan struct{}
+	closed     map[partitionID]closedPartition
+	closedAt   time.Duration // when closed was last looked at
 
 	mu struct {
 		sync.RWMutex
@@ -79,6 +103,29 @@ type Engine struct {
 	}
 }
 
+// DefaultLogicalBytes is how many live bytes items with one partition key may have,
+// as in the service.
+const DefaultLogicalBytes = 20 << 30
+
+// Quotas bound live bytes. What has expired counts for nobody.
+type Quotas struct {
+	// ContainerBytes is for a container, in equal shares for its physical
+	// partitions; 0 is no bound.
+	ContainerBytes int64
+	// LogicalBytes is for all items with one partition key; 0 is
+	// DefaultLogicalBytes.
+	LogicalBytes int64
+}
+
+// of returns the quotas of each partition of a container.
+func (q Quotas) of(c *catalog.Container) store.Quotas {
+	s := store.Quotas{PartitionBytes: q.ContainerBytes / int64(len(c.Ranges)), LogicalBytes: q.LogicalBytes}
+	if s.LogicalBytes == 0 {
+		s.LogicalBytes = DefaultLogicalBytes
+	}
+	return s
+}
+
 type partitionID struct {
 	container catalog.ContainerRID
 	index     int
@@ -86,7 +133,10 @@ type partitionID struct {
 
 // Open opens the database in o.DB, which stays the caller's to close.
 func Open(o Options) (*Engine, error) {
-	e := &Engine{db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{})}
+	e := &Engine{
+		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
+		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
+	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -102,9 +152,14 @@ func Open(o Options) (*Engine, error) {
 	if e.clock, err = openClock(o); err != nil {
 		return nil, err
 	}
+	e.meters = newMeters(&o, e.catalog)
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
 	e.watchSpace()
+	if err := e.startPurge(ctx, &o); err != nil {
+		cancel()
+		return nil, errors.Join(err, e.clock.Close())
+	}
 	go e.housekeep(ctx)
 	return e, nil
 }
@@ -113,6 +168,7 @@ func Open(o Options) (*Engine, error) {
 func (e *Engine) Close() error {
 	e.cancel()
 	<-e.ended
+	<-e.purgeEnded
 	e.mu.Lock()
 	open := e.mu.open
 	e.mu.open, e.mu.closed = nil, true
@@ -147,6 +203,8 @@ func checkFormat(db kv.DB) (found bool, err error) {
 		return false, err
 	case len(raw) != 1 || raw[0] == 0:
 		return false, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
+	case raw[0] < formatVersion:
+		return false, fmt.Errorf("the data has format %d, from before the first release, which this version does not read", raw[0])
 	case raw[0] > formatVersion:
 		return false, fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], formatVersion)
 	}
@@ -232,25 +290,15 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 	if err != nil {
 		return nil, store.ErrClosed
 	}
-	p, err = store.Open(store.Options{DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: &e.cache, Failed: e.fail})
+	p, err = store.Open(store.Options{
+		DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: &e.cache, Failed: e.fail,
+		Quotas: e.quotas.of(now), Ledger: &e.ledger,
+	})
 	if err != nil {
 		return nil, err
 	}
 	e.mu.open[id] = p
 	return p, nil
-}
-
-// openPartitions returns the partitions of a container that are open.
-func (e *Engine) openPartitions(c *catalog.Container) []*store.Partition {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	var ps []*store.Partition
-	for i := range c.Ranges {
-		if p := e.mu.open[partitionID{c.RID, i}]; p != nil {
-			ps = append(ps, p)
-		}
-	}
-	return ps
 }
 
 // fail notes that a commit failed, once.

@@ -224,7 +224,7 @@ func TestDiskFull(t *testing.T) {
 					t.Errorf("op %d: got %v, want ErrDiskFull", op, err)
 				}
 			}
-			_, database := w.e.CreateDatabase(t.Context(), []byte(`{"id":"e"}`))
+			_, database := w.e.CreateDatabase(t.Context(), []byte(`{"id":"e"}`), catalog.Throughput{})
 			_, container := w.e.CreateContainer(t.Context(), "d", definition("x", "1"), partitions(1))
 			_, replace := w.e.ReplaceContainer(t.Context(), "d", "c", definition("c", "1"), "")
 			for _, err := range []error{database, container, replace} {
@@ -286,15 +286,16 @@ func TestIdleSnapshotsGo(t *testing.T) {
 	})
 }
 
-// countingDB counts the snapshots that are open.
+// countingDB counts the snapshots that are open, and were taken.
 type countingDB struct {
 	kv.DB
-	open atomic.Int64
+	open, taken atomic.Int64
 }
 
 func (db *countingDB) Snapshot() (kv.Snapshot, error) {
 	s, err := db.DB.Snapshot()
 	db.open.Add(1)
+	db.taken.Add(1)
 	return &countedSnapshot{s, db}, err
 }
 
@@ -329,7 +330,7 @@ func TestFailedCommit(t *testing.T) {
 	for name, fail := range map[string]func(w *world) error{
 		"of items": func(w *world) error { _, err := w.write(store.Upsert, "c", "k", "a", `"v":2`); return err },
 		"of the catalog": func(w *world) error {
-			_, err := w.e.CreateDatabase(context.Background(), []byte(`{"id":"e"}`))
+			_, err := w.e.CreateDatabase(context.Background(), []byte(`{"id":"e"}`), catalog.Throughput{})
 			return err
 		},
 		"of a drop": func(w *world) error { return w.e.DeleteContainer(context.Background(), "d", "other", "") },
@@ -428,7 +429,7 @@ func TestDatabasesAndContainers(t *testing.T) {
 	if _, err := w.e.CreateContainer(t.Context(), "d", []byte(`{"id":"x"}`), partitions(1)); !errors.As(err, &bad) {
 		t.Errorf("no partition key: got %v, want a refusal", err)
 	}
-	if _, err := w.e.CreateDatabase(t.Context(), []byte(`{"id":"d"}`)); !errors.Is(err, catalog.ErrExists) {
+	if _, err := w.e.CreateDatabase(t.Context(), []byte(`{"id":"d"}`), catalog.Throughput{}); !errors.Is(err, catalog.ErrExists) {
 		t.Errorf("second database: got %v, want ErrExists", err)
 	}
 	d, cs, err := w.e.Containers("d")

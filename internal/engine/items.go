@@ -56,6 +56,7 @@ type ItemResult struct {
 
 // WriteItem creates, upserts, replaces or deletes an item, durably.
 func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error) {
+	defer e.observe(e.begin())
 	res := ItemResult{Charge: ru.Refused}
 	if err := e.writable(); err != nil {
 		return res, err
@@ -77,12 +78,17 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 			return res, err
 		}
 		res.Partition = c.Partition(w.Key.EPK)
+		if err := e.meters.admit(c, res.Partition); err != nil {
+			res.Charge = 0
+			return res, err
+		}
 		p, err := e.partition(c, res.Partition)
 		if err == nil {
 			var done store.Result
 			if done, err = p.Write(ctx, w); err == nil {
 				res.Created, res.Body, res.ETag = done.Created, done.Body, done.ETag
-				res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, ru.Write(done.Bytes)
+				res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, done.Work.Charge()
+				e.meters.settle(c, res.Partition, res.Charge)
 				return res, nil
 			}
 		}
@@ -90,6 +96,7 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 			if p != nil {
 				res.LSN = p.LSN() // a refusal tells where the partition is, too
 			}
+			e.meters.settle(c, res.Partition, res.Charge)
 			return res, err
 		}
 	}
@@ -105,6 +112,7 @@ type ItemRead struct {
 
 // ReadItem returns an item. With store.ErrNotModified the etag is set.
 func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
+	defer e.observe(e.begin())
 	res := ItemResult{Charge: ru.NotFound}
 	session, err := parseSession(r.SessionToken)
 	if err != nil {
@@ -123,6 +131,10 @@ func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
 		}
 		key := itemKey(c, k, r.ID)
 		res.Partition = c.Partition(key.EPK)
+		if err := e.meters.admit(c, res.Partition); err != nil {
+			res.Charge = 0
+			return res, err
+		}
 		p, err := e.partition(c, res.Partition)
 		if err == nil {
 			var item store.Item
@@ -130,14 +142,15 @@ func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
 			if !errors.Is(err, store.ErrClosed) {
 				res.LSN = item.LSN
 				if ahead := session.check(res.Partition, item.LSN); ahead != nil {
-					return res, ahead
+					err = ahead
+				} else {
+					res.Body, res.ETag, res.ItemLSN = item.Body, item.ETag, item.ItemLSN
+					res.Charge = ru.Read(len(item.Body))
 				}
-				res.Body, res.ETag, res.ItemLSN = item.Body, item.ETag, item.ItemLSN
-				res.Charge = ru.Read(len(item.Body))
-				return res, err
 			}
 		}
 		if !errors.Is(err, store.ErrClosed) {
+			e.meters.settle(c, res.Partition, res.Charge)
 			return res, err
 		}
 	}

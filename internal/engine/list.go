@@ -49,6 +49,7 @@ type ItemPage struct {
 // ListItems returns a page of the items of a container, of one of its partition
 // key ranges or of one partition key, in the order of their creation.
 func (e *Engine) ListItems(ctx context.Context, r ItemList) (ItemPage, error) {
+	defer e.observe(e.begin())
 	session, err := parseSession(r.SessionToken)
 	if err != nil {
 		return ItemPage{Charge: ru.ListBase}, err
@@ -80,19 +81,28 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 			return page, err
 		}
 	}
+	page.Charge = 0 // nothing has been done yet
 	for i := first; i <= last; i++ {
+		if err := e.meters.admit(c, i); err != nil {
+			if i == first {
+				return page, err
+			}
+			// The client has what it could get, and asks for the rest again.
+			page.Continuation = continuation(c, store.FirstOrdinal(i))
+			break
+		}
 		page.Partition = i
 		p, err := e.partition(c, i)
 		if err != nil {
-			return page, err
+			return page, e.listFailed(&page, err)
 		}
 		part, err := p.List(ctx, q, nowMs)
 		if err != nil {
-			return page, err
+			return page, e.listFailed(&page, err)
 		}
 		page.LSN = part.LSN
 		if err := seen.check(i, part.LSN); err != nil {
-			return page, err
+			return page, e.listFailed(&page, err)
 		}
 		if page.Count > 0 && part.Count > 0 && len(part.Items) > q.MaxBytes {
 			// A partition's first item is returned whatever its size; here it
@@ -101,6 +111,7 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 			break
 		}
 		page.add(&part)
+		e.settleList(&page)
 		if part.More {
 			page.Continuation = continuation(c, part.Last)
 			break
@@ -113,8 +124,24 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 			break
 		}
 	}
-	page.Charge = ru.ListBase + ru.Read(len(page.Items))
 	return page, nil
+}
+
+// settleList charges the last partition of a page for what it has added to it, so
+// that the page's charge is that of all its items together.
+func (e *Engine) settleList(page *ItemPage) {
+	before := page.Charge
+	page.Charge = ru.ListBase + ru.Read(len(page.Items))
+	e.meters.settle(page.Container, page.Partition, page.Charge-before)
+}
+
+// listFailed charges for a page that ends in an error.
+func (e *Engine) listFailed(page *ItemPage, err error) error {
+	if page.Charge == 0 && !errors.Is(err, store.ErrClosed) {
+		page.Charge = ru.ListBase
+		e.meters.settle(page.Container, page.Partition, page.Charge)
+	}
+	return err
 }
 
 func (page *ItemPage) add(part *store.Page) {

@@ -100,7 +100,7 @@ func (w *world) advance(d time.Duration) {
 
 func (w *world) database(name string) *catalog.Database {
 	w.t.Helper()
-	d, err := w.e.CreateDatabase(context.Background(), fmt.Appendf(nil, `{"id":%q}`, name))
+	d, err := w.e.CreateDatabase(context.Background(), fmt.Appendf(nil, `{"id":%q}`, name), catalog.Throughput{})
 	w.must(err)
 	return d
 }

@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -27,6 +28,9 @@ func (x *exchange) serveContainers(rt *route) error {
 			return err
 		}
 		x.setContainer(c)
+		if err := x.setQuota(c); err != nil {
+			return err
+		}
 		x.writeIfModified(c.ETag, c.Body)
 		return nil
 	case !rt.feed && x.r.Method == http.MethodPut:
@@ -46,8 +50,10 @@ func (x *exchange) listContainers(rt *route) error {
 	if err != nil {
 		return err
 	}
-	return x.writeFeed(d.RID.String(), "DocumentCollections", len(all), func(i int) (string, []byte) {
-		return all[i].RID.String(), all[i].Body
+	return x.writeFeed(&feed{
+		owner: d.RID.String(), kind: "DocumentCollections", n: len(all),
+		resource: func(i int) (rid string, body []byte) { return all[i].RIDText, all[i].Body },
+		after:    func(rid string) (int, bool) { return firstAfter(all, rid, containerOrder) },
 	})
 }
 
@@ -84,6 +90,9 @@ func (x *exchange) replaceContainer(rt *route) error {
 		return err
 	}
 	x.setContainer(c)
+	if err := x.setQuota(c); err != nil {
+		return err
+	}
 	x.writeResource(http.StatusOK, c.ETag, c.Body)
 	return nil
 }
@@ -93,73 +102,54 @@ func (x *exchange) setContainer(c *catalog.Container) {
 	x.set(headerAltPath, headerPath("dbs/"+c.DatabaseID))
 	x.set(headerContentPath, c.RID.Database.String())
 	x.set("X-Ms-Documentdb-Collection-Index-Transformation-Progress", "100")
-	if x.flag("X-Ms-Documentdb-Populatequotainfo") {
-		x.set("X-Ms-Resource-Quota", "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;")
+}
+
+// defaultQuotaKiB is what a container without a quota is said to have: the clients'
+// own tests look for this number.
+const defaultQuotaKiB = 10 << 20
+
+// setQuota tells how much the container may hold, and holds, if that was asked for.
+// Only what is live counts. Sizes are in KiB.
+func (x *exchange) setQuota(c *catalog.Container) error {
+	if !x.flag("X-Ms-Documentdb-Populatequotainfo") {
+		return nil
 	}
+	usage, err := x.h.engine.Usage(c)
+	if err != nil {
+		return err
+	}
+	quota := int64(defaultQuotaKiB)
+	if bytes := x.h.engine.ContainerQuota(); bytes > 0 {
+		quota = kib(bytes)
+	}
+	x.set("X-Ms-Resource-Quota", fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", quota, quota))
+	x.set("X-Ms-Resource-Usage", fmt.Sprintf("documentSize=0;documentsSize=%d;documentsCount=%d;collectionSize=%d;",
+		kib(usage.Live.Bytes), usage.Live.Items, kib(usage.Live.Bytes)))
+	return nil
 }
 
-// throughputRule says what throughput may be asked for, in RU/s.
-type throughputRule struct {
-	least, step int
-}
-
-var (
-	manualRule    = throughputRule{least: 400, step: 100}
-	autoscaleRule = throughputRule{least: 1000, step: 1000}
-)
-
-// maxRU is the most, of either kind.
-const maxRU = 1_000_000
+// kib returns how many KiB hold so many bytes.
+func kib(bytes int64) int64 { return (bytes + 1023) / 1024 }
 
 // throughput reads what a create asks for.
 func (x *exchange) throughput() (catalog.Throughput, error) {
 	manual := x.header("X-Ms-Offer-Throughput")
 	auto := x.header("X-Ms-Cosmos-Offer-Autopilot-Settings")
-	var t catalog.Throughput
 	switch {
 	case manual != "" && auto != "":
-		return t, &badRequestError{"Either x-ms-offer-throughput or x-ms-cosmos-offer-autopilot-settings can be given, not both."}
+		return catalog.Throughput{}, &badRequestError{"Either x-ms-offer-throughput or x-ms-cosmos-offer-autopilot-settings can be given, not both."}
 	case manual != "":
 		n, err := strconv.Atoi(manual)
 		if err != nil {
-			return t, &badRequestError{"The value '" + value.Clip(manual) + "' of the header x-ms-offer-throughput is not an integer."}
+			return catalog.Throughput{}, &badRequestError{"The value '" + value.Clip(manual) + "' of the header x-ms-offer-throughput is not an integer."}
 		}
-		t.Manual = n
-		return t, manualRule.check(n)
+		return catalog.ManualThroughput(n)
 	case auto != "":
-		n, err := autoscaleMax(auto)
-		if err != nil {
-			return t, err
+		t, err := catalog.AutoscaleThroughput([]byte(auto))
+		if errors.Is(err, catalog.ErrAutoscaleSettings) {
+			return t, &badRequestError{"The value '" + value.Clip(auto) + "' of the header x-ms-cosmos-offer-autopilot-settings is invalid. Ensure to provide, for example, {\"maxThroughput\":4000}."}
 		}
-		t.AutoscaleMax = n
-		return t, autoscaleRule.check(n)
+		return t, err
 	}
-	return t, nil
-}
-
-func (r throughputRule) check(n int) error {
-	switch {
-	case n < r.least:
-		return &badRequestError{fmt.Sprintf("Requested throughput %d is less than required minimum throughput %d.", n, r.least)}
-	case n > maxRU:
-		return &badRequestError{fmt.Sprintf("Requested throughput %d is more than the maximum throughput %d.", n, maxRU)}
-	case n%r.step != 0:
-		return &badRequestError{fmt.Sprintf("Requested throughput %d is not a multiple of %d.", n, r.step)}
-	}
-	return nil
-}
-
-func autoscaleMax(text string) (int, error) {
-	bad := &badRequestError{"The value '" + value.Clip(text) + "' of the header x-ms-cosmos-offer-autopilot-settings is invalid. Ensure to provide, for example, {\"maxThroughput\":4000}."}
-	o, err := value.ParseObject([]byte(text))
-	if err != nil {
-		return 0, bad
-	}
-	raw, _ := o.Lookup("maxThroughput")
-	v, _ := value.FromJSON(raw)
-	f, ok := v.Number()
-	if !ok || f != float64(int(f)) {
-		return 0, bad
-	}
-	return int(f), nil
+	return catalog.Throughput{}, nil
 }

@@ -3,7 +3,9 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +22,8 @@ func (x *exchange) serveDatabases(rt *route) error {
 		if x.isQuery() {
 			return &notYetError{"queries over databases"}
 		}
-		if _, err := x.throughput(); err != nil {
+		t, err := x.throughput()
+		if err != nil {
 			return err
 		}
 		body, done, err := x.body()
@@ -28,7 +31,7 @@ func (x *exchange) serveDatabases(rt *route) error {
 		if err != nil {
 			return err
 		}
-		d, err := x.h.engine.CreateDatabase(ctx, body)
+		d, err := x.h.engine.CreateDatabase(ctx, body, t)
 		if err != nil {
 			return err
 		}
@@ -53,8 +56,10 @@ func (x *exchange) serveDatabases(rt *route) error {
 
 func (x *exchange) listDatabases() error {
 	all := x.h.engine.Databases()
-	return x.writeFeed("", "Databases", len(all), func(i int) (rid string, body []byte) {
-		return all[i].RID.String(), all[i].Body
+	return x.writeFeed(&feed{
+		kind: "Databases", n: len(all),
+		resource: func(i int) (rid string, body []byte) { return all[i].RID.String(), all[i].Body },
+		after:    func(rid string) (int, bool) { return firstAfter(all, rid, databaseOrder) },
 	})
 }
 
@@ -74,12 +79,22 @@ func (x *exchange) writeIfModified(etag string, body []byte) {
 	x.writeResource(http.StatusOK, etag, body)
 }
 
-// maxFeedItems is the page size of a feed of databases or containers.
+// maxFeedItems is the page size of a feed of databases, containers or offers.
 const maxFeedItems = 1000
 
-// writeFeed answers with a page of a list that is in memory. Its continuation is
-// the rid of the last resource of the page.
-func (x *exchange) writeFeed(owner, kind string, n int, resource func(i int) (rid string, body []byte)) error {
+// feed is a list that is in memory, in the order of rids.
+type feed struct {
+	owner, kind string
+	n           int
+	resource    func(i int) (rid string, body []byte)
+	// after returns the first resource that follows the one with the rid, which may
+	// be gone. It reports false for what is no rid.
+	after func(rid string) (int, bool)
+}
+
+// writeFeed answers with a page of a list. Its continuation is the rid of the last
+// resource of the page.
+func (x *exchange) writeFeed(f *feed) error {
 	most, err := x.maxItems()
 	if err != nil {
 		return err
@@ -88,40 +103,46 @@ func (x *exchange) writeFeed(owner, kind string, n int, resource func(i int) (ri
 		most = maxFeedItems
 	}
 	first := 0
-	if after := x.header(headerContinuation); after != "" {
-		rid, ok := catalog.ParseRID(after)
-		if !ok {
+	if rid := x.header(headerContinuation); rid != "" {
+		var ok bool
+		if first, ok = f.after(rid); !ok {
 			return engine.ErrContinuation
 		}
-		for first < n && !follows(resource, first, rid) {
-			first++
-		}
 	}
-	last := min(first+most, n)
+	last := min(first+most, f.n)
 	var items []byte
 	for i := first; i < last; i++ {
-		rid, body := resource(i)
+		rid, body := f.resource(i)
 		if i > first {
 			items = append(items, ',')
 		}
 		items = append(items, body...)
-		if i == last-1 && last < n {
+		if i == last-1 && last < f.n {
 			x.set(headerContinuation, rid)
 		}
 	}
-	x.writeList(owner, kind, items, last-first)
+	x.writeList(f.owner, f.kind, items, last-first)
 	return nil
 }
 
-// follows reports whether the i-th resource comes after the one with the rid,
-// which may be gone.
-func follows(resource func(i int) (string, []byte), i int, after catalog.RID) bool {
-	text, _ := resource(i)
-	rid, _ := catalog.ParseRID(text)
-	if rid.Database != after.Database {
-		return rid.Database > after.Database
+// firstAfter finds the first of the databases or containers that comes after the
+// one with the rid.
+func firstAfter[T any](all []T, rid string, order func(T, catalog.RID) int) (int, bool) {
+	after, ok := catalog.ParseRID(rid)
+	if !ok {
+		return 0, false
 	}
-	return rid.Container.Container > after.Container.Container
+	i, found := slices.BinarySearchFunc(all, after, order)
+	if found {
+		i++
+	}
+	return i, true
+}
+
+func databaseOrder(d *catalog.Database, rid catalog.RID) int { return cmp.Compare(d.RID, rid.Database) }
+
+func containerOrder(c *catalog.Container, rid catalog.RID) int {
+	return cmp.Or(cmp.Compare(c.RID.Database, rid.Database), cmp.Compare(c.RID.Container, rid.Container.Container))
 }
 
 // writeList answers with a feed: items are JSON with commas between them.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -64,6 +65,7 @@ var statusCodes = map[int]string{
 	http.StatusGone:                  "Gone",
 	http.StatusPreconditionFailed:    "PreconditionFailed",
 	http.StatusRequestEntityTooLarge: "RequestEntityTooLarge",
+	http.StatusTooManyRequests:       "429", // as the service spells it
 	statusRetryWith:                  "RetryWith",
 	http.StatusInternalServerError:   "InternalServerError",
 	http.StatusNotImplemented:        "NotImplemented",
@@ -73,8 +75,12 @@ var statusCodes = map[int]string{
 // statusRetryWith is the service's own: the write met another, try again.
 const statusRetryWith = 449
 
-// retryAfterMs is how long a client should wait before it tries again.
-const retryAfterMs = "10"
+// retryWithAfter is how long a client should wait before it tries again what met
+// another write.
+const retryWithAfter = 10 * time.Millisecond
+
+// throttled is what the service tells a client that spends too much.
+const throttled = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
 
 // failures maps the errors that are values. The texts are the service's.
 var failures = []struct {
@@ -91,6 +97,9 @@ var failures = []struct {
 	{catalog.ErrExists, failure{409, 0, "Resource with specified id, name, or unique index already exists."}},
 	{store.ErrPrecondition, failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
 	{catalog.ErrPrecondition, failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{store.ErrTooManyTerms, failure{413, 0, "The item has too much to be indexed. Exclude paths in the container's indexing policy."}},
+	{store.ErrLogicalFull, failure{403, 1014, "Partition key reached maximum size: the live items with this partition key would exceed the quota. Items that have expired do not count."}},
+	{store.ErrPartitionFull, failure{403, 1005, "The container's storage quota is reached: its live items would exceed it. Items that have expired do not count."}},
 	{engine.ErrTooLarge, failure{413, 0, "Request size is too large: an item can have at most 2 MB."}},
 	{errBodyTooBig, failure{413, 0, "Request size is too large: a request can have at most 2 MB."}},
 	{errBodyCut, failure{400, 0, "The input content is invalid because the body of the request could not be read to its end."}},
@@ -127,8 +136,10 @@ func failureOf(err error) (f failure, known bool) {
 		badRequest    *engine.InvalidError
 		badJSON       *value.SyntaxError
 		badTTL        *store.TTLError
+		tooMuch       *engine.ThrottledError
 		badHeader     *badRequestError
 		notYet        *notYetError
+		clockInDoubt  *store.ClockError
 	)
 	switch {
 	case errors.As(err, &badDefinition):
@@ -139,8 +150,12 @@ func failureOf(err error) (f failure, known bool) {
 		return failure{400, 0, "The input content is invalid because it is not well-formed JSON: " + badJSON.Error() + "."}, true
 	case errors.As(err, &badTTL):
 		return failure{400, 0, badTTL.Error()}, true
+	case errors.As(err, &tooMuch):
+		return failure{429, 3200, throttled}, true
 	case errors.As(err, &badHeader):
 		return failure{400, 0, badHeader.message}, true
+	case errors.As(err, &clockInDoubt):
+		return failure{503, 0, "Nothing is purged for good while the clock is in doubt: " + clockInDoubt.Reason}, true
 	case errors.As(err, &notYet):
 		return failure{501, 0, notYet.Error()}, true
 	}
@@ -160,8 +175,11 @@ func (x *exchange) writeError(err error) {
 	if f.subStatus != 0 {
 		x.set(headerSubStatus, strconv.Itoa(f.subStatus))
 	}
-	if f.status == statusRetryWith {
-		x.set(headerRetryAfter, retryAfterMs)
+	if wait := retryAfter(err, f); wait > 0 {
+		x.set(headerRetryAfter, strconv.FormatInt(wait.Milliseconds(), 10))
+	}
+	if f.status == http.StatusTooManyRequests {
+		x.set(headerCharge, "0.00") // nothing was done
 	}
 	x.set(headerContentType, contentJSON)
 	body := x.errorBody(f)
@@ -170,6 +188,19 @@ func (x *exchange) writeError(err error) {
 	if x.r.Method != http.MethodHead {
 		_, _ = x.w.Write(body)
 	}
+}
+
+// retryAfter returns how long a client should wait before it tries again, 0 if that
+// would not help.
+func retryAfter(err error, f failure) time.Duration {
+	var tooMuch *engine.ThrottledError
+	switch {
+	case errors.As(err, &tooMuch):
+		return tooMuch.RetryAfter
+	case f.status == statusRetryWith:
+		return retryWithAfter
+	}
+	return 0
 }
 
 // recovered answers for a panic, which is a fault of ours: this client gets an

@@ -127,6 +127,8 @@ func (x *exchange) serve() error {
 		return x.serveItems(&rt)
 	case typeRanges:
 		return x.serveRanges(&rt)
+	case typeOffers:
+		return x.serveOffers(&rt)
 	}
 	return &notYetError{"the resource type '" + rt.kind + "'"}
 }

@@ -27,6 +27,10 @@
 //	create, upsert, replace    write items, read, delete: and so on
 //	list                       list the items, all pages of them
 //
+//	throughput [name]    what is provisioned for a container, or a database
+//	set-throughput       change it
+//	offers, query-offers list or query the offers
+//
 //	now, freeze, advance 5s, set 2100-01-01T00:01:00Z, release, confirm
 //	wall                 move the machine's own clocks, under the database
 //	restart              stop the server and start it on the same data

@@ -88,10 +88,11 @@ type script struct {
 	machine    *machine
 	throughput string // of containers for which the script says none
 
-	begun  bool
-	keys   map[string]string // partition key definitions, by database and container
-	kept   map[string]string // what the script has asked to keep, by name
-	labels labels
+	begun   bool
+	keys    map[string]string // partition key definitions, by database and container
+	kept    map[string]string // what the script has asked to keep, by name
+	cursors map[string]string // where the events of a container were last left off
+	labels  labels
 }
 
 // verb carries out one directive and returns what came of it.
@@ -102,9 +103,10 @@ var verbs = map[string]verb{
 	"container": createContainer, "show": showContainer, "replace-container": replaceContainer, "drop": dropContainer,
 	"containers": listContainers,
 	"create":     createItems, "upsert": upsertItems, "replace": replaceItems, "read": readItems, "delete": deleteItems,
-	"list": listItems,
-	"now":  now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
-	"restart": restart, "crash": crash, "check": check,
+	"list":       listItems,
+	"throughput": showThroughput, "set-throughput": setThroughput, "offers": listOffers, "query-offers": queryOffers,
+	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
+	"server": startServer, "restart": restart, "crash": crash, "check": check,
 }
 
 func (s *script) run(t *testing.T, data *datadriven.TestData) string {
@@ -114,6 +116,7 @@ func (s *script) run(t *testing.T, data *datadriven.TestData) string {
 		d.fatalf("there is no verb %q", data.Cmd)
 	}
 	if !s.begun {
+		d.first = true
 		s.begin(d)
 	}
 	out := v(s, d)
@@ -125,11 +128,15 @@ func (s *script) run(t *testing.T, data *datadriven.TestData) string {
 
 // begin starts the server. A script that begins with the verb wall has the
 // machine's clocks in its hands; all others have a test clock, which stands still.
+// One that begins with the verb server says how it is set up.
 func (s *script) begin(d *directive) {
 	s.begun = true
-	s.keys, s.kept = map[string]string{}, map[string]string{}
-	if d.data.Cmd == "wall" {
+	s.keys, s.kept, s.cursors = map[string]string{}, map[string]string{}, map[string]string{}
+	switch d.data.Cmd {
+	case "wall":
 		s.takeClocks(d)
+	case "server":
+		s.setUp(d)
 	}
 	if err := s.server.start(); err != nil {
 		d.fatalf("start the server: %v", err)
@@ -146,8 +153,9 @@ func (s *script) begin(d *directive) {
 // directive is a line of a script with what stands below it.
 type directive struct {
 	*testing.T
-	data *datadriven.TestData
-	used map[string]bool
+	data  *datadriven.TestData
+	used  map[string]bool
+	first bool // of its script
 }
 
 func (d *directive) fatalf(format string, args ...any) {

@@ -29,6 +29,8 @@ import (
 
 // server is a database under test, and the door through which scripts reach it.
 type server interface {
+	// setUp says how it is to start, if not as all servers do.
+	setUp(setup)
 	// start opens the data, new or left behind by stop, and begins to answer.
 	start() error
 	// stop ends it cleanly. A server that is not running stays so.
@@ -37,6 +39,13 @@ type server interface {
 	send(method, target string, header http.Header, body []byte) (answer, error)
 	// check looks at every row and returns what does not agree.
 	check() (problems []string, err error)
+}
+
+// setup is what can differ between servers. The zero value has purge paused and no
+// quotas.
+type setup struct {
+	purge                             bool // works in the background
+	containerQuota, partitionKeyQuota int64
 }
 
 // answer is what came back.
@@ -82,17 +91,23 @@ func (m *machine) move(wall, mono time.Duration) {
 // inProcess calls the handler directly, with no network between.
 type inProcess struct {
 	machine *machine
+	setup   setup
 
 	db      *pebblekv.DB
 	engine  *engine.Engine
 	handler *rest.Handler
 }
 
+func (p *inProcess) setUp(s setup) { p.setup = s }
+
 func (p *inProcess) start() (err error) {
 	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Logger: quiet()}); err != nil {
 		return err
 	}
-	o := engine.Options{DB: p.db, TestClock: true, Logger: quiet()}
+	o := engine.Options{
+		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
+		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota},
+	}
 	if m := p.machine; m.manual {
 		o.TestClock = false
 		o.ClockSource = m.clocks
@@ -133,7 +148,8 @@ func (p *inProcess) check() (problems []string, err error) {
 
 // overHTTP is a whole server with its data on disk, and a client of it.
 type overHTTP struct {
-	dir string
+	dir   string
+	setup setup
 
 	server *mayfly.Server
 	client *http.Client
@@ -144,8 +160,14 @@ type overHTTP struct {
 // patience is how long to wait for an answer, or for the server to stop.
 const patience = 30 * time.Second
 
+func (h *overHTTP) setUp(s setup) { h.setup = s }
+
 func (h *overHTTP) start() (err error) {
-	if h.server, err = mayfly.Open(mayfly.Options{Dir: h.dir, TestClock: true, NoSync: true, Logger: quiet()}); err != nil {
+	o := mayfly.Options{
+		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
+		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota,
+	}
+	if h.server, err = mayfly.Open(o); err != nil {
 		return err
 	}
 	roots, err := h.roots()

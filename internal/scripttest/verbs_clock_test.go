@@ -131,6 +131,27 @@ func (d *directive) duration(key string) time.Duration {
 	return v
 }
 
+// startServer sets the server up. A script that uses it begins with it.
+//
+//	server container-quota=4000 partition-key-quota=1000
+//	----
+//	started
+//
+// Both quotas are in bytes; purge=on lets purge work in the background.
+func startServer(s *script, d *directive) string {
+	if !d.first {
+		d.fatalf("a server is set up at the beginning of a script")
+	}
+	return "started"
+}
+
+func (s *script) setUp(d *directive) {
+	s.server.setUp(setup{
+		purge:          d.option("purge") == "on",
+		containerQuota: int64(d.number("container-quota")), partitionKeyQuota: int64(d.number("partition-key-quota")),
+	})
+}
+
 // restart stops the server cleanly and starts it again. The wall clock may be set
 // meanwhile.
 //

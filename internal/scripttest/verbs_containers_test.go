@@ -18,13 +18,15 @@ const defaultKey = `{"paths":["/id"],"kind":"Hash","version":2}`
 //	database d2
 //	----
 //	201 {"id":"d2"}
+//
+// It takes throughput=400 or autoscale=4000 for its containers to share.
 func createDatabase(s *script, d *directive) string {
-	v := d.view()
+	v, header := d.view(), d.throughput("")
 	bodies := d.objects()
 	d.mayKeep(len(bodies))
 	var lines []string
 	for _, body := range bodies {
-		a := s.send(d, request{method: http.MethodPost, path: []string{"dbs"}, body: body})
+		a := s.send(d, request{method: http.MethodPost, path: []string{"dbs"}, header: header, body: body})
 		s.keep(d, a)
 		lines = append(lines, s.line(d, a, v))
 	}
@@ -77,22 +79,21 @@ func listDatabases(s *script, d *directive) string {
 //
 //	ttl=60              the defaultTtl, in JSON
 //	pk=/a pk=(/a, /b)   the partition key's paths, version=1 its version
-//	throughput=21000    what to provision: 21000 makes four physical partitions
+//	throughput=21000    what to provision: 21000 makes four physical partitions, and
+//	                    none asks for nothing
+//	autoscale=4000      the same, for autoscale
 //	db=d2               the database
 //	etag=e rid=r        keep the answer's etag, or the container's rid
 func createContainer(s *script, d *directive) string {
 	v, database := d.view(), d.database()
-	throughput := d.option("throughput")
-	if throughput == "" {
-		throughput = s.throughput
-	}
+	header := d.throughput(s.throughput)
 	_, bodies := s.definitions(d, database)
 	d.mayKeep(len(bodies))
 	var lines []string
 	for _, body := range bodies {
 		a := s.send(d, request{
 			method: http.MethodPost, path: append(databasePath(database), "colls"), body: body,
-			header: map[string]string{"X-Ms-Offer-Throughput": throughput},
+			header: header,
 		})
 		s.keep(d, a)
 		if key, found := lookup(body, "partitionKey"); found && a.status == http.StatusCreated {

@@ -37,7 +37,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			f := benchFixture(b)
 			r := f.benchWrite(0)
-			b.SetBytes(int64(f.put("size", `"pad":"`+strings.Repeat("x", benchPad)+`"`).Bytes))
+			b.SetBytes(int64(f.put("size", `"pad":"`+strings.Repeat("x", benchPad)+`"`).Work.Bytes))
 			b.ReportAllocs()
 			work := make(chan int)
 			var failed atomic.Pointer[error]

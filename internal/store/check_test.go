@@ -64,8 +64,38 @@ func (s *scene) uniqueKey(u string) []byte {
 }
 func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, lsn, 0) }
 func (s *scene) ownKey() []byte            { return s.prefix.appendOwnKey(nil, startMs+100_000, 2, 0) }
-func (s *scene) statKey(c class, second int64) []byte {
-	return s.prefix.appendStatKey(nil, bucketKey{c, second})
+func (s *scene) statKey(c class, l level, start int64) []byte {
+	return s.prefix.appendStatKey(nil, bucketKey{c, l, start})
+}
+
+// indexKey is that of an item's row in the index, for a property that is a string.
+func (s *scene) indexKey(property, text string, ordinal uint64) []byte {
+	term := appendTermString(appendTermPath(nil, step{name: property}), []byte(text))
+	return s.prefix.appendIndexKey(nil, 1, term, ordinal)
+}
+
+// partKey is that of the totals of the logical partition of partition key "k".
+func (s *scene) partKey() []byte {
+	k := s.key("k", "")
+	return s.prefix.appendPartKey(nil, appendIdentity(nil, k.EPK, k.PartitionKey, ""))
+}
+
+// event writes the row that the named item would leave, at the given place.
+func (s *scene) event(at EventPlace, ordinal uint64, change func([]byte) []byte) {
+	k := s.key("k", "gone")
+	c := current{ordinal: ordinal, header: header{writtenMs: startMs, ttl: 1, identity: appendIdentity(nil, k.EPK, k.PartitionKey, k.ID)}}
+	s.batch.Set(s.prefix.appendEventKey(nil, at), change(appendEventRow(nil, &c)))
+}
+
+// meta changes what the partition knows of itself.
+func (s *scene) meta(change func(*meta)) {
+	snap, err := s.db.Snapshot()
+	s.must(err)
+	defer snap.Close()
+	m, _, err := readMeta(snap, &s.prefix, 0)
+	s.must(err)
+	change(&m)
+	s.batch.Set(s.prefix.metaKey(), m.encode())
 }
 
 // header changes the header of an item, and leaves its body.
@@ -97,7 +127,8 @@ func lengthen(raw []byte) []byte { return append(raw, 0) }
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func TestCheckNamesTheDamage(t *testing.T) {
-	const second = startMs/1000 + 2 // of the rewritten item
+	const second = startMs/1000 + 2                                           // of the rewritten item
+	const minute, hour = second / 60 * 60, (startMs/1000 + 100) / 3600 * 3600 // of that, and of the own deadline
 	for _, c := range []struct {
 		name   string
 		damage func(*scene)
@@ -146,68 +177,173 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		{"unique key's row that nobody has", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(2)) }, []string{"is not one that item 2 has"}},
 		{"unique key's row of no item", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(77)) }, []string{"belongs to item 77, which does not exist"}},
 
-		{"counter removed", func(s *scene) { s.remove(s.statKey(classInherits, second)) },
-			[]string{fmt.Sprintf("counter i %d is missing: it should hold 1 items", second)}},
-		{"counter of items", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[7]++; return b }) },
-			[]string{"counter n 0 holds 2 items"}},
-		{"counter of bytes", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[14]++; return b }) },
-			[]string{"counter n 0 holds 1 items"}},
-		{"counter's first lsn", func(s *scene) { s.alter(s.statKey(classNever, 0), func(b []byte) []byte { b[23]++; return b }) },
-			[]string{"from lsn 4, but there are 1 items"}},
-		{"counter cut", func(s *scene) { s.alter(s.statKey(classNever, 0), cut) },
-			[]string{"not a counter", "counter n 0 is missing"}},
-		{"counter key too long", func(s *scene) { s.batch.Set(append(s.statKey(classNever, 0), 0), bucket{}.encode()) }, []string{"is not a counter"}},
-		{"counter of nothing", func(s *scene) { s.batch.Set(s.statKey(classOwn, 7), bucket{1, 100, 1}.encode()) },
-			[]string{"counter o 7 holds 1 items, 100 bytes from lsn 1, but there are 0 items"}},
+		{"counter removed", func(s *scene) { s.remove(s.statKey(classInherits, levelSecond, second)) },
+			[]string{fmt.Sprintf("counter i s %d is missing: it should hold 1 items", second)}},
+		{"counter of items", func(s *scene) {
+			s.alter(s.statKey(classNever, levelSecond, 0), func(b []byte) []byte { b[7]++; return b })
+		},
+			[]string{"counter n s 0 holds 2 items"}},
+		{"counter of bytes", func(s *scene) {
+			s.alter(s.statKey(classNever, levelSecond, 0), func(b []byte) []byte { b[14]++; return b })
+		},
+			[]string{"counter n s 0 holds 1 items"}},
+		{"counter's first lsn", func(s *scene) {
+			s.alter(s.statKey(classNever, levelSecond, 0), func(b []byte) []byte { b[23]++; return b })
+		},
+			[]string{"from lsn 4, ms 0 to 0, but there are 1 items"}},
+		{"counter cut", func(s *scene) { s.alter(s.statKey(classNever, levelSecond, 0), cut) },
+			[]string{"not a counter", "counter n s 0 is missing"}},
+		{"counter key too long", func(s *scene) { s.batch.Set(append(s.statKey(classNever, levelSecond, 0), 0), bucketRow(0, 0, 0)) }, []string{"not a counter's key"}},
+		{"counter of nothing", func(s *scene) { s.batch.Set(s.statKey(classOwn, levelSecond, 7), bucketRow(1, 100, 1)) },
+			[]string{"counter o s 7 holds 1 items, 100 bytes from lsn 1, ms 1 to 999, but there are 0 items"}},
+
+		{"minute's counter removed", func(s *scene) { s.remove(s.statKey(classInherits, levelMinute, minute)) },
+			[]string{fmt.Sprintf("counter i m %d is missing: it should hold 1 items", minute)}},
+		{"hour's counter removed", func(s *scene) { s.remove(s.statKey(classOwn, levelHour, hour)) },
+			[]string{fmt.Sprintf("counter o h %d is missing: it should hold 1 items", hour)}},
+		{"minute's counter of items", func(s *scene) {
+			s.alter(s.statKey(classInherits, levelMinute, minute), func(b []byte) []byte { b[7]++; return b })
+		}, []string{fmt.Sprintf("counter i m %d holds 2 items", minute)}},
+		{"hour's counter of bytes", func(s *scene) {
+			s.alter(s.statKey(classOwn, levelHour, hour), func(b []byte) []byte { b[14]++; return b })
+		}, []string{fmt.Sprintf("counter o h %d holds 1 items", hour)}},
+		{"minute's counter with an lsn", func(s *scene) {
+			s.alter(s.statKey(classInherits, levelMinute, minute), func(b []byte) []byte { b[23]++; return b })
+		}, []string{fmt.Sprintf("counter i m %d holds 1 items", minute)}},
+		{"counter of no level", func(s *scene) { s.batch.Set(s.statKey(classOwn, 'x', 7), bucketRow(1, 100, 1)) },
+			[]string{"counter o x 7 holds 1 items"}},
+		{"counter that is empty", func(s *scene) { s.batch.Set(s.statKey(classOwn, levelSecond, 7), bucketRow(0, 0, 0)) },
+			[]string{"counter o s 7 holds 0 items"}},
+		{"counter whose items come before", func(s *scene) {
+			s.alter(s.statKey(classInherits, levelSecond, second), func(b []byte) []byte { b[25]++; return b })
+		}, []string{fmt.Sprintf("counter i s %d holds 1 items, 263 bytes from lsn 4, ms 501 to 500, but", second)}},
+		{"counter whose items come after", func(s *scene) {
+			s.alter(s.statKey(classInherits, levelSecond, second), func(b []byte) []byte { b[27]--; return b })
+		}, []string{fmt.Sprintf("counter i s %d holds 1 items, 263 bytes from lsn 4, ms 500 to 499, but", second)}},
+
+		{"index row removed", func(s *scene) { s.remove(s.indexKey("u", "own", 2)) }, []string{"item 2 has no index row"}},
+		{"index row of another moment", func(s *scene) {
+			s.alter(s.indexKey("u", "own", 2), func(b []byte) []byte { b[7]++; return b })
+		}, []string{"item 2 has a index row that says"}},
+		{"index row of another ttl", func(s *scene) {
+			s.alter(s.indexKey("u", "own", 2), func(b []byte) []byte { b[11]++; return b })
+		}, []string{"item 2 has a index row that says"}},
+		{"index row of another partition key", func(s *scene) { s.alter(s.indexKey("u", "own", 2), lengthen) },
+			[]string{"item 2 has a index row that says"}},
+		{"index row cut", func(s *scene) {
+			s.alter(s.indexKey("u", "own", 2), func(b []byte) []byte { return b[:indexRowBytes-1] })
+		}, []string{"item 2 has a index row that says", "is not an index row of generation 1"}},
+		{"index row of a term that the item has not", func(s *scene) {
+			s.batch.Set(s.indexKey("u", "stray", 2), s.row(s.indexKey("u", "own", 2)))
+		}, []string{"is not one that item 2 has"}},
+		{"index row of no item", func(s *scene) {
+			s.batch.Set(s.indexKey("u", "own", 77), s.row(s.indexKey("u", "own", 2)))
+		}, []string{"belongs to item 77, which does not exist"}},
+		{"index row of another generation", func(s *scene) {
+			term := appendTermString(appendTermPath(nil, step{name: "u"}), []byte("own"))
+			s.batch.Set(s.prefix.appendIndexKey(nil, 2, term, 2), s.row(s.indexKey("u", "own", 2)))
+		}, []string{"is not an index row of generation 1"}},
+		{"index key too short", func(s *scene) {
+			s.batch.Set(append(s.prefix.appendIndexStart(nil, 1), indexAge), make([]byte, indexRowBytes))
+		},
+			[]string{"is not an index row of generation 1"}},
+
+		{"logical partition's totals removed", func(s *scene) { s.remove(s.partKey()) }, []string{"has no totals: it holds 3 items"}},
+		{"logical partition's items", func(s *scene) { s.alter(s.partKey(), func(b []byte) []byte { b[7]++; return b }) },
+			[]string{"are 4 items, 762 bytes, but there are 3 items, 762 bytes"}},
+		{"logical partition's bytes", func(s *scene) { s.alter(s.partKey(), func(b []byte) []byte { b[15]++; return b }) },
+			[]string{"are 3 items, 763 bytes, but there are 3 items, 762 bytes"}},
+		{"logical partition's totals cut", func(s *scene) { s.alter(s.partKey(), cut) },
+			[]string{"not the totals of a logical partition", "has no totals: it holds 3 items"}},
+		{"totals of a logical partition without items", func(s *scene) {
+			s.batch.Set(append(s.partKey(), 'x'), (&part{1, 100}).append(nil))
+		}, []string{"are 1 items, 100 bytes, but there are 0 items, 0 bytes"}},
+		{"empty totals of a logical partition", func(s *scene) { s.batch.Set(append(s.partKey(), 'x'), (&part{}).append(nil)) },
+			[]string{"are 0 items, 0 bytes, but there are 0 items"}},
+
+		{"partition's items", func(s *scene) { s.meta(func(m *meta) { m.Items-- }) },
+			[]string{"the partition's totals are 2 items, 762 bytes, but there are 3 items, 762 bytes"}},
+		{"partition's bytes", func(s *scene) { s.meta(func(m *meta) { m.Bytes++ }) },
+			[]string{"the partition's totals are 3 items, 763 bytes, but there are 3 items, 762 bytes"}},
+		{"purge has passed an item that inherits", func(s *scene) { s.meta(func(m *meta) { m.FeedMark = position{LSN: 4} }) },
+			[]string{"item 1, lsn 4, inherits its TTL, but purge has passed lsn 4"}},
+		{"purge has passed only others in the feed", func(s *scene) { s.meta(func(m *meta) { m.FeedMark = position{LSN: 3, N: 7} }) }, nil},
+		{"purge has passed an item with a ttl", func(s *scene) {
+			s.meta(func(m *meta) { m.OwnMark = ownPosition{startMs + 100_000, position{LSN: 2}} })
+		}, []string{fmt.Sprintf("item 2 expires at %d ms, but purge has passed %d ms", startMs+100_000, startMs+100_000)}},
+		{"purge has passed the moment of an item", func(s *scene) { s.meta(func(m *meta) { m.OwnMark.ExpiryMs = startMs + 100_001 }) },
+			[]string{"item 2 expires at"}},
+		{"purge has passed all before it", func(s *scene) {
+			s.meta(func(m *meta) { m.OwnMark = ownPosition{startMs + 100_000, position{LSN: 1, N: 9}} })
+		}, nil},
+
+		{"event of an item that is gone", func(s *scene) {
+			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b })
+		}, nil},
+		{"event of an item that is there", func(s *scene) {
+			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 2, func(b []byte) []byte { return b })
+		}, []string{"tells that item 2 has expired, but it is there"}},
+		{"event cut", func(s *scene) {
+			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes-1] })
+		}, []string{"not an event"}},
+		{"event without a readable identity", func(s *scene) {
+			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes+3] })
+		}, []string{"malformed key"}},
+		{"event's key too short", func(s *scene) { s.batch.Set(append(s.prefix[:], eventSpace), nil) }, []string{"not an event's key"}},
 
 		{"item removed", func(s *scene) { s.remove(s.itemKey(2)) },
-			[]string{"belongs to item 2, which does not exist", fmt.Sprintf("counter o %d holds 1 items", startMs/1000+100)}},
+			[]string{"belongs to item 2, which does not exist", fmt.Sprintf("counter o s %d holds 1 items", startMs/1000+100),
+				"counter o m 1700000100 holds 1 items", "counter o h 1699999200 holds 1 items",
+				"bytes, but there are 2 items", "the partition's totals are 3 items"}},
 		{"item cut", func(s *scene) { s.alter(s.itemKey(2), cut) },
-			[]string{"an item of the wrong length", "is not one that item 2 has", fmt.Sprintf("counter o %d holds", startMs/1000+100)}},
+			[]string{"an item of the wrong length", "is not one that item 2 has", "counter o ", "the totals of logical partition", "the partition's totals are"}},
 		{"item key too long", func(s *scene) { s.batch.Set(append(s.itemKey(2), 0), s.row(s.itemKey(2))) }, []string{"not an item's key"}},
 		{"item twice", func(s *scene) {
 			s.batch.Set(s.itemKey(4), s.row(s.itemKey(3)))
 		}, []string{
 			"item 4, lsn 3, is beyond", "item 4 has _rid", "item 4 has a id row that says", "item 4 has a feed row that says",
-			"item 4 has a unique key's row that says", "counter n 0 holds 1 items",
+			"item 4 has a unique key's row that says", "item 4 has no index row", "counter n s 0 holds 1 items", "the totals of logical partition", "the partition's totals are",
 		}},
 		{"item of an earlier version", func(s *scene) { s.header(1, func(h *header) { h.lsn = 1 }) },
-			[]string{"item 1 has _etag", "item 1 has no feed row", "is not one that item 1 has", "from lsn 4, but there are 1 items"}},
+			[]string{"item 1 has _etag", "item 1 has no feed row", "is not one that item 1 has", "from lsn 4, ms 500 to 500, but there are 1 items"}},
 		{"item of an lsn to come", func(s *scene) { s.header(1, func(h *header) { h.lsn = 9 }) },
 			[]string{"item 1, lsn 9, is beyond the partition's next ordinal 4 and last lsn 4", "item 1 has _etag",
 				"item 1 has no feed row", "is not one that item 1 has"}},
 		{"item with another place in its lsn", func(s *scene) { s.header(1, func(h *header) { h.n = 1 }) },
 			[]string{"item 1 has _etag", "item 1 has no feed row", "is not one that item 1 has"}},
 		{"item with another ttl", func(s *scene) { s.header(2, func(h *header) { h.ttl = 101 }) },
-			[]string{"item 2 has no own row", "is not one that item 2 has", "counter o "}},
+			[]string{"item 2 has no own row", "item 2 has a index row that says", "is not one that item 2 has", "counter o "}},
 		{"item without its ttl", func(s *scene) { s.header(2, func(h *header) { h.ttl = catalog.TTLAbsent }) },
-			[]string{"item 2 has a feed row that says", "is not one that item 2 has", "counter "}},
+			[]string{"item 2 has a feed row that says", "item 2 has a index row that says", "is not one that item 2 has", "counter "}},
 		{"item of another second", func(s *scene) { s.header(1, func(h *header) { h.writtenMs += 1000 }) },
-			[]string{"item 1 has _etag", "item 1 has _ts", "item 1 has a feed row that says", "counter i "}},
+			[]string{"item 1 has _etag", "item 1 has _ts", "item 1 has a feed row that says", "item 1 has a index row that says", "counter i "}},
 		{"item of another identity", func(s *scene) {
 			s.header(2, func(h *header) { h.identity = append(slices.Clone(h.identity), 'x') })
 		}, []string{`item 2 has id "own", but is kept as "ownx"`, "item 2 has no id row", "is not one that item 2 has"}},
 		{"item without identity", func(s *scene) { s.header(2, func(h *header) { h.identity = nil }) },
-			[]string{"item 2 has no readable identity", "item 2 has no id row", "is not one that item 2 has"}},
+			[]string{"item 2 has no readable identity", "item 2 has no id row", "is not one that item 2 has", "the totals of logical partition"}},
 		{"item of another partition key", func(s *scene) {
 			s.header(2, func(h *header) {
 				h.identity = appendIdentity(nil, s.key("k", "").EPK, s.key("j", "").PartitionKey, "own")
 			})
-		}, []string{`item 2 with partition key ["j"] does not belong here`, "item 2 has no id row", "item 2 has no unique key's row", "is not one that item 2 has"}},
+		}, []string{`item 2 with partition key ["j"] does not belong here`, "item 2 has no id row", "item 2 has no unique key's row", "is not one that item 2 has",
+			"the totals of logical partition", "has no totals: it holds 1 items"}},
 
 		{"body is no JSON", func(s *scene) { s.body(2, replaced("{", "[")) }, []string{"item 2 is not JSON", "is not one that item 2 has"}},
 		{"body of another size", func(s *scene) { s.body(2, replaced(`"pk"`, `"p"`)) },
-			[]string{"item 2 has a feed row that says", "item 2 has a own row that says", "counter o "}},
+			[]string{"item 2 has a feed row that says", "item 2 has a own row that says", "item 2 has no index row", "is not one that item 2 has",
+				"counter o ", "the totals of logical partition", "the partition's totals are"}},
 		{"body with another _rid", func(s *scene) { s.body(2, replaced(`"_rid":"AAAAAY`, `"_rid":"AAAAAZ`)) }, []string{"item 2 has _rid"}},
 		{"body with another _etag", func(s *scene) { s.body(2, replaced(`000000002\""`, `000000003\""`)) }, []string{"item 2 has _etag"}},
 		{"body with another _ts", func(s *scene) { s.body(2, replaced(`"_ts":17`, `"_ts":18`)) },
 			[]string{fmt.Sprintf("item 2 has _ts 1800000000, but was written at %d ms", startMs)}},
-		{"body with another id", func(s *scene) { s.body(2, replaced(`"id":"own"`, `"id":"0wn"`)) }, []string{`item 2 has id "0wn", but is kept as "own"`}},
-		{"body with a number for an id", func(s *scene) { s.body(2, replaced(`"id":"own"`, `"id":12345`)) }, []string{`item 2 has id 12345`}},
+		{"body with another id", func(s *scene) { s.body(2, replaced(`"id":"own"`, `"id":"0wn"`)) }, []string{`item 2 has id "0wn", but is kept as "own"`, "item 2 has no index row", "is not one that item 2 has"}},
+		{"body with a number for an id", func(s *scene) { s.body(2, replaced(`"id":"own"`, `"id":12345`)) }, []string{`item 2 has id 12345`, "item 2 has no index row", "is not one that item 2 has"}},
 
 		{"meta row removed", func(s *scene) { s.remove(s.prefix.metaKey()) },
-			[]string{"item 1, lsn 4, is beyond", "item 2, lsn 2, is beyond", "item 3, lsn 3, is beyond"}},
-		{"meta row of an earlier state", func(s *scene) { s.batch.Set(s.prefix.metaKey(), meta{3, 3}.encode()) },
+			[]string{"item 1, lsn 4, is beyond", "item 2, lsn 2, is beyond", "item 3, lsn 3, is beyond", "has no index row",
+				"is not an index row of generation 0", "the partition's totals are 0 items, 0 bytes, but there are 3 items"}},
+		{"meta row of an earlier state", func(s *scene) { s.meta(func(m *meta) { m.LSN, m.NextOrdinal = 3, 3 }) },
 			[]string{"item 1, lsn 4, is beyond the partition's next ordinal 3 and last lsn 3", "item 3, lsn 3, is beyond"}},
 		{"time runs backwards", func(s *scene) {
 			s.header(1, func(h *header) { h.writtenMs -= 2501 })
@@ -215,9 +351,10 @@ func TestCheckNamesTheDamage(t *testing.T) {
 				binary.BigEndian.PutUint64(b[8:], startMs-1)
 				return b
 			})
-		}, []string{fmt.Sprintf("lsn 4 was written at %d ms, before lsn 3 at %d ms", startMs-1, startMs), "item 1 has _etag", "item 1 has _ts", "counter i "}},
+		}, []string{fmt.Sprintf("lsn 4 was written at %d ms, before lsn 3 at %d ms", startMs-1, startMs), "item 1 has _etag", "item 1 has _ts",
+			"item 1 has a index row that says", "counter i "}},
 
-		{"row of no kind", func(s *scene) { s.batch.Set(append(s.prefix[:], 'e'), nil) }, []string{"is of no kind"}},
+		{"row of no kind", func(s *scene) { s.batch.Set(append(s.prefix[:], 'a'), nil) }, []string{"is of no kind"}},
 		{"first row", func(s *scene) { s.batch.Set(s.prefix[:], nil) }, []string{"is of no kind"}},
 		{"last row", func(s *scene) { s.batch.Set(append(s.prefix[:], 0xff, 0xff), nil) }, []string{"is of no kind"}},
 		{"row after meta", func(s *scene) { s.batch.Set(append(s.prefix.metaKey(), 0), nil) }, []string{"is of no kind"}},

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Counters of items and bytes, by second: how much there is, and, since the
-// seconds are those of the expiry order, how much of it is expired at any
-// moment. They are exact: they move in the same batch as the items.
+// Counters of items and bytes, by time: how much there is, and, since the times
+// are those of the expiry order, how much of it is expired at any moment, or will
+// be. They are exact: they move in the same batch as the items.
 //
-//	stat row: items, bytes, first lsn; eight bytes each, big-endian
+//	stat row: items 8, bytes 8, first lsn 8, first ms 2, last ms 2, big-endian
+//
+// There are counters for every second, minute and hour in which there is anything,
+// so that a sum over any time adds up few of them (usage.go).
 
 package store
 
@@ -18,64 +21,106 @@ import (
 type class byte
 
 const (
-	classInherits class = 'i' // by the container's default; second of the last write
-	classOwn      class = 'o' // by their own ttl; second of the deadline
+	classInherits class = 'i' // by the container's default; time of the last write
+	classOwn      class = 'o' // by their own ttl; time of the deadline
 	classNever    class = 'n' // not at all; one bucket, second 0
 )
 
-// bucketKey names a counter.
-type bucketKey struct {
-	class  class
-	second int64
+// level is how much time a bucket covers.
+type level byte
+
+// In the order of their keys.
+const (
+	levelHour   level = 'h'
+	levelMinute level = 'm'
+	levelSecond level = 's'
+)
+
+// seconds returns how many a bucket of the level covers.
+func (l level) seconds() int64 {
+	switch l {
+	case levelHour:
+		return 3600
+	case levelMinute:
+		return 60
+	default:
+		return 1
+	}
 }
 
-// bucket is a counter. firstLSN is at most the lsn of any item in it, so that
-// a second's items can be found in the feed.
+// bucketKey names a counter. start is its first second.
+type bucketKey struct {
+	class class
+	level level
+	start int64
+}
+
+// bucket is a counter. What follows the totals only a second has: firstLSN is at
+// most the lsn of any item in it, so that its items can be found in the feed, and
+// all of them have times between its milliseconds firstMs and lastMs.
 type bucket struct {
-	items, bytes int64
-	firstLSN     uint64
+	items, bytes    int64
+	firstLSN        uint64
+	firstMs, lastMs uint16
 }
 
 const (
-	bucketBytes = 24
+	bucketBytes = 28
 	// cachedBuckets bounds the loop's memory; beyond it the cache is emptied.
 	cachedBuckets = 4096
 )
 
 // counters are the buckets that the loop has touched lately.
 type counters struct {
-	cached map[bucketKey]bucket
-	dirty  map[bucketKey]struct{}
+	cached map[bucketKey]*bucket
+	dirty  map[bucketKey]*bucket
 }
 
-// bucketOf returns the bucket in which an item is counted.
-func bucketOf(h *header) bucketKey {
+// bucketsOf returns the buckets in which an item is counted: its second first.
+func bucketsOf(h *header) (keys [3]bucketKey, n int) {
+	var second int64
+	var c class
 	switch kindOf(h.ttl) {
 	case kindOwn:
-		return bucketKey{classOwn, ownDeadline(h.writtenMs, h.ttl) / 1000}
+		c, second = classOwn, ownDeadline(h.writtenMs, h.ttl)/1000
 	case kindNever:
-		return bucketKey{classNever, 0}
+		return [3]bucketKey{{classNever, levelSecond, 0}}, 1
 	default:
-		return bucketKey{classInherits, h.writtenMs / 1000}
+		c, second = classInherits, h.writtenMs/1000
 	}
+	for i, l := range [3]level{levelSecond, levelMinute, levelHour} {
+		keys[i] = bucketKey{c, l, second - second%l.seconds()}
+	}
+	return keys, 3
 }
 
-// load makes sure that a bucket is in memory, so that add cannot fail.
-func (c *counters) load(snap kv.Snapshot, x *prefix, k bucketKey) error {
+// load makes sure that an item's buckets are in memory, so that add cannot fail.
+func (c *counters) load(snap kv.Snapshot, x *prefix, h *header) error {
+	keys, n := bucketsOf(h)
+	for _, k := range keys[:n] {
+		if err := c.loadOne(snap, x, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *counters) loadOne(snap kv.Snapshot, x *prefix, k bucketKey) error {
 	if _, ok := c.cached[k]; ok {
 		return nil
 	}
 	if c.cached == nil {
-		c.cached, c.dirty = map[bucketKey]bucket{}, map[bucketKey]struct{}{}
+		c.cached, c.dirty = map[bucketKey]*bucket{}, map[bucketKey]*bucket{}
 	}
-	key := x.appendStatKey(nil, k)
+	var space [32]byte
+	key := x.appendStatKey(space[:0], k)
 	raw, found, err := snap.Get(key)
 	if err != nil {
 		return err
 	}
-	var b bucket
+	b := &bucket{}
 	if found {
-		if b, err = decodeBucket(key, raw); err != nil {
+		if *b, err = decodeBucket(key, raw); err != nil {
 			return err
 		}
 	}
@@ -83,29 +128,45 @@ func (c *counters) load(snap kv.Snapshot, x *prefix, k bucketKey) error {
 	return nil
 }
 
-// add counts an item in (sign 1) or out (sign -1) of a loaded bucket.
-func (c *counters) add(k bucketKey, sign int64, h *header) {
-	b := c.cached[k]
-	if b.items == 0 && sign > 0 {
-		b.firstLSN = h.lsn
+// add counts an item in (sign 1) or out (sign -1) of its loaded buckets.
+func (c *counters) add(sign int64, h *header) {
+	keys, n := bucketsOf(h)
+	for _, k := range keys[:n] {
+		b := c.cached[k]
+		if sign > 0 && k.level == levelSecond {
+			b.join(h)
+		}
+		b.items += sign
+		b.bytes += sign * int64(h.size)
+		c.dirty[k] = b
 	}
-	b.items += sign
-	b.bytes += sign * int64(h.size)
-	c.cached[k] = b
-	c.dirty[k] = struct{}{}
+}
+
+// join widens what a second says of its items.
+func (b *bucket) join(h *header) {
+	ms := h.writtenMs
+	if kindOf(h.ttl) == kindOwn {
+		ms = ownDeadline(h.writtenMs, h.ttl)
+	}
+	at := uint16(ms % 1000)
+	if b.items == 0 {
+		b.firstLSN, b.firstMs, b.lastMs = h.lsn, at, at
+		return
+	}
+	b.firstMs, b.lastMs = min(b.firstMs, at), max(b.lastMs, at)
 }
 
 // flush writes the buckets that have changed; an empty one needs no row.
 func (c *counters) flush(batch *kv.Batch, x *prefix) {
-	var key []byte
-	for k := range c.dirty {
-		b := c.cached[k]
-		key = x.appendStatKey(key[:0], k)
+	var keySpace [32]byte
+	var rowSpace [bucketBytes]byte
+	for k, b := range c.dirty {
+		key := x.appendStatKey(keySpace[:0], k)
 		if b.items == 0 {
 			batch.Delete(key, bucketBytes)
 			delete(c.cached, k)
 		} else {
-			batch.Set(key, b.encode())
+			batch.Set(key, b.append(rowSpace[:0]))
 		}
 	}
 	clear(c.dirty)
@@ -114,10 +175,12 @@ func (c *counters) flush(batch *kv.Batch, x *prefix) {
 	}
 }
 
-func (b bucket) encode() []byte {
-	raw := binary.BigEndian.AppendUint64(make([]byte, 0, bucketBytes), uint64(b.items))
-	raw = binary.BigEndian.AppendUint64(raw, uint64(b.bytes))
-	return binary.BigEndian.AppendUint64(raw, b.firstLSN)
+func (b *bucket) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(b.items))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(b.bytes))
+	dst = binary.BigEndian.AppendUint64(dst, b.firstLSN)
+	dst = binary.BigEndian.AppendUint16(dst, b.firstMs)
+	return binary.BigEndian.AppendUint16(dst, b.lastMs)
 }
 
 func decodeBucket(key, raw []byte) (bucket, error) {
@@ -128,5 +191,17 @@ func decodeBucket(key, raw []byte) (bucket, error) {
 		int64(binary.BigEndian.Uint64(raw)),
 		int64(binary.BigEndian.Uint64(raw[8:])),
 		binary.BigEndian.Uint64(raw[16:]),
+		binary.BigEndian.Uint16(raw[24:]),
+		binary.BigEndian.Uint16(raw[26:]),
+	}, nil
+}
+
+func parseStatKey(key []byte) (bucketKey, error) {
+	if len(key) != prefixBytes+1+10 {
+		return bucketKey{}, corrupt(key, "not a counter's key")
+	}
+	return bucketKey{
+		class(key[prefixBytes+1]), level(key[prefixBytes+2]),
+		int64(binary.BigEndian.Uint64(key[prefixBytes+3:])),
 	}, nil
 }

@@ -47,9 +47,79 @@ func ownDeadline(writtenMs int64, own catalog.TTL) int64 {
 	return writtenMs + 1000*int64(own)
 }
 
+// rules are what decides, beside an item's own header, whether it is expired.
+type rules struct {
+	containerDefault catalog.TTL
+	// With ttlFinality, what had expired when the settings changed stays so: the
+	// items that inherit and were last written up to finalInheritMs, and those
+	// whose own deadline was up to finalOwnMs. Zero is none.
+	finalInheritMs, finalOwnMs int64
+}
+
+// inert reports whether nothing ever expires by the rules.
+func (r *rules) inert() bool {
+	return r.containerDefault == catalog.TTLAbsent && r.finalInheritMs == 0 && r.finalOwnMs == 0
+}
+
+// cuts are the two lines between the living and the dead at one moment.
+type cuts struct {
+	// inheritMs: an item that inherits the container's TTL is gone if it was last
+	// written at or before this millisecond.
+	inheritMs int64
+	// ownMs: one with a ttl of its own is gone if its deadline is at or before this.
+	ownMs int64
+}
+
+// noCut is before everything.
+const noCut = -1
+
+// cutsAt returns where the lines are at nowMs.
+func (r *rules) cutsAt(nowMs int64) cuts {
+	c := cuts{noCut, noCut}
+	if r.finalInheritMs > 0 {
+		c.inheritMs = r.finalInheritMs
+	}
+	if r.finalOwnMs > 0 {
+		c.ownMs = r.finalOwnMs
+	}
+	if r.containerDefault == catalog.TTLAbsent {
+		return c
+	}
+	c.ownMs = max(c.ownMs, nowMs)
+	if r.containerDefault > 0 {
+		c.inheritMs = max(c.inheritMs, nowMs-1000*int64(r.containerDefault))
+	}
+	return c
+}
+
+// gone reports whether an item written at writtenMs with this ttl of its own is
+// expired.
+func (c cuts) gone(writtenMs int64, own catalog.TTL) bool {
+	switch kindOf(own) {
+	case kindNever:
+		return false
+	case kindOwn:
+		return ownDeadline(writtenMs, own) <= c.ownMs
+	default:
+		return writtenMs <= c.inheritMs
+	}
+}
+
 // expired reports whether the item is gone at nowMs.
-func (h *header) expired(c *catalog.Container, nowMs int64) bool {
-	return deadline(h.writtenMs, h.ttl, c.DefaultTTL) <= nowMs
+func (h *header) expired(r *rules, nowMs int64) bool {
+	return r.cutsAt(nowMs).gone(h.writtenMs, h.ttl)
+}
+
+// finalise returns the rules of the container's new settings, which replace those
+// of r at nowMs. Without ttlFinality an expired item that is still there comes
+// back when its TTL is raised.
+func (r *rules) finalise(c *catalog.Container, nowMs int64) rules {
+	next := rules{containerDefault: c.DefaultTTL}
+	if c.TTLFinality {
+		was := r.cutsAt(nowMs)
+		next.finalInheritMs, next.finalOwnMs = max(was.inheritMs, 0), max(was.ownMs, 0)
+	}
+	return next
 }
 
 // TTLError refuses an item for its ttl.

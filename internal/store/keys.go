@@ -11,21 +11,25 @@
 //	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write
 //	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0
 //	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
-//	stat : p 's' {class}{second}       -> {items, bytes, first lsn}            (counters.go)
-//	meta : p 'm'                       -> {version, last lsn, next ordinal}
+//	idx  : p 'i' {generation}{age}{path}{value}{ordinal} -> {writtenMs, ttl, epk}  (index.go)
+//	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
+//	stat : p 's' {class}{level}{start} -> {items, bytes, first lsn}            (counters.go)
+//	gone : p 'e' {goneMs}{deadlineMs}{lsn}{n} -> {ordinal, writtenMs, ttl, identity} (events.go)
+//	meta : p 'm'                       -> what the partition knows of itself   (meta.go)
 //
-// Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs
-// and second have eight bytes, n has two, class one. {epk} is escaped to be
-// self-delimiting, {pk} is so by itself, and {id} ends the key.
+// Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs,
+// deadlineMs, goneMs and start have eight bytes, generation four, n two, class, level and age
+// one. {epk} is escaped to be self-delimiting, {pk}, {path} and {value} are so by
+// themselves, and {id} ends the key.
 //
 // Items lie in the order of their ordinal, which is the number in their _rid,
 // given at creation and kept by rewrites. The feed is in write order, which is
 // also the expiry order of the items that inherit the container's TTL. The own
 // rows are in expiry order.
 //
-// Reserved for what is to come: 'i' index rows, {generation}{epoch}{path}{value}
-// {ordinal}; 'v' the all-versions log, {lsn}{n}; 'b' bytes per logical partition,
-// {epk}{pk}.
+// {generation} is that of the indexing policy: a change of the policy begins a new
+// one. {age} is for grouping index rows by the age of their items, and zero so far.
+// Reserved for what is to come: 'v', the all-versions log, {lsn}{n}.
 
 package store
 
@@ -46,6 +50,9 @@ const (
 	feedSpace   = 'f'
 	ownSpace    = 'x'
 	uniqueSpace = 'u'
+	indexSpace  = 'i'
+	partSpace   = 'b'
+	eventSpace  = 'e'
 	statSpace   = 's'
 	metaSpace   = 'm'
 
@@ -107,8 +114,24 @@ func (p *prefix) appendUniqueKey(dst, key []byte) []byte {
 }
 
 func (p *prefix) appendStatKey(dst []byte, b bucketKey) []byte {
-	dst = append(append(append(dst, p[:]...), statSpace), byte(b.class))
-	return binary.BigEndian.AppendUint64(dst, uint64(b.second))
+	dst = append(append(append(dst, p[:]...), statSpace), byte(b.class), byte(b.level))
+	return binary.BigEndian.AppendUint64(dst, uint64(b.start))
+}
+
+func (p *prefix) appendPartKey(dst, logical []byte) []byte {
+	return append(append(append(dst, p[:]...), partSpace), logical...)
+}
+
+func (p *prefix) appendEventKey(dst []byte, e EventPlace) []byte {
+	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), eventSpace), uint64(e.GoneMs))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(e.DeadlineMs))
+	dst = binary.BigEndian.AppendUint64(dst, e.LSN)
+	return binary.BigEndian.AppendUint16(dst, e.N)
+}
+
+// appendIndexStart appends what all index rows of one generation begin with.
+func (p *prefix) appendIndexStart(dst []byte, generation uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(append(dst, p[:]...), indexSpace), generation)
 }
 
 func (p *prefix) metaKey() []byte { return append(p[:prefixBytes:prefixBytes], metaSpace) }
@@ -116,6 +139,19 @@ func (p *prefix) metaKey() []byte { return append(p[:prefixBytes:prefixBytes], m
 // appendIdentity appends {epk}{pk}{id}: what makes an item itself.
 func appendIdentity(dst, epk []byte, pk value.PartitionKey, id string) []byte {
 	return append(pk.AppendKey(value.AppendBytesKey(dst, epk)), id...)
+}
+
+// logicalOf returns the start of an identity that its whole logical partition has
+// in common: {epk}{pk}.
+func logicalOf(identity []byte) ([]byte, error) {
+	_, rest, err := value.DecodeBytesKey(identity)
+	if err != nil {
+		return nil, err
+	}
+	if rest, err = value.SkipPartitionKey(rest); err != nil {
+		return nil, err
+	}
+	return identity[:len(identity)-len(rest)], nil
 }
 
 // identity is an appendIdentity taken apart.

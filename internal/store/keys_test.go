@@ -22,6 +22,14 @@ func TestKeyBytes(t *testing.T) {
 	const partition = "70" + "00000102" + "00000304" + "0506"
 	p := partitionPrefix(catalog.ContainerRID{Database: 0x102, Container: 0x304}, 0x506)
 	identity := appendIdentity(nil, []byte{0xab, 0x00, 0xcd}, value.PartitionKey{value.String("k"), value.Number(1)}, "id/\x00")
+	indexRow, err := appendIndexRow(nil, &header{writtenMs: 2, ttl: catalog.TTLForever, identity: identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fullMeta := meta{
+		LSN: 1, NextOrdinal: 2, Items: 3, Bytes: 4, Epoch: 5, ContainerDefault: -1, FinalInheritMs: 6, FinalOwnMs: 7,
+		ChangedMs: 8, Generation: 9, FeedMark: position{10, 11}, OwnMark: ownPosition{12, position{13, 14}},
+	}
 	for _, c := range []struct {
 		name string
 		got  []byte
@@ -35,12 +43,23 @@ func TestKeyBytes(t *testing.T) {
 		{"own", p.appendOwnKey(nil, 0x1112131415161718, 0x0102030405060708, 0x090a),
 			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},
 		{"unique", p.appendUniqueKey(nil, []byte("key")), partition + "75" + "6b6579"},
-		{"stat, inherits", p.appendStatKey(nil, bucketKey{classInherits, 0x0102030405}), partition + "73" + "69" + "0000000102030405"},
-		{"stat, own", p.appendStatKey(nil, bucketKey{classOwn, 1}), partition + "73" + "6f" + "0000000000000001"},
-		{"stat, never", p.appendStatKey(nil, bucketKey{classNever, 0}), partition + "73" + "6e" + "0000000000000000"},
+		{"stat, inherits", p.appendStatKey(nil, bucketKey{classInherits, levelSecond, 0x0102030405}), partition + "73" + "69" + "73" + "0000000102030405"},
+		{"stat, own", p.appendStatKey(nil, bucketKey{classOwn, levelMinute, 1}), partition + "73" + "6f" + "6d" + "0000000000000001"},
+		{"stat, never", p.appendStatKey(nil, bucketKey{classNever, levelHour, 0}), partition + "73" + "6e" + "68" + "0000000000000000"},
 		{"meta", p.metaKey(), partition + "6d"},
-		{"meta row", meta{1, 2}.encode(), "01" + "0000000000000001" + "0000000000000002"},
-		{"counter row", bucket{1, 2, 3}.encode(), "0000000000000001" + "0000000000000002" + "0000000000000003"},
+		{"meta row", fullMeta.encode(), "02" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0000000000000004" +
+			"0000000000000005" + "ffffffff" + "0000000000000006" + "0000000000000007" + "0000000000000008" + "00000009" +
+			"000000000000000a" + "000b" + "000000000000000c" + "000000000000000d" + "000e"},
+		{"index", p.appendIndexKey(nil, 0x01020304, []byte("term"), 0x0102030405060708),
+			partition + "69" + "01020304" + "00" + "7465726d" + "0102030405060708"},
+		{"part", p.appendPartKey(nil, []byte("logical")), partition + "62" + hex.EncodeToString([]byte("logical"))},
+		{"event", p.appendEventKey(nil, EventPlace{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
+			partition + "65" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0004"},
+		{"index row", indexRow, "0000000000000002" + "ffffffff" + "ab00cd"},
+		{"part row", (&part{1, 2}).append(nil), "0000000000000001" + "0000000000000002"},
+		{"event row", appendEventRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, identity: []byte("i")}}),
+			"0000000000000001" + "0000000000000002" + "00000003" + "69"},
+		{"counter row", bucketRow(1, 2, 3), "0000000000000001" + "0000000000000002" + "0000000000000003" + "0001" + "03e7"},
 		{"feed row", appendFeedRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, size: 4}}),
 			"0000000000000001" + "0000000000000002" + "01" + "00000004"},
 		{"own row", appendOwnRow(nil, &current{ordinal: 1, header: header{size: 4}}), "0000000000000001" + "00000004"},
@@ -61,7 +80,7 @@ func TestKeysAppend(t *testing.T) {
 	for name, key := range map[string][]byte{
 		"item": p.appendItemKey([]byte("x"), 1), "id": p.appendIDKey([]byte("x"), []byte("i")),
 		"feed": p.appendFeedKey([]byte("x"), 1, 2), "own": p.appendOwnKey([]byte("x"), 1, 2, 3),
-		"stat": p.appendStatKey([]byte("x"), bucketKey{classOwn, 1}),
+		"stat": p.appendStatKey([]byte("x"), bucketKey{classOwn, levelSecond, 1}),
 	} {
 		if key[0] != 'x' || !bytes.HasPrefix(key[1:], p[:]) {
 			t.Errorf("%s key: got %x, want x and the prefix", name, key)
@@ -105,10 +124,10 @@ func TestKeyOrder(t *testing.T) {
 		order("feed", p.appendFeedKey(nil, a, an), p.appendFeedKey(nil, b, bn), byBoth)
 		order("own", p.appendOwnKey(nil, aMs, 1, 0), p.appendOwnKey(nil, bMs, 1, 0), compare(uint64(aMs), uint64(bMs)))
 		order("own of one moment", p.appendOwnKey(nil, 5, a, an), p.appendOwnKey(nil, 5, b, bn), byBoth)
-		order("stat", p.appendStatKey(nil, bucketKey{classOwn, aMs}), p.appendStatKey(nil, bucketKey{classOwn, bMs}), compare(uint64(aMs), uint64(bMs)))
+		order("stat", p.appendStatKey(nil, bucketKey{classOwn, levelSecond, aMs}), p.appendStatKey(nil, bucketKey{classOwn, levelSecond, bMs}), compare(uint64(aMs), uint64(bMs)))
 		for space, key := range map[byte][]byte{
 			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendIDKey(nil, []byte{0xff}), feedSpace: p.appendFeedKey(nil, a, an),
-			ownSpace: p.appendOwnKey(nil, aMs, b, bn), statSpace: p.appendStatKey(nil, bucketKey{classNever, aMs}), metaSpace: p.metaKey(),
+			ownSpace: p.appendOwnKey(nil, aMs, b, bn), statSpace: p.appendStatKey(nil, bucketKey{classNever, levelSecond, aMs}), metaSpace: p.metaKey(),
 		} {
 			lower, upper := p.space(space)
 			if bytes.Compare(key, lower) < 0 || bytes.Compare(key, upper) >= 0 {

@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 	}
 	_, err := f.write(Write{Op: Delete, Key: f.key("k", "gone")})
 	f.must(err)
-	size := f.put("e", "").Bytes // a rewrite keeps its place
+	size := f.put("e", "").Work.Bytes // a rewrite keeps its place
 	for _, c := range []struct {
 		items, bytes int
 		want         string
@@ -142,7 +142,9 @@ func (f *fixture) fill(n, dead int) {
 		b.Set(x.appendItemKey(nil, uint64(i)), row(h, fmt.Sprintf(`{"id":"%d"}`, i)))
 		b.Set(x.appendIDKey(nil, h.identity), binary.BigEndian.AppendUint64(nil, uint64(i)))
 	}
-	b.Set(x.metaKey(), meta{uint64(n), uint64(n) + 1}.encode())
+	m := meta{LSN: uint64(n), NextOrdinal: uint64(n) + 1, Epoch: f.container.Epoch, Generation: f.container.IndexGeneration}
+	m.ContainerDefault = int32(f.container.DefaultTTL)
+	b.Set(x.metaKey(), m.encode())
 	f.must(f.db.Commit(context.Background(), &b))
 	f.reopen()
 }

@@ -23,10 +23,12 @@ const (
 	groupBytes = 4 << 20
 )
 
-// job is one entry of the loop's queue: a write, or new settings.
+// job is one entry of the loop's queues: a write, new settings, or a group of
+// expired items to take away.
 type job struct {
 	write       *write
 	reconfigure *catalog.Container
+	purge       *plan
 
 	result Result
 	err    error
@@ -41,8 +43,12 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 		return Result{}, ErrClosed
 	default:
 	}
+	queue := p.queue
+	if j.purge != nil {
+		queue = p.purges
+	}
 	select {
-	case p.queue <- j:
+	case queue <- j:
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	case <-p.stop:
@@ -62,28 +68,38 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	return j.result, j.err
 }
 
-// loop runs until the partition is closed.
+// loop runs until the partition is closed. Requests come first: a purge is run
+// when none waits, or at the end of a group of theirs, whose sync it shares.
 func (p *Partition) loop() {
 	defer close(p.ended)
 	group := make([]*job, 0, groupJobs)
 	for {
+		var first, purge, last *job
 		select {
 		case <-p.stop:
 			p.refuse(ErrClosed)
 			return
-		case first := <-p.queue:
+		case first = <-p.queue:
 			p.linger()
-			var last *job
-			group, last = p.collect(group[:0], first)
-			err := p.run(group)
-			if err == nil && last != nil {
-				err = p.reconfigure(last)
+			select {
+			case purge = <-p.purges:
+			default:
 			}
-			clear(group)
-			if err != nil {
-				p.fail(err)
-				return
+		case purge = <-p.purges:
+			select {
+			case first = <-p.queue:
+			default:
 			}
+		}
+		group, last = p.collect(group[:0], first)
+		err := p.run(group, purge)
+		if err == nil && last != nil {
+			err = p.reconfigure(last)
+		}
+		clear(group)
+		if err != nil {
+			p.fail(err)
+			return
 		}
 	}
 }
@@ -108,12 +124,12 @@ func (p *Partition) linger() {
 // group: they come after it.
 func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 	bytes := 0
-	for {
+	for j != nil {
 		if j.reconfigure != nil {
 			return group, j
 		}
 		group = append(group, j)
-		bytes += len(j.write.row)
+		bytes += j.write.bytes()
 		if len(group) == groupJobs || bytes >= groupBytes {
 			return group, nil
 		}
@@ -123,23 +139,38 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 			return group, nil
 		}
 	}
+	return group, nil
 }
 
-// run executes, commits and publishes a group, and answers it. An error means
-// that the outcome of a commit is unknown.
-func (p *Partition) run(group []*job) (err error) {
+// run executes, commits and publishes a group and a purge, either of which may be
+// missing, and answers them. An error means that the outcome of a commit is
+// unknown.
+func (p *Partition) run(group []*job, purge *job) (err error) {
+	if purge != nil {
+		group = append(group, purge) // to be answered with the others
+	}
 	if len(group) == 0 {
 		return nil
 	}
-	v, err := p.beginGroup()
+	v, nowMs, err := p.beginGroup()
 	if err != nil {
 		return answer(group, err)
 	}
 	defer func() { p.endGroup(v, err) }()
 	w := &p.writer
-	w.begin(v, p.clock.Now())
+	w.begin(v, nowMs)
 	for _, j := range group {
-		j.result, j.err = w.execute(j.write)
+		if j.write != nil {
+			j.result, j.err = w.execute(j.write)
+		}
+	}
+	if purge != nil {
+		if w.batch.Len() == 0 {
+			// Nobody misses what it takes away, so nobody has to wait until that
+			// is durable: a crash may bring it back.
+			w.batch.Lazy()
+		}
+		purge.err = w.purge(purge.purge)
 	}
 	if w.batch.Len() > 0 {
 		w.finish()
@@ -165,27 +196,45 @@ func answer(group []*job, err error) error {
 	return err
 }
 
-// publish shows the state after the last commit.
+// publish shows the state after the last commit, under the settings of c. Ones
+// that are new hold from here on, and the moment is taken under the lock: a reader
+// who went by the old ones did so at this moment or before.
 func (p *Partition) publish(c *catalog.Container) error {
 	snap, err := p.db.Snapshot()
 	if err != nil {
 		return err
 	}
+	w := &p.writer
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if w.meta.Epoch != c.Epoch {
+		w.meta.adopt(c, p.clock.Now())
+		p.mu.soonestMs = 0 // whatever was known of it
+	}
 	p.drop()
-	for identity := range p.writer.overlay {
+	for identity := range w.overlay {
 		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
 	}
-	p.mu.container, p.mu.lsn = c, p.writer.lsn
-	p.mu.view = &view{snap: snap, container: c, lsn: p.writer.lsn, refs: 1}
+	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
+	p.mu.container, p.mu.lsn, p.mu.rules, p.mu.changedMs = c, w.meta.LSN, w.meta.rules(), w.meta.ChangedMs
+	p.mu.view = &view{snap: snap, container: c, rules: p.mu.rules, lsn: w.meta.LSN, refs: 1}
 	return nil
 }
 
+// reconfigure goes over to new settings. They are durable in the catalog, and are
+// so here before the answer.
 func (p *Partition) reconfigure(j *job) error {
 	invariant.Check(j.reconfigure.RID == p.Container().RID, "settings of another container")
+	w := &p.writer
+	w.reset()
+	generation := w.meta.Generation
 	if err := p.publish(j.reconfigure); err != nil {
 		return answer([]*job{j}, err)
+	}
+	w.dropOld = w.dropOld || generation != w.meta.Generation
+	w.finish()
+	if err := p.db.Commit(context.Background(), &w.batch); err != nil {
+		return answer([]*job{j}, fmt.Errorf("%w: %w", ErrFailed, err))
 	}
 	return answer([]*job{j}, nil)
 }
@@ -206,6 +255,8 @@ func (p *Partition) refuse(err error) {
 		select {
 		case j := <-p.queue:
 			_ = answer([]*job{j}, err)
+		case j := <-p.purges:
+			_ = answer([]*job{j}, err)
 		default:
 			return
 		}
@@ -214,36 +265,51 @@ func (p *Partition) refuse(err error) {
 
 // writer is the state of the loop: what only it reads and changes.
 type writer struct {
-	p           *Partition
-	lsn         uint64
-	nextOrdinal uint64
-	counters    counters
+	p        *Partition
+	meta     meta
+	counters counters
+	parts    parts
+	dropOld  bool // index rows of earlier generations are to be removed
 
 	// Of the group under way:
-	batch   kv.Batch
-	view    *view
-	nowMs   int64
-	overlay map[string]current // by identity: what the group has changed so far
-	placed  map[uint64]string  // by ordinal: the identities of what it has written
-	held    map[string]uint64  // by unique key: the holder's ordinal, 0 for none
-	key     []byte             // reused for building keys
+	batch     kv.Batch
+	view      *view
+	nowMs     int64
+	soonestMs int64              // the next deadline of what it has written
+	overlay   map[string]current // by identity: what the group has changed so far
+	placed    map[uint64]string  // by ordinal: the identities of what it has written
+	held      map[string]uint64  // by unique key: the holder's ordinal, 0 for none
+	buried    int64              // bytes of expired items that it has removed
+	key       []byte             // reused for building keys
 }
 
 // begin starts a group at one moment.
 func (w *writer) begin(v *view, nowMs int64) {
-	invariant.Check(v.lsn == w.lsn, "the published lsn %d is not the last written %d", v.lsn, w.lsn)
-	w.batch.Reset()
+	invariant.Check(v.lsn == w.meta.LSN, "the published lsn %d is not the last written %d", v.lsn, w.meta.LSN)
+	w.reset()
 	w.view, w.nowMs = v, nowMs
+}
+
+// reset forgets the last group.
+func (w *writer) reset() {
+	w.batch.Reset()
 	if w.overlay == nil {
 		w.overlay, w.placed, w.held = map[string]current{}, map[uint64]string{}, map[string]uint64{}
 	}
 	clear(w.overlay)
 	clear(w.placed)
 	clear(w.held)
+	w.soonestMs, w.buried = never, 0
 }
 
 // finish adds to the batch what goes with every group.
 func (w *writer) finish() {
-	w.counters.flush(&w.batch, &w.p.prefix)
-	w.batch.Set(w.p.prefix.metaKey(), meta{w.lsn, w.nextOrdinal}.encode())
+	x := &w.p.prefix
+	w.counters.flush(&w.batch, x)
+	w.parts.flush(&w.batch, x)
+	if w.dropOld {
+		w.dropGenerations()
+		w.dropOld = false
+	}
+	w.batch.Set(x.metaKey(), w.meta.encode())
 }

@@ -44,9 +44,9 @@ type kind struct {
 	properties string // of the container
 }
 
-// definition is the container with the given defaultTtl.
-func (k kind) definition(ttl string) string {
-	return strings.TrimSuffix(withTTL(ttl), "}") + k.properties + "}"
+// definition is the container under the given settings.
+func (k kind) definition(s twinSettings) string {
+	return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}` + s.members() + k.properties + "}"
 }
 
 func runHistory(t *rapid.T, k kind) {
@@ -55,15 +55,23 @@ func runHistory(t *rapid.T, k kind) {
 		"write":     h.writeOne,
 		"rewrite":   h.writeOne, // twice, for there are many kinds
 		"group":     h.writeGroup,
+		"race":      h.purgeBesideWrites,
 		"read":      h.readOne,
 		"list":      h.listPage,
-		"default":   h.changeDefault,
+		"settings":  h.changeSettings,
+		"purge":     h.purge,
+		"purge all": h.purgeAll,
+		"poll":      h.poll,
 		"advance":   h.advance,
 		"idle":      func(*rapid.T) { h.f.p.ReleaseIdle() },
 		"restart":   h.restart,
+		"crash":     h.restartUnderNewSettings,
 		"transient": h.comeAndGo,
+		"":          h.checkAll,
 	})
 	h.restart(t)
+	h.checkAll(t)
+	h.pollAll(t)
 	h.f.p.Close()
 	if h.f.failures.Load() != 0 || h.f.db.open.Load() != 0 {
 		t.Errorf("%d failures, %d snapshots left open", h.f.failures.Load(), h.f.db.open.Load())
@@ -77,13 +85,17 @@ type history struct {
 	twin  *twin
 	keys  []string // partition keys that live in this partition
 	lists map[string]uint64
+
+	cursor EventPlace // of a reader of events
+	heard  EventPlace // the last event
+	marks  meta       // as they were last seen
 }
 
 var modelIDs = []string{"a", "b", "c", "d"}
 
 func newHistory(t *rapid.T, k kind) *history {
 	h := &history{kind: k, lists: map[string]uint64{}}
-	s := setup{definition: k.definition("null"), nowMs: startMs, throughput: k.throughput, index: k.index}
+	s := setup{definition: k.definition(twinSettings{}), nowMs: startMs, throughput: k.throughput, index: k.index}
 	h.f = makeFixture(t, kvtest.NewModel(), s)
 	for i := 0; len(h.keys) < 2; i++ { // one in five is ours
 		if k := fmt.Sprint("k", i); h.f.container.Partition(h.f.key(k, "").EPK) == s.index {
@@ -162,21 +174,28 @@ func (h *history) compare(t *rapid.T, w twinWrite, got Result, err error) {
 	if string(got.Body) != want.body || got.Created != want.created || got.LSN != want.lsn || got.ETag != want.etag {
 		t.Fatalf("%+v:\ngot  %+v, %s\nwant %+v", w, got, got.Body, want)
 	}
-	bytes := len(want.body)
+	work := [2]int{len(want.body), 0}
 	if w.op == Delete {
-		bytes = len(before.body)
-	} else if h.twin.etags[got.ETag] {
+		work = [2]int{0, len(before.body)}
+	} else if !want.created {
+		work[1] = len(before.body)
+	}
+	if w.op != Delete && h.twin.etags[got.ETag] {
 		t.Fatalf("%+v: etag %s is given twice", w, got.ETag)
 	}
 	h.twin.etags[got.ETag] = true
-	if got.Bytes != bytes {
-		t.Fatalf("%+v: got %d bytes, want %d", w, got.Bytes, bytes)
+	if (got.Work.Bytes != work[0]) || got.Work.OldBytes != work[1] {
+		t.Fatalf("%+v: got work %+v, want bytes and old bytes %v", w, got.Work, work)
 	}
 }
 
 // writeGroup lets several writes wait while a first one is committed, so that they
 // become one group, in the order in which they came.
-func (h *history) writeGroup(t *rapid.T) {
+func (h *history) writeGroup(t *rapid.T) { h.writeBeside(t, func() func() { return func() {} }) }
+
+// writeBeside is writeGroup with something that begins while the writes wait, and
+// is waited for at the end.
+func (h *history) writeBeside(t *rapid.T, begin func() (wait func())) {
 	writes := make([]twinWrite, rapid.IntRange(1, 8).Draw(t, "writes"))
 	for i := range writes {
 		writes[i] = h.draw(t)
@@ -193,6 +212,7 @@ func (h *history) writeGroup(t *rapid.T) {
 		done[i] = h.f.start(h.asked(t, w))
 		h.f.queued(i + 1)
 	}
+	wait := begin()
 	h.f.db.stopPlaying()
 	g.open <- struct{}{}
 	a := <-first
@@ -201,12 +221,13 @@ func (h *history) writeGroup(t *rapid.T) {
 		a := <-done[i]
 		h.compare(t, w, a.result, a.err)
 	}
+	wait()
 }
 
 // refusedUnseen reports whether a write is refused for its ttl before it comes to
 // the queue.
 func (h *history) refusedUnseen(w twinWrite) bool {
-	return w.op != Delete && h.twin.defaultTTL != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
+	return w.op != Delete && h.twin.settings.ttl != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
 }
 
 func (h *history) readOne(t *rapid.T) {
@@ -259,16 +280,6 @@ func (h *history) listPage(t *rapid.T) {
 	}
 }
 
-func (h *history) changeDefault(t *rapid.T) {
-	ttl := rapid.SampledFrom([]int64{0, -1, 1, 2, 5, 2147483647}).Draw(t, "default")
-	text := fmt.Sprint(ttl)
-	if ttl == 0 {
-		text = "null"
-	}
-	h.f.reconfigure(h.kind.definition(text))
-	h.twin.defaultTTL = ttl
-}
-
 func (h *history) advance(t *rapid.T) {
 	ms := rapid.Int64Range(1, 3500).Draw(t, "ms")
 	h.f.advance(time.Duration(ms) * time.Millisecond)
@@ -303,11 +314,11 @@ func (h *history) compareCounters(t *rapid.T) {
 	lower, upper := x.space(statSpace)
 	for e, err := range snap.Scan(lower, upper, kv.Forward) {
 		h.f.must(err)
-		k := bucketKey{class(e.Key[prefixBytes+1]), int64(binary.BigEndian.Uint64(e.Key[prefixBytes+2:]))}
+		k := bucketKey{class(e.Key[prefixBytes+1]), level(e.Key[prefixBytes+2]), int64(binary.BigEndian.Uint64(e.Key[prefixBytes+3:]))}
 		got, err := decodeBucket(e.Key, e.Value)
 		h.f.must(err)
 		if w := want[k]; got.items != w.items || got.bytes != w.bytes || got.firstLSN > w.firstLSN {
-			t.Fatalf("counter %c %d: got %+v, want %+v", k.class, k.second, got, w)
+			t.Fatalf("counter %c %c %d: got %+v, want %+v", k.class, k.level, k.start, got, w)
 		}
 		delete(want, k)
 	}

@@ -17,7 +17,6 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
 )
 
 var (
@@ -50,9 +50,6 @@ var (
 )
 
 const (
-	metaVersion = 1
-	metaBytes   = 17
-
 	// ordinalShift leaves 48 bits for counting a partition's items; the bits
 	// above hold the partition's index, so that rids are unique in a container.
 	ordinalShift = 48
@@ -72,6 +69,11 @@ type Options struct {
 	Index     int
 	// Cache is the budget of the items kept in memory; nil keeps none.
 	Cache *CacheBudget
+	// Quotas bound what is kept.
+	Quotas Quotas
+	// Ledger gets what work the partition does without being asked to; nil is for
+	// nobody to know.
+	Ledger *ru.Ledger
 	// Failed is called once if a commit fails. Nothing that was in it has been
 	// acknowledged, and nothing more will be.
 	Failed func(error)
@@ -84,20 +86,33 @@ type Partition struct {
 	index  int
 	prefix prefix
 	failed func(error)
+	quotas Quotas
+	ledger *ru.Ledger
 
 	queue  chan *job
+	purges chan *job // what the loop does when it has nothing else to do
 	stop   chan struct{}
 	ended  chan struct{}
 	closed sync.Once
 
 	writer writer // the loop's own
+	purger purger // of whoever holds its lock
 
 	mu struct {
 		sync.Mutex
 		view *view // nil while idle
-		// container and lsn outlive the view.
+		// container, rules, changedMs and lsn outlive the view.
 		container *catalog.Container
+		rules     rules
+		changedMs int64
 		lsn       uint64
+		// soonestMs is when the next item expires, or earlier.
+		soonestMs int64
+		// groupMs is the moment of the group under way, never if there is none.
+		groupMs int64
+		// dead is what is known of logical partitions that are full, by the start of
+		// their identities.
+		dead map[string]deadBytes
 		// writing says that a group is under way, or ended with a commit whose
 		// outcome is unknown: its rows may already be in the engine and not be
 		// durable, so no new snapshot may be taken.
@@ -112,6 +127,7 @@ type Partition struct {
 type view struct {
 	snap      kv.Snapshot
 	container *catalog.Container
+	rules     rules
 	lsn       uint64
 	refs      int // guarded by Partition.mu; one is Partition.mu.view's own
 }
@@ -124,17 +140,36 @@ func Open(o Options) (*Partition, error) {
 		index:  o.Index,
 		prefix: partitionPrefix(o.Container.RID, o.Index),
 		failed: o.Failed,
+		quotas: o.Quotas,
+		ledger: o.Ledger,
 		queue:  make(chan *job, queueJobs),
+		purges: make(chan *job),
 		stop:   make(chan struct{}),
 		ended:  make(chan struct{}),
 	}
-	m, err := p.loadMeta()
+	if p.ledger == nil {
+		p.ledger = &ru.Ledger{}
+	}
+	m, found, err := p.loadMeta()
 	if err != nil {
 		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
 	}
-	p.writer = writer{p: p, lsn: m.lsn, nextOrdinal: m.nextOrdinal}
-	p.mu.container = o.Container
-	p.mu.lsn = m.lsn
+	// Settings that it does not know were changed by a call that did not return:
+	// as far as anybody can tell, they change now.
+	generation, epoch := m.Generation, m.Epoch
+	m.adopt(o.Container, o.Clock.Now())
+	p.writer = writer{p: p, meta: m, dropOld: found && generation != m.Generation}
+	if found && epoch != m.Epoch {
+		// Readers are about to go by them: what they make final must last.
+		p.writer.finish()
+		if err := p.db.Commit(context.Background(), &p.writer.batch); err != nil {
+			return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+		}
+	}
+	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
+	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
+	p.mu.lsn = m.LSN
+	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
 	go p.loop()
 	return p, nil
@@ -151,38 +186,13 @@ func (p *Partition) Close() {
 	p.mu.cache.empty()
 }
 
-// meta is the partition's own row.
-type meta struct {
-	lsn         uint64
-	nextOrdinal uint64
-}
-
-func (p *Partition) loadMeta() (meta, error) {
+func (p *Partition) loadMeta() (meta, bool, error) {
 	snap, err := p.db.Snapshot()
 	if err != nil {
-		return meta{}, err
+		return meta{}, false, err
 	}
 	defer snap.Close()
 	return readMeta(snap, &p.prefix, p.index)
-}
-
-func readMeta(snap kv.Snapshot, x *prefix, index int) (meta, error) {
-	raw, found, err := snap.Get(x.metaKey())
-	if err != nil {
-		return meta{}, err
-	}
-	if !found {
-		return meta{nextOrdinal: FirstOrdinal(index) + 1}, nil
-	}
-	if len(raw) != metaBytes || raw[0] != metaVersion {
-		return meta{}, corrupt(x.metaKey(), "not a partition's meta row")
-	}
-	return meta{binary.BigEndian.Uint64(raw[1:]), binary.BigEndian.Uint64(raw[9:])}, nil
-}
-
-func (m meta) encode() []byte {
-	b := binary.BigEndian.AppendUint64([]byte{metaVersion}, m.lsn)
-	return binary.BigEndian.AppendUint64(b, m.nextOrdinal)
 }
 
 // acquire returns the published view, with a fresh snapshot if the partition was
@@ -205,20 +215,24 @@ func (p *Partition) acquireLocked() (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.mu.view = &view{snap: snap, container: p.mu.container, lsn: p.mu.lsn, refs: 1}
+		p.mu.view = &view{snap: snap, container: p.mu.container, rules: p.mu.rules, lsn: p.mu.lsn, refs: 1}
 	}
 	p.mu.view.refs++
 	return p.mu.view, nil
 }
 
 // beginGroup acquires the view for a group of writes and keeps it published
-// until the group ends.
-func (p *Partition) beginGroup() (*view, error) {
+// until the group ends. It returns the group's moment.
+func (p *Partition) beginGroup() (*view, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, err := p.acquireLocked()
-	p.mu.writing = err == nil
-	return v, err
+	if err != nil {
+		return nil, 0, err
+	}
+	p.mu.writing = true
+	p.mu.groupMs = p.clock.Now()
+	return v, p.mu.groupMs, nil
 }
 
 // endGroup releases the view. After a failed commit it stays published for good.
@@ -226,6 +240,7 @@ func (p *Partition) endGroup(v *view, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.writing = err != nil
+	p.mu.groupMs = never
 	v.unref()
 }
 

@@ -31,7 +31,7 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	if err != nil {
 		return item, err
 	}
-	if found.header.expired(at.container, nowMs) {
+	if found.header.expired(&at.rules, nowMs) {
 		return item, ErrNotFound
 	}
 	item.ETag, item.ItemLSN = found.etag, found.header.lsn
@@ -42,15 +42,15 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	return item, nil
 }
 
-// position is what was published when an item was looked for.
-type position struct {
-	container *catalog.Container
-	lsn       uint64
+// published is what readers were shown when an item was looked for.
+type published struct {
+	rules rules
+	lsn   uint64
 }
 
 // find returns the item with the given key, expired or not, from memory if it was
 // read lately.
-func (p *Partition) find(k Key) (*cachedItem, position, error) {
+func (p *Partition) find(k Key) (*cachedItem, published, error) {
 	var space [256]byte
 	key := p.prefix.appendIDKey(space[:0], nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
@@ -58,7 +58,7 @@ func (p *Partition) find(k Key) (*cachedItem, position, error) {
 	slot := p.mu.cache.slot(identity)
 
 	p.mu.Lock()
-	at := position{p.mu.container, p.mu.lsn}
+	at := published{p.mu.rules, p.mu.lsn}
 	if p.mu.closed {
 		p.mu.Unlock()
 		return nil, at, ErrClosed
@@ -209,6 +209,13 @@ func ordinalOf(itemKey []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(itemKey[prefixBytes+1:]), nil
 }
 
+func idRowOrdinal(e kv.Entry) (uint64, error) {
+	if len(e.Value) != idRowBytes {
+		return 0, corrupt(e.Key, "not an id row")
+	}
+	return binary.BigEndian.Uint64(e.Value), nil
+}
+
 // full reports whether a body of the given length has no place in the page. The
 // first always has.
 func (l *lister) full(bytes int) bool {
@@ -218,7 +225,7 @@ func (l *lister) full(bytes int) bool {
 // add puts an item into the page, unless it has expired.
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
-	if h.expired(l.v.container, l.nowMs) {
+	if h.expired(&l.v.rules, l.nowMs) {
 		return
 	}
 	if l.page.Count > 0 {
@@ -279,10 +286,11 @@ func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err 
 		if err != nil {
 			return nil, false, err
 		}
-		if len(e.Value) != idRowBytes {
-			return nil, false, corrupt(e.Key, "not an id row")
+		ordinal, err := idRowOrdinal(e)
+		if err != nil {
+			return nil, false, err
 		}
-		if ordinal := binary.BigEndian.Uint64(e.Value); ordinal > l.page.Last {
+		if ordinal > l.page.Last {
 			ordinals = append(ordinals, ordinal)
 		}
 		if len(ordinals) == 2*oldestOrdinals {

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
 )
 
 // current is an item as the group under way has it.
@@ -18,7 +19,10 @@ type current struct {
 	live    bool // it exists and has not expired; known while a write executes
 	ordinal uint64
 	header  header
+	logical []byte   // the part of its identity that its logical partition has in common
 	unique  [][]byte // the unique keys that it holds
+	terms   terms    // what it is indexed by
+	body    []byte   // of an item that was read, until derive has made use of it
 }
 
 // ttlKind is the class of an item's ttl in its feed row: enough to tell, without
@@ -54,6 +58,7 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
 	w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
 	w.putUnique(c)
+	w.putIndex(c)
 	w.putVersion(c, row)
 }
 
@@ -62,6 +67,8 @@ func (w *writer) insertRows(c *current, row []byte) {
 func (w *writer) updateRows(old, c *current, row []byte) {
 	w.removeUnique(old)
 	w.putUnique(c)
+	w.removeIndex(old, &c.terms)
+	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
 }
@@ -71,10 +78,20 @@ func (w *writer) removeRows(c *current) {
 	h := &c.header
 	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
 	w.batch.Delete(w.key, headerBytes+len(h.identity)+h.size)
-	w.key = w.p.prefix.appendIDKey(w.key[:0], h.identity)
+	w.key = w.p.prefix.appendFeedKey(w.key[:0], h.lsn, h.n)
+	w.batch.Delete(w.key, feedRowBytes)
+	w.removeScattered(c)
+}
+
+// removeScattered takes away the rows of an item that lie apart from those of its
+// neighbours in time, and counts it out: all but its own and the one in the feed.
+func (w *writer) removeScattered(c *current) {
+	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
 	w.batch.Delete(w.key, idRowBytes)
 	w.removeUnique(c)
-	w.removeVersion(c)
+	w.removeIndex(c, nil)
+	w.removeOwn(c)
+	w.count(-1, c)
 }
 
 // putVersion writes the rows that change with every write, and counts the item.
@@ -89,19 +106,46 @@ func (w *writer) putVersion(c *current, row []byte) {
 		w.key = x.appendOwnKey(w.key[:0], ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n)
 		w.batch.Set(w.key, appendOwnRow(buf[:0], c))
 	}
-	w.counters.add(bucketOf(h), 1, h)
+	w.count(1, c)
+	w.soonestMs = min(w.soonestMs, deadline(h.writtenMs, h.ttl, w.view.rules.containerDefault))
 }
 
 // removeVersion undoes putVersion, but for the item's own row.
 func (w *writer) removeVersion(c *current) {
-	x, h := &w.p.prefix, &c.header
-	w.key = x.appendFeedKey(w.key[:0], h.lsn, h.n)
+	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.lsn, c.header.n)
 	w.batch.Delete(w.key, feedRowBytes)
-	if kindOf(h.ttl) == kindOwn {
-		w.key = x.appendOwnKey(w.key[:0], ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n)
+	w.removeOwn(c)
+	w.count(-1, c)
+}
+
+func (w *writer) removeOwn(c *current) {
+	if h := &c.header; kindOf(h.ttl) == kindOwn {
+		w.key = w.p.prefix.appendOwnKey(w.key[:0], ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n)
 		w.batch.Delete(w.key, ownRowBytes)
 	}
-	w.counters.add(bucketOf(h), -1, h)
+}
+
+// count counts an item in (sign 1) or out (sign -1). What it counts in was loaded.
+func (w *writer) count(sign int64, c *current) {
+	w.counters.add(sign, &c.header)
+	w.parts.add(sign, c)
+	w.meta.Items += sign
+	w.meta.Bytes += sign * int64(c.header.size)
+}
+
+// loadCounts reads what count changes.
+func (w *writer) loadCounts(c *current) error {
+	if err := w.counters.load(w.view.snap, &w.p.prefix, &c.header); err != nil {
+		return err
+	}
+	if c.logical == nil {
+		var err error
+		if c.logical, err = logicalOf(c.header.identity); err != nil {
+			return err
+		}
+	}
+	_, err := w.parts.load(w.view.snap, &w.p.prefix, c.logical)
+	return err
 }
 
 func (w *writer) putUnique(c *current) {
@@ -131,4 +175,45 @@ func appendFeedRow(dst []byte, c *current) []byte {
 func appendOwnRow(dst []byte, c *current) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
 	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
+}
+
+// feedRow is a row of the feed.
+type feedRow struct {
+	at        position
+	ordinal   uint64
+	writtenMs int64
+	kind      ttlKind
+	size      int64
+}
+
+func parseFeedRow(e kv.Entry) (feedRow, error) {
+	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+10 {
+		return feedRow{}, corrupt(e.Key, "not a feed row")
+	}
+	return feedRow{
+		at:        position{binary.BigEndian.Uint64(e.Key[prefixBytes+1:]), binary.BigEndian.Uint16(e.Key[prefixBytes+9:])},
+		ordinal:   binary.BigEndian.Uint64(e.Value),
+		writtenMs: int64(binary.BigEndian.Uint64(e.Value[8:])),
+		kind:      ttlKind(e.Value[16]),
+		size:      int64(binary.BigEndian.Uint32(e.Value[17:])),
+	}, nil
+}
+
+// ownRow is a row of the expiry order.
+type ownRow struct {
+	at      ownPosition
+	ordinal uint64
+}
+
+func parseOwnRow(e kv.Entry) (ownRow, error) {
+	if len(e.Value) != ownRowBytes || len(e.Key) != prefixBytes+1+18 {
+		return ownRow{}, corrupt(e.Key, "not an own row")
+	}
+	return ownRow{
+		at: ownPosition{
+			int64(binary.BigEndian.Uint64(e.Key[prefixBytes+1:])),
+			position{binary.BigEndian.Uint64(e.Key[prefixBytes+9:]), binary.BigEndian.Uint16(e.Key[prefixBytes+17:])},
+		},
+		ordinal: binary.BigEndian.Uint64(e.Value),
+	}, nil
 }

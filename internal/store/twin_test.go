@@ -18,15 +18,18 @@ import (
 // expired ones included until they are written over, and nothing derived. It
 // shares no code with what it is compared to.
 type twin struct {
-	rid        catalog.ContainerRID
-	index      int
-	defaultTTL int64 // 0 for none, as in the items
-	nowMs      int64
-	lsn        uint64
-	created    uint64 // how many items ever were
-	items      map[string]*twinItem
-	etags      map[string]bool // all that were ever given
-	unique     bool            // no two items of a partition key have the same u, nor the same v
+	rid       catalog.ContainerRID
+	index     int
+	settings  twinSettings
+	changedMs int64 // when the default last changed
+	epoch     int   // how often the settings have changed
+	nowMs     int64
+	lsn       uint64
+	created   uint64 // how many items ever were
+	items     map[string]*twinItem
+	versions  map[twinVersion]*twinItem // all that ever were
+	etags     map[string]bool           // all that were ever given
+	unique    bool                      // no two items of a partition key have the same u, nor the same v
 }
 
 type twinItem struct {
@@ -36,6 +39,12 @@ type twinItem struct {
 	ttl          int64
 	body, etag   string
 	u, v         string
+
+	final    bool // dead for good, whatever the settings
+	everDead bool
+	lostMs   int64 // when it was removed as an expired one
+	told     bool  // its event was, last under the settings of toldIn
+	toldIn   int
 }
 
 // twinWrite is a write: ttl, more, u and v are JSON, "" for none.
@@ -57,7 +66,10 @@ type outcome struct {
 }
 
 func newTwin(c *catalog.Container, index int) *twin {
-	return &twin{rid: c.RID, index: index, nowMs: startMs, items: map[string]*twinItem{}, etags: map[string]bool{}}
+	return &twin{
+		rid: c.RID, index: index, nowMs: startMs, changedMs: startMs,
+		items: map[string]*twinItem{}, versions: map[twinVersion]*twinItem{}, etags: map[string]bool{},
+	}
 }
 
 func (w twinWrite) name() string { return w.pk + "/" + w.id }
@@ -75,24 +87,12 @@ func (w twinWrite) members() string {
 	return text
 }
 
-func (t *twin) alive(i *twinItem) bool {
-	if i == nil {
-		return false
-	}
-	if t.defaultTTL == 0 || i.ttl == -1 || i.ttl == 0 && t.defaultTTL == -1 {
-		return true
-	}
-	seconds := i.ttl
-	if seconds == 0 {
-		seconds = t.defaultTTL
-	}
-	return t.nowMs < i.writtenMs+seconds*1000
-}
+func (t *twin) alive(i *twinItem) bool { return i != nil && !t.deadAt(i, t.nowMs) }
 
 func (t *twin) write(w twinWrite) outcome {
 	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
 	valid := w.ttl == "" || ttlErr == nil && (ttl == -1 || ttl > 0 && ttl < 1<<31)
-	if w.op != Delete && !valid && t.defaultTTL != 0 {
+	if w.op != Delete && !valid && t.settings.ttl != 0 {
 		return outcome{badTTL: true}
 	}
 	if !valid {
@@ -112,6 +112,9 @@ func (t *twin) write(w twinWrite) outcome {
 		return outcome{err: ErrNotUnique}
 	}
 	t.lsn++
+	if old != nil && !live {
+		t.lose(old)
+	}
 	next := &twinItem{pk: w.pk, id: w.id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, u: w.u, v: w.v}
 	if live {
 		next.ordinal = old.ordinal
@@ -124,6 +127,7 @@ func (t *twin) write(w twinWrite) outcome {
 	next.body = fmt.Sprintf(`{%s,"_rid":"%s","_self":"dbs/%s/colls/%s/docs/%s/","_etag":"\%s\"","_attachments":"attachments/","_ts":%d}`,
 		w.members(), rid, t.rid.Database, t.rid, rid, strings.TrimSuffix(next.etag, `"`), t.nowMs/1000)
 	t.items[w.name()] = next
+	t.versions[twinVersion{next.ordinal, next.lsn}] = next
 	return outcome{created: !live, body: next.body, etag: next.etag, lsn: t.lsn}
 }
 
@@ -133,7 +137,7 @@ func (t *twin) makeWay(w twinWrite) bool {
 	if !t.unique {
 		return true
 	}
-	var dead []string
+	var dead []*twinItem
 	for name, other := range t.items {
 		if name == w.name() || other.pk != w.pk || other.u != w.u && other.v != w.v {
 			continue
@@ -141,10 +145,10 @@ func (t *twin) makeWay(w twinWrite) bool {
 		if t.alive(other) {
 			return false
 		}
-		dead = append(dead, name)
+		dead = append(dead, other)
 	}
-	for _, name := range dead {
-		delete(t.items, name)
+	for _, other := range dead {
+		t.lose(other)
 	}
 	return true
 }
@@ -222,20 +226,24 @@ func (t *twin) checkPage(pk string, q List, page Page) error {
 func (t *twin) buckets() map[bucketKey]bucket {
 	counts := map[bucketKey]bucket{}
 	for _, i := range t.items {
-		k := bucketKey{'i', i.writtenMs / 1000}
+		second := i.writtenMs / 1000
+		keys := []bucketKey{{'i', 's', second}, {'i', 'm', second / 60 * 60}, {'i', 'h', second / 3600 * 3600}}
 		switch {
 		case i.ttl == -1:
-			k = bucketKey{'n', 0}
+			keys = []bucketKey{{'n', 's', 0}}
 		case i.ttl > 0:
-			k = bucketKey{'o', (i.writtenMs + i.ttl*1000) / 1000}
+			second = (i.writtenMs + i.ttl*1000) / 1000
+			keys = []bucketKey{{'o', 's', second}, {'o', 'm', second / 60 * 60}, {'o', 'h', second / 3600 * 3600}}
 		}
-		b := counts[k]
-		b.items++
-		b.bytes += int64(len(i.body))
-		if b.firstLSN == 0 || i.lsn < b.firstLSN {
-			b.firstLSN = i.lsn
+		for _, k := range keys {
+			b := counts[k]
+			b.items++
+			b.bytes += int64(len(i.body))
+			if k.level == 's' && (b.firstLSN == 0 || i.lsn < b.firstLSN) {
+				b.firstLSN = i.lsn
+			}
+			counts[k] = b
 		}
-		counts[k] = b
 	}
 	return counts
 }

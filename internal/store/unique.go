@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -91,10 +92,10 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 		switch {
 		case !h.exists, self.exists && h.ordinal == self.ordinal:
 			continue
-		case !h.header.expired(w.view.container, w.nowMs):
+		case !h.header.expired(&w.view.rules, w.nowMs):
 			return nil, ErrNotUnique
 		}
-		if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&h.header)); err != nil {
+		if err := w.prepareRemoval(&h); err != nil {
 			return nil, err
 		}
 		dead = append(dead, h)
@@ -129,7 +130,7 @@ func (w *writer) holder(key []byte) (current, error) {
 // stand there with several of its keys.
 func (w *writer) evict(c *current) {
 	if !w.overlaid(c) {
-		w.removeRows(c)
+		w.bury(c, ru.Assisted)
 		w.overlay[string(c.header.identity)] = current{}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -53,8 +54,8 @@ type Result struct {
 	Body []byte
 	ETag string
 	LSN  uint64
-	// Bytes is the size of the item that was written or deleted.
-	Bytes int
+	// Work is what it took.
+	Work ru.WriteWork
 }
 
 // maxPrepares bounds how often a write is prepared again since the container's
@@ -66,13 +67,21 @@ var errStale = errors.New("prepared under earlier settings")
 
 // Write changes one item, durably.
 func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
+	tallied := false
 	for range maxPrepares {
 		w, err := prepare(r, p.Container())
 		if err != nil {
 			return Result{}, err
 		}
+		w.tallied = tallied
 		res, err := p.submit(ctx, &job{write: w, done: make(chan struct{})})
-		if !errors.Is(err, errStale) {
+		switch {
+		case errors.Is(err, errTally):
+			if err := p.tallyLogical(ctx, w.identity[:w.logical]); err != nil {
+				return Result{}, err
+			}
+			tallied = true
+		case !errors.Is(err, errStale):
 			return res, err
 		}
 	}
@@ -87,7 +96,10 @@ type write struct {
 	epoch                uint64
 	ttl                  catalog.TTL
 	identity             []byte
+	logical              int      // how much of the identity names the logical partition
 	unique               [][]byte // unique keys that the item will hold
+	terms                terms    // what the item will be indexed by
+	tallied              bool     // the dead of its logical partition were counted
 	row                  []byte   // header | identity | body; nil for Delete
 	places               places
 }
@@ -111,6 +123,7 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch}
 	if r.Op == Delete {
 		w.identity = appendIdentity(nil, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
+		w.logical = len(w.identity) - len(r.Key.ID)
 		return w, nil
 	}
 	var err error
@@ -120,9 +133,15 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 	if len(c.UniqueKeys) > 0 {
 		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
+	if w.terms, err = appendTerms(terms{}, &c.Index, r.Item); err != nil {
+		return nil, err
+	}
 	w.render(r, c)
 	return w, nil
 }
+
+// bytes is what the write adds to a group.
+func (w *write) bytes() int { return len(w.row) + w.terms.Bytes() }
 
 // render lays out the row. Properties keep the order in which they came; the
 // server's follow.
@@ -146,6 +165,7 @@ func (w *write) render(r Write, c *catalog.Container) {
 	w.places.ts = len(row)
 	w.row = append(row, blankTS+"}"...)
 	w.identity = w.row[headerBytes:w.places.body:w.places.body]
+	w.logical = len(w.identity) - len(r.Key.ID)
 }
 
 const (
@@ -177,41 +197,59 @@ func (w *writer) execute(r *write) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	old.live = old.exists && !old.header.expired(w.view.container, w.nowMs)
+	old.live = old.exists && !old.header.expired(&w.view.rules, w.nowMs)
 	if err := w.admit(r, &old); err != nil {
 		return Result{}, err
 	}
 	if old.exists {
-		if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&old.header)); err != nil {
+		if err := w.prepareRemoval(&old); err != nil {
 			return Result{}, err
 		}
 	}
 	if r.op == Delete {
-		w.lsn++
+		w.meta.LSN++
 		w.removeRows(&old)
 		w.overlay[string(r.identity)] = current{}
-		return Result{LSN: w.lsn, Bytes: old.header.size}, nil
+		work := ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.terms.Len()}
+		return Result{LSN: w.meta.LSN, Work: work}, nil
 	}
 	return w.put(r, &old)
+}
+
+// prepareRemoval works out and loads whatever removing an item's rows needs, so
+// that it cannot fail half-way.
+func (w *writer) prepareRemoval(c *current) error {
+	if err := c.derive(w.view.container); err != nil {
+		return err
+	}
+	return w.loadCounts(c)
 }
 
 // put writes an item: in place of a live one, or as a new one. An expired one
 // that is still there leaves in the same batch.
 func (w *writer) put(r *write, old *current) (Result, error) {
-	next := current{exists: true, ordinal: w.nextOrdinal, unique: r.unique, header: header{
-		lsn: w.lsn + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
-	}}
+	next := current{
+		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, terms: r.terms,
+		header: header{
+			lsn: w.meta.LSN + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
+		},
+	}
+	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.terms.Len()}
 	if old.live {
 		next.ordinal = old.ordinal
+		work.OldBytes, work.OldIndexRows = old.header.size, old.terms.Len()
 	}
 	dead, err := w.claim(r, old)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := w.counters.load(w.view.snap, &w.p.prefix, bucketOf(&next.header)); err != nil {
+	if err := w.loadCounts(&next); err != nil {
 		return Result{}, err
 	}
-	w.lsn++
+	if err := w.makeRoom(&next, old, r); err != nil {
+		return Result{}, err
+	}
+	w.meta.LSN++
 	for i := range dead {
 		w.evict(&dead[i])
 	}
@@ -220,14 +258,14 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		w.updateRows(old, &next, r.row)
 	} else {
 		if old.exists {
-			w.removeRows(old)
+			w.bury(old, ru.Assisted)
 		}
-		w.nextOrdinal++
+		w.meta.NextOrdinal++
 		w.insertRows(&next, r.row)
 	}
 	w.overlay[string(r.identity)] = next
 	w.placed[next.ordinal] = string(r.identity)
-	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.lsn, Bytes: next.header.size}, nil
+	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
 // admit decides whether the write may happen. An item that does not exist, or
@@ -272,7 +310,5 @@ func (w *writer) load(ordinal uint64) (current, error) {
 	if err != nil {
 		return current{}, err
 	}
-	c := current{exists: true, ordinal: ordinal, header: h}
-	c.unique, err = heldBy(w.view.container, &h, body)
-	return c, err
+	return current{exists: true, ordinal: ordinal, header: h, body: body}, nil
 }

@@ -40,7 +40,7 @@ func TestBodyBytes(t *testing.T) {
 	if string(r.Body) != want {
 		t.Errorf("body:\ngot  %s\nwant %s", r.Body, want)
 	}
-	if want := `"6553f100-0000-0000-0000-000000000001"`; r.ETag != want || !r.Created || r.LSN != 1 || r.Bytes != len(r.Body) {
+	if want := `"6553f100-0000-0000-0000-000000000001"`; r.ETag != want || !r.Created || r.LSN != 1 || r.Work.Bytes != len(r.Body) {
 		t.Errorf("got %+v, want created, lsn 1, etag %s, %d bytes", r, want, len(r.Body))
 	}
 	item, err := f.read("a")

@@ -47,14 +47,6 @@ func TestWhatIsNotServedYetSaysSo(t *testing.T) {
 			_, err := c.CreateItem(ctx, keyA, []byte(`{"id":"3","pk":"a"}`), &azcosmos.ItemOptions{PreTriggers: []string{"stamp"}})
 			return err
 		},
-		"reading the throughput": func() error {
-			_, err := c.ReadThroughput(ctx, nil)
-			return err
-		},
-		"changing the throughput": func() error {
-			_, err := c.ReplaceThroughput(ctx, azcosmos.NewManualThroughputProperties(500), nil)
-			return err
-		},
 	} {
 		refused(t, name, do(), refusal{status: 501, code: "NotImplemented", text: "Mayfly does not serve"})
 	}

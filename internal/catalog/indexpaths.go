@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+
+// Index paths: which values of an item are indexed, as the indexing policy says,
+// compiled into a tree that is walked beside the item.
+//
+// A path ends with "/?", for the scalar at this place, or with "/*", for
+// everything at and below it; without either it counts as "/*" (the service
+// refuses it). Of the paths that match a value the most precise one decides: a
+// deeper path before a shorter one, and "/?" before "/*". Where the same path is
+// both included and excluded, which the service does not document, it is
+// excluded: nothing is lost but speed, and leaving out is what was asked for.
+//
+// An object or array without content is no scalar: "/*" covers it, "/?" does not.
+//
+// Whatever the policy says, "id" is indexed, as in the service, and the
+// properties that the server adds are not: they have other rows to be found by.
+
+package catalog
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// errIndexPath is why a text is no index path; what the client reads is made
+// where the text is at hand.
+var errIndexPath = errors.New("malformed index path")
+
+// notIndexed are the properties of an item that the server adds.
+var notIndexed = []string{"_rid", "_self", "_etag", "_attachments", "_ts"}
+
+// everything is the node below which no path says otherwise.
+var everything = newEverything()
+
+func newEverything() *IndexNode {
+	n := &IndexNode{scalar: true, below: true}
+	n.rest, n.elements = n, n
+	return n
+}
+
+// IndexPaths says which values of an item are indexed. It is immutable, and its
+// zero value indexes nothing.
+type IndexPaths struct{ root *IndexNode }
+
+// Empty reports whether no value is indexed.
+func (x *IndexPaths) Empty() bool { return x.root == nil }
+
+// Root returns the node of the whole item, nil if nothing of it is indexed.
+func (x *IndexPaths) Root() *IndexNode { return x.root }
+
+// Equal reports whether the same values are indexed by both.
+func (x *IndexPaths) Equal(y *IndexPaths) bool { return x.root.equal(y.root) }
+
+// IndexNode says what is indexed of a value and of what is inside it. A nil node
+// means nothing, so that the value can be skipped.
+type IndexNode struct {
+	scalar, below bool
+	first         [4]uint64             // the first bytes of the names, as a set
+	names         map[string]*IndexNode // only what differs from rest
+	rest          *IndexNode            // of all other properties: everything or nil
+	elements      *IndexNode
+}
+
+// Scalar reports whether the value is indexed if it is a scalar.
+func (n *IndexNode) Scalar() bool { return n.scalar }
+
+// Empty reports whether the value is indexed if it is an object or array without
+// content.
+func (n *IndexNode) Empty() bool { return n.below }
+
+// Elements returns the node of the elements, if the value is an array.
+func (n *IndexNode) Elements() *IndexNode { return n.elements }
+
+// Property returns the node of a property, if the value is an object. The set of
+// first bytes spares nearly all properties the look-up: under the default policy
+// only names that begin like a server's property need one.
+func (n *IndexNode) Property(name []byte) *IndexNode {
+	if len(name) == 0 || n.first[name[0]>>6]&(1<<(name[0]&63)) == 0 {
+		return n.rest
+	}
+	if child, ok := n.names[string(name)]; ok {
+		return child
+	}
+	return n.rest
+}
+
+// equal compares trees. Each policy has one tree only, so that trees differ
+// exactly if they index differently. Their depth is bounded by
+// [value.MaxPathSegments].
+func (n *IndexNode) equal(o *IndexNode) bool {
+	if n == o || n == nil || o == nil || n == everything || o == everything {
+		return n == o
+	}
+	if n.scalar != o.scalar || n.below != o.below || len(n.names) != len(o.names) || !n.elements.equal(o.elements) {
+		return false
+	}
+	for name, child := range n.names {
+		if other, ok := o.names[name]; !ok || !child.equal(other) {
+			return false
+		}
+	}
+	return true
+}
+
+// verdict is what the policy's paths say about a place.
+type verdict uint8
+
+const (
+	unsaid verdict = iota
+	in
+	out
+)
+
+func (v verdict) or(inherited bool) bool { return v == in || v == unsaid && inherited }
+
+// indexMarks is the tree of the paths as they are given.
+type indexMarks struct {
+	scalar, below verdict
+	names         map[string]*indexMarks
+	elements      *indexMarks
+}
+
+// compileIndexPaths makes the tree of a policy whose mode is not "none".
+func compileIndexPaths(included, excluded []string) (IndexPaths, error) {
+	root := &indexMarks{}
+	for _, list := range []struct {
+		paths []string
+		says  verdict
+	}{{included, in}, {excluded, out}} {
+		for _, text := range list.paths {
+			p, err := parseIndexPath(text)
+			if err != nil {
+				return IndexPaths{}, err
+			}
+			root.mark(p, list.says)
+		}
+	}
+	root.property("id").scalar = in
+	for _, name := range notIndexed {
+		*root.property(name) = indexMarks{scalar: out, below: out}
+	}
+	// An item is neither a scalar nor an array.
+	root.scalar, root.elements = unsaid, nil
+	return IndexPaths{root.resolve(false)}, nil
+}
+
+func (m *indexMarks) mark(p policyPath, says verdict) {
+	for _, s := range p.steps {
+		if s.elements {
+			if m.elements == nil {
+				m.elements = &indexMarks{}
+			}
+			m = m.elements
+		} else {
+			m = m.property(s.name)
+		}
+	}
+	if p.scalar {
+		m.scalar = says
+	} else {
+		m.below = says
+	}
+}
+
+func (m *indexMarks) property(name string) *indexMarks {
+	child := m.names[name]
+	if child == nil {
+		child = &indexMarks{}
+		if m.names == nil {
+			m.names = map[string]*indexMarks{}
+		}
+		m.names[name] = child
+	}
+	return child
+}
+
+// resolve turns marks into a node, given what is said of the place above. Where
+// all below is alike there is no tree left: the node is everything, or nil.
+func (m *indexMarks) resolve(inherited bool) *IndexNode {
+	n := &IndexNode{below: m.below.or(inherited)}
+	n.scalar = m.scalar.or(n.below)
+	if n.below {
+		n.rest = everything
+	}
+	n.elements = n.rest
+	if m.elements != nil {
+		n.elements = m.elements.resolve(n.below)
+	}
+	for name, marks := range m.names {
+		child := marks.resolve(n.below)
+		if child == n.rest {
+			continue
+		}
+		if n.names == nil {
+			n.names = map[string]*IndexNode{}
+		}
+		n.names[name] = child
+		n.first[name[0]>>6] |= 1 << (name[0] & 63)
+	}
+	if n.names == nil && n.elements == n.rest && n.scalar == n.below {
+		return n.rest
+	}
+	return n
+}
+
+// policyPath is an index path, taken apart.
+type policyPath struct {
+	steps  []indexStep
+	scalar bool // ends with "/?"
+}
+
+// indexStep leads to a property, or to the elements of an array.
+type indexStep struct {
+	name     string
+	elements bool
+}
+
+// parseIndexPath reads paths like /a/b/?, /"a b"/[]/* and /*. The error is
+// errIndexPath.
+func parseIndexPath(text string) (policyPath, error) {
+	var p policyPath
+	for rest := text; ; {
+		segment, after := cutIndexSegment(rest)
+		switch {
+		case segment == "/?" && after == "":
+			p.scalar = true
+			return p, nil
+		case segment == "/*" && after == "":
+			return p, nil
+		case len(p.steps) == value.MaxPathSegments:
+			return policyPath{}, errIndexPath
+		case segment == "/[]":
+			p.steps = append(p.steps, indexStep{elements: true})
+		default:
+			name, err := value.ParsePath(segment)
+			if err != nil || len(name) != 1 {
+				return policyPath{}, errIndexPath
+			}
+			p.steps = append(p.steps, indexStep{name: name[0]})
+		}
+		if after == "" {
+			return p, nil
+		}
+		rest = after
+	}
+}
+
+// cutIndexSegment returns the first segment of a path with its slash, and what
+// follows it. In a quoted segment a slash is a character like others.
+func cutIndexSegment(s string) (segment, after string) {
+	end := 1
+	if len(s) > 1 && (s[1] == '"' || s[1] == '\'') {
+		for end = 2; end < len(s) && s[end] != s[1]; end++ {
+			if s[end] == '\\' {
+				end++
+			}
+		}
+	}
+	if end >= len(s) {
+		return s, ""
+	}
+	if slash := strings.IndexByte(s[end:], '/'); slash >= 0 {
+		return s[:end+slash], s[end+slash:]
+	}
+	return s, ""
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+
+// Purge, as the engine runs it: which partitions have something to do, what their
+// requests left over, and what operators want of it.
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/purge"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// lookAtClosedEvery is how often partitions that are not open are looked at: they
+// have no writes, so what is due there was known all along.
+const lookAtClosedEvery = time.Second
+
+func (e *Engine) startPurge(ctx context.Context, o *Options) error {
+	settings, err := loadPurgeSettings(e.db)
+	if err != nil {
+		return err
+	}
+	po := purge.Options{
+		Clock: e.clock, Due: e.purgeTargets, Health: o.Health, Traffic: e.traffic.snapshot,
+		Elapsed: e.meters.elapsed, Retention: EventRetention, Settings: settings, Save: e.savePurgeSettings, Logger: e.logger,
+	}
+	if o.PurgePaused {
+		po.Settings.Paused = true
+	}
+	if o.Throughput == Enforce {
+		po.Leftover = func(t purge.Target) (any, ru.Units) {
+			return meterOf(t.Container, t.Index), e.leftover(t.Container, t.Index)
+		}
+	}
+	e.purger = purge.New(po)
+	go func() {
+		defer close(e.purgeEnded)
+		e.purger.Run(ctx)
+	}()
+	return nil
+}
+
+func loadPurgeSettings(db kv.DB) (purge.Settings, error) {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return purge.Settings{}, err
+	}
+	defer snap.Close()
+	var s purge.Settings
+	raw, found, err := snap.Get(catalog.PurgeKey)
+	if err != nil || !found {
+		return s, err
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, fmt.Errorf("%w: purge settings: %w", kv.ErrCorrupt, err)
+	}
+	return s, nil
+}
+
+func (e *Engine) savePurgeSettings(s purge.Settings) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	var b kv.Batch
+	b.Set(catalog.PurgeKey, raw)
+	return e.commitFailed(e.db.Commit(context.Background(), &b))
+}
+
+// purgeTargets returns the partitions that have something to do at nowMs. Those
+// that are not open, since nobody used them since the start, are opened for it.
+func (e *Engine) purgeTargets(nowMs int64) []purge.Target {
+	var due []purge.Target
+	e.mu.RLock()
+	for id, p := range e.mu.open {
+		if p.PurgeDue() <= nowMs {
+			due = append(due, purge.Target{Container: p.Container(), Index: id.index, Partition: p})
+		}
+	}
+	e.mu.RUnlock()
+	return append(due, e.closedTargets(nowMs)...)
+}
+
+// closedTargets opens the partitions that were not open and have something to do.
+// It is called by one goroutine alone.
+func (e *Engine) closedTargets(nowMs int64) []purge.Target {
+	now := e.meters.elapsed()
+	if e.closedAt != 0 && now-e.closedAt < lookAtClosedEvery {
+		return nil
+	}
+	e.closedAt = now
+	var due []purge.Target
+	for _, d := range e.catalog.Databases() {
+		for _, c := range d.Containers() {
+			for i := range c.Ranges {
+				if e.closedDue(c, i) > nowMs {
+					continue
+				}
+				p, err := e.partition(c, i)
+				if err != nil {
+					if !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) {
+						e.logger.Error("a partition cannot be opened to be purged", "container", c.ID, "partition", i, "err", err)
+					}
+					continue
+				}
+				due = append(due, purge.Target{Container: c, Index: i, Partition: p})
+			}
+		}
+	}
+	return due
+}
+
+// closedDue returns when a partition has something to do, if it is not open.
+func (e *Engine) closedDue(c *catalog.Container, index int) int64 {
+	if c.DefaultTTL == catalog.TTLAbsent && !c.TTLFinality {
+		return store.Never
+	}
+	id := partitionID{c.RID, index}
+	e.mu.RLock()
+	open := e.mu.open[id] != nil || e.mu.dropping[c.RID] != nil
+	e.mu.RUnlock()
+	if open {
+		delete(e.closed, id)
+		return store.Never
+	}
+	if known, ok := e.closed[id]; ok && known.epoch == c.Epoch {
+		return known.dueMs
+	}
+	dueMs := int64(0)
+	snap, err := e.db.Snapshot()
+	if err == nil {
+		dueMs, err = store.DueOf(snap, c, index)
+		snap.Close()
+	}
+	if err != nil {
+		e.logger.Error("a partition cannot be looked at for what has expired", "container", c.ID, "partition", index, "err", err)
+		dueMs = store.Never
+	}
+	e.closed[id] = closedPartition{c.Epoch, dueMs}
+	return dueMs
+}
+
+// closedPartition is what is known of a partition that nobody has used.
+type closedPartition struct {
+	epoch uint64
+	dueMs int64
+}
+
+// PurgeSettings returns what operators want of purge.
+func (e *Engine) PurgeSettings() purge.Settings { return e.purger.Settings() }
+
+// PausePurge stops purge, or lets it go on: everywhere, or in one container if it
+// is named. The setting survives restarts.
+func (e *Engine) PausePurge(database, container string, paused bool) error {
+	if err := e.writable(); err != nil {
+		return err
+	}
+	if database == "" && container == "" {
+		return e.purger.Change(func(s *purge.Settings) { s.Paused = paused })
+	}
+	return e.changePurge(database, container, func(s *purge.ContainerSettings) { s.Paused = paused })
+}
+
+// LimitPurge bounds how many items purge takes away in a second in a container; 0
+// is no bound.
+func (e *Engine) LimitPurge(database, container string, itemsPerSecond float64) error {
+	if err := e.writable(); err != nil {
+		return err
+	}
+	if !(itemsPerSecond >= 0 && itemsPerSecond <= maxPurgeLimit) {
+		return invalid("The rate must be between 0, for no limit, and %d items per second.", int64(maxPurgeLimit))
+	}
+	return e.changePurge(database, container, func(s *purge.ContainerSettings) { s.ItemsPerSecond = itemsPerSecond })
+}
+
+// maxPurgeLimit is more than any machine does.
+const maxPurgeLimit = 1e9
+
+func (e *Engine) changePurge(database, container string, change func(*purge.ContainerSettings)) error {
+	c, err := e.catalog.Container(database, container)
+	if err != nil {
+		return err
+	}
+	return e.purger.Change(func(s *purge.Settings) {
+		set := s.Containers[c.RID.String()]
+		change(&set)
+		s.Containers[c.RID.String()] = set
+	})
+}
+
+// PurgeNow takes away all that has expired in a container, or everywhere if none
+// is named, at once and whatever is left over. It is for tests, and for operators
+// who need the space.
+func (e *Engine) PurgeNow(ctx context.Context, database, container string) (store.Amount, error) {
+	var targets []purge.Target
+	for _, d := range e.catalog.Databases() {
+		for _, c := range d.Containers() {
+			if database != "" && c.DatabaseID != database || container != "" && c.ID != container {
+				continue
+			}
+			for i := range c.Ranges {
+				p, err := e.partition(c, i)
+				if err != nil {
+					return store.Amount{}, err
+				}
+				targets = append(targets, purge.Target{Container: c, Index: i, Partition: p})
+			}
+		}
+	}
+	if len(targets) == 0 && container != "" {
+		return store.Amount{}, catalog.ErrNotFound
+	}
+	return e.purger.Force(ctx, targets)
+}
+
+// PurgeThrottled returns for how long each cause has held purge back.
+func (e *Engine) PurgeThrottled() map[purge.Cause]time.Duration { return e.purger.Throttled() }
+
+// SystemWork returns what the database has done without being asked to.
+func (e *Engine) SystemWork(cause ru.Cause) ru.Entry { return e.ledger.Total(cause) }
+
+// Health tells how the engine below is.
+func (e *Engine) Health() kv.Health {
+	if e.health == nil {
+		return kv.Health{}
+	}
+	return e.health()
+}
+
+// traffic counts the operations of clients on items, by how long they took.
+type traffic struct {
+	requests atomic.Int64
+	latency  [purge.LatencyBuckets]atomic.Int64
+}
+
+// observe counts an operation that began at the given moment.
+func (e *Engine) observe(began time.Duration) {
+	took := max(0, (e.meters.elapsed() - began).Microseconds())
+	e.traffic.latency[min(bits.Len64(uint64(took)), purge.LatencyBuckets-1)].Add(1)
+}
+
+// begin notes that an operation begins, and returns when.
+func (e *Engine) begin() time.Duration {
+	e.traffic.requests.Add(1)
+	return e.meters.elapsed()
+}
+
+func (t *traffic) snapshot() purge.Traffic {
+	s := purge.Traffic{Requests: t.requests.Load()}
+	for i := range t.latency {
+		s.Latency[i] = t.latency[i].Load()
+	}
+	return s
+}

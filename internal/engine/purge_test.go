@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/purge"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// alive runs a test in a bubble of its own time, in which the database's clock
+// goes on by itself and purge works in the background.
+func alive(t *testing.T, o Options, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, db: kvtest.NewModel()}
+		w.start(o)
+		test(w)
+		w.must(w.e.Close())
+		w.checkClean()
+	})
+}
+
+// start opens the world with a clock that goes on.
+func (w *world) start(o Options) {
+	w.t.Helper()
+	o.DB = w.db
+	var err error
+	w.e, err = Open(o)
+	w.must(err)
+}
+
+// restart closes the world and opens it again, and waits until its clock is
+// trusted.
+func (w *world) restart(o Options) {
+	w.t.Helper()
+	w.must(w.e.Close())
+	w.start(o)
+	pass(61 * time.Second)
+}
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	time.Sleep(d) // the bubble's
+	synctest.Wait()
+}
+
+func (w *world) status(container string) TTLStatus {
+	w.t.Helper()
+	s, err := w.e.TTLStatus("d", container)
+	w.must(err)
+	return s
+}
+
+// With nothing else to do, what expires is taken away within two seconds, again
+// and again.
+func TestPurgeKeepsUp(t *testing.T) {
+	alive(t, Options{}, func(w *world) {
+		keys := spread(w.container("c", "5", 3))
+		for second := range 30 {
+			for i := range 20 {
+				w.put("c", keys[i%3], fmt.Sprint(second, "-", i), "")
+			}
+			w.put("c", keys[0], fmt.Sprint("own ", second), `"ttl":2`)
+			w.put("c", keys[1], fmt.Sprint("kept ", second), `"ttl":-1`)
+			pass(time.Second)
+			if s := w.status("c"); s.LagMs >= 2000 {
+				t.Fatalf("after %d s the oldest expired item has been there for %d ms", second, s.LagMs)
+			}
+		}
+		pass(7 * time.Second)
+		s := w.status("c")
+		if s.Live.Items != 30 || s.Expired.Items != 0 || s.LagMs != 0 || s.Purge.Purged.Items != 21*30 || s.Purge.HeldBack != purge.None {
+			t.Errorf("at the end: %+v", s)
+		}
+		if got := w.e.SystemWork(ru.Sweep); got.Items != 21*30 || got.Units < 21*30*5 {
+			t.Errorf("the ledger says %+v", got)
+		}
+	})
+}
+
+// Scenario 56: while requests use all that is provisioned, nothing is taken away
+// out of it, the lag grows and is told truly, and afterwards it is worked off.
+func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
+	alive(t, Options{Throughput: Enforce}, func(w *world) {
+		w.container("c", "2", 1) // 400 RU/s
+		w.must(w.e.PausePurge("", "", true))
+		for i := range 100 {
+			w.put("c", "k", fmt.Sprint("dead ", i), "")
+			pass(50 * time.Millisecond)
+		}
+		pass(2 * time.Second)
+		// Requests without end.
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for ctx.Err() == nil {
+				_, err := w.write(store.Upsert, "c", "k", "busy", `"ttl":-1`)
+				var throttled *ThrottledError
+				if errors.As(err, &throttled) {
+					time.Sleep(throttled.RetryAfter) // the bubble's
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+		pass(3 * time.Second)
+		began := w.status("c")
+		w.must(w.e.PausePurge("", "", false))
+		const busy = time.Minute
+		pass(busy)
+		s := w.status("c")
+		if s.Purge.Purged.Items != 0 || s.Expired.Items != 100 {
+			t.Errorf("while requests used everything, purge took %d items away", s.Purge.Purged.Items)
+		}
+		if grown := s.LagMs - began.LagMs; grown < busy.Milliseconds()-100 || grown > busy.Milliseconds()+100 {
+			t.Errorf("in %v the lag grew from %d to %d ms", busy, began.LagMs, s.LagMs)
+		}
+		if s.Purge.HeldBack != purge.Throughput || s.Throughput.Mode != Enforce || s.Throughput.Leftover > itemCost {
+			t.Errorf("status while requests use everything: %+v", s)
+		}
+		cancel()
+		<-ended
+		// 100 items of about 6 RU, with 80 % of 400 RU/s: two seconds, and one to see
+		// that something is left.
+		pass(4 * time.Second)
+		if s := w.status("c"); s.Expired.Items != 0 || s.LagMs != 0 || s.Purge.Purged.Items != 100 {
+			t.Errorf("four seconds after the requests ended: %+v", s)
+		}
+	})
+}
+
+// itemCost is about what it costs to take a small item away.
+const itemCost = 6
+
+// What has waited very long leaves in spite of requests that use everything, but
+// slowly, and not out of what they bought.
+func TestPurgeFloor(t *testing.T) {
+	alive(t, Options{Throughput: Enforce}, func(w *world) {
+		w.container("c", "2", 1)
+		for i := range 40 {
+			w.put("c", "k", fmt.Sprint("dead ", i), "")
+		}
+		c, err := w.e.Container("d", "c")
+		w.must(err)
+		// A debt that lasts for longer than the test.
+		w.e.meters.settle(c, 0, 400*ru.Units((20*time.Minute).Seconds()))
+		for range 9 * 60 {
+			pass(time.Second)
+			w.e.meters.settle(c, 0, 400)
+		}
+		if s := w.status("c"); s.Purge.Purged.Items != 0 {
+			t.Fatalf("after nine minutes %d items were taken away", s.Purge.Purged.Items)
+		}
+		for range 3 * 60 {
+			pass(time.Second)
+			w.e.meters.settle(c, 0, 400)
+		}
+		if s := w.status("c"); s.Expired.Items != 0 {
+			t.Errorf("after twelve minutes: %+v", s)
+		}
+	})
+}
+
+// Purge does what it is told, at once, and still after a restart.
+func TestPurgeObeys(t *testing.T) {
+	alive(t, Options{}, func(w *world) {
+		w.container("c", "1", 1)
+		w.container("other", "1", 1)
+		w.must(w.e.PausePurge("d", "c", true))
+		for i := range 50 {
+			w.put("c", "k", fmt.Sprint(i), "")
+			w.put("other", "k", fmt.Sprint(i), "")
+		}
+		pass(3 * time.Second)
+		if s := w.status("c"); s.Expired.Items != 50 || !s.Purge.Paused || s.Purge.HeldBack != purge.Paused {
+			t.Errorf("paused: %+v", s)
+		}
+		if s := w.status("other"); s.Expired.Items != 0 || s.Purge.Paused {
+			t.Errorf("beside a paused one: %+v", s)
+		}
+		w.restart(Options{})
+		pass(3 * time.Second)
+		if s := w.status("c"); s.Expired.Items != 50 || !s.Purge.Paused {
+			t.Errorf("paused, after a restart: %+v", s)
+		}
+		w.must(w.e.LimitPurge("d", "c", 5))
+		w.must(w.e.PausePurge("d", "c", false))
+		pass(4*time.Second + 500*time.Millisecond)
+		if s := w.status("c"); s.Expired.Items < 25 || s.Expired.Items > 30 || s.Purge.Limit != 5 {
+			t.Errorf("four seconds at five items a second: %+v", s)
+		}
+		w.must(w.e.PausePurge("", "", true))
+		stopped := w.status("c").Expired
+		pass(3 * time.Second)
+		if s := w.status("c"); s.Expired != stopped {
+			t.Errorf("paused everywhere: %+v, was %+v", s, stopped)
+		}
+		took, err := w.e.PurgeNow(context.Background(), "d", "c")
+		w.must(err)
+		if s := w.status("c"); took != stopped || s.Expired.Items != 0 {
+			t.Errorf("forced: took %+v of %+v, then %+v", took, stopped, s)
+		}
+		if got := w.e.SystemWork(ru.Forced); got.Items != stopped.Items {
+			t.Errorf("the ledger says %+v", got)
+		}
+		if err := w.e.LimitPurge("d", "c", -1); err == nil {
+			t.Errorf("a limit below zero is accepted")
+		}
+		if err := w.e.PausePurge("d", "none", true); !errors.Is(err, catalog.ErrNotFound) {
+			t.Errorf("pause of no container: %v", err)
+		}
+		w.must(w.e.DeleteContainer(context.Background(), "d", "c", ""))
+		if got := w.e.PurgeSettings(); len(got.Containers) != 0 {
+			t.Errorf("settings of a container that is gone: %+v", got)
+		}
+	})
+}
+
+// What expired while nobody looked is found after a restart, though nobody uses
+// the container; what is not due stays closed.
+func TestPurgeAfterRestart(t *testing.T) {
+	alive(t, Options{}, func(w *world) {
+		w.must(w.e.PausePurge("", "", true))
+		keys := spread(w.container("c", "5", 3))
+		w.container("off", "null", 1)
+		w.container("later", "86400", 1)
+		for i := range 30 {
+			w.put("c", keys[i%3], fmt.Sprint(i), "")
+			w.put("off", "k", fmt.Sprint(i), `"ttl":1`)
+			w.put("later", "k", fmt.Sprint(i), "")
+		}
+		w.must(w.e.PausePurge("", "", false))
+		w.restart(Options{})
+		pass(8 * time.Second)
+		w.e.mu.RLock()
+		open := len(w.e.mu.open)
+		w.e.mu.RUnlock()
+		if got := w.e.SystemWork(ru.Sweep); got.Items != 30 || open != 3 {
+			t.Errorf("the ledger says %+v, and %d partitions are open", got, open)
+		}
+		for name, want := range map[string]int64{"c": 0, "off": 30, "later": 30} {
+			if s := w.status(name); s.Live.Items != want || s.Expired.Items != 0 {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+	})
+}
+
+// With TTL off, purge reads nothing, and with all items waiting it reads hardly
+// anything.
+func TestPurgeReadsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &countingDB{DB: kvtest.NewModel()}
+		w := &world{t: t, db: db}
+		w.start(Options{})
+		w.container("off", "null", 1)
+		w.container("later", "86400", 1)
+		for i := range 100 {
+			w.put("off", "k", fmt.Sprint(i), `"ttl":1`)
+			w.put("later", "k", fmt.Sprint(i), "")
+		}
+		pass(5 * time.Second)
+		before := db.taken.Load()
+		pass(time.Hour)
+		if got := db.taken.Load() - before; got > 0 {
+			t.Errorf("%d snapshots were taken in an idle hour", got)
+		}
+		w.must(w.e.Close())
+	})
+}
+
+// An engine that falls behind slows purge down.
+func TestPurgeYields(t *testing.T) {
+	var stalled atomic.Bool
+	alive(t, Options{Health: func() kv.Health { return kv.Health{Stalled: stalled.Load()} }}, func(w *world) {
+		w.container("c", "1", 1)
+		w.must(w.e.PausePurge("", "", true))
+		for i := range 3000 {
+			w.put("c", "k", fmt.Sprint(i), "")
+		}
+		pass(2 * time.Second)
+		stalled.Store(true)
+		w.must(w.e.PausePurge("", "", false))
+		pass(2 * time.Second)
+		slow := w.status("c").Purge.Purged.Items
+		if slow == 0 || slow > 2500 {
+			t.Errorf("with a stalled engine %d items were taken away in two seconds", slow)
+		}
+		stalled.Store(false)
+		pass(2 * time.Second)
+		if s := w.status("c"); s.Expired.Items != 0 {
+			t.Errorf("once the engine is well: %+v", s)
+		}
+	})
+}

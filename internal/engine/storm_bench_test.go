@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// A storm: many items of 1 KiB with eight indexed properties expire in one second.
+// MAYFLY_STORM says how many; a hundred thousand otherwise.
+
+const (
+	stormItems     = 100_000
+	stormWriters   = 64
+	stormTTL       = 3600
+	stormTraffic   = 2000 // operations per second beside it
+	stormLiveItems = 10_000
+)
+
+type storm struct {
+	b  testing.TB
+	db *pebblekv.DB
+	e  *Engine
+	n  int
+}
+
+func newStorm(b testing.TB, paused bool) *storm {
+	b.Helper()
+	s := &storm{b: b, n: stormItems}
+	if text := os.Getenv("MAYFLY_STORM"); text != "" {
+		var err error
+		if s.n, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var err error
+	s.db, err = pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.e, err = Open(Options{DB: s.db, Health: s.db.Health, TestClock: true, PurgePaused: paused})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.must(s.e.Clock().Freeze())
+	ctx := context.Background()
+	_, err = s.e.CreateDatabase(ctx, []byte(`{"id":"d"}`), catalog.Throughput{})
+	s.must(err)
+	_, err = s.e.CreateContainer(ctx, "d", fmt.Appendf(nil, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":%d}`, stormTTL), catalog.Throughput{})
+	s.must(err)
+	return s
+}
+
+func (s *storm) must(err error) {
+	s.b.Helper()
+	if err != nil {
+		s.b.Fatal(err)
+	}
+}
+
+func (s *storm) close() {
+	s.must(s.e.Close())
+	s.must(s.db.Close())
+}
+
+var stormPad = strings.Repeat("x", 800)
+
+// body is an item of 1 KiB with id, partition key and six more properties.
+func stormBody(id, pk int, extra string) []byte {
+	r := rand.New(rand.NewPCG(uint64(id), 1))
+	return fmt.Appendf(nil, `{"id":"%d","pk":"%d","user":"user-%d","state":"%s","total":%d,"at":%d,"ok":%t,"pad":%q%s}`,
+		id, pk, r.IntN(100_000), []string{"open", "paid", "sent"}[r.IntN(3)], r.IntN(100_000), 1_700_000_000+id, id%2 == 0, stormPad, extra)
+}
+
+func (s *storm) write(op store.Op, id int, extra string) error {
+	_, err := s.e.WriteItem(context.Background(), ItemWrite{
+		Target: Target{Database: "d", Container: "c"}, Op: op, Body: stormBody(id, id%1000, extra),
+	})
+	return err
+}
+
+// fill writes items from first on.
+func (s *storm) fill(first, n int, extra string) {
+	var next atomic.Int64
+	next.Store(int64(first))
+	var all sync.WaitGroup
+	for range stormWriters {
+		all.Go(func() {
+			for id := int(next.Add(1)) - 1; id < first+n; id = int(next.Add(1)) - 1 {
+				if err := s.write(store.Create, id, extra); err != nil {
+					s.b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// gone waits until all but so many items have left the disk.
+func (s *storm) gone() {
+	for {
+		u, err := s.status()
+		s.must(err)
+		if u.Expired.Items == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (s *storm) status() (Usage, error) {
+	c, err := s.e.Container("d", "c")
+	if err != nil {
+		return Usage{}, err
+	}
+	return s.e.Usage(c)
+}
+
+// BenchmarkStorm measures how fast purge takes a storm away, with nothing else to
+// do, and what the answers to questions about it cost.
+func BenchmarkStorm(b *testing.B) {
+	for b.Loop() {
+		s := newStorm(b, true)
+		s.fill(0, s.n, "")
+		began := time.Now()
+		s.must(s.e.Clock().Advance(stormTTL * time.Second))
+		u, err := s.status()
+		s.must(err)
+		if u.Live.Items != 0 || u.Expired.Items != int64(s.n) {
+			b.Fatalf("got %+v", u)
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "usage-us")
+		began = time.Now()
+		_, err = s.e.WhatIf(context.Background(), "d", "c", 60)
+		s.must(err)
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "whatif-us")
+		began = time.Now()
+		_, err = s.e.Forecast(context.Background(), "d", "c", time.Hour, 24)
+		s.must(err)
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "forecast-us")
+		began = time.Now()
+		s.must(s.e.PausePurge("", "", false))
+		s.gone()
+		b.ReportMetric(float64(s.n)/time.Since(began).Seconds(), "items/s")
+		b.ReportMetric(0, "ns/op")
+		s.close()
+	}
+}
+
+// BenchmarkStormTraffic measures what a storm does to requests: the latency of
+// reads and writes at a fixed rate, with and without purge beside them.
+func BenchmarkStormTraffic(b *testing.B) {
+	for b.Loop() {
+		s := newStorm(b, true)
+		s.fill(0, s.n, "")
+		s.must(s.e.Clock().Advance(stormTTL * time.Second))
+		s.fill(s.n, stormLiveItems, `,"ttl":-1`)
+		var without, with []time.Duration
+		for range 5 {
+			without = append(without, s.traffic(2*time.Second))
+			before, err := s.status()
+			s.must(err)
+			s.must(s.e.PausePurge("", "", false))
+			began := time.Now()
+			with = append(with, s.traffic(2*time.Second))
+			s.must(s.e.PausePurge("", "", true))
+			after, err := s.status()
+			s.must(err)
+			rate := float64(before.Expired.Items-after.Expired.Items) / time.Since(began).Seconds()
+			b.Logf("p99 without %v, with %v, purged %.0f/s, left %d", without[len(without)-1], with[len(with)-1], rate, after.Expired.Items)
+		}
+		slices.Sort(without)
+		slices.Sort(with)
+		b.ReportMetric(float64(with[2])/float64(without[2]), "p99-ratio")
+		b.ReportMetric(0, "ns/op")
+		s.close()
+	}
+}
+
+// traffic makes requests at a fixed rate, nine reads and a write in ten, and
+// returns the 99th percentile of how long they took from when they were due.
+func (s *storm) traffic(d time.Duration) time.Duration {
+	n := int(d.Seconds() * stormTraffic)
+	took := make([]time.Duration, n)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	began := time.Now()
+	for range 16 {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				due := began.Add(time.Duration(i) * time.Second / stormTraffic)
+				time.Sleep(time.Until(due))
+				id := s.n + i%stormLiveItems
+				var err error
+				if i%10 == 0 {
+					err = s.write(store.Upsert, id, `,"ttl":-1`)
+				} else {
+					key, _ := json.Marshal([]string{strconv.Itoa(id % 1000)})
+					_, err = s.e.ReadItem(ItemRead{Target: Target{Database: "d", Container: "c", ID: strconv.Itoa(id), PartitionKey: string(key)}})
+				}
+				took[i] = time.Since(due)
+				if err != nil {
+					s.b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	return took[n*99/100]
+}

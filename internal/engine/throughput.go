@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+
+// Throughput: what containers and databases may spend, what they have spent, and
+// the offers by which clients see and change it.
+//
+// Every physical partition of a container with throughput of its own has an equal
+// share of it, and a meter. Containers without share the meter of their database.
+// Operations on items are admitted by a meter before they begin, if the mode is
+// Enforce, and their charges settled with it afterwards in either mode. A request
+// that is refused before its partition is known is settled with none: no partition
+// has worked for it. Operations on databases, containers and offers are not
+// limited.
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
+)
+
+// ThroughputMode says what provisioned throughput means.
+type ThroughputMode int
+
+const (
+	// Report counts what is spent, and limits nothing.
+	Report ThroughputMode = iota
+	// Enforce refuses operations on items beyond what is provisioned.
+	Enforce
+)
+
+// ThrottledError refuses an operation because more was spent than is provisioned.
+// Nothing was done, and nothing is charged.
+type ThrottledError struct {
+	RetryAfter time.Duration // at least a millisecond
+}
+
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("request rate is large: try again after %v", e.RetryAfter)
+}
+
+// meters holds the meters of everything that operations have touched.
+type meters struct {
+	mode    ThroughputMode
+	catalog *catalog.Catalog
+	// elapsed is real time, which never goes back: the database's own may stand
+	// still.
+	elapsed func() time.Duration
+
+	mu struct {
+		sync.RWMutex
+		byID map[meterID]*ru.Meter
+	}
+}
+
+// meterID names what a meter is for: a physical partition, or a database, whose
+// container is zero.
+type meterID struct {
+	database  catalog.DatabaseRID
+	container uint32
+	partition int
+}
+
+func newMeters(o *Options, c *catalog.Catalog) *meters {
+	m := &meters{mode: o.Throughput, catalog: c, elapsed: o.elapsed}
+	if m.elapsed == nil {
+		opened := time.Now()
+		m.elapsed = func() time.Duration { return time.Since(opened) }
+	}
+	m.mu.byID = map[meterID]*ru.Meter{}
+	return m
+}
+
+// meterOf names the meter of a partition. A container shares its database's for all
+// its life or never, so that any version of it will do.
+func meterOf(c *catalog.Container, index int) meterID {
+	if c.Throughput.None() {
+		return meterID{database: c.RID.Database}
+	}
+	return meterID{c.RID.Database, c.RID.Container, index}
+}
+
+// rate returns what id may spend in a second now, and whether there still is
+// anything that could.
+func (m *meters) rate(id meterID) (ru.Units, bool) {
+	if id.container == 0 {
+		d, err := m.catalog.DatabaseOf(id.database)
+		if err != nil {
+			return 0, false
+		}
+		return ru.Units(d.Throughput.PerSecond()), true
+	}
+	c, err := m.catalog.Current(catalog.ContainerRID{Database: id.database, Container: id.container})
+	if err != nil {
+		return 0, false
+	}
+	return ru.Units(c.Throughput.PerSecond()) / ru.Units(len(c.Ranges)), true
+}
+
+// existing returns a meter if there is one already.
+func (m *meters) existing(id meterID) *ru.Meter {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.mu.byID[id]
+}
+
+// meter returns a meter, making it if there is none, or nil if what it would be for
+// is gone. The rate is looked up under the lock: a change that is under way either
+// finds the meter or is seen here.
+func (m *meters) meter(id meterID) *ru.Meter {
+	if meter := m.existing(id); meter != nil {
+		return meter
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if meter := m.mu.byID[id]; meter != nil {
+		return meter
+	}
+	rate, found := m.rate(id)
+	if !found {
+		return nil
+	}
+	meter := ru.NewMeter(rate)
+	m.mu.byID[id] = meter
+	return meter
+}
+
+// admit lets an operation on a partition begin, or returns a ThrottledError.
+func (m *meters) admit(c *catalog.Container, index int) error {
+	if m.mode != Enforce {
+		return nil
+	}
+	meter := m.meter(meterOf(c, index))
+	if meter == nil {
+		return nil // the partition will say what is wrong
+	}
+	if retryAfter, ok := meter.Admit(m.elapsed()); !ok {
+		return &ThrottledError{retryAfter}
+	}
+	return nil
+}
+
+// settle notes what an operation on a partition did cost.
+func (m *meters) settle(c *catalog.Container, index int, charge ru.Units) {
+	if meter := m.meter(meterOf(c, index)); meter != nil {
+		meter.Settle(m.elapsed(), charge)
+	}
+}
+
+// follow gives all meters of a database and its containers the rates that they
+// should have, and drops those for which there is nothing left.
+func (m *meters) follow(database catalog.DatabaseRID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, meter := range m.mu.byID {
+		if id.database != database {
+			continue
+		}
+		if rate, found := m.rate(id); !found {
+			delete(m.mu.byID, id)
+		} else if rate != meter.Rate() {
+			meter.SetRate(rate)
+		}
+	}
+}
+
+// throughputState is what a container may spend and has spent, in the last whole
+// second.
+type throughputState struct {
+	Mode                        ThroughputMode
+	Provisioned, Used, Leftover ru.Units
+	// Shared says that all this is the database's, not the container's alone.
+	Shared bool
+}
+
+// throughputOf tells how a container's throughput is used.
+func (e *Engine) throughputOf(c *catalog.Container) throughputState {
+	s := throughputState{Mode: e.meters.mode, Shared: c.Throughput.None()}
+	n := len(c.Ranges)
+	if s.Shared {
+		n = 1
+	}
+	now := e.meters.elapsed()
+	for i := range n {
+		id := meterOf(c, i)
+		if meter := e.meters.existing(id); meter != nil {
+			s.Provisioned += meter.Rate()
+			s.Used += meter.Used(now)
+			s.Leftover += meter.Leftover(now)
+			continue
+		}
+		rate, _ := e.meters.rate(id)
+		s.Provisioned += rate
+		s.Leftover += rate
+	}
+	return s
+}
+
+// leftover returns what a physical partition has not used of its share in the last
+// whole second. Where the throughput is the database's, so is what is left over:
+// all partitions of all containers that share it are told the same.
+func (e *Engine) leftover(c *catalog.Container, index int) ru.Units {
+	id := meterOf(c, index)
+	if meter := e.meters.existing(id); meter != nil {
+		return meter.Leftover(e.meters.elapsed())
+	}
+	rate, _ := e.meters.rate(id)
+	return rate
+}
+
+// Offers returns all offers, in the order of their rids.
+func (e *Engine) Offers() []*catalog.Offer { return e.catalog.Offers() }
+
+// Offer returns an offer by its rid.
+func (e *Engine) Offer(rid string) (*catalog.Offer, error) { return e.catalog.Offer(rid) }
+
+// ReplaceOffer changes the throughput of a container or a database, durably. It
+// holds for every request from the moment that the call returns.
+func (e *Engine) ReplaceOffer(ctx context.Context, rid string, body []byte, ifMatch string) (*catalog.Offer, error) {
+	if err := e.writable(); err != nil {
+		return nil, err
+	}
+	o, err := e.catalog.ReplaceOffer(ctx, rid, body, ifMatch, e.clock.Now())
+	if err != nil {
+		return nil, e.commitFailed(err)
+	}
+	e.meters.follow(o.Database)
+	return o, nil
+}

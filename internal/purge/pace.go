@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+
+// How fast. Where throughput is enforced, a partition may spend a part of what its
+// requests left over in the last second. Besides, whatever the mode: while requests
+// come there is a rate, which is halved when they take longer or the engine falls
+// behind, and grows slowly otherwise. When none come, only the engine's health
+// counts.
+
+package purge
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+const (
+	// leftoverShare is how much of what is left over may be used.
+	leftoverShare = 0.8
+	// itemUnits is about what taking an item away costs, to size a group by.
+	itemUnits = 6
+
+	// The rate while requests come, for each processor: where it begins, and what it
+	// keeps though they take longer, for that has many causes. Only an engine that is
+	// behind with its own work brings it down to leastRate.
+	startRate  = 750
+	politeRate = 500
+	leastRate  = 100
+	mostRate   = 50_000
+
+	// lookEvery is how often the rate is reconsidered; each time it grows by this
+	// much, or is halved.
+	lookEvery  = 250 * time.Millisecond
+	rateGrowth = 1.0125
+	rateCut    = 0.5
+
+	// idleAfter is how long no request must have come for nobody to be in the way.
+	idleAfter = 200 * time.Millisecond
+	// enoughSamples is how many requests it takes to judge their latency.
+	enoughSamples = 50
+	// slower is by which factor requests may take longer than they do without
+	// purge, if that is more than tolerable.
+	slower    = 1.3
+	tolerable = 2 * time.Millisecond
+
+	// The engine is behind when this many runs overlap in its first level.
+	mostReadAmp = 16
+
+	// What has waited for floorLag is taken away at floorRate in spite of enforced
+	// throughput: nobody bought that capacity, and space must come back some day.
+	floorLag  = 10 * time.Minute
+	floorRate = 50
+)
+
+// Traffic is what requests have come since the start, and how long they took.
+type Traffic struct {
+	Requests int64
+	// Latency counts requests by how long they took: up to 2^i microseconds.
+	Latency [LatencyBuckets]int64
+}
+
+// LatencyBuckets is how many classes of latency there are.
+const LatencyBuckets = 32
+
+// quantile returns the upper bound of the latency of a share of the requests since
+// an earlier moment, and how many there were.
+func (t *Traffic) quantile(before *Traffic, share float64) (time.Duration, int64) {
+	var n int64
+	for i := range t.Latency {
+		n += t.Latency[i] - before.Latency[i]
+	}
+	rank := int64(math.Ceil(share * float64(n)))
+	var seen int64
+	for i := range t.Latency {
+		if seen += t.Latency[i] - before.Latency[i]; seen >= rank && n > 0 {
+			return time.Duration(1<<i) * time.Microsecond, n
+		}
+	}
+	return 0, n
+}
+
+// pace is the state of the rates.
+type pace struct {
+	o Options
+
+	mu struct {
+		sync.Mutex
+		rate     float64
+		tokens   float64
+		filledAt time.Duration
+
+		looked   time.Duration
+		traffic  Traffic
+		busyAt   time.Duration // when a request was last seen
+		busy     bool
+		behind   bool // the engine is
+		stalls   int64
+		slow     bool          // requests are
+		baseline time.Duration // what requests take without purge
+		purged   int64         // since the last look
+		meters   map[any]*spending
+	}
+}
+
+func newPace(o Options) *pace {
+	p := &pace{o: o}
+	p.mu.rate = startRate * float64(runtime.GOMAXPROCS(0))
+	p.mu.meters = map[any]*spending{}
+	return p
+}
+
+// look reconsiders the rate.
+func (p *pace) look(now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := &p.mu
+	var traffic Traffic
+	if p.o.Traffic != nil {
+		traffic = p.o.Traffic()
+	}
+	if traffic.Requests != m.traffic.Requests {
+		m.busyAt = now
+	}
+	m.busy = m.busyAt > 0 && now-m.busyAt < idleAfter
+	if now-m.looked < lookEvery {
+		return
+	}
+	m.looked = now
+	p.judge(&traffic)
+	m.traffic = traffic
+	switch polite := politeRate * float64(runtime.GOMAXPROCS(0)); {
+	case m.behind:
+		m.rate = max(leastRate, m.rate*rateCut)
+	case m.slow:
+		m.rate = max(min(polite, m.rate), m.rate*rateCut)
+	default:
+		m.rate = min(mostRate, m.rate*rateGrowth)
+	}
+	m.purged = 0
+}
+
+// judge decides whether the engine is behind and whether requests are slow; the
+// lock is held.
+func (p *pace) judge(traffic *Traffic) {
+	m := &p.mu
+	var health kv.Health
+	if p.o.Health != nil {
+		health = p.o.Health()
+	}
+	m.behind = health.Stalled || health.Stalls > m.stalls || health.ReadAmp > mostReadAmp
+	m.stalls = health.Stalls
+	p99, n := traffic.quantile(&m.traffic, 0.99)
+	m.slow = false
+	switch {
+	case n < enoughSamples:
+	case m.purged == 0:
+		// A moving average over some seconds.
+		m.baseline += (p99 - m.baseline) / 8
+		if m.baseline == 0 {
+			m.baseline = p99
+		}
+	case m.baseline > 0:
+		m.slow = p99 > max(tolerable, time.Duration(slower*float64(m.baseline)))
+	default:
+		m.slow = p99 > tolerable
+	}
+}
+
+// wait lets n items through at the present rate.
+func (p *pace) wait(ctx context.Context, n int) error {
+	for {
+		d := p.take(n)
+		if d == 0 {
+			return ctx.Err()
+		}
+		t := time.NewTimer(d)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-t.C:
+		}
+		p.look(p.o.Elapsed())
+	}
+}
+
+// take takes n items out of the rate, or says how long to wait.
+func (p *pace) take(n int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := &p.mu
+	now := p.o.Elapsed()
+	if !m.busy && !m.behind {
+		m.tokens, m.filledAt = 0, now
+		return 0
+	}
+	// Nothing is saved up: at most one group at once.
+	m.tokens = min(float64(n), m.tokens+m.rate*(now-m.filledAt).Seconds())
+	m.filledAt = now
+	if m.tokens >= float64(n) {
+		m.tokens -= float64(n)
+		return 0
+	}
+	return max(time.Millisecond, time.Duration((float64(n)-m.tokens)/m.rate*float64(time.Second)))
+}
+
+// spent notes what was done.
+func (p *pace) spent(t Target, done store.Purged, second int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.purged += done.Items
+	if p.o.Leftover == nil {
+		return
+	}
+	meter, _ := p.o.Leftover(t)
+	s := p.mu.meters[meter]
+	if s == nil {
+		s = &spending{}
+		p.mu.meters[meter] = s
+	}
+	s.in(second)
+	s.amount += float64(done.Units)
+}
+
+// group returns how many items to take at once.
+func (p *pace) group() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.busy || p.mu.behind {
+		return busyGroup
+	}
+	return idleGroup
+}
+
+// unspent returns what may still be spent of a meter in this second.
+func (p *pace) unspent(t Target, second int64) float64 {
+	meter, left := p.o.Leftover(t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	used := 0.0
+	if s := p.mu.meters[meter]; s != nil {
+		used = s.in(second)
+	}
+	return leftoverShare*float64(left) - used
+}
+
+// allowance returns how many items of a partition may be taken away now, or what
+// holds that back.
+func (p *Purger) allowance(t Target) (items int, held Cause) {
+	items = p.pace.group()
+	second := p.second()
+	p.mu.Lock()
+	set := p.mu.settings.Containers[t.Container.RID.String()]
+	paused := p.mu.settings.Paused || set.Paused
+	limited := p.record(t.Container.RID).limited.in(second)
+	p.mu.Unlock()
+	if paused {
+		return 0, Paused
+	}
+	if set.ItemsPerSecond > 0 {
+		if items = min(items, int(math.Ceil(set.ItemsPerSecond-limited))); items <= 0 {
+			return 0, RateLimit
+		}
+	}
+	if p.o.Leftover == nil {
+		return items, None
+	}
+	left := int(p.pace.unspent(t, second) / itemUnits)
+	if left <= 0 && p.starving(t) {
+		left = int(floorRate - limited)
+	}
+	if left <= 0 {
+		return 0, Throughput
+	}
+	return min(items, left), None
+}
+
+// starving reports whether something has waited for so long that it is taken away
+// whatever requests leave over.
+func (p *Purger) starving(t Target) bool {
+	nowMs := p.o.Clock.Now()
+	oldestMs, found, err := t.Partition.Oldest(nowMs)
+	return err == nil && found && nowMs-oldestMs > floorLag.Milliseconds()
+}

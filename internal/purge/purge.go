@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+
+// Package purge takes back the space of expired items, in the background, with
+// what requests leave over: of their container's throughput where that is enforced,
+// and of the machine always. It decides when and how fast. What may be taken away,
+// and that nothing else is, the store sees to: slow, stopped or absent, purge is
+// never a wrong answer.
+//
+// The one invariant: nothing that it does is charged to a request, or makes one
+// wait in line.
+package purge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+const (
+	// tick is how often it is looked whether there is something to do.
+	tick = 100 * time.Millisecond
+	// quantum is how long one partition is worked on before the next has its turn.
+	quantum = 5 * time.Millisecond
+	// While requests come, groups are small: one holds the partition's loop for
+	// about a millisecond. Otherwise they are large enough for range deletes.
+	busyGroup = 32
+	idleGroup = 512
+)
+
+// Target is a partition in which something may have expired.
+type Target struct {
+	Container *catalog.Container
+	Index     int
+	Partition *store.Partition
+}
+
+// Options say what to work on, and what with.
+type Options struct {
+	Clock *clock.Clock
+	// Due returns the partitions that have something to do at the given moment.
+	Due func(nowMs int64) []Target
+	// Leftover tells what a partition's requests left over in the last second, and
+	// of which meter that is; nil if throughput is not enforced, and all is left.
+	Leftover func(Target) (meter any, left ru.Units)
+	// Health tells how the engine is; nil means well.
+	Health func() kv.Health
+	// Traffic tells what requests have come, and how long they took.
+	Traffic func() Traffic
+	// Elapsed is real time, which never goes back.
+	Elapsed func() time.Duration
+	// Retention is how long events of expiry are kept.
+	Retention time.Duration
+	// Settings are those of the last run, and Save keeps them for the next.
+	Settings Settings
+	Save     func(Settings) error
+	Logger   *slog.Logger
+}
+
+// Purger works in the background until its context ends.
+type Purger struct {
+	o     Options
+	pace  *pace
+	turns sync.Mutex // held for each group, from asking whether it may be to its end
+
+	mu struct {
+		sync.Mutex
+		settings   Settings
+		containers map[catalog.ContainerRID]*record
+		throttled  map[Cause]time.Duration
+		samples    []sample
+	}
+}
+
+// New returns a purger that has not begun.
+func New(o Options) *Purger {
+	p := &Purger{o: o, pace: newPace(o)}
+	p.mu.settings = o.Settings.clone()
+	p.mu.containers = map[catalog.ContainerRID]*record{}
+	p.mu.throttled = map[Cause]time.Duration{}
+	return p
+}
+
+// Run works until ctx ends.
+func (p *Purger) Run(ctx context.Context) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			p.round(ctx)
+		}
+	}
+}
+
+// round works until nothing is due, or nothing may be done for now.
+func (p *Purger) round(ctx context.Context) {
+	p.sample()
+	for ctx.Err() == nil {
+		p.pace.look(p.o.Elapsed())
+		targets := p.due()
+		worked := false
+		for _, t := range targets {
+			if ctx.Err() != nil {
+				return
+			}
+			did, err := p.turn(ctx, t)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrFailed) {
+				p.o.Logger.Error("expired items cannot be taken away", "container", t.Container.ID,
+					"database", t.Container.DatabaseID, "partition", t.Index, "err", err)
+			}
+			worked = worked || did
+		}
+		if !worked {
+			return
+		}
+	}
+}
+
+// due returns what there is to do, what has waited longest first.
+func (p *Purger) due() []Target {
+	targets := p.o.Due(p.o.Clock.Now())
+	slices.SortStableFunc(targets, func(a, b Target) int {
+		return cmp.Compare(a.Partition.PurgeDue(), b.Partition.PurgeDue())
+	})
+	return targets
+}
+
+// turn works on one partition for a quantum. It reports whether it did anything,
+// so that it is worth coming back at once.
+func (p *Purger) turn(ctx context.Context, t Target) (worked bool, err error) {
+	began := p.o.Elapsed()
+	for p.o.Elapsed()-began < quantum {
+		done, cause, err := p.group(ctx, t)
+		var doubt *store.ClockError
+		if errors.As(err, &doubt) {
+			cause, err = Clock, nil
+		}
+		if cause != None {
+			p.held(t, cause)
+		}
+		if err != nil || cause != None {
+			return worked, err
+		}
+		worked = worked || done.Items > 0
+		if !done.More {
+			return worked, nil
+		}
+	}
+	return true, nil
+}
+
+// group takes one group away, unless something holds that back.
+func (p *Purger) group(ctx context.Context, t Target) (store.Purged, Cause, error) {
+	p.turns.Lock()
+	defer p.turns.Unlock()
+	items, cause := p.allowance(t)
+	if cause != None {
+		return store.Purged{}, cause, nil
+	}
+	if err := p.pace.wait(ctx, items); err != nil {
+		return store.Purged{}, None, err
+	}
+	done, err := t.Partition.Purge(ctx, store.Purge{MaxItems: items, Cause: ru.Sweep, PruneMs: p.pruneMs()})
+	if err == nil {
+		p.did(t, done)
+	}
+	return done, None, err
+}
+
+// Force takes everything away that has expired in the given partitions, whatever
+// is left over, and although purge may be paused. It returns what it took.
+func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, error) {
+	var total store.Amount
+	for _, t := range targets {
+		for more := true; more; {
+			done, err := t.Partition.Purge(ctx, store.Purge{MaxItems: idleGroup, Cause: ru.Forced, PruneMs: p.pruneMs()})
+			if err != nil {
+				return total, err
+			}
+			p.did(t, done)
+			total.Items += done.Items
+			total.Bytes += done.Bytes
+			more = done.More
+		}
+	}
+	return total, nil
+}
+
+// sample is what time it was in the database at a moment of real time.
+type sample struct {
+	at    time.Duration
+	nowMs int64
+}
+
+// sampleEvery is how often a sample is taken.
+const sampleEvery = time.Minute
+
+// sample remembers the time. A test may move the database's clock by days: events
+// are kept for their time in real time too, so that nobody who follows them misses
+// what happened in a moment.
+func (p *Purger) sample() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.o.Elapsed()
+	s := p.mu.samples
+	if n := len(s); n > 0 && now-s[n-1].at < sampleEvery {
+		return
+	}
+	s = append(s, sample{now, p.o.Clock.Now()})
+	for len(s) > 1 && now-s[1].at >= p.o.Retention {
+		s = s[1:]
+	}
+	p.mu.samples = s
+}
+
+// pruneMs returns the moment up to which events need not be kept; 0 if that is not
+// known yet.
+func (p *Purger) pruneMs() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.mu.samples) == 0 || p.o.Elapsed()-p.mu.samples[0].at < p.o.Retention {
+		return 0
+	}
+	return min(p.mu.samples[0].nowMs, p.o.Clock.Now()-p.o.Retention.Milliseconds())
+}

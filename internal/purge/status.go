@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+
+package purge
+
+import (
+	"maps"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// Cause is what holds purge back.
+type Cause string
+
+// The causes.
+const (
+	None       Cause = ""
+	Paused     Cause = "paused"
+	RateLimit  Cause = "rate limit"
+	Throughput Cause = "throughput" // requests leave nothing over
+	Clock      Cause = "clock"      // it is in doubt
+	Engine     Cause = "engine"     // it is behind with its own work
+	Latency    Cause = "latency"    // requests take longer than they should
+)
+
+// Settings are what an operator has told purge to do. They are kept over a restart:
+// whoever pauses it to look at what is there must be able to rely on it.
+type Settings struct {
+	// Paused is for all containers, Containers for single ones by rid.
+	Paused     bool                         `json:"paused,omitzero"`
+	Containers map[string]ContainerSettings `json:"containers,omitempty"`
+}
+
+// ContainerSettings are those of one container.
+type ContainerSettings struct {
+	Paused bool `json:"paused,omitzero"`
+	// ItemsPerSecond limits it; 0 is no limit.
+	ItemsPerSecond float64 `json:"itemsPerSecond,omitzero"`
+}
+
+func (s Settings) clone() Settings {
+	s.Containers = maps.Clone(s.Containers)
+	return s
+}
+
+// Status is what purge does in a container.
+type Status struct {
+	Paused bool
+	// Limit is the items per second that it was told to do at most, 0 for no limit.
+	Limit float64
+	// Purged is what it has taken away since the start, and Units what that cost
+	// nobody.
+	Purged store.Amount
+	Units  ru.Units
+	// ItemsPerSecond is what it took away lately.
+	ItemsPerSecond float64
+	// HeldBack is what held it back when it last had something to do; None if
+	// nothing did.
+	HeldBack Cause
+}
+
+// record is what is remembered of a container.
+type record struct {
+	purged store.Amount
+	units  ru.Units
+	// seconds counts the items of the last seconds, second s at s%rateSeconds.
+	seconds [rateSeconds]int64
+	last    int64 // the second that was last counted in
+	held    Cause
+	heldAt  time.Duration
+	// spent is what was used of a limit or a meter in spentAt.
+	limited spending
+}
+
+// rateSeconds is over how long a rate is measured.
+const rateSeconds = 10
+
+func (r *record) count(second, items int64) {
+	for ; r.last < second; r.last++ {
+		r.seconds[(r.last+1)%rateSeconds] = 0
+		if second-r.last > rateSeconds {
+			r.last = second - rateSeconds
+		}
+	}
+	r.seconds[second%rateSeconds] += items
+}
+
+// rate is that of the last whole seconds.
+func (r *record) rate(second int64) float64 {
+	r.count(second, 0)
+	total := -r.seconds[second%rateSeconds]
+	for _, n := range r.seconds {
+		total += n
+	}
+	return float64(total) / (rateSeconds - 1)
+}
+
+// spending is what was used in one second.
+type spending struct {
+	second int64
+	amount float64
+}
+
+func (s *spending) in(second int64) float64 {
+	if s.second != second {
+		s.second, s.amount = second, 0
+	}
+	return s.amount
+}
+
+func (p *Purger) second() int64 { return int64(p.o.Elapsed() / time.Second) }
+
+// record returns what is remembered of a container; p.mu is held.
+func (p *Purger) record(rid catalog.ContainerRID) *record {
+	r := p.mu.containers[rid]
+	if r == nil {
+		r = &record{}
+		p.mu.containers[rid] = r
+	}
+	return r
+}
+
+// did notes what was taken away.
+func (p *Purger) did(t Target, done store.Purged) {
+	p.pace.spent(t, done, p.second())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.record(t.Container.RID)
+	r.purged.Items += done.Items
+	r.purged.Bytes += done.Bytes
+	r.units += done.Units
+	r.count(p.second(), done.Items)
+	r.limited.in(p.second())
+	r.limited.amount += float64(done.Items)
+	r.held = None
+}
+
+// held notes that something may not be done now.
+func (p *Purger) held(t Target, cause Cause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.record(t.Container.RID)
+	now := p.o.Elapsed()
+	if r.held == cause && now-r.heldAt < time.Second {
+		p.mu.throttled[cause] += now - r.heldAt
+	}
+	r.held, r.heldAt = cause, now
+}
+
+// Status returns what purge does in a container.
+func (p *Purger) Status(rid catalog.ContainerRID) Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	set := p.mu.settings.Containers[rid.String()]
+	s := Status{Paused: p.mu.settings.Paused || set.Paused, Limit: set.ItemsPerSecond}
+	if r := p.mu.containers[rid]; r != nil {
+		s.Purged, s.Units, s.ItemsPerSecond, s.HeldBack = r.purged, r.units, r.rate(p.second()), r.held
+	}
+	if s.Paused {
+		s.HeldBack = Paused
+	}
+	return s
+}
+
+// Throttled returns for how long each cause has held purge back.
+func (p *Purger) Throttled() map[Cause]time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.mu.throttled)
+}
+
+// Settings returns the present ones.
+func (p *Purger) Settings() Settings {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.settings.clone()
+}
+
+// Change changes the settings, durably. When it returns, no purge that went by the
+// old ones is still to come.
+func (p *Purger) Change(change func(*Settings)) error {
+	p.mu.Lock()
+	next := p.mu.settings.clone()
+	if next.Containers == nil {
+		next.Containers = map[string]ContainerSettings{}
+	}
+	change(&next)
+	maps.DeleteFunc(next.Containers, func(_ string, c ContainerSettings) bool { return c == ContainerSettings{} })
+	if err := p.o.Save(next); err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	p.mu.settings = next
+	p.mu.Unlock()
+	// Whoever works now may have asked before the change: wait for their group.
+	p.turns.Lock()
+	p.turns.Unlock() //nolint:staticcheck // nothing to do but wait
+	return nil
+}
+
+// Forget drops what is known of a container that is gone.
+func (p *Purger) Forget(rid catalog.ContainerRID) error {
+	p.mu.Lock()
+	delete(p.mu.containers, rid)
+	_, set := p.mu.settings.Containers[rid.String()]
+	p.mu.Unlock()
+	if !set {
+		return nil
+	}
+	return p.Change(func(s *Settings) { delete(s.Containers, rid.String()) })
+}

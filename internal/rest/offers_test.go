@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/engine"
+)
+
+// offerFeed is a list of offers as a client reads it.
+type offerFeed struct {
+	Rid    string      `json:"_rid"`
+	Offers []offerJSON `json:"Offers"`
+	Count  int         `json:"_count"`
+}
+
+type offerJSON struct {
+	ID              string `json:"id"`
+	Rid             string `json:"_rid"`
+	Self            string `json:"_self"`
+	ETag            string `json:"_etag"`
+	Resource        string `json:"resource"`
+	OfferResourceID string `json:"offerResourceId"`
+	OfferVersion    string `json:"offerVersion"`
+	Content         struct {
+		OfferThroughput        int `json:"offerThroughput"`
+		OfferAutopilotSettings *struct {
+			MaxThroughput int `json:"maxThroughput"`
+		} `json:"offerAutopilotSettings"`
+	} `json:"content"`
+}
+
+var queryHeaders = map[string]string{"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True"}
+
+// queryOffers sends a query with its parameters, which are JSON.
+func queryOffers(t testing.TB, h *Handler, query, parameters string) []offerJSON {
+	t.Helper()
+	body := `{"query":` + quoted(query) + `,"parameters":` + parameters + `}`
+	feed := decode[offerFeed](t, call(t, h, "POST", "/offers", body, queryHeaders, 200))
+	if feed.Count != len(feed.Offers) || feed.Rid != "" {
+		t.Errorf("%s: _count %d of %d, _rid %q", query, feed.Count, len(feed.Offers), feed.Rid)
+	}
+	return feed.Offers
+}
+
+// offered makes two databases, one of which shares throughput, and three
+// containers: one of them shares it.
+func offered(t testing.TB) *Handler {
+	t.Helper()
+	h := newContainer(t) // d and c, with nothing said
+	call(t, h, "POST", "/dbs", `{"id":"s"}`, map[string]string{"x-ms-offer-throughput": "600"}, 201)
+	call(t, h, "POST", "/dbs/s/colls", containerBody, nil, 201)
+	call(t, h, "POST", "/dbs/s/colls", strings.Replace(containerBody, `"c"`, `"own"`, 1),
+		map[string]string{"x-ms-cosmos-offer-autopilot-settings": `{"maxThroughput":4000}`}, 201)
+	return h
+}
+
+func TestOfferResource(t *testing.T) {
+	h := offered(t)
+	list := decode[offerFeed](t, call(t, h, "GET", "/offers", "", nil, 200))
+	got := map[string]string{}
+	for _, o := range list.Offers {
+		got[o.Resource] = fmt.Sprint(o.Content.OfferThroughput, o.Content.OfferAutopilotSettings != nil)
+		a := call(t, h, "GET", "/offers/"+o.Rid, "", nil, 200)
+		if read := decode[offerJSON](t, a); read.Rid != o.Rid || read.ID != o.Rid || read.Self != "offers/"+o.Rid+"/" || read.OfferVersion != "V2" ||
+			a.header.Get("etag") != read.ETag {
+			t.Errorf("read %s, etag %s", a.body, a.header.Get("etag"))
+		}
+		least := "400"
+		if o.Content.OfferAutopilotSettings != nil {
+			least = "1000"
+		}
+		if a.header.Get("x-ms-cosmos-min-throughput") != least || a.header.Get("x-ms-offer-replace-pending") != "false" {
+			t.Errorf("%s: headers %v", o.Resource, a.header)
+		}
+		if slash := call(t, h, "GET", "/offers/"+o.Rid+"/", "", nil, 200); !bytes.Equal(slash.body, a.body) {
+			t.Errorf("with a slash: %s, want %s", slash.body, a.body)
+		}
+		call(t, h, "GET", "/offers/"+o.Rid, "", map[string]string{"If-None-Match": o.ETag}, 304)
+		if len(ridBytes(t, o.Rid)) != 3 {
+			t.Errorf("the rid %s has not three bytes", o.Rid)
+		}
+	}
+	self := func(path string) string { return call(t, h, "GET", path, "", nil, 200).json(t)["_self"].(string) }
+	want := map[string]string{self("/dbs/d/colls/c"): "400 false", self("/dbs/s"): "600 false", self("/dbs/s/colls/own"): "400 true"}
+	if fmt.Sprint(got) != fmt.Sprint(want) || list.Count != 3 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"DELETE", "/offers/" + list.Offers[0].Rid, ""}, {"POST", "/offers/" + list.Offers[0].Rid, "{}"}, {"POST", "/offers", "{}"}, {"PUT", "/offers", "{}"},
+	} {
+		call(t, h, c.method, c.path, c.body, nil, 405).failureText(t, 405, 0)
+	}
+	for _, rid := range []string{"AAAA", "nosuch", "x", "AAAAAQ=="} {
+		call(t, h, "GET", "/offers/"+rid, "", nil, 404).failureText(t, 404, 0)
+		call(t, h, "PUT", "/offers/"+rid, `{"content":{"offerThroughput":500}}`, nil, 404).failureText(t, 404, 0)
+	}
+}
+
+func TestOffersComeInPages(t *testing.T) {
+	h := offered(t)
+	all := decode[offerFeed](t, call(t, h, "GET", "/offers", "", nil, 200)).Offers
+	for size := 1; size <= 4; size++ {
+		var got []string
+		headers := map[string]string{"x-ms-max-item-count": fmt.Sprint(size)}
+		for range 10 {
+			a := call(t, h, "GET", "/offers", "", headers, 200)
+			page := decode[offerFeed](t, a)
+			if len(page.Offers) > size {
+				t.Errorf("a page of %d, asked for %d", len(page.Offers), size)
+			}
+			for _, o := range page.Offers {
+				got = append(got, o.Rid)
+			}
+			if headers["x-ms-continuation"] = a.header.Get("x-ms-continuation"); headers["x-ms-continuation"] == "" {
+				break
+			}
+		}
+		if len(got) != len(all) || got[0] != all[0].Rid || got[2] != all[2].Rid {
+			t.Errorf("in pages of %d: %v", size, got)
+		}
+	}
+	call(t, h, "GET", "/offers", "", map[string]string{"x-ms-continuation": "AAAAAQ=="}, 400).failureText(t, 400, 0)
+}
+
+func TestReplaceOffer(t *testing.T) {
+	h := offered(t)
+	ridOf := func(path string) string {
+		self := call(t, h, "GET", path, "", nil, 200).json(t)["_self"].(string)
+		return queryOffers(t, h, `SELECT * FROM c WHERE c.resource = '`+self+`'`, "[]")[0].Rid
+	}
+	path := "/offers/" + ridOf("/dbs/d/colls/c")
+	before := call(t, h, "GET", path, "", nil, 200)
+	call(t, h, "PUT", path, `{"content":{"offerThroughput":500}}`, map[string]string{"If-Match": `"other"`}, 412).failureText(t, 412, 0)
+	// As JavaScript sends it: all that was read, with another number.
+	body := strings.Replace(string(before.body), `"offerThroughput":400`, `"offerThroughput":50000`, 1)
+	a := call(t, h, "PUT", path, body, map[string]string{"If-Match": before.header.Get("etag")}, 200)
+	if got := decode[offerJSON](t, a); got.Content.OfferThroughput != 50_000 || a.header.Get("etag") == before.header.Get("etag") || a.header.Get("etag") != got.ETag ||
+		a.header.Get("x-ms-cosmos-min-throughput") != "500" || a.header.Get("x-ms-offer-replace-pending") != "false" {
+		t.Errorf("replaced: %s, %v", a.body, a.header)
+	}
+	if read := call(t, h, "GET", path, "", nil, 200); !bytes.Equal(read.body, a.body) {
+		t.Errorf("read %s, want %s", read.body, a.body)
+	}
+	text := call(t, h, "PUT", path, `{"content":{"offerThroughput":400}}`, nil, 400).failureText(t, 400, 0)
+	if !strings.Contains(text, "Requested throughput 400 is less than required minimum throughput 500") {
+		t.Errorf("below the minimum: %q", text)
+	}
+	// From manual to autoscale and back, by what the content says.
+	a = call(t, h, "PUT", path, `{"content":{"offerThroughput":-1,"offerAutopilotSettings":{"maxThroughput":6000}}}`, nil, 200)
+	if got := decode[offerJSON](t, a); got.Content.OfferAutopilotSettings.MaxThroughput != 6000 || a.header.Get("x-ms-cosmos-min-throughput") != "5000" {
+		t.Errorf("autoscale: %s, %v", a.body, a.header)
+	}
+	a = call(t, h, "PUT", path, `{"content":{"offerThroughput":500,"offerAutopilotSettings":null}}`, nil, 200)
+	if got := decode[offerJSON](t, a); got.Content.OfferAutopilotSettings != nil || got.Content.OfferThroughput != 500 {
+		t.Errorf("manual: %s", a.body)
+	}
+	call(t, h, "PUT", path, `{`, nil, 400).failureText(t, 400, 0)
+	if ranges := call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200).json(t); ranges["_count"] != 1.0 {
+		t.Errorf("the container has %v ranges", ranges["_count"])
+	}
+	// The offer goes with what it is for.
+	shared := "/offers/" + ridOf("/dbs/s")
+	call(t, h, "DELETE", "/dbs/d/colls/c", "", nil, 204)
+	call(t, h, "DELETE", "/dbs/s", "", nil, 204)
+	for _, gone := range []string{path, shared} {
+		call(t, h, "GET", gone, "", nil, 404).failureText(t, 404, 0)
+	}
+	if n := call(t, h, "GET", "/offers", "", nil, 200).json(t)["_count"]; n != 0.0 {
+		t.Errorf("%v offers are left", n)
+	}
+}
+
+// The ways in which SDKs ask for the offer of a container.
+func TestOfferQueries(t *testing.T) {
+	h := offered(t)
+	own := call(t, h, "GET", "/dbs/s/colls/own", "", nil, 200).json(t)
+	rid, self := own["_rid"].(string), own["_self"].(string)
+	for _, c := range []struct{ query, parameters string }{
+		{`SELECT * FROM c WHERE c.offerResourceId = '` + rid + `'`, "[]"},                                  // Go
+		{`SELECT * from root where root.resource = "` + self + `"`, "[]"},                                  // JavaScript
+		{`SELECT * FROM root r WHERE r.resource=@link`, `[{"name":"@link","value":` + quoted(self) + `}]`}, // Python
+		{`select*from x as y where y.offerResourceId=@rid`, `[{"name":"@other","value":7},{"name":"@rid","value":` + quoted(rid) + `}]`},
+		{"\n SELECT  *\tFROM o\r\nWHERE o . resource  =  '" + self + "' ", "null"},
+		{`SELECT * FROM whereabouts WHERE whereabouts.resource="` + self + `"`, "[]"},
+	} {
+		if got := queryOffers(t, h, c.query, c.parameters); len(got) != 1 || got[0].OfferResourceID != rid || got[0].Resource != self {
+			t.Errorf("%s: got %+v", c.query, got)
+		}
+	}
+	for _, query := range []string{"SELECT * FROM c", "select * from root r", "SELECT * FROM root AS r", "SELECT * FROM c "} {
+		if got := queryOffers(t, h, query, "[]"); len(got) != 3 {
+			t.Errorf("%s: got %d offers, want 3", query, len(got))
+		}
+	}
+	shares := call(t, h, "GET", "/dbs/s/colls/c", "", nil, 200).json(t)
+	for _, c := range []struct{ query, parameters string }{
+		{`SELECT * FROM c WHERE c.offerResourceId = '` + shares["_rid"].(string) + `'`, "[]"},
+		{`SELECT * FROM c WHERE c.offerResourceId = ''`, "[]"},
+		{`SELECT * FROM c WHERE c.resource = '` + rid + `'`, "[]"},
+		{`SELECT * FROM c WHERE c.resource = '` + strings.TrimSuffix(self, "/") + `'`, "[]"},
+		{`SELECT * FROM c WHERE c.resource = @x`, `[{"name":"@x","value":7}]`},
+		{`SELECT * FROM c WHERE c.resource = @x`, `[{"name":"@x"}]`},
+		{`SELECT * FROM c WHERE c.resource = @x`, `[{"name":"@x","value":[]}]`},
+	} {
+		if got := queryOffers(t, h, c.query, c.parameters); len(got) != 0 {
+			t.Errorf("%s with %s: got %+v, want nothing", c.query, c.parameters, got)
+		}
+	}
+}
+
+func TestOfferQueriesThatAreRefused(t *testing.T) {
+	h := offered(t)
+	for _, query := range []string{
+		"", "SELECT", "SELECT * FROM", "SELECT * FROM c WHERE", "SELECT * FROM c AS", "SELECT c.id FROM c", "SELECT VALUE c FROM c", "SELECT TOP 1 * FROM c",
+		"SELECT * FROM c WHERE c.id = 'x'", "SELECT * FROM c WHERE c.resource != 'x'", "SELECT * FROM c WHERE c.resource = 'x' AND true",
+		"SELECT * FROM c WHERE c.resource = 7", "SELECT * FROM c WHERE c.resource = 'x", `SELECT * FROM c WHERE c.resource = 'x"`, `SELECT * FROM c WHERE c.resource = '\u0041'`,
+		"SELECT * FROM c WHERE c.Resource = 'x'", "SELECT * FROM c ORDER BY c._ts", "SELECT * FROM c WHERE c.resource = @", "SELECT * FROM c; DROP",
+		"SELECT * FROM c WHERE c.resource = '" + strings.Repeat("x", 5000) + "'",
+	} {
+		text := call(t, h, "POST", "/offers", `{"query":`+quoted(query)+`}`, queryHeaders, 501).failureText(t, 501, 0)
+		if !strings.Contains(text, "WHERE c.offerResourceId =") || !strings.Contains(text, "README") {
+			t.Errorf("%s: the client is told %q", query, text)
+		}
+	}
+	many := `{"query":"SELECT * FROM c WHERE c.resource = @x","parameters":[{}` + strings.Repeat(",{}", 100) + `]}`
+	for body, want := range map[string]string{
+		`{`:           "not well-formed JSON",
+		`[]`:          "",
+		`{}`:          "'query; '",
+		`{"query":7}`: "'query; '",
+		`{"query":"SELECT * FROM c WHERE d.resource = 'x'"}`:                                        "Identifier 'd' could not be resolved.",
+		`{"query":"SELECT * FROM c d WHERE c.resource = 'x'"}`:                                      "Identifier 'c' could not be resolved.",
+		`{"query":"SELECT * FROM c WHERE c.resource = @x"}`:                                         "'@x' is not given",
+		`{"query":"SELECT * FROM c WHERE c.resource = @x","parameters":[{"name":"x","value":"y"}]}`: "'@x' is not given",
+		`{"query":"SELECT * FROM c WHERE c.resource = @x","parameters":[7]}`:                        "is not an object",
+		many: "too many parameters",
+	} {
+		text := call(t, h, "POST", "/offers", body, queryHeaders, 400).failureText(t, 400, 0)
+		if !strings.Contains(text, want) {
+			t.Errorf("%.100s: the client is told %q, want %q in it", body, text, want)
+		}
+	}
+}
+
+func FuzzOfferQuery(f *testing.F) {
+	for _, query := range []string{
+		"SELECT * FROM c", "SELECT * FROM c WHERE c.resource = 'x'", `SELECT * from root where root.resource = "dbs/x/"`,
+		"SELECT * FROM root r WHERE r.resource=@link", "SELECT * FROM c AS", "select*from a b", "SELECT * FROM c WHERE c.offerResourceId = '\\'",
+	} {
+		f.Add([]byte(`{"query":` + quoted(query) + `,"parameters":[{"name":"@link","value":"x"}]}`))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q, err := parseOfferQuery(body)
+		if err != nil {
+			if _, known := failureOf(err); !known {
+				t.Errorf("%q fails as an internal error: %v", body, err)
+			}
+			return
+		}
+		if q.property != "" && q.property != "resource" && q.property != "offerResourceId" || q.property == "" && (q.is != "" || q.nothing) {
+			t.Errorf("%q is read as %+v", body, q)
+		}
+	})
+}
+
+// Throughput of a new database is checked as that of a container is.
+func TestThroughputHeaders(t *testing.T) {
+	h := newContainer(t)
+	for _, path := range []string{"/dbs", "/dbs/d/colls"} {
+		body := strings.Replace(containerBody, `"c"`, `"new"`, 1)
+		for _, c := range []struct{ manual, autoscale, want string }{
+			{"400", `{"maxThroughput":4000}`, "not both"},
+			{"300", "", "Requested throughput 300 is less than required minimum throughput 400"},
+			{"4OO", "", "x-ms-offer-throughput is not an integer"},
+			{"", `{"maxThroughput":900}`, "less than required minimum throughput 1000"},
+			{"", `{"maxThroughput":4500}`, "not a multiple of 1000"},
+			{"", `{"max":4000}`, "x-ms-cosmos-offer-autopilot-settings is invalid"},
+		} {
+			headers := map[string]string{}
+			if c.manual != "" {
+				headers["x-ms-offer-throughput"] = c.manual
+			}
+			if c.autoscale != "" {
+				headers["x-ms-cosmos-offer-autopilot-settings"] = c.autoscale
+			}
+			text := call(t, h, "POST", path, body, headers, 400).failureText(t, 400, 0)
+			if !strings.Contains(text, c.want) {
+				t.Errorf("POST %s with %v: the client is told %q, want %q in it", path, headers, text, c.want)
+			}
+		}
+	}
+}
+
+// What a client gets that spends too much.
+func TestThrottled(t *testing.T) {
+	h, log := logged(t)
+	for wait, want := range map[time.Duration]string{time.Millisecond: "1", 12 * time.Millisecond: "12", time.Hour: "3600000"} {
+		w := httptest.NewRecorder()
+		failWith{h, fmt.Errorf("wrapped: %w", &engine.ThrottledError{RetryAfter: wait})}.ServeHTTP(w, errorRequest(t))
+		if w.Code != 429 || w.Header().Get("x-ms-retry-after-ms") != want || w.Header().Get("x-ms-substatus") != "3200" || w.Header().Get("x-ms-request-charge") != "0.00" {
+			t.Errorf("%v: status %d, headers %v", wait, w.Code, w.Header())
+		}
+		const text = `{"code":"429","message":"Message: {\"Errors\":[\"Request rate is large. More Request Units may be needed, so no changes were made. ` +
+			`Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429\"]}`
+		if !strings.HasPrefix(w.Body.String(), text) {
+			t.Errorf("%v: body %s", wait, w.Body)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("it is logged: %s", log)
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// count notes an item for the counters.
+func (k *checker) count(h *header) {
+	keys, n := bucketsOf(h)
+	for _, key := range keys[:n] {
+		b := k.counted[key]
+		if key.level == levelSecond {
+			firstLSN := b.firstLSN
+			b.join(h)
+			if firstLSN > 0 { // items come here in the order of creation
+				b.firstLSN = min(firstLSN, h.lsn)
+			}
+		}
+		b.items++
+		b.bytes += int64(h.size)
+		k.counted[key] = b
+	}
+	if logical, err := logicalOf(h.identity); err == nil { // k.body reports the others
+		p := k.parts[string(logical)]
+		k.parts[string(logical)] = part{p.items + 1, p.bytes + int64(h.size)}
+	}
+	k.totals.Items++
+	k.totals.Bytes += int64(h.size)
+}
+
+// passed reports an item that purge would never come to.
+func (k *checker) passed(h *header, ordinal uint64) {
+	at := position{h.lsn, h.n}
+	switch kindOf(h.ttl) {
+	case kindInherits:
+		if !before(k.meta.FeedMark, at) {
+			k.report("item %d, lsn %d, inherits its TTL, but purge has passed lsn %d", ordinal, h.lsn, k.meta.FeedMark.LSN)
+		}
+	case kindOwn:
+		m := k.meta.OwnMark
+		expiryMs := ownDeadline(h.writtenMs, h.ttl)
+		if expiryMs < m.ExpiryMs || expiryMs == m.ExpiryMs && !before(m.At, at) {
+			k.report("item %d expires at %d ms, but purge has passed %d ms", ordinal, expiryMs, m.ExpiryMs)
+		}
+	}
+}
+
+func before(a, b position) bool { return a.LSN < b.LSN || a.LSN == b.LSN && a.N < b.N }
+
+// indexed looks for the index rows that the item should have. Those of items that
+// were written before the indexing policy last changed are not there yet.
+func (k *checker) indexed(c *current, body []byte) error {
+	if k.earlierPolicy {
+		return nil
+	}
+	d := *c
+	d.body = body
+	if err := d.derive(k.container); err != nil {
+		return nil // k.body has reported what cannot be read
+	}
+	row, err := appendIndexRow(nil, &c.header)
+	if err != nil {
+		return nil
+	}
+	for i := range d.terms.Len() {
+		key := k.prefix.appendIndexKey(nil, k.meta.Generation, d.terms.At(i), c.ordinal)
+		if k.meta.Generation > 1 {
+			if _, found, err := k.snap.Get(key); err != nil || !found {
+				return err
+			}
+		}
+		if err := k.derived(c, key, row, "index row"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexRow checks that an index row belongs to an item that has its term.
+func (k *checker) indexRow(e kv.Entry) error {
+	start := k.prefix.appendIndexStart(nil, k.meta.Generation)
+	if !bytes.HasPrefix(e.Key, start) || len(e.Key) < len(start)+1+ordinalBytes || len(e.Value) < indexRowBytes {
+		k.report("row %x is not an index row of generation %d", e.Key, k.meta.Generation)
+		return nil
+	}
+	term := e.Key[len(start)+1 : len(e.Key)-ordinalBytes]
+	ordinal := binary.BigEndian.Uint64(e.Key[len(e.Key)-ordinalBytes:])
+	return k.owner(e, ordinal, func(h header, body []byte) bool {
+		if k.earlierPolicy {
+			return true
+		}
+		c := current{exists: true, ordinal: ordinal, header: h, body: body}
+		if err := c.derive(k.container); err != nil {
+			return false
+		}
+		for i := range c.terms.Len() {
+			if bytes.Equal(c.terms.At(i), term) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// part compares the totals of a logical partition with what was counted.
+func (k *checker) part(e kv.Entry) error {
+	got, err := decodePart(e.Key, e.Value)
+	if err != nil {
+		k.report("%v", err)
+		return nil
+	}
+	logical := string(e.Key[prefixBytes+1:])
+	want := k.parts[logical]
+	delete(k.parts, logical)
+	if got != want || want.items == 0 { // one without items has no row
+		k.report("the totals of logical partition %x are %d items, %d bytes, but there are %d items, %d bytes",
+			logical, got.items, got.bytes, want.items, want.bytes)
+	}
+	return nil
+}
+
+// event checks that an event can be read, and that its item is gone.
+func (k *checker) event(e kv.Entry) error {
+	ev, err := parseEventRow(e)
+	if err != nil {
+		k.report("%v", err)
+		return nil
+	}
+	_, found, err := k.snap.Get(k.prefix.appendItemKey(nil, ev.Ordinal))
+	if err == nil && found {
+		k.report("row %x tells that item %d has expired, but it is there", e.Key, ev.Ordinal)
+	}
+	return err
+}

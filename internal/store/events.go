@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+
+// Events: who expired when. Nothing has to happen at a deadline for its event to
+// exist: an item that is still there is found in the expiry orders, where purge
+// finds it too, and one that has been taken away left a row, in the same batch, at
+// the very place in the order of events where it was found before.
+//
+//	gone row: {goneMs}{deadlineMs}{lsn}{n} -> ordinal 8, writtenMs 8, ttl 4, identity
+//
+// An item is gone at its deadline, or, if its deadline had passed already when the
+// container's default TTL was changed, at that change.
+
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	eventRowBytes = 20
+	eventKeyBytes = prefixBytes + 1 + 26
+)
+
+// EventPlace is a place in the order of events: after this one.
+type EventPlace struct {
+	GoneMs, DeadlineMs int64
+	LSN                uint64
+	N                  uint16
+}
+
+func (a EventPlace) compare(b EventPlace) int {
+	return cmp.Or(cmp.Compare(a.GoneMs, b.GoneMs), cmp.Compare(a.DeadlineMs, b.DeadlineMs),
+		cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.N, b.N))
+}
+
+// Event tells that an item expired.
+type Event struct {
+	Place        EventPlace
+	PartitionKey value.PartitionKey
+	ID           string
+	Ordinal      uint64
+	WrittenMs    int64
+	TTL          catalog.TTL // the item's own, TTLAbsent if it inherited
+}
+
+// placeOf returns where the event of an expired item stands. One that stays dead
+// only since it was dead before the settings changed is told of once more, now.
+func placeOf(h *header, r *rules, changedMs, nowMs int64) EventPlace {
+	d := deadline(h.writtenMs, h.ttl, r.containerDefault)
+	if d > nowMs {
+		d = nowMs
+	}
+	return EventPlace{max(d, changedMs), d, h.lsn, h.n}
+}
+
+// putEvent leaves a row for an expired item that is being taken away.
+func (w *writer) putEvent(c *current) {
+	var space [eventRowBytes + 128]byte
+	h := &c.header
+	w.key = w.p.prefix.appendEventKey(w.key[:0], placeOf(h, &w.view.rules, w.meta.ChangedMs, w.nowMs))
+	w.batch.Set(w.key, appendEventRow(space[:0], c))
+}
+
+func appendEventRow(dst []byte, c *current) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.header.writtenMs))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(c.header.ttl))
+	return append(dst, c.header.identity...)
+}
+
+// planPrune decides whether old events leave with this plan, and when to look
+// again.
+func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int64, err error) {
+	lower, upper := p.prefix.space(eventSpace)
+	first, err := firstKey(v.snap, lower, upper)
+	if err != nil || first == nil {
+		return never, err
+	}
+	place, err := parseEventKey(first)
+	if err != nil {
+		return never, err
+	}
+	if place.GoneMs < pruneMs-pruneEveryMs {
+		pl.pruneMs = pruneMs
+	}
+	return nowMs + pruneEveryMs, nil
+}
+
+// pruneEveryMs is how much time's events leave at once, by one range delete.
+const pruneEveryMs = 10 * 60 * 1000
+
+func (w *writer) prune(beforeMs int64) {
+	if beforeMs > 0 {
+		lower, _ := w.p.prefix.space(eventSpace)
+		w.batch.DeleteRange(lower, w.p.prefix.appendEventKey(nil, EventPlace{GoneMs: beforeMs}))
+	}
+}
+
+func parseEventKey(key []byte) (EventPlace, error) {
+	if len(key) != eventKeyBytes {
+		return EventPlace{}, corrupt(key, "not an event's key")
+	}
+	k := key[prefixBytes+1:]
+	return EventPlace{
+		int64(binary.BigEndian.Uint64(k)), int64(binary.BigEndian.Uint64(k[8:])),
+		binary.BigEndian.Uint64(k[16:]), binary.BigEndian.Uint16(k[24:]),
+	}, nil
+}
+
+func parseEventRow(e kv.Entry) (Event, error) {
+	place, err := parseEventKey(e.Key)
+	if err != nil {
+		return Event{}, err
+	}
+	if len(e.Value) < eventRowBytes {
+		return Event{}, corrupt(e.Key, "not an event")
+	}
+	ev := Event{
+		Place:     place,
+		Ordinal:   binary.BigEndian.Uint64(e.Value),
+		WrittenMs: int64(binary.BigEndian.Uint64(e.Value[8:])),
+		TTL:       catalog.TTL(binary.BigEndian.Uint32(e.Value[16:])),
+	}
+	i, err := parseIdentity(e.Value[eventRowBytes:])
+	if err != nil {
+		return Event{}, corrupt(e.Key, err.Error())
+	}
+	ev.PartitionKey, ev.ID = i.pk, i.id
+	return ev, nil
+}
+
+// EventPage is a part of the events of a partition.
+type EventPage struct {
+	Events []Event
+	// Next is where to go on. All events before it have been told.
+	Next EventPlace
+	// More says that there are more already.
+	More bool
+}
+
+// errPageFull ends a walk.
+var errPageFull = errors.New("the page is full")
+
+// Events returns the events after a place, in order, at most so many, up to now.
+func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
+	p.mu.Lock()
+	v, err := p.acquireLocked()
+	// What is told must not be joined later by something that comes before it: the
+	// present millisecond, and what a group under way is about to change, wait.
+	untilMs := min(p.clock.Now(), p.mu.groupMs)
+	changedMs := p.mu.changedMs
+	p.mu.Unlock()
+	if err != nil {
+		return EventPage{}, err
+	}
+	defer p.release(v)
+	w := &eventWalk{p: p, v: v, after: after, untilMs: untilMs, changedMs: changedMs, most: most}
+	for _, walk := range []func() error{w.taken, w.inheriting, w.own} {
+		w.found = 0
+		if err := walk(); err != nil && !errors.Is(err, errPageFull) {
+			return EventPage{}, err
+		}
+	}
+	slices.SortFunc(w.events, func(a, b Event) int { return a.Place.compare(b.Place) })
+	page := EventPage{Events: w.events, Next: after}
+	if len(page.Events) > most {
+		page.Events, w.full = page.Events[:most], true
+	}
+	page.More = w.full
+	end := EventPlace{GoneMs: untilMs - 1, DeadlineMs: never} // of all that is told
+	switch n := len(page.Events); {
+	case w.full:
+		page.Next = page.Events[n-1].Place
+	case end.compare(after) > 0:
+		page.Next = end
+	}
+	return page, w.name(page.Events)
+}
+
+// eventWalk collects events from the three places where they are.
+type eventWalk struct {
+	p                  *Partition
+	v                  *view
+	after              EventPlace
+	untilMs, changedMs int64 // untilMs is exclusive
+	most               int
+	found              int // in the walk under way
+	full               bool
+	events             []Event
+}
+
+func (w *eventWalk) add(e Event) error {
+	if e.Place.compare(w.after) <= 0 || e.Place.GoneMs >= w.untilMs {
+		return nil
+	}
+	if w.found == w.most {
+		w.full = true
+		return errPageFull
+	}
+	w.found++
+	w.events = append(w.events, e)
+	return nil
+}
+
+// taken finds the items that were taken away.
+func (w *eventWalk) taken() error {
+	x := &w.p.prefix
+	lower := append(x.appendEventKey(nil, w.after), 0)
+	upper := x.appendEventKey(nil, EventPlace{GoneMs: w.untilMs})
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil
+	}
+	for e, err := range w.v.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		ev, err := parseEventRow(e)
+		if err != nil {
+			return err
+		}
+		if err := w.add(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromMs returns the deadline from which items that are still there may have
+// events to tell.
+func (w *eventWalk) fromMs() int64 {
+	switch {
+	case w.after.GoneMs > w.changedMs:
+		return w.after.GoneMs
+	case w.after.GoneMs == w.changedMs:
+		return min(w.after.DeadlineMs, w.changedMs)
+	default:
+		return 0
+	}
+}
+
+// inheriting finds the items that expired by the container's TTL and are still
+// there.
+func (w *eventWalk) inheriting() error {
+	d := w.v.rules.containerDefault
+	if d <= 0 {
+		return nil
+	}
+	x := &w.p.prefix
+	t := tally{w.v.snap, x}
+	firstLSN, found, err := t.firstLSN((w.fromMs() - 1000*int64(d)) / 1000)
+	if err != nil || !found {
+		return err
+	}
+	_, upper := x.space(feedSpace)
+	for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, firstLSN, 0), upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		f, err := parseFeedRow(e)
+		if err != nil {
+			return err
+		}
+		deadMs := deadline(f.writtenMs, catalog.TTLAbsent, d)
+		if deadMs >= w.untilMs {
+			return nil
+		}
+		if f.kind != kindInherits {
+			continue
+		}
+		place := EventPlace{max(deadMs, w.changedMs), deadMs, f.at.LSN, f.at.N}
+		if err := w.add(Event{Place: place, Ordinal: f.ordinal, WrittenMs: f.writtenMs}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own finds the items that expired by a ttl of their own and are still there.
+func (w *eventWalk) own() error {
+	if w.v.rules.containerDefault == catalog.TTLAbsent {
+		return nil
+	}
+	x := &w.p.prefix
+	lower, upper := x.appendOwnKey(nil, w.fromMs(), 0, 0), x.appendOwnKey(nil, w.untilMs, 0, 0)
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil
+	}
+	for e, err := range w.v.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		o, err := parseOwnRow(e)
+		if err != nil {
+			return err
+		}
+		place := EventPlace{max(o.at.ExpiryMs, w.changedMs), o.at.ExpiryMs, o.at.At.LSN, o.at.At.N}
+		if err := w.add(Event{Place: place, Ordinal: o.ordinal}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name reads from the items what their rows in the expiry orders do not say.
+func (w *eventWalk) name(events []Event) error {
+	for i := range events {
+		e := &events[i]
+		if e.ID != "" {
+			continue
+		}
+		h, _, err := w.p.item(w.v, e.Ordinal)
+		if err != nil {
+			return err
+		}
+		id, err := parseIdentity(h.identity)
+		if err != nil {
+			return err
+		}
+		e.ID, e.PartitionKey, e.WrittenMs, e.TTL = id.id, id.pk, h.writtenMs, h.ttl
+	}
+	return nil
+}
+
+// firstLSN returns an lsn before which no item was last written in the given
+// second or later that inherits its TTL.
+func (t *tally) firstLSN(second int64) (lsn uint64, found bool, err error) {
+	lower := t.prefix.appendStatKey(nil, bucketKey{classInherits, levelSecond, max(second, 0)})
+	upper := t.prefix.appendStatKey(nil, bucketKey{classInherits, levelSecond, endOfTimeSeconds})
+	for e, err := range t.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return 0, false, err
+		}
+		b, err := decodeBucket(e.Key, e.Value)
+		return b.firstLSN, true, err
+	}
+	return 0, false, nil
+}
+
+// Fate is what is known of when an item expires.
+type Fate struct {
+	WrittenMs int64
+	// Own is the item's ttl, Default its container's.
+	Own, Default catalog.TTL
+	// DeadlineMs is when it expires, Never if it does not.
+	DeadlineMs int64
+	Expired    bool
+	// Final says that it is expired only since it was so when the settings changed.
+	Final bool
+}
+
+// Fate says when the item with the given key expires, expired or not, as of nowMs.
+func (p *Partition) Fate(k Key, nowMs int64) (Fate, error) {
+	found, at, err := p.find(k)
+	if err != nil {
+		return Fate{}, err
+	}
+	h := &found.header
+	f := Fate{
+		WrittenMs: h.writtenMs, Own: h.ttl, Default: at.rules.containerDefault,
+		DeadlineMs: deadline(h.writtenMs, h.ttl, at.rules.containerDefault),
+		Expired:    h.expired(&at.rules, nowMs),
+	}
+	f.Final = f.Expired && f.DeadlineMs > nowMs
+	return f, nil
+}

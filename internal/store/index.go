@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+
+// Index rows: one for each term of an item (terms.go), written in the item's own
+// batch. Their value is what a reader needs to tell whether the item is live and
+// whose it is, without reading it:
+//
+//	writtenMs 8, ttl 4, epk
+
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	indexAge      = 0 // all rows of a generation are of one age so far
+	indexRowBytes = 12
+	ordinalBytes  = 8
+)
+
+// appendIndexKey appends the key of the row of one term of an item.
+func (p *prefix) appendIndexKey(dst []byte, generation uint32, term []byte, ordinal uint64) []byte {
+	dst = append(append(p.appendIndexStart(dst, generation), indexAge), term...)
+	return binary.BigEndian.AppendUint64(dst, ordinal)
+}
+
+func appendIndexRow(dst []byte, h *header) ([]byte, error) {
+	epk, _, err := value.DecodeBytesKey(h.identity)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.writtenMs))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.ttl))
+	return append(dst, epk...), err
+}
+
+// Bytes is about how many bytes the rows of the terms have.
+func (t *terms) Bytes() int { return len(t.buf) + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes) }
+
+// putIndex writes the index rows of an item. Those that a version has in common
+// with the one before change too: they say when it was written.
+func (w *writer) putIndex(c *current) {
+	if c.terms.Len() == 0 {
+		return
+	}
+	var space [64]byte
+	row, err := appendIndexRow(space[:0], &c.header)
+	if err != nil {
+		panic("store: an identity that was made here cannot be read: " + err.Error())
+	}
+	for i := range c.terms.Len() {
+		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, c.terms.At(i), c.ordinal)
+		w.batch.Set(w.key, row)
+	}
+}
+
+// removeIndex takes away the index rows of an item, but for those of terms that
+// its next version has too. Both lists are sorted. An item that was written under
+// an earlier policy has no rows, and none is taken away.
+func (w *writer) removeIndex(c *current, next *terms) {
+	n := 0
+	for i := range c.terms.Len() {
+		term := c.terms.At(i)
+		for next != nil && n < next.Len() && bytes.Compare(next.At(n), term) < 0 {
+			n++
+		}
+		if next != nil && n < next.Len() && bytes.Equal(next.At(n), term) {
+			continue
+		}
+		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, term, c.ordinal)
+		w.batch.Delete(w.key, indexRowBytes+ordinalBytes)
+	}
+}
+
+// dropGenerations removes the index rows of all generations before the present.
+func (w *writer) dropGenerations() {
+	lower, _ := w.p.prefix.space(indexSpace)
+	w.batch.DeleteRange(lower, w.p.prefix.appendIndexStart(nil, w.meta.Generation))
+}
+
+// derive works out the rows of an item that was read: its unique keys and terms.
+func (c *current) derive(container *catalog.Container) error {
+	if c.body == nil {
+		return nil
+	}
+	body := c.body
+	c.body = nil
+	if len(container.UniqueKeys) == 0 && container.Index.Empty() {
+		return nil
+	}
+	o, err := value.ParseObject(body)
+	if err != nil {
+		return err
+	}
+	if len(container.UniqueKeys) > 0 {
+		i, err := parseIdentity(c.header.identity)
+		if err != nil {
+			return err
+		}
+		c.unique = uniqueKeys(container, i.pk, o)
+	}
+	c.terms, err = appendTerms(terms{}, &container.Index, o)
+	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
+		c.terms, err = terms{}, nil
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// modelDefaults are the defaults that histories try. The first is none.
+var modelDefaults = []int64{0, -1, 1, 2, 5, 2147483647}
+
+// changeSettings changes the default, and now and then another setting with it.
+func (h *history) changeSettings(t *rapid.T) {
+	s := h.drawSettings(t)
+	h.f.reconfigure(h.kind.definition(s))
+	h.twin.configure(s)
+}
+
+func (h *history) drawSettings(t *rapid.T) twinSettings {
+	s := h.twin.settings
+	switch rapid.IntRange(0, 5).Draw(t, "setting") {
+	case 0:
+		s.policy = rapid.SampledFrom([]string{
+			"", `{"includedPaths":[{"path":"/more/?"}],"excludedPaths":[{"path":"/*"}]}`, `{"excludedPaths":[{"path":"/u/?"}]}`,
+		}).Draw(t, "policy")
+	case 1:
+		s.finality = !s.finality
+	case 2:
+		s.finality = !s.finality
+		fallthrough
+	default:
+		s.ttl = rapid.SampledFrom(modelDefaults).Draw(t, "default")
+	}
+	return s
+}
+
+// restartUnderNewSettings crashes between the two steps of a change: the catalog
+// has the new settings, and the partition meets them when it is opened.
+func (h *history) restartUnderNewSettings(t *rapid.T) {
+	s := h.drawSettings(t)
+	h.f.redefine(h.kind.definition(s))
+	h.restart(t)
+	h.twin.configure(s)
+}
+
+// purge takes away a few items, and finds out which.
+func (h *history) purge(t *rapid.T) {
+	most := rapid.IntRange(1, 5).Draw(t, "most")
+	done, err := h.f.p.Purge(context.Background(), Purge{MaxItems: most})
+	h.account(t, most, done, err)
+}
+
+// purgeAll goes on until there is no more: nothing that has expired is left then.
+func (h *history) purgeAll(t *rapid.T) {
+	const most, calls = 3, 100
+	more := true
+	for n := 0; more; n++ {
+		done, err := h.f.p.Purge(context.Background(), Purge{MaxItems: most})
+		h.account(t, most, done, err)
+		if more = done.More; n == calls {
+			t.Fatalf("there is more to purge after %d calls", n)
+		}
+	}
+	for _, i := range h.twin.items {
+		if h.twin.deadAt(i, h.twin.nowMs) {
+			t.Fatalf("%s/%s, lsn %d, is left after a purge", i.pk, i.id, i.lsn)
+		}
+	}
+}
+
+// account removes from the twin what a purge has removed, if it was right to.
+func (h *history) account(t *rapid.T, most int, done Purged, err error) {
+	if err != nil {
+		t.Fatalf("purge: %v", err)
+	}
+	there := h.ordinals(t)
+	var gone Amount
+	for _, i := range h.twin.sorted("", 0) {
+		if slices.Contains(there, i.ordinal) {
+			continue
+		}
+		if !h.twin.deadAt(i, h.twin.nowMs) {
+			t.Fatalf("purge has removed %s/%s, lsn %d, which lives", i.pk, i.id, i.lsn)
+		}
+		gone = gone.plus(i.amount())
+		h.twin.lose(i)
+	}
+	if done.Amount != gone || gone.Items > int64(most) || (done.Units > 0) != (gone.Items > 0) {
+		t.Fatalf("purge of at most %d: got %+v, but %+v are gone", most, done, gone)
+	}
+}
+
+// ordinals are those of all items that there are.
+func (h *history) ordinals(t *rapid.T) []uint64 {
+	snap, err := h.f.db.Snapshot()
+	h.f.must(err)
+	defer snap.Close()
+	x := partitionPrefix(h.f.container.RID, h.f.index)
+	lower, upper := x.space(itemSpace)
+	var found []uint64
+	for e, err := range snap.Scan(lower, upper, kv.Forward) {
+		h.f.must(err)
+		ordinal, err := ordinalOf(e.Key)
+		h.f.must(err)
+		found = append(found, ordinal)
+	}
+	return found
+}
+
+// purgeBesideWrites plans a purge on what there was before a group of writes, and
+// lets it come to the loop with them.
+func (h *history) purgeBesideWrites(t *rapid.T) {
+	const most = 4
+	var done Purged
+	var err error
+	h.writeBeside(t, func() func() {
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			done, err = h.f.p.Purge(context.Background(), Purge{MaxItems: most})
+		}()
+		return func() { <-over }
+	})
+	h.account(t, most, done, err)
+}
+
+// poll asks for the next events.
+func (h *history) poll(t *rapid.T) {
+	h.pollOnce(t, rapid.IntRange(1, 4).Draw(t, "most"))
+}
+
+func (h *history) pollOnce(t *rapid.T, most int) (more bool) {
+	page, err := h.f.p.Events(h.cursor, most)
+	if err != nil {
+		t.Fatalf("events after %+v: %v", h.cursor, err)
+	}
+	if len(page.Events) > most || page.More && len(page.Events) == 0 || page.Next.compare(h.cursor) < 0 {
+		t.Fatalf("events after %+v, at most %d: got %+v", h.cursor, most, page)
+	}
+	for _, e := range page.Events {
+		if e.Place.compare(h.cursor) <= 0 || e.Place.compare(page.Next) > 0 {
+			t.Fatalf("events after %+v up to %+v: got one at %+v", h.cursor, page.Next, e.Place)
+		}
+		if err := h.twin.hear(e, h.heard); err != nil {
+			t.Fatalf("events after %+v: %v", h.cursor, err)
+		}
+		h.heard = e.Place
+	}
+	h.cursor = page.Next
+	if !page.More {
+		if i := h.twin.untold(); i != nil {
+			t.Fatalf("at %d nobody tells of %+v; the reader is at %+v, the default changed at %d", h.twin.nowMs, *i, h.cursor, h.twin.changedMs)
+		}
+	}
+	return page.More
+}
+
+func (h *history) pollAll(t *rapid.T) {
+	for h.pollOnce(t, 3) {
+	}
+}
+
+// checkAll compares all that can be asked, whatever has just happened.
+func (h *history) checkAll(t *rapid.T) {
+	h.twin.passTime()
+	h.checkItems(t)
+	h.checkUsage(t)
+	h.checkPurge(t)
+}
+
+// checkItems looks at every item, live or not.
+func (h *history) checkItems(t *rapid.T) {
+	for _, pk := range h.keys {
+		for _, id := range append([]string{"head", "transient"}, modelIDs...) {
+			i := h.twin.items[pk+"/"+id]
+			item, err := h.f.p.Read(h.f.key(pk, id), "", h.twin.nowMs)
+			if alive := h.twin.alive(i); alive && (err != nil || string(item.Body) != i.body) || !alive && !errors.Is(err, ErrNotFound) {
+				t.Fatalf("read of %s/%s: got %s, %v, want alive %v", pk, id, item.Body, err, alive)
+			}
+			fate, err := h.f.p.Fate(h.f.key(pk, id), h.twin.nowMs)
+			if i == nil && !errors.Is(err, ErrNotFound) || i != nil && (err != nil || fate != h.twin.fate(i)) {
+				t.Fatalf("fate of %s/%s: got %+v, %v, want that of %+v", pk, id, fate, err, i)
+			}
+		}
+	}
+	q := List{MaxItems: 100, MaxBytes: 1 << 20}
+	page, err := h.f.p.List(context.Background(), q, h.twin.nowMs)
+	if err == nil {
+		err = h.twin.checkPage("", q, page)
+	}
+	if err != nil {
+		t.Fatalf("list of all: %v", err)
+	}
+}
+
+// checkUsage compares the sums over the counters with what the items say, now, at
+// a moment to come, and under a default that is not set.
+func (h *history) checkUsage(t *rapid.T) {
+	n := uint64(h.twin.nowMs) + h.twin.lsn // so that histories stay short
+	laterMs := h.twin.nowMs + int64(n*7919%9000)
+	for _, ms := range []int64{h.twin.nowMs, laterMs} {
+		if got, err := h.f.p.Usage(ms); err != nil || got != h.twin.usage(ms) {
+			t.Fatalf("usage at %d: got %+v, %v, want %+v", ms, got, err, h.twin.usage(ms))
+		}
+	}
+	other := modelDefaults[n%uint64(len(modelDefaults))]
+	supposed := h.twin.supposed(other)
+	got, err := h.f.p.WhatIf(catalog.TTL(other), h.twin.nowMs)
+	if want := h.twin.change(supposed); err != nil || got != want {
+		t.Fatalf("what if the default were %d: got %+v, %v, want %+v", other, got, err, want)
+	}
+	for _, twin := range []*twin{h.twin, supposed} {
+		untilMs := []int64{h.twin.nowMs, h.twin.nowMs + 1000, laterMs + 1000, laterMs + 3_600_000}
+		o, err := h.f.p.Outlook(context.Background(), catalog.TTL(twin.settings.ttl), h.twin.nowMs, untilMs)
+		if err == nil {
+			err = twin.checkOutlook(o, untilMs)
+		}
+		if err != nil {
+			t.Fatalf("outlook at %d under a default of %d: %v", h.twin.nowMs, twin.settings.ttl, err)
+		}
+	}
+}
+
+// checkPurge looks at what purge knows: its marks never go back, and it is not
+// late.
+func (h *history) checkPurge(t *rapid.T) {
+	goneMs, found, err := h.f.p.Oldest(h.twin.nowMs)
+	wantMs, want, exact := h.twin.oldest()
+	if err != nil || found != want || found && (goneMs > h.twin.nowMs || exact && goneMs != wantMs) {
+		t.Fatalf("oldest at %d: got %d, %v, %v, want %d, %v, exactly %v", h.twin.nowMs, goneMs, found, err, wantMs, want, exact)
+	}
+	if due, first := h.f.p.PurgeDue(), h.twin.firstDeadline(); due > first {
+		t.Fatalf("purge is due at %d, but an item expires at %d", due, first)
+	}
+	snap, err := h.f.db.Snapshot()
+	h.f.must(err)
+	defer snap.Close()
+	x := partitionPrefix(h.f.container.RID, h.f.index)
+	m, _, err := readMeta(snap, &x, h.f.index)
+	h.f.must(err)
+	was := h.marks
+	if before(m.FeedMark, was.FeedMark) || m.OwnMark.ExpiryMs < was.OwnMark.ExpiryMs ||
+		m.OwnMark.ExpiryMs == was.OwnMark.ExpiryMs && before(m.OwnMark.At, was.OwnMark.At) {
+		t.Fatalf("marks went from %+v, %+v to %+v, %+v", was.FeedMark, was.OwnMark, m.FeedMark, m.OwnMark)
+	}
+	h.marks = m
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+
+// The bytes of a term, {path}{value}: one place of an item and what is there.
+//
+// A path is its steps and what ends it:
+//
+//	end       01
+//	elements  02                            of an array, all of them alike
+//	property  03 {name, escaped, its end}   (value.AppendBytesKey)
+//	cut       04 {16 bytes of hash}
+//
+// A value is as value.AppendKey writes it, or one of
+//
+//	string, cut   50 {the first bytes, escaped} 00 02 {16 bytes of hash}
+//	empty array   60
+//	empty object  70
+//
+//  1. All terms of one path lie together, in the order of their values, and
+//     before those of the places below it.
+//  2. The terms below a path that is not cut are one range: from {steps} 02 to
+//     {steps} 05, cut ones included.
+//  3. Self-delimiting: a term knows its end, and the ordinal can follow it.
+//  4. Injective, but for collisions of 16 bytes of SHA-256.
+//  5. Bounded: neither part exceeds its limit by more than the mark and the hash.
+//
+// A path whose steps take more than maxTermPathBytes keeps the steps that fit
+// from its beginning; the hash is a chain over the others, each link the SHA-256
+// of the link before (32 zero bytes before the first) and the step. So a walk
+// hashes a name once and not once for every leaf below it.
+//
+// A string whose escaped bytes are more than maxTermValueBytes keeps as many of
+// them, or one less where an escape would be cut in two; the hash is of the whole
+// string. 00 02 sorts after 00 01, the end of the string that is just what was
+// kept, and before whatever else can follow: cut strings are in their place among
+// the others, and only those that begin alike are in no order.
+
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// maxTermPathBytes and maxTermValueBytes bound the rows of the index.
+	maxTermPathBytes  = 256
+	maxTermValueBytes = 256
+
+	pathEnd      byte = 0x01
+	pathElements byte = 0x02
+	pathProperty byte = 0x03
+	pathCut      byte = 0x04
+	// pathAfter is above all that can follow a path's steps.
+	pathAfter byte = 0x05
+
+	// The tags of empty values are above those of all scalars, arrays before
+	// objects, as values of these types sort.
+	tagEmptyArray  byte = 0x60
+	tagEmptyObject byte = 0x70
+
+	// In an escaped string 00 is followed by 01 at its end and by FF where it
+	// stands for itself.
+	escape      byte = 0x00
+	escapedEnd  byte = 0x01
+	escapedCut  byte = 0x02
+	escapedZero byte = 0xFF
+
+	termHashBytes = 16
+)
+
+// termHash tells what was cut off from others that begin alike.
+type termHash [termHashBytes]byte
+
+// step leads from a value to one of its properties, or to its elements if it is
+// an array.
+type step struct {
+	name     string
+	elements bool
+}
+
+// pathPlace is a place in an item, as far as its encoding goes.
+type pathPlace struct {
+	kept int // bytes of the encoder's steps
+	cut  int // steps after those
+}
+
+// pathEncoder encodes paths step by step. It has the steps of one place and, as
+// beginnings of them, of the places above.
+type pathEncoder struct {
+	steps  [maxTermPathBytes]byte
+	chains [][sha256.Size]byte // after each step that is cut
+	link   []byte              // memory for hashing
+}
+
+// property returns the place of a property of the value at p.
+func (e *pathEncoder) property(p pathPlace, name []byte) pathPlace {
+	return e.stepped(p, value.AppendBytesKey(append(e.steps[:p.kept], pathProperty), name))
+}
+
+// elements returns the place of the elements of the array at p.
+func (e *pathEncoder) elements(p pathPlace) pathPlace {
+	return e.stepped(p, append(e.steps[:p.kept], pathElements))
+}
+
+// stepped takes in steps, which are those of p and one more. As long as they fit
+// they have been written in place.
+func (e *pathEncoder) stepped(p pathPlace, steps []byte) pathPlace {
+	if p.cut == 0 && len(steps) <= maxTermPathBytes {
+		return pathPlace{kept: len(steps)}
+	}
+	var before [sha256.Size]byte
+	if p.cut > 0 {
+		before = e.chains[p.cut-1]
+	}
+	e.link = append(append(e.link[:0], before[:]...), steps[p.kept:]...)
+	e.chains = append(e.chains[:p.cut], sha256.Sum256(e.link))
+	return pathPlace{p.kept, p.cut + 1}
+}
+
+// appendPath appends the encoding of p's path.
+func (e *pathEncoder) appendPath(dst []byte, p pathPlace) []byte {
+	dst = append(dst, e.steps[:p.kept]...)
+	if p.cut > 0 {
+		return append(append(dst, pathCut), e.chains[p.cut-1][:termHashBytes]...)
+	}
+	return append(dst, pathEnd)
+}
+
+func (e *pathEncoder) walk(steps []step) pathPlace {
+	var p pathPlace
+	for _, s := range steps {
+		if s.elements {
+			p = e.elements(p)
+		} else {
+			p = e.property(p, []byte(s.name))
+		}
+	}
+	return p
+}
+
+// appendTermPath appends {path}: what all terms of exactly this path begin with.
+func appendTermPath(dst []byte, path ...step) []byte {
+	var e pathEncoder
+	p := e.walk(path)
+	return e.appendPath(dst, p)
+}
+
+// termsBelow returns the bounds of the terms of all places below the path. It
+// returns false if the path is too long for them to lie together.
+func termsBelow(path ...step) (lower, upper []byte, ok bool) {
+	var e pathEncoder
+	p := e.walk(path)
+	lower = append(bytes.Clone(e.steps[:p.kept]), pathElements)
+	upper = append(bytes.Clone(e.steps[:p.kept]), pathAfter)
+	return lower, upper, p.cut == 0
+}
+
+// appendTermString appends the {value} of a string.
+func appendTermString(dst, s []byte) []byte {
+	start := len(dst) + 1 // after the tag
+	// Escaped bytes are never fewer, so that no more can be needed.
+	dst = value.AppendStringKey(dst, s[:min(len(s), maxTermValueBytes+1)])
+	end := start + maxTermValueBytes
+	if len(dst)-len("\x00\x01") <= end {
+		return dst
+	}
+	if dst[end-1] == escape {
+		end--
+	}
+	sum := sha256.Sum256(s)
+	return append(append(dst[:end], escape, escapedCut), sum[:termHashBytes]...)
+}
+
+// termPath is a {path} taken apart.
+type termPath struct {
+	steps []step // if it is cut, the first
+	isCut bool
+	hash  termHash // if it is cut
+}
+
+// termKind tells what a {value} stands for.
+type termKind uint8
+
+const (
+	termScalar termKind = iota
+	termCutString
+	termEmptyArray
+	termEmptyObject
+)
+
+// termValue is a {value} taken apart.
+type termValue struct {
+	kind   termKind
+	scalar value.Value // of a cut string its first bytes, which may end within a character
+	hash   termHash    // of a cut string
+}
+
+// parseTerm reads the term that raw begins with and returns what follows it. The
+// error is [value.ErrKey].
+func parseTerm(raw []byte) (p termPath, v termValue, rest []byte, err error) {
+	if p, rest, err = parseTermPath(raw); err != nil {
+		return termPath{}, termValue{}, nil, err
+	}
+	if v, rest, err = parseTermValue(rest); err != nil {
+		return termPath{}, termValue{}, nil, err
+	}
+	return p, v, rest, nil
+}
+
+func parseTermPath(raw []byte) (p termPath, rest []byte, err error) {
+	for rest = raw; len(raw)-len(rest) <= maxTermPathBytes && len(rest) > 0; {
+		tag := rest[0]
+		rest = rest[1:]
+		switch tag {
+		case pathEnd:
+			return p, rest, nil
+		case pathCut:
+			if len(rest) < termHashBytes {
+				return termPath{}, nil, malformedTerm("the hash of the path is cut short")
+			}
+			p.isCut, p.hash = true, termHash(rest)
+			return p, rest[termHashBytes:], nil
+		case pathElements:
+			p.steps = append(p.steps, step{elements: true})
+		case pathProperty:
+			var name []byte
+			if name, rest, err = value.DecodeBytesKey(rest); err != nil {
+				return termPath{}, nil, err
+			}
+			p.steps = append(p.steps, step{name: string(name)})
+		default:
+			return termPath{}, nil, malformedTerm("there is no such step")
+		}
+	}
+	return termPath{}, nil, malformedTerm("the path has no end where it must")
+}
+
+func parseTermValue(raw []byte) (v termValue, rest []byte, err error) {
+	if len(raw) > 0 {
+		switch raw[0] {
+		case tagEmptyArray:
+			return termValue{kind: termEmptyArray}, raw[1:], nil
+		case tagEmptyObject:
+			return termValue{kind: termEmptyObject}, raw[1:], nil
+		}
+	}
+	if v, rest, ok := parseCutString(raw); ok {
+		return v, rest, nil
+	}
+	if v.scalar, rest, err = value.DecodeKey(raw); err != nil {
+		return termValue{}, nil, err
+	}
+	if !v.scalar.Defined() || v.scalar.Kind() == value.KindString && len(raw)-len(rest)-len("\x50\x00\x01") > maxTermValueBytes {
+		return termValue{}, nil, malformedTerm("the value is never written")
+	}
+	return v, rest, nil
+}
+
+// parseCutString reads a string that was cut, and returns false for all else.
+func parseCutString(raw []byte) (v termValue, rest []byte, ok bool) {
+	end := 1 // after the tag
+	for end+1 < len(raw) && end <= maxTermValueBytes && (raw[end] != escape || raw[end+1] == escapedZero) {
+		if raw[end] == escape {
+			end++
+		}
+		end++
+	}
+	kept := end - 1
+	if kept < maxTermValueBytes-1 || kept > maxTermValueBytes || end+2+termHashBytes > len(raw) || raw[end] != escape || raw[end+1] != escapedCut {
+		return termValue{}, nil, false
+	}
+	first, after, err := value.DecodeKey(append(slices.Clone(raw[:end]), escape, escapedEnd))
+	if err != nil || len(after) > 0 || first.Kind() != value.KindString {
+		return termValue{}, nil, false
+	}
+	rest = raw[end+2:]
+	return termValue{termCutString, first, termHash(rest)}, rest[termHashBytes:], true
+}
+
+func malformedTerm(why string) error { return fmt.Errorf("%w: %s", value.ErrKey, why) }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+)
+
+// twinSettings are what a history changes of its container.
+type twinSettings struct {
+	ttl      int64 // 0 for none
+	finality bool
+	policy   string // the indexing policy, "" for the usual one
+}
+
+// members are the settings' properties in a container's definition.
+func (s twinSettings) members() string {
+	text := `,"defaultTtl":null`
+	if s.ttl != 0 {
+		text = fmt.Sprintf(`,"defaultTtl":%d`, s.ttl)
+	}
+	if s.finality {
+		text += `,"ttlFinality":true`
+	}
+	if s.policy != "" {
+		text += `,"indexingPolicy":` + s.policy
+	}
+	return text
+}
+
+// twinVersion names a version of an item.
+type twinVersion struct{ ordinal, lsn uint64 }
+
+// expiresAt returns when an item expires under a default, MaxInt64 for never.
+func (i *twinItem) expiresAt(containerDefault int64) int64 {
+	seconds := i.ttl
+	if seconds == 0 {
+		seconds = containerDefault
+	}
+	if containerDefault == 0 || seconds == -1 {
+		return math.MaxInt64
+	}
+	return i.writtenMs + seconds*1000
+}
+
+// deadAt reports whether an item is expired at a moment, under the settings of now.
+func (t *twin) deadAt(i *twinItem, ms int64) bool {
+	return i.final || i.expiresAt(t.settings.ttl) <= ms
+}
+
+// configure goes over to new settings.
+func (t *twin) configure(s twinSettings) {
+	for _, i := range t.items {
+		i.final = s.finality && t.deadAt(i, t.nowMs)
+	}
+	if s.ttl != t.settings.ttl {
+		t.changedMs = t.nowMs
+	}
+	t.settings = s
+	t.epoch++
+}
+
+// passTime notes what has died by now. It is called after whatever happens.
+func (t *twin) passTime() {
+	for _, i := range t.items {
+		i.everDead = i.everDead || t.deadAt(i, t.nowMs)
+	}
+}
+
+// lose removes an expired item that made way, or was purged.
+func (t *twin) lose(i *twinItem) {
+	i.everDead = true
+	i.lostMs = t.nowMs
+	delete(t.items, i.pk+"/"+i.id)
+}
+
+// usage is what there is at a moment.
+func (t *twin) usage(ms int64) Usage {
+	u := Usage{LSN: t.lsn}
+	for _, i := range t.items {
+		if t.deadAt(i, ms) {
+			u.Expired = u.Expired.plus(i.amount())
+		} else {
+			u.Live = u.Live.plus(i.amount())
+		}
+	}
+	return u
+}
+
+func (i *twinItem) amount() Amount { return Amount{1, int64(len(i.body))} }
+
+// supposed returns the twin as it would be under another default, set now.
+func (t *twin) supposed(containerDefault int64) *twin {
+	other := &twin{nowMs: t.nowMs, lsn: t.lsn, settings: t.settings, items: map[string]*twinItem{}}
+	for name, i := range t.items {
+		c := *i
+		other.items[name] = &c
+	}
+	s := t.settings
+	s.ttl = containerDefault
+	other.configure(s)
+	return other
+}
+
+// change is what it would take to become the other.
+func (t *twin) change(other *twin) Change {
+	var c Change
+	for name, i := range other.items {
+		is, was := other.alive(i), t.alive(t.items[name])
+		if is {
+			c.Live = c.Live.plus(i.amount())
+		}
+		switch {
+		case was && !is:
+			c.Expires = c.Expires.plus(i.amount())
+		case is && !was:
+			c.Returns = c.Returns.plus(i.amount())
+		}
+	}
+	return c
+}
+
+// checkOutlook compares an outlook with what the items say. The moments are ends
+// of seconds.
+func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
+	want := Outlook{Expiring: make([]Amount, len(untilMs))}
+	var last int64
+	for _, i := range t.items {
+		at := i.expiresAt(t.settings.ttl)
+		if t.deadAt(i, t.nowMs) {
+			continue
+		}
+		if at != math.MaxInt64 {
+			last = max(last, at)
+		}
+		n := slices.IndexFunc(untilMs, func(until int64) bool { return at <= until/1000*1000+999 })
+		switch {
+		case at == math.MaxInt64:
+			want.Never = want.Never.plus(i.amount())
+		case n < 0:
+			want.Later = want.Later.plus(i.amount())
+		default:
+			want.Expiring[n] = want.Expiring[n].plus(i.amount())
+		}
+	}
+	if !slices.Equal(got.Expiring, want.Expiring) || got.Later != want.Later || got.Never != want.Never {
+		return fmt.Errorf("got %+v, want %+v", got, want)
+	}
+	if last == 0 && got.LastMs != 0 || last > 0 && (got.LastMs < last || got.LastMs >= last+3_600_000) {
+		return fmt.Errorf("the last expires about %d, want within the hour after %d", got.LastMs, last)
+	}
+	return nil
+}
+
+// fate is what is known of an item that is there.
+func (t *twin) fate(i *twinItem) Fate {
+	f := Fate{
+		WrittenMs: i.writtenMs, Own: catalog.TTL(i.ttl), Default: catalog.TTL(t.settings.ttl),
+		DeadlineMs: i.expiresAt(t.settings.ttl), Expired: t.deadAt(i, t.nowMs),
+	}
+	f.Final = f.Expired && f.DeadlineMs > t.nowMs
+	return f
+}
+
+// oldest returns when the oldest expired item expired, and whether there is one.
+// What is dead for good only was so when the default changed, or before.
+func (t *twin) oldest() (goneMs int64, found, exact bool) {
+	goneMs, exact = math.MaxInt64, true
+	for _, i := range t.items {
+		if t.deadAt(i, t.nowMs) {
+			found = true
+			exact = exact && !i.final
+			goneMs = min(goneMs, max(i.expiresAt(t.settings.ttl), t.changedMs))
+		}
+	}
+	return goneMs, found, exact
+}
+
+// firstDeadline returns when the next item expires, or did.
+func (t *twin) firstDeadline() int64 {
+	first := int64(math.MaxInt64)
+	for _, i := range t.items {
+		first = min(first, i.expiresAt(t.settings.ttl))
+		if i.final {
+			first = min(first, t.nowMs)
+		}
+	}
+	return first
+}
+
+// hear takes in an event that a reader was told.
+func (t *twin) hear(e Event, last EventPlace) error {
+	i := t.versions[twinVersion{e.Ordinal, e.Place.LSN}]
+	switch {
+	case i == nil:
+		return fmt.Errorf("%+v is of no version of an item", e)
+	case !i.everDead:
+		return fmt.Errorf("%+v: %s/%s, lsn %d, never expired", e, i.pk, i.id, i.lsn)
+	case e.ID != i.id || strings.Trim(e.PartitionKey.String(), `[]"`) != i.pk || e.WrittenMs != i.writtenMs || int64(e.TTL) != i.ttl:
+		return fmt.Errorf("got %+v, want %+v", e, i)
+	case e.Place.compare(last) <= 0:
+		return fmt.Errorf("%+v comes after %+v", e.Place, last)
+	case e.Place.GoneMs >= t.nowMs || e.Place.DeadlineMs > e.Place.GoneMs:
+		return fmt.Errorf("%+v at %d", e.Place, t.nowMs)
+	case t.items[i.pk+"/"+i.id] == i && !i.final && e.Place.GoneMs >= t.changedMs && e.Place.DeadlineMs != i.expiresAt(t.settings.ttl):
+		return fmt.Errorf("%+v of an item that expires at %d", e.Place, i.expiresAt(t.settings.ttl))
+	case i.told && i.toldIn == t.epoch:
+		return fmt.Errorf("%+v is told twice", e)
+	}
+	i.told, i.toldIn = true, t.epoch
+	return nil
+}
+
+// untold returns a version whose event a reader who has heard all should know.
+// What is dead for good only is told of when it leaves.
+func (t *twin) untold() *twinItem {
+	for _, i := range t.versions {
+		present := t.items[i.pk+"/"+i.id] == i
+		gone := max(i.expiresAt(t.settings.ttl), t.changedMs)
+		if !i.told && (present && gone < t.nowMs || i.lostMs > 0 && i.lostMs < t.nowMs) {
+			return i
+		}
+	}
+	return nil
+}
