@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+
+package purge
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// bench is a pace with everything that it looks at in the test's hands.
+type bench struct {
+	now     time.Duration
+	traffic Traffic
+	health  kv.Health
+	left    ru.Units
+	*pace
+}
+
+func newBench() *bench {
+	b := &bench{now: time.Hour}
+	b.pace = newPace(Options{
+		Elapsed: func() time.Duration { return b.now },
+		Traffic: func() Traffic { return b.traffic },
+		Health:  func() kv.Health { return b.health },
+		Leftover: func(t Target) (any, ru.Units) {
+			return t.Index, b.left
+		},
+	})
+	return b
+}
+
+// requests lets n requests come that take up to 2^class microseconds, and looks.
+func (b *bench) requests(n int64, class int) {
+	b.now += lookEvery
+	b.traffic.Requests += n
+	b.traffic.Latency[class] += n
+	b.look(b.now)
+}
+
+func (b *bench) rate() float64 { return b.mu.rate }
+
+// purged notes that something was done, so that what requests take is not taken
+// for what they take without purge.
+func (b *bench) purged() { b.spent(Target{}, store.Purged{Amount: store.Amount{Items: 1}}, 0) }
+
+func TestQuantile(t *testing.T) {
+	before := Traffic{Latency: [LatencyBuckets]int64{3: 5}}
+	for _, c := range []struct {
+		name    string
+		latency [LatencyBuckets]int64
+		share   float64
+		want    time.Duration
+		n       int64
+	}{
+		{"nothing", [LatencyBuckets]int64{3: 5}, 0.99, 0, 0},
+		{"one", [LatencyBuckets]int64{3: 6}, 0.99, 8 * time.Microsecond, 1},
+		{"99 of 100", [LatencyBuckets]int64{3: 5, 4: 99, 10: 1}, 0.99, 16 * time.Microsecond, 100},
+		{"98 of 100", [LatencyBuckets]int64{3: 5, 4: 98, 10: 2}, 0.99, 1024 * time.Microsecond, 100},
+		{"half", [LatencyBuckets]int64{3: 5, 4: 50, 10: 50}, 0.5, 16 * time.Microsecond, 100},
+		{"the slowest", [LatencyBuckets]int64{3: 5, LatencyBuckets - 1: 1}, 0.5, (1 << 31) * time.Microsecond, 1},
+	} {
+		now := Traffic{Latency: c.latency}
+		if got, n := now.quantile(&before, c.share); got != c.want || n != c.n {
+			t.Errorf("%s: got %v of %d, want %v of %d", c.name, got, n, c.want, c.n)
+		}
+	}
+}
+
+// With no requests there is no rate; they bring one, and groups become small.
+func TestIdleAndBusy(t *testing.T) {
+	b := newBench()
+	b.look(b.now)
+	if d := b.take(idleGroup); d != 0 || b.group() != idleGroup {
+		t.Errorf("idle: wait %v for groups of %d", d, b.group())
+	}
+	b.requests(10, 5)
+	if b.group() != busyGroup {
+		t.Errorf("busy: groups of %d", b.group())
+	}
+	b.take(busyGroup)
+	if d := b.take(busyGroup); d <= 0 {
+		t.Errorf("busy: two groups go at once")
+	}
+	b.now += time.Hour
+	if d := b.take(busyGroup); d != 0 {
+		t.Errorf("an hour later: wait %v", d)
+	}
+	if d := b.take(busyGroup); d <= 0 {
+		t.Errorf("after a quiet hour more than one group goes at once")
+	}
+	b.now += idleAfter
+	b.look(b.now)
+	if d := b.take(idleGroup); d != 0 || b.group() != idleGroup {
+		t.Errorf("idle again: wait %v for groups of %d", d, b.group())
+	}
+}
+
+// The rate is kept over any time: what is let through is no more than it allows.
+func TestRateHolds(t *testing.T) {
+	b := newBench()
+	b.requests(10, 5)
+	const rate = 1000.0
+	through := 0
+	began := b.now
+	for b.now-began < 10*time.Second {
+		b.mu.rate = rate
+		d := b.take(busyGroup)
+		if d == 0 {
+			through += busyGroup
+		}
+		b.now += max(d, 100*time.Microsecond)
+	}
+	if got := float64(through) / 10; got > rate*1.05 || got < rate*0.9 {
+		t.Errorf("got %.0f items/s at a rate of %.0f", got, rate)
+	}
+}
+
+// Requests that take longer than without purge halve the rate, down to what is
+// polite; when they do not, it grows.
+func TestLatencyHalvesTheRate(t *testing.T) {
+	b := newBench()
+	for range 20 { // about 4 ms without purge
+		b.requests(100, 12)
+	}
+	start := b.rate()
+	b.purged()
+	b.requests(100, 12)
+	if b.rate() <= start {
+		t.Errorf("requests as fast as without purge: the rate went from %.0f to %.0f", start, b.rate())
+	}
+	b.mu.rate = 40_000
+	b.purged()
+	b.requests(100, 13)
+	if b.rate() != 20_000 {
+		t.Errorf("requests twice as slow: the rate went from 40000 to %.0f", b.rate())
+	}
+	for range 50 {
+		b.purged()
+		b.requests(100, 13)
+	}
+	polite := politeRate * float64(runtime.GOMAXPROCS(0))
+	if b.rate() != polite {
+		t.Errorf("slow for long: the rate is %.0f, want %.0f", b.rate(), polite)
+	}
+	b.purged()
+	b.requests(enoughSamples-1, 20)
+	if b.rate() <= polite {
+		t.Errorf("too few requests to judge by: the rate is %.0f", b.rate())
+	}
+}
+
+// An engine that is behind brings the rate down further, also when no request
+// comes.
+func TestHealthHalvesTheRate(t *testing.T) {
+	for name, sick := range map[string]kv.Health{
+		"stalled":            {Stalled: true},
+		"has stalled":        {Stalls: 1},
+		"read amplification": {ReadAmp: mostReadAmp + 1},
+	} {
+		b := newBench()
+		b.mu.rate = 1000
+		b.health = sick
+		b.now += lookEvery
+		b.look(b.now)
+		if b.rate() != 500 || b.group() != busyGroup {
+			t.Errorf("%s: the rate is %.0f, groups of %d", name, b.rate(), b.group())
+		}
+		b.take(busyGroup)
+		if d := b.take(busyGroup); d <= 0 {
+			t.Errorf("%s: two groups go at once", name)
+		}
+	}
+	b := newBench()
+	b.health.Stalled = true
+	for range 20 {
+		b.now += lookEvery
+		b.look(b.now)
+	}
+	if b.rate() != leastRate {
+		t.Errorf("stalled for long: the rate is %.0f, want %d", b.rate(), leastRate)
+	}
+}
+
+// What is spent of a meter in a second is taken off what is left of it, and the
+// next second begins anew.
+func TestUnspent(t *testing.T) {
+	b := newBench()
+	b.left = 100
+	t1, t2 := Target{Index: 1}, Target{Index: 2}
+	if got := b.unspent(t1, 7); got != 80 {
+		t.Errorf("of 100 left over, %v may be spent", got)
+	}
+	b.spent(t1, store.Purged{Units: 50}, 7)
+	for _, c := range []struct {
+		t      Target
+		second int64
+		want   float64
+	}{{t1, 7, 30}, {t2, 7, 80}, {t1, 8, 80}} {
+		if got := b.unspent(c.t, c.second); got != c.want {
+			t.Errorf("meter %d, second %d: %v may be spent, want %v", c.t.Index, c.second, got, c.want)
+		}
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.requests(10, 5)
+		b.mu.rate = leastRate
+		b.take(busyGroup)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		if err := b.wait(ctx, busyGroup); err == nil {
+			t.Errorf("got no error")
+		}
+	})
+}
+
+// The rate that is told is that of the last nine whole seconds.
+func TestRecordRate(t *testing.T) {
+	var r record
+	for second := range int64(30) {
+		r.count(100+second, 18)
+		r.count(100+second, 18)
+	}
+	for _, c := range []struct {
+		second int64
+		want   float64
+	}{{129, 36}, {130, 36}, {131, 32}, {138, 4}, {139, 0}, {1000, 0}} {
+		if got := r.rate(c.second); got != c.want {
+			t.Errorf("second %d: got %v items/s, want %v", c.second, got, c.want)
+		}
+	}
+}
+
+// Settings that say nothing are not kept, and what is kept is not shared.
+func TestChange(t *testing.T) {
+	var saved []Settings
+	p := New(Options{
+		Elapsed: func() time.Duration { return 0 },
+		Save:    func(s Settings) error { saved = append(saved, s); return nil },
+	})
+	rid := catalog.ContainerRID{Database: 1, Container: 2}
+	set := func(c ContainerSettings) {
+		t.Helper()
+		if err := p.Change(func(s *Settings) { s.Containers[rid.String()] = c }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(ContainerSettings{ItemsPerSecond: 3})
+	if s := p.Status(rid); s.Limit != 3 || s.Paused || s.HeldBack != None {
+		t.Errorf("limited: %+v", s)
+	}
+	set(ContainerSettings{Paused: true})
+	if s := p.Status(rid); s.Limit != 0 || !s.Paused || s.HeldBack != Paused {
+		t.Errorf("paused: %+v", s)
+	}
+	p.Settings().Containers["other"] = ContainerSettings{Paused: true}
+	if err := p.Forget(rid); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Settings(); len(got.Containers) != 0 || len(saved) != 3 || len(saved[2].Containers) != 0 {
+		t.Errorf("forgotten: %+v, saved %+v", got, saved)
+	}
+	if err := p.Forget(rid); err != nil || len(saved) != 3 {
+		t.Errorf("forgotten twice: %v, saved %d times", err, len(saved))
+	}
+}
