@@ -37,7 +37,7 @@ var layers = map[string]layer{
 	"internal/store":       {"internal/catalog internal/clock internal/invariant internal/kv internal/ru internal/value", ""},
 	"internal/purge":       {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
 	"internal/engine":      {"internal/catalog internal/clock internal/kv internal/purge internal/ru internal/store internal/value", ""},
-	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/kv internal/purge internal/ru internal/store internal/value", "golang.org/x/sync"},
+	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/kv internal/purge internal/ru internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
 	".": {"internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv " +
 		"internal/purge internal/rest internal/ru internal/store internal/value", ""},
 	"mayflytest":          {".", ""},

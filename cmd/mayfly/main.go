@@ -17,6 +17,7 @@ type commands struct {
 	Check   checkCommand   `cmd:"" help:"Check the data of a stopped server."`
 	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
 	Clock   clockCommand   `cmd:"" help:"Show or move the time of a running server."`
+	TTL     ttlCommand     `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -29,7 +30,8 @@ Examples:
   mayfly serve --listen 0.0.0.0:8081 --key "$KEY"
   mayfly check --data ./mayfly-data       is everything as it should be?
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
-  mayfly clock advance 90s                with serve --test-clock`
+  mayfly clock advance 90s                with serve --test-clock
+  mayfly ttl                              what has expired, and what takes space; see mayfly ttl --help`
 
 // gcPercent lets the heap, which is small, grow to five times what is in use
 // before it is collected. A busy server makes several KB of garbage a request, and

@@ -307,3 +307,32 @@ func TestPurgeYields(t *testing.T) {
 		}
 	})
 }
+
+// Scenario 55, for reads and lists: what it costs to pass the dead by is told, and
+// charged to nobody.
+func TestDeadReadsAreNobodysCharge(t *testing.T) {
+	alive(t, Options{PurgePaused: true}, func(w *world) {
+		w.container("c", "2", 1)
+		for i := range 50 {
+			w.put("c", "k", fmt.Sprint(i), "")
+		}
+		pass(3 * time.Second)
+		w.put("c", "k", "live", "")
+		page, err := w.e.ListItems(context.Background(), ItemList{Target: Target{Database: "d", Container: "c"}})
+		w.must(err)
+		missing, err := w.read("c", "k", "never there")
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		dead, err := w.read("c", "k", "7")
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if want := ru.ListBase + ru.Read(len(page.Items)); page.Count != 1 || page.Charge != want || dead.Charge != missing.Charge {
+			t.Errorf("a list of %d items costs %v, want %v; a dead item %v, one that never was %v", page.Count, page.Charge, want, dead.Charge, missing.Charge)
+		}
+		if got := w.e.SystemWork(ru.DeadRead); got.Items != 51 || got.Units <= 0 {
+			t.Errorf("the ledger says %+v, want 51 items", got)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,9 +63,13 @@ func newStorm(b testing.TB, paused bool) *storm {
 	ctx := context.Background()
 	_, err = s.e.CreateDatabase(ctx, []byte(`{"id":"d"}`), catalog.Throughput{})
 	s.must(err)
-	_, err = s.e.CreateContainer(ctx, "d", fmt.Appendf(nil, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":%d}`, stormTTL), catalog.Throughput{})
+	_, err = s.e.CreateContainer(ctx, "d", stormDefinition(stormTTL), catalog.Throughput{})
 	s.must(err)
 	return s
+}
+
+func stormDefinition(ttl int) []byte {
+	return fmt.Appendf(nil, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":%d}`, ttl)
 }
 
 func (s *storm) must(err error) {
@@ -156,9 +161,79 @@ func BenchmarkStorm(b *testing.B) {
 		s.must(err)
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "forecast-us")
 		began = time.Now()
+		cpu := cpuTime(b)
 		s.must(s.e.PausePurge("", "", false))
 		s.gone()
 		b.ReportMetric(float64(s.n)/time.Since(began).Seconds(), "items/s")
+		b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(s.n), "cpu-us/item")
+		b.ReportMetric(0, "ns/op")
+		s.close()
+	}
+}
+
+// cpuTime is what the process has used so far.
+func cpuTime(b testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkSpace measures whether space comes back: the size of the data after half
+// of it has expired, was purged and compacted, against that of data which never
+// held it. It also measures a change of the default TTL, and finding the next item
+// to expire once everything before it is gone.
+func BenchmarkSpace(b *testing.B) {
+	size := func(s *storm) float64 {
+		s.must(s.db.Compact(context.Background(), nil, nil))
+		return float64(s.db.Health().DiskBytes - s.db.Health().SpareWALBytes)
+	}
+	for b.Loop() {
+		never := newStorm(b, true)
+		never.fill(never.n, never.n, `,"ttl":-1`)
+		want := size(never)
+		never.close()
+
+		s := newStorm(b, true)
+		s.fill(0, s.n, "")
+		s.fill(s.n, s.n, `,"ttl":-1`)
+		replace := func(ttl int) time.Duration {
+			began := time.Now()
+			_, err := s.e.ReplaceContainer(context.Background(), "d", "c", stormDefinition(ttl), "")
+			s.must(err)
+			return time.Since(began)
+		}
+		s.must(s.e.Clock().Advance(60 * time.Second))
+		replace(86400)
+		took := replace(60)
+		u, err := s.status()
+		s.must(err)
+		if u.Live.Items != int64(s.n) || u.Expired.Items != int64(s.n) {
+			b.Fatalf("right after the default was lowered: %+v", u)
+		}
+		b.ReportMetric(float64(took.Microseconds()), "replace-us")
+		s.must(s.e.PausePurge("", "", false))
+		s.gone()
+		s.must(s.e.PausePurge("", "", true))
+		c, err := s.e.Container("d", "c")
+		s.must(err)
+		p, err := s.e.partition(c, 0)
+		s.must(err)
+		for more := true; more; { // walks once over those that live on
+			done, err := p.Purge(context.Background(), store.Purge{MaxItems: 1})
+			s.must(err)
+			more = done.More
+		}
+		began := time.Now()
+		const looks = 100
+		for range looks {
+			if _, err := p.Purge(context.Background(), store.Purge{MaxItems: 1}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds())/looks, "next-us")
+		b.ReportMetric(size(s)/want, "size-ratio")
 		b.ReportMetric(0, "ns/op")
 		s.close()
 	}

@@ -171,22 +171,37 @@ func (p *pace) judge(traffic *Traffic) {
 	}
 }
 
-// wait lets n items through at the present rate.
-func (p *pace) wait(ctx context.Context, n int) error {
+// wait lets n items through at the present rate. It tells how long it took, and
+// why it was no faster, if that was for a reason.
+func (p *pace) wait(ctx context.Context, n int) (took time.Duration, why Cause, err error) {
+	began := p.o.Elapsed()
 	for {
 		d := p.take(n)
 		if d == 0 {
-			return ctx.Err()
+			return p.o.Elapsed() - began, p.why(), ctx.Err()
 		}
 		t := time.NewTimer(d)
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return ctx.Err()
+			return p.o.Elapsed() - began, p.why(), ctx.Err()
 		case <-t.C:
 		}
 		p.look(p.o.Elapsed())
 	}
+}
+
+// why returns what keeps the rate from growing.
+func (p *pace) why() Cause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.mu.behind:
+		return Engine
+	case p.mu.busy && p.mu.slow:
+		return Latency
+	}
+	return None
 }
 
 // take takes n items out of the rate, or says how long to wait.

@@ -139,7 +139,7 @@ func TestLatencyHalvesTheRate(t *testing.T) {
 	b.mu.rate = 40_000
 	b.purged()
 	b.requests(100, 13)
-	if b.rate() != 20_000 {
+	if b.rate() != 20_000 || b.why() != Latency {
 		t.Errorf("requests twice as slow: the rate went from 40000 to %.0f", b.rate())
 	}
 	for range 50 {
@@ -174,8 +174,8 @@ func TestHealthHalvesTheRate(t *testing.T) {
 			t.Errorf("%s: the rate is %.0f, groups of %d", name, b.rate(), b.group())
 		}
 		b.take(busyGroup)
-		if d := b.take(busyGroup); d <= 0 {
-			t.Errorf("%s: two groups go at once", name)
+		if d := b.take(busyGroup); d <= 0 || b.why() != Engine {
+			t.Errorf("%s: the next group waits %v, because of %q", name, d, b.why())
 		}
 	}
 	b := newBench()
@@ -218,7 +218,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		b.take(busyGroup)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		if err := b.wait(ctx, busyGroup); err == nil {
+		if _, _, err := b.wait(ctx, busyGroup); err == nil {
 			t.Errorf("got no error")
 		}
 	})

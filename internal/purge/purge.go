@@ -169,12 +169,14 @@ func (p *Purger) group(ctx context.Context, t Target) (store.Purged, Cause, erro
 	if cause != None {
 		return store.Purged{}, cause, nil
 	}
-	if err := p.pace.wait(ctx, items); err != nil {
+	took, why, err := p.pace.wait(ctx, items)
+	if err != nil {
 		return store.Purged{}, None, err
 	}
 	done, err := t.Partition.Purge(ctx, store.Purge{MaxItems: items, Cause: ru.Sweep, PruneMs: p.pruneMs()})
 	if err == nil {
 		p.did(t, done)
+		p.slowed(t, why, took)
 	}
 	return done, None, err
 }

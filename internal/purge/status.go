@@ -149,6 +149,17 @@ func (p *Purger) held(t Target, cause Cause) {
 	r.held, r.heldAt = cause, now
 }
 
+// slowed notes that something was done later than it could have been.
+func (p *Purger) slowed(t Target, cause Cause, by time.Duration) {
+	if cause == None {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.throttled[cause] += by
+	p.record(t.Container.RID).held = cause
+}
+
 // Status returns what purge does in a container.
 func (p *Purger) Status(rid catalog.ContainerRID) Status {
 	p.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/clock"
@@ -27,6 +28,18 @@ func (x *exchange) serveAdmin(path string) error {
 			return err
 		}
 		return x.serveClock()
+	}
+	if path == "metrics" {
+		if err := x.h.bearer(x.r); err != nil {
+			return err
+		}
+		return x.serveMetrics()
+	}
+	if page, ok := strings.CutPrefix(path, "ttl/"); ok {
+		if err := x.h.bearer(x.r); err != nil {
+			return err
+		}
+		return x.serveTTL(page)
 	}
 	return errNoRoute
 }

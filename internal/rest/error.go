@@ -114,6 +114,8 @@ var failures = []struct {
 	{errBadAuthorization, failure{401, 0, "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used."}},
 	{errDate, failure{403, 0, "The authorization token is not valid at the current time: its date is more than 15 minutes from the server's. Check the clocks of both machines."}},
 	{errMethod, failure{405, 0, "The requested verb is not supported on this resource."}},
+	{engine.ErrEventsGone, failure{410, 0, "The cursor is older than the events that are kept, so that some may have been missed. Begin anew with from=kept or from=now."}},
+	{errFollowers, failure{503, 0, "Too many clients follow events already. Try again later, or ask for pages."}},
 	{errOverloaded, failure{503, 0, "Too many large requests are under way. Try again."}},
 	{engine.ErrStopping, failure{503, 0, "The server is stopping."}},
 	{store.ErrClosed, failure{503, 0, "The server is stopping."}},
@@ -139,6 +141,7 @@ func failureOf(err error) (f failure, known bool) {
 		tooMuch       *engine.ThrottledError
 		badHeader     *badRequestError
 		notYet        *notYetError
+		missing       *notFoundError
 		clockInDoubt  *store.ClockError
 	)
 	switch {
@@ -154,6 +157,8 @@ func failureOf(err error) (f failure, known bool) {
 		return failure{429, 3200, throttled}, true
 	case errors.As(err, &badHeader):
 		return failure{400, 0, badHeader.message}, true
+	case errors.As(err, &missing):
+		return failure{404, 0, missing.message}, true
 	case errors.As(err, &clockInDoubt):
 		return failure{503, 0, "Nothing is purged for good while the clock is in doubt: " + clockInDoubt.Reason}, true
 	case errors.As(err, &notYet):

@@ -75,6 +75,9 @@ type exchange struct {
 	activity string
 	charge   ru.Units
 	wrote    bool // the status has been sent
+	// For the metrics:
+	operation operation
+	status    int
 
 	// values holds the header values that are set, so that they need no
 	// allocation each.
@@ -133,7 +136,7 @@ func (x *exchange) writeEmpty(status int) {
 
 // begin sends the status and the headers.
 func (x *exchange) begin(status int) {
-	x.wrote = true
+	x.wrote, x.status = true, status
 	x.w.WriteHeader(status)
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -38,7 +39,9 @@ type Handler struct {
 	logger   *slog.Logger
 	lastDate atomic.Pointer[checkedDate]
 	// bodies is how many bytes of large request bodies may be in memory.
-	bodies *semaphore.Weighted
+	bodies    *semaphore.Weighted
+	followers *followers
+	metrics   *metrics
 
 	// life is held for reading by every request under way, and for writing by
 	// Close: the engine must not be closed under a request.
@@ -50,7 +53,7 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, keys: o.Keys, account: o.Account, logger: o.Logger,
-		bodies: semaphore.NewWeighted(maxBodiesBytes),
+		bodies: semaphore.NewWeighted(maxBodiesBytes), followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -74,6 +77,7 @@ func New(o Options) (*Handler, error) {
 // Close waits for the requests under way and refuses all others from then on. The
 // engine can be closed after it.
 func (h *Handler) Close() {
+	h.followers.close()
 	h.life.Lock()
 	defer h.life.Unlock()
 	h.closed = true
@@ -86,6 +90,7 @@ const adminPrefix = "/_mayfly/"
 // double slashes and refuses trailing ones, both of which SDKs send.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{h: h, w: w, r: r, activity: activityID(r)}
+	defer h.metrics.observe(x, time.Now())
 	h.life.RLock()
 	defer h.life.RUnlock()
 	defer x.recovered()
@@ -99,6 +104,7 @@ func (x *exchange) answer() error {
 		return engine.ErrStopping
 	}
 	if path, ok := strings.CutPrefix(x.r.URL.Path, adminPrefix); ok {
+		x.operation = opAdmin
 		return x.serveAdmin(path)
 	}
 	return x.serve()
@@ -113,6 +119,7 @@ func (x *exchange) serve() error {
 	if err := x.h.authorize(x.r, &rt); err != nil {
 		return err
 	}
+	x.operation = x.operationOf(&rt)
 	if err := x.h.account.admitConsistency(x.header("X-Ms-Consistency-Level")); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -32,6 +33,7 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 		return item, err
 	}
 	if found.header.expired(&at.rules, nowMs) {
+		p.ledger.Add(ru.DeadRead, ru.Read(found.header.size), 1, int64(found.header.size))
 		return item, ErrNotFound
 	}
 	item.ETag, item.ItemLSN = found.etag, found.header.lsn
@@ -161,6 +163,9 @@ func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error)
 	} else {
 		err = l.all(ctx)
 	}
+	if l.dead.Items > 0 {
+		p.ledger.Add(ru.DeadRead, ru.Read(int(l.dead.Bytes)), l.dead.Items, l.dead.Bytes)
+	}
 	return l.page, err
 }
 
@@ -170,6 +175,7 @@ type lister struct {
 	q     List
 	nowMs int64
 	page  Page
+	dead  Amount // expired items on the way: the database's debt, not the reader's
 }
 
 // all walks the items.
@@ -226,6 +232,7 @@ func (l *lister) full(bytes int) bool {
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
 	if h.expired(&l.v.rules, l.nowMs) {
+		l.dead = l.dead.plus(Amount{1, int64(h.size)})
 		return
 	}
 	if l.page.Count > 0 {

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+
+// The command ttl: what expires in a running server, when and why, and what purge
+// is to do about it.
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+)
+
+type ttlCommand struct {
+	Endpoint string `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
+	Key      string `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+	JSON     bool   `name:"json" help:"Print what the server answers, for programs."`
+
+	Status   ttlStatus   `cmd:"" default:"withargs" help:"Show what is live, what has expired, and how far purge is behind."`
+	Whatif   ttlWhatif   `cmd:"" help:"Show what another default TTL would do. Nothing is changed."`
+	Forecast ttlForecast `cmd:"" help:"Show how much expires when, if nothing is written."`
+	Explain  ttlExplain  `cmd:"" help:"Show when an item expires, and why, or why not."`
+	Events   ttlEvents   `cmd:"" help:"Show which items have expired, or tell of them as it happens."`
+	Pause    ttlPause    `cmd:"" help:"Stop purge, everywhere or in one container. It stays so over a restart."`
+	Resume   ttlResume   `cmd:"" help:"Let purge go on."`
+	Limit    ttlLimit    `cmd:"" help:"Bound how many items purge takes away in a second in a container."`
+	Purge    ttlPurge    `cmd:"" help:"Take away at once all that has expired."`
+}
+
+// Help is shown below the usage.
+func (*ttlCommand) Help() string {
+	return `An expired item is gone for every client at its deadline. Purge only takes its space back.
+
+Examples:
+
+  mayfly ttl                                          all containers of the server
+  mayfly ttl status shop carts                        one container, with its partitions
+  mayfly ttl whatif shop carts --ttl=3600             what if items lived for an hour?
+  mayfly ttl whatif shop carts --ttl=off
+  mayfly ttl forecast shop carts --interval=1h --count=24
+  mayfly ttl explain shop carts 1 ada                 the item "1" with the partition key "ada"
+  mayfly ttl explain shop carts 1 '["ada",7]'         a partition key of two parts
+  mayfly ttl events shop carts --follow --json        a line for each item as it expires
+  mayfly ttl pause shop carts
+  mayfly ttl limit shop carts 500                     at most 500 items in a second; 0 for no limit
+  mayfly ttl purge shop carts`
+}
+
+// anyContainer names a container, or none for all of them.
+type anyContainer struct {
+	Database  string `arg:"" optional:"" help:"Its database. Without one: everywhere."`
+	Container string `arg:"" optional:"" help:"The container."`
+}
+
+func (c anyContainer) query() url.Values {
+	q := url.Values{}
+	if c.Database != "" {
+		q.Set("database", c.Database)
+	}
+	if c.Container != "" {
+		q.Set("container", c.Container)
+	}
+	return q
+}
+
+// oneContainer names a container.
+type oneContainer struct {
+	Database  string `arg:"" help:"Its database."`
+	Container string `arg:"" help:"The container."`
+}
+
+func (c oneContainer) query() url.Values {
+	return url.Values{"database": {c.Database}, "container": {c.Container}}
+}
+
+type (
+	ttlStatus struct{ anyContainer }
+	ttlWhatif struct {
+		oneContainer
+		TTL string `name:"ttl" required:"" placeholder:"SECONDS" help:"The default TTL in seconds, -1 for items that never expire by default, or off."`
+	}
+	ttlForecast struct {
+		oneContainer
+		Interval string `default:"1h" placeholder:"DURATION" help:"How long each interval is: for example 90s, 1h, 24h (${default})."`
+		Count    int    `default:"24" placeholder:"N" help:"How many intervals (${default})."`
+	}
+	ttlExplain struct {
+		oneContainer
+		ID           string `arg:"" name:"id" help:"The item's id."`
+		PartitionKey string `arg:"" help:"Its partition key: plain text, or a JSON array."`
+	}
+	ttlEvents struct {
+		oneContainer
+		From   string `enum:"kept,now" default:"kept" placeholder:"WHEN" help:"Where to begin: ${enum} (${default}). Events are kept for an hour."`
+		Cursor string `placeholder:"CURSOR" help:"Go on where an earlier call ended, in place of --from."`
+		Follow bool   `help:"Tell of events as they happen, until interrupted."`
+	}
+	ttlPause  struct{ anyContainer }
+	ttlResume struct{ anyContainer }
+	ttlLimit  struct {
+		oneContainer
+		ItemsPerSecond string `arg:"" help:"The limit; 0 for none."`
+	}
+	ttlPurge struct{ anyContainer }
+)
+
+func (s ttlStatus) Run(c *commands) error {
+	return show(&c.TTL, "status", s.query(), func(w io.Writer, a *statusAnswer) {
+		if s.Database == "" {
+			printStatuses(w, a)
+			return
+		}
+		printStatus(w, a)
+	})
+}
+
+func (s ttlWhatif) Run(c *commands) error {
+	q := s.query()
+	q.Set("ttl", s.TTL)
+	return show(&c.TTL, "whatif", q, printWhatIf)
+}
+
+func (s ttlForecast) Run(c *commands) error {
+	q := s.query()
+	q.Set("interval", s.Interval)
+	q.Set("count", fmt.Sprint(s.Count))
+	return show(&c.TTL, "forecast", q, printForecast)
+}
+
+func (s ttlExplain) Run(c *commands) error {
+	q := s.query()
+	q.Set("id", s.ID)
+	q.Set("partitionKey", s.PartitionKey)
+	return show(&c.TTL, "explain", q, printExplanation)
+}
+
+func (s ttlPause) Run(c *commands) error {
+	return tell(&c.TTL, "pause", s.query(), func(w io.Writer, _ *settingsAnswer) {
+		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and keep their space.\n", s.place())
+	})
+}
+
+func (s ttlResume) Run(c *commands) error {
+	return tell(&c.TTL, "resume", s.query(), func(w io.Writer, a *settingsAnswer) {
+		if a.Paused { // the container's own pause is over
+			fmt.Fprintf(w, "Purge is no longer paused %s alone, but it is paused everywhere: mayfly ttl resume\n", s.place())
+			return
+		}
+		fmt.Fprintf(w, "Purge goes on %s.\n", s.place())
+	})
+}
+
+func (s ttlLimit) Run(c *commands) error {
+	q := s.query()
+	q.Set("itemsPerSecond", s.ItemsPerSecond)
+	return tell(&c.TTL, "limit", q, func(w io.Writer, a *settingsAnswer) {
+		limit := "has no limit"
+		if a.Limit != nil {
+			limit = fmt.Sprintf("takes at most %g items/s", *a.Limit)
+		}
+		fmt.Fprintf(w, "Purge %s in %s of %s.\n", limit, s.Container, s.Database)
+	})
+}
+
+func (s ttlPurge) Run(c *commands) error {
+	return tell(&c.TTL, "purge", s.query(), func(w io.Writer, a *purgedAnswer) {
+		fmt.Fprintf(w, "Taken away %s: %s, %s.\n", s.place(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
+	})
+}
+
+// place says where something holds.
+func (c anyContainer) place() string {
+	if c.Database == "" {
+		return "everywhere"
+	}
+	return "in " + c.Container + " of " + c.Database
+}
+
+// show asks for a page and prints it.
+func show[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer, *T)) error {
+	return c.ask(http.MethodGet, page, q, func(body []byte) error { return printAnswer(c, body, print) })
+}
+
+// tell has the server do something, and prints what came of it.
+func tell[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer, *T)) error {
+	return c.ask(http.MethodPost, page, q, func(body []byte) error { return printAnswer(c, body, print) })
+}
+
+func printAnswer[T any](c *ttlCommand, body []byte, print func(io.Writer, *T)) error {
+	if c.JSON {
+		_, err := fmt.Fprintln(os.Stdout, string(body))
+		return err
+	}
+	var a T
+	if err := json.Unmarshal(body, &a); err != nil {
+		return fmt.Errorf("the server's answer cannot be read, it may be of another version; see it with --json: %w", err)
+	}
+	w := bufio.NewWriter(os.Stdout)
+	print(w, &a)
+	return w.Flush()
+}
+
+const (
+	// ttlTimeout is for all but followers and purges, which take what they take.
+	ttlTimeout = 2 * time.Minute
+	// maxTTLBytes bounds an answer: a status has a few hundred bytes for each
+	// partition.
+	maxTTLBytes = 256 << 20
+)
+
+// ask sends a request and hands the answer on.
+func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) error) error {
+	timeout := ttlTimeout
+	if page == "purge" {
+		timeout = 0
+	}
+	res, err := c.send(method, page, q, timeout)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxTTLBytes))
+	if err != nil {
+		return fmt.Errorf("the server's answer was cut: %w", err)
+	}
+	return then(body)
+}
+
+// send sends a request and returns its answer, if that is no refusal.
+func (c *ttlCommand) send(method, page string, q url.Values, timeout time.Duration) (*http.Response, error) {
+	key := c.Key
+	if key == "" {
+		key = mayfly.WellKnownKey
+	}
+	r, err := http.NewRequest(method, strings.TrimRight(c.Endpoint, "/")+"/_mayfly/ttl/"+page+"?"+q.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	res, err := (&http.Client{Timeout: timeout}).Do(r)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // the address has the parameters, and is long
+		}
+		return nil, fmt.Errorf("cannot reach the server at %s: %w: is it running? Name it with --endpoint or MAYFLY_ENDPOINT", c.Endpoint, err)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponseBytes))
+	if err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s: %s%s", res.Status, refusal(body), advice(res.StatusCode, page))
+}
+
+// advice says what to do about a refusal.
+func advice(status int, page string) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return " Give the server's key with --key or MAYFLY_KEY."
+	case status == http.StatusNotFound && page != "explain":
+		return " See which there are: mayfly ttl status"
+	case status == http.StatusGone:
+		return " That is --from=kept or --from=now, without --cursor."
+	}
+	return ""
+}

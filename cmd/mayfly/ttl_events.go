@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// maxLineBytes bounds a line of events: an id, a partition key, or a cursor with a
+// place for each partition.
+const maxLineBytes = 1 << 20
+
+// Run prints events as they come: a line each, and where to go on.
+func (s ttlEvents) Run(c *commands) error {
+	q := s.query()
+	if s.Cursor != "" {
+		q.Set("cursor", s.Cursor)
+	} else {
+		q.Set("from", s.From)
+	}
+	timeout := ttlTimeout
+	if s.Follow {
+		q.Set("follow", "true")
+		timeout = 0
+	}
+	res, err := c.TTL.send(http.MethodGet, "events", q, timeout)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	out := &eventPrinter{w: os.Stdout, json: c.TTL.JSON}
+	err = out.printAll(res.Body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w%s", err, out.goOn())
+	case s.Follow:
+		return fmt.Errorf("the server has ended the stream%s", out.goOn())
+	case !c.TTL.JSON:
+		_, err = fmt.Fprintf(os.Stderr, "%s. What follows: --cursor=%s\n", out.summary(), out.cursor)
+	}
+	return err
+}
+
+// eventPrinter prints what a server tells of events.
+type eventPrinter struct {
+	w      io.Writer
+	json   bool
+	events int
+	cursor string
+	more   bool
+}
+
+func (p *eventPrinter) printAll(body io.Reader) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxLineBytes)
+	for lines.Scan() {
+		var l eventLine
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return fmt.Errorf("the server's answer cannot be read, it may be of another version; see it with --json: %w", err)
+		}
+		if err := p.print(&l, lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("the connection is lost: %w", err)
+	}
+	return nil
+}
+
+// print prints one line. An error that the server tells of is returned.
+func (p *eventPrinter) print(l *eventLine, raw []byte) error {
+	if p.json {
+		if _, err := fmt.Fprintf(p.w, "%s\n", raw); err != nil {
+			return err
+		}
+	}
+	switch l.Type {
+	case "cursor":
+		p.cursor, p.more = l.Cursor, l.More
+	case "error":
+		return errors.New(l.Message)
+	case "expired":
+		p.events++
+		if p.json {
+			return nil
+		}
+		_, err := fmt.Fprintf(p.w, "%s  %s  %s  %s\n", l.GoneAt, plain(l.ID), plain(string(l.PartitionKey)), l.why())
+		return err
+	}
+	return nil
+}
+
+// why says by which TTL an item expired.
+func (l *eventLine) why() string {
+	by := "by its container's TTL"
+	if l.TTL != nil {
+		by = "by its own ttl of " + duration(time.Duration(*l.TTL)*time.Second)
+	}
+	if l.ExpiredAt != l.GoneAt {
+		by += ", due since " + l.ExpiredAt
+	}
+	return by
+}
+
+func (p *eventPrinter) summary() string {
+	text := itemCount(int64(p.events)) + " expired"
+	if p.more {
+		text += ", and there are more"
+	}
+	return text
+}
+
+// goOn says how to go on after an error.
+func (p *eventPrinter) goOn() string {
+	if p.cursor == "" {
+		return ""
+	}
+	return "; go on with --cursor=" + p.cursor
+}
+
+// eventLine is any line of the server's answer.
+type eventLine struct {
+	Type, ID, ExpiredAt, GoneAt string
+	PartitionKey                json.RawMessage
+	TTL                         *int32
+	Cursor                      string
+	More                        bool
+	Message                     string
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+
+// How the answers of the ttl pages look to people.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+type amountAnswer struct{ Items, Bytes int64 }
+
+type statusAnswer struct {
+	Now   string
+	Clock struct {
+		Trusted bool
+		Reason  string
+	}
+	Containers []containerAnswer
+}
+
+type containerAnswer struct {
+	Database, Container  string
+	DefaultTTL           *int32 `json:"defaultTtl"`
+	TTLFinality          bool   `json:"ttlFinality"`
+	Live, ExpiredPending amountAnswer
+	Purge                struct {
+		LagSeconds, ItemsPerSecond float64
+		PurgedItems, PurgedBytes   int64
+		RequestUnits               float64
+		Paused                     bool
+		Limit                      *float64
+		HeldBack                   *string
+	}
+	Throughput struct {
+		Mode                        string
+		Provisioned, Used, Leftover float64
+		Shared                      bool
+	}
+	Partitions []struct {
+		ID                   string
+		Live, ExpiredPending amountAnswer
+		LagSeconds           float64
+	}
+}
+
+type whatIfAnswer struct {
+	Database, Container                    string
+	CurrentDefaultTTL                      *int32 `json:"currentDefaultTtl"`
+	DefaultTTL                             *int32 `json:"defaultTtl"`
+	Live, Expires, Returns, Remains, Never amountAnswer
+	LastExpiresAt                          *string
+}
+
+type forecastAnswer struct {
+	Now       string
+	Intervals []struct {
+		From, Until  string
+		Items, Bytes int64
+	}
+	Later, Never amountAnswer
+}
+
+type explainAnswer struct {
+	Database, Container, ID string
+	PartitionKey            json.RawMessage
+	NowMs                   int64
+	Expired                 bool
+	TTL                     *int32
+	DefaultTTL              *int32 `json:"defaultTtl"`
+	WrittenAt               string
+	ExpiresAt               *string
+	ExpiresAtMs             *int64
+	Reason                  string
+}
+
+type settingsAnswer struct {
+	Paused bool
+	Limit  *float64
+}
+
+type purgedAnswer struct {
+	Purged amountAnswer
+}
+
+// printStatuses has a line for each container.
+func printStatuses(w io.Writer, a *statusAnswer) {
+	if len(a.Containers) == 0 {
+		fmt.Fprintln(w, "There are no containers.")
+		return
+	}
+	rows := [][]string{{"DATABASE", "CONTAINER", "TTL", "LIVE", "SIZE", "EXPIRED", "SIZE", "LAG", "PURGE"}}
+	for i := range a.Containers {
+		c := &a.Containers[i]
+		rows = append(rows, []string{
+			plain(c.Database), plain(c.Container), ttlText(c.DefaultTTL), fmt.Sprint(c.Live.Items), byteCount(c.Live.Bytes),
+			fmt.Sprint(c.ExpiredPending.Items), byteCount(c.ExpiredPending.Bytes), lag(c.Purge.LagSeconds), c.purge(),
+		})
+	}
+	table(w, "llrrrrrrl", rows)
+	printClock(w, a)
+}
+
+func printClock(w io.Writer, a *statusAnswer) {
+	if !a.Clock.Trusted {
+		fmt.Fprintf(w, "\nNothing is purged while the clock is in doubt: %s\nSee: mayfly clock\n", a.Clock.Reason)
+	}
+}
+
+// purge says in a word or two what purge does.
+func (c *containerAnswer) purge() string {
+	switch {
+	case c.Purge.Paused:
+		return "paused"
+	case c.Purge.HeldBack != nil:
+		return "held back by " + *c.Purge.HeldBack
+	case c.Purge.ItemsPerSecond > 0:
+		return fmt.Sprintf("%.0f items/s", c.Purge.ItemsPerSecond)
+	case c.DefaultTTL == nil && !c.TTLFinality:
+		return "off"
+	}
+	return "idle"
+}
+
+// printStatus tells all of one container.
+func printStatus(w io.Writer, a *statusAnswer) {
+	for i := range a.Containers {
+		c := &a.Containers[i]
+		limit := "none"
+		if c.Purge.Limit != nil {
+			limit = fmt.Sprintf("%g items/s", *c.Purge.Limit)
+		}
+		of := ""
+		if c.Throughput.Shared {
+			of = " of the database"
+		}
+		table(w, "ll", [][]string{
+			{"Container", plain(c.Container) + " of " + plain(c.Database)},
+			{"Default TTL", ttlText(c.DefaultTTL)},
+			{"Live", amountText(c.Live)},
+			{"Expired, still there", amountText(c.ExpiredPending)},
+			{"Purge", c.purge()},
+			{"Lag", lag(c.Purge.LagSeconds)},
+			{"Limit", limit},
+			{"Purged since the start", fmt.Sprintf("%s, for %.0f RU", amountText(amountAnswer{c.Purge.PurgedItems, c.Purge.PurgedBytes}), c.Purge.RequestUnits)},
+			{"Throughput" + of, fmt.Sprintf("%.0f RU/s (%s): %.0f used, %.0f left over", c.Throughput.Provisioned, c.Throughput.Mode, c.Throughput.Used, c.Throughput.Leftover)},
+		})
+		rows := [][]string{{"PARTITION", "LIVE", "SIZE", "EXPIRED", "SIZE", "LAG"}}
+		for _, p := range c.Partitions {
+			rows = append(rows, []string{
+				p.ID, fmt.Sprint(p.Live.Items), byteCount(p.Live.Bytes),
+				fmt.Sprint(p.ExpiredPending.Items), byteCount(p.ExpiredPending.Bytes), lag(p.LagSeconds),
+			})
+		}
+		fmt.Fprintln(w)
+		table(w, "lrrrrr", rows)
+	}
+	printClock(w, a)
+}
+
+func printWhatIf(w io.Writer, a *whatIfAnswer) {
+	last := "never"
+	if a.LastExpiresAt != nil {
+		last = "about " + *a.LastExpiresAt
+	}
+	fmt.Fprintf(w, "If the default TTL of %s of %s were %s (it is %s):\n\n", plain(a.Container), plain(a.Database), ttlText(a.DefaultTTL), ttlText(a.CurrentDefaultTTL))
+	table(w, "lrr", [][]string{
+		{"", "ITEMS", "SIZE"},
+		amountRow("live now", a.Live),
+		amountRow("would be gone at once", a.Expires),
+		amountRow("would come back", a.Returns),
+		amountRow("would be live", a.Remains),
+		amountRow("of these never expire", a.Never),
+	})
+	fmt.Fprintf(w, "\nThe last would expire: %s\n", last)
+}
+
+func printForecast(w io.Writer, a *forecastAnswer) {
+	rows := [][]string{{"UNTIL", "ITEMS", "SIZE"}}
+	for _, i := range a.Intervals {
+		rows = append(rows, []string{i.Until, fmt.Sprint(i.Items), byteCount(i.Bytes)})
+	}
+	table(w, "lrr", append(rows, amountRow("later", a.Later), amountRow("never", a.Never)))
+}
+
+func printExplanation(w io.Writer, a *explainAnswer) {
+	expires := "never"
+	switch {
+	case a.Expired && a.ExpiresAt == nil:
+		expires = "gone"
+	case a.ExpiresAt != nil:
+		left := time.Duration(*a.ExpiresAtMs-a.NowMs) * time.Millisecond
+		expires = *a.ExpiresAt + ", in " + duration(left)
+		if a.Expired {
+			expires = *a.ExpiresAt + ", " + duration(-left) + " ago"
+		}
+	}
+	own := "none"
+	if a.TTL != nil {
+		own = ttlText(a.TTL)
+	}
+	table(w, "ll", [][]string{
+		{"Item", plain(a.ID) + " with the partition key " + plain(string(a.PartitionKey))},
+		{"Last written", a.WrittenAt},
+		{"Its own ttl", own},
+		{"Default TTL", ttlText(a.DefaultTTL)},
+		{"Expires", expires},
+	})
+	fmt.Fprintf(w, "\n%s\n", a.Reason)
+}
+
+// plain is a text as it is, unless it would do something to a terminal: names and
+// ids are whatever clients make them.
+func plain(s string) string {
+	for _, c := range s {
+		if !strconv.IsPrint(c) {
+			return strconv.Quote(s)
+		}
+	}
+	return s
+}
+
+func amountRow(what string, a amountAnswer) []string {
+	return []string{what, fmt.Sprint(a.Items), byteCount(a.Bytes)}
+}
+
+func amountText(a amountAnswer) string { return itemCount(a.Items) + ", " + byteCount(a.Bytes) }
+
+func itemCount(n int64) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return fmt.Sprintf("%d items", n)
+}
+
+// byteCount is a number of bytes with a unit.
+func byteCount(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, unit := float64(n)/1024, 0
+	for f >= 1024 && unit < len(units)-1 {
+		f /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", f, units[unit])
+}
+
+// ttlText says a TTL in words.
+func ttlText(ttl *int32) string {
+	switch {
+	case ttl == nil:
+		return "off"
+	case *ttl == -1:
+		return "never"
+	}
+	return duration(time.Duration(*ttl) * time.Second)
+}
+
+func lag(seconds float64) string {
+	if seconds == 0 {
+		return "none"
+	}
+	return duration(time.Duration(math.Round(seconds*1000)) * time.Millisecond)
+}
+
+// duration is a time in its two largest units.
+func duration(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	}
+	s := int64(d / time.Second)
+	var parts []string
+	for _, unit := range []struct {
+		name    string
+		seconds int64
+	}{{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}} {
+		if n := s / unit.seconds; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d%s", n, unit.name))
+			s %= unit.seconds
+		} else if len(parts) > 0 {
+			break // the second unit is that next to the first, or none
+		}
+	}
+	return strings.Join(parts[:min(2, len(parts))], " ")
+}
+
+// table writes rows in columns, of which each is aligned to the left (l) or to the
+// right (r).
+func table(w io.Writer, align string, rows [][]string) {
+	width := make([]int, len(align))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, r := range rows {
+		var b strings.Builder
+		for i, cell := range r {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			if align[i] == 'r' {
+				b.WriteString(pad + cell)
+			} else {
+				b.WriteString(cell + pad)
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}

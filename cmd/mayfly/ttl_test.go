@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+)
+
+// post makes something on a server.
+func (p *process) post(t *testing.T, path, kind, link, body string) {
+	t.Helper()
+	r, err := http.NewRequest("POST", "http://"+p.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign(t, r, mayfly.WellKnownKey, kind, link)
+	if status, answer, err := do(r); err != nil || status != 201 {
+		t.Fatalf("POST %s: status %d, %v: %s", path, status, err, answer)
+	}
+}
+
+// startCarts starts a server with a frozen clock and purge paused, and three items:
+// "1" inherits an hour, "2" has a minute of its own, "3" never expires.
+func startCarts(t *testing.T, b binary) (p *process, at string) {
+	t.Helper()
+	p = b.start(t, nil, "serve", "--memory", "--test-clock", anyPort)
+	at = "--endpoint=http://" + p.addr
+	for _, args := range [][]string{{"clock", "freeze", at}, {"ttl", "pause", at}} {
+		if o := b.run(t, nil, args...); o.code != 0 {
+			t.Fatalf("mayfly %q: %+v", args, o)
+		}
+	}
+	p.post(t, "/dbs", "dbs", "", `{"id":"shop"}`)
+	p.post(t, "/dbs/shop/colls", "colls", "dbs/shop", `{"id":"carts","defaultTtl":3600,"partitionKey":{"paths":["/pk"]}}`)
+	for _, body := range []string{`{"id":"1","pk":"ada"}`, `{"id":"2","pk":"ada","ttl":60}`, `{"id":"3","pk":"ada","ttl":-1}`} {
+		p.post(t, "/dbs/shop/colls/carts/docs", "docs", "dbs/shop/colls/carts", body)
+	}
+	if o := b.run(t, nil, "clock", "advance", "90s", at); o.code != 0 {
+		t.Fatalf("advance: %+v", o)
+	}
+	return p, at
+}
+
+func testTTL(t *testing.T, b binary) {
+	p, at := startCarts(t, b)
+	for _, c := range []struct {
+		args  string
+		wants []string
+	}{
+		{"ttl", []string{"DATABASE  CONTAINER  TTL  LIVE", "shop      carts       1h     2", "30s  paused\n"}},
+		{"ttl status", []string{"shop      carts"}},
+		{"ttl status shop carts", []string{"Container               carts of shop\n", "2 items, ", "1 item, ", "Lag                     30s\n", "PARTITION", "(report)"}},
+		{"ttl whatif shop carts --ttl=60", []string{"were 1m (it is 1h)", "would be gone at once      1"}},
+		{"ttl whatif shop carts --ttl=-1", []string{"were never", "of these never expire      2", "The last would expire: never"}},
+		{"ttl whatif shop carts --ttl=off", []string{"were off", "would come back            1"}},
+		{"ttl forecast shop carts --interval=30m --count=2", []string{"UNTIL", "\nlater                         0", "\nnever                         1"}},
+		{"ttl explain shop carts 1 ada", []string{"in 58m 30s", "Its own ttl   none", "defaultTtl is 3600 s"}},
+		{`ttl explain shop carts 2 ["ada"]`, []string{"30s ago", "still takes space"}},
+		{"ttl explain shop carts 3 ada", []string{"Expires       never\n"}},
+		{"ttl events shop carts", []string{`  2  ["ada"]  by its own ttl of 1m`}},
+		{"ttl limit shop carts 500", []string{"at most 500 items/s in carts of shop"}},
+		{"ttl status shop carts", []string{"Limit                   500 items/s"}},
+		{"ttl limit shop carts 0", []string{"no limit"}},
+		{"ttl pause shop carts", []string{"Purge is paused in carts of shop."}},
+		{"ttl resume shop carts", []string{"paused everywhere: mayfly ttl resume"}},
+		{"ttl purge shop carts", []string{"Taken away in carts of shop: 1 item, "}},
+		{"ttl purge", []string{"Taken away everywhere: 0 items, 0 B."}},
+		{"ttl resume", []string{"Purge goes on everywhere."}},
+		{"ttl --help", []string{"Examples:", "mayfly ttl whatif shop carts --ttl=3600", "--json"}},
+	} {
+		o := b.run(t, nil, append(strings.Fields(c.args), at)...)
+		for _, want := range c.wants {
+			if o.code != 0 || !strings.Contains(o.stdout, want) {
+				t.Errorf("mayfly %s: exit %d, want %q:\n%s%s", c.args, o.code, want, o.stdout, o.stderr)
+			}
+		}
+	}
+	testTTLJSON(t, b, at)
+	testTTLFails(t, b, at)
+	testTTLFollow(t, b, p, at)
+}
+
+// With --json every command prints JSON, and nothing else.
+func testTTLJSON(t *testing.T, b binary, at string) {
+	for _, args := range []string{
+		"status", "status shop carts", "whatif shop carts --ttl=60", "forecast shop carts", "explain shop carts 1 ada", "events shop carts",
+		"pause", "resume", "limit shop carts 5", "limit shop carts 0", "purge",
+	} {
+		o := b.run(t, nil, append(append([]string{"ttl"}, strings.Fields(args)...), "--json", at)...)
+		if o.code != 0 || o.stdout == "" || o.stderr != "" {
+			t.Errorf("mayfly ttl %s --json: %+v", args, o)
+		}
+		for l := range strings.Lines(o.stdout) {
+			if !json.Valid([]byte(l)) {
+				t.Errorf("mayfly ttl %s --json prints %q", args, l)
+			}
+		}
+	}
+}
+
+// What fails says what to do.
+func testTTLFails(t *testing.T, b binary, at string) {
+	for args, text := range map[string]string{
+		"status shop":                          "both database and container",
+		"status shop nosuch":                   "mayfly ttl status",
+		"whatif shop carts --ttl=0":            "from 1 to 2147483647",
+		"whatif shop carts":                    "--ttl",
+		"explain shop carts 9 ada":             "There is no item '9'",
+		"explain shop carts 9":                 "<partition-key>",
+		"forecast shop carts --interval=x":     "a duration such as",
+		"events shop carts --from=then":        "--from",
+		"events shop carts --cursor=x":         "Begin without one",
+		"limit shop carts many":                "must be a number",
+		"status --key=" + ownKey:               "--key or MAYFLY_KEY",
+		"status --endpoint=http://127.0.0.1:1": "is it running?",
+		"purge shop nosuch":                    "There is no container 'nosuch'",
+	} {
+		all := append([]string{"ttl"}, strings.Fields(args)...)
+		if !strings.Contains(args, "--endpoint") {
+			all = append(all, at)
+		}
+		o := b.run(t, nil, all...)
+		if o.code == 0 || !strings.Contains(o.stderr, text) || strings.Contains(o.stderr, "goroutine ") {
+			t.Errorf("mayfly ttl %s: exit %d, want %q:\n%s%s", args, o.code, text, o.stdout, o.stderr)
+		}
+	}
+}
+
+// A follower is told at once, and does not keep the server from ending.
+func testTTLFollow(t *testing.T, b binary, p *process, at string) {
+	c := b.command(t, nil, "ttl", "events", "shop", "carts", "--follow", "--from=now", "--json", at)
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Without it a follower that hangs would keep the test from ending.
+	watch := time.AfterFunc(waitLimit, func() { _ = c.Process.Kill() })
+	defer watch.Stop()
+	lines := bufio.NewScanner(stdout)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("the follower prints %q, want %s: %s", lines.Text(), want, &stderr)
+		}
+	}
+	next(`"type":"cursor"`)
+	if o := b.run(t, nil, "clock", "advance", "2h", at); o.code != 0 {
+		t.Fatalf("advance: %+v", o)
+	}
+	next(`"type":"expired","id":"1"`)
+	next(`"type":"cursor"`)
+	if took := p.stop(t, syscall.SIGTERM); took > 5*time.Second {
+		t.Errorf("with a follower the server took %v to stop", took)
+	}
+	if err := c.Wait(); err == nil || !strings.Contains(stderr.String(), "go on with --cursor=") {
+		t.Errorf("the follower ends with %v and says %q", err, &stderr)
+	}
+}
+
+func TestTextForPeople(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 30: "5.0 GiB", 1 << 62: "4.0 EiB"} {
+		if got := byteCount(n); got != want {
+			t.Errorf("%d bytes are %q, want %q", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0ms", 5 * time.Millisecond: "5ms", time.Second: "1s", 90 * time.Second: "1m 30s", time.Hour: "1h", time.Hour + time.Second: "1h",
+		25 * time.Hour: "1d 1h", 48*time.Hour + 30*time.Minute: "2d", 3661 * time.Second: "1h 1m",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+	for seconds, want := range map[int32]string{-1: "never", 1: "1s", 2147483647: "24855d 3h"} {
+		if got := ttlText(&seconds); got != want {
+			t.Errorf("the TTL %d is %q, want %q", seconds, got, want)
+		}
+	}
+	if got := ttlText(nil); got != "off" {
+		t.Errorf("no TTL is %q", got)
+	}
+	for s, want := range map[string]string{"cart 1": "cart 1", "größe": "größe", "a\x1b[2Jb": `"a\x1b[2Jb"`, "a\nb": `"a\nb"`} {
+		if got := plain(s); got != want {
+			t.Errorf("%q is printed as %s, want %s", s, got, want)
+		}
+	}
+	var b strings.Builder
+	table(&b, "lr", [][]string{{"NAME", "N"}, {"ä", "100"}, {"longer", ""}})
+	if got, want := b.String(), "NAME      N\nä       100\nlonger\n"; got != want {
+		t.Errorf("the table is\n%swant\n%s", got, want)
+	}
+	if got := fmt.Sprint(itemCount(1), ", ", itemCount(0)); got != "1 item, 0 items" {
+		t.Errorf("items are counted as %q", got)
+	}
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+
+// What is counted of every request, and the page that shows it. Counting costs a
+// request two looks at the clock and a few additions: the places where it is
+// counted are found without a search, and nothing is allocated.
+
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mayflydb/mayfly/internal/ru"
+)
+
+// operation is what a request asks for, as a metric's label tells it.
+type operation int
+
+// The operations. The first is of a request that addresses nothing, or is refused
+// before it is known what it addresses.
+const (
+	opUnknown operation = iota
+	opAdmin
+	opAccountRead
+	opDatabaseCreate
+	opDatabaseRead
+	opDatabaseDelete
+	opDatabaseList
+	opDatabaseQuery
+	opContainerCreate
+	opContainerRead
+	opContainerReplace
+	opContainerDelete
+	opContainerList
+	opContainerQuery
+	opItemCreate
+	opItemUpsert
+	opItemRead
+	opItemReplace
+	opItemPatch
+	opItemDelete
+	opItemList
+	opItemQuery
+	opItemBatch
+	opRangeList
+	opOfferRead
+	opOfferReplace
+	opOfferList
+	opOfferQuery
+	opOther
+
+	operations
+)
+
+var operationNames = [operations]string{
+	"unknown", "admin", "account_read",
+	"database_create", "database_read", "database_delete", "database_list", "database_query",
+	"container_create", "container_read", "container_replace", "container_delete", "container_list", "container_query",
+	"item_create", "item_upsert", "item_read", "item_replace", "item_patch", "item_delete", "item_list", "item_query", "item_batch",
+	"range_list", "offer_read", "offer_replace", "offer_list", "offer_query", "other",
+}
+
+// verbs are the operations on one resource type; those that it has not are
+// opOther.
+type verbs struct {
+	create, read, replace, patch, remove, list, query operation
+}
+
+var verbsOf = map[string]verbs{
+	typeAccount:    {opOther, opAccountRead, opOther, opOther, opOther, opOther, opOther},
+	typeDatabases:  {opDatabaseCreate, opDatabaseRead, opOther, opOther, opDatabaseDelete, opDatabaseList, opDatabaseQuery},
+	typeContainers: {opContainerCreate, opContainerRead, opContainerReplace, opOther, opContainerDelete, opContainerList, opContainerQuery},
+	typeItems:      {opItemCreate, opItemRead, opItemReplace, opItemPatch, opItemDelete, opItemList, opItemQuery},
+	typeRanges:     {opOther, opOther, opOther, opOther, opOther, opRangeList, opOther},
+	typeOffers:     {opOther, opOfferRead, opOfferReplace, opOther, opOther, opOfferList, opOfferQuery},
+}
+
+// operationOf tells what a request asks for.
+func (x *exchange) operationOf(rt *route) operation {
+	v, known := verbsOf[rt.kind]
+	if !known || rt.operation != "" {
+		return opOther
+	}
+	switch x.r.Method {
+	case http.MethodGet:
+		if rt.feed {
+			return v.list
+		}
+		return v.read
+	case http.MethodPost:
+		return x.postOperation(rt, v)
+	case http.MethodPut:
+		return v.replace
+	case http.MethodPatch:
+		return v.patch
+	case http.MethodDelete:
+		return v.remove
+	}
+	return opOther
+}
+
+func (x *exchange) postOperation(rt *route, v verbs) operation {
+	switch {
+	case !rt.feed:
+		return opOther
+	case x.isQuery() || x.flag("X-Ms-Cosmos-Is-Query-Plan-Request"):
+		return v.query
+	case rt.kind == typeItems && x.flag("X-Ms-Cosmos-Is-Batch-Request"):
+		return opItemBatch
+	case rt.kind == typeItems && x.flag("X-Ms-Documentdb-Is-Upsert"):
+		return opItemUpsert
+	}
+	return v.create
+}
+
+const (
+	firstStatus = 200
+	lastStatus  = 599
+)
+
+// durationBuckets are in seconds: from a read out of memory to a request that
+// waits.
+var durationBuckets = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10}
+
+// metrics counts requests.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	units    prometheus.Counter
+	// The children of requests are made when they are first needed: most statuses
+	// never come of most operations.
+	counters  [operations][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter]
+	durations [operations]prometheus.Observer
+	// scrapes is held by who reads the page: it is made for one at a time.
+	scrapes *semaphore.Weighted
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mayfly_requests_total", Help: "Requests that were answered.",
+		}, []string{"operation", "status"}),
+		units: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mayfly_request_units_total", Help: "Request units that clients were charged.",
+		}),
+		scrapes: semaphore.NewWeighted(1),
+	}
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "mayfly_request_duration_seconds", Help: "How long requests took, without Mayfly's own pages.", Buckets: durationBuckets,
+	}, []string{"operation"})
+	for op := range m.durations {
+		if operation(op) != opAdmin {
+			m.durations[op] = durations.WithLabelValues(operationNames[op])
+		}
+	}
+	m.registry.MustRegister(m.requests, m.units, durations,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// observe counts a request that was answered. One that was not, since its
+// connection was cut, is not counted.
+func (m *metrics) observe(x *exchange, began time.Time) {
+	if x.status < firstStatus || x.status > lastStatus {
+		return
+	}
+	m.counter(x.operation, x.status).Inc()
+	if x.operation == opAdmin {
+		return
+	}
+	m.durations[x.operation].Observe(time.Since(began).Seconds())
+	if x.status != http.StatusTooManyRequests { // as the answer says: nothing was done
+		m.units.Add(float64(x.charged()))
+	}
+}
+
+// charged is the charge that an answer states.
+func (x *exchange) charged() ru.Units {
+	if x.charge == 0 {
+		return ru.Metadata
+	}
+	return x.charge
+}
+
+func (m *metrics) counter(op operation, status int) prometheus.Counter {
+	place := &m.counters[op][status-firstStatus]
+	if c := place.Load(); c != nil {
+		return *c
+	}
+	c := m.requests.WithLabelValues(operationNames[op], strconv.Itoa(status))
+	place.Store(&c)
+	return c
+}
+
+// scrapeTimeout is how long it may take to look at all containers: a little less
+// than Prometheus waits unless told otherwise.
+const scrapeTimeout = 9 * time.Second
+
+// serveMetrics shows the page. What is not counted as it happens is looked up for
+// each reader, under one clock and for as long as the reader waits.
+func (x *exchange) serveMetrics() error {
+	if x.r.Method != http.MethodGet {
+		return errMethod
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), scrapeTimeout)
+	defer cancel()
+	m := x.h.metrics
+	if err := m.scrapes.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer m.scrapes.Release(1)
+	s, err := takeScrape(ctx, x.h.engine)
+	if err != nil {
+		return err
+	}
+	moment := prometheus.NewRegistry()
+	if err := moment.Register(s); err != nil {
+		return err
+	}
+	x.setCommon()
+	x.wrote, x.status = true, http.StatusOK
+	promhttp.HandlerFor(prometheus.Gatherers{m.registry, moment}, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.r)
+	return nil
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+
+// The figures of the metrics page that are looked up when it is read.
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+const (
+	// maxMeteredContainers bounds how many containers have figures of their own:
+	// the oldest. The others are one, by the name otherContainers and without a
+	// database.
+	maxMeteredContainers = 200
+	otherContainers      = "other"
+)
+
+// horizons are how far the forecast looks.
+var (
+	horizons     = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
+	horizonNames = []string{"1h", "24h", "7d"}
+)
+
+// The states of ttl_clock_guard_state.
+const (
+	guardTrusts  = 0 // purge trusts the clock
+	guardWaits   = 1 // purge waits until it does
+	guardRefuses = 2 // the wall clock jumped too far to be followed
+)
+
+// alwaysHeldBy are the causes that purge keeps the time of, so that none is a
+// truth too. Others show once they are known.
+var alwaysHeldBy = []string{"paused", "rate limit", "throughput", "clock", "engine", "latency"}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	descLag           = describe("ttl_purge_lag_seconds", "How long ago the oldest item expired that still takes space.", "database", "container")
+	descPendingItems  = describe("ttl_expired_pending_items", "Items that have expired and still take space.", "database", "container")
+	descPendingBytes  = describe("ttl_expired_pending_bytes", "Bytes of items that have expired and still take space.", "database", "container")
+	descLeftover      = describe("ttl_leftover_ru", "Request units that requests left over in the last second; without a container where they are the database's.", "database", "container")
+	descForecastItems = describe("ttl_forecast_items", "Items that expire within the horizon if nothing is written.", "database", "container", "horizon")
+	descForecastBytes = describe("ttl_forecast_bytes", "Bytes of items that expire within the horizon if nothing is written.", "database", "container", "horizon")
+	descDeadReadRU    = describe("ttl_dead_read_ru_total", "What reading past expired items cost nobody, since the start.")
+	descPurgedItems   = describe("ttl_purged_items_total", "Expired items that were taken away since the start.", "reason")
+	descPurgedBytes   = describe("ttl_purged_bytes_total", "Bytes of expired items that were taken away since the start.", "reason")
+	descPurgedRU      = describe("ttl_purged_ru_total", "Request units that taking expired items away cost nobody.", "reason")
+	descThrottled     = describe("ttl_purge_throttled_seconds_total", "How long something held purge back that had work to do.", "cause")
+	descSkew          = describe("ttl_clock_skew_seconds", "How far the wall clock is ahead of the database's time.")
+	descGuard         = describe("ttl_clock_guard_state", "0 if purge trusts the clock, 1 if it waits until it does, 2 if the wall clock jumped too far to be followed.")
+)
+
+// figure is one number on the page.
+type figure struct {
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
+	value  float64
+	labels []string
+}
+
+// scrape is what one reader of the page is told.
+type scrape struct {
+	figures []figure
+}
+
+// Describe implements prometheus.Collector. It promises nothing: the figures were
+// looked up already.
+func (s *scrape) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s *scrape) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range s.figures {
+		m, err := prometheus.NewConstMetric(f.desc, f.kind, f.value, f.labels...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(f.desc, err)
+		}
+		ch <- m
+	}
+}
+
+func (s *scrape) gauge(desc *prometheus.Desc, value float64, labels ...string) {
+	s.figures = append(s.figures, figure{desc, prometheus.GaugeValue, value, labels})
+}
+
+func (s *scrape) counter(desc *prometheus.Desc, value float64, labels ...string) {
+	s.figures = append(s.figures, figure{desc, prometheus.CounterValue, value, labels})
+}
+
+// takeScrape looks everything up.
+func takeScrape(ctx context.Context, e *engine.Engine) (*scrape, error) {
+	s := &scrape{}
+	if err := s.containers(ctx, e); err != nil {
+		return nil, err
+	}
+	for _, cause := range []ru.Cause{ru.Sweep, ru.Assisted, ru.Forced} {
+		work := e.SystemWork(cause)
+		s.counter(descPurgedItems, float64(work.Items), cause.String())
+		s.counter(descPurgedBytes, float64(work.Bytes), cause.String())
+		s.counter(descPurgedRU, float64(work.Units), cause.String())
+	}
+	s.counter(descDeadReadRU, float64(e.SystemWork(ru.DeadRead).Units))
+	s.throttled(e)
+	s.clock(e.Clock().Status())
+	s.engine(e)
+	return s, nil
+}
+
+func (s *scrape) throttled(e *engine.Engine) {
+	held := map[string]time.Duration{}
+	for _, cause := range alwaysHeldBy {
+		held[cause] = 0
+	}
+	for cause, d := range e.PurgeThrottled() {
+		held[string(cause)] = d
+	}
+	for cause, d := range held {
+		s.counter(descThrottled, d.Seconds(), strings.ReplaceAll(cause, " ", "_"))
+	}
+}
+
+func (s *scrape) clock(c clock.Status) {
+	s.gauge(descSkew, seconds(c.SkewMs))
+	state := guardTrusts
+	switch {
+	case c.Mode == clock.ModeGuarded:
+		state = guardRefuses
+	case !c.PurgeTrusted:
+		state = guardWaits
+	}
+	s.gauge(descGuard, float64(state))
+}
+
+// containerFigures are those of a container, or of several together.
+type containerFigures struct {
+	lagMs    int64
+	expired  store.Amount
+	expiring []store.Amount // by horizon
+	leftover ru.Units       // of others alone: one container's is told as it is found
+}
+
+// add makes one of two. The lag is that of whoever is furthest behind.
+func (f *containerFigures) add(g *containerFigures) {
+	f.lagMs = max(f.lagMs, g.lagMs)
+	f.expired.Items += g.expired.Items
+	f.expired.Bytes += g.expired.Bytes
+	for i, a := range g.expiring {
+		f.expiring[i].Items += a.Items
+		f.expiring[i].Bytes += a.Bytes
+	}
+}
+
+// containers looks at every container. Throughput that containers share is told
+// once, as their database's.
+func (s *scrape) containers(ctx context.Context, e *engine.Engine) error {
+	all, err := e.TTLStatuses(ctx)
+	if err != nil {
+		return err
+	}
+	other := containerFigures{expiring: make([]store.Amount, len(horizons))}
+	shared := map[string]bool{}
+	for i := range all {
+		c := &all[i]
+		f := containerFigures{lagMs: c.LagMs, expired: c.Expired}
+		f.expiring, err = e.ExpiringWithin(ctx, c.Database, c.Container, horizons)
+		if errors.Is(err, catalog.ErrNotFound) || errors.Is(err, store.ErrClosed) { // dropped meanwhile
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		metered := i < maxMeteredContainers
+		switch left := c.Throughput.Leftover; {
+		case c.Throughput.Shared && shared[c.Database]: // told already
+		case !metered:
+			other.leftover += left
+		case c.Throughput.Shared:
+			s.gauge(descLeftover, float64(left), c.Database, "")
+		default:
+			s.gauge(descLeftover, float64(left), c.Database, c.Container)
+		}
+		shared[c.Database] = shared[c.Database] || c.Throughput.Shared
+		if metered {
+			s.container(&f, c.Database, c.Container)
+		} else {
+			other.add(&f)
+		}
+	}
+	if len(all) > maxMeteredContainers {
+		s.container(&other, "", otherContainers)
+		s.gauge(descLeftover, float64(other.leftover), "", otherContainers)
+	}
+	return nil
+}
+
+func (s *scrape) container(f *containerFigures, database, container string) {
+	s.gauge(descLag, seconds(f.lagMs), database, container)
+	s.gauge(descPendingItems, float64(f.expired.Items), database, container)
+	s.gauge(descPendingBytes, float64(f.expired.Bytes), database, container)
+	for i, a := range f.expiring {
+		s.gauge(descForecastItems, float64(a.Items), database, container, horizonNames[i])
+		s.gauge(descForecastBytes, float64(a.Bytes), database, container, horizonNames[i])
+	}
+}
+
+// engine tells how the engine below is, if that is known: one that works has
+// something in memory or on disk.
+func (s *scrape) engine(e *engine.Engine) {
+	h := e.Health()
+	if h.DiskBytes == 0 && h.MemTableBytes == 0 {
+		return
+	}
+	gauge := func(name, help string, value float64) { s.gauge(describe("mayfly_engine_"+name, help), value) }
+	counter := func(name, help string, value float64) { s.counter(describe("mayfly_engine_"+name, help), value) }
+	gauge("read_amplification", "Runs that a read may have to look into.", float64(h.ReadAmp))
+	gauge("compaction_debt_bytes", "About how much has to be compacted until nothing is due.", float64(h.CompactionDebtBytes))
+	gauge("flushing_memtables", "Memtables that wait to be flushed, or are being flushed.", float64(h.Flushing))
+	stalled := 0.0
+	if h.Stalled {
+		stalled = 1
+	}
+	gauge("stalled", "1 while commits wait for flushes or compactions, or are refused.", stalled)
+	counter("stalls_total", "How often commits had to wait.", float64(h.Stalls))
+	gauge("disk_bytes", "What the data takes where it is kept.", float64(h.DiskBytes))
+	gauge("wal_bytes", "What is in the logs and not in tables yet.", float64(h.WALBytes))
+	gauge("spare_wal_bytes", "What logs take that are kept to be written over.", float64(h.SpareWALBytes))
+	gauge("garbage_bytes", "About how much compactions could free.", float64(h.GarbageBytes))
+	gauge("tombstones", "About how many deletes are kept until compactions drop them.", float64(h.Tombstones))
+	gauge("memtable_bytes", "What memtables take in memory.", float64(h.MemTableBytes))
+	gauge("cache_bytes", "What blocks that were read take in memory.", float64(h.CacheBytes))
+	counter("cache_hits_total", "Blocks that were wanted and in memory.", float64(h.CacheHits))
+	counter("cache_misses_total", "Blocks that were wanted and not in memory.", float64(h.CacheMisses))
+	counter("flushes_total", "Flushes.", float64(h.Flushes))
+	counter("flushed_bytes_total", "What flushes wrote.", float64(h.BytesFlushed))
+	counter("compactions_total", "Compactions.", float64(h.Compactions))
+	counter("compacted_bytes_total", "What compactions wrote.", float64(h.BytesCompacted))
+}

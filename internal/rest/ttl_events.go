@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+
+// Events of expiry, as lines of JSON: a page of them, or for as long as client and
+// server are there.
+
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+)
+
+const (
+	// maxFollowers bounds how many clients follow events at the same time: each has
+	// a connection, and looks for events again and again.
+	maxFollowers = 64
+	// followEvery is how often a follower looks.
+	followEvery = 200 * time.Millisecond
+	// cursorEvery is how often a follower is told the cursor when nothing happens.
+	cursorEvery = 10 * time.Second
+	// followWriteTimeout is how long a follower may take to receive a page.
+	followWriteTimeout = 30 * time.Second
+
+	contentLines = "application/x-ndjson"
+)
+
+// errFollowers: as many follow events as may.
+var errFollowers = errors.New("too many clients follow events")
+
+// eventLine tells of an item that has expired.
+type eventLine struct {
+	Type         string          `json:"type"` // "expired"
+	ID           string          `json:"id"`
+	PartitionKey json.RawMessage `json:"partitionKey"`
+	RID          string          `json:"rid"`
+	WrittenAt    string          `json:"writtenAt"`
+	ExpiredAt    string          `json:"expiredAt"`
+	GoneAt       string          `json:"goneAt"`
+	// TTL is the item's own, null if it inherited its container's: what that was
+	// then is not kept.
+	TTL    *int32 `json:"ttl"`
+	Source string `json:"source"`
+}
+
+// cursorLine ends a page.
+type cursorLine struct {
+	Type   string `json:"type"` // "cursor"
+	Cursor string `json:"cursor"`
+	More   bool   `json:"more"`
+}
+
+// errorLine ends what a follower is told, if it was an error that ended it.
+type errorLine struct {
+	Type    string `json:"type"` // "error"
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// appendPage appends the lines of a page.
+func appendPage(b *bytes.Buffer, page *engine.EventPage) error {
+	lines := json.NewEncoder(b)
+	lines.SetEscapeHTML(false)
+	for i := range page.Events {
+		e := &page.Events[i]
+		line := eventLine{
+			Type: "expired", ID: e.ID, PartitionKey: json.RawMessage(e.PartitionKey.String()), RID: e.RID,
+			WrittenAt: stamp(e.WrittenMs), ExpiredAt: stamp(e.ExpiredMs), GoneAt: stamp(e.GoneMs),
+			TTL: ttlValue(e.TTL), Source: "item",
+		}
+		if e.TTL == catalog.TTLAbsent {
+			line.Source = "container"
+		}
+		if err := lines.Encode(line); err != nil {
+			return err
+		}
+	}
+	return lines.Encode(cursorLine{"cursor", page.Cursor, page.More})
+}
+
+func (x *exchange) serveEvents() error {
+	p, err := parseParams(x.r.URL.RawQuery, paramDatabase, paramContainer, paramCursor, paramFrom, paramFollow)
+	if err != nil {
+		return err
+	}
+	name, err := p.oneContainer()
+	if err != nil {
+		return err
+	}
+	begin, err := p.start()
+	if err != nil {
+		return err
+	}
+	follow, err := p.follow()
+	if err != nil {
+		return err
+	}
+	c, err := x.find(name)
+	if err != nil {
+		return err
+	}
+	page, err := x.firstEvents(c, begin)
+	if err != nil {
+		return err
+	}
+	if follow {
+		return x.followEvents(c, page)
+	}
+	var b bytes.Buffer
+	if err := appendPage(&b, &page); err != nil {
+		return err
+	}
+	x.setCommon()
+	x.set(headerContentType, contentLines)
+	x.set(headerContentLength, strconv.Itoa(b.Len()))
+	x.begin(http.StatusOK)
+	_, _ = x.w.Write(b.Bytes())
+	return nil
+}
+
+// firstEvents reads the page that a client begins with. Who brings no cursor is
+// given one here and has missed nothing since, though the time moves on.
+func (x *exchange) firstEvents(c *catalog.Container, begin start) (engine.EventPage, error) {
+	e, cursor, follower := x.h.engine, begin.cursor, engine.Resuming
+	if cursor == "" {
+		follower = engine.Following
+		first := e.EventsKept
+		if begin.now {
+			first = e.EventsNow
+		}
+		var err error
+		if cursor, err = first(c.DatabaseID, c.ID); err != nil {
+			return engine.EventPage{}, err
+		}
+	}
+	return e.Events(c.DatabaseID, c.ID, cursor, follower)
+}
+
+// followEvents sends the first page, and then every page that has events, until
+// the client or the server goes.
+func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) error {
+	leave, err := x.h.followers.join()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	x.unhurried()
+	x.setCommon()
+	x.set(headerContentType, contentLines)
+	x.begin(http.StatusOK)
+	stopping := x.h.followers.stopping(x.r)
+	look := time.NewTicker(followEvery)
+	defer look.Stop()
+	remind := time.NewTicker(cursorEvery)
+	defer remind.Stop()
+	for tell := true; ; {
+		if tell || len(page.Events) > 0 {
+			if err := x.sendPage(&page); err != nil {
+				return nil // the client has gone
+			}
+			remind.Reset(cursorEvery)
+		}
+		tell = false
+		if !page.More {
+			select {
+			case <-x.r.Context().Done():
+				return nil
+			case <-stopping:
+				return nil
+			case <-x.h.followers.closed:
+				return nil
+			case <-remind.C:
+				tell = true
+			case <-look.C:
+			}
+		}
+		if page, err = x.h.engine.Events(c.DatabaseID, c.ID, page.Cursor, engine.Following); err != nil {
+			x.sendFailure(err)
+			return err
+		}
+	}
+}
+
+func (x *exchange) sendPage(page *engine.EventPage) error {
+	var b bytes.Buffer
+	if err := appendPage(&b, page); err != nil {
+		return err
+	}
+	return x.send(b.Bytes())
+}
+
+// sendFailure tells a follower why there is no more: the status has been sent.
+func (x *exchange) sendFailure(err error) {
+	f, _ := failureOf(err)
+	line, err := json.Marshal(errorLine{"error", codeName(f.status), f.text})
+	if err == nil {
+		_ = x.send(append(line, '\n'))
+	}
+}
+
+// send sends a part of an answer now.
+func (x *exchange) send(part []byte) error {
+	c := http.NewResponseController(x.w)
+	if err := c.SetWriteDeadline(time.Now().Add(followWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := x.w.Write(part); err != nil {
+		return err
+	}
+	return c.Flush()
+}
+
+// followers are the clients that follow events. They would hold up the end of a
+// server, so they are told of it.
+type followers struct {
+	places *semaphore.Weighted
+	closed chan struct{} // closed when the handler is
+	once   sync.Once
+
+	mu struct {
+		sync.Mutex
+		// servers has a channel for each server that has had followers, closed when
+		// it shuts down.
+		servers map[*http.Server]chan struct{}
+	}
+}
+
+func newFollowers() *followers {
+	f := &followers{places: semaphore.NewWeighted(maxFollowers), closed: make(chan struct{})}
+	f.mu.servers = map[*http.Server]chan struct{}{}
+	return f
+}
+
+// join admits a follower, who leaves by calling the function.
+func (f *followers) join() (leave func(), err error) {
+	if !f.places.TryAcquire(1) {
+		return nil, errFollowers
+	}
+	return func() { f.places.Release(1) }, nil
+}
+
+// stopping returns a channel that is closed when the server that a request came by
+// shuts down; nil if that cannot be told.
+func (f *followers) stopping(r *http.Request) <-chan struct{} {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stopped := f.mu.servers[server]
+	if stopped == nil {
+		stopped = make(chan struct{})
+		f.mu.servers[server] = stopped
+		// A server may be shut down more than once.
+		server.RegisterOnShutdown(sync.OnceFunc(func() { close(stopped) }))
+	}
+	return stopped
+}
+
+// close ends all followers.
+func (f *followers) close() { f.once.Do(func() { close(f.closed) }) }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+
+// The parameters of the pages under /_mayfly/ttl/, all in the query of the
+// address. What is not understood is refused: an operator who mistypes the name of
+// a container must not be answered for all of them.
+
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	paramContainer = "container"
+	paramCount     = "count"
+	paramCursor    = "cursor"
+	paramDatabase  = "database"
+	paramFollow    = "follow"
+	paramFrom      = "from"
+	paramID        = "id"
+	paramInterval  = "interval"
+	paramKey       = "partitionKey"
+	paramRate      = "itemsPerSecond"
+	paramTTL       = "ttl"
+)
+
+const (
+	defaultInterval  = time.Hour
+	defaultIntervals = 24
+	// maxInterval keeps the last moment of a forecast within four-digit years.
+	maxInterval = 366 * 24 * time.Hour
+)
+
+// params are the parameters of one request.
+type params map[string]string
+
+// parseParams reads a query, each of whose parameters must be among the allowed
+// and be there once.
+func parseParams(query string, allowed ...string) (params, error) {
+	all, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, badRequestf("The query of the address cannot be read: %v.", err)
+	}
+	p := params{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch {
+		case !slices.Contains(allowed, name):
+			return nil, badRequestf("There is no parameter '%s' here. Allowed are: %s.", value.Clip(name), strings.Join(allowed, ", "))
+		case len(all[name]) > 1:
+			return nil, badRequestf("The parameter '%s' is given more than once.", name)
+		case !utf8.ValidString(all[name][0]):
+			return nil, badRequestf("The parameter '%s' is not UTF-8.", name)
+		}
+		p[name] = all[name][0]
+	}
+	return p, nil
+}
+
+func badRequestf(format string, args ...any) error {
+	return &badRequestError{fmt.Sprintf(format, args...)}
+}
+
+// containerName names a container; both parts are empty for all containers.
+type containerName struct {
+	database, container string
+}
+
+func (n containerName) all() bool { return n == containerName{} }
+
+// someContainer reads the name of one container, or of all if none is given. A
+// name that is given and empty is refused: it is a script's variable that is not
+// set, and does not mean all.
+func (p params) someContainer() (containerName, error) {
+	database, given1 := p[paramDatabase]
+	container, given2 := p[paramContainer]
+	if !given1 && !given2 {
+		return containerName{}, nil
+	}
+	if database == "" || container == "" {
+		return containerName{}, badRequestf("Name the container with both database and container, or give neither for all of them.")
+	}
+	return containerName{database, container}, nil
+}
+
+// oneContainer reads the name of one container.
+func (p params) oneContainer() (containerName, error) {
+	n, err := p.someContainer()
+	if err == nil && n.all() {
+		err = badRequestf("Name the container with the parameters database and container.")
+	}
+	return n, err
+}
+
+// ttl reads a default TTL.
+func (p params) ttl() (catalog.TTL, error) {
+	text := p[paramTTL]
+	if text == "off" {
+		return catalog.TTLAbsent, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < -1 || n == 0 {
+		return 0, badRequestf("The parameter ttl must be a number of seconds from 1 to 2147483647, -1 for a TTL that never ends, or off, not '%s'.", value.Clip(text))
+	}
+	return catalog.TTL(n), nil
+}
+
+// interval reads a duration, or a number of seconds.
+func (p params) interval() (time.Duration, error) {
+	text, given := p[paramInterval]
+	if !given {
+		return defaultInterval, nil
+	}
+	d, err := time.ParseDuration(text)
+	if seconds, bad := strconv.ParseInt(text, 10, 32); bad == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d < engine.MinForecastInterval || d > maxInterval {
+		return 0, badRequestf("The parameter interval must be a duration such as 90s or 1h, or a number of seconds, from %v to %v, not '%s'.",
+			engine.MinForecastInterval, maxInterval, value.Clip(text))
+	}
+	return d, nil
+}
+
+func (p params) count() (int, error) {
+	text, given := p[paramCount]
+	if !given {
+		return defaultIntervals, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > engine.MaxForecastIntervals {
+		return 0, badRequestf("The parameter count must be a whole number from 1 to %d, not '%s'.", engine.MaxForecastIntervals, value.Clip(text))
+	}
+	return n, nil
+}
+
+// partitionKey reads a partition key as the protocol's header has it. A text that
+// is no array is one string.
+func (p params) partitionKey() (value.PartitionKey, error) {
+	text, given := p[paramKey]
+	if !given {
+		return nil, badRequestf(`Give the item's partition key in the parameter partitionKey, as JSON array such as ["ada"] or as plain text.`)
+	}
+	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		text = "[" + string(value.AppendString(nil, text)) + "]"
+	}
+	k, err := value.ParsePartitionKey(text)
+	if err != nil {
+		return nil, badRequestf(`The parameter partitionKey must be a JSON array such as ["ada"] or ["ada",7], or plain text: %v.`, err)
+	}
+	return k, nil
+}
+
+func (p params) id() (string, error) {
+	if p[paramID] == "" {
+		return "", badRequestf("Name the item with the parameter id.")
+	}
+	return p[paramID], nil
+}
+
+func (p params) rate() (float64, error) {
+	f, err := strconv.ParseFloat(p[paramRate], 64)
+	if err != nil {
+		return 0, badRequestf("The parameter itemsPerSecond must be a number, 0 for no limit, not '%s'.", value.Clip(p[paramRate]))
+	}
+	return f, nil
+}
+
+func (p params) follow() (bool, error) {
+	switch text, given := p[paramFollow]; {
+	case !given, text == "false":
+		return false, nil
+	case text == "true":
+		return true, nil
+	default:
+		return false, badRequestf("The parameter follow must be true or false, not '%s'.", value.Clip(text))
+	}
+}
+
+// start is where somebody begins to read events.
+type start struct {
+	cursor string
+	now    bool // from now on; otherwise, and without a cursor, all that are kept
+}
+
+func (p params) start() (start, error) {
+	cursor, given := p[paramCursor]
+	from, named := p[paramFrom]
+	switch {
+	case given && named:
+		return start{}, badRequestf("Give either cursor or from.")
+	case given && cursor == "":
+		return start{}, badRequestf("The parameter cursor is empty. Give one that a page of events ended with, or from=now or from=kept.")
+	case given:
+		return start{cursor: cursor}, nil
+	case from == "now":
+		return start{now: true}, nil
+	case !named, from == "kept":
+		return start{}, nil
+	}
+	return start{}, badRequestf("The parameter from must be now or kept, not '%s'.", value.Clip(from))
+}
