@@ -31,7 +31,7 @@ func (e *Engine) startPurge(ctx context.Context, o *Options) error {
 		return err
 	}
 	po := purge.Options{
-		Clock: e.clock, Due: e.purgeTargets, Health: o.Health, Traffic: e.traffic.snapshot,
+		Clock: e.clock, Due: e.purgeTargets, Unindexed: e.unindexed, Health: o.Health, Traffic: e.traffic.snapshot,
 		Elapsed: e.meters.elapsed, Retention: EventRetention, Settings: settings, Save: e.savePurgeSettings, Logger: e.logger,
 	}
 	if o.PurgePaused {
@@ -89,6 +89,37 @@ func (e *Engine) purgeTargets(nowMs int64) []purge.Target {
 	}
 	e.mu.RUnlock()
 	return append(due, e.closedTargets(nowMs)...)
+}
+
+// unindexed returns the open partitions whose items wait for index rows.
+func (e *Engine) unindexed() []purge.Target {
+	var waiting []purge.Target
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for id, p := range e.mu.open {
+		if p.Unindexed() {
+			waiting = append(waiting, purge.Target{Container: p.Container(), Index: id.index, Partition: p})
+		}
+	}
+	return waiting
+}
+
+// IndexProgress returns how many percent of a container's items have their index
+// rows.
+func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
+	least := 100
+	for i := range c.Ranges {
+		p, err := e.partition(c, i)
+		if err != nil {
+			return 0, err
+		}
+		percent, err := p.IndexProgress()
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, percent)
+	}
+	return least, nil
 }
 
 // closedTargets opens the partitions that were not open and have something to do.

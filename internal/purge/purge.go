@@ -49,6 +49,9 @@ type Options struct {
 	Clock *clock.Clock
 	// Due returns the partitions that have something to do at the given moment.
 	Due func(nowMs int64) []Target
+	// Unindexed returns the partitions whose items wait for index rows; nil if there
+	// are never any.
+	Unindexed func() []Target
 	// Leftover tells what a partition's requests left over in the last second, and
 	// of which meter that is; nil if throughput is not enforced, and all is left.
 	Leftover func(Target) (meter any, left ru.Units)
@@ -122,10 +125,31 @@ func (p *Purger) round(ctx context.Context) {
 			}
 			worked = worked || did
 		}
-		if !worked {
-			return
+		if p.reindex(ctx) || worked {
+			continue
 		}
+		return
 	}
+}
+
+// reindex gives a group of each partition that waits for them their index rows. It
+// is paced like purge, and not limited by throughput: queries wait for it.
+func (p *Purger) reindex(ctx context.Context) (worked bool) {
+	if p.o.Unindexed == nil {
+		return false
+	}
+	for _, t := range p.o.Unindexed() {
+		items := p.pace.group()
+		if _, _, err := p.pace.wait(ctx, items); err != nil {
+			return false
+		}
+		n, _, err := t.Partition.Reindex(ctx, items)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrFailed) {
+			p.o.Logger.Error("items cannot be indexed", "container", t.Container.ID, "database", t.Container.DatabaseID, "partition", t.Index, "err", err)
+		}
+		worked = worked || n > 0
+	}
+	return worked
 }
 
 // due returns what there is to do, what has waited longest first.

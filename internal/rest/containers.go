@@ -101,7 +101,16 @@ func (x *exchange) replaceContainer(rt *route) error {
 func (x *exchange) setContainer(c *catalog.Container) {
 	x.set(headerAltPath, headerPath("dbs/"+c.DatabaseID))
 	x.set(headerContentPath, c.RID.Database.String())
-	x.set("X-Ms-Documentdb-Collection-Index-Transformation-Progress", "100")
+}
+
+// setProgress tells how far the items have followed the indexing policy.
+func (x *exchange) setProgress(c *catalog.Container) error {
+	percent, err := x.h.engine.IndexProgress(c)
+	if err != nil {
+		return err
+	}
+	x.set("X-Ms-Documentdb-Collection-Index-Transformation-Progress", strconv.Itoa(percent))
+	return nil
 }
 
 // defaultQuotaKiB is what a container without a quota is said to have: the clients'
@@ -111,6 +120,9 @@ const defaultQuotaKiB = 10 << 20
 // setQuota tells how much the container may hold, and holds, if that was asked for.
 // Only what is live counts. Sizes are in KiB.
 func (x *exchange) setQuota(c *catalog.Container) error {
+	if err := x.setProgress(c); err != nil {
+		return err
+	}
 	if !x.flag("X-Ms-Documentdb-Populatequotainfo") {
 		return nil
 	}

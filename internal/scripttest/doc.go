@@ -31,8 +31,19 @@
 //	set-throughput       change it
 //	offers, query-offers list or query the offers
 //
+//	purge                take away what has expired: nothing else does, unless the
+//	                     server was told to
+//	usage, lag           what is live and what waits to be purged, and since when
+//	ttl                  a container's settings, and what purge may do in it
+//	pause, resume, limit say that; drain waits for purge in the background
+//	whatif 60            what another default would do
+//	forecast 1h 24       what will expire when
+//	explain a            when an item expires, and why
+//	events               what has expired since they were last asked for
+//
 //	now, freeze, advance 5s, set 2100-01-01T00:01:00Z, release, confirm
 //	wall                 move the machine's own clocks, under the database
+//	server               first of all: set the server up in another way
 //	restart              stop the server and start it on the same data
 //	crash                lose what was not durable, and start on the rest
 //	check                look at every row

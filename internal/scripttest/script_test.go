@@ -106,6 +106,8 @@ var verbs = map[string]verb{
 	"list":       listItems,
 	"throughput": showThroughput, "set-throughput": setThroughput, "offers": listOffers, "query-offers": queryOffers,
 	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
+	"purge": purge, "drain": drain, "pause": pause, "resume": resume, "limit": limit,
+	"usage": usage, "lag": lag, "ttl": expiryOf, "whatif": whatIf, "forecast": forecast, "explain": explain, "events": events,
 	"server": startServer, "restart": restart, "crash": crash, "check": check,
 }
 

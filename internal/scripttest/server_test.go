@@ -41,10 +41,11 @@ type server interface {
 	check() (problems []string, err error)
 }
 
-// setup is what can differ between servers. The zero value has purge paused and no
-// quotas.
+// setup is what can differ between servers. The zero value has purge paused, no
+// quotas, and lets everybody spend what they like.
 type setup struct {
 	purge                             bool // works in the background
+	enforce                           bool // of what is provisioned
 	containerQuota, partitionKeyQuota int64
 }
 
@@ -108,6 +109,9 @@ func (p *inProcess) start() (err error) {
 		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
 		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota},
 	}
+	if p.setup.enforce {
+		o.Throughput = engine.Enforce
+	}
 	if m := p.machine; m.manual {
 		o.TestClock = false
 		o.ClockSource = m.clocks
@@ -166,6 +170,9 @@ func (h *overHTTP) start() (err error) {
 	o := mayfly.Options{
 		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
 		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota,
+	}
+	if h.setup.enforce {
+		o.Throughput = mayfly.ThroughputEnforce
 	}
 	if h.server, err = mayfly.Open(o); err != nil {
 		return err

@@ -137,7 +137,8 @@ func (d *directive) duration(key string) time.Duration {
 //	----
 //	started
 //
-// Both quotas are in bytes; purge=on lets purge work in the background.
+// Both quotas are in bytes; purge=on lets purge work in the background, and
+// throughput=enforce holds requests to what is provisioned.
 func startServer(s *script, d *directive) string {
 	if !d.first {
 		d.fatalf("a server is set up at the beginning of a script")
@@ -147,7 +148,7 @@ func startServer(s *script, d *directive) string {
 
 func (s *script) setUp(d *directive) {
 	s.server.setUp(setup{
-		purge:          d.option("purge") == "on",
+		purge: d.option("purge") == "on", enforce: d.option("throughput") == "enforce",
 		containerQuota: int64(d.number("container-quota")), partitionKeyQuota: int64(d.number("partition-key-quota")),
 	})
 }

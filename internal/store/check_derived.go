@@ -52,8 +52,8 @@ func (k *checker) passed(h *header, ordinal uint64) {
 
 func before(a, b position) bool { return a.LSN < b.LSN || a.LSN == b.LSN && a.N < b.N }
 
-// indexed looks for the index rows that the item should have. Those of items that
-// were written before the indexing policy last changed are not there yet.
+// indexed looks for the index rows that the item should have. While a new indexing
+// policy is being carried out, some are not there yet.
 func (k *checker) indexed(c *current, body []byte) error {
 	if k.earlierPolicy {
 		return nil
@@ -69,7 +69,7 @@ func (k *checker) indexed(c *current, body []byte) error {
 	}
 	for i := range d.terms.Len() {
 		key := k.prefix.appendIndexKey(nil, k.meta.Generation, d.terms.At(i), c.ordinal)
-		if k.meta.Generation > 1 {
+		if c.ordinal > k.meta.IndexedTo {
 			if _, found, err := k.snap.Get(key); err != nil || !found {
 				return err
 			}

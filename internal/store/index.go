@@ -58,7 +58,7 @@ func (w *writer) putIndex(c *current) {
 
 // removeIndex takes away the index rows of an item, but for those of terms that
 // its next version has too. Both lists are sorted. An item that was written under
-// an earlier policy has no rows, and none is taken away.
+// an earlier policy may have no rows yet: then there is nothing to take away.
 func (w *writer) removeIndex(c *current, next *terms) {
 	n := 0
 	for i := range c.terms.Len() {

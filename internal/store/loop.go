@@ -12,6 +12,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
 )
 
 const (
@@ -23,17 +24,21 @@ const (
 	groupBytes = 4 << 20
 )
 
-// job is one entry of the loop's queues: a write, new settings, or a group of
-// expired items to take away.
+// job is one entry of the loop's queues: a write, new settings, a group of expired
+// items to take away, or one of items to index.
 type job struct {
 	write       *write
 	reconfigure *catalog.Container
 	purge       *plan
+	reindex     *reindexPlan
 
 	result Result
 	err    error
 	done   chan struct{}
 }
+
+// forced reports whether somebody waits for what a background job takes away.
+func (j *job) forced() bool { return j.purge != nil && j.purge.cause == ru.Forced }
 
 // submit hands a job to the loop and waits until it is done. A job that was
 // taken in is always waited for: its outcome is known, and durable.
@@ -44,7 +49,7 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	default:
 	}
 	queue := p.queue
-	if j.purge != nil {
+	if j.purge != nil || j.reindex != nil {
 		queue = p.purges
 	}
 	select {
@@ -145,7 +150,7 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 // run executes, commits and publishes a group and a purge, either of which may be
 // missing, and answers them. An error means that the outcome of a commit is
 // unknown.
-func (p *Partition) run(group []*job, purge *job) (err error) {
+func (p *Partition) run(group []*job, purge *job) error {
 	if purge != nil {
 		group = append(group, purge) // to be answered with the others
 	}
@@ -156,7 +161,15 @@ func (p *Partition) run(group []*job, purge *job) (err error) {
 	if err != nil {
 		return answer(group, err)
 	}
-	defer func() { p.endGroup(v, err) }()
+	err = p.commit(v, nowMs, group, purge)
+	// The group ends before its answers: whoever has one finds nothing of it still
+	// under way, so that events need not wait for it.
+	p.endGroup(v, err)
+	return answer(group, err)
+}
+
+// commit executes, commits and publishes a group, of which purge is one.
+func (p *Partition) commit(v *view, nowMs int64, group []*job, purge *job) error {
 	w := &p.writer
 	w.begin(v, nowMs)
 	for _, j := range group {
@@ -165,23 +178,23 @@ func (p *Partition) run(group []*job, purge *job) (err error) {
 		}
 	}
 	if purge != nil {
-		if w.batch.Len() == 0 {
+		if w.batch.Len() == 0 && !purge.forced() {
 			// Nobody misses what it takes away, so nobody has to wait until that
 			// is durable: a crash may bring it back.
 			w.batch.Lazy()
 		}
-		purge.err = w.purge(purge.purge)
+		purge.err = w.background(purge)
 	}
-	if w.batch.Len() > 0 {
+	if w.batch.Len() > 0 || w.indexed {
 		w.finish()
 		if err := p.db.Commit(context.Background(), &w.batch); err != nil {
-			return answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
+			return fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 		if err := p.publish(v.container); err != nil {
-			return answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
+			return fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 	}
-	return answer(group, nil)
+	return nil
 }
 
 // answer tells everyone in the group that their job is done, with err in place
@@ -216,6 +229,11 @@ func (p *Partition) publish(c *catalog.Container) error {
 		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
 	}
 	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
+	p.mu.indexedTo = w.meta.IndexedTo
+	if w.dropOld || len(p.mu.tracked) > 0 && p.mu.container.IndexGeneration != c.IndexGeneration {
+		clear(p.mu.tracked)
+	}
+	p.follow(w.changes)
 	p.mu.container, p.mu.lsn, p.mu.rules, p.mu.changedMs = c, w.meta.LSN, w.meta.rules(), w.meta.ChangedMs
 	p.mu.view = &view{snap: snap, container: c, rules: p.mu.rules, lsn: w.meta.LSN, refs: 1}
 	return nil
@@ -270,6 +288,7 @@ type writer struct {
 	counters counters
 	parts    parts
 	dropOld  bool // index rows of earlier generations are to be removed
+	indexed  bool // the group has moved IndexedTo
 
 	// Of the group under way:
 	batch     kv.Batch
@@ -280,7 +299,16 @@ type writer struct {
 	placed    map[uint64]string  // by ordinal: the identities of what it has written
 	held      map[string]uint64  // by unique key: the holder's ordinal, 0 for none
 	buried    int64              // bytes of expired items that it has removed
+	changes   []change           // of terms
 	key       []byte             // reused for building keys
+}
+
+// background does what was planned outside of the loop.
+func (w *writer) background(j *job) error {
+	if j.reindex != nil {
+		return w.reindex(j.reindex)
+	}
+	return w.purge(j.purge)
 }
 
 // begin starts a group at one moment.
@@ -299,7 +327,9 @@ func (w *writer) reset() {
 	clear(w.overlay)
 	clear(w.placed)
 	clear(w.held)
-	w.soonestMs, w.buried = never, 0
+	clear(w.changes)
+	w.changes = w.changes[:0]
+	w.soonestMs, w.buried, w.indexed = never, 0, false
 }
 
 // finish adds to the batch what goes with every group.

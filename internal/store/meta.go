@@ -8,6 +8,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/invariant"
@@ -33,8 +34,10 @@ type meta struct {
 	// ChangedMs is when the container's default TTL last changed: what expired by
 	// the change did so at that moment.
 	ChangedMs int64
-	// Generation is that of the index rows.
+	// Generation is that of the index rows. Items up to the ordinal IndexedTo have
+	// theirs, and so has whatever was written since the generation began.
 	Generation uint32
+	IndexedTo  uint64
 
 	// Up to FeedMark no item inherits its TTL, and up to OwnMark none has a ttl of
 	// its own: purge has taken them away, or they have moved on. Neither ever goes
@@ -42,6 +45,9 @@ type meta struct {
 	FeedMark position
 	OwnMark  ownPosition
 }
+
+// indexedAll is the IndexedTo of a partition whose items all have their index rows.
+const indexedAll = math.MaxUint64
 
 // position is a place in the feed: after this lsn and n.
 type position struct {
@@ -69,7 +75,7 @@ func readMeta(snap kv.Snapshot, x *prefix, index int) (m meta, found bool, err e
 		return meta{}, false, err
 	}
 	if !found {
-		return meta{NextOrdinal: FirstOrdinal(index) + 1}, false, nil
+		return meta{NextOrdinal: FirstOrdinal(index) + 1, IndexedTo: indexedAll}, false, nil
 	}
 	if len(raw) != metaBytes || raw[0] != metaVersion {
 		return meta{}, false, corrupt(x.metaKey(), "not a partition's meta row")
@@ -98,5 +104,8 @@ func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 	m.Epoch = c.Epoch
 	m.ContainerDefault = int32(next.containerDefault)
 	m.FinalInheritMs, m.FinalOwnMs = next.finalInheritMs, next.finalOwnMs
+	if m.Generation != 0 && m.Generation != c.IndexGeneration {
+		m.IndexedTo = 0
+	}
 	m.Generation = c.IndexGeneration
 }

@@ -252,3 +252,14 @@ func (h *history) checkPurge(t *rapid.T) {
 	}
 	h.marks = m
 }
+
+// checkDue asks when purge has something to do in the partition, which is closed.
+func (h *history) checkDue(t *rapid.T) {
+	snap, err := h.f.db.Snapshot()
+	h.f.must(err)
+	defer snap.Close()
+	due, err := DueOf(snap, h.f.container, h.f.index)
+	if first := h.twin.firstDeadline(); err != nil || due > first {
+		t.Fatalf("purge of a closed partition is due at %d, %v, but an item expires at %d", due, err, first)
+	}
+}

@@ -327,7 +327,7 @@ func (w *writer) purge(pl *plan) error {
 	}
 	for i := range pl.victims {
 		c := &pl.victims[i]
-		same, err := w.unchanged(pl, c)
+		same, err := w.unchanged(pl.lsn, &c.current)
 		if err != nil {
 			return err
 		}
@@ -352,12 +352,13 @@ func (w *writer) purge(pl *plan) error {
 	return nil
 }
 
-// unchanged reports whether an item is as the plan has it.
-func (w *writer) unchanged(pl *plan, c *victim) (bool, error) {
+// unchanged reports whether an item is as it was read when the partition's lsn was
+// the given one.
+func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
 	if _, changed := w.overlay[string(c.header.identity)]; changed {
 		return false, nil
 	}
-	if w.view.lsn == pl.lsn {
+	if w.view.lsn == lsn {
 		return true, nil
 	}
 	// Its row in the feed is at its latest write.

@@ -41,6 +41,10 @@ type deadBytes struct {
 	rebuilt bool // while it was counted, something was removed: count again
 }
 
+// tallyMs is for how long a count of the dead is good enough to refuse a write: the
+// next count may find more of them.
+const tallyMs = 100
+
 // maxTallies bounds how many full logical partitions are remembered.
 const maxTallies = 1024
 
@@ -84,11 +88,10 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 	return ErrLogicalFull
 }
 
-// deadInPartition returns how many bytes have expired and are still there, but for
-// those of the second that is under way.
+// deadInPartition returns how many bytes have expired and are still there.
 func (w *writer) deadInPartition() (int64, error) {
 	t := tally{snap: w.view.snap, prefix: &w.p.prefix}
-	dead, err := t.wholeSeconds(w.view.rules.cutsAt(w.nowMs))
+	dead, err := t.gone(w.view.rules.cutsAt(w.nowMs))
 	return dead.Bytes - w.buried, err
 }
 
@@ -101,7 +104,7 @@ func (w *writer) deadInLogical(logical []byte) (bytes int64, known bool) {
 	if !found || d.epoch != w.view.container.Epoch {
 		return 0, false
 	}
-	return d.bytes, d.atMs/1000 == w.nowMs/1000
+	return d.bytes, w.nowMs-d.atMs < tallyMs
 }
 
 // undead takes a removed item off what is known to be dead.

@@ -60,6 +60,7 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.putUnique(c)
 	w.putIndex(c)
 	w.putVersion(c, row)
+	w.changes = append(w.changes, change{next: c.terms})
 }
 
 // updateRows writes all rows of an item's new version in place of those of the
@@ -71,6 +72,7 @@ func (w *writer) updateRows(old, c *current, row []byte) {
 	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
+	w.changes = append(w.changes, change{old.terms, c.terms})
 }
 
 // removeRows takes away all rows of an item.
@@ -92,6 +94,7 @@ func (w *writer) removeScattered(c *current) {
 	w.removeIndex(c, nil)
 	w.removeOwn(c)
 	w.count(-1, c)
+	w.changes = append(w.changes, change{old: c.terms})
 }
 
 // putVersion writes the rows that change with every write, and counts the item.

@@ -75,17 +75,6 @@ func (t *tally) scan(from bucketKey, to int64) (Amount, error) {
 	return total, nil
 }
 
-// wholeSeconds returns what is gone by the cuts, but for what went in the seconds
-// that they fall into.
-func (t *tally) wholeSeconds(c cuts) (Amount, error) {
-	inherit, err := t.sum(classInherits, 0, (c.inheritMs+1)/1000)
-	if err != nil {
-		return Amount{}, err
-	}
-	own, err := t.sum(classOwn, 0, (c.ownMs+1)/1000)
-	return inherit.plus(own), err
-}
-
 // gone returns what is gone by the cuts.
 func (t *tally) gone(c cuts) (Amount, error) {
 	inherit, err := t.goneInheriting(c.inheritMs)

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+
+// What would expire, what will, why an item does, and which have.
+
+package scripttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// whatIf asks what another default TTL would do: off, -1, or a number of seconds.
+//
+//	whatif 60
+//	----
+//	live 3 items, 612 bytes
+//	would expire 1 item, 204 bytes
+//	would return 0 items, 0 bytes
+//	would remain 2 items, 408 bytes; for ever 1 item, 204 bytes
+//	the last would expire by 2100-01-01T00:59:59.999Z
+func whatIf(s *script, d *directive) string {
+	var w struct {
+		Live, Expires, Returns, Remains, Never amount
+		LastExpiresAt                          *string
+	}
+	a := s.expiry(d, http.MethodGet, "whatif", url.Values{"ttl": {d.word("")}})
+	if refusal := s.decoded(d, a, &w); refusal != "" {
+		return refusal
+	}
+	if w.Live.plus(w.Returns) != w.Remains.plus(w.Expires) {
+		d.fatalf("it does not add up: %s", a.body)
+	}
+	lines := []string{
+		"live " + w.Live.String(), "would expire " + w.Expires.String(), "would return " + w.Returns.String(),
+		fmt.Sprintf("would remain %v; for ever %v", w.Remains, w.Never),
+	}
+	if w.LastExpiresAt != nil {
+		lines = append(lines, "the last would expire by "+*w.LastExpiresAt)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// forecast asks what expires in each of so many intervals, and shows those in which
+// something does.
+//
+//	forecast 1h 24
+//	----
+//	2100-01-01T00:00:00.000Z to 2100-01-01T01:00:00.999Z: 2 items, 408 bytes
+//	later 0 items, 0 bytes; never 1 item, 204 bytes
+func forecast(s *script, d *directive) string {
+	query := url.Values{}
+	for i, word := range d.words() {
+		query.Set([]string{"interval", "count", "too-many-words"}[min(i, 2)], word)
+	}
+	var f struct {
+		Intervals []struct {
+			From, Until  string
+			Items, Bytes int64
+		}
+		Later, Never amount
+	}
+	a := s.expiry(d, http.MethodGet, "forecast", query)
+	if refusal := s.decoded(d, a, &f); refusal != "" {
+		return refusal
+	}
+	if count := query.Get("count"); count != "" && count != strconv.Itoa(len(f.Intervals)) {
+		d.fatalf("%d intervals, want %s", len(f.Intervals), count)
+	}
+	var lines []string
+	sum := f.Later.plus(f.Never)
+	for i, v := range f.Intervals {
+		if i > 0 && v.From != f.Intervals[i-1].Until {
+			d.fatalf("an interval begins at %s, and the one before ends at %s", v.From, f.Intervals[i-1].Until)
+		}
+		if a := (amount{v.Items, v.Bytes}); a != (amount{}) {
+			lines = append(lines, fmt.Sprintf("%s to %s: %v", v.From, v.Until, a))
+			sum = sum.plus(a)
+		}
+	}
+	if c, _ := s.status(d); sum != c.Live {
+		d.fatalf("of %v live, %v are in the forecast", c.Live, sum)
+	}
+	return strings.Join(append(lines, fmt.Sprintf("later %v; never %v", f.Later, f.Never)), "\n")
+}
+
+// explain tells when items expire, and why. It takes what names items elsewhere.
+//
+//	explain a b
+//	----
+//	lives until 2100-01-01T00:01:00.000Z (container): It has no ttl of its own, and …
+//	404 There is no item 'b' …
+func explain(s *script, d *directive) string {
+	database, container := d.database(), d.container()
+	var lines []string
+	for _, object := range d.objects() {
+		var x struct {
+			Expired, Final bool
+			ExpiresAt      *string
+			Source, Reason string
+		}
+		query := url.Values{
+			"id":           {pointID(object, d.option("id"))},
+			"partitionKey": {s.partitionKey(d, database, container, object)},
+		}
+		if refusal := s.decoded(d, s.expiry(d, http.MethodGet, "explain", query), &x); refusal != "" {
+			lines = append(lines, refusal)
+			continue
+		}
+		var text string
+		switch {
+		case x.Expired != (x.Final || x.ExpiresAt != nil && x.Expired):
+			d.fatalf("it is expired and never expires: %+v", x)
+		case x.Final:
+			text = "expired for good"
+		case x.Expired:
+			text = "expired " + *x.ExpiresAt
+		case x.ExpiresAt == nil:
+			text = "lives for ever"
+		default:
+			text = "lives until " + *x.ExpiresAt
+		}
+		lines = append(lines, fmt.Sprintf("%s (%s): %s", text, x.Source, x.Reason))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// expiryEvent is one line of a page of events.
+type expiryEvent struct {
+	Type, ID                     string
+	PartitionKey                 json.RawMessage
+	RID                          string
+	WrittenAt, ExpiredAt, GoneAt string
+	TTL                          *int32
+	Source                       string
+	Cursor                       string
+	More                         bool
+}
+
+// events tells of the items that have expired since events were last asked for, in
+// the order in which they went, and of one moment by id.
+//
+//	events from=now
+//	----
+//	none
+//
+//	events
+//	----
+//	a expired 2100-01-01T00:01:00.000Z by its container's ttl
+//	b expired 2100-01-01T00:01:05.000Z by its own ttl of 5, gone 2100-01-01T00:02:00.000Z
+//
+// It takes in= and db=, and
+//
+//	from=now from=kept   begin anew: with what is yet to come, or all that is kept
+//	from=e               begin where a kept cursor stands
+//	cursor=e             keep the cursor that follows
+//	with=(_rid, pk)      show the rid, or the partition key
+//	count                show only how many there are
+func events(s *script, d *directive) string {
+	v, name, count := d.view(), d.database()+"/"+d.container(), d.flag("count")
+	query := url.Values{}
+	switch from := d.option("from"); from {
+	case "":
+		query.Set("cursor", s.cursors[name])
+	case "now", "kept":
+		query.Set("from", from)
+	default:
+		query.Set("cursor", s.given(d, "from"))
+	}
+	var all []expiryEvent
+	seen := map[string]bool{}
+	for page := 0; ; page++ {
+		a := s.expiry(d, http.MethodGet, "events", query)
+		if a.status != http.StatusOK {
+			return s.line(d, a, v)
+		}
+		told, last := d.eventPage(a)
+		for _, e := range told {
+			if name := e.RID + " " + e.GoneAt; seen[name] {
+				d.fatalf("%s is told twice", e.ID)
+			} else {
+				seen[name] = true
+			}
+		}
+		all = append(all, told...)
+		s.cursors[name] = last.Cursor
+		if !last.More {
+			break
+		}
+		if page == maxPages {
+			d.fatalf("the events have no end after %d pages", page)
+		}
+		query = url.Values{"cursor": {last.Cursor}}
+	}
+	if keep := d.option("cursor"); keep != "" {
+		s.kept[keep] = s.cursors[name]
+	}
+	if count {
+		return strconv.Itoa(len(all)) + " events"
+	}
+	return s.eventLines(all, v)
+}
+
+// eventPage takes a page apart, and checks that it is in order.
+func (d *directive) eventPage(a answer) (told []expiryEvent, last expiryEvent) {
+	d.Helper()
+	for line := range bytes.Lines(a.body) {
+		var e expiryEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			d.fatalf("%s: %v", line, err)
+		}
+		switch {
+		case last.Type != "":
+			d.fatalf("a page goes on after its cursor: %s", a.body)
+		case e.Type == "cursor":
+			last = e
+		case e.Type != "expired" || len(told) > 0 && e.GoneAt < told[len(told)-1].GoneAt:
+			d.fatalf("not an event, or out of order: %s", line)
+		default:
+			told = append(told, e)
+		}
+	}
+	if last.Cursor == "" {
+		d.fatalf("a page has no cursor: %s", a.body)
+	}
+	return told, last
+}
+
+// eventLines writes events. Between partitions those of one moment have no order.
+func (s *script) eventLines(all []expiryEvent, v view) string {
+	slices.SortStableFunc(all, func(a, b expiryEvent) int {
+		return strings.Compare(a.GoneAt+"\x00"+a.ID, b.GoneAt+"\x00"+b.ID)
+	})
+	lines := []string{}
+	for _, e := range all {
+		text := e.ID
+		if slices.Contains(v.with, "pk") {
+			text += " " + string(e.PartitionKey)
+		}
+		if slices.Contains(v.with, "_rid") {
+			text += " " + s.labels.of("rid", e.RID)
+		}
+		text += " expired " + e.ExpiredAt
+		switch {
+		case (e.Source == "item") != (e.TTL != nil):
+			text += " by " + e.Source + " or not"
+		case e.TTL != nil:
+			text += fmt.Sprintf(" by its own ttl of %d", *e.TTL)
+		default:
+			text += " by its container's ttl"
+		}
+		if e.GoneAt != e.ExpiredAt {
+			text += ", gone " + e.GoneAt
+		}
+		lines = append(lines, text)
+	}
+	if len(lines) == 0 {
+		return "none"
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// events reads all events after a place, in pages, and returns their ids.
+func (f *fixture) events(after *EventPlace, most int) string {
+	f.t.Helper()
+	var ids []string
+	for {
+		page, err := f.p.Events(*after, most)
+		f.must(err)
+		for _, e := range page.Events {
+			ids = append(ids, e.ID)
+		}
+		*after = page.Next
+		if !page.More {
+			return strings.Join(ids, " ")
+		}
+	}
+}
+
+// Events come in the order of the deadlines, whether the items are there or not,
+// in pages of any size, and each once.
+func TestEventsInOrder(t *testing.T) {
+	for purged := range 7 {
+		for most := 1; most <= 7; most++ {
+			f := newFixture(t, withTTL("10"))
+			for i, properties := range []string{"", `"ttl":12`, "", `"ttl":5`, `"ttl":-1`, "", `"ttl":10`} {
+				f.put(fmt.Sprint(i), properties)
+				f.advance(time.Second)
+			}
+			// They die at 10, 13, 12, 8, never, 15 and 16 s.
+			f.advance(9 * time.Second)
+			if purged > 0 {
+				_, err := f.p.Purge(context.Background(), Purge{MaxItems: purged})
+				f.must(err)
+			}
+			var after EventPlace
+			// The present millisecond is not over: 16 is told in the next.
+			if got, want := f.events(&after, most), "3 0 2 1 5"; got != want {
+				t.Errorf("%d purged, pages of %d: got %q, want %q", purged, most, got, want)
+			}
+			if got := f.events(&after, most); got != "" {
+				t.Errorf("%d purged, pages of %d: told again: %q", purged, most, got)
+			}
+			f.reopen()
+			f.advance(time.Millisecond)
+			if got := f.events(&after, most); got != "6" {
+				t.Errorf("%d purged, pages of %d: a millisecond later got %q, want 6", purged, most, got)
+			}
+		}
+	}
+}
+
+// Whoever leaves before the deadline leaves without an event, and whoever is
+// written over after it does not.
+func TestEventsOfTheDeadOnly(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	for _, id := range []string{"deleted", "extended", "replaced by another", "expires"} {
+		f.put(id, "")
+	}
+	f.advance(9999 * time.Millisecond)
+	_, err := f.write(Write{Op: Delete, Key: f.key("k", "deleted")})
+	f.must(err)
+	f.put("extended", "")
+	f.advance(time.Millisecond)
+	f.put("replaced by another", "")
+	f.advance(time.Second)
+	var after EventPlace
+	if got, want := f.events(&after, 9), "replaced by another expires"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.purgeAll()
+	f.advance(9 * time.Second)
+	if got, want := f.events(&after, 9), "extended"; got != want {
+		t.Errorf("later: got %q, want %q", got, want)
+	}
+	f.advance(time.Minute)
+	if got, want := f.events(&after, 9), "replaced by another"; got != want {
+		t.Errorf("in the end: got %q, want %q", got, want)
+	}
+}
+
+// A write that is under way may extend an item whose deadline passes meanwhile: its
+// event waits.
+func TestEventsWaitForTheGroupUnderWay(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	f.put("extended", "")
+	f.put("expires", "")
+	f.advance(9999 * time.Millisecond)
+	g := f.db.holdAfterApplying()
+	extended := f.start(f.item(Upsert, "extended", ""))
+	<-g.entered
+	f.advance(time.Second)
+	var after EventPlace
+	if got := f.events(&after, 9); got != "" {
+		t.Errorf("during the commit: got %q, want nothing yet", got)
+	}
+	f.db.stopPlaying()
+	g.open <- struct{}{}
+	if a := <-extended; a.err != nil || a.result.Created {
+		t.Errorf("got %+v", a)
+	}
+	for f.writing() {
+		runtime.Gosched()
+	}
+	if got, want := f.events(&after, 9), "expires"; got != want {
+		t.Errorf("after it: got %q, want %q", got, want)
+	}
+}
+
+// What a change of the default kills dies at the change, and is told after what
+// was told before it.
+func TestEventsOfAChange(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	f.put("old", "")
+	f.put("own", `"ttl":5`)
+	f.advance(100 * time.Second)
+	f.put("new", "")
+	f.advance(time.Second)
+	var after EventPlace
+	if got := f.events(&after, 9); got != "" {
+		t.Errorf("with TTL off: got %q", got)
+	}
+	changeMs := f.clock.Now()
+	f.reconfigure(withTTL("10"))
+	if got := f.events(&after, 9); got != "" {
+		t.Errorf("in the millisecond of the change: got %q, want nothing yet", got)
+	}
+	f.advance(time.Millisecond)
+	page, err := f.p.Events(after, 1)
+	f.must(err)
+	if len(page.Events) != 1 || !page.More || page.Events[0].Place.GoneMs != changeMs || page.Events[0].Place.DeadlineMs != startMs+5000 {
+		t.Errorf("after the change: got %+v, want own's event, and more", page)
+	}
+	after = page.Next
+	f.purgeAll()
+	f.reopen()
+	if got, want := f.events(&after, 9), "old"; got != want {
+		t.Errorf("then: got %q, want %q", got, want)
+	}
+	// The reader stands exactly at the change, or later, and misses nobody.
+	f.advance(9 * time.Second)
+	if got, want := f.events(&after, 9), "new"; got != want {
+		t.Errorf("at last: got %q, want %q", got, want)
+	}
+}
+
+// Old events are forgotten, in one go and not before it is worth it.
+func TestEventsAreForgotten(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	f.put("first", "")
+	f.advance(11 * time.Second)
+	f.purgeAll()
+	f.put("second", "")
+	f.advance(20 * time.Minute)
+	f.purgeAll()
+	firstMs, secondMs := int64(startMs+10_000), int64(startMs+21_000)
+	for _, c := range []struct {
+		pruneMs int64
+		want    int
+	}{
+		{0, 2}, {firstMs + pruneEveryMs, 2}, {firstMs + pruneEveryMs + 1, 0},
+	} {
+		_, err := f.p.Purge(context.Background(), Purge{MaxItems: 1, PruneMs: c.pruneMs})
+		f.must(err)
+		if got := f.rowsOf()[eventSpace]; got != c.want {
+			t.Errorf("events up to %d, the second of which is of %d: %d are left, want %d", c.pruneMs, secondMs, got, c.want)
+		}
+	}
+	f.put("third", "")
+	f.advance(time.Hour)
+	f.purgeAll()
+	if _, err := f.p.Purge(context.Background(), Purge{MaxItems: 1, PruneMs: secondMs + pruneEveryMs}); err != nil {
+		t.Error(err)
+	}
+	if got := f.rowsOf()[eventSpace]; got != 1 {
+		t.Errorf("the third event: %d are left, want 1", got)
+	}
+	f.checkClean()
+}

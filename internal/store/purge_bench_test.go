@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+)
+
+const (
+	// benchIndexed indexes eight properties and nothing else.
+	benchIndexed = `,"indexingPolicy":{"excludedPaths":[{"path":"/*"}],"includedPaths":[` +
+		`{"path":"/a/?"},{"path":"/b/?"},{"path":"/c/?"},{"path":"/d/?"},{"path":"/e/?"},{"path":"/f/?"},{"path":"/g/?"},{"path":"/h/?"}]}}`
+	benchUnindexed = `,"indexingPolicy":{"excludedPaths":[{"path":"/*"}]}}`
+)
+
+// onDisk is an engine as the server has it.
+func onDisk(b *testing.B) kv.DB {
+	b.Helper()
+	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler), CacheBytes: 256 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return db
+}
+
+// scaled is how many items a benchmark is about, fewer with -short.
+func scaled(n int) int {
+	if testing.Short() {
+		return n / 50
+	}
+	return n
+}
+
+// benchPurged is an item of 1 KiB with eight properties to be indexed.
+func benchPurged() string {
+	properties := fmt.Sprintf(`"pad":%q`, strings.Repeat("x", benchPad-160))
+	for i, name := range "abcdefgh" {
+		properties += fmt.Sprintf(`,"%c":"value of %d"`, name, i)
+	}
+	return properties
+}
+
+// BenchmarkPurge takes items away that expired all at once: in groups as they are
+// while requests come, and in large ones.
+func BenchmarkPurge(b *testing.B) {
+	n := scaled(200_000)
+	for _, most := range []int{50, 1000} {
+		b.Run(fmt.Sprintf("items=%d/group=%d", n, most), func(b *testing.B) {
+			f := makeFixture(b, onDisk(b), setup{definition: strings.TrimSuffix(withTTL("3600"), "}") + benchIndexed, nowMs: startMs})
+			defer func() { f.p.Close() }()
+			for range b.N {
+				b.StopTimer()
+				f.createMany(0, n, benchPurged())
+				f.advance(2 * time.Hour)
+				b.StartTimer()
+				for more := true; more; {
+					done, err := f.p.Purge(context.Background(), Purge{MaxItems: most})
+					if err != nil {
+						b.Fatal(err)
+					}
+					more = done.More
+				}
+			}
+			b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "items/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkFindNext finds the next item to purge, right after many others were.
+func BenchmarkFindNext(b *testing.B) {
+	n := scaled(500_000)
+	f := makeFixture(b, onDisk(b), setup{definition: strings.TrimSuffix(withTTL("3600"), "}") + benchUnindexed, nowMs: startMs})
+	defer func() { f.p.Close() }()
+	f.createMany(0, n, "")
+	f.advance(2 * time.Hour)
+	if got := f.purgeAll(); got != int64(n) {
+		b.Fatalf("purged %d items, want %d", got, n)
+	}
+	f.put("next", "")
+	f.advance(2 * time.Hour)
+	for _, when := range []string{"running", "after a restart"} {
+		b.Run(fmt.Sprintf("purged=%d/%s", n, when), func(b *testing.B) {
+			for b.Loop() {
+				pl, _, err := f.p.plan(Purge{MaxItems: 1}, f.clock.Now())
+				if err != nil || len(pl.victims) != 1 {
+					b.Fatalf("got %+v, %v, want one victim", pl, err)
+				}
+			}
+		})
+		f.reopen()
+	}
+}
+
+// BenchmarkInsight asks for sums over many items, which were written in the course
+// of a month, a tenth of them with a ttl of their own.
+func BenchmarkInsight(b *testing.B) {
+	n := scaled(1_000_000)
+	const month = 30 * 24 * time.Hour
+	f := makeFixture(b, inMemory(b), setup{definition: strings.TrimSuffix(withTTL("1296000"), "}") + benchUnindexed, nowMs: startMs})
+	defer func() { f.p.Close() }()
+	const steps = 1000
+	for s := range steps {
+		properties := ""
+		if s%10 == 0 {
+			properties = `"ttl":604800`
+		}
+		f.createMany(s*n/steps, (s+1)*n/steps, properties)
+		f.advance(month / steps)
+	}
+	nowMs := f.clock.Now() + 123
+	u, err := f.p.Usage(nowMs)
+	if err != nil || u.Live.Items+u.Expired.Items != int64(n) || u.Expired.Items < int64(n)/3 {
+		b.Fatalf("got %+v, %v", u, err)
+	}
+	var days []int64
+	for d := range int64(30) {
+		days = append(days, nowMs+(d+1)*24*3_600_000)
+	}
+	for name, ask := range map[string]func() error{
+		"usage":    func() error { _, err := f.p.Usage(nowMs); return err },
+		"what if":  func() error { _, err := f.p.WhatIf(86_400, nowMs); return err },
+		"30 days":  func() error { _, err := f.p.Outlook(context.Background(), 1_296_000, nowMs, days); return err },
+		"the last": func() error { _, err := f.p.Outlook(context.Background(), 86_400, nowMs, nil); return err },
+		"oldest":   func() error { _, _, err := f.p.Oldest(nowMs); return err },
+	} {
+		b.Run(fmt.Sprintf("items=%d/%s", n, name), func(b *testing.B) {
+			for b.Loop() {
+				if err := ask(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run(fmt.Sprintf("items=%d/reconfigure", n), func(b *testing.B) {
+		settings := [2]catalog.Container{*f.container, *f.container}
+		settings[1].DefaultTTL = 86_400
+		for i := 0; b.Loop(); i++ {
+			c := settings[i%2]
+			c.Epoch += uint64(i) + 1
+			if err := f.p.Reconfigure(context.Background(), &c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+
+// Reading for queries: a partition at one moment, live items only. The check for
+// what is live sits here, below everything that a query does, so that nothing above
+// can forget it: not a count that never looks at an item, nor a limit that counts
+// what it passes by.
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"iter"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Reader reads a partition as it is at one moment. It is for one goroutine.
+type Reader struct {
+	p    *Partition
+	v    *view
+	cut  cuts
+	dead Amount // expired items and index rows that were passed by
+	meta meta
+}
+
+// NewReader returns a reader as of nowMs. The caller closes it, soon.
+func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
+	v, err := p.acquire()
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
+	if r.meta, _, err = readMeta(v.snap, &p.prefix, p.index); err != nil {
+		p.release(v)
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close lets go of the partition.
+func (r *Reader) Close() {
+	if r.dead.Items > 0 {
+		r.p.ledger.Add(ru.DeadRead, ru.Read(int(r.dead.Bytes)), r.dead.Items, r.dead.Bytes)
+	}
+	r.p.release(r.v)
+}
+
+// LSN is that of the last write that the reader sees.
+func (r *Reader) LSN() uint64 { return r.v.lsn }
+
+// Container is the container with its settings of the moment.
+func (r *Reader) Container() *catalog.Container { return r.v.container }
+
+// Items is how many there are, expired ones included: a cheap figure for planning.
+func (r *Reader) Items() int64 { return r.meta.Items }
+
+// Found is an item. Its slices are valid until the next step, and not to be
+// changed.
+type Found struct {
+	Ordinal uint64
+	EPK     []byte
+	Body    []byte
+}
+
+// Scan returns all live items after an ordinal, in the order of their ordinals.
+func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
+	return func(yield func(Found, error) bool) {
+		_, upper := r.p.prefix.space(itemSpace)
+		for e, err := range r.v.snap.Scan(r.p.prefix.appendItemKey(nil, after+1), upper, kv.Forward) {
+			var f Found
+			live := false
+			if err == nil {
+				f, live, err = r.found(e.Key, e.Value)
+			}
+			if err != nil {
+				yield(Found{}, err)
+				return
+			}
+			if live && !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// found reads an item's row.
+func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
+	if f.Ordinal, err = ordinalOf(key); err != nil {
+		return Found{}, false, err
+	}
+	h, body, err := parseItem(key, row)
+	if err != nil {
+		return Found{}, false, err
+	}
+	if r.cut.gone(h.writtenMs, h.ttl) {
+		r.dead = r.dead.plus(Amount{1, int64(h.size)})
+		return Found{}, false, nil
+	}
+	f.EPK, _, err = value.DecodeBytesKey(h.identity)
+	f.Body = body
+	return f, true, err
+}
+
+// Get returns the item with an ordinal, if there is one and it is live.
+func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
+	var space [32]byte
+	key := r.p.prefix.appendItemKey(space[:0], ordinal)
+	row, found, err := r.v.snap.Get(key)
+	if err != nil || !found {
+		return Found{}, false, err
+	}
+	return r.found(key, row)
+}
+
+// Find returns the item with the given key, if there is one and it is live.
+func (r *Reader) Find(k Key) (f Found, live bool, err error) {
+	key := appendIdentity(r.p.prefix.appendIDKey(nil, nil), k.EPK, k.PartitionKey, k.ID)
+	raw, found, err := r.v.snap.Get(key)
+	if err != nil || !found {
+		return Found{}, false, err
+	}
+	ordinal, err := idRowOrdinal(kv.Entry{Key: key, Value: raw})
+	if err != nil {
+		return Found{}, false, err
+	}
+	return r.Get(ordinal)
+}
+
+// Logical returns the ordinals of a logical partition's items after one, in order,
+// at most so many, expired ones included, and whether there are more.
+func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
+	walk := lister{p: r.p, v: r.v, q: List{Within: &l}, page: Page{Last: after}}
+	return walk.oldest(context.Background())
+}
+
+// LogicalItems is how many items a logical partition has, expired ones included.
+func (r *Reader) LogicalItems(l LogicalPartition) (int64, error) {
+	logical := l.PartitionKey.AppendKey(value.AppendBytesKey(nil, l.EPK))
+	key := r.p.prefix.appendPartKey(nil, logical)
+	raw, found, err := r.v.snap.Get(key)
+	if err != nil || !found {
+		return 0, err
+	}
+	part, err := decodePart(key, raw)
+	return part.items, err
+}
+
+// Live is how many live items there are.
+func (r *Reader) Live() (int64, error) {
+	t := tally{r.v.snap, &r.p.prefix}
+	dead, err := t.gone(r.cut)
+	return r.meta.Items - dead.Items, err
+}
+
+// IndexScan asks for index rows.
+type IndexScan struct {
+	Path   IndexPath
+	Values ValueRange
+	Order  kv.Order
+	// After and From are where to go on, without the row there and with it. Zero is
+	// the beginning.
+	After, From Place
+}
+
+// Place is a place in an index: after the row with this value and ordinal. The
+// value is encoded, and of no meaning to others.
+type Place struct {
+	Value   []byte
+	Ordinal uint64
+}
+
+// Hit is an index row of a live item. Its slices are valid until the next step.
+type Hit struct {
+	Place
+	EPK []byte
+}
+
+// Indexed reports whether all items have their index rows: after a change of the
+// indexing policy it takes a while.
+func (r *Reader) Indexed() bool { return r.meta.IndexedTo == indexedAll }
+
+// Index returns the index rows that a scan asks for, of live items, in the order of
+// value and ordinal.
+func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		start := r.indexStart(s.Path)
+		lower, upper := s.Values.bounds(start)
+		s.goOn(start, &lower, &upper)
+		if bytes.Compare(lower, upper) >= 0 {
+			return
+		}
+		for e, err := range r.v.snap.Scan(lower, upper, s.Order) {
+			var hit Hit
+			live := false
+			if err == nil {
+				hit, live, err = r.hit(e, len(start))
+			}
+			if err != nil {
+				yield(Hit{}, err)
+				return
+			}
+			if live && !yield(hit, nil) {
+				return
+			}
+		}
+	}
+}
+
+// goOn narrows the bounds of a scan to what is still to come.
+func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
+	row := func(p Place) []byte {
+		return binary.BigEndian.AppendUint64(append(bytes.Clone(start), p.Value...), p.Ordinal)
+	}
+	switch {
+	case s.After.Ordinal != 0 && s.Order == kv.Reverse:
+		*upper = row(s.After)
+	case s.After.Ordinal != 0:
+		*lower = append(row(s.After), 0)
+	case s.From.Ordinal != 0 && s.Order == kv.Reverse:
+		*upper = append(row(s.From), 0)
+	case s.From.Ordinal != 0:
+		*lower = row(s.From)
+	}
+}
+
+func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
+	end := len(e.Key) - ordinalBytes
+	if end <= start || len(e.Value) < indexRowBytes {
+		return Hit{}, false, corrupt(e.Key, "not an index row")
+	}
+	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
+	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
+	if r.cut.gone(writtenMs, ttl) {
+		r.dead = r.dead.plus(Amount{1, int64(len(e.Key) + len(e.Value))})
+		return Hit{}, false, nil
+	}
+	return Hit{Place{e.Key[start:end], binary.BigEndian.Uint64(e.Key[end:])}, e.Value[indexRowBytes:]}, true, nil
+}
+
+func (r *Reader) indexStart(p IndexPath) []byte {
+	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), indexAge)
+	return appendTermPath(start, p...)
+}
+
+// HasBelow reports whether any item has something below a path: properties, elements,
+// or an empty array or object in its place. Such values are in no order of the
+// path's own rows.
+func (r *Reader) HasBelow(p IndexPath) (bool, error) {
+	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), indexAge)
+	lower, upper, ok := termsBelow(p...)
+	if !ok {
+		return true, nil
+	}
+	first, err := firstKey(r.v.snap, append(bytes.Clone(start), lower...), append(bytes.Clone(start), upper...))
+	if err != nil || first != nil {
+		return first != nil, err
+	}
+	own := r.indexStart(p)
+	first, err = firstKey(r.v.snap, append(bytes.Clone(own), tagEmptyArray), append(bytes.Clone(own), tagEmptyObject+1))
+	return first != nil, err
+}

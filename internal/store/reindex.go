@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+
+// After a change of the indexing policy, the items that were there get their index
+// rows in the background, a group at a time, in the order of their ordinals. A write
+// puts rows under the new policy by itself, so an item that has changed since it was
+// read is passed by.
+
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// reindexBytes bounds the items of one group.
+const reindexBytes = 1 << 20
+
+// reindexPlan is a group of items whose index rows are to be written.
+type reindexPlan struct {
+	epoch uint64
+	lsn   uint64
+	items []current
+	to    uint64 // all items up to this ordinal have their rows then
+}
+
+// IndexProgress returns how many percent of the items have their index rows.
+func (p *Partition) IndexProgress() (int, error) {
+	v, err := p.acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer p.release(v)
+	m, _, err := readMeta(v.snap, &p.prefix, p.index)
+	if err != nil {
+		return 0, err
+	}
+	if m.IndexedTo == indexedAll || m.Items == 0 {
+		return 100, nil
+	}
+	first := FirstOrdinal(p.index)
+	done, all := max(m.IndexedTo, first)-first, m.NextOrdinal-first
+	return int(min(99, 100*done/max(all, 1))), nil
+}
+
+// Unindexed reports whether there are items that have no index rows yet.
+func (p *Partition) Unindexed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.indexedTo != indexedAll
+}
+
+// Reindex writes the index rows of the next items that have none, at most so many.
+// It reports whether there may be more.
+func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool, err error) {
+	p.purger.Lock() // one background group at a time
+	defer p.purger.Unlock()
+	pl, err := p.planReindex(most)
+	if err != nil {
+		return 0, false, err
+	}
+	_, err = p.submit(ctx, &job{reindex: pl, done: make(chan struct{})})
+	if errors.Is(err, errStale) {
+		return 0, true, nil
+	}
+	return len(pl.items), pl.to != indexedAll, err
+}
+
+func (p *Partition) planReindex(most int) (*reindexPlan, error) {
+	p.mu.Lock()
+	v, err := p.acquireLocked()
+	after := p.mu.indexedTo
+	p.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	defer p.release(v)
+	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.lsn, to: indexedAll}
+	if after == indexedAll {
+		return pl, nil
+	}
+	_, upper := p.prefix.space(itemSpace)
+	bytes := 0
+	for e, err := range v.snap.Scan(p.prefix.appendItemKey(nil, after+1), upper, kv.Forward) {
+		if err != nil {
+			return nil, err
+		}
+		if len(pl.items) == most || bytes > reindexBytes {
+			pl.to = pl.items[len(pl.items)-1].ordinal
+			break
+		}
+		row := append([]byte(nil), e.Value...)
+		c := current{exists: true}
+		if c.ordinal, err = ordinalOf(e.Key); err != nil {
+			return nil, err
+		}
+		if c.header, c.body, err = parseItem(e.Key, row); err != nil {
+			return nil, err
+		}
+		if err := c.derive(v.container); err != nil {
+			return nil, err
+		}
+		bytes += len(row) + c.terms.Bytes()
+		pl.items = append(pl.items, c)
+	}
+	return pl, nil
+}
+
+// reindex writes the index rows of a plan's items, as far as those are as they were.
+func (w *writer) reindex(pl *reindexPlan) error {
+	if pl.epoch != w.view.container.Epoch {
+		return errStale
+	}
+	for i := range pl.items {
+		c := &pl.items[i]
+		same, err := w.unchanged(pl.lsn, c)
+		if err != nil {
+			return err
+		}
+		if same {
+			w.putIndex(c)
+		}
+	}
+	w.meta.IndexedTo = pl.to
+	w.indexed = true
+	return nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// FuzzRows reads foreign bytes as each kind of derived row: whatever is read is
+// written back as it was, and whatever is not is corrupt.
+func FuzzRows(f *testing.F) {
+	x := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 1}, 0)
+	identity := appendIdentity(nil, []byte{1, 2}, value.PartitionKey{value.String("k")}, "id")
+	c := current{ordinal: 7, header: header{lsn: 3, n: 1, writtenMs: startMs, ttl: 5, size: 100, identity: identity}}
+	f.Add([]byte{}, []byte{})
+	f.Add(x.appendFeedKey(nil, 3, 1), appendFeedRow(nil, &c))
+	f.Add(x.appendOwnKey(nil, startMs+5000, 3, 1), appendOwnRow(nil, &c))
+	f.Add(x.appendEventKey(nil, EventPlace{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
+	f.Add(x.appendStatKey(nil, bucketKey{classOwn, levelMinute, 60}), bucketRow(1, 2, 3))
+	f.Add(x.appendPartKey(nil, identity), (&part{1, 2}).append(nil))
+	f.Fuzz(func(t *testing.T, key, row []byte) {
+		same := func(kind string, err error, againKey, againRow []byte) {
+			t.Helper()
+			switch {
+			case err != nil && !errors.Is(err, kv.ErrCorrupt):
+				t.Errorf("%s: got %v, want ErrCorrupt", kind, err)
+			case err == nil && (len(againKey) != len(key) || !bytes.Equal(againKey[prefixBytes+1:], key[prefixBytes+1:]) || !bytes.Equal(againRow, row)):
+				t.Errorf("%s: %x, %x is read as what would be written as %x, %x", kind, key, row, againKey, againRow)
+			}
+		}
+		e := kv.Entry{Key: key, Value: row}
+		feed, err := parseFeedRow(e)
+		if err == nil { // the size and the kind are all that it tells of the header
+			h := header{writtenMs: feed.writtenMs, size: int(feed.size), ttl: [...]catalog.TTL{0, 1, -1}[feed.kind%3]}
+			if feed.kind <= kindNever {
+				same("feed row", err, x.appendFeedKey(nil, feed.at.LSN, feed.at.N), appendFeedRow(nil, &current{ordinal: feed.ordinal, header: h}))
+			}
+		}
+		own, err := parseOwnRow(e)
+		if err == nil && own.ordinal != 0 {
+			again := x.appendOwnKey(nil, own.at.ExpiryMs, own.at.At.LSN, own.at.At.N)
+			same("own row", nil, again, row)
+		}
+		event, err := parseEventRow(e)
+		if err == nil {
+			i := current{ordinal: event.Ordinal, header: header{writtenMs: event.WrittenMs, ttl: event.TTL, identity: row[eventRowBytes:]}}
+			same("event", nil, x.appendEventKey(nil, event.Place), appendEventRow(nil, &i))
+		} else {
+			same("event", err, nil, nil)
+		}
+		if b, err := decodeBucket(key, row); err != nil || !bytes.Equal(b.append(nil), row) {
+			same("counter", err, nil, nil)
+		}
+		if p, err := decodePart(key, row); err != nil || !bytes.Equal(p.append(nil), row) {
+			same("part", err, nil, nil)
+		}
+		if k, err := parseStatKey(key); err == nil {
+			same("counter's key", nil, x.appendStatKey(nil, k), row)
+		}
+	})
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+// withFinality is withTTL under ttlFinality.
+func withFinality(ttl string) string {
+	return strings.TrimSuffix(withTTL(ttl), "}") + `,"ttlFinality":true}`
+}
+
+// alive returns which of the items can be read, in the order in which they are
+// named.
+func (f *fixture) alive(ids ...string) string {
+	var alive []string
+	for _, id := range ids {
+		if _, err := f.read(id); err == nil {
+			alive = append(alive, id)
+		}
+	}
+	return strings.Join(alive, " ")
+}
+
+// purgeAll purges until there is no more, and returns how many items went.
+func (f *fixture) purgeAll() int64 {
+	f.t.Helper()
+	items := int64(0)
+	for {
+		done, err := f.p.Purge(context.Background(), Purge{MaxItems: 100})
+		f.must(err)
+		items += done.Items
+		if !done.More {
+			return items
+		}
+	}
+}
+
+// Scenarios 28 to 31 and 34: what becomes of the dead that are not purged when the
+// default changes, with ttlFinality and without. At the beginning the default is
+// 60, and 100 s have passed.
+func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
+	const all = "inherits forever own"
+	for _, c := range []struct {
+		name  string
+		to    []string // one default after the other
+		alive string
+		final string // the same, under ttlFinality
+	}{
+		{"28: raised", []string{"3600"}, "inherits forever", "forever"},
+		{"29: removed", []string{"null"}, all, "forever"},
+		{"30: removed, then -1", []string{"null", "-1"}, "inherits forever", "forever"},
+		{"30: removed, then as before", []string{"null", "60"}, "forever", "forever"},
+		{"lowered", []string{"1"}, "forever", "forever"},
+		{"-1", []string{"-1"}, "inherits forever", "forever"},
+		{"lowered, then raised", []string{"1", "3600"}, "inherits forever", "forever"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for kind, define := range map[string]func(string) string{"": withTTL, "31, finality: ": withFinality} {
+				f := newFixture(t, define("60"))
+				f.put("inherits", "")
+				f.put("forever", `"ttl":-1`)
+				f.put("own", `"ttl":50`)
+				f.advance(100 * time.Second)
+				if got := f.alive("inherits", "forever", "own"); got != "forever" {
+					t.Fatalf("%sat first: alive are %q", kind, got)
+				}
+				lsn := f.p.LSN()
+				want := c.alive
+				if kind != "" {
+					want = c.final
+				}
+				for _, to := range c.to {
+					f.reconfigure(define(to))
+				}
+				for _, when := range []string{"at once", "after a restart"} {
+					if got := f.alive("inherits", "forever", "own"); got != want || f.p.LSN() != lsn {
+						t.Errorf("%s%s: alive are %q at lsn %d, want %q at %d", kind, when, got, f.p.LSN(), want, lsn)
+					}
+					f.reopen()
+				}
+				// Purge goes by the same lines.
+				if got, dead := f.purgeAll(), int64(3-len(strings.Fields(want))); got != dead {
+					t.Errorf("%spurge took %d items away, want %d", kind, got, dead)
+				}
+				if got := f.alive("inherits", "forever", "own"); got != want {
+					t.Errorf("%safter a purge: alive are %q, want %q", kind, got, want)
+				}
+				f.checkClean()
+			}
+		})
+	}
+	// 34: a definition without defaultTtl has none.
+	f := newFixture(t, withTTL("60"))
+	f.put("a", "")
+	f.advance(100 * time.Second)
+	f.reconfigure(`{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`)
+	if got := f.alive("a"); got != "a" {
+		t.Error("without defaultTtl an item is gone")
+	}
+	if got := f.purgeAll(); got != 0 {
+		t.Errorf("with TTL off, purge took %d items away", got)
+	}
+}
+
+// What is dead for good is so item by item: what is written later is not, though
+// the same line is drawn through it.
+func TestFinalityIsOfWhatWasDead(t *testing.T) {
+	f := newFixture(t, withFinality("10"))
+	f.put("dead", "")
+	f.advance(9 * time.Second)
+	f.put("young", "")
+	f.advance(time.Second)
+	f.reconfigure(withFinality("1000"))
+	f.put("new", "")
+	if got := f.alive("dead", "young", "new"); got != "young new" {
+		t.Errorf("alive are %q, want young and new", got)
+	}
+	fate, err := f.p.Fate(f.key("k", "dead"), f.clock.Now())
+	f.must(err)
+	if !fate.Expired || !fate.Final || fate.DeadlineMs != startMs+1_000_000 {
+		t.Errorf("the fate of the dead: got %+v, want it final", fate)
+	}
+	// Its id can be used again, and the new item lives.
+	if r := f.put("dead", ""); !r.Created {
+		t.Error("an upsert over the dead did not create")
+	}
+	if got := f.alive("dead", "young", "new"); got != "dead young new" {
+		t.Errorf("alive are %q, want all", got)
+	}
+	// Without finality nothing is dead for good.
+	f.advance(1000 * time.Second)
+	f.reconfigure(withTTL("5000"))
+	if got := f.alive("dead", "young", "new"); got != "dead young new" {
+		t.Errorf("without finality alive are %q, want all", got)
+	}
+}
+
+// Scenario 32: the TTL is raised while a purge is under way. A plan that was made
+// before does nothing once Reconfigure has returned.
+func TestScenario32RaiseDuringAPlan(t *testing.T) {
+	f := newFixture(t, withTTL("60"))
+	f.put("a", "")
+	f.put("b", `"ttl":50`)
+	f.advance(100 * time.Second)
+	raise := func() { f.reconfigure(withTTL("3600")) }
+	f.db.afterGet.Store(&raise) // in the midst of the plan
+	done, err := f.p.Purge(context.Background(), Purge{MaxItems: 10})
+	f.must(err)
+	if done.Items != 0 || !done.More {
+		t.Errorf("a plan of the old settings: got %+v, want nothing done, and more", done)
+	}
+	if got := f.alive("a", "b"); got != "a" {
+		t.Errorf("alive are %q, want a", got)
+	}
+	if f.p.PurgeDue() > f.clock.Now() {
+		t.Error("b is dead, and purge is not due")
+	}
+	if got := f.purgeAll(); got != 1 {
+		t.Errorf("the next purge took %d items away, want b alone", got)
+	}
+	f.checkClean()
+}
+
+// Scenario 32, later: the purge is being committed when the new settings come. It
+// is over when they hold, and what it took was dead.
+func TestScenario32RaiseDuringACommit(t *testing.T) {
+	f := newFixture(t, withTTL("60"))
+	f.put("a", "")
+	f.advance(50 * time.Second)
+	f.put("b", "")
+	f.advance(20 * time.Second)
+	g := f.db.holdAfterApplying()
+	purged := make(chan Purged, 1)
+	go func() {
+		done, err := f.p.Purge(context.Background(), Purge{MaxItems: 10})
+		f.check(err == nil, "purge: %v", err)
+		purged <- done
+	}()
+	<-g.entered
+	reconfigured := make(chan error, 1)
+	c := f.redefine(withTTL("3600"))
+	go func() { reconfigured <- f.p.Reconfigure(context.Background(), c) }()
+	f.queued(1)
+	select {
+	case <-reconfigured:
+		t.Error("Reconfigure returned while a purge of the old settings is being committed")
+	default:
+	}
+	f.db.stopPlaying()
+	g.open <- struct{}{}
+	if done := <-purged; done.Items != 1 {
+		t.Errorf("got %+v, want one item gone", done)
+	}
+	f.must(<-reconfigured)
+	if got := f.alive("a", "b"); got != "b" {
+		t.Errorf("alive are %q, want b", got)
+	}
+	f.checkClean()
+}
+
+const (
+	flipItems = 40
+	flips     = 60
+)
+
+// Scenario 33: the default flips again and again under load. Every answer is that
+// of one setting or the other, and the counters stay exact.
+func TestScenario33FlipUnderLoad(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	for i := range flipItems {
+		f.put(fmt.Sprint("old ", i), "")
+	}
+	f.advance(time.Minute)
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	for client := range 2 {
+		var writes []Write
+		for i := range 5 {
+			writes = append(writes, f.item(Upsert, fmt.Sprintf("new %d %d", client, i), ""))
+		}
+		load.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				page, err := f.p.List(context.Background(), List{MaxItems: flipItems, MaxBytes: 1 << 20}, startMs+60_000)
+				if err != nil || page.Count != flipItems && strings.Contains(string(page.Items), `"id":"old `) {
+					t.Errorf("a list shows %d items, %v: want all that are old or none", page.Count, err)
+				}
+				if _, err := f.write(writes[n%len(writes)]); err != nil && !errors.Is(err, ErrBusy) {
+					t.Errorf("write: %v", err)
+				}
+				u, err := f.p.Usage(startMs + 60_000)
+				if err != nil || u.Expired.Items != 0 && u.Expired.Items != flipItems {
+					t.Errorf("usage: got %+v, %v, want all or none of %d expired", u, err, flipItems)
+				}
+			}
+		})
+	}
+	for n := range flips * kvtest.LongFactor(t) {
+		f.reconfigure(withTTL([]string{"30", "null", "-1"}[n%3]))
+	}
+	close(stop)
+	load.Wait()
+	f.reconfigure(withTTL("null"))
+	if got := f.alive("old 0", "old 39"); got != "old 0 old 39" {
+		t.Errorf("alive are %q", got)
+	}
+	f.checkClean()
+}

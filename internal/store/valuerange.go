@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Step leads from a value to one of its properties, or to its elements.
+type Step = step
+
+// String names the step.
+func (s step) String() string {
+	if s.elements {
+		return "[]"
+	}
+	return s.name
+}
+
+// Property is the step to a property.
+func Property(name string) Step { return step{name: name} }
+
+// Elements is the step to the elements of an array.
+func Elements() Step { return step{elements: true} }
+
+// IndexPath is a place in items.
+type IndexPath []Step
+
+// ValueRange is a range of the values that an index holds. Long strings are cut in
+// the index, so a range may hold a few more than it was asked for: whoever reads by
+// it looks again, unless it is Exact.
+type ValueRange struct {
+	lower, upper []byte // encoded; upper is exclusive
+	exact        bool
+}
+
+// Exact reports whether the range holds just what was asked for.
+func (v ValueRange) Exact() bool { return v.exact }
+
+// Single reports whether the range is that of one value, so that its rows are in
+// the order of ordinals.
+func (v ValueRange) Single() bool { return bytes.Equal(v.upper, keyAfterValue(v.lower)) }
+
+// PlaceOf returns the place of an ordinal in the range of one value.
+func (v ValueRange) PlaceOf(ordinal uint64) Place { return Place{v.lower, ordinal} }
+
+// Tags of value.AppendKey: where kinds begin.
+const (
+	tagFirst  = 0x20 // null
+	tagScalar = tagEmptyArray
+)
+
+// AllValues is every scalar.
+func AllValues() ValueRange { return ValueRange{[]byte{tagFirst}, []byte{tagScalar}, true} }
+
+// encodeTerm returns the value as it stands in an index, and whether it is cut.
+func encodeTerm(v value.Value) (raw []byte, cut bool) {
+	if s, ok := v.Text(); ok {
+		raw = appendTermString(nil, []byte(s))
+		return raw, len(s) > 0 && bytes.HasSuffix(raw[:max(0, len(raw)-termHashBytes)], []byte{escape, escapedCut}) && len(raw) > maxTermValueBytes
+	}
+	return value.AppendKey(nil, v), false
+}
+
+// keyAfterValue returns what is after all rows of a value.
+func keyAfterValue(raw []byte) []byte { return keyAfter(raw) }
+
+// Exactly is one value.
+func Exactly(v value.Value) ValueRange {
+	raw, cut := encodeTerm(v)
+	return ValueRange{raw, keyAfterValue(raw), !cut}
+}
+
+// kindBounds returns the range of all values of a kind.
+func kindBounds(v value.Value) (lower, upper []byte) {
+	raw := value.AppendKey(nil, v)
+	tag := raw[0]
+	switch v.Kind() {
+	case value.KindBool:
+		return []byte{0x30}, []byte{0x32}
+	default:
+		return []byte{tag}, []byte{tag + 1}
+	}
+}
+
+// cutShort returns a cut string without its hash: where all that begin like it are.
+func cutShort(raw []byte) []byte { return raw[:len(raw)-termHashBytes] }
+
+// AtLeast is the values of v's kind from v on.
+func AtLeast(v value.Value) ValueRange { return from(v, true) }
+
+// Above is the values of v's kind above v.
+func Above(v value.Value) ValueRange { return from(v, false) }
+
+func from(v value.Value, inclusive bool) ValueRange {
+	_, upper := kindBounds(v)
+	raw, cut := encodeTerm(v)
+	switch {
+	case cut:
+		return ValueRange{cutShort(raw), upper, false}
+	case inclusive:
+		return ValueRange{raw, upper, true}
+	}
+	return ValueRange{keyAfterValue(raw), upper, true}
+}
+
+// AtMost is the values of v's kind up to v.
+func AtMost(v value.Value) ValueRange { return upTo(v, true) }
+
+// Below is the values of v's kind below v.
+func Below(v value.Value) ValueRange { return upTo(v, false) }
+
+func upTo(v value.Value, inclusive bool) ValueRange {
+	lower, _ := kindBounds(v)
+	raw, cut := encodeTerm(v)
+	switch {
+	case cut:
+		return ValueRange{lower, keyAfterValue(cutShort(raw)), false}
+	case inclusive:
+		return ValueRange{lower, keyAfterValue(raw), true}
+	}
+	return ValueRange{lower, raw, true}
+}
+
+// BeginningWith is the strings that begin with s.
+func BeginningWith(s string) ValueRange {
+	raw := value.AppendStringKey(nil, []byte(s))
+	raw = raw[:len(raw)-len("\x00\x01")]
+	if len(raw) > maxTermValueBytes {
+		raw = raw[:maxTermValueBytes]
+		return ValueRange{raw, keyAfterValue(raw), false}
+	}
+	// A string that is cut may begin with s and be longer; it is among them.
+	return ValueRange{raw, keyAfterValue(raw), true}
+}
+
+// Same reports whether two ranges are one.
+func (v ValueRange) Same(w ValueRange) bool {
+	return bytes.Equal(v.lower, w.lower) && bytes.Equal(v.upper, w.upper)
+}
+
+// Numbers is all numbers.
+func Numbers() ValueRange { return ValueRange{[]byte{0x40}, []byte{0x41}, true} }
+
+// Strings is all strings.
+func Strings() ValueRange { return ValueRange{[]byte{0x50}, []byte{0x51}, true} }
+
+// And returns what is in both ranges.
+func (v ValueRange) And(w ValueRange) ValueRange {
+	both := ValueRange{v.lower, v.upper, v.exact && w.exact}
+	if bytes.Compare(w.lower, both.lower) > 0 {
+		both.lower = w.lower
+	}
+	if bytes.Compare(w.upper, both.upper) < 0 {
+		both.upper = w.upper
+	}
+	return both
+}
+
+// Empty reports whether nothing is in the range.
+func (v ValueRange) Empty() bool { return bytes.Compare(v.lower, v.upper) >= 0 }
+
+func (v ValueRange) bounds(start []byte) (lower, upper []byte) {
+	return append(bytes.Clone(start), v.lower...), append(bytes.Clone(start), v.upper...)
+}
