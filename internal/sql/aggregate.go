@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+
+// Aggregates: what becomes of many values. Undefined is skipped by all of them.
+
+package sql
+
+// aggregateOp is an aggregate function.
+type aggregateOp uint8
+
+const (
+	aggCount aggregateOp = iota
+	aggCountIf
+	aggSum
+	aggAvg
+	aggMin
+	aggMax
+	aggMakeList
+	aggMakeSet
+)
+
+// aggregateNamed finds an aggregate by its name in upper case.
+func aggregateNamed(name string) (op aggregateOp, ok bool) {
+	switch name {
+	case "COUNT":
+		return aggCount, true
+	case "COUNTIF":
+		return aggCountIf, true
+	case "SUM":
+		return aggSum, true
+	case "AVG":
+		return aggAvg, true
+	case "MIN":
+		return aggMin, true
+	case "MAX":
+		return aggMax, true
+	case "MAKELIST":
+		return aggMakeList, true
+	case "MAKESET":
+		return aggMakeSet, true
+	}
+	return 0, false
+}
+
+// aggregate is one aggregate of a query: what it is fed with for each row, and
+// the slot that its result is put in.
+type aggregate struct {
+	op   aggregateOp
+	eval evaluator
+	slot int
+}
+
+// aggregateCall compiles an aggregate: its argument for rows, and itself for
+// groups.
+func (c *compiler) aggregateCall(op aggregateOp, e *Call, s *scope) (code, error) {
+	if len(e.Args) != 1 {
+		return code{}, errorAt(e.Span, "SC2050", "The %s function requires 1 argument(s).", e.Name)
+	}
+	arg := e.Args[0]
+	if contains(arg, isAggregate) || contains(arg, isSubquery) {
+		return code{}, errorAt(e.Span, "SC2101", "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.")
+	}
+	grouping := s.grouping
+	if grouping == nil {
+		return code{}, errorAt(e.Span, "", "The aggregate function %s is only allowed in the select list.", e.Name)
+	}
+	s.grouping = nil
+	x, err := c.expr(arg, s)
+	s.grouping = grouping
+	if err != nil {
+		return code{}, err
+	}
+	slot := c.newSlot()
+	grouping.aggregates = append(grouping.aggregates, aggregate{op: op, eval: x.eval, slot: slot})
+	return code{eval: slotEval(slot)}, nil
+}
+
+// maxListBytes is how much text MAKELIST and MAKESET collect at most.
+const maxListBytes = maxResultBytes
+
+// accumulator is an aggregate in the making.
+type accumulator struct {
+	count int64 // of values, or of those that are true
+	sum   float64
+	// spoiled is set by a value of a type that leaves the result undefined.
+	spoiled bool
+	best    Value
+	list    ArrayBuilder
+	seen    map[string]bool
+}
+
+// add takes one value in.
+func (a *accumulator) add(op aggregateOp, v Value, cx *Context) {
+	if v.IsUndefined() {
+		return
+	}
+	switch op {
+	case aggCountIf:
+		if v.IsTrue() {
+			a.count++
+		}
+		return
+	case aggSum, aggAvg:
+		f, ok := v.AsFloat()
+		a.sum += f
+		a.spoiled = a.spoiled || !ok
+	case aggMin:
+		a.takeBest(v, -1)
+	case aggMax:
+		a.takeBest(v, +1)
+	case aggMakeList, aggMakeSet:
+		a.collect(op, v, cx)
+	}
+	a.count++
+}
+
+// takeBest keeps the value at one end of the order. Arrays and objects have no
+// place in it.
+func (a *accumulator) takeBest(v Value, sign int) {
+	if v.kind >= KindArray {
+		a.spoiled = true
+		return
+	}
+	if a.best.IsUndefined() || Compare(v, a.best)*sign > 0 {
+		a.best = v.Detach()
+	}
+}
+
+func (a *accumulator) collect(op aggregateOp, v Value, cx *Context) {
+	if op == aggMakeSet {
+		key := string(v.AppendCanonical(nil))
+		if a.seen[key] {
+			return
+		}
+		if a.seen == nil {
+			a.seen = map[string]bool{}
+		}
+		a.seen[key] = true
+	}
+	if a.list.Size() > maxListBytes {
+		cx.fail(ErrResultTooLarge)
+		return
+	}
+	a.list.Add(v)
+}
+
+// merge takes in what another accumulator of the same aggregate has seen.
+func (a *accumulator) merge(op aggregateOp, b *accumulator, cx *Context) {
+	switch op {
+	case aggMin, aggMax:
+		if sign := map[aggregateOp]int{aggMin: -1, aggMax: +1}[op]; !b.best.IsUndefined() {
+			a.takeBest(b.best, sign)
+		}
+	case aggMakeList, aggMakeSet:
+		for v := range b.list.snapshot().Elements {
+			a.collect(op, v, cx)
+		}
+	}
+	a.count += b.count
+	a.sum += b.sum
+	a.spoiled = a.spoiled || b.spoiled
+}
+
+// result returns what the aggregate is so far.
+func (a *accumulator) result(op aggregateOp) Value {
+	if a.spoiled {
+		return Value{}
+	}
+	switch op {
+	case aggCount, aggCountIf:
+		return Int(a.count)
+	case aggSum:
+		return Float(a.sum)
+	case aggAvg:
+		if a.count == 0 {
+			return Value{}
+		}
+		return Float(a.sum / float64(a.count))
+	case aggMin, aggMax:
+		return a.best
+	}
+	return a.list.snapshot()
+}
+
+// Group holds the keys and the aggregates of rows that belong together.
+type Group struct {
+	keys         []Value
+	accumulators []accumulator
+}
+
+func newGroup(g *grouping, f *frame) *Group {
+	group := &Group{accumulators: make([]accumulator, len(g.aggregates))}
+	for _, k := range g.keys {
+		group.keys = append(group.keys, k.eval(f).Detach())
+	}
+	return group
+}
+
+// add takes the frame's row in.
+func (group *Group) add(g *grouping, f *frame) {
+	for i := range g.aggregates {
+		a := &g.aggregates[i]
+		group.accumulators[i].add(a.op, a.eval(f), f.cx)
+	}
+}
+
+// fill puts the group's keys and results where its projection finds them.
+func (group *Group) fill(g *grouping, f *frame) {
+	for i, k := range g.keys {
+		f.slots[k.slot] = group.keys[i]
+	}
+	for i := range g.aggregates {
+		f.slots[g.aggregates[i].slot] = group.accumulators[i].result(g.aggregates[i].op)
+	}
+}
+
+// appendKey appends what tells the frame's row from rows of other groups.
+func (g *grouping) appendKey(dst []byte, f *frame) []byte {
+	for _, k := range g.keys {
+		dst = append(k.eval(f).AppendCanonical(dst), ',')
+	}
+	return dst
+}

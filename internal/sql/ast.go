@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+
+// The syntax tree. Parse builds it, and nothing changes it afterwards: a
+// rewrite builds new nodes and shares the rest.
+
+package sql
+
+// Span is where something stands in the query text: offsets in UTF-16 code
+// units, as clients count characters, the end exclusive.
+type Span struct{ Start, End int }
+
+// Query is one SELECT with its clauses, the whole text or a subquery.
+type Query struct {
+	Span
+	Distinct bool
+	Top      Expr // a *Literal, a *Param, or nil
+	Select   Select
+	From     *From // nil if left out
+	Where    Expr  // nil if left out
+	GroupBy  []Expr
+	OrderBy  []SortItem
+	Rank     bool // ORDER BY RANK: all items of OrderBy are calls
+	Offset   Expr // like Top; both or neither of Offset and Limit are set
+	Limit    Expr
+
+	height int
+}
+
+// Select is what a query projects: exactly one of its fields is set.
+type Select struct {
+	Star  bool
+	Value Expr
+	Items []SelectItem
+}
+
+// SelectItem is one item of a select list.
+type SelectItem struct {
+	Expr  Expr
+	Alias string // as given, or empty: see Aliased
+	Name  string // the property it becomes: the alias, the last name of a path, or $1, $2, …
+
+	// Aliased tells an alias from none, for "" can be one.
+	Aliased bool
+}
+
+// From is the first source and those that are joined to it.
+type From struct{ Sources []Source }
+
+// Source is one input set: a path from the container or from an earlier alias,
+// or a subquery.
+type Source struct {
+	Span
+	Iterate bool   // "x IN …": the elements instead of the value
+	Alias   string // the name it is known by, or empty if it has none
+	Aliased bool   // the alias was written, and not taken from the path
+
+	Root  string // empty with a subquery or an expression
+	Path  []Step
+	Query *Query
+	Expr  Expr // "x IN F(…)": a function call in place of a path
+}
+
+// Step goes one level down a path: to a property, or to an element.
+type Step struct {
+	Name    string // if it is no element
+	Index   int64
+	Element bool
+	Bracket bool // a property written ["name"]
+}
+
+// SortItem is one item of ORDER BY.
+type SortItem struct {
+	Expr     Expr
+	Desc     bool
+	Explicit bool // ASC or DESC was written
+}
+
+// Expr is a scalar expression: one of the node types below.
+type Expr interface {
+	// Pos returns where the expression stands, or the zero Span for one that a
+	// rewrite has made.
+	Pos() Span
+	exprNode() *node
+}
+
+// node is what all expressions have.
+type node struct {
+	Span
+	height int // levels below and including this one, at most maxHeight
+}
+
+func (n *node) Pos() Span       { return n.Span }
+func (n *node) exprNode() *node { return n }
+
+// Literal is a constant: null, a boolean, a number, a string or undefined.
+// A sign before a number is part of it.
+type Literal struct {
+	node
+	Value Value
+}
+
+// Param is a parameter.
+type Param struct {
+	node
+	Name string // with its @
+}
+
+// Ident is the alias of a source.
+type Ident struct {
+	node
+	Name string
+}
+
+// Member is .name or ["name"].
+type Member struct {
+	node
+	Of      Expr
+	Name    string
+	Bracket bool // written ["name"]
+}
+
+// Index is [expr] for everything but a string literal.
+type Index struct {
+	node
+	Of Expr
+	At Expr
+}
+
+// Unary is an operator before its operand: OpNeg, OpPlus, OpBitNot or OpNot.
+type Unary struct {
+	node
+	Op Op
+	X  Expr
+}
+
+// Binary is an operator between two operands.
+type Binary struct {
+	node
+	Op   Op
+	X, Y Expr
+}
+
+// Ternary is Cond ? Then : Else.
+type Ternary struct {
+	node
+	Cond, Then, Else Expr
+}
+
+// Coalesce is X ?? Y.
+type Coalesce struct {
+	node
+	X, Y Expr
+}
+
+// Between is X [NOT] BETWEEN Low AND High.
+type Between struct {
+	node
+	Not          bool
+	X, Low, High Expr
+}
+
+// In is X [NOT] IN (List); the list is not empty.
+type In struct {
+	node
+	Not  bool
+	X    Expr
+	List []Expr
+}
+
+// Like is X [NOT] LIKE Pattern [ESCAPE Escape].
+type Like struct {
+	node
+	Not        bool
+	X, Pattern Expr
+	Escape     *Literal // a string, or nil if left out
+}
+
+// Call is a built-in function, an aggregate or a user-defined function.
+type Call struct {
+	node
+	Name    string // of a built-in in upper case, of a user-defined one as written
+	Written string // as written, without udf.
+	UDF     bool
+	Args    []Expr
+}
+
+// ArrayLit is [a, b, …].
+type ArrayLit struct {
+	node
+	Items []Expr
+}
+
+// ObjectLit is {"a": x, "b": y, …}.
+type ObjectLit struct {
+	node
+	Props []Property
+}
+
+// Property is one property of an ObjectLit.
+type Property struct {
+	Name  string
+	Value Expr
+}
+
+// SubqueryKind is what an expression makes of the rows of a subquery.
+type SubqueryKind uint8
+
+// The kinds of subqueries in expressions.
+const (
+	Scalar SubqueryKind = iota // the only row, or undefined
+	Exists                     // whether there is a row
+	Array                      // an array of the rows
+	All                        // whether the filter holds for every row
+	First                      // the first row, or undefined
+	Last                       // the last row, or undefined
+)
+
+// Subquery is a query in parentheses, behind the word that its kind asks for.
+type Subquery struct {
+	node
+	Kind  SubqueryKind
+	Query *Query
+}
+
+// placeholder is text that only a rewritten query has: the client puts
+// something else there before it sends the query back.
+type placeholder struct {
+	node
+	text string
+}
+
+// Op is an operator.
+type Op uint8
+
+// The operators, from those that bind tightest to those that bind loosest.
+const (
+	OpNeg Op = iota
+	OpPlus
+	OpBitNot
+	OpNot
+
+	OpMul
+	OpDiv
+	OpMod
+
+	OpAdd
+	OpSub
+	OpBitAnd
+	OpBitOr
+	OpBitXor
+
+	OpConcat
+
+	OpEq
+	OpNe
+	OpLt
+	OpLe
+	OpGt
+	OpGe
+	OpLeftShift
+	OpRightShift
+	OpZeroFillRightShift
+
+	OpAnd
+
+	OpOr
+)
+
+var opNames = [...]string{
+	OpNeg: "-", OpPlus: "+", OpBitNot: "~", OpNot: "NOT",
+	OpMul: "*", OpDiv: "/", OpMod: "%",
+	OpAdd: "+", OpSub: "-", OpBitAnd: "&", OpBitOr: "|", OpBitXor: "^",
+	OpConcat: "||",
+	OpEq:     "=", OpNe: "!=", OpLt: "<", OpLe: "<=", OpGt: ">", OpGe: ">=",
+	OpLeftShift: "<<", OpRightShift: ">>", OpZeroFillRightShift: ">>>",
+	OpAnd: "AND", OpOr: "OR",
+}
+
+// String returns the operator as it is printed.
+func (op Op) String() string { return opNames[op] }

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT
+
+// Compilation: from a syntax tree to closures over the slots of a frame. Names,
+// functions and parameters are resolved here, once per query; nothing is looked
+// up by name per row.
+
+package sql
+
+import (
+	"math"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// CompileOptions is what a query means something relative to.
+type CompileOptions struct {
+	// Params are the values of the query's parameters, by name with the @.
+	Params map[string]Value
+	// Computed are the container's computed properties.
+	Computed []Computed
+	// Vectors are the paths of the container's vector policy.
+	Vectors []Vector
+}
+
+// Vector says how the vectors at a path are compared.
+type Vector struct {
+	Path     value.Path
+	Metric   Metric
+	DataType string // as the policy spells it; empty for float32
+}
+
+// Computed is a computed property: a name at the root of every item, and the
+// query that defines it, SELECT VALUE expression FROM alias.
+type Computed struct {
+	Name  string
+	Query *Query
+}
+
+// Program is a compiled query. It is immutable: any number of goroutines may
+// run it at once, each with a [Runner] of its own.
+type Program struct {
+	query *Query
+	main  *block
+	input *Program // whose rows are this one's items, or nil
+	slots int
+	rowed bool // runs over items; otherwise once, without any
+
+	needs     []Path
+	condition *Condition
+	udfs      []string
+}
+
+// block is one SELECT, of the whole query or of a subquery.
+type block struct {
+	sources  []source
+	where    []conjunct
+	grouping *grouping // nil if rows are projected one by one
+	project  projection
+	distinct bool
+	order    []SortKey
+	ranking  *Ranking
+	slice    Slice
+
+	condition *Condition
+	origin    origin // of the rows, if SELECT VALUE takes them from the item
+}
+
+// source is one input set of FROM.
+type source struct {
+	slot  int
+	kind  sourceKind
+	from  evaluator // the value, or the array, with a path
+	query *block    // with a subquery
+}
+
+// conjunct is a part of the filter that must be true. It is tested as soon as
+// the sources are bound that it needs.
+type conjunct struct {
+	reach int
+	eval  evaluator
+}
+
+// projection is the select list: a value, or properties of an object.
+type projection struct {
+	value evaluator // nil if there are items
+	items []projected
+}
+
+type projected struct {
+	name  string
+	label []byte // "name": in JSON
+	eval  evaluator
+}
+
+// Slice is the part of the result that TOP, OFFSET and LIMIT leave.
+type Slice struct {
+	Offset int64
+	Limit  int64 // no more rows than this after Offset; [NoLimit] if all
+}
+
+// NoLimit is a limit that is none.
+const NoLimit int64 = math.MaxInt64
+
+// SortKey is one item of ORDER BY.
+type SortKey struct {
+	Path Path // the property that is ordered by, if it is one
+	// Call is the function of the item that is ordered by instead: a distance or a
+	// score.
+	Call *Call
+	Desc bool
+	// Explicit is whether ASC or DESC was written.
+	Explicit bool
+
+	eval evaluator
+}
+
+// compiler holds what grows while a query is compiled.
+type compiler struct {
+	opts     CompileOptions
+	slots    int
+	needs    pathSet
+	udfs     []string
+	computed map[string]*code // nil while being compiled
+	raw      bool             // computed properties are not seen
+}
+
+// Compile checks what a query means and makes a program of it. The error is an
+// *[Error].
+func Compile(q *Query, o CompileOptions) (*Program, error) {
+	if err := checkQuery(q); err != nil {
+		return nil, err
+	}
+	c := &compiler{opts: o, slots: itemSlot + 1, computed: map[string]*code{}}
+	p := &Program{query: q, rowed: q.From != nil}
+	s := &scope{container: true}
+	if inner := blockingInput(q); inner != nil {
+		input, err := Compile(inner, o)
+		if err != nil {
+			return nil, err
+		}
+		p.input, p.rowed = input, true
+	}
+	main, err := c.block(q, s, p.input != nil)
+	if err != nil {
+		return nil, err
+	}
+	p.main, p.slots = main, c.slots
+	p.needs, p.condition, p.udfs = c.needs.paths, main.condition, c.udfs
+	if p.input != nil {
+		p.needs, p.condition = nil, constantCondition(true).inexact()
+		p.udfs = append(p.udfs, p.input.udfs...)
+	}
+	return p, nil
+}
+
+// blockingInput returns the subquery that is the first source, if it must have
+// seen all items before its first row: then it is a program of its own.
+func blockingInput(q *Query) *Query {
+	if q.From == nil {
+		return nil
+	}
+	inner := q.From.Sources[0].Query
+	for at := inner; at != nil; at = at.From.Sources[0].Query {
+		if at.Distinct || at.GroupBy != nil || hasAggregate(at) || at.From == nil {
+			return inner
+		}
+	}
+	return nil
+}
+
+// block compiles one SELECT. With fed set, the rows of its first source come in
+// as items.
+func (c *compiler) block(q *Query, s *scope, fed bool) (*block, error) {
+	b := &block{distinct: q.Distinct, condition: constantCondition(true)}
+	if err := c.from(q, s, b, fed); err != nil {
+		return nil, err
+	}
+	if err := c.where(q, s, b); err != nil {
+		return nil, err
+	}
+	if err := c.groupBy(q, s, b); err != nil {
+		return nil, err
+	}
+	if err := c.selection(q, s, b); err != nil {
+		return nil, err
+	}
+	if err := c.orderBy(q, s, b); err != nil {
+		return nil, err
+	}
+	var err error
+	b.slice, err = c.slice(q)
+	return b, err
+}
+
+func (c *compiler) newSlot() int {
+	c.slots++
+	return c.slots - 1
+}
+
+func (c *compiler) from(q *Query, s *scope, b *block, fed bool) error {
+	if q.From == nil {
+		return nil
+	}
+	for i := range q.From.Sources {
+		src := &q.From.Sources[i]
+		if fed && i == 0 {
+			s.bind(binding{name: src.Alias, slot: itemSlot, kind: sourceQuery, derived: true})
+			b.sources = append(b.sources, source{slot: itemSlot, kind: sourceItem})
+			continue
+		}
+		if err := c.source(src, s, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind adds a name for the next source. A source without one is there all the
+// same.
+func (s *scope) bind(b binding) {
+	b.source = len(s.bindings)
+	s.bindings = append(s.bindings, b)
+}
+
+func (c *compiler) source(src *Source, s *scope, b *block) error {
+	if src.Query != nil {
+		return c.sourceQuery(src, s, b)
+	}
+	var (
+		from code
+		base = &binding{slot: itemSlot, kind: sourceItem, origin: origin{known: true}}
+		err  error
+	)
+	if src.Expr != nil {
+		if from, err = c.expr(src.Expr, s); err != nil {
+			return err
+		}
+		base = &binding{derived: true}
+	} else {
+		found, _ := s.lookup(src.Root)
+		switch {
+		case found != nil:
+			base = found
+		case len(s.bindings) > 0 || !s.container:
+			return unresolved(src.Root, src.Span)
+		}
+		from = c.walk(base, src.Path)
+	}
+	bound := binding{name: src.Alias, kind: sourcePath, origin: from.origin, derived: base.derived}
+	switch {
+	case src.Iterate:
+		bound.kind = sourceElement
+		bound.origin = from.origin.with(Step{Element: true, Index: AnyElement})
+	case src.Expr == nil && len(src.Path) == 0:
+		// Another name for what is in a slot already.
+		bound.kind, bound.slot = base.kind, base.slot
+		s.bind(bound)
+		b.sources = append(b.sources, source{slot: base.slot, kind: sourceItem})
+		return nil
+	}
+	// The path must lead somewhere, which is not part of the condition.
+	b.condition = b.condition.inexact()
+	bound.slot = c.newSlot()
+	s.bind(bound)
+	c.needs.add(bound.origin)
+	b.sources = append(b.sources, source{slot: bound.slot, kind: bound.kind, from: from.eval})
+	return nil
+}
+
+func (c *compiler) sourceQuery(src *Source, s *scope, b *block) error {
+	inner := &scope{outer: s, container: s.container && len(s.bindings) == 0}
+	query, err := c.block(src.Query, inner, false)
+	if err != nil {
+		return err
+	}
+	bound := binding{name: src.Alias, slot: c.newSlot(), kind: sourceQuery, origin: query.origin, derived: true}
+	kind := sourceQuery
+	if src.Iterate {
+		// "x IN (SELECT …)": the elements of rows that are arrays, and other rows
+		// themselves.
+		kind, bound.origin = sourceElement, origin{}
+	}
+	s.bind(bound)
+	b.sources = append(b.sources, source{slot: bound.slot, kind: kind, query: query})
+	b.condition = and(b.condition, query.whenAnyRow())
+	return nil
+}
+
+// whenAnyRow returns what is known of an item for which a subquery has a row. One
+// with aggregates and without GROUP BY always has.
+func (b *block) whenAnyRow() *Condition {
+	if b.grouping != nil && len(b.grouping.keys) == 0 {
+		return nil
+	}
+	return b.condition.inexact()
+}
+
+func (c *compiler) where(q *Query, s *scope, b *block) error {
+	if q.Where == nil {
+		return nil
+	}
+	for _, e := range splitAnd(q.Where, nil) {
+		s.reach = -1
+		part, err := c.expr(e, s)
+		if err != nil {
+			return err
+		}
+		b.where = append(b.where, conjunct{reach: s.reach, eval: part.eval})
+		b.condition = and(b.condition, part.whenTrue())
+	}
+	return nil
+}
+
+// splitAnd appends the operands of AND at the top of an expression.
+func splitAnd(e Expr, dst []Expr) []Expr {
+	if b, ok := e.(*Binary); ok && b.Op == OpAnd {
+		return splitAnd(b.Y, splitAnd(b.X, dst))
+	}
+	return append(dst, e)
+}
+
+func (c *compiler) groupBy(q *Query, s *scope, b *block) error {
+	if q.GroupBy == nil && !hasAggregate(q) {
+		return nil
+	}
+	b.grouping = &grouping{slots: map[string]int{}, heights: map[int]bool{}}
+	for _, e := range q.GroupBy {
+		key, err := c.expr(e, s)
+		if err != nil {
+			return err
+		}
+		b.grouping.addKey(e, s, groupKey{slot: c.newSlot(), eval: key.eval})
+	}
+	return nil
+}
+
+func (c *compiler) selection(q *Query, s *scope, b *block) error {
+	s.grouping = b.grouping
+	defer func() { s.grouping = nil }()
+	switch {
+	case q.Select.Star:
+		only := s.bindings[0]
+		c.needs.add(only.origin)
+		b.project.value, b.origin = slotEval(only.slot), only.origin
+	case q.Select.Value != nil:
+		v, err := c.expr(q.Select.Value, s)
+		if err != nil {
+			return err
+		}
+		b.project.value, b.origin = v.eval, v.origin
+	default:
+		for _, item := range q.Select.Items {
+			v, err := c.expr(item.Expr, s)
+			if err != nil {
+				return err
+			}
+			label := append(Str(item.Name).AppendJSON(nil), ':')
+			b.project.items = append(b.project.items, projected{name: item.Name, label: label, eval: v.eval})
+		}
+	}
+	if b.grouping != nil {
+		b.origin = origin{}
+	}
+	return nil
+}
+
+// slice evaluates TOP, OFFSET and LIMIT.
+func (c *compiler) slice(q *Query) (Slice, error) {
+	result := Slice{Limit: NoLimit}
+	for _, part := range []struct {
+		e       Expr
+		code    string
+		message string
+		set     func(n int64)
+	}{
+		{q.Top, "SC2060", "The count value provided for a TOP clause must be an integer.",
+			func(n int64) { result.Limit = n }},
+		{q.Limit, "SC2061", "The LIMIT count value exceeds the maximum allowed value.",
+			func(n int64) { result.Limit = min(result.Limit, n) }},
+		{q.Offset, "SC2062", "The OFFSET count value exceeds the maximum allowed value.",
+			func(n int64) { result.Offset = n }},
+	} {
+		if part.e == nil {
+			continue
+		}
+		v, err := c.expr(part.e, &scope{})
+		if err != nil {
+			return Slice{}, err
+		}
+		n, ok := v.value.AsInt()
+		if !v.constant || !ok || n < 0 || n > math.MaxUint32 {
+			return Slice{}, errorAt(part.e.Pos(), part.code, "%s", part.message)
+		}
+		part.set(n)
+	}
+	return result, nil
+}
+
+func unresolved(name string, at Span) *Error {
+	return errorAt(at, "SC2001", "Identifier '%s' could not be resolved.", name)
+}

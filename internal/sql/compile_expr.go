@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+
+// Expressions to closures. What depends on no row is computed here.
+
+package sql
+
+import "slices"
+
+// evaluator computes a compiled expression for the row that a frame holds.
+type evaluator func(f *frame) Value
+
+// code is a compiled expression and what is known about it.
+type code struct {
+	eval     evaluator
+	constant bool
+	value    Value // if it is constant
+	origin   origin
+
+	// compares is whether it is a call that compares vectors, by this metric.
+	compares bool
+	metric   Metric
+
+	// What an index can tell about the rows for which the expression is true, and
+	// for which it is false; nil if nothing.
+	yes, no *Condition
+}
+
+func constantCode(v Value) code {
+	return code{constant: true, value: v, eval: func(*frame) Value { return v }}
+}
+
+// whenTrue returns what is known where the expression is true.
+func (x code) whenTrue() *Condition {
+	if x.constant {
+		return constantCondition(x.value.IsTrue())
+	}
+	return x.yes.orUnknown()
+}
+
+// whenFalse returns what is known where the expression is false.
+func (x code) whenFalse() *Condition {
+	if x.constant {
+		return constantCondition(x.value.isFalse())
+	}
+	return x.no.orUnknown()
+}
+
+func slotEval(slot int) evaluator { return func(f *frame) Value { return f.slots[slot] } }
+
+// expr compiles one expression.
+func (c *compiler) expr(e Expr, s *scope) (code, error) {
+	if slot, ok := s.keySlot(e); ok {
+		return code{eval: slotEval(slot)}, nil
+	}
+	switch e := e.(type) {
+	case *Literal:
+		return constantCode(e.Value), nil
+	case *Param:
+		v, ok := c.opts.Params[e.Name]
+		if !ok {
+			return code{}, unresolved(e.Name, e.Span)
+		}
+		return constantCode(v), nil
+	case *Ident, *Member, *Index:
+		return c.path(e, s)
+	case *Unary:
+		return c.unary(e, s)
+	case *Binary:
+		return c.binary(e, s)
+	case *Ternary:
+		return c.ternary(e, s)
+	case *Coalesce:
+		return c.coalesce(e, s)
+	case *Between:
+		return c.between(e, s)
+	case *In:
+		return c.in(e, s)
+	case *Like:
+		return c.like(e, s)
+	case *Call:
+		return c.call(e, s)
+	case *ArrayLit:
+		return c.array(e, s)
+	case *ObjectLit:
+		return c.object(e, s)
+	case *Subquery:
+		return c.subquery(e, s)
+	}
+	return code{}, errorAt(e.Pos(), "SC1001", "Syntax error, incorrect syntax near '%s'.", Print(e))
+}
+
+// exprs compiles several expressions, and says whether all are constant.
+func (c *compiler) exprs(list []Expr, s *scope) (parts []code, constant bool, err error) {
+	constant = true
+	for _, e := range list {
+		part, err := c.expr(e, s)
+		if err != nil {
+			return nil, false, err
+		}
+		parts = append(parts, part)
+		constant = constant && part.constant
+	}
+	return parts, constant, nil
+}
+
+// folded computes a constant expression now. The functions that need more than
+// their arguments are never folded.
+func folded(x code, constant bool) code {
+	if !constant {
+		return x
+	}
+	f := &frame{cx: &Context{}}
+	v := x.eval(f)
+	if f.cx.Err() != nil {
+		return x // to fail again when it is run
+	}
+	return constantCode(v)
+}
+
+// path compiles an alias, or a path from one or from another expression.
+func (c *compiler) path(e Expr, s *scope) (code, error) {
+	steps, base, dynamic, err := c.steps(e, s)
+	if err != nil {
+		return code{}, err
+	}
+	if dynamic != nil {
+		return c.subscript(dynamic, steps, s)
+	}
+	if slot, ok := s.keySlot(base); ok {
+		return code{eval: func(f *frame) Value { return follow(f.slots[slot], steps) }}, nil
+	}
+	id, ok := base.(*Ident)
+	if !ok {
+		of, err := c.expr(base, s)
+		if err != nil {
+			return code{}, err
+		}
+		eval := of.eval
+		x := code{eval: func(f *frame) Value { return follow(eval(f), steps) }, origin: of.origin.with(steps...)}
+		return folded(x, of.constant), nil
+	}
+	bound, home := s.lookup(id.Name)
+	if bound == nil {
+		return code{}, unresolved(id.Name, id.Span)
+	}
+	home.reach = max(home.reach, bound.source)
+	if home.grouping != nil {
+		return code{}, errorAt(e.Pos(), "SC2102", "Property reference '%s' is invalid in the select list because it is not contained "+
+			"in either an aggregate function or the GROUP BY clause.", Print(e))
+	}
+	x, ok, err := c.computedPath(bound, steps)
+	if err != nil {
+		return code{}, err
+	}
+	if !ok {
+		x = c.walk(bound, steps)
+		c.needs.add(x.origin)
+	}
+	// As a filter it stands for itself: only true is true.
+	x.yes, x.no = at(x, CondEq, Bool(true)), at(x, CondEq, Bool(false))
+	return x, nil
+}
+
+// steps takes a path apart, down to where it starts. With a subscript that is
+// not constant, it stops there: dynamic is that subscript, and steps follow it.
+func (c *compiler) steps(e Expr, s *scope) (steps []Step, base Expr, dynamic *Index, err error) {
+	for base = e; ; {
+		switch at := base.(type) {
+		case *Member:
+			steps = append(steps, Step{Name: at.Name})
+			base = at.Of
+		case *Index:
+			sub, err := c.expr(at.At, s)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			step, ok := constantStep(sub)
+			if !ok {
+				slices.Reverse(steps)
+				return steps, base, at, nil
+			}
+			steps = append(steps, step)
+			base = at.Of
+		default:
+			slices.Reverse(steps)
+			return steps, base, nil, nil
+		}
+		if _, ok := s.keySlot(base); ok {
+			slices.Reverse(steps)
+			return steps, base, nil, nil
+		}
+	}
+}
+
+// noElement is the index of an element that no array has.
+const noElement int64 = -2
+
+// constantStep turns a constant subscript into a step. One that is neither a
+// name nor a place leads nowhere.
+func constantStep(sub code) (step Step, ok bool) {
+	if !sub.constant {
+		return Step{}, false
+	}
+	if name, ok := sub.value.AsString(); ok {
+		return Step{Name: name}, true
+	}
+	if n, ok := sub.value.AsInt(); ok && n >= 0 {
+		return Step{Element: true, Index: n}, true
+	}
+	return Step{Element: true, Index: noElement}, true
+}
+
+// subscript compiles a path that goes on after a subscript which each row has
+// its own of.
+func (c *compiler) subscript(e *Index, after []Step, s *scope) (code, error) {
+	of, err := c.expr(e.Of, s)
+	if err != nil {
+		return code{}, err
+	}
+	at, err := c.expr(e.At, s)
+	if err != nil {
+		return code{}, err
+	}
+	ofEval, atEval := of.eval, at.eval
+	return code{eval: func(f *frame) Value {
+		v := ofEval(f)
+		step, _ := constantStep(constantCode(atEval(f)))
+		return follow(follow(v, []Step{step}), after)
+	}}, nil
+}
+
+// walk compiles a path from a slot.
+func (c *compiler) walk(from *binding, steps []Step) code {
+	slot := from.slot
+	x := code{origin: from.origin.with(steps...)}
+	switch {
+	case len(steps) == 0:
+		x.eval = slotEval(slot)
+	case len(steps) == 1 && !steps[0].Element:
+		name := steps[0].Name
+		x.eval = func(f *frame) Value { return f.slots[slot].Member(name) }
+	default:
+		x.eval = func(f *frame) Value { return follow(f.slots[slot], steps) }
+	}
+	return x
+}
+
+// follow goes down a path.
+func follow(v Value, steps []Step) Value {
+	for i := range steps {
+		if steps[i].Element {
+			v = v.Index(int(steps[i].Index))
+		} else {
+			v = v.Member(steps[i].Name)
+		}
+	}
+	return v
+}
+
+// computedPath compiles a path that begins with a computed property.
+func (c *compiler) computedPath(bound *binding, steps []Step) (x code, ok bool, err error) {
+	if c.raw || bound.kind != sourceItem || bound.derived || len(steps) == 0 || steps[0].Element {
+		return code{}, false, nil
+	}
+	for _, p := range c.opts.Computed {
+		if p.Name != steps[0].Name {
+			continue
+		}
+		whole, err := c.computedProperty(p)
+		if err != nil {
+			return code{}, false, err
+		}
+		eval := whole.eval
+		if rest := steps[1:]; len(rest) > 0 {
+			whole.eval = func(f *frame) Value { return follow(eval(f), rest) }
+		}
+		return code{eval: whole.eval, origin: bound.origin.with(steps...)}, true, nil
+	}
+	return code{}, false, nil
+}
+
+// computedProperty compiles the definition of a computed property. Definitions
+// see the item as it is stored, and not each other.
+func (c *compiler) computedProperty(p Computed) (*code, error) {
+	if done := c.computed[p.Name]; done != nil {
+		return done, nil
+	}
+	if err := checkComputed(p.Query); err != nil {
+		return nil, err
+	}
+	c.raw = true
+	defer func() { c.raw = false }()
+	s := &scope{container: true}
+	s.bind(binding{name: p.Query.From.Sources[0].Alias, slot: itemSlot, kind: sourceItem, origin: origin{known: true}})
+	x, err := c.expr(p.Query.Select.Value, s)
+	if err != nil {
+		return nil, err
+	}
+	c.computed[p.Name] = &x
+	return &x, nil
+}
+
+func (c *compiler) ternary(e *Ternary, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]Expr{e.Cond, e.Then, e.Else}, s)
+	if err != nil {
+		return code{}, err
+	}
+	cond, then, otherwise := parts[0].eval, parts[1].eval, parts[2].eval
+	return folded(code{eval: func(f *frame) Value {
+		if cond(f).IsTrue() {
+			return then(f)
+		}
+		return otherwise(f)
+	}}, constant), nil
+}
+
+func (c *compiler) coalesce(e *Coalesce, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]Expr{e.X, e.Y}, s)
+	if err != nil {
+		return code{}, err
+	}
+	x, y := parts[0].eval, parts[1].eval
+	return folded(code{eval: func(f *frame) Value {
+		if v := x(f); !v.IsUndefined() {
+			return v
+		}
+		return y(f)
+	}}, constant), nil
+}
+
+func (c *compiler) array(e *ArrayLit, s *scope) (code, error) {
+	parts, constant, err := c.exprs(e.Items, s)
+	if err != nil {
+		return code{}, err
+	}
+	return folded(code{eval: func(f *frame) Value {
+		var b ArrayBuilder
+		for i := range parts {
+			b.Add(parts[i].eval(f))
+		}
+		return f.bounded(b.Value())
+	}}, constant), nil
+}
+
+func (c *compiler) object(e *ObjectLit, s *scope) (code, error) {
+	values := make([]Expr, len(e.Props))
+	seen := make(map[string]bool, len(e.Props))
+	for i, p := range e.Props {
+		if seen[p.Name] {
+			return code{}, duplicateProperty(p.Name, p.Value.Pos())
+		}
+		seen[p.Name] = true
+		values[i] = p.Value
+	}
+	parts, constant, err := c.exprs(values, s)
+	if err != nil {
+		return code{}, err
+	}
+	return folded(code{eval: func(f *frame) Value {
+		var b ObjectBuilder
+		for i := range parts {
+			b.Set(e.Props[i].Name, parts[i].eval(f))
+		}
+		return f.bounded(b.Value())
+	}}, constant), nil
+}
+
+func duplicateProperty(name string, at Span) *Error {
+	return errorAt(at, "", "The property name '%s' is specified more than once.", name)
+}

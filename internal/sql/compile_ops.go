@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+
+// Operators to closures, with what an index can know about them.
+
+package sql
+
+import (
+	"unicode/utf8"
+)
+
+func (c *compiler) unary(e *Unary, s *scope) (code, error) {
+	operand, err := c.expr(e.X, s)
+	if err != nil {
+		return code{}, err
+	}
+	op, x := e.Op, operand.eval
+	result := code{eval: func(f *frame) Value { return unaryValue(op, x(f)) }}
+	if op == OpNot {
+		result.yes, result.no = operand.whenFalse(), operand.whenTrue()
+	}
+	return folded(result, operand.constant), nil
+}
+
+func (c *compiler) binary(e *Binary, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]Expr{e.X, e.Y}, s)
+	if err != nil {
+		return code{}, err
+	}
+	left, right := parts[0], parts[1]
+	x, y, op := left.eval, right.eval, e.Op
+	var result code
+	switch op {
+	case OpAnd:
+		result.eval = func(f *frame) Value { return evalAnd(f, x, y) }
+		result.yes = and(left.whenTrue(), right.whenTrue())
+		result.no = or(left.whenFalse(), right.whenFalse())
+	case OpOr:
+		result.eval = func(f *frame) Value { return evalOr(f, x, y) }
+		result.yes = or(left.whenTrue(), right.whenTrue())
+		result.no = and(left.whenFalse(), right.whenFalse())
+	case OpEq, OpNe, OpLt, OpLe, OpGt, OpGe:
+		result.eval = comparison(op, left, right)
+		result.yes, result.no = comparisonConditions(op, left, right)
+	default:
+		result.eval = func(f *frame) Value { return binaryValue(op, x(f), y(f)) }
+	}
+	return folded(result, constant), nil
+}
+
+// comparison compiles an operator between values. Most of them compare with a
+// constant.
+func comparison(op Op, left, right code) evaluator {
+	x, y := left.eval, right.eval
+	if right.constant {
+		if text, ok := right.value.AsString(); ok && op == OpEq {
+			return func(f *frame) Value { return equalsText(x(f), text) }
+		}
+		if number, ok := right.value.AsFloat(); ok {
+			return func(f *frame) Value { return compareWithNumber(op, x(f), number) }
+		}
+	}
+	return func(f *frame) Value { return compareValues(op, x(f), y(f)) }
+}
+
+func (c *compiler) between(e *Between, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]Expr{e.X, e.Low, e.High}, s)
+	if err != nil {
+		return code{}, err
+	}
+	x, low, high, not := parts[0].eval, parts[1].eval, parts[2].eval, e.Not
+	result := code{eval: func(f *frame) Value {
+		v := x(f)
+		inside := bothTrue(compareValues(OpGe, v, low(f)), compareValues(OpLe, v, high(f)))
+		if not {
+			return unaryValue(OpNot, inside)
+		}
+		return inside
+	}}
+	above, below := comparisonConditions(OpGe, parts[0], parts[1])
+	atMost, over := comparisonConditions(OpLe, parts[0], parts[2])
+	result.yes, result.no = and(above, atMost), or(below, over)
+	if not {
+		result.yes, result.no = result.no, result.yes
+	}
+	return folded(result, constant), nil
+}
+
+func (c *compiler) in(e *In, s *scope) (code, error) {
+	needle, err := c.expr(e.X, s)
+	if err != nil {
+		return code{}, err
+	}
+	parts, constant, err := c.exprs(e.List, s)
+	if err != nil {
+		return code{}, err
+	}
+	x, not := needle.eval, e.Not
+	var found evaluator
+	if constant {
+		found = inConstants(x, parts)
+	} else {
+		found = inAny(x, parts)
+	}
+	result := code{eval: found}
+	if not {
+		result.eval = func(f *frame) Value { return unaryValue(OpNot, found(f)) }
+	}
+	result.yes, result.no = inConditions(needle, parts)
+	if not {
+		result.yes, result.no = result.no, result.yes
+	}
+	return folded(result, constant && needle.constant), nil
+}
+
+// maxScannedList is the longest list of constants that is searched one by one;
+// longer ones are hashed.
+const maxScannedList = 8
+
+// inConstants compiles IN with a list of constants.
+func inConstants(x evaluator, parts []code) evaluator {
+	list := make([]Value, len(parts))
+	for i := range parts {
+		list[i] = parts[i].value
+	}
+	if len(list) <= maxScannedList {
+		return func(f *frame) Value { return inList(x(f), list) }
+	}
+	set := make(map[string]bool, len(list))
+	unknown := false
+	for _, v := range list {
+		unknown = unknown || v.IsUndefined()
+		if !v.IsUndefined() && v.Finite() {
+			set[string(v.AppendCanonical(nil))] = true
+		}
+	}
+	return func(f *frame) Value {
+		v := x(f)
+		if v.IsUndefined() {
+			return Value{}
+		}
+		f.scratch = v.AppendCanonical(f.scratch[:0])
+		if set[string(f.scratch)] {
+			return Bool(true)
+		}
+		return falseUnless(unknown)
+	}
+}
+
+func inAny(x evaluator, parts []code) evaluator {
+	return func(f *frame) Value {
+		v := x(f)
+		if v.IsUndefined() {
+			return Value{}
+		}
+		unknown := false
+		for i := range parts {
+			item := parts[i].eval(f)
+			if Equal(v, item) {
+				return Bool(true)
+			}
+			unknown = unknown || item.IsUndefined()
+		}
+		return falseUnless(unknown)
+	}
+}
+
+func (c *compiler) like(e *Like, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]Expr{e.X, e.Pattern}, s)
+	if err != nil {
+		return code{}, err
+	}
+	escape := noEscape
+	if e.Escape != nil {
+		text, _ := e.Escape.Value.AsString()
+		r, size := utf8.DecodeRuneInString(text)
+		if size == 0 || size != len(text) {
+			return code{}, errorAt(e.Escape.Span, "", "The ESCAPE clause must be a single character.")
+		}
+		escape = r
+	}
+	x, pattern := parts[0].eval, parts[1].eval
+	match := func(f *frame) Value {
+		text, ok := x(f).AsString()
+		with, isText := pattern(f).AsString()
+		if !ok || !isText {
+			return Value{}
+		}
+		compiled, ok := compileLike(with, escape)
+		if !ok {
+			return Value{}
+		}
+		return Bool(compiled.match(text))
+	}
+	if with, isText := parts[1].value.AsString(); parts[1].constant && isText {
+		if compiled, ok := compileLike(with, escape); ok {
+			match = func(f *frame) Value {
+				text, ok := x(f).AsString()
+				if !ok {
+					return Value{}
+				}
+				return Bool(compiled.match(text))
+			}
+		}
+	}
+	result := code{eval: match, yes: likeCondition(parts[0], parts[1], escape)}
+	if e.Not {
+		result = code{eval: func(f *frame) Value { return unaryValue(OpNot, match(f)) }, no: result.yes}
+	}
+	return folded(result, constant), nil
+}
+
+// call compiles a function.
+func (c *compiler) call(e *Call, s *scope) (code, error) {
+	if e.UDF {
+		return c.udf(e, s)
+	}
+	if op, ok := aggregateNamed(e.Name); ok {
+		return c.aggregateCall(op, e, s)
+	}
+	fn, ok := lookupFunction(e.Name)
+	if !ok {
+		name := Span{e.Start, e.Start + len(e.Written)}
+		return code{}, errorAt(name, "SC2005", "'%s' is not a recognized built-in function name.", e.Written)
+	}
+	parts, constant, err := c.exprs(e.Args, s)
+	if err != nil {
+		return code{}, err
+	}
+	if err := checkArguments(e, fn, parts, s); err != nil {
+		return code{}, err
+	}
+	compares := fn.Name == fnVectorDistance || fn.Name == fnVectorScoreOf
+	var metric Metric
+	if compares {
+		parts, metric = c.vectorArguments(parts)
+	}
+	eval := fn.Eval
+	if eval == nil {
+		// A score that no item has by itself.
+		return code{eval: func(*frame) Value { return Value{} }}, nil
+	}
+	result := code{compares: compares, metric: metric, eval: func(f *frame) Value {
+		base := len(f.stack)
+		for i := range parts {
+			v := parts[i].eval(f)
+			f.stack = append(f.stack, v)
+		}
+		v := eval(f.cx, f.stack[base:])
+		f.stack = f.stack[:base]
+		return v
+	}}
+	result.yes, result.no = callConditions(fn.Name, parts)
+	return folded(result, constant && !fn.NonDeterministic), nil
+}
+
+// udf compiles a user-defined function. It is not called when an argument is
+// undefined.
+func (c *compiler) udf(e *Call, s *scope) (code, error) {
+	parts, _, err := c.exprs(e.Args, s)
+	if err != nil {
+		return code{}, err
+	}
+	c.udfs = append(c.udfs, e.Name)
+	name := e.Name
+	return code{eval: func(f *frame) Value {
+		args := make([]Value, len(parts))
+		for i := range parts {
+			if args[i] = parts[i].eval(f); args[i].IsUndefined() {
+				return Value{}
+			}
+		}
+		return f.callUDF(name, args, e.Span)
+	}}, nil
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+
+// ORDER BY.
+
+package sql
+
+import "slices"
+
+// The names of the functions that rows can be ordered by.
+const (
+	fnVectorDistance = "VECTORDISTANCE"
+	fnVectorScoreOf  = "_VECTORSCORE"
+	fnFullTextScore  = "FULLTEXTSCORE"
+	fnRRF            = "RRF"
+)
+
+// isScore reports whether a call is one that ORDER BY RANK takes.
+func isScore(call *Call) bool {
+	if call.UDF {
+		return false
+	}
+	fn, ok := lookupFunction(call.Name)
+	return ok && (fn.RankOnly || fn.Name == fnVectorDistance)
+}
+
+// isSortable reports whether a call is one that ORDER BY takes in place of a
+// path: a distance, or one of the scores of which rewritten queries make use.
+func isSortable(call *Call) bool {
+	return isScore(call) || !call.UDF && len(call.Name) > 0 && call.Name[0] == '_'
+}
+
+func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
+	s.ranking = q.Rank
+	defer func() { s.ranking = false }()
+	if q.Rank {
+		ranking, err := c.ranking(q, s)
+		if b.grouping == nil {
+			b.ranking = ranking
+		}
+		return err
+	}
+	for _, item := range q.OrderBy {
+		key, err := c.sortKey(item, s)
+		if err != nil {
+			return err
+		}
+		if b.grouping == nil { // one row needs no order
+			b.order = append(b.order, key)
+		}
+	}
+	return nil
+}
+
+func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
+	key := SortKey{Desc: item.Desc, Explicit: item.Explicit}
+	call, _ := item.Expr.(*Call)
+	x, err := c.expr(item.Expr, s)
+	switch {
+	case err != nil:
+		return SortKey{}, err
+	case call != nil && isSortable(call):
+		key.Call = call
+		if x.compares && !item.Explicit {
+			// The nearest come first, whatever the metric.
+			key.Desc = x.metric.HigherIsCloser()
+		}
+	case !isPath(item.Expr):
+		return SortKey{}, unsupportedOrder(item.Expr)
+	default:
+		if err := checkSortPath(item.Expr, x, s); err != nil {
+			return SortKey{}, err
+		}
+		key.Path = x.origin.path
+	}
+	key.eval = x.eval
+	return key, nil
+}
+
+// checkSortPath refuses a path that does not lead from the item to one property.
+func checkSortPath(e Expr, x code, s *scope) error {
+	bound, _ := s.lookup(rootOf(e))
+	switch {
+	case bound == nil:
+		return unsupportedOrder(e)
+	case bound.kind == sourceElement:
+		return errorAt(e.Pos(), "", "Order-by over correlated collections is not supported.")
+	case bound.derived || !x.origin.known:
+		return unsupportedOrder(e)
+	}
+	return nil
+}
+
+func unsupportedOrder(e Expr) *Error {
+	return errorAt(e.Pos(), "2206", "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
+}
+
+// isPath reports whether an expression is an alias or leads from one.
+func isPath(e Expr) bool { return rootOf(e) != "" }
+
+// rootOf returns the alias that a path starts from.
+func rootOf(e Expr) string {
+	for {
+		switch at := e.(type) {
+		case *Ident:
+			return at.Name
+		case *Member:
+			e = at.Of
+		case *Index:
+			e = at.Of
+		default:
+			return ""
+		}
+	}
+}
+
+// vectorArguments completes a call that compares vectors with what the
+// container's policy says about their path, as if the query had said it.
+func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
+	var options Value
+	if len(parts) > vectorOptionsAt {
+		if !parts[vectorOptionsAt].constant {
+			return parts, MetricCosine
+		}
+		options = parts[vectorOptionsAt].value
+	}
+	if name, ok := options.Member("distanceFunction").AsString(); ok {
+		metric, _ := ParseMetric(name)
+		return parts, metric
+	}
+	policy := c.vectorPolicy(parts[0].origin)
+	if policy == nil {
+		policy = c.vectorPolicy(parts[1].origin)
+	}
+	if policy == nil {
+		return parts, MetricCosine
+	}
+	var b ObjectBuilder
+	for name, v := range options.Properties {
+		b.Set(name, v)
+	}
+	b.Set("distanceFunction", Str(metricName(policy.Metric)))
+	if policy.DataType != "" && options.Member("dataType").IsUndefined() {
+		b.Set("dataType", Str(policy.DataType))
+	}
+	full := append([]code{}, parts...)
+	for len(full) < vectorOptionsAt {
+		full = append(full, constantCode(Bool(false)))
+	}
+	return append(full[:vectorOptionsAt], constantCode(b.Value())), policy.Metric
+}
+
+// vectorOptionsAt is the place of the options among the arguments.
+const vectorOptionsAt = 3
+
+func (c *compiler) vectorPolicy(o origin) *Vector {
+	for i := range c.opts.Vectors {
+		policy := &c.opts.Vectors[i]
+		if o.known && slices.EqualFunc(o.path, policy.Path, func(s Step, name string) bool { return !s.Element && s.Name == name }) {
+			return policy
+		}
+	}
+	return nil
+}
+
+// metricName returns what ParseMetric reads.
+func metricName(m Metric) string {
+	switch m {
+	case MetricDotProduct:
+		return "dotproduct"
+	case MetricEuclidean:
+		return "euclidean"
+	}
+	return "cosine"
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: MIT
+
+// Conditions: what a filter says about the values at paths of an item, in a form
+// that an index can answer. They are a by-product of compilation.
+//
+//  1. Where the filter is true, its condition holds. The converse is true only
+//     of a condition that is Exact.
+//  2. CondAlways that is not Exact means that nothing is known.
+//  3. Negation has been pushed down to the comparisons. NOT (a = 1) is a != 1, and
+//     both need a to be defined, as three-valued logic has it.
+//  4. A condition is part of one other only, which may take over its slices; that
+//     keeps long chains of AND and OR linear.
+//  5. A path may begin with the name of a computed property.
+
+package sql
+
+import (
+	"slices"
+	"strings"
+)
+
+// CondOp is what a condition says.
+type CondOp uint8
+
+const (
+	CondNever  CondOp = iota // nothing passes
+	CondAlways               // everything passes; if not Exact, nothing is known
+	CondAnd                  // all of Of hold
+	CondOr                   // one of Of holds
+	CondEq                   // the value is one of Values
+	CondNe                   // the value is defined and none of Values
+	CondLt                   // the value is of the type of Values[0], and less
+	CondLe
+	CondGt
+	CondGe
+	CondDefined       // there is a value
+	CondUndefined     // there is none
+	CondKind          // the value is of kind Kind
+	CondPrefix        // the value is a string that begins with Values[0]
+	CondSuffix        // the value is a string that ends with Values[0]
+	CondContains      // the value is a string that contains Values[0]
+	CondEqualFold     // the value is the string Values[0], in any case
+	CondPrefixFold    // as CondPrefix, in any case
+	CondSuffixFold    // as CondSuffix, in any case
+	CondContainsFold  // as CondContains, in any case
+	CondArrayContains // the value is an array with an element equal to one of Values
+	CondFullText      // the value is a text with all of the terms Values
+	CondFullTextAny   // the value is a text with one of the terms Values
+)
+
+// Condition is a statement about an item.
+type Condition struct {
+	Op     CondOp
+	Path   Path
+	Values []Value
+	Kind   Kind
+	Of     []*Condition
+	// Exact is whether an item passes this part of the filter if the condition
+	// holds.
+	Exact bool
+}
+
+// orUnknown returns, for nil, what is said of a filter that no index can tell
+// anything about.
+func (c *Condition) orUnknown() *Condition {
+	if c == nil {
+		return &Condition{Op: CondAlways}
+	}
+	return c
+}
+
+// and joins two conditions that must both hold; nil is one that is unknown.
+func and(a, b *Condition) *Condition {
+	a, b = a.orUnknown(), b.orUnknown()
+	switch {
+	case a.Op == CondNever:
+		return a
+	case b.Op == CondNever:
+		return b
+	case a.Op == CondAlways && a.Exact:
+		return b
+	case b.Op == CondAlways && b.Exact:
+		return a
+	case a.Op == CondAlways:
+		return b.inexact()
+	case b.Op == CondAlways:
+		return a.inexact()
+	}
+	joined := &Condition{Op: CondAnd, Exact: a.Exact && b.Exact}
+	joined.Of = append(a.operands(CondAnd), b.operands(CondAnd)...)
+	return joined
+}
+
+// or joins two conditions of which one must hold; nil is one that is unknown.
+func or(a, b *Condition) *Condition {
+	a, b = a.orUnknown(), b.orUnknown()
+	switch {
+	case a.Op == CondNever:
+		return b
+	case b.Op == CondNever:
+		return a
+	case a.Op == CondAlways && a.Exact:
+		return a
+	case a.Op == CondAlways || b.Op == CondAlways:
+		return b.orAlways()
+	case a.Op == CondEq && b.Op == CondEq && slices.Equal(a.Path, b.Path):
+		return &Condition{Op: CondEq, Path: a.Path, Values: append(a.Values, b.Values...), Exact: a.Exact && b.Exact}
+	}
+	joined := &Condition{Op: CondOr, Exact: a.Exact && b.Exact}
+	joined.Of = append(a.operands(CondOr), b.operands(CondOr)...)
+	return joined
+}
+
+// orAlways returns the condition itself if everything passes it, and one that is
+// unknown otherwise.
+func (c *Condition) orAlways() *Condition {
+	if c.Op == CondAlways && c.Exact {
+		return c
+	}
+	return &Condition{Op: CondAlways}
+}
+
+func (c *Condition) operands(op CondOp) []*Condition {
+	if c.Op == op {
+		return c.Of
+	}
+	return []*Condition{c}
+}
+
+// inexact returns the condition as a part of something that says more.
+func (c *Condition) inexact() *Condition {
+	c = c.orUnknown()
+	if !c.Exact || c.Op == CondNever {
+		return c
+	}
+	weaker := *c
+	weaker.Exact = false
+	return &weaker
+}
+
+// constantCondition is about something that is the same for every item.
+func constantCondition(holds bool) *Condition {
+	if holds {
+		return &Condition{Op: CondAlways, Exact: true}
+	}
+	return &Condition{Op: CondNever, Exact: true}
+}
+
+// at makes a condition about the value of an expression, if that is a part of
+// the item.
+func at(x code, op CondOp, values ...Value) *Condition {
+	if !x.origin.known {
+		return nil
+	}
+	// Clipped, for what is true and what is false of an expression share the values.
+	return &Condition{Op: op, Path: x.origin.path, Values: slices.Clip(values), Exact: x.origin.single()}
+}
+
+// single reports whether a path leads to one value. An element of any index is
+// there more than once, and not each time the same.
+func (o origin) single() bool {
+	for _, step := range o.path {
+		if step.Element {
+			return false
+		}
+	}
+	return o.known
+}
+
+// comparisonConditions returns what is known where a comparison with a constant
+// is true, and where it is false.
+func comparisonConditions(op Op, left, right code) (yes, no *Condition) {
+	if left.constant && !right.constant {
+		left, right, op = right, left, mirrored(op)
+	}
+	if !right.constant || left.constant {
+		return nil, nil
+	}
+	v := right.value
+	never := constantCondition(false)
+	if v.IsUndefined() {
+		return never, never
+	}
+	switch op {
+	case OpEq:
+		return at(left, CondEq, v), at(left, CondNe, v)
+	case OpNe:
+		return at(left, CondNe, v), at(left, CondEq, v)
+	}
+	if v.Kind() >= KindArray {
+		return never, never
+	}
+	switch op {
+	case OpLt:
+		return at(left, CondLt, v), at(left, CondGe, v)
+	case OpLe:
+		return at(left, CondLe, v), at(left, CondGt, v)
+	case OpGt:
+		return at(left, CondGt, v), at(left, CondLe, v)
+	}
+	return at(left, CondGe, v), at(left, CondLt, v)
+}
+
+// mirrored returns the operator that says the same with its operands swapped.
+func mirrored(op Op) Op {
+	switch op {
+	case OpLt:
+		return OpGt
+	case OpLe:
+		return OpGe
+	case OpGt:
+		return OpLt
+	case OpGe:
+		return OpLe
+	}
+	return op
+}
+
+func inConditions(needle code, list []code) (yes, no *Condition) {
+	var values []Value
+	unknown := false
+	for _, x := range list {
+		if !x.constant {
+			return nil, nil
+		}
+		if x.value.IsUndefined() {
+			unknown = true
+			continue
+		}
+		values = append(values, x.value)
+	}
+	never := constantCondition(false)
+	yes, no = at(needle, CondEq, values...), at(needle, CondNe, values...)
+	if len(values) == 0 {
+		yes = never
+	}
+	if unknown {
+		no = never
+	}
+	return yes, no
+}
+
+// likeCondition returns what a pattern says about the beginning of a string.
+func likeCondition(x, pattern code, escape rune) *Condition {
+	text, ok := pattern.value.AsString()
+	if !pattern.constant || !ok || escape != noEscape || !x.origin.known {
+		return nil
+	}
+	i := strings.IndexAny(text, "%_[")
+	if i < 0 {
+		return at(x, CondEq, pattern.value)
+	}
+	if i == 0 {
+		return nil
+	}
+	prefix := at(x, CondPrefix, Str(text[:i]))
+	prefix.Exact = prefix.Exact && text[i:] == "%"
+	return prefix
+}
+
+// callConditions returns what is known where a call is true, and where it is
+// false.
+func callConditions(name string, args []code) (yes, no *Condition) {
+	if len(args) == 0 || !args[0].origin.known {
+		return nil, nil
+	}
+	x := args[0]
+	if kind, ok := kindTested(name); ok {
+		yes = at(x, CondKind)
+		yes.Kind = kind
+		return yes, nil
+	}
+	switch name {
+	case "IS_DEFINED":
+		return at(x, CondDefined), at(x, CondUndefined)
+	case "STARTSWITH":
+		return textCondition(args, CondPrefix, CondPrefixFold), nil
+	case "ENDSWITH":
+		return textCondition(args, CondSuffix, CondSuffixFold), nil
+	case "CONTAINS":
+		return textCondition(args, CondContains, CondContainsFold), nil
+	case "STRINGEQUALS":
+		return textCondition(args, CondEq, CondEqualFold), nil
+	case "ARRAY_CONTAINS":
+		if len(args) == 2 && args[1].constant && !args[1].value.IsUndefined() {
+			return at(x, CondArrayContains, args[1].value), nil
+		}
+	case "FULLTEXTCONTAINS", "FULLTEXTCONTAINSALL":
+		return termsCondition(args, CondFullText), nil
+	case "FULLTEXTCONTAINSANY":
+		return termsCondition(args, CondFullTextAny), nil
+	}
+	return nil, nil
+}
+
+// kindTested returns the kind that a type checking function asks for.
+func kindTested(name string) (k Kind, ok bool) {
+	switch name {
+	case "IS_NULL":
+		return KindNull, true
+	case "IS_BOOL":
+		return KindBool, true
+	case "IS_NUMBER":
+		return KindNumber, true
+	case "IS_STRING":
+		return KindString, true
+	case "IS_ARRAY":
+		return KindArray, true
+	case "IS_OBJECT":
+		return KindObject, true
+	}
+	return KindUndefined, false
+}
+
+// textCondition is about a function of a string, another string, and whether
+// case is ignored.
+func textCondition(args []code, exact, fold CondOp) *Condition {
+	if len(args) < 2 || !args[1].constant || args[1].value.Kind() != KindString {
+		return nil
+	}
+	if len(args) == 2 {
+		return at(args[0], exact, args[1].value)
+	}
+	if !args[2].constant {
+		return nil
+	}
+	switch ignoreCase, ok := args[2].value.AsBool(); {
+	case ok && ignoreCase:
+		return at(args[0], fold, args[1].value)
+	case ok || args[2].value.IsUndefined():
+		return at(args[0], exact, args[1].value).inexact()
+	}
+	return nil
+}
+
+func termsCondition(args []code, op CondOp) *Condition {
+	var terms []Value
+	for _, x := range args[1:] {
+		if !x.constant || x.value.Kind() != KindString {
+			return nil
+		}
+		terms = append(terms, x.value)
+	}
+	return at(args[0], op, terms...).inexact()
+}
+
+// Equals returns the values that the property at a path must have one of, and
+// false if the condition does not say. No value at all means that nothing
+// passes.
+func (c *Condition) Equals(path Path) (values []Value, ok bool) {
+	if c == nil {
+		return nil, false
+	}
+	switch c.Op {
+	case CondNever:
+		return nil, true
+	case CondEq:
+		if slices.Equal(c.Path, path) {
+			return c.Values, true
+		}
+	case CondAnd:
+		for _, part := range c.Of {
+			if v, found := part.Equals(path); found && (!ok || len(v) < len(values)) {
+				values, ok = v, true
+			}
+		}
+		return values, ok
+	case CondOr:
+		for _, part := range c.Of {
+			v, found := part.Equals(path)
+			if !found {
+				return nil, false
+			}
+			values = append(values[:len(values):len(values)], v...)
+		}
+		return values, true
+	}
+	return nil, false
+}
+
+// pathSet holds paths without repetitions.
+type pathSet struct {
+	paths []Path
+	seen  map[string]bool
+}
+
+// add takes in a path. One that a shorter path is there for says nothing new, but
+// is kept all the same.
+func (s *pathSet) add(o origin) {
+	if !o.known {
+		return
+	}
+	var key []byte
+	for _, step := range o.path {
+		if step.Element {
+			key = Int(step.Index).AppendJSON(append(key, '/'))
+		} else {
+			key = Str(step.Name).AppendJSON(append(key, '/'))
+		}
+	}
+	if s.seen[string(key)] {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[string(key)] = true
+	s.paths = append(s.paths, o.path)
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+
+// Package sql is the query language: it reads queries and prints them, checks what
+// they mean, says how a client is to run them over several partitions, and computes
+// their expressions, functions and aggregates for one item at a time. Which items,
+// from which index and how many at once is decided elsewhere.
+//
+// It never does I/O, never reads a clock, starts no goroutine, and keeps nothing
+// between two executions.
+//
+// The one invariant: undefined is a value like any other until something leaves the
+// package. Every expression has a value for every item; what is undefined is left
+// out of arrays, objects and results, and is never written.
+package sql
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Kind is the type of a [Value]. Kinds are numbered in the order in which
+// their values sort.
+type Kind uint8
+
+const (
+	KindUndefined Kind = iota
+	KindNull
+	KindBool
+	KindNumber
+	KindString
+	KindArray
+	KindObject
+)
+
+// String returns the kind's name as messages spell it.
+func (k Kind) String() string {
+	switch k {
+	case KindUndefined:
+		return "undefined"
+	case KindNull:
+		return "null"
+	case KindBool:
+		return "boolean"
+	case KindNumber:
+		return "number"
+	case KindString:
+		return "string"
+	case KindArray:
+		return "array"
+	case KindObject:
+		return "object"
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// form says how a Value holds what it holds.
+type form uint8
+
+const (
+	formPlain    form = iota // in bits or text: what the constructors make
+	formInt                  // a number: bits are an int64
+	formSpelled              // a number: text is its JSON
+	formQuoted               // a string: text needs no escape when it is quoted
+	formEscaped              // a string: text is its JSON, with quotes and escapes
+	formInfinite             // an array or object: text holds NaN or an infinity
+)
+
+// Value is one value of the query language. It is small, immutable and passed
+// by value; the zero Value is undefined, which is no value at all and not null.
+// Scalars are held as they are; arrays and objects stay the JSON text they came as,
+// so that projecting a part of an item copies bytes and parses nothing.
+//
+// A Value made by [Raw] shares memory with the text it was made from, and so do
+// the values taken from it.
+type Value struct {
+	kind Kind
+	form form
+	bits uint64 // of a number: a float64 or an int64; of a boolean: 0 or 1
+	text string
+}
+
+// Undefined returns the value of what is not there.
+func Undefined() Value { return Value{} }
+
+// Null returns the JSON null.
+func Null() Value { return Value{kind: KindNull} }
+
+// Bool returns the JSON boolean b.
+func Bool(b bool) Value {
+	if b {
+		return Value{kind: KindBool, bits: 1}
+	}
+	return Value{kind: KindBool}
+}
+
+// Float returns a number. Inside an expression it may be NaN or infinite.
+func Float(f float64) Value { return Value{kind: KindNumber, bits: math.Float64bits(f)} }
+
+// Int returns a number that keeps all digits of an int64.
+func Int(n int64) Value { return Value{kind: KindNumber, form: formInt, bits: uint64(n)} }
+
+// Str returns a string, which is expected to be valid UTF-8.
+func Str(s string) Value { return Value{kind: KindString, text: s} }
+
+// Raw returns the value that a compact JSON text spells: no space outside
+// strings, no name twice in an object, no number beyond float64. The text is
+// shared: whoever calls must not write to it while the value is in use. The
+// empty text is undefined.
+func Raw(json []byte) Value {
+	// A string, and not a slice, keeps a Value at 32 bytes.
+	return fromText(unsafe.String(unsafe.SliceData(json), len(json)))
+}
+
+// fromText is Raw for a string.
+func fromText(text string) Value {
+	if text == "" {
+		return Value{}
+	}
+	switch text[0] {
+	case '{':
+		return Value{kind: KindObject, text: text}
+	case '[':
+		return Value{kind: KindArray, text: text}
+	case '"':
+		if strings.IndexByte(text, '\\') >= 0 {
+			return Value{kind: KindString, form: formEscaped, text: text}
+		}
+		return Value{kind: KindString, form: formQuoted, text: text[1 : len(text)-1]}
+	case 'n':
+		return Null()
+	case 't':
+		return Bool(true)
+	case 'f':
+		return Bool(false)
+	case 'N':
+		return Float(math.NaN())
+	case 'I':
+		return Float(math.Inf(1))
+	}
+	if text == spelledNegInf {
+		return Float(math.Inf(-1))
+	}
+	return Value{kind: KindNumber, form: formSpelled, text: text}
+}
+
+// How numbers are spelled that JSON has no spelling for. They occur only in
+// arrays and objects that an expression has built.
+const (
+	spelledNaN    = "NaN"
+	spelledInf    = "Infinity"
+	spelledNegInf = "-Infinity"
+)
+
+// Kind returns v's type.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsUndefined reports whether there is no value.
+func (v Value) IsUndefined() bool { return v.kind == KindUndefined }
+
+// IsTrue reports whether v is the boolean true, the only value that a filter
+// lets pass.
+func (v Value) IsTrue() bool { return v.kind == KindBool && v.bits != 0 }
+
+// AsBool returns v's boolean; ok is false when v is of another kind.
+func (v Value) AsBool() (b, ok bool) { return v.bits != 0, v.kind == KindBool }
+
+// AsFloat returns v's number; ok is false when v is of another kind.
+func (v Value) AsFloat() (f float64, ok bool) {
+	if v.kind != KindNumber {
+		return 0, false
+	}
+	switch v.form {
+	case formInt:
+		return float64(int64(v.bits)), true
+	case formSpelled:
+		return parseNumber(v.text), true
+	}
+	return math.Float64frombits(v.bits), true
+}
+
+// AsInt returns v's number if it is an integer that an int64 holds exactly:
+// spelled without fraction or exponent, or computed and without fraction.
+func (v Value) AsInt() (n int64, ok bool) {
+	if v.kind != KindNumber {
+		return 0, false
+	}
+	switch v.form {
+	case formInt:
+		return int64(v.bits), true
+	case formSpelled:
+		if n, err := strconv.ParseInt(v.text, 10, 64); err == nil {
+			return n, true
+		}
+		if isDigits(v.text) {
+			return 0, false // beyond int64; rounding must not bring it back
+		}
+	}
+	f, _ := v.AsFloat()
+	// 2^63 itself is a float64 and no int64.
+	if f != math.Trunc(f) || f < math.MinInt64 || f >= -math.MinInt64 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// isDigits reports whether a number is spelled with nothing but a sign and
+// digits.
+func isDigits(text string) bool {
+	for i := range len(text) {
+		if (text[i] < '0' || text[i] > '9') && (i > 0 || text[i] != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// AsString returns v's string; ok is false when v is of another kind.
+func (v Value) AsString() (s string, ok bool) {
+	if v.kind != KindString {
+		return "", false
+	}
+	if v.form == formEscaped {
+		return unquote(v.text), true
+	}
+	return v.text, true
+}
+
+// Finite reports whether v can be written as JSON: whether it is no number, and
+// holds no number, that is NaN or infinite.
+func (v Value) Finite() bool {
+	if v.kind == KindNumber && v.form == formPlain {
+		f := math.Float64frombits(v.bits)
+		return f-f == 0
+	}
+	return v.form != formInfinite
+}
+
+// Detach returns v without shared memory, for keeping it after the text it came
+// from is gone.
+func (v Value) Detach() Value {
+	v.text = strings.Clone(v.text)
+	return v
+}
+
+// AppendJSON appends v as compact JSON. For undefined it appends nothing. A
+// value that is not [Value.Finite] has no JSON: what is appended for it has the
+// words NaN, Infinity and -Infinity in place of the numbers.
+func (v Value) AppendJSON(dst []byte) []byte {
+	switch v.kind {
+	case KindUndefined:
+		return dst
+	case KindNull:
+		return append(dst, "null"...)
+	case KindBool:
+		return strconv.AppendBool(dst, v.bits != 0)
+	case KindNumber:
+		return v.appendNumber(dst)
+	case KindString:
+		switch v.form {
+		case formPlain:
+			return value.AppendString(dst, v.text)
+		case formQuoted:
+			dst = append(dst, '"')
+			dst = append(dst, v.text...)
+			return append(dst, '"')
+		}
+	}
+	return append(dst, v.text...)
+}
+
+func (v Value) appendNumber(dst []byte) []byte {
+	switch v.form {
+	case formInt:
+		return strconv.AppendInt(dst, int64(v.bits), 10)
+	case formSpelled:
+		return append(dst, v.text...)
+	}
+	return appendFloat(dst, math.Float64frombits(v.bits))
+}
+
+func appendFloat(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, spelledNaN...)
+	case math.IsInf(f, 1):
+		return append(dst, spelledInf...)
+	case math.IsInf(f, -1):
+		return append(dst, spelledNegInf...)
+	}
+	return value.Number(f).AppendJSON(dst)
+}
+
+// String returns v as JSON, or the word undefined, for messages and tests.
+func (v Value) String() string {
+	if v.kind == KindUndefined {
+		return v.kind.String()
+	}
+	return string(v.AppendJSON(nil))
+}
+
+// maxExactDigits is the longest run of digits that a float64 holds exactly.
+const maxExactDigits = 15
+
+// parseNumber reads a number that is known to be one. Short integers, which
+// most numbers are, need no strconv.
+func parseNumber(text string) float64 {
+	digits := text
+	if text[0] == '-' {
+		digits = text[1:]
+	}
+	if len(digits) > maxExactDigits {
+		return parseAnyNumber(text)
+	}
+	n := int64(0)
+	for i := range len(digits) {
+		d := digits[i] - '0'
+		if d > 9 {
+			return parseAnyNumber(text)
+		}
+		n = n*10 + int64(d)
+	}
+	if text[0] == '-' {
+		n = -n
+	}
+	return float64(n)
+}
+
+func parseAnyNumber(text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && !math.IsInf(f, 0) {
+		panic("sql: number was valid and is not: " + err.Error())
+	}
+	return f
+}

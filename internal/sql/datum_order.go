@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+
+// Equality, order and canonical text of values.
+//
+//  1. Numbers are compared as float64, whatever form they have, as indexes
+//     compare them: 9007199254740993 equals 9007199254740992.
+//  2. Equal values have equal canonical text, and only they, but for NaN, which
+//     equals nothing and has one.
+
+package sql
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Equal reports whether two values are the same, at any depth: 1 is 1.0, and the
+// order of properties does not matter. Undefined equals undefined only, NaN
+// nothing.
+func Equal(a, b Value) bool {
+	if a.kind != b.kind {
+		return false
+	}
+	switch a.kind {
+	case KindBool:
+		return a.bits == b.bits
+	case KindNumber:
+		x, _ := a.AsFloat()
+		y, _ := b.AsFloat()
+		return x == y
+	case KindString:
+		x, _ := a.AsString()
+		y, _ := b.AsString()
+		return x == y
+	case KindArray:
+		return a.text == b.text && a.form != formInfinite || equalArrays(a, b)
+	case KindObject:
+		return a.text == b.text && a.form != formInfinite || equalObjects(a, b)
+	}
+	return true
+}
+
+func equalArrays(a, b Value) bool {
+	s, t := a.text, b.text
+	i, j := 1, 1
+	for i < len(s)-1 && j < len(t)-1 {
+		endS, endT := valueEnd(s, i), valueEnd(t, j)
+		if !Equal(a.part(s[i:endS]), b.part(t[j:endT])) {
+			return false
+		}
+		i, j = endS+1, endT+1
+	}
+	return i >= len(s)-1 && j >= len(t)-1
+}
+
+// maxLookups is the widest object whose properties are looked up one by one in
+// the other; wider ones are sorted.
+const maxLookups = 16
+
+func equalObjects(a, b Value) bool {
+	n := a.Len()
+	if n != b.Len() {
+		return false
+	}
+	if n > maxLookups {
+		return bytes.Equal(a.AppendCanonical(nil), b.AppendCanonical(nil))
+	}
+	for name, property := range a.Properties {
+		// A property that is there is not undefined, so this finds a missing one.
+		if !Equal(property, b.Member(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Compare orders all values: undefined < null < false < true < numbers < strings
+// < arrays < objects. NaN is the least of the numbers; strings are ordered by
+// UTF-16 code units; arrays, and objects, by their canonical text, which means
+// nothing but is stable. It returns -1, 0 or +1.
+func Compare(a, b Value) int {
+	if c := cmp.Compare(a.kind, b.kind); c != 0 {
+		return c
+	}
+	switch a.kind {
+	case KindBool:
+		return cmp.Compare(a.bits, b.bits)
+	case KindNumber:
+		x, _ := a.AsFloat()
+		y, _ := b.AsFloat()
+		return cmp.Compare(x, y)
+	case KindString:
+		x, _ := a.AsString()
+		y, _ := b.AsString()
+		return compareStrings(x, y)
+	case KindArray, KindObject:
+		if a.text == b.text {
+			return 0
+		}
+		return bytes.Compare(a.AppendCanonical(nil), b.AppendCanonical(nil))
+	}
+	return 0
+}
+
+// The first bytes in UTF-8 of characters that UTF-16 orders the other way round:
+// those beyond U+FFFF are written with surrogates there, which are less than the
+// characters from U+E000 on.
+const (
+	leadFromE000    = 0xEE
+	leadBeyondPlane = 0xF0
+)
+
+// compareStrings orders two strings in UTF-8 as their UTF-16 code units.
+func compareStrings(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if x >= leadFromE000 && y >= leadFromE000 && (x >= leadBeyondPlane) != (y >= leadBeyondPlane) {
+			return cmp.Compare(y, x)
+		}
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// AppendCanonical appends a text that equal values share and that says where it
+// ends, for finding duplicates and groups: numbers and strings are spelled in one
+// way, names are sorted, and undefined is a word.
+func (v Value) AppendCanonical(dst []byte) []byte {
+	switch v.kind {
+	case KindUndefined:
+		return append(dst, "undefined"...)
+	case KindNumber:
+		f, _ := v.AsFloat()
+		return appendFloat(dst, f)
+	case KindString:
+		s, _ := v.AsString()
+		return value.AppendString(dst, s)
+	case KindArray:
+		dst = append(dst, '[')
+		separator := ""
+		for element := range v.Elements {
+			dst = append(dst, separator...)
+			dst = element.AppendCanonical(dst)
+			separator = ","
+		}
+		return append(dst, ']')
+	case KindObject:
+		return v.appendCanonicalObject(dst)
+	}
+	return v.AppendJSON(dst)
+}
+
+func (v Value) appendCanonicalObject(dst []byte) []byte {
+	type property struct {
+		name string
+		v    Value
+	}
+	var space [maxLookups]property
+	properties := space[:0]
+	for name, p := range v.Properties {
+		properties = append(properties, property{name, p})
+	}
+	slices.SortFunc(properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
+	dst = append(dst, '{')
+	for i, p := range properties {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(value.AppendString(dst, p.name), ':')
+		dst = p.v.AppendCanonical(dst)
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+
+// Running compiled queries: rows of a FROM, and what subqueries make of theirs.
+
+package sql
+
+import (
+	"fmt"
+)
+
+// maxRowsPerItem is how many rows the sources of a query, and those of its
+// subqueries, make of one item at most.
+const maxRowsPerItem = 1 << 20
+
+// frame is the state of one execution: what is in the slots.
+type frame struct {
+	cx      *Context
+	slots   []Value
+	stack   []Value // arguments of the calls that are under way
+	scratch []byte
+	rows    int // of this item
+}
+
+// bounded stops the query if a value is too large.
+func (f *frame) bounded(v Value) Value {
+	if len(v.text) > maxResultBytes {
+		return f.cx.fail(ErrResultTooLarge)
+	}
+	return v
+}
+
+// callUDF calls a user-defined function.
+func (f *frame) callUDF(name string, args []Value, at Span) Value {
+	if f.cx.UDF == nil {
+		return f.cx.fail(errorAt(at, "", "The user-defined function '%s' does not exist.", name))
+	}
+	v, err := f.cx.UDF(name, args)
+	if err != nil {
+		return f.cx.fail(fmt.Errorf("user-defined function %q: %w", name, err))
+	}
+	return f.bounded(v)
+}
+
+// step counts a row and reports whether there may be more.
+func (f *frame) step() bool {
+	f.rows++
+	if f.rows > maxRowsPerItem {
+		f.cx.fail(errorAt(Span{}, "", "The query makes more than %d rows of one item.", maxRowsPerItem))
+	}
+	return f.cx.Tick() == nil
+}
+
+// rows calls emit for the rows that the sources from the given one on make of
+// what is in the slots, and that pass the filter. It returns false if emit did,
+// or if the execution must end.
+func (b *block) rows(f *frame, at int, emit func() bool) bool {
+	// What the sources so far decide is tested before the next one is opened.
+	if at > 0 || len(b.sources) == 0 {
+		if !f.step() {
+			return false
+		}
+		if !b.passes(f, at-1) {
+			return f.cx.err == nil
+		}
+	}
+	if at == len(b.sources) {
+		return emit() && f.cx.err == nil
+	}
+	src := &b.sources[at]
+	switch {
+	case src.query != nil:
+		return src.query.run(f, func(v Value) bool {
+			if src.kind == sourceElement && v.kind == KindArray {
+				return b.elements(f, at, v, emit)
+			}
+			f.slots[src.slot] = v
+			return b.rows(f, at+1, emit)
+		})
+	case src.kind == sourceElement:
+		return b.elements(f, at, src.from(f), emit)
+	case src.from != nil:
+		f.slots[src.slot] = src.from(f)
+	}
+	if f.slots[src.slot].IsUndefined() {
+		return f.cx.err == nil
+	}
+	return b.rows(f, at+1, emit)
+}
+
+// elements is rows for a source that iterates over an array.
+func (b *block) elements(f *frame, at int, array Value, emit func() bool) bool {
+	if array.kind != KindArray {
+		return f.cx.err == nil
+	}
+	slot, text := b.sources[at].slot, array.text
+	for i := 1; i < len(text)-1; {
+		end := valueEnd(text, i)
+		f.slots[slot] = array.part(text[i:end])
+		if !b.rows(f, at+1, emit) {
+			return false
+		}
+		i = end + 1
+	}
+	return true
+}
+
+// passes tests the part of the filter that needs the given source and none after
+// it. The first source's part has also what needs none.
+func (b *block) passes(f *frame, at int) bool {
+	for i := range b.where {
+		if max(b.where[i].reach, 0) == max(at, 0) && !b.where[i].eval(f).IsTrue() {
+			return false
+		}
+	}
+	return true
+}
+
+// run calls emit for the rows of a subquery's result. It returns false if emit
+// did, or if the execution must end.
+func (b *block) run(f *frame, emit func(Value) bool) bool {
+	if b.distinct {
+		all := emit
+		seen := map[string]bool{}
+		size := 0
+		emit = func(v Value) bool {
+			key := string(v.AppendCanonical(nil))
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+			if size += len(key); size > maxResultBytes {
+				f.cx.fail(ErrResultTooLarge)
+				return false
+			}
+			return all(v)
+		}
+	}
+	if b.grouping != nil {
+		return b.runGroups(f, emit)
+	}
+	return b.rows(f, 0, func() bool {
+		v := b.project.eval(f)
+		return v.IsUndefined() || emit(v)
+	})
+}
+
+// maxGroups is how many groups a subquery may have.
+const maxGroups = 1 << 16
+
+func (b *block) runGroups(f *frame, emit func(Value) bool) bool {
+	groups := map[string]*Group{}
+	var order []*Group
+	var key []byte
+	if len(b.grouping.keys) == 0 {
+		// Without GROUP BY there is one group, even of no rows.
+		order = append(order, newGroup(b.grouping, f))
+		groups[""] = order[0]
+	}
+	more := b.rows(f, 0, func() bool {
+		key = b.grouping.appendKey(key[:0], f)
+		group := groups[string(key)]
+		if group == nil {
+			if len(order) == maxGroups {
+				f.cx.fail(errorAt(Span{}, "", "A subquery has more than %d groups.", maxGroups))
+				return false
+			}
+			group = newGroup(b.grouping, f)
+			groups[string(key)] = group
+			order = append(order, group)
+		}
+		group.add(b.grouping, f)
+		return true
+	})
+	for i := 0; more && i < len(order); i++ {
+		order[i].fill(b.grouping, f)
+		if v := b.project.eval(f); !v.IsUndefined() {
+			more = emit(v)
+		}
+	}
+	return more && f.cx.err == nil
+}
+
+// eval returns the projected value of the frame's row or group.
+func (p *projection) eval(f *frame) Value {
+	if p.value != nil {
+		return p.value(f)
+	}
+	var b ObjectBuilder
+	for i := range p.items {
+		b.Set(p.items[i].name, p.items[i].eval(f))
+	}
+	return f.bounded(b.Value())
+}
+
+// subquery compiles a subquery in an expression.
+func (c *compiler) subquery(e *Subquery, s *scope) (code, error) {
+	b, err := c.block(e.Query, &scope{outer: s}, false)
+	if err != nil {
+		return code{}, err
+	}
+	switch e.Kind {
+	case Exists:
+		return code{eval: func(f *frame) Value { return Bool(b.exists(f)) }, yes: b.whenAnyRow()}, nil
+	case All:
+		return code{eval: func(f *frame) Value { return Bool(b.all(f)) }}, nil
+	case Array:
+		return code{eval: b.array}, nil
+	case First:
+		return code{eval: b.first}, nil
+	case Last:
+		return code{eval: b.last}, nil
+	}
+	return code{eval: func(f *frame) Value { return b.scalar(f, e.Span) }}, nil
+}
+
+func (b *block) exists(f *frame) bool {
+	found := false
+	b.run(f, func(Value) bool {
+		found = true
+		return false
+	})
+	return found
+}
+
+// all reports whether there is no row for which the filter is false.
+func (b *block) all(f *frame) bool {
+	open := *b
+	open.where = nil
+	holds := true
+	open.rows(f, 0, func() bool {
+		for i := range b.where {
+			holds = holds && !b.where[i].eval(f).isFalse()
+		}
+		return holds
+	})
+	return holds
+}
+
+func (b *block) array(f *frame) Value {
+	var list ArrayBuilder
+	b.run(f, func(v Value) bool {
+		list.Add(v)
+		if list.Size() > maxResultBytes {
+			f.cx.fail(ErrResultTooLarge)
+			return false
+		}
+		return true
+	})
+	return list.Value()
+}
+
+func (b *block) first(f *frame) Value {
+	var row Value
+	b.run(f, func(v Value) bool {
+		row = v
+		return false
+	})
+	return row
+}
+
+func (b *block) last(f *frame) Value {
+	var row Value
+	b.run(f, func(v Value) bool {
+		row = v
+		return true
+	})
+	return row
+}
+
+// scalar returns the only row. That there is a second one is an error.
+func (b *block) scalar(f *frame, at Span) Value {
+	var row Value
+	rows := 0
+	b.run(f, func(v Value) bool {
+		row = v
+		rows++
+		return rows == 1
+	})
+	if rows > 1 {
+		return f.cx.fail(errorAt(at, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
+	}
+	return row
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+
+// Functions on arrays, sets and objects, and the choice between arguments.
+
+package sql
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+func arrayFunctions() []Function {
+	return []Function{
+		{Name: "ARRAY_AVG", Min: 1, Max: 1, Eval: arrayAvg},
+		{Name: "ARRAY_CONCAT", Min: 2, Max: anyNumber, Eval: arrayConcat},
+		{Name: "ARRAY_CONTAINS", Min: 2, Max: 3, Eval: arrayContains},
+		{Name: "ARRAY_CONTAINS_ALL", Min: 2, Max: anyNumber, Eval: arrayContainsAll},
+		{Name: "ARRAY_CONTAINS_ANY", Min: 2, Max: anyNumber, Eval: arrayContainsAny},
+		{Name: "ARRAY_LENGTH", Min: 1, Max: 1, Eval: arrayLength},
+		{Name: "ARRAY_MAX", Min: 1, Max: 1, Eval: arrayMax},
+		{Name: "ARRAY_MEDIAN", Min: 1, Max: 1, Eval: arrayMedian},
+		{Name: "ARRAY_MIN", Min: 1, Max: 1, Eval: arrayMin},
+		{Name: "ARRAY_SLICE", Min: 2, Max: 3, Eval: arraySlice},
+		{Name: "ARRAY_SUM", Min: 1, Max: 1, Eval: arraySum},
+		{Name: "CHOOSE", Min: 2, Max: anyNumber, Eval: choose},
+		{Name: "IIF", Min: 3, Max: 3, Eval: iif},
+		{Name: "OBJECTTOARRAY", Min: 1, Max: 3, Eval: objectToArray},
+		{Name: "SETDIFFERENCE", Min: 2, Max: 2, Eval: setDifference},
+		{Name: "SETEQUAL", Min: 2, Max: 2, Eval: setEqual},
+		{Name: "SETINTERSECT", Min: 2, Max: 2, Eval: setIntersect},
+		{Name: "SETUNION", Min: 2, Max: 2, Eval: setUnion},
+	}
+}
+
+func arrayConcat(cx *Context, args []Value) Value {
+	size := 0
+	for _, a := range args {
+		if a.Kind() != KindArray {
+			return Undefined()
+		}
+		if size += len(a.text); size > maxResultBytes {
+			return cx.fail(ErrResultTooLarge)
+		}
+	}
+	var b ArrayBuilder
+	for _, a := range args {
+		for element := range a.Elements {
+			b.Add(element)
+		}
+	}
+	return b.Value()
+}
+
+// arrayContains looks for the second argument. With true as the third, an object
+// also matches one that has more properties: see partOf. An undefined third
+// argument counts as false.
+func arrayContains(_ *Context, args []Value) Value {
+	array, needle, partial := args[0], args[1], optional(args, 2)
+	if array.Kind() != KindArray || needle.IsUndefined() {
+		return Undefined()
+	}
+	if !partial.IsUndefined() && partial.Kind() != KindBool {
+		return Undefined()
+	}
+	matches := Equal
+	if partial.IsTrue() {
+		matches = partOf
+	}
+	for element := range array.Elements {
+		if matches(needle, element) {
+			return Bool(true)
+		}
+	}
+	return Bool(false)
+}
+
+// partOf reports whether a is b or a part of it: objects may have more
+// properties in b, at any depth; arrays must have the same length.
+func partOf(a, b Value) bool {
+	switch {
+	case a.Kind() != b.Kind():
+		return false
+	case a.Kind() == KindObject:
+		return objectPartOf(a, b)
+	case a.Kind() == KindArray:
+		return arrayPartOf(a.text, b.text)
+	}
+	return Equal(a, b)
+}
+
+func objectPartOf(a, b Value) bool {
+	member := b.Member
+	if a.Len() > maxLookups {
+		// One pass over b instead of one for each property.
+		properties := make(map[string]Value)
+		for name, property := range b.Properties {
+			properties[name] = property
+		}
+		member = func(name string) Value { return properties[name] }
+	}
+	for name, property := range a.Properties {
+		if !partOf(property, member(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func arrayPartOf(a, b string) bool {
+	i, j := 1, 1
+	for i < len(a)-1 && j < len(b)-1 {
+		endA, endB := valueEnd(a, i), valueEnd(b, j)
+		if !partOf(fromText(a[i:endA]), fromText(b[j:endB])) {
+			return false
+		}
+		i, j = endA+1, endB+1
+	}
+	return i >= len(a)-1 && j >= len(b)-1
+}
+
+func arrayContainsAny(_ *Context, args []Value) Value {
+	if args[0].Kind() != KindArray {
+		return Undefined()
+	}
+	return anyOf(args[1:], inArray(args[0]))
+}
+
+func arrayContainsAll(_ *Context, args []Value) Value {
+	if args[0].Kind() != KindArray {
+		return Undefined()
+	}
+	return allOf(args[1:], inArray(args[0]))
+}
+
+func inArray(array Value) func(Value) truth {
+	return func(needle Value) truth {
+		if needle.IsUndefined() {
+			return unknown
+		}
+		for element := range array.Elements {
+			if Equal(element, needle) {
+				return isTrue
+			}
+		}
+		return isFalse
+	}
+}
+
+func arrayLength(_ *Context, args []Value) Value {
+	if args[0].Kind() != KindArray {
+		return Undefined()
+	}
+	return Int(int64(args[0].Len()))
+}
+
+// arraySlice returns the elements from a position on, which counts from the end
+// if it is negative.
+func arraySlice(_ *Context, args []Value) Value {
+	if args[0].Kind() != KindArray {
+		return Undefined()
+	}
+	start, ok := args[1].AsInt()
+	if !ok {
+		return Undefined()
+	}
+	count := int64(math.MaxInt64)
+	if len(args) == 3 {
+		if count, ok = args[2].AsInt(); !ok {
+			return Undefined()
+		}
+	}
+	if start < 0 {
+		start = max(start+int64(args[0].Len()), 0)
+	}
+	var b ArrayBuilder
+	at := int64(0)
+	for element := range args[0].Elements {
+		if at-start >= count {
+			break
+		}
+		if at >= start {
+			b.Add(element)
+		}
+		at++
+	}
+	return b.Value()
+}
+
+// numbersOf returns an array's elements if all are numbers.
+func numbersOf(array Value) (numbers []float64, ok bool) {
+	if array.Kind() != KindArray {
+		return nil, false
+	}
+	for element := range array.Elements {
+		f, ok := element.AsFloat()
+		if !ok {
+			return nil, false
+		}
+		numbers = append(numbers, f)
+	}
+	return numbers, true
+}
+
+func sum(numbers []float64) float64 {
+	total := 0.0
+	for _, f := range numbers {
+		total += f
+	}
+	return total
+}
+
+func arraySum(_ *Context, args []Value) Value {
+	numbers, ok := numbersOf(args[0])
+	if !ok {
+		return Undefined()
+	}
+	return Float(sum(numbers))
+}
+
+func arrayAvg(_ *Context, args []Value) Value {
+	numbers, ok := numbersOf(args[0])
+	if !ok || len(numbers) == 0 {
+		return Undefined()
+	}
+	return Float(sum(numbers) / float64(len(numbers)))
+}
+
+func arrayMedian(_ *Context, args []Value) Value {
+	numbers, ok := numbersOf(args[0])
+	if !ok || len(numbers) == 0 {
+		return Undefined()
+	}
+	slices.Sort(numbers)
+	middle := len(numbers) / 2
+	if len(numbers)%2 == 1 {
+		return Float(numbers[middle])
+	}
+	return Float((numbers[middle-1] + numbers[middle]) / 2)
+}
+
+func arrayMin(_ *Context, args []Value) Value { return extreme(args[0], -1) }
+
+func arrayMax(_ *Context, args []Value) Value { return extreme(args[0], +1) }
+
+// extreme returns the element that Compare puts on the given side of all others.
+// Arrays and objects have no rank among values.
+func extreme(array Value, side int) Value {
+	if array.Kind() != KindArray {
+		return Undefined()
+	}
+	var found Value
+	for element := range array.Elements {
+		if element.Kind() >= KindArray {
+			return Undefined()
+		}
+		if found.IsUndefined() || Compare(element, found) == side {
+			found = element
+		}
+	}
+	return found
+}
+
+// choose returns the argument after the first that the first counts to from 1.
+func choose(_ *Context, args []Value) Value {
+	i, ok := args[0].AsInt()
+	if !ok || i < 1 || i >= int64(len(args)) {
+		return Undefined()
+	}
+	return args[i]
+}
+
+// iif returns the second argument if the first is exactly true, and else the
+// third, whatever the first is.
+func iif(_ *Context, args []Value) Value {
+	if args[0].IsTrue() {
+		return args[1]
+	}
+	return args[2]
+}
+
+func objectToArray(_ *Context, args []Value) Value {
+	if args[0].Kind() != KindObject {
+		return Undefined()
+	}
+	names := [2]string{"k", "v"}
+	for i := range len(args) - 1 {
+		name, ok := args[i+1].AsString()
+		if !ok {
+			return Undefined()
+		}
+		names[i] = name
+	}
+	if names[0] == names[1] {
+		return Undefined() // an object cannot have both
+	}
+	var b ArrayBuilder
+	for name, property := range args[0].Properties {
+		var pair ObjectBuilder
+		pair.Set(names[0], Str(name))
+		pair.Set(names[1], property)
+		b.Add(pair.Value())
+	}
+	return b.Value()
+}
+
+// set holds values by their canonical text.
+type set map[string]bool
+
+func setOf(array Value) set {
+	s := set{}
+	for element := range array.Elements {
+		s.add(element)
+	}
+	return s
+}
+
+// add reports whether v was not in the set before.
+func (s set) add(v Value) bool {
+	key := v.AppendCanonical(nil)
+	if s[string(key)] {
+		return false
+	}
+	s[string(key)] = true
+	return true
+}
+
+func (s set) has(v Value) bool { return s[string(v.AppendCanonical(nil))] }
+
+func areArrays(args []Value) bool {
+	return args[0].Kind() == KindArray && args[1].Kind() == KindArray
+}
+
+// Sets keep the order in which their elements first come.
+
+func setUnion(cx *Context, args []Value) Value {
+	if !areArrays(args) {
+		return Undefined()
+	}
+	if len(args[0].text)+len(args[1].text) > maxResultBytes {
+		return cx.fail(ErrResultTooLarge)
+	}
+	seen := set{}
+	var b ArrayBuilder
+	for _, array := range args {
+		for element := range array.Elements {
+			if seen.add(element) {
+				b.Add(element)
+			}
+		}
+	}
+	return b.Value()
+}
+
+func setIntersect(_ *Context, args []Value) Value {
+	if !areArrays(args) {
+		return Undefined()
+	}
+	return subset(args[0], setOf(args[1]).has)
+}
+
+func setDifference(_ *Context, args []Value) Value {
+	if !areArrays(args) {
+		return Undefined()
+	}
+	other := setOf(args[1])
+	return subset(args[0], func(v Value) bool { return !other.has(v) })
+}
+
+// subset returns the elements that are wanted, each once.
+func subset(array Value, wanted func(Value) bool) Value {
+	seen := set{}
+	var b ArrayBuilder
+	for element := range array.Elements {
+		if wanted(element) && seen.add(element) {
+			b.Add(element)
+		}
+	}
+	return b.Value()
+}
+
+func setEqual(_ *Context, args []Value) Value {
+	if !areArrays(args) {
+		return Undefined()
+	}
+	a, b := setOf(args[0]), setOf(args[1])
+	if len(a) != len(b) {
+		return Bool(false)
+	}
+	for key := range a {
+		if !b[key] {
+			return Bool(false)
+		}
+	}
+	return Bool(true)
+}
+
+// joinStrings returns an array's strings with a separator between them.
+func joinStrings(cx *Context, args []Value) Value {
+	separator, ok := args[1].AsString()
+	if !ok || args[0].Kind() != KindArray {
+		return Undefined()
+	}
+	var parts []string
+	size := 0
+	for element := range args[0].Elements {
+		s, ok := element.AsString()
+		if !ok {
+			return Undefined()
+		}
+		parts = append(parts, s)
+		if size += len(s) + len(separator); size > maxResultBytes {
+			return cx.fail(ErrResultTooLarge)
+		}
+	}
+	return Str(strings.Join(parts, separator))
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT
+
+// The functions of date and time.
+
+package sql
+
+import (
+	"math"
+	"math/big"
+	"strings"
+	"time"
+)
+
+func dateFunctions() []Function {
+	return []Function{
+		{Name: "AGO", Min: 2, Max: 2, Eval: ago, NonDeterministic: true},
+		{Name: "DATETIMEADD", Min: 3, Max: 3, Eval: dateTimeAdd},
+		{Name: "DATETIMEBIN", Min: 2, Max: 4, Eval: dateTimeBin},
+		{Name: "DATETIMEDIFF", Min: 3, Max: 3, Eval: dateTimeDiff},
+		{Name: "DATETIMEFORMAT", Min: 2, Max: 2, Eval: dateTimeFormat},
+		{Name: "DATETIMEFROMPARTS", Min: 3, Max: 7, Eval: dateTimeFromParts},
+		{Name: "DATETIMEPART", Min: 2, Max: 2, Eval: dateTimePart},
+		{Name: "DATETIMETOTICKS", Min: 1, Max: 1, Eval: dateTimeToTicks},
+		{Name: "DATETIMETOTIMESTAMP", Min: 1, Max: 1, Eval: dateTimeToTimestamp},
+		{Name: "DAY", Min: 1, Max: 1, Eval: partOfDate(partDay)},
+		{Name: "GETCURRENTDATETIME", Min: 0, Max: 0, Eval: currentDateTime, NonDeterministic: true},
+		{Name: "GETCURRENTDATETIMESTATIC", Min: 0, Max: 0, Eval: currentDateTime, NonDeterministic: true},
+		{Name: "GETCURRENTTICKS", Min: 0, Max: 0, Eval: currentTicks, NonDeterministic: true},
+		{Name: "GETCURRENTTICKSSTATIC", Min: 0, Max: 0, Eval: currentTicks, NonDeterministic: true},
+		{Name: "GETCURRENTTIMESTAMP", Min: 0, Max: 0, Eval: currentTimestamp, NonDeterministic: true},
+		{Name: "GETCURRENTTIMESTAMPSTATIC", Min: 0, Max: 0, Eval: currentTimestamp, NonDeterministic: true},
+		{Name: "MONTH", Min: 1, Max: 1, Eval: partOfDate(partMonth)},
+		{Name: "NOW", Min: 0, Max: 2, Eval: now, NonDeterministic: true},
+		{Name: "TICKSTODATETIME", Min: 1, Max: 1, Eval: ticksToDateTime},
+		{Name: "TIMESTAMPTODATETIME", Min: 1, Max: 1, Eval: timestampToDateTime},
+		{Name: "YEAR", Min: 1, Max: 1, Eval: partOfDate(partYear)},
+	}
+}
+
+func (cx *Context) nowTicks() int64 { return cx.NowMs * millisecond }
+
+func currentDateTime(cx *Context, _ []Value) Value { return formatDateTime(cx.nowTicks()) }
+
+func currentTicks(cx *Context, _ []Value) Value { return Int(cx.nowTicks()) }
+
+func currentTimestamp(cx *Context, _ []Value) Value { return Int(cx.NowMs) }
+
+// now returns the current time, or one that many parts later.
+func now(cx *Context, args []Value) Value {
+	switch len(args) {
+	case 0:
+		return currentDateTime(cx, nil)
+	case 1:
+		return Undefined()
+	}
+	n, ok := args[1].AsInt()
+	return moved(cx.nowTicks(), args[0], n, ok)
+}
+
+// ago returns the time that many parts before the current one.
+func ago(cx *Context, args []Value) Value {
+	n, ok := args[1].AsInt()
+	return moved(cx.nowTicks(), args[0], -n, ok && n != math.MinInt64)
+}
+
+// moved writes a point moved by n parts if all of it is valid.
+func moved(ticks int64, part Value, n int64, ok bool) Value {
+	p := datePartOf(part)
+	if !ok || p == noPart {
+		return Undefined()
+	}
+	if ticks, ok = addPart(ticks, p, n); !ok {
+		return Undefined()
+	}
+	return formatDateTime(ticks)
+}
+
+// pointOf reads an argument that is a point in time.
+func pointOf(v Value) (ticks int64, ok bool) {
+	s, ok := v.AsString()
+	if !ok {
+		return 0, false
+	}
+	return parseDateTime(s)
+}
+
+func dateTimeAdd(_ *Context, args []Value) Value {
+	n, okN := args[1].AsInt()
+	ticks, ok := pointOf(args[2])
+	return moved(ticks, args[0], n, ok && okN)
+}
+
+// dateTimeDiff counts the boundaries between two points: from 23:59 to 00:01 is
+// one day.
+func dateTimeDiff(_ *Context, args []Value) Value {
+	part := datePartOf(args[0])
+	start, okStart := pointOf(args[1])
+	end, okEnd := pointOf(args[2])
+	if part == noPart || !okStart || !okEnd {
+		return Undefined()
+	}
+	switch part {
+	case partYear:
+		return Int(int64(civilOf(end).year - civilOf(start).year))
+	case partMonth:
+		return Int(monthIndex(end) - monthIndex(start))
+	case partNanosecond:
+		n, ok := intMul(end-start, nanosecondsPerTick)
+		if !ok {
+			return Float(float64(end-start) * nanosecondsPerTick)
+		}
+		return Int(n)
+	}
+	unit := part.ticks()
+	return Int(floorDiv(end, unit) - floorDiv(start, unit))
+}
+
+func monthIndex(ticks int64) int64 {
+	c := civilOf(ticks)
+	return int64(c.year)*monthsPerYear + int64(c.month)
+}
+
+func dateTimePart(_ *Context, args []Value) Value {
+	ticks, ok := pointOf(args[1])
+	if !ok {
+		return Undefined()
+	}
+	return partOfPoint(ticks, datePartOf(args[0]))
+}
+
+func partOfDate(part datePart) func(*Context, []Value) Value {
+	return func(_ *Context, args []Value) Value {
+		ticks, ok := pointOf(args[0])
+		if !ok {
+			return Undefined()
+		}
+		return partOfPoint(ticks, part)
+	}
+}
+
+// partOfPoint returns a part as a clock shows it; the parts of a second all
+// count from the full second.
+func partOfPoint(ticks int64, part datePart) Value {
+	c := civilOf(ticks)
+	n := 0
+	switch part {
+	case partYear:
+		n = c.year
+	case partMonth:
+		n = c.month
+	case partDay:
+		n = c.day
+	case partHour:
+		n = c.hour
+	case partMinute:
+		n = c.minute
+	case partSecond:
+		n = c.second
+	case partMillisecond:
+		n = c.fraction / int(millisecond)
+	case partMicrosecond:
+		n = c.fraction / int(microsecond)
+	case partNanosecond:
+		n = c.fraction * nanosecondsPerTick
+	default:
+		return Undefined()
+	}
+	return Int(int64(n))
+}
+
+// dateTimeBin rounds down to the beginning of a bin of some parts, counted from
+// an origin, which is 1970 unless given.
+func dateTimeBin(_ *Context, args []Value) Value {
+	ticks, ok := pointOf(args[0])
+	part := datePartOf(args[1])
+	if !ok || part == noPart {
+		return Undefined()
+	}
+	size, origin := int64(1), int64(0)
+	if len(args) > 2 {
+		if size, ok = args[2].AsInt(); !ok || size <= 0 {
+			return Undefined()
+		}
+	}
+	if len(args) > 3 {
+		if origin, ok = pointOf(args[3]); !ok || origin < year1601 {
+			return Undefined()
+		}
+	}
+	switch part {
+	case partYear:
+		if size > maxMonths {
+			size = maxMonths // one bin from the origin on, as for every such size
+		}
+		return monthBin(ticks, origin, size*monthsPerYear)
+	case partMonth:
+		return monthBin(ticks, origin, size)
+	case partNanosecond:
+		return nanosecondBin(ticks, origin, size)
+	}
+	width, ok := intMul(size, part.ticks())
+	if !ok || width > maxTicks-minTicks {
+		width = maxTicks - minTicks // one bin from the origin on
+	}
+	return formatDateTime(origin + floorDiv(ticks-origin, width)*width)
+}
+
+// monthBin bins by months, which do not all have the same length.
+func monthBin(ticks, origin, size int64) Value {
+	months := monthIndex(ticks) - monthIndex(origin)
+	if start, ok := addMonths(origin, months); ok && start > ticks {
+		months-- // the month that is counted from the origin's day is not over
+	}
+	start, ok := addMonths(origin, floorDiv(months, min(size, maxMonths))*min(size, maxMonths))
+	if !ok {
+		return Undefined()
+	}
+	return formatDateTime(start)
+}
+
+// nanosecondBin bins by nanoseconds, of which there are too many for an int64.
+func nanosecondBin(ticks, origin, size int64) Value {
+	perTick, width := big.NewInt(nanosecondsPerTick), big.NewInt(size)
+	elapsed := new(big.Int).Mul(big.NewInt(ticks-origin), perTick)
+	// Div and Mod of big numbers round down for a positive divisor.
+	elapsed.Sub(elapsed, new(big.Int).Mod(elapsed, width))
+	start := elapsed.Div(elapsed, perTick)
+	if !start.IsInt64() || start.Int64() < minTicks-maxTicks {
+		return Undefined()
+	}
+	return formatDateTime(origin + start.Int64())
+}
+
+// dateTimeFromParts puts a point together from year, month, day, hour, minute,
+// second and ticks.
+func dateTimeFromParts(_ *Context, args []Value) Value {
+	highest := [...]int64{9999, 12, 31, 23, 59, 59, second - 1}
+	var parts [len(highest)]int64
+	for i, a := range args {
+		n, ok := a.AsInt()
+		if !ok || n < 0 || n > highest[i] {
+			return Undefined()
+		}
+		parts[i] = n
+	}
+	date, ok := dateTicks(int(parts[0]), int(parts[1]), int(parts[2]))
+	if !ok {
+		return Undefined()
+	}
+	return formatDateTime(date + parts[3]*hour + parts[4]*minute + parts[5]*second + parts[6])
+}
+
+func dateTimeToTicks(_ *Context, args []Value) Value {
+	ticks, ok := pointOf(args[0])
+	if !ok {
+		return Undefined()
+	}
+	return Int(ticks)
+}
+
+func dateTimeToTimestamp(_ *Context, args []Value) Value {
+	ticks, ok := pointOf(args[0])
+	if !ok {
+		return Undefined()
+	}
+	return Int(floorDiv(ticks, millisecond))
+}
+
+func ticksToDateTime(_ *Context, args []Value) Value {
+	ticks, ok := args[0].AsInt()
+	if !ok {
+		return Undefined()
+	}
+	return formatDateTime(ticks)
+}
+
+func timestampToDateTime(_ *Context, args []Value) Value {
+	ms, ok := args[0].AsInt()
+	if !ok || ms < minTicks/millisecond || ms > maxTicks/millisecond {
+		return Undefined()
+	}
+	return formatDateTime(ms * millisecond)
+}
+
+func dateTimeFormat(cx *Context, args []Value) Value {
+	ticks, ok := pointOf(args[0])
+	format, okFormat := args[1].AsString()
+	if !ok || !okFormat {
+		return Undefined()
+	}
+	dst := civilOf(ticks).appendFormat(nil, format)
+	if len(dst) > maxResultBytes {
+		return cx.fail(ErrResultTooLarge)
+	}
+	return Str(string(dst))
+}
+
+// appendFormat writes a point in time by a format of .NET: runs of one of its
+// letters stand for a part, a backslash takes the next character as it is, and
+// so is every other character.
+func (c civil) appendFormat(dst []byte, format string) []byte {
+	for i := 0; i < len(format); {
+		letter := format[i]
+		if letter == '\\' && i+1 < len(format) {
+			dst = append(dst, format[i+1])
+			i += 2
+			continue
+		}
+		run := 1
+		for i+run < len(format) && format[i+run] == letter {
+			run++
+		}
+		if part, ok := c.appendRun(dst, letter, run); ok {
+			dst = part
+		} else {
+			dst = append(dst, format[i:i+run]...)
+		}
+		i += run
+	}
+	return dst
+}
+
+// longestRun is the longest run of one letter that means something.
+const longestRun = 7
+
+// appendRun writes the part that a run of a letter stands for. It reports false
+// if the letter stands for none.
+func (c civil) appendRun(dst []byte, letter byte, run int) ([]byte, bool) {
+	width := min(run, 2)
+	switch letter {
+	case 'y':
+		if run <= 2 {
+			return appendNumber(dst, c.year%100, run), true
+		}
+		return appendNumber(dst, c.year, min(run, longestRun)), true
+	case 'M':
+		if run >= 3 {
+			return appendName(dst, time.Month(c.month).String(), run), true
+		}
+		return appendNumber(dst, c.month, width), true
+	case 'd':
+		if run >= 3 {
+			return appendName(dst, c.weekday.String(), run), true
+		}
+		return appendNumber(dst, c.day, width), true
+	case 'H':
+		return appendNumber(dst, c.hour, width), true
+	case 'h':
+		return appendNumber(dst, (c.hour+11)%12+1, width), true
+	case 'm':
+		return appendNumber(dst, c.minute, width), true
+	case 's':
+		return appendNumber(dst, c.second, width), true
+	case 't':
+		return append(dst, [...]string{"AM", "PM"}[c.hour/12][:width]...), true
+	case 'f', 'F':
+		if run > longestRun {
+			return nil, false
+		}
+		digits := string(appendDigits(nil, c.fraction, 7)[:run])
+		if letter == 'F' {
+			digits = strings.TrimRight(digits, "0")
+		}
+		return append(dst, digits...), true
+	}
+	return nil, false
+}
+
+// appendNumber appends n with at least width digits.
+func appendNumber(dst []byte, n, width int) []byte {
+	digits := 1
+	for rest := n; rest >= 10; rest /= 10 {
+		digits++
+	}
+	return appendDigits(dst, n, max(width, digits))
+}
+
+// appendName appends a name, or with three letters its abbreviation.
+func appendName(dst []byte, name string, run int) []byte {
+	if run == 3 {
+		name = name[:3]
+	}
+	return append(dst, name...)
+}

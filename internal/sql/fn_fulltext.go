@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+
+// Full-text search: how a text is taken apart into words, when it contains a
+// phrase, and its score. The language is English.
+//
+// A word is a run of letters and digits, in lower case, without its ending;
+// common words are not words at all. A term of a query is taken apart in the same
+// way; if it has more than one word, they must follow each other.
+
+package sql
+
+import (
+	"math"
+	"strings"
+	"unicode"
+)
+
+const (
+	maxTerms       = 1000 // that an execution remembers taken apart
+	maxEdits       = 2    // between words that are to be alike
+	maxFuzzyLetter = 64   // of a word that is compared with edits
+)
+
+func fullTextFunctions() []Function {
+	return []Function{
+		{Name: "FULLTEXTCONTAINS", Min: 2, Max: 2, Eval: fullTextContains(allOf)},
+		{Name: "FULLTEXTCONTAINSALL", Min: 2, Max: anyNumber, Eval: fullTextContains(allOf)},
+		{Name: "FULLTEXTCONTAINSANY", Min: 2, Max: anyNumber, Eval: fullTextContains(anyOf)},
+		{Name: "FULLTEXTSCORE", Min: 2, Max: anyNumber, RankOnly: true},
+		{Name: "_FULLTEXTSCORE", Min: 5, Max: 5, Eval: fullTextScore},
+		{Name: "_FULLTEXTWORDCOUNT", Min: 1, Max: 1, Eval: fullTextWordCount},
+	}
+}
+
+// phrase is a term of a query, taken apart.
+type phrase struct {
+	words []string
+	edits int // by how many letters a word may differ
+}
+
+// wordsOf takes a text apart.
+func wordsOf(text string) []string {
+	var words []string
+	for start := 0; start < len(text); {
+		size := wordAt(text[start:])
+		if size == 0 {
+			start += runeSize(text[start:])
+			continue
+		}
+		word := strings.ToLower(text[start : start+size])
+		word = strings.TrimSuffix(strings.ReplaceAll(word, "’", "'"), "'s")
+		if !stopWords[word] {
+			words = append(words, stem(word))
+		}
+		start += size
+	}
+	return words
+}
+
+func runeSize(s string) int {
+	for i := range s {
+		if i > 0 {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// wordAt returns how long the word is that s begins with. An apostrophe between
+// letters and a point or comma between digits are inside a word.
+func wordAt(s string) int {
+	var before rune // the last character of the word
+	joint := false  // one that may be inside, if the next fits
+	end := 0
+	for i, r := range s {
+		isLetter := unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || r == '_'
+		switch {
+		case isLetter && (!joint || unicode.IsLetter(before)), unicode.IsDigit(r) && (!joint || unicode.IsDigit(before)):
+			before, joint, end = r, false, i+len(string(r))
+		case !joint && (r == '\'' || r == '’') && unicode.IsLetter(before),
+			!joint && (r == '.' || r == ',') && unicode.IsDigit(before):
+			joint = true
+		default:
+			return end
+		}
+	}
+	return end
+}
+
+// phraseOf takes a term apart: a string, or an object with a term and a distance
+// for words that may be misspelled.
+func (cx *Context) phraseOf(v Value) (phrase, bool) {
+	edits := int64(0)
+	if v.Kind() == KindObject {
+		var ok bool
+		if edits, ok = v.Member("distance").AsInt(); !ok || edits < 0 || edits > maxEdits {
+			return phrase{}, false
+		}
+		v = v.Member("term")
+	}
+	term, ok := v.AsString()
+	if !ok {
+		return phrase{}, false
+	}
+	words, known := cx.terms[term]
+	if !known {
+		if cx.terms == nil || len(cx.terms) >= maxTerms {
+			cx.terms = make(map[string][]string)
+		}
+		words = wordsOf(term)
+		cx.terms[strings.Clone(term)] = words
+	}
+	return phrase{words, int(edits)}, true
+}
+
+// occurrences returns how often a phrase stands in a text.
+func (p phrase) occurrences(words []string) int {
+	if len(p.words) == 0 {
+		return 0
+	}
+	count := 0
+	for i := 0; i+len(p.words) <= len(words); i++ {
+		if p.at(words[i:]) {
+			count++
+		}
+	}
+	return count
+}
+
+func (p phrase) at(words []string) bool {
+	for i, word := range p.words {
+		if word != words[i] && (p.edits == 0 || !alike(word, words[i], p.edits)) {
+			return false
+		}
+	}
+	return true
+}
+
+// alike reports whether one word becomes the other by so many insertions,
+// deletions and changes of a letter.
+func alike(a, b string, edits int) bool {
+	s, t := []rune(a), []rune(b)
+	if len(s) > maxFuzzyLetter || len(t) > maxFuzzyLetter || max(len(s), len(t))-min(len(s), len(t)) > edits {
+		return false
+	}
+	var row [maxFuzzyLetter + 1]int
+	for j := range len(t) + 1 {
+		row[j] = j
+	}
+	for i := range s {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range t {
+			cost := diagonal
+			if s[i] != t[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(t)] <= edits
+}
+
+func fullTextContains(join func([]Value, func(Value) truth) Value) func(*Context, []Value) Value {
+	return func(cx *Context, args []Value) Value {
+		text, ok := args[0].AsString()
+		if !ok {
+			return Undefined()
+		}
+		words := wordsOf(text)
+		return join(args[1:], func(term Value) truth {
+			p, ok := cx.phraseOf(term)
+			if !ok {
+				return unknown
+			}
+			return truthOf(p.occurrences(words) > 0)
+		})
+	}
+}
+
+// fullTextWordCount is what the statistics of a container are summed from.
+func fullTextWordCount(_ *Context, args []Value) Value {
+	text, ok := args[0].AsString()
+	if !ok {
+		return Undefined()
+	}
+	return Int(int64(len(wordsOf(text))))
+}
+
+// The parameters of BM25: how soon more occurrences count for less, and how much
+// the length of a text matters.
+const (
+	saturation      = 1.2
+	lengthInfluence = 0.75
+)
+
+// TextStatistics is what the score of a text depends on besides the text.
+type TextStatistics struct {
+	Items int64   // how many there are
+	Words int64   // in all of them
+	Hits  []int64 // how many contain each term
+}
+
+// Score returns the BM25 score of a text with so many words, in which the terms
+// of the statistics occur so many times.
+func (s *TextStatistics) Score(words int, occurrences []int) float64 {
+	if s.Items <= 0 || s.Words <= 0 {
+		return 0
+	}
+	mean := float64(s.Words) / float64(s.Items)
+	norm := saturation * (1 - lengthInfluence + lengthInfluence*float64(words)/mean)
+	score := 0.0
+	for i, n := range occurrences {
+		if i >= len(s.Hits) || n == 0 {
+			continue
+		}
+		hits := float64(s.Hits[i])
+		rarity := math.Log(1 + (float64(s.Items)-hits+0.5)/(hits+0.5))
+		score += rarity * float64(n) * (saturation + 1) / (float64(n) + norm)
+	}
+	return score
+}
+
+// CountText returns how many words a text has and how often each term occurs in
+// it. Terms are strings, or objects with a term and a distance; it reports false
+// if one is neither.
+func (cx *Context) CountText(text string, terms []Value) (words int, occurrences []int, ok bool) {
+	list := wordsOf(text)
+	for _, term := range terms {
+		p, ok := cx.phraseOf(term)
+		if !ok {
+			return 0, nil, false
+		}
+		occurrences = append(occurrences, p.occurrences(list))
+	}
+	return len(list), occurrences, true
+}
+
+// fullTextScore is what a FULLTEXTSCORE becomes in the queries that clients run
+// for the parts of a ranking: a text, the terms, and the statistics.
+func fullTextScore(cx *Context, args []Value) Value {
+	text, ok := args[0].AsString()
+	items, okItems := args[2].AsInt()
+	all, okAll := args[3].AsInt()
+	if !ok || !okItems || !okAll || args[1].Kind() != KindArray || args[4].Kind() != KindArray {
+		return Undefined()
+	}
+	stats := TextStatistics{Items: items, Words: all}
+	for element := range args[4].Elements {
+		hits, ok := element.AsInt()
+		if !ok {
+			return Undefined()
+		}
+		stats.Hits = append(stats.Hits, hits)
+	}
+	words, occurrences, ok := cx.CountText(text, elementsOf(args[1], maxTerms))
+	if !ok {
+		return Undefined()
+	}
+	return Float(stats.Score(words, occurrences))
+}

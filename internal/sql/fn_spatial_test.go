@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+
+package sql
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Shapes for the tests, by a letter. All rings run counter-clockwise but those
+// of C and the hole of H.
+var shapes = strings.NewReplacer(
+	"$box", `{"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}`,
+	"$inner", `{"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 2], [1, 1]]]}`,
+	"$corner", `{"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}`,
+	"$overlap", `{"type": "Polygon", "coordinates": [[[3, 3], [6, 3], [6, 6], [3, 6], [3, 3]]]}`,
+	"$touching", `{"type": "Polygon", "coordinates": [[[4, 4], [6, 4], [6, 6], [4, 6], [4, 4]]]}`,
+	"$far", `{"type": "Polygon", "coordinates": [[[10, 10], [11, 10], [11, 11], [10, 11], [10, 10]]]}`,
+	"$clockwise", `{"type": "Polygon", "coordinates": [[[0, 0], [0, 4], [4, 4], [4, 0], [0, 0]]]}`,
+	"$holed", `{"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]], [[1, 1], [1, 3], [3, 3], [3, 1], [1, 1]]]}`,
+	"$otherwiseholed", `{"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]], [[1, 1], [3, 1], [3, 3], [1, 3], [1, 1]]]}`,
+	"$notched", `{"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [2, 1], [0, 4], [0, 0]]]}`,
+	"$dateline", `{"type": "Polygon", "coordinates": [[[170, -10], [-170, -10], [-170, 10], [170, 10], [170, -10]]]}`,
+	"$pole", `{"type": "Polygon", "coordinates": [[[0, 80], [90, 80], [180, 80], [-90, 80], [0, 80]]]}`,
+	"$two", `{"type": "MultiPolygon", "coordinates": [[[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]], [[[10, 10], [11, 10], [11, 11], [10, 11], [10, 10]]]]}`,
+	"$across", `{"type": "LineString", "coordinates": [[-1, 1], [5, 1]]}`,
+	"$inline", `{"type": "LineString", "coordinates": [[1, 1], [2, 3]]}`,
+	"$equator", `{"type": "LineString", "coordinates": [[-1, 0], [0, 0], [1, 0]]}`,
+	"$north", `{"type": "LineString", "coordinates": [[-1, 5], [1, 5]]}`,
+)
+
+// point is a GeoJSON point as it is written in a query.
+func point(lon, lat float64) string {
+	return fmt.Sprintf(`{"type": "Point", "coordinates": [%v, %v]}`, lon, lat)
+}
+
+func TestWithinAndIntersects(t *testing.T) {
+	for _, c := range []struct{ a, b, within, intersects string }{
+		{point(2, 2), "$box", "true", "true"},
+		{point(0, 0), "$box", "false", "true"},
+		{point(0, 2), "$box", "false", "true"},
+		{point(5, 2), "$box", "false", "false"},
+		{point(2, 2), "$clockwise", "false", "false"},
+		{point(5, 2), "$clockwise", "true", "true"},
+		{point(-150, -40), "$clockwise", "true", "true"},
+		{point(0.5, 0.5), "$holed", "true", "true"},
+		{point(2, 2), "$holed", "false", "false"},
+		{point(1, 2), "$holed", "false", "true"},
+		{point(2, 2), "$otherwiseholed", "false", "false"},
+		{point(0.5, 0.5), "$otherwiseholed", "true", "true"},
+		{point(180, 0), "$dateline", "true", "true"},
+		{point(-180, 0), "$dateline", "true", "true"},
+		{point(-175, 5), "$dateline", "true", "true"},
+		{point(0, 0), "$dateline", "false", "false"},
+		{point(45, 90), "$pole", "true", "true"},
+		{point(10, 85), "$pole", "true", "true"},
+		{point(10, 75), "$pole", "false", "false"},
+		{point(10, -90), "$pole", "false", "false"},
+		{point(10.5, 10.5), "$two", "true", "true"},
+		{point(7, 7), "$two", "false", "false"},
+		{"$inner", "$box", "true", "true"},
+		{"$box", "$inner", "false", "true"},
+		{"$box", "$box", "true", "true"},
+		{"$corner", "$box", "true", "true"},
+		{"$overlap", "$box", "false", "true"},
+		{"$touching", "$box", "false", "true"},
+		{"$far", "$box", "false", "false"},
+		{"$far", "$clockwise", "true", "true"},
+		{"$inner", "$clockwise", "false", "false"},
+		{"$inner", "$holed", "false", "true"},
+		{"$box", "$holed", "false", "true"},
+		{"$holed", "$box", "true", "true"},
+		{"$box", "$notched", "false", "true"},
+		{"$notched", "$box", "true", "true"},
+		{"$far", "$two", "true", "true"},
+		{"$two", "$two", "true", "true"},
+		{"$two", "$box", "false", "true"},
+		{"$inline", "$box", "true", "true"},
+		{"$across", "$box", "false", "true"},
+		{"$across", "$far", "false", "false"},
+		{"$box", "$across", "false", "true"},
+		{"$equator", "$equator", "true", "true"},
+		{"$equator", "$north", "false", "false"},
+		{point(0.5, 0), "$equator", "true", "true"},
+		{point(1, 0), "$equator", "false", "true"},
+		{point(0, 1), "$equator", "false", "false"},
+		{point(1, 2), point(1, 2), "true", "true"},
+		{point(1, 2), point(1, 3), "false", "false"},
+		{"$equator", point(0, 0), "false", "true"},
+	} {
+		for name, want := range map[string]string{"ST_WITHIN": c.within, "ST_INTERSECTS": c.intersects} {
+			if got := calc(t, shapes.Replace(name+"("+c.a+", "+c.b+")")); got != want {
+				t.Errorf("%s(%s, %s): got %s, want %s", name, c.a, c.b, got, want)
+			}
+		}
+		if got := calc(t, shapes.Replace("ST_INTERSECTS("+c.b+", "+c.a+")")); got != c.intersects {
+			t.Errorf("ST_INTERSECTS(%s, %s): got %s", c.b, c.a, got)
+		}
+	}
+}
+
+// near checks a number to a part in ten million.
+func near(t *testing.T, expr string, want float64) {
+	t.Helper()
+	f, ok := Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
+	if !ok || math.Abs(f-want) > 1e-7*math.Max(1, want) {
+		t.Errorf("%s: got %.9g, want %.9g", expr, f, want)
+	}
+}
+
+func TestDistances(t *testing.T) {
+	// The quarter of the equator and of a meridian, half way round by the pole,
+	// and paths for which there are published results: from New York to London,
+	// and two between places that are nearly opposite.
+	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(90, 0)+")", equatorRadius*math.Pi/2)
+	near(t, "ST_DISTANCE("+point(77, 0)+", "+point(13, 90)+")", 10001965.7293)
+	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(180, 0)+")", 20003931.4586)
+	near(t, "ST_DISTANCE("+point(0, 90)+", "+point(50, -90)+")", 20003931.4586)
+	near(t, "ST_DISTANCE("+point(-73.8, 40.6)+", "+point(-0.5, 51.6)+")", 5551759.400319)
+	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(179.5, 0.5)+")", 19936288.579)
+	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(179.7, 0.5)+")", 19944127.421)
+	near(t, "ST_DISTANCE("+point(179, 0)+", "+point(-179, 0)+")", 222638.98158654713)
+	near(t, "ST_DISTANCE("+point(5, 5)+", "+point(5, 5)+")", 0)
+	// One degree of latitude and of longitude at the equator.
+	const latitude, longitude = 110574.3885577987, 111319.49079327358
+	near(t, "ST_DISTANCE("+point(0, 1)+", $equator)", latitude)
+	near(t, "ST_DISTANCE($equator, "+point(0, 1)+")", latitude)
+	near(t, "ST_DISTANCE("+point(0.3, -1)+", $equator)", latitude)
+	near(t, "ST_DISTANCE("+point(3, 0)+", $equator)", 2*longitude)
+	near(t, "ST_DISTANCE("+point(2, -1)+", $box)", latitude)
+	near(t, "ST_DISTANCE("+point(2, 2)+", $box)", 0)
+	near(t, "ST_DISTANCE("+point(2, 2)+", $clockwise)", distanceToEdge(2, 2))
+	near(t, "ST_DISTANCE($box, $overlap)", 0)
+	near(t, "ST_DISTANCE($equator, $north)", 552885.451)
+}
+
+// calcFloat is calc for a number.
+func calcFloat(t *testing.T, expr string) float64 {
+	t.Helper()
+	f, _ := Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
+	return f
+}
+
+// distanceToEdge is how far a place in the box is from its nearest side, by
+// trying many points of it.
+func distanceToEdge(lon, lat float64) float64 {
+	p := placeAt(lon, lat)
+	least := math.Inf(1)
+	for i := range 4001 {
+		at := float64(i) / 1000
+		top := edgeBetween(placeAt(4, 4).at, placeAt(0, 4).at)
+		for _, q := range []place{placeAt(at, 0), placeAt(0, at), placeAt(4, at), top.point(at / 4)} {
+			least = min(least, distance(p, q))
+		}
+	}
+	return least
+}
+
+func TestAreas(t *testing.T) {
+	const earth = 510065621724088.44
+	near(t, `ST_AREA({"type": "Polygon", "coordinates": [[[0, 0], [90, 0], [0, 90], [0, 0]]]})`, earth/8)
+	near(t, `ST_AREA({"type": "Polygon", "coordinates": [[[0, 0], [0, 90], [90, 0], [0, 0]]]})`, earth*7/8)
+	near(t, `ST_AREA({"type": "Polygon", "coordinates": [[[0, 0], [120, 0], [-120, 0], [0, 0]]]})`, earth/2)
+	near(t, "ST_AREA($box) + ST_AREA($clockwise)", earth)
+	near(t, "ST_AREA($box) - ST_AREA($holed)", calcFloat(t, `ST_AREA({"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 3], [1, 1]]]})`))
+	near(t, "ST_AREA($otherwiseholed)", calcFloat(t, "ST_AREA($holed)"))
+	near(t, "ST_AREA($two)", calcFloat(t, "ST_AREA($box) + ST_AREA($far)"))
+	near(t, "ST_AREA($equator)", 0)
+	near(t, "ST_AREA("+point(1, 1)+")", 0)
+	// A coarse outline of Antarctica, whose area on the ellipsoid is published.
+	outline := [][2]float64{
+		{-58, -63.1}, {-74, -72.9}, {-102, -71.9}, {-102, -74.9}, {-131, -74.3}, {-163, -77.5}, {163, -77.4}, {172, -71.7}, {140, -65.9},
+		{113, -65.7}, {88, -66.6}, {59, -66.9}, {25, -69.8}, {-4, -70.0}, {-14, -71.0}, {-33, -77.3}, {-46, -77.9}, {-61, -74.7},
+	}
+	var ring []place
+	for _, p := range outline {
+		ring = append(ring, placeAt(p[0], p[1]))
+	}
+	if got, want := areaLeftOf(ring), 13662703680020.1; math.Abs(got-want) > 1e-10*want {
+		t.Errorf("got %.1f, want %.1f", got, want)
+	}
+}
+
+func TestValidity(t *testing.T) {
+	for _, c := range []struct{ json, reason string }{
+		{point(180, -90), ""},
+		{"$box", ""}, {"$clockwise", ""}, {"$holed", ""}, {"$two", ""}, {"$equator", ""},
+		{`{"type": "Point", "coordinates": [1, 2, 300]}`, ""},
+		{point(1, 90.5), "Latitude values must be between -90 and 90 degrees."},
+		{point(180.5, 0), "Longitude values must be between -180 and 180 degrees."},
+		{`{"type": "Point", "coordinates": [1]}`, "The position must be"},
+		{`{"type": "Point", "coordinates": ["1", 2]}`, "The position must be"},
+		{`{"type": "Point", "coordinates": [1, 2, 3, 4]}`, "The position must be"},
+		{`{"type": "Point"}`, "The input is not a valid GeoJSON"},
+		{`{"coordinates": [1, 2]}`, "The input is not a valid GeoJSON"},
+		{`"x"`, "The input is not a valid GeoJSON"},
+		{`7`, "The input is not a valid GeoJSON"},
+		{`{"type": "Circle", "coordinates": [1, 2]}`, "The type of the GeoJSON object"},
+		{`{"type": "LineString", "coordinates": [[1, 2]]}`, "The LineString input is not valid because it does not have enough points."},
+		{`{"type": "LineString", "coordinates": [[1, 2], [1, 2]]}`, "The LineString input is not valid because it does not have enough distinct"},
+		{`{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1]]]}`, "The Polygon input is not valid because the start and end points of the ring number 1 "},
+		{`{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 0]]]}`, "The Polygon input is not valid because the ring number 1 does not have enough"},
+		{`{"type": "Polygon", "coordinates": []}`, "The Polygon input is not valid because it has no ring"},
+		{`{"type": "Polygon", "coordinates": [[]]}`, "The Polygon input is not valid because the start and end"},
+		{`{"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}`, "The Polygon input is not valid because the ring number 1 crosses"},
+		{`{"type": "MultiPolygon", "coordinates": []}`, "The MultiPolygon input"},
+		{`{"type": "Polygon", "coordinates": [[` + strings.Repeat("[0, 0], ", maxRingPoints) + `[0, 0]]]}`, "The Polygon input is not valid because it has more than 4096 points."},
+	} {
+		expr := shapes.Replace(c.json)
+		if got, want := calc(t, "ST_ISVALID("+expr+")"), fmt.Sprint(c.reason == ""); got != want {
+			t.Errorf("ST_ISVALID(%.80s): got %s", c.json, got)
+		}
+		detailed := Raw([]byte(calc(t, "ST_ISVALIDDETAILED("+expr+")")))
+		reason, _ := detailed.Member("reason").AsString()
+		if !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") || detailed.Member("valid").IsTrue() != (c.reason == "") {
+			t.Errorf("ST_ISVALIDDETAILED(%.80s): got %s, want %s", c.json, detailed, c.reason)
+		}
+		if c.reason == "" || strings.Contains(c.reason, "crosses") {
+			continue
+		}
+		for _, call := range []string{"ST_AREA(%s)", "ST_DISTANCE(%s, " + point(0, 0) + ")", "ST_WITHIN(%s, $box)", "ST_INTERSECTS($box, %s)"} {
+			if got := calc(t, shapes.Replace(fmt.Sprintf(call, expr))); got != "undefined" {
+				t.Errorf("%s of %.80s: got %s", call, c.json, got)
+			}
+		}
+	}
+	if got := calc(t, "ST_ISVALID(undefined)"); got != "undefined" {
+		t.Errorf("ST_ISVALID(undefined): got %s", got)
+	}
+}
+
+// starRing draws a ring around the origin, small enough to be flat, and returns
+// its corners in degrees.
+func starRing(t *rapid.T) (ring, [][2]float64) {
+	n := rapid.IntRange(3, 12).Draw(t, "corners")
+	var r ring
+	var flat [][2]float64
+	for i := range n {
+		angle := 2 * math.Pi * float64(i) / float64(n)
+		radius := float64(rapid.IntRange(2, 10).Draw(t, "radius")) * 1e-4
+		flat = append(flat, [2]float64{radius * math.Cos(angle), radius * math.Sin(angle)})
+		r.places = append(r.places, placeAt(flat[i][0], flat[i][1]))
+	}
+	for i := range n {
+		r.edges = append(r.edges, edgeBetween(r.places[i].at, r.places[(i+1)%n].at))
+	}
+	return r, flat
+}
+
+// flatHas counts the sides that a ray crosses.
+func flatHas(corners [][2]float64, x, y float64) bool {
+	inside := false
+	for i, p := range corners {
+		q := corners[(i+1)%len(corners)]
+		if (p[1] > y) != (q[1] > y) && x < p[0]+(y-p[1])/(q[1]-p[1])*(q[0]-p[0]) {
+			inside = !inside
+		}
+	}
+	return inside
+}
+
+// TestRingModel compares small rings with the same on paper, and turned round.
+func TestRingModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, flat := starRing(t)
+		x := float64(rapid.IntRange(-1100, 1100).Draw(t, "x")) * 1e-6
+		y := float64(rapid.IntRange(-1100, 1100).Draw(t, "y")) * 1e-6
+		p := placeAt(x, y).at
+		for i := range r.edges {
+			if angle, _ := r.edges[i].angleTo(p); angle < 1e-12 {
+				t.Skip("too near to an edge to tell")
+			}
+		}
+		if got, want := r.leftHas(p), flatHas(flat, x, y); got != want {
+			t.Fatalf("(%v, %v) in %v: got %v", x, y, flat, got)
+		}
+		var turned ring
+		for i := len(r.edges) - 1; i >= 0; i-- {
+			turned.edges = append(turned.edges, edgeBetween(r.edges[i].b, r.edges[i].a))
+		}
+		if turned.leftHas(p) == r.leftHas(p) {
+			t.Fatalf("(%v, %v) is on the same side of %v both ways round", x, y, flat)
+		}
+	})
+}
+
+// TestDistanceLaws holds distances to the laws of distances, and both ways to
+// compute them to each other.
+func TestDistanceLaws(t *testing.T) {
+	anywhere := rapid.Custom(func(t *rapid.T) place {
+		return placeAt(rapid.Float64Range(-180, 180).Draw(t, "lon"), rapid.Float64Range(-90, 90).Draw(t, "lat"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		p, q, r := anywhere.Draw(t, "p"), anywhere.Draw(t, "q"), anywhere.Draw(t, "r")
+		pq := distance(p, q)
+		if back := distance(q, p); math.Abs(back-pq) > 1e-3 {
+			t.Fatalf("there %v, back %v", pq, back)
+		}
+		if detour := distance(p, r) + distance(r, q); detour < pq-1e-3 {
+			t.Fatalf("straight %v, by another place %v", pq, detour)
+		}
+		if sphere := 6371008.8 * angleBetween(p.at, q.at); math.Abs(sphere-pq) > 0.006*pq+1e-6 {
+			t.Fatalf("on a sphere %v, on the ellipsoid %v", sphere, pq)
+		}
+		line, ok := inverse(p, q)
+		if !ok {
+			return
+		}
+		if lat, _ := direct(p.lat, line.azimuth, line.length); math.Abs(lat-q.lat) > 1e-9 {
+			t.Fatalf("arrived at latitude %v, not %v", lat, q.lat)
+		}
+		if angleBetween(p.at, q.at) < 1 {
+			return
+		}
+		if other := distanceByWaypoint(p, q); math.Abs(other-line.length) > 1e-2 {
+			t.Fatalf("direct %v, by a waypoint %v", line.length, other)
+		}
+	})
+}
+
+func BenchmarkSpatial(b *testing.B) {
+	value := func(s string) Value { return Raw([]byte(calc(b, shapes.Replace(s)))) }
+	for _, c := range []struct {
+		name, function string
+		args           []Value
+	}{
+		{"DistancePoints", "ST_DISTANCE", []Value{value(point(1, 2)), value(point(3, 4))}},
+		{"WithinBox", "ST_WITHIN", []Value{value(point(1, 2)), value("$box")}},
+		{"IntersectsBoxes", "ST_INTERSECTS", []Value{value("$overlap"), value("$box")}},
+		{"AreaBox", "ST_AREA", []Value{value("$box")}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			f, _ := lookupFunction(c.function)
+			cx := testContext()
+			b.ReportAllocs()
+			for b.Loop() {
+				if f.Eval(cx, c.args).IsUndefined() {
+					b.Fatal("undefined")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+
+// Questions about the type of a value. They are never undefined: what is not
+// there is of no type.
+
+package sql
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+)
+
+func typeFunctions() []Function {
+	list := []Function{
+		{Name: "DOCUMENTID", Min: 1, Max: 1, Eval: itemOrdinal},
+		{Name: "HASH", Min: 1, Max: 2, Eval: hash},
+	}
+	for name, test := range map[string]func(Value) bool{
+		"IS_ARRAY":         func(v Value) bool { return v.Kind() == KindArray },
+		"IS_BOOL":          func(v Value) bool { return v.Kind() == KindBool },
+		"IS_DATETIME":      isDateTime,
+		"IS_DEFINED":       func(v Value) bool { return !v.IsUndefined() },
+		"IS_FINITE_NUMBER": func(v Value) bool { return v.Kind() == KindNumber && v.Finite() },
+		"IS_INTEGER":       isInteger,
+		"IS_NULL":          func(v Value) bool { return v.Kind() == KindNull },
+		"IS_NUMBER":        func(v Value) bool { return v.Kind() == KindNumber },
+		"IS_OBJECT":        func(v Value) bool { return v.Kind() == KindObject },
+		"IS_PRIMITIVE":     isPrimitive,
+		"IS_STRING":        func(v Value) bool { return v.Kind() == KindString },
+	} {
+		list = append(list, Function{
+			Name: name, Min: 1, Max: 1,
+			Eval: func(_ *Context, args []Value) Value { return Bool(test(args[0])) },
+		})
+	}
+	return list
+}
+
+func isPrimitive(v Value) bool { return v.Kind() >= KindNull && v.Kind() <= KindString }
+
+func isInteger(v Value) bool {
+	_, ok := v.AsInt()
+	return ok
+}
+
+func isDateTime(v Value) bool {
+	s, ok := v.AsString()
+	if !ok {
+		return false
+	}
+	_, ok = parseDateTime(s)
+	return ok
+}
+
+// How an item's _rid is laid out: eight bytes of its container, then its own
+// number, little-endian. The text is base64 with '-' for '/'.
+const (
+	ridBytes     = 16
+	ridContainer = 8
+	ridAlphabet  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"
+)
+
+var ridEncoding = base64.NewEncoding(ridAlphabet)
+
+// itemOrdinal returns the number of the item in its container, from its _rid.
+func itemOrdinal(_ *Context, args []Value) Value {
+	text, ok := args[0].Member("_rid").AsString()
+	if !ok {
+		return Undefined()
+	}
+	raw, err := ridEncoding.DecodeString(text)
+	if err != nil || len(raw) != ridBytes {
+		return Undefined()
+	}
+	ordinal := binary.LittleEndian.Uint64(raw[ridContainer:])
+	if ordinal > 1<<63-1 {
+		return Undefined()
+	}
+	return Int(int64(ordinal))
+}
+
+// hashBits is how much of a hash is shown: an integer that every JSON reader
+// keeps exactly.
+const hashBits = 53
+
+// hash returns a number that is the same for equal values. The service does not
+// say which hash it takes; this is FNV-1a over the canonical text.
+func hash(_ *Context, args []Value) Value {
+	if args[0].IsUndefined() {
+		return Undefined()
+	}
+	h := fnv.New64a()
+	h.Write(args[0].AppendCanonical(nil))
+	n := int64(h.Sum64() >> (64 - hashBits))
+	if len(args) == 1 {
+		return Int(n)
+	}
+	modulus, ok := args[1].AsInt()
+	if !ok || modulus <= 0 {
+		return Undefined()
+	}
+	return Int(n % modulus)
+}

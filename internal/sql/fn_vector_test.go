@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+
+package sql
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestVectorDistance(t *testing.T) {
+	sheet(t, `
+VECTORDISTANCE([3, 4], [3, 4]) => 1
+VECTORDISTANCE([1, 0], [0, 1]) => 0
+VECTORDISTANCE([1, 0], [-2, 0]) => -1
+VECTORDISTANCE([1, 2], [3, 4], false, {"distanceFunction": "dotproduct"}) => 11
+VECTORDISTANCE([1, 2], [4, 6], true, {"distanceFunction": "Euclidean"}) => 5
+VECTORDISTANCE([1, 2], [4, 6], true, {"distanceFunction": "COSINE", "dataType": "Int8"}) = VECTORDISTANCE([1, 2], [4, 6]) => true
+_VECTORSCORE([1, 2], [4, 6], true, {"distanceFunction": "euclidean"}) => -5
+_VECTORSCORE([1, 2], [3, 4], false, {"distanceFunction": "dotproduct"}) => 11
+
+# Elements have the precision of their type.
+VECTORDISTANCE([16777217], [1], false, {"distanceFunction": "dotproduct"}) => 16777216
+VECTORDISTANCE([2049], [1], false, {"distanceFunction": "dotproduct", "dataType": "float16"}) => 2048
+VECTORDISTANCE([0.5], [4], false, {"distanceFunction": "dotproduct", "dataType": "float16"}) => 2
+VECTORDISTANCE([70000], [1], false, {"dataType": "float16"}) => undefined
+VECTORDISTANCE([127], [-128], false, {"distanceFunction": "dotproduct", "dataType": "int8"}) => -16256
+VECTORDISTANCE([128], [1], false, {"dataType": "int8"}) => undefined
+VECTORDISTANCE([1.5], [1], false, {"dataType": "int8"}) => undefined
+VECTORDISTANCE([255], [2], false, {"distanceFunction": "dotproduct", "dataType": "uint8"}) => 510
+VECTORDISTANCE([-1], [2], false, {"dataType": "uint8"}) => undefined
+VECTORDISTANCE([1e300], [1]) => undefined
+
+VECTORDISTANCE([1, 2], [1]) => undefined
+VECTORDISTANCE([1], [1, 2]) => undefined
+VECTORDISTANCE([], []) => undefined
+VECTORDISTANCE([0, 0], [1, 1]) => undefined
+VECTORDISTANCE([[1]], [[1]]) => undefined
+VECTORDISTANCE([1, "2"], [1, 2]) => undefined
+VECTORDISTANCE([1], [1], null) => undefined
+VECTORDISTANCE([1], [1], false, "cosine") => undefined
+`)
+	ones := func(n int) Value { return Raw([]byte("[" + strings.Repeat("1,", n-1) + "1]")) }
+	cx := &Context{Metric: MetricEuclidean}
+	for n, want := range map[int]string{maxDimensions: "0", maxDimensions + 1: "undefined"} {
+		if got := vectorDistance(cx, []Value{ones(n), ones(n)}).String(); got != want {
+			t.Errorf("%d dimensions: got %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestVectorOptionsAreChecked(t *testing.T) {
+	f, _ := lookupFunction("VECTORDISTANCE")
+	for options, ok := range map[string]bool{
+		`{}`: true,
+		`{"distanceFunction":"cosine","dataType":"float32","searchListSizeMultiplier":100,"filterPriority":0.5}`: true,
+		`{"searchListSizeMultiplier":0}`:        false,
+		`{"searchListSizeMultiplier":101}`:      false,
+		`{"searchListSizeMultiplier":"5"}`:      false,
+		`{"quantizedVectorListMultiplier":0.5}`: false,
+		`{"distanceFunction":"manhattan"}`:      false,
+		`{"dataType":"float64"}`:                false,
+	} {
+		err := f.Check([]Value{Undefined(), Undefined(), Undefined(), Raw([]byte(options))})
+		var refused *Error
+		if errors.As(err, &refused) == ok || err != nil && refused.Code != "SC2213" {
+			t.Errorf("%s: got %v", options, err)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	for name, higher := range map[string]bool{"cosine": true, "DotProduct": true, "euclidean": false} {
+		m, ok := ParseMetric(name)
+		if !ok || m.HigherIsCloser() != higher {
+			t.Errorf("%s: got %v, %v", name, m, ok)
+		}
+	}
+	if _, ok := ParseMetric("manhattan"); ok {
+		t.Error("manhattan is a metric")
+	}
+}
+
+func TestFuseRanks(t *testing.T) {
+	for _, c := range []struct {
+		ranks   []int
+		weights []float64
+		want    float64
+	}{
+		{[]int{1, 1}, nil, 2.0 / 61},
+		{[]int{1, 2}, nil, 1.0/61 + 1.0/62},
+		{[]int{1, 2}, []float64{2, 0.5}, 2.0/61 + 0.5/62},
+		{[]int{1, 2}, []float64{-1, 1}, 1.0/62 - 1.0/61},
+	} {
+		if got := FuseRanks(c.ranks, c.weights); math.Abs(got-c.want) > 1e-15 {
+			t.Errorf("%v with %v: got %v, want %v", c.ranks, c.weights, got, c.want)
+		}
+	}
+}
+
+func BenchmarkVectorDistance(b *testing.B) {
+	numbers := "[" + strings.Repeat("0.0123456789,", 767) + "1]"
+	args := []Value{Raw([]byte(numbers)), Raw([]byte(numbers))}
+	cx := testContext()
+	b.ReportAllocs()
+	for b.Loop() {
+		if vectorDistance(cx, args).IsUndefined() {
+			b.Fatal("undefined")
+		}
+	}
+}

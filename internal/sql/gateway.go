@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+
+// The query plan: what a client must do itself to run a query over several
+// partition key ranges, and the query that it sends to each of them.
+
+package sql
+
+import (
+	"math"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// FeatureSet is what a client can do with the answers of several ranges.
+type FeatureSet uint32
+
+// The features, by the names that clients give them.
+const (
+	FeatureAggregate FeatureSet = 1 << iota
+	FeatureNonValueAggregate
+	FeatureMultipleAggregates
+	FeatureListAndSetAggregate
+	FeatureCountIf
+	FeatureDCount
+	FeatureDistinct
+	FeatureGroupBy
+	FeatureTop
+	FeatureOffsetAndLimit
+	FeatureOrderBy
+	FeatureMultipleOrderBy
+	FeatureNonStreamingOrderBy
+	FeatureHybridSearch
+	FeatureWeightedRankFusion
+
+	// AllFeatures is everything that a plan can ask for.
+	AllFeatures = FeatureWeightedRankFusion<<1 - 1
+)
+
+// featureNames is in the order of the features' bits.
+var featureNames = [...]string{
+	"Aggregate", "NonValueAggregate", "MultipleAggregates", "ListAndSetAggregate", "CountIf", "DCount",
+	"Distinct", "GroupBy", "Top", "OffsetAndLimit", "OrderBy", "MultipleOrderBy", "NonStreamingOrderBy",
+	"HybridSearch", "WeightedRankFusion",
+}
+
+// ParseFeatures reads the list that a client sends, with commas between. Names
+// that no plan asks for are passed over.
+func ParseFeatures(list string) FeatureSet {
+	var set FeatureSet
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		for bit, known := range featureNames {
+			if strings.EqualFold(name, known) {
+				set |= 1 << bit
+			}
+		}
+	}
+	return set
+}
+
+// String lists the features as clients do.
+func (s FeatureSet) String() string {
+	var names []string
+	for bit, name := range featureNames {
+		if s&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// PlanOptions is what a plan depends on besides the query.
+type PlanOptions struct {
+	// Params are the values of the query's parameters that it was compiled with.
+	Params map[string]Value
+	// Features is what the client can do.
+	Features FeatureSet
+	// PartitionKey is the paths of the container's partition key.
+	PartitionKey []value.Path
+}
+
+// PlanInfo is a query plan.
+type PlanInfo struct {
+	Query  *QueryInfo  // nil with Hybrid
+	Hybrid *HybridInfo // nil with Query
+	Keys   KeyScope
+}
+
+// QueryInfo is what a client does with the rows of several ranges.
+type QueryInfo struct {
+	Distinct             DistinctType
+	Top, Offset, Limit   *int64
+	OrderBy              []SortOrder
+	OrderByExpressions   []string
+	GroupByExpressions   []string
+	GroupByAliases       []string
+	Aggregates           []string         // of SELECT VALUE
+	AliasAggregates      []AliasAggregate // of a select list
+	Rewritten            string           // the query for each range, or empty for the original
+	SelectValue          bool
+	NonStreamingOrderBy  bool
+	DistinctCount        bool   // the client counts distinct rows,
+	DistinctCountedAlias string // and returns an object with this property, or the bare number
+}
+
+// AliasAggregate says what a property of a result is: an aggregate by the name
+// that clients know it by, or a value of the group if that is empty.
+type AliasAggregate struct{ Alias, Aggregate string }
+
+// DistinctType is how a client recognises rows that it has seen.
+type DistinctType string
+
+// The distinct types.
+const (
+	DistinctNone      DistinctType = "None"
+	DistinctOrdered   DistinctType = "Ordered" // equal rows come one after another
+	DistinctUnordered DistinctType = "Unordered"
+)
+
+// SortOrder is the direction of an item of ORDER BY.
+type SortOrder string
+
+// The sort orders.
+const (
+	Ascending  SortOrder = "Ascending"
+	Descending SortOrder = "Descending"
+)
+
+func sortOrder(desc bool) SortOrder {
+	if desc {
+		return Descending
+	}
+	return Ascending
+}
+
+// NeedsGateway reports whether the rows of several ranges are the answer only
+// after the client has merged them. Without a plan, such a query is refused if
+// it goes to more than one range.
+func NeedsGateway(q *Query) bool {
+	return q.From != nil &&
+		(q.Distinct || q.Top != nil || q.Limit != nil || q.GroupBy != nil || q.OrderBy != nil || hasAggregate(q))
+}
+
+// Plan makes the plan of a query. The error is an *[Error].
+func Plan(program *Program, o PlanOptions) (*PlanInfo, error) {
+	q := program.Query()
+	p := &planner{program: program, query: q, opts: o}
+	if err := p.counts(); err != nil {
+		return nil, err
+	}
+	plan := &PlanInfo{Keys: ScopeKeys(program, o.PartitionKey)}
+	p.single = !plan.Keys.All && len(plan.Keys.Keys) <= 1 && !plan.Keys.prefixOf(o.PartitionKey)
+	var err error
+	if q.Rank && q.From != nil {
+		plan.Hybrid, err = p.hybrid()
+	} else {
+		p.info = &QueryInfo{Distinct: DistinctNone, SelectValue: q.Select.Value != nil}
+		plan.Query, err = p.info, p.plain()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if missing := p.needed &^ o.Features; missing != 0 {
+		return nil, errorAt(q.Span, "",
+			"Query contains the following features, which the calling client does not support: %s", missing)
+	}
+	return plan, nil
+}
+
+type planner struct {
+	program *Program
+	query   *Query
+	opts    PlanOptions
+	info    *QueryInfo
+	needed  FeatureSet
+
+	top, offset, limit *int64
+	single             bool // one partition key, or none, has all rows
+}
+
+func (p *planner) need(f FeatureSet) { p.needed |= f }
+
+// counts finds the values of TOP, OFFSET and LIMIT.
+func (p *planner) counts() (err error) {
+	read := func(x Expr, code, message string) *int64 {
+		var v Value
+		switch x := x.(type) {
+		case nil:
+			return nil
+		case *Literal:
+			v = x.Value
+		case *Param:
+			v = p.opts.Params[x.Name]
+		}
+		n, ok := v.AsInt()
+		if err == nil && (!ok || n < 0 || n > math.MaxUint32) {
+			err = errorAt(x.Pos(), code, "%s", message)
+		}
+		return &n
+	}
+	q := p.query
+	p.top = read(q.Top, "SC2060", "The count value provided for a TOP clause must be an integer.")
+	p.offset = read(q.Offset, "SC2062", "The OFFSET count value exceeds the maximum allowed value.")
+	p.limit = read(q.Limit, "SC2061", "The LIMIT count value exceeds the maximum allowed value.")
+	return err
+}
+
+// plain plans a query without ORDER BY RANK.
+func (p *planner) plain() error {
+	q := p.query
+	switch {
+	case q.From == nil: // one row, whatever is in the container
+		return nil
+	case p.distinctCount():
+		return nil
+	case q.GroupBy != nil || hasAggregate(q):
+		p.slice()
+		return p.grouped()
+	case q.OrderBy != nil:
+		p.slice()
+		p.ordered()
+		return nil
+	case q.Distinct:
+		p.slice()
+		p.distinct()
+		return nil
+	}
+	if p.single {
+		p.offset, p.limit = nil, nil
+	}
+	p.slice()
+	if p.limit != nil {
+		p.rewrite(p.limited(*q))
+	}
+	return nil
+}
+
+// slice has the client cut the result.
+func (p *planner) slice() {
+	p.info.Top, p.info.Offset, p.info.Limit = p.top, p.offset, p.limit
+	if p.top != nil {
+		p.need(FeatureTop)
+	}
+	if p.limit != nil {
+		p.need(FeatureOffsetAndLimit)
+	}
+}
+
+func (p *planner) rewrite(q Query) { p.info.Rewritten = q.String() }
+
+// limited has every range return as many rows as the client may need of it.
+func (p *planner) limited(q Query) Query {
+	if p.limit == nil {
+		return q
+	}
+	q.Top = nil
+	q.Offset, q.Limit = countOf(0), countOf(min(*p.offset+*p.limit, math.MaxUint32))
+	return q
+}
+
+func unsliced(q Query) Query {
+	q.Top, q.Offset, q.Limit = nil, nil, nil
+	return q
+}
+
+func (p *planner) distinct() {
+	p.need(FeatureDistinct)
+	p.info.Distinct = DistinctUnordered
+	if p.top != nil || p.limit != nil {
+		p.rewrite(unsliced(*p.query))
+	}
+}
+
+// distinctCount plans SELECT COUNT(1) FROM (SELECT DISTINCT …) as the inner
+// query, whose distinct rows the client counts. Clients that cannot do that
+// sum up the counts of the ranges.
+func (p *planner) distinctCount() bool {
+	q := p.query
+	if p.opts.Features&FeatureDCount == 0 || len(q.From.Sources) != 1 || q.Distinct ||
+		q.Where != nil || q.GroupBy != nil || q.OrderBy != nil || q.Limit != nil || q.Top != nil {
+		return false
+	}
+	inner := q.From.Sources[0].Query
+	if inner == nil || q.From.Sources[0].Iterate || !inner.Distinct || inner.From == nil ||
+		inner.GroupBy != nil || hasAggregate(inner) {
+		return false
+	}
+	counted := q.Select.Value
+	if len(q.Select.Items) == 1 {
+		counted = q.Select.Items[0].Expr
+		p.info.DistinctCountedAlias = q.Select.Items[0].Name
+	}
+	call, ok := counted.(*Call)
+	if !ok || call.UDF || call.Name != "COUNT" || len(call.Args) != 1 || !isDefinedLiteral(call.Args[0]) {
+		p.info.DistinctCountedAlias = ""
+		return false
+	}
+	p.need(FeatureDCount | FeatureDistinct)
+	p.info.DistinctCount = true
+	p.info.Distinct = DistinctUnordered
+	p.rewrite(*inner)
+	return true
+}
+
+func isDefinedLiteral(x Expr) bool {
+	lit, ok := x.(*Literal)
+	return ok && !lit.Value.IsUndefined()
+}

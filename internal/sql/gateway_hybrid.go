@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+
+// Plans of ORDER BY RANK. A client runs one query for the statistics that the
+// scores of texts depend on, puts them into one query per score, and merges the
+// rows of those by their ranks.
+
+package sql
+
+import (
+	"math"
+	"strconv"
+)
+
+// Functions that only rewritten queries call. The score of a text comes with
+// the statistics of all ranges; the score of a vector is greater for what is
+// nearer, whatever its distance function.
+const (
+	fnTextScore   = "_FullTextScore"
+	fnWordCount   = "_FullTextWordCount"
+	fnVectorScore = "_VectorScore"
+)
+
+// What a client puts numbers in place of; the latter two take the position of
+// the score among those of texts.
+const (
+	totalItemsPlaceholder = "{documentdb-formattablehybridsearchquery-totaldocumentcount}"
+	totalWordsPlaceholder = "{documentdb-formattablehybridsearchquery-totalwordcount-"
+	hitCountsPlaceholder  = "{documentdb-formattablehybridsearchquery-hitcountsarray-"
+)
+
+const (
+	// rankSurplus is how many times as many rows as are asked for every score
+	// returns: ranks of the others would be missing.
+	rankSurplus = 2
+	// minFusedRows is how many rows every one of several scores returns at least.
+	minFusedRows = 100
+)
+
+// missingScore ranks rows without a score behind all others.
+const missingScore = -1
+
+// HybridInfo is what a client does for ORDER BY RANK.
+type HybridInfo struct {
+	Statistics string // the query for them, empty if no text has a score
+	Components []*QueryInfo
+	Weights    []float64 // of the components, or nil if they are alike
+	Skip, Take *int64
+}
+
+// component is one score that rows are ranked by.
+type component struct {
+	score Expr
+	// path and terms are those of a text.
+	path  Expr
+	terms []Expr
+}
+
+func (p *planner) hybrid() (*HybridInfo, error) {
+	p.need(FeatureHybridSearch)
+	scores, weights, err := p.ranked()
+	if err != nil {
+		return nil, err
+	}
+	info := &HybridInfo{Weights: weights, Skip: p.offset, Take: p.limit}
+	if p.top != nil {
+		info.Take = p.top
+	}
+	if weights != nil {
+		p.need(FeatureWeightedRankFusion)
+	}
+	var components []component
+	texts := 0
+	for _, c := range scores {
+		part, err := p.component(c, texts)
+		if err != nil {
+			return nil, err
+		}
+		if part.path != nil {
+			texts++
+		}
+		components = append(components, part)
+	}
+	if texts > 0 {
+		info.Statistics = p.statistics(components)
+	}
+	for i := range components {
+		desc := weights == nil || weights[i] >= 0
+		order := SortItem{Expr: components[i].score, Desc: desc, Explicit: true}
+		info.Components = append(info.Components, p.componentInfo(components, order))
+	}
+	return info, nil
+}
+
+// ranked returns the scores that the query orders by, and their weights.
+func (p *planner) ranked() (scores []*Call, weights []float64, err error) {
+	var args []Expr
+	for _, item := range p.query.OrderBy {
+		args = append(args, item.Expr)
+	}
+	if c, ok := args[0].(*Call); ok && !c.UDF && c.Name == fnRRF && len(args) == 1 {
+		args = c.Args
+	}
+	for i, x := range args {
+		c, ok := x.(*Call)
+		if ok {
+			scores = append(scores, c)
+			continue
+		}
+		if i == 0 || i < len(args)-1 {
+			return nil, nil, errRank(x)
+		}
+		if weights, ok = p.weights(x, len(scores)); !ok {
+			return nil, nil, errorAt(x.Pos(), "SC2229",
+				"The weights of the RRF function must be numbers, one for each of its %d scores.", len(scores))
+		}
+	}
+	if len(scores) == 0 {
+		return nil, nil, errRank(p.query.OrderBy[0].Expr)
+	}
+	return scores, weights, nil
+}
+
+func errRank(x Expr) *Error {
+	return errorAt(x.Pos(), "SC2221", "The ORDER BY RANK clause takes VectorDistance, FullTextScore and RRF functions only.")
+}
+
+func (p *planner) weights(x Expr, n int) (weights []float64, ok bool) {
+	list, ok := p.constant(x)
+	if !ok || list.Kind() != KindArray || list.Len() != n {
+		return nil, false
+	}
+	for v := range list.Elements {
+		w, ok := v.AsFloat()
+		if !ok || math.IsNaN(w) || math.IsInf(w, 0) {
+			return nil, false
+		}
+		weights = append(weights, w)
+	}
+	return weights, true
+}
+
+// component makes the score that rewritten queries order by; texts is how many
+// scores of texts there are before it.
+func (p *planner) component(c *Call, texts int) (component, error) {
+	fn, ok := lookupFunction(c.Name)
+	switch {
+	case !ok || c.UDF:
+	case fn.Name == fnVectorDistance:
+		return component{score: callOf(fnVectorScore, c.Args...)}, nil
+	case fn.Name == fnFullTextScore && len(c.Args) > 1:
+		at := strconv.Itoa(texts) + "}"
+		terms := p.terms(c.Args[1:])
+		return component{
+			score: callOf(fnTextScore, c.Args[0], arrayOf(terms...),
+				&placeholder{text: totalItemsPlaceholder},
+				&placeholder{text: totalWordsPlaceholder + at},
+				&placeholder{text: hitCountsPlaceholder + at}),
+			path:  c.Args[0],
+			terms: terms,
+		}, nil
+	}
+	return component{}, errRank(c)
+}
+
+// terms returns the terms that a text is scored by, of which some may come as
+// an array.
+func (p *planner) terms(args []Expr) []Expr {
+	var terms []Expr
+	for _, x := range args {
+		if list, ok := x.(*ArrayLit); ok {
+			terms = append(terms, list.Items...)
+			continue
+		}
+		v, ok := p.constant(x)
+		if !ok || v.Kind() != KindArray {
+			terms = append(terms, x)
+			continue
+		}
+		for term := range v.Elements {
+			terms = append(terms, &Literal{Value: term})
+		}
+	}
+	return terms
+}
+
+// statistics returns the query whose rows, one a range, the client adds up. The
+// filter does not matter: scores depend on all items.
+func (p *planner) statistics(components []component) string {
+	var texts []Expr
+	for _, c := range components {
+		if c.path == nil {
+			continue
+		}
+		hits := make([]Expr, len(c.terms))
+		for i, term := range c.terms {
+			hits[i] = callOf("COUNTIF", callOf("FullTextContains", c.path, term))
+		}
+		texts = append(texts, objectOf(
+			Property{"totalWordCount", callOf("SUM", callOf(fnWordCount, c.path))},
+			Property{"hitCounts", arrayOf(hits...)}))
+	}
+	q := Query{From: p.query.From, Select: Select{Items: []SelectItem{
+		aliased(callOf("COUNT", countOf(1)), "documentCount"),
+		aliased(arrayOf(texts...), "fullTextStatistics"),
+	}}}
+	return q.String()
+}
+
+// componentInfo plans the query for one score. Its rows carry all scores, for
+// the client to rank those that another score found.
+func (p *planner) componentInfo(components []component, order SortItem) *QueryInfo {
+	q := p.query
+	info := &QueryInfo{
+		Distinct:            DistinctNone,
+		OrderBy:             []SortOrder{sortOrder(order.Desc)},
+		OrderByExpressions:  []string{Print(order.Expr)},
+		SelectValue:         q.Select.Value != nil,
+		NonStreamingOrderBy: true,
+	}
+	scores := make([]Expr, len(components))
+	for i, c := range components {
+		scores[i] = &Coalesce{X: c.score, Y: countOf(missingScore)}
+	}
+	rewritten := unsliced(*q)
+	rewritten.Rank, rewritten.Distinct = false, false
+	rewritten.OrderBy = []SortItem{order}
+	rewritten.Where = resumable(q)
+	rewritten.Select = mergeable(q, []Expr{order.Expr},
+		objectOf(Property{"payload", payload(q)}, Property{"componentScores", arrayOf(scores...)}))
+	p.sliceComponent(info, &rewritten, len(components))
+	info.Rewritten = rewritten.String()
+	return info
+}
+
+// sliceComponent has a score return enough rows for those that are asked for.
+func (p *planner) sliceComponent(info *QueryInfo, q *Query, components int) {
+	rows := func(n int64) *int64 {
+		n *= rankSurplus
+		if components > 1 {
+			n = max(n, minFusedRows)
+		}
+		n = min(n, math.MaxInt32)
+		return &n
+	}
+	switch {
+	case p.limit != nil:
+		zero := int64(0)
+		info.Offset, info.Limit = &zero, rows(*p.offset+*p.limit)
+		q.Offset, q.Limit = countOf(0), countOf(*info.Limit)
+	case p.top != nil:
+		info.Top = rows(*p.top)
+		q.Top = countOf(*info.Top)
+	}
+}

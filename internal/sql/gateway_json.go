@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+
+// Query plans as clients read them.
+
+package sql
+
+import (
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// planVersion is the version of the form in which plans are written.
+const planVersion = 2
+
+// Range is a part of the key space, between two effective partition keys in the
+// form that clients see them in.
+type Range struct {
+	Min, Max                   string
+	MinInclusive, MaxInclusive bool
+}
+
+// AppendJSON appends the plan, with the ranges that hold the keys of its scope.
+func (p *PlanInfo) AppendJSON(dst []byte, ranges []Range) []byte {
+	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":`...)
+	dst = strconv.AppendInt(dst, planVersion, 10)
+	if p.Hybrid != nil {
+		dst = append(dst, `,"hybridSearchQueryInfo":`...)
+		dst = p.Hybrid.appendJSON(dst)
+	} else {
+		dst = append(dst, `,"queryInfo":`...)
+		dst = p.Query.appendJSON(dst)
+	}
+	dst = append(dst, `,"queryRanges":`...)
+	dst = appendList(dst, ranges, func(dst []byte, r Range) []byte {
+		dst = append(dst, `{"min":`...)
+		dst = value.AppendString(dst, r.Min)
+		dst = append(dst, `,"max":`...)
+		dst = value.AppendString(dst, r.Max)
+		dst = append(dst, `,"isMinInclusive":`...)
+		dst = strconv.AppendBool(dst, r.MinInclusive)
+		dst = append(dst, `,"isMaxInclusive":`...)
+		dst = strconv.AppendBool(dst, r.MaxInclusive)
+		return append(dst, '}')
+	})
+	return append(dst, '}')
+}
+
+func (i *QueryInfo) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"distinctType":`...)
+	dst = value.AppendString(dst, string(i.Distinct))
+	dst = appendCount(append(dst, `,"top":`...), i.Top)
+	dst = appendCount(append(dst, `,"offset":`...), i.Offset)
+	dst = appendCount(append(dst, `,"limit":`...), i.Limit)
+	dst = append(dst, `,"orderBy":`...)
+	dst = appendList(dst, i.OrderBy, func(dst []byte, o SortOrder) []byte { return value.AppendString(dst, string(o)) })
+	dst = appendStrings(append(dst, `,"orderByExpressions":`...), i.OrderByExpressions)
+	dst = appendStrings(append(dst, `,"groupByExpressions":`...), i.GroupByExpressions)
+	dst = appendStrings(append(dst, `,"groupByAliases":`...), i.GroupByAliases)
+	dst = appendStrings(append(dst, `,"aggregates":`...), i.Aggregates)
+	dst = append(dst, `,"groupByAliasToAggregateType":{`...)
+	for n, a := range i.AliasAggregates {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(value.AppendString(dst, a.Alias), ':')
+		dst = appendNameOrNull(dst, a.Aggregate)
+	}
+	dst = append(dst, `},"rewrittenQuery":`...)
+	dst = value.AppendString(dst, i.Rewritten)
+	dst = append(dst, `,"hasSelectValue":`...)
+	dst = strconv.AppendBool(dst, i.SelectValue)
+	dst = append(dst, `,"hasNonStreamingOrderBy":`...)
+	dst = strconv.AppendBool(dst, i.NonStreamingOrderBy)
+	dst = append(dst, `,"dCountInfo":`...)
+	if !i.DistinctCount {
+		return append(dst, "null}"...)
+	}
+	dst = appendNameOrNull(append(dst, `{"dCountAlias":`...), i.DistinctCountedAlias)
+	return append(dst, "}}"...)
+}
+
+func (h *HybridInfo) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"globalStatisticsQuery":`...)
+	dst = value.AppendString(dst, h.Statistics)
+	dst = append(dst, `,"componentQueryInfos":`...)
+	dst = appendList(dst, h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
+	if h.Weights != nil {
+		dst = append(dst, `,"componentWeights":`...)
+		dst = appendList(dst, h.Weights, func(dst []byte, w float64) []byte { return Float(w).AppendJSON(dst) })
+	}
+	dst = appendCount(append(dst, `,"skip":`...), h.Skip)
+	dst = appendCount(append(dst, `,"take":`...), h.Take)
+	dst = append(dst, `,"requiresGlobalStatistics":`...)
+	dst = strconv.AppendBool(dst, h.Statistics != "")
+	return append(dst, '}')
+}
+
+func appendCount(dst []byte, n *int64) []byte {
+	if n == nil {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, *n, 10)
+}
+
+// appendNameOrNull appends a name, or null for none.
+func appendNameOrNull(dst []byte, name string) []byte {
+	if name == "" {
+		return append(dst, "null"...)
+	}
+	return value.AppendString(dst, name)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	return appendList(dst, list, value.AppendString)
+}
+
+func appendList[T any](dst []byte, list []T, one func([]byte, T) []byte) []byte {
+	dst = append(dst, '[')
+	for i, x := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = one(dst, x)
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+
+// Rewritten queries: the rows that clients merge carry what they are ordered,
+// grouped and aggregated by, and the projection as their payload.
+
+package sql
+
+import (
+	"slices"
+	"strings"
+)
+
+// resumeFilter is where a client puts what keeps rows out that it has seen.
+const resumeFilter = "({documentdb-formattableorderbyquery-filter})"
+
+// errComposed is why an aggregate may be no part of something else: its parts
+// from several ranges would have to be put together first.
+const errComposed = "Compositions of aggregates and other expressions are not allowed."
+
+func countOf(n int64) Expr { return &Literal{Value: Int(n)} }
+func callOf(name string, args ...Expr) *Call {
+	return &Call{Name: strings.ToUpper(name), Written: name, Args: args}
+}
+func objectOf(props ...Property) Expr { return &ObjectLit{Props: props} }
+func arrayOf(items ...Expr) Expr      { return &ArrayLit{Items: items} }
+
+func aliased(x Expr, alias string) SelectItem {
+	return SelectItem{Expr: x, Alias: alias, Name: alias, Aliased: true}
+}
+
+// wrapped returns [{"item": x}, …].
+func wrapped(list []Expr) Expr {
+	items := make([]Expr, len(list))
+	for i, x := range list {
+		items[i] = objectOf(Property{"item", x})
+	}
+	return arrayOf(items...)
+}
+
+// payload returns what a query projects, as one expression.
+func payload(q *Query) Expr {
+	switch {
+	case q.Select.Star:
+		return &Ident{Name: q.From.Sources[0].Alias}
+	case q.Select.Value != nil:
+		return q.Select.Value
+	}
+	props := make([]Property, len(q.Select.Items))
+	for i, item := range q.Select.Items {
+		props[i] = Property{item.Name, item.Expr}
+	}
+	return objectOf(props...)
+}
+
+// ordered plans ORDER BY. The rows carry their keys and the id by which equal
+// keys are ordered.
+func (p *planner) ordered() {
+	q, info := p.query, p.info
+	p.need(FeatureOrderBy)
+	if len(q.OrderBy) > 1 {
+		p.need(FeatureMultipleOrderBy)
+	}
+	keys := make([]Expr, len(q.OrderBy))
+	for i, item := range q.OrderBy {
+		keys[i] = item.Expr
+		info.OrderByExpressions = append(info.OrderByExpressions, Print(item.Expr))
+	}
+	for _, key := range p.program.OrderBy() {
+		info.OrderBy = append(info.OrderBy, sortOrder(key.Desc))
+		if key.Call != nil { // no index has them in order
+			info.NonStreamingOrderBy = true
+			p.need(FeatureNonStreamingOrderBy)
+		}
+	}
+	rewritten := p.limited(*q)
+	if q.Distinct {
+		p.need(FeatureDistinct)
+		info.Distinct = distinctTypeOf(q)
+		rewritten = unsliced(*q)
+		rewritten.Distinct = false
+	} else if rewritten.Top != nil {
+		rewritten.Top = countOf(*p.top)
+	}
+	rewritten.Select = mergeable(q, keys, payload(q))
+	rewritten.Where = resumable(q)
+	p.rewrite(rewritten)
+}
+
+// mergeable returns the select list of rows that are merged by their keys.
+func mergeable(q *Query, keys []Expr, payload Expr) Select {
+	root := &Ident{Name: q.From.Sources[0].Alias}
+	return Select{Items: []SelectItem{
+		{Expr: &Member{Of: root, Name: "_rid"}, Name: "_rid"},
+		aliased(wrapped(keys), "orderByItems"),
+		aliased(payload, "payload"),
+	}}
+}
+
+// resumable returns the filter of rows that are merged by their keys. Rows
+// without a value are left out here: the client would count their payload.
+func resumable(q *Query) Expr {
+	var filter Expr = &placeholder{text: resumeFilter}
+	if q.Where != nil {
+		filter = &Binary{Op: OpAnd, X: q.Where, Y: filter}
+	}
+	if q.Select.Value != nil {
+		filter = &Binary{Op: OpAnd, X: filter, Y: callOf("IS_DEFINED", q.Select.Value)}
+	}
+	return filter
+}
+
+// distinctTypeOf returns how equal rows of an ordered query come: one after
+// another, if they are what the first items of ORDER BY are.
+func distinctTypeOf(q *Query) DistinctType {
+	var selected []string
+	eachSelected(q, func(x Expr) { selected = append(selected, Print(x)) })
+	if len(selected) == 0 || len(selected) > len(q.OrderBy) {
+		return DistinctUnordered
+	}
+	for _, item := range q.OrderBy[:len(selected)] {
+		if !slices.Contains(selected, Print(item.Expr)) {
+			return DistinctUnordered
+		}
+	}
+	return DistinctOrdered
+}
+
+// constant returns the value of a literal, at any depth, or of a parameter.
+func (p *planner) constant(x Expr) (v Value, ok bool) { return constantOf(x, p.opts.Params) }
+
+func constantOf(x Expr, params map[string]Value) (v Value, ok bool) {
+	switch x := x.(type) {
+	case *Literal:
+		return x.Value, true
+	case *Param:
+		v, ok = params[x.Name]
+		return v, ok
+	case *ArrayLit:
+		var b ArrayBuilder
+		for _, item := range x.Items {
+			v, ok := constantOf(item, params)
+			if !ok {
+				return Value{}, false
+			}
+			b.Add(v)
+		}
+		return b.Value(), true
+	case *ObjectLit:
+		var b ObjectBuilder
+		for _, prop := range x.Props {
+			v, ok := constantOf(prop.Value, params)
+			if !ok {
+				return Value{}, false
+			}
+			b.Set(prop.Name, v)
+		}
+		return b.Value(), true
+	}
+	return Value{}, false
+}
+
+// grouped plans GROUP BY and aggregates.
+func (p *planner) grouped() error {
+	q, info := p.query, p.info
+	if q.Distinct {
+		p.need(FeatureDistinct)
+		info.Distinct = DistinctUnordered
+	}
+	var merged Expr
+	var err error
+	if q.Select.Value != nil {
+		merged, err = p.groupedValue()
+	} else {
+		merged, err = p.groupedItems()
+	}
+	if err != nil {
+		return err
+	}
+	rewritten := unsliced(*q)
+	rewritten.Distinct, rewritten.OrderBy = false, nil
+	switch {
+	case q.GroupBy != nil:
+		p.need(FeatureGroupBy)
+		for _, x := range q.GroupBy {
+			info.GroupByExpressions = append(info.GroupByExpressions, Print(x))
+		}
+		rewritten.Select = Select{Items: []SelectItem{
+			aliased(wrapped(q.GroupBy), "groupByItems"), aliased(merged, "payload")}}
+	case q.Select.Value != nil:
+		rewritten.Select = Select{Value: merged}
+	default:
+		rewritten.Select = Select{Items: []SelectItem{aliased(merged, "payload")}}
+	}
+	p.rewrite(rewritten)
+	return nil
+}
+
+func (p *planner) groupedValue() (Expr, error) {
+	x := p.query.Select.Value
+	aggregate, parts, err := p.aggregate(x)
+	if err != nil || aggregate == "" {
+		return x, err
+	}
+	p.need(FeatureAggregate)
+	p.info.Aggregates = append(p.info.Aggregates, aggregate)
+	return arrayOf(parts), nil
+}
+
+func (p *planner) groupedItems() (Expr, error) {
+	q, found := p.query, 0
+	props := make([]Property, len(q.Select.Items))
+	for i, item := range q.Select.Items {
+		aggregate, parts, err := p.aggregate(item.Expr)
+		if err != nil {
+			return nil, err
+		}
+		if aggregate != "" {
+			found++
+		}
+		props[i] = Property{item.Name, parts}
+		p.info.GroupByAliases = append(p.info.GroupByAliases, item.Name)
+		p.info.AliasAggregates = append(p.info.AliasAggregates, AliasAggregate{item.Name, aggregate})
+	}
+	if found > 0 && q.GroupBy == nil {
+		p.need(FeatureNonValueAggregate)
+	}
+	if found > 1 {
+		p.need(FeatureMultipleAggregates)
+	}
+	return objectOf(props...), nil
+}
+
+// aggregate returns the name that clients know an aggregate by, and the parts of
+// it that they put together; for another expression, no name and the expression
+// itself.
+func (p *planner) aggregate(x Expr) (name string, parts Expr, err error) {
+	if !isAggregate(x) {
+		if contains(x, isAggregate) {
+			return "", nil, errorAt(x.Pos(), "", errComposed)
+		}
+		return "", x, nil
+	}
+	c := x.(*Call)
+	whole := Property{"item", c}
+	switch c.Name {
+	case "AVG":
+		whole.Value = objectOf(Property{"sum", callOf("SUM", c.Args...)}, Property{"count", callOf("COUNT", c.Args...)})
+		return "Average", objectOf(whole), nil
+	case "MIN":
+		return "Min", objectOf(whole, counted(Property{"min", c})), nil
+	case "MAX":
+		return "Max", objectOf(whole, counted(Property{"max", c})), nil
+	case "COUNT":
+		name = "Count"
+	case "SUM":
+		name = "Sum"
+	case "COUNTIF":
+		p.need(FeatureCountIf)
+		name = "CountIf"
+	case "MAKELIST":
+		p.need(FeatureListAndSetAggregate)
+		name = "MakeList"
+	case "MAKESET":
+		p.need(FeatureListAndSetAggregate)
+		name = "MakeSet"
+	}
+	return name, objectOf(whole), nil
+}
+
+// counted returns "item2": {"min": MIN(x), "count": COUNT(x)}: the least of
+// nothing must be told from the least of values that have none.
+func counted(extreme Property) Property {
+	args := extreme.Value.(*Call).Args
+	return Property{"item2", objectOf(extreme, Property{"count", callOf("COUNT", args...)})}
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+
+// Words, numbers, strings and signs of a query text.
+
+package sql
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+type tokenKind uint8
+
+const (
+	tokenEnd     tokenKind = iota
+	tokenName              // an identifier
+	tokenWord              // a reserved word; token.word is its upper case
+	tokenSign              // an operator or bracket; token.word is it
+	tokenString            // token.text is decoded
+	tokenInteger           // digits, or 0x and hexadecimal digits
+	tokenDouble            // a number with a fraction or an exponent
+	tokenParam             // @name
+	tokenBad               // nothing that the language knows
+)
+
+type token struct {
+	kind tokenKind
+	word string
+	text string // as it stands in the query; of a string, what it means
+	Span
+}
+
+// is reports whether the token is this reserved word or sign.
+func (t token) is(word string) bool { return t.word == word }
+
+// lexer hands out the tokens of a text from left to right. It is small and
+// without pointers to itself: a copy of it looks ahead.
+type lexer struct {
+	text  string
+	pos   int // in bytes
+	units int // the same place in UTF-16 code units
+}
+
+// next returns the next token; after the last one it returns tokenEnd for good.
+func (l *lexer) next() token {
+	l.skipSpace()
+	start, from := l.pos, l.units
+	t := l.scan()
+	if t.kind != tokenString {
+		t.text = l.text[start:l.pos]
+	}
+	l.countUnits(start)
+	t.Span = Span{from, l.units}
+	return t
+}
+
+// countUnits brings units up to pos; it stood for from.
+func (l *lexer) countUnits(from int) {
+	for i := from; i < l.pos; i++ {
+		b := l.text[i]
+		if b&0xC0 != 0x80 {
+			l.units++
+		}
+		if b >= 0xF0 {
+			l.units++
+		}
+	}
+}
+
+func (l *lexer) skipSpace() {
+	start := l.pos
+	for l.pos < len(l.text) {
+		rest := l.text[l.pos:]
+		switch {
+		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\n':
+			l.pos++
+		case strings.HasPrefix(rest, "--"):
+			l.pos += lengthBefore(rest, "\n")
+		case strings.HasPrefix(rest, "/*"):
+			end := strings.Index(rest[2:], "*/")
+			if end < 0 {
+				l.countUnits(start)
+				return
+			}
+			l.pos += 2 + end + 2
+		default:
+			l.countUnits(start)
+			return
+		}
+	}
+	l.countUnits(start)
+}
+
+// lengthBefore returns how much of s comes before sep: all of it if there is none.
+func lengthBefore(s, sep string) int {
+	if i := strings.Index(s, sep); i >= 0 {
+		return i
+	}
+	return len(s)
+}
+
+// scan goes past one token. Its text and span are set by the caller.
+func (l *lexer) scan() token {
+	if l.pos == len(l.text) {
+		return token{kind: tokenEnd}
+	}
+	rest := l.text[l.pos:]
+	switch c := rest[0]; {
+	case isNameStart(c):
+		n := nameLength(rest)
+		l.pos += n
+		if word := reserved(rest[:n]); word != "" {
+			return token{kind: tokenWord, word: word}
+		}
+		return token{kind: tokenName}
+	case isDigit(c), c == '.' && len(rest) > 1 && isDigit(rest[1]):
+		return l.scanNumber(rest)
+	case c == '"' || c == '\'':
+		return l.scanString(rest)
+	case c == '@' && len(rest) > 1 && isNameStart(rest[1]):
+		l.pos += 1 + nameLength(rest[1:])
+		return token{kind: tokenParam}
+	}
+	if sign := signAt(rest); sign != "" {
+		l.pos += len(sign)
+		return token{kind: tokenSign, word: sign}
+	}
+	_, n := utf8.DecodeRuneInString(rest)
+	if strings.HasPrefix(rest, "/*") {
+		n = len(rest)
+	}
+	l.pos += n
+	return token{kind: tokenBad}
+}
+
+// signs has longer ones before those that they begin with.
+var signs = [...]string{
+	">>>", "<<", ">>", "<=", ">=", "<>", "!=", "||", "??",
+	"(", ")", "[", "]", "{", "}", ",", ".", ":", "?",
+	"=", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "~",
+}
+
+func signAt(s string) string {
+	if strings.HasPrefix(s, "/*") { // a comment that does not end
+		return ""
+	}
+	for _, sign := range signs {
+		if strings.HasPrefix(s, sign) {
+			return sign
+		}
+	}
+	return ""
+}
+
+// scanNumber takes what the service takes, and .5 besides. A name, a digit or a
+// dot that follows without space makes it a mistake: 12a, 007, 1.
+func (l *lexer) scanNumber(rest string) token {
+	kind, n := tokenInteger, 0
+	if len(rest) > 2 && rest[0] == '0' && (rest[1] == 'x' || rest[1] == 'X') && isHex(rest[2]) {
+		for n = 2; n < len(rest) && isHex(rest[n]); n++ {
+		}
+	} else {
+		kind, n = decimalLength(rest)
+	}
+	if n < len(rest) && (rest[n] == '.' || isNameStart(rest[n]) || isDigit(rest[n])) {
+		kind = tokenBad
+		n += max(1, nameLength(rest[n:]))
+	}
+	l.pos += n
+	return token{kind: kind}
+}
+
+func decimalLength(s string) (kind tokenKind, n int) {
+	kind = tokenInteger
+	if s[0] == '0' {
+		n = 1
+	} else {
+		n = digitsLength(s)
+	}
+	if n < len(s) && s[n] == '.' {
+		if d := digitsLength(s[n+1:]); d > 0 {
+			kind, n = tokenDouble, n+1+d
+		}
+	}
+	if n < len(s) && (s[n] == 'e' || s[n] == 'E') {
+		e := n + 1
+		if e < len(s) && (s[e] == '+' || s[e] == '-') {
+			e++
+		}
+		if d := digitsLength(s[e:]); d > 0 {
+			kind, n = tokenDouble, e+d
+		}
+	}
+	return kind, n
+}
+
+// scanString reads a string in either kind of quotes. One that does not end, or
+// with an escape that there is not, is bad.
+func (l *lexer) scanString(rest string) token {
+	end := 1
+	for end < len(rest) && rest[end] != rest[0] {
+		if rest[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(rest) {
+		l.pos += len(rest)
+		return token{kind: tokenBad}
+	}
+	l.pos += end + 1
+	text, ok := unescapeString(rest[1:end])
+	if !ok {
+		return token{kind: tokenBad}
+	}
+	return token{kind: tokenString, text: text}
+}
+
+func unescapeString(s string) (text string, ok bool) {
+	if !strings.Contains(s, `\`) {
+		return s, true
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		i := lengthBefore(s, `\`)
+		b.WriteString(s[:i])
+		if s = s[i:]; s == "" {
+			break
+		}
+		if s[1] != 'u' {
+			c := escaped(s[1])
+			if c == 0 {
+				return "", false
+			}
+			b.WriteByte(c)
+			s = s[2:]
+			continue
+		}
+		r, n := escapedRune(s)
+		if n == 0 {
+			return "", false
+		}
+		b.WriteRune(r)
+		s = s[n:]
+	}
+	return b.String(), true
+}
+
+// escaped returns what \c stands for, or 0 if it stands for nothing.
+func escaped(c byte) byte {
+	switch c {
+	case '\'', '"', '\\', '/':
+		return c
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return 0
+}
+
+// escapedRune reads \uXXXX, or two of them that make one character, at the
+// beginning of s. Half of such a pair becomes U+FFFD: no item holds one.
+func escapedRune(s string) (r rune, n int) {
+	unit := func(s string) (rune, bool) {
+		if len(s) < 6 || s[:2] != `\u` {
+			return 0, false
+		}
+		x, err := strconv.ParseUint(s[2:6], 16, 16)
+		return rune(x), err == nil
+	}
+	r, ok := unit(s)
+	if !ok {
+		return 0, 0
+	}
+	if low, ok := unit(s[6:]); ok && utf16.IsSurrogate(r) {
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return r, 6
+}
+
+// number returns what a tokenInteger or tokenDouble means. Integers beyond 64
+// bits become floating point, and what is beyond that, infinite.
+func (t token) number() Value {
+	if t.kind == tokenInteger {
+		digits, base := t.text, 10
+		if len(digits) > 2 && digits[1]|0x20 == 'x' {
+			digits, base = digits[2:], 16
+		}
+		if n, err := strconv.ParseInt(digits, base, 64); err == nil {
+			return Int(n)
+		}
+		if base == 16 {
+			return Float(hexFloat(digits))
+		}
+	}
+	f, err := strconv.ParseFloat(t.text, 64)
+	if err != nil && math.IsInf(f, 0) {
+		return Float(math.Inf(1))
+	}
+	return Float(f)
+}
+
+func hexFloat(digits string) float64 {
+	f, _ := strconv.ParseFloat("0x"+digits+"p0", 64) // the only error is the range, with f infinite
+	return f
+}
+
+func isDigit(c byte) bool     { return '0' <= c && c <= '9' }
+func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
+func isHex(c byte) bool       { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+func digitsLength(s string) int {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
+}
+
+func nameLength(s string) int {
+	n := 0
+	for n < len(s) && (isNameStart(s[n]) || isDigit(s[n])) {
+		n++
+	}
+	return n
+}
+
+// longestWord is the length of the longest reserved word, UNDEFINED.
+const longestWord = 9
+
+// reservedWords has every word by itself. Some of them have no meaning; they
+// cannot be names all the same. It is never written to.
+var reservedWords = wordSet(
+	"AND", "ARRAY", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CONVERT", "CROSS",
+	"DESC", "DISTINCT", "ELSE", "END", "ESCAPE", "EXISTS", "FALSE", "FOR", "FROM", "GROUP",
+	"HAVING", "IN", "INNER", "INSERT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT",
+	"NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OUTER", "OVER", "RIGHT", "SELECT",
+	"SET", "THEN", "TOP", "TRUE", "UDF", "UNDEFINED", "UPDATE", "VALUE", "WHEN", "WHERE", "WITH",
+)
+
+func wordSet(words ...string) map[string]string {
+	set := make(map[string]string, len(words))
+	for _, w := range words {
+		set[w] = w
+	}
+	return set
+}
+
+// reserved returns a reserved word in upper case, or "" for any other name.
+func reserved(name string) string {
+	if len(name) > longestWord {
+		return ""
+	}
+	var upper [longestWord]byte
+	for i := range len(name) {
+		upper[i] = name[i]
+		if 'a' <= name[i] && name[i] <= 'z' {
+			upper[i] -= 'a' - 'A'
+		}
+	}
+	return reservedWords[string(upper[:len(name)])]
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+
+// The whole of a query over items in memory, with nothing clever in it: what
+// every faster way must agree with.
+
+package sql
+
+import (
+	"slices"
+)
+
+// Naive runs a program over items, each compact JSON, and returns its rows. It
+// keeps everything in memory and is meant for tests and for very small inputs.
+func Naive(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
+	if p.input != nil {
+		var err error
+		if items, err = Naive(p.input, items, cx); err != nil {
+			return nil, err
+		}
+	}
+	if !p.rowed {
+		items = [][]byte{nil}
+	}
+	r := p.NewRunner(cx)
+	var (
+		rows []naiveRow
+		err  error
+	)
+	if p.Grouped() {
+		rows, err = naiveGroups(r, items)
+	} else {
+		rows, err = naiveRows(r, items)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Ranking() != nil {
+		if rows, err = naiveRank(r, items, rows); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.OrderBy()) > 0 {
+		slices.SortStableFunc(rows, func(a, b naiveRow) int { return p.CompareSortKeys(a.keys, b.keys) })
+	}
+	if p.Distinct() {
+		rows = naiveDistinct(rows)
+	}
+	slice := p.Slice()
+	rows = rows[min(slice.Offset, int64(len(rows))):]
+	rows = rows[:min(slice.Limit, int64(len(rows)))]
+	result := make([][]byte, len(rows))
+	for i := range rows {
+		result[i] = rows[i].json
+	}
+	return result, nil
+}
+
+type naiveRow struct {
+	json []byte
+	keys []Value
+	item []byte
+}
+
+// naiveRank orders the rows of a query with ORDER BY RANK, where every item has
+// one at most.
+func naiveRank(r *Runner, items [][]byte, rows []naiveRow) ([]naiveRow, error) {
+	ranking := r.p.Ranking()
+	stats := ranking.NewStatistics()
+	for _, item := range items {
+		if err := r.CountText(stats, Raw(item)); err != nil {
+			return nil, err
+		}
+	}
+	scores := make([][]float64, len(rows))
+	for i, row := range rows {
+		if _, err := r.Filter(Raw(row.item)); err != nil {
+			return nil, err
+		}
+		var err error
+		if scores[i], err = r.AppendScores(nil, stats); err != nil {
+			return nil, err
+		}
+	}
+	ranked := make([]naiveRow, 0, len(rows))
+	for _, i := range ranking.Rank(scores) {
+		ranked = append(ranked, rows[i])
+	}
+	return ranked, nil
+}
+
+func naiveRows(r *Runner, items [][]byte) (rows []naiveRow, err error) {
+	for _, item := range items {
+		var failed error
+		err := r.Rows(Raw(item), func() bool {
+			row := naiveRow{item: item}
+			var ok bool
+			if row.json, ok, failed = r.AppendProjection(nil); failed != nil || !ok {
+				return failed == nil
+			}
+			row.keys, failed = r.AppendSortKeys(nil)
+			rows = append(rows, row)
+			return failed == nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func naiveGroups(r *Runner, items [][]byte) (rows []naiveRow, err error) {
+	groups := map[string]*Group{}
+	var order []*Group
+	find := func() (*Group, error) {
+		key, err := r.AppendGroupKey(nil)
+		if group := groups[string(key)]; group != nil || err != nil {
+			return group, err
+		}
+		group, err := r.NewGroup()
+		groups[string(key)] = group
+		order = append(order, group)
+		return group, err
+	}
+	if !r.p.HasGroupKeys() {
+		if _, err := find(); err != nil {
+			return nil, err
+		}
+	}
+	for _, item := range items {
+		err := r.Rows(Raw(item), func() bool {
+			group, err := find()
+			return err == nil && r.AddToGroup(group) == nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, group := range order {
+		v, err := r.ProjectGroup(group)
+		if err != nil {
+			return nil, err
+		}
+		if !v.IsUndefined() {
+			rows = append(rows, naiveRow{json: v.AppendJSON(nil)})
+		}
+	}
+	return rows, nil
+}
+
+func naiveDistinct(rows []naiveRow) []naiveRow {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(rows, func(row naiveRow) bool {
+		key := string(Raw(row.json).AppendCanonical(nil))
+		again := seen[key]
+		seen[key] = true
+		return again
+	})
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+
+// The parser: expressions, by precedence climbing.
+
+package sql
+
+import (
+	"math"
+	"strings"
+)
+
+// The levels of binary operators, the loosest first. Comparisons and shifts
+// are one level, and so are addition and the bitwise operators; NOT binds
+// tighter than all of them, like any sign. Predicates do not chain.
+const (
+	levelOr = iota + 1
+	levelAnd
+	levelPredicate // IN, LIKE, BETWEEN
+	levelCompare
+	levelConcat
+	levelAdd
+	levelMultiply
+)
+
+func binaryOperator(t token) (op Op, level int) {
+	switch t.word {
+	case "OR":
+		return OpOr, levelOr
+	case "AND":
+		return OpAnd, levelAnd
+	case "=":
+		return OpEq, levelCompare
+	case "!=", "<>":
+		return OpNe, levelCompare
+	case "<":
+		return OpLt, levelCompare
+	case "<=":
+		return OpLe, levelCompare
+	case ">":
+		return OpGt, levelCompare
+	case ">=":
+		return OpGe, levelCompare
+	case "<<":
+		return OpLeftShift, levelCompare
+	case ">>":
+		return OpRightShift, levelCompare
+	case ">>>":
+		return OpZeroFillRightShift, levelCompare
+	case "||":
+		return OpConcat, levelConcat
+	case "+":
+		return OpAdd, levelAdd
+	case "-":
+		return OpSub, levelAdd
+	case "&":
+		return OpBitAnd, levelAdd
+	case "|":
+		return OpBitOr, levelAdd
+	case "^":
+		return OpBitXor, levelAdd
+	case "*":
+		return OpMul, levelMultiply
+	case "/":
+		return OpDiv, levelMultiply
+	case "%":
+		return OpMod, levelMultiply
+	}
+	return 0, 0
+}
+
+// node makes what all expressions have, for one that starts at start, ends with
+// the last token and has the given parts, of which any may be nil.
+func (p *parser) node(start int, parts ...Expr) node {
+	height := 0
+	for _, x := range parts {
+		if x != nil {
+			height = max(height, x.exprNode().height)
+		}
+	}
+	if height++; height > maxHeight {
+		p.failTooDeep()
+	}
+	return node{Span: p.spanFrom(start), height: height}
+}
+
+func (p *parser) exprList() []Expr {
+	list := []Expr{p.expr()}
+	for p.take(",") {
+		list = append(list, p.expr())
+	}
+	return list
+}
+
+// expr reads a whole expression: x ?? y, then c ? a : b, both from the right.
+func (p *parser) expr() Expr {
+	p.enter()
+	defer p.leave()
+	start := p.tok.Start
+	x := p.coalesce()
+	if !p.take("?") {
+		return x
+	}
+	then := p.expr()
+	p.expect(":")
+	otherwise := p.expr()
+	return &Ternary{node: p.node(start, x, then, otherwise), Cond: x, Then: then, Else: otherwise}
+}
+
+func (p *parser) coalesce() Expr {
+	start := p.tok.Start
+	x := p.binary(levelOr)
+	if !p.take("??") {
+		return x
+	}
+	p.enter()
+	y := p.coalesce()
+	p.leave()
+	return &Coalesce{node: p.node(start, x, y), X: x, Y: y}
+}
+
+// binary reads operators of the given level and tighter ones. After an operator
+// none that binds tighter may follow: its operand has taken them all, or they
+// cannot stand there.
+func (p *parser) binary(level int) Expr {
+	start := p.tok.Start
+	x := p.unary()
+	for ceiling := levelMultiply; ; {
+		if p.atPredicate() && level <= levelPredicate && ceiling >= levelPredicate {
+			x = p.predicate(start, x)
+			ceiling = levelPredicate - 1
+			continue
+		}
+		op, l := binaryOperator(p.tok)
+		if l < level || l > ceiling {
+			return x
+		}
+		p.advance()
+		y := p.binary(l + 1)
+		x = &Binary{node: p.node(start, x, y), Op: op, X: x, Y: y}
+		ceiling = l
+	}
+}
+
+func (p *parser) atPredicate() bool {
+	t := p.tok
+	if t.is("NOT") {
+		t = p.ahead
+	}
+	return t.is("IN") || t.is("LIKE") || t.is("BETWEEN")
+}
+
+func (p *parser) predicate(start int, x Expr) Expr {
+	not := p.take("NOT")
+	switch {
+	case p.take("IN"):
+		p.expect("(")
+		list := p.exprList()
+		p.expect(")")
+		return &In{node: p.node(start, append([]Expr{x}, list...)...), Not: not, X: x, List: list}
+	case p.take("LIKE"):
+		like := &Like{Not: not, X: x, Pattern: p.binary(levelCompare)}
+		if p.take("ESCAPE") {
+			if p.tok.kind != tokenString {
+				p.failHere()
+			}
+			like.Escape = p.literal(Str(p.tok.text))
+		}
+		like.node = p.node(start, x, like.Pattern)
+		return like
+	}
+	p.expect("BETWEEN")
+	low := p.binary(levelCompare)
+	p.expect("AND")
+	high := p.binary(levelCompare)
+	return &Between{node: p.node(start, x, low, high), Not: not, X: x, Low: low, High: high}
+}
+
+func (p *parser) unary() Expr {
+	start := p.tok.Start
+	var op Op
+	switch p.tok.word {
+	case "-":
+		op = OpNeg
+	case "+":
+		op = OpPlus
+	case "~":
+		op = OpBitNot
+	case "NOT":
+		op = OpNot
+	default:
+		return p.postfix()
+	}
+	p.advance()
+	p.enter()
+	x := p.unary()
+	p.leave()
+	if lit, ok := x.(*Literal); ok {
+		if v, ok := signed(op, lit.Value); ok {
+			return &Literal{node: p.node(start), Value: v}
+		}
+	}
+	return &Unary{node: p.node(start, x), Op: op, X: x}
+}
+
+// signed makes a sign a part of the number that it is before.
+func signed(op Op, v Value) (number Value, ok bool) {
+	f, ok := v.AsFloat()
+	if !ok || op != OpPlus && op != OpNeg {
+		return Value{}, false
+	}
+	if op == OpPlus {
+		return v, true
+	}
+	switch n, integer := v.AsInt(); {
+	case integer && n != math.MinInt64:
+		return Int(-n), true
+	case f == -math.MinInt64:
+		return Int(math.MinInt64), true
+	}
+	return Float(-f), true
+}
+
+func (p *parser) postfix() Expr {
+	start := p.tok.Start
+	x := p.primary()
+	for {
+		switch {
+		case p.take("."):
+			name := p.name()
+			x = &Member{node: p.node(start, x), Of: x, Name: name}
+		case p.take("["):
+			at := p.expr()
+			p.expect("]")
+			if name, ok := stringLiteral(at); ok {
+				x = &Member{node: p.node(start, x), Of: x, Name: name, Bracket: true}
+			} else {
+				x = &Index{node: p.node(start, x, at), Of: x, At: at}
+			}
+		default:
+			return x
+		}
+	}
+}
+
+func stringLiteral(x Expr) (s string, ok bool) {
+	lit, ok := x.(*Literal)
+	if !ok {
+		return "", false
+	}
+	return lit.Value.AsString()
+}
+
+// literal goes past the token that means v.
+func (p *parser) literal(v Value) *Literal {
+	start := p.tok.Start
+	p.advance()
+	return &Literal{node: p.node(start), Value: v}
+}
+
+func (p *parser) primary() Expr {
+	start := p.tok.Start
+	switch p.tok.kind {
+	case tokenString:
+		return p.literal(Str(p.tok.text))
+	case tokenInteger, tokenDouble:
+		return p.literal(p.tok.number())
+	case tokenParam:
+		name := p.tok.text
+		p.advance()
+		return &Param{node: p.node(start), Name: name}
+	case tokenName:
+		return p.named()
+	case tokenWord:
+		return p.word()
+	}
+	switch {
+	case p.take("("):
+		if p.tok.is("SELECT") {
+			return p.inQuery(start, Scalar)
+		}
+		x := p.expr()
+		p.expect(")")
+		return x
+	case p.take("["):
+		return p.array(start)
+	case p.take("{"):
+		return p.object(start)
+	}
+	return p.nothing()
+}
+
+// nothing fails: there should be an expression.
+func (p *parser) nothing() Expr {
+	p.failHere()
+	return &Literal{}
+}
+
+// named reads what begins with a name: a source, a call, a constant of the
+// numbers, or one of the words that are reserved before a subquery only.
+func (p *parser) named() Expr {
+	start, name := p.tok.Start, p.tok.text
+	p.advance()
+	if p.take("(") {
+		if kind, ok := wordBeforeSubquery(name); ok && p.tok.is("SELECT") {
+			return p.inQuery(start, kind)
+		}
+		return p.call(start, name)
+	}
+	switch name {
+	case "NaN":
+		return &Literal{node: p.node(start), Value: Float(math.NaN())}
+	case "Infinity":
+		return &Literal{node: p.node(start), Value: Float(math.Inf(1))}
+	}
+	return &Ident{node: p.node(start), Name: name}
+}
+
+func wordBeforeSubquery(name string) (kind SubqueryKind, ok bool) {
+	switch strings.ToUpper(name) {
+	case "ALL":
+		return All, true
+	case "FIRST":
+		return First, true
+	case "LAST":
+		return Last, true
+	}
+	return 0, false
+}
+
+// isRankWord reports whether a name is RANK.
+func isRankWord(name string) bool { return strings.EqualFold(name, "RANK") }
+
+func (p *parser) word() Expr {
+	start, text := p.tok.Start, p.tok.text
+	switch p.tok.word {
+	case "TRUE":
+		return p.literal(Bool(true))
+	case "FALSE":
+		return p.literal(Bool(false))
+	case "NULL":
+		return p.literal(Null())
+	case "UNDEFINED":
+		return p.literal(Undefined())
+	case "EXISTS":
+		p.advance()
+		p.expect("(")
+		return p.inQuery(start, Exists)
+	case "ARRAY":
+		p.advance()
+		p.expect("(")
+		return p.inQuery(start, Array)
+	case "LEFT", "RIGHT":
+		p.advance()
+		p.expect("(")
+		return p.call(start, text)
+	case "UDF":
+		return p.udf(start)
+	}
+	return p.nothing()
+}
+
+// inQuery reads a subquery behind its opening parenthesis, and the closing one.
+func (p *parser) inQuery(start int, kind SubqueryKind) Expr {
+	q := p.subquery()
+	p.expect(")")
+	x := &Subquery{node: p.node(start), Kind: kind, Query: q}
+	if x.height += q.height; x.height > maxHeight {
+		p.failTooDeep()
+	}
+	return x
+}
+
+func (p *parser) udf(start int) Expr {
+	p.advance()
+	p.expect(".")
+	name := p.name()
+	p.expect("(")
+	x := p.call(start, name)
+	x.UDF, x.Name = true, name
+	p.udfCalls++
+	return x
+}
+
+// call reads arguments behind the opening parenthesis, and the closing one.
+func (p *parser) call(start int, name string) *Call {
+	var args []Expr
+	if !p.tok.is(")") {
+		args = p.exprList()
+	}
+	p.expect(")")
+	return &Call{node: p.node(start, args...), Name: strings.ToUpper(name), Written: name, Args: args}
+}
+
+func (p *parser) array(start int) Expr {
+	var items []Expr
+	if !p.tok.is("]") {
+		items = p.exprList()
+	}
+	p.expect("]")
+	return &ArrayLit{node: p.node(start, items...), Items: items}
+}
+
+func (p *parser) object(start int) Expr {
+	x := &ObjectLit{}
+	var values []Expr
+	if !p.tok.is("}") {
+		for {
+			prop := p.property()
+			x.Props, values = append(x.Props, prop), append(values, prop.Value)
+			if !p.take(",") {
+				break
+			}
+		}
+	}
+	p.expect("}")
+	x.node = p.node(start, values...)
+	return x
+}
+
+func (p *parser) property() Property {
+	name := p.tok.text
+	if p.tok.kind != tokenName && p.tok.kind != tokenString {
+		p.failHere()
+	}
+	p.advance()
+	p.expect(":")
+	return Property{Name: name, Value: p.expr()}
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+
+// The printer. It writes a tree as Cosmos DB writes the queries that it gives
+// back to clients: one clause a line, subqueries indented, every operator in
+// parentheses, strings in double quotes. What it prints parses to the same tree.
+
+package sql
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// String returns the query's text.
+func (q *Query) String() string {
+	var p printer
+	p.query(q)
+	return string(p.dst)
+}
+
+// Print returns an expression's text.
+func Print(x Expr) string {
+	var p printer
+	p.expr(x)
+	return string(p.dst)
+}
+
+type printer struct {
+	dst    []byte
+	indent int // subqueries around the line
+}
+
+func (p *printer) put(s string) { p.dst = append(p.dst, s...) }
+
+func (p *printer) line() {
+	p.put("\n")
+	for range p.indent {
+		p.put("    ")
+	}
+}
+
+// clause starts a line.
+func (p *printer) clause(words string) {
+	p.line()
+	p.put(words)
+}
+
+func (p *printer) query(q *Query) {
+	p.put("SELECT ")
+	if q.Distinct {
+		p.put("DISTINCT ")
+	}
+	if q.Top != nil {
+		p.put("TOP ")
+		p.expr(q.Top)
+		p.put(" ")
+	}
+	p.selection(q.Select)
+	if q.From != nil {
+		p.clause("FROM ")
+		for i := range q.From.Sources {
+			if i > 0 {
+				p.clause("JOIN ")
+			}
+			p.source(&q.From.Sources[i])
+		}
+	}
+	if q.Where != nil {
+		p.clause("WHERE ")
+		p.expr(q.Where)
+	}
+	if q.GroupBy != nil {
+		p.clause("GROUP BY ")
+		p.list(q.GroupBy)
+	}
+	if q.OrderBy != nil {
+		p.orderBy(q)
+	}
+	if q.Limit != nil {
+		p.clause("OFFSET ")
+		p.expr(q.Offset)
+		p.put(" LIMIT ")
+		p.expr(q.Limit)
+	}
+}
+
+func (p *printer) selection(s Select) {
+	switch {
+	case s.Star:
+		p.put("*")
+	case s.Value != nil:
+		p.put("VALUE ")
+		p.expr(s.Value)
+	default:
+		for i, item := range s.Items {
+			if i > 0 {
+				p.put(", ")
+			}
+			p.expr(item.Expr)
+			if item.Aliased {
+				p.put(" AS ")
+				p.alias(item.Alias)
+			}
+		}
+	}
+}
+
+// alias prints a name bare if it can stand so.
+func (p *printer) alias(name string) {
+	if isName(name) {
+		p.put(name)
+		return
+	}
+	p.quote(name)
+}
+
+func isName(s string) bool {
+	return s != "" && isNameStart(s[0]) && nameLength(s) == len(s) && reserved(s) == ""
+}
+
+func (p *printer) quote(s string) { p.dst = value.AppendString(p.dst, s) }
+
+func (p *printer) source(s *Source) {
+	if s.Iterate {
+		p.put(s.Alias)
+		p.put(" IN ")
+	}
+	switch {
+	case s.Query != nil:
+		p.subquery(s.Query)
+	case s.Expr != nil:
+		p.expr(s.Expr)
+	default:
+		p.put(s.Root)
+		for _, step := range s.Path {
+			p.step(step)
+		}
+	}
+	if s.Aliased && !s.Iterate {
+		p.put(" AS ")
+		p.put(s.Alias)
+	}
+}
+
+func (p *printer) step(s Step) {
+	switch {
+	case s.Element:
+		p.put("[")
+		p.dst = strconv.AppendInt(p.dst, s.Index, 10)
+		p.put("]")
+	case s.Bracket:
+		p.put("[")
+		p.quote(s.Name)
+		p.put("]")
+	default:
+		p.put(".")
+		p.put(s.Name)
+	}
+}
+
+func (p *printer) orderBy(q *Query) {
+	p.clause("ORDER BY ")
+	if q.Rank {
+		p.put("RANK ")
+	}
+	for i, item := range q.OrderBy {
+		if i > 0 {
+			p.put(", ")
+		}
+		p.expr(item.Expr)
+		switch {
+		case item.Desc:
+			p.put(" DESC")
+		case item.Explicit:
+			p.put(" ASC")
+		}
+	}
+}
+
+// subquery prints a query in parentheses on lines of its own.
+func (p *printer) subquery(q *Query) {
+	p.put("(")
+	p.indent++
+	p.line()
+	p.query(q)
+	p.indent--
+	p.line()
+	p.put(")")
+}
+
+func (p *printer) list(list []Expr) {
+	for i, x := range list {
+		if i > 0 {
+			p.put(", ")
+		}
+		p.expr(x)
+	}
+}
+
+func (p *printer) expr(x Expr) {
+	switch x := x.(type) {
+	case *Literal:
+		p.literal(x.Value)
+	case *Param:
+		p.put(x.Name)
+	case *Ident:
+		p.put(x.Name)
+	case *Member:
+		p.base(x.Of)
+		p.step(Step{Name: x.Name, Bracket: x.Bracket})
+	case *Index:
+		p.base(x.Of)
+		p.put("[")
+		p.expr(x.At)
+		p.put("]")
+	case *Call:
+		if x.UDF {
+			p.put("udf.")
+		}
+		p.put(x.Written)
+		p.put("(")
+		p.list(x.Args)
+		p.put(")")
+	case *ArrayLit:
+		p.put("[")
+		p.list(x.Items)
+		p.put("]")
+	case *ObjectLit:
+		p.object(x)
+	case *Subquery:
+		p.put(subqueryWords[x.Kind])
+		p.subquery(x.Query)
+	case *placeholder:
+		p.put(x.text)
+	default:
+		p.put("(")
+		p.operation(x)
+		p.put(")")
+	}
+}
+
+// base prints what a property or element is taken of. A number needs
+// parentheses there: a sign before it would come last, and a dot after it would
+// be its own.
+func (p *printer) base(x Expr) {
+	if lit, ok := x.(*Literal); ok && lit.Value.Kind() == KindNumber {
+		p.put("(")
+		p.literal(lit.Value)
+		p.put(")")
+		return
+	}
+	p.expr(x)
+}
+
+var subqueryWords = [...]string{Scalar: "", Exists: "EXISTS", Array: "ARRAY", All: "ALL", First: "FIRST", Last: "LAST"}
+
+// operation prints an expression that stands in parentheses.
+func (p *printer) operation(x Expr) {
+	switch x := x.(type) {
+	case *Unary:
+		p.put(x.Op.String())
+		p.put(" ")
+		p.expr(x.X)
+	case *Binary:
+		p.infix(x.X, x.Op.String(), x.Y)
+	case *Coalesce:
+		p.infix(x.X, "??", x.Y)
+	case *Ternary:
+		p.infix(x.Cond, "?", x.Then)
+		p.put(" : ")
+		p.expr(x.Else)
+	case *Between:
+		word := "BETWEEN"
+		if x.Not {
+			word = "NOT BETWEEN"
+		}
+		p.infix(x.X, word, x.Low)
+		p.put(" AND ")
+		p.expr(x.High)
+	case *In:
+		p.expr(x.X)
+		if x.Not {
+			p.put(" NOT")
+		}
+		p.put(" IN (")
+		p.list(x.List)
+		p.put(")")
+	case *Like:
+		word := "LIKE"
+		if x.Not {
+			word = "NOT LIKE"
+		}
+		p.infix(x.X, word, x.Pattern)
+		if x.Escape != nil {
+			p.put(" ESCAPE ")
+			p.expr(x.Escape)
+		}
+	}
+}
+
+func (p *printer) infix(x Expr, word string, y Expr) {
+	p.expr(x)
+	p.put(" ")
+	p.put(word)
+	p.put(" ")
+	p.expr(y)
+}
+
+func (p *printer) object(x *ObjectLit) {
+	p.put("{")
+	for i, prop := range x.Props {
+		if i > 0 {
+			p.put(", ")
+		}
+		p.quote(prop.Name)
+		p.put(": ")
+		p.expr(prop.Value)
+	}
+	p.put("}")
+}
+
+// literal prints a constant. Those that JSON has no word for have one here.
+func (p *printer) literal(v Value) {
+	f, number := v.AsFloat()
+	switch {
+	case v.IsUndefined():
+		p.put("undefined")
+	case !number:
+		p.dst = v.AppendJSON(p.dst)
+	case math.IsNaN(f):
+		p.put("NaN")
+	case math.IsInf(f, 1):
+		p.put("Infinity")
+	case math.IsInf(f, -1):
+		p.put("(- Infinity)")
+	default:
+		p.dst = v.AppendJSON(p.dst)
+	}
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+
+// ORDER BY RANK. No item has a full-text score by itself: it depends on how
+// common the terms are among all items, and a fused rank depends on the scores of
+// all rows. So ranking takes three steps: CountText over all items, AppendScores
+// for every row, and Rank for all of them together.
+
+package sql
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// absentScore is the score of an item that has nothing to score.
+const absentScore = -1
+
+// Ranking is what ORDER BY RANK asks for.
+type Ranking struct {
+	components []rankScore
+	items      []rankItem
+}
+
+// rankScore is one score.
+type rankScore struct {
+	call     *Call
+	text     evaluator // of a full-text score
+	terms    []Value
+	distance evaluator // of a vector
+	closer   bool      // a greater distance is better
+}
+
+// rankItem is one item of the clause: a score, or a fusion of several.
+type rankItem struct {
+	components []int
+	weights    []float64 // of a fusion, else nil
+	worstFirst bool
+}
+
+// ranking compiles the clause.
+func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
+	r := &Ranking{}
+	for _, sort := range q.OrderBy {
+		call := sort.Expr.(*Call) // checkRank has seen to it
+		item := rankItem{worstFirst: sort.Explicit && !sort.Desc}
+		fn, _ := lookupFunction(call.Name)
+		parts := []Expr{call}
+		if fn.Name == fnRRF {
+			var err error
+			if parts, item.weights, err = c.fusion(call, s); err != nil {
+				return nil, err
+			}
+		}
+		for _, part := range parts {
+			x, err := c.component(part, s)
+			if err != nil {
+				return nil, err
+			}
+			item.components = append(item.components, len(r.components))
+			r.components = append(r.components, x)
+		}
+		r.items = append(r.items, item)
+	}
+	return r, nil
+}
+
+// fusion takes a call of RRF apart: scores, and perhaps a list of weights.
+func (c *compiler) fusion(call *Call, s *scope) (scores []Expr, weights []float64, err error) {
+	scores = call.Args
+	last, err := c.expr(scores[len(scores)-1], s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if last.constant && last.value.Kind() == KindArray {
+		scores = scores[:len(scores)-1]
+		for v := range last.value.Elements {
+			weight, ok := v.AsFloat()
+			if !ok {
+				return nil, nil, errorAt(call.Span, "SC2229", "The weights of the RRF function must be numbers.")
+			}
+			weights = append(weights, weight)
+		}
+		if len(weights) != len(scores) {
+			return nil, nil, errorAt(call.Span, "SC2229", "The RRF function requires one weight for each of its components.")
+		}
+	} else {
+		weights = slices.Repeat([]float64{1}, len(scores))
+	}
+	if len(scores) < 2 {
+		return nil, nil, errorAt(call.Span, "SC2229", "The RRF function requires at least 2 components.")
+	}
+	return scores, weights, nil
+}
+
+// component compiles one score.
+func (c *compiler) component(e Expr, s *scope) (rankScore, error) {
+	call, ok := e.(*Call)
+	if !ok || !isScore(call) {
+		return rankScore{}, errorAt(e.Pos(), "SC2221", "The RRF function takes VectorDistance and FullTextScore functions only.")
+	}
+	x, err := c.expr(call, s)
+	if err != nil {
+		return rankScore{}, err
+	}
+	fn, _ := lookupFunction(call.Name)
+	switch fn.Name {
+	case fnVectorDistance:
+		return rankScore{call: call, distance: x.eval, closer: x.metric.HigherIsCloser()}, nil
+	case fnRRF:
+		return rankScore{}, errorAt(e.Pos(), "SC2221", "The RRF function cannot contain another.")
+	}
+	parts, _, err := c.exprs(call.Args, s)
+	if err != nil {
+		return rankScore{}, err
+	}
+	score := rankScore{call: call, text: parts[0].eval}
+	for i, part := range parts[1:] {
+		if !part.constant {
+			return rankScore{}, errorAt(call.Args[i+1].Pos(), "SC2221", "The terms of the FullTextScore function must be constants.")
+		}
+		if part.value.Kind() != KindArray {
+			score.terms = append(score.terms, part.value)
+			continue
+		}
+		for term := range part.value.Elements {
+			score.terms = append(score.terms, term)
+		}
+	}
+	return score, nil
+}
+
+// Ranking returns what ORDER BY RANK asks for, or nil if there is none.
+func (p *Program) Ranking() *Ranking { return p.main.ranking }
+
+// NewStatistics returns what [Runner.CountText] counts in, one for each score.
+func (r *Ranking) NewStatistics() []TextStatistics {
+	stats := make([]TextStatistics, len(r.components))
+	for i := range r.components {
+		stats[i].Hits = make([]int64, len(r.components[i].terms))
+	}
+	return stats
+}
+
+// CountText takes an item into the statistics. It is called for all items, also
+// for those that have no row.
+func (r *Runner) CountText(stats []TextStatistics, item Value) error {
+	r.f.slots[itemSlot] = item
+	for i := range r.p.main.ranking.components {
+		stats[i].Items++
+		words, occurrences, ok := r.countText(i)
+		if !ok {
+			continue
+		}
+		stats[i].Words += int64(words)
+		for j, n := range occurrences {
+			if n > 0 {
+				stats[i].Hits[j]++
+			}
+		}
+	}
+	return r.f.cx.err
+}
+
+// countText returns the words and the occurrences in what a score is about.
+func (r *Runner) countText(i int) (words int, occurrences []int, ok bool) {
+	c := &r.p.main.ranking.components[i]
+	if c.text == nil {
+		return 0, nil, false
+	}
+	text, ok := c.text(&r.f).AsString()
+	if !ok {
+		return 0, nil, false
+	}
+	return r.f.cx.CountText(text, c.terms)
+}
+
+// AppendScores appends the scores of this row. Greater ones are better.
+func (r *Runner) AppendScores(dst []float64, stats []TextStatistics) ([]float64, error) {
+	for i := range r.p.main.ranking.components {
+		c := &r.p.main.ranking.components[i]
+		score := float64(absentScore)
+		if c.text != nil {
+			if words, occurrences, ok := r.countText(i); ok {
+				score = stats[i].Score(words, occurrences)
+			}
+		} else if distance, ok := c.distance(&r.f).AsFloat(); !ok {
+			score = math.Inf(-1)
+		} else if score = distance; !c.closer {
+			score = -distance
+		}
+		dst = append(dst, score)
+	}
+	return dst, r.f.cx.err
+}
+
+// Rank returns the order of rows, the best first, given what AppendScores has
+// appended for each. Rows that are equally good stay as they are.
+func (r *Ranking) Rank(scores [][]float64) []int {
+	order := make([]int, len(scores))
+	for i := range order {
+		order[i] = i
+	}
+	keys := make([][]float64, len(r.items))
+	for i := range r.items {
+		keys[i] = r.items[i].keys(scores)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		for i := range r.items {
+			if c := cmp.Compare(keys[i][b], keys[i][a]); c != 0 {
+				if r.items[i].worstFirst {
+					return -c
+				}
+				return c
+			}
+		}
+		return 0
+	})
+	return order
+}
+
+// keys returns one number for each row, by which rows are ordered.
+func (item *rankItem) keys(scores [][]float64) []float64 {
+	keys := make([]float64, len(scores))
+	if item.weights == nil {
+		for row := range scores {
+			keys[row] = scores[row][item.components[0]]
+		}
+		return keys
+	}
+	for i, c := range item.components {
+		for row, rank := range denseRanks(scores, c) {
+			keys[row] += FuseRanks([]int{rank}, item.weights[i:i+1])
+		}
+	}
+	return keys
+}
+
+// denseRanks counts from 1 for the best; equal scores have the same rank, and no
+// rank is left out.
+func denseRanks(scores [][]float64, c int) []int {
+	order := make([]int, len(scores))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b][c], scores[a][c]) })
+	ranks := make([]int, len(scores))
+	rank := 1
+	for i, row := range order {
+		if i > 0 && scores[row][c] < scores[order[i-1]][c] {
+			rank++
+		}
+		ranks[row] = rank
+	}
+	return ranks
+}

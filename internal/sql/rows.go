@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+
+// Runner: the steps that an executor puts together to a page of results. For
+// each item it asks for the rows; for each row for its projection, its sort keys,
+// or the group it belongs to; and for each group for its projection.
+
+package sql
+
+// Runner executes one program in one goroutine.
+type Runner struct {
+	p *Program
+	f frame
+}
+
+// NewRunner returns a runner. The context belongs to it alone.
+func (p *Program) NewRunner(cx *Context) *Runner {
+	return &Runner{p: p, f: frame{cx: cx, slots: make([]Value, p.slots)}}
+}
+
+// Rows calls yield for every row that FROM makes of an item and WHERE lets pass,
+// until it returns false. The other methods speak of that row while yield runs. A
+// program that is not [Program.OverItems] takes no item: it has one row.
+func (r *Runner) Rows(item Value, yield func() bool) error {
+	r.f.slots[itemSlot] = item
+	r.f.rows = 0
+	r.p.main.rows(&r.f, 0, yield)
+	return r.f.cx.err
+}
+
+// Filter reports whether an item has a row. If it is true and the program is
+// [Program.Plain], the item's row is the one that the other methods speak of.
+func (r *Runner) Filter(item Value) (bool, error) {
+	main := r.p.main
+	if !r.p.Plain() {
+		found := false
+		err := r.Rows(item, func() bool {
+			found = true
+			return false
+		})
+		return found, err
+	}
+	r.f.slots[itemSlot] = item
+	r.f.rows = 0
+	if err := r.f.cx.Tick(); err != nil {
+		return false, err
+	}
+	for i := range main.where {
+		if !main.where[i].eval(&r.f).IsTrue() {
+			return false, r.f.cx.err
+		}
+	}
+	return true, r.f.cx.err
+}
+
+// Project returns what the row is in the result: undefined if it is not there.
+func (r *Runner) Project() (Value, error) {
+	v := r.p.main.project.eval(&r.f)
+	return v, r.finish(v)
+}
+
+// AppendProjection appends what the row is in the result, as JSON. If it is not
+// there, ok is false and nothing is appended.
+func (r *Runner) AppendProjection(dst []byte) (_ []byte, ok bool, err error) {
+	p := &r.p.main.project
+	if p.value != nil {
+		v := p.value(&r.f)
+		if err := r.finish(v); err != nil || v.IsUndefined() {
+			return dst, false, err
+		}
+		return v.AppendJSON(dst), true, nil
+	}
+	start := len(dst)
+	dst = append(dst, '{')
+	for i := range p.items {
+		v := p.items[i].eval(&r.f)
+		if err := r.finish(v); err != nil {
+			return dst[:start], false, err
+		}
+		if v.IsUndefined() {
+			continue
+		}
+		if len(dst) > start+1 {
+			dst = append(dst, ',')
+		}
+		dst = v.AppendJSON(append(dst, p.items[i].label...))
+	}
+	return append(dst, '}'), true, nil
+}
+
+// finish returns why a value cannot be part of a result.
+func (r *Runner) finish(v Value) error {
+	if !v.Finite() {
+		r.f.cx.fail(errorAt(r.p.query.Span, "4001", "The result contains a number that is not finite and has no JSON representation."))
+	}
+	return r.f.cx.err
+}
+
+// AppendSortKeys appends the row's values of the items of ORDER BY. They may share
+// memory with the item: see [Value.Detach].
+func (r *Runner) AppendSortKeys(dst []Value) ([]Value, error) {
+	for i := range r.p.main.order {
+		dst = append(dst, r.p.main.order[i].eval(&r.f))
+	}
+	return dst, r.f.cx.err
+}
+
+// CompareSortKeys orders two rows by what AppendSortKeys has appended for them.
+func (p *Program) CompareSortKeys(a, b []Value) int {
+	for i := range p.main.order {
+		c := Compare(a[i], b[i])
+		if c == 0 {
+			continue
+		}
+		if p.main.order[i].Desc {
+			return -c
+		}
+		return c
+	}
+	return 0
+}
+
+// AppendGroupKey appends bytes that the rows of one group share, and only they.
+func (r *Runner) AppendGroupKey(dst []byte) ([]byte, error) {
+	return r.p.main.grouping.appendKey(dst, &r.f), r.f.cx.err
+}
+
+// NewGroup returns a group without rows that has the keys of this row. Without
+// GROUP BY there are no keys and need be no row.
+func (r *Runner) NewGroup() (*Group, error) {
+	return newGroup(r.p.main.grouping, &r.f), r.f.cx.err
+}
+
+// AddToGroup takes this row into a group.
+func (r *Runner) AddToGroup(g *Group) error {
+	g.add(r.p.main.grouping, &r.f)
+	return r.f.cx.err
+}
+
+// MergeGroups takes the rows of another group with the same keys into one.
+func (r *Runner) MergeGroups(into, from *Group) error {
+	for i := range into.accumulators {
+		into.accumulators[i].merge(r.p.main.grouping.aggregates[i].op, &from.accumulators[i], r.f.cx)
+	}
+	return r.f.cx.err
+}
+
+// ProjectGroup returns what a group is in the result: undefined if it is not
+// there.
+func (r *Runner) ProjectGroup(g *Group) (Value, error) {
+	g.fill(r.p.main.grouping, &r.f)
+	return r.Project()
+}
+
+// Query returns what the program was compiled from.
+func (p *Program) Query() *Query { return p.query }
+
+// Input returns the program whose rows are the items of this one, or nil if it
+// runs over the container's items.
+func (p *Program) Input() *Program { return p.input }
+
+// OverItems reports whether there is a FROM; without one, a query has one row.
+func (p *Program) OverItems() bool { return p.rowed }
+
+// Plain reports whether every item makes one row at most, which is the item.
+func (p *Program) Plain() bool {
+	return len(p.main.sources) == 1 && p.main.sources[0].kind == sourceItem && p.main.sources[0].slot == itemSlot
+}
+
+// Grouped reports whether rows are collected in groups: whether there are
+// aggregates or GROUP BY.
+func (p *Program) Grouped() bool { return p.main.grouping != nil }
+
+// HasGroupKeys reports whether there is a GROUP BY. Without, there is one group,
+// even of no rows.
+func (p *Program) HasGroupKeys() bool { return p.Grouped() && len(p.main.grouping.keys) > 0 }
+
+// Distinct reports whether equal rows of the result are one.
+func (p *Program) Distinct() bool { return p.main.distinct }
+
+// SelectsValue reports whether the rows are values that may be of any kind.
+func (p *Program) SelectsValue() bool { return p.query.Select.Value != nil }
+
+// OrderBy returns the sort keys.
+func (p *Program) OrderBy() []SortKey { return p.main.order }
+
+// Slice returns which rows of the result are wanted.
+func (p *Program) Slice() Slice { return p.main.slice }
+
+// Condition returns what is known about the items that have a row. It is never
+// nil.
+func (p *Program) Condition() *Condition { return p.condition }
+
+// Needs returns the paths of all that the program reads from an item. The empty
+// path is the whole item.
+func (p *Program) Needs() []Path { return p.needs }
+
+// UDFs returns the names of the user-defined functions that are called.
+func (p *Program) UDFs() []string { return p.udfs }
