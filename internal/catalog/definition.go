@@ -37,6 +37,9 @@ type Definition struct {
 	IndexingMode string
 	Index        IndexPaths
 	UniqueKeys   [][]value.Path
+	Composites   [][]CompositePath
+	Computed     []ComputedProperty
+	Vectors      []VectorPath
 
 	members []member
 }
@@ -71,7 +74,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseTTL, d.parseFinality, d.checkOtherTypes,
+		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err

@@ -57,9 +57,21 @@ func (x *exchange) listContainers(rt *route) error {
 	})
 }
 
+func (x *exchange) queryContainers(rt *route) error {
+	d, all, err := x.h.engine.Containers(rt.database)
+	if err != nil {
+		return err
+	}
+	var bodies [][]byte
+	for _, c := range all {
+		bodies = append(bodies, c.Body)
+	}
+	return x.queryResources(d.RID.String(), "DocumentCollections", bodies)
+}
+
 func (x *exchange) createContainer(rt *route) error {
 	if x.isQuery() {
-		return &notYetError{"queries over containers"}
+		return x.queryContainers(rt)
 	}
 	t, err := x.throughput()
 	if err != nil {
@@ -75,6 +87,9 @@ func (x *exchange) createContainer(rt *route) error {
 		return err
 	}
 	x.setContainer(c)
+	if err := x.setProgress(c); err != nil {
+		return err
+	}
 	x.writeResource(http.StatusCreated, c.ETag, c.Body)
 	return nil
 }

@@ -20,7 +20,7 @@ func (x *exchange) serveDatabases(rt *route) error {
 		return x.listDatabases()
 	case rt.feed && x.r.Method == http.MethodPost:
 		if x.isQuery() {
-			return &notYetError{"queries over databases"}
+			return x.queryDatabases()
 		}
 		t, err := x.throughput()
 		if err != nil {
@@ -52,6 +52,14 @@ func (x *exchange) serveDatabases(rt *route) error {
 		return nil
 	}
 	return errMethod
+}
+
+func (x *exchange) queryDatabases() error {
+	var bodies [][]byte
+	for _, d := range x.h.engine.Databases() {
+		bodies = append(bodies, d.Body)
+	}
+	return x.queryResources("", "Databases", bodies)
 }
 
 func (x *exchange) listDatabases() error {

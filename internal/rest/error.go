@@ -17,6 +17,8 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/query"
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -45,6 +47,9 @@ type badRequestError struct {
 }
 
 func (e *badRequestError) Error() string { return e.message }
+
+// needsPlanText is what the service says of a query that a client has to take apart.
+const needsPlanText = "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) exception that all newer clients will know how to handle gracefully. This exception is traced, but unless you see it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this message."
 
 // failure is an error as a client sees it.
 type failure struct {
@@ -100,6 +105,10 @@ var failures = []struct {
 	{store.ErrTooManyTerms, failure{413, 0, "The item has too much to be indexed. Exclude paths in the container's indexing policy."}},
 	{store.ErrLogicalFull, failure{403, 1014, "Partition key reached maximum size: the live items with this partition key would exceed the quota. Items that have expired do not count."}},
 	{store.ErrPartitionFull, failure{403, 1005, "The container's storage quota is reached: its live items would exceed it. Items that have expired do not count."}},
+	{engine.ErrCrossPartition, failure{400, 0, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."}},
+	{engine.ErrNoIndex, failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
+	{query.ErrToken, failure{400, 0, "Invalid Continuation Token"}},
+	{query.ErrSortTooLarge, failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
 	{engine.ErrTooLarge, failure{413, 0, "Request size is too large: an item can have at most 2 MB."}},
 	{errBodyTooBig, failure{413, 0, "Request size is too large: a request can have at most 2 MB."}},
 	{errBodyCut, failure{400, 0, "The input content is invalid because the body of the request could not be read to its end."}},
@@ -143,8 +152,14 @@ func failureOf(err error) (f failure, known bool) {
 		notYet        *notYetError
 		missing       *notFoundError
 		clockInDoubt  *store.ClockError
+		badQuery      *sql.Error
+		needsPlan     *engine.NeedsPlanError
 	)
 	switch {
+	case errors.As(err, &badQuery):
+		return failure{400, 0, badQuery.Message}, true
+	case errors.As(err, &needsPlan):
+		return failure{400, 1004, needsPlanText}, true
 	case errors.As(err, &badDefinition):
 		return failure{400, 0, badDefinition.Message}, true
 	case errors.As(err, &badRequest):
@@ -187,7 +202,7 @@ func (x *exchange) writeError(err error) {
 		x.set(headerCharge, "0.00") // nothing was done
 	}
 	x.set(headerContentType, contentJSON)
-	body := x.errorBody(f)
+	body := x.errorBody(f, err)
 	x.set(headerContentLength, strconv.Itoa(len(body)))
 	x.begin(f.status)
 	if x.r.Method != http.MethodHead {
@@ -221,16 +236,26 @@ func (x *exchange) recovered() {
 }
 
 // errorBody is the service's form: a message that holds JSON and a trailer.
-func (x *exchange) errorBody(f failure) []byte {
+func (x *exchange) errorBody(f failure, err error) []byte {
 	message := append([]byte(`Message: {"Errors":[`), value.AppendString(nil, f.text)...)
-	message = append(message, "]}\r\nActivityId: "...)
+	message = append(message, "]}"...)
+	var badQuery *sql.Error
+	if errors.As(err, &badQuery) { // which has a form of its own
+		message = append([]byte("Message: "), badQuery.JSON()...)
+	}
+	message = append(message, "\r\nActivityId: "...)
 	message = append(message, x.activity...)
 	message = append(message, ", Request URI: "...)
 	message = append(message, x.r.URL.EscapedPath()...)
 	message = append(message, ", RequestStats: , SDK: Mayfly"...)
 	body := append([]byte(`{"code":"`), codeName(f.status)...)
 	body = append(body, `","message":`...)
-	return append(value.AppendString(body, string(message)), '}')
+	body = value.AppendString(body, string(message))
+	var needsPlan *engine.NeedsPlanError
+	if errors.As(err, &needsPlan) {
+		body = value.AppendString(append(body, `,"additionalErrorInfo":`...), string(needsPlan.Plan))
+	}
+	return append(body, '}')
 }
 
 func codeName(status int) string {

@@ -36,9 +36,9 @@ func (x *exchange) serveItems(rt *route) error {
 func (x *exchange) postItem(rt *route) error {
 	switch {
 	case x.flag("X-Ms-Cosmos-Is-Query-Plan-Request"):
-		return &notYetError{"query plans"}
+		return x.queryPlan(rt)
 	case x.isQuery():
-		return &notYetError{"queries"}
+		return x.queryItems(rt)
 	case x.flag("X-Ms-Cosmos-Is-Batch-Request"):
 		return &notYetError{"batches"}
 	case x.flag("X-Ms-Documentdb-Is-Upsert"):

@@ -44,23 +44,13 @@ func (x *exchange) listOffers(all []*catalog.Offer) error {
 	})
 }
 
+// queryOffers answers the queries by which SDKs find an offer, and any other.
 func (x *exchange) queryOffers() error {
-	body, done, err := x.body()
-	defer done()
-	if err != nil {
-		return err
-	}
-	q, err := parseOfferQuery(body)
-	if err != nil {
-		return err
-	}
-	var found []*catalog.Offer
+	var bodies [][]byte
 	for _, o := range x.h.engine.Offers() {
-		if q.selects(o) {
-			found = append(found, o)
-		}
+		bodies = append(bodies, o.Body())
 	}
-	return x.listOffers(found)
+	return x.queryResources("", "Offers", bodies)
 }
 
 func (x *exchange) replaceOffer(rt *route) error {

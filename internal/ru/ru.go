@@ -76,3 +76,26 @@ func version(bytes, rows int, perRow Units) Units {
 
 // beyondFirst returns how many KiB there are beyond the first, in whole KiB.
 func beyondFirst(bytes int) Units { return Units(max(0, (bytes-1)/kib)) }
+
+// QueryWork is what a page of a query took.
+type QueryWork struct {
+	IndexRows int64 // that were read
+	Items     int64 // that were read
+	Bytes     int64 // of those items
+	RowBytes  int64 // of the result
+}
+
+// What a query costs: the service asks 2.3 for a trivial one.
+const (
+	queryBase        = 2.3
+	queryPerIndexRow = 0.002
+	queryPerItem     = 0.03
+	queryPerKiB      = 0.02
+	queryPerRowKiB   = 0.05
+)
+
+// Charge returns what the work costs.
+func (w QueryWork) Charge() Units {
+	return queryBase + queryPerIndexRow*Units(w.IndexRows) + queryPerItem*Units(w.Items) +
+		queryPerKiB*Units(w.Bytes)/kib + queryPerRowKiB*Units(w.RowBytes)/kib
+}

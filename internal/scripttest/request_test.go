@@ -111,7 +111,7 @@ func (a *answer) wellFormed() error {
 
 func (a *answer) charge() string { return a.header.Get("X-Ms-Request-Charge") }
 
-// errorText takes the one sentence out of an error's body:
+// errorText takes what an error's body says out of it:
 //
 //	{"code":"NotFound","message":"Message: {\"Errors\":[\"…\"]}\r\nActivityId: …"}
 func (a *answer) errorText() (string, error) {
@@ -127,11 +127,31 @@ func (a *answer) errorText() (string, error) {
 	if !ok || !ok2 || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("X-Ms-Activity-Id")+", Request URI: /") {
 		return "", fmt.Errorf("the message is not the service's: %q", e.Message)
 	}
-	var list struct{ Errors []string }
-	if err := json.Unmarshal([]byte(inner), &list); err != nil || len(list.Errors) != 1 {
-		return "", fmt.Errorf("the message does not hold one error: %q", inner)
+	return refusalText([]byte(inner))
+}
+
+// refusalText reads what an error's message holds: one sentence or, of a query, one
+// with a code and with where in the text it is about.
+func refusalText(message []byte) (string, error) {
+	if !json.Valid(message) || len(members(message)) != 1 || len(elements(members(message)[0].raw)) != 1 {
+		return "", fmt.Errorf("the message does not hold one error: %q", message)
 	}
-	return list.Errors[0], nil
+	list := members(message)[0]
+	only := elements(list.raw)[0]
+	if list.name == "Errors" {
+		return unquoted(only), nil
+	}
+	var e struct {
+		Severity string
+		Location struct{ Start, End *int }
+		Code     json.RawMessage
+		Message  string
+	}
+	err := json.Unmarshal(only, &e)
+	if err != nil || list.name != "errors" || e.Severity != "Error" || e.Location.Start == nil || e.Location.End == nil || e.Message == "" {
+		return "", fmt.Errorf("the message does not hold an error of a query: %v: %q", err, message)
+	}
+	return fmt.Sprintf("%s at %d-%d: %s", unquoted(e.Code), *e.Location.Start, *e.Location.End, e.Message), nil
 }
 
 // ascii writes what is beyond ASCII as SDKs do in headers.

@@ -123,20 +123,29 @@ func arrayContainsAny(_ *Context, args []Value) Value {
 	if args[0].Kind() != KindArray {
 		return Undefined()
 	}
-	return anyOf(args[1:], inArray(args[0]))
+	return anyOf(args[1:], inArray(args[0], len(args)-1))
 }
 
 func arrayContainsAll(_ *Context, args []Value) Value {
 	if args[0].Kind() != KindArray {
 		return Undefined()
 	}
-	return allOf(args[1:], inArray(args[0]))
+	return allOf(args[1:], inArray(args[0], len(args)-1))
 }
 
-func inArray(array Value) func(Value) truth {
+// inArray returns a test for so many needles. If they are many, one pass over the
+// array does for all of them.
+func inArray(array Value, needles int) func(Value) truth {
+	var elements set
+	if needles > maxLookups {
+		elements = setOf(array)
+	}
 	return func(needle Value) truth {
 		if needle.IsUndefined() {
 			return unknown
+		}
+		if elements != nil && needle.Finite() {
+			return truthOf(elements.has(needle))
 		}
 		for element := range array.Elements {
 			if Equal(element, needle) {

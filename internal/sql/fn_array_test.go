@@ -45,6 +45,9 @@ ARRAY_CONTAINS_ALL([1, 2], 1, 3) => false
 ARRAY_CONTAINS_ALL([1, 2], undefined, 3) => false
 ARRAY_CONTAINS_ALL([1, 2], undefined, 1) => undefined
 ARRAY_CONTAINS_ALL([], 1) => false
+ARRAY_CONTAINS_ALL([1, {"a": 1, "b": 2}], 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1.0, {"b": 2, "a": 1}) => true
+ARRAY_CONTAINS_ANY([0, 1], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, "1") => false
+ARRAY_CONTAINS_ANY([0/0], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0/0) => false
 
 ARRAY_LENGTH([]) => 0
 ARRAY_LENGTH([1, [2, 3], {"a": 4}]) => 3

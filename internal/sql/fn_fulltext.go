@@ -17,6 +17,7 @@ import (
 
 const (
 	maxTerms       = 1000 // that an execution remembers taken apart
+	maxPhrase      = 128  // words of a term
 	maxEdits       = 2    // between words that are to be alike
 	maxFuzzyLetter = 64   // of a word that is compared with edits
 )
@@ -73,7 +74,7 @@ func wordAt(s string) int {
 	joint := false  // one that may be inside, if the next fits
 	end := 0
 	for i, r := range s {
-		isLetter := unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || r == '_'
+		isLetter := unicode.IsLetter(r) || r == '_' || r > unicode.MaxLatin1 && unicode.Is(unicode.Mn, r)
 		switch {
 		case isLetter && (!joint || unicode.IsLetter(before)), unicode.IsDigit(r) && (!joint || unicode.IsDigit(before)):
 			before, joint, end = r, false, i+len(string(r))
@@ -110,7 +111,7 @@ func (cx *Context) phraseOf(v Value) (phrase, bool) {
 		words = wordsOf(term)
 		cx.terms[strings.Clone(term)] = words
 	}
-	return phrase{words, int(edits)}, true
+	return phrase{words, int(edits)}, len(words) <= maxPhrase
 }
 
 // occurrences returns how often a phrase stands in a text.

@@ -116,6 +116,13 @@ func TestScore(t *testing.T) {
 			t.Errorf("%d words, %v: got %v, want %v", c.words, c.occurrences, got, c.want)
 		}
 	}
+	long := strings.Repeat("bird ", maxPhrase)
+	if _, _, ok := testContext().CountText(long, []Value{Str(long)}); !ok {
+		t.Error("the longest term is refused")
+	}
+	if _, _, ok := testContext().CountText(long, []Value{Str(long + "bird")}); ok {
+		t.Error("a longer term is taken")
+	}
 	words, occurrences, ok := testContext().CountText("Birds of a feather: bird, bird house", []Value{Str("bird"), Str("bird house"), Str("fox")})
 	if !ok || words != 5 || !slices.Equal(occurrences, []int{3, 1, 0}) {
 		t.Errorf("counted %d words, %v", words, occurrences)
@@ -152,7 +159,7 @@ func FuzzWords(f *testing.F) {
 		if len(words) > len(text) {
 			t.Errorf("%q has %d words", text, len(words))
 		}
-		if len(words) > 0 && !testContext().contains(text) {
+		if len(words) > 0 && len(words) <= maxPhrase && !testContext().contains(text) {
 			t.Errorf("%q does not contain itself", text)
 		}
 	})

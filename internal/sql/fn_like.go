@@ -44,11 +44,16 @@ func (s likeSet) has(r rune) bool {
 // likeAny is the set of _: what is not in no range.
 var likeAny = likeSet{negated: true}
 
+// maxFloating is how many characters a piece between two % may have if some of
+// them are _ or a set: such a piece is tried everywhere in a text, and all else
+// is linear in it.
+const maxFloating = 256
+
 // noEscape as an escape character means that there is none.
 const noEscape rune = -1
 
 // compileLike reads a pattern. It reports false if the pattern ends with the
-// escape character. A [ without its ] stands for itself.
+// escape character or exceeds maxFloating. A [ without its ] stands for itself.
 func compileLike(pattern string, escape rune) (*likePattern, bool) {
 	p := &likePattern{}
 	var steps []likeSet
@@ -81,6 +86,13 @@ func compileLike(pattern string, escape rune) (*likePattern, bool) {
 		}
 	}
 	p.pieces = append(p.pieces, newLikePiece(steps))
+	if last := len(p.pieces) - 1; last > 1 {
+		for _, piece := range p.pieces[1:last] {
+			if len(piece.steps) > maxFloating {
+				return nil, false
+			}
+		}
+	}
 	return p, true
 }
 

@@ -3,6 +3,7 @@
 package sql
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -53,6 +54,18 @@ undefined LIKE "%" => undefined
 `)
 	if _, ok := compileLike("a!", '!'); ok {
 		t.Error("a pattern may end with the escape character")
+	}
+	for pattern, want := range map[string]bool{
+		strings.Repeat("_", 5000) + "%":                         true,
+		"%" + strings.Repeat("_", 5000):                         true,
+		"%" + strings.Repeat("x", 5000) + "%":                   true,
+		"%" + strings.Repeat("_", maxFloating) + "%":            true,
+		"%" + strings.Repeat("_", maxFloating+1) + "%":          false,
+		"%a%" + strings.Repeat("x", maxFloating) + "[ab]" + "%": false,
+	} {
+		if _, ok := compileLike(pattern, noEscape); ok != want {
+			t.Errorf("a pattern of %d bytes, %.5q…: got %v", len(pattern), pattern, ok)
+		}
 	}
 }
 

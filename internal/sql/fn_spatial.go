@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The spatial functions. What is no valid geometry makes them undefined.
+// The spatial functions. What is no valid geometry makes them undefined. Those
+// that compare each corner of one geometry with the whole of another count their
+// steps, so that they can be interrupted; what they return then is not used.
 
 package sql
 
@@ -34,18 +36,18 @@ func twoGeometries(args []Value) (a, b geometry, ok bool) {
 
 // stIsValid is false for everything that is no geometry, and undefined only if
 // there is nothing to ask about.
-func stIsValid(_ *Context, args []Value) Value {
+func stIsValid(cx *Context, args []Value) Value {
 	if args[0].IsUndefined() {
 		return Undefined()
 	}
-	return Bool(validity(args[0]) == "")
+	return Bool(validity(cx, args[0]) == "")
 }
 
-func stIsValidDetailed(_ *Context, args []Value) Value {
+func stIsValidDetailed(cx *Context, args []Value) Value {
 	if args[0].IsUndefined() {
 		return Undefined()
 	}
-	reason := validity(args[0])
+	reason := validity(cx, args[0])
 	var b ObjectBuilder
 	b.Set("valid", Bool(reason == ""))
 	if reason != "" {
@@ -67,33 +69,33 @@ func stArea(_ *Context, args []Value) Value {
 	return Float(area)
 }
 
-func stDistance(_ *Context, args []Value) Value {
+func stDistance(cx *Context, args []Value) Value {
 	a, b, ok := twoGeometries(args)
 	switch {
 	case !ok:
 		return Undefined()
 	case len(a.points) == 1 && len(b.points) == 1:
 		return Float(distance(a.points[0], b.points[0]))
-	case intersect(&a, &b):
+	case intersect(cx, &a, &b):
 		return Float(0)
 	}
-	return Float(distanceBetween(&a, &b))
+	return Float(distanceBetween(cx, &a, &b))
 }
 
-func stIntersects(_ *Context, args []Value) Value {
+func stIntersects(cx *Context, args []Value) Value {
 	a, b, ok := twoGeometries(args)
 	if !ok {
 		return Undefined()
 	}
-	return Bool(intersect(&a, &b))
+	return Bool(intersect(cx, &a, &b))
 }
 
-func stWithin(_ *Context, args []Value) Value {
+func stWithin(cx *Context, args []Value) Value {
 	a, b, ok := twoGeometries(args)
 	if !ok {
 		return Undefined()
 	}
-	return Bool(within(&a, &b))
+	return Bool(within(cx, &a, &b))
 }
 
 // edges lists all edges of a geometry.
@@ -148,9 +150,12 @@ func (g *geometry) has(p vector3) bool {
 }
 
 // intersect reports whether two geometries have a point in common.
-func intersect(a, b *geometry) bool {
+func intersect(cx *Context, a, b *geometry) bool {
 	edgesB := b.edges()
 	for _, e := range a.edges() {
+		if cx.Tick() != nil {
+			return false
+		}
 		if slices.ContainsFunc(edgesB, e.meets) {
 			return true
 		}
@@ -183,10 +188,10 @@ func (g *geometry) samples() []vector3 {
 }
 
 // within reports whether all of a lies in b and not only on b's boundary.
-func within(a, b *geometry) bool {
+func within(cx *Context, a, b *geometry) bool {
 	switch {
 	case len(b.polygons) > 0:
-		return withinPolygons(a, b)
+		return withinPolygons(cx, a, b)
 	case len(a.polygons) > 0:
 		return false
 	case len(b.lines) > 0:
@@ -196,7 +201,7 @@ func within(a, b *geometry) bool {
 }
 
 // withinPolygons takes each part of a for itself: it must lie in one polygon.
-func withinPolygons(a, b *geometry) bool {
+func withinPolygons(cx *Context, a, b *geometry) bool {
 	parts := make([]geometry, 0, 1)
 	for i := range a.polygons {
 		parts = append(parts, geometry{polygons: a.polygons[i : i+1]})
@@ -205,7 +210,7 @@ func withinPolygons(a, b *geometry) bool {
 		parts = append(parts, *a)
 	}
 	for i := range parts {
-		inOne := slices.ContainsFunc(b.polygons, func(p polygon) bool { return p.contains(&parts[i]) })
+		inOne := slices.ContainsFunc(b.polygons, func(p polygon) bool { return p.contains(cx, &parts[i]) })
 		if !inOne {
 			return false
 		}
@@ -216,7 +221,7 @@ func withinPolygons(a, b *geometry) bool {
 // contains reports whether the polygon contains a geometry of one part. Corners
 // and the middles of edges must be inside or on an edge, some of them inside; no
 // edges may cross, and no corner of the polygon may be inside the other.
-func (g *polygon) contains(part *geometry) bool {
+func (g *polygon) contains(cx *Context, part *geometry) bool {
 	whole := geometry{polygons: []polygon{*g}}
 	edges := whole.edges()
 	checks := make([]vector3, 0, len(part.points))
@@ -224,15 +229,15 @@ func (g *polygon) contains(part *geometry) bool {
 		checks = append(checks, p.at)
 	}
 	for _, e := range part.edges() {
-		if slices.ContainsFunc(edges, e.crosses) {
+		if cx.Tick() != nil || slices.ContainsFunc(edges, e.crosses) {
 			return false
 		}
-		checks = append(checks, e.middle())
+		checks = append(checks, e.middle)
 	}
 	inside := len(part.polygons) > 0 // a polygon has an inside of its own
 	for _, p := range checks {
 		in, on := g.has(p)
-		if !in && !on {
+		if !in && !on || cx.Tick() != nil {
 			return false
 		}
 		inside = inside || in
@@ -242,7 +247,7 @@ func (g *polygon) contains(part *geometry) bool {
 	}
 	for i := range part.polygons {
 		for _, p := range whole.corners() {
-			if in, _ := part.polygons[i].has(p.at); in {
+			if in, _ := part.polygons[i].has(p.at); in || cx.Tick() != nil {
 				return false
 			}
 		}
@@ -265,7 +270,7 @@ func withinLine(a *geometry, l *line) bool {
 		}
 	}
 	for _, e := range a.edges() {
-		if !whole.has(e.middle()) {
+		if !whole.has(e.middle) {
 			return false
 		}
 	}
@@ -292,13 +297,13 @@ type approach struct {
 // distanceBetween returns the least distance of geometries that do not meet. It
 // is measured from a corner of one of them. Which corners are nearest is decided
 // on the sphere, and the distance of those on the ellipsoid.
-func distanceBetween(a, b *geometry) float64 {
+func distanceBetween(cx *Context, a, b *geometry) float64 {
 	nearest := math.Inf(1)
-	for x := range approaches(a, b) {
+	for x := range approaches(cx, a, b) {
 		nearest = min(nearest, x.angle)
 	}
 	var list []approach
-	for x := range approaches(a, b) {
+	for x := range approaches(cx, a, b) {
 		if x.angle <= nearest*candidateMargin {
 			list = append(list, x)
 		}
@@ -313,11 +318,14 @@ func distanceBetween(a, b *geometry) float64 {
 
 // approaches yields each corner of one geometry with each edge, or the point, of
 // the other.
-func approaches(a, b *geometry) iter.Seq[approach] {
+func approaches(cx *Context, a, b *geometry) iter.Seq[approach] {
 	return func(yield func(approach) bool) {
 		for _, pair := range [2][2]*geometry{{a, b}, {b, a}} {
 			edges := pair[1].edges()
 			for _, p := range pair[0].corners() {
+				if cx.Tick() != nil {
+					return
+				}
 				for _, q := range pair[1].points {
 					if !yield(approach{from: p, point: q, angle: angleBetween(p.at, q.at)}) {
 						return

@@ -3,6 +3,7 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -230,6 +231,32 @@ func TestValidity(t *testing.T) {
 	}
 	if got := calc(t, "ST_ISVALID(undefined)"); got != "undefined" {
 		t.Errorf("ST_ISVALID(undefined): got %s", got)
+	}
+}
+
+// TestLargePolygons has many corners, and an interruption.
+func TestLargePolygons(t *testing.T) {
+	const corners = 1000
+	circle := func(radius float64) Value {
+		text := []byte(`{"type":"Polygon","coordinates":[[`)
+		for i := range corners + 1 {
+			sin, cos := math.Sincos(2 * math.Pi * float64(i%corners) / corners)
+			text = fmt.Appendf(text, "[%v,%v],", radius*cos, radius*sin)
+		}
+		return Raw(append(text[:len(text)-1], "]]}"...))
+	}
+	inner, outer := circle(1), circle(1.001)
+	for name, want := range map[string]string{"ST_WITHIN": "true", "ST_INTERSECTS": "true", "ST_DISTANCE": "0"} {
+		f, _ := lookupFunction(name)
+		if got := f.Eval(testContext(), []Value{inner, outer}).String(); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		stop := errors.New("stop")
+		cx := &Context{Interrupted: func() error { return stop }}
+		f.Eval(cx, []Value{inner, outer})
+		if !errors.Is(cx.Err(), stop) {
+			t.Errorf("%s is not interrupted", name)
+		}
 	}
 }
 

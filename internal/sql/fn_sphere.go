@@ -17,6 +17,7 @@ const onEdgeTolerance = 1e-14
 type edge struct {
 	a, b   vector3
 	normal vector3 // of unit length
+	middle vector3
 	low    vector3 // the least and greatest coordinates of the arc
 	high   vector3
 }
@@ -24,7 +25,7 @@ type edge struct {
 func edgeBetween(a, b vector3) edge {
 	// The same direction as a × b, and precise for places that are close.
 	normal := a.plus(b).cross(b.minus(a)).unit()
-	e := edge{a: a, b: b, normal: normal}
+	e := edge{a: a, b: b, normal: normal, middle: a.plus(b).unit()}
 	// An arc rises above its chord by no more than its own length squared.
 	chord := b.minus(a)
 	slack := chord.dot(chord)/4 + onEdgeTolerance
@@ -72,8 +73,6 @@ func (e *edge) meets(f *edge) bool {
 	}
 	return e.crosses(f) || e.has(f.a) || e.has(f.b) || f.has(e.a) || f.has(e.b)
 }
-
-func (e *edge) middle() vector3 { return e.a.plus(e.b).unit() }
 
 // angleTo returns the angle between p and the nearest point of the edge, and how
 // far along the edge that is, from 0 to 1.
@@ -128,20 +127,17 @@ const wideEnough = 1e-10
 // A path from p to the middle of some edge arrives there from one side; every
 // crossing of the ring on the way has changed sides.
 func (r *ring) leftHas(p vector3) bool {
-	target := -1
+	target, nearness := -1, math.Inf(-1)
 	for i := range r.edges {
 		e := &r.edges[i]
-		if math.Abs(e.side(p)) < wideEnough {
-			continue
-		}
-		if target < 0 || e.middle().dot(p) > r.edges[target].middle().dot(p) {
-			target = i
+		if near := e.middle.dot(p); near > nearness && math.Abs(e.side(p)) >= wideEnough {
+			target, nearness = i, near
 		}
 	}
 	if target < 0 {
 		return false // the ring is a line
 	}
-	way := edgeBetween(p, r.edges[target].middle())
+	way := edgeBetween(p, r.edges[target].middle)
 	left := r.edges[target].side(p) > 0
 	for i := range r.edges {
 		if i != target && way.passes(&r.edges[i]) {

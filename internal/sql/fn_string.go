@@ -234,8 +234,23 @@ func trimWith(trim func(string, func(rune) bool) string) func(*Context, []Value)
 		if !ok {
 			return Undefined()
 		}
-		return Str(trim(s, func(r rune) bool { return strings.ContainsRune(set, r) }))
+		return Str(trim(s, oneOf(set)))
 	}
+}
+
+// maxScannedSet is the longest set of characters that is gone through for each
+// character of a text.
+const maxScannedSet = 32
+
+func oneOf(set string) func(rune) bool {
+	if len(set) <= maxScannedSet {
+		return func(r rune) bool { return strings.ContainsRune(set, r) }
+	}
+	characters := make(map[rune]bool)
+	for _, r := range set {
+		characters[r] = true
+	}
+	return func(r rune) bool { return characters[r] }
 }
 
 // replace changes every occurrence. An empty string to look for has none that

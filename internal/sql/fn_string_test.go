@@ -123,6 +123,8 @@ TRIM("xyaxb", "xyb") => "a"
 TRIM("xax", "") => "xax"
 TRIM(" a ", "x") => " a "
 TRIM("éaé", "é") => "a"
+TRIM("zébéz", "0123456789abcdefghijklmnopqrstuvwxyzé") => ""
+TRIM("zéBéz", "0123456789abcdefghijklmnopqrstuvwxyzé") => "B"
 
 REPLACE("banana", "an", "-") => "b--a"
 REPLACE("banana", "x", "-") => "banana"

@@ -46,15 +46,64 @@ func vectorFunctions() []Function {
 	}
 }
 
-// precision turns a number into what a vector's element type keeps of it. It
-// reports false if that is nothing.
-type precision func(float64) (float64, bool)
+// elementType is what a vector's numbers are kept as.
+type elementType uint8
+
+const (
+	elementFloat32 elementType = iota // the default
+	elementFloat16
+	elementInt8
+	elementUint8
+)
+
+func parseElementType(name string) (elementType, bool) {
+	switch strings.ToLower(name) {
+	case "float32":
+		return elementFloat32, true
+	case "float16":
+		return elementFloat16, true
+	case "int8":
+		return elementInt8, true
+	case "uint8":
+		return elementUint8, true
+	}
+	return 0, false
+}
+
+// keep returns what the type keeps of a number. It reports false if that is
+// nothing.
+func (t elementType) keep(f float64) (kept float64, ok bool) {
+	switch t {
+	case elementFloat16:
+		return float16(f)
+	case elementInt8:
+		return f, f == math.Trunc(f) && f >= math.MinInt8 && f <= math.MaxInt8
+	case elementUint8:
+		return f, f == math.Trunc(f) && f >= 0 && f <= math.MaxUint8
+	}
+	kept = float64(float32(f))
+	return kept, !math.IsInf(kept, 0)
+}
+
+// Half precision: eleven bits, and at most 65504.
+const (
+	halfBits     = 11
+	halfMax      = 65504
+	halfMinScale = -24 // the least step is 2 to this
+)
+
+func float16(f float64) (kept float64, ok bool) {
+	_, exponent := math.Frexp(f)
+	scale := max(exponent-halfBits, halfMinScale)
+	kept = math.Ldexp(math.RoundToEven(math.Ldexp(f, -scale)), scale)
+	return kept, math.Abs(kept) <= halfMax
+}
 
 // vectorOptions are what the fourth argument may say about the result. What it
 // may say about the search only makes that faster or slower.
 type vectorOptions struct {
-	metric    Metric
-	precision precision
+	metric  Metric
+	element elementType
 }
 
 // with reads options. What they do not name stays as it is.
@@ -75,50 +124,13 @@ func (o vectorOptions) with(v Value) (vectorOptions, bool) {
 	}
 	if named := v.Member("dataType"); !named.IsUndefined() {
 		name, _ := named.AsString()
-		if o.precision = precisionOf(name); o.precision == nil {
+		element, ok := parseElementType(name)
+		if !ok {
 			return o, false
 		}
+		o.element = element
 	}
 	return o, true
-}
-
-func precisionOf(name string) precision {
-	switch strings.ToLower(name) {
-	case "float32":
-		return float32Precision
-	case "float16":
-		return float16Precision
-	case "int8":
-		return integersIn(math.MinInt8, math.MaxInt8)
-	case "uint8":
-		return integersIn(0, math.MaxUint8)
-	}
-	return nil
-}
-
-func float32Precision(f float64) (float64, bool) {
-	narrow := float64(float32(f))
-	return narrow, !math.IsInf(narrow, 0)
-}
-
-// Half precision: eleven bits, and at most 65504.
-const (
-	halfBits     = 11
-	halfMax      = 65504
-	halfMinScale = -24 // the least step is 2 to this
-)
-
-func float16Precision(f float64) (float64, bool) {
-	_, exponent := math.Frexp(f)
-	scale := max(exponent-halfBits, halfMinScale)
-	narrow := math.Ldexp(math.RoundToEven(math.Ldexp(f, -scale)), scale)
-	return narrow, math.Abs(narrow) <= halfMax
-}
-
-func integersIn(low, high float64) precision {
-	return func(f float64) (float64, bool) {
-		return f, f == math.Trunc(f) && f >= low && f <= high
-	}
 }
 
 // vectorDistance compares two arrays of numbers of the same length. The metric
@@ -145,43 +157,69 @@ func (cx *Context) compareVectors(args []Value) (Value, Metric) {
 			return Undefined(), cx.Metric
 		}
 	}
-	options, ok := vectorOptions{cx.Metric, float32Precision}.with(optional(args, 3))
-	if !ok || args[0].Kind() != KindArray || args[1].Kind() != KindArray {
+	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, 3))
+	if !ok {
 		return Undefined(), cx.Metric
 	}
-	return compareVectors(args[0].text, args[1].text, options), options.metric
-}
-
-// sums is what all metrics are computed from.
-type sums struct{ dot, normA, normB, gap float64 }
-
-// compareVectors goes through two arrays side by side.
-func compareVectors(a, b string, options vectorOptions) Value {
+	a, okA := cx.vectors[0].read(args[0], options.element)
+	b, okB := cx.vectors[1].read(args[1], options.element)
+	if !okA || !okB || len(a) != len(b) {
+		return Undefined(), cx.Metric
+	}
 	var s sums
-	i, j, count := 1, 1, 0
-	for i < len(a)-1 && j < len(b)-1 {
-		endA, endB := valueEnd(a, i), valueEnd(b, j)
-		x, okX := fromText(a[i:endA]).AsFloat()
-		y, okY := fromText(b[j:endB]).AsFloat()
-		if !okX || !okY {
-			return Undefined()
-		}
-		x, okX = options.precision(x)
-		y, okY = options.precision(y)
-		if count++; !okX || !okY || count > maxDimensions {
-			return Undefined()
-		}
+	for i, x := range a {
+		y := b[i]
 		s.dot += x * y
 		s.normA += x * x
 		s.normB += y * y
 		s.gap += (x - y) * (x - y)
-		i, j = endA+1, endB+1
 	}
-	if count == 0 || i < len(a)-1 || j < len(b)-1 {
-		return Undefined() // empty, or of different lengths
-	}
-	return s.value(options.metric)
+	return s.value(options.metric), options.metric
 }
+
+// vectorReader reads the vectors that are one argument of the calls of an
+// execution. One of the two arguments is most often the same in all of them, and
+// then it is read once.
+type vectorReader struct {
+	text    string // that numbers were read from, or "" after too many misses
+	element elementType
+	numbers []float64
+	misses  int
+}
+
+// maxMisses is how often a text may be another than the last before it is not
+// kept any more.
+const maxMisses = 4
+
+// read returns the numbers of a vector, which are valid until the next call. It
+// reports false if v is none.
+func (r *vectorReader) read(v Value, element elementType) ([]float64, bool) {
+	if v.Kind() != KindArray {
+		return nil, false
+	}
+	if v.text == r.text && element == r.element {
+		return r.numbers, true
+	}
+	r.text, r.numbers = "", r.numbers[:0]
+	for number := range v.Elements {
+		f, ok := number.AsFloat()
+		if !ok || len(r.numbers) == maxDimensions {
+			return nil, false
+		}
+		if f, ok = element.keep(f); !ok {
+			return nil, false
+		}
+		r.numbers = append(r.numbers, f)
+	}
+	if r.misses < maxMisses && len(r.numbers) > 0 {
+		r.misses++
+		r.text, r.element = strings.Clone(v.text), element // an item's memory is not kept
+	}
+	return r.numbers, len(r.numbers) > 0
+}
+
+// sums is what all metrics are computed from.
+type sums struct{ dot, normA, normB, gap float64 }
 
 func (s sums) value(metric Metric) Value {
 	switch metric {

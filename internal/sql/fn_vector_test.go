@@ -50,6 +50,28 @@ VECTORDISTANCE([1], [1], false, "cosine") => undefined
 	}
 }
 
+// TestVectorsAreReadAgain runs many calls in one execution, of which the items'
+// side reuses its memory.
+func TestVectorsAreReadAgain(t *testing.T) {
+	cx := &Context{Metric: MetricDotProduct}
+	item := []byte("[0,1]")
+	for i := range 50 {
+		item[1] = byte('0' + i%7)
+		query, factor := Raw([]byte("[2,3]")), 2
+		if i%10 == 9 {
+			query, factor = Raw([]byte("[5,3]")), 5
+		}
+		want := float64(factor*(i%7) + 3)
+		if got, _ := vectorDistance(cx, []Value{Raw(item), query}).AsFloat(); got != want {
+			t.Fatalf("call %d: got %v, want %v", i, got, want)
+		}
+		half := Raw([]byte(`{"dataType":"int8"}`))
+		if v := vectorDistance(cx, []Value{Raw([]byte("[0.5]")), Raw([]byte("[1]")), Bool(false), half}); !v.IsUndefined() {
+			t.Fatalf("call %d: half a number is kept as %s", i, v)
+		}
+	}
+}
+
 func TestVectorOptionsAreChecked(t *testing.T) {
 	f, _ := lookupFunction("VECTORDISTANCE")
 	for options, ok := range map[string]bool{
@@ -101,11 +123,12 @@ func TestFuseRanks(t *testing.T) {
 
 func BenchmarkVectorDistance(b *testing.B) {
 	numbers := "[" + strings.Repeat("0.0123456789,", 767) + "1]"
-	args := []Value{Raw([]byte(numbers)), Raw([]byte(numbers))}
+	items := []Value{Raw([]byte(numbers)), Raw([]byte(strings.Replace(numbers, "1", "2", 1)))}
+	query := Raw([]byte(numbers))
 	cx := testContext()
 	b.ReportAllocs()
-	for b.Loop() {
-		if vectorDistance(cx, args).IsUndefined() {
+	for i := 0; b.Loop(); i++ {
+		if vectorDistance(cx, []Value{items[i%2], query}).IsUndefined() {
 			b.Fatal("undefined")
 		}
 	}

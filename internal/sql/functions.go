@@ -53,6 +53,7 @@ type Context struct {
 	ticks   uint32
 	regexes map[regexKey]*regexp.Regexp
 	terms   map[string][]string // of full-text search, taken apart
+	vectors [2]vectorReader
 }
 
 // fail notes why the execution cannot go on. The function that calls it returns

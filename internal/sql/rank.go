@@ -43,6 +43,9 @@ func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
 	r := &Ranking{}
 	for _, sort := range q.OrderBy {
 		call := sort.Expr.(*Call) // checkRank has seen to it
+		if _, err := c.expr(call, s); err != nil {
+			return nil, err
+		}
 		item := rankItem{worstFirst: sort.Explicit && !sort.Desc}
 		fn, _ := lookupFunction(call.Name)
 		parts := []Expr{call}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: MIT
+
+// Queries: which partitions a query is about, what it costs, and the plan that
+// clients ask for before they send a query to many partitions.
+
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/query"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// maxQueryBytes is the longest text of a query.
+	maxQueryBytes = 512 << 10
+	// maxContinuationBytes bounds what a client may send as one.
+	maxContinuationBytes = 32 << 10
+)
+
+// Query is a query as a client sends it.
+type Query struct {
+	Text   string
+	Params map[string]sql.Value
+}
+
+// ItemQuery is a request for a page of a query's result.
+type ItemQuery struct {
+	Target
+	Query Query
+	// Range is the id of one partition key range, or empty.
+	Range string
+	// StartEPK and EndEPK bound the effective partition keys, as hexadecimal text.
+	StartEPK, EndEPK string
+	// CrossPartition allows a query over several partition keys.
+	CrossPartition bool
+	MaxItems       int
+	Continuation   string
+	SessionToken   string
+}
+
+// QueryPage is a page of a query's result.
+type QueryPage struct {
+	Container    *catalog.Container
+	Partition    int
+	Rows         []byte // as JSON, with commas between them
+	Count        int
+	Continuation string
+	LSN          uint64
+	Charge       ru.Units
+	Work         query.Work
+	Plan         string
+}
+
+var (
+	// ErrCrossPartition: the query is about several partition keys, and was not
+	// allowed to be.
+	ErrCrossPartition = errors.New("cross partition query is required but disabled")
+	// ErrNoIndex: the order that was asked for needs an index that there is not.
+	ErrNoIndex = errors.New("no corresponding composite index")
+)
+
+// NeedsPlanError refuses a query whose answer a client has to put together. The plan
+// is what it needs for that.
+type NeedsPlanError struct {
+	Plan []byte
+}
+
+func (e *NeedsPlanError) Error() string { return "the query cannot be served without a plan" }
+
+// compiled is a query, ready to run in a container.
+type compiled struct {
+	query   *sql.Query
+	program *sql.Program
+	params  map[string]sql.Value
+}
+
+func (e *Engine) compile(c *catalog.Container, q *Query) (*compiled, error) {
+	if len(q.Text) > maxQueryBytes {
+		return nil, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
+	}
+	parsed, err := sql.Parse(q.Text)
+	if err != nil {
+		return nil, err
+	}
+	computed, err := computedProperties(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := sql.Compile(parsed, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c)})
+	if err != nil {
+		return nil, err
+	}
+	if names := p.UDFs(); len(names) > 0 {
+		return nil, invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(names[0]))
+	}
+	return &compiled{parsed, p, q.Params}, nil
+}
+
+func computedProperties(c *catalog.Container) ([]sql.Computed, error) {
+	var computed []sql.Computed
+	for _, p := range c.Computed {
+		q, err := sql.Parse(p.Query)
+		if err != nil {
+			return nil, err
+		}
+		computed = append(computed, sql.Computed{Name: p.Name, Query: q})
+	}
+	return computed, nil
+}
+
+// vectors tells how the container compares vectors.
+func vectors(c *catalog.Container) []sql.Vector {
+	var all []sql.Vector
+	for _, v := range c.Vectors {
+		if metric, ok := sql.ParseMetric(v.DistanceFunction); ok {
+			all = append(all, sql.Vector{Path: v.Path, Metric: metric, DataType: v.DataType})
+		}
+	}
+	return all
+}
+
+// checkOrder refuses an order by several properties for which there is no composite
+// index, as the service does.
+func checkOrder(c *catalog.Container, p *sql.Program) error {
+	keys := p.OrderBy()
+	if len(keys) < 2 || slices.ContainsFunc(keys, func(k sql.SortKey) bool { return k.Call != nil }) {
+		return nil
+	}
+	for _, composite := range c.Composites {
+		if len(composite) == len(keys) && (serves(composite, keys, false) || serves(composite, keys, true)) {
+			return nil
+		}
+	}
+	return ErrNoIndex
+}
+
+// serves reports whether a composite index has the order of the keys, or the very
+// opposite.
+func serves(composite []catalog.CompositePath, keys []sql.SortKey, reversed bool) bool {
+	for i, k := range keys {
+		if composite[i].Descending != (k.Desc != reversed) || len(composite[i].Path) != len(k.Path) {
+			return false
+		}
+		for n, step := range k.Path {
+			if step.Element || step.Name != composite[i].Path[n] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// QueryItems returns a page of a query's result.
+func (e *Engine) QueryItems(ctx context.Context, r ItemQuery) (QueryPage, error) {
+	defer e.observe(e.begin())
+	page := QueryPage{Charge: ru.Refused}
+	session, err := parseSession(r.SessionToken)
+	if err != nil {
+		return page, err
+	}
+	nowMs := e.clock.Now()
+	for range maxDropRetries {
+		page, err := e.queryItems(ctx, &r, session, nowMs)
+		if !errors.Is(err, store.ErrClosed) {
+			return page, err
+		}
+	}
+	return page, ErrStopping
+}
+
+func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, nowMs int64) (QueryPage, error) {
+	page := QueryPage{Charge: ru.Refused}
+	c, err := e.target(r.Target)
+	if err != nil {
+		return page, err
+	}
+	page.Container = c
+	q, err := e.compile(c, &r.Query)
+	if err != nil {
+		return page, err
+	}
+	if err := checkOrder(c, q.program); err != nil {
+		return page, err
+	}
+	s, err := e.scope(c, r, q)
+	if err != nil {
+		return page, err
+	}
+	token := ""
+	if r.Continuation != "" {
+		if s.first, token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
+			return page, err
+		}
+	}
+	page.Charge = 0
+	rows, bytes := pageItems(r.MaxItems), maxPageBytes
+	for i := s.first; i <= s.last; i++ {
+		if err := e.meters.admit(c, i); err != nil {
+			if i == s.first {
+				return page, err
+			}
+			page.Continuation = queryContinuation(i, "")
+			break
+		}
+		page.Partition = i
+		part, err := e.queryPartition(ctx, c, i, query.Request{
+			Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: rows, MaxBytes: bytes, Token: token,
+		})
+		if err != nil {
+			if !errors.Is(err, store.ErrClosed) && page.Charge == 0 {
+				page.Charge = ru.Refused
+				e.meters.settle(c, i, page.Charge)
+			}
+			return page, err
+		}
+		page.LSN = part.LSN
+		if err := seen.check(i, part.LSN); err != nil {
+			return page, err
+		}
+		charge := ru.QueryWork{IndexRows: part.Work.IndexRows, Items: part.Work.Items, Bytes: part.Work.Bytes, RowBytes: part.Work.RowBytes}.Charge()
+		e.meters.settle(c, i, charge)
+		page.take(&part, charge)
+		if part.Token != "" {
+			page.Continuation = queryContinuation(i, part.Token)
+			break
+		}
+		token = ""
+		rows -= part.Count
+		bytes -= len(part.Rows)
+		if i < s.last && (rows <= 0 || bytes <= 0) {
+			page.Continuation = queryContinuation(i+1, "")
+			break
+		}
+	}
+	return page, nil
+}
+
+func (e *Engine) queryPartition(ctx context.Context, c *catalog.Container, index int, q query.Request) (query.Page, error) {
+	p, err := e.partition(c, index)
+	if err != nil {
+		return query.Page{}, err
+	}
+	q.Partition, q.Elapsed, q.Random = p, e.meters.elapsed, rand.Float64
+	return query.Run(ctx, q)
+}
+
+// take adds a partition's rows to the page.
+func (page *QueryPage) take(part *query.Page, charge ru.Units) {
+	switch {
+	case part.Count == 0:
+	case page.Count == 0:
+		page.Rows = part.Rows
+	default:
+		page.Rows = append(append(page.Rows, ','), part.Rows...)
+	}
+	page.Count += part.Count
+	page.Charge += charge
+	page.Plan = part.Plan
+	w := &page.Work
+	w.IndexRows += part.Work.IndexRows
+	w.Items += part.Work.Items
+	w.Bytes += part.Work.Bytes
+	w.Rows += part.Work.Rows
+	w.RowBytes += part.Work.RowBytes
+}
+
+// queryScope is which partitions a query goes to, and what of them.
+type queryScope struct {
+	query.Scope
+	first, last int
+}
+
+// scope finds out where a query goes: to one partition key, to one range, or to all.
+func (e *Engine) scope(c *catalog.Container, r *ItemQuery, q *compiled) (queryScope, error) {
+	switch {
+	case r.PartitionKey != "":
+		k, err := queryKey(c, r.PartitionKey)
+		if err != nil {
+			return queryScope{}, err
+		}
+		return keyScope(c, k), nil
+	case r.Range != "":
+		list := ItemList{Range: r.Range}
+		first, last, err := listScope(c, &list, &store.List{})
+		s := queryScope{first: first, last: last}
+		if err != nil {
+			return s, err
+		}
+		if s.MinEPK, err = epkBound(r.StartEPK); err != nil {
+			return s, err
+		}
+		s.MaxEPK, err = epkBound(r.EndEPK)
+		return s, err
+	}
+	keys := sql.ScopeKeys(q.program, c.PartitionKey.Paths)
+	if !keys.All && len(keys.Keys) == 0 {
+		return queryScope{}, nil // one partition gives the answer of all
+	}
+	if !keys.All && len(keys.Keys) == 1 && len(keys.Keys[0]) == len(c.PartitionKey.Paths) {
+		return keyScope(c, keys.Keys[0]), nil
+	}
+	if !r.CrossPartition {
+		return queryScope{}, ErrCrossPartition
+	}
+	if sql.NeedsGateway(q.query) {
+		plan, err := e.plan(c, q, ^sql.FeatureSet(0))
+		if err != nil {
+			return queryScope{}, err
+		}
+		return queryScope{}, &NeedsPlanError{plan}
+	}
+	return queryScope{first: 0, last: len(c.Ranges) - 1}, nil
+}
+
+// queryKey reads a partition key that may be a prefix of a hierarchical one.
+func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
+	k, err := value.ParsePartitionKey(text)
+	if err == nil && c.PartitionKey.Hierarchical() && len(k) > 0 && len(k) < len(c.PartitionKey.Paths) {
+		return k, checkKeySize(c, k)
+	}
+	return headerKey(c, text)
+}
+
+// keyScope is all items with a partition key, or with keys that begin with it.
+func keyScope(c *catalog.Container, k value.PartitionKey) queryScope {
+	epk := c.PartitionKey.AppendEPK(nil, k)
+	if len(k) == len(c.PartitionKey.Paths) {
+		i := c.Partition(epk)
+		return queryScope{query.Scope{Logical: &store.LogicalPartition{EPK: epk, PartitionKey: k}}, i, i}
+	}
+	upper := append(slices.Clone(epk), 0xff)
+	return queryScope{query.Scope{MinEPK: epk, MaxEPK: upper}, c.Partition(epk), c.Partition(upper)}
+}
+
+// epkBound reads a bound as clients write it; the end of the key space is no bound.
+func epkBound(text string) ([]byte, error) {
+	if text == "" || text == "FF" {
+		return nil, nil
+	}
+	epk, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, invalid("The effective partition key '%s' is not hexadecimal.", value.Clip(text))
+	}
+	return epk, nil
+}
+
+func queryContinuation(partition int, token string) string {
+	return strconv.Itoa(partition) + "." + token
+}
+
+func parseQueryContinuation(text string, first, last int) (partition int, token string, err error) {
+	number, token, ok := strings.Cut(text, ".")
+	partition, err = strconv.Atoi(number)
+	if !ok || err != nil || partition < first || partition > last || len(text) > maxContinuationBytes {
+		return 0, "", ErrContinuation
+	}
+	return partition, token, nil
+}
+
+// QueryPlan returns the plan of a query for clients that ask several ranges and put
+// the answers together.
+func (e *Engine) QueryPlan(t Target, q Query, features sql.FeatureSet) (*catalog.Container, []byte, error) {
+	c, err := e.target(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	compiled, err := e.compile(c, &q)
+	if err != nil {
+		return c, nil, err
+	}
+	plan, err := e.plan(c, compiled, features)
+	return c, plan, err
+}
+
+func (e *Engine) plan(c *catalog.Container, q *compiled, features sql.FeatureSet) ([]byte, error) {
+	info, err := sql.Plan(q.program, sql.PlanOptions{Params: q.params, Features: features, PartitionKey: c.PartitionKey.Paths})
+	if err != nil {
+		return nil, err
+	}
+	return info.AppendJSON(nil, planRanges(c, info.Keys)), nil
+}
+
+// planRanges returns the ranges of effective partition keys that a query is about.
+func planRanges(c *catalog.Container, keys sql.KeyScope) []sql.Range {
+	if keys.All {
+		return []sql.Range{{Min: "", Max: "FF", MinInclusive: true}}
+	}
+	ranges := []sql.Range{}
+	for _, k := range keys.Keys {
+		epk := value.EPKText(c.PartitionKey.AppendEPK(nil, k))
+		if len(k) < len(c.PartitionKey.Paths) {
+			ranges = append(ranges, sql.Range{Min: epk, Max: epk + "FF", MinInclusive: true})
+			continue
+		}
+		ranges = append(ranges, sql.Range{Min: epk, Max: epk, MinInclusive: true, MaxInclusive: true})
+	}
+	if len(ranges) == 0 { // any one range gives the answer
+		first := "FF"
+		if len(c.Ranges) > 1 {
+			first = value.EPKText(c.Ranges[0].Max)
+		}
+		return []sql.Range{{Min: "", Max: first, MinInclusive: true}}
+	}
+	slices.SortFunc(ranges, func(a, b sql.Range) int { return strings.Compare(a.Min, b.Min) })
+	return slices.CompactFunc(ranges, func(a, b sql.Range) bool { return a == b })
+}
+
+// ExplainQuery tells how a query would be answered in the first of its partitions.
+func (e *Engine) ExplainQuery(r ItemQuery) (string, error) {
+	c, err := e.target(r.Target)
+	if err != nil {
+		return "", err
+	}
+	q, err := e.compile(c, &r.Query)
+	if err != nil {
+		return "", err
+	}
+	s, err := e.scope(c, &r, q)
+	if err != nil {
+		return "", err
+	}
+	p, err := e.partition(c, s.first)
+	if err != nil {
+		return "", err
+	}
+	return query.Explain(query.Request{Program: q.program, Partition: p, Scope: s.Scope, NowMs: e.clock.Now()})
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+
+// Finding the items that may have rows.
+
+package query
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// candidate is an item that may have rows. Its slices are valid until the next.
+type candidate struct {
+	store.Found
+	value []byte // its place in the index by which it was found
+}
+
+// candidates calls yield with the items that the plan finds after the token's place,
+// which is itself among them if some of its rows are not done.
+func (x *execution) candidates(yield func(candidate) (more bool, err error)) error {
+	switch x.plan.method {
+	case nothing:
+		return nil
+	case fullScan:
+		return x.scan(yield)
+	case logicalScan:
+		return x.logical(yield)
+	case pointFind:
+		return x.point(yield)
+	case indexSeek:
+		return x.seek(yield)
+	}
+	return x.walk(yield)
+}
+
+// from returns the ordinal after which to go on by ordinals.
+func (x *execution) from() uint64 {
+	if !x.at.place.started() {
+		return 0
+	}
+	return x.at.Ordinal - 1 // the item itself again: perhaps not all its rows are done
+}
+
+// found hands an item on.
+func (x *execution) found(f store.Found, place []byte, yield func(candidate) (bool, error)) (bool, error) {
+	x.page.Work.Items++
+	x.page.Work.Bytes += int64(len(f.Body))
+	if x.page.Work.Items%checkRows == 0 {
+		if err := x.ctx.Err(); err != nil {
+			return false, err
+		}
+	}
+	return yield(candidate{f, place})
+}
+
+// inScope reports whether an effective partition key is one that was asked for.
+func (x *execution) inScope(epk []byte) bool {
+	s := &x.q.Scope
+	if s.Logical != nil {
+		return bytes.Equal(epk, s.Logical.EPK)
+	}
+	return (s.MinEPK == nil || bytes.Compare(epk, s.MinEPK) >= 0) && (s.MaxEPK == nil || bytes.Compare(epk, s.MaxEPK) < 0)
+}
+
+func (x *execution) scan(yield func(candidate) (bool, error)) error {
+	for f, err := range x.r.Scan(x.from()) {
+		if err != nil {
+			return err
+		}
+		if !x.inScope(f.EPK) {
+			continue
+		}
+		if more, err := x.found(f, nil, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *execution) logical(yield func(candidate) (bool, error)) error {
+	for after := x.from(); ; {
+		ordinals, more, err := x.r.Logical(*x.q.Scope.Logical, after)
+		if err != nil {
+			return err
+		}
+		for _, ordinal := range ordinals {
+			after = ordinal
+			f, live, err := x.r.Get(ordinal)
+			if err != nil {
+				return err
+			}
+			if !live {
+				continue
+			}
+			if more, err := x.found(f, nil, yield); err != nil || !more {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+func (x *execution) point(yield func(candidate) (bool, error)) error {
+	l := x.q.Scope.Logical
+	f, live, err := x.r.Find(store.Key{EPK: l.EPK, PartitionKey: l.PartitionKey, ID: x.plan.id})
+	if err != nil || !live || f.Ordinal <= x.from() {
+		return err
+	}
+	_, err = x.found(f, nil, yield)
+	return err
+}
+
+// seek finds the items with one of several values, each of which has its rows in
+// the order of ordinals: they are merged in that order.
+func (x *execution) seek(yield func(candidate) (bool, error)) error {
+	last := x.from()
+	for ordinal, err := range x.merged(last) {
+		if err != nil {
+			return err
+		}
+		if ordinal == last {
+			continue // an item that has several of the values
+		}
+		last = ordinal
+		f, live, err := x.r.Get(ordinal)
+		if err != nil {
+			return err
+		}
+		if !live {
+			continue
+		}
+		if more, err := x.found(f, nil, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged returns the ordinals of a seek after one, in order.
+func (x *execution) merged(after uint64) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		streams := make([]*stream, 0, len(x.plan.ranges))
+		defer func() {
+			for _, s := range streams {
+				s.stop()
+			}
+		}()
+		for i := range x.plan.ranges {
+			s := x.open(i, after)
+			streams = append(streams, s)
+			if !s.advance(x) {
+				streams = streams[:len(streams)-1]
+				s.stop()
+				if s.err != nil {
+					yield(0, s.err)
+					return
+				}
+			}
+		}
+		for len(streams) > 0 {
+			least := slices.MinFunc(streams, func(a, b *stream) int { return compareOrdinals(a.ordinal, b.ordinal) })
+			if !yield(least.ordinal, nil) {
+				return
+			}
+			if !least.advance(x) {
+				least.stop()
+				streams = slices.DeleteFunc(streams, func(s *stream) bool { return s == least })
+				if least.err != nil {
+					yield(0, least.err)
+					return
+				}
+			}
+		}
+	}
+}
+
+// stream is the rows of one value.
+type stream struct {
+	next    func() (store.Hit, error, bool)
+	stop    func()
+	ordinal uint64
+	err     error
+}
+
+func (x *execution) open(i int, after uint64) *stream {
+	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[i]}
+	if after > 0 {
+		s.After = x.plan.ranges[i].PlaceOf(after)
+	}
+	next, stop := iter.Pull2(x.r.Index(s))
+	return &stream{next: next, stop: stop}
+}
+
+// advance goes to the next row in scope.
+func (s *stream) advance(x *execution) bool {
+	for {
+		hit, err, ok := s.next()
+		if !ok || err != nil {
+			s.err = err
+			return false
+		}
+		x.page.Work.IndexRows++
+		if x.inScope(hit.EPK) {
+			s.ordinal = hit.Ordinal
+			return true
+		}
+	}
+}
+
+// walk finds the items by the order of an index.
+func (x *execution) walk(yield func(candidate) (bool, error)) error {
+	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order}
+	if x.at.place.started() {
+		// The item itself again: perhaps not all its rows are done.
+		s.From = store.Place{Value: x.at.Value, Ordinal: x.at.Ordinal}
+	}
+	var place []byte
+	for hit, err := range x.r.Index(s) {
+		if err != nil {
+			return err
+		}
+		x.page.Work.IndexRows++
+		if !x.inScope(hit.EPK) {
+			continue
+		}
+		place = append(place[:0], hit.Value...)
+		f, live, err := x.r.Get(hit.Ordinal)
+		if err != nil {
+			return err
+		}
+		if !live {
+			continue
+		}
+		if more, err := x.found(f, place, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}

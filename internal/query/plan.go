@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: MIT
+
+// Package query runs compiled queries over one partition: it chooses how to find
+// the items, by rule and a few counts, and makes pages of the rows, each resumable
+// from its token. It knows nothing of HTTP, of how rows are laid out, and of what
+// expressions mean. It never sees an expired item: the reader below it shows none.
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// method is how items are found.
+type method string
+
+const (
+	fullScan     method = "scan"    // all items, in the order of their creation
+	logicalScan  method = "logical" // all items with one partition key
+	pointFind    method = "find"    // one item, by partition key and id
+	indexSeek    method = "seek"    // the items with certain values at a path
+	indexRange   method = "range"   // the items with values in a range at a path
+	orderedScan  method = "ordered" // as range, in the order that was asked for
+	nothing      method = "nothing" // none: the filter cannot hold
+	countIndexed method = "count"   // as range, without reading an item
+	countAll     method = "total"   // the partition's counters
+)
+
+// plan is how a query is answered.
+type plan struct {
+	method method
+	path   store.IndexPath
+	// seek has one range for each value; range, ordered and count have one.
+	ranges []store.ValueRange
+	order  kv.Order
+	id     string // of the one item
+	// sorted says that rows come in the order of ORDER BY, or that there is none.
+	sorted bool
+	text   []string // for people
+}
+
+// String tells the plan for people and tests.
+func (p *plan) String() string {
+	s := string(p.method)
+	if len(p.path) > 0 {
+		s += " " + pathText(p.path)
+	}
+	if p.order == kv.Reverse {
+		s += " descending"
+	}
+	for _, t := range p.text {
+		s += " " + t
+	}
+	if !p.sorted {
+		s += ", sort"
+	}
+	return s
+}
+
+func pathText(path store.IndexPath) string {
+	var b strings.Builder
+	for _, s := range path {
+		b.WriteString("/" + s.String())
+	}
+	return b.String()
+}
+
+// Scope is the part of a partition that a query is about.
+type Scope struct {
+	// Logical, if it is set, is the one logical partition.
+	Logical *store.LogicalPartition
+	// MinEPK and MaxEPK bound the effective partition keys: from MinEPK, inclusive,
+	// to MaxEPK, exclusive; nil is no bound.
+	MinEPK, MaxEPK []byte
+}
+
+func (s *Scope) whole() bool { return s.Logical == nil && s.MinEPK == nil && s.MaxEPK == nil }
+
+const (
+	// maxSeeks is how many values of a list are looked up one by one.
+	maxSeeks = 1000
+	// logicalItems is up to which size a logical partition is read whole, rather
+	// than through an index of all of them.
+	logicalItems = 200
+	// fewHits is up to how many items it is better to find them and sort than to
+	// walk an index in order and filter.
+	fewHits = 1000
+)
+
+// choose decides how to find the items of a query.
+func choose(r *store.Reader, p *sql.Program, s *Scope) (*plan, error) {
+	if !p.OverItems() || p.Input() != nil {
+		return &plan{method: fullScan, sorted: true}, nil
+	}
+	cond := p.Condition()
+	if cond != nil && cond.Op == sql.CondNever {
+		return &plan{method: nothing, sorted: true}, nil
+	}
+	c := chooser{r: r, p: p, s: s, facts: conjuncts(cond)}
+	if s.Logical != nil {
+		if found, ok := c.point(); ok {
+			return found, nil
+		}
+		items, err := r.LogicalItems(*s.Logical)
+		if err != nil {
+			return nil, err
+		}
+		if items <= logicalItems || !r.Indexed() {
+			return c.unsorted(&plan{method: logicalScan}), nil
+		}
+	}
+	if !r.Indexed() {
+		return c.unsorted(&plan{method: fullScan}), nil
+	}
+	return c.byIndex()
+}
+
+// chooser holds what a choice is made from.
+type chooser struct {
+	r     *store.Reader
+	p     *sql.Program
+	s     *Scope
+	facts []*sql.Condition
+}
+
+// conjuncts returns the conditions that all must hold.
+func conjuncts(c *sql.Condition) []*sql.Condition {
+	switch {
+	case c == nil || c.Op == sql.CondAlways:
+		return nil
+	case c.Op == sql.CondAnd:
+		return c.Of
+	}
+	return []*sql.Condition{c}
+}
+
+// unsorted completes a plan whose rows come in the order of creation.
+func (c *chooser) unsorted(p *plan) *plan {
+	p.sorted = len(c.p.OrderBy()) == 0
+	return p
+}
+
+// point finds the one item that a query about a logical partition can mean.
+func (c *chooser) point() (*plan, bool) {
+	for _, f := range c.facts {
+		if f.Op != sql.CondEq || len(f.Path) != 1 || f.Path[0].Name != "id" || len(f.Values) != 1 {
+			continue
+		}
+		if id, ok := f.Values[0].AsString(); ok {
+			return c.unsorted(&plan{method: pointFind, id: id}), true
+		}
+	}
+	return nil, false
+}
+
+// byIndex chooses among the indexes.
+func (c *chooser) byIndex() (*plan, error) {
+	if c.counts() {
+		if found := c.count(); found != nil {
+			return found, nil
+		}
+	}
+	seek := c.seek()
+	if seek != nil && len(c.p.OrderBy()) == 0 {
+		return seek, nil
+	}
+	ordered, err := c.ordered()
+	if err != nil {
+		return nil, err
+	}
+	if seek != nil {
+		few, err := c.few(seek)
+		if err != nil || few || ordered == nil {
+			return seek, err
+		}
+	}
+	if ordered != nil {
+		return ordered, nil
+	}
+	if found := c.inRange(); found != nil {
+		return found, nil
+	}
+	if c.s.Logical != nil {
+		return c.unsorted(&plan{method: logicalScan}), nil
+	}
+	return c.unsorted(&plan{method: fullScan}), nil
+}
+
+// few reports whether a seek finds so few items that sorting them is best.
+func (c *chooser) few(seek *plan) (bool, error) {
+	n := 0
+	for _, v := range seek.ranges {
+		for _, err := range c.r.Index(store.IndexScan{Path: seek.path, Values: v}) {
+			if err != nil {
+				return false, err
+			}
+			if n++; n > fewHits {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// seek finds the equality that looks up the fewest values.
+func (c *chooser) seek() *plan {
+	var best *plan
+	for _, f := range c.facts {
+		elements := f.Op == sql.CondArrayContains
+		if f.Op != sql.CondEq && !elements || len(f.Values) > maxSeeks {
+			continue
+		}
+		path, ok := c.indexed(f.Path, elements)
+		if !ok {
+			continue
+		}
+		ranges, ok := exactly(f.Values)
+		if !ok || best != nil && len(best.ranges) <= len(ranges) {
+			continue
+		}
+		best = c.unsorted(&plan{method: indexSeek, path: path, ranges: ranges, text: []string{texts(f.Values)}})
+	}
+	return best
+}
+
+func texts(values []sql.Value) string {
+	var b strings.Builder
+	b.WriteString("=")
+	for i, v := range values {
+		if i == 3 {
+			fmt.Fprintf(&b, " … %d values", len(values))
+			break
+		}
+		b.WriteString(" " + value.Clip(string(v.AppendJSON(nil))))
+	}
+	return b.String()
+}
+
+// exactly returns a range for each value. An index holds no arrays and objects.
+func exactly(values []sql.Value) (ranges []store.ValueRange, ok bool) {
+	for _, v := range values {
+		scalar, ok := scalarOf(v)
+		if !ok {
+			return nil, false
+		}
+		found := store.Exactly(scalar)
+		if !slices.ContainsFunc(ranges, found.Same) {
+			ranges = append(ranges, found)
+		}
+	}
+	return ranges, true
+}
+
+// scalarOf returns a value as an index holds it.
+func scalarOf(v sql.Value) (value.Value, bool) {
+	switch v.Kind() {
+	case sql.KindNull:
+		return value.Null(), true
+	case sql.KindBool:
+		b, _ := v.AsBool()
+		return value.Bool(b), true
+	case sql.KindNumber:
+		f, _ := v.AsFloat()
+		if !v.Finite() {
+			return value.Value{}, false
+		}
+		return value.Number(f), true
+	case sql.KindString:
+		s, _ := v.AsString()
+		return value.String(s), true
+	}
+	return value.Value{}, false
+}
+
+// indexed returns a path as the index has it, if its scalars are indexed. With
+// elements, it is that of the elements of an array there.
+func (c *chooser) indexed(path sql.Path, elements bool) (store.IndexPath, bool) {
+	return indexPath(c.r.Container(), path, elements)
+}
+
+func indexPath(c *catalog.Container, path sql.Path, elements bool) (store.IndexPath, bool) {
+	node := c.Index.Root()
+	var found store.IndexPath
+	for i, s := range path {
+		if node == nil {
+			return nil, false
+		}
+		if s.Element {
+			found = append(found, store.Elements())
+			node = node.Elements()
+			continue
+		}
+		if i == 0 && (systemProperty(s.Name) || isComputed(c, s.Name)) {
+			return nil, false
+		}
+		found = append(found, store.Property(s.Name))
+		node = node.Property([]byte(s.Name))
+	}
+	if elements && node != nil {
+		found = append(found, store.Elements())
+		node = node.Elements()
+	}
+	return found, node != nil && node.Scalar() && len(found) > 0
+}
+
+// isComputed reports whether a property of the root is computed: no item has it.
+func isComputed(c *catalog.Container, name string) bool {
+	return slices.ContainsFunc(c.Computed, func(p catalog.ComputedProperty) bool { return p.Name == name })
+}
+
+// systemProperty reports whether a property of the root is the server's, which no
+// index holds.
+func systemProperty(name string) bool {
+	switch name {
+	case "_rid", "_self", "_etag", "_attachments", "_ts":
+		return true
+	}
+	return false
+}
+
+// rangeOf returns what the filter says of the values at a path, and whether that is
+// all that it says. The path has no step to elements: of several elements, each
+// condition may mean another.
+func (c *chooser) rangeOf(path sql.Path) (v store.ValueRange, text []string, said, all bool) {
+	v, all = store.AllValues(), true
+	for _, f := range c.facts {
+		part, ok := rangeOfFact(f)
+		if !ok || !slices.Equal(f.Path, path) || hasElements(f.Path) {
+			all = false
+			continue
+		}
+		v, said = v.And(part), true
+		all = all && f.Exact
+		text = append(text, condText(f))
+	}
+	return v, text, said, all
+}
+
+// hasElements reports whether a path leads through an array, to one of many values.
+func hasElements(path sql.Path) bool {
+	return slices.ContainsFunc(path, func(s sql.Step) bool { return s.Element })
+}
+
+func rangeOfFact(f *sql.Condition) (store.ValueRange, bool) {
+	switch f.Op {
+	case sql.CondKind:
+		return rangeOfKind(f.Kind)
+	case sql.CondEq, sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe, sql.CondPrefix:
+	default:
+		return store.ValueRange{}, false
+	}
+	if len(f.Values) != 1 {
+		return store.ValueRange{}, false
+	}
+	v, ok := scalarOf(f.Values[0])
+	if !ok {
+		return store.ValueRange{}, false
+	}
+	switch f.Op {
+	case sql.CondEq:
+		return store.Exactly(v), true
+	case sql.CondLt:
+		return store.Below(v), true
+	case sql.CondLe:
+		return store.AtMost(v), true
+	case sql.CondGt:
+		return store.Above(v), true
+	case sql.CondGe:
+		return store.AtLeast(v), true
+	default:
+		s, _ := v.Text()
+		return store.BeginningWith(s), true
+	}
+}
+
+func rangeOfKind(k sql.Kind) (store.ValueRange, bool) {
+	switch k {
+	case sql.KindNull:
+		return store.Exactly(value.Null()), true
+	case sql.KindBool:
+		return store.AtLeast(value.Bool(false)), true
+	case sql.KindNumber:
+		return store.Numbers(), true
+	case sql.KindString:
+		return store.Strings(), true
+	}
+	return store.ValueRange{}, false
+}
+
+func condText(f *sql.Condition) string {
+	op := map[sql.CondOp]string{
+		sql.CondEq: "=", sql.CondLt: "<", sql.CondLe: "<=", sql.CondGt: ">", sql.CondGe: ">=", sql.CondPrefix: "begins",
+	}[f.Op]
+	if f.Op == sql.CondKind {
+		return "is " + f.Kind.String()
+	}
+	return op + " " + value.Clip(string(f.Values[0].AppendJSON(nil)))
+}
+
+// inRange finds a range to walk.
+func (c *chooser) inRange() *plan {
+	for _, f := range c.facts {
+		if _, ok := rangeOfFact(f); !ok || hasElements(f.Path) {
+			continue
+		}
+		path, ok := c.indexed(f.Path, false)
+		if !ok {
+			continue
+		}
+		v, text, _, _ := c.rangeOf(f.Path)
+		return c.unsorted(&plan{method: indexRange, path: path, ranges: []store.ValueRange{v}, text: text})
+	}
+	return nil
+}
+
+// ordered finds an index whose order is the one that was asked for, and that has
+// all items which may be in the result.
+func (c *chooser) ordered() (*plan, error) {
+	keys := c.p.OrderBy()
+	if len(keys) != 1 || keys[0].Call != nil || hasElements(keys[0].Path) || !c.p.Plain() {
+		return nil, nil
+	}
+	path, ok := c.indexed(keys[0].Path, false)
+	if !ok {
+		return nil, nil
+	}
+	v, text, said, _ := c.rangeOf(keys[0].Path)
+	if !said {
+		all, err := c.r.AllHave(path)
+		if err != nil || !all {
+			return nil, err
+		}
+	}
+	p := &plan{method: orderedScan, path: path, ranges: []store.ValueRange{v}, text: text, sorted: true}
+	if keys[0].Desc {
+		p.order = kv.Reverse
+	}
+	return p, nil
+}
+
+// counts reports whether the query asks for nothing but how many items there are.
+func (c *chooser) counts() bool {
+	q := c.p.Query()
+	if !c.p.Plain() || !c.p.Grouped() || c.p.HasGroupKeys() {
+		return false
+	}
+	selected := []sql.Expr{q.Select.Value}
+	if q.Select.Value == nil {
+		selected = selected[:0]
+		for _, item := range q.Select.Items {
+			selected = append(selected, item.Expr)
+		}
+	}
+	return len(selected) > 0 && !slices.ContainsFunc(selected, func(e sql.Expr) bool { return !countsRows(e) })
+}
+
+// countsRows reports whether an expression is a number of rows, in an array or an
+// object if need be, as rewritten queries have it.
+func countsRows(e sql.Expr) bool {
+	switch e := e.(type) {
+	case *sql.Call:
+		if e.UDF || e.Name != "COUNT" || len(e.Args) != 1 {
+			return false
+		}
+		_, constant := e.Args[0].(*sql.Literal)
+		return constant
+	case *sql.ArrayLit:
+		return len(e.Items) == 1 && countsRows(e.Items[0])
+	case *sql.ObjectLit:
+		return len(e.Props) == 1 && countsRows(e.Props[0].Value)
+	}
+	return false
+}
+
+// count finds a way to count without reading items.
+func (c *chooser) count() *plan {
+	if !c.s.whole() && c.s.Logical == nil {
+		return nil
+	}
+	if len(c.facts) == 0 {
+		if c.p.Query().Where != nil || c.s.Logical != nil {
+			return nil
+		}
+		return &plan{method: countAll, sorted: true}
+	}
+	if !c.p.Condition().Exact || hasElements(c.facts[0].Path) {
+		return nil
+	}
+	path, ok := c.indexed(c.facts[0].Path, false)
+	if !ok {
+		return nil
+	}
+	v, text, said, all := c.rangeOf(c.facts[0].Path)
+	if !said || !all || !v.Exact() {
+		return nil
+	}
+	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, text: text, sorted: true}
+}

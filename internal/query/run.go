@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+
+package query
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+var (
+	// ErrToken: the continuation is none that was given out for this query.
+	ErrToken = errors.New("invalid continuation token")
+	// ErrSortTooLarge: sorting, grouping or telling rows apart takes more memory
+	// than a query may have.
+	ErrSortTooLarge = errors.New("the query needs too much memory to sort, group or compare its rows")
+)
+
+const (
+	// maxHeldBytes bounds what a query holds in memory beside its page.
+	maxHeldBytes = 64 << 20
+	// rowOverhead is about what a row that is held takes beside its text.
+	rowOverhead = 160
+	// pageTime is how long a page may take before it ends with what it has.
+	pageTime = 5 * time.Second
+	// checkRows is how often a query looks whether it should end.
+	checkRows = 256
+)
+
+// Request asks for a page.
+type Request struct {
+	Program   *sql.Program
+	Partition *store.Partition
+	Scope     Scope
+	NowMs     int64
+	// MaxRows and MaxBytes bound the page.
+	MaxRows, MaxBytes int
+	// Token is where to go on; empty is the beginning.
+	Token string
+	// Elapsed is real time, for the page's limit.
+	Elapsed func() time.Duration
+	Random  func() float64
+	UDF     func(name string, args []sql.Value) (sql.Value, error)
+}
+
+// Page is a part of a result.
+type Page struct {
+	// Rows holds the rows as JSON, with commas between them.
+	Rows  []byte
+	Count int
+	// Token asks for the next page; empty after the last.
+	Token string
+	LSN   uint64
+	Work  Work
+	// Plan tells how the rows were found.
+	Plan string
+}
+
+// Work is what a page took.
+type Work struct {
+	IndexRows int64 // that were read
+	Items     int64 // that were read
+	Bytes     int64 // of those
+	Rows      int64 // that came out
+	RowBytes  int64
+}
+
+// Run returns a page of a query's result.
+func Run(ctx context.Context, q Request) (Page, error) {
+	r, err := q.Partition.NewReader(q.NowMs)
+	if err != nil {
+		return Page{}, err
+	}
+	defer r.Close()
+	x, err := newExecution(ctx, &q, r)
+	if err != nil {
+		return Page{}, err
+	}
+	switch {
+	case !q.Program.OverItems():
+		err = x.once()
+	case q.Program.Input() != nil:
+		err = x.nested()
+	case q.Program.Ranking() != nil:
+		err = x.rank()
+	case q.Program.Grouped():
+		err = x.group()
+	case !x.plan.sorted:
+		err = x.sort()
+	default:
+		err = x.stream()
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	x.page.LSN, x.page.Plan = r.LSN(), x.plan.String()
+	x.page.Work.Rows, x.page.Work.RowBytes = int64(x.page.Count), int64(len(x.page.Rows))
+	return x.page, nil
+}
+
+// Explain returns how a query would be answered.
+func Explain(q Request) (string, error) {
+	r, err := q.Partition.NewReader(q.NowMs)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	p, err := choose(r, q.Program, &q.Scope)
+	if err != nil {
+		return "", err
+	}
+	return p.String(), nil
+}
+
+// execution is a page in the making.
+type execution struct {
+	ctx    context.Context
+	q      *Request
+	r      *store.Reader
+	runner *sql.Runner
+	plan   *plan
+	at     token
+	began  time.Duration
+	ticks  int
+	page   Page
+
+	seen map[string]struct{} // rows that DISTINCT has met
+	held int
+}
+
+func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution, error) {
+	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed()}
+	if err := x.at.parse(q.Token, q.Program); err != nil {
+		return nil, err
+	}
+	cx := &sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: ctx.Err}
+	x.runner = q.Program.NewRunner(cx)
+	var err error
+	x.plan, err = choose(r, q.Program, &q.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if x.at.Method != "" && x.at.Method != x.plan.method && x.streams() {
+		// What was chosen has changed: an index was built, or an item is there that
+		// has no value to order by. The place means nothing in another order.
+		if err := x.keepMethod(); err != nil {
+			return nil, err
+		}
+	}
+	if q.Program.Distinct() {
+		x.seen = map[string]struct{}{}
+	}
+	return x, nil
+}
+
+// streams reports whether rows come as items are found: whether the way of finding
+// them is a part of the token's place.
+func (x *execution) streams() bool {
+	p := x.q.Program
+	return p.OverItems() && p.Input() == nil && p.Ranking() == nil && !p.Grouped() && (x.plan.sorted || x.at.Method != methodSort)
+}
+
+// keepMethod goes on in the way that the pages before went.
+func (x *execution) keepMethod() error {
+	switch x.at.Method {
+	case fullScan, logicalScan, pointFind, indexSeek:
+		// All of these go by ordinals, so that any of them can go on.
+		switch x.plan.method {
+		case fullScan, logicalScan, pointFind, indexSeek:
+			return nil
+		}
+		x.plan = &plan{method: fullScan, sorted: len(x.q.Program.OrderBy()) == 0}
+		if x.q.Scope.Logical != nil {
+			x.plan.method = logicalScan
+		}
+		return nil
+	case orderedScan:
+		if !x.plan.sorted {
+			return x.resumeSorted()
+		}
+	}
+	if x.at.Method == methodSort { // an index can be walked now, but the place is in a sorted order
+		x.plan = &plan{method: fullScan, sorted: false}
+		if x.q.Scope.Logical != nil {
+			x.plan.method = logicalScan
+		}
+		return nil
+	}
+	return ErrToken
+}
+
+// resumeSorted goes on by sorting where an index was walked before: the token of an
+// ordered scan has the place in that order too.
+func (x *execution) resumeSorted() error {
+	if x.at.Keys == nil {
+		return ErrToken
+	}
+	x.at.Method = methodSort
+	return nil
+}
+
+// due reports whether the page should end, since it is full or has taken long.
+func (x *execution) due() bool {
+	return x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes || x.late()
+}
+
+func (x *execution) late() bool {
+	x.ticks++
+	return x.ticks%checkRows == 0 && x.q.Elapsed()-x.began > pageTime
+}
+
+// hold takes memory for something that outlives a row.
+func (x *execution) hold(bytes int) error {
+	if x.held += bytes; x.held > maxHeldBytes {
+		return ErrSortTooLarge
+	}
+	return nil
+}
+
+// emit adds a row to the page.
+func (x *execution) emit(row []byte) {
+	if x.page.Count > 0 {
+		x.page.Rows = append(x.page.Rows, ',')
+	}
+	x.page.Rows = append(x.page.Rows, row...)
+	x.page.Count++
+}
+
+// met reports whether DISTINCT has seen a row before, and remembers it.
+func (x *execution) met(row []byte) (bool, error) {
+	if x.seen == nil {
+		return false, nil
+	}
+	key := string(sql.Raw(row).AppendCanonical(nil))
+	if _, again := x.seen[key]; again {
+		return true, nil
+	}
+	x.seen[key] = struct{}{}
+	return false, x.hold(len(key) + rowOverhead)
+}
+
+// window applies TOP, OFFSET and LIMIT to a row: whether it is passed over, and
+// whether it and all after it are cut off.
+func (x *execution) window() (skip, end bool) {
+	s := x.q.Program.Slice()
+	if x.at.Taken >= s.Limit {
+		return false, true
+	}
+	if x.at.Skipped < s.Offset {
+		x.at.Skipped++
+		return true, false
+	}
+	x.at.Taken++
+	return false, false
+}
+
+// stream answers a query whose rows come in the order that was asked for.
+func (x *execution) stream() error {
+	if s := x.q.Program.Slice(); x.at.Taken >= s.Limit {
+		return nil
+	}
+	// DISTINCT has to meet again what it met before.
+	resume := x.at
+	replay := x.seen != nil && resume.started()
+	if replay {
+		x.at.place = place{}
+	}
+	var row []byte
+	ended := false
+	err := x.candidates(func(c candidate) (bool, error) {
+		before := replay && !resume.place.before(&c, x.plan)
+		n := 0
+		var failed error
+		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+			n++
+			if !replay && x.at.place.same(&c) && n <= x.at.Rows {
+				return true
+			}
+			var ok bool
+			if row, ok, failed = x.runner.AppendProjection(row[:0]); failed != nil || !ok {
+				return failed == nil
+			}
+			again, err := x.met(row)
+			if failed = err; again || err != nil {
+				return err == nil
+			}
+			if before || replay && resume.place.same(&c) && n <= resume.Rows {
+				return true
+			}
+			skip, end := x.window()
+			if ended = end; skip || end {
+				return !end
+			}
+			x.emit(row)
+			if x.due() {
+				x.at.set(&c, n)
+				x.end(false)
+				ended = true
+				return false
+			}
+			return true
+		})
+		if err = errors.Join(err, failed); err != nil || ended {
+			return false, err
+		}
+		x.at.set(&c, n)
+		if x.late() {
+			x.end(false)
+			return false, nil
+		}
+		return true, nil
+	})
+	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
+		x.page.Token = ""
+	}
+	return err
+}
+
+// end makes the token of what follows, unless there is nothing.
+func (x *execution) end(last bool) {
+	x.page.Token = ""
+	if !last {
+		x.at.Method = x.plan.method
+		x.page.Token = x.at.encode(x.q.Program)
+	}
+}
+
+// once answers a query without FROM.
+func (x *execution) once() error {
+	if x.at.Taken > 0 {
+		return nil
+	}
+	if x.q.Program.Grouped() {
+		g, err := x.runner.NewGroup()
+		if err != nil {
+			return err
+		}
+		if err := x.runner.Rows(sql.Undefined(), func() bool { return x.runner.AddToGroup(g) == nil }); err != nil {
+			return err
+		}
+		return x.emitGroup(g)
+	}
+	var failed error
+	err := x.runner.Rows(sql.Undefined(), func() bool {
+		var row []byte
+		var ok bool
+		if row, ok, failed = x.runner.AppendProjection(nil); ok && failed == nil {
+			if skip, end := x.window(); !skip && !end {
+				x.emit(row)
+			}
+		}
+		return false
+	})
+	return errors.Join(err, failed)
+}
+
+func (x *execution) emitGroup(g *sql.Group) error {
+	v, err := x.runner.ProjectGroup(g)
+	if err != nil || v.IsUndefined() {
+		return err
+	}
+	if skip, end := x.window(); !skip && !end {
+		x.emit(v.AppendJSON(nil))
+	}
+	return nil
+}
+
+// group answers a query with aggregates or GROUP BY. Groups come in the order of
+// their keys' texts, so that a page can go on after the last one.
+func (x *execution) group() error {
+	groups := map[string]*sql.Group{}
+	if !x.q.Program.HasGroupKeys() {
+		if x.at.started() {
+			return nil
+		}
+		g, err := x.runner.NewGroup()
+		if err != nil {
+			return err
+		}
+		groups[""] = g
+		if done, err := x.counted(g); done || err != nil {
+			return errors.Join(err, x.emitIf(err == nil, g))
+		}
+	}
+	var key []byte
+	err := x.candidates(func(c candidate) (bool, error) {
+		var failed error
+		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+			if key, failed = x.runner.AppendGroupKey(key[:0]); failed != nil {
+				return false
+			}
+			g := groups[string(key)]
+			if g == nil {
+				if g, failed = x.runner.NewGroup(); failed == nil {
+					groups[string(key)] = g
+					failed = x.hold(len(key) + 2*rowOverhead)
+				}
+			}
+			if failed == nil {
+				failed = x.runner.AddToGroup(g)
+			}
+			return failed == nil
+		})
+		return true, errors.Join(err, failed)
+	})
+	if err != nil {
+		return err
+	}
+	return x.emitGroups(groups)
+}
+
+func (x *execution) emitIf(ok bool, g *sql.Group) error {
+	if !ok {
+		return nil
+	}
+	return x.emitGroup(g)
+}
+
+// emitGroups emits the groups after the token's.
+func (x *execution) emitGroups(groups map[string]*sql.Group) error {
+	keys := make([]string, 0, len(groups))
+	for k := range groups {
+		if !x.at.started() || k > x.at.Group {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
+		v, err := x.runner.ProjectGroup(groups[k])
+		if err != nil {
+			return err
+		}
+		x.at.Group, x.at.Method = k, methodGroup
+		if v.IsUndefined() {
+			continue
+		}
+		row := v.AppendJSON(nil)
+		if again, err := x.met(row); again || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		skip, end := x.window()
+		if end {
+			return nil
+		}
+		if skip {
+			continue
+		}
+		x.emit(row)
+		if x.due() && i+1 < len(keys) {
+			x.page.Token = x.at.encode(x.q.Program)
+			return nil
+		}
+	}
+	return nil
+}
+
+// counted answers a query that asks for how many items there are without reading
+// one, if the plan is to.
+func (x *execution) counted(g *sql.Group) (bool, error) {
+	var n int64
+	switch x.plan.method {
+	case countAll:
+		var err error
+		if n, err = x.r.Live(); err != nil {
+			return false, err
+		}
+	case countIndexed:
+		for hit, err := range x.r.Index(store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0]}) {
+			if err == nil && x.page.Work.IndexRows%checkRows == 0 {
+				err = x.ctx.Err()
+			}
+			if err != nil {
+				return false, err
+			}
+			x.page.Work.IndexRows++
+			if x.inScope(hit.EPK) {
+				n++
+			}
+		}
+	default:
+		return false, nil
+	}
+	x.runner.CountRows(g, n)
+	return true, nil
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+
+// Rows that have to be sorted, and rows of rows. A page of a sorted result holds no
+// more than the page in memory, and what OFFSET passes over: each page looks at all
+// items anew and keeps the first rows after its token.
+
+package query
+
+import (
+	"container/heap"
+	"errors"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+)
+
+// sortedRow is a row with its place in the order.
+type sortedRow struct {
+	keys    []sql.Value
+	ordinal uint64
+	n       int // among the rows of its item
+	json    []byte
+}
+
+// sort answers a query whose rows have to be put in order.
+func (x *execution) sort() error {
+	if x.at.Taken >= x.q.Program.Slice().Limit {
+		return nil
+	}
+	h := &rowHeap{x: x}
+	if x.at.Method == methodSort {
+		keys, err := x.at.keys()
+		if err != nil {
+			return err
+		}
+		h.after = &sortedRow{keys: keys, ordinal: x.at.Ordinal, n: x.at.Rows}
+	}
+	most := x.room()
+	x.at.place = place{}
+	var keys []sql.Value
+	err := x.candidates(func(c candidate) (bool, error) {
+		n := 0
+		var failed error
+		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+			n++
+			if keys, failed = x.runner.AppendSortKeys(keys[:0]); failed != nil {
+				return false
+			}
+			row := sortedRow{keys: keys, ordinal: c.Ordinal, n: n}
+			if !h.wants(&row, most) {
+				return true
+			}
+			var ok bool
+			if row.json, ok, failed = x.runner.AppendProjection(nil); failed != nil || !ok {
+				return failed == nil
+			}
+			failed = h.add(row, most)
+			return failed == nil
+		})
+		return true, errors.Join(err, failed)
+	})
+	if err != nil {
+		return err
+	}
+	return x.emitSorted(h)
+}
+
+// room is how many rows a page has to look at: those that it shows, those that
+// OFFSET passes over, and one to know whether there are more. DISTINCT may need all.
+func (x *execution) room() int {
+	if x.q.Program.Distinct() {
+		return 0
+	}
+	left := x.q.Program.Slice().Offset - x.at.Skipped
+	return int(min(left+int64(x.q.MaxRows)+1, 1<<30))
+}
+
+// emitSorted makes a page of the first rows.
+func (x *execution) emitSorted(h *rowHeap) error {
+	rows := h.sorted()
+	for i := range rows {
+		row := &rows[i]
+		again, err := x.met(row.json)
+		if err != nil {
+			return err
+		}
+		if again || h.after != nil && x.q.Program.Distinct() && !h.less(h.after, row) {
+			continue
+		}
+		skip, end := x.window()
+		if end {
+			return nil
+		}
+		x.at.Method, x.at.Ordinal, x.at.Rows, x.at.Keys = methodSort, row.ordinal, row.n, nil
+		if skip {
+			continue
+		}
+		x.emit(row.json)
+		if (x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes) && (i+1 < len(rows) || h.dropped) {
+			if x.at.Taken < x.q.Program.Slice().Limit {
+				x.at.Keys = keyTexts(row.keys)
+				x.page.Token = x.at.encode(x.q.Program)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// rowHeap keeps the first rows of an order, the last of them on top.
+type rowHeap struct {
+	x       *execution
+	rows    []sortedRow
+	after   *sortedRow // rows up to this one were shown before
+	dropped bool       // there were more
+}
+
+// less orders rows by their keys, then in the order of their creation, which the
+// first key's direction turns around too.
+func (h *rowHeap) less(a, b *sortedRow) bool {
+	p := h.x.q.Program
+	order := p.CompareSortKeys(a.keys, b.keys)
+	if order == 0 {
+		if order = compareOrdinals(a.ordinal, b.ordinal); p.OrderBy()[0].Desc {
+			order = -order
+		}
+	}
+	if order == 0 {
+		order = a.n - b.n
+	}
+	return order < 0
+}
+
+// wants reports whether a row may be on the page.
+func (h *rowHeap) wants(row *sortedRow, most int) bool {
+	if h.after != nil && most > 0 && !h.less(h.after, row) {
+		return false
+	}
+	if most > 0 && len(h.rows) == most && !h.less(row, &h.rows[0]) {
+		h.dropped = true
+		return false
+	}
+	return true
+}
+
+// add keeps a row, and drops the last if there are too many.
+func (h *rowHeap) add(row sortedRow, most int) error {
+	detached := make([]sql.Value, len(row.keys))
+	for i, k := range row.keys {
+		detached[i] = k.Detach()
+	}
+	row.keys = detached
+	if err := h.x.hold(len(row.json) + rowOverhead); err != nil {
+		return err
+	}
+	heap.Push(h, row)
+	if most > 0 && len(h.rows) > most {
+		last := heap.Pop(h).(sortedRow)
+		h.x.held -= len(last.json) + rowOverhead
+		h.dropped = true
+	}
+	return nil
+}
+
+// sorted empties the heap, the first row first.
+func (h *rowHeap) sorted() []sortedRow {
+	rows := make([]sortedRow, len(h.rows))
+	for i := len(rows) - 1; i >= 0; i-- {
+		rows[i] = heap.Pop(h).(sortedRow)
+	}
+	return rows
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (h *rowHeap) Len() int           { return len(h.rows) }
+func (h *rowHeap) Less(i, j int) bool { return h.less(&h.rows[j], &h.rows[i]) }
+func (h *rowHeap) Swap(i, j int)      { h.rows[i], h.rows[j] = h.rows[j], h.rows[i] }
+func (h *rowHeap) Push(row any)       { h.rows = append(h.rows, row.(sortedRow)) }
+func (h *rowHeap) Pop() any {
+	last := h.rows[len(h.rows)-1]
+	h.rows = h.rows[:len(h.rows)-1]
+	return last
+}
+
+// nested answers a query over the rows of another that has to be complete first:
+// SELECT … FROM (SELECT DISTINCT …). What the inner one gives is held in memory.
+func (x *execution) nested() error {
+	rows, err := x.inner(x.q.Program.Input())
+	if err != nil {
+		return err
+	}
+	cx := &sql.Context{NowMs: x.q.NowMs, Random: x.q.Random, UDF: x.q.UDF, Interrupted: x.ctx.Err}
+	outer, err := sql.Over(x.q.Program, rows, cx)
+	if err != nil {
+		return err
+	}
+	return x.emitFrom(outer)
+}
+
+// inner returns all rows of a query.
+func (x *execution) inner(p *sql.Program) ([][]byte, error) {
+	var rows [][]byte
+	q := *x.q
+	q.Program, q.Token, q.MaxRows = p, "", 1<<30
+	q.MaxBytes = maxHeldBytes
+	sub, err := newExecution(x.ctx, &q, x.r)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !p.OverItems():
+		err = sub.once()
+	case p.Input() != nil:
+		err = sub.nested()
+	case p.Grouped():
+		err = sub.group()
+	case !sub.plan.sorted:
+		err = sub.sort()
+	default:
+		err = sub.stream()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sub.page.Token != "" {
+		return nil, ErrSortTooLarge
+	}
+	for v := range sql.Raw(append(append([]byte{'['}, sub.page.Rows...), ']')).Elements {
+		rows = append(rows, v.AppendJSON(nil))
+	}
+	x.page.Work.Items += sub.page.Work.Items
+	x.page.Work.Bytes += sub.page.Work.Bytes
+	x.page.Work.IndexRows += sub.page.Work.IndexRows
+	return rows, nil
+}
