@@ -336,3 +336,26 @@ func TestDeadReadsAreNobodysCharge(t *testing.T) {
 		}
 	})
 }
+
+// A container with much to take away does not keep another with little waiting.
+func TestPurgeIsFair(t *testing.T) {
+	alive(t, Options{Health: func() kv.Health { return kv.Health{Stalled: true} }}, func(w *world) {
+		w.container("big", "1", 1)
+		w.container("small", "1", 1)
+		w.must(w.e.PausePurge("", "", true))
+		for i := range 2000 {
+			w.put("big", "k", fmt.Sprint(i), "")
+		}
+		pass(time.Second)
+		for i := range 20 {
+			w.put("small", "k", fmt.Sprint(i), "")
+		}
+		pass(2 * time.Second)
+		w.must(w.e.PausePurge("", "", false))
+		pass(3 * time.Second)
+		big, small := w.status("big"), w.status("small")
+		if small.Expired.Items != 0 || big.Expired.Items == 0 || big.Purge.Purged.Items == 0 {
+			t.Errorf("after three seconds: %d of 2000 items are left, and %d of 20", big.Expired.Items, small.Expired.Items)
+		}
+	})
+}

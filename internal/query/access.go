@@ -6,9 +6,10 @@ package query
 
 import (
 	"bytes"
+	"container/heap"
 	"iter"
-	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -16,6 +17,8 @@ import (
 type candidate struct {
 	store.Found
 	value []byte // its place in the index by which it was found
+	// key is what it is ordered by, if that is a string that the index has cut.
+	key sql.Value
 }
 
 // candidates calls yield with the items that the plan finds after the token's place,
@@ -45,15 +48,15 @@ func (x *execution) from() uint64 {
 }
 
 // found hands an item on.
-func (x *execution) found(f store.Found, place []byte, yield func(candidate) (bool, error)) (bool, error) {
+func (x *execution) found(c candidate, yield func(candidate) (bool, error)) (bool, error) {
 	x.page.Work.Items++
-	x.page.Work.Bytes += int64(len(f.Body))
+	x.page.Work.Bytes += int64(len(c.Body))
 	if x.page.Work.Items%checkRows == 0 {
 		if err := x.ctx.Err(); err != nil {
 			return false, err
 		}
 	}
-	return yield(candidate{f, place})
+	return yield(c)
 }
 
 // inScope reports whether an effective partition key is one that was asked for.
@@ -73,7 +76,7 @@ func (x *execution) scan(yield func(candidate) (bool, error)) error {
 		if !x.inScope(f.EPK) {
 			continue
 		}
-		if more, err := x.found(f, nil, yield); err != nil || !more {
+		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -95,7 +98,7 @@ func (x *execution) logical(yield func(candidate) (bool, error)) error {
 			if !live {
 				continue
 			}
-			if more, err := x.found(f, nil, yield); err != nil || !more {
+			if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
 				return err
 			}
 		}
@@ -111,7 +114,7 @@ func (x *execution) point(yield func(candidate) (bool, error)) error {
 	if err != nil || !live || f.Ordinal <= x.from() {
 		return err
 	}
-	_, err = x.found(f, nil, yield)
+	_, err = x.found(candidate{Found: f}, yield)
 	return err
 }
 
@@ -134,7 +137,7 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 		if !live {
 			continue
 		}
-		if more, err := x.found(f, nil, yield); err != nil || !more {
+		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -144,7 +147,7 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 // merged returns the ordinals of a seek after one, in order.
 func (x *execution) merged(after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
-		streams := make([]*stream, 0, len(x.plan.ranges))
+		streams := make(streamHeap, 0, len(x.plan.ranges))
 		defer func() {
 			for _, s := range streams {
 				s.stop()
@@ -162,18 +165,21 @@ func (x *execution) merged(after uint64) iter.Seq2[uint64, error] {
 				}
 			}
 		}
+		heap.Init(&streams)
 		for len(streams) > 0 {
-			least := slices.MinFunc(streams, func(a, b *stream) int { return compareOrdinals(a.ordinal, b.ordinal) })
+			least := streams[0]
 			if !yield(least.ordinal, nil) {
 				return
 			}
-			if !least.advance(x) {
-				least.stop()
-				streams = slices.DeleteFunc(streams, func(s *stream) bool { return s == least })
-				if least.err != nil {
-					yield(0, least.err)
-					return
-				}
+			if least.advance(x) {
+				heap.Fix(&streams, 0)
+				continue
+			}
+			heap.Pop(&streams)
+			least.stop()
+			if least.err != nil {
+				yield(0, least.err)
+				return
 			}
 		}
 	}
@@ -212,13 +218,32 @@ func (s *stream) advance(x *execution) bool {
 	}
 }
 
+// streamHeap has the stream with the least ordinal first.
+type streamHeap []*stream
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (h streamHeap) Len() int           { return len(h) }
+func (h streamHeap) Less(i, j int) bool { return h[i].ordinal < h[j].ordinal }
+func (h streamHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *streamHeap) Push(s any)        { *h = append(*h, s.(*stream)) }
+func (h *streamHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
 // walk finds the items by the order of an index.
 func (x *execution) walk(yield func(candidate) (bool, error)) error {
 	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order}
+	ordered := x.plan.method == orderedScan
 	if x.at.place.started() {
 		// The item itself again: perhaps not all its rows are done.
 		s.From = store.Place{Value: x.at.Value, Ordinal: x.at.Ordinal}
+		if ordered && s.From.Cut() {
+			s.From, s.Alike = store.Place{}, s.From
+		}
 	}
+	run := alike{x: x, resume: x.at.place}
 	var place []byte
 	for hit, err := range x.r.Index(s) {
 		if err != nil {
@@ -226,6 +251,15 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		}
 		x.page.Work.IndexRows++
 		if !x.inScope(hit.EPK) {
+			continue
+		}
+		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
+			return err
+		}
+		if ordered && hit.Cut() {
+			if err := run.add(hit.Place); err != nil {
+				return err
+			}
 			continue
 		}
 		place = append(place[:0], hit.Value...)
@@ -236,9 +270,10 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		if !live {
 			continue
 		}
-		if more, err := x.found(f, place, yield); err != nil || !more {
+		if more, err := x.found(candidate{Found: f, value: place}, yield); err != nil || !more {
 			return err
 		}
 	}
-	return nil
+	_, err := run.flush(yield)
+	return err
 }

@@ -92,6 +92,12 @@ const (
 	// fewHits is up to how many items it is better to find them and sort than to
 	// walk an index in order and filter.
 	fewHits = 1000
+	// rowsPerItem is how many index rows are read in the time of one item.
+	rowsPerItem = 4
+	// orderedRows is about how many rows a page has, in terms of what sorting one
+	// takes: of an index in order, one row in so many is of the partition key that is
+	// asked for.
+	orderedRows = 200
 )
 
 // choose decides how to find the items of a query.
@@ -115,6 +121,7 @@ func choose(r *store.Reader, p *sql.Program, s *Scope) (*plan, error) {
 		if items <= logicalItems || !r.Indexed() {
 			return c.unsorted(&plan{method: logicalScan}), nil
 		}
+		return c.orLogical(items)
 	}
 	if !r.Indexed() {
 		return c.unsorted(&plan{method: fullScan}), nil
@@ -181,10 +188,18 @@ func (c *chooser) byIndex() (*plan, error) {
 			return seek, err
 		}
 	}
+	found := c.inRange()
 	if ordered != nil {
+		if found == nil || slices.Equal(found.path, ordered.path) {
+			return ordered, nil
+		}
+		few, err := c.few(found)
+		if err != nil || few {
+			return found, err
+		}
 		return ordered, nil
 	}
-	if found := c.inRange(); found != nil {
+	if found != nil {
 		return found, nil
 	}
 	if c.s.Logical != nil {
@@ -193,15 +208,40 @@ func (c *chooser) byIndex() (*plan, error) {
 	return c.unsorted(&plan{method: fullScan}), nil
 }
 
-// few reports whether a seek finds so few items that sorting them is best.
-func (c *chooser) few(seek *plan) (bool, error) {
-	n := 0
-	for _, v := range seek.ranges {
-		for _, err := range c.r.Index(store.IndexScan{Path: seek.path, Values: v}) {
+// orLogical chooses between an index, which has the items of all partition keys, and
+// reading all of one, which has so many items.
+func (c *chooser) orLogical(items int64) (*plan, error) {
+	found, err := c.byIndex()
+	if err != nil {
+		return nil, err
+	}
+	better := true
+	switch found.method {
+	case indexSeek, indexRange:
+		better, err = c.atMost(found, items)
+	case countIndexed:
+		better, err = c.atMost(found, rowsPerItem*items)
+	case orderedScan:
+		better = items*items >= orderedRows*c.r.Items()
+	}
+	if err != nil || better {
+		return found, err
+	}
+	return c.unsorted(&plan{method: logicalScan}), nil
+}
+
+// few reports whether a plan finds so few items that sorting them is best.
+func (c *chooser) few(p *plan) (bool, error) { return c.atMost(p, fewHits) }
+
+// atMost reports whether a plan reads no more than so many index rows.
+func (c *chooser) atMost(p *plan, rows int64) (bool, error) {
+	var n int64
+	for _, v := range p.ranges {
+		for _, err := range c.r.Index(store.IndexScan{Path: p.path, Values: v}) {
 			if err != nil {
 				return false, err
 			}
-			if n++; n > fewHits {
+			if n++; n > rows {
 				return false, nil
 			}
 		}
@@ -469,8 +509,8 @@ func countsRows(e sql.Expr) bool {
 		if e.UDF || e.Name != "COUNT" || len(e.Args) != 1 {
 			return false
 		}
-		_, constant := e.Args[0].(*sql.Literal)
-		return constant
+		constant, ok := e.Args[0].(*sql.Literal)
+		return ok && !constant.Value.IsUndefined()
 	case *sql.ArrayLit:
 		return len(e.Items) == 1 && countsRows(e.Items[0])
 	case *sql.ObjectLit:
@@ -485,7 +525,7 @@ func (c *chooser) count() *plan {
 		return nil
 	}
 	if len(c.facts) == 0 {
-		if c.p.Query().Where != nil || c.s.Logical != nil {
+		if !c.p.Condition().Exact || c.s.Logical != nil {
 			return nil
 		}
 		return &plan{method: countAll, sorted: true}

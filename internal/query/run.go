@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
@@ -76,25 +77,12 @@ func Run(ctx context.Context, q Request) (Page, error) {
 		return Page{}, err
 	}
 	defer r.Close()
+	r.StopWhen(ctx.Err)
 	x, err := newExecution(ctx, &q, r)
 	if err != nil {
 		return Page{}, err
 	}
-	switch {
-	case !q.Program.OverItems():
-		err = x.once()
-	case q.Program.Input() != nil:
-		err = x.nested()
-	case q.Program.Ranking() != nil:
-		err = x.rank()
-	case q.Program.Grouped():
-		err = x.group()
-	case !x.plan.sorted:
-		err = x.sort()
-	default:
-		err = x.stream()
-	}
-	if err != nil {
+	if err := x.answer(); err != nil {
 		return Page{}, err
 	}
 	x.page.LSN, x.page.Plan = r.LSN(), x.plan.String()
@@ -154,7 +142,24 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 	if q.Program.Distinct() {
 		x.seen = map[string]struct{}{}
 	}
-	return x, nil
+	return x, x.readKeys()
+}
+
+// answer makes the page.
+func (x *execution) answer() error {
+	switch p := x.q.Program; {
+	case !p.OverItems():
+		return x.once()
+	case p.Input() != nil:
+		return x.nested()
+	case p.Ranking() != nil:
+		return x.rank()
+	case p.Grouped():
+		return x.group()
+	case !x.plan.sorted:
+		return x.sort()
+	}
+	return x.stream()
 }
 
 // streams reports whether rows come as items are found: whether the way of finding
@@ -178,9 +183,18 @@ func (x *execution) keepMethod() error {
 			x.plan.method = logicalScan
 		}
 		return nil
+	case indexRange:
+		if x.r.Indexed() {
+			c := chooser{r: x.r, p: x.q.Program, s: &x.q.Scope, facts: conjuncts(x.q.Program.Condition())}
+			if found := c.inRange(); found != nil {
+				x.plan = found
+				return nil
+			}
+		}
 	case orderedScan:
-		if !x.plan.sorted {
-			return x.resumeSorted()
+		if !x.plan.sorted { // the keys are the place in that order too
+			x.at.Method = methodSort
+			return nil
 		}
 	}
 	if x.at.Method == methodSort { // an index can be walked now, but the place is in a sorted order
@@ -191,16 +205,6 @@ func (x *execution) keepMethod() error {
 		return nil
 	}
 	return ErrToken
-}
-
-// resumeSorted goes on by sorting where an index was walked before: the token of an
-// ordered scan has the place in that order too.
-func (x *execution) resumeSorted() error {
-	if x.at.Keys == nil {
-		return ErrToken
-	}
-	x.at.Method = methodSort
-	return nil
 }
 
 // due reports whether the page should end, since it is full or has taken long.
@@ -272,7 +276,7 @@ func (x *execution) stream() error {
 	var row []byte
 	ended := false
 	err := x.candidates(func(c candidate) (bool, error) {
-		before := replay && !resume.place.before(&c, x.plan)
+		before := replay && !resume.place.same(&c) && !resume.place.before(&c, x.plan)
 		n := 0
 		var failed error
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
@@ -298,8 +302,7 @@ func (x *execution) stream() error {
 			x.emit(row)
 			if x.due() {
 				x.at.set(&c, n)
-				x.end(false)
-				ended = true
+				failed, ended = x.end(), true
 				return false
 			}
 			return true
@@ -307,10 +310,12 @@ func (x *execution) stream() error {
 		if err = errors.Join(err, failed); err != nil || ended {
 			return false, err
 		}
+		if before {
+			return true, nil // the page must get beyond where it began
+		}
 		x.at.set(&c, n)
 		if x.late() {
-			x.end(false)
-			return false, nil
+			return false, x.end()
 		}
 		return true, nil
 	})
@@ -320,13 +325,16 @@ func (x *execution) stream() error {
 	return err
 }
 
-// end makes the token of what follows, unless there is nothing.
-func (x *execution) end(last bool) {
-	x.page.Token = ""
-	if !last {
-		x.at.Method = x.plan.method
-		x.page.Token = x.at.encode(x.q.Program)
+// end makes the token of what follows.
+func (x *execution) end() error {
+	x.at.Method = x.plan.method
+	if x.at.Method == orderedScan {
+		if err := x.noteKeys(); err != nil {
+			return err
+		}
 	}
+	x.page.Token = x.at.encode(x.q.Program)
+	return nil
 }
 
 // once answers a query without FROM.
@@ -422,29 +430,33 @@ func (x *execution) emitIf(ok bool, g *sql.Group) error {
 
 // emitGroups emits the groups after the token's.
 func (x *execution) emitGroups(groups map[string]*sql.Group) error {
-	keys := make([]string, 0, len(groups))
+	type placed struct{ place, key string }
+	var order []placed
+	resume, started := x.at.Group, x.at.started()
 	for k := range groups {
-		if !x.at.started() || k > x.at.Group {
-			keys = append(keys, k)
+		// DISTINCT has to meet again what it met before.
+		if place := groupPlace(k); !started || place > resume || x.seen != nil {
+			order = append(order, placed{place, k})
 		}
 	}
-	slices.Sort(keys)
-	for i, k := range keys {
-		v, err := x.runner.ProjectGroup(groups[k])
+	slices.SortFunc(order, func(a, b placed) int { return strings.Compare(a.place, b.place) })
+	for i, k := range order {
+		v, err := x.runner.ProjectGroup(groups[k.key])
 		if err != nil {
 			return err
 		}
-		x.at.Group, x.at.Method = k, methodGroup
 		if v.IsUndefined() {
 			continue
 		}
 		row := v.AppendJSON(nil)
-		if again, err := x.met(row); again || err != nil {
-			if err != nil {
-				return err
-			}
+		again, err := x.met(row)
+		if err != nil {
+			return err
+		}
+		if again || started && k.place <= resume {
 			continue
 		}
+		x.at.Group, x.at.Method = k.place, methodGroup
 		skip, end := x.window()
 		if end {
 			return nil
@@ -453,7 +465,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 			continue
 		}
 		x.emit(row)
-		if x.due() && i+1 < len(keys) {
+		if x.due() && i+1 < len(order) {
 			x.page.Token = x.at.encode(x.q.Program)
 			return nil
 		}

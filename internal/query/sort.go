@@ -7,8 +7,10 @@
 package query
 
 import (
+	"bytes"
 	"container/heap"
 	"errors"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
 )
@@ -19,6 +21,17 @@ type sortedRow struct {
 	ordinal uint64
 	n       int // among the rows of its item
 	json    []byte
+	bytes   int
+}
+
+// measure notes about how much memory a row takes.
+func (r *sortedRow) measure() {
+	r.bytes = len(r.json) + rowOverhead
+	for _, k := range r.keys {
+		if k.Kind() >= sql.KindString {
+			r.bytes += len(k.AppendJSON(nil))
+		}
+	}
 }
 
 // sort answers a query whose rows have to be put in order.
@@ -28,15 +41,12 @@ func (x *execution) sort() error {
 	}
 	h := &rowHeap{x: x}
 	if x.at.Method == methodSort {
-		keys, err := x.at.keys()
-		if err != nil {
-			return err
-		}
-		h.after = &sortedRow{keys: keys, ordinal: x.at.Ordinal, n: x.at.Rows}
+		h.after = &sortedRow{keys: x.at.keys, ordinal: x.at.Ordinal, n: x.at.Rows}
 	}
 	most := x.room()
 	x.at.place = place{}
 	var keys []sql.Value
+	var row []byte
 	err := x.candidates(func(c candidate) (bool, error) {
 		n := 0
 		var failed error
@@ -45,15 +55,18 @@ func (x *execution) sort() error {
 			if keys, failed = x.runner.AppendSortKeys(keys[:0]); failed != nil {
 				return false
 			}
-			row := sortedRow{keys: keys, ordinal: c.Ordinal, n: n}
-			if !h.wants(&row, most) {
+			found := sortedRow{keys: keys, ordinal: c.Ordinal, n: n}
+			if !h.wants(&found, most) {
 				return true
 			}
 			var ok bool
-			if row.json, ok, failed = x.runner.AppendProjection(nil); failed != nil || !ok {
+			if row, ok, failed = x.runner.AppendProjection(row[:0]); failed != nil || !ok {
 				return failed == nil
 			}
-			failed = h.add(row, most)
+			if !x.projectsLater() {
+				found.json = bytes.Clone(row)
+			}
+			failed = h.add(found, most)
 			return failed == nil
 		})
 		return true, errors.Join(err, failed)
@@ -64,14 +77,35 @@ func (x *execution) sort() error {
 	return x.emitSorted(h)
 }
 
+// projectsLater reports whether a row is made anew when it is shown, rather than held:
+// items may be large, and few of those that are met are shown.
+func (x *execution) projectsLater() bool { return x.q.Program.Plain() && !x.q.Program.Distinct() }
+
+// project makes the row of an item.
+func (x *execution) project(row *sortedRow) error {
+	if row.json != nil {
+		return nil
+	}
+	f, live, err := x.r.Get(row.ordinal)
+	if err != nil || !live {
+		return err
+	}
+	if _, err := x.runner.Filter(sql.Raw(f.Body)); err != nil {
+		return err
+	}
+	row.json, _, err = x.runner.AppendProjection(nil)
+	return err
+}
+
 // room is how many rows a page has to look at: those that it shows, those that
 // OFFSET passes over, and one to know whether there are more. DISTINCT may need all.
 func (x *execution) room() int {
 	if x.q.Program.Distinct() {
 		return 0
 	}
-	left := x.q.Program.Slice().Offset - x.at.Skipped
-	return int(min(left+int64(x.q.MaxRows)+1, 1<<30))
+	s := x.q.Program.Slice()
+	shown := min(int64(x.q.MaxRows), s.Limit-x.at.Taken)
+	return int(min(s.Offset-x.at.Skipped+shown+1, 1<<30))
 }
 
 // emitSorted makes a page of the first rows.
@@ -93,6 +127,9 @@ func (x *execution) emitSorted(h *rowHeap) error {
 		x.at.Method, x.at.Ordinal, x.at.Rows, x.at.Keys = methodSort, row.ordinal, row.n, nil
 		if skip {
 			continue
+		}
+		if err := x.project(row); err != nil {
+			return err
 		}
 		x.emit(row.json)
 		if (x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes) && (i+1 < len(rows) || h.dropped) {
@@ -149,13 +186,14 @@ func (h *rowHeap) add(row sortedRow, most int) error {
 		detached[i] = k.Detach()
 	}
 	row.keys = detached
-	if err := h.x.hold(len(row.json) + rowOverhead); err != nil {
+	row.measure()
+	if err := h.x.hold(row.bytes); err != nil {
 		return err
 	}
 	heap.Push(h, row)
 	if most > 0 && len(h.rows) > most {
 		last := heap.Pop(h).(sortedRow)
-		h.x.held -= len(last.json) + rowOverhead
+		h.x.held -= last.bytes
 		h.dropped = true
 	}
 	return nil
@@ -202,23 +240,12 @@ func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	q := *x.q
 	q.Program, q.Token, q.MaxRows = p, "", 1<<30
 	q.MaxBytes = maxHeldBytes
+	q.Elapsed = func() time.Duration { return 0 } // it has to be complete, or there is no page
 	sub, err := newExecution(x.ctx, &q, x.r)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !p.OverItems():
-		err = sub.once()
-	case p.Input() != nil:
-		err = sub.nested()
-	case p.Grouped():
-		err = sub.group()
-	case !sub.plan.sorted:
-		err = sub.sort()
-	default:
-		err = sub.stream()
-	}
-	if err != nil {
+	if err := sub.answer(); err != nil {
 		return nil, err
 	}
 	if sub.page.Token != "" {

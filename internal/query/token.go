@@ -7,13 +7,18 @@ package query
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
-	"slices"
+	"io"
+	"unicode/utf8"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // maxTokenBytes bounds the text of a token.
@@ -45,14 +50,10 @@ type place struct {
 	Ordinal uint64 `json:"o,omitzero"`
 	// Value is its place in an index.
 	Value []byte `json:"v,omitzero"`
-	// Keys are its values in an order that was sorted: JSON, or nothing for
-	// undefined.
-	Keys []sortKeyText `json:"k,omitzero"`
-}
+	// Keys are its values in the order that was asked for.
+	Keys []keyText `json:"k,omitzero"`
 
-// sortKeyText is a value, or undefined.
-type sortKeyText struct {
-	JSON json.RawMessage `json:"j,omitempty"`
+	keys []sql.Value // what Keys stand for
 }
 
 func (p *place) started() bool { return p.Ordinal != 0 }
@@ -60,15 +61,16 @@ func (p *place) started() bool { return p.Ordinal != 0 }
 func (t *token) started() bool { return t.Method != "" }
 
 // same reports whether a candidate is the item at the place.
-func (p *place) same(c *candidate) bool {
-	return p.Ordinal != 0 && p.Ordinal == c.Ordinal && bytes.Equal(p.Value, c.value)
-}
+func (p *place) same(c *candidate) bool { return p.started() && p.Ordinal == c.Ordinal }
 
 // before reports whether the place comes before a candidate in the plan's order.
 func (p *place) before(c *candidate, pl *plan) bool {
 	switch pl.method {
 	case indexRange, orderedScan:
 		order := bytes.Compare(p.Value, c.value)
+		if len(p.keys) > 0 && (store.Place{Value: p.Value}).Alike(store.Place{Value: c.value}) {
+			order = sql.Compare(p.keys[0], c.key)
+		}
 		if order == 0 {
 			order = compareOrdinals(p.Ordinal, c.Ordinal)
 		}
@@ -105,6 +107,9 @@ func fingerprint(p *sql.Program) uint32 {
 
 func (t *token) encode(p *sql.Program) string {
 	t.Query = fingerprint(p)
+	if t.Method == orderedScan {
+		t.Value = nil // its key says the same
+	}
 	raw, err := json.Marshal(t)
 	if err != nil {
 		panic("query: a token cannot be encoded: " + err.Error())
@@ -125,41 +130,52 @@ func (t *token) parse(text string, p *sql.Program) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	if err := d.Decode(t); err != nil || t.Query != fingerprint(p) || t.Method == "" || t.Skipped < 0 || t.Taken < 0 || t.Rows < 0 {
+	err = d.Decode(t)
+	if _, rest := d.Token(); !errors.Is(rest, io.EOF) {
 		return ErrToken
 	}
-	if t.Keys != nil && len(t.Keys) != len(p.OrderBy()) {
+	if err != nil || t.Query != fingerprint(p) || t.Method == "" || t.Skipped < 0 || t.Taken < 0 || t.Rows < 0 {
+		return ErrToken
+	}
+	if !t.Method.goesOn(p) {
+		return ErrToken
+	}
+	keyed := t.Method == methodSort || t.Method == orderedScan
+	if t.Skipped > p.Slice().Offset || t.Taken > p.Slice().Limit || keyed && t.Ordinal == 0 {
+		return ErrToken
+	}
+	if keyed != (len(t.Keys) > 0) || keyed && len(t.Keys) != len(p.OrderBy()) {
 		return ErrToken
 	}
 	return nil
 }
 
-// keys returns the values of a place that was sorted.
-func (p *place) keys() ([]sql.Value, error) {
-	values := make([]sql.Value, 0, len(p.Keys))
-	for _, k := range p.Keys {
-		if len(k.JSON) == 0 {
-			values = append(values, sql.Undefined())
-			continue
-		}
-		if !json.Valid(k.JSON) {
-			return nil, ErrToken
-		}
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, k.JSON); err != nil {
-			return nil, ErrToken
-		}
-		values = append(values, sql.Raw(compact.Bytes()))
+// maxGroupText is how much of a group's key a token holds.
+const maxGroupText = 256
+
+// groupPlace returns where a group comes among others: by its key, as far as a token
+// has room for it.
+func groupPlace(key string) string {
+	if len(key) <= maxGroupText {
+		return key
 	}
-	return values, nil
+	end := maxGroupText
+	for !utf8.RuneStart(key[end]) {
+		end--
+	}
+	sum := sha256.Sum256([]byte(key))
+	return key[:end] + hex.EncodeToString(sum[:])
 }
 
-func keyTexts(keys []sql.Value) []sortKeyText {
-	texts := make([]sortKeyText, len(keys))
-	for i, k := range keys {
-		if !k.IsUndefined() {
-			texts[i].JSON = slices.Clone(k.AppendJSON(nil))
-		}
+// goesOn reports whether pages of a query may go on in this way.
+func (m method) goesOn(p *sql.Program) bool {
+	switch {
+	case !p.OverItems():
+		return false // there is one row
+	case p.Input() != nil || p.Ranking() != nil:
+		return m == methodRows
+	case p.Grouped():
+		return m == methodGroup
 	}
-	return texts
+	return m != methodRows && m != methodGroup
 }

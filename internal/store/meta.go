@@ -6,12 +6,10 @@
 package store
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
@@ -61,12 +59,44 @@ type ownPosition struct {
 	At       position
 }
 
-var metaBytes = 1 + binary.Size(meta{})
+// metaBytes is the length of the row: the version and the fields.
+const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 10 + 18
 
 func (m *meta) encode() []byte {
-	b, err := binary.Append(make([]byte, 0, metaBytes), binary.BigEndian, m)
-	invariant.Check(err == nil, "a meta row cannot be encoded: %v", err)
-	return append(append(make([]byte, 0, metaBytes), metaVersion), b...)
+	b := append(make([]byte, 0, metaBytes), metaVersion)
+	for _, n := range [...]uint64{m.LSN, m.NextOrdinal, uint64(m.Items), uint64(m.Bytes), m.Epoch} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(m.ContainerDefault))
+	for _, n := range [...]int64{m.FinalInheritMs, m.FinalOwnMs, m.ChangedMs} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	b = binary.BigEndian.AppendUint32(b, m.Generation)
+	b = binary.BigEndian.AppendUint64(b, m.IndexedTo)
+	b = m.FeedMark.append(b)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.OwnMark.ExpiryMs))
+	return m.OwnMark.At.append(b)
+}
+
+func (p position) append(dst []byte) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(dst, p.LSN), p.N)
+}
+
+func decodePosition(raw []byte) position {
+	return position{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint16(raw[8:])}
+}
+
+// decode reads what encode wrote, without the version.
+func (m *meta) decode(raw []byte) {
+	number := func(at int) uint64 { return binary.BigEndian.Uint64(raw[at:]) }
+	*m = meta{
+		LSN: number(0), NextOrdinal: number(8), Items: int64(number(16)), Bytes: int64(number(24)), Epoch: number(32),
+		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
+		FinalInheritMs:   int64(number(44)), FinalOwnMs: int64(number(52)), ChangedMs: int64(number(60)),
+		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72),
+		FeedMark: decodePosition(raw[80:]),
+		OwnMark:  ownPosition{int64(number(90)), decodePosition(raw[98:])},
+	}
 }
 
 func readMeta(snap kv.Snapshot, x *prefix, index int) (m meta, found bool, err error) {
@@ -80,9 +110,7 @@ func readMeta(snap kv.Snapshot, x *prefix, index int) (m meta, found bool, err e
 	if len(raw) != metaBytes || raw[0] != metaVersion {
 		return meta{}, false, corrupt(x.metaKey(), "not a partition's meta row")
 	}
-	if err := binary.Read(bytes.NewReader(raw[1:]), binary.BigEndian, &m); err != nil {
-		return meta{}, false, corrupt(x.metaKey(), err.Error())
-	}
+	m.decode(raw[1:])
 	return m, true, nil
 }
 

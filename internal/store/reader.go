@@ -26,7 +26,13 @@ type Reader struct {
 	cut  cuts
 	dead Amount // expired items and index rows that were passed by
 	meta meta
+	// stop is asked now and then whether to end, by steps.
+	stop  func() error
+	steps int
 }
+
+// stopSteps is how many rows pass between two questions whether to end.
+const stopSteps = 1024
 
 // NewReader returns a reader as of nowMs. The caller closes it, soon.
 func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
@@ -40,6 +46,17 @@ func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// StopWhen makes the reader ask now and then whether to end, also while it passes by
+// what has expired and shows nothing. The error is that of whatever is under way.
+func (r *Reader) StopWhen(stop func() error) { r.stop = stop }
+
+func (r *Reader) step() error {
+	if r.steps++; r.steps%stopSteps == 0 && r.stop != nil {
+		return r.stop()
+	}
+	return nil
 }
 
 // Close lets go of the partition.
@@ -74,6 +91,9 @@ func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
 		for e, err := range r.v.snap.Scan(r.p.prefix.appendItemKey(nil, after+1), upper, kv.Forward) {
 			var f Found
 			live := false
+			if err == nil {
+				err = r.step()
+			}
 			if err == nil {
 				f, live, err = r.found(e.Key, e.Value)
 			}
@@ -165,6 +185,8 @@ type IndexScan struct {
 	// After and From are where to go on, without the row there and with it. Zero is
 	// the beginning.
 	After, From Place
+	// Alike is where to go on with all rows whose strings are cut like the one there.
+	Alike Place
 }
 
 // Place is a place in an index: after the row with this value and ordinal. The
@@ -174,6 +196,18 @@ type Place struct {
 	Ordinal uint64
 }
 
+// Cut reports whether the value is the beginning of a longer string. Rows of strings
+// that begin alike are in no order.
+func (p Place) Cut() bool {
+	end := len(p.Value) - termHashBytes
+	return end > maxTermValueBytes && p.Value[0] == tagString && p.Value[end-2] == escape && p.Value[end-1] == escapedCut
+}
+
+// Alike reports whether both are of strings that are cut after the same beginning.
+func (p Place) Alike(q Place) bool {
+	return p.Cut() && q.Cut() && bytes.Equal(cutShort(p.Value), cutShort(q.Value))
+}
+
 // Hit is an index row of a live item. Its slices are valid until the next step.
 type Hit struct {
 	Place
@@ -181,8 +215,11 @@ type Hit struct {
 }
 
 // Indexed reports whether all items have their index rows: after a change of the
-// indexing policy it takes a while.
-func (r *Reader) Indexed() bool { return r.meta.IndexedTo == indexedAll }
+// indexing policy it takes a while. The policy may be known before the first of its
+// rows is there.
+func (r *Reader) Indexed() bool {
+	return r.meta.IndexedTo == indexedAll && (r.meta.Generation == r.v.container.IndexGeneration || r.meta.Items == 0)
+}
 
 // Index returns the index rows that a scan asks for, of live items, in the order of
 // value and ordinal.
@@ -197,6 +234,9 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 		for e, err := range r.v.snap.Scan(lower, upper, s.Order) {
 			var hit Hit
 			live := false
+			if err == nil {
+				err = r.step()
+			}
 			if err == nil {
 				hit, live, err = r.hit(e, len(start))
 			}
@@ -225,6 +265,10 @@ func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
 		*upper = append(row(s.From), 0)
 	case s.From.Ordinal != 0:
 		*lower = row(s.From)
+	case s.Alike.Cut() && s.Order == kv.Reverse:
+		*upper = keyAfter(append(bytes.Clone(start), cutShort(s.Alike.Value)...))
+	case s.Alike.Cut():
+		*lower = append(bytes.Clone(start), cutShort(s.Alike.Value)...)
 	}
 }
 

@@ -9,11 +9,17 @@
 //	property  03 {name, escaped, its end}   (value.AppendBytesKey)
 //	cut       04 {16 bytes of hash}
 //
-// A value is as value.AppendKey writes it, or one of
+// A value is null, a boolean or a number as value.AppendKey writes it, or one of
 //
+//	string        50 {escaped} 00 01
 //	string, cut   50 {the first bytes, escaped} 00 02 {16 bytes of hash}
 //	empty array   60
 //	empty object  70
+//
+// A string is escaped as value.AppendKey does, with EE and EF written as F5 and F6:
+// queries order strings by their UTF-16 code units, where the characters that begin
+// with these in UTF-8, U+E000 to U+FFFF, come after all others. Nothing in UTF-8
+// begins with F5 or F6.
 //
 //  1. All terms of one path lie together, in the order of their values, and
 //     before those of the places below it.
@@ -70,6 +76,12 @@ const (
 	escapedZero byte = 0xFF
 
 	termHashBytes = 16
+
+	// The first bytes in UTF-8 of U+E000 to U+FFFF, and how far above those of all
+	// other characters they are written.
+	leadE000  byte = 0xEE
+	leadF000  byte = 0xEF
+	leadRaise byte = 7
 )
 
 // termHash tells what was cut off from others that begin alike.
@@ -164,6 +176,7 @@ func appendTermString(dst, s []byte) []byte {
 	start := len(dst) + 1 // after the tag
 	// Escaped bytes are never fewer, so that no more can be needed.
 	dst = value.AppendStringKey(dst, s[:min(len(s), maxTermValueBytes+1)])
+	raiseLeads(dst[start:])
 	end := start + maxTermValueBytes
 	if len(dst)-len("\x00\x01") <= end {
 		return dst
@@ -173,6 +186,29 @@ func appendTermString(dst, s []byte) []byte {
 	}
 	sum := sha256.Sum256(s)
 	return append(append(dst[:end], escape, escapedCut), sum[:termHashBytes]...)
+}
+
+// raiseLeads makes the order of bytes that of UTF-16 code units.
+func raiseLeads(escaped []byte) {
+	for i, b := range escaped {
+		if b == leadE000 || b == leadF000 {
+			escaped[i] += leadRaise
+		}
+	}
+}
+
+// lowerLeads undoes raiseLeads. It returns false for what that never leaves.
+func lowerLeads(text string) (string, bool) {
+	raw := []byte(text)
+	for i, b := range raw {
+		switch b {
+		case leadE000, leadF000:
+			return "", false
+		case leadE000 + leadRaise, leadF000 + leadRaise:
+			raw[i] -= leadRaise
+		}
+	}
+	return string(raw), true
 }
 
 // termPath is a {path} taken apart.
@@ -254,7 +290,13 @@ func parseTermValue(raw []byte) (v termValue, rest []byte, err error) {
 	if v.scalar, rest, err = value.DecodeKey(raw); err != nil {
 		return termValue{}, nil, err
 	}
-	if !v.scalar.Defined() || v.scalar.Kind() == value.KindString && len(raw)-len(rest)-len("\x50\x00\x01") > maxTermValueBytes {
+	ok := v.scalar.Defined()
+	if text, isString := v.scalar.Text(); isString {
+		text, ok = lowerLeads(text)
+		ok = ok && len(raw)-len(rest)-len("\x50\x00\x01") <= maxTermValueBytes
+		v.scalar = value.String(text)
+	}
+	if !ok {
 		return termValue{}, nil, malformedTerm("the value is never written")
 	}
 	return v, rest, nil
@@ -274,11 +316,15 @@ func parseCutString(raw []byte) (v termValue, rest []byte, ok bool) {
 		return termValue{}, nil, false
 	}
 	first, after, err := value.DecodeKey(append(slices.Clone(raw[:end]), escape, escapedEnd))
-	if err != nil || len(after) > 0 || first.Kind() != value.KindString {
+	text, isString := first.Text()
+	if err != nil || len(after) > 0 || !isString {
+		return termValue{}, nil, false
+	}
+	if text, ok = lowerLeads(text); !ok {
 		return termValue{}, nil, false
 	}
 	rest = raw[end+2:]
-	return termValue{termCutString, first, termHash(rest)}, rest[termHashBytes:], true
+	return termValue{termCutString, value.String(text), termHash(rest)}, rest[termHashBytes:], true
 }
 
 func malformedTerm(why string) error { return fmt.Errorf("%w: %s", value.ErrKey, why) }

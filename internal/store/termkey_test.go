@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"pgregory.net/rapid"
 
@@ -84,6 +85,8 @@ func TestTermBytes(t *testing.T) {
 		{"and one below it", appendTermPath(nil, named("a"), named(long), elements),
 			"\x03a\x00\x01\x04" + sum(sum(strings.Repeat("\x00", 32)+"\x03"+long+"\x00\x01") + "\x02")[:16]},
 		{"a string", appendTermString(nil, []byte("a\x00")), "\x50a\x00\xff\x00\x01"},
+		{"the ends of the private use area and of all", appendTermString(nil, []byte("\ud7ff\ue000\uffff\U00010000\U0010ffff")),
+			"\x50\xed\x9f\xbf\xf5\x80\x80\xf6\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\x00\x01"},
 		{"the longest string", appendTermString(nil, []byte(a256)), "\x50" + a256 + "\x00\x01"},
 		{"a string that is cut", appendTermString([]byte("x"), []byte(a256+"b")), "x\x50" + a256 + "\x00\x02" + sum(a256 + "b")[:16]},
 		{"zero bytes that fit", appendTermString(nil, make([]byte, 128)), "\x50" + zeros + "\x00\x01"},
@@ -102,9 +105,9 @@ func TestTermBytes(t *testing.T) {
 // edgeString draws strings about as long as the limit, with zero bytes about it.
 func edgeString() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
-		piece := rapid.SampledFrom([]string{"", "a", "a", "\x00", "é"}).Draw(t, "piece")
+		piece := rapid.SampledFrom([]string{"", "a", "a", "\x00", "é", "\ue000", "😀"}).Draw(t, "piece")
 		n := rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(125, 130), rapid.IntRange(250, 258), rapid.Just(400)).Draw(t, "n")
-		tail := rapid.SliceOfN(rapid.SampledFrom([]string{"\x00", "\x01", "a", "b", "é", "\x7f"}), 0, 5).Draw(t, "tail")
+		tail := rapid.SliceOfN(rapid.SampledFrom([]string{"\x00", "\x01", "a", "b", "é", "\x7f", "\ud7ff", "\ue000", "\uffff", "\U00010000", "😀", "\U0010ffff"}), 0, 5).Draw(t, "tail")
 		return strings.Repeat(piece, n) + strings.Join(tail, "")
 	})
 }
@@ -131,6 +134,16 @@ func kept(s string) (first string, isCut bool) {
 	return strings.TrimSuffix(escaped[:maxTermValueBytes], "\x00"), true
 }
 
+// compareUTF16 is value.Compare with strings in the order of their UTF-16 code units.
+func compareUTF16(a, b value.Value) int {
+	aText, aOK := a.Text()
+	bText, bOK := b.Text()
+	if aOK && bOK {
+		return slices.Compare(utf16.Encode([]rune(aText)), utf16.Encode([]rune(bText)))
+	}
+	return value.Compare(a, b)
+}
+
 // Terms of one path sort as their values, whatever ordinals follow. Among strings
 // that are cut after the same bytes only equality is kept.
 func TestTermsKeepTheOrderOfValues(t *testing.T) {
@@ -143,7 +156,7 @@ func TestTermsKeepTheOrderOfValues(t *testing.T) {
 		key := func(v value.Value, tail string) []byte {
 			return append(appendTermValue(appendTermPath(nil, path...), v), tail...)
 		}
-		got, want := bytes.Compare(key(a, "\xff\xff"), key(b, "\x00\x00")), value.Compare(a, b)
+		got, want := bytes.Compare(key(a, "\xff\xff"), key(b, "\x00\x00")), compareUTF16(a, b)
 		if want == 0 {
 			want = 1
 		}
@@ -225,8 +238,9 @@ func TestParseTermRefuses(t *testing.T) {
 		"path too long": "\x03" + a256[:254] + "\x00\x01\x01\x20", "too many steps": strings.Repeat("\x02", 257) + "\x01\x20",
 		"hash cut short": "\x04" + a256[:15], "string too long": "\x01\x50" + a256 + "a\x00\x01",
 		"cut too early": "\x01\x50" + a256[:254] + "\x00\x02" + a256[:16], "cut too late": "\x01\x50" + a256 + "a\x00\x02" + a256[:16],
-		"cut after an escape": "\x01\x50" + a256[:255] + "\x00\xff\x00\x02" + a256[:16],
-		"a cut number":        "\x01\x40" + a256 + "\x00\x02" + a256[:15],
+		"cut after an escape":                 "\x01\x50" + a256[:255] + "\x00\xff\x00\x02" + a256[:16],
+		"a first byte that is written higher": "\x01\x50\xee\x80\x80\x00\x01", "and one of a cut string": "\x01\x50\xef" + a256[:255] + "\x00\x02" + a256[:16],
+		"a cut number": "\x01\x40" + a256 + "\x00\x02" + a256[:15],
 	} {
 		p, v, _, err := parseTerm([]byte(raw))
 		// The number is no cut string: it is a number with more behind it.
@@ -260,7 +274,9 @@ func FuzzParseTerm(f *testing.F) {
 		case termScalar:
 			again = appendTermValue(again, v.scalar)
 		case termCutString:
+			from := len(again)
 			again = value.AppendKey(again, v.scalar)
+			raiseLeads(again[from:])
 			again = append(append(again[:len(again)-2], escape, escapedCut), v.hash[:]...)
 		case termEmptyArray:
 			again = append(again, tagEmptyArray)

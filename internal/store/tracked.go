@@ -94,6 +94,9 @@ func (r *Reader) countRows(path IndexPath) (int64, error) {
 	lower, upper := AllValues().bounds(r.indexStart(path))
 	var n int64
 	for _, err := range r.v.snap.Scan(lower, upper, kv.Forward) {
+		if err == nil {
+			err = r.step()
+		}
 		if err != nil {
 			return 0, err
 		}

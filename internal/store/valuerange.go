@@ -49,6 +49,7 @@ func (v ValueRange) PlaceOf(ordinal uint64) Place { return Place{v.lower, ordina
 // Tags of value.AppendKey: where kinds begin.
 const (
 	tagFirst  = 0x20 // null
+	tagString = 0x50
 	tagScalar = tagEmptyArray
 )
 
@@ -128,6 +129,7 @@ func upTo(v value.Value, inclusive bool) ValueRange {
 func BeginningWith(s string) ValueRange {
 	raw := value.AppendStringKey(nil, []byte(s))
 	raw = raw[:len(raw)-len("\x00\x01")]
+	raiseLeads(raw)
 	if len(raw) > maxTermValueBytes {
 		raw = raw[:maxTermValueBytes]
 		return ValueRange{raw, keyAfterValue(raw), false}
@@ -145,7 +147,7 @@ func (v ValueRange) Same(w ValueRange) bool {
 func Numbers() ValueRange { return ValueRange{[]byte{0x40}, []byte{0x41}, true} }
 
 // Strings is all strings.
-func Strings() ValueRange { return ValueRange{[]byte{0x50}, []byte{0x51}, true} }
+func Strings() ValueRange { return ValueRange{[]byte{tagString}, []byte{tagString + 1}, true} }
 
 // And returns what is in both ranges.
 func (v ValueRange) And(w ValueRange) ValueRange {

@@ -19,10 +19,6 @@ func TestWhatIsNotServedYetSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func() error{
-		"queries of items": func() error {
-			_, err := c.NewQueryItemsPager("SELECT * FROM c", keyA, nil).NextPage(ctx)
-			return err
-		},
 		"queries of containers": func() error {
 			_, err := d.NewQueryContainersPager("SELECT * FROM c", nil).NextPage(ctx)
 			return err

@@ -15,9 +15,6 @@ test("what is not served yet", async (t) => {
   await c.items.create({ id: "1", pk: "a" });
   const create = { operationType: "Create", resourceBody: { id: "2", pk: "a" }, partitionKey: "a" };
   const requests = {
-    "a query": () => c.items.query("SELECT * FROM c").fetchAll(),
-    "a query of one partition": () => c.items.query("SELECT * FROM c", { partitionKey: "a" }).fetchAll(),
-    "reading all items": () => c.items.readAll().fetchAll(),
     "a query of containers": () => c.database.containers.query("SELECT * FROM c").fetchAll(),
     "a batch": () => c.items.batch([create], "a"),
     "a bulk": () => c.items.bulk([create]),

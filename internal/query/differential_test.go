@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+
+package query
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// A query over a partition answers what the naive way answers over its live items,
+// whatever the index, the scope, the page size and the state of a rebuild.
+func TestRunAgreesWithTheNaiveWay(t *testing.T) {
+	world := newWorld(t, inMemory(t))
+	containers := 0
+	for range kvtest.LongFactor(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			containers++
+			f := *world
+			f.t = t
+			f.create(fmt.Sprintf("c%d", containers), anySettings(t))
+			defer func() { f.p.Close() }()
+			f.fill(t)
+			for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+				f.disturb(t)
+				for range rapid.IntRange(1, 8).Draw(t, "queries") {
+					f.compareWithNaive(t, anyQuery(t), f.anyScope(t))
+				}
+			}
+		})
+	}
+}
+
+var partitionKeys = []string{"k", "k", "l", "m"}
+
+// fill writes items: mostly few, sometimes so many that a partition key is no longer
+// read whole.
+func (f *fixture) fill(t *rapid.T) {
+	n := rapid.IntRange(0, 40).Draw(t, "items")
+	if chance(t, "many", 6) {
+		n = logicalItems + 20
+		for i := range n {
+			f.put("k", fmt.Sprint("more", i), fmt.Sprintf(`"full":%s,"a":%s,"n":%d`, scalars[i%len(scalars)], scalars[i*7%len(scalars)], i%9))
+		}
+		n = 10
+	}
+	for range n {
+		f.write(t)
+	}
+}
+
+func (f *fixture) write(t *rapid.T) {
+	f.put(pick(t, "pk", partitionKeys...), fmt.Sprint("i", rapid.IntRange(0, 60).Draw(t, "id")), anyMembers(t))
+}
+
+// disturb changes something between queries.
+func (f *fixture) disturb(t *rapid.T) {
+	switch pick(t, "disturb", "nothing", "write", "time", "time", "purge", "policy", "rebuild", "restart") {
+	case "write":
+		for range rapid.IntRange(1, 5).Draw(t, "writes") {
+			f.write(t)
+		}
+	case "time":
+		f.advance(time.Duration(rapid.IntRange(1, 15_000).Draw(t, "ms")) * time.Millisecond)
+	case "purge":
+		f.purge()
+	case "policy":
+		f.reconfigure(anySettings(t))
+		f.rebuildPartly(t)
+	case "rebuild":
+		f.reindex(3)
+	case "restart":
+		f.reopen()
+	}
+}
+
+func (f *fixture) rebuildPartly(t *rapid.T) {
+	for range rapid.IntRange(0, 3).Draw(t, "groups") {
+		_, _, err := f.p.Reindex(f.context(), 3)
+		f.must(err)
+	}
+}
+
+func (f *fixture) anyScope(t *rapid.T) Scope {
+	switch pick(t, "scope", "all", "all", "logical", "range") {
+	case "logical":
+		return Scope{Logical: f.logical(pick(t, "pk", "k", "l", "m", "none"))}
+	case "range":
+		low, high := f.logical(pick(t, "from", "k", "l", "m")).EPK, f.logical(pick(t, "to", "k", "l", "m")).EPK
+		switch pick(t, "bounds", "both", "from", "to") {
+		case "from":
+			return Scope{MinEPK: low}
+		case "to":
+			return Scope{MaxEPK: high}
+		}
+		return Scope{MinEPK: low, MaxEPK: high}
+	}
+	return Scope{}
+}
+
+// live returns the live items of a scope in the order of their creation.
+func (f *fixture) live(s Scope) [][]byte {
+	f.t.Helper()
+	page, err := f.p.List(f.context(), store.List{MaxItems: 1 << 20, MaxBytes: 1 << 30}, f.clock.Now())
+	f.must(err)
+	var raw []json.RawMessage
+	f.must(json.Unmarshal(slices.Concat([]byte("["), page.Items, []byte("]")), &raw))
+	var items [][]byte
+	for _, item := range raw {
+		pk, _ := sql.Raw(item).Member("pk").AsString()
+		epk := f.logical(pk).EPK
+		if s.Logical != nil && !bytes.Equal(epk, s.Logical.EPK) || bytes.Compare(epk, s.MinEPK) < 0 || s.MaxEPK != nil && bytes.Compare(epk, s.MaxEPK) >= 0 {
+			continue
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// canonical makes rows comparable: 1 and 1.0 are equal, so that either may stand for
+// both.
+func canonical(rows []string) []string {
+	for i, row := range rows {
+		rows[i] = string(sql.Raw([]byte(row)).AppendCanonical(nil))
+	}
+	return rows
+}
+
+func (f *fixture) naive(text string, s Scope, descending bool) []string {
+	f.t.Helper()
+	items := f.live(s)
+	if descending { // rows with equal keys come in the direction of the keys
+		slices.Reverse(items)
+	}
+	rows, err := sql.Naive(compile(f.t, text), items, &sql.Context{NowMs: f.clock.Now(), Random: half})
+	f.must(err)
+	texts := make([]string, len(rows))
+	for i, row := range rows {
+		texts[i] = string(row)
+	}
+	return canonical(texts)
+}
+
+// compareWithNaive runs a query in pages of several sizes.
+func (f *fixture) compareWithNaive(t *rapid.T, q *randomQuery, s Scope) {
+	for _, size := range []int{1, 2, 7, 1000} {
+		r := f.request(q.String())
+		r.Scope, r.MaxRows = s, size
+		if chance(t, "short", 10) {
+			r.MaxBytes = rapid.IntRange(1, 2000).Draw(t, "bytes")
+		}
+		plan, err := Explain(r)
+		f.must(err)
+		got := canonical(f.all(r))
+		if problem := f.judge(q, s, got); problem != "" {
+			t.Fatalf("%s\npages of %d, plan: %s, scope %+v\n%s", q, size, plan, s, problem)
+		}
+	}
+}
+
+// judge says what is wrong with the rows of a query.
+func (f *fixture) judge(q *randomQuery, s Scope, got []string) string {
+	if q.ordered {
+		if want := f.naive(q.String(), s, q.descending); !slices.Equal(got, want) {
+			return difference(got, want)
+		}
+		return ""
+	}
+	// Without an order all rows are as good as others: of a slice the number counts.
+	want := f.naive(q.text(false), s, false)
+	slices.Sort(want)
+	slices.Sort(got)
+	if !q.sliced {
+		if !slices.Equal(got, want) {
+			return difference(got, want)
+		}
+		return ""
+	}
+	if n := max(0, min(q.limit, len(want)-q.offset)); len(got) != n {
+		return fmt.Sprintf("got %d rows, want %d: %s", len(got), n, difference(got, want))
+	}
+	for rest := want; len(got) > 0; got = got[1:] {
+		i := slices.Index(rest, got[0])
+		if i < 0 {
+			return fmt.Sprintf("%s is no row, or is there too often", got[0])
+		}
+		rest = slices.Delete(slices.Clone(rest), i, i+1)
+	}
+	return ""
+}
+
+func difference(got, want []string) string {
+	i := 0
+	for i < len(got) && i < len(want) && got[i] == want[i] {
+		i++
+	}
+	at := func(rows []string) string {
+		if i >= len(rows) {
+			return "the end"
+		}
+		return clip(rows[i])
+	}
+	return fmt.Sprintf("got %d rows, want %d; row %d:\ngot  %s\nwant %s", len(got), len(want), i, at(got), at(want))
+}
+
+func clip(s string) string {
+	if len(s) > 700 {
+		return s[:700] + "…"
+	}
+	return s
+}

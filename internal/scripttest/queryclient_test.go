@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: MIT
+
+// A client that runs queries as SDKs do: it asks for the plan, sends the rewritten
+// query to each physical partition that the plan names, and merges what comes back.
+
+package scripttest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+)
+
+// queryInfo is what a plan tells a client to do with the rows of several ranges.
+type queryInfo struct {
+	DistinctType                string
+	Top, Offset, Limit          *int
+	OrderBy                     []string
+	GroupByExpressions          []string
+	GroupByAliases              []string
+	Aggregates                  []string
+	GroupByAliasToAggregateType map[string]*string
+	RewrittenQuery              string
+	HasSelectValue              bool
+	HasNonStreamingOrderBy      bool
+	DCountInfo                  *struct{ DCountAlias *string }
+}
+
+// hybridInfo is what it tells it to do for ORDER BY RANK.
+type hybridInfo struct {
+	GlobalStatisticsQuery    string
+	ComponentQueryInfos      []queryInfo
+	ComponentWeights         []float64
+	Skip, Take               *int
+	RequiresGlobalStatistics bool
+}
+
+type queryPlan struct {
+	QueryInfo             *queryInfo
+	HybridSearchQueryInfo *hybridInfo
+	QueryRanges           []struct {
+		Min, Max                       string
+		IsMinInclusive, IsMaxInclusive bool
+	}
+}
+
+// ordered reports whether the plan's rows come in an order that the query asks for.
+func (p *queryPlan) ordered() bool {
+	return p.HybridSearchQueryInfo != nil || len(p.QueryInfo.OrderBy) > 0
+}
+
+// merges reports whether the answer is more than the rows of all ranges.
+func (i *queryInfo) merges() bool {
+	return i.DistinctType != "None" || i.Top != nil || i.Limit != nil || len(i.OrderBy) > 0 || i.groups() || i.DCountInfo != nil
+}
+
+func (i *queryInfo) groups() bool {
+	return len(i.Aggregates)+len(i.GroupByExpressions)+len(i.GroupByAliasToAggregateType) > 0
+}
+
+// queryCall is a query that a directive makes.
+type queryCall struct {
+	s      *script
+	d      *directive
+	path   []string // of the items
+	header map[string]string
+	text   string
+	params []byte // as a JSON array
+	page   int    // the most rows of a page, 0 for what the server gives
+
+	charge float64 // of all requests so far
+}
+
+// refusedError is an answer that is no result.
+type refusedError struct{ answer answer }
+
+func (e *refusedError) Error() string { return strconv.Itoa(e.answer.status) }
+
+// body returns a query's body.
+func (q *queryCall) body(text string) []byte {
+	return []byte(`{"query":` + quoted(text) + `,"parameters":` + string(q.params) + `}`)
+}
+
+func (q *queryCall) post(text string, header map[string]string) answer {
+	q.d.Helper()
+	h := map[string]string{"Content-Type": "application/query+json", "X-Ms-Documentdb-Isquery": "True"}
+	for _, more := range []map[string]string{q.header, header} {
+		for name, value := range more {
+			h[name] = value
+		}
+	}
+	if q.page > 0 {
+		h["X-Ms-Max-Item-Count"] = strconv.Itoa(q.page)
+	}
+	a := q.s.send(q.d, request{method: http.MethodPost, path: q.path, header: h, body: q.body(text)})
+	if charge, err := strconv.ParseFloat(a.charge(), 64); err == nil {
+		q.charge += charge
+	}
+	return a
+}
+
+// rows takes the rows out of a page.
+func (q *queryCall) rows(a answer) []sql.Value {
+	q.d.Helper()
+	page := q.s.page(q.d, a, "Documents")
+	if q.page > 0 && len(page) > q.page {
+		q.d.fatalf("a page has %d rows, more than %d", len(page), q.page)
+	}
+	rows := make([]sql.Value, len(page))
+	for i, row := range page {
+		rows[i] = sql.Raw(row)
+	}
+	return rows
+}
+
+// all reads all pages of a query that goes to one place.
+func (q *queryCall) all(text string, header map[string]string) ([]sql.Value, error) {
+	q.d.Helper()
+	h := map[string]string{}
+	for name, value := range header {
+		h[name] = value
+	}
+	var rows []sql.Value
+	for range maxPages {
+		a := q.post(text, h)
+		if a.status != http.StatusOK {
+			return nil, &refusedError{a}
+		}
+		rows = append(rows, q.rows(a)...)
+		next := a.header.Get("X-Ms-Continuation")
+		if next == "" {
+			return rows, nil
+		}
+		h["X-Ms-Continuation"] = next
+	}
+	q.d.fatalf("the query has no end after %d pages", maxPages)
+	return nil, nil
+}
+
+// plan asks for the plan of the query, for a client with the given features.
+func (q *queryCall) plan(features string) (*queryPlan, answer) {
+	q.d.Helper()
+	a := q.post(q.text, map[string]string{
+		"X-Ms-Cosmos-Is-Query-Plan-Request":    "True",
+		"X-Ms-Cosmos-Query-Version":            "1.4",
+		"X-Ms-Cosmos-Supported-Query-Features": features,
+	})
+	if a.status != http.StatusOK {
+		return nil, a
+	}
+	p := &queryPlan{}
+	if err := json.Unmarshal(a.body, p); err != nil || (p.QueryInfo == nil) == (p.HybridSearchQueryInfo == nil) {
+		q.d.fatalf("not a plan: %v: %s", err, a.body)
+	}
+	return p, a
+}
+
+// ranges returns the ids of the physical partitions that a plan is about.
+func (q *queryCall) ranges(p *queryPlan) []string {
+	q.d.Helper()
+	a := q.s.send(q.d, request{method: http.MethodGet, path: append(slices.Clone(q.path[:len(q.path)-1]), "pkranges")})
+	var feed struct {
+		PartitionKeyRanges []struct{ ID, MinInclusive, MaxExclusive string }
+	}
+	if err := json.Unmarshal(a.body, &feed); err != nil || len(feed.PartitionKeyRanges) == 0 {
+		q.d.fatalf("the ranges: %v: %s", err, a.body)
+	}
+	var ids []string
+	for _, r := range feed.PartitionKeyRanges {
+		for _, want := range p.QueryRanges {
+			if want.Min < r.MaxExclusive && (r.MinInclusive < want.Max || want.IsMaxInclusive && r.MinInclusive == want.Max) {
+				ids = append(ids, r.ID)
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// run runs the query over all partitions that it is about.
+func (q *queryCall) run(p *queryPlan) ([]sql.Value, error) {
+	q.d.Helper()
+	ids := q.ranges(p)
+	if p.HybridSearchQueryInfo != nil {
+		return q.hybrid(p.HybridSearchQueryInfo, ids)
+	}
+	perRange, err := q.each(p.QueryInfo, ids)
+	if err != nil {
+		return nil, err
+	}
+	return q.merged(p.QueryInfo, perRange), nil
+}
+
+// nothingSeen is what a client that begins puts in place of its resume filter.
+var nothingSeen = strings.NewReplacer("{documentdb-formattableorderbyquery-filter}", "true")
+
+// each sends the query to each range.
+func (q *queryCall) each(info *queryInfo, ids []string) ([][]sql.Value, error) {
+	q.d.Helper()
+	text := q.text
+	if info.RewrittenQuery != "" {
+		text = nothingSeen.Replace(info.RewrittenQuery)
+	}
+	perRange := make([][]sql.Value, len(ids))
+	for i, id := range ids {
+		rows, err := q.all(text, map[string]string{"X-Ms-Documentdb-Partitionkeyrangeid": id})
+		if err != nil {
+			return nil, err
+		}
+		perRange[i] = rows
+	}
+	return perRange, nil
+}
+
+// merged makes the answer of the ranges' rows.
+func (q *queryCall) merged(info *queryInfo, perRange [][]sql.Value) []sql.Value {
+	var rows []sql.Value
+	if len(info.OrderBy) > 0 {
+		for _, row := range mergeOrdered(info, perRange) {
+			rows = append(rows, row.Member("payload"))
+		}
+	} else {
+		rows = slices.Concat(perRange...)
+	}
+	if info.groups() {
+		rows = q.mergeGroups(info, rows)
+	}
+	if info.DistinctType != "None" {
+		rows = distinctRows(info, rows)
+	}
+	if c := info.DCountInfo; c != nil {
+		total := sql.Int(int64(len(rows)))
+		if c.DCountAlias != nil {
+			var b sql.ObjectBuilder
+			b.Set(*c.DCountAlias, total)
+			total = b.Value()
+		}
+		rows = []sql.Value{total}
+	}
+	return sliced(rows, info.Offset, info.Limit, info.Top)
+}
+
+func sliced(rows []sql.Value, offset, limit, top *int) []sql.Value {
+	if offset != nil {
+		rows = rows[min(*offset, len(rows)):]
+	}
+	for _, most := range []*int{limit, top} {
+		if most != nil {
+			rows = rows[:min(*most, len(rows))]
+		}
+	}
+	return rows
+}
+
+// mergeOrdered takes the first of the ranges' next rows again and again. It does not
+// sort: that each range is in order is the server's part.
+func mergeOrdered(info *queryInfo, perRange [][]sql.Value) []sql.Value {
+	var rows []sql.Value
+	for {
+		first := -1
+		for i := range perRange {
+			if len(perRange[i]) > 0 && (first < 0 || compareRows(info, perRange[i][0], perRange[first][0]) < 0) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return rows
+		}
+		rows = append(rows, perRange[first][0])
+		perRange[first] = perRange[first][1:]
+	}
+}
+
+func compareRows(info *queryInfo, a, b sql.Value) int {
+	for i, direction := range info.OrderBy {
+		c := sql.Compare(a.Member("orderByItems").Index(i).Member("item"), b.Member("orderByItems").Index(i).Member("item"))
+		if direction == "Descending" {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func distinctRows(info *queryInfo, rows []sql.Value) []sql.Value {
+	var distinct []sql.Value
+	seen := map[string]bool{}
+	for _, row := range rows {
+		key := string(row.AppendCanonical(nil))
+		if seen[key] {
+			continue
+		}
+		if info.DistinctType == "Ordered" {
+			clear(seen) // equal rows come one after another
+		}
+		seen[key] = true
+		distinct = append(distinct, row)
+	}
+	return distinct
+}
+
+// mergeGroups puts the groups of several ranges together.
+func (q *queryCall) mergeGroups(info *queryInfo, rows []sql.Value) []sql.Value {
+	groups := map[string][]sql.Value{}
+	var keys []string
+	for _, row := range rows {
+		key, payload := "", row
+		if len(info.GroupByExpressions) > 0 {
+			key = string(row.Member("groupByItems").AppendCanonical(nil))
+		}
+		if len(info.GroupByExpressions) > 0 || !info.HasSelectValue {
+			payload = row.Member("payload")
+		}
+		if groups[key] == nil {
+			keys = append(keys, key)
+		}
+		groups[key] = append(groups[key], payload)
+	}
+	var merged []sql.Value
+	for _, key := range keys {
+		if row := q.mergeGroup(info, groups[key]); !row.IsUndefined() {
+			merged = append(merged, row)
+		}
+	}
+	return merged
+}
+
+func (q *queryCall) mergeGroup(info *queryInfo, payloads []sql.Value) sql.Value {
+	parts := func(of func(sql.Value) sql.Value) []sql.Value {
+		list := make([]sql.Value, len(payloads))
+		for i, p := range payloads {
+			list[i] = of(p)
+		}
+		return list
+	}
+	if info.HasSelectValue {
+		if len(info.Aggregates) == 0 {
+			return payloads[0]
+		}
+		return q.mergeAggregate(info.Aggregates[0], parts(func(p sql.Value) sql.Value { return p.Index(0) }))
+	}
+	var b sql.ObjectBuilder
+	for _, alias := range info.GroupByAliases {
+		values := parts(func(p sql.Value) sql.Value { return p.Member(alias) })
+		if aggregate := info.GroupByAliasToAggregateType[alias]; aggregate != nil {
+			b.Set(alias, q.mergeAggregate(*aggregate, values))
+			continue
+		}
+		b.Set(alias, values[0])
+	}
+	return b.Value()
+}
+
+// mergeAggregate makes one aggregate of its parts.
+func (q *queryCall) mergeAggregate(name string, parts []sql.Value) sql.Value {
+	switch name {
+	case "Count", "CountIf", "Sum":
+		return summed(parts, func(p sql.Value) sql.Value { return p.Member("item") })
+	case "Average":
+		sum := summed(parts, func(p sql.Value) sql.Value { return p.Member("item").Member("sum") })
+		n, _ := summed(parts, func(p sql.Value) sql.Value { return p.Member("item").Member("count") }).AsFloat()
+		x, ok := sum.AsFloat()
+		if !ok || n == 0 {
+			return sql.Undefined()
+		}
+		return sql.Float(x / n)
+	case "Min", "Max":
+		return extreme(name, parts)
+	case "MakeList", "MakeSet":
+		return collected(name, parts)
+	}
+	q.d.fatalf("there is no aggregate %q", name)
+	return sql.Undefined()
+}
+
+func summed(parts []sql.Value, of func(sql.Value) sql.Value) sql.Value {
+	sum := 0.0
+	for _, p := range parts {
+		x, ok := of(p).AsFloat()
+		if !ok {
+			return sql.Undefined()
+		}
+		sum += x
+	}
+	return sql.Float(sum)
+}
+
+func extreme(name string, parts []sql.Value) sql.Value {
+	best := sql.Undefined()
+	for _, p := range parts {
+		detail := p.Member("item2")
+		if n, _ := detail.Member("count").AsFloat(); n == 0 {
+			continue
+		}
+		x := detail.Member(strings.ToLower(name))
+		if x.IsUndefined() {
+			return x
+		}
+		c := sql.Compare(x, best)
+		if best.IsUndefined() || name == "Min" && c < 0 || name == "Max" && c > 0 {
+			best = x
+		}
+	}
+	return best
+}
+
+// collected returns the elements of all parts, in the order of their texts: that of a
+// list is not defined.
+func collected(name string, parts []sql.Value) sql.Value {
+	var all [][]byte
+	for _, p := range parts {
+		for v := range p.Member("item").Elements {
+			all = append(all, v.AppendCanonical(nil))
+		}
+	}
+	slices.SortFunc(all, bytes.Compare)
+	if name == "MakeSet" {
+		all = slices.CompactFunc(all, bytes.Equal)
+	}
+	var b sql.ArrayBuilder
+	for _, text := range all {
+		b.Add(sql.Raw(text))
+	}
+	return b.Value()
+}
+
+// rankConstant is that of reciprocal rank fusion.
+const rankConstant = 60
+
+// hybrid runs ORDER BY RANK: the statistics of all ranges first, then a query for
+// each score, whose rows are put in order by their ranks.
+func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]sql.Value, error) {
+	fill := nothingSeen
+	if info.RequiresGlobalStatistics {
+		perRange, err := q.each(&queryInfo{RewrittenQuery: info.GlobalStatisticsQuery}, ids)
+		if err != nil {
+			return nil, err
+		}
+		fill = statisticsReplacer(slices.Concat(perRange...))
+	}
+	seen := map[string]bool{}
+	var rows []sql.Value
+	for i := range info.ComponentQueryInfos {
+		component := info.ComponentQueryInfos[i]
+		component.RewrittenQuery = fill.Replace(component.RewrittenQuery)
+		perRange, err := q.each(&component, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range sliced(mergeOrdered(&component, perRange), component.Offset, component.Limit, component.Top) {
+			rid, _ := row.Member("_rid").AsString()
+			if !seen[rid] {
+				seen[rid] = true
+				rows = append(rows, row.Member("payload"))
+			}
+		}
+	}
+	fused := fuse(info, rows)
+	for i := range fused {
+		fused[i] = fused[i].Member("payload")
+	}
+	return sliced(fused, info.Skip, info.Take, nil), nil
+}
+
+// statisticsReplacer adds up the statistics and puts them in place of their names.
+func statisticsReplacer(rows []sql.Value) *strings.Replacer {
+	const name = "{documentdb-formattablehybridsearchquery-"
+	add := func(of func(sql.Value) sql.Value) string {
+		return string(summed(rows, of).AppendJSON(nil))
+	}
+	pairs := []string{
+		"{documentdb-formattableorderbyquery-filter}", "true",
+		name + "totaldocumentcount}", add(func(r sql.Value) sql.Value { return r.Member("documentCount") }),
+	}
+	for i := range rows[0].Member("fullTextStatistics").Len() {
+		text := func(r sql.Value) sql.Value { return r.Member("fullTextStatistics").Index(i) }
+		var hits []string
+		for n := range text(rows[0]).Member("hitCounts").Len() {
+			hits = append(hits, add(func(r sql.Value) sql.Value { return text(r).Member("hitCounts").Index(n) }))
+		}
+		at := strconv.Itoa(i) + "}"
+		pairs = append(pairs,
+			name+"totalwordcount-"+at, add(func(r sql.Value) sql.Value { return text(r).Member("totalWordCount") }),
+			name+"hitcountsarray-"+at, "["+strings.Join(hits, ",")+"]")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// fuse orders rows by the sum of the reciprocals of their ranks under each score.
+func fuse(info *hybridInfo, rows []sql.Value) []sql.Value {
+	total := make([]float64, len(rows))
+	for c := range info.ComponentQueryInfos {
+		weight, ascending := 1.0, info.ComponentQueryInfos[c].OrderBy[0] == "Ascending"
+		if len(info.ComponentWeights) > 0 {
+			weight = info.ComponentWeights[c]
+		}
+		scores := make([]float64, len(rows))
+		for i, row := range rows {
+			scores[i], _ = row.Member("componentScores").Index(c).AsFloat()
+		}
+		for i, score := range scores {
+			better := map[float64]bool{}
+			for _, other := range scores {
+				if ascending && other < score || !ascending && other > score {
+					better[other] = true
+				}
+			}
+			total[i] += weight / float64(rankConstant+1+len(better))
+		}
+	}
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(total[b], total[a]) })
+	fused := make([]sql.Value, len(rows))
+	for i, at := range order {
+		fused[i] = rows[at]
+	}
+	return fused
+}
