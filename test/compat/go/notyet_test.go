@@ -19,14 +19,6 @@ func TestWhatIsNotServedYetSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func() error{
-		"queries of containers": func() error {
-			_, err := d.NewQueryContainersPager("SELECT * FROM c", nil).NextPage(ctx)
-			return err
-		},
-		"queries of databases": func() error {
-			_, err := s.client(t, s.http()).NewQueryDatabasesPager("SELECT * FROM c", nil).NextPage(ctx)
-			return err
-		},
 		"batches": func() error {
 			b := c.NewTransactionalBatch(keyA)
 			b.CreateItem([]byte(`{"id":"2","pk":"a"}`), nil)

@@ -15,7 +15,6 @@ test("what is not served yet", async (t) => {
   await c.items.create({ id: "1", pk: "a" });
   const create = { operationType: "Create", resourceBody: { id: "2", pk: "a" }, partitionKey: "a" };
   const requests = {
-    "a query of containers": () => c.database.containers.query("SELECT * FROM c").fetchAll(),
     "a batch": () => c.items.batch([create], "a"),
     "a bulk": () => c.items.bulk([create]),
     "a patch": () => c.item("1", "a").patch([{ op: "set", path: "/n", value: 1 }]),
