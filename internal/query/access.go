@@ -146,6 +146,9 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 
 // merged returns the ordinals of a seek after one, in order.
 func (x *execution) merged(after uint64) iter.Seq2[uint64, error] {
+	if len(x.plan.ranges) == 1 {
+		return x.only(after)
+	}
 	return func(yield func(uint64, error) bool) {
 		streams := make(streamHeap, 0, len(x.plan.ranges))
 		defer func() {
@@ -185,6 +188,22 @@ func (x *execution) merged(after uint64) iter.Seq2[uint64, error] {
 	}
 }
 
+// only returns the ordinals of a seek for one value.
+func (x *execution) only(after uint64) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		for hit, err := range x.r.Index(x.rowsOf(0, after)) {
+			if err != nil {
+				yield(0, err)
+				return
+			}
+			x.page.Work.IndexRows++
+			if x.inScope(hit.EPK) && !yield(hit.Ordinal, nil) {
+				return
+			}
+		}
+	}
+}
+
 // stream is the rows of one value.
 type stream struct {
 	next    func() (store.Hit, error, bool)
@@ -194,12 +213,17 @@ type stream struct {
 }
 
 func (x *execution) open(i int, after uint64) *stream {
+	next, stop := iter.Pull2(x.r.Index(x.rowsOf(i, after)))
+	return &stream{next: next, stop: stop}
+}
+
+// rowsOf is the scan of one value's rows after an ordinal.
+func (x *execution) rowsOf(i int, after uint64) store.IndexScan {
 	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[i]}
 	if after > 0 {
 		s.After = x.plan.ranges[i].PlaceOf(after)
 	}
-	next, stop := iter.Pull2(x.r.Index(s))
-	return &stream{next: next, stop: stop}
+	return s
 }
 
 // advance goes to the next row in scope.

@@ -23,16 +23,17 @@ func TestRunAgreesWithTheNaiveWay(t *testing.T) {
 	world := newWorld(t, inMemory(t))
 	containers := 0
 	for range kvtest.LongFactor(t) {
-		rapid.Check(t, func(t *rapid.T) {
+		rapid.Check(t, func(r *rapid.T) {
+			t := newRandom(r)
 			containers++
 			f := *world
-			f.t = t
+			f.t = r
 			f.create(fmt.Sprintf("c%d", containers), anySettings(t))
 			defer func() { f.p.Close() }()
 			f.fill(t)
-			for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+			for range 1 + uniform(t.T, "rounds", 3) {
 				f.disturb(t)
-				for range rapid.IntRange(1, 8).Draw(t, "queries") {
+				for range 1 + uniform(t.T, "queries", 12) {
 					f.compareWithNaive(t, anyQuery(t), f.anyScope(t))
 				}
 			}
@@ -44,9 +45,9 @@ var partitionKeys = []string{"k", "k", "l", "m"}
 
 // fill writes items: mostly few, sometimes so many that a partition key is no longer
 // read whole.
-func (f *fixture) fill(t *rapid.T) {
-	n := rapid.IntRange(0, 40).Draw(t, "items")
-	if chance(t, "many", 6) {
+func (f *fixture) fill(t *random) {
+	n := uniform(t.T, "items", 41)
+	if chance(t.T, "many", 6) {
 		n = logicalItems + 20
 		for i := range n {
 			f.put("k", fmt.Sprint("more", i), fmt.Sprintf(`"full":%s,"a":%s,"n":%d`, scalars[i%len(scalars)], scalars[i*7%len(scalars)], i%9))
@@ -58,19 +59,19 @@ func (f *fixture) fill(t *rapid.T) {
 	}
 }
 
-func (f *fixture) write(t *rapid.T) {
-	f.put(pick(t, "pk", partitionKeys...), fmt.Sprint("i", rapid.IntRange(0, 60).Draw(t, "id")), anyMembers(t))
+func (f *fixture) write(t *random) {
+	f.put(pick(t.T, "pk", partitionKeys...), fmt.Sprint("i", uniform(t.T, "id", 61)), anyMembers(t))
 }
 
 // disturb changes something between queries.
-func (f *fixture) disturb(t *rapid.T) {
-	switch pick(t, "disturb", "nothing", "write", "time", "time", "purge", "policy", "rebuild", "restart") {
+func (f *fixture) disturb(t *random) {
+	switch pick(t.T, "disturb", "nothing", "write", "time", "time", "purge", "policy", "rebuild", "restart") {
 	case "write":
-		for range rapid.IntRange(1, 5).Draw(t, "writes") {
+		for range 1 + uniform(t.T, "writes", 5) {
 			f.write(t)
 		}
 	case "time":
-		f.advance(time.Duration(rapid.IntRange(1, 15_000).Draw(t, "ms")) * time.Millisecond)
+		f.advance(time.Duration(rapid.IntRange(1, 15_000).Draw(t.T, "ms")) * time.Millisecond)
 	case "purge":
 		f.purge()
 	case "policy":
@@ -83,20 +84,20 @@ func (f *fixture) disturb(t *rapid.T) {
 	}
 }
 
-func (f *fixture) rebuildPartly(t *rapid.T) {
-	for range rapid.IntRange(0, 3).Draw(t, "groups") {
+func (f *fixture) rebuildPartly(t *random) {
+	for range uniform(t.T, "groups", 4) {
 		_, _, err := f.p.Reindex(f.context(), 3)
 		f.must(err)
 	}
 }
 
-func (f *fixture) anyScope(t *rapid.T) Scope {
-	switch pick(t, "scope", "all", "all", "logical", "range") {
+func (f *fixture) anyScope(t *random) Scope {
+	switch pick(t.T, "scope", "all", "all", "all", "logical", "range") {
 	case "logical":
-		return Scope{Logical: f.logical(pick(t, "pk", "k", "l", "m", "none"))}
+		return Scope{Logical: f.logical(pick(t.T, "pk", "k", "l", "m", "none"))}
 	case "range":
-		low, high := f.logical(pick(t, "from", "k", "l", "m")).EPK, f.logical(pick(t, "to", "k", "l", "m")).EPK
-		switch pick(t, "bounds", "both", "from", "to") {
+		low, high := f.logical(pick(t.T, "from", "k", "l", "m")).EPK, f.logical(pick(t.T, "to", "k", "l", "m")).EPK
+		switch pick(t.T, "bounds", "both", "from", "to") {
 		case "from":
 			return Scope{MinEPK: low}
 		case "to":
@@ -151,35 +152,35 @@ func (f *fixture) naive(text string, s Scope, descending bool) []string {
 }
 
 // compareWithNaive runs a query in pages of several sizes.
-func (f *fixture) compareWithNaive(t *rapid.T, q *randomQuery, s Scope) {
+func (f *fixture) compareWithNaive(t *random, q *randomQuery, s Scope) {
+	text := q.String()
+	if !q.ordered { // then any rows do for a slice
+		text = q.text(false)
+	}
+	want := f.naive(text, s, q.ordered && q.descending)
 	for _, size := range []int{1, 2, 7, 1000} {
 		r := f.request(q.String())
 		r.Scope, r.MaxRows = s, size
-		if chance(t, "short", 10) {
-			r.MaxBytes = rapid.IntRange(1, 2000).Draw(t, "bytes")
+		if chance(t.T, "short", 10) {
+			r.MaxBytes = 1 + uniform(t.T, "bytes", 2000)
 		}
 		plan, err := Explain(r)
 		f.must(err)
 		got := canonical(f.all(r))
-		if problem := f.judge(q, s, got); problem != "" {
+		if problem := judge(q, got, want); problem != "" {
 			t.Fatalf("%s\npages of %d, plan: %s, scope %+v\n%s", q, size, plan, s, problem)
 		}
 	}
 }
 
-// judge says what is wrong with the rows of a query.
-func (f *fixture) judge(q *randomQuery, s Scope, got []string) string {
-	if q.ordered {
-		if want := f.naive(q.String(), s, q.descending); !slices.Equal(got, want) {
-			return difference(got, want)
-		}
-		return ""
+// judge says what is wrong with the rows of a query. Without an order all rows are as
+// good as others: of a slice the number counts.
+func judge(q *randomQuery, got, want []string) string {
+	if !q.ordered {
+		slices.Sort(want)
+		slices.Sort(got)
 	}
-	// Without an order all rows are as good as others: of a slice the number counts.
-	want := f.naive(q.text(false), s, false)
-	slices.Sort(want)
-	slices.Sort(got)
-	if !q.sliced {
+	if q.ordered || !q.sliced {
 		if !slices.Equal(got, want) {
 			return difference(got, want)
 		}

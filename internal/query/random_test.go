@@ -4,6 +4,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,58 +45,91 @@ func quoted(list ...string) []string {
 	return list
 }
 
-func pick(t *rapid.T, label string, from ...string) string {
-	return rapid.SampledFrom(from).Draw(t, label)
-}
-
-func chance(t *rapid.T, label string, percent int) bool {
-	return rapid.IntRange(0, 99).Draw(t, label) < percent
-}
-
-func anyScalar(t *rapid.T) string {
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
-	case 0:
-		return pick(t, "word", words...)
-	case 1, 2:
-		return pick(t, "number", numbers...)
+// uniform draws a number below n, all of them alike: rapid's own ranges and samples
+// prefer what is small and comes first, and so hardly ever make an item that has
+// everything, or a long list of items that all have.
+func uniform(t *rapid.T, label string, n int) int {
+	v := 0
+	for _, bit := range rapid.SliceOfN(rapid.Bool(), 12, 12).Draw(t, label) {
+		v <<= 1
+		if bit {
+			v++
+		}
 	}
-	return pick(t, "text", strs...)
+	return v % n
 }
 
-func anyValue(t *rapid.T) string {
-	if chance(t, "nested", 20) {
-		return pick(t, "value", nested...)
+func pick(t *rapid.T, label string, from ...string) string {
+	return from[uniform(t, label, len(from))]
+}
+
+func chance(t *rapid.T, label string, percent int) bool { return uniform(t, label, 100) >= 100-percent }
+
+// random draws what one run of a test is about. Its scalars are a few of all, so that
+// items and queries often mean the same.
+type random struct {
+	*rapid.T
+	pool []string
+}
+
+func newRandom(t *rapid.T) *random {
+	r := &random{T: t, pool: slices.Clone(words)}
+	for range 6 {
+		r.pool = append(r.pool, pick(t, "number", numbers...))
+	}
+	for range 14 {
+		r.pool = append(r.pool, pick(t, "text", strs...))
+	}
+	return r
+}
+
+func anyScalar(t *random) string {
+	if chance(t.T, "of the pool", 85) {
+		return pick(t.T, "scalar", t.pool...)
+	}
+	switch uniform(t.T, "kind", 6) {
+	case 0:
+		return pick(t.T, "word", words...)
+	case 1, 2:
+		return pick(t.T, "number", numbers...)
+	}
+	return pick(t.T, "text", strs...)
+}
+
+func anyValue(t *random) string {
+	if chance(t.T, "nested", 20) {
+		return pick(t.T, "value", nested...)
 	}
 	return anyScalar(t)
 }
 
 // anyMembers draws the members of an item.
-func anyMembers(t *rapid.T) string {
+func anyMembers(t *random) string {
 	var members []string
 	for _, name := range []string{"a", "b", "o", "arr", "full"} {
 		switch {
 		case name == "full": // that every item has, most of the time
-			if !chance(t, "no full", 1) {
+			if !chance(t.T, "no full", 1) {
 				members = append(members, `"full":`+anyScalar(t))
 			}
-		case name == "arr" && chance(t, "array", 70):
-			n := rapid.IntRange(0, 4).Draw(t, "elements")
+		case name == "arr" && chance(t.T, "array", 70):
+			n := uniform(t.T, "elements", 5)
 			list := make([]string, n)
 			for i := range list {
 				list[i] = anyValue(t)
 			}
 			members = append(members, `"arr":[`+strings.Join(list, ",")+"]")
-		case name == "o" && chance(t, "object", 60):
-			members = append(members, `"o":`+pick(t, "o", `{"x":1}`, `{"x":"a"}`, `{"x":"b","y":1}`, `{"x":[1]}`, `{}`, `[{"x":1}]`))
-		case chance(t, "present", 80):
+		case name == "o" && chance(t.T, "object", 60):
+			members = append(members, `"o":`+pick(t.T, "o", `{"x":1}`, `{"x":"a"}`, `{"x":"b","y":1}`, `{"x":[1]}`, `{}`, `[{"x":1}]`))
+		case chance(t.T, "present", 80):
 			members = append(members, strconv.Quote(name)+":"+anyValue(t))
 		}
 	}
-	if chance(t, "summand", 90) {
-		members = append(members, `"n":`+pick(t, "n", "1", "2", "3", "4", "5", "6", "7", "null"))
+	if chance(t.T, "summand", 90) {
+		members = append(members, `"n":`+pick(t.T, "n", "1", "2", "3", "4", "5", "6", "7", "null"))
 	}
-	if chance(t, "own ttl", 30) {
-		members = append(members, `"ttl":`+pick(t, "ttl", "1", "5", "30", "-1"))
+	if chance(t.T, "own ttl", 30) {
+		members = append(members, `"ttl":`+pick(t.T, "ttl", "1", "5", "30", "-1"))
 	}
 	return strings.Join(members, ",")
 }
@@ -110,11 +144,11 @@ var policies = []string{
 }
 
 // anySettings draws an indexing policy and a default TTL.
-func anySettings(t *rapid.T) string {
-	policy := pick(t, "policy", policies...)
+func anySettings(t *random) string {
+	policy := pick(t.T, "policy", policies...)
 	settings := `"indexingPolicy":` + policy
 	if !strings.Contains(policy, "none") {
-		settings += `,"defaultTtl":` + pick(t, "default", "-1", "10", "1000")
+		settings += `,"defaultTtl":` + pick(t.T, "default", "-1", "10", "1000")
 	}
 	return settings
 }
@@ -157,36 +191,36 @@ func (q *randomQuery) text(sliced bool) string {
 
 var paths = []string{"c.a", "c.a", "c.b", "c.full", "c.full", "c.o.x", "c.arr[0]", "c.arr", "c.o", "c.missing", "c.id", "c.pk", "c.n", "c.ttl", "c._ts"}
 
-func anyComparison(t *rapid.T, path string) string {
-	switch pick(t, "condition", "compare", "compare", "compare", "in", "between", "prefix", "like", "contains", "kind", "bare") {
+func anyComparison(t *random, path string) string {
+	switch pick(t.T, "condition", "compare", "compare", "compare", "in", "between", "prefix", "like", "contains", "kind", "bare") {
 	case "compare":
-		return path + " " + pick(t, "operator", "=", "=", "!=", "<", "<=", ">", ">=") + " " + anyValue(t)
+		return path + " " + pick(t.T, "operator", "=", "=", "!=", "<", "<=", ">", ">=") + " " + anyValue(t)
 	case "in":
-		n := rapid.IntRange(1, 5).Draw(t, "list")
+		n := 1 + uniform(t.T, "list", 5)
 		list := make([]string, n)
 		for i := range list {
 			list[i] = anyValue(t)
 		}
-		return path + pick(t, "in", " IN (", " IN (", " NOT IN (") + strings.Join(list, ", ") + ")"
+		return path + pick(t.T, "in", " IN (", " IN (", " NOT IN (") + strings.Join(list, ", ") + ")"
 	case "between":
-		return "(" + path + pick(t, "between", " BETWEEN ", " NOT BETWEEN ") + anyScalar(t) + " AND " + anyScalar(t) + ")"
+		return "(" + path + pick(t.T, "between", " BETWEEN ", " NOT BETWEEN ") + anyScalar(t) + " AND " + anyScalar(t) + ")"
 	case "prefix":
-		return "STARTSWITH(" + path + ", " + pick(t, "text", strs...) + pick(t, "fold", ")", ")", ", true)", ", false)")
+		return "STARTSWITH(" + path + ", " + pick(t.T, "text", strs...) + pick(t.T, "fold", ")", ")", ", true)", ", false)")
 	case "like":
-		return path + " LIKE " + pick(t, "pattern", `"a%"`, `"x%"`, `"%b"`, `"ab"`, `"a_c"`, `"`+x(256)+`%"`)
+		return path + " LIKE " + pick(t.T, "pattern", `"a%"`, `"x%"`, `"%b"`, `"ab"`, `"a_c"`, `"`+x(256)+`%"`)
 	case "contains":
-		return "ARRAY_CONTAINS(" + path + ", " + anyValue(t) + pick(t, "partial", ")", ")", ", true)")
+		return "ARRAY_CONTAINS(" + path + ", " + anyValue(t) + pick(t.T, "partial", ")", ")", ", true)")
 	case "kind":
-		return pick(t, "is", "IS_NULL", "IS_BOOL", "IS_NUMBER", "IS_STRING", "IS_ARRAY", "IS_OBJECT", "IS_PRIMITIVE", "IS_DEFINED") + "(" + path + ")"
+		return pick(t.T, "is", "IS_NULL", "IS_BOOL", "IS_NUMBER", "IS_STRING", "IS_ARRAY", "IS_OBJECT", "IS_PRIMITIVE", "IS_DEFINED") + "(" + path + ")"
 	}
 	return path
 }
 
 // anyFilter draws a filter. There may be several conditions on one path, which an
 // index answers as one.
-func anyFilter(t *rapid.T, aliases []string, depth int) string {
-	path := rapid.SampledFrom(append(aliases, paths...)).Draw(t, "path")
-	switch pick(t, "filter", "one", "one", "one", "and", "same", "or", "not") {
+func anyFilter(t *random, aliases []string, depth int) string {
+	path := pick(t.T, "path", append(slices.Clone(aliases), paths...)...)
+	switch pick(t.T, "filter", "one", "one", "one", "and", "same", "or", "not") {
 	case "and":
 		if depth > 0 {
 			return "(" + anyFilter(t, aliases, depth-1) + " AND " + anyFilter(t, aliases, depth-1) + ")"
@@ -203,10 +237,59 @@ func anyFilter(t *rapid.T, aliases []string, depth int) string {
 	return anyComparison(t, path)
 }
 
-func anyQuery(t *rapid.T) *randomQuery {
+// anyQuery draws a query: one of any kind, or one that an index can answer.
+func anyQuery(t *random) *randomQuery {
+	if chance(t.T, "indexed", 50) {
+		return indexedQuery(t)
+	}
+	return mixedQuery(t)
+}
+
+// indexedQuery draws a query over a path or two that most items have.
+func indexedQuery(t *random) *randomQuery {
+	q := &randomQuery{from: "c", limit: -1, selected: pick(t.T, "select", "VALUE c", "c.id", "VALUE c.full", "c.id, c.a", "VALUE COUNT(1)")}
+	path := pick(t.T, "path", "c.full", "c.full", "c.a", "c.o.x", "c.n")
+	switch pick(t.T, "where", "nothing", "one", "one", "two", "other") {
+	case "one":
+		q.where = anyComparison(t, path)
+	case "two":
+		q.where = anyComparison(t, path) + " AND " + anyComparison(t, path)
+	case "other":
+		q.where = anyComparison(t, pick(t.T, "path", "c.b", "c.id", "c.full"))
+	}
+	if q.selected != "VALUE COUNT(1)" {
+		q.distinct = chance(t.T, "distinct", 15)
+		if chance(t.T, "ordered", 70) {
+			q.orderedBy(t, path)
+		}
+	}
+	q.slice(t)
+	return q
+}
+
+func (q *randomQuery) orderedBy(t *random, path string) {
+	q.ordered, q.descending = true, rapid.Bool().Draw(t.T, "descending")
+	q.orderBy = " ORDER BY " + path
+	if q.descending {
+		q.orderBy += " DESC"
+	}
+}
+
+func (q *randomQuery) slice(t *random) {
+	if !chance(t.T, "sliced", 30) {
+		return
+	}
+	q.sliced, q.top = true, rapid.Bool().Draw(t.T, "top")
+	q.limit = uniform(t.T, "limit", 13)
+	if !q.top {
+		q.offset = uniform(t.T, "offset", 9)
+	}
+}
+
+func mixedQuery(t *random) *randomQuery {
 	q := &randomQuery{from: "c", limit: -1}
 	var aliases []string
-	switch pick(t, "from", "c", "c", "c", "c", "join", "joins", "element", "path", "nested") {
+	switch pick(t.T, "from", "c", "c", "c", "c", "join", "joins", "element", "path", "nested") {
 	case "join":
 		q.from, aliases = "c JOIN t IN c.arr", []string{"t", "t", "t.x"}
 	case "joins":
@@ -216,52 +299,42 @@ func anyQuery(t *rapid.T) *randomQuery {
 	case "path":
 		q.from, aliases = "c JOIN t IN c.o", []string{"t"}
 	case "nested":
-		q.from = pick(t, "inner", "(SELECT DISTINCT c.a, c.n FROM c) c", "(SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) c", "(SELECT c.a, c.n FROM c WHERE c.a > 0) c")
+		q.from = pick(t.T, "inner", "(SELECT DISTINCT c.a, c.n FROM c) c", "(SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a) c", "(SELECT c.a, c.n FROM c WHERE c.a > 0) c")
 	}
-	if chance(t, "where", 75) {
+	if chance(t.T, "where", 75) {
 		q.where = anyFilter(t, aliases, 2)
 	}
 	q.choose(t, aliases)
-	if chance(t, "sliced", 30) {
-		q.sliced, q.top = true, rapid.Bool().Draw(t, "top")
-		q.limit = rapid.IntRange(0, 12).Draw(t, "limit")
-		if !q.top {
-			q.offset = rapid.IntRange(0, 8).Draw(t, "offset")
-		}
-	}
+	q.slice(t)
 	return q
 }
 
 // choose draws what to select, and in which order.
-func (q *randomQuery) choose(t *rapid.T, aliases []string) {
+func (q *randomQuery) choose(t *random, aliases []string) {
 	all := append(aliases, "c.a", "c.b", "c.full", "c.o", "c.arr[0]", "c.n")
-	switch pick(t, "shape", "rows", "rows", "rows", "count", "aggregates", "groups") {
+	switch pick(t.T, "shape", "rows", "rows", "rows", "count", "aggregates", "groups") {
 	case "count":
-		q.selected = pick(t, "count", "VALUE COUNT(1)", "COUNT(1) AS n", `VALUE [{"item": COUNT(1)}]`, "VALUE COUNT(c.a)", "VALUE COUNT(undefined)", "COUNT(1), COUNT(null)")
+		q.selected = pick(t.T, "count", "VALUE COUNT(1)", "COUNT(1) AS n", `VALUE [{"item": COUNT(1)}]`, "VALUE COUNT(c.a)", "VALUE COUNT(undefined)", "COUNT(1), COUNT(null)")
 		return
 	case "aggregates":
-		q.selected = pick(t, "aggregate", "SUM(c.n), AVG(c.n), MIN(c.a), MAX(c.full)", "VALUE MIN(c.a)", "VALUE {s: SUM(c.n), m: MAX(c.n)}", "VALUE COUNTIF(c.n > 3)")
+		q.selected = pick(t.T, "aggregate", "SUM(c.n), AVG(c.n), MIN(c.a), MAX(c.full)", "VALUE MIN(c.a)", "VALUE {s: SUM(c.n), m: MAX(c.n)}", "VALUE COUNTIF(c.n > 3)")
 		return
 	case "groups":
-		key := pick(t, "key", all...)
+		key := pick(t.T, "key", all...)
 		q.selected, q.groupBy = key+" AS k, COUNT(1) AS n, MIN(c.full) AS m, SUM(c.n) AS s", " GROUP BY "+key
-		if chance(t, "value", 30) {
+		if chance(t.T, "value", 30) {
 			q.selected = "VALUE COUNT(1)"
 		}
-		q.distinct = chance(t, "distinct", 30)
+		q.distinct = chance(t.T, "distinct", 30)
 		return
 	}
-	q.selected = pick(t, "select", "VALUE c", "c.id", "c.id, c.a", "VALUE c.a", "VALUE c.full", "c.a, c.b AS second", "VALUE [c.id, c.full]")
-	if len(aliases) > 0 && rapid.Bool().Draw(t, "alias") {
-		q.selected = pick(t, "select", "VALUE t", "c.id, t", "t AS x")
+	q.selected = pick(t.T, "select", "VALUE c", "c.id", "c.id, c.a", "VALUE c.a", "VALUE c.full", "c.a, c.b AS second", "VALUE [c.id, c.full]")
+	if len(aliases) > 0 && rapid.Bool().Draw(t.T, "alias") {
+		q.selected = pick(t.T, "select", "VALUE t", "c.id, t", "t AS x")
 	}
-	q.distinct = chance(t, "distinct", 20)
-	if strings.HasPrefix(q.from, "(") || !chance(t, "ordered", 45) {
+	q.distinct = chance(t.T, "distinct", 20)
+	if strings.HasPrefix(q.from, "(") || !chance(t.T, "ordered", 45) {
 		return
 	}
-	q.ordered, q.descending = true, rapid.Bool().Draw(t, "descending")
-	q.orderBy = " ORDER BY " + pick(t, "order", "c.a", "c.full", "c.full", "c.full", "c.o.x", "c.n", "c.id", "c.missing", "c.arr[0]", "c._ts")
-	if q.descending {
-		q.orderBy += " DESC"
-	}
+	q.orderedBy(t, pick(t.T, "order", "c.a", "c.full", "c.full", "c.full", "c.o.x", "c.n", "c.id", "c.missing", "c.arr[0]", "c._ts"))
 }

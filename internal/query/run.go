@@ -4,6 +4,7 @@ package query
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"slices"
 	"strings"
@@ -116,8 +117,9 @@ type execution struct {
 	ticks  int
 	page   Page
 
-	seen map[string]struct{} // rows that DISTINCT has met
-	held int
+	seen      map[string]struct{} // rows that DISTINCT has met, or their hashes
+	canonical []byte              // reused for them
+	held      int
 }
 
 func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution, error) {
@@ -239,12 +241,16 @@ func (x *execution) met(row []byte) (bool, error) {
 	if x.seen == nil {
 		return false, nil
 	}
-	key := string(sql.Raw(row).AppendCanonical(nil))
-	if _, again := x.seen[key]; again {
+	x.canonical = sql.Raw(row).AppendCanonical(x.canonical[:0])
+	if len(x.canonical) > sha256.Size {
+		sum := sha256.Sum256(x.canonical) // takes no more memory than a short row
+		x.canonical = append(x.canonical[:0], sum[:]...)
+	}
+	if _, again := x.seen[string(x.canonical)]; again {
 		return true, nil
 	}
-	x.seen[key] = struct{}{}
-	return false, x.hold(len(key) + rowOverhead)
+	x.seen[string(x.canonical)] = struct{}{}
+	return false, x.hold(len(x.canonical) + rowOverhead)
 }
 
 // window applies TOP, OFFSET and LIMIT to a row: whether it is passed over, and

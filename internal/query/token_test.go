@@ -56,7 +56,7 @@ func TestPagesSurviveChanges(t *testing.T) {
 			f.t = t
 			f.create(fmt.Sprint("c", containers), `"defaultTtl":-1`)
 			defer func() { f.p.Close() }()
-			n := rapid.IntRange(2, 30).Draw(t, "items")
+			n := 2 + uniform(t, "items", 29)
 			if chance(t, "many", 5) {
 				n = logicalItems + 2
 			}
@@ -71,7 +71,7 @@ func TestPagesSurviveChanges(t *testing.T) {
 			if rapid.Bool().Draw(t, "logical") {
 				q.Scope.Logical = f.logical("k")
 			}
-			q.MaxRows = rapid.IntRange(1, 5).Draw(t, "page")
+			q.MaxRows = 1 + uniform(t, "page", 5)
 			want := steadyOnly(f.all(f.withRows(q, 1<<20)))
 			if len(want) != n {
 				t.Fatalf("%s: got %d steady items, want %d", text, len(want), n)
@@ -123,8 +123,8 @@ func steadyOnly(rows []string) []string {
 func (f *fixture) fleeting(t *rapid.T) string {
 	var members []string
 	for _, m := range []string{
-		fmt.Sprintf(`"x":%d`, rapid.IntRange(-5, 60).Draw(t, "x")), `"same":2`, `"tags":[1,1,2,3]`, `"maybe":3`,
-		fmt.Sprintf(`"long":"%s%03d"`, x(300), rapid.IntRange(0, 60).Draw(t, "long")),
+		fmt.Sprintf(`"x":%d`, -5+uniform(t, "x", 66)), `"same":2`, `"tags":[1,1,2,3]`, `"maybe":3`,
+		fmt.Sprintf(`"long":"%s%03d"`, x(300), uniform(t, "long", 61)),
 	} {
 		if !chance(t, "missing", 10) {
 			members = append(members, m)
@@ -134,7 +134,7 @@ func (f *fixture) fleeting(t *rapid.T) string {
 }
 
 func (f *fixture) change(t *rapid.T, items int) {
-	id := fmt.Sprint("other", rapid.IntRange(0, items).Draw(t, "which"))
+	id := fmt.Sprint("other", uniform(t, "which", items+1))
 	switch pick(t, "change", "put", "put", "remove", "time", "purge", "restart") {
 	case "put":
 		f.put("k", id, f.fleeting(t))
@@ -144,7 +144,7 @@ func (f *fixture) change(t *rapid.T, items int) {
 			f.remove("k", id)
 		}
 	case "time":
-		f.advance(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
+		f.advance(time.Duration(1+uniform(t, "ms", 3000)) * time.Millisecond)
 	case "purge":
 		f.purge()
 	case "restart":

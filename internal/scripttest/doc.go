@@ -27,6 +27,12 @@
 //	create, upsert, replace    write items, read, delete: and so on
 //	list                       list the items, all pages of them
 //
+//	query                run a query as SDKs do, over all partitions, and in other ways
+//	                     that must come to the same: in pages of one row, in one
+//	                     partition, and without a plan; query plan shows the plan
+//	where                the ids of the items for which each of several filters holds
+//	value                the value of each of several expressions
+//
 //	throughput [name]    what is provisioned for a container, or a database
 //	set-throughput       change it
 //	offers, query-offers list or query the offers

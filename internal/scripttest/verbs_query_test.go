@@ -44,7 +44,7 @@ import (
 //	charge          show the charge, of one request
 //	full with=_ts   what to show of items that are rows
 func runQuery(s *script, d *directive) string {
-	v, count, charge := d.view(), d.flag("count"), d.flag("charge")
+	v, charge := rowView{view: d.view(), count: d.flag("count")}, d.flag("charge")
 	params, text := d.query()
 	q := s.newQuery(d, text, params)
 	if d.flag("plan") {
@@ -55,14 +55,15 @@ func runQuery(s *script, d *directive) string {
 		if charge {
 			d.fatalf("charge is told of one request, not of several")
 		}
-		rows, ordered, err := q.planned(d.flag("once"))
-		return s.rowLines(d, rows, err, v, count, ordered)
+		rows, ordered, err := q.planned(d.times())
+		v.sorted = !ordered
+		return s.rowLines(d, rows, err, v)
 	}
 	if d.option("next") != "" || d.option("from") != "" {
 		return s.queryPage(d, q, direct, v)
 	}
 	rows, err := q.all(text, direct)
-	out := s.rowLines(d, rows, err, v, count, true)
+	out := s.rowLines(d, rows, err, v)
 	if charge {
 		out = fmt.Sprintf("%.2f RU\n%s", q.charge, out)
 	}
@@ -80,7 +81,7 @@ func runQuery(s *script, d *directive) string {
 //	-
 func whereItems(s *script, d *directive) string {
 	return s.eachLine(d, func(line string) string {
-		rows, _, err := s.newQuery(d, "SELECT VALUE c.id FROM c WHERE "+line, nil).planned(false)
+		rows, _, err := s.newQuery(d, "SELECT VALUE c.id FROM c WHERE "+line, nil).planned(againAndAgain)
 		if err != nil {
 			return s.refusal(d, err)
 		}
@@ -111,9 +112,9 @@ func valueOf(s *script, d *directive) string {
 	if id != "" {
 		from = " FROM c WHERE c.id = " + quoted(id)
 	}
-	once := d.flag("once")
+	times := d.times()
 	return s.eachLine(d, func(line string) string {
-		rows, _, err := s.newQuery(d, "SELECT VALUE "+line+from, nil).planned(once)
+		rows, _, err := s.newQuery(d, "SELECT VALUE "+line+from, nil).planned(times)
 		switch {
 		case err != nil:
 			return s.refusal(d, err)
@@ -179,16 +180,31 @@ func (q *queryCall) directHeader() map[string]string {
 	return h
 }
 
+// times is how often a query is run.
+type times int
+
+const (
+	againAndAgain times = iota // in all ways that must come to the same
+	once
+)
+
+func (d *directive) times() times {
+	if d.flag("once") {
+		return once
+	}
+	return againAndAgain
+}
+
 // planned runs the query as SDKs do and, unless it is to be run once, in other ways
 // that must come to the same.
-func (q *queryCall) planned(once bool) (rows []sql.Value, ordered bool, err error) {
+func (q *queryCall) planned(n times) (rows []sql.Value, ordered bool, err error) {
 	q.d.Helper()
 	plan, a := q.plan(sql.AllFeatures.String())
 	if plan == nil {
 		return nil, false, &refusedError{a}
 	}
 	rows, err = q.run(plan)
-	if err != nil || once {
+	if err != nil || n == once {
 		return rows, plan.ordered(), err
 	}
 	if q.page == 0 {
@@ -256,16 +272,16 @@ func canonical(rows []sql.Value) []string {
 }
 
 // queryPage runs one page of a query.
-func (s *script) queryPage(d *directive, q *queryCall, header map[string]string, v view) string {
+func (s *script) queryPage(d *directive, q *queryCall, header map[string]string, v rowView) string {
 	last := d.flag("last")
 	header["X-Ms-Continuation"] = s.given(d, "from")
 	if d.option("next") == "" && !last {
 		rows, err := q.all(q.text, header)
-		return s.rowLines(d, rows, err, v, d.flag("count"), true)
+		return s.rowLines(d, rows, err, v)
 	}
 	a := q.post(q.text, header)
 	if a.status != http.StatusOK {
-		return s.line(d, a, v)
+		return s.line(d, a, v.view)
 	}
 	if last && a.header.Get("X-Ms-Continuation") != "" {
 		d.fatalf("this is not the last page")
@@ -273,11 +289,10 @@ func (s *script) queryPage(d *directive, q *queryCall, header map[string]string,
 	if !last {
 		s.keep(d, a)
 	}
-	return s.rowLines(d, q.rows(a), nil, v, d.flag("count"), true)
+	return s.rowLines(d, q.rows(a), nil, v)
 }
 
-// planLine writes a plan, with a name in place of the end of the first partition, which
-// depends on how many there are.
+// planLine writes a plan, without what says nothing in it.
 func (s *script) planLine(d *directive, q *queryCall) string {
 	features := sql.AllFeatures.String()
 	if _, given := d.data.Arg("features"); given {
@@ -314,25 +329,32 @@ func (s *script) refusal(d *directive, err error) string {
 	return s.line(d, refused.answer, view{})
 }
 
+// rowView says what of rows a script wants to see.
+type rowView struct {
+	view
+	count  bool // only how many there are
+	sorted bool // by their texts, for they have no order
+}
+
 // rowLines writes rows, one to a line.
-func (s *script) rowLines(d *directive, rows []sql.Value, err error, v view, count, ordered bool) string {
+func (s *script) rowLines(d *directive, rows []sql.Value, err error, v rowView) string {
 	d.Helper()
 	if err != nil {
 		return s.refusal(d, err)
 	}
 	switch {
-	case count && len(rows) == 1:
+	case v.count && len(rows) == 1:
 		return "1 row"
-	case count:
+	case v.count:
 		return fmt.Sprintf("%d rows", len(rows))
 	case len(rows) == 0:
 		return "no rows"
 	}
 	lines := make([]string, len(rows))
 	for i, row := range rows {
-		lines[i] = s.row(row, v)
+		lines[i] = s.row(row, v.view)
 	}
-	if !ordered {
+	if v.sorted {
 		slices.Sort(lines)
 	}
 	return strings.Join(lines, "\n")

@@ -133,6 +133,10 @@ type view struct {
 	rules     rules
 	lsn       uint64
 	refs      int // guarded by Partition.mu; one is Partition.mu.view's own
+
+	metaOnce sync.Once // for the meta row, if a query asks for it
+	meta     meta
+	metaErr  error
 }
 
 // Open opens a partition and starts its loop. The caller closes it.

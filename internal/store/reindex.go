@@ -27,7 +27,10 @@ type reindexPlan struct {
 
 // IndexProgress returns how many percent of the items have their index rows.
 func (p *Partition) IndexProgress() (int, error) {
-	v, err := p.acquire()
+	p.mu.Lock()
+	v, err := p.acquireLocked()
+	to := p.mu.indexedTo // the view may not have the meta row of a new policy yet
+	p.mu.Unlock()
 	if err != nil {
 		return 0, err
 	}
@@ -36,11 +39,11 @@ func (p *Partition) IndexProgress() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if m.IndexedTo == indexedAll || m.Items == 0 {
+	if to == indexedAll || m.Items == 0 {
 		return 100, nil
 	}
 	first := FirstOrdinal(p.index)
-	done, all := max(m.IndexedTo, first)-first, m.NextOrdinal-first
+	done, all := max(to, first)-first, m.NextOrdinal-first
 	return int(min(99, 100*done/max(all, 1))), nil
 }
 

@@ -39,10 +39,6 @@ type ValueRange struct {
 // Exact reports whether the range holds just what was asked for.
 func (v ValueRange) Exact() bool { return v.exact }
 
-// Single reports whether the range is that of one value, so that its rows are in
-// the order of ordinals.
-func (v ValueRange) Single() bool { return bytes.Equal(v.upper, keyAfterValue(v.lower)) }
-
 // PlaceOf returns the place of an ordinal in the range of one value.
 func (v ValueRange) PlaceOf(ordinal uint64) Place { return Place{v.lower, ordinal} }
 

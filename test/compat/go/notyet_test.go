@@ -12,9 +12,8 @@ import (
 // TestWhatIsNotServedYetSaysSo: nothing that is missing may look like an empty
 // result, or like something that was done.
 func TestWhatIsNotServedYetSaysSo(t *testing.T) {
-	ctx, s := limited(t), startMemory(t)
-	d := s.database(t)
-	c := container(t, d, azcosmos.ContainerProperties{})
+	ctx := limited(t)
+	c := container(t, startMemory(t).database(t), azcosmos.ContainerProperties{})
 	if _, err := c.CreateItem(ctx, keyA, []byte(`{"id":"1","pk":"a"}`), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -239,3 +239,22 @@ func TestQueriesDoNotSeeTheExpired(t *testing.T) {
 	x.s.advance(t, 5*time.Second)
 	sameRows(t, "counted at the end", query(t, x.c, "SELECT VALUE COUNT(1) FROM c", keyA), "0")
 }
+
+func TestQueriesOfDatabasesAndContainers(t *testing.T) {
+	s := startMemory(t)
+	d := s.database(t)
+	container(t, d, azcosmos.ContainerProperties{})
+	byID := &azcosmos.QueryDatabasesOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@id", Value: d.ID()}}}
+	databases, err := s.client(t, s.http()).NewQueryDatabasesPager("SELECT * FROM c WHERE c.id = @id", byID).NextPage(limited(t))
+	succeeded(t, "query databases", databases.Response, err, 200)
+	if len(databases.Databases) != 1 || databases.Databases[0].ID != d.ID() {
+		t.Errorf("got the databases %v, want %s", databases.Databases, d.ID())
+	}
+	containers, err := d.NewQueryContainersPager("SELECT * FROM c", nil).NextPage(limited(t))
+	succeeded(t, "query containers", containers.Response, err, 200)
+	if len(containers.Containers) != 1 || containers.Containers[0].ID != "c" {
+		t.Errorf("got the containers %v, want c", containers.Containers)
+	}
+	_, err = d.NewQueryContainersPager("SELECT * FROM", nil).NextPage(limited(t))
+	refused(t, "half a query", err, badRequest("unexpected end-of-file"))
+}

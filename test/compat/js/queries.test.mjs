@@ -192,3 +192,12 @@ test("queries do not see what has expired", async (t) => {
   await server.clock({ advance: "10s" });
   assert.deepEqual(await rows(c, "SELECT * FROM c"), []);
 });
+
+test("queries of databases and containers", async (t) => {
+  const c = await (await startMemory(t)).container(t);
+  const { client } = c.database;
+  const byId = { query: "SELECT VALUE d.id FROM d WHERE d.id = @id", parameters: [{ name: "@id", value: c.database.id }] };
+  assert.deepEqual((await client.databases.query(byId).fetchAll()).resources, [c.database.id]);
+  const { resources } = await c.database.containers.query("SELECT * FROM c").fetchAll();
+  assert.deepEqual(resources, [(await c.read()).resource]);
+});

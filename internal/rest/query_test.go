@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+)
+
+const docsPath = "/dbs/d/colls/c/docs"
+
+// asQuery returns the headers of a query by one partition key, with others added or put in
+// place of them; an empty one is left out.
+func asQuery(more map[string]string) map[string]string {
+	h := map[string]string{
+		"Content-Type":                 "application/query+json",
+		"X-Ms-Documentdb-Isquery":      "True",
+		"X-Ms-Documentdb-Partitionkey": `["p"]`,
+	}
+	maps.Copy(h, more)
+	maps.DeleteFunc(h, func(_, value string) bool { return value == "" })
+	return h
+}
+
+// newItems returns a handler with the items 1 to n in the partition "p" of a container.
+func newItems(t testing.TB, n int) *Handler {
+	t.Helper()
+	h := newContainer(t)
+	for i := 1; i <= n; i++ {
+		call(t, h, "POST", docsPath, fmt.Sprintf(`{"id":"%d","pk":"p","n":%d}`, i, i), pk("p"), 201)
+	}
+	return h
+}
+
+// rowsOf returns the rows of an answer, with commas between.
+func rowsOf(t testing.TB, a answer) string {
+	t.Helper()
+	page := decode[struct {
+		RID       string `json:"_rid"`
+		Documents []json.RawMessage
+		Count     int `json:"_count"`
+	}](t, a)
+	if page.RID == "" || page.Count != len(page.Documents) || a.header.Get("x-ms-item-count") != fmt.Sprint(page.Count) {
+		t.Errorf("a page of %d rows says of itself: %+v, %v", len(page.Documents), page, a.header)
+	}
+	texts := make([]string, len(page.Documents))
+	for i, row := range page.Documents {
+		texts[i] = string(row)
+	}
+	return strings.Join(texts, ",")
+}
+
+func TestWhatIsAQuery(t *testing.T) {
+	h := newItems(t, 2)
+	const body = `{"query":"SELECT VALUE c.n FROM c"}`
+	for name, headers := range map[string]map[string]string{
+		"by the media type":        {"Content-Type": "application/query+json"},
+		"with its parameters":      {"Content-Type": "Application/Query+JSON; charset=utf-8"},
+		"by the header":            {"X-Ms-Documentdb-Isquery": "true", "Content-Type": "application/json"},
+		"by the header's old name": {"X-Ms-Documentdb-Query": "True"},
+	} {
+		headers["X-Ms-Documentdb-Partitionkey"] = `["p"]`
+		if got := rowsOf(t, call(t, h, "POST", docsPath, body, headers, 200)); got != "1,2" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	// Anything else is an item, and this one lacks an id.
+	call(t, h, "POST", docsPath, body, pk("p"), 400)
+}
+
+func TestQueryBodies(t *testing.T) {
+	h := newItems(t, 3)
+	for body, want := range map[string]string{
+		`{"query":"SELECT VALUE c.n FROM c"}`:                   "1,2,3",
+		`{"query":"SELECT VALUE c.n FROM c","parameters":[]}`:   "1,2,3",
+		`{"query":"SELECT VALUE c.n FROM c","parameters":null}`: "1,2,3",
+		"\n{ \"parameters\" : [ { \"value\" : 2 , \"name\" : \"@n\" } ], \"query\" : \"SELECT VALUE c.n FROM c WHERE c.n=@n\" }": "2",
+		`{"query":"SELECT VALUE c.n FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":3}],"more":{}}`:                    "3",
+		`{"query":"SELECT VALUE @o","parameters":[{"name":"@o","value":{"a":[1, null]}}]}`:                                       `{"a":[1,null]}`,
+		`{"query":"SELECT VALUE [@u, 1]","parameters":[{"name":"@u"}]}`:                                                          `[1]`,
+		`{"query":"SELECT VALUE \u0027\u00e9\ud83d\ude00\u0027"}`:                                                                `"é😀"`,
+	} {
+		if got := rowsOf(t, call(t, h, "POST", docsPath, body, asQuery(nil), 200)); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+	for _, body := range []string{
+		``, `{`, `[]`, `"SELECT 1"`, `SELECT * FROM c`, `{}`, `{"query":null}`, `{"query":1}`, `{"query":["SELECT 1"]}`,
+		`{"query":"SELECT 1","parameters":{}}`, `{"query":"SELECT 1","parameters":[1]}`, `{"query":"SELECT 1","parameters":[{}]}`,
+		`{"query":"SELECT 1","parameters":[{"name":1,"value":1}]}`, `{"query":"SELECT 1","parameters":[{"name":"n","value":1}]}`,
+		`{"query":"SELECT 1","query":"SELECT 2"}`, `{"query":"\ud800"}`,
+		`{"query":"SELECT 1","parameters":[` + strings.Repeat(`{"name":"@x","value":1},`, maxQueryParameters) + `{"name":"@x","value":1}]}`,
+	} {
+		for name, headers := range map[string]map[string]string{
+			"query": asQuery(nil), "plan": asQuery(map[string]string{"X-Ms-Cosmos-Is-Query-Plan-Request": "True"}),
+		} {
+			a := call(t, h, "POST", docsPath, body, headers, 400)
+			if text := a.failureText(t, 400, 0); !strings.Contains(text, "The input content is invalid") {
+				t.Errorf("%s %.80s: refused with %q", name, body, text)
+			}
+		}
+	}
+}
+
+func TestQueryTextIsBounded(t *testing.T) {
+	h := newItems(t, 1)
+	long := func(bytes int) string {
+		text := "SELECT VALUE 1"
+		return `{"query":"` + text + strings.Repeat(" ", bytes-len(text)) + `"}`
+	}
+	const most = 512 << 10
+	if got := rowsOf(t, call(t, h, "POST", docsPath, long(most), asQuery(nil), 200)); got != "1" {
+		t.Errorf("a query of %d bytes: %s", most, got)
+	}
+	a := call(t, h, "POST", docsPath, long(most+1), asQuery(nil), 400)
+	if text := a.failureText(t, 400, 0); !strings.Contains(text, "exceeded the maximum limit") {
+		t.Errorf("refused with %q", text)
+	}
+}
+
+// queryFailure is what the body of a refused query holds.
+type queryFailure struct {
+	Severity string
+	Location struct{ Start, End int }
+	Code     any
+	Message  string
+}
+
+func readQueryFailure(t *testing.T, a answer) queryFailure {
+	t.Helper()
+	var body struct{ Code, Message string }
+	var inner struct{ Errors []queryFailure }
+	if err := json.Unmarshal(a.body, &body); err != nil || body.Code != "BadRequest" {
+		t.Fatalf("not a refusal: %v: %s", err, a.body)
+	}
+	text, ok := strings.CutPrefix(body.Message, "Message: ")
+	text, trailer, ok2 := strings.Cut(text, "\r\n")
+	if !ok || !ok2 || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("x-ms-activity-id")) {
+		t.Fatalf("the message is not in the service's form: %q", body.Message)
+	}
+	if err := json.Unmarshal([]byte(text), &inner); err != nil || len(inner.Errors) != 1 || !strings.HasPrefix(text, `{"errors":[{"severity":`) {
+		t.Fatalf("the message does not hold one error: %v: %s", err, text)
+	}
+	return inner.Errors[0]
+}
+
+func TestRefusedQueriesTellWhere(t *testing.T) {
+	h := newItems(t, 1)
+	for text, want := range map[string]queryFailure{
+		"SELEC 1":                       {Location: struct{ Start, End int }{0, 5}, Code: "SC1001", Message: "Syntax error, incorrect syntax near 'SELEC'."},
+		"SELECT * FROM c WHERE":         {Location: struct{ Start, End int }{21, 21}, Code: "SC1002", Message: "Syntax error, unexpected end-of-file."},
+		"SELECT 'ü😀', x FROM c":         {Location: struct{ Start, End int }{14, 15}, Code: "SC2001", Message: "Identifier 'x' could not be resolved."},
+		`SELECT NO_SUCH("\"") FROM c`:   {Location: struct{ Start, End int }{7, 14}, Code: "SC2005", Message: "'NO_SUCH' is not a recognized built-in function name."},
+		"SELECT * FROM c ORDER BY -c.n": {Location: struct{ Start, End int }{25, 29}, Code: 2206.0, Message: "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path."},
+	} {
+		want.Severity = "Error"
+		for name, more := range map[string]map[string]string{"query": nil, "plan": {"X-Ms-Cosmos-Is-Query-Plan-Request": "True"}} {
+			a := call(t, h, "POST", docsPath, `{"query":`+quoted(text)+`}`, asQuery(more), 400)
+			if got := readQueryFailure(t, a); got != want {
+				t.Errorf("%s %s: refused with %+v, want %+v", name, text, got, want)
+			}
+			if sub := a.header.Get("x-ms-substatus"); sub != "" {
+				t.Errorf("%s %s: sub-status %s", name, text, sub)
+			}
+		}
+	}
+}
+
+func TestQueriesThatAreNotAboutOneKey(t *testing.T) {
+	h := newItems(t, 3)
+	query := func(text string, more map[string]string, want int) answer {
+		t.Helper()
+		h2 := asQuery(map[string]string{"X-Ms-Documentdb-Partitionkey": ""})
+		maps.Copy(h2, more)
+		return call(t, h, "POST", docsPath, `{"query":`+quoted(text)+`}`, h2, want)
+	}
+	const disabled = "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, " +
+		"specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
+	for _, leave := range []map[string]string{nil, {"X-Ms-Documentdb-Query-Enablecrosspartition": "False"}} {
+		for _, text := range []string{"SELECT VALUE c.n FROM c", "SELECT VALUE COUNT(1) FROM c"} {
+			if got := query(text, leave, 400).failureText(t, 400, 0); got != disabled {
+				t.Errorf("%s with %v: refused with %q", text, leave, got)
+			}
+		}
+		if got := rowsOf(t, query("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p'", leave, 200)); got != "3" {
+			t.Errorf("a filter that names the key: %s", got)
+		}
+	}
+	leave := map[string]string{"X-Ms-Documentdb-Query-Enablecrosspartition": "True"}
+	if got := rowsOf(t, query("SELECT VALUE c.n FROM c WHERE c.n > 1", leave, 200)); got != "2,3" {
+		t.Errorf("with leave: %s", got)
+	}
+	a := query("SELECT VALUE c.n FROM c ORDER BY c.n DESC", leave, 400)
+	if got := a.failureText(t, 400, 1004); !strings.Contains(got, "can not be directly served by the gateway") {
+		t.Errorf("refused with %q", got)
+	}
+	info := decode[struct{ AdditionalErrorInfo string }](t, a).AdditionalErrorInfo
+	plan := query("SELECT VALUE c.n FROM c ORDER BY c.n DESC", map[string]string{
+		"X-Ms-Cosmos-Is-Query-Plan-Request": "True", "X-Ms-Cosmos-Supported-Query-Features": sql.AllFeatures.String(),
+	}, 200)
+	if info != string(plan.body) {
+		t.Errorf("the refusal tells the plan\n%s\nand asked for it is\n%s", info, plan.body)
+	}
+	for _, id := range []string{"0", plan.header.Get("x-ms-content-path") + ",0"} {
+		if got := rowsOf(t, query("SELECT VALUE c.n FROM c ORDER BY c.n DESC", map[string]string{"X-Ms-Documentdb-Partitionkeyrangeid": id}, 200)); got != "3,2,1" {
+			t.Errorf("in range %s: %s", id, got)
+		}
+	}
+}
+
+func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
+	h := newContainer(t)
+	var upper [2]string // of the two keys, in their order
+	for _, key := range []string{"a", "b"} {
+		call(t, h, "POST", docsPath, `{"id":"1","pk":"`+key+`"}`, pk(key), 201)
+		plan := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c WHERE c.pk = '`+key+`'"}`, asQuery(map[string]string{
+			"X-Ms-Documentdb-Partitionkey": "", "X-Ms-Cosmos-Is-Query-Plan-Request": "True",
+		}), 200)
+		ranges := decode[struct {
+			QueryRanges []struct{ Min, Max string }
+		}](t, plan).QueryRanges
+		if len(ranges) != 1 || ranges[0].Min != ranges[0].Max {
+			t.Fatalf("the plan of one key has the ranges %v", ranges)
+		}
+		upper[slices.Index([]string{"a", "b"}, key)] = ranges[0].Min
+	}
+	first, second := "a", "b"
+	if upper[0] > upper[1] {
+		first, second, upper[0], upper[1] = second, first, upper[1], upper[0]
+	}
+	for _, x := range []struct{ start, end, want string }{
+		{"", "FF", "a,b"}, {"", upper[0], ""}, {"", upper[1], first}, {upper[0], upper[1], first},
+		{upper[1], "FF", second}, {upper[0], "FF", "a,b"}, {upper[0], upper[0], ""},
+	} {
+		got := rowsOf(t, call(t, h, "POST", docsPath, `{"query":"SELECT VALUE c.pk FROM c"}`, asQuery(map[string]string{
+			"X-Ms-Documentdb-Partitionkey": "", "X-Ms-Documentdb-Partitionkeyrangeid": "0",
+			"X-Ms-Read-Key-Type": "EffectivePartitionKeyRange", "X-Ms-Start-Epk": x.start, "X-Ms-End-Epk": x.end,
+		}), 200))
+		rows := strings.Split(strings.ReplaceAll(got, `"`, ""), ",")
+		slices.Sort(rows)
+		if strings.Join(rows, ",") != x.want {
+			t.Errorf("from %q to %q: %s, want %s", x.start, x.end, got, x.want)
+		}
+	}
+	a := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{
+		"X-Ms-Documentdb-Partitionkey": "", "X-Ms-Documentdb-Partitionkeyrangeid": "0", "X-Ms-Start-Epk": "no",
+	}), 400)
+	if text := a.failureText(t, 400, 0); !strings.Contains(text, "hexadecimal") {
+		t.Errorf("refused with %q", text)
+	}
+}
+
+func TestQueryPages(t *testing.T) {
+	h := newItems(t, 5)
+	const body = `{"query":"SELECT VALUE c.n FROM c ORDER BY c.n"}`
+	var all []string
+	next := ""
+	for range 3 {
+		a := call(t, h, "POST", docsPath, body, asQuery(map[string]string{"X-Ms-Max-Item-Count": "2", "X-Ms-Continuation": next}), 200)
+		all = append(all, rowsOf(t, a))
+		next = a.header.Get("x-ms-continuation")
+		if strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r > '~' }) || len(next) > 1024 {
+			t.Errorf("the continuation %q is not for a header", next)
+		}
+	}
+	if got := strings.Join(all, " "); got != "1,2 3,4 5" || next != "" {
+		t.Errorf("the pages are %s, and then %q", got, next)
+	}
+	for _, garbage := range []string{"x", ".", "0", "-1.x", "1.x", "99999999999999999999.x", "0.e30", "0.!", "0." + strings.Repeat("A", 40_000), `{"a":1}`} {
+		a := call(t, h, "POST", docsPath, body, asQuery(map[string]string{"X-Ms-Continuation": garbage}), 400)
+		if text := a.failureText(t, 400, 0); text != "Invalid Continuation Token" {
+			t.Errorf("%.40s: refused with %q", garbage, text)
+		}
+	}
+	for _, size := range []string{"0", "-2", "x", "1.5"} {
+		call(t, h, "POST", docsPath, body, asQuery(map[string]string{"X-Ms-Max-Item-Count": size}), 400)
+	}
+}
+
+// TestContinuationsFitIntoAHeader orders by values that are too long to be told: the
+// JavaScript SDK always asks for no more than 1 KB.
+func TestContinuationsFitIntoAHeader(t *testing.T) {
+	h := newContainer(t)
+	for i := range 4 {
+		text := strings.Repeat("x", 100_000) + fmt.Sprint(3-i)
+		call(t, h, "POST", docsPath, fmt.Sprintf(`{"id":"%d","pk":"p","s":%q,"o":{"k":%q}}`, i, text, text), pk("p"), 201)
+	}
+	for _, text := range []string{
+		"SELECT VALUE c.id FROM c ORDER BY c.s", "SELECT VALUE c.id FROM c WHERE c.s > 'a' ORDER BY c.s",
+		"SELECT VALUE c.id FROM c ORDER BY c.o.k", "SELECT VALUE MIN(c.id) FROM c GROUP BY c.s", "SELECT DISTINCT VALUE c.s FROM c",
+	} {
+		next, rows := "", 0
+		for range 5 {
+			a := call(t, h, "POST", docsPath, `{"query":`+quoted(text)+`}`, asQuery(map[string]string{
+				"X-Ms-Max-Item-Count": "1", "X-Ms-Continuation": next,
+			}), 200)
+			rows += decode[struct {
+				Count int `json:"_count"`
+			}](t, a).Count
+			if next = a.header.Get("x-ms-continuation"); next == "" {
+				break
+			}
+			if len(next) > 1024 {
+				t.Errorf("%s: a continuation of %d bytes", text, len(next))
+			}
+		}
+		if rows != 4 || next != "" {
+			t.Errorf("%s: %d rows, and then %.40q", text, rows, next)
+		}
+	}
+}
+
+func TestQueryMetrics(t *testing.T) {
+	h := newItems(t, 4)
+	const body = `{"query":"SELECT VALUE c.n FROM c WHERE c.n > 2"}`
+	plain := call(t, h, "POST", docsPath, body, asQuery(nil), 200).header
+	for _, name := range []string{headerQueryMetrics, headerIndexMetrics} {
+		if got := plain.Get(name); got != "" {
+			t.Errorf("%s is %q, and nobody asked for it", name, got)
+		}
+	}
+	a := call(t, h, "POST", docsPath, body, asQuery(map[string]string{
+		"X-Ms-Documentdb-Populatequerymetrics": "True", "X-Ms-Cosmos-Populateindexmetrics": "True",
+	}), 200)
+	metrics := map[string]string{}
+	for pair := range strings.SplitSeq(a.header.Get(headerQueryMetrics), ";") {
+		name, value, _ := strings.Cut(pair, "=")
+		metrics[name] = value
+	}
+	if len(metrics) != 17 || metrics["outputDocumentCount"] != "2" || metrics["outputDocumentSize"] == "0" || metrics["totalExecutionTimeInMs"] == "" {
+		t.Errorf("the metrics are %v", metrics)
+	}
+	raw, err := base64.StdEncoding.DecodeString(a.header.Get(headerIndexMetrics))
+	if err != nil || !json.Valid(raw) || !strings.Contains(string(raw), `"PotentialCompositeIndexes":`) {
+		t.Errorf("the index metrics are %q: %v", raw, err)
+	}
+	a = call(t, h, "POST", docsPath, body, asQuery(map[string]string{"X-Ms-Cosmos-Populateindexmetrics-V2": "True"}), 200)
+	text, err := url.PathUnescape(a.header.Get(headerIndexMetrics))
+	if err != nil || !json.Valid([]byte(text)) || !strings.Contains(text, `"Utilized":`) {
+		t.Errorf("the index metrics are %q: %v", text, err)
+	}
+}
+
+func TestQueryHeaders(t *testing.T) {
+	h := newItems(t, 1)
+	a := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(nil), 200)
+	for _, name := range []string{"x-ms-request-charge", "x-ms-session-token", "x-ms-activity-id", "x-ms-item-count", "x-ms-alt-content-path", "x-ms-content-path"} {
+		if a.header.Get(name) == "" {
+			t.Errorf("there is no %s: %v", name, a.header)
+		}
+	}
+	// A session that is ahead of the data has to wait, and one that is none is refused.
+	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": a.header.Get("x-ms-session-token")}), 200)
+	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": "0:0#1000000"}), 404).failureText(t, 404, 1002)
+	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": "nonsense"}), 400)
+	call(t, h, "POST", "/dbs/d/colls/none/docs", `{"query":"SELECT * FROM c"}`, asQuery(nil), 404)
+	call(t, h, "POST", "/dbs/none/colls/c/docs", `{"query":"SELECT * FROM c"}`, asQuery(nil), 404)
+}
+
+func TestQueriesOfDatabasesAndContainers(t *testing.T) {
+	h := newContainer(t)
+	call(t, h, "POST", "/dbs", `{"id":"e"}`, nil, 201)
+	query := func(path, text string, want int) answer {
+		t.Helper()
+		return call(t, h, "POST", path, `{"query":`+quoted(text)+`}`, map[string]string{"Content-Type": "application/query+json"}, want)
+	}
+	rows := func(a answer, kind string) string {
+		return string(decode[map[string]json.RawMessage](t, a)[kind])
+	}
+	for text, want := range map[string]string{
+		"SELECT VALUE r.id FROM root r ORDER BY r.id DESC": `["e","d"]`,
+		"SELECT r.id FROM r WHERE r.id = 'e'":              `[{"id":"e"}]`,
+		"SELECT VALUE COUNT(1) FROM c":                     `[2]`,
+		"SELECT * FROM c WHERE c.id = 'x'":                 `[]`,
+	} {
+		if got := rows(query("/dbs", text, 200), "Databases"); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	if got := rows(query("/dbs/d/colls", "SELECT VALUE [c.id, c.partitionKey.paths] FROM c", 200), "DocumentCollections"); got != `[["c",["/pk"]]]` {
+		t.Errorf("the containers are %s", got)
+	}
+	if got := rows(query("/dbs/e/colls", "SELECT * FROM c", 200), "DocumentCollections"); got != `[]` {
+		t.Errorf("the containers are %s", got)
+	}
+	query("/dbs/none/colls", "SELECT * FROM c", http.StatusNotFound)
+	for _, path := range []string{"/dbs", "/dbs/d/colls"} {
+		if got := readQueryFailure(t, query(path, "SELECT * FROM c WHERE", 400)); got.Code != "SC1002" {
+			t.Errorf("%s: refused with %+v", path, got)
+		}
+		query(path, "SELECT VALUE udf.f(c) FROM c", 400)
+		query(path, "SELECT VALUE RAND() < 1 FROM c", 200)
+	}
+}
+
+// FuzzParseQuery: whatever a body holds, it is a query or it is refused.
+func FuzzParseQuery(f *testing.F) {
+	for _, seed := range []string{
+		`{"query":"SELECT 1"}`, `{"query":"SELECT @a","parameters":[{"name":"@a","value":[1,{"b":null}]}]}`, `{"parameters":null,"query":""}`,
+		`{"query":1}`, `[]`, `{"query":"x","parameters":[{"name":"a"}]}`, `{"query":"","pArAmeters":[{}]}`, `{"query":"\ud800","parameters":[]}`, "{\"query\":\"\xff\"}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q, err := parseQuery(body)
+		if err != nil {
+			return
+		}
+		var again map[string]json.RawMessage // by names as they are spelled
+		var text string
+		if err := errors.Join(json.Unmarshal(body, &again), json.Unmarshal(again["query"], &text)); err != nil || q.Text != text {
+			t.Fatalf("%q was taken for the query %q, want %q: %v", body, q.Text, text, err)
+		}
+		var list []map[string]json.RawMessage
+		if raw, ok := again["parameters"]; ok && json.Unmarshal(raw, &list) != nil {
+			t.Fatalf("%q has parameters %s that were accepted", body, raw)
+		}
+		for _, p := range list {
+			var name string
+			if err := json.Unmarshal(p["name"], &name); err != nil {
+				t.Fatalf("%q has a parameter without a name that was accepted: %v", body, err)
+			}
+			if _, ok := q.Params[name]; !ok {
+				t.Errorf("%q has the parameter %q, and the query %v", body, name, q.Params)
+			}
+		}
+	})
+}

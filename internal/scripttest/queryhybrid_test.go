@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+
+// What the client does for ORDER BY RANK.
+
+package scripttest
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+)
+
+// hybridInfo is what a plan tells a client to do for ORDER BY RANK.
+type hybridInfo struct {
+	GlobalStatisticsQuery    string
+	ComponentQueryInfos      []queryInfo
+	ComponentWeights         []float64
+	Skip, Take               *int
+	RequiresGlobalStatistics bool
+}
+
+// rankConstant is that of reciprocal rank fusion.
+const rankConstant = 60
+
+// hybrid runs ORDER BY RANK: the statistics of all ranges first, then a query for
+// each score, whose rows are put in order by their ranks.
+func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]sql.Value, error) {
+	fill := nothingSeen
+	if info.RequiresGlobalStatistics {
+		perRange, err := q.each(&queryInfo{RewrittenQuery: info.GlobalStatisticsQuery}, ids)
+		if err != nil {
+			return nil, err
+		}
+		fill = statisticsReplacer(slices.Concat(perRange...))
+	}
+	seen := map[string]bool{}
+	var rows []sql.Value
+	for i := range info.ComponentQueryInfos {
+		component := info.ComponentQueryInfos[i]
+		component.RewrittenQuery = fill.Replace(component.RewrittenQuery)
+		perRange, err := q.each(&component, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range sliced(mergeOrdered(&component, perRange), component.Offset, component.Limit, component.Top) {
+			rid, _ := row.Member("_rid").AsString()
+			if !seen[rid] {
+				seen[rid] = true
+				rows = append(rows, row.Member("payload"))
+			}
+		}
+	}
+	fused := fuse(info, rows)
+	for i := range fused {
+		fused[i] = fused[i].Member("payload")
+	}
+	return sliced(fused, info.Skip, info.Take, nil), nil
+}
+
+// statisticsReplacer adds up the statistics and puts them in place of their names.
+func statisticsReplacer(rows []sql.Value) *strings.Replacer {
+	const name = "{documentdb-formattablehybridsearchquery-"
+	add := func(of func(sql.Value) sql.Value) string {
+		return string(summed(rows, of).AppendJSON(nil))
+	}
+	pairs := []string{
+		"{documentdb-formattableorderbyquery-filter}", "true",
+		name + "totaldocumentcount}", add(func(r sql.Value) sql.Value { return r.Member("documentCount") }),
+	}
+	for i := range rows[0].Member("fullTextStatistics").Len() {
+		text := func(r sql.Value) sql.Value { return r.Member("fullTextStatistics").Index(i) }
+		var hits []string
+		for n := range text(rows[0]).Member("hitCounts").Len() {
+			hits = append(hits, add(func(r sql.Value) sql.Value { return text(r).Member("hitCounts").Index(n) }))
+		}
+		at := strconv.Itoa(i) + "}"
+		pairs = append(pairs,
+			name+"totalwordcount-"+at, add(func(r sql.Value) sql.Value { return text(r).Member("totalWordCount") }),
+			name+"hitcountsarray-"+at, "["+strings.Join(hits, ",")+"]")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// fuse orders rows by the sum of the reciprocals of their ranks under each score.
+func fuse(info *hybridInfo, rows []sql.Value) []sql.Value {
+	total := make([]float64, len(rows))
+	for c := range info.ComponentQueryInfos {
+		weight, ascending := 1.0, info.ComponentQueryInfos[c].OrderBy[0] == "Ascending"
+		if len(info.ComponentWeights) > 0 {
+			weight = info.ComponentWeights[c]
+		}
+		scores := make([]float64, len(rows))
+		for i, row := range rows {
+			scores[i], _ = row.Member("componentScores").Index(c).AsFloat()
+		}
+		for i, score := range scores {
+			better := map[float64]bool{}
+			for _, other := range scores {
+				if ascending && other < score || !ascending && other > score {
+					better[other] = true
+				}
+			}
+			total[i] += weight / float64(rankConstant+1+len(better))
+		}
+	}
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(total[b], total[a]) })
+	fused := make([]sql.Value, len(rows))
+	for i, at := range order {
+		fused[i] = rows[at]
+	}
+	return fused
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// readerFixture writes items with these scalars at /x, every third of which expires
+// after a second.
+func readerFixture(t *testing.T, scalars ...string) *fixture {
+	t.Helper()
+	f := newFixture(t, withTTL("-1"))
+	for i, x := range scalars {
+		ttl := ""
+		if i%3 == 2 {
+			ttl = `,"ttl":1`
+		}
+		f.put(fmt.Sprint("i", i), fmt.Sprintf(`"x":%s%s`, x, ttl))
+	}
+	f.advance(time.Second)
+	return f
+}
+
+func (f *fixture) reader() *Reader {
+	f.t.Helper()
+	r, err := f.p.NewReader(f.clock.Now())
+	f.must(err)
+	return r
+}
+
+var pathX = IndexPath{Property("x")}
+
+func (f *fixture) hits(r *Reader, s IndexScan) (ordinals []uint64) {
+	f.t.Helper()
+	for hit, err := range r.Index(s) {
+		f.must(err)
+		if !bytes.Equal(hit.EPK, f.key("k", "").EPK) {
+			f.t.Errorf("a hit has the effective partition key %x", hit.EPK)
+		}
+		ordinals = append(ordinals, hit.Ordinal)
+	}
+	return ordinals
+}
+
+func TestReaderShowsTheLiving(t *testing.T) {
+	f := readerFixture(t, "3", "1", "0", "2", "2", "2", `"a"`, "null", "9")
+	r := f.reader()
+	defer r.Close()
+	var scanned []uint64
+	for found, err := range r.Scan(1) {
+		f.must(err)
+		scanned = append(scanned, found.Ordinal)
+		again, live, err := r.Get(found.Ordinal)
+		if err != nil || !live || !bytes.Equal(again.Body, found.Body) || !bytes.Equal(again.EPK, found.EPK) {
+			t.Errorf("item %d: got %s, %v, %v, want %s", found.Ordinal, again.Body, live, err, found.Body)
+		}
+	}
+	if want := []uint64{2, 4, 5, 7, 8}; !slices.Equal(scanned, want) {
+		t.Errorf("scan after 1: got %v, want %v", scanned, want)
+	}
+	if _, live, err := r.Get(3); live || err != nil {
+		t.Errorf("an expired item: got %v, %v", live, err)
+	}
+	if found, live, err := r.Find(f.key("k", "i3")); err != nil || !live || found.Ordinal != 4 {
+		t.Errorf("find i3: got %d, %v, %v", found.Ordinal, live, err)
+	}
+	for _, id := range []string{"i2", "none"} {
+		if _, live, err := r.Find(f.key("k", id)); err != nil || live {
+			t.Errorf("find %s: got %v, %v, want nothing", id, live, err)
+		}
+	}
+	if n, err := r.Live(); n != 6 || err != nil || r.Items() != 9 {
+		t.Errorf("got %d live of %d, %v, want 6 of 9", n, r.Items(), err)
+	}
+	k := f.key("k", "")
+	within := LogicalPartition{k.EPK, k.PartitionKey}
+	ordinals, more, err := r.Logical(within, 4)
+	if want := []uint64{5, 6, 7, 8, 9}; err != nil || more || !slices.Equal(ordinals, want) {
+		t.Errorf("the partition key after 4: got %v, %v, %v, want %v", ordinals, more, err, want)
+	}
+	if n, err := r.LogicalItems(within); n != 9 || err != nil {
+		t.Errorf("the partition key has %d items, %v, want 9", n, err)
+	}
+	within.EPK = []byte("none")
+	if n, err := r.LogicalItems(within); n != 0 || err != nil {
+		t.Errorf("another partition key has %d items, %v, want 0", n, err)
+	}
+}
+
+func TestReaderWalksAnIndex(t *testing.T) {
+	f := readerFixture(t, "3", "1", "0", "2", "2", "2", `"a"`, "null", "9", "2")
+	r := f.reader()
+	defer r.Close()
+	two := Exactly(value.Number(2))
+	for _, c := range []struct {
+		name string
+		s    IndexScan
+		want []uint64
+	}{
+		{"all", IndexScan{Values: AllValues()}, []uint64{8, 2, 4, 5, 10, 1, 7}},
+		{"all, descending", IndexScan{Values: AllValues(), Order: kv.Reverse}, []uint64{7, 1, 10, 5, 4, 2, 8}},
+		{"twos", IndexScan{Values: two}, []uint64{4, 5, 10}},
+		{"after a two", IndexScan{Values: two, After: two.PlaceOf(4)}, []uint64{5, 10}},
+		{"from a two", IndexScan{Values: two, From: two.PlaceOf(5)}, []uint64{5, 10}},
+		{"from one that is gone", IndexScan{Values: AllValues(), From: two.PlaceOf(6)}, []uint64{10, 1, 7}},
+		{"after a two, descending", IndexScan{Values: AllValues(), Order: kv.Reverse, After: two.PlaceOf(5)}, []uint64{4, 2, 8}},
+		{"from a two, descending", IndexScan{Values: AllValues(), Order: kv.Reverse, From: two.PlaceOf(5)}, []uint64{5, 4, 2, 8}},
+		{"after all", IndexScan{Values: two, After: two.PlaceOf(99)}, nil},
+		{"nothing", IndexScan{Values: Above(value.Number(5)).And(Below(value.Number(4)))}, nil},
+	} {
+		c.s.Path = pathX
+		if got := f.hits(r, c.s); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Strings that are cut alike lie together, and a walk can go on before them all.
+func TestReaderGoesOnBeforeStringsThatAreCutAlike(t *testing.T) {
+	long := func(tail string) string { return `"` + string(bytes.Repeat([]byte("x"), 300)) + tail + `"` }
+	f := readerFixture(t, `"a"`, long("b"), "0", long("a"), long("c"), "0", `"y"`)
+	r := f.reader()
+	defer r.Close()
+	all := f.hits(r, IndexScan{Path: pathX, Values: AllValues()})
+	if len(all) != 5 || all[0] != 1 || all[4] != 7 {
+		t.Fatalf("got %v, want 1, three that are cut, 7", all)
+	}
+	var places []Place
+	for hit, err := range r.Index(IndexScan{Path: pathX, Values: Strings()}) {
+		f.must(err)
+		places = append(places, Place{bytes.Clone(hit.Value), hit.Ordinal})
+	}
+	for _, p := range places[1:4] {
+		if got := f.hits(r, IndexScan{Path: pathX, Values: AllValues(), Alike: p}); !slices.Equal(got, all[1:]) {
+			t.Errorf("forward: got %v, want %v", got, all[1:])
+		}
+		got := f.hits(r, IndexScan{Path: pathX, Values: AllValues(), Order: kv.Reverse, Alike: p})
+		if slices.Reverse(got); !slices.Equal(got, all[:4]) {
+			t.Errorf("in reverse: got %v, want the reverse of %v", got, all[:4])
+		}
+	}
+}
+
+// A reader asks whether to end also while it passes by rows that it does not show.
+func TestReaderStops(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), withTTL("1"))
+	for i := range stopSteps + 1 {
+		_, err := f.write(f.item(Create, fmt.Sprint(i), `"x":1`))
+		f.must(err)
+	}
+	f.advance(time.Minute)
+	r := f.reader()
+	defer r.Close()
+	enough := errors.New("enough")
+	r.StopWhen(func() error { return enough })
+	for name, walk := range map[string]func() error{
+		"scan": func() (last error) {
+			for _, err := range r.Scan(0) {
+				last = err
+			}
+			return last
+		},
+		"index": func() (last error) {
+			for _, err := range r.Index(IndexScan{Path: pathX, Values: AllValues()}) {
+				last = err
+			}
+			return last
+		},
+		"count": func() error {
+			_, err := r.AllHave(pathX)
+			return err
+		},
+	} {
+		if err := walk(); !errors.Is(err, enough) {
+			t.Errorf("%s: got %v, want that it ended", name, err)
+		}
+	}
+}
+
+// What was dead and in the way is accounted for, and not to the reader.
+func TestReaderAccountsForTheDead(t *testing.T) {
+	f := readerFixture(t, "1", "1", "1", "1", "1", "1")
+	before := f.ledger.Total(ru.DeadRead).Items
+	r := f.reader()
+	f.hits(r, IndexScan{Path: pathX, Values: AllValues()})
+	for _, err := range r.Scan(0) {
+		f.must(err)
+	}
+	r.Close()
+	if got := f.ledger.Total(ru.DeadRead).Items - before; got != 4 {
+		t.Errorf("got %d dead in the way, want two items and two index rows", got)
+	}
+}
+
+// The index rows of live items are those of a naive walk over the items, in order.
+func TestReaderIndexAgreesWithTheItems(t *testing.T) {
+	scalars := []string{"null", "true", "0", "-1", "1e300", `""`, `"a"`, `"a\u0000"`, `"\ue000"`, `"😀"`}
+	for range kvtest.LongFactor(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			f := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("-1"), nowMs: startMs})
+			defer func() { f.p.Close() }()
+			for range rapid.IntRange(0, 25).Draw(t, "writes") {
+				id := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id"))
+				switch rapid.IntRange(0, 5).Draw(t, "what") {
+				case 0:
+					f.advance(time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond)
+				case 1:
+					_, err := f.write(Write{Op: Delete, Key: f.key("k", id)})
+					if err != nil && !errors.Is(err, ErrNotFound) {
+						t.Fatal(err)
+					}
+				default:
+					properties := fmt.Sprintf(`"ttl":%d`, rapid.SampledFrom([]int{-1, 1, 2}).Draw(t, "ttl"))
+					if rapid.Bool().Draw(t, "has x") {
+						properties += `,"x":` + rapid.SampledFrom(scalars).Draw(t, "x")
+					}
+					f.put(id, properties)
+				}
+			}
+			f.compareIndexWithItems()
+		})
+	}
+}
+
+func (f *fixture) compareIndexWithItems() {
+	f.t.Helper()
+	r := f.reader()
+	defer r.Close()
+	type row struct {
+		value   value.Value
+		ordinal uint64
+	}
+	var want []row
+	var live int64
+	for found, err := range r.Scan(0) {
+		f.must(err)
+		live++
+		o, err := value.ParseObject(found.Body)
+		f.must(err)
+		if raw, ok := o.Lookup("x"); ok {
+			v, _ := value.FromJSON(raw)
+			want = append(want, row{v, found.Ordinal})
+		}
+	}
+	slices.SortStableFunc(want, func(a, b row) int { return compareUTF16(a.value, b.value) })
+	var ordinals []uint64
+	for _, w := range want {
+		ordinals = append(ordinals, w.ordinal)
+	}
+	if got := f.hits(r, IndexScan{Path: pathX, Values: AllValues()}); !slices.Equal(got, ordinals) {
+		f.t.Errorf("the index has %v, want %v", got, want)
+	}
+	if n, err := r.Live(); n != live || err != nil {
+		f.t.Errorf("got %d live items, %v, want %d", n, err, live)
+	}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+var trackedPaths = []IndexPath{{Property("a")}, {Property("o"), Property("b")}, {Property("id")}, {Property("none")}}
+
+// haveAll says in the naive way whether every item, expired or not, has a scalar at a
+// path.
+func (f *fixture) haveAll(path IndexPath) bool {
+	f.t.Helper()
+	v, err := f.p.acquire()
+	f.must(err)
+	defer f.p.release(v)
+	_, upper := f.p.prefix.space(itemSpace)
+	for e, err := range v.snap.Scan(f.p.prefix.appendItemKey(nil, 0), upper, 0) {
+		f.must(err)
+		_, body, err := parseItem(e.Key, e.Value)
+		f.must(err)
+		names := make(value.Path, len(path))
+		for i, s := range path {
+			names[i] = s.name
+		}
+		o, err := value.ParseObject(body)
+		f.must(err)
+		raw, _ := o.At(names)
+		if _, scalar := value.FromJSON(raw); !scalar {
+			return false
+		}
+	}
+	return true
+}
+
+// Whether all items have something at a path is known exactly after any history, and
+// after every restart and change of the policy.
+func TestAllHaveAgreesWithTheItems(t *testing.T) {
+	for range kvtest.LongFactor(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			f := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("-1"), nowMs: startMs})
+			defer func() { f.p.Close() }()
+			for range rapid.IntRange(1, 40).Draw(t, "steps") {
+				f.trackedStep(t)
+				path := rapid.SampledFrom(trackedPaths).Draw(t, "path")
+				r := f.reader()
+				got, err := r.AllHave(path)
+				indexed := r.Indexed()
+				r.Close()
+				f.must(err)
+				// While an index is rebuilt, no may mean that it is not known.
+				if want := f.haveAll(path); got != want && (indexed || got) {
+					t.Fatalf("all have %v: got %v, want %v", path, got, want)
+				}
+			}
+		})
+	}
+}
+
+func (f *fixture) trackedStep(t *rapid.T) {
+	id := fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "id"))
+	switch rapid.IntRange(0, 9).Draw(t, "step") {
+	case 0:
+		_, err := f.write(Write{Op: Delete, Key: f.key("k", id)})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+	case 1:
+		f.advance(time.Second)
+	case 2:
+		_, err := f.p.Purge(t.Context(), Purge{MaxItems: 2})
+		f.must(err)
+	case 3:
+		f.reopen()
+	case 4:
+		f.p.ReleaseIdle()
+		f.p.ReleaseIdle()
+	case 5:
+		path := rapid.SampledFrom([]string{"/z/*", "/y/*"}).Draw(t, "excluded")
+		f.reconfigure(fmt.Sprintf(`{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"indexingPolicy":{"excludedPaths":[{"path":%q}]}}`, path))
+		for more := rapid.Bool().Draw(t, "rebuild"); more; {
+			var err error
+			_, more, err = f.p.Reindex(t.Context(), 2)
+			f.must(err)
+		}
+	default:
+		properties := rapid.SampledFrom([]string{
+			`"a":1,"o":{"b":2}`, `"a":null,"o":{"b":"x"}`, `"a":"","o":{"b":false}`, `"a":1`, `"a":[1],"o":{"b":1}`, `"a":{},"o":{"b":[]}`, `"o":[{"b":1}]`, `"a":1,"o":{"b":2},"ttl":1`,
+		}).Draw(t, "properties")
+		f.put(id, properties)
+	}
+}
+
+// Paths beyond the bound are not kept count of: the answer is no, and not wrong.
+func TestAllHaveIsBounded(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	properties := ""
+	for i := range maxTracked + 5 {
+		properties += fmt.Sprintf(`"p%d":1,`, i)
+	}
+	f.put("1", properties+`"z":1`)
+	known := 0
+	for range 2 {
+		r := f.reader()
+		known = 0
+		for i := range maxTracked + 5 {
+			all, err := r.AllHave(IndexPath{Property(fmt.Sprint("p", i))})
+			f.must(err)
+			if all {
+				known++
+			}
+		}
+		r.Close()
+	}
+	if known != maxTracked {
+		t.Errorf("got %d paths, want %d", known, maxTracked)
+	}
+}
+
+// While others write, the answer may be no, but yes is never wrong.
+func TestAllHaveIsNeverWronglySo(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	f.put("0", `"a":1`)
+	path := IndexPath{Property("a")}
+	var wait sync.WaitGroup
+	for w := range 4 {
+		wait.Go(func() {
+			for i := range 100 {
+				properties := `"a":1`
+				if i%10 == 5 {
+					properties = `"b":1`
+				}
+				_, err := f.write(f.item(Upsert, fmt.Sprint(w), properties))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	asked := 0
+	for range 300 {
+		r := f.reader()
+		all, err := r.AllHave(path)
+		f.must(err)
+		if all {
+			asked++
+			n, err := r.countRows(path)
+			f.must(err)
+			if n != r.Items() {
+				t.Errorf("%d of %d items have it, and all are said to", n, r.Items())
+			}
+		}
+		r.Close()
+	}
+	wait.Wait()
+	r := f.reader()
+	defer r.Close()
+	if all, err := r.AllHave(path); err != nil || !all {
+		t.Errorf("at the end: got %v, %v, want that all have it (%d yes before)", all, err, asked)
+	}
+}
