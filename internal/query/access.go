@@ -268,6 +268,7 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		}
 	}
 	run := alike{x: x, resume: x.at.place}
+	run.resume.Value = bytes.Clone(x.at.Value) // the token's own moves on
 	var place []byte
 	for hit, err := range x.r.Index(s) {
 		if err != nil {
