@@ -207,7 +207,7 @@ func (p *Purger) Change(change func(*Settings)) error {
 	p.mu.Unlock()
 	// Whoever works now may have asked before the change: wait for their group.
 	p.turns.Lock()
-	p.turns.Unlock() //nolint:staticcheck // nothing to do but wait
+	defer p.turns.Unlock()
 	return nil
 }
 

@@ -97,7 +97,7 @@ _FULLTEXTSCORE("bird", ["bird"], 1, 1, ["1"]) => undefined
 // TestScore has values worked out by hand from the formula of BM25.
 func TestScore(t *testing.T) {
 	stats := TextStatistics{Items: 10, Words: 50, Hits: []int64{1, 5}}
-	rare, common := math.Log(1+9.5/1.5), math.Log(1+5.5/5.5)
+	rare, common := math.Log(1+9.5/1.5), math.Log(1+1.0) // (10 - 5 + 0.5) / (5 + 0.5) is 1
 	for _, c := range []struct {
 		words       int
 		occurrences []int
