@@ -85,8 +85,7 @@ func (e *Engine) ttlStatus(c *catalog.Container) (TTLStatus, error) {
 		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.TTLFinality, NowMs: e.clock.Now(),
 		Purge: e.purger.Status(c.RID),
 	}
-	t := e.throughputOf(c)
-	s.Throughput = ThroughputStatus{t.Mode, t.Provisioned, t.Used, t.Leftover, t.Shared}
+	s.Throughput = ThroughputStatus(e.throughputOf(c))
 	for i := range c.Ranges {
 		p, err := e.partition(c, i)
 		if err != nil {
