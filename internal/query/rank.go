@@ -48,7 +48,13 @@ func (x *execution) rank() error {
 	}
 	ranked := make([][]byte, 0, len(rows))
 	for _, i := range ranking.Rank(scores) {
-		ranked = append(ranked, rows[i])
+		again, err := x.met(rows[i])
+		if err != nil {
+			return err
+		}
+		if !again {
+			ranked = append(ranked, rows[i])
+		}
 	}
 	s := x.q.Program.Slice()
 	ranked = ranked[min(s.Offset, int64(len(ranked))):]
@@ -58,12 +64,6 @@ func (x *execution) rank() error {
 // emitFrom makes a page of rows that are all there, from where the last one ended.
 func (x *execution) emitFrom(rows [][]byte) error {
 	for i := int(min(x.at.Taken, int64(len(rows)))); i < len(rows); i++ {
-		if again, err := x.met(rows[i]); again || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
-		}
 		x.emit(rows[i])
 		x.at.Taken = int64(i + 1)
 		if x.due() && i+1 < len(rows) {

@@ -270,11 +270,11 @@ func (c *compiler) computedPath(bound *binding, steps []Step) (x code, ok bool, 
 		if err != nil {
 			return code{}, false, err
 		}
-		eval := whole.eval
+		eval := whole.eval // which other paths share
 		if rest := steps[1:]; len(rest) > 0 {
-			whole.eval = func(f *frame) Value { return follow(eval(f), rest) }
+			eval = func(f *frame) Value { return follow(whole.eval(f), rest) }
 		}
-		return code{eval: whole.eval, origin: bound.origin.with(steps...)}, true, nil
+		return code{eval: eval, origin: bound.origin.with(steps...)}, true, nil
 	}
 	return code{}, false, nil
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+
+package sql
+
+import "testing"
+
+// A path into a computed property leaves the property itself as it is.
+func TestPathIntoComputedProperty(t *testing.T) {
+	definition, err := Parse("SELECT VALUE {x: c.n} FROM c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Parse("SELECT c.cp.x, c.cp FROM c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Compile(q, CompileOptions{Computed: []Computed{{Name: "cp", Query: definition}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Naive(p, [][]byte{[]byte(`{"n":1}`)}, &Context{})
+	if err != nil || len(rows) != 1 || string(rows[0]) != `{"x":1,"cp":{"x":1}}` {
+		t.Errorf("got %q, %v", rows, err)
+	}
+}
