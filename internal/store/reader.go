@@ -297,21 +297,3 @@ func (r *Reader) indexStart(p IndexPath) []byte {
 	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), indexAge)
 	return appendTermPath(start, p...)
 }
-
-// HasBelow reports whether any item has something below a path: properties, elements,
-// or an empty array or object in its place. Such values are in no order of the
-// path's own rows.
-func (r *Reader) HasBelow(p IndexPath) (bool, error) {
-	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), indexAge)
-	lower, upper, ok := termsBelow(p...)
-	if !ok {
-		return true, nil
-	}
-	first, err := firstKey(r.v.snap, append(bytes.Clone(start), lower...), append(bytes.Clone(start), upper...))
-	if err != nil || first != nil {
-		return first != nil, err
-	}
-	own := r.indexStart(p)
-	first, err = firstKey(r.v.snap, append(bytes.Clone(own), tagEmptyArray), append(bytes.Clone(own), tagEmptyObject+1))
-	return first != nil, err
-}

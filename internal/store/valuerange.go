@@ -61,13 +61,10 @@ func encodeTerm(v value.Value) (raw []byte, cut bool) {
 	return value.AppendKey(nil, v), false
 }
 
-// keyAfterValue returns what is after all rows of a value.
-func keyAfterValue(raw []byte) []byte { return keyAfter(raw) }
-
 // Exactly is one value.
 func Exactly(v value.Value) ValueRange {
 	raw, cut := encodeTerm(v)
-	return ValueRange{raw, keyAfterValue(raw), !cut}
+	return ValueRange{raw, keyAfter(raw), !cut}
 }
 
 // kindBounds returns the range of all values of a kind.
@@ -100,7 +97,7 @@ func from(v value.Value, inclusive bool) ValueRange {
 	case inclusive:
 		return ValueRange{raw, upper, true}
 	}
-	return ValueRange{keyAfterValue(raw), upper, true}
+	return ValueRange{keyAfter(raw), upper, true}
 }
 
 // AtMost is the values of v's kind up to v.
@@ -114,9 +111,9 @@ func upTo(v value.Value, inclusive bool) ValueRange {
 	raw, cut := encodeTerm(v)
 	switch {
 	case cut:
-		return ValueRange{lower, keyAfterValue(cutShort(raw)), false}
+		return ValueRange{lower, keyAfter(cutShort(raw)), false}
 	case inclusive:
-		return ValueRange{lower, keyAfterValue(raw), true}
+		return ValueRange{lower, keyAfter(raw), true}
 	}
 	return ValueRange{lower, raw, true}
 }
@@ -128,10 +125,10 @@ func BeginningWith(s string) ValueRange {
 	raiseLeads(raw)
 	if len(raw) > maxTermValueBytes {
 		raw = raw[:maxTermValueBytes]
-		return ValueRange{raw, keyAfterValue(raw), false}
+		return ValueRange{raw, keyAfter(raw), false}
 	}
 	// A string that is cut may begin with s and be longer; it is among them.
-	return ValueRange{raw, keyAfterValue(raw), true}
+	return ValueRange{raw, keyAfter(raw), true}
 }
 
 // Same reports whether two ranges are one.
