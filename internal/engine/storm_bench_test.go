@@ -249,12 +249,12 @@ func BenchmarkStormTraffic(b *testing.B) {
 		s.fill(s.n, stormLiveItems, `,"ttl":-1`)
 		var without, with []time.Duration
 		for range 5 {
-			without = append(without, s.traffic(2*time.Second))
+			without = append(without, s.traffic(5*time.Second))
 			before, err := s.status()
 			s.must(err)
 			s.must(s.e.PausePurge("", "", false))
 			began := time.Now()
-			with = append(with, s.traffic(2*time.Second))
+			with = append(with, s.traffic(5*time.Second))
 			s.must(s.e.PausePurge("", "", true))
 			after, err := s.status()
 			s.must(err)

@@ -28,8 +28,8 @@ const (
 	// The rate while requests come, for each processor: where it begins, and what it
 	// keeps though they take longer, for that has many causes. Only an engine that is
 	// behind with its own work brings it down to leastRate.
-	startRate  = 750
-	politeRate = 500
+	startRate  = 600
+	politeRate = 600
 	leastRate  = 100
 	mostRate   = 50_000
 

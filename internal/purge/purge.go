@@ -32,8 +32,8 @@ const (
 	// quantum is how long one partition is worked on before the next has its turn.
 	quantum = 5 * time.Millisecond
 	// While requests come, groups are small: one holds the partition's loop for
-	// about a millisecond. Otherwise they are large enough for range deletes.
-	busyGroup = 32
+	// less than half a millisecond. Otherwise they are large enough for range deletes.
+	busyGroup = 8
 	idleGroup = 512
 )
 
