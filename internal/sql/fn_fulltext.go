@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 
-// Full-text search: how a text is taken apart into words, when it contains a
-// phrase, and its score. The language is English.
-//
-// A word is a run of letters and digits, in lower case, without its ending;
-// common words are not words at all. A term of a query is taken apart in the same
-// way; if it has more than one word, they must follow each other.
+// Full-text search: when a text contains a phrase, and its score. A term of a query
+// is taken apart into words as a text is; if it has more than one, they must follow
+// each other.
 
 package sql
 
 import (
 	"math"
 	"strings"
-	"unicode"
+
+	"github.com/mayflydb/mayfly/internal/analysis"
 )
 
 const (
@@ -39,55 +37,6 @@ type phrase struct {
 	edits int // by how many letters a word may differ
 }
 
-// wordsOf takes a text apart.
-func wordsOf(text string) []string {
-	var words []string
-	for start := 0; start < len(text); {
-		size := wordAt(text[start:])
-		if size == 0 {
-			start += runeSize(text[start:])
-			continue
-		}
-		word := strings.ToLower(text[start : start+size])
-		word = strings.TrimSuffix(strings.ReplaceAll(word, "’", "'"), "'s")
-		if !stopWords[word] {
-			words = append(words, stem(word))
-		}
-		start += size
-	}
-	return words
-}
-
-func runeSize(s string) int {
-	for i := range s {
-		if i > 0 {
-			return i
-		}
-	}
-	return len(s)
-}
-
-// wordAt returns how long the word is that s begins with. An apostrophe between
-// letters and a point or comma between digits are inside a word.
-func wordAt(s string) int {
-	var before rune // the last character of the word
-	joint := false  // one that may be inside, if the next fits
-	end := 0
-	for i, r := range s {
-		isLetter := unicode.IsLetter(r) || r == '_' || r > unicode.MaxLatin1 && unicode.Is(unicode.Mn, r)
-		switch {
-		case isLetter && (!joint || unicode.IsLetter(before)), unicode.IsDigit(r) && (!joint || unicode.IsDigit(before)):
-			before, joint, end = r, false, i+len(string(r))
-		case !joint && (r == '\'' || r == '’') && unicode.IsLetter(before),
-			!joint && (r == '.' || r == ',') && unicode.IsDigit(before):
-			joint = true
-		default:
-			return end
-		}
-	}
-	return end
-}
-
 // phraseOf takes a term apart: a string, or an object with a term and a distance
 // for words that may be misspelled.
 func (cx *Context) phraseOf(v Value) (phrase, bool) {
@@ -108,7 +57,7 @@ func (cx *Context) phraseOf(v Value) (phrase, bool) {
 		if cx.terms == nil || len(cx.terms) >= maxTerms {
 			cx.terms = make(map[string][]string)
 		}
-		words = wordsOf(term)
+		words = analysis.Words(term)
 		cx.terms[strings.Clone(term)] = words
 	}
 	return phrase{words, int(edits)}, len(words) <= maxPhrase
@@ -169,7 +118,7 @@ func fullTextContains(join func([]Value, func(Value) truth) Value) func(*Context
 		if !ok {
 			return Undefined()
 		}
-		words := wordsOf(text)
+		words := analysis.Words(text)
 		return join(args[1:], func(term Value) truth {
 			p, ok := cx.phraseOf(term)
 			if !ok {
@@ -186,7 +135,7 @@ func fullTextWordCount(_ *Context, args []Value) Value {
 	if !ok {
 		return Undefined()
 	}
-	return Int(int64(len(wordsOf(text))))
+	return Int(int64(len(analysis.Words(text))))
 }
 
 // The parameters of BM25: how soon more occurrences count for less, and how much
@@ -227,7 +176,7 @@ func (s *TextStatistics) Score(words int, occurrences []int) float64 {
 // it. Terms are strings, or objects with a term and a distance; it reports false
 // if one is neither.
 func (cx *Context) CountText(text string, terms []Value) (words int, occurrences []int, ok bool) {
-	list := wordsOf(text)
+	list := analysis.Words(text)
 	for _, term := range terms {
 		p, ok := cx.phraseOf(term)
 		if !ok {

@@ -3,14 +3,18 @@
 // Porter's algorithm of 1980 for taking endings off English words, so that
 // "connected" finds "connection". The steps have his numbers.
 
-package sql
+package analysis
 
 import "strings"
+
+// maxStemmed is how long a word may be to have an ending. English has none that are
+// longer, and the steps look at all letters many times.
+const maxStemmed = 64
 
 // stem returns a word, in lower case, without its ending. Words that are not all
 // English letters are left alone.
 func stem(word string) string {
-	if len(word) <= 2 {
+	if len(word) <= 2 || len(word) > maxStemmed {
 		return word
 	}
 	for i := range len(word) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+
+// Package analysis takes texts apart into words, for full-text search. Queries and
+// indexes must do so alike, or an index would not find what a query means: this is
+// the one place where it is done. The language is English.
+//
+// A word is a run of letters and digits, in lower case, without its ending; common
+// words are not words at all.
+package analysis
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Words takes a text apart. It returns the words in their order, each as often as
+// it stands there. They may share memory with the text.
+func Words(text string) []string {
+	var words []string
+	for start := 0; start < len(text); {
+		size := wordAt(text[start:])
+		if size == 0 {
+			start += runeSize(text[start:])
+			continue
+		}
+		word := strings.ToLower(text[start : start+size])
+		word = strings.TrimSuffix(strings.ReplaceAll(word, "’", "'"), "'s")
+		if !stopWords[word] {
+			words = append(words, stem(word))
+		}
+		start += size
+	}
+	return words
+}
+
+func runeSize(s string) int {
+	for i := range s {
+		if i > 0 {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// wordAt returns how long the word is that s begins with. An apostrophe between
+// letters and a point or comma between digits are inside a word.
+func wordAt(s string) int {
+	var before rune // the last character of the word
+	joint := false  // one that may be inside, if the next fits
+	end := 0
+	for i, r := range s {
+		isLetter := unicode.IsLetter(r) || r == '_' || r > unicode.MaxLatin1 && unicode.Is(unicode.Mn, r)
+		switch {
+		case isLetter && (!joint || unicode.IsLetter(before)), unicode.IsDigit(r) && (!joint || unicode.IsDigit(before)):
+			before, joint, end = r, false, i+len(string(r))
+		case !joint && (r == '\'' || r == '’') && unicode.IsLetter(before),
+			!joint && (r == '.' || r == ',') && unicode.IsDigit(before):
+			joint = true
+		default:
+			return end
+		}
+	}
+	return end
+}
