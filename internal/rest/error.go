@@ -109,6 +109,7 @@ var failures = []struct {
 	{engine.ErrNoIndex, failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
 	{query.ErrToken, failure{400, 0, "Invalid Continuation Token"}},
 	{query.ErrSortTooLarge, failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
+	{sql.ErrResultTooLarge, failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},
 	{engine.ErrTooLarge, failure{413, 0, "Request size is too large: an item can have at most 2 MB."}},
 	{errBodyTooBig, failure{413, 0, "Request size is too large: a request can have at most 2 MB."}},
 	{errBodyCut, failure{400, 0, "The input content is invalid because the body of the request could not be read to its end."}},

@@ -238,9 +238,9 @@ func (c *compiler) walk(from *binding, steps []Step) code {
 		x.eval = slotEval(slot)
 	case len(steps) == 1 && !steps[0].Element:
 		name := steps[0].Name
-		x.eval = func(f *frame) Value { return f.slots[slot].Member(name) }
+		x.eval = func(f *frame) Value { return f.open(slot).Member(name) }
 	default:
-		x.eval = func(f *frame) Value { return follow(f.slots[slot], steps) }
+		x.eval = func(f *frame) Value { return follow(f.open(slot), steps) }
 	}
 	return x
 }
@@ -337,8 +337,11 @@ func (c *compiler) array(e *ArrayLit, s *scope) (code, error) {
 		var b ArrayBuilder
 		for i := range parts {
 			b.Add(parts[i].eval(f))
+			if !f.fits(b.Size()) {
+				return Undefined()
+			}
 		}
-		return f.bounded(b.Value())
+		return b.Value()
 	}}, constant), nil
 }
 
@@ -360,8 +363,11 @@ func (c *compiler) object(e *ObjectLit, s *scope) (code, error) {
 		var b ObjectBuilder
 		for i := range parts {
 			b.Set(e.Props[i].Name, parts[i].eval(f))
+			if !f.fits(b.Size()) {
+				return Undefined()
+			}
 		}
-		return f.bounded(b.Value())
+		return b.Value()
 	}}, constant), nil
 }
 

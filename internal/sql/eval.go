@@ -21,12 +21,31 @@ type frame struct {
 	rows    int // of this item
 }
 
-// bounded stops the query if a value is too large.
-func (f *frame) bounded(v Value) Value {
-	if len(v.text) > maxResultBytes {
-		return f.cx.fail(ErrResultTooLarge)
+// largeText is from how many bytes on it is work to look into a value.
+const largeText = 1 << 13
+
+// open returns what is in a slot, to be looked into: for what is far inside, all
+// text before it is read.
+func (f *frame) open(slot int) Value {
+	v := f.slots[slot]
+	if len(v.text) < largeText {
+		return v
+	}
+	for range len(v.text) / largeText {
+		if f.cx.Tick() != nil {
+			return Undefined()
+		}
 	}
 	return v
+}
+
+// fits stops the query if a value has grown too large, and reports whether it may
+// go on growing.
+func (f *frame) fits(size int) bool {
+	if size > maxResultBytes {
+		f.cx.fail(ErrResultTooLarge)
+	}
+	return f.cx.err == nil
 }
 
 // callUDF calls a user-defined function.
@@ -38,7 +57,10 @@ func (f *frame) callUDF(name string, args []Value, at Span) Value {
 	if err != nil {
 		return f.cx.fail(fmt.Errorf("user-defined function %q: %w", name, err))
 	}
-	return f.bounded(v)
+	if !f.fits(len(v.text)) {
+		return Undefined()
+	}
+	return v
 }
 
 // step counts a row and reports whether there may be more.
@@ -188,8 +210,11 @@ func (p *projection) eval(f *frame) Value {
 	var b ObjectBuilder
 	for i := range p.items {
 		b.Set(p.items[i].name, p.items[i].eval(f))
+		if !f.fits(b.Size()) {
+			return Undefined()
+		}
 	}
-	return f.bounded(b.Value())
+	return b.Value()
 }
 
 // subquery compiles a subquery in an expression.

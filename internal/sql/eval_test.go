@@ -21,10 +21,41 @@ func TestLimitsOfExecution(t *testing.T) {
 		`SELECT VALUE ARRAY(SELECT VALUE c.s FROM x IN c.a) FROM c`,
 		`SELECT VALUE (SELECT VALUE MAKELIST(c.s) FROM x IN c.a) FROM c`,
 		`SELECT VALUE MAKELIST(c.s) FROM c JOIN x IN c.a`,
+		`SELECT VALUE [` + strings.Repeat("c.s,", 1000) + `1] FROM c`,
+		`SELECT VALUE {` + manyOf(1000, "a%d:c.s") + `} FROM c`,
+		`SELECT ` + manyOf(1000, "c.s AS a%d") + ` FROM c`,
 	} {
 		if rows, err := evalAll(query, wide); !errors.Is(err, ErrResultTooLarge) {
 			t.Errorf("%s: %d rows, %v; want ErrResultTooLarge", query, len(rows), err)
 		}
+	}
+}
+
+// manyOf returns n texts with their numbers in them, with commas between.
+func manyOf(n int, format string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(all, ",")
+}
+
+// A row that looks into a large item over and over is interrupted on the way.
+func TestInterruptionWithinARow(t *testing.T) {
+	p := mustCompile(t, `SELECT VALUE CONCAT(`+manyOf(10_000, "c.z%d")+`) FROM c`, nil)
+	asked := 0
+	cx := &Context{Interrupted: func() error {
+		asked++
+		return errTest
+	}}
+	item := `{"s":"` + strings.Repeat("x", 1<<20) + `"}`
+	r := p.NewRunner(cx)
+	err := r.Rows(Raw([]byte(item)), func() bool {
+		_, _ = r.Project()
+		return true
+	})
+	if !errors.Is(err, errTest) || asked != 1 {
+		t.Errorf("asked %d times: %v; want to be stopped at the first", asked, err)
 	}
 }
 

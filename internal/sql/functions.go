@@ -21,12 +21,12 @@ import (
 	"strings"
 )
 
-// ErrResultTooLarge stops a query in which one function call makes more text
-// than an item may have.
-var ErrResultTooLarge = errors.New("sql: the result of a function call exceeds the size limit")
+// ErrResultTooLarge stops a query in which one expression, or one row, has more
+// text than a page.
+var ErrResultTooLarge = errors.New("sql: a value that the query makes exceeds the size limit")
 
-// maxResultBytes bounds the text that one function call makes. An item has at
-// most 2 MiB, a page of results 4.
+// maxResultBytes bounds the text that one expression makes. An item has at most
+// 2 MiB, a page of results 4.
 const maxResultBytes = 4 << 20
 
 // Context is what one execution of a query knows besides the items. It belongs

@@ -83,6 +83,9 @@ func (r *Runner) AppendProjection(dst []byte) (_ []byte, ok bool, err error) {
 			dst = append(dst, ',')
 		}
 		dst = v.AppendJSON(append(dst, p.items[i].label...))
+		if !r.f.fits(len(dst) - start) {
+			return dst[:start], false, r.f.cx.err
+		}
 	}
 	return append(dst, '}'), true, nil
 }
