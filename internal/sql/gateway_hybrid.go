@@ -84,8 +84,8 @@ func (p *planner) hybrid() (*HybridInfo, error) {
 		info.Statistics = p.statistics(components)
 	}
 	for i := range components {
-		desc := weights == nil || weights[i] >= 0
-		order := SortItem{Expr: components[i].score, Desc: desc, Explicit: true}
+		worstFirst := weights != nil && weights[i] < 0
+		order := SortItem{Expr: components[i].score, Desc: !worstFirst, Explicit: true}
 		info.Components = append(info.Components, p.componentInfo(components, order))
 	}
 	return info, nil
@@ -208,11 +208,21 @@ func (p *planner) statistics(components []component) string {
 
 // componentInfo plans the query for one score. Its rows carry all scores, for
 // the client to rank those that another score found.
+//
+// A client ranks by the direction that it is told and multiplies by the weight,
+// sign and all: the best by a score must have the first rank by it also where its
+// weight is negative, or the two would cancel out. But then the rows that matter
+// are the worst ones. So each range returns those first, under keys that the
+// client merges in the direction that it is told.
 func (p *planner) componentInfo(components []component, order SortItem) *QueryInfo {
 	q := p.query
+	key := order.Expr
+	if !order.Desc {
+		key = &Unary{Op: OpNeg, X: &Coalesce{X: order.Expr, Y: countOf(missingScore)}}
+	}
 	info := &QueryInfo{
 		Distinct:            DistinctNone,
-		OrderBy:             []SortOrder{sortOrder(order.Desc)},
+		OrderBy:             []SortOrder{Descending},
 		OrderByExpressions:  []string{Print(order.Expr)},
 		SelectValue:         q.Select.Value != nil,
 		NonStreamingOrderBy: true,
@@ -225,7 +235,7 @@ func (p *planner) componentInfo(components []component, order SortItem) *QueryIn
 	rewritten.Rank, rewritten.Distinct = false, false
 	rewritten.OrderBy = []SortItem{order}
 	rewritten.Where = resumable(q)
-	rewritten.Select = mergeable(q, []Expr{order.Expr},
+	rewritten.Select = mergeable(q, []Expr{key},
 		objectOf(Property{"payload", payload(q)}, Property{"componentScores", arrayOf(scores...)}))
 	p.sliceComponent(info, &rewritten, len(components))
 	info.Rewritten = rewritten.String()

@@ -280,13 +280,15 @@ func TestHybridPlan(t *testing.T) {
 	a := `_FullTextScore(c.a, ["p", @k], 10, 100, [1])`
 	v := `_VectorScore(c.v, @v)`
 	b := `_FullTextScore(c.b, ["a", "b"], 10, 100, [1])`
-	for i, score := range []string{a + " DESC", v + " ASC", b + " DESC"} {
-		expr, _, _ := strings.Cut(score, ") ")
-		want := `SELECT TOP 100 c._rid, [{"item": ` + expr + `)}] AS orderByItems, ` +
+	for i, c := range []struct{ key, order string }{{a, a + " DESC"}, {"(- (" + v + " ?? -1))", v + " ASC"}, {b, b + " DESC"}} {
+		want := `SELECT TOP 100 c._rid, [{"item": ` + c.key + `}] AS orderByItems, ` +
 			`{"payload": {"name": c.name}, "componentScores": [(` + a + ` ?? -1), (` + v + ` ?? -1), (` + b + ` ?? -1)]} AS payload` +
-			"\nFROM c\nWHERE ((c.x > 1) AND (true))\nORDER BY " + score
+			"\nFROM c\nWHERE ((c.x > 1) AND (true))\nORDER BY " + c.order
 		if got := fillPlaceholders(h.Components[i].Rewritten); got != want {
 			t.Errorf("component %d\n%s\nwant\n%s", i, got, want)
+		}
+		if got := h.Components[i].OrderBy; len(got) != 1 || got[0] != Descending {
+			t.Errorf("component %d is ranked %v", i, got)
 		}
 	}
 	for _, text := range plan.rewritten() {

@@ -201,3 +201,23 @@ test("queries of databases and containers", async (t) => {
   const { resources } = await c.database.containers.query("SELECT * FROM c").fetchAll();
   assert.deepEqual(resources, [(await c.read()).resource]);
 });
+
+test("a negative weight turns a rank around", async (t) => {
+  const texts = { a: "one two three bikes", b: "bikes bikes bikes", c: "nothing of the kind", d: "bikes and bikes" };
+  const c = await (await startMemory(t)).container(t, {
+    throughput: 21_000,
+    fullTextPolicy: { defaultLanguage: "en-US", fullTextPaths: [{ path: "/text", language: "en-US" }] },
+    indexingPolicy: { fullTextIndexes: [{ path: "/text" }], includedPaths: [{ path: "/*" }] },
+  });
+  for (const [id, text] of Object.entries(texts)) {
+    await c.items.create({ id, pk: id, text });
+  }
+  const ranked = async (weights, top = "") => {
+    const query = `SELECT ${top} c.id FROM c ORDER BY RANK RRF(FullTextScore(c.text, 'bikes'), FullTextScore(c.text, 'kind'), ${weights})`;
+    return (await rows(c, query, { allowUnboundedNonStreamingQueries: true })).map(({ id }) => id);
+  };
+  const best = await ranked("[5, 0]");
+  assert.deepEqual(best.slice(0, 2), ["b", "d"]);
+  assert.deepEqual(await ranked("[-5, 0]"), best.toReversed());
+  assert.deepEqual(await ranked("[-5, 0]", "TOP 1"), ["c"]);
+});
