@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What a definition says that queries go by: composite indexes and computed
-// properties.
+// What a definition says that queries go by: composite indexes and vectors.
 
 package catalog
 
@@ -11,21 +10,10 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-const (
-	maxComputed      = 20
-	maxComputedQuery = 4 << 10
-)
-
 // CompositePath is one path of a composite index.
 type CompositePath struct {
 	Path       value.Path
 	Descending bool
-}
-
-// ComputedProperty is a name at the root of every item, and the query that says what
-// is there.
-type ComputedProperty struct {
-	Name, Query string
 }
 
 // VectorPath says how the vectors at a path are compared.
@@ -106,45 +94,6 @@ func (d *Definition) readComposites(policy *value.Object) error {
 			composite = append(composite, CompositePath{path, string(order) == `"descending"`})
 		}
 		d.Composites = append(d.Composites, composite)
-	}
-	return nil
-}
-
-// parseComputed reads the computed properties. What their queries mean is checked
-// when they are first used.
-func (d *Definition) parseComputed(o *value.Object) error {
-	raw, ok := o.Lookup("computedProperties")
-	if absent(raw, ok) {
-		return nil
-	}
-	list, err := asArray("computedProperties", raw)
-	if err != nil {
-		return err
-	}
-	if len(list) > maxComputed {
-		return invalid("The container has %d computed properties, more than the %d that are allowed.", len(list), maxComputed)
-	}
-	seen := map[string]bool{"id": true, "_rid": true, "_ts": true}
-	for _, raw := range list {
-		p, err := asObject("computedProperties[]", raw)
-		if err != nil {
-			return err
-		}
-		nameText, _ := p.Lookup("name")
-		name, err := asString("computedProperties[].name", nameText)
-		if err != nil {
-			return err
-		}
-		queryText, _ := p.Lookup("query")
-		query, err := asString("computedProperties[].query", queryText)
-		if err != nil {
-			return err
-		}
-		if seen[name] || name == "" || len(query) > maxComputedQuery {
-			return invalid("The computed property '%s' could not be accepted: names must be unique and not those of system properties, and queries short.", value.Clip(name))
-		}
-		seen[name] = true
-		d.Computed = append(d.Computed, ComputedProperty{name, query})
 	}
 	return nil
 }

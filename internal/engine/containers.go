@@ -21,7 +21,7 @@ func (e *Engine) CreateContainer(ctx context.Context, database string, body []by
 	if err != nil {
 		return nil, err
 	}
-	def, err := catalog.ParseDefinition(body)
+	def, err := parseDefinition(body)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (e *Engine) ReplaceContainer(ctx context.Context, database, container strin
 	if err != nil {
 		return nil, err
 	}
-	def, err := catalog.ParseDefinition(body)
+	def, err := parseDefinition(body)
 	if err != nil {
 		return nil, err
 	}

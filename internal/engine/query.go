@@ -108,18 +108,6 @@ func (e *Engine) compile(c *catalog.Container, q *Query) (*compiled, error) {
 	return &compiled{parsed, p, q.Params}, nil
 }
 
-func computedProperties(c *catalog.Container) ([]sql.Computed, error) {
-	var computed []sql.Computed
-	for _, p := range c.Computed {
-		q, err := sql.Parse(p.Query)
-		if err != nil {
-			return nil, err
-		}
-		computed = append(computed, sql.Computed{Name: p.Name, Query: q})
-	}
-	return computed, nil
-}
-
 // vectors tells how the container compares vectors.
 func vectors(c *catalog.Container) []sql.Vector {
 	var all []sql.Vector

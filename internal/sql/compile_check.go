@@ -243,7 +243,17 @@ func checkArguments(e *Call, fn *Function, parts []code, s *scope) error {
 	return err
 }
 
-// checkComputed refuses a query that is no definition of a computed property.
+// CheckComputed refuses a query that is no definition of a computed property. The
+// error is an *[Error].
+func CheckComputed(q *Query) error {
+	if err := checkComputed(q); err != nil {
+		return err
+	}
+	_, err := Compile(q, CompileOptions{})
+	return err
+}
+
+// checkComputed looks at the form of a definition only.
 func checkComputed(q *Query) error {
 	refuse := func(at Span) error {
 		return errorAt(at, "", "A computed property is defined by SELECT VALUE and a scalar expression FROM the container, without other clauses.")
