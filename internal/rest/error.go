@@ -244,6 +244,10 @@ func (x *exchange) errorBody(f failure, err error) []byte {
 	if errors.As(err, &badQuery) { // which has a form of its own
 		message = append([]byte("Message: "), badQuery.JSON()...)
 	}
+	var noPlan *planError
+	if errors.As(err, &noPlan) {
+		message = append([]byte(planRefusal), message...)
+	}
 	message = append(message, "\r\nActivityId: "...)
 	message = append(message, x.activity...)
 	message = append(message, ", Request URI: "...)

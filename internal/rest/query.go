@@ -126,6 +126,9 @@ func (x *exchange) queryPlan(rt *route) error {
 	c, plan, err := x.h.engine.QueryPlan(x.target(rt), q, features)
 	if c != nil {
 		x.setOwner(c)
+		if err != nil {
+			return &planError{err}
+		}
 	}
 	if err != nil {
 		return err
@@ -133,6 +136,15 @@ func (x *exchange) queryPlan(rt *route) error {
 	x.write(http.StatusOK, plan)
 	return nil
 }
+
+// planError is a query of which there is no plan. Clients see from its text that it
+// was the plan which they did not get.
+type planError struct{ err error }
+
+func (e *planError) Error() string { return "plan the query: " + e.err.Error() }
+func (e *planError) Unwrap() error { return e.err }
+
+const planRefusal = "Gateway Failed to Retrieve Query Plan: "
 
 // setMetrics tells what a query took, in the forms that were asked for. Times are
 // not measured apart from each other, and told as none.

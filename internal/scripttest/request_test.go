@@ -122,7 +122,8 @@ func (a *answer) errorText() (string, error) {
 	if want := strings.ReplaceAll(http.StatusText(a.status), " ", ""); e.Code != want {
 		return "", fmt.Errorf("the code is %q, want %q", e.Code, want)
 	}
-	inner, ok := strings.CutPrefix(e.Message, "Message: ")
+	// A request for a plan is refused in the same words, but says so first.
+	inner, ok := strings.CutPrefix(strings.TrimPrefix(e.Message, "Gateway Failed to Retrieve Query Plan: "), "Message: ")
 	inner, trailer, ok2 := strings.Cut(inner, "\r\n")
 	if !ok || !ok2 || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("X-Ms-Activity-Id")+", Request URI: /") {
 		return "", fmt.Errorf("the message is not the service's: %q", e.Message)
