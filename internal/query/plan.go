@@ -8,6 +8,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -94,6 +95,10 @@ const (
 	fewHits = 1000
 	// rowsPerItem is how many index rows are read in the time of one item.
 	rowsPerItem = 4
+	// probeShare is how many times fewer rows of an index there must be than items of a
+	// large partition key, for the index to be better for sure. It bounds what it takes
+	// to find that out.
+	probeShare = 8
 	// orderedRows is about how many rows a page has, in terms of what sorting one
 	// takes: of an index in order, one row in so many is of the partition key that is
 	// asked for.
@@ -218,7 +223,9 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 	better := true
 	switch found.method {
 	case indexSeek, indexRange:
-		better, err = c.atMost(found, items)
+		if better = c.reach(items) <= fewHits; !better {
+			better, err = c.atMost(found, min(items, max(fewHits, items/probeShare)))
+		}
 	case countIndexed:
 		better, err = c.atMost(found, rowsPerItem*items)
 	case orderedScan:
@@ -228,6 +235,16 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 		return found, err
 	}
 	return c.unsorted(&plan{method: logicalScan}), nil
+}
+
+// reach returns about how many items of an index must be looked at for all rows
+// that the query wants, if its partition key has so many.
+func (c *chooser) reach(items int64) int64 {
+	s := c.p.Slice()
+	if rows := s.Offset + s.Limit; s.Limit < fewHits && s.Offset < fewHits && c.unsorted(&plan{}).sorted {
+		return rows * c.r.Items() / items
+	}
+	return math.MaxInt64
 }
 
 // few reports whether a plan finds so few items that sorting them is best.
