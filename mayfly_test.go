@@ -250,17 +250,38 @@ func changeRow(t *testing.T, dir string, change func(*kv.Batch)) {
 	}
 }
 
+// rowOf reads one row of the data behind the server's back.
+func rowOf(t *testing.T, dir string, key []byte) []byte {
+	t.Helper()
+	db, err := pebblekv.Open(pebblekv.Options{Dir: Options{Dir: dir}.dataDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, found, err := snap.Get(key)
+	snap.Close()
+	if err := errors.Join(err, db.Close()); err != nil || !found {
+		t.Fatalf("row %s: found %v, %v", key, found, err)
+	}
+	return row
+}
+
 func TestNewerFormat(t *testing.T) {
+	const newer = 99
 	dir := t.TempDir()
 	serveTest(t, Options{Dir: dir}).stop(t)
-	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{3}) })
-	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "it is 3") {
+	ours := rowOf(t, dir, catalog.FormatKey)
+	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{newer}) })
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "it is 99") {
 		t.Errorf("Open = %v, want ErrNewerFormat", err)
 	}
 	if _, err := Check(dir, io.Discard); !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("Check = %v, want ErrNewerFormat", err)
 	}
-	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, []byte{2}) })
+	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, ours) })
 	serveTest(t, Options{Dir: dir})
 }
 

@@ -67,8 +67,8 @@ func (k *checker) indexed(c *current, body []byte) error {
 	if err != nil {
 		return nil
 	}
-	for i := range d.terms.Len() {
-		key := k.prefix.appendIndexKey(nil, k.meta.Generation, d.terms.At(i), c.ordinal)
+	for i := range d.entries.Len() {
+		key := k.prefix.appendIndexKey(nil, k.meta.Generation, d.entries.At(i), c.ordinal)
 		if c.ordinal > k.meta.IndexedTo {
 			if _, found, err := k.snap.Get(key); err != nil || !found {
 				return err
@@ -81,14 +81,14 @@ func (k *checker) indexed(c *current, body []byte) error {
 	return nil
 }
 
-// indexRow checks that an index row belongs to an item that has its term.
+// indexRow checks that an index row belongs to an item that has its entry.
 func (k *checker) indexRow(e kv.Entry) error {
 	start := k.prefix.appendIndexStart(nil, k.meta.Generation)
 	if !bytes.HasPrefix(e.Key, start) || len(e.Key) < len(start)+1+ordinalBytes || len(e.Value) < indexRowBytes {
 		k.report("row %x is not an index row of generation %d", e.Key, k.meta.Generation)
 		return nil
 	}
-	term := e.Key[len(start)+1 : len(e.Key)-ordinalBytes]
+	entry := e.Key[len(start) : len(e.Key)-ordinalBytes]
 	ordinal := binary.BigEndian.Uint64(e.Key[len(e.Key)-ordinalBytes:])
 	return k.owner(e, ordinal, func(h header, body []byte) bool {
 		if k.earlierPolicy {
@@ -98,8 +98,8 @@ func (k *checker) indexRow(e kv.Entry) error {
 		if err := c.derive(k.container); err != nil {
 			return false
 		}
-		for i := range c.terms.Len() {
-			if bytes.Equal(c.terms.At(i), term) {
+		for i := range c.entries.Len() {
+			if bytes.Equal(c.entries.At(i), entry) {
 				return true
 			}
 		}

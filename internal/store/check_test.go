@@ -70,7 +70,7 @@ func (s *scene) statKey(c class, l level, start int64) []byte {
 
 // indexKey is that of an item's row in the index, for a property that is a string.
 func (s *scene) indexKey(property, text string, ordinal uint64) []byte {
-	term := appendTermString(appendTermPath(nil, step{name: property}), []byte(text))
+	term := appendTermString(appendTermStart(nil, IndexPath{Property(property)}), []byte(text))
 	return s.prefix.appendIndexKey(nil, 1, term, ordinal)
 }
 
@@ -240,11 +240,11 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			s.batch.Set(s.indexKey("u", "own", 77), s.row(s.indexKey("u", "own", 2)))
 		}, []string{"belongs to item 77, which does not exist"}},
 		{"index row of another generation", func(s *scene) {
-			term := appendTermString(appendTermPath(nil, step{name: "u"}), []byte("own"))
+			term := appendTermString(appendTermStart(nil, IndexPath{Property("u")}), []byte("own"))
 			s.batch.Set(s.prefix.appendIndexKey(nil, 2, term, 2), s.row(s.indexKey("u", "own", 2)))
 		}, []string{"is not an index row of generation 1"}},
 		{"index key too short", func(s *scene) {
-			s.batch.Set(append(s.prefix.appendIndexStart(nil, 1), indexAge), make([]byte, indexRowBytes))
+			s.batch.Set(append(s.prefix.appendIndexStart(nil, 1), byte(entryTerm)), make([]byte, indexRowBytes))
 		},
 			[]string{"is not an index row of generation 1"}},
 

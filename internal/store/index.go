@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Index rows: one for each term of an item (terms.go), written in the item's own
+// Index rows: one for each entry of an item (entries.go), written in the item's own
 // batch. Their value is what a reader needs to tell whether the item is live and
 // whose it is, without reading it:
 //
@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	indexAge      = 0 // all rows of a generation are of one age so far
 	indexRowBytes = 12
 	ordinalBytes  = 8
 )
 
-// appendIndexKey appends the key of the row of one term of an item.
-func (p *prefix) appendIndexKey(dst []byte, generation uint32, term []byte, ordinal uint64) []byte {
-	dst = append(append(p.appendIndexStart(dst, generation), indexAge), term...)
+// appendIndexKey appends the key of the row of one entry of an item.
+func (p *prefix) appendIndexKey(dst []byte, generation uint32, entry []byte, ordinal uint64) []byte {
+	dst = append(p.appendIndexStart(dst, generation), entry...)
 	return binary.BigEndian.AppendUint64(dst, ordinal)
 }
 
@@ -36,13 +35,13 @@ func appendIndexRow(dst []byte, h *header) ([]byte, error) {
 	return append(dst, epk...), err
 }
 
-// Bytes is about how many bytes the rows of the terms have.
-func (t *terms) Bytes() int { return len(t.buf) + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes) }
+// Bytes is about how many bytes the rows of the entries have.
+func (t *entries) Bytes() int { return len(t.buf) + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes) }
 
 // putIndex writes the index rows of an item. Those that a version has in common
 // with the one before change too: they say when it was written.
 func (w *writer) putIndex(c *current) {
-	if c.terms.Len() == 0 {
+	if c.entries.Len() == 0 {
 		return
 	}
 	var space [64]byte
@@ -50,26 +49,26 @@ func (w *writer) putIndex(c *current) {
 	if err != nil {
 		panic("store: an identity that was made here cannot be read: " + err.Error())
 	}
-	for i := range c.terms.Len() {
-		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, c.terms.At(i), c.ordinal)
+	for i := range c.entries.Len() {
+		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, c.entries.At(i), c.ordinal)
 		w.batch.Set(w.key, row)
 	}
 }
 
-// removeIndex takes away the index rows of an item, but for those of terms that
+// removeIndex takes away the index rows of an item, but for those of entries that
 // its next version has too. Both lists are sorted. An item that was written under
 // an earlier policy may have no rows yet: then there is nothing to take away.
-func (w *writer) removeIndex(c *current, next *terms) {
+func (w *writer) removeIndex(c *current, next *entries) {
 	n := 0
-	for i := range c.terms.Len() {
-		term := c.terms.At(i)
-		for next != nil && n < next.Len() && bytes.Compare(next.At(n), term) < 0 {
+	for i := range c.entries.Len() {
+		entry := c.entries.At(i)
+		for next != nil && n < next.Len() && bytes.Compare(next.At(n), entry) < 0 {
 			n++
 		}
-		if next != nil && n < next.Len() && bytes.Equal(next.At(n), term) {
+		if next != nil && n < next.Len() && bytes.Equal(next.At(n), entry) {
 			continue
 		}
-		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, term, c.ordinal)
+		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, entry, c.ordinal)
 		w.batch.Delete(w.key, indexRowBytes+ordinalBytes)
 	}
 }
@@ -80,7 +79,8 @@ func (w *writer) dropGenerations() {
 	w.batch.DeleteRange(lower, w.p.prefix.appendIndexStart(nil, w.meta.Generation))
 }
 
-// derive works out the rows of an item that was read: its unique keys and terms.
+// derive works out the rows of an item that was read: its unique keys and
+// entries.
 func (c *current) derive(container *catalog.Container) error {
 	if c.body == nil {
 		return nil
@@ -101,9 +101,9 @@ func (c *current) derive(container *catalog.Container) error {
 		}
 		c.unique = uniqueKeys(container, i.pk, o)
 	}
-	c.terms, err = appendTerms(terms{}, &container.Index, o)
+	c.entries, err = appendEntries(entries{}, &container.Definition, o)
 	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
-		c.terms, err = terms{}, nil
+		c.entries, err = entries{}, nil
 	}
 	return err
 }

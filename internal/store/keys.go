@@ -11,16 +11,16 @@
 //	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write
 //	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0
 //	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
-//	idx  : p 'i' {generation}{age}{path}{value}{ordinal} -> {writtenMs, ttl, epk}  (index.go)
+//	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, entries.go)
 //	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
 //	stat : p 's' {class}{level}{start} -> {items, bytes, first lsn}            (counters.go)
 //	gone : p 'e' {goneMs}{deadlineMs}{lsn}{n} -> {ordinal, writtenMs, ttl, identity} (events.go)
 //	meta : p 'm'                       -> what the partition knows of itself   (meta.go)
 //
 // Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs,
-// deadlineMs, goneMs and start have eight bytes, generation four, n two, class, level and age
-// one. {epk} is escaped to be self-delimiting, {pk}, {path} and {value} are so by
-// themselves, and {id} ends the key.
+// deadlineMs, goneMs and start have eight bytes, generation four, n two, class, level and kind
+// one. {epk} is escaped to be self-delimiting, {pk} is so by itself, and {id} ends the
+// key.
 //
 // Items lie in the order of their ordinal, which is the number in their _rid,
 // given at creation and kept by rewrites. The feed is in write order, which is
@@ -28,7 +28,7 @@
 // rows are in expiry order.
 //
 // {generation} is that of the indexing policy: a change of the policy begins a new
-// one. {age} is for grouping index rows by the age of their items, and zero so far.
+// one. {kind} is that of the index, and {entry} what it makes of the item.
 // Reserved for what is to come: 'v', the all-versions log, {lsn}{n}.
 
 package store

@@ -51,7 +51,7 @@ func TestKeyBytes(t *testing.T) {
 			"0000000000000005" + "ffffffff" + "0000000000000006" + "0000000000000007" + "0000000000000008" + "00000009" +
 			"0000000000000000" + "000000000000000a" + "000b" + "000000000000000c" + "000000000000000d" + "000e"},
 		{"index", p.appendIndexKey(nil, 0x01020304, []byte("term"), 0x0102030405060708),
-			partition + "69" + "01020304" + "00" + "7465726d" + "0102030405060708"},
+			partition + "69" + "01020304" + "7465726d" + "0102030405060708"},
 		{"part", p.appendPartKey(nil, []byte("logical")), partition + "62" + hex.EncodeToString([]byte("logical"))},
 		{"event", p.appendEventKey(nil, EventPlace{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
 			partition + "65" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0004"},

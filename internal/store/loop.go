@@ -299,7 +299,7 @@ type writer struct {
 	placed    map[uint64]string  // by ordinal: the identities of what it has written
 	held      map[string]uint64  // by unique key: the holder's ordinal, 0 for none
 	buried    int64              // bytes of expired items that it has removed
-	changes   []change           // of terms
+	changes   []change           // of index entries
 	key       []byte             // reused for building keys
 }
 

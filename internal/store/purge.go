@@ -388,7 +388,7 @@ func (w *writer) removeVictims(pl *plan) {
 				w.removeRows(c)
 			}
 			w.overlay[string(c.header.identity)] = current{}
-			work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.terms.Len()}
+			work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.entries.Len()}
 			pl.done.Units += work.Charge()
 			pl.done.Amount = pl.done.plus(Amount{1, int64(c.header.size)})
 		}
@@ -416,7 +416,7 @@ func (w *writer) removeRun(run []victim) {
 func (w *writer) bury(c *current, cause ru.Cause) {
 	w.record(c)
 	w.removeRows(c)
-	work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.terms.Len()}
+	work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.entries.Len()}
 	w.p.ledger.Add(cause, work.Charge(), 1, int64(c.header.size))
 }
 

@@ -294,6 +294,5 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 }
 
 func (r *Reader) indexStart(p IndexPath) []byte {
-	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), indexAge)
-	return appendTermPath(start, p...)
+	return appendTermStart(r.p.prefix.appendIndexStart(nil, r.meta.Generation), p)
 }

@@ -104,7 +104,7 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 		if err := c.derive(v.container); err != nil {
 			return nil, err
 		}
-		bytes += len(row) + c.terms.Bytes()
+		bytes += len(row) + c.entries.Bytes()
 		pl.items = append(pl.items, c)
 	}
 	return pl, nil

@@ -21,7 +21,7 @@ type current struct {
 	header  header
 	logical []byte   // the part of its identity that its logical partition has in common
 	unique  [][]byte // the unique keys that it holds
-	terms   terms    // what it is indexed by
+	entries entries  // what it is indexed by
 	body    []byte   // of an item that was read, until derive has made use of it
 }
 
@@ -60,7 +60,7 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.putUnique(c)
 	w.putIndex(c)
 	w.putVersion(c, row)
-	w.changes = append(w.changes, change{next: c.terms})
+	w.changes = append(w.changes, change{next: c.entries})
 }
 
 // updateRows writes all rows of an item's new version in place of those of the
@@ -68,11 +68,11 @@ func (w *writer) insertRows(c *current, row []byte) {
 func (w *writer) updateRows(old, c *current, row []byte) {
 	w.removeUnique(old)
 	w.putUnique(c)
-	w.removeIndex(old, &c.terms)
+	w.removeIndex(old, &c.entries)
 	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
-	w.changes = append(w.changes, change{old.terms, c.terms})
+	w.changes = append(w.changes, change{old.entries, c.entries})
 }
 
 // removeRows takes away all rows of an item.
@@ -94,7 +94,7 @@ func (w *writer) removeScattered(c *current) {
 	w.removeIndex(c, nil)
 	w.removeOwn(c)
 	w.count(-1, c)
-	w.changes = append(w.changes, change{old: c.terms})
+	w.changes = append(w.changes, change{old: c.entries})
 }
 
 // putVersion writes the rows that change with every write, and counts the item.

@@ -66,13 +66,13 @@ type failer interface {
 	Errorf(format string, args ...any)
 }
 
-func indexPathsOf(t failer, policy string) *catalog.IndexPaths {
+func policyOf(t failer, policy string) *catalog.Definition {
 	t.Helper()
 	d, err := catalog.ParseDefinition([]byte(`{"id":"c","partitionKey":{"paths":["/pk"]},"indexingPolicy":` + policy + `}`))
 	if err != nil {
 		t.Fatal(policy, err)
 	}
-	return &d.Index
+	return d
 }
 
 func objectOf(t failer, text string) *value.Object {
@@ -85,7 +85,7 @@ func objectOf(t failer, text string) *value.Object {
 }
 
 // termTexts renders terms, and checks that they are in order and each there once.
-func termTexts(t failer, list *terms) []string {
+func termTexts(t failer, list *entries) []string {
 	t.Helper()
 	const ordinal = "\x00\x00\x00\x00\x00\x00\x00\x07"
 	var texts []string
@@ -95,7 +95,7 @@ func termTexts(t failer, list *terms) []string {
 		if i > 0 && bytes.Compare(list.At(i-1), list.At(i)) >= 0 {
 			t.Errorf("terms %x and %x are not in order", list.At(i-1), list.At(i))
 		}
-		p, v, rest, err := parseTerm(append(list.At(i), ordinal...))
+		p, v, rest, err := parseTerm(append(list.At(i), ordinal...)[1:])
 		if err != nil || string(rest) != ordinal {
 			t.Errorf("term %x: got rest %x, %v", list.At(i), rest, err)
 		}
@@ -145,7 +145,7 @@ func TestTerms(t *testing.T) {
 		{noParts, `{"a":[1,[]],"b":[2]}`, `/b/[] = 2`},
 		{none, `{"id":"1","a":2}`, ``},
 	} {
-		list, err := appendTerms(terms{}, indexPathsOf(t, c.policy), objectOf(t, c.item))
+		list, err := appendEntries(entries{}, policyOf(t, c.policy), objectOf(t, c.item))
 		texts := termTexts(t, &list)
 		want := strings.Split(c.want, ", ")
 		if c.want == "" {
@@ -250,10 +250,10 @@ func naiveTerms(rules []indexRule, path []step, v any, found map[string]bool) {
 }
 
 // checkAgainstTwin compares an item's terms with those of the twin.
-func checkAgainstTwin(t failer, into *terms, x *catalog.IndexPaths, rules []indexRule, o *value.Object) {
+func checkAgainstTwin(t failer, into *entries, x *catalog.Definition, rules []indexRule, o *value.Object) {
 	t.Helper()
 	var err error
-	if *into, err = appendTerms(*into, x, o); err != nil {
+	if *into, err = appendEntries(*into, x, o); err != nil {
 		t.Fatal(err)
 	}
 	var v any
@@ -304,10 +304,10 @@ func TestTermsAgreeWithTheTwin(t *testing.T) {
 	rule := rapid.Custom(func(t *rapid.T) indexRule {
 		return indexRule{rapid.SliceOfN(segment, 1, 3).Draw(t, "path"), rapid.Bool().Draw(t, "scalar"), rapid.Bool().Draw(t, "excluded")}
 	})
-	var list terms // used for all, as a writer would
+	var list entries // used for all, as a writer would
 	rapid.Check(t, func(t *rapid.T) {
 		rules := append(rapid.SliceOfN(rule, 0, 8).Draw(t, "rules"), indexRule{excluded: rapid.Bool().Draw(t, "root excluded")})
-		x := indexPathsOf(t, indexPolicy(rules))
+		x := policyOf(t, indexPolicy(rules))
 		for range 3 {
 			text, err := json.Marshal(anyMembers(3).Draw(t, "item"))
 			if err != nil {
@@ -325,10 +325,10 @@ func FuzzTerms(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	x := indexPathsOf(f, `{}`)
+	x := policyOf(f, `{}`)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if o, err := value.ParseObject(text); err == nil {
-			checkAgainstTwin(t, &terms{}, x, everyPath, o)
+			checkAgainstTwin(t, &entries{}, x, everyPath, o)
 		}
 	})
 }
@@ -336,15 +336,15 @@ func FuzzTerms(f *testing.F) {
 // maxHostileBytes bounds all memory that the terms of one item may cost, as
 // allocated over time, and not only what is held at once. The race detector makes
 // slices grow with one copy more; without it two thirds are enough.
-const maxHostileBytes = 12 * maxTermsBytes
+const maxHostileBytes = 12 * maxEntriesBytes
 
 // termsWithin returns an item's terms, and checks what they cost.
-func termsWithin(t *testing.T, text string) (terms, error) {
+func termsWithin(t *testing.T, text string) (entries, error) {
 	t.Helper()
-	x, o := indexPathsOf(t, `{}`), objectOf(t, text)
+	x, o := policyOf(t, `{}`), objectOf(t, text)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	list, err := appendTerms(terms{}, x, o)
+	list, err := appendEntries(entries{}, x, o)
 	runtime.ReadMemStats(&after)
 	if spent := after.TotalAlloc - before.TotalAlloc; spent > maxHostileBytes {
 		t.Errorf("terms of an item of %d bytes took %d bytes, want at most %d", len(text), spent, maxHostileBytes)
@@ -394,7 +394,7 @@ func TestTooManyTerms(t *testing.T) {
 	}
 	name := strings.Repeat("n", 200)
 	list, err := termsWithin(t, `{"`+name+`":`+numbers(75_000, 1)+`}`)
-	if err != nil || list.Len() != 75_000 || len(list.buf) > maxTermsBytes || len(list.buf) < maxTermsBytes*9/10 {
+	if err != nil || list.Len() != 75_000 || len(list.buf) > maxEntriesBytes || len(list.buf) < maxEntriesBytes*9/10 {
 		t.Errorf("a little below the limit: got %d terms of %d bytes, %v", list.Len(), len(list.buf), err)
 	}
 	for name, text := range map[string]string{
@@ -407,7 +407,7 @@ func TestTooManyTerms(t *testing.T) {
 			t.Errorf("%s: got %d terms, %v, want ErrTooManyTerms", name, list.Len(), err)
 		}
 		// The memory can be used again.
-		if list, err = appendTerms(list, indexPathsOf(t, `{}`), objectOf(t, `{"a":1}`)); err != nil || list.Len() != 1 {
+		if list, err = appendEntries(list, policyOf(t, `{}`), objectOf(t, `{"a":1}`)); err != nil || list.Len() != 1 {
 			t.Errorf("%s: the next item: got %d terms, %v, want 1", name, list.Len(), err)
 		}
 	}
@@ -436,22 +436,22 @@ func evenItem() string {
 }
 
 func TestTermsAllocateLittle(t *testing.T) {
-	x, o := indexPathsOf(t, `{}`), benchTermsObject(t)
-	var list terms
-	if n := testing.AllocsPerRun(100, func() { list, _ = appendTerms(list, x, o) }); n > 0 || list.Len() != 12 {
+	x, o := policyOf(t, `{}`), benchTermsObject(t)
+	var list entries
+	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(list, x, o) }); n > 0 || list.Len() != 12 {
 		t.Errorf("in memory used before: got %d terms with %v allocations, want 12 with none", list.Len(), n)
 	}
-	if n := testing.AllocsPerRun(100, func() { list, _ = appendTerms(terms{}, x, o) }); n > 4 || list.Len() != 12 {
+	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(entries{}, x, o) }); n > 4 || list.Len() != 12 {
 		t.Errorf("in new memory: got %d terms with %v allocations, want 12 with 2, or 4 under the race detector", list.Len(), n)
 	}
 }
 
 func BenchmarkTerms(b *testing.B) {
 	b.Run("1 KiB, new memory", func(b *testing.B) {
-		x, o := indexPathsOf(b, `{}`), objectOf(b, evenItem())
+		x, o := policyOf(b, `{}`), objectOf(b, evenItem())
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := appendTerms(terms{}, x, o); err != nil {
+			if _, err := appendEntries(entries{}, x, o); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -467,13 +467,13 @@ func BenchmarkTerms(b *testing.B) {
 		{"300,000 numbers", `{}`, objectOf(b, `{"a":`+numbers(300_000, 1)+`}`)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			x := indexPathsOf(b, c.policy)
-			var list terms
+			x := policyOf(b, c.policy)
+			var list entries
 			b.SetBytes(int64(len(c.item.Bytes())))
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if list, err = appendTerms(list, x, c.item); err != nil {
+				if list, err = appendEntries(list, x, c.item); err != nil {
 					b.Fatal(err)
 				}
 			}

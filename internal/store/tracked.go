@@ -25,13 +25,14 @@ type trackedPath struct {
 	counted bool // until then items has what was written since counting began
 }
 
-// change is what a group did to the terms of one item.
+// change is what a group did to the entries of one item.
 type change struct {
-	old, next terms
+	old, next entries
 }
 
-// hasTerm reports whether there is a term of exactly this path that is a scalar.
-func (t *terms) hasTerm(path []byte) bool {
+// hasTerm reports whether there is a term that begins so, its path being complete,
+// and that is a scalar.
+func (t *entries) hasTerm(path []byte) bool {
 	i := sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), path) >= 0 })
 	if i == t.Len() {
 		return false
@@ -57,7 +58,7 @@ func (p *Partition) follow(changes []change) {
 // AllHave reports whether every item has a scalar at the path, which has no step to
 // elements, as far as it is known: if there is doubt, it says no.
 func (r *Reader) AllHave(path IndexPath) (bool, error) {
-	encoded := appendTermPath(nil, path...)
+	encoded := appendTermStart(nil, path)
 	p := r.p
 	p.mu.Lock()
 	t := p.mu.tracked[string(encoded)]

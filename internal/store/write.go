@@ -98,7 +98,7 @@ type write struct {
 	identity             []byte
 	logical              int      // how much of the identity names the logical partition
 	unique               [][]byte // unique keys that the item will hold
-	terms                terms    // what the item will be indexed by
+	entries              entries  // what the item will be indexed by
 	tallied              bool     // the dead of its logical partition were counted
 	row                  []byte   // header | identity | body; nil for Delete
 	places               places
@@ -133,7 +133,7 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 	if len(c.UniqueKeys) > 0 {
 		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
-	if w.terms, err = appendTerms(terms{}, &c.Index, r.Item); err != nil {
+	if w.entries, err = appendEntries(entries{}, &c.Definition, r.Item); err != nil {
 		return nil, err
 	}
 	w.render(r, c)
@@ -141,7 +141,7 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 }
 
 // bytes is what the write adds to a group.
-func (w *write) bytes() int { return len(w.row) + w.terms.Bytes() }
+func (w *write) bytes() int { return len(w.row) + w.entries.Bytes() }
 
 // render lays out the row. Properties keep the order in which they came; the
 // server's follow.
@@ -210,7 +210,7 @@ func (w *writer) execute(r *write) (Result, error) {
 		w.meta.LSN++
 		w.removeRows(&old)
 		w.overlay[string(r.identity)] = current{}
-		work := ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.terms.Len()}
+		work := ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.entries.Len()}
 		return Result{LSN: w.meta.LSN, Work: work}, nil
 	}
 	return w.put(r, &old)
@@ -229,15 +229,15 @@ func (w *writer) prepareRemoval(c *current) error {
 // that is still there leaves in the same batch.
 func (w *writer) put(r *write, old *current) (Result, error) {
 	next := current{
-		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, terms: r.terms,
+		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
 		header: header{
 			lsn: w.meta.LSN + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
 		},
 	}
-	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.terms.Len()}
+	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.entries.Len()}
 	if old.live {
 		next.ordinal = old.ordinal
-		work.OldBytes, work.OldIndexRows = old.header.size, old.terms.Len()
+		work.OldBytes, work.OldIndexRows = old.header.size, old.entries.Len()
 	}
 	dead, err := w.claim(r, old)
 	if err != nil {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+
+// Entries: what an item is found by, of all kinds of index. An index row is an entry
+// and the item's ordinal, and an entry begins with its kind, so that each kind has its
+// rows apart from the others, and all of them come and go together:
+//
+//	{kind}{what the kind makes of the item}
+//
+// Whoever adds a kind makes its entries in appendEntries, and nothing else has to know:
+// writing, rewriting, removing, charging, rebuilding and checking go by the list.
+
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// entryKind is the first byte of an entry.
+type entryKind byte
+
+// The kinds of entries. They are on disk.
+const (
+	// entryTerm: {path}{value}, one for each scalar (terms.go, termkey.go).
+	entryTerm entryKind = 0x01
+)
+
+// ErrTooManyTerms is returned for an item whose entries take more than
+// maxEntriesBytes.
+var ErrTooManyTerms = errors.New("the item has too much to index: exclude paths in the indexing policy")
+
+const (
+	// maxEntriesBytes bounds the entries of one item.
+	maxEntriesBytes = 16 << 20
+	// maxRawEntriesBytes bounds them while there may be duplicates among them. The
+	// room above the other bound keeps the duplicates of a large array from being
+	// looked for again and again.
+	maxRawEntriesBytes = maxEntriesBytes + maxEntriesBytes/2
+	// maxEntryBytes is more than the longest entry has.
+	maxEntryBytes = 1 + maxTermPathBytes + maxTermValueBytes + 64
+
+	// Up to largeEntriesBytes memory grows as append has it, above it doubles: for
+	// large slices append takes many small steps.
+	largeEntriesBytes = 64 << 10
+	firstSpans        = 16
+)
+
+// entries are the entries of an item, in ascending order and each once.
+type entries struct {
+	buf   []byte // all of them, in the order in which they were made
+	spans []entrySpan
+}
+
+// entrySpan is where an entry lies, with its first bytes as a number: most entries of
+// an item differ within them.
+type entrySpan struct {
+	first      uint64
+	start, end uint32
+}
+
+// Len returns how many entries there are.
+func (t *entries) Len() int { return len(t.spans) }
+
+// At returns an entry. It is valid until the entries are used again.
+func (t *entries) At(i int) []byte {
+	s := &t.spans[i]
+	return t.buf[s.start:s.end:s.end]
+}
+
+// appendEntries returns the entries of o under a container's policy. They are made in
+// dst's memory, and what dst held is lost. The error is ErrTooManyTerms, and the memory
+// comes back with it.
+func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries, error) {
+	if d.Index.Empty() {
+		return entries{dst.buf[:0], dst.spans[:0]}, nil
+	}
+	size := len(o.Bytes())
+	var w entryWriter
+	w.buf = slices.Grow(dst.buf[:0], min(size+size/2, largeEntriesBytes))
+	w.spans = slices.Grow(dst.spans[:0], firstSpans)
+	err := w.terms(&d.Index, o)
+	if err == nil {
+		err = w.sort()
+	}
+	if err != nil {
+		return entries{w.buf[:0], w.spans[:0]}, err
+	}
+	if w.bytes < len(w.buf) {
+		w.buf = w.compact(make([]byte, 0, w.bytes))
+	}
+	return w.entries, nil
+}
+
+// entryWriter collects entries.
+type entryWriter struct {
+	entries        // in the order in which they are made, duplicates among them, until sorted
+	bytes   int    // of the entries, since they were sorted
+	spare   []byte // memory for compacting
+}
+
+// begin writes the kind of an entry and returns where the entry starts.
+func (w *entryWriter) begin(kind entryKind) (start int) {
+	if len(w.buf) > largeEntriesBytes && cap(w.buf)-len(w.buf) < maxEntryBytes {
+		w.buf = slices.Grow(w.buf, cap(w.buf))
+	}
+	start = len(w.buf)
+	w.buf = append(w.buf, byte(kind))
+	return start
+}
+
+// end takes in the entry that was written from start on.
+func (w *entryWriter) end(start int) error {
+	if len(w.spans) == cap(w.spans) {
+		w.spans = slices.Grow(w.spans, cap(w.spans))
+	}
+	var first [8]byte
+	copy(first[:], w.buf[start:])
+	w.spans = append(w.spans, entrySpan{binary.BigEndian.Uint64(first[:]), uint32(start), uint32(len(w.buf))})
+	if len(w.buf) <= maxRawEntriesBytes {
+		return nil
+	}
+	if err := w.sort(); err != nil {
+		return err
+	}
+	w.spare = w.compact(w.spare[:0])
+	w.buf = append(w.buf[:0], w.spare...)
+	return nil
+}
+
+// sort puts the entries in order and leaves each of them once.
+func (w *entryWriter) sort() error {
+	buf := w.buf
+	slices.SortFunc(w.spans, func(a, b entrySpan) int {
+		if a.first != b.first {
+			return cmp.Compare(a.first, b.first)
+		}
+		return bytes.Compare(buf[a.start:a.end], buf[b.start:b.end])
+	})
+	kept := w.spans[:0]
+	var last []byte
+	w.bytes = 0
+	for _, s := range w.spans {
+		entry := buf[s.start:s.end]
+		if bytes.Equal(entry, last) {
+			continue
+		}
+		kept = append(kept, s)
+		w.bytes += len(entry)
+		last = entry
+	}
+	w.spans = kept
+	if w.bytes > maxEntriesBytes {
+		return ErrTooManyTerms
+	}
+	return nil
+}
+
+// compact appends the entries without what sorting left out, and returns what then
+// is the memory they lie in.
+func (w *entryWriter) compact(dst []byte) []byte {
+	dst = slices.Grow(dst, w.bytes)
+	for i := range w.spans {
+		s := &w.spans[i]
+		start := len(dst)
+		dst = append(dst, w.buf[s.start:s.end]...)
+		s.start, s.end = uint32(start), uint32(len(dst))
+	}
+	return dst
+}
