@@ -160,7 +160,7 @@ func (x *exchange) setPosition(partition int, lsn uint64) {
 
 func (x *exchange) listItems(rt *route) error {
 	if x.header("A-Im") != "" {
-		return &notYetError{"the change feed"}
+		return x.changeFeed(rt)
 	}
 	if x.header("X-Ms-Start-Epk") != "" || x.header("X-Ms-End-Epk") != "" {
 		return &notYetError{"lists of a range of effective partition keys"}

@@ -50,6 +50,7 @@ const (
 	opItemList
 	opItemQuery
 	opItemBatch
+	opItemChanges
 	opRangeList
 	opOfferRead
 	opOfferReplace
@@ -64,7 +65,7 @@ var operationNames = [operations]string{
 	"unknown", "admin", "account_read",
 	"database_create", "database_read", "database_delete", "database_list", "database_query",
 	"container_create", "container_read", "container_replace", "container_delete", "container_list", "container_query",
-	"item_create", "item_upsert", "item_read", "item_replace", "item_patch", "item_delete", "item_list", "item_query", "item_batch",
+	"item_create", "item_upsert", "item_read", "item_replace", "item_patch", "item_delete", "item_list", "item_query", "item_batch", "item_changes",
 	"range_list", "offer_read", "offer_replace", "offer_list", "offer_query", "other",
 }
 

@@ -52,6 +52,8 @@ func FuzzRequest(f *testing.F) {
 		{"GET", docs, "x-ms-documentdb-partitionkeyrangeid: 0\nx-ms-continuation: +RID:AQAAAIAAAAABAAAAAAAAAA==#RT:1\nx-ms-max-item-count: -1", ""},
 		{"DELETE", docs + "/%00%2F%FF", `x-ms-documentdb-partitionkey: [1,"\ud800",{}]`, ""},
 		{"GET", "/dbs/d/colls/c/pkranges/", "A-IM: Incremental Feed\nIf-None-Match: x", ""},
+		{"GET", "/dbs/d/colls/c/docs", "A-IM: Incremental Feed\nIf-None-Match: \"0@1.2\"\nx-ms-start-epk: 00", ""},
+		{"GET", "/dbs/d/colls/c/docs", "A-IM: Full-Fidelity Feed\nIf-None-Match: *\nIf-Modified-Since: x", ""},
 		{"POST", docs, "content-type: application/query+json", `{"query":"SELECT 1"}`},
 		{"POST", docs, key, "{\"id\":\"\\ud83d\\ude00\",\"pk\":\"p\",\"id\":1}\xff"},
 		{"PATCH", docs + "/i", key, `[{"op":"add"}]`},

@@ -26,6 +26,7 @@
 //
 //	create, upsert, replace    write items, read, delete: and so on
 //	list                       list the items, all pages of them
+//	feed                       what has changed since the change feed was last read
 //
 //	query                run a query as SDKs do, over all partitions, and in other ways
 //	                     that must come to the same: in pages of one row, in one

@@ -38,7 +38,7 @@ func (l *labels) of(kind, value string) string {
 
 // added are the properties that the server adds.
 var added = []string{
-	"_rid", "_self", "_etag", "_ts", "_attachments",
+	"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn",
 	"_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "_colls", "_users",
 }
 

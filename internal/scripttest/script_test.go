@@ -103,7 +103,7 @@ var verbs = map[string]verb{
 	"container": createContainer, "show": showContainer, "replace-container": replaceContainer, "drop": dropContainer,
 	"containers": listContainers,
 	"create":     createItems, "upsert": upsertItems, "replace": replaceItems, "read": readItems, "delete": deleteItems,
-	"list":  listItems,
+	"list": listItems, "feed": readFeed,
 	"query": runQuery, "where": whereItems, "value": valueOf,
 	"throughput": showThroughput, "set-throughput": setThroughput, "offers": listOffers, "query-offers": queryOffers,
 	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,

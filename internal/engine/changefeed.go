@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+
+// The change feed: which partitions a request is about, where it goes on in each,
+// and what that costs.
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// ChangeFeed is a request for a page of a container's change feed.
+type ChangeFeed struct {
+	Target
+	// Range is the id of one partition key range, or empty.
+	Range string
+	// StartEPK and EndEPK bound the effective partition keys, as hexadecimal text.
+	StartEPK, EndEPK string
+	// After is the position that an earlier page ended at, "*" for now, or empty.
+	After string
+	// SinceMs is the moment from which to begin if After is empty; 0 is the beginning.
+	SinceMs int64
+	// Wrapped asks for items with what is known of their change beside them.
+	Wrapped      bool
+	MaxItems     int
+	SessionToken string
+}
+
+// ChangePage is a page of the change feed.
+type ChangePage struct {
+	Container *catalog.Container
+	// Partition is the last that the page has looked at.
+	Partition int
+	// Items holds the items' JSON, with commas between them.
+	Items []byte
+	Count int
+	// Position is where the next page begins.
+	Position string
+	// More says that the next page need not be waited for.
+	More   bool
+	LSN    uint64
+	Charge ru.Units
+}
+
+// ChangeFeedNow is the position after everything that there is.
+const ChangeFeedNow = "*"
+
+// ReadChangeFeed returns a page of the change feed of a container, of one of its
+// partition key ranges, of a range of effective partition keys or of one partition
+// key.
+func (e *Engine) ReadChangeFeed(ctx context.Context, r ChangeFeed) (ChangePage, error) {
+	defer e.observe(e.begin())
+	session, err := parseSession(r.SessionToken)
+	if err != nil {
+		return ChangePage{Charge: ru.ListBase}, err
+	}
+	nowMs := e.clock.Now()
+	for range maxDropRetries {
+		page, err := e.readChangeFeed(ctx, &r, session, nowMs)
+		if !errors.Is(err, store.ErrClosed) {
+			return page, err
+		}
+	}
+	return ChangePage{Charge: ru.ListBase}, ErrStopping
+}
+
+func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session, nowMs int64) (ChangePage, error) {
+	page := ChangePage{Charge: ru.ListBase}
+	c, err := e.target(r.Target)
+	if err != nil {
+		return page, err
+	}
+	page.Container = c
+	s, err := changeScope(c, r)
+	if err != nil {
+		return page, err
+	}
+	at, err := r.places(s.last - s.first + 1)
+	if err != nil {
+		return page, err
+	}
+	page.Charge = 0 // nothing has been done yet
+	q := store.Changes{
+		Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK, Wrapped: r.Wrapped,
+		MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
+	}
+	first := at.turn
+	for n := range at.starts {
+		turn := (first + n) % len(at.starts)
+		if q.MaxItems == 0 && at.starts[turn].Known() {
+			page.More = true
+			continue
+		}
+		page.Partition = s.first + turn
+		q.Start = at.starts[turn]
+		part, err := e.changesOf(ctx, &page, q, nowMs)
+		if err != nil {
+			return page, err
+		}
+		if err := seen.check(page.Partition, part.LSN); err != nil {
+			return page, err
+		}
+		at.starts[turn] = store.ChangeStart{After: part.Position}
+		if part.More {
+			page.More = true
+			at.turn = (turn + 1) % len(at.starts)
+		}
+		q.MaxItems, q.MaxBytes = max(0, q.MaxItems-part.Count), q.MaxBytes-len(part.Items)
+		if q.MaxBytes <= 0 {
+			q.MaxItems = 0
+		}
+	}
+	page.Position = at.encode()
+	return page, nil
+}
+
+// changesOf adds the changes of a page's present partition to it, and charges for
+// them.
+func (e *Engine) changesOf(ctx context.Context, page *ChangePage, q store.Changes, nowMs int64) (store.ChangePage, error) {
+	if err := e.meters.admit(page.Container, page.Partition); err != nil {
+		return store.ChangePage{}, err
+	}
+	p, err := e.partition(page.Container, page.Partition)
+	if err != nil {
+		return store.ChangePage{}, err
+	}
+	part, err := p.Changes(ctx, q, nowMs)
+	if errors.Is(err, store.ErrClosed) {
+		return part, err
+	}
+	page.LSN = part.LSN
+	if page.Count > 0 && part.Count > 0 {
+		page.Items = append(page.Items, ',')
+	}
+	page.Items = append(page.Items, part.Items...)
+	page.Count += part.Count
+	before := page.Charge
+	if page.Charge = ru.ListBase; page.Count > 0 {
+		page.Charge += ru.Read(len(page.Items))
+	}
+	e.meters.settle(page.Container, page.Partition, page.Charge-before)
+	if err == nil && part.Position > part.LSN {
+		err = ErrSession
+	}
+	return part, err
+}
+
+// changeScope finds out which partitions a request is about, and what of them.
+func changeScope(c *catalog.Container, r *ChangeFeed) (queryScope, error) {
+	if r.PartitionKey != "" {
+		k, err := queryKey(c, r.PartitionKey)
+		if err != nil {
+			return queryScope{}, err
+		}
+		return keyScope(c, k), nil
+	}
+	s := queryScope{last: len(c.Ranges) - 1}
+	var err error
+	if s.MinEPK, err = epkBound(r.StartEPK); err != nil {
+		return s, err
+	}
+	if s.MaxEPK, err = epkBound(r.EndEPK); err != nil {
+		return s, err
+	}
+	if r.Range != "" {
+		list := ItemList{Range: r.Range}
+		s.first, s.last, err = listScope(c, &list, &store.List{})
+		return s, err
+	}
+	s.first = c.Partition(s.MinEPK)
+	if s.MaxEPK != nil {
+		s.last = max(s.first, c.Partition(s.MaxEPK))
+		if s.last > s.first && bytes.Equal(c.Ranges[s.last].Min, s.MaxEPK) {
+			s.last--
+		}
+	}
+	return s, nil
+}
+
+// changePlaces is a position in the change feeds of one partition or of several
+// together. As text it is the lsn, or for several
+//
+//	{turn}@{lsn}.{lsn}.…
+//
+// where turn is the partition that comes first in the next page, so that none that
+// is always written to keeps the others from being read.
+type changePlaces struct {
+	turn   int
+	starts []store.ChangeStart
+}
+
+// maxPositionBytes bounds what a client may send as a position: a partition's place
+// in it has at most 21 bytes.
+const maxPositionBytes = 8 + 21*catalog.MaxPartitions
+
+// places returns where to begin in each of so many partitions.
+func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
+	at := changePlaces{starts: make([]store.ChangeStart, partitions)}
+	switch r.After {
+	case "":
+		for i := range at.starts {
+			at.starts[i].SinceMs = r.SinceMs
+		}
+		return at, nil
+	case ChangeFeedNow:
+		for i := range at.starts {
+			at.starts[i].Now = true
+		}
+		return at, nil
+	}
+	refused := invalid("The value '%s' of the header if-none-match is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.After))
+	lsns := r.After
+	if partitions > 1 {
+		turn, rest, _ := strings.Cut(r.After, "@")
+		n, err := strconv.ParseUint(turn, 10, 16)
+		if err != nil || int(n) >= partitions || len(r.After) > maxPositionBytes {
+			return at, refused
+		}
+		at.turn, lsns = int(n), rest
+	}
+	texts := strings.SplitN(lsns, ".", partitions+1)
+	if len(texts) != partitions {
+		return at, refused
+	}
+	for i, text := range texts {
+		lsn, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return at, refused
+		}
+		at.starts[i].After = lsn
+	}
+	return at, nil
+}
+
+func (at *changePlaces) encode() string {
+	var out []byte
+	if len(at.starts) > 1 {
+		out = append(strconv.AppendInt(out, int64(at.turn), 10), '@')
+	}
+	for i := range at.starts {
+		if i > 0 {
+			out = append(out, '.')
+		}
+		out = strconv.AppendUint(out, at.starts[i].After, 10)
+	}
+	return string(out)
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+)
+
+// FuzzChangePosition: whatever a client sends as a position is refused, or is one
+// that is told in the same words again.
+func FuzzChangePosition(f *testing.F) {
+	for _, seed := range []string{"", "*", "0", "18446744073709551615", "0@1.2", "1@0.0", "2@1.2", "@1.2", "1.2", "1@1.2.3", "-1", "1@+1.2", "0x1", "1@ 1.2"} {
+		for _, partitions := range []int{1, 2, catalog.MaxPartitions} {
+			f.Add(seed, partitions)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, partitions int) {
+		if partitions < 1 || partitions > catalog.MaxPartitions {
+			t.Skip()
+		}
+		at, err := (&ChangeFeed{After: text}).places(partitions)
+		if err != nil {
+			return
+		}
+		if len(at.starts) != partitions || at.turn < 0 || at.turn >= partitions {
+			t.Fatalf("%q is a position at turn %d of %d partitions, want one of %d", text, at.turn, len(at.starts), partitions)
+		}
+		again, err := (&ChangeFeed{After: at.encode()}).places(partitions)
+		if err != nil || again.encode() != at.encode() {
+			t.Errorf("%q is told as %q, which is read as %q: %v", text, at.encode(), again.encode(), err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+
+// The change feed of a container's items: a list with A-IM, whose etag is the place
+// to go on from.
+
+package rest
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// The values of A-IM, in whatever case.
+const (
+	feedLatest      = "incremental feed"
+	feedAllVersions = "full-fidelity feed"
+)
+
+// changeFeed answers a list of changes.
+func (x *exchange) changeFeed(rt *route) error {
+	x.operation = opItemChanges
+	r := engine.ChangeFeed{
+		Target: x.target(rt), Range: x.header(headerRange),
+		StartEPK: x.header("X-Ms-Start-Epk"), EndEPK: x.header("X-Ms-End-Epk"),
+		After:        changePosition(x.header("If-None-Match")),
+		Wrapped:      x.header("X-Ms-Cosmos-Changefeed-Wire-Format-Version") != "",
+		SessionToken: x.header(headerSession),
+	}
+	switch mode := x.header("A-Im"); strings.ToLower(mode) {
+	case feedLatest:
+	case feedAllVersions:
+		return &notYetError{"the change feed of all versions and deletes"}
+	default:
+		return &badRequestError{"The value '" + value.Clip(mode) + "' of the header A-IM is invalid. Ensure to provide 'Incremental feed' or 'Full-Fidelity Feed'."}
+	}
+	var err error
+	if r.SinceMs, err = x.modifiedSince(); err != nil {
+		return err
+	}
+	if r.MaxItems, err = x.maxItems(); err != nil {
+		return err
+	}
+	page, err := x.h.engine.ReadChangeFeed(x.r.Context(), r)
+	x.charge = page.Charge
+	if page.Container != nil {
+		x.setOwner(page.Container)
+	}
+	if err != nil {
+		return err
+	}
+	x.setPosition(page.Partition, page.LSN)
+	x.set(headerETag, strconv.Quote(page.Position))
+	if page.Count == 0 && !page.More {
+		x.writeEmpty(http.StatusNotModified)
+		return nil
+	}
+	x.writeList(page.Container.RIDText, "Documents", page.Items, page.Count)
+	return nil
+}
+
+// changePosition takes a position out of the etag that it was told as.
+func changePosition(etag string) string {
+	etag = strings.TrimPrefix(strings.TrimSpace(etag), "W/")
+	if n := len(etag); n >= 2 && etag[0] == '"' && etag[n-1] == '"' {
+		return etag[1 : n-1]
+	}
+	return etag
+}
+
+// modifiedSince reads the moment from which changes are asked for, 0 if it is not
+// given. Some clients name its zone UTC, and most GMT.
+func (x *exchange) modifiedSince() (int64, error) {
+	text := x.header("If-Modified-Since")
+	if text == "" {
+		return 0, nil
+	}
+	t, err := time.Parse(time.RFC1123, text)
+	if err != nil {
+		return 0, &badRequestError{"The value '" + value.Clip(text) + "' of the header if-modified-since is invalid. Ensure to provide a date such as 'Fri, 01 Jan 2100 00:00:00 GMT'."}
+	}
+	return max(t.UnixMilli(), 0), nil
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+
+// The change feed in its latest version mode: every live item at its last write,
+// in write order. A position in it is an lsn, up to which everything was told: it
+// stays good for ever, since lsns are never given twice.
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// Changes asks for a page of the change feed.
+type Changes struct {
+	// Within, if it is set, asks for the items of one logical partition, and MinEPK
+	// and MaxEPK for those from one effective partition key to before another. Nil
+	// is no bound.
+	Within         *LogicalPartition
+	MinEPK, MaxEPK []byte
+	// Start says where to begin.
+	Start ChangeStart
+	// Wrapped asks for each item as the current part of an object, beside what is
+	// known of the change.
+	Wrapped bool
+	// MaxItems is the length of a page; 0 only finds out where it would begin.
+	MaxItems int
+	MaxBytes int
+}
+
+// ChangeStart is a place in the change feed: after the lsn After, or one of the
+// others if they are set.
+type ChangeStart struct {
+	After uint64
+	// Now is after everything that there is.
+	Now bool
+	// SinceMs is before whatever was written at that moment or later; 0 is for none.
+	SinceMs int64
+}
+
+// Known reports whether the place is an lsn.
+func (s ChangeStart) Known() bool { return !s.Now && s.SinceMs == 0 }
+
+// ChangePage is a page of the change feed.
+type ChangePage struct {
+	// Items holds the items, with commas between them.
+	Items []byte
+	Count int
+	// Position is the lsn up to which everything was told, and More says that there
+	// may be something after it now.
+	Position uint64
+	More     bool
+	LSN      uint64
+}
+
+const (
+	// changeRows bounds how many rows a page looks at, and changeBytes how much of
+	// items that it does not show: a page for one partition key passes by the others.
+	changeRows  = pageRows
+	changeBytes = 32 << 20
+)
+
+// Changes returns a page of the change feed, as of nowMs. A page never ends within
+// the changes of one lsn, which were made together: it may be longer than was asked
+// for.
+func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (ChangePage, error) {
+	v, err := p.acquire()
+	if err != nil {
+		return ChangePage{}, err
+	}
+	defer p.release(v)
+	w := changeWalk{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
+	if err := w.begin(q); err != nil || q.MaxItems == 0 {
+		w.page.More = true
+		return w.page, err
+	}
+	err = w.feed(ctx)
+	if w.dead.Items > 0 {
+		p.ledger.Add(ru.DeadRead, ru.Read(int(w.dead.Bytes)), w.dead.Items, w.dead.Bytes)
+	}
+	return w.page, err
+}
+
+// changeWalk is a page that is being put together.
+type changeWalk struct {
+	p       *Partition
+	v       *view
+	q       Changes
+	logical []byte // the start of the identities that are asked for, nil for all
+	cut     cuts
+	page    ChangePage
+	rows    int
+	passed  int64  // bytes of items that were read and not shown
+	dead    Amount // expired items on the way
+}
+
+// begin finds the place where the page begins.
+func (w *changeWalk) begin(q Changes) error {
+	w.q, w.page.LSN, w.page.Position = q, w.v.lsn, q.Start.After
+	if q.Within != nil {
+		w.logical = q.Within.PartitionKey.AppendKey(value.AppendBytesKey(nil, q.Within.EPK))
+	}
+	var err error
+	switch {
+	case q.Start.Now:
+		w.page.Position = w.v.lsn
+	case q.Start.SinceMs > 0:
+		w.page.Position, err = w.before(q.Start.SinceMs)
+	}
+	return err
+}
+
+// before returns the last lsn before whatever was written at sinceMs or later.
+// Neither lsns nor times ever decrease in the feed, so that it can be searched.
+func (w *changeWalk) before(sinceMs int64) (uint64, error) {
+	from, to := uint64(0), w.v.lsn+1
+	for from < to {
+		middle := from + (to-from)/2
+		row, found, err := w.firstRow(middle)
+		if err != nil {
+			return 0, err
+		}
+		if !found || row.writtenMs >= sinceMs {
+			to = middle
+		} else {
+			from = row.at.LSN + 1
+		}
+	}
+	return max(from, 1) - 1, nil
+}
+
+// firstRow returns the first row of the feed from an lsn on.
+func (w *changeWalk) firstRow(lsn uint64) (feedRow, bool, error) {
+	x := &w.p.prefix
+	_, upper := x.space(feedSpace)
+	for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, lsn, 0), upper, kv.Forward) {
+		if err != nil {
+			return feedRow{}, false, err
+		}
+		row, err := parseFeedRow(e)
+		return row, true, err
+	}
+	return feedRow{}, false, nil
+}
+
+// feed walks the feed from the page's position on.
+func (w *changeWalk) feed(ctx context.Context) error {
+	x := &w.p.prefix
+	_, upper := x.space(feedSpace)
+	lower := x.appendFeedKey(nil, w.page.Position, math.MaxUint16)
+	for e, err := range w.v.snap.Scan(append(lower, 0), upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		row, err := parseFeedRow(e)
+		if err != nil {
+			return err
+		}
+		if w.ends(row.at.LSN, row.size) {
+			return nil
+		}
+		if w.rows++; w.rows%stopSteps == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if err := w.show(&row); err != nil {
+			return err
+		}
+		w.page.Position = row.at.LSN
+	}
+	w.page.Position = max(w.page.Position, w.v.lsn)
+	return nil
+}
+
+// ends reports whether the page ends before a change of so many bytes: it has had its
+// share, and the change is of another lsn than the one before it.
+func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
+	full := w.page.Count > 0 && (w.page.Count >= w.q.MaxItems || int64(len(w.page.Items))+bytes > int64(w.q.MaxBytes))
+	if !full && w.rows < changeRows && w.passed < changeBytes || lsn == w.page.Position {
+		return false
+	}
+	w.page.More = true
+	return true
+}
+
+// show puts the item of a row into the page, if it is live and asked for.
+func (w *changeWalk) show(row *feedRow) error {
+	if row.kind == kindInherits && row.writtenMs <= w.cut.inheritMs {
+		w.dead = w.dead.plus(Amount{1, row.size})
+		return nil
+	}
+	h, body, err := w.p.item(w.v, row.ordinal)
+	if err != nil {
+		return err
+	}
+	if w.cut.gone(h.writtenMs, h.ttl) {
+		w.dead = w.dead.plus(Amount{1, row.size})
+		return nil
+	}
+	wanted, err := w.wants(h.identity)
+	if err != nil {
+		return err
+	}
+	if !wanted {
+		w.passed += row.size
+		return nil
+	}
+	if w.page.Count > 0 {
+		w.page.Items = append(w.page.Items, ',')
+	}
+	w.page.Items = w.render(w.page.Items, &h, body)
+	w.page.Count++
+	return nil
+}
+
+// wants reports whether an item is among those that are asked for.
+func (w *changeWalk) wants(identity []byte) (bool, error) {
+	if w.logical != nil {
+		logical, err := logicalOf(identity)
+		return bytes.Equal(logical, w.logical), err
+	}
+	if w.q.MinEPK == nil && w.q.MaxEPK == nil {
+		return true, nil
+	}
+	epk, _, err := value.DecodeBytesKey(identity)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Compare(epk, w.q.MinEPK) >= 0 && (w.q.MaxEPK == nil || bytes.Compare(epk, w.q.MaxEPK) < 0), nil
+}
+
+// render writes an item as the feed shows it.
+func (w *changeWalk) render(dst []byte, h *header, body []byte) []byte {
+	if !w.q.Wrapped {
+		return appendWithLSN(dst, body, h.lsn)
+	}
+	dst = appendWithLSN(append(dst, `{"current":`...), body, h.lsn)
+	dst = appendMetadata(append(dst, `,"metadata":{`...), h.lsn, h.writtenMs)
+	return append(dst, "}}"...)
+}
+
+// appendMetadata writes what is told of every change, without the braces.
+func appendMetadata(dst []byte, lsn uint64, atMs int64) []byte {
+	dst = strconv.AppendUint(append(dst, `"lsn":`...), lsn, 10)
+	return strconv.AppendInt(append(dst, `,"crts":`...), atMs/1000, 10)
+}
+
+// lsnProperty is the one that the feed adds to items.
+const lsnProperty = "_lsn"
+
+// appendWithLSN writes an item with its lsn as its last property, in place of one
+// that it has: who copies items from one feed to a container keeps theirs.
+func appendWithLSN(dst, body []byte, lsn uint64) []byte {
+	members := body[:len(body)-1]
+	if bytes.Contains(body, []byte(`"`+lsnProperty+`"`)) {
+		if o, err := value.ParseObject(body); err == nil {
+			members = o.AppendMembers([]byte("{"), func(name string) bool { return name == lsnProperty })
+		}
+	}
+	dst = append(append(dst, members...), `,"`+lsnProperty+`":`...)
+	return append(strconv.AppendUint(dst, lsn, 10), '}')
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+
+// The change feed, as the SDK reads it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ChangeFeedStartFrom, StatusCodes } from "@azure/cosmos";
+import { startFrozen, startMemory } from "./server.mjs";
+
+const maxReads = 100;
+
+/** Reads until nothing is new, and returns what was, with the last continuation. */
+async function drain(iterator) {
+  const items = [];
+  for (let reads = 0; reads < maxReads; reads++) {
+    const page = await iterator.readNext();
+    if (page.statusCode === StatusCodes.NotModified) {
+      return { items, continuation: page.continuationToken };
+    }
+    assert.equal(page.statusCode, StatusCodes.Ok);
+    assert.equal(page.count, page.result.length);
+    assert.ok(page.requestCharge > 0);
+    items.push(...page.result);
+  }
+  assert.fail(`no end after ${maxReads} pages`);
+}
+
+const ids = (items) => items.map((item) => item.id).sort();
+
+for (const [partitions, throughput] of [
+  ["one physical partition", 400],
+  ["four physical partitions", 21000],
+]) {
+  test(`the latest versions of ${partitions}`, async (t) => {
+    const database = await (await startMemory(t)).database(t);
+    const { container: c } = await database.containers.create({
+      id: "c",
+      partitionKey: { paths: ["/pk"], version: 2 },
+      throughput,
+    });
+    for (let n = 0; n < 20; n++) {
+      await c.items.create({ id: `i${n}`, pk: `p${n % 5}`, n });
+    }
+    const all = ids(Array.from({ length: 20 }, (_, n) => ({ id: `i${n}` })));
+
+    await t.test("from the beginning, in pages of any size", async () => {
+      for (const maxItemCount of [undefined, 1, 3, 1000]) {
+        const read = await drain(
+          c.items.getChangeFeedIterator({ maxItemCount, changeFeedStartFrom: ChangeFeedStartFrom.Beginning() }),
+        );
+        assert.deepEqual(ids(read.items), all);
+        assert.ok(read.items.every((item) => item._lsn > 0));
+      }
+    });
+
+    await t.test("of a partition key, in the order of writes", async () => {
+      const start = ChangeFeedStartFrom.Beginning("p2");
+      const read = await drain(c.items.getChangeFeedIterator({ maxItemCount: 2, changeFeedStartFrom: start }));
+      assert.deepEqual(
+        read.items.map((item) => item.id),
+        ["i2", "i7", "i12", "i17"],
+      );
+    });
+
+    await t.test("of each feed range", async () => {
+      const read = [];
+      for (const range of await c.getFeedRanges()) {
+        const start = ChangeFeedStartFrom.Beginning(range);
+        read.push(...(await drain(c.items.getChangeFeedIterator({ changeFeedStartFrom: start }))).items);
+      }
+      assert.deepEqual(ids(read), all);
+    });
+
+    await t.test("from now, and on from a continuation", async () => {
+      const iterator = c.items.getChangeFeedIterator({ changeFeedStartFrom: ChangeFeedStartFrom.Now() });
+      assert.equal((await iterator.readNext()).statusCode, StatusCodes.NotModified);
+      await c.item("i3", "p3").replace({ id: "i3", pk: "p3", n: 100 });
+      await c.item("i4", "p4").delete();
+      const first = await drain(iterator);
+      assert.deepEqual(
+        first.items.map(({ id, n }) => ({ id, n })),
+        [{ id: "i3", n: 100 }],
+      );
+      await c.items.upsert({ id: "i5", pk: "p0", n: 200 });
+      const start = ChangeFeedStartFrom.Continuation(first.continuation);
+      const second = await drain(c.items.getChangeFeedIterator({ changeFeedStartFrom: start }));
+      assert.deepEqual(ids(second.items), ["i5"]);
+    });
+
+    await t.test("by the older iterator", async () => {
+      const read = [];
+      for await (const page of c.items.changeFeed("p1", { startFromBeginning: true }).getAsyncIterator()) {
+        read.push(...page.result);
+      }
+      assert.deepEqual(ids(read), ["i1", "i11", "i16", "i6"]);
+    });
+  });
+}
+
+test("what has expired is not in the feed", async (t) => {
+  const server = await startFrozen(t);
+  const c = await server.container(t, { defaultTtl: 60 });
+  await c.items.create({ id: "short", pk: "a", ttl: 5 });
+  await c.items.create({ id: "default", pk: "a" });
+  await c.items.create({ id: "kept", pk: "b", ttl: -1 });
+  const beginning = async () =>
+    ids((await drain(c.items.getChangeFeedIterator({ changeFeedStartFrom: ChangeFeedStartFrom.Beginning() }))).items);
+  assert.deepEqual(await beginning(), ["default", "kept", "short"]);
+  await server.clock({ advance: "5s" });
+  assert.deepEqual(await beginning(), ["default", "kept"]);
+  await server.clock({ advance: "55s" });
+  assert.deepEqual(await beginning(), ["kept"]);
+});
+
+test("from a time", async (t) => {
+  const server = await startFrozen(t);
+  await server.clock({ set: "2100-01-01T00:00:00Z" });
+  const c = await server.container(t);
+  await c.items.create({ id: "before", pk: "a" });
+  await server.clock({ advance: "10s" });
+  await c.items.create({ id: "after", pk: "a" });
+  const start = ChangeFeedStartFrom.Time(new Date("2100-01-01T00:00:10Z"));
+  const iterator = c.items.getChangeFeedIterator({ changeFeedStartFrom: start });
+  assert.deepEqual(ids((await drain(iterator)).items), ["after"]);
+  await c.item("before", "a").replace({ id: "before", pk: "a", n: 1 });
+  assert.deepEqual(ids((await drain(iterator)).items), ["before"]);
+});
