@@ -286,7 +286,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, rid ContainerRID, def *D
 	ct := *was
 	ct.Definition = *def
 	ct.Epoch++
-	if !def.Index.Equal(&was.Index) {
+	if !def.indexesLike(&was.Definition) {
 		ct.IndexGeneration++
 	}
 	ct.TS = nowMs / 1000

@@ -38,8 +38,10 @@ type Definition struct {
 	Index        IndexPaths
 	UniqueKeys   [][]value.Path
 	Composites   [][]CompositePath
-	Computed     []ComputedProperty
-	Vectors      []VectorPath
+	// IndexedComposites are those composite indexes that have rows.
+	IndexedComposites [][]CompositePath
+	Computed          []ComputedProperty
+	Vectors           []VectorPath
 
 	members []member
 }
@@ -80,6 +82,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 			return nil, err
 		}
 	}
+	d.indexComposites()
 	for _, m := range o.Members() {
 		if m.Name != "id" && m.Name != "defaultTtl" && !slices.Contains(serverOwned, m.Name) && d.raw(m.Name) == nil {
 			d.add(m.Name, m.Raw)

@@ -4,7 +4,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 )
@@ -89,7 +88,7 @@ func (k *checker) indexRow(e kv.Entry) error {
 		return nil
 	}
 	entry := e.Key[len(start) : len(e.Key)-ordinalBytes]
-	ordinal := binary.BigEndian.Uint64(e.Key[len(e.Key)-ordinalBytes:])
+	ordinal := indexOrdinal(e.Key)
 	return k.owner(e, ordinal, func(h header, body []byte) bool {
 		if k.earlierPolicy {
 			return true

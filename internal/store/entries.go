@@ -29,6 +29,9 @@ type entryKind byte
 const (
 	// entryTerm: {path}{value}, one for each scalar (terms.go, termkey.go).
 	entryTerm entryKind = 0x01
+	// entryComposite: {number}{component}…{end}, one for each composite index
+	// (composite.go).
+	entryComposite entryKind = 0x02
 )
 
 // ErrTooManyTerms is returned for an item whose entries take more than
@@ -53,8 +56,9 @@ const (
 
 // entries are the entries of an item, in ascending order and each once.
 type entries struct {
-	buf   []byte // all of them, in the order in which they were made
-	spans []entrySpan
+	buf    []byte // all of them, in the order in which they were made
+	spans  []entrySpan
+	stamps []stampPlace
 }
 
 // entrySpan is where an entry lies, with its first bytes as a number: most entries of
@@ -75,21 +79,24 @@ func (t *entries) At(i int) []byte {
 
 // appendEntries returns the entries of o under a container's policy. They are made in
 // dst's memory, and what dst held is lost. The error is ErrTooManyTerms, and the memory
-// comes back with it.
+// comes back with it. Entries that have the time of the write are to be stamped.
 func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries, error) {
 	if d.Index.Empty() {
-		return entries{dst.buf[:0], dst.spans[:0]}, nil
+		return entries{buf: dst.buf[:0], spans: dst.spans[:0]}, nil
 	}
 	size := len(o.Bytes())
 	var w entryWriter
 	w.buf = slices.Grow(dst.buf[:0], min(size+size/2, largeEntriesBytes))
 	w.spans = slices.Grow(dst.spans[:0], firstSpans)
 	err := w.terms(&d.Index, o)
+	if err == nil && len(d.IndexedComposites) > 0 {
+		err = w.composites(d.IndexedComposites, o)
+	}
 	if err == nil {
 		err = w.sort()
 	}
 	if err != nil {
-		return entries{w.buf[:0], w.spans[:0]}, err
+		return entries{buf: w.buf[:0], spans: w.spans[:0]}, err
 	}
 	if w.bytes < len(w.buf) {
 		w.buf = w.compact(make([]byte, 0, w.bytes))

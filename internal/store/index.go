@@ -18,14 +18,27 @@ import (
 )
 
 const (
-	indexRowBytes = 12
-	ordinalBytes  = 8
+	indexRowBytes   = 12
+	generationBytes = 4
+	ordinalBytes    = 8
 )
 
 // appendIndexKey appends the key of the row of one entry of an item.
 func (p *prefix) appendIndexKey(dst []byte, generation uint32, entry []byte, ordinal uint64) []byte {
 	dst = append(p.appendIndexStart(dst, generation), entry...)
+	if entryKind(entry[0]) == entryComposite {
+		ordinal = turned(ordinal, entry)
+	}
 	return binary.BigEndian.AppendUint64(dst, ordinal)
+}
+
+// indexOrdinal returns the ordinal of an index row, whose key is as long as one is.
+func indexOrdinal(key []byte) uint64 {
+	entry, ordinal := key[prefixBytes+1+generationBytes:len(key)-ordinalBytes], binary.BigEndian.Uint64(key[len(key)-ordinalBytes:])
+	if len(entry) > 0 && entryKind(entry[0]) == entryComposite {
+		return turned(ordinal, entry)
+	}
+	return ordinal
 }
 
 func appendIndexRow(dst []byte, h *header) ([]byte, error) {
@@ -102,6 +115,7 @@ func (c *current) derive(container *catalog.Container) error {
 		c.unique = uniqueKeys(container, i.pk, o)
 	}
 	c.entries, err = appendEntries(entries{}, &container.Definition, o)
+	c.entries.stamp(c.header.writtenMs)
 	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
 		c.entries, err = entries{}, nil
 	}

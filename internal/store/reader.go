@@ -231,21 +231,27 @@ func (r *Reader) Indexed() bool {
 // Index returns the index rows that a scan asks for, of live items, in the order of
 // value and ordinal.
 func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
+	start := r.indexStart(s.Path)
+	lower, upper := s.Values.bounds(start)
+	s.goOn(start, &lower, &upper)
+	return r.rows(lower, upper, s.Order, len(start))
+}
+
+// rows returns the index rows of live items in a range. Of their entries, what follows
+// the first bytes of the key is the value of their place.
+func (r *Reader) rows(lower, upper []byte, order kv.Order, first int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
-		start := r.indexStart(s.Path)
-		lower, upper := s.Values.bounds(start)
-		s.goOn(start, &lower, &upper)
 		if bytes.Compare(lower, upper) >= 0 {
 			return
 		}
-		for e, err := range r.v.snap.Scan(lower, upper, s.Order) {
+		for e, err := range r.v.snap.Scan(lower, upper, order) {
 			var hit Hit
 			live := false
 			if err == nil {
 				err = r.step()
 			}
 			if err == nil {
-				hit, live, err = r.hit(e, len(start))
+				hit, live, err = r.hit(e, first)
 			}
 			if err != nil {
 				yield(Hit{}, err)
@@ -290,7 +296,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 		r.dead = r.dead.plus(Amount{1, int64(len(e.Key) + len(e.Value))})
 		return Hit{}, false, nil
 	}
-	return Hit{Place{e.Key[start:end], binary.BigEndian.Uint64(e.Key[end:])}, e.Value[indexRowBytes:]}, true, nil
+	return Hit{Place{e.Key[start:end], indexOrdinal(e.Key)}, e.Value[indexRowBytes:]}, true, nil
 }
 
 func (r *Reader) indexStart(p IndexPath) []byte {

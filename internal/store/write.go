@@ -180,6 +180,7 @@ const (
 func (w *write) fill(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
 	row := w.row
 	c.header.put(row)
+	c.entries.stamp(c.header.writtenMs)
 	container.RID.PutItemRID(row[w.places.rid:], c.ordinal)
 	copy(row[w.places.self:], row[w.places.rid:w.places.rid+catalog.ItemRIDChars])
 	etag = c.header.etagText(partition)

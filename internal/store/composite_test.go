@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// withComposites is the definition of a container with these composite indexes:
+// "/x /y-" is ascending by x, then descending by y.
+func withComposites(list ...string) string {
+	var all []string
+	for _, composite := range list {
+		var paths []string
+		for _, p := range strings.Fields(composite) {
+			path, descending := strings.CutSuffix(p, "-")
+			order := "ascending"
+			if descending {
+				order = "descending"
+			}
+			paths = append(paths, fmt.Sprintf(`{"path":%q,"order":%q}`, path, order))
+		}
+		all = append(all, "["+strings.Join(paths, ",")+"]")
+	}
+	return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"indexingPolicy":{"compositeIndexes":[` + strings.Join(all, ",") + `]}}`
+}
+
+// Entries are on disk: these bytes must not change.
+func TestCompositeBytes(t *testing.T) {
+	long := strings.Repeat("s", 300)
+	for _, c := range []struct{ composite, item, want string }{
+		{"/x /y", `{"x":1,"y":"a"}`, "0200" + "40bff0000000000000" + "50610001" + "00"},
+		{"/x- /y", `{"x":1,"y":"a"}`, "0200" + "bf400fffffffffffff" + "50610001" + "02"},
+		{"/x /y-", `{"x":true,"y":"a"}`, "0200" + "31" + "af9efffe" + "00"},
+		{"/x /y", `{"y":null}`, "0200" + "10" + "20" + "00"},
+		{"/x- /y-", `{"y":null}`, "0200" + "ef" + "df" + "02"},
+		{"/x /y", `{"x":[1],"y":null}`, "0200" + "60" + "01"},
+		{"/x- /y", `{"x":{},"y":null}`, "0200" + "8f" + "03"},
+		{"/x /y", `{"x":"` + long + `","y":null}`, "0200" + "50" + strings.Repeat("73", 256) + "0002" + "01"},
+		{"/x /y", `{"x":"\uffff","y":"\u0000"}`, "0200" + "50f6bfbf0001" + "5000ff0001" + "00"},
+		{"/x/a /_ts-", `{"x":{"a":false},"_ts":"not this"}`, "0200" + "30" + "bf" + hex.EncodeToString(inverted(value.Number(1700000000))) + "00"},
+		{"/_ts /x", `{"x":2}`, "0200" + hex.EncodeToString(value.AppendKey(nil, value.Number(1700000000))) + "40c000000000000000" + "00"},
+	} {
+		d, err := catalog.ParseDefinition([]byte(withComposites(c.composite)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := appendEntries(entries{}, d, objectOf(t, c.item))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list.stamp(startMs)
+		if got := hex.EncodeToString(list.At(list.Len() - 1)); got != c.want {
+			t.Errorf("%s, %.60s: got %s, want %s", c.composite, c.item, got, c.want)
+		}
+	}
+}
+
+// inverted is the body of a number in a descending path.
+func inverted(v value.Value) []byte {
+	raw := value.AppendKey(nil, v)[1:]
+	complement(raw)
+	return raw
+}
+
+// Which composite indexes have rows, and when a change makes them anew.
+func TestIndexedComposites(t *testing.T) {
+	for _, c := range []struct {
+		policy string
+		want   int
+	}{
+		{withComposites("/x /y", "/y /x"), 2},
+		{withComposites("/x /y", "/x- /y-", "/x /y-", "/x- /y"), 2},
+		{withComposites("/x /y", "/x /y"), 1},
+		{withComposites("/x /_ts-", "/_rid /x", "/_etag /x", "/x /_ts/y"), 1},
+		{strings.TrimSuffix(withComposites("/x /low", "/x /y"), "}") + `,"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.x) FROM c"}]}`, 1},
+		{`{"id":"c","partitionKey":{"paths":["/pk"]},"indexingPolicy":{"indexingMode":"none","compositeIndexes":[[{"path":"/x"},{"path":"/y"}]]}}`, 0},
+	} {
+		d, err := catalog.ParseDefinition([]byte(c.policy))
+		if err != nil || len(d.IndexedComposites) != c.want {
+			t.Errorf("%s: got %d, %v, want %d", c.policy, len(d.IndexedComposites), err, c.want)
+		}
+	}
+	f := newFixture(t, withComposites("/x /y"))
+	for i, c := range []struct {
+		list []string
+		want uint32
+	}{{[]string{"/x /y"}, 1}, {[]string{"/x /y", "/x- /y-"}, 1}, {[]string{"/x /y-"}, 2}, {[]string{"/x /y-", "/y /x"}, 3}, {nil, 4}} {
+		if f.reconfigure(withComposites(c.list...)); f.container.IndexGeneration != c.want {
+			t.Errorf("change %d: got generation %d, want %d", i, f.container.IndexGeneration, c.want)
+		}
+	}
+}
+
+var compositePolicies = [][]string{
+	{"/x /y"}, {"/x- /y"}, {"/x /y-", "/y /x /_ts"}, {"/_ts- /x", "/x- /y-", "/y- /x"}, {"/o/p /x /y /_ts-"}, nil,
+}
+
+// The rows of a composite index are the live items in its order, both ways, whatever
+// happens to the items and the policy.
+func TestCompositeAgreesWithItems(t *testing.T) {
+	for range kvtest.LongFactor(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			policy := func() string { return withComposites(rapid.SampledFrom(compositePolicies).Draw(t, "policy")...) }
+			f := makeFixture(t, kvtest.NewModel(), setup{definition: policy(), nowMs: startMs})
+			defer func() { f.p.Close() }()
+			for range rapid.IntRange(1, 30).Draw(t, "steps") {
+				id := fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "id"))
+				switch rapid.IntRange(0, 15).Draw(t, "step") {
+				case 0:
+					f.reconfigure(policy())
+				case 1:
+					_, _, err := f.p.Reindex(t.Context(), 3)
+					f.must(err)
+				case 2:
+					f.advance(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
+				case 3:
+					_, err := f.p.Purge(t.Context(), Purge{MaxItems: 4})
+					f.must(err)
+				case 4:
+					_, _ = f.write(Write{Op: Delete, Key: f.key("k", id)})
+				case 5:
+					f.reopen()
+				default:
+					f.put(id, anyComposed(t))
+				}
+				if f.indexed() {
+					f.compareCompositesWithItems(t)
+				}
+			}
+			f.checkClean()
+			f.reindexAll(4)
+			f.compareCompositesWithItems(t)
+			f.checkClean()
+		})
+	}
+}
+
+func anyComposed(t *rapid.T) string {
+	scalar := rapid.SampledFrom([]string{"", "null", "true", "1", "-1", "1.5", `""`, `"a"`, `"\u0000"`, `"\ue000"`, `"😀"`, "[]", `[1]`, "{}",
+		`"` + strings.Repeat("l", 256) + `"`, `"` + strings.Repeat("l", 257) + `"`, `"` + strings.Repeat("l", 257) + `m"`})
+	members := []string{`"ttl":` + rapid.SampledFrom([]string{"-1", "1", "2"}).Draw(t, "ttl")}
+	for _, name := range []string{"x", "y", "o"} {
+		v := scalar.Draw(t, name)
+		if name == "o" && v != "" {
+			v = `{"p":` + v + `}`
+		}
+		if v != "" {
+			members = append(members, fmt.Sprintf("%q:%s", name, v))
+		}
+	}
+	return strings.Join(members, ",")
+}
+
+// composed is an item as a composite index sees it.
+type composed struct {
+	ordinal uint64
+	values  []value.Value
+	kinds   []int  // in the order of types
+	long    []bool // strings that an index cuts
+}
+
+func (f *fixture) composed(r *Reader, paths []catalog.CompositePath) map[uint64]composed {
+	all := map[uint64]composed{}
+	for found, err := range r.Scan(0) {
+		f.must(err)
+		o := objectOf(noTest{f}, string(found.Body))
+		c := composed{ordinal: found.Ordinal}
+		for _, p := range paths {
+			raw, ok := o.At(p.Path)
+			v, _ := value.FromJSON(raw)
+			kind := int(v.Kind())
+			switch {
+			case ok && raw[0] == '[':
+				kind = 100
+			case ok && raw[0] == '{':
+				kind = 101
+			}
+			text, _ := v.Text()
+			c.values, c.kinds, c.long = append(c.values, v), append(c.kinds, kind), append(c.long, len(text) > maxTermValueBytes)
+		}
+		all[found.Ordinal] = c
+	}
+	return all
+}
+
+// noTest makes a fixture fail like a test.
+type noTest struct{ *fixture }
+
+func (n noTest) Helper()                        {}
+func (n noTest) Fatal(args ...any)              { n.t.Fatal(args...) }
+func (n noTest) Errorf(text string, arg ...any) { n.t.Errorf(text, arg...) }
+
+// compareComposed orders two items, and tells whether an index can.
+func compareComposed(paths []catalog.CompositePath, a, b composed) (order int, known bool) {
+	for i, p := range paths {
+		order = cmp.Compare(a.kinds[i], b.kinds[i])
+		if order == 0 && (a.kinds[i] >= 100 || a.long[i] && b.long[i]) {
+			return 0, false
+		}
+		if order == 0 {
+			order = compareUTF16(a.values[i], b.values[i])
+		}
+		if p.Descending {
+			order = -order
+		}
+		if order != 0 {
+			return order, true
+		}
+	}
+	order = cmp.Compare(a.ordinal, b.ordinal)
+	if paths[0].Descending {
+		order = -order
+	}
+	return order, true
+}
+
+func (f *fixture) compareCompositesWithItems(t *rapid.T) {
+	r := f.reader()
+	defer r.Close()
+	for number, paths := range r.Container().IndexedComposites {
+		items := f.composed(r, paths)
+		forward := f.compositeHits(r, CompositeScan{Number: number})
+		backward := f.compositeHits(r, CompositeScan{Number: number, Order: kv.Reverse})
+		f.check(len(forward) == len(items), "index %d has %d rows, want %d", number, len(forward), len(items))
+		for i, hit := range forward {
+			if i == 0 {
+				continue
+			}
+			if order, known := compareComposed(paths, items[forward[i-1].Ordinal], items[hit.Ordinal]); known && order >= 0 {
+				t.Errorf("index %d: %+v comes before %+v", number, items[forward[i-1].Ordinal], items[hit.Ordinal])
+			} else if !known && !forward[i-1].Rough() {
+				t.Errorf("index %d: %x is not rough", number, forward[i-1].Value)
+			}
+		}
+		slices.Reverse(backward)
+		f.check(slices.EqualFunc(forward, backward, sameHit), "index %d: the two directions differ", number)
+		if len(forward) > 0 {
+			f.compareCompositeParts(t, r, number, forward, items)
+		}
+	}
+}
+
+func sameHit(a, b Hit) bool { return a.Ordinal == b.Ordinal && bytes.Equal(a.Value, b.Value) }
+
+func (f *fixture) compositeHits(r *Reader, s CompositeScan) (hits []Hit) {
+	for hit, err := range r.Composite(s) {
+		f.must(err)
+		hits = append(hits, Hit{Place: Place{bytes.Clone(hit.Value), hit.Ordinal}})
+	}
+	return hits
+}
+
+// compareCompositeParts reads parts of an index: from a place on, and by values.
+func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all []Hit, items map[uint64]composed) {
+	paths := r.Container().IndexedComposites[number]
+	at := rapid.IntRange(0, len(all)-1).Draw(t, "place")
+	model := items[all[at].Ordinal]
+	values := make([]Component, len(paths))
+	for i := range paths {
+		switch model.kinds[i] {
+		case 100:
+			values[i] = ArrayComponent()
+		case 101:
+			values[i] = ObjectComponent()
+		default:
+			values[i] = ScalarComponent(model.values[i])
+		}
+	}
+	place := CompositePlace(paths, values, model.ordinal)
+	first, last := at, at+1
+	if place.Rough() {
+		for first > 0 && bytes.Equal(all[first-1].Value, place.Value) {
+			first--
+		}
+		for last < len(all) && bytes.Equal(all[last].Value, place.Value) {
+			last++
+		}
+	}
+	if got := f.compositeHits(r, CompositeScan{Number: number, From: place}); !slices.EqualFunc(got, all[first:], sameHit) {
+		t.Errorf("index %d: from row %d on there are %d rows, want %d", number, first, len(got), len(all)-first)
+	}
+	if got := f.compositeHits(r, CompositeScan{Number: number, From: place, Order: kv.Reverse}); len(got) != last {
+		t.Errorf("index %d: before row %d there are %d rows", number, last, len(got))
+	}
+	equal := rapid.IntRange(0, len(paths)-1).Draw(t, "equal")
+	if slices.ContainsFunc(model.kinds[:equal+1], func(k int) bool { return k >= 100 }) || slices.Contains(model.values[:equal+1], value.Value{}) || slices.Contains(model.long[:equal], true) {
+		return
+	}
+	parts := map[string]struct {
+		of    func(value.Value) ValueRange
+		holds func(order int) bool
+	}{
+		">=": {AtLeast, func(order int) bool { return order >= 0 }}, ">": {Above, func(order int) bool { return order > 0 }},
+		"<=": {AtMost, func(order int) bool { return order <= 0 }}, "<": {Below, func(order int) bool { return order < 0 }},
+	}
+	name := rapid.SampledFrom([]string{">=", ">", "<=", "<"}).Draw(t, "part")
+	next := parts[name].of(model.values[equal])
+	got := f.compositeHits(r, CompositeScan{Number: number, Equal: model.values[:equal], Next: &next})
+	var want []Hit
+	for _, hit := range all {
+		c := items[hit.Ordinal]
+		if slices.Equal(c.values[:equal], model.values[:equal]) && c.kinds[equal] == model.kinds[equal] &&
+			(parts[name].holds(compareUTF16(c.values[equal], model.values[equal])) || c.long[equal] && model.long[equal]) {
+			want = append(want, hit)
+		}
+	}
+	f.check(slices.EqualFunc(got, want, sameHit), "index %d, %v %s %v: got %d rows, want %d", number, model.values[:equal], name, model.values[equal], len(got), len(want))
+}
