@@ -82,6 +82,15 @@ func (b *Batch) Reset() {
 	b.lazy = false
 }
 
+// Truncate takes back all operations but the first n.
+func (b *Batch) Truncate(n int) {
+	b.ops = b.ops[:n]
+	b.data = b.data[:0]
+	if n > 0 {
+		b.data = b.data[:b.ops[n-1].valueEnd]
+	}
+}
+
 // Ops calls yield with each operation in order. The slices of an Op are valid
 // until the batch is changed.
 func (b *Batch) Ops(yield func(Op) bool) {

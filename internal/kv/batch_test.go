@@ -106,3 +106,22 @@ func TestBatchCheck(t *testing.T) {
 		}
 	}
 }
+
+func TestTruncateTakesBackTheLast(t *testing.T) {
+	var b kv.Batch
+	for n := range 4 {
+		b.Set([]byte{'k', byte(n)}, []byte{'v', byte(n)})
+	}
+	for _, n := range []int{4, 2, 0} {
+		b.Truncate(n)
+		if b.Len() != n || b.Bytes() != 4*n {
+			t.Errorf("after Truncate(%d): got %d operations, %d bytes", n, b.Len(), b.Bytes())
+		}
+	}
+	b.Delete([]byte("d"), 7)
+	for op := range b.Ops {
+		if op.Kind != kv.OpDelete || string(op.Key) != "d" || len(op.Value) != 0 {
+			t.Errorf("after all was taken back: got %+v", op)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (k *checker) count(h *header) {
 	}
 	if logical, err := logicalOf(h.identity); err == nil { // k.body reports the others
 		p := k.parts[string(logical)]
-		k.parts[string(logical)] = part{p.items + 1, p.bytes + int64(h.size)}
+		k.parts[string(logical)] = part{items: p.items + 1, bytes: p.bytes + int64(h.size)}
 	}
 	k.totals.Items++
 	k.totals.Bytes += int64(h.size)

@@ -256,7 +256,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		{"logical partition's totals cut", func(s *scene) { s.alter(s.partKey(), cut) },
 			[]string{"not the totals of a logical partition", "has no totals: it holds 3 items"}},
 		{"totals of a logical partition without items", func(s *scene) {
-			s.batch.Set(append(s.partKey(), 'x'), (&part{1, 100}).append(nil))
+			s.batch.Set(append(s.partKey(), 'x'), (&part{items: 1, bytes: 100}).append(nil))
 		}, []string{"are 1 items, 100 bytes, but there are 0 items, 0 bytes"}},
 		{"empty totals of a logical partition", func(s *scene) { s.batch.Set(append(s.partKey(), 'x'), (&part{}).append(nil)) },
 			[]string{"are 0 items, 0 bytes, but there are 0 items"}},

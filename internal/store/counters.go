@@ -142,6 +142,20 @@ func (c *counters) add(sign int64, h *header) {
 	}
 }
 
+// restorer returns what takes an item's loaded buckets back to what they are.
+func (c *counters) restorer(h *header) func() {
+	keys, n := bucketsOf(h)
+	var was [3]bucket
+	for i, k := range keys[:n] {
+		was[i] = *c.cached[k]
+	}
+	return func() {
+		for i, k := range keys[:n] {
+			*c.cached[k] = was[i]
+		}
+	}
+}
+
 // join widens what a second says of its items.
 func (b *bucket) join(h *header) {
 	ms := h.writtenMs

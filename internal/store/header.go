@@ -4,7 +4,7 @@
 //
 //	0   1  version, 1
 //	1   8  lsn of the last write
-//	9   2  n, its place among the writes of that lsn
+//	9   2  n, its place among the writes of that lsn, from 1; 0 if it has none beside it
 //	11  8  writtenMs, the moment of the last write
 //	19  4  ttl: the item's own, 0 for none
 //	23  4  size of the body

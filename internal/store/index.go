@@ -95,15 +95,14 @@ func (w *writer) dropGenerations() {
 // derive works out the rows of an item that was read: its unique keys and
 // entries.
 func (c *current) derive(container *catalog.Container) error {
-	if c.body == nil {
+	if c.derived {
 		return nil
 	}
-	body := c.body
-	c.body = nil
+	c.derived = true
 	if len(container.UniqueKeys) == 0 && container.Index.Empty() {
 		return nil
 	}
-	o, err := value.ParseObject(body)
+	o, err := value.ParseObject(c.body)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func TestKeyBytes(t *testing.T) {
 		{"event", p.appendEventKey(nil, EventPlace{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
 			partition + "65" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0004"},
 		{"index row", indexRow, "0000000000000002" + "ffffffff" + "ab00cd"},
-		{"part row", (&part{1, 2}).append(nil), "0000000000000001" + "0000000000000002"},
+		{"part row", (&part{items: 1, bytes: 2}).append(nil), "0000000000000001" + "0000000000000002"},
 		{"event row", appendEventRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, identity: []byte("i")}}),
 			"0000000000000001" + "0000000000000002" + "00000003" + "69"},
 		{"counter row", bucketRow(1, 2, 3), "0000000000000001" + "0000000000000002" + "0000000000000003" + "0001" + "03e7"},

@@ -19,15 +19,18 @@ const (
 	// queueJobs is how many writes may wait; more wait outside, with their
 	// context.
 	queueJobs = 1024
-	// groupJobs and groupBytes bound what is committed together.
+	// groupJobs and groupBytes bound what is collected to be committed together.
 	groupJobs  = 256
 	groupBytes = 4 << 20
+	// fullBytes ends a group early: what an Update writes is not known before.
+	fullBytes = 16 << 20
 )
 
-// job is one entry of the loop's queues: a write, new settings, a group of expired
-// items to take away, or one of items to index.
+// job is one entry of the loop's queues: a write, several that happen together, new
+// settings, a group of expired items to take away, or one of items to index.
 type job struct {
 	write       *write
+	bundle      *bundle
 	reconfigure *catalog.Container
 	purge       *plan
 	reindex     *reindexPlan
@@ -35,6 +38,14 @@ type job struct {
 	result Result
 	err    error
 	done   chan struct{}
+}
+
+// bytes is about what the job adds to a group.
+func (j *job) bytes() int {
+	if j.bundle != nil {
+		return j.bundle.bytes()
+	}
+	return j.write.bytes()
 }
 
 // forced reports whether somebody waits for what a background job takes away.
@@ -134,7 +145,7 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 			return group, j
 		}
 		group = append(group, j)
-		bytes += j.write.bytes()
+		bytes += j.bytes()
 		if len(group) == groupJobs || bytes >= groupBytes {
 			return group, nil
 		}
@@ -154,28 +165,41 @@ func (p *Partition) run(group []*job, purge *job) error {
 	if purge != nil {
 		group = append(group, purge) // to be answered with the others
 	}
-	if len(group) == 0 {
-		return nil
+	for len(group) > 0 {
+		v, nowMs, err := p.beginGroup()
+		if err != nil {
+			return answer(group, err)
+		}
+		done, err := p.commit(v, nowMs, group)
+		// The group ends before its answers: whoever has one finds nothing of it still
+		// under way, so that events need not wait for it.
+		p.endGroup(v, err)
+		if err != nil {
+			return answer(group, err)
+		}
+		_ = answer(group[:done], nil)
+		group = group[done:]
 	}
-	v, nowMs, err := p.beginGroup()
-	if err != nil {
-		return answer(group, err)
-	}
-	err = p.commit(v, nowMs, group, purge)
-	// The group ends before its answers: whoever has one finds nothing of it still
-	// under way, so that events need not wait for it.
-	p.endGroup(v, err)
-	return answer(group, err)
+	return nil
 }
 
-// commit executes, commits and publishes a group, of which purge is one.
-func (p *Partition) commit(v *view, nowMs int64, group []*job, purge *job) error {
+// commit executes, commits and publishes the first jobs of a group: all, unless
+// they write more than was foreseen.
+func (p *Partition) commit(v *view, nowMs int64, group []*job) (done int, err error) {
 	w := &p.writer
 	w.begin(v, nowMs)
-	for _, j := range group {
-		if j.write != nil {
+	var purge *job
+	for done < len(group) && w.batch.Bytes() < fullBytes {
+		j := group[done]
+		switch {
+		case j.write != nil:
 			j.result, j.err = w.execute(j.write)
+		case j.bundle != nil:
+			j.err = w.executeAll(j.bundle)
+		default:
+			purge = j
 		}
+		done++
 	}
 	if purge != nil {
 		if w.batch.Len() == 0 && !purge.forced() {
@@ -188,13 +212,13 @@ func (p *Partition) commit(v *view, nowMs int64, group []*job, purge *job) error
 	if w.batch.Len() > 0 || w.indexed {
 		w.finish()
 		if err := p.db.Commit(context.Background(), &w.batch); err != nil {
-			return fmt.Errorf("%w: %w", ErrFailed, err)
+			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 		if err := p.publish(v.container); err != nil {
-			return fmt.Errorf("%w: %w", ErrFailed, err)
+			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // answer tells everyone in the group that their job is done, with err in place
@@ -300,6 +324,7 @@ type writer struct {
 	held      map[string]uint64  // by unique key: the holder's ordinal, 0 for none
 	buried    int64              // bytes of expired items that it has removed
 	changes   []change           // of index entries
+	savepoint *savepoint         // of the bundle under way, nil outside of one
 	key       []byte             // reused for building keys
 }
 
@@ -336,7 +361,7 @@ func (w *writer) reset() {
 func (w *writer) finish() {
 	x := &w.p.prefix
 	w.counters.flush(&w.batch, x)
-	w.parts.flush(&w.batch, x)
+	w.parts.flush(&w.batch, x, w.meta.LSN)
 	if w.dropOld {
 		w.dropGenerations()
 		w.dropOld = false

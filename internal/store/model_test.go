@@ -56,6 +56,7 @@ func runHistory(t *rapid.T, k kind) {
 		"write":     h.writeOne,
 		"rewrite":   h.writeOne, // twice, for there are many kinds
 		"group":     h.writeGroup,
+		"bundle":    h.writeBundles,
 		"race":      h.purgeBesideWrites,
 		"read":      h.readOne,
 		"list":      h.listPage,

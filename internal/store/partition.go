@@ -44,6 +44,11 @@ var (
 	// ErrFailed: an earlier commit failed, so that nothing can be acknowledged
 	// until the data is opened anew.
 	ErrFailed = errors.New("the partition stopped after a failed commit")
+	// ErrChanged: the logical partition has changed since it was read.
+	ErrChanged = errors.New("the logical partition has changed")
+	// ErrTooMuch: the writes of a WriteAll, or what they read, are too much for one
+	// commit.
+	ErrTooMuch = errors.New("too much for one commit")
 	// ErrBusy: the container's settings changed again and again while the write
 	// was being prepared.
 	ErrBusy = errors.New("the container's settings keep changing")
@@ -165,7 +170,7 @@ func Open(o Options) (*Partition, error) {
 	// as far as anybody can tell, they change now.
 	generation, epoch := m.Generation, m.Epoch
 	m.adopt(o.Container, o.Clock.Now())
-	p.writer = writer{p: p, meta: m, dropOld: found && generation != m.Generation}
+	p.writer = writer{p: p, meta: m, dropOld: found && generation != m.Generation, parts: parts{forgotten: m.LSN}}
 	if found && epoch != m.Epoch {
 		// Readers are about to go by them: what they make final must last.
 		p.writer.finish()

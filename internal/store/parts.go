@@ -18,9 +18,11 @@ const (
 	cachedParts = 4096
 )
 
-// part is what a logical partition holds.
+// part is what a logical partition holds, and, in memory alone, the lsn of its
+// last write or a later one.
 type part struct {
 	items, bytes int64
+	lsn          uint64
 }
 
 // parts are the logical partitions that the loop has touched lately, by the start
@@ -28,6 +30,9 @@ type part struct {
 type parts struct {
 	cached map[string]*part
 	dirty  map[string]*part
+	// forgotten is the partition's lsn when the cache was last emptied: logical
+	// partitions that are not in it had their last write then or before.
+	forgotten uint64
 }
 
 // load returns a logical partition's totals, which add changes.
@@ -49,27 +54,35 @@ func (s *parts) load(snap kv.Snapshot, x *prefix, logical []byte) (*part, error)
 			return nil, err
 		}
 	}
+	p.lsn = s.forgotten
 	s.cached[string(logical)] = p
 	return p, nil
 }
 
-// add counts an item in (sign 1) or out (sign -1) of its loaded part.
-func (s *parts) add(sign int64, c *current) {
+// add counts an item in (sign 1) or out (sign -1) of its loaded part, at an lsn.
+func (s *parts) add(sign int64, c *current, lsn uint64) {
 	p := s.cached[string(c.logical)]
 	p.items += sign
 	p.bytes += sign * int64(c.header.size)
+	p.lsn = max(p.lsn, lsn)
 	s.dirty[string(c.logical)] = p
 }
 
-// flush writes what has changed; an empty part needs no row.
-func (s *parts) flush(batch *kv.Batch, x *prefix) {
+// restorer returns what takes a loaded part back to what it is.
+func (s *parts) restorer(c *current) func() {
+	p := s.cached[string(c.logical)]
+	was := *p
+	return func() { *p = was }
+}
+
+// flush writes what has changed up to an lsn; an empty part needs no row.
+func (s *parts) flush(batch *kv.Batch, x *prefix, lsn uint64) {
 	var key []byte
 	var space [partRowBytes]byte
 	for logical, p := range s.dirty {
 		key = x.appendPartKey(key[:0], []byte(logical))
 		if p.items == 0 {
 			batch.Delete(key, partRowBytes)
-			delete(s.cached, logical)
 		} else {
 			batch.Set(key, p.append(space[:0]))
 		}
@@ -77,6 +90,7 @@ func (s *parts) flush(batch *kv.Batch, x *prefix) {
 	clear(s.dirty)
 	if len(s.cached) > cachedParts {
 		clear(s.cached)
+		s.forgotten = lsn
 	}
 }
 
@@ -89,5 +103,5 @@ func decodePart(key, raw []byte) (part, error) {
 	if len(raw) != partRowBytes {
 		return part{}, corrupt(key, "not the totals of a logical partition")
 	}
-	return part{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}, nil
+	return part{items: int64(binary.BigEndian.Uint64(raw)), bytes: int64(binary.BigEndian.Uint64(raw[8:]))}, nil
 }

@@ -400,7 +400,8 @@ func (w *writer) removeVictims(pl *plan) {
 }
 
 // follows reports whether b was created and last written right after a, so that
-// nothing lies between them in either order.
+// nothing lies between them in either order: writes of which several share an lsn
+// have another n.
 func follows(a, b *victim) bool {
 	return b.ordinal == a.ordinal+1 && b.header.lsn == a.header.lsn+1 && a.header.n == 0 && b.header.n == 0
 }
@@ -417,6 +418,10 @@ func (w *writer) bury(c *current, cause ru.Cause) {
 	w.record(c)
 	w.removeRows(c)
 	work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.entries.Len()}
+	if w.savepoint != nil {
+		w.savepoint.burials = append(w.savepoint.burials, burial{cause, work.Charge(), int64(c.header.size)})
+		return
+	}
 	w.p.ledger.Add(cause, work.Charge(), 1, int64(c.header.size))
 }
 

@@ -117,6 +117,22 @@ func (w *writer) undead(c *current) {
 		d.rebuilt = true
 		w.p.mu.dead[string(c.logical)] = d
 	}
+	if w.savepoint != nil {
+		w.savepoint.undo(w.p.reviver(c.logical, int64(c.header.size)))
+	}
+}
+
+// reviver returns what takes an undead back. The loop's own counts are not its
+// business.
+func (p *Partition) reviver(logical []byte, bytes int64) func() {
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if d, found := p.mu.dead[string(logical)]; found {
+			d.bytes += bytes
+			p.mu.dead[string(logical)] = d
+		}
+	}
 }
 
 // tallyLogical adds up what has expired in a logical partition.

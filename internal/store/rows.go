@@ -22,7 +22,8 @@ type current struct {
 	logical []byte   // the part of its identity that its logical partition has in common
 	unique  [][]byte // the unique keys that it holds
 	entries entries  // what it is indexed by
-	body    []byte   // of an item that was read, until derive has made use of it
+	derived bool     // unique and entries are known
+	body    []byte   // as a read returns it
 }
 
 // ttlKind is the class of an item's ttl in its feed row: enough to tell, without
@@ -130,8 +131,12 @@ func (w *writer) removeOwn(c *current) {
 
 // count counts an item in (sign 1) or out (sign -1). What it counts in was loaded.
 func (w *writer) count(sign int64, c *current) {
+	if w.savepoint != nil {
+		w.savepoint.undo(w.counters.restorer(&c.header))
+		w.savepoint.undo(w.parts.restorer(c))
+	}
 	w.counters.add(sign, &c.header)
-	w.parts.add(sign, c)
+	w.parts.add(sign, c, w.meta.LSN)
 	w.meta.Items += sign
 	w.meta.Bytes += sign * int64(c.header.size)
 }
@@ -156,7 +161,7 @@ func (w *writer) putUnique(c *current) {
 	for _, key := range c.unique {
 		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
 		w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
-		w.held[string(key)] = c.ordinal
+		w.hold(key, c.ordinal)
 	}
 }
 
@@ -164,7 +169,7 @@ func (w *writer) removeUnique(c *current) {
 	for _, key := range c.unique {
 		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
 		w.batch.Delete(w.key, uniqueRowBytes)
-		w.held[string(key)] = 0
+		w.hold(key, 0)
 	}
 }
 

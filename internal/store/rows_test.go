@@ -23,7 +23,7 @@ func FuzzRows(f *testing.F) {
 	f.Add(x.appendOwnKey(nil, startMs+5000, 3, 1), appendOwnRow(nil, &c))
 	f.Add(x.appendEventKey(nil, EventPlace{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
 	f.Add(x.appendStatKey(nil, bucketKey{classOwn, levelMinute, 60}), bucketRow(1, 2, 3))
-	f.Add(x.appendPartKey(nil, identity), (&part{1, 2}).append(nil))
+	f.Add(x.appendPartKey(nil, identity), (&part{items: 1, bytes: 2}).append(nil))
 	f.Fuzz(func(t *testing.T, key, row []byte) {
 		same := func(kind string, err error, againKey, againRow []byte) {
 			t.Helper()

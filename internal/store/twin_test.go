@@ -25,6 +25,7 @@ type twin struct {
 	epoch     int   // how often the settings have changed
 	nowMs     int64
 	lsn       uint64
+	n         int    // of the last write of the bundle under way, -1 outside of one
 	created   uint64 // how many items ever were
 	items     map[string]*twinItem
 	versions  map[twinVersion]*twinItem // all that ever were
@@ -67,7 +68,7 @@ type outcome struct {
 
 func newTwin(c *catalog.Container, index int) *twin {
 	return &twin{
-		rid: c.RID, index: index, nowMs: startMs, changedMs: startMs,
+		rid: c.RID, index: index, nowMs: startMs, changedMs: startMs, n: -1,
 		items: map[string]*twinItem{}, versions: map[twinVersion]*twinItem{}, etags: map[string]bool{},
 	}
 }
@@ -92,7 +93,8 @@ func (t *twin) alive(i *twinItem) bool { return i != nil && !t.deadAt(i, t.nowMs
 func (t *twin) write(w twinWrite) outcome {
 	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
 	valid := w.ttl == "" || ttlErr == nil && (ttl == -1 || ttl > 0 && ttl < 1<<31)
-	if w.op != Delete && !valid && t.settings.ttl != 0 {
+	badTTL := w.op != Delete && !valid && t.settings.ttl != 0
+	if badTTL && w.op != Update { // whose item is not known before
 		return outcome{badTTL: true}
 	}
 	if !valid {
@@ -103,15 +105,18 @@ func (t *twin) write(w twinWrite) outcome {
 	if err := t.refusal(w, old, live); err != nil {
 		return outcome{err: err}
 	}
+	if badTTL {
+		return outcome{badTTL: true}
+	}
 	if w.op == Delete {
-		t.lsn++
+		t.step()
 		delete(t.items, w.name())
 		return outcome{lsn: t.lsn}
 	}
 	if !t.makeWay(w) {
 		return outcome{err: ErrNotUnique}
 	}
-	t.lsn++
+	t.step()
 	if old != nil && !live {
 		t.lose(old)
 	}
@@ -122,7 +127,7 @@ func (t *twin) write(w twinWrite) outcome {
 		t.created++
 		next.ordinal = uint64(t.index)<<48 + t.created
 	}
-	next.etag = fmt.Sprintf(`"%08x-%04x-0000-%04x-%012x"`, t.nowMs/1000, t.index, t.lsn>>48, t.lsn&(1<<48-1))
+	next.etag = fmt.Sprintf(`"%08x-%04x-%04x-%04x-%012x"`, t.nowMs/1000, t.index, max(t.n, 0), t.lsn>>48, t.lsn&(1<<48-1))
 	rid := t.itemRID(next.ordinal)
 	next.body = fmt.Sprintf(`{%s,"_rid":"%s","_self":"dbs/%s/colls/%s/docs/%s/","_etag":"\%s\"","_attachments":"attachments/","_ts":%d}`,
 		w.members(), rid, t.rid.Database, t.rid, rid, strings.TrimSuffix(next.etag, `"`), t.nowMs/1000)
@@ -155,7 +160,7 @@ func (t *twin) makeWay(w twinWrite) bool {
 
 func (t *twin) refusal(w twinWrite, old *twinItem, live bool) error {
 	if !live {
-		if w.op == Replace || w.op == Delete {
+		if w.op == Replace || w.op == Delete || w.op == Update {
 			return ErrNotFound
 		}
 		return nil

@@ -129,14 +129,14 @@ func (w *writer) holder(key []byte) (current, error) {
 // evict removes an expired item that stood in the way of another. An item may
 // stand there with several of its keys.
 func (w *writer) evict(c *current) {
-	if !w.overlaid(c) {
+	if !w.removed(c) {
 		w.bury(c, ru.Assisted)
-		w.overlay[string(c.header.identity)] = current{}
+		w.lay(c.header.identity, &current{})
 	}
 }
 
-// overlaid reports whether the group has removed the item already.
-func (w *writer) overlaid(c *current) bool {
+// removed reports whether the group has removed the item already.
+func (w *writer) removed(c *current) bool {
 	now, ok := w.overlay[string(c.header.identity)]
 	return ok && !now.exists
 }

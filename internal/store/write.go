@@ -26,6 +26,17 @@ const (
 	Upsert
 	Replace
 	Delete
+	// Update replaces an item with what Change makes of it.
+	Update
+	// Read changes nothing and returns the item. In a WriteAll it sees the writes
+	// before it.
+	Read
+	// Verify changes nothing. With IfMatch it fails unless there is an item with the
+	// etag, with IfNoneMatch if there is one.
+	Verify
+	// Unchanged changes nothing. It fails with ErrChanged if an item with the
+	// partition key was written, or deleted, after the lsn Since. In doubt it fails.
+	Unchanged
 )
 
 // Key is what makes an item itself within its container: its partition key, the
@@ -40,8 +51,14 @@ type Key struct {
 type Write struct {
 	Op  Op
 	Key Key
-	// Item is what to write; nil for Delete.
+	// Item is what to write, for Create, Upsert and Replace.
 	Item *value.Object
+	// Change, for Update, makes a new item of the present one, whose body it is given
+	// as a read returns it. It must be quick, since all other writes of the partition
+	// wait for it, and it may be called several times.
+	Change func(body []byte) (*value.Object, error)
+	// Since is for Unchanged.
+	Since uint64
 	// IfMatch and IfNoneMatch are etags, "*", or empty for no condition.
 	IfMatch, IfNoneMatch string
 }
@@ -50,7 +67,9 @@ type Write struct {
 type Result struct {
 	// Created says that there was no such item before.
 	Created bool
-	// Body is the item as a read returns it; nil for Delete.
+	// NotModified says that the item that was read has the etag of IfNoneMatch.
+	NotModified bool
+	// Body is the item as a read returns it; nil if none was written or read.
 	Body []byte
 	ETag string
 	LSN  uint64
@@ -100,8 +119,15 @@ type write struct {
 	unique               [][]byte // unique keys that the item will hold
 	entries              entries  // what the item will be indexed by
 	tallied              bool     // the dead of its logical partition were counted
-	row                  []byte   // header | identity | body; nil for Delete
+	row                  []byte   // header | identity | body; nil if there is no item to write
 	places               places
+	more                 *unprepared
+}
+
+// unprepared is what only some writes have.
+type unprepared struct {
+	asked Write
+	err   error // why it could not be prepared
 }
 
 // places are the offsets in the row of what the loop fills in.
@@ -121,9 +147,12 @@ func systemProperty(name string) bool {
 
 func prepare(r Write, c *catalog.Container) (*write, error) {
 	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch}
-	if r.Op == Delete {
+	if r.Item == nil {
 		w.identity = appendIdentity(nil, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
 		w.logical = len(w.identity) - len(r.Key.ID)
+		if r.Op != Delete {
+			w.more = &unprepared{asked: r}
+		}
 		return w, nil
 	}
 	var err error
@@ -199,8 +228,16 @@ func (w *writer) execute(r *write) (Result, error) {
 		return Result{}, err
 	}
 	old.live = old.exists && !old.header.expired(&w.view.rules, w.nowMs)
+	if r.op > Update {
+		return w.look(r, &old)
+	}
 	if err := w.admit(r, &old); err != nil {
 		return Result{}, err
+	}
+	if r.op == Update {
+		if r, err = w.change(r, &old); err != nil {
+			return Result{}, err
+		}
 	}
 	if old.exists {
 		if err := w.prepareRemoval(&old); err != nil {
@@ -208,9 +245,9 @@ func (w *writer) execute(r *write) (Result, error) {
 		}
 	}
 	if r.op == Delete {
-		w.meta.LSN++
+		w.step()
 		w.removeRows(&old)
-		w.overlay[string(r.identity)] = current{}
+		w.lay(r.identity, &current{})
 		work := ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.entries.Len()}
 		return Result{LSN: w.meta.LSN, Work: work}, nil
 	}
@@ -232,9 +269,11 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	next := current{
 		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
 		header: header{
-			lsn: w.meta.LSN + 1, writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
+			writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
 		},
+		derived: true, body: r.row[r.places.body:],
 	}
+	next.header.lsn, next.header.n = w.place()
 	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.entries.Len()}
 	if old.live {
 		next.ordinal = old.ordinal
@@ -250,7 +289,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	if err := w.makeRoom(&next, old, r); err != nil {
 		return Result{}, err
 	}
-	w.meta.LSN++
+	w.step()
 	for i := range dead {
 		w.evict(&dead[i])
 	}
@@ -264,8 +303,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		w.meta.NextOrdinal++
 		w.insertRows(&next, r.row)
 	}
-	w.overlay[string(r.identity)] = next
-	w.placed[next.ordinal] = string(r.identity)
+	w.lay(r.identity, &next)
 	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
@@ -273,7 +311,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 // has expired, meets no condition but that of not existing.
 func (w *writer) admit(r *write, old *current) error {
 	switch {
-	case !old.live && (r.op == Replace || r.op == Delete):
+	case !old.live && (r.op == Replace || r.op == Delete || r.op == Update):
 		return ErrNotFound
 	case !old.live:
 		return nil

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+
+// Bundles: several writes that happen together, or not at all. They execute in
+// order, each on what the ones before have left, and share the group's batch with
+// other writes. Everything that a write changes in the loop's memory is noted while
+// a bundle is under way, so that it can be taken back when one of its writes fails:
+// the group then goes on as if the bundle had never come.
+//
+// The writes of a bundle have one lsn between them, and n is their place, from 1.
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
+)
+
+const (
+	// maxBundle is how many operations a bundle may have: n has 16 bits.
+	maxBundle = 1<<16 - 1
+	// bundleBytes bounds the rows that a bundle writes, and bundleReadBytes the
+	// items that it reads.
+	bundleBytes     = 24 << 20
+	bundleReadBytes = 4 << 20
+)
+
+// WriteError says which operation of a WriteAll failed, and why.
+type WriteError struct {
+	Index int
+	Err   error
+}
+
+func (e *WriteError) Error() string { return fmt.Sprintf("operation %d: %v", e.Index, e.Err) }
+
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// WriteAll does several operations on items of this partition in order, each seeing
+// what those before it did, at one moment, and durably: all of them, or none. If one
+// fails, the error is a *WriteError. Their writes have one lsn, and if there are
+// none the partition's stays.
+func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error) {
+	if len(ops) > maxBundle {
+		return nil, &WriteError{maxBundle, ErrTooMuch}
+	}
+	var tallied []string // logical partitions
+	for range maxPrepares {
+		b := prepareAll(ops, p.Container())
+		for _, t := range tallied {
+			b.tallied(t)
+		}
+		_, err := p.submit(ctx, &job{bundle: b, done: make(chan struct{})})
+		var failed *WriteError
+		switch {
+		case errors.Is(err, errTally) && errors.As(err, &failed):
+			w := b.writes[failed.Index]
+			if err := p.tallyLogical(ctx, w.identity[:w.logical]); err != nil {
+				return nil, err
+			}
+			tallied = append(tallied, string(w.identity[:w.logical]))
+		case errors.Is(err, errStale):
+		case err != nil:
+			return nil, err
+		default:
+			return b.results, nil
+		}
+	}
+	return nil, ErrBusy
+}
+
+// bundle is the operations of a WriteAll, prepared.
+type bundle struct {
+	writes  []*write
+	results []Result
+}
+
+// prepareAll prepares what can be. An operation that cannot fails when its turn
+// comes: one before it may fail for a reason of its own.
+func prepareAll(ops []Write, c *catalog.Container) *bundle {
+	b := &bundle{writes: make([]*write, len(ops)), results: make([]Result, 0, len(ops))}
+	for i, op := range ops {
+		w, err := prepare(op, c)
+		if err != nil {
+			w = &write{op: op.Op, epoch: c.Epoch, more: &unprepared{err: err}}
+		}
+		b.writes[i] = w
+	}
+	return b
+}
+
+// bytes is what the bundle adds to a group, as far as it is known.
+func (b *bundle) bytes() int {
+	bytes := 0
+	for _, w := range b.writes {
+		bytes += w.bytes()
+	}
+	return bytes
+}
+
+// tallied notes that the dead of a logical partition were counted.
+func (b *bundle) tallied(logical string) {
+	for _, w := range b.writes {
+		w.tallied = w.tallied || string(w.identity[:w.logical]) == logical
+	}
+}
+
+// savepoint is what there was before a bundle, as far as it is not noted when it
+// changes.
+type savepoint struct {
+	meta              meta
+	rows, bytes       int // of the group's batch
+	soonestMs, buried int64
+	changes           int
+
+	writes  uint16 // that the bundle has done
+	undoing []func()
+	burials []burial
+}
+
+// burial is the removal of an expired item, to be accounted for when the bundle has
+// succeeded.
+type burial struct {
+	cause ru.Cause
+	units ru.Units
+	bytes int64
+}
+
+// undo notes what takes a change back.
+func (s *savepoint) undo(f func()) { s.undoing = append(s.undoing, f) }
+
+// executeAll does the operations of a bundle, or nothing.
+func (w *writer) executeAll(b *bundle) error {
+	w.savepoint = &savepoint{
+		meta: w.meta, rows: w.batch.Len(), bytes: w.batch.Bytes(), soonestMs: w.soonestMs, buried: w.buried, changes: len(w.changes),
+	}
+	defer func() { w.savepoint = nil }()
+	read := 0
+	for i, r := range b.writes {
+		res, err := w.executeNext(r)
+		if err == nil && r.op == Read {
+			read += len(res.Body)
+		}
+		if w.batch.Bytes()-w.savepoint.bytes > bundleBytes || read > bundleReadBytes {
+			err = ErrTooMuch
+		}
+		if err != nil {
+			w.rollBack()
+			b.results = b.results[:0] // it may be tried again
+			return &WriteError{i, err}
+		}
+		b.results = append(b.results, res)
+	}
+	for _, d := range w.savepoint.burials {
+		w.p.ledger.Add(d.cause, d.units, 1, d.bytes)
+	}
+	return nil
+}
+
+func (w *writer) executeNext(r *write) (Result, error) {
+	if r.more != nil && r.more.err != nil && r.epoch == w.view.container.Epoch {
+		return Result{}, r.more.err
+	}
+	return w.execute(r)
+}
+
+// rollBack takes back whatever the bundle has done.
+func (w *writer) rollBack() {
+	s := w.savepoint
+	for i := len(s.undoing) - 1; i >= 0; i-- {
+		s.undoing[i]()
+	}
+	w.batch.Truncate(s.rows)
+	clear(w.changes[s.changes:])
+	w.changes = w.changes[:s.changes]
+	w.meta, w.soonestMs, w.buried = s.meta, s.soonestMs, s.buried
+}
+
+// place returns the lsn and the n that the next write has.
+func (w *writer) place() (lsn uint64, n uint16) {
+	switch {
+	case w.savepoint == nil:
+		return w.meta.LSN + 1, 0
+	case w.savepoint.writes == 0:
+		return w.meta.LSN + 1, 1
+	default:
+		return w.meta.LSN, w.savepoint.writes + 1
+	}
+}
+
+// step moves on to the place of the write that is about to be done.
+func (w *writer) step() {
+	w.meta.LSN, _ = w.place()
+	if w.savepoint != nil {
+		w.savepoint.writes++
+	}
+}
+
+// lay puts an item over the one that the group has begun with.
+func (w *writer) lay(identity []byte, c *current) {
+	if w.savepoint != nil {
+		w.savepoint.undo(w.uncoverer(identity, c.ordinal))
+	}
+	w.overlay[string(identity)] = *c
+	if c.exists {
+		w.placed[c.ordinal] = string(identity)
+	}
+}
+
+// uncoverer returns what takes away the item that is about to be laid over the
+// present one.
+func (w *writer) uncoverer(identity []byte, ordinal uint64) func() {
+	was, covered := w.overlay[string(identity)]
+	_, placed := w.placed[ordinal]
+	return func() {
+		if covered {
+			w.overlay[string(identity)] = was
+		} else {
+			delete(w.overlay, string(identity))
+		}
+		if !placed {
+			delete(w.placed, ordinal)
+		}
+	}
+}
+
+// hold notes who holds a unique key, by ordinal, 0 for nobody.
+func (w *writer) hold(key []byte, ordinal uint64) {
+	if w.savepoint != nil {
+		was, known := w.held[string(key)]
+		w.savepoint.undo(func() {
+			if known {
+				w.held[string(key)] = was
+			} else {
+				delete(w.held, string(key))
+			}
+		})
+	}
+	w.held[string(key)] = ordinal
+}
+
+// look does an operation that changes nothing.
+func (w *writer) look(r *write, old *current) (Result, error) {
+	res := Result{LSN: w.meta.LSN}
+	if r.op == Unchanged {
+		part, err := w.parts.load(w.view.snap, &w.p.prefix, r.identity[:r.logical])
+		if err == nil && part.lsn > r.more.asked.Since {
+			err = ErrChanged
+		}
+		return res, err
+	}
+	if old.live {
+		res.ETag = old.header.etagText(w.p.index)
+	}
+	modified := !old.live || r.ifNoneMatch == "" || !catalog.Matches(r.ifNoneMatch, res.ETag)
+	switch {
+	case r.op == Verify && old.live && (!modified || !catalog.Matches(r.ifMatch, res.ETag)),
+		r.op == Verify && !old.live && r.ifMatch != "":
+		return Result{}, ErrPrecondition
+	case r.op == Verify:
+		return res, nil
+	case !old.live:
+		return Result{}, ErrNotFound
+	case !modified:
+		res.NotModified = true
+	default:
+		res.Body = old.body
+	}
+	return res, nil
+}
+
+// change makes the write of an Update, now that the item is known.
+func (w *writer) change(r *write, old *current) (*write, error) {
+	asked := r.more.asked
+	item, err := asked.Change(old.body)
+	if err != nil {
+		return nil, err
+	}
+	next, err := prepare(Write{Op: Replace, Key: asked.Key, Item: item}, w.view.container)
+	if err != nil {
+		return nil, err
+	}
+	next.tallied = r.tallied
+	return next, nil
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+func (f *fixture) writeAll(ops ...Write) ([]Result, error) {
+	return f.p.WriteAll(context.Background(), ops)
+}
+
+// refused asks for a bundle to be refused at an operation, for a reason, and to
+// leave every row as it is.
+func (f *fixture) refused(index int, why error, ops ...Write) {
+	f.t.Helper()
+	before, lsn := f.rows(), f.p.LSN()
+	_, err := f.writeAll(ops...)
+	var failed *WriteError
+	if !errors.As(err, &failed) || failed.Index != index || !errors.Is(err, why) {
+		f.t.Errorf("got %v, want operation %d refused: %v", err, index, why)
+	}
+	after := f.rows()
+	f.check(len(before) == len(after) && f.p.LSN() == lsn, "a refused bundle took lsn %d to %d, %d rows to %d", lsn, f.p.LSN(), len(before), len(after))
+	for key, row := range before {
+		f.check(after[key] == row, "a refused bundle changed row %x", key)
+	}
+}
+
+func (f *fixture) op(op Op, id string) Write { return Write{Op: op, Key: f.key("k", id)} }
+
+func TestBundleSharesOneLSNAndMoment(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	old := f.put("old", "")
+	res, err := f.writeAll(
+		f.item(Create, "1", ""), f.op(Read, "1"), f.item(Replace, "1", `"v":2`), f.op(Delete, "old"), f.op(Read, "1"), f.item(Create, "old", ""),
+	)
+	f.must(err)
+	for i, r := range res {
+		f.check(r.LSN == old.LSN+1, "operation %d has lsn %d, want %d", i, r.LSN, old.LSN+1)
+	}
+	f.check(string(res[1].Body) == string(res[0].Body) && res[1].ETag == res[0].ETag, "a read sees %s, want %s", res[1].Body, res[0].Body)
+	f.check(string(res[4].Body) == string(res[2].Body), "a read sees %s, want %s", res[4].Body, res[2].Body)
+	f.check(res[5].Created && !res[2].Created, "created: %v, %v", res[5].Created, res[2].Created)
+	etags := map[string]bool{old.ETag: true}
+	for _, i := range []int{0, 2, 5} {
+		f.check(!etags[res[i].ETag], "etag %s is given twice", res[i].ETag)
+		etags[res[i].ETag] = true
+	}
+	f.check(f.p.LSN() == old.LSN+1, "the partition is at lsn %d", f.p.LSN())
+	f.checkClean()
+}
+
+func TestBundleOfReadsWritesNothing(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	r := f.put("1", "")
+	commits := f.db.countCommits()
+	defer f.db.stopPlaying()
+	res, err := f.writeAll(f.op(Read, "1"), Write{Op: Read, Key: f.key("k", "1"), IfNoneMatch: r.ETag})
+	f.must(err)
+	f.check(string(res[0].Body) == string(r.Body) && res[0].LSN == r.LSN, "got %+v", res[0])
+	f.check(res[1].NotModified && res[1].Body == nil && res[1].ETag == r.ETag, "got %+v", res[1])
+	f.check(commits.Load() == 0 && f.p.LSN() == r.LSN, "%d commits, lsn %d", commits.Load(), f.p.LSN())
+	if res, err := f.writeAll(); len(res) != 0 || err != nil {
+		t.Errorf("a bundle of nothing: got %v, %v", res, err)
+	}
+}
+
+func TestRefusedBundleLeavesNothing(t *testing.T) {
+	f := newFixture(t, withUniqueKeys)
+	one := f.put("1", `"a":1,"b":1`)
+	f.put("2", `"a":2,"b":2,"ttl":1`)
+	f.advance(1500 * time.Millisecond) // 2 is dead, and there
+	taken := f.item(Create, "3", `"a":2,"b":3`)
+	first := []Write{f.op(Delete, "1"), f.item(Create, "1", `"a":9,"b":9`), taken}
+	for _, c := range []struct {
+		name string
+		op   Write
+		why  error
+	}{
+		{"create of one that exists", f.item(Create, "1", `"a":7,"b":7`), ErrExists},
+		{"replace of the dead", f.item(Replace, "2", `"a":7,"b":7`), ErrNotFound},
+		{"read of the dead", f.op(Read, "2"), ErrNotFound},
+		{"delete of none", f.op(Delete, "none"), ErrNotFound},
+		{"unique key", f.item(Create, "4", `"a":9,"b":4`), ErrNotUnique},
+		{"etag from before the bundle", Write{Op: Delete, Key: f.key("k", "1"), IfMatch: one.ETag}, ErrPrecondition},
+		{"verified etag", Write{Op: Verify, Key: f.key("k", "1"), IfMatch: one.ETag}, ErrPrecondition},
+		{"verified absence", Write{Op: Verify, Key: f.key("k", "3"), IfNoneMatch: "*"}, ErrPrecondition},
+		{"verified presence", Write{Op: Verify, Key: f.key("k", "2"), IfMatch: "*"}, ErrPrecondition},
+		{"update of none", Write{Op: Update, Key: f.key("k", "none")}, ErrNotFound},
+		{"update that fails", Write{Op: Update, Key: f.key("k", "3"), Change: func([]byte) (*value.Object, error) { return nil, errBroken }}, errBroken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			was := f.t
+			f.t = t
+			defer func() { f.t = was }()
+			f.refused(len(first), c.why, append(first[:len(first):len(first)], c.op, f.op(Delete, "1"))...)
+		})
+	}
+	f.check(f.ledger.Total(ru.Assisted).Items == 0, "%d dead items were accounted for by bundles that failed", f.ledger.Total(ru.Assisted).Items)
+	res, err := f.writeAll(first...)
+	f.must(err)
+	f.check(res[2].Created, "got %+v", res[2])
+	f.check(f.ledger.Total(ru.Assisted).Items == 1, "%d dead items were accounted for, want 1", f.ledger.Total(ru.Assisted).Items)
+	f.checkClean()
+}
+
+// An item that could not be prepared fails in its turn: one before it may fail for
+// a reason of its own.
+func TestBundleFailsAtTheFirst(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	bad := f.item(Create, "bad", `"ttl":0`)
+	f.refused(0, ErrNotFound, f.op(Delete, "none"), bad)
+	_, err := f.writeAll(f.item(Create, "1", ""), bad)
+	var failed *WriteError
+	var ttl *TTLError
+	if !errors.As(err, &failed) || failed.Index != 1 || !errors.As(err, &ttl) {
+		t.Errorf("got %v, want operation 1 refused for its ttl", err)
+	}
+	f.checkClean()
+}
+
+// Scenario 44: whatever lives when a bundle begins does so throughout: it has one
+// moment.
+func TestScenario44NothingDiesWithinABundle(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	f.put("1", `"ttl":1`)
+	f.advance(999 * time.Millisecond)
+	dies := Write{Op: Update, Key: f.key("k", "2"), Change: func([]byte) (*value.Object, error) {
+		f.must(f.clock.Advance(time.Second))
+		return value.ParseObject([]byte(`{"id":"2","pk":"k"}`))
+	}}
+	res, err := f.writeAll(f.item(Create, "2", `"ttl":1`), f.op(Read, "1"), dies, f.op(Read, "1"), f.op(Delete, "1"))
+	f.must(err)
+	f.check(string(res[3].Body) == string(res[1].Body), "the item is %s, and then %s", res[1].Body, res[3].Body)
+	f.checkClean()
+}
+
+// A write of a bundle shares its lsn with others, whose rows in the feed must
+// survive when a run of its neighbours leaves by range.
+func TestPurgeOfARunSparesTheRestOfABundle(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), withTTL("10"))
+	f.put("survivor", `"ttl":-1`)
+	for i := range 2 * rangeRun {
+		if i%40 != 3 {
+			f.put(fmt.Sprint(i), "")
+			continue
+		}
+		_, err := f.writeAll(f.item(Create, fmt.Sprint(i), ""), f.item(Replace, "survivor", `"ttl":-1`))
+		f.must(err)
+	}
+	_, err := f.writeAll(f.item(Replace, "survivor", `"ttl":-1`), f.item(Create, "last", ""))
+	f.must(err)
+	for i := range 2 * rangeRun {
+		f.put(fmt.Sprint("more ", i), "")
+	}
+	f.advance(11 * time.Second)
+	f.purgeAll()
+	if _, err := f.read("survivor"); err != nil {
+		t.Errorf("the survivor: %v", err)
+	}
+	if rows := f.rowsOf(); rows[itemSpace] != 1 || rows[feedSpace] != 1 {
+		t.Errorf("rows %v are left, want those of one item", rows)
+	}
+	f.checkClean()
+}
+
+func TestBundleWithinTheQuota(t *testing.T) {
+	const n = 4
+	for name, c := range map[string]struct {
+		bound func(int64) Quotas
+		want  error
+	}{"partition": {inPartition, ErrPartitionFull}, "logical partition": {inLogical, ErrLogicalFull}} {
+		t.Run(name, func(t *testing.T) {
+			f := quotaFixture(t, c.bound, n)
+			sized := func(id string, ttl int) Write { return f.sizedWrite(Create, "k", id, ttl) }
+			res, err := f.writeAll(sized("a", 90), sized("b", 10), sized("c", 10), sized("d", 10))
+			f.must(err)
+			f.check(len(res) == n, "got %d results", len(res))
+			f.refused(0, c.want, sized("e", 90))
+			drop := Write{Op: Delete, Key: sized("a", 90).Key}
+			f.refused(2, c.want, drop, sized("e", 90), sized("f", 90))
+			f.advance(12 * time.Second) // b, c and d are dead, and there
+			f.refused(5, c.want, sized("b", 90), sized("e", 90), sized("f", 90), drop, sized("g", 90), sized("h", 90))
+			f.refused(3, c.want, sized("b", 90), sized("e", 90), sized("f", 90), sized("g", 90))
+			_, err = f.writeAll(sized("b", 90), sized("e", 90), sized("f", 90))
+			f.must(err)
+			f.checkClean()
+		})
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	f.put("1", "")
+	at := f.p.LSN()
+	same := Write{Op: Unchanged, Key: f.key("k", ""), Since: at}
+	other, err := value.ParseObject([]byte(`{"id":"1","pk":"other"}`))
+	f.must(err)
+	_, err = f.write(Write{Op: Create, Key: f.key("other", "1"), Item: other})
+	f.must(err)
+	_, err = f.writeAll(same, f.item(Create, "2", ""))
+	f.must(err)
+	f.refused(0, ErrChanged, same, f.item(Create, "3", ""))
+	same.Since = f.p.LSN()
+	_, err = f.write(f.op(Delete, "2"))
+	f.must(err)
+	f.refused(0, ErrChanged, same, f.item(Create, "3", ""))
+	same.Since = f.p.LSN()
+	f.reopen() // what was before is forgotten, and in doubt
+	same.Since--
+	f.refused(0, ErrChanged, same)
+	same.Since++
+	_, err = f.writeAll(same, f.item(Create, "3", ""), same)
+	var failed *WriteError
+	if !errors.As(err, &failed) || failed.Index != 2 {
+		t.Errorf("got %v, want operation 2 to see the write before it", err)
+	}
+}
+
+func TestBundleLimits(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
+	f.put("big", `"pad":"`+strings.Repeat("x", 1<<20)+`"`)
+	reads := make([]Write, 5)
+	grows := make([]Write, 40)
+	for i := range reads {
+		reads[i] = f.op(Read, "big")
+	}
+	for i := range grows {
+		grows[i] = Write{Op: Update, Key: f.key("k", "big"), Change: func([]byte) (*value.Object, error) {
+			return value.ParseObject([]byte(`{"id":"big","pk":"k","pad":"` + strings.Repeat("y", 1<<20) + `"}`))
+		}}
+	}
+	f.refused(3, ErrTooMuch, reads...)
+	f.refused(23, ErrTooMuch, grows...)
+	f.refused(maxBundle, ErrTooMuch, make([]Write, maxBundle+1)...)
+	f.checkClean()
+}
+
+// Updates whose size nobody knows before are spread over as many commits as it
+// takes.
+func TestLargeUpdatesEndAGroup(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
+	const n = 40
+	g := f.db.holdAfterApplying()
+	first := f.start(f.item(Create, "1", ""))
+	<-g.entered
+	var done []<-chan answered
+	for i := range n {
+		done = append(done, f.start(Write{Op: Update, Key: f.key("k", "1"), Change: func([]byte) (*value.Object, error) {
+			return value.ParseObject([]byte(`{"id":"1","pk":"k","pad":"` + strings.Repeat("y", 1<<20) + `"}`))
+		}}))
+		f.queued(i + 1)
+	}
+	commits := f.db.countCommits()
+	g.open <- struct{}{}
+	f.must((<-first).err)
+	for _, d := range done {
+		f.must((<-d).err)
+	}
+	f.check(commits.Load() == 3, "%d MiB took %d commits, want 3", n, commits.Load())
+	f.checkClean()
+}
