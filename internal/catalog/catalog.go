@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Package catalog keeps databases and containers: their names, rids and
-// definitions. It never touches items. What it shows to readers is an immutable
+// Package catalog keeps databases and containers, and their users and permissions:
+// names, rids and definitions. It never touches items. What it shows to readers is an immutable
 // state behind one pointer, replaced only after the change is durable, so a
 // reader sees no change that a crash could take back.
 package catalog
@@ -63,6 +63,9 @@ type Database struct {
 
 	byName map[string]*Container
 	byRID  map[ContainerRID]*Container
+
+	users          family[*User]
+	encryptionKeys family[*EncryptionKey]
 }
 
 // Container is a container as it is at one moment. Its Epoch grows with every
@@ -223,6 +226,7 @@ func (c *Catalog) DeleteDatabase(ctx context.Context, rid DatabaseRID, ifMatch s
 	for _, ct := range d.Containers() {
 		ct.deleteRows(b)
 	}
+	d.deleteResourceRows(b)
 	return c.commit(ctx, b, old, next)
 }
 

@@ -19,6 +19,7 @@ func (c *Catalog) Check(snap kv.Snapshot, report func(problem string)) error {
 		if uint32(d.RID) > s.last.database {
 			report(fmt.Sprintf("database %q has number %d, and the last one given was %d", d.ID, d.RID, s.last.database))
 		}
+		d.checkResources(s.last.changes, report)
 		for _, ct := range d.byName {
 			names[string(containerNameKey(d.RID, ct.ID))] = binary.BigEndian.AppendUint32(nil, ct.RID.Container)
 			if ct.RID.Container > s.last.container {

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -70,5 +71,27 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A row that makes no sense stops the catalog from opening.
+func TestCorruptResources(t *testing.T) {
+	for name, row := range map[string][2]string{
+		"a user that is no JSON":               {string(userKey(1, 7)), "{"},
+		"a user of no database":                {string(userKey(9, 7)), `{"v":1,"id":"u"}`},
+		"a user of another version":            {string(userKey(1, 7)), `{"v":2,"id":"u"}`},
+		"a user whose key is short":            {"cw\x00\x00\x00\x01", `{"v":1,"id":"u"}`},
+		"a permission of nobody":               {string(permissionKey(1, 7, 8)), `{"v":1,"id":"p","mode":"All","resource":"dbs/d/colls/c"}`},
+		"a key without a definition":           {string(encryptionKeyKey(1, 7)), `{"v":1,"id":"k"}`},
+		"a key that is a permission by length": {string(encryptionKeyKey(1, 7)) + "12345678", `{"v":1,"id":"k","definition":{}}`},
+	} {
+		db := kvtest.NewModel()
+		createDatabase(t, open(t, db), "d")
+		var b kv.Batch
+		b.Set([]byte(row[0]), []byte(row[1]))
+		must(t, db.Commit(t.Context(), &b))
+		if _, err := Open(db); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: %v, want corruption", name, err)
+		}
 	}
 }

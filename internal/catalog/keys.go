@@ -7,6 +7,9 @@
 //	'c' 'n' {name}            -> {db}, the name's holder
 //	'c' 'c' {db}{container}   -> record of a container (JSON)
 //	'c' 'm' {db}{name}        -> {container}, the name's holder
+//	'c' 'w' {db}{number}      -> record of a user (JSON), numbered in eight bytes
+//	'c' 'p' {db}{user}{number} -> record of a permission (JSON), both in eight bytes
+//	'c' 'k' {db}{number}      -> record of a client encryption key (JSON), in eight bytes
 //	'c' 's'                   -> the last database and container numbers given, count of changes
 //	's' 'f'                   -> format of the data
 //	's' 'c'                   -> state of the clock
@@ -30,7 +33,16 @@ var (
 	databaseNamePrefix  = []byte("cn")
 	containerPrefix     = []byte("cc")
 	containerNamePrefix = []byte("cm")
+	userPrefix          = []byte("cw")
+	permissionPrefix    = []byte("cp")
+	encryptionKeyPrefix = []byte("ck")
 	sequenceKey         = []byte("cs")
+)
+
+// Lengths of the keys of users and client encryption keys, and of permissions.
+const (
+	resourceKeyBytes   = 14
+	permissionKeyBytes = 22
 )
 
 func databaseKey(r DatabaseRID) []byte {
@@ -46,6 +58,18 @@ func containerKey(r ContainerRID) []byte {
 
 func containerNameKey(db DatabaseRID, name string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte("cm"), uint32(db)), name...)
+}
+
+func userKey(db DatabaseRID, number uint64) []byte { return resourceKey("cw", db, number) }
+
+func permissionKey(db DatabaseRID, user, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(resourceKey("cp", db, user), number)
+}
+
+func encryptionKeyKey(db DatabaseRID, number uint64) []byte { return resourceKey("ck", db, number) }
+
+func resourceKey(prefix string, db DatabaseRID, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte(prefix), uint32(db)), number)
 }
 
 // prefixEnd returns the first key after all that begin with p.

@@ -102,7 +102,7 @@ func load(db kv.DB) (*state, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, s.loadResources(snap)
 }
 
 func decodeDatabase(e kv.Entry) (*Database, error) {
