@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -72,6 +73,12 @@ type Options struct {
 	Memory bool
 	// Key is the master key, in base64; empty for WellKnownKey.
 	Key string
+	// SecondaryKey opens the same as Key, so that keys can be changed one after the
+	// other; empty for none.
+	SecondaryKey string
+	// ReadOnlyKey and SecondaryReadOnlyKey open only what is read, and no
+	// permissions; empty for none.
+	ReadOnlyKey, SecondaryReadOnlyKey string
 	// NoSync acknowledges writes before they are on disk: for throw-away data.
 	NoSync bool
 	// TestClock lets the time be moved, through Server.Clock and over HTTP. Data
@@ -102,8 +109,10 @@ func (o Options) withDefaults() Options {
 	if o.Dir == "" {
 		o.Dir = DefaultDir
 	}
-	// openssl breaks a long key into lines, and whoever pastes it keeps them.
-	o.Key = strings.Join(strings.Fields(o.Key), "")
+	for _, key := range []*string{&o.Key, &o.SecondaryKey, &o.ReadOnlyKey, &o.SecondaryReadOnlyKey} {
+		// openssl breaks a long key into lines, and whoever pastes it keeps them.
+		*key = strings.Join(strings.Fields(*key), "")
+	}
 	if o.Key == "" {
 		o.Key = WellKnownKey
 	}
@@ -163,7 +172,7 @@ func (s *Server) open() (err error) {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)
 	}
 	s.handler, err = rest.New(rest.Options{
-		Engine: s.engine, Keys: []string{o.Key}, Logger: o.Logger,
+		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account: rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
 	})
 	if err != nil {
@@ -175,6 +184,11 @@ func (s *Server) open() (err error) {
 	}
 	s.http = rest.NewServer(s.handler, certificate, o.Logger)
 	return nil
+}
+
+// given leaves out the keys that are empty.
+func given(keys ...string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 }
 
 func (o Options) throughputMode() (engine.ThroughputMode, error) {
@@ -237,7 +251,8 @@ func (s *Server) Serve(l net.Listener) error {
 
 // Admits returns ErrNeedsKey if a server with these options must not listen on a.
 func (o Options) Admits(a net.Addr) error {
-	if wellKnown(o.withDefaults().Key) && !loopback(a) {
+	o = o.withDefaults()
+	if slices.ContainsFunc([]string{o.Key, o.SecondaryKey, o.ReadOnlyKey, o.SecondaryReadOnlyKey}, wellKnown) && !loopback(a) {
 		return ErrNeedsKey
 	}
 	return nil

@@ -21,6 +21,9 @@ type serveCommand struct {
 	Data              string   `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
 	Memory            bool     `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
 	Key               string   `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Master key. Without it the emulators' well-known one, on loopback only."`
+	SecondaryKey      string   `env:"MAYFLY_SECONDARY_KEY" placeholder:"BASE64" help:"A second key that opens the same, so that keys can be changed one after the other."`
+	ReadOnlyKey       string   `env:"MAYFLY_READ_ONLY_KEY" placeholder:"BASE64" help:"A key that opens only what is read, and no permissions."`
+	SecondReadOnlyKey string   `name:"secondary-read-only-key" env:"MAYFLY_SECONDARY_READ_ONLY_KEY" placeholder:"BASE64" help:"A second key that opens only what is read."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
 	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
 	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region name that the account advertises (${default}). Repeat for more."`
@@ -50,6 +53,7 @@ func (c *serveCommand) Run() error {
 		return listenFailed(c.Listen, err)
 	}
 	o := mayfly.Options{
+		SecondaryKey: c.SecondaryKey, ReadOnlyKey: c.ReadOnlyKey, SecondaryReadOnlyKey: c.SecondReadOnlyKey,
 		Dir: c.Data, Memory: c.Memory, Key: c.Key, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise,
 		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Signatures with a master key.
+// Who makes a request: signatures with a key, resource tokens and the tokens of
+// principals. What each may do is in access.go.
 
 package rest
 
@@ -9,6 +10,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -24,6 +26,7 @@ import (
 var (
 	errNoAuthorization  = errors.New("required Header authorization is missing. Ensure a valid Authorization token is passed")
 	errBadAuthorization = errors.New("the input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used")
+	errPrincipalDate    = errors.New("the principal's token is not valid at the current time")
 	errDate             = errors.New("the authorization token is not valid at the current time")
 )
 
@@ -61,6 +64,18 @@ func newSigner(key []byte) *signer {
 	return &signer{pool: sync.Pool{New: func() any { return &signing{mac: hmac.New(sha256.New, key)} }}}
 }
 
+func newSigners(keys []string) ([]*signer, error) {
+	var all []*signer
+	for _, text := range keys {
+		key, err := NewKey(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, newSigner(key))
+	}
+	return all, nil
+}
+
 // sign returns the signature of a text.
 func (s *signer) sign(text []byte) [sha256.Size]byte {
 	g := s.pool.Get().(*signing)
@@ -71,15 +86,39 @@ func (s *signer) sign(text []byte) [sha256.Size]byte {
 	return g.sum
 }
 
-// authorize verifies that a request was signed with a master key, lately.
-func (h *Handler) authorize(r *http.Request, rt *route) error {
+// authorize verifies who makes a request: somebody who has a key and signed it
+// lately, or the holder of a token.
+func (h *Handler) authorize(r *http.Request, rt *route) (grant, error) {
 	header := headerOf(r, "Authorization")
 	if header == "" {
-		return errNoAuthorization
+		return grant{}, errNoAuthorization
 	}
-	given, err := masterSignature(header)
+	a, err := parseAuthorization(header)
 	if err != nil {
-		return err
+		return grant{}, err
+	}
+	switch {
+	case a.kind == "master" && a.version == "1.0":
+		by, err := h.verify(r, rt, a.sig)
+		return grant{by: by}, err
+	case a.kind == "resource" && (a.version == "1" || a.version == "1.0"):
+		t, err := h.parseToken(a.sig)
+		if err == nil && !time.Now().Before(t.expires) {
+			err = errTokenExpired
+		}
+		return grant{by: byToken, token: t}, err
+	case a.kind == "aad" && a.version == "1.0":
+		by, err := h.principal(a.sig, time.Now())
+		return grant{by: by}, err
+	}
+	return grant{}, errBadAuthorization
+}
+
+// verify checks the signature of a request.
+func (h *Handler) verify(r *http.Request, rt *route, sig string) (credential, error) {
+	given, err := base64.StdEncoding.DecodeString(sig)
+	if err != nil {
+		return 0, errBadAuthorization
 	}
 	msDate, date := headerOf(r, "X-Ms-Date"), ""
 	when := msDate
@@ -87,52 +126,72 @@ func (h *Handler) authorize(r *http.Request, rt *route) error {
 		date = headerOf(r, "Date")
 		when = date
 	}
-	if !h.signed(given, signedText(r.Method, rt.kind, rt.link, msDate, date)) {
-		rid, ok := signedRID(rt)
-		if !ok || !h.signed(given, signedText(r.Method, rt.kind, rid, msDate, date)) {
-			return errBadAuthorization
+	by, ok := h.signed(given, signedText(r.Method, rt.kind, rt.link, msDate, date))
+	if !ok {
+		rid, isRID := signedRID(rt)
+		if !isRID {
+			return 0, errBadAuthorization
+		}
+		if by, ok = h.signed(given, signedText(r.Method, rt.kind, rid, msDate, date)); !ok {
+			return 0, errBadAuthorization
 		}
 	}
-	return h.checkDate(when)
+	return by, h.checkDate(when)
 }
 
 // signed compares in constant time, with every key.
-func (h *Handler) signed(given, text []byte) bool {
+func (h *Handler) signed(given, text []byte) (credential, bool) {
+	full, reads := matches(h.signers, given, text), matches(h.readers, given, text)
+	return keyCredential(full, reads)
+}
+
+func matches(signers []*signer, given, text []byte) int {
 	ok := 0
-	for _, s := range h.signers {
+	for _, s := range signers {
 		want := s.sign(text)
 		ok |= subtle.ConstantTimeCompare(given, want[:])
 	}
-	return ok == 1
+	return ok
 }
 
-// masterSignature takes the signature out of an Authorization header, which
-// clients percent-encode in different ways, or not at all.
-func masterSignature(header string) ([]byte, error) {
+func keyCredential(full, reads int) (credential, bool) {
+	switch {
+	case full == 1:
+		return byKey, true
+	case reads == 1:
+		return byReadOnlyKey, true
+	}
+	return 0, false
+}
+
+// authorization is an Authorization header that was taken apart.
+type authorization struct {
+	kind, version, sig string
+}
+
+// parseAuthorization reads type=…&ver=…&sig=…, which clients percent-encode in
+// different ways, or not at all.
+func parseAuthorization(header string) (authorization, error) {
 	if len(header) > maxAuthorizationBytes {
-		return nil, errBadAuthorization
+		return authorization{}, errBadAuthorization
 	}
-	token, err := url.PathUnescape(header)
+	text, err := url.PathUnescape(header)
 	if err != nil {
-		return nil, errBadAuthorization
+		return authorization{}, errBadAuthorization
 	}
-	var kind, version, sig string
-	for part := range strings.SplitSeq(token, "&") {
+	var a authorization
+	for part := range strings.SplitSeq(text, "&") {
 		name, value, _ := strings.Cut(part, "=")
 		switch name {
 		case "type":
-			kind = value
+			a.kind = value
 		case "ver":
-			version = value
+			a.version = value
 		case "sig":
-			sig = value
+			a.sig = value
 		}
 	}
-	raw, err := base64.StdEncoding.DecodeString(sig)
-	if err != nil || kind != "master" || version != "1.0" {
-		return nil, errBadAuthorization
-	}
-	return raw, nil
+	return a, nil
 }
 
 func signedText(method, kind, link, msDate, date string) []byte {
@@ -161,7 +220,7 @@ func appendLower(dst []byte, s string) []byte {
 func signedRID(rt *route) (string, bool) {
 	i := strings.LastIndexByte(rt.link, '/')
 	last := rt.link[i+1:]
-	if _, ok := catalog.ParseRID(last); !ok && rt.kind != typeOffers {
+	if !catalog.IsRID(last) && rt.kind != typeOffers {
 		return "", false
 	}
 	return strings.ToLower(last), true
@@ -198,25 +257,75 @@ func (h *Handler) checkDate(text string) error {
 	return nil
 }
 
-// bearer verifies the master key itself as a bearer token, for the pages under
-// /_mayfly/.
+// bearer verifies a key itself as a bearer token, for the pages under /_mayfly/. One
+// that may only read opens only what is read.
 func (h *Handler) bearer(r *http.Request) error {
 	header := headerOf(r, "Authorization")
 	if header == "" {
 		return errNoAuthorization
 	}
-	token, ok := strings.CutPrefix(header, "Bearer ")
+	text, ok := strings.CutPrefix(header, "Bearer ")
 	if !ok {
 		return errBadAuthorization
 	}
-	given := sha256.Sum256([]byte(token))
+	by, ok := h.isKey(text)
+	switch {
+	case !ok:
+		return errBadAuthorization
+	case by == byReadOnlyKey && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return errForbidden
+	}
+	return nil
+}
+
+// isKey compares a text with every key, in constant time.
+func (h *Handler) isKey(text string) (credential, bool) {
+	given := sha256.Sum256([]byte(text))
+	return keyCredential(among(h.keys, &given), among(h.readOnlyKeys, &given))
+}
+
+func among(keys []string, given *[sha256.Size]byte) int {
 	match := 0
-	for _, key := range h.keys {
+	for _, key := range keys {
 		want := sha256.Sum256([]byte(key))
 		match |= subtle.ConstantTimeCompare(given[:], want[:])
 	}
-	if match != 1 {
-		return errBadAuthorization
+	return match
+}
+
+// principalSkew is how far the clock of who issued a principal's token may be off.
+const principalSkew = 5 * time.Minute
+
+// principal verifies a principal's token in the manner of the emulators: a JSON web
+// token that is good now, and whose third part is a key in place of a signature.
+// Nobody is asked who the principal is.
+func (h *Handler) principal(jwt string, now time.Time) (credential, error) {
+	parts := strings.Split(jwt, ".")
+	if len(parts) != 3 {
+		return 0, errBadAuthorization
 	}
-	return nil
+	payload, err1 := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	key, err2 := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[2], "="))
+	if err1 != nil || err2 != nil {
+		return 0, errBadAuthorization
+	}
+	by, ok := h.isKey(string(key))
+	if !ok {
+		return 0, errBadAuthorization
+	}
+	var claims struct {
+		Expires   float64 `json:"exp"`
+		NotBefore float64 `json:"nbf"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return 0, errBadAuthorization
+	}
+	seconds := float64(now.Unix())
+	if seconds >= claims.Expires+principalSkew.Seconds() || seconds < claims.NotBefore-principalSkew.Seconds() {
+		return 0, errPrincipalDate
+	}
+	if by == byReadOnlyKey {
+		return byReadOnlyPrincipal, nil
+	}
+	return byPrincipal, nil
 }

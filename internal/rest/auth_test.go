@@ -43,11 +43,11 @@ func TestPublishedSignature(t *testing.T) {
 		h := authorizer(t, key)
 		r := &http.Request{Method: "GET", Header: http.Header{"Authorization": {header}, "X-Ms-Date": {date}}}
 		rt, _ := parseRoute("/dbs/ToDoList")
-		if err := h.authorize(r, &rt); err != nil {
+		if _, err := h.authorize(r, &rt); err != nil {
 			t.Errorf("the published request is refused: %v", err)
 		}
 		other, _ := parseRoute("/dbs/ToDoLists")
-		if err := h.authorize(r, &other); !errors.Is(err, errBadAuthorization) {
+		if _, err := h.authorize(r, &other); !errors.Is(err, errBadAuthorization) {
 			t.Errorf("for another database: %v, want a refusal", err)
 		}
 	})
@@ -74,7 +74,7 @@ func TestSignedDateWindow(t *testing.T) {
 			r := &http.Request{Method: "GET", Header: http.Header{
 				"Authorization": {masterToken(clientSignature(t, testKey, "GET", "dbs", "", date, ""))}, "X-Ms-Date": {date},
 			}}
-			if err := h.authorize(r, &rt); !errors.Is(err, c.want) {
+			if _, err := h.authorize(r, &rt); !errors.Is(err, c.want) {
 				t.Errorf("a date %v from now: %v, want %v", c.offset, err, c.want)
 			}
 		}
@@ -88,7 +88,7 @@ func TestSignedDateWindow(t *testing.T) {
 			want error
 		}{{0, nil}, {14 * time.Minute, nil}, {2 * time.Minute, errDate}} {
 			time.Sleep(step.wait)
-			if err := h.authorize(r, &rt); !errors.Is(err, step.want) {
+			if _, err := h.authorize(r, &rt); !errors.Is(err, step.want) {
 				t.Errorf("%v later: %v, want %v", step.wait, err, step.want)
 			}
 		}
@@ -397,6 +397,8 @@ func FuzzAuthorization(f *testing.F) {
 	f.Add("POST", "/dbs/AQAAAA==/colls/AQAAAIAAAAA=", "type=master&ver=1.0&sig=", date, "")
 	f.Add("GET", "/", "Bearer "+testKey, date, date)
 	f.Add("PUT", "/offers/x", "type%3dmaster%26ver%3d1.0%26sig%3d%2b", "x", "y")
+	f.Add("GET", "/dbs/d/colls/c", "type=resource&ver=1&sig="+base64.StdEncoding.EncodeToString(raw[:32])+";"+base64.StdEncoding.EncodeToString(raw[:tokenBytes])+";", date, "")
+	f.Add("GET", "/", "type=aad&ver=1.0&sig=e30.eyJleHAiOjk5OTk5OTk5OTl9."+base64.RawURLEncoding.EncodeToString([]byte(testKey)), date, "")
 	f.Add("", "%2F", "sig=AAAA&type=master&ver=1.0&type=master", "", "")
 	f.Fuzz(func(t *testing.T, method, path, header, msDate, date string) {
 		rt, ok := parseRoute(path)
@@ -406,7 +408,7 @@ func FuzzAuthorization(f *testing.F) {
 		r := &http.Request{Method: method, Header: http.Header{
 			"Authorization": {header}, "X-Ms-Date": {msDate}, "Date": {date},
 		}}
-		if err := h.authorize(r, &rt); err == nil {
+		if _, err := h.authorize(r, &rt); err == nil {
 			t.Errorf("%s %s is accepted with %q, dates %q and %q", method, path, header, msDate, date)
 		}
 		if err := h.bearer(r); err == nil {

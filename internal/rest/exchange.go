@@ -47,6 +47,7 @@ const (
 	headerItemCount     = "X-Ms-Item-Count"
 	headerItemLSN       = "X-Ms-Item-Lsn"
 	headerLSN           = "Lsn"
+	headerPartitionKey  = "X-Ms-Documentdb-Partitionkey"
 	headerRetryAfter    = "X-Ms-Retry-After-Ms"
 	headerRange         = "X-Ms-Documentdb-Partitionkeyrangeid"
 	headerSession       = "X-Ms-Session-Token"

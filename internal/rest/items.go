@@ -35,7 +35,7 @@ func (x *exchange) serveItems(rt *route) error {
 // postItem tells what a POST to the items of a container means.
 func (x *exchange) postItem(rt *route) error {
 	switch {
-	case x.flag("X-Ms-Cosmos-Is-Query-Plan-Request"):
+	case x.isQueryPlan(rt):
 		return x.queryPlan(rt)
 	case x.isQuery():
 		return x.queryItems(rt)
@@ -50,7 +50,7 @@ func (x *exchange) postItem(rt *route) error {
 func (x *exchange) target(rt *route) engine.Target {
 	return engine.Target{
 		Database: rt.database, Container: rt.container, ID: rt.id,
-		PartitionKey: x.header("X-Ms-Documentdb-Partitionkey"),
+		PartitionKey: x.header(headerPartitionKey),
 		IntendedRID:  x.header("X-Ms-Cosmos-Intended-Collection-Rid"),
 	}
 }

@@ -25,19 +25,22 @@ import (
 type Options struct {
 	Engine *engine.Engine
 	// Keys are the master keys, in base64; a request may be signed with any.
-	Keys    []string
-	Account Account
-	Logger  *slog.Logger
+	Keys []string
+	// ReadOnlyKeys are keys that open only what is read.
+	ReadOnlyKeys []string
+	Account      Account
+	Logger       *slog.Logger
 }
 
 // Handler answers every request to the server.
 type Handler struct {
-	engine   *engine.Engine
-	keys     []string
-	signers  []*signer
-	account  Account
-	logger   *slog.Logger
-	lastDate atomic.Pointer[checkedDate]
+	engine *engine.Engine
+	// The keys, and what computes signatures with them.
+	keys, readOnlyKeys []string
+	signers, readers   []*signer
+	account            Account
+	logger             *slog.Logger
+	lastDate           atomic.Pointer[checkedDate]
 	// bodies is how many bytes of large request bodies may be in memory.
 	bodies    *semaphore.Weighted
 	followers *followers
@@ -52,7 +55,7 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) (*Handler, error) {
 	h := &Handler{
-		engine: o.Engine, keys: o.Keys, account: o.Account, logger: o.Logger,
+		engine: o.Engine, keys: o.Keys, readOnlyKeys: o.ReadOnlyKeys, account: o.Account, logger: o.Logger,
 		bodies: semaphore.NewWeighted(maxBodiesBytes), followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
@@ -61,12 +64,12 @@ func New(o Options) (*Handler, error) {
 	if err := h.account.check(); err != nil {
 		return nil, err
 	}
-	for _, text := range o.Keys {
-		key, err := NewKey(text)
-		if err != nil {
-			return nil, err
-		}
-		h.signers = append(h.signers, newSigner(key))
+	var err error
+	if h.signers, err = newSigners(o.Keys); err != nil {
+		return nil, err
+	}
+	if h.readers, err = newSigners(o.ReadOnlyKeys); err != nil {
+		return nil, err
 	}
 	if len(h.signers) == 0 {
 		return nil, errors.New("there is no master key")
@@ -116,7 +119,11 @@ func (x *exchange) serve() error {
 	if !ok {
 		return errNoRoute
 	}
-	if err := x.h.authorize(x.r, &rt); err != nil {
+	g, err := x.h.authorize(x.r, &rt)
+	if err != nil {
+		return err
+	}
+	if err := x.admit(&rt, &g); err != nil {
 		return err
 	}
 	x.operation = x.operationOf(&rt)
@@ -136,6 +143,14 @@ func (x *exchange) serve() error {
 		return x.serveRanges(&rt)
 	case typeOffers:
 		return x.serveOffers(&rt)
+	case typeUsers:
+		return x.serveUsers(&rt)
+	case typePermissions:
+		return x.servePermissions(&rt)
+	case typeEncryptionKeys:
+		return x.serveEncryptionKeys(&rt)
+	case typeConflicts:
+		return x.serveConflicts(&rt)
 	}
 	return &notYetError{"the resource type '" + rt.kind + "'"}
 }

@@ -18,6 +18,12 @@ const (
 	typeItems      = "docs"
 	typeRanges     = "pkranges"
 	typeOffers     = "offers"
+	typeUsers      = "users"
+
+	typePermissions    = "permissions"
+	typeEncryptionKeys = "clientencryptionkeys"
+	typeConflicts      = "conflicts"
+	typeProcedures     = "sprocs"
 )
 
 // An operation on a container stands below it, and is signed as if it were the
@@ -30,9 +36,9 @@ const (
 // children tells which resource types may stand below another.
 var children = map[string][]string{
 	typeAccount:    {typeDatabases, typeOffers},
-	typeDatabases:  {typeContainers, "users", "clientencryptionkeys"},
-	typeContainers: {typeItems, typeRanges, "sprocs", "triggers", "udfs", "conflicts"},
-	"users":        {"permissions"},
+	typeDatabases:  {typeContainers, typeUsers, typeEncryptionKeys},
+	typeContainers: {typeItems, typeRanges, typeProcedures, "triggers", "udfs", typeConflicts},
+	typeUsers:      {typePermissions},
 }
 
 const (
@@ -47,7 +53,7 @@ type route struct {
 	// operation is what is asked of the container at the end of the path, or empty.
 	operation string
 	// The names on the way; id is that of the last resource, if there is one.
-	database, container, id string
+	database, container, user, id string
 	// link is what a signature covers: the resource itself, or the owner of the
 	// list.
 	link string
@@ -110,6 +116,8 @@ func resolve(segments []string, link string) (route, bool) {
 			r.database = r.id
 		case typeContainers:
 			r.container = r.id
+		case typeUsers:
+			r.user = r.id
 		}
 	}
 	return r, true

@@ -31,9 +31,10 @@ const testKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyP
 
 // testHandlerOptions say how a test's handler differs from the usual one.
 type testHandlerOptions struct {
-	keys    []string // nil for testKey
-	account Account  // filled in where it is empty
-	logger  *slog.Logger
+	keys         []string // nil for testKey
+	readOnlyKeys []string
+	account      Account // filled in where it is empty
+	logger       *slog.Logger
 }
 
 // newTestHandler returns a handler over an empty database in memory.
@@ -69,7 +70,7 @@ func newTestHandlerWith(t testing.TB, o testHandlerOptions) *Handler {
 	if o.account.Consistency == "" {
 		o.account.Consistency = "Session"
 	}
-	h, err := New(Options{Engine: e, Keys: o.keys, Account: o.account, Logger: o.logger})
+	h, err := New(Options{Engine: e, Keys: o.keys, ReadOnlyKeys: o.readOnlyKeys, Account: o.account, Logger: o.logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ test("what is not served yet", async (t) => {
     "a trigger": () => c.items.create({ id: "2", pk: "a" }, { preTriggerInclude: "stamp" }),
     "a delete of a whole partition": () => c.deleteAllItemsForPartitionKey("a"),
     "a stored procedure": () => c.scripts.storedProcedures.create({ id: "s", body: "function () {}" }),
-    "a user": () => c.database.users.create({ id: "u" }),
   };
   for (const [name, request] of Object.entries(requests)) {
     await t.test(name, { timeout: limitMs }, () => assert.rejects(request, { message }));

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+
+// What each kind of credential opens. A request is let in here, after its path is
+// read and before anything is looked at on its behalf.
+
+package rest
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+var (
+	errForbidden    = errors.New("the credential does not open this")
+	errTokenExpired = errors.New("the resource token has expired")
+	errNotDataPlane = errors.New("a principal may not do this in the data plane")
+	errPrincipal    = errors.New("the principal may only read")
+)
+
+// credential is a kind of proof that a request may be made.
+type credential int
+
+const (
+	byKey credential = iota
+	byReadOnlyKey
+	byPrincipal
+	byReadOnlyPrincipal
+	byToken
+)
+
+// grant is a credential that was verified. Whether it opens what is asked for is not
+// said yet.
+type grant struct {
+	by    credential
+	token token // with byToken
+}
+
+// reads reports whether a request only looks. What dispatches a request must agree:
+// nothing that this calls a read may change anything.
+func (x *exchange) reads(rt *route) bool {
+	switch x.r.Method {
+	case http.MethodGet, http.MethodHead:
+		return true
+	case http.MethodPost:
+		return rt.feed && (x.isQuery() || x.isQueryPlan(rt))
+	}
+	return false
+}
+
+// isQueryPlan reports whether a POST asks how a query would be run.
+func (x *exchange) isQueryPlan(rt *route) bool {
+	return rt.kind == typeItems && x.flag("X-Ms-Cosmos-Is-Query-Plan-Request")
+}
+
+// admit lets a request in, or says why not.
+func (x *exchange) admit(rt *route, g *grant) error {
+	reads := x.reads(rt)
+	if rt.kind == typeAccount && reads {
+		return nil // every client begins with it
+	}
+	switch g.by {
+	case byKey:
+		return nil
+	case byReadOnlyKey:
+		// A permission's answer has a token in it, which may open more.
+		if !reads || rt.kind == typePermissions {
+			return errForbidden
+		}
+		return nil
+	case byPrincipal, byReadOnlyPrincipal:
+		switch {
+		case !dataPlane(x.r.Method, rt, reads):
+			return errNotDataPlane
+		case !reads && g.by == byReadOnlyPrincipal:
+			return errPrincipal
+		}
+		return nil
+	case byToken:
+		return x.admitToken(rt, &g.token, reads)
+	}
+	return errForbidden
+}
+
+// dataPlane reports whether a principal can have a right to do this at all: the
+// service knows rights to items, to run stored procedures and to read what there
+// is. Everything else wants a key.
+func dataPlane(method string, rt *route, reads bool) bool {
+	switch rt.kind {
+	case typeItems:
+		return true
+	case typeConflicts:
+		return reads || method == http.MethodDelete
+	case typeDatabases, typeRanges, typeEncryptionKeys:
+		return reads
+	case typeContainers:
+		return reads || rt.operation == operationDeleteKey
+	case typeProcedures:
+		return executes(method, rt)
+	}
+	return false
+}
+
+// executes reports whether a request runs a stored procedure.
+func executes(method string, rt *route) bool {
+	return rt.kind == typeProcedures && !rt.feed && method == http.MethodPost
+}
+
+// admitToken lets in what the permission of a token allows, as it is now.
+func (x *exchange) admitToken(rt *route, t *token, reads bool) error {
+	p, err := x.h.engine.PermissionNow(t.permission)
+	if err != nil {
+		return errForbidden // it was deleted
+	}
+	if rt.container == "" || t.container == 0 {
+		return errForbidden
+	}
+	granted, err := x.h.engine.Granted(p)
+	if err != nil || granted.RID.Container != t.container {
+		return errForbidden
+	}
+	if c, err := x.h.engine.Container(rt.database, rt.container); err != nil || c.RID != granted.RID {
+		return errForbidden
+	}
+	if !x.within(rt, p, reads) || !reads && !p.All {
+		return errForbidden
+	}
+	return nil
+}
+
+// within reports whether a request stays within what a permission is for. The
+// request is about the permission's container.
+func (x *exchange) within(rt *route, p *catalog.Permission, reads bool) bool {
+	// SDKs read these before they do anything else, whatever they have a token for.
+	itself := rt.kind == typeContainers && rt.operation == ""
+	if reads && (itself || rt.kind == typeRanges) {
+		return true
+	}
+	if p.Kind != "" {
+		return rt.kind == p.Kind && !rt.feed && rt.id == p.Child && (p.Key == nil || x.withinKey(p.Key))
+	}
+	if p.Key == nil {
+		return true
+	}
+	switch {
+	case reads && x.isQueryPlan(rt):
+		return true // it has no data in it
+	case rt.kind == typeItems, rt.kind == typeConflicts, rt.operation == operationDeleteKey, executes(x.r.Method, rt):
+		return x.withinKey(p.Key)
+	}
+	return false
+}
+
+// withinKey reports whether a request names a partition key that is, or begins with,
+// the one given. What is done for it never leaves the key that its header names.
+func (x *exchange) withinKey(granted value.PartitionKey) bool {
+	header := x.header(headerPartitionKey)
+	if header == "" {
+		return false
+	}
+	k, err := value.ParsePartitionKey(header)
+	if err != nil {
+		return false
+	}
+	if len(granted) == 0 || len(k) == 0 { // "none" is a key of its own
+		return len(granted) == len(k)
+	}
+	return len(k) >= len(granted) && k[:len(granted)].Equal(granted)
+}
