@@ -46,7 +46,7 @@ func sameRows(a, b []CompositePath) bool {
 // indexesLike reports whether the index rows of an item are the same under both
 // definitions.
 func (d *Definition) indexesLike(o *Definition) bool {
-	return d.Index.Equal(&o.Index) && slices.EqualFunc(d.IndexedComposites, o.IndexedComposites, func(a, b []CompositePath) bool {
+	return d.Index.Equal(&o.Index) && d.Special.Equal(&o.Special) && slices.EqualFunc(d.IndexedComposites, o.IndexedComposites, func(a, b []CompositePath) bool {
 		return slices.EqualFunc(a, b, func(p, q CompositePath) bool {
 			return slices.Equal(p.Path, q.Path) && p.Descending == q.Descending
 		})

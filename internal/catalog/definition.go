@@ -40,6 +40,7 @@ type Definition struct {
 	Composites   [][]CompositePath
 	// IndexedComposites are those composite indexes that have rows.
 	IndexedComposites [][]CompositePath
+	Special           SpecialIndexes
 	Computed          []ComputedProperty
 	Vectors           []VectorPath
 

@@ -71,6 +71,9 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 	if err := d.readComposites(policy); err != nil {
 		return err
 	}
+	if err := d.readSpecial(policy); err != nil {
+		return err
+	}
 	rest := policy.AppendMembers(nil, func(name string) bool {
 		return name == "indexingMode" || name == "automatic" || name == "includedPaths" || name == "excludedPaths"
 	})
