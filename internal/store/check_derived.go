@@ -73,7 +73,7 @@ func (k *checker) indexed(c *current, body []byte) error {
 				return err
 			}
 		}
-		if err := k.derived(c, key, row, "index row"); err != nil {
+		if err := k.derived(c, key, appendEntryRow(nil, row, &d.entries, i), "index row"); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,14 @@ const (
 	// entryComposite: {number}{component}…{end}, one for each composite index
 	// (composite.go).
 	entryComposite entryKind = 0x02
+	// entryWord and entryText: the words of texts, and how many there are
+	// (fulltext.go).
+	entryWord entryKind = 0x03
+	entryText entryKind = 0x04
 )
+
+// carries reports whether the rows of a kind say something beside whose they are.
+func (k entryKind) carries() bool { return k == entryWord || k == entryText }
 
 // ErrTooManyTerms is returned for an item whose entries take more than
 // maxEntriesBytes.
@@ -61,11 +68,11 @@ type entries struct {
 	stamps []stampPlace
 }
 
-// entrySpan is where an entry lies, with its first bytes as a number: most entries of
-// an item differ within them.
+// entrySpan is where an entry lies, and up to after what it carries, with its first
+// bytes as a number: most entries of an item differ within them.
 type entrySpan struct {
-	first      uint64
-	start, end uint32
+	first             uint64
+	start, end, after uint32
 }
 
 // Len returns how many entries there are.
@@ -75,6 +82,12 @@ func (t *entries) Len() int { return len(t.spans) }
 func (t *entries) At(i int) []byte {
 	s := &t.spans[i]
 	return t.buf[s.start:s.end:s.end]
+}
+
+// Carried returns what an entry carries.
+func (t *entries) Carried(i int) []byte {
+	s := &t.spans[i]
+	return t.buf[s.end:s.after:s.after]
 }
 
 // appendEntries returns the entries of o under a container's policy. They are made in
@@ -91,6 +104,9 @@ func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries
 	err := w.terms(&d.Index, o)
 	if err == nil && len(d.IndexedComposites) > 0 {
 		err = w.composites(d.IndexedComposites, o)
+	}
+	if err == nil {
+		err = w.texts(d.Special.FullText, o)
 	}
 	if err == nil {
 		err = w.sort()
@@ -122,13 +138,17 @@ func (w *entryWriter) begin(kind entryKind) (start int) {
 }
 
 // end takes in the entry that was written from start on.
-func (w *entryWriter) end(start int) error {
+func (w *entryWriter) end(start int) error { return w.endCarrying(start, len(w.buf)) }
+
+// endCarrying takes in the entry that was written from start to end, and that carries
+// what was written from there on.
+func (w *entryWriter) endCarrying(start, end int) error {
 	if len(w.spans) == cap(w.spans) {
 		w.spans = slices.Grow(w.spans, cap(w.spans))
 	}
 	var first [8]byte
-	copy(first[:], w.buf[start:])
-	w.spans = append(w.spans, entrySpan{binary.BigEndian.Uint64(first[:]), uint32(start), uint32(len(w.buf))})
+	copy(first[:], w.buf[start:end])
+	w.spans = append(w.spans, entrySpan{binary.BigEndian.Uint64(first[:]), uint32(start), uint32(end), uint32(len(w.buf))})
 	if len(w.buf) <= maxRawEntriesBytes {
 		return nil
 	}
@@ -158,7 +178,7 @@ func (w *entryWriter) sort() error {
 			continue
 		}
 		kept = append(kept, s)
-		w.bytes += len(entry)
+		w.bytes += int(s.after - s.start)
 		last = entry
 	}
 	w.spans = kept
@@ -175,8 +195,8 @@ func (w *entryWriter) compact(dst []byte) []byte {
 	for i := range w.spans {
 		s := &w.spans[i]
 		start := len(dst)
-		dst = append(dst, w.buf[s.start:s.end]...)
-		s.start, s.end = uint32(start), uint32(len(dst))
+		dst = append(dst, w.buf[s.start:s.after]...)
+		s.start, s.end, s.after = uint32(start), uint32(start)+s.end-s.start, uint32(len(dst))
 	}
 	return dst
 }

@@ -5,6 +5,10 @@
 // whose it is, without reading it:
 //
 //	writtenMs 8, ttl 4, epk
+//
+// and, of the kinds that carry something, that before the epk, after its length:
+//
+//	writtenMs 8, ttl 4, length, what the entry carries, epk
 
 package store
 
@@ -48,6 +52,17 @@ func appendIndexRow(dst []byte, h *header) ([]byte, error) {
 	return append(dst, epk...), err
 }
 
+// appendEntryRow appends the value of one entry's row, given what appendIndexRow
+// makes of the item.
+func appendEntryRow(dst, row []byte, t *entries, i int) []byte {
+	if !entryKind(t.At(i)[0]).carries() {
+		return append(dst, row...)
+	}
+	carried := t.Carried(i)
+	dst = binary.AppendUvarint(append(dst, row[:indexRowBytes]...), uint64(len(carried)))
+	return append(append(dst, carried...), row[indexRowBytes:]...)
+}
+
 // Bytes is about how many bytes the rows of the entries have.
 func (t *entries) Bytes() int { return len(t.buf) + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes) }
 
@@ -57,14 +72,14 @@ func (w *writer) putIndex(c *current) {
 	if c.entries.Len() == 0 {
 		return
 	}
-	var space [64]byte
+	var space, place [64]byte
 	row, err := appendIndexRow(space[:0], &c.header)
 	if err != nil {
 		panic("store: an identity that was made here cannot be read: " + err.Error())
 	}
 	for i := range c.entries.Len() {
 		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, c.entries.At(i), c.ordinal)
-		w.batch.Set(w.key, row)
+		w.batch.Set(w.key, appendEntryRow(place[:0], row, &c.entries, i))
 	}
 }
 

@@ -186,6 +186,7 @@ func (r *Reader) Live() (int64, error) {
 
 // IndexScan asks for index rows.
 type IndexScan struct {
+	Kind   IndexKind
 	Path   IndexPath
 	Values ValueRange
 	Order  kv.Order
@@ -218,7 +219,8 @@ func (p Place) Alike(q Place) bool {
 // Hit is an index row of a live item. Its slices are valid until the next step.
 type Hit struct {
 	Place
-	EPK []byte
+	EPK     []byte
+	carried []byte
 }
 
 // Indexed reports whether all items have their index rows: after a change of the
@@ -231,7 +233,7 @@ func (r *Reader) Indexed() bool {
 // Index returns the index rows that a scan asks for, of live items, in the order of
 // value and ordinal.
 func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
-	start := r.indexStart(s.Path)
+	start := r.indexStart(s.Kind, s.Path)
 	lower, upper := s.Values.bounds(start)
 	s.goOn(start, &lower, &upper)
 	return r.rows(lower, upper, s.Order, len(start))
@@ -296,9 +298,18 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 		r.dead = r.dead.plus(Amount{1, int64(len(e.Key) + len(e.Value))})
 		return Hit{}, false, nil
 	}
-	return Hit{Place{e.Key[start:end], indexOrdinal(e.Key)}, e.Value[indexRowBytes:]}, true, nil
+	h = Hit{Place: Place{e.Key[start:end], indexOrdinal(e.Key)}, EPK: e.Value[indexRowBytes:]}
+	if entryKind(e.Key[prefixBytes+1+generationBytes]).carries() {
+		n, used := binary.Uvarint(h.EPK)
+		if used <= 0 || n > uint64(len(h.EPK)-used) {
+			return Hit{}, false, corrupt(e.Key, "not an index row of its kind")
+		}
+		h.carried, h.EPK = h.EPK[used:used+int(n)], h.EPK[used+int(n):]
+	}
+	return h, true, nil
 }
 
-func (r *Reader) indexStart(p IndexPath) []byte {
-	return appendTermStart(r.p.prefix.appendIndexStart(nil, r.meta.Generation), p)
+func (r *Reader) indexStart(k IndexKind, p IndexPath) []byte {
+	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), byte(k.entry()))
+	return appendTermPath(start, p...)
 }
