@@ -47,6 +47,7 @@ type aggregate struct {
 	op   aggregateOp
 	eval evaluator
 	slot int
+	text *TextAggregate // what it asks about texts, if it does
 }
 
 // aggregateCall compiles an aggregate: its argument for rows, and itself for
@@ -70,7 +71,7 @@ func (c *compiler) aggregateCall(op aggregateOp, e *Call, s *scope) (code, error
 		return code{}, err
 	}
 	slot := c.newSlot()
-	grouping.aggregates = append(grouping.aggregates, aggregate{op: op, eval: x.eval, slot: slot})
+	grouping.aggregates = append(grouping.aggregates, aggregate{op: op, eval: x.eval, slot: slot, text: textAggregateOf(op, x)})
 	return code{eval: slotEval(slot)}, nil
 }
 

@@ -107,6 +107,8 @@ type SortKey struct {
 	// Call is the function of the item that is ordered by instead: a distance or a
 	// score.
 	Call *Call
+	// Text is set if it is the score of a text that an index may know.
+	Text *TextScore
 	Desc bool
 	// Explicit is whether ASC or DESC was written.
 	Explicit bool

@@ -20,6 +20,10 @@ type code struct {
 	compares bool
 	metric   Metric
 
+	// function and args are the call that it is, if it is one.
+	function string
+	args     []code
+
 	// What an index can tell about the rows for which the expression is true, and
 	// for which it is false; nil if nothing.
 	yes, no *Condition

@@ -239,7 +239,7 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 		// A score that no item has by itself.
 		return code{eval: func(*frame) Value { return Value{} }}, nil
 	}
-	result := code{compares: compares, metric: metric, eval: func(f *frame) Value {
+	result := code{compares: compares, metric: metric, function: fn.Name, args: parts, eval: func(f *frame) Value {
 		base := len(f.stack)
 		for i := range parts {
 			v := parts[i].eval(f)

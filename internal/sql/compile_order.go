@@ -11,6 +11,7 @@ const (
 	fnVectorDistance = "VECTORDISTANCE"
 	fnVectorScoreOf  = "_VECTORSCORE"
 	fnFullTextScore  = "FULLTEXTSCORE"
+	fnTextScoreOf    = "_FULLTEXTSCORE"
 	fnRRF            = "RRF"
 )
 
@@ -60,6 +61,9 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 		return SortKey{}, err
 	case call != nil && isSortable(call):
 		key.Call = call
+		if x.function == fnTextScoreOf {
+			key.Text = textScore(x.args)
+		}
 		if x.compares && !item.Explicit {
 			// The nearest come first, whatever the metric.
 			key.Desc = x.metric.HigherIsCloser()

@@ -191,22 +191,31 @@ func (cx *Context) CountText(text string, terms []Value) (words int, occurrences
 // for the parts of a ranking: a text, the terms, and the statistics.
 func fullTextScore(cx *Context, args []Value) Value {
 	text, ok := args[0].AsString()
-	items, okItems := args[2].AsInt()
-	all, okAll := args[3].AsInt()
-	if !ok || !okItems || !okAll || args[1].Kind() != KindArray || args[4].Kind() != KindArray {
+	terms, stats, okArguments := scoreArguments(args[1], args[2], args[3], args[4])
+	if !ok || !okArguments {
 		return Undefined()
 	}
-	stats := TextStatistics{Items: items, Words: all}
-	for element := range args[4].Elements {
-		hits, ok := element.AsInt()
-		if !ok {
-			return Undefined()
-		}
-		stats.Hits = append(stats.Hits, hits)
-	}
-	words, occurrences, ok := cx.CountText(text, elementsOf(args[1], maxTerms))
+	words, occurrences, ok := cx.CountText(text, terms)
 	if !ok {
 		return Undefined()
 	}
 	return Float(stats.Score(words, occurrences))
+}
+
+// scoreArguments reads what a score is made from beside the text.
+func scoreArguments(list, items, words, hits Value) (terms []Value, stats TextStatistics, ok bool) {
+	var okItems, okWords bool
+	stats.Items, okItems = items.AsInt()
+	stats.Words, okWords = words.AsInt()
+	if !okItems || !okWords || list.Kind() != KindArray || hits.Kind() != KindArray {
+		return nil, stats, false
+	}
+	for element := range hits.Elements {
+		n, ok := element.AsInt()
+		if !ok {
+			return nil, stats, false
+		}
+		stats.Hits = append(stats.Hits, n)
+	}
+	return elementsOf(list, maxTerms), stats, true
 }

@@ -26,6 +26,7 @@ type Ranking struct {
 type rankScore struct {
 	call     *Call
 	text     evaluator // of a full-text score
+	origin   origin    // of that text
 	terms    []Value
 	distance evaluator // of a vector
 	closer   bool      // a greater distance is better
@@ -117,7 +118,7 @@ func (c *compiler) component(e Expr, s *scope) (rankScore, error) {
 	if err != nil {
 		return rankScore{}, err
 	}
-	score := rankScore{call: call, text: parts[0].eval}
+	score := rankScore{call: call, text: parts[0].eval, origin: parts[0].origin}
 	for i, part := range parts[1:] {
 		if !part.constant {
 			return rankScore{}, errorAt(call.Args[i+1].Pos(), "SC2221", "The terms of the FullTextScore function must be constants.")

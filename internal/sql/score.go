@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+
+// What a query asks about texts, in a form that an index of words can answer without
+// the texts: scores to order by, and the statistics that scores are made from.
+
+package sql
+
+import "github.com/mayflydb/mayfly/internal/analysis"
+
+// Phrase is a term of full-text search, taken apart.
+type Phrase struct {
+	Words []string // that follow each other
+	// Edits is by how many letters each word may differ.
+	Edits int
+}
+
+// Single reports whether the phrase occurs as often as one word does.
+func (p Phrase) Single() bool { return len(p.Words) == 1 && p.Edits == 0 }
+
+// phrasesOf takes terms apart. It reports false if one is no term.
+func phrasesOf(terms []Value) ([]Phrase, bool) {
+	var (
+		cx      Context
+		phrases []Phrase
+	)
+	for _, term := range terms {
+		p, ok := cx.phraseOf(term)
+		if !ok {
+			return nil, false
+		}
+		phrases = append(phrases, Phrase{p.words, p.edits})
+	}
+	return phrases, true
+}
+
+// TextQuestion asks how often phrases occur in the text at a path.
+type TextQuestion struct {
+	Path    Path
+	Phrases []Phrase
+}
+
+// textQuestion makes a question of a path and terms.
+func textQuestion(text code, terms []Value) (TextQuestion, bool) {
+	phrases, ok := phrasesOf(terms)
+	return TextQuestion{text.origin.path, phrases}, ok && text.origin.single() && len(text.origin.path) > 0
+}
+
+// TextScore is a score that rows are ordered by.
+type TextScore struct {
+	TextQuestion
+	statistics TextStatistics
+}
+
+// Of returns the score of a text with so many words, in which the phrases occur so
+// many times.
+func (s *TextScore) Of(words int, occurrences []int) Value {
+	return Float(s.statistics.Score(words, occurrences))
+}
+
+// textScore reads the arguments of a _FULLTEXTSCORE; nil if they are no such score.
+func textScore(args []code) *TextScore {
+	for _, x := range args[1:] {
+		if !x.constant {
+			return nil
+		}
+	}
+	terms, statistics, ok := scoreArguments(args[1].value, args[2].value, args[3].value, args[4].value)
+	if !ok {
+		return nil
+	}
+	q, ok := textQuestion(args[0], terms)
+	if !ok {
+		return nil
+	}
+	return &TextScore{q, statistics}
+}
+
+// Texts returns what a ranking asks about texts, one question for each score. It
+// reports false if it asks for anything else.
+func (r *Ranking) Texts() ([]TextQuestion, bool) {
+	var questions []TextQuestion
+	for i := range r.components {
+		c := &r.components[i]
+		if c.text == nil {
+			return nil, false
+		}
+		q, ok := textQuestion(code{origin: c.origin}, c.terms)
+		if !ok {
+			return nil, false
+		}
+		questions = append(questions, q)
+	}
+	return questions, true
+}
+
+// Fused reports whether the place of a row depends on the rows that there are.
+func (r *Ranking) Fused() bool {
+	for i := range r.items {
+		if r.items[i].weights != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// TextScores appends the scores of a row, given for each score the words of its text
+// and the occurrences in it; nil if there is no text.
+func (r *Ranking) TextScores(dst []float64, stats []TextStatistics, counts []*TextCount) []float64 {
+	for i, c := range counts {
+		if c == nil {
+			dst = append(dst, absentScore)
+		} else {
+			dst = append(dst, stats[i].Score(c.Words, c.Occurrences))
+		}
+	}
+	return dst
+}
+
+// TextCount is the answer to a question.
+type TextCount struct {
+	Words       int
+	Occurrences []int
+}
+
+// CountPhrases answers a question from the text itself. It reports false if there
+// is none.
+func (q *TextQuestion) CountPhrases(item Value) (TextCount, bool) {
+	text, ok := follow(item, q.Path).AsString()
+	if !ok {
+		return TextCount{}, false
+	}
+	words := analysis.Words(text)
+	count := TextCount{Words: len(words), Occurrences: make([]int, len(q.Phrases))}
+	for i, p := range q.Phrases {
+		count.Occurrences[i] = phrase{p.Words, p.Edits}.occurrences(words)
+	}
+	return count, true
+}
+
+// Add takes in an item, with what is to be known of its text; nil if it has none.
+func (s *TextStatistics) Add(count *TextCount) {
+	s.Items++
+	if count == nil {
+		return
+	}
+	s.Words += int64(count.Words)
+	for i, n := range count.Occurrences {
+		if n > 0 {
+			s.Hits[i]++
+		}
+	}
+}
+
+// TextAggregate is what an aggregate asks about texts.
+type TextAggregate struct {
+	// Path is that of the text; if it is empty, the aggregate counts all rows.
+	Path Path
+	// Phrase is to be contained by the texts that are counted; without, the words of
+	// all texts are added up.
+	Phrase *Phrase
+}
+
+// textAggregateOf returns what an aggregate of an expression asks about texts; nil if
+// it asks for something else.
+func textAggregateOf(op aggregateOp, x code) *TextAggregate {
+	switch {
+	case op == aggCount && x.constant && !x.value.IsUndefined():
+		return &TextAggregate{}
+	case op == aggSum && x.function == "_FULLTEXTWORDCOUNT":
+		if q, ok := textQuestion(x.args[0], nil); ok {
+			return &TextAggregate{Path: q.Path}
+		}
+	case op == aggCountIf && x.function == "FULLTEXTCONTAINS" && x.args[1].constant:
+		if q, ok := textQuestion(x.args[0], []Value{x.args[1].value}); ok {
+			return &TextAggregate{Path: q.Path, Phrase: &q.Phrases[0]}
+		}
+	}
+	return nil
+}
+
+// TextAggregates returns what the aggregates of a program ask about the texts of all
+// items. It reports false if it asks for anything else.
+func (p *Program) TextAggregates() ([]TextAggregate, bool) {
+	if !p.Grouped() || p.HasGroupKeys() || !p.Plain() || len(p.main.where) > 0 {
+		return nil, false
+	}
+	var list []TextAggregate
+	texts := false
+	for i := range p.main.grouping.aggregates {
+		a := p.main.grouping.aggregates[i].text
+		if a == nil {
+			return nil, false
+		}
+		list = append(list, *a)
+		texts = texts || len(a.Path) > 0
+	}
+	return list, texts
+}
+
+// SetTextAggregates gives a group the answers to its aggregates, one for each.
+func (r *Runner) SetTextAggregates(g *Group, answers []int64) {
+	for i, n := range answers {
+		g.accumulators[i].count, g.accumulators[i].sum = n, float64(n)
+	}
+}
