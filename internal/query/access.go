@@ -49,14 +49,19 @@ func (x *execution) from() uint64 {
 
 // found hands an item on.
 func (x *execution) found(c candidate, yield func(candidate) (bool, error)) (bool, error) {
-	x.page.Work.Items++
-	x.page.Work.Bytes += int64(len(c.Body))
+	x.read(&c.Found)
 	if x.page.Work.Items%checkRows == 0 {
 		if err := x.ctx.Err(); err != nil {
 			return false, err
 		}
 	}
 	return yield(c)
+}
+
+// read counts an item that was read.
+func (x *execution) read(f *store.Found) {
+	x.page.Work.Items++
+	x.page.Work.Bytes += int64(len(f.Body))
 }
 
 // inScope reports whether an effective partition key is one that was asked for.
@@ -219,7 +224,7 @@ func (x *execution) open(i int, after uint64) *stream {
 
 // rowsOf is the scan of one value's rows after an ordinal.
 func (x *execution) rowsOf(i int, after uint64) store.IndexScan {
-	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[i]}
+	s := store.IndexScan{Kind: x.plan.kind, Path: x.plan.path, Values: x.plan.ranges[i]}
 	if after > 0 {
 		s.After = x.plan.ranges[i].PlaceOf(after)
 	}

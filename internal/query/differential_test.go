@@ -37,6 +37,7 @@ func TestRunAgreesWithTheNaiveWay(t *testing.T) {
 					f.compareWithNaive(t, anyQuery(t), f.anyScope(t))
 				}
 			}
+			f.checkRows()
 		})
 	}
 }

@@ -214,6 +214,16 @@ func (f *fixture) purge() {
 	}
 }
 
+// checkRows compares all rows of the partition with its items.
+func (f *fixture) checkRows() {
+	f.t.Helper()
+	snap, err := f.db.Snapshot()
+	f.must(err)
+	defer snap.Close()
+	_, err = store.Check(snap, f.container, 0, func(problem string) { f.t.Errorf("check: %s", problem) })
+	f.must(err)
+}
+
 func compile(t rapid.TB, text string) *sql.Program {
 	t.Helper()
 	return compileWith(t, text, sql.CompileOptions{})

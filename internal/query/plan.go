@@ -32,11 +32,15 @@ const (
 	nothing      method = "nothing" // none: the filter cannot hold
 	countIndexed method = "count"   // as range, without reading an item
 	countAll     method = "total"   // the partition's counters
+	textTotals   method = "texts"   // the counts of words and texts, without reading an item
+	textRank     method = "rank"    // all items, ranked by the words of their texts
+	textScores   method = "scores"  // all items, of which those are read whose score is among the best
 )
 
 // plan is how a query is answered.
 type plan struct {
 	method method
+	kind   store.IndexKind
 	path   store.IndexPath
 	// seek has one range for each value; range, ordered and count have one.
 	ranges []store.ValueRange
@@ -44,7 +48,9 @@ type plan struct {
 	id     string // of the one item
 	// sorted says that rows come in the order of ORDER BY, or that there is none.
 	sorted bool
-	text   []string // for people
+	// questions are what texts, rank and scores ask of every text.
+	questions []sql.TextQuestion
+	text      []string // for people
 }
 
 // String tells the plan for people and tests.
@@ -179,13 +185,20 @@ func (c *chooser) byIndex() (*plan, error) {
 			return found, nil
 		}
 	}
-	seek := c.seek()
-	if seek != nil && len(c.p.OrderBy()) == 0 {
-		return seek, nil
+	byText := c.byText()
+	if byText != nil && byText.sorted {
+		return byText, nil
+	}
+	seek, err := c.orWords(c.seek())
+	if err != nil || seek != nil && len(c.p.OrderBy()) == 0 {
+		return seek, err
 	}
 	ordered, err := c.ordered()
 	if err != nil {
 		return nil, err
+	}
+	if ordered == nil {
+		ordered = byText
 	}
 	if seek != nil {
 		few, err := c.few(seek)
@@ -230,6 +243,8 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 		better, err = c.atMost(found, rowsPerItem*items)
 	case orderedScan:
 		better = items*items >= orderedRows*c.r.Items()
+	case textTotals, textRank, textScores:
+		better = rowsPerItem*items >= c.r.Items()
 	}
 	if err != nil || better {
 		return found, err
@@ -252,18 +267,23 @@ func (c *chooser) few(p *plan) (bool, error) { return c.atMost(p, fewHits) }
 
 // atMost reports whether a plan reads no more than so many index rows.
 func (c *chooser) atMost(p *plan, rows int64) (bool, error) {
-	var n int64
+	n, err := c.rows(p, rows)
+	return n <= rows, err
+}
+
+// rows returns how many index rows a plan reads; one more than most, if there are more.
+func (c *chooser) rows(p *plan, most int64) (n int64, err error) {
 	for _, v := range p.ranges {
-		for _, err := range c.r.Index(store.IndexScan{Path: p.path, Values: v}) {
+		for _, err := range c.r.Index(store.IndexScan{Kind: p.kind, Path: p.path, Values: v}) {
 			if err != nil {
-				return false, err
+				return n, err
 			}
-			if n++; n > rows {
-				return false, nil
+			if n++; n > most {
+				return n, nil
 			}
 		}
 	}
-	return true, nil
+	return n, nil
 }
 
 // seek finds the equality that looks up the fewest values.

@@ -125,6 +125,7 @@ func anyMembers(t *random) string {
 			members = append(members, strconv.Quote(name)+":"+anyValue(t))
 		}
 	}
+	members = append(members, specialMembers(t)...)
 	if chance(t.T, "summand", 90) {
 		members = append(members, `"n":`+pick(t.T, "n", "1", "2", "3", "4", "5", "6", "7", "null"))
 	}
@@ -135,7 +136,7 @@ func anyMembers(t *random) string {
 }
 
 var policies = []string{
-	`{}`, `{}`, `{}`,
+	`{}`, `{` + specialIndexes + `}`, `{` + specialIndexes + `}`,
 	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/*"}]}`,
 	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/?"},{"path":"/arr/[]/*"}]}`,
 	`{"includedPaths":[{"path":"/a/?"},{"path":"/full/?"},{"path":"/o/x/?"}],"excludedPaths":[{"path":"/*"}]}`,
@@ -239,6 +240,9 @@ func anyFilter(t *random, aliases []string, depth int) string {
 
 // anyQuery draws a query: one of any kind, or one that an index can answer.
 func anyQuery(t *random) *randomQuery {
+	if chance(t.T, "special", 30) {
+		return specialQuery(t)
+	}
 	if chance(t.T, "indexed", 50) {
 		return indexedQuery(t)
 	}

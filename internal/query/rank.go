@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: MIT
 
-// ORDER BY RANK: scores depend on all items, so they are read twice: once to learn
-// how common the terms are, and once for the rows.
+// ORDER BY RANK: scores depend on all items, so they are looked at twice: once to
+// learn how common the terms are, and once for the rows. Where an index knows the
+// words of the texts, it is asked instead of the items.
 
 package query
 
 import (
 	"errors"
 
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
 // rank answers a query whose rows are ordered by how well they match.
 func (x *execution) rank() error {
-	ranking := x.q.Program.Ranking()
-	stats := ranking.NewStatistics()
-	chosen := x.plan
-	x.plan = &plan{method: fullScan}
-	if x.q.Scope.Logical != nil {
-		x.plan.method = logicalScan
-	}
-	err := x.candidates(func(c candidate) (bool, error) { return true, x.runner.CountText(stats, sql.Raw(c.Body)) })
-	x.plan = chosen
+	stats, err := x.statistics()
 	if err != nil {
 		return err
 	}
+	if x.plan.method == textRank {
+		return x.rankTexts(stats)
+	}
+	ranking := x.q.Program.Ranking()
 	var rows [][]byte
 	var scores [][]float64
 	err = x.candidates(func(c candidate) (bool, error) {
@@ -60,6 +58,94 @@ func (x *execution) rank() error {
 	ranked = ranked[min(s.Offset, int64(len(ranked))):]
 	return x.emitFrom(ranked[:min(s.Limit, int64(len(ranked)))])
 }
+
+// statistics counts the terms of a ranking, in all items, also those that have no row.
+func (x *execution) statistics() ([]sql.TextStatistics, error) {
+	ranking := x.q.Program.Ranking()
+	stats := ranking.NewStatistics()
+	chosen := x.plan
+	defer func() { x.plan = chosen }()
+	if questions, ok := ranking.Texts(); ok && x.r.Indexed() && chosen.method != logicalScan {
+		c := chooser{r: x.r, p: x.q.Program, s: &x.q.Scope}
+		if found := c.answers(questions); found != nil {
+			x.plan = found
+			return stats, x.texts(kv.Forward, func(item textItem) (bool, error) {
+				for i, count := range item.counts {
+					stats[i].Add(count)
+				}
+				return true, nil
+			})
+		}
+	}
+	x.plan = &plan{method: fullScan}
+	if x.q.Scope.Logical != nil {
+		x.plan.method = logicalScan
+	}
+	return stats, x.candidates(func(c candidate) (bool, error) { return true, x.runner.CountText(stats, sql.Raw(c.Body)) })
+}
+
+// rankTexts ranks all items by what the index knows of their texts, and reads those
+// that the page shows.
+func (x *execution) rankTexts(stats []sql.TextStatistics) error {
+	ranking := x.q.Program.Ranking()
+	var ordinals []uint64
+	var scores [][]float64
+	err := x.texts(kv.Forward, func(item textItem) (bool, error) {
+		ordinals = append(ordinals, item.ordinal)
+		scores = append(scores, ranking.TextScores(nil, stats, item.counts))
+		return true, x.hold(rankedBytes + 8*len(item.counts))
+	})
+	if err != nil {
+		return err
+	}
+	s := x.q.Program.Slice()
+	passed := s.Offset + x.at.Taken
+	order := ranking.Rank(scores)
+	for n, i := range order {
+		if x.at.Taken >= s.Limit {
+			return nil
+		}
+		if passed > 0 && !x.q.Program.SelectsValue() {
+			passed--
+			continue
+		}
+		row, ok, err := x.rowOf(ordinals[i])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if passed > 0 {
+			passed--
+			continue
+		}
+		x.emit(row)
+		x.at.Taken++
+		if x.due() && n+1 < len(order) && x.at.Taken < s.Limit {
+			x.at.Method = methodRows
+			x.page.Token = x.at.encode(x.q.Program)
+			return nil
+		}
+	}
+	return nil
+}
+
+// rowOf reads an item and makes its row, if it has one.
+func (x *execution) rowOf(ordinal uint64) (row []byte, ok bool, err error) {
+	f, live, err := x.r.Get(ordinal)
+	if err != nil || !live {
+		return nil, false, err
+	}
+	x.read(&f)
+	if _, err := x.runner.Filter(sql.Raw(f.Body)); err != nil {
+		return nil, false, err
+	}
+	return x.runner.AppendProjection(nil)
+}
+
+// rankedBytes is about what an item takes that is ranked without being read.
+const rankedBytes = 64
 
 // emitFrom makes a page of rows that are all there, from where the last one ended.
 func (x *execution) emitFrom(rows [][]byte) error {

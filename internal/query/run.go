@@ -502,6 +502,8 @@ func (x *execution) counted(g *sql.Group) (bool, error) {
 				n++
 			}
 		}
+	case textTotals:
+		return true, x.textTotals(g)
 	default:
 		return false, nil
 	}

@@ -45,9 +45,13 @@ func (x *execution) sort() error {
 	}
 	most := x.room()
 	x.at.place = place{}
+	find := x.candidates
+	if x.plan.method == textScores {
+		find = func(yield func(candidate) (bool, error)) error { return x.scored(h, most, yield) }
+	}
 	var keys []sql.Value
 	var row []byte
-	err := x.candidates(func(c candidate) (bool, error) {
+	err := find(func(c candidate) (bool, error) {
 		n := 0
 		var failed error
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
