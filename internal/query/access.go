@@ -19,6 +19,8 @@ type candidate struct {
 	value []byte // its place in the index by which it was found
 	// key is what it is ordered by, if that is a string that the index has cut.
 	key sql.Value
+	// keys are what it is ordered by, if a composite index does not hold all of that.
+	keys []sql.Value
 }
 
 // candidates calls yield with the items that the plan finds after the token's place,
@@ -35,6 +37,9 @@ func (x *execution) candidates(yield func(candidate) (more bool, err error)) err
 		return x.point(yield)
 	case indexSeek:
 		return x.seek(yield)
+	}
+	if x.plan.composite != nil {
+		return x.composed(yield)
 	}
 	return x.walk(yield)
 }

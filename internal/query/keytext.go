@@ -89,6 +89,10 @@ func (x *execution) readKeys() error {
 			return err
 		}
 	}
+	if x.at.Method == compositeOrdered {
+		x.compositePlace()
+		return nil
+	}
 	if x.at.Method != orderedScan {
 		return nil
 	}

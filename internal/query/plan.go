@@ -46,6 +46,8 @@ type plan struct {
 	ranges []store.ValueRange
 	order  kv.Order
 	id     string // of the one item
+	// composite is the part of a composite index.
+	composite *compositePlan
 	// sorted says that rows come in the order of ORDER BY, or that there is none.
 	sorted bool
 	// questions are what texts, rank and scores ask of every text.
@@ -59,7 +61,12 @@ func (p *plan) String() string {
 	if len(p.path) > 0 {
 		s += " " + pathText(p.path)
 	}
-	if p.order == kv.Reverse {
+	switch {
+	case p.composite != nil && p.order == kv.Reverse:
+		s += " " + p.composite.String() + ", backwards"
+	case p.composite != nil:
+		s += " " + p.composite.String()
+	case p.order == kv.Reverse:
 		s += " descending"
 	}
 	for _, t := range p.text {
@@ -189,16 +196,26 @@ func (c *chooser) byIndex() (*plan, error) {
 	if byText != nil && byText.sorted {
 		return byText, nil
 	}
-	seek, err := c.orWords(c.seek())
+	seek := c.compositeRange()
+	if seek == nil {
+		seek = c.seek()
+	}
+	seek, err := c.orWords(seek)
 	if err != nil || seek != nil && len(c.p.OrderBy()) == 0 {
 		return seek, err
+	}
+	composed, said := c.compositeOrdered()
+	if said > 0 {
+		return c.orSeek(composed, seek)
 	}
 	ordered, err := c.ordered()
 	if err != nil {
 		return nil, err
 	}
 	if ordered == nil {
-		ordered = byText
+		if ordered = byText; ordered == nil {
+			ordered = composed
+		}
 	}
 	if seek != nil {
 		few, err := c.few(seek)
@@ -241,6 +258,8 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 		}
 	case countIndexed:
 		better, err = c.atMost(found, rowsPerItem*items)
+	case compositeRange, compositeOrdered:
+		better, err = c.compositeBetter(found, items)
 	case orderedScan:
 		better = items*items >= orderedRows*c.r.Items()
 	case textTotals, textRank, textScores:
@@ -273,6 +292,9 @@ func (c *chooser) atMost(p *plan, rows int64) (bool, error) {
 
 // rows returns how many index rows a plan reads; one more than most, if there are more.
 func (c *chooser) rows(p *plan, most int64) (n int64, err error) {
+	if p.composite != nil {
+		return c.compositeRows(p, most)
+	}
 	for _, v := range p.ranges {
 		for _, err := range c.r.Index(store.IndexScan{Kind: p.kind, Path: p.path, Values: v}) {
 			if err != nil {

@@ -70,6 +70,8 @@ func chance(t *rapid.T, label string, percent int) bool { return uniform(t, labe
 type random struct {
 	*rapid.T
 	pool []string
+	// orders are the composite indexes of the last policy that was drawn.
+	orders []string
 }
 
 func newRandom(t *rapid.T) *random {
@@ -144,9 +146,36 @@ var policies = []string{
 	`{"indexingMode":"none","automatic":false}`,
 }
 
+// compositePolicies are lists of composite indexes: "/x /y-" is ascending by x, then
+// descending by y.
+var compositePolicies = [][]string{
+	{"/a /full"}, {"/full- /n", "/n /full-", "/pk /full /a-"}, {"/a /b- /n", "/_ts- /full", "/pk /n"}, {"/n /a /full"},
+	{"/n /full", "/n- /a", "/o/x /n", "/a- /full-"}, {"/full /a /n", "/a /id", "/arr /full"}, {"/pk /n- /full", "/n /pk /full"},
+}
+
+// composites is a policy with composite indexes.
+func composites(list []string) string {
+	var all []string
+	for _, composite := range list {
+		var paths []string
+		for _, p := range strings.Fields(composite) {
+			path, descending := strings.CutSuffix(p, "-")
+			order := map[bool]string{false: "ascending", true: "descending"}[descending]
+			paths = append(paths, fmt.Sprintf(`{"path":%q,"order":%q}`, path, order))
+		}
+		all = append(all, "["+strings.Join(paths, ",")+"]")
+	}
+	return `{"compositeIndexes":[` + strings.Join(all, ",") + `]}`
+}
+
 // anySettings draws an indexing policy and a default TTL.
 func anySettings(t *random) string {
 	policy := pick(t.T, "policy", policies...)
+	t.orders = nil
+	if chance(t.T, "composite", 45) {
+		t.orders = compositePolicies[uniform(t.T, "composites", len(compositePolicies))]
+		policy = composites(t.orders)
+	}
 	settings := `"indexingPolicy":` + policy
 	if !strings.Contains(policy, "none") {
 		settings += `,"defaultTtl":` + pick(t.T, "default", "-1", "10", "1000")
@@ -243,8 +272,11 @@ func anyQuery(t *random) *randomQuery {
 	if chance(t.T, "special", 30) {
 		return specialQuery(t)
 	}
-	if chance(t.T, "indexed", 50) {
+	switch uniform(t.T, "query", 10) {
+	case 0, 1, 2, 3:
 		return indexedQuery(t)
+	case 4, 5, 6:
+		return compositeQuery(t)
 	}
 	return mixedQuery(t)
 }
@@ -269,6 +301,78 @@ func indexedQuery(t *random) *randomQuery {
 	}
 	q.slice(t)
 	return q
+}
+
+// compositeQuery draws a query that a composite index may answer: by a few values, a
+// range, and an order of several properties.
+func compositeQuery(t *random) *randomQuery {
+	q := &randomQuery{from: "c", limit: -1, selected: pick(t.T, "select", "VALUE c", "c.id", "VALUE c.full", "c.id, c.a, c.n")}
+	some := func() string {
+		return pick(t.T, "path", "c.full", "c.a", "c.n", "c.b", "c.pk", "c.id", "c.o.x", "c._ts", "c.arr")
+	}
+	var where []string
+	for range uniform(t.T, "facts", 4) {
+		switch path := some(); pick(t.T, "fact", "=", "=", "=", "pk", "any") {
+		case "=":
+			where = append(where, path+" = "+anyScalar(t))
+		case "pk":
+			where = append(where, `c.pk = "k"`)
+		default:
+			where = append(where, anyComparison(t, path))
+		}
+	}
+	q.where = strings.Join(where, " AND ")
+	q.distinct = chance(t.T, "distinct", 10)
+	if len(t.orders) > 0 && chance(t.T, "served", 85) {
+		q.servedBy(t, pick(t.T, "index", t.orders...))
+	} else if chance(t.T, "ordered", 75) {
+		q.orderedBy(t, some())
+		for range uniform(t.T, "more keys", 3) {
+			q.orderBy += ", " + some() + pick(t.T, "direction", "", " DESC")
+		}
+	}
+	q.slice(t)
+	return q
+}
+
+// servedBy makes a query ask for a part of a composite index, most of the time in its
+// order or the opposite.
+func (q *randomQuery) servedBy(t *random, index string) {
+	paths := strings.Fields(index)
+	equal := uniform(t.T, "equal", len(paths))
+	var where, keys []string
+	opposite := rapid.Bool().Draw(t.T, "opposite")
+	whole := rapid.Bool().Draw(t.T, "whole")
+	for i, p := range paths {
+		path, descending := strings.CutSuffix(p, "-")
+		path = "c" + strings.ReplaceAll(path, "/", ".")
+		switch {
+		case i < equal && path == "c.pk":
+			where = append(where, `c.pk = "k"`)
+		case i < equal && path == "c.n":
+			where = append(where, "c.n = "+pick(t.T, "n", "1", "2", "3"))
+		case i < equal:
+			where = append(where, path+" = "+anyScalar(t))
+		case i == equal && chance(t.T, "range", 40):
+			where = append(where, anyComparison(t, path))
+		}
+		if i < equal && !whole {
+			continue
+		}
+		if len(keys) == 0 {
+			q.descending = descending != opposite
+		}
+		if descending != opposite {
+			path += " DESC"
+		}
+		keys = append(keys, path)
+	}
+	if chance(t.T, "only", 70) || q.where == "" {
+		q.where = strings.Join(where, " AND ")
+	}
+	if chance(t.T, "ordered", 80) {
+		q.ordered, q.orderBy = true, " ORDER BY "+strings.Join(keys, ", ")
+	}
 }
 
 func (q *randomQuery) orderedBy(t *random, path string) {

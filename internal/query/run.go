@@ -141,6 +141,9 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 			return nil, err
 		}
 	}
+	if x.at.Method == compositeRange && x.at.Index != x.plan.compositeID() {
+		return nil, ErrToken
+	}
 	if q.Program.Distinct() {
 		x.seen = map[string]struct{}{}
 	}
@@ -193,13 +196,12 @@ func (x *execution) keepMethod() error {
 				return nil
 			}
 		}
-	case orderedScan:
-		if !x.plan.sorted { // the keys are the place in that order too
-			x.at.Method = methodSort
+	case orderedScan, compositeOrdered, methodSort:
+		// The keys are the place in a sorted order too. If an index can be walked now,
+		// its places are not.
+		if x.at.Method = methodSort; !x.plan.sorted {
 			return nil
 		}
-	}
-	if x.at.Method == methodSort { // an index can be walked now, but the place is in a sorted order
 		x.plan = &plan{method: fullScan, sorted: false}
 		if x.q.Scope.Logical != nil {
 			x.plan.method = logicalScan
@@ -333,8 +335,8 @@ func (x *execution) stream() error {
 
 // end makes the token of what follows.
 func (x *execution) end() error {
-	x.at.Method = x.plan.method
-	if x.at.Method == orderedScan {
+	x.at.Method, x.at.Index = x.plan.method, x.plan.compositeID()
+	if x.at.Method.keyed() {
 		if err := x.noteKeys(); err != nil {
 			return err
 		}

@@ -41,6 +41,8 @@ type token struct {
 	// Skipped and Taken count rows for OFFSET and LIMIT.
 	Skipped int64 `json:"s,omitzero"`
 	Taken   int64 `json:"t,omitzero"`
+	// Index tells in which composite index the place is.
+	Index uint32 `json:"x,omitzero"`
 	// Group is the key of the last group.
 	Group string `json:"g,omitzero"`
 }
@@ -66,6 +68,8 @@ func (p *place) same(c *candidate) bool { return p.started() && p.Ordinal == c.O
 // before reports whether the place comes before a candidate in the plan's order.
 func (p *place) before(c *candidate, pl *plan) bool {
 	switch pl.method {
+	case compositeRange, compositeOrdered:
+		return p.beforeComposed(c, pl)
 	case indexRange, orderedScan:
 		order := bytes.Compare(p.Value, c.value)
 		if len(p.keys) > 0 && (store.Place{Value: p.Value}).Alike(store.Place{Value: c.value}) {
@@ -98,6 +102,9 @@ func (t *token) set(c *candidate, rows int) {
 	t.Value = append(t.Value[:0], c.value...)
 }
 
+// keyed reports whether a place is that of an index in order, which is told by the keys.
+func (m method) keyed() bool { return m == orderedScan || m == compositeOrdered }
+
 // fingerprint tells queries apart.
 func fingerprint(p *sql.Program) uint32 {
 	h := fnv.New32a()
@@ -107,7 +114,7 @@ func fingerprint(p *sql.Program) uint32 {
 
 func (t *token) encode(p *sql.Program) string {
 	t.Query = fingerprint(p)
-	if t.Method == orderedScan {
+	if t.Method.keyed() {
 		t.Value = nil // its key says the same
 	}
 	raw, err := json.Marshal(t)
@@ -137,10 +144,10 @@ func (t *token) parse(text string, p *sql.Program) error {
 	if err != nil || t.Query != fingerprint(p) || t.Method == "" || t.Skipped < 0 || t.Taken < 0 || t.Rows < 0 {
 		return ErrToken
 	}
-	if !t.Method.goesOn(p) {
+	if t.Method == compositeRange && (len(t.Value) == 0 || t.Ordinal == 0) || !t.Method.goesOn(p) {
 		return ErrToken
 	}
-	keyed := t.Method == methodSort || t.Method == orderedScan
+	keyed := t.Method == methodSort || t.Method.keyed()
 	if t.Skipped > p.Slice().Offset || t.Taken > p.Slice().Limit || keyed && t.Ordinal == 0 {
 		return ErrToken
 	}

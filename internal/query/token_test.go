@@ -36,6 +36,15 @@ var pagedQueries = []string{
 	"SELECT DISTINCT VALUE c.id FROM c",
 	"SELECT DISTINCT VALUE c.id FROM c ORDER BY c.long",
 	"SELECT VALUE c.id FROM c GROUP BY c.id",
+	"SELECT VALUE c.id FROM c ORDER BY c.same, c.x DESC",
+	"SELECT VALUE c.id FROM c ORDER BY c.same DESC, c.x",
+	"SELECT VALUE c.id FROM c WHERE c.same = 1 ORDER BY c.same, c.x DESC",
+	"SELECT VALUE c.id FROM c WHERE c.same = 1 AND c.x >= 0 ORDER BY c.same DESC, c.x",
+	"SELECT VALUE c.id FROM c WHERE c.same = 1 AND c.x >= 0",
+	"SELECT VALUE c.id FROM c WHERE c.maybe >= 0 ORDER BY c.maybe, c.long",
+	"SELECT VALUE c.id FROM c ORDER BY c.long DESC, c.maybe DESC",
+	"SELECT VALUE c.id FROM c ORDER BY c.long, c.maybe",
+	"SELECT DISTINCT VALUE c.id FROM c ORDER BY c.maybe DESC, c.long DESC",
 }
 
 // steady are the members of an item that no test touches: it is in the result of
@@ -54,7 +63,7 @@ func TestPagesSurviveChanges(t *testing.T) {
 			containers++
 			f := *world
 			f.t = t
-			f.create(fmt.Sprint("c", containers), `"defaultTtl":-1`)
+			f.create(fmt.Sprint("c", containers), `"defaultTtl":-1,"indexingPolicy":`+composites([]string{"/same /x-", "/maybe /long", "/long- /maybe-"}))
 			defer func() { f.p.Close() }()
 			n := 2 + uniform(t, "items", 29)
 			if chance(t, "many", 5) {

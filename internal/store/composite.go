@@ -189,9 +189,9 @@ type CompositeScan struct {
 	Equal []value.Value
 	Next  *ValueRange
 	Order kv.Order
-	// From is where to go on, with the row there, or with all rows like it if its place
-	// is rough. Zero is the beginning.
-	From Place
+	// From is where to go on, with the row there, and Alike is where to go on with all
+	// rows like the one there. Zero is the beginning.
+	From, Alike Place
 }
 
 // Rough reports whether rows at this place of a composite index are in no order.
@@ -219,9 +219,7 @@ func CompositePlace(paths []catalog.CompositePath, values []Component, ordinal u
 func (r *Reader) Composite(s CompositeScan) iter.Seq2[Hit, error] {
 	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), byte(entryComposite), byte(s.Number))
 	lower, upper := s.bounds(start, r.v.container.IndexedComposites[s.Number])
-	if s.From.Ordinal != 0 {
-		s.goOn(start, &lower, &upper)
-	}
+	s.goOn(start, &lower, &upper)
 	return r.rows(lower, upper, s.Order, len(start))
 }
 
@@ -255,11 +253,17 @@ func (s *CompositeScan) bounds(start []byte, paths []catalog.CompositePath) (low
 
 // goOn narrows the bounds to what is still to come.
 func (s *CompositeScan) goOn(start []byte, lower, upper *[]byte) {
-	alike := append(bytes.Clone(start), s.From.Value...)
-	from, to := alike, keyAfter(alike)
-	if !s.From.Rough() {
-		from = binary.BigEndian.AppendUint64(bytes.Clone(alike), turned(s.From.Ordinal, s.From.Value))
+	var from, to []byte
+	switch {
+	case s.From.Ordinal != 0:
+		from = append(bytes.Clone(start), s.From.Value...)
+		from = binary.BigEndian.AppendUint64(from, turned(s.From.Ordinal, s.From.Value))
 		to = append(bytes.Clone(from), 0)
+	case s.Alike.Ordinal != 0:
+		from = append(bytes.Clone(start), s.Alike.Value...)
+		to = keyAfter(from)
+	default:
+		return
 	}
 	if s.Order == kv.Reverse && bytes.Compare(to, *upper) < 0 {
 		*upper = to

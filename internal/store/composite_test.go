@@ -283,19 +283,24 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 	}
 	place := CompositePlace(paths, values, model.ordinal)
 	first, last := at, at+1
-	if place.Rough() {
-		for first > 0 && bytes.Equal(all[first-1].Value, place.Value) {
-			first--
-		}
-		for last < len(all) && bytes.Equal(all[last].Value, place.Value) {
-			last++
-		}
+	for first > 0 && bytes.Equal(all[first-1].Value, place.Value) {
+		first--
 	}
-	if got := f.compositeHits(r, CompositeScan{Number: number, From: place}); !slices.EqualFunc(got, all[first:], sameHit) {
-		t.Errorf("index %d: from row %d on there are %d rows, want %d", number, first, len(got), len(all)-first)
+	for last < len(all) && bytes.Equal(all[last].Value, place.Value) {
+		last++
 	}
-	if got := f.compositeHits(r, CompositeScan{Number: number, From: place, Order: kv.Reverse}); len(got) != last {
-		t.Errorf("index %d: before row %d there are %d rows", number, last, len(got))
+	f.check(sameHit(Hit{Place: place}, all[at]), "index %d: row %d is said to be at %x", number, at, place.Value)
+	for _, c := range []struct {
+		s    CompositeScan
+		want int
+	}{
+		{CompositeScan{From: place}, len(all) - at}, {CompositeScan{From: place, Order: kv.Reverse}, at + 1},
+		{CompositeScan{Alike: place}, len(all) - first}, {CompositeScan{Alike: place, Order: kv.Reverse}, last},
+	} {
+		c.s.Number = number
+		if got := f.compositeHits(r, c.s); len(got) != c.want {
+			t.Errorf("index %d, %+v: got %d rows, want %d", number, c.s, len(got), c.want)
+		}
 	}
 	equal := rapid.IntRange(0, len(paths)-1).Draw(t, "equal")
 	if slices.ContainsFunc(model.kinds[:equal+1], func(k int) bool { return k >= 100 }) || slices.Contains(model.values[:equal+1], value.Value{}) || slices.Contains(model.long[:equal], true) {
