@@ -38,8 +38,9 @@ var layers = map[string]layer{
 	"internal/store":       {"internal/analysis internal/catalog internal/clock internal/invariant internal/kv internal/ru internal/value", ""},
 	"internal/sql":         {"internal/analysis internal/value", ""},
 	"internal/query":       {"internal/analysis internal/catalog internal/kv internal/ru internal/sql internal/store internal/value", ""},
+	"internal/script":      {"internal/value", "github.com/dop251/goja github.com/dlclark/regexp2/v2"},
 	"internal/purge":       {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
-	"internal/engine":      {"internal/catalog internal/clock internal/kv internal/purge internal/query internal/ru internal/sql internal/store internal/value", ""},
+	"internal/engine":      {"internal/catalog internal/clock internal/kv internal/purge internal/query internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/kv internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
 	".": {"internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv " +
 		"internal/purge internal/query internal/rest internal/ru internal/sql internal/store internal/value", ""},
@@ -60,6 +61,7 @@ var testLibraries = []string{
 // wallClock lists who may call time.Now outside of tests, with the reason.
 // Database time comes from package clock alone.
 var wallClock = map[string]string{
+	"internal/script": "measures how long scripts take",
 	"internal/clock":  "it is the database's time",
 	"internal/engine": "throughput is a rate of real time, whatever the database's clock says",
 	"internal/rest":   "signature dates are compared with the wall clock, never with the database's",
