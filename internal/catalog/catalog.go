@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Package catalog keeps databases and containers, and their users and permissions:
-// names, rids and definitions. It never touches items. What it shows to readers is an immutable
+// Package catalog keeps databases and containers, and their functions, users and
+// permissions: names, rids and definitions. It never touches items. What it shows to readers is an immutable
 // state behind one pointer, replaced only after the change is durable, so a
 // reader sees no change that a crash could take back.
 package catalog
@@ -89,6 +89,8 @@ type Container struct {
 	RIDText, Path, ItemLinks string
 
 	TS int64 // of the last change
+
+	udfs map[string]*UDF // by name
 }
 
 // Open loads the catalog from db.

@@ -25,6 +25,11 @@ func (c *Catalog) Check(snap kv.Snapshot, report func(problem string)) error {
 			if ct.RID.Container > s.last.container {
 				report(fmt.Sprintf("container %q of database %q has number %d, and the last one given was %d", ct.ID, d.ID, ct.RID.Container, s.last.container))
 			}
+			for _, u := range ct.udfs {
+				if u.number > s.last.changes {
+					report(fmt.Sprintf("function %q of container %q has number %d, and there were %d changes", u.ID, ct.Path, u.number, s.last.changes))
+				}
+			}
 		}
 	}
 	for _, prefix := range [][]byte{databaseNamePrefix, containerNamePrefix} {

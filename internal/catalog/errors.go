@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no such database or container.
+	// ErrNotFound: there is no such resource.
 	ErrNotFound = errors.New("no such resource")
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("a resource with this name exists")
@@ -16,6 +16,8 @@ var (
 	ErrPrecondition = errors.New("the resource has changed")
 	// ErrTooMany: a limit on the number of resources is reached.
 	ErrTooMany = errors.New("too many resources")
+	// ErrTooManyUDFs: the container has as many user-defined functions as it may.
+	ErrTooManyUDFs = errors.New("too many user-defined functions")
 	// ErrAutoscaleSettings: the settings of autoscale are not of the form
 	// {"maxThroughput":4000}.
 	ErrAutoscaleSettings = errors.New("invalid autoscale settings")

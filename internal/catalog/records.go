@@ -65,6 +65,9 @@ func mustJSON(v any) []byte {
 func (ct *Container) deleteRows(b *kv.Batch) {
 	b.Delete(containerNameKey(ct.RID.Database, ct.ID), 0)
 	b.Delete(containerKey(ct.RID), 0)
+	for _, u := range ct.udfs {
+		b.Delete(udfKey(ct.RID, u.number), 0)
+	}
 }
 
 func load(db kv.DB) (*state, error) {
@@ -99,6 +102,14 @@ func load(db kv.DB) (*state, error) {
 			return nil, err
 		}
 		if err := s.loadContainer(e); err != nil {
+			return nil, err
+		}
+	}
+	for e, err := range snap.Scan(udfPrefix, prefixEnd(udfPrefix), kv.Forward) {
+		if err != nil {
+			return nil, err
+		}
+		if err := s.loadUDF(e); err != nil {
 			return nil, err
 		}
 	}

@@ -76,17 +76,18 @@ type Engine struct {
 	// before mu.
 	settings sync.Mutex
 
-	meters  *meters
-	traffic traffic
-	ledger  ru.Ledger
-	purger  *purge.Purger
-	health  func() kv.Health
-	quotas  Quotas
-	cache   store.CacheBudget
-	full    atomic.Bool // writes are refused for want of space
-	failed  atomic.Pointer[error]
-	cancel  context.CancelFunc
-	ended   chan struct{}
+	functions functions
+	meters    *meters
+	traffic   traffic
+	ledger    ru.Ledger
+	purger    *purge.Purger
+	health    func() kv.Health
+	quotas    Quotas
+	cache     store.CacheBudget
+	full      atomic.Bool // writes are refused for want of space
+	failed    atomic.Pointer[error]
+	cancel    context.CancelFunc
+	ended     chan struct{}
 
 	// Of the goroutine that purges:
 	purgeEnded chan struct{}
@@ -373,7 +374,7 @@ func (e *Engine) commitFailed(err error) error {
 	var invalid *catalog.InvalidError
 	switch {
 	case err == nil, errors.As(err, &invalid), errors.Is(err, catalog.ErrNotFound), errors.Is(err, catalog.ErrExists),
-		errors.Is(err, catalog.ErrPrecondition), errors.Is(err, catalog.ErrTooMany),
+		errors.Is(err, catalog.ErrPrecondition), errors.Is(err, catalog.ErrTooMany), errors.Is(err, catalog.ErrTooManyUDFs),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}

@@ -102,10 +102,20 @@ func (e *Engine) compile(c *catalog.Container, q *Query) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	if names := p.UDFs(); len(names) > 0 {
-		return nil, invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(names[0]))
-	}
 	return &compiled{parsed, p, q.Params}, nil
+}
+
+// prepare compiles a query that is to run, and finds the functions that it calls.
+func (e *Engine) prepare(c *catalog.Container, q *Query, nowMs int64) (*compiled, *udfCalls, error) {
+	prepared, err := e.compile(c, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkOrder(c, prepared.program); err != nil {
+		return nil, nil, err
+	}
+	calls, err := e.udfCalls(c, prepared.program, nowMs)
+	return prepared, calls, err
 }
 
 // vectors tells how the container compares vectors.
@@ -175,11 +185,8 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		return page, err
 	}
 	page.Container = c
-	q, err := e.compile(c, &r.Query)
+	q, calls, err := e.prepare(c, &r.Query, nowMs)
 	if err != nil {
-		return page, err
-	}
-	if err := checkOrder(c, q.program); err != nil {
 		return page, err
 	}
 	s, err := e.scope(c, r, q)
@@ -205,6 +212,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		page.Partition = i
 		part, err := e.queryPartition(ctx, c, i, query.Request{
 			Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: rows, MaxBytes: bytes, Token: token,
+			UDF: calls.bind(ctx),
 		})
 		if err != nil {
 			if !errors.Is(err, store.ErrClosed) && page.Charge == 0 {

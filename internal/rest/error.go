@@ -80,6 +80,9 @@ var statusCodes = map[int]string{
 // statusRetryWith is the service's own: the write met another, try again.
 const statusRetryWith = 449
 
+// subStatusCompile goes with a script that does not compile.
+const subStatusCompile = 65535
+
 // retryWithAfter is how long a client should wait before it tries again what met
 // another write.
 const retryWithAfter = 10 * time.Millisecond
@@ -119,6 +122,7 @@ var failures = []struct {
 	{engine.ErrContinuation, failure{400, 0, "Invalid Continuation Token"}},
 	{engine.ErrRangeGone, failure{410, 1002, "The requested resource is no longer available at the server: there is no such partition key range."}},
 	{catalog.ErrTooMany, failure{403, 1005, "The limit on the number of databases or containers is reached. Delete some that are not needed."}},
+	{catalog.ErrTooManyUDFs, failure{403, 1005, "The limit on the number of user-defined functions in a container is reached. Delete some that are not needed."}},
 	{engine.ErrDiskFull, failure{403, 1005, "The disk of the server is almost full: writes are refused until there is space. Reads go on."}},
 	{errNoAuthorization, failure{401, 0, "Required Header authorization is missing. Ensure a valid Authorization token is passed."}},
 	{errBadAuthorization, failure{401, 0, "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used."}},
@@ -160,8 +164,11 @@ func failureOf(err error) (f failure, known bool) {
 		clockInDoubt  *store.ClockError
 		badQuery      *sql.Error
 		needsPlan     *engine.NeedsPlanError
+		badFunction   *engine.CompileError
 	)
 	switch {
+	case errors.As(err, &badFunction):
+		return failure{400, subStatusCompile, badFunction.Message}, true
 	case errors.As(err, &badQuery):
 		return failure{400, 0, badQuery.Message}, true
 	case errors.As(err, &needsPlan):

@@ -56,6 +56,12 @@ const (
 	opOfferReplace
 	opOfferList
 	opOfferQuery
+	opUDFCreate
+	opUDFRead
+	opUDFReplace
+	opUDFDelete
+	opUDFList
+	opUDFQuery
 	opOther
 
 	operations
@@ -66,7 +72,8 @@ var operationNames = [operations]string{
 	"database_create", "database_read", "database_delete", "database_list", "database_query",
 	"container_create", "container_read", "container_replace", "container_delete", "container_list", "container_query",
 	"item_create", "item_upsert", "item_read", "item_replace", "item_patch", "item_delete", "item_list", "item_query", "item_batch", "item_changes",
-	"range_list", "offer_read", "offer_replace", "offer_list", "offer_query", "other",
+	"range_list", "offer_read", "offer_replace", "offer_list", "offer_query",
+	"udf_create", "udf_read", "udf_replace", "udf_delete", "udf_list", "udf_query", "other",
 }
 
 // verbs are the operations on one resource type; those that it has not are
@@ -82,6 +89,7 @@ var verbsOf = map[string]verbs{
 	typeItems:      {opItemCreate, opItemRead, opItemReplace, opItemPatch, opItemDelete, opItemList, opItemQuery},
 	typeRanges:     {opOther, opOther, opOther, opOther, opOther, opRangeList, opOther},
 	typeOffers:     {opOther, opOfferRead, opOfferReplace, opOther, opOther, opOfferList, opOfferQuery},
+	typeUDFs:       {opUDFCreate, opUDFRead, opUDFReplace, opOther, opUDFDelete, opUDFList, opUDFQuery},
 }
 
 // operationOf tells what a request asks for.

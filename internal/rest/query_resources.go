@@ -8,7 +8,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
-// queryResources answers a query over databases, containers or offers: there are few
+// queryResources answers a query over databases, containers, offers or functions: there are few
 // of them, and all are in memory, so that one page has all rows.
 func (x *exchange) queryResources(owner, kind string, bodies [][]byte) error {
 	q, done, err := x.query()

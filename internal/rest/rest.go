@@ -151,6 +151,8 @@ func (x *exchange) serve() error {
 		return x.serveEncryptionKeys(&rt)
 	case typeConflicts:
 		return x.serveConflicts(&rt)
+	case typeUDFs:
+		return x.serveUDFs(&rt)
 	}
 	return &notYetError{"the resource type '" + rt.kind + "'"}
 }

@@ -24,6 +24,7 @@ const (
 	typeEncryptionKeys = "clientencryptionkeys"
 	typeConflicts      = "conflicts"
 	typeProcedures     = "sprocs"
+	typeUDFs           = "udfs"
 )
 
 // An operation on a container stands below it, and is signed as if it were the
@@ -37,7 +38,7 @@ const (
 var children = map[string][]string{
 	typeAccount:    {typeDatabases, typeOffers},
 	typeDatabases:  {typeContainers, typeUsers, typeEncryptionKeys},
-	typeContainers: {typeItems, typeRanges, typeProcedures, "triggers", "udfs", typeConflicts},
+	typeContainers: {typeItems, typeRanges, typeProcedures, "triggers", typeUDFs, typeConflicts},
 	typeUsers:      {typePermissions},
 }
 

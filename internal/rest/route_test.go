@@ -189,6 +189,8 @@ var methodsOf = []struct {
 	{"/dbs/d/clientencryptionkeys/k", []string{"GET", "PUT"}},
 	{"/offers", []string{"GET", "POST"}},
 	{"/offers/x", []string{"GET", "PUT"}},
+	{"/dbs/d/colls/c/udfs", []string{"GET", "POST"}},
+	{"/dbs/d/colls/c/udfs/f", []string{"GET", "PUT", "DELETE"}},
 }
 
 func TestMethods(t *testing.T) {
@@ -234,7 +236,6 @@ func TestNotYet(t *testing.T) {
 		{"GET", "/dbs/d/colls/c/sprocs", "", nil, "sprocs"},
 		{"POST", "/dbs/d/colls/c/sprocs/s", `[]`, nil, "sprocs"},
 		{"GET", "/dbs/d/colls/c/triggers", "", nil, "triggers"},
-		{"GET", "/dbs/d/colls/c/udfs", "", nil, "udfs"},
 	} {
 		text := call(t, h, c.method, c.path, c.body, c.headers, 501).failureText(t, 501, 0)
 		if !strings.Contains(text, c.text) || !strings.Contains(text, "README") {

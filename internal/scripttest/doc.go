@@ -34,6 +34,8 @@
 //	where                the ids of the items for which each of several filters holds
 //	value                the value of each of several expressions
 //
+//	udf, replace-udf, show-udf, drop-udf, udfs    user-defined functions
+//
 //	throughput [name]    what is provisioned for a container, or a database
 //	set-throughput       change it
 //	offers, query-offers list or query the offers

@@ -105,6 +105,7 @@ var verbs = map[string]verb{
 	"create":     createItems, "upsert": upsertItems, "replace": replaceItems, "read": readItems, "delete": deleteItems,
 	"list": listItems, "feed": readFeed,
 	"query": runQuery, "where": whereItems, "value": valueOf,
+	"udf": createUDF, "show-udf": showUDF, "replace-udf": replaceUDF, "drop-udf": dropUDF, "udfs": listUDFs,
 	"throughput": showThroughput, "set-throughput": setThroughput, "offers": listOffers, "query-offers": queryOffers,
 	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
 	"purge": purge, "drain": drain, "pause": pause, "resume": resume, "limit": limit,

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+
+// User-defined functions: kept by the catalog, checked before they are kept, and
+// called by queries.
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/script"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// CompileError refuses a function that does not compile.
+type CompileError struct {
+	Message string
+}
+
+func (e *CompileError) Error() string { return e.Message }
+
+// UDF returns a user-defined function of a container, by names or rids.
+func (e *Engine) UDF(database, container, udf string) (*catalog.UDF, error) {
+	c, err := e.target(Target{Database: database, Container: container})
+	if err != nil {
+		return nil, err
+	}
+	return c.UDF(udf)
+}
+
+// UDFs returns a container and its user-defined functions, the oldest first.
+func (e *Engine) UDFs(database, container string) (*catalog.Container, []*catalog.UDF, error) {
+	c, err := e.target(Target{Database: database, Container: container})
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.UDFs(), nil
+}
+
+// CreateUDF makes a user-defined function out of a request's body.
+func (e *Engine) CreateUDF(ctx context.Context, database, container string, body []byte) (*catalog.UDF, error) {
+	c, def, err := e.udfWrite(database, container, body)
+	if err != nil {
+		return nil, err
+	}
+	u, err := e.catalog.CreateUDF(ctx, c.RID, def, e.clock.Now())
+	return u, e.commitFailed(err)
+}
+
+// ReplaceUDF gives a user-defined function another text. Queries that begin after it
+// returns call that.
+func (e *Engine) ReplaceUDF(ctx context.Context, database, container, udf string, body []byte, ifMatch string) (*catalog.UDF, error) {
+	c, def, err := e.udfWrite(database, container, body)
+	if err != nil {
+		return nil, err
+	}
+	u, err := e.catalog.ReplaceUDF(ctx, c.RID, udf, def, ifMatch, e.clock.Now())
+	return u, e.commitFailed(err)
+}
+
+// DeleteUDF removes a user-defined function.
+func (e *Engine) DeleteUDF(ctx context.Context, database, container, udf, ifMatch string) error {
+	c, err := e.target(Target{Database: database, Container: container})
+	if err != nil {
+		return err
+	}
+	return e.commitFailed(e.catalog.DeleteUDF(ctx, c.RID, udf, ifMatch))
+}
+
+// udfWrite checks what a create or a replace is about. The text is compiled before
+// it is kept.
+func (e *Engine) udfWrite(database, container string, body []byte) (*catalog.Container, catalog.UDFDefinition, error) {
+	if err := e.writable(); err != nil {
+		return nil, catalog.UDFDefinition{}, err
+	}
+	c, err := e.target(Target{Database: database, Container: container})
+	if err != nil {
+		return nil, catalog.UDFDefinition{}, err
+	}
+	def, err := catalog.ParseUDF(body)
+	if err != nil {
+		return nil, def, err
+	}
+	_, err = e.functions.compile(def.ID, def.Text)
+	return c, def, err
+}
+
+// maxFunctionBytes bounds the texts of the functions that are kept compiled. A
+// compiled function takes some ten times its text.
+const maxFunctionBytes = 8 << 20
+
+// functions keeps functions compiled, by name and text.
+type functions struct {
+	// compiling is held while a text is compiled: a hostile one takes much memory
+	// and time, and should take neither twice. It comes before mu.
+	compiling sync.Mutex
+
+	mu struct {
+		sync.Mutex
+		byText map[functionText]*script.Function
+		bytes  int
+	}
+}
+
+type functionText struct {
+	name, text string
+}
+
+// compile returns a function.
+func (f *functions) compile(name, text string) (*script.Function, error) {
+	key := functionText{name, text}
+	if fn := f.known(key); fn != nil {
+		return fn, nil
+	}
+	f.compiling.Lock()
+	defer f.compiling.Unlock()
+	if fn := f.known(key); fn != nil {
+		return fn, nil
+	}
+	fn, err := script.Compile(name, text)
+	var refused *script.CompileError
+	if errors.As(err, &refused) {
+		return nil, &CompileError{"Encountered exception while compiling Javascript. Exception = " + value.Clip(refused.Reason)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.keep(key, fn)
+	return fn, nil
+}
+
+// known returns a function that has been compiled before, nil if it has not.
+func (f *functions) known(key functionText) *script.Function {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.byText[key]
+}
+
+// keep keeps a function, and lets go of all others when they have become too many.
+func (f *functions) keep(key functionText, fn *script.Function) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.byText == nil || f.mu.bytes+len(key.text) > maxFunctionBytes {
+		f.mu.byText, f.mu.bytes = map[functionText]*script.Function{}, 0
+	}
+	f.mu.byText[key] = fn
+	f.mu.bytes += len(key.text)
+}
+
+// udfCalls calls the functions that a query names, in a sandbox of its own. It is for
+// one goroutine.
+type udfCalls struct {
+	sandbox *script.Sandbox
+	byName  map[string]*script.Function
+	args    [][]byte
+}
+
+// udfCalls finds the functions that a query calls; nil if it calls none.
+func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program, nowMs int64) (*udfCalls, error) {
+	names := p.UDFs()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	calls := &udfCalls{
+		sandbox: script.NewSandbox(script.Options{NowMs: nowMs, Random: rand.Float64}),
+		byName:  map[string]*script.Function{},
+	}
+	for _, name := range names {
+		u, found := c.UDFNamed(name)
+		if !found {
+			return nil, invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
+		}
+		fn, err := e.functions.compile(u.ID, u.Text)
+		if err != nil {
+			return nil, err
+		}
+		calls.byName[name] = fn
+	}
+	return calls, nil
+}
+
+// bind returns the function by which a query calls others until ctx ends; nil if it
+// calls none.
+func (u *udfCalls) bind(ctx context.Context) func(name string, args []sql.Value) (sql.Value, error) {
+	if u == nil {
+		return nil
+	}
+	return func(name string, args []sql.Value) (sql.Value, error) { return u.call(ctx, name, args) }
+}
+
+func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql.Value, error) {
+	u.args = u.args[:0]
+	for _, arg := range args {
+		if !arg.Finite() {
+			return sql.Undefined(), nil // JSON has no number for it
+		}
+		u.args = append(u.args, arg.AppendJSON(nil))
+	}
+	result, err := u.sandbox.Call(ctx, u.byName[name], u.args...)
+	if err == nil {
+		return sql.Raw(result), nil
+	}
+	var thrown *script.ThrownError
+	switch {
+	case errors.As(err, &thrown):
+		return sql.Undefined(), invalid("Encountered exception while executing the user-defined function '%s'. Exception = %s", value.Clip(name), thrown.Text)
+	case errors.Is(err, script.ErrTime), errors.Is(err, script.ErrMemory), errors.Is(err, script.ErrDepth), errors.Is(err, script.ErrResult):
+		return sql.Undefined(), invalid("The user-defined function '%s' was stopped: %v.", value.Clip(name), err)
+	}
+	return sql.Undefined(), err
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/script"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+func udfBody(name, text string) []byte { return fmt.Appendf(nil, `{"id":%q,"body":%q}`, name, text) }
+
+func (w *world) udf(name, text string) {
+	w.t.Helper()
+	_, err := w.e.CreateUDF(w.t.Context(), "d", "c", udfBody(name, text))
+	w.must(err)
+}
+
+func (w *world) query(ctx context.Context, text string) (QueryPage, error) {
+	return w.e.QueryItems(ctx, ItemQuery{
+		Target: Target{Database: "d", Container: "c"}, Query: Query{Text: text, Params: map[string]sql.Value{}}, CrossPartition: true,
+	})
+}
+
+// Queries run while the function that they call is replaced: each calls one version
+// for all its items.
+func TestUDFsWhileTheyAreReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.container("c", "null", 1)
+	for i := range 20 {
+		_, err := w.write(store.Create, "c", "k", fmt.Sprint(i), "")
+		w.must(err)
+	}
+	w.udf("version", "function() { return 0 }")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				page, err := w.query(t.Context(), "SELECT VALUE udf.version() FROM c")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				rows := strings.Split(string(page.Rows), ",")
+				if len(rows) != 20 || strings.Count(string(page.Rows), rows[0]) < 20 {
+					t.Errorf("one query called several versions: %s", page.Rows)
+				}
+			}
+		})
+	}
+	for i := range 30 {
+		_, err := w.e.ReplaceUDF(t.Context(), "d", "c", "version", udfBody("version", fmt.Sprintf("function() { return 'v%d' }", i%10)), "")
+		w.must(err)
+	}
+	all.Wait()
+}
+
+func TestUDFRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.container("c", "null", 1)
+	_, err := w.e.CreateUDF(t.Context(), "d", "none", udfBody("f", "x => x"))
+	if !errors.Is(err, ErrOwnerNotFound) {
+		t.Errorf("create in no container: %v", err)
+	}
+	var bad *CompileError
+	if _, err := w.e.CreateUDF(t.Context(), "d", "c", udfBody("f", "function(")); !errors.As(err, &bad) || !strings.HasPrefix(bad.Message, "Encountered exception while compiling Javascript.") {
+		t.Errorf("create of what does not compile: %v", err)
+	}
+	if _, err := w.e.UDF("d", "c", "f"); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("it was kept: %v", err)
+	}
+	w.udf("f", "x => x")
+	if _, err := w.e.ReplaceUDF(t.Context(), "d", "c", "f", udfBody("f", "function("), ""); !errors.As(err, &bad) {
+		t.Errorf("replace by what does not compile: %v", err)
+	}
+	w.e.full.Store(true)
+	defer w.e.full.Store(false)
+	if _, err := w.e.CreateUDF(t.Context(), "d", "c", udfBody("g", "x => x")); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("create on a full disk: %v", err)
+	}
+	w.must(w.e.DeleteUDF(t.Context(), "d", "c", "f", "")) // which makes room
+}
+
+// A refusal for too many is no failure of the disk: the engine goes on.
+func TestTooManyUDFsIsNoFailure(t *testing.T) {
+	w := newWorld(t)
+	w.container("c", "null", 1)
+	var err error
+	for i := 0; err == nil; i++ {
+		_, err = w.e.CreateUDF(t.Context(), "d", "c", udfBody(fmt.Sprint("f", i), "x => x"))
+	}
+	if !errors.Is(err, catalog.ErrTooManyUDFs) {
+		t.Fatal(err)
+	}
+	w.must(w.e.DeleteUDF(t.Context(), "d", "c", "f0", ""))
+	w.udf("again", "x => x")
+}
+
+// A client that goes away ends the function that its query is in.
+func TestUDFOfACancelledQuery(t *testing.T) {
+	w := newWorld(t)
+	w.container("c", "null", 1)
+	w.udf("loop", "function() { for (;;); }")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.query(ctx, "SELECT VALUE udf.loop()"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// Computed properties call no functions, and plans need none.
+func TestUDFsAndPlans(t *testing.T) {
+	w := newWorld(t)
+	w.container("c", "null", 4)
+	if _, plan, err := w.e.QueryPlan(Target{Database: "d", Container: "c"}, Query{Text: "SELECT VALUE udf.none(c.id) FROM c ORDER BY c.id"}, ^sql.FeatureSet(0)); err != nil || !strings.Contains(string(plan), "udf.none") {
+		t.Errorf("%s, %v", plan, err)
+	}
+	var refused *InvalidError
+	if _, err := w.query(t.Context(), "SELECT VALUE udf.none(1)"); !errors.As(err, &refused) || !strings.Contains(refused.Message, "'udf.none'") {
+		t.Error(err)
+	}
+}
+
+// What is kept compiled is bounded.
+func TestCompiledFunctionsAreBounded(t *testing.T) {
+	var f functions
+	filler := strings.Repeat(" ", script.MaxBodyBytes-100)
+	for i := range 2*maxFunctionBytes/script.MaxBodyBytes + 3 {
+		if _, err := f.compile("f", fmt.Sprintf("function() { return %d }%s", i, filler)); err != nil {
+			t.Fatal(err)
+		}
+		if f.mu.bytes > maxFunctionBytes || len(f.mu.byText)*len(filler) > maxFunctionBytes {
+			t.Fatalf("%d functions of %d bytes are kept", len(f.mu.byText), f.mu.bytes)
+		}
+	}
+	a, err := f.compile("f", "x => x")
+	if b, again := f.compile("f", "x => x"); a != b || err != nil || again != nil {
+		t.Error("a function was compiled twice")
+	}
+}
