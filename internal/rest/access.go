@@ -139,7 +139,7 @@ func (x *exchange) within(rt *route, p *catalog.Permission, reads bool) bool {
 		return true
 	}
 	if p.Kind != "" {
-		return rt.kind == p.Kind && !rt.feed && rt.id == p.Child && (p.Key == nil || x.withinKey(p.Key))
+		return rt.kind == p.Kind && !rt.feed && rt.id == p.Child && alike(rt, p) && (p.Key == nil || x.withinKey(p.Key))
 	}
 	if p.Key == nil {
 		return true
@@ -151,6 +151,13 @@ func (x *exchange) within(rt *route, p *catalog.Permission, reads bool) bool {
 		return x.withinKey(p.Key)
 	}
 	return false
+}
+
+// alike reports whether a request and a permission mean the same by an id. One that
+// has the form of a rid is one only where the container is named by its rid too, so
+// that an item's name cannot be used as the rid of another.
+func alike(rt *route, p *catalog.Permission) bool {
+	return !catalog.IsRID(rt.id) || rt.container == p.Container
 }
 
 // withinKey reports whether a request names a partition key that is, or begins with,

@@ -450,6 +450,34 @@ func TestTokensFollowTheirPermission(t *testing.T) {
 	call(t, w.h, "GET", "/dbs/d/colls/c", "", with("all"), 403)
 }
 
+// TestNamesAreNotTakenForRIDs: a token for an item whose name is the rid of another
+// does not open the other.
+func TestNamesAreNotTakenForRIDs(t *testing.T) {
+	w := newAccessWorld(t)
+	field := func(path, name string, headers map[string]string) string {
+		return call(t, w.h, "GET", path, "", headers, 200).json(t)[name].(string)
+	}
+	rid := field("/dbs/d/colls/c/docs/j", "_rid", pk("q"))
+	byRIDs := "/dbs/" + field("/dbs/d", "_rid", nil) + "/colls/" + field("/dbs/d/colls/c", "_rid", nil) + "/docs/" + rid
+	call(t, w.h, "POST", "/dbs/d/colls/c/docs", `{"id":"`+rid+`","pk":"p"}`, pk("p"), 201)
+	a := call(t, w.h, "POST", "/dbs/d/users/u/permissions", `{"id":"named","permissionMode":"All","resource":"dbs/d/colls/c/docs/`+rid+`"}`, nil, 201)
+	headers := pk("p")
+	headers["Authorization"] = url.QueryEscape(a.json(t)["_token"].(string))
+	if got := call(t, w.h, "GET", "/dbs/d/colls/c/docs/"+rid, "", headers, 200).json(t)["pk"]; got != "p" {
+		t.Errorf("by its name the item of the key p is %v", got)
+	}
+	for _, key := range []string{`["q"]`, `["p"]`, ""} {
+		headers["x-ms-documentdb-partitionkey"] = key
+		call(t, w.h, "GET", byRIDs, "", headers, 403)
+	}
+	a = call(t, w.h, "POST", "/dbs/d/users/u/permissions", `{"id":"numbered","permissionMode":"Read","resource":"`+byRIDs+`"}`, nil, 201)
+	headers = map[string]string{"Authorization": url.QueryEscape(a.json(t)["_token"].(string))}
+	if got := call(t, w.h, "GET", byRIDs, "", headers, 200).json(t)["id"]; got != "j" {
+		t.Errorf("by its rid the item j is %v", got)
+	}
+	call(t, w.h, "DELETE", byRIDs, "", headers, 403)
+}
+
 // TestTokensAreForOneDatabase: a permission opens nothing outside of its user's
 // database.
 func TestTokensAreForOneDatabase(t *testing.T) {

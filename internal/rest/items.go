@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -15,6 +16,13 @@ import (
 )
 
 func (x *exchange) serveItems(rt *route) error {
+	if !rt.feed {
+		t, err := x.h.engine.ResolveRID(x.target(rt))
+		if err != nil {
+			return err
+		}
+		rt.id, rt.key = t.ID, t.PartitionKey
+	}
 	switch {
 	case rt.feed && x.r.Method == http.MethodGet:
 		return x.listItems(rt)
@@ -50,7 +58,7 @@ func (x *exchange) postItem(rt *route) error {
 func (x *exchange) target(rt *route) engine.Target {
 	return engine.Target{
 		Database: rt.database, Container: rt.container, ID: rt.id,
-		PartitionKey: x.header(headerPartitionKey),
+		PartitionKey: cmp.Or(x.header(headerPartitionKey), rt.key),
 		IntendedRID:  x.header("X-Ms-Cosmos-Intended-Collection-Rid"),
 	}
 }

@@ -55,6 +55,9 @@ type route struct {
 	operation string
 	// The names on the way; id is that of the last resource, if there is one.
 	database, container, user, id string
+	// key is the partition key of an item, once it was found by its rid or given in
+	// the header.
+	key string
 	// link is what a signature covers: the resource itself, or the owner of the
 	// list.
 	link string

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"errors"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// ResolveRID turns a target that is addressed by rids, its container's and its own,
+// into one by id and partition key. One that is not, or that does not exist, stays as
+// it is: it may be found by its name yet. A partition key that was given and is not
+// the item's is ErrKeyMismatch.
+func (e *Engine) ResolveRID(t Target) (Target, error) {
+	if len(t.ID) != catalog.ItemRIDChars { // as most are
+		return t, nil
+	}
+	rid, isRID := catalog.ParseRID(t.ID)
+	if !isRID || !rid.Item || rid.Container.String() != t.Container {
+		return t, nil
+	}
+	for range maxDropRetries {
+		c, err := e.catalog.Container(t.Database, t.Container)
+		if err != nil || c.RID != rid.Container || store.PartitionOf(rid.Ordinal) >= len(c.Ranges) {
+			return t, nil
+		}
+		named, err := e.named(c, t, rid.Ordinal)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return t, nil
+		case !errors.Is(err, store.ErrClosed):
+			return named, err
+		}
+	}
+	return t, ErrStopping
+}
+
+func (e *Engine) named(c *catalog.Container, t Target, ordinal uint64) (Target, error) {
+	p, err := e.partition(c, store.PartitionOf(ordinal))
+	if err != nil {
+		return t, err
+	}
+	key, id, err := p.NameOf(ordinal)
+	if err != nil {
+		return t, err
+	}
+	if t.PartitionKey != "" {
+		given, err := headerKey(c, t.PartitionKey)
+		if err != nil {
+			return t, err
+		}
+		if !given.Equal(key) {
+			return t, ErrKeyMismatch
+		}
+	}
+	t.ID, t.PartitionKey = id, key.String()
+	return t, nil
+}
