@@ -84,7 +84,10 @@ type Options struct {
 	// TestClock lets the time be moved, through Server.Clock and over HTTP. Data
 	// written with it opens only with it.
 	TestClock bool
-	// Regions are the region names that the account advertises.
+	// Regions are the region names that the account advertises, in the order in which
+	// clients fall back on them. All are served here. A name may have an endpoint
+	// behind it, as in West US=http://localhost:8081/: then all have one, and who
+	// comes by that of another region than the first can only read.
 	Regions []string
 	// Consistency is the account's default level.
 	Consistency string

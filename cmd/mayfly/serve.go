@@ -26,7 +26,7 @@ type serveCommand struct {
 	SecondReadOnlyKey string   `name:"secondary-read-only-key" env:"MAYFLY_SECONDARY_READ_ONLY_KEY" placeholder:"BASE64" help:"A second key that opens only what is read."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
 	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
-	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region name that the account advertises (${default}). Repeat for more."`
+	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region that the account advertises (${default}), or NAME=URL for one with an endpoint of its own. Repeat for more: the first is written to, and who comes by the endpoint of another can only read."`
 	Consistency       string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
 	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts what is spent and limits nothing; enforce refuses what goes beyond it with 429."`
 	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Live bytes that a container may hold, in equal shares for its physical partitions; 0 is no bound."`

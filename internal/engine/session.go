@@ -55,7 +55,10 @@ func parseSession(token string) (session, error) {
 		if !ok { // the oldest form has the lsn alone
 			versionText, rest = strconv.Itoa(sessionVersion), versionText
 		}
-		lsnText, _, _ := strings.Cut(rest, "#")
+		lsnText, regions, more := strings.Cut(rest, "#")
+		if more && !validRegions(regions) {
+			return nil, bad
+		}
 		partition, err1 := strconv.Atoi(id)
 		version, err2 := strconv.ParseInt(versionText, 10, 64)
 		lsn, err3 := strconv.ParseUint(lsnText, 10, 64)
@@ -67,6 +70,20 @@ func parseSession(token string) (session, error) {
 		}
 	}
 	return s, nil
+}
+
+// validRegions checks <region>=<lsn>, several joined by #. There is one region as far
+// as partitions are concerned, so that nothing follows from them.
+func validRegions(text string) bool {
+	for part := range strings.SplitSeq(text, "#") {
+		region, lsn, _ := strings.Cut(part, "=")
+		_, err1 := strconv.ParseUint(region, 10, 64)
+		_, err2 := strconv.ParseInt(lsn, 10, 64)
+		if err1 != nil || err2 != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // check returns ErrSession if the client has seen more of the partition than

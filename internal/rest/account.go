@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -16,13 +17,26 @@ import (
 
 // Account is what the server says of itself.
 type Account struct {
-	// Regions are the names of the regions that are advertised; at least one.
+	// Regions are the names of the regions that are advertised, in the order in which
+	// clients fall back on them; at least one. The first is the one that is written
+	// to. A name may have an endpoint behind it, as in West US=http://localhost:8081/:
+	// then all have, unless there is one to advertise, and what comes by the endpoint
+	// of another region than the first may only read.
 	Regions []string
 	// Consistency is the default level.
 	Consistency string
 	// Advertise is the endpoint that clients are told to use; empty for the one
 	// that they came by.
 	Advertise string
+
+	locations []location // of Regions
+}
+
+// location is a region as clients are told of it.
+type location struct {
+	name string
+	// endpoint and the host in it are empty for where the client came by.
+	endpoint, host string
 }
 
 // consistencyLevels are in order, the strongest first.
@@ -34,10 +48,53 @@ func (a *Account) check() error {
 	if len(a.Regions) == 0 {
 		return fmt.Errorf("no region is given")
 	}
+	var ownEndpoints int
+	a.locations = nil
+	for _, text := range a.Regions {
+		l, err := parseLocation(text)
+		if err != nil {
+			return err
+		}
+		if l.endpoint != "" {
+			ownEndpoints++
+		}
+		a.locations = append(a.locations, l)
+	}
+	if ownEndpoints > 0 && ownEndpoints < len(a.Regions) && a.Advertise == "" {
+		return fmt.Errorf("some regions have an endpoint and others have none: give all of them one, or say what to advertise")
+	}
 	if !slices.Contains(consistencyLevels, a.Consistency) {
 		return fmt.Errorf("the consistency level %q is not one of %s", a.Consistency, strings.Join(consistencyLevels, ", "))
 	}
 	return nil
+}
+
+func parseLocation(text string) (location, error) {
+	name, endpoint, given := strings.Cut(text, "=")
+	l := location{name: strings.TrimSpace(name)}
+	if l.name == "" {
+		return l, fmt.Errorf("the region %q has no name", text)
+	}
+	if !given {
+		return l, nil
+	}
+	u, err := url.Parse(strings.TrimSpace(endpoint))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return l, fmt.Errorf("the endpoint of the region %q is not of the form http://host:port/", text)
+	}
+	l.endpoint, l.host = u.Scheme+"://"+u.Host+"/", u.Host
+	return l, nil
+}
+
+// writable reports whether a client that came by a host may write: not by that of a
+// region which is only read.
+func (a *Account) writable(host string) bool {
+	for _, l := range a.locations {
+		if l.host != "" && strings.EqualFold(l.host, host) {
+			return l.name == a.locations[0].name
+		}
+	}
+	return true
 }
 
 // admitConsistency refuses a level that is none, or stronger than the account's.
@@ -50,7 +107,8 @@ func (a *Account) admitConsistency(level string) error {
 		return &badRequestError{"The consistency level '" + value.Clip(level) + "' is invalid. Ensure to provide one of " + strings.Join(consistencyLevels, ", ") + "."}
 	}
 	if asked < slices.Index(consistencyLevels, a.Consistency) {
-		return &badRequestError{"The requested consistency level '" + value.Clip(level) + "' is stronger than the account's, '" + a.Consistency + "'."}
+		return &badRequestError{"ConsistencyLevel " + consistencyLevels[asked] + " specified in the request is invalid when service is configured with consistency level " +
+			a.Consistency + ". Ensure the request consistency level is not stronger than the service consistency level."}
 	}
 	return nil
 }
@@ -82,13 +140,12 @@ func (x *exchange) endpoint() string {
 }
 
 func (a *Account) render(endpoint string) []byte {
-	// The first region is the one that is written to.
-	writable, readable := location(nil, a.Regions[0], endpoint), []byte(nil)
-	for i, region := range a.Regions {
+	writable, readable := a.locations[0].append(nil, endpoint), []byte(nil)
+	for i, l := range a.locations {
 		if i > 0 {
 			readable = append(readable, ',')
 		}
-		readable = location(readable, region, endpoint)
+		readable = l.append(readable, endpoint)
 	}
 	return fmt.Appendf(nil, `{"id":"%s","_rid":"%s.mayfly","_self":"","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/",`+
 		`"writableLocations":[%s],"readableLocations":[%s],`+
@@ -102,8 +159,12 @@ func (a *Account) render(endpoint string) []byte {
 		accountID, accountID, writable, readable, a.Consistency, value.AppendString(nil, queryEngine))
 }
 
-func location(dst []byte, region, endpoint string) []byte {
-	dst = value.AppendString(append(dst, `{"name":`...), region)
+func (l location) append(dst []byte, otherwise string) []byte {
+	endpoint := l.endpoint
+	if endpoint == "" {
+		endpoint = otherwise
+	}
+	dst = value.AppendString(append(dst, `{"name":`...), l.name)
 	dst = value.AppendString(append(dst, `,"databaseAccountEndpoint":`...), endpoint)
 	return append(dst, '}')
 }

@@ -157,6 +157,14 @@ func TestNewRefusesAccounts(t *testing.T) {
 		{Regions: []string{"Here"}},
 		{Regions: []string{"Here"}, Consistency: "session"},
 		{Regions: []string{"Here"}, Consistency: "Bounded"},
+		{Regions: []string{""}, Consistency: "Session"},
+		{Regions: []string{"=http://a/"}, Consistency: "Session"},
+		{Regions: []string{"A=a"}, Consistency: "Session"},
+		{Regions: []string{"A=ftp://a/"}, Consistency: "Session"},
+		{Regions: []string{"A=http://a/b"}, Consistency: "Session"},
+		{Regions: []string{"A=http://a/?b"}, Consistency: "Session"},
+		{Regions: []string{"A=http://"}, Consistency: "Session"},
+		{Regions: []string{"A=http://a/", "B"}, Consistency: "Session"},
 	} {
 		if _, err := New(Options{Keys: []string{testKey}, Account: a}); err == nil {
 			t.Errorf("New accepts the account %+v", a)

@@ -25,6 +25,7 @@ import (
 
 var (
 	errMethod     = errors.New("the request's method is not allowed here")
+	errRegion     = errors.New("the region is only read")
 	errNoRoute    = errors.New("the path addresses nothing")
 	errBodyTooBig = errors.New("the request's body is too large")
 	errBodyCut    = errors.New("the request's body could not be read")
@@ -132,6 +133,7 @@ var failures = []struct {
 	{errTokenExpired, failure{403, 0, "The input authorization token is not valid at the current time. Please create another token and retry."}},
 	{errNotDataPlane, failure{403, 5300, "The given request cannot be authorized by AAD token in data plane."}},
 	{errPrincipal, failure{403, 5301, "Request is blocked because the principal does not have the required permissions: it may only read."}},
+	{errRegion, failure{403, 3, "The requested operation cannot be performed at this region: it is only read. Write to the first of the account's writable locations."}},
 	{errMethod, failure{405, 0, "The requested verb is not supported on this resource."}},
 	{engine.ErrEventsGone, failure{410, 0, "The cursor is older than the events that are kept, so that some may have been missed. Begin anew with from=kept or from=now."}},
 	{errFollowers, failure{503, 0, "Too many clients follow events already. Try again later, or ask for pages."}},

@@ -126,6 +126,9 @@ func (x *exchange) serve() error {
 	if err := x.admit(&rt, &g); err != nil {
 		return err
 	}
+	if !x.reads(&rt) && !x.h.account.writable(x.r.Host) {
+		return errRegion
+	}
 	x.operation = x.operationOf(&rt)
 	if err := x.h.account.admitConsistency(x.header("X-Ms-Consistency-Level")); err != nil {
 		return err
