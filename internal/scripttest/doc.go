@@ -40,6 +40,12 @@
 //	set-throughput       change it
 //	offers, query-offers list or query the offers
 //
+//	user, permission     make users and their permissions; show-, replace- and drop-
+//	users, permissions   list them
+//	as t                 make requests with the token of a permission; as owner, as nobody
+//	account              the account's regions and its consistency
+//	send GET dbs/db      send a request that has no verb of its own
+//
 //	purge                take away what has expired: nothing else does, unless the
 //	                     server was told to
 //	usage, lag           what is live and what waits to be purged, and since when

@@ -40,6 +40,7 @@ func (l *labels) of(kind, value string) string {
 var added = []string{
 	"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn",
 	"_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "_colls", "_users",
+	"_permissions", "_token",
 }
 
 // filledIn are the parts of a container's definition that are left out of scripts
@@ -92,6 +93,8 @@ func (s *script) stable(m member) string {
 		return quoted(s.labels.of("rid", unquoted(m.raw)))
 	case "_etag":
 		return quoted(s.labels.of("etag", unquoted(m.raw)))
+	case "_token":
+		return quoted(s.labels.of("token", unquoted(m.raw)))
 	case "_self":
 		segments := strings.Split(unquoted(m.raw), "/")
 		for i := 1; i < len(segments); i += 2 {

@@ -48,8 +48,13 @@ func (s *script) send(d *directive, r request) answer {
 	date := time.Now().UTC().Format(http.TimeFormat)
 	header.Set("X-Ms-Date", date)
 	header.Set("X-Ms-Version", "2020-07-15")
-	header.Set("Authorization", url.QueryEscape(r.signature(d, date)))
+	if auth := s.authorization(d, &r, date); auth != "" {
+		header.Set("Authorization", auth)
+	}
 	var target strings.Builder
+	if len(r.path) == 0 {
+		target.WriteString("/")
+	}
 	for _, segment := range r.path {
 		target.WriteString("/" + url.PathEscape(segment))
 	}
@@ -70,7 +75,10 @@ func (r *request) signature(d *directive, date string) string {
 	if err != nil {
 		d.fatalf("the key: %v", err)
 	}
-	link, kind := r.path, r.path[(len(r.path)-1)&^1]
+	link, kind := r.path, ""
+	if len(link) > 0 {
+		kind = link[(len(link)-1)&^1]
+	}
 	if len(link)%2 == 1 { // a list is signed as its owner
 		link = link[:len(link)-1]
 	}

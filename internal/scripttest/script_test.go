@@ -93,6 +93,8 @@ type script struct {
 	kept    map[string]string // what the script has asked to keep, by name
 	cursors map[string]string // where the events of a container were last left off
 	labels  labels
+	// credential is what requests carry in place of a signature, nil for one.
+	credential *string
 }
 
 // verb carries out one directive and returns what came of it.
@@ -110,6 +112,10 @@ var verbs = map[string]verb{
 	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
 	"purge": purge, "drain": drain, "pause": pause, "resume": resume, "limit": limit,
 	"usage": usage, "lag": lag, "ttl": expiryOf, "whatif": whatIf, "forecast": forecast, "explain": explain, "events": events,
+	"user": usersOf.create, "users": usersOf.list, "show-user": usersOf.show, "replace-user": usersOf.replace, "drop-user": usersOf.drop,
+	"permission": permissionsOf.create, "permissions": permissionsOf.list, "show-permission": permissionsOf.show,
+	"replace-permission": permissionsOf.replace, "drop-permission": permissionsOf.drop,
+	"as": makeAs, "send": sendAny, "account": showAccount,
 	"server": startServer, "restart": restart, "crash": crash, "check": check,
 }
 

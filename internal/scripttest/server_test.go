@@ -37,6 +37,8 @@ type server interface {
 	stop() error
 	// send passes on a request. The target is a path, percent-encoded.
 	send(method, target string, header http.Header, body []byte) (answer, error)
+	// endpoint is where clients find it.
+	endpoint() string
 	// check looks at every row and returns what does not agree.
 	check() (problems []string, err error)
 }
@@ -47,6 +49,20 @@ type setup struct {
 	purge                             bool // works in the background
 	enforce                           bool // of what is provisioned
 	containerQuota, partitionKeyQuota int64
+	regions                           []string // names, or name=endpoint; none for one
+	consistency                       string   // of the account, empty for Session
+}
+
+// account is what the server says of itself.
+func (s *setup) account() (regions []string, consistency string) {
+	regions, consistency = s.regions, s.consistency
+	if len(regions) == 0 {
+		regions = []string{mayfly.DefaultRegion}
+	}
+	if consistency == "" {
+		consistency = mayfly.DefaultConsistency
+	}
+	return regions, consistency
 }
 
 // answer is what came back.
@@ -119,12 +135,16 @@ func (p *inProcess) start() (err error) {
 	if p.engine, err = engine.Open(o); err != nil {
 		return errors.Join(err, p.db.Close())
 	}
+	regions, consistency := p.setup.account()
 	p.handler, err = rest.New(rest.Options{
 		Engine: p.engine, Keys: []string{mayfly.WellKnownKey}, Logger: quiet(),
-		Account: rest.Account{Regions: []string{mayfly.DefaultRegion}, Consistency: mayfly.DefaultConsistency},
+		Account: rest.Account{Regions: regions, Consistency: consistency},
 	})
 	return err
 }
+
+// endpoint is the host that httptest gives requests.
+func (p *inProcess) endpoint() string { return "http://example.com/" }
 
 func (p *inProcess) stop() error {
 	if p.engine == nil {
@@ -138,6 +158,9 @@ func (p *inProcess) stop() error {
 func (p *inProcess) send(method, target string, header http.Header, body []byte) (answer, error) {
 	r := httptest.NewRequest(method, target, bytes.NewReader(body))
 	r.Header = header
+	if host := header.Get("Host"); host != "" {
+		r.Host = host
+	}
 	w := httptest.NewRecorder()
 	p.handler.ServeHTTP(w, r)
 	return answer{w.Code, w.Result().Header, w.Body.Bytes()}, nil
@@ -171,6 +194,7 @@ func (h *overHTTP) start() (err error) {
 		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
 		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota,
 	}
+	o.Regions, o.Consistency = h.setup.account()
 	if h.setup.enforce {
 		o.Throughput = mayfly.ThroughputEnforce
 	}
@@ -195,6 +219,8 @@ func (h *overHTTP) start() (err error) {
 	go func() { served <- h.server.Serve(l) }()
 	return nil
 }
+
+func (h *overHTTP) endpoint() string { return h.base + "/" }
 
 func (h *overHTTP) roots() (*x509.CertPool, error) {
 	pem, err := mayfly.Certificate(h.dir)
@@ -226,7 +252,7 @@ func (h *overHTTP) send(method, target string, header http.Header, body []byte) 
 	if err != nil {
 		return answer{}, err
 	}
-	r.Header = header
+	r.Header, r.Host = header, header.Get("Host") // of the server, if it is empty
 	res, err := h.client.Do(r)
 	if err != nil {
 		return answer{}, err
