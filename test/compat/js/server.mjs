@@ -74,6 +74,11 @@ export async function startMemory(t) {
   return new Server(`http://${await start(t, ["--memory"])}`);
 }
 
+/** Returns a server in memory that is started with more flags. */
+export async function startWith(t, ...flags) {
+  return new Server(`http://${await start(t, ["--memory", ...flags])}`);
+}
+
 /** Returns a server in memory whose time stands still unless it is moved. */
 export async function startFrozen(t) {
   const server = new Server(`http://${await start(t, ["--memory", "--test-clock"])}`);
