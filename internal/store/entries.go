@@ -36,10 +36,12 @@ const (
 	// (fulltext.go).
 	entryWord entryKind = 0x03
 	entryText entryKind = 0x04
+	// entryVector: {path} 01, one for each vector index (vector.go).
+	entryVector entryKind = 0x06
 )
 
 // carries reports whether the rows of a kind say something beside whose they are.
-func (k entryKind) carries() bool { return k == entryWord || k == entryText }
+func (k entryKind) carries() bool { return k == entryWord || k == entryText || k == entryVector }
 
 // ErrTooManyTerms is returned for an item whose entries take more than
 // maxEntriesBytes.
@@ -107,6 +109,9 @@ func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries
 	}
 	if err == nil {
 		err = w.texts(d.Special.FullText, o)
+	}
+	if err == nil {
+		err = w.vectors(d.Special.Vectors, o)
 	}
 	if err == nil {
 		err = w.sort()

@@ -33,6 +33,8 @@ const (
 	WordIndex
 	// TextIndex has all items, with how many words the text at a path has.
 	TextIndex
+	// VectorIndex has all items, with the vector at a path.
+	VectorIndex
 )
 
 func (k IndexKind) entry() entryKind {
@@ -41,6 +43,8 @@ func (k IndexKind) entry() entryKind {
 		return entryWord
 	case TextIndex:
 		return entryText
+	case VectorIndex:
+		return entryVector
 	}
 	return entryTerm
 }
@@ -77,11 +81,7 @@ func (w *entryWriter) texts(paths []value.Path, o *value.Object) error {
 }
 
 func (w *entryWriter) text(p value.Path, o *value.Object, room *int) error {
-	var steps [value.MaxPathSegments]step
-	for i, name := range p {
-		steps[i] = step{name: name}
-	}
-	path := appendTermPath(nil, steps[:len(p)]...)
+	path := appendPathOf(nil, p)
 	text, ok := textAt(o, p)
 	if !ok {
 		return w.end(w.open(entryText, path, tagEvery))

@@ -30,6 +30,9 @@ type Cursor struct {
 // may be nil, to decode strings.
 func (o *Object) Cursor(scratch []byte) Cursor { return Cursor{src: o.text, scratch: scratch} }
 
+// CursorAt returns a cursor before a value that was taken from an [Object].
+func CursorAt(raw []byte) Cursor { return Cursor{src: raw} }
+
 // Scratch returns the memory that strings are decoded in, for the next cursor.
 func (c *Cursor) Scratch() []byte { return c.scratch }
 
