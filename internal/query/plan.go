@@ -35,6 +35,7 @@ const (
 	textTotals   method = "texts"   // the counts of words and texts, without reading an item
 	textRank     method = "rank"    // all items, ranked by the words of their texts
 	textScores   method = "scores"  // all items, of which those are read whose score is among the best
+	nearest      method = "nearest" // all items, of which those are read whose vector is among the nearest
 )
 
 // plan is how a query is answered.
@@ -217,6 +218,9 @@ func (c *chooser) byIndex() (*plan, error) {
 			ordered = composed
 		}
 	}
+	if ordered == nil {
+		ordered = c.byVector()
+	}
 	if seek != nil {
 		few, err := c.few(seek)
 		if err != nil || few || ordered == nil {
@@ -262,7 +266,7 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 		better, err = c.compositeBetter(found, items)
 	case orderedScan:
 		better = items*items >= orderedRows*c.r.Items()
-	case textTotals, textRank, textScores:
+	case textTotals, textRank, textScores, nearest:
 		better = rowsPerItem*items >= c.r.Items()
 	}
 	if err != nil || better {

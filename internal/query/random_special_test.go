@@ -8,7 +8,7 @@ import (
 )
 
 // specialIndexes are members of a policy: indexes of all special kinds.
-const specialIndexes = `"fullTextIndexes":[{"path":"/text"},{"path":"/o/x"}]`
+const specialIndexes = `"fullTextIndexes":[{"path":"/text"},{"path":"/o/x"}],"vectorIndexes":[{"path":"/vec","type":"flat"},{"path":"/arr","type":"diskANN"}]`
 
 // Words of texts: some are the same but for their ending, some are no words, and one
 // is longer than what an index keeps of it.
@@ -34,7 +34,61 @@ func specialMembers(t *random) []string {
 	case "other":
 		members = append(members, `"text":`+anyValue(t))
 	}
+	switch pick(t.T, "vector", "vector", "vector", "vector", "none", "other") {
+	case "vector":
+		members = append(members, `"vec":`+anyVector(t))
+	case "other":
+		members = append(members, `"vec":`+anyValue(t))
+	}
 	return members
+}
+
+// Numbers of vectors: some are rounded when they are kept, some are beyond what is kept.
+var vectorNumbers = []string{"0", "1", "1", "-1", "2", "3", "0.1", "0.25", "1e-3", "127", "300", "16777217", "2049", "70000", "1e39", "1e-50"}
+
+func anyVector(t *random) string {
+	list := make([]string, 2)
+	if chance(t.T, "another length", 5) {
+		list = make([]string, uniform(t.T, "numbers", 4))
+	}
+	for i := range list {
+		list[i] = pick(t.T, "number", vectorNumbers[:8]...)
+		if chance(t.T, "odd", 10) {
+			list[i] = pick(t.T, "number", vectorNumbers...)
+		}
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// byDistance orders a query by the distance from a vector.
+func (q *randomQuery) byDistance(t *random) {
+	metric := pick(t.T, "metric", "", "cosine", "dotproduct", "euclidean")
+	options := pick(t.T, "type", "", "", "", `"dataType": "int8"`, `"dataType": "float16"`, `"dataType": "uint8"`)
+	if metric != "" {
+		if options != "" {
+			options += ", "
+		}
+		options += fmt.Sprintf(`"distanceFunction": %q`, metric)
+	}
+	args := []string{pick(t.T, "path", "c.vec", "c.vec", "c.vec", "c.arr", "c.b"), anyVector(t)}
+	if chance(t.T, "swapped", 10) {
+		args[0], args[1] = args[1], args[0]
+	}
+	if options != "" {
+		args = append(args, "false", "{"+options+"}")
+	}
+	q.ordered = true
+	function := pick(t.T, "function", "VectorDistance", "VectorDistance", "_VectorScore")
+	q.orderBy = " ORDER BY " + function + "(" + strings.Join(args, ", ") + ")"
+	switch pick(t.T, "direction", "", "", "ASC", "DESC") {
+	case "ASC":
+		q.orderBy += " ASC"
+	case "DESC":
+		q.orderBy += " DESC"
+		q.descending = true
+	default:
+		q.descending = metric != "euclidean"
+	}
 }
 
 // anyTerm draws a term: a word, several that follow each other, or one that may be
@@ -91,7 +145,9 @@ func specialQuery(t *random) *randomQuery {
 		return q
 	}
 	q.distinct = chance(t.T, "distinct", 15)
-	switch pick(t.T, "order", "none", "path", "rank", "rank", "fused", "score", "score") {
+	switch pick(t.T, "order", "none", "path", "rank", "rank", "fused", "score", "score", "distance", "distance", "distance") {
+	case "distance":
+		q.byDistance(t)
 	case "path":
 		q.orderedBy(t, pick(t.T, "path", "c.full", "c.n"))
 	case "rank":

@@ -46,8 +46,11 @@ func (x *execution) sort() error {
 	most := x.room()
 	x.at.place = place{}
 	find := x.candidates
-	if x.plan.method == textScores {
+	switch x.plan.method {
+	case textScores:
 		find = func(yield func(candidate) (bool, error)) error { return x.scored(h, most, yield) }
+	case nearest:
+		find = func(yield func(candidate) (bool, error)) error { return x.nearest(h, most, yield) }
 	}
 	var keys []sql.Value
 	var row []byte

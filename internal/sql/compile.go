@@ -109,7 +109,9 @@ type SortKey struct {
 	Call *Call
 	// Text is set if it is the score of a text that an index may know.
 	Text *TextScore
-	Desc bool
+	// Vector is set if it is the distance of a vector that an index may know.
+	Vector *VectorScore
+	Desc   bool
 	// Explicit is whether ASC or DESC was written.
 	Explicit bool
 

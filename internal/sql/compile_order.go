@@ -61,8 +61,11 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 		return SortKey{}, err
 	case call != nil && isSortable(call):
 		key.Call = call
-		if x.function == fnTextScoreOf {
+		switch {
+		case x.function == fnTextScoreOf:
 			key.Text = textScore(x.args)
+		case x.compares && !x.constant:
+			key.Vector = vectorScoreOf(x.function, x.args)
 		}
 		if x.compares && !item.Explicit {
 			// The nearest come first, whatever the metric.

@@ -166,15 +166,7 @@ func (cx *Context) compareVectors(args []Value) (Value, Metric) {
 	if !okA || !okB || len(a) != len(b) {
 		return Undefined(), cx.Metric
 	}
-	var s sums
-	for i, x := range a {
-		y := b[i]
-		s.dot += x * y
-		s.normA += x * x
-		s.normB += y * y
-		s.gap += (x - y) * (x - y)
-	}
-	return s.value(options.metric), options.metric
+	return sumsOf(a, b).value(options.metric), options.metric
 }
 
 // vectorReader reads the vectors that are one argument of the calls of an
@@ -220,6 +212,18 @@ func (r *vectorReader) read(v Value, element elementType) ([]float64, bool) {
 
 // sums is what all metrics are computed from.
 type sums struct{ dot, normA, normB, gap float64 }
+
+// sumsOf compares vectors of the same length.
+func sumsOf(a, b []float64) (s sums) {
+	for i, x := range a {
+		y := b[i]
+		s.dot += x * y
+		s.normA += x * x
+		s.normB += y * y
+		s.gap += (x - y) * (x - y)
+	}
+	return s
+}
 
 func (s sums) value(metric Metric) Value {
 	switch metric {
