@@ -231,10 +231,10 @@ func TestMalformedPartitionKeys(t *testing.T) {
 		s.refused(t, "no key", 400, "x-ms-documentdb-partitionkey", method, items+"/x", "", nil)
 	}
 	unchanged("no key")
-	// The limit is lower for keys of version 1.
+	// The limit is the same for keys of version 1.
 	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"one","partitionKey":{"paths":["/pk"]}}`, nil)
-	long := strings.Repeat("x", 102)
-	s.refused(t, "version 1", 400, "101", "POST", "/dbs/d/colls/one/docs", `{"id":"y","pk":"`+long+`"}`, pk(long))
+	long := strings.Repeat("x", 2049)
+	s.refused(t, "version 1", 400, "2048", "POST", "/dbs/d/colls/one/docs", `{"id":"y","pk":"`+long+`"}`, pk(long))
 	s.must(t, 201, "POST", "/dbs/d/colls/one/docs", `{"id":"y","pk":"`+long[1:]+`"}`, pk(long[1:]))
 }
 

@@ -238,6 +238,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, database DatabaseRID, def
 	if err != nil {
 		return nil, err
 	}
+	if err := def.checkVectorIndexes(); err != nil {
+		return nil, err
+	}
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	old := c.state.Load()
@@ -287,6 +290,9 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, rid ContainerRID, def *D
 		return nil, ErrPrecondition
 	}
 	if err := def.replaces(&was.Definition); err != nil {
+		return nil, err
+	}
+	if err := def.checkVectorIndexes(); err != nil {
 		return nil, err
 	}
 	ct := *was

@@ -374,6 +374,9 @@ func (d *Definition) replaces(old *Definition) error {
 	if len(d.UniqueKeys) == 0 {
 		d.UniqueKeys = old.UniqueKeys
 	}
+	if len(d.Vectors) == 0 {
+		d.Vectors = old.Vectors
+	}
 	return nil
 }
 

@@ -70,6 +70,7 @@ var validDefinitions = []struct {
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/a","/b","/c"],"kind":"MultiHash","version":2},` + filled + "}"},
 	{"system key", withKey(`{"paths":["/_partitionKey"],"systemKey":true}`),
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/_partitionKey"],"systemKey":true,"kind":"Hash"},` + filled + "}"},
+	{"the root as old clients write it", withIndexing(`{"includedPaths":[{"path":"/"}]}`), `{"id":"c",` + filledIndexing + "," + filledKey + "," + filled + "}"},
 	{"quoted key path", withKey(`{"paths":["/\"a/b\""]}`),
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/\"a/b\""],"kind":"Hash"},` + filled + "}"},
 
@@ -89,11 +90,11 @@ var validDefinitions = []struct {
 	{"etag included", withIndexing(`{"includedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]}`),
 		`{"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}],"excludedPaths":[]},` +
 			filledKey + "," + filled + "}"},
-	{"special indexes", withIndexing(`{"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b"}]],` +
+	{"special indexes", with(`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v"}]},"indexingPolicy":{"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b"}]],` +
 		`"spatialIndexes":[{"path":"/p/*","types":["Point"]}],"vectorIndexes":[{"path":"/v","type":"flat"}],"fullTextIndexes":[{"path":"/t"}]}`),
 		`{"id":"c",` + strings.TrimSuffix(filledIndexing, "}") + `,"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b"}]],` +
 			`"spatialIndexes":[{"path":"/p/*","types":["Point"]}],"vectorIndexes":[{"path":"/v","type":"flat"}],"fullTextIndexes":[{"path":"/t"}]},` +
-			filledKey + "," + filled + "}"},
+			filledKey + "," + filled + `,"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v"}]}}`},
 
 	{"unique keys", with(`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]},{"paths":["/d"]}]}`),
 		`{"id":"c",` + filledIndexing + "," + filledKey + `,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]},{"paths":["/d"]}]},` + filledConflict + "," + filledGeo + "}"},

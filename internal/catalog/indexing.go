@@ -170,6 +170,9 @@ func indexPath(name string, raw []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if p == "/" { // what old clients write for all paths
+		return rootPath, nil
+	}
 	if err := checkIndexPath(p); err != nil {
 		return "", err
 	}

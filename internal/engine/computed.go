@@ -17,6 +17,9 @@ func parseDefinition(body []byte) (*catalog.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
 	for i, p := range d.Computed {
 		if err := checkComputed(i, p.Query); err != nil {
 			return nil, err

@@ -16,8 +16,7 @@ import (
 const (
 	MaxItemBytes      = 2 << 20
 	maxIDBytes        = 1023
-	maxKeyBytesV1     = 101
-	maxKeyBytesV2     = 2048
+	maxKeyBytes       = 2048
 	maxDropRetries    = 8
 	maxHierarchyDepth = 3
 )
@@ -245,7 +244,7 @@ func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) 
 		}
 		k = append(k, v)
 	}
-	return k, checkKeySize(c, k)
+	return k, checkKeySize(k)
 }
 
 // headerKey reads the partition key that was given with a request.
@@ -263,16 +262,14 @@ func headerKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	if len(k) != len(c.PartitionKey.Paths) {
 		return nil, ErrKeyMismatch
 	}
-	return k, checkKeySize(c, k)
+	return k, checkKeySize(k)
 }
 
-func checkKeySize(c *catalog.Container, k value.PartitionKey) error {
-	most := maxKeyBytesV1
-	if c.PartitionKey.Version == 2 {
-		most = maxKeyBytesV2
-	}
-	if n := k.Size(); n > most {
-		return invalid("The partition key is %d bytes long, more than the %d bytes that a key of version %d may have.", n, most, c.PartitionKey.Version)
+// checkKeySize: the service documents 101 bytes for a key of version 1, and takes
+// longer ones all the same, of which only the beginning is hashed.
+func checkKeySize(k value.PartitionKey) error {
+	if n := k.Size(); n > maxKeyBytes {
+		return invalid("The partition key is %d bytes long, more than the %d bytes that it may have.", n, maxKeyBytes)
 	}
 	return nil
 }

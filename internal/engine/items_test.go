@@ -78,9 +78,9 @@ func TestItemRefusals(t *testing.T) {
 		{"key no JSON", "c", `k`, `{"id":"a","pk":"k"}`, "The partition key supplied in x-ms-documentdb-partitionkey header, k, "},
 		{"key an object", "c", "", `{"id":"a","pk":{}}`, "must be a string, a number, a boolean or null"},
 		{"key an array", "c", "", `{"id":"a","pk":[1]}`, "must be a string, a number, a boolean or null"},
-		{"key too long", "c", "", `{"id":"a","pk":"` + strings.Repeat("x", 2049) + `"}`, "more than the 2048 bytes that a key of version 2 may have"},
+		{"key too long", "c", "", `{"id":"a","pk":"` + strings.Repeat("x", 2049) + `"}`, "more than the 2048 bytes that it may have"},
 		{"key of the greatest length", "c", "", `{"id":"6","pk":"` + strings.Repeat("x", 2048) + `"}`, nil},
-		{"key too long for version 1", "v1", "", `{"id":"a","pk":"` + strings.Repeat("x", 102) + `"}`, "more than the 101 bytes that a key of version 1 may have"},
+		{"key too long for version 1", "v1", "", `{"id":"a","pk":"` + strings.Repeat("x", 2049) + `"}`, "more than the 2048 bytes that it may have"},
 		{"key of the greatest length in version 1", "v1", "", `{"id":"1","pk":"` + strings.Repeat("x", 101) + `"}`, nil},
 
 		{"all levels", "levels", `["x",1]`, `{"id":"1","a":"x","b":{"c":1}}`, nil},

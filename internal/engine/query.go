@@ -324,7 +324,7 @@ func (e *Engine) scope(c *catalog.Container, r *ItemQuery, q *compiled) (querySc
 func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	k, err := value.ParsePartitionKey(text)
 	if err == nil && c.PartitionKey.Hierarchical() && len(k) > 0 && len(k) < len(c.PartitionKey.Paths) {
-		return k, checkKeySize(c, k)
+		return k, checkKeySize(k)
 	}
 	return headerKey(c, text)
 }
