@@ -63,9 +63,31 @@ var commonHeaders = []struct {
 	name  string
 	value []string
 }{
-	{"X-Ms-Gatewayversion", []string{"version=2.14.0"}},
-	{"X-Ms-Schemaversion", []string{"1.16"}},
-	{"X-Ms-Serviceversion", []string{"version=2.14.0.0"}},
+	{"x-ms-gatewayversion", []string{"version=2.14.0"}},
+	{"x-ms-schemaversion", []string{"1.16"}},
+	{"x-ms-serviceversion", []string{"version=2.14.0.0"}},
+}
+
+// wireNames are the headers that are set often, as they are sent: in lower case,
+// as the service does, for the Java SDK finds them in no other.
+var wireNames = lowerCase(headerActivity, headerAltPath, headerCharge, headerContentPath, headerContinuation, headerETag,
+	headerItemCount, headerItemLSN, headerLSN, headerRange, headerSession, headerSubStatus)
+
+func lowerCase(names ...string) map[string]string {
+	m := map[string]string{}
+	for _, name := range names {
+		m[name] = strings.ToLower(name)
+	}
+	// These two net/http looks for itself, in its own spelling.
+	m[headerContentLength], m[headerContentType] = headerContentLength, headerContentType
+	return m
+}
+
+func wireName(name string) string {
+	if wire, ok := wireNames[name]; ok {
+		return wire
+	}
+	return strings.ToLower(name)
 }
 
 // exchange is a request and its answer.
@@ -88,6 +110,7 @@ type exchange struct {
 
 // set sets a response header; the name is in net/http's spelling.
 func (x *exchange) set(name, value string) {
+	name = wireName(name)
 	if x.used == len(x.values) {
 		x.w.Header()[name] = []string{value}
 		return

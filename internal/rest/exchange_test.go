@@ -86,9 +86,24 @@ func TestManyResponseHeaders(t *testing.T) {
 		x.set(fmt.Sprintf("X-%d", i), fmt.Sprint(i))
 	}
 	for i := range n {
-		if got := w.Header().Values(fmt.Sprintf("X-%d", i)); len(got) != 1 || got[0] != fmt.Sprint(i) {
+		if got := w.Header()[fmt.Sprintf("x-%d", i)]; len(got) != 1 || got[0] != fmt.Sprint(i) {
 			t.Errorf("header %d is %q", i, got)
 		}
+	}
+}
+
+// The Java SDK finds headers in lower case only.
+func TestHeadersAreSentInLowerCase(t *testing.T) {
+	h := newEngineHandler(t)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, signedRequest(t, http.MethodPost, "/dbs", []byte(`{"id":"e"}`), nil))
+	for name := range w.Header() {
+		if name != strings.ToLower(name) && name != "Content-Type" && name != "Content-Length" {
+			t.Errorf("the header %s is sent", name)
+		}
+	}
+	if w.Code != http.StatusCreated || w.Header()["x-ms-request-charge"] == nil || w.Header()["etag"] == nil {
+		t.Errorf("status %d, headers %v", w.Code, w.Header())
 	}
 }
 

@@ -299,8 +299,9 @@ func TestThrottled(t *testing.T) {
 	for wait, want := range map[time.Duration]string{time.Millisecond: "1", 12 * time.Millisecond: "12", time.Hour: "3600000"} {
 		w := httptest.NewRecorder()
 		failWith{h, fmt.Errorf("wrapped: %w", &engine.ThrottledError{RetryAfter: wait})}.ServeHTTP(w, errorRequest(t))
-		if w.Code != 429 || w.Header().Get("x-ms-retry-after-ms") != want || w.Header().Get("x-ms-substatus") != "3200" || w.Header().Get("x-ms-request-charge") != "0.00" {
-			t.Errorf("%v: status %d, headers %v", wait, w.Code, w.Header())
+		h := received(w.Header())
+		if w.Code != 429 || h.Get("x-ms-retry-after-ms") != want || h.Get("x-ms-substatus") != "3200" || h.Get("x-ms-request-charge") != "0.00" {
+			t.Errorf("%v: status %d, headers %v", wait, w.Code, h)
 		}
 		const text = `{"code":"429","message":"Message: {\"Errors\":[\"Request rate is large. More Request Units may be needed, so no changes were made. ` +
 			`Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429\"]}`

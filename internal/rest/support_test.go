@@ -174,7 +174,16 @@ func serve(h http.Handler, r *http.Request) answer {
 	if n := w.Header().Get("Content-Length"); n != "" && n != strconv.Itoa(w.Body.Len()) && r.Method != http.MethodHead {
 		panic(fmt.Sprintf("%s %s: %s bytes announced, %d sent", r.Method, r.URL, n, w.Body.Len()))
 	}
-	return answer{w.Code, w.Header(), w.Body.Bytes()}
+	return answer{w.Code, received(w.Header()), w.Body.Bytes()}
+}
+
+// received returns headers as a client's net/http spells them.
+func received(sent http.Header) http.Header {
+	h := http.Header{}
+	for name, values := range sent {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	return h
 }
 
 // call signs a request, has it answered and checks the status.

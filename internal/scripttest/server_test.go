@@ -163,7 +163,11 @@ func (p *inProcess) send(method, target string, header http.Header, body []byte)
 	}
 	w := httptest.NewRecorder()
 	p.handler.ServeHTTP(w, r)
-	return answer{w.Code, w.Result().Header, w.Body.Bytes()}, nil
+	received := http.Header{} // as a client's net/http spells them
+	for name, values := range w.Result().Header {
+		received[http.CanonicalHeaderKey(name)] = values
+	}
+	return answer{w.Code, received, w.Body.Bytes()}, nil
 }
 
 func (p *inProcess) check() (problems []string, err error) {
