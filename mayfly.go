@@ -104,6 +104,10 @@ type Options struct {
 	// Advertise is the endpoint that clients are told to use; empty for the one
 	// that each came by.
 	Advertise string
+	// RoutingGateway refuses items by ids that end with a space, or have a percent
+	// triplet or one of / \\ # and line ends in them, as the service's older gateway
+	// does. It is for test suites that expect so.
+	RoutingGateway bool
 	// Logger is told what an operator should know; nil for nobody.
 	Logger *slog.Logger
 }
@@ -176,7 +180,8 @@ func (s *Server) open() (err error) {
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
-		Account: rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
+		Account:        rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
+		RoutingGateway: o.RoutingGateway,
 	})
 	if err != nil {
 		return err

@@ -29,7 +29,9 @@ type Options struct {
 	// ReadOnlyKeys are keys that open only what is read.
 	ReadOnlyKeys []string
 	Account      Account
-	Logger       *slog.Logger
+	// RoutingGateway refuses the ids in paths that the service's older gateway does.
+	RoutingGateway bool
+	Logger         *slog.Logger
 }
 
 // Handler answers every request to the server.
@@ -39,6 +41,7 @@ type Handler struct {
 	keys, readOnlyKeys []string
 	signers, readers   []*signer
 	account            Account
+	routingGateway     bool
 	logger             *slog.Logger
 	lastDate           atomic.Pointer[checkedDate]
 	// bodies is how many bytes of large request bodies may be in memory.
@@ -56,7 +59,8 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, keys: o.Keys, readOnlyKeys: o.ReadOnlyKeys, account: o.Account, logger: o.Logger,
-		bodies: semaphore.NewWeighted(maxBodiesBytes), followers: newFollowers(), metrics: newMetrics(),
+		routingGateway: o.RoutingGateway,
+		bodies:         semaphore.NewWeighted(maxBodiesBytes), followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -115,9 +119,14 @@ func (x *exchange) answer() error {
 
 // serve answers a request of the protocol.
 func (x *exchange) serve() error {
-	rt, ok := parseRoute(x.r.URL.EscapedPath())
+	rt, ok := parseURL(x.r.URL)
 	if !ok {
 		return errNoRoute
+	}
+	if x.h.routingGateway {
+		if err := admitRouted(&rt); err != nil {
+			return err
+		}
 	}
 	g, err := x.h.authorize(x.r, &rt)
 	if err != nil {
