@@ -133,12 +133,6 @@ func FirstUDFAfter(all []*UDF, rid string) (int, bool) {
 	return i, true
 }
 
-// IsUDFRID reports whether a text is the rid of a function, which may be gone.
-func IsUDFRID(text string) bool {
-	_, ok := parseUDFRID(text)
-	return ok
-}
-
 // parseUDFRID returns the number of a function.
 func parseUDFRID(text string) (uint64, bool) {
 	raw, err := ridText.DecodeString(text)
