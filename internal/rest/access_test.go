@@ -214,6 +214,7 @@ func newAccessWorld(t testing.TB) *accessWorld {
 	call(t, w.h, "POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"p"}`, pk("p"), 201)
 	call(t, w.h, "POST", "/dbs/d/colls/c/docs", `{"id":"j","pk":"q"}`, pk("q"), 201)
 	call(t, w.h, "POST", "/dbs/d/clientencryptionkeys", encryptionKeyBody, nil, 201)
+	call(t, w.h, "POST", "/dbs/d/colls/c/udfs", `{"id":"f","body":"function () {}"}`, nil, 201)
 	call(t, w.h, "POST", "/dbs/d/users", `{"id":"u"}`, nil, 201)
 	for name, p := range map[string]string{
 		"read":      `"permissionMode":"Read","resource":"dbs/d/colls/c"`,
@@ -316,7 +317,7 @@ func (w *accessWorld) try(t testing.TB, method, path, credential string) answer 
 func (w *accessWorld) everything(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/dbs", "/dbs/d/colls", "/dbs/d/colls/c/docs", "/dbs/d/users", "/dbs/d/clientencryptionkeys", "/offers"} {
+	for _, path := range []string{"/dbs", "/dbs/d/colls", "/dbs/d/colls/c/docs", "/dbs/d/colls/c/udfs", "/dbs/d/users", "/dbs/d/clientencryptionkeys", "/offers"} {
 		all.Write(call(t, w.h, "GET", path, "", nil, 200).body)
 		all.WriteByte('\n')
 	}
