@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mayflydb/mayfly/internal/value"
@@ -33,7 +34,10 @@ type Definition struct {
 	DefaultTTL   TTL
 	// TTLFinality is Mayfly's own: what has expired stays gone, whatever becomes of
 	// the container's default.
-	TTLFinality  bool
+	TTLFinality bool
+	// AllVersions is for how long the change feed keeps all versions and deletes; 0
+	// is not at all.
+	AllVersions  time.Duration
 	IndexingMode string
 	Index        IndexPaths
 	UniqueKeys   [][]value.Path
@@ -77,7 +81,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.checkOtherTypes,
+		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseChangeFeed, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err
@@ -332,7 +336,6 @@ func (d *Definition) checkOtherTypes(o *value.Object) error {
 		check func(what string, raw []byte) error
 	}{
 		{"computedProperties", func(what string, raw []byte) error { _, err := asArray(what, raw); return err }},
-		{"changeFeedPolicy", checkObject},
 		{"vectorEmbeddingPolicy", checkObject},
 		{"fullTextPolicy", checkObject},
 		{"clientEncryptionPolicy", checkObject},

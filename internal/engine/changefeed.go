@@ -29,6 +29,8 @@ type ChangeFeed struct {
 	After string
 	// SinceMs is the moment from which to begin if After is empty; 0 is the beginning.
 	SinceMs int64
+	// AllVersions asks for all versions and deletes.
+	AllVersions bool
 	// Wrapped asks for items with what is known of their change beside them.
 	Wrapped      bool
 	MaxItems     int
@@ -90,7 +92,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session
 	}
 	page.Charge = 0 // nothing has been done yet
 	q := store.Changes{
-		Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK, Wrapped: r.Wrapped,
+		Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK, AllVersions: r.AllVersions, Wrapped: r.Wrapped,
 		MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 	}
 	first := at.turn
@@ -132,6 +134,11 @@ func (e *Engine) changesOf(ctx context.Context, page *ChangePage, q store.Change
 	p, err := e.partition(page.Container, page.Partition)
 	if err != nil {
 		return store.ChangePage{}, err
+	}
+	if q.AllVersions && e.writable() == nil {
+		if err := p.LogExpired(ctx, nowMs); err != nil {
+			return store.ChangePage{}, err
+		}
 	}
 	part, err := p.Changes(ctx, q, nowMs)
 	if errors.Is(err, store.ErrClosed) {
@@ -208,7 +215,7 @@ func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
 	switch r.After {
 	case "":
 		for i := range at.starts {
-			at.starts[i].SinceMs = r.SinceMs
+			at.starts[i] = store.ChangeStart{SinceMs: r.SinceMs, Beginning: r.SinceMs == 0}
 		}
 		return at, nil
 	case ChangeFeedNow:

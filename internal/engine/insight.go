@@ -82,7 +82,7 @@ func (e *Engine) TTLStatuses(ctx context.Context) ([]TTLStatus, error) {
 
 func (e *Engine) ttlStatus(c *catalog.Container) (TTLStatus, error) {
 	s := TTLStatus{
-		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.TTLFinality, NowMs: e.clock.Now(),
+		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(), NowMs: e.clock.Now(),
 		Purge: e.purger.Status(c.RID),
 	}
 	s.Throughput = ThroughputStatus(e.throughputOf(c))

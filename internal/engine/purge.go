@@ -153,7 +153,7 @@ func (e *Engine) closedTargets(nowMs int64) []purge.Target {
 
 // closedDue returns when a partition has something to do, if it is not open.
 func (e *Engine) closedDue(c *catalog.Container, index int) int64 {
-	if c.DefaultTTL == catalog.TTLAbsent && !c.TTLFinality {
+	if c.DefaultTTL == catalog.TTLAbsent && !c.Final() {
 		return store.Never
 	}
 	id := partitionID{c.RID, index}

@@ -34,7 +34,7 @@ func (x *exchange) changeFeed(rt *route) error {
 	switch mode := x.header("A-Im"); strings.ToLower(mode) {
 	case feedLatest:
 	case feedAllVersions:
-		return &notYetError{"the change feed of all versions and deletes"}
+		r.AllVersions = true
 	default:
 		return &badRequestError{"The value '" + value.Clip(mode) + "' of the header A-IM is invalid. Ensure to provide 'Incremental feed' or 'Full-Fidelity Feed'."}
 	}

@@ -120,6 +120,8 @@ var failures = []struct {
 	{errBodySlow, failure{408, 0, "The body of the request did not come in time."}},
 	{engine.ErrKeyMismatch, failure{400, 1001, "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document."}},
 	{engine.ErrContainerChanged, failure{400, 1024, "The container's resource id is not the one in x-ms-cosmos-intended-collection-rid: it was deleted and created again."}},
+	{store.ErrRetention, failure{400, 0, "You must read the change feed from within the retention period."}},
+	{store.ErrNoVersions, failure{400, 0, "The container does not keep all versions and deletes. Ensure to give it a changeFeedPolicy with a retentionDuration in minutes."}},
 	{engine.ErrContinuation, failure{400, 0, "Invalid Continuation Token"}},
 	{engine.ErrRangeGone, failure{410, 1002, "The requested resource is no longer available at the server: there is no such partition key range."}},
 	{catalog.ErrTooMany, failure{403, 1005, "The limit on the number of databases or containers is reached. Delete some that are not needed."}},

@@ -332,7 +332,7 @@ func (f *feedReader) change(raw []byte) (c feedChange, lsn uint64) {
 	rid, _ := lookup(x.Current, "_rid")
 	switch {
 	case m.OperationType == "delete":
-		if m.PreviousImageLSN == 0 || m.PreviousImageLSN >= m.LSN || line != "{}" {
+		if m.PreviousImageLSN == 0 || m.PreviousImageLSN > m.LSN || line != "{}" {
 			f.d.fatalf("not a delete: %s", raw)
 		}
 		line = quoted(m.ID) + " of " + string(m.PartitionKey)

@@ -26,6 +26,8 @@ type Changes struct {
 	MinEPK, MaxEPK []byte
 	// Start says where to begin.
 	Start ChangeStart
+	// AllVersions asks for all versions and deletes, in a form of their own.
+	AllVersions bool
 	// Wrapped asks for each item as the current part of an object, beside what is
 	// known of the change.
 	Wrapped bool
@@ -38,6 +40,8 @@ type Changes struct {
 // others if they are set.
 type ChangeStart struct {
 	After uint64
+	// Beginning is before everything, wherever that is.
+	Beginning bool
 	// Now is after everything that there is.
 	Now bool
 	// SinceMs is before whatever was written at that moment or later; 0 is for none.
@@ -45,7 +49,7 @@ type ChangeStart struct {
 }
 
 // Known reports whether the place is an lsn.
-func (s ChangeStart) Known() bool { return !s.Now && s.SinceMs == 0 }
+func (s ChangeStart) Known() bool { return !s.Beginning && !s.Now && s.SinceMs == 0 }
 
 // ChangePage is a page of the change feed.
 type ChangePage struct {
@@ -76,6 +80,10 @@ func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (Change
 	}
 	defer p.release(v)
 	w := changeWalk{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
+	if q.AllVersions {
+		err := w.allVersions(ctx, q, nowMs)
+		return w.page, err
+	}
 	if err := w.begin(q); err != nil || q.MaxItems == 0 {
 		w.page.More = true
 		return w.page, err
@@ -117,36 +125,39 @@ func (w *changeWalk) begin(q Changes) error {
 }
 
 // before returns the last lsn before whatever was written at sinceMs or later.
-// Neither lsns nor times ever decrease in the feed, so that it can be searched.
 func (w *changeWalk) before(sinceMs int64) (uint64, error) {
-	from, to := uint64(0), w.v.lsn+1
+	x := &w.p.prefix
+	_, upper := x.space(feedSpace)
+	return lastBefore(w.v.lsn, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
+		for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, lsn, 0), upper, kv.Forward) {
+			if err != nil {
+				return 0, 0, false, err
+			}
+			row, err := parseFeedRow(e)
+			return row.at.LSN, row.writtenMs, true, err
+		}
+		return 0, 0, false, nil
+	})
+}
+
+// lastBefore returns the last lsn, of all up to the given one, before whatever came at
+// sinceMs or later. first returns the lsn and the time of the first row from an lsn
+// on: neither ever decreases, so that they can be searched.
+func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64, bool, error)) (uint64, error) {
+	from, to := uint64(0), lsn+1
 	for from < to {
 		middle := from + (to-from)/2
-		row, found, err := w.firstRow(middle)
+		row, ms, found, err := first(middle)
 		if err != nil {
 			return 0, err
 		}
-		if !found || row.writtenMs >= sinceMs {
+		if !found || ms >= sinceMs {
 			to = middle
 		} else {
-			from = row.at.LSN + 1
+			from = row + 1
 		}
 	}
 	return max(from, 1) - 1, nil
-}
-
-// firstRow returns the first row of the feed from an lsn on.
-func (w *changeWalk) firstRow(lsn uint64) (feedRow, bool, error) {
-	x := &w.p.prefix
-	_, upper := x.space(feedSpace)
-	for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, lsn, 0), upper, kv.Forward) {
-		if err != nil {
-			return feedRow{}, false, err
-		}
-		row, err := parseFeedRow(e)
-		return row, true, err
-	}
-	return feedRow{}, false, nil
 }
 
 // feed walks the feed from the page's position on.

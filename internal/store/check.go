@@ -38,12 +38,15 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 	if k.meta, found, err = readMeta(snap, &k.prefix, index); err != nil {
 		return Totals{}, err
 	}
+	if err := k.startLog(); err != nil {
+		return Totals{}, err
+	}
 	k.earlierPolicy = found && k.meta.Generation != c.IndexGeneration
 	for _, pass := range []struct {
 		space byte
 		row   func(kv.Entry) error
 	}{
-		{itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow},
+		{logSpace, k.logRow}, {itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow},
 		{uniqueSpace, k.uniqueRow}, {indexSpace, k.indexRow}, {partSpace, k.part}, {statSpace, k.stat},
 		{eventSpace, k.event},
 	} {
@@ -67,6 +70,7 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		k.report("the partition's totals are %d items, %d bytes, but there are %d items, %d bytes",
 			k.meta.Items, k.meta.Bytes, k.totals.Items, k.totals.Bytes)
 	}
+	k.logEnds()
 	return k.totals, k.strangers()
 }
 
@@ -88,6 +92,7 @@ type checker struct {
 	counted map[bucketKey]bucket
 	// parts is what the rows of the logical partitions should say.
 	parts map[string]part
+	log   logCheck
 }
 
 // item checks an item and looks for each of its derived rows.
@@ -109,6 +114,7 @@ func (k *checker) item(e kv.Entry) error {
 	}
 	k.passed(&h, ordinal)
 	k.body(c, body)
+	k.logged(c, body)
 	if err := k.derived(c, k.prefix.appendIDKey(nil, h.identity), binary.BigEndian.AppendUint64(nil, ordinal), "id row"); err != nil {
 		return err
 	}
@@ -285,12 +291,12 @@ func (k *checker) stat(e kv.Entry) error {
 // strangers reports the rows that are of no kind: what lies between the spaces.
 func (k *checker) strangers() error {
 	from := k.prefix[:]
-	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, metaSpace, statSpace, uniqueSpace, ownSpace} {
+	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
 		lower, upper := k.prefix.space(space)
 		if err := k.nothingIn(from, lower); err != nil {
 			return err
 		}
-		if from = upper; space == metaSpace { // one row, not a space
+		if from = upper; space == metaSpace || space == logStateSpace { // one row, not a space
 			from = append(lower, 0)
 		}
 	}

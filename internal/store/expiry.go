@@ -115,7 +115,7 @@ func (h *header) expired(r *rules, nowMs int64) bool {
 // back when its TTL is raised.
 func (r *rules) finalise(c *catalog.Container, nowMs int64) rules {
 	next := rules{containerDefault: c.DefaultTTL}
-	if c.TTLFinality {
+	if c.Final() {
 		was := r.cutsAt(nowMs)
 		next.finalInheritMs, next.finalOwnMs = max(was.inheritMs, 0), max(was.ownMs, 0)
 	}

@@ -14,6 +14,8 @@
 //	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, entries.go)
 //	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
 //	stat : p 's' {class}{level}{start} -> {items, bytes, first lsn}            (counters.go)
+//	log  : p 'v' {lsn}{place}          -> what happened, and the item            (versions.go)
+//	logs : p 'l'                       -> how far the log goes                   (versions.go)
 //	gone : p 'e' {goneMs}{deadlineMs}{lsn}{n} -> {ordinal, writtenMs, ttl, identity} (events.go)
 //	meta : p 'm'                       -> what the partition knows of itself   (meta.go)
 //
@@ -29,7 +31,7 @@
 //
 // {generation} is that of the indexing policy: a change of the policy begins a new
 // one. {kind} is that of the index, and {entry} what it makes of the item.
-// Reserved for what is to come: 'v', the all-versions log, {lsn}{n}.
+// {place} has four bytes, and counts what happened at an lsn.
 
 package store
 
@@ -45,16 +47,18 @@ import (
 const (
 	partitionTag = 'p'
 
-	itemSpace   = 'd'
-	idSpace     = 'k'
-	feedSpace   = 'f'
-	ownSpace    = 'x'
-	uniqueSpace = 'u'
-	indexSpace  = 'i'
-	partSpace   = 'b'
-	eventSpace  = 'e'
-	statSpace   = 's'
-	metaSpace   = 'm'
+	itemSpace     = 'd'
+	idSpace       = 'k'
+	feedSpace     = 'f'
+	ownSpace      = 'x'
+	uniqueSpace   = 'u'
+	indexSpace    = 'i'
+	partSpace     = 'b'
+	eventSpace    = 'e'
+	statSpace     = 's'
+	metaSpace     = 'm'
+	logSpace      = 'v'
+	logStateSpace = 'l'
 
 	prefixBytes = 11
 )
@@ -133,6 +137,13 @@ func (p *prefix) appendEventKey(dst []byte, e EventPlace) []byte {
 func (p *prefix) appendIndexStart(dst []byte, generation uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(append(dst, p[:]...), indexSpace), generation)
 }
+
+func (p *prefix) appendLogKey(dst []byte, lsn uint64, place uint32) []byte {
+	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), logSpace), lsn)
+	return binary.BigEndian.AppendUint32(dst, place)
+}
+
+func (p *prefix) logStateKey() []byte { return append(p[:prefixBytes:prefixBytes], logStateSpace) }
 
 func (p *prefix) metaKey() []byte { return append(p[:prefixBytes:prefixBytes], metaSpace) }
 

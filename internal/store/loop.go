@@ -34,6 +34,7 @@ type job struct {
 	reconfigure *catalog.Container
 	purge       *plan
 	reindex     *reindexPlan
+	expired     *plan // to be logged
 
 	result Result
 	err    error
@@ -60,7 +61,7 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	default:
 	}
 	queue := p.queue
-	if j.purge != nil || j.reindex != nil {
+	if j.purge != nil || j.reindex != nil || j.expired != nil {
 		queue = p.purges
 	}
 	select {
@@ -202,7 +203,7 @@ func (p *Partition) commit(v *view, nowMs int64, group []*job) (done int, err er
 		done++
 	}
 	if purge != nil {
-		if w.batch.Len() == 0 && !purge.forced() {
+		if w.batch.Len() == 0 && !purge.forced() && !w.log.on {
 			// Nobody misses what it takes away, so nobody has to wait until that
 			// is durable: a crash may bring it back.
 			w.batch.Lazy()
@@ -246,6 +247,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 	defer p.mu.Unlock()
 	if w.meta.Epoch != c.Epoch {
 		w.meta.adopt(c, p.clock.Now())
+		w.log.adopt(c, &w.meta)
 		p.mu.soonestMs = 0 // whatever was known of it
 	}
 	p.drop()
@@ -311,6 +313,7 @@ type writer struct {
 	meta     meta
 	counters counters
 	parts    parts
+	log      changeLog
 	dropOld  bool // index rows of earlier generations are to be removed
 	indexed  bool // the group has moved IndexedTo
 
@@ -330,8 +333,11 @@ type writer struct {
 
 // background does what was planned outside of the loop.
 func (w *writer) background(j *job) error {
-	if j.reindex != nil {
+	switch {
+	case j.reindex != nil:
 		return w.reindex(j.reindex)
+	case j.expired != nil:
+		return w.logExpiredItems(j.expired)
 	}
 	return w.purge(j.purge)
 }
@@ -366,5 +372,6 @@ func (w *writer) finish() {
 		w.dropGenerations()
 		w.dropOld = false
 	}
+	w.log.flush(&w.batch, x)
 	w.batch.Set(x.metaKey(), w.meta.encode())
 }

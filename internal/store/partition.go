@@ -171,6 +171,9 @@ func Open(o Options) (*Partition, error) {
 	generation, epoch := m.Generation, m.Epoch
 	m.adopt(o.Container, o.Clock.Now())
 	p.writer = writer{p: p, meta: m, dropOld: found && generation != m.Generation, parts: parts{forgotten: m.LSN}}
+	if err := p.openLog(o.Container); err != nil {
+		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+	}
 	if found && epoch != m.Epoch {
 		// Readers are about to go by them: what they make final must last.
 		p.writer.finish()

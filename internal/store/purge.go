@@ -74,7 +74,8 @@ type plan struct {
 	stale   [][]byte // rows that lead to no item
 	feed    position
 	own     ownPosition
-	pruneMs int64 // events before it go; 0 for none
+	pruneMs int64  // events before it go; 0 for none
+	logTo   uint64 // the log of all versions goes up to this lsn; 0 for none of it
 
 	done Purged
 }
@@ -96,7 +97,7 @@ type victim struct {
 func (p *Partition) PurgeDue() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mu.rules.inert() {
+	if p.mu.rules.inert() && p.mu.container.AllVersions == 0 {
 		return never
 	}
 	return p.mu.soonestMs
@@ -119,7 +120,7 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	if err != nil {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)
 	}
-	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.behind(p.purger.durable) {
+	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.behind(p.purger.durable) {
 		_, err := p.submit(ctx, &job{purge: pl, done: make(chan struct{})})
 		if err != nil {
 			p.dueAtOnce()
@@ -184,7 +185,11 @@ func (p *Partition) plan(q Purge, nowMs int64) (_ *plan, next int64, err error) 
 		return nil, 0, err
 	}
 	pruneNext, err := p.planPrune(v, pl, q.PruneMs, nowMs)
-	next = min(feedNext, ownNext, pruneNext)
+	if err != nil {
+		return nil, 0, err
+	}
+	logNext, err := p.planLog(v, pl, nowMs)
+	next = min(feedNext, ownNext, pruneNext, logNext)
 	if len(pl.victims) > 0 || next <= nowMs {
 		pl.done.More = pl.done.More || len(pl.victims) > 0
 		next = 0
@@ -345,6 +350,7 @@ func (w *writer) purge(pl *plan) error {
 		w.batch.Delete(key, 0)
 	}
 	w.prune(pl.pruneMs)
+	w.pruneLog(pl.logTo)
 	w.meta.FeedMark, w.meta.OwnMark = pl.feed, pl.own
 	if w.batch.Len() == 0 { // the marks alone are worth a commit
 		w.batch.Set(w.p.prefix.metaKey(), w.meta.encode())
@@ -381,6 +387,7 @@ func (w *writer) removeVictims(pl *plan) {
 		}
 		for i := range run {
 			c := &run[i].current
+			w.stepExpired(&c.header)
 			w.record(c)
 			if len(run) >= rangeRun {
 				w.removeScattered(c)
@@ -428,6 +435,7 @@ func (w *writer) bury(c *current, cause ru.Cause) {
 // record notes that an expired item leaves.
 func (w *writer) record(c *current) {
 	w.putEvent(c)
+	w.logExpired(&c.header)
 	w.undead(c)
 }
 
@@ -494,8 +502,14 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 		return 0, nil
 	}
 	r := m.rules()
+	logNext := int64(never)
+	if c.AllVersions > 0 {
+		if logNext, err = (logWalk{snap, &x}).due(c); err != nil {
+			return 0, err
+		}
+	}
 	if r.inert() {
-		return never, nil
+		return logNext, nil
 	}
 	d := deathWalk{snap, &x, &r}
 	pl := &plan{feed: m.FeedMark, own: m.OwnMark}
@@ -510,7 +524,7 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 		}
 	}
 	_, ownNext, err := d.own(cuts{ownMs: 1}, pl, 1)
-	return min(feedNext, ownNext), err
+	return min(feedNext, ownNext, logNext), err
 }
 
 // changed returns when the container's default TTL last changed.

@@ -61,6 +61,7 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.putUnique(c)
 	w.putIndex(c)
 	w.putVersion(c, row)
+	w.logChange(logCreate, &c.header, 0, row[headerBytes+len(c.header.identity):])
 	w.changes = append(w.changes, change{next: c.entries})
 }
 
@@ -73,6 +74,7 @@ func (w *writer) updateRows(old, c *current, row []byte) {
 	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
+	w.logChange(logReplace, &c.header, old.header.lsn, row[headerBytes+len(c.header.identity):])
 	w.changes = append(w.changes, change{old.entries, c.entries})
 }
 

@@ -247,6 +247,7 @@ func (w *writer) execute(r *write) (Result, error) {
 	if r.op == Delete {
 		w.step()
 		w.removeRows(&old)
+		w.logChange(logDelete, &old.header, old.header.lsn, old.body)
 		w.lay(r.identity, &current{})
 		work := ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.entries.Len()}
 		return Result{LSN: w.meta.LSN, Work: work}, nil

@@ -4,7 +4,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ChangeFeedStartFrom, StatusCodes } from "@azure/cosmos";
+import {
+  ChangeFeedMode,
+  ChangeFeedPolicy,
+  ChangeFeedRetentionTimeSpan,
+  ChangeFeedStartFrom,
+  StatusCodes,
+} from "@azure/cosmos";
 import { startFrozen, startMemory } from "./server.mjs";
 
 const maxReads = 100;
@@ -124,4 +130,89 @@ test("from a time", async (t) => {
   assert.deepEqual(ids((await drain(iterator)).items), ["after"]);
   await c.item("before", "a").replace({ id: "before", pk: "a", n: 1 });
   assert.deepEqual(ids((await drain(iterator)).items), ["before"]);
+});
+
+const keepsVersions = { changeFeedPolicy: new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(10)) };
+
+/** Begins to read all versions of a container, now. */
+async function allVersions(c, scope) {
+  const iterator = c.items.getChangeFeedIterator({
+    changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes,
+    changeFeedStartFrom: ChangeFeedStartFrom.Now(scope),
+    maxItemCount: 2,
+  });
+  assert.equal((await iterator.readNext()).statusCode, StatusCodes.NotModified);
+  return iterator;
+}
+
+/** Tells what happened, without what differs from run to run. */
+const story = (items) =>
+  items.map(({ current, previous, metadata }) => [
+    metadata.operationType,
+    current.id ?? metadata.id,
+    current.n ?? previous?.n,
+  ]);
+
+test("all versions and deletes", async (t) => {
+  const c = await (await startMemory(t)).container(t, keepsVersions);
+  const iterator = await allVersions(c);
+  const ofKey = await allVersions(c, "b");
+  await c.items.create({ id: "1", pk: "a", n: 1 });
+  await c.item("1", "a").replace({ id: "1", pk: "a", n: 2 });
+  await c.items.upsert({ id: "2", pk: "b", n: 1 });
+  await c.item("1", "a").delete();
+  const { items, continuation } = await drain(iterator);
+  assert.deepEqual(story(items), [
+    ["create", "1", 1],
+    ["replace", "1", 2],
+    ["create", "2", 1],
+    ["delete", "1", 2],
+  ]);
+  const [created, replaced, , deleted] = items.map((item) => item.metadata);
+  assert.equal(created.previousImageLSN, undefined);
+  assert.equal(replaced.previousImageLSN, created.lsn);
+  assert.equal(deleted.previousImageLSN, replaced.lsn);
+  assert.equal(deleted.timeToLiveExpired, false);
+  assert.deepEqual(deleted.partitionKey, { pk: "a" });
+  assert.ok(items.every(({ metadata }) => metadata.lsn > 0 && metadata.crts > 0));
+  assert.deepEqual(story((await drain(ofKey)).items), [["create", "2", 1]]);
+
+  await c.items.upsert({ id: "2", pk: "b", n: 2 });
+  const next = c.items.getChangeFeedIterator({
+    changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes,
+    changeFeedStartFrom: ChangeFeedStartFrom.Continuation(continuation),
+  });
+  assert.deepEqual(story((await drain(next)).items), [["replace", "2", 2]]);
+});
+
+test("an expiry among all versions", async (t) => {
+  const server = await startFrozen(t);
+  const c = await server.container(t, { ...keepsVersions, defaultTtl: -1 });
+  const iterator = await allVersions(c);
+  await c.items.create({ id: "1", pk: "a", n: 1, ttl: 5 });
+  await server.clock({ advance: "5s" });
+  await c.items.create({ id: "1", pk: "a", n: 2 });
+  const { items } = await drain(iterator);
+  assert.deepEqual(story(items), [
+    ["create", "1", 1],
+    ["delete", "1", undefined],
+    ["create", "1", 2],
+  ]);
+  assert.equal(items[1].metadata.timeToLiveExpired, true);
+  assert.equal(items[1].metadata.previousImageLSN, items[0].metadata.lsn);
+});
+
+test("a reader of all versions who comes too late", async (t) => {
+  const server = await startFrozen(t);
+  const c = await server.container(t, keepsVersions);
+  const iterator = await allVersions(c);
+  await c.items.create({ id: "1", pk: "a" });
+  await server.clock({ advance: "10m" });
+  await assert.rejects(iterator.readNext(), { code: 400, message: /from within the retention period/ });
+});
+
+test("all versions of a container that does not keep them", async (t) => {
+  const c = await (await startMemory(t)).container(t);
+  const iterator = c.items.getChangeFeedIterator({ changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes });
+  await assert.rejects(iterator.readNext(), { code: 400, message: /changeFeedPolicy/ });
 });

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+
+// Checking the log of all versions: it is there if the container asks for it, in
+// order, and ends with what the items are.
+
+package store
+
+import (
+	"hash/maphash"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// logCheck is what the rows of the log have shown so far.
+type logCheck struct {
+	state  logState
+	found  bool
+	lastMs int64
+	// last is what last happened to each item, by identity.
+	last map[string]lastChange
+	seed maphash.Seed
+}
+
+// lastChange is a row of the log without its bytes.
+type lastChange struct {
+	kind          logKind
+	lsn, previous uint64
+	image         uint64 // hash
+}
+
+// startLog reads how far the log goes.
+func (k *checker) startLog() (err error) {
+	k.log.last, k.log.seed = map[string]lastChange{}, maphash.MakeSeed()
+	k.log.state, k.log.found, err = readLogState(k.snap, &k.prefix)
+	if err == nil && k.log.found && k.container.AllVersions == 0 && k.meta.Epoch == k.container.Epoch {
+		k.report("there is a log of all versions, which the container does not keep")
+	}
+	return err
+}
+
+// logRow checks a row of the log, and that it goes on from the item's row before it.
+func (k *checker) logRow(e kv.Entry) error {
+	r, err := parseLogRow(e)
+	if err != nil {
+		k.report("%v", err)
+		return nil
+	}
+	l := &k.log
+	if !l.found || r.lsn <= l.state.From || r.lsn > k.meta.LSN || r.atMs < l.lastMs {
+		k.report("row %x of the log, of lsn %d at %d ms, is not between lsn %d and %d, or not in order", e.Key, r.lsn, r.atMs, l.state.From, k.meta.LSN)
+	}
+	l.lastMs = r.atMs
+	was, known := l.last[string(r.identity)]
+	gone := was.kind == logDelete || was.kind == logExpiry
+	switch {
+	case r.kind == logCreate && (r.previous != 0 || known && !gone):
+		k.report("row %x of the log creates an item that exists", e.Key)
+	case r.kind != logCreate && !known && r.previous > l.state.From:
+		k.report("row %x of the log follows lsn %d, which is not there", e.Key, r.previous)
+	case r.kind != logCreate && known && (gone || r.previous != was.lsn):
+		k.report("row %x of the log follows lsn %d, but the item's last was %d", e.Key, r.previous, was.lsn)
+	}
+	l.last[string(r.identity)] = lastChange{r.kind, r.lsn, r.previous, maphash.Bytes(l.seed, r.image)}
+	return nil
+}
+
+// logged checks that the log ends with what an item is.
+func (k *checker) logged(c *current, body []byte) {
+	l := &k.log
+	if !l.found {
+		return
+	}
+	was, known := l.last[string(c.header.identity)]
+	delete(l.last, string(c.header.identity))
+	told := kindOf(c.header.ttl) != kindNever && l.state.told(&c.header)
+	switch {
+	case !known && c.header.lsn > l.state.From:
+		k.report("item %d, lsn %d, is not in the log", c.ordinal, c.header.lsn)
+	case !known, was.kind == logExpiry && told && was.previous == c.header.lsn:
+	case was.lsn != c.header.lsn || was.image != maphash.Bytes(l.seed, body):
+		k.report("item %d, lsn %d, is in the log as of lsn %d, or as another", c.ordinal, c.header.lsn, was.lsn)
+	case told:
+		k.report("item %d, lsn %d, has no expiry in the log, which has passed it", c.ordinal, c.header.lsn)
+	}
+}
+
+// logEnds reports items that the log has and that are not there.
+func (k *checker) logEnds() {
+	for identity, r := range k.log.last {
+		if r.kind == logCreate || r.kind == logReplace {
+			k.report("the log ends with lsn %d of item %x, which does not exist", r.lsn, identity)
+		}
+	}
+}

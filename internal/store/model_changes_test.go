@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/ru"
+)
+
+// Random histories, and readers of both modes of the change feed who go on from where
+// they were with pages of any size: one of the latest versions has seen every live
+// item as it is, and one of all versions whatever happened to each item, once and in
+// order.
+func TestChangeFeedAgainstTwin(t *testing.T) {
+	for range modelRounds * kvtest.LongFactor(t) {
+		rapid.Check(t, runFeedHistory)
+	}
+}
+
+func runFeedHistory(t *rapid.T) {
+	h := &feedHistory{items: map[string]*feedItem{}, told: map[string][]string{}, ttl: 5}
+	h.f = makeFixture(t, kvtest.NewModel(), setup{definition: h.definition(), nowMs: startMs})
+	defer func() { h.f.p.Close() }()
+	for range 2 {
+		h.latest = append(h.latest, &latestReader{start: ChangeStart{Beginning: true}, seen: map[string]string{}})
+		h.all = append(h.all, h.newReader())
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"write":   func(t *rapid.T) { h.f.t = t; h.write(t) },
+		"rewrite": func(t *rapid.T) { h.f.t = t; h.write(t) },
+		"bundle":  func(t *rapid.T) { h.f.t = t; h.writeAll(t) },
+		"advance": func(t *rapid.T) {
+			h.f.t = t
+			h.advance(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond)
+		},
+		"settings": func(t *rapid.T) { h.f.t = t; h.changeTTL(t) },
+		"purge":    func(t *rapid.T) { h.f.t = t; h.purge(rapid.IntRange(1, 3).Draw(t, "items")) },
+		"restart":  func(t *rapid.T) { h.f.t = t; h.f.reopen(); h.f.checkClean() },
+		"latest":   func(t *rapid.T) { h.f.t = t; h.readLatest(t) },
+		"all":      func(t *rapid.T) { h.f.t = t; h.readAll(t) },
+		"now":      func(t *rapid.T) { h.f.t = t; h.all[1] = h.newReader() },
+		"retire":   func(t *rapid.T) { h.f.t = t; h.retire(t) },
+	})
+	h.f.t = t
+	h.readLatest(t)
+	h.readAll(t)
+	h.f.checkClean()
+}
+
+// feedHistory is a partition, and what should be told of it.
+type feedHistory struct {
+	f      *fixture
+	ttl    int // the container's default; 0 for none
+	items  map[string]*feedItem
+	told   map[string][]string // what happened to each item
+	writes int
+	latest []*latestReader
+	all    []*versionsReader
+}
+
+type feedItem struct {
+	body      string // as it was written, without what the server adds
+	ttl       int    // its own; 0 for none
+	writtenMs int64
+}
+
+// latestReader has seen these versions.
+type latestReader struct {
+	start ChangeStart
+	seen  map[string]string
+}
+
+// versionsReader has heard so much of each item.
+type versionsReader struct {
+	start ChangeStart
+	heard map[string]int
+}
+
+const feedRetention = 10 * time.Minute
+
+func (h *feedHistory) definition() string {
+	text := `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"changeFeedPolicy":{"retentionDuration":10}`
+	if h.ttl != 0 {
+		text += fmt.Sprintf(`,"defaultTtl":%d`, h.ttl)
+	}
+	return text + "}"
+}
+
+// settle lets items expire that have reached their deadline. What was told stays so.
+func (h *feedHistory) settle() {
+	for id, i := range h.items {
+		seconds := h.ttl
+		if i.ttl != 0 && h.ttl != 0 {
+			seconds = i.ttl
+		}
+		if seconds > 0 && i.writtenMs+int64(seconds)*1000 <= h.f.clock.Now() {
+			h.told[id] = append(h.told[id], "expired")
+			delete(h.items, id)
+		}
+	}
+}
+
+// drawWrite returns a write and what it should come to.
+func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "id")
+	op := rapid.SampledFrom([]Op{Create, Upsert, Upsert, Replace, Delete}).Draw(t, "op")
+	if op == Delete {
+		return Write{Op: Delete, Key: h.f.key("k", id)}, func() error {
+			old := h.items[id]
+			if old == nil {
+				return ErrNotFound
+			}
+			h.told[id] = append(h.told[id], "delete "+old.body)
+			delete(h.items, id)
+			return nil
+		}
+	}
+	h.writes++
+	item := &feedItem{ttl: rapid.SampledFrom([]int{0, 0, -1, 2, 7}).Draw(t, "ttl"), writtenMs: h.f.clock.Now()}
+	properties := fmt.Sprintf(`"n":%d`, h.writes)
+	if item.ttl != 0 {
+		properties += fmt.Sprintf(`,"ttl":%d`, item.ttl)
+	}
+	item.body = fmt.Sprint(h.writes)
+	return h.f.item(op, id, properties), func() error {
+		old := h.items[id]
+		switch {
+		case old != nil && op == Create:
+			return ErrExists
+		case old == nil && op == Replace:
+			return ErrNotFound
+		case old != nil:
+			h.told[id] = append(h.told[id], "replace "+item.body)
+		default:
+			h.told[id] = append(h.told[id], "create "+item.body)
+		}
+		h.items[id] = item
+		return nil
+	}
+}
+
+func (h *feedHistory) write(t *rapid.T) {
+	w, do := h.drawWrite(t)
+	_, err := h.f.write(w)
+	if want := do(); !errors.Is(err, want) {
+		t.Fatalf("write %v %s: %v, want %v", w.Op, w.Key.ID, err, want)
+	}
+}
+
+// writeAll does several writes, or none.
+func (h *feedHistory) writeAll(t *rapid.T) {
+	var ops []Write
+	items, told := map[string]*feedItem{}, map[string][]string{}
+	for id, i := range h.items {
+		items[id] = i
+	}
+	for id, list := range h.told {
+		told[id] = slices.Clone(list)
+	}
+	var want error
+	for range rapid.IntRange(1, 4).Draw(t, "ops") {
+		w, do := h.drawWrite(t)
+		ops = append(ops, w)
+		if err := do(); want == nil {
+			want = err
+		}
+	}
+	if want != nil {
+		h.items, h.told = items, told
+	}
+	if _, err := h.f.p.WriteAll(context.Background(), ops); !errors.Is(err, want) {
+		t.Fatalf("write all: %v, want %v", err, want)
+	}
+}
+
+func (h *feedHistory) advance(d time.Duration) {
+	h.f.advance(d)
+	h.settle()
+}
+
+func (h *feedHistory) changeTTL(t *rapid.T) {
+	h.ttl = rapid.SampledFrom([]int{0, -1, 3, 6}).Draw(t, "default")
+	h.f.reconfigure(h.definition())
+	h.settle()
+}
+
+func (h *feedHistory) purge(items int) {
+	_, err := h.f.p.Purge(context.Background(), Purge{MaxItems: items, Cause: ru.Sweep})
+	h.f.must(err)
+}
+
+// page asks for a page, and checks what holds for all of them.
+func (h *feedHistory) page(t *rapid.T, q Changes) (ChangePage, []feedChange) {
+	q.MaxItems, q.MaxBytes = rapid.IntRange(1, 6).Draw(t, "page"), 1<<20
+	page, err := h.f.p.Changes(context.Background(), q, h.f.clock.Now())
+	h.f.must(err)
+	var changes []feedChange
+	h.f.must(json.Unmarshal([]byte("["+string(page.Items)+"]"), &changes))
+	if len(changes) != page.Count || page.Position > page.LSN || page.Position < q.Start.After || !page.More && page.Position != page.LSN {
+		t.Fatalf("a page of %d changes after %d: %+v", len(changes), q.Start.After, page)
+	}
+	return page, changes
+}
+
+// readLatest reads what is new of the latest versions.
+func (h *feedHistory) readLatest(t *rapid.T) {
+	r := rapid.SampledFrom(h.latest).Draw(t, "reader")
+	for more := true; more; {
+		page, items := h.page(t, Changes{Start: r.start})
+		after := r.start.After
+		for i, item := range items {
+			lsn, id, n := item.LSN, item.ID, fmt.Sprint(item.N)
+			if lsn <= after && (i == 0 || lsn < after) || lsn > page.Position || lsn <= r.start.After {
+				t.Fatalf("lsn %d comes after %d in a page from %d to %d", lsn, after, r.start.After, page.Position)
+			}
+			if h.items[id] == nil || h.items[id].body != n {
+				t.Fatalf("the feed has %s of %q, which is %+v", n, id, h.items[id])
+			}
+			after = lsn
+			r.seen[id] = n
+		}
+		r.start, more = ChangeStart{After: page.Position}, page.More
+	}
+	for id, i := range h.items {
+		if r.seen[id] != i.body {
+			t.Fatalf("the reader has seen %q of %q, which is %q", r.seen[id], id, i.body)
+		}
+	}
+}
+
+// newReader begins now, after everything that has happened.
+func (h *feedHistory) newReader() *versionsReader {
+	h.f.must(h.f.p.LogExpired(context.Background(), h.f.clock.Now()))
+	page, err := h.f.p.Changes(context.Background(), Changes{AllVersions: true, Start: ChangeStart{Now: true}, MaxItems: 1}, h.f.clock.Now())
+	h.f.must(err)
+	r := &versionsReader{ChangeStart{After: page.Position}, map[string]int{}}
+	for id, told := range h.told {
+		r.heard[id] = len(told)
+	}
+	return r
+}
+
+// readAll reads what is new of all versions.
+func (h *feedHistory) readAll(t *rapid.T) {
+	h.readAllBy(t, rapid.SampledFrom(h.all).Draw(t, "reader"))
+}
+
+func (h *feedHistory) readAllBy(t *rapid.T, r *versionsReader) {
+	h.f.must(h.f.p.LogExpired(context.Background(), h.f.clock.Now()))
+	for more := true; more; {
+		page, changes := h.page(t, Changes{AllVersions: true, Start: r.start})
+		for _, c := range changes {
+			id, what := c.what()
+			if told := h.told[id]; r.heard[id] >= len(told) || told[r.heard[id]] != what {
+				t.Fatalf("the feed tells %q of %q, who had %q, of which %d were told", what, id, told, r.heard[id])
+			}
+			r.heard[id]++
+		}
+		r.start, more = ChangeStart{After: page.Position}, page.More
+	}
+	for id, told := range h.told {
+		if r.heard[id] != len(told) {
+			t.Fatalf("of %q, who had %q, only %d were told", id, told, r.heard[id])
+		}
+	}
+}
+
+// feedVersion is an item in the feed.
+type feedVersion struct {
+	ID  string
+	N   int
+	LSN uint64 `json:"_lsn"`
+}
+
+// feedChange is a change in the feed of either mode.
+type feedChange struct {
+	feedVersion
+	Current, Previous feedVersion
+	Metadata          struct {
+		OperationType, ID string
+		TimeToLiveExpired bool
+	}
+}
+
+// what tells what happened to which item.
+func (c *feedChange) what() (id, what string) {
+	switch {
+	case c.Metadata.TimeToLiveExpired:
+		return c.Metadata.ID, "expired"
+	case c.Metadata.OperationType == "delete":
+		return c.Metadata.ID, fmt.Sprint("delete ", c.Previous.N)
+	}
+	return c.Current.ID, fmt.Sprintf("%s %d", c.Metadata.OperationType, c.Current.N)
+}
+
+// retire lets the log become too old, after everybody has read it, and purge take it
+// away.
+func (h *feedHistory) retire(t *rapid.T) {
+	for _, r := range slices.Clone(h.all) {
+		h.readAllBy(t, r)
+	}
+	h.advance(feedRetention + 2*logPruneEveryMs*time.Millisecond)
+	h.purge(1000)
+	for key := range h.f.rows() {
+		row := strings.TrimPrefix(key, string(h.f.p.prefix[:]))
+		if row[0] == logSpace && !h.recent(key) {
+			t.Fatalf("the log has %x still", key)
+		}
+	}
+}
+
+// recent reports whether a row of the log is of the last group.
+func (h *feedHistory) recent(key string) bool {
+	row, err := parseLogRow(kv.Entry{Key: []byte(key), Value: []byte(h.f.rows()[key])})
+	h.f.must(err)
+	return row.atMs > h.f.clock.Now()-feedRetention.Milliseconds()
+}

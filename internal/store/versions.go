@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+
+// The log of all versions, of containers whose change feed policy asks for it: a row
+// for every create, replace, delete and expiry, written in the same batch as the
+// change itself, in the order of the changes.
+//
+// The bytes of a row:
+//
+//	0   1  version, 1
+//	1   1  what happened
+//	2   8  atMs, the moment of it
+//	10  8  lsn of the version before, 0 for a create
+//	18  2  length of the identity
+//	20  …  identity: {epk}{pk}{id}
+//	…   …  image: the item that a create or replace wrote, or a delete took away
+//
+// and of the one that says how far the log goes:
+//
+//	0   1  version, 1
+//	1   8  lsn up to which nothing is kept
+//	9  10  position in the feed, and
+//	19 18  position in the expiry order, up to which expired items are in the log
+//
+// Invariants:
+//
+//  1. Every expired item at or before those two positions has its row in the log,
+//     and no other item that has expired but is still there.
+//  2. What has expired stays so (catalog.Definition.Final), so that nothing comes
+//     back to life that the log has told the end of.
+
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+const (
+	logVersion    = 1
+	logRowBytes   = 20
+	logStateBytes = 1 + 8 + 10 + 18
+	logKeyBytes   = prefixBytes + 1 + 8 + 4
+)
+
+// logKind is what happened to an item.
+type logKind uint8
+
+const (
+	logCreate logKind = iota + 1
+	logReplace
+	logDelete
+	logExpiry
+)
+
+// logState says how far the log goes.
+type logState struct {
+	// From is the lsn up to which nothing is kept.
+	From uint64
+	// Feed and Own are how far expired items were logged.
+	Feed position
+	Own  ownPosition
+}
+
+func (s *logState) encode() []byte {
+	b := append(make([]byte, 0, logStateBytes), logVersion)
+	b = s.Feed.append(binary.BigEndian.AppendUint64(b, s.From))
+	return s.Own.At.append(binary.BigEndian.AppendUint64(b, uint64(s.Own.ExpiryMs)))
+}
+
+func readLogState(snap kv.Snapshot, x *prefix) (s logState, found bool, err error) {
+	key := x.logStateKey()
+	raw, found, err := snap.Get(key)
+	if err != nil || !found {
+		return logState{}, false, err
+	}
+	if len(raw) != logStateBytes || raw[0] != logVersion {
+		return logState{}, false, corrupt(key, "not the state of a log")
+	}
+	return logState{
+		From: binary.BigEndian.Uint64(raw[1:]), Feed: decodePosition(raw[9:]),
+		Own: ownPosition{int64(binary.BigEndian.Uint64(raw[19:])), decodePosition(raw[27:])},
+	}, true, nil
+}
+
+// told reports whether the log has the expiry of an item already.
+func (s *logState) told(h *header) bool {
+	at := position{h.lsn, h.n}
+	if kindOf(h.ttl) != kindOwn {
+		return !before(s.Feed, at)
+	}
+	return !s.Own.before(ownPosition{ownDeadline(h.writtenMs, h.ttl), at})
+}
+
+func (p ownPosition) before(q ownPosition) bool {
+	return p.ExpiryMs < q.ExpiryMs || p.ExpiryMs == q.ExpiryMs && before(p.At, q.At)
+}
+
+// changeLog is what the loop knows of the log.
+type changeLog struct {
+	on    bool
+	state logState
+	dirty bool   // the state is to be written
+	drop  bool   // the log is to be removed
+	lsn   uint64 // of the last row
+	n     uint32 // rows of that lsn
+}
+
+// openLog reads how far the log goes, and begins or ends it if the settings have
+// changed since.
+func (p *Partition) openLog(c *catalog.Container) error {
+	snap, err := p.db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	l := &p.writer.log
+	if l.state, l.on, err = readLogState(snap, &p.prefix); err != nil {
+		return err
+	}
+	l.adopt(c, &p.writer.meta)
+	return nil
+}
+
+// adopt begins or ends the log, as the container's settings say.
+func (l *changeLog) adopt(c *catalog.Container, m *meta) {
+	on := c.AllVersions > 0
+	switch {
+	case on && !l.on:
+		l.state, l.dirty = logState{From: m.LSN, Feed: m.FeedMark, Own: m.OwnMark}, true
+	case !on && l.on:
+		l.drop = true
+	}
+	l.on = on
+}
+
+// flush adds to the batch what has changed of the log itself.
+func (l *changeLog) flush(b *kv.Batch, x *prefix) {
+	if l.drop {
+		lower, upper := x.space(logSpace)
+		b.DeleteRange(lower, upper)
+		b.Delete(x.logStateKey(), logStateBytes)
+		l.drop = false
+	}
+	if l.dirty && l.on {
+		b.Set(x.logStateKey(), l.state.encode())
+		l.dirty = false
+	}
+}
+
+// logChange writes what happened to an item, at the lsn that the loop has reached,
+// if there is a log.
+func (w *writer) logChange(kind logKind, h *header, previous uint64, image []byte) {
+	l := &w.log
+	if !l.on {
+		return
+	}
+	if l.lsn != w.meta.LSN {
+		l.lsn, l.n = w.meta.LSN, 0
+	}
+	w.key = w.p.prefix.appendLogKey(w.key[:0], l.lsn, l.n)
+	l.n++
+	row := make([]byte, 0, logRowBytes+len(h.identity)+len(image))
+	row = binary.BigEndian.AppendUint64(append(row, logVersion, byte(kind)), uint64(w.nowMs))
+	row = binary.BigEndian.AppendUint64(row, previous)
+	row = binary.BigEndian.AppendUint16(row, uint16(len(h.identity)))
+	w.batch.Set(w.key, append(append(row, h.identity...), image...))
+	w.soonestMs = min(w.soonestMs, w.nowMs+w.view.container.AllVersions.Milliseconds()+logPruneEveryMs)
+}
+
+// logExpired writes that an item has expired, unless the log says so already.
+func (w *writer) logExpired(h *header) {
+	if w.log.on && !w.log.state.told(h) {
+		w.logChange(logExpiry, h, h.lsn, nil)
+	}
+}
+
+// stepExpired gives the expiry of an item an lsn of its own, if it is to be logged.
+// One that is found by a write which takes the item's place has that of the write.
+func (w *writer) stepExpired(h *header) {
+	if w.log.on && !w.log.state.told(h) {
+		w.meta.LSN++
+	}
+}
+
+// logRow is a row of the log.
+type logRow struct {
+	lsn      uint64
+	kind     logKind
+	atMs     int64
+	previous uint64
+	identity []byte
+	image    []byte
+}
+
+func parseLogRow(e kv.Entry) (logRow, error) {
+	if len(e.Key) != logKeyBytes || len(e.Value) < logRowBytes || e.Value[0] != logVersion {
+		return logRow{}, corrupt(e.Key, "not a row of the log")
+	}
+	r := logRow{
+		lsn: binary.BigEndian.Uint64(e.Key[prefixBytes+1:]), kind: logKind(e.Value[1]),
+		atMs: int64(binary.BigEndian.Uint64(e.Value[2:])), previous: binary.BigEndian.Uint64(e.Value[10:]),
+	}
+	end := logRowBytes + int(binary.BigEndian.Uint16(e.Value[18:]))
+	if end > len(e.Value) || r.kind < logCreate || r.kind > logExpiry || (len(e.Value) == end) != (r.kind == logExpiry) {
+		return logRow{}, corrupt(e.Key, "a row of the log of the wrong form")
+	}
+	r.identity, r.image = e.Value[logRowBytes:end], e.Value[end:]
+	return r, nil
+}

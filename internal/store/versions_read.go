@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+
+// The change feed in its mode of all versions and deletes: the log, as far as it is
+// kept. A position is an lsn, as in the other mode.
+
+package store
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+var (
+	// ErrNoVersions: the container does not keep all versions.
+	ErrNoVersions = errors.New("the container does not keep all versions")
+	// ErrRetention: the position is from before what is kept, so that changes may have
+	// been missed.
+	ErrRetention = errors.New("all versions are not kept for so long")
+)
+
+// allVersions makes a page of all versions and deletes, which begins at a position,
+// or now. Items that have expired are in it as far as they were logged (LogExpired).
+func (w *changeWalk) allVersions(ctx context.Context, q Changes, nowMs int64) error {
+	if err := w.begin(q); err != nil {
+		return err
+	}
+	switch {
+	case w.v.container.AllVersions == 0:
+		return ErrNoVersions
+	case q.Start.SinceMs > 0, q.Start.Beginning:
+		return ErrRetention
+	}
+	state, found, err := readLogState(w.v.snap, &w.p.prefix)
+	if err != nil {
+		return err
+	}
+	if !found { // it has yet to begin
+		state.From = w.v.lsn
+	}
+	floor, err := logWalk{w.v.snap, &w.p.prefix}.floor(&state, w.v.lsn, w.v.container, nowMs)
+	switch {
+	case err != nil:
+		return err
+	case w.page.Position < floor:
+		return ErrRetention
+	case q.MaxItems == 0:
+		w.page.More = true
+		return nil
+	}
+	return w.log(ctx)
+}
+
+// log walks the log from the page's position on.
+func (w *changeWalk) log(ctx context.Context) error {
+	x := &w.p.prefix
+	_, upper := x.space(logSpace)
+	lower := x.appendLogKey(nil, w.page.Position, math.MaxUint32)
+	for e, err := range w.v.snap.Scan(append(lower, 0), upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		row, err := parseLogRow(e)
+		if err != nil {
+			return err
+		}
+		if w.ends(row.lsn, int64(len(row.image))) {
+			return nil
+		}
+		if w.rows++; w.rows%stopSteps == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		w.page.Position = row.lsn
+		wanted, err := w.wants(row.identity)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			w.passed += int64(len(row.image))
+			continue
+		}
+		if err := w.tell(&row); err != nil {
+			return err
+		}
+	}
+	w.page.Position = max(w.page.Position, w.v.lsn)
+	return nil
+}
+
+// tell puts a row of the log into the page.
+func (w *changeWalk) tell(row *logRow) error {
+	dst := w.page.Items
+	if w.page.Count > 0 {
+		dst = append(dst, ',')
+	}
+	switch row.kind {
+	case logCreate:
+		dst = appendMetadata(appendCurrent(dst, row.image, `"operationType":"create",`), row.lsn, row.atMs)
+	case logReplace:
+		dst = appendMetadata(appendCurrent(dst, row.image, `"operationType":"replace",`), row.lsn, row.atMs)
+	default:
+		dst = append(dst, `{"current":{}`...)
+		if row.kind == logDelete {
+			dst = append(append(dst, `,"previous":`...), row.image...)
+		}
+		dst = appendMetadata(append(dst, `,"metadata":{"operationType":"delete",`...), row.lsn, row.atMs)
+	}
+	if row.kind != logCreate {
+		dst = strconv.AppendUint(append(dst, `,"previousImageLSN":`...), row.previous, 10)
+	}
+	if row.kind == logDelete || row.kind == logExpiry {
+		i, err := parseIdentity(row.identity)
+		if err != nil {
+			return err
+		}
+		dst = strconv.AppendBool(append(dst, `,"timeToLiveExpired":`...), row.kind == logExpiry)
+		dst = value.AppendString(append(dst, `,"id":`...), i.id)
+		dst = appendKeyObject(append(dst, `,"partitionKey":`...), w.v.container.PartitionKey.Paths, i.pk)
+	}
+	w.page.Items = append(dst, "}}"...)
+	w.page.Count++
+	return nil
+}
+
+func appendCurrent(dst, image []byte, operation string) []byte {
+	dst = append(append(dst, `{"current":`...), image...)
+	return append(append(dst, `,"metadata":{`...), operation...)
+}
+
+// appendKeyObject writes a partition key as an object, by the names of its properties.
+// A level that is undefined has none.
+func appendKeyObject(dst []byte, paths []value.Path, pk value.PartitionKey) []byte {
+	dst = append(dst, '{')
+	first := true
+	for i, v := range pk {
+		if !v.Defined() || i >= len(paths) {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		name := paths[i][len(paths[i])-1]
+		dst = v.AppendJSON(append(value.AppendString(dst, name), ':'))
+	}
+	return append(dst, '}')
+}
