@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -234,7 +235,8 @@ func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) 
 	k := make(value.PartitionKey, 0, maxHierarchyDepth)
 	for _, path := range c.PartitionKey.Paths {
 		raw, found := o.At(path)
-		if !found {
+		// An object without content stands for no value, in an item as in the header.
+		if !found || emptyObject(raw) {
 			k = append(k, value.Value{})
 			continue
 		}
@@ -245,6 +247,10 @@ func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) 
 		k = append(k, v)
 	}
 	return k, checkKeySize(k)
+}
+
+func emptyObject(raw []byte) bool {
+	return len(raw) >= 2 && raw[0] == '{' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 }
 
 // headerKey reads the partition key that was given with a request.

@@ -76,7 +76,7 @@ func TestItemRefusals(t *testing.T) {
 		{"no key, but the item has one", "c", `[]`, `{"id":"a","pk":"k"}`, ErrKeyMismatch},
 		{"too many levels", "c", `["k","l"]`, `{"id":"a","pk":"k"}`, ErrKeyMismatch},
 		{"key no JSON", "c", `k`, `{"id":"a","pk":"k"}`, "The partition key supplied in x-ms-documentdb-partitionkey header, k, "},
-		{"key an object", "c", "", `{"id":"a","pk":{}}`, "must be a string, a number, a boolean or null"},
+		{"key an object", "c", "", `{"id":"a","pk":{"b":1}}`, "must be a string, a number, a boolean or null"},
 		{"key an array", "c", "", `{"id":"a","pk":[1]}`, "must be a string, a number, a boolean or null"},
 		{"key too long", "c", "", `{"id":"a","pk":"` + strings.Repeat("x", 2049) + `"}`, "more than the 2048 bytes that it may have"},
 		{"key of the greatest length", "c", "", `{"id":"6","pk":"` + strings.Repeat("x", 2048) + `"}`, nil},

@@ -82,6 +82,9 @@ func (x *exchange) createContainer(rt *route) error {
 	if err != nil {
 		return err
 	}
+	if version := x.header("X-Ms-Version"); version != "" && version < partitionedSince {
+		body = withSystemKey(body)
+	}
 	c, err := x.h.engine.CreateContainer(x.r.Context(), rt.database, body, t)
 	if err != nil {
 		return err
@@ -92,6 +95,29 @@ func (x *exchange) createContainer(rt *route) error {
 	}
 	x.writeResource(http.StatusCreated, c.ETag, c.Body)
 	return nil
+}
+
+// partitionedSince is the version of the protocol from which on every container has
+// a partition key. A client of an older one may leave it out, and newer ones then
+// see a key that no item has.
+const partitionedSince = "2018-12-31"
+
+const systemKey = `"partitionKey":{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}`
+
+// withSystemKey adds the key to a definition that has none.
+func withSystemKey(body []byte) []byte {
+	o, err := value.ParseObject(body)
+	if err != nil {
+		return body // which is refused as it is
+	}
+	if raw, ok := o.Lookup("partitionKey"); ok && string(raw) != "null" {
+		return body
+	}
+	out := o.AppendMembers([]byte("{"), func(name string) bool { return name == "partitionKey" })
+	if len(out) > len("{") {
+		out = append(out, ',')
+	}
+	return append(append(out, systemKey...), '}')
 }
 
 func (x *exchange) replaceContainer(rt *route) error {

@@ -8,8 +8,10 @@
 package rest
 
 import (
+	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -26,15 +28,23 @@ func parseURL(u *url.URL) (route, bool) {
 
 var percentTriplet = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// admitRouted refuses an id as the routing gateway does.
-func admitRouted(rt *route) error {
+// routed answers as the routing gateway does if it refuses the id, and reports
+// whether it does not. Control characters it never gets to see: what is below it
+// answers them, and not in JSON.
+func (x *exchange) routed(rt *route) bool {
 	switch {
 	case rt.kind != typeItems || rt.feed:
-		return nil
+		return true
 	case strings.ContainsAny(rt.id, "\r\n\t"):
-		return &badRequestError{"The id in the path has a control character in it."}
+		const page = "<h2>Bad Request - Invalid URL</h2>"
+		x.set(headerContentType, "text/html")
+		x.set(headerContentLength, strconv.Itoa(len(page)))
+		x.begin(http.StatusBadRequest)
+		_, _ = x.w.Write([]byte(page))
+		return false
 	case strings.HasSuffix(rt.id, " "), strings.ContainsAny(rt.id, `/\#`), percentTriplet.MatchString(rt.id):
-		return errBadAuthorization
+		x.writeError(errBadAuthorization)
+		return false
 	}
-	return nil
+	return true
 }

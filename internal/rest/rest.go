@@ -123,10 +123,8 @@ func (x *exchange) serve() error {
 	if !ok {
 		return errNoRoute
 	}
-	if x.h.routingGateway {
-		if err := admitRouted(&rt); err != nil {
-			return err
-		}
+	if x.h.routingGateway && !x.routed(&rt) {
+		return nil
 	}
 	g, err := x.h.authorize(x.r, &rt)
 	if err != nil {
