@@ -253,7 +253,7 @@ func testHelp(t *testing.T, b binary) {
 		}
 	}
 	o = b.run(t, nil, "serve", "--help")
-	for _, text := range []string{"--listen", "--data", "--memory", "--key", "--[no-]sync", "--test-clock", "--region", "--consistency", "--throughput", "report,enforce", "--advertise", "--log-level", "MAYFLY_LISTEN", "127.0.0.1:8081"} {
+	for _, text := range []string{"--listen", "--data", "--memory", "--key", "--secondary-key", "--read-only-key", "--secondary-read-only-key", "--[no-]sync", "--test-clock", "--region", "--consistency", "--throughput", "report,enforce", "--advertise", "--log-level", "MAYFLY_LISTEN", "127.0.0.1:8081"} {
 		if o.code != 0 || !strings.Contains(o.stdout, text) {
 			t.Errorf("serve --help lacks %q, exit %d:\n%s", text, o.code, o.stdout)
 		}

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -130,6 +131,40 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%+v is %s, %v, want %s", tc.record, got, err, tc.want)
 		}
 	}
+}
+
+// FuzzPermission: whatever a client sends is refused, or kept so that it is the same
+// after a restart.
+func FuzzPermission(f *testing.F) {
+	for _, body := range []string{
+		`{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/c"}`, `{"id":"p","permissionMode":"all","resource":"/dbs/d/colls/c/docs/a/b/","resourcePartitionKey": "x"}`,
+		`{"id":"p","permissionMode":"All","resource":"dbs/d/colls/c","resourcePartitionKey":[1, null, {}]}`, `{"id":"\u2028","permissionMode":"All","resource":"dbs/<&>/colls/c"}`,
+		`{"id":"p","permissionMode":"All","resource":"dbs/d/colls/c","resourcePartitionKey":["\ud83d\ude00",1e400]}`, `{}`, `[`, ``,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		db := kvtest.NewModel()
+		c := open(t, db)
+		d := createDatabase(t, c, "d")
+		if _, _, err := c.WriteUser(t.Context(), d.RID, create(`{"id":"u"}`)); err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := c.WritePermission(t.Context(), d.RID, "u", ResourceWrite{Body: body})
+		var refused *InvalidError
+		switch {
+		case errors.As(err, &refused):
+			return
+		case err != nil:
+			t.Fatalf("%q: %v", body, err)
+		case !json.Valid(p.Body):
+			t.Fatalf("%q is shown as %q", body, p.Body)
+		}
+		again, err := open(t, db).Permission(p.Numbers())
+		if err != nil || string(again.Body) != string(p.Body) || !again.Grant.same(&p.Grant) || again.All != p.All {
+			t.Errorf("%q after a restart: %+v, %v, want %+v", body, again, err, p)
+		}
+	})
 }
 
 // TestUsersAgainstTwin makes random changes to the users of a database and their

@@ -8,6 +8,7 @@ package rest
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -417,6 +418,44 @@ func TestKeyScopedTokens(t *testing.T) {
 		}
 	}
 	call(t, w.h, "GET", docs+"/j", "", pk("q"), 200)
+}
+
+// TestKeyScopedContinuations: a place in a list, a query or the change feed that was
+// told to somebody who may see all takes the holder of a token for one partition key
+// no further than that key.
+func TestKeyScopedContinuations(t *testing.T) {
+	w := newAccessWorld(t)
+	docs := "/dbs/d/colls/c/docs"
+	for i := range 5 {
+		for _, key := range []string{"p", "q"} {
+			call(t, w.h, "POST", docs, fmt.Sprintf(`{"id":"%d","pk":"%s"}`, i, key), pk(key), 201)
+		}
+	}
+	crossing := map[string]string{"Content-Type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "true", "x-ms-documentdb-partitionkeyrangeid": "0"}
+	for _, c := range []struct {
+		method, body, place, again string
+		headers                    map[string]string
+	}{
+		{"GET", "", "x-ms-continuation", "x-ms-continuation", nil},
+		{"GET", "", "Etag", "If-None-Match", map[string]string{"A-IM": "Incremental Feed"}},
+		{"POST", `{"query":"SELECT * FROM c"}`, "x-ms-continuation", "x-ms-continuation", crossing},
+		{"POST", `{"query":"SELECT * FROM c ORDER BY c.id"}`, "x-ms-continuation", "x-ms-continuation", crossing},
+	} {
+		headers := map[string]string{"x-ms-max-item-count": "2"}
+		maps.Copy(headers, c.headers)
+		place := call(t, w.h, c.method, docs, c.body, headers, 200).header.Get(c.place)
+		if place == "" {
+			t.Fatalf("%s %s has one page only", c.method, c.body)
+		}
+		headers[c.again], headers["x-ms-max-item-count"] = place, "-1"
+		headers["Authorization"] = url.QueryEscape(w.tokens["key-all"])
+		call(t, w.h, c.method, docs, c.body, headers, 403)
+		headers["x-ms-documentdb-partitionkey"] = `["p"]`
+		a := serve(w.h, signedRequest(t, c.method, docs, []byte(c.body), headers))
+		if a.status >= 500 || strings.Contains(string(a.body), `"pk":"q"`) {
+			t.Errorf("%s %s %v from %s: %d %s", c.method, c.body, c.headers, place, a.status, a.body)
+		}
+	}
 }
 
 // TestTokensFollowTheirPermission: what a permission says holds at once, and for the
