@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,9 +84,18 @@ func newWorld(t rapid.TB, db kv.DB) *fixture {
 	return f
 }
 
+// embeddings names the paths that a policy may index vectors at.
+const embeddings = `{"vectorEmbeddings":[` +
+	`{"path":"/v","dataType":"float32","dimensions":2,"distanceFunction":"cosine"},` +
+	`{"path":"/vec","dataType":"float32","dimensions":3,"distanceFunction":"cosine"},` +
+	`{"path":"/arr","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}]}`
+
 func definition(t rapid.TB, id, members string) *catalog.Definition {
 	t.Helper()
 	text := fmt.Sprintf(`{"id":%q,"partitionKey":{"paths":["/pk"],"version":2}`, id)
+	if !strings.Contains(members, "vectorEmbeddingPolicy") {
+		text += `,"vectorEmbeddingPolicy":` + embeddings
+	}
 	if members != "" {
 		text += "," + members
 	}
