@@ -151,7 +151,13 @@ func (x *exchange) setProgress(c *catalog.Container) error {
 		return err
 	}
 	x.set("X-Ms-Documentdb-Collection-Index-Transformation-Progress", strconv.Itoa(percent))
-	return nil
+	if c.IndexingMode != catalog.IndexingLazy {
+		return nil
+	}
+	if percent, err = x.h.engine.LazyProgress(c); err == nil {
+		x.set("X-Ms-Documentdb-Collection-Lazy-Indexing-Progress", strconv.Itoa(percent))
+	}
+	return err
 }
 
 // defaultQuotaKiB is what a container without a quota is said to have: the clients'

@@ -71,6 +71,9 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 			k.meta.Items, k.meta.Bytes, k.totals.Items, k.totals.Bytes)
 	}
 	k.logEnds()
+	if k.overfull != k.meta.Overfull && !k.earlierPolicy {
+		k.report("the partition knows of %d items that have too much to index, but there are %d", k.meta.Overfull, k.overfull)
+	}
 	return k.totals, k.strangers()
 }
 
@@ -89,7 +92,8 @@ type checker struct {
 	lastMs        int64
 	// counted is what the counters should say. It is as long as there are
 	// seconds in which anything was written or expires.
-	counted map[bucketKey]bucket
+	counted  map[bucketKey]bucket
+	overfull int64 // items that have too much to index
 	// parts is what the rows of the logical partitions should say.
 	parts map[string]part
 	log   logCheck

@@ -63,12 +63,16 @@ func (k *checker) indexed(c *current, body []byte) error {
 		return nil // k.body has reported what cannot be read
 	}
 	row, err := appendIndexRow(nil, &c.header)
-	if err != nil {
-		return nil
+	reached := k.meta.reached(k.container, c)
+	if err != nil || lazily(k.container) && !reached {
+		return nil // k.indexRow reports what an item has too early
+	}
+	if d.overfull && reached {
+		k.overfull++
 	}
 	for i := range d.entries.Len() {
 		key := k.prefix.appendIndexKey(nil, k.meta.Generation, d.entries.At(i), c.ordinal)
-		if c.ordinal > k.meta.IndexedTo {
+		if !reached {
 			if _, found, err := k.snap.Get(key); err != nil || !found {
 				return err
 			}
@@ -94,7 +98,7 @@ func (k *checker) indexRow(e kv.Entry) error {
 			return true
 		}
 		c := current{exists: true, ordinal: ordinal, header: h, body: body}
-		if err := c.derive(k.container); err != nil {
+		if err := c.derive(k.container); err != nil || lazily(k.container) && !k.meta.reached(k.container, &c) {
 			return false
 		}
 		for i := range c.entries.Len() {

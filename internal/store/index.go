@@ -87,6 +87,9 @@ func (w *writer) putIndex(c *current) {
 // its next version has too. Both lists are sorted. An item that was written under
 // an earlier policy may have no rows yet: then there is nothing to take away.
 func (w *writer) removeIndex(c *current, next *entries) {
+	if c.overfull && c.ordinal <= w.meta.IndexedTo {
+		w.meta.Overfull--
+	}
 	n := 0
 	for i := range c.entries.Len() {
 		entry := c.entries.At(i)
@@ -131,7 +134,7 @@ func (c *current) derive(container *catalog.Container) error {
 	c.entries, err = appendEntries(entries{}, &container.Definition, o)
 	c.entries.stamp(c.header.writtenMs)
 	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
-		c.entries, err = entries{}, nil
+		c.entries, c.overfull, err = entries{}, true, nil
 	}
 	return err
 }

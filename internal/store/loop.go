@@ -255,7 +255,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
 	}
 	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
-	p.mu.indexedTo = w.meta.IndexedTo
+	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = w.meta.IndexedTo, w.meta.LazyAt, w.meta.BuiltLSN
 	if w.dropOld || len(p.mu.tracked) > 0 && p.mu.container.IndexGeneration != c.IndexGeneration {
 		clear(p.mu.tracked)
 	}
@@ -315,7 +315,7 @@ type writer struct {
 	parts    parts
 	log      changeLog
 	dropOld  bool // index rows of earlier generations are to be removed
-	indexed  bool // the group has moved IndexedTo
+	indexed  bool // the group has moved IndexedTo or LazyAt
 
 	// Of the group under way:
 	batch     kv.Batch

@@ -13,7 +13,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-const metaVersion = 2
+const metaVersion = 3
 
 // meta is the partition's own row. Its fields are written in this order, in
 // big-endian, after a byte for the version.
@@ -36,6 +36,13 @@ type meta struct {
 	// theirs, and so has whatever was written since the generation began.
 	Generation uint32
 	IndexedTo  uint64
+	// Overfull is how many of those items have no rows, since they have too much to
+	// index.
+	Overfull int64
+	// In a container that is indexed lazily, items up to LazyAt in the feed have their
+	// index rows, and those after it have none. BuiltLSN is where the generation began.
+	LazyAt   position
+	BuiltLSN uint64
 
 	// Up to FeedMark no item inherits its TTL, and up to OwnMark none has a ttl of
 	// its own: purge has taken them away, or they have moved on. Neither ever goes
@@ -60,7 +67,7 @@ type ownPosition struct {
 }
 
 // metaBytes is the length of the row: the version and the fields.
-const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 10 + 18
+const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 10 + 8 + 10 + 18
 
 func (m *meta) encode() []byte {
 	b := append(make([]byte, 0, metaBytes), metaVersion)
@@ -73,6 +80,9 @@ func (m *meta) encode() []byte {
 	}
 	b = binary.BigEndian.AppendUint32(b, m.Generation)
 	b = binary.BigEndian.AppendUint64(b, m.IndexedTo)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.Overfull))
+	b = m.LazyAt.append(b)
+	b = binary.BigEndian.AppendUint64(b, m.BuiltLSN)
 	b = m.FeedMark.append(b)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.OwnMark.ExpiryMs))
 	return m.OwnMark.At.append(b)
@@ -93,9 +103,10 @@ func (m *meta) decode(raw []byte) {
 		LSN: number(0), NextOrdinal: number(8), Items: int64(number(16)), Bytes: int64(number(24)), Epoch: number(32),
 		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
 		FinalInheritMs:   int64(number(44)), FinalOwnMs: int64(number(52)), ChangedMs: int64(number(60)),
-		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72),
-		FeedMark: decodePosition(raw[80:]),
-		OwnMark:  ownPosition{int64(number(90)), decodePosition(raw[98:])},
+		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
+		LazyAt: decodePosition(raw[88:]), BuiltLSN: number(98),
+		FeedMark: decodePosition(raw[106:]),
+		OwnMark:  ownPosition{int64(number(116)), decodePosition(raw[124:])},
 	}
 }
 
@@ -132,8 +143,17 @@ func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 	m.Epoch = c.Epoch
 	m.ContainerDefault = int32(next.containerDefault)
 	m.FinalInheritMs, m.FinalOwnMs = next.finalInheritMs, next.finalOwnMs
-	if m.Generation != 0 && m.Generation != c.IndexGeneration {
+	if m.Generation != c.IndexGeneration {
+		m.beginGeneration(c)
+	}
+}
+
+// beginGeneration notes that no item has the index rows of a new policy.
+func (m *meta) beginGeneration(c *catalog.Container) {
+	m.IndexedTo, m.Overfull = indexedAll, 0
+	if m.Generation != 0 && !lazily(c) {
 		m.IndexedTo = 0
 	}
+	m.LazyAt, m.BuiltLSN = endOf(0), m.LSN
 	m.Generation = c.IndexGeneration
 }

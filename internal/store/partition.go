@@ -115,9 +115,10 @@ type Partition struct {
 		soonestMs int64
 		// groupMs is the moment of the group under way, never if there is none.
 		groupMs int64
-		// indexedTo is the meta row's.
-		indexedTo uint64
-		tracked   map[string]*trackedPath // by their encoded paths
+		// indexedTo, lazyAt and builtLSN are the meta row's.
+		indexedTo, builtLSN uint64
+		lazyAt              position
+		tracked             map[string]*trackedPath // by their encoded paths
 		// dead is what is known of logical partitions that are full, by the start of
 		// their identities.
 		dead map[string]deadBytes
@@ -184,7 +185,7 @@ func Open(o Options) (*Partition, error) {
 	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
 	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
 	p.mu.lsn = m.LSN
-	p.mu.indexedTo = m.IndexedTo
+	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = m.IndexedTo, m.LazyAt, m.BuiltLSN
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
 	go p.loop()

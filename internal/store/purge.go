@@ -339,7 +339,7 @@ func (w *writer) purge(pl *plan) error {
 		if !same || !c.header.expired(&w.view.rules, w.nowMs) {
 			continue
 		}
-		if err := w.loadCounts(&c.current); err != nil {
+		if err := w.prepareRemoval(&c.current); err != nil {
 			return err
 		}
 		c.removed = true
@@ -500,6 +500,9 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	}
 	if m.Epoch != c.Epoch {
 		return 0, nil
+	}
+	if m.IndexedTo != indexedAll || lazily(c) && before(m.LazyAt, endOf(m.LSN)) {
+		return 0, nil // whoever looks after purge looks after the index too
 	}
 	r := m.rules()
 	logNext := int64(never)

@@ -223,11 +223,14 @@ type Hit struct {
 	carried []byte
 }
 
-// Indexed reports whether all items have their index rows: after a change of the
-// indexing policy it takes a while. The policy may be known before the first of its
-// rows is there.
+// Indexed reports whether queries may go by the index: after a change of the indexing
+// policy it takes a while until all items have their rows, and one that has too much to
+// index never has. The policy may be known before the first of its rows is there. In a
+// container that is indexed lazily, items that were written since may have none yet.
 func (r *Reader) Indexed() bool {
-	return r.meta.Items == 0 || r.meta.IndexedTo == indexedAll && r.meta.Generation == r.v.container.IndexGeneration
+	m := &r.meta
+	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0 && m.Generation == r.v.container.IndexGeneration &&
+		(!lazily(r.v.container) || !before(m.LazyAt, endOf(m.BuiltLSN)))
 }
 
 // Index returns the index rows that a scan asks for, of live items, in the order of

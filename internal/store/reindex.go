@@ -23,6 +23,10 @@ type reindexPlan struct {
 	lsn   uint64
 	items []current
 	to    uint64 // all items up to this ordinal have their rows then
+	// lazyTo, in a container that is indexed lazily, is the place in the feed up to
+	// which all items have their rows then.
+	lazyTo position
+	more   bool
 }
 
 // IndexProgress returns how many percent of the items have their index rows.
@@ -30,6 +34,7 @@ func (p *Partition) IndexProgress() (int, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
 	to := p.mu.indexedTo // the view may not have the meta row of a new policy yet
+	lazyAt, builtLSN := p.mu.lazyAt, p.mu.builtLSN
 	p.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -39,8 +44,11 @@ func (p *Partition) IndexProgress() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if to == indexedAll || m.Items == 0 {
+	if m.Items == 0 || to == indexedAll && !lazily(v.container) {
 		return 100, nil
+	}
+	if lazily(v.container) {
+		return share(lazyAt, builtLSN), nil
 	}
 	first := FirstOrdinal(p.index)
 	done, all := max(to, first)-first, m.NextOrdinal-first
@@ -51,7 +59,7 @@ func (p *Partition) IndexProgress() (int, error) {
 func (p *Partition) Unindexed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.indexedTo != indexedAll
+	return p.mu.indexedTo != indexedAll || lazily(p.mu.container) && before(p.mu.lazyAt, endOf(p.mu.lsn))
 }
 
 // Reindex writes the index rows of the next items that have none, at most so many.
@@ -67,19 +75,22 @@ func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool
 	if errors.Is(err, errStale) {
 		return 0, true, nil
 	}
-	return len(pl.items), pl.to != indexedAll, err
+	return len(pl.items), pl.more, err
 }
 
 func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	after := p.mu.indexedTo
+	after, lazyAt := p.mu.indexedTo, p.mu.lazyAt
 	p.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	defer p.release(v)
-	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.lsn, to: indexedAll}
+	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.lsn, to: indexedAll, lazyTo: lazyAt}
+	if lazily(v.container) {
+		return pl, p.planLazy(v, pl, most)
+	}
 	if after == indexedAll {
 		return pl, nil
 	}
@@ -90,7 +101,7 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 			return nil, err
 		}
 		if len(pl.items) == most || bytes > reindexBytes {
-			pl.to = pl.items[len(pl.items)-1].ordinal
+			pl.to, pl.more = pl.items[len(pl.items)-1].ordinal, true
 			break
 		}
 		row := append([]byte(nil), e.Value...)
@@ -124,8 +135,14 @@ func (w *writer) reindex(pl *reindexPlan) error {
 		if same {
 			w.putIndex(c)
 		}
+		if same && c.overfull {
+			w.meta.Overfull++
+		}
+		if same && lazily(w.view.container) {
+			w.changes = append(w.changes, change{next: c.entries})
+		}
 	}
-	w.meta.IndexedTo = pl.to
-	w.indexed = true
+	w.indexed = w.meta.IndexedTo != pl.to || w.meta.LazyAt != pl.lazyTo
+	w.meta.IndexedTo, w.meta.LazyAt = pl.to, pl.lazyTo
 	return nil
 }

@@ -23,7 +23,9 @@ type current struct {
 	unique  [][]byte // the unique keys that it holds
 	entries entries  // what it is indexed by
 	derived bool     // unique and entries are known
-	body    []byte   // as a read returns it
+	// overfull: it has no entries, since there are too many.
+	overfull bool
+	body     []byte // as a read returns it
 }
 
 // ttlKind is the class of an item's ttl in its feed row: enough to tell, without
