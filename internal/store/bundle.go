@@ -25,7 +25,7 @@ const (
 	// bundleBytes bounds the rows that a bundle writes, and bundleReadBytes the
 	// items that it reads.
 	bundleBytes     = 24 << 20
-	bundleReadBytes = 4 << 20
+	bundleReadBytes = 10 << 20
 )
 
 // WriteError says which operation of a WriteAll failed, and why.
@@ -71,10 +71,67 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 	return nil, ErrBusy
 }
 
-// bundle is the operations of a WriteAll, prepared.
+// Outcome is what came of one of several operations that do not depend on each
+// other.
+type Outcome struct {
+	Result
+	Err error
+}
+
+// ErrSkipped: an operation before this one has failed.
+var ErrSkipped = errors.New("an operation before it has failed")
+
+// EachOptions say how several operations are done one by one.
+type EachOptions struct {
+	// StopAtFailure skips what follows an operation that fails.
+	StopAtFailure bool
+}
+
+// WriteEach does several operations on items of this partition in order, each seeing
+// what those before it did, and durably, but each by itself: those that fail leave
+// the others as they are. The error is for what kept all that follows from being
+// done.
+func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) ([]Outcome, error) {
+	all := make([]Outcome, 0, len(ops))
+	stale, read := 0, 0
+	for len(all) < len(ops) {
+		b := prepareAll(ops[len(all):], p.Container())
+		b.each, b.read = &o, read
+		_, err := p.submit(ctx, &job{bundle: b, done: make(chan struct{})})
+		if errors.Is(err, errStale) {
+			if stale++; stale == maxPrepares {
+				return all, ErrBusy
+			}
+			continue
+		}
+		if err != nil {
+			return all, err
+		}
+		stale, read = 0, b.read
+		for _, out := range b.outcomes {
+			if errors.Is(out.Err, errTally) {
+				out.Result, out.Err = p.Write(ctx, ops[len(all)])
+			}
+			all = append(all, out)
+		}
+		if o.StopAtFailure && len(all) > 0 && all[len(all)-1].Err != nil {
+			break
+		}
+	}
+	for len(all) < len(ops) {
+		all = append(all, Outcome{Err: ErrSkipped})
+	}
+	return all, nil
+}
+
+// bundle is the operations of a WriteAll or a WriteEach, prepared.
 type bundle struct {
 	writes  []*write
 	results []Result
+
+	each     *EachOptions // of a WriteEach
+	outcomes []Outcome    // of the first writes
+	read     int          // bytes of items
 }
 
 // prepareAll prepares what can be. An operation that cannot fails when its turn
@@ -82,7 +139,10 @@ type bundle struct {
 func prepareAll(ops []Write, c *catalog.Container) *bundle {
 	b := &bundle{writes: make([]*write, len(ops)), results: make([]Result, 0, len(ops))}
 	for i, op := range ops {
-		w, err := prepare(op, c)
+		w, err := (*write)(nil), op.Err
+		if err == nil {
+			w, err = prepare(op, c)
+		}
 		if err != nil {
 			w = &write{op: op.Op, epoch: c.Epoch, more: &unprepared{err: err}}
 		}
@@ -133,17 +193,17 @@ func (s *savepoint) undo(f func()) { s.undoing = append(s.undoing, f) }
 
 // executeAll does the operations of a bundle, or nothing.
 func (w *writer) executeAll(b *bundle) error {
+	if b.each != nil {
+		return w.executeEach(b)
+	}
 	w.savepoint = &savepoint{
 		meta: w.meta, rows: w.batch.Len(), bytes: w.batch.Bytes(), soonestMs: w.soonestMs, buried: w.buried, changes: len(w.changes),
 	}
 	defer func() { w.savepoint = nil }()
-	read := 0
+	b.read = 0
 	for i, r := range b.writes {
-		res, err := w.executeNext(r)
-		if err == nil && r.op == Read {
-			read += len(res.Body)
-		}
-		if w.batch.Bytes()-w.savepoint.bytes > bundleBytes || read > bundleReadBytes {
+		res, err := w.executeNext(b, r)
+		if err == nil && w.batch.Bytes()-w.savepoint.bytes > bundleBytes {
 			err = ErrTooMuch
 		}
 		if err != nil {
@@ -159,11 +219,36 @@ func (w *writer) executeAll(b *bundle) error {
 	return nil
 }
 
-func (w *writer) executeNext(r *write) (Result, error) {
+// executeEach does the first operations of a bundle one by one: all, unless they
+// write more than was foreseen, or one fails that the caller has to know of.
+func (w *writer) executeEach(b *bundle) error {
+	for _, r := range b.writes {
+		if r.epoch != w.view.container.Epoch {
+			return errStale // before anything was done
+		}
+		if len(b.outcomes) > 0 && w.batch.Bytes() > fullBytes {
+			return nil
+		}
+		res, err := w.executeNext(b, r)
+		b.outcomes = append(b.outcomes, Outcome{res, err})
+		if errors.Is(err, errTally) || err != nil && b.each.StopAtFailure {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w *writer) executeNext(b *bundle, r *write) (Result, error) {
 	if r.more != nil && r.more.err != nil && r.epoch == w.view.container.Epoch {
 		return Result{}, r.more.err
 	}
-	return w.execute(r)
+	res, err := w.execute(r)
+	if r.op == Read {
+		if b.read += len(res.Body); b.read > bundleReadBytes {
+			return Result{}, ErrTooMuch
+		}
+	}
+	return res, err
 }
 
 // rollBack takes back whatever the bundle has done.

@@ -229,7 +229,7 @@ func TestUnchanged(t *testing.T) {
 func TestBundleLimits(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
 	f.put("big", `"pad":"`+strings.Repeat("x", 1<<20)+`"`)
-	reads := make([]Write, 5)
+	reads := make([]Write, 12)
 	grows := make([]Write, 40)
 	for i := range reads {
 		reads[i] = f.op(Read, "big")
@@ -239,7 +239,7 @@ func TestBundleLimits(t *testing.T) {
 			return value.ParseObject([]byte(`{"id":"big","pk":"k","pad":"` + strings.Repeat("y", 1<<20) + `"}`))
 		}}
 	}
-	f.refused(3, ErrTooMuch, reads...)
+	f.refused(9, ErrTooMuch, reads...)
 	f.refused(23, ErrTooMuch, grows...)
 	f.refused(maxBundle, ErrTooMuch, make([]Write, maxBundle+1)...)
 	f.checkClean()
@@ -268,4 +268,69 @@ func TestLargeUpdatesEndAGroup(t *testing.T) {
 	}
 	f.check(commits.Load() == 3, "%d MiB took %d commits, want 3", n, commits.Load())
 	f.checkClean()
+}
+
+// Operations one by one have an lsn each, see those before them, and fail alone.
+func TestWriteEach(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	ops := []Write{
+		f.item(Create, "1", ""), f.item(Create, "1", ""), f.op(Read, "1"), f.item(Create, "bad", `"ttl":0`), f.item(Replace, "1", `"v":2`),
+		{Op: Delete, Key: f.key("k", "1"), Err: errBroken}, f.op(Delete, "1"), f.op(Read, "1"),
+	}
+	want := []error{nil, ErrExists, nil, nil, nil, errBroken, nil, ErrNotFound}
+	for _, stop := range []bool{false, true} {
+		f.p.Close()
+		f = newFixture(t, withTTL("10"))
+		commits := f.db.countCommits()
+		got, err := f.p.WriteEach(context.Background(), ops, EachOptions{StopAtFailure: stop})
+		f.must(err)
+		f.check(len(got) == len(ops) && commits.Load() == 1, "got %d outcomes in %d commits", len(got), commits.Load())
+		var ttl *TTLError
+		for i, o := range got {
+			switch {
+			case stop && i > 1:
+				f.check(errors.Is(o.Err, ErrSkipped), "operation %d after a failure: %v", i, o.Err)
+			case i == 3:
+				f.check(errors.As(o.Err, &ttl), "operation %d: got %v, want its ttl refused", i, o.Err)
+			default:
+				f.check(errors.Is(o.Err, want[i]) && (o.Err == nil) == (want[i] == nil), "operation %d: got %v, want %v", i, o.Err, want[i])
+			}
+		}
+		if !stop {
+			f.check(got[0].LSN == 1 && got[4].LSN == 2 && got[6].LSN == 3, "lsns %d, %d, %d, want 1, 2, 3", got[0].LSN, got[4].LSN, got[6].LSN)
+			f.check(string(got[2].Body) == string(got[0].Body), "a read sees %s, want %s", got[2].Body, got[0].Body)
+		}
+		f.checkClean()
+	}
+}
+
+// What is too much for one commit, or needs a look at what has expired, is done in
+// several.
+func TestWriteEachInSeveralCommits(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
+	ops := []Write{f.item(Create, "1", "")}
+	for range 40 {
+		ops = append(ops, Write{Op: Update, Key: f.key("k", "1"), Change: func([]byte) (*value.Object, error) {
+			return value.ParseObject([]byte(`{"id":"1","pk":"k","pad":"` + strings.Repeat("y", 1<<20) + `"}`))
+		}})
+	}
+	commits := f.db.countCommits()
+	got, err := f.p.WriteEach(context.Background(), ops, EachOptions{})
+	f.must(err)
+	for i, o := range got {
+		f.check(o.Err == nil && o.LSN == uint64(i+1), "operation %d: lsn %d, %v", i, o.LSN, o.Err)
+	}
+	f.check(commits.Load() == 3, "%d commits, want 3", commits.Load())
+
+	q := quotaFixture(t, inLogical, 2)
+	sized := func(id string, ttl int) Write { return q.sizedWrite(Create, "k", id, ttl) }
+	_, err = q.writeAll(sized("a", 10), sized("b", 10))
+	q.must(err)
+	q.advance(12 * time.Second)
+	got, err = q.p.WriteEach(context.Background(), []Write{sized("c", 90), sized("d", 90), sized("e", 90), {Op: Delete, Key: sized("c", 90).Key}, sized("e", 90)}, EachOptions{})
+	q.must(err)
+	for i, want := range []error{nil, nil, ErrLogicalFull, nil, nil} {
+		q.check(errors.Is(got[i].Err, want) && (got[i].Err == nil) == (want == nil), "operation %d: got %v, want %v", i, got[i].Err, want)
+	}
+	q.checkClean()
 }

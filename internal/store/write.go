@@ -59,6 +59,8 @@ type Write struct {
 	Change func(body []byte) (*value.Object, error)
 	// Since is for Unchanged.
 	Since uint64
+	// Err, if it is set, is why the operation fails when its turn comes among several.
+	Err error
 	// IfMatch and IfNoneMatch are etags, "*", or empty for no condition.
 	IfMatch, IfNoneMatch string
 }

@@ -429,3 +429,28 @@ func TestElements(t *testing.T) {
 		t.Error("an object has elements")
 	}
 }
+
+func TestMembersOfAPart(t *testing.T) {
+	o, err := ParseObject([]byte(`{"a": {"x": 1, "\u0079": "}", "": {"z": []}}, "e": {}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := o.Lookup("a")
+	got, ok := Members(raw)
+	want := []string{"x", "1", "y", `"}"`, "", `{"z":[]}`}
+	if !ok || len(got) != len(want)/2 {
+		t.Fatalf("Members(%s) = %v, %v, want %q", raw, got, ok, want)
+	}
+	for i, m := range got {
+		if m.Name != want[2*i] || string(m.Raw) != want[2*i+1] {
+			t.Errorf("Members(%s)[%d] = %q: %s, want %q: %s", raw, i, m.Name, m.Raw, want[2*i], want[2*i+1])
+		}
+	}
+	raw, _ = o.Lookup("e")
+	if got, ok := Members(raw); !ok || len(got) != 0 {
+		t.Errorf("Members({}) = %v, %v", got, ok)
+	}
+	if _, ok := Members([]byte(`[1]`)); ok {
+		t.Error("an array has members")
+	}
+}

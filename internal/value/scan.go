@@ -236,3 +236,20 @@ func Elements(raw []byte) (elements [][]byte, ok bool) {
 	}
 	return elements, true
 }
+
+// Members returns the properties of an object, whose text is a part of an
+// [Object]. It reports false if raw is no object.
+func Members(raw []byte) (members []Member, ok bool) {
+	if len(raw) < 2 || raw[0] != '{' {
+		return nil, false
+	}
+	for i := 1; i < len(raw)-1; {
+		colon := stringEnd(raw, i)
+		end := valueEnd(raw, colon+1)
+		members = append(members, Member{
+			Name: string(unquoteValid(raw[i:colon])), Raw: raw[colon+1 : end : end], text: raw[i:end:end],
+		})
+		i = end + 1
+	}
+	return members, true
+}
