@@ -33,7 +33,7 @@ type Target struct {
 	IntendedRID string
 }
 
-// ItemWrite is a request to change an item.
+// ItemWrite is a request to change an item. Body is the item, or the patch.
 type ItemWrite struct {
 	Target
 	Op                   store.Op
@@ -54,19 +54,16 @@ type ItemResult struct {
 	Charge       ru.Units
 }
 
-// WriteItem creates, upserts, replaces or deletes an item, durably.
+// WriteItem creates, upserts, replaces, patches or deletes an item, durably.
 func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error) {
 	defer e.observe(e.begin())
 	res := ItemResult{Charge: ru.Refused}
 	if err := e.writable(); err != nil {
 		return res, err
 	}
-	w := store.Write{Op: r.Op, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch}
-	if r.Op != store.Delete {
-		var err error
-		if w.Item, err = parseItem(r.Body); err != nil {
-			return res, err
-		}
+	d, err := draftOf(r)
+	if err != nil {
+		return res, err
 	}
 	for range maxDropRetries {
 		c, err := e.target(r.Target)
@@ -74,7 +71,8 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 			return res, err
 		}
 		res.Container = c
-		if w.Key, err = writeKey(c, &r, w.Item); err != nil {
+		w, err := e.bind(c, &d)
+		if err != nil {
 			return res, err
 		}
 		res.Partition = c.Partition(w.Key.EPK)
@@ -101,6 +99,38 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 		}
 	}
 	return res, ErrStopping
+}
+
+// draft is a write whose body was read. What is left to be checked depends on the
+// container.
+type draft struct {
+	ItemWrite
+	item  *value.Object
+	patch *patch
+}
+
+// draftOf reads the body of a write, if it has one.
+func draftOf(r ItemWrite) (d draft, err error) {
+	d.ItemWrite = r
+	switch r.Op {
+	case store.Create, store.Upsert, store.Replace:
+		d.item, err = parseItem(r.Body)
+	case store.Update:
+		d.patch, err = parsePatch(r.Body)
+	}
+	return d, err
+}
+
+// bind makes what a partition of the container can do of a draft.
+func (e *Engine) bind(c *catalog.Container, d *draft) (w store.Write, err error) {
+	w = store.Write{Op: d.Op, Item: d.item, IfMatch: d.IfMatch, IfNoneMatch: d.IfNoneMatch}
+	if w.Key, err = writeKey(c, &d.ItemWrite, d.item); err != nil {
+		return store.Write{}, err
+	}
+	if d.patch != nil {
+		w.Change, err = e.change(c, d.patch)
+	}
+	return w, err
 }
 
 // ItemRead is a request to read an item.
@@ -183,7 +213,7 @@ func parseItem(body []byte) (*value.Object, error) {
 // writeKey returns the key of the item that a write is about: the header's
 // partition key, which must be the body's, and the id of path or body.
 func writeKey(c *catalog.Container, r *ItemWrite, o *value.Object) (store.Key, error) {
-	if r.Op == store.Delete {
+	if o == nil {
 		k, err := headerKey(c, r.PartitionKey)
 		if err != nil {
 			return store.Key{}, err

@@ -71,6 +71,7 @@ var statusCodes = map[int]string{
 	http.StatusGone:                  "Gone",
 	http.StatusPreconditionFailed:    "PreconditionFailed",
 	http.StatusRequestEntityTooLarge: "RequestEntityTooLarge",
+	http.StatusFailedDependency:      "FailedDependency",
 	http.StatusTooManyRequests:       "429", // as the service spells it
 	statusRetryWith:                  "RetryWith",
 	http.StatusInternalServerError:   "InternalServerError",
@@ -106,6 +107,10 @@ var failures = []struct {
 	{catalog.ErrExists, failure{409, 0, "Resource with specified id, name, or unique index already exists."}},
 	{store.ErrPrecondition, failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
 	{catalog.ErrPrecondition, failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{engine.ErrPatchCondition, failure{412, 1110, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{engine.ErrBatchKeys, failure{400, 0, "One or more operations within the batch request have a different partition key value than the request."}},
+	{engine.ErrFailedDependency, failure{424, 0, "Another operation of the batch has failed."}},
+	{store.ErrTooMuch, failure{413, 3402, "The response of the batch, or what it writes, is too large for one transaction."}},
 	{store.ErrTooManyTerms, failure{413, 0, "The item has too much to be indexed. Exclude paths in the container's indexing policy."}},
 	{store.ErrLogicalFull, failure{403, 1014, "Partition key reached maximum size: the live items with this partition key would exceed the quota. Items that have expired do not count."}},
 	{store.ErrPartitionFull, failure{403, 1005, "The container's storage quota is reached: its live items would exceed it. Items that have expired do not count."}},

@@ -54,7 +54,10 @@ const (
 	headerSubStatus     = "X-Ms-Substatus"
 )
 
-const contentJSON = "application/json"
+const (
+	contentJSON   = "application/json"
+	contentBinary = "application/octet-stream"
+)
 
 // commonHeaders go with every answer. The slices are shared: nobody changes them.
 // A header costs every request about half a microsecond under load, so there are
@@ -138,13 +141,16 @@ func (x *exchange) setCommon() {
 }
 
 // write answers with a JSON body, which may come in parts.
-func (x *exchange) write(status int, body ...[]byte) {
+func (x *exchange) write(status int, body ...[]byte) { x.writeAs(status, contentJSON, body...) }
+
+// writeAs is write with a body of another kind.
+func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	n := 0
 	for _, part := range body {
 		n += len(part)
 	}
 	x.setCommon()
-	x.set(headerContentType, contentJSON)
+	x.set(headerContentType, contentType)
 	x.set(headerContentLength, strconv.Itoa(n))
 	x.begin(status)
 	for _, part := range body {
@@ -194,14 +200,17 @@ func (x *exchange) maxItems() (int, error) {
 
 // body reads the request's body. The caller calls done when it no longer needs
 // it.
-func (x *exchange) body() (body []byte, done func(), err error) {
+func (x *exchange) body() (body []byte, done func(), err error) { return x.bodyUpTo(maxBodyBytes) }
+
+// bodyUpTo is body with a limit of its own.
+func (x *exchange) bodyUpTo(limit int) (body []byte, done func(), err error) {
 	done = func() {}
 	n := x.r.ContentLength
 	switch {
-	case n > maxBodyBytes:
+	case n > int64(limit):
 		return nil, done, errBodyTooBig
 	case n < 0:
-		body, done, err = x.unmeasuredBody()
+		body, done, err = x.unmeasuredBody(limit)
 	default:
 		if n > smallBodyBytes {
 			if done, err = x.room(n); err != nil {
@@ -218,7 +227,7 @@ func (x *exchange) body() (body []byte, done func(), err error) {
 		return nil, done, errBodySlow
 	case err != nil:
 		return nil, done, errBodyCut
-	case len(body) > maxBodyBytes:
+	case len(body) > limit:
 		return nil, done, errBodyTooBig
 	}
 	return body, done, nil
@@ -234,17 +243,17 @@ func (x *exchange) room(n int64) (done func(), err error) {
 
 // unmeasuredBody reads a body that comes in chunks, to its end or to one byte
 // beyond the limit. Most are small and take no room.
-func (x *exchange) unmeasuredBody() (body []byte, done func(), err error) {
+func (x *exchange) unmeasuredBody(limit int) (body []byte, done func(), err error) {
 	done = func() {}
 	body = make([]byte, 0, smallBodyBytes)
-	for len(body) <= maxBodyBytes {
+	for len(body) <= limit {
 		if len(body) == smallBodyBytes && cap(body) == smallBodyBytes {
-			if done, err = x.room(maxBodyBytes); err != nil {
+			if done, err = x.room(int64(limit)); err != nil {
 				return nil, done, err
 			}
 		}
 		if len(body) == cap(body) {
-			body = append(make([]byte, 0, min(4*cap(body), maxBodyBytes+1)), body...)
+			body = append(make([]byte, 0, min(4*cap(body), limit+1)), body...)
 		}
 		n, err := x.r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]

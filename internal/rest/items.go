@@ -35,7 +35,7 @@ func (x *exchange) serveItems(rt *route) error {
 	case !rt.feed && x.r.Method == http.MethodDelete:
 		return x.writeItem(rt, store.Delete)
 	case !rt.feed && x.r.Method == http.MethodPatch:
-		return &notYetError{"patches of items"}
+		return x.writeItem(rt, store.Update)
 	}
 	return errMethod
 }
@@ -48,7 +48,7 @@ func (x *exchange) postItem(rt *route) error {
 	case x.isQuery():
 		return x.queryItems(rt)
 	case x.flag("X-Ms-Cosmos-Is-Batch-Request"):
-		return &notYetError{"batches"}
+		return x.batch(rt)
 	case x.flag("X-Ms-Documentdb-Is-Upsert"):
 		return x.writeItem(rt, store.Upsert)
 	}

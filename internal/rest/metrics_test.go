@@ -114,8 +114,11 @@ func TestMetricsOfRequests(t *testing.T) {
 	call(t, h, "GET", item, "", pk("a"), 200)
 	call(t, h, "GET", item+"x", "", pk("a"), 404)
 	call(t, h, "PUT", item, `{"id":"1","pk":"a"}`, pk("a"), 200)
-	call(t, h, "PATCH", item, `{}`, pk("a"), 501)
+	call(t, h, "PATCH", item, `[{"op":"set","path":"/n","value":1}]`, pk("a"), 200)
 	call(t, h, "DELETE", item, "", pk("a"), 204)
+	batch := pk("a")
+	batch["x-ms-cosmos-is-batch-request"], batch["x-ms-cosmos-batch-atomic"] = "True", "True"
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `[{"operationType":"Read","id":"1"}]`, batch, 207)
 	call(t, h, "GET", "/dbs/d/colls/c/docs", "", nil, 200)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{}`, map[string]string{"Content-Type": "application/query+json"}, 400)
 	call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200)
@@ -131,7 +134,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		n         float64
 	}{
 		{"database_create", 201, 1}, {"container_create", 201, 1}, {"item_upsert", 201, 1}, {"item_upsert", 200, 1}, {"item_create", 409, 1},
-		{"item_read", 200, 1}, {"item_read", 404, 1}, {"item_replace", 200, 1}, {"item_patch", 501, 1}, {"item_delete", 204, 1},
+		{"item_read", 200, 1}, {"item_read", 404, 1}, {"item_replace", 200, 1}, {"item_patch", 200, 1}, {"item_delete", 204, 1}, {"item_batch", 207, 1},
 		{"item_list", 200, 1}, {"item_query", 400, 1}, {"range_list", 200, 1}, {"account_read", 200, 1}, {"offer_list", 200, 1},
 		{"unknown", 401, 1}, {"unknown", 404, 1}, {"admin", 200, 1},
 	} {

@@ -25,6 +25,7 @@
 //	show-database name, drop-database name, databases
 //
 //	create, upsert, replace    write items, read, delete: and so on
+//	patch, batch               change parts of an item, do several operations at once
 //	list                       list the items, all pages of them
 //	feed                       what has changed since the change feed was last read
 //

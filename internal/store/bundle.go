@@ -171,6 +171,7 @@ func (b *bundle) tallied(logical string) {
 // changes.
 type savepoint struct {
 	meta              meta
+	log               changeLog
 	rows, bytes       int // of the group's batch
 	soonestMs, buried int64
 	changes           int
@@ -197,7 +198,7 @@ func (w *writer) executeAll(b *bundle) error {
 		return w.executeEach(b)
 	}
 	w.savepoint = &savepoint{
-		meta: w.meta, rows: w.batch.Len(), bytes: w.batch.Bytes(), soonestMs: w.soonestMs, buried: w.buried, changes: len(w.changes),
+		meta: w.meta, log: w.log, rows: w.batch.Len(), bytes: w.batch.Bytes(), soonestMs: w.soonestMs, buried: w.buried, changes: len(w.changes),
 	}
 	defer func() { w.savepoint = nil }()
 	b.read = 0
@@ -260,7 +261,7 @@ func (w *writer) rollBack() {
 	w.batch.Truncate(s.rows)
 	clear(w.changes[s.changes:])
 	w.changes = w.changes[:s.changes]
-	w.meta, w.soonestMs, w.buried = s.meta, s.soonestMs, s.buried
+	w.meta, w.log, w.soonestMs, w.buried = s.meta, s.log, s.soonestMs, s.buried
 }
 
 // place returns the lsn and the n that the next write has.

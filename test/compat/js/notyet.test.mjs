@@ -13,11 +13,7 @@ const limitMs = 5_000;
 test("what is not served yet", async (t) => {
   const c = await (await startMemory(t)).container(t);
   await c.items.create({ id: "1", pk: "a" });
-  const create = { operationType: "Create", resourceBody: { id: "2", pk: "a" }, partitionKey: "a" };
   const requests = {
-    "a batch": () => c.items.batch([create], "a"),
-    "a bulk": () => c.items.bulk([create]),
-    "a patch": () => c.item("1", "a").patch([{ op: "set", path: "/n", value: 1 }]),
     "a trigger": () => c.items.create({ id: "2", pk: "a" }, { preTriggerInclude: "stamp" }),
     "a delete of a whole partition": () => c.deleteAllItemsForPartitionKey("a"),
     "a stored procedure": () => c.scripts.storedProcedures.create({ id: "s", body: "function () {}" }),
@@ -25,11 +21,5 @@ test("what is not served yet", async (t) => {
   for (const [name, request] of Object.entries(requests)) {
     await t.test(name, { timeout: limitMs }, () => assert.rejects(request, { message }));
   }
-  await t.test("a bulk through executeBulkOperations", { timeout: limitMs }, async () => {
-    const [result] = await c.items.executeBulkOperations([create]);
-    assert.equal(result.error?.code, 501);
-    assert.match(result.error.message, message);
-  });
   assert.equal((await c.item("2", "a").read()).statusCode, 404, "a refused write was done");
-  assert.equal((await c.item("1", "a").read()).resource.n, undefined, "a refused patch was done");
 });
