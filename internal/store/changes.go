@@ -145,8 +145,8 @@ func (w *changeWalk) before(sinceMs int64) (uint64, error) {
 // on: neither ever decreases, so that they can be searched.
 func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64, bool, error)) (uint64, error) {
 	from, to := uint64(0), lsn+1
-	for from < to {
-		middle := from + (to-from)/2
+	middle := from // rows that were taken away are passed by once, not in every step
+	for ; from < to; middle = from + (to-from)/2 {
 		row, ms, found, err := first(middle)
 		if err != nil {
 			return 0, err
