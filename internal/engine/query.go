@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -47,7 +48,9 @@ type ItemQuery struct {
 	CrossPartition bool
 	MaxItems       int
 	Continuation   string
-	SessionToken   string
+	// MaxContinuationKB bounds the continuation of the page; 0 is no bound.
+	MaxContinuationKB int
+	SessionToken      string
 }
 
 // QueryPage is a page of a query's result.
@@ -67,6 +70,9 @@ var (
 	// ErrCrossPartition: the query is about several partition keys, and was not
 	// allowed to be.
 	ErrCrossPartition = errors.New("cross partition query is required but disabled")
+	// ErrContinuationLimit: the page has a continuation that is longer than the client
+	// wants it.
+	ErrContinuationLimit = errors.New("the continuation is longer than the limit")
 	// ErrNoIndex: the order that was asked for needs an index that there is not.
 	ErrNoIndex = errors.New("no corresponding composite index")
 )
@@ -193,37 +199,47 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	if err != nil {
 		return page, err
 	}
-	token := ""
+	s.Name = fmt.Sprintf("%s/%d-%d", c.RIDText, s.first, s.last)
+	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
+		UDF: calls.bind(ctx)}
 	if r.Continuation != "" {
-		if s.first, token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
+		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
 			return page, err
 		}
 	}
 	page.Charge = 0
-	rows, bytes := pageItems(r.MaxItems), maxPageBytes
+	if err := e.queryPartitions(ctx, request, s, seen, &page); err != nil {
+		return page, err
+	}
+	if r.MaxContinuationKB > 0 && len(page.Continuation) > r.MaxContinuationKB<<10 {
+		return page, ErrContinuationLimit
+	}
+	return page, nil
+}
+
+// queryPartitions fills a page with the rows of one partition after another.
+func (e *Engine) queryPartitions(ctx context.Context, q query.Request, s queryScope, seen session, page *QueryPage) error {
+	c := page.Container
 	for i := s.first; i <= s.last; i++ {
 		if err := e.meters.admit(c, i); err != nil {
 			if i == s.first {
-				return page, err
+				return err
 			}
-			page.Continuation = queryContinuation(i, "")
+			page.Continuation = queryContinuation(i, query.Begin(q))
 			break
 		}
 		page.Partition = i
-		part, err := e.queryPartition(ctx, c, i, query.Request{
-			Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: rows, MaxBytes: bytes, Token: token,
-			UDF: calls.bind(ctx),
-		})
+		part, err := e.queryPartition(ctx, c, i, q)
 		if err != nil {
 			if !errors.Is(err, store.ErrClosed) && page.Charge == 0 {
 				page.Charge = ru.Refused
 				e.meters.settle(c, i, page.Charge)
 			}
-			return page, err
+			return err
 		}
 		page.LSN = part.LSN
 		if err := seen.check(i, part.LSN); err != nil {
-			return page, err
+			return err
 		}
 		charge := ru.QueryWork{IndexRows: part.Work.IndexRows, Items: part.Work.Items, Bytes: part.Work.Bytes, RowBytes: part.Work.RowBytes}.Charge()
 		e.meters.settle(c, i, charge)
@@ -232,15 +248,15 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 			page.Continuation = queryContinuation(i, part.Token)
 			break
 		}
-		token = ""
-		rows -= part.Count
-		bytes -= len(part.Rows)
-		if i < s.last && (rows <= 0 || bytes <= 0) {
-			page.Continuation = queryContinuation(i+1, "")
+		q.Token = ""
+		q.MaxRows -= part.Count
+		q.MaxBytes -= len(part.Rows)
+		if i < s.last && (q.MaxRows <= 0 || q.MaxBytes <= 0) {
+			page.Continuation = queryContinuation(i+1, query.Begin(q))
 			break
 		}
 	}
-	return page, nil
+	return nil
 }
 
 func (e *Engine) queryPartition(ctx context.Context, c *catalog.Container, index int, q query.Request) (query.Page, error) {
@@ -359,7 +375,7 @@ func queryContinuation(partition int, token string) string {
 func parseQueryContinuation(text string, first, last int) (partition int, token string, err error) {
 	number, token, ok := strings.Cut(text, ".")
 	partition, err = strconv.Atoi(number)
-	if !ok || err != nil || partition < first || partition > last || len(text) > maxContinuationBytes {
+	if !ok || err != nil || token == "" || partition < first || partition > last || len(text) > maxContinuationBytes {
 		return 0, "", ErrContinuation
 	}
 	return partition, token, nil

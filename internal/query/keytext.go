@@ -9,7 +9,9 @@ package query
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,9 +19,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// maxKeyText is how much of a value a token holds. It is more than an index holds of
-// a string.
+// maxKeyText is how much of all values together a token holds. It is more than an
+// index holds of a string: 256 bytes, which take 344 as keyText has them.
 const maxKeyText = 560
+
+// keyOverhead is what a value takes in a token beside its text.
+const keyOverhead = 20
 
 // highest is a character after which, in the order of strings, no other comes.
 const highest = "\uffff"
@@ -27,42 +32,84 @@ const highest = "\uffff"
 // keyText is a value, or undefined.
 type keyText struct {
 	JSON json.RawMessage `json:"j,omitempty"`
+	// Text is a string that takes less room so than in JSON.
+	Text []byte `json:"t,omitempty"`
 	// Cut says that the value is a string that begins so, or an array or an object.
 	Cut bool `json:"c,omitzero"`
 }
 
 func keyTexts(keys []sql.Value) []keyText {
 	texts := make([]keyText, len(keys))
+	sizes := make([]int, len(keys))
 	for i, k := range keys {
-		if k.IsUndefined() {
-			continue
-		}
-		texts[i].JSON = k.AppendJSON(nil)
-		if texts[i].Cut = len(texts[i].JSON) > maxKeyText; texts[i].Cut {
-			texts[i].JSON = beginningOf(k).AppendJSON(nil)
-		}
+		sizes[i] = len(k.AppendJSON(nil))
+	}
+	room := roomFor(sizes)
+	for i, k := range keys {
+		texts[i] = newKeyText(k, room)
 	}
 	return texts
 }
 
-// beginningOf returns the beginning of a value that is too long for a token.
-func beginningOf(v sql.Value) sql.Value {
+// roomFor returns how long values may be so that all of them together are not too
+// long: short ones leave room to the others.
+func roomFor(sizes []int) int {
+	slices.Sort(sizes)
+	left := maxKeyText - keyOverhead*(len(sizes)-1)
+	for i, size := range sizes {
+		share := left / (len(sizes) - i)
+		if size > share {
+			return max(share, keyOverhead)
+		}
+		left -= size
+	}
+	return maxKeyText
+}
+
+// newKeyText returns a value so that it takes no more room than that.
+func newKeyText(v sql.Value, room int) keyText {
+	if v.IsUndefined() {
+		return keyText{}
+	}
+	k := keyText{JSON: v.AppendJSON(nil)}
+	if len(k.JSON) <= room {
+		return k
+	}
 	switch v.Kind() {
+	case sql.KindNumber: // with more digits than it has
+		f, _ := v.AsFloat()
+		return keyText{JSON: sql.Float(f).AppendJSON(nil)}
 	case sql.KindArray:
-		return sql.Raw([]byte("[]"))
+		return keyText{JSON: []byte("[]"), Cut: true}
 	case sql.KindObject:
-		return sql.Raw([]byte("{}"))
+		return keyText{JSON: []byte("{}"), Cut: true}
 	}
 	s, _ := v.AsString()
-	end := min(len(s), maxKeyText)
-	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
+	k = keyText{Text: []byte(beginningOf(s, base64.StdEncoding.DecodedLen(room)))}
+	k.Cut = len(k.Text) < len(s)
+	return k
+}
+
+// beginningOf returns so many bytes of a string, or a few less so that no character
+// is cut in two.
+func beginningOf(s string, end int) string {
+	if len(s) <= end {
+		return s
+	}
+	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return sql.Str(s[:end])
+	return s[:end]
 }
 
 // value reads a key. Foreign bytes get as far as this.
 func (k *keyText) value() (sql.Value, error) {
+	if len(k.Text) > 0 {
+		if len(k.JSON) > 0 || !utf8.Valid(k.Text) {
+			return sql.Value{}, ErrToken
+		}
+		return sql.Str(string(k.Text)), nil
+	}
 	if len(k.JSON) == 0 {
 		return sql.Undefined(), nil
 	}

@@ -89,6 +89,9 @@ func pathText(path store.IndexPath) string {
 
 // Scope is the part of a partition that a query is about.
 type Scope struct {
+	// Name tells the scope apart from those of other containers and requests: tokens
+	// of one are refused in another.
+	Name string
 	// Logical, if it is set, is the one logical partition.
 	Logical *store.LogicalPartition
 	// MinEPK and MaxEPK bound the effective partition keys: from MinEPK, inclusive,

@@ -124,7 +124,7 @@ func (x *execution) rankTexts(stats []sql.TextStatistics) error {
 		x.at.Taken++
 		if x.due() && n+1 < len(order) && x.at.Taken < s.Limit {
 			x.at.Method = methodRows
-			x.page.Token = x.at.encode(x.q.Program)
+			x.page.Token = x.at.encode(x.q)
 			return nil
 		}
 	}
@@ -154,7 +154,7 @@ func (x *execution) emitFrom(rows [][]byte) error {
 		x.at.Taken = int64(i + 1)
 		if x.due() && i+1 < len(rows) {
 			x.at.Method = methodRows
-			x.page.Token = x.at.encode(x.q.Program)
+			x.page.Token = x.at.encode(x.q)
 			return nil
 		}
 	}

@@ -124,7 +124,7 @@ type execution struct {
 
 func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution, error) {
 	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed()}
-	if err := x.at.parse(q.Token, q.Program); err != nil {
+	if err := x.at.parse(q); err != nil {
 		return nil, err
 	}
 	cx := &sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: ctx.Err}
@@ -341,7 +341,7 @@ func (x *execution) end() error {
 			return err
 		}
 	}
-	x.page.Token = x.at.encode(x.q.Program)
+	x.page.Token = x.at.encode(x.q)
 	return nil
 }
 
@@ -440,7 +440,7 @@ func (x *execution) emitIf(ok bool, g *sql.Group) error {
 func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 	type placed struct{ place, key string }
 	var order []placed
-	resume, started := x.at.Group, x.at.started()
+	resume, started := string(x.at.Group), x.at.started()
 	for k := range groups {
 		// DISTINCT has to meet again what it met before.
 		if place := groupPlace(k); !started || place > resume || x.seen != nil {
@@ -464,7 +464,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 		if again || started && k.place <= resume {
 			continue
 		}
-		x.at.Group, x.at.Method = k.place, methodGroup
+		x.at.Group, x.at.Method = []byte(k.place), methodGroup
 		skip, end := x.window()
 		if end {
 			return nil
@@ -474,7 +474,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 		}
 		x.emit(row)
 		if x.due() && i+1 < len(order) {
-			x.page.Token = x.at.encode(x.q.Program)
+			x.page.Token = x.at.encode(x.q)
 			return nil
 		}
 	}

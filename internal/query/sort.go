@@ -142,7 +142,7 @@ func (x *execution) emitSorted(h *rowHeap) error {
 		if (x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes) && (i+1 < len(rows) || h.dropped) {
 			if x.at.Taken < x.q.Program.Slice().Limit {
 				x.at.Keys = keyTexts(row.keys)
-				x.page.Token = x.at.encode(x.q.Program)
+				x.page.Token = x.at.encode(x.q)
 			}
 			return nil
 		}

@@ -9,12 +9,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"io"
-	"unicode/utf8"
+	"maps"
+	"reflect"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
@@ -31,10 +33,11 @@ const (
 	methodRows  method = "rows"
 )
 
-// token is where a page ended. It means something for one query only.
+// token is where a page ended. It means something for one query only. Without a
+// method it is the beginning of a partition.
 type token struct {
-	Query  uint32 `json:"q"` // a hash of the query
-	Method method `json:"m"`
+	Query  uint64 `json:"q"` // its fingerprint
+	Method method `json:"m,omitzero"`
 	place
 	// Rows is how many rows of the item at the place are done.
 	Rows int `json:"r,omitzero"`
@@ -43,8 +46,8 @@ type token struct {
 	Taken   int64 `json:"t,omitzero"`
 	// Index tells in which composite index the place is.
 	Index uint32 `json:"x,omitzero"`
-	// Group is the key of the last group.
-	Group string `json:"g,omitzero"`
+	// Group is the place of the last group.
+	Group []byte `json:"g,omitzero"`
 }
 
 // place is an item in the order in which items are found.
@@ -105,15 +108,41 @@ func (t *token) set(c *candidate, rows int) {
 // keyed reports whether a place is that of an index in order, which is told by the keys.
 func (m method) keyed() bool { return m == orderedScan || m == compositeOrdered }
 
-// fingerprint tells queries apart.
-func fingerprint(p *sql.Program) uint32 {
-	h := fnv.New32a()
-	h.Write([]byte(p.Query().String()))
-	return h.Sum32()
+// fingerprint tells queries apart, with what they were asked about: a token of
+// another would skip rows or repeat them.
+func (q *Request) fingerprint() uint64 {
+	h := fnv.New64a()
+	part := func(b []byte) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
+		h.Write(size[:])
+		h.Write(b)
+	}
+	part([]byte(q.Program.Query().String()))
+	params := q.Program.Params()
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		part([]byte(name))
+		part(params[name].AppendCanonical(nil))
+	}
+	s := &q.Scope
+	part([]byte(s.Name))
+	if s.Logical != nil {
+		part(s.Logical.EPK)
+		part(s.Logical.PartitionKey.AppendKey(nil))
+	}
+	part(s.MinEPK)
+	part(s.MaxEPK)
+	return h.Sum64()
 }
 
-func (t *token) encode(p *sql.Program) string {
-	t.Query = fingerprint(p)
+// Begin returns a token that means the beginning of the request's partition.
+func Begin(q Request) string {
+	var t token
+	return t.encode(&q)
+}
+
+func (t *token) encode(q *Request) string {
+	t.Query = q.fingerprint()
 	if t.Method.keyed() {
 		t.Value = nil // its key says the same
 	}
@@ -124,7 +153,8 @@ func (t *token) encode(p *sql.Program) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func (t *token) parse(text string, p *sql.Program) error {
+func (t *token) parse(q *Request) error {
+	text, p := q.Token, q.Program
 	if text == "" {
 		return nil
 	}
@@ -141,10 +171,13 @@ func (t *token) parse(text string, p *sql.Program) error {
 	if _, rest := d.Token(); !errors.Is(rest, io.EOF) {
 		return ErrToken
 	}
-	if err != nil || t.Query != fingerprint(p) || t.Method == "" || t.Skipped < 0 || t.Taken < 0 || t.Rows < 0 {
+	if err != nil || t.Query != q.fingerprint() || t.Skipped < 0 || t.Taken < 0 || t.Rows < 0 {
 		return ErrToken
 	}
-	if t.Method == compositeRange && (len(t.Value) == 0 || t.Ordinal == 0) || !t.Method.goesOn(p) {
+	if begin := (token{Query: t.Query}); reflect.DeepEqual(*t, begin) {
+		return nil
+	}
+	if t.Method == "" || t.Method == compositeRange && (len(t.Value) == 0 || t.Ordinal == 0) || !t.Method.goesOn(p) {
 		return ErrToken
 	}
 	keyed := t.Method == methodSort || t.Method.keyed()
@@ -166,12 +199,8 @@ func groupPlace(key string) string {
 	if len(key) <= maxGroupText {
 		return key
 	}
-	end := maxGroupText
-	for !utf8.RuneStart(key[end]) {
-		end--
-	}
 	sum := sha256.Sum256([]byte(key))
-	return key[:end] + hex.EncodeToString(sum[:])
+	return beginningOf(key, maxGroupText) + string(sum[:])
 }
 
 // goesOn reports whether pages of a query may go on in this way.

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/sql"
 )
 
 // pagedQueries go on in every way that there is.
@@ -287,6 +288,124 @@ func TestTokensOfLongValues(t *testing.T) {
 	}
 }
 
+// clientTokenLimit is what the JavaScript SDK asks for always: 1 KB, less than which
+// cannot be asked for. A token goes into it with the number of its partition.
+const clientTokenLimit = 1<<10 - len("2147483647.")
+
+// No token is longer than the least limit that a client can set, whatever its values.
+func TestNoTokenIsLongerThanAClientTakes(t *testing.T) {
+	f := newFixture(t, `"indexingPolicy":{"compositeIndexes":[[{"path":"/c0"},{"path":"/c1"}]]}`)
+	long := strings.Repeat("\x01\"\x1f", 300)
+	digits := "1." + strings.Repeat("0", 1000) + "1"
+	var members []string
+	for i := range 8 {
+		members = append(members, fmt.Sprintf(`"c%d":%q,"d%d":%s`, i, strings.Repeat("é", 400), i, digits))
+	}
+	raw, err := json.Marshal(long)
+	f.must(err)
+	members = append(members, `"controls":`+string(raw))
+	for i := range 3 {
+		f.put("k", fmt.Sprint("i", i), strings.Join(members, ","))
+	}
+	keys := func(letter string) string {
+		var list []string
+		for i := range 8 {
+			list = append(list, fmt.Sprint("c.", letter, i))
+		}
+		return strings.Join(list, ", ")
+	}
+	longest := 0
+	for _, text := range []string{
+		"SELECT VALUE c.id FROM c ORDER BY c.controls",
+		"SELECT VALUE c.id FROM c WHERE c.controls > '' ORDER BY c.controls",
+		"SELECT VALUE c.id FROM c WHERE c.controls > ''",
+		"SELECT VALUE c.id FROM c WHERE c.c0 > '' AND c.c1 > ''",
+		"SELECT VALUE c.id FROM c WHERE c.c0 = '" + strings.Repeat("é", 400) + "' AND c.c1 > ''",
+		"SELECT VALUE c.id FROM c ORDER BY c.c0, c.c1",
+		"SELECT VALUE c.id FROM c ORDER BY c.c0 DESC, c.c1 DESC",
+		"SELECT VALUE c.id FROM c ORDER BY c.d0",
+		"SELECT VALUE c.id FROM c ORDER BY " + keys("c"),
+		"SELECT VALUE c.id FROM c ORDER BY " + keys("d"),
+		"SELECT VALUE c.id FROM c ORDER BY " + keys("c") + " OFFSET 1 LIMIT 1000",
+		"SELECT c.controls, c.id FROM c GROUP BY c.controls, c.id",
+		"SELECT c.id, c.c0 FROM c GROUP BY c.c0, c.id",
+	} {
+		q := f.request(text)
+		want := f.all(q)
+		q.MaxRows = 1
+		if got := f.all(q); !slices.Equal(got, want) || len(got) < 2 {
+			t.Errorf("%s: got %q in pages of one row, want %q", text, got, want)
+		}
+		n := len(f.page(q).Token)
+		if longest = max(longest, n); n == 0 || n > clientTokenLimit {
+			t.Errorf("%s: a token has %d bytes, want at most %d", text, n, clientTokenLimit)
+		}
+	}
+	if longest < clientTokenLimit/2 {
+		t.Errorf("the longest token has %d bytes: these are not the longest ones", longest)
+	}
+}
+
+// A token is of one query: with other parameters or another scope it is refused.
+func TestTokensOfAnotherRequest(t *testing.T) {
+	f := newFixture(t, "")
+	for i := range 6 {
+		f.put("k", fmt.Sprint("i", i), fmt.Sprintf(`"x":%d`, i))
+	}
+	const text = "SELECT VALUE c.x FROM c WHERE c.x >= @x"
+	request := func(x string, s Scope) Request {
+		q := f.request("SELECT 1")
+		parsed, err := sql.Parse(text)
+		f.must(err)
+		q.Program, err = sql.Compile(parsed, sql.CompileOptions{Params: map[string]sql.Value{"@x": sql.Raw([]byte(x))}})
+		f.must(err)
+		q.Scope, q.MaxRows = s, 2
+		return q
+	}
+	l := f.logical("k")
+	scopes := map[string]Scope{
+		"all":            {},
+		"another name":   {Name: "other"},
+		"logical":        {Logical: l},
+		"from":           {MinEPK: l.EPK},
+		"up to":          {MaxEPK: append(slices.Clone(l.EPK), 0)},
+		"another key":    {Logical: f.logical("l")},
+		"from elsewhere": {MinEPK: l.EPK[:1]},
+	}
+	for of, s := range scopes {
+		token := Begin(request("1", s))
+		if page := f.page(request("1", s)); page.Token != "" {
+			token = page.Token
+		}
+		for with, s := range scopes {
+			for _, x := range []string{"1", "2", `"1"`} {
+				q := request(x, s)
+				q.Token = token
+				_, err := Run(context.Background(), q)
+				if same := of == with && x == "1"; same != (err == nil) || !same && !errors.Is(err, ErrToken) {
+					t.Errorf("a token of %s with %s and @x = %s: %v", of, with, x, err)
+				}
+			}
+		}
+	}
+}
+
+// A token of no item begins anew.
+func TestTokenOfTheBeginning(t *testing.T) {
+	f := newFixture(t, "")
+	for i := range 3 {
+		f.put("k", fmt.Sprint("i", i), fmt.Sprintf(`"x":%d`, i))
+	}
+	for _, text := range pagedQueries {
+		q := f.request(text)
+		want := f.all(q)
+		q.Token = Begin(q)
+		if got := f.all(q); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q from the beginning, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTokensOfNobody(t *testing.T) {
 	f := newFixture(t, "")
 	for i := range 5 {
@@ -377,7 +496,7 @@ func FuzzToken(f *testing.F) {
 		// So that more than the query's hash is tried:
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) == nil && fields != nil {
-			fields["q"] = fmt.Append(nil, fingerprint(q.Program))
+			fields["q"] = fmt.Append(nil, q.fingerprint())
 			if again, err := json.Marshal(fields); err == nil {
 				raw = again
 			}

@@ -115,6 +115,7 @@ var failures = []struct {
 	{store.ErrLogicalFull, failure{403, 1014, "Partition key reached maximum size: the live items with this partition key would exceed the quota. Items that have expired do not count."}},
 	{store.ErrPartitionFull, failure{403, 1005, "The container's storage quota is reached: its live items would exceed it. Items that have expired do not count."}},
 	{engine.ErrCrossPartition, failure{400, 0, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."}},
+	{engine.ErrContinuationLimit, failure{400, 0, "The continuation token limit specified is not large enough: the continuation of this page is longer."}},
 	{engine.ErrNoIndex, failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
 	{query.ErrToken, failure{400, 0, "Invalid Continuation Token"}},
 	{query.ErrSortTooLarge, failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},

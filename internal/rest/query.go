@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -34,13 +35,17 @@ func (x *exchange) queryItems(rt *route) error {
 	if err != nil {
 		return err
 	}
+	limit, err := x.continuationLimit()
+	if err != nil {
+		return err
+	}
 	page, err := x.h.engine.QueryItems(x.r.Context(), engine.ItemQuery{
 		Target: x.target(rt), Query: q, MaxItems: most,
 		Range:    x.header(headerRange),
 		StartEPK: x.header("X-Ms-Start-Epk"), EndEPK: x.header("X-Ms-End-Epk"),
 		CrossPartition: x.flag("X-Ms-Documentdb-Query-Enablecrosspartition"),
-		Continuation:   x.header(headerContinuation),
-		SessionToken:   x.header(headerSession),
+		Continuation:   x.header(headerContinuation), MaxContinuationKB: limit,
+		SessionToken: x.header(headerSession),
 	})
 	x.charge = page.Charge
 	if page.Container != nil {
@@ -57,6 +62,22 @@ func (x *exchange) queryItems(rt *route) error {
 	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
 	return nil
 }
+
+// continuationLimit reads how long a continuation the client takes, in KB.
+func (x *exchange) continuationLimit() (int, error) {
+	text := x.header("X-Ms-Documentdb-Responsecontinuationtokenlimitinkb")
+	if text == "" {
+		return 0, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit <= 0 || limit > maxContinuationLimitKB {
+		return 0, &badRequestError{"Please pass in a valid continuation token size limit which must be a positive integer"}
+	}
+	return limit, nil
+}
+
+// maxContinuationLimitKB is far more than any continuation has.
+const maxContinuationLimitKB = 1 << 20
 
 // query reads the text and the parameters of a query.
 func (x *exchange) query() (engine.Query, func(), error) {

@@ -291,6 +291,25 @@ func TestQueryPages(t *testing.T) {
 	}
 }
 
+func TestContinuationLimit(t *testing.T) {
+	h := newItems(t, 3)
+	const body = `{"query":"SELECT * FROM c"}`
+	limited := func(limit string) map[string]string {
+		return asQuery(map[string]string{"X-Ms-Max-Item-Count": "1", "X-Ms-Documentdb-Responsecontinuationtokenlimitinkb": limit})
+	}
+	for _, limit := range []string{"1", "2", "1000"} {
+		if a := call(t, h, "POST", docsPath, body, limited(limit), 200); a.header.Get("x-ms-continuation") == "" {
+			t.Errorf("a limit of %s: no continuation", limit)
+		}
+	}
+	for _, limit := range []string{"0", "-1", "x", "1.5", "99999999999999999999"} {
+		a := call(t, h, "POST", docsPath, body, limited(limit), 400)
+		if text := a.failureText(t, 400, 0); !strings.Contains(text, "must be a positive integer") {
+			t.Errorf("a limit of %s: %s", limit, text)
+		}
+	}
+}
+
 // TestContinuationsFitIntoAHeader orders by values that are too long to be told: the
 // JavaScript SDK always asks for no more than 1 KB.
 func TestContinuationsFitIntoAHeader(t *testing.T) {

@@ -39,11 +39,12 @@ type Computed struct {
 // Program is a compiled query. It is immutable: any number of goroutines may
 // run it at once, each with a [Runner] of its own.
 type Program struct {
-	query *Query
-	main  *block
-	input *Program // whose rows are this one's items, or nil
-	slots int
-	rowed bool // runs over items; otherwise once, without any
+	query  *Query
+	params map[string]Value
+	main   *block
+	input  *Program // whose rows are this one's items, or nil
+	slots  int
+	rowed  bool // runs over items; otherwise once, without any
 
 	needs     []Path
 	condition *Condition
@@ -135,7 +136,7 @@ func Compile(q *Query, o CompileOptions) (*Program, error) {
 		return nil, err
 	}
 	c := &compiler{opts: o, slots: itemSlot + 1, computed: map[string]*code{}}
-	p := &Program{query: q, rowed: q.From != nil}
+	p := &Program{query: q, params: o.Params, rowed: q.From != nil}
 	s := &scope{container: true}
 	if inner := blockingInput(q); inner != nil {
 		input, err := Compile(inner, o)

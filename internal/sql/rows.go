@@ -157,6 +157,9 @@ func (r *Runner) ProjectGroup(g *Group) (Value, error) {
 // Query returns what the program was compiled from.
 func (p *Program) Query() *Query { return p.query }
 
+// Params returns the values of parameters that it was compiled with.
+func (p *Program) Params() map[string]Value { return p.params }
+
 // Input returns the program whose rows are the items of this one, or nil if it
 // runs over the container's items.
 func (p *Program) Input() *Program { return p.input }
