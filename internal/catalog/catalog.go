@@ -170,14 +170,9 @@ func (d *Database) Containers() []*Container {
 	})
 }
 
-// CreateDatabase makes a database out of a create request's body, without
-// throughput to share.
-func (c *Catalog) CreateDatabase(ctx context.Context, body []byte, nowMs int64) (*Database, error) {
-	return c.CreateDatabaseWith(ctx, body, Throughput{}, nowMs)
-}
-
-// CreateDatabaseWith makes a database whose containers share t, if it is any.
-func (c *Catalog) CreateDatabaseWith(ctx context.Context, body []byte, t Throughput, nowMs int64) (*Database, error) {
+// CreateDatabase makes a database out of a create request's body. Its containers
+// share t, if it is any.
+func (c *Catalog) CreateDatabase(ctx context.Context, body []byte, t Throughput, nowMs int64) (*Database, error) {
 	o, err := value.ParseObject(body)
 	if err != nil {
 		return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)

@@ -28,7 +28,7 @@ func open(t testing.TB, db kv.DB) *Catalog {
 
 func createDatabase(t testing.TB, c *Catalog, name string) *Database {
 	t.Helper()
-	d, err := c.CreateDatabase(t.Context(), fmt.Appendf(nil, `{"id":%q}`, name), nowMs)
+	d, err := c.CreateDatabase(t.Context(), fmt.Appendf(nil, `{"id":%q}`, name), Throughput{}, nowMs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestNamesAreTakenOnce(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	d, other := createDatabase(t, c, "d"), createDatabase(t, c, "other")
 	createContainer(t, c, d, named("x"), Throughput{})
-	if _, err := c.CreateDatabase(t.Context(), []byte(`{"id":"d"}`), nowMs); !errors.Is(err, ErrExists) {
+	if _, err := c.CreateDatabase(t.Context(), []byte(`{"id":"d"}`), Throughput{}, nowMs); !errors.Is(err, ErrExists) {
 		t.Errorf("database: got %v, want ErrExists", err)
 	}
 	if _, err := c.CreateContainer(t.Context(), d.RID, parse(t, named("x")), Throughput{}, nowMs); !errors.Is(err, ErrExists) {
@@ -169,7 +169,7 @@ func TestNamesAreTakenOnce(t *testing.T) {
 		"": "not a well-formed JSON object", "[]": "not a well-formed JSON object", "{}": "'id; ' - are missing", `{"id":null}`: "'id; ' - are missing",
 		`{"id":1}`: "'id' must be a string", `{"id":""}`: "less than '255' characters", `{"id":"a/b"}`: "less than '255' characters",
 	} {
-		if _, err := c.CreateDatabase(t.Context(), []byte(body), nowMs); !refusedWith(err, want) {
+		if _, err := c.CreateDatabase(t.Context(), []byte(body), Throughput{}, nowMs); !refusedWith(err, want) {
 			t.Errorf("database %s: got %v, want %q", body, err, want)
 		}
 	}
@@ -338,7 +338,7 @@ func TestSecondWriterIsDetected(t *testing.T) {
 	db := kvtest.NewModel()
 	first, second := open(t, db), open(t, db)
 	d := createDatabase(t, first, "d")
-	if _, err := second.CreateDatabase(t.Context(), []byte(`{"id":"e"}`), nowMs); !errors.Is(err, kv.ErrConflict) {
+	if _, err := second.CreateDatabase(t.Context(), []byte(`{"id":"e"}`), Throughput{}, nowMs); !errors.Is(err, kv.ErrConflict) {
 		t.Errorf("create database in what was an empty store: got %v, want ErrConflict", err)
 	}
 	second = open(t, db)
@@ -376,7 +376,7 @@ func TestFailedChangeIsNotShown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var b, e kv.Batch
-	_, create := c.CreateDatabase(ctx, []byte(`{"id":"e"}`), nowMs)
+	_, create := c.CreateDatabase(ctx, []byte(`{"id":"e"}`), Throughput{}, nowMs)
 	_, createContainer := c.CreateContainer(ctx, d.RID, parse(t, named("x")), Throughput{}, nowMs)
 	_, replace := c.ReplaceContainer(ctx, ct.RID, parse(t, with(`"defaultTtl":5`)), "", nowMs)
 	for name, err := range map[string]error{
@@ -413,7 +413,7 @@ func TestLimits(t *testing.T) {
 		s.byName[fmt.Sprint(i)] = &full
 	}
 	c.state.Store(s)
-	if _, err := c.CreateDatabase(t.Context(), []byte(`{"id":"x"}`), nowMs); !errors.Is(err, ErrTooMany) {
+	if _, err := c.CreateDatabase(t.Context(), []byte(`{"id":"x"}`), Throughput{}, nowMs); !errors.Is(err, ErrTooMany) {
 		t.Errorf("one database too many: got %v, want ErrTooMany", err)
 	}
 	delete(full.byName, "0")

@@ -49,7 +49,7 @@ func checkAfter(t *testing.T, damage func(*kv.Batch)) []string {
 	db := kvtest.NewModel()
 	c, err := Open(db)
 	must(t, err)
-	d, err := c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), 0)
+	d, err := c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), Throughput{}, 0)
 	must(t, err)
 	def, err := ParseDefinition([]byte(`{"id":"c","partitionKey":{"paths":["/pk"]}}`))
 	must(t, err)

@@ -19,7 +19,7 @@ import (
 
 func createSharing(t testing.TB, c *Catalog, name string, throughput Throughput) *Database {
 	t.Helper()
-	d, err := c.CreateDatabaseWith(t.Context(), fmt.Appendf(nil, `{"id":%q}`, name), throughput, nowMs)
+	d, err := c.CreateDatabase(t.Context(), fmt.Appendf(nil, `{"id":%q}`, name), throughput, nowMs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func TestUsersAgainstTwin(t *testing.T) {
 		db := kvtest.NewModel()
 		w := &usersTwin{db: db}
 		w.reopen(t)
-		d, err := w.c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), 0)
+		d, err := w.c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), Throughput{}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func (e *Engine) CreateDatabase(ctx context.Context, body []byte, t catalog.Thro
 	if err := e.writable(); err != nil {
 		return nil, err
 	}
-	d, err := e.catalog.CreateDatabaseWith(ctx, body, t, e.clock.Now())
+	d, err := e.catalog.CreateDatabase(ctx, body, t, e.clock.Now())
 	return d, e.commitFailed(err)
 }
 

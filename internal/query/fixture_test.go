@@ -78,7 +78,7 @@ func newWorld(t rapid.TB, db kv.DB) *fixture {
 	f.must(f.clock.Freeze())
 	f.catalog, err = catalog.Open(db)
 	f.must(err)
-	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), startMs)
+	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), catalog.Throughput{}, startMs)
 	f.must(err)
 	f.database = d.RID
 	return f

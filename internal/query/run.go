@@ -398,8 +398,12 @@ func (x *execution) group() error {
 			return err
 		}
 		groups[""] = g
-		if done, err := x.counted(g); done || err != nil {
-			return errors.Join(err, x.emitIf(err == nil, g))
+		done, err := x.counted(g)
+		if err != nil {
+			return err
+		}
+		if done {
+			return x.emitGroup(g)
 		}
 	}
 	var key []byte
@@ -427,13 +431,6 @@ func (x *execution) group() error {
 		return err
 	}
 	return x.emitGroups(groups)
-}
-
-func (x *execution) emitIf(ok bool, g *sql.Group) error {
-	if !ok {
-		return nil
-	}
-	return x.emitGroup(g)
 }
 
 // emitGroups emits the groups after the token's.

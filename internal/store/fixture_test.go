@@ -106,7 +106,7 @@ func makeFixture(t rapid.TB, db kv.DB, s setup) *fixture {
 	f.must(f.clock.Freeze())
 	f.catalog, err = catalog.Open(db)
 	f.must(err)
-	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), s.nowMs)
+	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), catalog.Throughput{}, s.nowMs)
 	f.must(err)
 	def, err := catalog.ParseDefinition([]byte(s.definition))
 	f.must(err)
