@@ -6,7 +6,6 @@ package query
 
 import (
 	"bytes"
-	"container/heap"
 	"iter"
 
 	"github.com/mayflydb/mayfly/internal/sql"
@@ -35,7 +34,9 @@ func (x *execution) candidates(yield func(candidate) (more bool, err error)) err
 		return x.logical(yield)
 	case pointFind:
 		return x.point(yield)
-	case indexSeek:
+	case manyFinds:
+		return x.many(yield)
+	case indexSeek, indexUnion, indexIntersection:
 		return x.seek(yield)
 	}
 	if x.plan.composite != nil {
@@ -128,18 +129,12 @@ func (x *execution) point(yield func(candidate) (bool, error)) error {
 	return err
 }
 
-// seek finds the items with one of several values, each of which has its rows in
-// the order of ordinals: they are merged in that order.
+// seek finds the items of a set, in the order of ordinals.
 func (x *execution) seek(yield func(candidate) (bool, error)) error {
-	last := x.from()
-	for ordinal, err := range x.merged(last) {
+	for ordinal, err := range x.ordinals(x.from()) {
 		if err != nil {
 			return err
 		}
-		if ordinal == last {
-			continue // an item that has several of the values
-		}
-		last = ordinal
 		f, live, err := x.r.Get(ordinal)
 		if err != nil {
 			return err
@@ -154,54 +149,36 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 	return nil
 }
 
-// merged returns the ordinals of a seek after one, in order.
-func (x *execution) merged(after uint64) iter.Seq2[uint64, error] {
-	if len(x.plan.ranges) == 1 {
-		return x.only(after)
+// ordinals returns those of the plan's set after one, in order.
+func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
+	if s := x.plan.set; len(s.ranges) == 1 {
+		return x.only(s, after)
 	}
 	return func(yield func(uint64, error) bool) {
-		streams := make(streamHeap, 0, len(x.plan.ranges))
-		defer func() {
-			for _, s := range streams {
-				s.stop()
-			}
-		}()
-		for i := range x.plan.ranges {
-			s := x.open(i, after)
-			streams = append(streams, s)
-			if !s.advance(x) {
-				streams = streams[:len(streams)-1]
-				s.stop()
-				if s.err != nil {
-					yield(0, s.err)
-					return
-				}
-			}
-		}
-		heap.Init(&streams)
-		for len(streams) > 0 {
-			least := streams[0]
-			if !yield(least.ordinal, nil) {
+		c := x.open(x.plan.set)
+		defer c.close()
+		for {
+			ordinal, err := c.seek(after + 1)
+			if err != nil {
+				yield(0, err)
 				return
 			}
-			if least.advance(x) {
-				heap.Fix(&streams, 0)
-				continue
-			}
-			heap.Pop(&streams)
-			least.stop()
-			if least.err != nil {
-				yield(0, least.err)
+			if ordinal == 0 || !yield(ordinal, nil) {
 				return
 			}
+			after = ordinal
 		}
 	}
 }
 
 // only returns the ordinals of a seek for one value.
-func (x *execution) only(after uint64) iter.Seq2[uint64, error] {
+func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
-		for hit, err := range x.r.Index(x.rowsOf(0, after)) {
+		scan := store.IndexScan{Kind: s.kind, Path: s.path, Values: s.ranges[0]}
+		if after > 0 {
+			scan.After = s.ranges[0].PlaceOf(after)
+		}
+		for hit, err := range x.r.Index(scan) {
 			if err != nil {
 				yield(0, err)
 				return
@@ -212,58 +189,6 @@ func (x *execution) only(after uint64) iter.Seq2[uint64, error] {
 			}
 		}
 	}
-}
-
-// stream is the rows of one value.
-type stream struct {
-	next    func() (store.Hit, error, bool)
-	stop    func()
-	ordinal uint64
-	err     error
-}
-
-func (x *execution) open(i int, after uint64) *stream {
-	next, stop := iter.Pull2(x.r.Index(x.rowsOf(i, after)))
-	return &stream{next: next, stop: stop}
-}
-
-// rowsOf is the scan of one value's rows after an ordinal.
-func (x *execution) rowsOf(i int, after uint64) store.IndexScan {
-	s := store.IndexScan{Kind: x.plan.kind, Path: x.plan.path, Values: x.plan.ranges[i]}
-	if after > 0 {
-		s.After = x.plan.ranges[i].PlaceOf(after)
-	}
-	return s
-}
-
-// advance goes to the next row in scope.
-func (s *stream) advance(x *execution) bool {
-	for {
-		hit, err, ok := s.next()
-		if !ok || err != nil {
-			s.err = err
-			return false
-		}
-		x.page.Work.IndexRows++
-		if x.inScope(hit.EPK) {
-			s.ordinal = hit.Ordinal
-			return true
-		}
-	}
-}
-
-// streamHeap has the stream with the least ordinal first.
-type streamHeap []*stream
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (h streamHeap) Len() int           { return len(h) }
-func (h streamHeap) Less(i, j int) bool { return h[i].ordinal < h[j].ordinal }
-func (h streamHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *streamHeap) Push(s any)        { *h = append(*h, s.(*stream)) }
-func (h *streamHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }
 
 // walk finds the items by the order of an index.

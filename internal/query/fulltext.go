@@ -48,7 +48,7 @@ func specialPath(c *chooser, path sql.Path, indexed []value.Path) (store.IndexPa
 
 // wordSeek finds the condition on a text that the fewest items meet.
 func (c *chooser) wordSeek() (*plan, error) {
-	var best *plan
+	var best *set
 	least := int64(0)
 	for _, f := range c.facts {
 		if f.Op != sql.CondFullText && f.Op != sql.CondFullTextAny {
@@ -58,7 +58,6 @@ func (c *chooser) wordSeek() (*plan, error) {
 		if !ok {
 			continue
 		}
-		found := c.unsorted(&plan{method: indexSeek, kind: store.WordIndex, path: path})
 		words, err := c.wordsToSeek(path, f)
 		if err != nil {
 			return nil, err
@@ -66,14 +65,14 @@ func (c *chooser) wordSeek() (*plan, error) {
 		if len(words) > maxSeeks {
 			continue
 		}
-		found.text = []string{hasText(words)}
+		found := &set{kind: store.WordIndex, path: path, text: hasText(words)}
 		for _, word := range words {
 			found.ranges = append(found.ranges, store.Word(word))
 		}
 		if len(words) > 0 {
 			found.ranges = append(found.ranges, store.LongTexts())
 		}
-		rows, err := c.rows(found, fewHits)
+		rows, err := c.size(found, fewHits)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +80,10 @@ func (c *chooser) wordSeek() (*plan, error) {
 			best, least = found, rows
 		}
 	}
-	return best, nil
+	if best == nil {
+		return nil, nil
+	}
+	return c.setPlan(best), nil
 }
 
 // wordsToSeek returns words of which each item that meets a condition has one; none
@@ -119,7 +121,7 @@ func (c *chooser) wordsToSeek(path store.IndexPath, f *sql.Condition) ([]string,
 func (c *chooser) rarest(path store.IndexPath, words []string) (string, error) {
 	best, least := words[0], int64(0)
 	for i, word := range words[:min(len(words), maxWordsCompared)] {
-		rows, err := c.rows(&plan{kind: store.WordIndex, path: path, ranges: []store.ValueRange{store.Word(word)}}, fewHits)
+		rows, err := c.size(&set{kind: store.WordIndex, path: path, ranges: []store.ValueRange{store.Word(word)}}, fewHits)
 		if err != nil {
 			return "", err
 		}

@@ -26,6 +26,7 @@ const (
 	fullScan     method = "scan"    // all items, in the order of their creation
 	logicalScan  method = "logical" // all items with one partition key
 	pointFind    method = "find"    // one item, by partition key and id
+	manyFinds    method = "finds"   // several, each by partition key and id
 	indexSeek    method = "seek"    // the items with certain values at a path
 	indexRange   method = "range"   // the items with values in a range at a path
 	orderedScan  method = "ordered" // as range, in the order that was asked for
@@ -36,15 +37,18 @@ const (
 	textRank     method = "rank"    // all items, ranked by the words of their texts
 	textScores   method = "scores"  // all items, of which those are read whose score is among the best
 	nearest      method = "nearest" // all items, of which those are read whose vector is among the nearest
+
+	indexUnion        method = "union"        // the items in one of several sets
+	indexIntersection method = "intersection" // the items in all of several sets
 )
 
 // plan is how a query is answered.
 type plan struct {
 	method method
-	kind   store.IndexKind
 	path   store.IndexPath
-	// seek has one range for each value; range, ordered and count have one.
-	ranges []store.ValueRange
+	ranges []store.ValueRange // the one that is walked
+	set    *set               // of seek, union and intersection
+	keys   []store.Key        // of finds
 	order  kv.Order
 	id     string // of the one item
 	// composite is the part of a composite index.
@@ -59,6 +63,12 @@ type plan struct {
 // String tells the plan for people and tests.
 func (p *plan) String() string {
 	s := string(p.method)
+	if p.set != nil {
+		s = p.set.String()
+	}
+	if p.method == manyFinds {
+		s += fmt.Sprintf(" %d items", len(p.keys))
+	}
 	if len(p.path) > 0 {
 		s += " " + pathText(p.path)
 	}
@@ -136,6 +146,11 @@ func choose(r *store.Reader, p *sql.Program, s *Scope) (*plan, error) {
 		if found, ok := c.point(); ok {
 			return found, nil
 		}
+	}
+	if keys, ok := c.finds(); ok {
+		return c.unsorted(&plan{method: manyFinds, keys: keys}), nil
+	}
+	if s.Logical != nil {
 		items, err := r.LogicalItems(*s.Logical)
 		if err != nil {
 			return nil, err
@@ -200,11 +215,7 @@ func (c *chooser) byIndex() (*plan, error) {
 	if byText != nil && byText.sorted {
 		return byText, nil
 	}
-	seek := c.compositeRange()
-	if seek == nil {
-		seek = c.seek()
-	}
-	seek, err := c.orWords(seek)
+	seek, err := c.byValues()
 	if err != nil || seek != nil && len(c.p.OrderBy()) == 0 {
 		return seek, err
 	}
@@ -259,7 +270,7 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 	}
 	better := true
 	switch found.method {
-	case indexSeek, indexRange:
+	case indexSeek, indexUnion, indexIntersection, indexRange:
 		if better = c.reach(items) <= fewHits; !better {
 			better, err = c.atMost(found, min(items, max(fewHits, items/probeShare)))
 		}
@@ -298,42 +309,14 @@ func (c *chooser) atMost(p *plan, rows int64) (bool, error) {
 }
 
 // rows returns how many index rows a plan reads; one more than most, if there are more.
-func (c *chooser) rows(p *plan, most int64) (n int64, err error) {
-	if p.composite != nil {
+func (c *chooser) rows(p *plan, most int64) (int64, error) {
+	switch {
+	case p.composite != nil:
 		return c.compositeRows(p, most)
+	case p.set != nil:
+		return c.size(p.set, most)
 	}
-	for _, v := range p.ranges {
-		for _, err := range c.r.Index(store.IndexScan{Kind: p.kind, Path: p.path, Values: v}) {
-			if err != nil {
-				return n, err
-			}
-			if n++; n > most {
-				return n, nil
-			}
-		}
-	}
-	return n, nil
-}
-
-// seek finds the equality that looks up the fewest values.
-func (c *chooser) seek() *plan {
-	var best *plan
-	for _, f := range c.facts {
-		elements := f.Op == sql.CondArrayContains
-		if f.Op != sql.CondEq && !elements || len(f.Values) > maxSeeks {
-			continue
-		}
-		path, ok := c.indexed(f.Path, elements)
-		if !ok {
-			continue
-		}
-		ranges, ok := exactly(f.Values)
-		if !ok || best != nil && len(best.ranges) <= len(ranges) {
-			continue
-		}
-		best = c.unsorted(&plan{method: indexSeek, path: path, ranges: ranges, text: []string{texts(f.Values)}})
-	}
-	return best
+	return c.size(&set{path: p.path, ranges: p.ranges}, most)
 }
 
 func texts(values []sql.Value) string {
@@ -351,13 +334,15 @@ func texts(values []sql.Value) string {
 
 // exactly returns a range for each value. An index holds no arrays and objects.
 func exactly(values []sql.Value) (ranges []store.ValueRange, ok bool) {
+	seen := make(map[string]bool, len(values))
 	for _, v := range values {
 		scalar, ok := scalarOf(v)
 		if !ok {
 			return nil, false
 		}
 		found := store.Exactly(scalar)
-		if !slices.ContainsFunc(ranges, found.Same) {
+		if place := string(found.PlaceOf(0).Value); !seen[place] {
+			seen[place] = true
 			ranges = append(ranges, found)
 		}
 	}

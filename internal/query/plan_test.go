@@ -17,7 +17,7 @@ import (
 //
 //	container         members of the definition; the partition opens anew
 //	items             one on each line: partition key, id, members
-//	many n= pk=       items with "i" and "half" that count, and "same" and "word"
+//	many n= pk=       items with "i" and "half" that count, "same" and "word", "third" and "fifth"
 //	policy            other members of the definition, before the index is rebuilt
 //	rebuild           the index
 //	explain [pk=]     queries, one on each line; the plan of each follows it
@@ -42,7 +42,7 @@ func TestPlans(t *testing.T) {
 				d.ScanArgs(t, "n", &n)
 				d.ScanArgs(t, "pk", &pk)
 				for i := range n {
-					f.put(pk, fmt.Sprint(i), fmt.Sprintf(`"i":%d,"half":%d,"same":1,"word":"w%03d","tags":["t%d","all"]`, i, i/2, i, i%7))
+					f.put(pk, fmt.Sprint(i), fmt.Sprintf(`"i":%d,"half":%d,"same":1,"word":"w%03d","tags":["t%d","all"],"third":%d,"fifth":%d`, i, i/2, i, i%7, i%3, i%5))
 				}
 			case "policy":
 				f.reconfigure(d.Input)

@@ -49,6 +49,7 @@ type Program struct {
 	needs     []Path
 	condition *Condition
 	udfs      []string
+	computed  []string // the names of the computed properties that hide stored ones
 }
 
 // block is one SELECT, of the whole query or of a subquery.
@@ -144,6 +145,9 @@ func Compile(q *Query, o CompileOptions) (*Program, error) {
 			return nil, err
 		}
 		p.input, p.rowed = input, true
+	}
+	for _, property := range o.Computed {
+		p.computed = append(p.computed, property.Name)
 	}
 	main, err := c.block(q, s, p.input != nil)
 	if err != nil {

@@ -43,6 +43,11 @@ func ScopeKeys(p *Program, paths []value.Path) KeyScope {
 	if len(paths) > value.MaxPartitionKeyPaths {
 		return KeyScope{All: true}
 	}
+	for _, path := range paths {
+		if slices.Contains(p.computed, path[0]) {
+			return KeyScope{All: true} // what the query says of it is not the partition key
+		}
+	}
 	return scopeOf(pins(p.Condition(), paths))
 }
 

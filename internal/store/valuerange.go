@@ -131,11 +131,6 @@ func BeginningWith(s string) ValueRange {
 	return ValueRange{raw, keyAfter(raw), true}
 }
 
-// Same reports whether two ranges are one.
-func (v ValueRange) Same(w ValueRange) bool {
-	return bytes.Equal(v.lower, w.lower) && bytes.Equal(v.upper, w.upper)
-}
-
 // Numbers is all numbers.
 func Numbers() ValueRange { return ValueRange{[]byte{0x40}, []byte{0x41}, true} }
 

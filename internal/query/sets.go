@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+
+// Sets of items that an index names by their ordinals: those with certain values at a
+// path, those that several such sets have in common, and those that are in one of
+// several. They are what equalities, AND and OR come to.
+
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+const (
+	// fewRows is up to how many items it is best to read them at once, rather than
+	// to find out which of them another set has too.
+	fewRows = 32
+	// probeGrowth is by how much more rows are counted of sets that are all larger.
+	probeGrowth = 4
+	// maxMembers is how many sets are intersected: what the others say is filtered.
+	maxMembers = 4
+)
+
+// set is one of: the items with one of the values in ranges at a path; those in any
+// of several sets; those in all of them.
+type set struct {
+	kind     store.IndexKind
+	path     store.IndexPath
+	ranges   []store.ValueRange
+	text     string
+	any, all []*set
+}
+
+// seeks returns how many values are looked up.
+func (s *set) seeks() int {
+	n := len(s.ranges)
+	for _, part := range s.any {
+		n += part.seeks()
+	}
+	return n
+}
+
+// String tells the set for people and tests.
+func (s *set) String() string {
+	join := func(kind string, parts []*set) string {
+		texts := make([]string, 0, len(parts))
+		for i, part := range parts {
+			if i == 3 && len(parts) > 4 {
+				texts = append(texts, "…")
+				break
+			}
+			texts = append(texts, part.String())
+		}
+		return kind + " of " + strings.Join(texts, ", ")
+	}
+	switch {
+	case s.any != nil:
+		return join(string(indexUnion), s.any)
+	case s.all != nil:
+		return join(string(indexIntersection), s.all)
+	}
+	return string(indexSeek) + " " + pathText(s.path) + " " + s.text
+}
+
+// plan returns how to find the items of a set.
+func (c *chooser) setPlan(s *set) *plan {
+	p := &plan{method: indexSeek, set: s}
+	switch {
+	case s.any != nil:
+		p.method = indexUnion
+	case s.all != nil:
+		p.method = indexIntersection
+	}
+	return c.unsorted(p)
+}
+
+// sets returns what the conditions that all must hold name.
+func (c *chooser) sets() []*set {
+	var found []*set
+	for _, f := range c.facts {
+		if s := c.setOf(f); s != nil && s.seeks() <= maxSeeks {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// setOf returns a set that has all items for which a condition holds, or nil.
+func (c *chooser) setOf(f *sql.Condition) *set {
+	switch f.Op {
+	case sql.CondEq, sql.CondArrayContains:
+		return c.leaf(f)
+	case sql.CondOr:
+		return c.unionOf(f.Of)
+	case sql.CondAnd:
+		return c.fewestOf(f.Of)
+	}
+	return nil
+}
+
+func (c *chooser) leaf(f *sql.Condition) *set {
+	if len(f.Values) > maxSeeks {
+		return nil
+	}
+	path, ok := c.indexed(f.Path, f.Op == sql.CondArrayContains)
+	if !ok {
+		return nil
+	}
+	ranges, ok := exactly(f.Values)
+	if !ok {
+		return nil
+	}
+	return &set{path: path, ranges: ranges, text: texts(f.Values)}
+}
+
+// unionOf returns the items for which one of several conditions holds. All of them
+// must name a set.
+func (c *chooser) unionOf(of []*sql.Condition) *set {
+	union := &set{}
+	seeks := 0
+	for _, f := range of {
+		part := c.setOf(f)
+		if part == nil {
+			return nil
+		}
+		if seeks += part.seeks(); seeks > maxSeeks {
+			return nil
+		}
+		union.any = append(union.any, part)
+	}
+	return union
+}
+
+// fewestOf returns, of conditions that all must hold, one that names a set: that of
+// the id, of which few items have the same, or the one that looks up the fewest
+// values. It is a part of a union, which may have very many of them, so that none is
+// counted.
+func (c *chooser) fewestOf(of []*sql.Condition) *set {
+	var best *set
+	for _, f := range of {
+		part := c.setOf(f)
+		switch {
+		case part == nil:
+		case isID(f.Path) && f.Op == sql.CondEq:
+			return part
+		case best == nil || part.seeks() < best.seeks():
+			best = part
+		}
+	}
+	return best
+}
+
+func isID(p sql.Path) bool { return len(p) == 1 && !p[0].Element && p[0].Name == "id" }
+
+// byValues finds items by the values that the filter demands, or returns nil if it
+// demands none.
+func (c *chooser) byValues() (*plan, error) {
+	if found := c.compositeRange(); found != nil {
+		return c.orWords(found)
+	}
+	found, err := c.bySets()
+	if err != nil {
+		return nil, err
+	}
+	return c.orWords(found)
+}
+
+// bySets finds items by what equalities name, or returns nil if there are none.
+func (c *chooser) bySets() (*plan, error) {
+	found := c.sets()
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return c.setPlan(found[0]), nil
+	}
+	sizes, err := c.sizes(found)
+	if err != nil {
+		return nil, err
+	}
+	least := slices.Index(sizes, slices.Min(sizes))
+	members := []*set{found[least]}
+	for i, s := range found {
+		// To walk over the rows of another set must cost less than to read the items
+		// which it has not.
+		pays := sizes[least] > fewRows && sizes[i] <= rowsPerItem*sizes[least]
+		if i != least && pays && len(members) < maxMembers {
+			members = append(members, s)
+		}
+	}
+	if len(members) == 1 {
+		return c.setPlan(members[0]), nil
+	}
+	return c.setPlan(&set{all: members}), nil
+}
+
+// sizes counts the rows of sets, until the smallest is known or all have more than
+// fewHits, and of the others as far as it matters.
+func (c *chooser) sizes(sets []*set) ([]int64, error) {
+	sizes := make([]int64, len(sets))
+	limit := int64(fewRows)
+	for limit < fewHits {
+		for i, s := range sets {
+			var err error
+			if sizes[i], err = c.size(s, limit); err != nil {
+				return nil, err
+			}
+		}
+		if slices.Min(sizes) <= limit {
+			break
+		}
+		limit *= probeGrowth
+	}
+	least := slices.Min(sizes)
+	if least <= fewRows || least > limit {
+		return sizes, nil
+	}
+	for i, s := range sets {
+		if sizes[i] > limit {
+			var err error
+			if sizes[i], err = c.size(s, rowsPerItem*least); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return sizes, nil
+}
+
+// size counts the rows of a set up to a limit; beyond, it returns one more.
+func (c *chooser) size(s *set, limit int64) (int64, error) {
+	var n int64
+	for _, v := range s.ranges {
+		for _, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: v}) {
+			if err != nil {
+				return 0, err
+			}
+			if n++; n > limit {
+				return n, nil
+			}
+		}
+	}
+	for _, part := range s.any {
+		more, err := c.size(part, limit-n)
+		if n += more; err != nil || n > limit {
+			return n, err
+		}
+	}
+	if len(s.all) > 0 {
+		return c.size(s.all[0], limit) // the smallest; the others have no more in common
+	}
+	return n, nil
+}
