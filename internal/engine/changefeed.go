@@ -6,7 +6,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -170,27 +169,7 @@ func changeScope(c *catalog.Container, r *ChangeFeed) (queryScope, error) {
 		}
 		return keyScope(c, k), nil
 	}
-	s := queryScope{last: len(c.Ranges) - 1}
-	var err error
-	if s.MinEPK, err = epkBound(r.StartEPK); err != nil {
-		return s, err
-	}
-	if s.MaxEPK, err = epkBound(r.EndEPK); err != nil {
-		return s, err
-	}
-	if r.Range != "" {
-		list := ItemList{Range: r.Range}
-		s.first, s.last, err = listScope(c, &list, &store.List{})
-		return s, err
-	}
-	s.first = c.Partition(s.MinEPK)
-	if s.MaxEPK != nil {
-		s.last = max(s.first, c.Partition(s.MaxEPK))
-		if s.last > s.first && bytes.Equal(c.Ranges[s.last].Min, s.MaxEPK) {
-			s.last--
-		}
-	}
-	return s, nil
+	return rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
 }
 
 // changePlaces is a position in the change feeds of one partition or of several

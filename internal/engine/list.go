@@ -7,12 +7,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -26,6 +26,8 @@ type ItemList struct {
 	Target
 	// Range is the id of the one partition key range to list, or empty for all.
 	Range string
+	// StartEPK and EndEPK bound the effective partition keys, as hexadecimal text.
+	StartEPK, EndEPK string
 	// MaxItems is what the client asked for: 0 for nothing, -1 for as many as fit.
 	MaxItems     int
 	Continuation string
@@ -165,35 +167,20 @@ func pageItems(asked int) int {
 	return asked
 }
 
-// listScope returns the first and last partition to list, and narrows q to a
-// partition key if one is given.
+// listScope returns the first and last partition to list, and narrows q to what of
+// them was asked for.
 func listScope(c *catalog.Container, r *ItemList, q *store.List) (first, last int, err error) {
+	var s queryScope
 	if r.PartitionKey != "" {
-		k, err := headerKey(c, r.PartitionKey)
-		if err != nil {
-			return 0, 0, err
+		var k value.PartitionKey
+		if k, err = queryKey(c, r.PartitionKey); err == nil {
+			s = keyScope(c, k)
 		}
-		epk := c.PartitionKey.AppendEPK(nil, k)
-		q.Within = &store.LogicalPartition{EPK: epk, PartitionKey: k}
-		i := c.Partition(epk)
-		return i, i, nil
+	} else {
+		s, err = rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
 	}
-	if r.Range == "" {
-		return 0, len(c.Ranges) - 1, nil
-	}
-	// Some clients put the container's rid before the range's id.
-	id := r.Range
-	if rid, rest, ok := strings.Cut(id, ","); ok {
-		if rid != c.RID.String() {
-			return 0, 0, ErrRangeGone
-		}
-		id = rest
-	}
-	i, err := strconv.Atoi(id)
-	if err != nil || i < 0 || i >= len(c.Ranges) {
-		return 0, 0, ErrRangeGone
-	}
-	return i, i, nil
+	q.Within, q.MinEPK, q.MaxEPK = s.Logical, s.MinEPK, s.MaxEPK
+	return s.first, s.last, err
 }
 
 // A continuation is the rid of the item after which to go on. Its ordinal tells

@@ -7,7 +7,6 @@ package engine
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -286,86 +285,6 @@ func (page *QueryPage) take(part *query.Page, charge ru.Units) {
 	w.Bytes += part.Work.Bytes
 	w.Rows += part.Work.Rows
 	w.RowBytes += part.Work.RowBytes
-}
-
-// queryScope is which partitions a query goes to, and what of them.
-type queryScope struct {
-	query.Scope
-	first, last int
-}
-
-// scope finds out where a query goes: to one partition key, to one range, or to all.
-func (e *Engine) scope(c *catalog.Container, r *ItemQuery, q *compiled) (queryScope, error) {
-	switch {
-	case r.PartitionKey != "":
-		k, err := queryKey(c, r.PartitionKey)
-		if err != nil {
-			return queryScope{}, err
-		}
-		return keyScope(c, k), nil
-	case r.Range != "":
-		list := ItemList{Range: r.Range}
-		first, last, err := listScope(c, &list, &store.List{})
-		s := queryScope{first: first, last: last}
-		if err != nil {
-			return s, err
-		}
-		if s.MinEPK, err = epkBound(r.StartEPK); err != nil {
-			return s, err
-		}
-		s.MaxEPK, err = epkBound(r.EndEPK)
-		return s, err
-	}
-	keys := sql.ScopeKeys(q.program, c.PartitionKey.Paths)
-	if !keys.All && len(keys.Keys) == 0 {
-		return queryScope{}, nil // one partition gives the answer of all
-	}
-	if !keys.All && len(keys.Keys) == 1 && len(keys.Keys[0]) == len(c.PartitionKey.Paths) {
-		return keyScope(c, keys.Keys[0]), nil
-	}
-	if !r.CrossPartition {
-		return queryScope{}, ErrCrossPartition
-	}
-	if sql.NeedsGateway(q.query) {
-		plan, err := e.plan(c, q, ^sql.FeatureSet(0))
-		if err != nil {
-			return queryScope{}, err
-		}
-		return queryScope{}, &NeedsPlanError{plan}
-	}
-	return queryScope{first: 0, last: len(c.Ranges) - 1}, nil
-}
-
-// queryKey reads a partition key that may be a prefix of a hierarchical one.
-func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
-	k, err := value.ParsePartitionKey(text)
-	if err == nil && c.PartitionKey.Hierarchical() && len(k) > 0 && len(k) < len(c.PartitionKey.Paths) {
-		return k, checkKeySize(k)
-	}
-	return headerKey(c, text)
-}
-
-// keyScope is all items with a partition key, or with keys that begin with it.
-func keyScope(c *catalog.Container, k value.PartitionKey) queryScope {
-	epk := c.PartitionKey.AppendEPK(nil, k)
-	if len(k) == len(c.PartitionKey.Paths) {
-		i := c.Partition(epk)
-		return queryScope{query.Scope{Logical: &store.LogicalPartition{EPK: epk, PartitionKey: k}}, i, i}
-	}
-	upper := append(slices.Clone(epk), 0xff)
-	return queryScope{query.Scope{MinEPK: epk, MaxEPK: upper}, c.Partition(epk), c.Partition(upper)}
-}
-
-// epkBound reads a bound as clients write it; the end of the key space is no bound.
-func epkBound(text string) ([]byte, error) {
-	if text == "" || text == "FF" {
-		return nil, nil
-	}
-	epk, err := hex.DecodeString(text)
-	if err != nil {
-		return nil, invalid("The effective partition key '%s' is not hexadecimal.", value.Clip(text))
-	}
-	return epk, nil
 }
 
 func queryContinuation(partition int, token string) string {

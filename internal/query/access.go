@@ -74,7 +74,7 @@ func (x *execution) read(f *store.Found) {
 func (x *execution) inScope(epk []byte) bool {
 	s := &x.q.Scope
 	if s.Logical != nil {
-		return bytes.Equal(epk, s.Logical.EPK)
+		return s.Logical.Holds(epk)
 	}
 	return (s.MinEPK == nil || bytes.Compare(epk, s.MinEPK) >= 0) && (s.MaxEPK == nil || bytes.Compare(epk, s.MaxEPK) < 0)
 }

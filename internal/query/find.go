@@ -18,7 +18,7 @@ import (
 // them.
 func (c *chooser) finds() ([]store.Key, bool) {
 	container := c.r.Container()
-	if c.s.Logical != nil {
+	if c.s.Logical != nil && !c.s.Logical.Prefix {
 		if keys, ok := namedIn(c.s.Logical, c.facts); ok {
 			return keys, true
 		}

@@ -102,7 +102,7 @@ type Scope struct {
 	// Name tells the scope apart from those of other containers and requests: tokens
 	// of one are refused in another.
 	Name string
-	// Logical, if it is set, is the one logical partition.
+	// Logical, if it is set, is the one logical partition, or those with one prefix.
 	Logical *store.LogicalPartition
 	// MinEPK and MaxEPK bound the effective partition keys: from MinEPK, inclusive,
 	// to MaxEPK, exclusive; nil is no bound.
@@ -142,7 +142,7 @@ func choose(r *store.Reader, p *sql.Program, s *Scope) (*plan, error) {
 		return &plan{method: nothing, sorted: true}, nil
 	}
 	c := chooser{r: r, p: p, s: s, facts: conjuncts(cond)}
-	if s.Logical != nil {
+	if s.Logical != nil && !s.Logical.Prefix {
 		if found, ok := c.point(); ok {
 			return found, nil
 		}

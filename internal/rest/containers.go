@@ -15,7 +15,7 @@ import (
 func (x *exchange) serveContainers(rt *route) error {
 	switch {
 	case rt.operation != "" && x.r.Method == http.MethodPost:
-		return &notYetError{"deletes by partition key"}
+		return x.deletePartitionKey(rt)
 	case rt.operation != "":
 		return errMethod
 	case rt.feed && x.r.Method == http.MethodGet:

@@ -170,9 +170,6 @@ func (x *exchange) listItems(rt *route) error {
 	if x.header("A-Im") != "" {
 		return x.changeFeed(rt)
 	}
-	if x.header("X-Ms-Start-Epk") != "" || x.header("X-Ms-End-Epk") != "" {
-		return &notYetError{"lists of a range of effective partition keys"}
-	}
 	most, err := x.maxItems()
 	if err != nil {
 		return err
@@ -180,6 +177,8 @@ func (x *exchange) listItems(rt *route) error {
 	page, err := x.h.engine.ListItems(x.r.Context(), engine.ItemList{
 		Target: x.target(rt), MaxItems: most,
 		Range:        x.header(headerRange),
+		StartEPK:     x.header("X-Ms-Start-Epk"),
+		EndEPK:       x.header("X-Ms-End-Epk"),
 		Continuation: x.header(headerContinuation),
 		SessionToken: x.header(headerSession),
 	})

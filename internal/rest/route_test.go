@@ -224,12 +224,9 @@ func TestNotYet(t *testing.T) {
 		headers            map[string]string
 		text               string
 	}{
-		{"GET", docs, "", map[string]string{"x-ms-start-epk": "00"}, "effective partition keys"},
-		{"GET", docs, "", map[string]string{"x-ms-end-epk": "FF"}, "effective partition keys"},
 		{"POST", docs, `{"id":"i","pk":"p"}`, map[string]string{"x-ms-documentdb-pre-trigger-include": "t"}, "triggers"},
 		{"POST", docs, `{"id":"i","pk":"p"}`, map[string]string{"x-ms-documentdb-post-trigger-include": "t"}, "triggers"},
 		{"DELETE", docs + "/i", "", map[string]string{"x-ms-documentdb-post-trigger-include": "t"}, "triggers"},
-		{"POST", "/dbs/d/colls/c/operations/partitionkeydelete", "", pk("p"), "partition key"},
 		{"GET", "/dbs/d/colls/c/sprocs", "", nil, "sprocs"},
 		{"POST", "/dbs/d/colls/c/sprocs/s", `[]`, nil, "sprocs"},
 		{"GET", "/dbs/d/colls/c/triggers", "", nil, "triggers"},

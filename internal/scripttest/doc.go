@@ -27,6 +27,7 @@
 //	create, upsert, replace    write items, read, delete: and so on
 //	patch, batch               change parts of an item, do several operations at once
 //	list                       list the items, all pages of them
+//	delete-key                 delete all items with a partition key
 //	feed                       what has changed since the change feed was last read
 //
 //	query                run a query as SDKs do, over all partitions, and in other ways

@@ -79,6 +79,9 @@ func (r *request) signature(d *directive, date string) string {
 	if len(link) > 0 {
 		kind = link[(len(link)-1)&^1]
 	}
+	if kind == "operations" { // on a container, as which it is signed
+		link, kind = r.path[:4], r.path[2]
+	}
 	if len(link)%2 == 1 { // a list is signed as its owner
 		link = link[:len(link)-1]
 	}

@@ -105,7 +105,7 @@ var verbs = map[string]verb{
 	"container": createContainer, "show": showContainer, "replace-container": replaceContainer, "drop": dropContainer,
 	"containers": listContainers,
 	"create":     createItems, "upsert": upsertItems, "replace": replaceItems, "read": readItems, "delete": deleteItems,
-	"patch": patchItem, "batch": sendBatch,
+	"patch": patchItem, "batch": sendBatch, "delete-key": deleteKey,
 	"list": listItems, "feed": readFeed,
 	"query": runQuery, "where": whereItems, "value": valueOf,
 	"udf": createUDF, "show-udf": showUDF, "replace-udf": replaceUDF, "drop-udf": dropUDF, "udfs": listUDFs,

@@ -112,7 +112,7 @@ type changeWalk struct {
 func (w *changeWalk) begin(q Changes) error {
 	w.q, w.page.LSN, w.page.Position = q, w.v.lsn, q.Start.After
 	if q.Within != nil {
-		w.logical = q.Within.PartitionKey.AppendKey(value.AppendBytesKey(nil, q.Within.EPK))
+		w.logical = q.Within.appendKey(nil)
 	}
 	var err error
 	switch {
@@ -234,8 +234,7 @@ func (w *changeWalk) show(row *feedRow) error {
 // wants reports whether an item is among those that are asked for.
 func (w *changeWalk) wants(identity []byte) (bool, error) {
 	if w.logical != nil {
-		logical, err := logicalOf(identity)
-		return bytes.Equal(logical, w.logical), err
+		return bytes.HasPrefix(identity, w.logical), nil
 	}
 	if w.q.MinEPK == nil && w.q.MaxEPK == nil {
 		return true, nil

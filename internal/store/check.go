@@ -48,7 +48,7 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 	}{
 		{logSpace, k.logRow}, {itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow},
 		{uniqueSpace, k.uniqueRow}, {indexSpace, k.indexRow}, {partSpace, k.part}, {statSpace, k.stat},
-		{eventSpace, k.event},
+		{eventSpace, k.event}, {removalSpace, k.removal},
 	} {
 		lower, upper := k.prefix.space(pass.space)
 		for e, err := range snap.Scan(lower, upper, kv.Forward) {
@@ -295,7 +295,7 @@ func (k *checker) stat(e kv.Entry) error {
 // strangers reports the rows that are of no kind: what lies between the spaces.
 func (k *checker) strangers() error {
 	from := k.prefix[:]
-	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
+	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, removalSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
 		lower, upper := k.prefix.space(space)
 		if err := k.nothingIn(from, lower); err != nil {
 			return err

@@ -17,6 +17,7 @@
 //	log  : p 'v' {lsn}{place}          -> what happened, and the item            (versions.go)
 //	logs : p 'l'                       -> how far the log goes                   (versions.go)
 //	gone : p 'e' {goneMs}{deadlineMs}{lsn}{n} -> {ordinal, writtenMs, ttl, identity} (events.go)
+//	rm   : p 'r' {epk}{pk}             -> lsn                                  only of deletes under way (removal.go)
 //	meta : p 'm'                       -> what the partition knows of itself   (meta.go)
 //
 // Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs,
@@ -59,6 +60,7 @@ const (
 	metaSpace     = 'm'
 	logSpace      = 'v'
 	logStateSpace = 'l'
+	removalSpace  = 'r'
 
 	prefixBytes = 11
 )
@@ -131,6 +133,10 @@ func (p *prefix) appendEventKey(dst []byte, e EventPlace) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(e.DeadlineMs))
 	dst = binary.BigEndian.AppendUint64(dst, e.LSN)
 	return binary.BigEndian.AppendUint16(dst, e.N)
+}
+
+func (p *prefix) appendRemovalKey(dst, logical []byte) []byte {
+	return append(append(append(dst, p[:]...), removalSpace), logical...)
 }
 
 // appendIndexStart appends what all index rows of one generation begin with.

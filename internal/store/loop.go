@@ -27,7 +27,8 @@ const (
 )
 
 // job is one entry of the loop's queues: a write, several that happen together, new
-// settings, a group of expired items to take away, or one of items to index.
+// settings, a group of expired items to take away, one of items to index, or a step of
+// a delete by partition key.
 type job struct {
 	write       *write
 	bundle      *bundle
@@ -35,6 +36,7 @@ type job struct {
 	purge       *plan
 	reindex     *reindexPlan
 	expired     *plan // to be logged
+	removal     *removal
 
 	result Result
 	err    error
@@ -50,7 +52,9 @@ func (j *job) bytes() int {
 }
 
 // forced reports whether somebody waits for what a background job takes away.
-func (j *job) forced() bool { return j.purge != nil && j.purge.cause == ru.Forced }
+func (j *job) forced() bool {
+	return j.removal != nil || j.purge != nil && j.purge.cause == ru.Forced
+}
 
 // submit hands a job to the loop and waits until it is done. A job that was
 // taken in is always waited for: its outcome is known, and durable.
@@ -61,7 +65,7 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	default:
 	}
 	queue := p.queue
-	if j.purge != nil || j.reindex != nil || j.expired != nil {
+	if j.purge != nil || j.reindex != nil || j.expired != nil || j.removal != nil {
 		queue = p.purges
 	}
 	select {
@@ -338,6 +342,8 @@ func (w *writer) background(j *job) error {
 		return w.reindex(j.reindex)
 	case j.expired != nil:
 		return w.logExpiredItems(j.expired)
+	case j.removal != nil:
+		return w.remove(j.removal)
 	}
 	return w.purge(j.purge)
 }

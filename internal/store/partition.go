@@ -189,6 +189,10 @@ func Open(o Options) (*Partition, error) {
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
 	go p.loop()
+	if err := p.resume(); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+	}
 	return p, nil
 }
 

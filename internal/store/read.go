@@ -6,6 +6,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -122,6 +123,9 @@ func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
 type List struct {
 	// Within, if it is set, asks for the items of one logical partition.
 	Within *LogicalPartition
+	// MinEPK and MaxEPK bound the effective partition keys, inclusive and exclusive;
+	// nil is no bound.
+	MinEPK, MaxEPK []byte
 	// After is the ordinal after which to begin; zero is the beginning.
 	After    uint64
 	MaxItems int
@@ -132,6 +136,26 @@ type List struct {
 type LogicalPartition struct {
 	EPK          []byte
 	PartitionKey value.PartitionKey
+	// Prefix says that the key is the beginning of a hierarchical one, and that all
+	// items are meant whose keys begin so.
+	Prefix bool
+}
+
+// appendKey appends {epk}{pk}, or what that begins with for all keys of a prefix.
+func (l *LogicalPartition) appendKey(dst []byte) []byte {
+	dst = value.AppendBytesKey(dst, l.EPK)
+	if l.Prefix {
+		return dst[:len(dst)-len(value.AppendBytesKey(nil, nil))] // without its end
+	}
+	return l.PartitionKey.AppendKey(dst)
+}
+
+// Holds reports whether an effective partition key is of the logical partition.
+func (l *LogicalPartition) Holds(epk []byte) bool {
+	if l.Prefix {
+		return bytes.HasPrefix(epk, l.EPK)
+	}
+	return bytes.Equal(epk, l.EPK)
 }
 
 // Page is one page of a List.
@@ -203,9 +227,26 @@ func (l *lister) all(ctx context.Context) error {
 			return err
 		}
 		rows++
-		l.add(ordinal, &h, body)
+		inside, err := l.bounded(&h)
+		if err != nil {
+			return err
+		}
+		if inside {
+			l.add(ordinal, &h, body)
+		} else {
+			l.page.Last = ordinal
+		}
 	}
 	return nil
+}
+
+// bounded reports whether an item is within the bounds that were asked for.
+func (l *lister) bounded(h *header) (bool, error) {
+	if l.q.MinEPK == nil && l.q.MaxEPK == nil {
+		return true, nil
+	}
+	epk, _, err := value.DecodeBytesKey(h.identity)
+	return bytes.Compare(epk, l.q.MinEPK) >= 0 && (l.q.MaxEPK == nil || bytes.Compare(epk, l.q.MaxEPK) < 0), err
 }
 
 func ordinalOf(itemKey []byte) (uint64, error) {
@@ -281,8 +322,7 @@ const oldestOrdinals = 4096
 // oldest returns the lowest ordinals of the logical partition after the page's
 // last, in order, and whether there are more than these.
 func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err error) {
-	lower := l.p.prefix.appendIDKey(nil, nil)
-	lower = l.q.Within.PartitionKey.AppendKey(value.AppendBytesKey(lower, l.q.Within.EPK))
+	lower := l.q.Within.appendKey(l.p.prefix.appendIDKey(nil, nil))
 	keepOldest := func() {
 		slices.Sort(ordinals)
 		if len(ordinals) > oldestOrdinals {

@@ -165,16 +165,28 @@ func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, m
 	return walk.oldest(context.Background())
 }
 
-// LogicalItems is how many items a logical partition has, expired ones included.
-func (r *Reader) LogicalItems(l LogicalPartition) (int64, error) {
-	logical := l.PartitionKey.AppendKey(value.AppendBytesKey(nil, l.EPK))
-	key := r.p.prefix.appendPartKey(nil, logical)
-	raw, found, err := r.v.snap.Get(key)
-	if err != nil || !found {
-		return 0, err
+// countedParts is how many partition keys with the same beginning are counted.
+const countedParts = 1000
+
+// LogicalItems is how many items a logical partition has, expired ones included. Of
+// the keys with one beginning it counts the first only, if there are very many.
+func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
+	lower := r.p.prefix.appendPartKey(nil, l.appendKey(nil))
+	parts := 0
+	for e, err := range r.v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
+		if err != nil {
+			return 0, err
+		}
+		if parts++; parts > countedParts {
+			break
+		}
+		part, err := decodePart(e.Key, e.Value)
+		if err != nil {
+			return 0, err
+		}
+		items += part.items
 	}
-	part, err := decodePart(key, raw)
-	return part.items, err
+	return items, nil
 }
 
 // Live is how many live items there are.

@@ -86,7 +86,7 @@ func TestReaderShowsTheLiving(t *testing.T) {
 		t.Errorf("got %d live of %d, %v, want 6 of 9", n, r.Items(), err)
 	}
 	k := f.key("k", "")
-	within := LogicalPartition{k.EPK, k.PartitionKey}
+	within := LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}
 	ordinals, more, err := r.Logical(within, 4)
 	if want := []uint64{5, 6, 7, 8, 9}; err != nil || more || !slices.Equal(ordinals, want) {
 		t.Errorf("the partition key after 4: got %v, %v, %v, want %v", ordinals, more, err, want)

@@ -249,14 +249,19 @@ func (w *writer) execute(r *write) (Result, error) {
 		}
 	}
 	if r.op == Delete {
-		w.step()
-		w.removeRows(&old)
-		w.logChange(logDelete, &old.header, old.header.lsn, old.body)
-		w.lay(r.identity, &current{})
-		work := ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.entries.Len()}
+		work := w.delete(&old)
 		return Result{LSN: w.meta.LSN, Work: work}, nil
 	}
 	return w.put(r, &old)
+}
+
+// delete takes away a live item whose removal is prepared.
+func (w *writer) delete(old *current) ru.WriteWork {
+	w.step()
+	w.removeRows(old)
+	w.logChange(logDelete, &old.header, old.header.lsn, old.body)
+	w.lay(old.header.identity, &current{})
+	return ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.entries.Len()}
 }
 
 // prepareRemoval works out and loads whatever removing an item's rows needs, so

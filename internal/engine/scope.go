@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+
+// Which partitions a request is about, and what of them: one partition key, those
+// that begin alike, one range, or all.
+
+package engine
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/query"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// queryScope is which partitions a query goes to, and what of them.
+type queryScope struct {
+	query.Scope
+	first, last int
+}
+
+// scope finds out where a query goes: to one partition key, to one range, or to all.
+func (e *Engine) scope(c *catalog.Container, r *ItemQuery, q *compiled) (queryScope, error) {
+	if r.PartitionKey != "" {
+		k, err := queryKey(c, r.PartitionKey)
+		if err != nil {
+			return queryScope{}, err
+		}
+		return keyScope(c, k), nil
+	}
+	s, err := rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
+	if err != nil || r.Range != "" || !s.whole() && s.first == s.last {
+		return s, err
+	}
+	keys := sql.ScopeKeys(q.program, c.PartitionKey.Paths)
+	if !keys.All && len(keys.Keys) == 0 {
+		return queryScope{}, nil // one partition gives the answer of all
+	}
+	if s.whole() && !keys.All && len(keys.Keys) == 1 && len(keys.Keys[0]) == len(c.PartitionKey.Paths) {
+		return keyScope(c, keys.Keys[0]), nil
+	}
+	if !r.CrossPartition {
+		return queryScope{}, ErrCrossPartition
+	}
+	if sql.NeedsGateway(q.query) {
+		plan, err := e.plan(c, q, ^sql.FeatureSet(0))
+		if err != nil {
+			return queryScope{}, err
+		}
+		return queryScope{}, &NeedsPlanError{plan}
+	}
+	return s, nil
+}
+
+// whole reports whether nothing narrows the scope.
+func (s *queryScope) whole() bool { return s.Logical == nil && s.MinEPK == nil && s.MaxEPK == nil }
+
+// queryKey reads a partition key that may be a prefix of a hierarchical one.
+func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
+	k, err := value.ParsePartitionKey(text)
+	if err == nil && c.PartitionKey.Hierarchical() && len(k) > 0 && len(k) < len(c.PartitionKey.Paths) {
+		return k, checkKeySize(k)
+	}
+	return headerKey(c, text)
+}
+
+// keyScope is all items with a partition key, or with keys that begin with it.
+func keyScope(c *catalog.Container, k value.PartitionKey) queryScope {
+	epk := c.PartitionKey.AppendEPK(nil, k)
+	if len(k) == len(c.PartitionKey.Paths) {
+		i := c.Partition(epk)
+		return queryScope{query.Scope{Logical: &store.LogicalPartition{EPK: epk, PartitionKey: k}}, i, i}
+	}
+	return prefixScope(c, epk)
+}
+
+// prefixScope is all items whose hierarchical keys have one beginning.
+func prefixScope(c *catalog.Container, epk []byte) queryScope {
+	all := store.LogicalPartition{EPK: epk, Prefix: true}
+	return queryScope{query.Scope{Logical: &all}, c.Partition(epk), c.Partition(append(slices.Clone(epk), prefixEnd))}
+}
+
+// prefixEnd, after an effective partition key, is beyond all that begin with it.
+const prefixEnd = 0xff
+
+// rangeScope is a range of partition keys: of one partition by its id, of bounds in
+// hexadecimal, or of both.
+func rangeScope(c *catalog.Container, id, start, end string) (queryScope, error) {
+	s := queryScope{last: len(c.Ranges) - 1}
+	var err error
+	if id != "" {
+		if s.first, err = rangeIndex(c, id); err != nil {
+			return s, err
+		}
+		s.last = s.first
+	}
+	if s.MinEPK, err = epkBound(start); err != nil {
+		return s, err
+	}
+	if s.MaxEPK, err = epkBound(end); err != nil {
+		return s, err
+	}
+	if c.PartitionKey.Hierarchical() && s.MinEPK != nil && bytes.Equal(s.MaxEPK, append(slices.Clone(s.MinEPK), prefixEnd)) {
+		prefix := prefixScope(c, s.MinEPK) // as clients ask for the keys with one beginning
+		prefix.first, prefix.last = max(prefix.first, s.first), min(prefix.last, s.last)
+		return prefix, nil
+	}
+	if id == "" && s.MinEPK != nil {
+		s.first = c.Partition(s.MinEPK)
+	}
+	if id == "" && s.MaxEPK != nil {
+		s.last = max(s.first, c.Partition(s.MaxEPK))
+		if s.last > s.first && bytes.Equal(c.Ranges[s.last].Min, s.MaxEPK) {
+			s.last-- // it ends where that one begins
+		}
+	}
+	return s, nil
+}
+
+// rangeIndex reads the id of a range. Some clients put the container's rid before it.
+func rangeIndex(c *catalog.Container, id string) (int, error) {
+	if rid, rest, ok := strings.Cut(id, ","); ok {
+		if rid != c.RID.String() {
+			return 0, ErrRangeGone
+		}
+		id = rest
+	}
+	i, err := strconv.Atoi(id)
+	if err != nil || i < 0 || i >= len(c.Ranges) {
+		return 0, ErrRangeGone
+	}
+	return i, nil
+}
+
+// epkBound reads a bound as clients write it; the end of the key space is no bound.
+func epkBound(text string) ([]byte, error) {
+	if text == "" || text == "FF" {
+		return nil, nil
+	}
+	epk, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, invalid("The effective partition key '%s' is not hexadecimal.", value.Clip(text))
+	}
+	return epk, nil
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import "net/http"
+
+// deletePartitionKey deletes all items with the partition key in the header. The body
+// is empty, or of no meaning.
+func (x *exchange) deletePartitionKey(rt *route) error {
+	t := x.target(rt)
+	t.Container = rt.id
+	res, err := x.h.engine.DeletePartitionKey(x.r.Context(), t)
+	x.setItem(&res)
+	if err != nil {
+		return err
+	}
+	x.writeEmpty(http.StatusOK)
+	return nil
+}

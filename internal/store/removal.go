@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+
+// Deleting by partition key: all items of a logical partition, however many, in
+// groups that hold up nobody for long. What is to go is written down first, so that
+// a partition which was stopped in the middle goes on when it opens, before anybody
+// can look. Items that are written after that stay.
+//
+//	rm row: the lsn up to which items go; eight bytes, big-endian
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
+)
+
+const (
+	removalRowBytes = 8
+	// removalItems and removalBytes bound a group: it holds up the writes of others.
+	removalItems = 64
+	removalBytes = 1 << 20
+)
+
+// Removed is what a removal has done.
+type Removed struct {
+	// Amount is of the items that were live.
+	Amount
+	Units ru.Units
+	LSN   uint64
+}
+
+// removal is a step of a removal: its beginning, a group of items, or its end.
+type removal struct {
+	logical    []byte // {epk}{pk}
+	lsn        uint64
+	begin, end bool
+	identities [][]byte
+
+	done Removed
+}
+
+// Remove deletes all items of a logical partition. When it returns they are gone for
+// everybody; until then some may be seen. Once it has begun it is carried through,
+// by the next Open if need be.
+func (p *Partition) Remove(ctx context.Context, l LogicalPartition) (Removed, error) {
+	r := &removal{logical: l.appendKey(nil), begin: true}
+	if err := p.removeStep(ctx, r); err != nil {
+		return Removed{}, err
+	}
+	err := p.removeAll(context.WithoutCancel(ctx), r)
+	return r.done, err
+}
+
+func (p *Partition) removeStep(ctx context.Context, r *removal) error {
+	_, err := p.submit(ctx, &job{removal: r, done: make(chan struct{})})
+	r.begin, r.identities = false, nil
+	return err
+}
+
+// removeAll takes the items away, group by group.
+func (p *Partition) removeAll(ctx context.Context, r *removal) error {
+	var after []byte
+	for !r.end {
+		var err error
+		if r.identities, err = p.removable(r.logical, after); err != nil {
+			return err
+		}
+		if len(r.identities) > 0 {
+			after = r.identities[len(r.identities)-1]
+		}
+		r.end = len(r.identities) == 0
+		if err := p.removeStep(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removable returns the identities of the next group of a logical partition's items.
+func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
+	v, err := p.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer p.release(v)
+	lower := p.prefix.appendIDKey(nil, logical)
+	upper := keyAfter(lower)
+	if after != nil {
+		lower = append(p.prefix.appendIDKey(nil, after), 0)
+	}
+	var found [][]byte
+	size := 0
+	for e, err := range v.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return nil, err
+		}
+		ordinal, err := idRowOrdinal(e)
+		if err != nil {
+			return nil, err
+		}
+		h, _, err := p.item(v, ordinal)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, bytes.Clone(e.Key[prefixBytes+1:]))
+		if size += h.size; len(found) == removalItems || size >= removalBytes {
+			break
+		}
+	}
+	return found, nil
+}
+
+// remove does a step of a removal in the loop.
+func (w *writer) remove(r *removal) error {
+	key := w.p.prefix.appendRemovalKey(nil, r.logical)
+	if r.begin {
+		r.lsn = w.meta.LSN
+		w.batch.Set(key, binary.BigEndian.AppendUint64(nil, r.lsn))
+		r.done.LSN = r.lsn
+		return nil
+	}
+	var victims []current
+	for _, identity := range r.identities {
+		c, err := w.current(identity)
+		if err != nil {
+			return err
+		}
+		if !c.exists || c.header.lsn > r.lsn {
+			continue
+		}
+		if err := w.prepareRemoval(&c); err != nil {
+			return err
+		}
+		victims = append(victims, c)
+	}
+	for i := range victims {
+		w.removeVictim(r, &victims[i])
+	}
+	r.done.LSN = w.meta.LSN
+	if r.end {
+		return w.endRemoval(r, key)
+	}
+	return nil
+}
+
+func (w *writer) removeVictim(r *removal, c *current) {
+	if c.header.expired(&w.view.rules, w.nowMs) {
+		w.stepExpired(&c.header)
+		w.bury(c, ru.Assisted)
+		w.lay(c.header.identity, &current{})
+		return
+	}
+	work := w.delete(c)
+	r.done.Units += work.Charge()
+	r.done.Amount = r.done.plus(Amount{1, int64(c.header.size)})
+}
+
+// endRemoval forgets what was written down, unless a later removal of the same
+// partition key is under way.
+func (w *writer) endRemoval(r *removal, key []byte) error {
+	raw, found, err := w.view.snap.Get(key)
+	if err != nil || !found {
+		return err
+	}
+	lsn, err := parseRemoval(key, raw)
+	if err == nil && lsn == r.lsn {
+		w.batch.Delete(key, removalRowBytes)
+	}
+	return err
+}
+
+func parseRemoval(key, raw []byte) (lsn uint64, err error) {
+	if len(raw) != removalRowBytes {
+		return 0, corrupt(key, "not a removal's row")
+	}
+	return binary.BigEndian.Uint64(raw), nil
+}
+
+// resume carries through the removals that were under way when the partition was
+// last stopped.
+func (p *Partition) resume() error {
+	under, err := p.removals()
+	if err != nil {
+		return err
+	}
+	for _, r := range under {
+		if err := p.removeAll(context.Background(), r); err != nil {
+			return fmt.Errorf("go on with a delete by partition key: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *Partition) removals() ([]*removal, error) {
+	snap, err := p.db.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	var under []*removal
+	lower, upper := p.prefix.space(removalSpace)
+	for e, err := range snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return nil, err
+		}
+		lsn, err := parseRemoval(e.Key, e.Value)
+		if err != nil {
+			return nil, err
+		}
+		under = append(under, &removal{logical: bytes.Clone(e.Key[prefixBytes+1:]), lsn: lsn})
+	}
+	return under, nil
+}
+
+// removal checks what is written down of a removal.
+func (k *checker) removal(e kv.Entry) error {
+	lsn, err := parseRemoval(e.Key, e.Value)
+	switch {
+	case err != nil:
+		k.report("%v", err)
+	case lsn > k.meta.LSN:
+		k.report("a delete by partition key is about items up to lsn %d, beyond the last lsn %d", lsn, k.meta.LSN)
+	}
+	return nil
+}

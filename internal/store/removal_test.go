@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// removalCount is more than a group has.
+const removalCount = 2*removalItems + 7
+
+func removalDefinition() string {
+	return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/n"]}]}}`
+}
+
+func (f *fixture) within(pk string) LogicalPartition {
+	k := f.key(pk, "")
+	return LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}
+}
+
+// fillRemovable writes items, some of which expire, and one with another partition
+// key, "kk", whose name begins like theirs.
+func (f *fixture) fillRemovable() {
+	f.t.Helper()
+	for i := range removalCount {
+		properties := fmt.Sprintf(`"n":%d`, i)
+		if i%5 == 0 {
+			properties += `,"ttl":1`
+		}
+		f.put(fmt.Sprint("i", i), properties)
+	}
+	o, err := value.ParseObject([]byte(`{"id":"i0","pk":"kk","n":0}`))
+	f.must(err)
+	_, err = f.write(Write{Op: Create, Key: f.key("kk", "i0"), Item: o})
+	f.must(err)
+}
+
+// checkRemoved checks that there is nothing but the items named and that of "kk".
+func (f *fixture) checkRemoved(kept ...string) {
+	f.t.Helper()
+	f.checkClean()
+	page, err := f.p.List(context.Background(), List{MaxItems: 1000, MaxBytes: 1 << 20}, f.clock.Now())
+	f.must(err)
+	f.check(page.Count == 1+len(kept), "%d items are left, want %d: %s", page.Count, 1+len(kept), page.Items)
+	for _, id := range kept {
+		_, err := f.read(id)
+		f.must(err)
+	}
+	if _, err := f.p.Read(f.key("kk", "i0"), "", f.clock.Now()); err != nil {
+		f.t.Errorf("the item with another partition key: %v", err)
+	}
+	under, err := f.p.removals()
+	f.must(err)
+	f.check(len(under) == 0, "%d removals are still under way", len(under))
+}
+
+func TestRemove(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"all live": time.Millisecond, "some expired": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, removalDefinition())
+			f.fillRemovable()
+			f.advance(wait)
+			before := f.p.mu.lsn
+			r, err := f.p.Remove(context.Background(), f.within("k"))
+			f.must(err)
+			live := int64(removalCount)
+			if wait > time.Second {
+				live -= (removalCount + 4) / 5
+			}
+			f.check(r.Items == live && r.Units > 0 && r.LSN == before+uint64(live), "removed %+v after lsn %d, want %d items", r, before, live)
+			f.checkRemoved()
+			f.put("again", `"n":3`) // and the unique key is free
+			f.checkRemoved("again")
+			if r, err = f.p.Remove(context.Background(), f.within("nobody")); err != nil || r.Items != 0 {
+				t.Errorf("of a partition key without items: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// What is written after it has begun stays: an item that is new, and one that is
+// written anew.
+func TestRemoveLeavesWhatIsWrittenLater(t *testing.T) {
+	f := newFixture(t, removalDefinition())
+	f.fillRemovable()
+	r := &removal{logical: f.within("k").appendedKey(), begin: true}
+	f.must(f.p.removeStep(context.Background(), r))
+	f.put("i7", `"n":7,"later":true`)
+	f.put("new", `"n":-1`)
+	f.must(f.p.removeAll(context.Background(), r))
+	f.checkRemoved("i7", "new")
+}
+
+func (l LogicalPartition) appendedKey() []byte { return l.appendKey(nil) }
+
+// A partition that is stopped in the middle goes on when it opens, and is done before
+// anybody can look; also when a second removal was begun meanwhile.
+func TestRemoveGoesOnAfterAStop(t *testing.T) {
+	for groups := range removalCount/removalItems + 2 {
+		for _, again := range []bool{false, true} {
+			f := newFixture(t, removalDefinition())
+			f.fillRemovable()
+			r := &removal{logical: f.within("k").appendedKey(), begin: true}
+			f.must(f.p.removeStep(context.Background(), r))
+			var after []byte
+			for range groups {
+				var err error
+				r.identities, err = f.p.removable(r.logical, after)
+				f.must(err)
+				if len(r.identities) > 0 {
+					after = r.identities[len(r.identities)-1]
+				}
+				f.must(f.p.removeStep(context.Background(), r))
+			}
+			f.put("between", `"n":-1`)
+			kept := []string{"between"}
+			if again {
+				kept = nil
+				second := &removal{logical: r.logical, begin: true}
+				f.must(f.p.removeStep(context.Background(), second))
+				r.end = true
+				f.must(f.p.removeStep(context.Background(), r)) // which must not forget the second
+			}
+			f.reopen()
+			f.checkRemoved(kept...)
+		}
+	}
+}
+
+// A client that goes away before it has begun changes nothing; a partition that closes
+// says so.
+func TestRemoveRefused(t *testing.T) {
+	f := newFixture(t, removalDefinition())
+	f.fillRemovable()
+	f.p.Close()
+	if _, err := f.p.Remove(context.Background(), f.within("k")); !errors.Is(err, ErrClosed) {
+		t.Errorf("of a closed partition: %v", err)
+	}
+	f.open()
+	if _, err := f.read("i1"); err != nil {
+		t.Errorf("it has been removed all the same: %v", err)
+	}
+}
+
+// The keys that begin alike are listed together, and counted.
+func TestKeysWithOneBeginning(t *testing.T) {
+	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}}`)
+	epk := func(k ...value.Value) []byte { return f.container.PartitionKey.AppendEPK(nil, k) }
+	for i := range 12 {
+		k := value.PartitionKey{value.Number(float64(i % 3)), value.Number(float64(i))}
+		o, err := value.ParseObject(fmt.Appendf(nil, `{"id":"%d","a":%d,"b":%d}`, i, i%3, i))
+		f.must(err)
+		_, err = f.write(Write{Op: Create, Key: Key{EPK: epk(k...), PartitionKey: k, ID: fmt.Sprint(i)}, Item: o})
+		f.must(err)
+	}
+	for a := range 3 {
+		within := LogicalPartition{EPK: epk(value.Number(float64(a))), Prefix: true}
+		page, err := f.p.List(context.Background(), List{MaxItems: 100, MaxBytes: 1 << 20, Within: &within}, f.clock.Now())
+		f.must(err)
+		r, err := f.p.NewReader(f.clock.Now())
+		f.must(err)
+		n, err := r.LogicalItems(within)
+		r.Close()
+		if err != nil || n != 4 || page.Count != 4 {
+			t.Errorf("of %d: %d items are counted, %v, and %d listed, want 4", a, n, err, page.Count)
+		}
+		bounded, err := f.p.List(context.Background(), List{MaxItems: 100, MaxBytes: 1 << 20, MinEPK: within.EPK, MaxEPK: append(epk(value.Number(float64(a))), 0xff)}, f.clock.Now())
+		if err != nil || string(bounded.Items) != string(page.Items) {
+			t.Errorf("of %d: between bounds there are %s, %v, want %s", a, bounded.Items, err, page.Items)
+		}
+	}
+}
