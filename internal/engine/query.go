@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/query"
@@ -49,7 +50,9 @@ type ItemQuery struct {
 	Continuation   string
 	// MaxContinuationKB bounds the continuation of the page; 0 is no bound.
 	MaxContinuationKB int
-	SessionToken      string
+	// Measure asks for times and for what is told of indexes.
+	Measure      bool
+	SessionToken string
 }
 
 // QueryPage is a page of a query's result.
@@ -63,6 +66,11 @@ type QueryPage struct {
 	Charge       ru.Units
 	Work         query.Work
 	Plan         string
+	// Compiled is how long it took to understand the query. Like Times and Indexes it
+	// is told if it was asked for.
+	Compiled time.Duration
+	Times    query.Times
+	Indexes  *query.IndexUse
 }
 
 var (
@@ -190,17 +198,19 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		return page, err
 	}
 	page.Container = c
+	began := e.meters.elapsed()
 	q, calls, err := e.prepare(c, &r.Query, nowMs)
 	if err != nil {
 		return page, err
 	}
+	page.Compiled = e.meters.elapsed() - began
 	s, err := e.scope(c, r, q)
 	if err != nil {
 		return page, err
 	}
 	s.Name = fmt.Sprintf("%s/%d-%d", c.RIDText, s.first, s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
-		UDF: calls.bind(ctx)}
+		UDF: calls.bind(ctx), Measure: r.Measure}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
 			return page, err
@@ -279,6 +289,10 @@ func (page *QueryPage) take(part *query.Page, charge ru.Units) {
 	page.Count += part.Count
 	page.Charge += charge
 	page.Plan = part.Plan
+	page.Times.Add(part.Times)
+	if page.Indexes == nil {
+		page.Indexes = part.Indexes
+	}
 	w := &page.Work
 	w.IndexRows += part.Work.IndexRows
 	w.Items += part.Work.Items

@@ -55,13 +55,16 @@ func (x *execution) from() uint64 {
 
 // found hands an item on.
 func (x *execution) found(c candidate, yield func(candidate) (bool, error)) (bool, error) {
+	x.took(&x.page.Times.Load)
 	x.read(&c.Found)
 	if x.page.Work.Items%checkRows == 0 {
 		if err := x.ctx.Err(); err != nil {
 			return false, err
 		}
 	}
-	return yield(c)
+	more, err := yield(c)
+	x.took(&x.page.Times.Run)
+	return more, err
 }
 
 // read counts an item that was read.
@@ -135,6 +138,7 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 		if err != nil {
 			return err
 		}
+		x.took(&x.page.Times.Index)
 		f, live, err := x.r.Get(ordinal)
 		if err != nil {
 			return err
@@ -209,6 +213,7 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		if err != nil {
 			return err
 		}
+		x.took(&x.page.Times.Index)
 		x.page.Work.IndexRows++
 		if !x.inScope(hit.EPK) {
 			continue

@@ -43,8 +43,10 @@ type Request struct {
 	MaxRows, MaxBytes int
 	// Token is where to go on; empty is the beginning.
 	Token string
-	// Elapsed is real time, for the page's limit.
+	// Elapsed is real time, for the page's limit and for what is measured.
 	Elapsed func() time.Duration
+	// Measure asks for Times and Indexes, which cost something.
+	Measure bool
 	Random  func() float64
 	UDF     func(name string, args []sql.Value) (sql.Value, error)
 }
@@ -60,6 +62,9 @@ type Page struct {
 	Work  Work
 	// Plan tells how the rows were found.
 	Plan string
+	// Times and Indexes are told if they were asked for.
+	Times   Times
+	Indexes *IndexUse
 }
 
 // Work is what a page took.
@@ -86,6 +91,7 @@ func Run(ctx context.Context, q Request) (Page, error) {
 	if err := x.answer(); err != nil {
 		return Page{}, err
 	}
+	x.took(&x.page.Times.Run)
 	x.page.LSN, x.page.Plan = r.LSN(), x.plan.String()
 	x.page.Work.Rows, x.page.Work.RowBytes = int64(x.page.Count), int64(len(x.page.Rows))
 	return x.page, nil
@@ -117,6 +123,8 @@ type execution struct {
 	ticks  int
 	page   Page
 
+	measured time.Duration // up to when time is accounted for
+
 	seen      map[string]struct{} // rows that DISTINCT has met, or their hashes
 	canonical []byte              // reused for them
 	held      int
@@ -124,6 +132,7 @@ type execution struct {
 
 func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution, error) {
 	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed()}
+	x.measured = x.began
 	if err := x.at.parse(q); err != nil {
 		return nil, err
 	}
@@ -147,7 +156,13 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 	if q.Program.Distinct() {
 		x.seen = map[string]struct{}{}
 	}
-	return x, x.readKeys()
+	if q.Measure {
+		c := chooser{r: r, p: q.Program, s: &q.Scope, facts: conjuncts(q.Program.Condition())}
+		x.page.Indexes = indexUse(&c, x.plan)
+	}
+	err = x.readKeys()
+	x.took(&x.page.Times.Plan)
+	return x, err
 }
 
 // answer makes the page.
@@ -231,11 +246,13 @@ func (x *execution) hold(bytes int) error {
 
 // emit adds a row to the page.
 func (x *execution) emit(row []byte) {
+	x.took(&x.page.Times.Run)
 	if x.page.Count > 0 {
 		x.page.Rows = append(x.page.Rows, ',')
 	}
 	x.page.Rows = append(x.page.Rows, row...)
 	x.page.Count++
+	x.took(&x.page.Times.Write)
 }
 
 // met reports whether DISTINCT has seen a row before, and remembers it.
@@ -506,6 +523,7 @@ func (x *execution) counted(g *sql.Group) (bool, error) {
 	default:
 		return false, nil
 	}
+	x.took(&x.page.Times.Index)
 	x.runner.CountRows(g, n)
 	return true, nil
 }

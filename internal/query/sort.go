@@ -261,6 +261,7 @@ func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	for v := range sql.Raw(append(append([]byte{'['}, sub.page.Rows...), ']')).Elements {
 		rows = append(rows, v.AppendJSON(nil))
 	}
+	x.page.Indexes = sub.page.Indexes
 	x.page.Work.Items += sub.page.Work.Items
 	x.page.Work.Bytes += sub.page.Work.Bytes
 	x.page.Work.IndexRows += sub.page.Work.IndexRows

@@ -5,23 +5,13 @@
 package rest
 
 import (
-	"encoding/base64"
-	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/engine"
-	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/value"
-)
-
-const (
-	headerQueryMetrics = "X-Ms-Documentdb-Query-Metrics"
-	headerIndexMetrics = "X-Ms-Cosmos-Index-Utilization"
-	headerQueryInfo    = "X-Ms-Cosmos-Query-Execution-Info"
 )
 
 // queryItems answers a query over a container's items.
@@ -45,6 +35,7 @@ func (x *exchange) queryItems(rt *route) error {
 		StartEPK: x.header("X-Ms-Start-Epk"), EndEPK: x.header("X-Ms-End-Epk"),
 		CrossPartition: x.flag("X-Ms-Documentdb-Query-Enablecrosspartition"),
 		Continuation:   x.header(headerContinuation), MaxContinuationKB: limit,
+		Measure:      x.flag(askQueryMetrics) || x.flag(askIndexMetrics) || x.flag(askIndexMetricsV2),
 		SessionToken: x.header(headerSession),
 	})
 	x.charge = page.Charge
@@ -58,7 +49,7 @@ func (x *exchange) queryItems(rt *route) error {
 	if page.Continuation != "" {
 		x.set(headerContinuation, page.Continuation)
 	}
-	x.setMetrics(&page.Work)
+	x.setMetrics(&page)
 	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
 	return nil
 }
@@ -166,37 +157,3 @@ func (e *planError) Error() string { return "plan the query: " + e.err.Error() }
 func (e *planError) Unwrap() error { return e.err }
 
 const planRefusal = "Gateway Failed to Retrieve Query Plan: "
-
-// setMetrics tells what a query took, in the forms that were asked for. Times are
-// not measured apart from each other, and told as none.
-func (x *exchange) setMetrics(w *query.Work) {
-	if x.flag("X-Ms-Documentdb-Populatequerymetrics") {
-		x.set(headerQueryMetrics, fmt.Sprintf("totalExecutionTimeInMs=0.00;queryCompileTimeInMs=0.00;queryLogicalPlanBuildTimeInMs=0.00;"+
-			"queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.00;indexLookupTimeInMs=0.00;"+
-			"instructionCount=0;documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;userFunctionExecuteTimeInMs=0.00;"+
-			"retrievedDocumentCount=%d;retrievedDocumentSize=%d;outputDocumentCount=%d;outputDocumentSize=%d;writeOutputTimeInMs=0.00;indexUtilizationRatio=%.2f",
-			w.Items, w.Bytes, w.Rows, w.RowBytes, utilization(w)))
-	}
-	if x.flag("X-Ms-Cosmos-Populateindexmetrics") {
-		x.set(headerIndexMetrics, base64.StdEncoding.EncodeToString([]byte(indexMetrics)))
-	}
-	if x.flag("X-Ms-Cosmos-Populateindexmetrics-V2") {
-		x.set(headerIndexMetrics, url.PathEscape(indexMetricsV2))
-	}
-	x.set(headerQueryInfo, `{"reverseRidEnabled":false,"reverseIndexScan":false}`)
-}
-
-// What is told of indexes: that of the partition key finds the items.
-const (
-	indexMetrics = `{"UtilizedSingleIndexes":[{"FilterExpression":"","IndexSpec":"/_epk/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],` +
-		`"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`
-	indexMetricsV2 = `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/_epk/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`
-)
-
-// utilization is how many of the items that were read are in the result.
-func utilization(w *query.Work) float64 {
-	if w.Items == 0 {
-		return 1
-	}
-	return min(1, float64(w.Rows)/float64(w.Items))
-}

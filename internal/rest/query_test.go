@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -364,13 +365,21 @@ func TestQueryMetrics(t *testing.T) {
 		t.Errorf("the metrics are %v", metrics)
 	}
 	raw, err := base64.StdEncoding.DecodeString(a.header.Get(headerIndexMetrics))
-	if err != nil || !json.Valid(raw) || !strings.Contains(string(raw), `"PotentialCompositeIndexes":`) {
-		t.Errorf("the index metrics are %q: %v", raw, err)
+	const want = `{"UtilizedSingleIndexes":[{"FilterExpression":"","IndexSpec":"/pk/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],` +
+		`"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`
+	if err != nil || string(raw) != want {
+		t.Errorf("the index metrics are %s: %v, want %s", raw, err, want)
+	}
+	for _, name := range []string{"totalExecutionTimeInMs", "queryCompileTimeInMs", "VMExecutionTimeInMs", "documentLoadTimeInMs"} {
+		if ms, err := strconv.ParseFloat(metrics[name], 64); err != nil || ms < 0 {
+			t.Errorf("%s is %q", name, metrics[name])
+		}
 	}
 	a = call(t, h, "POST", docsPath, body, asQuery(map[string]string{"X-Ms-Cosmos-Populateindexmetrics-V2": "True"}), 200)
 	text, err := url.PathUnescape(a.header.Get(headerIndexMetrics))
-	if err != nil || !json.Valid([]byte(text)) || !strings.Contains(text, `"Utilized":`) {
-		t.Errorf("the index metrics are %q: %v", text, err)
+	const wantV2 = `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/pk/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`
+	if err != nil || text != wantV2 {
+		t.Errorf("the index metrics are %s: %v, want %s", text, err, wantV2)
 	}
 }
 
