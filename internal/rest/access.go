@@ -38,16 +38,26 @@ type grant struct {
 	token token // with byToken
 }
 
-// reads reports whether a request only looks. What dispatches a request must agree:
-// nothing that this calls a read may change anything.
-func (x *exchange) reads(rt *route) bool {
+// need is what a request does to what it is about.
+type need int
+
+const (
+	toChange need = iota
+	toRead
+)
+
+// need tells whether a request only looks. What dispatches a request must agree:
+// nothing that is called a read here may change anything.
+func (x *exchange) need(rt *route) need {
 	switch x.r.Method {
 	case http.MethodGet, http.MethodHead:
-		return true
+		return toRead
 	case http.MethodPost:
-		return rt.feed && (x.isQuery() || x.isQueryPlan(rt))
+		if rt.feed && (x.isQuery() || x.isQueryPlan(rt)) {
+			return toRead
+		}
 	}
-	return false
+	return toChange
 }
 
 // isQueryPlan reports whether a POST asks how a query would be run.
@@ -57,8 +67,8 @@ func (x *exchange) isQueryPlan(rt *route) bool {
 
 // admit lets a request in, or says why not.
 func (x *exchange) admit(rt *route, g *grant) error {
-	reads := x.reads(rt)
-	if rt.kind == typeAccount && reads {
+	n := x.need(rt)
+	if rt.kind == typeAccount && n == toRead {
 		return nil // every client begins with it
 	}
 	switch g.by {
@@ -66,20 +76,20 @@ func (x *exchange) admit(rt *route, g *grant) error {
 		return nil
 	case byReadOnlyKey:
 		// A permission's answer has a token in it, which may open more.
-		if !reads || rt.kind == typePermissions {
+		if n != toRead || rt.kind == typePermissions {
 			return errForbidden
 		}
 		return nil
 	case byPrincipal, byReadOnlyPrincipal:
 		switch {
-		case !dataPlane(x.r.Method, rt, reads):
+		case !dataPlane(x.r.Method, rt, n):
 			return errNotDataPlane
-		case !reads && g.by == byReadOnlyPrincipal:
+		case n != toRead && g.by == byReadOnlyPrincipal:
 			return errPrincipal
 		}
 		return nil
 	case byToken:
-		return x.admitToken(rt, &g.token, reads)
+		return x.admitToken(rt, &g.token, n)
 	}
 	return errForbidden
 }
@@ -87,16 +97,16 @@ func (x *exchange) admit(rt *route, g *grant) error {
 // dataPlane reports whether a principal can have a right to do this at all: the
 // service knows rights to items, to run stored procedures and to read what there
 // is. Everything else wants a key.
-func dataPlane(method string, rt *route, reads bool) bool {
+func dataPlane(method string, rt *route, n need) bool {
 	switch rt.kind {
 	case typeItems:
 		return true
 	case typeConflicts:
-		return reads || method == http.MethodDelete
+		return n == toRead || method == http.MethodDelete
 	case typeDatabases, typeRanges, typeEncryptionKeys:
-		return reads
+		return n == toRead
 	case typeContainers:
-		return reads || rt.operation == operationDeleteKey
+		return n == toRead || rt.operation == operationDeleteKey
 	case typeProcedures:
 		return executes(method, rt)
 	}
@@ -109,7 +119,7 @@ func executes(method string, rt *route) bool {
 }
 
 // admitToken lets in what the permission of a token allows, as it is now.
-func (x *exchange) admitToken(rt *route, t *token, reads bool) error {
+func (x *exchange) admitToken(rt *route, t *token, n need) error {
 	p, err := x.h.engine.PermissionNow(t.permission)
 	if err != nil {
 		return errForbidden // it was deleted
@@ -124,7 +134,7 @@ func (x *exchange) admitToken(rt *route, t *token, reads bool) error {
 	if c, err := x.h.engine.Container(rt.database, rt.container); err != nil || c.RID != granted.RID {
 		return errForbidden
 	}
-	if !x.within(rt, p, reads) || !reads && !p.All {
+	if !x.within(rt, p, n) || n != toRead && !p.All {
 		return errForbidden
 	}
 	return nil
@@ -132,10 +142,10 @@ func (x *exchange) admitToken(rt *route, t *token, reads bool) error {
 
 // within reports whether a request stays within what a permission is for. The
 // request is about the permission's container.
-func (x *exchange) within(rt *route, p *catalog.Permission, reads bool) bool {
+func (x *exchange) within(rt *route, p *catalog.Permission, n need) bool {
 	// SDKs read these before they do anything else, whatever they have a token for.
 	itself := rt.kind == typeContainers && rt.operation == ""
-	if reads && (itself || rt.kind == typeRanges) {
+	if n == toRead && (itself || rt.kind == typeRanges) {
 		return true
 	}
 	if p.Kind != "" {
@@ -145,7 +155,7 @@ func (x *exchange) within(rt *route, p *catalog.Permission, reads bool) bool {
 		return true
 	}
 	switch {
-	case reads && x.isQueryPlan(rt):
+	case n == toRead && x.isQueryPlan(rt):
 		return true // it has no data in it
 	case rt.kind == typeItems, rt.kind == typeConflicts, rt.operation == operationDeleteKey, executes(x.r.Method, rt):
 		return x.withinKey(p.Key)

@@ -133,7 +133,7 @@ func (x *exchange) serve() error {
 	if err := x.admit(&rt, &g); err != nil {
 		return err
 	}
-	if !x.reads(&rt) && !x.h.account.writable(x.r.Host) {
+	if !x.h.account.writable(x.r.Host) && x.need(&rt) != toRead {
 		return errRegion
 	}
 	x.operation = x.operationOf(&rt)

@@ -64,7 +64,7 @@ func (x *exchange) writeUser(rt *route) error {
 	if err != nil {
 		return err
 	}
-	x.writeResource(written(created), u.ETag, u.Body)
+	x.writeResource(writeStatus[created], u.ETag, u.Body)
 	return nil
 }
 
@@ -82,12 +82,8 @@ func (x *exchange) resourceWrite(rt *route) (w catalog.ResourceWrite, done func(
 	return w, done, err
 }
 
-func written(created bool) int {
-	if created {
-		return http.StatusCreated
-	}
-	return http.StatusOK
-}
+// writeStatus is the status of a write, by whether something was created.
+var writeStatus = map[bool]int{true: http.StatusCreated, false: http.StatusOK}
 
 func bodiesOf[T any](all []T, body func(T) []byte) [][]byte {
 	bodies := make([][]byte, 0, len(all))
@@ -153,7 +149,7 @@ func (x *exchange) writePermission(rt *route, expiry time.Time) error {
 	if err != nil {
 		return err
 	}
-	x.writeResource(written(created), p.ETag, x.withToken(p, expiry))
+	x.writeResource(writeStatus[created], p.ETag, x.withToken(p, expiry))
 	return nil
 }
 
@@ -231,6 +227,6 @@ func (x *exchange) writeEncryptionKey(rt *route) error {
 	if err != nil {
 		return err
 	}
-	x.writeResource(written(created), k.ETag, k.Body)
+	x.writeResource(writeStatus[created], k.ETag, k.Body)
 	return nil
 }
