@@ -163,7 +163,7 @@ func (e *Engine) bindBatch(c *catalog.Container, r *Batch, partition *int) ([]st
 		text := op.PartitionKey
 		if text == "" {
 			text = r.PartitionKey
-		} else if r.Atomic {
+		} else if r.PartitionKey != "" { // whoever names a key keeps to it: a token may be for it alone
 			if own, err := headerKey(c, text); err != nil || !own.Equal(key) {
 				return nil, ErrBatchKeys
 			}

@@ -458,6 +458,44 @@ func TestKeyScopedContinuations(t *testing.T) {
 	}
 }
 
+// TestKeyScopedBatches: no operation of a batch or a bulk leaves the partition key of
+// the token.
+func TestKeyScopedBatches(t *testing.T) {
+	w := newAccessWorld(t)
+	docs := "/dbs/d/colls/c/docs"
+	for _, atomic := range []string{"True", "False"} {
+		for _, op := range []string{
+			`{"operationType":"Delete","id":"j","partitionKey":"[\"q\"]"}`,
+			`{"operationType":"Read","id":"j","partitionKey":"[\"q\"]"}`,
+			`{"operationType":"Upsert","resourceBody":{"id":"j","pk":"q","n":1},"partitionKey":"[\"q\"]"}`,
+			`{"operationType":"Create","resourceBody":{"id":"n","pk":"q"}}`,
+			`{"operationType":"Replace","id":"j","resourceBody":{"id":"j","pk":"q","n":1}}`,
+			`{"operationType":"Patch","id":"j","partitionKey":"[\"q\"]","resourceBody":{"operations":[{"op":"set","path":"/n","value":1}]}}`,
+		} {
+			for _, key := range []string{`["p"]`, `["q"]`, ""} {
+				headers := map[string]string{
+					"Authorization": url.QueryEscape(w.tokens["key-all"]), "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": atomic,
+					"x-ms-cosmos-batch-continue-on-error": "True", "x-ms-documentdb-partitionkeyrangeid": "0",
+				}
+				if key != "" {
+					headers["x-ms-documentdb-partitionkey"] = key
+				}
+				a := serve(w.h, signedRequest(t, "POST", docs, []byte("["+op+"]"), headers))
+				if strings.Contains(string(a.body), `"pk":"q"`) {
+					t.Errorf("atomic %s, key %s: %s is answered %d %s", atomic, key, op, a.status, a.body)
+				}
+				if key != `["p"]` && a.status != 403 {
+					t.Errorf("atomic %s, key %s: %s is answered %d, want 403", atomic, key, op, a.status)
+				}
+			}
+		}
+	}
+	list := call(t, w.h, "GET", docs, "", pk("q"), 200)
+	if docs := list.json(t)["Documents"].([]any); len(docs) != 1 || docs[0].(map[string]any)["n"] != nil {
+		t.Errorf("the items of another key have changed: %s", list.body)
+	}
+}
+
 // TestTokensFollowTheirPermission: what a permission says holds at once, and for the
 // container that it was made for.
 func TestTokensFollowTheirPermission(t *testing.T) {
