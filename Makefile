@@ -44,6 +44,11 @@ bench: ## run the benchmarks
 compat: ## run the official SDKs against the server
 	test/compat/run
 
+.PHONY: suites
+suites: ## run the Go and JavaScript SDKs' own suites (AZURE_SDK_FOR_JS names a checkout)
+	test/compat/azcosmos/run
+	test/compat/jssuite/run
+
 .PHONY: kill
 kill: ## kill the real server 20 times under load; nothing may be lost
 	test/kill/run

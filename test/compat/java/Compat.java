@@ -7,9 +7,14 @@ import com.azure.cosmos.CosmosContainer;
 import com.azure.cosmos.CosmosDatabase;
 import com.azure.cosmos.CosmosException;
 import com.azure.cosmos.GatewayConnectionConfig;
+import com.azure.cosmos.models.CosmosBatch;
+import com.azure.cosmos.models.CosmosBatchOperationResult;
+import com.azure.cosmos.models.CosmosBatchResponse;
 import com.azure.cosmos.models.CosmosChangeFeedRequestOptions;
 import com.azure.cosmos.models.CosmosContainerProperties;
 import com.azure.cosmos.models.CosmosItemRequestOptions;
+import com.azure.cosmos.models.CosmosPatchItemRequestOptions;
+import com.azure.cosmos.models.CosmosPatchOperations;
 import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.FeedRange;
 import com.azure.cosmos.models.FeedResponse;
@@ -69,6 +74,8 @@ final class Compat {
     checks.put("items are created, read, replaced and deleted", this::items);
     checks.put("a query gives what matches, in order, page by page", this::queries);
     checks.put("partitions are merged by the SDK", this::severalPartitions);
+    checks.put("a patch changes what it names", this::patches);
+    checks.put("a batch is done, or not at all", this::batches);
     checks.put("the change feed has each item as it is now, and goes on", this::changes);
     checks.put("items expire on the millisecond", this::expiry);
     for (Map.Entry<String, Check> c : checks.entrySet()) {
@@ -118,6 +125,35 @@ final class Compat {
     List<Double> sum = new ArrayList<>(); // the SDK adds up doubles
     c.queryItems("SELECT VALUE SUM(c.n) FROM c", new CosmosQueryRequestOptions(), Double.class).forEach(sum::add);
     equal(List.of(435.0), sum);
+  }
+
+  private void patches() {
+    CosmosContainer c = container(p -> {});
+    c.createItem(item("1", "a", 1));
+    CosmosPatchOperations operations = CosmosPatchOperations.create().increment("/n", 4).set("/text", "é");
+    CosmosPatchItemRequestOptions options = new CosmosPatchItemRequestOptions();
+    options.setContentResponseOnWriteEnabled(true);
+    ObjectNode patched = c.patchItem("1", new PartitionKey("a"), operations, options, ObjectNode.class).getItem();
+    equal(5, patched.get("n").asInt());
+    equal("é", patched.get("text").asText());
+    options.setFilterPredicate("FROM c WHERE c.n = 1");
+    refused(412, () -> c.patchItem("1", new PartitionKey("a"), operations, options, ObjectNode.class));
+  }
+
+  private void batches() {
+    CosmosContainer c = container(p -> {});
+    CosmosBatch batch = CosmosBatch.createCosmosBatch(new PartitionKey("a"));
+    batch.createItemOperation(item("1", "a", 1));
+    batch.upsertItemOperation(item("2", "a", 2));
+    batch.readItemOperation("1");
+    CosmosBatchResponse done = c.executeCosmosBatch(batch);
+    equal(List.of(201, 201, 200), done.getResults().stream().map(CosmosBatchOperationResult::getStatusCode).toList());
+    batch = CosmosBatch.createCosmosBatch(new PartitionKey("a"));
+    batch.createItemOperation(item("3", "a", 3));
+    batch.createItemOperation(item("1", "a", 1));
+    CosmosBatchResponse undone = c.executeCosmosBatch(batch);
+    equal(List.of(424, 409), undone.getResults().stream().map(CosmosBatchOperationResult::getStatusCode).toList());
+    refused(404, () -> c.readItem("3", new PartitionKey("a"), ObjectNode.class));
   }
 
   private void changes() {
