@@ -161,3 +161,57 @@ func FuzzLogRow(f *testing.F) {
 		}
 	})
 }
+
+// TestLogIsPrunedInTheBackground: the log makes a partition due for purge, open or not,
+// though nothing in it ever expires.
+func TestLogIsPrunedInTheBackground(t *testing.T) {
+	f := newFixture(t, strings.Replace(withVersions, `"defaultTtl":60,`, "", 1))
+	_, err := f.p.Purge(context.Background(), Purge{MaxItems: 1, Cause: ru.Sweep})
+	f.must(err)
+	f.check(f.p.PurgeDue() == Never, "an empty log is due at %d", f.p.PurgeDue())
+	f.put("a", "")
+	want := startMs + int64(10*60*1000+logPruneEveryMs)
+	f.check(f.p.PurgeDue() == want, "the log is due at %d, want %d", f.p.PurgeDue(), want)
+	snap, err := f.db.Snapshot()
+	f.must(err)
+	due, err := DueOf(snap, f.container, f.index)
+	snap.Close()
+	f.must(err)
+	f.check(due == want, "while the partition is closed the log is due at %d, want %d", due, want)
+
+	f.reopen()
+	f.advance(time.Duration(want-startMs) * time.Millisecond)
+	_, err = f.p.Purge(context.Background(), Purge{MaxItems: 1, Cause: ru.Sweep})
+	f.must(err)
+	for key := range f.rows() {
+		f.check(key[len(f.p.prefix)] != logSpace, "the log has row %x still", key)
+	}
+	f.checkClean()
+}
+
+// TestLogBeginsAndEnds: the rows of a log are there under its policy, and only then.
+func TestLogBeginsAndEnds(t *testing.T) {
+	f := newFixture(t, withTTL("60"))
+	logRows := func() (n int) {
+		for key := range f.rows() {
+			if space := key[len(f.p.prefix)]; space == logSpace || space == logStateSpace {
+				n++
+			}
+		}
+		return n
+	}
+	for _, c := range []struct {
+		definition string
+		want       int // the state, and a change
+	}{{withTTL("60"), 0}, {withVersions, 2}, {withTTL("60"), 0}, {withVersions, 2}} {
+		f.reconfigure(c.definition)
+		f.put("a", "")
+		f.check(logRows() == c.want, "under %s there are %d rows, want %d", c.definition, logRows(), c.want)
+		f.checkClean()
+	}
+	// A change of settings that did not come to the partition before it stopped.
+	f.redefine(withTTL("60"))
+	f.reopen()
+	f.check(logRows() == 0, "a partition that finds its log ended has %d rows of it", logRows())
+	f.checkClean()
+}
