@@ -45,7 +45,7 @@ const (
 
 	// A memtable starts at 256 KiB and doubles with each flush up to this size, so
 	// an idle store is small, and a busy one writes tables of a useful size.
-	memTableBytes = 16 << 20
+	memTableBytes = 32 << 20
 	// Commits wait when the memtables have grown to the size of this many full ones:
 	// one that fills, and memTablesQueued behind a slow flush. The engine, which
 	// would let them sleep where a failure cannot wake them, does so one later.
