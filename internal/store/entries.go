@@ -36,6 +36,8 @@ const (
 	// (fulltext.go).
 	entryWord entryKind = 0x03
 	entryText entryKind = 0x04
+	// entryCell: {path}{cell}, for each cell of a geometry (spatial.go).
+	entryCell entryKind = 0x05
 	// entryVector: {path} 01, one for each vector index (vector.go).
 	entryVector entryKind = 0x06
 )
@@ -112,6 +114,9 @@ func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries
 	}
 	if err == nil {
 		err = w.vectors(d.Special.Vectors, o)
+	}
+	if err == nil && len(d.Special.Spatial) > 0 {
+		err = w.geometries(d.Special.Spatial, o)
 	}
 	if err == nil {
 		err = w.sort()

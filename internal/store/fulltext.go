@@ -33,6 +33,8 @@ const (
 	WordIndex
 	// TextIndex has all items, with how many words the text at a path has.
 	TextIndex
+	// CellIndex has the cells of the geometries at a path.
+	CellIndex
 	// VectorIndex has all items, with the vector at a path.
 	VectorIndex
 )
@@ -43,6 +45,8 @@ func (k IndexKind) entry() entryKind {
 		return entryWord
 	case TextIndex:
 		return entryText
+	case CellIndex:
+		return entryCell
 	case VectorIndex:
 		return entryVector
 	}

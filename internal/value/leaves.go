@@ -61,6 +61,13 @@ func (c *Cursor) More() bool {
 // Skip goes past a value without looking into it.
 func (c *Cursor) Skip() { c.i = valueEnd(c.src, c.i) }
 
+// Raw returns a value as it is written, and goes past it.
+func (c *Cursor) Raw() []byte {
+	start := c.i
+	c.Skip()
+	return c.src[start:c.i]
+}
+
 // Name returns a property's name, and goes to its value. It is valid until the
 // next call of Name or Text, and must not be written to.
 func (c *Cursor) Name() []byte {

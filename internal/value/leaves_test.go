@@ -159,3 +159,22 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+func TestCursorRaw(t *testing.T) {
+	o, err := ParseObject([]byte(`{"a": [1, {"b": "]"}], "c": "x\"y", "d": {}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": `[1,{"b":"]"}]`, "c": `"x\"y"`, "d": `{}`}
+	c := o.Cursor(nil)
+	for more := c.Enter(); more; more = c.More() {
+		name := string(c.Name())
+		if got := string(c.Raw()); got != want[name] {
+			t.Errorf("%s: got %s, want %s", name, got, want[name])
+		}
+	}
+	inner := CursorAt([]byte(want["a"]))
+	if !inner.Enter() || string(inner.Raw()) != "1" || !inner.More() || string(inner.Raw()) != `{"b":"]"}` || inner.More() {
+		t.Error("a cursor before a part of an object goes astray")
+	}
+}

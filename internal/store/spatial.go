@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+
+// Spatial entries. Of every geometry at a place that has a spatial index:
+//
+//	{path}{cell}    one for each cell of its covering; the cell has eight bytes
+//
+// A geometry is an object with a type and coordinates, or a string that holds one.
+// Whether it is a valid one, whoever reads by the index finds out: it has more items
+// than are meant, and none too few.
+
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// maxItemGeometries is how many geometries of an item have a covering. Others may be
+// everywhere, as far as the index knows.
+const maxItemGeometries = 1000
+
+// CellRanges returns the ranges of an index that have what may be in one of the cells:
+// what has a cell inside of it, or around it.
+func CellRanges(list []cells.ID) []ValueRange {
+	var ranges []ValueRange
+	around := map[cells.ID]bool{}
+	for _, c := range list {
+		ranges = append(ranges, cellRange(c.First(), c.Last()))
+		for _, larger := range c.Around() {
+			if !around[larger] {
+				around[larger] = true
+				ranges = append(ranges, cellRange(larger, larger))
+			}
+		}
+	}
+	return ranges
+}
+
+func cellRange(first, last cells.ID) ValueRange {
+	return ValueRange{binary.BigEndian.AppendUint64(nil, uint64(first)), binary.BigEndian.AppendUint64(nil, uint64(last)+1), false}
+}
+
+// geometries adds the entries of the geometries of o.
+func (w *entryWriter) geometries(paths []catalog.SpatialPath, o *value.Object) error {
+	walk := spatialWalk{entryWriter: *w, cursor: o.Cursor(nil), room: maxItemGeometries, budget: cells.Budget} // a copy stays off the heap
+	err := walk.object(newSpatialNode(paths), pathPlace{})
+	*w = walk.entryWriter
+	return err
+}
+
+// spatialNode says what is indexed of a value and below it; nil is nothing.
+type spatialNode struct {
+	here, below bool
+	names       map[string]*spatialNode
+}
+
+var everySpatial = &spatialNode{here: true, below: true}
+
+func newSpatialNode(paths []catalog.SpatialPath) *spatialNode {
+	root := &spatialNode{}
+	for _, p := range paths {
+		n := root
+		for _, name := range p.Path {
+			if n.names == nil {
+				n.names = map[string]*spatialNode{}
+			}
+			if n.names[name] == nil {
+				n.names[name] = &spatialNode{}
+			}
+			n = n.names[name]
+		}
+		n.here, n.below = true, n.below || p.Below
+	}
+	if root.names == nil {
+		root.names = map[string]*spatialNode{}
+	}
+	for _, name := range []string{"_rid", "_self", "_etag", "_attachments", "_ts"} {
+		root.names[name] = nil // a client's own are left out of the item
+	}
+	return root
+}
+
+// property returns the node of a property; nil if nothing of it is indexed.
+func (n *spatialNode) property(name []byte) *spatialNode {
+	child, named := n.names[string(name)]
+	if n.below && !(named && child == nil) {
+		return everySpatial
+	}
+	return child
+}
+
+// spatialWalk finds the geometries of an item. It goes as deep as the item is nested.
+type spatialWalk struct {
+	entryWriter
+	cursor       value.Cursor
+	path         pathEncoder
+	room, budget int
+}
+
+func (w *spatialWalk) value(n *spatialNode, at pathPlace) error {
+	switch b := w.cursor.Next(); {
+	case b == '{':
+		return w.object(n, at)
+	case b == '[' && n.below:
+		return w.array(n, at)
+	case b == '"' && n.here:
+		kind, coordinates, found, odd := cells.Members(w.cursor.Raw())
+		switch {
+		case odd:
+			return w.entry(at, cells.Everywhere)
+		case found:
+			return w.geometry(at, kind, coordinates)
+		}
+		return nil
+	}
+	w.cursor.Skip()
+	return nil
+}
+
+// object looks for geometries in an object, which may be one itself.
+func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
+	if !w.cursor.Enter() {
+		return nil
+	}
+	kind, coordinates := "", []byte(nil)
+	for {
+		name := w.cursor.Name()
+		child := n.property(name)
+		next := at
+		if child != nil {
+			next = w.path.property(at, name)
+		}
+		ahead := w.cursor
+		switch {
+		case string(name) == "type" && ahead.Next() == '"':
+			kind = string(ahead.Text())
+		case string(name) == "coordinates" && ahead.Next() == '[':
+			coordinates = ahead.Raw()
+		}
+		if child == nil {
+			w.cursor.Skip()
+		} else if err := w.value(child, next); err != nil {
+			return err
+		}
+		if !w.cursor.More() {
+			break
+		}
+	}
+	if !n.here || coordinates == nil {
+		return nil
+	}
+	return w.geometry(at, kind, coordinates)
+}
+
+func (w *spatialWalk) array(n *spatialNode, at pathPlace) error {
+	if !w.cursor.Enter() {
+		return nil
+	}
+	at = w.path.elements(at)
+	for {
+		if err := w.value(n, at); err != nil {
+			return err
+		}
+		if !w.cursor.More() {
+			return nil
+		}
+	}
+}
+
+// geometry adds the entries of a geometry, if it is one.
+func (w *spatialWalk) geometry(at pathPlace, kind string, coordinates []byte) error {
+	if w.room == 0 {
+		return w.entry(at, cells.Everywhere)
+	}
+	list := cells.OfItem(kind, coordinates, &w.budget)
+	if len(list) > 0 {
+		w.room--
+	}
+	for _, c := range list {
+		if err := w.entry(at, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *spatialWalk) entry(at pathPlace, c cells.ID) error {
+	start := w.begin(entryCell)
+	w.buf = w.path.appendPath(w.buf, at)
+	w.buf = binary.BigEndian.AppendUint64(w.buf, uint64(c))
+	return w.end(start)
+}
