@@ -38,6 +38,8 @@ func (x *execution) candidates(yield func(candidate) (more bool, err error)) err
 		return x.many(yield)
 	case indexSeek, indexUnion, indexIntersection:
 		return x.seek(yield)
+	case cellSeek:
+		return x.inCells(yield)
 	}
 	if x.plan.composite != nil {
 		return x.composed(yield)

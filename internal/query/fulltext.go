@@ -22,8 +22,8 @@ const (
 	// maxWordStreams is how many words are looked up side by side. Questions about
 	// more are answered from the items.
 	maxWordStreams = 64
-	// maxWordsCompared is of how many words of a term it is found out which of them
-	// the fewest items have.
+	// maxWordsCompared is of how many words of a term, and for how many terms, it is
+	// found out which of them the fewest items have.
 	maxWordsCompared = 8
 )
 
@@ -48,8 +48,7 @@ func specialPath(c *chooser, path sql.Path, indexed []value.Path) (store.IndexPa
 
 // wordSeek finds the condition on a text that the fewest items meet.
 func (c *chooser) wordSeek() (*plan, error) {
-	var best *set
-	least := int64(0)
+	var found []*plan
 	for _, f := range c.facts {
 		if f.Op != sql.CondFullText && f.Op != sql.CondFullTextAny {
 			continue
@@ -65,25 +64,39 @@ func (c *chooser) wordSeek() (*plan, error) {
 		if len(words) > maxSeeks {
 			continue
 		}
-		found := &set{kind: store.WordIndex, path: path, text: hasText(words)}
+		s := &set{kind: store.WordIndex, path: path, text: hasText(words)}
 		for _, word := range words {
-			found.ranges = append(found.ranges, store.Word(word))
+			s.ranges = append(s.ranges, store.Word(word))
 		}
 		if len(words) > 0 {
-			found.ranges = append(found.ranges, store.LongTexts())
+			s.ranges = append(s.ranges, store.LongTexts())
 		}
-		rows, err := c.size(found, fewHits)
+		found = append(found, c.setPlan(s))
+	}
+	return c.fewest(found)
+}
+
+// fewest returns the plan that reads the fewest index rows, the first of several; nil
+// if there is none. Where there is nothing to choose, nothing is counted.
+func (c *chooser) fewest(plans []*plan) (*plan, error) {
+	switch len(plans) {
+	case 0:
+		return nil, nil
+	case 1:
+		return plans[0], nil
+	}
+	var best *plan
+	least := int64(fewHits)
+	for _, p := range plans {
+		rows, err := c.rows(p, least)
 		if err != nil {
 			return nil, err
 		}
 		if best == nil || rows < least {
-			best, least = found, rows
+			best, least = p, rows
 		}
 	}
-	if best == nil {
-		return nil, nil
-	}
-	return c.setPlan(best), nil
+	return best, nil
 }
 
 // wordsToSeek returns words of which each item that meets a condition has one; none
@@ -103,6 +116,10 @@ func (c *chooser) wordsToSeek(path store.IndexPath, f *sql.Condition) ([]string,
 			all = append(all, words...)
 			continue
 		}
+		if len(f.Values) > maxWordsCompared {
+			any = append(any, words[0])
+			continue
+		}
 		word, err := c.rarest(path, words)
 		if err != nil {
 			return nil, err
@@ -119,17 +136,15 @@ func (c *chooser) wordsToSeek(path store.IndexPath, f *sql.Condition) ([]string,
 
 // rarest returns the word that the fewest items have.
 func (c *chooser) rarest(path store.IndexPath, words []string) (string, error) {
-	best, least := words[0], int64(0)
-	for i, word := range words[:min(len(words), maxWordsCompared)] {
-		rows, err := c.size(&set{kind: store.WordIndex, path: path, ranges: []store.ValueRange{store.Word(word)}}, fewHits)
-		if err != nil {
-			return "", err
-		}
-		if i == 0 || rows < least {
-			best, least = word, rows
-		}
+	plans := make([]*plan, 0, maxWordsCompared)
+	for _, word := range words[:min(len(words), maxWordsCompared)] {
+		plans = append(plans, &plan{set: &set{kind: store.WordIndex, path: path, ranges: []store.ValueRange{store.Word(word)}}})
 	}
-	return best, nil
+	best, err := c.fewest(plans)
+	if err != nil {
+		return "", err
+	}
+	return words[slices.Index(plans, best)], nil
 }
 
 func hasText(words []string) string {
@@ -144,24 +159,24 @@ func hasText(words []string) string {
 	return value.Clip(text)
 }
 
-// orWords returns the better of an equality and a condition on a text.
-func (c *chooser) orWords(seek *plan) (*plan, error) {
+// orSpecial returns the best of an equality and conditions on texts and places: the
+// one that the fewest items meet.
+func (c *chooser) orSpecial(seek *plan) (*plan, error) {
 	words, err := c.wordSeek()
-	if err != nil || words == nil || seek == nil {
-		if words == nil {
-			return seek, err
-		}
-		return words, err
-	}
-	a, err := c.rows(seek, fewHits)
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.rows(words, fewHits)
-	if err != nil || b < a {
-		return words, err
+	places, err := c.near()
+	if err != nil {
+		return nil, err
 	}
-	return seek, nil
+	var found []*plan
+	for _, p := range []*plan{seek, words, places} {
+		if p != nil {
+			found = append(found, p)
+		}
+	}
+	return c.fewest(found)
 }
 
 // byText finds a way to answer a query about the texts of all items: statistics, a

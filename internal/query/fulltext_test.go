@@ -137,3 +137,57 @@ func TestStatisticsOfScopes(t *testing.T) {
 		t.Errorf("got %+v", q)
 	}
 }
+
+// An item that has too much for the index of a new policy is found all the same: then
+// no query goes by that index.
+func TestTooMuchToIndexIsFound(t *testing.T) {
+	const none = `"indexingPolicy":{"includedPaths":[{"path":"/x/?"}],"excludedPaths":[{"path":"/*"}]}`
+	f := newFixture(t, none)
+	numbers := make([]string, 70_000)
+	for i := range numbers {
+		numbers[i] = fmt.Sprint(i)
+	}
+	f.put("k", "1", `"x":1,"text":"red"`)
+	f.put("k", "2", fmt.Sprintf(`"x":2,"text":"red","%s":[%s]`, x(250), strings.Join(numbers, ",")))
+	f.put("k", "3", `"x":3,"text":"red"`)
+	find := func(plan string) {
+		t.Helper()
+		for _, text := range []string{"SELECT VALUE c.x FROM c WHERE c.x >= 1 AND FullTextContains(c.text, 'red')", "SELECT VALUE c.x FROM c WHERE c.x IN (1, 2, 3)"} {
+			page := f.page(f.request(text))
+			if got := string(page.Rows); got != "1,2,3" || page.Plan != plan {
+				t.Errorf("%s: got %s by %s, want 1,2,3 by %s", text, got, page.Plan, plan)
+			}
+		}
+	}
+	f.reconfigure(textIndexed)
+	f.reindex(1)
+	find("scan")
+	f.reopen()
+	f.put("k", "1", `"x":1,"text":"red","more":true`)
+	f.reindex(10)
+	find("scan")
+	f.checkRows()
+	f.remove("k", "2")
+	f.checkRows()
+	f.reconfigure(none)
+	f.reindex(10)
+	f.put("k", "4", `"x":4`)
+	if got := f.page(f.request("SELECT VALUE c.x FROM c WHERE c.x > 1")); string(got.Rows) != "3,4" || got.Plan != "range /x > 1" {
+		t.Errorf("got %s by %s", got.Rows, got.Plan)
+	}
+	f.checkRows()
+}
+
+// Rows that are equally good come in the order of their creation, also where they are
+// found in another.
+func TestEqualRanksKeepTheirOrder(t *testing.T) {
+	f := newFixture(t, textIndexed)
+	for i := range 6 {
+		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"x":%d,"text":"red"`, 9-i))
+	}
+	const text = "SELECT VALUE c.x FROM c WHERE c.x > 4 ORDER BY RANK FullTextScore(c.text, 'red')"
+	if plan := f.page(f.request(text)).Plan; plan != "range /x > 4" {
+		t.Fatalf("found by %s", plan)
+	}
+	f.expect(text, "9", "8", "7", "6", "5")
+}

@@ -9,7 +9,10 @@ import (
 	"testing"
 )
 
-const vectorIndexed = `"indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"quantizedFlat"}]}`
+const (
+	withVectors   = `"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":2,"distanceFunction":"cosine"}]}`
+	vectorIndexed = withVectors + `,"indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"quantizedFlat"}]}`
+)
 
 // Expired items are not among the nearest, and take no place of those that are.
 func TestNearestSeesNoExpiredItem(t *testing.T) {
@@ -66,7 +69,7 @@ func TestNearestReadsFewItems(t *testing.T) {
 // A new index has rows for all items when it is built, and answers until then come
 // from the items.
 func TestNearestWhileTheIndexIsBuilt(t *testing.T) {
-	f := newFixture(t, "")
+	f := newFixture(t, withVectors)
 	for i := range 30 {
 		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"x":%d,"v":[%d,1]`, i, i))
 	}

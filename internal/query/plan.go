@@ -29,6 +29,7 @@ const (
 	manyFinds    method = "finds"   // several, each by partition key and id
 	indexSeek    method = "seek"    // the items with certain values at a path
 	indexRange   method = "range"   // the items with values in a range at a path
+	cellSeek     method = "cells"   // the items with a geometry in certain cells
 	orderedScan  method = "ordered" // as range, in the order that was asked for
 	nothing      method = "nothing" // none: the filter cannot hold
 	countIndexed method = "count"   // as range, without reading an item
@@ -270,7 +271,7 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 	}
 	better := true
 	switch found.method {
-	case indexSeek, indexUnion, indexIntersection, indexRange:
+	case indexSeek, indexUnion, indexIntersection, indexRange, cellSeek:
 		if better = c.reach(items) <= fewHits; !better {
 			better, err = c.atMost(found, min(items, max(fewHits, items/probeShare)))
 		}
@@ -315,6 +316,8 @@ func (c *chooser) rows(p *plan, most int64) (int64, error) {
 		return c.compositeRows(p, most)
 	case p.set != nil:
 		return c.size(p.set, most)
+	case p.method == cellSeek:
+		return c.size(&set{kind: store.CellIndex, path: p.path, ranges: p.ranges}, most)
 	}
 	return c.size(&set{path: p.path, ranges: p.ranges}, most)
 }

@@ -8,7 +8,12 @@ import (
 )
 
 // specialIndexes are members of a policy: indexes of all special kinds.
-const specialIndexes = `"fullTextIndexes":[{"path":"/text"},{"path":"/o/x"}],"vectorIndexes":[{"path":"/vec","type":"flat"},{"path":"/arr","type":"diskANN"}]`
+const specialIndexes = `"fullTextIndexes":[{"path":"/text"},{"path":"/o/x"}],"vectorIndexes":[{"path":"/vec","type":"flat"},{"path":"/arr","type":"diskANN"}],` +
+	`"spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon"]},{"path":"/spot/?","types":["Point"]}]`
+
+// specialSettings are what the special indexes need beside the policy.
+const specialSettings = `"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/vec","dataType":"float32","dimensions":2,"distanceFunction":"cosine"},` +
+	`{"path":"/arr","dataType":"float32","dimensions":2,"distanceFunction":"cosine"}]}`
 
 // Words of texts: some are the same but for their ending, some are no words, and one
 // is longer than what an index keeps of it.
@@ -40,7 +45,109 @@ func specialMembers(t *random) []string {
 	case "other":
 		members = append(members, `"vec":`+anyValue(t))
 	}
+	switch pick(t.T, "place", "place", "place", "place", "text", "list", "inner", "none") {
+	case "place":
+		members = append(members, `"loc":`+anyGeometry(t))
+	case "text":
+		members = append(members, fmt.Sprintf(`"loc":%q`, pick(t.T, "space", "", " ")+anyGeometry(t)))
+	case "list":
+		members = append(members, `"loc":[`+anyGeometry(t)+","+anyGeometry(t)+"]")
+	case "inner":
+		members = append(members, `"loc":{"type":"Point","also":`+anyGeometry(t)+`,"coordinates":`+placeText(anyPlace(t))+"}")
+	}
+	if chance(t.T, "spot", 50) {
+		members = append(members, `"spot":`+anyGeometry(t))
+	}
 	return members
+}
+
+// anyPlace draws a position: on a coarse grid, so that places meet, about the ends of
+// longitude and latitude, and beyond.
+func anyPlace(t *random) [2]float64 {
+	lon, lat := float64(uniform(t.T, "lon", 9)-4)/2, float64(uniform(t.T, "lat", 9)-4)/2
+	switch pick(t.T, "where", "here", "here", "here", "here", "date line", "pole", "anywhere", "nowhere") {
+	case "date line":
+		lon = []float64{180, -180, 179.5, -179.5}[uniform(t.T, "lon", 4)]
+	case "pole":
+		lat = []float64{90, -90, 89.5, -89.5}[uniform(t.T, "lat", 4)]
+	case "anywhere":
+		lon, lat = float64(uniform(t.T, "lon", 361)-180), float64(uniform(t.T, "lat", 181)-90)
+	case "nowhere":
+		if chance(t.T, "wrong", 10) {
+			lat = 91
+		}
+	}
+	return [2]float64{lon, lat}
+}
+
+func placeText(p [2]float64) string { return fmt.Sprintf("[%g,%g]", p[0], p[1]) }
+
+// anyRing draws a closed path: a box, mostly the right way round, or anything.
+func anyRing(t *random) string {
+	p := anyPlace(t)
+	width, height := float64(1+uniform(t.T, "width", 6))/2, float64(1+uniform(t.T, "height", 6))/2
+	ring := [][2]float64{p, {p[0] + width, p[1]}, {p[0] + width, p[1] + height}, {p[0], p[1] + height}}
+	switch pick(t.T, "ring", "box", "box", "box", "box", "box", "reversed", "crossing", "random") {
+	case "reversed":
+		ring[1], ring[3] = ring[3], ring[1]
+	case "crossing":
+		ring[2], ring[3] = ring[3], ring[2]
+	case "random":
+		for i := range ring {
+			ring[i] = anyPlace(t)
+		}
+	}
+	ring = append(ring, ring[0])
+	texts := make([]string, len(ring))
+	for i, p := range ring {
+		texts[i] = placeText(p)
+	}
+	return "[" + strings.Join(texts, ",") + "]"
+}
+
+// anyGeometry draws GeoJSON, which may be no valid one.
+func anyGeometry(t *random) string {
+	kind, coordinates := "Point", placeText(anyPlace(t))
+	switch pick(t.T, "geometry", "point", "point", "point", "line", "polygon", "polygon", "polygons", "odd") {
+	case "line":
+		kind, coordinates = "LineString", "["+placeText(anyPlace(t))+","+placeText(anyPlace(t))+"]"
+	case "polygon":
+		kind, coordinates = "Polygon", "["+anyRing(t)+"]"
+		if chance(t.T, "hole", 20) {
+			coordinates = "[" + anyRing(t) + "," + anyRing(t) + "]"
+		}
+	case "polygons":
+		kind, coordinates = "MultiPolygon", "[["+anyRing(t)+"],["+anyRing(t)+"]]"
+	case "odd":
+		return pick(t.T, "odd", `{"type":"Point"}`, `{"coordinates":[0,0]}`, `{"type":"Point","coordinates":[0,0,1]}`, `{"type":"Point","coordinates":[0,0,"x",4]}`,
+			`{"type":"Polygon","coordinates":[]}`, `{"type":"Circle","coordinates":[0,0]}`, `{"type":"Point","coordinates":[0,"1"]}`, `{}`)
+	}
+	return fmt.Sprintf(`{"type":%q,"coordinates":%s}`, kind, coordinates)
+}
+
+func placePath(t *random) string {
+	return pick(t.T, "path", "c.loc", "c.loc", "c.loc", "c.loc", "c.spot", "c.loc.also", "c.loc[0]", "c.o")
+}
+
+func placeFilter(t *random) string {
+	args := placePath(t) + ", " + anyGeometry(t)
+	if chance(t.T, "swapped", 20) {
+		args = anyGeometry(t) + ", " + placePath(t)
+	}
+	metres := pick(t.T, "metres", "0", "1000", "60000", "150000", "3000000", "30000000", "-1")
+	switch pick(t.T, "function", "within", "within", "intersects", "intersects", "near", "near", "near", "not far", "between", "far") {
+	case "within":
+		return "ST_WITHIN(" + args + ")"
+	case "intersects":
+		return "ST_INTERSECTS(" + args + ")"
+	case "not far":
+		return "NOT (ST_DISTANCE(" + args + ") > " + metres + ")"
+	case "between":
+		return "ST_DISTANCE(" + args + ") BETWEEN 1000 AND " + metres
+	case "far":
+		return metres + " < ST_DISTANCE(" + args + ")"
+	}
+	return "ST_DISTANCE(" + args + ")" + pick(t.T, "operator", " < ", " <= ", " = ") + metres
 }
 
 // Numbers of vectors: some are rounded when they are kept, some are beyond what is kept.
@@ -131,7 +238,9 @@ func textScore(t *random) string { return "FullTextScore(" + textPath(t) + ", " 
 func specialQuery(t *random) *randomQuery {
 	q := &randomQuery{from: "c", limit: -1, selected: pick(t.T, "select", "VALUE c", "c.id", "VALUE c.full", "VALUE c.a", "c.id, c.text", "VALUE COUNT(1)")}
 	if chance(t.T, "where", 60) {
-		q.where = textFilter(t)
+		if q.where = textFilter(t); chance(t.T, "place", 50) {
+			q.where = placeFilter(t)
+		}
 		if chance(t.T, "more", 40) {
 			q.where += pick(t.T, "and", " AND ", " AND ", " OR ") + anyComparison(t, pick(t.T, "path", "c.full", "c.n", "c.a"))
 		}

@@ -177,7 +177,7 @@ func anySettings(t *random) string {
 		t.orders = compositePolicies[uniform(t.T, "composites", len(compositePolicies))]
 		policy = composites(t.orders)
 	}
-	settings := `"indexingPolicy":` + policy
+	settings := specialSettings + `,"indexingPolicy":` + policy
 	if !strings.Contains(policy, "none") {
 		settings += `,"defaultTtl":` + pick(t.T, "default", "-1", "10", "1000")
 	}

@@ -8,10 +8,18 @@ package query
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 )
+
+// rankedRow is a row with what it is ranked by.
+type rankedRow struct {
+	ordinal uint64
+	json    []byte
+	scores  []float64
+}
 
 // rank answers a query whose rows are ordered by how well they match.
 func (x *execution) rank() error {
@@ -23,8 +31,7 @@ func (x *execution) rank() error {
 		return x.rankTexts(stats)
 	}
 	ranking := x.q.Program.Ranking()
-	var rows [][]byte
-	var scores [][]float64
+	var rows []rankedRow
 	err = x.candidates(func(c candidate) (bool, error) {
 		var failed error
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
@@ -36,7 +43,7 @@ func (x *execution) rank() error {
 			if err == nil {
 				err = x.hold(len(row) + rowOverhead)
 			}
-			rows, scores, failed = append(rows, row), append(scores, score), err
+			rows, failed = append(rows, rankedRow{c.Ordinal, row, score}), err
 			return err == nil
 		})
 		return true, errors.Join(err, failed)
@@ -44,14 +51,21 @@ func (x *execution) rank() error {
 	if err != nil {
 		return err
 	}
+	// Rows that are equally good come in the order of their creation, however they were
+	// found.
+	slices.SortStableFunc(rows, func(a, b rankedRow) int { return compareOrdinals(a.ordinal, b.ordinal) })
+	scores := make([][]float64, len(rows))
+	for i := range rows {
+		scores[i] = rows[i].scores
+	}
 	ranked := make([][]byte, 0, len(rows))
 	for _, i := range ranking.Rank(scores) {
-		again, err := x.met(rows[i])
+		again, err := x.met(rows[i].json)
 		if err != nil {
 			return err
 		}
 		if !again {
-			ranked = append(ranked, rows[i])
+			ranked = append(ranked, rows[i].json)
 		}
 	}
 	s := x.q.Program.Slice()

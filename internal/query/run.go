@@ -192,10 +192,10 @@ func (x *execution) streams() bool {
 // keepMethod goes on in the way that the pages before went.
 func (x *execution) keepMethod() error {
 	switch x.at.Method {
-	case fullScan, logicalScan, pointFind, manyFinds, indexSeek, indexUnion, indexIntersection:
+	case fullScan, logicalScan, pointFind, manyFinds, indexSeek, indexUnion, indexIntersection, cellSeek:
 		// All of these go by ordinals, so that any of them can go on.
 		switch x.plan.method {
-		case fullScan, logicalScan, pointFind, manyFinds, indexSeek, indexUnion, indexIntersection:
+		case fullScan, logicalScan, pointFind, manyFinds, indexSeek, indexUnion, indexIntersection, cellSeek:
 			return nil
 		}
 		x.plan = &plan{method: fullScan, sorted: len(x.q.Program.OrderBy()) == 0}

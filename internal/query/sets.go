@@ -159,13 +159,13 @@ func isID(p sql.Path) bool { return len(p) == 1 && !p[0].Element && p[0].Name ==
 // demands none.
 func (c *chooser) byValues() (*plan, error) {
 	if found := c.compositeRange(); found != nil {
-		return c.orWords(found)
+		return c.orSpecial(found)
 	}
 	found, err := c.bySets()
 	if err != nil {
 		return nil, err
 	}
-	return c.orWords(found)
+	return c.orSpecial(found)
 }
 
 // bySets finds items by what equalities name, or returns nil if there are none.

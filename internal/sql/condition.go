@@ -46,6 +46,7 @@ const (
 	CondArrayContains // the value is an array with an element equal to one of Values
 	CondFullText      // the value is a text with all of the terms Values
 	CondFullTextAny   // the value is a text with one of the terms Values
+	CondNear          // the value is a geometry, at most Values[1] metres from the geometry Values[0]
 )
 
 // Condition is a statement about an item.
@@ -177,6 +178,9 @@ func comparisonConditions(op Op, left, right code) (yes, no *Condition) {
 		return nil, nil
 	}
 	v := right.value
+	if left.function == "ST_DISTANCE" {
+		return distanceConditions(op, left.args, v)
+	}
 	never := constantCondition(false)
 	if v.IsUndefined() {
 		return never, never
@@ -261,6 +265,9 @@ func likeCondition(x, pattern code, escape rune) *Condition {
 // callConditions returns what is known where a call is true, and where it is
 // false.
 func callConditions(name string, args []code) (yes, no *Condition) {
+	if name == "ST_WITHIN" || name == "ST_INTERSECTS" {
+		return nearCondition(args, Int(0)), nil
+	}
 	if len(args) == 0 || !args[0].origin.known {
 		return nil, nil
 	}
@@ -342,6 +349,35 @@ func termsCondition(args []code, op CondOp) *Condition {
 		terms = append(terms, x.value)
 	}
 	return at(args[0], op, terms...).inexact()
+}
+
+// nearCondition is about a geometry of the item and one that is constant, in either
+// order.
+func nearCondition(args []code, metres Value) *Condition {
+	x, other := args[0], args[1]
+	if x.constant {
+		x, other = other, x
+	}
+	if !other.constant || !x.origin.known || other.value.IsUndefined() {
+		return nil
+	}
+	return at(x, CondNear, other.value, metres).inexact()
+}
+
+// distanceConditions returns what is known where the comparison of a distance with a
+// number is true, and where it is false.
+func distanceConditions(op Op, args []code, v Value) (yes, no *Condition) {
+	if v.Kind() != KindNumber {
+		return nil, nil
+	}
+	near := nearCondition(args, v)
+	switch op {
+	case OpLt, OpLe, OpEq:
+		return near, nil
+	case OpGt, OpGe, OpNe:
+		return nil, near
+	}
+	return nil, nil
 }
 
 // Equals returns the values that the property at a path must have one of, and

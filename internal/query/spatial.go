@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+
+// Queries about places. The index has the cells of each geometry's covering, and a
+// query looks for those that its own geometry, and what is near it, may be in. What
+// it finds is more than is meant, and is looked at.
+
+package query
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// near finds the condition on a geometry that the fewest items meet.
+func (c *chooser) near() (*plan, error) {
+	var found []*plan
+	for _, f := range c.facts {
+		if f.Op != sql.CondNear {
+			continue
+		}
+		path, ok := spatialPath(c.r.Container(), f.Path)
+		if !ok {
+			continue
+		}
+		metres, _ := f.Values[1].AsFloat()
+		covering := cells.OfQuery(f.Values[0].AppendJSON(nil), metres)
+		found = append(found, c.unsorted(&plan{
+			method: cellSeek, path: path, ranges: store.CellRanges(covering), text: []string{coveringText(covering)},
+		}))
+	}
+	return c.fewest(found)
+}
+
+func coveringText(covering []cells.ID) string {
+	if slices.Contains(covering, cells.Everywhere) {
+		return "everywhere"
+	}
+	return fmt.Sprintf("in %d cells", len(covering))
+}
+
+// spatialPath returns a path as the index has it, if geometries there are indexed.
+func spatialPath(c *catalog.Container, path sql.Path) (store.IndexPath, bool) {
+	if len(path) == 0 || path[0].Element || systemProperty(path[0].Name) || isComputed(c, path[0].Name) {
+		return nil, false
+	}
+	var found store.IndexPath
+	for _, s := range path {
+		if s.Element {
+			found = append(found, store.Elements())
+		} else {
+			found = append(found, store.Property(s.Name))
+		}
+	}
+	return found, slices.ContainsFunc(c.Special.Spatial, func(p catalog.SpatialPath) bool {
+		if len(path) < len(p.Path) || len(path) > len(p.Path) && !p.Below {
+			return false
+		}
+		return slices.EqualFunc(path[:len(p.Path)], p.Path, func(s sql.Step, name string) bool { return !s.Element && s.Name == name })
+	})
+}
+
+// maxHeldOrdinals is how many items are held that were found and not yet read.
+const maxHeldOrdinals = maxHeldBytes / 4 / 8
+
+// inCells finds the items that have one of the plan's cells. Rows come in the order of
+// cells, so that all are collected before the first item is read; if they are too many
+// to hold, all items are looked at instead.
+func (x *execution) inCells(yield func(candidate) (bool, error)) error {
+	var ordinals []uint64
+	after := x.from()
+	for _, v := range x.plan.ranges {
+		for hit, err := range x.r.Index(store.IndexScan{Kind: store.CellIndex, Path: x.plan.path, Values: v}) {
+			if err != nil {
+				return err
+			}
+			if x.page.Work.IndexRows++; x.page.Work.IndexRows%checkRows == 0 {
+				if err := x.ctx.Err(); err != nil {
+					return err
+				}
+			}
+			if hit.Ordinal <= after || !x.inScope(hit.EPK) {
+				continue
+			}
+			if len(ordinals) >= maxHeldOrdinals {
+				return x.scan(yield)
+			}
+			ordinals = append(ordinals, hit.Ordinal)
+		}
+	}
+	slices.Sort(ordinals)
+	for _, ordinal := range slices.Compact(ordinals) {
+		f, live, err := x.r.Get(ordinal)
+		if err != nil {
+			return err
+		}
+		if !live {
+			continue
+		}
+		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
