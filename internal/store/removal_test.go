@@ -6,9 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -174,5 +179,75 @@ func TestKeysWithOneBeginning(t *testing.T) {
 		if err != nil || string(bounded.Items) != string(page.Items) {
 			t.Errorf("of %d: between bounds there are %s, %v, want %s", a, bounded.Items, err, page.Items)
 		}
+	}
+}
+
+// removalModel is what a partition should hold: the version of each item by its
+// partition key and id.
+type removalModel map[[2]string]int
+
+// Random removals, some of which are stopped half-way, among writes, expiry, purges and
+// restarts leave what was written after they began, and nothing else.
+func TestRemovalsAgreeWithAModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("-1"), nowMs: startMs})
+		defer func() { f.p.Close() }()
+		model := removalModel{}
+		version := 0
+		put := func(pk, id string) {
+			version++
+			o, err := value.ParseObject(fmt.Appendf(nil, `{"id":%q,"pk":%q,"v":%d}`, id, pk, version))
+			f.must(err)
+			_, err = f.write(Write{Op: Upsert, Key: f.key(pk, id), Item: o})
+			f.must(err)
+			model[[2]string{pk, id}] = version
+		}
+		keys := rapid.SampledFrom([]string{"k", "kk", "l"})
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"fill", "fill", "put", "remove", "stop"}).Draw(t, "step") {
+			case "fill":
+				pk := keys.Draw(t, "pk")
+				for i := range rapid.IntRange(1, removalItems+3).Draw(t, "items") {
+					put(pk, fmt.Sprint(i))
+				}
+			case "put":
+				put(keys.Draw(t, "pk"), fmt.Sprint(rapid.IntRange(0, removalItems).Draw(t, "id")))
+			case "remove":
+				pk := keys.Draw(t, "pk")
+				_, err := f.p.Remove(context.Background(), f.within(pk))
+				f.must(err)
+				maps.DeleteFunc(model, func(k [2]string, _ int) bool { return k[0] == pk })
+			case "stop":
+				pk := keys.Draw(t, "pk")
+				r := &removal{logical: f.within(pk).appendedKey(), begin: true}
+				f.must(f.p.removeStep(context.Background(), r))
+				before := maps.Clone(model)
+				if rapid.Bool().Draw(t, "a group") {
+					var err error
+					r.identities, err = f.p.removable(r.logical, nil)
+					f.must(err)
+					f.must(f.p.removeStep(context.Background(), r))
+				}
+				for range rapid.IntRange(0, 3).Draw(t, "writes") {
+					put(pk, fmt.Sprint(rapid.IntRange(0, removalItems).Draw(t, "id")))
+				}
+				f.reopen()
+				maps.DeleteFunc(model, func(k [2]string, v int) bool { return k[0] == pk && before[k] == v })
+			}
+			model.check(f)
+		}
+	})
+}
+
+func (m removalModel) check(f *fixture) {
+	f.t.Helper()
+	f.checkClean()
+	page, err := f.p.List(context.Background(), List{MaxItems: 10_000, MaxBytes: 1 << 24}, f.clock.Now())
+	f.must(err)
+	f.check(page.Count == len(m), "%d items are there, want %d", page.Count, len(m))
+	for k, version := range m {
+		item, err := f.p.Read(f.key(k[0], k[1]), "", f.clock.Now())
+		f.must(err)
+		f.check(strings.Contains(string(item.Body), fmt.Sprintf(`"v":%d,`, version)), "%v is %s, want version %d", k, item.Body, version)
 	}
 }
