@@ -97,7 +97,10 @@ func (f *fixture) rebuildPartly(t *random) {
 }
 
 func (f *fixture) anyScope(t *random) Scope {
-	switch pick(t.T, "scope", "all", "all", "all", "logical", "range") {
+	switch pick(t.T, "scope", "all", "all", "all", "logical", "prefix", "range") {
+	case "prefix":
+		epk := f.logical(pick(t.T, "pk", "k", "l", "m", "none")).EPK
+		return Scope{Logical: &store.LogicalPartition{EPK: epk[:1+uniform(t.T, "bytes", len(epk))], Prefix: true}}
 	case "logical":
 		return Scope{Logical: f.logical(pick(t.T, "pk", "k", "l", "m", "none"))}
 	case "range":
@@ -124,7 +127,7 @@ func (f *fixture) live(s Scope) [][]byte {
 	for _, item := range raw {
 		pk, _ := sql.Raw(item).Member("pk").AsString()
 		epk := f.logical(pk).EPK
-		if s.Logical != nil && !bytes.Equal(epk, s.Logical.EPK) || bytes.Compare(epk, s.MinEPK) < 0 || s.MaxEPK != nil && bytes.Compare(epk, s.MaxEPK) >= 0 {
+		if s.Logical != nil && !s.Logical.Holds(epk) || bytes.Compare(epk, s.MinEPK) < 0 || s.MaxEPK != nil && bytes.Compare(epk, s.MaxEPK) >= 0 {
 			continue
 		}
 		items = append(items, item)
