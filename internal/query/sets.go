@@ -65,7 +65,7 @@ func (s *set) String() string {
 	return string(indexSeek) + " " + pathText(s.path) + " " + s.text
 }
 
-// plan returns how to find the items of a set.
+// setPlan returns how to find the items of a set.
 func (c *chooser) setPlan(s *set) *plan {
 	p := &plan{method: indexSeek, set: s}
 	switch {
