@@ -56,9 +56,15 @@ func newFixture(t *testing.T, definition string) *fixture {
 func newFixtureOn(t *testing.T, db kv.DB, definition string) *fixture {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
-	// After a range delete the engine, which is closed later, waits before it flushes.
-	flush := goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*DB).maybeScheduleDelayedFlush.func1")
-	t.Cleanup(func() { goleak.VerifyNone(t, running, flush) })
+	// The engine is closed later: it may wait before it flushes, as after a range
+	// delete, or be about to compact.
+	engine := []goleak.Option{
+		goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*DB).maybeScheduleDelayedFlush.func1"),
+		goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*DB).compact"),
+		goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*DB).flush"),
+		goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/sstable.(*RawColumnWriter).drainWriteQueue"),
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t, append(engine, running)...) })
 	f := makeFixture(t, db, setup{definition: definition, nowMs: startMs})
 	t.Cleanup(func() {
 		f.p.Close()
