@@ -80,7 +80,8 @@ type BatchResult struct {
 func (e *Engine) Batch(ctx context.Context, r Batch) (BatchResult, error) {
 	defer e.observe(e.begin())
 	res := BatchResult{Charge: ru.Refused}
-	if err := e.writable(); err != nil {
+	writes := slices.ContainsFunc(r.Ops, func(op BatchOp) bool { return op.Op != store.Read })
+	if err := e.writable(); err != nil && writes {
 		return res, err
 	}
 	switch {

@@ -23,6 +23,9 @@ const (
 	// writes of the partition wait for: the evaluation asks so often whether to go on,
 	// each time after a few hundred steps.
 	maxConditionChecks = 1000
+	// maxConditionBytes bounds its text, and with it the calls of functions, each of
+	// which may make a long text.
+	maxConditionBytes = 4 << 10
 )
 
 // ErrPatchCondition: the condition of a patch does not hold for the item.
@@ -232,6 +235,9 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 	const from = "from"
 	if len(text) <= len(from) || !strings.EqualFold(text[:len(from)], from) {
 		return nil, invalid("%s The condition must be like: from c where c.a = 1.", patchSyntax)
+	}
+	if len(text) > maxConditionBytes {
+		return nil, invalid("%s The condition can have at most %d characters.", patchSyntax, maxConditionBytes)
 	}
 	q, err := e.compile(c, &Query{Text: "SELECT * " + text})
 	if err != nil {
