@@ -25,6 +25,19 @@ class Changes(ServerTest):
         self.assertEqual(first, ["1"])
         self.assertEqual([item["id"] for page in rest for item in page], ["2"])
 
+    def test_all_versions_and_deletes(self):
+        c = self.container(change_feed_policy={"retentionDuration": 10}, default_ttl=60)
+        self.assertEqual(list(c.query_items_change_feed(mode="AllVersionsAndDeletes", start_time="Now")), [])
+        now = c.client_connection.last_response_headers["etag"]
+        c.create_item({"id": "1", "pk": "a", "n": 1})
+        c.upsert_item({"id": "1", "pk": "a", "n": 2})
+        c.delete_item("1", "a")
+        told = list(c.query_items_change_feed(mode="AllVersionsAndDeletes", continuation=now))
+        self.assertEqual([change["metadata"]["operationType"] for change in told], ["create", "replace", "delete"])
+        self.assertEqual([change["current"].get("n") for change in told], [1, 2, None])
+        self.assertEqual(told[2]["previous"]["n"], 2)
+        self.assertFalse(told[2]["metadata"]["timeToLiveExpired"])
+
 
 if __name__ == "__main__":
     unittest.main()
