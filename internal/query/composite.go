@@ -25,6 +25,7 @@ import (
 const (
 	compositeRange   method = "composite"         // the items with values in a composite index
 	compositeOrdered method = "composite ordered" // the same, in the order that was asked for
+	compositeCount   method = "composite count"   // the same, without reading an item
 )
 
 // compositePlan is the part of a composite index that a plan reads.
@@ -130,6 +131,49 @@ func (c *chooser) compositeRange() *plan {
 	return best
 }
 
+// compositeCount finds a composite index whose rows, of values or a range, are just what
+// the filter asks for, so that they can be counted.
+func (c *chooser) compositeCount() *plan {
+	if !c.p.Condition().Exact || !c.s.whole() && c.s.Logical == nil || slices.ContainsFunc(c.facts, func(f *sql.Condition) bool { return !f.Exact }) {
+		return nil
+	}
+	for number, paths := range c.r.Container().IndexedComposites {
+		p, said := c.part(number, paths)
+		if said > 1 && c.tellsAll(p) {
+			return &plan{method: compositeCount, composite: p, sorted: true}
+		}
+	}
+	return nil
+}
+
+// tellsAll reports whether an item is in the part of an index if and only if all facts
+// hold for it.
+func (c *chooser) tellsAll(p *compositePlan) bool {
+	told := 0
+	for i, path := range p.paths {
+		facts, ranges := 0, 0
+		for _, f := range c.facts {
+			if !samePath(f.Path, path.Path) {
+				continue
+			}
+			facts++
+			if _, ok := rangeOfFact(f); ok {
+				ranges++
+			}
+		}
+		told += facts
+		switch {
+		case i < len(p.equal) && (facts > 1 || !store.Exactly(p.equal[i]).Exact()):
+			return false
+		case i == len(p.equal) && facts > 0 && (ranges < facts || !p.next.Exact()):
+			return false
+		case i > len(p.equal) && facts > 0:
+			return false
+		}
+	}
+	return told == len(c.facts)
+}
+
 // compositeOrdered finds the composite index that has the order of the query, and of
 // several the one that the filter says most of.
 func (c *chooser) compositeOrdered() (best *plan, said int) {
@@ -231,6 +275,9 @@ func (c *chooser) compositeBetter(p *plan, items int64) (bool, error) {
 	case p.method == compositeOrdered && len(p.composite.equal) == 0 && p.composite.next == nil:
 		return items*items >= orderedRows*c.r.Items(), nil
 	}
+	if p.method == compositeCount {
+		items *= rowsPerItem
+	}
 	return c.atMost(p, items)
 }
 
@@ -245,6 +292,20 @@ func (c *chooser) startsWithScope(p *plan) bool {
 		n++
 	}
 	return n == len(paths)
+}
+
+// countComposed counts the items of a part of a composite index.
+func (x *execution) countComposed() (n int64, err error) {
+	for hit, err := range x.r.Composite(x.plan.composite.scan(kv.Forward)) {
+		if err != nil {
+			return 0, err
+		}
+		x.page.Work.IndexRows++
+		if x.inScope(hit.EPK) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // composed finds the items by a composite index.

@@ -211,6 +211,9 @@ func (c *chooser) byIndex() (*plan, error) {
 		if found := c.count(); found != nil {
 			return found, nil
 		}
+		if found := c.compositeCount(); found != nil {
+			return found, nil
+		}
 	}
 	byText := c.byText()
 	if byText != nil && byText.sorted {
@@ -277,7 +280,7 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 		}
 	case countIndexed:
 		better, err = c.atMost(found, rowsPerItem*items)
-	case compositeRange, compositeOrdered:
+	case compositeRange, compositeOrdered, compositeCount:
 		better, err = c.compositeBetter(found, items)
 	case orderedScan:
 		better = items*items >= orderedRows*c.r.Items()

@@ -307,7 +307,7 @@ func indexedQuery(t *random) *randomQuery {
 // compositeQuery draws a query that a composite index may answer: by a few values, a
 // range, and an order of several properties.
 func compositeQuery(t *random) *randomQuery {
-	q := &randomQuery{from: "c", limit: -1, selected: pick(t.T, "select", "VALUE c", "c.id", "VALUE c.full", "c.id, c.a, c.n")}
+	q := &randomQuery{from: "c", limit: -1, selected: pick(t.T, "select", "VALUE c", "c.id", "VALUE c.full", "c.id, c.a, c.n", "VALUE COUNT(1)")}
 	some := func() string {
 		return pick(t.T, "path", "c.full", "c.a", "c.n", "c.b", "c.pk", "c.id", "c.o.x", "c._ts", "c.arr")
 	}
@@ -323,10 +323,11 @@ func compositeQuery(t *random) *randomQuery {
 		}
 	}
 	q.where = strings.Join(where, " AND ")
-	q.distinct = chance(t.T, "distinct", 10)
+	counts := q.selected == "VALUE COUNT(1)"
+	q.distinct = !counts && chance(t.T, "distinct", 10)
 	if len(t.orders) > 0 && chance(t.T, "served", 85) {
 		q.servedBy(t, pick(t.T, "index", t.orders...))
-	} else if chance(t.T, "ordered", 75) {
+	} else if !counts && chance(t.T, "ordered", 75) {
 		q.orderedBy(t, some())
 		for range uniform(t.T, "more keys", 3) {
 			q.orderBy += ", " + some() + pick(t.T, "direction", "", " DESC")
@@ -371,7 +372,7 @@ func (q *randomQuery) servedBy(t *random, index string) {
 	if chance(t.T, "only", 70) || q.where == "" {
 		q.where = strings.Join(where, " AND ")
 	}
-	if chance(t.T, "ordered", 80) {
+	if q.selected != "VALUE COUNT(1)" && chance(t.T, "ordered", 80) {
 		q.ordered, q.orderBy = true, " ORDER BY "+strings.Join(keys, ", ")
 	}
 }

@@ -533,6 +533,11 @@ func (x *execution) counted(g *sql.Group) (bool, error) {
 		if n, err = x.r.Live(); err != nil {
 			return false, err
 		}
+	case compositeCount:
+		var err error
+		if n, err = x.countComposed(); err != nil {
+			return false, err
+		}
 	case countIndexed:
 		for hit, err := range x.r.Index(store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0]}) {
 			if err == nil && x.page.Work.IndexRows%checkRows == 0 {
