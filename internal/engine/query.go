@@ -260,27 +260,12 @@ func (e *Engine) queryPartitions(ctx context.Context, q query.Request, s querySc
 		q.Token = ""
 		q.MaxRows -= part.Count
 		q.MaxBytes -= len(part.Rows)
-		if q.MaxRows <= 0 || q.MaxBytes <= 0 {
-			next, err := e.firstWritten(c, i+1, s.last)
-			if err == nil && next <= s.last {
-				page.Continuation = queryContinuation(next, query.Begin(q))
-			}
-			return err
+		if i < s.last && (q.MaxRows <= 0 || q.MaxBytes <= 0) {
+			page.Continuation = queryContinuation(i+1, query.Begin(q))
+			break
 		}
 	}
 	return nil
-}
-
-// firstWritten returns the first of some partitions that has ever been written to,
-// or the one after them: a client need not come again for what must be empty.
-func (e *Engine) firstWritten(c *catalog.Container, from, last int) (int, error) {
-	for ; from <= last; from++ {
-		p, err := e.partition(c, from)
-		if err != nil || p.LSN() > 0 {
-			return from, err
-		}
-	}
-	return from, nil
 }
 
 func (e *Engine) queryPartition(ctx context.Context, c *catalog.Container, index int, q query.Request) (query.Page, error) {

@@ -287,27 +287,6 @@ func (x *execution) window() (skip, end bool) {
 	return false, false
 }
 
-// lookAhead finds out whether anything comes after a page that is full, so that a
-// client need not come again for nothing. It is not charged for.
-type lookAhead struct {
-	full, more bool
-	work       Work // when the page was full
-}
-
-// found notes that something comes, and reports whether it is for another page.
-func (a *lookAhead) found() bool {
-	a.more = a.full
-	return a.full
-}
-
-// end reports whether the page is full and nothing comes after it.
-func (a *lookAhead) end(page *Page) bool {
-	if a.full {
-		page.Work = a.work
-	}
-	return a.full && !a.more
-}
-
 // stream answers a query whose rows come in the order that was asked for.
 func (x *execution) stream() error {
 	if s := x.q.Program.Slice(); x.at.Taken >= s.Limit {
@@ -321,18 +300,11 @@ func (x *execution) stream() error {
 	}
 	var row []byte
 	ended := false
-	var ahead lookAhead
 	err := x.candidates(func(c candidate) (bool, error) {
-		if ahead.found() {
-			return false, nil
-		}
 		before := replay && !resume.place.same(&c) && !resume.place.before(&c, x.plan)
 		n := 0
 		var failed error
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
-			if ahead.found() {
-				return false
-			}
 			n++
 			if !replay && x.at.place.same(&c) && n <= x.at.Rows {
 				return true
@@ -355,13 +327,13 @@ func (x *execution) stream() error {
 			x.emit(row)
 			if x.due() {
 				x.at.set(&c, n)
-				ahead = lookAhead{full: true, work: x.page.Work}
-				failed = x.end()
+				failed, ended = x.end(), true
+				return false
 			}
-			return failed == nil
+			return true
 		})
-		if err = errors.Join(err, failed); err != nil || ended || ahead.full {
-			return err == nil && !ended && !ahead.more, err
+		if err = errors.Join(err, failed); err != nil || ended {
+			return false, err
 		}
 		if before {
 			return true, nil // the page must get beyond where it began
@@ -372,7 +344,7 @@ func (x *execution) stream() error {
 		}
 		return true, nil
 	})
-	if nothing := ahead.end(&x.page); err == nil && (nothing || x.at.Taken >= x.q.Program.Slice().Limit) {
+	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
 		x.page.Token = ""
 	}
 	return err
