@@ -83,6 +83,12 @@ func Run(ctx context.Context, q Request) (Page, error) {
 		return Page{}, err
 	}
 	defer r.Close()
+	return RunOn(ctx, q, r)
+}
+
+// RunOn is Run with a reader that the caller has, of the request's partition and
+// moment.
+func RunOn(ctx context.Context, q Request, r *store.Reader) (Page, error) {
 	r.StopWhen(ctx.Err)
 	x, err := newExecution(ctx, &q, r)
 	if err != nil {

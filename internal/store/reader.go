@@ -29,6 +29,7 @@ type Reader struct {
 	// stop is asked now and then whether to end, by steps.
 	stop  func() error
 	steps int
+	draft *Draft // whose changes it sees, or nil
 }
 
 // stopSteps is how many rows pass between two questions whether to end.
@@ -135,6 +136,16 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 
 // Get returns the item with an ordinal, if there is one and it is live.
 func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
+	if r.draft != nil {
+		if f, live, known := r.draft.found(r.draft.byOrdinal[ordinal]); known {
+			return f, live, nil
+		}
+	}
+	return r.stored(ordinal)
+}
+
+// stored is Get without a draft.
+func (r *Reader) stored(ordinal uint64) (f Found, live bool, err error) {
 	var space [32]byte
 	key := r.p.prefix.appendItemKey(space[:0], ordinal)
 	row, found, err := r.v.snap.Get(key)
@@ -146,6 +157,11 @@ func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 
 // Find returns the item with the given key, if there is one and it is live.
 func (r *Reader) Find(k Key) (f Found, live bool, err error) {
+	if r.draft != nil {
+		if f, live, known := r.draft.found(r.draft.byID[k.ID]); known {
+			return f, live, nil
+		}
+	}
 	key := appendIdentity(r.p.prefix.appendIDKey(nil, nil), k.EPK, k.PartitionKey, k.ID)
 	raw, found, err := r.v.snap.Get(key)
 	if err != nil || !found {
@@ -162,7 +178,14 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 // at most so many, expired ones included, and whether there are more.
 func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
 	walk := lister{p: r.p, v: r.v, q: List{Within: &l}, page: Page{Last: after}}
-	return walk.oldest(context.Background())
+	ordinals, more, err = walk.oldest(context.Background())
+	if err == nil && r.draft != nil {
+		ordinals = r.draft.without(ordinals)
+		if !more {
+			ordinals = append(ordinals, r.draft.after(after)...)
+		}
+	}
+	return ordinals, more, err
 }
 
 // countedParts is how many partition keys with the same beginning are counted.
@@ -238,8 +261,12 @@ type Hit struct {
 // Indexed reports whether queries may go by the index: after a change of the indexing
 // policy it takes a while until all items have their rows, and one that has too much to
 // index never has. The policy may be known before the first of its rows is there. In a
-// container that is indexed lazily, items that were written since may have none yet.
+// container that is indexed lazily, items that were written since may have none yet. A
+// draft's changes are in no index.
 func (r *Reader) Indexed() bool {
+	if r.draft != nil {
+		return false
+	}
 	m := &r.meta
 	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0 && m.Generation == r.v.container.IndexGeneration &&
 		(!lazily(r.v.container) || !before(m.LazyAt, endOf(m.BuiltLSN)))

@@ -321,17 +321,21 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 // admit decides whether the write may happen. An item that does not exist, or
 // has expired, meets no condition but that of not existing.
 func (w *writer) admit(r *write, old *current) error {
+	return admitted(r, old.live, func() string { return old.header.etagText(w.p.index) })
+}
+
+func admitted(r *write, live bool, etagText func() string) error {
 	switch {
-	case !old.live && (r.op == Replace || r.op == Delete || r.op == Update):
+	case !live && (r.op == Replace || r.op == Delete || r.op == Update):
 		return ErrNotFound
-	case !old.live:
+	case !live:
 		return nil
 	case r.op == Create:
 		return ErrExists
 	case r.ifMatch == "" && r.ifNoneMatch == "":
 		return nil
 	}
-	etag := old.header.etagText(w.p.index)
+	etag := etagText()
 	if !catalog.Matches(r.ifMatch, etag) || r.ifNoneMatch != "" && catalog.Matches(r.ifNoneMatch, etag) {
 		return ErrPrecondition
 	}
