@@ -95,37 +95,64 @@ func (s *Sandbox) Call(ctx context.Context, f *Function, args ...[]byte) (result
 	if s.m == nil {
 		s.m = newMachine(&s.o)
 	}
-	m := s.m
-	m.watch.start(ctx, s.spent)
+	err = s.watched(ctx, func() (err error) {
+		result, err = s.m.call(f, args)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// watched does something in the runtime within its limits.
+func (s *Sandbox) watched(ctx context.Context, do func() error) (err error) {
+	w := s.m.watch
+	w.start(ctx, s.spent)
 	defer func() {
 		p := recover()
-		ticks, stopped := m.watch.end()
+		ticks, stopped := w.end()
 		s.spent += ticks
 		var deep *goja.StackOverflowError
 		switch {
 		case stopped != nil:
 			err = stopped
 		case p != nil:
-			err = &ThrownError{value.Clip(fmt.Sprintf("InternalError: %v", p))}
+			err = &ThrownError{Text: value.Clip(fmt.Sprintf("InternalError: %v", p))}
 		case errors.As(err, &deep):
 			err = ErrDepth
 		}
 		if err != nil {
-			// What was cut short may have left anything behind.
-			s.m, result = nil, nil
+			s.m = nil // what was cut short may have left anything behind
 		}
 	}()
-	return m.call(f, args)
+	return do()
 }
 
 func (m *machine) call(f *Function, args [][]byte) ([]byte, error) {
+	v, err := m.invoke(f, args)
+	if err != nil {
+		return nil, err
+	}
+	var result []byte
+	if thrown := m.Try(func() { result, err = m.encode(v) }); thrown != nil {
+		return nil, m.thrown(thrown)
+	}
+	return result, err
+}
+
+// invoke calls a function.
+func (m *machine) invoke(f *Function, args [][]byte) (goja.Value, error) {
 	callee := m.functions[f]
 	if callee == nil {
 		v, err := m.RunProgram(f.program)
 		if err != nil {
 			return nil, err
 		}
-		callee, _ = goja.AssertFunction(v)
+		if callee, _ = goja.AssertFunction(v); callee == nil { // it is an object with one method
+			o := v.(*goja.Object)
+			callee, _ = goja.AssertFunction(o.Get(o.Keys()[0]))
+		}
 		m.functions[f] = callee
 	}
 	values := make([]goja.Value, len(args))
@@ -136,11 +163,7 @@ func (m *machine) call(f *Function, args [][]byte) ([]byte, error) {
 	if err != nil {
 		return nil, m.thrown(err)
 	}
-	var result []byte
-	if thrown := m.Try(func() { result, err = m.encode(v) }); thrown != nil {
-		return nil, m.thrown(thrown)
-	}
-	return result, err
+	return v, nil
 }
 
 // decode makes an argument.
@@ -174,12 +197,20 @@ func (m *machine) thrown(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	text := "an exception without text"
-	if again := m.Try(func() { text = e.Value().String() }); again != nil {
-		return &ThrownError{text}
+	thrown := &ThrownError{Text: "an exception without text"}
+	again := m.Try(func() {
+		v := e.Value()
+		o, isObject := v.(*goja.Object)
+		thrown.Object = isObject
+		thrown.Text = v.String()
+		if isObject {
+			if n := o.Get("number"); n != nil {
+				thrown.Number = int(n.ToInteger())
+			}
+		}
+	})
+	if again == nil && len(thrown.Text) > maxThrownBytes {
+		thrown.Text = value.Clip(thrown.Text)
 	}
-	if len(text) > maxThrownBytes {
-		text = value.Clip(text)
-	}
-	return &ThrownError{text}
+	return thrown
 }

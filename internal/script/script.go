@@ -60,6 +60,10 @@ func (e *CompileError) Error() string { return e.Reason }
 // ThrownError is an exception that a function did not catch.
 type ThrownError struct {
 	Text string // like "TypeError: x is not a function"
+	// Number is what the exception has as that, 0 if it has none; Object that it is
+	// more than a text.
+	Number int
+	Object bool
 }
 
 func (e *ThrownError) Error() string { return e.Text }
@@ -75,18 +79,24 @@ type Function struct {
 func (f *Function) Name() string { return f.name }
 
 // Compile reads a function: the text is one expression, function(…){…} or an arrow
-// function. It runs none of it. The error is a *[CompileError].
+// function, or a method as it stands in an object, name(…){…}. It runs none of it.
+// The error is a *[CompileError].
 func Compile(name, body string) (*Function, error) {
 	if err := checkText(body); err != nil {
 		return nil, err
 	}
 	// A function may end with a semicolon, though an expression may not.
-	tree, err := parse(name, "("+strings.TrimRight(body, "; \t\r\n")+"\n)", maxParse)
-	if err != nil {
-		return nil, &CompileError{err.Error()}
+	text := strings.TrimRight(body, "; \t\r\n")
+	tree, err := parse(name, "("+text+"\n)", maxParse)
+	if err == nil && !isFunction(tree) {
+		err = refused("SyntaxError: the body must be one function")
 	}
-	if !isFunction(tree) {
-		return nil, refused("SyntaxError: the body must be one function")
+	if err != nil {
+		method, again := parse(name, "({"+text+"\n})", maxParse)
+		if again != nil || !isMethod(method) {
+			return nil, &CompileError{err.Error()}
+		}
+		tree = method
 	}
 	if err := checkTree(tree); err != nil {
 		return nil, err
@@ -144,16 +154,31 @@ func checkText(body string) error {
 // isFunction reports whether a program is one function, and no text that ends the
 // brackets around it and goes on.
 func isFunction(tree *ast.Program) bool {
-	if len(tree.Body) != 1 {
-		return false
-	}
-	statement, ok := tree.Body[0].(*ast.ExpressionStatement)
-	if !ok {
-		return false
-	}
-	switch statement.Expression.(type) {
+	switch onlyExpression(tree).(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
 		return true
 	}
 	return false
+}
+
+// isMethod reports whether a program is an object with one method.
+func isMethod(tree *ast.Program) bool {
+	o, ok := onlyExpression(tree).(*ast.ObjectLiteral)
+	if !ok || len(o.Value) != 1 {
+		return false
+	}
+	method, ok := o.Value[0].(*ast.PropertyKeyed)
+	return ok && method.Kind == ast.PropertyKindMethod && !method.Computed
+}
+
+// onlyExpression returns the expression that a program is, nil if it is more.
+func onlyExpression(tree *ast.Program) ast.Expression {
+	if len(tree.Body) != 1 {
+		return nil
+	}
+	statement, ok := tree.Body[0].(*ast.ExpressionStatement)
+	if !ok {
+		return nil
+	}
+	return statement.Expression
 }

@@ -78,6 +78,15 @@ func TestCalls(t *testing.T) {
 	f(`function tax(income) { if (income == undefined) throw 'no input'; if (income < 1000) return income * 0.1; return income * 0.4; }`, args("100"), `10`)
 }
 
+// A function may be written as a method.
+func TestMethods(t *testing.T) {
+	for _, body := range []string{`double(x) { return 2 * x }`, `"any name"(x) { return x + x }`, `async(x) { return 2 * x };`} {
+		if got, err := NewSandbox(Options{}).Call(t.Context(), compile(t, body), []byte("21")); err != nil || string(got) != "42" {
+			t.Errorf("%s: %s, %v", body, got, err)
+		}
+	}
+}
+
 func TestThrown(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
@@ -102,7 +111,7 @@ func TestCompileRefuses(t *testing.T) {
 	for _, body := range []string{
 		``, `;`, `1`, `"function(){}"`, `function`, `function(`, `function([`, `function(){`, `function(){}}`, `return 1`,
 		`function(){}) (function(){}`, `function(){}, function(){}`, `function(){}); globalThis.x = 1; (function(){}`,
-		`function a(){} function b(){}`, `(function(){ return function(){} })()`, `class A {}`, `[]`,
+		`function a(){} function b(){}`, `(function(){ return function(){} })()`, `class A {}`, `[]`, `a(){}, b(){}`, `get a(){}`, `[1](){}`, `a: function(){}`, `...a`, `a(){}}), ({b(){}`, `x`,
 		`function(){ with (a) {} }`, `function(){ return 010 }`, `function(a, a){}`, `function(){ return 1n }`,
 		`function(x){ return [{a: () => x ** 0xffn}] }`, `function(x = 2n){}`, `function(){ import("x") }`,
 		"function(){\x00}", "function(){ return \"\n\" }", `function(){ return /(/ }`,
