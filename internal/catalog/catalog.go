@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Package catalog keeps databases and containers, and their functions, users and
+// Package catalog keeps databases and containers, and their scripts, users and
 // permissions: names, rids and definitions. It never touches items. What it shows to readers is an immutable
 // state behind one pointer, replaced only after the change is durable, so a
 // reader sees no change that a crash could take back.
@@ -90,7 +90,7 @@ type Container struct {
 
 	TS int64 // of the last change
 
-	udfs map[string]*UDF // by name
+	scripts map[scriptName]*Script
 }
 
 // Open loads the catalog from db.

@@ -25,9 +25,9 @@ func (c *Catalog) Check(snap kv.Snapshot, report func(problem string)) error {
 			if ct.RID.Container > s.last.container {
 				report(fmt.Sprintf("container %q of database %q has number %d, and the last one given was %d", ct.ID, d.ID, ct.RID.Container, s.last.container))
 			}
-			for _, u := range ct.udfs {
+			for _, u := range ct.scripts {
 				if u.number > s.last.changes {
-					report(fmt.Sprintf("function %q of container %q has number %d, and there were %d changes", u.ID, ct.Path, u.number, s.last.changes))
+					report(fmt.Sprintf("script %q of container %q has number %d, and there were %d changes", u.ID, ct.Path, u.number, s.last.changes))
 				}
 			}
 		}

@@ -16,8 +16,8 @@ var (
 	ErrPrecondition = errors.New("the resource has changed")
 	// ErrTooMany: a limit on the number of resources is reached.
 	ErrTooMany = errors.New("too many resources")
-	// ErrTooManyUDFs: the container has as many user-defined functions as it may.
-	ErrTooManyUDFs = errors.New("too many user-defined functions")
+	// ErrTooManyScripts: the container has as many scripts of a kind as it may.
+	ErrTooManyScripts = errors.New("too many scripts")
 	// ErrAutoscaleSettings: the settings of autoscale are not of the form
 	// {"maxThroughput":4000}.
 	ErrAutoscaleSettings = errors.New("invalid autoscale settings")

@@ -10,7 +10,7 @@
 //	'c' 'w' {db}{number}      -> record of a user (JSON), numbered in eight bytes
 //	'c' 'p' {db}{user}{number} -> record of a permission (JSON), both in eight bytes
 //	'c' 'k' {db}{number}      -> record of a client encryption key (JSON), in eight bytes
-//	'c' 'u' {db}{container}{number, 8 bytes} -> record of a user-defined function (JSON)
+//	'c' 'u' {db}{container}{number, 8 bytes} -> record of a script (JSON)
 //	'c' 's'                   -> the last database and container numbers given, count of changes
 //	's' 'f'                   -> format of the data
 //	's' 'c'                   -> state of the clock
@@ -37,7 +37,7 @@ var (
 	userPrefix          = []byte("cw")
 	permissionPrefix    = []byte("cp")
 	encryptionKeyPrefix = []byte("ck")
-	udfPrefix           = []byte("cu")
+	scriptPrefix        = []byte("cu")
 	sequenceKey         = []byte("cs")
 )
 
@@ -74,10 +74,10 @@ func resourceKey(prefix string, db DatabaseRID, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte(prefix), uint32(db)), number)
 }
 
-// udfKeyBytes is the length of a function's key.
-const udfKeyBytes = 18
+// scriptKeyBytes is the length of a script's key.
+const scriptKeyBytes = 18
 
-func udfKey(r ContainerRID, number uint64) []byte {
+func scriptKey(r ContainerRID, number uint64) []byte {
 	k := binary.BigEndian.AppendUint32([]byte("cu"), uint32(r.Database))
 	k = binary.BigEndian.AppendUint32(k, r.Container)
 	return binary.BigEndian.AppendUint64(k, number)

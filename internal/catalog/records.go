@@ -65,8 +65,8 @@ func mustJSON(v any) []byte {
 func (ct *Container) deleteRows(b *kv.Batch) {
 	b.Delete(containerNameKey(ct.RID.Database, ct.ID), 0)
 	b.Delete(containerKey(ct.RID), 0)
-	for _, u := range ct.udfs {
-		b.Delete(udfKey(ct.RID, u.number), 0)
+	for _, u := range ct.scripts {
+		b.Delete(scriptKey(ct.RID, u.number), 0)
 	}
 }
 
@@ -105,11 +105,11 @@ func load(db kv.DB) (*state, error) {
 			return nil, err
 		}
 	}
-	for e, err := range snap.Scan(udfPrefix, prefixEnd(udfPrefix), kv.Forward) {
+	for e, err := range snap.Scan(scriptPrefix, prefixEnd(scriptPrefix), kv.Forward) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.loadUDF(e); err != nil {
+		if err := s.loadScript(e); err != nil {
 			return nil, err
 		}
 	}

@@ -374,7 +374,7 @@ func (e *Engine) commitFailed(err error) error {
 	var invalid *catalog.InvalidError
 	switch {
 	case err == nil, errors.As(err, &invalid), errors.Is(err, catalog.ErrNotFound), errors.Is(err, catalog.ErrExists),
-		errors.Is(err, catalog.ErrPrecondition), errors.Is(err, catalog.ErrTooMany), errors.Is(err, catalog.ErrTooManyUDFs),
+		errors.Is(err, catalog.ErrPrecondition), errors.Is(err, catalog.ErrTooMany), errors.Is(err, catalog.ErrTooManyScripts),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}

@@ -39,6 +39,7 @@ type ItemWrite struct {
 	Op                   store.Op
 	Body                 []byte
 	IfMatch, IfNoneMatch string
+	Triggers             Triggers
 }
 
 // ItemResult is what came of an operation on an item, as far as it came: the
@@ -60,6 +61,9 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 	res := ItemResult{Charge: ru.Refused}
 	if err := e.writable(); err != nil {
 		return res, err
+	}
+	if r.Triggers.Any() {
+		return e.writeTriggered(ctx, &r)
 	}
 	d, err := draftOf(r)
 	if err != nil {

@@ -108,7 +108,7 @@ var access = []struct{ path, methods, who string }{
 // names are what stands in the paths above.
 var names = map[string]string{
 	typeDatabases: "d", typeContainers: "c", typeItems: "i", typeRanges: "r", typeOffers: "d", typeUsers: "u",
-	typePermissions: "p", typeEncryptionKeys: "k", typeProcedures: "s", "triggers": "t", "udfs": "f", typeConflicts: "x",
+	typePermissions: "p", typeEncryptionKeys: "k", typeProcedures: "s", typeTriggers: "t", typeUDFs: "f", typeConflicts: "x",
 }
 
 // routesBelow returns the path of every kind of resource that the router knows.

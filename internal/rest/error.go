@@ -131,7 +131,7 @@ var failures = []struct {
 	{engine.ErrContinuation, failure{400, 0, "Invalid Continuation Token"}},
 	{engine.ErrRangeGone, failure{410, 1002, "The requested resource is no longer available at the server: there is no such partition key range."}},
 	{catalog.ErrTooMany, failure{403, 1005, "The limit on the number of databases or containers is reached. Delete some that are not needed."}},
-	{catalog.ErrTooManyUDFs, failure{403, 1005, "The limit on the number of user-defined functions in a container is reached. Delete some that are not needed."}},
+	{catalog.ErrTooManyScripts, failure{403, 1005, "The limit on the number of scripts of a kind in a container is reached. Delete some that are not needed."}},
 	{engine.ErrDiskFull, failure{403, 1005, "The disk of the server is almost full: writes are refused until there is space. Reads go on."}},
 	{errNoAuthorization, failure{401, 0, "Required Header authorization is missing. Ensure a valid Authorization token is passed."}},
 	{errBadAuthorization, failure{401, 0, "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used."}},
@@ -149,6 +149,7 @@ var failures = []struct {
 	{engine.ErrStopping, failure{503, 0, "The server is stopping."}},
 	{store.ErrClosed, failure{503, 0, "The server is stopping."}},
 	{store.ErrFailed, failure{503, 0, "The server cannot write to its disk and is stopping. What was acknowledged is safe."}},
+	{engine.ErrContended, failure{statusRetryWith, 0, "Conflicting request to resource has been attempted. Retry to avoid conflicts."}},
 	{store.ErrBusy, failure{statusRetryWith, 0, "The container's settings changed while the request was under way. Try again."}},
 	{context.Canceled, failure{statusRetryWith, 0, "The request was cancelled."}},
 	{context.DeadlineExceeded, failure{408, 0, "The request took too long."}},
@@ -175,8 +176,13 @@ func failureOf(err error) (f failure, known bool) {
 		badQuery      *sql.Error
 		needsPlan     *engine.NeedsPlanError
 		badFunction   *engine.CompileError
+		badScript     *engine.ScriptError
 	)
 	switch {
+	case errors.As(err, &badScript) && badScript.TooLong:
+		return failure{408, 0, badScript.Message}, true
+	case errors.As(err, &badScript):
+		return failure{400, badScript.Number, badScript.Message}, true
 	case errors.As(err, &badFunction):
 		return failure{400, subStatusCompile, badFunction.Message}, true
 	case errors.As(err, &badQuery):

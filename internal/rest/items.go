@@ -64,12 +64,12 @@ func (x *exchange) target(rt *route) engine.Target {
 }
 
 func (x *exchange) writeItem(rt *route, op store.Op) error {
-	if x.header("X-Ms-Documentdb-Pre-Trigger-Include") != "" || x.header("X-Ms-Documentdb-Post-Trigger-Include") != "" {
-		return &notYetError{"triggers"}
-	}
 	w := engine.ItemWrite{
-		Target: x.target(rt), Op: op,
+		Target: x.target(rt), Op: op, Triggers: x.triggers(),
 		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"),
+	}
+	if op == store.Update && w.Triggers.Any() {
+		return &notYetError{"triggers of patches"}
 	}
 	if op != store.Delete {
 		body, done, err := x.body()

@@ -62,6 +62,19 @@ const (
 	opUDFDelete
 	opUDFList
 	opUDFQuery
+	opProcedureCreate
+	opProcedureRead
+	opProcedureReplace
+	opProcedureDelete
+	opProcedureList
+	opProcedureQuery
+	opProcedureExecute
+	opTriggerCreate
+	opTriggerRead
+	opTriggerReplace
+	opTriggerDelete
+	opTriggerList
+	opTriggerQuery
 	opOther
 
 	operations
@@ -73,7 +86,9 @@ var operationNames = [operations]string{
 	"container_create", "container_read", "container_replace", "container_delete", "container_list", "container_query",
 	"item_create", "item_upsert", "item_read", "item_replace", "item_patch", "item_delete", "item_list", "item_query", "item_batch", "item_changes",
 	"range_list", "offer_read", "offer_replace", "offer_list", "offer_query",
-	"udf_create", "udf_read", "udf_replace", "udf_delete", "udf_list", "udf_query", "other",
+	"udf_create", "udf_read", "udf_replace", "udf_delete", "udf_list", "udf_query",
+	"procedure_create", "procedure_read", "procedure_replace", "procedure_delete", "procedure_list", "procedure_query", "procedure_execute",
+	"trigger_create", "trigger_read", "trigger_replace", "trigger_delete", "trigger_list", "trigger_query", "other",
 }
 
 // verbs are the operations on one resource type; those that it has not are
@@ -90,6 +105,8 @@ var verbsOf = map[string]verbs{
 	typeRanges:     {opOther, opOther, opOther, opOther, opOther, opRangeList, opOther},
 	typeOffers:     {opOther, opOfferRead, opOfferReplace, opOther, opOther, opOfferList, opOfferQuery},
 	typeUDFs:       {opUDFCreate, opUDFRead, opUDFReplace, opOther, opUDFDelete, opUDFList, opUDFQuery},
+	typeProcedures: {opProcedureCreate, opProcedureRead, opProcedureReplace, opOther, opProcedureDelete, opProcedureList, opProcedureQuery},
+	typeTriggers:   {opTriggerCreate, opTriggerRead, opTriggerReplace, opOther, opTriggerDelete, opTriggerList, opTriggerQuery},
 }
 
 // operationOf tells what a request asks for.
@@ -118,6 +135,8 @@ func (x *exchange) operationOf(rt *route) operation {
 
 func (x *exchange) postOperation(rt *route, v verbs) operation {
 	switch {
+	case !rt.feed && rt.kind == typeProcedures:
+		return opProcedureExecute
 	case !rt.feed:
 		return opOther
 	case x.isQuery() || x.flag("X-Ms-Cosmos-Is-Query-Plan-Request"):

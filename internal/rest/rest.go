@@ -161,8 +161,8 @@ func (x *exchange) serve() error {
 		return x.serveEncryptionKeys(&rt)
 	case typeConflicts:
 		return x.serveConflicts(&rt)
-	case typeUDFs:
-		return x.serveUDFs(&rt)
+	case typeUDFs, typeProcedures, typeTriggers:
+		return x.serveScripts(&rt)
 	}
 	return &notYetError{"the resource type '" + rt.kind + "'"}
 }

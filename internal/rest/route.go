@@ -25,6 +25,7 @@ const (
 	typeConflicts      = "conflicts"
 	typeProcedures     = "sprocs"
 	typeUDFs           = "udfs"
+	typeTriggers       = "triggers"
 )
 
 // An operation on a container stands below it, and is signed as if it were the
@@ -38,7 +39,7 @@ const (
 var children = map[string][]string{
 	typeAccount:    {typeDatabases, typeOffers},
 	typeDatabases:  {typeContainers, typeUsers, typeEncryptionKeys},
-	typeContainers: {typeItems, typeRanges, typeProcedures, "triggers", typeUDFs, typeConflicts},
+	typeContainers: {typeItems, typeRanges, typeProcedures, typeTriggers, typeUDFs, typeConflicts},
 	typeUsers:      {typePermissions},
 }
 

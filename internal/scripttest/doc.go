@@ -36,7 +36,9 @@
 //	where                the ids of the items for which each of several filters holds
 //	value                the value of each of several expressions
 //
-//	udf, replace-udf, show-udf, drop-udf, udfs    user-defined functions
+//	udf, replace-udf, show-udf, drop-udf, udfs    user-defined functions; the same
+//	                     for sproc and trigger
+//	run                  a stored procedure
 //
 //	throughput [name]    what is provisioned for a container, or a database
 //	set-throughput       change it

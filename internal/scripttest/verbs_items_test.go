@@ -38,6 +38,7 @@ type itemOp struct {
 //	etag=e token=s          keep the answer's etag, or its session token
 //	session=s               read no earlier state than that: a kept token, or one
 //	intended=r              the container as the client remembers it: a kept rid
+//	pre=t post=t            triggers
 //	prefer=minimal          ask for an answer without a body
 //	bytes=2097152           give the item a property "pad" so that it has this size
 //	repeat=100              do it for each of 1 to 100 in place of %d
@@ -154,11 +155,13 @@ func (d *directive) container() string {
 // itemHeader makes the headers that do not depend on the item.
 func (s *script) itemHeader(d *directive) map[string]string {
 	h := map[string]string{
-		"If-Match":                            s.given(d, "if-match"),
-		"If-None-Match":                       s.given(d, "if-none-match"),
-		"X-Ms-Session-Token":                  s.given(d, "session"),
-		"X-Ms-Cosmos-Intended-Collection-Rid": s.given(d, "intended"),
-		"X-Ms-Consistency-Level":              d.option("consistency"),
+		"If-Match":                             s.given(d, "if-match"),
+		"If-None-Match":                        s.given(d, "if-none-match"),
+		"X-Ms-Session-Token":                   s.given(d, "session"),
+		"X-Ms-Cosmos-Intended-Collection-Rid":  s.given(d, "intended"),
+		"X-Ms-Consistency-Level":               d.option("consistency"),
+		"X-Ms-Documentdb-Pre-Trigger-Include":  d.option("pre"),
+		"X-Ms-Documentdb-Post-Trigger-Include": d.option("post"),
 	}
 	if p := d.option("prefer"); p != "" {
 		h["Prefer"] = "return=" + p

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// User-defined functions: kept by the catalog, checked before they are kept, and
-// called by queries.
+// The functions of scripts, compiled; and those that queries call.
 
 package engine
 
@@ -23,72 +22,6 @@ type CompileError struct {
 }
 
 func (e *CompileError) Error() string { return e.Message }
-
-// UDF returns a user-defined function of a container, by names or rids.
-func (e *Engine) UDF(database, container, udf string) (*catalog.UDF, error) {
-	c, err := e.target(Target{Database: database, Container: container})
-	if err != nil {
-		return nil, err
-	}
-	return c.UDF(udf)
-}
-
-// UDFs returns a container and its user-defined functions, the oldest first.
-func (e *Engine) UDFs(database, container string) (*catalog.Container, []*catalog.UDF, error) {
-	c, err := e.target(Target{Database: database, Container: container})
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, c.UDFs(), nil
-}
-
-// CreateUDF makes a user-defined function out of a request's body.
-func (e *Engine) CreateUDF(ctx context.Context, database, container string, body []byte) (*catalog.UDF, error) {
-	c, def, err := e.udfWrite(database, container, body)
-	if err != nil {
-		return nil, err
-	}
-	u, err := e.catalog.CreateUDF(ctx, c.RID, def, e.clock.Now())
-	return u, e.commitFailed(err)
-}
-
-// ReplaceUDF gives a user-defined function another text. Queries that begin after it
-// returns call that.
-func (e *Engine) ReplaceUDF(ctx context.Context, database, container, udf string, body []byte, ifMatch string) (*catalog.UDF, error) {
-	c, def, err := e.udfWrite(database, container, body)
-	if err != nil {
-		return nil, err
-	}
-	u, err := e.catalog.ReplaceUDF(ctx, c.RID, udf, def, ifMatch, e.clock.Now())
-	return u, e.commitFailed(err)
-}
-
-// DeleteUDF removes a user-defined function.
-func (e *Engine) DeleteUDF(ctx context.Context, database, container, udf, ifMatch string) error {
-	c, err := e.target(Target{Database: database, Container: container})
-	if err != nil {
-		return err
-	}
-	return e.commitFailed(e.catalog.DeleteUDF(ctx, c.RID, udf, ifMatch))
-}
-
-// udfWrite checks what a create or a replace is about. The text is compiled before
-// it is kept.
-func (e *Engine) udfWrite(database, container string, body []byte) (*catalog.Container, catalog.UDFDefinition, error) {
-	if err := e.writable(); err != nil {
-		return nil, catalog.UDFDefinition{}, err
-	}
-	c, err := e.target(Target{Database: database, Container: container})
-	if err != nil {
-		return nil, catalog.UDFDefinition{}, err
-	}
-	def, err := catalog.ParseUDF(body)
-	if err != nil {
-		return nil, def, err
-	}
-	_, err = e.functions.compile(def.ID, def.Text)
-	return c, def, err
-}
 
 // maxFunctionBytes bounds the texts of the functions that are kept compiled. A
 // compiled function takes some ten times its text.
@@ -171,7 +104,7 @@ func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program, nowMs int64) (*u
 		byName:  map[string]*script.Function{},
 	}
 	for _, name := range names {
-		u, found := c.UDFNamed(name)
+		u, found := c.ScriptNamed(catalog.UDF, name)
 		if !found {
 			return nil, invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
 		}

@@ -16,11 +16,15 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
+func udf(name string) ScriptTarget {
+	return ScriptTarget{Database: "d", Container: "c", Kind: catalog.UDF, Script: name}
+}
+
 func udfBody(name, text string) []byte { return fmt.Appendf(nil, `{"id":%q,"body":%q}`, name, text) }
 
 func (w *world) udf(name, text string) {
 	w.t.Helper()
-	_, err := w.e.CreateUDF(w.t.Context(), "d", "c", udfBody(name, text))
+	_, err := w.e.CreateScript(w.t.Context(), udf(""), udfBody(name, text))
 	w.must(err)
 }
 
@@ -57,7 +61,7 @@ func TestUDFsWhileTheyAreReplaced(t *testing.T) {
 		})
 	}
 	for i := range 30 {
-		_, err := w.e.ReplaceUDF(t.Context(), "d", "c", "version", udfBody("version", fmt.Sprintf("function() { return 'v%d' }", i%10)), "")
+		_, err := w.e.ReplaceScript(t.Context(), udf("version"), udfBody("version", fmt.Sprintf("function() { return 'v%d' }", i%10)), "")
 		w.must(err)
 	}
 	all.Wait()
@@ -66,27 +70,27 @@ func TestUDFsWhileTheyAreReplaced(t *testing.T) {
 func TestUDFRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
-	_, err := w.e.CreateUDF(t.Context(), "d", "none", udfBody("f", "x => x"))
+	_, err := w.e.CreateScript(t.Context(), ScriptTarget{Database: "d", Container: "none"}, udfBody("f", "x => x"))
 	if !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("create in no container: %v", err)
 	}
 	var bad *CompileError
-	if _, err := w.e.CreateUDF(t.Context(), "d", "c", udfBody("f", "function(")); !errors.As(err, &bad) || !strings.HasPrefix(bad.Message, "Encountered exception while compiling Javascript.") {
+	if _, err := w.e.CreateScript(t.Context(), udf(""), udfBody("f", "function(")); !errors.As(err, &bad) || !strings.HasPrefix(bad.Message, "Encountered exception while compiling Javascript.") {
 		t.Errorf("create of what does not compile: %v", err)
 	}
-	if _, err := w.e.UDF("d", "c", "f"); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := w.e.Script(udf("f")); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("it was kept: %v", err)
 	}
 	w.udf("f", "x => x")
-	if _, err := w.e.ReplaceUDF(t.Context(), "d", "c", "f", udfBody("f", "function("), ""); !errors.As(err, &bad) {
+	if _, err := w.e.ReplaceScript(t.Context(), udf("f"), udfBody("f", "function("), ""); !errors.As(err, &bad) {
 		t.Errorf("replace by what does not compile: %v", err)
 	}
 	w.e.full.Store(true)
 	defer w.e.full.Store(false)
-	if _, err := w.e.CreateUDF(t.Context(), "d", "c", udfBody("g", "x => x")); !errors.Is(err, ErrDiskFull) {
+	if _, err := w.e.CreateScript(t.Context(), udf(""), udfBody("g", "x => x")); !errors.Is(err, ErrDiskFull) {
 		t.Errorf("create on a full disk: %v", err)
 	}
-	w.must(w.e.DeleteUDF(t.Context(), "d", "c", "f", "")) // which makes room
+	w.must(w.e.DeleteScript(t.Context(), udf("f"), "")) // which makes room
 }
 
 // A refusal for too many is no failure of the disk: the engine goes on.
@@ -95,12 +99,12 @@ func TestTooManyUDFsIsNoFailure(t *testing.T) {
 	w.container("c", "null", 1)
 	var err error
 	for i := 0; err == nil; i++ {
-		_, err = w.e.CreateUDF(t.Context(), "d", "c", udfBody(fmt.Sprint("f", i), "x => x"))
+		_, err = w.e.CreateScript(t.Context(), udf(""), udfBody(fmt.Sprint("f", i), "x => x"))
 	}
-	if !errors.Is(err, catalog.ErrTooManyUDFs) {
+	if !errors.Is(err, catalog.ErrTooManyScripts) {
 		t.Fatal(err)
 	}
-	w.must(w.e.DeleteUDF(t.Context(), "d", "c", "f0", ""))
+	w.must(w.e.DeleteScript(t.Context(), udf("f0"), ""))
 	w.udf("again", "x => x")
 }
 

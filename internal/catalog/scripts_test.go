@@ -17,9 +17,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-func createUDF(t testing.TB, c *Catalog, ct *Container, name, text string) *UDF {
+func createUDF(t testing.TB, c *Catalog, ct *Container, name, text string) *Script {
 	t.Helper()
-	u, err := c.CreateUDF(t.Context(), ct.RID, UDFDefinition{name, text}, nowMs)
+	u, err := c.CreateScript(t.Context(), ct.RID, ScriptDefinition{ID: name, Text: text}, nowMs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestUDFBody(t *testing.T) {
 		`"_self":"dbs/AAAAAQ==/colls/AAAAAYAAAAE=/udfs/AAAAAYAAAAEDAAAAAAAAYA==/","_etag":"\"6553f100-0000-0001-4000-000000000003\"","_ts":1700000000}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := rowsOf(t, db)[string(udfKey(ct.RID, 3))], `{"v":1,"id":"f","text":"function(){ return \"é\" }","revision":1,"ts":1700000000}`; got != want {
+	if got, want := rowsOf(t, db)[string(scriptKey(ct.RID, 3))], `{"v":1,"id":"f","text":"function(){ return \"é\" }","revision":1,"ts":1700000000}`; got != want {
 		t.Errorf("kept as %s, want %s", got, want)
 	}
 	if _, ok := ParseRID(u.RID); ok || !IsRID(u.RID) || !IsRID(ct.RIDText) || IsRID("f") {
@@ -44,13 +44,13 @@ func TestUDFBody(t *testing.T) {
 	}
 }
 
-func TestParseUDF(t *testing.T) {
+func TestParseScript(t *testing.T) {
 	f := func(body, id, text, refusal string) {
 		t.Helper()
-		d, err := ParseUDF([]byte(body))
+		d, err := ParseScript(UDF, []byte(body))
 		var refused *InvalidError
 		switch {
-		case refusal == "" && (err != nil || d != UDFDefinition{id, text}):
+		case refusal == "" && (err != nil || d != ScriptDefinition{ID: id, Text: text}):
 			t.Errorf("%s: %v, %v", body, d, err)
 		case refusal != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Message, refusal)):
 			t.Errorf("%s: %v, want %s", body, err, refusal)
@@ -80,25 +80,25 @@ func TestFindUDFs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]*UDF{"a": a, a.RID: a, "b": b, b.RID: odd, odd.RID: odd} {
-		if got, err := ct.UDF(name); err != nil || got != want {
+	for name, want := range map[string]*Script{"a": a, a.RID: a, "b": b, b.RID: odd, odd.RID: odd} {
+		if got, err := ct.Script(UDF, name); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, found := ct.UDFNamed(a.RID); found {
+	if _, found := ct.ScriptNamed(UDF, a.RID); found {
 		t.Error("a query calls functions by name alone")
 	}
-	if err := c.DeleteUDF(t.Context(), ct.RID, "b", ""); err != nil {
+	if err := c.DeleteScript(t.Context(), ct.RID, UDF, "b", ""); err != nil {
 		t.Fatal(err)
 	}
 	ct, _ = c.Current(ct.RID)
-	all := ct.UDFs()
+	all := ct.Scripts(UDF)
 	for rid, want := range map[string]int{a.RID: 1, b.RID: 1, odd.RID: 2} {
-		if i, ok := FirstUDFAfter(all, rid); !ok || i != want {
+		if i, ok := FirstScriptAfter(all, rid); !ok || i != want {
 			t.Errorf("after %s: %d, %v, want %d", rid, i, ok, want)
 		}
 	}
-	if _, ok := FirstUDFAfter(all, ct.RIDText); ok {
+	if _, ok := FirstScriptAfter(all, ct.RIDText); ok {
 		t.Error("a container's rid is no place in a list of functions")
 	}
 }
@@ -126,7 +126,7 @@ func TestUDFHistories(t *testing.T) {
 		r.Repeat(map[string]func(*rapid.T){
 			"create": func(r *rapid.T) {
 				n := name.Draw(r, "name")
-				u, err := h.c.CreateUDF(t.Context(), h.rid, UDFDefinition{n, fmt.Sprint(now)}, now)
+				u, err := h.c.CreateScript(t.Context(), h.rid, ScriptDefinition{ID: n, Text: fmt.Sprint(now)}, now)
 				if _, exists := h.want[n]; exists {
 					if !errors.Is(err, ErrExists) {
 						r.Fatalf("create %s again: %v", n, err)
@@ -141,7 +141,7 @@ func TestUDFHistories(t *testing.T) {
 			},
 			"replace": func(r *rapid.T) {
 				n := name.Draw(r, "name")
-				u, err := h.c.ReplaceUDF(t.Context(), h.rid, n, UDFDefinition{n, fmt.Sprint(now)}, "", now)
+				u, err := h.c.ReplaceScript(t.Context(), h.rid, n, ScriptDefinition{ID: n, Text: fmt.Sprint(now)}, "", now)
 				if _, exists := h.want[n]; !exists {
 					if !errors.Is(err, ErrNotFound) {
 						r.Fatalf("replace %s: %v", n, err)
@@ -152,7 +152,7 @@ func TestUDFHistories(t *testing.T) {
 			},
 			"delete": func(r *rapid.T) {
 				n := name.Draw(r, "name")
-				err := h.c.DeleteUDF(t.Context(), h.rid, n, "")
+				err := h.c.DeleteScript(t.Context(), h.rid, UDF, n, "")
 				if _, exists := h.want[n]; exists != (err == nil) || err != nil && !errors.Is(err, ErrNotFound) {
 					r.Fatalf("delete %s: %v", n, err)
 				}
@@ -171,14 +171,14 @@ func TestUDFHistories(t *testing.T) {
 			r.Fatal(err)
 		}
 		for key := range rowsOf(t, h.db) {
-			if strings.HasPrefix(key, string(udfPrefix)) {
+			if strings.HasPrefix(key, string(scriptPrefix)) {
 				r.Fatalf("row %q is left of a container that is gone", key)
 			}
 		}
 	})
 }
 
-func (h *udfHistory) made(r *rapid.T, u *UDF, err error) {
+func (h *udfHistory) made(r *rapid.T, u *Script, err error) {
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func (h *udfHistory) check(r *rapid.T) {
 		r.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, u := range ct.UDFs() {
+	for _, u := range ct.Scripts(UDF) {
 		got[u.ID] = u.Text
 	}
 	if !maps.Equal(got, h.want) {
@@ -208,25 +208,25 @@ func TestTooManyUDFs(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	ct := createContainer(t, c, createDatabase(t, c, "d"), named("c"), Throughput{})
 	var all sync.WaitGroup
-	errs := make([]error, maxUDFs+5)
+	errs := make([]error, scriptKinds[UDF].max+5)
 	for i := range errs {
 		all.Go(func() {
-			_, errs[i] = c.CreateUDF(t.Context(), ct.RID, UDFDefinition{fmt.Sprint(i), ""}, nowMs)
+			_, errs[i] = c.CreateScript(t.Context(), ct.RID, ScriptDefinition{ID: fmt.Sprint(i), Text: ""}, nowMs)
 		})
 	}
 	all.Wait()
 	refused := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(refused) != 5 || slices.ContainsFunc(refused, func(err error) bool { return !errors.Is(err, ErrTooManyUDFs) }) {
+	if len(refused) != 5 || slices.ContainsFunc(refused, func(err error) bool { return !errors.Is(err, ErrTooManyScripts) }) {
 		t.Errorf("refused: %v", refused)
 	}
 }
 
 func TestDamagedUDFRows(t *testing.T) {
 	for name, damage := range map[string]func(b *kv.Batch, ct *Container){
-		"no JSON":            func(b *kv.Batch, ct *Container) { b.Set(udfKey(ct.RID, 3), []byte("{")) },
-		"newer":              func(b *kv.Batch, ct *Container) { b.Set(udfKey(ct.RID, 3), []byte(`{"v":9}`)) },
-		"of no container":    func(b *kv.Batch, ct *Container) { b.Set(udfKey(ContainerRID{1, 9}, 3), []byte(`{"v":1,"id":"x"}`)) },
-		"twice":              func(b *kv.Batch, ct *Container) { b.Set(udfKey(ct.RID, 9), []byte(`{"v":1,"id":"f"}`)) },
+		"no JSON":            func(b *kv.Batch, ct *Container) { b.Set(scriptKey(ct.RID, 3), []byte("{")) },
+		"newer":              func(b *kv.Batch, ct *Container) { b.Set(scriptKey(ct.RID, 3), []byte(`{"v":9}`)) },
+		"of no container":    func(b *kv.Batch, ct *Container) { b.Set(scriptKey(ContainerRID{1, 9}, 3), []byte(`{"v":1,"id":"x"}`)) },
+		"twice":              func(b *kv.Batch, ct *Container) { b.Set(scriptKey(ct.RID, 9), []byte(`{"v":1,"id":"f"}`)) },
 		"with another's key": func(b *kv.Batch, ct *Container) { b.Set([]byte("cux"), []byte(`{"v":1,"id":"x"}`)) },
 	} {
 		db := kvtest.NewModel()

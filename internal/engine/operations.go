@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+
+// The operations of scripts on the items of their logical partition.
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/query"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// scriptPageItems is the length of a page if a script does not say another.
+	scriptPageItems = 100
+	// maxScanBytes bounds what a script reads at once to go over all items.
+	maxScanBytes = 16 << 20
+)
+
+// scriptArgs are the arguments of an operation.
+type scriptArgs struct {
+	Link    string          `json:"link"`
+	Body    json.RawMessage `json:"body"`
+	Query   json.RawMessage `json:"query"`
+	Options struct {
+		ETag         string  `json:"etag"`
+		IfNoneMatch  string  `json:"ifNoneMatch"`
+		Continuation string  `json:"continuation"`
+		PageSize     float64 `json:"pageSize"`
+		KeepID       bool    `json:"disableAutomaticIdGeneration"`
+	} `json:"options"`
+}
+
+// scriptReply is what a script is told of an operation.
+type scriptReply struct {
+	Status   int             `json:"status,omitempty"` // of an error
+	Text     string          `json:"text,omitempty"`
+	Resource json.RawMessage `json:"resource,omitempty"`
+	Options  scriptOptions   `json:"options"`
+}
+
+type scriptOptions struct {
+	Continuation string `json:"continuation,omitempty"`
+	NotModified  bool   `json:"notModified,omitempty"`
+}
+
+// operate does an operation for a script.
+func (x *transaction) operate(ctx context.Context, name, args string) string {
+	reply, err := x.operation(ctx, name, args)
+	if err != nil {
+		reply = scriptReply{}
+		reply.Status, reply.Text = x.wire.Explain(err)
+	}
+	text, err := json.Marshal(reply)
+	if err != nil {
+		text, _ = json.Marshal(scriptReply{Status: 500, Text: err.Error()})
+	}
+	return string(text)
+}
+
+func (x *transaction) operation(ctx context.Context, name, args string) (scriptReply, error) {
+	var a scriptArgs
+	if err := json.Unmarshal([]byte(args), &a); err != nil {
+		return scriptReply{}, invalid("The arguments are invalid: %s.", value.Clip(err.Error()))
+	}
+	switch name {
+	case "create":
+		return x.post(&a, store.Create)
+	case "upsert":
+		return x.post(&a, store.Upsert)
+	case "scan":
+		return x.scan(ctx)
+	case "query":
+		return x.query(ctx, &a)
+	}
+	id, err := x.itemID(a.Link)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	switch name {
+	case "read":
+		return x.read(id, &a)
+	case "replace":
+		return x.replace(id, &a)
+	default:
+		_, err := x.write(store.Write{Op: store.Delete, Key: itemKey(x.c, x.key, id), IfMatch: a.Options.ETag})
+		return scriptReply{}, err
+	}
+}
+
+// post creates or upserts an item.
+func (x *transaction) post(a *scriptArgs, op store.Op) (scriptReply, error) {
+	if err := x.checkLink(a.Link); err != nil {
+		return scriptReply{}, err
+	}
+	item, err := parseItem(a.Body)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	if _, has := item.Lookup("id"); !has && !a.Options.KeepID {
+		if item, err = withID(item); err != nil {
+			return scriptReply{}, err
+		}
+	}
+	return x.put(item, store.Write{Op: op, IfMatch: a.Options.ETag})
+}
+
+// withID gives an item an id that no other has.
+func withID(item *value.Object) (*value.Object, error) {
+	body := value.AppendString([]byte(`{"id":`), newID())
+	if len(item.Members()) > 0 {
+		body = append(body, ',')
+	}
+	return parseItem(append(item.AppendMembers(body, func(string) bool { return false }), '}'))
+}
+
+// newID returns a random id in the form of a GUID.
+func newID() string {
+	high, low := rand.Uint64(), rand.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", high>>32, high>>16&0xffff, high&0xfff, low>>48&0x3fff|0x8000, low&0xffffffffffff)
+}
+
+func (x *transaction) replace(id string, a *scriptArgs) (scriptReply, error) {
+	item, err := parseItem(a.Body)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	is, err := bodyID(item)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	if is != id {
+		return scriptReply{}, invalid("The id in the body, '%s', is not the id of the item to be replaced, '%s'.", value.Clip(is), value.Clip(id))
+	}
+	return x.put(item, store.Write{Op: store.Replace, IfMatch: a.Options.ETag})
+}
+
+// put writes an item whose id and partition key are in it.
+func (x *transaction) put(item *value.Object, w store.Write) (scriptReply, error) {
+	id, err := bodyID(item)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	key, err := bodyKey(x.c, item)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	if !key.Equal(x.key) {
+		return scriptReply{}, invalid("Requests originating from scripts cannot reference partition keys other than the one for which client request was submitted.")
+	}
+	w.Item, w.Key = item, itemKey(x.c, key, id)
+	res, err := x.write(w)
+	return scriptReply{Resource: res.Body}, err
+}
+
+// write writes to the draft.
+func (x *transaction) write(w store.Write) (store.Result, error) {
+	if w.Item != nil && len(w.Item.Bytes()) > MaxItemBytes {
+		return store.Result{}, ErrTooLarge
+	}
+	return x.draft.Write(w)
+}
+
+func (x *transaction) read(id string, a *scriptArgs) (scriptReply, error) {
+	body, etag, err := x.draft.Read(id)
+	if err != nil {
+		x.charge += ru.NotFound
+		return scriptReply{}, err
+	}
+	x.charge += ru.Read(len(body))
+	if a.Options.IfNoneMatch != "" && catalog.Matches(a.Options.IfNoneMatch, etag) {
+		return scriptReply{Options: scriptOptions{NotModified: true}}, nil
+	}
+	return scriptReply{Resource: body}, nil
+}
+
+// query returns a page of a query, whose text is a string or in an object with
+// parameters.
+func (x *transaction) query(ctx context.Context, a *scriptArgs) (scriptReply, error) {
+	if err := x.checkLink(a.Link); err != nil {
+		return scriptReply{}, err
+	}
+	body := []byte(a.Query)
+	if len(body) > 0 && body[0] == '"' {
+		body = append(append([]byte(`{"query":`), body...), '}')
+	}
+	q, err := x.wire.ParseQuery(body)
+	if err != nil {
+		return scriptReply{}, err
+	}
+	rows := scriptPageItems
+	if n := a.Options.PageSize; n >= 1 {
+		rows = int(min(n, 1<<20))
+	}
+	page, err := x.page(ctx, q, query.Request{MaxRows: rows, MaxBytes: maxPageBytes, Token: a.Options.Continuation})
+	if err != nil {
+		return scriptReply{}, err
+	}
+	return scriptReply{Resource: list(page.Rows), Options: scriptOptions{Continuation: page.Token}}, nil
+}
+
+// scan returns all items.
+func (x *transaction) scan(ctx context.Context) (scriptReply, error) {
+	page, err := x.page(ctx, Query{Text: "SELECT * FROM c"}, query.Request{MaxRows: 1 << 20, MaxBytes: maxScanBytes})
+	if err == nil && page.Token != "" {
+		err = store.ErrTooMuch
+	}
+	return scriptReply{Resource: list(page.Rows)}, err
+}
+
+func list(rows []byte) []byte { return append(append([]byte{'['}, rows...), ']') }
+
+// page runs a query over the draft.
+func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query.Page, error) {
+	compiled, calls, err := x.e.prepare(x.c, &q, x.nowMs)
+	if err != nil {
+		return query.Page{}, err
+	}
+	r.Program, r.Partition, r.Scope, r.NowMs = compiled.program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
+	r.Elapsed, r.Random, r.UDF = x.e.meters.elapsed, rand.Float64, calls.bind(ctx)
+	page, err := query.RunOn(ctx, r, x.draft.Reader())
+	if err != nil {
+		return page, err
+	}
+	x.charge += ru.QueryWork{IndexRows: page.Work.IndexRows, Items: page.Work.Items, Bytes: page.Work.Bytes, RowBytes: page.Work.RowBytes}.Charge()
+	return page, nil
+}
+
+// checkLink checks that a link is that of the container, by rid or by name.
+func (x *transaction) checkLink(link string) error {
+	switch strings.Trim(link, "/") {
+	case strings.Trim(selfLink(x.c), "/"), x.c.Path:
+		return nil
+	}
+	return invalid("The link '%s' is not that of the container.", value.Clip(link))
+}
+
+// itemID returns the id of the item that a link leads to, by rid or by name.
+func (x *transaction) itemID(link string) (string, error) {
+	const items = "/docs/"
+	name := strings.Trim(link, "/")
+	i := strings.Index(name, items)
+	if i < 0 {
+		return "", invalid("The link '%s' is not that of an item.", value.Clip(link))
+	}
+	if err := x.checkLink(name[:i]); err != nil {
+		return "", err
+	}
+	name = name[i+len(items):]
+	if id, err := x.draft.IDOf(name); err == nil {
+		return id, nil
+	}
+	return name, nil
+}

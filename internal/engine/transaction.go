@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+
+// What a script does, all at once or not at all: it runs against a draft of its
+// logical partition, outside of the partition's loop, and the draft is committed when
+// it has ended. If others have written there meanwhile, it runs again.
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/script"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// maxScriptRuns is how often a script is run since others have written to its logical
+// partition meanwhile.
+const maxScriptRuns = 10
+
+// ErrContended: others have written to the logical partition again and again while a
+// script was running.
+var ErrContended = errors.New("conflicting writes")
+
+// ScriptError says why a script failed.
+type ScriptError struct {
+	Message string
+	// Number is what the script gave its exception as that, 0 for none.
+	Number int
+	// TooLong says that it was stopped.
+	TooLong bool
+}
+
+func (e *ScriptError) Error() string { return e.Message }
+
+// ScriptWire is what scripts have in common with clients.
+type ScriptWire struct {
+	// Explain tells an error.
+	Explain func(error) (status int, text string)
+	// ParseQuery reads a query with parameters.
+	ParseQuery func(body []byte) (Query, error)
+}
+
+// transaction is one run of scripts.
+type transaction struct {
+	e         *Engine
+	wire      ScriptWire
+	c         *catalog.Container
+	partition int
+	p         *store.Partition
+	key       value.PartitionKey
+	draft     *store.Draft
+	nowMs     int64
+	endsAt    time.Duration // on the meters' watch
+
+	results []store.Result // of the draft's writes, when it is committed
+	charge  ru.Units
+	lsn     uint64
+	log     string
+}
+
+// transact lets do work on a draft of a logical partition and commits that. The key
+// is asked for in the container as it is. The transaction is returned with an error,
+// too, as far as it came.
+func (e *Engine) transact(ctx context.Context, t Target, wire ScriptWire, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (*transaction, error) {
+	endsAt := e.meters.elapsed() + script.MaxProcedureTime
+	x := &transaction{e: e, charge: ru.Refused}
+	refusal := ErrContended
+	for range maxScriptRuns {
+		c, err := e.target(t)
+		if err != nil {
+			return x, err
+		}
+		x = &transaction{e: e, wire: wire, c: c, nowMs: e.clock.Now(), endsAt: endsAt, charge: ru.Refused, log: x.log}
+		if x.key, err = keyOf(c); err != nil {
+			return x, err
+		}
+		err = x.attempt(ctx, do)
+		switch {
+		case errors.Is(err, store.ErrChanged):
+			refusal = ErrContended
+		case errors.Is(err, store.ErrClosed):
+			refusal = ErrStopping
+		default:
+			return x, err
+		}
+		if e.meters.elapsed() > endsAt {
+			break
+		}
+	}
+	return x, refusal
+}
+
+// attempt is one run.
+func (x *transaction) attempt(ctx context.Context, do func(context.Context, *transaction) error) error {
+	l := store.LogicalPartition{EPK: x.c.PartitionKey.AppendEPK(nil, x.key), PartitionKey: x.key}
+	x.partition = x.c.Partition(l.EPK)
+	if err := x.e.meters.admit(x.c, x.partition); err != nil {
+		x.charge = 0
+		return err
+	}
+	defer func() { x.e.meters.settle(x.c, x.partition, x.charge) }()
+	var err error
+	if x.p, err = x.e.partition(x.c, x.partition); err != nil {
+		return err
+	}
+	if x.draft, err = x.p.NewDraft(l, x.nowMs); err != nil {
+		return err
+	}
+	defer x.draft.Close()
+	x.lsn = x.draft.Reader().LSN()
+	if err := do(ctx, x); err != nil {
+		return err
+	}
+	if x.results, err = x.commit(ctx); err != nil {
+		return err
+	}
+	for i := range x.results {
+		x.charge += x.results[i].Work.Charge()
+		x.lsn = x.results[i].LSN
+	}
+	return nil
+}
+
+func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
+	if x.draft.Empty() {
+		return nil, nil
+	}
+	if err := x.e.writable(); err != nil {
+		return nil, err
+	}
+	return x.draft.Commit(ctx)
+}
+
+// run calls a script's function.
+func (x *transaction) run(ctx context.Context, s *catalog.Script, h script.Host, args ...[]byte) (script.Outcome, error) {
+	f, err := x.e.functions.compile(s.ID, s.Text)
+	if err != nil {
+		return script.Outcome{}, err
+	}
+	h.SelfLink, h.AltLink = selfLink(x.c), x.c.Path
+	h.Operate, h.Full = x.operate, x.draft.Full
+	left := max(x.endsAt-x.e.meters.elapsed(), time.Millisecond)
+	sandbox := script.NewSandbox(script.Options{NowMs: x.nowMs, Random: rand.Float64, CallTime: left})
+	out, err := sandbox.Run(ctx, f, &h, args...)
+	x.log = out.Log
+	return out, scriptFailure(err)
+}
+
+// scriptFailure tells why a script failed, in the service's words where it has some.
+func scriptFailure(err error) error {
+	var thrown *script.ThrownError
+	switch {
+	case errors.As(err, &thrown) && thrown.Object:
+		return &ScriptError{Message: "Encountered exception while executing function. Exception = " + thrown.Text, Number: thrown.Number}
+	case errors.As(err, &thrown):
+		return &ScriptError{Message: thrown.Text}
+	case errors.Is(err, script.ErrTime):
+		return &ScriptError{Message: "The script was stopped: " + err.Error() + ".", TooLong: true}
+	case script.Refused(err):
+		return &ScriptError{Message: "The script was stopped: " + err.Error() + "."}
+	}
+	return err
+}
+
+func selfLink(c *catalog.Container) string {
+	return "dbs/" + c.RID.Database.String() + "/colls/" + c.RIDText + "/"
+}

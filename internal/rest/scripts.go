@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+
+// Stored procedures, triggers and user-defined functions as clients keep them.
+
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+)
+
+// scriptTypes are the resource types that are scripts.
+var scriptTypes = map[string]struct {
+	kind catalog.ScriptKind
+	feed string
+}{
+	typeUDFs:       {catalog.UDF, "UserDefinedFunctions"},
+	typeProcedures: {catalog.StoredProcedure, "StoredProcedures"},
+	typeTriggers:   {catalog.Trigger, "Triggers"},
+}
+
+func (x *exchange) serveScripts(rt *route) error {
+	t := engine.ScriptTarget{Database: rt.database, Container: rt.container, Kind: scriptTypes[rt.kind].kind, Script: rt.id}
+	switch {
+	case rt.feed && x.r.Method == http.MethodGet:
+		return x.listScripts(rt, t)
+	case rt.feed && x.r.Method == http.MethodPost && x.isQuery():
+		return x.queryScripts(rt, t)
+	case rt.feed && x.r.Method == http.MethodPost:
+		return x.writeScript(http.StatusCreated, func(body []byte) (*catalog.Script, error) {
+			return x.h.engine.CreateScript(x.r.Context(), t, body)
+		})
+	case !rt.feed && x.r.Method == http.MethodGet:
+		u, err := x.h.engine.Script(t)
+		if err != nil {
+			return err
+		}
+		x.writeIfModified(u.ETag, u.Body)
+		return nil
+	case !rt.feed && x.r.Method == http.MethodPut:
+		return x.writeScript(http.StatusOK, func(body []byte) (*catalog.Script, error) {
+			return x.h.engine.ReplaceScript(x.r.Context(), t, body, x.header("If-Match"))
+		})
+	case !rt.feed && x.r.Method == http.MethodDelete:
+		if err := x.h.engine.DeleteScript(x.r.Context(), t, x.header("If-Match")); err != nil {
+			return err
+		}
+		x.writeEmpty(http.StatusNoContent)
+		return nil
+	case !rt.feed && x.r.Method == http.MethodPost && rt.kind == typeProcedures:
+		return x.execute(rt, t)
+	}
+	return errMethod
+}
+
+// execute runs a stored procedure.
+func (x *exchange) execute(rt *route, t engine.ScriptTarget) error {
+	body, done, err := x.body()
+	defer done()
+	if err != nil {
+		return err
+	}
+	target := x.target(rt)
+	res, err := x.h.engine.Execute(x.r.Context(), engine.Execution{
+		ScriptTarget: t, PartitionKey: target.PartitionKey, IntendedRID: target.IntendedRID, Args: body, Wire: scriptWire,
+	})
+	x.charge = res.Charge
+	if res.Container != nil {
+		x.setOwner(res.Container)
+	}
+	if res.LSN != 0 {
+		x.setPosition(res.Partition, res.LSN)
+	}
+	if x.flag("X-Ms-Documentdb-Script-Enable-Logging") {
+		x.set("X-Ms-Documentdb-Script-Log-Results", uriComponent.Replace(url.QueryEscape(res.Log)))
+	}
+	if err != nil {
+		return err
+	}
+	if len(res.Body) == 0 {
+		res.Body = []byte(`""`)
+	}
+	x.write(http.StatusOK, res.Body)
+	return nil
+}
+
+// uriComponent makes a text as it stands in a query one as encodeURIComponent makes.
+var uriComponent = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
+
+// triggers reads which triggers a write is to have.
+func (x *exchange) triggers() engine.Triggers {
+	return engine.Triggers{
+		Pre: x.header("X-Ms-Documentdb-Pre-Trigger-Include"), Post: x.header("X-Ms-Documentdb-Post-Trigger-Include"), Wire: scriptWire,
+	}
+}
+
+// scriptWire makes scripts see errors and write queries as clients do.
+var scriptWire = engine.ScriptWire{
+	Explain: func(err error) (int, string) {
+		f, _ := failureOf(err)
+		return f.status, f.text
+	},
+	ParseQuery: parseQuery,
+}
+
+// writeScript passes the body to write and answers with what came of it.
+func (x *exchange) writeScript(status int, write func(body []byte) (*catalog.Script, error)) error {
+	body, done, err := x.body()
+	defer done()
+	if err != nil {
+		return err
+	}
+	u, err := write(body)
+	if err != nil {
+		return err
+	}
+	x.writeResource(status, u.ETag, u.Body)
+	return nil
+}
+
+func (x *exchange) listScripts(rt *route, t engine.ScriptTarget) error {
+	c, all, err := x.h.engine.Scripts(t)
+	if err != nil {
+		return err
+	}
+	return x.writeFeed(&feed{
+		owner: c.RIDText, kind: scriptTypes[rt.kind].feed, n: len(all),
+		resource: func(i int) (rid string, body []byte) { return all[i].RID, all[i].Body },
+		after:    func(rid string) (int, bool) { return catalog.FirstScriptAfter(all, rid) },
+	})
+}
+
+func (x *exchange) queryScripts(rt *route, t engine.ScriptTarget) error {
+	c, all, err := x.h.engine.Scripts(t)
+	if err != nil {
+		return err
+	}
+	bodies := make([][]byte, len(all))
+	for i, u := range all {
+		bodies[i] = u.Body
+	}
+	return x.queryResources(c.RIDText, scriptTypes[rt.kind].feed, bodies)
+}
