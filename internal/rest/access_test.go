@@ -216,6 +216,8 @@ func newAccessWorld(t testing.TB) *accessWorld {
 	call(t, w.h, "POST", "/dbs/d/colls/c/docs", `{"id":"j","pk":"q"}`, pk("q"), 201)
 	call(t, w.h, "POST", "/dbs/d/clientencryptionkeys", encryptionKeyBody, nil, 201)
 	call(t, w.h, "POST", "/dbs/d/colls/c/udfs", `{"id":"f","body":"function () {}"}`, nil, 201)
+	call(t, w.h, "POST", "/dbs/d/colls/c/sprocs", `{"id":"s","body":"function () { __.queryDocuments(__.getSelfLink(), 'SELECT * FROM c', function (err, all) { if (err) throw err; getContext().getResponse().setBody(all); }); }"}`, nil, 201)
+	call(t, w.h, "POST", "/dbs/d/colls/c/triggers", `{"id":"t","body":"function () {}","triggerType":"Pre","triggerOperation":"All"}`, nil, 201)
 	call(t, w.h, "POST", "/dbs/d/users", `{"id":"u"}`, nil, 201)
 	for name, p := range map[string]string{
 		"read":      `"permissionMode":"Read","resource":"dbs/d/colls/c"`,
@@ -318,7 +320,7 @@ func (w *accessWorld) try(t testing.TB, method, path, credential string) answer 
 func (w *accessWorld) everything(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/dbs", "/dbs/d/colls", "/dbs/d/colls/c/docs", "/dbs/d/colls/c/udfs", "/dbs/d/users", "/dbs/d/clientencryptionkeys", "/offers"} {
+	for _, path := range []string{"/dbs", "/dbs/d/colls", "/dbs/d/colls/c/docs", "/dbs/d/colls/c/udfs", "/dbs/d/colls/c/sprocs", "/dbs/d/colls/c/triggers", "/dbs/d/users", "/dbs/d/clientencryptionkeys", "/offers"} {
 		all.Write(call(t, w.h, "GET", path, "", nil, 200).body)
 		all.WriteByte('\n')
 	}
@@ -493,6 +495,24 @@ func TestKeyScopedBatches(t *testing.T) {
 	list := call(t, w.h, "GET", docs, "", pk("q"), 200)
 	if docs := list.json(t)["Documents"].([]any); len(docs) != 1 || docs[0].(map[string]any)["n"] != nil {
 		t.Errorf("the items of another key have changed: %s", list.body)
+	}
+}
+
+// TestKeyScopedProcedures: a stored procedure sees the items of the token's key.
+func TestKeyScopedProcedures(t *testing.T) {
+	w := newAccessWorld(t)
+	run := func(token, key string) answer {
+		headers := pk(key)
+		headers["Authorization"] = url.QueryEscape(w.tokens[token])
+		return serve(w.h, signedRequest(t, "POST", "/dbs/d/colls/c/sprocs/s", []byte("[]"), headers))
+	}
+	if a := run("key-all", "p"); a.status != 200 || !strings.Contains(string(a.body), `"pk":"p"`) || strings.Contains(string(a.body), `"pk":"q"`) {
+		t.Errorf("with the token's key: %d %s", a.status, a.body)
+	}
+	for _, c := range [][2]string{{"key-all", "q"}, {"key-read", "p"}, {"read", "p"}, {"item-all", "p"}} {
+		if a := run(c[0], c[1]); a.status != 403 {
+			t.Errorf("%s for the key %s: %d %s, want 403", c[0], c[1], a.status, a.body)
+		}
 	}
 }
 
