@@ -26,7 +26,7 @@ import (
 
 // formatVersion is that of all rows together. Data of another one is refused: no
 // version that was released wrote the first.
-const formatVersion = 4
+const formatVersion = 5
 
 const (
 	// tickInterval is that of the housekeeping: letting go of idle snapshots and
