@@ -134,6 +134,16 @@ func (x *execution) point(yield func(candidate) (bool, error)) error {
 	return err
 }
 
+// visit reads an item that an index has named, by a value if the place of a page is
+// one, and hands it on if it lives. It reports whether to go on.
+func (x *execution) visit(ordinal uint64, value []byte, yield func(candidate) (bool, error)) (bool, error) {
+	f, live, err := x.r.Get(ordinal)
+	if err != nil || !live {
+		return err == nil, err
+	}
+	return x.found(candidate{Found: f, value: value}, yield)
+}
+
 // seek finds the items of a set, in the order of ordinals.
 func (x *execution) seek(yield func(candidate) (bool, error)) error {
 	for ordinal, err := range x.ordinals(x.from()) {
@@ -141,14 +151,7 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 			return err
 		}
 		x.took(&x.page.Times.Index)
-		f, live, err := x.r.Get(ordinal)
-		if err != nil {
-			return err
-		}
-		if !live {
-			continue
-		}
-		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
+		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -230,14 +233,7 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 			continue
 		}
 		place = append(place[:0], hit.Value...)
-		f, live, err := x.r.Get(hit.Ordinal)
-		if err != nil {
-			return err
-		}
-		if !live {
-			continue
-		}
-		if more, err := x.found(candidate{Found: f, value: place}, yield); err != nil || !more {
+		if more, err := x.visit(hit.Ordinal, place, yield); err != nil || !more {
 			return err
 		}
 	}

@@ -340,14 +340,7 @@ func (x *execution) composed(yield func(candidate) (bool, error)) error {
 			continue
 		}
 		place = append(place[:0], hit.Value...)
-		f, live, err := x.r.Get(hit.Ordinal)
-		if err != nil {
-			return err
-		}
-		if !live {
-			continue
-		}
-		if more, err := x.found(candidate{Found: f, value: place}, yield); err != nil || !more {
+		if more, err := x.visit(hit.Ordinal, place, yield); err != nil || !more {
 			return err
 		}
 	}

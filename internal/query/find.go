@@ -165,14 +165,7 @@ func (x *execution) many(yield func(candidate) (bool, error)) error {
 	}
 	slices.Sort(ordinals)
 	for _, ordinal := range slices.Compact(ordinals) {
-		f, live, err := x.r.Get(ordinal)
-		if err != nil {
-			return err
-		}
-		if !live {
-			continue
-		}
-		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
+		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
 			return err
 		}
 	}
