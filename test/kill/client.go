@@ -93,17 +93,26 @@ func sign(method, kind, link, date string) string {
 	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// createContainer creates the database and the container of the trial.
+// createContainer creates the database and the container of the trial, with its
+// scripts.
 func createContainer(c *client) error {
 	defer c.close()
-	for _, r := range []request{
+	requests := []request{
 		{method: "POST", kind: "dbs", path: "dbs", body: []byte(`{"id":"kill"}`)},
 		{
 			method: "POST", kind: "colls", link: databaseLink, path: databaseLink + "/colls",
 			header: map[string]string{"x-ms-offer-throughput": throughput},
 			body:   []byte(`{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}`),
 		},
-	} {
+	}
+	for _, s := range scripts {
+		// The texts have lines, which JSON's do not.
+		body := strings.ReplaceAll(strings.ReplaceAll(s.body, "\n", " "), "\t", "")
+		requests = append(requests, request{
+			method: "POST", kind: s.kind, link: containerLink, path: containerLink + "/" + s.kind, body: []byte(body),
+		})
+	}
+	for _, r := range requests {
 		res, err := c.do(r)
 		if err != nil {
 			return err

@@ -42,6 +42,8 @@ const (
 	remove  op = "delete"
 )
 
+func (it *item) String() string { return "item " + it.id }
+
 // life is whether an item is there, as far as it can be told.
 type life int
 
@@ -96,14 +98,23 @@ func (it *item) allows(o op, now span) bool {
 
 // keep notes that a body is what is there now.
 func (it *item) keep(body []byte, ttl int64) error {
+	ts, err := timeOf(body)
+	if err != nil {
+		return err
+	}
+	it.body, it.ts, it.ttl = body, ts, ttl
+	return nil
+}
+
+// timeOf returns the _ts of an item.
+func timeOf(body []byte) (int64, error) {
 	var system struct {
 		TS int64 `json:"_ts"`
 	}
 	if err := json.Unmarshal(body, &system); err != nil {
-		return fmt.Errorf("the body %s: %w", brief(body), err)
+		return 0, fmt.Errorf("the body %s: %w", brief(body), err)
 	}
-	it.body, it.ts, it.ttl = body, system.TS, ttl
-	return nil
+	return system.TS, nil
 }
 
 func (it *item) forget() { it.body = nil }

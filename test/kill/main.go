@@ -7,8 +7,10 @@
 // never looks into the data itself, and imports nothing of Mayfly.
 //
 // What must hold: an acknowledged write is there after the kill, byte for byte; a
-// write that was under way is there as a whole or not at all; an expired item
-// stays gone, and the database's time does not go back.
+// write that was under way is there as a whole or not at all, be it of one item, a
+// transactional batch, a stored procedure or a write with triggers; one that was
+// refused has left nothing behind; an expired item stays gone, and the database's time
+// does not go back.
 package main
 
 import (
@@ -55,7 +57,7 @@ type trial struct {
 	writers      []*writer
 	random       *rand.Rand
 
-	kills, acknowledged, lost int
+	kills, acknowledged, bundled, lost int
 }
 
 func run(binary, data string, rounds int, seed uint64) error {
@@ -67,7 +69,7 @@ func run(binary, data string, rounds int, seed uint64) error {
 		return err
 	}
 	err := t.rounds(rounds)
-	fmt.Printf("%d kills, %d acknowledged writes, %d lost\n", t.kills, t.acknowledged, t.lost)
+	fmt.Printf("%d kills, %d acknowledged writes, %d of them of several items, %d lost\n", t.kills, t.acknowledged, t.bundled, t.lost)
 	return err
 }
 
@@ -129,6 +131,7 @@ func (t *trial) round(n int) error {
 	acknowledged, doubts := 0, 0
 	for _, w := range t.writers {
 		acknowledged += w.acknowledged
+		t.bundled += w.bundled
 		doubts += w.doubts()
 	}
 	t.acknowledged += acknowledged

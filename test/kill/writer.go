@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -31,6 +30,8 @@ type writer struct {
 	number int
 	random *rand.Rand
 	items  []*item
+	// bundles are items that are written several at a time.
+	bundles []*bundle
 	// version is in each body that is sent, so that no two are alike.
 	version int
 	// lastTS is the highest _ts that was seen, in seconds.
@@ -39,6 +40,7 @@ type writer struct {
 	sessions map[string]string
 
 	acknowledged int      // in this round
+	bundled      int      // of them, several items at a time
 	complaints   []string // since they were last taken away
 }
 
@@ -50,16 +52,24 @@ func newWriter(number int, random *rand.Rand) *writer {
 			pk: fmt.Sprintf("w%d-key%d", number, i%keysPerWriter),
 		})
 	}
+	for i := range bundlesPerWriter {
+		w.bundles = append(w.bundles, newBundle(number, i))
+	}
 	return w
 }
 
-func (w *writer) complain(it *item, format string, args ...any) {
-	w.complaints = append(w.complaints, "item "+it.id+": "+fmt.Sprintf(format, args...))
+func (w *writer) complain(about fmt.Stringer, format string, args ...any) {
+	w.complaints = append(w.complaints, about.String()+": "+fmt.Sprintf(format, args...))
 }
 
 func (w *writer) doubts() (n int) {
 	for _, it := range w.items {
 		if it.doubt != nil {
+			n++
+		}
+	}
+	for _, b := range w.bundles {
+		if b.doubt != nil {
 			n++
 		}
 	}
@@ -69,17 +79,30 @@ func (w *writer) doubts() (n int) {
 // write writes until the server no longer answers, and returns how that showed.
 func (w *writer) write(c *client) error {
 	defer c.close()
-	w.acknowledged = 0
+	w.acknowledged, w.bundled = 0, 0
 	for {
-		it := w.items[w.random.IntN(len(w.items))]
-		it.doubt = w.choose(it)
-		it.doubt.possible = it.allows(it.doubt.op, w.now())
-		res, err := c.do(it.request(*it.doubt))
+		var err error
+		if w.random.IntN(bundleShare) == 0 {
+			err = w.writeBundle(c, w.bundles[w.random.IntN(len(w.bundles))])
+		} else {
+			err = w.writeItem(c, w.items[w.random.IntN(len(w.items))])
+		}
 		if err != nil {
 			return err
 		}
-		w.note(it, res)
 	}
+}
+
+// writeItem asks for one write of one item.
+func (w *writer) writeItem(c *client, it *item) error {
+	it.doubt = w.choose(it)
+	it.doubt.possible = it.allows(it.doubt.op, w.now())
+	res, err := c.do(it.request(*it.doubt))
+	if err != nil {
+		return err
+	}
+	w.note(it, res)
+	return nil
 }
 
 // now is the time as far as the writer knows it: not before its last write.
@@ -110,11 +133,7 @@ func (w *writer) choose(it *item) *write {
 	if chosen.ttl != 0 {
 		properties["ttl"] = chosen.ttl
 	}
-	body, err := json.Marshal(properties)
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	chosen.body = body
+	chosen.body = mustJSON(properties)
 	return chosen
 }
 
@@ -153,14 +172,28 @@ func (w *writer) note(it *item, res reply) {
 		if err := it.keep(res.body, asked.ttl); err != nil {
 			w.complain(it, "%v", err)
 		}
-		if it.ts < w.lastTS {
-			w.complain(it, "the time went back: _ts %d after %d", it.ts, w.lastTS)
-		}
-		w.lastTS = max(w.lastTS, it.ts)
+		w.noteTime(it, res.body)
 	default: // refused, as it should be: nothing has changed
 		return
 	}
 	w.acknowledged++
+	w.noteSession(res)
+}
+
+// noteTime looks at the time of an item that was just written.
+func (w *writer) noteTime(about fmt.Stringer, body []byte) {
+	ts, err := timeOf(body)
+	if err != nil {
+		w.complain(about, "%v", err)
+		return
+	}
+	if ts < w.lastTS {
+		w.complain(about, "the time went back: _ts %d after %d", ts, w.lastTS)
+	}
+	w.lastTS = max(w.lastTS, ts)
+}
+
+func (w *writer) noteSession(res reply) {
 	w.sessions[res.header.Get("x-ms-documentdb-partitionkeyrangeid")] = res.header.Get("x-ms-session-token")
 }
 
@@ -179,6 +212,14 @@ func (w *writer) readBack(c *client) int {
 			there++
 		}
 	}
+	for _, b := range w.bundles {
+		found, err := w.readBundle(c, b)
+		if err != nil {
+			w.complain(b, "it cannot be read: %v", err)
+			return there
+		}
+		there += found
+	}
 	return there
 }
 
@@ -190,7 +231,10 @@ func (w *writer) readItem(c *client, it *item) (found bool, err error) {
 	if now.fromMs < w.lastTS*1000 {
 		w.complain(it, "the time went back: it is %d ms after a _ts of %d", now.fromMs, w.lastTS)
 	}
-	res, err := w.read(c, it)
+	res, err := w.read(c, it, request{
+		method: http.MethodGet, kind: "docs", link: it.link(), path: it.link(),
+		header: map[string]string{"x-ms-documentdb-partitionkey": `["` + it.pk + `"]`},
+	})
 	if err != nil {
 		return false, err
 	}
@@ -208,21 +252,19 @@ func (w *writer) readItem(c *client, it *item) (found bool, err error) {
 	return !missing, nil
 }
 
-// read reads an item in the session of all the writes that were acknowledged: a
-// server that has forgotten one is behind it, and says so.
-func (w *writer) read(c *client, it *item) (reply, error) {
-	header := map[string]string{"x-ms-documentdb-partitionkey": `["` + it.pk + `"]`}
-	r := request{method: http.MethodGet, kind: "docs", link: it.link(), path: it.link(), header: header}
+// read reads in the session of all the writes that were acknowledged: a server that
+// has forgotten one is behind it, and says so.
+func (w *writer) read(c *client, about fmt.Stringer, r request) (reply, error) {
 	if len(w.sessions) == 0 {
 		return c.do(r)
 	}
-	header["x-ms-session-token"] = strings.Join(slices.Collect(maps.Values(w.sessions)), ",")
+	r.header["x-ms-session-token"] = strings.Join(slices.Collect(maps.Values(w.sessions)), ",")
 	res, err := c.do(r)
 	if err != nil || res.header.Get("x-ms-substatus") != sessionNotAvailable {
 		return res, err
 	}
-	w.complain(it, "the server is behind the session %v", w.sessions)
+	w.complain(about, "the server is behind the session %v", w.sessions)
 	clear(w.sessions)
-	delete(header, "x-ms-session-token")
+	delete(r.header, "x-ms-session-token")
 	return c.do(r)
 }
