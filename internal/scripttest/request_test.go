@@ -107,7 +107,7 @@ func (a *answer) wellFormed() error {
 	case a.status >= http.StatusBadRequest:
 		_, err := a.errorText()
 		return err
-	case len(a.body) == 0:
+	case len(a.body) == 0 || a.isHybrid():
 		return nil
 	}
 	if !json.Valid(a.body) {

@@ -68,8 +68,9 @@ func patchItem(s *script, d *directive) string {
 //	424
 //
 // An operation takes an id, JSON, and if-match=e, if-none-match=e, pk="x" and minimal.
-// The directive takes bulk, continue, prefer=minimal, session= and charge. A line that
-// begins with the word body is the request's body, as it is.
+// The directive takes bulk, continue, hybrid for HybridRow in place of JSON,
+// prefer=minimal, session= and charge. A line that begins with the word body is the
+// request's body, as it is.
 func sendBatch(s *script, d *directive) string {
 	d.Helper()
 	v, header, charge := d.view(), s.itemHeader(d), d.flag("charge")
@@ -84,6 +85,7 @@ func sendBatch(s *script, d *directive) string {
 	database, container := d.database(), d.container()
 	header["X-Ms-Documentdb-Partitionkey"] = s.partitionKey(d, database, container, nil)
 	d.mayKeep(1)
+	hybrid := d.flag("hybrid")
 	body, isRaw := strings.CutPrefix(d.data.Input, "body ")
 	if !isRaw {
 		var ops []string
@@ -91,6 +93,9 @@ func sendBatch(s *script, d *directive) string {
 			ops = append(ops, s.batchOp(d, line))
 		}
 		body = "[" + strings.Join(ops, ",") + "]"
+		if hybrid {
+			body = string(d.hybridBatch(ops))
+		}
 	}
 	a := s.send(d, request{method: http.MethodPost, path: append(containerPath(database, container), "docs"), header: header, body: []byte(body)})
 	s.keep(d, a)
@@ -98,7 +103,11 @@ func sendBatch(s *script, d *directive) string {
 		return s.line(d, a, v)
 	}
 	lines := []string{fmt.Sprint(a.status)}
-	for _, raw := range elements(a.body) {
+	results := elements(a.body)
+	if hybrid {
+		results = d.hybridResults(a.body)
+	}
+	for _, raw := range results {
 		lines = append(lines, s.batchLine(d, raw, v, charge))
 	}
 	if charge {
