@@ -136,7 +136,7 @@ func Compile(q *Query, o CompileOptions) (*Program, error) {
 	if err := checkQuery(q); err != nil {
 		return nil, err
 	}
-	c := &compiler{opts: o, slots: itemSlot + 1, computed: map[string]*code{}}
+	c := &compiler{opts: o, slots: itemSlot + 1}
 	p := &Program{query: q, params: o.Params, rowed: q.From != nil}
 	s := &scope{container: true}
 	if inner := blockingInput(q); inner != nil {
@@ -376,6 +376,9 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 // slice evaluates TOP, OFFSET and LIMIT.
 func (c *compiler) slice(q *Query) (Slice, error) {
 	result := Slice{Limit: NoLimit}
+	if q.Top == nil && q.Limit == nil && q.Offset == nil {
+		return result, nil
+	}
 	for _, part := range []struct {
 		e       Expr
 		code    string

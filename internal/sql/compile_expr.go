@@ -24,8 +24,11 @@ type code struct {
 	function string
 	args     []code
 
+	// bare is whether it is a path, which as a filter stands for itself: only true is
+	// true.
+	bare bool
 	// What an index can tell about the rows for which the expression is true, and
-	// for which it is false; nil if nothing.
+	// for which it is false; nil if nothing, or if it is bare.
 	yes, no *Condition
 }
 
@@ -35,16 +38,22 @@ func constantCode(v Value) code {
 
 // whenTrue returns what is known where the expression is true.
 func (x code) whenTrue() *Condition {
-	if x.constant {
+	switch {
+	case x.constant:
 		return constantCondition(x.value.IsTrue())
+	case x.bare:
+		return at(x, CondEq, Bool(true)).orUnknown()
 	}
 	return x.yes.orUnknown()
 }
 
 // whenFalse returns what is known where the expression is false.
 func (x code) whenFalse() *Condition {
-	if x.constant {
+	switch {
+	case x.constant:
 		return constantCondition(x.value.isFalse())
+	case x.bare:
+		return at(x, CondEq, Bool(false)).orUnknown()
 	}
 	return x.no.orUnknown()
 }
@@ -96,6 +105,7 @@ func (c *compiler) expr(e Expr, s *scope) (code, error) {
 // exprs compiles several expressions, and says whether all are constant.
 func (c *compiler) exprs(list []Expr, s *scope) (parts []code, constant bool, err error) {
 	constant = true
+	parts = make([]code, 0, len(list))
 	for _, e := range list {
 		part, err := c.expr(e, s)
 		if err != nil {
@@ -160,8 +170,7 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 		x = c.walk(bound, steps)
 		c.needs.add(x.origin)
 	}
-	// As a filter it stands for itself: only true is true.
-	x.yes, x.no = at(x, CondEq, Bool(true)), at(x, CondEq, Bool(false))
+	x.bare = true
 	return x, nil
 }
 
@@ -299,6 +308,9 @@ func (c *compiler) computedProperty(p Computed) (*code, error) {
 	x, err := c.expr(p.Query.Select.Value, s)
 	if err != nil {
 		return nil, err
+	}
+	if c.computed == nil {
+		c.computed = map[string]*code{}
 	}
 	c.computed[p.Name] = &x
 	return &x, nil

@@ -22,11 +22,14 @@ func (c *compiler) unary(e *Unary, s *scope) (code, error) {
 }
 
 func (c *compiler) binary(e *Binary, s *scope) (code, error) {
-	parts, constant, err := c.exprs([]Expr{e.X, e.Y}, s)
+	left, err := c.expr(e.X, s)
 	if err != nil {
 		return code{}, err
 	}
-	left, right := parts[0], parts[1]
+	right, err := c.expr(e.Y, s)
+	if err != nil {
+		return code{}, err
+	}
 	x, y, op := left.eval, right.eval, e.Op
 	var result code
 	switch op {
@@ -44,7 +47,7 @@ func (c *compiler) binary(e *Binary, s *scope) (code, error) {
 	default:
 		result.eval = func(f *frame) Value { return binaryValue(op, x(f), y(f)) }
 	}
-	return folded(result, constant), nil
+	return folded(result, left.constant && right.constant), nil
 }
 
 // comparison compiles an operator between values. Most of them compare with a

@@ -181,28 +181,32 @@ func comparisonConditions(op Op, left, right code) (yes, no *Condition) {
 	if left.function == "ST_DISTANCE" {
 		return distanceConditions(op, left.args, v)
 	}
-	never := constantCondition(false)
-	if v.IsUndefined() {
+	equality := op == OpEq || op == OpNe
+	if v.IsUndefined() || !equality && v.Kind() >= KindArray {
+		never := constantCondition(false)
 		return never, never
 	}
+	is, isNot := conditionOps(op)
+	values := []Value{v}
+	return at(left, is, values...), at(left, isNot, values...)
+}
+
+// conditionOps returns what a comparison says where it is true, and where it is
+// false.
+func conditionOps(op Op) (yes, no CondOp) {
 	switch op {
 	case OpEq:
-		return at(left, CondEq, v), at(left, CondNe, v)
+		return CondEq, CondNe
 	case OpNe:
-		return at(left, CondNe, v), at(left, CondEq, v)
-	}
-	if v.Kind() >= KindArray {
-		return never, never
-	}
-	switch op {
+		return CondNe, CondEq
 	case OpLt:
-		return at(left, CondLt, v), at(left, CondGe, v)
+		return CondLt, CondGe
 	case OpLe:
-		return at(left, CondLe, v), at(left, CondGt, v)
+		return CondLe, CondGt
 	case OpGt:
-		return at(left, CondGt, v), at(left, CondLe, v)
+		return CondGt, CondLe
 	}
-	return at(left, CondGe, v), at(left, CondLt, v)
+	return CondGe, CondLt
 }
 
 // mirrored returns the operator that says the same with its operands swapped.
@@ -417,8 +421,11 @@ func (c *Condition) Equals(path Path) (values []Value, ok bool) {
 // pathSet holds paths without repetitions.
 type pathSet struct {
 	paths []Path
-	seen  map[string]bool
+	seen  map[string]bool // if there are many
 }
+
+// comparedPaths is how many paths are compared one by one.
+const comparedPaths = 16
 
 // add takes in a path. One that a shorter path is there for says nothing new, but
 // is kept all the same.
@@ -426,20 +433,37 @@ func (s *pathSet) add(o origin) {
 	if !o.known {
 		return
 	}
+	if s.has(o.path) {
+		return
+	}
+	s.paths = append(s.paths, o.path)
+	if s.seen != nil {
+		s.seen[o.path.key()] = true
+	}
+}
+
+func (s *pathSet) has(path Path) bool {
+	if len(s.paths) < comparedPaths {
+		return slices.ContainsFunc(s.paths, func(p Path) bool { return slices.Equal(p, path) })
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+		for _, p := range s.paths {
+			s.seen[p.key()] = true
+		}
+	}
+	return s.seen[path.key()]
+}
+
+// key is a text that no other path has.
+func (p Path) key() string {
 	var key []byte
-	for _, step := range o.path {
+	for _, step := range p {
 		if step.Element {
 			key = Int(step.Index).AppendJSON(append(key, '/'))
 		} else {
 			key = Str(step.Name).AppendJSON(append(key, '/'))
 		}
 	}
-	if s.seen[string(key)] {
-		return
-	}
-	if s.seen == nil {
-		s.seen = map[string]bool{}
-	}
-	s.seen[string(key)] = true
-	s.paths = append(s.paths, o.path)
+	return string(key)
 }

@@ -5,6 +5,8 @@
 
 package sql
 
+import "slices"
+
 // itemSlot is where a frame holds the item.
 const itemSlot = 0
 
@@ -24,6 +26,9 @@ type origin struct {
 func (o origin) with(steps ...Step) origin {
 	if !o.known {
 		return o
+	}
+	if len(o.path) == 0 {
+		return origin{known: true, path: slices.Clip(Path(steps))}
 	}
 	path := make(Path, 0, len(o.path)+len(steps))
 	return origin{known: true, path: append(append(path, o.path...), steps...)}
