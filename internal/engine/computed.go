@@ -43,10 +43,10 @@ func checkComputed(i int, text string) error {
 	return err
 }
 
-func computedProperties(c *catalog.Container) ([]sql.Computed, error) {
+func (e *Engine) computedProperties(c *catalog.Container) ([]sql.Computed, error) {
 	var computed []sql.Computed
 	for _, p := range c.Computed {
-		q, err := sql.Parse(p.Query)
+		q, err := e.queries.parse(p.Query)
 		if err != nil {
 			return nil, err
 		}

@@ -77,6 +77,7 @@ type Engine struct {
 	settings sync.Mutex
 
 	functions functions
+	queries   queries
 	meters    *meters
 	traffic   traffic
 	ledger    ru.Ledger

@@ -8,7 +8,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -103,11 +102,11 @@ func (e *Engine) compile(c *catalog.Container, q *Query) (*compiled, error) {
 	if len(q.Text) > maxQueryBytes {
 		return nil, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
 	}
-	parsed, err := sql.Parse(q.Text)
+	parsed, err := e.queries.parse(q.Text)
 	if err != nil {
 		return nil, err
 	}
-	computed, err := computedProperties(c)
+	computed, err := e.computedProperties(c)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +207,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	if err != nil {
 		return page, err
 	}
-	s.Name = fmt.Sprintf("%s/%d-%d", c.RIDText, s.first, s.last)
+	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx), Measure: r.Measure}
 	if r.Continuation != "" {
