@@ -195,6 +195,14 @@ const countedParts = 1000
 // the keys with one beginning it counts the first only, if there are very many.
 func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 	lower := r.p.prefix.appendPartKey(nil, l.appendKey(nil))
+	if !l.Prefix {
+		raw, found, err := r.v.snap.Get(lower)
+		if err != nil || !found {
+			return 0, err
+		}
+		part, err := decodePart(lower, raw)
+		return part.items, err
+	}
 	parts := 0
 	for e, err := range r.v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
 		if err != nil {

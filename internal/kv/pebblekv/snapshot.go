@@ -18,10 +18,28 @@ type snapshot struct {
 	db     *DB
 	pebble *pebble.Snapshot
 	closed atomic.Bool
-	// idle is an iterator for the next Get. To seek with one that exists takes a
-	// third of the time of making one. It holds on to the memtables and tables of
-	// its day, which is one more reason to keep snapshots short.
-	idle atomic.Pointer[pebble.Iterator]
+	// getter and scanner are iterators for the next Get and the next Scan. To seek
+	// with one that exists takes a third of the time of making one. They hold on to
+	// the memtables and tables of their day, which is one more reason to keep
+	// snapshots short.
+	getter, scanner idle
+}
+
+// idle is an iterator that nobody uses, or none.
+type idle struct {
+	it atomic.Pointer[pebble.Iterator]
+}
+
+// take returns an iterator, or nil.
+func (i *idle) take() *pebble.Iterator { return i.it.Swap(nil) }
+
+// leave keeps an iterator for the next one who needs it. One that has met an error,
+// which it returns, and one too many are closed.
+func (i *idle) leave(it *pebble.Iterator) error {
+	if it.Error() != nil || !i.it.CompareAndSwap(nil, it) {
+		return it.Close()
+	}
+	return nil
 }
 
 // Get implements kv.Snapshot. It uses an iterator because the engine's own Get
@@ -34,7 +52,7 @@ func (s *snapshot) Get(key []byte) (value []byte, found bool, err error) {
 	if len(key) == 0 {
 		return nil, false, nil
 	}
-	it := s.idle.Swap(nil)
+	it := s.getter.take()
 	if it == nil {
 		if it, err = s.pebble.NewIter(&s.db.pointReads); err != nil {
 			return nil, false, translate(err)
@@ -46,11 +64,7 @@ func (s *snapshot) Get(key []byte) (value []byte, found bool, err error) {
 			value, found = append([]byte{}, value...), true
 		}
 	}
-	// Close reports any error that the iterator has met.
-	if it.Error() != nil || !s.idle.CompareAndSwap(nil, it) {
-		err = it.Close()
-	}
-	if err != nil {
+	if err := errors.Join(err, s.getter.leave(it)); err != nil {
 		return nil, false, translate(err)
 	}
 	return value, found, nil
@@ -71,23 +85,27 @@ func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry,
 		if nothing {
 			return
 		}
-		it, err := s.pebble.NewIter(&options)
-		if err != nil {
-			yield(kv.Entry{}, translate(err))
-			return
+		it := s.scanner.take()
+		if it != nil {
+			it.SetBounds(options.LowerBound, options.UpperBound)
+		} else {
+			var err error
+			if it, err = s.pebble.NewIter(&options); err != nil {
+				yield(kv.Entry{}, translate(err))
+				return
+			}
 		}
-		if more, err := walk(it, order, yield); err != nil && more {
+		if more, err := s.walk(it, order, yield); err != nil && more {
 			yield(kv.Entry{}, translate(err))
 		}
 	}
 }
 
-// walk yields every entry, until the loop ends, and closes the iterator. It says
+// walk yields every entry, until the loop ends, and leaves the iterator. It says
 // whether the loop still wants more, and what went wrong.
-func walk(it *pebble.Iterator, order kv.Order, yield func(kv.Entry, error) bool) (more bool, err error) {
-	// Deferred for a loop whose body panics. Close reports any error that the
-	// iterator has met.
-	defer func() { err = it.Close() }()
+func (s *snapshot) walk(it *pebble.Iterator, order kv.Order, yield func(kv.Entry, error) bool) (more bool, err error) {
+	// Deferred for a loop whose body panics.
+	defer func() { err = s.scanner.leave(it) }()
 	first, next := it.First, it.Next
 	if order == kv.Reverse {
 		first, next = it.Last, it.Prev
@@ -115,8 +133,10 @@ func (s *snapshot) Close() {
 		return
 	}
 	var err error
-	if it := s.idle.Swap(nil); it != nil {
-		err = it.Close()
+	for _, it := range []*pebble.Iterator{s.getter.take(), s.scanner.take()} {
+		if it != nil {
+			err = errors.Join(err, it.Close())
+		}
 	}
 	if err := errors.Join(err, s.pebble.Close()); err != nil {
 		s.db.watch.log.Error("a snapshot could not be released", "error", err)
