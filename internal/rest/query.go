@@ -94,7 +94,7 @@ func parseQuery(body []byte) (engine.Query, error) {
 	}
 	raw, _ := o.Lookup("query")
 	text, _ := value.FromJSON(raw)
-	q := engine.Query{Params: map[string]sql.Value{}}
+	q := engine.Query{}
 	var ok bool
 	if q.Text, ok = text.Text(); !ok {
 		return engine.Query{}, refused("'query' must be a string")
@@ -107,22 +107,17 @@ func parseQuery(body []byte) (engine.Query, error) {
 	if !ok || len(elements) > maxQueryParameters {
 		return engine.Query{}, refused("'parameters' must be a list")
 	}
+	q.Params = make(map[string]sql.Value, len(elements))
 	for _, raw := range elements {
-		p, err := value.ParseObject(raw)
-		if err != nil {
+		p := sql.Raw(raw)
+		if p.Kind() != sql.KindObject {
 			return engine.Query{}, refused("each of the parameters must be an object")
 		}
-		nameText, _ := p.Lookup("name")
-		v, _ := value.FromJSON(nameText)
-		name, ok := v.Text()
+		name, ok := p.Member("name").AsString()
 		if !ok || !strings.HasPrefix(name, "@") {
 			return engine.Query{}, refused("the name of a parameter must be a string that begins with @")
 		}
-		if given, ok := p.Lookup("value"); ok {
-			q.Params[name] = sql.Raw(given)
-		} else {
-			q.Params[name] = sql.Undefined()
-		}
+		q.Params[name] = p.Member("value")
 	}
 	return q, nil
 }
