@@ -31,6 +31,10 @@ const (
 	pageTime = 5 * time.Second
 	// checkRows is how often a query looks whether it should end.
 	checkRows = 256
+	// A query with a LIMIT of up to maxExpectedRows is expected to find them all, and
+	// all to be as large as the first, but no more than maxExpectedBytes.
+	maxExpectedRows  = 1000
+	maxExpectedBytes = 64 << 10
 )
 
 // Request asks for a page.
@@ -255,6 +259,8 @@ func (x *execution) emit(row []byte) {
 	x.took(&x.page.Times.Run)
 	if x.page.Count > 0 {
 		x.page.Rows = append(x.page.Rows, ',')
+	} else if limit := x.q.Program.Slice().Limit; limit <= maxExpectedRows {
+		x.page.Rows = make([]byte, 0, min(int(limit)*(len(row)+1), maxExpectedBytes))
 	}
 	x.page.Rows = append(x.page.Rows, row...)
 	x.page.Count++
