@@ -66,6 +66,8 @@ var validDefinitions = []struct {
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/a/b"],"kind":"Hash","version":2},` + filled + "}"},
 	{"key version 1", withKey(`{"paths":["/pk"],"version":1.0}`),
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/pk"],"kind":"Hash","version":1},` + filled + "}"},
+	{"key version by name", withKey(`{"paths":["/pk"],"version":"V2"}`),
+		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},` + filled + "}"},
 	{"hierarchical key", withKey(`{"paths":["/a","/b","/c"],"kind":"MultiHash"}`),
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/a","/b","/c"],"kind":"MultiHash","version":2},` + filled + "}"},
 	{"system key", withKey(`{"paths":["/_partitionKey"],"systemKey":true}`),
@@ -216,6 +218,8 @@ func TestDefinitionRefusals(t *testing.T) {
 		{withKey(`{"paths":["/pk"],"version":3}`), mustBe("partitionKey.version", "an integer from 1 to 2")},
 		{withKey(`{"paths":["/pk"],"version":0}`), mustBe("partitionKey.version", "an integer from 1 to 2")},
 		{withKey(`{"paths":["/pk"],"version":1.5}`), mustBe("partitionKey.version", "an integer from 1 to 2")},
+		{withKey(`{"paths":["/pk"],"version":"V3"}`), mustBe("partitionKey.version", "an integer from 1 to 2")},
+		{withKey(`{"paths":["/pk"],"kind":"MultiHash","version":"V1"}`), "A partition key of kind 'MultiHash' must have version 2."},
 		{withKey(`{"paths":["/pk"],"kind":"MultiHash","version":1}`), "A partition key of kind 'MultiHash' must have version 2."},
 		{withKey(`{"paths":["/pk"],"systemKey":"yes"}`), mustBe("partitionKey.systemKey", "true or false")},
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -77,7 +78,7 @@ func parsePartitionKey(raw []byte) (PartitionKeyDefinition, error) {
 		}
 	}
 	if raw, ok := o.Lookup("version"); !absent(raw, ok) {
-		if d.Version, err = asInt("partitionKey.version", raw, 1, 2); err != nil {
+		if d.Version, err = parseKeyVersion(raw); err != nil {
 			return d, err
 		}
 		if d.Hierarchical() && d.Version != 2 {
@@ -94,6 +95,19 @@ func parsePartitionKey(raw []byte) (PartitionKeyDefinition, error) {
 	raw, _ = o.Lookup("paths")
 	d.Paths, err = parseKeyPaths(raw, d.Hierarchical())
 	return d, err
+}
+
+// parseKeyVersion reads the version of a partition key, which the Java SDK writes
+// by its name.
+func parseKeyVersion(raw []byte) (int, error) {
+	name, _ := asString("", raw)
+	switch strings.ToUpper(name) {
+	case "V1":
+		return 1, nil
+	case "V2":
+		return 2, nil
+	}
+	return asInt("partitionKey.version", raw, 1, 2)
 }
 
 func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
