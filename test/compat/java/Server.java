@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+
+import com.azure.cosmos.ConsistencyLevel;
+import com.azure.cosmos.CosmosClientBuilder;
+import com.azure.cosmos.GatewayConnectionConfig;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import java.util.Comparator;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The real binary, which MAYFLY_BINARY names, on a port that was free, with a clock to move. */
+final class Server implements AutoCloseable {
+  private static final String KEY =
+      "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+  private static final Pattern LISTENS = Pattern.compile("^Mayfly listens on http://\\S+:(\\d+) and https:.*");
+  private static final int STOP_LIMIT_SECONDS = 20;
+
+  private final Path scratch;
+  private final Process process;
+  private final int port;
+
+  Server() throws Exception {
+    String binary = System.getenv("MAYFLY_BINARY");
+    scratch = Files.createTempDirectory("mayfly-compat");
+    Path data = scratch.resolve("data");
+    ProcessBuilder serve =
+        new ProcessBuilder(binary, "serve", "--listen", "127.0.0.1:0", "--data", data.toString(), "--test-clock", "--sync=false")
+            .redirectError(ProcessBuilder.Redirect.INHERIT);
+    serve.environment().clear(); // so that no MAYFLY_ variable has a say
+    process = serve.start();
+    try {
+      port = listens();
+      trust(binary, data);
+    } catch (Exception e) {
+      process.destroy();
+      throw e;
+    }
+  }
+
+  /** Begins a client in gateway mode over HTTPS. */
+  CosmosClientBuilder client() {
+    return new CosmosClientBuilder()
+        .endpoint("https://localhost:" + port + "/")
+        .key(KEY)
+        .gatewayMode(new GatewayConnectionConfig())
+        .consistencyLevel(ConsistencyLevel.SESSION);
+  }
+
+  /** Moves the time, for example {"advance":"5s"}. */
+  void clock(String move) throws Exception {
+    HttpResponse<String> answer =
+        HttpClient.newHttpClient()
+            .send(
+                HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/_mayfly/clock"))
+                    .header("Authorization", "Bearer " + KEY)
+                    .POST(HttpRequest.BodyPublishers.ofString(move))
+                    .build(),
+                HttpResponse.BodyHandlers.ofString());
+    if (answer.statusCode() != 200) {
+      throw new AssertionError(answer.body());
+    }
+  }
+
+  private int listens() throws IOException {
+    BufferedReader lines = process.inputReader();
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      Matcher m = LISTENS.matcher(line);
+      if (m.matches()) {
+        return Integer.parseInt(m.group(1));
+      }
+    }
+    throw new IOException("the server did not say where it listens");
+  }
+
+  /** Makes this process trust the certificate that the server exports. */
+  private void trust(String binary, Path data) throws Exception {
+    Process p = new ProcessBuilder(binary, "cert", "--data", data.toString()).start();
+    KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+    trusted.load(null, null);
+    try (InputStream pem = p.getInputStream()) {
+      trusted.setCertificateEntry("mayfly", CertificateFactory.getInstance("X.509").generateCertificate(pem));
+    }
+    Path file = scratch.resolve("trusted.p12");
+    try (var out = Files.newOutputStream(file)) {
+      trusted.store(out, "trusted".toCharArray());
+    }
+    System.setProperty("javax.net.ssl.trustStore", file.toString());
+    System.setProperty("javax.net.ssl.trustStorePassword", "trusted");
+  }
+
+  @Override
+  public void close() throws Exception {
+    process.destroy();
+    boolean stopped = process.waitFor(STOP_LIMIT_SECONDS, TimeUnit.SECONDS);
+    try (var files = Files.walk(scratch)) {
+      files.sorted(Comparator.reverseOrder()).forEach(f -> f.toFile().delete());
+    }
+    if (!stopped || process.exitValue() != 0) {
+      throw new AssertionError("the server is to stop in peace, and did not");
+    }
+  }
+}
