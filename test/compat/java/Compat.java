@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+import com.azure.cosmos.CosmosAsyncClient;
 import com.azure.cosmos.CosmosClient;
 import com.azure.cosmos.CosmosContainer;
 import com.azure.cosmos.models.CosmosBatch;
@@ -165,11 +166,13 @@ final class Compat {
   public static void main(String[] args) {
     int status = 1;
     try (Server server = new Server();
-        CosmosClient client = server.client().buildClient()) {
+        CosmosClient client = server.client().buildClient();
+        CosmosAsyncClient async = server.client().contentResponseOnWriteEnabled(true).buildAsyncClient()) {
       client.createDatabase("java");
       Map<String, Check> checks = new TreeMap<>();
       Containers containers = new Containers(client.getDatabase("java"));
       new Compat(server, containers).all(checks);
+      new Processors(server, containers, async.getDatabase("java")).all(checks);
       for (Map.Entry<String, Check> c : checks.entrySet()) {
         c.getValue().run();
         System.out.println("ok  " + c.getKey());
