@@ -173,6 +173,7 @@ final class Compat {
       Containers containers = new Containers(client.getDatabase("java"));
       new Compat(server, containers).all(checks);
       new Processors(server, containers, async.getDatabase("java")).all(checks);
+      new Shop(server, containers).all(checks);
       for (Map.Entry<String, Check> c : checks.entrySet()) {
         c.getValue().run();
         System.out.println("ok  " + c.getKey());
