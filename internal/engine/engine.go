@@ -21,6 +21,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/purge"
 	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -76,19 +77,22 @@ type Engine struct {
 	// before mu.
 	settings sync.Mutex
 
-	functions functions
-	queries   queries
-	meters    *meters
-	traffic   traffic
-	ledger    ru.Ledger
-	purger    *purge.Purger
-	health    func() kv.Health
-	quotas    Quotas
-	cache     store.CacheBudget
-	full      atomic.Bool // writes are refused for want of space
-	failed    atomic.Pointer[error]
-	cancel    context.CancelFunc
-	ended     chan struct{}
+	functions *functions
+	// running lets in who runs scripts. Who is in waits for no one who waits for it:
+	// a script's own queries and triggers are part of it.
+	running *script.Gate
+	queries queries
+	meters  *meters
+	traffic traffic
+	ledger  ru.Ledger
+	purger  *purge.Purger
+	health  func() kv.Health
+	quotas  Quotas
+	cache   store.CacheBudget
+	full    atomic.Bool // writes are refused for want of space
+	failed  atomic.Pointer[error]
+	cancel  context.CancelFunc
+	ended   chan struct{}
 
 	// Of the goroutine that purges:
 	purgeEnded chan struct{}
@@ -138,6 +142,8 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
+		functions: newFunctions(),
+		running:   script.NewGate(script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait}),
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.NewTextHandler(io.Discard, nil))

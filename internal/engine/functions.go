@@ -9,6 +9,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/script"
@@ -23,15 +24,21 @@ type CompileError struct {
 
 func (e *CompileError) Error() string { return e.Message }
 
-// maxFunctionBytes bounds the texts of the functions that are kept compiled. A
-// compiled function takes some ten times its text.
-const maxFunctionBytes = 8 << 20
+const (
+	// maxFunctionBytes bounds the texts of the functions that are kept compiled. A
+	// compiled function takes some ten times its text.
+	maxFunctionBytes = 8 << 20
+	// maxCompileWait is how long a request waits for others to compile theirs. One
+	// alone may take most of it.
+	maxCompileWait = 10 * time.Second
+)
 
 // functions keeps functions compiled, by name and text.
 type functions struct {
-	// compiling is held while a text is compiled: a hostile one takes much memory
-	// and time, and should take neither twice. It comes before mu.
-	compiling sync.Mutex
+	// compiling lets one in, who compiles a text: a hostile one takes much memory and
+	// time, and should take neither twice. Who runs a script may enter it, but who is
+	// in runs none.
+	compiling *script.Gate
 
 	mu struct {
 		sync.Mutex
@@ -44,14 +51,20 @@ type functionText struct {
 	name, text string
 }
 
+func newFunctions() *functions {
+	return &functions{compiling: script.NewGate(script.GateOptions{Places: 1, Queue: script.MaxWaiting, Wait: maxCompileWait})}
+}
+
 // compile returns a function.
-func (f *functions) compile(name, text string) (*script.Function, error) {
+func (f *functions) compile(ctx context.Context, name, text string) (*script.Function, error) {
 	key := functionText{name, text}
 	if fn := f.known(key); fn != nil {
 		return fn, nil
 	}
-	f.compiling.Lock()
-	defer f.compiling.Unlock()
+	if err := f.compiling.Enter(ctx); err != nil {
+		return nil, err
+	}
+	defer f.compiling.Leave()
 	if fn := f.known(key); fn != nil {
 		return fn, nil
 	}
@@ -88,27 +101,24 @@ func (f *functions) keep(key functionText, fn *script.Function) {
 // udfCalls calls the functions that a query names, in a sandbox of its own. It is for
 // one goroutine.
 type udfCalls struct {
-	sandbox *script.Sandbox
+	sandbox *script.Sandbox // from bind on
 	byName  map[string]*script.Function
 	args    [][]byte
 }
 
 // udfCalls finds the functions that a query calls; nil if it calls none.
-func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program, nowMs int64) (*udfCalls, error) {
+func (e *Engine) udfCalls(ctx context.Context, c *catalog.Container, p *sql.Program) (*udfCalls, error) {
 	names := p.UDFs()
 	if len(names) == 0 {
 		return nil, nil
 	}
-	calls := &udfCalls{
-		sandbox: script.NewSandbox(script.Options{NowMs: nowMs, Random: rand.Float64}),
-		byName:  map[string]*script.Function{},
-	}
+	calls := &udfCalls{byName: map[string]*script.Function{}}
 	for _, name := range names {
 		u, found := c.ScriptNamed(catalog.UDF, name)
 		if !found {
 			return nil, invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
 		}
-		fn, err := e.functions.compile(u.ID, u.Text)
+		fn, err := e.functions.compile(ctx, u.ID, u.Text)
 		if err != nil {
 			return nil, err
 		}
@@ -117,12 +127,13 @@ func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program, nowMs int64) (*u
 	return calls, nil
 }
 
-// bind returns the function by which a query calls others until ctx ends; nil if it
-// calls none.
-func (u *udfCalls) bind(ctx context.Context) func(name string, args []sql.Value) (sql.Value, error) {
+// bind returns the function by which a query calls others, at one moment and until ctx
+// ends; nil if it calls none.
+func (u *udfCalls) bind(ctx context.Context, nowMs int64) func(name string, args []sql.Value) (sql.Value, error) {
 	if u == nil {
 		return nil
 	}
+	u.sandbox = script.NewSandbox(script.Options{NowMs: nowMs, Random: rand.Float64})
 	return func(name string, args []sql.Value) (sql.Value, error) { return u.call(ctx, name, args) }
 }
 

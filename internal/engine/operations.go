@@ -218,14 +218,15 @@ func (x *transaction) scan(ctx context.Context) (scriptReply, error) {
 
 func list(rows []byte) []byte { return append(append([]byte{'['}, rows...), ']') }
 
-// page runs a query over the draft.
+// page runs a query over the draft. The functions that it calls run in the place that
+// the script has among those that run: it must not wait for another.
 func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query.Page, error) {
-	compiled, calls, err := x.e.prepare(x.c, &q, x.nowMs)
+	compiled, calls, err := x.e.prepare(ctx, x.c, &q)
 	if err != nil {
 		return query.Page{}, err
 	}
 	r.Program, r.Partition, r.Scope, r.NowMs = compiled.program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
-	r.Elapsed, r.Random, r.UDF = x.e.meters.elapsed, rand.Float64, calls.bind(ctx)
+	r.Elapsed, r.Random, r.UDF = x.e.meters.elapsed, rand.Float64, calls.bind(ctx, x.nowMs)
 	page, err := query.RunOn(ctx, r, x.draft.Reader())
 	if err != nil {
 		return page, err

@@ -118,7 +118,7 @@ func (e *Engine) compile(c *catalog.Container, q *Query) (*compiled, error) {
 }
 
 // prepare compiles a query that is to run, and finds the functions that it calls.
-func (e *Engine) prepare(c *catalog.Container, q *Query, nowMs int64) (*compiled, *udfCalls, error) {
+func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (*compiled, *udfCalls, error) {
 	prepared, err := e.compile(c, q)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func (e *Engine) prepare(c *catalog.Container, q *Query, nowMs int64) (*compiled
 	if err := checkOrder(c, prepared.program); err != nil {
 		return nil, nil, err
 	}
-	calls, err := e.udfCalls(c, prepared.program, nowMs)
+	calls, err := e.udfCalls(ctx, c, prepared.program)
 	return prepared, calls, err
 }
 
@@ -198,9 +198,17 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	}
 	page.Container = c
 	began := e.meters.elapsed()
-	q, calls, err := e.prepare(c, &r.Query, nowMs)
+	q, calls, err := e.prepare(ctx, c, &r.Query)
 	if err != nil {
 		return page, err
+	}
+	if calls != nil {
+		if err := e.running.Enter(ctx); err != nil {
+			page.Charge = 0
+			return page, err
+		}
+		defer e.running.Leave()
+		nowMs = e.clock.Now() // items have expired while it waited
 	}
 	page.Compiled = e.meters.elapsed() - began
 	s, err := e.scope(c, r, q)
@@ -209,7 +217,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
-		UDF: calls.bind(ctx), Measure: r.Measure}
+		UDF: calls.bind(ctx, nowMs), Measure: r.Measure}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
 			return page, err

@@ -42,7 +42,7 @@ func (e *Engine) Scripts(t ScriptTarget) (*catalog.Container, []*catalog.Script,
 
 // CreateScript makes a script out of a request's body.
 func (e *Engine) CreateScript(ctx context.Context, t ScriptTarget, body []byte) (*catalog.Script, error) {
-	c, def, err := e.scriptWrite(t, body)
+	c, def, err := e.scriptWrite(ctx, t, body)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (e *Engine) CreateScript(ctx context.Context, t ScriptTarget, body []byte) 
 // ReplaceScript gives a script another text. What begins after it returns goes by
 // that.
 func (e *Engine) ReplaceScript(ctx context.Context, t ScriptTarget, body []byte, ifMatch string) (*catalog.Script, error) {
-	c, def, err := e.scriptWrite(t, body)
+	c, def, err := e.scriptWrite(ctx, t, body)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (e *Engine) DeleteScript(ctx context.Context, t ScriptTarget, ifMatch strin
 
 // scriptWrite checks what a create or a replace is about. The text is compiled before
 // it is kept.
-func (e *Engine) scriptWrite(t ScriptTarget, body []byte) (*catalog.Container, catalog.ScriptDefinition, error) {
+func (e *Engine) scriptWrite(ctx context.Context, t ScriptTarget, body []byte) (*catalog.Container, catalog.ScriptDefinition, error) {
 	if err := e.writable(); err != nil {
 		return nil, catalog.ScriptDefinition{}, err
 	}
@@ -84,6 +84,6 @@ func (e *Engine) scriptWrite(t ScriptTarget, body []byte) (*catalog.Container, c
 	if err != nil {
 		return nil, def, err
 	}
-	_, err = e.functions.compile(def.ID, def.Text)
+	_, err = e.functions.compile(ctx, def.ID, def.Text)
 	return c, def, err
 }

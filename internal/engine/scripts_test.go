@@ -135,18 +135,18 @@ func TestUDFsAndPlans(t *testing.T) {
 
 // What is kept compiled is bounded.
 func TestCompiledFunctionsAreBounded(t *testing.T) {
-	var f functions
+	f := newFunctions()
 	filler := strings.Repeat(" ", script.MaxBodyBytes-100)
 	for i := range 2*maxFunctionBytes/script.MaxBodyBytes + 3 {
-		if _, err := f.compile("f", fmt.Sprintf("function() { return %d }%s", i, filler)); err != nil {
+		if _, err := f.compile(t.Context(), "f", fmt.Sprintf("function() { return %d }%s", i, filler)); err != nil {
 			t.Fatal(err)
 		}
 		if f.mu.bytes > maxFunctionBytes || len(f.mu.byText)*len(filler) > maxFunctionBytes {
 			t.Fatalf("%d functions of %d bytes are kept", len(f.mu.byText), f.mu.bytes)
 		}
 	}
-	a, err := f.compile("f", "x => x")
-	if b, again := f.compile("f", "x => x"); a != b || err != nil || again != nil {
+	a, err := f.compile(t.Context(), "f", "x => x")
+	if b, again := f.compile(t.Context(), "f", "x => x"); a != b || err != nil || again != nil {
 		t.Error("a function was compiled twice")
 	}
 }

@@ -23,6 +23,13 @@ import (
 // partition meanwhile.
 const maxScriptRuns = 10
 
+// ErrScriptsBusy: there are more scripts to run than may run at once, and this one has
+// waited long enough.
+var ErrScriptsBusy = script.ErrBusy
+
+// ScriptLoad tells how many scripts are running, and how many requests wait to run one.
+func (e *Engine) ScriptLoad() (running, waiting int) { return e.running.Load() }
+
 // ErrContended: others have written to the logical partition again and again while a
 // script was running.
 var ErrContended = errors.New("conflicting writes")
@@ -76,7 +83,7 @@ func (e *Engine) transact(ctx context.Context, t Target, wire ScriptWire, keyOf 
 		if err != nil {
 			return x, err
 		}
-		x = &transaction{e: e, wire: wire, c: c, nowMs: e.clock.Now(), endsAt: endsAt, charge: ru.Refused, log: x.log}
+		x = &transaction{e: e, wire: wire, c: c, endsAt: endsAt, charge: ru.Refused, log: x.log}
 		if x.key, err = keyOf(c); err != nil {
 			return x, err
 		}
@@ -89,7 +96,7 @@ func (e *Engine) transact(ctx context.Context, t Target, wire ScriptWire, keyOf 
 		default:
 			return x, err
 		}
-		if e.meters.elapsed() > endsAt {
+		if endsAt = x.endsAt; e.meters.elapsed() > endsAt {
 			break
 		}
 	}
@@ -105,16 +112,11 @@ func (x *transaction) attempt(ctx context.Context, do func(context.Context, *tra
 		return err
 	}
 	defer func() { x.e.meters.settle(x.c, x.partition, x.charge) }()
-	var err error
-	if x.p, err = x.e.partition(x.c, x.partition); err != nil {
-		return err
+	err := x.drafted(ctx, l, do)
+	if x.draft != nil {
+		defer x.draft.Close()
 	}
-	if x.draft, err = x.p.NewDraft(l, x.nowMs); err != nil {
-		return err
-	}
-	defer x.draft.Close()
-	x.lsn = x.draft.Reader().LSN()
-	if err := do(ctx, x); err != nil {
+	if err != nil {
 		return err
 	}
 	if x.results, err = x.commit(ctx); err != nil {
@@ -125,6 +127,28 @@ func (x *transaction) attempt(ctx context.Context, do func(context.Context, *tra
 		x.lsn = x.results[i].LSN
 	}
 	return nil
+}
+
+// drafted makes a draft and lets do work on it, when there is room for one more script
+// to run. A commit needs none.
+func (x *transaction) drafted(ctx context.Context, l store.LogicalPartition, do func(context.Context, *transaction) error) error {
+	began := x.e.meters.elapsed()
+	if err := x.e.running.Enter(ctx); err != nil {
+		x.charge = 0
+		return err
+	}
+	defer x.e.running.Leave()
+	x.nowMs = x.e.clock.Now()
+	x.endsAt += x.e.meters.elapsed() - began // what it waited is not its own time
+	var err error
+	if x.p, err = x.e.partition(x.c, x.partition); err != nil {
+		return err
+	}
+	if x.draft, err = x.p.NewDraft(l, x.nowMs); err != nil {
+		return err
+	}
+	x.lsn = x.draft.Reader().LSN()
+	return do(ctx, x)
 }
 
 func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
@@ -139,7 +163,7 @@ func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
 
 // run calls a script's function.
 func (x *transaction) run(ctx context.Context, s *catalog.Script, h script.Host, args ...[]byte) (script.Outcome, error) {
-	f, err := x.e.functions.compile(s.ID, s.Text)
+	f, err := x.e.functions.compile(ctx, s.ID, s.Text)
 	if err != nil {
 		return script.Outcome{}, err
 	}

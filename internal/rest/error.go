@@ -89,6 +89,10 @@ const subStatusCompile = 65535
 // another write.
 const retryWithAfter = 10 * time.Millisecond
 
+// retryScriptAfter is how long it should wait if too many scripts are running: scripts
+// that fill the server take long.
+const retryScriptAfter = 500 * time.Millisecond
+
 // throttled is what the service tells a client that spends too much.
 const throttled = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
 
@@ -146,6 +150,7 @@ var failures = []struct {
 	{engine.ErrEventsGone, failure{410, 0, "The cursor is older than the events that are kept, so that some may have been missed. Begin anew with from=kept or from=now."}},
 	{errFollowers, failure{503, 0, "Too many clients follow events already. Try again later, or ask for pages."}},
 	{errOverloaded, failure{503, 0, "Too many large requests are under way. Try again."}},
+	{engine.ErrScriptsBusy, failure{http.StatusTooManyRequests, 0, "Too many scripts are running, or wait to run. No changes were made. Please retry this request later."}},
 	{engine.ErrStopping, failure{503, 0, "The server is stopping."}},
 	{store.ErrClosed, failure{503, 0, "The server is stopping."}},
 	{store.ErrFailed, failure{503, 0, "The server cannot write to its disk and is stopping. What was acknowledged is safe."}},
@@ -248,6 +253,8 @@ func retryAfter(err error, f failure) time.Duration {
 		return tooMuch.RetryAfter
 	case f.status == statusRetryWith:
 		return retryWithAfter
+	case errors.Is(err, engine.ErrScriptsBusy):
+		return retryScriptAfter
 	}
 	return 0
 }

@@ -74,7 +74,7 @@ func TestEveryFailureIsRendered(t *testing.T) {
 			if strings.Contains(string(a.body), "some detail") {
 				t.Errorf("%v: the client is told of internals: %s", err, a.body)
 			}
-			if retry := a.header.Get("x-ms-retry-after-ms") != ""; retry != (f.status == 449) {
+			if retry := a.header.Get("x-ms-retry-after-ms") != ""; retry != (f.status == 449 || f.status == 429) {
 				t.Errorf("%v: a status %d with x-ms-retry-after-ms %v", err, f.status, retry)
 			}
 		}

@@ -61,6 +61,8 @@ var (
 	descPurgedRU      = describe("ttl_purged_ru_total", "Request units that taking expired items away cost nobody.", "reason")
 	descThrottled     = describe("ttl_purge_throttled_seconds_total", "How long something held purge back that had work to do.", "cause")
 	descSkew          = describe("ttl_clock_skew_seconds", "How far the wall clock is ahead of the database's time.")
+	descScripts       = describe("mayfly_scripts_running", "Stored procedures, writes with triggers and queries with functions that are running.")
+	descScriptsWait   = describe("mayfly_scripts_waiting", "Those that wait since as many are running as may.")
 	descGuard         = describe("ttl_clock_guard_state", "0 if purge trusts the clock, 1 if it waits until it does, 2 if the wall clock jumped too far to be followed.")
 )
 
@@ -115,6 +117,9 @@ func takeScrape(ctx context.Context, e *engine.Engine) (*scrape, error) {
 	s.counter(descDeadReadRU, float64(e.SystemWork(ru.DeadRead).Units))
 	s.throttled(e)
 	s.clock(e.Clock().Status())
+	running, waiting := e.ScriptLoad()
+	s.gauge(descScripts, float64(running))
+	s.gauge(descScriptsWait, float64(waiting))
 	s.engine(e)
 	return s, nil
 }

@@ -219,8 +219,8 @@ func (a answer) failureText(t testing.TB, status, subStatus int) string {
 	if got := a.header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("content type %q", got)
 	}
-	if charge, err := strconv.ParseFloat(a.header.Get("x-ms-request-charge"), 64); err != nil || charge <= 0 {
-		t.Errorf("request charge %q of an error, want more than 0", a.header.Get("x-ms-request-charge"))
+	if charge, err := strconv.ParseFloat(a.header.Get("x-ms-request-charge"), 64); err != nil || (charge > 0) != (status != http.StatusTooManyRequests) {
+		t.Errorf("request charge %q of an error, want more than 0, and 0 for 429", a.header.Get("x-ms-request-charge"))
 	}
 	var body struct{ Code, Message string }
 	if err := json.Unmarshal(a.body, &body); err != nil {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/script"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// scriptRequests are the requests that run scripts. Each creates the item "new" or reads
+// the item "old".
+var scriptRequests = map[string]func(ctx context.Context, w *world) error{
+	"procedure": func(ctx context.Context, w *world) error {
+		_, err := w.e.Execute(ctx, execution("create", ""))
+		return err
+	},
+	"write with a trigger": func(ctx context.Context, w *world) error {
+		_, err := w.e.WriteItem(ctx, ItemWrite{
+			Target: item("c", "k", "new"), Op: store.Create, Body: body("k", "new", ""), Triggers: Triggers{Pre: "nothing", Wire: testWire},
+		})
+		return err
+	},
+	"query with a function": func(ctx context.Context, w *world) error {
+		page, err := w.query(ctx, "SELECT VALUE udf.same(c.id) FROM c WHERE c.id = 'old'")
+		if err == nil && page.Count == 0 {
+			return store.ErrNotFound
+		}
+		return err
+	},
+}
+
+// scriptWorld has scripts, and room for few at a time.
+func scriptWorld(t *testing.T, o script.GateOptions) *world {
+	w := newWorld(t)
+	w.e.running = script.NewGate(o)
+	w.container("c", "10", 1)
+	w.udf("same", "x => x")
+	w.trigger("nothing", "Pre", "function() {}")
+	w.procedure("create", `function() { __.createDocument(__.getSelfLink(), {id: "new", pk: "k"}) }`)
+	w.procedure("ask", `function() {
+		__.queryDocuments(__.getSelfLink(), "SELECT VALUE udf.same(c.id) FROM c", (err, rows) => { if (err) throw err; __.response.setBody(rows.length) });
+	}`)
+	w.put("c", "k", "old", "")
+	return w
+}
+
+// A request that needs a script to run does nothing while as many run as may, and what
+// needs none goes on.
+func TestTooManyScripts(t *testing.T) {
+	for name, request := range scriptRequests {
+		t.Run(name, func(t *testing.T) {
+			w := scriptWorld(t, script.GateOptions{Places: 1})
+			w.must(w.e.running.Enter(t.Context()))
+			if err := request(t.Context(), w); !errors.Is(err, ErrScriptsBusy) {
+				t.Errorf("with all places taken: %v", err)
+			}
+			if _, err := w.read("c", "k", "new"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("the item of a script that did not run: %v", err)
+			}
+			w.put("c", "k", "plain", "")
+			if _, err := w.query(t.Context(), "SELECT * FROM c"); err != nil {
+				t.Errorf("a query without functions: %v", err)
+			}
+			w.e.running.Leave()
+			w.must(request(t.Context(), w))
+			if running, _ := w.e.ScriptLoad(); running != 0 {
+				t.Errorf("%d scripts are running after the last", running)
+			}
+		})
+	}
+}
+
+// A request that waits for its turn ends when its client goes away, and otherwise sees
+// what is there when its turn has come.
+func TestScriptsWait(t *testing.T) {
+	for name, request := range scriptRequests {
+		t.Run(name, func(t *testing.T) {
+			w := scriptWorld(t, script.GateOptions{Places: 1, Queue: 1, Wait: time.Hour})
+			w.must(w.e.running.Enter(t.Context()))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			begin := func() {
+				go func() { ended <- request(ctx, w) }()
+				for waiting := 0; waiting == 0; _, waiting = w.e.ScriptLoad() {
+					runtime.Gosched()
+				}
+			}
+			begin()
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("of a client that went away: %v", err)
+			}
+			ctx = t.Context()
+			begin()
+			w.advance(10 * time.Second) // in which the item expires
+			w.e.running.Leave()
+			if err := <-ended; (name == "query with a function") != errors.Is(err, store.ErrNotFound) {
+				t.Errorf("after its turn has come: %v", err)
+			}
+		})
+	}
+}
+
+// Scripts that call functions in their own queries need no second place.
+func TestScriptsThatQueryNeedOnePlace(t *testing.T) {
+	w := scriptWorld(t, script.GateOptions{Places: 2, Queue: 100, Wait: time.Hour})
+	var all sync.WaitGroup
+	for client := range 6 {
+		all.Go(func() {
+			for range 5 {
+				request := func() error {
+					res, err := w.e.Execute(t.Context(), execution("ask", ""))
+					if err == nil && string(res.Body) != "1" {
+						err = fmt.Errorf("the script found %s items, want 1", res.Body)
+					}
+					return err
+				}
+				if client%2 == 0 {
+					request = func() error { return scriptRequests["query with a function"](t.Context(), w) }
+				}
+				if err := request(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Who waits for others to compile can leave.
+func TestCompileWaitsWithItsClient(t *testing.T) {
+	w := scriptWorld(t, script.GateOptions{Places: 1})
+	w.must(w.e.functions.compiling.Enter(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := w.e.CreateScript(ctx, udf(""), udfBody("late", "() => 1"))
+		ended <- err
+	}()
+	for waiting := 0; waiting == 0; _, waiting = w.e.functions.compiling.Load() {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	w.must(scriptRequests["query with a function"](t.Context(), w)) // which is compiled already
+	w.e.functions.compiling.Leave()
+	w.udf("late", "() => 1")
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+
+package script
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const testWait = time.Second
+
+func testGate(places, queue int) *Gate {
+	return NewGate(GateOptions{Places: places, Queue: queue, Wait: testWait})
+}
+
+func TestGateBoundsWhoIsInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places, all = 3, 50
+		g := testGate(places, all)
+		var inside, most atomic.Int32
+		var ended sync.WaitGroup
+		for range all {
+			ended.Go(func() {
+				if err := g.Enter(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(testWait / all) // time that passes at once when all wait
+				inside.Add(-1)
+				g.Leave()
+			})
+		}
+		ended.Wait()
+		if most.Load() != places {
+			t.Errorf("%d were inside at once, want %d", most.Load(), places)
+		}
+	})
+}
+
+func TestGateRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(1, 2)
+		if err := g.Enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		left, late := make(chan error, 1), make(chan error, 1)
+		go func() { left <- g.Enter(ctx) }()
+		go func() { late <- g.Enter(t.Context()) }()
+		synctest.Wait()
+		if err := g.Enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(began) != 0 {
+			t.Errorf("with a full queue: %v after %v", err, time.Since(began))
+		}
+		if inside, waiting := g.Load(); inside != 1 || waiting != 2 {
+			t.Errorf("%d are inside and %d wait, want 1 and 2", inside, waiting)
+		}
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) || time.Since(began) != 0 {
+			t.Errorf("of a client that went away: %v after %v", err, time.Since(began))
+		}
+		if err := <-late; !errors.Is(err, ErrBusy) || time.Since(began) != testWait {
+			t.Errorf("without a place: %v after %v", err, time.Since(began))
+		}
+		if err := g.Enter(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("of a client that is gone: %v", err)
+		}
+		g.Leave()
+		if err := g.Enter(t.Context()); err != nil {
+			t.Errorf("when all have left: %v", err)
+		}
+	})
+}
+
+// Who comes while others wait does not overtake them.
+func TestGateKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 10
+		g := testGate(1, all)
+		if err := g.Enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		entered := make(chan int, all)
+		for i := range all {
+			go func() {
+				if err := g.Enter(t.Context()); err != nil {
+					t.Error(err)
+				}
+				entered <- i
+				g.Leave()
+			}()
+			synctest.Wait()
+		}
+		g.Leave()
+		var order []int
+		for range all {
+			order = append(order, <-entered)
+		}
+		if !slices.IsSorted(order) {
+			t.Errorf("they entered as %v", order)
+		}
+	})
+}
