@@ -10,9 +10,10 @@ import (
 )
 
 // ResolveRID turns a target that is addressed by rids, its container's and its own,
-// into one by id and partition key. One that is not, or that does not exist, stays as
-// it is: it may be found by its name yet. A partition key that was given and is not
-// the item's is ErrKeyMismatch.
+// into one by id and partition key. One that is not stays as it is. A rid that no item
+// has is store.ErrNotFound, also if it had one that has expired, been purged or deleted:
+// beside the rid of its container it is no name. A partition key that was given and is
+// not the item's is ErrKeyMismatch.
 func (e *Engine) ResolveRID(t Target) (Target, error) {
 	if len(t.ID) != catalog.ItemRIDChars { // as most are
 		return t, nil
@@ -23,14 +24,14 @@ func (e *Engine) ResolveRID(t Target) (Target, error) {
 	}
 	for range maxDropRetries {
 		c, err := e.catalog.Container(t.Database, t.Container)
-		if err != nil || c.RID != rid.Container || store.PartitionOf(rid.Ordinal) >= len(c.Ranges) {
+		if err != nil || c.RID != rid.Container {
 			return t, nil
 		}
+		if store.PartitionOf(rid.Ordinal) >= len(c.Ranges) {
+			return t, store.ErrNotFound
+		}
 		named, err := e.named(c, t, rid.Ordinal)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return t, nil
-		case !errors.Is(err, store.ErrClosed):
+		if !errors.Is(err, store.ErrClosed) {
 			return named, err
 		}
 	}
@@ -42,7 +43,7 @@ func (e *Engine) named(c *catalog.Container, t Target, ordinal uint64) (Target, 
 	if err != nil {
 		return t, err
 	}
-	key, id, err := p.NameOf(ordinal)
+	key, id, err := p.NameOf(ordinal, e.clock.Now())
 	if err != nil {
 		return t, err
 	}

@@ -4,10 +4,9 @@ package store
 
 import "github.com/mayflydb/mayfly/internal/value"
 
-// NameOf returns the partition key and the id of the item with the given ordinal, expired or not: they
-// say what it is called, and whoever reads or writes it by them sees whether it is
-// still there. The error is ErrNotFound if there is no such item.
-func (p *Partition) NameOf(ordinal uint64) (value.PartitionKey, string, error) {
+// NameOf returns the partition key and the id of the item with the given ordinal. The
+// error is ErrNotFound if there is no such item at nowMs, whether it was purged or not.
+func (p *Partition) NameOf(ordinal uint64, nowMs int64) (value.PartitionKey, string, error) {
 	v, err := p.acquire()
 	if err != nil {
 		return nil, "", err
@@ -24,6 +23,9 @@ func (p *Partition) NameOf(ordinal uint64) (value.PartitionKey, string, error) {
 	h, _, err := parseItem(key, row)
 	if err != nil {
 		return nil, "", err
+	}
+	if h.expired(&v.rules, nowMs) {
+		return nil, "", ErrNotFound
 	}
 	id, err := parseIdentity(h.identity)
 	if err != nil {
