@@ -32,6 +32,7 @@ const maxPages = 1000
 //	from=p      begin after the page whose continuation was kept
 //	range=0     one physical partition; range=r,0 for one of the container whose
 //	            rid was kept
+//	epk=(00, 20)    of that, one range of effective partition keys
 //	ordered     show the items in the order in which they came
 //	count       show only how many there are
 func listItems(s *script, d *directive) string {
@@ -40,6 +41,7 @@ func listItems(s *script, d *directive) string {
 	header["X-Ms-Max-Item-Count"] = d.option("max")
 	header["X-Ms-Documentdb-Partitionkeyrangeid"] = s.rangeID(d)
 	header["X-Ms-Continuation"] = s.given(d, "from")
+	d.cutOut(header)
 	if d.option("pk") != "" {
 		header["X-Ms-Documentdb-Partitionkey"] = s.partitionKey(d, database, container, nil)
 	}
@@ -53,6 +55,19 @@ func (s *script) rangeID(d *directive) string {
 		return s.kept[rid] + "," + index
 	}
 	return id
+}
+
+// cutOut asks for a range of effective partition keys, if the directive does.
+func (d *directive) cutOut(header map[string]string) {
+	bounds := d.options("epk")
+	if len(bounds) == 0 {
+		return
+	}
+	if len(bounds) != 2 {
+		d.fatalf("a range of effective partition keys has two bounds")
+	}
+	header["X-Ms-Read-Key-Type"] = "EffectivePartitionKeyRange"
+	header["X-Ms-Start-Epk"], header["X-Ms-End-Epk"] = bounds[0], bounds[1]
 }
 
 // list reads a feed and writes what is in it.

@@ -32,7 +32,8 @@ import (
 //	in=c2 db=d2     the container and its database
 //	pk="x"          one partition key, as createItems has it: the rows come as they
 //	                are, and so they do for
-//	range=0         one physical partition, and for
+//	range=0         one physical partition, with epk=(00, 20) for a range of effective
+//	                partition keys in it, and for
 //	cross           all of them, without a plan, or
 //	direct          without a word on whether it may go to several
 //	page=2          pages of two rows
@@ -171,6 +172,7 @@ func (q *queryCall) directHeader() map[string]string {
 	if id := q.s.rangeID(d); id != "" {
 		h["X-Ms-Documentdb-Partitionkeyrangeid"] = id
 	}
+	d.cutOut(h)
 	if d.flag("cross") {
 		h["X-Ms-Documentdb-Query-Enablecrosspartition"] = "True"
 	}
