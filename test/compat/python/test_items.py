@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 
+import os
+import subprocess
+import tempfile
 import unittest
 import warnings
 
 from azure.core import MatchConditions
-from azure.cosmos import CosmosClient, exceptions
+from azure.cosmos import CosmosClient, PartitionKey, exceptions
+from azure.cosmos.documents import SSLConfiguration
 
-from server import WELL_KNOWN_KEY, ServerTest
+from server import WELL_KNOWN_KEY, Server, ServerTest
 
 
 class Items(ServerTest):
@@ -42,11 +46,35 @@ class Items(ServerTest):
         items = c.read_items(keys)
         self.assertEqual(sorted((i["id"], i["pk"]) for i in items), sorted(keys))
 
-    def test_https_is_served_beside_http(self):
-        # The SDK itself decides not to verify certificates on loopback, and warns.
-        with warnings.catch_warnings(action="ignore"):
-            with CosmosClient(f"https://{self.server.address}/", WELL_KNOWN_KEY) as client:
-                self.assertEqual(client.create_database("https").id, "https")
+    def test_many_items_are_read_without_those_that_are_gone(self):
+        c = self.container(default_ttl=-1, offer_throughput=25_000)
+        self.server.clock({"freeze": True})
+        self.addCleanup(self.server.clock, {"release": True})
+        for n in range(10):
+            c.create_item({"id": str(n), "pk": f"p{n}", "ttl": 5 if n % 2 else -1})
+        self.server.clock({"advance": "5s"})
+        items = c.read_items([(str(n), f"p{n}") for n in range(12)])
+        self.assertEqual(sorted(i["id"] for i in items), ["0", "2", "4", "6", "8"])
+
+
+class Certificates(unittest.TestCase):
+    def test_https_is_served_beside_http_to_who_trusts_the_certificate(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        data = os.path.join(scratch.name, "data")
+        server = Server("--data", data, "--sync=false")
+        self.addCleanup(server.stop)
+        trusted = SSLConfiguration()
+        trusted.SSLCaCerts = os.path.join(scratch.name, "trusted.pem")
+        with open(trusted.SSLCaCerts, "wb") as file:
+            file.write(subprocess.check_output([os.environ["MAYFLY_BINARY"], "cert", "--data", data], env={}))
+        # On loopback the SDK verifies certificates only if it is told what to trust,
+        # and warns if it is not.
+        with warnings.catch_warnings(action="error"):
+            with CosmosClient(f"https://{server.address}/", WELL_KNOWN_KEY, ssl_config=trusted) as client:
+                c = client.create_database("https").create_container("c", PartitionKey("/pk"))
+                c.create_item({"id": "1", "pk": "a"})
+                self.assertEqual(c.read_item("1", "a")["id"], "1")
 
 
 if __name__ == "__main__":
