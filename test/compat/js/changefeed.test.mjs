@@ -202,6 +202,74 @@ test("an expiry among all versions", async (t) => {
   assert.equal(items[1].metadata.previousImageLSN, items[0].metadata.lsn);
 });
 
+const fourPartitions = { throughput: 21000 };
+
+/** Counts what happened to each item: "create expire" of an item that came and expired. */
+function lives(items) {
+  const told = {};
+  for (const { current, metadata } of items) {
+    const id = current.id ?? metadata.id;
+    const what = metadata.timeToLiveExpired ? "expire" : metadata.operationType;
+    told[id] = told[id] ? `${told[id]} ${what}` : what;
+  }
+  return told;
+}
+
+test("all versions of four physical partitions, read by one and by several", async (t) => {
+  const server = await startFrozen(t);
+  const c = await server.container(t, { ...keepsVersions, ...fourPartitions, defaultTtl: -1 });
+  const ranges = await c.getFeedRanges();
+  assert.equal(ranges.length, 4);
+  const one = await allVersions(c);
+  const several = await Promise.all(ranges.map((range) => allVersions(c, range)));
+  const expected = {};
+  for (let n = 0; n < 24; n++) {
+    const [id, pk] = [`i${n}`, `p${n}`];
+    await c.items.create({ id, pk, n, ttl: n % 3 === 0 ? 5 : -1 });
+    if (n % 2 === 0) await c.item(id, pk).patch([{ op: "incr", path: "/n", value: 100 }]);
+    if (n % 3 === 1) await c.item(id, pk).delete();
+    expected[id] = ["create", ...(n % 2 === 0 ? ["replace"] : []), ...[["expire"], ["delete"], []][n % 3]].join(" ");
+  }
+  await server.clock({ advance: "5s" });
+
+  const all = await drain(one);
+  assert.deepEqual(lives(all.items), expected);
+  const shares = await Promise.all(several.map(drain));
+  assert.ok(shares.every(({ items }) => items.length > 0 && items.length < all.items.length));
+  assert.deepEqual(lives(shares.flatMap(({ items }) => items)), expected);
+  for (const { items } of shares) {
+    const lsns = items.map(({ metadata }) => metadata.lsn);
+    assert.deepEqual(lsns, lsns.toSorted((a, b) => a - b));
+  }
+
+  // Each goes on from where it was, whoever it was told to.
+  await c.items.create({ id: "next", pk: "p0", ttl: 5 });
+  await server.clock({ advance: "5s" });
+  const goesOn = async ({ continuation }) => {
+    const start = ChangeFeedStartFrom.Continuation(continuation);
+    const mode = ChangeFeedMode.AllVersionsAndDeletes;
+    return (await drain(c.items.getChangeFeedIterator({ changeFeedMode: mode, changeFeedStartFrom: start }))).items;
+  };
+  assert.deepEqual(lives(await goesOn(all)), { next: "create expire" });
+  assert.deepEqual(lives((await Promise.all(shares.map(goesOn))).flat()), { next: "create expire" });
+});
+
+test("the latest versions of four physical partitions, while items expire between pages", async (t) => {
+  const server = await startFrozen(t);
+  const c = await server.container(t, { ...fourPartitions, defaultTtl: -1 });
+  for (let n = 0; n < 24; n++) await c.items.create({ id: `i${n}`, pk: `p${n}`, ttl: n % 2 === 0 ? 5 : -1 });
+  const iterator = c.items.getChangeFeedIterator({
+    maxItemCount: 1,
+    changeFeedStartFrom: ChangeFeedStartFrom.Beginning(),
+  });
+  const first = await iterator.readNext();
+  assert.equal(first.result.length, 1);
+  await server.clock({ advance: "5s" });
+  const { items } = await drain(iterator);
+  const kept = Array.from({ length: 12 }, (_, n) => `i${2 * n + 1}`);
+  assert.deepEqual(ids([...items, ...first.result.filter(({ ttl }) => ttl === -1)]), kept.toSorted());
+});
+
 test("a reader of all versions who comes too late", async (t) => {
   const server = await startFrozen(t);
   const c = await server.container(t, keepsVersions);
