@@ -74,7 +74,7 @@ var commonHeaders = []struct {
 // wireNames are the headers that are set often, as they are sent: in lower case,
 // as the service does, for the Java SDK finds them in no other.
 var wireNames = lowerCase(headerActivity, headerAltPath, headerCharge, headerContentPath, headerContinuation, headerETag,
-	headerItemCount, headerItemLSN, headerLSN, headerRange, headerSession, headerSubStatus)
+	headerItemCount, headerItemLSN, headerLSN, headerQueryInfo, headerRange, headerSession, headerSubStatus)
 
 func lowerCase(names ...string) map[string]string {
 	m := map[string]string{}
