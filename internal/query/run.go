@@ -165,6 +165,9 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 	}
 	if q.Program.Distinct() {
 		x.seen = map[string]struct{}{}
+		if len(x.at.Met) > 0 {
+			x.seen[string(x.at.Met)] = struct{}{}
+		}
 	}
 	if q.Measure {
 		c := chooser{r: r, p: q.Program, s: &q.Scope, facts: conjuncts(q.Program.Condition())}
@@ -267,13 +270,16 @@ func (x *execution) emit(row []byte) {
 	x.took(&x.page.Times.Write)
 }
 
+// maxMetBytes is the most that DISTINCT remembers of a row.
+const maxMetBytes = sha256.Size
+
 // met reports whether DISTINCT has seen a row before, and remembers it.
 func (x *execution) met(row []byte) (bool, error) {
 	if x.seen == nil {
 		return false, nil
 	}
 	x.canonical = sql.Raw(row).AppendCanonical(x.canonical[:0])
-	if len(x.canonical) > sha256.Size {
+	if len(x.canonical) > maxMetBytes {
 		sum := sha256.Sum256(x.canonical) // takes no more memory than a short row
 		x.canonical = append(x.canonical[:0], sum[:]...)
 	}
@@ -284,9 +290,15 @@ func (x *execution) met(row []byte) (bool, error) {
 	return false, x.hold(len(x.canonical) + rowOverhead)
 }
 
-// window applies TOP, OFFSET and LIMIT to a row: whether it is passed over, and
-// whether it and all after it are cut off.
+// window applies TOP, OFFSET and LIMIT to a row that DISTINCT let pass: whether it is
+// passed over, and whether it and all after it are cut off.
+//
+// The next page is told which row that was. The item that it is from may be gone by
+// then, and where rows come in their own order all that are like it follow.
 func (x *execution) window() (skip, end bool) {
+	if x.seen != nil {
+		x.at.Met = append(x.at.Met[:0], x.canonical...)
+	}
 	s := x.q.Program.Slice()
 	if x.at.Taken >= s.Limit {
 		return false, true

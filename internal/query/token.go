@@ -48,6 +48,8 @@ type token struct {
 	Index uint32 `json:"x,omitzero"`
 	// Group is the place of the last group.
 	Group []byte `json:"g,omitzero"`
+	// Met is the last row that DISTINCT let pass, as it remembers rows.
+	Met []byte `json:"d,omitzero"`
 }
 
 // place is an item in the order in which items are found.
@@ -185,6 +187,9 @@ func (t *token) parse(q *Request) error {
 		return nil
 	}
 	if t.Method == "" || t.Method == compositeRange && (len(t.Value) == 0 || t.Ordinal == 0) || !t.Method.goesOn(p) {
+		return ErrToken
+	}
+	if len(t.Met) > maxMetBytes || len(t.Met) > 0 && !p.Distinct() {
 		return ErrToken
 	}
 	keyed := t.Method == methodSort || t.Method.keyed()
