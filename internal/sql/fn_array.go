@@ -340,7 +340,8 @@ func areArrays(args []Value) bool {
 	return args[0].Kind() == KindArray && args[1].Kind() == KindArray
 }
 
-// Sets keep the order in which their elements first come.
+// Sets keep the order in which their elements first come, of an intersection in
+// the second array, as the service's do.
 
 func setUnion(cx *Context, args []Value) Value {
 	if !areArrays(args) {
@@ -365,7 +366,7 @@ func setIntersect(_ *Context, args []Value) Value {
 	if !areArrays(args) {
 		return Undefined()
 	}
-	return subset(args[0], setOf(args[1]).has)
+	return subset(args[1], setOf(args[0]).has)
 }
 
 func setDifference(_ *Context, args []Value) Value {

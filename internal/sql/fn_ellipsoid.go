@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+
+// Distances and areas on the ellipsoid WGS-84.
+//
+// The straight line between two places is an arc of the ellipse in which the
+// plane through them and the Earth's centre cuts the ellipsoid. The lengths and
+// areas that the service returns are those of such arcs, which on a map are the
+// same curves as the arcs of great circles by which sides are decided. Over less
+// than a quarter of the Earth they are as long as the shortest paths, but for a
+// few parts in a million.
+
+package sql
+
+import "math"
+
+// The ellipsoid: its radii in metres and what follows from them.
+const (
+	equatorRadius = 6378137.0
+	flattening    = 1 / 298.257223563
+	polarRadius   = equatorRadius * (1 - flattening)
+	eccentricity2 = flattening * (2 - flattening) // squared
+)
+
+// place is a position on the Earth, in radians, and the same as a unit vector on
+// a sphere, where straightness and sides are decided.
+type place struct {
+	lon, lat float64
+	at       vector3
+}
+
+func placeAt(lonDegrees, latDegrees float64) place {
+	p := place{lon: lonDegrees * (math.Pi / 180), lat: latDegrees * (math.Pi / 180)}
+	sinLat, cosLat := math.Sincos(p.lat)
+	sinLon, cosLon := math.Sincos(p.lon)
+	p.at = vector3{cosLat * cosLon, cosLat * sinLon, sinLat}
+	return p
+}
+
+// placeOf is the place of a direction.
+func placeOf(v vector3) place {
+	return place{lon: math.Atan2(v.y, v.x), lat: math.Atan2(v.z, math.Hypot(v.x, v.y)), at: v.unit()}
+}
+
+// arc is a straight line. Stretching the ellipsoid to a sphere along its axis
+// makes a circle of it, of which start and ahead span the plane.
+type arc struct {
+	start, ahead vector3 // of unit length
+	normal       vector3 // to the left
+	angle        float64
+}
+
+func arcBetween(p, q place) arc {
+	a, b := p.stretched(), q.stretched()
+	normal := a.plus(b).cross(b.minus(a))
+	if normal.norm() < opposite && a.dot(b) < 0 {
+		// Of all ellipses through opposite places, that by the pole is shortest.
+		normal = a.cross(vector3{0, 0, 1})
+		if normal.norm() < opposite {
+			normal = a.anyPerpendicular()
+		}
+	}
+	normal = normal.unit()
+	return arc{start: a, ahead: normal.cross(a), normal: normal, angle: angleBetween(a, b)}
+}
+
+// opposite is how far from a straight angle places are when no plane through
+// them can be told from another.
+const opposite = 1e-12
+
+// stretched returns where a place is on the sphere that the ellipsoid becomes.
+func (p place) stretched() vector3 {
+	return vector3{p.at.x, p.at.y, p.at.z * (1 - flattening)}.unit()
+}
+
+// The nodes and weights of Gauss's quadrature over [-1, 1] with eight points.
+var (
+	gaussNodes   = [4]float64{0.1834346424956498, 0.5255324099163290, 0.7966664774136267, 0.9602898564975363}
+	gaussWeights = [4]float64{0.3626837833783620, 0.3137066458778873, 0.2223810344533745, 0.1012285362903763}
+)
+
+// quadratureStep is the greatest angle that one quadrature spans.
+const quadratureStep = 0.08
+
+// integrate adds up f along an arc, by angles from its start.
+func (a *arc) integrate(f func(angle float64) float64) float64 {
+	steps := math.Ceil(a.angle/quadratureStep) + 1
+	half := a.angle / steps / 2
+	sum := 0.0
+	for i := range int(steps) {
+		middle := half * float64(2*i+1)
+		for k, node := range gaussNodes {
+			sum += gaussWeights[k] * (f(middle-node*half) + f(middle+node*half))
+		}
+	}
+	return sum * half
+}
+
+// distance returns the length of the straight line in metres.
+func distance(p, q place) float64 {
+	a := arcBetween(p, q)
+	return equatorRadius * a.integrate(func(angle float64) float64 {
+		sin, cos := math.Sincos(angle)
+		rise := a.ahead.z*cos - a.start.z*sin
+		return math.Sqrt(1 - eccentricity2*rise*rise)
+	})
+}
+
+const (
+	goldenRatio   = 0.6180339887498949
+	maxNarrowings = 60
+)
+
+// minimum returns where a function with one valley is least between low and
+// high, and its value there.
+func minimum(low, high float64, f func(float64) float64) (at, value float64) {
+	a, b := high-goldenRatio*(high-low), low+goldenRatio*(high-low)
+	fa, fb := f(a), f(b)
+	for range maxNarrowings {
+		if fa < fb {
+			high, b, fb = b, a, fa
+			a = high - goldenRatio*(high-low)
+			fa = f(a)
+		} else {
+			low, a, fa = a, b, fb
+			b = low + goldenRatio*(high-low)
+			fb = f(b)
+		}
+	}
+	if fa < fb {
+		return a, fa
+	}
+	return b, fb
+}
+
+// belt returns the area between the equator and a latitude, for one radian of
+// longitude, in square metres.
+func belt(sinLat float64) float64 {
+	e := math.Sqrt(eccentricity2)
+	return polarRadius * polarRadius / 2 * (sinLat/(1-eccentricity2*sinLat*sinLat) + math.Atanh(e*sinLat)/e)
+}
+
+// hemisphere is the belt that ends at the pole; the Earth has 4π of it.
+var hemisphere = belt(1)
+
+// areaUnder returns the area between a straight line and the equator, positive
+// if the line is in the north and goes east.
+//
+// It is the pole's belt for the whole turn in longitude less what lies between
+// line and pole: near a pole the longitude turns fast, and that part vanishes.
+func areaUnder(p, q place) float64 {
+	turn := math.Remainder(q.lon-p.lon, 2*math.Pi)
+	pole := math.Copysign(hemisphere, p.lat+q.lat)
+	if turn == 0 {
+		return 0
+	}
+	a := arcBetween(p, q)
+	return pole*turn - a.integrate(func(angle float64) float64 {
+		sin, cos := math.Sincos(angle)
+		at := a.start.times(cos).plus(a.ahead.times(sin))
+		fromAxis2 := at.x*at.x + at.y*at.y
+		if fromAxis2 < onEdgeTolerance {
+			return 0
+		}
+		sinLat := at.z / math.Hypot(at.z, (1-flattening)*math.Sqrt(fromAxis2))
+		return (pole - belt(sinLat)) * a.normal.z / fromAxis2
+	})
+}
+
+// areaLeftOf returns the area to the left of a closed path.
+func areaLeftOf(ring []place) float64 {
+	under, turns := 0.0, 0.0
+	for i, p := range ring {
+		q := ring[(i+1)%len(ring)]
+		under += areaUnder(p, q)
+		turns += math.Remainder(q.lon-p.lon, 2*math.Pi)
+	}
+	earth := 4 * math.Pi * hemisphere
+	area := -under
+	if math.Abs(turns) > math.Pi { // around a pole
+		area += earth / 2
+	}
+	if area < 0 {
+		area += earth
+	}
+	return area
+}
+
+// leftIsSmaller reports whether less than half of the Earth is to the left of a
+// closed path. It takes a sphere and chords of the map, which is enough for that.
+func leftIsSmaller(ring []place) bool {
+	area, turns := 0.0, 0.0
+	for i, p := range ring {
+		q := ring[(i+1)%len(ring)]
+		turn := math.Remainder(q.lon-p.lon, 2*math.Pi)
+		area -= turn * (p.at.z + q.at.z) / 2
+		turns += turn
+	}
+	if math.Abs(turns) > math.Pi { // around a pole
+		area += 2 * math.Pi
+	}
+	if area < 0 {
+		area += 4 * math.Pi
+	}
+	return area < 2*math.Pi
+}
+
+// vector3 is a vector in space.
+type vector3 struct{ x, y, z float64 }
+
+func (a vector3) plus(b vector3) vector3 { return vector3{a.x + b.x, a.y + b.y, a.z + b.z} }
+
+func (a vector3) minus(b vector3) vector3 { return vector3{a.x - b.x, a.y - b.y, a.z - b.z} }
+
+func (a vector3) times(f float64) vector3 { return vector3{a.x * f, a.y * f, a.z * f} }
+
+func (a vector3) dot(b vector3) float64 { return a.x*b.x + a.y*b.y + a.z*b.z }
+
+func (a vector3) cross(b vector3) vector3 {
+	return vector3{a.y*b.z - a.z*b.y, a.z*b.x - a.x*b.z, a.x*b.y - a.y*b.x}
+}
+
+func (a vector3) norm() float64 { return math.Sqrt(a.dot(a)) }
+
+func (a vector3) unit() vector3 {
+	if n := a.norm(); n > 0 {
+		return a.times(1 / n)
+	}
+	return a
+}
+
+// anyPerpendicular returns some unit vector at a right angle to a.
+func (a vector3) anyPerpendicular() vector3 {
+	if math.Abs(a.z) < 0.9 {
+		return a.cross(vector3{0, 0, 1}).unit()
+	}
+	return a.cross(vector3{1, 0, 0}).unit()
+}
