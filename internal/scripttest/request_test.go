@@ -142,28 +142,40 @@ func (a *answer) errorText() (string, error) {
 	return refusalText([]byte(inner))
 }
 
-// refusalText reads what an error's message holds: one sentence or, of a query, one
-// with a code and with where in the text it is about.
+// refusalText reads what an error's message holds: one sentence or, of a query,
+// one or more with a code and, unless that is a number, with where in the text it
+// is about.
 func refusalText(message []byte) (string, error) {
-	if !json.Valid(message) || len(members(message)) != 1 || len(elements(members(message)[0].raw)) != 1 {
-		return "", fmt.Errorf("the message does not hold one error: %q", message)
+	if !json.Valid(message) || len(members(message)) != 1 || len(elements(members(message)[0].raw)) == 0 {
+		return "", fmt.Errorf("the message does not hold an error: %q", message)
 	}
 	list := members(message)[0]
-	only := elements(list.raw)[0]
-	if list.name == "Errors" {
-		return unquoted(only), nil
+	all := elements(list.raw)
+	if list.name == "Errors" && len(all) == 1 {
+		return unquoted(all[0]), nil
 	}
-	var e struct {
-		Severity string
-		Location struct{ Start, End *int }
-		Code     json.RawMessage
-		Message  string
+	var lines []string
+	for _, one := range all {
+		var e struct {
+			Severity string
+			Location *struct{ Start, End *int }
+			Code     json.RawMessage
+			Message  string
+		}
+		err := json.Unmarshal(one, &e)
+		if err != nil || list.name != "errors" || e.Severity != "Error" || e.Message == "" {
+			return "", fmt.Errorf("the message does not hold errors of a query: %v: %q", err, message)
+		}
+		if _, err := strconv.Atoi(string(e.Code)); err == nil && e.Location == nil {
+			lines = append(lines, fmt.Sprintf("%s: %s", e.Code, e.Message))
+			continue
+		}
+		if e.Location == nil || e.Location.Start == nil || e.Location.End == nil {
+			return "", fmt.Errorf("an error does not say where it is: %q", message)
+		}
+		lines = append(lines, fmt.Sprintf("%s at %d-%d: %s", unquoted(e.Code), *e.Location.Start, *e.Location.End, e.Message))
 	}
-	err := json.Unmarshal(only, &e)
-	if err != nil || list.name != "errors" || e.Severity != "Error" || e.Location.Start == nil || e.Location.End == nil || e.Message == "" {
-		return "", fmt.Errorf("the message does not hold an error of a query: %v: %q", err, message)
-	}
-	return fmt.Sprintf("%s at %d-%d: %s", unquoted(e.Code), *e.Location.Start, *e.Location.End, e.Message), nil
+	return strings.Join(lines, "\n    "), nil
 }
 
 // ascii writes what is beyond ASCII as SDKs do in headers.

@@ -23,6 +23,9 @@ type Query struct {
 	Offset   Expr // like Top; both or neither of Offset and Limit are set
 	Limit    Expr
 
+	// Where clauses stand that may be refused, if they are there.
+	StarAt, TopAt, OrderAt, LimitAt Span
+
 	height int
 }
 
@@ -53,6 +56,7 @@ type Source struct {
 	Iterate bool   // "x IN …": the elements instead of the value
 	Alias   string // the name it is known by, or empty if it has none
 	Aliased bool   // the alias was written, and not taken from the path
+	SetAt   Span   // what stands before or after the alias
 
 	Root  string // empty with a subquery or an expression
 	Path  []Step

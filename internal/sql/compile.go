@@ -7,6 +7,7 @@
 package sql
 
 import (
+	"errors"
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/value"
@@ -358,13 +359,22 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 		}
 		b.project.value, b.origin = v.eval, v.origin
 	default:
+		ungrouped := &errorList{} // all of which are told
 		for _, item := range q.Select.Items {
 			v, err := c.expr(item.Expr, s)
+			var refused *Error
+			if errors.As(err, &refused) && refused.Code == codeUngrouped {
+				ungrouped.add(refused)
+				continue
+			}
 			if err != nil {
 				return err
 			}
 			label := append(Str(item.Name).AppendJSON(nil), ':')
 			b.project.items = append(b.project.items, projected{name: item.Name, label: label, eval: v.eval})
+		}
+		if err := ungrouped.err(); err != nil {
+			return err
 		}
 	}
 	if b.grouping != nil {

@@ -119,7 +119,12 @@ func hasAggregate(q *Query) bool {
 
 // checkQuery refuses clauses that do not go together, here and in all subqueries.
 func checkQuery(q *Query) error {
-	if err := checkInner(q); err != nil {
+	list := &errorList{}
+	if q.Rank {
+		checkRanked(q, list)
+	}
+	checkInner(q, list)
+	if err := list.err(); err != nil {
 		return err
 	}
 	return checkClauses(q)
@@ -127,13 +132,17 @@ func checkQuery(q *Query) error {
 
 // checkInner checks the subqueries of a query, the innermost first, as the
 // service does.
-func checkInner(q *Query) (err error) {
+func checkInner(q *Query, list *errorList) {
 	nested := func(inner *Query) {
-		if err == nil {
-			err = checkInner(inner)
+		before := len(list.errs)
+		checkInner(inner, list)
+		checkNested(inner, list)
+		if len(list.errs) > before {
+			return
 		}
-		if err == nil {
-			err = checkNested(inner)
+		var refused *Error
+		if errors.As(checkClauses(inner), &refused) {
+			list.add(refused)
 		}
 	}
 	var visit func(e Expr)
@@ -145,22 +154,21 @@ func checkInner(q *Query) (err error) {
 		eachOperand(e, visit)
 	}
 	eachClause(q, visit, nested)
-	return err
 }
 
 // checkNested refuses what a subquery cannot have.
-func checkNested(q *Query) error {
-	switch {
-	case q.OrderBy != nil && q.Rank:
-		return errorAt(q.Span, "SC2228", "'ORDER BY RANK' is not supported in subqueries.")
-	case q.OrderBy != nil:
-		return errorAt(q.Span, "SC2202", "'ORDER BY' is not supported in subqueries.")
-	case q.Top != nil:
-		return errorAt(q.Span, "SC2203", "'TOP' is not supported in subqueries.")
-	case q.Limit != nil:
-		return errorAt(q.Span, "SC2204", "'OFFSET LIMIT' clause is not supported in subqueries.")
+func checkNested(q *Query, list *errorList) {
+	if q.Rank {
+		list.add(errorAt(q.OrderAt, "SC2228", "The ORDER BY RANK clause is not supported in subqueries."))
+	} else if q.OrderBy != nil {
+		list.add(errorAt(q.OrderAt, "SC2202", "'ORDER BY' is not supported in subqueries."))
 	}
-	return checkClauses(q)
+	if q.Top != nil {
+		list.add(errorAt(q.TopAt, "SC2203", "'TOP' is not supported in subqueries."))
+	}
+	if q.Limit != nil {
+		list.add(errorAt(q.LimitAt, "SC2204", "'OFFSET LIMIT' clause is not supported in subqueries."))
+	}
 }
 
 func checkClauses(q *Query) error {
@@ -169,7 +177,7 @@ func checkClauses(q *Query) error {
 		case q.From == nil:
 			return errorAt(q.Span, "", "'SELECT *' is not valid if FROM clause is omitted.")
 		case q.GroupBy != nil:
-			return errorAt(q.Span, "SC2041", "'SELECT *' is not allowed with GROUP BY.")
+			return errorAt(q.StarAt, "SC2041", "'SELECT *' is not allowed with GROUP BY.")
 		case len(q.From.Sources) > 1:
 			return errorAt(q.Span, "", "'SELECT *' is only valid with a single input set.")
 		}
@@ -189,39 +197,54 @@ func checkClauses(q *Query) error {
 	if q.GroupBy != nil && q.OrderBy != nil {
 		return errorAt(q.OrderBy[0].Expr.Pos(), "", "'ORDER BY' is not supported with 'GROUP BY'.")
 	}
-	if q.Rank {
-		return checkRank(q)
-	}
 	return nil
 }
 
-// checkRank refuses what ORDER BY RANK does not go with.
-func checkRank(q *Query) error {
+// checkRanked refuses what ORDER BY RANK does not go with.
+func checkRanked(q *Query, list *errorList) {
 	if q.From == nil {
-		return nil
+		return
 	}
-	first := &q.From.Sources[0]
-	switch {
-	case len(q.From.Sources) > 1:
-		return errorAt(q.Span, "SC2224", "The ORDER BY RANK clause is not supported with JOIN.")
-	case first.Query != nil:
-		return errorAt(first.Span, "SC2225", "The ORDER BY RANK clause is not supported with a subquery in the FROM clause.")
-	case first.Iterate:
-		return errorAt(first.Span, "SC2223", "The ORDER BY RANK clause is not supported with IN in the FROM clause.")
+	sources := q.From.Sources
+	if last := len(sources) - 1; last > 0 {
+		list.add(errorAt(Span{sources[0].Start, sources[last].End}, "SC2224",
+			"The JOIN operator is not allowed with the ORDER BY RANK clause."))
 	}
-	for _, item := range q.OrderBy {
-		call, ok := item.Expr.(*Call)
-		if !ok || !isScore(call) {
-			return errorAt(item.Expr.Pos(), "SC2221", "The ORDER BY RANK clause only supports the VectorDistance, FullTextScore and RRF functions.")
+	for i := range sources {
+		switch src := &sources[i]; {
+		case src.Iterate:
+			list.add(errorAt(src.Span, "SC2223", "The FROM clause with the IN operator is not allowed with the ORDER BY RANK clause."))
+		case src.Query != nil:
+			list.add(errorAt(src.SetAt, "SC2225", "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause."))
 		}
 	}
-	return nil
+	for _, item := range q.OrderBy {
+		if call, ok := item.Expr.(*Call); !ok || !isScore(call) {
+			list.add(noScores(q))
+			return
+		}
+	}
+}
+
+// noScores is what ORDER BY RANK is refused with for anything but scores.
+func noScores(q *Query) *Error {
+	return errorAt(q.OrderAt, "SC2221", "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.")
+}
+
+// badWeights is what ORDER BY RANK is refused with for a list of weights.
+func badWeights(q *Query) *Error {
+	return errorAt(q.OrderAt, "SC2229", "The last parameter of the RRF function is an optional array of weights. When present, it must be "+
+		"a literal array of numbers, one for each of the component scores used for the RRF function. "+
+		"The length of this array must be the same as the number of the component scores.")
 }
 
 // checkArguments refuses a call that can never work.
 func checkArguments(e *Call, fn *Function, parts []code, s *scope) error {
 	if message := fn.Arity(len(e.Args)); message != "" {
 		return errorAt(e.Span, "SC2050", "%s", message)
+	}
+	if fn.Name == fnRRF && !s.ranking {
+		return unknownFunction(e)
 	}
 	if fn.RankOnly && !s.ranking {
 		return errorAt(e.Span, "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", e.Written)
@@ -238,7 +261,11 @@ func checkArguments(e *Call, fn *Function, parts []code, s *scope) error {
 	err := fn.Check(known)
 	var refused *Error
 	if errors.As(err, &refused) {
-		return errorAt(e.Span, refused.Code, "%s", refused.Message)
+		at := e.Span
+		if refused.argument > 0 {
+			at = e.Args[refused.argument].Pos()
+		}
+		return errorAt(at, refused.Code, "%s", refused.Message)
 	}
 	return err
 }

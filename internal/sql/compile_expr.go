@@ -159,7 +159,7 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 	}
 	home.reach = max(home.reach, bound.source)
 	if home.grouping != nil {
-		return code{}, errorAt(e.Pos(), "SC2102", "Property reference '%s' is invalid in the select list because it is not contained "+
+		return code{}, errorAt(e.Pos(), codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained "+
 			"in either an aggregate function or the GROUP BY clause.", Print(e))
 	}
 	x, ok, err := c.computedPath(bound, steps)

@@ -222,8 +222,7 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 	}
 	fn, ok := lookupFunction(e.Name)
 	if !ok {
-		name := Span{e.Start, e.Start + len(e.Written)}
-		return code{}, errorAt(name, "SC2005", "'%s' is not a recognized built-in function name.", e.Written)
+		return code{}, unknownFunction(e)
 	}
 	parts, constant, err := c.exprs(e.Args, s)
 	if err != nil {
@@ -274,4 +273,9 @@ func (c *compiler) udf(e *Call, s *scope) (code, error) {
 		}
 		return f.callUDF(name, args, e.Span)
 	}}, nil
+}
+
+func unknownFunction(e *Call) *Error {
+	name := Span{e.Start, e.Start + len(e.Written)}
+	return errorAt(name, "SC2005", "'%s' is not a recognized built-in function name.", e.Written)
 }

@@ -41,11 +41,25 @@ func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
 		return err
 	}
 	for _, item := range q.OrderBy {
+		if call, ok := item.Expr.(*Call); !isPath(item.Expr) && (!ok || !isSortable(call)) {
+			if _, err := c.expr(item.Expr, s); err != nil {
+				return err
+			}
+			return unsupportedOrder(item.Expr)
+		}
+	}
+	for _, item := range q.OrderBy {
+		if b.grouping != nil && isPath(item.Expr) { // one row needs no order
+			if _, err := c.expr(item.Expr, s); err != nil {
+				return err
+			}
+			continue
+		}
 		key, err := c.sortKey(item, s)
 		if err != nil {
 			return err
 		}
-		if b.grouping == nil { // one row needs no order
+		if b.grouping == nil {
 			b.order = append(b.order, key)
 		}
 	}
@@ -71,8 +85,6 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 			// The nearest come first, whatever the metric.
 			key.Desc = x.metric.HigherIsCloser()
 		}
-	case !isPath(item.Expr):
-		return SortKey{}, unsupportedOrder(item.Expr)
 	default:
 		if err := checkSortPath(item.Expr, x, s); err != nil {
 			return SortKey{}, err

@@ -54,17 +54,18 @@ func TestRefusedQueries(t *testing.T) {
 	f(`SELECT VALUE x FROM (SELECT VALUE c.a FROM c) x ORDER BY x.b`, "2206", "document path")
 	f(`SELECT VALUE t FROM c JOIN t IN c.tags ORDER BY t.b`, "", "Order-by over correlated collections is not supported.")
 	f(`SELECT VALUE c FROM c WHERE FullTextScore(c.a, "x") > 1`, "SC2240", "FullTextScore function is only allowed in the ORDER BY RANK clause.")
-	f(`SELECT VALUE RRF(1, 2) FROM c`, "SC2240", "RRF")
+	f(`SELECT VALUE RRF(1, 2) FROM c`, "SC2005", "'RRF' is not a recognized")
 	f(`SELECT VALUE c FROM c JOIN t IN c.a ORDER BY RANK FullTextScore(c.a, "x")`, "SC2224", "JOIN")
 	f(`SELECT VALUE t FROM t IN c.a ORDER BY RANK FullTextScore(t.a, "x")`, "SC2223", "IN")
-	f(`SELECT VALUE t FROM (SELECT * FROM c) t ORDER BY RANK FullTextScore(t.a, "x")`, "SC2225", "subquery")
+	f(`SELECT VALUE t FROM (SELECT * FROM c) t ORDER BY RANK FullTextScore(t.a, "x")`, "SC2225", "Subqueries in the FROM clause")
 	f(`SELECT * FROM c ORDER BY RANK RRF()`, "SC2050", "at least 1 argument(s).")
 	f(`SELECT * FROM c ORDER BY RANK FullTextScore()`, "SC2050", "at least 2 argument(s).")
 	f(`SELECT * FROM c ORDER BY RANK RRF(VectorDistance(), [1])`, "SC2050", "2 to 4 argument(s).")
 	f(`SELECT * FROM c ORDER BY RANK ABS(c.a)`, "SC2221", "ORDER BY RANK")
-	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"))`, "SC2229", "at least 2")
-	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1])`, "SC2229", "one weight")
-	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), ABS(c.b))`, "SC2221", "RRF")
+	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"))`, "SC2221", "must be followed by a VectorDistance")
+	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1])`, "SC2229", "one for each of the component scores")
+	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1, c.a])`, "SC2229", "a literal array of numbers")
+	f(`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), ABS(c.b))`, "SC2221", "FullTextScore function call")
 	f(`SELECT VALUE VectorDistance(c.a, [1], true, {"searchListSizeMultiplier": 101}) FROM c`, "SC2213", "between 1 and 100")
 	f(`SELECT VALUE "a" LIKE "b" ESCAPE "xy"`, "", "ESCAPE")
 	f(`SELECT VALUE LOG(0)`, "4001", "not finite")
@@ -74,11 +75,20 @@ func TestRefusedQueries(t *testing.T) {
 
 func TestErrorsSayWhere(t *testing.T) {
 	for query, want := range map[string]string{
-		`SELECT c.a FROM c WHERE dd.b = 1`:       `dd`,
-		`SELECT VALUE 1 + NOPE(2)`:               `NOPE`,
-		`SELECT VALUE ABS(1, 2)`:                 `ABS(1, 2)`,
-		`SELECT COUNT(1), c.some.path FROM c`:    `c.some.path`,
-		`SELECT * FROM c ORDER BY UPPER(c.name)`: `UPPER(c.name)`,
+		`SELECT c.a FROM c WHERE dd.b = 1`:                                                         `dd`,
+		`SELECT VALUE 1 + NOPE(2)`:                                                                 `NOPE`,
+		`SELECT VALUE ABS(1, 2)`:                                                                   `ABS(1, 2)`,
+		`SELECT COUNT(1), c.some.path FROM c`:                                                      `c.some.path`,
+		`SELECT * FROM c ORDER BY UPPER(c.name)`:                                                   `UPPER(c.name)`,
+		`SELECT  * FROM c GROUP BY c.a`:                                                            `*`,
+		`SELECT VALUE (SELECT TOP 2 VALUE 1)`:                                                      `TOP 2`,
+		`SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.l ORDER BY t.a DESC) FROM c`:                `ORDER BY t.a DESC`,
+		`SELECT VALUE x FROM (SELECT * FROM c OFFSET 1 LIMIT 2) x`:                                 `OFFSET 1 LIMIT 2`,
+		`SELECT * FROM c ORDER BY RANK ABS(c.a) OFFSET 0 LIMIT 1`:                                  `ORDER BY RANK ABS(c.a)`,
+		`SELECT VALUE 1 FROM c JOIN t IN c.l ORDER BY RANK FullTextScore(c.a, "x")`:                `c JOIN t IN c.l`,
+		`SELECT VALUE t FROM ( SELECT * FROM c ) t ORDER BY RANK FullTextScore(t.a, "x")`:          `( SELECT * FROM c )`,
+		`SELECT VALUE VectorDistance(c.a, [1], true, {"searchListSizeMultiplier": 0}) FROM c`:      `{"searchListSizeMultiplier": 0}`,
+		`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1])`: `ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1])`,
 	} {
 		q, err := Parse(query)
 		if err != nil {
@@ -88,6 +98,35 @@ func TestErrorsSayWhere(t *testing.T) {
 		refused, ok := err.(*Error)
 		if !ok || query[refused.Span.Start:refused.Span.End] != want {
 			t.Errorf("%s: %v at %+v, want at %q", query, err, refused.Span, want)
+		}
+	}
+}
+
+// TestAllErrorsAreTold checks what is told together, and in which order.
+func TestAllErrorsAreTold(t *testing.T) {
+	for query, want := range map[string]string{
+		`SELECT VALUE x FROM (SELECT TOP 1 * FROM (SELECT * FROM c OFFSET 0 LIMIT 1) y ORDER BY y.a) x`: "SC2204 SC2202 SC2203",
+		`SELECT (SELECT TOP 1 VALUE 1), EXISTS(SELECT TOP 1 VALUE 1)`:                                   "SC2203 SC2203",
+		`SELECT VALUE 1 FROM c JOIN t IN c.l ORDER BY RANK FullTextScore(c.a, "x")`:                     "SC2224 SC2223",
+		`SELECT VALUE x FROM (SELECT TOP 1 * FROM c) x ORDER BY RANK FullTextScore(x.a, "x")`:           "SC2225 SC2203",
+		`SELECT c.a, c.b, c.d, COUNT(1) FROM c GROUP BY c.b`:                                            "SC2102 SC2102",
+	} {
+		q, err := Parse(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Compile(q, CompileOptions{})
+		refused, ok := err.(*Error)
+		if !ok {
+			t.Errorf("%s: %v", query, err)
+			continue
+		}
+		got := refused.Code
+		for _, other := range refused.More {
+			got += " " + other.Code
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
 	}
 }

@@ -15,6 +15,10 @@ type Error struct {
 	Code    string // like SC1001, or empty if the reason has none
 	Message string
 	Span    Span // what is wrong, in the query text
+	// More is what else is wrong with the query, as far as it was looked at.
+	More []*Error
+
+	argument int // of a function, which is wrong if it is not the first
 }
 
 func (e *Error) Error() string {
@@ -26,25 +30,60 @@ func (e *Error) Error() string {
 
 // JSON returns what the message of a 400 response carries. The few reasons
 // without a code come in a form of their own, and a code that is a number is
-// one there too.
+// one there too, and does not say where.
 func (e *Error) JSON() []byte {
 	if e.Code == "" {
 		dst := value.AppendString([]byte(`{"Errors":[`), e.Message)
 		return append(dst, "]}"...)
 	}
-	dst := []byte(`{"errors":[{"severity":"Error","location":{"start":`)
-	dst = strconv.AppendInt(dst, int64(e.Span.Start), 10)
-	dst = append(dst, `,"end":`...)
-	dst = strconv.AppendInt(dst, int64(e.Span.End), 10)
-	dst = append(dst, `},"code":`...)
-	if digitsLength(e.Code) == len(e.Code) {
-		dst = append(dst, e.Code...)
-	} else {
-		dst = value.AppendString(dst, e.Code)
+	dst := e.appendJSON([]byte(`{"errors":[`))
+	for _, other := range e.More {
+		dst = other.appendJSON(append(dst, ','))
 	}
-	dst = append(dst, `,"message":`...)
-	dst = value.AppendString(dst, e.Message)
-	return append(dst, "}]}"...)
+	return append(dst, "]}"...)
+}
+
+func (e *Error) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"severity":"Error",`...)
+	if digitsLength(e.Code) == len(e.Code) {
+		dst = append(append(dst, `"code":`...), e.Code...)
+	} else {
+		dst = strconv.AppendInt(append(dst, `"location":{"start":`...), int64(e.Span.Start), 10)
+		dst = strconv.AppendInt(append(dst, `,"end":`...), int64(e.Span.End), 10)
+		dst = value.AppendString(append(dst, `},"code":`...), e.Code)
+	}
+	dst = value.AppendString(append(dst, `,"message":`...), e.Message)
+	return append(dst, '}')
+}
+
+// codeUngrouped is the code of a path in a select list that needs a group's key.
+const codeUngrouped = "SC2102"
+
+// maxErrors is how many errors of a query are told.
+const maxErrors = 16
+
+// errorList collects errors of a query.
+type errorList struct{ errs []*Error }
+
+func (l *errorList) add(err *Error) {
+	if len(l.errs) < maxErrors {
+		l.errs = append(l.errs, err)
+	}
+}
+
+// err returns the first error with those others that can stand beside it, or
+// nil.
+func (l *errorList) err() error {
+	if len(l.errs) == 0 {
+		return nil
+	}
+	first := *l.errs[0]
+	for _, other := range l.errs[1:] {
+		if first.Code != "" && other.Code != "" {
+			first.More = append(first.More, other)
+		}
+	}
+	return &first
 }
 
 func errorAt(s Span, code, format string, args ...any) *Error {

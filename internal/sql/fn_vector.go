@@ -5,6 +5,7 @@
 package sql
 
 import (
+	"fmt"
 	"math"
 	"strings"
 )
@@ -157,7 +158,7 @@ func (cx *Context) compareVectors(args []Value) (Value, Metric) {
 			return Undefined(), cx.Metric
 		}
 	}
-	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, 3))
+	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, vectorOptionsAt))
 	if !ok {
 		return Undefined(), cx.Metric
 	}
@@ -252,16 +253,15 @@ func checkVectorDistance(args []Value) error {
 		return nil
 	}
 	if _, ok := (vectorOptions{}).with(options); !ok {
-		return &Error{Code: "SC2213", Message: "The VectorDistance function has an option with an invalid value."}
+		return &Error{Code: "SC2213", Message: "The VectorDistance function has an option with an invalid value.", argument: vectorOptionsAt}
 	}
 	for _, name := range []string{"searchListSizeMultiplier", "quantizedVectorListMultiplier"} {
 		option := options.Member(name)
 		n, ok := option.AsFloat()
 		if !option.IsUndefined() && (!ok || !(n >= minMultiplier && n <= maxMultiplier)) {
-			return &Error{
-				Code:    "SC2213",
-				Message: "The VectorDistance option '" + name + "' must be a number between 1 and 100.",
-			}
+			return &Error{Code: "SC2213", argument: vectorOptionsAt, Message: fmt.Sprintf("The '%s' value %s specified in the "+
+				"VectorDistance function is outside the supported range. The value must be between %d and %d.",
+				name, option, minMultiplier, maxMultiplier)}
 		}
 	}
 	return nil

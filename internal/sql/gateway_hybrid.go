@@ -107,21 +107,16 @@ func (p *planner) ranked() (scores []*Call, weights []float64, err error) {
 			continue
 		}
 		if i == 0 || i < len(args)-1 {
-			return nil, nil, errRank(x)
+			return nil, nil, noScores(p.query)
 		}
 		if weights, ok = p.weights(x, len(scores)); !ok {
-			return nil, nil, errorAt(x.Pos(), "SC2229",
-				"The weights of the RRF function must be numbers, one for each of its %d scores.", len(scores))
+			return nil, nil, badWeights(p.query)
 		}
 	}
 	if len(scores) == 0 {
-		return nil, nil, errRank(p.query.OrderBy[0].Expr)
+		return nil, nil, noScores(p.query)
 	}
 	return scores, weights, nil
-}
-
-func errRank(x Expr) *Error {
-	return errorAt(x.Pos(), "SC2221", "The ORDER BY RANK clause takes VectorDistance, FullTextScore and RRF functions only.")
 }
 
 func (p *planner) weights(x Expr, n int) (weights []float64, ok bool) {
@@ -159,7 +154,7 @@ func (p *planner) component(c *Call, texts int) (component, error) {
 			terms: terms,
 		}, nil
 	}
-	return component{}, errRank(c)
+	return component{}, noScores(p.query)
 }
 
 // terms returns the terms that a text is scored by, of which some may come as

@@ -155,10 +155,14 @@ func (p *parser) query() *Query {
 	start := p.tok.Start
 	p.expect("SELECT")
 	q.Distinct = p.take("DISTINCT")
-	if p.take("TOP") {
+	if at := p.tok.Start; p.take("TOP") {
 		q.Top = p.top()
+		q.TopAt = p.spanFrom(at)
 	}
-	q.Select = p.selection()
+	at := p.tok.Start
+	if q.Select = p.selection(); q.Select.Star {
+		q.StarAt = p.spanFrom(at)
+	}
 	if p.take("FROM") {
 		q.From = p.from()
 	}
@@ -169,14 +173,16 @@ func (p *parser) query() *Query {
 		p.expect("BY")
 		q.GroupBy = p.exprList()
 	}
-	if p.take("ORDER") {
+	if at := p.tok.Start; p.take("ORDER") {
 		p.expect("BY")
 		p.orderBy(q)
+		q.OrderAt = p.spanFrom(at)
 	}
-	if p.take("OFFSET") {
+	if at := p.tok.Start; p.take("OFFSET") {
 		q.Offset = p.count("SC2062", "OFFSET")
 		p.expect("LIMIT")
 		q.Limit = p.count("SC2061", "LIMIT")
+		q.LimitAt = p.spanFrom(at)
 	}
 	q.Span = p.spanFrom(start)
 	q.height = heightOf(q)
@@ -272,6 +278,8 @@ func (p *parser) source() Source {
 }
 
 func (p *parser) collection(s *Source) {
+	start := p.tok.Start
+	defer func() { s.SetAt = p.spanFrom(start) }()
 	if p.take("(") {
 		s.Query = p.subquery()
 		p.expect(")")

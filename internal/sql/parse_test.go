@@ -5,6 +5,7 @@ package sql
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -158,7 +159,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%q: error %v, want an *Error", c.in, err)
 			continue
 		}
-		if want := (Error{c.code, c.message, Span{c.start, c.end}}); *e != want {
+		if want := (Error{Code: c.code, Message: c.message, Span: Span{c.start, c.end}}); !reflect.DeepEqual(*e, want) {
 			t.Errorf("%q: error %+v, want %+v", c.in, *e, want)
 		}
 	}
@@ -169,11 +170,14 @@ func TestErrorJSON(t *testing.T) {
 		err  Error
 		want string
 	}{
-		{Error{"SC1001", `near '"'`, Span{7, 10}},
+		{Error{Code: "SC1001", Message: `near '"'`, Span: Span{7, 10}},
 			`{"errors":[{"severity":"Error","location":{"start":7,"end":10},"code":"SC1001","message":"near '\"'"}]}`},
-		{Error{"2206", "Unsupported", Span{}},
-			`{"errors":[{"severity":"Error","location":{"start":0,"end":0},"code":2206,"message":"Unsupported"}]}`},
-		{Error{"", "No code", Span{1, 2}}, `{"Errors":["No code"]}`},
+		{Error{Code: "2206", Message: "Unsupported", Span: Span{3, 4}},
+			`{"errors":[{"severity":"Error","code":2206,"message":"Unsupported"}]}`},
+		{Error{Message: "No code", Span: Span{1, 2}}, `{"Errors":["No code"]}`},
+		{Error{Code: "SC1", Message: "a", More: []*Error{{Code: "SC2", Message: "b", Span: Span{1, 2}}}},
+			`{"errors":[{"severity":"Error","location":{"start":0,"end":0},"code":"SC1","message":"a"},` +
+				`{"severity":"Error","location":{"start":1,"end":2},"code":"SC2","message":"b"}]}`},
 	} {
 		if got := string(c.err.JSON()); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.err, got, c.want)

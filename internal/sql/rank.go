@@ -52,12 +52,12 @@ func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
 		parts := []Expr{call}
 		if fn.Name == fnRRF {
 			var err error
-			if parts, item.weights, err = c.fusion(call, s); err != nil {
+			if parts, item.weights, err = c.fusion(q, call, s); err != nil {
 				return nil, err
 			}
 		}
 		for _, part := range parts {
-			x, err := c.component(part, s)
+			x, err := c.component(q, part, s)
 			if err != nil {
 				return nil, err
 			}
@@ -70,9 +70,10 @@ func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
 }
 
 // fusion takes a call of RRF apart: scores, and perhaps a list of weights.
-func (c *compiler) fusion(call *Call, s *scope) (scores []Expr, weights []float64, err error) {
+func (c *compiler) fusion(q *Query, call *Call, s *scope) (scores []Expr, weights []float64, err error) {
 	scores = call.Args
-	last, err := c.expr(scores[len(scores)-1], s)
+	final := scores[len(scores)-1]
+	last, err := c.expr(final, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,27 +82,29 @@ func (c *compiler) fusion(call *Call, s *scope) (scores []Expr, weights []float6
 		for v := range last.value.Elements {
 			weight, ok := v.AsFloat()
 			if !ok {
-				return nil, nil, errorAt(call.Span, "SC2229", "The weights of the RRF function must be numbers.")
+				return nil, nil, badWeights(q)
 			}
 			weights = append(weights, weight)
 		}
 		if len(weights) != len(scores) {
-			return nil, nil, errorAt(call.Span, "SC2229", "The RRF function requires one weight for each of its components.")
+			return nil, nil, badWeights(q)
 		}
+	} else if _, list := final.(*ArrayLit); list {
+		return nil, nil, badWeights(q)
 	} else {
 		weights = slices.Repeat([]float64{1}, len(scores))
 	}
 	if len(scores) < 2 {
-		return nil, nil, errorAt(call.Span, "SC2229", "The RRF function requires at least 2 components.")
+		return nil, nil, noScores(q)
 	}
 	return scores, weights, nil
 }
 
 // component compiles one score.
-func (c *compiler) component(e Expr, s *scope) (rankScore, error) {
+func (c *compiler) component(q *Query, e Expr, s *scope) (rankScore, error) {
 	call, ok := e.(*Call)
 	if !ok || !isScore(call) {
-		return rankScore{}, errorAt(e.Pos(), "SC2221", "The RRF function takes VectorDistance and FullTextScore functions only.")
+		return rankScore{}, noScores(q)
 	}
 	x, err := c.expr(call, s)
 	if err != nil {
@@ -112,7 +115,7 @@ func (c *compiler) component(e Expr, s *scope) (rankScore, error) {
 	case fnVectorDistance:
 		return rankScore{call: call, distance: x.eval, closer: x.metric.HigherIsCloser()}, nil
 	case fnRRF:
-		return rankScore{}, errorAt(e.Pos(), "SC2221", "The RRF function cannot contain another.")
+		return rankScore{}, noScores(q)
 	}
 	parts, _, err := c.exprs(call.Args, s)
 	if err != nil {
