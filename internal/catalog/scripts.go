@@ -52,7 +52,7 @@ type ScriptDefinition struct {
 	Text string     `json:"text"` // JavaScript
 
 	// Type and Operation are a trigger's, as the client spells them: Pre or Post;
-	// All, Create, Replace, Delete or Update.
+	// All, Create, Replace, Delete, Update or Upsert.
 	Type      string `json:"type,omitempty"`
 	Operation string `json:"operation,omitempty"`
 }
@@ -118,7 +118,7 @@ func ParseScript(kind ScriptKind, body []byte) (ScriptDefinition, error) {
 	if d.Type, err = oneOf(o, "triggerType", "Pre", "Post"); err != nil {
 		return d, err
 	}
-	d.Operation, err = oneOf(o, "triggerOperation", "All", "Create", "Replace", "Delete", "Update")
+	d.Operation, err = oneOf(o, "triggerOperation", "All", "Create", "Replace", "Delete", "Update", "Upsert")
 	return d, err
 }
 

@@ -141,7 +141,10 @@ func (x *transaction) writeTriggered(ctx context.Context, r *ItemWrite) (trigger
 	if err != nil {
 		return triggered{}, err
 	}
-	w := *r
+	w, err := x.intended(r)
+	if err != nil {
+		return triggered{}, err
+	}
 	for _, s := range pre {
 		out, err := x.run(ctx, s, script.Host{Request: string(w.Body), Operation: operationName(r.Op)})
 		if err != nil {
@@ -169,6 +172,37 @@ func (x *transaction) writeTriggered(ctx context.Context, r *ItemWrite) (trigger
 	return done, nil
 }
 
+// intended is the write as triggers see it. That of a patch is the item with the patch
+// applied, which is to replace the present one: conditions are met before any trigger
+// runs.
+func (x *transaction) intended(r *ItemWrite) (ItemWrite, error) {
+	w := *r
+	if r.Op != store.Update {
+		return w, nil
+	}
+	p, err := parsePatch(r.Body)
+	if err != nil {
+		return w, err
+	}
+	change, err := x.e.change(x.c, p)
+	if err != nil {
+		return w, err
+	}
+	present, etag, err := x.draft.Read(r.ID)
+	if err != nil {
+		return w, err
+	}
+	if !catalog.Matches(r.IfMatch, etag) || r.IfNoneMatch != "" && catalog.Matches(r.IfNoneMatch, etag) {
+		return w, store.ErrPrecondition
+	}
+	item, err := change(present)
+	if err != nil {
+		return w, err
+	}
+	w.Op, w.Body = store.Replace, item.Bytes()
+	return w, nil
+}
+
 // main does the write itself.
 func (x *transaction) main(r *ItemWrite) (store.Result, error) {
 	item, err := r.parse()
@@ -185,9 +219,9 @@ func (x *transaction) main(r *ItemWrite) (store.Result, error) {
 	return x.draft.Write(store.Write{Op: r.Op, Key: k, Item: item, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch})
 }
 
-// parse returns the item that is to be written, nil for a delete.
+// parse returns the item that is to be written, nil for a delete and a patch.
 func (r *ItemWrite) parse() (*value.Object, error) {
-	if r.Op == store.Delete {
+	if r.Op == store.Delete || r.Op == store.Update {
 		return nil, nil
 	}
 	return parseItem(r.Body)
@@ -201,6 +235,8 @@ func operationName(op store.Op) string {
 		return "Upsert"
 	case store.Replace:
 		return "Replace"
+	case store.Update:
+		return "Patch"
 	}
 	return "Delete"
 }
@@ -220,7 +256,7 @@ func (x *transaction) triggers(names, kind string, op store.Op) ([]*catalog.Scri
 		case !strings.EqualFold(s.Type, kind):
 			return nil, invalid("The trigger '%s' is not a %s-trigger.", value.Clip(name), strings.ToLower(kind))
 		case !triggeredBy(s.Operation, op):
-			return nil, invalid("The trigger '%s' is for the operation %s, not for %s.", value.Clip(name), s.Operation, operationName(op))
+			return nil, invalid("Trigger '%s' was defined with operation type '%s', and therefore is invalid for '%s'.", value.Clip(name), s.Operation, operationName(op))
 		case len(all) == maxTriggers:
 			return nil, invalid("An operation can have at most %d triggers of a type.", maxTriggers)
 		}
@@ -230,15 +266,20 @@ func (x *transaction) triggers(names, kind string, op store.Op) ([]*catalog.Scri
 }
 
 // triggeredBy reports whether a trigger for an operation may be called for a write. An
-// upsert is both a create and an update.
+// upsert is neither a create nor an update, as in the service. What it takes for an
+// update it does not say: here it is what changes an item that must be there.
 func triggeredBy(operation string, op store.Op) bool {
 	switch strings.ToLower(operation) {
 	case "all":
 		return true
 	case "create":
-		return op == store.Create || op == store.Upsert
+		return op == store.Create
+	case "upsert":
+		return op == store.Upsert
 	case "delete":
 		return op == store.Delete
+	case "update":
+		return op == store.Replace || op == store.Update
 	}
-	return op == store.Replace || op == store.Upsert // Replace, Update
+	return op == store.Replace
 }

@@ -33,15 +33,6 @@ var (
 	errOverloaded = errors.New("too many large requests are under way")
 )
 
-// notYetError refuses what is not built yet.
-type notYetError struct {
-	what string
-}
-
-func (e *notYetError) Error() string {
-	return "Mayfly does not serve " + e.what + " yet. See \"What it does not do yet\" in the README."
-}
-
 // badRequestError refuses a header or another part of a request.
 type badRequestError struct {
 	message string
@@ -75,7 +66,6 @@ var statusCodes = map[int]string{
 	http.StatusTooManyRequests:       "429", // as the service spells it
 	statusRetryWith:                  "RetryWith",
 	http.StatusInternalServerError:   "InternalServerError",
-	http.StatusNotImplemented:        "NotImplemented",
 	http.StatusServiceUnavailable:    "ServiceUnavailable",
 }
 
@@ -175,7 +165,6 @@ func failureOf(err error) (f failure, known bool) {
 		badTTL        *store.TTLError
 		tooMuch       *engine.ThrottledError
 		badHeader     *badRequestError
-		notYet        *notYetError
 		missing       *notFoundError
 		clockInDoubt  *store.ClockError
 		badQuery      *sql.Error
@@ -210,8 +199,6 @@ func failureOf(err error) (f failure, known bool) {
 		return failure{404, 0, missing.message}, true
 	case errors.As(err, &clockInDoubt):
 		return failure{503, 0, "Nothing is purged for good while the clock is in doubt: " + clockInDoubt.Reason}, true
-	case errors.As(err, &notYet):
-		return failure{501, 0, notYet.Error()}, true
 	}
 	return failure{500, 0, "Unknown server error occurred when processing this request."}, false
 }

@@ -100,7 +100,6 @@ func TestTypedFailures(t *testing.T) {
 		{&store.TTLError{Value: "0"}, 400, "The input ttl '0' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire."},
 		{syntax, 400, `not well-formed JSON: the property name "a" occurs twice in one object`},
 		{&badRequestError{"no such header"}, 400, "no such header"},
-		{&notYetError{"tea"}, 501, "does not serve tea yet"},
 	} {
 		for _, err := range []error{c.err, fmt.Errorf("wrapped: %w", c.err)} {
 			if got := serve(failWith{h, err}, errorRequest(t)).failureText(t, c.status, 0); !strings.Contains(got, c.text) {

@@ -68,9 +68,6 @@ func (x *exchange) writeItem(rt *route, op store.Op) error {
 		Target: x.target(rt), Op: op, Triggers: x.triggers(),
 		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"),
 	}
-	if op == store.Update && w.Triggers.Any() {
-		return &notYetError{"triggers of patches"}
-	}
 	if op != store.Delete {
 		body, done, err := x.body()
 		defer done()

@@ -164,5 +164,5 @@ func (x *exchange) serve() error {
 	case typeUDFs, typeProcedures, typeTriggers:
 		return x.serveScripts(&rt)
 	}
-	return &notYetError{"the resource type '" + rt.kind + "'"}
+	return errNoRoute
 }

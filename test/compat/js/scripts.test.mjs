@@ -164,6 +164,8 @@ test("triggers", async (t) => {
 
   assert.equal((await c.item("1", "a").replace({ id: "1", pk: "a" }, { preTriggerInclude: "stamp" })).resource.stamp, "set");
   await refused(c.item("1", "a").replace({ id: "1", pk: "a" }, { postTriggerInclude: "count" }), bad("count"));
+  const { resource: patched } = await c.item("1", "a").patch([{ op: "set", path: "/stamp", value: "gone" }, { op: "set", path: "/n", value: 1 }], { preTriggerInclude: "stamp" });
+  assert.deepEqual([patched.stamp, patched.n], ["set", 1]);
   await refused(c.items.create({ id: "3", pk: "a" }, { preTriggerInclude: "none" }), bad("none"));
   assert.equal((await c.scripts.trigger("stamp").delete()).statusCode, 204);
 });
