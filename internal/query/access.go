@@ -75,9 +75,10 @@ func (x *execution) read(f *store.Found) {
 	x.page.Work.Bytes += int64(len(f.Body))
 }
 
-// inScope reports whether an effective partition key is one that was asked for.
-func (x *execution) inScope(epk []byte) bool {
-	s := &x.q.Scope
+func (x *execution) inScope(epk []byte) bool { return x.q.Scope.holds(epk) }
+
+// holds reports whether an effective partition key is one that was asked for.
+func (s *Scope) holds(epk []byte) bool {
 	if s.Logical != nil {
 		return s.Logical.Holds(epk)
 	}
@@ -160,7 +161,11 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 
 // ordinals returns those of the plan's set after one, in order.
 func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
-	if s := x.plan.set; len(s.ranges) == 1 {
+	switch s := x.plan.set; {
+	case s.found != nil:
+		x.page.Work.IndexRows += s.found.rows
+		return s.found.after(after)
+	case len(s.ranges) == 1:
 		return x.only(s, after)
 	}
 	return func(yield func(uint64, error) bool) {
@@ -176,6 +181,17 @@ func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
 				return
 			}
 			after = ordinal
+		}
+	}
+}
+
+// after returns the ordinals after one.
+func (f *hits) after(ordinal uint64) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		for _, o := range f.ordinals {
+			if o > ordinal && !yield(o, nil) {
+				return
+			}
 		}
 	}
 }

@@ -32,6 +32,14 @@ type set struct {
 	ranges   []store.ValueRange
 	text     string
 	any, all []*set
+	found    *hits
+}
+
+// hits is all that an index has of a set for one value, if that is not much: what
+// was counted to choose a plan need not be read again.
+type hits struct {
+	rows     int64
+	ordinals []uint64 // of those in scope, in order
 }
 
 // seeks returns how many values are looked up.
@@ -231,6 +239,9 @@ func (c *chooser) sizes(sets []*set) ([]int64, error) {
 
 // size counts the rows of a set up to a limit; beyond, it returns one more.
 func (c *chooser) size(s *set, limit int64) (int64, error) {
+	if len(s.ranges) == 1 {
+		return c.probe(s, limit)
+	}
 	var n int64
 	for _, v := range s.ranges {
 		for _, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: v}) {
@@ -250,6 +261,29 @@ func (c *chooser) size(s *set, limit int64) (int64, error) {
 	}
 	if len(s.all) > 0 {
 		return c.size(s.all[0], limit) // the smallest; the others have no more in common
+	}
+	return n, nil
+}
+
+// probe counts the rows of a set for one value, up to a limit, and keeps few of them.
+func (c *chooser) probe(s *set, limit int64) (n int64, err error) {
+	if s.found != nil {
+		return min(s.found.rows, limit+1), nil
+	}
+	var ordinals []uint64
+	for hit, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: s.ranges[0]}) {
+		if err != nil {
+			return 0, err
+		}
+		if n++; n > limit {
+			return n, nil
+		}
+		if n <= fewRows && c.s.holds(hit.EPK) {
+			ordinals = append(ordinals, hit.Ordinal)
+		}
+	}
+	if n <= fewRows {
+		s.found = &hits{n, ordinals}
 	}
 	return n, nil
 }
