@@ -56,6 +56,7 @@ func (x *exchange) changeFeed(rt *route) error {
 	x.setPosition(page.Partition, page.LSN)
 	x.set(headerETag, strconv.Quote(page.Position))
 	if page.Count == 0 && !page.More {
+		x.set(headerItemCount, "0") // .NET reads it from every page, and fails without
 		x.writeEmpty(http.StatusNotModified)
 		return nil
 	}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+
+// What the .NET SDK sends in gateway mode and counts on, held against its source
+// (Microsoft.Azure.Cosmos 3.62). The programs in test/compat cannot run it.
+
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// dotnetHeaders are with every request of the SDK.
+func dotnetHeaders(more map[string]string) map[string]string {
+	h := map[string]string{
+		"User-Agent":                            "cosmos-netstandard-sdk/3.62.1|1|X64|Linux|.NET 8.0|N|",
+		"Accept":                                "application/json",
+		"Cache-Control":                         "no-cache",
+		"x-ms-version":                          "2020-07-15",
+		"x-ms-activity-id":                      "7f2c8f2e-6c7e-4a3c-9b0a-0d8f2f3f6d11",
+		"x-ms-noretry-449":                      "True",
+		"x-ms-cosmos-sdk-supportedcapabilities": "9",
+	}
+	maps.Copy(h, more)
+	return h
+}
+
+// The SDK reads the count of items from whatever answers a change feed, and 304
+// is no exception to it.
+func TestDotNetChangeFeed(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	call(t, h, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"changeFeedPolicy":{"retentionDuration":10}}`, nil, 201)
+	modes := map[string]map[string]string{
+		"latest":       {"A-IM": "Incremental Feed"},
+		"all versions": {"A-IM": "Full-Fidelity Feed", "x-ms-cosmos-changefeed-wire-format-version": "2021-09-15"},
+	}
+	for name, mode := range modes {
+		t.Run(name, func(t *testing.T) {
+			read := func(position string, want int) answer {
+				t.Helper()
+				headers := dotnetHeaders(mode)
+				headers["If-None-Match"] = position
+				headers["x-ms-documentdb-partitionkeyrangeid"] = "0"
+				headers["x-ms-max-item-count"] = "100"
+				a := call(t, h, "GET", testDocs, "", headers, want)
+				if a.header.Get("ETag") == "" || !strings.HasPrefix(a.header.Get("x-ms-session-token"), "0:") {
+					t.Errorf("no place to go on from, or no session: %v", a.header)
+				}
+				return a
+			}
+			a := read("*", 304)
+			if got := a.header.Get("x-ms-item-count"); got != "0" {
+				t.Errorf("304 counts %q items", got)
+			}
+			call(t, h, "POST", testDocs, `{"id":"`+name+`","pk":"a"}`, pk("a"), 201)
+			a = read(a.header.Get("ETag"), 200)
+			if got := a.header.Get("x-ms-item-count"); got != "1" {
+				t.Errorf("200 counts %q items", got)
+			}
+			if got := read(a.header.Get("ETag"), 304).header.Get("x-ms-item-count"); got != "0" {
+				t.Errorf("304 counts %q items", got)
+			}
+		})
+	}
+}
+
+// The change feed processor keeps its leases as items, and asks for no body of what
+// it writes: it takes the etag from the header.
+func TestDotNetLeases(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	call(t, h, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/partitionKey"],"kind":"Hash","version":2},"defaultTtl":-1}`, nil, 201)
+	minimal := func(key string, more ...string) map[string]string {
+		headers := dotnetHeaders(map[string]string{"Prefer": "return=minimal", "x-ms-documentdb-partitionkey": `["` + key + `"]`})
+		for i := 0; i < len(more); i += 2 {
+			headers[more[i]] = more[i+1]
+		}
+		return headers
+	}
+	written := func(a answer) string {
+		t.Helper()
+		if len(a.body) != 0 || a.header.Get("ETag") == "" || a.header.Get("x-ms-request-charge") == "" {
+			t.Fatalf("a body, no etag or no charge: %v %s", a.header, a.body)
+		}
+		return a.header.Get("ETag")
+	}
+	const prefix = "localhost_AAAAAQ==_AAAAAYAAAAI="
+	lock := `{"id":"` + prefix + `.lock","partitionKey":"` + prefix + `.lock","ttl":30}`
+	locked := written(call(t, h, "POST", testDocs, lock, minimal(prefix+".lock"), 201))
+	call(t, h, "POST", testDocs, lock, minimal(prefix+".lock"), 409)
+	lease := `{"id":"` + prefix + `..0","partitionKey":"k","version":0,"_etag":"","LeaseToken":"0","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":%s,"ContinuationToken":%s,"properties":{},"timestamp":"2026-11-15T12:00:00.0000000Z","mode":"Incremental Feed"}`
+	first := written(call(t, h, "POST", testDocs, fmt.Sprintf(lease, "null", "null"), minimal("k"), 201))
+	path := testDocs + "/" + strings.ReplaceAll(prefix+"..0", "=", "%3D")
+	second := written(call(t, h, "PUT", path, fmt.Sprintf(lease, `"host"`, `"\"7\""`), minimal("k", "If-Match", first), 200))
+	if first == second {
+		t.Error("the etag is the same")
+	}
+	call(t, h, "PUT", path, fmt.Sprintf(lease, `"other"`, `"\"7\""`), minimal("k", "If-Match", first), 412)
+	query := `{"query":"SELECT * FROM c WHERE STARTSWITH(c.id, '` + prefix + `..')"}`
+	found := call(t, h, "POST", testDocs, query, dotnetHeaders(map[string]string{
+		"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True",
+		"x-ms-documentdb-partitionkeyrangeid": "0", "x-ms-max-item-count": "2147483647",
+	}), 200)
+	leases := decode[struct{ Documents []map[string]any }](t, found).Documents
+	if len(leases) != 1 || leases[0]["Owner"] != "host" || leases[0]["ContinuationToken"] != `"7"` || leases[0]["_etag"] != second {
+		t.Errorf("got %s", found.body)
+	}
+	lockPath := testDocs + "/" + strings.ReplaceAll(prefix+".lock", "=", "%3D")
+	call(t, h, "DELETE", lockPath, "", minimal(prefix+".lock", "If-Match", locked), 204)
+}
+
+// A batch has no content type. A bulk names the range, and each operation its key;
+// what is told of one that fails is the body of an error.
+func TestDotNetBulk(t *testing.T) {
+	h := newContainer(t)
+	row := func(kind, present int, parts ...string) string {
+		text := fmt.Sprintf("81 7054E17F %02X %02X000000 02000000", present, kind)
+		for _, part := range parts {
+			text += fmt.Sprintf(" %02X %x", len(part), part)
+		}
+		return text
+	}
+	const minimalReturn = " 03 0C"
+	const create, patch, read, remove = 0, 1, 2, 4
+	bulk := string(hybridStream(t,
+		row(create, 0x47, `["a"]`, `{"id":"1","pk":"a","n":1}`),
+		row(create, 0x47, `["b"]`, `{"id":"1","pk":"b"}`)+minimalReturn,
+		row(patch, 0x57, `["a"]`, "1", `{"operations":[{"op":"incr","path":"/n","value":4}],"condition":"FROM c WHERE c.n = 1"}`),
+		row(patch, 0x57, `["a"]`, "1", `{"operations":[{"op":"incr","path":"/n","value":4}],"condition":"FROM c WHERE c.n = 1"}`),
+		row(read, 0x17, `["b"]`, "1"),
+		row(remove, 0x17, `["c"]`, "1"),
+	))
+	a := call(t, h, "POST", testDocs, bulk, dotnetHeaders(map[string]string{
+		"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False",
+		"x-ms-cosmos-batch-continue-on-error": "True", "x-ms-documentdb-partitionkeyrangeid": "0",
+	}), 207)
+	r := hybridReader{rest: a.body}
+	r.segment()
+	var got []string
+	for len(r.rest) > 0 && r.fault == "" {
+		result := hybridReader{rest: r.record()}
+		result.schema(schemaResult)
+		present, status, subStatus := result.byte(), result.int32(), result.int32()
+		told := fmt.Sprintf("%d/%d", status, subStatus)
+		if present&4 != 0 {
+			told += " etag " + map[bool]string{true: "quoted"}[strings.HasPrefix(result.text(), `"`)]
+		}
+		if present&8 != 0 {
+			told += " " + bulkBody(t, result.bytes())
+		}
+		if charge := result.take(10); charge[0] != typeFloat64 || charge[1] != tokenCharge || len(result.rest) != 0 {
+			told += fmt.Sprintf(" and %x", charge)
+		}
+		got = append(got, told)
+	}
+	want := []string{
+		"201/0 etag quoted item 1",
+		"201/0 etag quoted",
+		"200/0 etag quoted item 5",
+		"412/1110 error PreconditionFailed",
+		"200/0 etag quoted item <nil>",
+		"404/0 error NotFound",
+	}
+	if r.fault != "" || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s got\n%s\nwant\n%s", r.fault, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// bulkBody tells what is in the body of a result.
+func bulkBody(t *testing.T, body []byte) string {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if v["code"] != nil {
+		return fmt.Sprint("error ", v["code"])
+	}
+	return fmt.Sprint("item ", v["n"])
+}
+
+// Many items are read by a query for each range, in words that no other SDK uses.
+func TestDotNetReadMany(t *testing.T) {
+	h := newContainer(t)
+	call(t, h, "POST", testDocs, `{"id":"1","pk":"a"}`, pk("a"), 201)
+	call(t, h, "POST", testDocs, `{"id":"1","pk":"b"}`, pk("b"), 201)
+	call(t, h, "POST", testDocs, `{"id":"2"}`, map[string]string{"x-ms-documentdb-partitionkey": `[{}]`}, 201)
+	for query, want := range map[string]int{
+		`SELECT * FROM c WHERE ( ( c.id = @param_id0 AND c[\"pk\"] = @param_pk00 ) OR ( c.id = @param_id1 AND IS_DEFINED(c[\"pk\"]) = false ) )`: 2,
+		`SELECT * FROM c WHERE c.id IN ( @param_id0,@param_id1 )`:                                                                                3,
+	} {
+		body := `{"query":"` + query + `","parameters":[{"name":"@param_id0","value":"1"},{"name":"@param_pk00","value":"a"},{"name":"@param_id1","value":"2"}]}`
+		a := call(t, h, "POST", testDocs, body, dotnetHeaders(map[string]string{
+			"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True",
+			"x-ms-documentdb-partitionkeyrangeid": "0", "x-ms-documentdb-query-iscontinuationexpected": "False",
+		}), 200)
+		if got := len(decode[struct{ Documents []any }](t, a).Documents); got != want {
+			t.Errorf("%s: got %d items, want %d", query, got, want)
+		}
+	}
+}
+
+// What the SDK reads of a container it writes back, with what it knows of it.
+func TestDotNetContainers(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	created := call(t, h, "POST", "/dbs/d/colls", `{"id":"c",
+		"changeFeedPolicy":{"retentionDuration":5},
+		"indexingPolicy":{"automatic":true,"indexingMode":"consistent",
+			"includedPaths":[{"path":"/*","indexes":[]}],"excludedPaths":[{"path":"/big/*"}],
+			"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b","order":"descending"}]],
+			"spatialIndexes":[{"path":"/at/*","types":["Point","Polygon","LineString","MultiPolygon"]}]},
+		"geospatialConfig":{"type":"Geography"},
+		"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/mail"]}]},
+		"conflictResolutionPolicy":{"mode":"LastWriterWins","conflictResolutionPath":"/_ts"},
+		"defaultTtl":-1,"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`,
+		dotnetHeaders(map[string]string{"x-ms-offer-throughput": "400"}), 201)
+	again := call(t, h, "PUT", "/dbs/d/colls/c", string(created.body), dotnetHeaders(nil), 200)
+	before, after := created.json(t), again.json(t)
+	for _, v := range []map[string]any{before, after} {
+		delete(v, "_etag")
+		delete(v, "_ts")
+	}
+	if fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("got %s, want %s", again.body, created.body)
+	}
+
+	query := `{"query":"select * from root r where r.offerResourceId= @targetRID","parameters":[{"name":"@targetRID","value":"` + after["_rid"].(string) + `"}]}`
+	found := call(t, h, "POST", "/offers", query, dotnetHeaders(map[string]string{
+		"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-max-item-count": "2147483647",
+	}), 200)
+	offers := decode[struct{ Offers []map[string]any }](t, found).Offers
+	if len(offers) != 1 {
+		t.Fatalf("got %s", found.body)
+	}
+	offer := offers[0]
+	offer["content"] = map[string]any{"offerThroughput": 500}
+	body, err := json.Marshal(offer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := call(t, h, "PUT", "/"+strings.TrimSuffix(offer["_self"].(string), "/"), string(body), dotnetHeaders(nil), 200)
+	if got := replaced.json(t)["content"].(map[string]any)["offerThroughput"]; got != 500.0 {
+		t.Errorf("got %s", replaced.body)
+	}
+	if replaced.header.Get("x-ms-cosmos-min-throughput") == "" || replaced.header.Get("x-ms-offer-replace-pending") != "false" {
+		t.Errorf("got %v", replaced.header)
+	}
+}
+
+// The plan is asked for with features that are set apart by a comma and a space.
+func TestDotNetQueryPlan(t *testing.T) {
+	h := newContainer(t)
+	a := call(t, h, "POST", testDocs, `{"query":"SELECT c.m, COUNTIF(c.n > 1) AS s FROM c GROUP BY c.m"}`, dotnetHeaders(map[string]string{
+		"Content-Type": "application/query+json", "x-ms-cosmos-is-query-plan-request": "True", "x-ms-cosmos-query-version": "1.0",
+		"x-ms-cosmos-supported-query-features": "Aggregate, Distinct, GroupBy, MultipleAggregates, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, NonValueAggregate, DCount, NonStreamingOrderBy, CountIf, HybridSearch, WeightedRankFusion, HybridSearchSkipOrderByRewrite",
+	}), 200)
+	info := a.json(t)["queryInfo"].(map[string]any)
+	if got := fmt.Sprint(info["groupByAliasToAggregateType"]); got != "map[m:<nil> s:CountIf]" {
+		t.Errorf("got %s: %s", got, a.body)
+	}
+}
