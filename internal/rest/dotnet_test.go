@@ -68,6 +68,66 @@ func TestDotNetChangeFeed(t *testing.T) {
 	}
 }
 
+// Where one range has all that a query asks for, the SDK sends the query as it was
+// written, takes the answer for the whole of it, and no limit is the largest
+// integer. If there is more it goes on only when it is told that nothing is left
+// for it to do, and otherwise asks for a plan and begins anew.
+func TestDotNetDirectQueries(t *testing.T) {
+	h := newContainer(t)
+	for n := range 12 {
+		call(t, h, "POST", testDocs, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"m":%d}`, n, n%5, n, n%3), pk(fmt.Sprintf("p%d", n%5)), 201)
+	}
+	rid := call(t, h, "GET", "/dbs/d/colls/c", "", nil, 200).json(t)["_rid"].(string)
+	for query, want := range map[string]string{
+		"SELECT VALUE c.n FROM c WHERE c.n > 7":                      `[8 9 10 11]`,
+		"SELECT VALUE c.n FROM c ORDER BY c.n DESC OFFSET 1 LIMIT 3": `[10 9 8]`,
+		"SELECT TOP 2 VALUE c.n FROM c ORDER BY c.n":                 `[0 1]`,
+		"SELECT VALUE COUNT(1) FROM c":                               `[12]`,
+		"SELECT VALUE AVG(c.n) FROM c":                               `[5.5]`,
+		"SELECT MIN(c.n) AS least, MAX(c.n) AS most FROM c":          `[{"least":0,"most":11}]`,
+		"SELECT DISTINCT VALUE c.m FROM c":                           `[0 1 2]`,
+		"SELECT c.m, SUM(c.n) AS s FROM c GROUP BY c.m":              `[{"m":0,"s":18} {"m":1,"s":22} {"m":2,"s":26}]`,
+		"SELECT VALUE COUNT(1) FROM (SELECT DISTINCT c.m FROM c)":    `[3]`,
+	} {
+		for _, scope := range []map[string]string{
+			{"x-ms-documentdb-partitionkeyrangeid": "0", "x-ms-max-item-count": "2147483647"},
+			{"x-ms-documentdb-partitionkeyrangeid": rid + ",0", "x-ms-max-item-count": "1"},
+		} {
+			if got := directQuery(t, h, query, scope); got != want {
+				t.Errorf("%s with %v: got %s, want %s", query, scope, got, want)
+			}
+		}
+	}
+}
+
+// directQuery reads all pages of a query.
+func directQuery(t *testing.T, h *Handler, query string, scope map[string]string) string {
+	t.Helper()
+	headers := dotnetHeaders(map[string]string{
+		"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True",
+		"x-ms-documentdb-query-enablecrosspartition": "True", "x-ms-documentdb-query-parallelizecrosspartitionquery": "True",
+		"x-ms-documentdb-populatequerymetrics": "True", "x-ms-cosmos-supported-serialization-formats": "JsonText, CosmosBinary",
+		"x-ms-documentdb-query-iscontinuationexpected": "False", "x-ms-cosmos-query-optimisticdirectexecute": "True",
+		"x-ms-cosmos-correlated-activityid": "2b0c5a2c-5a51-4b0b-8b56-4a2d5d1c0e10",
+	})
+	maps.Copy(headers, scope)
+	var rows []string
+	for range 20 {
+		a := call(t, h, "POST", testDocs, `{"query":`+quoted(query)+`,"parameters":[],"clientQLCompatibilityLevel":0}`, headers, 200)
+		for _, row := range decode[struct{ Documents []json.RawMessage }](t, a).Documents {
+			rows = append(rows, string(row))
+		}
+		if got := a.header.Get("x-ms-cosmos-query-requiresdistribution"); got != "False" {
+			t.Errorf("%s: the client is told %q of what is left to do", query, got)
+		}
+		if headers["x-ms-continuation"] = a.header.Get("x-ms-continuation"); headers["x-ms-continuation"] == "" {
+			return fmt.Sprint(rows)
+		}
+	}
+	t.Fatalf("%s has no end: %v", query, rows)
+	return ""
+}
+
 // The change feed processor keeps its leases as items, and asks for no body of what
 // it writes: it takes the etag from the header.
 func TestDotNetLeases(t *testing.T) {

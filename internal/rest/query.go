@@ -49,6 +49,11 @@ func (x *exchange) queryItems(rt *route) error {
 	if page.Continuation != "" {
 		x.set(headerContinuation, page.Continuation)
 	}
+	if x.flag("X-Ms-Cosmos-Query-Optimisticdirectexecute") {
+		// .NET hoped that it need not merge anything. Unless it is told so it throws
+		// this page away, asks for a plan and begins anew.
+		x.set("X-Ms-Cosmos-Query-Requiresdistribution", "False")
+	}
 	x.setMetrics(&page)
 	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
 	return nil
