@@ -4,6 +4,7 @@ package mayfly
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -69,7 +70,8 @@ var operationBodies = map[string]string{
 	"replace an offer":                `{"content":{"offerThroughput":500}}`,
 }
 
-// TestOperationsAreAsDocumented tries every row of docs/operations.md.
+// TestOperationsAreAsDocumented tries every row of docs/operations.md, and looks
+// whether metrics tell it from all others.
 func TestOperationsAreAsDocumented(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	names := strings.NewReplacer("{db}", "d", "{container}", "c", "{item}", "i", "{script}", "s", "{user}", "u", "{permission}", "p", "{key}", "k")
@@ -77,6 +79,7 @@ func TestOperationsAreAsDocumented(t *testing.T) {
 	if len(all) < 70 {
 		t.Fatalf("docs/operations.md has %d rows that can be read", len(all))
 	}
+	labels := map[string]string{} // the names of operations
 	for _, op := range all {
 		path := names.Replace(op.path)
 		if strings.Contains(path, "{offer}") {
@@ -92,11 +95,53 @@ func TestOperationsAreAsDocumented(t *testing.T) {
 				op.headers[name] = value[0]
 			}
 		}
+		before := s.operationsAsked(t)
 		if got := s.send(t, op.method, path, body, op.headers); got.status != op.status {
 			t.Errorf("docs/operations.md says that %q, %s %s, is answered %d. It is %d: correct its row, or the server: %s",
 				op.name, op.method, op.path, op.status, got.status, got.body)
 		}
+		label := counted(before, s.operationsAsked(t))
+		switch {
+		case op.status == http.StatusMethodNotAllowed: // no operation at all
+			if label != "other" {
+				t.Errorf("%q is counted as %q", op.name, label)
+			}
+		case label == "unknown" && op.status == http.StatusNotFound: // the path addresses nothing
+		case label == "" || label == "other" || label == "unknown" || labels[label] != "":
+			t.Errorf("%q is counted as %q, as is %q", op.name, label, labels[label])
+		default:
+			labels[label] = op.name
+		}
 	}
+}
+
+// counted returns what was asked for once more than before.
+func counted(before, after map[string]int) string {
+	for label, n := range after {
+		if n == before[label]+1 {
+			return label
+		}
+	}
+	return ""
+}
+
+var operationCount = regexp.MustCompile(`(?m)^mayfly_requests_total\{operation="([a-z_]+)",status="\d+"\} (\d+)$`)
+
+// operationsAsked reads how often each operation was asked for, without the pages of
+// the server itself.
+func (s *testServer) operationsAsked(t *testing.T) map[string]int {
+	t.Helper()
+	asked := map[string]int{}
+	page := s.must(t, 200, "GET", "/_mayfly/metrics", "", map[string]string{"Authorization": "Bearer " + s.Key()})
+	for _, m := range operationCount.FindAllSubmatch(page.body, -1) {
+		n, err := strconv.Atoi(string(m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked[string(m[1])] += n
+	}
+	delete(asked, "admin")
+	return asked
 }
 
 // TestEveryResourceTypeIsDocumented: the page leaves no resource type out.

@@ -119,6 +119,11 @@ func TestMetricsOfRequests(t *testing.T) {
 	batch := pk("a")
 	batch["x-ms-cosmos-is-batch-request"], batch["x-ms-cosmos-batch-atomic"] = "True", "True"
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `[{"operationType":"Read","id":"1"}]`, batch, 207)
+	delete(batch, "x-ms-cosmos-batch-atomic")
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `[{"operationType":"Read","id":"1","partitionKey":"[\"a\"]"}]`, batch, 207)
+	call(t, h, "POST", "/dbs/d/users", `{"id":"u"}`, upsert, 201)
+	call(t, h, "POST", "/dbs", `{"id":"e"}`, upsert, 201) // there is no upsert of databases
+	call(t, h, "PUT", "/dbs/d/users", `{"id":"u"}`, nil, 405)
 	call(t, h, "GET", "/dbs/d/colls/c/docs", "", nil, 200)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{}`, map[string]string{"Content-Type": "application/query+json"}, 400)
 	call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200)
@@ -133,7 +138,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		status    int
 		n         float64
 	}{
-		{"database_create", 201, 1}, {"container_create", 201, 1}, {"item_upsert", 201, 1}, {"item_upsert", 200, 1}, {"item_create", 409, 1},
+		{"database_create", 201, 2}, {"item_bulk", 207, 1}, {"user_upsert", 201, 1}, {"other", 405, 1}, {"container_create", 201, 1}, {"item_upsert", 201, 1}, {"item_upsert", 200, 1}, {"item_create", 409, 1},
 		{"item_read", 200, 1}, {"item_read", 404, 1}, {"item_replace", 200, 1}, {"item_patch", 200, 1}, {"item_delete", 204, 1}, {"item_batch", 207, 1},
 		{"item_list", 200, 1}, {"item_query", 400, 1}, {"range_list", 200, 1}, {"account_read", 200, 1}, {"offer_list", 200, 1},
 		{"unknown", 401, 1}, {"unknown", 404, 1}, {"admin", 200, 1},
@@ -143,6 +148,20 @@ func TestMetricsOfRequests(t *testing.T) {
 	}
 	if _, found := m[`mayfly_request_duration_seconds_count{operation="admin"}`]; found {
 		t.Error("Mayfly's own pages have durations: a follower's would be hours")
+	}
+}
+
+// Labels are a fixed set: each operation has a name, and no two the same.
+func TestOperationNames(t *testing.T) {
+	seen := map[string]bool{}
+	for op, name := range operationNames {
+		if name == "" || seen[name] {
+			t.Errorf("operation %d has the name %q", op, name)
+		}
+		seen[name] = true
+	}
+	if operationNames[opOther] != "other" || operationNames[opConflictQuery] != "conflict_query" || operationNames[opItemChanges] != "item_changes" {
+		t.Error("the names are not in the order of the operations")
 	}
 }
 
