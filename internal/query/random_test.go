@@ -232,13 +232,17 @@ func anyComparison(t *random, path string) string {
 		for i := range list {
 			list[i] = anyValue(t)
 		}
+		if chance(t.T, "in an array", 30) {
+			return pick(t.T, "not", "", "NOT ") + "ARRAY_CONTAINS([" + strings.Join(list, ", ") + "], " + path + ")"
+		}
 		return path + pick(t.T, "in", " IN (", " IN (", " NOT IN (") + strings.Join(list, ", ") + ")"
 	case "between":
 		return "(" + path + pick(t.T, "between", " BETWEEN ", " NOT BETWEEN ") + anyScalar(t) + " AND " + anyScalar(t) + ")"
 	case "prefix":
 		return "STARTSWITH(" + path + ", " + pick(t.T, "text", strs...) + pick(t.T, "fold", ")", ")", ", true)", ", false)")
 	case "like":
-		return path + " LIKE " + pick(t.T, "pattern", `"a%"`, `"x%"`, `"%b"`, `"ab"`, `"a_c"`, `"`+x(256)+`%"`)
+		return path + " LIKE " + pick(t.T, "pattern", `"a%"`, `"x%"`, `"%b"`, `"ab"`, `"a_c"`, `"`+x(256)+`%"`,
+			`"a!b" ESCAPE "!"`, `"a!%%" ESCAPE "!"`)
 	case "contains":
 		return "ARRAY_CONTAINS(" + path + ", " + anyValue(t) + pick(t.T, "partial", ")", ")", ", true)")
 	case "kind":

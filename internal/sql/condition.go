@@ -248,22 +248,60 @@ func inConditions(needle code, list []code) (yes, no *Condition) {
 	return yes, no
 }
 
+// oneOfConditions is about a constant array that has a value in it, or not.
+func oneOfConditions(needle code, array Value) (yes, no *Condition) {
+	if array.Kind() != KindArray || !needle.origin.known {
+		return nil, nil
+	}
+	var list []code
+	for v := range array.Elements {
+		list = append(list, constantCode(v))
+	}
+	if len(list) == 0 {
+		return constantCondition(false), nil
+	}
+	return inConditions(needle, list)
+}
+
 // likeCondition returns what a pattern says about the beginning of a string.
 func likeCondition(x, pattern code, escape rune) *Condition {
 	text, ok := pattern.value.AsString()
-	if !pattern.constant || !ok || escape != noEscape || !x.origin.known {
+	if !pattern.constant || !ok || !x.origin.known {
 		return nil
 	}
-	i := strings.IndexAny(text, "%_[")
-	if i < 0 {
-		return at(x, CondEq, pattern.value)
+	start, rest := literalStart(text, escape)
+	if rest == "" {
+		return at(x, CondEq, Str(start))
 	}
-	if i == 0 {
+	if start == "" {
 		return nil
 	}
-	prefix := at(x, CondPrefix, Str(text[:i]))
-	prefix.Exact = prefix.Exact && text[i:] == "%"
+	prefix := at(x, CondPrefix, Str(start))
+	prefix.Exact = prefix.Exact && rest == "%"
 	return prefix
+}
+
+// literalStart returns what all strings begin with that a pattern matches, and
+// the pattern from its first wildcard on.
+func literalStart(pattern string, escape rune) (start, rest string) {
+	var b strings.Builder
+	escaped := false
+	for i, r := range pattern {
+		switch {
+		case escaped:
+			escaped = false
+		case r == escape:
+			escaped = true
+			continue
+		case strings.ContainsRune("%_[", r):
+			return b.String(), pattern[i:]
+		}
+		b.WriteRune(r)
+	}
+	if escaped { // by nothing: what that matches is for the matcher to say
+		return "", pattern
+	}
+	return b.String(), ""
 }
 
 // callConditions returns what is known where a call is true, and where it is
@@ -271,6 +309,9 @@ func likeCondition(x, pattern code, escape rune) *Condition {
 func callConditions(name string, args []code) (yes, no *Condition) {
 	if name == "ST_WITHIN" || name == "ST_INTERSECTS" {
 		return nearCondition(args, Int(0)), nil
+	}
+	if name == "ARRAY_CONTAINS" && len(args) == 2 && args[0].constant {
+		return oneOfConditions(args[1], args[0].value)
 	}
 	if len(args) == 0 || !args[0].origin.known {
 		return nil, nil

@@ -164,6 +164,7 @@ func indexFunctions(list []Function) map[string]*Function {
 // alternativeSpellings lists the other names that the service accepts.
 func alternativeSpellings() map[string]string {
 	return map[string]string{
+		"_TRY_ARRAY_CONTAINS":   "ARRAY_CONTAINS",
 		"ARRAYAVG":              "ARRAY_AVG",
 		"ARRAYCONCAT":           "ARRAY_CONCAT",
 		"ARRAYCONTAINS":         "ARRAY_CONTAINS",

@@ -177,7 +177,7 @@ func (p *planner) grouped() error {
 		return err
 	}
 	rewritten := unsliced(*q)
-	rewritten.Distinct, rewritten.OrderBy = false, nil
+	rewritten.Distinct = false
 	switch {
 	case q.GroupBy != nil:
 		p.need(FeatureGroupBy)

@@ -336,6 +336,14 @@ func (p *printer) literal(v Value) {
 	case math.IsInf(f, -1):
 		p.put("(- Infinity)")
 	default:
-		p.dst = v.AppendJSON(p.dst)
+		if _, integer := v.AsInt(); integer {
+			p.dst = v.AppendJSON(p.dst)
+			return
+		}
+		p.dst = strconv.AppendFloat(p.dst, f, 'g', printedDigits, 64)
 	}
 }
+
+// printedDigits are those that the service writes a number with, more than are
+// needed to tell it from others.
+const printedDigits = 17
