@@ -4,6 +4,7 @@ package mayfly
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,27 @@ func TestReadmeShowsTheCommands(t *testing.T) {
 	}
 	if !strings.Contains(readme, WellKnownKey) {
 		t.Error("README.md does not show the connection string that the server prints")
+	}
+}
+
+// The page on the SDKs names the versions that are installed.
+func TestCompatNamesTheVersions(t *testing.T) {
+	page := read(t, "test/compat/README.md")
+	for name, version := range map[string]*regexp.Regexp{
+		"go/go.mod":               regexp.MustCompile(`sdk/data/(azcosmos v\S+)`),
+		"js/package.json":         regexp.MustCompile(`"(@azure/cosmos": "[^"]+)"`),
+		"python/requirements.txt": regexp.MustCompile(`(?m)^(azure-cosmos==.+)$`),
+		"java/pom.xml":            regexp.MustCompile(`<artifactId>(azure-cosmos</artifactId>\s+<version>[^<]+)<`),
+	} {
+		found := version.FindStringSubmatch(read(t, "test/compat/"+name))
+		if found == nil {
+			t.Errorf("%s names no SDK", name)
+			continue
+		}
+		words := regexp.MustCompile(`"?: "|==|</artifactId>\s+<version>`).ReplaceAllString(found[1], " ")
+		if !strings.Contains(page, "| "+words+" |") {
+			t.Errorf("test/compat/README.md does not name %s", words)
+		}
 	}
 }
 
