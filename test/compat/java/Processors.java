@@ -15,6 +15,7 @@ import com.azure.cosmos.models.PartitionKey;
 import com.azure.cosmos.models.PartitionKeyDefinition;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -46,12 +47,18 @@ final class Processors {
   void all(Map<String, Check> checks) {
     checks.put("hosts share leases of ranges, and go on from them", () -> latest(Processors::latestVersions));
     checks.put("hosts share leases of partitions, and go on from them", () -> latest(Processors::items));
+    checks.put("a host begins at a time", this::startTime);
     checks.put("a host is told all versions, deletes and expiries", this::allVersions);
     checks.put("the lock of a host that died ends by itself", this::lockOfTheDead);
   }
 
   /** Gives the host a handler of its changes. */
   interface Handler extends BiFunction<ChangeFeedProcessorBuilder, List<JsonNode>, ChangeFeedProcessorBuilder> {}
+
+  /** What each host has in common: it looks often, and takes little at once. */
+  private static ChangeFeedProcessorOptions options() {
+    return new ChangeFeedProcessorOptions().setFeedPollDelay(OFTEN).setLeaseAcquireInterval(OFTEN).setMaxItemCount(7);
+  }
 
   private static ChangeFeedProcessorBuilder latestVersions(ChangeFeedProcessorBuilder b, List<JsonNode> seen) {
     return b.handleLatestVersionChanges(changes -> changes.forEach(c -> seen.add(c.getCurrent())));
@@ -70,7 +77,8 @@ final class Processors {
     server.clock("{\"advance\":\"5s\"}");
 
     List<JsonNode> first = Collections.synchronizedList(new ArrayList<>());
-    ChangeFeedProcessor one = start("one", feed, leases, b -> handler.apply(b, first));
+    ChangeFeedProcessorOptions options = options().setStartFromBeginning(true);
+    ChangeFeedProcessor one = start("one", feed, leases, b -> handler.apply(b, first).options(options));
     Check.becomes(numbers(0, 40), () -> sorted(first));
     Check.becomes(Map.of("one", RANGES), () -> owners(leases));
 
@@ -88,6 +96,7 @@ final class Processors {
     Check.becomes(Map.of("one", RANGES), () -> owners(leases));
     stop(one, leases);
     create(feed, 80, 120);
+    Check.equal(40, lag(one));
     feed.upsertItem(Containers.item("0", "p0", 120));
     feed.createItem(Containers.item("unseen", "p", 1).put("ttl", 5));
     server.clock("{\"advance\":\"5s\"}");
@@ -95,6 +104,22 @@ final class Processors {
     ChangeFeedProcessor three = start("three", feed, leases, b -> handler.apply(b, third));
     Check.becomes(numbers(80, 121), () -> sorted(third));
     stop(three, leases);
+    server.clock("{\"release\":true}");
+  }
+
+  private void startTime() throws Exception {
+    server.clock("{\"freeze\":true}");
+    CosmosContainer feed = containers.create(p -> {}, Containers.FIVE_PARTITIONS);
+    CosmosContainer leases = leases();
+    create(feed, 0, 20);
+    server.clock("{\"advance\":\"1m\"}");
+    create(feed, 20, 40);
+    long second = feed.readItem("20", new PartitionKey("p20"), JsonNode.class).getItem().get("_ts").asLong();
+    List<JsonNode> seen = Collections.synchronizedList(new ArrayList<>());
+    ChangeFeedProcessorOptions options = options().setStartTime(Instant.ofEpochSecond(second));
+    ChangeFeedProcessor host = start("one", feed, leases, b -> latestVersions(b, seen).options(options));
+    Check.becomes(numbers(20, 40), () -> sorted(seen));
+    stop(host, leases);
     server.clock("{\"release\":true}");
   }
 
@@ -138,6 +163,7 @@ final class Processors {
     seen.clear();
     feed.upsertItem(Containers.item("before", "a", 4));
     feed.createItem(Containers.item("unseen", "a", 5).put("ttl", 5));
+    Check.equal(2, lag(host));
     server.clock("{\"advance\":\"5s\"}");
     host = start("two", feed, leases, b -> b.handleAllVersionsAndDeletesChanges((c, context) -> seen.addAll(c)));
     Check.becomes(3, seen::size);
@@ -160,7 +186,8 @@ final class Processors {
     server.clock("{\"advance\":\"" + LOCK_SECONDS + "s\"}");
 
     List<JsonNode> seen = Collections.synchronizedList(new ArrayList<>());
-    ChangeFeedProcessor host = start("one", feed, leases, b -> latestVersions(b, seen));
+    ChangeFeedProcessorOptions options = options().setStartFromBeginning(true);
+    ChangeFeedProcessor host = start("one", feed, leases, b -> latestVersions(b, seen).options(options));
     Check.becomes(numbers(1, 2), () -> sorted(seen));
     stop(host, leases);
     Check.refused(404, () -> leases.readItem(lock, new PartitionKey(lock), JsonNode.class));
@@ -177,28 +204,33 @@ final class Processors {
 
   private ChangeFeedProcessor start(
       String host, CosmosContainer feed, CosmosContainer leases, UnaryOperator<ChangeFeedProcessorBuilder> handler) {
-    ChangeFeedProcessorBuilder builder = handler.apply(new ChangeFeedProcessorBuilder());
-    boolean latest = feed.read().getProperties().getChangeFeedPolicy().getRetentionDurationForAllVersionsAndDeletesPolicy().isZero();
     ChangeFeedProcessor processor =
-        builder
+        handler
+            .apply(new ChangeFeedProcessorBuilder().options(options()))
             .hostName(host)
             .feedContainer(database.getContainer(feed.getId()))
             .leaseContainer(database.getContainer(leases.getId()))
-            .options(
-                new ChangeFeedProcessorOptions()
-                    .setStartFromBeginning(latest)
-                    .setFeedPollDelay(OFTEN)
-                    .setLeaseAcquireInterval(OFTEN)
-                    .setMaxItemCount(7))
             .buildChangeFeedProcessor();
     processor.start().block();
     return processor;
   }
 
-  /** Stops the last host, and waits until it has let go of its leases: it goes on for a while. */
+  /**
+   * Stops the only host, and waits until it has let go of its leases. Before that it has to have
+   * them all and to have written down what it told: what is under way when it is stopped goes on.
+   */
   private static void stop(ChangeFeedProcessor host, CosmosContainer leases) throws Exception {
+    int ranges = count(leases, "");
+    Check.becomes(ranges, () -> owners(leases).values().stream().mapToInt(n -> n).sum());
+    Check.becomes(ranges, () -> begun(leases));
+    Check.becomes(0, () -> lag(host));
     host.stop().block();
     Check.becomes(Map.of(), () -> owners(leases));
+  }
+
+  /** Returns how many changes a host would have to tell, by its own estimate. */
+  private static int lag(ChangeFeedProcessor host) {
+    return host.getCurrentState().block().stream().mapToInt(s -> s.getEstimatedLag()).sum();
   }
 
   private static boolean follows(ChangeFeedProcessorItem change, ChangeFeedProcessorItem before) {
@@ -217,10 +249,15 @@ final class Processors {
 
   /** Counts the leases that know where they are. */
   private static int begun(CosmosContainer leases) {
+    return count(leases, " AND IS_STRING(c.ContinuationToken)");
+  }
+
+  /** Counts the leases of which more is so. */
+  private static int count(CosmosContainer leases, String more) {
     List<Integer> n = new ArrayList<>();
     leases
         .queryItems(
-            "SELECT VALUE 1 FROM c WHERE IS_STRING(c.ContinuationToken)", new CosmosQueryRequestOptions(), Integer.class)
+            "SELECT VALUE 1 FROM c WHERE IS_DEFINED(c.LeaseToken)" + more, new CosmosQueryRequestOptions(), Integer.class)
         .forEach(n::add);
     return n.size();
   }
