@@ -68,6 +68,19 @@ func TestDotNetChangeFeed(t *testing.T) {
 	}
 }
 
+// A change feed that is asked for with a query is not taken for a query, whose answer
+// has no place to go on from.
+func TestDotNetChangeFeedQuery(t *testing.T) {
+	h := newContainer(t)
+	a := call(t, h, "POST", testDocs, `{"query":"SELECT * FROM c"}`, dotnetHeaders(map[string]string{
+		"A-IM": "Incremental Feed", "Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True",
+		"x-ms-documentdb-partitionkeyrangeid": "0",
+	}), 400)
+	if got := a.failureText(t, 400, 0); !strings.Contains(got, "with a query") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Where one range has all that a query asks for, the SDK sends the query as it was
 // written, takes the answer for the whole of it, and no limit is the largest
 // integer. If there is more it goes on only when it is told that nothing is left

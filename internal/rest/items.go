@@ -45,6 +45,8 @@ func (x *exchange) postItem(rt *route) error {
 	switch {
 	case x.isQueryPlan(rt):
 		return x.queryPlan(rt)
+	case x.isQuery() && x.header("A-Im") != "":
+		return &badRequestError{"A change feed cannot be read with a query. Read it without, and choose from what it tells."}
 	case x.isQuery():
 		return x.queryItems(rt)
 	case x.flag("X-Ms-Cosmos-Is-Batch-Request"):
