@@ -98,7 +98,7 @@ func TestScopesSeeNoExpiredItem(t *testing.T) {
 	}
 }
 
-// A page is of one moment, however the clock moves while it is made.
+// Scenario 54: a page is of one moment, however the clock moves while it is made.
 func TestAPageIsOfOneMoment(t *testing.T) {
 	f := newFixture(t, `"defaultTtl":-1`)
 	for i := range 10 {
@@ -116,7 +116,7 @@ func TestAPageIsOfOneMoment(t *testing.T) {
 	f.expect("SELECT VALUE c.x FROM c")
 }
 
-// Half of the items die between two pages: the second shows only the living, and
+// Scenario 52: half of the items die between two pages: the second shows only the living, and
 // none twice.
 func TestPagesAcrossADeath(t *testing.T) {
 	for _, text := range pagedQueries {
