@@ -68,9 +68,9 @@ func patchItem(s *script, d *directive) string {
 //	424
 //
 // An operation takes an id, JSON, and if-match=e, if-none-match=e, pk="x" and minimal.
-// The directive takes bulk, continue, hybrid for HybridRow in place of JSON,
-// prefer=minimal, session= and charge. A line that begins with the word body is the
-// request's body, as it is.
+// The directive takes bulk, continue, range=0 for one physical partition in place of a
+// key, hybrid for HybridRow in place of JSON, prefer=minimal, session= and charge. A line
+// that begins with the word body is the request's body, as it is.
 func sendBatch(s *script, d *directive) string {
 	d.Helper()
 	v, header, charge := d.view(), s.itemHeader(d), d.flag("charge")
@@ -83,7 +83,9 @@ func sendBatch(s *script, d *directive) string {
 		header["X-Ms-Cosmos-Batch-Continue-On-Error"] = "True"
 	}
 	database, container := d.database(), d.container()
-	header["X-Ms-Documentdb-Partitionkey"] = s.partitionKey(d, database, container, nil)
+	if header["X-Ms-Documentdb-Partitionkeyrangeid"] = s.rangeID(d); d.option("range") == "" {
+		header["X-Ms-Documentdb-Partitionkey"] = s.partitionKey(d, database, container, nil)
+	}
 	d.mayKeep(1)
 	hybrid := d.flag("hybrid")
 	body, isRaw := strings.CutPrefix(d.data.Input, "body ")
