@@ -182,6 +182,9 @@ func checkClauses(q *Query) error {
 			return errorAt(q.Span, "", "'SELECT *' is only valid with a single input set.")
 		}
 	}
+	if err := checkAliases(q.From); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, item := range q.Select.Items {
 		if seen[item.Name] {
@@ -196,6 +199,22 @@ func checkClauses(q *Query) error {
 	}
 	if q.GroupBy != nil && q.OrderBy != nil {
 		return errorAt(q.OrderBy[0].Expr.Pos(), "", "'ORDER BY' is not supported with 'GROUP BY'.")
+	}
+	return nil
+}
+
+// checkAliases refuses sources that share a name, given or taken from a path.
+func checkAliases(f *From) error {
+	if f == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range f.Sources {
+		src := &f.Sources[i]
+		if src.Alias != "" && seen[src.Alias] {
+			return errorAt(src.Span, "", "The input alias '%s' is specified more than once in the FROM clause.", src.Alias)
+		}
+		seen[src.Alias] = true
 	}
 	return nil
 }
