@@ -33,7 +33,7 @@ const (
 	// returns: ranks of the others would be missing.
 	rankSurplus = 2
 	// minFusedRows is how many rows every one of several scores returns at least.
-	minFusedRows = 100
+	minFusedRows = 120
 )
 
 // missingScore ranks rows without a score behind all others.

@@ -281,7 +281,7 @@ func TestHybridPlan(t *testing.T) {
 	v := `_VectorScore(c.v, @v)`
 	b := `_FullTextScore(c.b, ["a", "b"], 10, 100, [1])`
 	for i, c := range []struct{ key, order string }{{a, a + " DESC"}, {"(- (" + v + " ?? -1))", v + " ASC"}, {b, b + " DESC"}} {
-		want := `SELECT TOP 100 c._rid, [{"item": ` + c.key + `}] AS orderByItems, ` +
+		want := `SELECT TOP 120 c._rid, [{"item": ` + c.key + `}] AS orderByItems, ` +
 			`{"payload": {"name": c.name}, "componentScores": [(` + a + ` ?? -1), (` + v + ` ?? -1), (` + b + ` ?? -1)]} AS payload` +
 			"\nFROM c\nWHERE ((c.x > 1) AND (true))\nORDER BY " + c.order
 		if got := fillPlaceholders(h.Components[i].Rewritten); got != want {
