@@ -46,33 +46,12 @@ var (
 )
 
 func (d *Definition) checkEmbeddings() error {
-	raw := notNull(d.raw("vectorEmbeddingPolicy"))
-	if raw == nil {
-		return nil
-	}
-	policy, err := asObject("vectorEmbeddingPolicy", raw)
-	if err != nil {
-		return err
-	}
-	list, ok := policy.Lookup("vectorEmbeddings")
-	if absent(list, ok) {
-		return nil
-	}
-	elements, err := asArray("vectorEmbeddingPolicy.vectorEmbeddings", list)
-	if err != nil {
-		return err
-	}
-	for i, raw := range elements {
-		e, err := asObject("vectorEmbeddingPolicy.vectorEmbeddings[]", raw)
-		if err != nil {
+	for i, v := range d.Vectors {
+		if err := checkEmbedding(v.embedding); err != nil {
 			return err
 		}
-		if err := checkEmbedding(e); err != nil {
-			return err
-		}
-		path := d.Vectors[i].Path
-		if slices.ContainsFunc(d.Vectors[:i], func(v VectorPath) bool { return slices.Equal(v.Path, path) }) {
-			return invalid("Duplicate Path :/%s found in Vector Embedding Policy.", value.Clip(strings.Join(path, "/")))
+		if slices.ContainsFunc(d.Vectors[:i], func(other VectorPath) bool { return slices.Equal(other.Path, v.Path) }) {
+			return invalid("Duplicate Path :/%s found in Vector Embedding Policy.", value.Clip(strings.Join(v.Path, "/")))
 		}
 	}
 	return nil

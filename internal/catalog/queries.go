@@ -21,6 +21,8 @@ type VectorPath struct {
 	Path             value.Path
 	DistanceFunction string
 	DataType         string
+
+	embedding *value.Object // as it was sent
 }
 
 // parseVectors reads the vector policy.
@@ -56,7 +58,7 @@ func (d *Definition) parseVectors(o *value.Object) error {
 		if err != nil {
 			return invalid("The path '%s' of the vector embedding policy could not be accepted.", value.Clip(text("path")))
 		}
-		d.Vectors = append(d.Vectors, VectorPath{path, text("distanceFunction"), text("dataType")})
+		d.Vectors = append(d.Vectors, VectorPath{path, text("distanceFunction"), text("dataType"), e})
 	}
 	return nil
 }
