@@ -404,7 +404,7 @@ func TestKeyScopedTokens(t *testing.T) {
 	} {
 		headers := map[string]string{"Authorization": url.QueryEscape(w.tokens["key-all"])}
 		if c.key != "" {
-			headers["x-ms-documentdb-partitionkey"] = c.key
+			headers[headerPartitionKey] = c.key
 		}
 		if c.query {
 			headers["Content-Type"] = "application/query+json"
@@ -452,7 +452,7 @@ func TestKeyScopedContinuations(t *testing.T) {
 		headers[c.again], headers["x-ms-max-item-count"] = place, "-1"
 		headers["Authorization"] = url.QueryEscape(w.tokens["key-all"])
 		call(t, w.h, c.method, docs, c.body, headers, 403)
-		headers["x-ms-documentdb-partitionkey"] = `["p"]`
+		headers[headerPartitionKey] = `["p"]`
 		a := serve(w.h, signedRequest(t, c.method, docs, []byte(c.body), headers))
 		if a.status >= 500 || strings.Contains(string(a.body), `"pk":"q"`) {
 			t.Errorf("%s %s %v from %s: %d %s", c.method, c.body, c.headers, place, a.status, a.body)
@@ -480,7 +480,7 @@ func TestKeyScopedBatches(t *testing.T) {
 					"x-ms-cosmos-batch-continue-on-error": "True", "x-ms-documentdb-partitionkeyrangeid": "0",
 				}
 				if key != "" {
-					headers["x-ms-documentdb-partitionkey"] = key
+					headers[headerPartitionKey] = key
 				}
 				a := serve(w.h, signedRequest(t, "POST", docs, []byte("["+op+"]"), headers))
 				if strings.Contains(string(a.body), `"pk":"q"`) {
@@ -565,7 +565,7 @@ func TestNamesAreNotTakenForRIDs(t *testing.T) {
 		t.Errorf("by its name the item of the key p is %v", got)
 	}
 	for _, key := range []string{`["q"]`, `["p"]`, ""} {
-		headers["x-ms-documentdb-partitionkey"] = key
+		headers[headerPartitionKey] = key
 		call(t, w.h, "GET", byRIDs, "", headers, 403)
 	}
 	a = call(t, w.h, "POST", "/dbs/d/users/u/permissions", `{"id":"numbered","permissionMode":"Read","resource":"`+byRIDs+`"}`, nil, 201)

@@ -181,7 +181,7 @@ func checkSigned(t *testing.T, h *Handler, cases []signedCase) {
 			t.Fatal(err)
 		}
 		signRequest(t, r, c.kind, c.link)
-		r.Header.Set("X-Ms-Documentdb-Partitionkey", `["p"]`)
+		r.Header.Set(headerPartitionKey, `["p"]`)
 		if a := serve(h, r); a.status != c.want {
 			t.Errorf("%s %s signed for %q %q: status %d, want %d: %s", c.method, c.path, c.kind, c.link, a.status, c.want, a.body)
 		}
@@ -276,7 +276,7 @@ func TestSignatureEncodings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header = http.Header{"Authorization": {c.header}, "X-Ms-Date": {date}, "X-Ms-Documentdb-Partitionkey": {`["p"]`}}
+		r.Header = http.Header{"Authorization": {c.header}, "X-Ms-Date": {date}, headerPartitionKey: {`["p"]`}}
 		if a := serve(h, r); a.status != c.want {
 			t.Errorf("%s: status %d, want %d (404 is past the signature): %q", c.name, a.status, c.want, c.header)
 		}

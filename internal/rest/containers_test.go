@@ -14,7 +14,7 @@ func TestContainerWithoutPartitionKey(t *testing.T) {
 		t.Errorf("the partition key is %v", body["partitionKey"])
 	}
 	// Newer clients find its items without a key.
-	none := map[string]string{"x-ms-documentdb-partitionkey": "[]", "x-ms-version": "2020-07-15"}
+	none := map[string]string{headerPartitionKey: "[]", "x-ms-version": "2020-07-15"}
 	call(t, h, "POST", "/dbs/d/colls/old/docs", `{"id":"a"}`, none, 201)
 	call(t, h, "GET", "/dbs/d/colls/old/docs/a", "", none, 200)
 

@@ -12,7 +12,7 @@ import (
 
 func TestItemIDsInPaths(t *testing.T) {
 	h := newEngineHandler(t)
-	pk := map[string]string{"x-ms-documentdb-partitionkey": `["a"]`}
+	pk := map[string]string{headerPartitionKey: `["a"]`}
 	for _, c := range []struct {
 		id     string
 		routed int // what the routing gateway answers
@@ -34,11 +34,11 @@ func TestItemIDsInPaths(t *testing.T) {
 // The JavaScript SDK does not escape a question mark.
 func TestQuestionMarkInItemID(t *testing.T) {
 	h := newEngineHandler(t)
-	pk := map[string]string{"x-ms-documentdb-partitionkey": `["a"]`}
+	pk := map[string]string{headerPartitionKey: `["a"]`}
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"a?b c","pk":"a"}`, pk, 201)
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/dbs/d/colls/c/docs/a?b%20c", nil)
 	signRequest(t, r, typeItems, "dbs/d/colls/c/docs/a?b c")
-	r.Header.Set("x-ms-documentdb-partitionkey", `["a"]`)
+	r.Header.Set(headerPartitionKey, `["a"]`)
 	if a := serve(h, r); a.status != 200 {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}

@@ -23,11 +23,8 @@ const docsPath = "/dbs/d/colls/c/docs"
 // asQuery returns the headers of a query by one partition key, with others added or put in
 // place of them; an empty one is left out.
 func asQuery(more map[string]string) map[string]string {
-	h := map[string]string{
-		"Content-Type":                 "application/query+json",
-		"X-Ms-Documentdb-Isquery":      "True",
-		"X-Ms-Documentdb-Partitionkey": `["p"]`,
-	}
+	h := pk("p")
+	h["Content-Type"], h["X-Ms-Documentdb-Isquery"] = "application/query+json", "True"
 	maps.Copy(h, more)
 	maps.DeleteFunc(h, func(_, value string) bool { return value == "" })
 	return h
@@ -70,7 +67,7 @@ func TestWhatIsAQuery(t *testing.T) {
 		"by the header":            {"X-Ms-Documentdb-Isquery": "true", "Content-Type": "application/json"},
 		"by the header's old name": {"X-Ms-Documentdb-Query": "True"},
 	} {
-		headers["X-Ms-Documentdb-Partitionkey"] = `["p"]`
+		headers[headerPartitionKey] = `["p"]`
 		if got := rowsOf(t, call(t, h, "POST", docsPath, body, headers, 200)); got != "1,2" {
 			t.Errorf("%s: got %s", name, got)
 		}
@@ -185,7 +182,7 @@ func TestQueriesThatAreNotAboutOneKey(t *testing.T) {
 	h := newItems(t, 3)
 	query := func(text string, more map[string]string, want int) answer {
 		t.Helper()
-		h2 := asQuery(map[string]string{"X-Ms-Documentdb-Partitionkey": ""})
+		h2 := asQuery(map[string]string{headerPartitionKey: ""})
 		maps.Copy(h2, more)
 		return call(t, h, "POST", docsPath, `{"query":`+quoted(text)+`}`, h2, want)
 	}
@@ -229,7 +226,7 @@ func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
 	for _, key := range []string{"a", "b"} {
 		call(t, h, "POST", docsPath, `{"id":"1","pk":"`+key+`"}`, pk(key), 201)
 		plan := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c WHERE c.pk = '`+key+`'"}`, asQuery(map[string]string{
-			"X-Ms-Documentdb-Partitionkey": "", "X-Ms-Cosmos-Is-Query-Plan-Request": "True",
+			headerPartitionKey: "", "X-Ms-Cosmos-Is-Query-Plan-Request": "True",
 		}), 200)
 		ranges := decode[struct {
 			QueryRanges []struct{ Min, Max string }
@@ -248,7 +245,7 @@ func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
 		{upper[1], "FF", second}, {upper[0], "FF", "a,b"}, {upper[0], upper[0], ""},
 	} {
 		got := rowsOf(t, call(t, h, "POST", docsPath, `{"query":"SELECT VALUE c.pk FROM c"}`, asQuery(map[string]string{
-			"X-Ms-Documentdb-Partitionkey": "", "X-Ms-Documentdb-Partitionkeyrangeid": "0",
+			headerPartitionKey: "", "X-Ms-Documentdb-Partitionkeyrangeid": "0",
 			"X-Ms-Read-Key-Type": "EffectivePartitionKeyRange", "X-Ms-Start-Epk": x.start, "X-Ms-End-Epk": x.end,
 		}), 200))
 		rows := strings.Split(strings.ReplaceAll(got, `"`, ""), ",")
@@ -258,7 +255,7 @@ func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
 		}
 	}
 	a := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{
-		"X-Ms-Documentdb-Partitionkey": "", "X-Ms-Documentdb-Partitionkeyrangeid": "0", "X-Ms-Start-Epk": "no",
+		headerPartitionKey: "", "X-Ms-Documentdb-Partitionkeyrangeid": "0", "X-Ms-Start-Epk": "no",
 	}), 400)
 	if text := a.failureText(t, 400, 0); !strings.Contains(text, "hexadecimal") {
 		t.Errorf("refused with %q", text)

@@ -262,7 +262,7 @@ func newContainer(t testing.TB) *Handler {
 
 // pk is the header of a partition key of one string.
 func pk(value string) map[string]string {
-	return map[string]string{"x-ms-documentdb-partitionkey": `["` + value + `"]`}
+	return map[string]string{headerPartitionKey: `["` + value + `"]`}
 }
 
 // decode reads the body into a T.
