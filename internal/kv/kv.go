@@ -91,6 +91,9 @@ type DB interface {
 type Snapshot interface {
 	// Get returns the value of key. The value belongs to the caller.
 	Get(key []byte) (value []byte, found bool, err error)
+	// GetInto is Get into memory that the caller has: the value is appended to dst.
+	// Without one, dst is returned as it was.
+	GetInto(dst, key []byte) (value []byte, found bool, err error)
 	// Scan walks the keys k with lower <= k < upper, in the given order. A nil
 	// bound is open; an empty upper bound is not nil, and nothing lies below it.
 	// Breaking out of the loop releases what the scan holds.

@@ -108,7 +108,7 @@ func (x *execution) logical(yield func(candidate) (bool, error)) error {
 		}
 		for _, ordinal := range ordinals {
 			after = ordinal
-			f, live, err := x.r.Get(ordinal)
+			f, live, err := x.r.Visit(ordinal)
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (x *execution) point(yield func(candidate) (bool, error)) error {
 // visit reads an item that an index has named, by a value if the place of a page is
 // one, and hands it on if it lives. It reports whether to go on.
 func (x *execution) visit(ordinal uint64, value []byte, yield func(candidate) (bool, error)) (bool, error) {
-	f, live, err := x.r.Get(ordinal)
+	f, live, err := x.r.Visit(ordinal)
 	if err != nil || !live {
 		return err == nil, err
 	}

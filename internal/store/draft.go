@@ -240,7 +240,7 @@ func (d *Draft) claim(next *drafted) error {
 		if holder == next.ordinal || d.byOrdinal[holder] != nil {
 			continue // it holds what it has in the draft
 		}
-		_, live, err := d.r.stored(holder)
+		_, live, _, err := d.r.stored(nil, holder)
 		if err != nil {
 			return err
 		}

@@ -299,10 +299,21 @@ type countedSnapshot struct {
 func (s *countedSnapshot) Get(key []byte) ([]byte, bool, error) {
 	s.db.gets.Add(1)
 	row, found, err := s.Snapshot.Get(key)
+	s.then()
+	return row, found, err
+}
+
+func (s *countedSnapshot) GetInto(dst, key []byte) ([]byte, bool, error) {
+	s.db.gets.Add(1)
+	row, found, err := s.Snapshot.GetInto(dst, key)
+	s.then()
+	return row, found, err
+}
+
+func (s *countedSnapshot) then() {
 	if then := s.db.afterGet.Swap(nil); then != nil {
 		(*then)()
 	}
-	return row, found, err
 }
 
 // Scan counts the rows that are asked for.

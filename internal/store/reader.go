@@ -30,6 +30,7 @@ type Reader struct {
 	stop  func() error
 	steps int
 	draft *Draft // whose changes it sees, or nil
+	row   []byte // of the last Visit
 }
 
 // stopSteps is how many rows pass between two questions whether to end.
@@ -141,18 +142,30 @@ func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 			return f, live, nil
 		}
 	}
-	return r.stored(ordinal)
+	f, live, _, err = r.stored(nil, ordinal)
+	return f, live, err
 }
 
-// stored is Get without a draft.
-func (r *Reader) stored(ordinal uint64) (f Found, live bool, err error) {
+// Visit is Get for one item after another: what it returns is valid until the next
+// Visit.
+func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
+	if r.draft != nil {
+		return r.Get(ordinal)
+	}
+	f, live, r.row, err = r.stored(r.row[:0], ordinal)
+	return f, live, err
+}
+
+// stored reads an item into memory, without a draft.
+func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []byte, err error) {
 	var space [32]byte
 	key := r.p.prefix.appendItemKey(space[:0], ordinal)
-	row, found, err := r.v.snap.Get(key)
+	row, found, err := r.v.snap.GetInto(room, key)
 	if err != nil || !found {
-		return Found{}, false, err
+		return Found{}, false, row, err
 	}
-	return r.found(key, row)
+	f, live, err = r.found(key, row)
+	return f, live, row, err
 }
 
 // Find returns the item with the given key, if there is one and it is live.

@@ -235,6 +235,14 @@ func compareGet(engine, model kv.Snapshot, key []byte) error {
 	if gotFound != wantFound || !bytes.Equal(got, want) {
 		return fmt.Errorf("get %q: got %s, %v, want %s, %v", key, formatValue(got), gotFound, formatValue(want), wantFound)
 	}
+	const before = "before"
+	got, gotFound, err = engine.GetInto([]byte(before), key)
+	if err != nil {
+		return err
+	}
+	if gotFound != wantFound || string(got) != before+string(want) {
+		return fmt.Errorf("get %q into memory: got %s, %v, want %s after %q, %v", key, formatValue(got), gotFound, formatValue(want), before, wantFound)
+	}
 	return nil
 }
 

@@ -121,6 +121,11 @@ func (s *modelSnapshot) Get(key []byte) ([]byte, bool, error) {
 	return []byte(value), true, nil
 }
 
+func (s *modelSnapshot) GetInto(dst, key []byte) ([]byte, bool, error) {
+	value, found, err := s.Get(key)
+	return append(dst, value...), found, err
+}
+
 func (s *modelSnapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry, error] {
 	lower, upper = bytes.Clone(lower), bytes.Clone(upper)
 	return func(yield func(kv.Entry, error) bool) {

@@ -287,8 +287,21 @@ func testSlicesOut(t *testing.T, db kv.DB) {
 	if err != nil {
 		t.Fatalf("get: %v", err)
 	}
+	room := make([]byte, 0, 8)
+	for _, key := range []string{"a", "none", "b"} {
+		value, _, err := s.GetInto(room, []byte(key))
+		if err != nil {
+			t.Fatalf("get into memory: %v", err)
+		}
+		if len(value) > 0 && &value[0] != &room[:1][0] {
+			t.Errorf("get %s into memory: it was not used", key)
+		}
+	}
 	put(t, db, "a", "33", "b", "44")
 	s.Close()
+	if string(room[:2]) != "22" {
+		t.Errorf("the memory has changed after it was read into: %q", room[:2])
+	}
 	if string(a) != "XX" || string(b) != "22" {
 		t.Errorf("values changed after they were handed out: %q, %q", a, b)
 	}

@@ -42,30 +42,41 @@ func (i *idle) leave(it *pebble.Iterator) error {
 	return nil
 }
 
-// Get implements kv.Snapshot. It uses an iterator because the engine's own Get
+// Get implements kv.Snapshot.
+func (s *snapshot) Get(key []byte) (value []byte, found bool, err error) {
+	value, found, err = s.GetInto([]byte{}, key)
+	if !found {
+		value = nil
+	}
+	return value, found, err
+}
+
+// GetInto implements kv.Snapshot. It uses an iterator because the engine's own Get
 // does not ask the bloom filters of the last level, where most keys are, and so
 // reads a block for every key that does not exist.
-func (s *snapshot) Get(key []byte) (value []byte, found bool, err error) {
+func (s *snapshot) GetInto(dst, key []byte) (value []byte, found bool, err error) {
 	if s.isClosed() {
-		return nil, false, kv.ErrClosed
+		return dst, false, kv.ErrClosed
 	}
 	if len(key) == 0 {
-		return nil, false, nil
+		return dst, false, nil
 	}
 	it := s.getter.take()
 	if it == nil {
 		if it, err = s.pebble.NewIter(&s.db.pointReads); err != nil {
-			return nil, false, translate(err)
+			return dst, false, translate(err)
 		}
 	}
+	value = dst
 	// The whole key is its prefix, so nothing but the key itself is found.
 	if it.SeekPrefixGE(key) {
-		if value, err = it.ValueAndErr(); err == nil {
-			value, found = append([]byte{}, value...), true
+		var stored []byte
+		if stored, err = it.ValueAndErr(); err == nil {
+			value, found = append(dst, stored...), true
 		}
 	}
 	if err := errors.Join(err, s.getter.leave(it)); err != nil {
-		return nil, false, translate(err)
+		return dst, false, translate(err)
 	}
 	return value, found, nil
 }
