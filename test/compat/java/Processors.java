@@ -92,6 +92,7 @@ final class Processors {
     Check.becomes(numbers(40, 80), () -> sorted(first, second).stream().distinct().toList());
     Check.equal(true, !first.isEmpty() && !second.isEmpty());
 
+    Check.becomes(0, () -> lag(one));
     two.stop().block();
     Check.becomes(Map.of("one", RANGES), () -> owners(leases));
     stop(one, leases);
