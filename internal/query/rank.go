@@ -16,8 +16,8 @@ import (
 
 // rankedRow is a row with what it is ranked by.
 type rankedRow struct {
+	heldRow
 	ordinal uint64
-	json    []byte
 	scores  []float64
 }
 
@@ -34,7 +34,9 @@ func (x *execution) rank() error {
 	var rows []rankedRow
 	err = x.candidates(func(c candidate) (bool, error) {
 		var failed error
+		n := 0
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+			n++
 			row, ok, err := x.runner.AppendProjection(nil)
 			if failed = err; err != nil || !ok {
 				return err == nil
@@ -43,7 +45,7 @@ func (x *execution) rank() error {
 			if err == nil {
 				err = x.hold(len(row) + rowOverhead)
 			}
-			rows, failed = append(rows, rankedRow{c.Ordinal, row, score}), err
+			rows, failed = append(rows, rankedRow{heldRow{markOf(c.Ordinal, n), row}, c.Ordinal, score}), err
 			return err == nil
 		})
 		return true, errors.Join(err, failed)
@@ -58,19 +60,17 @@ func (x *execution) rank() error {
 	for i := range rows {
 		scores[i] = rows[i].scores
 	}
-	ranked := make([][]byte, 0, len(rows))
+	ranked := make([]heldRow, 0, len(rows))
 	for _, i := range ranking.Rank(scores) {
 		again, err := x.met(rows[i].json)
 		if err != nil {
 			return err
 		}
 		if !again {
-			ranked = append(ranked, rows[i].json)
+			ranked = append(ranked, rows[i].heldRow)
 		}
 	}
-	s := x.q.Program.Slice()
-	ranked = ranked[min(s.Offset, int64(len(ranked))):]
-	return x.emitFrom(ranked[:min(s.Limit, int64(len(ranked)))])
+	return x.emitFrom(ranked, x.q.Program.Slice().Offset)
 }
 
 // statistics counts the terms of a ranking, in all items, also those that have no row.
@@ -113,17 +113,19 @@ func (x *execution) rankTexts(stats []sql.TextStatistics) error {
 		return err
 	}
 	s := x.q.Program.Slice()
-	passed := s.Offset + x.at.Taken
 	order := ranking.Rank(scores)
-	for n, i := range order {
+	mark := func(n int) uint64 { return markOf(ordinals[order[n]], 1) }
+	first, passed := x.at.goOn(len(order), mark, s.Offset)
+	for n := first; n < len(order); n++ {
 		if x.at.Taken >= s.Limit {
 			return nil
 		}
 		if passed > 0 && !x.q.Program.SelectsValue() {
 			passed--
+			x.at.pass(mark(n))
 			continue
 		}
-		row, ok, err := x.rowOf(ordinals[i])
+		row, ok, err := x.rowOf(ordinals[order[n]])
 		if err != nil {
 			return err
 		}
@@ -132,12 +134,12 @@ func (x *execution) rankTexts(stats []sql.TextStatistics) error {
 		}
 		if passed > 0 {
 			passed--
+			x.at.pass(mark(n))
 			continue
 		}
 		x.emit(row)
-		x.at.Taken++
+		x.at.show(mark(n))
 		if x.due() && n+1 < len(order) && x.at.Taken < s.Limit {
-			x.at.Method = methodRows
 			x.page.Token = x.at.encode(x.q)
 			return nil
 		}
@@ -160,17 +162,3 @@ func (x *execution) rowOf(ordinal uint64) (row []byte, ok bool, err error) {
 
 // rankedBytes is about what an item takes that is ranked without being read.
 const rankedBytes = 64
-
-// emitFrom makes a page of rows that are all there, from where the last one ended.
-func (x *execution) emitFrom(rows [][]byte) error {
-	for i := int(min(x.at.Taken, int64(len(rows)))); i < len(rows); i++ {
-		x.emit(rows[i])
-		x.at.Taken = int64(i + 1)
-		if x.due() && i+1 < len(rows) {
-			x.at.Method = methodRows
-			x.page.Token = x.at.encode(x.q)
-			return nil
-		}
-	}
-	return nil
-}

@@ -238,7 +238,7 @@ func (x *execution) nested() error {
 	if err != nil {
 		return err
 	}
-	return x.emitFrom(outer)
+	return x.emitFrom(held(outer), 0) // OFFSET and LIMIT were applied
 }
 
 // inner returns all rows of a query.

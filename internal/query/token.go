@@ -50,6 +50,8 @@ type token struct {
 	Group []byte `json:"g,omitzero"`
 	// Met is the last row that DISTINCT let pass, as it remembers rows.
 	Met []byte `json:"d,omitzero"`
+	// Done are the marks of the last rows that are done, for methodRows.
+	Done []byte `json:"w,omitzero"`
 }
 
 // place is an item in the order in which items are found.
@@ -190,6 +192,9 @@ func (t *token) parse(q *Request) error {
 		return ErrToken
 	}
 	if len(t.Met) > maxMetBytes || len(t.Met) > 0 && !p.Distinct() {
+		return ErrToken
+	}
+	if len(t.Done)%markBytes != 0 || len(t.Done) > maxDone*markBytes || len(t.Done) > 0 && t.Method != methodRows {
 		return ErrToken
 	}
 	keyed := t.Method == methodSort || t.Method.keyed()

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+
+// Pages of rows that have no place of their own: those that are ranked, whose scores
+// depend on all items, and those of a query over the rows of another. A number of rows
+// to pass over would pass over others once some that were shown are gone. So a token
+// holds marks of the last ones that are done, shown or passed over by OFFSET, and the
+// next page goes on after the latest that is still there.
+
+package query
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+)
+
+const (
+	// maxDone is how many rows a token has marks of. If all of these are gone, so many
+	// rows less are passed over: none, if no more were done.
+	maxDone   = 32
+	markBytes = 8
+)
+
+// heldRow is a row of a page whose rows are all made before one is shown.
+type heldRow struct {
+	mark uint64
+	json []byte
+}
+
+// markOf returns the mark of the nth row of an item.
+func markOf(ordinal uint64, n int) uint64 {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], ordinal)
+	binary.BigEndian.PutUint64(b[8:], uint64(n))
+	return markText(b[:])
+}
+
+func markText(text []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(text)
+	return h.Sum64()
+}
+
+// held gives rows that are of no one item their marks: what they say, and how many said
+// the same before.
+func held(rows [][]byte) []heldRow {
+	out := make([]heldRow, len(rows))
+	said := map[uint64]int{}
+	for i, row := range rows {
+		text := markText(row)
+		said[text]++
+		out[i] = heldRow{markOf(text, said[text]), row}
+	}
+	return out
+}
+
+// pass notes that a row is done.
+func (t *token) pass(mark uint64) {
+	t.Done = binary.BigEndian.AppendUint64(t.Done, mark)
+	t.Done = t.Done[max(0, len(t.Done)-maxDone*markBytes):]
+}
+
+// show notes that a row was shown.
+func (t *token) show(mark uint64) {
+	t.pass(mark)
+	t.Method = methodRows
+	t.Taken++
+}
+
+// goOn returns where the rows begin that are not done, of n rows with these marks, and
+// how many to pass over from there.
+func (t *token) goOn(n int, mark func(i int) uint64, offset int64) (first int, pass int64) {
+	if len(t.Done) == 0 {
+		return 0, offset + t.Taken
+	}
+	age := map[uint64]int{}
+	for i := 0; i < len(t.Done); i += markBytes {
+		age[binary.BigEndian.Uint64(t.Done[i:])] = i
+	}
+	latest := -1
+	for i := range n {
+		if place, ok := age[mark(i)]; ok && place > latest {
+			latest, first = place, i+1
+		}
+	}
+	if latest >= 0 {
+		return first, 0
+	}
+	return 0, max(0, offset+t.Taken-int64(len(t.Done)/markBytes))
+}
+
+// emitFrom makes a page of rows that are all there, from where the last one ended.
+func (x *execution) emitFrom(rows []heldRow, offset int64) error {
+	first, pass := x.at.goOn(len(rows), func(i int) uint64 { return rows[i].mark }, offset)
+	limit := x.q.Program.Slice().Limit
+	for i := first; i < len(rows) && x.at.Taken < limit; i++ {
+		if pass > 0 {
+			pass--
+			x.at.pass(rows[i].mark)
+			continue
+		}
+		x.emit(rows[i].json)
+		x.at.show(rows[i].mark)
+		if x.due() && i+1 < len(rows) && x.at.Taken < limit {
+			x.page.Token = x.at.encode(x.q)
+			return nil
+		}
+	}
+	return nil
+}
