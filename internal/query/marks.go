@@ -11,12 +11,17 @@ package query
 import (
 	"encoding/binary"
 	"hash/fnv"
+
+	"github.com/mayflydb/mayfly/internal/sql"
 )
 
 const (
 	// maxDone is how many rows a token has marks of. If all of these are gone, so many
 	// rows less are passed over: none, if no more were done.
-	maxDone   = 32
+	maxDone = 32
+	// maxMet is how many rows of a DISTINCT query a token has marks of. Where rows come
+	// in an order there is one: what is like it follows.
+	maxMet    = 16
 	markBytes = 8
 )
 
@@ -54,9 +59,30 @@ func held(rows [][]byte) []heldRow {
 }
 
 // pass notes that a row is done.
-func (t *token) pass(mark uint64) {
-	t.Done = binary.BigEndian.AppendUint64(t.Done, mark)
-	t.Done = t.Done[max(0, len(t.Done)-maxDone*markBytes):]
+func (t *token) pass(mark uint64) { t.Done = appendMark(t.Done, mark, maxDone) }
+
+// meet notes that DISTINCT let a row pass.
+func (t *token) meet(mark uint64, p *sql.Program) {
+	most := maxMet
+	if len(p.OrderBy()) > 0 {
+		most = 1
+	}
+	t.Met = appendMark(t.Met, mark, most)
+}
+
+// appendMark adds a mark, and drops the first if there are too many.
+func appendMark(marks []byte, mark uint64, most int) []byte {
+	marks = binary.BigEndian.AppendUint64(marks, mark)
+	return marks[max(0, len(marks)-most*markBytes):]
+}
+
+// marksIn returns where each mark is.
+func marksIn(marks []byte) map[uint64]int {
+	at := map[uint64]int{}
+	for i := 0; i+markBytes <= len(marks); i += markBytes {
+		at[binary.BigEndian.Uint64(marks[i:])] = i
+	}
+	return at
 }
 
 // show notes that a row was shown.
@@ -72,10 +98,7 @@ func (t *token) goOn(n int, mark func(i int) uint64, offset int64) (first int, p
 	if len(t.Done) == 0 {
 		return 0, offset + t.Taken
 	}
-	age := map[uint64]int{}
-	for i := 0; i < len(t.Done); i += markBytes {
-		age[binary.BigEndian.Uint64(t.Done[i:])] = i
-	}
+	age := marksIn(t.Done)
 	latest := -1
 	for i := range n {
 		if place, ok := age[mark(i)]; ok && place > latest {

@@ -136,6 +136,7 @@ type execution struct {
 	measured time.Duration // up to when time is accounted for
 
 	seen      map[string]struct{} // rows that DISTINCT has met, or their hashes
+	shown     map[uint64]int      // the marks of those that it let pass on the pages before
 	canonical []byte              // reused for them
 	held      int
 }
@@ -164,10 +165,7 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 		return nil, ErrToken
 	}
 	if q.Program.Distinct() {
-		x.seen = map[string]struct{}{}
-		if len(x.at.Met) > 0 {
-			x.seen[string(x.at.Met)] = struct{}{}
-		}
+		x.seen, x.shown = map[string]struct{}{}, marksIn(x.at.Met)
 	}
 	if q.Measure {
 		c := chooser{r: r, p: q.Program, s: &q.Scope, facts: conjuncts(q.Program.Condition())}
@@ -270,20 +268,21 @@ func (x *execution) emit(row []byte) {
 	x.took(&x.page.Times.Write)
 }
 
-// maxMetBytes is the most that DISTINCT remembers of a row.
-const maxMetBytes = sha256.Size
-
 // met reports whether DISTINCT has seen a row before, and remembers it.
 func (x *execution) met(row []byte) (bool, error) {
 	if x.seen == nil {
 		return false, nil
 	}
 	x.canonical = sql.Raw(row).AppendCanonical(x.canonical[:0])
-	if len(x.canonical) > maxMetBytes {
+	if len(x.canonical) > sha256.Size {
 		sum := sha256.Sum256(x.canonical) // takes no more memory than a short row
 		x.canonical = append(x.canonical[:0], sum[:]...)
 	}
-	if _, again := x.seen[string(x.canonical)]; again {
+	_, again := x.seen[string(x.canonical)]
+	if len(x.shown) > 0 && !again {
+		_, again = x.shown[markText(x.canonical)]
+	}
+	if again {
 		return true, nil
 	}
 	x.seen[string(x.canonical)] = struct{}{}
@@ -293,11 +292,11 @@ func (x *execution) met(row []byte) (bool, error) {
 // window applies TOP, OFFSET and LIMIT to a row that DISTINCT let pass: whether it is
 // passed over, and whether it and all after it are cut off.
 //
-// The next page is told which row that was. The item that it is from may be gone by
-// then, and where rows come in their own order all that are like it follow.
+// The next page is told which row that was, for the item that it is from may be gone by
+// then.
 func (x *execution) window() (skip, end bool) {
 	if x.seen != nil {
-		x.at.Met = append(x.at.Met[:0], x.canonical...)
+		x.at.meet(markText(x.canonical), x.q.Program)
 	}
 	s := x.q.Program.Slice()
 	if x.at.Taken >= s.Limit {

@@ -48,7 +48,7 @@ type token struct {
 	Index uint32 `json:"x,omitzero"`
 	// Group is the place of the last group.
 	Group []byte `json:"g,omitzero"`
-	// Met is the last row that DISTINCT let pass, as it remembers rows.
+	// Met are the marks of the last rows that DISTINCT let pass.
 	Met []byte `json:"d,omitzero"`
 	// Done are the marks of the last rows that are done, for methodRows.
 	Done []byte `json:"w,omitzero"`
@@ -191,7 +191,7 @@ func (t *token) parse(q *Request) error {
 	if t.Method == "" || t.Method == compositeRange && (len(t.Value) == 0 || t.Ordinal == 0) || !t.Method.goesOn(p) {
 		return ErrToken
 	}
-	if len(t.Met) > maxMetBytes || len(t.Met) > 0 && !p.Distinct() {
+	if len(t.Met)%markBytes != 0 || len(t.Met) > maxMet*markBytes || len(t.Met) > 0 && !p.Distinct() {
 		return ErrToken
 	}
 	if len(t.Done)%markBytes != 0 || len(t.Done) > maxDone*markBytes || len(t.Done) > 0 && t.Method != methodRows {
