@@ -131,15 +131,16 @@ func (e *TTLError) Error() string {
 	return "The input ttl '" + e.Value + "' is invalid. " + catalog.TTLRule
 }
 
-// itemTTL reads an item's own ttl: the root property of exactly this name. It is
-// refused if it is not valid, whether the container's TTL is on or off.
-func itemTTL(o *value.Object) (catalog.TTL, error) {
+// itemTTL reads an item's own ttl: the root property of exactly this name. While
+// the container's TTL is off nothing is refused, and what is no valid ttl counts
+// as absent, also when it is switched on later.
+func itemTTL(o *value.Object, c *catalog.Container) (catalog.TTL, error) {
 	raw, found := o.Lookup("ttl")
 	if !found {
 		return catalog.TTLAbsent, nil
 	}
 	ttl, ok := catalog.ParseTTL(raw)
-	if !ok {
+	if !ok && c.DefaultTTL != catalog.TTLAbsent {
 		return 0, &TTLError{value.Clip(string(raw))}
 	}
 	return ttl, nil

@@ -119,17 +119,48 @@ func TestItemTTL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := itemTTL(o)
-		var bad *TTLError
-		switch {
-		case c.refused == "":
-			if err != nil || got != c.want {
-				t.Errorf("%s: got %d, %v, want %d", c.properties, got, err, c.want)
+		for _, on := range []catalog.TTL{catalog.TTLForever, 10} {
+			got, err := itemTTL(o, &catalog.Container{Definition: catalog.Definition{DefaultTTL: on}})
+			var bad *TTLError
+			switch {
+			case c.refused == "":
+				if err != nil || got != c.want {
+					t.Errorf("%s: got %d, %v, want %d", c.properties, got, err, c.want)
+				}
+			case !errors.As(err, &bad) || bad.Error() != "The input ttl '"+c.refused+"'"+rule:
+				t.Errorf("%s: got error %v, want one that quotes %s", c.properties, err, c.refused)
 			}
-		case !errors.As(err, &bad) || bad.Error() != "The input ttl '"+c.refused+"'"+rule:
-			t.Errorf("%s: got error %v, want one that quotes %s", c.properties, err, c.refused)
+		}
+		got, err := itemTTL(o, &catalog.Container{})
+		if err != nil || got != c.want {
+			t.Errorf("%s while TTL is off: got %d, %v, want %d and no error", c.properties, got, err, c.want)
 		}
 	}
+}
+
+// What is no ttl may be stored while TTL is off, and stays without effect when it
+// is switched on.
+func TestInvalidTTLStaysInert(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	f.put("zero", `"ttl":0`)
+	f.put("two", `"ttl":2`)
+	f.advance(5 * time.Second)
+	f.reconfigure(withTTL("-1"))
+	if item, err := f.read("zero"); err != nil || !strings.Contains(string(item.Body), `"ttl":0`) {
+		t.Errorf("an invalid ttl: got %s, %v, want the item as it came", item.Body, err)
+	}
+	if _, err := f.read("two"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a ttl of 2, 5 s later: got %v, want ErrNotFound", err)
+	}
+	f.reconfigure(withTTL("6"))
+	if _, err := f.read("zero"); err != nil {
+		t.Errorf("an invalid ttl before the default is over: %v", err)
+	}
+	f.advance(time.Second)
+	if _, err := f.read("zero"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an invalid ttl after the default: got %v, want ErrNotFound", err)
+	}
+	f.checkClean()
 }
 
 // What clients may do with an item that has expired and is still on disk.

@@ -229,7 +229,7 @@ func (h *history) writeBeside(t *rapid.T, begin func() (wait func())) {
 // refusedUnseen reports whether a write is refused for its ttl before it comes to
 // the queue.
 func (h *history) refusedUnseen(w twinWrite) bool {
-	return w.op != Delete && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
+	return w.op != Delete && h.twin.settings.ttl != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
 }
 
 func (h *history) readOne(t *rapid.T) {

@@ -106,14 +106,15 @@ func TestReconfigureOrdersWithWrites(t *testing.T) {
 	g := f.db.holdAfterApplying()
 	first := f.start(f.item(Create, "first", ""))
 	<-g.entered
-	var front, behind <-chan answered
+	var front, behind, refused <-chan answered
 	reconfigured := make(chan error, 1)
-	f.inQueue(0, func() { front = f.start(f.item(Create, "front", `"n":1`)) })
+	f.inQueue(0, func() { front = f.start(f.item(Create, "front", `"ttl":0`)) })
 	f.inQueue(1, func() {
-		c := f.redefine(withoutPath("/n/?")) // and with TTL on
+		c := f.redefine(withTTL("-1"))
 		go func() { reconfigured <- f.p.Reconfigure(context.Background(), c) }()
 	})
-	f.inQueue(2, func() { behind = f.start(f.item(Create, "behind", `"n":1,"ttl":5`)) })
+	f.inQueue(2, func() { refused = f.start(f.item(Create, "refused", `"ttl":0`)) })
+	f.inQueue(3, func() { behind = f.start(f.item(Create, "behind", `"ttl":5`)) })
 	if got := f.p.Container().DefaultTTL; got != 0 {
 		t.Errorf("settings are %d before their turn", got)
 	}
@@ -124,13 +125,16 @@ func TestReconfigureOrdersWithWrites(t *testing.T) {
 		t.Errorf("first: got %+v", a)
 	}
 	if a := <-front; a.err != nil || a.result.LSN != 2 {
-		t.Errorf("front: got %+v", a)
+		t.Errorf("in front of the settings an invalid ttl is inert: got %+v", a)
 	}
 	f.must(<-reconfigured)
+	var bad *TTLError
+	if a := <-refused; !errors.As(a.err, &bad) {
+		t.Errorf("behind the settings it is refused: got %+v", a)
+	}
 	if a := <-behind; a.err != nil || a.result.LSN != 3 {
 		t.Errorf("behind: got %+v", a)
 	}
-	f.checkClean() // behind has no row for n
 	f.advance(5 * time.Second)
 	for id, want := range map[string]error{"first": nil, "front": nil, "behind": ErrNotFound} {
 		if _, err := f.read(id); !errors.Is(err, want) {
@@ -145,7 +149,7 @@ func TestReconfigureOrdersWithWrites(t *testing.T) {
 func TestStaleEpochs(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", "")
-	stale, err := prepare(f.item(Create, "stale", ""), f.p.Container())
+	stale, err := prepare(f.item(Create, "stale", `"ttl":0`), f.p.Container())
 	f.must(err)
 	f.reconfigure(withTTL("-1"))
 	if _, err := f.p.submit(context.Background(), &job{write: stale, done: make(chan struct{})}); !errors.Is(err, errStale) {

@@ -93,9 +93,12 @@ func (t *twin) alive(i *twinItem) bool { return i != nil && !t.deadAt(i, t.nowMs
 func (t *twin) write(w twinWrite) outcome {
 	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
 	valid := w.ttl == "" || ttlErr == nil && (ttl == -1 || ttl > 0 && ttl < 1<<31)
-	badTTL := w.op != Delete && !valid
+	badTTL := w.op != Delete && !valid && t.settings.ttl != 0
 	if badTTL && w.op != Update { // whose item is not known before
 		return outcome{badTTL: true}
+	}
+	if !valid {
+		ttl = 0
 	}
 	old := t.items[w.name()]
 	live := t.alive(old)

@@ -158,7 +158,7 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 		return w, nil
 	}
 	var err error
-	if w.ttl, err = itemTTL(r.Item); err != nil {
+	if w.ttl, err = itemTTL(r.Item, c); err != nil {
 		return nil, err
 	}
 	if len(c.UniqueKeys) > 0 {
