@@ -261,7 +261,8 @@ func (x *execution) emit(row []byte) {
 	if x.page.Count > 0 {
 		x.page.Rows = append(x.page.Rows, ',')
 	} else if limit := x.q.Program.Slice().Limit; limit <= maxExpectedRows {
-		x.page.Rows = make([]byte, 0, min(int(limit)*(len(row)+1), maxExpectedBytes))
+		// One more, for what comes after them in an answer.
+		x.page.Rows = make([]byte, 0, min(int(limit+1)*(len(row)+1), maxExpectedBytes))
 	}
 	x.page.Rows = append(x.page.Rows, row...)
 	x.page.Count++

@@ -153,12 +153,18 @@ func containerOrder(c *catalog.Container, rid catalog.RID) int {
 	return cmp.Or(cmp.Compare(c.RID.Database, rid.Database), cmp.Compare(c.RID.Container, rid.Container.Container))
 }
 
-// writeList answers with a feed: items are JSON with commas between them.
+// writeList answers with a feed: items are JSON with commas between them. It may
+// append to them.
 func (x *exchange) writeList(owner, kind string, items []byte, n int) {
 	count := strconv.Itoa(n)
 	x.set(headerItemCount, count)
-	// A page can be large: it is not copied once more.
-	x.write(http.StatusOK, []byte(`{"_rid":"`+owner+`","`+kind+`":[`), items, []byte(`],"_count":`+count+`}`))
+	head, tail := []byte(`{"_rid":"`+owner+`","`+kind+`":[`), []byte(`],"_count":`+count+`}`)
+	if len(items)+len(tail) > cap(items) {
+		x.write(http.StatusOK, head, items, tail) // a page can be large: it is not copied once more
+		return
+	}
+	// In one piece with the items, the end needs no system call of its own.
+	x.write(http.StatusOK, head, append(items, tail...))
 }
 
 // isQuery reports whether a POST is a query rather than a create.
