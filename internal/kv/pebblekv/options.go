@@ -61,15 +61,16 @@ const (
 	// One false positive in a hundred.
 	bloomBitsPerKey = 10
 
-	// Compaction of L0 begins with 4 overlapping runs. Above 10 the engine uses
-	// its spare compaction slots; at 24 commits would wait, which is late enough
-	// for the compactions to get there first.
-	l0CompactionThreshold = 4
+	// Compaction of L0 begins with 6 overlapping runs: index rows lie all over their
+	// space, so that each compaction writes most of the next level anew. Above 10 the
+	// engine uses its spare compaction slots; at 24 commits would wait, which is late
+	// enough for the compactions to get there first.
+	l0CompactionThreshold = 6
 	l0StopWritesThreshold = 24
 
-	// The level that L0 is compacted into holds twice what makes L0 compact. With
-	// the engine's default of half of that, a third more bytes were compacted.
-	lBaseMaxBytes = 2 * l0CompactionThreshold * memTableBytes
+	// The level that L0 is compacted into holds eight memtables. With the engine's
+	// default of half of that, a third more bytes were compacted.
+	lBaseMaxBytes = 8 * memTableBytes
 
 	// A range delete frees no disk before its memtable is flushed: do that after
 	// a second, rather than whenever the memtable happens to be full.
