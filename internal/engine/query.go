@@ -64,7 +64,6 @@ type QueryPage struct {
 	LSN          uint64
 	Charge       ru.Units
 	Work         query.Work
-	Plan         string
 	// Compiled is how long it took to understand the query. Like Times and Indexes it
 	// is told if it was asked for.
 	Compiled time.Duration
@@ -295,7 +294,6 @@ func (page *QueryPage) take(part *query.Page, charge ru.Units) {
 	}
 	page.Count += part.Count
 	page.Charge += charge
-	page.Plan = part.Plan
 	page.Times.Add(part.Times)
 	if page.Indexes == nil {
 		page.Indexes = part.Indexes

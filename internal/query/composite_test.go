@@ -34,8 +34,8 @@ func TestCompositeReadsLittle(t *testing.T) {
 		if rows := rowsOf(t, page); len(rows) == 0 || rows[0] != c.first {
 			t.Errorf("%s: got %v, want %s first", c.text, rows, c.first)
 		}
-		if !strings.HasPrefix(page.Plan, "composite") || page.Work.Items > 12 || page.Work.IndexRows > 12 {
-			t.Errorf("%s: %s read %d items and %d index rows", c.text, page.Plan, page.Work.Items, page.Work.IndexRows)
+		if !strings.HasPrefix(page.Plan(), "composite") || page.Work.Items > 12 || page.Work.IndexRows > 12 {
+			t.Errorf("%s: %s read %d items and %d index rows", c.text, page.Plan(), page.Work.Items, page.Work.IndexRows)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestFullTextReadsFewItems(t *testing.T) {
 	} {
 		page := f.page(f.request(text))
 		if page.Work.Items > most {
-			t.Errorf("%s, by %s: read %d items, want at most %d", text, page.Plan, page.Work.Items, most)
+			t.Errorf("%s, by %s: read %d items, want at most %d", text, page.Plan(), page.Work.Items, most)
 		}
 	}
 }
@@ -154,8 +154,8 @@ func TestTooMuchToIndexIsFound(t *testing.T) {
 		t.Helper()
 		for _, text := range []string{"SELECT VALUE c.x FROM c WHERE c.x >= 1 AND FullTextContains(c.text, 'red')", "SELECT VALUE c.x FROM c WHERE c.x IN (1, 2, 3)"} {
 			page := f.page(f.request(text))
-			if got := string(page.Rows); got != "1,2,3" || page.Plan != plan {
-				t.Errorf("%s: got %s by %s, want 1,2,3 by %s", text, got, page.Plan, plan)
+			if got := string(page.Rows); got != "1,2,3" || page.Plan() != plan {
+				t.Errorf("%s: got %s by %s, want 1,2,3 by %s", text, got, page.Plan(), plan)
 			}
 		}
 	}
@@ -172,8 +172,8 @@ func TestTooMuchToIndexIsFound(t *testing.T) {
 	f.reconfigure(none)
 	f.reindex(10)
 	f.put("k", "4", `"x":4`)
-	if got := f.page(f.request("SELECT VALUE c.x FROM c WHERE c.x > 1")); string(got.Rows) != "3,4" || got.Plan != "range /x > 1" {
-		t.Errorf("got %s by %s", got.Rows, got.Plan)
+	if got := f.page(f.request("SELECT VALUE c.x FROM c WHERE c.x > 1")); string(got.Rows) != "3,4" || got.Plan() != "range /x > 1" {
+		t.Errorf("got %s by %s", got.Rows, got.Plan())
 	}
 	f.checkRows()
 }
@@ -186,7 +186,7 @@ func TestEqualRanksKeepTheirOrder(t *testing.T) {
 		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"x":%d,"text":"red"`, 9-i))
 	}
 	const text = "SELECT VALUE c.x FROM c WHERE c.x > 4 ORDER BY RANK FullTextScore(c.text, 'red')"
-	if plan := f.page(f.request(text)).Plan; plan != "range /x > 4" {
+	if plan := f.page(f.request(text)).Plan(); plan != "range /x > 4" {
 		t.Fatalf("found by %s", plan)
 	}
 	f.expect(text, "9", "8", "7", "6", "5")

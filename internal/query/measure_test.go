@@ -56,10 +56,10 @@ func TestIndexUse(t *testing.T) {
 		}
 		page := f.page(q)
 		if got := usedText(page.Indexes.Utilized); got != c.utilized {
-			t.Errorf("%s (%s): utilized %s, want %s", c.text, page.Plan, got, c.utilized)
+			t.Errorf("%s (%s): utilized %s, want %s", c.text, page.Plan(), got, c.utilized)
 		}
 		if got := usedText(page.Indexes.Potential); got != c.potential {
-			t.Errorf("%s (%s): potential %s, want %s", c.text, page.Plan, got, c.potential)
+			t.Errorf("%s (%s): potential %s, want %s", c.text, page.Plan(), got, c.potential)
 		}
 	}
 	if page := f.page(f.request("SELECT * FROM c")); page.Indexes != nil || page.Times != (Times{}) {

@@ -61,7 +61,7 @@ func TestNearestReadsFewItems(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 		if page.Work.Items > 200 || page.Work.IndexRows != 1000 {
-			t.Errorf("%s, by %s: read %+v", text, page.Plan, page.Work)
+			t.Errorf("%s, by %s: read %+v", text, page.Plan(), page.Work)
 		}
 	}
 }
@@ -79,8 +79,8 @@ func TestNearestWhileTheIndexIsBuilt(t *testing.T) {
 	f.put("k", "new", `"x":99,"v":[9.2,1]`)
 	for _, want := range []string{"scan, sort", "nearest /v by euclidean, sort"} {
 		page := f.page(f.request(text))
-		if got := string(page.Rows); got != "9,99" || page.Plan != want {
-			t.Errorf("got %s by %s, want 9,99 by %s", got, page.Plan, want)
+		if got := string(page.Rows); got != "9,99" || page.Plan() != want {
+			t.Errorf("got %s by %s, want 9,99 by %s", got, page.Plan(), want)
 		}
 		f.reindex(7)
 	}

@@ -58,7 +58,9 @@ type plan struct {
 	sorted bool
 	// questions are what texts, rank and scores ask of every text.
 	questions []sql.TextQuestion
-	text      []string // for people
+	// said and text are for people: what the filter says of the path, and the rest.
+	said []*sql.Condition
+	text []string
 }
 
 // String tells the plan for people and tests.
@@ -80,6 +82,9 @@ func (p *plan) String() string {
 		s += " " + p.composite.String()
 	case p.order == kv.Reverse:
 		s += " descending"
+	}
+	for _, f := range p.said {
+		s += " " + condText(f)
 	}
 	for _, t := range p.text {
 		s += " " + t
@@ -340,17 +345,24 @@ func texts(values []sql.Value) string {
 
 // exactly returns a range for each value. An index holds no arrays and objects.
 func exactly(values []sql.Value) (ranges []store.ValueRange, ok bool) {
-	seen := make(map[string]bool, len(values))
+	var seen map[string]bool // of several
+	if len(values) > 1 {
+		seen = make(map[string]bool, len(values))
+	}
 	for _, v := range values {
 		scalar, ok := scalarOf(v)
 		if !ok {
 			return nil, false
 		}
 		found := store.Exactly(scalar)
-		if place := string(found.PlaceOf(0).Value); !seen[place] {
+		if seen != nil {
+			place := string(found.PlaceOf(0).Value)
+			if seen[place] {
+				continue
+			}
 			seen[place] = true
-			ranges = append(ranges, found)
 		}
+		ranges = append(ranges, found)
 	}
 	return ranges, true
 }
@@ -422,10 +434,10 @@ func systemProperty(name string) bool {
 	return false
 }
 
-// rangeOf returns what the filter says of the values at a path, and whether that is
-// all that it says. The path has no step to elements: of several elements, each
-// condition may mean another.
-func (c *chooser) rangeOf(path sql.Path) (v store.ValueRange, text []string, said, all bool) {
+// rangeOf returns the range of the values at a path, the conditions that say so, and
+// whether they are all that the filter says. The path has no step to elements: of
+// several elements, each condition may mean another.
+func (c *chooser) rangeOf(path sql.Path) (v store.ValueRange, said []*sql.Condition, all bool) {
 	v, all = store.AllValues(), true
 	for _, f := range c.facts {
 		part, ok := rangeOfFact(f)
@@ -433,11 +445,10 @@ func (c *chooser) rangeOf(path sql.Path) (v store.ValueRange, text []string, sai
 			all = false
 			continue
 		}
-		v, said = v.And(part), true
+		v, said = v.And(part), append(said, f)
 		all = all && f.Exact
-		text = append(text, condText(f))
 	}
-	return v, text, said, all
+	return v, said, all
 }
 
 // hasElements reports whether a path leads through an array, to one of many values.
@@ -511,8 +522,8 @@ func (c *chooser) inRange() *plan {
 		if !ok {
 			continue
 		}
-		v, text, _, _ := c.rangeOf(f.Path)
-		return c.unsorted(&plan{method: indexRange, path: path, ranges: []store.ValueRange{v}, text: text})
+		v, said, _ := c.rangeOf(f.Path)
+		return c.unsorted(&plan{method: indexRange, path: path, ranges: []store.ValueRange{v}, said: said})
 	}
 	return nil
 }
@@ -528,14 +539,14 @@ func (c *chooser) ordered() (*plan, error) {
 	if !ok {
 		return nil, nil
 	}
-	v, text, said, _ := c.rangeOf(keys[0].Path)
-	if !said {
+	v, said, _ := c.rangeOf(keys[0].Path)
+	if said == nil {
 		all, err := c.r.AllHave(path)
 		if err != nil || !all {
 			return nil, err
 		}
 	}
-	p := &plan{method: orderedScan, path: path, ranges: []store.ValueRange{v}, text: text, sorted: true}
+	p := &plan{method: orderedScan, path: path, ranges: []store.ValueRange{v}, said: said, sorted: true}
 	if keys[0].Desc {
 		p.order = kv.Reverse
 	}
@@ -594,9 +605,9 @@ func (c *chooser) count() *plan {
 	if !ok {
 		return nil
 	}
-	v, text, said, all := c.rangeOf(c.facts[0].Path)
-	if !said || !all || !v.Exact() {
+	v, said, all := c.rangeOf(c.facts[0].Path)
+	if said == nil || !all || !v.Exact() {
 		return nil
 	}
-	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, text: text, sorted: true}
+	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, said: said, sorted: true}
 }

@@ -76,8 +76,8 @@ func (f *fixture) explain(d *datadriven.TestData) string {
 		plan, err := Explain(q)
 		f.must(err)
 		fmt.Fprintf(&b, "%s\n    %s\n", text, plan)
-		if page := f.page(q); page.Plan != plan {
-			fmt.Fprintf(&b, "    but it ran as: %s\n", page.Plan)
+		if page := f.page(q); page.Plan() != plan {
+			fmt.Fprintf(&b, "    but it ran as: %s\n", page.Plan())
 		}
 	}
 	return b.String()

@@ -64,12 +64,15 @@ type Page struct {
 	Token string
 	LSN   uint64
 	Work  Work
-	// Plan tells how the rows were found.
-	Plan string
 	// Times and Indexes are told if they were asked for.
 	Times   Times
 	Indexes *IndexUse
+
+	plan *plan
 }
+
+// Plan tells how the rows were found.
+func (p Page) Plan() string { return p.plan.String() }
 
 // Work is what a page took.
 type Work struct {
@@ -102,7 +105,7 @@ func RunOn(ctx context.Context, q Request, r *store.Reader) (Page, error) {
 		return Page{}, err
 	}
 	x.took(&x.page.Times.Run)
-	x.page.LSN, x.page.Plan = r.LSN(), x.plan.String()
+	x.page.LSN, x.page.plan = r.LSN(), x.plan
 	x.page.Work.Rows, x.page.Work.RowBytes = int64(x.page.Count), int64(len(x.page.Rows))
 	return x.page, nil
 }

@@ -30,6 +30,7 @@ type set struct {
 	kind     store.IndexKind
 	path     store.IndexPath
 	ranges   []store.ValueRange
+	values   []sql.Value // for people, or text
 	text     string
 	any, all []*set
 	found    *hits
@@ -70,7 +71,11 @@ func (s *set) String() string {
 	case s.all != nil:
 		return join(string(indexIntersection), s.all)
 	}
-	return string(indexSeek) + " " + pathText(s.path) + " " + s.text
+	text := s.text
+	if s.values != nil {
+		text = texts(s.values)
+	}
+	return string(indexSeek) + " " + pathText(s.path) + " " + text
 }
 
 // setPlan returns how to find the items of a set.
@@ -121,7 +126,7 @@ func (c *chooser) leaf(f *sql.Condition) *set {
 	if !ok {
 		return nil
 	}
-	return &set{path: path, ranges: ranges, text: texts(f.Values)}
+	return &set{path: path, ranges: ranges, values: f.Values}
 }
 
 // unionOf returns the items for which one of several conditions holds. All of them

@@ -102,10 +102,10 @@ func TestIntersectionReadsNoMoreThanItMust(t *testing.T) {
 	f := newSets(t)
 	page := f.page(f.request("SELECT VALUE c.i FROM c WHERE c.seventh = 's3' AND c.fifth = 2"))
 	if page.Count != 9 || page.Work.Items != 9 {
-		t.Errorf("%s: %d rows of %d items, want 9 of 9", page.Plan, page.Count, page.Work.Items)
+		t.Errorf("%s: %d rows of %d items, want 9 of 9", page.Plan(), page.Count, page.Work.Items)
 	}
 	if page.Work.IndexRows > setItems/5+setItems/7+2 {
-		t.Errorf("%s: %d index rows were read", page.Plan, page.Work.IndexRows)
+		t.Errorf("%s: %d index rows were read", page.Plan(), page.Work.IndexRows)
 	}
 }
 
@@ -121,8 +121,8 @@ func TestManyItemsAreLookedUp(t *testing.T) {
 		"SELECT VALUE c.i FROM c WHERE " + strings.Join(named, " OR "),
 	} {
 		page := f.page(f.request(text))
-		if page.Count != setItems || page.Work.Items != setItems || page.Work.IndexRows != 0 || page.Plan != "finds 300 items" {
-			t.Errorf("%d rows, %+v, plan %s", page.Count, page.Work, page.Plan)
+		if page.Count != setItems || page.Work.Items != setItems || page.Work.IndexRows != 0 || page.Plan() != "finds 300 items" {
+			t.Errorf("%d rows, %+v, plan %s", page.Count, page.Work, page.Plan())
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestPlacesReadFewItems(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 		if page.Work.Items > most {
-			t.Errorf("%s, by %s: read %+v, want at most %d items", text, page.Plan, page.Work, most)
+			t.Errorf("%s, by %s: read %+v, want at most %d items", text, page.Plan(), page.Work, most)
 		}
 	}
 }

@@ -227,14 +227,14 @@ func TestPagesSurviveAnotherPlan(t *testing.T) {
 		q := f.request(c.text)
 		q.MaxRows = 3
 		page := f.page(q)
-		if page.Plan != c.first {
-			t.Errorf("%s: got the plan %s, want %s", c.name, page.Plan, c.first)
+		if page.Plan() != c.first {
+			t.Errorf("%s: got the plan %s, want %s", c.name, page.Plan(), c.first)
 		}
 		c.change(f)
 		q.Token, q.MaxRows = page.Token, 1000
 		page = f.page(q)
-		if got := strings.Join(rowsOf(t, page), " "); page.Plan != c.then || got != c.want {
-			t.Errorf("%s: got %s, %s, want %s, %s", c.name, page.Plan, got, c.then, c.want)
+		if got := strings.Join(rowsOf(t, page), " "); page.Plan() != c.then || got != c.want {
+			t.Errorf("%s: got %s, %s, want %s, %s", c.name, page.Plan(), got, c.then, c.want)
 		}
 	}
 }
@@ -248,8 +248,8 @@ func TestPagesSurviveAPartitionKeyThatShrinks(t *testing.T) {
 	q := f.request("SELECT VALUE c.x FROM c WHERE c.x >= 5")
 	q.Scope.Logical, q.MaxRows = f.logical("k"), 10
 	page := f.page(q)
-	if want := "range /x >= 5"; page.Plan != want {
-		t.Fatalf("got the plan %s, want %s", page.Plan, want)
+	if want := "range /x >= 5"; page.Plan() != want {
+		t.Fatalf("got the plan %s, want %s", page.Plan(), want)
 	}
 	f.remove("k", "i0")
 	q.Token, q.MaxRows = page.Token, 1000
