@@ -258,23 +258,25 @@ func BenchmarkStormTraffic(b *testing.B) {
 		s.fill(0, s.n, "")
 		s.must(s.e.Clock().Advance(stormTTL * time.Second))
 		s.fill(s.n, stormLiveItems, `,"ttl":-1`)
-		var without, with []time.Duration
+		var ratios, rates []float64
 		for range 5 {
-			without = append(without, s.traffic(5*time.Second))
+			without := s.traffic(5 * time.Second)
 			before, err := s.status()
 			s.must(err)
 			s.must(s.e.PausePurge("", "", false))
 			began := time.Now()
-			with = append(with, s.traffic(5*time.Second))
+			with := s.traffic(5 * time.Second)
 			s.must(s.e.PausePurge("", "", true))
 			after, err := s.status()
 			s.must(err)
 			rate := float64(before.Expired.Items-after.Expired.Items) / time.Since(began).Seconds()
-			b.Logf("p99 without %v, with %v, purged %.0f/s, left %d", without[len(without)-1], with[len(with)-1], rate, after.Expired.Items)
+			b.Logf("p99 without %v, with %v, purged %.0f/s, left %d", without, with, rate, after.Expired.Items)
+			ratios, rates = append(ratios, float64(with)/float64(without)), append(rates, rate)
 		}
-		slices.Sort(without)
-		slices.Sort(with)
-		b.ReportMetric(float64(with[2])/float64(without[2]), "p99-ratio")
+		// Of the pairs, since the disk may be another from one minute to the next.
+		slices.Sort(ratios)
+		b.ReportMetric(ratios[len(ratios)/2], "p99-ratio")
+		b.ReportMetric(slices.Min(rates), "least-items/s")
 		b.ReportMetric(0, "ns/op")
 		s.close()
 	}
