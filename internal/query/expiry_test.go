@@ -12,6 +12,34 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
+// liveCase is a query, how it is answered, and its rows.
+type liveCase struct{ text, plan, want string }
+
+// expectLiving asks in pages of several sizes while the dead are still there, and
+// again when they are purged. A plan that ends in … may go on.
+func (f *fixture) expectLiving(cases []liveCase) {
+	f.t.Helper()
+	for _, when := range []string{"expired", "purged"} {
+		if when == "purged" {
+			f.purge()
+		}
+		for _, c := range cases {
+			for _, size := range []int{1, 2, 1000} {
+				q := f.request(c.text)
+				q.MaxRows = size
+				plan, err := Explain(q)
+				f.must(err)
+				begin, open := strings.CutSuffix(c.plan, "…")
+				planned := plan == c.plan || open && strings.HasPrefix(plan, begin)
+				if got := strings.Join(f.all(q), " "); got != c.want || !planned {
+					f.t.Errorf("%s, %s, pages of %d: got %s, %s, want %s, %s", c.text, when, size, got, plan, c.want, c.plan)
+				}
+			}
+		}
+		f.checkRows()
+	}
+}
+
 // Expired items are in no answer, whether they are still there or not: not in
 // counts that read no item, nor among those that OFFSET passes over, nor in the
 // values of DISTINCT and GROUP BY.
@@ -24,7 +52,7 @@ func TestQueriesSeeNoExpiredItem(t *testing.T) {
 		}
 		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"x":%d,"parity":"%d","tags":[%d,"t"]%s`, i, i%2, i, ttl))
 	}
-	cases := []struct{ text, plan, want string }{
+	cases := []liveCase{
 		{"SELECT VALUE c.x FROM c", "scan", "0 2 4 6 8"},
 		{"SELECT VALUE COUNT(1) FROM c", "total", "5"},
 		{"SELECT VALUE COUNT(c) FROM c", "scan", "5"},
@@ -51,22 +79,7 @@ func TestQueriesSeeNoExpiredItem(t *testing.T) {
 		{"SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.parity FROM c)", "scan", "1"},
 	}
 	f.must(f.clock.Set(startMs + 10_000))
-	for _, when := range []string{"expired", "purged"} {
-		if when == "purged" {
-			f.purge()
-		}
-		for _, c := range cases {
-			for _, size := range []int{1, 1000} {
-				q := f.request(c.text)
-				q.MaxRows = size
-				plan, err := Explain(q)
-				f.must(err)
-				if got := strings.Join(f.all(q), " "); got != c.want || plan != c.plan {
-					t.Errorf("%s, %s, pages of %d: got %s, %s, want %s, %s", c.text, when, size, got, plan, c.want, c.plan)
-				}
-			}
-		}
-	}
+	f.expectLiving(cases)
 	f.must(f.clock.Set(startMs + 99_999))
 	f.expect("SELECT VALUE COUNT(1) FROM c", "5")
 	f.must(f.clock.Set(startMs + 100_000))

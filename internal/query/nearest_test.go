@@ -5,7 +5,6 @@ package query
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -26,28 +25,11 @@ func TestNearestSeesNoExpiredItem(t *testing.T) {
 	}
 	f.put("k", "none", `"x":-1`)
 	f.must(f.clock.Set(startMs + 10_000))
-	queries := []struct{ text, plan, want string }{
+	f.expectLiving([]liveCase{
 		{`SELECT TOP 3 VALUE c.x FROM c ORDER BY VectorDistance(c.v, [7, 0.1], false, {"distanceFunction": "dotproduct"})`, "nearest /v descending by dotproduct, sort", "18 16 14"},
 		{`SELECT TOP 3 VALUE c.x FROM c WHERE c.x > 7 ORDER BY VectorDistance(c.v, [7, 0.1], false, {"distanceFunction": "dotproduct"}) DESC`, "range /x > 7, sort", "18 16 14"},
 		{`SELECT VALUE c.x FROM c ORDER BY VectorDistance(c.v, [7, 0.1], true, {"distanceFunction": "euclidean"}) OFFSET 1 LIMIT 3`, "nearest /v by euclidean, sort", "6 8 4"},
-	}
-	for _, when := range []string{"expired", "purged"} {
-		if when == "purged" {
-			f.purge()
-		}
-		for _, q := range queries {
-			for _, size := range []int{1, 2, 1000} {
-				r := f.request(q.text)
-				r.MaxRows = size
-				plan, err := Explain(r)
-				f.must(err)
-				if got := strings.Join(f.all(r), " "); got != q.want || plan != q.plan {
-					t.Errorf("%s, %s, pages of %d: got %s, %s, want %s, %s", q.text, when, size, got, plan, q.want, q.plan)
-				}
-			}
-		}
-		f.checkRows()
-	}
+	})
 }
 
 // Of many items a few are read: those that are among the nearest so far.

@@ -48,15 +48,7 @@ func spatialPath(c *catalog.Container, path sql.Path) (store.IndexPath, bool) {
 	if len(path) == 0 || path[0].Element || systemProperty(path[0].Name) || isComputed(c, path[0].Name) {
 		return nil, false
 	}
-	var found store.IndexPath
-	for _, s := range path {
-		if s.Element {
-			found = append(found, store.Elements())
-		} else {
-			found = append(found, store.Property(s.Name))
-		}
-	}
-	return found, slices.ContainsFunc(c.Special.Spatial, func(p catalog.SpatialPath) bool {
+	return steps(path, false), slices.ContainsFunc(c.Special.Spatial, func(p catalog.SpatialPath) bool {
 		if len(path) < len(p.Path) || len(path) > len(p.Path) && !p.Below {
 			return false
 		}

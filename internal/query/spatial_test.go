@@ -24,30 +24,14 @@ func TestPlacesSeeNoExpiredItem(t *testing.T) {
 	f.must(f.clock.Set(startMs + 10_000))
 	const here = `{"type":"Point","coordinates":[0.1,45]}`
 	const box = `{"type":"Polygon","coordinates":[[[0.035,44],[0.085,44],[0.085,46],[0.035,46],[0.035,44]]]}`
-	queries := []struct{ text, want string }{
-		{"SELECT VALUE c.x FROM c WHERE ST_DISTANCE(c.p, " + here + ") < 2000", "8 10 12"},
-		{"SELECT VALUE c.x FROM c WHERE ST_WITHIN(c.p, " + box + ")", "4 6 8"},
-		{"SELECT VALUE COUNT(1) FROM c WHERE ST_INTERSECTS(" + box + ", c.p)", "3"},
-		{"SELECT TOP 2 VALUE c.x FROM c WHERE ST_WITHIN(c.p, " + box + ") ORDER BY c.x DESC", "8 6"},
-		{"SELECT VALUE c.x FROM c WHERE ST_WITHIN(c.p, " + box + ") OFFSET 1 LIMIT 1", "6"},
-	}
-	for _, when := range []string{"expired", "purged"} {
-		if when == "purged" {
-			f.purge()
-		}
-		for _, q := range queries {
-			for _, size := range []int{1, 2, 1000} {
-				r := f.request(q.text)
-				r.MaxRows = size
-				plan, err := Explain(r)
-				f.must(err)
-				if got := strings.Join(f.all(r), " "); got != q.want || !strings.HasPrefix(plan, "cells /p in") {
-					t.Errorf("%s, %s, pages of %d: got %s by %s, want %s", q.text, when, size, got, plan, q.want)
-				}
-			}
-		}
-		f.checkRows()
-	}
+	const plan = "cells /p in…"
+	f.expectLiving([]liveCase{
+		{"SELECT VALUE c.x FROM c WHERE ST_DISTANCE(c.p, " + here + ") < 2000", plan, "8 10 12"},
+		{"SELECT VALUE c.x FROM c WHERE ST_WITHIN(c.p, " + box + ")", plan, "4 6 8"},
+		{"SELECT VALUE COUNT(1) FROM c WHERE ST_INTERSECTS(" + box + ", c.p)", plan, "3"},
+		{"SELECT TOP 2 VALUE c.x FROM c WHERE ST_WITHIN(c.p, " + box + ") ORDER BY c.x DESC", plan, "8 6"},
+		{"SELECT VALUE c.x FROM c WHERE ST_WITHIN(c.p, " + box + ") OFFSET 1 LIMIT 1", plan, "6"},
+	})
 }
 
 // Of many places, those that are read are about those that are meant.
