@@ -119,6 +119,9 @@ func (p *pace) look(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := &p.mu
+	if !m.busy && !m.behind { // the rate does not hold yet
+		m.tokens, m.filledAt = 0, now
+	}
 	var traffic Traffic
 	if p.o.Traffic != nil {
 		traffic = p.o.Traffic()
@@ -209,19 +212,24 @@ func (p *pace) take(n int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := &p.mu
-	now := p.o.Elapsed()
 	if !m.busy && !m.behind {
-		m.tokens, m.filledAt = 0, now
 		return 0
 	}
-	// Nothing is saved up: at most one group at once.
-	m.tokens = min(float64(n), m.tokens+m.rate*(now-m.filledAt).Seconds())
-	m.filledAt = now
+	p.fill()
 	if m.tokens >= float64(n) {
 		m.tokens -= float64(n)
 		return 0
 	}
 	return max(time.Millisecond, time.Duration((float64(n)-m.tokens)/m.rate*float64(time.Second)))
+}
+
+// fill adds what the rate allows since it was last asked; the lock is held. Little
+// is saved up: no more than a group.
+func (p *pace) fill() {
+	m := &p.mu
+	now := p.o.Elapsed()
+	m.tokens = min(mostBusyGroup, m.tokens+m.rate*(now-m.filledAt).Seconds())
+	m.filledAt = now
 }
 
 // spent notes what was done.
@@ -247,7 +255,8 @@ func (p *pace) group() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.busy || p.mu.behind {
-		return busyGroup
+		p.fill()
+		return max(busyGroup, int(p.mu.tokens))
 	}
 	return idleGroup
 }

@@ -90,10 +90,13 @@ func TestIdleAndBusy(t *testing.T) {
 		t.Errorf("busy: two groups go at once")
 	}
 	b.now += time.Hour
-	if d := b.take(busyGroup); d != 0 {
+	if got := b.group(); got != mostBusyGroup {
+		t.Errorf("an hour later: groups of %d, want %d", got, mostBusyGroup)
+	}
+	if d := b.take(mostBusyGroup); d != 0 {
 		t.Errorf("an hour later: wait %v", d)
 	}
-	if d := b.take(busyGroup); d <= 0 {
+	if d := b.take(busyGroup); d <= 0 || b.group() != busyGroup {
 		t.Errorf("after a quiet hour more than one group goes at once")
 	}
 	b.now += idleAfter
@@ -120,6 +123,27 @@ func TestRateHolds(t *testing.T) {
 	}
 	if got := float64(through) / 10; got > rate*1.05 || got < rate*0.9 {
 		t.Errorf("got %.0f items/s at a rate of %.0f", got, rate)
+	}
+}
+
+// Where a group takes long, since the disk is slow, groups grow, and the rate holds.
+func TestRateHoldsOnSlowDisks(t *testing.T) {
+	b := newBench()
+	b.requests(10, 5)
+	through := 0
+	began := b.now
+	for b.now-began < 10*time.Second {
+		b.mu.rate = 1000
+		n := b.group()
+		d := b.take(n)
+		if d == 0 {
+			through += n
+			d = 20 * time.Millisecond // until it is on disk
+		}
+		b.now += d
+	}
+	if got := through / 10; got > 1050 || got < 900 {
+		t.Errorf("got %d items/s at a rate of 1000", got)
 	}
 }
 

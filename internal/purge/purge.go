@@ -32,9 +32,12 @@ const (
 	// quantum is how long one partition is worked on before the next has its turn.
 	quantum = 5 * time.Millisecond
 	// While requests come, groups are small: one holds the partition's loop for
-	// less than half a millisecond. Otherwise they are large enough for range deletes.
-	busyGroup = 8
-	idleGroup = 512
+	// less than half a millisecond. When the disk is slow, so that loops take few
+	// groups in a second, they grow, to keep the rate up; what they add is little
+	// beside such a disk. Otherwise they are large enough for range deletes.
+	busyGroup     = 8
+	mostBusyGroup = 32
+	idleGroup     = 512
 )
 
 // Target is a partition in which something may have expired.
