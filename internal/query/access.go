@@ -6,6 +6,7 @@ package query
 
 import (
 	"bytes"
+	"errors"
 	"iter"
 
 	"github.com/mayflydb/mayfly/internal/sql"
@@ -237,8 +238,14 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		x.took(&x.page.Times.Index)
 		x.page.Work.IndexRows++
 		if !x.inScope(hit.EPK) {
+			if more, err := x.passOver(ordered); err != nil {
+				return err
+			} else if !more {
+				break
+			}
 			continue
 		}
+		x.met++
 		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
 			return err
 		}
@@ -255,4 +262,30 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 	}
 	_, err := run.flush(yield)
 	return err
+}
+
+// errLost: a walk along an index has met too many rows of other partition keys.
+var errLost = errors.New("the walk is given up")
+
+// passOver counts a row of another partition key, and reports whether more may follow
+// of the one that is asked for: not if the index has one row for each item, and as many
+// were met as there are.
+func (x *execution) passOver(oneEach bool) (more bool, err error) {
+	x.passed++
+	switch p := x.plan.patience; {
+	case p == 0:
+		return true, nil
+	case oneEach && x.met == p:
+		return false, nil
+	case x.met+x.passed/passedPerItem > p:
+		return false, errLost
+	}
+	return true, nil
+}
+
+// startOver makes the page in another way than the one that led nowhere.
+func (x *execution) startOver() {
+	x.plan, x.at, x.held = x.plan.instead, token{}, 0
+	x.page = Page{Work: x.page.Work, Times: x.page.Times, Indexes: x.page.Indexes}
+	clear(x.seen)
 }

@@ -273,7 +273,7 @@ func (c *chooser) compositeBetter(p *plan, items int64) (bool, error) {
 	case c.startsWithScope(p):
 		return true, nil
 	case p.method == compositeOrdered && len(p.composite.equal) == 0 && p.composite.next == nil:
-		return items*items >= orderedRows*c.r.Items(), nil
+		return c.worthWalking(p, items), nil
 	}
 	if p.method == compositeCount {
 		items *= rowsPerItem
@@ -328,8 +328,14 @@ func (x *execution) composed(yield func(candidate) (bool, error)) error {
 		}
 		x.page.Work.IndexRows++
 		if !x.inScope(hit.EPK) {
+			if more, err := x.passOver(true); err != nil {
+				return err
+			} else if !more {
+				break
+			}
 			continue
 		}
+		x.met++
 		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
 			return err
 		}

@@ -56,6 +56,10 @@ type plan struct {
 	composite *compositePlan
 	// sorted says that rows come in the order of ORDER BY, or that there is none.
 	sorted bool
+	// patience is how many items the partition key has along which a walk leads. When it
+	// has taken as long as reading these, it is given up for another plan; 0 is never.
+	patience int64
+	instead  *plan
 	// questions are what texts, rank and scores ask of every text.
 	questions []sql.TextQuestion
 	// said and text are for people: what the filter says of the path, and the rest.
@@ -132,10 +136,11 @@ const (
 	// large partition key, for the index to be better for sure. It bounds what it takes
 	// to find that out.
 	probeShare = 8
-	// orderedRows is about how many rows a page has, in terms of what sorting one
-	// takes: of an index in order, one row in so many is of the partition key that is
-	// asked for.
-	orderedRows = 200
+	// passedPerItem is how many index rows of other partition keys are passed over in
+	// the time of one item.
+	passedPerItem = 16
+	// pageRows is about how many rows a page has, if the query does not say.
+	pageRows = 100
 )
 
 // choose decides how to find the items of a query.
@@ -280,6 +285,9 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 	better := true
 	switch found.method {
 	case indexSeek, indexUnion, indexIntersection, indexRange, cellSeek:
+		if found.method == indexRange && c.endsEarly() && c.worthWalking(found, items) {
+			break
+		}
 		if better = c.reach(items) <= fewHits; !better {
 			better, err = c.atMost(found, min(items, max(fewHits, items/probeShare)))
 		}
@@ -288,7 +296,7 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 	case compositeRange, compositeOrdered, compositeCount:
 		better, err = c.compositeBetter(found, items)
 	case orderedScan:
-		better = items*items >= orderedRows*c.r.Items()
+		better = c.worthWalking(found, items)
 	case textTotals, textRank, textScores, nearest:
 		better = rowsPerItem*items >= c.r.Items()
 	}
@@ -298,14 +306,40 @@ func (c *chooser) orLogical(items int64) (*plan, error) {
 	return c.unsorted(&plan{method: logicalScan}), nil
 }
 
+// worthWalking reports whether to walk along an index, which has the items of all
+// partition keys, until a page is full, or to read all of one, which has so many
+// items. It goes by how many of all items these are. They may yet lie far from where
+// the walk begins, if the partition key and the value have to do with each other: when
+// it has taken as long as reading all of them, it is given up for that.
+func (c *chooser) worthWalking(p *plan, items int64) bool {
+	rows := c.wanted()
+	if rows+rows*c.r.Items()/items/passedPerItem > items {
+		return false
+	}
+	p.patience, p.instead = items, c.unsorted(&plan{method: logicalScan})
+	return true
+}
+
+// wanted is about how many rows a page has to look at.
+func (c *chooser) wanted() int64 {
+	s := c.p.Slice()
+	return s.Offset + min(s.Limit, pageRows)
+}
+
+// endsEarly reports whether a few rows, in whatever order, are all that is wanted.
+func (c *chooser) endsEarly() bool {
+	s := c.p.Slice()
+	return s.Limit < fewHits && s.Offset < fewHits && len(c.p.OrderBy()) == 0 && !c.p.Grouped() && c.p.Ranking() == nil
+}
+
 // reach returns about how many items of an index must be looked at for all rows
 // that the query wants, if its partition key has so many.
 func (c *chooser) reach(items int64) int64 {
-	s := c.p.Slice()
-	if rows := s.Offset + s.Limit; s.Limit < fewHits && s.Offset < fewHits && c.unsorted(&plan{}).sorted {
-		return rows * c.r.Items() / items
+	if !c.endsEarly() {
+		return math.MaxInt64
 	}
-	return math.MaxInt64
+	s := c.p.Slice()
+	return (s.Offset + s.Limit) * c.r.Items() / items
 }
 
 // few reports whether a plan finds so few items that sorting them is best.

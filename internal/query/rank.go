@@ -62,7 +62,7 @@ func (x *execution) rank() error {
 	}
 	ranked := make([]heldRow, 0, len(rows))
 	for _, i := range ranking.Rank(scores) {
-		again, err := x.met(rows[i].json)
+		again, err := x.known(rows[i].json)
 		if err != nil {
 			return err
 		}

@@ -136,6 +136,8 @@ type execution struct {
 	ticks  int
 	page   Page
 
+	met, passed int64 // index rows of the partition key, and of others
+
 	measured time.Duration // up to when time is accounted for
 
 	seen      map[string]struct{} // rows that DISTINCT has met, or their hashes
@@ -164,6 +166,9 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 			return nil, err
 		}
 	}
+	if x.at.started() {
+		x.plan.patience = 0 // the walk is where the items are, and goes on from there
+	}
 	if x.at.Method == compositeRange && x.at.Index != x.plan.compositeID() {
 		return nil, ErrToken
 	}
@@ -181,6 +186,15 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 
 // answer makes the page.
 func (x *execution) answer() error {
+	err := x.attempt()
+	if errors.Is(err, errLost) {
+		x.startOver()
+		err = x.attempt()
+	}
+	return err
+}
+
+func (x *execution) attempt() error {
 	switch p := x.q.Program; {
 	case !p.OverItems():
 		return x.once()
@@ -272,8 +286,8 @@ func (x *execution) emit(row []byte) {
 	x.took(&x.page.Times.Write)
 }
 
-// met reports whether DISTINCT has seen a row before, and remembers it.
-func (x *execution) met(row []byte) (bool, error) {
+// known reports whether DISTINCT has seen a row before, and remembers it.
+func (x *execution) known(row []byte) (bool, error) {
 	if x.seen == nil {
 		return false, nil
 	}
@@ -340,7 +354,7 @@ func (x *execution) stream() error {
 			if row, ok, failed = x.runner.AppendProjection(row[:0]); failed != nil || !ok {
 				return failed == nil
 			}
-			again, err := x.met(row)
+			again, err := x.known(row)
 			if failed = err; again || err != nil {
 				return err == nil
 			}
@@ -498,7 +512,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 			continue
 		}
 		row := v.AppendJSON(nil)
-		again, err := x.met(row)
+		again, err := x.known(row)
 		if err != nil {
 			return err
 		}

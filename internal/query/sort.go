@@ -120,7 +120,7 @@ func (x *execution) emitSorted(h *rowHeap) error {
 	rows := h.sorted()
 	for i := range rows {
 		row := &rows[i]
-		again, err := x.met(row.json)
+		again, err := x.known(row.json)
 		if err != nil {
 			return err
 		}

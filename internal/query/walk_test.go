@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// An index has the items of all partition keys. One key's first rows are found along
+// it, unless they lie behind too many of others: then all of the key's items are read
+// instead, and the rows are the same.
+func TestWalkAmongOtherPartitionKeys(t *testing.T) {
+	const mine, others = 300, 6000
+	f := newFixture(t, `"indexingPolicy":{"compositeIndexes":[[{"path":"/x"},{"path":"/y"}]]}`)
+	f.fillWith(others, func(i int) string { return fmt.Sprintf(`"x":%d,"y":1`, i) })
+	for i := range mine {
+		f.put("l", strconv.Itoa(i), fmt.Sprintf(`"x":%d,"y":%d`, others+i, i%2))
+	}
+	up, down := make([]string, mine), make([]string, mine)
+	for i := range mine {
+		up[i] = strconv.Itoa(others + i)
+		down[mine-1-i] = up[i]
+	}
+	odd := slices.DeleteFunc(slices.Clone(down), func(x string) bool { return (x[len(x)-1]-'0')%2 == 0 })
+	for _, c := range []struct {
+		text, plan string
+		want       []string
+		mostRows   int64
+	}{
+		{"SELECT VALUE c.x FROM c ORDER BY c.x DESC", "ordered /x descending", down, mine + 1},
+		{"SELECT VALUE c.x FROM c WHERE c.x > 0 ORDER BY c.x DESC OFFSET 2 LIMIT 5", "ordered /x descending > 0", down[2:7], 8},
+		{"SELECT VALUE c.x FROM c WHERE c.y + 0 = 1 ORDER BY c.x DESC OFFSET 0 LIMIT 5", "ordered /x descending", odd[:5], 11},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x DESC, c.y DESC OFFSET 0 LIMIT 5", "composite ordered /x, /y, backwards", down[:5], 6},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x", "logical, sort", up, passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 2 LIMIT 5", "logical, sort", up[2:7], passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x, c.y OFFSET 0 LIMIT 5", "logical, sort", up[:5], passedPerItem * (mine + 1)},
+		{"SELECT DISTINCT VALUE c.x FROM c ORDER BY c.x OFFSET 0 LIMIT 5", "logical, sort", up[:5], passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c WHERE c.x > 0 OFFSET 2 LIMIT 5", "logical", up[2:7], passedPerItem * (mine + 1)},
+	} {
+		q := f.request(c.text)
+		q.Scope.Logical = f.logical("l")
+		page := f.page(q)
+		if got := rowsOf(t, page); page.Plan() != c.plan || !slices.Equal(got, c.want) {
+			t.Errorf("%s\ngot  %s: %s\nwant %s: %s", c.text, page.Plan(), got, c.plan, c.want)
+		}
+		if page.Work.IndexRows > c.mostRows {
+			t.Errorf("%s: read %d index rows, want at most %d", c.text, page.Work.IndexRows, c.mostRows)
+		}
+		for _, q.MaxRows = range []int{1, 3, 100} {
+			if q.MaxRows == 1 && len(c.want) > 100 {
+				continue // each page reads all items
+			}
+			if got := f.all(q); !slices.Equal(got, c.want) {
+				t.Errorf("%s, %d at a time: got %s", c.text, q.MaxRows, got)
+			}
+		}
+	}
+}
