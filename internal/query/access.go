@@ -269,13 +269,13 @@ var errLost = errors.New("the walk is given up")
 
 // passOver counts a row of another partition key, and reports whether more may follow
 // of the one that is asked for: not if the index has one row for each item, and as many
-// were met as there are.
+// were met as there are. Of keys with one beginning that is not known.
 func (x *execution) passOver(oneEach bool) (more bool, err error) {
 	x.passed++
 	switch p := x.plan.patience; {
 	case p == 0:
 		return true, nil
-	case oneEach && x.met == p:
+	case oneEach && x.met == p && !x.q.Scope.Logical.Prefix:
 		return false, nil
 	case x.met+x.passed/passedPerItem > p:
 		return false, errLost

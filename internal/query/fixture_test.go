@@ -92,7 +92,10 @@ const embeddings = `{"vectorEmbeddings":[` +
 
 func definition(t rapid.TB, id, members string) *catalog.Definition {
 	t.Helper()
-	text := fmt.Sprintf(`{"id":%q,"partitionKey":{"paths":["/pk"],"version":2}`, id)
+	text := fmt.Sprintf(`{"id":%q`, id)
+	if !strings.Contains(members, "partitionKey") {
+		text += `,"partitionKey":{"paths":["/pk"],"version":2}`
+	}
 	if !strings.Contains(members, "vectorEmbeddingPolicy") {
 		text += `,"vectorEmbeddingPolicy":` + embeddings
 	}

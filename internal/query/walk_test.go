@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // An index has the items of all partition keys. One key's first rows are found along
@@ -57,5 +60,39 @@ func TestWalkAmongOtherPartitionKeys(t *testing.T) {
 				t.Errorf("%s, %d at a time: got %s", c.text, q.MaxRows, got)
 			}
 		}
+	}
+}
+
+// Of very many partition keys with one beginning only the first are counted: the walk
+// does not end when it has met as many.
+func TestWalkAmongManyKeysWithOneBeginning(t *testing.T) {
+	const mine, others = 1200, 3000
+	f := newFixture(t, `"partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}`)
+	put := func(a string, i, x int) {
+		k := value.PartitionKey{value.String(a), value.Number(float64(i))}
+		o, err := value.ParseObject(fmt.Appendf(nil, `{"id":"i","a":%q,"b":%d,"x":%d}`, a, i, x))
+		f.must(err)
+		_, err = f.p.Write(f.context(), store.Write{
+			Op: store.Create, Item: o,
+			Key: store.Key{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: "i"},
+		})
+		f.must(err)
+	}
+	want := make([]string, mine)
+	for i := range mine {
+		put("mine", i, 2*i)
+		want[i] = strconv.Itoa(2 * i)
+	}
+	put("other", 0, 2*1000-1) // after the thousandth
+	for i := range others {
+		put("other", 1+i, 2*mine+i)
+	}
+	k := value.PartitionKey{value.String("mine")}
+	q := f.request("SELECT VALUE c.x FROM c ORDER BY c.x")
+	q.Scope.Logical = &store.LogicalPartition{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, Prefix: true}
+	q.MaxRows = 2 * mine
+	page := f.page(q)
+	if got := rowsOf(t, page); !slices.Equal(got, want) {
+		t.Errorf("%s: got %d rows, want %d", page.Plan(), len(got), len(want))
 	}
 }
