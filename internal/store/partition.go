@@ -143,6 +143,7 @@ type view struct {
 	metaOnce sync.Once // for the meta row, if a query asks for it
 	meta     meta
 	metaErr  error
+	sizes    logicalSizes
 }
 
 // Open opens a partition and starts its loop. The caller closes it.

@@ -94,9 +94,23 @@ func TestReaderShowsTheLiving(t *testing.T) {
 	if n, err := r.LogicalItems(within); n != 9 || err != nil {
 		t.Errorf("the partition key has %d items, %v, want 9", n, err)
 	}
+	f.put("one more", "")
+	later := f.reader()
+	defer later.Close()
+	for _, c := range []struct {
+		name string
+		r    *Reader
+		want int64
+	}{{"before a write", r, 9}, {"after it", later, 10}, {"after it, again", later, 10}} {
+		if n, err := c.r.LogicalItems(within); n != c.want || err != nil {
+			t.Errorf("%s, the partition key has %d items, %v, want %d", c.name, n, err, c.want)
+		}
+	}
 	within.EPK = []byte("none")
-	if n, err := r.LogicalItems(within); n != 0 || err != nil {
-		t.Errorf("another partition key has %d items, %v, want 0", n, err)
+	for range 2 {
+		if n, err := r.LogicalItems(within); n != 0 || err != nil {
+			t.Errorf("another partition key has %d items, %v, want 0", n, err)
+		}
 	}
 }
 
