@@ -98,6 +98,9 @@ type Options struct {
 	// PartitionKeyQuota is how many live bytes the items with one partition key may
 	// hold; 0 for 20 GiB, as in the service.
 	PartitionKeyQuota int64
+	// CacheBytes is how much memory may be taken by data that was read from disk; 0 for
+	// 128 MiB. It is taken as data is read, not at the start.
+	CacheBytes int64
 	// PausePurge begins with the space of expired items left as it is, until purge
 	// is resumed over HTTP or with mayfly ttl resume.
 	PausePurge bool
@@ -224,7 +227,7 @@ func openData(o Options) (*pebblekv.DB, error) {
 	if o.Memory {
 		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Logger: o.Logger})
 	}
-	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, Logger: o.Logger})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.CacheBytes, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)
 	}
