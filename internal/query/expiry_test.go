@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // liveCase is a query, how it is answered, and its rows.
@@ -107,6 +109,52 @@ func TestScopesSeeNoExpiredItem(t *testing.T) {
 			if got := f.all(q); got[0] != fmt.Sprint(want) {
 				t.Errorf("%s: got the count %s, want %d", q.Program.Query(), got, want)
 			}
+		}
+	}
+}
+
+// All items of a partition key are counted by the index of a property that it is made
+// of, whatever kind of value that is, if it is one.
+func TestCountWithinAPartitionKey(t *testing.T) {
+	f := newFixture(t, `"partitionKey":{"paths":["/a","/b/c"],"kind":"MultiHash","version":2},"defaultTtl":-1`)
+	const each = logicalItems + 10
+	keys := []value.Value{value.String("x"), value.String(x(2000)), value.Number(1.5), value.Bool(true), value.Null(), {}}
+	for _, b := range keys {
+		for i := range each {
+			k := value.PartitionKey{value.String("a"), b}
+			text := fmt.Appendf(nil, `{"id":"%d","a":"a","ttl":%d`, i, 5+5*(i%2))
+			if b.Defined() {
+				text = fmt.Appendf(text, `,"b":{"c":%s}`, b.AppendJSON(nil))
+			}
+			o, err := value.ParseObject(append(text, '}'))
+			f.must(err)
+			_, err = f.p.Write(f.context(), store.Write{
+				Op: store.Create, Item: o,
+				Key: store.Key{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: fmt.Sprint(i)},
+			})
+			f.must(err)
+		}
+	}
+	f.advance(5 * time.Second)
+	for _, c := range []struct {
+		key  value.PartitionKey
+		plan string
+		want int
+	}{
+		{value.PartitionKey{value.String("a"), keys[0]}, `count /b/c = "x"`, each / 2},
+		{value.PartitionKey{value.String("a"), keys[1]}, "logical", each / 2}, // the index has its beginning alone
+		{value.PartitionKey{value.String("a"), keys[2]}, `count /b/c = 1.5`, each / 2},
+		{value.PartitionKey{value.String("a"), keys[3]}, `count /b/c = true`, each / 2},
+		{value.PartitionKey{value.String("a"), keys[4]}, `count /b/c = null`, each / 2},
+		{value.PartitionKey{value.String("a"), keys[5]}, "logical", each / 2}, // no index has what is not there
+		{value.PartitionKey{value.String("a")}, `count /a = "a"`, each / 2 * len(keys)},
+		{value.PartitionKey{value.String("b"), keys[0]}, "logical", 0},
+	} {
+		q := f.request("SELECT VALUE COUNT(1) FROM c")
+		q.Scope.Logical = &store.LogicalPartition{EPK: f.container.PartitionKey.AppendEPK(nil, c.key), PartitionKey: c.key, Prefix: len(c.key) == 1}
+		page := f.page(q)
+		if got := rowsOf(t, page)[0]; got != fmt.Sprint(c.want) || page.Plan() != c.plan {
+			t.Errorf("%s: got %s by %s, want %d by %s", c.key[len(c.key)-1], got, page.Plan(), c.want, c.plan)
 		}
 	}
 }

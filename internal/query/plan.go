@@ -627,8 +627,11 @@ func (c *chooser) count() *plan {
 		return nil
 	}
 	if len(c.facts) == 0 {
-		if !c.p.Condition().Exact || c.s.Logical != nil {
+		switch {
+		case !c.p.Condition().Exact:
 			return nil
+		case c.s.Logical != nil:
+			return c.countLogical()
 		}
 		return &plan{method: countAll, sorted: true}
 	}
@@ -644,4 +647,25 @@ func (c *chooser) count() *plan {
 		return nil
 	}
 	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, said: said, sorted: true}
+}
+
+// countLogical finds the items of a partition key by the index of one of the
+// properties that it is made of.
+func (c *chooser) countLogical() *plan {
+	key := c.s.Logical.PartitionKey
+	last := len(key) - 1
+	if last < 0 || !key[last].Defined() {
+		return nil
+	}
+	var property sql.Path
+	for _, name := range c.r.Container().PartitionKey.Paths[last] {
+		property = append(property, sql.Step{Name: name})
+	}
+	path, ok := c.indexed(property, false)
+	v := store.Exactly(key[last])
+	if !ok || !v.Exact() {
+		return nil
+	}
+	text := "= " + value.Clip(string(key[last].AppendJSON(nil)))
+	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, text: []string{text}, sorted: true}
 }
