@@ -75,8 +75,8 @@ func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
 		}
 		c.x.page.Work.IndexRows++
 		c.at = hit.Ordinal
-		if !c.x.inScope(hit.EPK) {
-			ordinal, passed = max(ordinal, c.at+1), 0
+		if c.at >= ordinal && !c.x.inScope(hit.EPK) {
+			ordinal, passed = c.at+1, 0
 		}
 	}
 	if c.ended {

@@ -96,3 +96,28 @@ func TestWalkAmongManyKeysWithOneBeginning(t *testing.T) {
 		t.Errorf("%s: got %d rows, want %d", page.Plan(), len(got), len(want))
 	}
 }
+
+// A set that is far behind the others looks up where they are, also where what it has
+// on the way is of other partition keys.
+func TestSetsLookUpPastOtherPartitionKeys(t *testing.T) {
+	const mine, first, between = 300, 1000, 500
+	f := newFixture(t, "")
+	f.fillWith(first, func(int) string { return `"a":1` })
+	for i := range mine {
+		f.put("l", strconv.Itoa(i), `"a":1,"b":2`)
+		for n := range between {
+			if i < 4 {
+				f.put("m", fmt.Sprint(i, n), `"b":2`)
+			}
+		}
+	}
+	q := f.request("SELECT TOP 3 VALUE c.id FROM c WHERE c.a = 1 AND c.b = 2")
+	q.Scope.Logical = f.logical("l")
+	page := f.page(q)
+	if got, want := rowsOf(t, page), []string{`"0"`, `"1"`, `"2"`}; page.Plan() != "intersection of seek /a = 1, seek /b = 2" || !slices.Equal(got, want) {
+		t.Errorf("got %s: %s, want %s", page.Plan(), got, want)
+	}
+	if most := int64(first + 10*skipRows); page.Work.IndexRows > most {
+		t.Errorf("read %d index rows, want at most %d", page.Work.IndexRows, most)
+	}
+}
