@@ -273,15 +273,25 @@ func (x *execution) hold(bytes int) error {
 }
 
 // emit adds a row to the page.
-func (x *execution) emit(row []byte) {
-	x.took(&x.page.Times.Run)
-	if x.page.Count > 0 {
-		x.page.Rows = append(x.page.Rows, ',')
-	} else if limit := x.q.Program.Slice().Limit; limit <= maxExpectedRows {
-		// One more, for what comes after them in an answer.
-		x.page.Rows = make([]byte, 0, min(int(limit+1)*(len(row)+1), maxExpectedBytes))
+func (x *execution) emit(row []byte) { x.endRow(append(x.beginRow(), row...)) }
+
+// beginRow returns the rows of the page, for another to be written behind them.
+func (x *execution) beginRow() []byte {
+	if x.page.Count == 0 {
+		return x.page.Rows
 	}
-	x.page.Rows = append(x.page.Rows, row...)
+	return append(x.page.Rows, ',')
+}
+
+// endRow makes what was written behind the rows one of them.
+func (x *execution) endRow(written []byte) {
+	x.took(&x.page.Times.Run)
+	if limit := x.q.Program.Slice().Limit; x.page.Count == 0 && limit <= maxExpectedRows {
+		// One more, for what comes after them in an answer.
+		room := min(int(limit+1)*(len(written)+1), maxExpectedBytes)
+		written = append(make([]byte, 0, max(room, len(written))), written...)
+	}
+	x.page.Rows = written
 	x.page.Count++
 	x.took(&x.page.Times.Write)
 }
@@ -339,7 +349,6 @@ func (x *execution) stream() error {
 	if replay {
 		x.at.place = place{}
 	}
-	var row []byte
 	ended := false
 	err := x.candidates(func(c candidate) (bool, error) {
 		before := replay && !resume.place.same(&c) && !resume.place.before(&c, x.plan)
@@ -350,11 +359,16 @@ func (x *execution) stream() error {
 			if !replay && x.at.place.same(&c) && n <= x.at.Rows {
 				return true
 			}
-			var ok bool
-			if row, ok, failed = x.runner.AppendProjection(row[:0]); failed != nil || !ok {
-				return failed == nil
+			if ended = x.at.Taken >= x.q.Program.Slice().Limit; ended {
+				return false
 			}
-			again, err := x.known(row)
+			begun := x.beginRow()
+			written, ok, err := x.runner.AppendProjection(begun)
+			x.page.Rows = written[:len(x.page.Rows)] // with the room that it has now
+			if failed = err; err != nil || !ok {
+				return err == nil
+			}
+			again, err := x.known(written[len(begun):])
 			if failed = err; again || err != nil {
 				return err == nil
 			}
@@ -365,7 +379,7 @@ func (x *execution) stream() error {
 			if ended = end; skip || end {
 				return !end
 			}
-			x.emit(row)
+			x.endRow(written)
 			if x.due() {
 				x.at.set(&c, n)
 				failed, ended = x.end(), true
