@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -162,7 +163,8 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 
 // ordinals returns those of the plan's set after one, in order.
 func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
-	switch s := x.plan.set; {
+	s := x.plan.set
+	switch {
 	case s.found != nil:
 		x.page.Work.IndexRows += s.found.rows
 		return s.found.after(after)
@@ -170,20 +172,72 @@ func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
 		return x.only(s, after)
 	}
 	return func(yield func(uint64, error) bool) {
-		c := x.open(x.plan.set)
-		defer c.close()
-		for {
-			ordinal, err := c.seek(after + 1)
-			if err != nil {
-				yield(0, err)
-				return
-			}
-			if ordinal == 0 || !yield(ordinal, nil) {
-				return
-			}
-			after = ordinal
+		few, err := x.gather(s, after)
+		switch {
+		case err != nil:
+			yield(0, err)
+		case few != nil:
+			few.after(after)(yield)
+		default:
+			x.merged(s, after, yield)
 		}
 	}
+}
+
+// merged walks over a set that has parts, all of them at once.
+func (x *execution) merged(s *set, after uint64, yield func(uint64, error) bool) {
+	c := x.open(s)
+	defer c.close()
+	for {
+		ordinal, err := c.seek(after + 1)
+		if err != nil {
+			yield(0, err)
+			return
+		}
+		if ordinal == 0 || !yield(ordinal, nil) {
+			return
+		}
+		after = ordinal
+	}
+}
+
+// gatheredPerValue is how many rows there may be for each value that is looked up, for
+// their ordinals to be gathered and sorted. To walk over the values at once takes a
+// walk of its own for each, which costs more than so many rows.
+const gatheredPerValue = 8
+
+// gather looks up one value of a union after the other and returns the ordinals after
+// one. It returns nil if there are too many, or if the set is no union of values.
+func (x *execution) gather(s *set, after uint64) (*hits, error) {
+	leaves, ok := s.leaves(nil)
+	if !ok {
+		return nil, nil
+	}
+	most := int64(gatheredPerValue * s.seeks())
+	found := &hits{}
+	for _, leaf := range leaves {
+		for _, v := range leaf.ranges {
+			scan := store.IndexScan{Kind: leaf.kind, Path: leaf.path, Values: v}
+			if after > 0 {
+				scan.After = v.PlaceOf(after)
+			}
+			for hit, err := range x.r.Index(scan) {
+				if err != nil {
+					return nil, err
+				}
+				x.page.Work.IndexRows++
+				if found.rows++; found.rows > most {
+					return nil, nil
+				}
+				if x.inScope(hit.EPK) {
+					found.ordinals = append(found.ordinals, hit.Ordinal)
+				}
+			}
+		}
+	}
+	slices.Sort(found.ordinals)
+	found.ordinals = slices.Compact(found.ordinals) // an item may have several of the values
+	return found, nil
 }
 
 // after returns the ordinals after one.

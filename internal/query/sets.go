@@ -52,6 +52,24 @@ func (s *set) seeks() int {
 	return n
 }
 
+// leaves appends the sets for values that a union is made of. It reports false if there
+// is an intersection among them.
+func (s *set) leaves(dst []*set) ([]*set, bool) {
+	if s.all != nil {
+		return nil, false
+	}
+	if len(s.ranges) > 0 {
+		dst = append(dst, s)
+	}
+	for _, part := range s.any {
+		var ok bool
+		if dst, ok = part.leaves(dst); !ok {
+			return nil, false
+		}
+	}
+	return dst, true
+}
+
 // String tells the set for people and tests.
 func (s *set) String() string {
 	join := func(kind string, parts []*set) string {

@@ -126,3 +126,17 @@ func TestManyItemsAreLookedUp(t *testing.T) {
 		}
 	}
 }
+
+// An item that has several of the values that are looked up is one item, in rows,
+// groups and orders.
+func TestAnItemWithSeveralValuesIsOne(t *testing.T) {
+	f := newFixture(t, "")
+	f.put("k", "a", `"x":1,"tags":[1,2,3]`)
+	f.put("k", "b", `"x":2,"tags":[2]`)
+	f.put("k", "c", `"x":4,"tags":[4]`)
+	const either = " FROM c WHERE ARRAY_CONTAINS(c.tags, 1) OR ARRAY_CONTAINS(c.tags, 2) OR c.x = 1"
+	f.expect("SELECT VALUE c.x"+either, "1", "2")
+	f.expect("SELECT VALUE SUM(c.x)"+either, "3")
+	f.expect("SELECT VALUE COUNT(1)"+either, "2")
+	f.expect("SELECT VALUE c.x"+either+" ORDER BY c.missing", "1", "2")
+}
