@@ -100,12 +100,7 @@ func readLine(v Value) (l line, reason string) {
 	if l.places, reason = readPlaces(positions); reason != "" {
 		return l, reason
 	}
-	for i, p := range l.places[1:] {
-		if p != l.places[i] {
-			l.edges = append(l.edges, edgeBetween(l.places[i].at, p.at))
-		}
-	}
-	if len(l.edges) == 0 {
+	if l.edges = edgesAlong(l.places); len(l.edges) == 0 {
 		return l, "The LineString input is not valid because it does not have enough distinct points."
 	}
 	return l, ""
@@ -165,10 +160,13 @@ func readRing(positions []Value, number int) (r ring, reason string) {
 	for i, p := range places[1:] {
 		if p != places[i] {
 			r.places = append(r.places, places[i])
-			r.edges = append(r.edges, edgeBetween(places[i].at, p.at))
 		}
 	}
-	if len(places) < 4 || len(r.places) < 3 {
+	r.edges = edgesAlong(places)
+	if last := len(r.edges) - 1; last >= 0 && r.edges[last].b != r.edges[0].a {
+		r.edges[last] = edgeBetween(r.edges[last].a, r.edges[0].a) // ends where it began, to the last digit
+	}
+	if len(places) < 4 || len(r.places) < 3 || len(r.edges) < 2 {
 		return r, fmt.Sprintf("The Polygon input is not valid because the ring number %d does not have enough points. "+
 			"Each ring of a Polygon must contain at least four points.", number)
 	}

@@ -34,6 +34,20 @@ func edgeBetween(a, b vector3) edge {
 	return e
 }
 
+// edgesAlong returns the edges from each place to the next. There is none between
+// places that are one, however they are written: a pole is at every longitude, and the
+// date line at two. Its direction would be chance.
+func edgesAlong(places []place) (edges []edge) {
+	from := places[0].at
+	for _, p := range places[1:] {
+		if p.at.minus(from).norm() > onEdgeTolerance {
+			edges = append(edges, edgeBetween(from, p.at))
+			from = p.at
+		}
+	}
+	return edges
+}
+
 // apart reports whether the boxes around two edges do not meet.
 func (e *edge) apart(f *edge) bool {
 	return e.low.x > f.high.x || f.low.x > e.high.x ||
