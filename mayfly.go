@@ -99,7 +99,7 @@ type Options struct {
 	// hold; 0 for 20 GiB, as in the service.
 	PartitionKeyQuota int64
 	// CacheBytes is how much memory may be taken by data that was read from disk; 0 for
-	// 128 MiB. It is taken as data is read, not at the start.
+	// an eighth of what there is. It is taken as data is read, not at the start.
 	CacheBytes int64
 	// PausePurge begins with the space of expired items left as it is, until purge
 	// is resumed over HTTP or with mayfly ttl resume.

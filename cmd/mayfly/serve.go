@@ -31,7 +31,7 @@ type serveCommand struct {
 	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts what is spent and limits nothing; enforce refuses what goes beyond it with 429."`
 	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Live bytes that a container may hold, in equal shares for its physical partitions; 0 is no bound."`
 	PartitionKeyQuota int64    `default:"21474836480" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"BYTES" help:"Live bytes that the items with one partition key may hold (${default}, 20 GiB)."`
-	Cache             int64    `default:"134217728" env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for data that was read from disk (${default}, 128 MiB). More is better where much is read of more data than that."`
+	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for data that was read from disk, taken as it is read. Without it an eighth of the machine's or container's memory, 32 MiB to 4 GiB; 128 MiB where that is not known."`
 	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Without it, the one that each came by."`
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse items by ids that the service's older gateway refuses in a path: those that end with a space, or have a percent triplet, a slash, a hash or a line end in them."`
 	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`

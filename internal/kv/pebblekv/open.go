@@ -46,6 +46,9 @@ func Open(o Options) (*DB, error) {
 func OpenMemory(o Options) (*DB, error) {
 	o.Dir, o.FS = memoryDir, vfs.NewMem()
 	o.NoSync, o.withoutLog = true, true
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = memoryCacheBytes
+	}
 	return Open(o)
 }
 

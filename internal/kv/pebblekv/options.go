@@ -23,7 +23,7 @@ type Options struct {
 	// operating system. A crash, also of the process alone, loses the last commits.
 	NoSync bool
 	// CacheBytes is how much memory blocks of data may take that were read;
-	// 0 is 128 MiB. It is taken when there is something to keep, not at the start.
+	// 0 is an eighth of what there is (memory.go). It is taken when there is something to keep, not at the start.
 	CacheBytes int64
 	// Logger gets what an operator should know, and the rest at debug level; nil
 	// is slog.Default().
@@ -36,8 +36,6 @@ type Options struct {
 }
 
 const (
-	defaultCacheBytes = 128 << 20
-
 	// formatVersion is the newest on-disk format that this release of the engine
 	// has declared stable. It is written out, so that an upgrade of the engine
 	// does not silently lock older versions of this program out of the data.
@@ -92,7 +90,7 @@ const (
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = defaultCacheBytes
+		o.CacheBytes = defaultCacheBytes()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
