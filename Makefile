@@ -25,7 +25,7 @@ race: ## run the tests with the race detector and the invariants
 	go test -race -tags invariants ./...
 
 .PHONY: long
-long: ## crash points by the thousand, a million concurrent operations (five minutes)
+long: ## crash points by the thousand, a million concurrent operations (an hour; LONG=10 is a tenth of it)
 	MAYFLY_LONG=$(LONG) go test -count=1 -timeout 6h ./...
 
 .PHONY: fuzz
