@@ -217,11 +217,7 @@ func (x *execution) gather(s *set, after uint64) (*hits, error) {
 	found := &hits{}
 	for _, leaf := range leaves {
 		for _, v := range leaf.ranges {
-			scan := store.IndexScan{Kind: leaf.kind, Path: leaf.path, Values: v}
-			if after > 0 {
-				scan.After = v.PlaceOf(after)
-			}
-			for hit, err := range x.r.Index(scan) {
+			for hit, err := range x.r.Index(leaf.rowsAfter(v, after)) {
 				if err != nil {
 					return nil, err
 				}
@@ -254,11 +250,7 @@ func (f *hits) after(ordinal uint64) iter.Seq2[uint64, error] {
 // only returns the ordinals of a seek for one value.
 func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
-		scan := store.IndexScan{Kind: s.kind, Path: s.path, Values: s.ranges[0]}
-		if after > 0 {
-			scan.After = s.ranges[0].PlaceOf(after)
-		}
-		for hit, err := range x.r.Index(scan) {
+		for hit, err := range x.r.Index(s.rowsAfter(s.ranges[0], after)) {
 			if err != nil {
 				yield(0, err)
 				return
@@ -291,15 +283,16 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		}
 		x.took(&x.page.Times.Index)
 		x.page.Work.IndexRows++
-		if !x.inScope(hit.EPK) {
-			if more, err := x.passOver(ordered); err != nil {
-				return err
-			} else if !more {
-				break
-			}
+		mine, more, err := x.meet(hit.EPK)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if !mine {
 			continue
 		}
-		x.met++
 		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
 			return err
 		}
@@ -321,20 +314,23 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 // errLost: a walk along an index has met too many rows of other partition keys.
 var errLost = errors.New("the walk is given up")
 
-// passOver counts a row of another partition key, and reports whether more may follow
-// of the one that is asked for: not if the index has one row for each item, and as many
-// were met as there are. Of keys with one beginning that is not known.
-func (x *execution) passOver(oneEach bool) (more bool, err error) {
+// meet counts a row of a walk. It reports whether it is of the partition key that is
+// asked for, and whether more of these may follow: not if an index that has one row for
+// each item has shown as many as there are. Of keys with one beginning that is not known.
+func (x *execution) meet(epk []byte) (mine, more bool, err error) {
+	if x.inScope(epk) {
+		x.met++
+		return true, true, nil
+	}
 	x.passed++
 	switch p := x.plan.patience; {
 	case p == 0:
-		return true, nil
-	case oneEach && x.met == p && !x.q.Scope.Logical.Prefix:
-		return false, nil
+	case x.met == p && x.plan.method.keyed() && !x.q.Scope.Logical.Prefix:
+		return false, false, nil
 	case x.met+x.passed/passedPerItem > p:
-		return false, errLost
+		return false, false, errLost
 	}
-	return true, nil
+	return false, true, nil
 }
 
 // startOver makes the page in another way than the one that led nowhere.

@@ -327,15 +327,16 @@ func (x *execution) composed(yield func(candidate) (bool, error)) error {
 			return err
 		}
 		x.page.Work.IndexRows++
-		if !x.inScope(hit.EPK) {
-			if more, err := x.passOver(true); err != nil {
-				return err
-			} else if !more {
-				break
-			}
+		mine, more, err := x.meet(hit.EPK)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if !mine {
 			continue
 		}
-		x.met++
 		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
 			return err
 		}

@@ -30,7 +30,7 @@ type cursor interface {
 func (x *execution) open(s *set) cursor {
 	var parts []cursor
 	for _, v := range s.ranges {
-		parts = append(parts, &rowCursor{x: x, kind: s.kind, path: s.path, values: v})
+		parts = append(parts, &rowCursor{x: x, of: s, values: v})
 	}
 	for _, part := range s.any {
 		parts = append(parts, x.open(part))
@@ -51,8 +51,7 @@ func (x *execution) open(s *set) cursor {
 // rowCursor walks over the rows of one value.
 type rowCursor struct {
 	x      *execution
-	kind   store.IndexKind
-	path   store.IndexPath
+	of     *set
 	values store.ValueRange
 	next   func() (store.Hit, error, bool)
 	stop   func()
@@ -88,11 +87,7 @@ func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
 // reopen goes on from an ordinal.
 func (c *rowCursor) reopen(ordinal uint64) {
 	c.close()
-	s := store.IndexScan{Kind: c.kind, Path: c.path, Values: c.values}
-	if ordinal > 1 {
-		s.After = c.values.PlaceOf(ordinal - 1)
-	}
-	c.next, c.stop = iter.Pull2(c.x.r.Index(s))
+	c.next, c.stop = iter.Pull2(c.x.r.Index(c.of.rowsAfter(c.values, ordinal-1)))
 }
 
 func (c *rowCursor) close() {

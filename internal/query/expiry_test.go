@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -126,13 +125,7 @@ func TestCountWithinAPartitionKey(t *testing.T) {
 			if b.Defined() {
 				text = fmt.Appendf(text, `,"b":{"c":%s}`, b.AppendJSON(nil))
 			}
-			o, err := value.ParseObject(append(text, '}'))
-			f.must(err)
-			_, err = f.p.Write(f.context(), store.Write{
-				Op: store.Create, Item: o,
-				Key: store.Key{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: fmt.Sprint(i)},
-			})
-			f.must(err)
+			f.putAs(keyIn(f.under(k), fmt.Sprint(i)), append(text, '}'))
 		}
 	}
 	f.advance(5 * time.Second)
@@ -151,7 +144,7 @@ func TestCountWithinAPartitionKey(t *testing.T) {
 		{value.PartitionKey{value.String("b"), keys[0]}, "logical", 0},
 	} {
 		q := f.request("SELECT VALUE COUNT(1) FROM c")
-		q.Scope.Logical = &store.LogicalPartition{EPK: f.container.PartitionKey.AppendEPK(nil, c.key), PartitionKey: c.key, Prefix: len(c.key) == 1}
+		q.Scope.Logical = f.under(c.key)
 		page := f.page(q)
 		if got := rowsOf(t, page)[0]; got != fmt.Sprint(c.want) || page.Plan() != c.plan {
 			t.Errorf("%s: got %s by %s, want %d by %s", c.key[len(c.key)-1], got, page.Plan(), c.want, c.plan)

@@ -166,12 +166,18 @@ func (f *fixture) advance(d time.Duration) {
 }
 
 func (f *fixture) logical(pk string) *store.LogicalPartition {
-	k := value.PartitionKey{value.String(pk)}
-	return &store.LogicalPartition{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k}
+	return f.under(value.PartitionKey{value.String(pk)})
 }
 
-func (f *fixture) key(pk, id string) store.Key {
-	l := f.logical(pk)
+// under is the logical partition of a key, or all that begin with it.
+func (f *fixture) under(k value.PartitionKey) *store.LogicalPartition {
+	paths := f.container.PartitionKey.Paths
+	return &store.LogicalPartition{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, Prefix: len(k) < len(paths)}
+}
+
+func (f *fixture) key(pk, id string) store.Key { return keyIn(f.logical(pk), id) }
+
+func keyIn(l *store.LogicalPartition, id string) store.Key {
 	return store.Key{EPK: l.EPK, PartitionKey: l.PartitionKey, ID: id}
 }
 
@@ -179,9 +185,15 @@ func (f *fixture) key(pk, id string) store.Key {
 // returns it as a read does.
 func (f *fixture) put(pk, id, members string) []byte {
 	f.t.Helper()
-	o, err := value.ParseObject(itemText(pk, id, members))
+	return f.putAs(f.key(pk, id), itemText(pk, id, members))
+}
+
+// putAs writes an item under any key.
+func (f *fixture) putAs(k store.Key, item []byte) []byte {
+	f.t.Helper()
+	o, err := value.ParseObject(item)
 	f.must(err)
-	r, err := f.p.Write(context.Background(), store.Write{Op: store.Upsert, Key: f.key(pk, id), Item: o})
+	r, err := f.p.Write(context.Background(), store.Write{Op: store.Upsert, Key: k, Item: o})
 	f.must(err)
 	return r.Body
 }

@@ -194,6 +194,7 @@ func (x *execution) answer() error {
 	return err
 }
 
+// attempt makes the page by the plan that there is.
 func (x *execution) attempt() error {
 	switch p := x.q.Program; {
 	case !p.OverItems():

@@ -52,6 +52,15 @@ func (s *set) seeks() int {
 	return n
 }
 
+// rowsAfter asks for the rows of one of the values, after an ordinal.
+func (s *set) rowsAfter(v store.ValueRange, ordinal uint64) store.IndexScan {
+	scan := store.IndexScan{Kind: s.kind, Path: s.path, Values: v}
+	if ordinal > 0 {
+		scan.After = v.PlaceOf(ordinal)
+	}
+	return scan
+}
+
 // leaves appends the sets for values that a union is made of. It reports false if there
 // is an intersection among them.
 func (s *set) leaves(dst []*set) ([]*set, bool) {

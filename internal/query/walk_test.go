@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -70,13 +69,7 @@ func TestWalkAmongManyKeysWithOneBeginning(t *testing.T) {
 	f := newFixture(t, `"partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}`)
 	put := func(a string, i, x int) {
 		k := value.PartitionKey{value.String(a), value.Number(float64(i))}
-		o, err := value.ParseObject(fmt.Appendf(nil, `{"id":"i","a":%q,"b":%d,"x":%d}`, a, i, x))
-		f.must(err)
-		_, err = f.p.Write(f.context(), store.Write{
-			Op: store.Create, Item: o,
-			Key: store.Key{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: "i"},
-		})
-		f.must(err)
+		f.putAs(keyIn(f.under(k), "i"), fmt.Appendf(nil, `{"id":"i","a":%q,"b":%d,"x":%d}`, a, i, x))
 	}
 	want := make([]string, mine)
 	for i := range mine {
@@ -87,9 +80,8 @@ func TestWalkAmongManyKeysWithOneBeginning(t *testing.T) {
 	for i := range others {
 		put("other", 1+i, 2*mine+i)
 	}
-	k := value.PartitionKey{value.String("mine")}
 	q := f.request("SELECT VALUE c.x FROM c ORDER BY c.x")
-	q.Scope.Logical = &store.LogicalPartition{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, Prefix: true}
+	q.Scope.Logical = f.under(value.PartitionKey{value.String("mine")})
 	q.MaxRows = 2 * mine
 	page := f.page(q)
 	if got := rowsOf(t, page); !slices.Equal(got, want) {
