@@ -352,12 +352,14 @@ func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err 
 }
 
 // keyAfter returns the first key after all that begin with p.
-func keyAfter(p []byte) []byte {
+func keyAfter(p []byte) []byte { return raiseKey(slices.Clone(p)) }
+
+// raiseKey is keyAfter in the memory of its argument.
+func raiseKey(p []byte) []byte {
 	end := len(p)
 	for p[end-1] == 0xff { // a partition's keys begin with 'p'
 		end--
 	}
-	after := slices.Clone(p[:end])
-	after[end-1]++
-	return after
+	p[end-1]++
+	return p[:end]
 }

@@ -32,6 +32,8 @@ type Reader struct {
 	steps int
 	draft *Draft // whose changes it sees, or nil
 	row   []byte // of the last Visit
+	// keys is room for the keys of one call, of which most are short.
+	keys [160]byte
 }
 
 // stopSteps is how many rows pass between two questions whether to end.
@@ -159,8 +161,7 @@ func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 
 // stored reads an item into memory, without a draft.
 func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []byte, err error) {
-	var space [32]byte
-	key := r.p.prefix.appendItemKey(space[:0], ordinal)
+	key := r.p.prefix.appendItemKey(r.keys[:0], ordinal)
 	row, found, err := r.v.snap.GetInto(room, key)
 	if err != nil || !found {
 		return Found{}, false, row, err
@@ -176,7 +177,7 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 			return f, live, nil
 		}
 	}
-	key := appendIdentity(r.p.prefix.appendIDKey(nil, nil), k.EPK, k.PartitionKey, k.ID)
+	key := appendIdentity(r.p.prefix.appendIDKey(r.keys[:0], nil), k.EPK, k.PartitionKey, k.ID)
 	raw, found, err := r.v.snap.Get(key)
 	if err != nil || !found {
 		return Found{}, false, err
@@ -208,8 +209,7 @@ const countedParts = 1000
 // LogicalItems is how many items a logical partition has, expired ones included. Of
 // the keys with one beginning it counts the first only, if there are very many.
 func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
-	var space [128]byte
-	key := r.p.prefix.appendPartKey(space[:0], l.appendKey(nil))
+	key := l.appendKey(r.p.prefix.appendPartKey(r.keys[:0], nil))
 	if l.Prefix {
 		return r.itemsUnder(key)
 	}
@@ -339,7 +339,7 @@ func (r *Reader) Indexed() bool {
 // Index returns the index rows that a scan asks for, of live items, in the order of
 // value and ordinal.
 func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
-	start := r.indexStart(s.Kind, s.Path)
+	start := r.appendIndexStart(r.keys[:0], s.Kind, s.Path)
 	lower, upper := s.Values.bounds(start)
 	s.goOn(start, &lower, &upper)
 	return r.rows(lower, upper, s.Order, len(start))
@@ -348,11 +348,10 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 // rows returns the index rows of live items in a range. Of their entries, what follows
 // the first bytes of the key is the value of their place.
 func (r *Reader) rows(lower, upper []byte, order kv.Order, first int) iter.Seq2[Hit, error] {
+	entries := r.v.snap.Scan(lower, upper, order)
 	return func(yield func(Hit, error) bool) {
-		if bytes.Compare(lower, upper) >= 0 {
-			return
-		}
-		for e, err := range r.v.snap.Scan(lower, upper, order) {
+		// Called rather than ranged over: the state of a loop is an allocation more.
+		entries(func(e kv.Entry, err error) bool {
 			var hit Hit
 			live := false
 			if err == nil {
@@ -363,12 +362,10 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int) iter.Seq2[
 			}
 			if err != nil {
 				yield(Hit{}, err)
-				return
+				return false
 			}
-			if live && !yield(hit, nil) {
-				return
-			}
-		}
+			return !live || yield(hit, nil)
+		})
 	}
 }
 
@@ -415,7 +412,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	return h, true, nil
 }
 
-func (r *Reader) indexStart(k IndexKind, p IndexPath) []byte {
-	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), byte(k.entry()))
-	return appendTermPath(start, p...)
+func (r *Reader) appendIndexStart(dst []byte, k IndexKind, p IndexPath) []byte {
+	dst = append(r.p.prefix.appendIndexStart(dst, r.meta.Generation), byte(k.entry()))
+	return appendTermPath(dst, p...)
 }

@@ -92,7 +92,7 @@ func (r *Reader) AllHave(path IndexPath) (bool, error) {
 
 // countRows counts the rows of a path's scalars, of expired items too.
 func (r *Reader) countRows(path IndexPath) (int64, error) {
-	lower, upper := AllValues().bounds(r.indexStart(RangeIndex, path))
+	lower, upper := AllValues().bounds(r.appendIndexStart(nil, RangeIndex, path))
 	var n int64
 	for _, err := range r.v.snap.Scan(lower, upper, kv.Forward) {
 		if err == nil {

@@ -50,33 +50,47 @@ const (
 )
 
 // AllValues is every scalar.
-func AllValues() ValueRange { return ValueRange{[]byte{tagFirst}, []byte{tagScalar}, true} }
+func AllValues() ValueRange { return tags(tagFirst, tagScalar) }
 
-// encodeTerm returns the value as it stands in an index, and whether it is cut.
+// tags is the range of all values with tags from the first on and below the end.
+func tags(first, end byte) ValueRange {
+	both := []byte{first, end}
+	return ValueRange{both[:1:1], both[1:], true}
+}
+
+const (
+	// numberTermBytes is how long a number is in an index; what is neither that nor a
+	// string is shorter.
+	numberTermBytes = 9
+	// termOverhead is what a string in an index has beside its own bytes, if none of
+	// these has to be escaped.
+	termOverhead = len("\x50\x00\x01") + termHashBytes
+)
+
+// encodeTerm returns the value as it stands in an index, and whether it is cut. There
+// is room behind it for as many bytes, so that a range takes one allocation.
 func encodeTerm(v value.Value) (raw []byte, cut bool) {
 	if s, ok := v.Text(); ok {
-		raw = appendTermString(nil, []byte(s))
+		raw = appendTermString(make([]byte, 0, 2*(min(len(s), maxTermValueBytes)+termOverhead)), []byte(s))
 		return raw, len(s) > 0 && bytes.HasSuffix(raw[:max(0, len(raw)-termHashBytes)], []byte{escape, escapedCut}) && len(raw) > maxTermValueBytes
 	}
-	return value.AppendKey(nil, v), false
+	return value.AppendKey(make([]byte, 0, 2*numberTermBytes), v), false
 }
 
 // Exactly is one value.
 func Exactly(v value.Value) ValueRange {
 	raw, cut := encodeTerm(v)
-	return ValueRange{raw, keyAfter(raw), !cut}
+	n := len(raw)
+	upper := append(raw[n:], raw...)
+	return ValueRange{raw[:n:n], raiseKey(upper), !cut}
 }
 
-// kindBounds returns the range of all values of a kind.
-func kindBounds(v value.Value) (lower, upper []byte) {
-	raw := value.AppendKey(nil, v)
-	tag := raw[0]
-	switch v.Kind() {
-	case value.KindBool:
-		return []byte{0x30}, []byte{0x32}
-	default:
-		return []byte{tag}, []byte{tag + 1}
+// ofKind is all values of the kind of one, given with its encoding.
+func ofKind(v value.Value, raw []byte) ValueRange {
+	if v.Kind() == value.KindBool {
+		return tags(0x30, 0x32)
 	}
+	return tags(raw[0], raw[0]+1)
 }
 
 // cutShort returns a cut string without its hash: where all that begin like it are.
@@ -89,15 +103,15 @@ func AtLeast(v value.Value) ValueRange { return from(v, true) }
 func Above(v value.Value) ValueRange { return from(v, false) }
 
 func from(v value.Value, inclusive bool) ValueRange {
-	_, upper := kindBounds(v)
 	raw, cut := encodeTerm(v)
+	upper := ofKind(v, raw).upper
 	switch {
 	case cut:
 		return ValueRange{cutShort(raw), upper, false}
 	case inclusive:
 		return ValueRange{raw, upper, true}
 	}
-	return ValueRange{keyAfter(raw), upper, true}
+	return ValueRange{raiseKey(raw), upper, true}
 }
 
 // AtMost is the values of v's kind up to v.
@@ -107,13 +121,13 @@ func AtMost(v value.Value) ValueRange { return upTo(v, true) }
 func Below(v value.Value) ValueRange { return upTo(v, false) }
 
 func upTo(v value.Value, inclusive bool) ValueRange {
-	lower, _ := kindBounds(v)
 	raw, cut := encodeTerm(v)
+	lower := ofKind(v, raw).lower
 	switch {
 	case cut:
-		return ValueRange{lower, keyAfter(cutShort(raw)), false}
+		return ValueRange{lower, raiseKey(cutShort(raw)), false}
 	case inclusive:
-		return ValueRange{lower, keyAfter(raw), true}
+		return ValueRange{lower, raiseKey(raw), true}
 	}
 	return ValueRange{lower, raw, true}
 }
@@ -132,10 +146,10 @@ func BeginningWith(s string) ValueRange {
 }
 
 // Numbers is all numbers.
-func Numbers() ValueRange { return ValueRange{[]byte{0x40}, []byte{0x41}, true} }
+func Numbers() ValueRange { return tags(0x40, 0x41) }
 
 // Strings is all strings.
-func Strings() ValueRange { return ValueRange{[]byte{tagString}, []byte{tagString + 1}, true} }
+func Strings() ValueRange { return tags(tagString, tagString+1) }
 
 // And returns what is in both ranges.
 func (v ValueRange) And(w ValueRange) ValueRange {
@@ -152,6 +166,11 @@ func (v ValueRange) And(w ValueRange) ValueRange {
 // Empty reports whether nothing is in the range.
 func (v ValueRange) Empty() bool { return bytes.Compare(v.lower, v.upper) >= 0 }
 
+// bounds returns those of the rows whose keys begin with start. They are written behind
+// it, if there is room.
 func (v ValueRange) bounds(start []byte) (lower, upper []byte) {
-	return append(bytes.Clone(start), v.lower...), append(bytes.Clone(start), v.upper...)
+	room := append(append(start[len(start):], start...), v.lower...)
+	n := len(room)
+	room = append(append(room, start...), v.upper...)
+	return room[:n:n], room[n:]
 }

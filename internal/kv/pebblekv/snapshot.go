@@ -83,11 +83,8 @@ func (s *snapshot) GetInto(dst, key []byte) (value []byte, found bool, err error
 
 // Scan implements kv.Snapshot.
 func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry, error] {
-	options := pebble.IterOptions{UpperBound: bytes.Clone(upper)}
-	if len(lower) > 0 { // the engine does not like an empty bound
-		options.LowerBound = bytes.Clone(lower)
-	}
 	nothing := upper != nil && bytes.Compare(lower, upper) >= 0
+	lower, upper = cloneBounds(lower, upper)
 	return func(yield func(kv.Entry, error) bool) {
 		if s.isClosed() {
 			yield(kv.Entry{}, kv.ErrClosed)
@@ -98,10 +95,10 @@ func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry,
 		}
 		it := s.scanner.take()
 		if it != nil {
-			it.SetBounds(options.LowerBound, options.UpperBound)
+			it.SetBounds(lower, upper)
 		} else {
 			var err error
-			if it, err = s.pebble.NewIter(&options); err != nil {
+			if it, err = s.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper}); err != nil {
 				yield(kv.Entry{}, translate(err))
 				return
 			}
@@ -110,6 +107,22 @@ func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry,
 			yield(kv.Entry{}, translate(err))
 		}
 	}
+}
+
+// cloneBounds copies both bounds into memory of their own. An empty lower bound is
+// none: the engine does not like one.
+func cloneBounds(lower, upper []byte) (_, _ []byte) {
+	room := append(append(make([]byte, 0, len(lower)+len(upper)), lower...), upper...)
+	n := len(lower)
+	if n > 0 {
+		lower = room[:n:n]
+	} else {
+		lower = nil
+	}
+	if upper != nil {
+		upper = room[n:]
+	}
+	return lower, upper
 }
 
 // walk yields every entry, until the loop ends, and leaves the iterator. It says
