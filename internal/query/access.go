@@ -147,8 +147,33 @@ func (x *execution) visit(ordinal uint64, value []byte, yield func(candidate) (b
 	return x.found(candidate{Found: f, value: value}, yield)
 }
 
+// visitAll reads the items of those ordinals, which are in order, that are still to
+// come.
+func (x *execution) visitAll(ordinals []uint64, yield func(candidate) (bool, error)) error {
+	after := x.from()
+	for _, ordinal := range ordinals {
+		if ordinal <= after {
+			continue
+		}
+		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
 // seek finds the items of a set, in the order of ordinals.
 func (x *execution) seek(yield func(candidate) (bool, error)) error {
+	if found := x.plan.set.found; found != nil {
+		x.page.Work.IndexRows += found.rows
+		x.took(&x.page.Times.Index)
+		return x.visitAll(found.ordinals, yield)
+	}
+	return x.seekRows(yield)
+}
+
+// seekRows is seek along the rows of the index.
+func (x *execution) seekRows(yield func(candidate) (bool, error)) error {
 	for ordinal, err := range x.ordinals(x.from()) {
 		if err != nil {
 			return err
@@ -161,14 +186,10 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 	return nil
 }
 
-// ordinals returns those of the plan's set after one, in order.
+// ordinals returns those of the plan's set after one, in order, by the index.
 func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
 	s := x.plan.set
-	switch {
-	case s.found != nil:
-		x.page.Work.IndexRows += s.found.rows
-		return s.found.after(after)
-	case len(s.ranges) == 1:
+	if len(s.ranges) == 1 {
 		return x.only(s, after)
 	}
 	return func(yield func(uint64, error) bool) {

@@ -55,7 +55,10 @@ func namedIn(l *store.LogicalPartition, facts []*sql.Condition) ([]store.Key, bo
 // idsOf returns the ids that conditions which all must hold leave.
 func idsOf(facts []*sql.Condition) ([]value.Value, bool) {
 	for _, f := range facts {
-		if ids := valuesOf(f); isID(f.Path) && f.Op == sql.CondEq && len(ids) > 0 && len(ids) <= maxSeeks {
+		if !isID(f.Path) || f.Op != sql.CondEq {
+			continue
+		}
+		if ids := valuesOf(f); len(ids) > 0 && len(ids) <= maxSeeks {
 			return ids, true
 		}
 	}
@@ -159,15 +162,10 @@ func (x *execution) many(yield func(candidate) (bool, error)) error {
 		if err != nil {
 			return err
 		}
-		if live && f.Ordinal > x.from() {
+		if live {
 			ordinals = append(ordinals, f.Ordinal)
 		}
 	}
 	slices.Sort(ordinals)
-	for _, ordinal := range slices.Compact(ordinals) {
-		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
-			return err
-		}
-	}
-	return nil
+	return x.visitAll(slices.Compact(ordinals), yield)
 }

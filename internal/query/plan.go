@@ -377,8 +377,8 @@ func texts(values []sql.Value) string {
 	return b.String()
 }
 
-// exactly returns a range for each value. An index holds no arrays and objects.
-func exactly(values []sql.Value) (ranges []store.ValueRange, ok bool) {
+// exactly appends a range for each value. An index holds no arrays and objects.
+func exactly(ranges []store.ValueRange, values []sql.Value) (_ []store.ValueRange, ok bool) {
 	var seen map[string]bool // of several
 	if len(values) > 1 {
 		seen = make(map[string]bool, len(values))

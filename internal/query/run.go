@@ -96,8 +96,7 @@ func Run(ctx context.Context, q Request) (Page, error) {
 // RunOn is Run with a reader that the caller has, of the request's partition and
 // moment.
 func RunOn(ctx context.Context, q Request, r *store.Reader) (Page, error) {
-	r.StopWhen(ctx.Err)
-	x, err := newExecution(ctx, &q, r)
+	x, err := newExecution(ctx, q, r)
 	if err != nil {
 		return Page{}, err
 	}
@@ -127,7 +126,7 @@ func Explain(q Request) (string, error) {
 // execution is a page in the making.
 type execution struct {
 	ctx    context.Context
-	q      *Request
+	q      Request
 	r      *store.Reader
 	runner *sql.Runner
 	plan   *plan
@@ -146,16 +145,17 @@ type execution struct {
 	held      int
 }
 
-func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution, error) {
+func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, error) {
 	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed()}
 	x.measured = x.began
-	if err := x.at.parse(q); err != nil {
+	if err := x.at.parse(&x.q); err != nil {
 		return nil, err
 	}
-	cx := &sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: ctx.Err}
-	x.runner = q.Program.NewRunner(cx)
+	interrupted := ctx.Err
+	r.StopWhen(interrupted)
+	x.runner = q.Program.NewRunner(&sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: interrupted})
 	var err error
-	x.plan, err = choose(r, q.Program, &q.Scope)
+	x.plan, err = choose(r, q.Program, &x.q.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func newExecution(ctx context.Context, q *Request, r *store.Reader) (*execution,
 		x.seen, x.shown = map[string]struct{}{}, marksIn(x.at.Met)
 	}
 	if q.Measure {
-		c := chooser{r: r, p: q.Program, s: &q.Scope, facts: conjuncts(q.Program.Condition())}
+		c := chooser{r: r, p: q.Program, s: &x.q.Scope, facts: conjuncts(q.Program.Condition())}
 		x.page.Indexes = indexUse(&c, x.plan)
 	}
 	err = x.readKeys()
@@ -339,85 +339,6 @@ func (x *execution) window() (skip, end bool) {
 	return false, false
 }
 
-// stream answers a query whose rows come in the order that was asked for.
-func (x *execution) stream() error {
-	if s := x.q.Program.Slice(); x.at.Taken >= s.Limit {
-		return nil
-	}
-	// DISTINCT has to meet again what it met before.
-	resume := x.at
-	replay := x.seen != nil && resume.started()
-	if replay {
-		x.at.place = place{}
-	}
-	ended := false
-	err := x.candidates(func(c candidate) (bool, error) {
-		before := replay && !resume.place.same(&c) && !resume.place.before(&c, x.plan)
-		n := 0
-		var failed error
-		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
-			n++
-			if !replay && x.at.place.same(&c) && n <= x.at.Rows {
-				return true
-			}
-			if ended = x.at.Taken >= x.q.Program.Slice().Limit; ended {
-				return false
-			}
-			begun := x.beginRow()
-			written, ok, err := x.runner.AppendProjection(begun)
-			x.page.Rows = written[:len(x.page.Rows)] // with the room that it has now
-			if failed = err; err != nil || !ok {
-				return err == nil
-			}
-			again, err := x.known(written[len(begun):])
-			if failed = err; again || err != nil {
-				return err == nil
-			}
-			if before || replay && resume.place.same(&c) && n <= resume.Rows {
-				return true
-			}
-			skip, end := x.window()
-			if ended = end; skip || end {
-				return !end
-			}
-			x.endRow(written)
-			if x.due() {
-				x.at.set(&c, n)
-				failed, ended = x.end(), true
-				return false
-			}
-			return true
-		})
-		if err = errors.Join(err, failed); err != nil || ended {
-			return false, err
-		}
-		if before {
-			return true, nil // the page must get beyond where it began
-		}
-		x.at.set(&c, n)
-		if x.late() {
-			return false, x.end()
-		}
-		return true, nil
-	})
-	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
-		x.page.Token = ""
-	}
-	return err
-}
-
-// end makes the token of what follows.
-func (x *execution) end() error {
-	x.at.Method, x.at.Index = x.plan.method, x.plan.compositeID()
-	if x.at.Method.keyed() {
-		if err := x.noteKeys(); err != nil {
-			return err
-		}
-	}
-	x.page.Token = x.at.encode(x.q)
-	return nil
-}
-
 // once answers a query without FROM.
 func (x *execution) once() error {
 	if x.at.Taken > 0 {
@@ -544,7 +465,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 		}
 		x.emit(row)
 		if x.due() && i+1 < len(order) {
-			x.page.Token = x.at.encode(x.q)
+			x.page.Token = x.at.encode(&x.q)
 			return nil
 		}
 	}

@@ -34,6 +34,7 @@ type set struct {
 	text     string
 	any, all []*set
 	found    *hits
+	one      [1]store.ValueRange // room for ranges
 }
 
 // hits is all that an index has of a set for one value, if that is not much: what
@@ -41,6 +42,8 @@ type set struct {
 type hits struct {
 	rows     int64
 	ordinals []uint64 // of those in scope, in order
+	few      [4]uint64
+	err      error // of the index
 }
 
 // seeks returns how many values are looked up.
@@ -117,9 +120,8 @@ func (c *chooser) setPlan(s *set) *plan {
 	return c.unsorted(p)
 }
 
-// sets returns what the conditions that all must hold name.
-func (c *chooser) sets() []*set {
-	var found []*set
+// sets appends what the conditions that all must hold name.
+func (c *chooser) sets(found []*set) []*set {
 	for _, f := range c.facts {
 		if s := c.setOf(f); s != nil && s.seeks() <= maxSeeks {
 			found = append(found, s)
@@ -149,11 +151,11 @@ func (c *chooser) leaf(f *sql.Condition) *set {
 	if !ok {
 		return nil
 	}
-	ranges, ok := exactly(f.Values)
-	if !ok {
+	found := &set{path: path, values: f.Values}
+	if found.ranges, ok = exactly(found.one[:0], f.Values); !ok {
 		return nil
 	}
-	return &set{path: path, ranges: ranges, values: f.Values}
+	return found
 }
 
 // unionOf returns the items for which one of several conditions holds. All of them
@@ -210,7 +212,8 @@ func (c *chooser) byValues() (*plan, error) {
 
 // bySets finds items by what equalities name, or returns nil if there are none.
 func (c *chooser) bySets() (*plan, error) {
-	found := c.sets()
+	var few [maxMembers]*set
+	found := c.sets(few[:0])
 	switch len(found) {
 	case 0:
 		return nil, nil
@@ -274,16 +277,9 @@ func (c *chooser) size(s *set, limit int64) (int64, error) {
 	if len(s.ranges) == 1 {
 		return c.probe(s, limit)
 	}
-	var n int64
-	for _, v := range s.ranges {
-		for _, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: v}) {
-			if err != nil {
-				return 0, err
-			}
-			if n++; n > limit {
-				return n, nil
-			}
-		}
+	n, err := c.sizeOfValues(s, limit)
+	if err != nil || n > limit {
+		return n, err
 	}
 	for _, part := range s.any {
 		more, err := c.size(part, limit-n)
@@ -297,25 +293,48 @@ func (c *chooser) size(s *set, limit int64) (int64, error) {
 	return n, nil
 }
 
+// sizeOfValues counts the rows of a set for its values up to a limit; beyond, it returns
+// one more.
+func (c *chooser) sizeOfValues(s *set, limit int64) (n int64, err error) {
+	for _, v := range s.ranges {
+		for _, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: v}) {
+			if err != nil {
+				return 0, err
+			}
+			if n++; n > limit {
+				return n, nil
+			}
+		}
+	}
+	return n, nil
+}
+
 // probe counts the rows of a set for one value, up to a limit, and keeps few of them.
-func (c *chooser) probe(s *set, limit int64) (n int64, err error) {
+func (c *chooser) probe(s *set, limit int64) (int64, error) {
 	if s.found != nil {
 		return min(s.found.rows, limit+1), nil
 	}
-	var ordinals []uint64
-	for hit, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: s.ranges[0]}) {
-		if err != nil {
-			return 0, err
+	found, scope := &hits{}, c.s
+	found.ordinals = found.few[:0]
+	// Called rather than ranged over: the variables of a loop are allocations of their
+	// own, and most queries come by here.
+	c.r.Index(s.rowsAfter(s.ranges[0], 0))(func(hit store.Hit, err error) bool {
+		if found.err = err; err != nil {
+			return false
 		}
-		if n++; n > limit {
-			return n, nil
+		if found.rows++; found.rows > limit {
+			return false
 		}
-		if n <= fewRows && c.s.holds(hit.EPK) {
-			ordinals = append(ordinals, hit.Ordinal)
+		if found.rows <= fewRows && scope.holds(hit.EPK) {
+			found.ordinals = append(found.ordinals, hit.Ordinal)
 		}
+		return true
+	})
+	if found.err != nil {
+		return 0, found.err
 	}
-	if n <= fewRows {
-		s.found = &hits{n, ordinals}
+	if found.rows <= min(limit, fewRows) {
+		s.found = found
 	}
-	return n, nil
+	return found.rows, nil
 }

@@ -142,7 +142,7 @@ func (x *execution) emitSorted(h *rowHeap) error {
 		if (x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes) && (i+1 < len(rows) || h.dropped) {
 			if x.at.Taken < x.q.Program.Slice().Limit {
 				x.at.Keys = keyTexts(row.keys)
-				x.page.Token = x.at.encode(x.q)
+				x.page.Token = x.at.encode(&x.q)
 			}
 			return nil
 		}
@@ -244,11 +244,11 @@ func (x *execution) nested() error {
 // inner returns all rows of a query.
 func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	var rows [][]byte
-	q := *x.q
+	q := x.q
 	q.Program, q.Token, q.MaxRows = p, "", 1<<30
 	q.MaxBytes = maxHeldBytes
 	q.Elapsed = func() time.Duration { return 0 } // it has to be complete, or there is no page
-	sub, err := newExecution(x.ctx, &q, x.r)
+	sub, err := newExecution(x.ctx, q, x.r)
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,21 @@ package sql
 
 // Runner executes one program in one goroutine.
 type Runner struct {
-	p *Program
-	f frame
+	p  *Program
+	f  frame
+	cx Context
+	// few is room for the slots, of which most programs have no more.
+	few [2]Value
 }
 
-// NewRunner returns a runner. The context belongs to it alone.
+// NewRunner returns a runner in a context like the one given.
 func (p *Program) NewRunner(cx *Context) *Runner {
-	return &Runner{p: p, f: frame{cx: cx, slots: make([]Value, p.slots)}}
+	r := &Runner{p: p, cx: *cx}
+	r.f = frame{cx: &r.cx, slots: r.few[:min(p.slots, len(r.few))]}
+	if p.slots > len(r.few) {
+		r.f.slots = make([]Value, p.slots)
+	}
+	return r
 }
 
 // Rows calls yield for every row that FROM makes of an item and WHERE lets pass,

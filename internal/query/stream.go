@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+
+// Rows that come in the order that was asked for: each is shown when it is found.
+
+package query
+
+import (
+	"errors"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+)
+
+// streaming is a page in the making, of rows in order. It is a type with methods, since
+// functions inside of one another would take memory anew for every item.
+type streaming struct {
+	*execution
+	// resume is where the page goes on, and replay whether it begins before that: DISTINCT
+	// has to meet again what it met before.
+	resume token
+	replay bool
+	row    func() bool // onRow, once for all items
+	ended  bool
+	failed error
+
+	// Of the item that is looked at:
+	item   candidate
+	before bool // it is one of the pages before
+	rows   int  // how many it has had
+}
+
+// stream answers a query whose rows come in the order that was asked for.
+func (x *execution) stream() error {
+	if x.at.Taken >= x.q.Program.Slice().Limit {
+		return nil
+	}
+	s := &streaming{execution: x, resume: x.at}
+	s.row = s.onRow
+	if s.replay = x.seen != nil && s.resume.started(); s.replay {
+		x.at.place = place{}
+	}
+	err := x.candidates(s.onItem)
+	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
+		x.page.Token = ""
+	}
+	return err
+}
+
+// onItem shows the rows of an item.
+func (s *streaming) onItem(c candidate) (more bool, err error) {
+	s.item, s.rows, s.failed = c, 0, nil
+	s.before = s.replay && !s.resume.place.same(&s.item) && !s.resume.place.before(&s.item, s.plan)
+	err = s.runner.Rows(sql.Raw(c.Body), s.row)
+	if err = errors.Join(err, s.failed); err != nil || s.ended {
+		return false, err
+	}
+	if s.before {
+		return true, nil // the page must get beyond where it began
+	}
+	s.at.set(&s.item, s.rows)
+	if s.late() {
+		return false, s.end()
+	}
+	return true, nil
+}
+
+// onRow shows a row, if it is one of this page, and reports whether to go on.
+func (s *streaming) onRow() bool {
+	s.rows++
+	if !s.replay && s.at.place.same(&s.item) && s.rows <= s.at.Rows {
+		return true
+	}
+	if s.ended = s.at.Taken >= s.q.Program.Slice().Limit; s.ended {
+		return false
+	}
+	begun := s.beginRow()
+	written, ok, err := s.runner.AppendProjection(begun)
+	s.page.Rows = written[:len(s.page.Rows)] // with the room that it has now
+	if s.failed = err; err != nil || !ok {
+		return err == nil
+	}
+	again, err := s.known(written[len(begun):])
+	if s.failed = err; again || err != nil {
+		return err == nil
+	}
+	if s.before || s.replay && s.resume.place.same(&s.item) && s.rows <= s.resume.Rows {
+		return true
+	}
+	skip, end := s.window()
+	if s.ended = end; skip || end {
+		return !end
+	}
+	s.endRow(written)
+	if s.due() {
+		s.at.set(&s.item, s.rows)
+		s.failed, s.ended = s.end(), true
+		return false
+	}
+	return true
+}
+
+// end makes the token of what follows.
+func (x *execution) end() error {
+	x.at.Method, x.at.Index = x.plan.method, x.plan.compositeID()
+	if x.at.Method.keyed() {
+		if err := x.noteKeys(); err != nil {
+			return err
+		}
+	}
+	x.page.Token = x.at.encode(&x.q)
+	return nil
+}
