@@ -29,7 +29,7 @@ func stringFunctions() []Function {
 		{Name: "LASTSUBSTRINGBEFORE", Min: 2, Max: 2, Eval: cutAt(strings.LastIndex, before)},
 		{Name: "LEFT", Min: 2, Max: 2, Eval: left},
 		{Name: "LENGTH", Min: 1, Max: 1, Eval: length},
-		{Name: "LOWER", Min: 1, Max: 1, Eval: ofString(strings.ToLower)},
+		{Name: "LOWER", Min: 1, Max: 1, Eval: ofString(lower)},
 		{Name: "LTRIM", Min: 1, Max: 2, Eval: trimWith(strings.TrimLeftFunc)},
 		{Name: "REPLACE", Min: 3, Max: 3, Eval: replace},
 		{Name: "REPLICATE", Min: 2, Max: 2, Eval: replicate},
@@ -44,7 +44,7 @@ func stringFunctions() []Function {
 		{Name: "SUBSTRINGAFTER", Min: 2, Max: 2, Eval: cutAt(strings.Index, after)},
 		{Name: "SUBSTRINGBEFORE", Min: 2, Max: 2, Eval: cutAt(strings.Index, before)},
 		{Name: "TRIM", Min: 1, Max: 2, Eval: trimWith(strings.TrimFunc)},
-		{Name: "UPPER", Min: 1, Max: 1, Eval: ofString(strings.ToUpper)},
+		{Name: "UPPER", Min: 1, Max: 1, Eval: ofString(upper)},
 	}
 }
 

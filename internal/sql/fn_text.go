@@ -11,6 +11,7 @@ package sql
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -93,9 +94,43 @@ func substring(s string, start, count int64) string {
 	return b.String()
 }
 
-// fold returns s as it is compared when case is ignored: every character in
-// upper case, one for one, in any culture the same.
-func fold(s string) string { return strings.ToUpper(s) }
+// fold returns s as it is compared when case is ignored.
+func fold(s string) string { return upper(s) }
+
+// upper returns s with every character in upper case, one for one, in any culture
+// the same. A character that is a mere variant of another, like the micro sign or
+// the dotless i, has no upper case of its own and stays: in lower case again, it
+// would be the other.
+func upper(s string) string {
+	if isASCII(s) {
+		return strings.ToUpper(s)
+	}
+	return strings.Map(func(r rune) rune {
+		u := unicode.ToUpper(r)
+		if r != finalSigma && !unicode.IsTitle(r) && unicode.ToLower(u) != r {
+			return r
+		}
+		return u
+	}, s)
+}
+
+// lower is upper in the other direction. The dotted capital I stays.
+func lower(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	return strings.Map(func(r rune) rune {
+		if r == dottedI {
+			return r
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+const (
+	finalSigma = '\u03C2' // has the upper case of the other sigma
+	dottedI    = '\u0130' // has no lower case that is one character
+)
 
 // foldByte is fold for a byte of ASCII text.
 func foldByte(b byte) byte {
