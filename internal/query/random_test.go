@@ -440,6 +440,9 @@ func (q *randomQuery) choose(t *random, aliases []string) {
 			q.selected = "VALUE COUNT(1)"
 		}
 		q.distinct = chance(t.T, "distinct", 30)
+		if chance(t.T, "ordered", 40) {
+			q.orderedBy(t, key)
+		}
 		return
 	}
 	q.selected = pick(t.T, "select", "VALUE c", "c.id", "c.id, c.a", "VALUE c.a", "VALUE c.full", "c.a, c.b AS second", "VALUE [c.id, c.full]")

@@ -3,9 +3,11 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -424,7 +426,41 @@ func (x *execution) group() error {
 	if err != nil {
 		return err
 	}
+	if x.q.Program.OrdersGroups() {
+		return x.emitOrdered(groups)
+	}
 	return x.emitGroups(groups)
+}
+
+// emitOrdered emits groups in the order that was asked for, and equal ones in that of
+// their keys' texts.
+func (x *execution) emitOrdered(groups map[string]*sql.Group) error {
+	p := x.q.Program
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(p.CompareGroups(groups[a], groups[b]), strings.Compare(a, b))
+	})
+	rows := make([]heldRow, 0, len(keys))
+	for _, key := range keys {
+		v, err := x.runner.ProjectGroup(groups[key])
+		if err != nil {
+			return err
+		}
+		if v.IsUndefined() {
+			continue
+		}
+		row := v.AppendJSON(nil)
+		again, err := x.known(row)
+		if err == nil {
+			err = x.hold(len(row) + rowOverhead)
+		}
+		if err != nil {
+			return err
+		}
+		if !again {
+			rows = append(rows, heldRow{markText([]byte(key)), row})
+		}
+	}
+	return x.emitFrom(rows, p.Slice().Offset)
 }
 
 // emitGroups emits the groups after the token's.

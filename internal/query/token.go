@@ -225,7 +225,7 @@ func (m method) goesOn(p *sql.Program) bool {
 	switch {
 	case !p.OverItems():
 		return false // there is one row
-	case p.Input() != nil || p.Ranking() != nil:
+	case p.Input() != nil || p.Ranking() != nil || p.OrdersGroups():
 		return m == methodRows
 	case p.Grouped():
 		return m == methodGroup

@@ -197,8 +197,8 @@ func checkClauses(q *Query) error {
 			return errorAt(e.Pos(), "", "A GROUP BY expression cannot contain an aggregate or a subquery.")
 		}
 	}
-	if q.GroupBy != nil && q.OrderBy != nil {
-		return errorAt(q.OrderBy[0].Expr.Pos(), "", "'ORDER BY' is not supported with 'GROUP BY'.")
+	if q.GroupBy != nil && q.Rank {
+		return errorAt(q.OrderAt, "", "'ORDER BY RANK' is not supported with 'GROUP BY'.")
 	}
 	return nil
 }

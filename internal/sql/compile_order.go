@@ -40,6 +40,9 @@ func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
 		}
 		return err
 	}
+	if len(q.GroupBy) > 0 {
+		return c.groupOrder(q, s, b)
+	}
 	for _, item := range q.OrderBy {
 		if call, ok := item.Expr.(*Call); !isPath(item.Expr) && (!ok || !isSortable(call)) {
 			if _, err := c.expr(item.Expr, s); err != nil {
@@ -62,6 +65,25 @@ func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
 		if b.grouping == nil {
 			b.order = append(b.order, key)
 		}
+	}
+	return nil
+}
+
+// groupOrder compiles the ORDER BY of groups. What is not one of their keys has no
+// one value in them.
+func (c *compiler) groupOrder(q *Query, s *scope, b *block) error {
+	s.grouping = b.grouping
+	defer func() { s.grouping = nil }()
+	for _, item := range q.OrderBy {
+		slot, ok := s.keySlot(item.Expr)
+		if !ok {
+			if _, err := c.expr(item.Expr, s); err != nil {
+				return err
+			}
+			return unsupportedOrder(item.Expr)
+		}
+		key := slices.IndexFunc(b.grouping.keys, func(k groupKey) bool { return k.slot == slot })
+		b.grouping.order = append(b.grouping.order, groupOrder{key: key, desc: item.Desc})
 	}
 	return nil
 }

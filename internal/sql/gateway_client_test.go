@@ -33,6 +33,9 @@ func TestClientsMergeToTheSameAnswer(t *testing.T) {
 		`SELECT VALUE MAX(c.n) FROM c WHERE c.n > 5`,
 		`SELECT VALUE COUNTIF(c.a = 1) FROM c`,
 		`SELECT COUNT(1), SUM(c.n) AS s, AVG(c.n) m, MIN(c.a), MAX(c.b) x FROM c`,
+		`SELECT c.a, COUNT(1) AS n, AVG(c.n) FROM c GROUP BY c.a ORDER BY c.a`,
+		`SELECT TOP 3 c.b, c.a, MAX(c.n) FROM c WHERE c.n > 1 GROUP BY c.a, c.b ORDER BY c.b DESC, c.a`,
+		`SELECT VALUE c.b FROM c GROUP BY c.b ORDER BY c.b DESC OFFSET 1 LIMIT 2`,
 		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c) s`,
 		`SELECT COUNT(1) AS n FROM (SELECT DISTINCT c.a, c.b FROM c) s`,
 	}

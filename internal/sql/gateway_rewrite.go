@@ -56,15 +56,7 @@ func payload(q *Query) Expr {
 // keys are ordered.
 func (p *planner) ordered() {
 	q, info := p.query, p.info
-	p.need(FeatureOrderBy)
-	if len(q.OrderBy) > 1 {
-		p.need(FeatureMultipleOrderBy)
-	}
-	keys := make([]Expr, len(q.OrderBy))
-	for i, item := range q.OrderBy {
-		keys[i] = item.Expr
-		info.OrderByExpressions = append(info.OrderByExpressions, Print(item.Expr))
-	}
+	keys := p.orderKeys()
 	for _, key := range p.program.OrderBy() {
 		info.OrderBy = append(info.OrderBy, sortOrder(key.Desc))
 		if key.Call != nil { // no index has them in order
@@ -84,6 +76,21 @@ func (p *planner) ordered() {
 	rewritten.Select = mergeable(q, keys, payload(q))
 	rewritten.Where = resumable(q)
 	p.rewrite(rewritten)
+}
+
+// orderKeys notes what the rows are ordered by, and returns it.
+func (p *planner) orderKeys() []Expr {
+	items := p.query.OrderBy
+	p.need(FeatureOrderBy)
+	if len(items) > 1 {
+		p.need(FeatureMultipleOrderBy)
+	}
+	keys := make([]Expr, len(items))
+	for i, item := range items {
+		keys[i] = item.Expr
+		p.info.OrderByExpressions = append(p.info.OrderByExpressions, Print(item.Expr))
+	}
+	return keys
 }
 
 // mergeable returns the select list of rows that are merged by their keys.
@@ -184,6 +191,10 @@ func (p *planner) grouped() error {
 		for _, x := range q.GroupBy {
 			info.GroupByExpressions = append(info.GroupByExpressions, Print(x))
 		}
+		if q.OrderBy != nil {
+			p.orderedGroups(&rewritten, merged)
+			break
+		}
 		rewritten.Select = Select{Items: []SelectItem{
 			aliased(wrapped(q.GroupBy), "groupByItems"), aliased(merged, "payload")}}
 	case q.Select.Value != nil:
@@ -193,6 +204,22 @@ func (p *planner) grouped() error {
 	}
 	p.rewrite(rewritten)
 	return nil
+}
+
+// orderedGroups plans ORDER BY with GROUP BY. Clients merge the rows by their keys,
+// and then put the payloads of those together that are of one group, in the order
+// in which they meet the groups.
+func (p *planner) orderedGroups(rewritten *Query, merged Expr) {
+	q := p.query
+	keys := p.orderKeys()
+	for _, item := range q.OrderBy {
+		p.info.OrderBy = append(p.info.OrderBy, sortOrder(item.Desc))
+	}
+	rewritten.Select = mergeable(q, keys, objectOf(
+		Property{"groupByItems", wrapped(q.GroupBy)}, Property{"payload", merged}))
+	first := &rewritten.Select.Items[0]
+	*first = aliased(callOf("MIN", first.Expr), first.Name)
+	rewritten.Where = resumable(&Query{Where: q.Where})
 }
 
 func (p *planner) groupedValue() (Expr, error) {

@@ -105,6 +105,14 @@ var planCases = []struct{ in, fields, rewritten string }{
 		`top=4 groups=c.a|UPPER(c.b) aliases=a:,n:Count,$1:`,
 		"SELECT [{\"item\": c.a}, {\"item\": UPPER(c.b)}] AS groupByItems, {\"a\": c.a, \"n\": {\"item\": COUNT(1)}, \"$1\": UPPER(c.b)} AS payload\n" +
 			"FROM c\nWHERE c.w\nGROUP BY c.a, UPPER(c.b)"},
+	{`SELECT TOP 4 c.a, COUNT(1) n FROM c WHERE c.w GROUP BY c.a, c.b ORDER BY c.b DESC, c.a`,
+		`top=4 order=Descending:c.b,Ascending:c.a groups=c.a|c.b aliases=a:,n:Count`,
+		"SELECT MIN(c._rid) AS _rid, [{\"item\": c.b}, {\"item\": c.a}] AS orderByItems, " +
+			"{\"groupByItems\": [{\"item\": c.a}, {\"item\": c.b}], \"payload\": {\"a\": c.a, \"n\": {\"item\": COUNT(1)}}} AS payload\n" +
+			"FROM c\nWHERE (c.w AND " + filter + ")\nGROUP BY c.a, c.b\nORDER BY c.b DESC, c.a"},
+	{`SELECT VALUE c.a FROM c GROUP BY c.a ORDER BY c.a`, `order=Ascending:c.a groups=c.a value`,
+		"SELECT MIN(c._rid) AS _rid, [{\"item\": c.a}] AS orderByItems, {\"groupByItems\": [{\"item\": c.a}], \"payload\": c.a} AS payload\n" +
+			"FROM c\nWHERE " + filter + "\nGROUP BY c.a\nORDER BY c.a"},
 	{`SELECT VALUE (SELECT VALUE COUNT(1) FROM x IN c.list) FROM c`, `value`, ``},
 
 	{`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c) s`, `distinct=Unordered value dcount=`,

@@ -135,6 +135,7 @@ func naiveGroups(r *Runner, items [][]byte) (rows []naiveRow, err error) {
 			return nil, err
 		}
 	}
+	slices.SortStableFunc(order, r.p.CompareGroups)
 	for _, group := range order {
 		v, err := r.ProjectGroup(group)
 		if err != nil {

@@ -234,6 +234,9 @@ func TestDistinct(t *testing.T) {
 
 func TestGroupBy(t *testing.T) {
 	people(t, `SELECT c.city, COUNT(1) AS n FROM c GROUP BY c.city`, `{"city":"Graz","n":2} {"city":"Wien","n":1} {"city":null,"n":1}`)
+	people(t, `SELECT c.city, COUNT(1) AS n FROM c GROUP BY c.city ORDER BY c.city`, `{"city":null,"n":1} {"city":"Graz","n":2} {"city":"Wien","n":1}`)
+	people(t, `SELECT VALUE c.city FROM c GROUP BY c.city ORDER BY c.city DESC OFFSET 1 LIMIT 1`, `"Graz"`)
+	people(t, `SELECT VALUE LENGTH(c.city) FROM c GROUP BY c.city, c.nick ORDER BY c.nick, c.city DESC`, `4 4`)
 	people(t, `SELECT c.nick FROM c GROUP BY c.nick`, `{} {"nick":null}`)
 	people(t, `SELECT VALUE c.nick FROM c GROUP BY c.nick`, `null`)
 	people(t, `SELECT VALUE {"z": c.address.zip, "n": COUNT(c.age)} FROM c GROUP BY c.address`, `{"z":"8010","n":1} {"n":1} {"z":"8020","n":1}`)

@@ -162,6 +162,23 @@ func (r *Runner) ProjectGroup(g *Group) (Value, error) {
 	return r.Project()
 }
 
+// CompareGroups orders two groups as ORDER BY asks. Those with equal keys of it are
+// equal.
+func (p *Program) CompareGroups(a, b *Group) int {
+	for _, o := range p.main.grouping.order {
+		if c := Compare(a.keys[o.key], b.keys[o.key]); c != 0 {
+			if o.desc {
+				return -c
+			}
+			return c
+		}
+	}
+	return 0
+}
+
+// OrdersGroups reports whether there is an ORDER BY for groups.
+func (p *Program) OrdersGroups() bool { return p.Grouped() && len(p.main.grouping.order) > 0 }
+
 // Query returns what the program was compiled from.
 func (p *Program) Query() *Query { return p.query }
 

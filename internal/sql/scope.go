@@ -86,6 +86,7 @@ func (s *scope) lookup(name string) (*binding, *scope) {
 type grouping struct {
 	keys       []groupKey
 	aggregates []aggregate
+	order      []groupOrder
 
 	slots   map[string]int // of keys, by fingerprint
 	heights map[int]bool   // of keys: expressions of other heights are none
@@ -95,6 +96,12 @@ type grouping struct {
 type groupKey struct {
 	slot int
 	eval evaluator
+}
+
+// groupOrder is one item of ORDER BY, which is one of the keys.
+type groupOrder struct {
+	key  int
+	desc bool
 }
 
 func (g *grouping) addKey(e Expr, s *scope, k groupKey) {
