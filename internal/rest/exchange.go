@@ -29,6 +29,8 @@ const (
 	// bodyCopies is how often a body is in memory while it is served: as it came,
 	// as it was checked, and as the row that is written.
 	bodyCopies = 3
+	// bufferedByHTTP is how much of an answer net/http keeps until it is all there.
+	bufferedByHTTP = 4 << 10
 	// maxActivityBytes is how much of a client's activity id is echoed.
 	maxActivityBytes = 64
 )
@@ -152,6 +154,11 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	x.setCommon()
 	x.set(headerContentType, contentType)
 	x.set(headerContentLength, strconv.Itoa(n))
+	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
+		if conn, ok := x.r.Context().Value(connKey{}).(*splitConn); ok {
+			conn.together(n)
+		}
+	}
 	x.begin(status)
 	for _, part := range body {
 		_, _ = x.w.Write(part)

@@ -73,6 +73,11 @@ type splitConn struct {
 	first    atomic.Uint32 // peekedBit and the byte, until it is given back
 	closed   atomic.Bool
 	begun    atomic.Bool // a request has come; the Server's
+
+	// The beginning of an answer that waits for the rest, and how much there will be
+	// at least; see together. They belong to the goroutine that answers.
+	held    []byte
+	awaited int
 }
 
 // Read implements net.Conn. All but the first pay one load and one branch.
@@ -92,6 +97,35 @@ func (c *splitConn) readFirst(p []byte) (int, error) {
 		return 1, nil
 	}
 	return c.Conn.Read(p)
+}
+
+// maxHeldBytes is what a connection holds back at most.
+const maxHeldBytes = 8 << 10
+
+// together announces that at least n bytes follow at once. net/http collects 4 KiB
+// and then writes what it has; of an answer that is larger, the beginning would go
+// out alone, in a system call of its own and often a packet of its own. It is held
+// back until the rest is there.
+func (c *splitConn) together(n int) { c.awaited = n }
+
+// Write implements net.Conn.
+func (c *splitConn) Write(p []byte) (int, error) {
+	if c.awaited == 0 {
+		return c.Conn.Write(p)
+	}
+	if n := len(c.held) + len(p); n < c.awaited && n <= maxHeldBytes {
+		c.held = append(c.held, p...)
+		return len(p), nil
+	}
+	c.awaited = 0
+	if len(c.held) == 0 {
+		return c.Conn.Write(p)
+	}
+	before := len(c.held)
+	both := net.Buffers{c.held, p}
+	n, err := both.WriteTo(c.Conn)
+	c.held = c.held[:0]
+	return max(int(n)-before, 0), err
 }
 
 // Close implements net.Conn and gives the slot back.

@@ -5,11 +5,15 @@ package rest
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,6 +196,90 @@ func TestSplitConnHalfCloses(t *testing.T) {
 	_ = client.CloseWrite()
 	if got, err := io.ReadAll(server); err != nil || string(got) != "xy" {
 		t.Errorf("server read %q, %v, want %q", got, err, "xy")
+	}
+}
+
+// writesOf is a connection that notes what is written to it, write by write.
+type writesOf struct {
+	net.Conn
+	writes []string
+}
+
+func (c *writesOf) Write(p []byte) (int, error) {
+	c.writes = append(c.writes, string(p))
+	return len(p), nil
+}
+
+// The beginning of a large answer waits for the rest, and what comes after it does not wait.
+func TestSplitConnWritesTogether(t *testing.T) {
+	begin, rest := strings.Repeat("b", 4<<10), strings.Repeat("r", 6<<10)
+	write := func(c *splitConn, text string) {
+		t.Helper()
+		if n, err := io.WriteString(c, text); n != len(text) || err != nil {
+			t.Fatalf("Write = %d, %v, want %d", n, err, len(text))
+		}
+	}
+	root := &writesOf{}
+	c := &splitConn{Conn: root}
+	for range 2 { // an answer leaves nothing to the next
+		root.writes = nil
+		c.together(9 << 10)
+		write(c, begin)
+		if len(root.writes) != 0 {
+			t.Fatalf("%d bytes were written before the rest was there", len(root.writes[0]))
+		}
+		write(c, rest)
+		write(c, "next")
+		// To a socket, the first two go in one call.
+		if want := []string{begin, rest, "next"}; !slices.Equal(root.writes, want) {
+			t.Fatalf("%d writes, want %d", len(root.writes), len(want))
+		}
+	}
+
+	root.writes = nil
+	c.together(1 << 20)
+	for range 3 {
+		write(c, begin)
+	}
+	if got := strings.Join(root.writes, ""); got != begin+begin+begin || len(c.held) != 0 {
+		t.Errorf("%d bytes written and %d held of an answer in many pieces, want all written", len(got), len(c.held))
+	}
+}
+
+// Answers of all sizes arrive whole, one after the other on one connection, in
+// both protocols.
+func TestAnswersOfAllSizes(t *testing.T) {
+	sizes := []int{0, 1, 3 << 10, 4<<10 - 1, 4 << 10, 4<<10 + 1, 5 << 10, 12 << 10, 100 << 10, 4 << 20}
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		x := &exchange{w: w, r: r}
+		x.write(http.StatusOK, []byte(strings.Repeat("x", n/2)), []byte(strings.Repeat("y", n-n/2)))
+	})
+	addr := startServer(t, h, func(*http.Server) {})
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	for _, scheme := range []string{"http", "https"} {
+		for _, n := range sizes {
+			for _, method := range []string{http.MethodHead, http.MethodGet} {
+				r, err := http.NewRequest(method, fmt.Sprintf("%s://%s/?n=%d", scheme, addr, n), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := client.Do(r)
+				if err != nil {
+					t.Fatalf("%s of %d bytes over %s: %v", method, n, scheme, err)
+				}
+				body, err := io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+				want := strings.Repeat("x", n/2) + strings.Repeat("y", n-n/2)
+				if method == http.MethodHead {
+					want = ""
+				}
+				if err != nil || string(body) != want {
+					t.Errorf("%s of %d bytes over %s: %d bytes, %v", method, n, scheme, len(body), err)
+				}
+			}
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger)
 		side := &http.Server{
 			Handler:           h,
 			ConnState:         s.track,
+			ConnContext:       withConn,
 			MaxHeaderBytes:    maxHeaderBytes,
 			ReadHeaderTimeout: readHeaderTimeout,
 			ReadTimeout:       readTimeout,
@@ -89,13 +90,29 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// track is told whenever the state of a connection changes.
-func (s *Server) track(c net.Conn, state http.ConnState) {
+// connKey is the place of a request's connection in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if conn := underlying(c); conn != nil {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
+	return ctx
+}
+
+// underlying returns what a Splitter handed out, or nil.
+func underlying(c net.Conn) *splitConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
-	conn, ok := c.(*splitConn)
-	if !ok || conn.begun.Load() {
+	conn, _ := c.(*splitConn)
+	return conn
+}
+
+// track is told whenever the state of a connection changes.
+func (s *Server) track(c net.Conn, state http.ConnState) {
+	conn := underlying(c)
+	if conn == nil || conn.begun.Load() {
 		return
 	}
 	s.mu.Lock()
