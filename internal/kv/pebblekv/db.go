@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +42,7 @@ type DB struct {
 	release       func() error // gives back what Open took besides pebble
 
 	pointReads pebble.IterOptions // never changes
-	lists      sync.Pool          // of *[]kv.Op, for batches to be ordered in
+	orderings  sync.Pool          // of *ordering
 
 	// life is held for reading by whatever uses pebble, and for writing by Close:
 	// the engine panics when it is used after it was closed.
@@ -170,33 +169,18 @@ const opOverheadBytes = 12
 // one, not even as a bound.
 const firstKey = "\x00"
 
-// ordered collects the operations of a batch, by key if their order does not matter
-// otherwise: neighbours are cheaper to insert. Those of one key stay as they were.
-func ordered(ops []kv.Op, b *kv.Batch) []kv.Op {
-	ranges := false
-	for op := range b.Ops {
-		ops = append(ops, op)
-		ranges = ranges || op.Kind == kv.OpDeleteRange
-	}
-	if !ranges {
-		slices.SortStableFunc(ops, func(x, y kv.Op) int { return bytes.Compare(x.Key, y.Key) })
-	}
-	return ops
-}
-
 // fill adds the writes of b to pb, and says whether b has Requires.
 func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) {
-	list, _ := db.lists.Get().(*[]kv.Op)
-	if list == nil {
-		list = new([]kv.Op)
+	o, _ := db.orderings.Get().(*ordering)
+	if o == nil {
+		o = new(ordering)
 	}
 	defer func() {
-		clear(*list)
-		db.lists.Put(list)
+		o.reset()
+		db.orderings.Put(o)
 	}()
-	*list = ordered((*list)[:0], b)
-	for _, op := range *list {
-		switch op.Kind {
+	for _, p := range o.of(b) {
+		switch op := &o.ops[p.op]; op.Kind {
 		case kv.OpSet:
 			err = pb.Set(op.Key, op.Value, nil)
 		case kv.OpDelete:

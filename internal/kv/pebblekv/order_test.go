@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+
+package pebblekv
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// Operations are written by key, those of one key as they came, and a batch that
+// deletes a range as it is; whatever the ordering was used for before.
+func TestOrdering(t *testing.T) {
+	o := new(ordering)
+	rapid.Check(t, func(t *rapid.T) {
+		var b kv.Batch
+		prefix := rapid.SampledFrom([]string{"", "p", "partition"}).Draw(t, "prefix")
+		ranges := false
+		for i := range rapid.IntRange(0, 30).Draw(t, "operations") {
+			key := prefix + rapid.StringOfN(rapid.SampledFrom([]rune("\x00ab")), 1, 12, -1).Draw(t, "key")
+			switch rapid.IntRange(0, 9).Draw(t, "kind") {
+			case 0:
+				b.DeleteRange([]byte(key), []byte(key+"c"))
+				ranges = true
+			case 1, 2:
+				b.Delete([]byte(key), 0)
+			default:
+				b.Set([]byte(key), fmt.Append(nil, i))
+			}
+		}
+		want := slices.Collect(b.Ops)
+		if !ranges {
+			slices.SortStableFunc(want, func(x, y kv.Op) int { return bytes.Compare(x.Key, y.Key) })
+		}
+		places := o.of(&b)
+		if len(places) != len(want) {
+			t.Fatalf("%d places of %d operations", len(places), len(want))
+		}
+		for i, p := range places {
+			if got := o.ops[p.op]; got.Kind != want[i].Kind || !bytes.Equal(got.Key, want[i].Key) || !bytes.Equal(got.Value, want[i].Value) {
+				t.Fatalf("operation %d is %v of %q, want %v of %q", i, got.Kind, got.Key, want[i].Kind, want[i].Key)
+			}
+		}
+		o.reset()
+	})
+}
+
+// BenchmarkOrdering orders what eight creates with ten indexed properties write.
+func BenchmarkOrdering(b *testing.B) {
+	var batch kv.Batch
+	for range 8 {
+		for path := range 14 {
+			batch.Set(fmt.Appendf(nil, "part0001i%cpath%016x%08d", 'a'+path, rand.Uint64(), path), []byte("row"))
+		}
+	}
+	o := new(ordering)
+	b.ReportAllocs()
+	for b.Loop() {
+		o.of(&batch)
+		o.reset()
+	}
+}
