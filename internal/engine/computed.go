@@ -50,7 +50,7 @@ func (e *Engine) computedProperties(c *catalog.Container) ([]sql.Computed, error
 		if err != nil {
 			return nil, err
 		}
-		computed = append(computed, sql.Computed{Name: p.Name, Query: q})
+		computed = append(computed, sql.Computed{Name: p.Name, Query: q.tree})
 	}
 	return computed, nil
 }

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/sql"
 )
 
 // TestQueriesAreKept parses more queries than are kept: those in use stay, and there
@@ -54,5 +57,32 @@ func TestQueriesThatAreNotKept(t *testing.T) {
 	}
 	if len(k.mu.recent) != 0 {
 		t.Errorf("%d are kept", len(k.mu.recent))
+	}
+}
+
+// TestProgramsAreKept: a program serves other values of its parameters, in the container
+// that it was compiled for, as that was then.
+func TestProgramsAreKept(t *testing.T) {
+	var k queries
+	q, err := k.parse("SELECT * FROM c WHERE c.a = @a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := map[string]sql.Value{"@a": sql.Int(1)}, map[string]sql.Value{"@a": sql.Int(2)}
+	container := &catalog.Container{}
+	if _, ok := q.bind(container, one); ok {
+		t.Error("bound before it was compiled")
+	}
+	p, err := sql.Compile(q.tree, sql.CompileOptions{Params: one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.keep(container, p)
+	bound, ok := q.bind(container, other)
+	if !ok || bound.Params()["@a"] != sql.Int(2) || p.Params()["@a"] != sql.Int(1) {
+		t.Errorf("bound: %v, to %v", ok, bound.Params())
+	}
+	if _, ok := q.bind(&catalog.Container{}, other); ok {
+		t.Error("bound in another container")
 	}
 }

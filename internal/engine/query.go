@@ -97,33 +97,37 @@ type compiled struct {
 	params  map[string]sql.Value
 }
 
-func (e *Engine) compile(c *catalog.Container, q *Query) (*compiled, error) {
+func (e *Engine) compile(c *catalog.Container, q *Query) (compiled, error) {
 	if len(q.Text) > maxQueryBytes {
-		return nil, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
+		return compiled{}, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
 	}
-	parsed, err := e.queries.parse(q.Text)
+	kept, err := e.queries.parse(q.Text)
 	if err != nil {
-		return nil, err
+		return compiled{}, err
+	}
+	if p, ok := kept.bind(c, q.Params); ok {
+		return compiled{kept.tree, p, q.Params}, nil
 	}
 	computed, err := e.computedProperties(c)
 	if err != nil {
-		return nil, err
+		return compiled{}, err
 	}
-	p, err := sql.Compile(parsed, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c)})
+	p, err := sql.Compile(kept.tree, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c)})
 	if err != nil {
-		return nil, err
+		return compiled{}, err
 	}
-	return &compiled{parsed, p, q.Params}, nil
+	kept.keep(c, p)
+	return compiled{kept.tree, p, q.Params}, nil
 }
 
 // prepare compiles a query that is to run, and finds the functions that it calls.
-func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (*compiled, *udfCalls, error) {
+func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (compiled, *udfCalls, error) {
 	prepared, err := e.compile(c, q)
 	if err != nil {
-		return nil, nil, err
+		return compiled{}, nil, err
 	}
 	if err := checkOrder(c, prepared.program); err != nil {
-		return nil, nil, err
+		return compiled{}, nil, err
 	}
 	calls, err := e.udfCalls(ctx, c, prepared.program)
 	return prepared, calls, err
@@ -210,7 +214,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		nowMs = e.clock.Now() // items have expired while it waited
 	}
 	page.Compiled = e.meters.elapsed() - began
-	s, err := e.scope(c, r, q)
+	s, err := e.scope(c, r, &q)
 	if err != nil {
 		return page, err
 	}
@@ -330,7 +334,7 @@ func (e *Engine) QueryPlan(t Target, q Query, features sql.FeatureSet) (*catalog
 	if err != nil {
 		return c, nil, err
 	}
-	plan, err := e.plan(c, compiled, features)
+	plan, err := e.plan(c, &compiled, features)
 	return c, plan, err
 }
 
@@ -377,7 +381,7 @@ func (e *Engine) ExplainQuery(r ItemQuery) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, err := e.scope(c, &r, q)
+	s, err := e.scope(c, &r, &q)
 	if err != nil {
 		return "", err
 	}

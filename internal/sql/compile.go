@@ -46,11 +46,16 @@ type Program struct {
 	input  *Program // whose rows are this one's items, or nil
 	slots  int
 	rowed  bool // runs over items; otherwise once, without any
+	slice  Slice
 
 	needs     []Path
 	condition *Condition
 	udfs      []string
 	computed  []string // the names of the computed properties that hide stored ones
+
+	template *Template  // nil if there is none
+	args     []argument // what parameters stand for that are arguments
+	few      [2]argument
 }
 
 // block is one SELECT, of the whole query or of a subquery.
@@ -62,7 +67,6 @@ type block struct {
 	distinct bool
 	order    []SortKey
 	ranking  *Ranking
-	slice    Slice
 
 	condition *Condition
 	origin    origin // of the rows, if SELECT VALUE takes them from the item
@@ -129,6 +133,9 @@ type compiler struct {
 	udfs     []string
 	computed map[string]*code // nil while being compiled
 	raw      bool             // computed properties are not seen
+
+	args      []parameter // parameters that are arguments
+	constants int         // how many times a parameter is a constant instead
 }
 
 // Compile checks what a query means and makes a program of it. The error is an
@@ -154,13 +161,31 @@ func Compile(q *Query, o CompileOptions) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.slice, err = sliceOf(q, o.Params); err != nil {
+		return nil, err
+	}
 	p.main, p.slots = main, c.slots
 	p.needs, p.condition, p.udfs = c.needs.paths, main.condition, c.udfs
 	if p.input != nil {
 		p.needs, p.condition = nil, constantCondition(true).inexact()
 		p.udfs = append(p.udfs, p.input.udfs...)
 	}
-	return p, nil
+	return c.bound(p), nil
+}
+
+// bound gives a program the values of its arguments, and its template, if it has one.
+func (c *compiler) bound(p *Program) *Program {
+	params := p.params
+	p.params = nil
+	t := &Template{program: *p, params: c.args}
+	if c.constants == 0 && p.input == nil {
+		t.program.template = t
+	}
+	program, ok := t.Bind(params)
+	if !ok {
+		panic("sql: the parameters that a query was compiled with are not its own")
+	}
+	return program
 }
 
 // blockingInput returns the subquery that is the first source, if it must have
@@ -194,12 +219,7 @@ func (c *compiler) block(q *Query, s *scope, fed bool) (*block, error) {
 	if err := c.selection(q, s, b); err != nil {
 		return nil, err
 	}
-	if err := c.orderBy(q, s, b); err != nil {
-		return nil, err
-	}
-	var err error
-	b.slice, err = c.slice(q)
-	return b, err
+	return b, c.orderBy(q, s, b)
 }
 
 func (c *compiler) newSlot() int {
@@ -383,39 +403,41 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 	return nil
 }
 
-// slice evaluates TOP, OFFSET and LIMIT.
-func (c *compiler) slice(q *Query) (Slice, error) {
-	result := Slice{Limit: NoLimit}
-	if q.Top == nil && q.Limit == nil && q.Offset == nil {
-		return result, nil
+// sliceOf evaluates TOP, OFFSET and LIMIT.
+func sliceOf(q *Query, params map[string]Value) (Slice, error) {
+	top, err := count{q.Top, NoLimit, "SC2060", "The count value provided for a TOP clause must be an integer."}.in(params)
+	if err != nil {
+		return Slice{}, err
 	}
-	for _, part := range []struct {
-		e       Expr
-		code    string
-		message string
-		set     func(n int64)
-	}{
-		{q.Top, "SC2060", "The count value provided for a TOP clause must be an integer.",
-			func(n int64) { result.Limit = n }},
-		{q.Limit, "SC2061", "The LIMIT count value exceeds the maximum allowed value.",
-			func(n int64) { result.Limit = min(result.Limit, n) }},
-		{q.Offset, "SC2062", "The OFFSET count value exceeds the maximum allowed value.",
-			func(n int64) { result.Offset = n }},
-	} {
-		if part.e == nil {
-			continue
-		}
-		v, err := c.expr(part.e, &scope{})
-		if err != nil {
-			return Slice{}, err
-		}
-		n, ok := v.value.AsInt()
-		if !v.constant || !ok || n < 0 || n > math.MaxUint32 {
-			return Slice{}, errorAt(part.e.Pos(), part.code, "%s", part.message)
-		}
-		part.set(n)
+	limit, err := count{q.Limit, NoLimit, "SC2061", "The LIMIT count value exceeds the maximum allowed value."}.in(params)
+	if err != nil {
+		return Slice{}, err
 	}
-	return result, nil
+	offset, err := count{q.Offset, 0, "SC2062", "The OFFSET count value exceeds the maximum allowed value."}.in(params)
+	return Slice{Offset: offset, Limit: min(top, limit)}, err
+}
+
+// count is a clause that says how many.
+type count struct {
+	of            Expr // a literal or a parameter; nil if the clause is absent
+	absent        int64
+	code, message string
+}
+
+// in evaluates the clause with the values of parameters.
+func (c count) in(params map[string]Value) (int64, error) {
+	if c.of == nil {
+		return c.absent, nil
+	}
+	v, ok := constantOf(c.of, params)
+	if param, is := c.of.(*Param); is && !ok {
+		return 0, unresolved(param.Name, param.Span)
+	}
+	n, ok := v.AsInt()
+	if !ok || n < 0 || n > math.MaxUint32 {
+		return 0, errorAt(c.of.Pos(), c.code, "%s", c.message)
+	}
+	return n, nil
 }
 
 func unresolved(name string, at Span) *Error {

@@ -26,3 +26,15 @@ func BenchmarkCompile(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBind measures what it costs to use a program again, with other values.
+func BenchmarkBind(b *testing.B) {
+	params := map[string]Value{"@a": Str("x"), "@b": Int(0)}
+	template := mustCompile(b, "SELECT c.id, c.n FROM c WHERE c.pk = @a AND c.n >= @b", params).Template()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := template.Bind(params); !ok {
+			b.Fatal("not bound")
+		}
+	}
+}

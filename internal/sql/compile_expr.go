@@ -20,6 +20,11 @@ type code struct {
 	compares bool
 	metric   Metric
 
+	// param is the parameter that it is, if it is one; argument is whether it is an
+	// argument.
+	param    string
+	argument bool
+
 	// function and args are the call that it is, if it is one.
 	function string
 	args     []code
@@ -73,7 +78,10 @@ func (c *compiler) expr(e Expr, s *scope) (code, error) {
 		if !ok {
 			return code{}, unresolved(e.Name, e.Span)
 		}
-		return constantCode(v), nil
+		c.constants++
+		x := constantCode(v)
+		x.param = e.Name
+		return x, nil
 	case *Ident, *Member, *Index:
 		return c.path(e, s)
 	case *Unary:

@@ -5,6 +5,7 @@
 package sql
 
 import (
+	"slices"
 	"unicode/utf8"
 )
 
@@ -42,6 +43,9 @@ func (c *compiler) binary(e *Binary, s *scope) (code, error) {
 		result.yes = or(left.whenTrue(), right.whenTrue())
 		result.no = and(left.whenFalse(), right.whenFalse())
 	case OpEq, OpNe, OpLt, OpLe, OpGt, OpGe:
+		if !left.constant {
+			right = c.argument(right)
+		}
 		result.eval = comparison(op, left, right)
 		result.yes, result.no = comparisonConditions(op, left, right)
 	default:
@@ -54,6 +58,9 @@ func (c *compiler) binary(e *Binary, s *scope) (code, error) {
 // constant.
 func comparison(op Op, left, right code) evaluator {
 	x, y := left.eval, right.eval
+	if right.argument {
+		return compareArgument(op, x, right.value)
+	}
 	if right.constant {
 		if text, ok := right.value.AsString(); ok && op == OpEq {
 			return func(f *frame) Value { return equalsText(x(f), text) }
@@ -69,6 +76,9 @@ func (c *compiler) between(e *Between, s *scope) (code, error) {
 	parts, constant, err := c.exprs([]Expr{e.X, e.Low, e.High}, s)
 	if err != nil {
 		return code{}, err
+	}
+	if !parts[0].constant {
+		parts[1], parts[2] = c.argument(parts[1]), c.argument(parts[2])
 	}
 	x, low, high, not := parts[0].eval, parts[1].eval, parts[2].eval, e.Not
 	result := code{eval: func(f *frame) Value {
@@ -97,9 +107,14 @@ func (c *compiler) in(e *In, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
+	if !needle.constant && len(parts) <= maxScannedList {
+		for i := range parts {
+			parts[i] = c.argument(parts[i])
+		}
+	}
 	x, not := needle.eval, e.Not
 	var found evaluator
-	if constant {
+	if constant && !slices.ContainsFunc(parts, func(part code) bool { return part.argument }) {
 		found = inConstants(x, parts)
 	} else {
 		found = inAny(x, parts)

@@ -67,6 +67,7 @@ const (
 	formQuoted               // a string: text needs no escape when it is quoted
 	formEscaped              // a string: text is its JSON, with quotes and escapes
 	formInfinite             // an array or object: text holds NaN or an infinity
+	formArgument             // not known yet: bits are the place of an argument
 )
 
 // Value is one value of the query language. It is small, immutable and passed

@@ -16,6 +16,7 @@ const maxRowsPerItem = 1 << 20
 type frame struct {
 	cx      *Context
 	slots   []Value
+	args    []argument
 	stack   []Value // arguments of the calls that are under way
 	scratch []byte
 	rows    int // of this item

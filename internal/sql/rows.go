@@ -18,7 +18,7 @@ type Runner struct {
 // NewRunner returns a runner in a context like the one given.
 func (p *Program) NewRunner(cx *Context) *Runner {
 	r := &Runner{p: p, cx: *cx}
-	r.f = frame{cx: &r.cx, slots: r.few[:min(p.slots, len(r.few))]}
+	r.f = frame{cx: &r.cx, args: p.args, slots: r.few[:min(p.slots, len(r.few))]}
 	if p.slots > len(r.few) {
 		r.f.slots = make([]Value, p.slots)
 	}
@@ -215,7 +215,7 @@ func (p *Program) SelectsValue() bool { return p.query.Select.Value != nil }
 func (p *Program) OrderBy() []SortKey { return p.main.order }
 
 // Slice returns which rows of the result are wanted.
-func (p *Program) Slice() Slice { return p.main.slice }
+func (p *Program) Slice() Slice { return p.slice }
 
 // Condition returns what is known about the items that have a row. It is never
 // nil.
