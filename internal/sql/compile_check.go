@@ -40,6 +40,9 @@ func eachOperand(e Expr, f func(Expr)) {
 	case *Like:
 		f(e.X)
 		f(e.Pattern)
+	case *Let:
+		f(e.Value)
+		f(e.Body)
 	case *Call:
 		eachOf(e.Args, f)
 	case *ArrayLit:
@@ -343,7 +346,7 @@ func appendFingerprint(dst []byte, e Expr, s *scope) []byte {
 		return e.Value.AppendCanonical(dst)
 	case *Param:
 		return append(dst, e.Name...)
-	case *Subquery:
+	case *Subquery, *Let: // which have names of their own
 		return append(dst, Print(e)...)
 	case *Member:
 		dst = Str(e.Name).AppendJSON(append(dst, '.'))

@@ -106,6 +106,8 @@ func (c *compiler) expr(e Expr, s *scope) (code, error) {
 		return c.object(e, s)
 	case *Subquery:
 		return c.subquery(e, s)
+	case *Let:
+		return c.let(e, s)
 	}
 	return code{}, errorAt(e.Pos(), "SC1001", "Syntax error, incorrect syntax near '%s'.", Print(e))
 }

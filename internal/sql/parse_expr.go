@@ -278,7 +278,7 @@ func (p *parser) primary() Expr {
 		if p.tok.is("SELECT") {
 			return p.inQuery(start, Scalar)
 		}
-		x := p.expr()
+		x := p.parenthesized()
 		p.expect(")")
 		return x
 	case p.take("["):
@@ -287,6 +287,13 @@ func (p *parser) primary() Expr {
 		return p.object(start)
 	}
 	return p.nothing()
+}
+
+func (p *parser) parenthesized() Expr {
+	if p.atLet() {
+		return p.let()
+	}
+	return p.expr()
 }
 
 // nothing fails: there should be an expression.

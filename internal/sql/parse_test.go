@@ -52,6 +52,12 @@ func TestParseExpressions(t *testing.T) {
 		{`a ? b ? c : d : e`, `(a ? (b ? c : d) : e)`}, {`(a OR b) AND c`, `((a OR b) AND c)`},
 		{`c ? {x: 1} : {x: 2}.x`, `(c ? {"x": 1} : {"x": 2}.x)`},
 
+		// LET.
+		{`(LET x = 1 IN x)`, `(LET x = 1 IN x)`}, {`(let x = a + 1 IN x > 2).y`, `(LET x = (a + 1) IN (x > 2)).y`},
+		{`(LET x = a = 1 IN (LET y = x IN y || x))`, `(LET x = (a = 1) IN (LET y = x IN (y || x)))`},
+		{`(LET x = (a ?? 1) IN (x AND b))`, `(LET x = (a ?? 1) IN (x AND b))`}, {`(let.x = 1)`, `(let.x = 1)`}, {`(let)`, `let`},
+		{`LET x = 1 IN x`, ``}, {`(LET x = 1)`, ``}, {`(LET x IN x)`, ``}, {`(LET x = 1 IN x AND y)`, ``}, {`(LET 'x' = 1 IN 2)`, ``},
+
 		// Comments and space.
 		{"1 -- one\n + 2", `(1 + 2)`}, {`1 /* one */ + /**/ 2`, `(1 + 2)`}, {"\t1\r\n", `1`},
 
@@ -309,6 +315,7 @@ func FuzzParse(f *testing.F) {
 		`SELECT * FROM x IN c.a[0].b JOIN (SELECT VALUE 1) y WHERE NOT x.a BETWEEN 1 AND 2`,
 		`SELECT COUNT(1), AVG(c.x) m FROM c GROUP BY c.y OFFSET 1 LIMIT 2`,
 		`SELECT VALUE MIN(c.x) FROM c WHERE c.k IN (1, 'a', null)`,
+		`SELECT c.x, COUNT(1) FROM c WHERE (LET y = c.k + 1 IN y > 2) GROUP BY c.x ORDER BY c.x DESC`,
 		`SELECT VALUE {a: [1, {}], 'b': @p ?? -0x1F} FROM c ORDER BY c.a DESC, c.b`,
 		`SELECT (c.a LIKE '%\u00e9' ESCAPE '!') ? udf.f(1) : EXISTS(SELECT 1) FROM c -- end`,
 		`SELECT TOP 3 * FROM c ORDER BY RANK RRF(FullTextScore(c.t, 'a', ['b']), VectorDistance(c.v, [1]), [1, -2])`,

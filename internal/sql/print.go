@@ -271,6 +271,11 @@ func (p *printer) operation(x Expr) {
 		p.infix(x.Cond, "?", x.Then)
 		p.put(" : ")
 		p.expr(x.Else)
+	case *Let:
+		p.put("LET ")
+		p.put(x.Name)
+		p.put(" = ")
+		p.infix(x.Value, "IN", x.Body)
 	case *Between:
 		word := "BETWEEN"
 		if x.Not {
