@@ -75,7 +75,7 @@ func stDistance(cx *Context, args []Value) Value {
 	case !ok:
 		return Undefined()
 	case len(a.points) == 1 && len(b.points) == 1:
-		return Float(distance(a.points[0], b.points[0]))
+		return Float(pointDistance(a.points[0], b.points[0]))
 	case intersect(cx, &a, &b):
 		return Float(0)
 	}
