@@ -63,9 +63,11 @@ func (s *queryScope) whole() bool { return s.Logical == nil && s.MinEPK == nil &
 
 // queryKey reads a partition key that may be a prefix of a hierarchical one.
 func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
-	k, err := value.ParsePartitionKey(text)
-	if err == nil && c.PartitionKey.Hierarchical() && len(k) > 0 && len(k) < len(c.PartitionKey.Paths) {
-		return k, checkKeySize(k)
+	if c.PartitionKey.Hierarchical() {
+		k, err := value.ParsePartitionKey(text)
+		if err == nil && len(k) > 0 && len(k) < len(c.PartitionKey.Paths) {
+			return k, checkKeySize(k)
+		}
 	}
 	return headerKey(c, text)
 }

@@ -356,7 +356,8 @@ func (x *execution) meet(epk []byte) (mine, more bool, err error) {
 
 // startOver makes the page in another way than the one that led nowhere.
 func (x *execution) startOver() {
-	x.plan, x.at, x.held = x.plan.instead, token{}, 0
+	x.plan = &plan{method: logicalScan, sorted: len(x.q.Program.OrderBy()) == 0}
+	x.at, x.held = token{}, 0
 	x.page = Page{Work: x.page.Work, Times: x.page.Times, Indexes: x.page.Indexes}
 	clear(x.seen)
 }

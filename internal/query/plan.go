@@ -57,9 +57,8 @@ type plan struct {
 	// sorted says that rows come in the order of ORDER BY, or that there is none.
 	sorted bool
 	// patience is how many items the partition key has along which a walk leads. When it
-	// has taken as long as reading these, it is given up for another plan; 0 is never.
+	// has taken as long as reading these, it is given up for that; 0 is never.
 	patience int64
-	instead  *plan
 	// questions are what texts, rank and scores ask of every text.
 	questions []sql.TextQuestion
 	// said and text are for people: what the filter says of the path, and the rest.
@@ -316,7 +315,7 @@ func (c *chooser) worthWalking(p *plan, items int64) bool {
 	if rows+rows*c.r.Items()/items/passedPerItem > items {
 		return false
 	}
-	p.patience, p.instead = items, c.unsorted(&plan{method: logicalScan})
+	p.patience = items
 	return true
 }
 

@@ -14,10 +14,9 @@ import (
 // functions inside of one another would take memory anew for every item.
 type streaming struct {
 	*execution
-	// resume is where the page goes on, and replay whether it begins before that: DISTINCT
-	// has to meet again what it met before.
-	resume token
-	replay bool
+	// replay is where the page goes on, if it begins before that: DISTINCT has to meet
+	// again what it met before.
+	replay *token
 	row    func() bool // onRow, once for all items
 	ended  bool
 	failed error
@@ -33,10 +32,11 @@ func (x *execution) stream() error {
 	if x.at.Taken >= x.q.Program.Slice().Limit {
 		return nil
 	}
-	s := &streaming{execution: x, resume: x.at}
+	s := &streaming{execution: x}
 	s.row = s.onRow
-	if s.replay = x.seen != nil && s.resume.started(); s.replay {
-		x.at.place = place{}
+	if x.seen != nil && x.at.started() {
+		resume := x.at
+		s.replay, x.at.place = &resume, place{}
 	}
 	err := x.candidates(s.onItem)
 	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
@@ -48,7 +48,7 @@ func (x *execution) stream() error {
 // onItem shows the rows of an item.
 func (s *streaming) onItem(c candidate) (more bool, err error) {
 	s.item, s.rows, s.failed = c, 0, nil
-	s.before = s.replay && !s.resume.place.same(&s.item) && !s.resume.place.before(&s.item, s.plan)
+	s.before = s.replay != nil && !s.replay.place.same(&s.item) && !s.replay.place.before(&s.item, s.plan)
 	err = s.runner.Rows(sql.Raw(c.Body), s.row)
 	if err = errors.Join(err, s.failed); err != nil || s.ended {
 		return false, err
@@ -66,7 +66,7 @@ func (s *streaming) onItem(c candidate) (more bool, err error) {
 // onRow shows a row, if it is one of this page, and reports whether to go on.
 func (s *streaming) onRow() bool {
 	s.rows++
-	if !s.replay && s.at.place.same(&s.item) && s.rows <= s.at.Rows {
+	if s.replay == nil && s.at.place.same(&s.item) && s.rows <= s.at.Rows {
 		return true
 	}
 	if s.ended = s.at.Taken >= s.q.Program.Slice().Limit; s.ended {
@@ -82,7 +82,7 @@ func (s *streaming) onRow() bool {
 	if s.failed = err; again || err != nil {
 		return err == nil
 	}
-	if s.before || s.replay && s.resume.place.same(&s.item) && s.rows <= s.resume.Rows {
+	if s.before || s.replay != nil && s.replay.place.same(&s.item) && s.rows <= s.replay.Rows {
 		return true
 	}
 	skip, end := s.window()

@@ -103,6 +103,8 @@ type Partition struct {
 	writer writer // the loop's own
 	purger purger // of whoever holds its lock
 
+	visits sync.Pool // of *visited
+
 	mu struct {
 		sync.Mutex
 		view *view // nil while idle

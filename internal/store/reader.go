@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -30,8 +31,8 @@ type Reader struct {
 	// stop is asked now and then whether to end, by steps.
 	stop  func() error
 	steps int
-	draft *Draft // whose changes it sees, or nil
-	row   []byte // of the last Visit
+	draft *Draft   // whose changes it sees, or nil
+	row   *visited // by the last Visit, nil before the first
 	// keys is room for the keys of one call, of which most are short.
 	keys [160]byte
 }
@@ -71,8 +72,34 @@ func (r *Reader) step() error {
 	return nil
 }
 
-// Close lets go of the partition.
+// visited is memory for the row of an item. A reader has one, if it visits any, and
+// leaves it for the next.
+type visited struct {
+	row []byte
+}
+
+// maxKeptRow is how many bytes a row has for which memory is kept.
+const maxKeptRow = 64 << 10
+
+// leave leaves the memory of the last Visit. In test builds it is spoiled, so that
+// whoever still looks at it is found out.
+func (r *Reader) leave() {
+	if invariant.Enabled {
+		for i := range r.row.row {
+			r.row.row[i] = 0xdd
+		}
+	}
+	if cap(r.row.row) <= maxKeptRow {
+		r.p.visits.Put(r.row)
+	}
+	r.row = nil
+}
+
+// Close lets go of the partition, and of what the reader has returned.
 func (r *Reader) Close() {
+	if r.row != nil {
+		r.leave()
+	}
 	if r.dead.Items > 0 {
 		r.p.ledger.Add(ru.DeadRead, ru.Read(int(r.dead.Bytes)), r.dead.Items, r.dead.Bytes)
 	}
@@ -150,12 +177,17 @@ func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 }
 
 // Visit is Get for one item after another: what it returns is valid until the next
-// Visit.
+// Visit, or until the reader is closed.
 func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 	if r.draft != nil {
 		return r.Get(ordinal)
 	}
-	f, live, r.row, err = r.stored(r.row[:0], ordinal)
+	if r.row == nil {
+		if r.row, _ = r.p.visits.Get().(*visited); r.row == nil {
+			r.row = &visited{}
+		}
+	}
+	f, live, r.row.row, err = r.stored(r.row.row[:0], ordinal)
 	return f, live, err
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -280,4 +282,43 @@ func (f *fixture) compareIndexWithItems() {
 	if n, err := r.Live(); n != live || err != nil {
 		f.t.Errorf("got %d live items, %v, want %d", n, err, live)
 	}
+}
+
+// Readers leave the memory of their last item to others: each must see its own items,
+// whatever others read meanwhile.
+func TestReadersVisitAtOnce(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	long := strings.Repeat("x", maxKeptRow)
+	for i := range 20 {
+		f.put(fmt.Sprint("i", i), fmt.Sprintf(`"x":%d,"pad":"%s"`, i, long[:min(1<<i, len(long))]))
+	}
+	var ordinals []uint64
+	var bodies []string
+	r := f.reader()
+	for item, err := range r.Scan(0) {
+		f.must(err)
+		ordinals, bodies = append(ordinals, item.Ordinal), append(bodies, string(item.Body))
+	}
+	r.Close()
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			for i := range 200 {
+				r, err := f.p.NewReader(f.clock.Now())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k := range 3 {
+					at := (i*7 + n + k*5) % len(ordinals)
+					item, live, err := r.Visit(ordinals[at])
+					if err != nil || !live || string(item.Body) != bodies[at] {
+						t.Errorf("visited %d: live %v, %v, another item's body: %v", ordinals[at], live, err, string(item.Body) != bodies[at])
+					}
+				}
+				r.Close()
+			}
+		})
+	}
+	all.Wait()
 }
