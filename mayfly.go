@@ -167,7 +167,7 @@ func Open(o Options) (*Server, error) {
 func (s *Server) open() (err error) {
 	o := s.options
 	mode, err := o.throughputMode()
-	if err != nil {
+	if err := errors.Join(err, o.checkSizes()); err != nil {
 		return err
 	}
 	if s.db, err = openData(o); err != nil {
@@ -210,6 +210,19 @@ func (o Options) throughputMode() (engine.ThroughputMode, error) {
 		return engine.Enforce, nil
 	}
 	return 0, fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
+}
+
+// checkSizes refuses a number of bytes that can only be a slip.
+func (o Options) checkSizes() error {
+	for _, size := range []struct {
+		name  string
+		bytes int64
+	}{{"container quota", o.ContainerQuota}, {"partition key quota", o.PartitionKeyQuota}, {"cache", o.CacheBytes}} {
+		if size.bytes < 0 {
+			return fmt.Errorf("the %s is %d bytes: give 0, or leave it out, for the default", size.name, size.bytes)
+		}
+	}
+	return nil
 }
 
 // dataDir is where the engine's files are, beside the certificate.
