@@ -56,6 +56,7 @@ func TestTemplates(t *testing.T) {
 		{`SELECT VALUE c.id FROM c WHERE c[@a] = @b`, false},
 		{`SELECT VALUE c.id FROM c WHERE STARTSWITH(c.a, @a) AND c.a = @a`, false},
 		{`SELECT VALUE c.id FROM c WHERE c.a LIKE @a`, false},
+		{`SELECT VALUE c.id FROM c WHERE (LET x = @a IN c.a = x)`, false},
 		{`SELECT VALUE c.id FROM c WHERE c.a IN (1, 2, 3, 4, 5, 6, 7, 8, @a)`, false},
 		{`SELECT VALUE IS_NULL(@a) FROM c WHERE c.a = @a`, false},
 		{`SELECT VALUE c.id FROM (SELECT DISTINCT VALUE d FROM d) c WHERE c.a = @a`, false},
