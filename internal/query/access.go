@@ -150,11 +150,12 @@ func (x *execution) visit(ordinal uint64, value []byte, yield func(candidate) (b
 // visitAll reads the items of those ordinals, which are in order, that are still to
 // come.
 func (x *execution) visitAll(ordinals []uint64, yield func(candidate) (bool, error)) error {
-	after := x.from()
+	done, _ := slices.BinarySearch(ordinals, x.from()+1)
+	ordinals = ordinals[done:]
+	if c := x.q.Program.Condition(); c.Exact && c.Op != sql.CondAnd {
+		x.expected = int64(len(ordinals)) // the filter says no more than that
+	}
 	for _, ordinal := range ordinals {
-		if ordinal <= after {
-			continue
-		}
 		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
 			return err
 		}
@@ -164,9 +165,19 @@ func (x *execution) visitAll(ordinals []uint64, yield func(candidate) (bool, err
 
 // seek finds the items of a set, in the order of ordinals.
 func (x *execution) seek(yield func(candidate) (bool, error)) error {
-	if found := x.plan.set.found; found != nil {
+	s := x.plan.set
+	found := s.found
+	switch {
+	case found != nil:
 		x.page.Work.IndexRows += found.rows
-		x.took(&x.page.Times.Index)
+	case len(s.ranges) != 1:
+		var err error
+		if found, err = x.gather(s, x.from()); err != nil {
+			return err
+		}
+	}
+	x.took(&x.page.Times.Index)
+	if found != nil {
 		return x.visitAll(found.ordinals, yield)
 	}
 	return x.seekRows(yield)
@@ -192,17 +203,7 @@ func (x *execution) ordinals(after uint64) iter.Seq2[uint64, error] {
 	if len(s.ranges) == 1 {
 		return x.only(s, after)
 	}
-	return func(yield func(uint64, error) bool) {
-		few, err := x.gather(s, after)
-		switch {
-		case err != nil:
-			yield(0, err)
-		case few != nil:
-			few.after(after)(yield)
-		default:
-			x.merged(s, after, yield)
-		}
-	}
+	return func(yield func(uint64, error) bool) { x.merged(s, after, yield) }
 }
 
 // merged walks over a set that has parts, all of them at once.
@@ -236,19 +237,21 @@ func (x *execution) gather(s *set, after uint64) (*hits, error) {
 	}
 	most := int64(gatheredPerValue * s.seeks())
 	found := &hits{}
+	take := func(hit store.Hit, err error) bool { // of all values, where a loop would be one for each
+		if found.err = err; err != nil {
+			return false
+		}
+		x.page.Work.IndexRows++
+		found.rows++
+		if x.inScope(hit.EPK) {
+			found.ordinals = append(found.ordinals, hit.Ordinal)
+		}
+		return found.rows <= most
+	}
 	for _, leaf := range leaves {
 		for _, v := range leaf.ranges {
-			for hit, err := range x.r.Index(leaf.rowsAfter(v, after)) {
-				if err != nil {
-					return nil, err
-				}
-				x.page.Work.IndexRows++
-				if found.rows++; found.rows > most {
-					return nil, nil
-				}
-				if x.inScope(hit.EPK) {
-					found.ordinals = append(found.ordinals, hit.Ordinal)
-				}
+			if x.r.Index(leaf.rowsAfter(v, after))(take); found.err != nil || found.rows > most {
+				return nil, found.err
 			}
 		}
 	}
@@ -257,30 +260,17 @@ func (x *execution) gather(s *set, after uint64) (*hits, error) {
 	return found, nil
 }
 
-// after returns the ordinals after one.
-func (f *hits) after(ordinal uint64) iter.Seq2[uint64, error] {
-	return func(yield func(uint64, error) bool) {
-		for _, o := range f.ordinals {
-			if o > ordinal && !yield(o, nil) {
-				return
-			}
-		}
-	}
-}
-
 // only returns the ordinals of a seek for one value.
 func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
-		for hit, err := range x.r.Index(s.rowsAfter(s.ranges[0], after)) {
+		x.r.Index(s.rowsAfter(s.ranges[0], after))(func(hit store.Hit, err error) bool {
 			if err != nil {
 				yield(0, err)
-				return
+				return false
 			}
 			x.page.Work.IndexRows++
-			if x.inScope(hit.EPK) && !yield(hit.Ordinal, nil) {
-				return
-			}
-		}
+			return !x.inScope(hit.EPK) || yield(hit.Ordinal, nil)
+		})
 	}
 }
 

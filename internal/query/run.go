@@ -33,8 +33,9 @@ const (
 	pageTime = 5 * time.Second
 	// checkRows is how often a query looks whether it should end.
 	checkRows = 256
-	// A query with a LIMIT of up to maxExpectedRows is expected to find them all, and
-	// all to be as large as the first, but no more than maxExpectedBytes.
+	// A query with a LIMIT, or of items that are known, of up to maxExpectedRows is
+	// expected to find them all, and all to be as large as the first, but no more than
+	// maxExpectedBytes.
 	maxExpectedRows  = 1000
 	maxExpectedBytes = 64 << 10
 )
@@ -137,6 +138,7 @@ type execution struct {
 	ticks  int
 	page   Page
 
+	expected    int64 // how many items will pass the filter, if that is known
 	met, passed int64 // index rows of the partition key, and of others
 
 	measured time.Duration // up to when time is accounted for
@@ -148,7 +150,7 @@ type execution struct {
 }
 
 func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, error) {
-	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed()}
+	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed(), expected: sql.NoLimit}
 	x.measured = x.began
 	if err := x.at.parse(&x.q); err != nil {
 		return nil, err
@@ -289,9 +291,9 @@ func (x *execution) beginRow() []byte {
 // endRow makes what was written behind the rows one of them.
 func (x *execution) endRow(written []byte) {
 	x.took(&x.page.Times.Run)
-	if limit := x.q.Program.Slice().Limit; x.page.Count == 0 && limit <= maxExpectedRows {
+	if rows := min(x.expected, x.q.Program.Slice().Limit); x.page.Count == 0 && rows > 1 && rows <= maxExpectedRows {
 		// One more, for what comes after them in an answer.
-		room := min(int(limit+1)*(len(written)+1), maxExpectedBytes)
+		room := min((min(int(rows), x.q.MaxRows)+1)*(len(written)+1), maxExpectedBytes)
 		written = append(make([]byte, 0, max(room, len(written))), written...)
 	}
 	x.page.Rows = written
