@@ -41,7 +41,7 @@ func TestOrderByDistance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := Naive(p, items, &Context{})
+		rows, err := naiveTwice(p, items)
 		if got := string(slices.Concat(rows...)); got != want || err != nil {
 			t.Errorf("%s by metric %v: %s, %v; want %s", query, metric, got, err, want)
 		}
