@@ -251,6 +251,9 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 	if compares {
 		parts, metric = c.vectorArguments(parts)
 	}
+	if comparesArguments(fn.Name) && len(parts) == 2 && !parts[0].constant {
+		parts[1] = c.argument(parts[1])
+	}
 	eval := fn.Eval
 	if eval == nil {
 		// A score that no item has by itself.

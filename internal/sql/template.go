@@ -5,10 +5,11 @@
 //  1. A parameter is a constant, of which anything may be made: it can be folded, be
 //     part of a path or of a regular expression. A program of which that is true of any
 //     parameter is for its values alone.
-//  2. Compared with something that each row has its own of, a parameter is an argument:
-//     the program reads the value when it runs, and its condition holds a mark in its
-//     place, until a program is bound. What is made of it depends on its kind only. What
-//     TOP, OFFSET and LIMIT say is worked out when a program is bound.
+//  2. Compared with something that each row has its own of, also by a function that
+//     looks for it there, a parameter is an argument: the program reads the value when
+//     it runs, and its condition holds a mark in its place, until a program is bound.
+//     What is made of it depends on its kind only. What TOP, OFFSET and LIMIT say is
+//     worked out when a program is bound.
 //  3. So a program whose parameters are arguments wherever they stand serves all
 //     values of the same kinds.
 
@@ -99,6 +100,16 @@ func compareArgument(op Op, x evaluator, y Value) evaluator {
 		return func(f *frame) Value { return compareWithNumber(op, x(f), f.args[slot].number) }
 	}
 	return func(f *frame) Value { return compareValues(op, x(f), f.args[slot].value) }
+}
+
+// comparesArguments reports whether a function of two values is a comparison too: what is
+// known where it is true depends on the kind of the second value only.
+func comparesArguments(function string) bool {
+	switch function {
+	case "STARTSWITH", "ENDSWITH", "CONTAINS", "STRINGEQUALS", "ARRAY_CONTAINS":
+		return true
+	}
+	return false
 }
 
 func (v Value) isArgument() bool { return v.form == formArgument }
