@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -74,11 +75,11 @@ func (l *lexer) skipSpace() {
 	start := l.pos
 	for l.pos < len(l.text) {
 		rest := l.text[l.pos:]
-		switch {
-		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\n':
-			l.pos++
+		switch space := spaceLength(rest); {
+		case space > 0:
+			l.pos += space
 		case strings.HasPrefix(rest, "--"):
-			l.pos += lengthBefore(rest, "\n")
+			l.pos += lengthBeforeAny(rest, "\r\n")
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
@@ -94,9 +95,25 @@ func (l *lexer) skipSpace() {
 	l.countUnits(start)
 }
 
-// lengthBefore returns how much of s comes before sep: all of it if there is none.
-func lengthBefore(s, sep string) int {
-	if i := strings.Index(s, sep); i >= 0 {
+// spaceLength returns how many bytes the space has that s begins with. The spaces
+// that do not break are among those of queries copied from a page.
+func spaceLength(s string) int {
+	if s[0] < utf8.RuneSelf {
+		if s[0] == ' ' || s[0] == '\t' || s[0] == '\r' || s[0] == '\n' {
+			return 1
+		}
+		return 0
+	}
+	if r, n := utf8.DecodeRuneInString(s); unicode.IsSpace(r) {
+		return n
+	}
+	return 0
+}
+
+// lengthBeforeAny returns how much of s comes before any of the characters: all of
+// it if there are none.
+func lengthBeforeAny(s, chars string) int {
+	if i := strings.IndexAny(s, chars); i >= 0 {
 		return i
 	}
 	return len(s)
@@ -225,7 +242,7 @@ func unescapeString(s string) (text string, ok bool) {
 	}
 	var b strings.Builder
 	for len(s) > 0 {
-		i := lengthBefore(s, `\`)
+		i := lengthBeforeAny(s, `\`)
 		b.WriteString(s[:i])
 		if s = s[i:]; s == "" {
 			break

@@ -60,6 +60,7 @@ func TestParseExpressions(t *testing.T) {
 
 		// Comments and space.
 		{"1 -- one\n + 2", `(1 + 2)`}, {`1 /* one */ + /**/ 2`, `(1 + 2)`}, {"\t1\r\n", `1`},
+		{"1 -- one\r+ 2", `(1 + 2)`}, {"1\u00a0+\u202f2\u3000", `(1 + 2)`}, {"'\u00a0'", "\"\u00a0\""}, {"1 \u200b + 2", ``}, {"1 \xa0 + 2", ``},
 
 		// What cannot stand.
 		{`1 IN (1) IN (2)`, ``}, {`a AND b IN (1) = 2`, ``}, {`1 BETWEEN 2 AND 3 BETWEEN 4 AND 5`, ``},
