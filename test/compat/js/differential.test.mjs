@@ -79,6 +79,8 @@ function makeQuery(r) {
     () => ({ text: `SELECT COUNT(1) AS k, MIN(c.n) AS l, MAX(c.n) AS m FROM c ${where}` }),
     () => ({ text: `SELECT c.kind, COUNT(1) AS k, SUM(c.n) AS s, MAX(c.n) AS m FROM c ${where} GROUP BY c.kind` }),
     () => ({ text: `SELECT c.kind, c.nested.flag AS f, COUNT(1) AS k FROM c ${where} GROUP BY c.kind, c.nested.flag` }),
+    () => ({ text: `SELECT c.kind, COUNT(1) AS k, SUM(c.n) AS s FROM c ${where} GROUP BY c.kind ORDER BY c.kind ${direction}`, by: (row) => row.kind }),
+    () => ({ text: `SELECT TOP ${1 + r.below(6)} ${key} AS v FROM c WHERE ${type}(${key}) AND (${filter}) GROUP BY ${key} ORDER BY ${key} ${direction}`, by: (row) => row.v }),
     () => ({ text: `SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags ${where}` }),
   ])();
 }
