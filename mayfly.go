@@ -27,6 +27,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/rest"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // WellKnownKey is the key of the service's emulators, which every SDK's samples
@@ -238,9 +239,9 @@ func (o Options) place() string {
 
 func openData(o Options) (*pebblekv.DB, error) {
 	if o.Memory {
-		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Logger: o.Logger})
+		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Walked: store.Walked, Logger: o.Logger})
 	}
-	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.CacheBytes, Logger: o.Logger})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.CacheBytes, Walked: store.Walked, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // benchSizes are how many items a query runs over. A million takes a while to write:
@@ -26,7 +27,7 @@ func benchSizes() []int {
 // benchFixture is a partition on disk with items of about 500 bytes.
 func benchFixture(b *testing.B, items int) *fixture {
 	b.Helper()
-	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), NoSync: true, Logger: slog.New(slog.DiscardHandler)})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), NoSync: true, Walked: store.Walked, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

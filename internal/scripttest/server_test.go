@@ -25,6 +25,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/rest"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // server is a database under test, and the door through which scripts reach it.
@@ -118,7 +119,7 @@ type inProcess struct {
 func (p *inProcess) setUp(s setup) { p.setup = s }
 
 func (p *inProcess) start() (err error) {
-	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Logger: quiet()}); err != nil {
+	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Walked: store.Walked, Logger: quiet()}); err != nil {
 		return err
 	}
 	o := engine.Options{

@@ -77,6 +77,11 @@ func partitionPrefix(c catalog.ContainerRID, index int) prefix {
 	return p
 }
 
+// Walked tells the keys of rows that are only walked along: entries of indexes.
+func Walked(key []byte) bool {
+	return len(key) > prefixBytes && key[0] == partitionTag && key[prefixBytes] == indexSpace
+}
+
 // DropContainer adds to b the removal of everything in the container.
 func DropContainer(b *kv.Batch, c catalog.ContainerRID) {
 	first := partitionPrefix(c, 0)

@@ -37,6 +37,9 @@ func mustOpen(t testing.TB, o Options) *DB {
 	return db
 }
 
+// everyOther says of about half of all keys that they are walked.
+func everyOther(key []byte) bool { return len(key) > 0 && key[len(key)-1]%2 == 0 }
+
 func TestConformance(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (*DB, error){
 		"memory": func(*testing.T) (*DB, error) { return OpenMemory(Options{Logger: quiet()}) },
@@ -48,6 +51,9 @@ func TestConformance(t *testing.T) {
 		},
 		"small tables": func(*testing.T) (*DB, error) {
 			return Open(Options{Dir: "d", FS: vfs.NewMem(), Logger: quiet(), tune: smallTables})
+		},
+		"small tables with keys that are walked": func(*testing.T) (*DB, error) {
+			return Open(Options{Dir: "d", FS: vfs.NewMem(), Logger: quiet(), tune: smallTables, Walked: everyOther})
 		},
 		"small tables without log": func(*testing.T) (*DB, error) {
 			return OpenMemory(Options{Logger: quiet(), tune: smallTables})

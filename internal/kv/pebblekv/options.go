@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -25,6 +24,9 @@ type Options struct {
 	// CacheBytes is how much memory blocks of data may take that were read;
 	// 0 is an eighth of what there is (memory.go). It is taken when there is something to keep, not at the start.
 	CacheBytes int64
+	// Walked tells the keys that are only ever met by Scan. A Get finds them too, but
+	// has no filters to tell it where they are not. nil is none.
+	Walked func(key []byte) bool
 	// Logger gets what an operator should know, and the rest at debug level; nil
 	// is slog.Default().
 	Logger *slog.Logger
@@ -59,14 +61,12 @@ const (
 	// A table's index is one block, up to this size, rather than a tree of blocks: that
 	// is one lookup less for each table that a read asks.
 	indexBlockBytes = 256 << 10
-	// One false positive in a hundred.
-	bloomBitsPerKey = 10
-
-	// Compaction of L0 begins with 6 overlapping runs: index rows lie all over their
-	// space, so that each compaction writes most of the next level anew. Above 10 the
-	// engine uses its spare compaction slots; at 24 commits would wait, which is late
-	// enough for the compactions to get there first.
-	l0CompactionThreshold = 6
+	// Compaction of L0 begins with 4 overlapping runs, which the engine counts twice:
+	// index rows lie all over their space, so that each compaction writes most of the
+	// next level anew (DESIGN.md has figures). Above 10 the engine uses its spare
+	// compaction slots; at 24 commits would wait, which is late enough for the
+	// compactions to get there first.
+	l0CompactionThreshold = 8
 	l0StopWritesThreshold = 24
 
 	// The level that L0 is compacted into holds eight memtables. With the engine's
@@ -121,11 +121,10 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 	if o.NoSync {
 		p.WALBytesPerSync = unsyncedLogBytes
 	}
+	setFilters(p, o.Walked)
 	for i := range p.Levels {
 		p.Levels[i].BlockSize = blockBytes
 		p.Levels[i].IndexBlockSize = indexBlockBytes
-		// On the last level too: every create looks up a key that does not exist.
-		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
 	}
 	// JSON shrinks to 60 %, and what compression costs is about what it saves in
 	// bytes that compactions then do not move: the CPU per item was the same with
