@@ -443,26 +443,31 @@ func (x *execution) emitOrdered(groups map[string]*sql.Group) error {
 	})
 	rows := make([]heldRow, 0, len(keys))
 	for _, key := range keys {
-		v, err := x.runner.ProjectGroup(groups[key])
+		row, ok, err := x.groupRow(groups[key])
 		if err != nil {
 			return err
 		}
-		if v.IsUndefined() {
+		if !ok {
 			continue
 		}
-		row := v.AppendJSON(nil)
-		again, err := x.known(row)
-		if err == nil {
-			err = x.hold(len(row) + rowOverhead)
-		}
-		if err != nil {
+		if err := x.hold(len(row) + rowOverhead); err != nil {
 			return err
 		}
-		if !again {
-			rows = append(rows, heldRow{markText([]byte(key)), row})
-		}
+		rows = append(rows, heldRow{markText([]byte(key)), row})
 	}
 	return x.emitFrom(rows, p.Slice().Offset)
+}
+
+// groupRow returns the row of a group, or false if it has none, or one that DISTINCT
+// has met.
+func (x *execution) groupRow(g *sql.Group) (row []byte, ok bool, err error) {
+	v, err := x.runner.ProjectGroup(g)
+	if err != nil || v.IsUndefined() {
+		return nil, false, err
+	}
+	row = v.AppendJSON(nil)
+	again, err := x.known(row)
+	return row, !again, err
 }
 
 // emitGroups emits the groups after the token's.
@@ -478,19 +483,11 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 	}
 	slices.SortFunc(order, func(a, b placed) int { return strings.Compare(a.place, b.place) })
 	for i, k := range order {
-		v, err := x.runner.ProjectGroup(groups[k.key])
+		row, ok, err := x.groupRow(groups[k.key])
 		if err != nil {
 			return err
 		}
-		if v.IsUndefined() {
-			continue
-		}
-		row := v.AppendJSON(nil)
-		again, err := x.known(row)
-		if err != nil {
-			return err
-		}
-		if again || started && k.place <= resume {
+		if !ok || started && k.place <= resume {
 			continue
 		}
 		x.at.Group, x.at.Method = []byte(k.place), methodGroup
