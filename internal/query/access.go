@@ -277,18 +277,33 @@ func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 // walk finds the items by the order of an index.
 func (x *execution) walk(yield func(candidate) (bool, error)) error {
 	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order}
-	ordered := x.plan.method == orderedScan
-	if x.at.place.started() {
+	run := &alike{x: x, resume: x.resume()}
+	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
-		s.From = store.Place{Value: x.at.Value, Ordinal: x.at.Ordinal}
-		if ordered && s.From.Cut() {
+		s.From = store.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
+		if run.takes(s.From) {
 			s.From, s.Alike = store.Place{}, s.From
 		}
 	}
-	run := alike{x: x, resume: x.at.place}
-	run.resume.Value = bytes.Clone(x.at.Value) // the token's own moves on
+	return x.follow(x.r.Index(s), run, yield)
+}
+
+// looseRun puts those rows of an index in order that it has in none.
+type looseRun interface {
+	// takes reports whether a row is one of these.
+	takes(p store.Place) bool
+	// add takes in a row.
+	add(p store.Place) error
+	// flushBefore hands on the rows that it has, if a place is no part of their run, and
+	// flush all of them.
+	flushBefore(p store.Place, yield func(candidate) (bool, error)) (more bool, err error)
+	flush(yield func(candidate) (bool, error)) (more bool, err error)
+}
+
+// follow visits the items of the rows of an index, in its order.
+func (x *execution) follow(rows iter.Seq2[store.Hit, error], run looseRun, yield func(candidate) (bool, error)) error {
 	var place []byte
-	for hit, err := range x.r.Index(s) {
+	for hit, err := range rows {
 		if err != nil {
 			return err
 		}
@@ -307,7 +322,7 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
 			return err
 		}
-		if ordered && hit.Cut() {
+		if run.takes(hit.Place) {
 			if err := run.add(hit.Place); err != nil {
 				return err
 			}
@@ -320,6 +335,13 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 	}
 	_, err := run.flush(yield)
 	return err
+}
+
+// resume is the place where the last page ended. The token's own moves on.
+func (x *execution) resume() place {
+	p := x.at.place
+	p.Value = bytes.Clone(p.Value)
+	return p
 }
 
 // errLost: a walk along an index has met too many rows of other partition keys.

@@ -27,6 +27,10 @@ type alikeRow struct {
 	key   sql.Value
 }
 
+func (a *alike) takes(p store.Place) bool {
+	return a.x.plan.method == orderedScan && p.Cut()
+}
+
 // add takes in a row.
 func (a *alike) add(p store.Place) error {
 	f, live, err := a.x.r.Get(p.Ordinal)

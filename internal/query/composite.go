@@ -311,48 +311,15 @@ func (x *execution) countComposed() (n int64, err error) {
 // composed finds the items by a composite index.
 func (x *execution) composed(yield func(candidate) (bool, error)) error {
 	s := x.plan.composite.scan(x.plan.order)
-	ordered := x.plan.method == compositeOrdered
-	if x.at.place.started() {
+	run := &roughRun{x: x, resume: x.resume()}
+	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
-		s.From = store.Place{Value: bytes.Clone(x.at.Value), Ordinal: x.at.Ordinal}
-		if ordered && s.From.Rough() {
+		s.From = store.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
+		if run.takes(s.From) {
 			s.From, s.Alike = store.Place{}, s.From
 		}
 	}
-	run := roughRun{x: x, resume: x.at.place}
-	run.resume.Value = bytes.Clone(x.at.Value) // the token's own moves on
-	var place []byte
-	for hit, err := range x.r.Composite(s) {
-		if err != nil {
-			return err
-		}
-		x.page.Work.IndexRows++
-		mine, more, err := x.meet(hit.EPK)
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-		if !mine {
-			continue
-		}
-		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
-			return err
-		}
-		if ordered && hit.Rough() {
-			if err := run.add(hit.Place); err != nil {
-				return err
-			}
-			continue
-		}
-		place = append(place[:0], hit.Value...)
-		if more, err := x.visit(hit.Ordinal, place, yield); err != nil || !more {
-			return err
-		}
-	}
-	_, err := run.flush(yield)
-	return err
+	return x.follow(x.r.Composite(s), run, yield)
 }
 
 // roughRun is a run of rows of a composite index that are in no order: they are put in
@@ -370,14 +337,17 @@ type roughRow struct {
 	keys    []sql.Value
 }
 
+func (a *roughRun) takes(p store.Place) bool {
+	return a.x.plan.method == compositeOrdered && p.Rough()
+}
+
 // add takes in a row, if its item is one that the query is about.
 func (a *roughRun) add(p store.Place) error {
 	f, live, err := a.x.r.Get(p.Ordinal)
 	if err != nil || !live {
 		return err
 	}
-	a.x.page.Work.Items++
-	a.x.page.Work.Bytes += int64(len(f.Body))
+	a.x.read(&f)
 	passes, err := a.x.runner.Filter(sql.Raw(f.Body))
 	if err != nil || !passes {
 		return err

@@ -69,14 +69,15 @@ func TestIndexUse(t *testing.T) {
 
 // All time that passes is accounted for, each part where it belongs.
 func TestTimes(t *testing.T) {
-	f := newFixture(t, "")
+	f := newFixture(t, `"indexingPolicy":{"compositeIndexes":[[{"path":"/half"},{"path":"/i"}]]}`)
 	for i := range 50 {
-		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"i":%d`, i))
+		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"i":%d,"half":%d`, i, i%2))
 	}
 	for text, index := range map[string]bool{
 		"SELECT * FROM c":                                false,
 		"SELECT * FROM c WHERE c.i = 3":                  true,
 		"SELECT * FROM c WHERE c.i > 3 ORDER BY c.i":     true,
+		"SELECT * FROM c ORDER BY c.half, c.i":           true,
 		"SELECT * FROM c ORDER BY c.none":                false,
 		"SELECT VALUE COUNT(1) FROM c WHERE c.i > 3":     true,
 		"SELECT c.i, COUNT(1) FROM c GROUP BY c.i":       false,

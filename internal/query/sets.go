@@ -297,7 +297,7 @@ func (c *chooser) size(s *set, limit int64) (int64, error) {
 // one more.
 func (c *chooser) sizeOfValues(s *set, limit int64) (n int64, err error) {
 	for _, v := range s.ranges {
-		for _, err := range c.r.Index(store.IndexScan{Kind: s.kind, Path: s.path, Values: v}) {
+		for _, err := range c.r.Index(s.rowsAfter(v, 0)) {
 			if err != nil {
 				return 0, err
 			}
