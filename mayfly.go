@@ -177,7 +177,7 @@ func (s *Server) open() (err error) {
 	s.engine, err = engine.Open(engine.Options{
 		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
-		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
+		PurgePaused: o.PausePurge, RowCacheBytes: rowCacheBytes(s.db.CacheBytes()), Logger: o.Logger, Failed: s.fail,
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)
@@ -225,6 +225,16 @@ func (o Options) checkSizes() error {
 	}
 	return nil
 }
+
+const (
+	// rowCacheShare is how much less memory rows of indexes may take than blocks of data.
+	rowCacheShare = 8
+	// mostRowCacheBytes is for about three million rows.
+	mostRowCacheBytes = 128 << 20
+)
+
+// rowCacheBytes is how much memory rows of indexes may take besides a cache of blocks.
+func rowCacheBytes(cache int64) int64 { return min(cache/rowCacheShare, mostRowCacheBytes) }
 
 // dataDir is where the engine's files are, beside the certificate.
 func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }

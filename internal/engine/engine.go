@@ -36,6 +36,8 @@ const (
 	// reservedBytes is the free space below which writes are refused: enough for
 	// the engine to flush and compact what it holds.
 	reservedBytes = 128 << 20
+	// defaultRowCacheBytes is for about 300,000 rows.
+	defaultRowCacheBytes = 16 << 20
 )
 
 // Options say what to open.
@@ -49,6 +51,9 @@ type Options struct {
 	Throughput ThroughputMode
 	// Quotas bound what containers hold.
 	Quotas Quotas
+	// RowCacheBytes is how much memory rows of indexes may take that queries pass over
+	// again and again; 0 is defaultRowCacheBytes.
+	RowCacheBytes int64
 	// PurgePaused begins with purge paused everywhere, whatever was set before.
 	PurgePaused bool
 	// TestClock lets clients move the time.
@@ -88,7 +93,7 @@ type Engine struct {
 	purger  *purge.Purger
 	health  func() kv.Health
 	quotas  Quotas
-	cache   store.CacheBudget
+	cache   *store.CacheBudget
 	full    atomic.Bool // writes are refused for want of space
 	failed  atomic.Pointer[error]
 	cancel  context.CancelFunc
@@ -139,11 +144,14 @@ type partitionID struct {
 
 // Open opens the database in o.DB, which stays the caller's to close.
 func Open(o Options) (*Engine, error) {
+	if o.RowCacheBytes == 0 {
+		o.RowCacheBytes = defaultRowCacheBytes
+	}
 	e := &Engine{
 		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
-		functions: newFunctions(),
-		running:   script.NewGate(script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait}),
+		functions: newFunctions(), cache: store.NewCacheBudget(o.RowCacheBytes),
+		running: script.NewGate(script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait}),
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -299,7 +307,7 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 		return nil, store.ErrClosed
 	}
 	p, err = store.Open(store.Options{
-		DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: &e.cache, Failed: e.fail,
+		DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: e.cache, Failed: e.fail,
 		Quotas: e.quotas.of(now), Ledger: &e.ledger,
 	})
 	if err != nil {

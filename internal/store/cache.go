@@ -28,19 +28,30 @@ const (
 
 // CacheBudget is what the caches of an engine's partitions share.
 type CacheBudget struct {
+	items budget
+	rows  budget // of indexes (stretch.go)
+}
+
+// NewCacheBudget returns a budget with so many bytes for rows of indexes.
+func NewCacheBudget(rowBytes int64) *CacheBudget {
+	return &CacheBudget{items: budget{most: cacheBytes}, rows: budget{most: rowBytes}}
+}
+
+type budget struct {
+	most int64
 	used atomic.Int64
 }
 
 // take reserves n bytes, if there are so many.
-func (b *CacheBudget) take(n int) bool {
-	if b.used.Add(int64(n)) > cacheBytes {
+func (b *budget) take(n int) bool {
+	if b.used.Add(int64(n)) > b.most {
 		b.used.Add(int64(-n))
 		return false
 	}
 	return true
 }
 
-func (b *CacheBudget) give(n int) { b.used.Add(int64(-n)) }
+func (b *budget) give(n int) { b.used.Add(int64(-n)) }
 
 // cachedItem is an item as it was read. Nothing in it changes, and everybody who
 // reads the item shares its body.
@@ -91,7 +102,7 @@ func (c *itemCache) put(slot int, i *cachedItem) {
 		c.slots = make([]*cachedItem, cacheSlots)
 	}
 	c.remove(slot)
-	if c.budget.take(i.bytes()) {
+	if c.budget.items.take(i.bytes()) {
 		c.slots[slot] = i
 	}
 }
@@ -101,7 +112,7 @@ func (c *itemCache) remove(slot int) {
 	if c.slots == nil || c.slots[slot] == nil {
 		return
 	}
-	c.budget.give(c.slots[slot].bytes())
+	c.budget.items.give(c.slots[slot].bytes())
 	c.slots[slot] = nil
 }
 

@@ -110,33 +110,33 @@ func TestCacheIsBounded(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("large", fmt.Sprintf(`"x":%q`, strings.Repeat("x", cachedItemBytes)))
 	f.bodyOf("large")
-	if n := f.budget.used.Load(); n != 0 {
+	if n := f.budget.items.used.Load(); n != 0 {
 		t.Errorf("a large item takes %d bytes", n)
 	}
 	f.put("a", "")
 	f.bodyOf("a")
-	if n := f.budget.used.Load(); n <= 0 {
+	if n := f.budget.items.used.Load(); n <= 0 {
 		t.Errorf("a small item takes %d bytes", n)
 	}
-	f.budget.used.Store(cacheBytes)
+	f.budget.items.used.Store(cacheBytes)
 	f.put("b", "")
 	f.bodyOf("b")
 	if n := f.asked(func() { f.bodyOf("b") }); n != 2 {
 		t.Errorf("with the budget used up, a read asked for %d rows, want 2", n)
 	}
-	f.budget.used.Store(0)
+	f.budget.items.used.Store(0)
 	f.put("a", "") // takes the old one out, and its bytes below nothing
-	f.budget.used.Store(0)
+	f.budget.items.used.Store(0)
 	f.bodyOf("a")
 	for range 3 {
 		f.p.ReleaseIdle()
 	}
-	if n := f.budget.used.Load(); n != 0 {
+	if n := f.budget.items.used.Load(); n != 0 {
 		t.Errorf("an idle partition keeps %d bytes", n)
 	}
 	f.bodyOf("a")
 	f.p.Close()
-	if n := f.budget.used.Load(); n != 0 {
+	if n := f.budget.items.used.Load(); n != 0 {
 		t.Errorf("a closed partition keeps %d bytes", n)
 	}
 	if _, err := f.read("a"); !errors.Is(err, ErrClosed) {

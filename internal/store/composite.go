@@ -38,7 +38,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
-	"sort"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -116,7 +115,7 @@ func turned(ordinal uint64, entry []byte) uint64 {
 func (t *entries) stamp(writtenMs int64) {
 	for _, s := range t.stamps {
 		start := []byte{byte(entryComposite), s.number}
-		i := sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), start) >= 0 })
+		i := t.from(start)
 		var space [numberComponentBytes]byte
 		number := value.AppendKey(space[:0], value.Number(float64(writtenMs/1000)))
 		place := t.At(i)[s.at : int(s.at)+numberComponentBytes]
@@ -192,6 +191,8 @@ type CompositeScan struct {
 	// From is where to go on, with the row there, and Alike is where to go on with all
 	// rows like the one there. Zero is the beginning.
 	From, Alike Place
+	// Within, if it is not nil, narrows the scan to a logical partition.
+	Within *Within
 }
 
 // Rough reports whether rows at this place of a composite index are in no order.
@@ -220,7 +221,7 @@ func (r *Reader) Composite(s CompositeScan) iter.Seq2[Hit, error] {
 	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), byte(entryComposite), byte(s.Number))
 	lower, upper := s.bounds(start, r.v.container.IndexedComposites[s.Number])
 	s.goOn(start, &lower, &upper)
-	return r.rows(lower, upper, s.Order, len(start))
+	return r.rows(lower, upper, s.Order, len(start), s.Within)
 }
 
 // bounds returns those of the rows with the values that a scan asks for.

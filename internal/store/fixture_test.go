@@ -29,6 +29,9 @@ import (
 // startMs is when every test begins.
 const startMs = 1_700_000_000_000
 
+// testRowBytes is for rows of indexes that are kept in memory.
+const testRowBytes = 1 << 20
+
 // fixture is one partition of one container, on an engine whose commits the test
 // can hold up or fail, under a clock that stands still unless the test moves it.
 type fixture struct {
@@ -41,7 +44,7 @@ type fixture struct {
 	failures  atomic.Int64 // calls of Failed
 	expected  int64        // how many of them the test means to cause
 	p         *Partition
-	budget    CacheBudget
+	budget    *CacheBudget
 	quotas    Quotas
 	ledger    ru.Ledger
 }
@@ -101,7 +104,7 @@ type setup struct {
 // makeFixture is newFixture for those who close it themselves.
 func makeFixture(t rapid.TB, db kv.DB, s setup) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: &scriptedDB{DB: db}, index: s.index, quotas: s.quotas}
+	f := &fixture{t: t, db: &scriptedDB{DB: db}, index: s.index, quotas: s.quotas, budget: NewCacheBudget(testRowBytes)}
 	var err error
 	f.clock, err = clock.Open(clock.Options{
 		Test:   true,
@@ -126,7 +129,7 @@ func (f *fixture) open() {
 	f.t.Helper()
 	var err error
 	f.p, err = Open(Options{
-		DB: f.db, Clock: f.clock, Container: f.container, Index: f.index, Cache: &f.budget,
+		DB: f.db, Clock: f.clock, Container: f.container, Index: f.index, Cache: f.budget,
 		Quotas: f.quotas, Ledger: &f.ledger,
 		Failed: func(error) { f.failures.Add(1) },
 	})

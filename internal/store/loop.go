@@ -260,10 +260,12 @@ func (p *Partition) publish(c *catalog.Container) error {
 	}
 	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
 	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = w.meta.IndexedTo, w.meta.LazyAt, w.meta.BuiltLSN
-	if w.dropOld || len(p.mu.tracked) > 0 && p.mu.container.IndexGeneration != c.IndexGeneration {
+	if w.dropOld || p.mu.container.IndexGeneration != c.IndexGeneration {
 		clear(p.mu.tracked)
+		p.mu.kept.empty()
 	}
 	p.follow(w.changes)
+	p.mu.kept.forget(&p.prefix, w.meta.Generation, w.changes)
 	p.mu.container, p.mu.lsn, p.mu.rules, p.mu.changedMs = c, w.meta.LSN, w.meta.rules(), w.meta.ChangedMs
 	p.mu.view = &view{snap: snap, container: c, rules: p.mu.rules, lsn: w.meta.LSN, refs: 1}
 	return nil

@@ -130,6 +130,7 @@ type Partition struct {
 		writing bool
 		used    bool // since the last ReleaseIdle
 		cache   itemCache
+		kept    keptRows
 		closed  bool
 	}
 }
@@ -191,6 +192,7 @@ func Open(o Options) (*Partition, error) {
 	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = m.IndexedTo, m.LazyAt, m.BuiltLSN
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
+	p.mu.kept.budget = o.Cache
 	go p.loop()
 	if err := p.resume(); err != nil {
 		p.Close()
@@ -208,6 +210,7 @@ func (p *Partition) Close() {
 	p.mu.closed = true
 	p.drop()
 	p.mu.cache.empty()
+	p.mu.kept.empty()
 }
 
 func (p *Partition) loadMeta() (meta, bool, error) {
@@ -300,8 +303,11 @@ func (p *Partition) ReleaseIdle() {
 		if !p.mu.cache.used {
 			p.mu.cache.empty()
 		}
+		if !p.mu.kept.used {
+			p.mu.kept.empty()
+		}
 	}
-	p.mu.used, p.mu.cache.used = false, false
+	p.mu.used, p.mu.cache.used, p.mu.kept.used = false, false, false
 }
 
 // Container returns the container with its settings as the partition has them.

@@ -65,9 +65,15 @@ func (v *view) readMeta(p *Partition) (meta, error) {
 // what has expired and shows nothing. The error is that of whatever is under way.
 func (r *Reader) StopWhen(stop func() error) { r.stop = stop }
 
-func (r *Reader) step() error {
-	if r.steps++; r.steps%stopSteps == 0 && r.stop != nil {
-		return r.stop()
+func (r *Reader) step() error { return r.stepBy(1) }
+
+// stepBy is so many steps at once.
+func (r *Reader) stepBy(n int) error {
+	if r.steps += n; r.steps >= stopSteps {
+		r.steps = 0
+		if r.stop != nil {
+			return r.stop()
+		}
 	}
 	return nil
 }
@@ -326,6 +332,8 @@ type IndexScan struct {
 	After, From Place
 	// Alike is where to go on with all rows whose strings are cut like the one there.
 	Alike Place
+	// Within, if it is not nil, narrows the scan to a logical partition.
+	Within *Within
 }
 
 // Place is a place in an index: after the row with this value and ordinal. The
@@ -374,12 +382,15 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 	start := r.appendIndexStart(r.keys[:0], s.Kind, s.Path)
 	lower, upper := s.Values.bounds(start)
 	s.goOn(start, &lower, &upper)
-	return r.rows(lower, upper, s.Order, len(start))
+	return r.rows(lower, upper, s.Order, len(start), s.Within)
 }
 
 // rows returns the index rows of live items in a range. Of their entries, what follows
 // the first bytes of the key is the value of their place.
-func (r *Reader) rows(lower, upper []byte, order kv.Order, first int) iter.Seq2[Hit, error] {
+func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within) iter.Seq2[Hit, error] {
+	if of != nil {
+		return r.within(lower, upper, order, first, of)
+	}
 	entries := r.v.snap.Scan(lower, upper, order)
 	return func(yield func(Hit, error) bool) {
 		// Called rather than ranged over: the state of a loop is an allocation more.

@@ -139,7 +139,7 @@ func (w *writer) reindex(pl *reindexPlan) error {
 			w.meta.Overfull++
 		}
 		if same && lazily(w.view.container) {
-			w.changes = append(w.changes, change{next: c.entries})
+			w.changes = append(w.changes, change{ordinal: c.ordinal, next: c.entries})
 		}
 	}
 	w.indexed = w.meta.IndexedTo != pl.to || w.meta.LazyAt != pl.lazyTo

@@ -64,7 +64,7 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.putIndex(c)
 	w.putVersion(c, row)
 	w.logChange(logCreate, &c.header, 0, row[headerBytes+len(c.header.identity):])
-	w.changes = append(w.changes, change{next: c.entries})
+	w.changes = append(w.changes, change{ordinal: c.ordinal, next: c.entries})
 }
 
 // updateRows writes all rows of an item's new version in place of those of the
@@ -77,7 +77,7 @@ func (w *writer) updateRows(old, c *current, row []byte) {
 	w.removeVersion(old)
 	w.putVersion(c, row)
 	w.logChange(logReplace, &c.header, old.header.lsn, row[headerBytes+len(c.header.identity):])
-	w.changes = append(w.changes, change{old.entries, c.entries})
+	w.changes = append(w.changes, change{c.ordinal, old.entries, c.entries})
 }
 
 // removeRows takes away all rows of an item.
@@ -99,7 +99,7 @@ func (w *writer) removeScattered(c *current) {
 	w.removeIndex(c, nil)
 	w.removeOwn(c)
 	w.count(-1, c)
-	w.changes = append(w.changes, change{old: c.entries})
+	w.changes = append(w.changes, change{ordinal: c.ordinal, old: c.entries})
 }
 
 // putVersion writes the rows that change with every write, and counts the item.

@@ -27,13 +27,19 @@ type trackedPath struct {
 
 // change is what a group did to the entries of one item.
 type change struct {
+	ordinal   uint64
 	old, next entries
+}
+
+// from returns the number of the first entry that is not below one.
+func (t *entries) from(entry []byte) int {
+	return sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), entry) >= 0 })
 }
 
 // hasTerm reports whether there is a term that begins so, its path being complete,
 // and that is a scalar.
 func (t *entries) hasTerm(path []byte) bool {
-	i := sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), path) >= 0 })
+	i := t.from(path)
 	if i == t.Len() {
 		return false
 	}

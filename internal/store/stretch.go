@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+
+// Stretches of an index, kept in memory. An index has the rows of all partition keys,
+// so that a walk within one key passes over those of the others: a thousand for ten
+// rows, if there are a hundred keys. What such a walk has read is kept, so that the
+// next one, of any key, passes over it without asking the engine.
+//
+// A stretch has all rows between two keys. Stretches are guarded by the partition's
+// lock and hold for the published view: a group that changes a row takes its stretch
+// out in the step that publishes the change, and a reader uses them, and adds what it
+// has read, only while its view is the published one. Whether a row is live is not
+// their business: whoever walks along one asks expiry.go.
+
+package store
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+const (
+	// stretchRows is how many rows a stretch has at most: a write takes out a whole one.
+	stretchRows = 512
+	// keptPaths bounds the paths of a partition of which there is something kept.
+	keptPaths = 64
+	// stretchBytes is what a stretch takes besides its rows.
+	stretchBytes = 256
+)
+
+// stretch is all rows of an index between two keys. Nothing in it changes.
+type stretch struct {
+	lower, upper []byte // of the keys: from lower, inclusive, to upper, exclusive
+	rows         []keptRow
+	owners       []uint16 // of the rows: whose they are, among epks
+	keys         []byte   // of all rows, without what all keys of the path begin with
+	epks         []byte   // each once
+	epkEnds      []uint32
+}
+
+type keptRow struct {
+	writtenMs int64
+	ttl       catalog.TTL
+	end       uint32 // of its key
+}
+
+func (s *stretch) bytes() int {
+	return stretchBytes + len(s.lower) + len(s.upper) + 18*len(s.rows) + len(s.keys) + len(s.epks) + 4*len(s.epkEnds)
+}
+
+// key returns what a row's key has after the beginning of all keys of the path.
+func (s *stretch) key(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = s.rows[i-1].end
+	}
+	return s.keys[start:s.rows[i].end]
+}
+
+func (s *stretch) epk(owner uint16) []byte {
+	start := uint32(0)
+	if owner > 0 {
+		start = s.epkEnds[owner-1]
+	}
+	return s.epks[start:s.epkEnds[owner]]
+}
+
+// owner returns the number of an effective partition key, if it has rows here.
+func (s *stretch) owner(epk []byte) (owner uint16, found bool) {
+	for i := range s.epkEnds {
+		if bytes.Equal(s.epk(uint16(i)), epk) {
+			return uint16(i), true
+		}
+	}
+	return 0, false
+}
+
+// from returns the first row whose key is not below one, of which the beginning is
+// left out.
+func (s *stretch) from(key []byte) int {
+	return sort.Search(len(s.rows), func(i int) bool { return bytes.Compare(s.key(i), key) >= 0 })
+}
+
+// keptPath is what is kept of one path: stretches in order, at least one, and none
+// overlapping.
+type keptPath struct {
+	start     []byte // of all keys of the path
+	stretches []*stretch
+}
+
+// keptRows is what is kept of a partition's indexes; the partition's lock guards it.
+type keptRows struct {
+	budget *CacheBudget
+	paths  map[string]*keptPath // by their start
+	used   bool                 // since the last ReleaseIdle
+}
+
+// above returns the number of the first stretch that ends after a key.
+func (p *keptPath) above(key []byte) int {
+	return sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].upper, key) > 0 })
+}
+
+// next returns the stretch where a walk from lower to upper begins, or nil and the part
+// of the way that comes before the next one.
+func (k *keptRows) next(start, lower, upper []byte, order kv.Order) (s *stretch, gapLower, gapUpper []byte) {
+	p := k.paths[string(start)]
+	if p == nil {
+		return nil, lower, upper
+	}
+	k.used = true
+	if order == kv.Forward {
+		i := p.above(lower)
+		switch {
+		case i == len(p.stretches) || bytes.Compare(p.stretches[i].lower, upper) >= 0:
+			return nil, lower, upper
+		case bytes.Compare(p.stretches[i].lower, lower) <= 0:
+			return p.stretches[i], nil, nil
+		}
+		return nil, lower, p.stretches[i].lower
+	}
+	// The last one that begins before upper.
+	i := sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].lower, upper) >= 0 }) - 1
+	switch {
+	case i < 0 || bytes.Compare(p.stretches[i].upper, lower) <= 0:
+		return nil, lower, upper
+	case bytes.Compare(p.stretches[i].upper, upper) >= 0:
+		return p.stretches[i], nil, nil
+	}
+	return nil, p.stretches[i].upper, upper
+}
+
+// put keeps a stretch. Of small ones that meet it makes one. What overlaps with
+// another, which somebody else was quicker to keep, is not kept.
+func (k *keptRows) put(start []byte, s *stretch) {
+	if k.budget == nil {
+		return
+	}
+	p := k.paths[string(start)]
+	if p == nil {
+		p = &keptPath{start: bytes.Clone(start)}
+	}
+	i := p.above(s.lower)
+	if i < len(p.stretches) && bytes.Compare(p.stretches[i].lower, s.upper) < 0 {
+		return
+	}
+	before := i > 0 && bytes.Equal(p.stretches[i-1].upper, s.lower)
+	after := i < len(p.stretches) && bytes.Equal(p.stretches[i].lower, s.upper)
+	if before && len(p.stretches[i-1].rows)+len(s.rows) <= stretchRows {
+		i--
+		s = p.stretches[i].and(s)
+		k.remove(p, i)
+	}
+	if after && len(p.stretches[i].rows)+len(s.rows) <= stretchRows {
+		s = s.and(p.stretches[i])
+		k.remove(p, i)
+	}
+	for !k.budget.rows.take(s.bytes()) {
+		if !k.evict() {
+			return
+		}
+	}
+	if k.paths == nil {
+		k.paths = map[string]*keptPath{}
+	}
+	k.paths[string(start)] = p
+	p.stretches = slices.Insert(p.stretches, p.above(s.lower), s)
+	for _, other := range k.paths { // in no order
+		if len(k.paths) <= keptPaths {
+			break
+		}
+		k.drop(other)
+	}
+}
+
+// evict makes room: it takes out some stretch, and reports whether there was one.
+func (k *keptRows) evict() bool {
+	for _, p := range k.paths { // in no order
+		k.remove(p, rand.IntN(len(p.stretches)))
+		return true
+	}
+	return false
+}
+
+// and returns a stretch and the one that follows it as one.
+func (s *stretch) and(t *stretch) *stretch {
+	b := stretchBuilder{}
+	for _, of := range []*stretch{s, t} {
+		for i, row := range of.rows {
+			b.add(of.key(i), of.epk(of.owners[i]), row.writtenMs, row.ttl)
+		}
+	}
+	return b.finish(s.lower, t.upper, false)
+}
+
+func (k *keptRows) remove(p *keptPath, i int) {
+	k.budget.rows.give(p.stretches[i].bytes())
+	if p.stretches = slices.Delete(p.stretches, i, i+1); len(p.stretches) == 0 {
+		delete(k.paths, string(p.start))
+	}
+}
+
+// empty lets go of everything.
+func (k *keptRows) empty() {
+	for _, p := range k.paths {
+		k.drop(p)
+	}
+}
+
+func (k *keptRows) drop(p *keptPath) {
+	for _, s := range p.stretches {
+		k.budget.rows.give(s.bytes())
+	}
+	delete(k.paths, string(p.start))
+}
+
+// forget takes out the stretches with rows that a group has changed.
+func (k *keptRows) forget(x *prefix, generation uint32, changes []change) {
+	var room [128]byte
+	for _, p := range k.paths {
+		beginning := p.start[prefixBytes+1+generationBytes:] // of its entries
+		for c := range changes {
+			for _, t := range []*entries{&changes[c].old, &changes[c].next} {
+				for i := t.from(beginning); i < t.Len() && bytes.HasPrefix(t.At(i), beginning); i++ {
+					key := x.appendIndexKey(room[:0], generation, t.At(i), changes[c].ordinal)
+					if at := p.above(key); at < len(p.stretches) && bytes.Compare(p.stretches[at].lower, key) <= 0 {
+						k.remove(p, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// stretchBuilder takes up the rows of a stretch.
+type stretchBuilder struct {
+	s      stretch
+	places map[string]uint16 // of effective partition keys
+}
+
+func (b *stretchBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
+	owner, known := b.places[string(epk)]
+	if !known {
+		if b.places == nil {
+			b.places = map[string]uint16{}
+		}
+		owner = uint16(len(b.s.epkEnds))
+		b.places[string(epk)] = owner
+		b.s.epks = append(b.s.epks, epk...)
+		b.s.epkEnds = append(b.s.epkEnds, uint32(len(b.s.epks)))
+	}
+	b.s.keys = append(b.s.keys, key...)
+	b.s.owners = append(b.s.owners, owner)
+	b.s.rows = append(b.s.rows, keptRow{writtenMs, ttl, uint32(len(b.s.keys))})
+}
+
+// finish returns the stretch between two keys, whose rows were taken up in order, or
+// in the opposite one, and begins another.
+func (b *stretchBuilder) finish(lower, upper []byte, reversed bool) *stretch {
+	s := &stretch{
+		lower: bytes.Clone(lower), upper: bytes.Clone(upper),
+		rows: slices.Clone(b.s.rows), owners: slices.Clone(b.s.owners),
+		epks: bytes.Clone(b.s.epks), epkEnds: slices.Clone(b.s.epkEnds),
+	}
+	if reversed {
+		s.keys = make([]byte, 0, len(b.s.keys))
+		for i := range s.rows {
+			from := len(s.rows) - 1 - i
+			s.keys = append(s.keys, b.s.key(from)...)
+			s.rows[i], s.owners[i] = b.s.rows[from], b.s.owners[from]
+			s.rows[i].end = uint32(len(s.keys))
+		}
+	} else {
+		s.keys = bytes.Clone(b.s.keys)
+	}
+	b.reset()
+	return s
+}
+
+func (b *stretchBuilder) reset() {
+	b.s.rows, b.s.owners, b.s.keys = b.s.rows[:0], b.s.owners[:0], b.s.keys[:0]
+	b.s.epks, b.s.epkEnds = b.s.epks[:0], b.s.epkEnds[:0]
+	clear(b.places)
+}

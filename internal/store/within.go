@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+
+// Walking along an index within one logical partition, past the rows of others.
+
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"iter"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/invariant"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// Within narrows the rows of a scan to those of one logical partition.
+type Within struct {
+	Logical *LogicalPartition
+	// Passed is told how many rows of live items of others were passed over since it
+	// was last told: before each row that is shown, at the end, and now and then. It
+	// says whether to go on.
+	Passed func(rows int64) (more bool, err error)
+}
+
+const (
+	// toldRows is how many rows of others are passed over before somebody is told.
+	toldRows = 64
+	// stretchStrangers is how many rows of others there must be among what is read for
+	// it to be kept, unless the walk has met something that is.
+	stretchStrangers = 32
+	// scarce is how many times fewer items than all a partition key must have for what
+	// lies between its rows to be worth keeping.
+	scarce = 4
+)
+
+// withinWalk walks over the rows of one logical partition.
+type withinWalk struct {
+	r      *Reader
+	of     *Within
+	order  kv.Order
+	start  []byte // of all keys of the path
+	keeps  bool   // stretches
+	passed int64  // since Passed was told
+	yield  func(Hit, error) bool
+
+	lower, upper []byte          // of what is still to come
+	key          []byte          // reused
+	built        *stretchBuilder // nil if it does not keep what it reads
+	strangers    int             // among what was built
+	near         bool            // to a stretch
+}
+
+// within returns the index rows of live items of a logical partition in a range.
+func (r *Reader) within(lower, upper []byte, order kv.Order, first int, of *Within) iter.Seq2[Hit, error] {
+	room := append(append(make([]byte, 0, len(lower)+len(upper)), lower...), upper...)
+	w := &withinWalk{r: r, of: of, order: order, lower: room[:len(lower):len(lower)], upper: room[len(lower):], start: room[:first:first]}
+	return func(yield func(Hit, error) bool) {
+		w.yield = yield
+		if err := w.run(); err != nil {
+			yield(Hit{}, err)
+		}
+	}
+}
+
+func (w *withinWalk) run() (err error) {
+	if w.keeps, err = w.r.keepsRowsOf(w.of.Logical, w.start); err != nil {
+		return err
+	}
+	if w.keeps {
+		w.built = &stretchBuilder{}
+	}
+	for more := true; more && bytes.Compare(w.lower, w.upper) < 0; {
+		s, lower, upper := w.next()
+		if s != nil {
+			more, err = w.along(s)
+		} else {
+			more, err = w.read(lower, upper)
+		}
+		if err == nil && more {
+			more, err = w.tell()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepsRowsOf reports whether to keep what lies between the rows of a logical
+// partition.
+func (r *Reader) keepsRowsOf(l *LogicalPartition, start []byte) (bool, error) {
+	if l.Prefix || lazily(r.v.container) || entryKind(start[prefixBytes+1+generationBytes]).carries() {
+		return false, nil
+	}
+	items, err := r.LogicalItems(*l)
+	return items*scarce <= r.Items(), err
+}
+
+// next returns the stretch where to go on, or nil and the part of the way before the
+// next one.
+func (w *withinWalk) next() (s *stretch, lower, upper []byte) {
+	if !w.keeps {
+		return nil, w.lower, w.upper
+	}
+	p := w.r.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.view != w.r.v {
+		w.keeps = false
+		return nil, w.lower, w.upper
+	}
+	s, lower, upper = p.mu.kept.next(w.start, w.lower, w.upper, w.order)
+	w.near = w.near || s != nil || !bytes.Equal(lower, w.lower) || !bytes.Equal(upper, w.upper)
+	return s, lower, upper
+}
+
+// tell tells what was passed over.
+func (w *withinWalk) tell() (more bool, err error) {
+	if w.passed == 0 {
+		return true, nil
+	}
+	passed := w.passed
+	w.passed = 0
+	return w.of.Passed(passed)
+}
+
+// show shows a row, after telling what was passed over before it.
+func (w *withinWalk) show(h Hit) (more bool, err error) {
+	if more, err := w.tell(); err != nil || !more {
+		return false, err
+	}
+	return w.yield(h, nil), nil
+}
+
+// along walks over a stretch, as far as it is asked for.
+func (w *withinWalk) along(s *stretch) (more bool, err error) {
+	if invariant.Enabled {
+		w.verify(s)
+	}
+	first, last := 0, len(s.rows)
+	if bytes.Compare(s.lower, w.lower) < 0 {
+		first = s.from(w.rest(w.lower))
+	}
+	if bytes.Compare(s.upper, w.upper) > 0 {
+		last = s.from(w.rest(w.upper))
+	}
+	if err := w.r.stepBy(last - first); err != nil {
+		return false, err
+	}
+	owner, found := s.owner(w.of.Logical.EPK)
+	for n := range last - first {
+		i := first + n
+		if w.order == kv.Reverse {
+			i = last - 1 - n
+		}
+		row := &s.rows[i]
+		if w.r.cut.gone(row.writtenMs, row.ttl) {
+			w.r.dead = w.r.dead.plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
+			continue
+		}
+		if !found || s.owners[i] != owner {
+			w.passed++
+			continue
+		}
+		w.key = append(append(w.key[:0], w.start...), s.key(i)...)
+		if more, err := w.show(Hit{Place: Place{w.key[len(w.start) : len(w.key)-ordinalBytes], indexOrdinal(w.key)}, EPK: w.of.Logical.EPK}); err != nil || !more {
+			return false, err
+		}
+	}
+	if w.order == kv.Forward {
+		w.lower = s.upper
+	} else {
+		w.upper = s.lower
+	}
+	return true, nil
+}
+
+// rest returns a key of the path without its beginning. A bound that lies after all of
+// them is one that no key reaches.
+func (w *withinWalk) rest(key []byte) []byte {
+	if bytes.HasPrefix(key, w.start) {
+		return key[len(w.start):]
+	}
+	return pastKeys
+}
+
+// pastKeys is above all that follows the beginning of a path's keys.
+var pastKeys = bytes.Repeat([]byte{0xff}, maxEntryBytes)
+
+// verify checks that a stretch has what the engine has.
+func (w *withinWalk) verify(s *stretch) {
+	i := 0
+	for e, err := range w.r.v.snap.Scan(s.lower, s.upper, kv.Forward) {
+		if err != nil {
+			return // the same as if it had not been looked for
+		}
+		invariant.Check(i < len(s.rows), "a stretch lacks %x", e.Key)
+		row := &s.rows[i]
+		invariant.Check(bytes.Equal(s.key(i), e.Key[len(w.start):]) && bytes.Equal(s.epk(s.owners[i]), e.Value[indexRowBytes:]) &&
+			row.writtenMs == int64(binary.BigEndian.Uint64(e.Value)) && row.ttl == catalog.TTL(binary.BigEndian.Uint32(e.Value[8:])),
+			"a stretch has %x in place of %x", s.key(i), e.Key)
+		i++
+	}
+	invariant.Check(i == len(s.rows), "a stretch has %d rows, of which there are %d", len(s.rows), i)
+}
+
+// read walks over rows that are not kept, and keeps them.
+func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
+	from := lower // where what is built begins, or ends if the order is reversed
+	if w.order == kv.Reverse {
+		from = upper
+	}
+	more = true
+	for e, err := range w.r.v.snap.Scan(lower, upper, w.order) {
+		if err == nil {
+			err = w.r.step()
+		}
+		var hit Hit
+		live := false
+		if err == nil {
+			hit, live, err = w.r.hit(e, len(w.start))
+		}
+		if err != nil {
+			return false, err
+		}
+		if w.keeps {
+			from = w.build(from, e)
+		}
+		switch {
+		case !live:
+			continue
+		case w.of.Logical.Holds(hit.EPK):
+			more, err = w.show(hit)
+		default:
+			w.strangers++
+			if w.passed++; w.passed == toldRows {
+				more, err = w.tell()
+			}
+		}
+		if err != nil || !more {
+			w.keep(from, w.beyond(e.Key))
+			return false, err
+		}
+	}
+	if w.order == kv.Forward {
+		w.keep(from, upper)
+		w.lower = upper
+	} else {
+		w.keep(from, lower)
+		w.upper = lower
+	}
+	return true, nil
+}
+
+// build takes up a row. If what was built from a place on is full, it keeps that and
+// begins another stretch. It returns where what is built begins.
+func (w *withinWalk) build(from []byte, e kv.Entry) []byte {
+	if len(w.built.s.rows) == stretchRows {
+		to := bytes.Clone(e.Key)
+		if w.order == kv.Reverse {
+			to = append(to, 0)
+		}
+		w.keep(from, to)
+		from = to
+	}
+	writtenMs, ttl := int64(binary.BigEndian.Uint64(e.Value)), catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
+	w.built.add(e.Key[len(w.start):], e.Value[indexRowBytes:], writtenMs, ttl)
+	return from
+}
+
+// beyond is the bound on the far side of a row.
+func (w *withinWalk) beyond(key []byte) []byte {
+	if w.order == kv.Reverse {
+		return key
+	}
+	return append(bytes.Clone(key), 0)
+}
+
+// keep keeps what was built from one place to another.
+func (w *withinWalk) keep(from, to []byte) {
+	if !w.keeps {
+		return
+	}
+	lower, upper := from, to
+	if w.order == kv.Reverse {
+		lower, upper = to, from
+	}
+	few := w.strangers < stretchStrangers && !w.near
+	w.strangers = 0
+	if few {
+		w.built.reset()
+		return
+	}
+	s, p := w.built.finish(lower, upper, w.order == kv.Reverse), w.r.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.view == w.r.v {
+		p.mu.kept.put(w.start, s)
+	}
+}
