@@ -263,7 +263,9 @@ func (x *execution) gather(s *set, after uint64) (*hits, error) {
 // only returns the ordinals of a seek for one value.
 func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
-		x.r.Index(s.rowsAfter(s.ranges[0], after))(func(hit store.Hit, err error) bool {
+		scan := s.rowsAfter(s.ranges[0], after)
+		scan.Within = x.within()
+		x.r.Index(scan)(func(hit store.Hit, err error) bool {
 			if err != nil {
 				yield(0, err)
 				return false
@@ -276,7 +278,7 @@ func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 
 // walk finds the items by the order of an index.
 func (x *execution) walk(yield func(candidate) (bool, error)) error {
-	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order}
+	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order, Within: x.within()}
 	run := &alike{x: x, resume: x.resume()}
 	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
@@ -309,16 +311,10 @@ func (x *execution) follow(rows iter.Seq2[store.Hit, error], run looseRun, yield
 		}
 		x.took(&x.page.Times.Index)
 		x.page.Work.IndexRows++
-		mine, more, err := x.meet(hit.EPK)
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-		if !mine {
+		if !x.inScope(hit.EPK) {
 			continue
 		}
+		x.met++
 		if more, err := run.flushBefore(hit.Place, yield); err != nil || !more {
 			return err
 		}
@@ -347,23 +343,32 @@ func (x *execution) resume() place {
 // errLost: a walk along an index has met too many rows of other partition keys.
 var errLost = errors.New("the walk is given up")
 
-// meet counts a row of a walk. It reports whether it is of the partition key that is
-// asked for, and whether more of these may follow: not if an index that has one row for
-// each item has shown as many as there are. Of keys with one beginning that is not known.
-func (x *execution) meet(epk []byte) (mine, more bool, err error) {
-	if x.inScope(epk) {
-		x.met++
-		return true, true, nil
+// within narrows a scan to the logical partition that is asked for, if it is one.
+func (x *execution) within() *store.Within {
+	if x.q.Scope.Logical == nil {
+		return nil
 	}
-	x.passed++
-	switch p := x.plan.patience; {
-	case p == 0:
-	case x.met == p && x.plan.method.keyed() && !x.q.Scope.Logical.Prefix:
-		return false, false, nil
-	case x.met+x.passed/passedPerItem > p:
-		return false, false, errLost
+	return &store.Within{Logical: x.q.Scope.Logical, Passed: x.pass}
+}
+
+// pass counts rows of other partition keys. It reports whether more of the one that is
+// asked for may follow: not if an index that has one row for each item has shown as many
+// as there are. Of keys with one beginning that is not known.
+func (x *execution) pass(rows int64) (more bool, err error) {
+	x.took(&x.page.Times.Index)
+	more = true
+	if p := x.plan.patience; p > 0 {
+		most := (p-x.met+1)*passedPerItem - x.passed // that may be passed before it is given up
+		switch {
+		case x.met == p && x.plan.method.keyed() && !x.q.Scope.Logical.Prefix:
+			rows, more = 1, false
+		case rows >= most:
+			rows, more, err = most, false, errLost
+		}
 	}
-	return false, true, nil
+	x.passed += rows
+	x.page.Work.IndexRows += rows
+	return more, err
 }
 
 // startOver makes the page in another way than the one that led nowhere.

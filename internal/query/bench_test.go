@@ -24,6 +24,9 @@ func benchSizes() []int {
 	return sizes
 }
 
+// benchKeys is how many partition keys the items have in turn.
+const benchKeys = 100
+
 // benchFixture is a partition on disk with items of about 500 bytes.
 func benchFixture(b *testing.B, items int) *fixture {
 	b.Helper()
@@ -40,7 +43,7 @@ func benchFixture(b *testing.B, items int) *fixture {
 	f.create("c", `"defaultTtl":-1,"indexingPolicy":{"excludedPaths":[{"path":"/pad/*"}]}`)
 	b.Cleanup(func() { f.p.Close() })
 	pad := strings.Repeat("p", 300)
-	f.fillWith(items, func(i int) string {
+	f.fillUnder(func(i int) string { return fmt.Sprint("k", i%benchKeys) }, items, func(i int) string {
 		return fmt.Sprintf(`"x":%d,"mixed":%d,"city":"city %d","active":%v,"pad":"%s"`, i, i*7919%items, i%100, i%3 == 0, pad)
 	})
 	return f
@@ -93,6 +96,19 @@ func BenchmarkQuery(b *testing.B) {
 				{"page1000", "SELECT * FROM c WHERE c.active", min(1000, (items+2)/3)},
 			} {
 				b.Run(c.name, func(b *testing.B) { f.bench(b, f.request(c.text), c.rows) })
+			}
+			for _, c := range []struct {
+				name, text string
+				rows       int
+			}{
+				{"order10", "SELECT * FROM c ORDER BY c.mixed OFFSET 0 LIMIT 10", 10},
+				{"range10", fmt.Sprintf("SELECT * FROM c WHERE c.mixed >= %d OFFSET 0 LIMIT 10", items/2), min(10, items/benchKeys/2)},
+				{"equality10", "SELECT * FROM c WHERE c.active OFFSET 0 LIMIT 10", min(10, (items/benchKeys+1)/3)},
+				{"countrange", fmt.Sprintf("SELECT VALUE COUNT(1) FROM c WHERE c.mixed >= %d", items-items/50), 1},
+			} {
+				q := f.request(c.text)
+				q.Scope.Logical = f.logical("k7")
+				b.Run("key/"+c.name, func(b *testing.B) { f.bench(b, q, c.rows) })
 			}
 		})
 	}

@@ -255,15 +255,17 @@ func (c *chooser) constant(path sql.Path, p *compositePlan) bool {
 // compositeRows returns how many index rows a composite plan reads; one more than most,
 // if there are more.
 func (c *chooser) compositeRows(p *plan, most int64) (n int64, err error) {
-	for _, err := range c.r.Composite(p.composite.scan(kv.Forward)) {
+	s := p.composite.scan(kv.Forward)
+	s.Within = c.counting(&n, most)
+	for _, err := range c.r.Composite(s) {
 		if err != nil {
 			return n, err
 		}
 		if n++; n > most {
-			return n, nil
+			break
 		}
 	}
-	return n, nil
+	return min(n, most+1), nil
 }
 
 // compositeBetter reports whether a composite index is better than reading all of the
@@ -296,7 +298,9 @@ func (c *chooser) startsWithScope(p *plan) bool {
 
 // countComposed counts the items of a part of a composite index.
 func (x *execution) countComposed() (n int64, err error) {
-	for hit, err := range x.r.Composite(x.plan.composite.scan(kv.Forward)) {
+	s := x.plan.composite.scan(kv.Forward)
+	s.Within = x.within()
+	for hit, err := range x.r.Composite(s) {
 		if err != nil {
 			return 0, err
 		}
@@ -311,6 +315,7 @@ func (x *execution) countComposed() (n int64, err error) {
 // composed finds the items by a composite index.
 func (x *execution) composed(yield func(candidate) (bool, error)) error {
 	s := x.plan.composite.scan(x.plan.order)
+	s.Within = x.within()
 	run := &roughRun{x: x, resume: x.resume()}
 	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.

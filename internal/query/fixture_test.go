@@ -122,7 +122,7 @@ func (f *fixture) open() {
 	f.t.Helper()
 	var err error
 	f.p, err = store.Open(store.Options{
-		DB: f.db, Clock: f.clock, Container: f.container,
+		DB: f.db, Clock: f.clock, Container: f.container, Cache: store.NewCacheBudget(1 << 20),
 		Failed: func(err error) { f.t.Errorf("a commit failed: %v", err) },
 	})
 	f.must(err)
@@ -204,11 +204,17 @@ const writers = 64
 // fillWith writes many items with partition key k, whose members are given by number.
 func (f *fixture) fillWith(items int, members func(i int) string) {
 	f.t.Helper()
+	f.fillUnder(func(int) string { return "k" }, items, members)
+}
+
+// fillUnder is fillWith under partition keys.
+func (f *fixture) fillUnder(pk func(i int) string, items int, members func(i int) string) {
+	f.t.Helper()
 	var wait sync.WaitGroup
 	for w := range writers {
 		wait.Go(func() {
 			for i := w; i < items; i += writers {
-				f.put("k", strconv.Itoa(i), members(i))
+				f.put(pk(i), strconv.Itoa(i), members(i))
 			}
 		})
 	}

@@ -360,7 +360,7 @@ func (c *chooser) rows(p *plan, most int64) (int64, error) {
 	case p.method == cellSeek:
 		return c.size(&set{kind: store.CellIndex, path: p.path, ranges: p.ranges}, most)
 	}
-	return c.size(&set{path: p.path, ranges: p.ranges}, most)
+	return c.sizeOfValues(&set{path: p.path, ranges: p.ranges}, most)
 }
 
 func texts(values []sql.Value) string {

@@ -523,7 +523,7 @@ func (x *execution) counted(g *sql.Group) (bool, error) {
 			return false, err
 		}
 	case countIndexed:
-		for hit, err := range x.r.Index(store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0]}) {
+		for hit, err := range x.r.Index(store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Within: x.within()}) {
 			if err == nil && x.page.Work.IndexRows%checkRows == 0 {
 				err = x.ctx.Err()
 			}

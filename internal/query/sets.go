@@ -297,16 +297,33 @@ func (c *chooser) size(s *set, limit int64) (int64, error) {
 // one more.
 func (c *chooser) sizeOfValues(s *set, limit int64) (n int64, err error) {
 	for _, v := range s.ranges {
-		for _, err := range c.r.Index(s.rowsAfter(v, 0)) {
+		scan := s.rowsAfter(v, 0)
+		scan.Within = c.counting(&n, limit)
+		for _, err := range c.r.Index(scan) {
 			if err != nil {
 				return 0, err
 			}
 			if n++; n > limit {
-				return n, nil
+				break
 			}
+		}
+		if n > limit {
+			return limit + 1, nil
 		}
 	}
 	return n, nil
+}
+
+// counting counts the rows of other partition keys that a scan passes over, up to a
+// limit, if the query is about one key.
+func (c *chooser) counting(n *int64, limit int64) *store.Within {
+	if c.s.Logical == nil {
+		return nil
+	}
+	return &store.Within{Logical: c.s.Logical, Passed: func(rows int64) (bool, error) {
+		*n += rows
+		return *n <= limit, nil
+	}}
 }
 
 // probe counts the rows of a set for one value, up to a limit, and keeps few of them.

@@ -41,12 +41,16 @@ func TestWalkAmongOtherPartitionKeys(t *testing.T) {
 		{"SELECT VALUE c.x FROM c ORDER BY c.x, c.y OFFSET 0 LIMIT 5", "logical, sort", up[:5], passedPerItem * (mine + 1)},
 		{"SELECT DISTINCT VALUE c.x FROM c ORDER BY c.x OFFSET 0 LIMIT 5", "logical, sort", up[:5], passedPerItem * (mine + 1)},
 		{"SELECT VALUE c.x FROM c WHERE c.x > 0 OFFSET 2 LIMIT 5", "logical", up[2:7], passedPerItem * (mine + 1)},
+		{fmt.Sprintf("SELECT VALUE COUNT(1) FROM c WHERE c.x >= %d", others-100), fmt.Sprintf("count /x >= %d", others-100), []string{strconv.Itoa(mine)}, 100 + mine},
 	} {
 		q := f.request(c.text)
 		q.Scope.Logical = f.logical("l")
 		page := f.page(q)
 		if got := rowsOf(t, page); page.Plan() != c.plan || !slices.Equal(got, c.want) {
 			t.Errorf("%s\ngot  %s: %s\nwant %s: %s", c.text, page.Plan(), got, c.plan, c.want)
+		}
+		if again := f.page(q); again.Work != page.Work {
+			t.Errorf("%s: with rows in memory %+v, at first %+v", c.text, again.Work, page.Work)
 		}
 		if page.Work.IndexRows > c.mostRows {
 			t.Errorf("%s: read %d index rows, want at most %d", c.text, page.Work.IndexRows, c.mostRows)
