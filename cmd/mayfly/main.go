@@ -7,7 +7,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 )
@@ -33,23 +32,8 @@ Examples:
   mayfly clock advance 90s                with serve --test-clock
   mayfly ttl                              what has expired, and what takes space; see mayfly ttl --help`
 
-// gcPercent lets the heap, which is small, grow to five times what is in use
-// before it is collected. A busy server makes several KB of garbage a request, and
-// would collect a few megabytes many times a second.
-const gcPercent = 400
-
-// memoryTargetBytes is where that generosity ends: near it the collector runs as
-// often as it must. Without it, a hundred clients that each send the largest item
-// made a server of 200 MB in use take 1.4 GB.
-const memoryTargetBytes = 768 << 20
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryTargetBytes)
-	}
+	paceCollector()
 	var c commands
 	k := kong.Parse(&c,
 		kong.Name("mayfly"), kong.Description(description),

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+func TestTargetMovesWithWhatIsInUse(t *testing.T) {
+	p := pacer{least: 100, room: 50, step: 10}
+	for _, c := range []struct{ inUse, want int64 }{{0, 100}, {50, 100}, {51, 110}, {60, 110}, {1000, 1050}} {
+		if got := p.target(c.inUse); got != c.want {
+			t.Errorf("%d in use: got %d, want %d", c.inUse, got, c.want)
+		}
+	}
+}
+
+// A heap that is larger than the target is collected now and then, and not all the
+// time.
+func TestLargeHeapsAreCollectedNowAndThen(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	const (
+		piece = 1 << 20
+		held  = 64 // pieces
+	)
+	p := pacer{least: 16 * piece, room: 32 * piece, step: piece}
+	p.start()
+	defer p.stopped.Store(true)
+	data := make([][]byte, held)
+	for i := range data {
+		data[i] = make([]byte, piece)
+	}
+	runtime.GC()
+	before := collections()
+	for range 10 * held {
+		garbage = make([]byte, piece)
+	}
+	// One for about 32 pieces, and some while the target moves: 25 to 29, where there
+	// were 90 with a target that stands still.
+	if n := collections() - before; n > 60 {
+		t.Errorf("collected %d times for %d MiB of garbage beside %d in use", n, 10*held, held)
+	}
+	runtime.KeepAlive(data)
+}
+
+var garbage []byte
+
+func collections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}
