@@ -177,7 +177,7 @@ func (s *Server) open() (err error) {
 	s.engine, err = engine.Open(engine.Options{
 		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
-		PurgePaused: o.PausePurge, RowCacheBytes: rowCacheBytes(s.db.CacheBytes()), Logger: o.Logger, Failed: s.fail,
+		PurgePaused: o.PausePurge, Caches: o.caches(), Logger: o.Logger, Failed: s.fail,
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)
@@ -227,14 +227,28 @@ func (o Options) checkSizes() error {
 }
 
 const (
-	// rowCacheShare is how much less memory rows of indexes may take than blocks of data.
-	rowCacheShare = 8
-	// mostRowCacheBytes is for about three million rows.
-	mostRowCacheBytes = 128 << 20
+	// itemRowShare is how much of the memory for data goes to items, one by one, and not
+	// to the blocks that they come from.
+	itemRowShare = 2
+	// indexRowShare is how much less memory rows of indexes may take besides.
+	indexRowShare = 8
+	// mostIndexRowBytes is for about three million rows.
+	mostIndexRowBytes = 128 << 20
 )
 
-// rowCacheBytes is how much memory rows of indexes may take besides a cache of blocks.
-func rowCacheBytes(cache int64) int64 { return min(cache/rowCacheShare, mostRowCacheBytes) }
+// cacheBytes is how much memory may be taken by data that was read.
+func (o Options) cacheBytes() int64 {
+	if o.CacheBytes > 0 {
+		return o.CacheBytes
+	}
+	return pebblekv.DefaultCacheBytes()
+}
+
+// caches divides it, as far as it is not the storage engine's.
+func (o Options) caches() store.CacheSizes {
+	all := o.cacheBytes()
+	return store.CacheSizes{ItemRows: all / itemRowShare, IndexRows: min(all/indexRowShare, mostIndexRowBytes)}
+}
 
 // dataDir is where the engine's files are, beside the certificate.
 func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }
@@ -251,7 +265,7 @@ func openData(o Options) (*pebblekv.DB, error) {
 	if o.Memory {
 		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Walked: store.Walked, Logger: o.Logger})
 	}
-	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.CacheBytes, Walked: store.Walked, Logger: o.Logger})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.cacheBytes() - o.caches().ItemRows, Walked: store.Walked, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)
 	}

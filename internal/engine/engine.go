@@ -36,9 +36,10 @@ const (
 	// reservedBytes is the free space below which writes are refused: enough for
 	// the engine to flush and compact what it holds.
 	reservedBytes = 128 << 20
-	// defaultRowCacheBytes is for about 300,000 rows.
-	defaultRowCacheBytes = 16 << 20
 )
+
+// defaultCaches is for about 300,000 rows of indexes, and 15,000 items of 1 KiB.
+var defaultCaches = store.CacheSizes{IndexRows: 16 << 20, ItemRows: 16 << 20}
 
 // Options say what to open.
 type Options struct {
@@ -51,9 +52,9 @@ type Options struct {
 	Throughput ThroughputMode
 	// Quotas bound what containers hold.
 	Quotas Quotas
-	// RowCacheBytes is how much memory rows of indexes may take that queries pass over
-	// again and again; 0 is defaultRowCacheBytes.
-	RowCacheBytes int64
+	// Caches say how much memory rows may take that queries have read; the zero value
+	// is defaultCaches.
+	Caches store.CacheSizes
 	// PurgePaused begins with purge paused everywhere, whatever was set before.
 	PurgePaused bool
 	// TestClock lets clients move the time.
@@ -144,13 +145,13 @@ type partitionID struct {
 
 // Open opens the database in o.DB, which stays the caller's to close.
 func Open(o Options) (*Engine, error) {
-	if o.RowCacheBytes == 0 {
-		o.RowCacheBytes = defaultRowCacheBytes
+	if o.Caches == (store.CacheSizes{}) {
+		o.Caches = defaultCaches
 	}
 	e := &Engine{
 		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
-		functions: newFunctions(), cache: store.NewCacheBudget(o.RowCacheBytes),
+		functions: newFunctions(), cache: store.NewCacheBudget(o.Caches),
 		running: script.NewGate(script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait}),
 	}
 	if e.logger == nil {

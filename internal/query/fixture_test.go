@@ -122,7 +122,7 @@ func (f *fixture) open() {
 	f.t.Helper()
 	var err error
 	f.p, err = store.Open(store.Options{
-		DB: f.db, Clock: f.clock, Container: f.container, Cache: store.NewCacheBudget(1 << 20),
+		DB: f.db, Clock: f.clock, Container: f.container, Cache: store.NewCacheBudget(store.CacheSizes{IndexRows: 1 << 20, ItemRows: 1 << 20}),
 		Failed: func(err error) { f.t.Errorf("a commit failed: %v", err) },
 	})
 	f.must(err)

@@ -30,11 +30,20 @@ const (
 type CacheBudget struct {
 	items budget
 	rows  budget // of indexes (stretch.go)
+	read  rowCache
 }
 
-// NewCacheBudget returns a budget with so many bytes for rows of indexes.
-func NewCacheBudget(rowBytes int64) *CacheBudget {
-	return &CacheBudget{items: budget{most: cacheBytes}, rows: budget{most: rowBytes}}
+// CacheSizes say how much memory may be taken besides items that are read by id.
+type CacheSizes struct {
+	IndexRows int64 // that queries pass over
+	ItemRows  int64 // that were read
+}
+
+// NewCacheBudget returns a budget.
+func NewCacheBudget(s CacheSizes) *CacheBudget {
+	b := &CacheBudget{items: budget{most: cacheBytes}, rows: budget{most: s.IndexRows}}
+	b.read.setBytes(s.ItemRows)
+	return b
 }
 
 type budget struct {

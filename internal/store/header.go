@@ -58,7 +58,7 @@ func parseItem(key, row []byte) (header, []byte, error) {
 		return header{}, nil, corrupt(key, "not an item")
 	}
 	h := header{
-		lsn:       binary.BigEndian.Uint64(row[1:]),
+		lsn:       rowLSN(row),
 		n:         binary.BigEndian.Uint16(row[9:]),
 		writtenMs: int64(binary.BigEndian.Uint64(row[11:])),
 		ttl:       catalog.TTL(binary.BigEndian.Uint32(row[19:])),
@@ -71,6 +71,9 @@ func parseItem(key, row []byte) (header, []byte, error) {
 	h.identity = row[headerBytes:bodyAt:bodyAt]
 	return h, row[bodyAt:], nil
 }
+
+// rowLSN returns the lsn of an item's row.
+func rowLSN(row []byte) uint64 { return binary.BigEndian.Uint64(row[1:]) }
 
 // etag returns the two numbers that make the etag of this version of the item.
 // The second of the write is among them so that data restored from a copy does

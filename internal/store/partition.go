@@ -104,6 +104,7 @@ type Partition struct {
 	purger purger // of whoever holds its lock
 
 	visits sync.Pool // of *visited
+	rows   rowReader
 
 	mu struct {
 		sync.Mutex
@@ -193,6 +194,9 @@ func Open(o Options) (*Partition, error) {
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
 	p.mu.kept.budget = o.Cache
+	if o.Cache != nil {
+		p.rows = rowReader{&o.Cache.read, o.Cache.read.owners.Add(1)}
+	}
 	go p.loop()
 	if err := p.resume(); err != nil {
 		p.Close()

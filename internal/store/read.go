@@ -98,7 +98,7 @@ func (p *Partition) lookUp(v *view, idKey []byte) (*cachedItem, error) {
 	if len(raw) != idRowBytes {
 		return nil, corrupt(idKey, "not an id row")
 	}
-	h, body, err := p.item(v, binary.BigEndian.Uint64(raw))
+	h, body, err := p.itemFor(v, binary.BigEndian.Uint64(raw), true)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,14 @@ func (p *Partition) lookUp(v *view, idKey []byte) (*cachedItem, error) {
 
 // item returns the item with the given ordinal, expired or not.
 func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
+	return p.itemFor(v, ordinal, false)
+}
+
+// itemFor is item, for somebody who may read it again soon, or not.
+func (p *Partition) itemFor(v *view, ordinal uint64, keep bool) (header, []byte, error) {
 	var space [32]byte
 	key := p.prefix.appendItemKey(space[:0], ordinal)
-	row, found, err := v.snap.Get(key)
+	row, found, err := p.readRow(v, nil, key, ordinal, keep)
 	if err != nil {
 		return header{}, nil, err
 	}

@@ -200,7 +200,7 @@ func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 // stored reads an item into memory, without a draft.
 func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []byte, err error) {
 	key := r.p.prefix.appendItemKey(r.keys[:0], ordinal)
-	row, found, err := r.v.snap.GetInto(room, key)
+	row, found, err := r.p.readRow(r.v, room, key, ordinal, true)
 	if err != nil || !found {
 		return Found{}, false, row, err
 	}

@@ -39,7 +39,6 @@ type DB struct {
 	withoutLog bool
 	// memTableBytes is the size of a full memtable.
 	memTableBytes uint64
-	cacheBytes    int64
 	release       func() error // gives back what Open took besides pebble
 
 	pointReads pebble.IterOptions // never changes
@@ -148,9 +147,6 @@ func (db *DB) flush() {
 	case <-limit.C:
 	}
 }
-
-// CacheBytes is how much memory blocks of data may take that were read.
-func (db *DB) CacheBytes() int64 { return db.cacheBytes }
 
 // FreeBytes returns how much space is left where the data is. In memory that is
 // more than there is.

@@ -24,8 +24,8 @@ const (
 	memoryCacheBytes = 32 << 20
 )
 
-// defaultCacheBytes is how large a cache is of which nothing was said.
-func defaultCacheBytes() int64 { return cacheBytesFor(memoryBytes(os.DirFS("/"))) }
+// DefaultCacheBytes is how large a cache is of which nothing was said.
+func DefaultCacheBytes() int64 { return cacheBytesFor(memoryBytes(os.DirFS("/"))) }
 
 func cacheBytesFor(memory int64) int64 {
 	if memory <= 0 {

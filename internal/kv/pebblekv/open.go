@@ -78,7 +78,6 @@ func open(o Options) (*DB, error) {
 	return &DB{
 		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, withoutLog: o.withoutLog, release: release,
 		memTableBytes: options.MemTableSize,
-		cacheBytes:    o.CacheBytes,
 		pointReads:    pebble.IterOptions{UseL6Filters: true},
 	}, nil
 }

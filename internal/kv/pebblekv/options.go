@@ -90,7 +90,7 @@ const (
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = defaultCacheBytes()
+		o.CacheBytes = DefaultCacheBytes()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

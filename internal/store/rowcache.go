@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+
+// The rows of items that were read lately, by ordinal. To find one in the engine takes
+// many steps through memory that is seldom in the processor's caches, five microseconds
+// where there are a million items; here it takes a few.
+//
+// The cache holds for each of its items the row that is published: a group that changes
+// an item takes its row out in the step that publishes the change, and a reader puts in
+// what it found only if nothing was published since it took its view. So a row that is
+// here is right for every view that is not older than its last write. Expiry is not its
+// business: whoever takes a row out of it asks expiry.go.
+//
+// The partitions of an engine share one. Rows lie one after the other in chunks, without
+// a pointer for the collector to follow; when there is no room, the oldest chunk is used
+// again, whosever rows it has.
+
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mayflydb/mayfly/internal/invariant"
+)
+
+const (
+	// rowShards is how many parts the cache has, each with a lock of its own.
+	rowShards     = 8
+	rowChunkBytes = 128 << 10
+	// cachedRowBytes is the largest row that is kept.
+	cachedRowBytes = 16 << 10
+	// A row is preceded by whose it is, its ordinal and its length.
+	rowPrefixBytes = 16
+)
+
+// rowCache is the cache of an engine.
+type rowCache struct {
+	owners atomic.Uint32
+	shards [rowShards]rowShard
+}
+
+type rowShard struct {
+	mu     sync.RWMutex
+	most   int // chunks
+	places map[rowKey]rowPlace
+	chunks [][]byte // each filled up to its length, the oldest first
+	first  uint32   // the number of the oldest
+}
+
+// rowKey tells the rows of all items apart. Each opening of a partition is an owner of
+// its own.
+type rowKey struct {
+	owner   uint32
+	ordinal uint64
+}
+
+// rowPlace is where a row begins: in the chunk with a number.
+type rowPlace struct {
+	chunk, at uint32
+}
+
+func (c *rowCache) setBytes(bytes int64) {
+	for i := range c.shards {
+		c.shards[i].most = int(bytes / rowShards / rowChunkBytes)
+	}
+}
+
+func (c *rowCache) shard(k rowKey) *rowShard { return &c.shards[k.ordinal%rowShards] }
+
+// get appends to dst the row of an item, if it is here and no younger than an lsn.
+func (c *rowCache) get(dst []byte, k rowKey, lsn uint64) (row []byte, found bool) {
+	s := c.shard(k)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at, found := s.places[k]
+	if !found {
+		return dst, false
+	}
+	_, row, _ = cutRow(s.chunks[at.chunk-s.first][at.at:])
+	if rowLSN(row) > lsn {
+		return dst, false
+	}
+	return append(dst, row...), true
+}
+
+// put keeps the row of an item that is not here.
+func (c *rowCache) put(k rowKey, row []byte) {
+	if len(row) < headerBytes || len(row) > cachedRowBytes {
+		return
+	}
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, found := s.places[k]; found || !s.makeRoom(rowPrefixBytes+len(row)) {
+		return
+	}
+	last := len(s.chunks) - 1
+	s.places[k] = rowPlace{s.first + uint32(last), uint32(len(s.chunks[last]))}
+	s.chunks[last] = appendCachedRow(s.chunks[last], k, row)
+}
+
+// makeRoom makes the last chunk one that has so many bytes left.
+func (s *rowShard) makeRoom(bytes int) bool {
+	n := len(s.chunks)
+	switch {
+	case n > 0 && rowChunkBytes-len(s.chunks[n-1]) >= bytes:
+	case n < s.most:
+		if s.places == nil {
+			s.places = map[rowKey]rowPlace{}
+		}
+		s.chunks = append(s.chunks, make([]byte, 0, rowChunkBytes))
+	case n > 0:
+		s.chunks = append(s.chunks, s.leaveOldest())
+	default:
+		return false
+	}
+	return true
+}
+
+// leaveOldest takes out the oldest chunk, and returns its memory.
+func (s *rowShard) leaveOldest() []byte {
+	oldest := s.chunks[0]
+	for rest := oldest; len(rest) > 0; {
+		at := rowPlace{s.first, uint32(len(oldest) - len(rest))}
+		var k rowKey
+		if k, _, rest = cutRow(rest); s.places[k] == at {
+			delete(s.places, k) // and not one that was put in again since
+		}
+	}
+	s.chunks = s.chunks[1:]
+	s.first++
+	return oldest[:0]
+}
+
+// remove takes out the row of an item. Its memory comes back with that of its chunk.
+func (c *rowCache) remove(k rowKey) {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.places, k)
+}
+
+func appendCachedRow(dst []byte, k rowKey, row []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, k.owner)
+	dst = binary.BigEndian.AppendUint64(dst, k.ordinal)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(row)))
+	return append(dst, row...)
+}
+
+// cutRow returns the first of some rows and what follows it.
+func cutRow(rows []byte) (k rowKey, row, rest []byte) {
+	k = rowKey{binary.BigEndian.Uint32(rows), binary.BigEndian.Uint64(rows[4:])}
+	end := rowPrefixBytes + int(binary.BigEndian.Uint32(rows[12:]))
+	return k, rows[rowPrefixBytes:end], rows[end:]
+}
+
+// rowReader is the part of a cache that a partition has. The zero value has none.
+type rowReader struct {
+	cache *rowCache
+	owner uint32
+}
+
+// forget takes out the rows of items that a group has changed.
+func (r rowReader) forget(changes []change) {
+	if r.cache == nil {
+		return
+	}
+	for i := range changes {
+		r.cache.remove(rowKey{r.owner, changes[i].ordinal})
+	}
+}
+
+// readRow appends to dst the row of an item in a view, given its key and its ordinal.
+// Somebody may read it again soon, if it is to be kept.
+func (p *Partition) readRow(v *view, dst, key []byte, ordinal uint64, keep bool) (row []byte, found bool, err error) {
+	if p.rows.cache == nil {
+		return v.snap.GetInto(dst, key)
+	}
+	k := rowKey{p.rows.owner, ordinal}
+	if row, found := p.rows.cache.get(dst, k, v.lsn); found {
+		if invariant.Enabled {
+			stored, _, err := v.snap.Get(key)
+			invariant.Check(err != nil || bytes.Equal(stored, row[len(dst):]), "the row of item %d in memory is not the one in the engine", ordinal)
+		}
+		return row, true, nil
+	}
+	row, found, err = v.snap.GetInto(dst, key)
+	if err != nil || !found || !keep {
+		return row, found, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.view == v {
+		p.rows.cache.put(k, row[len(dst):])
+	}
+	return row, true, nil
+}

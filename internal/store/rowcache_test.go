@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/invariant"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+// bodyBy returns what a reader finds by an ordinal.
+func (f *fixture) bodyBy(r *Reader, ordinal uint64) string {
+	f.t.Helper()
+	found, live, err := r.Visit(ordinal)
+	f.must(err)
+	if !live {
+		return "gone"
+	}
+	return string(found.Body)
+}
+
+// mustHave checks that an item has a property, and how many rows it takes to know.
+// (Builds with invariants look again.)
+func (f *fixture) mustHave(r *Reader, ordinal uint64, property string, rows int64) {
+	f.t.Helper()
+	var body string
+	n := f.asked(func() { body = f.bodyBy(r, ordinal) })
+	f.check(strings.Contains(body, property), "got %s, want %s", body, property)
+	f.check(n == rows || invariant.Enabled, "%d rows were asked for, want %d", n, rows)
+}
+
+// Rows are read once, until they change; who has an older view sees what is older.
+func TestRowsAreReadOnce(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	f.put("a", `"n":1`)
+	ordinal := FirstOrdinal(0) + 1
+	older := f.reader()
+	defer older.Close()
+	f.mustHave(older, ordinal, `"n":1`, 1)
+	f.mustHave(older, ordinal, `"n":1`, 0)
+
+	f.put("a", `"n":2`)
+	f.mustHave(older, ordinal, `"n":1`, 1)
+	newer := f.reader()
+	defer newer.Close()
+	f.mustHave(newer, ordinal, `"n":2`, 1) // the older one has left nothing
+	f.mustHave(newer, ordinal, `"n":2`, 0)
+	f.mustHave(older, ordinal, `"n":1`, 1)
+
+	f.put("b", "") // another item: nothing changes for this one
+	newest := f.reader()
+	defer newest.Close()
+	f.mustHave(newest, ordinal, `"n":2`, 0)
+	f.mustHave(newer, ordinal, `"n":2`, 0)
+
+	f.advance(10 * time.Second)
+	late := f.reader()
+	defer late.Close()
+	f.mustHave(late, ordinal, "gone", 0)
+	f.mustHave(newest, ordinal, `"n":2`, 0) // as of its moment
+	f.check(f.purgeAll() == 2, "nothing was purged")
+	after := f.reader()
+	defer after.Close()
+	f.mustHave(after, ordinal, "gone", 1)
+}
+
+// What is written, and what is deleted, is not there any more.
+func TestRowsFollowWrites(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	for i := range 20 {
+		f.put(fmt.Sprint(i), `"n":0`)
+	}
+	read := func(ordinal uint64, want string) {
+		t.Helper()
+		r := f.reader()
+		defer r.Close()
+		if got := f.bodyBy(r, ordinal); !strings.Contains(got, want) {
+			t.Errorf("item %d: got %s, want %s", ordinal, got, want)
+		}
+	}
+	for i := range uint64(20) {
+		read(1+i, `"n":0`)
+	}
+	_, err := f.writeAll(f.item(Upsert, "0", `"n":1`), f.item(Upsert, "1", `"n":2`), f.op(Delete, "2"))
+	f.must(err)
+	read(1, `"n":1`)
+	read(2, `"n":2`)
+	read(3, "gone")
+	_, err = f.writeAll(f.item(Upsert, "3", `"n":3`), f.op(Delete, "none"))
+	f.check(err != nil, "a bundle with a delete of nothing")
+	read(4, `"n":0`)
+	f.reopen()
+	f.put("4", `"n":4`)
+	read(5, `"n":4`)
+	read(6, `"n":0`)
+}
+
+// A reader that is overtaken by a write leaves no row.
+func TestOvertakenReaderLeavesNoRow(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	f.put("a", `"n":1`)
+	overtake := func() { f.put("a", `"n":2`) }
+	r := f.reader()
+	defer r.Close()
+	f.db.afterGet.Store(&overtake)
+	if got := f.bodyBy(r, 1); !strings.Contains(got, `"n":1`) {
+		t.Errorf("the reader got %s", got)
+	}
+	next := f.reader()
+	defer next.Close()
+	if got := f.bodyBy(next, 1); !strings.Contains(got, `"n":2`) {
+		t.Errorf("the next reader got %s", got)
+	}
+}
+
+// Partitions have rows of their own, however alike their ordinals are.
+func TestRowsOfOtherPartitions(t *testing.T) {
+	f := newFixture(t, withTTL("null"))
+	f.put("a", `"n":1`)
+	g := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("null"), nowMs: startMs})
+	g.p.Close()
+	g.budget = f.budget
+	g.open()
+	defer g.p.Close()
+	g.put("a", `"n":2`)
+	for range 2 {
+		for want, of := range map[string]*fixture{`"n":1`: f, `"n":2`: g} {
+			r := of.reader()
+			if got := of.bodyBy(r, 1); !strings.Contains(got, want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			r.Close()
+		}
+	}
+}
+
+// testRow is a row with an lsn and so many bytes.
+func testRow(lsn uint64, size int) []byte {
+	h := header{lsn: lsn}
+	row := bytes.Repeat([]byte{byte(lsn)}, size)
+	h.put(row)
+	return row
+}
+
+// However many rows are put in and taken out, memory is bounded, and a row is the last
+// that was put in or none.
+func TestRowCacheIsBounded(t *testing.T) {
+	const chunks = 3
+	var c rowCache
+	c.setBytes(chunks * rowShards * rowChunkBytes)
+	last := map[rowKey][]byte{}
+	hits := 0
+	for lsn := range uint64(20_000) {
+		k := rowKey{uint32(rand.IntN(2)), rand.Uint64N(4000)}
+		switch rand.IntN(4) {
+		case 0:
+			c.remove(k)
+			delete(last, k)
+		case 1:
+			got, found := c.get([]byte("before"), k, lsn)
+			if found {
+				hits++
+			}
+			if found && string(got) != "before"+string(last[k]) || !found && string(got) != "before" {
+				t.Fatalf("%v: got %x", k, got)
+			}
+			if len(last[k]) > 0 && rowLSN(last[k]) > 0 {
+				if _, found := c.get(nil, k, rowLSN(last[k])-1); found {
+					t.Fatalf("%v: a row that is too young", k)
+				}
+			}
+		default:
+			if last[k] == nil {
+				last[k] = testRow(lsn, headerBytes+rand.IntN(8000))
+				c.put(k, last[k])
+			} else if _, found := c.get(nil, k, lsn); !found {
+				c.put(k, last[k]) // it has fallen out
+			}
+		}
+	}
+	if hits < 100 {
+		t.Errorf("%d hits", hits)
+	}
+	for i := range c.shards {
+		s := &c.shards[i]
+		if len(s.chunks) != chunks {
+			t.Errorf("%d chunks, want %d", len(s.chunks), chunks)
+		}
+		for _, chunk := range s.chunks {
+			if cap(chunk) != rowChunkBytes {
+				t.Errorf("a chunk of %d bytes", cap(chunk))
+			}
+		}
+		rows := 0
+		for _, chunk := range s.chunks {
+			for len(chunk) > 0 {
+				_, _, chunk = cutRow(chunk)
+				rows++
+			}
+		}
+		if len(s.places) > rows {
+			t.Errorf("%d places for %d rows", len(s.places), rows)
+		}
+	}
+	k := rowKey{9, 9}
+	c.put(k, testRow(1, cachedRowBytes+1))
+	if _, found := c.get(nil, k, 1); found {
+		t.Error("a large row is kept")
+	}
+	var none rowCache
+	none.put(k, testRow(1, 100))
+	if _, found := none.get(nil, k, 1); found {
+		t.Error("a cache without memory keeps a row")
+	}
+}
+
+// Readers beside writers see each what its view has.
+func TestRowsBesideWrites(t *testing.T) {
+	const items = 40
+	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
+	for i := range items {
+		f.put(fmt.Sprint(i), `"n":0`)
+	}
+	done := make(chan struct{})
+	var writers, readers sync.WaitGroup
+	for w := range 2 {
+		writers.Go(func() {
+			for i := range 300 {
+				write := f.item(Upsert, fmt.Sprint((i*7+w)%items), fmt.Sprintf(`"n":%d`, i))
+				if _, err := f.write(write); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 3 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				r, err := f.p.NewReader(f.clock.Now())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for n := range 10 {
+					ordinal := uint64(1 + (n*3)%items)
+					found, live, err := r.Visit(ordinal)
+					row, _, wrong := r.v.snap.Get(f.p.prefix.appendItemKey(nil, ordinal))
+					if err != nil || wrong != nil || !live || !bytes.HasSuffix(row, found.Body) {
+						t.Errorf("item %d: got %s, %v, want %s, %v", ordinal, found.Body, err, row, wrong)
+					}
+				}
+				r.Close()
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+}
