@@ -52,6 +52,9 @@ type ItemQuery struct {
 	// Measure asks for times and for what is told of indexes.
 	Measure      bool
 	SessionToken string
+	// Room is memory for the rows of the page, or nil. The page may have other memory,
+	// if it needs more.
+	Room []byte
 }
 
 // QueryPage is a page of a query's result.
@@ -220,7 +223,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
-		UDF: calls.bind(ctx, nowMs), Measure: r.Measure}
+		UDF: calls.bind(ctx, nowMs), Measure: r.Measure, Room: r.Room}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
 			return page, err
@@ -267,7 +270,7 @@ func (e *Engine) queryPartitions(ctx context.Context, q query.Request, s querySc
 			page.Continuation = queryContinuation(i, part.Token)
 			break
 		}
-		q.Token = ""
+		q.Token, q.Room = "", nil // the page has it
 		q.MaxRows -= part.Count
 		q.MaxBytes -= len(part.Rows)
 		if i < s.last && (q.MaxRows <= 0 || q.MaxBytes <= 0) {

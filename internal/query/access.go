@@ -375,6 +375,6 @@ func (x *execution) pass(rows int64) (more bool, err error) {
 func (x *execution) startOver() {
 	x.plan = &plan{method: logicalScan, sorted: len(x.q.Program.OrderBy()) == 0}
 	x.at, x.held = token{}, 0
-	x.page = Page{Work: x.page.Work, Times: x.page.Times, Indexes: x.page.Indexes}
+	x.page = Page{Rows: x.page.Rows[:0], Work: x.page.Work, Times: x.page.Times, Indexes: x.page.Indexes}
 	clear(x.seen)
 }

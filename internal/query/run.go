@@ -50,6 +50,9 @@ type Request struct {
 	MaxRows, MaxBytes int
 	// Token is where to go on; empty is the beginning.
 	Token string
+	// Room is memory for the rows of the page, or nil. They may need more, and have then
+	// memory of their own.
+	Room []byte
 	// Elapsed is real time, for the page's limit and for what is measured.
 	Elapsed func() time.Duration
 	// Measure asks for Times and Indexes, which cost something.
@@ -151,6 +154,7 @@ type execution struct {
 
 func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, error) {
 	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed(), expected: sql.NoLimit}
+	x.page.Rows, x.q.Room = q.Room[:0], nil // it is for the rows of one execution
 	x.measured = x.began
 	if err := x.at.parse(&x.q); err != nil {
 		return nil, err
@@ -294,7 +298,9 @@ func (x *execution) endRow(written []byte) {
 	if rows := min(x.expected, x.q.Program.Slice().Limit); x.page.Count == 0 && rows > 1 && rows <= maxExpectedRows {
 		// One more, for what comes after them in an answer.
 		room := min((min(int(rows), x.q.MaxRows)+1)*(len(written)+1), maxExpectedBytes)
-		written = append(make([]byte, 0, max(room, len(written))), written...)
+		if room > cap(written) {
+			written = append(make([]byte, 0, room), written...)
+		}
 	}
 	x.page.Rows = written
 	x.page.Count++

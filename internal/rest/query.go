@@ -29,6 +29,7 @@ func (x *exchange) queryItems(rt *route) error {
 	if err != nil {
 		return err
 	}
+	room := x.h.takeRoom()
 	page, err := x.h.engine.QueryItems(x.r.Context(), engine.ItemQuery{
 		Target: x.target(rt), Query: q, MaxItems: most,
 		Range:    x.header(headerRange),
@@ -36,8 +37,9 @@ func (x *exchange) queryItems(rt *route) error {
 		CrossPartition: x.flag("X-Ms-Documentdb-Query-Enablecrosspartition"),
 		Continuation:   x.header(headerContinuation), MaxContinuationKB: limit,
 		Measure:      x.flag(askQueryMetrics) || x.flag(askIndexMetrics) || x.flag(askIndexMetricsV2),
-		SessionToken: x.header(headerSession),
+		SessionToken: x.header(headerSession), Room: room.rows,
 	})
+	defer x.h.leaveRoom(room, page.Rows)
 	x.charge = page.Charge
 	if page.Container != nil {
 		x.setOwner(page.Container)
@@ -57,6 +59,30 @@ func (x *exchange) queryItems(rt *route) error {
 	x.setMetrics(&page)
 	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
 	return nil
+}
+
+// roomForRows is memory for the rows of a page. It is used again when they are sent.
+type roomForRows struct {
+	rows []byte
+}
+
+// maxKeptRoom is the largest that is kept.
+const maxKeptRoom = 64 << 10
+
+func (h *Handler) takeRoom() *roomForRows {
+	room, _ := h.rooms.Get().(*roomForRows)
+	if room == nil {
+		room = &roomForRows{}
+	}
+	return room
+}
+
+// leaveRoom leaves the memory of a page, if that is more than there was.
+func (h *Handler) leaveRoom(room *roomForRows, rows []byte) {
+	if cap(rows) > cap(room.rows) && cap(rows) <= maxKeptRoom {
+		room.rows = rows
+	}
+	h.rooms.Put(room)
 }
 
 // continuationLimit reads how long a continuation the client takes, in KB.

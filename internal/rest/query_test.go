@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql"
@@ -464,4 +467,54 @@ func FuzzParseQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// hesitant lets others run before it takes what is written to it.
+type hesitant struct{ *httptest.ResponseRecorder }
+
+func (w *hesitant) Write(p []byte) (int, error) {
+	for range 10 {
+		runtime.Gosched()
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+// The memory of a page is used again for the next one, by nobody too early: whoever asks
+// gets whole rows, and those that were asked for.
+func TestPagesDoNotMix(t *testing.T) {
+	h := newContainer(t)
+	const items, clients, questions = 40, 6, 40
+	letters := func(n int) string { return strings.Repeat(string(rune('a'+n%26)), 37*(n%23)) }
+	for n := range items {
+		call(t, h, "POST", docsPath, fmt.Sprintf(`{"id":"%d","pk":"p","n":%d,"pad":%q}`, n, n, letters(n)), pk("p"), 201)
+	}
+	var wait sync.WaitGroup
+	for c := range clients {
+		wait.Go(func() {
+			for q := range questions {
+				from := (c*17 + q*5) % items
+				body := fmt.Sprintf(`{"query":"SELECT c.n, c.pad FROM c WHERE c.n >= %d ORDER BY c.n OFFSET 0 LIMIT %d"}`, from, 1+q%15)
+				w := &hesitant{httptest.NewRecorder()}
+				h.ServeHTTP(w, signedRequest(t, "POST", docsPath, []byte(body), asQuery(nil)))
+				var page struct {
+					Documents []struct {
+						N   int
+						Pad string
+					}
+				}
+				if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+					t.Errorf("%s: %v in %s", body, err, w.Body)
+				}
+				if want := min(1+q%15, items-from); len(page.Documents) != want {
+					t.Errorf("%s: got %d rows, want %d", body, len(page.Documents), want)
+				}
+				for i, row := range page.Documents {
+					if row.N != from+i || row.Pad != letters(row.N) {
+						t.Errorf("%s: row %d is %+v", body, i, row)
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
 }

@@ -46,6 +46,7 @@ type Handler struct {
 	lastDate           atomic.Pointer[checkedDate]
 	// bodies is how many bytes of large request bodies may be in memory.
 	bodies    *semaphore.Weighted
+	rooms     sync.Pool // of *roomForRows
 	followers *followers
 	metrics   *metrics
 
