@@ -105,6 +105,30 @@ func (c cuts) gone(writtenMs int64, own catalog.TTL) bool {
 	}
 }
 
+// soonest is what dies first of several items: the earliest write of those that inherit
+// the container's TTL, and the earliest deadline of the others.
+type soonest struct {
+	inheritMs, ownMs int64
+}
+
+// ofNone is soonest of no items.
+var ofNone = soonest{never, never}
+
+// and adds an item.
+func (s soonest) and(writtenMs int64, own catalog.TTL) soonest {
+	switch kindOf(own) {
+	case kindNever:
+	case kindOwn:
+		s.ownMs = min(s.ownMs, ownDeadline(writtenMs, own))
+	default:
+		s.inheritMs = min(s.inheritMs, writtenMs)
+	}
+	return s
+}
+
+// noneGone reports whether none of several items is expired.
+func (c cuts) noneGone(s soonest) bool { return s.ownMs > c.ownMs && s.inheritMs > c.inheritMs }
+
 // expired reports whether the item is gone at nowMs.
 func (h *header) expired(r *rules, nowMs int64) bool {
 	return r.cutsAt(nowMs).gone(h.writtenMs, h.ttl)

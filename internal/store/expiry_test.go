@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -302,4 +304,21 @@ func TestWhatRestartsTheCountdown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What dies first tells whether anything is dead.
+func TestSoonest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := cuts{rapid.Int64Range(noCut, 20_000).Draw(t, "inherit"), rapid.Int64Range(noCut, 20_000).Draw(t, "own")}
+		first, dead := ofNone, false
+		for range rapid.IntRange(0, 4).Draw(t, "items") {
+			writtenMs := rapid.Int64Range(0, 25_000).Draw(t, "written")
+			own := rapid.SampledFrom([]catalog.TTL{catalog.TTLAbsent, catalog.TTLForever, 1, 3, 10}).Draw(t, "ttl")
+			first = first.and(writtenMs, own)
+			dead = dead || c.gone(writtenMs, own)
+		}
+		if got := c.noneGone(first); got == dead {
+			t.Errorf("none is gone: got %v, want %v", got, !dead)
+		}
+	})
 }

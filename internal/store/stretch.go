@@ -40,6 +40,7 @@ type stretch struct {
 	keys         []byte   // of all rows, without what all keys of the path begin with
 	epks         []byte   // each once
 	epkEnds      []uint32
+	soonest      soonest // of the rows' items
 }
 
 type keptRow struct {
@@ -104,9 +105,10 @@ func (p *keptPath) above(key []byte) int {
 	return sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].upper, key) > 0 })
 }
 
-// next returns the stretch where a walk from lower to upper begins, or nil and the part
-// of the way that comes before the next one.
-func (k *keptRows) next(start, lower, upper []byte, order kv.Order) (s *stretch, gapLower, gapUpper []byte) {
+// next fills dst with the stretches from where a walk from lower to upper begins, as far
+// as one follows the other. Without any, it returns the part of the way that comes before
+// the next one.
+func (k *keptRows) next(dst []*stretch, start, lower, upper []byte, order kv.Order) (s []*stretch, gapLower, gapUpper []byte) {
 	p := k.paths[string(start)]
 	if p == nil {
 		return nil, lower, upper
@@ -117,20 +119,31 @@ func (k *keptRows) next(start, lower, upper []byte, order kv.Order) (s *stretch,
 		switch {
 		case i == len(p.stretches) || bytes.Compare(p.stretches[i].lower, upper) >= 0:
 			return nil, lower, upper
-		case bytes.Compare(p.stretches[i].lower, lower) <= 0:
-			return p.stretches[i], nil, nil
+		case bytes.Compare(p.stretches[i].lower, lower) > 0:
+			return nil, lower, p.stretches[i].lower
 		}
-		return nil, lower, p.stretches[i].lower
+		for s = dst[:0]; i < len(p.stretches) && len(s) < cap(s) && (len(s) == 0 || p.meets(i-1)); i++ {
+			s = append(s, p.stretches[i])
+		}
+		return s, nil, nil
 	}
 	// The last one that begins before upper.
 	i := sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].lower, upper) >= 0 }) - 1
 	switch {
 	case i < 0 || bytes.Compare(p.stretches[i].upper, lower) <= 0:
 		return nil, lower, upper
-	case bytes.Compare(p.stretches[i].upper, upper) >= 0:
-		return p.stretches[i], nil, nil
+	case bytes.Compare(p.stretches[i].upper, upper) < 0:
+		return nil, p.stretches[i].upper, upper
 	}
-	return nil, p.stretches[i].upper, upper
+	for s = dst[:0]; i >= 0 && len(s) < cap(s) && (len(s) == 0 || p.meets(i)); i-- {
+		s = append(s, p.stretches[i])
+	}
+	return s, nil, nil
+}
+
+// meets reports whether nothing lies between a stretch and the next one.
+func (p *keptPath) meets(i int) bool {
+	return bytes.Equal(p.stretches[i].upper, p.stretches[i+1].lower)
 }
 
 // put keeps a stretch. Of small ones that meet it makes one. What overlaps with
@@ -255,6 +268,10 @@ func (b *stretchBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) 
 	b.s.keys = append(b.s.keys, key...)
 	b.s.owners = append(b.s.owners, owner)
 	b.s.rows = append(b.s.rows, keptRow{writtenMs, ttl, uint32(len(b.s.keys))})
+	if len(b.s.rows) == 1 {
+		b.s.soonest = ofNone
+	}
+	b.s.soonest = b.s.soonest.and(writtenMs, ttl)
 }
 
 // finish returns the stretch between two keys, whose rows were taken up in order, or
@@ -263,7 +280,7 @@ func (b *stretchBuilder) finish(lower, upper []byte, reversed bool) *stretch {
 	s := &stretch{
 		lower: bytes.Clone(lower), upper: bytes.Clone(upper),
 		rows: slices.Clone(b.s.rows), owners: slices.Clone(b.s.owners),
-		epks: bytes.Clone(b.s.epks), epkEnds: slices.Clone(b.s.epkEnds),
+		epks: bytes.Clone(b.s.epks), epkEnds: slices.Clone(b.s.epkEnds), soonest: b.s.soonest,
 	}
 	if reversed {
 		s.keys = make([]byte, 0, len(b.s.keys))

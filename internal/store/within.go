@@ -44,7 +44,9 @@ type withinWalk struct {
 	passed int64  // since Passed was told
 	yield  func(Hit, error) bool
 
-	lower, upper []byte          // of what is still to come
+	lower, upper []byte     // of what is still to come
+	ahead        []*stretch // the next that follow one another
+	aheadRoom    [4]*stretch
 	key          []byte          // reused
 	built        *stretchBuilder // nil if it does not keep what it reads
 	strangers    int             // among what was built
@@ -100,19 +102,31 @@ func (r *Reader) keepsRowsOf(l *LogicalPartition, start []byte) (bool, error) {
 // next returns the stretch where to go on, or nil and the part of the way before the
 // next one.
 func (w *withinWalk) next() (s *stretch, lower, upper []byte) {
+	if len(w.ahead) == 0 {
+		if lower, upper = w.lookAhead(); len(w.ahead) == 0 {
+			return nil, lower, upper
+		}
+	}
+	s, w.ahead = w.ahead[0], w.ahead[1:]
+	return s, nil, nil
+}
+
+// lookAhead looks for stretches where to go on, or returns the part of the way before the
+// next one.
+func (w *withinWalk) lookAhead() (lower, upper []byte) {
 	if !w.keeps {
-		return nil, w.lower, w.upper
+		return w.lower, w.upper
 	}
 	p := w.r.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.view != w.r.v {
 		w.keeps = false
-		return nil, w.lower, w.upper
+		return w.lower, w.upper
 	}
-	s, lower, upper = p.mu.kept.next(w.start, w.lower, w.upper, w.order)
-	w.near = w.near || s != nil || !bytes.Equal(lower, w.lower) || !bytes.Equal(upper, w.upper)
-	return s, lower, upper
+	w.ahead, lower, upper = p.mu.kept.next(w.aheadRoom[:], w.start, w.lower, w.upper, w.order)
+	w.near = w.near || len(w.ahead) > 0 || !bytes.Equal(lower, w.lower) || !bytes.Equal(upper, w.upper)
+	return lower, upper
 }
 
 // tell tells what was passed over.
@@ -148,18 +162,39 @@ func (w *withinWalk) along(s *stretch) (more bool, err error) {
 	if err := w.r.stepBy(last - first); err != nil {
 		return false, err
 	}
+	if more, err := w.rows(s, first, last); err != nil || !more {
+		return false, err
+	}
+	if w.order == kv.Forward {
+		w.lower = s.upper
+	} else {
+		w.upper = s.lower
+	}
+	return true, nil
+}
+
+// rows walks over some of the rows of a stretch.
+func (w *withinWalk) rows(s *stretch, first, last int) (more bool, err error) {
+	alive := w.r.cut.noneGone(s.soonest)
 	owner, found := s.owner(w.of.Logical.EPK)
+	if alive && !found {
+		w.passed += int64(last - first)
+		return true, nil
+	}
 	for n := range last - first {
 		i := first + n
 		if w.order == kv.Reverse {
 			i = last - 1 - n
 		}
-		row := &s.rows[i]
-		if w.r.cut.gone(row.writtenMs, row.ttl) {
+		mine := found && s.owners[i] == owner
+		switch {
+		case alive && !mine: // which most are
+			w.passed++
+			continue
+		case w.r.cut.gone(s.rows[i].writtenMs, s.rows[i].ttl):
 			w.r.dead = w.r.dead.plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
 			continue
-		}
-		if !found || s.owners[i] != owner {
+		case !mine:
 			w.passed++
 			continue
 		}
@@ -167,11 +202,6 @@ func (w *withinWalk) along(s *stretch) (more bool, err error) {
 		if more, err := w.show(Hit{Place: Place{w.key[len(w.start) : len(w.key)-ordinalBytes], indexOrdinal(w.key)}, EPK: w.of.Logical.EPK}); err != nil || !more {
 			return false, err
 		}
-	}
-	if w.order == kv.Forward {
-		w.lower = s.upper
-	} else {
-		w.upper = s.lower
 	}
 	return true, nil
 }
