@@ -31,8 +31,8 @@ const (
 	rowChunkBytes = 128 << 10
 	// cachedRowBytes is the largest row that is kept.
 	cachedRowBytes = 16 << 10
-	// A row is preceded by whose it is, its ordinal and its length.
-	rowPrefixBytes = 16
+	// A row is preceded by its key and its length.
+	rowPrefixBytes = 12
 )
 
 // rowCache is the cache of an engine.
@@ -43,23 +43,32 @@ type rowCache struct {
 
 type rowShard struct {
 	mu     sync.RWMutex
-	most   int // chunks
-	places map[rowKey]rowPlace
-	chunks [][]byte // each filled up to its length, the oldest first
-	first  uint32   // the number of the oldest
+	most   int                 // chunks
+	places map[rowKey]rowPlace // of plain numbers, which maps are quicker with
+	chunks [][]byte            // each filled up to its length, the oldest first
+	first  uint32              // the number of the oldest
 }
 
-// rowKey tells the rows of all items apart. Each opening of a partition is an owner of
-// its own.
-type rowKey struct {
-	owner   uint32
-	ordinal uint64
+// rowKey tells the rows of all items apart: {owner 24 bits}{item 40 bits}. Each opening of
+// a partition is an owner of its own, and the item is what is its own in an ordinal.
+type rowKey uint64
+
+const itemBits = 40
+
+// rowKeyOf returns the key of an item, if there is one: beyond a trillion items in a
+// partition, and sixteen million openings of partitions, rows are not kept.
+func rowKeyOf(owner uint32, ordinal uint64) (k rowKey, ok bool) {
+	item := ordinal & (1<<ordinalShift - 1)
+	return rowKey(owner)<<itemBits | rowKey(item), item>>itemBits == 0 && owner>>(64-itemBits) == 0
 }
 
-// rowPlace is where a row begins: in the chunk with a number.
-type rowPlace struct {
-	chunk, at uint32
-}
+// rowPlace is where a row begins: {chunk 32 bits}{at 32 bits}, in the chunk with a number.
+type rowPlace uint64
+
+func rowPlaceOf(chunk uint32, at int) rowPlace { return rowPlace(chunk)<<32 | rowPlace(at) }
+
+// from returns a row and what follows it.
+func (s *rowShard) from(p rowPlace) []byte { return s.chunks[uint32(p>>32)-s.first][uint32(p):] }
 
 func (c *rowCache) setBytes(bytes int64) {
 	for i := range c.shards {
@@ -67,7 +76,7 @@ func (c *rowCache) setBytes(bytes int64) {
 	}
 }
 
-func (c *rowCache) shard(k rowKey) *rowShard { return &c.shards[k.ordinal%rowShards] }
+func (c *rowCache) shard(k rowKey) *rowShard { return &c.shards[k%rowShards] }
 
 // get appends to dst the row of an item, if it is here and no younger than an lsn.
 func (c *rowCache) get(dst []byte, k rowKey, lsn uint64) (row []byte, found bool) {
@@ -78,7 +87,7 @@ func (c *rowCache) get(dst []byte, k rowKey, lsn uint64) (row []byte, found bool
 	if !found {
 		return dst, false
 	}
-	_, row, _ = cutRow(s.chunks[at.chunk-s.first][at.at:])
+	_, row, _ = cutRow(s.from(at))
 	if rowLSN(row) > lsn {
 		return dst, false
 	}
@@ -97,7 +106,7 @@ func (c *rowCache) put(k rowKey, row []byte) {
 		return
 	}
 	last := len(s.chunks) - 1
-	s.places[k] = rowPlace{s.first + uint32(last), uint32(len(s.chunks[last]))}
+	s.places[k] = rowPlaceOf(s.first+uint32(last), len(s.chunks[last]))
 	s.chunks[last] = appendCachedRow(s.chunks[last], k, row)
 }
 
@@ -123,7 +132,7 @@ func (s *rowShard) makeRoom(bytes int) bool {
 func (s *rowShard) leaveOldest() []byte {
 	oldest := s.chunks[0]
 	for rest := oldest; len(rest) > 0; {
-		at := rowPlace{s.first, uint32(len(oldest) - len(rest))}
+		at := rowPlaceOf(s.first, len(oldest)-len(rest))
 		var k rowKey
 		if k, _, rest = cutRow(rest); s.places[k] == at {
 			delete(s.places, k) // and not one that was put in again since
@@ -143,17 +152,15 @@ func (c *rowCache) remove(k rowKey) {
 }
 
 func appendCachedRow(dst []byte, k rowKey, row []byte) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, k.owner)
-	dst = binary.BigEndian.AppendUint64(dst, k.ordinal)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(k))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(row)))
 	return append(dst, row...)
 }
 
 // cutRow returns the first of some rows and what follows it.
 func cutRow(rows []byte) (k rowKey, row, rest []byte) {
-	k = rowKey{binary.BigEndian.Uint32(rows), binary.BigEndian.Uint64(rows[4:])}
-	end := rowPrefixBytes + int(binary.BigEndian.Uint32(rows[12:]))
-	return k, rows[rowPrefixBytes:end], rows[end:]
+	end := rowPrefixBytes + int(binary.BigEndian.Uint32(rows[8:]))
+	return rowKey(binary.BigEndian.Uint64(rows)), rows[rowPrefixBytes:end], rows[end:]
 }
 
 // rowReader is the part of a cache that a partition has. The zero value has none.
@@ -168,17 +175,19 @@ func (r rowReader) forget(changes []change) {
 		return
 	}
 	for i := range changes {
-		r.cache.remove(rowKey{r.owner, changes[i].ordinal})
+		if k, ok := rowKeyOf(r.owner, changes[i].ordinal); ok {
+			r.cache.remove(k)
+		}
 	}
 }
 
 // readRow appends to dst the row of an item in a view, given its key and its ordinal.
 // Somebody may read it again soon, if it is to be kept.
 func (p *Partition) readRow(v *view, dst, key []byte, ordinal uint64, keep bool) (row []byte, found bool, err error) {
-	if p.rows.cache == nil {
+	k, ok := rowKeyOf(p.rows.owner, ordinal)
+	if p.rows.cache == nil || !ok {
 		return v.snap.GetInto(dst, key)
 	}
-	k := rowKey{p.rows.owner, ordinal}
 	if row, found := p.rows.cache.get(dst, k, v.lsn); found {
 		if invariant.Enabled {
 			stored, _, err := v.snap.Get(key)

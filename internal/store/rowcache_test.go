@@ -149,6 +149,37 @@ func testRow(lsn uint64, size int) []byte {
 	return row
 }
 
+func keyOf(owner uint32, ordinal uint64) rowKey {
+	k, ok := rowKeyOf(owner, ordinal)
+	if !ok {
+		panic("no key")
+	}
+	return k
+}
+
+// Keys are those of one item each, or there is none.
+func TestRowKeys(t *testing.T) {
+	const most = 1<<itemBits - 1
+	seen := map[rowKey]bool{}
+	for _, owner := range []uint32{0, 1, 1<<24 - 1} {
+		for _, item := range []uint64{0, 1, most} {
+			for _, partition := range []int{0, 7} { // which is the same for all of an owner's
+				k := keyOf(owner, FirstOrdinal(partition)+item)
+				if partition == 0 && seen[k] || partition > 0 && !seen[k] {
+					t.Errorf("owner %d, item %d of partition %d: %x", owner, item, partition, k)
+				}
+				seen[k] = true
+			}
+		}
+	}
+	if _, ok := rowKeyOf(0, most+1); ok {
+		t.Error("an item with too large a number has a key")
+	}
+	if _, ok := rowKeyOf(1<<24, 0); ok {
+		t.Error("an owner with too large a number has a key")
+	}
+}
+
 // However many rows are put in and taken out, memory is bounded, and a row is the last
 // that was put in or none.
 func TestRowCacheIsBounded(t *testing.T) {
@@ -158,7 +189,7 @@ func TestRowCacheIsBounded(t *testing.T) {
 	last := map[rowKey][]byte{}
 	hits := 0
 	for lsn := range uint64(20_000) {
-		k := rowKey{uint32(rand.IntN(2)), rand.Uint64N(4000)}
+		k := keyOf(uint32(rand.IntN(2)), rand.Uint64N(4000))
 		switch rand.IntN(4) {
 		case 0:
 			c.remove(k)
@@ -209,7 +240,7 @@ func TestRowCacheIsBounded(t *testing.T) {
 			t.Errorf("%d places for %d rows", len(s.places), rows)
 		}
 	}
-	k := rowKey{9, 9}
+	k := keyOf(9, 9)
 	c.put(k, testRow(1, cachedRowBytes+1))
 	if _, found := c.get(nil, k, 1); found {
 		t.Error("a large row is kept")

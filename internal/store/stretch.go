@@ -15,6 +15,7 @@ package store
 
 import (
 	"bytes"
+	"hash/maphash"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -40,7 +41,8 @@ type stretch struct {
 	keys         []byte   // of all rows, without what all keys of the path begin with
 	epks         []byte   // each once
 	epkEnds      []uint32
-	soonest      soonest // of the rows' items
+	slots        []uint16 // of owners by the hash of their epks, one more than their number
+	soonest      soonest  // of the rows' items
 }
 
 type keptRow struct {
@@ -50,7 +52,7 @@ type keptRow struct {
 }
 
 func (s *stretch) bytes() int {
-	return stretchBytes + len(s.lower) + len(s.upper) + 18*len(s.rows) + len(s.keys) + len(s.epks) + 4*len(s.epkEnds)
+	return stretchBytes + len(s.lower) + len(s.upper) + 18*len(s.rows) + len(s.keys) + len(s.epks) + 8*len(s.epkEnds)
 }
 
 // key returns what a row's key has after the beginning of all keys of the path.
@@ -70,14 +72,32 @@ func (s *stretch) epk(owner uint16) []byte {
 	return s.epks[start:s.epkEnds[owner]]
 }
 
+// ownerSeed is for the hashes of effective partition keys.
+var ownerSeed = maphash.MakeSeed()
+
 // owner returns the number of an effective partition key, if it has rows here.
 func (s *stretch) owner(epk []byte) (owner uint16, found bool) {
-	for i := range s.epkEnds {
-		if bytes.Equal(s.epk(uint16(i)), epk) {
-			return uint16(i), true
+	if len(s.slots) == 0 {
+		return 0, false
+	}
+	for at := maphash.Bytes(ownerSeed, epk); ; at++ {
+		owner := s.slots[at%uint64(len(s.slots))]
+		if owner == 0 || bytes.Equal(s.epk(owner-1), epk) {
+			return owner - 1, owner > 0
 		}
 	}
-	return 0, false
+}
+
+// makeSlots makes it possible to find owners. Half of the slots stay empty.
+func (s *stretch) makeSlots() {
+	s.slots = make([]uint16, 2*len(s.epkEnds))
+	for owner := range s.epkEnds {
+		at := maphash.Bytes(ownerSeed, s.epk(uint16(owner)))
+		for s.slots[at%uint64(len(s.slots))] != 0 {
+			at++
+		}
+		s.slots[at%uint64(len(s.slots))] = uint16(owner) + 1
+	}
 }
 
 // from returns the first row whose key is not below one, of which the beginning is
@@ -293,6 +313,7 @@ func (b *stretchBuilder) finish(lower, upper []byte, reversed bool) *stretch {
 	} else {
 		s.keys = bytes.Clone(b.s.keys)
 	}
+	s.makeSlots()
 	b.reset()
 	return s
 }

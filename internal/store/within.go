@@ -181,20 +181,32 @@ func (w *withinWalk) rows(s *stretch, first, last int) (more bool, err error) {
 		w.passed += int64(last - first)
 		return true, nil
 	}
-	for n := range last - first {
-		i := first + n
-		if w.order == kv.Reverse {
-			i = last - 1 - n
+	for first < last {
+		if alive {
+			// Most rows are of others, and nobody has to look at them.
+			passed := w.strangersAt(s.owners[first:last], owner)
+			w.passed += int64(passed)
+			if passed == last-first {
+				break
+			}
+			if w.order == kv.Forward {
+				first += passed
+			} else {
+				last -= passed
+			}
 		}
-		mine := found && s.owners[i] == owner
-		switch {
-		case alive && !mine: // which most are
-			w.passed++
-			continue
-		case w.r.cut.gone(s.rows[i].writtenMs, s.rows[i].ttl):
+		i := first
+		if w.order == kv.Forward {
+			first++
+		} else {
+			last--
+			i = last
+		}
+		if row := &s.rows[i]; w.r.cut.gone(row.writtenMs, row.ttl) {
 			w.r.dead = w.r.dead.plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
 			continue
-		case !mine:
+		}
+		if !found || s.owners[i] != owner {
 			w.passed++
 			continue
 		}
@@ -204,6 +216,21 @@ func (w *withinWalk) rows(s *stretch, first, last int) (more bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// strangersAt returns how many rows come before the first of an owner, in the direction of
+// the walk.
+func (w *withinWalk) strangersAt(owners []uint16, owner uint16) (n int) {
+	if w.order == kv.Forward {
+		for n < len(owners) && owners[n] != owner {
+			n++
+		}
+		return n
+	}
+	for n < len(owners) && owners[len(owners)-1-n] != owner {
+		n++
+	}
+	return n
 }
 
 // rest returns a key of the path without its beginning. A bound that lies after all of
