@@ -160,7 +160,7 @@ func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, 
 		return nil, err
 	}
 	interrupted := ctx.Err
-	r.StopWhen(interrupted)
+	r.StopWith(ctx)
 	x.runner = q.Program.NewRunner(&sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: interrupted})
 	var err error
 	x.plan, err = choose(r, q.Program, &x.q.Scope)

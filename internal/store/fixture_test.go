@@ -278,6 +278,7 @@ type scriptedDB struct {
 	scanned     atomic.Int64 // rows of scans
 	onBatch     atomic.Pointer[func(*kv.Batch)]
 	afterGet    atomic.Pointer[func()]
+	onScan      atomic.Pointer[func()] // once, when the next one has its first row
 }
 
 func (db *scriptedDB) Snapshot() (kv.Snapshot, error) {
@@ -325,6 +326,9 @@ func (s *countedSnapshot) Scan(lower, upper []byte, o kv.Order) iter.Seq2[kv.Ent
 	return func(yield func(kv.Entry, error) bool) {
 		for e, err := range s.Snapshot.Scan(lower, upper, o) {
 			s.db.scanned.Add(1)
+			if then := s.db.onScan.Swap(nil); then != nil {
+				(*then)()
+			}
 			if !yield(e, err) {
 				return
 			}

@@ -264,11 +264,13 @@ func (p *Partition) publish(c *catalog.Container) error {
 		clear(p.mu.tracked)
 		p.mu.kept.empty()
 	}
+	p.mu.publication++
+	p.mu.items = w.meta.Items
 	p.follow(w.changes)
 	p.mu.kept.forget(&p.prefix, w.meta.Generation, w.changes)
 	p.rows.forget(w.changes)
 	p.mu.container, p.mu.lsn, p.mu.rules, p.mu.changedMs = c, w.meta.LSN, w.meta.rules(), w.meta.ChangedMs
-	p.mu.view = &view{snap: snap, container: c, rules: p.mu.rules, lsn: w.meta.LSN, refs: 1}
+	p.mu.view = p.newView(snap)
 	return nil
 }
 

@@ -114,6 +114,10 @@ type Partition struct {
 		rules     rules
 		changedMs int64
 		lsn       uint64
+		// publication counts what was published since the partition was opened, from 1,
+		// and items is how many there are since the last.
+		publication uint64
+		items       int64
 		// soonestMs is when the next item expires, or earlier.
 		soonestMs int64
 		// groupMs is the moment of the group under way, never if there is none.
@@ -142,7 +146,9 @@ type view struct {
 	container *catalog.Container
 	rules     rules
 	lsn       uint64
-	refs      int // guarded by Partition.mu; one is Partition.mu.view's own
+	// publication tells views with one lsn apart that purge has come between.
+	publication uint64
+	refs        int // guarded by Partition.mu; one is Partition.mu.view's own
 
 	metaOnce sync.Once // for the meta row, if a query asks for it
 	meta     meta
@@ -189,7 +195,7 @@ func Open(o Options) (*Partition, error) {
 	}
 	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
 	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
-	p.mu.lsn = m.LSN
+	p.mu.lsn, p.mu.items, p.mu.publication = m.LSN, m.Items, 1
 	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = m.IndexedTo, m.LazyAt, m.BuiltLSN
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
@@ -234,6 +240,11 @@ func (p *Partition) acquire() (*view, error) {
 	return p.acquireLocked()
 }
 
+// newView returns what is published now; p.mu is held.
+func (p *Partition) newView(snap kv.Snapshot) *view {
+	return &view{snap: snap, container: p.mu.container, rules: p.mu.rules, lsn: p.mu.lsn, publication: p.mu.publication, refs: 1}
+}
+
 func (p *Partition) acquireLocked() (*view, error) {
 	if p.mu.closed {
 		return nil, ErrClosed
@@ -246,7 +257,7 @@ func (p *Partition) acquireLocked() (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.mu.view = &view{snap: snap, container: p.mu.container, rules: p.mu.rules, lsn: p.mu.lsn, refs: 1}
+		p.mu.view = p.newView(snap)
 	}
 	p.mu.view.refs++
 	return p.mu.view, nil

@@ -23,13 +23,12 @@ import (
 
 // Reader reads a partition as it is at one moment. It is for one goroutine.
 type Reader struct {
-	p    *Partition
-	v    *view
-	cut  cuts
-	dead Amount // expired items and index rows that were passed by
-	meta meta
-	// stop is asked now and then whether to end, by steps.
-	stop  func() error
+	p     *Partition
+	v     *view
+	cut   cuts
+	dead  Amount // expired items and index rows that were passed by
+	meta  meta
+	ctx   context.Context // asked now and then whether to end, by steps
 	steps int
 	draft *Draft   // whose changes it sees, or nil
 	row   *visited // by the last Visit, nil before the first
@@ -46,7 +45,7 @@ func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
+	r := &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs), ctx: context.Background()}
 	if r.meta, err = v.readMeta(p); err != nil {
 		p.release(v)
 		return nil, err
@@ -61,9 +60,9 @@ func (v *view) readMeta(p *Partition) (meta, error) {
 	return v.meta, v.metaErr
 }
 
-// StopWhen makes the reader ask now and then whether to end, also while it passes by
+// StopWith makes the reader ask now and then whether to end, also while it passes by
 // what has expired and shows nothing. The error is that of whatever is under way.
-func (r *Reader) StopWhen(stop func() error) { r.stop = stop }
+func (r *Reader) StopWith(ctx context.Context) { r.ctx = ctx }
 
 func (r *Reader) step() error { return r.stepBy(1) }
 
@@ -71,9 +70,7 @@ func (r *Reader) step() error { return r.stepBy(1) }
 func (r *Reader) stepBy(n int) error {
 	if r.steps += n; r.steps >= stopSteps {
 		r.steps = 0
-		if r.stop != nil {
-			return r.stop()
-		}
+		return r.ctx.Err()
 	}
 	return nil
 }

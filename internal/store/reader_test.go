@@ -4,6 +4,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -180,8 +181,9 @@ func TestReaderStops(t *testing.T) {
 	f.advance(time.Minute)
 	r := f.reader()
 	defer r.Close()
-	enough := errors.New("enough")
-	r.StopWhen(func() error { return enough })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.StopWith(ctx)
 	for name, walk := range map[string]func() error{
 		"scan": func() (last error) {
 			for _, err := range r.Scan(0) {
@@ -200,7 +202,7 @@ func TestReaderStops(t *testing.T) {
 			return err
 		},
 	} {
-		if err := walk(); !errors.Is(err, enough) {
+		if err := walk(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want that it ended", name, err)
 		}
 	}

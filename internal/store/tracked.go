@@ -20,9 +20,24 @@ const maxTracked = 64
 
 // trackedPath is the count of one path.
 type trackedPath struct {
-	path    []byte // encoded
+	path []byte // encoded
+	// items is how many have it. Until it is counted, that is as if all had had it when
+	// counting began.
 	items   int64
-	counted bool // until then items has what was written since counting began
+	counted bool
+	done    chan struct{} // closed when it is counted, or could not be
+	// since is the publication from which on all items have had it, 0 if some have not.
+	since uint64
+}
+
+// settle notes whether all of so many items have it, from a publication on.
+func (t *trackedPath) settle(items int64, publication uint64) {
+	switch {
+	case t.items != items:
+		t.since = 0
+	case t.since == 0:
+		t.since = publication
+	}
 }
 
 // change is what a group did to the entries of one item.
@@ -47,7 +62,7 @@ func (t *entries) hasTerm(path []byte) bool {
 	return bytes.HasPrefix(term, path) && len(term) > len(path) && term[len(path)] < tagEmptyArray
 }
 
-// follow brings the counts up to date with a group; p.mu is held.
+// follow brings the counts up to date with a group that is being published; p.mu is held.
 func (p *Partition) follow(changes []change) {
 	for _, tracked := range p.mu.tracked {
 		for i := range changes {
@@ -58,42 +73,74 @@ func (p *Partition) follow(changes []change) {
 				tracked.items++
 			}
 		}
+		tracked.settle(p.mu.items, p.mu.publication)
 	}
 }
 
 // AllHave reports whether every item has a scalar at the path, which has no step to
-// elements, as far as it is known: if there is doubt, it says no.
+// elements, as far as it is known: if there is doubt, it says no. The first who asks
+// counts, and others wait for that: what they would do without knowing takes longer.
 func (r *Reader) AllHave(path IndexPath) (bool, error) {
 	encoded := appendTermStart(nil, path)
 	p := r.p
 	p.mu.Lock()
 	t := p.mu.tracked[string(encoded)]
-	switch {
-	case t != nil && t.counted:
-		all := p.mu.lsn == r.v.lsn && t.items == r.meta.Items
+	if t == nil {
+		if len(p.mu.tracked) >= maxTracked || p.mu.view != r.v || !r.Indexed() {
+			p.mu.Unlock()
+			return false, nil
+		}
+		t = &trackedPath{path: encoded, items: r.meta.Items, since: r.v.publication, done: make(chan struct{})}
+		if p.mu.tracked == nil {
+			p.mu.tracked = map[string]*trackedPath{}
+		}
+		p.mu.tracked[string(encoded)] = t
 		p.mu.Unlock()
-		return all, nil
-	case t != nil || len(p.mu.tracked) >= maxTracked || p.mu.view != r.v || !r.Indexed():
-		p.mu.Unlock()
-		return false, nil
+		return r.countPath(t, path)
 	}
-	t = &trackedPath{path: encoded}
-	if p.mu.tracked == nil {
-		p.mu.tracked = map[string]*trackedPath{}
-	}
-	p.mu.tracked[string(encoded)] = t
+	known, all := t.counted, r.knowsAll(t)
 	p.mu.Unlock()
+	if known {
+		return all, nil
+	}
+	select {
+	case <-t.done:
+	case <-r.ctx.Done():
+		return false, r.ctx.Err()
+	}
+	p.mu.Lock()
+	known, all = t.counted, r.knowsAll(t)
+	p.mu.Unlock()
+	if known {
+		return all, nil
+	}
+	return r.AllHave(path) // who counted was called off
+}
 
+// knowsAll reports whether all items of the reader's view have what is kept count of;
+// p.mu is held.
+func (r *Reader) knowsAll(t *trackedPath) bool {
+	return t.counted && t.since != 0 && r.v.publication >= t.since
+}
+
+// countPath counts the items that have a path which nobody has asked for before.
+func (r *Reader) countPath(t *trackedPath, path IndexPath) (all bool, err error) {
+	p := r.p
 	items, err := r.countRows(path)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err != nil {
-		delete(p.mu.tracked, string(encoded))
-		return false, err
+	defer close(t.done)
+	current := p.mu.tracked[string(t.path)] == t // and not of an earlier policy
+	switch {
+	case err == nil && current:
+		if t.counted = true; items != r.meta.Items {
+			t.items, t.since = t.items+items-r.meta.Items, 0
+			t.settle(p.mu.items, p.mu.publication)
+		}
+	case current:
+		delete(p.mu.tracked, string(t.path))
 	}
-	t.items += items
-	t.counted = true
-	return items == r.meta.Items, nil
+	return items == r.meta.Items && err == nil, err
 }
 
 // countRows counts the rows of a path's scalars, of expired items too.

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -167,5 +168,161 @@ func TestAllHaveIsNeverWronglySo(t *testing.T) {
 	defer r.Close()
 	if all, err := r.AllHave(path); err != nil || !all {
 		t.Errorf("at the end: got %v, %v, want that all have it (%d yes before)", all, err, asked)
+	}
+}
+
+// A reader who is overtaken by a write still knows: of its own view, whatever that write
+// has changed.
+func TestAllHaveInOlderViews(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	path := IndexPath{Property("a")}
+	f.put("1", `"a":1`)
+	ask := func(r *Reader, when string, want bool) {
+		t.Helper()
+		if got, err := r.AllHave(path); err != nil || got != want {
+			t.Errorf("%s: got %v, %v, want %v", when, got, err, want)
+		}
+	}
+	open := func() *Reader {
+		r := f.reader()
+		t.Cleanup(r.Close)
+		return r
+	}
+	first := open()
+	ask(first, "at first", true)
+	f.put("2", `"a":2`)
+	ask(first, "after a write", true)
+	second := open()
+	f.put("3", `"b":3`)
+	ask(second, "before an item without it", false) // it is not known any more
+	third := open()
+	ask(third, "with an item without it", false)
+	_, err := f.write(Write{Op: Delete, Key: f.key("k", "3")})
+	f.must(err)
+	ask(third, "after that is deleted", false)
+	fourth := open()
+	ask(fourth, "without it", true)
+	f.put("4", `"b":4`)
+	f.put("5", `"a":5`) // which lives on
+	fifth := open()
+	f.advance(9 * time.Second)
+	f.put("5", `"a":5`)
+	f.advance(time.Second)
+	f.check(f.purgeAll() == 3, "not purged")
+	ask(fifth, "before a purge, when it lived", false)
+	ask(open(), "after a purge", true)
+	f.p.ReleaseIdle()
+	f.p.ReleaseIdle()
+	ask(open(), "after a rest", true)
+}
+
+// Who asks while others count waits for them.
+func TestAllHaveIsCountedOnce(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
+	f.createMany(0, 3000, `"a":1`)
+	var wait sync.WaitGroup
+	n := f.scanned(func() {
+		for range 8 {
+			wait.Go(func() {
+				r, err := f.p.NewReader(f.clock.Now())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer r.Close()
+				if all, err := r.AllHave(IndexPath{Property("a")}); err != nil || !all {
+					t.Errorf("got %v, %v, want that all have it", all, err)
+				}
+			})
+		}
+		wait.Wait()
+	})
+	if n != 3000 {
+		t.Errorf("%d rows were read, want 3000", n)
+	}
+}
+
+// What is written while somebody counts is known of to those who wait.
+func TestAllHaveWhileOthersWrite(t *testing.T) {
+	for properties, want := range map[string]bool{`"a":2`: true, `"b":2`: false} {
+		f := newFixture(t, withTTL("-1"))
+		path := IndexPath{Property("a")}
+		for i := range 3 {
+			f.put(fmt.Sprint(i), `"a":1`)
+		}
+		answer := make(chan bool)
+		write := func() {
+			f.put("new", properties)
+			newer := f.reader()
+			go func() {
+				defer newer.Close()
+				all, err := newer.AllHave(path)
+				if err != nil {
+					t.Error(err)
+				}
+				answer <- all
+			}()
+		}
+		f.db.onScan.Store(&write)
+		first := f.reader()
+		defer first.Close()
+		if all, err := first.AllHave(path); err != nil || !all {
+			t.Errorf("%s: who counts got %v, %v, want yes", properties, all, err)
+		}
+		if got := <-answer; got != want {
+			t.Errorf("%s: who waits got %v, want %v", properties, got, want)
+		}
+		again := f.reader()
+		defer again.Close()
+		if all, err := again.AllHave(path); err != nil || all != want {
+			t.Errorf("%s: later %v, %v, want %v", properties, all, err, want)
+		}
+	}
+}
+
+// Who waits may be called back.
+func TestWhoWaitsForACountMayEnd(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	f.put("1", `"a":1`)
+	path := IndexPath{Property("a")}
+	f.p.mu.tracked = map[string]*trackedPath{string(appendTermStart(nil, path)): {done: make(chan struct{})}} // by somebody who never ends
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := f.reader()
+	defer r.Close()
+	r.StopWith(ctx)
+	if _, err := r.AllHave(path); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// When who counts is called off, one of those who wait counts.
+func TestCountIsTakenOver(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
+	f.createMany(0, stopSteps+1, `"a":1`)
+	path := IndexPath{Property("a")}
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan bool)
+	off := func() {
+		next := f.reader()
+		go func() {
+			defer next.Close()
+			all, err := next.AllHave(path)
+			if err != nil {
+				t.Error(err)
+			}
+			answer <- all
+		}()
+		cancel()
+	}
+	f.db.onScan.Store(&off)
+	first := f.reader()
+	defer first.Close()
+	first.StopWith(ctx)
+	if _, err := first.AllHave(path); !errors.Is(err, context.Canceled) {
+		t.Errorf("who was called off got %v", err)
+	}
+	if !<-answer {
+		t.Error("who waited does not know")
 	}
 }
