@@ -236,6 +236,10 @@ const (
 	mostIndexRowBytes = 128 << 20
 )
 
+// MemoryBytes is how much memory the machine has, or the container if that is less; 0 if
+// it is not known. The default of Options.CacheBytes is a part of it.
+func MemoryBytes() int64 { return pebblekv.MemoryBytes() }
+
 // cacheBytes is how much memory may be taken by data that was read.
 func (o Options) cacheBytes() int64 {
 	if o.CacheBytes > 0 {

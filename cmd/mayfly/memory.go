@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
+
+	"github.com/mayflydb/mayfly"
 )
 
 const (
@@ -27,8 +29,12 @@ const (
 	// was read from disk. Without it, the collector would never end.
 	roomBytes = 512 << 20
 
+	// Where memory is small, the target is half of it and the room an eighth.
+	targetShare = 2
+	roomShare   = 8
+
 	// The target moves in steps: each stops the process for a moment.
-	targetStepBytes = 64 << 20
+	targetStepBytes = 16 << 20
 )
 
 // paceCollector sets how often the collector runs, unless the environment does.
@@ -37,9 +43,17 @@ func paceCollector() {
 		debug.SetGCPercent(gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		p := pacer{least: memoryTargetBytes, room: roomBytes, step: targetStepBytes}
-		p.start()
+		newPacer(mayfly.MemoryBytes()).start()
 	}
+}
+
+// newPacer returns the pacer for so much memory, or for enough if that is not known.
+func newPacer(memory int64) *pacer {
+	p := &pacer{least: memoryTargetBytes, room: roomBytes, step: targetStepBytes}
+	if memory > 0 {
+		p.least, p.room = min(p.least, memory/targetShare), min(p.room, memory/roomShare)
+	}
+	return p
 }
 
 // pacer moves the target with what is in use, after each collection.

@@ -17,6 +17,19 @@ func TestTargetMovesWithWhatIsInUse(t *testing.T) {
 	}
 }
 
+func TestTargetFollowsMemory(t *testing.T) {
+	for _, c := range []struct{ memory, least, room int64 }{
+		{0, 768 << 20, 512 << 20},
+		{64 << 30, 768 << 20, 512 << 20},
+		{2 << 30, 768 << 20, 256 << 20},
+		{512 << 20, 256 << 20, 64 << 20},
+	} {
+		if p := newPacer(c.memory); p.least != c.least || p.room != c.room {
+			t.Errorf("%d bytes: got %d and %d, want %d and %d", c.memory, p.least, p.room, c.least, c.room)
+		}
+	}
+}
+
 // A heap that is larger than the target is collected now and then, and not all the
 // time.
 func TestLargeHeapsAreCollectedNowAndThen(t *testing.T) {

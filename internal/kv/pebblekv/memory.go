@@ -25,7 +25,11 @@ const (
 )
 
 // DefaultCacheBytes is how large a cache is of which nothing was said.
-func DefaultCacheBytes() int64 { return cacheBytesFor(memoryBytes(os.DirFS("/"))) }
+func DefaultCacheBytes() int64 { return cacheBytesFor(MemoryBytes()) }
+
+// MemoryBytes is how much memory the machine has, or the container if that is less; 0 if
+// it is not known.
+func MemoryBytes() int64 { return memoryBytes(os.DirFS("/")) }
 
 func cacheBytesFor(memory int64) int64 {
 	if memory <= 0 {
@@ -34,8 +38,7 @@ func cacheBytesFor(memory int64) int64 {
 	return min(max(memory/cacheShare, leastCacheBytes), mostCacheBytes)
 }
 
-// memoryBytes returns how much memory the machine has, or the container if that is
-// less, as Linux tells it in files; 0 if it is not known.
+// memoryBytes is MemoryBytes as Linux tells it, in files.
 func memoryBytes(root fs.FS) int64 {
 	least := int64(0)
 	for _, found := range []int64{
