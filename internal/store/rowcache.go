@@ -43,10 +43,10 @@ type rowCache struct {
 
 type rowShard struct {
 	mu     sync.RWMutex
-	most   int                 // chunks
-	places map[rowKey]rowPlace // of plain numbers, which maps are quicker with
-	chunks [][]byte            // each filled up to its length, the oldest first
-	first  uint32              // the number of the oldest
+	most   int // chunks
+	places rowTable
+	chunks [][]byte // each filled up to its length, the oldest first
+	first  uint32   // the number of the oldest
 }
 
 // rowKey tells the rows of all items apart: {owner 24 bits}{item 40 bits}. Each opening of
@@ -56,10 +56,11 @@ type rowKey uint64
 const itemBits = 40
 
 // rowKeyOf returns the key of an item, if there is one: beyond a trillion items in a
-// partition, and sixteen million openings of partitions, rows are not kept.
+// partition, and sixteen million openings of partitions, rows are not kept. Owners are
+// numbered from 1, so that no key is 0.
 func rowKeyOf(owner uint32, ordinal uint64) (k rowKey, ok bool) {
 	item := ordinal & (1<<ordinalShift - 1)
-	return rowKey(owner)<<itemBits | rowKey(item), item>>itemBits == 0 && owner>>(64-itemBits) == 0
+	return rowKey(owner)<<itemBits | rowKey(item), item>>itemBits == 0 && owner > 0 && owner>>(64-itemBits) == 0
 }
 
 // rowPlace is where a row begins: {chunk 32 bits}{at 32 bits}, in the chunk with a number.
@@ -83,7 +84,7 @@ func (c *rowCache) get(dst []byte, k rowKey, lsn uint64) (row []byte, found bool
 	s := c.shard(k)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	at, found := s.places[k]
+	at, found := s.places.get(k)
 	if !found {
 		return dst, false
 	}
@@ -102,11 +103,11 @@ func (c *rowCache) put(k rowKey, row []byte) {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, found := s.places[k]; found || !s.makeRoom(rowPrefixBytes+len(row)) {
+	if _, found := s.places.get(k); found || !s.makeRoom(rowPrefixBytes+len(row)) {
 		return
 	}
 	last := len(s.chunks) - 1
-	s.places[k] = rowPlaceOf(s.first+uint32(last), len(s.chunks[last]))
+	s.places.put(k, rowPlaceOf(s.first+uint32(last), len(s.chunks[last])))
 	s.chunks[last] = appendCachedRow(s.chunks[last], k, row)
 }
 
@@ -116,9 +117,6 @@ func (s *rowShard) makeRoom(bytes int) bool {
 	switch {
 	case n > 0 && rowChunkBytes-len(s.chunks[n-1]) >= bytes:
 	case n < s.most:
-		if s.places == nil {
-			s.places = map[rowKey]rowPlace{}
-		}
 		s.chunks = append(s.chunks, make([]byte, 0, rowChunkBytes))
 	case n > 0:
 		s.chunks = append(s.chunks, s.leaveOldest())
@@ -134,8 +132,9 @@ func (s *rowShard) leaveOldest() []byte {
 	for rest := oldest; len(rest) > 0; {
 		at := rowPlaceOf(s.first, len(oldest)-len(rest))
 		var k rowKey
-		if k, _, rest = cutRow(rest); s.places[k] == at {
-			delete(s.places, k) // and not one that was put in again since
+		k, _, rest = cutRow(rest)
+		if place, found := s.places.get(k); found && place == at { // and it was not put in again since
+			s.places.remove(k)
 		}
 	}
 	s.chunks = s.chunks[1:]
@@ -148,7 +147,7 @@ func (c *rowCache) remove(k rowKey) {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.places, k)
+	s.places.remove(k)
 }
 
 func appendCachedRow(dst []byte, k rowKey, row []byte) []byte {

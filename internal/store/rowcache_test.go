@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
@@ -161,7 +163,7 @@ func keyOf(owner uint32, ordinal uint64) rowKey {
 func TestRowKeys(t *testing.T) {
 	const most = 1<<itemBits - 1
 	seen := map[rowKey]bool{}
-	for _, owner := range []uint32{0, 1, 1<<24 - 1} {
+	for _, owner := range []uint32{1, 2, 1<<24 - 1} {
 		for _, item := range []uint64{0, 1, most} {
 			for _, partition := range []int{0, 7} { // which is the same for all of an owner's
 				k := keyOf(owner, FirstOrdinal(partition)+item)
@@ -172,12 +174,47 @@ func TestRowKeys(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := rowKeyOf(0, most+1); ok {
+	if _, ok := rowKeyOf(1, most+1); ok {
 		t.Error("an item with too large a number has a key")
 	}
 	if _, ok := rowKeyOf(1<<24, 0); ok {
 		t.Error("an owner with too large a number has a key")
 	}
+	if _, ok := rowKeyOf(0, 1); ok {
+		t.Error("nobody has a key")
+	}
+}
+
+// A table is a map, whatever is put in and taken out.
+func TestRowTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var table rowTable
+		twin := map[rowKey]rowPlace{}
+		// Few enough to meet, and some that are at home in one place.
+		keys := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) rowKey {
+			return rowKey(1 + rapid.Uint64Range(0, 300).Draw(t, "key")<<rapid.SampledFrom([]int{0, 40, 56}).Draw(t, "shift"))
+		}), 1, 200, rapid.ID[rowKey]).Draw(t, "keys")
+		for range rapid.IntRange(0, 400).Draw(t, "steps") {
+			k := rapid.SampledFrom(keys).Draw(t, "of")
+			if rapid.IntRange(0, 2).Draw(t, "step") == 0 {
+				table.remove(k)
+				delete(twin, k)
+			} else {
+				p := rowPlace(rapid.Uint64().Draw(t, "place"))
+				table.put(k, p)
+				twin[k] = p
+			}
+		}
+		if table.used != len(twin) {
+			t.Errorf("%d are used, want %d", table.used, len(twin))
+		}
+		for _, k := range keys {
+			got, found := table.get(k)
+			if want, is := twin[k]; found != is || got != want {
+				t.Errorf("%x: got %x, %v, want %x, %v", k, got, found, want, is)
+			}
+		}
+	})
 }
 
 // However many rows are put in and taken out, memory is bounded, and a row is the last
@@ -189,7 +226,7 @@ func TestRowCacheIsBounded(t *testing.T) {
 	last := map[rowKey][]byte{}
 	hits := 0
 	for lsn := range uint64(20_000) {
-		k := keyOf(uint32(rand.IntN(2)), rand.Uint64N(4000))
+		k := keyOf(uint32(1+rand.IntN(2)), rand.Uint64N(4000))
 		switch rand.IntN(4) {
 		case 0:
 			c.remove(k)
@@ -236,8 +273,8 @@ func TestRowCacheIsBounded(t *testing.T) {
 				rows++
 			}
 		}
-		if len(s.places) > rows {
-			t.Errorf("%d places for %d rows", len(s.places), rows)
+		if s.places.used > rows {
+			t.Errorf("%d places for %d rows", s.places.used, rows)
 		}
 	}
 	k := keyOf(9, 9)
