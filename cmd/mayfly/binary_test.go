@@ -44,10 +44,7 @@ func TestBinary(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("stops servers with signals")
 	}
-	b := binary(filepath.Join(t.TempDir(), "mayfly"))
-	if out, err := exec.Command("go", "build", "-o", string(b), ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	b := build(t)
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, binary)
@@ -64,6 +61,15 @@ func TestBinary(t *testing.T) {
 // binary is the path of the built binary.
 type binary string
 
+func build(t testing.TB) binary {
+	t.Helper()
+	b := binary(filepath.Join(t.TempDir(), "mayfly"))
+	if out, err := exec.Command("go", "build", "-o", string(b), ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return b
+}
+
 // outcome is how a command ended.
 type outcome struct {
 	stdout, stderr string
@@ -71,7 +77,7 @@ type outcome struct {
 }
 
 // command prepares the binary with no environment of ours, in an empty directory.
-func (b binary) command(t *testing.T, env []string, args ...string) *exec.Cmd {
+func (b binary) command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(string(b), args...)
 	c.Dir = t.TempDir()
@@ -125,7 +131,7 @@ type process struct {
 var listens = regexp.MustCompile(`listens on http://(\S+) and https://(\S+), data in (.*)`)
 
 // start starts a server on a port of its own choice, and waits for its greeting.
-func (b binary) start(t *testing.T, env []string, args ...string) *process {
+func (b binary) start(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	c := b.command(t, env, args...)
 	stdout, err := c.StdoutPipe()
@@ -208,7 +214,7 @@ func (p *process) get(t *testing.T, path, key string) (status int, body []byte) 
 }
 
 // sign signs a request for a resource.
-func sign(t *testing.T, r *http.Request, key, kind, link string) {
+func sign(t testing.TB, r *http.Request, key, kind, link string) {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
