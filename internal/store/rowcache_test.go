@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -296,44 +295,21 @@ func TestRowsBesideWrites(t *testing.T) {
 	for i := range items {
 		f.put(fmt.Sprint(i), `"n":0`)
 	}
-	done := make(chan struct{})
-	var writers, readers sync.WaitGroup
-	for w := range 2 {
-		writers.Go(func() {
-			for i := range 300 {
-				write := f.item(Upsert, fmt.Sprint((i*7+w)%items), fmt.Sprintf(`"n":%d`, i))
-				if _, err := f.write(write); err != nil {
-					t.Error(err)
-				}
+	f.beside(func(w int) {
+		for i := range 300 {
+			write := f.item(Upsert, fmt.Sprint((i*7+w)%items), fmt.Sprintf(`"n":%d`, i))
+			if _, err := f.write(write); err != nil {
+				t.Error(err)
 			}
-		})
-	}
-	for range 3 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				r, err := f.p.NewReader(f.clock.Now())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for n := range 10 {
-					ordinal := uint64(1 + (n*3)%items)
-					found, live, err := r.Visit(ordinal)
-					row, _, wrong := r.v.snap.Get(f.p.prefix.appendItemKey(nil, ordinal))
-					if err != nil || wrong != nil || !live || !bytes.HasSuffix(row, found.Body) {
-						t.Errorf("item %d: got %s, %v, want %s, %v", ordinal, found.Body, err, row, wrong)
-					}
-				}
-				r.Close()
+		}
+	}, func(r *Reader, _, _ int) {
+		for n := range 10 {
+			ordinal := uint64(1 + (n*3)%items)
+			found, live, err := r.Visit(ordinal)
+			row, _, wrong := r.v.snap.Get(f.p.prefix.appendItemKey(nil, ordinal))
+			if err != nil || wrong != nil || !live || !bytes.HasSuffix(row, found.Body) {
+				t.Errorf("item %d: got %s, %v, want %s, %v", ordinal, found.Body, err, row, wrong)
 			}
-		})
-	}
-	writers.Wait()
-	close(done)
-	readers.Wait()
+		}
+	})
 }

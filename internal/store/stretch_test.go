@@ -312,20 +312,32 @@ func TestStretchesBesideWrites(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	keys := []string{"a", "b", "c", "d", "e", "f"}
 	f.fillOwned(1200, keys...)
-	done := make(chan struct{})
-	var writers, walkers sync.WaitGroup
-	for w := range 2 {
-		writers.Go(func() {
-			for i := range 150 {
-				id := (i*37 + w*600) % 1200
-				if _, err := f.write(f.ownedItem(Upsert, keys[id%len(keys)], id, fmt.Sprintf(`"x":%d`, (id*7+i)%1200))); err != nil {
-					t.Error(err)
-				}
+	f.beside(func(w int) {
+		for i := range 150 {
+			id := (i*37 + w*600) % 1200
+			if _, err := f.write(f.ownedItem(Upsert, keys[id%len(keys)], id, fmt.Sprintf(`"x":%d`, (id*7+i)%1200))); err != nil {
+				t.Error(err)
 			}
-		})
+		}
+	}, func(r *Reader, w, n int) {
+		pk := keys[(n+w)%len(keys)]
+		s := IndexScan{Path: pathX, Values: Above(value.Number(float64(n * 13 % 1200))), Order: kv.Order(n % 2)}
+		if got, want := f.walk(r, s, pk, 40), f.filtered(r, s, pk, 40); !got.equal(want) {
+			t.Errorf("got %d rows and passed %d, want %d and %d", len(got.hits), got.passed, len(want.hits), want.passed)
+		}
+	})
+}
+
+// beside reads again and again while two others write: three goroutines, with a view of
+// its own each time.
+func (f *fixture) beside(write func(w int), read func(r *Reader, w, n int)) {
+	done := make(chan struct{})
+	var writers, readers sync.WaitGroup
+	for w := range 2 {
+		writers.Go(func() { write(w) })
 	}
 	for w := range 3 {
-		walkers.Go(func() {
+		readers.Go(func() {
 			for n := 0; ; n++ {
 				select {
 				case <-done:
@@ -334,20 +346,17 @@ func TestStretchesBesideWrites(t *testing.T) {
 				}
 				r, err := f.p.NewReader(f.clock.Now())
 				if err != nil {
-					t.Error(err)
+					f.t.Error(err)
 					return
 				}
-				s := IndexScan{Path: pathX, Values: Above(value.Number(float64(n * 13 % 1200))), Order: kv.Order(n % 2)}
-				if got, want := f.walk(r, s, keys[(n+w)%len(keys)], 40), f.filtered(r, s, keys[(n+w)%len(keys)], 40); !got.equal(want) {
-					t.Errorf("got %d rows and passed %d, want %d and %d", len(got.hits), got.passed, len(want.hits), want.passed)
-				}
+				read(r, w, n)
 				r.Close()
 			}
 		})
 	}
 	writers.Wait()
 	close(done)
-	walkers.Wait()
+	readers.Wait()
 }
 
 // A walk in an older view sees what is older, whatever others have kept since, and what
