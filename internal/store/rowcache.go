@@ -119,7 +119,8 @@ func (s *rowShard) makeRoom(bytes int) bool {
 	case n < s.most:
 		s.chunks = append(s.chunks, make([]byte, 0, rowChunkBytes))
 	case n > 0:
-		s.chunks = append(s.chunks, s.leaveOldest())
+		oldest := s.leaveOldest()
+		s.chunks = append(s.chunks, oldest)
 	default:
 		return false
 	}

@@ -108,13 +108,7 @@ func (r *Reader) AllHave(path IndexPath) (bool, error) {
 	case <-r.ctx.Done():
 		return false, r.ctx.Err()
 	}
-	p.mu.Lock()
-	known, all = t.counted, r.knowsAll(t)
-	p.mu.Unlock()
-	if known {
-		return all, nil
-	}
-	return r.AllHave(path) // who counted was called off
+	return r.AllHave(path) // by now it is known, or who counted was called off
 }
 
 // knowsAll reports whether all items of the reader's view have what is kept count of;
