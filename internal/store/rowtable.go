@@ -6,7 +6,7 @@ import "math/bits"
 
 // rowTable says where rows are. It is a hash table with open addressing, in one piece of
 // memory: a lookup among a million rows reads one or two lines of it, where a map goes
-// by way of a directory, a table and a group, and takes three times as long.
+// by way of a directory, a table and a group, and takes half as long again.
 type rowTable struct {
 	slots []rowSlot // a power of two of them
 	shift int       // what a hash is shifted by to number them

@@ -51,8 +51,10 @@ type keptRow struct {
 	end       uint32 // of its key
 }
 
+// bytes is what the stretch takes of the budget: 16 and 2 for each row and its owner, and
+// 4 and 4 for where an owner's key ends and the slots that it is found by.
 func (s *stretch) bytes() int {
-	return stretchBytes + len(s.lower) + len(s.upper) + 18*len(s.rows) + len(s.keys) + len(s.epks) + 8*len(s.epkEnds)
+	return stretchBytes + len(s.lower) + len(s.upper) + (16+2)*len(s.rows) + len(s.keys) + len(s.epks) + (4+4)*len(s.epkEnds)
 }
 
 // key returns what a row's key has after the beginning of all keys of the path.
