@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
@@ -114,6 +115,8 @@ type Options struct {
 	RoutingGateway bool
 	// Logger is told what an operator should know; nil for nobody.
 	Logger *slog.Logger
+
+	clockSource func() clock.Reading // in tests, in place of the machine's clocks
 }
 
 func (o Options) withDefaults() Options {
@@ -175,7 +178,7 @@ func (s *Server) open() (err error) {
 		return err
 	}
 	s.engine, err = engine.Open(engine.Options{
-		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock,
+		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		PurgePaused: o.PausePurge, Caches: o.caches(), Logger: o.Logger, Failed: s.fail,
 	})

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -15,8 +17,12 @@ type CheckProgress func(c *catalog.Container)
 // problem. An error means that the check could not go on.
 func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store.Totals, error) {
 	var totals store.Totals
-	if _, err := checkFormat(db); err != nil {
+	format, err := readFormat(db, formatVersion)
+	if err != nil {
 		return totals, err
+	}
+	if format != 0 && format < formatVersion {
+		return totals, fmt.Errorf("the data has format %d: start a server on it once, which makes it %d, and check it then", format, formatVersion)
 	}
 	if _, err := loadClock(db); err != nil {
 		return totals, err

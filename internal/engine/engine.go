@@ -9,7 +9,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -24,10 +23,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/store"
 )
-
-// formatVersion is that of all rows together. Data of another one is refused: no
-// version that was released wrote the first.
-const formatVersion = 5
 
 const (
 	// tickInterval is that of the housekeeping: letting go of idle snapshots and
@@ -159,7 +154,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.mu.open = map[partitionID]*store.Partition{}
 	e.mu.dropping = map[catalog.ContainerRID]chan struct{}{}
-	if err := openFormat(o.DB); err != nil {
+	if err := openFormat(o.DB, migrations[:], e.logger); err != nil {
 		return nil, err
 	}
 	var err error
@@ -194,38 +189,6 @@ func (e *Engine) Close() error {
 		p.Close()
 	}
 	return e.clock.Close()
-}
-
-// openFormat refuses data of a newer format, and marks new data with ours.
-func openFormat(db kv.DB) error {
-	found, err := checkFormat(db)
-	if err != nil || found {
-		return err
-	}
-	var b kv.Batch
-	b.Set(catalog.FormatKey, []byte{formatVersion})
-	return db.Commit(context.Background(), &b)
-}
-
-// checkFormat reports whether there is data, and refuses a newer format.
-func checkFormat(db kv.DB) (found bool, err error) {
-	snap, err := db.Snapshot()
-	if err != nil {
-		return false, err
-	}
-	defer snap.Close()
-	raw, found, err := snap.Get(catalog.FormatKey)
-	switch {
-	case err != nil || !found:
-		return false, err
-	case len(raw) != 1 || raw[0] == 0:
-		return false, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
-	case raw[0] < formatVersion:
-		return false, fmt.Errorf("the data has format %d, from before the first release, which this version does not read", raw[0])
-	case raw[0] > formatVersion:
-		return false, fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], formatVersion)
-	}
-	return true, nil
 }
 
 func openClock(o Options) (*clock.Clock, error) {

@@ -19,51 +19,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-func TestFormatOfTheData(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		row  []byte
-		want error
-	}{
-		{"ours", []byte{formatVersion}, nil},
-		{"newer", []byte{formatVersion + 1}, kv.ErrNewerFormat},
-		{"much newer", []byte{255}, kv.ErrNewerFormat},
-		{"none", []byte{0}, kv.ErrCorrupt},
-		{"empty", nil, kv.ErrCorrupt},
-		{"longer", []byte{formatVersion, 0}, kv.ErrCorrupt},
-	} {
-		db := kvtest.NewModel()
-		var b kv.Batch
-		b.Set(catalog.FormatKey, c.row)
-		if err := db.Commit(t.Context(), &b); err != nil {
-			t.Fatal(err)
-		}
-		e, err := Open(Options{DB: db, TestClock: true, ClockSource: atStart})
-		if !errors.Is(err, c.want) || c.want == nil && err != nil {
-			t.Errorf("open, %s: got %v, want %v", c.name, err, c.want)
-		}
-		if err == nil {
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := Check(db, func(*catalog.Container) {}, func(string) {}); !errors.Is(err, c.want) || c.want == nil && err != nil {
-			t.Errorf("check, %s: got %v, want %v", c.name, err, c.want)
-		}
-	}
-}
-
-// New data is marked with our format before anything is in it.
-func TestNewDataIsMarked(t *testing.T) {
-	w := newWorld(t)
-	snap, err := w.db.Snapshot()
-	w.must(err)
-	defer snap.Close()
-	if raw, found, err := snap.Get(catalog.FormatKey); err != nil || !found || len(raw) != 1 || raw[0] != formatVersion {
-		t.Errorf("got %x, %v, %v, want %d", raw, found, err, formatVersion)
-	}
-}
-
 func TestClockStateOfTheData(t *testing.T) {
 	w := newWorld(t)
 	w.advance(7 * time.Second)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+
+// The format of the data: which ones can be opened, and how older ones become ours.
+// DESIGN.md says what is promised of them.
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// oldestFormat is the first that is promised to open for ever.
+const oldestFormat = 5
+
+// formatVersion is that of all rows together, as this version writes them.
+const formatVersion = oldestFormat + len(migrations)
+
+// migration rewrites the rows of one format as those of the next. It may end at any
+// point, in a crash or with an error, and is then done again from its beginning when
+// the data is opened. It tells the logger how far it is, if it takes long.
+type migration func(db kv.DB, logger *slog.Logger) error
+
+// migrations has the steps in order: the first begins at oldestFormat.
+var migrations = [...]migration{}
+
+// openFormat marks new data with our format, makes ours of older data with the steps
+// from oldestFormat on, and refuses any other.
+func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
+	newest := oldestFormat + len(steps)
+	format, err := readFormat(db, newest)
+	if err != nil {
+		return err
+	}
+	if format == 0 {
+		return writeFormat(db, newest)
+	}
+	for ; format < newest; format++ {
+		logger.Info("the data is migrated to a newer format", "from", format, "to", format+1)
+		if err := steps[format-oldestFormat](db, logger); err != nil {
+			return fmt.Errorf("migrate the data from format %d to %d: %w", format, format+1, err)
+		}
+		if err := writeFormat(db, format+1); err != nil {
+			return err
+		}
+		logger.Info("the data has been migrated", "format", format+1)
+	}
+	return nil
+}
+
+// readFormat returns the format of the data, 0 if there is none, and refuses those
+// that are not from oldestFormat to newest.
+func readFormat(db kv.DB, newest int) (int, error) {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return 0, err
+	}
+	defer snap.Close()
+	raw, found, err := snap.Get(catalog.FormatKey)
+	switch {
+	case err != nil || !found:
+		return 0, err
+	case len(raw) != 1 || raw[0] == 0:
+		return 0, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
+	case raw[0] < oldestFormat:
+		return 0, fmt.Errorf("the data has format %d, from before the first release: this version reads %d to %d", raw[0], oldestFormat, newest)
+	case int(raw[0]) > newest:
+		return 0, fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], newest)
+	}
+	return int(raw[0]), nil
+}
+
+func writeFormat(db kv.DB, format int) error {
+	var b kv.Batch
+	b.Set(catalog.FormatKey, []byte{byte(format)})
+	return db.Commit(context.Background(), &b)
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+func setRow(t *testing.T, db kv.DB, key, row []byte) {
+	t.Helper()
+	var b kv.Batch
+	b.Set(key, row)
+	if err := db.Commit(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFormatOfTheData(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		row  []byte
+		want error
+	}{
+		{"ours", []byte{byte(formatVersion)}, nil},
+		{"newer", []byte{byte(formatVersion) + 1}, kv.ErrNewerFormat},
+		{"much newer", []byte{255}, kv.ErrNewerFormat},
+		{"none", []byte{0}, kv.ErrCorrupt},
+		{"empty", nil, kv.ErrCorrupt},
+		{"longer", []byte{byte(formatVersion), 0}, kv.ErrCorrupt},
+	} {
+		db := kvtest.NewModel()
+		setRow(t, db, catalog.FormatKey, c.row)
+		e, err := Open(Options{DB: db, TestClock: true, ClockSource: atStart})
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("open, %s: got %v, want %v", c.name, err, c.want)
+		}
+		if err == nil {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := Check(db, func(*catalog.Container) {}, func(string) {}); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("check, %s: got %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+// New data is marked with our format before anything is in it.
+func TestNewDataIsMarked(t *testing.T) {
+	w := newWorld(t)
+	snap, err := w.db.Snapshot()
+	w.must(err)
+	defer snap.Close()
+	if raw, found, err := snap.Get(catalog.FormatKey); err != nil || !found || len(raw) != 1 || int(raw[0]) != formatVersion {
+		t.Errorf("got %x, %v, %v, want %d", raw, found, err, formatVersion)
+	}
+}
+
+// Data from before the first release says so, and what can be read.
+func TestFormatFromBefore(t *testing.T) {
+	db := kvtest.NewModel()
+	setRow(t, db, catalog.FormatKey, []byte{oldestFormat - 1})
+	_, err := Open(Options{DB: db, TestClock: true, ClockSource: atStart})
+	if err == nil || !strings.Contains(err.Error(), "has format 4") || !strings.Contains(err.Error(), "reads 5 to") {
+		t.Errorf("format 4: got %v, want a refusal that names it", err)
+	}
+}
+
+// Older data goes through the steps that it has not seen, in order. A step that ended
+// early is done again, and those before it are not.
+func TestMigrations(t *testing.T) {
+	db := kvtest.NewModel()
+	setRow(t, db, catalog.FormatKey, []byte{oldestFormat})
+	var done []string
+	broken := errors.New("broken")
+	fails := true
+	steps := []migration{
+		func(kv.DB, *slog.Logger) error { done = append(done, "first"); return nil },
+		func(kv.DB, *slog.Logger) error {
+			if fails {
+				return broken
+			}
+			done = append(done, "second")
+			return nil
+		},
+	}
+	if err := openFormat(db, steps, quiet()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "from format 6 to 7") {
+		t.Errorf("a step that fails: got %v", err)
+	}
+	fails = false
+	for range 2 {
+		if err := openFormat(db, steps, quiet()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := strings.Join(done, " "); got != "first second" {
+		t.Errorf("done: %s, want each step once", got)
+	}
+	if got, err := readFormat(db, oldestFormat+len(steps)); got != oldestFormat+2 || err != nil {
+		t.Errorf("the format is %d, %v, want %d", got, err, oldestFormat+2)
+	}
+	if err := openFormat(db, steps[:1], quiet()); !errors.Is(err, kv.ErrNewerFormat) {
+		t.Errorf("opened by a version that knows one step: got %v", err)
+	}
+}
