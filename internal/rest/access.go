@@ -143,10 +143,11 @@ func (x *exchange) admitToken(rt *route, t *token, n need) error {
 // within reports whether a request stays within what a permission is for. The
 // request is about the permission's container.
 func (x *exchange) within(rt *route, p *catalog.Permission, n need) bool {
-	// SDKs read these before they do anything else, whatever they have a token for.
-	itself := rt.kind == typeContainers && rt.operation == ""
-	if n == toRead && (itself || rt.kind == typeRanges) {
-		return true
+	switch itself := rt.kind == typeContainers && rt.operation == ""; {
+	case n == toRead && (itself || rt.kind == typeRanges):
+		return true // SDKs read these before they do anything else, whatever they have a token for
+	case itself:
+		return false // the container is its owner's, whatever may be done to what is in it
 	}
 	if p.Kind != "" {
 		return rt.kind == p.Kind && !rt.feed && rt.id == p.Child && alike(rt, p) && (p.Key == nil || x.withinKey(p.Key))

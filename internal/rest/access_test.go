@@ -72,7 +72,7 @@ var access = []struct{ path, methods, who string }{
 	{"/dbs/d/colls", "GET HEAD QUERY", looks},
 	{"/dbs/d/colls", "POST PUT PATCH DELETE", masters},
 	{"/dbs/d/colls/c", "GET HEAD", whole},
-	{"/dbs/d/colls/c", "POST QUERY PUT PATCH DELETE", owners},
+	{"/dbs/d/colls/c", "POST QUERY PUT PATCH DELETE", masters},
 	{"/dbs/d/colls/c/operations/partitionkeydelete", "GET HEAD", inside},
 	{"/dbs/d/colls/c/operations/partitionkeydelete", "POST QUERY PUT PATCH DELETE", writes},
 	{"/dbs/d/colls/c/pkranges", "GET HEAD QUERY", whole},
@@ -574,6 +574,21 @@ func TestNamesAreNotTakenForRIDs(t *testing.T) {
 		t.Errorf("by its rid the item j is %v", got)
 	}
 	call(t, w.h, "DELETE", byRIDs, "", headers, 403)
+}
+
+// TestItemTokensWithoutKey: a permission for an item that names no partition key opens
+// the item of that id, and no other.
+func TestItemTokensWithoutKey(t *testing.T) {
+	w := newAccessWorld(t)
+	a := call(t, w.h, "POST", "/dbs/d/users/u/permissions", `{"id":"any","permissionMode":"All","resource":"dbs/d/colls/c/docs/i"}`, nil, 201)
+	headers := pk("p")
+	headers["Authorization"] = url.QueryEscape(a.json(t)["_token"].(string))
+	call(t, w.h, "GET", "/dbs/d/colls/c/docs/i", "", headers, 200)
+	call(t, w.h, "GET", "/dbs/d/colls/c/docs", "", headers, 403)
+	call(t, w.h, "POST", "/dbs/d/colls/c/docs", `{"id":"n","pk":"p"}`, headers, 403)
+	call(t, w.h, "DELETE", "/dbs/d/colls/c/docs/i", "", headers, 204)
+	headers[headerPartitionKey] = `["q"]`
+	call(t, w.h, "GET", "/dbs/d/colls/c/docs/j", "", headers, 403)
 }
 
 // TestTokensAreForOneDatabase: a permission opens nothing outside of its user's
