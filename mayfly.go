@@ -272,6 +272,9 @@ func openData(o Options) (*pebblekv.DB, error) {
 	if o.Memory {
 		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Walked: store.Walked, Logger: o.Logger})
 	}
+	if err := o.restrict(); err != nil {
+		return nil, fmt.Errorf("close the data in %s to others: %w", o.Dir, err)
+	}
 	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.cacheBytes() - o.caches().ItemRows, Walked: store.Walked, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)

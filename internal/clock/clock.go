@@ -16,6 +16,10 @@
 //  4. A save that failed may still have happened: the lower of the floor before
 //     and the floor that was tried is the one that holds.
 //
+// Two times belong to a moment: Now rounds it down, and is what items are judged by;
+// NowAndWrite rounds it up too, and that is what writes bear (DESIGN.md, "No item dies
+// early").
+//
 // Lock order: saver, then mu. DESIGN.md says why it is built this way.
 package clock
 
@@ -65,6 +69,9 @@ var (
 type Reading struct {
 	WallMs int64 // since the Unix epoch; may step either way
 	MonoMs int64 // since some fixed moment; never decreases while the clock is open
+	// Floored says that the clocks are finer, and were rounded down to this. A source
+	// says it always or never.
+	Floored bool
 }
 
 // Options are the parameters of Open.
@@ -181,7 +188,7 @@ func machine() func() Reading {
 	start := time.Now()
 	return func() Reading {
 		t := time.Now()
-		return Reading{WallMs: t.UnixMilli(), MonoMs: t.Sub(start).Milliseconds()}
+		return Reading{WallMs: t.UnixMilli(), MonoMs: t.Sub(start).Milliseconds(), Floored: true}
 	}
 }
 
@@ -189,6 +196,30 @@ func machine() func() Reading {
 // one began. It takes no lock as long as the machine's clocks agree and the floor
 // is ahead; otherwise it may wait for a save.
 func (c *Clock) Now() int64 {
+	t, _ := c.now()
+	return t
+}
+
+// NowAndWrite returns the time, as Now does, and the one for what is written now: the
+// millisecond that ends after this moment. An item that is written at it, and judged by
+// Now, lives no shorter than it was told to since the moment before this call. Like
+// Now's, the times for writes never go back, for they are those plus one; on a clock
+// that is exact to the millisecond, such as a frozen one, both are the same.
+func (c *Clock) NowAndWrite() (nowMs, writeMs int64) {
+	t, r := c.now()
+	return t, min(t+r.stepMs(), MaxMs)
+}
+
+// stepMs is by how much the time of a write is above that of a read.
+func (r Reading) stepMs() int64 {
+	if r.Floored {
+		return 1
+	}
+	return 0
+}
+
+// now returns the time and the reading that it was taken from.
+func (c *Clock) now() (int64, Reading) {
 	v := c.view.Load()
 	if v == nil {
 		return c.slowNow()
@@ -211,7 +242,7 @@ func (c *Clock) Now() int64 {
 	if t == closedMark {
 		return c.slowNow()
 	}
-	return t
+	return t, r
 }
 
 // raise lifts last to at least ms and returns it: invariant 1. Each failed swap
@@ -229,7 +260,7 @@ func (c *Clock) raise(ms int64) int64 {
 }
 
 // slowNow looks closely, and extends the floor when it is reached.
-func (c *Clock) slowNow() int64 {
+func (c *Clock) slowNow() (int64, Reading) {
 	c.mu.Lock()
 	r, wantMs := c.lookLocked()
 	t := c.timeLocked(wantMs)
@@ -237,13 +268,13 @@ func (c *Clock) slowNow() int64 {
 	c.mu.Unlock()
 
 	if !due || r.MonoMs < c.retryAtMono.Load() {
-		return t
+		return t, r
 	}
 	if !reached {
 		c.extendSoon(r.MonoMs)
-		return t
+		return t, r
 	}
-	return c.extend()
+	return c.extend(), r
 }
 
 // lookLocked reads the machine's clocks and returns the time that they ask for,
@@ -258,6 +289,7 @@ func (c *Clock) lookLocked() (r Reading, wantMs int64) {
 	case c.mu.closed:
 		return r, c.mu.finalMs
 	case c.mu.state.Frozen:
+		r.Floored = false // a frozen time is exact
 		return r, lastMs
 	case c.test:
 		return r, min(r.WallMs+c.mu.state.OffsetMs, MaxMs)

@@ -17,7 +17,7 @@ type pose struct {
 	frozen bool
 }
 
-// Freeze stops the time where it is.
+// Freeze stops the time where it is, at the end of the present millisecond.
 func (c *Clock) Freeze() error {
 	return c.move(func(at pose) (pose, error) {
 		return pose{ms: at.ms, frozen: true}, nil
@@ -84,6 +84,9 @@ func (c *Clock) move(to func(pose) (pose, error)) error {
 	}
 	if next == at && at.frozen {
 		return nil
+	}
+	if next.frozen && !at.frozen { // at or above what was written while it ticked
+		next.ms = min(next.ms+r.stepMs(), MaxMs)
 	}
 
 	state := c.mu.state

@@ -26,8 +26,11 @@ const (
 	certificateFile = "tls-cert.pem"
 	keyFile         = "tls-key.pem"
 
-	certificateMode fs.FileMode = 0o644
-	keyMode         fs.FileMode = 0o600
+	// fileMode is that of everything in the data's directory. mayfly cert prints the
+	// certificate for those who are to trust it.
+	fileMode fs.FileMode = 0o600
+	// temporarySuffix is that of a file that is not in place yet.
+	temporarySuffix = ".tmp"
 
 	// keyMark begins a key file of ours: a bare key does not tell who made it.
 	// PEM readers skip what comes before the first block.
@@ -61,6 +64,11 @@ func LoadOrMakeCertificate(dir string, hosts []string, now time.Time) (tls.Certi
 		return makeCertificateFiles(dir, hosts, now)
 	}
 	return pair, nil
+}
+
+// CertificateFiles are the names of the files that LoadOrMakeCertificate may leave.
+func CertificateFiles() []string {
+	return []string{certificateFile, keyFile, certificateFile + temporarySuffix, keyFile + temporarySuffix}
 }
 
 // CertificatePEM returns the certificate that clients of the server with this dir
@@ -148,11 +156,11 @@ func makeCertificateFiles(dir string, hosts []string, now time.Time) (tls.Certif
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("use the certificate just made: %w", err)
 	}
-	err = replaceFile(filepath.Join(dir, keyFile), append([]byte(keyMark), keyPEM...), keyMode)
+	err = replaceFile(filepath.Join(dir, keyFile), append([]byte(keyMark), keyPEM...))
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("keep the certificate's key: %w", err)
 	}
-	if err := replaceFile(filepath.Join(dir, certificateFile), certPEM, certificateMode); err != nil {
+	if err := replaceFile(filepath.Join(dir, certificateFile), certPEM); err != nil {
 		return tls.Certificate{}, fmt.Errorf("keep the certificate: %w", err)
 	}
 	if err := syncDir(dir); err != nil {
@@ -162,13 +170,13 @@ func makeCertificateFiles(dir string, hosts []string, now time.Time) (tls.Certif
 }
 
 // replaceFile puts data in place of the named file, durable and all at once.
-func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
-	temporary := name + ".tmp"
+func replaceFile(name string, data []byte) (err error) {
+	temporary := name + temporarySuffix
 	// One that a crash left behind may have another mode.
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
 		return err
 	}
@@ -179,7 +187,7 @@ func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 	}()
 	_, err = f.Write(data)
 	// The process's umask may have taken bits away.
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
 	if err != nil {
 		return err
 	}

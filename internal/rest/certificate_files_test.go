@@ -105,7 +105,7 @@ func TestCertificateFileModes(t *testing.T) {
 		}
 	}
 	loadCertificate(t, dir, certificateTime)
-	for name, want := range map[string]fs.FileMode{certificateFile: 0o644, keyFile: 0o600} {
+	for name, want := range map[string]fs.FileMode{certificateFile: 0o600, keyFile: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

@@ -171,11 +171,11 @@ func (p *Partition) run(group []*job, purge *job) error {
 		group = append(group, purge) // to be answered with the others
 	}
 	for len(group) > 0 {
-		v, nowMs, err := p.beginGroup()
+		v, at, err := p.beginGroup()
 		if err != nil {
 			return answer(group, err)
 		}
-		done, err := p.commit(v, nowMs, group)
+		done, err := p.commit(v, at, group)
 		// The group ends before its answers: whoever has one finds nothing of it still
 		// under way, so that events need not wait for it.
 		p.endGroup(v, err)
@@ -190,9 +190,9 @@ func (p *Partition) run(group []*job, purge *job) error {
 
 // commit executes, commits and publishes the first jobs of a group: all, unless
 // they write more than was foreseen.
-func (p *Partition) commit(v *view, nowMs int64, group []*job) (done int, err error) {
+func (p *Partition) commit(v *view, at moment, group []*job) (done int, err error) {
 	w := &p.writer
-	w.begin(v, nowMs)
+	w.begin(v, at)
 	var purge *job
 	for done < len(group) && w.batch.Bytes() < fullBytes {
 		j := group[done]
@@ -327,9 +327,9 @@ type writer struct {
 	indexed  bool // the group has moved IndexedTo or LazyAt
 
 	// Of the group under way:
-	batch     kv.Batch
-	view      *view
-	nowMs     int64
+	batch kv.Batch
+	view  *view
+	moment
 	soonestMs int64              // the next deadline of what it has written
 	overlay   map[string]current // by identity: what the group has changed so far
 	placed    map[uint64]string  // by ordinal: the identities of what it has written
@@ -353,11 +353,16 @@ func (w *writer) background(j *job) error {
 	return w.purge(j.purge)
 }
 
+// moment is when a group happens. Items are judged at nowMs, as reads judge them, and
+// what is written bears writeMs, which is up to a millisecond later: an item's life is
+// counted from after its write, to the end of its last millisecond.
+type moment struct{ nowMs, writeMs int64 }
+
 // begin starts a group at one moment.
-func (w *writer) begin(v *view, nowMs int64) {
+func (w *writer) begin(v *view, at moment) {
 	invariant.Check(v.lsn == w.meta.LSN, "the published lsn %d is not the last written %d", v.lsn, w.meta.LSN)
 	w.reset()
-	w.view, w.nowMs = v, nowMs
+	w.view, w.moment = v, at
 }
 
 // reset forgets the last group.

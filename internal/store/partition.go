@@ -265,16 +265,18 @@ func (p *Partition) acquireLocked() (*view, error) {
 
 // beginGroup acquires the view for a group of writes and keeps it published
 // until the group ends. It returns the group's moment.
-func (p *Partition) beginGroup() (*view, int64, error) {
+func (p *Partition) beginGroup() (*view, moment, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, err := p.acquireLocked()
 	if err != nil {
-		return nil, 0, err
+		return nil, moment{}, err
 	}
 	p.mu.writing = true
-	p.mu.groupMs = p.clock.Now()
-	return v, p.mu.groupMs, nil
+	var at moment
+	at.nowMs, at.writeMs = p.clock.NowAndWrite()
+	p.mu.groupMs = at.nowMs
+	return v, at, nil
 }
 
 // endGroup releases the view. After a failed commit it stays published for good.

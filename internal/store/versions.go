@@ -162,11 +162,11 @@ func (w *writer) logChange(kind logKind, h *header, previous uint64, image []byt
 	w.key = w.p.prefix.appendLogKey(w.key[:0], l.lsn, l.n)
 	l.n++
 	row := make([]byte, 0, logRowBytes+len(h.identity)+len(image))
-	row = binary.BigEndian.AppendUint64(append(row, logVersion, byte(kind)), uint64(w.nowMs))
+	row = binary.BigEndian.AppendUint64(append(row, logVersion, byte(kind)), uint64(w.writeMs))
 	row = binary.BigEndian.AppendUint64(row, previous)
 	row = binary.BigEndian.AppendUint16(row, uint16(len(h.identity)))
 	w.batch.Set(w.key, append(append(row, h.identity...), image...))
-	w.soonestMs = min(w.soonestMs, w.nowMs+w.view.container.AllVersions.Milliseconds()+logPruneEveryMs)
+	w.soonestMs = min(w.soonestMs, w.writeMs+w.view.container.AllVersions.Milliseconds()+logPruneEveryMs)
 }
 
 // logExpired writes that an item has expired, unless the log says so already.

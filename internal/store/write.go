@@ -280,7 +280,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	next := current{
 		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
 		header: header{
-			writtenMs: w.nowMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
+			writtenMs: w.writeMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
 		},
 		derived: true, body: r.row[r.places.body:],
 	}

@@ -56,7 +56,7 @@ func open(o Options) (*DB, error) {
 	watch := newWatcher(o.Logger)
 	inner, stop := o.FS, func() error { return nil }
 	if inner == nil {
-		fs, closer := vfs.WithDiskHealthChecks(vfs.Default, diskSlowThreshold, nil, watch.diskSlow)
+		fs, closer := vfs.WithDiskHealthChecks(privateFS{vfs.Default}, diskSlowThreshold, nil, watch.diskSlow)
 		inner, stop = fs, closer.Close
 	}
 	fs := &logFS{FS: inner, watch: watch}
@@ -104,7 +104,7 @@ func makeDir(fs vfs.FS, o Options) (string, error) {
 		}
 		parents = append(parents, fs.PathDir(child))
 	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	if err := fs.MkdirAll(dir, privateDir); err != nil {
 		return "", err
 	}
 	for _, parent := range parents {
