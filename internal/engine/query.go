@@ -64,9 +64,11 @@ type QueryPage struct {
 	Rows         []byte // as JSON, with commas between them
 	Count        int
 	Continuation string
-	LSN          uint64
-	Charge       ru.Units
-	Work         query.Work
+	// LatestFirst says how rows come that are equal in what they are ordered by.
+	LatestFirst bool
+	LSN         uint64
+	Charge      ru.Units
+	Work        query.Work
 	// Compiled is how long it took to understand the query. Like Times and Indexes it
 	// is told if it was asked for.
 	Compiled time.Duration
@@ -216,7 +218,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		defer e.running.Leave()
 		nowMs = e.clock.Now() // items have expired while it waited
 	}
-	page.Compiled = e.meters.elapsed() - began
+	page.Compiled, page.LatestFirst = e.meters.elapsed()-began, q.program.LatestFirst()
 	s, err := e.scope(c, r, &q)
 	if err != nil {
 		return page, err

@@ -238,8 +238,8 @@ func (c *chooser) serves(p *compositePlan, keys []sql.SortKey) (kv.Order, bool) 
 	if skipFixed(); k < len(keys) {
 		return 0, false
 	}
-	// Items that are equal come in the direction of the first key.
-	turned := keys[0].Desc != p.paths[0].Descending
+	// Items that are equal come as LatestFirst says.
+	turned := c.p.LatestFirst() != p.paths[0].Descending
 	if !known && turned {
 		order = kv.Reverse
 	}
@@ -403,12 +403,12 @@ func (a *roughRun) flush(yield func(candidate) (bool, error)) (more bool, err er
 	return true, nil
 }
 
-// compareRows orders two rows by their keys, then in the order of their creation, which
-// the first key's direction turns around too.
+// compareRows orders two rows by their keys, then in the order of their creation, or the
+// opposite.
 func compareRows(p *sql.Program, a, b []sql.Value, aOrdinal, bOrdinal uint64) int {
 	order := p.CompareSortKeys(a, b)
 	if order == 0 {
-		if order = compareOrdinals(aOrdinal, bOrdinal); p.OrderBy()[0].Desc {
+		if order = compareOrdinals(aOrdinal, bOrdinal); p.LatestFirst() {
 			order = -order
 		}
 	}

@@ -158,16 +158,9 @@ type rowHeap struct {
 	dropped bool       // there were more
 }
 
-// less orders rows by their keys, then in the order of their creation, which the
-// first key's direction turns around too.
+// less orders rows as compareRows does, and those of one item as they come.
 func (h *rowHeap) less(a, b *sortedRow) bool {
-	p := h.x.q.Program
-	order := p.CompareSortKeys(a.keys, b.keys)
-	if order == 0 {
-		if order = compareOrdinals(a.ordinal, b.ordinal); p.OrderBy()[0].Desc {
-			order = -order
-		}
-	}
+	order := compareRows(h.x.q.Program, a.keys, b.keys, a.ordinal, b.ordinal)
 	if order == 0 {
 		order = a.n - b.n
 	}

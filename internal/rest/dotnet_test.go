@@ -7,6 +7,7 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -335,5 +336,40 @@ func TestDotNetQueryPlan(t *testing.T) {
 	info := a.json(t)["queryInfo"].(map[string]any)
 	if got := fmt.Sprint(info["groupByAliasToAggregateType"]); got != "map[m:<nil> s:CountIf]" {
 		t.Errorf("got %s: %s", got, a.body)
+	}
+}
+
+// Rows that are equal in what they are ordered by come in the direction that the answer
+// tells, however they are found: by an index, by a composite one, or sorted. The SDKs
+// skip rows by their rids when they go on, and lose those that contradict it.
+func TestTiesComeAsIsTold(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	call(t, h, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"indexingPolicy":{
+		"compositeIndexes":[[{"path":"/n"},{"path":"/m","order":"descending"}],[{"path":"/m"},{"path":"/n"}]]}}`, nil, 201)
+	for i := range 30 {
+		call(t, h, "POST", testDocs, fmt.Sprintf(`{"id":"%d","pk":"a","i":%d,"n":%d,"m":%d}`, i, i, i%3, i%2), pk("a"), 201)
+	}
+	for _, order := range []string{
+		"c.n", "c.n DESC", "c._ts", "c._ts DESC", "c.none", "c.none DESC",
+		"c.n, c.m DESC", "c.n DESC, c.m", "c.m, c.n", "c.m DESC, c.n DESC",
+	} {
+		a := call(t, h, "POST", testDocs, `{"query":"SELECT c.i, c.n, c.m FROM c ORDER BY `+order+`"}`, dotnetHeaders(map[string]string{
+			"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-partitionkeyrangeid": "0",
+		}), 200)
+		var page struct {
+			Documents []struct{ I, N, M int } // I is in the order of rids
+		}
+		var info struct{ ReverseRidEnabled, ReverseIndexScan bool }
+		if err := errors.Join(json.Unmarshal(a.body, &page), json.Unmarshal([]byte(a.header.Get("x-ms-cosmos-query-execution-info")), &info)); err != nil || len(page.Documents) != 30 {
+			t.Fatalf("%s: %v: %s", order, err, a.body)
+		}
+		for i, next := range page.Documents[1:] {
+			last := page.Documents[i]
+			tied := (next.N == last.N || !strings.Contains(order, "c.n") || strings.Contains(order, "none")) && (next.M == last.M || !strings.Contains(order, "c.m"))
+			if back := next.I < last.I; tied && back != info.ReverseIndexScan {
+				t.Fatalf("%s: told %+v, and %v comes after %v", order, info, next, last)
+			}
+		}
 	}
 }

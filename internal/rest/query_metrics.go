@@ -39,7 +39,13 @@ func (x *exchange) setMetrics(page *engine.QueryPage) {
 	if page.Indexes != nil && x.flag(askIndexMetricsV2) {
 		x.set(headerIndexMetrics, url.PathEscape(string(indexMetricsV2(page.Indexes))))
 	}
-	x.set(headerQueryInfo, `{"reverseRidEnabled":false,"reverseIndexScan":false}`)
+	// When they go on in the middle of rows that are equal in what they are ordered by,
+	// clients skip rows by their rids, in the direction that they are told here.
+	info := `{"reverseRidEnabled":false,"reverseIndexScan":false}`
+	if page.LatestFirst {
+		info = `{"reverseRidEnabled":false,"reverseIndexScan":true}`
+	}
+	x.set(headerQueryInfo, info)
 }
 
 // queryMetrics writes times and counts. The optimizer is a part of making the plan,

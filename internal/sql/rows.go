@@ -130,6 +130,11 @@ func (p *Program) CompareSortKeys(a, b []Value) int {
 	return 0
 }
 
+// LatestFirst reports whether rows that are equal in all keys come with the latest item
+// first: they go in the direction of the first key, however they are found. Clients are
+// told, and skip rows by it when they go on.
+func (p *Program) LatestFirst() bool { return len(p.main.order) > 0 && p.main.order[0].Desc }
+
 // AppendGroupKey appends bytes that the rows of one group share, and only they.
 func (r *Runner) AppendGroupKey(dst []byte) ([]byte, error) {
 	return r.p.main.grouping.appendKey(dst, &r.f), r.f.cx.err
