@@ -15,7 +15,8 @@ import (
 
 // CompileOptions is what a query means something relative to.
 type CompileOptions struct {
-	// Params are the values of the query's parameters, by name with the @.
+	// Params are the values of the query's parameters, by name with the @. One that is
+	// not there is undefined.
 	Params map[string]Value
 	// Computed are the container's computed properties.
 	Computed []Computed
@@ -429,10 +430,7 @@ func (c count) in(params map[string]Value) (int64, error) {
 	if c.of == nil {
 		return c.absent, nil
 	}
-	v, ok := constantOf(c.of, params)
-	if param, is := c.of.(*Param); is && !ok {
-		return 0, unresolved(param.Name, param.Span)
-	}
+	v, _ := constantOf(c.of, params)
 	n, ok := v.AsInt()
 	if !ok || n < 0 || n > math.MaxUint32 {
 		return 0, errorAt(c.of.Pos(), c.code, "%s", c.message)

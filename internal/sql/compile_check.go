@@ -316,10 +316,16 @@ func checkComputed(q *Query) error {
 	if len(q.From.Sources) > 1 || first.Query != nil || first.Iterate || first.Expr != nil || len(first.Path) > 0 {
 		return refuse(first.Span)
 	}
-	if contains(q.Select.Value, isSubquery) || contains(q.Select.Value, isAggregate) || contains(q.Select.Value, isNonDeterministic) {
+	if contains(q.Select.Value, isSubquery) || contains(q.Select.Value, isAggregate) || contains(q.Select.Value, isNonDeterministic) ||
+		contains(q.Select.Value, isParam) {
 		return refuse(q.Select.Value.Pos())
 	}
 	return nil
+}
+
+func isParam(e Expr) bool {
+	_, ok := e.(*Param)
+	return ok
 }
 
 func isNonDeterministic(e Expr) bool {

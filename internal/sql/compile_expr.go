@@ -74,12 +74,8 @@ func (c *compiler) expr(e Expr, s *scope) (code, error) {
 	case *Literal:
 		return constantCode(e.Value), nil
 	case *Param:
-		v, ok := c.opts.Params[e.Name]
-		if !ok {
-			return code{}, unresolved(e.Name, e.Span)
-		}
 		c.constants++
-		x := constantCode(v)
+		x := constantCode(c.opts.Params[e.Name]) // undefined, if it was not given
 		x.param = e.Name
 		return x, nil
 	case *Ident, *Member, *Index:

@@ -140,8 +140,7 @@ func constantOf(x Expr, params map[string]Value) (v Value, ok bool) {
 	case *Literal:
 		return x.Value, true
 	case *Param:
-		v, ok = params[x.Name]
-		return v, ok
+		return params[x.Name], true // undefined, if it was not given
 	case *ArrayLit:
 		var b ArrayBuilder
 		for _, item := range x.Items {

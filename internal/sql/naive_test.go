@@ -323,10 +323,11 @@ func TestParameters(t *testing.T) {
 	f(`SELECT TOP @n VALUE c.id FROM c`, `"ann"`)
 	f(`SELECT VALUE c.id FROM c OFFSET @n LIMIT @n`, `"bob"`)
 	f(`SELECT VALUE c.id FROM c WHERE c.city = @none`, ``)
+	f(`SELECT VALUE [@other, 1]`, `[1]`)
+	f(`SELECT VALUE c.id FROM c WHERE c.city = @other OR NOT IS_DEFINED(@other) AND c.id = "bob"`, `"bob"`)
 	for query, code := range map[string]string{
-		`SELECT VALUE @other`:                  "SC2001",
 		`SELECT TOP @city * FROM c`:            "SC2060",
-		`SELECT * FROM c OFFSET 0 LIMIT @x`:    "SC2001",
+		`SELECT * FROM c OFFSET 0 LIMIT @x`:    "SC2061",
 		`SELECT * FROM c OFFSET @city LIMIT 1`: "SC2062",
 	} {
 		var refused *Error

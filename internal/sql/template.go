@@ -53,8 +53,8 @@ func (t *Template) Bind(params map[string]Value) (*Program, bool) {
 	p.params = params
 	p.args = p.few[:0]
 	for _, want := range t.params {
-		v, ok := params[want.name]
-		if !ok || v.kind != want.kind {
+		v := params[want.name]
+		if v.kind != want.kind {
 			return nil, false
 		}
 		a := argument{value: v}

@@ -177,7 +177,7 @@ func TestTemplateCounts(t *testing.T) {
 		{params(Str("4"), Int(1), Int(1)), "SC2060"},
 		{params(Int(1), Int(-1), Int(1)), "SC2061"},
 		{params(Int(1), Int(1), Float(1.5)), "SC2062"},
-		{map[string]Value{"@b": Int(0), "@t": Int(1), "@l": Int(1)}, "SC2001"},
+		{map[string]Value{"@b": Int(0), "@t": Int(1), "@l": Int(1)}, "SC2062"},
 	} {
 		if _, ok := p.Template().Bind(c.params); ok {
 			t.Errorf("%v: bound", c.params)
