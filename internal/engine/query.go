@@ -232,7 +232,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		}
 	}
 	page.Charge = 0
-	if err := e.queryPartitions(ctx, request, s, seen, &page); err != nil {
+	if err := e.queryPage(ctx, request, s, seen, &page); err != nil {
 		return page, err
 	}
 	if r.MaxContinuationKB > 0 && len(page.Continuation) > r.MaxContinuationKB<<10 {
@@ -241,44 +241,36 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	return page, nil
 }
 
-// queryPartitions fills a page with the rows of one partition after another.
-func (e *Engine) queryPartitions(ctx context.Context, q query.Request, s queryScope, seen session, page *QueryPage) error {
-	c := page.Container
-	for i := s.first; i <= s.last; i++ {
-		if err := e.meters.admit(c, i); err != nil {
-			if i == s.first {
-				return err
-			}
-			page.Continuation = queryContinuation(i, query.Begin(q))
-			break
+// queryPage makes a page of the rows of one partition. It ends with its partition, and is
+// empty if that has no rows, as the service's pages are: clients that count pages count
+// partitions.
+func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *QueryPage) error {
+	c, i := page.Container, s.first
+	if err := e.meters.admit(c, i); err != nil {
+		return err
+	}
+	page.Partition = i
+	part, err := e.queryPartition(ctx, c, i, q)
+	if err != nil {
+		if !errors.Is(err, store.ErrClosed) {
+			page.Charge = ru.Refused
+			e.meters.settle(c, i, page.Charge)
 		}
-		page.Partition = i
-		part, err := e.queryPartition(ctx, c, i, q)
-		if err != nil {
-			if !errors.Is(err, store.ErrClosed) && page.Charge == 0 {
-				page.Charge = ru.Refused
-				e.meters.settle(c, i, page.Charge)
-			}
-			return err
-		}
-		page.LSN = part.LSN
-		if err := seen.check(i, part.LSN); err != nil {
-			return err
-		}
-		charge := ru.QueryWork{IndexRows: part.Work.IndexRows, Items: part.Work.Items, Bytes: part.Work.Bytes, RowBytes: part.Work.RowBytes}.Charge()
-		e.meters.settle(c, i, charge)
-		page.take(&part, charge)
-		if part.Token != "" {
-			page.Continuation = queryContinuation(i, part.Token)
-			break
-		}
-		q.Token, q.Room = "", nil // the page has it
-		q.MaxRows -= part.Count
-		q.MaxBytes -= len(part.Rows)
-		if i < s.last && (q.MaxRows <= 0 || q.MaxBytes <= 0) {
-			page.Continuation = queryContinuation(i+1, query.Begin(q))
-			break
-		}
+		return err
+	}
+	page.LSN = part.LSN
+	if err := seen.check(i, part.LSN); err != nil {
+		return err
+	}
+	page.Charge = ru.QueryWork{IndexRows: part.Work.IndexRows, Items: part.Work.Items, Bytes: part.Work.Bytes, RowBytes: part.Work.RowBytes}.Charge()
+	e.meters.settle(c, i, page.Charge)
+	page.Rows, page.Count, page.Work = part.Rows, part.Count, part.Work
+	page.Times, page.Indexes = part.Times, part.Indexes
+	switch {
+	case part.Token != "":
+		page.Continuation = queryContinuation(i, part.Token)
+	case i < s.last:
+		page.Continuation = queryContinuation(i+1, query.Begin(q))
 	}
 	return nil
 }
@@ -290,29 +282,6 @@ func (e *Engine) queryPartition(ctx context.Context, c *catalog.Container, index
 	}
 	q.Partition, q.Elapsed, q.Random = p, e.meters.elapsed, rand.Float64
 	return query.Run(ctx, q)
-}
-
-// take adds a partition's rows to the page.
-func (page *QueryPage) take(part *query.Page, charge ru.Units) {
-	switch {
-	case part.Count == 0:
-	case page.Count == 0:
-		page.Rows = part.Rows
-	default:
-		page.Rows = append(append(page.Rows, ','), part.Rows...)
-	}
-	page.Count += part.Count
-	page.Charge += charge
-	page.Times.Add(part.Times)
-	if page.Indexes == nil {
-		page.Indexes = part.Indexes
-	}
-	w := &page.Work
-	w.IndexRows += part.Work.IndexRows
-	w.Items += part.Work.Items
-	w.Bytes += part.Work.Bytes
-	w.Rows += part.Work.Rows
-	w.RowBytes += part.Work.RowBytes
 }
 
 func queryContinuation(partition int, token string) string {

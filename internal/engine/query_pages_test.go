@@ -3,7 +3,10 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
 )
@@ -21,16 +24,48 @@ func TestContinuationOfAFullPage(t *testing.T) {
 		w.must(err)
 		return p
 	}
-	w.put("c", keys[1], "one", "")
-	w.put("c", keys[3], "three", "")
+	w.put("c", keys[3], "one", "")
+	w.put("c", keys[3], "two", "")
 	p := page(2, "")
-	if string(p.Rows) != `"one","three"` || p.Continuation == "" {
+	for p.Count == 0 && p.Continuation != "" {
+		p = page(2, p.Continuation)
+	}
+	if string(p.Rows) != `"one","two"` || p.Continuation == "" {
 		t.Fatalf("%s with the continuation %q, want both and one", p.Rows, p.Continuation)
 	}
 	if p = page(2, p.Continuation); p.Count != 0 || p.Continuation != "" {
 		t.Errorf("then %d rows with the continuation %q, want none", p.Count, p.Continuation)
 	}
-	if p = page(3, ""); p.Count != 2 || p.Continuation != "" {
+	for p = page(3, ""); p.Count == 0 && p.Continuation != ""; {
+		p = page(3, p.Continuation)
+	}
+	if p.Count != 2 || p.Continuation != "" {
 		t.Errorf("%d rows with the continuation %q on a page with room for 3", p.Count, p.Continuation)
+	}
+}
+
+// A page ends with its partition, whatever room there is, and one without rows has an
+// empty one.
+func TestPagesEndWithTheirPartition(t *testing.T) {
+	w := newWorld(t)
+	keys := spread(w.container("c", "null", 4))
+	for _, i := range []int{1, 1, 3} {
+		w.put("c", keys[i], fmt.Sprint("of ", i, " at ", w.e.Clock().Now()), "")
+		w.must(w.e.Clock().Advance(time.Millisecond))
+	}
+	var pages []int
+	for continuation := ""; len(pages) < 9; {
+		p, err := w.e.QueryItems(t.Context(), ItemQuery{
+			Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT * FROM c"},
+			CrossPartition: true, MaxItems: 100, Continuation: continuation,
+		})
+		w.must(err)
+		pages = append(pages, p.Count)
+		if continuation = p.Continuation; continuation == "" {
+			break
+		}
+	}
+	if want := []int{0, 2, 0, 1}; !slices.Equal(pages, want) {
+		t.Errorf("pages of %v rows, want %v", pages, want)
 	}
 }

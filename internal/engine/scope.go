@@ -42,13 +42,18 @@ func (e *Engine) scope(c *catalog.Container, r *ItemQuery, q *compiled) (querySc
 	if !keys.All && len(keys.Keys) == 0 {
 		return queryScope{}, nil // one partition gives the answer of all
 	}
-	if s.whole() && !keys.All && len(keys.Keys) == 1 && len(keys.Keys[0]) == len(c.PartitionKey.Paths) {
-		return keyScope(c, keys.Keys[0]), nil
+	named, one := s.whole() && !keys.All && len(keys.Keys) == 1, false // by the filter
+	if named {
+		s = keyScope(c, keys.Keys[0])
+		one = len(keys.Keys[0]) == len(c.PartitionKey.Paths)
 	}
-	if !r.CrossPartition {
+	needsPlan := sql.NeedsGateway(q.query) && !one || sql.ListsAggregates(q.query) && r.CrossPartition
+	switch {
+	case named && !needsPlan:
+		return s, nil
+	case !r.CrossPartition:
 		return queryScope{}, ErrCrossPartition
-	}
-	if sql.NeedsGateway(q.query) {
+	case needsPlan:
 		plan, err := e.plan(c, q, ^sql.FeatureSet(0))
 		if err != nil {
 			return queryScope{}, err

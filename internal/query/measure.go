@@ -25,15 +25,6 @@ type Times struct {
 	Write time.Duration // writing rows
 }
 
-// Add adds those of another page.
-func (t *Times) Add(u Times) {
-	t.Plan += u.Plan
-	t.Index += u.Index
-	t.Load += u.Load
-	t.Run += u.Run
-	t.Write += u.Write
-}
-
 // took adds the time since the last call to a part.
 func (x *execution) took(part *time.Duration) {
 	if !x.q.Measure {

@@ -29,6 +29,9 @@ func (x *exchange) serveConflicts(rt *route) error {
 		x.writeList(c.RIDText, "Conflicts", nil, 0)
 		return nil
 	case rt.feed && method == http.MethodPost && x.isQuery():
+		if x.header(headerPartitionKey) == "" && x.header(headerRange) == "" && !x.flag(headerCrossPartition) {
+			return engine.ErrCrossPartition
+		}
 		return x.queryResources(c.RIDText, "Conflicts", nil)
 	case !rt.feed && (method == http.MethodGet || method == http.MethodDelete):
 		return catalog.ErrNotFound

@@ -34,7 +34,7 @@ func (x *exchange) queryItems(rt *route) error {
 		Target: x.target(rt), Query: q, MaxItems: most,
 		Range:    x.header(headerRange),
 		StartEPK: x.header("X-Ms-Start-Epk"), EndEPK: x.header("X-Ms-End-Epk"),
-		CrossPartition: x.flag("X-Ms-Documentdb-Query-Enablecrosspartition"),
+		CrossPartition: x.flag(headerCrossPartition),
 		Continuation:   x.header(headerContinuation), MaxContinuationKB: limit,
 		Measure:      x.flag(askQueryMetrics) || x.flag(askIndexMetrics) || x.flag(askIndexMetricsV2),
 		SessionToken: x.header(headerSession), Room: room.rows,

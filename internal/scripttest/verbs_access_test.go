@@ -177,14 +177,14 @@ func sendAny(s *script, d *directive) string {
 	if pk := d.option("pk"); pk != "" {
 		header["X-Ms-Documentdb-Partitionkey"] = "[" + ascii(pk) + "]"
 	}
-	for _, h := range d.options("headers") {
-		name, value, _ := strings.Cut(h, ":")
-		header[name] = strings.TrimSpace(value)
-	}
 	body := strings.Join(d.lines(), "\n")
 	if d.flag("query") {
 		header["Content-Type"], header["X-Ms-Documentdb-Query-Enablecrosspartition"] = "application/query+json", "True"
 		body = `{"query":` + quoted(body) + `}`
+	}
+	for _, h := range d.options("headers") {
+		name, value, _ := strings.Cut(h, ":")
+		header[name] = strings.TrimSpace(value)
 	}
 	words := d.words()
 	if len(words) != 2 {

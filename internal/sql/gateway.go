@@ -142,6 +142,13 @@ func NeedsGateway(q *Query) bool {
 		(q.Distinct || q.Top != nil || q.Limit != nil || q.GroupBy != nil || q.OrderBy != nil || hasAggregate(q))
 }
 
+// ListsAggregates reports whether a query has aggregates other than SELECT VALUE, and no
+// groups. The service wants a plan for these as soon as a client allows several ranges,
+// also if the filter leaves one: the Python SDK's tests count on its refusal.
+func ListsAggregates(q *Query) bool {
+	return q.From != nil && q.Select.Value == nil && q.GroupBy == nil && hasAggregate(q)
+}
+
 // Plan makes the plan of a query. The error is an *[Error].
 func Plan(program *Program, o PlanOptions) (*PlanInfo, error) {
 	q := program.Query()
