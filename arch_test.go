@@ -31,6 +31,7 @@ var layers = map[string]layer{
 	"internal/analysis":    {"", ""},
 	"internal/cells":       {"internal/value", ""},
 	"internal/clock":       {"", ""},
+	"internal/memory":      {"", ""},
 	"internal/ru":          {"", ""},
 	"internal/kv":          {"", ""},
 	"internal/kv/pebblekv": {"internal/kv", "github.com/cockroachdb/pebble/v2"},
@@ -42,8 +43,8 @@ var layers = map[string]layer{
 	"internal/script":      {"internal/value", "github.com/dop251/goja github.com/dlclark/regexp2/v2"},
 	"internal/purge":       {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
 	"internal/engine":      {"internal/catalog internal/clock internal/kv internal/purge internal/query internal/ru internal/script internal/sql internal/store internal/value", ""},
-	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/kv internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
-	".": {"internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv " +
+	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
+	".": {"internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
 		"internal/purge internal/query internal/rest internal/ru internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},

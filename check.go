@@ -10,6 +10,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // CheckReport is what Check has found.
@@ -33,7 +34,10 @@ func Check(dir string, w io.Writer) (CheckReport, error) {
 	if !exists(o.dataDir()) {
 		return report, fmt.Errorf("there is no data in %s", dir)
 	}
-	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	d := memory.Divide(AvailableMemory(), 0)
+	db, err := pebblekv.Open(pebblekv.Options{
+		Dir: o.dataDir(), CacheBytes: d.Blocks, MemTableBytes: d.MemTable, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	if err != nil {
 		return report, fmt.Errorf("open the data in %s: %w", dir, err)
 	}

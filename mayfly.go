@@ -27,6 +27,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/rest"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -100,8 +101,13 @@ type Options struct {
 	// PartitionKeyQuota is how many live bytes the items with one partition key may
 	// hold; 0 for 20 GiB, as in the service.
 	PartitionKeyQuota int64
+	// MemoryBytes is how much memory the server should get by with; 0 for what the machine
+	// has, or the process's control group if that is less. It bounds what requests under
+	// way take together, which is a quarter of it: those that do not fit wait, and get
+	// 429 if that takes long.
+	MemoryBytes int64
 	// CacheBytes is how much memory may be taken by data that was read from disk; 0 for
-	// an eighth of what there is. It is taken as data is read, not at the start.
+	// an eighth of MemoryBytes. It is taken as data is read, not at the start.
 	CacheBytes int64
 	// PausePurge begins with the space of expired items left as it is, until purge
 	// is resumed over HTTP or with mayfly ttl resume.
@@ -139,6 +145,9 @@ func (o Options) withDefaults() Options {
 	if o.Throughput == "" {
 		o.Throughput = DefaultThroughput
 	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = AvailableMemory()
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -174,13 +183,15 @@ func (s *Server) open() (err error) {
 	if err := errors.Join(err, o.checkSizes()); err != nil {
 		return err
 	}
-	if s.db, err = openData(o); err != nil {
+	division := memory.Divide(o.MemoryBytes, o.CacheBytes)
+	if s.db, err = openData(o, division); err != nil {
 		return err
 	}
 	s.engine, err = engine.Open(engine.Options{
 		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
-		PurgePaused: o.PausePurge, Caches: o.caches(), Logger: o.Logger, Failed: s.fail,
+		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
+		Caches: store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)
@@ -221,7 +232,7 @@ func (o Options) checkSizes() error {
 	for _, size := range []struct {
 		name  string
 		bytes int64
-	}{{"container quota", o.ContainerQuota}, {"partition key quota", o.PartitionKeyQuota}, {"cache", o.CacheBytes}} {
+	}{{"container quota", o.ContainerQuota}, {"partition key quota", o.PartitionKeyQuota}, {"cache", o.CacheBytes}, {"memory", o.MemoryBytes}} {
 		if size.bytes < 0 {
 			return fmt.Errorf("the %s is %d bytes: give 0, or leave it out, for the default", size.name, size.bytes)
 		}
@@ -229,33 +240,9 @@ func (o Options) checkSizes() error {
 	return nil
 }
 
-const (
-	// itemRowShare is how much of the memory for data goes to items, one by one, and not
-	// to the blocks that they come from.
-	itemRowShare = 2
-	// indexRowShare is how much less memory rows of indexes may take besides.
-	indexRowShare = 8
-	// mostIndexRowBytes is for about three million rows.
-	mostIndexRowBytes = 128 << 20
-)
-
-// MemoryBytes is how much memory the machine has, or the container if that is less; 0 if
-// it is not known. The default of Options.CacheBytes is a part of it.
-func MemoryBytes() int64 { return pebblekv.MemoryBytes() }
-
-// cacheBytes is how much memory may be taken by data that was read.
-func (o Options) cacheBytes() int64 {
-	if o.CacheBytes > 0 {
-		return o.CacheBytes
-	}
-	return pebblekv.DefaultCacheBytes()
-}
-
-// caches divides it, as far as it is not the storage engine's.
-func (o Options) caches() store.CacheSizes {
-	all := o.cacheBytes()
-	return store.CacheSizes{ItemRows: all / itemRowShare, IndexRows: min(all/indexRowShare, mostIndexRowBytes)}
-}
+// AvailableMemory is how much memory the machine has, or the process's control group if
+// that is less; 0 if it is not known.
+func AvailableMemory() int64 { return memory.Available() }
 
 // dataDir is where the engine's files are, beside the certificate.
 func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }
@@ -268,14 +255,16 @@ func (o Options) place() string {
 	return o.Dir
 }
 
-func openData(o Options) (*pebblekv.DB, error) {
+func openData(o Options, d memory.Division) (*pebblekv.DB, error) {
 	if o.Memory {
-		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, Walked: store.Walked, Logger: o.Logger})
+		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, MemTableBytes: d.MemTable, Walked: store.Walked, Logger: o.Logger})
 	}
 	if err := o.restrict(); err != nil {
 		return nil, fmt.Errorf("close the data in %s to others: %w", o.Dir, err)
 	}
-	db, err := pebblekv.Open(pebblekv.Options{Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: o.cacheBytes() - o.caches().ItemRows, Walked: store.Walked, Logger: o.Logger})
+	db, err := pebblekv.Open(pebblekv.Options{
+		Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: d.Blocks, MemTableBytes: d.MemTable, Walked: store.Walked, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)
 	}

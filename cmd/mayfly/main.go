@@ -33,7 +33,6 @@ Examples:
   mayfly ttl                              what has expired, and what takes space; see mayfly ttl --help`
 
 func main() {
-	paceCollector()
 	var c commands
 	k := kong.Parse(&c,
 		kong.Name("mayfly"), kong.Description(description),

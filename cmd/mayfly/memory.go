@@ -32,34 +32,42 @@ const (
 	// Where memory is small, the target is half of it and the room an eighth.
 	targetShare = 2
 	roomShare   = 8
+	// The target is never above three quarters: the rest is for what the collector does
+	// not see, the storage engine's memtables and blocks, and for the system.
+	mostNumerator, mostDenominator = 3, 4
 
 	// The target moves in steps: each stops the process for a moment.
 	targetStepBytes = 16 << 20
 )
 
-// paceCollector sets how often the collector runs, unless the environment does.
-func paceCollector() {
+// paceCollector sets how often the collector runs in so much memory, 0 for what there is,
+// unless the environment does.
+func paceCollector(memory int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		newPacer(mayfly.MemoryBytes()).start()
+		if memory <= 0 {
+			memory = mayfly.AvailableMemory()
+		}
+		newPacer(memory).start()
 	}
 }
 
 // newPacer returns the pacer for so much memory, or for enough if that is not known.
 func newPacer(memory int64) *pacer {
-	p := &pacer{least: memoryTargetBytes, room: roomBytes, step: targetStepBytes}
+	p := &pacer{least: memoryTargetBytes, room: roomBytes, step: targetStepBytes, most: math.MaxInt64}
 	if memory > 0 {
 		p.least, p.room = min(p.least, memory/targetShare), min(p.room, memory/roomShare)
+		p.most = memory / mostDenominator * mostNumerator
 	}
 	return p
 }
 
 // pacer moves the target with what is in use, after each collection.
 type pacer struct {
-	least, room, step int64
-	stopped           atomic.Bool
+	least, most, room, step int64
+	stopped                 atomic.Bool
 }
 
 func (p *pacer) start() {
@@ -88,7 +96,7 @@ type sentinel struct{ _ *byte }
 // target returns the one for what is in use.
 func (p *pacer) target(inUse int64) int64 {
 	steps := (inUse + p.room + p.step - 1) / p.step
-	return max(p.least, steps*p.step)
+	return min(max(p.least, steps*p.step), p.most)
 }
 
 // heapInUse is what the last collection has left.

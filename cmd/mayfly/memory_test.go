@@ -3,14 +3,15 @@
 package main
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"testing"
 )
 
 func TestTargetMovesWithWhatIsInUse(t *testing.T) {
-	p := pacer{least: 100, room: 50, step: 10}
-	for _, c := range []struct{ inUse, want int64 }{{0, 100}, {50, 100}, {51, 110}, {60, 110}, {1000, 1050}} {
+	p := pacer{least: 100, most: 2000, room: 50, step: 10}
+	for _, c := range []struct{ inUse, want int64 }{{0, 100}, {50, 100}, {51, 110}, {60, 110}, {1000, 1050}, {1951, 2000}, {5000, 2000}} {
 		if got := p.target(c.inUse); got != c.want {
 			t.Errorf("%d in use: got %d, want %d", c.inUse, got, c.want)
 		}
@@ -18,14 +19,14 @@ func TestTargetMovesWithWhatIsInUse(t *testing.T) {
 }
 
 func TestTargetFollowsMemory(t *testing.T) {
-	for _, c := range []struct{ memory, least, room int64 }{
-		{0, 768 << 20, 512 << 20},
-		{64 << 30, 768 << 20, 512 << 20},
-		{2 << 30, 768 << 20, 256 << 20},
-		{512 << 20, 256 << 20, 64 << 20},
+	for _, c := range []struct{ memory, least, room, most int64 }{
+		{0, 768 << 20, 512 << 20, math.MaxInt64},
+		{64 << 30, 768 << 20, 512 << 20, 48 << 30},
+		{2 << 30, 768 << 20, 256 << 20, 1536 << 20},
+		{512 << 20, 256 << 20, 64 << 20, 384 << 20},
 	} {
-		if p := newPacer(c.memory); p.least != c.least || p.room != c.room {
-			t.Errorf("%d bytes: got %d and %d, want %d and %d", c.memory, p.least, p.room, c.least, c.room)
+		if p := newPacer(c.memory); p.least != c.least || p.room != c.room || p.most != c.most {
+			t.Errorf("%d bytes: got %d, %d and %d, want %d, %d and %d", c.memory, p.least, p.room, p.most, c.least, c.room, c.most)
 		}
 	}
 }
@@ -39,7 +40,7 @@ func TestLargeHeapsAreCollectedNowAndThen(t *testing.T) {
 		piece = 1 << 20
 		held  = 64 // pieces
 	)
-	p := pacer{least: 16 * piece, room: 32 * piece, step: piece}
+	p := pacer{least: 16 * piece, most: math.MaxInt64, room: 32 * piece, step: piece}
 	p.start()
 	defer p.stopped.Store(true)
 	data := make([][]byte, held)

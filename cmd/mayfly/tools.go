@@ -16,6 +16,7 @@ type checkCommand struct {
 
 // Run checks the data and says what it found; problems make the command fail.
 func (c *checkCommand) Run() error {
+	paceCollector(0)
 	report, err := mayfly.Check(c.Data, os.Stderr)
 	for _, p := range report.Problems {
 		fmt.Println(p)

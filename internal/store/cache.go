@@ -13,6 +13,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"hash/maphash"
 	"sync/atomic"
 )
@@ -22,7 +23,8 @@ const (
 	cacheSlots = 4096
 	// cachedItemBytes is the largest row that is kept.
 	cachedItemBytes = 8 << 10
-	// cacheBytes bounds the rows of all partitions of an engine together.
+	// cacheBytes bounds the rows of all partitions of an engine together, unless there
+	// is another bound.
 	cacheBytes = 32 << 20
 )
 
@@ -33,15 +35,16 @@ type CacheBudget struct {
 	read  rowCache
 }
 
-// CacheSizes say how much memory may be taken besides items that are read by id.
+// CacheSizes say how much memory may be taken by what was read.
 type CacheSizes struct {
+	Items     int64 // that are read by id; 0 for 32 MiB
 	IndexRows int64 // that queries pass over
 	ItemRows  int64 // that were read
 }
 
 // NewCacheBudget returns a budget.
 func NewCacheBudget(s CacheSizes) *CacheBudget {
-	b := &CacheBudget{items: budget{most: cacheBytes}, rows: budget{most: s.IndexRows}}
+	b := &CacheBudget{items: budget{most: cmp.Or(s.Items, cacheBytes)}, rows: budget{most: s.IndexRows}}
 	b.read.setBytes(s.ItemRows)
 	return b
 }

@@ -104,7 +104,7 @@ type setup struct {
 // makeFixture is newFixture for those who close it themselves.
 func makeFixture(t rapid.TB, db kv.DB, s setup) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: &scriptedDB{DB: db}, index: s.index, quotas: s.quotas, budget: NewCacheBudget(CacheSizes{testRowBytes, testRowBytes})}
+	f := &fixture{t: t, db: &scriptedDB{DB: db}, index: s.index, quotas: s.quotas, budget: NewCacheBudget(CacheSizes{IndexRows: testRowBytes, ItemRows: testRowBytes})}
 	var err error
 	f.clock, err = clock.Open(clock.Options{
 		Test:   true,

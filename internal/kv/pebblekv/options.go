@@ -21,9 +21,12 @@ type Options struct {
 	// NoSync makes Commit return before the data is on disk, or even handed to the
 	// operating system. A crash, also of the process alone, loses the last commits.
 	NoSync bool
-	// CacheBytes is how much memory blocks of data may take that were read;
-	// 0 is an eighth of what there is (memory.go). It is taken when there is something to keep, not at the start.
+	// CacheBytes is how much memory blocks of data may take that were read; 0 is 128 MiB.
+	// It is taken when there is something to keep, not at the start.
 	CacheBytes int64
+	// MemTableBytes is the size of a full memtable, of which there may be four; 0 is
+	// 32 MiB.
+	MemTableBytes int64
 	// Walked tells the keys that are only ever met by Scan. A Get finds them too, but
 	// has no filters to tell it where they are not. nil is none.
 	Walked func(key []byte) bool
@@ -43,9 +46,14 @@ const (
 	// does not silently lock older versions of this program out of the data.
 	formatVersion = pebble.FormatValueSeparation
 
-	// A memtable starts at 256 KiB and doubles with each flush up to this size, so
+	defaultCacheBytes = 128 << 20
+	// memoryCacheBytes is for data that is in memory as it is: the cache only saves
+	// decompressing it.
+	memoryCacheBytes = 32 << 20
+
+	// A memtable starts at 256 KiB and doubles with each flush up to its size, so
 	// an idle store is small, and a busy one writes tables of a useful size.
-	memTableBytes = 32 << 20
+	defaultMemTableBytes = 32 << 20
 	// Commits wait when the memtables have grown to the size of this many full ones:
 	// one that fills, and memTablesQueued behind a slow flush. The engine, which
 	// would let them sleep where a failure cannot wake them, does so one later.
@@ -71,7 +79,7 @@ const (
 
 	// The level that L0 is compacted into holds eight memtables. With the engine's
 	// default of half of that, a third more bytes were compacted.
-	lBaseMaxBytes = 8 * memTableBytes
+	memTablesInBase = 8
 
 	// A range delete frees no disk before its memtable is flushed: do that after
 	// a second, rather than whenever the memtable happens to be full.
@@ -90,7 +98,10 @@ const (
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = DefaultCacheBytes()
+		o.CacheBytes = defaultCacheBytes
+	}
+	if o.MemTableBytes <= 0 {
+		o.MemTableBytes = defaultMemTableBytes
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -106,12 +117,12 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 		FS:                          fs,
 		Lock:                        lock,
 		FormatMajorVersion:          formatVersion,
-		CacheSize:                   o.CacheBytes + memTablesInCache*memTableBytes,
-		MemTableSize:                memTableBytes,
+		CacheSize:                   o.CacheBytes + memTablesInCache*o.MemTableBytes,
+		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: memTablesMax + 1,
 		L0CompactionThreshold:       l0CompactionThreshold,
 		L0StopWritesThreshold:       l0StopWritesThreshold,
-		LBaseMaxBytes:               lBaseMaxBytes,
+		LBaseMaxBytes:               memTablesInBase * o.MemTableBytes,
 		FlushDelayDeleteRange:       flushDelayDeleteRange,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return compactionConcurrency(fs.open.Load()) },
 		DisableWAL:                  o.withoutLog,
