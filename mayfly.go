@@ -199,7 +199,7 @@ func (s *Server) open() (err error) {
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:        rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
-		RoutingGateway: o.RoutingGateway,
+		RoutingGateway: o.RoutingGateway, Memory: memory.NewBudget(division.Requests),
 	})
 	if err != nil {
 		return err

@@ -510,18 +510,24 @@ func testMemory(t *testing.T, b binary) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
-	const mostMB = 1000
-	p := b.start(t, nil, "serve", anyPort, "--no-sync")
+	const mostMB = 512
+	p := b.start(t, nil, "serve", anyPort, "--no-sync", fmt.Sprintf("--memory-limit=%d", mostMB<<20))
 	post := func(path, kind, link, body string) {
-		r, err := http.NewRequest("POST", "http://"+p.addr+path, strings.NewReader(body))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		sign(t, r, mayfly.WellKnownKey, kind, link)
-		r.Header.Set("x-ms-documentdb-is-upsert", "true")
-		if status, answer, err := do(r); err != nil || status != 200 && status != 201 {
-			t.Errorf("POST %s: status %d, %v: %.300s", path, status, err, answer)
+		for range 10 {
+			r, err := http.NewRequest("POST", "http://"+p.addr+path, strings.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			sign(t, r, mayfly.WellKnownKey, kind, link)
+			r.Header.Set("x-ms-documentdb-is-upsert", "true")
+			status, answer, err := do(r)
+			if err != nil || status != 200 && status != 201 && status != 429 {
+				t.Errorf("POST %s: status %d, %v: %.300s", path, status, err, answer)
+			}
+			if status != 429 { // on a machine that is busy otherwise
+				return
+			}
 		}
 	}
 	post("/dbs", "dbs", "", `{"id":"d"}`)

@@ -84,8 +84,7 @@ func (x *exchange) serveClock() error {
 	switch x.r.Method {
 	case http.MethodGet:
 	case http.MethodPost:
-		body, done, err := x.body()
-		defer done()
+		body, err := x.body()
 		if err != nil {
 			return err
 		}

@@ -29,8 +29,7 @@ var batchOps = map[string]store.Op{
 }
 
 func (x *exchange) batch(rt *route) error {
-	body, done, err := x.bodyUpTo(engine.MaxBatchBytes)
-	defer done()
+	body, err := x.bodyUpTo(engine.MaxBatchBytes)
 	if err != nil {
 		return err
 	}

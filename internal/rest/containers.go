@@ -77,8 +77,7 @@ func (x *exchange) createContainer(rt *route) error {
 	if err != nil {
 		return err
 	}
-	body, done, err := x.body()
-	defer done()
+	body, err := x.body()
 	if err != nil {
 		return err
 	}
@@ -121,8 +120,7 @@ func withSystemKey(body []byte) []byte {
 }
 
 func (x *exchange) replaceContainer(rt *route) error {
-	body, done, err := x.body()
-	defer done()
+	body, err := x.body()
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,7 @@ func (x *exchange) serveDatabases(rt *route) error {
 		if err != nil {
 			return err
 		}
-		body, done, err := x.body()
-		defer done()
+		body, err := x.body()
 		if err != nil {
 			return err
 		}

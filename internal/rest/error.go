@@ -17,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -30,7 +31,6 @@ var (
 	errBodyTooBig = errors.New("the request's body is too large")
 	errBodyCut    = errors.New("the request's body could not be read")
 	errBodySlow   = errors.New("the request's body did not come in time")
-	errOverloaded = errors.New("too many large requests are under way")
 )
 
 // badRequestError refuses a header or another part of a request.
@@ -82,6 +82,10 @@ const retryWithAfter = 10 * time.Millisecond
 // retryScriptAfter is how long it should wait if too many scripts are running: scripts
 // that fill the server take long.
 const retryScriptAfter = 500 * time.Millisecond
+
+// retryMemoryAfter is how long it should wait if there was no memory, for which it has
+// waited already.
+const retryMemoryAfter = time.Second
 
 // throttled is what the service tells a client that spends too much.
 const throttled = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
@@ -139,7 +143,7 @@ var failures = []struct {
 	{errMethod, failure{405, 0, "The requested verb is not supported on this resource."}},
 	{engine.ErrEventsGone, failure{410, 0, "The cursor is older than the events that are kept, so that some may have been missed. Begin anew with from=kept or from=now."}},
 	{errFollowers, failure{503, 0, "Too many clients follow events already. Try again later, or ask for pages."}},
-	{errOverloaded, failure{503, 0, "Too many large requests are under way. Try again."}},
+	{memory.ErrFull, failure{http.StatusTooManyRequests, 0, "The memory of the server is taken by other requests. No changes were made. Please retry this request later."}},
 	{engine.ErrScriptsBusy, failure{http.StatusTooManyRequests, 0, "Too many scripts are running, or wait to run. No changes were made. Please retry this request later."}},
 	{engine.ErrStopping, failure{503, 0, "The server is stopping."}},
 	{store.ErrClosed, failure{503, 0, "The server is stopping."}},
@@ -242,6 +246,8 @@ func retryAfter(err error, f failure) time.Duration {
 		return retryWithAfter
 	case errors.Is(err, engine.ErrScriptsBusy):
 		return retryScriptAfter
+	case errors.Is(err, memory.ErrFull):
+		return retryMemoryAfter
 	}
 	return 0
 }

@@ -47,7 +47,7 @@ func logged(t *testing.T) (*Handler, *bytes.Buffer) {
 	var log bytes.Buffer
 	h, err := New(Options{
 		Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"},
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), Memory: testMemory(t),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -22,10 +24,11 @@ import (
 const (
 	// maxBodyBytes is what a request may carry: an item, or a definition.
 	maxBodyBytes = engine.MaxItemBytes
-	// Bodies up to smallBodyBytes are bounded by the number of connections;
-	// larger ones together by maxBodiesBytes.
-	smallBodyBytes = 16 << 10
-	maxBodiesBytes = 192 << 20
+	// Bodies up to smallBodyBytes are bounded by the number of connections; larger
+	// ones take their share of the memory.
+	smallBodyBytes = memory.FreeBytes
+	// bodyGrowth is by how much there is more room for a body than has come of it.
+	bodyGrowth = 4
 	// bodyCopies is how often a body is in memory while it is served: as it came,
 	// as it was checked, and as the row that is written.
 	bodyCopies = 3
@@ -103,7 +106,8 @@ type exchange struct {
 	r        *http.Request
 	activity string
 	charge   ru.Units
-	wrote    bool // the status has been sent
+	share    memory.Share // of what requests may take
+	wrote    bool         // the status has been sent
 	// For the metrics:
 	operation operation
 	status    int
@@ -206,73 +210,62 @@ func (x *exchange) maxItems() (int, error) {
 	return n, nil
 }
 
-// body reads the request's body. The caller calls done when it no longer needs
-// it.
-func (x *exchange) body() (body []byte, done func(), err error) { return x.bodyUpTo(maxBodyBytes) }
+// body reads the request's body.
+func (x *exchange) body() ([]byte, error) { return x.bodyUpTo(maxBodyBytes) }
 
 // bodyUpTo is body with a limit of its own.
-func (x *exchange) bodyUpTo(limit int) (body []byte, done func(), err error) {
-	done = func() {}
-	n := x.r.ContentLength
-	switch {
-	case n > int64(limit):
-		return nil, done, errBodyTooBig
-	case n < 0:
-		body, done, err = x.unmeasuredBody(limit)
-	default:
-		if n > smallBodyBytes {
-			if done, err = x.room(n); err != nil {
-				return nil, done, err
-			}
-		}
-		body = make([]byte, n)
-		_, err = io.ReadFull(x.r.Body, body)
+func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
+	most := limit + 1 // if it is longer than was announced, or nothing was
+	if n := x.r.ContentLength; n > int64(limit) {
+		return nil, errBodyTooBig
+	} else if n >= 0 {
+		most = int(n)
 	}
+	x.share.AwaitClient(true)
+	body, err := x.receive(most)
+	x.share.AwaitClient(false)
 	switch {
-	case errors.Is(err, errOverloaded):
-		return nil, done, err
+	case errors.Is(err, memory.ErrFull) || errors.Is(err, context.Canceled):
+		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, done, errBodySlow
-	case err != nil:
-		return nil, done, errBodyCut
+		return nil, errBodySlow
+	case err != nil || len(body) < int(x.r.ContentLength):
+		return nil, errBodyCut
 	case len(body) > limit:
-		return nil, done, errBodyTooBig
+		return nil, errBodyTooBig
 	}
-	return body, done, nil
+	if len(body) > smallBodyBytes {
+		if err := x.share.Take(x.r.Context(), (bodyCopies-1)*int64(len(body))); err != nil {
+			return nil, err
+		}
+	}
+	return body, nil
 }
 
-// room waits until there is room for a large body of n bytes.
-func (x *exchange) room(n int64) (done func(), err error) {
-	if err := x.h.bodies.Acquire(x.r.Context(), bodyCopies*n); err != nil {
-		return func() {}, errOverloaded
-	}
-	return func() { x.h.bodies.Release(bodyCopies * n) }, nil
-}
-
-// unmeasuredBody reads a body that comes in chunks, to its end or to one byte
-// beyond the limit. Most are small and take no room.
-func (x *exchange) unmeasuredBody(limit int) (body []byte, done func(), err error) {
-	done = func() {}
-	body = make([]byte, 0, smallBodyBytes)
-	for len(body) <= limit {
-		if len(body) == smallBodyBytes && cap(body) == smallBodyBytes {
-			if done, err = x.room(int64(limit)); err != nil {
-				return nil, done, err
+// receive reads the body to its end, or up to most bytes. It takes memory as the bytes
+// come, whatever was announced: a client that sends slowly is in no other's way.
+func (x *exchange) receive(most int) (body []byte, err error) {
+	for room := min(most, smallBodyBytes); ; room = min(bodyGrowth*room, most) {
+		if err := x.share.Take(x.r.Context(), int64(room)); err != nil {
+			return nil, err
+		}
+		before := cap(body)
+		body = append(make([]byte, 0, room), body...)
+		x.share.Give(int64(before))
+		for len(body) < room {
+			n, err := x.r.Body.Read(body[len(body):room])
+			body = body[:len(body)+n]
+			switch {
+			case errors.Is(err, io.EOF):
+				return body, nil
+			case err != nil:
+				return nil, err
 			}
 		}
-		if len(body) == cap(body) {
-			body = append(make([]byte, 0, min(4*cap(body), limit+1)), body...)
-		}
-		n, err := x.r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return body, done, nil
-		case err != nil:
-			return nil, done, err
+		if room == most {
+			return body, nil
 		}
 	}
-	return body, done, nil
 }
 
 // activityID returns the client's, if it is fit to be echoed, or a new one.

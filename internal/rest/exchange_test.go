@@ -12,9 +12,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // TestBodySizes reads bodies of every critical size, announced and in chunks, in
@@ -31,19 +34,18 @@ func TestBodySizes(t *testing.T) {
 		} {
 			for _, length := range []int64{int64(size), -1} {
 				r := &http.Request{Body: io.NopCloser(pieces(bytes.NewReader(text))), ContentLength: length}
-				x := &exchange{h: h, r: r}
-				body, done, err := x.body()
+				x := &exchange{h: h, r: r, share: h.memory.Share()}
+				body, err := x.body()
 				switch {
 				case size > maxBodyBytes && !errors.Is(err, errBodyTooBig):
 					t.Errorf("%d bytes, length %d, %s: %v, want errBodyTooBig", size, length, name, err)
 				case size <= maxBodyBytes && (err != nil || !bytes.Equal(body, text)):
 					t.Errorf("%d bytes, length %d, %s: %d bytes, %v", size, length, name, len(body), err)
 				}
-				done()
-				if !h.bodies.TryAcquire(maxBodiesBytes) {
-					t.Fatalf("%d bytes, length %d, %s: the room is not given back", size, length, name)
+				if err == nil && size > smallBodyBytes && x.share.Used() != int64(bodyCopies*size) && length > 0 {
+					t.Errorf("%d bytes, length %d, %s: %d bytes of memory", size, length, name, x.share.Used())
 				}
-				h.bodies.Release(maxBodiesBytes)
+				x.share.Close()
 			}
 		}
 	}
@@ -64,17 +66,32 @@ func TestCutBodies(t *testing.T) {
 			"chunks, fails":    {io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), -1},
 			"chunks, cut":      {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), -1},
 		} {
-			x := &exchange{h: h, r: &http.Request{Body: io.NopCloser(c.body), ContentLength: c.length}}
-			body, done, err := x.body()
+			x := &exchange{h: h, r: &http.Request{Body: io.NopCloser(c.body), ContentLength: c.length}, share: h.memory.Share()}
+			body, err := x.body()
 			if !errors.Is(err, errBodyCut) || body != nil {
 				t.Errorf("%s after %d bytes: %d bytes, %v, want errBodyCut", name, size, len(body), err)
 			}
-			done()
+			x.share.Close()
 		}
 	}
-	if !h.bodies.TryAcquire(maxBodiesBytes) {
-		t.Error("the room is not given back")
-	}
+}
+
+// A body for which there is no memory is refused after a while, and its client told to
+// come again.
+func TestBodiesDoNotWaitForEver(t *testing.T) {
+	h, _ := logged(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer takeAll(t, h).Close()
+		x := &exchange{h: h, r: &http.Request{Body: io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20))), ContentLength: 1 << 20}, share: h.memory.Share()}
+		began := time.Now()
+		if _, err := x.body(); !errors.Is(err, memory.ErrFull) || time.Since(began) != memory.MaxWait {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		a := serve(failWith{h, memory.ErrFull}, errorRequest(t))
+		if wait := a.header.Get(headerRetryAfter); a.status != 429 || wait == "" {
+			t.Errorf("status %d, to be tried again after %q", a.status, wait)
+		}
+	})
 }
 
 // More headers can be set than there is room for without an allocation.

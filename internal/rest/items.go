@@ -71,8 +71,7 @@ func (x *exchange) writeItem(rt *route, op store.Op) error {
 		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"),
 	}
 	if op != store.Delete {
-		body, done, err := x.body()
-		defer done()
+		body, err := x.body()
 		if err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func (x *exchange) serveMetrics() error {
 		return err
 	}
 	defer m.scrapes.Release(1)
-	s, err := takeScrape(ctx, x.h.engine)
+	s, err := takeScrape(ctx, x.h)
 	if err != nil {
 		return err
 	}

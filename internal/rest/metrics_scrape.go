@@ -15,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -63,6 +64,10 @@ var (
 	descSkew          = describe("ttl_clock_skew_seconds", "How far the wall clock is ahead of the database's time.")
 	descScripts       = describe("mayfly_scripts_running", "Stored procedures, writes with triggers and queries with functions that are running.")
 	descScriptsWait   = describe("mayfly_scripts_waiting", "Those that wait since as many are running as may.")
+	descMemoryLimit   = describe("mayfly_memory_limit_bytes", "What requests under way may take in memory together.")
+	descMemory        = describe("mayfly_memory_bytes", "What those hold of it that are large.")
+	descMemoryWait    = describe("mayfly_memory_waiting", "Requests that wait for memory.")
+	descMemoryRefused = describe("mayfly_memory_refused_total", "How often there was none for as long as a request may wait.")
 	descGuard         = describe("ttl_clock_guard_state", "0 if purge trusts the clock, 1 if it waits until it does, 2 if the wall clock jumped too far to be followed.")
 )
 
@@ -103,8 +108,8 @@ func (s *scrape) counter(desc *prometheus.Desc, value float64, labels ...string)
 }
 
 // takeScrape looks everything up.
-func takeScrape(ctx context.Context, e *engine.Engine) (*scrape, error) {
-	s := &scrape{}
+func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
+	s, e := &scrape{}, h.engine
 	if err := s.containers(ctx, e); err != nil {
 		return nil, err
 	}
@@ -120,8 +125,17 @@ func takeScrape(ctx context.Context, e *engine.Engine) (*scrape, error) {
 	running, waiting := e.ScriptLoad()
 	s.gauge(descScripts, float64(running))
 	s.gauge(descScriptsWait, float64(waiting))
+	s.memory(h.memory.Use())
 	s.engine(e)
 	return s, nil
+}
+
+// memory tells what requests take of what they may.
+func (s *scrape) memory(u memory.Use) {
+	s.gauge(descMemoryLimit, float64(u.Total))
+	s.gauge(descMemory, float64(u.Held))
+	s.gauge(descMemoryWait, float64(u.Waiting))
+	s.counter(descMemoryRefused, float64(u.Refused))
 }
 
 func (s *scrape) throttled(e *engine.Engine) {

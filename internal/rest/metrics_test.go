@@ -74,6 +74,10 @@ func TestMetricsOfTTL(t *testing.T) {
 		`ttl_purge_throttled_seconds_total{cause="throughput"}`:          0,
 		`ttl_purge_throttled_seconds_total{cause="clock"}`:               0,
 		`ttl_clock_guard_state`:                                          0,
+		`mayfly_memory_limit_bytes`:                                      testMemoryBytes,
+		`mayfly_memory_bytes`:                                            0,
+		`mayfly_memory_waiting`:                                          0,
+		`mayfly_memory_refused_total`:                                    0,
 		`mayfly_requests_total{operation="item_create",status="201"}`:    4,
 		`mayfly_request_duration_seconds_count{operation="item_create"}`: 4,
 	})

@@ -54,8 +54,7 @@ func (x *exchange) queryOffers() error {
 }
 
 func (x *exchange) replaceOffer(rt *route) error {
-	body, done, err := x.body()
-	defer done()
+	body, err := x.body()
 	if err != nil {
 		return err
 	}

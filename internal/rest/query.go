@@ -16,8 +16,7 @@ import (
 
 // queryItems answers a query over a container's items.
 func (x *exchange) queryItems(rt *route) error {
-	q, done, err := x.query()
-	defer done()
+	q, err := x.query()
 	if err != nil {
 		return err
 	}
@@ -102,13 +101,12 @@ func (x *exchange) continuationLimit() (int, error) {
 const maxContinuationLimitKB = 1 << 20
 
 // query reads the text and the parameters of a query.
-func (x *exchange) query() (engine.Query, func(), error) {
-	body, done, err := x.body()
+func (x *exchange) query() (engine.Query, error) {
+	body, err := x.body()
 	if err != nil {
-		return engine.Query{}, done, err
+		return engine.Query{}, err
 	}
-	q, err := parseQuery(body)
-	return q, done, err
+	return parseQuery(body)
 }
 
 // maxQueryParameters bounds the parameters of a query.
@@ -155,8 +153,7 @@ func parseQuery(body []byte) (engine.Query, error) {
 
 // queryPlan answers a client that wants to know how to ask several ranges.
 func (x *exchange) queryPlan(rt *route) error {
-	q, done, err := x.query()
-	defer done()
+	q, err := x.query()
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,7 @@ import (
 // queryResources answers a query over databases, containers, offers or functions: there are few
 // of them, and all are in memory, so that one page has all rows.
 func (x *exchange) queryResources(owner, kind string, bodies [][]byte) error {
-	q, done, err := x.query()
-	defer done()
+	q, err := x.query()
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // Options are the parameters of New.
@@ -31,7 +30,9 @@ type Options struct {
 	Account      Account
 	// RoutingGateway refuses the ids in paths that the service's older gateway does.
 	RoutingGateway bool
-	Logger         *slog.Logger
+	// Memory is what requests under way may take; nil for no bounds.
+	Memory *memory.Budget
+	Logger *slog.Logger
 }
 
 // Handler answers every request to the server.
@@ -44,11 +45,10 @@ type Handler struct {
 	routingGateway     bool
 	logger             *slog.Logger
 	lastDate           atomic.Pointer[checkedDate]
-	// bodies is how many bytes of large request bodies may be in memory.
-	bodies    *semaphore.Weighted
-	rooms     sync.Pool // of *roomForRows
-	followers *followers
-	metrics   *metrics
+	memory             *memory.Budget
+	rooms              sync.Pool // of *roomForRows
+	followers          *followers
+	metrics            *metrics
 
 	// life is held for reading by every request under way, and for writing by
 	// Close: the engine must not be closed under a request.
@@ -61,7 +61,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, keys: o.Keys, readOnlyKeys: o.ReadOnlyKeys, account: o.Account, logger: o.Logger,
 		routingGateway: o.RoutingGateway,
-		bodies:         semaphore.NewWeighted(maxBodiesBytes), followers: newFollowers(), metrics: newMetrics(),
+		memory:         o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -97,10 +97,11 @@ const adminPrefix = "/_mayfly/"
 // ServeHTTP implements http.Handler. It is no ServeMux: that one redirects
 // double slashes and refuses trailing ones, both of which SDKs send.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: h, w: w, r: r, activity: activityID(r)}
+	x := &exchange{h: h, w: w, r: r, activity: activityID(r), share: h.memory.Share()}
 	defer h.metrics.observe(x, time.Now())
 	h.life.RLock()
 	defer h.life.RUnlock()
+	defer x.share.Close()
 	defer x.recovered()
 	if err := x.answer(); err != nil {
 		x.writeError(err)

@@ -59,8 +59,7 @@ func (x *exchange) serveScripts(rt *route) error {
 
 // execute runs a stored procedure.
 func (x *exchange) execute(rt *route, t engine.ScriptTarget) error {
-	body, done, err := x.body()
-	defer done()
+	body, err := x.body()
 	if err != nil {
 		return err
 	}
@@ -109,8 +108,7 @@ var scriptWire = engine.ScriptWire{
 
 // writeScript passes the body to write and answers with what came of it.
 func (x *exchange) writeScript(status int, write func(body []byte) (*catalog.Script, error)) error {
-	body, done, err := x.body()
-	defer done()
+	body, err := x.body()
 	if err != nil {
 		return err
 	}

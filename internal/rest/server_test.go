@@ -110,11 +110,6 @@ func TestSlowBody(t *testing.T) {
 			t.Errorf("%q: %v", rest, err)
 		}
 	}
-	if !h.bodies.TryAcquire(maxBodiesBytes) {
-		t.Error("a body that did not come still counts")
-	} else {
-		h.bodies.Release(maxBodiesBytes)
-	}
 	if n := call(t, h, "GET", "/dbs/d/colls/c/docs", "", nil, 200).json(t)["_count"]; n != 0.0 {
 		t.Errorf("%v items, want none", n)
 	}
@@ -154,13 +149,11 @@ func readAnswer(t testing.TB, r *bufio.Reader) answer {
 	return answer{res.StatusCode, res.Header, body}
 }
 
-// With all room for large bodies taken, small requests go on, and large ones
-// wait for room or for their client to leave.
-func TestBodiesWaitForRoom(t *testing.T) {
+// With all memory taken, small requests go on, and large ones wait for it, or for their
+// client to leave.
+func TestBodiesWaitForMemory(t *testing.T) {
 	h := newContainer(t)
-	if !h.bodies.TryAcquire(maxBodiesBytes) {
-		t.Fatal("the room is not free at the start")
-	}
+	taken := takeAll(t, h)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"small","pk":"p"}`, pk("p"), 201)
 	large := []byte(`{"id":"large","pk":"p","pad":"` + strings.Repeat("x", 100_000) + `"}`)
 	answered := make(chan answer, 1)
@@ -168,20 +161,72 @@ func TestBodiesWaitForRoom(t *testing.T) {
 	call(t, h, "GET", "/dbs/d/colls/c/docs/small", "", pk("p"), 200)
 	select {
 	case a := <-answered:
-		t.Fatalf("a large body found room where there is none: %d", a.status)
+		t.Fatalf("a large body found memory where there is none: %d", a.status)
 	default:
 	}
-	h.bodies.Release(maxBodiesBytes)
+	taken.Close()
 	if a := <-answered; a.status != 201 {
 		t.Errorf("the large one: status %d: %.300s", a.status, a.body)
 	}
 
-	if !h.bodies.TryAcquire(maxBodiesBytes) {
-		t.Fatal("the room is not given back")
-	}
-	defer h.bodies.Release(maxBodiesBytes)
+	defer takeAll(t, h).Close()
 	r := signedRequest(t, "POST", "/dbs/d/colls/c/docs", large, pk("p"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	serve(h, r.WithContext(ctx)).failureText(t, 503, 0)
+	serve(h, r.WithContext(ctx)).failureText(t, statusRetryWith, 0)
+}
+
+// Clients that announce the largest item and then send next to nothing are in nobody's
+// way: their bodies take memory as the bytes come.
+func TestSlowBodiesHoldUpOnlyThemselves(t *testing.T) {
+	const (
+		clients = 40
+		sent    = 200 << 10 // by one of them
+	)
+	h := newContainer(t)
+	addr := startServer(t, h, func(*http.Server) {})
+	head := rawRequest(t, "POST", "/dbs/d/colls/c/docs", pk("p")) + "Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n"
+	conns := make([]net.Conn, clients)
+	for i := range conns {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, head+"{"); err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = conn
+	}
+	for i, conn := range conns {
+		// The server says so when it is about to read the body.
+		_ = conn.SetReadDeadline(time.Now().Add(splitWait))
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+			t.Fatalf("client %d: %q, %v", i, line, err)
+		}
+	}
+	if use := h.memory.Use(); use.Held != 0 {
+		t.Errorf("%d bodies of which a byte has come hold %d bytes", clients, use.Held)
+	}
+	item := `{"id":"%d","pk":"p","pad":"` + strings.Repeat("x", 20<<10) + `"}`
+	for i := range 10 {
+		call(t, h, "POST", "/dbs/d/colls/c/docs", fmt.Sprintf(item, i), pk("p"), 201)
+	}
+	if _, err := conns[0].Write(make([]byte, sent)); err != nil {
+		t.Fatal(err)
+	}
+	for h.memory.Use().Held < sent {
+		time.Sleep(time.Millisecond)
+	}
+	if use := h.memory.Use(); use.Held > 2*bodyGrowth*sent {
+		t.Errorf("a body of which %d bytes have come holds %d", sent, use.Held)
+	}
+	call(t, h, "POST", "/dbs/d/colls/c/docs", fmt.Sprintf(item, clients), pk("p"), 201)
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	for h.memory.Use().Held > 0 { // until the server has noticed
+		time.Sleep(time.Millisecond)
+	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -70,11 +71,35 @@ func newTestHandlerWith(t testing.TB, o testHandlerOptions) *Handler {
 	if o.account.Consistency == "" {
 		o.account.Consistency = "Session"
 	}
-	h, err := New(Options{Engine: e, Keys: o.keys, ReadOnlyKeys: o.readOnlyKeys, Account: o.account, Logger: o.logger})
+	h, err := New(Options{Engine: e, Keys: o.keys, ReadOnlyKeys: o.readOnlyKeys, Account: o.account, Logger: o.logger, Memory: testMemory(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// testMemoryBytes is what the requests of a test may take.
+const testMemoryBytes = 64 << 20
+
+// testMemory returns a budget, of which nothing is held at the end of the test.
+func testMemory(t testing.TB) *memory.Budget {
+	b := memory.NewBudget(testMemoryBytes)
+	t.Cleanup(func() {
+		if use := b.Use(); use.Held != 0 || use.Waiting != 0 {
+			t.Errorf("memory is held after the last request: %+v", use)
+		}
+	})
+	return b
+}
+
+// takeAll takes all memory that requests may have, until the caller closes the share.
+func takeAll(t testing.TB, h *Handler) *memory.Share {
+	t.Helper()
+	s := h.memory.Share()
+	if use := h.memory.Use(); use.Held != 0 || !s.TryTake(use.Total) {
+		t.Fatalf("the memory is not free: %+v", use)
+	}
+	return &s
 }
 
 // clientSignature is the base64 signature over the five lines of the protocol,

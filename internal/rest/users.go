@@ -55,8 +55,7 @@ func (x *exchange) listUsers(rt *route) error {
 }
 
 func (x *exchange) writeUser(rt *route) error {
-	w, done, err := x.resourceWrite(rt)
-	defer done()
+	w, err := x.resourceWrite(rt)
 	if err != nil {
 		return err
 	}
@@ -68,9 +67,8 @@ func (x *exchange) writeUser(rt *route) error {
 	return nil
 }
 
-// resourceWrite reads a request to write a user, a permission or a key. The caller
-// calls done when it no longer needs the body.
-func (x *exchange) resourceWrite(rt *route) (w catalog.ResourceWrite, done func(), err error) {
+// resourceWrite reads a request to write a user, a permission or a key.
+func (x *exchange) resourceWrite(rt *route) (w catalog.ResourceWrite, err error) {
 	w = catalog.ResourceWrite{Target: rt.id, IfMatch: x.header("If-Match")}
 	switch {
 	case !rt.feed:
@@ -78,8 +76,8 @@ func (x *exchange) resourceWrite(rt *route) (w catalog.ResourceWrite, done func(
 	case x.flag("X-Ms-Documentdb-Is-Upsert"):
 		w.Mode = catalog.UpsertResource
 	}
-	w.Body, done, err = x.body()
-	return w, done, err
+	w.Body, err = x.body()
+	return w, err
 }
 
 // writeStatus is the status of a write, by whether something was created.
@@ -140,8 +138,7 @@ func (x *exchange) listPermissions(rt *route, expiry time.Time) error {
 }
 
 func (x *exchange) writePermission(rt *route, expiry time.Time) error {
-	w, done, err := x.resourceWrite(rt)
-	defer done()
+	w, err := x.resourceWrite(rt)
 	if err != nil {
 		return err
 	}
@@ -218,8 +215,7 @@ func (x *exchange) listEncryptionKeys(rt *route) error {
 }
 
 func (x *exchange) writeEncryptionKey(rt *route) error {
-	w, done, err := x.resourceWrite(rt)
-	defer done()
+	w, err := x.resourceWrite(rt)
 	if err != nil {
 		return err
 	}
