@@ -122,7 +122,13 @@ func (db *DB) Close() error {
 		return kv.ErrClosed
 	}
 	db.flush()
-	return translate(errors.Join(db.pebble.Close(), db.release(), db.fs.failure()))
+	err := errors.Join(db.pebble.Close(), db.fs.failure())
+	if err == nil && db.fs.inventory != nil {
+		if err := db.fs.inventory.closed(); err != nil {
+			db.watch.log.Warn("how the store was closed cannot be noted: the next start takes it for a crash", "error", err)
+		}
+	}
+	return translate(errors.Join(err, db.release()))
 }
 
 // closeFlushLimit is how long Close waits for the memtable to be written out.

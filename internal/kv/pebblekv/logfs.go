@@ -39,6 +39,8 @@ type logFS struct {
 	watch *watcher
 	open  atomic.Bool // the store is open
 	first atomic.Pointer[error]
+	// inventory hears of the first sync of each log; nil in memory.
+	inventory *inventory
 }
 
 const (
@@ -85,7 +87,7 @@ func (fs *logFS) ofOpening(err error) error {
 func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	create := func() (vfs.File, error) { return fs.FS.Create(name, category) }
 	if filepath.Ext(name) == logSuffix {
-		return fs.createLog(create)
+		return fs.createLog(name, create)
 	}
 	if fs.watch.jobFailed.Load() {
 		time.Sleep(retryPause)
@@ -107,21 +109,31 @@ func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 
 // ReuseForWrite implements vfs.FS. The engine recycles nothing but logs.
 func (fs *logFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return fs.createLog(func() (vfs.File, error) { return fs.FS.ReuseForWrite(oldname, newname, category) })
+	return fs.createLog(newname, func() (vfs.File, error) { return fs.FS.ReuseForWrite(oldname, newname, category) })
 }
 
-func (fs *logFS) createLog(create func() (vfs.File, error)) (vfs.File, error) {
+func (fs *logFS) createLog(name string, create func() (vfs.File, error)) (vfs.File, error) {
 	err := fs.failure()
 	if err == nil {
 		var f vfs.File
 		if f, err = create(); err == nil {
-			return &file{File: f, tell: fs.ofLog, lost: fs.failure}, nil
+			return &file{File: f, tell: fs.ofLog, lost: fs.failure, firstSync: fs.noteLog(name)}, nil
 		}
 	}
 	if err := fs.ofLog(err); err != nil {
 		return nil, err
 	}
 	return &file{File: vfs.NewMemFile(nil), tell: fs.ofLog, lost: fs.failure}, nil
+}
+
+// noteLog returns what is to be done before the first sync of a log is believed: its
+// directory has been synced by then, and nobody was told of a commit in it.
+func (fs *logFS) noteLog(name string) func() error {
+	n, ok := logNumber(fs.PathBase(name))
+	if !ok || fs.inventory == nil {
+		return nil
+	}
+	return func() error { return fs.inventory.synced(n) }
 }
 
 // Rename implements vfs.FS.
@@ -153,6 +165,8 @@ type file struct {
 	vfs.File
 	tell func(error) error
 	lost func() error
+	// firstSync is called after the first sync, once it succeeds; nil for nothing.
+	firstSync func() error
 }
 
 func (f *file) Write(p []byte) (int, error) {
@@ -166,8 +180,20 @@ func (f *file) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (f *file) Sync() error     { return f.do(f.File.Sync) }
-func (f *file) SyncData() error { return f.do(f.File.SyncData) }
+func (f *file) Sync() error     { return f.do(func() error { return f.synced(f.File.Sync()) }) }
+func (f *file) SyncData() error { return f.do(func() error { return f.synced(f.File.SyncData()) }) }
+
+// synced ends a sync that ended with err.
+func (f *file) synced(err error) error {
+	if err != nil || f.firstSync == nil {
+		return err
+	}
+	if err := f.firstSync(); err != nil {
+		return err
+	}
+	f.firstSync = nil
+	return nil
+}
 
 func (f *file) SyncTo(length int64) (fullSync bool, err error) {
 	err = f.do(func() error {

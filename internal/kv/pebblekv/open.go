@@ -68,9 +68,9 @@ func open(o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	release := func() error { return errors.Join(lock.Close(), stop()) }
+	release := func() error { return errors.Join(fs.inventory.release(), lock.Close(), stop()) }
 	options := o.pebbleOptions(fs, lock, watch)
-	pdb, err := openPebble(dir, options, watch)
+	pdb, err := openPebble(dir, options, fs)
 	if err != nil {
 		return nil, errors.Join(err, release())
 	}
@@ -137,15 +137,15 @@ func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {
 	return nil, fmt.Errorf("%w: %w", kv.ErrInUse, err)
 }
 
-// openPebble opens the engine in a goroutine of its own, because it can fail in
-// two ways besides returning an error: it panics at some kinds of broken data, and
-// it never returns if it cannot flush what it recovered.
-func openPebble(dir string, o *pebble.Options, watch *watcher) (*pebble.DB, error) {
+// openPebble inspects the store and opens the engine, in a goroutine of its own, because
+// the engine can fail in two ways besides returning an error: it panics at some kinds of
+// broken data, and it never returns if it cannot flush what it recovered.
+func openPebble(dir string, o *pebble.Options, fs *logFS) (*pebble.DB, error) {
 	type result struct {
 		db  *pebble.DB
 		err error
 	}
-	stuck := watch.startOpening()
+	stuck := fs.watch.startOpening()
 	done := make(chan result, 1)
 	go func() {
 		var r result
@@ -157,10 +157,10 @@ func openPebble(dir string, o *pebble.Options, watch *watcher) (*pebble.DB, erro
 				}
 				r = result{err: fmt.Errorf("the engine gave up: %w", cause)}
 			}
-			watch.doneOpening()
+			fs.watch.doneOpening()
 			done <- r
 		}()
-		if r.err = checkFormat(dir, o.FS); r.err == nil {
+		if r.err = fs.inspect(dir, o.DisableWAL); r.err == nil {
 			r.db, r.err = pebble.Open(dir, o)
 		}
 		if errors.Is(r.err, iofs.ErrNotExist) {
@@ -181,10 +181,21 @@ func openPebble(dir string, o *pebble.Options, watch *watcher) (*pebble.DB, erro
 	}
 }
 
-// checkFormat refuses data of a format that this version does not know. To an
-// empty directory it gives the format of new data: the engine alone would begin
-// with its oldest one and climb, with two syncs for each step, which takes longer
-// than all the rest of opening.
+// inspect refuses what the engine should not see, before it does: it deletes what it
+// does not know.
+func (fs *logFS) inspect(dir string, withoutLog bool) error {
+	if err := checkFormat(dir, fs.FS); err != nil || withoutLog {
+		return err
+	}
+	var err error
+	fs.inventory, err = openInventory(fs.FS, dir)
+	return err
+}
+
+// checkFormat refuses data of a format that this version does not know. To a new
+// store it gives the format of new data: the engine alone would begin with its oldest
+// one and climb, with two syncs for each step, which takes longer than all the rest of
+// opening. An old store that has none has lost it.
 func checkFormat(dir string, fs vfs.FS) error {
 	files, err := fs.List(dir)
 	if err != nil {
@@ -195,8 +206,8 @@ func checkFormat(dir string, fs vfs.FS) error {
 		return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
 	}
 	if value == "" {
-		if slices.ContainsFunc(files, func(name string) bool { return name != lockFile }) {
-			return marker.Close()
+		if i := slices.IndexFunc(files, ofOldStore); i >= 0 {
+			return errors.Join(lost("marker.%s.* is missing, and %s is not", formatMarker, files[i]), marker.Close())
 		}
 		return errors.Join(marker.Move(formatVersion.String()), marker.Close())
 	}
