@@ -101,13 +101,14 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 			pass(50 * time.Millisecond)
 		}
 		pass(2 * time.Second)
-		// Requests without end.
+		// Requests without end, of a unit each, so that they leave less than an item costs.
+		w.put("c", "k", "busy", `"ttl":-1`)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			for ctx.Err() == nil {
-				_, err := w.write(store.Upsert, "c", "k", "busy", `"ttl":-1`)
+				_, err := w.read("c", "k", "busy")
 				var throttled *ThrottledError
 				if errors.As(err, &throttled) {
 					time.Sleep(throttled.RetryAfter) // the bubble's

@@ -9,29 +9,24 @@
 // Ledger of its own: it is never part of a request's charge.
 package ru
 
+import "math"
+
 // Units is a charge in request units.
 type Units float64
 
-// The service's known points: a read of 1 KiB costs 1 and of 100 KiB 10. A create
-// of 1 KiB costs 5 with indexing off and 5.3 to 7 with it, of 100 KiB 50; a delete
-// costs about as much, and a replace about 1.5 times as much.
+// chargeStep is what the service charges in: nearly all its charges are multiples of it.
+const chargeStep = 4.0 / 21
+
 const (
 	kib = 1024
 
-	readBase, readPerKiB   = 1.0, 9.0 / 99
-	writeBase, writePerKiB = 5.0, 45.0 / 99
-	blindBase, blindPerKiB = 5.29, 44.71 / 99
-
-	// perRow is for an index row that is written, and perOldRow for one that is
-	// deleted, which has no value to write and no term to extract.
-	perRow, perOldRow = 0.12, 0.08
-
-	// lesserShare is how much of the cheaper of the two versions of an item is
-	// charged: both are touched by one commit.
-	lesserShare = 0.5
+	// systemTerms is how many system properties the service indexes beside an item's
+	// own, and stampTerms how many index rows it changes when it replaces an item:
+	// that of the old _ts, and that of the new one.
+	systemTerms, stampTerms = 4, 2
 
 	// Refused is charged for a write that was refused.
-	Refused Units = 1.24
+	Refused Units = 6.5 * chargeStep
 	// NotFound is charged for a read that found nothing.
 	NotFound Units = 1
 	// Metadata is charged for operations on databases and containers.
@@ -40,42 +35,78 @@ const (
 	ListBase Units = 1
 )
 
-// Read returns the charge for reading bytes of items.
-func Read(bytes int) Units { return readBase + readPerKiB*beyondFirst(bytes) }
+// point is a known charge: for an item of so many KiB.
+type point struct {
+	kib    int
+	charge Units
+}
 
-// Write returns the charge for writing, replacing or deleting an item of bytes, when
-// nothing else is known of the work.
-func Write(bytes int) Units { return blindBase + blindPerKiB*beyondFirst(bytes) }
+// What a read, and a write without an index, cost by size, as the service's page on
+// how request units are consumed has it. Between two points the charge is on a line,
+// and beyond the last it grows as before it.
+var (
+	readPoints = []point{
+		{1, 1}, {2, 1.04}, {4, 1.14}, {8, 1.33}, {16, 1.67}, {32, 2.19}, {64, 4.76},
+		{128, 9.95}, {256, 20.28}, {512, 40.95}, {1024, 145.90}, {2048, 291.80},
+	}
+	writePoints = []point{
+		{1, 26 * chargeStep}, {2, 6.29}, {4, 6.67}, {8, 7.04}, {16, 9.52}, {32, 11.23}, {64, 22.67},
+		{128, 48.19}, {256, 98.29}, {512, 184.57}, {1024, 625}, {2048, 1250},
+	}
+)
+
+// bySize returns the charge for bytes, which count in whole KiB.
+func bySize(points []point, bytes int) Units {
+	n := max(1, (bytes+kib-1)/kib)
+	last := len(points) - 2
+	at := 0
+	for at < last && points[at+1].kib < n {
+		at++
+	}
+	a, b := points[at], points[at+1]
+	return a.charge + (b.charge-a.charge)*Units(n-a.kib)/Units(b.kib-a.kib)
+}
+
+// Read returns the charge for reading bytes of items.
+func Read(bytes int) Units { return hundredths(bySize(readPoints, bytes)) }
 
 // WriteWork is what a write does: it puts a version of an item, with its index
 // rows, in the place of another. A create has no old version, a delete and a purge
-// have no new one, and a version that is not there has neither bytes nor rows.
+// have no new one, and a version that is not there has no bytes.
 type WriteWork struct {
-	Bytes, IndexRows       int
-	OldBytes, OldIndexRows int
+	Bytes, OldBytes int
+	// IndexRows is how many index rows are written and removed. Those that both
+	// versions have are neither.
+	IndexRows int
+	// Indexed says that the container has an index, which has system properties too.
+	Indexed bool
 }
 
-// Charge returns what the work costs. More of anything never costs less: this is
-// why the cheaper version is the one that is charged in part, whichever it is. Were
-// it always the old one, deleting a large item would cost more than replacing it
-// with a small one.
+// Charge returns what the work costs: each version by its size, and a step for each
+// row of the index. More of anything never costs less. DESIGN.md has the known
+// charges that it agrees with.
 func (w WriteWork) Charge() Units {
-	written := version(w.Bytes, w.IndexRows, perRow)
-	removed := version(w.OldBytes, w.OldIndexRows, perOldRow)
-	return max(written, removed) + lesserShare*min(written, removed)
-}
-
-// version returns the charge for one version of an item, and nothing for one that
-// is not there.
-func version(bytes, rows int, perRow Units) Units {
-	if bytes <= 0 && rows <= 0 {
-		return 0
+	var charge Units
+	rows := w.IndexRows
+	if w.Bytes > 0 {
+		charge += bySize(writePoints, w.Bytes)
 	}
-	return writeBase + writePerKiB*beyondFirst(bytes) + perRow*Units(max(0, rows))
+	if w.OldBytes > 0 {
+		charge += bySize(writePoints, w.OldBytes)
+	}
+	switch {
+	case !w.Indexed:
+	case w.Bytes > 0 && w.OldBytes > 0:
+		rows += stampTerms
+	default:
+		rows += systemTerms
+	}
+	return hundredths(charge + chargeStep*Units(rows))
 }
 
-// beyondFirst returns how many KiB there are beyond the first, in whole KiB.
-func beyondFirst(bytes int) Units { return Units(max(0, (bytes-1)/kib)) }
+// hundredths rounds a charge as it is told, so that the charge of a batch is the sum
+// of those of its operations.
+func hundredths(u Units) Units { return Units(math.Round(float64(u)*100) / 100) }
 
 // QueryWork is what a page of a query took.
 type QueryWork struct {
@@ -85,12 +116,13 @@ type QueryWork struct {
 	RowBytes  int64 // of the result
 }
 
-// What a query costs: the service asks 2.3 for a trivial one.
+// What a query costs: the service asks 2.3 for a trivial one, and 4,060 for one that
+// reads 60,951 items of 400 MB.
 const (
 	queryBase        = 2.3
 	queryPerIndexRow = 0.002
 	queryPerItem     = 0.03
-	queryPerKiB      = 0.02
+	queryPerKiB      = 0.0057
 	queryPerRowKiB   = 0.05
 )
 

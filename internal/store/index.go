@@ -85,8 +85,9 @@ func (w *writer) putIndex(c *current) {
 
 // removeIndex takes away the index rows of an item, but for those of entries that
 // its next version has too. Both lists are sorted. An item that was written under
-// an earlier policy may have no rows yet: then there is nothing to take away.
-func (w *writer) removeIndex(c *current, next *entries) {
+// an earlier policy may have no rows yet: then there is nothing to take away. It
+// returns how many rows it took.
+func (w *writer) removeIndex(c *current, next *entries) (removed int) {
 	if c.overfull && c.ordinal <= w.meta.IndexedTo {
 		w.meta.Overfull--
 	}
@@ -101,7 +102,9 @@ func (w *writer) removeIndex(c *current, next *entries) {
 		}
 		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, entry, c.ordinal)
 		w.batch.Delete(w.key, indexRowBytes+ordinalBytes)
+		removed++
 	}
+	return removed
 }
 
 // dropGenerations removes the index rows of all generations before the present.

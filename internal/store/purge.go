@@ -395,8 +395,7 @@ func (w *writer) removeVictims(pl *plan) {
 				w.removeRows(c)
 			}
 			w.overlay[string(c.header.identity)] = current{}
-			work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.entries.Len()}
-			pl.done.Units += work.Charge()
+			pl.done.Units += c.removal().Charge()
 			pl.done.Amount = pl.done.plus(Amount{1, int64(c.header.size)})
 		}
 		from = to
@@ -424,7 +423,7 @@ func (w *writer) removeRun(run []victim) {
 func (w *writer) bury(c *current, cause ru.Cause) {
 	w.record(c)
 	w.removeRows(c)
-	work := ru.WriteWork{OldBytes: c.header.size, OldIndexRows: c.entries.Len()}
+	work := c.removal()
 	if w.savepoint != nil {
 		w.savepoint.burials = append(w.savepoint.burials, burial{cause, work.Charge(), int64(c.header.size)})
 		return

@@ -68,16 +68,19 @@ func (w *writer) insertRows(c *current, row []byte) {
 }
 
 // updateRows writes all rows of an item's new version in place of those of the
-// old one. The id row stays: an item keeps its ordinal.
-func (w *writer) updateRows(old, c *current, row []byte) {
+// old one, and returns how many index rows that wrote or removed. The id row stays:
+// an item keeps its ordinal.
+func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	w.removeUnique(old)
 	w.putUnique(c)
-	w.removeIndex(old, &c.entries)
+	removed := w.removeIndex(old, &c.entries)
 	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
 	w.logChange(logReplace, &c.header, old.header.lsn, row[headerBytes+len(c.header.identity):])
 	w.changes = append(w.changes, change{c.ordinal, old.entries, c.entries})
+	kept := old.entries.Len() - removed
+	return removed + c.entries.Len() - kept
 }
 
 // removeRows takes away all rows of an item.

@@ -261,7 +261,12 @@ func (w *writer) delete(old *current) ru.WriteWork {
 	w.removeRows(old)
 	w.logChange(logDelete, &old.header, old.header.lsn, old.body)
 	w.lay(old.header.identity, &current{})
-	return ru.WriteWork{OldBytes: old.header.size, OldIndexRows: old.entries.Len()}
+	return old.removal()
+}
+
+// removal is the work of taking an item away whose entries are known.
+func (c *current) removal() ru.WriteWork {
+	return ru.WriteWork{OldBytes: c.header.size, IndexRows: c.entries.Len(), Indexed: c.entries.Len() > 0}
 }
 
 // prepareRemoval works out and loads whatever removing an item's rows needs, so
@@ -285,10 +290,9 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		derived: true, body: r.row[r.places.body:],
 	}
 	next.header.lsn, next.header.n = w.place()
-	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.entries.Len()}
+	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.entries.Len(), Indexed: next.entries.Len() > 0}
 	if old.live {
 		next.ordinal = old.ordinal
-		work.OldBytes, work.OldIndexRows = old.header.size, old.entries.Len()
 	}
 	dead, err := w.claim(r, old)
 	if err != nil {
@@ -306,7 +310,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	}
 	body, etag := r.fill(&next, w.view.container, w.p.index)
 	if old.live {
-		w.updateRows(old, &next, r.row)
+		work.OldBytes, work.IndexRows = old.header.size, w.updateRows(old, &next, r.row)
 	} else {
 		if old.exists {
 			w.bury(old, ru.Assisted)
