@@ -34,9 +34,9 @@ func TestKeys(t *testing.T) {
 }
 
 // TestNoWellKnownKeyBeyondLoopback: none of the keys may be the one that everybody
-// knows.
+// knows, or one that can be guessed.
 func TestNoWellKnownKeyBeyondLoopback(t *testing.T) {
-	own, everywhere := "b3du", &net.TCPAddr{IP: net.IPv4zero, Port: 1}
+	own, everywhere := "YSBrZXkgb2Ygb3VyIG93biwgMzIgYnl0ZXMgbG9uZyEhISE=", &net.TCPAddr{IP: net.IPv4zero, Port: 1}
 	for _, o := range []Options{
 		{}, {Key: WellKnownKey}, {Key: own, SecondaryKey: WellKnownKey}, {Key: own, ReadOnlyKey: WellKnownKey}, {Key: own, SecondaryReadOnlyKey: WellKnownKey},
 	} {
@@ -44,7 +44,15 @@ func TestNoWellKnownKeyBeyondLoopback(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if err := (Options{Key: own, SecondaryKey: "b3RoZXI="}).Admits(everywhere); err != nil {
+	if err := (Options{Key: own, SecondaryKey: own}).Admits(everywhere); err != nil {
 		t.Error(err)
+	}
+	for _, o := range []Options{{Key: "b3du"}, {Key: own, SecondaryKey: "b3RoZXI="}} {
+		if err := o.Admits(everywhere); !errors.Is(err, ErrShortKey) {
+			t.Errorf("%+v: %v", o, err)
+		}
+		if err := o.Admits(&net.TCPAddr{IP: net.IPv6loopback}); err != nil {
+			t.Errorf("%+v on loopback: %v", o, err)
+		}
 	}
 }

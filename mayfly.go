@@ -38,7 +38,11 @@ const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8
 
 // ErrNeedsKey: the server was asked to listen beyond the loopback interface with
 // the key that everybody knows.
-var ErrNeedsKey = errors.New("listening beyond loopback needs a key of your own: give one with --key or MAYFLY_KEY, for example from: openssl rand -base64 64 | tr -d '\\n'")
+var ErrNeedsKey = errors.New("listening beyond loopback needs a key of your own: give one with --key-file or MAYFLY_KEY, for example from: openssl rand -base64 64")
+
+// ErrShortKey: the server was asked to listen beyond the loopback interface with a
+// key that can be guessed.
+var ErrShortKey = errors.New("listening beyond loopback needs keys of at least 32 bytes, and one of them has fewer: make another, for example with: openssl rand -base64 64")
 
 // What Open and Check may say of the data.
 var (
@@ -115,6 +119,11 @@ type Options struct {
 	// Advertise is the endpoint that clients are told to use; empty for the one
 	// that each came by.
 	Advertise string
+	// AllowHosts are names by which clients may come, besides addresses, localhost and
+	// the names below it, names without a dot, host.docker.internal, and those of
+	// Advertise and Regions. "*.x" is for all names below x. They matter with
+	// WellKnownKey only, which a page in a browser knows too.
+	AllowHosts []string
 	// RoutingGateway refuses items by ids that end with a space, or have a percent
 	// triplet or one of / \\ # and line ends in them, as the service's older gateway
 	// does. It is for test suites that expect so.
@@ -198,7 +207,8 @@ func (s *Server) open() (err error) {
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
-		Account:        rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
+		Account:   rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
+		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
 		RoutingGateway: o.RoutingGateway, Memory: memory.NewBudget(division.Requests),
 	})
 	if err != nil {
@@ -300,10 +310,29 @@ func (s *Server) Serve(l net.Listener) error {
 // Admits returns ErrNeedsKey if a server with these options must not listen on a.
 func (o Options) Admits(a net.Addr) error {
 	o = o.withDefaults()
-	if slices.ContainsFunc([]string{o.Key, o.SecondaryKey, o.ReadOnlyKey, o.SecondaryReadOnlyKey}, wellKnown) && !loopback(a) {
+	if loopback(a) {
+		return nil
+	}
+	if slices.ContainsFunc(o.keys(), wellKnown) {
 		return ErrNeedsKey
 	}
+	if slices.ContainsFunc(o.keys(), short) {
+		return ErrShortKey
+	}
 	return nil
+}
+
+// keys are all that open anything.
+func (o Options) keys() []string {
+	return given(o.Key, o.SecondaryKey, o.ReadOnlyKey, o.SecondaryReadOnlyKey)
+}
+
+// minKeyBytes is as long as a signature: a shorter key is easier to guess than one.
+const minKeyBytes = 32
+
+func short(key string) bool {
+	decoded, err := rest.NewKey(key)
+	return err == nil && len(decoded) < minKeyBytes // one that is no key is refused by Open
 }
 
 // wellKnown compares the bytes of keys: base64 can spell them in several ways.

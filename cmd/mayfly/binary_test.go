@@ -52,7 +52,7 @@ func TestBinary(t *testing.T) {
 		{"Version", testVersion}, {"Help", testHelp}, {"BadArguments", testBadArguments}, {"ConnectionString", testConnectionString},
 		{"TakenPort", testTakenPort}, {"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
 		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
-		{"Memory", testMemory},
+		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
 	}
@@ -251,7 +251,7 @@ func testVersion(t *testing.T, b binary) {
 func testHelp(t *testing.T, b binary) {
 	o := b.run(t, nil, "--help")
 	for _, text := range []string{
-		"Examples:", "mayfly serve --memory --test-clock", `mayfly serve --listen 0.0.0.0:8081 --key "$KEY"`, "mayfly check --data ./mayfly-data",
+		"Examples:", "mayfly serve --memory --test-clock", "mayfly serve --listen 0.0.0.0:8081 --key-file mayfly.key", "mayfly check --data ./mayfly-data",
 		"mayfly cert > mayfly.pem", "mayfly clock advance 90s", "serve", "check", "cert", "clock", "version",
 	} {
 		if o.code != 0 || !strings.Contains(o.stdout, text) {
@@ -259,7 +259,7 @@ func testHelp(t *testing.T, b binary) {
 		}
 	}
 	o = b.run(t, nil, "serve", "--help")
-	for _, text := range []string{"--listen", "--data", "--memory", "--key", "--secondary-key", "--read-only-key", "--secondary-read-only-key", "--[no-]sync", "--test-clock", "--region", "--consistency", "--throughput", "report,enforce", "--advertise", "--log-level", "MAYFLY_LISTEN", "127.0.0.1:8081"} {
+	for _, text := range []string{"--listen", "--data", "--memory", "--key", "--secondary-key", "--read-only-key", "--secondary-read-only-key", "--key-file", "--secondary-key-file", "--read-only-key-file", "--secondary-read-only-key-file", "--allow-host", "--[no-]sync", "--test-clock", "--region", "--consistency", "--throughput", "report,enforce", "--advertise", "--log-level", "MAYFLY_LISTEN", "127.0.0.1:8081"} {
 		if o.code != 0 || !strings.Contains(o.stdout, text) {
 			t.Errorf("serve --help lacks %q, exit %d:\n%s", text, o.code, o.stdout)
 		}
@@ -331,6 +331,11 @@ func testNeedsKey(t *testing.T, b binary) {
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a server that refuses to start has made its data")
+	}
+	for _, flag := range []string{"--key=", "--key=" + ownKey + " --secondary-key=", "--key=" + ownKey + " --read-only-key=", "--key=" + ownKey + " --secondary-read-only-key="} {
+		short := base64.StdEncoding.EncodeToString(make([]byte, 31))
+		args := append([]string{"serve", "--listen=0.0.0.0:0", "--data=" + dir}, strings.Fields(flag+short)...)
+		b.fails(t, nil, "at least 32 bytes", args...)
 	}
 	p := b.start(t, nil, "serve", "--listen=0.0.0.0:0", "--memory", "--key="+ownKey)
 	if strings.Contains(p.greeting, ownKey) || !strings.Contains(p.connection, "AccountKey=<your key>;") {

@@ -11,13 +11,12 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/mayflydb/mayfly"
 )
 
 type clockCommand struct {
-	Endpoint string `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
-	Key      string `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+	Endpoint string  `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
+	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+	KeyFile  keyFile `env:"MAYFLY_KEY_FILE" placeholder:"FILE" help:"File with that key."`
 
 	Show    clockShow    `cmd:"" default:"1" help:"Show the time and what drives it."`
 	Freeze  clockFreeze  `cmd:"" help:"Stop the time where it is (test clock only)."`
@@ -63,9 +62,9 @@ func (c *clockCommand) post(what string, value any) error {
 }
 
 func (c *clockCommand) call(method string, body []byte) error {
-	key := c.Key
-	if key == "" {
-		key = mayfly.WellKnownKey
+	key, err := c.KeyFile.orWellKnown(c.Key)
+	if err != nil {
+		return err
 	}
 	r, err := http.NewRequest(method, strings.TrimRight(c.Endpoint, "/")+"/_mayfly/clock", bytes.NewReader(body))
 	if err != nil {

@@ -26,7 +26,7 @@ Examples:
 
   mayfly                                  serve on 127.0.0.1:8081, data in ./mayfly-data
   mayfly serve --memory --test-clock      for tests: nothing is kept, the time can be moved
-  mayfly serve --listen 0.0.0.0:8081 --key "$KEY"
+  mayfly serve --listen 0.0.0.0:8081 --key-file mayfly.key
   mayfly check --data ./mayfly-data       is everything as it should be?
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock

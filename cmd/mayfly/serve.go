@@ -17,13 +17,11 @@ import (
 )
 
 type serveCommand struct {
-	Listen            string   `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
-	Data              string   `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
-	Memory            bool     `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
-	Key               string   `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Master key. Without it the emulators' well-known one, on loopback only."`
-	SecondaryKey      string   `env:"MAYFLY_SECONDARY_KEY" placeholder:"BASE64" help:"A second key that opens the same, so that keys can be changed one after the other."`
-	ReadOnlyKey       string   `env:"MAYFLY_READ_ONLY_KEY" placeholder:"BASE64" help:"A key that opens only what is read, and no permissions."`
-	SecondReadOnlyKey string   `name:"secondary-read-only-key" env:"MAYFLY_SECONDARY_READ_ONLY_KEY" placeholder:"BASE64" help:"A second key that opens only what is read."`
+	Listen string `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
+	Data   string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
+	Memory bool   `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
+	keyFlags
+	AllowHost         []string `env:"MAYFLY_ALLOW_HOST" placeholder:"NAME" help:"Host name by which clients may come, or *.NAME for those below it. Repeat for more. With the well-known key only these are answered, besides addresses, localhost, names without a dot, host.docker.internal and the advertised endpoints: a page in a browser knows that key too."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
 	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
 	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region that the account advertises (${default}), or NAME=URL for one with an endpoint of its own. Repeat for more: the first is written to, and who comes by the endpoint of another can only read."`
@@ -57,11 +55,13 @@ func (c *serveCommand) Run() error {
 		return listenFailed(c.Listen, err)
 	}
 	o := mayfly.Options{
-		SecondaryKey: c.SecondaryKey, ReadOnlyKey: c.ReadOnlyKey, SecondaryReadOnlyKey: c.SecondReadOnlyKey,
-		Dir: c.Data, Memory: c.Memory, Key: c.Key, NoSync: !c.Sync, TestClock: c.TestClock,
+		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway,
 		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	}
+	if err := c.setKeys(&o); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	if err := o.Admits(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())

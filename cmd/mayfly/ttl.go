@@ -16,14 +16,13 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/mayflydb/mayfly"
 )
 
 type ttlCommand struct {
-	Endpoint string `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
-	Key      string `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
-	JSON     bool   `name:"json" help:"Print what the server answers, for programs."`
+	Endpoint string  `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
+	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+	KeyFile  keyFile `env:"MAYFLY_KEY_FILE" placeholder:"FILE" help:"File with that key."`
+	JSON     bool    `name:"json" help:"Print what the server answers, for programs."`
 
 	Status   ttlStatus   `cmd:"" default:"withargs" help:"Show what is live, what has expired, and how far purge is behind."`
 	Whatif   ttlWhatif   `cmd:"" help:"Show what another default TTL would do. Nothing is changed."`
@@ -237,9 +236,9 @@ func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) er
 
 // send sends a request and returns its answer, if that is no refusal.
 func (c *ttlCommand) send(method, page string, q url.Values, timeout time.Duration) (*http.Response, error) {
-	key := c.Key
-	if key == "" {
-		key = mayfly.WellKnownKey
+	key, err := c.KeyFile.orWellKnown(c.Key)
+	if err != nil {
+		return nil, err
 	}
 	r, err := http.NewRequest(method, strings.TrimRight(c.Endpoint, "/")+"/_mayfly/ttl/"+page+"?"+q.Encode(), nil)
 	if err != nil {

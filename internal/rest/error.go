@@ -175,6 +175,7 @@ func failureOf(err error) (f failure, known bool) {
 		needsPlan     *engine.NeedsPlanError
 		badFunction   *engine.CompileError
 		badScript     *engine.ScriptError
+		badHost       *hostError
 	)
 	switch {
 	case errors.As(err, &badScript) && badScript.TooLong:
@@ -201,6 +202,8 @@ func failureOf(err error) (f failure, known bool) {
 		return failure{400, 0, badHeader.message}, true
 	case errors.As(err, &missing):
 		return failure{404, 0, missing.message}, true
+	case errors.As(err, &badHost):
+		return failure{403, 0, badHost.Error()}, true
 	case errors.As(err, &clockInDoubt):
 		return failure{503, 0, "Nothing is purged for good while the clock is in doubt: " + clockInDoubt.Reason}, true
 	}

@@ -136,7 +136,9 @@ func (x *exchange) setCommon() {
 	for _, c := range commonHeaders {
 		h[c.name] = c.value
 	}
-	if x.r.TLS != nil {
+	// A browser that keeps to HTTPS for this machine's own names would do so for the
+	// other servers on it too.
+	if x.r.TLS != nil && !x.h.hosts.check(x.r.Host).loopback {
 		h["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
 	x.set(headerActivity, x.activity)

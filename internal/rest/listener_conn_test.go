@@ -250,9 +250,10 @@ func TestSplitConnWritesTogether(t *testing.T) {
 // both protocols.
 func TestAnswersOfAllSizes(t *testing.T) {
 	sizes := []int{0, 1, 3 << 10, 4<<10 - 1, 4 << 10, 4<<10 + 1, 5 << 10, 12 << 10, 100 << 10, 4 << 20}
+	handler := newTestHandler(t)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
-		x := &exchange{w: w, r: r}
+		x := &exchange{h: handler, w: w, r: r}
 		x.write(http.StatusOK, []byte(strings.Repeat("x", n/2)), []byte(strings.Repeat("y", n-n/2)))
 	})
 	addr := startServer(t, h, func(*http.Server) {})

@@ -28,6 +28,10 @@ type Options struct {
 	// ReadOnlyKeys are keys that open only what is read.
 	ReadOnlyKeys []string
 	Account      Account
+	// PublicKey says that one of the keys is one that everybody knows: then only hosts
+	// are answered that no page in a browser can be at, and AllowHosts.
+	PublicKey  bool
+	AllowHosts []string
 	// RoutingGateway refuses the ids in paths that the service's older gateway does.
 	RoutingGateway bool
 	// Memory is what requests under way may take; nil for no bounds.
@@ -42,6 +46,7 @@ type Handler struct {
 	keys, readOnlyKeys []string
 	signers, readers   []*signer
 	account            Account
+	hosts              *hosts
 	routingGateway     bool
 	logger             *slog.Logger
 	lastDate           atomic.Pointer[checkedDate]
@@ -70,6 +75,9 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	var err error
+	if h.hosts, err = newHosts(!o.PublicKey, &h.account, o.AllowHosts); err != nil {
+		return nil, err
+	}
 	if h.signers, err = newSigners(o.Keys); err != nil {
 		return nil, err
 	}
@@ -111,6 +119,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) answer() error {
 	if x.h.closed {
 		return engine.ErrStopping
+	}
+	if !x.h.hosts.check(x.r.Host).admitted {
+		return &hostError{x.r.Host}
 	}
 	if path, ok := strings.CutPrefix(x.r.URL.Path, adminPrefix); ok {
 		x.operation = opAdmin

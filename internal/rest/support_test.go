@@ -34,6 +34,8 @@ const testKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyP
 type testHandlerOptions struct {
 	keys         []string // nil for testKey
 	readOnlyKeys []string
+	publicKey    bool
+	allowHosts   []string
 	account      Account // filled in where it is empty
 	logger       *slog.Logger
 }
@@ -71,7 +73,7 @@ func newTestHandlerWith(t testing.TB, o testHandlerOptions) *Handler {
 	if o.account.Consistency == "" {
 		o.account.Consistency = "Session"
 	}
-	h, err := New(Options{Engine: e, Keys: o.keys, ReadOnlyKeys: o.readOnlyKeys, Account: o.account, Logger: o.logger, Memory: testMemory(t)})
+	h, err := New(Options{Engine: e, Keys: o.keys, ReadOnlyKeys: o.readOnlyKeys, Account: o.account, Logger: o.logger, Memory: testMemory(t), PublicKey: o.publicKey, AllowHosts: o.allowHosts})
 	if err != nil {
 		t.Fatal(err)
 	}
