@@ -22,6 +22,9 @@ type CompileOptions struct {
 	Computed []Computed
 	// Vectors are the paths of the container's vector policy.
 	Vectors []Vector
+	// Interrupted, if set, is asked now and then; an error ends the compilation.
+	// Functions of constants, and regular expressions, may take long.
+	Interrupted func() error
 }
 
 // Vector says how the vectors at a path are compared.
@@ -137,10 +140,12 @@ type compiler struct {
 
 	args      []parameter // parameters that are arguments
 	constants int         // how many times a parameter is a constant instead
+
+	stopped error // by what was interrupted
 }
 
 // Compile checks what a query means and makes a program of it. The error is an
-// *[Error].
+// *[Error], or that of Interrupted.
 func Compile(q *Query, o CompileOptions) (*Program, error) {
 	if err := checkQuery(q); err != nil {
 		return nil, err
@@ -159,6 +164,9 @@ func Compile(q *Query, o CompileOptions) (*Program, error) {
 		p.computed = append(p.computed, property.Name)
 	}
 	main, err := c.block(q, s, p.input != nil)
+	if c.stopped != nil {
+		return nil, c.stopped
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +180,14 @@ func Compile(q *Query, o CompileOptions) (*Program, error) {
 		p.udfs = append(p.udfs, p.input.udfs...)
 	}
 	return c.bound(p), nil
+}
+
+// interrupted returns why the compilation must end, or nil.
+func (c *compiler) interrupted() error {
+	if c.stopped == nil && c.opts.Interrupted != nil {
+		c.stopped = c.opts.Interrupted()
+	}
+	return c.stopped
 }
 
 // bound gives a program the values of its arguments, and its template, if it has one.

@@ -63,7 +63,7 @@ func (x code) whenFalse() *Condition {
 	return x.no.orUnknown()
 }
 
-func slotEval(slot int) evaluator { return func(f *frame) Value { return f.slots[slot] } }
+func slotEval(slot int) evaluator { return func(f *frame) Value { return f.open(slot) } }
 
 // expr compiles one expression.
 func (c *compiler) expr(e Expr, s *scope) (code, error) {
@@ -125,11 +125,11 @@ func (c *compiler) exprs(list []Expr, s *scope) (parts []code, constant bool, er
 
 // folded computes a constant expression now. The functions that need more than
 // their arguments are never folded.
-func folded(x code, constant bool) code {
+func (c *compiler) folded(x code, constant bool) code {
 	if !constant {
 		return x
 	}
-	f := &frame{cx: &Context{}}
+	f := &frame{cx: &Context{Interrupted: c.interrupted}}
 	v := x.eval(f)
 	if f.cx.Err() != nil {
 		return x // to fail again when it is run
@@ -157,7 +157,7 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 		}
 		eval := of.eval
 		x := code{eval: func(f *frame) Value { return follow(eval(f), steps) }, origin: of.origin.with(steps...)}
-		return folded(x, of.constant), nil
+		return c.folded(x, of.constant), nil
 	}
 	bound, home := s.lookup(id.Name)
 	if bound == nil {
@@ -328,7 +328,7 @@ func (c *compiler) ternary(e *Ternary, s *scope) (code, error) {
 		return code{}, err
 	}
 	cond, then, otherwise := parts[0].eval, parts[1].eval, parts[2].eval
-	return folded(code{eval: func(f *frame) Value {
+	return c.folded(code{eval: func(f *frame) Value {
 		if cond(f).IsTrue() {
 			return then(f)
 		}
@@ -342,7 +342,7 @@ func (c *compiler) coalesce(e *Coalesce, s *scope) (code, error) {
 		return code{}, err
 	}
 	x, y := parts[0].eval, parts[1].eval
-	return folded(code{eval: func(f *frame) Value {
+	return c.folded(code{eval: func(f *frame) Value {
 		if v := x(f); !v.IsUndefined() {
 			return v
 		}
@@ -355,7 +355,7 @@ func (c *compiler) array(e *ArrayLit, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
-	return folded(code{eval: func(f *frame) Value {
+	return c.folded(code{eval: func(f *frame) Value {
 		var b ArrayBuilder
 		for i := range parts {
 			b.Add(parts[i].eval(f))
@@ -381,7 +381,7 @@ func (c *compiler) object(e *ObjectLit, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
-	return folded(code{eval: func(f *frame) Value {
+	return c.folded(code{eval: func(f *frame) Value {
 		var b ObjectBuilder
 		for i := range parts {
 			b.Set(e.Props[i].Name, parts[i].eval(f))

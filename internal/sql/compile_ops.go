@@ -19,7 +19,7 @@ func (c *compiler) unary(e *Unary, s *scope) (code, error) {
 	if op == OpNot {
 		result.yes, result.no = operand.whenFalse(), operand.whenTrue()
 	}
-	return folded(result, operand.constant), nil
+	return c.folded(result, operand.constant), nil
 }
 
 func (c *compiler) binary(e *Binary, s *scope) (code, error) {
@@ -48,10 +48,18 @@ func (c *compiler) binary(e *Binary, s *scope) (code, error) {
 		}
 		result.eval = comparison(op, left, right)
 		result.yes, result.no = comparisonConditions(op, left, right)
+	case OpConcat:
+		result.eval = func(f *frame) Value {
+			a, b := x(f), y(f)
+			if !f.cx.read(len(a.text)+len(b.text), 1) {
+				return Value{}
+			}
+			return binaryValue(op, a, b)
+		}
 	default:
 		result.eval = func(f *frame) Value { return binaryValue(op, x(f), y(f)) }
 	}
-	return folded(result, left.constant && right.constant), nil
+	return c.folded(result, left.constant && right.constant), nil
 }
 
 // comparison compiles an operator between values. Most of them compare with a
@@ -95,7 +103,7 @@ func (c *compiler) between(e *Between, s *scope) (code, error) {
 	if not {
 		result.yes, result.no = result.no, result.yes
 	}
-	return folded(result, constant), nil
+	return c.folded(result, constant), nil
 }
 
 func (c *compiler) in(e *In, s *scope) (code, error) {
@@ -127,7 +135,7 @@ func (c *compiler) in(e *In, s *scope) (code, error) {
 	if not {
 		result.yes, result.no = result.no, result.yes
 	}
-	return folded(result, constant && needle.constant), nil
+	return c.folded(result, constant && needle.constant), nil
 }
 
 // maxScannedList is the longest list of constants that is searched one by one;
@@ -204,7 +212,7 @@ func (c *compiler) like(e *Like, s *scope) (code, error) {
 			return Value{}
 		}
 		compiled, ok := compileLike(with, escape)
-		if !ok {
+		if !ok || !f.cx.read(len(text)+len(with), compiled.steps) {
 			return Value{}
 		}
 		return Bool(compiled.match(text))
@@ -213,7 +221,7 @@ func (c *compiler) like(e *Like, s *scope) (code, error) {
 		if compiled, ok := compileLike(with, escape); ok {
 			match = func(f *frame) Value {
 				text, ok := x(f).AsString()
-				if !ok {
+				if !ok || !f.cx.read(len(text), compiled.steps) {
 					return Value{}
 				}
 				return Bool(compiled.match(text))
@@ -224,7 +232,7 @@ func (c *compiler) like(e *Like, s *scope) (code, error) {
 	if e.Not {
 		result = code{eval: func(f *frame) Value { return unaryValue(OpNot, match(f)) }, no: result.yes}
 	}
-	return folded(result, constant), nil
+	return c.folded(result, constant), nil
 }
 
 // call compiles a function.
@@ -240,6 +248,9 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 		return code{}, unknownFunction(e)
 	}
 	parts, constant, err := c.exprs(e.Args, s)
+	if err == nil {
+		err = c.interrupted()
+	}
 	if err != nil {
 		return code{}, err
 	}
@@ -260,17 +271,21 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 		return code{eval: func(*frame) Value { return Value{} }}, nil
 	}
 	result := code{compares: compares, metric: metric, function: fn.Name, args: parts, eval: func(f *frame) Value {
-		base := len(f.stack)
+		base, size := len(f.stack), 0
 		for i := range parts {
 			v := parts[i].eval(f)
+			size += len(v.text)
 			f.stack = append(f.stack, v)
 		}
-		v := eval(f.cx, f.stack[base:])
+		var v Value
+		if f.cx.read(size, 1) {
+			v = eval(f.cx, f.stack[base:])
+		}
 		f.stack = f.stack[:base]
 		return v
 	}}
 	result.yes, result.no = callConditions(fn.Name, parts)
-	return folded(result, constant && !fn.NonDeterministic), nil
+	return c.folded(result, constant && !fn.NonDeterministic), nil
 }
 
 // udf compiles a user-defined function. It is not called when an argument is

@@ -22,20 +22,12 @@ type frame struct {
 	rows    int // of this item
 }
 
-// largeText is from how many bytes on it is work to look into a value.
-const largeText = 1 << 13
-
-// open returns what is in a slot, to be looked into: for what is far inside, all
-// text before it is read.
+// open returns what is in a slot. Whatever is done with it, all of its text may be
+// read, for what is looked up may be far inside.
 func (f *frame) open(slot int) Value {
 	v := f.slots[slot]
-	if len(v.text) < largeText {
-		return v
-	}
-	for range len(v.text) / largeText {
-		if f.cx.Tick() != nil {
-			return Undefined()
-		}
+	if len(v.text) >= tickBytes && !f.cx.read(len(v.text), 1) {
+		return Undefined()
 	}
 	return v
 }

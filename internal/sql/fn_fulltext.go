@@ -63,6 +63,22 @@ func (cx *Context) phraseOf(v Value) (phrase, bool) {
 	return phrase{words, int(edits)}, len(words) <= maxPhrase
 }
 
+// occurrences returns how often a phrase stands in a text, unless the execution must
+// end. Words that may be misspelled are compared letter by letter.
+func (cx *Context) occurrences(p phrase, words []string) int {
+	perWord := wordBytes
+	if p.edits > 0 {
+		perWord *= maxFuzzyLetter
+	}
+	if !cx.read(len(words), perWord) {
+		return 0
+	}
+	return p.occurrences(words)
+}
+
+// wordBytes is about how much text could be read while a word is compared.
+const wordBytes = 16
+
 // occurrences returns how often a phrase stands in a text.
 func (p phrase) occurrences(words []string) int {
 	if len(p.words) == 0 {
@@ -124,7 +140,7 @@ func fullTextContains(join func([]Value, func(Value) truth) Value) func(*Context
 			if !ok {
 				return unknown
 			}
-			return truthOf(p.occurrences(words) > 0)
+			return truthOf(cx.occurrences(p, words) > 0)
 		})
 	}
 }
@@ -182,7 +198,7 @@ func (cx *Context) CountText(text string, terms []Value) (words int, occurrences
 		if !ok {
 			return 0, nil, false
 		}
-		occurrences = append(occurrences, p.occurrences(list))
+		occurrences = append(occurrences, cx.occurrences(p, list))
 	}
 	return len(list), occurrences, true
 }

@@ -18,6 +18,7 @@ import (
 // likePattern is a compiled pattern. It is immutable.
 type likePattern struct {
 	pieces []likePiece // with a % between each two
+	steps  int         // with every character of a text, at most
 }
 
 // likePiece matches a run of characters of a known length.
@@ -86,11 +87,13 @@ func compileLike(pattern string, escape rune) (*likePattern, bool) {
 		}
 	}
 	p.pieces = append(p.pieces, newLikePiece(steps))
+	p.steps = 1
 	if last := len(p.pieces) - 1; last > 1 {
 		for _, piece := range p.pieces[1:last] {
 			if len(piece.steps) > maxFloating {
 				return nil, false
 			}
+			p.steps = max(p.steps, len(piece.steps))
 		}
 	}
 	return p, true

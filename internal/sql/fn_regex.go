@@ -4,20 +4,42 @@
 // what that cannot do, like looking ahead or referring back to a group, is
 // refused when the pattern is written in the query, and makes the result
 // undefined when it comes from an item.
+//
+// Linear may be long: each character of the text may take as many steps as the
+// pattern has states, of which a{1000} has a thousand. So a text for which that is
+// very much is given to the matcher character by character, and ends where the
+// execution must.
 
 package sql
 
 import (
+	"io"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
 	maxPatternBytes = 64 << 10
 	maxRegexes      = 64     // that one execution remembers
 	maxMatches      = 10_000 // that REGEXEXTRACTALL returns
+
+	// maxMatchSteps is how many steps a match may take that cannot be interrupted: a
+	// second's work at worst. The matcher is many times faster where it has the text
+	// as a whole.
+	maxMatchSteps = 1 << 27
 )
+
+// regex is a compiled pattern.
+type regex struct {
+	*regexp.Regexp
+	states int // about how many there are
+	// after finds a match that begins at the second character of a text, or later. The
+	// first is there for what looks back at it, like \b.
+	after *regexp.Regexp
+}
 
 func regexFunctions() []Function {
 	return []Function{
@@ -32,7 +54,7 @@ type regexKey struct{ pattern, modifiers string }
 // regex returns the compiled pattern of a call, from the second and third
 // argument. It is undefined (nil) for wrong types, unknown modifiers and patterns
 // that are none.
-func (cx *Context) regex(args []Value) *regexp.Regexp {
+func (cx *Context) regex(args []Value) *regex {
 	pattern, ok := args[1].AsString()
 	if !ok {
 		return nil
@@ -50,9 +72,11 @@ func (cx *Context) regex(args []Value) *regexp.Regexp {
 	re, err := compileRegex(pattern, modifiers)
 	if err != nil {
 		re = nil
+	} else if !cx.read(re.states, stateBytes) {
+		return nil
 	}
 	if cx.regexes == nil || len(cx.regexes) >= maxRegexes {
-		cx.regexes = make(map[regexKey]*regexp.Regexp)
+		cx.regexes = make(map[regexKey]*regex)
 	}
 	key = regexKey{strings.Clone(pattern), strings.Clone(modifiers)} // an item's memory is not kept
 	cx.regexes[key] = re
@@ -89,7 +113,10 @@ func modifierFlags(modifiers string) (flags string, ok bool) {
 	return flags, true
 }
 
-func compileRegex(pattern, modifiers string) (*regexp.Regexp, error) {
+// stateBytes is about how much text could be read while a state of a pattern is made.
+const stateBytes = 256
+
+func compileRegex(pattern, modifiers string) (*regex, error) {
 	flags, ok := modifierFlags(modifiers)
 	if !ok {
 		return nil, &Error{Message: "unknown modifier in '" + modifiers + "'"}
@@ -103,7 +130,76 @@ func compileRegex(pattern, modifiers string) (*regexp.Regexp, error) {
 	if flags != "" {
 		pattern = "(?" + flags + ")" + pattern
 	}
-	return regexp.Compile(pattern)
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return &regex{Regexp: re, states: statesOf(pattern)}, nil
+}
+
+// statesOf returns about how many states a pattern has. Without counted repetitions
+// there are no more than characters.
+func statesOf(pattern string) int {
+	if !strings.Contains(pattern, "{") {
+		return len(pattern)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return len(pattern)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return len(pattern)
+	}
+	return len(program.Inst)
+}
+
+// watched is a text that ends where the execution must.
+type watched struct {
+	cx   *Context
+	rest string
+	// states is how many steps each character may take.
+	states int
+}
+
+// ReadRune implements io.RuneReader.
+func (w *watched) ReadRune() (r rune, size int, err error) {
+	if w.rest == "" || w.cx.spend(1+w.states/tickStates) != nil {
+		return 0, 0, io.EOF
+	}
+	r, size = utf8.DecodeRuneInString(w.rest)
+	w.rest = w.rest[size:]
+	return r, size, nil
+}
+
+// tickStates is how many states of a pattern are looked at in a step of work.
+const tickStates = 64
+
+// long reports whether to match a text takes so long that it is watched. It is
+// counted either way.
+func (re *regex) long(cx *Context, s string) bool {
+	if len(s)*re.states <= maxMatchSteps {
+		cx.read(len(s), min(re.states, tickBytes))
+		return false
+	}
+	return true
+}
+
+// match reports whether a text has a match. What it returns when the execution must
+// end is not used.
+func (re *regex) match(cx *Context, s string) bool {
+	if re.long(cx, s) {
+		return re.MatchReader(&watched{cx, s, re.states})
+	}
+	return re.MatchString(s)
+}
+
+// find returns where the first match and its groups are.
+func (re *regex) find(cx *Context, s string) []int {
+	if re.long(cx, s) {
+		return re.FindReaderSubmatchIndex(&watched{cx, s, re.states})
+	}
+	return re.FindStringSubmatchIndex(s)
 }
 
 // withoutSpace drops the space and the comments that the modifier x allows in a
@@ -141,7 +237,60 @@ func regexMatch(cx *Context, args []Value) Value {
 	if !ok || re == nil {
 		return Undefined()
 	}
-	return Bool(re.MatchString(s))
+	return Bool(re.match(cx, s))
+}
+
+// findAll returns where all matches and their groups are, or maxMatches and one more.
+// There is a search for each, and all of them may read the text to its end.
+func (re *regex) findAll(cx *Context, s string) [][]int {
+	if len(s)*re.states <= maxMatchSteps/maxMatches {
+		return re.FindAllStringSubmatchIndex(s, maxMatches+1)
+	}
+	if re.after == nil {
+		var err error
+		if re.after, err = regexp.Compile("(?s:.)(?:" + re.String() + ")"); err != nil {
+			cx.fail(err)
+		}
+	}
+	var all [][]int
+	end := -1 // of the last match
+	for at := 0; at <= len(s) && len(all) <= maxMatches && cx.Err() == nil; {
+		match := re.findFrom(cx, s, at)
+		if match == nil {
+			break
+		}
+		if match[1] > at || match[0] != end { // else it is empty, and touches the last
+			all = append(all, match)
+		}
+		if end = match[1]; end > at {
+			at = end
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += max(size, 1)
+	}
+	return all
+}
+
+// findFrom returns the first match that begins at a byte or later.
+func (re *regex) findFrom(cx *Context, s string, at int) []int {
+	if at == 0 {
+		return re.find(cx, s)
+	}
+	_, size := utf8.DecodeLastRuneInString(s[:at])
+	from := at - size
+	match := (&regex{Regexp: re.after, states: re.states}).find(cx, s[from:])
+	if match == nil {
+		return nil
+	}
+	for i := range match {
+		if match[i] >= 0 {
+			match[i] += from
+		}
+	}
+	_, size = utf8.DecodeRuneInString(s[match[0]:])
+	match[0] += size
+	return match
 }
 
 // regexExtract returns the first match, or one group of it.
@@ -157,7 +306,7 @@ func regexExtract(cx *Context, args []Value) Value {
 			return Undefined()
 		}
 	}
-	return groupOf(s, re.FindStringSubmatchIndex(s), int(group))
+	return groupOf(s, re.find(cx, s), int(group))
 }
 
 // groupOf returns a group of a match, undefined if it took no part in it.
@@ -180,7 +329,7 @@ func regexExtractAll(cx *Context, args []Value) Value {
 	if !ok {
 		return Undefined()
 	}
-	matches := re.FindAllStringSubmatchIndex(s, maxMatches+1)
+	matches := re.findAll(cx, s)
 	if len(matches) > maxMatches {
 		return cx.fail(ErrResultTooLarge)
 	}

@@ -14,9 +14,9 @@
 package sql
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,10 +48,13 @@ type Context struct {
 
 	// Interrupted, if set, is asked now and then; an error ends the execution.
 	Interrupted func() error
+	// Every is how many steps of work pass between two questions to Interrupted; 0 is
+	// ticksPerCheck.
+	Every int
 
 	err     error // the first failure of a function
-	ticks   uint32
-	regexes map[regexKey]*regexp.Regexp
+	ticks   int   // since the last question
+	regexes map[regexKey]*regex
 	terms   map[string][]string // of full-text search, taken apart
 	vectors [2]vectorReader
 }
@@ -68,21 +71,38 @@ func (cx *Context) fail(err error) Value {
 // Err returns the first failure of a function in this execution.
 func (cx *Context) Err() error { return cx.err }
 
-// ticksPerCheck is how many steps of work pass between two questions to
-// Interrupted.
-const ticksPerCheck = 256
+const (
+	// ticksPerCheck is how many steps of work pass between two questions to
+	// Interrupted.
+	ticksPerCheck = 256
+	// tickBytes is how much text a function reads or makes in a step of work.
+	tickBytes = 8 << 10
+)
 
 // Tick counts one step of work and reports whether the execution must end: when
 // a function has failed, or when it has been interrupted.
-func (cx *Context) Tick() error {
+func (cx *Context) Tick() error { return cx.spend(1) }
+
+// spend is so many steps at once: whoever is about to do work that cannot be
+// interrupted says how much it is.
+func (cx *Context) spend(steps int) error {
 	if cx.err != nil {
 		return cx.err
 	}
-	cx.ticks++
-	if cx.ticks%ticksPerCheck == 0 && cx.Interrupted != nil {
+	if cx.ticks += steps; cx.ticks >= cmp.Or(cx.Every, ticksPerCheck) && cx.Interrupted != nil {
+		cx.ticks = 0
 		cx.err = cx.Interrupted()
 	}
 	return cx.err
+}
+
+// read is the work of reading a text, in which so much is done with every byte. It
+// reports whether to go on.
+func (cx *Context) read(bytes, perByte int) bool {
+	if bytes*perByte < tickBytes {
+		return true
+	}
+	return cx.spend(bytes*perByte/tickBytes) == nil
 }
 
 // anyNumber as a Function's Max means that there is no upper bound.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+
+package sql
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever an expression does with one item, it ends soon after it is told to. None of
+// these would end while anybody waits for it.
+func TestExpressionsEndWhenTold(t *testing.T) {
+	long := strings.Repeat("a", 1<<20)
+	numbers := "[" + strings.TrimSuffix(strings.Repeat("1,", 1000), ",") + "]"
+	item := fmt.Sprintf(`{"s":%q,"x":%s,"many":[%s],"words":%q}`, long, numbers, manyOf(100_000, "%d"), strings.Repeat("aaaaaaaaaaaaaaaaaaaaaaab ", 40_000))
+	list := func(of string, times int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(of+",", times), ",") + "]"
+	}
+	const large = ` FROM c JOIN s IN (SELECT VALUE c.s)`
+	for name, text := range map[string]string{
+		"joins":                `SELECT VALUE 1 FROM c JOIN a IN c.x JOIN b IN c.x JOIN d IN c.x WHERE a + b + d = 0`,
+		"a subquery":           `SELECT VALUE ARRAY(SELECT VALUE a FROM a IN c.x JOIN b IN c.x JOIN d IN c.x WHERE a = 0) FROM c`,
+		"a regular expression": `SELECT VALUE REGEXMATCH(c.s, "(?:a?){1000}(?:a?){1000}(?:a?){1000}b") FROM c`,
+		"an extract":           `SELECT VALUE REGEXEXTRACT(c.s, "(?:a?){1000}(?:a?){1000}(?:a?){1000}b") FROM c`,
+		"an extract of all":    `SELECT VALUE REGEXEXTRACTALL(c.s, "a.*b|a") FROM c`,
+		"LIKE":                 `SELECT VALUE ` + list(`s LIKE "%a`+strings.Repeat("_", 200)+`b%"`, 2000) + large,
+		"strings that grow":    `SELECT VALUE ` + list(`LENGTH(REPLACE(s, "aaaa", "bbbbb"))`, 10_000) + large,
+		"strings put together": `SELECT VALUE ` + list(`s || "b" = "c"`, 30_000) + large,
+		"sets":                 `SELECT VALUE ` + list(`ARRAY_LENGTH(SETUNION(c.many, c.many))`, 10_000) + ` FROM c`,
+		"words that are alike": `SELECT VALUE ` + list(`FULLTEXTCONTAINS(c.words, {"term": "aaaaaaaaaaaaaaaaaaaaaaac", "distance": 2})`, 4000) + ` FROM c`,
+		"a parameter":          `SELECT VALUE ` + list(`LENGTH(UPPER(CONCAT(@long, c.y ?? "")))`, 10_000) + ` FROM c`,
+	} {
+		asked := 0
+		cx := &Context{Interrupted: func() error {
+			if asked++; asked > 2 {
+				return errTest
+			}
+			return nil
+		}}
+		p := mustCompile(t, text, map[string]Value{"@long": Str(long)})
+		if _, err := Naive(p, [][]byte{[]byte(item)}, cx); !errors.Is(err, errTest) || asked != 3 {
+			t.Errorf("%s: asked %d times and got %v, want the end that it was told", name, asked, err)
+		}
+	}
+}
+
+// A constant that takes long to work out ends the compilation when it is told to.
+func TestCompilationEndsWhenTold(t *testing.T) {
+	for _, text := range []string{
+		`SELECT VALUE REGEXMATCH(@long, "(?:a?){1000}(?:a?){1000}(?:a?){1000}b")`,
+		`SELECT VALUE [` + strings.TrimSuffix(strings.Repeat(`REGEXMATCH(c.a, "(?:a|b|c|d|e){1000}"),`, 10_000), ",") + `] FROM c`,
+	} {
+		q, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		_, err = Compile(q, CompileOptions{Params: map[string]Value{"@long": Str(strings.Repeat("a", 1<<20))}, Interrupted: func() error {
+			if asked++; asked > 1 {
+				return errTest
+			}
+			return nil
+		}})
+		if !errors.Is(err, errTest) {
+			t.Errorf("%.50s: got %v, want the end that it was told", text, err)
+		}
+	}
+}
+
+// Matches that are searched for one after the other are those that are found at once.
+func TestMatchesOneByOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringOfN(rapid.SampledFrom([]rune(`ab\b^$.*?|()é+`)), 1, 8, -1).Draw(t, "pattern")
+		if rapid.Bool().Draw(t, "lines") {
+			pattern = "(?m)" + pattern
+		}
+		compiled, err := regexp.Compile(pattern)
+		if err != nil {
+			return
+		}
+		s := rapid.StringOfN(rapid.SampledFrom([]rune("abé\n ")), 0, 12, -1).Draw(t, "text")
+		re := &regex{Regexp: compiled, states: maxMatchSteps} // as if it had very many
+		got, want := re.findAll(&Context{}, s), compiled.FindAllStringSubmatchIndex(s, -1)
+		if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q in %q: got %v, want %v", pattern, s, got, want)
+		}
+	})
+}
