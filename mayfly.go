@@ -60,6 +60,7 @@ const (
 	DefaultRegion      = "South Central US"
 	DefaultConsistency = "Session"
 	DefaultThroughput  = ThroughputReport
+	DefaultQueryTime   = engine.DefaultQueryTime
 )
 
 // What the throughput of containers and databases means.
@@ -113,6 +114,10 @@ type Options struct {
 	// CacheBytes is how much memory may be taken by data that was read from disk; 0 for
 	// an eighth of MemoryBytes. It is taken as data is read, not at the start.
 	CacheBytes int64
+	// QueryTime is how long a query may work that cannot end early with a part of its
+	// answer, as one that sorts without an index; 0 for DefaultQueryTime. Others end a
+	// page after five seconds, as in the service.
+	QueryTime time.Duration
 	// PausePurge begins with the space of expired items left as it is, until purge
 	// is resumed over HTTP or with mayfly ttl resume.
 	PausePurge bool
@@ -199,6 +204,7 @@ func (s *Server) open() (err error) {
 	s.engine, err = engine.Open(engine.Options{
 		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
+		QueryTime:   o.QueryTime,
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
 		Caches: store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 	})
@@ -237,7 +243,7 @@ func (o Options) throughputMode() (engine.ThroughputMode, error) {
 	return 0, fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
 }
 
-// checkSizes refuses a number of bytes that can only be a slip.
+// checkSizes refuses a number of bytes, or a time, that can only be a slip.
 func (o Options) checkSizes() error {
 	for _, size := range []struct {
 		name  string
@@ -246,6 +252,9 @@ func (o Options) checkSizes() error {
 		if size.bytes < 0 {
 			return fmt.Errorf("the %s is %d bytes: give 0, or leave it out, for the default", size.name, size.bytes)
 		}
+	}
+	if o.QueryTime < 0 {
+		return fmt.Errorf("the query time is %v: give 0, or leave it out, for the default", o.QueryTime)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -94,7 +95,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session
 		Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK, AllVersions: r.AllVersions, Wrapped: r.Wrapped,
 		MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 	}
-	first := at.turn
+	first, ends := at.turn, e.meters.elapsed()+query.PageTime
 	for n := range at.starts {
 		turn := (first + n) % len(at.starts)
 		if q.MaxItems == 0 && at.starts[turn].Known() {
@@ -116,6 +117,9 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session
 			at.turn = (turn + 1) % len(at.starts)
 		}
 		q.MaxItems, q.MaxBytes = max(0, q.MaxItems-part.Count), q.MaxBytes-len(part.Items)
+		if late := e.meters.elapsed() > ends; late && q.MaxItems > 0 {
+			q.MaxItems, at.turn = 0, (turn+1)%len(at.starts)
+		}
 		if q.MaxBytes <= 0 {
 			q.MaxItems = 0
 		}

@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -47,6 +48,9 @@ type Options struct {
 	Throughput ThroughputMode
 	// Quotas bound what containers hold.
 	Quotas Quotas
+	// QueryTime is how long a query may work that cannot end early with what it has; 0 is
+	// DefaultQueryTime.
+	QueryTime time.Duration
 	// Caches say how much memory rows may take that queries have read; the zero value
 	// is defaultCaches.
 	Caches store.CacheSizes
@@ -90,10 +94,12 @@ type Engine struct {
 	health  func() kv.Health
 	quotas  Quotas
 	cache   *store.CacheBudget
-	full    atomic.Bool // writes are refused for want of space
-	failed  atomic.Pointer[error]
-	cancel  context.CancelFunc
-	ended   chan struct{}
+	// queryTime is how long a query may work.
+	queryTime time.Duration
+	full      atomic.Bool // writes are refused for want of space
+	failed    atomic.Pointer[error]
+	cancel    context.CancelFunc
+	ended     chan struct{}
 
 	// Of the goroutine that purges:
 	purgeEnded chan struct{}
@@ -146,7 +152,7 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
-		functions: newFunctions(), cache: store.NewCacheBudget(o.Caches),
+		functions: newFunctions(), cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
 		running: script.NewGate(script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait}),
 	}
 	if e.logger == nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -84,6 +85,7 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 		}
 	}
 	page.Charge = 0 // nothing has been done yet
+	ends := e.meters.elapsed() + query.PageTime
 	for i := first; i <= last; i++ {
 		if err := e.meters.admit(c, i); err != nil {
 			if i == first {
@@ -121,7 +123,7 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 		q.After = 0
 		q.MaxItems -= part.Count
 		q.MaxBytes -= len(part.Items)
-		if i < last && (q.MaxItems <= 0 || q.MaxBytes <= 0) {
+		if i < last && (q.MaxItems <= 0 || q.MaxBytes <= 0 || e.meters.elapsed() > ends) {
 			page.Continuation = continuation(c, store.FirstOrdinal(i+1))
 			break
 		}

@@ -7,6 +7,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -226,8 +228,13 @@ func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query
 		return query.Page{}, err
 	}
 	r.Program, r.Partition, r.Scope, r.NowMs = compiled.program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
-	r.Elapsed, r.Random, r.UDF = x.e.meters.elapsed, rand.Float64, calls.bind(ctx, x.nowMs)
+	r.Random, r.UDF = rand.Float64, calls.bind(ctx, x.nowMs)
+	r.Elapsed, r.Began = x.e.meters.elapsed, x.e.meters.elapsed()
+	r.QueryTime = max(x.endsAt-r.Began, 1) // the script's own
 	page, err := query.RunOn(ctx, r, x.draft.Reader())
+	if errors.Is(err, query.ErrQueryTime) {
+		err = script.ErrTime
+	}
 	if err != nil {
 		return page, err
 	}

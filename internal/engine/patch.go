@@ -6,6 +6,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -239,7 +240,7 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 	if len(text) > maxConditionBytes {
 		return nil, invalid("%s The condition can have at most %d characters.", patchSyntax, maxConditionBytes)
 	}
-	q, err := e.compile(c, &Query{Text: "SELECT * " + text})
+	q, err := e.compile(context.Background(), c, &Query{Text: "SELECT * " + text}) // it is short
 	if err != nil {
 		return nil, err
 	}

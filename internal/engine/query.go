@@ -102,7 +102,25 @@ type compiled struct {
 	params  map[string]sql.Value
 }
 
-func (e *Engine) compile(c *catalog.Container, q *Query) (compiled, error) {
+// DefaultQueryTime is how long a query may work that cannot end early.
+const DefaultQueryTime = time.Minute
+
+// Watch begins to work for a query. What it returns says whether the work must end, and
+// why.
+func (e *Engine) Watch(ctx context.Context) (look func() error) {
+	began := e.meters.elapsed()
+	return func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if e.meters.elapsed()-began > e.queryTime {
+			return query.ErrQueryTime
+		}
+		return nil
+	}
+}
+
+func (e *Engine) compile(ctx context.Context, c *catalog.Container, q *Query) (compiled, error) {
 	if len(q.Text) > maxQueryBytes {
 		return compiled{}, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
 	}
@@ -117,7 +135,7 @@ func (e *Engine) compile(c *catalog.Container, q *Query) (compiled, error) {
 	if err != nil {
 		return compiled{}, err
 	}
-	p, err := sql.Compile(kept.tree, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c)})
+	p, err := sql.Compile(kept.tree, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c), Interrupted: e.Watch(ctx)})
 	if err != nil {
 		return compiled{}, err
 	}
@@ -127,7 +145,7 @@ func (e *Engine) compile(c *catalog.Container, q *Query) (compiled, error) {
 
 // prepare compiles a query that is to run, and finds the functions that it calls.
 func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (compiled, *udfCalls, error) {
-	prepared, err := e.compile(c, q)
+	prepared, err := e.compile(ctx, c, q)
 	if err != nil {
 		return compiled{}, nil, err
 	}
@@ -225,7 +243,8 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
-		UDF: calls.bind(ctx, nowMs), Measure: r.Measure, Room: r.Room}
+		UDF: calls.bind(ctx, nowMs), Measure: r.Measure, Room: r.Room,
+		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.queryTime}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
 			return page, err
@@ -280,7 +299,7 @@ func (e *Engine) queryPartition(ctx context.Context, c *catalog.Container, index
 	if err != nil {
 		return query.Page{}, err
 	}
-	q.Partition, q.Elapsed, q.Random = p, e.meters.elapsed, rand.Float64
+	q.Partition, q.Random = p, rand.Float64
 	return query.Run(ctx, q)
 }
 
@@ -299,12 +318,12 @@ func parseQueryContinuation(text string, first, last int) (partition int, token 
 
 // QueryPlan returns the plan of a query for clients that ask several ranges and put
 // the answers together.
-func (e *Engine) QueryPlan(t Target, q Query, features sql.FeatureSet) (*catalog.Container, []byte, error) {
+func (e *Engine) QueryPlan(ctx context.Context, t Target, q Query, features sql.FeatureSet) (*catalog.Container, []byte, error) {
 	c, err := e.target(t)
 	if err != nil {
 		return nil, nil, err
 	}
-	compiled, err := e.compile(c, &q)
+	compiled, err := e.compile(ctx, c, &q)
 	if err != nil {
 		return c, nil, err
 	}
@@ -343,25 +362,4 @@ func planRanges(c *catalog.Container, keys sql.KeyScope) []sql.Range {
 	}
 	slices.SortFunc(ranges, func(a, b sql.Range) int { return strings.Compare(a.Min, b.Min) })
 	return slices.CompactFunc(ranges, func(a, b sql.Range) bool { return a == b })
-}
-
-// ExplainQuery tells how a query would be answered in the first of its partitions.
-func (e *Engine) ExplainQuery(r ItemQuery) (string, error) {
-	c, err := e.target(r.Target)
-	if err != nil {
-		return "", err
-	}
-	q, err := e.compile(c, &r.Query)
-	if err != nil {
-		return "", err
-	}
-	s, err := e.scope(c, &r, &q)
-	if err != nil {
-		return "", err
-	}
-	p, err := e.partition(c, s.first)
-	if err != nil {
-		return "", err
-	}
-	return query.Explain(query.Request{Program: q.program, Partition: p, Scope: s.Scope, NowMs: e.clock.Now()})
 }

@@ -61,11 +61,6 @@ func (x *execution) from() uint64 {
 func (x *execution) found(c candidate, yield func(candidate) (bool, error)) (bool, error) {
 	x.took(&x.page.Times.Load)
 	x.read(&c.Found)
-	if x.page.Work.Items%checkRows == 0 {
-		if err := x.ctx.Err(); err != nil {
-			return false, err
-		}
-	}
 	more, err := yield(c)
 	x.took(&x.page.Times.Run)
 	return more, err
@@ -92,7 +87,10 @@ func (x *execution) scan(yield func(candidate) (bool, error)) error {
 		if err != nil {
 			return err
 		}
-		if !x.inScope(f.EPK) {
+		if f.Body == nil || !x.inScope(f.EPK) {
+			if ends, err := x.passBy(f.Ordinal, nil); err != nil || ends {
+				return err
+			}
 			continue
 		}
 		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
@@ -115,6 +113,9 @@ func (x *execution) logical(yield func(candidate) (bool, error)) error {
 				return err
 			}
 			if !live {
+				if ends, err := x.passBy(ordinal, nil); err != nil || ends {
+					return err
+				}
 				continue
 			}
 			if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
@@ -186,6 +187,9 @@ func (x *execution) seek(yield func(candidate) (bool, error)) error {
 // seekRows is seek along the rows of the index.
 func (x *execution) seekRows(yield func(candidate) (bool, error)) error {
 	for ordinal, err := range x.ordinals(x.from()) {
+		if errors.Is(err, errPageEnds) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -264,21 +268,30 @@ func (x *execution) gather(s *set, after uint64) (*hits, error) {
 func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
 		scan := s.rowsAfter(s.ranges[0], after)
-		scan.Within = x.within()
+		scan.Within, scan.Places = x.within(), x.places
 		x.r.Index(scan)(func(hit store.Hit, err error) bool {
 			if err != nil {
 				yield(0, err)
 				return false
 			}
-			x.page.Work.IndexRows++
-			return !x.inScope(hit.EPK) || yield(hit.Ordinal, nil)
+			if hit.EPK != nil {
+				x.page.Work.IndexRows++
+			}
+			if hit.EPK != nil && x.inScope(hit.EPK) {
+				return yield(hit.Ordinal, nil)
+			}
+			ends, err := x.passBy(hit.Ordinal, nil)
+			if err != nil {
+				yield(0, err)
+			}
+			return err == nil && !ends
 		})
 	}
 }
 
 // walk finds the items by the order of an index.
 func (x *execution) walk(yield func(candidate) (bool, error)) error {
-	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order, Within: x.within()}
+	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order, Within: x.within(), Places: x.places}
 	run := &alike{x: x, resume: x.resume()}
 	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
@@ -300,18 +313,26 @@ type looseRun interface {
 	// flush all of them.
 	flushBefore(p store.Place, yield func(candidate) (bool, error)) (more bool, err error)
 	flush(yield func(candidate) (bool, error)) (more bool, err error)
+	// empty reports whether it has none.
+	empty() bool
 }
 
 // follow visits the items of the rows of an index, in its order.
 func (x *execution) follow(rows iter.Seq2[store.Hit, error], run looseRun, yield func(candidate) (bool, error)) error {
+	x.loose = run
 	var place []byte
 	for hit, err := range rows {
 		if err != nil {
 			return err
 		}
 		x.took(&x.page.Times.Index)
-		x.page.Work.IndexRows++
-		if !x.inScope(hit.EPK) {
+		if hit.EPK != nil {
+			x.page.Work.IndexRows++
+		}
+		if hit.EPK == nil || !x.inScope(hit.EPK) {
+			if ends, err := x.passBy(hit.Ordinal, hit.Value); err != nil || ends {
+				return err
+			}
 			continue
 		}
 		x.met++
@@ -353,8 +374,9 @@ func (x *execution) within() *store.Within {
 
 // pass counts rows of other partition keys. It reports whether more of the one that is
 // asked for may follow: not if an index that has one row for each item has shown as many
-// as there are. Of keys with one beginning that is not known.
-func (x *execution) pass(rows int64) (more bool, err error) {
+// as there are. Of keys with one beginning that is not known. Where the place is told the
+// page may end.
+func (x *execution) pass(rows int64, at store.Place) (more bool, err error) {
 	x.took(&x.page.Times.Index)
 	more = true
 	if p := x.plan.patience; p > 0 {
@@ -368,13 +390,17 @@ func (x *execution) pass(rows int64) (more bool, err error) {
 	}
 	x.passed += rows
 	x.page.Work.IndexRows += rows
-	return more, err
+	if at.Ordinal == 0 || !more {
+		return more, err
+	}
+	ends, err := x.endAt(at.Ordinal, at.Value)
+	return !ends, err
 }
 
 // startOver makes the page in another way than the one that led nowhere.
 func (x *execution) startOver() {
 	x.plan = &plan{method: logicalScan, sorted: len(x.q.Program.OrderBy()) == 0}
-	x.at, x.held = token{}, 0
+	x.at, x.held, x.loose = token{}, 0, nil
 	x.page = Page{Rows: x.page.Rows[:0], Work: x.page.Work, Times: x.page.Times, Indexes: x.page.Indexes}
 	clear(x.seen)
 }

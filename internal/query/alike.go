@@ -31,6 +31,8 @@ func (a *alike) takes(p store.Place) bool {
 	return a.x.plan.method == orderedScan && p.Cut()
 }
 
+func (a *alike) empty() bool { return len(a.rows) == 0 }
+
 // add takes in a row.
 func (a *alike) add(p store.Place) error {
 	f, live, err := a.x.r.Get(p.Ordinal)

@@ -315,7 +315,7 @@ func (x *execution) countComposed() (n int64, err error) {
 // composed finds the items by a composite index.
 func (x *execution) composed(yield func(candidate) (bool, error)) error {
 	s := x.plan.composite.scan(x.plan.order)
-	s.Within = x.within()
+	s.Within, s.Places = x.within(), x.places
 	run := &roughRun{x: x, resume: x.resume()}
 	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
@@ -345,6 +345,8 @@ type roughRow struct {
 func (a *roughRun) takes(p store.Place) bool {
 	return a.x.plan.method == compositeOrdered && p.Rough()
 }
+
+func (a *roughRun) empty() bool { return len(a.rows) == 0 }
 
 // add takes in a row, if its item is one that the query is about.
 func (a *roughRun) add(p store.Place) error {

@@ -60,6 +60,7 @@ type rowCursor struct {
 }
 
 func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
+	wanted := ordinal // by all that are walked over: nothing is in the set before it
 	for passed := 0; c.at < ordinal && !c.ended; passed++ {
 		if c.next == nil || passed == skipRows {
 			c.reopen(ordinal)
@@ -71,6 +72,17 @@ func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
 		}
 		if c.ended = !ok; c.ended {
 			break
+		}
+		ends, err := c.x.passBy(wanted, nil)
+		if err == nil && ends {
+			err = errPageEnds
+		}
+		if err != nil {
+			return 0, err
+		}
+		if hit.EPK == nil { // a place, and no row
+			passed--
+			continue
 		}
 		c.x.page.Work.IndexRows++
 		c.at = hit.Ordinal
@@ -87,7 +99,9 @@ func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
 // reopen goes on from an ordinal.
 func (c *rowCursor) reopen(ordinal uint64) {
 	c.close()
-	c.next, c.stop = iter.Pull2(c.x.r.Index(c.of.rowsAfter(c.values, ordinal-1)))
+	scan := c.of.rowsAfter(c.values, ordinal-1)
+	scan.Places = c.x.places
+	c.next, c.stop = iter.Pull2(c.x.r.Index(scan))
 }
 
 func (c *rowCursor) close() {

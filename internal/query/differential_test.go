@@ -179,6 +179,7 @@ func (f *fixture) compareWithNaive(t *random, q *randomQuery, s Scope) {
 			t.Fatalf("%s\npages of %d, plan: %s, scope %+v\n%s", q, size, plan, s, problem)
 		}
 	}
+	f.compareHurried(t, q, s, want)
 }
 
 // judge says what is wrong with the rows of a query. Without an order all rows are as

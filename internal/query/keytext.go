@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -159,11 +160,7 @@ func (x *execution) completeKeys() error {
 		return err
 	}
 	if live {
-		err := x.runner.Rows(sql.Raw(f.Body), func() bool {
-			whole, err = x.runner.AppendSortKeys(whole[:0])
-			return false // of all rows the keys are those of the item
-		})
-		if err != nil {
+		if whole, err = x.keysOf(f.Body); err != nil {
 			return err
 		}
 	}
@@ -178,6 +175,23 @@ func (x *execution) completeKeys() error {
 		}
 	}
 	return nil
+}
+
+// keysOf returns what the rows of an item are ordered by. Of all of them it is the same.
+// A page may have ended at an item that has none.
+func (x *execution) keysOf(item []byte) (keys []sql.Value, err error) {
+	if x.q.Program.Plain() {
+		if _, err := x.runner.Filter(sql.Raw(item)); err != nil {
+			return nil, err
+		}
+		return x.runner.AppendSortKeys(nil)
+	}
+	var failed error
+	err = x.runner.Rows(sql.Raw(item), func() bool {
+		keys, failed = x.runner.AppendSortKeys(nil)
+		return false
+	})
+	return keys, errors.Join(err, failed)
 }
 
 func beginsLike(v, beginning sql.Value) bool {

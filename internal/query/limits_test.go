@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -55,51 +53,6 @@ func TestCancelledQueriesEnd(t *testing.T) {
 			if page, err := Run(ctx, q); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, %+v: got %v and %+v, want that it is cancelled", text, scope, err, page.Work)
 			}
-		}
-	}
-}
-
-// A page that takes long ends with what it has, and the next goes on.
-func TestPagesEndInTime(t *testing.T) {
-	f := filled(t, 2000)
-	for _, c := range []struct {
-		text string
-		rows int
-	}{
-		{"SELECT VALUE c.x FROM c", 2000},
-		{"SELECT VALUE c.x FROM c WHERE c.x >= 1000", 1000},
-		{"SELECT VALUE c.x FROM c WHERE c.same = 1", 2000},
-		{"SELECT VALUE c.x FROM c ORDER BY c.x DESC", 2000},
-		{"SELECT VALUE c.x FROM c WHERE c.x + 1 = 2000", 1},
-		{"SELECT VALUE t FROM c JOIN t IN c.tags", 20_000},
-		{"SELECT DISTINCT VALUE c.x FROM c", 2000},
-		{"SELECT DISTINCT VALUE c.same FROM c", 1},
-		{"SELECT c.x FROM c GROUP BY c.x", 2000},
-		{"SELECT VALUE c.x FROM c OFFSET 1500 LIMIT 100", 100},
-		{"SELECT VALUE s FROM (SELECT DISTINCT VALUE c.x FROM c) s", 2000},
-	} {
-		q := f.request(c.text)
-		q.MaxRows = 1 << 20
-		var now time.Duration
-		q.Elapsed = func() time.Duration { now += pageTime; return now } // late whenever it is asked
-		pages, rows := 0, []string(nil)
-		for q.Token != "" || pages == 0 {
-			page := f.page(q)
-			rows = append(rows, rowsOf(t, page)...)
-			q.Token = page.Token
-			if pages++; pages > 100 {
-				t.Fatalf("%s: does not come to an end", c.text)
-			}
-		}
-		if len(rows) != c.rows {
-			t.Errorf("%s: got %d rows on %d pages, want %d", c.text, len(rows), pages, c.rows)
-		}
-		if c.rows > 1 && c.rows != 100 && pages < 2 {
-			t.Errorf("%s: got all on one page, want that it ends when it is late", c.text)
-		}
-		slices.Sort(rows)
-		if strings.Contains(c.text, "c.x FROM") && len(slices.Compact(rows)) != c.rows {
-			t.Errorf("%s: some rows came twice", c.text)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (x *execution) emitFrom(rows []heldRow, offset int64) error {
 		}
 		x.emit(rows[i].json)
 		x.at.show(rows[i].mark)
-		if x.due() && i+1 < len(rows) && x.at.Taken < limit {
+		if x.full() && i+1 < len(rows) && x.at.Taken < limit {
 			x.page.Token = x.at.encode(&x.q)
 			return nil
 		}

@@ -38,11 +38,7 @@ func (x *execution) nearest(h *rowHeap, most int, yield func(candidate) (bool, e
 		if err != nil {
 			return err
 		}
-		if x.page.Work.IndexRows++; x.page.Work.IndexRows%checkRows == 0 {
-			if err := x.ctx.Err(); err != nil {
-				return err
-			}
-		}
+		x.page.Work.IndexRows++
 		if !x.inScope(hit.EPK) {
 			continue
 		}

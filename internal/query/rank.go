@@ -139,7 +139,7 @@ func (x *execution) rankTexts(stats []sql.TextStatistics) error {
 		}
 		x.emit(row)
 		x.at.show(mark(n))
-		if x.due() && n+1 < len(order) && x.at.Taken < s.Limit {
+		if x.full() && n+1 < len(order) && x.at.Taken < s.Limit {
 			x.page.Token = x.at.encode(&x.q)
 			return nil
 		}

@@ -22,6 +22,9 @@ var (
 	// ErrSortTooLarge: sorting, grouping or telling rows apart takes more memory
 	// than a query may have.
 	ErrSortTooLarge = errors.New("the query needs too much memory to sort, group or compare its rows")
+	// ErrQueryTime: the query has worked for as long as one may, and has nothing that a
+	// page could end with.
+	ErrQueryTime = errors.New("the query has taken longer than a query may")
 )
 
 const (
@@ -29,9 +32,10 @@ const (
 	maxHeldBytes = 64 << 20
 	// rowOverhead is about what a row that is held takes beside its text.
 	rowOverhead = 160
-	// pageTime is how long a page may take before it ends with what it has.
-	pageTime = 5 * time.Second
-	// checkRows is how often a query looks whether it should end.
+	// PageTime is after how much work a page ends with what it has, as in the service.
+	PageTime = 5 * time.Second
+	// checkRows is how many items and rows pass between two looks whether the page
+	// should end.
 	checkRows = 256
 	// A query with a LIMIT, or of items that are known, of up to maxExpectedRows is
 	// expected to find them all, and all to be as large as the first, but no more than
@@ -53,8 +57,15 @@ type Request struct {
 	// Room is memory for the rows of the page, or nil. They may need more, and have then
 	// memory of their own.
 	Room []byte
-	// Elapsed is real time, for the page's limit and for what is measured.
+	// Elapsed is real time, for the limits of work and for what is measured. Began is
+	// when the work for the request began.
 	Elapsed func() time.Duration
+	Began   time.Duration
+	// PageTime is after how much work a page ends with what it has, and QueryTime after
+	// how much one that cannot end is given up; 0 is never.
+	PageTime, QueryTime time.Duration
+	// every is how many steps pass between two looks at the time, in tests.
+	every int
 	// Measure asks for Times and Indexes, which cost something.
 	Measure bool
 	Random  func() float64
@@ -137,9 +148,15 @@ type execution struct {
 	runner *sql.Runner
 	plan   *plan
 	at     token
-	began  time.Duration
-	ticks  int
 	page   Page
+
+	// When it ends, in deadline.go:
+	begins *begins       // nil at the first page
+	began  time.Duration // the work that PageTime bounds
+	places bool          // it may end at a place where no row is
+	behind bool          // it meets again what was met before
+	loose  looseRun      // what is found in no order, or nil
+	ticks  int
 
 	expected    int64 // how many items will pass the filter, if that is known
 	met, passed int64 // index rows of the partition key, and of others
@@ -153,15 +170,17 @@ type execution struct {
 }
 
 func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, error) {
-	x := &execution{ctx: ctx, q: q, r: r, began: q.Elapsed(), expected: sql.NoLimit}
+	x := &execution{ctx: ctx, q: q, r: r, began: q.Began, expected: sql.NoLimit}
 	x.page.Rows, x.q.Room = q.Room[:0], nil // it is for the rows of one execution
-	x.measured = x.began
+	if q.Measure {
+		x.measured = q.Elapsed()
+	}
 	if err := x.at.parse(&x.q); err != nil {
 		return nil, err
 	}
-	interrupted := ctx.Err
-	r.StopWith(ctx)
-	x.runner = q.Program.NewRunner(&sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: interrupted})
+	look := x.look
+	r.StopWith(store.Stop{Look: look, Done: ctx.Done(), Every: q.every})
+	x.runner = q.Program.NewRunner(&sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: look, Every: q.every})
 	var err error
 	x.plan, err = choose(r, q.Program, &x.q.Scope)
 	if err != nil {
@@ -188,6 +207,9 @@ func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, 
 		x.page.Indexes = indexUse(&c, x.plan)
 	}
 	err = x.readKeys()
+	if x.at.place.started() {
+		x.begins = &begins{x.resume(), x.at.Rows}
+	}
 	x.took(&x.page.Times.Plan)
 	return x, err
 }
@@ -263,14 +285,9 @@ func (x *execution) keepMethod() error {
 	return ErrToken
 }
 
-// due reports whether the page should end, since it is full or has taken long.
-func (x *execution) due() bool {
-	return x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes || x.late()
-}
-
-func (x *execution) late() bool {
-	x.ticks++
-	return x.ticks%checkRows == 0 && x.q.Elapsed()-x.began > pageTime
+// full reports whether the page has all that it may.
+func (x *execution) full() bool {
+	return x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes
 }
 
 // hold takes memory for something that outlives a row.
@@ -505,7 +522,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 			continue
 		}
 		x.emit(row)
-		if x.due() && i+1 < len(order) {
+		if x.full() && i+1 < len(order) {
 			x.page.Token = x.at.encode(&x.q)
 			return nil
 		}
@@ -530,9 +547,6 @@ func (x *execution) counted(g *sql.Group) (bool, error) {
 		}
 	case countIndexed:
 		for hit, err := range x.r.Index(store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Within: x.within()}) {
-			if err == nil && x.page.Work.IndexRows%checkRows == 0 {
-				err = x.ctx.Err()
-			}
 			if err != nil {
 				return false, err
 			}

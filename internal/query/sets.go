@@ -320,7 +320,7 @@ func (c *chooser) counting(n *int64, limit int64) *store.Within {
 	if c.s.Logical == nil {
 		return nil
 	}
-	return &store.Within{Logical: c.s.Logical, Passed: func(rows int64) (bool, error) {
+	return &store.Within{Logical: c.s.Logical, Passed: func(rows int64, _ store.Place) (bool, error) {
 		*n += rows
 		return *n <= limit, nil
 	}}

@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"container/heap"
 	"errors"
-	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
 )
@@ -139,7 +138,7 @@ func (x *execution) emitSorted(h *rowHeap) error {
 			return err
 		}
 		x.emit(row.json)
-		if (x.page.Count >= x.q.MaxRows || len(x.page.Rows) >= x.q.MaxBytes) && (i+1 < len(rows) || h.dropped) {
+		if x.full() && (i+1 < len(rows) || h.dropped) {
 			if x.at.Taken < x.q.Program.Slice().Limit {
 				x.at.Keys = keyTexts(row.keys)
 				x.page.Token = x.at.encode(&x.q)
@@ -226,7 +225,7 @@ func (x *execution) nested() error {
 	if err != nil {
 		return err
 	}
-	cx := &sql.Context{NowMs: x.q.NowMs, Random: x.q.Random, UDF: x.q.UDF, Interrupted: x.ctx.Err}
+	cx := &sql.Context{NowMs: x.q.NowMs, Random: x.q.Random, UDF: x.q.UDF, Interrupted: x.look, Every: x.q.every}
 	outer, err := sql.Over(x.q.Program, rows, cx)
 	if err != nil {
 		return err
@@ -240,7 +239,7 @@ func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	q := x.q
 	q.Program, q.Token, q.MaxRows = p, "", 1<<30
 	q.MaxBytes = maxHeldBytes
-	q.Elapsed = func() time.Duration { return 0 } // it has to be complete, or there is no page
+	q.PageTime = 0 // it has to be complete, or there is no page
 	sub, err := newExecution(x.ctx, q, x.r)
 	if err != nil {
 		return nil, err

@@ -70,11 +70,7 @@ func (x *execution) inCells(yield func(candidate) (bool, error)) error {
 			if err != nil {
 				return err
 			}
-			if x.page.Work.IndexRows++; x.page.Work.IndexRows%checkRows == 0 {
-				if err := x.ctx.Err(); err != nil {
-					return err
-				}
-			}
+			x.page.Work.IndexRows++
 			if hit.Ordinal <= after || !x.inScope(hit.EPK) {
 				continue
 			}

@@ -34,9 +34,10 @@ func (x *execution) stream() error {
 	}
 	s := &streaming{execution: x}
 	s.row = s.onRow
+	x.places = x.q.PageTime > 0
 	if x.seen != nil && x.at.started() {
 		resume := x.at
-		s.replay, x.at.place = &resume, place{}
+		s.replay, x.at.place, x.behind = &resume, place{}, true
 	}
 	err := x.candidates(s.onItem)
 	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
@@ -49,15 +50,18 @@ func (x *execution) stream() error {
 func (s *streaming) onItem(c candidate) (more bool, err error) {
 	s.item, s.rows, s.failed = c, 0, nil
 	s.before = s.replay != nil && !s.replay.place.same(&s.item) && !s.replay.place.before(&s.item, s.plan)
+	if s.behind && !s.before {
+		s.catchUp()
+	}
 	err = s.runner.Rows(sql.Raw(c.Body), s.row)
 	if err = errors.Join(err, s.failed); err != nil || s.ended {
 		return false, err
 	}
 	if s.before {
-		return true, nil // the page must get beyond where it began
+		return true, nil
 	}
 	s.at.set(&s.item, s.rows)
-	if s.late() {
+	if s.late() && s.begins.beforeRow(&s.item, s.rows) {
 		return false, s.end()
 	}
 	return true, nil
@@ -90,7 +94,7 @@ func (s *streaming) onRow() bool {
 		return !end
 	}
 	s.endRow(written)
-	if s.due() {
+	if s.full() || s.late() {
 		s.at.set(&s.item, s.rows)
 		s.failed, s.ended = s.end(), true
 		return false

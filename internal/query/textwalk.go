@@ -28,11 +28,7 @@ func (x *execution) texts(order kv.Order, yield func(textItem) (more bool, err e
 		if err != nil {
 			return err
 		}
-		if x.page.Work.IndexRows++; x.page.Work.IndexRows%checkRows == 0 {
-			if err := x.ctx.Err(); err != nil {
-				return err
-			}
-		}
+		x.page.Work.IndexRows++
 		if !x.inScope(hit.EPK) {
 			continue
 		}

@@ -117,6 +117,7 @@ var failures = []struct {
 	{engine.ErrNoIndex, failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
 	{query.ErrToken, failure{400, 0, "Invalid Continuation Token"}},
 	{query.ErrSortTooLarge, failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
+	{query.ErrQueryTime, failure{400, 0, "The query has worked for as long as a query may, and cannot end early with a part of its answer, since it sorts, groups or compares rows, or makes very many of one item. Narrow its filter, give it an index to go by (on what it filters and orders by), or start the server with a longer --query-time."}},
 	{sql.ErrResultTooLarge, failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},
 	{engine.ErrTooLarge, failure{413, 0, "Request size is too large"}},
 	{errBodyTooBig, failure{413, 0, "Request size is too large"}},

@@ -158,7 +158,7 @@ func (x *exchange) queryPlan(rt *route) error {
 		return err
 	}
 	features := sql.ParseFeatures(x.header("X-Ms-Cosmos-Supported-Query-Features"))
-	c, plan, err := x.h.engine.QueryPlan(x.target(rt), q, features)
+	c, plan, err := x.h.engine.QueryPlan(x.r.Context(), x.target(rt), q, features)
 	if c != nil {
 		x.setOwner(c)
 		if err != nil {

@@ -19,11 +19,12 @@ func (x *exchange) queryResources(owner, kind string, bodies [][]byte) error {
 	if err != nil {
 		return err
 	}
-	p, err := sql.Compile(parsed, sql.CompileOptions{Params: q.Params})
+	look := x.h.engine.Watch(x.r.Context())
+	p, err := sql.Compile(parsed, sql.CompileOptions{Params: q.Params, Interrupted: look})
 	if err != nil {
 		return err
 	}
-	cx := &sql.Context{NowMs: x.h.engine.Clock().Now(), Interrupted: x.r.Context().Err}
+	cx := &sql.Context{NowMs: x.h.engine.Clock().Now(), Interrupted: look}
 	rows, err := sql.Naive(p, bodies, cx)
 	if err != nil {
 		return err

@@ -63,13 +63,6 @@ type ChangePage struct {
 	LSN      uint64
 }
 
-const (
-	// changeRows bounds how many rows a page looks at, and changeBytes how much of
-	// items that it does not show: a page for one partition key passes by the others.
-	changeRows  = pageRows
-	changeBytes = 32 << 20
-)
-
 // Changes returns a page of the change feed, as of nowMs. A page never ends within
 // the changes of one lsn, which were made together: it may be longer than was asked
 // for.
@@ -194,7 +187,7 @@ func (w *changeWalk) feed(ctx context.Context) error {
 // share, and the change is of another lsn than the one before it.
 func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 	full := w.page.Count > 0 && (w.page.Count >= w.q.MaxItems || int64(len(w.page.Items))+bytes > int64(w.q.MaxBytes))
-	if !full && w.rows < changeRows && w.passed < changeBytes || lsn == w.page.Position {
+	if !full && w.rows < pageRows && w.passed < passedBytes || lsn == w.page.Position {
 		return false
 	}
 	w.page.More = true
@@ -213,6 +206,7 @@ func (w *changeWalk) show(row *feedRow) error {
 	}
 	if w.cut.gone(h.writtenMs, h.ttl) {
 		w.dead = w.dead.plus(Amount{1, row.size})
+		w.passed += row.size
 		return nil
 	}
 	wanted, err := w.wants(h.identity)

@@ -81,7 +81,7 @@ func TestChangesDoNotCutAnLSN(t *testing.T) {
 // the next goes on after it.
 func TestChangesOverManyExpired(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("60"))
-	f.bundles(6, changeRows/5, "")
+	f.bundles(6, pageRows/5, "")
 	f.put("kept", `"ttl":-1`)
 	f.advance(time.Minute)
 	q := Changes{MaxItems: 10, MaxBytes: 1 << 20}
@@ -98,7 +98,7 @@ func TestChangesOverManyExpired(t *testing.T) {
 func TestChangesOverOtherKeys(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withVersions)
 	pad := `"pad":"` + strings.Repeat("x", 1<<20) + `"`
-	const items = changeBytes>>20 + 3
+	const items = passedBytes>>20 + 3
 	for i := range items {
 		f.put(fmt.Sprint(i), pad)
 	}

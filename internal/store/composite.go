@@ -193,6 +193,8 @@ type CompositeScan struct {
 	From, Alike Place
 	// Within, if it is not nil, narrows the scan to a logical partition.
 	Within *Within
+	// Places is that of an IndexScan.
+	Places bool
 }
 
 // Rough reports whether rows at this place of a composite index are in no order.
@@ -221,7 +223,7 @@ func (r *Reader) Composite(s CompositeScan) iter.Seq2[Hit, error] {
 	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), byte(entryComposite), byte(s.Number))
 	lower, upper := s.bounds(start, r.v.container.IndexedComposites[s.Number])
 	s.goOn(start, &lower, &upper)
-	return r.rows(lower, upper, s.Order, len(start), s.Within)
+	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
 }
 
 // bounds returns those of the rows with the values that a scan asks for.

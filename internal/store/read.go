@@ -175,9 +175,13 @@ type Page struct {
 	LSN  uint64
 }
 
-// pageRows bounds how many rows one page looks at, so that a page over many
-// expired items ends early instead of late: empty if need be, but with More.
-const pageRows = 50_000
+// A page that passes over many items, which have expired or are not asked for, ends
+// early instead of late: empty if need be, but with More. pageRows bounds how many rows
+// it looks at, and passedBytes how much of items that it does not show.
+const (
+	pageRows    = 50_000
+	passedBytes = 32 << 20
+)
 
 // List returns a page, as of nowMs.
 func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error) {
@@ -205,6 +209,8 @@ type lister struct {
 	nowMs int64
 	page  Page
 	dead  Amount // expired items on the way: the database's debt, not the reader's
+	// passed is the bytes of items that were read and not shown.
+	passed int64
 }
 
 // all walks the items.
@@ -224,7 +230,7 @@ func (l *lister) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if l.full(len(body)) || rows == pageRows {
+		if l.full(len(body)) || rows == pageRows || l.passed >= passedBytes {
 			l.page.More = true
 			return nil
 		}
@@ -240,6 +246,7 @@ func (l *lister) all(ctx context.Context) error {
 			l.add(ordinal, &h, body)
 		} else {
 			l.page.Last = ordinal
+			l.passed += int64(len(body))
 		}
 	}
 	return nil
@@ -279,6 +286,7 @@ func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
 	if h.expired(&l.v.rules, l.nowMs) {
 		l.dead = l.dead.plus(Amount{1, int64(h.size)})
+		l.passed += int64(len(body))
 		return
 	}
 	if l.page.Count > 0 {
@@ -293,8 +301,15 @@ func (l *lister) add(ordinal uint64, h *header, body []byte) {
 // looks at every id row of the logical partition, which are a few bytes each,
 // and reads little more than n items.
 func (l *lister) logicalPartition(ctx context.Context) error {
+	steps := 0
+	look := func() error {
+		if steps++; steps%stopSteps != 0 {
+			return nil
+		}
+		return ctx.Err()
+	}
 	for rows := 0; ; {
-		ordinals, more, err := l.oldest(ctx)
+		ordinals, more, err := l.oldest(look)
 		if err != nil {
 			return err
 		}
@@ -303,7 +318,7 @@ func (l *lister) logicalPartition(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if l.full(len(body)) {
+			if l.full(len(body)) || l.passed >= passedBytes {
 				l.page.More = true
 				return nil
 			}
@@ -325,8 +340,9 @@ func (l *lister) logicalPartition(ctx context.Context) error {
 const oldestOrdinals = 4096
 
 // oldest returns the lowest ordinals of the logical partition after the page's
-// last, in order, and whether there are more than these.
-func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err error) {
+// last, in order, and whether there are more than these. look is asked at every row
+// whether to end.
+func (l *lister) oldest(look func() error) (ordinals []uint64, more bool, err error) {
 	lower := l.q.Within.appendKey(l.p.prefix.appendIDKey(nil, nil))
 	keepOldest := func() {
 		slices.Sort(ordinals)
@@ -335,6 +351,9 @@ func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err 
 		}
 	}
 	for e, err := range l.v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
+		if err == nil {
+			err = look()
+		}
 		if err != nil {
 			return nil, false, err
 		}
@@ -346,9 +365,6 @@ func (l *lister) oldest(ctx context.Context) (ordinals []uint64, more bool, err 
 			ordinals = append(ordinals, ordinal)
 		}
 		if len(ordinals) == 2*oldestOrdinals {
-			if err := ctx.Err(); err != nil {
-				return nil, false, err
-			}
 			keepOldest()
 		}
 	}

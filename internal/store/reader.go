@@ -9,7 +9,7 @@ package store
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/binary"
 	"iter"
 	"sync"
@@ -28,7 +28,7 @@ type Reader struct {
 	cut   cuts
 	dead  Amount // expired items and index rows that were passed by
 	meta  meta
-	ctx   context.Context // asked now and then whether to end, by steps
+	stop  Stop // asked now and then, by steps
 	steps int
 	draft *Draft   // whose changes it sees, or nil
 	row   *visited // by the last Visit, nil before the first
@@ -36,8 +36,25 @@ type Reader struct {
 	keys [160]byte
 }
 
-// stopSteps is how many rows pass between two questions whether to end.
-const stopSteps = 1024
+// Stop tells a reader when to end.
+type Stop struct {
+	// Look says whether to end, and why: it is asked now and then, also by a reader that
+	// passes by what has expired and shows nothing. The error is that of whatever is
+	// under way. Nil is never.
+	Look func() error
+	// Done is closed when a reader that waits for another should end, or nil.
+	Done <-chan struct{}
+	// Every is how many rows pass between two looks; 0 is stopSteps.
+	Every int
+}
+
+const (
+	// stopSteps is how many rows pass between two looks.
+	stopSteps = 1024
+	// stepBytes is how much of an item is read in the time of a row, or looked at by
+	// whoever asks for it.
+	stepBytes = 8 << 10
+)
 
 // NewReader returns a reader as of nowMs. The caller closes it, soon.
 func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
@@ -45,7 +62,7 @@ func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs), ctx: context.Background()}
+	r := &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
 	if r.meta, err = v.readMeta(p); err != nil {
 		p.release(v)
 		return nil, err
@@ -60,20 +77,25 @@ func (v *view) readMeta(p *Partition) (meta, error) {
 	return v.meta, v.metaErr
 }
 
-// StopWith makes the reader ask now and then whether to end, also while it passes by
-// what has expired and shows nothing. The error is that of whatever is under way.
-func (r *Reader) StopWith(ctx context.Context) { r.ctx = ctx }
+// StopWith tells the reader when to end.
+func (r *Reader) StopWith(s Stop) { r.stop = s }
 
 func (r *Reader) step() error { return r.stepBy(1) }
 
 // stepBy is so many steps at once.
 func (r *Reader) stepBy(n int) error {
-	if r.steps += n; r.steps >= stopSteps {
+	if r.steps += n; r.steps >= cmp.Or(r.stop.Every, stopSteps) {
 		r.steps = 0
-		return r.ctx.Err()
+		if r.stop.Look != nil {
+			return r.stop.Look()
+		}
 	}
 	return nil
 }
+
+// looked reports whether the last step was one with a look. Then a walk tells where it
+// is, even if there is nothing to show.
+func (r *Reader) looked() bool { return r.steps == 0 }
 
 // visited is memory for the row of an item. A reader has one, if it visits any, and
 // leaves it for the next.
@@ -126,7 +148,8 @@ type Found struct {
 	Body    []byte
 }
 
-// Scan returns all live items after an ordinal, in the order of their ordinals.
+// Scan returns all live items after an ordinal, in the order of their ordinals. One
+// without a body is none: it tells how far the walk has come that shows nothing.
 func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		_, upper := r.p.prefix.space(itemSpace)
@@ -143,7 +166,7 @@ func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
 				yield(Found{}, err)
 				return
 			}
-			if live && !yield(f, nil) {
+			if (live || r.looked()) && !yield(f, nil) {
 				return
 			}
 		}
@@ -161,7 +184,7 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 	}
 	if r.cut.gone(h.writtenMs, h.ttl) {
 		r.dead = r.dead.plus(Amount{1, int64(h.size)})
-		return Found{}, false, nil
+		return f, false, nil
 	}
 	f.EPK, _, err = value.DecodeBytesKey(h.identity)
 	f.Body = body
@@ -198,6 +221,9 @@ func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []byte, err error) {
 	key := r.p.prefix.appendItemKey(r.keys[:0], ordinal)
 	row, found, err := r.p.readRow(r.v, room, key, ordinal, true)
+	if err == nil {
+		err = r.stepBy(1 + len(row)/stepBytes)
+	}
 	if err != nil || !found {
 		return Found{}, false, row, err
 	}
@@ -228,7 +254,7 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 // at most so many, expired ones included, and whether there are more.
 func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
 	walk := lister{p: r.p, v: r.v, q: List{Within: &l}, page: Page{Last: after}}
-	ordinals, more, err = walk.oldest(context.Background())
+	ordinals, more, err = walk.oldest(r.step)
 	if err == nil && r.draft != nil {
 		ordinals = r.draft.without(ordinals)
 		if !more {
@@ -331,6 +357,9 @@ type IndexScan struct {
 	Alike Place
 	// Within, if it is not nil, narrows the scan to a logical partition.
 	Within *Within
+	// Places asks for hits that are none: they tell now and then how far a walk has come
+	// that shows nothing. A scan within a logical partition tells Within.
+	Places bool
 }
 
 // Place is a place in an index: after the row with this value and ordinal. The
@@ -355,7 +384,7 @@ func (p Place) Alike(q Place) bool {
 // Hit is an index row of a live item. Its slices are valid until the next step.
 type Hit struct {
 	Place
-	EPK     []byte
+	EPK     []byte // nil if it is a place without a row
 	carried []byte
 }
 
@@ -379,12 +408,12 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 	start := r.appendIndexStart(r.keys[:0], s.Kind, s.Path)
 	lower, upper := s.Values.bounds(start)
 	s.goOn(start, &lower, &upper)
-	return r.rows(lower, upper, s.Order, len(start), s.Within)
+	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
 }
 
 // rows returns the index rows of live items in a range. Of their entries, what follows
 // the first bytes of the key is the value of their place.
-func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within) iter.Seq2[Hit, error] {
+func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within, places bool) iter.Seq2[Hit, error] {
 	if of != nil {
 		return r.within(lower, upper, order, first, of)
 	}
@@ -404,7 +433,10 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 				yield(Hit{}, err)
 				return false
 			}
-			return !live || yield(hit, nil)
+			if !live && !(places && r.looked()) {
+				return true
+			}
+			return yield(hit, nil)
 		})
 	}
 }
@@ -435,13 +467,14 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	if end <= start || len(e.Value) < indexRowBytes {
 		return Hit{}, false, corrupt(e.Key, "not an index row")
 	}
+	h.Place = Place{e.Key[start:end], indexOrdinal(e.Key)}
 	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
 	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
 	if r.cut.gone(writtenMs, ttl) {
 		r.dead = r.dead.plus(Amount{1, int64(len(e.Key) + len(e.Value))})
-		return Hit{}, false, nil
+		return h, false, nil
 	}
-	h = Hit{Place: Place{e.Key[start:end], indexOrdinal(e.Key)}, EPK: e.Value[indexRowBytes:]}
+	h.EPK = e.Value[indexRowBytes:]
 	if entryKind(e.Key[prefixBytes+1+generationBytes]).carries() {
 		n, used := binary.Uvarint(h.EPK)
 		if used <= 0 || n > uint64(len(h.EPK)-used) {

@@ -4,7 +4,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,9 +180,8 @@ func TestReaderStops(t *testing.T) {
 	f.advance(time.Minute)
 	r := f.reader()
 	defer r.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r.StopWith(ctx)
+	over := errors.New("time is up")
+	r.StopWith(Stop{Look: func() error { return over }})
 	for name, walk := range map[string]func() error{
 		"scan": func() (last error) {
 			for _, err := range r.Scan(0) {
@@ -201,8 +199,13 @@ func TestReaderStops(t *testing.T) {
 			_, err := r.AllHave(pathX)
 			return err
 		},
+		"logical partition": func() error {
+			k := f.key("k", "")
+			_, _, err := r.Logical(LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}, 0)
+			return err
+		},
 	} {
-		if err := walk(); !errors.Is(err, context.Canceled) {
+		if err := walk(); !errors.Is(err, over) {
 			t.Errorf("%s: got %v, want that it ended", name, err)
 		}
 	}

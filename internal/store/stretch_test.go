@@ -63,7 +63,7 @@ func (h Hit) clone() Hit {
 func (f *fixture) walk(r *Reader, s IndexScan, pk string, most int) (w walked) {
 	f.t.Helper()
 	l := f.within(pk)
-	s.Within = &Within{Logical: &l, Passed: func(rows int64) (bool, error) {
+	s.Within = &Within{Logical: &l, Passed: func(rows int64, _ Place) (bool, error) {
 		w.passed += rows
 		return true, nil
 	}}
@@ -397,7 +397,7 @@ func TestWalkEndsWhereItIsTold(t *testing.T) {
 			told := int64(0)
 			var failed error
 			r := f.reader()
-			for hit, err := range r.Index(IndexScan{Path: pathX, Values: AllValues(), Within: &Within{Logical: &l, Passed: func(rows int64) (bool, error) {
+			for hit, err := range r.Index(IndexScan{Path: pathX, Values: AllValues(), Within: &Within{Logical: &l, Passed: func(rows int64, _ Place) (bool, error) {
 				told += rows
 				return told < 100, map[bool]error{false: nil, true: why}[told >= 100]
 			}}}) {

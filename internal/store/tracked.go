@@ -105,8 +105,8 @@ func (r *Reader) AllHave(path IndexPath) (bool, error) {
 	}
 	select {
 	case <-t.done:
-	case <-r.ctx.Done():
-		return false, r.ctx.Err()
+	case <-r.stop.Done:
+		return false, r.stop.Look()
 	}
 	return r.AllHave(path) // by now it is known, or who counted was called off
 }

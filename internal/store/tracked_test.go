@@ -290,7 +290,7 @@ func TestWhoWaitsForACountMayEnd(t *testing.T) {
 	cancel()
 	r := f.reader()
 	defer r.Close()
-	r.StopWith(ctx)
+	r.StopWith(Stop{Look: ctx.Err, Done: ctx.Done()})
 	if _, err := r.AllHave(path); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -318,7 +318,7 @@ func TestCountIsTakenOver(t *testing.T) {
 	f.db.onScan.Store(&off)
 	first := f.reader()
 	defer first.Close()
-	first.StopWith(ctx)
+	first.StopWith(Stop{Look: ctx.Err, Done: ctx.Done()})
 	if _, err := first.AllHave(path); !errors.Is(err, context.Canceled) {
 		t.Errorf("who was called off got %v", err)
 	}

@@ -18,9 +18,9 @@ import (
 type Within struct {
 	Logical *LogicalPartition
 	// Passed is told how many rows of live items of others were passed over since it
-	// was last told: before each row that is shown, at the end, and now and then. It
-	// says whether to go on.
-	Passed func(rows int64) (more bool, err error)
+	// was last told: before each row that is shown, at the end, and now and then, where
+	// it is also told the place. It says whether to go on.
+	Passed func(rows int64, at Place) (more bool, err error)
 }
 
 const (
@@ -80,7 +80,7 @@ func (w *withinWalk) run() (err error) {
 			more, err = w.read(lower, upper)
 		}
 		if err == nil && more {
-			more, err = w.tell()
+			more, err = w.tell(Place{})
 		}
 		if err != nil {
 			return err
@@ -129,19 +129,19 @@ func (w *withinWalk) lookAhead() (lower, upper []byte) {
 	return lower, upper
 }
 
-// tell tells what was passed over.
-func (w *withinWalk) tell() (more bool, err error) {
-	if w.passed == 0 {
+// tell tells what was passed over, and the place if it is given.
+func (w *withinWalk) tell(at Place) (more bool, err error) {
+	if w.passed == 0 && at.Ordinal == 0 {
 		return true, nil
 	}
 	passed := w.passed
 	w.passed = 0
-	return w.of.Passed(passed)
+	return w.of.Passed(passed, at)
 }
 
 // show shows a row, after telling what was passed over before it.
 func (w *withinWalk) show(h Hit) (more bool, err error) {
-	if more, err := w.tell(); err != nil || !more {
+	if more, err := w.tell(Place{}); err != nil || !more {
 		return false, err
 	}
 	return w.yield(h, nil), nil
@@ -162,8 +162,14 @@ func (w *withinWalk) along(s *stretch) (more bool, err error) {
 	if err := w.r.stepBy(last - first); err != nil {
 		return false, err
 	}
+	looked := w.r.looked()
 	if more, err := w.rows(s, first, last); err != nil || !more {
 		return false, err
+	}
+	if looked && first < last {
+		if more, err := w.tellEnd(s, first, last); err != nil || !more {
+			return false, err
+		}
 	}
 	if w.order == kv.Forward {
 		w.lower = s.upper
@@ -171,6 +177,21 @@ func (w *withinWalk) along(s *stretch) (more bool, err error) {
 		w.upper = s.lower
 	}
 	return true, nil
+}
+
+// tellEnd tells the place of the row of a stretch that was passed over last.
+func (w *withinWalk) tellEnd(s *stretch, first, last int) (more bool, err error) {
+	i := last - 1
+	if w.order == kv.Reverse {
+		i = first
+	}
+	return w.tell(w.place(s, i))
+}
+
+// place returns the place of a row of a stretch. It is valid until the next.
+func (w *withinWalk) place(s *stretch, i int) Place {
+	w.key = append(append(w.key[:0], w.start...), s.key(i)...)
+	return Place{w.key[len(w.start) : len(w.key)-ordinalBytes], indexOrdinal(w.key)}
 }
 
 // rows walks over some of the rows of a stretch.
@@ -210,8 +231,7 @@ func (w *withinWalk) rows(s *stretch, first, last int) (more bool, err error) {
 			w.passed++
 			continue
 		}
-		w.key = append(append(w.key[:0], w.start...), s.key(i)...)
-		if more, err := w.show(Hit{Place: Place{w.key[len(w.start) : len(w.key)-ordinalBytes], indexOrdinal(w.key)}, EPK: w.of.Logical.EPK}); err != nil || !more {
+		if more, err := w.show(Hit{Place: w.place(s, i), EPK: w.of.Logical.EPK}); err != nil || !more {
 			return false, err
 		}
 	}
@@ -284,16 +304,20 @@ func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
 		if w.keeps {
 			from = w.build(from, e)
 		}
+		at := Place{}
+		if w.r.looked() {
+			at = hit.Place
+		}
 		switch {
-		case !live:
-			continue
-		case w.of.Logical.Holds(hit.EPK):
+		case live && w.of.Logical.Holds(hit.EPK):
 			more, err = w.show(hit)
-		default:
+		case live:
 			w.strangers++
-			if w.passed++; w.passed == toldRows {
-				more, err = w.tell()
+			if w.passed++; w.passed >= toldRows || at.Ordinal != 0 {
+				more, err = w.tell(at)
 			}
+		case at.Ordinal != 0:
+			more, err = w.tell(at)
 		}
 		if err != nil || !more {
 			w.keep(from, w.beyond(e.Key))
