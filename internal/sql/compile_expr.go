@@ -63,7 +63,14 @@ func (x code) whenFalse() *Condition {
 	return x.no.orUnknown()
 }
 
-func slotEval(slot int) evaluator { return func(f *frame) Value { return f.open(slot) } }
+func slotEval(slot int) evaluator {
+	return func(f *frame) Value {
+		if v := f.slots[slot]; len(v.text) < tickBytes {
+			return v
+		}
+		return f.open(slot)
+	}
+}
 
 // expr compiles one expression.
 func (c *compiler) expr(e Expr, s *scope) (code, error) {
