@@ -3,11 +3,16 @@
 // One port for HTTP and HTTPS: the first byte of a connection tells which. A TLS
 // client begins with a handshake record, whose first byte no HTTP request has.
 //
-//  1. A connection holds one of the slots from before it is accepted until it is
-//     closed, so there are never more open connections than slots.
-//  2. A connection belongs to the Splitter until Accept of one side returns it,
-//     and to the caller of Accept from then on. Each closes what it owns.
-//  3. Once Close has returned, no goroutine of the Splitter is left.
+//  1. A connection is in the table from before its first byte is read until it is
+//     closed, and the table has room for so many. One more may be open: the one that
+//     waits for its place.
+//  2. A connection belongs to the Splitter until Accept of one side returns it, and
+//     to the caller of Accept from then on, who says when it is busy and when it is
+//     idle.
+//  3. The Splitter closes a connection that is not busy whenever it has to: for a
+//     newer one, the one that has been idle longest, and all of them when it stops.
+//     It never closes one that is busy.
+//  4. Once Close has returned, no goroutine of the Splitter is left.
 
 package rest
 
@@ -36,12 +41,18 @@ const (
 	minAcceptDelay    = 5 * time.Millisecond
 	maxAcceptDelay    = time.Second
 	maxAcceptFailures = 600
+
+	// minIdle is how long a connection has to be idle before it is closed for another:
+	// if there is room for few only, one that has just come would else be closed before
+	// it can say anything.
+	minIdle = time.Second
 )
 
 // SplitOptions say how a port is shared. The zero value is ready to use.
 type SplitOptions struct {
 	// MaxConns is how many connections may be open at once, both sides together.
-	// At the limit new ones wait in the operating system's queue. Default 10,000.
+	// At the limit the one that has been idle longest is closed for a new one. If all
+	// are busy, new ones wait in the operating system's queue. Default 10,000.
 	MaxConns int
 	// FirstByteTimeout is how long a connection may stay silent before it is
 	// closed. Default ten seconds.
@@ -67,6 +78,7 @@ func (o SplitOptions) withDefaults() SplitOptions {
 type SplitStats struct {
 	Open           int64 // connections open at this moment
 	LimitWaits     int64 // times that accepting had to wait for a connection to close
+	LetGo          int64 // connections closed in favour of others, since they were idle
 	Silent         int64 // connections closed because they said nothing in time
 	AcceptFailures int64
 }
@@ -77,11 +89,12 @@ type Splitter struct {
 	root          net.Listener
 	options       SplitOptions
 	plain, secure *splitSide
-	slots         chan struct{} // holds one value per slot in use
+	born          time.Time     // what idle connections count from
+	room          chan struct{} // holds a value when a connection has left the table
 	limitLogged   sync.Once
 	wg            sync.WaitGroup
 
-	open, limitWaits, silent, acceptFailures atomic.Int64
+	limitWaits, letGo, silent, acceptFailures atomic.Int64
 
 	stopOnce sync.Once
 	done     chan struct{} // closed by stop
@@ -90,7 +103,7 @@ type Splitter struct {
 	mu struct {
 		sync.Mutex
 		stopped bool
-		peeking map[*splitConn]struct{} // accepted, first byte awaited
+		table   map[*splitConn]struct{} // the connections that are open
 	}
 }
 
@@ -101,11 +114,12 @@ func Split(root net.Listener, options SplitOptions) *Splitter {
 	s := &Splitter{
 		root:    root,
 		options: options,
-		slots:   make(chan struct{}, options.MaxConns),
+		born:    time.Now(),
+		room:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
 	s.plain, s.secure = newSplitSide(s), newSplitSide(s)
-	s.mu.peeking = map[*splitConn]struct{}{}
+	s.mu.table = map[*splitConn]struct{}{}
 	s.wg.Go(s.acceptAll)
 	return s
 }
@@ -119,16 +133,20 @@ func (s *Splitter) Secure() net.Listener { return s.secure }
 
 // Stats returns the counts so far.
 func (s *Splitter) Stats() SplitStats {
+	s.mu.Lock()
+	open := len(s.mu.table)
+	s.mu.Unlock()
 	return SplitStats{
-		Open:           s.open.Load(),
+		Open:           int64(open),
 		LimitWaits:     s.limitWaits.Load(),
+		LetGo:          s.letGo.Load(),
 		Silent:         s.silent.Load(),
 		AcceptFailures: s.acceptFailures.Load(),
 	}
 }
 
-// Close closes the root listener, both sides, and every connection that neither
-// has accepted, and waits until that is done.
+// Close closes the root listener, both sides, and every connection that is not busy,
+// and waits until that is done.
 func (s *Splitter) Close() error {
 	s.stop(net.ErrClosed)
 	s.wg.Wait()
@@ -150,24 +168,29 @@ func (s *Splitter) stop(cause error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.mu.stopped = true
-		for c := range s.mu.peeking {
-			_ = c.Close()
+		for c := range s.mu.table {
+			if since := c.idleSince.Load(); since > 0 {
+				s.dropLocked(c, since)
+			}
 		}
 	})
 }
 
 func (s *Splitter) acceptAll() {
 	failures := 0
-	for s.takeSlot() {
+	for {
 		conn, err := s.root.Accept()
 		if err == nil {
 			failures = 0
-			s.open.Add(1)
 			c := &splitConn{Conn: conn, splitter: s}
+			c.idle()
+			if !s.admit(c) {
+				_ = conn.Close()
+				return
+			}
 			s.wg.Go(func() { s.sort(c) })
 			continue
 		}
-		<-s.slots
 		if errors.Is(err, net.ErrClosed) {
 			s.stop(net.ErrClosed)
 			return
@@ -179,28 +202,96 @@ func (s *Splitter) acceptAll() {
 		}
 		delay := acceptDelay(failures)
 		s.options.Logger.Warn("cannot accept connections, trying again", "error", err, "delay", delay)
-		s.pause(delay)
+		s.mu.Lock()
+		s.dropIdlestLocked()
+		s.mu.Unlock()
+		if !s.pause(delay) {
+			return
+		}
 	}
 }
 
-// takeSlot waits for a slot and reports false once the Splitter has stopped.
-func (s *Splitter) takeSlot() bool {
-	select {
-	case <-s.done:
-		return false
-	case s.slots <- struct{}{}:
-		return true
-	default:
+// admit gives c a place in the table, for which it waits if all that are there are
+// busy. It reports false once the Splitter has stopped.
+func (s *Splitter) admit(c *splitConn) bool {
+	for waited := false; ; waited = true {
+		admitted, wait := s.tryAdmit(c)
+		switch {
+		case admitted:
+			return true
+		case s.pausedBy(s.room, wait):
+			return false
+		case !waited:
+			s.limitWaits.Add(1)
+		}
 	}
-	s.limitWaits.Add(1)
-	s.limitLogged.Do(func() {
-		s.options.Logger.Warn("connection limit reached, new connections wait", "limit", s.options.MaxConns)
-	})
-	select {
-	case <-s.done:
+}
+
+// tryAdmit is admit without the wait, and says how long that should be at most.
+func (s *Splitter) tryAdmit(c *splitConn) (admitted bool, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.stopped {
+		return false, 0
+	}
+	if len(s.mu.table) >= s.options.MaxConns {
+		s.limitLogged.Do(func() {
+			s.options.Logger.Warn("connection limit reached: those that have been idle longest are closed for new ones, which wait if there are none", "limit", s.options.MaxConns)
+		})
+		if wait := s.dropIdlestLocked(); wait > 0 {
+			return false, wait
+		}
+	}
+	s.mu.table[c] = struct{}{}
+	return true, 0
+}
+
+// dropIdlestLocked closes the connection that has been idle longest. If there is none
+// that has been idle for long enough, it says when there may be one. It looks at all,
+// which is a few microseconds for each hundred: nothing is kept in order for it, so
+// that requests have nothing to keep in order.
+func (s *Splitter) dropIdlestLocked() (wait time.Duration) {
+	var idlest *splitConn
+	var first int64
+	for c := range s.mu.table {
+		if since := c.idleSince.Load(); since > 0 && (idlest == nil || since < first) {
+			idlest, first = c, since
+		}
+	}
+	if idlest == nil {
+		return minIdle
+	}
+	if wait := minIdle - (time.Since(s.born) - time.Duration(first)); wait > 0 {
+		return wait
+	}
+	if !s.dropLocked(idlest, first) {
+		return minIdle // it has become busy
+	}
+	s.letGo.Add(1)
+	return 0
+}
+
+// dropLocked closes a connection that has been idle since the moment given, unless it
+// has become busy.
+func (s *Splitter) dropLocked(c *splitConn, since int64) bool {
+	if !c.idleSince.CompareAndSwap(since, dropped) {
 		return false
-	case s.slots <- struct{}{}:
-		return true
+	}
+	if c.closed.CompareAndSwap(false, true) {
+		_ = c.Conn.Close()
+	}
+	delete(s.mu.table, c)
+	return true
+}
+
+// leave takes a connection that was closed out of the table.
+func (s *Splitter) leave(c *splitConn) {
+	s.mu.Lock()
+	delete(s.mu.table, c)
+	s.mu.Unlock()
+	select {
+	case s.room <- struct{}{}:
+	default: // it says so already
 	}
 }
 
@@ -213,13 +304,21 @@ func acceptDelay(failures int) time.Duration {
 	return min(delay, maxAcceptDelay)
 }
 
-func (s *Splitter) pause(d time.Duration) {
+// pause waits, and reports false if the Splitter has stopped.
+func (s *Splitter) pause(d time.Duration) bool { return !s.pausedBy(nil, d) }
+
+// pausedBy waits for a value, but not for ever, and reports whether the Splitter has
+// stopped.
+func (s *Splitter) pausedBy(c <-chan struct{}, d time.Duration) (stopped bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-c:
 	case <-s.done:
+		return true
 	}
+	return false
 }
 
 // sort waits for the first byte of c and hands c to its side.
@@ -243,21 +342,8 @@ func (s *Splitter) sort(c *splitConn) {
 	}
 }
 
-// peek reads the first byte of c and puts it back. stop interrupts it.
+// peek reads the first byte of c and puts it back. Closing c interrupts it.
 func (s *Splitter) peek(c *splitConn) (byte, error) {
-	s.mu.Lock()
-	if s.mu.stopped {
-		s.mu.Unlock()
-		return 0, net.ErrClosed
-	}
-	s.mu.peeking[c] = struct{}{}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.mu.peeking, c)
-	}()
-
 	if err := c.SetReadDeadline(time.Now().Add(s.options.FirstByteTimeout)); err != nil {
 		return 0, err
 	}

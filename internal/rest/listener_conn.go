@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // splitSide is the listener of one protocol.
@@ -72,7 +73,10 @@ type splitConn struct {
 	splitter *Splitter
 	first    atomic.Uint32 // peekedBit and the byte, until it is given back
 	closed   atomic.Bool
-	begun    atomic.Bool // a request has come; the Server's
+	// idleSince is when the connection became idle, in nanoseconds after the Splitter
+	// was born and at least 1; busy while a request is under way, and dropped when the
+	// Splitter has closed it.
+	idleSince atomic.Int64
 
 	// The beginning of an answer that waits for the rest, and how much there will be
 	// at least; see together. They belong to the goroutine that answers.
@@ -128,20 +132,36 @@ func (c *splitConn) Write(p []byte) (int, error) {
 	return max(int(n)-before, 0), err
 }
 
-// Close implements net.Conn and gives the slot back.
+// What idleSince may be besides a moment.
+const (
+	busy    = 0
+	dropped = -1
+)
+
+// idle says that no request is under way.
+func (c *splitConn) idle() {
+	c.idleSince.Store(max(int64(time.Since(c.splitter.born)), 1))
+}
+
+// begin says that the beginning of a request has come.
+func (c *splitConn) begin() {
+	if since := c.idleSince.Load(); since != dropped {
+		c.idleSince.CompareAndSwap(since, busy)
+	}
+}
+
+// Close implements net.Conn.
 func (c *splitConn) Close() error {
 	c.first.Store(0)
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {
-		c.splitter.open.Add(-1)
-		<-c.splitter.slots
+		c.splitter.leave(c)
 	}
 	return err
 }
 
 // CloseWrite ends the stream to the client and leaves the one from it open.
-// http.Server looks for this method, so that a client still sending a body that
-// was refused reads the answer instead of a reset.
+// http.Server looks for this method before it closes a connection with unread bytes.
 func (c *splitConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

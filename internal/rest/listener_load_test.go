@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,51 +59,155 @@ func TestSplitManyConnections(t *testing.T) {
 	wg.Wait()
 }
 
-func TestSplitLimit(t *testing.T) {
-	const limit = 2
-	logger, full := waitForLog("limit reached")
-	var server atomic.Pointer[splitServer]
-	var most atomic.Int64
-	s := startSplit(t, SplitOptions{MaxConns: limit, Logger: logger}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for open := server.Load().split.Stats().Open; ; {
-			seen := most.Load()
-			if open <= seen || most.CompareAndSwap(seen, open) {
+// busyServer answers requests when it is told to, and notes how many connections
+// there are.
+type busyServer struct {
+	*splitServer
+	arrived, finish chan struct{}
+	most            atomic.Int64
+}
+
+func startBusy(t *testing.T, options SplitOptions) *busyServer {
+	s := &busyServer{arrived: make(chan struct{}), finish: make(chan struct{})}
+	ready := make(chan struct{})
+	s.splitServer = startSplit(t, options, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-ready
+		for open := s.split.Stats().Open; ; {
+			seen := s.most.Load()
+			if open <= seen || s.most.CompareAndSwap(seen, open) {
 				break
 			}
 		}
+		s.arrived <- struct{}{}
+		<-s.finish
 		describeRequest(w, r)
 	}))
-	server.Store(s)
+	close(ready)
+	return s
+}
 
-	first, second := s.client(t), s.client(t)
-	for _, c := range []*http.Client{first, second} {
-		if _, err := postText(c, "http://"+s.addr+"/", ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-full
-	var waiting sync.WaitGroup
-	for i := range 10 {
+// With every connection busy, new ones wait, and none of the busy ones is closed.
+func TestSplitLimit(t *testing.T) {
+	const limit, others = 2, 10
+	logger, full := waitForLog("limit reached")
+	s := startBusy(t, SplitOptions{MaxConns: limit, Logger: logger})
+	var clients sync.WaitGroup
+	for i := range limit + others {
 		client := s.client(t)
-		waiting.Go(func() {
+		clients.Go(func() {
 			defer client.CloseIdleConnections()
 			if _, err := postText(client, "http://"+s.addr+"/", ""); err != nil {
 				t.Errorf("client %d: %v", i, err)
 			}
 		})
 	}
-	// The two that are open are answered while the others wait.
-	if _, err := postText(first, "http://"+s.addr+"/", ""); err != nil {
-		t.Error(err)
+	for range limit {
+		<-s.arrived
 	}
-	if stats := s.split.Stats(); stats.Open != limit || stats.LimitWaits != 1 {
+	<-full
+	if stats := s.split.Stats(); stats.Open != limit || stats.LetGo != 0 {
 		t.Errorf("at the limit: %+v", stats)
 	}
-	first.CloseIdleConnections()
-	waiting.Wait()
-	if most.Load() != limit {
-		t.Errorf("%d connections were open at once, want %d", most.Load(), limit)
+	for range others {
+		s.finish <- struct{}{}
+		<-s.arrived
 	}
+	for range limit {
+		s.finish <- struct{}{}
+	}
+	clients.Wait()
+	if s.most.Load() != limit {
+		t.Errorf("%d connections were open at once, want %d", s.most.Load(), limit)
+	}
+}
+
+// At the limit the connection that has been idle longest makes room, whatever it is
+// idle with, and those that are busy stay.
+func TestSplitLetsTheIdlestGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := newPipeListener()
+		split := Split(root, SplitOptions{MaxConns: 4, FirstByteTimeout: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		accept := func() net.Conn {
+			c, err := split.Plain().Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		type pair struct {
+			client net.Conn
+			server net.Conn
+		}
+		silent := root.dial("")
+		time.Sleep(time.Minute)
+		active := pair{root.dial("a"), accept()}
+		track(active.server, http.StateActive)
+		time.Sleep(time.Minute)
+		fresh := pair{root.dial("f"), accept()}
+		time.Sleep(time.Minute)
+		served := pair{root.dial("s"), accept()}
+		track(served.server, http.StateActive)
+		time.Sleep(time.Minute)
+		track(served.server, http.StateIdle)
+		synctest.Wait()
+
+		open := func(c net.Conn) bool {
+			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+			_, err := c.Read(make([]byte, 1))
+			return errors.Is(err, os.ErrDeadlineExceeded)
+		}
+		newcomer := func(want time.Duration) net.Conn {
+			t.Helper()
+			begin := time.Now()
+			c := root.dial("n")
+			track(accept(), http.StateActive)
+			if took := time.Since(begin); took != want {
+				t.Errorf("a new connection waited for %v, want %v", took, want)
+			}
+			return c
+		}
+		newcomer(0)
+		if open(silent) || !open(fresh.client) || !open(served.client) || !open(active.client) {
+			t.Error("the one that never said anything was idle longest")
+		}
+		newcomer(0)
+		if open(fresh.client) || !open(served.client) || !open(active.client) {
+			t.Error("the one that never made a request was idle longest")
+		}
+		// The last one has been idle for two looks at it, and has a second.
+		newcomer(minIdle - 5*time.Millisecond)
+		if open(served.client) || !open(active.client) {
+			t.Error("the one between requests was idle longest")
+		}
+		if got := split.Stats(); got.Open != 4 || got.LetGo != 3 || got.LimitWaits != 1 {
+			t.Errorf("%+v", got)
+		}
+		// All are busy now.
+		go func() {
+			time.Sleep(time.Hour)
+			track(active.server, http.StateIdle)
+		}()
+		newcomer(time.Hour + minIdle)
+		if err := split.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A request that comes while its connection is let go is not carried out: the client
+// could not be told.
+func TestSplitNothingForTheGone(t *testing.T) {
+	conn := &splitConn{}
+	conn.idleSince.Store(1)
+	conn.idleSince.Store(dropped)
+	track(conn, http.StateActive)
+	h := onConn(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the request was carried out") }))
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler {
+			t.Errorf("panic %v, want %v", p, http.ErrAbortHandler)
+		}
+	}()
+	h.ServeHTTP(nil, (&http.Request{}).WithContext(withConn(t.Context(), conn)))
 }
 
 func TestSplitShutdown(t *testing.T) {

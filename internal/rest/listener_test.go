@@ -52,8 +52,8 @@ func startSplit(t testing.TB, options SplitOptions, handler http.Handler) *split
 	s.roots.AppendCertsFromPEM(certPEM)
 	s.addr = s.split.Plain().Addr().String()
 	quiet := log.New(io.Discard, "", 0) // the server's complaints about garbage
-	s.plain = &http.Server{Handler: handler, ErrorLog: quiet}
-	s.tls = &http.Server{Handler: handler, ErrorLog: quiet, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
+	s.plain = &http.Server{Handler: handler, ErrorLog: quiet, ConnState: track}
+	s.tls = &http.Server{Handler: handler, ErrorLog: quiet, ConnState: track, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
 
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.plain.Serve(s.split.Plain()) })

@@ -11,7 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,22 +30,16 @@ type Server struct {
 	plain, secure *http.Server
 	logger        *slog.Logger
 
-	mu struct {
-		sync.Mutex
-		stopped bool
-		// fresh are the connections on which no request has come yet.
-		fresh map[*splitConn]struct{}
-	}
+	stopped atomic.Bool
 }
 
 // NewServer returns a server with the given certificate.
 func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger) *Server {
 	s := &Server{logger: logger}
-	s.mu.fresh = map[*splitConn]struct{}{}
 	configure := func() *http.Server {
 		side := &http.Server{
-			Handler:           h,
-			ConnState:         s.track,
+			Handler:           onConn(h),
+			ConnState:         track,
 			ConnContext:       withConn,
 			MaxHeaderBytes:    maxHeaderBytes,
 			ReadHeaderTimeout: readHeaderTimeout,
@@ -69,12 +63,9 @@ func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger)
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
 func (s *Server) Serve(l net.Listener) error {
-	s.mu.Lock()
-	if s.mu.stopped {
-		s.mu.Unlock()
+	if s.stopped.Load() {
 		return l.Close()
 	}
-	s.mu.Unlock()
 	split := Split(l, SplitOptions{MaxConns: maxConns, Logger: s.logger})
 	ended := make(chan error, 2)
 	go func() { ended <- s.plain.Serve(split.Plain()) }()
@@ -109,35 +100,40 @@ func underlying(c net.Conn) *splitConn {
 	return conn
 }
 
-// track is told whenever the state of a connection changes.
-func (s *Server) track(c net.Conn, state http.ConnState) {
+// track is told by http.Server whenever the state of a connection changes.
+func track(c net.Conn, state http.ConnState) {
 	conn := underlying(c)
-	if conn == nil || conn.begun.Load() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
-	case state != http.StateNew:
-		conn.begun.Store(true)
-		delete(s.mu.fresh, conn)
-	case s.mu.stopped:
-		_ = conn.Close()
-	default:
-		s.mu.fresh[conn] = struct{}{}
+	case conn == nil:
+	case state == http.StateActive:
+		conn.begin()
+	case state == http.StateIdle:
+		conn.idle()
+	}
+}
+
+// connOf returns the connection of a request, or nil if it came by other means.
+func connOf(r *http.Request) *splitConn {
+	conn, _ := r.Context().Value(connKey{}).(*splitConn)
+	return conn
+}
+
+// onConn lets a handler answer, unless the connection is gone.
+func onConn(h http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if conn := connOf(r); conn != nil && conn.idleSince.Load() == dropped {
+			panic(http.ErrAbortHandler) // nobody would see the answer, so nothing is done
+		}
+		h.ServeHTTP(w, r)
 	}
 }
 
 // Shutdown stops accepting, waits for the requests under way until ctx ends, and
 // then closes what is left.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.mu.stopped = true
-	// http.Server would give these five seconds. They are owed no answer.
-	for conn := range s.mu.fresh {
-		_ = conn.Close()
-	}
-	s.mu.Unlock()
+	s.stopped.Store(true)
+	// With the listeners of both the Splitter stops, and closes the connections without
+	// a request. http.Server would give those that never had one five seconds.
 	done := make(chan error, 2)
 	for _, h := range []*http.Server{s.plain, s.secure} {
 		go func() {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/mayflydb/mayfly"
+)
+
+// More connections than a server takes, each kept after a request, lock nobody out.
+func testIdleConnections(t *testing.T, b binary) {
+	const connections, workers = 4100, 20
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < connections+200 {
+		t.Skipf("a process may have %d files open, %v", limit.Cur, err)
+	}
+	p := b.start(t, nil, "serve", "--memory", anyPort)
+	var all [workers][]net.Conn
+	var wg sync.WaitGroup
+	for w := range all {
+		wg.Go(func() {
+			for i := range connections / workers {
+				conn, err := net.DialTimeout("tcp", p.addr, waitLimit)
+				if err == nil {
+					all[w] = append(all[w], conn)
+					_, err = io.WriteString(conn, "GET /_mayfly/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				}
+				if err != nil {
+					t.Errorf("connection %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for range 5 {
+		if status, body := p.get(t, "/", mayfly.WellKnownKey); status != 200 {
+			t.Errorf("beside %d connections: status %d: %s", connections, status, body)
+		}
+	}
+	for _, conns := range all {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+}
