@@ -162,7 +162,7 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	x.set(headerContentType, contentType)
 	x.set(headerContentLength, strconv.Itoa(n))
 	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
-		if conn, ok := x.r.Context().Value(connKey{}).(*splitConn); ok {
+		if conn := connOf(x.r); conn != nil {
 			conn.together(n)
 		}
 	}
@@ -235,6 +235,9 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 		return nil, errBodyCut
 	case len(body) > limit:
 		return nil, errBodyTooBig
+	}
+	if conn := connOf(x.r); conn != nil {
+		conn.unread = false
 	}
 	if len(body) > smallBodyBytes {
 		if err := x.share.Take(x.r.Context(), (bodyCopies-1)*int64(len(body))); err != nil {

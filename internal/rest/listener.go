@@ -8,7 +8,7 @@
 //     waits for its place.
 //  2. A connection belongs to the Splitter until Accept of one side returns it, and
 //     to the caller of Accept from then on, who says when it is busy and when it is
-//     idle.
+//     idle. It is the Splitter's again once the caller has closed it, if it lingers.
 //  3. The Splitter closes a connection that is not busy whenever it has to: for a
 //     newer one, the one that has been idle longest, and all of them when it stops.
 //     It never closes one that is busy.

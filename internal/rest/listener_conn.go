@@ -77,6 +77,11 @@ type splitConn struct {
 	// was born and at least 1; busy while a request is under way, and dropped when the
 	// Splitter has closed it.
 	idleSince atomic.Int64
+	// lingers says that the client may still be sending a request that was answered.
+	lingers atomic.Bool
+	// unread says that the body of the request under way was not read to its end. It
+	// belongs to the goroutine that answers.
+	unread bool
 
 	// The beginning of an answer that waits for the rest, and how much there will be
 	// at least; see together. They belong to the goroutine that answers.
@@ -140,19 +145,30 @@ const (
 
 // idle says that no request is under way.
 func (c *splitConn) idle() {
+	c.lingers.Store(false)
 	c.idleSince.Store(max(int64(time.Since(c.splitter.born)), 1))
 }
 
-// begin says that the beginning of a request has come.
+// begin says that the beginning of a request has come. net/http may answer it by
+// itself, if there is something wrong with it.
 func (c *splitConn) begin() {
-	if since := c.idleSince.Load(); since != dropped {
-		c.idleSince.CompareAndSwap(since, busy)
+	if since := c.idleSince.Load(); since != dropped && c.idleSince.CompareAndSwap(since, busy) {
+		c.lingers.Store(true)
 	}
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn. The connection of a client that may still be sending
+// lingers, and leaves the table when it is done with that.
 func (c *splitConn) Close() error {
 	c.first.Store(0)
+	if c.lingers.CompareAndSwap(true, false) && c.splitter.linger(c) {
+		return nil
+	}
+	return c.cut()
+}
+
+// cut closes the connection, whatever the client is sending.
+func (c *splitConn) cut() error {
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {
 		c.splitter.leave(c)

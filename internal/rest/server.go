@@ -118,13 +118,21 @@ func connOf(r *http.Request) *splitConn {
 	return conn
 }
 
-// onConn lets a handler answer, unless the connection is gone.
+// onConn lets a handler answer, and tells the connection how far the request was read.
 func onConn(h http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if conn := connOf(r); conn != nil && conn.idleSince.Load() == dropped {
+		conn := connOf(r)
+		if conn == nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		if conn.idleSince.Load() == dropped {
 			panic(http.ErrAbortHandler) // nobody would see the answer, so nothing is done
 		}
+		conn.lingers.Store(false) // to close it now is to cut it
+		conn.unread = r.ContentLength != 0
 		h.ServeHTTP(w, r)
+		conn.lingers.Store(conn.unread)
 	}
 }
 

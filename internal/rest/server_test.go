@@ -21,11 +21,7 @@ import (
 // startServer serves h with limits that the caller may change before it begins.
 func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr string) {
 	t.Helper()
-	certPEM, keyPEM, err := MakeCertificate(nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	pair, err := tls.X509KeyPair(testCertificate(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +38,15 @@ func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr 
 		}
 	})
 	return l.Addr().String()
+}
+
+func testCertificate(t *testing.T) (certPEM, keyPEM []byte) {
+	t.Helper()
+	certPEM, keyPEM, err := MakeCertificate(nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certPEM, keyPEM
 }
 
 // rawRequest is a signed request as bytes, without its last header and body.
