@@ -11,6 +11,14 @@
 //		s.Clock.Advance(time.Hour) // and every session is over
 //	}
 //
+// Tests that run stored procedures, triggers or user-defined functions need a TestMain
+// that begins with mayfly.RunScriptWorker:
+//
+//	func TestMain(m *testing.M) {
+//		mayfly.RunScriptWorker()
+//		os.Exit(m.Run())
+//	}
+//
 // It adds nothing to a server's behaviour. The one thing to know: everything
 // ends with the test, which fails if the server cannot be stopped cleanly.
 package mayflytest

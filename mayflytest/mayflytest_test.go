@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -44,6 +45,23 @@ func TestAnItemExpiresWhenTheClockIsAdvanced(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want(404, c.get("docs", "dbs/shop/colls/carts/docs/7", `["7"]`))
+}
+
+// This program does not call mayfly.RunScriptWorker: it runs no scripts, and says what it
+// lacks. Everything else works.
+func TestScriptsNeedAWorker(t *testing.T) {
+	s := mayflytest.Start(t)
+	c := client{t: t, server: s, endpoint: s.Endpoint, http: httpClient(t, nil)}
+	c.want(201, c.post("dbs", "", `{"id":"shop"}`))
+	c.want(201, c.post("colls", "dbs/shop", `{"id":"carts","partitionKey":{"paths":["/id"]}}`))
+	r := c.post("udfs", "dbs/shop/colls/carts", `{"id":"f","body":"x => x"}`)
+	body, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r.StatusCode != 400 || !bytes.Contains(body, []byte("mayfly.RunScriptWorker")) {
+		t.Errorf("create of a function: %s: %s", r.Status, body)
+	}
 }
 
 func TestHTTPSWithTheServersCertificate(t *testing.T) {

@@ -52,7 +52,7 @@ func TestBinary(t *testing.T) {
 		{"Version", testVersion}, {"Help", testHelp}, {"BadArguments", testBadArguments}, {"ConnectionString", testConnectionString},
 		{"TakenPort", testTakenPort}, {"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
 		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
-		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"IdleConnections", testIdleConnections},
+		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"IdleConnections", testIdleConnections}, {"Scripts", testScripts},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
 	}

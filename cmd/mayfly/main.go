@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/mayflydb/mayfly"
 )
 
 type commands struct {
@@ -33,6 +35,7 @@ Examples:
   mayfly ttl                              what has expired, and what takes space; see mayfly ttl --help`
 
 func main() {
+	mayfly.RunScriptWorker()
 	var c commands
 	k := kong.Parse(&c,
 		kong.Name("mayfly"), kong.Description(description),

@@ -54,6 +54,11 @@ type Options struct {
 	// Caches say how much memory rows may take that queries have read; the zero value
 	// is defaultCaches.
 	Caches store.CacheSizes
+	// ScriptMemory is how many bytes of memory a script may take; 0 is
+	// script.DefaultMemory. ReserveScript is asked for them before it runs, and may make
+	// it wait; nil means that there is enough.
+	ScriptMemory  int64
+	ReserveScript func(ctx context.Context, bytes int64) (release func(), err error)
 	// PurgePaused begins with purge paused everywhere, whatever was set before.
 	PurgePaused bool
 	// TestClock lets clients move the time.
@@ -82,10 +87,9 @@ type Engine struct {
 	// before mu.
 	settings sync.Mutex
 
-	functions *functions
-	// running lets in who runs scripts. Who is in waits for no one who waits for it:
-	// a script's own queries and triggers are part of it.
-	running *script.Gate
+	// scripts has the workers that run scripts. A request that has a place there waits
+	// for none that waits for one: a script's own queries and triggers are part of it.
+	scripts *script.Pool
 	queries queries
 	meters  *meters
 	traffic traffic
@@ -152,8 +156,11 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
-		functions: newFunctions(), cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
-		running: script.NewGate(script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait}),
+		cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
+		scripts: script.NewPool(script.PoolOptions{
+			Gate:   script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait},
+			Memory: o.ScriptMemory, Reserve: o.ReserveScript,
+		}),
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -182,9 +189,11 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close stops the partitions after the groups under way, and the clock last.
+// Close ends scripts, stops the partitions after the groups under way, and the clock
+// last.
 func (e *Engine) Close() error {
 	e.cancel()
+	e.scripts.Close()
 	<-e.ended
 	<-e.purgeEnded
 	e.mu.Lock()

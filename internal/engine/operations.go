@@ -228,7 +228,7 @@ func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query
 		return query.Page{}, err
 	}
 	r.Program, r.Partition, r.Scope, r.NowMs = compiled.program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
-	r.Random, r.UDF = rand.Float64, calls.bind(ctx, x.nowMs)
+	r.Random, r.UDF = rand.Float64, calls.bind(ctx, x.seat, x.nowMs)
 	r.Elapsed, r.Began = x.e.meters.elapsed, x.e.meters.elapsed()
 	r.QueryTime = max(x.endsAt-r.Began, 1) // the script's own
 	page, err := query.RunOn(ctx, r, x.draft.Reader())

@@ -17,6 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -152,7 +153,7 @@ func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (c
 	if err := checkOrder(c, prepared.program); err != nil {
 		return compiled{}, nil, err
 	}
-	calls, err := e.udfCalls(ctx, c, prepared.program)
+	calls, err := e.udfCalls(c, prepared.program)
 	return prepared, calls, err
 }
 
@@ -228,12 +229,13 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	if err != nil {
 		return page, err
 	}
+	var seat *script.Seat
 	if calls != nil {
-		if err := e.running.Enter(ctx); err != nil {
+		if seat, err = e.scripts.Enter(ctx); err != nil {
 			page.Charge = 0
 			return page, err
 		}
-		defer e.running.Leave()
+		defer seat.Leave()
 		nowMs = e.clock.Now() // items have expired while it waited
 	}
 	page.Compiled, page.LatestFirst = e.meters.elapsed()-began, q.program.LatestFirst()
@@ -243,7 +245,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
-		UDF: calls.bind(ctx, nowMs), Measure: r.Measure, Room: r.Room,
+		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.queryTime}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {

@@ -40,7 +40,7 @@ var scriptRequests = map[string]func(ctx context.Context, w *world) error{
 // scriptWorld has scripts, and room for few at a time.
 func scriptWorld(t *testing.T, o script.GateOptions) *world {
 	w := newWorld(t)
-	w.e.running = script.NewGate(o)
+	w.e.scripts = script.NewPool(script.PoolOptions{Gate: o})
 	w.container("c", "10", 1)
 	w.udf("same", "x => x")
 	w.trigger("nothing", "Pre", "function() {}")
@@ -58,7 +58,8 @@ func TestTooManyScripts(t *testing.T) {
 	for name, request := range scriptRequests {
 		t.Run(name, func(t *testing.T) {
 			w := scriptWorld(t, script.GateOptions{Places: 1})
-			w.must(w.e.running.Enter(t.Context()))
+			place, err := w.e.scripts.Enter(t.Context())
+			w.must(err)
 			if err := request(t.Context(), w); !errors.Is(err, ErrScriptsBusy) {
 				t.Errorf("with all places taken: %v", err)
 			}
@@ -69,7 +70,7 @@ func TestTooManyScripts(t *testing.T) {
 			if _, err := w.query(t.Context(), "SELECT * FROM c"); err != nil {
 				t.Errorf("a query without functions: %v", err)
 			}
-			w.e.running.Leave()
+			place.Leave()
 			w.must(request(t.Context(), w))
 			if running, _ := w.e.ScriptLoad(); running != 0 {
 				t.Errorf("%d scripts are running after the last", running)
@@ -84,7 +85,8 @@ func TestScriptsWait(t *testing.T) {
 	for name, request := range scriptRequests {
 		t.Run(name, func(t *testing.T) {
 			w := scriptWorld(t, script.GateOptions{Places: 1, Queue: 1, Wait: time.Hour})
-			w.must(w.e.running.Enter(t.Context()))
+			place, err := w.e.scripts.Enter(t.Context())
+			w.must(err)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			begin := func() {
@@ -101,7 +103,7 @@ func TestScriptsWait(t *testing.T) {
 			ctx = t.Context()
 			begin()
 			w.advance(10 * time.Second) // in which the item expires
-			w.e.running.Leave()
+			place.Leave()
 			if err := <-ended; (name == "query with a function") != errors.Is(err, store.ErrNotFound) {
 				t.Errorf("after its turn has come: %v", err)
 			}
@@ -133,26 +135,4 @@ func TestScriptsThatQueryNeedOnePlace(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// Who waits for others to compile can leave.
-func TestCompileWaitsWithItsClient(t *testing.T) {
-	w := scriptWorld(t, script.GateOptions{Places: 1})
-	w.must(w.e.functions.compiling.Enter(t.Context()))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		_, err := w.e.CreateScript(ctx, udf(""), udfBody("late", "() => 1"))
-		ended <- err
-	}()
-	for waiting := 0; waiting == 0; _, waiting = w.e.functions.compiling.Load() {
-		runtime.Gosched()
-	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	w.must(scriptRequests["query with a function"](t.Context(), w)) // which is compiled already
-	w.e.functions.compiling.Leave()
-	w.udf("late", "() => 1")
 }

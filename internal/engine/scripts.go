@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/script"
 )
 
 // ScriptTarget names a script, or the scripts of a kind, in a container.
@@ -84,6 +85,15 @@ func (e *Engine) scriptWrite(ctx context.Context, t ScriptTarget, body []byte) (
 	if err != nil {
 		return nil, def, err
 	}
-	_, err = e.functions.compile(ctx, def.ID, def.Text)
-	return c, def, err
+	return c, def, e.checkFunction(ctx, &script.Function{Name: def.ID, Text: def.Text})
+}
+
+// checkFunction refuses a text that does not compile.
+func (e *Engine) checkFunction(ctx context.Context, f *script.Function) error {
+	seat, err := e.scripts.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer seat.Leave()
+	return scriptFailure(seat.Compile(ctx, f))
 }

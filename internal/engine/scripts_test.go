@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -130,23 +129,5 @@ func TestUDFsAndPlans(t *testing.T) {
 	var refused *InvalidError
 	if _, err := w.query(t.Context(), "SELECT VALUE udf.none(1)"); !errors.As(err, &refused) || !strings.Contains(refused.Message, "'udf.none'") {
 		t.Error(err)
-	}
-}
-
-// What is kept compiled is bounded.
-func TestCompiledFunctionsAreBounded(t *testing.T) {
-	f := newFunctions()
-	filler := strings.Repeat(" ", script.MaxBodyBytes-100)
-	for i := range 2*maxFunctionBytes/script.MaxBodyBytes + 3 {
-		if _, err := f.compile(t.Context(), "f", fmt.Sprintf("function() { return %d }%s", i, filler)); err != nil {
-			t.Fatal(err)
-		}
-		if f.mu.bytes > maxFunctionBytes || len(f.mu.byText)*len(filler) > maxFunctionBytes {
-			t.Fatalf("%d functions of %d bytes are kept", len(f.mu.byText), f.mu.bytes)
-		}
-	}
-	a, err := f.compile(t.Context(), "f", "x => x")
-	if b, again := f.compile(t.Context(), "f", "x => x"); a != b || err != nil || again != nil {
-		t.Error("a function was compiled twice")
 	}
 }

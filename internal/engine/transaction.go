@@ -9,7 +9,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -28,7 +27,7 @@ const maxScriptRuns = 10
 var ErrScriptsBusy = script.ErrBusy
 
 // ScriptLoad tells how many scripts are running, and how many requests wait to run one.
-func (e *Engine) ScriptLoad() (running, waiting int) { return e.running.Load() }
+func (e *Engine) ScriptLoad() (running, waiting int) { return e.scripts.Load() }
 
 // ErrContended: others have written to the logical partition again and again while a
 // script was running.
@@ -61,6 +60,7 @@ type transaction struct {
 	partition int
 	p         *store.Partition
 	key       value.PartitionKey
+	seat      *script.Seat // while it runs
 	draft     *store.Draft
 	nowMs     int64
 	endsAt    time.Duration // on the meters' watch
@@ -133,14 +133,14 @@ func (x *transaction) attempt(ctx context.Context, do func(context.Context, *tra
 // to run. A commit needs none.
 func (x *transaction) drafted(ctx context.Context, l store.LogicalPartition, do func(context.Context, *transaction) error) error {
 	began := x.e.meters.elapsed()
-	if err := x.e.running.Enter(ctx); err != nil {
+	var err error
+	if x.seat, err = x.e.scripts.Enter(ctx); err != nil {
 		x.charge = 0
 		return err
 	}
-	defer x.e.running.Leave()
+	defer x.seat.Leave()
 	x.nowMs = x.e.clock.Now()
 	x.endsAt += x.e.meters.elapsed() - began // what it waited is not its own time
-	var err error
 	if x.p, err = x.e.partition(x.c, x.partition); err != nil {
 		return err
 	}
@@ -163,15 +163,11 @@ func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
 
 // run calls a script's function.
 func (x *transaction) run(ctx context.Context, s *catalog.Script, h script.Host, args ...[]byte) (script.Outcome, error) {
-	f, err := x.e.functions.compile(ctx, s.ID, s.Text)
-	if err != nil {
-		return script.Outcome{}, err
-	}
 	h.SelfLink, h.AltLink = selfLink(x.c), x.c.Path
 	h.Operate, h.Full = x.operate, x.draft.Full
 	left := max(x.endsAt-x.e.meters.elapsed(), time.Millisecond)
-	sandbox := script.NewSandbox(script.Options{NowMs: x.nowMs, Random: rand.Float64, CallTime: left})
-	out, err := sandbox.Run(ctx, f, &h, args...)
+	sandbox := x.seat.NewSandbox(script.Options{NowMs: x.nowMs, CallTime: left})
+	out, err := sandbox.Run(ctx, &script.Function{Name: s.ID, Text: s.Text}, &h, args...)
 	x.log = out.Log
 	return out, scriptFailure(err)
 }
@@ -188,8 +184,12 @@ func scriptFailure(err error) error {
 		return &ScriptError{Message: "The script was stopped: " + err.Error() + ".", TooLong: true}
 	case script.Refused(err):
 		return &ScriptError{Message: "The script was stopped: " + err.Error() + "."}
+	case errors.Is(err, script.ErrNoWorker):
+		return invalid("%s.", err)
+	case errors.Is(err, script.ErrClosed):
+		return ErrStopping
 	}
-	return err
+	return compileFailure(err)
 }
 
 func selfLink(c *catalog.Container) string {

@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// MaxAtOnce is how many scripts may run at the same time. What is watched of their
-	// memory is watched together, and bounded whatever their number; what one takes
-	// within a tick, or in one instruction, is not, and may be some hundred megabytes.
-	// This is what multiplies that.
+	// MaxAtOnce is how many scripts may run at the same time, and how many workers there
+	// are at most.
 	MaxAtOnce = 8
 	// MaxWaiting is how many requests may wait to run one: the memory of one that
 	// waits is its body and its goroutine.
@@ -28,34 +26,34 @@ const (
 // many waited already.
 var ErrBusy = errors.New("too many scripts are running")
 
-// Gate lets a bounded number of goroutines in at a time, and those in front of it in
-// the order in which they came. Who is in must not enter again: all could be.
-type Gate struct {
+// gate lets a bounded number of goroutines in at a time, and those in front of it in
+// the order in which they came. A goroutine that is in must not enter again: all could
+// be.
+type gate struct {
 	places chan struct{}
 	queue  chan struct{}
 	wait   time.Duration
 }
 
-// GateOptions are the parameters of a gate.
+// GateOptions say how many scripts run, and how many wait.
 type GateOptions struct {
 	Places int           // inside
 	Queue  int           // before it
 	Wait   time.Duration // at most
 }
 
-// NewGate returns an open gate.
-func NewGate(o GateOptions) *Gate {
-	return &Gate{places: make(chan struct{}, o.Places), queue: make(chan struct{}, o.Queue), wait: o.Wait}
+func newGate(o GateOptions) *gate {
+	return &gate{places: make(chan struct{}, o.Places), queue: make(chan struct{}, o.Queue), wait: o.Wait}
 }
 
-// Enter waits for a place, which Leave gives back. Beside [ErrBusy] it returns the
+// enter waits for a place, which leave gives back. Beside [ErrBusy] it returns the
 // context's error; then there is nothing to give back.
-func (g *Gate) Enter(ctx context.Context) error {
+func (g *gate) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case g.places <- struct{}{}: // never before one who waits: its place is taken as it gets free
+	case g.places <- struct{}{}: // never before one that waits: its place is taken as it gets free
 		return nil
 	default:
 	}
@@ -77,8 +75,8 @@ func (g *Gate) Enter(ctx context.Context) error {
 	}
 }
 
-// Leave gives a place back.
-func (g *Gate) Leave() { <-g.places }
+// leave gives a place back.
+func (g *gate) leave() { <-g.places }
 
-// Load tells how many are inside, and how many wait.
-func (g *Gate) Load() (inside, waiting int) { return len(g.places), len(g.queue) }
+// load tells how many are inside, and how many wait.
+func (g *gate) load() (inside, waiting int) { return len(g.places), len(g.queue) }

@@ -15,8 +15,8 @@ import (
 
 const testWait = time.Second
 
-func testGate(places, queue int) *Gate {
-	return NewGate(GateOptions{Places: places, Queue: queue, Wait: testWait})
+func testGate(places, queue int) *gate {
+	return newGate(GateOptions{Places: places, Queue: queue, Wait: testWait})
 }
 
 func TestGateBoundsWhoIsInside(t *testing.T) {
@@ -27,7 +27,7 @@ func TestGateBoundsWhoIsInside(t *testing.T) {
 		var ended sync.WaitGroup
 		for range all {
 			ended.Go(func() {
-				if err := g.Enter(t.Context()); err != nil {
+				if err := g.enter(t.Context()); err != nil {
 					t.Error(err)
 					return
 				}
@@ -36,7 +36,7 @@ func TestGateBoundsWhoIsInside(t *testing.T) {
 				}
 				time.Sleep(testWait / all) // time that passes at once when all wait
 				inside.Add(-1)
-				g.Leave()
+				g.leave()
 			})
 		}
 		ended.Wait()
@@ -49,19 +49,19 @@ func TestGateBoundsWhoIsInside(t *testing.T) {
 func TestGateRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate(1, 2)
-		if err := g.Enter(t.Context()); err != nil {
+		if err := g.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		left, late := make(chan error, 1), make(chan error, 1)
-		go func() { left <- g.Enter(ctx) }()
-		go func() { late <- g.Enter(t.Context()) }()
+		go func() { left <- g.enter(ctx) }()
+		go func() { late <- g.enter(t.Context()) }()
 		synctest.Wait()
-		if err := g.Enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(began) != 0 {
+		if err := g.enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(began) != 0 {
 			t.Errorf("with a full queue: %v after %v", err, time.Since(began))
 		}
-		if inside, waiting := g.Load(); inside != 1 || waiting != 2 {
+		if inside, waiting := g.load(); inside != 1 || waiting != 2 {
 			t.Errorf("%d are inside and %d wait, want 1 and 2", inside, waiting)
 		}
 		cancel()
@@ -71,11 +71,11 @@ func TestGateRefuses(t *testing.T) {
 		if err := <-late; !errors.Is(err, ErrBusy) || time.Since(began) != testWait {
 			t.Errorf("without a place: %v after %v", err, time.Since(began))
 		}
-		if err := g.Enter(ctx); !errors.Is(err, context.Canceled) {
+		if err := g.enter(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("of a client that is gone: %v", err)
 		}
-		g.Leave()
-		if err := g.Enter(t.Context()); err != nil {
+		g.leave()
+		if err := g.enter(t.Context()); err != nil {
 			t.Errorf("when all have left: %v", err)
 		}
 	})
@@ -86,21 +86,21 @@ func TestGateKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 10
 		g := testGate(1, all)
-		if err := g.Enter(t.Context()); err != nil {
+		if err := g.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		entered := make(chan int, all)
 		for i := range all {
 			go func() {
-				if err := g.Enter(t.Context()); err != nil {
+				if err := g.enter(t.Context()); err != nil {
 					t.Error(err)
 				}
 				entered <- i
-				g.Leave()
+				g.leave()
 			}()
 			synctest.Wait()
 		}
-		g.Leave()
+		g.leave()
 		var order []int
 		for range all {
 			order = append(order, <-entered)

@@ -6,211 +6,266 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
-
-	"github.com/dop251/goja"
-
-	"github.com/mayflydb/mayfly/internal/value"
-)
-
-const (
-	// maxCallTime is how long one call may take, and maxTotalTime all calls in a
-	// sandbox together. Time is counted in ticks: calls that end within one are not
-	// counted.
-	maxCallTime  = time.Second
-	maxTotalTime = 10 * time.Second
-	// maxCallDepth bounds calls within calls. To leave them all at once takes a
-	// time that grows with the square of their number.
-	maxCallDepth = 2000
-	// maxThrownBytes is how much of an exception's text is kept.
-	maxThrownBytes = 2 << 10
+	"unicode/utf8"
 )
 
 // Options are the parameters of a sandbox.
 type Options struct {
-	// NowMs is the moment that new Date() gives, in milliseconds since 1970.
+	// NowMs is the moment at which JavaScript's clock begins, in milliseconds since 1970.
 	NowMs int64
-	// Random returns numbers in [0, 1) for Math.random.
-	Random func() float64
 	// CallTime bounds each call; 0 is the default of a second.
 	CallTime time.Duration
 
-	limits limits // smaller in tests alone
+	grace time.Duration // by which it is exceeded, in tests alone
 }
 
-// limits bound what builtins work on and make.
-type limits struct {
-	elements int // of an array
-	chars    int // of a text
-	// growth is how much the memory in use may grow while a call is under way,
-	// counted from its first tick. The runtime does not tell how much of that is
-	// the call's: one that takes longer than a tick while others take so much ends
-	// too.
-	growth uint64
-}
-
-var defaultLimits = limits{elements: 1 << 20, chars: 4 << 20, growth: 256 << 20}
-
-// Sandbox is where functions are called. It makes its runtime at the first call and
-// keeps it for the next ones. It is for one goroutine.
+// Sandbox is where functions are called. What one call leaves behind, the next in the
+// same sandbox finds, unless one of them failed. It is for one goroutine, and of no use
+// once another sandbox of the same seat was used.
 type Sandbox struct {
-	o     Options
-	m     *machine // nil before the first call, and after one that was stopped
-	spent int      // ticks that calls have taken
+	seat   *Seat
+	o      Options
+	worker *process // which has it as number
+	number uint64
+	watch  watch
+	spent  int // ticks that calls have taken
 }
 
 // NewSandbox returns a sandbox. It holds nothing that must be closed.
-func NewSandbox(o Options) *Sandbox {
+func (s *Seat) NewSandbox(o Options) *Sandbox {
 	if o.CallTime == 0 {
 		o.CallTime = maxCallTime
 	}
-	if o.limits == (limits{}) {
-		o.limits = defaultLimits
-	}
-	return &Sandbox{o: o}
+	return &Sandbox{seat: s, o: o}
 }
 
-// machine is a runtime, prepared, with the functions that were called in it.
-type machine struct {
-	*goja.Runtime
-	limits    limits
-	watch     *watch
-	functions map[*Function]goja.Callable
-	parse     native // JSON.parse
-	undefined goja.Value
+// open returns the worker, in which the sandbox has a number.
+func (s *Sandbox) open() (*process, error) {
+	p, err := s.seat.process()
+	if err != nil {
+		return nil, err
+	}
+	if s.worker != p {
+		p.sandboxes++
+		s.worker, s.number = p, p.sandboxes
+	}
+	return p, nil
+}
 
-	// For guard.go: builtins as they were, how many are under way within each
-	// other, and the arrays of which texts are being made.
-	rangeErrors *goja.Object
-	patterns    *goja.Object // RegExp
-	descriptor  native
-	nested      int
-	joining     []*goja.Object
+// Compile checks that a function can be called. It runs none of it. A text that is none
+// gives a *[CompileError].
+func (s *Seat) Compile(ctx context.Context, f *Function) error {
+	return s.compile(ctx, f, maxCompileTime)
+}
+
+func (s *Seat) compile(ctx context.Context, f *Function, limit time.Duration) error {
+	switch {
+	case len(f.Text) > MaxBodyBytes:
+		return &CompileError{fmt.Sprintf("the body has more than %d bytes", MaxBodyBytes)}
+	case !utf8.ValidString(f.Text):
+		return &CompileError{"SyntaxError: the body is not valid UTF-8"}
+	}
+	err := s.NewSandbox(Options{CallTime: limit}).talk(ctx, func(p *process) error {
+		n := p.number(f)
+		p.ask.begin(askCompile)
+		p.ask.number(n)
+		p.ask.end()
+		return p.answer(sayCompiled, func(*fields) error { return nil })
+	})
+	if Stopped(err) {
+		return &CompileError{"the body is too complex to be read: " + err.Error()}
+	}
+	return err
 }
 
 // Call calls a function with arguments that are compact JSON; an empty one is
 // undefined. So is the result if it is empty. Beside the errors of this package it
 // returns the context's.
 func (s *Sandbox) Call(ctx context.Context, f *Function, args ...[]byte) (result []byte, err error) {
-	if s.m == nil {
-		s.m = newMachine(&s.o)
-	}
-	err = s.watched(ctx, func() (err error) {
-		result, err = s.m.call(f, args)
-		return err
+	err = s.talk(ctx, func(p *process) error {
+		n := p.number(f)
+		p.ask.begin(askCall)
+		s.head(p, n)
+		p.ask.number(s.number)
+		addArgs(p, args)
+		return p.answer(sayValue, func(f *fields) error {
+			raw := f.bytes()
+			if !f.whole() {
+				return errFrame
+			}
+			result, err = checked(raw)
+			return err
+		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return result, nil
-}
-
-// watched does something in the runtime within its limits.
-func (s *Sandbox) watched(ctx context.Context, do func() error) (err error) {
-	w := s.m.watch
-	w.start(ctx, s.spent)
-	defer func() {
-		p := recover()
-		ticks, stopped := w.end()
-		s.spent += ticks
-		var deep *goja.StackOverflowError
-		switch {
-		case stopped != nil:
-			err = stopped
-		case p != nil:
-			err = &ThrownError{Text: value.Clip(fmt.Sprintf("InternalError: %v", p))}
-		case errors.As(err, &deep):
-			err = ErrDepth
-		}
-		if err != nil {
-			s.m = nil // what was cut short may have left anything behind
-		}
-	}()
-	return do()
-}
-
-func (m *machine) call(f *Function, args [][]byte) ([]byte, error) {
-	v, err := m.invoke(f, args)
-	if err != nil {
-		return nil, err
-	}
-	var result []byte
-	if thrown := m.Try(func() { result, err = m.encode(v) }); thrown != nil {
-		return nil, m.thrown(thrown)
-	}
 	return result, err
 }
 
-// invoke calls a function.
-func (m *machine) invoke(f *Function, args [][]byte) (goja.Value, error) {
-	callee := m.functions[f]
-	if callee == nil {
-		v, err := m.RunProgram(f.program)
-		if err != nil {
-			return nil, err
-		}
-		if callee, _ = goja.AssertFunction(v); callee == nil { // it is an object with one method
-			o := v.(*goja.Object)
-			callee, _ = goja.AssertFunction(o.Get(o.Keys()[0]))
-		}
-		m.functions[f] = callee
+// head writes what every request to run a function begins with.
+func (s *Sandbox) head(p *process, function uint64) {
+	p.ask.number(function)
+	p.ask.number(uint64(s.o.NowMs))
+	p.ask.number(uint64(s.o.CallTime / time.Millisecond))
+}
+
+func addArgs(p *process, args [][]byte) {
+	p.ask.number(uint64(len(args)))
+	for _, arg := range args {
+		p.ask.bytes(arg)
 	}
-	values := make([]goja.Value, len(args))
-	for i, raw := range args {
-		values[i] = m.decode(raw)
-	}
-	v, err := callee(m.undefined, values...)
+	p.ask.end()
+}
+
+// talk lets do exchange frames with the worker, within the sandbox's limits. An error
+// that is no answer of the worker's ends it.
+func (s *Sandbox) talk(ctx context.Context, do func(p *process) error) error {
+	p, err := s.open()
 	if err != nil {
-		return nil, m.thrown(err)
-	}
-	return v, nil
-}
-
-// decode makes an argument.
-func (m *machine) decode(raw []byte) goja.Value {
-	if len(raw) == 0 {
-		return m.undefined
-	}
-	switch raw[0] {
-	case '{', '[':
-		return m.parse(goja.FunctionCall{This: m.undefined, Arguments: []goja.Value{m.ToValue(string(raw))}})
-	}
-	v, _ := value.FromJSON(raw)
-	switch v.Kind() {
-	case value.KindBool:
-		b, _ := v.Bool()
-		return m.ToValue(b)
-	case value.KindNumber:
-		f, _ := v.Number()
-		return m.ToValue(f)
-	case value.KindString:
-		text, _ := v.Text()
-		return m.ToValue(text)
-	}
-	return goja.Null()
-}
-
-// thrown tells an exception by its text. The function may have thrown any value,
-// whose text is made by the function's own code.
-func (m *machine) thrown(err error) error {
-	var e *goja.Exception
-	if !errors.As(err, &e) {
 		return err
 	}
-	thrown := &ThrownError{Text: "an exception without text"}
-	again := m.Try(func() {
-		v := e.Value()
-		o, isObject := v.(*goja.Object)
-		thrown.Object = isObject
-		thrown.Text = v.String()
-		if isObject {
-			if n := o.Get("number"); n != nil {
-				thrown.Number = int(n.ToInteger())
-			}
-		}
-	})
-	if again == nil && len(thrown.Text) > maxThrownBytes {
-		thrown.Text = value.Clip(thrown.Text)
+	s.watch.start(watchedCall{ctx: ctx, worker: p, began: time.Now(), limit: s.o.CallTime + s.o.grace, spent: s.spent})
+	err = do(p)
+	ticks, stopped := s.watch.end()
+	s.spent += ticks
+	var refused *CompileError
+	switch {
+	case stopped != nil:
+		_ = s.seat.lost(p) // for that reason
+		return stopped
+	case err == nil, errors.As(err, &refused):
+		return err
+	case Refused(err):
+		s.worker = nil // the worker has let go of what was cut short
+		return err
 	}
-	return thrown
+	return s.seat.lost(p)
+}
+
+// answer sends what was asked and reads the answer.
+func (p *process) answer(want byte, read func(f *fields) error) error {
+	if err := p.send(); err != nil {
+		return err
+	}
+	kind, f, err := p.receive()
+	if err != nil {
+		return err
+	}
+	if kind != want {
+		return refusal(kind, &f)
+	}
+	return read(&f)
+}
+
+// Host is what a procedure or a trigger reaches.
+type Host struct {
+	// SelfLink and AltLink are the container's.
+	SelfLink, AltLink string
+	// Operate does an operation. Its arguments and the reply are JSON.
+	Operate func(ctx context.Context, name, args string) (reply string)
+	// Full reports whether no more operations are accepted.
+	Full func() bool
+	// Request and Response are the bodies that the function finds, as JSON; empty is
+	// none. HasResponse is false for what comes before an operation.
+	Request, Response string
+	HasResponse       bool
+	// Operation is what a trigger is called for.
+	Operation string
+}
+
+// Outcome is what a procedure or a trigger leaves behind: the bodies as JSON, empty for
+// none.
+type Outcome struct {
+	Request, Response string
+	Log               string
+}
+
+// Run calls a function with a host, and then everything that waits for its operations.
+// The result of the function is of no interest. The log is there with an error, too.
+func (s *Sandbox) Run(ctx context.Context, f *Function, h *Host, args ...[]byte) (Outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, s.o.CallTime)
+	defer cancel()
+	r := run{host: h}
+	err := s.talk(ctx, func(p *process) error {
+		n := p.number(f)
+		p.ask.begin(askProcedure)
+		s.head(p, n)
+		for _, text := range []string{h.SelfLink, h.AltLink, h.Operation, h.Request, h.Response} {
+			p.ask.text(text)
+		}
+		p.ask.flag(h.HasResponse)
+		p.ask.flag(h.Full())
+		addArgs(p, args)
+		return r.converse(limited, p)
+	})
+	log := r.log.String()
+	if err != nil {
+		return Outcome{Log: log}, err
+	}
+	r.out.Log = log
+	return r.out, nil
+}
+
+// run is a procedure or a trigger under way.
+type run struct {
+	host *Host
+	log  strings.Builder
+	out  Outcome
+}
+
+// converse does what the worker asks for until it is done. While it waits for the reply
+// to an operation, which may call functions, it runs those.
+func (r *run) converse(ctx context.Context, p *process) error {
+	for {
+		if err := p.send(); err != nil {
+			return err
+		}
+		kind, f, err := p.receive()
+		for err == nil && kind == sayLog {
+			r.note(f.text())
+			kind, f, err = p.receive()
+		}
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case sayDone:
+			return r.done(&f)
+		case sayOperate:
+			name, args := f.text(), f.text()
+			if !f.whole() {
+				return errFrame
+			}
+			reply := r.host.Operate(ctx, name, args)
+			p.ask.begin(askReply)
+			p.ask.flag(r.host.Full())
+			p.ask.text(reply)
+			p.ask.end()
+		default:
+			return refusal(kind, &f)
+		}
+	}
+}
+
+func (r *run) done(f *fields) error {
+	request, response := f.bytes(), f.bytes()
+	if !f.whole() {
+		return errFrame
+	}
+	for raw, text := range map[*[]byte]*string{&request: &r.out.Request, &response: &r.out.Response} {
+		b, err := checked(*raw)
+		if err != nil {
+			return err
+		}
+		*text = string(b)
+	}
+	return nil
+}
+
+// note adds a line to the log, as far as there is room.
+func (r *run) note(line string) {
+	if r.log.Len() > 0 {
+		line = "\n" + line
+	}
+	r.log.WriteString(clip(line, maxLogBytes-r.log.Len()))
 }

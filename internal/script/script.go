@@ -1,53 +1,59 @@
 // SPDX-License-Identifier: MIT
 
 // Package script runs the functions that clients write in JavaScript: JSON goes in,
-// JSON comes out. It never reads a clock, a file or an item, and knows nothing of
-// where a function is kept or why it is called.
+// JSON comes out. It never reads a file or an item, and knows nothing of where a
+// function is kept or why it is called.
 //
-// The one invariant: a function reaches the language and its arguments, and nothing
-// else; and each of its calls ends, within limits of time, depth and size that
-// [Sandbox] names. What a function leaves behind lives as long as its sandbox.
+// JavaScript runs in worker processes: this program, started again by [Pool] and
+// taken over by [RunWorker]. The one invariant: whatever a function does, it ends
+// within its limits of time and memory, for its process is ended; and the process
+// that asked for it reads nothing of the worker without a bound or unchecked.
 package script
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/dop251/goja"
-	"github.com/dop251/goja/ast"
 )
 
 const (
 	// MaxBodyBytes is the longest text of a function.
 	MaxBodyBytes = 256 << 10
-	// The parser is recursive and takes up to 4 KiB of stack for a bracket. It takes
-	// a time that grows with the square of arrows within arrows, and as much memory
-	// for labels within labels. A text that has more of any than these is not read
-	// at all.
-	maxBrackets = 32 << 10
-	maxArrows   = 500
-	maxLabels   = 1000
-	// maxParse is about how long the parser may take.
-	maxParse = 2 * time.Second
-	// maxHeight bounds how deep the parts of a function are nested: the compiler is
-	// recursive too.
-	maxHeight = 1000
-	// maxPatternBytes is the longest regular expression.
-	maxPatternBytes = 4 << 10
+	// MaxProcedureTime is how long a stored procedure or a trigger may take.
+	MaxProcedureTime = 5 * time.Second
+	// DefaultMemory is what a worker may take, in bytes.
+	DefaultMemory = 128 << 20
+
+	// maxCompileTime is how long it may take to read a text.
+	maxCompileTime = 2 * time.Second
+	// maxCallTime is how long one call may take, and maxTotalTime all calls in a
+	// sandbox together. That is counted in ticks: calls that end within one are not
+	// counted.
+	maxCallTime  = time.Second
+	maxTotalTime = 10 * time.Second
+	// maxResultBytes is the longest result of a function and the longest body that a
+	// procedure or a trigger leaves behind.
+	maxResultBytes = 4 << 20
+	// maxThrownBytes is how much of an exception's text is kept.
+	maxThrownBytes = 2 << 10
+	// maxLogBytes is how much of what a script logs is kept: it goes into a header.
+	maxLogBytes = 4 << 10
 )
 
 var (
 	// ErrTime: the call took too long, or all calls in the sandbox together did.
 	ErrTime = errors.New("the function took too long")
-	// ErrMemory: the memory in use grew too much during the call.
+	// ErrMemory: the worker needed more memory than it may have.
 	ErrMemory = errors.New("the function used too much memory")
 	// ErrDepth: the function called itself too often.
 	ErrDepth = errors.New("the function's calls were nested too deep")
 	// ErrResult: the result is too large, or nested too deep.
 	ErrResult = errors.New("the function's result was too large")
+	// ErrEnded: the worker ended, or said what no worker says.
+	ErrEnded = errors.New("the function ended its process")
+	// ErrClosed: the pool was closed while the function ran.
+	ErrClosed = errors.New("the server is stopping")
+	// ErrNoWorker: no worker can be started.
+	ErrNoWorker = errors.New("this program runs no scripts: it has to call mayfly.RunScriptWorker at the start of its main or TestMain")
 )
 
 // CompileError says why a text is not a function that can be called.
@@ -68,117 +74,25 @@ type ThrownError struct {
 
 func (e *ThrownError) Error() string { return e.Text }
 
-// Function is a function, compiled. It is immutable, and may be called in many
-// sandboxes at once.
-type Function struct {
-	name    string
-	program *goja.Program
+// Refused reports whether an error is that of a script: that it threw, or was stopped.
+func Refused(err error) bool {
+	var thrown *ThrownError
+	return errors.As(err, &thrown) || Stopped(err)
 }
 
-// Name returns the name that the function was compiled with.
-func (f *Function) Name() string { return f.name }
-
-// Compile reads a function: the text is one expression, function(…){…} or an arrow
-// function, or a method as it stands in an object, name(…){…}. It runs none of it.
-// The error is a *[CompileError].
-func Compile(name, body string) (*Function, error) {
-	if err := checkText(body); err != nil {
-		return nil, err
-	}
-	// A function may end with a semicolon, though an expression may not.
-	text := strings.TrimRight(body, "; \t\r\n")
-	tree, err := parse(name, "("+text+"\n)", maxParse)
-	if err == nil && !isFunction(tree) {
-		err = refused("SyntaxError: the body must be one function")
-	}
-	if err != nil {
-		method, again := parse(name, "({"+text+"\n})", maxParse)
-		if again != nil || !isMethod(method) {
-			return nil, &CompileError{err.Error()}
+// Stopped reports whether a script was stopped.
+func Stopped(err error) bool {
+	for _, reason := range []error{ErrTime, ErrMemory, ErrDepth, ErrResult, ErrEnded} {
+		if errors.Is(err, reason) {
+			return true
 		}
-		tree = method
-	}
-	if err := checkTree(tree); err != nil {
-		return nil, err
-	}
-	boundMatching()
-	p, err := goja.CompileAST(tree, strict)
-	if err != nil {
-		return nil, &CompileError{err.Error()}
-	}
-	return &Function{name, p}, nil
-}
-
-// strict is how functions are read, as the service does.
-const strict = true
-
-func refused(format string, args ...any) *CompileError {
-	return &CompileError{fmt.Sprintf(format, args...)}
-}
-
-// checkText looks at the text before the parser does.
-func checkText(body string) error {
-	if len(body) > MaxBodyBytes {
-		return refused("the body has more than %d bytes", MaxBodyBytes)
-	}
-	if !utf8.ValidString(body) {
-		return refused("SyntaxError: the body is not valid UTF-8")
-	}
-	brackets, arrows, labels := 0, 0, 0
-	for i := 1; i < len(body); i++ {
-		switch body[i] {
-		case '(', '[', '{':
-			brackets++
-		case '>':
-			if body[i-1] == '=' {
-				arrows++
-			}
-		case ':':
-			// What a colon follows so closely is no label, wherever it stands.
-			if !strings.ContainsRune("\"'`])", rune(body[i-1])) {
-				labels++
-			}
-		}
-	}
-	switch {
-	case brackets > maxBrackets:
-		return refused("the body has more than %d brackets", maxBrackets)
-	case arrows > maxArrows:
-		return refused("the body has more than %d arrows", maxArrows)
-	case labels > maxLabels:
-		return refused("the body has more than %d names before colons: quote those of properties", maxLabels)
-	}
-	return nil
-}
-
-// isFunction reports whether a program is one function, and no text that ends the
-// brackets around it and goes on.
-func isFunction(tree *ast.Program) bool {
-	switch onlyExpression(tree).(type) {
-	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
-		return true
 	}
 	return false
 }
 
-// isMethod reports whether a program is an object with one method.
-func isMethod(tree *ast.Program) bool {
-	o, ok := onlyExpression(tree).(*ast.ObjectLiteral)
-	if !ok || len(o.Value) != 1 {
-		return false
-	}
-	method, ok := o.Value[0].(*ast.PropertyKeyed)
-	return ok && method.Kind == ast.PropertyKindMethod && !method.Computed
-}
-
-// onlyExpression returns the expression that a program is, nil if it is more.
-func onlyExpression(tree *ast.Program) ast.Expression {
-	if len(tree.Body) != 1 {
-		return nil
-	}
-	statement, ok := tree.Body[0].(*ast.ExpressionStatement)
-	if !ok {
-		return nil
-	}
-	return statement.Expression
+// Function is a function: the text is one expression, function(…){…} or an arrow
+// function, or a method as it stands in an object, name(…){…}. Workers keep functions
+// compiled by their name and text.
+type Function struct {
+	Name, Text string
 }

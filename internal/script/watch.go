@@ -4,29 +4,16 @@ package script
 
 import (
 	"context"
-	"runtime/metrics"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/dop251/goja"
 )
 
-const (
-	// tick is how often a call is looked at.
-	tick      = 10 * time.Millisecond
-	heapInUse = "/memory/classes/heap/objects:bytes"
-)
+// tick is how often a call is looked at.
+const tick = 10 * time.Millisecond
 
-// watch stops calls that take too much. It belongs to one runtime.
+// watch ends the worker of a call that takes too long, or whose client has gone. It
+// belongs to one sandbox.
 type watch struct {
-	runtime  *goja.Runtime
-	maxTicks int
-	growth   uint64
-	// stopped is set together with the runtime's interrupt, for builtins, which the
-	// interrupt does not reach.
-	stopped atomic.Bool
-
 	mu struct {
 		sync.Mutex
 		timer *time.Timer
@@ -36,22 +23,20 @@ type watch struct {
 
 // watchedCall is a call under way.
 type watchedCall struct {
-	ctx   context.Context
-	ticks int
-	spent int // by the calls before
-	heap  uint64
-	err   error // why it was stopped
-}
-
-func newWatch(r *goja.Runtime, callTime time.Duration, growth uint64) *watch {
-	return &watch{runtime: r, maxTicks: max(1, int(callTime/tick)), growth: growth}
+	ctx    context.Context
+	worker *process
+	began  time.Time
+	limit  time.Duration
+	ticks  int
+	spent  int   // by the calls before
+	err    error // why it was stopped
 }
 
 // start begins to watch a call.
-func (w *watch) start(ctx context.Context, spent int) {
+func (w *watch) start(c watchedCall) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mu.call = &watchedCall{ctx: ctx, spent: spent}
+	w.mu.call = &c
 	if w.mu.timer == nil {
 		w.mu.timer = time.AfterFunc(tick, w.look)
 		return
@@ -59,8 +44,8 @@ func (w *watch) start(ctx context.Context, spent int) {
 	w.mu.timer.Reset(tick)
 }
 
-// end returns how long the call took, and why it was stopped, if it was. Nothing is
-// interrupted after it.
+// end returns how long the call took, and why it was stopped, if it was. No worker is
+// ended after it.
 func (w *watch) end() (ticks int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,27 +64,14 @@ func (w *watch) look() {
 		return // it came too late to be stopped
 	}
 	c.ticks++
-	heap := heapBytes()
-	if c.ticks == 1 {
-		c.heap = heap
-	}
 	switch {
 	case c.ctx.Err() != nil:
 		c.err = c.ctx.Err()
-	case c.ticks >= w.maxTicks || time.Duration(c.spent+c.ticks)*tick >= maxTotalTime:
+	case time.Since(c.began) >= c.limit || time.Duration(c.spent+c.ticks)*tick >= maxTotalTime:
 		c.err = ErrTime
-	case heap > c.heap+w.growth:
-		c.err = ErrMemory
 	default:
 		w.mu.timer.Reset(tick)
 		return
 	}
-	w.stopped.Store(true)
-	w.runtime.Interrupt(c.err)
-}
-
-func heapBytes() uint64 {
-	sample := []metrics.Sample{{Name: heapInUse}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	c.worker.kill(c.err)
 }

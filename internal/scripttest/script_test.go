@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
+
+	"github.com/mayflydb/mayfly"
 )
 
 const (
@@ -28,7 +30,10 @@ const (
 	defaultContainer = "c"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	mayfly.RunScriptWorker()
+	goleak.VerifyTestMain(m)
+}
 
 func TestScripts(t *testing.T) {
 	runScripts(t, func(t *testing.T) *script {

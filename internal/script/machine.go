@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+
+// JavaScript, in a worker.
+
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/parser"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// maxCallDepth bounds calls within calls. To leave them all at once takes a
+	// time that grows with the square of their number.
+	maxCallDepth = 2000
+	// strict is how functions are read, as the service does.
+	strict = true
+)
+
+// function returns a function that this worker was told of.
+func (w *worker) function(n uint64) (*goja.Program, error) {
+	c := w.functions[n]
+	if c == nil {
+		c = &compiled{}
+		c.program, c.err = compile(w.texts[n])
+		w.functions[n] = c
+	}
+	return c.program, c.err
+}
+
+// compile reads a function. It runs none of it. The parser panics over some texts that
+// end too soon, like function([.
+func compile(f Function) (program *goja.Program, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			program, err = nil, &CompileError{value.Clip(fmt.Sprintf("SyntaxError: the parser gave up: %v", p))}
+		}
+	}()
+	// A function may end with a semicolon, though an expression may not.
+	text := strings.TrimRight(f.Text, "; \t\r\n")
+	tree, err := parse(f.Name, "("+text+"\n)")
+	if err == nil && !isFunction(tree) {
+		err = errors.New("SyntaxError: the body must be one function")
+	}
+	if err != nil {
+		method, again := parse(f.Name, "({"+text+"\n})")
+		if again != nil || !isMethod(method) {
+			return nil, &CompileError{err.Error()}
+		}
+		tree = method
+	}
+	if program, err = goja.CompileAST(tree, strict); err != nil {
+		return nil, &CompileError{err.Error()}
+	}
+	return program, nil
+}
+
+// parse reads a text. A source map would be read from whatever file it names.
+func parse(name, text string) (*ast.Program, error) {
+	return goja.Parse(name, text, parser.WithDisableSourceMaps)
+}
+
+// isFunction reports whether a program is one function, and no text that ends the
+// brackets around it and goes on.
+func isFunction(tree *ast.Program) bool {
+	switch onlyExpression(tree).(type) {
+	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+		return true
+	}
+	return false
+}
+
+// isMethod reports whether a program is an object with one method.
+func isMethod(tree *ast.Program) bool {
+	o, ok := onlyExpression(tree).(*ast.ObjectLiteral)
+	if !ok || len(o.Value) != 1 {
+		return false
+	}
+	method, ok := o.Value[0].(*ast.PropertyKeyed)
+	return ok && method.Kind == ast.PropertyKindMethod && !method.Computed
+}
+
+// onlyExpression returns the expression that a program is, nil if it is more.
+func onlyExpression(tree *ast.Program) ast.Expression {
+	if len(tree.Body) != 1 {
+		return nil
+	}
+	statement, ok := tree.Body[0].(*ast.ExpressionStatement)
+	if !ok {
+		return nil
+	}
+	return statement.Expression
+}
+
+// machine is a runtime, with the functions that were called in it.
+type machine struct {
+	*goja.Runtime
+	w         *worker
+	functions map[uint64]goja.Callable
+	// JSON's, as they were before any script.
+	parse, stringify goja.Callable
+}
+
+func newMachine(w *worker, nowMs int64) *machine {
+	r := goja.New()
+	r.SetMaxCallStackSize(maxCallDepth)
+	r.SetParserOptions(parser.WithDisableSourceMaps) // for eval
+	began := time.Now()
+	r.SetTimeSource(func() time.Time { return time.UnixMilli(nowMs).Add(time.Since(began)) })
+	must(r.GlobalObject().Delete("GoError")) // it is no part of the language
+	json := r.GlobalObject().Get("JSON").(*goja.Object)
+	m := &machine{Runtime: r, w: w, functions: map[uint64]goja.Callable{}}
+	m.parse, _ = goja.AssertFunction(json.Get("parse"))
+	m.stringify, _ = goja.AssertFunction(json.Get("stringify"))
+	return m
+}
+
+// must is for what cannot fail in a runtime that nobody has used yet.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// protect does something in the runtime, and turns what it panics with into an error.
+func (m *machine) protect(do func() error) (err error) {
+	defer func() {
+		var deep *goja.StackOverflowError
+		if p := recover(); p != nil {
+			err = &ThrownError{Text: value.Clip(fmt.Sprintf("InternalError: %v", p))}
+		} else if errors.As(err, &deep) {
+			err = ErrDepth
+		}
+	}()
+	return do()
+}
+
+// call calls a function and returns its result as JSON, nothing if it is undefined.
+func (m *machine) call(function uint64, args [][]byte) ([]byte, error) {
+	v, err := m.invoke(function, args)
+	if err != nil {
+		return nil, err
+	}
+	return m.encode(v)
+}
+
+// invoke calls a function.
+func (m *machine) invoke(function uint64, args [][]byte) (goja.Value, error) {
+	callee := m.functions[function]
+	if callee == nil {
+		program, err := m.w.function(function)
+		if err != nil {
+			return nil, err
+		}
+		v, err := m.RunProgram(program)
+		if err != nil {
+			return nil, err
+		}
+		if callee, _ = goja.AssertFunction(v); callee == nil { // it is an object with one method
+			o := v.(*goja.Object)
+			callee, _ = goja.AssertFunction(o.Get(o.Keys()[0]))
+		}
+		m.functions[function] = callee
+	}
+	values := make([]goja.Value, len(args))
+	for i, raw := range args {
+		v, err := m.decode(raw)
+		if err != nil {
+			return nil, m.thrown(err)
+		}
+		values[i] = v
+	}
+	v, err := callee(goja.Undefined(), values...)
+	if err != nil {
+		return nil, m.thrown(err)
+	}
+	return v, nil
+}
+
+// decode makes an argument.
+func (m *machine) decode(raw []byte) (goja.Value, error) {
+	if len(raw) == 0 {
+		return goja.Undefined(), nil
+	}
+	switch raw[0] {
+	case '{', '[':
+		return m.parse(goja.Undefined(), m.ToValue(string(raw)))
+	}
+	v, _ := value.FromJSON(raw)
+	switch v.Kind() {
+	case value.KindBool:
+		b, _ := v.Bool()
+		return m.ToValue(b), nil
+	case value.KindNumber:
+		f, _ := v.Number()
+		return m.ToValue(f), nil
+	case value.KindString:
+		text, _ := v.Text()
+		return m.ToValue(text), nil
+	}
+	return goja.Null(), nil
+}
+
+// encode writes a result; nothing if it is undefined.
+func (m *machine) encode(v goja.Value) ([]byte, error) {
+	if s, ok := v.(goja.String); ok {
+		if s.Length() > maxResultBytes {
+			return nil, ErrResult
+		}
+		return bounded(value.AppendString(nil, s.String()))
+	}
+	v, err := m.stringify(goja.Undefined(), v)
+	if err != nil {
+		return nil, m.thrown(err)
+	}
+	s, ok := v.(goja.String)
+	if !ok {
+		return nil, nil
+	}
+	if s.Length() > maxResultBytes {
+		return nil, ErrResult
+	}
+	return bounded(wellFormed(s.String()))
+}
+
+func bounded(raw []byte) ([]byte, error) {
+	if len(raw) > maxResultBytes {
+		return nil, ErrResult
+	}
+	return raw, nil
+}
+
+// wellFormed puts U+FFFD in place of the halves of characters, which the language writes
+// as escapes and which no other escape begins like.
+func wellFormed(json string) []byte {
+	const escape, digits = `\ud`, 4
+	dst := make([]byte, 0, len(json))
+	for {
+		i := strings.IndexByte(json, '\\')
+		if i < 0 || i+1 >= len(json) {
+			return append(dst, json...)
+		}
+		dst = append(dst, json[:i]...)
+		json = json[i:]
+		n := 2
+		if strings.HasPrefix(json, escape) {
+			n = min(len(`\u`)+digits, len(json))
+			dst = append(dst, "\uFFFD"...)
+		} else {
+			dst = append(dst, json[:n]...)
+		}
+		json = json[n:]
+	}
+}
+
+// thrown tells an exception by its text. The function may have thrown any value,
+// whose text is made by the function's own code.
+func (m *machine) thrown(err error) error {
+	var e *goja.Exception
+	if !errors.As(err, &e) {
+		return err
+	}
+	thrown := &ThrownError{Text: "an exception without text"}
+	_ = m.Try(func() { // which may throw again: then that is its text
+		v := e.Value()
+		o, isObject := v.(*goja.Object)
+		thrown.Object = isObject
+		thrown.Text = v.String()
+		if len(thrown.Text) > maxThrownBytes {
+			thrown.Text = value.Clip(thrown.Text)
+		}
+		if isObject {
+			if n := o.Get("number"); n != nil {
+				thrown.Number = int(n.ToInteger())
+			}
+		}
+	})
+	return thrown
+}

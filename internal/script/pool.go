@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+
+// The workers, and the requests that have one.
+
+package script
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// defaultIdle is how long a worker waits for another script.
+const defaultIdle = 30 * time.Second
+
+// PoolOptions are the parameters of a pool.
+type PoolOptions struct {
+	Gate GateOptions
+	// Memory is what each worker may take, in bytes; 0 is DefaultMemory.
+	Memory int64
+	// Reserve takes a worker's memory from what there is to share, and returns what
+	// gives it back. It may wait. Nil is plenty.
+	Reserve func(ctx context.Context, bytes int64) (release func(), err error)
+	// Idle is how long a worker without work is kept; 0 is half a minute.
+	Idle time.Duration
+}
+
+// Pool has the workers. The first is started for the first script.
+type Pool struct {
+	o    PoolOptions
+	gate *gate
+
+	mu struct {
+		sync.Mutex
+		idle   []idleProcess // the one that was used last at the end
+		busy   map[*process]struct{}
+		sweep  *time.Timer // nil while none is idle
+		closed bool
+	}
+}
+
+type idleProcess struct {
+	*process
+	since time.Time
+}
+
+// NewPool returns a pool without workers.
+func NewPool(o PoolOptions) *Pool {
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Idle == 0 {
+		o.Idle = defaultIdle
+	}
+	p := &Pool{o: o, gate: newGate(o.Gate)}
+	p.mu.busy = map[*process]struct{}{}
+	return p
+}
+
+// Load tells how many scripts are running, and how many requests wait to run one.
+func (p *Pool) Load() (running, waiting int) { return p.gate.load() }
+
+// Enter waits for a place to run scripts at, which the caller leaves. Beside [ErrBusy] it
+// returns the context's error and that of the reservation. A caller that has a place must
+// not wait for a second one: all could.
+func (p *Pool) Enter(ctx context.Context) (*Seat, error) {
+	if err := p.gate.enter(ctx); err != nil {
+		return nil, err
+	}
+	s := &Seat{pool: p, release: func() {}}
+	if p.o.Reserve != nil {
+		release, err := p.o.Reserve(ctx, p.o.Memory)
+		if err != nil {
+			p.gate.leave()
+			return nil, err
+		}
+		s.release = release
+	}
+	return s, nil
+}
+
+// Close ends all workers. What runs in them fails with [ErrClosed].
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.mu.closed = true
+	idle := p.mu.idle
+	p.mu.idle = nil
+	for busy := range p.mu.busy {
+		busy.kill(ErrClosed)
+	}
+	if p.mu.sweep != nil {
+		p.mu.sweep.Stop()
+	}
+	p.mu.Unlock()
+	for _, worker := range idle {
+		_ = worker.end() // of no interest: it had nothing to do
+	}
+}
+
+// take returns a worker: one that is idle, or else a new one.
+func (p *Pool) take() (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		return nil, ErrClosed
+	}
+	if n := len(p.mu.idle); n > 0 {
+		worker := p.mu.idle[n-1].process
+		p.mu.idle = p.mu.idle[:n-1]
+		p.mu.busy[worker] = struct{}{}
+		return worker, nil
+	}
+	worker, err := startProcess(p.o.Memory)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.busy[worker] = struct{}{}
+	return worker, nil
+}
+
+// put takes a worker back.
+func (p *Pool) put(worker *process) {
+	fit := worker.rest()
+	p.mu.Lock()
+	delete(p.mu.busy, worker)
+	fit = fit && !p.mu.closed
+	if fit {
+		p.mu.idle = append(p.mu.idle, idleProcess{worker, time.Now()})
+		if p.mu.sweep == nil {
+			p.mu.sweep = time.AfterFunc(p.o.Idle, p.endIdle)
+		}
+	}
+	p.mu.Unlock()
+	if !fit {
+		_ = worker.end() // it is replaced, whatever it had
+	}
+}
+
+// drop ends a worker that failed, and returns why it did.
+func (p *Pool) drop(worker *process) error {
+	err := worker.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.mu.busy, worker)
+	return err
+}
+
+// endIdle ends the workers that have been idle for long enough.
+func (p *Pool) endIdle() {
+	p.mu.Lock()
+	var over []idleProcess
+	for len(p.mu.idle) > 0 && time.Since(p.mu.idle[0].since) >= p.o.Idle {
+		over = append(over, p.mu.idle[0])
+		p.mu.idle = p.mu.idle[1:]
+	}
+	p.mu.sweep = nil
+	if len(p.mu.idle) > 0 && !p.mu.closed {
+		p.mu.sweep = time.AfterFunc(p.o.Idle-time.Since(p.mu.idle[0].since), p.endIdle)
+	}
+	p.mu.Unlock()
+	for _, worker := range over {
+		_ = worker.end() // of no interest: it had nothing to do
+	}
+}
+
+// Seat is a place to run scripts at, with one worker. It is for one goroutine.
+type Seat struct {
+	pool    *Pool
+	worker  *process // nil before the first script, and after one that was ended
+	release func()
+}
+
+// Leave gives the place back.
+func (s *Seat) Leave() {
+	if s.worker != nil {
+		s.pool.put(s.worker)
+		s.worker = nil
+	}
+	s.release()
+	s.pool.gate.leave()
+}
+
+func (s *Seat) process() (*process, error) {
+	if s.worker == nil {
+		worker, err := s.pool.take()
+		if err != nil {
+			return nil, err
+		}
+		s.worker = worker
+	}
+	return s.worker, nil
+}
+
+// lost returns why a worker is of no use any more. The next script gets another one.
+func (s *Seat) lost(worker *process) error {
+	if s.worker == worker {
+		s.worker = nil
+	}
+	return s.pool.drop(worker)
+}
