@@ -128,7 +128,7 @@ func draftOf(r ItemWrite) (d draft, err error) {
 // bind makes what a partition of the container can do of a draft.
 func (e *Engine) bind(c *catalog.Container, d *draft) (w store.Write, err error) {
 	w = store.Write{Op: d.Op, Item: d.item, IfMatch: d.IfMatch, IfNoneMatch: d.IfNoneMatch}
-	if w.Key, err = writeKey(c, &d.ItemWrite, d.item); err != nil {
+	if w.Key, w.NewID, err = writeKey(c, &d.ItemWrite, d.item); err != nil {
 		return store.Write{}, err
 	}
 	if d.patch != nil {
@@ -215,36 +215,37 @@ func parseItem(body []byte) (*value.Object, error) {
 }
 
 // writeKey returns the key of the item that a write is about: the header's
-// partition key, which must be the body's, and the id of path or body.
-func writeKey(c *catalog.Container, r *ItemWrite, o *value.Object) (store.Key, error) {
+// partition key, which must be the body's, and the id of path or body. For a replace
+// it returns the id that the item will have, too, which is the body's.
+func writeKey(c *catalog.Container, r *ItemWrite, o *value.Object) (key store.Key, newID string, err error) {
 	if o == nil {
 		k, err := headerKey(c, r.PartitionKey)
 		if err != nil {
-			return store.Key{}, err
+			return store.Key{}, "", err
 		}
-		return itemKey(c, k, r.ID), nil
+		return itemKey(c, k, r.ID), "", nil
 	}
 	id, err := bodyID(o)
 	if err != nil {
-		return store.Key{}, err
-	}
-	if r.Op == store.Replace && id != r.ID {
-		return store.Key{}, invalid("The id in the body, '%s', is not the id of the item to be replaced, '%s'.", value.Clip(id), value.Clip(r.ID))
+		return store.Key{}, "", err
 	}
 	k, err := bodyKey(c, o)
 	if err != nil {
-		return store.Key{}, err
+		return store.Key{}, "", err
 	}
 	if r.PartitionKey != "" {
 		given, err := headerKey(c, r.PartitionKey)
 		if err != nil {
-			return store.Key{}, err
+			return store.Key{}, "", err
 		}
 		if !given.Equal(k) {
-			return store.Key{}, ErrKeyMismatch
+			return store.Key{}, "", ErrKeyMismatch
 		}
 	}
-	return itemKey(c, k, id), nil
+	if r.Op == store.Replace {
+		return itemKey(c, k, r.ID), id, nil
+	}
+	return itemKey(c, k, id), "", nil
 }
 
 func itemKey(c *catalog.Container, k value.PartitionKey, id string) store.Key {

@@ -135,17 +135,10 @@ func (x *transaction) replace(id string, a *scriptArgs) (scriptReply, error) {
 	if err != nil {
 		return scriptReply{}, err
 	}
-	is, err := bodyID(item)
-	if err != nil {
-		return scriptReply{}, err
-	}
-	if is != id {
-		return scriptReply{}, invalid("The id in the body, '%s', is not the id of the item to be replaced, '%s'.", value.Clip(is), value.Clip(id))
-	}
-	return x.put(item, store.Write{Op: store.Replace, IfMatch: a.Options.ETag})
+	return x.put(item, store.Write{Op: store.Replace, Key: store.Key{ID: id}, IfMatch: a.Options.ETag})
 }
 
-// put writes an item whose id and partition key are in it.
+// put writes an item whose partition key is in it, and the id that it will have.
 func (x *transaction) put(item *value.Object, w store.Write) (scriptReply, error) {
 	id, err := bodyID(item)
 	if err != nil {
@@ -157,6 +150,9 @@ func (x *transaction) put(item *value.Object, w store.Write) (scriptReply, error
 	}
 	if !key.Equal(x.key) {
 		return scriptReply{}, invalid("Requests originating from scripts cannot reference partition keys other than the one for which client request was submitted.")
+	}
+	if w.Op == store.Replace {
+		w.NewID, id = id, w.Key.ID
 	}
 	w.Item, w.Key = item, itemKey(x.c, key, id)
 	res, err := x.write(w)

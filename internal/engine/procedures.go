@@ -108,7 +108,7 @@ func (e *Engine) writeTriggered(ctx context.Context, r *ItemWrite) (ItemResult, 
 		if err != nil {
 			return nil, err
 		}
-		k, err := writeKey(c, r, item)
+		k, _, err := writeKey(c, r, item)
 		return k.PartitionKey, err
 	}, func(ctx context.Context, x *transaction) (err error) {
 		done, err = x.writeTriggered(ctx, r)
@@ -209,14 +209,14 @@ func (x *transaction) main(r *ItemWrite) (store.Result, error) {
 	if err != nil {
 		return store.Result{}, err
 	}
-	k, err := writeKey(x.c, r, item)
+	k, newID, err := writeKey(x.c, r, item)
 	if err != nil {
 		return store.Result{}, err
 	}
 	if !k.PartitionKey.Equal(x.key) {
 		return store.Result{}, ErrKeyMismatch
 	}
-	return x.draft.Write(store.Write{Op: r.Op, Key: k, Item: item, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch})
+	return x.draft.Write(store.Write{Op: r.Op, Key: k, Item: item, NewID: newID, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch})
 }
 
 // parse returns the item that is to be written, nil for a delete and a patch.

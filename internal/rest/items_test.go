@@ -113,7 +113,7 @@ func TestItemErrorHeaders(t *testing.T) {
 	}{
 		{"POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"p"}`, 409, 0, "already exists"},
 		{"PUT", "/dbs/d/colls/c/docs/j", `{"id":"j","pk":"p"}`, 404, 0, "Resource Not Found"},
-		{"PUT", "/dbs/d/colls/c/docs/j", `{"id":"k","pk":"p"}`, 400, 0, "not the id"},
+		{"PUT", "/dbs/d/colls/c/docs/j", `{"id":"k","pk":"p"}`, 404, 0, "Resource Not Found"},
 		{"DELETE", "/dbs/d/colls/c/docs/j", "", 404, 0, "Resource Not Found"},
 		{"POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"q"}`, 400, 1001, "Partition key provided either doesn't correspond"},
 		{"POST", "/dbs/d/colls/c/docs", `{"id":"i"}`, 400, 1001, "Partition key provided either doesn't correspond"},

@@ -65,7 +65,7 @@ func upsertItems(s *script, d *directive) string {
 //
 //	replace id=a {"id":"b"}
 //	----
-//	400 The id in the body, 'b', is not the id of the item to be replaced, 'a'.
+//	200 {"id":"b"}
 func replaceItems(s *script, d *directive) string {
 	return s.items(d, itemOp{method: http.MethodPut, point: true, body: true})
 }

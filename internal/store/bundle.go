@@ -299,14 +299,16 @@ func (w *writer) lay(identity []byte, c *current) {
 // present one.
 func (w *writer) uncoverer(identity []byte, ordinal uint64) func() {
 	was, covered := w.overlay[string(identity)]
-	_, placed := w.placed[ordinal]
+	where, placed := w.placed[ordinal]
 	return func() {
 		if covered {
 			w.overlay[string(identity)] = was
 		} else {
 			delete(w.overlay, string(identity))
 		}
-		if !placed {
+		if placed {
+			w.placed[ordinal] = where
+		} else {
 			delete(w.placed, ordinal)
 		}
 	}

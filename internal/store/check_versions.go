@@ -16,9 +16,11 @@ type logCheck struct {
 	state  logState
 	found  bool
 	lastMs int64
-	// last is what last happened to each item, by identity.
-	last map[string]lastChange
-	seed maphash.Seed
+	// last is what last happened to each item, by identity, and names has the
+	// identities by rid: an item may get another id.
+	last  map[string]lastChange
+	names map[string]string
+	seed  maphash.Seed
 }
 
 // lastChange is a row of the log without its bytes.
@@ -30,7 +32,7 @@ type lastChange struct {
 
 // startLog reads how far the log goes.
 func (k *checker) startLog() (err error) {
-	k.log.last, k.log.seed = map[string]lastChange{}, maphash.MakeSeed()
+	k.log.last, k.log.names, k.log.seed = map[string]lastChange{}, map[string]string{}, maphash.MakeSeed()
 	k.log.state, k.log.found, err = readLogState(k.snap, &k.prefix)
 	if err == nil && k.log.found && k.container.AllVersions == 0 && k.meta.Epoch == k.container.Epoch {
 		k.report("there is a log of all versions, which the container does not keep")
@@ -50,6 +52,9 @@ func (k *checker) logRow(e kv.Entry) error {
 		k.report("row %x of the log, of lsn %d at %d ms, is not between lsn %d and %d, or not in order", e.Key, r.lsn, r.atMs, l.state.From, k.meta.LSN)
 	}
 	l.lastMs = r.atMs
+	if r.kind == logCreate || r.kind == logReplace {
+		k.logName(e, &r)
+	}
 	was, known := l.last[string(r.identity)]
 	gone := was.kind == logDelete || was.kind == logExpiry
 	switch {
@@ -62,6 +67,31 @@ func (k *checker) logRow(e kv.Entry) error {
 	}
 	l.last[string(r.identity)] = lastChange{r.kind, r.lsn, r.previous, maphash.Bytes(l.seed, r.image)}
 	return nil
+}
+
+// logName notes which id an item has. One that it had before is told no more of.
+func (k *checker) logName(e kv.Entry, r *logRow) {
+	rid, err := textOf(r.image, "_rid")
+	if err != nil {
+		k.report("row %x of the log has an image that is not an item: %v", e.Key, err)
+		return
+	}
+	l := &k.log
+	identity := string(r.identity)
+	from, known := l.names[rid]
+	l.names[rid] = identity
+	if r.kind == logCreate || from == identity {
+		return
+	}
+	there, taken := l.last[identity]
+	if taken && (there.kind == logCreate || there.kind == logReplace) {
+		k.report("row %x of the log gives an item the id of another", e.Key)
+	}
+	delete(l.last, identity)
+	if known {
+		l.last[identity] = l.last[from]
+		delete(l.last, from)
+	}
 }
 
 // logged checks that the log ends with what an item is.

@@ -8,6 +8,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -167,6 +168,13 @@ func (d *Draft) Write(r Write) (Result, error) {
 	if err := admitted(w, live, func() string { return etag }); err != nil {
 		return Result{}, err
 	}
+	id := r.Key.ID
+	if w.renames() {
+		id = r.NewID
+		if _, taken, err := d.r.Find(d.key(id)); err != nil || taken {
+			return Result{}, cmp.Or(err, ErrExists)
+		}
+	}
 	next := &drafted{ordinal: old.Ordinal, exists: r.Op != Delete, unique: w.unique}
 	if !live {
 		next.ordinal = draftOrdinals + uint64(len(d.ops))
@@ -175,7 +183,7 @@ func (d *Draft) Write(r Write) (Result, error) {
 		return Result{}, err
 	}
 	res := Result{Created: next.exists && !live}
-	op := Write{Op: Replace, Key: r.Key, Item: r.Item}
+	op := Write{Op: Replace, Key: r.Key, Item: r.Item, NewID: r.NewID}
 	switch {
 	case r.Op == Delete:
 		op.Op = Delete
@@ -189,7 +197,7 @@ func (d *Draft) Write(r Write) (Result, error) {
 	}
 	d.ops = append(d.ops, op)
 	d.bytes += len(next.body)
-	d.lay(r.Key.ID, next)
+	d.lay(r.Key.ID, id, next)
 	return res, nil
 }
 
@@ -207,13 +215,14 @@ func (d *Draft) fill(w *write, ordinal uint64) (body []byte, etag string) {
 	return body, etag
 }
 
-// lay puts an item over the one that was there.
-func (d *Draft) lay(id string, next *drafted) {
-	if was := d.byID[id]; was != nil {
-		for _, key := range was.unique {
+// lay puts an item over the one that was there, with its id or with another one.
+func (d *Draft) lay(was, id string, next *drafted) {
+	if old := d.byID[was]; old != nil {
+		for _, key := range old.unique {
 			delete(d.holders, string(key))
 		}
 	}
+	d.byID[was] = &drafted{}
 	for _, key := range next.unique {
 		d.holders[string(key)] = next
 	}

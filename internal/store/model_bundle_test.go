@@ -142,6 +142,9 @@ func (h *history) drawCase(t *rapid.T) bundleCase {
 		case 3: // that succeeds, as a rule
 			w.op, w.ifMatch, w.ifNoneMatch, w.ttl = Upsert, "", "", "2"
 		}
+		if w.op != Replace {
+			w.newID = ""
+		}
 		c.ops[i] = w
 	}
 	return c

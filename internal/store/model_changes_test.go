@@ -114,7 +114,8 @@ func (h *feedHistory) settle() {
 
 // drawWrite returns a write and what it should come to.
 func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
-	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "id")
+	ids := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+	id := ids.Draw(t, "id")
 	op := rapid.SampledFrom([]Op{Create, Upsert, Upsert, Replace, Delete}).Draw(t, "op")
 	if op == Delete {
 		return Write{Op: Delete, Key: h.f.key("k", id)}, func() error {
@@ -134,19 +135,28 @@ func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
 		properties += fmt.Sprintf(`,"ttl":%d`, item.ttl)
 	}
 	item.body = fmt.Sprint(h.writes)
-	return h.f.item(op, id, properties), func() error {
+	newID := id
+	if op == Replace {
+		newID = ids.Draw(t, "new id")
+	}
+	w := h.f.item(op, newID, properties)
+	w.Key.ID, w.NewID = id, newID
+	return w, func() error {
 		old := h.items[id]
 		switch {
+		case old != nil && newID != id && h.items[newID] != nil:
+			return ErrExists
 		case old != nil && op == Create:
 			return ErrExists
 		case old == nil && op == Replace:
 			return ErrNotFound
 		case old != nil:
-			h.told[id] = append(h.told[id], "replace "+item.body)
+			h.told[newID] = append(h.told[newID], "replace "+item.body)
+			delete(h.items, id)
 		default:
 			h.told[id] = append(h.told[id], "create "+item.body)
 		}
-		h.items[id] = item
+		h.items[newID] = item
 		return nil
 	}
 }

@@ -117,6 +117,9 @@ func (h *history) draw(t *rapid.T) twinWrite {
 		id:  rapid.SampledFrom(modelIDs).Draw(t, "id"),
 		ttl: rapid.SampledFrom([]string{"", "", "-1", "1", "2", "3", "2147483647", "0", "-2", "null"}).Draw(t, "ttl"),
 	}
+	if w.op == Replace {
+		w.newID = rapid.SampledFrom(append([]string{""}, modelIDs...)).Draw(t, "new id")
+	}
 	if rapid.Bool().Draw(t, "with more") {
 		w.more = `"` + strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "more")) + `"`
 	}
@@ -141,7 +144,7 @@ func (h *history) draw(t *rapid.T) twinWrite {
 
 // asked is the write as the partition gets it.
 func (h *history) asked(t rapid.TB, w twinWrite) Write {
-	r := Write{Op: w.op, Key: h.f.key(w.pk, w.id), IfMatch: w.ifMatch, IfNoneMatch: w.ifNoneMatch}
+	r := Write{Op: w.op, Key: h.f.key(w.pk, w.id), NewID: w.newID, IfMatch: w.ifMatch, IfNoneMatch: w.ifNoneMatch}
 	if w.op != Delete {
 		var err error
 		if r.Item, err = value.ParseObject([]byte(w.text())); err != nil {

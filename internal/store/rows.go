@@ -7,6 +7,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -57,9 +58,7 @@ const (
 
 // insertRows writes all rows of a new item. row is the item's own.
 func (w *writer) insertRows(c *current, row []byte) {
-	var buf [idRowBytes]byte
-	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
-	w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
+	w.putID(c)
 	w.putUnique(c)
 	w.putIndex(c)
 	w.putVersion(c, row)
@@ -68,9 +67,13 @@ func (w *writer) insertRows(c *current, row []byte) {
 }
 
 // updateRows writes all rows of an item's new version in place of those of the
-// old one, and returns how many index rows that wrote or removed. The id row stays:
-// an item keeps its ordinal.
+// old one, and returns how many index rows that wrote or removed. The item keeps its
+// ordinal, and the id row stays, unless its id is another one.
 func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
+	if !bytes.Equal(old.header.identity, c.header.identity) {
+		w.removeID(old)
+		w.putID(c)
+	}
 	w.removeUnique(old)
 	w.putUnique(c)
 	removed := w.removeIndex(old, &c.entries)
@@ -96,13 +99,23 @@ func (w *writer) removeRows(c *current) {
 // removeScattered takes away the rows of an item that lie apart from those of its
 // neighbours in time, and counts it out: all but its own and the one in the feed.
 func (w *writer) removeScattered(c *current) {
-	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
-	w.batch.Delete(w.key, idRowBytes)
+	w.removeID(c)
 	w.removeUnique(c)
 	w.removeIndex(c, nil)
 	w.removeOwn(c)
 	w.count(-1, c)
 	w.changes = append(w.changes, change{ordinal: c.ordinal, old: c.entries})
+}
+
+func (w *writer) putID(c *current) {
+	var buf [idRowBytes]byte
+	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
+	w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
+}
+
+func (w *writer) removeID(c *current) {
+	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
+	w.batch.Delete(w.key, idRowBytes)
 }
 
 // putVersion writes the rows that change with every write, and counts the item.

@@ -52,6 +52,7 @@ type twinItem struct {
 type twinWrite struct {
 	op                   Op
 	pk, id, ttl, more    string
+	newID                string // that a replace gives the item, "" for the one it has
 	u, v                 string
 	ifMatch, ifNoneMatch string
 }
@@ -75,11 +76,19 @@ func newTwin(c *catalog.Container, index int) *twin {
 
 func (w twinWrite) name() string { return w.pk + "/" + w.id }
 
+// renamed is the write with the id that the item will have.
+func (w twinWrite) renamed() twinWrite {
+	if w.newID != "" {
+		w.id = w.newID
+	}
+	return w
+}
+
 // text is the item as the client sends it.
 func (w twinWrite) text() string { return "{" + w.members() + "}" }
 
 func (w twinWrite) members() string {
-	text := `"id":"` + w.id + `","pk":"` + w.pk + `"`
+	text := `"id":"` + w.renamed().id + `","pk":"` + w.pk + `"`
 	for _, p := range []struct{ name, value string }{{"ttl", w.ttl}, {"more", w.more}, {"u", w.u}, {"v", w.v}} {
 		if p.value != "" {
 			text += fmt.Sprintf(`,%q:%s`, p.name, p.value)
@@ -113,14 +122,20 @@ func (t *twin) write(w twinWrite) outcome {
 		delete(t.items, w.name())
 		return outcome{lsn: t.lsn}
 	}
+	if other := t.items[w.renamed().name()]; other != old && t.alive(other) {
+		return outcome{err: ErrExists}
+	}
 	if !t.makeWay(w) {
 		return outcome{err: ErrNotUnique}
+	}
+	if other := t.items[w.renamed().name()]; other != nil && other != old {
+		t.lose(other)
 	}
 	t.step()
 	if old != nil && !live {
 		t.lose(old)
 	}
-	next := &twinItem{pk: w.pk, id: w.id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, u: w.u, v: w.v}
+	next := &twinItem{pk: w.pk, id: w.renamed().id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, u: w.u, v: w.v}
 	if live {
 		next.ordinal = old.ordinal
 	} else {
@@ -131,7 +146,8 @@ func (t *twin) write(w twinWrite) outcome {
 	rid := t.itemRID(next.ordinal)
 	next.body = fmt.Sprintf(`{%s,"_rid":"%s","_self":"dbs/%s/colls/%s/docs/%s/","_etag":"\%s\"","_attachments":"attachments/","_ts":%d}`,
 		w.members(), rid, t.rid.Database, t.rid, rid, strings.TrimSuffix(next.etag, `"`), t.nowMs/1000)
-	t.items[w.name()] = next
+	delete(t.items, w.name())
+	t.items[w.renamed().name()] = next
 	t.versions[twinVersion{next.ordinal, next.lsn}] = next
 	return outcome{created: !live, body: next.body, etag: next.etag, lsn: t.lsn}
 }

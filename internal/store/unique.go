@@ -79,26 +79,42 @@ func heldBy(c *catalog.Container, h *header, body []byte) ([][]byte, error) {
 	return uniqueKeys(c, i.pk, o), nil
 }
 
-// claim checks that the write may hold its unique keys. It returns the expired
-// items that stand in its way, to be removed in the same batch, with their
-// counters loaded. self is the item that is replaced, if there is one.
+// claim checks that the write may hold its unique keys, and its id if that is
+// another one. It returns the expired items that stand in its way, to be removed in
+// the same batch, with their counters loaded. self is the item that is replaced, if
+// there is one.
 func (w *writer) claim(r *write, self *current) ([]current, error) {
 	var dead []current
-	for _, key := range r.unique {
-		h, err := w.holder(key)
+	claim := func(h *current, taken error) error {
+		switch {
+		case !h.exists, self.exists && h.ordinal == self.ordinal:
+			return nil
+		case !h.header.expired(&w.view.rules, w.nowMs):
+			return taken
+		}
+		if err := w.prepareRemoval(h); err != nil {
+			return err
+		}
+		dead = append(dead, *h)
+		return nil
+	}
+	if r.renames() {
+		h, err := w.current(r.next)
+		if err == nil {
+			err = claim(&h, ErrExists)
+		}
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case !h.exists, self.exists && h.ordinal == self.ordinal:
-			continue
-		case !h.header.expired(&w.view.rules, w.nowMs):
-			return nil, ErrNotUnique
+	}
+	for _, key := range r.unique {
+		h, err := w.holder(key)
+		if err == nil {
+			err = claim(&h, ErrNotUnique)
 		}
-		if err := w.prepareRemoval(&h); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		dead = append(dead, h)
 	}
 	return dead, nil
 }

@@ -7,6 +7,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -53,6 +54,9 @@ type Write struct {
 	Key Key
 	// Item is what to write, for Create, Upsert and Replace.
 	Item *value.Object
+	// NewID is for Replace: the id that the item will have, in Item too. Without one it
+	// keeps that of Key.
+	NewID string
 	// Change, for Update, makes a new item of the present one, whose body it is given
 	// as a read returns it. It must be quick, since all other writes of the partition
 	// wait for it, and it may be called several times.
@@ -116,8 +120,9 @@ type write struct {
 	ifMatch, ifNoneMatch string
 	epoch                uint64
 	ttl                  catalog.TTL
-	identity             []byte
-	logical              int      // how much of the identity names the logical partition
+	identity             []byte   // of the item that the write is about
+	next                 []byte   // the identity that it will have: another one, if its id changes
+	logical              int      // how much of either names the logical partition
 	unique               [][]byte // unique keys that the item will hold
 	entries              entries  // what the item will be indexed by
 	tallied              bool     // the dead of its logical partition were counted
@@ -180,8 +185,12 @@ func (w *write) bytes() int { return len(w.row) + w.entries.Bytes() }
 // server's follow.
 func (w *write) render(r Write, c *catalog.Container) {
 	const room = headerBytes + 400 // system properties, epk and escapes
-	row := make([]byte, headerBytes, room+2*len(r.Key.ID)+len(r.Item.Bytes()))
-	row = appendIdentity(row, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
+	id := r.Key.ID
+	if r.NewID != "" {
+		id = r.NewID
+	}
+	row := make([]byte, headerBytes, room+2*len(id)+len(r.Item.Bytes()))
+	row = appendIdentity(row, r.Key.EPK, r.Key.PartitionKey, id)
 	w.places.body = len(row)
 	row = r.Item.AppendMembers(append(row, '{'), systemProperty)
 	row = append(row, `,"_rid":"`...)
@@ -197,9 +206,16 @@ func (w *write) render(r Write, c *catalog.Container) {
 	row = append(row, `\"","_attachments":"attachments/","_ts":`...)
 	w.places.ts = len(row)
 	w.row = append(row, blankTS+"}"...)
-	w.identity = w.row[headerBytes:w.places.body:w.places.body]
-	w.logical = len(w.identity) - len(r.Key.ID)
+	w.next = w.row[headerBytes:w.places.body:w.places.body]
+	w.logical = len(w.next) - len(id)
+	w.identity = w.next
+	if id != r.Key.ID {
+		w.identity = append(w.next[:w.logical:w.logical], r.Key.ID...)
+	}
 }
+
+// renames reports whether the item will have another id.
+func (w *write) renames() bool { return w.next != nil && !bytes.Equal(w.identity, w.next) }
 
 const (
 	blankRID  = "________________________"
@@ -285,7 +301,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	next := current{
 		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
 		header: header{
-			writtenMs: w.writeMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.identity,
+			writtenMs: w.writeMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.next,
 		},
 		derived: true, body: r.row[r.places.body:],
 	}
@@ -318,7 +334,10 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		w.meta.NextOrdinal++
 		w.insertRows(&next, r.row)
 	}
-	w.lay(r.identity, &next)
+	if r.renames() {
+		w.lay(r.identity, &current{})
+	}
+	w.lay(r.next, &next)
 	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
