@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -265,27 +264,18 @@ func bodyID(o *value.Object) (string, error) {
 	return id, nil
 }
 
-// bodyKey takes the partition key out of an item.
+// bodyKey takes the partition key out of an item. What is no scalar is no value of a
+// key: the item is kept as one without the property.
 func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) {
 	k := make(value.PartitionKey, 0, maxHierarchyDepth)
 	for _, path := range c.PartitionKey.Paths {
-		raw, found := o.At(path)
-		// An object without content stands for no value, in an item as in the header.
-		if !found || emptyObject(raw) {
-			k = append(k, value.Value{})
-			continue
-		}
-		v, scalar := value.FromJSON(raw)
-		if !scalar {
-			return nil, invalid("The partition key property '%s' of the item must be a string, a number, a boolean or null, not %s.", path, value.Clip(string(raw)))
+		var v value.Value
+		if raw, found := o.At(path); found {
+			v, _ = value.FromJSON(raw)
 		}
 		k = append(k, v)
 	}
 	return k, checkKeySize(k)
-}
-
-func emptyObject(raw []byte) bool {
-	return len(raw) >= 2 && raw[0] == '{' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 }
 
 // headerKey reads the partition key that was given with a request.

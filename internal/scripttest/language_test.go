@@ -57,7 +57,7 @@ func TestPartitionKeyOfAnItem(t *testing.T) {
 	f(`{"paths":["/pk"]}`, `{"id":"a"}`, `[{}]`)
 	f(`{"paths":["/pk"]}`, `{"id":"a","pk":null}`, `[null]`)
 	f(`{"paths":["/pk"]}`, `{"id":"a","pk":"é😀"}`, `["\u00e9\ud83d\ude00"]`)
-	f(`{"paths":["/pk"]}`, `{"id":"a","pk":[1]}`, ``)
+	f(`{"paths":["/pk"]}`, `{"id":"a","pk":[1]}`, `[{}]`)
 	f(`{"paths":["/a/b","/c"]}`, `{"a":{"b":"x"},"c":true}`, `["x",true]`)
 	f(`{"paths":["/a/b"]}`, `{"a":1}`, `[{}]`)
 }

@@ -304,8 +304,8 @@ func (s *script) partitionKey(d *directive, database, container string, object [
 	var values []string
 	for _, path := range key.Paths {
 		raw := at(object, path)
-		if strings.HasPrefix(raw, "{") && raw != "{}" || strings.HasPrefix(raw, "[") {
-			return "" // no key at all: let the server say so
+		if strings.HasPrefix(raw, "{") || strings.HasPrefix(raw, "[") {
+			raw = "{}" // what is no scalar is no value of a key
 		}
 		values = append(values, raw)
 	}
