@@ -44,9 +44,9 @@ func sameRows(a, b []CompositePath) bool {
 }
 
 // indexesLike reports whether the index rows of an item are the same under both
-// definitions, and come about in the same way.
+// definitions.
 func (d *Definition) indexesLike(o *Definition) bool {
-	return (d.IndexingMode == IndexingLazy) == (o.IndexingMode == IndexingLazy) && d.Index.Equal(&o.Index) && d.Special.Equal(&o.Special) && slices.EqualFunc(d.IndexedComposites, o.IndexedComposites, func(a, b []CompositePath) bool {
+	return d.Index.Equal(&o.Index) && d.Special.Equal(&o.Special) && slices.EqualFunc(d.IndexedComposites, o.IndexedComposites, func(a, b []CompositePath) bool {
 		return slices.EqualFunc(a, b, func(p, q CompositePath) bool {
 			return slices.Equal(p.Path, q.Path) && p.Descending == q.Descending
 		})

@@ -49,6 +49,7 @@ type Definition struct {
 	Vectors           []VectorPath
 
 	members []member
+	wasLazy bool // the indexing mode was "lazy"
 }
 
 type member struct {

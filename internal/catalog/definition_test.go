@@ -77,14 +77,16 @@ var validDefinitions = []struct {
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/\"a/b\""],"kind":"Hash"},` + filled + "}"},
 
 	{"indexing mode in capitals", withIndexing(`{"indexingMode":"Consistent"}`), `{"id":"c",` + filledIndexing + "," + filledKey + "," + filled + "}"},
-	{"lazy", withIndexing(`{"indexingMode":"LAZY"}`),
-		`{"id":"c",` + strings.Replace(filledIndexing, "consistent", "lazy", 1) + "," + filledKey + "," + filled + "}"},
+	{"lazy", withIndexing(`{"indexingMode":"LAZY"}`), `{"id":"c",` + filledIndexing + "," + filledKey + "," + filled + "}"},
+	{"not automatic", withIndexing(`{"automatic":false}`), `{"id":"c",` + filledIndexing + "," + filledKey + "," + filled + "}"},
+	{"etag without quotes", withIndexing(`{"excludedPaths":[{"path":"/_etag/?"}]}`),
+		`{"id":"c",` + strings.Replace(filledIndexing, `/\"_etag\"/?`, `/_etag/?`, 1) + "," + filledKey + "," + filled + "}"},
 	{"no indexing", withIndexing(`{"indexingMode":"none"}`),
 		`{"id":"c","indexingPolicy":{"indexingMode":"none","automatic":false,"includedPaths":[],"excludedPaths":[]},` + filledKey + "," + filled + "}"},
 	{"no indexing, as it is echoed elsewhere", withIndexing(`{"indexingMode":"none","automatic":false,"includedPaths":[],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`),
 		`{"id":"c","indexingPolicy":{"indexingMode":"none","automatic":false,"includedPaths":[],"excludedPaths":[]},` + filledKey + "," + filled + "}"},
 	{"paths", withIndexing(`{"automatic":false,"includedPaths":[{"path":"/a/?","indexes":[{"kind":"Range","dataType":"Number"}]},{"path":"/b/[]/c/*"}],"excludedPaths":[{"path":"/*"}]}`),
-		`{"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":false,"includedPaths":[{"path":"/a/?"},{"path":"/b/[]/c/*"}],` +
+		`{"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/a/?"},{"path":"/b/[]/c/*"}],` +
 			`"excludedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]},` + filledKey + "," + filled + "}"},
 	{"excluded alone", withIndexing(`{"excludedPaths":[{"path":"/a/*"}]}`),
 		`{"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],` +
@@ -129,7 +131,7 @@ func TestDefinitionMeaning(t *testing.T) {
 	samePaths := func(a, b []value.Path) bool {
 		return slices.EqualFunc(a, b, func(a, b value.Path) bool { return slices.Equal(a, b) })
 	}
-	if d.ID != "ü" || d.DefaultTTL != 60 || d.IndexingMode != IndexingLazy || d.PartitionKey.Kind != "MultiHash" ||
+	if d.ID != "ü" || d.DefaultTTL != 60 || d.IndexingMode != IndexingConsistent || d.PartitionKey.Kind != "MultiHash" ||
 		d.PartitionKey.Version != 2 || !d.PartitionKey.Hierarchical() || d.PartitionKey.SystemKey {
 		t.Errorf("got %+v", d)
 	}

@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/value"
@@ -13,13 +14,17 @@ import (
 // The indexing modes.
 const (
 	IndexingConsistent = "consistent"
-	IndexingLazy       = "lazy"
 	IndexingNone       = "none"
+	// indexingLazy is what clients may ask for still: it is converted to consistent, as
+	// the service has done since 2020.
+	indexingLazy = "lazy"
 )
 
 const (
 	rootPath = "/*"
 	etagPath = `/"_etag"/?`
+	// plainEtagPath is the same one, as the documentation writes it.
+	plainEtagPath = "/_etag/?"
 
 	maxIndexPaths       = 1000
 	maxCompositeIndexes = 100
@@ -44,8 +49,11 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 		if err != nil {
 			return err
 		}
-		d.IndexingMode = strings.ToLower(mode)
-		if d.IndexingMode != IndexingConsistent && d.IndexingMode != IndexingLazy && d.IndexingMode != IndexingNone {
+		switch d.IndexingMode = strings.ToLower(mode); d.IndexingMode {
+		case IndexingConsistent, IndexingNone:
+		case indexingLazy:
+			d.IndexingMode, d.wasLazy = IndexingConsistent, true
+		default:
 			return invalid("The indexing mode '%s' is invalid. Ensure to provide 'consistent', 'lazy' or 'none'.", value.Clip(mode))
 		}
 	}
@@ -84,19 +92,20 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 	return nil
 }
 
+// automatic returns whether items are indexed when they are written: always, unless
+// nothing is. A client that asks for the opposite is not told otherwise until it reads
+// the policy, as in the service.
 func (d *Definition) automatic(policy *value.Object) (string, error) {
+	on := d.IndexingMode != IndexingNone
 	raw, ok := policy.Lookup("automatic")
 	if absent(raw, ok) {
-		if d.IndexingMode == IndexingNone {
-			return "false", nil
-		}
-		return "true", nil
+		return strconv.FormatBool(on), nil
 	}
-	on, err := asBool("indexingPolicy.automatic", raw)
-	if err == nil && on && d.IndexingMode == IndexingNone {
+	asked, err := asBool("indexingPolicy.automatic", raw)
+	if err == nil && asked && !on {
 		err = invalid("The indexing policy is invalid: with indexing mode 'none', 'automatic' must be false.")
 	}
-	return string(raw), err
+	return strconv.FormatBool(on), err
 }
 
 // indexedPaths returns the included and excluded paths, the root and the etag
@@ -109,7 +118,7 @@ func (d *Definition) indexedPaths(policy *value.Object) (included, excluded []st
 		return nil, nil, err
 	}
 	if d.IndexingMode == IndexingNone {
-		if len(included) > 0 || len(excluded) > 0 && !(len(excluded) == 1 && excluded[0] == etagPath) {
+		if len(included) > 0 || len(excluded) > 0 && !(len(excluded) == 1 && isEtagPath(excluded[0])) {
 			return nil, nil, invalid("The indexing policy is invalid: with indexing mode 'none' there can be no included or excluded paths.")
 		}
 		return nil, nil, nil
@@ -129,12 +138,14 @@ func (d *Definition) indexedPaths(policy *value.Object) (included, excluded []st
 		included = []string{rootPath}
 	}
 	for _, p := range append(append([]string(nil), included...), excluded...) {
-		if p == etagPath {
+		if isEtagPath(p) {
 			return included, excluded, nil
 		}
 	}
 	return included, append(excluded, etagPath), nil
 }
+
+func isEtagPath(p string) bool { return p == etagPath || p == plainEtagPath }
 
 func pathList(policy *value.Object, name string) ([]string, error) {
 	raw, ok := policy.Lookup(name)

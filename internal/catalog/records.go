@@ -146,6 +146,11 @@ func (s *state) loadContainer(e kv.Entry) error {
 		Definition: *def, RID: rid, DatabaseID: d.ID, Epoch: r.Epoch, IndexGeneration: r.Generation,
 		Throughput: r.Throughput, Ranges: def.PartitionKey.ranges(r.Partitions), TS: r.TS,
 	}
+	if def.wasLazy {
+		// It was written by a version whose index followed items in the background, and may
+		// lag behind. It is another policy, whose rows are made anew.
+		ct.Epoch, ct.IndexGeneration = ct.Epoch+1, ct.IndexGeneration+1
+	}
 	if ct.Throughput.None() && d.Throughput.None() {
 		ct.Throughput = provisionContainer(d, Throughput{}, ct.TS)
 	}

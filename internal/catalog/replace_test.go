@@ -81,7 +81,7 @@ func TestReplaces(t *testing.T) {
 // What is left out and may change goes back to its default: that is how TTL is
 // switched off.
 func TestReplaceSwitchesOff(t *testing.T) {
-	old := parse(t, with(`"defaultTtl":5,"ttlPropertyPath":"/t","geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"indexingMode":"lazy"},"x":1`))
+	old := parse(t, with(`"defaultTtl":5,"ttlPropertyPath":"/t","geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"excludedPaths":[{"path":"/*"}]},"x":1`))
 	fresh := parse(t, with(""))
 	if err := fresh.replaces(old); err != nil {
 		t.Fatal(err)

@@ -122,20 +122,6 @@ func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
 	return least, nil
 }
 
-// LazyProgress returns how many percent of what was written the index of a container
-// has followed, if it is indexed lazily.
-func (e *Engine) LazyProgress(c *catalog.Container) (int, error) {
-	least := 100
-	for i := range c.Ranges {
-		p, err := e.partition(c, i)
-		if err != nil {
-			return 0, err
-		}
-		least = min(least, p.LazyProgress())
-	}
-	return least, nil
-}
-
 // closedTargets opens the partitions that were not open and have something to do.
 // It is called by one goroutine alone.
 func (e *Engine) closedTargets(nowMs int64) []purge.Target {

@@ -12,7 +12,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -34,9 +33,6 @@ func TestRunAgreesWithTheNaiveWay(t *testing.T) {
 			f.fill(t)
 			for range 1 + uniform(t.T, "rounds", 3) {
 				f.disturb(t)
-				if f.container.IndexingMode == catalog.IndexingLazy {
-					f.reindex(5) // until then items may be missing
-				}
 				for range 1 + uniform(t.T, "queries", 12) {
 					f.compareWithNaive(t, anyQuery(t), f.anyScope(t))
 				}

@@ -144,7 +144,6 @@ var policies = []string{
 	`{"includedPaths":[{"path":"/a/?"},{"path":"/full/?"},{"path":"/o/x/?"}],"excludedPaths":[{"path":"/*"}]}`,
 	`{"includedPaths":[{"path":"/arr/[]/?"}],"excludedPaths":[{"path":"/*"}]}`,
 	`{"indexingMode":"none","automatic":false}`,
-	`{"indexingMode":"lazy"}`,
 }
 
 // compositePolicies are lists of composite indexes: "/x /y-" is ascending by x, then

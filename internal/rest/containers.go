@@ -149,13 +149,7 @@ func (x *exchange) setProgress(c *catalog.Container) error {
 		return err
 	}
 	x.set("X-Ms-Documentdb-Collection-Index-Transformation-Progress", strconv.Itoa(percent))
-	if c.IndexingMode != catalog.IndexingLazy {
-		return nil
-	}
-	if percent, err = x.h.engine.LazyProgress(c); err == nil {
-		x.set("X-Ms-Documentdb-Collection-Lazy-Indexing-Progress", strconv.Itoa(percent))
-	}
-	return err
+	return nil
 }
 
 // defaultQuotaKiB is what a container without a quota is said to have: the clients'

@@ -97,20 +97,6 @@ func TestContainerResource(t *testing.T) {
 	}
 }
 
-// TestLazyProgress: a container that is indexed lazily says how far the index has
-// followed, and others do not.
-func TestLazyProgress(t *testing.T) {
-	h := newTestHandler(t)
-	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
-	const progress = "x-ms-documentdb-collection-lazy-indexing-progress"
-	for mode, want := range map[string]string{"lazy": "100", "consistent": ""} {
-		call(t, h, "POST", "/dbs/d/colls", `{"id":"`+mode+`","partitionKey":{"paths":["/pk"]},"indexingPolicy":{"indexingMode":"`+mode+`"}}`, nil, 201)
-		if got := call(t, h, "GET", "/dbs/d/colls/"+mode, "", nil, 200).header.Get(progress); got != want {
-			t.Errorf("%s: got %q, want %q", mode, got, want)
-		}
-	}
-}
-
 // TestNotModified: every resource answers 304 to a client that has it.
 func TestNotModified(t *testing.T) {
 	h := newContainer(t)

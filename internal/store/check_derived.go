@@ -63,10 +63,10 @@ func (k *checker) indexed(c *current, body []byte) error {
 		return nil // k.body has reported what cannot be read
 	}
 	row, err := appendIndexRow(nil, &c.header)
-	reached := k.meta.reached(k.container, c)
-	if err != nil || lazily(k.container) && !reached {
-		return nil // k.indexRow reports what an item has too early
+	if err != nil {
+		return nil
 	}
+	reached := c.ordinal <= k.meta.IndexedTo
 	if d.overfull && reached {
 		k.overfull++
 	}
@@ -98,7 +98,7 @@ func (k *checker) indexRow(e kv.Entry) error {
 			return true
 		}
 		c := current{exists: true, ordinal: ordinal, header: h, body: body}
-		if err := c.derive(k.container); err != nil || lazily(k.container) && !k.meta.reached(k.container, &c) {
+		if err := c.derive(k.container); err != nil {
 			return false
 		}
 		for i := range c.entries.Len() {

@@ -28,7 +28,7 @@ func TestKeyBytes(t *testing.T) {
 	}
 	fullMeta := meta{
 		LSN: 1, NextOrdinal: 2, Items: 3, Bytes: 4, Epoch: 5, ContainerDefault: -1, FinalInheritMs: 6, FinalOwnMs: 7,
-		ChangedMs: 8, Generation: 9, Overfull: 15, LazyAt: position{16, 17}, BuiltLSN: 18, FeedMark: position{10, 11}, OwnMark: ownPosition{12, position{13, 14}},
+		ChangedMs: 8, Generation: 9, Overfull: 15, FeedMark: position{10, 11}, OwnMark: ownPosition{12, position{13, 14}},
 	}
 	for _, c := range []struct {
 		name string
@@ -49,7 +49,7 @@ func TestKeyBytes(t *testing.T) {
 		{"meta", p.metaKey(), partition + "6d"},
 		{"meta row", fullMeta.encode(), "03" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0000000000000004" +
 			"0000000000000005" + "ffffffff" + "0000000000000006" + "0000000000000007" + "0000000000000008" + "00000009" +
-			"0000000000000000" + "000000000000000f" + "0000000000000010" + "0011" + "0000000000000012" + "000000000000000a" + "000b" + "000000000000000c" + "000000000000000d" + "000e"},
+			"0000000000000000" + "000000000000000f" + "0000000000000000" + "0000" + "0000000000000000" + "000000000000000a" + "000b" + "000000000000000c" + "000000000000000d" + "000e"},
 		{"index", p.appendIndexKey(nil, 0x01020304, []byte("term"), 0x0102030405060708),
 			partition + "69" + "01020304" + "7465726d" + "0102030405060708"},
 		{"part", p.appendPartKey(nil, []byte("logical")), partition + "62" + hex.EncodeToString([]byte("logical"))},

@@ -259,7 +259,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
 	}
 	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
-	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = w.meta.IndexedTo, w.meta.LazyAt, w.meta.BuiltLSN
+	p.mu.indexedTo = w.meta.IndexedTo
 	if w.dropOld || p.mu.container.IndexGeneration != c.IndexGeneration {
 		clear(p.mu.tracked)
 		p.mu.kept.empty()
@@ -324,7 +324,7 @@ type writer struct {
 	parts    parts
 	log      changeLog
 	dropOld  bool // index rows of earlier generations are to be removed
-	indexed  bool // the group has moved IndexedTo or LazyAt
+	indexed  bool // the group has moved IndexedTo
 
 	// Of the group under way:
 	batch kv.Batch

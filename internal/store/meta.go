@@ -39,10 +39,7 @@ type meta struct {
 	// Overfull is how many of those items have no rows, since they have too much to
 	// index.
 	Overfull int64
-	// In a container that is indexed lazily, items up to LazyAt in the feed have their
-	// index rows, and those after it have none. BuiltLSN is where the generation began.
-	LazyAt   position
-	BuiltLSN uint64
+	// 18 bytes follow that mean nothing: an index that lagged behind had its place here.
 
 	// Up to FeedMark no item inherits its TTL, and up to OwnMark none has a ttl of
 	// its own: purge has taken them away, or they have moved on. Neither ever goes
@@ -67,7 +64,7 @@ type ownPosition struct {
 }
 
 // metaBytes is the length of the row: the version and the fields.
-const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 10 + 8 + 10 + 18
+const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 18 + 10 + 18
 
 func (m *meta) encode() []byte {
 	b := append(make([]byte, 0, metaBytes), metaVersion)
@@ -81,8 +78,7 @@ func (m *meta) encode() []byte {
 	b = binary.BigEndian.AppendUint32(b, m.Generation)
 	b = binary.BigEndian.AppendUint64(b, m.IndexedTo)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Overfull))
-	b = m.LazyAt.append(b)
-	b = binary.BigEndian.AppendUint64(b, m.BuiltLSN)
+	b = append(b, make([]byte, 18)...)
 	b = m.FeedMark.append(b)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.OwnMark.ExpiryMs))
 	return m.OwnMark.At.append(b)
@@ -104,7 +100,6 @@ func (m *meta) decode(raw []byte) {
 		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
 		FinalInheritMs:   int64(number(44)), FinalOwnMs: int64(number(52)), ChangedMs: int64(number(60)),
 		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
-		LazyAt: decodePosition(raw[88:]), BuiltLSN: number(98),
 		FeedMark: decodePosition(raw[106:]),
 		OwnMark:  ownPosition{int64(number(116)), decodePosition(raw[124:])},
 	}
@@ -151,9 +146,8 @@ func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 // beginGeneration notes that no item has the index rows of a new policy.
 func (m *meta) beginGeneration(c *catalog.Container) {
 	m.IndexedTo, m.Overfull = indexedAll, 0
-	if m.Generation != 0 && !lazily(c) {
+	if m.Generation != 0 {
 		m.IndexedTo = 0
 	}
-	m.LazyAt, m.BuiltLSN = endOf(0), m.LSN
 	m.Generation = c.IndexGeneration
 }

@@ -121,11 +121,9 @@ type Partition struct {
 		// soonestMs is when the next item expires, or earlier.
 		soonestMs int64
 		// groupMs is the moment of the group under way, never if there is none.
-		groupMs int64
-		// indexedTo, lazyAt and builtLSN are the meta row's.
-		indexedTo, builtLSN uint64
-		lazyAt              position
-		tracked             map[string]*trackedPath // by their encoded paths
+		groupMs   int64
+		indexedTo uint64                  // the meta row's
+		tracked   map[string]*trackedPath // by their encoded paths
 		// dead is what is known of logical partitions that are full, by the start of
 		// their identities.
 		dead map[string]deadBytes
@@ -196,7 +194,7 @@ func Open(o Options) (*Partition, error) {
 	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
 	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
 	p.mu.lsn, p.mu.items, p.mu.publication = m.LSN, m.Items, 1
-	p.mu.indexedTo, p.mu.lazyAt, p.mu.builtLSN = m.IndexedTo, m.LazyAt, m.BuiltLSN
+	p.mu.indexedTo = m.IndexedTo
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
 	p.mu.kept.budget = o.Cache

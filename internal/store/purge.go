@@ -500,7 +500,7 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	if m.Epoch != c.Epoch {
 		return 0, nil
 	}
-	if m.IndexedTo != indexedAll || lazily(c) && before(m.LazyAt, endOf(m.LSN)) {
+	if m.IndexedTo != indexedAll {
 		return 0, nil // whoever looks after purge looks after the index too
 	}
 	r := m.rules()

@@ -390,16 +390,14 @@ type Hit struct {
 
 // Indexed reports whether queries may go by the index: after a change of the indexing
 // policy it takes a while until all items have their rows, and one that has too much to
-// index never has. The policy may be known before the first of its rows is there. In a
-// container that is indexed lazily, items that were written since may have none yet. A
+// index never has. The policy may be known before the first of its rows is there. A
 // draft's changes are in no index.
 func (r *Reader) Indexed() bool {
 	if r.draft != nil {
 		return false
 	}
 	m := &r.meta
-	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0 && m.Generation == r.v.container.IndexGeneration &&
-		(!lazily(r.v.container) || !before(m.LazyAt, endOf(m.BuiltLSN)))
+	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0 && m.Generation == r.v.container.IndexGeneration
 }
 
 // Index returns the index rows that a scan asks for, of live items, in the order of

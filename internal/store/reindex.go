@@ -23,10 +23,7 @@ type reindexPlan struct {
 	lsn   uint64
 	items []current
 	to    uint64 // all items up to this ordinal have their rows then
-	// lazyTo, in a container that is indexed lazily, is the place in the feed up to
-	// which all items have their rows then.
-	lazyTo position
-	more   bool
+	more  bool
 }
 
 // IndexProgress returns how many percent of the items have their index rows.
@@ -34,7 +31,6 @@ func (p *Partition) IndexProgress() (int, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
 	to := p.mu.indexedTo // the view may not have the meta row of a new policy yet
-	lazyAt, builtLSN := p.mu.lazyAt, p.mu.builtLSN
 	p.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -44,11 +40,8 @@ func (p *Partition) IndexProgress() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if m.Items == 0 || to == indexedAll && !lazily(v.container) {
+	if m.Items == 0 || to == indexedAll {
 		return 100, nil
-	}
-	if lazily(v.container) {
-		return share(lazyAt, builtLSN), nil
 	}
 	first := FirstOrdinal(p.index)
 	done, all := max(to, first)-first, m.NextOrdinal-first
@@ -59,7 +52,7 @@ func (p *Partition) IndexProgress() (int, error) {
 func (p *Partition) Unindexed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.indexedTo != indexedAll || lazily(p.mu.container) && before(p.mu.lazyAt, endOf(p.mu.lsn))
+	return p.mu.indexedTo != indexedAll
 }
 
 // Reindex writes the index rows of the next items that have none, at most so many.
@@ -81,16 +74,13 @@ func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool
 func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	after, lazyAt := p.mu.indexedTo, p.mu.lazyAt
+	after := p.mu.indexedTo
 	p.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	defer p.release(v)
-	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.lsn, to: indexedAll, lazyTo: lazyAt}
-	if lazily(v.container) {
-		return pl, p.planLazy(v, pl, most)
-	}
+	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.lsn, to: indexedAll}
 	if after == indexedAll {
 		return pl, nil
 	}
@@ -138,11 +128,8 @@ func (w *writer) reindex(pl *reindexPlan) error {
 		if same && c.overfull {
 			w.meta.Overfull++
 		}
-		if same && lazily(w.view.container) {
-			w.changes = append(w.changes, change{ordinal: c.ordinal, next: c.entries})
-		}
 	}
-	w.indexed = w.meta.IndexedTo != pl.to || w.meta.LazyAt != pl.lazyTo
-	w.meta.IndexedTo, w.meta.LazyAt = pl.to, pl.lazyTo
+	w.indexed = w.meta.IndexedTo != pl.to
+	w.meta.IndexedTo = pl.to
 	return nil
 }

@@ -92,7 +92,7 @@ func (w *withinWalk) run() (err error) {
 // keepsRowsOf reports whether to keep what lies between the rows of a logical
 // partition.
 func (r *Reader) keepsRowsOf(l *LogicalPartition, start []byte) (bool, error) {
-	if l.Prefix || lazily(r.v.container) || entryKind(start[prefixBytes+1+generationBytes]).carries() {
+	if l.Prefix || entryKind(start[prefixBytes+1+generationBytes]).carries() {
 		return false, nil
 	}
 	items, err := r.LogicalItems(*l)

@@ -169,10 +169,8 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 	if len(c.UniqueKeys) > 0 {
 		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
-	if !lazily(c) {
-		if w.entries, err = appendEntries(entries{}, &c.Definition, r.Item); err != nil {
-			return nil, err
-		}
+	if w.entries, err = appendEntries(entries{}, &c.Definition, r.Item); err != nil {
+		return nil, err
 	}
 	w.render(r, c)
 	return w, nil
@@ -291,7 +289,6 @@ func (w *writer) prepareRemoval(c *current) error {
 	if err := c.derive(w.view.container); err != nil {
 		return err
 	}
-	w.forgetUnindexed(c)
 	return w.loadCounts(c)
 }
 
