@@ -57,25 +57,3 @@ func TestNewDefinitionRefusals(t *testing.T) {
 		}
 	}
 }
-
-// A replace that leaves the vector policy out keeps it, so its indexes fit.
-func TestReplaceKeepsVectors(t *testing.T) {
-	old := parse(t, with(`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32"}]}`))
-	fresh := parse(t, withIndexing(`{"vectorIndexes":[{"path":"/v","type":"flat"}]}`))
-	if err := fresh.replaces(old); err != nil {
-		t.Fatal(err)
-	}
-	if err := fresh.checkVectorIndexes(); err != nil {
-		t.Error(err)
-	}
-	if len(fresh.Vectors) != 1 {
-		t.Errorf("the vectors are %v after a replace that left them out", fresh.Vectors)
-	}
-	fresh = parse(t, withIndexing(`{"vectorIndexes":[{"path":"/w","type":"flat"}]}`))
-	if err := fresh.replaces(old); err != nil {
-		t.Fatal(err)
-	}
-	if err := fresh.checkVectorIndexes(); !refusedWith(err, "path::/w not matching in Embedding's path") {
-		t.Errorf("a vector index without vectors: %v", err)
-	}
-}

@@ -4,7 +4,53 @@ package catalog
 
 import (
 	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
 )
+
+// CompositePath is one path of a composite index.
+type CompositePath struct {
+	Path       value.Path
+	Descending bool
+}
+
+// readComposites takes the composite indexes out of a policy that was checked.
+func (d *Definition) readComposites(policy *value.Object) error {
+	raw, ok := policy.Lookup("compositeIndexes")
+	if absent(raw, ok) {
+		return nil
+	}
+	lists, err := asArray("indexingPolicy.compositeIndexes", raw)
+	if err != nil {
+		return err
+	}
+	for _, raw := range lists {
+		paths, err := asArray("indexingPolicy.compositeIndexes[]", raw)
+		if err != nil {
+			return err
+		}
+		var composite []CompositePath
+		for _, raw := range paths {
+			o, err := asObject("indexingPolicy.compositeIndexes[][]", raw)
+			if err != nil {
+				return err
+			}
+			text, err := indexPath("compositeIndexes[]", raw)
+			if err != nil {
+				return err
+			}
+			path, err := value.ParsePath(strings.TrimSuffix(strings.TrimSuffix(text, "/?"), "/*"))
+			if err != nil {
+				return invalid("The path '%s' of a composite index could not be accepted.", value.Clip(text))
+			}
+			order, _ := o.Lookup("order")
+			composite = append(composite, CompositePath{path, string(order) == `"descending"`})
+		}
+		d.Composites = append(d.Composites, composite)
+	}
+	return nil
+}
 
 // indexComposites chooses the composite indexes that have rows: those over properties
 // that an item has, or _ts. What is computed, and what else the server adds, is not in

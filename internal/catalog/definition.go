@@ -66,7 +66,6 @@ var immutable = []struct{ name, refusal string }{
 	{"uniqueKeyPolicy", "Unique keys can only be set when a container is created: 'uniqueKeyPolicy' cannot be changed as part of collection replace operation."},
 	{"conflictResolutionPolicy", "Updating conflict resolution policy is currently not supported"},
 	{"clientEncryptionPolicy", "'clientEncryptionPolicy' cannot be changed as part of collection replace operation."},
-	{"vectorEmbeddingPolicy", "Paths in existing embedding policy cannot be modified in Collection Replace"},
 }
 
 // ParseDefinition checks the body of a create or replace and fills in what it
@@ -378,10 +377,7 @@ func (d *Definition) replaces(old *Definition) error {
 	if len(d.UniqueKeys) == 0 {
 		d.UniqueKeys = old.UniqueKeys
 	}
-	if len(d.Vectors) == 0 {
-		d.Vectors = old.Vectors
-	}
-	return nil
+	return d.replacesVectors(old)
 }
 
 // notNull returns the text of a property, nil if it is null, which means absent.

@@ -59,8 +59,8 @@ func TestReplaces(t *testing.T) {
 		{"encryption added", with(""), with(encryption), "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.", ""},
 		{"encryption null where there was none", with(""), with(`"clientEncryptionPolicy":null`), "", ""},
 		{"encryption left out where it was null", with(`"clientEncryptionPolicy":null`), with(""), "", ""},
-		{"vectors left out", with(vectors), with(""), "", vectors},
-		{"vectors changed", with(vectors), with(`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/w"}]}`), "Paths in existing embedding policy cannot be modified in Collection Replace", ""},
+		{"vectors replaced by others", with(vectors), with(`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/w"}]}`), "", `"path":"/w"`},
+		{"vectors changed", with(vectors), with(`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dimensions":4}]}`), "Paths in existing embedding policy cannot be modified in Collection Replace", ""},
 		{"vectors null where there were none", with(""), with(`"vectorEmbeddingPolicy":null`), "", ""},
 	} {
 		old, fresh := parse(t, c.old), parse(t, c.fresh)

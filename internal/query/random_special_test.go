@@ -187,14 +187,12 @@ func (q *randomQuery) byDistance(t *random) {
 	q.ordered = true
 	function := pick(t.T, "function", "VectorDistance", "VectorDistance", "_VectorScore")
 	q.orderBy = " ORDER BY " + function + "(" + strings.Join(args, ", ") + ")"
-	switch pick(t.T, "direction", "", "", "ASC", "DESC") {
-	case "ASC":
-		q.orderBy += " ASC"
-	case "DESC":
-		q.orderBy += " DESC"
-		q.descending = true
-	default:
-		q.descending = metric != "euclidean"
+	q.descending = metric != "euclidean"
+	if function == "VectorDistance" {
+		return // it takes no direction
+	}
+	if direction := pick(t.T, "direction", "", "ASC", "DESC"); direction != "" {
+		q.orderBy, q.descending = q.orderBy+" "+direction, direction == "DESC"
 	}
 }
 

@@ -245,6 +245,10 @@ func checkRanked(q *Query, list *errorList) {
 			list.add(noScores(q))
 			return
 		}
+		if item.Explicit {
+			list.add(errorAt(q.OrderAt, "", "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."))
+			return
+		}
 	}
 }
 

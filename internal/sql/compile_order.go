@@ -95,6 +95,8 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 	switch {
 	case err != nil:
 		return SortKey{}, err
+	case call != nil && !call.UDF && call.Name == fnVectorDistance && item.Explicit:
+		return SortKey{}, errorAt(item.Expr.Pos(), "", "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.")
 	case call != nil && isSortable(call):
 		key.Call = call
 		switch {

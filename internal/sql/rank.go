@@ -36,7 +36,6 @@ type rankScore struct {
 type rankItem struct {
 	components []int
 	weights    []float64 // of a fusion, else nil
-	worstFirst bool
 }
 
 // ranking compiles the clause.
@@ -47,7 +46,7 @@ func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
 		if _, err := c.expr(call, s); err != nil {
 			return nil, err
 		}
-		item := rankItem{worstFirst: sort.Explicit && !sort.Desc}
+		item := rankItem{}
 		fn, _ := lookupFunction(call.Name)
 		parts := []Expr{call}
 		if fn.Name == fnRRF {
@@ -215,9 +214,6 @@ func (r *Ranking) Rank(scores [][]float64) []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		for i := range r.items {
 			if c := cmp.Compare(keys[i][b], keys[i][a]); c != 0 {
-				if r.items[i].worstFirst {
-					return -c
-				}
 				return c
 			}
 		}

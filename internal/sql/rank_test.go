@@ -49,7 +49,6 @@ func TestOrderByDistance(t *testing.T) {
 	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, MetricCosine, `"a""b""c"`)
 	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, MetricDotProduct, `"b""a""c"`)
 	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, MetricEuclidean, `"a""c""b"`)
-	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0]) ASC`, MetricCosine, `"c""b""a"`)
 	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0], false, {"distanceFunction": "euclidean"})`, MetricCosine, `"a""c""b"`)
 	f(`SELECT VALUE VectorDistance(c.v, [1, 0]) FROM c WHERE c.id = "c"`, MetricEuclidean, `1.4142135623730951`)
 	f(`SELECT VALUE VectorDistance([1, 0], c.v, true) FROM c WHERE c.id = "b"`, MetricDotProduct, `3`)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// fullTextLanguages are those that texts may be in.
+var fullTextLanguages = []string{"en-US", "fr-FR", "de-DE", "it-IT", "pt-BR", "pt-PT", "es-ES"}
+
+// checkFullText looks at the paths and languages of the full-text policy.
+func (d *Definition) checkFullText() error {
+	raw := notNull(d.raw("fullTextPolicy"))
+	if raw == nil {
+		return nil
+	}
+	policy, err := asObject("fullTextPolicy", raw)
+	if err != nil {
+		return err
+	}
+	if err := checkLanguage(policy, "defaultLanguage"); err != nil {
+		return err
+	}
+	list, ok := policy.Lookup("fullTextPaths")
+	if absent(list, ok) {
+		return nil
+	}
+	paths, err := asArray("fullTextPolicy.fullTextPaths", list)
+	if err != nil {
+		return err
+	}
+	for _, raw := range paths {
+		o, err := asObject("fullTextPolicy.fullTextPaths[]", raw)
+		if err != nil {
+			return err
+		}
+		path, _ := textMember(o, "path")
+		if _, err := value.ParsePath(path); err != nil {
+			return invalid("The Full Text Policy contains an invalid Path: %s", value.Clip(path))
+		}
+		if err := checkLanguage(o, "language"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLanguage looks at the language that a member names, if it is there.
+func checkLanguage(o *value.Object, name string) error {
+	if s, ok := textMember(o, name); ok && !slices.Contains(fullTextLanguages, s) {
+		return invalid(`The Full Text Policy contains an unsupported language %s. Supported languages are: "%s".`, value.Clip(s), strings.Join(fullTextLanguages, `", "`))
+	}
+	return nil
+}

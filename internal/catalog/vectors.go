@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+
+// Vector policies: which paths have vectors of which kind, and which of them are
+// indexed in which way. Every kind of index gives the same rows here, so that an
+// index's parameters are checked and returned, and have no other meaning.
+
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// maxDimensions is how long a vector may be.
+	maxDimensions = 4096
+	// maxQuantizedBytes is how long its quantized form may be, which is no longer than
+	// the vector has dimensions.
+	maxQuantizedBytes = 512
+	// minSearchList and maxSearchList bound how many vectors are looked at when one is
+	// put into a graph.
+	minSearchList = 25
+	maxSearchList = 500
+	// maxShardPaths is how many paths an index may be divided by.
+	maxShardPaths = 1
+)
+
+var (
+	vectorDataTypes         = []string{"float16", "float32", "int8", "uint8"}
+	vectorDistanceFunctions = []string{"cosine", "dotproduct", "euclidean"}
+	vectorIndexTypes        = []string{"flat", "quantizedFlat", "diskANN"}
+	// vectorIndexParameters are what an index may be told beside its type.
+	vectorIndexParameters = []string{"quantizerType", "quantizationByteSize", "indexingSearchListSize", "vectorIndexShardKey"}
+)
+
+// VectorPath says how the vectors at a path are compared.
+type VectorPath struct {
+	Path             value.Path
+	DistanceFunction string
+	DataType         string
+
+	embedding *value.Object // as it was sent
+}
+
+// vectorAt returns the vectors at a path, nil if there are none.
+func vectorAt(all []VectorPath, path value.Path) *VectorPath {
+	for i := range all {
+		if slices.Equal(all[i].Path, path) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// parseVectors reads the vector policy.
+func (d *Definition) parseVectors(o *value.Object) error {
+	raw, ok := o.Lookup("vectorEmbeddingPolicy")
+	if absent(raw, ok) {
+		return nil
+	}
+	policy, err := asObject("vectorEmbeddingPolicy", raw)
+	if err != nil {
+		return err
+	}
+	list, ok := policy.Lookup("vectorEmbeddings")
+	if absent(list, ok) {
+		return nil
+	}
+	elements, err := asArray("vectorEmbeddingPolicy.vectorEmbeddings", list)
+	if err != nil {
+		return err
+	}
+	for _, raw := range elements {
+		e, err := asObject("vectorEmbeddingPolicy.vectorEmbeddings[]", raw)
+		if err != nil {
+			return err
+		}
+		path, _ := textMember(e, "path")
+		p, err := value.ParsePath(path)
+		if err != nil {
+			return invalid("The Vector Embedding Policy has an invalid Path:%s.", value.Clip(path))
+		}
+		metric, _ := textMember(e, "distanceFunction")
+		dataType, _ := textMember(e, "dataType")
+		d.Vectors = append(d.Vectors, VectorPath{p, metric, dataType, e})
+	}
+	return nil
+}
+
+// textMember returns a member of an object as a text, and whether there is one. What
+// is no string is returned as it is written.
+func textMember(o *value.Object, name string) (string, bool) {
+	raw, ok := o.Lookup(name)
+	if absent(raw, ok) {
+		return "", false
+	}
+	v, _ := value.FromJSON(raw)
+	if s, ok := v.Text(); ok {
+		return s, true
+	}
+	return string(raw), true
+}
+
+func (d *Definition) checkEmbeddings() error {
+	for i, v := range d.Vectors {
+		if err := checkEmbedding(v.embedding); err != nil {
+			return err
+		}
+		if vectorAt(d.Vectors[:i], v.Path) != nil {
+			return invalid("Duplicate Path :/%s found in Vector Embedding Policy.", value.Clip(strings.Join(v.Path, "/")))
+		}
+	}
+	return nil
+}
+
+// checkEmbedding looks at one element of the vector embedding policy. What it
+// leaves out is not missed here.
+func checkEmbedding(e *value.Object) error {
+	if s, ok := textMember(e, "dataType"); ok && !containsFold(vectorDataTypes, s) {
+		return invalid("The Vector Embedding Policy has an invalid DataType:%s. Valid data types are %s.", value.Clip(s), strings.Join(vectorDataTypes, ", "))
+	}
+	if s, ok := textMember(e, "distanceFunction"); ok && !containsFold(vectorDistanceFunctions, s) {
+		return invalid("The Vector Embedding Policy has an invalid DistanceFunction:%s. Valid distance functions are %s.", value.Clip(s), strings.Join(vectorDistanceFunctions, ", "))
+	}
+	raw, ok := e.Lookup("dimensions")
+	if absent(raw, ok) {
+		return nil
+	}
+	v, _ := value.FromJSON(raw)
+	switch n, ok := v.Number(); {
+	case ok && n > maxDimensions:
+		return invalid("The Vector Embedding Policy has Dimensions:%s which is more than the maximum supported value:%d.", value.Clip(string(raw)), maxDimensions)
+	case !ok || n < 1 || n != float64(int(n)):
+		return invalid("The Vector Embedding Policy has Dimensions:%s which is no positive integer.", value.Clip(string(raw)))
+	}
+	return nil
+}
+
+// dimensions returns how long the vectors are, maxDimensions if it is not said.
+func (v *VectorPath) dimensions() int {
+	raw, _ := v.embedding.Lookup("dimensions")
+	if n, err := asInt("dimensions", raw, 1, maxDimensions); err == nil {
+		return n
+	}
+	return maxDimensions
+}
+
+// vectorIndex is an index of the policy, as it was sent.
+type vectorIndex struct {
+	text string
+	path value.Path // nil if it cannot be that of a vector
+	spec *value.Object
+}
+
+// vectorIndexes returns the vector indexes of a policy that was parsed.
+func (d *Definition) vectorIndexes() ([]vectorIndex, error) {
+	policy, err := asObject("indexingPolicy", d.raw("indexingPolicy"))
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := policy.Lookup("vectorIndexes")
+	if absent(raw, ok) {
+		return nil, nil
+	}
+	list, err := asArray("indexingPolicy.vectorIndexes", raw)
+	if err != nil {
+		return nil, err
+	}
+	var all []vectorIndex
+	for _, raw := range list {
+		x := vectorIndex{}
+		if x.text, err = indexPath("vectorIndexes", raw); err != nil {
+			return nil, err
+		}
+		if x.spec, err = asObject("indexingPolicy.vectorIndexes[]", raw); err != nil {
+			return nil, err
+		}
+		x.path, _ = value.ParsePath(strings.TrimSuffix(strings.TrimSuffix(x.text, "/?"), "/*"))
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// checkVectorIndexes looks whether every vector index has vectors to index, which
+// only the whole definition tells.
+func (d *Definition) checkVectorIndexes() error {
+	all, err := d.vectorIndexes()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		x := &all[i]
+		v := vectorAt(d.Vectors, x.path)
+		if v == nil {
+			return invalid("The Vector Indexing Policy's path::%s not matching in Embedding's path.", value.Clip(x.text))
+		}
+		if slices.ContainsFunc(all[:i], func(other vectorIndex) bool { return other.text == x.text }) {
+			return invalid("Duplicate Path :%s found in Vector Indexing Policy.", value.Clip(x.text))
+		}
+		if s, _ := textMember(x.spec, "type"); !containsFold(vectorIndexTypes, s) {
+			return invalid("The Vector Indexing Policy's Index Type::%s is invalid. Valid index types are 'flat', 'quantizedFlat' or 'diskANN'.", value.Clip(s))
+		}
+		if err := x.checkRange("quantizationByteSize", 1, min(v.dimensions(), maxQuantizedBytes)); err != nil {
+			return err
+		}
+		if err := x.checkRange("indexingSearchListSize", minSearchList, maxSearchList); err != nil {
+			return err
+		}
+		if err := x.checkShardKey(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *vectorIndex) checkRange(name string, lowest, highest int) error {
+	raw, ok := x.spec.Lookup(name)
+	if absent(raw, ok) {
+		return nil
+	}
+	if _, err := asInt(name, raw, lowest, highest); err != nil {
+		return invalid("The Vector Indexing Policy parameter %s value :: %s is out of range. The allowed range is between %d and %d.",
+			strings.ToUpper(name[:1])+name[1:], value.Clip(string(raw)), lowest, highest)
+	}
+	return nil
+}
+
+func (x *vectorIndex) checkShardKey() error {
+	raw, ok := x.spec.Lookup("vectorIndexShardKey")
+	if absent(raw, ok) {
+		return nil
+	}
+	paths, err := asArray("vectorIndexShardKey", raw)
+	if err != nil {
+		return invalid("One of the specified inputs is invalid: 'vectorIndexShardKey' must be an array of paths.")
+	}
+	if len(paths) > maxShardPaths {
+		return invalid("The number of shard paths defined in the Vector Indexing Policy: %d exceeds the maximum: %d.", len(paths), maxShardPaths)
+	}
+	for _, raw := range paths {
+		v, _ := value.FromJSON(raw)
+		text, ok := v.Text()
+		if !ok {
+			text = string(raw)
+		}
+		if _, err := value.ParsePath(text); err != nil {
+			return invalid("The Vector Indexing Policy has an invalid Shard Path: %s.", value.Clip(text))
+		}
+	}
+	return nil
+}
+
+// replacesVectors checks that what d says of vectors may take the place of what old
+// says: paths may come and go, and those that stay must be as they are.
+func (d *Definition) replacesVectors(old *Definition) error {
+	for _, v := range d.Vectors {
+		if was := vectorAt(old.Vectors, v.Path); was != nil && !sameJSON(was.embedding.Bytes(), v.embedding.Bytes()) {
+			return invalid("Paths in existing embedding policy cannot be modified in Collection Replace")
+		}
+	}
+	before, err := old.vectorIndexes()
+	if err != nil {
+		return err
+	}
+	after, err := d.vectorIndexes()
+	if err != nil {
+		return err
+	}
+	for i := range after {
+		for j := range before {
+			if after[i].text == before[j].text && !after[i].like(&before[j]) {
+				return invalid("Paths in existing vector indexing policy cannot be modified in Collection Replace")
+			}
+		}
+	}
+	return nil
+}
+
+// like reports whether two indexes are of the same type, with the same parameters as
+// far as both are told them.
+func (x *vectorIndex) like(y *vectorIndex) bool {
+	a, _ := textMember(x.spec, "type")
+	b, _ := textMember(y.spec, "type")
+	if !strings.EqualFold(a, b) {
+		return false
+	}
+	for _, name := range vectorIndexParameters {
+		a, _ := x.spec.Lookup(name)
+		b, _ := y.spec.Lookup(name)
+		if notNull(a) != nil && notNull(b) != nil && !sameJSON(a, b) {
+			return false
+		}
+	}
+	return true
+}
