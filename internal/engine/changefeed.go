@@ -111,7 +111,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session
 		if err := seen.check(page.Partition, part.LSN); err != nil {
 			return page, err
 		}
-		at.starts[turn] = store.ChangeStart{After: part.Position}
+		at.starts[turn] = store.ChangeStart{After: part.Position, Incarnation: part.Incarnation}
 		if part.More {
 			page.More = true
 			at.turn = (turn + 1) % len(at.starts)
@@ -158,9 +158,6 @@ func (e *Engine) changesOf(ctx context.Context, page *ChangePage, q store.Change
 		page.Charge += ru.Read(len(page.Items))
 	}
 	e.meters.settle(page.Container, page.Partition, page.Charge-before)
-	if err == nil && part.Position > part.LSN {
-		err = ErrSession
-	}
 	return part, err
 }
 
@@ -177,20 +174,23 @@ func changeScope(c *catalog.Container, r *ChangeFeed) (queryScope, error) {
 }
 
 // changePlaces is a position in the change feeds of one partition or of several
-// together. As text it is the lsn, or for several
+// together. As text that of one partition is its lsn, with as many zeros before it as
+// its incarnation says: clients read the text as a number, and compare it with other
+// lsns. That of several is
 //
-//	{turn}@{lsn}.{lsn}.…
+//	{turn}@{lsn}-{incarnation}.{lsn}-{incarnation}.…
 //
 // where turn is the partition that comes first in the next page, so that none that
-// is always written to keeps the others from being read.
+// is always written to keeps the others from being read. An incarnation that is not
+// known is left out.
 type changePlaces struct {
 	turn   int
 	starts []store.ChangeStart
 }
 
 // maxPositionBytes bounds what a client may send as a position: a partition's place
-// in it has at most 21 bytes.
-const maxPositionBytes = 8 + 21*catalog.MaxPartitions
+// in it has at most 24 bytes.
+const maxPositionBytes = 8 + 24*catalog.MaxPartitions
 
 // places returns where to begin in each of so many partitions.
 func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
@@ -207,40 +207,69 @@ func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
 		}
 		return at, nil
 	}
-	refused := invalid("The value '%s' of the header if-none-match is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.After))
-	lsns := r.After
-	if partitions > 1 {
-		turn, rest, _ := strings.Cut(r.After, "@")
-		n, err := strconv.ParseUint(turn, 10, 16)
-		if err != nil || int(n) >= partitions || len(r.After) > maxPositionBytes {
-			return at, refused
+	if partitions == 1 {
+		var ok bool
+		if at.starts[0], ok = parsePlace(r.After); !ok {
+			return at, r.refusal()
 		}
-		at.turn, lsns = int(n), rest
+		return at, nil
 	}
-	texts := strings.SplitN(lsns, ".", partitions+1)
-	if len(texts) != partitions {
-		return at, refused
+	return at, r.severalPlaces(&at)
+}
+
+func (r *ChangeFeed) refusal() error {
+	return invalid("The value '%s' of the header if-none-match is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.After))
+}
+
+// parsePlace reads a position in one partition.
+func parsePlace(text string) (store.ChangeStart, bool) {
+	digits := strings.TrimLeft(text[:max(len(text)-1, 0)], "0") + text[max(len(text)-1, 0):]
+	zeros := len(text) - len(digits)
+	lsn, err := strconv.ParseUint(digits, 10, 64)
+	return store.ChangeStart{After: lsn, Incarnation: uint8(zeros)}, err == nil && zeros <= store.MaxIncarnation
+}
+
+// severalPlaces reads a position in several partitions.
+func (r *ChangeFeed) severalPlaces(at *changePlaces) error {
+	turn, places, _ := strings.Cut(r.After, "@")
+	n, err := strconv.ParseUint(turn, 10, 16)
+	if err != nil || int(n) >= len(at.starts) || len(r.After) > maxPositionBytes {
+		return r.refusal()
+	}
+	at.turn = int(n)
+	texts := strings.SplitN(places, ".", len(at.starts)+1)
+	if len(texts) != len(at.starts) {
+		return r.refusal()
 	}
 	for i, text := range texts {
-		lsn, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return at, refused
+		digits, of, known := strings.Cut(text, "-")
+		lsn, err := strconv.ParseUint(digits, 10, 64)
+		incarnation := uint64(0)
+		if known && err == nil {
+			incarnation, err = strconv.ParseUint(of, 10, 8)
 		}
-		at.starts[i].After = lsn
+		if err != nil || incarnation > store.MaxIncarnation {
+			return r.refusal()
+		}
+		at.starts[i] = store.ChangeStart{After: lsn, Incarnation: uint8(incarnation)}
 	}
-	return at, nil
+	return nil
 }
 
 func (at *changePlaces) encode() string {
-	var out []byte
-	if len(at.starts) > 1 {
-		out = append(strconv.AppendInt(out, int64(at.turn), 10), '@')
+	if len(at.starts) == 1 {
+		s := at.starts[0]
+		return strings.Repeat("0", int(s.Incarnation)) + strconv.FormatUint(s.After, 10)
 	}
-	for i := range at.starts {
+	out := append(strconv.AppendInt(nil, int64(at.turn), 10), '@')
+	for i, s := range at.starts {
 		if i > 0 {
 			out = append(out, '.')
 		}
-		out = strconv.AppendUint(out, at.starts[i].After, 10)
+		out = strconv.AppendUint(out, s.After, 10)
+		if s.Incarnation != 0 {
+			out = strconv.AppendUint(append(out, '-'), uint64(s.Incarnation), 10)
+		}
 	}
 	return string(out)
 }

@@ -332,15 +332,12 @@ func (f *feedReader) change(raw []byte) (c feedChange, lsn uint64) {
 	rid, _ := lookup(x.Current, "_rid")
 	switch {
 	case m.OperationType == "delete":
-		if m.PreviousImageLSN == 0 || m.PreviousImageLSN > m.LSN || line != "{}" {
+		if m.PreviousImageLSN == 0 || m.PreviousImageLSN > m.LSN || line != "{}" || x.Previous != nil {
 			f.d.fatalf("not a delete: %s", raw)
 		}
 		line = quoted(m.ID) + " of " + string(m.PartitionKey)
 		if m.TimeToLiveExpired {
 			line += " expired"
-		}
-		if x.Previous != nil {
-			line += ", was " + f.s.resource(x.Previous, f.view)
 		}
 	case string(ts) != strconv.FormatUint(m.Crts, 10), (m.OperationType == "replace") != (m.PreviousImageLSN > 0), x.Previous != nil:
 		f.d.fatalf("not a %q: %s", m.OperationType, raw)

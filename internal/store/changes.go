@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 
 // The change feed in its latest version mode: every live item at its last write,
-// in write order. A position in it is an lsn, up to which everything was told: it
-// stays good for ever, since lsns are never given twice.
+// in write order. A position in it is an lsn, up to which everything was told, and the
+// incarnation of the partition that has told it. It stays good for ever, since lsns are
+// never given twice within one history of the data. Data that is restored from a copy
+// has another history from there on.
 
 package store
 
@@ -10,6 +12,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -40,6 +43,8 @@ type Changes struct {
 // others if they are set.
 type ChangeStart struct {
 	After uint64
+	// Incarnation is whose position After is; 0 if that is not known.
+	Incarnation uint8
 	// Beginning is before everything, wherever that is.
 	Beginning bool
 	// Now is after everything that there is.
@@ -61,6 +66,8 @@ type ChangePage struct {
 	Position uint64
 	More     bool
 	LSN      uint64
+	// Incarnation is the partition's.
+	Incarnation uint8
 }
 
 // Changes returns a page of the change feed, as of nowMs. A page never ends within
@@ -103,7 +110,8 @@ type changeWalk struct {
 
 // begin finds the place where the page begins.
 func (w *changeWalk) begin(q Changes) error {
-	w.q, w.page.LSN, w.page.Position = q, w.v.lsn, q.Start.After
+	w.q, w.page.LSN, w.page.Incarnation = q, w.v.lsn, w.p.incarnation
+	w.page.Position = w.p.goOn(q.Start, w.v.lsn)
 	if q.Within != nil {
 		w.logical = q.Within.appendKey(nil)
 	}
@@ -115,6 +123,25 @@ func (w *changeWalk) begin(q Changes) error {
 		w.page.Position, err = w.before(q.Start.SinceMs)
 	}
 	return err
+}
+
+// MaxIncarnation is the last one that a partition may have; the first is 1.
+const MaxIncarnation = 63
+
+// newIncarnation returns that of a partition which is being opened: any but none, for
+// whatever could be counted would be copied with the data.
+func newIncarnation() uint8 { return 1 + uint8(rand.N(MaxIncarnation)) }
+
+// goOn returns the lsn up to which a reader knows everything, in a partition that is
+// at the given one. What was written before the partition was opened is part of every
+// history that it can have a position of, and what was written since only of its own.
+// So a position of another incarnation is good up to there. One that is ahead without
+// being another's is as good as the last.
+func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
+	if s.Incarnation != 0 && s.Incarnation != p.incarnation {
+		return min(s.After, p.openedAt)
+	}
+	return min(s.After, lsn)
 }
 
 // before returns the last lsn before whatever was written at sinceMs or later.

@@ -119,11 +119,10 @@ func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
 	op := rapid.SampledFrom([]Op{Create, Upsert, Upsert, Replace, Delete}).Draw(t, "op")
 	if op == Delete {
 		return Write{Op: Delete, Key: h.f.key("k", id)}, func() error {
-			old := h.items[id]
-			if old == nil {
+			if h.items[id] == nil {
 				return ErrNotFound
 			}
-			h.told[id] = append(h.told[id], "delete "+old.body)
+			h.told[id] = append(h.told[id], "delete")
 			delete(h.items, id)
 			return nil
 		}
@@ -297,8 +296,8 @@ type feedVersion struct {
 // feedChange is a change in the feed of either mode.
 type feedChange struct {
 	feedVersion
-	Current, Previous feedVersion
-	Metadata          struct {
+	Current  feedVersion
+	Metadata struct {
 		OperationType, ID string
 		TimeToLiveExpired bool
 	}
@@ -310,7 +309,7 @@ func (c *feedChange) what() (id, what string) {
 	case c.Metadata.TimeToLiveExpired:
 		return c.Metadata.ID, "expired"
 	case c.Metadata.OperationType == "delete":
-		return c.Metadata.ID, fmt.Sprint("delete ", c.Previous.N)
+		return c.Metadata.ID, "delete"
 	}
 	return c.Current.ID, fmt.Sprintf("%s %d", c.Metadata.OperationType, c.Current.N)
 }

@@ -93,6 +93,10 @@ type Partition struct {
 	failed func(error)
 	quotas Quotas
 	ledger *ru.Ledger
+	// incarnation is another one whenever the partition is opened, which was when it was
+	// at the lsn openedAt.
+	incarnation uint8
+	openedAt    uint64
 
 	queue  chan *job
 	purges chan *job // what the loop does when it has nothing else to do
@@ -191,6 +195,7 @@ func Open(o Options) (*Partition, error) {
 			return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
 		}
 	}
+	p.incarnation, p.openedAt = newIncarnation(), m.LSN
 	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
 	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
 	p.mu.lsn, p.mu.items, p.mu.publication = m.LSN, m.Items, 1

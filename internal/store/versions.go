@@ -12,7 +12,7 @@
 //	10  8  lsn of the version before, 0 for a create
 //	18  2  length of the identity
 //	20  …  identity: {epk}{pk}{id}
-//	…   …  image: the item that a create or replace wrote, or a delete took away
+//	…   …  image: the item that a create or replace wrote
 //
 // and of the one that says how far the log goes:
 //
@@ -203,7 +203,7 @@ func parseLogRow(e kv.Entry) (logRow, error) {
 		atMs: int64(binary.BigEndian.Uint64(e.Value[2:])), previous: binary.BigEndian.Uint64(e.Value[10:]),
 	}
 	end := logRowBytes + int(binary.BigEndian.Uint16(e.Value[18:]))
-	if end > len(e.Value) || r.kind < logCreate || r.kind > logExpiry || (len(e.Value) == end) != (r.kind == logExpiry) {
+	if end > len(e.Value) || r.kind < logCreate || r.kind > logExpiry || len(e.Value) == end && (r.kind == logCreate || r.kind == logReplace) {
 		return logRow{}, corrupt(e.Key, "a row of the log of the wrong form")
 	}
 	r.identity, r.image = e.Value[logRowBytes:end], e.Value[end:]

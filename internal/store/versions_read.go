@@ -105,11 +105,7 @@ func (w *changeWalk) tell(row *logRow) error {
 	case logReplace:
 		dst = appendMetadata(appendCurrent(dst, row.image, `"operationType":"replace",`), row.lsn, row.atMs)
 	default:
-		dst = append(dst, `{"current":{}`...)
-		if row.kind == logDelete {
-			dst = append(append(dst, `,"previous":`...), row.image...)
-		}
-		dst = appendMetadata(append(dst, `,"metadata":{"operationType":"delete",`...), row.lsn, row.atMs)
+		dst = appendMetadata(append(dst, `{"current":{},"metadata":{"operationType":"delete",`...), row.lsn, row.atMs)
 	}
 	if row.kind != logCreate {
 		dst = strconv.AppendUint(append(dst, `,"previousImageLSN":`...), row.previous, 10)

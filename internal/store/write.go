@@ -273,7 +273,7 @@ func (w *writer) execute(r *write) (Result, error) {
 func (w *writer) delete(old *current) ru.WriteWork {
 	w.step()
 	w.removeRows(old)
-	w.logChange(logDelete, &old.header, old.header.lsn, old.body)
+	w.logChange(logDelete, &old.header, old.header.lsn, nil)
 	w.lay(old.header.identity, &current{})
 	return old.removal()
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+
+package mayfly
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// A copy of the data goes its own way, and a reader of the original's change feed goes
+// on in it: whatever was written to the copy is told, though the reader's position is
+// far beyond where the copy began.
+func TestFeedGoesOnInACopy(t *testing.T) {
+	original := Options{Dir: t.TempDir()}
+	s := serveTest(t, original)
+	s.must(t, 201, "POST", "/dbs", `{"id":"d"}`, nil)
+	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"changeFeedPolicy":{"retentionDuration":60}}`, nil)
+	s.createItems(t, "common", 3)
+	s.stop(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "db"), os.DirFS(filepath.Join(original.Dir, "db"))); err != nil {
+		t.Fatal(err)
+	}
+
+	s = serveTest(t, original)
+	s.createItems(t, "original", 5)
+	at := map[string]string{}
+	for _, mode := range feedModes {
+		_, at[mode] = s.changes(t, mode, "")
+	}
+	s.stop(t)
+	s = serveTest(t, original)
+	s.createItems(t, "restarted", 1)
+	for _, mode := range feedModes {
+		if got, _ := s.changes(t, mode, at[mode]); !slices.Equal(got, []string{"restarted0"}) {
+			t.Errorf("%s: after a restart, a position has %q after it", mode, got)
+		}
+	}
+	s.stop(t)
+
+	want := []string{"copy0", "copy1", "copy2", "copy3", "copy4", "copy5", "copy6"}
+	for told := false; !told; { // one copy in 63 cannot tell itself from the original
+		copied := Options{Dir: t.TempDir()}
+		if err := os.CopyFS(filepath.Join(copied.Dir, "db"), os.DirFS(filepath.Join(dir, "db"))); err != nil {
+			t.Fatal(err)
+		}
+		s = serveTest(t, copied)
+		_, now := s.changes(t, feedModes[0], "*")
+		told = len(now) != len(at[feedModes[0]]) // by its zeros
+		s.createItems(t, "copy", len(want))
+		for _, mode := range feedModes {
+			got, next := s.changes(t, mode, at[mode])
+			if told && !slices.Equal(got, want) {
+				t.Errorf("%s: after a restore, position %s has %q after it, want %q", mode, at[mode], got, want)
+			}
+			if got, _ := s.changes(t, mode, next); len(got) > 0 {
+				t.Errorf("%s: %q is told again", mode, got)
+			}
+		}
+		s.stop(t)
+	}
+}
+
+var feedModes = []string{"Incremental Feed", "Full-Fidelity Feed"}
+
+func (s *testServer) createItems(t *testing.T, name string, n int) {
+	t.Helper()
+	for i := range n {
+		s.must(t, 201, "POST", "/dbs/d/colls/c/docs", fmt.Sprintf(`{"id":"%s%d","pk":"p"}`, name, i), map[string]string{keyHeader: `["p"]`})
+	}
+}
+
+// changes returns the ids of the items that have changed after a position, and the
+// position after them. Without one it begins where its mode does.
+func (s *testServer) changes(t *testing.T, mode, position string) (ids []string, next string) {
+	t.Helper()
+	headers := map[string]string{"A-IM": mode, "x-ms-documentdb-partitionkeyrangeid": "0", "x-ms-cosmos-changefeed-wire-format-version": "2021-09-15"}
+	switch {
+	case position != "":
+		headers["If-None-Match"] = position
+	case mode != feedModes[0]:
+		headers["If-None-Match"] = "*"
+	}
+	a := s.send(t, "GET", "/dbs/d/colls/c/docs", "", headers)
+	if a.status == 304 {
+		return nil, a.header.Get("Etag")
+	}
+	var page struct {
+		Documents []struct{ Current struct{ ID string } }
+	}
+	if err := json.Unmarshal(a.body, &page); err != nil || a.status != 200 {
+		t.Fatalf("%s after %q: status %d: %s", mode, position, a.status, a.body)
+	}
+	for _, d := range page.Documents {
+		ids = append(ids, d.Current.ID)
+	}
+	return ids, a.header.Get("Etag")
+}
