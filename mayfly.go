@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -106,6 +107,10 @@ type Options struct {
 	// PartitionKeyQuota is how many live bytes the items with one partition key may
 	// hold; 0 for 20 GiB, as in the service.
 	PartitionKeyQuota int64
+	// ChangeFeedRetention is for how long the change feed keeps all versions and
+	// deletes of containers that have no changeFeedPolicy, as continuous backup does in
+	// the service; 0 is not at all, and 30 days the longest.
+	ChangeFeedRetention time.Duration
 	// MemoryBytes is how much memory the server should get by with; 0 for what the machine
 	// has, or the process's control group if that is less. It bounds what requests under
 	// way take together, which is a quarter of it: those that do not fit wait, and get
@@ -204,6 +209,7 @@ func (s *Server) open() (err error) {
 	s.engine, err = engine.Open(engine.Options{
 		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
+		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
 		Caches: store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
@@ -213,7 +219,7 @@ func (s *Server) open() (err error) {
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
-		Account:   rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise},
+		Account:   rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
 		RoutingGateway: o.RoutingGateway, Memory: memory.NewBudget(division.Requests),
 	})
@@ -255,6 +261,9 @@ func (o Options) checkSizes() error {
 	}
 	if o.QueryTime < 0 {
 		return fmt.Errorf("the query time is %v: give 0, or leave it out, for the default", o.QueryTime)
+	}
+	if o.ChangeFeedRetention < 0 || o.ChangeFeedRetention > catalog.MaxRetention {
+		return fmt.Errorf("the change feed retention is %v: give 0, or leave it out, for none, and %v at most", o.ChangeFeedRetention, catalog.MaxRetention)
 	}
 	return nil
 }

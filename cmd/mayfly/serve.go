@@ -35,6 +35,8 @@ type serveCommand struct {
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse items by ids that the service's older gateway refuses in a path: those that end with a space, or have a percent triplet, a slash, a hash or a line end in them."`
 	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`
 
+	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"For how long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service, 720h at most. Without it not at all."`
+
 	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may work that cannot end a page early, like one that sorts without an index (${default}). Others end a page after 5 seconds."`
 }
 
@@ -59,7 +61,7 @@ func (c *serveCommand) Run() error {
 	o := mayfly.Options{
 		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway,
-		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime,
+		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime, ChangeFeedRetention: c.ChangeFeedRetention,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
 	if err := c.setKeys(&o); err != nil {

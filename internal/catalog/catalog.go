@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -28,8 +29,9 @@ const (
 
 // Catalog holds all databases and containers.
 type Catalog struct {
-	db    kv.DB
-	state atomic.Pointer[state]
+	db      kv.DB
+	options Options
+	state   atomic.Pointer[state]
 
 	// changes is held over a whole change, the commit included: changes come one
 	// after the other.
@@ -93,10 +95,17 @@ type Container struct {
 	scripts map[scriptName]*Script
 }
 
+// Options say what holds for all containers.
+type Options struct {
+	// Retention is for how long the change feed keeps all versions and deletes of a
+	// container whose own policy does not say; 0 is not at all.
+	Retention time.Duration
+}
+
 // Open loads the catalog from db.
-func Open(db kv.DB) (*Catalog, error) {
-	c := &Catalog{db: db}
-	s, err := load(db)
+func Open(db kv.DB, o Options) (*Catalog, error) {
+	c := &Catalog{db: db, options: o}
+	s, err := load(db, o)
 	if err != nil {
 		return nil, fmt.Errorf("load the catalog: %w", err)
 	}
@@ -248,6 +257,7 @@ func (c *Catalog) CreateContainer(ctx context.Context, database DatabaseRID, def
 	case len(d.byName) >= maxContainers:
 		return nil, ErrTooMany
 	}
+	def.complete(c.options)
 	next := old.clone()
 	next.last.container++
 	ct := &Container{
@@ -290,6 +300,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, rid ContainerRID, def *D
 	if err := def.checkVectorIndexes(); err != nil {
 		return nil, err
 	}
+	def.complete(c.options)
 	ct := *was
 	ct.Definition = *def
 	ct.Epoch++

@@ -19,7 +19,7 @@ const nowMs = 1_700_000_000_999
 
 func open(t testing.TB, db kv.DB) *Catalog {
 	t.Helper()
-	c, err := Open(db)
+	c, err := Open(db, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +449,7 @@ func TestCorruptRows(t *testing.T) {
 		if err := db.Commit(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(db); !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := Open(db, Options{}); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: got %v, want ErrCorrupt", name, err)
 		}
 	}

@@ -47,7 +47,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 func checkAfter(t *testing.T, damage func(*kv.Batch)) []string {
 	t.Helper()
 	db := kvtest.NewModel()
-	c, err := Open(db)
+	c, err := Open(db, Options{})
 	must(t, err)
 	d, err := c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), Throughput{}, 0)
 	must(t, err)
@@ -58,7 +58,7 @@ func checkAfter(t *testing.T, damage func(*kv.Batch)) []string {
 	var b kv.Batch
 	damage(&b)
 	must(t, db.Commit(context.Background(), &b))
-	c, err = Open(db)
+	c, err = Open(db, Options{})
 	must(t, err)
 	snap, err := db.Snapshot()
 	must(t, err)
@@ -92,7 +92,7 @@ func TestCorruptResources(t *testing.T) {
 		var b kv.Batch
 		b.Set([]byte(row[0]), []byte(row[1]))
 		must(t, db.Commit(t.Context(), &b))
-		if _, err := Open(db); !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := Open(db, Options{}); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: %v, want corruption", name, err)
 		}
 	}

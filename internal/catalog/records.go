@@ -70,7 +70,7 @@ func (ct *Container) deleteRows(b *kv.Batch) {
 	}
 }
 
-func load(db kv.DB) (*state, error) {
+func load(db kv.DB, o Options) (*state, error) {
 	snap, err := db.Snapshot()
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func load(db kv.DB) (*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.loadContainer(e); err != nil {
+		if err := s.loadContainer(e, o); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ func decodeDatabase(e kv.Entry) (*Database, error) {
 	return d, nil
 }
 
-func (s *state) loadContainer(e kv.Entry) error {
+func (s *state) loadContainer(e kv.Entry, o Options) error {
 	corrupt := fmt.Errorf("%w: catalog row %q", kv.ErrCorrupt, e.Key)
 	var r containerRecord
 	if err := json.Unmarshal(e.Value, &r); err != nil || r.Version != recordVersion || len(e.Key) != 10 ||
@@ -137,6 +137,7 @@ func (s *state) loadContainer(e kv.Entry) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", corrupt, err)
 	}
+	def.complete(o)
 	rid := ContainerRID{DatabaseRID(binary.BigEndian.Uint32(e.Key[2:])), binary.BigEndian.Uint32(e.Key[6:])}
 	d := s.byRID[rid.Database]
 	if d == nil {

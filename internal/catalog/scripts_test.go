@@ -238,7 +238,7 @@ func TestDamagedUDFRows(t *testing.T) {
 		if err := db.Commit(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(db); !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := Open(db, Options{}); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -208,7 +208,7 @@ var (
 )
 
 func (w *usersTwin) reopen(t *rapid.T) {
-	c, err := Open(w.db)
+	c, err := Open(w.db, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store
 	if _, err := loadClock(db); err != nil {
 		return totals, err
 	}
-	cat, err := catalog.Open(db)
+	cat, err := catalog.Open(db, catalog.Options{})
 	if err != nil {
 		return totals, err
 	}

@@ -48,6 +48,9 @@ type Options struct {
 	Throughput ThroughputMode
 	// Quotas bound what containers hold.
 	Quotas Quotas
+	// Retention is for how long the change feed keeps all versions and deletes of
+	// containers that do not say.
+	Retention time.Duration
 	// QueryTime is how long a query may work that cannot end early with what it has; 0 is
 	// DefaultQueryTime.
 	QueryTime time.Duration
@@ -171,7 +174,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	var err error
-	if e.catalog, err = catalog.Open(o.DB); err != nil {
+	if e.catalog, err = catalog.Open(o.DB, catalog.Options{Retention: o.Retention}); err != nil {
 		return nil, err
 	}
 	if e.clock, err = openClock(o); err != nil {

@@ -76,7 +76,7 @@ func newWorld(t rapid.TB, db kv.DB) *fixture {
 	})
 	f.must(err)
 	f.must(f.clock.Freeze())
-	f.catalog, err = catalog.Open(db)
+	f.catalog, err = catalog.Open(db, catalog.Options{})
 	f.must(err)
 	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), catalog.Throughput{}, startMs)
 	f.must(err)

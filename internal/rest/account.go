@@ -28,6 +28,8 @@ type Account struct {
 	// Advertise is the endpoint that clients are told to use; empty for the one
 	// that they came by.
 	Advertise string
+	// ContinuousBackup says that all versions of items are kept for a while.
+	ContinuousBackup bool
 
 	locations []location // of Regions
 }
@@ -149,14 +151,14 @@ func (a *Account) render(endpoint string) []byte {
 	}
 	return fmt.Appendf(nil, `{"id":"%s","_rid":"%s.mayfly","_self":"","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/",`+
 		`"writableLocations":[%s],"readableLocations":[%s],`+
-		`"enableMultipleWriteLocations":false,"continuousBackupEnabled":false,"enableNRegionSynchronousCommit":false,`+
+		`"enableMultipleWriteLocations":false,"continuousBackupEnabled":%t,"enableNRegionSynchronousCommit":false,`+
 		`"enablePerPartitionFailoverBehavior":false,"disableCrossRegionalHedging":false,`+
 		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":"%s"},`+
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},`+
 		`"queryEngineConfiguration":%s}`,
-		accountID, accountID, writable, readable, a.Consistency, value.AppendString(nil, queryEngine))
+		accountID, accountID, writable, readable, a.ContinuousBackup, a.Consistency, value.AppendString(nil, queryEngine))
 }
 
 func (l location) append(dst []byte, otherwise string) []byte {

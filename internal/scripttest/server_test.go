@@ -50,8 +50,9 @@ type setup struct {
 	purge                             bool // works in the background
 	enforce                           bool // of what is provisioned
 	containerQuota, partitionKeyQuota int64
-	regions                           []string // names, or name=endpoint; none for one
-	consistency                       string   // of the account, empty for Session
+	regions                           []string      // names, or name=endpoint; none for one
+	consistency                       string        // of the account, empty for Session
+	retention                         time.Duration // of all versions, where containers do not say
 }
 
 // account is what the server says of itself.
@@ -124,7 +125,7 @@ func (p *inProcess) start() (err error) {
 	}
 	o := engine.Options{
 		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
-		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota},
+		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota}, Retention: p.setup.retention,
 	}
 	if p.setup.enforce {
 		o.Throughput = engine.Enforce
@@ -197,7 +198,7 @@ func (h *overHTTP) setUp(s setup) { h.setup = s }
 func (h *overHTTP) start() (err error) {
 	o := mayfly.Options{
 		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
-		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota,
+		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota, ChangeFeedRetention: h.setup.retention,
 	}
 	o.Regions, o.Consistency = h.setup.account()
 	if h.setup.enforce {

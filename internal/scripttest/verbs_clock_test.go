@@ -139,7 +139,8 @@ func (d *directive) duration(key string) time.Duration {
 //
 // Both quotas are in bytes; purge=on lets purge work in the background, and
 // throughput=enforce holds requests to what is provisioned. regions=(A, B=endpoint)
-// and consistency=Strong are what the account says of itself.
+// and consistency=Strong are what the account says of itself, and retention=10, in
+// minutes, is for how long it keeps all versions of items.
 func startServer(s *script, d *directive) string {
 	if !d.first {
 		d.fatalf("a server is set up at the beginning of a script")
@@ -151,7 +152,7 @@ func (s *script) setUp(d *directive) {
 	s.server.setUp(setup{
 		purge: d.option("purge") == "on", enforce: d.option("throughput") == "enforce",
 		containerQuota: int64(d.number("container-quota")), partitionKeyQuota: int64(d.number("partition-key-quota")),
-		regions: d.options("regions"), consistency: d.option("consistency"),
+		regions: d.options("regions"), consistency: d.option("consistency"), retention: time.Duration(d.number("retention")) * time.Minute,
 	})
 }
 

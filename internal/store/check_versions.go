@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Checking the log of all versions: it is there if the container asks for it, in
-// order, and ends with what the items are.
+// Checking the log of all versions: if there is one, it is in order, and ends with what
+// the items are. Whether there should be one the data does not say: a server may keep
+// it for all containers.
 
 package store
 
@@ -34,9 +35,6 @@ type lastChange struct {
 func (k *checker) startLog() (err error) {
 	k.log.last, k.log.names, k.log.seed = map[string]lastChange{}, map[string]string{}, maphash.MakeSeed()
 	k.log.state, k.log.found, err = readLogState(k.snap, &k.prefix)
-	if err == nil && k.log.found && k.container.AllVersions == 0 && k.meta.Epoch == k.container.Epoch {
-		k.report("there is a log of all versions, which the container does not keep")
-	}
 	return err
 }
 

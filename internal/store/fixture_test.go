@@ -113,7 +113,7 @@ func makeFixture(t rapid.TB, db kv.DB, s setup) *fixture {
 	})
 	f.must(err)
 	f.must(f.clock.Freeze())
-	f.catalog, err = catalog.Open(db)
+	f.catalog, err = catalog.Open(db, catalog.Options{})
 	f.must(err)
 	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), catalog.Throughput{}, s.nowMs)
 	f.must(err)

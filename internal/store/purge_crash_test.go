@@ -218,7 +218,7 @@ func (s *purgeCrash) reopened(db kv.DB, nowMs int64) *fixture {
 	})
 	f.must(err)
 	f.must(f.clock.Freeze())
-	f.catalog, err = catalog.Open(db)
+	f.catalog, err = catalog.Open(db, catalog.Options{})
 	f.must(err)
 	f.container, err = f.catalog.Container("db", "c")
 	f.must(err)

@@ -3,12 +3,14 @@
 package mayfly
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // A copy of the data goes its own way, and a reader of the original's change feed goes
@@ -99,4 +101,37 @@ func (s *testServer) changes(t *testing.T, mode, position string) (ids []string,
 		ids = append(ids, d.Current.ID)
 	}
 	return ids, a.header.Get("Etag")
+}
+
+// What an account keeps of all versions it keeps as long as it is told to: a server
+// that is started without has none of it, and what it left is no fault of the data.
+func TestRetentionOfTheAccount(t *testing.T) {
+	o := Options{Dir: t.TempDir(), ChangeFeedRetention: time.Hour}
+	s := serveTest(t, o)
+	s.must(t, 201, "POST", "/dbs", `{"id":"d"}`, nil)
+	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`, nil)
+	_, at := s.changes(t, feedModes[1], "")
+	s.createItems(t, "kept", 2)
+	if got, _ := s.changes(t, feedModes[1], at); !slices.Equal(got, []string{"kept0", "kept1"}) {
+		t.Errorf("got %q", got)
+	}
+	if account := s.must(t, 200, "GET", "/", "", nil).body; !bytes.Contains(account, []byte(`"continuousBackupEnabled":true`)) {
+		t.Errorf("the account is %s", account)
+	}
+	s.stop(t)
+	checkClean(t, o.Dir)
+	o.ChangeFeedRetention = 0
+	for range 2 {
+		s = serveTest(t, o)
+		s.must(t, 400, "GET", "/dbs/d/colls/c/docs", "", map[string]string{"A-IM": feedModes[1], "If-None-Match": at, "x-ms-documentdb-partitionkeyrangeid": "0"})
+		s.must(t, 200, "POST", "/dbs/d/colls/c/docs", `{"id":"kept0","pk":"p"}`, map[string]string{keyHeader: `["p"]`, "x-ms-documentdb-is-upsert": "true"})
+		s.stop(t)
+		checkClean(t, o.Dir)
+	}
+	o.ChangeFeedRetention = time.Hour
+	s = serveTest(t, o)
+	_, err := Open(Options{Memory: true, ChangeFeedRetention: 721 * time.Hour})
+	if s.must(t, 400, "GET", "/dbs/d/colls/c/docs", "", map[string]string{"A-IM": feedModes[1], "If-None-Match": at, "x-ms-documentdb-partitionkeyrangeid": "0"}); err == nil {
+		t.Error("a retention of 721 hours is taken")
+	}
 }
