@@ -206,13 +206,15 @@ func (s *Server) open() (err error) {
 	if s.db, err = openData(o, division); err != nil {
 		return err
 	}
+	budget := memory.NewBudget(division.Requests)
 	s.engine, err = engine.Open(engine.Options{
 		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
-		Caches: store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
+		Caches:  store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
+		Scripts: division.Scripts, ScriptMemory: division.Script, ReserveScript: budget.Reserve,
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)
@@ -221,7 +223,7 @@ func (s *Server) open() (err error) {
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:   rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
-		RoutingGateway: o.RoutingGateway, Memory: memory.NewBudget(division.Requests),
+		RoutingGateway: o.RoutingGateway, Memory: budget,
 	})
 	if err != nil {
 		return err

@@ -57,9 +57,10 @@ type Options struct {
 	// Caches say how much memory rows may take that queries have read; the zero value
 	// is defaultCaches.
 	Caches store.CacheSizes
-	// ScriptMemory is how many bytes of memory a script may take; 0 is
-	// script.DefaultMemory. ReserveScript is asked for them before it runs, and may make
-	// it wait; nil means that there is enough.
+	// Scripts is how many scripts may run at once; 0 is script.MaxAtOnce. ScriptMemory is
+	// how many bytes of memory each may take; 0 is script.DefaultMemory. ReserveScript is
+	// asked for them before it runs, and may make it wait; nil means that there is enough.
+	Scripts       int
 	ScriptMemory  int64
 	ReserveScript func(ctx context.Context, bytes int64) (release func(), err error)
 	// PurgePaused begins with purge paused everywhere, whatever was set before.
@@ -161,7 +162,7 @@ func Open(o Options) (*Engine, error) {
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
 		cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
 		scripts: script.NewPool(script.PoolOptions{
-			Gate:   script.GateOptions{Places: script.MaxAtOnce, Queue: script.MaxWaiting, Wait: script.MaxWait},
+			Gate:   script.GateOptions{Places: cmp.Or(o.Scripts, script.MaxAtOnce), Queue: script.MaxWaiting, Wait: script.MaxWait},
 			Memory: o.ScriptMemory, Reserve: o.ReserveScript,
 		}),
 	}

@@ -131,3 +131,28 @@ func TestUDFsAndPlans(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkUDF measures what a call of a function adds to a query, for each item.
+func BenchmarkUDF(b *testing.B) {
+	const items = 1000
+	w := newWorld(b)
+	w.container("c", "null", 1)
+	for i := range items {
+		w.put("c", "k", fmt.Sprint(i), "")
+	}
+	w.udf("same", "x => x")
+	for name, text := range map[string]string{
+		"without": "SELECT * FROM c WHERE c.id || '' = 'x'",
+		"scalar":  "SELECT * FROM c WHERE udf.same(c.id) = 'x'",
+		"object":  "SELECT * FROM c WHERE udf.same(c) = 'x'",
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := w.query(b.Context(), text); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*items), "us/item")
+		})
+	}
+}

@@ -33,6 +33,14 @@ const (
 	requestShare = 4
 	leastRequest = 16 * mebi
 	mostRequest  = 4096 * mebi
+
+	// Scripts take what they may of that, each in a process of its own, and together no
+	// more than half, so that they never keep everything else out.
+	scriptShare  = 4
+	leastScript  = 32 * mebi
+	mostScript   = 128 * mebi
+	scriptsShare = 2
+	mostScripts  = 8
 )
 
 // Division is what each part of a server may take.
@@ -43,6 +51,8 @@ type Division struct {
 	Items     int64 // that are read by id
 	MemTable  int64 // each
 	Requests  int64 // under way, together
+	Script    int64 // each that runs
+	Scripts   int   // that run at once
 }
 
 // Divide divides the memory that is available, 0 if that is not known. cache is how much
@@ -55,11 +65,15 @@ func Divide(available, cache int64) Division {
 		cache = min(max(available/cacheShare, leastCache), mostCache)
 	}
 	rows := cache / itemRowShare
+	requests := min(max(available/requestShare, leastRequest), mostRequest)
+	script := min(max(requests/scriptShare, leastScript), mostScript)
 	return Division{
 		Blocks: cache - rows, ItemRows: rows,
 		IndexRows: min(cache/indexRowShare, mostIndexRows),
 		Items:     min(cache/itemShare, mostItems),
 		MemTable:  min(max(available/memTableShare, leastMemTable), mostMemTable),
-		Requests:  min(max(available/requestShare, leastRequest), mostRequest),
+		Requests:  requests,
+		Script:    script,
+		Scripts:   int(min(max(requests/scriptsShare/script, 1), mostScripts)),
 	}
 }
