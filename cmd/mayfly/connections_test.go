@@ -5,6 +5,11 @@ package main
 import (
 	"io"
 	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -46,6 +51,24 @@ func testIdleConnections(t *testing.T, b binary) {
 	for _, conns := range all {
 		for _, conn := range conns {
 			_ = conn.Close()
+		}
+	}
+}
+
+// go tool pprof fetches profiles by itself, with the key in the address.
+func testPprof(t *testing.T, b binary) {
+	p := b.start(t, nil, "serve", "--memory", anyPort)
+	for _, page := range []string{"profile?seconds=1", "heap"} {
+		out := filepath.Join(t.TempDir(), "profile")
+		address := url.URL{Scheme: "http", Host: p.addr, User: url.UserPassword("", mayfly.WellKnownKey), Path: "/_mayfly/pprof/"}
+		c := exec.Command("go", "tool", "pprof", "-proto", "-output="+out, address.String()+page)
+		c.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
+		said, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go tool pprof of %s: %v\n%s", page, err, said)
+		}
+		if raw, err := exec.Command("go", "tool", "pprof", "-raw", out).CombinedOutput(); err != nil || !strings.Contains(string(raw), "PeriodType") {
+			t.Errorf("what it fetched is no profile: %v\n%s", err, raw)
 		}
 	}
 }

@@ -23,25 +23,26 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.serveHealth(nil)
 	case "ready":
 		return x.serveHealth(x.h.engine.Ready())
-	case "clock":
-		if err := x.h.bearer(x.r); err != nil {
-			return err
-		}
+	}
+	if page, ok := strings.CutPrefix(path, "pprof/"); ok {
+		return x.servePprof(page)
+	}
+	page, ttl := strings.CutPrefix(path, "ttl/")
+	if !ttl && path != "clock" && path != "metrics" {
+		return errNoRoute
+	}
+	by, err := x.h.bearer(x.r)
+	switch {
+	case err != nil:
+		return x.unauthenticated(err)
+	case by == byReadOnlyKey && x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
+		return errForbidden // it opens only what is read
+	case ttl:
+		return x.serveTTL(page)
+	case path == "clock":
 		return x.serveClock()
 	}
-	if path == "metrics" {
-		if err := x.h.bearer(x.r); err != nil {
-			return err
-		}
-		return x.serveMetrics()
-	}
-	if page, ok := strings.CutPrefix(path, "ttl/"); ok {
-		if err := x.h.bearer(x.r); err != nil {
-			return err
-		}
-		return x.serveTTL(page)
-	}
-	return errNoRoute
+	return x.serveMetrics()
 }
 
 // serveHealth says whether the server can serve; anyone may ask.

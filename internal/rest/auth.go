@@ -257,25 +257,26 @@ func (h *Handler) checkDate(text string) error {
 	return nil
 }
 
-// bearer verifies a key itself as a bearer token, for the pages under /_mayfly/. One
-// that may only read opens only what is read.
-func (h *Handler) bearer(r *http.Request) error {
+// bearer verifies a key itself as a bearer token, for the pages under /_mayfly/.
+func (h *Handler) bearer(r *http.Request) (credential, error) {
 	header := headerOf(r, "Authorization")
 	if header == "" {
-		return errNoAuthorization
+		return 0, errNoAuthorization
 	}
 	text, ok := strings.CutPrefix(header, "Bearer ")
 	if !ok {
-		return errBadAuthorization
+		return 0, errBadAuthorization
 	}
+	return h.key(text)
+}
+
+// key says what a key opens.
+func (h *Handler) key(text string) (credential, error) {
 	by, ok := h.isKey(text)
-	switch {
-	case !ok:
-		return errBadAuthorization
-	case by == byReadOnlyKey && r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return errForbidden
+	if !ok {
+		return 0, errBadAuthorization
 	}
-	return nil
+	return by, nil
 }
 
 // isKey compares a text with every key, in constant time.

@@ -141,6 +141,7 @@ var failures = []struct {
 	{errNotDataPlane, failure{403, 5300, "The given request cannot be authorized by AAD token in data plane."}},
 	{errPrincipal, failure{403, 5301, "Request is blocked because the principal does not have the required permissions: it may only read."}},
 	{errRegion, failure{403, 3, "The requested operation cannot be performed at this region: it is only read. Write to the first of the account's writable locations."}},
+	{errProfiling, failure{409, 0, "A profile is being made already, and there can be one at a time. Try again when it is done."}},
 	{errMethod, failure{405, 0, "The requested verb is not supported on this resource."}},
 	{engine.ErrEventsGone, failure{410, 0, "The cursor is older than the events that are kept, so that some may have been missed. Begin anew with from=kept or from=now."}},
 	{errFollowers, failure{503, 0, "Too many clients follow events already. Try again later, or ask for pages."}},

@@ -63,6 +63,7 @@ const (
 const (
 	contentJSON   = "application/json"
 	contentBinary = "application/octet-stream"
+	contentText   = "text/plain; charset=utf-8"
 )
 
 // commonHeaders go with every answer. The slices are shared: nobody changes them.

@@ -84,7 +84,7 @@ type SplitStats struct {
 }
 
 // Splitter hands each connection of one listener to one of two others. Both
-// sides must be served or closed: a connection that nobody accepts keeps its slot.
+// sides must be served or closed: a connection that nobody accepts keeps its place.
 type Splitter struct {
 	root          net.Listener
 	options       SplitOptions
@@ -248,7 +248,7 @@ func (s *Splitter) tryAdmit(c *splitConn) (admitted bool, wait time.Duration) {
 
 // dropIdlestLocked closes the connection that has been idle longest. If there is none
 // that has been idle for long enough, it says when there may be one. It looks at all,
-// which is a few microseconds for each hundred: nothing is kept in order for it, so
+// some 100 us for 4,096: nothing is kept in order for it, so
 // that requests have nothing to keep in order.
 func (s *Splitter) dropIdlestLocked() (wait time.Duration) {
 	var idlest *splitConn

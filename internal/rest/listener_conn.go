@@ -82,6 +82,9 @@ type splitConn struct {
 	// unread says that the body of the request under way was not read to its end. It
 	// belongs to the goroutine that answers.
 	unread bool
+	// paidUntil is when the failed authentications so far would have happened at the
+	// rate that they may. It belongs to the goroutine that answers.
+	paidUntil time.Time
 
 	// The beginning of an answer that waits for the rest, and how much there will be
 	// at least; see together. They belong to the goroutine that answers.

@@ -35,6 +35,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	units    prometheus.Counter
+	failures *prometheus.CounterVec // of authentication
 	// The children of requests are made when they are first needed: most statuses
 	// never come of most operations.
 	counters  [operations][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter]
@@ -52,7 +53,8 @@ func newMetrics() *metrics {
 		units: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mayfly_request_units_total", Help: "Request units that clients were charged.",
 		}),
-		scrapes: semaphore.NewWeighted(1),
+		failures: newFailureCounter(),
+		scrapes:  semaphore.NewWeighted(1),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "mayfly_request_duration_seconds", Help: "How long requests took, without Mayfly's own pages.", Buckets: durationBuckets,
@@ -62,7 +64,7 @@ func newMetrics() *metrics {
 			m.durations[op] = durations.WithLabelValues(operationNames[op])
 		}
 	}
-	m.registry.MustRegister(m.requests, m.units, durations,
+	m.registry.MustRegister(m.requests, m.units, m.failures, durations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -141,7 +141,7 @@ func (x *exchange) serve() error {
 	}
 	g, err := x.h.authorize(x.r, &rt)
 	if err != nil {
-		return err
+		return x.unauthenticated(err)
 	}
 	if err := x.admit(&rt, &g); err != nil {
 		return err

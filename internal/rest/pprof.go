@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+
+// Profiles of the server, for go tool pprof. They are made with runtime/pprof: the
+// package that serves them ready-made puts itself on the default multiplexer, which
+// belongs to the program that embeds the database, and asks nobody for a key.
+
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/pprof"
+	"runtime/trace"
+	"strconv"
+	"time"
+)
+
+const (
+	defaultProfileSeconds = 30
+	defaultTraceSeconds   = 1
+	// maxProfileSeconds leaves time to send the profile before writeTimeout.
+	maxProfileSeconds = 60
+)
+
+// errProfiling: only one can be made at a time.
+var errProfiling = errors.New("a profile is being made already")
+
+// servePprof makes a profile. It opens with the master key only: as a bearer token, or
+// as the password of a URL, which is how go tool pprof can be given one.
+func (x *exchange) servePprof(page string) error {
+	var by credential
+	var err error
+	if _, password, basic := x.r.BasicAuth(); basic {
+		by, err = x.h.key(password)
+	} else {
+		by, err = x.h.bearer(x.r)
+	}
+	switch {
+	case err != nil:
+		return x.unauthenticated(err)
+	case by != byKey:
+		return errForbidden
+	case x.r.Method != http.MethodGet:
+		return errMethod
+	}
+	switch page {
+	case "":
+		return x.listProfiles()
+	case "profile":
+		return x.profileCPU()
+	case "trace":
+		return x.trace()
+	}
+	return x.profile(page)
+}
+
+func (x *exchange) listProfiles() error {
+	list := []byte("profile?seconds=30\ntrace?seconds=1\n")
+	for _, p := range pprof.Profiles() {
+		list = fmt.Appendf(list, "%s\n", p.Name())
+	}
+	x.writeAs(http.StatusOK, contentText, list)
+	return nil
+}
+
+// profile answers with a profile of this moment; with debug=1 as text.
+func (x *exchange) profile(name string) error {
+	p := pprof.Lookup(name)
+	if p == nil {
+		return errNoRoute
+	}
+	debug, err := x.number("debug", 0, 0, 2)
+	if err != nil {
+		return err
+	}
+	if x.r.URL.Query().Has("seconds") {
+		return &badRequestError{"Only profile and trace take seconds. The others are of this moment: take two, and compare them with go tool pprof -base."}
+	}
+	if gc, err := x.number("gc", 0, 0, 1); err != nil {
+		return err
+	} else if gc == 1 {
+		runtime.GC()
+	}
+	var b bytes.Buffer
+	if err := p.WriteTo(&b, debug); err != nil {
+		return err
+	}
+	if debug > 0 {
+		x.writeAs(http.StatusOK, contentText, b.Bytes())
+		return nil
+	}
+	x.writeAs(http.StatusOK, contentBinary, b.Bytes())
+	return nil
+}
+
+// profileCPU answers with what the processors did for some seconds.
+func (x *exchange) profileCPU() error {
+	seconds, err := x.number("seconds", defaultProfileSeconds, 1, maxProfileSeconds)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := pprof.StartCPUProfile(&b); err != nil {
+		return errProfiling
+	}
+	x.pause(seconds)
+	pprof.StopCPUProfile()
+	x.writeAs(http.StatusOK, contentBinary, b.Bytes())
+	return nil
+}
+
+// trace answers with an execution trace, as it is made.
+func (x *exchange) trace() error {
+	seconds, err := x.number("seconds", defaultTraceSeconds, 1, maxProfileSeconds)
+	if err != nil {
+		return err
+	}
+	if err := trace.Start((*traceWriter)(x)); err != nil {
+		return errProfiling
+	}
+	x.pause(seconds)
+	trace.Stop()
+	return nil
+}
+
+// traceWriter begins the answer with the first bytes of a trace.
+type traceWriter exchange
+
+func (w *traceWriter) Write(p []byte) (int, error) {
+	x := (*exchange)(w)
+	if !x.wrote {
+		x.setCommon()
+		x.set(headerContentType, contentBinary)
+		x.begin(http.StatusOK)
+	}
+	return x.w.Write(p)
+}
+
+// pause waits while a profile is made, for as long as client and server are there.
+func (x *exchange) pause(seconds int) {
+	t := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-x.r.Context().Done():
+	case <-x.h.followers.stopping(x.r):
+	case <-x.h.followers.closed:
+	}
+}
+
+// number reads a parameter of a page.
+func (x *exchange) number(name string, otherwise, least, most int) (int, error) {
+	text := x.r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, &badRequestError{fmt.Sprintf("The parameter %s must be a number from %d to %d.", name, least, most)}
+	}
+	return n, nil
+}
