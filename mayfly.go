@@ -208,7 +208,7 @@ func (s *Server) open() (err error) {
 	}
 	budget := memory.NewBudget(division.Requests)
 	s.engine, err = engine.Open(engine.Options{
-		DB: s.db, FreeBytes: s.db.FreeBytes, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
+		DB: s.db, FreeBytes: s.db.FreeBytes, Reclaim: s.db.Reclaim, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,

@@ -80,9 +80,13 @@ type BatchResult struct {
 func (e *Engine) Batch(ctx context.Context, r Batch) (BatchResult, error) {
 	defer e.observe(e.begin())
 	res := BatchResult{Charge: ru.Refused}
-	writes := slices.ContainsFunc(r.Ops, func(op BatchOp) bool { return op.Op != store.Read })
-	if err := e.writable(); err != nil && writes {
-		return res, err
+	for _, op := range r.Ops {
+		if op.Op == store.Read {
+			continue
+		}
+		if err := e.admits(op.Op); err != nil {
+			return res, err
+		}
 	}
 	switch {
 	case len(r.Ops) == 0:
@@ -97,6 +101,7 @@ func (e *Engine) Batch(ctx context.Context, r Batch) (BatchResult, error) {
 	for range maxDropRetries {
 		err := e.batch(ctx, &r, session, &res)
 		if !errors.Is(err, store.ErrClosed) {
+			e.removed() // or nothing was: then looking is cheap
 			return res, err
 		}
 	}

@@ -109,5 +109,6 @@ func (e *Engine) DeleteContainer(ctx context.Context, database, container, ifMat
 	if err := e.commitFailed(e.catalog.DeleteContainer(ctx, c.RID, ifMatch, &b)); err != nil {
 		return err
 	}
+	e.removed()
 	return e.purger.Forget(c.RID)
 }

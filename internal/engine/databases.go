@@ -50,6 +50,7 @@ func (e *Engine) DeleteDatabase(ctx context.Context, nameOrRID, ifMatch string) 
 	if err := e.commitFailed(e.catalog.DeleteDatabase(ctx, d.RID, ifMatch, &b)); err != nil {
 		return err
 	}
+	e.removed()
 	for _, c := range d.Containers() {
 		if err := e.purger.Forget(c.RID); err != nil {
 			return err

@@ -26,12 +26,8 @@ import (
 )
 
 const (
-	// tickInterval is that of the housekeeping: letting go of idle snapshots and
-	// looking at the free space.
+	// tickInterval is that of letting go of idle snapshots.
 	tickInterval = time.Second
-	// reservedBytes is the free space below which writes are refused: enough for
-	// the engine to flush and compact what it holds.
-	reservedBytes = 128 << 20
 )
 
 // defaultCaches is for about 300,000 rows of indexes, and 15,000 items of 1 KiB.
@@ -42,6 +38,8 @@ type Options struct {
 	DB kv.DB
 	// FreeBytes tells how much space is left for the data; nil means enough.
 	FreeBytes func() (uint64, error)
+	// Reclaim frees the space of what was deleted, at once; nil if that frees itself.
+	Reclaim func(context.Context) error
 	// Health tells how the engine below is; nil means well.
 	Health func() kv.Health
 	// Throughput says whether provisioned throughput is enforced.
@@ -104,10 +102,14 @@ type Engine struct {
 	cache   *store.CacheBudget
 	// queryTime is how long a query may work.
 	queryTime time.Duration
-	full      atomic.Bool // writes are refused for want of space
-	failed    atomic.Pointer[error]
-	cancel    context.CancelFunc
-	ended     chan struct{}
+	space     atomic.Int32 // the space that is left
+	// removals counts what was deleted.
+	removals     atomic.Int64
+	reclaimFn    func(context.Context) error
+	reclaimEnded chan struct{}
+	failed       atomic.Pointer[error]
+	cancel       context.CancelFunc
+	ended        chan struct{}
 
 	// Of the goroutine that purges:
 	purgeEnded chan struct{}
@@ -158,7 +160,7 @@ func Open(o Options) (*Engine, error) {
 		o.Caches = defaultCaches
 	}
 	e := &Engine{
-		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, failedFn: o.Failed, ended: make(chan struct{}),
+		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, reclaimFn: o.Reclaim, reclaimEnded: make(chan struct{}), failedFn: o.Failed, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
 		cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
 		scripts: script.NewPool(script.PoolOptions{
@@ -190,6 +192,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.clock.Close())
 	}
 	go e.housekeep(ctx)
+	go e.reclaim(ctx)
 	return e, nil
 }
 
@@ -200,6 +203,7 @@ func (e *Engine) Close() error {
 	e.scripts.Close()
 	<-e.ended
 	<-e.purgeEnded
+	<-e.reclaimEnded
 	e.mu.Lock()
 	open := e.mu.open
 	e.mu.open, e.mu.closed = nil, true
@@ -254,10 +258,7 @@ func (e *Engine) Ready() error {
 	if e.mu.closed {
 		return ErrStopping
 	}
-	if e.full.Load() {
-		return ErrDiskFull
-	}
-	return nil
+	return e.writable()
 }
 
 // partition returns a partition of a container, opening it if it is not. While
@@ -313,14 +314,16 @@ func (e *Engine) fail(err error) {
 // housekeep runs until the engine is closed.
 func (e *Engine) housekeep(ctx context.Context) {
 	defer close(e.ended)
-	tick := time.NewTicker(tickInterval)
+	tick, look := time.NewTicker(tickInterval), time.NewTicker(spaceInterval)
 	defer tick.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			e.releaseIdle()
+		case <-look.C:
 			e.watchSpace()
 		}
 	}
@@ -332,38 +335,6 @@ func (e *Engine) releaseIdle() {
 	for _, p := range e.mu.open {
 		p.ReleaseIdle()
 	}
-}
-
-// watchSpace refuses writes before the disk is full, while reads go on.
-func (e *Engine) watchSpace() {
-	if e.freeBytes == nil {
-		return
-	}
-	free, err := e.freeBytes()
-	if err != nil {
-		e.logger.Warn("cannot tell the free disk space", "err", err)
-		return
-	}
-	full := free < reservedBytes
-	if full == e.full.Swap(full) {
-		return
-	}
-	if full {
-		e.logger.Error("the disk is almost full: writes are refused until there is space", "freeBytes", free, "reservedBytes", int64(reservedBytes))
-	} else {
-		e.logger.Info("there is space again: writes are accepted", "freeBytes", free)
-	}
-}
-
-// writable returns why nothing can be written, nil if it can.
-func (e *Engine) writable() error {
-	if e.failed.Load() != nil {
-		return store.ErrFailed
-	}
-	if e.full.Load() {
-		return ErrDiskFull
-	}
-	return nil
 }
 
 // commitFailed passes on the error of a catalog change, and notes it if its

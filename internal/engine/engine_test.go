@@ -146,69 +146,6 @@ func TestReplaceUnderLoad(t *testing.T) {
 	running.Wait()
 }
 
-// Writes are refused before the disk is full, reads go on, what frees space may
-// be done, and all is well when there is space again.
-func TestDiskFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: kvtest.NewModel()}
-		var free atomic.Uint64
-		var broken atomic.Bool
-		free.Store(reservedBytes)
-		w.open(Options{FreeBytes: func() (uint64, error) {
-			if broken.Load() {
-				return 0, errors.New("no such disk")
-			}
-			return free.Load(), nil
-		}})
-		tick := func() { // time is the bubble's
-			time.Sleep(tickInterval)
-			synctest.Wait()
-		}
-		w.container("c", "null", 1)
-		w.container("drop me", "null", 1)
-		w.put("c", "k", "a", "")
-
-		free.Store(reservedBytes - 1)
-		tick()
-		for range 2 {
-			if err := w.e.Ready(); !errors.Is(err, ErrDiskFull) {
-				t.Errorf("ready: got %v, want ErrDiskFull", err)
-			}
-			for _, op := range []store.Op{store.Create, store.Upsert, store.Replace, store.Delete} {
-				if _, err := w.write(op, "c", "k", "a", ""); !errors.Is(err, ErrDiskFull) {
-					t.Errorf("op %d: got %v, want ErrDiskFull", op, err)
-				}
-			}
-			_, database := w.e.CreateDatabase(t.Context(), []byte(`{"id":"e"}`), catalog.Throughput{})
-			_, container := w.e.CreateContainer(t.Context(), "d", definition("x", "1"), partitions(1))
-			_, replace := w.e.ReplaceContainer(t.Context(), "d", "c", definition("c", "1"), "")
-			for _, err := range []error{database, container, replace} {
-				if !errors.Is(err, ErrDiskFull) {
-					t.Errorf("a change of the catalog: got %v, want ErrDiskFull", err)
-				}
-			}
-			if _, err := w.read("c", "k", "a"); err != nil {
-				t.Errorf("read: %v", err)
-			}
-			if page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}}); err != nil || page.Count != 1 {
-				t.Errorf("list: got %d items, %v", page.Count, err)
-			}
-			broken.Store(true) // who does not know does not change his mind
-			tick()
-		}
-		if err := w.e.DeleteContainer(t.Context(), "d", "drop me", ""); err != nil {
-			t.Errorf("a drop, which frees space: %v", err)
-		}
-		broken.Store(false)
-		free.Store(reservedBytes)
-		tick()
-		w.must(w.e.Ready())
-		w.put("c", "k", "a", "")
-		w.must(w.e.Close())
-		w.checkClean()
-	})
-}
-
 // An idle partition lets go of its snapshot within two ticks, and is as good as
 // before.
 func TestIdleSnapshotsGo(t *testing.T) {

@@ -25,8 +25,10 @@ var (
 	ErrRangeGone = errors.New("no such partition key range")
 	// ErrTooLarge: the item is larger than an item may be.
 	ErrTooLarge = errors.New("the item is too large")
-	// ErrDiskFull: there is too little space left to write.
-	ErrDiskFull = errors.New("the disk is almost full: writes are refused until there is space")
+	// ErrDiskFull: there is too little space left to add anything.
+	ErrDiskFull = errors.New("the disk is almost full: until there is space, nothing but deletes is accepted")
+	// ErrDiskSpent: there is too little space left to write at all.
+	ErrDiskSpent = errors.New("the disk is full: until there is space, deletes are refused too")
 	// ErrStopping: the server is shutting down.
 	ErrStopping = errors.New("the server is stopping")
 )

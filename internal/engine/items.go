@@ -58,7 +58,7 @@ type ItemResult struct {
 func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error) {
 	defer e.observe(e.begin())
 	res := ItemResult{Charge: ru.Refused}
-	if err := e.writable(); err != nil {
+	if err := e.admits(r.Op); err != nil {
 		return res, err
 	}
 	if r.Triggers.Any() {
@@ -87,6 +87,9 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 		if err == nil {
 			var done store.Result
 			if done, err = p.Write(ctx, w); err == nil {
+				if r.Op == store.Delete {
+					e.removed()
+				}
 				res.Created, res.Body, res.ETag = done.Created, done.Body, done.ETag
 				res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, done.Work.Charge()
 				e.meters.settle(c, res.Partition, res.Charge)

@@ -31,7 +31,7 @@ func (e *Engine) startPurge(ctx context.Context, o *Options) error {
 		return err
 	}
 	po := purge.Options{
-		Clock: e.clock, Due: e.purgeTargets, Unindexed: e.unindexed, Health: o.Health, Traffic: e.traffic.snapshot,
+		Clock: e.clock, Due: e.purgeTargets, Unindexed: e.unindexed, Room: e.removable, Purged: e.removed, Health: o.Health, Traffic: e.traffic.snapshot,
 		Elapsed: e.meters.elapsed, Retention: EventRetention, Settings: settings, Save: e.savePurgeSettings, Logger: e.logger,
 	}
 	if o.PurgePaused {
@@ -91,9 +91,13 @@ func (e *Engine) purgeTargets(nowMs int64) []purge.Target {
 	return append(due, e.closedTargets(nowMs)...)
 }
 
-// unindexed returns the open partitions whose items wait for index rows.
+// unindexed returns the open partitions whose items wait for index rows, as long as
+// there is room for these.
 func (e *Engine) unindexed() []purge.Target {
 	var waiting []purge.Target
+	if e.writable() != nil {
+		return nil
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for id, p := range e.mu.open {
@@ -193,7 +197,7 @@ func (e *Engine) PurgeSettings() purge.Settings { return e.purger.Settings() }
 // PausePurge stops purge, or lets it go on: everywhere, or in one container if it
 // is named. The setting survives restarts.
 func (e *Engine) PausePurge(database, container string, paused bool) error {
-	if err := e.writable(); err != nil {
+	if err := e.removable(); err != nil {
 		return err
 	}
 	if database == "" && container == "" {
@@ -205,7 +209,7 @@ func (e *Engine) PausePurge(database, container string, paused bool) error {
 // LimitPurge bounds how many items purge takes away in a second in a container; 0
 // is no bound.
 func (e *Engine) LimitPurge(database, container string, itemsPerSecond float64) error {
-	if err := e.writable(); err != nil {
+	if err := e.removable(); err != nil {
 		return err
 	}
 	if !(itemsPerSecond >= 0 && itemsPerSecond <= maxPurgeLimit) {

@@ -16,7 +16,7 @@ import (
 func (e *Engine) DeletePartitionKey(ctx context.Context, t Target) (ItemResult, error) {
 	defer e.observe(e.begin())
 	res := ItemResult{Charge: ru.Refused}
-	if err := e.writable(); err != nil {
+	if err := e.removable(); err != nil {
 		return res, err
 	}
 	for range maxDropRetries {
@@ -40,6 +40,7 @@ func (e *Engine) DeletePartitionKey(ctx context.Context, t Target) (ItemResult, 
 			var removed store.Removed
 			removed, err = p.Remove(ctx, store.LogicalPartition{EPK: epk, PartitionKey: k})
 			res.LSN, res.Charge = removed.LSN, ru.Refused+removed.Units
+			e.removed()
 		}
 		if !errors.Is(err, store.ErrClosed) {
 			e.meters.settle(c, res.Partition, res.Charge)

@@ -84,8 +84,8 @@ func TestUDFRefusals(t *testing.T) {
 	if _, err := w.e.ReplaceScript(t.Context(), udf("f"), udfBody("f", "function("), ""); !errors.As(err, &bad) {
 		t.Errorf("replace by what does not compile: %v", err)
 	}
-	w.e.full.Store(true)
-	defer w.e.full.Store(false)
+	w.e.space.Store(int32(spaceLow))
+	defer w.e.space.Store(int32(spaceEnough))
 	if _, err := w.e.CreateScript(t.Context(), udf(""), udfBody("g", "x => x")); !errors.Is(err, ErrDiskFull) {
 		t.Errorf("create on a full disk: %v", err)
 	}

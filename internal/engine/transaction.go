@@ -155,9 +155,14 @@ func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
 	if x.draft.Empty() {
 		return nil, nil
 	}
-	if err := x.e.writable(); err != nil {
+	admitted := x.e.writable
+	if x.draft.OnlyDeletes() {
+		admitted = x.e.removable
+	}
+	if err := admitted(); err != nil {
 		return nil, err
 	}
+	x.e.removed() // or nothing was: then looking is cheap
 	return x.draft.Commit(ctx)
 }
 

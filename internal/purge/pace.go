@@ -286,6 +286,9 @@ func (p *Purger) allowance(t Target) (items int, held Cause) {
 	if paused {
 		return 0, Paused
 	}
+	if p.room() != nil {
+		return 0, Disk
+	}
 	if set.ItemsPerSecond > 0 {
 		if items = min(items, int(math.Ceil(set.ItemsPerSecond-limited))); items <= 0 {
 			return 0, RateLimit

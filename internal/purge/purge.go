@@ -58,6 +58,11 @@ type Options struct {
 	// Leftover tells what a partition's requests left over in the last second, and
 	// of which meter that is; nil if throughput is not enforced, and all is left.
 	Leftover func(Target) (meter any, left ru.Units)
+	// Room returns why there is no space for what deletes write; nil means that there
+	// always is.
+	Room func() error
+	// Purged is called when something was taken away; nil if nobody cares.
+	Purged func()
 	// Health tells how the engine is; nil means well.
 	Health func() kv.Health
 	// Traffic tells what requests have come, and how long they took.
@@ -214,6 +219,9 @@ func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, err
 	var total store.Amount
 	for _, t := range targets {
 		for more := true; more; {
+			if err := p.room(); err != nil {
+				return total, err
+			}
 			done, err := t.Partition.Purge(ctx, store.Purge{MaxItems: idleGroup, Cause: ru.Forced, PruneMs: p.pruneMs()})
 			if err != nil {
 				return total, err
@@ -225,6 +233,14 @@ func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, err
 		}
 	}
 	return total, nil
+}
+
+// room returns why there is no space to take anything away, nil if there is.
+func (p *Purger) room() error {
+	if p.o.Room == nil {
+		return nil
+	}
+	return p.o.Room()
 }
 
 // sample is what time it was in the database at a moment of real time.

@@ -22,6 +22,7 @@ const (
 	Throughput Cause = "throughput" // requests leave nothing over
 	Clock      Cause = "clock"      // it is in doubt
 	Engine     Cause = "engine"     // it is behind with its own work
+	Disk       Cause = "disk"       // it is full
 	Latency    Cause = "latency"    // requests take longer than they should
 )
 
@@ -124,6 +125,9 @@ func (p *Purger) record(rid catalog.ContainerRID) *record {
 
 // did notes what was taken away.
 func (p *Purger) did(t Target, done store.Purged) {
+	if p.o.Purged != nil && done.Items > 0 {
+		p.o.Purged()
+	}
 	p.pace.spent(t, done, p.second())
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 
 // alwaysHeldBy are the causes that purge keeps the time of, so that none is a
 // truth too. Others show once they are known.
-var alwaysHeldBy = []string{"paused", "rate limit", "throughput", "clock", "engine", "latency"}
+var alwaysHeldBy = []string{"paused", "rate limit", "throughput", "clock", "engine", "disk", "latency"}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)

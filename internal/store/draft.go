@@ -87,6 +87,11 @@ func (d *Draft) Reader() *Reader { return d.r }
 // Empty reports whether nothing was written.
 func (d *Draft) Empty() bool { return len(d.ops) == 0 }
 
+// OnlyDeletes reports whether the draft adds nothing.
+func (d *Draft) OnlyDeletes() bool {
+	return !slices.ContainsFunc(d.ops, func(w Write) bool { return w.Op != Delete })
+}
+
 // Writes is how many writes the draft has.
 func (d *Draft) Writes() int { return len(d.ops) }
 

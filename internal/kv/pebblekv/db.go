@@ -15,13 +15,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 )
@@ -125,7 +123,7 @@ func (db *DB) Close() error {
 	err := errors.Join(db.pebble.Close(), db.fs.failure())
 	if err == nil && db.fs.inventory != nil {
 		if err := db.fs.inventory.closed(); err != nil {
-			db.watch.log.Warn("how the store was closed cannot be noted: the next start takes it for a crash", "error", err)
+			db.watch.log.Warn("how the store was closed cannot be noted: the next start takes it for a crash", "error", err.Error())
 		}
 	}
 	return translate(errors.Join(err, db.release()))
@@ -138,33 +136,27 @@ const closeFlushLimit = 5 * time.Second
 // of a full memtable takes longer than all the rest of a start. Whatever comes of
 // it, the log holds everything.
 func (db *DB) flush() {
-	if db.withoutLog || db.refused() != nil || db.fs.failure() != nil {
+	if db.withoutLog || db.fs.failure() != nil {
 		return
 	}
-	flushed, err := db.pebble.AsyncFlush()
+	err := db.refused()
+	if err == nil {
+		var flushed <-chan struct{}
+		if flushed, err = db.pebble.AsyncFlush(); err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), closeFlushLimit)
+			defer cancel()
+			err = db.flushEnds(ctx, flushed)
+		}
+	}
 	if err != nil {
-		db.watch.log.Warn("the last writes stay in the log: the next start takes longer", "error", err)
-		return
-	}
-	limit := time.NewTimer(closeFlushLimit)
-	defer limit.Stop()
-	select {
-	case <-flushed:
-	case <-limit.C:
+		db.watch.log.Warn("the last writes stay in the log: the next start takes longer", "error", err.Error())
 	}
 }
 
 // FreeBytes returns how much space is left where the data is. In memory that is
 // more than there is.
 func (db *DB) FreeBytes() (uint64, error) {
-	usage, err := db.fs.GetDiskUsage(db.dir)
-	if errors.Is(err, vfs.ErrUnsupported) {
-		return math.MaxUint64, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", db.dir, err)
-	}
-	return usage.AvailBytes, nil
+	return db.fs.free(db.dir)
 }
 
 // opOverheadBytes is more than the engine adds to the bytes of one operation, and

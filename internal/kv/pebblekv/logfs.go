@@ -4,6 +4,7 @@ package pebblekv
 
 import (
 	"errors"
+	iofs "io/fs"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -36,9 +37,10 @@ import (
 // free what that work uses, and crash the process.
 type logFS struct {
 	vfs.FS
-	watch *watcher
-	open  atomic.Bool // the store is open
-	first atomic.Pointer[error]
+	watch    *watcher
+	open     atomic.Bool // the store is open
+	first    atomic.Pointer[error]
+	reserves reserves
 	// inventory hears of the first sync of each log; nil in memory.
 	inventory *inventory
 }
@@ -92,6 +94,10 @@ func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 	if fs.watch.jobFailed.Load() {
 		time.Sleep(retryPause)
 	}
+	if filepath.Ext(name) == tableSuffix {
+		inner := create
+		create = func() (vfs.File, error) { return fs.createTable(name, category, inner) }
+	}
 	if strings.HasPrefix(fs.PathBase(name), manifestMarker) {
 		// The marker names a manifest that was created just now. The engine syncs
 		// the directory for both at once, so a crash before that could keep the
@@ -109,7 +115,13 @@ func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 
 // ReuseForWrite implements vfs.FS. The engine recycles nothing but logs.
 func (fs *logFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return fs.createLog(newname, func() (vfs.File, error) { return fs.FS.ReuseForWrite(oldname, newname, category) })
+	return fs.createLog(newname, func() (vfs.File, error) {
+		f, err := fs.FS.ReuseForWrite(oldname, newname, category)
+		if errors.Is(err, iofs.ErrNotExist) { // removed for its space
+			return fs.FS.Create(newname, category)
+		}
+		return f, err
+	})
 }
 
 func (fs *logFS) createLog(name string, create func() (vfs.File, error)) (vfs.File, error) {
@@ -117,7 +129,7 @@ func (fs *logFS) createLog(name string, create func() (vfs.File, error)) (vfs.Fi
 	if err == nil {
 		var f vfs.File
 		if f, err = create(); err == nil {
-			return &file{File: f, tell: fs.ofLog, lost: fs.failure, firstSync: fs.noteLog(name)}, nil
+			return &file{File: f, tell: fs.ofLog, lost: fs.failure, firstSync: fs.noteLog(name), scarce: fs.scarce(name)}, nil
 		}
 	}
 	if err := fs.ofLog(err); err != nil {
@@ -167,6 +179,8 @@ type file struct {
 	lost func() error
 	// firstSync is called after the first sync, once it succeeds; nil for nothing.
 	firstSync func() error
+	// scarce reports whether no space is taken before it is needed; nil for never.
+	scarce func() bool
 }
 
 func (f *file) Write(p []byte) (int, error) {

@@ -59,7 +59,7 @@ func open(o Options) (*DB, error) {
 		fs, closer := vfs.WithDiskHealthChecks(privateFS{vfs.Default}, diskSlowThreshold, nil, watch.diskSlow)
 		inner, stop = fs, closer.Close
 	}
-	fs := &logFS{FS: inner, watch: watch}
+	fs := &logFS{FS: inner, watch: watch, reserves: o.reserves}
 	dir, err := makeDir(fs, o)
 	if err != nil {
 		return nil, errors.Join(err, stop())

@@ -36,6 +36,8 @@ type Options struct {
 
 	// tune changes the engine's options last: tests use it to make tables small.
 	tune func(*pebble.Options)
+	// reserves are smaller in tests.
+	reserves reserves
 	// withoutLog keeps no write-ahead log: what is in memory ends with the process.
 	withoutLog bool
 }
@@ -105,6 +107,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.reserves == (reserves{}) {
+		o.reserves = defaultReserves
 	}
 	return o
 }

@@ -210,7 +210,7 @@ func (w *watcher) backgroundError(err error) {
 	if w.jobFailed.Swap(true) {
 		level = slog.LevelDebug
 	}
-	w.log.Log(context.Background(), level, "a background job of the store failed", "error", err)
+	w.log.Log(context.Background(), level, "a background job of the store failed", "error", err.Error()) // without the stack
 
 	w.mu.Lock()
 	isFlush := w.mu.lastFlush != nil && errors.Is(err, w.mu.lastFlush)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+
+// What may be written when the disk is nearly full, and how space comes back there.
+// DESIGN.md says why the limits are what they are.
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+const (
+	// spaceInterval is how often the free space is looked at.
+	spaceInterval = 100 * time.Millisecond
+	// reservedBytes is the free space below which nothing is added.
+	reservedBytes = 128 << 20
+	// lastReserveBytes is the free space below which nothing is deleted either: a
+	// delete is a write too, until compactions free what it deletes. They and the
+	// flushes have what is left.
+	lastReserveBytes = 64 << 20
+
+	// reclaimInterval is how often it is looked whether there is space to be freed.
+	reclaimInterval = 2 * time.Second
+	// After a reclaim that left much, since it did not fit or a reader was in the way,
+	// another one is tried after a while.
+	reclaimAgain      = 10 * time.Second
+	reclaimLeastBytes = 1 << 20
+)
+
+// space is how much of it is left.
+type space int32
+
+const (
+	spaceEnough space = iota
+	spaceLow          // nothing is added
+	spaceNone         // nothing is deleted
+)
+
+func spaceOf(freeBytes uint64) space {
+	switch {
+	case freeBytes >= reservedBytes:
+		return spaceEnough
+	case freeBytes >= lastReserveBytes:
+		return spaceLow
+	}
+	return spaceNone
+}
+
+// watchSpace looks at the free space, and says when what may be written changes.
+func (e *Engine) watchSpace() {
+	if e.freeBytes == nil {
+		return
+	}
+	free, err := e.freeBytes()
+	if err != nil {
+		e.logger.Warn("cannot tell the free disk space", "err", err)
+		return
+	}
+	now := spaceOf(free)
+	if now == space(e.space.Swap(int32(now))) {
+		return
+	}
+	switch now {
+	case spaceEnough:
+		e.logger.Info("there is space again: writes are accepted", "freeBytes", free)
+	case spaceLow:
+		e.logger.Error("the disk is almost full: until there is space, nothing but deletes is accepted", "freeBytes", free, "reservedBytes", int64(reservedBytes))
+	case spaceNone:
+		e.logger.Error("the disk is full: until there is space, deletes are refused too", "freeBytes", free, "reservedBytes", int64(lastReserveBytes))
+	}
+}
+
+// writable returns why nothing can be added, nil if it can.
+func (e *Engine) writable() error {
+	if err := e.removable(); err != nil {
+		return err
+	}
+	if space(e.space.Load()) != spaceEnough {
+		return ErrDiskFull
+	}
+	return nil
+}
+
+// removable returns why nothing can be deleted, nil if it can.
+func (e *Engine) removable() error {
+	if e.failed.Load() != nil {
+		return store.ErrFailed
+	}
+	if space(e.space.Load()) == spaceNone {
+		return ErrDiskSpent
+	}
+	return nil
+}
+
+// admits returns why a write of this kind is refused, nil if it is not.
+func (e *Engine) admits(op store.Op) error {
+	if op == store.Delete {
+		return e.removable()
+	}
+	return e.writable()
+}
+
+// removed notes that something was deleted, whose space is to be freed.
+func (e *Engine) removed() { e.removals.Add(1) }
+
+// reclaim frees space while the disk is nearly full: at once, after deletes, and now and
+// then. The engine below does so too, but in its own time.
+func (e *Engine) reclaim(ctx context.Context) {
+	defer close(e.reclaimEnded)
+	tick := time.NewTicker(reclaimInterval)
+	defer tick.Stop()
+	seen, waited := int64(-1), time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if e.reclaimFn == nil || space(e.space.Load()) == spaceEnough {
+			seen = -1
+			continue
+		}
+		waited += reclaimInterval
+		again := waited >= reclaimAgain && e.Health().GarbageBytes >= reclaimLeastBytes
+		removals := e.removals.Load()
+		if removals == seen && !again {
+			continue
+		}
+		seen, waited = removals, 0
+		if err := e.reclaimFn(ctx); err != nil && ctx.Err() == nil {
+			e.logger.Warn("space cannot be freed yet", "err", err.Error())
+		}
+		e.watchSpace()
+	}
+}
