@@ -187,6 +187,11 @@ func (fs *logFS) inspect(dir string, withoutLog bool) error {
 	if err := checkFormat(dir, fs.FS); err != nil || withoutLog {
 		return err
 	}
+	// The engine reads what its options were, without need, and does not say which file
+	// it is that it cannot read.
+	if _, err := pebble.GetVersion(dir, fs.FS); err != nil {
+		return fmt.Errorf("%w: the newest of %s*, which can be removed: %w", kv.ErrCorrupt, optionsPrefix, err)
+	}
 	var err error
 	fs.inventory, err = openInventory(fs.FS, dir)
 	return err
