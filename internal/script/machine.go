@@ -7,8 +7,11 @@ package script
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
@@ -18,9 +21,8 @@ import (
 )
 
 const (
-	// maxCallDepth bounds calls within calls. To leave them all at once takes a
-	// time that grows with the square of their number.
-	maxCallDepth = 2000
+	// maxCallDepth bounds calls within calls, as other engines do.
+	maxCallDepth = 10_000
 	// strict is how functions are read, as the service does.
 	strict = true
 )
@@ -238,27 +240,44 @@ func bounded(raw []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// wellFormed puts U+FFFD in place of the halves of characters, which the language writes
-// as escapes and which no other escape begins like.
+// wellFormed puts U+FFFD in place of escapes that are one half of a character.
 func wellFormed(json string) []byte {
-	const escape, digits = `\ud`, 4
 	dst := make([]byte, 0, len(json))
 	for {
 		i := strings.IndexByte(json, '\\')
-		if i < 0 || i+1 >= len(json) {
+		if i < 0 {
 			return append(dst, json...)
 		}
 		dst = append(dst, json[:i]...)
 		json = json[i:]
-		n := 2
-		if strings.HasPrefix(json, escape) {
-			n = min(len(`\u`)+digits, len(json))
-			dst = append(dst, "\uFFFD"...)
-		} else {
-			dst = append(dst, json[:n]...)
+		n := min(len(`\n`), len(json))
+		if half := escaped(json); utf16.IsSurrogate(half) {
+			n = len(`\ud800`)
+			if utf16.DecodeRune(half, escaped(json[n:])) == utf8.RuneError {
+				dst = append(dst, "\uFFFD"...)
+				json = json[n:]
+				continue
+			}
+			n *= 2
 		}
+		dst = append(dst, json[:n]...)
 		json = json[n:]
 	}
+}
+
+// escaped returns what an escape at the beginning of a text stands for, 0 if there is
+// none that begins like \u0000.
+func escaped(json string) rune {
+	const digits = 4
+	hex, ok := strings.CutPrefix(json, `\u`)
+	if !ok || len(hex) < digits {
+		return 0
+	}
+	r, err := strconv.ParseUint(hex[:digits], 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(r)
 }
 
 // thrown tells an exception by its text. The function may have thrown any value,

@@ -99,23 +99,36 @@ func (p *Pool) Close() {
 
 // take returns a worker: one that is idle, or else a new one.
 func (p *Pool) take() (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.mu.closed {
-		return nil, ErrClosed
-	}
-	if n := len(p.mu.idle); n > 0 {
-		worker := p.mu.idle[n-1].process
-		p.mu.idle = p.mu.idle[:n-1]
-		p.mu.busy[worker] = struct{}{}
+	if worker := p.takeIdle(); worker != nil {
 		return worker, nil
 	}
 	worker, err := startProcess(p.o.Memory)
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	closed := p.mu.closed
 	p.mu.busy[worker] = struct{}{}
+	p.mu.Unlock()
+	if closed {
+		worker.kill(ErrClosed)
+		return nil, p.drop(worker)
+	}
 	return worker, nil
+}
+
+// takeIdle returns an idle worker, nil if there is none.
+func (p *Pool) takeIdle() *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.mu.idle)
+	if n == 0 {
+		return nil
+	}
+	worker := p.mu.idle[n-1].process
+	p.mu.idle = p.mu.idle[:n-1]
+	p.mu.busy[worker] = struct{}{}
+	return worker
 }
 
 // put takes a worker back.

@@ -54,6 +54,16 @@ func TestRun(t *testing.T) {
 	f(`try { null.x } catch (e) { __.response.setBody([e instanceof TypeError, e instanceof Error]) }`, `[true,true]`)
 }
 
+// Bodies that a script leaves alone are as they were.
+func TestBodiesAreKept(t *testing.T) {
+	h := silent()
+	h.Request, h.Response = `{"a":"\ud83d\ude00\u00e9é😀","n":[1.0,1e2]}`, `{"b":"\/"}`
+	out, err := runProcedure(t, Options{}, `function() {}`, h)
+	if err != nil || out.Request != h.Request || out.Response != h.Response {
+		t.Errorf("%+v, %v; want %s and %s", out, err, h.Request, h.Response)
+	}
+}
+
 // Operations get the arguments that they were called with, whatever becomes of those.
 func TestOperationsAreKeptAsCalled(t *testing.T) {
 	var got []string

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func startProcess(memory int64) (*process, error) {
 	p := newProcess(in, out)
 	p.cmd = &exec.Cmd{
 		Path: program, Args: []string{os.Args[0], workerArgument, strconv.FormatInt(memory, 10)},
-		Env:   workerEnvironment,
+		Env: workerEnvironment, Dir: string(filepath.Separator),
 		Stdin: theirIn, Stdout: theirOut, Stderr: p.complaint,
 	}
 	err = p.cmd.Start()

@@ -140,6 +140,18 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// Halves of characters are no JSON. Characters that are escaped as two halves are.
+func TestWellFormed(t *testing.T) {
+	for json, want := range map[string]string{
+		`"\\ud83d"`: `"\\ud83d"`, `"\ud83d\ude00"`: `"\ud83d\ude00"`, `"\uD83D\uDE00\n"`: `"\uD83D\uDE00\n"`, `"\ud83d"`: `"�"`, `"\ude00\ud83d"`: `"��"`,
+		`"\ud83d\u0041"`: `"�\u0041"`, `"\ud83dx"`: `"�x"`, `"\ud83d\\ude00"`: `"�\\ude00"`, `"\u00e9"`: `"\u00e9"`, `\`: `\`, `\ud8`: `\ud8`, `"x"`: `"x"`,
+	} {
+		if got := string(wellFormed(json)); got != want {
+			t.Errorf("%s: got %s, want %s", json, got, want)
+		}
+	}
+}
+
 func TestThrown(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
