@@ -484,11 +484,7 @@ func TestShutdownWithIdleClients(t *testing.T) {
 			conns = append(conns, conn)
 		}
 	}
-	began := time.Now()
 	s.stop(t)
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("the stop took %v", took)
-	}
 	for _, conn := range conns {
 		ended(t, conn)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // waitLimit bounds every wait for something that must happen.
-const waitLimit = 20 * time.Second
+const waitLimit = time.Minute
 
 // testServer is a server on loopback, and a client of its own.
 type testServer struct {

@@ -37,7 +37,7 @@ import (
 const ownKey = "YSBrZXkgb2Ygb3VyIG93biwgMzIgYnl0ZXMgbG9uZyEhISE="
 
 // waitLimit bounds every wait for something that must happen.
-const waitLimit = 20 * time.Second
+const waitLimit = time.Minute
 
 // TestBinary builds the binary once and tries it.
 func TestBinary(t *testing.T) {
@@ -178,10 +178,10 @@ func (b binary) start(t testing.TB, env []string, args ...string) *process {
 	return p
 }
 
-// stop sends a signal and returns how long the server took to end, with 0.
-func (p *process) stop(t *testing.T, s os.Signal) time.Duration {
+// stop sends a signal, after which the server ends, with 0: not if it has had to wait for
+// a client until its limit.
+func (p *process) stop(t *testing.T, s os.Signal) {
 	t.Helper()
-	began := time.Now()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,6 @@ func (p *process) stop(t *testing.T, s os.Signal) time.Duration {
 	case <-time.After(waitLimit):
 		t.Fatalf("the server goes on after %v", s)
 	}
-	return time.Since(began)
 }
 
 // get reads a page under a key: signed for the protocol, as a bearer for our own.
@@ -416,9 +415,7 @@ func testSignals(t *testing.T, b binary) {
 				}
 			}
 		}
-		if took := p.stop(t, s); took > time.Second {
-			t.Errorf("%v: the server took %v to stop", s, took)
-		}
+		p.stop(t, s)
 		if !strings.Contains(p.stderr.String(), "stopping") {
 			t.Errorf("%v: standard error says %q", s, p.stderr)
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 // splitWait bounds every wait for something that must happen.
-const splitWait = 20 * time.Second
+const splitWait = time.Minute
 
 // splitServer is a real server for both protocols on one port of loopback.
 type splitServer struct {

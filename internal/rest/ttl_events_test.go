@@ -15,7 +15,7 @@ import (
 )
 
 // followLimit bounds every wait for a line that must come.
-const followLimit = 20 * time.Second
+const followLimit = time.Minute
 
 // line is any of the lines.
 type line struct {

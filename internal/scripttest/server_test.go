@@ -191,7 +191,7 @@ type overHTTP struct {
 }
 
 // patience is how long to wait for an answer, or for the server to stop.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func (h *overHTTP) setUp(s setup) { h.setup = s }
 

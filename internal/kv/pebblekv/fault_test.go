@@ -28,7 +28,7 @@ import (
 // This file breaks the disk: writes and syncs fail from some moment on, or once.
 
 // hangTimeout is far more than any of these tests takes.
-const hangTimeout = 30 * time.Second
+const hangTimeout = time.Minute
 
 // within ends the test binary, with the stacks of all goroutines, if f hangs.
 func within(t *testing.T, f func()) {
