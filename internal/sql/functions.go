@@ -89,7 +89,15 @@ func (cx *Context) spend(steps int) error {
 	if cx.err != nil {
 		return cx.err
 	}
-	if cx.ticks += steps; cx.ticks >= cmp.Or(cx.Every, ticksPerCheck) && cx.Interrupted != nil {
+	if cx.ticks += steps; cx.ticks < ticksPerCheck && cx.Every == 0 {
+		return nil
+	}
+	return cx.check()
+}
+
+// check asks Interrupted, if it is time to.
+func (cx *Context) check() error {
+	if cx.ticks >= cmp.Or(cx.Every, ticksPerCheck) && cx.Interrupted != nil {
 		cx.ticks = 0
 		cx.err = cx.Interrupted()
 	}

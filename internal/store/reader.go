@@ -84,13 +84,22 @@ func (r *Reader) step() error { return r.stepBy(1) }
 
 // stepBy is so many steps at once.
 func (r *Reader) stepBy(n int) error {
-	if r.steps += n; r.steps >= cmp.Or(r.stop.Every, stopSteps) {
-		r.steps = 0
-		if r.stop.Look != nil {
-			return r.stop.Look()
-		}
+	if r.steps += n; r.steps < stopSteps && r.stop.Every == 0 {
+		return nil
 	}
-	return nil
+	return r.look()
+}
+
+// look looks whether to end, if it is time to.
+func (r *Reader) look() error {
+	if r.steps < cmp.Or(r.stop.Every, stopSteps) {
+		return nil
+	}
+	r.steps = 0
+	if r.stop.Look == nil {
+		return nil
+	}
+	return r.stop.Look()
 }
 
 // looked reports whether the last step was one with a look. Then a walk tells where it
