@@ -388,7 +388,8 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 	case q.Select.Star:
 		only := s.bindings[0]
 		c.needs.add(only.origin)
-		b.project.value, b.origin = slotEval(only.slot), only.origin
+		slot := only.slot
+		b.project.value, b.origin = func(f *frame) Value { return f.slots[slot] }, only.origin
 	case q.Select.Value != nil:
 		v, err := c.expr(q.Select.Value, s)
 		if err != nil {

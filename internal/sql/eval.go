@@ -138,6 +138,9 @@ func (b *block) run(f *frame, emit func(Value) bool) bool {
 		seen := map[string]bool{}
 		size := 0
 		emit = func(v Value) bool {
+			if !f.cx.read(len(v.text), 1) {
+				return false
+			}
 			key := string(v.AppendCanonical(nil))
 			if seen[key] {
 				return true
