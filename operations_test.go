@@ -67,7 +67,7 @@ var operationBodies = map[string]string{
 	"replace a permission":            `{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/c"}`,
 	"create a client encryption key":  `{"id":"k","encryptionAlgorithm":"a","wrappedDataEncryptionKey":"AA==","keyWrapMetadata":{}}`,
 	"replace a client encryption key": `{"id":"k","encryptionAlgorithm":"a","wrappedDataEncryptionKey":"AQ==","keyWrapMetadata":{}}`,
-	"replace an offer":                `{"content":{"offerThroughput":500}}`,
+	"replace an offer":                `{"id":"AAAD","content":{"offerThroughput":500}}`,
 }
 
 // TestOperationsAreAsDocumented tries every row of docs/operations.md, and looks

@@ -42,7 +42,7 @@ func TestThroughputIsEnforced(t *testing.T) {
 	}
 	// The container itself can be read and changed, and with more it goes on.
 	s.must(t, 200, "GET", "/dbs/d/colls/c", "", nil)
-	s.must(t, 200, "PUT", "/offers/AAAD", `{"content":{"offerThroughput":1000000}}`, nil)
+	s.must(t, 200, "PUT", "/offers/AAAD", `{"id":"AAAD","content":{"offerThroughput":1000000}}`, nil)
 	for range wait { // paid back 2,500 times as fast, and a request takes longer than that
 		if a := s.send(t, "GET", items+"/large", "", pk("p")); a.status == 200 {
 			return

@@ -208,11 +208,31 @@ func (s *state) offered(n offerNumber) (*Database, *Container) {
 	return nil, nil
 }
 
+// OfferReplace is a request to change an offer.
+type OfferReplace struct {
+	RID     string
+	Body    []byte
+	IfMatch string
+	// Migrate asks for the other kind of throughput, of which there is then as much as
+	// there was of the first.
+	Migrate Migration
+}
+
+// Migration is from one kind of throughput to the other.
+type Migration int
+
+// The migrations.
+const (
+	NoMigration Migration = iota
+	ToAutoscale
+	ToManual
+)
+
 // ReplaceOffer changes the throughput of what an offer is for, out of the body of
-// a request; what it says decides between manual and autoscale. The number of
-// physical partitions stays.
-func (c *Catalog) ReplaceOffer(ctx context.Context, rid string, body []byte, ifMatch string, nowMs int64) (*Offer, error) {
-	n, ok := parseOfferRID(rid)
+// a request; what it says decides between manual and autoscale, unless it asks for a
+// migration. The number of physical partitions stays.
+func (c *Catalog) ReplaceOffer(ctx context.Context, replace OfferReplace, nowMs int64) (*Offer, error) {
+	n, ok := parseOfferRID(replace.RID)
 	if !ok {
 		return nil, ErrNotFound
 	}
@@ -224,11 +244,14 @@ func (c *Catalog) ReplaceOffer(ctx context.Context, rid string, body []byte, ifM
 		return nil, ErrNotFound
 	}
 	was := offerOf(d, ct)
-	if !Matches(ifMatch, was.ETag()) {
+	if !Matches(replace.IfMatch, was.ETag()) {
 		return nil, ErrPrecondition
 	}
-	r, err := parseOffer(body, was)
+	r, err := parseOffer(replace.Body, was)
 	if err != nil {
+		return nil, err
+	}
+	if r, err = r.migrated(replace.Migrate, was); err != nil {
 		return nil, err
 	}
 	t, err := r.grant(was.Highest, was.sharing)
@@ -253,6 +276,22 @@ func (c *Catalog) ReplaceOffer(ctx context.Context, rid string, body []byte, ifM
 	return offerOf(d, ct), c.commit(ctx, &b, old, next)
 }
 
+// migrated returns the request for a migration that the client asks for beside its
+// offer. An offer that is of the kind already is changed as if there were none.
+func (r throughputRequest) migrated(m Migration, was *Offer) (throughputRequest, error) {
+	switch {
+	case m == ToAutoscale && was.AutoscaleMax == 0:
+		if r.rule == autoscaleRule {
+			return r, invalid("x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")
+		}
+		least := autoscaleRule.minimum(was.Highest, was.sharing)
+		return throughputRequest{rule: autoscaleRule, perSecond: max(least, roundUp(was.Manual, autoscaleRule.step))}, nil
+	case m == ToManual && was.AutoscaleMax != 0:
+		return throughputRequest{rule: manualRule, perSecond: was.AutoscaleMax}, nil
+	}
+	return r, nil
+}
+
 // parseOffer reads what a replace asks for. Clients send back the whole of what
 // they have read: an autoscale offer with the throughput in use beside it.
 func parseOffer(body []byte, was *Offer) (throughputRequest, error) {
@@ -261,13 +300,15 @@ func parseOffer(body []byte, was *Offer) (throughputRequest, error) {
 	if err != nil {
 		return r, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
 	}
-	for _, p := range []struct{ name, is string }{
+	named := false
+	for i, p := range []struct{ name, is string }{
 		{"id", was.RID()}, {"_rid", was.RID()}, {"resource", was.Resource}, {"offerResourceId", was.ResourceRID},
 	} {
 		raw, ok := o.Lookup(p.name)
 		if absent(raw, ok) {
 			continue
 		}
+		named = named || i < 2
 		text, err := asString(p.name, raw)
 		if err != nil {
 			return r, err
@@ -275,6 +316,9 @@ func parseOffer(body []byte, was *Offer) (throughputRequest, error) {
 		if text != p.is {
 			return r, invalid("The '%s' of an offer cannot be changed: it is '%s', not '%s'.", p.name, p.is, value.Clip(text))
 		}
+	}
+	if !named {
+		return r, invalid("The input content is invalid because the required properties - 'id; ' - are missing")
 	}
 	raw, ok := o.Lookup("content")
 	if absent(raw, ok) {

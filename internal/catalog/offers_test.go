@@ -113,7 +113,7 @@ func TestReplaceOffer(t *testing.T) {
 			{manual(1000), Throughput{Manual: 1000}, 1000},
 			{manual(1000), Throughput{Manual: 1000}, 1000},
 		} {
-			got, err := c.ReplaceOffer(t.Context(), o.RID(), []byte(step.body), etags[len(etags)-1], nowMs+7000)
+			got, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), step.body, etags[len(etags)-1]), nowMs+7000)
 			if err != nil {
 				t.Fatalf("%s: %v", step.body, err)
 			}
@@ -145,6 +145,12 @@ func TestReplaceOffer(t *testing.T) {
 	}
 }
 
+// offerReplace asks for what a body says, which names the offer.
+func offerReplace(rid, body, ifMatch string) OfferReplace {
+	body = strings.Replace(body, `{"content"`, `{"id":"`+rid+`","content"`, 1)
+	return OfferReplace{RID: rid, Body: []byte(body), IfMatch: ifMatch}
+}
+
 func offerTexts(c *Catalog) []string {
 	var all []string
 	for _, o := range c.Offers() {
@@ -170,7 +176,7 @@ func TestReplaceOfferRefusals(t *testing.T) {
 		autoscale(10_500):                        "not a multiple of 1000",
 		"":                                       "not a well-formed JSON object",
 		"[]":                                     "not a well-formed JSON object",
-		"{}":                                     "'content; ' - are missing",
+		"{}":                                     "'id; ' - are missing",
 		`{"content":null}`:                       "'content; ' - are missing",
 		`{"content":7}`:                          "'content' must be an object",
 		`{"content":{}}`:                         "'content.offerThroughput' must be an integer",
@@ -182,13 +188,14 @@ func TestReplaceOfferRefusals(t *testing.T) {
 		`{"id":"AAAA","content":{"offerThroughput":1000}}`:           "The 'id' of an offer cannot be changed: it is 'AAAC', not 'AAAA'.",
 		`{"_rid":7,"content":{"offerThroughput":1000}}`:              "'_rid' must be a string",
 		`{"resource":"dbs/x/","content":{"offerThroughput":1000}}`:   "The 'resource' of an offer cannot be changed",
+		`{ "content":{"offerThroughput":1000}}`:                      "'id; ' - are missing",
 		`{"offerResourceId":"x","content":{"offerThroughput":1000}}`: "The 'offerResourceId' of an offer cannot be changed",
 	} {
-		if _, err := c.ReplaceOffer(t.Context(), o.RID(), []byte(body), "", nowMs); !refusedWith(err, want) {
+		if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), body, ""), nowMs); !refusedWith(err, want) {
 			t.Errorf("%s: got %v, want %q", body, err, want)
 		}
 	}
-	if _, err := c.ReplaceOffer(t.Context(), o.RID(), []byte(manual(1000)), `"x"`, nowMs); !errors.Is(err, ErrPrecondition) {
+	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), manual(1000), `"x"`), nowMs); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("another etag: got %v, want ErrPrecondition", err)
 	}
 	shared := containerOffer(ct.RID).String() // there would be one, if it did not share
@@ -196,13 +203,13 @@ func TestReplaceOfferRefusals(t *testing.T) {
 		if _, err := c.Offer(rid); !errors.Is(err, ErrNotFound) {
 			t.Errorf("read %q: got %v, want ErrNotFound", rid, err)
 		}
-		if _, err := c.ReplaceOffer(t.Context(), rid, []byte(manual(1000)), "", nowMs); !errors.Is(err, ErrNotFound) {
+		if _, err := c.ReplaceOffer(t.Context(), offerReplace(rid, manual(1000), ""), nowMs); !errors.Is(err, ErrNotFound) {
 			t.Errorf("replace %q: got %v, want ErrNotFound", rid, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.ReplaceOffer(ctx, o.RID(), []byte(manual(1000)), "", nowMs); !errors.Is(err, context.Canceled) {
+	if _, err := c.ReplaceOffer(ctx, offerReplace(o.RID(), manual(1000), ""), nowMs); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 	if got := rowsOf(t, db); fmt.Sprint(got) != fmt.Sprint(before) || offerFor(c, d.RID.String()).Manual != 100_000 {
@@ -278,7 +285,7 @@ func TestMinimumOfASharedDatabase(t *testing.T) {
 	if o.Minimum() != 600 {
 		t.Errorf("with 27 containers the minimum is %d, want 600", o.Minimum())
 	}
-	if _, err := c.ReplaceOffer(t.Context(), o.RID(), []byte(manual(500)), "", nowMs); !refusedWith(err, "required minimum throughput 600") {
+	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), manual(500), ""), nowMs); !refusedWith(err, "required minimum throughput 600") {
 		t.Errorf("500: got %v", err)
 	}
 }

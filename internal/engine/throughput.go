@@ -220,11 +220,11 @@ func (e *Engine) Offer(rid string) (*catalog.Offer, error) { return e.catalog.Of
 
 // ReplaceOffer changes the throughput of a container or a database, durably. It
 // holds for every request from the moment that the call returns.
-func (e *Engine) ReplaceOffer(ctx context.Context, rid string, body []byte, ifMatch string) (*catalog.Offer, error) {
+func (e *Engine) ReplaceOffer(ctx context.Context, r catalog.OfferReplace) (*catalog.Offer, error) {
 	if err := e.writable(); err != nil {
 		return nil, err
 	}
-	o, err := e.catalog.ReplaceOffer(ctx, rid, body, ifMatch, e.clock.Now())
+	o, err := e.catalog.ReplaceOffer(ctx, r, e.clock.Now())
 	if err != nil {
 		return nil, e.commitFailed(err)
 	}

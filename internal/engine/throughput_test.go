@@ -55,8 +55,9 @@ func (w *world) offerOf(rid string) *catalog.Offer {
 
 func (w *world) setThroughput(rid string, perSecond int) {
 	w.t.Helper()
-	body := fmt.Appendf(nil, `{"content":{"offerThroughput":%d}}`, perSecond)
-	_, err := w.e.ReplaceOffer(context.Background(), w.offerOf(rid).RID(), body, "")
+	offer := w.offerOf(rid).RID()
+	body := fmt.Appendf(nil, `{"id":%q,"content":{"offerThroughput":%d}}`, offer, perSecond)
+	_, err := w.e.ReplaceOffer(context.Background(), catalog.OfferReplace{RID: offer, Body: body})
 	w.must(err)
 }
 

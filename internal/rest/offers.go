@@ -14,6 +14,9 @@ import (
 const (
 	headerMinThroughput  = "X-Ms-Cosmos-Min-Throughput"
 	headerReplacePending = "X-Ms-Offer-Replace-Pending"
+	// What asks for the other kind of throughput.
+	headerToAutoscale = "X-Ms-Cosmos-Migrate-Offer-To-Autopilot"
+	headerToManual    = "X-Ms-Cosmos-Migrate-Offer-To-Manual-Throughput"
 )
 
 func (x *exchange) serveOffers(rt *route) error {
@@ -58,7 +61,17 @@ func (x *exchange) replaceOffer(rt *route) error {
 	if err != nil {
 		return err
 	}
-	o, err := x.h.engine.ReplaceOffer(x.r.Context(), rt.id, body, x.header("If-Match"))
+	r := catalog.OfferReplace{RID: rt.id, Body: body, IfMatch: x.header("If-Match")}
+	toAutoscale, toManual := x.flag(headerToAutoscale), x.flag(headerToManual)
+	switch {
+	case toAutoscale && toManual:
+		return &badRequestError{"The headers " + headerToAutoscale + " and " + headerToManual + " cannot be given together."}
+	case toAutoscale:
+		r.Migrate = catalog.ToAutoscale
+	case toManual:
+		r.Migrate = catalog.ToManual
+	}
+	o, err := x.h.engine.ReplaceOffer(x.r.Context(), r)
 	if err != nil {
 		return err
 	}

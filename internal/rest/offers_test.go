@@ -135,9 +135,10 @@ func TestReplaceOffer(t *testing.T) {
 		self := call(t, h, "GET", path, "", nil, 200).json(t)["_self"].(string)
 		return queryOffers(t, h, `SELECT * FROM c WHERE c.resource = '`+self+`'`, "[]")[0].Rid
 	}
-	path := "/offers/" + ridOf("/dbs/d/colls/c")
+	rid := ridOf("/dbs/d/colls/c")
+	path, content := "/offers/"+rid, `{"id":"`+rid+`","content":`
 	before := call(t, h, "GET", path, "", nil, 200)
-	call(t, h, "PUT", path, `{"content":{"offerThroughput":500}}`, map[string]string{"If-Match": `"other"`}, 412).failureText(t, 412, 0)
+	call(t, h, "PUT", path, content+`{"offerThroughput":500}}`, map[string]string{"If-Match": `"other"`}, 412).failureText(t, 412, 0)
 	// As JavaScript sends it: all that was read, with another number.
 	body := strings.Replace(string(before.body), `"offerThroughput":400`, `"offerThroughput":50000`, 1)
 	a := call(t, h, "PUT", path, body, map[string]string{"If-Match": before.header.Get("etag")}, 200)
@@ -148,16 +149,16 @@ func TestReplaceOffer(t *testing.T) {
 	if read := call(t, h, "GET", path, "", nil, 200); !bytes.Equal(read.body, a.body) {
 		t.Errorf("read %s, want %s", read.body, a.body)
 	}
-	text := call(t, h, "PUT", path, `{"content":{"offerThroughput":400}}`, nil, 400).failureText(t, 400, 0)
+	text := call(t, h, "PUT", path, content+`{"offerThroughput":400}}`, nil, 400).failureText(t, 400, 0)
 	if !strings.Contains(text, "Requested throughput 400 is less than required minimum throughput 500") {
 		t.Errorf("below the minimum: %q", text)
 	}
 	// From manual to autoscale and back, by what the content says.
-	a = call(t, h, "PUT", path, `{"content":{"offerThroughput":-1,"offerAutopilotSettings":{"maxThroughput":6000}}}`, nil, 200)
+	a = call(t, h, "PUT", path, content+`{"offerThroughput":-1,"offerAutopilotSettings":{"maxThroughput":6000}}}`, nil, 200)
 	if got := decode[offerJSON](t, a); got.Content.OfferAutopilotSettings.MaxThroughput != 6000 || a.header.Get("x-ms-cosmos-min-throughput") != "5000" {
 		t.Errorf("autoscale: %s, %v", a.body, a.header)
 	}
-	a = call(t, h, "PUT", path, `{"content":{"offerThroughput":500,"offerAutopilotSettings":null}}`, nil, 200)
+	a = call(t, h, "PUT", path, content+`{"offerThroughput":500,"offerAutopilotSettings":null}}`, nil, 200)
 	if got := decode[offerJSON](t, a); got.Content.OfferAutopilotSettings != nil || got.Content.OfferThroughput != 500 {
 		t.Errorf("manual: %s", a.body)
 	}

@@ -41,7 +41,7 @@ func FuzzRequest(f *testing.F) {
 		{"POST", "/dbs", "x-ms-offer-throughput: 400", `{"id":"x"}`},
 		{"GET", "/offers", "x-ms-max-item-count: 1", ""},
 		{"POST", "/offers", "x-ms-documentdb-isquery: True", `{"query":"SELECT * FROM root r WHERE r.resource=@x","parameters":[{"name":"@x","value":"dbs/x/"}]}`},
-		{"PUT", "/offers/AAAD/", "", `{"content":{"offerThroughput":500}}`},
+		{"PUT", "/offers/AAAD/", "", `{"id":"AAAD","content":{"offerThroughput":500}}`},
 		{"POST", "/dbs/d/colls", `x-ms-cosmos-offer-autopilot-settings: {"maxThroughput":4000}`, `{"id":"y","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2},"defaultTtl":-1}`},
 		{"PUT", "/dbs/d/colls/c", "If-Match: *", containerBody},
 		{"DELETE", "/dbs/d/colls/c", "", ""},

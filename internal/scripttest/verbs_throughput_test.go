@@ -5,6 +5,7 @@
 package scripttest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -84,8 +85,10 @@ func showThroughput(s *script, d *directive) string {
 //	----
 //	200 500 RU/s, at least 400, highest 500
 //
-// It takes manual=500, autoscale=4000, or the body as it is in the lines below, and
+// It takes manual=500, autoscale=4000, or the body as it is in the lines below, with the
+// offer's id unless unnamed is given, and
 //
+//	migrate=autoscale    a header that asks for the other kind; so does migrate=manual
 //	database=d2    the throughput that a database shares
 //	etag=e         keep the answer's etag
 //	if-match=e     a condition: a kept etag, *, or one in quotes
@@ -100,10 +103,16 @@ func setThroughput(s *script, d *directive) string {
 	if lines := d.lines(); len(lines) > 0 {
 		body = []byte(strings.Join(lines, "\n"))
 	}
-	header := s.conditions(d)
+	header, unnamed := s.conditions(d), d.flag("unnamed")
+	for _, kind := range d.options("migrate") {
+		header[map[string]string{"autoscale": "X-Ms-Cosmos-Migrate-Offer-To-Autopilot", "manual": "X-Ms-Cosmos-Migrate-Offer-To-Manual-Throughput"}[kind]] = "true"
+	}
 	rid := s.offerRID(d, s.offeredPath(d))
 	if rid == "" {
 		return "none"
+	}
+	if after, ok := bytes.CutPrefix(body, []byte("{")); ok && !unnamed {
+		body = append([]byte(`{"id":`+quoted(rid)+`,`), after...)
 	}
 	return s.offerLine(d, s.send(d, request{method: http.MethodPut, path: []string{"offers", rid}, header: header, body: body}))
 }
