@@ -12,9 +12,10 @@ import (
 )
 
 // Check looks at the partition key paths, the spatial indexes, the vectors and the
-// texts of a definition that a client sent.
+// texts of a definition that a client sent. Spatial indexes are spelled out as the
+// service does.
 func (d *Definition) Check() error {
-	for _, check := range []func() error{d.checkKeyPaths, d.checkBoundingBoxes, d.checkEmbeddings, d.checkFullText} {
+	for _, check := range []func() error{d.checkKeyPaths, d.checkBoundingBoxes, d.spellSpatialTypes, d.checkEmbeddings, d.checkFullText} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -68,6 +69,41 @@ func (d *Definition) checkBoundingBoxes() error {
 			return invalid("A spatial index must not have a boundingBox when the type of the geospatialConfig is Geography.")
 		}
 	}
+	return nil
+}
+
+// spatialTypes are what every spatial index is about, whichever were asked for.
+const spatialTypes = `"types":["Point","LineString","Polygon","MultiPolygon"]`
+
+// spellSpatialTypes gives all types to each spatial index of the policy.
+func (d *Definition) spellSpatialTypes() error {
+	policy, err := asObject("indexingPolicy", d.raw("indexingPolicy"))
+	if err != nil {
+		return err
+	}
+	raw, ok := policy.Lookup("spatialIndexes")
+	if absent(raw, ok) {
+		return nil
+	}
+	list, err := asArray("indexingPolicy.spatialIndexes", raw)
+	if err != nil {
+		return err
+	}
+	out := policy.AppendMembers([]byte("{"), func(name string) bool { return name == "spatialIndexes" })
+	out = append(out, `,"spatialIndexes":[`...)
+	for i, raw := range list {
+		index, err := asObject("indexingPolicy.spatialIndexes[]", raw)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		// A path comes first in any case.
+		out = index.AppendMembers(append(out, '{'), func(name string) bool { return name == "types" })
+		out = append(append(out, ','), spatialTypes+"}"...)
+	}
+	d.keep("indexingPolicy", append(out, "]}"...))
 	return nil
 }
 

@@ -257,6 +257,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, database DatabaseRID, def
 	case len(d.byName) >= maxContainers:
 		return nil, ErrTooMany
 	}
+	if err := def.checkEncryption(d); err != nil {
+		return nil, err
+	}
 	def.complete(c.options)
 	next := old.clone()
 	next.last.container++

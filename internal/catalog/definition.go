@@ -61,11 +61,14 @@ type member struct {
 var serverOwned = []string{"_rid", "_ts", "_self", "_etag", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts"}
 
 // immutable are the properties that a replace may not change, beside the
-// partition key; leaving one out keeps it.
-var immutable = []struct{ name, refusal string }{
-	{"uniqueKeyPolicy", "Unique keys can only be set when a container is created: 'uniqueKeyPolicy' cannot be changed as part of collection replace operation."},
-	{"conflictResolutionPolicy", "Updating conflict resolution policy is currently not supported"},
-	{"clientEncryptionPolicy", "'clientEncryptionPolicy' cannot be changed as part of collection replace operation."},
+// partition key; leaving one out keeps it, but for those that must be sent again.
+var immutable = []struct {
+	name, refusal string
+	again         bool
+}{
+	{"uniqueKeyPolicy", "Unique keys can only be set when a container is created: 'uniqueKeyPolicy' cannot be changed as part of collection replace operation.", false},
+	{"conflictResolutionPolicy", "Updating conflict resolution policy is currently not supported", false},
+	{"clientEncryptionPolicy", "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.", true},
 }
 
 // ParseDefinition checks the body of a create or replace and fills in what it
@@ -368,7 +371,7 @@ func (d *Definition) replaces(old *Definition) error {
 		was, is := notNull(old.raw(p.name)), notNull(d.raw(p.name))
 		switch {
 		case was == nil && is == nil, sameJSON(was, is):
-		case is == nil, isDefault(p.name, is):
+		case is == nil && !p.again, isDefault(p.name, is):
 			d.keep(p.name, was)
 		default:
 			return invalid("%s", p.refusal)

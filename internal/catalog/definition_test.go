@@ -72,6 +72,9 @@ var validDefinitions = []struct {
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/a","/b","/c"],"kind":"MultiHash","version":2},` + filled + "}"},
 	{"system key", withKey(`{"paths":["/_partitionKey"],"systemKey":true}`),
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/_partitionKey"],"systemKey":true,"kind":"Hash"},` + filled + "}"},
+	{"indexes of a container as old as they are", `{"id":"c","partitionKey":{"paths":["/_partitionKey"],"systemKey":true},` + `"indexingPolicy":{"includedPaths":[{"path":"/*","indexes":[{"kind":"Range","dataType":"Number","precision":-1}]}]}}`,
+		`{"id":"c",` + strings.Replace(filledIndexing, `{"path":"/*"}`, `{"path":"/*","indexes":[{"kind":"Range","dataType":"Number","precision":-1}]}`, 1) +
+			`,"partitionKey":{"paths":["/_partitionKey"],"systemKey":true,"kind":"Hash"},` + filled + "}"},
 	{"the root as old clients write it", withIndexing(`{"includedPaths":[{"path":"/"}]}`), `{"id":"c",` + filledIndexing + "," + filledKey + "," + filled + "}"},
 	{"quoted key path", withKey(`{"paths":["/\"a/b\""]}`),
 		`{"id":"c",` + filledIndexing + `,"partitionKey":{"paths":["/\"a/b\""],"kind":"Hash"},` + filled + "}"},

@@ -72,6 +72,38 @@ func (c *Catalog) WriteEncryptionKey(ctx context.Context, db DatabaseRID, w Reso
 	return k, created, err
 }
 
+// checkEncryption looks whether the database has the keys that a container's
+// encryption policy names.
+func (d *Definition) checkEncryption(db *Database) error {
+	raw := notNull(d.raw("clientEncryptionPolicy"))
+	if raw == nil {
+		return nil
+	}
+	policy, err := asObject("clientEncryptionPolicy", raw)
+	if err != nil {
+		return err
+	}
+	list, ok := policy.Lookup("includedPaths")
+	if absent(list, ok) {
+		return nil
+	}
+	paths, err := asArray("clientEncryptionPolicy.includedPaths", list)
+	if err != nil {
+		return err
+	}
+	for _, raw := range paths {
+		path, err := asObject("clientEncryptionPolicy.includedPaths[]", raw)
+		if err != nil {
+			return err
+		}
+		id, _ := textMember(path, "clientEncryptionKeyId")
+		if db.encryptionKeys.byName[id] == nil {
+			return invalid("ClientEncryptionKey with id '[%s]' does not exist.", value.Clip(id))
+		}
+	}
+	return nil
+}
+
 // addedProperties are the server's, whatever a client says.
 var addedProperties = []string{"id", "_rid", "_self", "_etag", "_ts"}
 

@@ -33,7 +33,8 @@ const (
 )
 
 // parseIndexing checks the policy and adds it as the service returns it: mode in
-// lower case, defaults filled in, the legacy "indexes" of a path dropped.
+// lower case, defaults filled in, the legacy "indexes" of a path dropped unless the
+// container is as old as they are.
 func (d *Definition) parseIndexing(o *value.Object) error {
 	d.IndexingMode = IndexingConsistent
 	raw, ok := o.Lookup("indexingPolicy")
@@ -71,8 +72,12 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 		return err
 	}
 	out := []byte(`{"indexingMode":"` + d.IndexingMode + `","automatic":` + automatic + `,"includedPaths":`)
-	out = appendPaths(out, included)
-	out = appendPaths(append(out, `,"excludedPaths":`...), excluded)
+	legacy, err := legacyIndexes(o, policy)
+	if err != nil {
+		return err
+	}
+	out = appendPaths(out, included, legacy)
+	out = appendPaths(append(out, `,"excludedPaths":`...), excluded, nil)
 	if err := checkSpecialIndexes(policy); err != nil {
 		return err
 	}
@@ -199,13 +204,47 @@ func checkIndexPath(p string) error {
 	return nil
 }
 
-func appendPaths(dst []byte, paths []string) []byte {
+// legacyIndexes returns the "indexes" of included paths, by path, of a container that
+// was made without a partition key.
+func legacyIndexes(o, policy *value.Object) (map[string][]byte, error) {
+	system, _ := o.At(value.Path{"partitionKey", "systemKey"})
+	raw, ok := policy.Lookup("includedPaths")
+	if string(system) != "true" || absent(raw, ok) {
+		return nil, nil
+	}
+	list, err := asArray("indexingPolicy.includedPaths", raw)
+	if err != nil {
+		return nil, err
+	}
+	indexes := map[string][]byte{}
+	for _, raw := range list {
+		path, err := indexPath("includedPaths", raw)
+		if err != nil {
+			return nil, err
+		}
+		included, err := asObject("indexingPolicy.includedPaths[]", raw)
+		if err != nil {
+			return nil, err
+		}
+		if raw, ok := included.Lookup("indexes"); !absent(raw, ok) {
+			indexes[path] = raw
+		}
+	}
+	return indexes, nil
+}
+
+// appendPaths writes paths, with the indexes that they have.
+func appendPaths(dst []byte, paths []string, indexes map[string][]byte) []byte {
 	dst = append(dst, '[')
 	for i, p := range paths {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(value.AppendString(append(dst, `{"path":`...), p), '}')
+		dst = value.AppendString(append(dst, `{"path":`...), p)
+		if raw := indexes[p]; raw != nil {
+			dst = append(append(dst, `,"indexes":`...), raw...)
+		}
+		dst = append(dst, '}')
 	}
 	return append(dst, ']')
 }

@@ -105,11 +105,14 @@ func (o *Offer) appendContent(dst []byte) []byte {
 	}
 	dst = fmt.Appendf(dst, `{"offerThroughput":%d,"offerIsRUPerMinuteThroughputEnabled":false,`+
 		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":%d,"maxConsumedStorageEverInKB":0}`, inUse, o.Highest)
-	if o.AutoscaleMax != 0 {
-		dst = fmt.Appendf(dst, `,"offerAutopilotSettings":{"maxThroughput":%d,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":%d}}}`,
-			o.AutoscaleMax, o.IncrementPercent)
+	if o.AutoscaleMax == 0 {
+		return append(dst, '}')
 	}
-	return append(dst, '}')
+	dst = fmt.Appendf(dst, `,"offerAutopilotSettings":{"maxThroughput":%d`, o.AutoscaleMax)
+	if !o.Fixed {
+		dst = fmt.Appendf(dst, `,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":%d}}`, o.IncrementPercent)
+	}
+	return append(dst, "}}"...)
 }
 
 // offer returns the database's offer, nil if it shares no throughput.
@@ -285,7 +288,7 @@ func (r throughputRequest) migrated(m Migration, was *Offer) (throughputRequest,
 			return r, invalid("x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")
 		}
 		least := autoscaleRule.minimum(was.Highest, was.sharing)
-		return throughputRequest{rule: autoscaleRule, perSecond: max(least, roundUp(was.Manual, autoscaleRule.step))}, nil
+		return throughputRequest{rule: autoscaleRule, fixed: true, perSecond: max(least, roundUp(was.Manual, autoscaleRule.step))}, nil
 	case m == ToManual && was.AutoscaleMax != 0:
 		return throughputRequest{rule: manualRule, perSecond: was.AutoscaleMax}, nil
 	}

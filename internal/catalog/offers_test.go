@@ -106,10 +106,10 @@ func TestReplaceOffer(t *testing.T) {
 			want    Throughput
 			minimum int
 		}{
-			{autoscale(2000), Throughput{AutoscaleMax: 2000}, max(1000, roundUp(o.Highest/10, 1000))},
+			{autoscale(2000), Throughput{AutoscaleMax: 2000, Fixed: true}, max(1000, roundUp(o.Highest/10, 1000))},
 			{manual(500), Throughput{Manual: 500}, 400},
 			{manual(100_000), Throughput{Manual: 100_000}, 1000},
-			{autoscale(10_000), Throughput{AutoscaleMax: 10_000}, 10_000},
+			{autoscale(10_000), Throughput{AutoscaleMax: 10_000, Fixed: true}, 10_000},
 			{manual(1000), Throughput{Manual: 1000}, 1000},
 			{manual(1000), Throughput{Manual: 1000}, 1000},
 		} {

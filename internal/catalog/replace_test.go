@@ -54,8 +54,9 @@ func TestReplaces(t *testing.T) {
 		{"unique keys in another order", with(`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}],"x":1}`), with(`"uniqueKeyPolicy":{"x":1,"uniqueKeys":[{"paths":["/a"]}]}`), "", ""},
 		{"conflicts changed", with(""), with(custom), conflictText, ""},
 
-		{"encryption left out", with(encryption), with(""), "", encryption},
-		{"encryption null", with(encryption), with(`"clientEncryptionPolicy":null`), "", encryption},
+		{"encryption left out", with(encryption), with(""), "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.", ""},
+		{"encryption null", with(encryption), with(`"clientEncryptionPolicy":null`), "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.", ""},
+		{"encryption as it was", with(encryption), with(encryption), "", encryption},
 		{"encryption added", with(""), with(encryption), "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.", ""},
 		{"encryption null where there was none", with(""), with(`"clientEncryptionPolicy":null`), "", ""},
 		{"encryption left out where it was null", with(`"clientEncryptionPolicy":null`), with(""), "", ""},

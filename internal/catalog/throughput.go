@@ -20,6 +20,8 @@ type Throughput struct {
 	// IncrementPercent goes with autoscale. It is kept and shown: in the service
 	// it raises the maximum as storage grows.
 	IncrementPercent int `json:"incrementPercent,omitzero"`
+	// Fixed goes with autoscale that has no such policy, not even one of zero percent.
+	Fixed bool `json:"fixed,omitzero"`
 }
 
 // None reports that there is neither manual nor autoscale throughput.
@@ -113,6 +115,7 @@ type throughputRequest struct {
 	rule             throughputRule
 	perSecond        int
 	incrementPercent int
+	fixed            bool // there is no policy that raises the maximum
 }
 
 // grant returns the throughput that was asked for, if it may be had.
@@ -123,7 +126,7 @@ func (r throughputRequest) grant(highest, sharing int) (Throughput, error) {
 	if r.rule == manualRule {
 		return Throughput{Manual: r.perSecond}, nil
 	}
-	return Throughput{AutoscaleMax: r.perSecond, IncrementPercent: r.incrementPercent}, nil
+	return Throughput{AutoscaleMax: r.perSecond, IncrementPercent: r.incrementPercent, Fixed: r.fixed}, nil
 }
 
 func parseAutoscale(settings []byte) (throughputRequest, error) {
@@ -138,6 +141,7 @@ func parseAutoscale(settings []byte) (throughputRequest, error) {
 	}
 	raw, ok := o.At(value.Path{"autoUpgradePolicy", "throughputPolicy", "incrementPercent"})
 	if absent(raw, ok) {
+		r.fixed = true
 		return r, nil
 	}
 	if r.incrementPercent, err = asInt("", raw, 0, maxIncrementPercent); err != nil {

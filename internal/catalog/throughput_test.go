@@ -35,14 +35,14 @@ func TestAutoscaleThroughput(t *testing.T) {
 		return `{"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":` + percent + `}}}`
 	}
 	for settings, want := range map[string]Throughput{
-		`{"maxThroughput":1000}`:                          {AutoscaleMax: 1000},
-		`{"maxThroughput":4e3}`:                           {AutoscaleMax: 4000},
-		`{"maxThroughput":1000000}`:                       {AutoscaleMax: 1_000_000},
-		` {"other":1,"maxThroughput":4000} `:              {AutoscaleMax: 4000},
-		`{"maxThroughput":4000,"autoUpgradePolicy":null}`: {AutoscaleMax: 4000},
+		`{"maxThroughput":1000}`:                          {AutoscaleMax: 1000, Fixed: true},
+		`{"maxThroughput":4e3}`:                           {AutoscaleMax: 4000, Fixed: true},
+		`{"maxThroughput":1000000}`:                       {AutoscaleMax: 1_000_000, Fixed: true},
+		` {"other":1,"maxThroughput":4000} `:              {AutoscaleMax: 4000, Fixed: true},
+		`{"maxThroughput":4000,"autoUpgradePolicy":null}`: {AutoscaleMax: 4000, Fixed: true},
 		policy("0"):    {AutoscaleMax: 4000},
 		policy("100"):  {AutoscaleMax: 4000, IncrementPercent: 100},
-		policy("null"): {AutoscaleMax: 4000},
+		policy("null"): {AutoscaleMax: 4000, Fixed: true},
 	} {
 		if got, err := AutoscaleThroughput([]byte(settings)); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", settings, got, err, want)

@@ -140,6 +140,13 @@ func (x *exchange) replaceContainer(rt *route) error {
 func (x *exchange) setContainer(c *catalog.Container) {
 	x.set(headerAltPath, headerPath("dbs/"+c.DatabaseID))
 	x.set(headerContentPath, c.RID.Database.String())
+	if c.Throughput.None() {
+		x.set("X-Ms-Share-Throughput", "true")
+	}
+	// Nothing has to be copied for analyses, so that it always has been.
+	if x.flag("X-Ms-Cosmos-Populate-Analytical-Migration-Progress") {
+		x.set("X-Ms-Cosmos-Analytical-Migration-Progress", "100")
+	}
 }
 
 // setProgress tells how far the items have followed the indexing policy.

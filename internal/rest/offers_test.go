@@ -313,3 +313,47 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("it is logged: %s", log)
 	}
 }
+
+// A policy that raises the maximum of autoscale is there as long as the offer has it.
+func TestAutoUpgradePolicy(t *testing.T) {
+	h := newTestHandler(t)
+	const policy = `{"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}`
+	call(t, h, "POST", "/dbs", `{"id":"s"}`, map[string]string{"X-Ms-Cosmos-Offer-Autopilot-Settings": policy}, 201)
+	offer := queryOffers(t, h, "SELECT * FROM c", "[]")[0].Rid
+	for _, c := range []struct{ settings, want string }{
+		{policy, `"offerAutopilotSettings":` + policy},
+		{`{"maxThroughput":5000}`, `"offerAutopilotSettings":{"maxThroughput":5000}`},
+		{strings.Replace(policy, "10", "0", 1), strings.Replace(policy, "10", "0", 1)},
+	} {
+		body := `{"id":"` + offer + `","content":{"offerThroughput":-1,"offerAutopilotSettings":` + c.settings + `}}`
+		replaced := call(t, h, "PUT", "/offers/"+offer, body, nil, 200)
+		for _, a := range []answer{replaced, call(t, h, "GET", "/offers/"+offer, "", nil, 200)} {
+			if !bytes.Contains(a.body, []byte(c.want)) {
+				t.Errorf("%s: got %s, want %s in it", c.settings, a.body, c.want)
+			}
+		}
+	}
+}
+
+// What a container's answers say of its throughput and of analyses.
+func TestContainerHeaders(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"s"}`, map[string]string{"X-Ms-Offer-Throughput": "1000"}, 201)
+	const definition = `{"id":"c","partitionKey":{"paths":["/pk"]},"analyticalStorageTtl":-1}`
+	own := strings.Replace(definition, `"c"`, `"own"`, 1)
+	shares := call(t, h, "POST", "/dbs/s/colls", definition, nil, 201)
+	alone := call(t, h, "POST", "/dbs/s/colls", own, map[string]string{"X-Ms-Offer-Throughput": "400"}, 201)
+	if got := shares.header.Get("x-ms-share-throughput"); got != "true" {
+		t.Errorf("a container that shares: got %q", got)
+	}
+	if got := alone.header.Get("x-ms-share-throughput"); got != "" {
+		t.Errorf("a container with throughput of its own: got %q", got)
+	}
+	const asked, told = "X-Ms-Cosmos-Populate-Analytical-Migration-Progress", "x-ms-cosmos-analytical-migration-progress"
+	if got := call(t, h, "GET", "/dbs/s/colls/c", "", map[string]string{asked: "true"}, 200).header.Get(told); got != "100" {
+		t.Errorf("analytical migration: got %q", got)
+	}
+	if got := call(t, h, "GET", "/dbs/s/colls/c", "", nil, 200).header.Get(told); got != "" {
+		t.Errorf("analytical migration, not asked for: got %q", got)
+	}
+}
