@@ -46,12 +46,6 @@ func (d *Definition) checkBoundingBoxes() error {
 	if absent(raw, ok) {
 		return nil
 	}
-	config, err := asObject("geospatialConfig", d.raw("geospatialConfig"))
-	if err != nil {
-		return err
-	}
-	kind, _ := config.Lookup("type")
-	plane := string(kind) == `"Geometry"`
 	list, err := asArray("indexingPolicy.spatialIndexes", raw)
 	if err != nil {
 		return err
@@ -63,9 +57,9 @@ func (d *Definition) checkBoundingBoxes() error {
 		}
 		box, ok := index.Lookup("boundingBox")
 		switch bounded := !absent(box, ok); {
-		case plane && !bounded:
+		case d.Planar && !bounded:
 			return invalid("A spatial index must have a boundingBox when the type of the geospatialConfig is Geometry.")
-		case !plane && bounded:
+		case !d.Planar && bounded:
 			return invalid("A spatial index must not have a boundingBox when the type of the geospatialConfig is Geography.")
 		}
 	}

@@ -45,8 +45,10 @@ type Definition struct {
 	// IndexedComposites are those composite indexes that have rows.
 	IndexedComposites [][]CompositePath
 	Special           SpecialIndexes
-	Computed          []ComputedProperty
-	Vectors           []VectorPath
+	// Planar says that places are on a plane, and not on the globe.
+	Planar   bool
+	Computed []ComputedProperty
+	Vectors  []VectorPath
 
 	members []member
 	wasLazy bool // the indexing mode was "lazy"
@@ -287,6 +289,7 @@ func (d *Definition) parseGeospatial(o *value.Object) error {
 	if text, err := asString("geospatialConfig.type", kind); err != nil || (text != "Geography" && text != "Geometry") {
 		return invalid("The geospatial type is invalid. Ensure to provide 'Geography' or 'Geometry'.")
 	}
+	d.Planar = string(kind) == `"Geometry"`
 	d.add("geospatialConfig", raw)
 	return nil
 }

@@ -136,7 +136,7 @@ func (e *Engine) compile(ctx context.Context, c *catalog.Container, q *Query) (c
 	if err != nil {
 		return compiled{}, err
 	}
-	p, err := sql.Compile(kept.tree, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c), Interrupted: e.Watch(ctx)})
+	p, err := sql.Compile(kept.tree, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c), Planar: c.Planar, Interrupted: e.Watch(ctx)})
 	if err != nil {
 		return compiled{}, err
 	}

@@ -43,9 +43,10 @@ func coveringText(covering []cells.ID) string {
 	return fmt.Sprintf("in %d cells", len(covering))
 }
 
-// spatialPath returns a path as the index has it, if geometries there are indexed.
+// spatialPath returns a path as the index has it, if geometries there are indexed. The
+// index has cells of the globe, which say nothing of a plane.
 func spatialPath(c *catalog.Container, path sql.Path) (store.IndexPath, bool) {
-	if len(path) == 0 || path[0].Element || systemProperty(path[0].Name) || isComputed(c, path[0].Name) {
+	if c.Planar || len(path) == 0 || path[0].Element || systemProperty(path[0].Name) || isComputed(c, path[0].Name) {
 		return nil, false
 	}
 	return steps(path, false), slices.ContainsFunc(c.Special.Spatial, func(p catalog.SpatialPath) bool {

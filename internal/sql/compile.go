@@ -22,6 +22,8 @@ type CompileOptions struct {
 	Computed []Computed
 	// Vectors are the paths of the container's vector policy.
 	Vectors []Vector
+	// Planar says that places are on a plane, and not on the globe.
+	Planar bool
 	// Interrupted, if set, is asked now and then; an error ends the compilation.
 	// Functions of constants, and regular expressions, may take long.
 	Interrupted func() error

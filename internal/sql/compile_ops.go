@@ -266,6 +266,9 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 		parts[1] = c.argument(parts[1])
 	}
 	eval := fn.Eval
+	if c.opts.Planar && fn.Planar != nil {
+		eval = fn.Planar
+	}
 	if eval == nil {
 		// A score that no item has by itself.
 		return code{eval: func(*frame) Value { return Value{} }}, nil

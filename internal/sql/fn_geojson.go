@@ -15,6 +15,34 @@ const maxRingPoints = 4096
 // maxLinePoints bounds lines, and all polygons of one geometry together.
 const maxLinePoints = 4 * maxRingPoints
 
+// Why a value is no geometry, on the globe or on a plane.
+const (
+	notGeoJSON      = "The input is not a valid GeoJSON object: it must have the members \"type\" and \"coordinates\"."
+	notGeometry     = "The type of the GeoJSON object must be Point, LineString, Polygon or MultiPolygon."
+	notPosition     = "The position must be an array of two or three numbers."
+	lineOfOnePoint  = "The LineString input is not valid because it does not have enough distinct points."
+	noPolygon       = "The MultiPolygon input is not valid because it has no polygon."
+	noRing          = "The Polygon input is not valid because it has no ring."
+	tooManyPoints   = "The Polygon input is not valid because it has more than 4096 points."
+	tooManyPolygons = "The MultiPolygon input is not valid because it has more than 16384 points."
+	openRing        = "The Polygon input is not valid because the start and end points of the ring number %d are not the same. " +
+		"Each ring of a Polygon must have the same start and end points."
+	shortRing = "The Polygon input is not valid because the ring number %d does not have enough points. " +
+		"Each ring of a Polygon must contain at least four points."
+	crossingRing = "The Polygon input is not valid because the ring number %d crosses itself or another ring."
+)
+
+// lineLength returns what is wrong with the number of a line's points, or "".
+func lineLength(points int) string {
+	switch {
+	case points < 2:
+		return "The LineString input is not valid because it does not have enough points. A LineString must have at least two points."
+	case points > maxLinePoints:
+		return fmt.Sprintf("The LineString input is not valid because it has more than %d points.", maxLinePoints)
+	}
+	return ""
+}
+
 // geometry is what a value describes: one of its lists has elements.
 type geometry struct {
 	points   []place
@@ -40,7 +68,7 @@ func geometryOf(v Value) (g geometry, reason string) {
 	kind, ok := v.Member("type").AsString()
 	coordinates := v.Member("coordinates")
 	if !ok || coordinates.Kind() != KindArray {
-		return g, "The input is not a valid GeoJSON object: it must have the members \"type\" and \"coordinates\"."
+		return g, notGeoJSON
 	}
 	switch kind {
 	case "Point":
@@ -56,7 +84,7 @@ func geometryOf(v Value) (g geometry, reason string) {
 	case "MultiPolygon":
 		g.polygons, reason = readPolygons(coordinates)
 	default:
-		reason = "The type of the GeoJSON object must be Point, LineString, Polygon or MultiPolygon."
+		reason = notGeometry
 	}
 	return g, reason
 }
@@ -78,7 +106,7 @@ func readPlaces(positions []Value) (places []place, reason string) {
 		lat, okLat := position.Index(1).AsFloat()
 		switch {
 		case !okLon || !okLat || position.Len() > 3:
-			return nil, "The position must be an array of two or three numbers."
+			return nil, notPosition
 		case !(lat >= -90 && lat <= 90):
 			return nil, "Latitude values must be between -90 and 90 degrees."
 		case !(lon >= -180 && lon <= 180):
@@ -91,17 +119,14 @@ func readPlaces(positions []Value) (places []place, reason string) {
 
 func readLine(v Value) (l line, reason string) {
 	positions := elementsOf(v, maxLinePoints)
-	switch {
-	case len(positions) < 2:
-		return l, "The LineString input is not valid because it does not have enough points. A LineString must have at least two points."
-	case len(positions) > maxLinePoints:
-		return l, fmt.Sprintf("The LineString input is not valid because it has more than %d points.", maxLinePoints)
+	if reason := lineLength(len(positions)); reason != "" {
+		return l, reason
 	}
 	if l.places, reason = readPlaces(positions); reason != "" {
 		return l, reason
 	}
 	if l.edges = edgesAlong(l.places); len(l.edges) == 0 {
-		return l, "The LineString input is not valid because it does not have enough distinct points."
+		return l, lineOfOnePoint
 	}
 	return l, ""
 }
@@ -117,12 +142,12 @@ func readPolygons(v Value) (polygons []polygon, reason string) {
 			points += len(r.places)
 		}
 		if points > maxLinePoints {
-			return nil, fmt.Sprintf("The MultiPolygon input is not valid because it has more than %d points.", maxLinePoints)
+			return nil, tooManyPolygons
 		}
 		polygons = append(polygons, p)
 	}
 	if len(polygons) == 0 {
-		return nil, "The MultiPolygon input is not valid because it has no polygon."
+		return nil, noPolygon
 	}
 	return polygons, ""
 }
@@ -132,7 +157,7 @@ func readPolygon(v Value) (p polygon, reason string) {
 	for element := range v.Elements {
 		positions := elementsOf(element, maxRingPoints)
 		if points += len(positions); points > maxRingPoints {
-			return p, fmt.Sprintf("The Polygon input is not valid because it has more than %d points.", maxRingPoints)
+			return p, tooManyPoints
 		}
 		r, reason := readRing(positions, len(p.rings)+1)
 		if reason != "" {
@@ -141,7 +166,7 @@ func readPolygon(v Value) (p polygon, reason string) {
 		p.rings = append(p.rings, r)
 	}
 	if len(p.rings) == 0 {
-		return p, "The Polygon input is not valid because it has no ring."
+		return p, noRing
 	}
 	return p, ""
 }
@@ -154,8 +179,7 @@ func readRing(positions []Value, number int) (r ring, reason string) {
 		return r, reason
 	}
 	if len(places) == 0 || places[0] != places[len(places)-1] {
-		return r, fmt.Sprintf("The Polygon input is not valid because the start and end points of the ring number %d are not the same. "+
-			"Each ring of a Polygon must have the same start and end points.", number)
+		return r, fmt.Sprintf(openRing, number)
 	}
 	for i, p := range places[1:] {
 		if p != places[i] {
@@ -167,8 +191,7 @@ func readRing(positions []Value, number int) (r ring, reason string) {
 		r.edges[last] = edgeBetween(r.edges[last].a, r.edges[0].a) // ends where it began, to the last digit
 	}
 	if len(places) < 4 || len(r.places) < 3 || len(r.edges) < 2 {
-		return r, fmt.Sprintf("The Polygon input is not valid because the ring number %d does not have enough points. "+
-			"Each ring of a Polygon must contain at least four points.", number)
+		return r, fmt.Sprintf(shortRing, number)
 	}
 	r.hole = number > 1
 	r.reversed = r.hole && leftIsSmaller(r.places)
@@ -204,7 +227,7 @@ func validity(cx *Context, v Value) string {
 	}
 	for i := range g.polygons {
 		if number := g.polygons[i].crossing(cx); number > 0 {
-			return fmt.Sprintf("The Polygon input is not valid because the ring number %d crosses itself or another ring.", number)
+			return fmt.Sprintf(crossingRing, number)
 		}
 	}
 	return ""

@@ -15,12 +15,17 @@ import (
 
 func spatialFunctions() []Function {
 	return []Function{
-		{Name: "ST_AREA", Min: 1, Max: 1, Eval: stArea},
-		{Name: "ST_DISTANCE", Min: 2, Max: 2, Eval: stDistance},
-		{Name: "ST_INTERSECTS", Min: 2, Max: 2, Eval: stIntersects},
-		{Name: "ST_ISVALID", Min: 1, Max: 1, Eval: stIsValid},
-		{Name: "ST_ISVALIDDETAILED", Min: 1, Max: 1, Eval: stIsValidDetailed},
-		{Name: "ST_WITHIN", Min: 2, Max: 2, Eval: stWithin},
+		{Name: "ST_AREA", Min: 1, Max: 1, Eval: stArea, Planar: flatAreaOf},
+		{Name: "ST_DISTANCE", Min: 2, Max: 2, Eval: stDistance, Planar: ofFlat(func(cx *Context, a, b *flatGeometry) Value {
+			if a.intersects(cx, b) {
+				return Float(0)
+			}
+			return Float(a.distance(cx, b))
+		})},
+		{Name: "ST_INTERSECTS", Min: 2, Max: 2, Eval: stIntersects, Planar: ofFlat(func(cx *Context, a, b *flatGeometry) Value { return Bool(a.intersects(cx, b)) })},
+		{Name: "ST_ISVALID", Min: 1, Max: 1, Eval: stIsValid(validity), Planar: stIsValid(flatValidity)},
+		{Name: "ST_ISVALIDDETAILED", Min: 1, Max: 1, Eval: stIsValidDetailed(validity), Planar: stIsValidDetailed(flatValidity)},
+		{Name: "ST_WITHIN", Min: 2, Max: 2, Eval: stWithin, Planar: ofFlat(func(cx *Context, a, b *flatGeometry) Value { return Bool(a.within(cx, b)) })},
 	}
 }
 
@@ -34,26 +39,57 @@ func twoGeometries(args []Value) (a, b geometry, ok bool) {
 	return a, b, reason == ""
 }
 
-// stIsValid is false for everything that is no geometry, and undefined only if
-// there is nothing to ask about.
-func stIsValid(cx *Context, args []Value) Value {
-	if args[0].IsUndefined() {
-		return Undefined()
+// ofFlat is a function of two geometries on a plane.
+func ofFlat(eval func(cx *Context, a, b *flatGeometry) Value) func(*Context, []Value) Value {
+	return func(cx *Context, args []Value) Value {
+		a, reason := flatGeometryOf(args[0])
+		if reason != "" {
+			return Undefined()
+		}
+		b, reason := flatGeometryOf(args[1])
+		if reason != "" {
+			return Undefined()
+		}
+		return eval(cx, &a, &b)
 	}
-	return Bool(validity(cx, args[0]) == "")
 }
 
-func stIsValidDetailed(cx *Context, args []Value) Value {
-	if args[0].IsUndefined() {
+func flatAreaOf(_ *Context, args []Value) Value {
+	g, reason := flatGeometryOf(args[0])
+	if reason != "" {
 		return Undefined()
 	}
-	reason := validity(cx, args[0])
-	var b ObjectBuilder
-	b.Set("valid", Bool(reason == ""))
-	if reason != "" {
-		b.Set("reason", Str(reason))
+	area := 0.0
+	for _, rings := range g.polygons {
+		area += flatArea(rings)
 	}
-	return b.Value()
+	return Float(area)
+}
+
+// stIsValid is false for everything that is no geometry, and undefined only if
+// there is nothing to ask about.
+func stIsValid(validity func(*Context, Value) string) func(*Context, []Value) Value {
+	return func(cx *Context, args []Value) Value {
+		if args[0].IsUndefined() {
+			return Undefined()
+		}
+		return Bool(validity(cx, args[0]) == "")
+	}
+}
+
+func stIsValidDetailed(validity func(*Context, Value) string) func(*Context, []Value) Value {
+	return func(cx *Context, args []Value) Value {
+		if args[0].IsUndefined() {
+			return Undefined()
+		}
+		reason := validity(cx, args[0])
+		var b ObjectBuilder
+		b.Set("valid", Bool(reason == ""))
+		if reason != "" {
+			b.Set("reason", Str(reason))
+		}
+		return b.Value()
+	}
 }
 
 // stArea is zero for points and lines.

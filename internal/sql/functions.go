@@ -125,6 +125,8 @@ type Function struct {
 	// Eval computes a call. It is nil for aggregates and for functions that only
 	// ORDER BY RANK knows, which are no functions of one item.
 	Eval func(cx *Context, args []Value) Value
+	// Planar, if set, computes a call where places are on a plane.
+	Planar func(cx *Context, args []Value) Value
 
 	// Check, if set, looks at the arguments that are known before the execution
 	// (the others are undefined) and refuses what can never work.
