@@ -244,3 +244,51 @@ func TestNamesInHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestResourceQueriesPage: queries over databases, containers, offers, users,
+// permissions and scripts come in pages of the length that is asked for.
+func TestResourceQueriesPage(t *testing.T) {
+	h := newContainer(t)
+	create := func(path string, body string, n int) {
+		for i := range n {
+			call(t, h, "POST", path, fmt.Sprintf(body, i), nil, 201)
+		}
+	}
+	create("/dbs", `{"id":"x%d"}`, 4)
+	create("/dbs/d/colls", `{"id":"x%d","partitionKey":{"paths":["/pk"]}}`, 4)
+	create("/dbs/d/users", `{"id":"x%d"}`, 5)
+	create("/dbs/d/users/x0/permissions", `{"id":"x%d","permissionMode":"Read","resource":"dbs/d/colls/x%[1]d"}`, 4)
+	create("/dbs/d/colls/c/udfs", `{"id":"x%d","body":"function(){}"}`, 5)
+	for path, kind := range map[string]string{
+		"/dbs": "Databases", "/dbs/d/colls": "DocumentCollections", "/offers": "Offers", "/dbs/d/users": "Users",
+		"/dbs/d/users/x0/permissions": "Permissions", "/dbs/d/colls/c/udfs": "UserDefinedFunctions",
+	} {
+		rows := func(most, token string) (ids []any, next string) {
+			headers := map[string]string{"Content-Type": "application/query+json", "X-Ms-Documentdb-Isquery": "True", "X-Ms-Max-Item-Count": most}
+			if token != "" {
+				headers["X-Ms-Continuation"] = token
+			}
+			a := call(t, h, "POST", path, `{"query":"SELECT VALUE c.id FROM c ORDER BY c.id"}`, headers, 200)
+			return a.json(t)[kind].([]any), a.header.Get("x-ms-continuation")
+		}
+		all, next := rows("-1", "")
+		if next != "" || len(all) < 4 {
+			t.Errorf("%s: %d rows, and then %q", path, len(all), next)
+		}
+		var paged []any
+		for more := true; more; more = next != "" {
+			var page []any
+			if page, next = rows("2", next); len(page) == 0 || len(page) > 2 {
+				t.Fatalf("%s: a page of %d rows", path, len(page))
+			}
+			paged = append(paged, page...)
+		}
+		if fmt.Sprint(paged) != fmt.Sprint(all) {
+			t.Errorf("%s: got %v in pages, want %v", path, paged, all)
+		}
+		for _, token := range []string{"-tEGAI2wSgAoAAAAAAAAAA==#count3", "rows:", "rows:-1", "rows:x", "7"} {
+			headers := map[string]string{"Content-Type": "application/query+json", "X-Ms-Continuation": token}
+			call(t, h, "POST", path, `{"query":"SELECT * FROM c"}`, headers, 400).failureText(t, 400, 0)
+		}
+	}
+}
