@@ -149,8 +149,14 @@ func (x *exchange) setContainer(c *catalog.Container) {
 	}
 }
 
-// setProgress tells how far the items have followed the indexing policy.
+func (x *exchange) asksForQuota() bool { return x.flag("X-Ms-Documentdb-Populatequotainfo") }
+
+// setProgress tells how far the items have followed the indexing policy, if that was
+// asked for.
 func (x *exchange) setProgress(c *catalog.Container) error {
+	if !x.asksForQuota() {
+		return nil
+	}
 	percent, err := x.h.engine.IndexProgress(c)
 	if err != nil {
 		return err
@@ -169,7 +175,7 @@ func (x *exchange) setQuota(c *catalog.Container) error {
 	if err := x.setProgress(c); err != nil {
 		return err
 	}
-	if !x.flag("X-Ms-Documentdb-Populatequotainfo") {
+	if !x.asksForQuota() {
 		return nil
 	}
 	usage, err := x.h.engine.Usage(c)

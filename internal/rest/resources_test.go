@@ -72,7 +72,7 @@ func TestContainerResource(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"etag": c["_etag"].(string), "x-ms-alt-content-path": "dbs/d%20%C3%A4", "x-ms-content-path": db,
-		"x-ms-documentdb-collection-index-transformation-progress": "100",
+		"x-ms-documentdb-collection-index-transformation-progress": "",
 		"x-ms-resource-quota": "", "x-ms-session-token": "",
 	} {
 		if got := a.header.Get(name); got != want {
@@ -88,6 +88,9 @@ func TestContainerResource(t *testing.T) {
 		quota := call(t, h, "GET", "/dbs/"+db+"/colls/"+rid, "", map[string]string{"x-ms-documentdb-populatequotainfo": on}, 200)
 		if got := quota.header.Get("x-ms-resource-quota"); !strings.Contains(got, "collectionSize=10485760;") {
 			t.Errorf("quota %q", got)
+		}
+		if got := quota.header.Get("x-ms-documentdb-collection-index-transformation-progress"); got != "100" {
+			t.Errorf("index progress %q", got)
 		}
 	}
 	// A rid of another kind, or of another database, finds nothing.
