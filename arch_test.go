@@ -30,7 +30,7 @@ var layers = map[string]layer{
 	"internal/invariant":   {"", ""},
 	"internal/analysis":    {"", ""},
 	"internal/cells":       {"internal/value", ""},
-	"internal/clock":       {"", ""},
+	"internal/clock":       {"", "golang.org/x/sys"},
 	"internal/memory":      {"", ""},
 	"internal/ru":          {"", ""},
 	"internal/kv":          {"", ""},

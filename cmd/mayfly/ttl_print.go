@@ -110,7 +110,7 @@ func printStatuses(w io.Writer, a *statusAnswer) {
 
 func printClock(w io.Writer, a *statusAnswer) {
 	if !a.Clock.Trusted {
-		fmt.Fprintf(w, "\nNothing is purged while the clock is in doubt: %s\nSee: mayfly clock\n", a.Clock.Reason)
+		fmt.Fprintf(w, "\nNot all that has expired is purged: %s\nSee: mayfly clock\n", a.Clock.Reason)
 	}
 }
 

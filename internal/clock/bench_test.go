@@ -66,10 +66,10 @@ func BenchmarkMachine(b *testing.B) {
 	}
 }
 
-func BenchmarkPurgeTrusted(b *testing.B) {
+func BenchmarkHorizon(b *testing.B) {
 	c := openBench(b, Options{State: State{FloorMs: time.Now().UnixMilli()}})
 	b.ReportAllocs()
 	for b.Loop() {
-		c.PurgeTrusted()
+		c.Horizon()
 	}
 }

@@ -53,8 +53,14 @@ var (
 	ErrTooShort = errors.New("clock: the smallest step is a millisecond")
 	// ErrTooFar: a test clock was asked to pass MaxMs.
 	ErrTooFar = errors.New("clock: beyond the largest time")
-	// ErrNothingToConfirm: Confirm was called while no jump was held back.
+	// ErrNothingToConfirm: Confirm was called while no jump was held back or in doubt.
 	ErrNothingToConfirm = errors.New("clock: no jump of the wall clock waits for confirmation")
+	// ErrAhead: Confirm was called while the wall clock was behind.
+	ErrAhead = errors.New("clock: " + adviceAhead)
+	// ErrRewinding: a rewind of the data was begun and has not ended.
+	ErrRewinding = errors.New("clock: a rewind of this data was interrupted: run mayfly clock rewind again, which ends it")
+	// ErrNotAhead: Rewound was asked of a clock that is not ahead.
+	ErrNotAhead = errors.New("clock: database time is not ahead of the wall clock: there is nothing to rewind")
 	// ErrClosed: the clock is closed.
 	ErrClosed = errors.New("clock: closed")
 	// ErrBadState: the kept bytes or values are not a clock's state.
@@ -86,6 +92,9 @@ type Options struct {
 	// Source reads the machine's clocks; nil means the real ones. It must not call
 	// the clock.
 	Source func() Reading
+	// Boot reads its boot clock; nil means the real one, or, with a Source, the
+	// monotonic clock of a boot that cannot be named. It must not call the clock.
+	Boot func() Boot
 	// Logger hears of every change for the worse and back; nil means nobody. Its
 	// handler must not call the clock.
 	Logger *slog.Logger
@@ -94,6 +103,8 @@ type Options struct {
 // Clock is the database's time. Its methods may be called from any goroutine.
 type Clock struct {
 	source func() Reading
+	boot   func(Reading) Boot
+	bootID BootKey
 	save   func(State) error
 	logger *slog.Logger
 	test   bool
@@ -111,13 +122,13 @@ type Clock struct {
 
 	mu struct {
 		sync.Mutex
-		state   State // as last saved, but for a new SuspectUntilMs
+		state   State // as last saved
 		floorMs int64 // invariant 2's floor
 		guard   guard // unused under a test clock
 		saveErr error // of the latest save
 
-		behindLogged   bool
-		quietUntilMono int64 // no step is logged before
+		told           telling
+		quietUntilMono int64 // nothing more is told before
 
 		closing bool // no more background saves
 		closed  bool
@@ -132,9 +143,30 @@ type view struct {
 	recheckMono int64 // when the guard wants to look again
 	floorMs     int64
 	extendMs    int64 // above this the floor should be extended
-	heldMs      int64 // while guarded, time is this plus monotonic
-	guarded     bool
-	behind      bool // the guard wants to know when time moves on
+
+	// While paced, time is baseMs plus what the monotonic clock has passed since
+	// baseMono, or half of it while easing.
+	paced, easing    bool
+	baseMs, baseMono int64
+}
+
+// at returns the time of a reading. ok is false if the guard should look.
+func (v *view) at(r Reading) (wantMs int64, ok bool) {
+	if !agree(v.offsetMs, r.WallMs-r.MonoMs) || r.MonoMs >= v.recheckMono {
+		return 0, false
+	}
+	switch passedMs := r.MonoMs - v.baseMono; {
+	case !v.paced:
+		wantMs = r.WallMs
+	case v.easing:
+		wantMs = v.baseMs + passedMs/2
+		if r.WallMs >= wantMs-lullMs {
+			return 0, false
+		}
+	default:
+		wantMs = v.baseMs + passedMs
+	}
+	return wantMs, wantMs <= v.floorMs
 }
 
 // Open starts a clock from the state that was last saved.
@@ -148,10 +180,11 @@ func Open(o Options) (*Clock, error) {
 	if o.State.Test && !o.Test {
 		return nil, ErrTestData
 	}
-	c := &Clock{source: o.Source, save: o.Save, logger: o.Logger, test: o.Test}
-	if c.source == nil {
-		c.source = machine()
+	if o.State.RewindToMs != 0 {
+		return nil, ErrRewinding
 	}
+	c := &Clock{save: o.Save, logger: o.Logger, test: o.Test}
+	c.source, c.boot = o.clocks()
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
@@ -181,6 +214,23 @@ func (c *Clock) markTestData() error {
 		return fmt.Errorf("mark data as written under a test clock: %w", err)
 	}
 	return nil
+}
+
+// clocks returns what reads the machine's clocks.
+func (o *Options) clocks() (source func() Reading, boot func(Reading) Boot) {
+	source = o.Source
+	switch {
+	case o.Boot != nil:
+		boot = func(Reading) Boot { return o.Boot() }
+	case source != nil:
+		boot = func(r Reading) Boot { return Boot{Ms: r.MonoMs} }
+	default:
+		boot = machineBoot()
+	}
+	if source == nil {
+		source = machine()
+	}
+	return source, boot
 }
 
 // machine reads the real clocks.
@@ -225,21 +275,15 @@ func (c *Clock) now() (int64, Reading) {
 		return c.slowNow()
 	}
 	r := c.source()
-	wantMs := r.WallMs
-	if v.guarded {
-		wantMs = r.MonoMs + v.heldMs
-	}
-	if !agree(v.offsetMs, r.WallMs-r.MonoMs) || r.MonoMs >= v.recheckMono || wantMs > v.floorMs {
-		return c.slowNow()
-	}
-	if v.behind && wantMs > c.last.Load() {
+	wantMs, ok := v.at(r)
+	if !ok {
 		return c.slowNow()
 	}
 	if wantMs > v.extendMs {
 		c.extendSoon(r.MonoMs)
 	}
 	t := c.raise(wantMs)
-	if t == closedMark {
+	if t-wantMs > lullMs { // the wall clock is behind, or the clock was closed
 		return c.slowNow()
 	}
 	return t, r
@@ -324,8 +368,7 @@ func (c *Clock) close() error {
 	_, wantMs := c.lookLocked()
 	lastMs := c.last.Swap(closedMark)
 	c.mu.closed, c.mu.finalMs = true, lastMs
-	next := c.mu.state
-	next.FloorMs = max(lastMs, wantMs)
+	next := c.nextLocked(max(lastMs, wantMs))
 	// After a failed save the kept state is unknown, so it is written once more.
 	if next == c.mu.state && c.mu.saveErr == nil {
 		c.mu.finalMs = next.FloorMs

@@ -2,6 +2,8 @@
 
 package clock
 
+import "math"
+
 // The floor is saved ahead of use: no time above it is returned, so a restart that
 // begins at the floor cannot go back. Nobody writes while nobody asks for the time.
 
@@ -56,8 +58,7 @@ func (c *Clock) extend() int64 {
 		defer c.mu.Unlock()
 		return c.timeLocked(wantMs)
 	}
-	next := c.mu.state
-	next.FloorMs = min(max(c.mu.floorMs, wantMs)+ReserveMs, MaxMs)
+	next := c.nextLocked(min(max(c.mu.floorMs, wantMs)+ReserveMs, MaxMs))
 	c.mu.Unlock()
 
 	err := c.save(next)
@@ -66,6 +67,17 @@ func (c *Clock) extend() int64 {
 	defer c.mu.Unlock()
 	c.settleLocked(next, err)
 	return c.timeLocked(wantMs)
+}
+
+// nextLocked returns the state to save with a floor.
+func (c *Clock) nextLocked(floorMs int64) State {
+	next := c.mu.state
+	next.FloorMs = floorMs
+	if !c.test {
+		g := &c.mu.guard
+		next.Boot, next.LineMs, next.Jumps = c.bootID, g.lineMs, g.jumps
+	}
+	return next
 }
 
 // settleLocked takes over the outcome of a save, by invariant 4.
@@ -80,6 +92,7 @@ func (c *Clock) settleLocked(tried State, err error) {
 		}
 	} else {
 		c.mu.state, c.mu.floorMs = tried, tried.FloorMs
+		c.retryAtMono.Store(math.MinInt64)
 		if c.mu.saveErr != nil {
 			c.logger.Info("clock: floor saved again", "floorMs", c.mu.floorMs)
 		}
@@ -99,11 +112,17 @@ func (c *Clock) publishLocked() {
 		recheckMono: g.sinceMono + AgreeForMs,
 		floorMs:     c.mu.floorMs,
 		extendMs:    c.mu.floorMs - extendWithinMs,
-		guarded:     g.guarded,
-		behind:      g.behind,
+		paced:       g.mode != following || g.easing,
+		easing:      g.easing,
 	}
-	if g.guarded {
-		next.heldMs = g.heldMs
+	switch {
+	case g.easing:
+		next.baseMs, next.baseMono = g.easeMs, g.easeBoot-g.awayMs
+	case next.paced:
+		next.baseMs = g.awayMs + g.lineMs
+	}
+	if g.mode == holding {
+		next.recheckMono = min(next.recheckMono, g.heldUntilBoot-g.awayMs)
 	}
 	if next.floorMs == MaxMs {
 		next.extendMs = MaxMs

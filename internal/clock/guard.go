@@ -2,9 +2,25 @@
 
 package clock
 
+import "fmt"
+
 // The guard decides how far to believe the wall clock. It compares the wall clock
 // with the monotonic one, which nobody can set: as long as their difference (the
-// offset) stays what it was, they agree. It is arithmetic on readings only.
+// offset) stays what it was, they agree. When it does not, the boot clock, which goes
+// on while the machine sleeps, tells whether the wall clock stepped or the machine
+// slept. It is arithmetic on readings only.
+//
+// The line is where time would be if the wall clock were not asked: it goes on at the
+// boot clock's pace from where both last agreed. What the wall clock says is measured
+// from it:
+//
+//	near the line                 followed
+//	behind it                     time goes on along the line, ahead of the wall clock
+//	up to a day before it         followed at once: a jump
+//	further                       held back for ten minutes, along the line; then a jump
+//
+// A jump hides items at once, and puts what only it has expired in doubt: the horizon,
+// up to which things may be taken away or told for good, stays on the line from before.
 
 const (
 	// AgreeWithinMs is how far the offset may move within AgreeForMs and still
@@ -13,45 +29,54 @@ const (
 	// monotonic clock is not slewed along, up to 2.5% of the time.
 	AgreeWithinMs = 1500
 
-	// AgreeForMs is how long the clocks must agree before purge trusts time again.
+	// AgreeForMs is how often the offset is taken anew, so that drift is followed.
 	AgreeForMs = 60_000
 
-	// MaxFollowedJumpMs is the largest forward jump of the wall clock that is
-	// followed while running: a laptop that slept for a week.
-	MaxFollowedJumpMs = 7 * 24 * 60 * 60 * 1000
+	// MaxFollowedJumpMs is the largest jump of the wall clock that is followed at
+	// once while running: a virtual machine that was paused looks the same.
+	MaxFollowedJumpMs = dayMs
 
-	// RestartJumpWaitMs is how long purge waits after a restart that found the wall
-	// clock more than MaxFollowedJumpMs past the saved floor.
-	RestartJumpWaitMs = 10 * 60 * 1000
+	// HoldMs is how long a larger one is held back.
+	HoldMs = 10 * 60 * 1000
+
+	// DoubtMs is how long a jump is in doubt, in time that a clock was open and the
+	// wall clock stood by it. The monotonic clock measures it: while the machine
+	// sleeps or the server is stopped nobody could notice.
+	DoubtMs = dayMs
+
+	dayMs = 24 * 60 * 60 * 1000
+
+	// lullMs is by how little the wall clock may be behind for time to wait for it.
+	// If it is more, and no step, time goes at half its pace until it has.
+	lullMs = 50
 )
 
-// Why purge does not trust the clock.
+// mode says what drives the time of a guard.
+type mode int
+
 const (
-	doubtStart    = "the database was started less than a minute ago"
-	doubtRestart  = "at the start the wall clock was more than seven days past the saved time"
-	doubtStep     = "the wall clock stepped, and has not agreed with the monotonic clock for a minute since"
-	doubtConfirm  = "a jump of the wall clock was confirmed less than a minute ago"
-	doubtGuarded  = "the wall clock jumped by more than seven days and is not followed until it returns or the jump is confirmed"
-	doubtAhead    = "database time is ahead of the wall clock and stands still"
-	doubtIsClosed = "the clock is closed"
+	following mode = iota // the wall clock
+	holding               // the line: the wall clock is too far before it
+	ahead                 // the line: the wall clock is behind it
 )
 
 type guard struct {
-	offsetMs  int64 // wall minus monotonic, as the clocks last agreed
-	sinceMono int64 // when that offset was taken
+	offsetMs  int64 // wall minus monotonic, as last looked at closely
+	sinceMono int64 // when that was taken
+	awayMs    int64 // boot minus monotonic: how long the machine slept, and a constant
+	lineMs    int64 // time minus boot: the line
 
-	// paceMs is the offset of the last reading that moved time: where the monotonic
-	// clock says that time should be. Time that stands still falls behind it, and a
-	// wall clock that is put right, however late, comes back to it.
-	paceMs int64
+	mode          mode
+	heldMs        int64 // holding: wall minus boot, of the jump that is held back
+	heldUntilBoot int64 // and until when it is
 
-	guarded bool  // the wall clock is not followed
-	heldMs  int64 // while guarded, time is this plus the monotonic clock
+	// easing: the wall clock is a little behind, and time goes at half its pace from
+	// easeMs at easeBoot on.
+	easing           bool
+	easeMs, easeBoot int64
 
-	behind bool // the wall clock is behind the time
-
-	trustMono int64  // purge may trust time from here on
-	doubt     string // why not before
+	jumps       [MaxJumps]Jump
+	countedMono int64 // up to here the days of the jumps were counted
 }
 
 // agree reports whether two offsets are near enough for the clocks to agree.
@@ -59,153 +84,247 @@ func agree(a, b int64) bool {
 	return a-b <= AgreeWithinMs && b-a <= AgreeWithinMs
 }
 
+// bootMs is the boot clock at a reading, as far as it is known without reading it.
+func (g *guard) bootMs(r Reading) int64 { return r.MonoMs + g.awayMs }
+
 // observe takes in a reading and returns the time that it asks for. lastMs is the
-// highest time returned so far.
-func (g *guard) observe(r Reading, lastMs int64) (wantMs int64) {
+// highest time returned so far. boot reads the boot clock: it is called only if the
+// two others disagree.
+func (g *guard) observe(r Reading, lastMs int64, boot func() int64) (wantMs int64) {
+	g.count(r.MonoMs)
 	offsetMs := r.WallMs - r.MonoMs
-	if !g.guarded {
-		g.heldMs = max(g.offsetMs, lastMs-r.MonoMs)
-	}
 	stepped := !agree(g.offsetMs, offsetMs)
 	if stepped {
-		g.distrust(r.MonoMs, AgreeForMs, doubtStep)
+		g.awayMs = boot() - r.MonoMs
 	}
-	if stepped || r.MonoMs-g.sinceMono >= AgreeForMs {
+	retake := stepped || r.MonoMs-g.sinceMono >= AgreeForMs
+	if retake {
 		g.offsetMs, g.sinceMono = offsetMs, r.MonoMs
 	}
-	g.guarded = offsetMs > g.paceMs+MaxFollowedJumpMs
-	if g.guarded {
-		g.behind = false
-		return r.MonoMs + g.heldMs
+	bootMs := g.bootMs(r)
+	if g.easing {
+		lastMs = max(lastMs, g.easedMs(bootMs))
 	}
-	g.behind = r.WallMs < lastMs
-	if !g.behind {
-		g.paceMs = offsetMs
+	switch jumpMs := r.WallMs - bootMs - g.lineMs; {
+	case jumpMs < -AgreeWithinMs:
+		g.leave(ahead, lastMs-bootMs)
+	case jumpMs <= AgreeWithinMs:
+		if g.mode != following || retake {
+			g.lineMs += jumpMs
+		}
+		g.mode = following
+	case min(jumpMs, r.WallMs-lastMs) <= MaxFollowedJumpMs:
+		g.leap(r, lastMs)
+	default:
+		g.hold(r, lastMs)
+	}
+	if g.mode != following {
+		g.easing = false
+		return bootMs + g.lineMs
+	}
+	return g.ease(r, lastMs)
+}
+
+// leave stops following the wall clock: the line goes on from the highest time that
+// was returned, if that is before it.
+func (g *guard) leave(to mode, lastLineMs int64) {
+	if g.mode == following {
+		g.lineMs = max(g.lineMs, lastLineMs)
+	}
+	g.mode = to
+}
+
+// hold holds a jump back, until its time is over. One that steps again begins anew.
+func (g *guard) hold(r Reading, lastMs int64) {
+	bootMs := g.bootMs(r)
+	heldMs := r.WallMs - bootMs
+	if g.mode != holding || !agree(g.heldMs, heldMs) {
+		g.heldMs, g.heldUntilBoot = heldMs, bootMs+HoldMs
+	}
+	g.leave(holding, lastMs-bootMs)
+	if bootMs >= g.heldUntilBoot {
+		g.leap(r, lastMs)
+	}
+}
+
+// leap follows a jump of the wall clock, which is in doubt from then on.
+func (g *guard) leap(r Reading, lastMs int64) {
+	bootMs := g.bootMs(r)
+	lineMs := bootMs + g.lineMs
+	g.mode, g.lineMs = following, r.WallMs-bootMs
+	if fromMs := max(lineMs, lastMs); fromMs < r.WallMs {
+		g.jumps = addJump(g.jumps, Jump{FromMs: fromMs, ToMs: r.WallMs, GapMs: r.WallMs - lineMs, LeftMs: DoubtMs})
+	}
+}
+
+// ease returns the time of a wall clock that is followed. Time never stands still for
+// longer than lullMs: it goes at half its pace while the wall clock is a little behind.
+func (g *guard) ease(r Reading, lastMs int64) int64 {
+	bootMs := g.bootMs(r)
+	if !g.easing {
+		g.easeMs, g.easeBoot = lastMs, bootMs
+	}
+	wantMs := g.easedMs(bootMs)
+	g.easing = r.WallMs < wantMs-lullMs
+	if g.easing {
+		return wantMs
 	}
 	return r.WallMs
 }
 
-// distrust makes purge wait. It never shortens a wait.
-func (g *guard) distrust(monoMs, waitMs int64, why string) {
-	if until := monoMs + waitMs; until > g.trustMono {
-		g.trustMono, g.doubt = until, why
+func (g *guard) easedMs(bootMs int64) int64 { return g.easeMs + (bootMs-g.easeBoot)/2 }
+
+// count lets the days of the jumps pass. They pass only while the wall clock stands by
+// them: one that went back does not become true by waiting.
+func (g *guard) count(monoMs int64) {
+	passedMs := monoMs - g.countedMono
+	g.countedMono = monoMs
+	if g.mode != following {
+		return
+	}
+	for i := range g.jumps {
+		g.jumps[i].LeftMs = max(0, g.jumps[i].LeftMs-passedMs)
 	}
 }
 
-// openGuardLocked starts the guard. Any jump over the floor is followed, for the
-// database may have been off for as long.
+// doubtMs is how far the horizon is behind the time: the sum of the jumps in doubt, for
+// each of them moved the time away from the line before it.
+func (g *guard) doubtMs() (sumMs, leftMs int64) {
+	for _, j := range g.jumps {
+		if j.LeftMs > 0 {
+			sumMs += j.GapMs
+			leftMs = max(leftMs, j.LeftMs)
+		}
+	}
+	return sumMs, leftMs
+}
+
+// settle ends all doubts.
+func (g *guard) settle() {
+	for i := range g.jumps {
+		g.jumps[i].LeftMs = 0
+	}
+}
+
+// openGuardLocked starts the guard. If the machine was not booted since the state was
+// saved, its line is known, and all is as if the clock had been open all along.
+// Otherwise the wall clock is followed wherever it is past the floor, for the machine
+// may have been off for as long; what only that expires is in doubt.
 func (c *Clock) openGuardLocked() {
 	lastMs := c.last.Load()
 	r := c.source()
 	r.WallMs = min(max(r.WallMs, 0), MaxMs)
+	boot := c.boot(r)
+	c.bootID = boot.key()
 	g := &c.mu.guard
+	g.jumps, g.countedMono, c.mu.quietUntilMono = c.mu.state.Jumps, r.MonoMs, r.MonoMs
 	g.offsetMs, g.sinceMono = r.WallMs-r.MonoMs, r.MonoMs
-	g.paceMs = max(r.WallMs, lastMs) - r.MonoMs
-	g.trustMono = r.MonoMs
-	c.mu.quietUntilMono = r.MonoMs
-	if lastMs > 0 { // fresh data has nothing that purge could take away
-		g.distrust(r.MonoMs, AgreeForMs, doubtStart)
-		if jumpMs := r.WallMs - lastMs; jumpMs > MaxFollowedJumpMs {
-			c.logger.Warn("clock: wall clock is far past the saved time: followed, but purge waits", "jumpMs", jumpMs, "waitMs", RestartJumpWaitMs)
-			c.mu.state.SuspectUntilMs = min(r.WallMs+RestartJumpWaitMs, MaxMs)
-		}
-		if leftMs := c.mu.state.SuspectUntilMs - max(r.WallMs, lastMs); leftMs > AgreeForMs {
-			g.distrust(r.MonoMs, min(leftMs, RestartJumpWaitMs), doubtRestart)
+	g.awayMs = boot.Ms - r.MonoMs
+	c.mu.told.doubtMs, _ = g.doubtMs()
+	switch {
+	case lastMs == 0: // fresh data has nothing that could expire
+		g.lineMs = r.WallMs - boot.Ms
+	case c.bootID != BootKey{} && c.bootID == c.mu.state.Boot:
+		g.lineMs = c.mu.state.LineMs
+	default:
+		g.lineMs = lastMs - boot.Ms
+		if r.WallMs-lastMs > AgreeWithinMs {
+			g.leap(r, lastMs)
 		}
 	}
-	c.observeLocked(r, lastMs)
+	g.observe(r, lastMs, func() int64 { return boot.Ms })
+	c.logChangesLocked(r, lastMs)
+	c.publishLocked()
 }
 
 // observeLocked passes a reading to the guard, and its changes to the log and to
 // the fast readers.
 func (c *Clock) observeLocked(r Reading, lastMs int64) (wantMs int64) {
 	g := &c.mu.guard
-	before := *g
-	wantMs = g.observe(r, lastMs)
-	c.logChangesLocked(&before, r, lastMs)
+	wantMs = g.observe(r, lastMs, func() int64 { return c.boot(r).Ms })
+	c.logChangesLocked(r, lastMs)
 	c.publishLocked()
 	return wantMs
 }
 
-// logChangesLocked says what changed, once. At most one step a minute is told, so
-// that a wall clock that flutters cannot fill the log.
-func (c *Clock) logChangesLocked(before *guard, r Reading, lastMs int64) {
-	g := &c.mu.guard
-	switch {
-	case g.guarded && !before.guarded:
-		c.logger.Error("clock: wall clock jumped too far and is not followed: time goes on from before the jump, purge is off until the wall clock returns or the jump is confirmed",
-			"wallMs", r.WallMs, "nowMs", r.MonoMs+g.heldMs)
-	case before.guarded && !g.guarded:
-		c.logger.Info("clock: wall clock is back and followed again", "wallMs", r.WallMs, "lastMs", lastMs)
-	case !agree(before.offsetMs, g.offsetMs) && r.MonoMs >= c.mu.quietUntilMono:
-		c.mu.quietUntilMono = r.MonoMs + AgreeForMs
-		c.logger.Warn("clock: wall clock stepped, purge waits until it has agreed with the monotonic clock",
-			"stepMs", g.offsetMs-before.offsetMs, "waitMs", g.trustMono-r.MonoMs)
+// logChangesLocked says what has changed since it was last told. It tells one thing a
+// minute, so that a wall clock that flutters cannot fill the log.
+func (c *Clock) logChangesLocked(r Reading, lastMs int64) {
+	g, told := &c.mu.guard, &c.mu.told
+	now := telling{mode: g.mode}
+	now.doubtMs, _ = g.doubtMs()
+	if now == *told || r.MonoMs < c.mu.quietUntilMono {
+		return
 	}
-	behindMs := lastMs - r.WallMs
+	was := *told
+	*told, c.mu.quietUntilMono = now, r.MonoMs+AgreeForMs
+	nowMs := g.bootMs(r) + g.lineMs
 	switch {
-	case g.behind && behindMs > maxLeadMs && !c.mu.behindLogged:
-		c.mu.behindLogged = true
-		c.logger.Warn("clock: wall clock is behind, database time stands still", "wallMs", r.WallMs, "lastMs", lastMs, "behindMs", behindMs)
-	case c.mu.behindLogged && !g.behind:
-		c.mu.behindLogged = false
-		c.logger.Info("clock: wall clock caught up, database time moves on", "wallMs", r.WallMs)
+	case now.mode == holding && was.mode != holding:
+		c.logger.Error("clock: "+adviceHeld, "wallMs", r.WallMs, "nowMs", nowMs)
+	case now.mode == ahead && was.mode != ahead:
+		c.logger.Warn("clock: "+adviceAhead, "wallMs", r.WallMs, "nowMs", nowMs, "aheadMs", nowMs-r.WallMs)
+	case now.doubtMs > was.doubtMs:
+		c.logger.Warn("clock: "+adviceDoubt, "wallMs", r.WallMs, "jumpMs", now.doubtMs-was.doubtMs)
+	case now.mode != was.mode:
+		c.logger.Info("clock: the wall clock is followed again", "wallMs", r.WallMs, "lastMs", lastMs)
+	default:
+		c.logger.Info("clock: a jump of the wall clock is no longer in doubt", "wallMs", r.WallMs, "horizonMs", lastMs-now.doubtMs)
 	}
 }
 
-// Confirm accepts a forward jump that is not followed: time goes to the wall clock,
-// and purge resumes once the clocks have agreed for AgreeForMs. It cannot be taken
-// back. Without such a jump it is ErrNothingToConfirm.
+// telling is what the log has heard.
+type telling struct {
+	mode    mode
+	doubtMs int64
+}
+
+// Confirm says that the wall clock is right: a jump that is held back is followed, and
+// none is in doubt any more. It cannot be taken back, and is durable when it returns.
+// Without a jump it is ErrNothingToConfirm, and ErrAhead if the wall clock is behind.
 func (c *Clock) Confirm() error {
+	c.saver.Lock()
+	defer c.saver.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, _ := c.lookLocked()
+	r, wantMs := c.lookLocked()
 	g := &c.mu.guard
-	if c.mu.closed {
+	doubtMs, _ := g.doubtMs()
+	switch {
+	case c.mu.closed:
 		return ErrClosed
-	}
-	if !g.guarded {
+	case g.mode == ahead:
+		return ErrAhead
+	case g.mode == holding:
+		g.leap(r, c.last.Load())
+		wantMs = r.WallMs
+	case doubtMs == 0:
 		return ErrNothingToConfirm
 	}
-	g.guarded = false
-	g.paceMs = r.WallMs - r.MonoMs
-	g.distrust(r.MonoMs, AgreeForMs, doubtConfirm)
-	c.publishLocked()
-	c.logger.Warn("clock: jump of the wall clock confirmed", "wallMs", r.WallMs, "skewMs", r.WallMs-c.last.Load())
+	g.settle()
+	c.mu.told = telling{}
+	next := c.nextLocked(min(max(c.mu.floorMs, wantMs)+ReserveMs, MaxMs))
+	err := c.save(next)
+	c.settleLocked(next, err)
+	if err != nil {
+		return fmt.Errorf("save the confirmed clock: %w", err)
+	}
+	c.logger.Warn("clock: the wall clock was confirmed", "wallMs", r.WallMs, "doubtMs", doubtMs)
 	return nil
 }
 
-// PurgeTrusted reports whether items that are expired by this clock may be deleted,
-// and if not, why. Take the time with Now first and ask then: a jump between the
-// two is found by the second call, never missed by it.
-func (c *Clock) PurgeTrusted() (ok bool, reason string) {
+// Horizon is the time up to which what has expired may be taken away, or told, for good:
+// the time itself, or, while jumps of the wall clock are in doubt, the line from before
+// them. It may go back when a clock is opened anew.
+func (c *Clock) Horizon() int64 {
+	c.Now() // for the floor's sake
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, _ := c.lookLocked()
-	reason, _ = c.doubtLocked(r)
-	return reason == "", reason
+	_, wantMs := c.lookLocked()
+	return c.horizonLocked(c.timeLocked(wantMs))
 }
 
-// doubtLocked returns why purge must not trust the clock, or "", and the least
-// number of milliseconds until it may; 0 when that is not a matter of time.
-func (c *Clock) doubtLocked(r Reading) (reason string, waitMs int64) {
-	g := &c.mu.guard
-	switch {
-	case c.mu.closed:
-		return doubtIsClosed, 0
-	case c.test:
-		return "", 0
-	case g.guarded:
-		return doubtGuarded, 0
-	}
-	waitMs = g.trustMono - r.MonoMs
-	// What the wall clock says has not yet come may be hidden, but not deleted,
-	// however long the clocks have agreed since.
-	if aheadMs := c.last.Load() - r.WallMs; aheadMs > AgreeWithinMs {
-		return doubtAhead, max(waitMs, aheadMs-AgreeWithinMs)
-	}
-	if waitMs > 0 {
-		return g.doubt, waitMs
-	}
-	return "", 0
+func (c *Clock) horizonLocked(nowMs int64) int64 {
+	doubtMs, _ := c.mu.guard.doubtMs() // a test clock has none
+	return max(0, nowMs-doubtMs)
 }

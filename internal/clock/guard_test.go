@@ -8,113 +8,168 @@ import (
 	"time"
 )
 
-// settled opens a clock on data that has been in use, and lets the first minute
-// pass, so that purge trusts the time. It stands at startMs+60 s.
-func settled(t *testing.T) *story {
+// inUse opens a clock on data that has been in use, in this boot. It stands at
+// startMs+60 s.
+func inUse(t *testing.T) *story {
 	s := tell(t)
-	s.kept = State{FloorMs: startMs - 500}.Encode()
 	s.open()
 	s.now(0)
 	s.pass(minute)
 	s.now(minute)
-	s.trusted("", 0)
+	s.restart()
+	s.now(minute)
+	s.horizon(0)
 	s.logged()
 	return s
 }
 
 func TestScenario67WallStepsBack(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
 	s.step(-hour)
 	s.now(minute)
-	s.logged(slog.LevelWarn, slog.LevelWarn) // stepped; stands still
-	s.mode(ModeStandingStill)
-	s.trusted(doubtAhead, hour-AgreeWithinMs)
-	s.pass(30 * minute)
-	s.now(minute)
-	s.mode(ModeStandingStill)
-	s.trusted(doubtAhead, 30*minute-AgreeWithinMs)
+	s.logged(slog.LevelWarn)
+	s.mode(ModeAhead)
+	s.horizon(0) // nothing is in doubt: purge goes on with the time
+	s.pass(2 * second)
+	s.now(minute + 2*second) // an item with ttl 2 is gone after 2 s
+	s.refused(s.c.Confirm(), ErrAhead)
 	s.crash()
-	s.logged(slog.LevelWarn) // stands still, told once a start
+	s.logged(slog.LevelWarn) // told once a start
 	floor := s.state(s).FloorMs - startMs
 	s.now(floor)
 	s.pass(30 * minute)
-	s.now(floor)
-	s.pass(floor - minute + 1)
-	s.now(floor + 1)
+	s.now(floor + 30*minute)
+	if st := s.c.Status(); st.SkewMs != -hour-floor+minute+2*second {
+		t.Errorf("skew: got %d", st.SkewMs)
+	}
+	s.step(hour) // and forward to where it should be
+	s.pass(second)
+	s.c.Now()
+	s.logged(slog.LevelInfo)
 	s.mode(ModeWall)
-	s.trusted("", 0)
-	s.logged(slog.LevelInfo) // moves on
+	s.horizon(0)
 }
 
-func TestScenario68JumpOfTenYearsIsNotFollowed(t *testing.T) {
-	s := settled(t)
+func TestScenario68JumpOfTenYearsCorrectedInTime(t *testing.T) {
+	s := inUse(t)
 	s.step(10 * year)
 	s.now(minute)
 	s.logged(slog.LevelError)
-	s.mode(ModeGuarded)
-	s.trusted(doubtGuarded, 0)
-	if st := s.c.Status(); st.SkewMs != 10*year {
-		t.Fatalf("skew: got %d, want %d", st.SkewMs, 10*year)
-	}
-	for range 100 {
-		s.pass(hour)
+	s.mode(ModeHeld)
+	s.horizon2(0)
+	for range 9 {
+		s.pass(minute)
 		s.now(s.at.WallMs - startMs - 10*year)
 	}
-	s.trusted(doubtGuarded, 0)
 	s.logged()
-
 	s.step(-10 * year) // the fix
-	s.now(minute + 100*hour)
+	s.pass(5)
+	s.now(10*minute + 5)
 	s.logged(slog.LevelInfo)
 	s.mode(ModeWall)
-	s.trusted(doubtStep, minute)
-	s.pass(minute)
-	s.now(2*minute + 100*hour)
-	s.trusted("", 0)
+	s.horizon(0) // nothing has happened
+	if s.state(s).Jumps != ([MaxJumps]Jump{}) {
+		t.Error("the jump is remembered")
+	}
+}
+
+// horizon2 is horizon for clocks that have something to say, whatever the horizon.
+func (s *story) horizon2(behindMs int64) {
+	s.Helper()
+	if got, now := s.c.Horizon(), s.c.Now(); got != now-behindMs {
+		s.Fatalf("horizon: got %d ms behind the time, want %d", now-got, behindMs)
+	}
+	s.c.background.Wait()
+}
+
+func TestScenario68aFollowedAfterTenMinutes(t *testing.T) {
+	s := inUse(t)
+	s.step(10 * year)
+	s.now(minute)
+	s.pass(HoldMs - 1)
+	s.now(11*minute - 1)
+	s.logged(slog.LevelError)
+	s.pass(1)
+	s.now(11*minute + 10*year)
+	s.logged(slog.LevelWarn)
+	s.mode(ModeWall)
+	s.horizon(10 * year)
+	s.pass(hour) // purge goes on with the time before
+	s.now(11*minute + 10*year + hour)
+	s.horizon(10 * year)
+
+	s.step(-10 * year) // corrected after an hour
+	s.now(11*minute + 10*year + hour)
+	s.mode(ModeAhead)
+	s.pass(30 * day) // a doubt that the wall clock has taken back does not pass
+	s.now(11*minute + 10*year + hour + 30*day)
+	s.horizon(10 * year)
+	s.refused(s.c.Confirm(), ErrAhead)
+	s.restart()
+	s.horizon(10 * year)
+	s.mode(ModeAhead)
 }
 
 func TestScenario68bLaptopWakesUp(t *testing.T) {
-	s := settled(t)
-	s.step(8 * hour) // the monotonic clock slept, too
+	s := inUse(t)
+	s.sleep(8 * hour)
 	s.now(minute + 8*hour)
-	s.logged(slog.LevelWarn)
 	s.mode(ModeWall)
-	s.trusted(doubtStep, minute)
-	s.pass(minute - 1)
-	s.now(8*hour + 2*minute - 1)
-	s.trusted(doubtStep, 1)
-	s.pass(1)
-	s.trusted("", 0)
+	s.horizon(0)
+	s.sleep(400 * day) // however long
+	s.now(minute + 8*hour + 400*day)
+	s.horizon(0)
 	s.logged()
 }
 
-func TestScenario69RestartBehindTheFloor(t *testing.T) {
-	s := settled(t)
-	s.step(-3 * day)
-	s.crash()
-	floor := s.state(s).FloorMs - startMs
+func TestScenario68cVirtualMachineWasPaused(t *testing.T) {
+	s := inUse(t)
+	s.step(8 * hour)
+	s.now(minute + 8*hour)
 	s.logged(slog.LevelWarn)
-	s.now(floor)
-	s.mode(ModeStandingStill)
-	s.pass(day)
-	s.now(floor)
-	s.trusted(doubtAhead, 2*day+floor-minute-AgreeWithinMs)
-	s.restart()
-	s.now(floor)
+	s.mode(ModeWall)
+	s.horizon(8 * hour)
+	s.pass(day - 1)
+	s.horizon(8 * hour)
+	s.pass(1)
+	s.horizon(0)
+	s.logged(slog.LevelInfo)
+}
+
+func TestScenario69RestartBehindTheFloor(t *testing.T) {
+	for _, rebooted := range []bool{false, true} {
+		s := inUse(t)
+		s.ok(s.c.Close())
+		s.step(-3 * day)
+		if rebooted {
+			s.reboot(0)
+		}
+		s.open()
+		s.logged(slog.LevelWarn)
+		s.now(minute)
+		s.mode(ModeAhead)
+		s.pass(day)
+		s.now(minute + day)
+		s.horizon2(0)
+		s.restart()
+		s.now(minute + day)
+	}
 }
 
 func TestScenario71LeapSecondIsNoStep(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
 	s.pass(10)
 	s.now(minute + 10)
 	s.step(-1001) // a second inserted, and the rounding of two readings
 	s.now(minute + 10)
-	s.trusted("", 0)
 	s.pass(1000)
-	s.now(minute + 10)
+	s.now(minute + 510) // at half the pace until the wall clock is there
+	s.pass(1000)
+	s.now(minute + 1009)
 	s.pass(2)
-	s.now(minute + 11)
-	s.trusted("", 0)
+	s.now(minute + 1011)
+	s.mode(ModeWall)
+	s.horizon(0)
 	s.logged()
 }
 
@@ -137,300 +192,334 @@ func TestForwardJumps(t *testing.T) {
 		name     string
 		jumpMs   int64
 		followed bool
-		doubt    string
+		doubtMs  int64
 	}{
-		{"slewing", 200, true, ""},
-		{"just within agreement", AgreeWithinMs, true, ""},
-		{"just beyond", AgreeWithinMs + 1, true, doubtStep},
-		{"a day", day, true, doubtStep},
-		{"seven days", MaxFollowedJumpMs, true, doubtStep},
-		{"a millisecond more", MaxFollowedJumpMs + 1, false, doubtGuarded},
-		{"past the largest time", MaxMs, false, doubtGuarded},
+		{"slewing", 200, true, 0},
+		{"just within agreement", AgreeWithinMs, true, 0},
+		{"just beyond", AgreeWithinMs + 1, true, AgreeWithinMs + 1},
+		{"a day", day, true, day},
+		{"a millisecond more", day + 1, false, 0},
+		{"past the largest time", MaxMs, false, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := settled(t)
+			s := inUse(t)
 			s.at.WallMs = min(s.at.WallMs+test.jumpMs, MaxMs)
 			want := minute
 			if test.followed {
 				want += test.jumpMs
 			}
 			s.now(want)
-			if ok, doubt := s.c.PurgeTrusted(); doubt != test.doubt {
-				t.Errorf("purge trusted: got %v %q, want %q", ok, doubt, test.doubt)
-			}
+			s.horizon2(test.doubtMs)
 		})
 	}
 }
 
-func TestGuardedTimeReturnsWithTheWallClock(t *testing.T) {
+func TestHeldTimeReturnsWithTheWallClock(t *testing.T) {
 	tests := []struct {
 		name     string
 		backToMs int64 // relative to our own time
 		nowMs    int64
 		mode     Mode
+		doubtMs  int64
 	}{
-		{"to our own time", 0, 0, ModeWall},
-		{"ahead within the window", 3 * day, 3 * day, ModeWall},
-		{"to the window's edge", MaxFollowedJumpMs, MaxFollowedJumpMs, ModeWall},
-		{"still too far", MaxFollowedJumpMs + 1, 0, ModeGuarded},
-		{"further away", 20 * year, 0, ModeGuarded},
-		{"behind", -day, 0, ModeStandingStill},
+		{"to our own time", 0, 0, ModeWall, 0},
+		{"ahead within a day", 3 * hour, 3 * hour, ModeWall, 3 * hour},
+		{"to the day's edge", day, day, ModeWall, day},
+		{"still too far", day + 1, 0, ModeHeld, 0},
+		{"further away", 20 * year, 0, ModeHeld, 0},
+		{"behind", -day, 0, ModeAhead, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := settled(t)
+			s := inUse(t)
 			s.step(10 * year)
-			s.pass(hour)
-			s.now(minute + hour)
+			s.now(minute)
+			s.pass(5 * minute)
+			s.now(6 * minute)
 			s.step(test.backToMs - 10*year)
-			s.now(minute + hour + test.nowMs)
+			s.now(6*minute + test.nowMs)
 			s.mode(test.mode)
-			if ok, _ := s.c.PurgeTrusted(); ok {
-				t.Error("purge trusted: got true right after the wall clock moved")
-			}
+			s.horizon2(test.doubtMs)
 		})
 	}
 }
 
-func TestConfirmAcceptsAJump(t *testing.T) {
-	s := settled(t)
+// TestASecondStepBeginsTheTenMinutesAnew: what is not even sure of itself is no reason
+// to hide everything.
+func TestASecondStepBeginsTheTenMinutesAnew(t *testing.T) {
+	s := inUse(t)
+	s.step(10 * year)
+	s.now(minute)
+	s.pass(9 * minute)
+	s.step(-day)
+	s.now(10 * minute)
+	s.pass(9 * minute)
+	s.now(19 * minute)
+	s.mode(ModeHeld)
+	s.pass(minute)
+	s.now(20*minute + 10*year - day)
+}
+
+func TestConfirm(t *testing.T) {
+	s := inUse(t)
 	s.refused(s.c.Confirm(), ErrNothingToConfirm)
 	s.step(30 * day)
 	s.now(minute)
 	s.logged(slog.LevelError)
-	s.pass(10 * minute)
-	s.ok(s.c.Confirm())
+	s.ok(s.c.Confirm()) // while it is held back
 	s.logged(slog.LevelWarn)
-	s.now(11*minute + 30*day)
+	s.crash()
+	s.now(minute + 30*day + ReserveMs)
 	s.mode(ModeWall)
-	s.trusted(doubtConfirm, minute)
+	s.horizon(0)
 	s.refused(s.c.Confirm(), ErrNothingToConfirm)
-	s.pass(minute)
-	s.now(12*minute + 30*day)
-	s.trusted("", 0)
-	s.step(8 * day) // the next one is held back again
-	s.now(12*minute + 30*day)
-	s.mode(ModeGuarded)
+	s.pass(hour)
+	s.step(20 * hour)
+	s.now(minute + 30*day + 21*hour)
+	s.horizon(20 * hour)
+	s.ok(s.c.Confirm()) // while it is in doubt
+	s.horizon(0)
+	s.step(8 * hour)
+	s.setFault(errDisk)
+	s.refused(s.c.Confirm(), errDisk) // it was not made to last
+	s.setFault(nil)
 }
 
 // TestConfirmWithoutAnyReadBefore: the jump is found by Confirm itself.
 func TestConfirmWithoutAnyReadBefore(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
 	s.step(30 * day)
 	s.ok(s.c.Confirm())
 	s.now(minute + 30*day)
+	s.horizon(0)
 }
 
 func TestWallClockPutRightAfterLongIsFollowed(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
 	s.step(-10 * year) // a battery died
-	s.now(minute)
 	for range 20 {
 		s.pass(day)
-		s.now(minute)
+		s.c.Now()
 	}
+	s.now(minute + 20*day)
 	s.step(10 * year) // and the network told the time
 	s.now(minute + 20*day)
 	s.mode(ModeWall)
-	s.trusted(doubtStep, minute)
+	s.horizon(0)
 }
 
-func TestJumpWhileStandingStillGoesOnFromThere(t *testing.T) {
-	s := settled(t)
+func TestJumpWhileAheadGoesOnFromThere(t *testing.T) {
+	s := inUse(t)
 	s.step(-hour)
 	s.now(minute)
 	s.pass(10 * minute)
-	s.now(minute)
+	s.now(11 * minute)
 	s.step(10 * year)
-	s.now(minute)
-	s.mode(ModeGuarded)
+	s.now(11 * minute)
+	s.mode(ModeHeld)
 	s.pass(5)
-	s.now(minute + 5)
+	s.now(11*minute + 5)
 }
 
 func TestMachineWithoutABatteryGetsTheTimeAfterTheStart(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
 	s.ok(s.c.Close())
-	s.step(-20 * year)
+	s.reboot(-20 * year)
 	s.open()
 	s.now(minute)
-	s.mode(ModeStandingStill)
+	s.mode(ModeAhead)
 	s.pass(30 * second)
-	s.step(20*year + 2*day) // it was off for two days
-	s.now(minute + 30*second + 2*day)
+	s.step(20*year + 20*hour) // it was off for twenty hours
+	s.now(minute + 30*second + 20*hour)
 	s.mode(ModeWall)
-	s.trusted(doubtStep, minute)
+	s.horizon(20 * hour)
 }
 
-// TestCaughtUpTimeIsHeldToTheWallClockAgain: what was allowed to a wall clock that
-// was behind ends the moment that it is not.
-func TestCaughtUpTimeIsHeldToTheWallClockAgain(t *testing.T) {
-	s := settled(t)
-	s.step(-30 * second)
-	s.now(minute)
-	s.logged(slog.LevelWarn, slog.LevelWarn)
-	s.pass(30*second + 10)
-	s.now(minute + 10)
-	s.logged(slog.LevelInfo)
-	s.step(MaxFollowedJumpMs + 2*second)
-	s.now(minute + 10)
-	s.mode(ModeGuarded)
-}
-
-func TestDriftWhileStandingStillIsNoStep(t *testing.T) {
-	s := settled(t)
+func TestDriftWhileAheadIsNoStep(t *testing.T) {
+	s := inUse(t)
 	s.step(-hour)
 	s.now(minute)
-	s.logged(slog.LevelWarn, slog.LevelWarn)
-	for range 3000 {
+	s.logged(slog.LevelWarn)
+	for i := range int64(3000) {
 		s.pass(990)
 		s.step(10)
-		s.now(minute)
+		s.now(minute + 990*(i+1)) // at the boot clock's pace
 	}
 	s.logged()
 }
 
 func TestDriftIsFollowed(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
+	looks := s.looks
 	for range 3000 { // 1% fast, for 50 minutes
 		s.pass(990)
 		s.step(10)
 		s.now(s.at.WallMs - startMs)
 	}
-	s.trusted("", 0)
+	for range 3000 { // and slow
+		s.pass(1010)
+		s.step(-10)
+		s.now(s.at.WallMs - startMs)
+	}
+	s.horizon(0)
 	s.logged()
+	if s.looks != looks {
+		t.Errorf("the boot clock was read %d times, though the two others agreed", s.looks-looks)
+	}
 }
 
 func TestDriftTooFastIsNoAgreement(t *testing.T) {
-	s := settled(t)
+	s := inUse(t)
 	for range 40 { // 10% fast: more than agreement allows, in small bites
 		s.pass(900)
 		s.step(100)
 		s.now(s.at.WallMs - startMs)
 	}
-	if ok, reason := s.c.PurgeTrusted(); ok || reason != doubtStep {
-		t.Errorf("purge trusted: got %v %q, want %q", ok, reason, doubtStep)
+	if behind := s.c.Now() - s.c.Horizon(); behind < second || behind > 4*second {
+		t.Errorf("the horizon is %d ms behind, want what the wall clock gained in two bites", behind)
 	}
 	s.logged(slog.LevelWarn)
 }
 
-func TestFlutteringWallClockIsLoggedOnceAMinute(t *testing.T) {
-	s := settled(t)
+func TestFlutteringWallClockIsLoggedSeldom(t *testing.T) {
+	s := inUse(t)
 	for range 120 { // two minutes
 		s.step(10 * second)
-		s.now(s.at.WallMs - startMs)
-		s.step(-2 * second)
+		s.c.Now()
+		s.step(-20 * second)
 		s.pass(second)
+		s.step(10 * second)
 		s.c.Now()
 		s.c.background.Wait()
 	}
-	if got := len(s.take()); got < 2 || got > 8 {
+	if got := len(s.take()); got < 1 || got > 8 {
 		t.Errorf("log lines of 240 steps in two minutes: got %d, want a few", got)
 	}
 }
 
-func TestPurgeWaitsAfterAStart(t *testing.T) {
+// TestStarts: within one boot the machine's own clock tells how long the database was
+// not open; after another one nobody does, and what only that expired is in doubt.
+func TestStarts(t *testing.T) {
 	tests := []struct {
-		name   string
-		offMs  int64
-		waitMs int64
-		doubt  string
+		name        string
+		off, reboot int64 // for how long, without and with a reboot; -1 is none
+		step        int64
+		nowMs       int64 // beside a minute
+		doubtMs     int64
+		mode        Mode
 	}{
-		{"at once", 2 * second, minute, doubtStart},
-		{"a weekend later", 2 * day, minute, doubtStart},
-		{"seven days later", MaxFollowedJumpMs, minute, doubtStart},
-		{"more than seven days later", MaxFollowedJumpMs + 1, 10 * minute, doubtRestart},
-		{"ten years later", 10 * year, 10 * minute, doubtRestart},
+		{"at once", 2 * second, -1, 0, 2 * second, 0, ModeWall},
+		{"a month later, in the same boot", 30 * day, -1, 0, 30 * day, 0, ModeWall},
+		{"a month later, off meanwhile", 0, 30 * day, 0, 30 * day, 30 * day, ModeWall},
+		{"ten years later, off meanwhile", 0, 10 * year, 0, 10 * year, 10 * year, ModeWall},
+		{"a minute later, off meanwhile", 0, minute, 0, minute, minute, ModeWall},
+		{"a second later, off meanwhile", 0, second, 0, second, 0, ModeWall},
+		{"the wall clock was set by an hour meanwhile", minute, -1, hour, minute + hour, hour, ModeWall},
+		{"and by two days", minute, -1, 2 * day, minute, 0, ModeHeld},
+		{"and back", minute, -1, -hour, minute, 0, ModeAhead},
+		{"off meanwhile, and set back", 0, day, -2 * day, 0, 0, ModeAhead},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := settled(t)
+			s := inUse(t)
 			s.ok(s.c.Close())
-			s.pass(test.offMs)
-			s.at.MonoMs = 77
+			s.pass(test.off)
+			if test.reboot >= 0 {
+				s.reboot(test.reboot)
+			}
+			s.step(test.step)
 			s.open()
-			s.trusted(test.doubt, test.waitMs)
-			s.now(minute + test.offMs)
-			s.mode(ModeWall)
-			s.pass(test.waitMs - 1)
-			s.trusted(test.doubt, 1)
-			s.pass(1)
-			s.trusted("", 0)
+			s.now(minute + test.nowMs)
+			s.mode(test.mode)
+			s.horizon2(test.doubtMs)
+			if test.mode == ModeHeld {
+				return
+			}
+			s.pass(hour)
+			s.restart() // another start makes no difference
+			s.horizon2(test.doubtMs)
+			if test.mode != ModeWall {
+				return
+			}
+			s.now(minute + test.nowMs + hour)
+			s.pass(23 * hour)
+			s.horizon(0)
 		})
 	}
 }
 
-func TestAnotherRestartDoesNotShortenTheWait(t *testing.T) {
-	s := settled(t)
-	s.ok(s.c.Close())
-	s.pass(10 * year)
-	s.open()
-	s.trusted(doubtRestart, 10*minute)
-	s.now(minute + 10*year)
-	s.pass(4 * minute)
-	s.crash()
-	s.trusted(doubtRestart, 6*minute)
-	s.pass(minute)
-	s.restart()
-	s.trusted(doubtRestart, 5*minute)
-	s.pass(4*minute + 30*second)
-	s.restart()
-	s.trusted(doubtStart, minute)
-	s.pass(hour)
-	s.restart()
-	s.trusted(doubtStart, minute)
-}
-
-func TestAStepDoesNotShortenTheWait(t *testing.T) {
-	s := settled(t)
-	s.ok(s.c.Close())
-	s.pass(10 * year)
-	s.open()
-	s.now(minute + 10*year)
-	s.pass(minute)
-	s.step(hour)
-	s.now(2*minute + 10*year + hour)
-	s.trusted(doubtRestart, 9*minute)
-	s.pass(8*minute + 30*second)
-	s.step(hour)
-	s.trusted(doubtStep, minute)
-}
-
-func TestNoKeptStateMakesPurgeWaitForEver(t *testing.T) {
-	s := tell(t)
-	s.kept = State{FloorMs: startMs, SuspectUntilMs: startMs + 10*year}.Encode()
-	s.open()
-	s.trusted(doubtRestart, RestartJumpWaitMs)
-}
-
-func TestAStepBeginsTheMinuteAnew(t *testing.T) {
-	s := settled(t)
+// TestDoubtsAddUp: the horizon stays on the line before the first of several jumps,
+// and goes on to the next as each runs out.
+func TestDoubtsAddUp(t *testing.T) {
+	s := inUse(t)
 	s.step(hour)
 	s.now(minute + hour)
-	s.pass(40 * second)
-	s.now(minute + hour + 40*second)
-	s.step(2 * second)
-	s.now(minute + hour + 42*second)
-	s.trusted(doubtStep, minute)
-	s.pass(30 * second)
-	s.now(minute + hour + 72*second)
-	s.step(-1600) // backwards counts as well
-	s.now(minute + hour + 72*second)
-	s.trusted(doubtAhead, minute)
-	s.pass(minute)
-	s.trusted("", 0)
+	s.pass(10 * hour)
+	s.step(2 * hour)
+	s.now(minute + 13*hour)
+	s.horizon(3 * hour)
+	s.restartMachine(5 * hour)
+	s.horizon(8 * hour)
+	s.pass(14 * hour)
+	s.horizon(7 * hour)
+	s.pass(10 * hour)
+	s.horizon(0)
+}
+
+// TestManyJumpsAreBounded: what is forgotten of a jump does not end its doubt.
+func TestManyJumpsAreBounded(t *testing.T) {
+	s := inUse(t)
+	for i := range int64(3 * MaxJumps) {
+		s.pass(minute)
+		s.step(hour)
+		s.now(minute + (i+1)*(minute+hour))
+		s.horizon((i + 1) * hour)
+	}
+	s.restart()
+	s.horizon(3 * MaxJumps * hour)
+	s.pass(day)
+	s.horizon(0)
+}
+
+// TestADayPassesOnlyWhileTheClockIsOpenAndAwake: nobody could notice otherwise.
+func TestADayPassesOnlyWhileTheClockIsOpenAndAwake(t *testing.T) {
+	s := inUse(t)
+	s.step(hour)
+	s.now(minute + hour)
+	s.sleep(3 * day)
+	s.horizon(hour)
+	s.ok(s.c.Close())
+	s.pass(3 * day)
+	s.open()
+	s.horizon(hour)
+	s.pass(day)
+	s.horizon(0)
+}
+
+// TestAJumpIsInDoubtBeforeItsTimeIsGivenOut: no crash forgets that.
+func TestAJumpIsInDoubtBeforeItsTimeIsGivenOut(t *testing.T) {
+	s := inUse(t)
+	s.step(hour)
+	s.setFault(errDisk)
+	before := s.state(s).FloorMs
+	if got := s.c.Now(); got > before {
+		t.Fatalf("the time after the jump was given out unsaved")
+	}
+	s.setFault(nil)
+	s.crash()
+	s.now(minute + hour)
+	s.horizon2(hour)
 }
 
 func TestFreshDataIsTrustedAtOnce(t *testing.T) {
 	s := tell(t)
 	s.open()
-	s.trusted("", 0)
 	s.now(0)
-	s.trusted("", 0)
+	s.horizon(0)
 	s.step(hour)
 	s.now(hour)
-	s.trusted(doubtStep, minute)
+	s.horizon(hour)
 }
 
 // TestRealClock holds the clock against the machine's own.
@@ -451,5 +540,25 @@ func TestRealClock(t *testing.T) {
 	}
 	if floor := k.state(t).FloorMs; floor < got || floor > time.Now().UnixMilli() {
 		t.Errorf("floor after Close: got %d, want from %d to now", floor, got)
+	}
+	// Another one, in the same boot.
+	if c, err = Open(Options{State: k.state(t), Save: k.save}); err != nil {
+		t.Fatal(err)
+	}
+	if st := c.Status(); st.Mode != ModeWall || st.HorizonMs != st.NowMs {
+		t.Errorf("after a restart: %+v", st)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMachineBoot: the boot clock goes on, and is named where restarts are verified.
+func TestMachineBoot(t *testing.T) {
+	boot := machineBoot()
+	a := boot(Reading{MonoMs: 1})
+	b := boot(Reading{MonoMs: 2})
+	if b.Ms < a.Ms || a.ID != b.ID || a.key() != machineBoot()(Reading{}).key() {
+		t.Errorf("got %+v, then %+v", a, b)
 	}
 }

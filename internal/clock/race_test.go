@@ -59,7 +59,7 @@ func TestReadersNeverSeeTimeGoBack(t *testing.T) {
 				// Nothing to confirm is an answer like any other here.
 				_ = s.c.Confirm()
 			}
-			s.c.PurgeTrusted()
+			s.c.Horizon()
 			s.c.Status()
 		}
 		s.setFault(nil)

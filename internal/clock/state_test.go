@@ -14,8 +14,9 @@ func states() []State {
 	return []State{
 		{},
 		{FloorMs: startMs},
-		{FloorMs: startMs, SuspectUntilMs: startMs + RestartJumpWaitMs},
-		{FloorMs: MaxMs, SuspectUntilMs: MaxMs, Test: true, Frozen: true, OffsetMs: MaxMs},
+		{FloorMs: startMs, Boot: BootKey{1, 2, 3}, LineMs: -5, RewindToMs: 7},
+		{FloorMs: startMs, Jumps: [MaxJumps]Jump{{1, 5, 4, DoubtMs}, {9, 12, 7, 0}}},
+		{FloorMs: MaxMs, Test: true, Frozen: true, OffsetMs: MaxMs},
 		{FloorMs: startMs, Test: true, OffsetMs: -MaxMs},
 		{Test: true, Frozen: true},
 	}
@@ -33,7 +34,20 @@ func TestStateSurvivesItsBytes(t *testing.T) {
 // TestStateFormatStays holds bytes of version 1, for data out there has them.
 func TestStateFormatStays(t *testing.T) {
 	const kept = "01030000000000001c1e0000000000000bb8fffffffffffffff99f64ae3e"
-	want := State{FloorMs: 7198, SuspectUntilMs: 3000, Test: true, Frozen: true, OffsetMs: -7}
+	want := State{FloorMs: 7198, Test: true, Frozen: true, OffsetMs: -7}
+	b, err := hex.DecodeString(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeState(b); err != nil || got != want {
+		t.Errorf("DecodeState(%s): got %+v, %v, want %+v", kept, got, err, want)
+	}
+}
+
+// TestSecondStateFormatStays does the same for version 2.
+func TestSecondStateFormatStays(t *testing.T) {
+	const kept = "02000000000000001c1e000000000000000001000000000000000000000000000009fffffffffffffff900000000000000030100000000000000010000000000000005000000000000000600000000000003e8dd73a49e"
+	want := State{FloorMs: 7198, Boot: BootKey{1, 15: 9}, LineMs: -7, RewindToMs: 3, Jumps: [MaxJumps]Jump{{1, 5, 6, 1000}}}
 	b, err := hex.DecodeString(kept)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +61,7 @@ func TestStateFormatStays(t *testing.T) {
 }
 
 func TestDecodeStateRefusesGarbage(t *testing.T) {
-	good := State{FloorMs: startMs, Test: true, OffsetMs: 5}.Encode()
+	good := State{FloorMs: startMs, Test: true, OffsetMs: 5, Jumps: [MaxJumps]Jump{{1, 5, 4, 9}}}.Encode()
 	for n := range good {
 		if _, err := DecodeState(good[:n]); !errors.Is(err, ErrBadState) {
 			t.Errorf("first %d bytes: got error %v, want ErrBadState", n, err)
@@ -63,7 +77,7 @@ func TestDecodeStateRefusesGarbage(t *testing.T) {
 			t.Errorf("bit %d flipped: got error %v, want ErrBadState", bit, err)
 		}
 	}
-	flagged := bytes.Clone(good[:stateBytes-4])
+	flagged := bytes.Clone(good[:len(good)-sumBytes])
 	flagged[1] |= 1 << 7
 	flagged = binary.BigEndian.AppendUint32(flagged, stateSum(flagged))
 	if _, err := DecodeState(flagged); !errors.Is(err, ErrBadState) {
@@ -85,8 +99,14 @@ func TestStateOutOfRangeIsRefused(t *testing.T) {
 	bad := []State{
 		{FloorMs: -1},
 		{FloorMs: MaxMs + 1},
-		{SuspectUntilMs: -1},
-		{SuspectUntilMs: MaxMs + 1},
+		{LineMs: MaxMs + 1},
+		{LineMs: -MaxMs - 1},
+		{FloorMs: 5, RewindToMs: 6},
+		{FloorMs: 5, RewindToMs: -1},
+		{Jumps: [MaxJumps]Jump{{5, 5, 4, 9}}},
+		{Jumps: [MaxJumps]Jump{{1, 5, 0, 9}}},
+		{Jumps: [MaxJumps]Jump{{1, 5, 4, DoubtMs + 1}}},
+		{Jumps: [MaxJumps]Jump{{1, 5, 4, 0}, {4, 8, 4, 0}}},
 		{Test: true, OffsetMs: MaxMs + 1},
 		{Test: true, OffsetMs: -MaxMs - 1},
 		{OffsetMs: 1},
@@ -118,7 +138,7 @@ func FuzzDecodeState(f *testing.F) {
 			}
 			return
 		}
-		if got := s.Encode(); !bytes.Equal(got, b) {
+		if got := s.Encode(); !bytes.Equal(got, b) && b[0] == stateVersion {
 			t.Errorf("DecodeState(%x) = %+v, which encodes to %x", b, s, got)
 		}
 	})

@@ -2,7 +2,10 @@
 
 package clock
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Mode says what drives the time.
 type Mode string
@@ -10,18 +13,27 @@ type Mode string
 const (
 	// ModeWall: time is the wall clock's.
 	ModeWall Mode = "wall"
-	// ModeStandingStill: the wall clock is behind the time, or the floor is reached
-	// and cannot be saved (Status.SaveError).
+	// ModeAhead: the wall clock is behind; time goes on ahead of it, at the pace of the
+	// boot clock.
+	ModeAhead Mode = "ahead"
+	// ModeHeld: the wall clock jumped too far ahead to be followed at once; time goes
+	// on at the pace of the boot clock.
+	ModeHeld Mode = "held"
+	// ModeStandingStill: the floor is reached and cannot be saved (Status.SaveError).
 	ModeStandingStill Mode = "standing still"
-	// ModeGuarded: the wall clock jumped too far ahead; time goes on at the pace of
-	// the monotonic clock.
-	ModeGuarded Mode = "guarded"
 	// ModeTest: a test clock that ticks.
 	ModeTest Mode = "test"
 	// ModeTestFrozen: a test clock that is frozen.
 	ModeTestFrozen Mode = "test frozen"
 	// ModeClosed: time stands still because the clock was closed.
 	ModeClosed Mode = "closed"
+)
+
+// What is told of a clock that is not simply the wall clock.
+const (
+	adviceAhead = "database time is ahead of the wall clock, and goes on there: if the wall clock is right, stop the server and run mayfly clock rewind; if it is wrong, set it right"
+	adviceHeld  = "the wall clock jumped by more than a day: it is followed after ten minutes, unless it returns; if it is right, run mayfly clock confirm"
+	adviceDoubt = "the wall clock jumped, or the machine was started anew: what only that has expired is hidden, and is taken away and told after a day; if the wall clock is right, run mayfly clock confirm"
 )
 
 // Status is the clock at one moment.
@@ -32,12 +44,14 @@ type Status struct {
 	FloorMs int64 // saved: where time would go on after a crash
 	Mode    Mode
 
-	PurgeTrusted bool
-	// PurgeReason says why purge does not trust the clock; empty when it does.
-	PurgeReason string
-	// PurgeWait is the least time until it does; 0 when it does, or when that waits
-	// for something other than time.
-	PurgeWait time.Duration
+	// HorizonMs is the time up to which what has expired may be taken away: NowMs,
+	// unless a jump is in doubt.
+	HorizonMs int64
+	// DoubtLeft is the least time until all jumps are out of doubt, if the wall clock
+	// stands by them.
+	DoubtLeft time.Duration
+	// Notice says what is unusual, and what to do; empty if nothing is.
+	Notice string
 
 	// SaveError is why the latest save of the floor failed; nil when it did not.
 	SaveError error
@@ -49,19 +63,32 @@ func (c *Clock) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, wantMs := c.lookLocked()
-	reason, waitMs := c.doubtLocked(r)
+	_, leftMs := c.mu.guard.doubtMs()
 	s := Status{
-		NowMs:        c.timeLocked(wantMs),
-		WallMs:       r.WallMs,
-		FloorMs:      c.mu.floorMs,
-		Mode:         c.modeLocked(wantMs),
-		PurgeTrusted: reason == "",
-		PurgeReason:  reason,
-		PurgeWait:    time.Duration(waitMs) * time.Millisecond,
-		SaveError:    c.mu.saveErr,
+		NowMs:     c.timeLocked(wantMs),
+		WallMs:    r.WallMs,
+		FloorMs:   c.mu.floorMs,
+		Mode:      c.modeLocked(wantMs),
+		DoubtLeft: time.Duration(leftMs) * time.Millisecond,
+		SaveError: c.mu.saveErr,
 	}
 	s.SkewMs = s.WallMs - s.NowMs
+	s.HorizonMs = c.horizonLocked(s.NowMs)
+	s.Notice = s.notice()
 	return s
+}
+
+func (s *Status) notice() string {
+	lag := time.Duration(s.NowMs-s.HorizonMs) * time.Millisecond
+	switch {
+	case s.Mode == ModeAhead:
+		return fmt.Sprintf("%s (ahead by %v)", adviceAhead, time.Duration(-s.SkewMs)*time.Millisecond)
+	case s.Mode == ModeHeld:
+		return adviceHeld
+	case s.HorizonMs < s.NowMs:
+		return fmt.Sprintf("%s (jumped by %v, %v left)", adviceDoubt, lag, s.DoubtLeft.Round(time.Second))
+	}
+	return ""
 }
 
 func (c *Clock) modeLocked(wantMs int64) Mode {
@@ -72,10 +99,12 @@ func (c *Clock) modeLocked(wantMs int64) Mode {
 		return ModeTestFrozen
 	case c.test:
 		return ModeTest
-	case c.mu.guard.guarded:
-		return ModeGuarded
-	case c.mu.guard.behind, c.mu.saveErr != nil && wantMs > c.mu.floorMs:
+	case c.mu.saveErr != nil && wantMs > c.mu.floorMs:
 		return ModeStandingStill
+	case c.mu.guard.mode == holding:
+		return ModeHeld
+	case c.mu.guard.mode == ahead:
+		return ModeAhead
 	}
 	return ModeWall
 }

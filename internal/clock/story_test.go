@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -33,10 +32,16 @@ const (
 
 var errDisk = errors.New("disk is full")
 
-// hands are the two clocks of a machine, set by a test.
+// hands are the clocks of a machine, set by a test.
 type hands struct {
-	mu sync.Mutex
-	at Reading
+	mu     sync.Mutex
+	at     Reading
+	booted Boot
+	looks  int // at the boot clock
+}
+
+func newHands() hands {
+	return hands{at: Reading{WallMs: startMs, MonoMs: 5000}, booted: Boot{ID: "the first", Ms: 70_000}}
 }
 
 func (h *hands) read() Reading {
@@ -45,12 +50,36 @@ func (h *hands) read() Reading {
 	return h.at
 }
 
-// pass lets time pass: both clocks move.
+func (h *hands) boot() Boot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looks++
+	return h.booted
+}
+
+// pass lets time pass: all clocks move.
 func (h *hands) pass(ms int64) {
+	h.sleep(ms)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at.MonoMs += ms
+}
+
+// sleep lets time pass while the machine is suspended.
+func (h *hands) sleep(ms int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.at.WallMs += ms
-	h.at.MonoMs += ms
+	h.booted.Ms += ms
+}
+
+// reboot starts the machine anew, after it was off.
+func (h *hands) reboot(offMs int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at.WallMs += offMs
+	h.at.MonoMs = 1
+	h.booted = Boot{ID: h.booted.ID + ", and then the next", Ms: 20}
 }
 
 // step sets the wall clock alone.
@@ -163,7 +192,7 @@ type story struct {
 }
 
 func tell(t *testing.T) *story {
-	return &story{T: t, hands: hands{at: Reading{WallMs: startMs, MonoMs: 5000}}}
+	return &story{T: t, hands: newHands()}
 }
 
 func (s *story) open() {
@@ -176,15 +205,13 @@ func (s *story) open() {
 }
 
 func (s *story) options() Options {
-	return Options{State: s.state(s), Save: s.save, Test: s.test, Source: s.read, Logger: slog.New(&s.journal)}
+	return Options{State: s.state(s), Save: s.save, Test: s.test, Source: s.read, Boot: s.boot, Logger: slog.New(&s.journal)}
 }
 
-// crash drops the clock as it is. The machine reboots: its monotonic clock begins
-// anew.
+// crash drops the clock as it is.
 func (s *story) crash() {
 	s.Helper()
 	s.c.background.Wait()
-	s.at.MonoMs = 1
 	s.open()
 }
 
@@ -194,7 +221,16 @@ func (s *story) restart() {
 	if err := s.c.Close(); err != nil {
 		s.Fatalf("close: %v", err)
 	}
-	s.at.MonoMs = 1
+	s.open()
+}
+
+// restartMachine closes the clock, and turns the machine off for a while.
+func (s *story) restartMachine(offMs int64) {
+	s.Helper()
+	if err := s.c.Close(); err != nil {
+		s.Fatalf("close: %v", err)
+	}
+	s.reboot(offMs)
 	s.open()
 }
 
@@ -211,18 +247,17 @@ func (s *story) now(wantMs int64) {
 	}
 }
 
-// trusted checks what purge is told, and that Status agrees.
-func (s *story) trusted(wantReason string, wantWaitMs int64) {
+// horizon checks how far the horizon is behind the time, and that Status agrees.
+func (s *story) horizon(behindMs int64) {
 	s.Helper()
-	ok, reason := s.c.PurgeTrusted()
-	if reason != wantReason || ok != (reason == "") {
-		s.Fatalf("purge trusted: got %v %q, want reason %q", ok, reason, wantReason)
-	}
+	got, now := s.c.Horizon(), s.c.Now()
 	st := s.c.Status()
 	s.c.background.Wait()
-	if st.PurgeTrusted != ok || st.PurgeReason != reason || st.PurgeWait != time.Duration(wantWaitMs)*time.Millisecond {
-		s.Fatalf("status: got trusted %v, reason %q, wait %v; want reason %q, wait %d ms",
-			st.PurgeTrusted, st.PurgeReason, st.PurgeWait, wantReason, wantWaitMs)
+	if got != now-behindMs {
+		s.Fatalf("horizon: got %d ms behind the time, want %d", now-got, behindMs)
+	}
+	if st.HorizonMs != got || st.NowMs != now || (st.Notice == "") != (behindMs == 0 && st.Mode == ModeWall) {
+		s.Fatalf("status: %+v, though the horizon is %d and the time %d", st, got, now)
 	}
 }
 

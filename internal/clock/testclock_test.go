@@ -65,7 +65,7 @@ func TestTestClockMoves(t *testing.T) {
 	s.ok(s.c.Set(startMs + 2*day))
 	s.pass(5)
 	s.now(2*day + 5)
-	s.trusted("", 0)
+	s.horizon2(0)
 	s.logged()
 }
 
@@ -114,7 +114,7 @@ func TestScenario72FrozenAndAdvancedBy68Years(t *testing.T) {
 	s.ok(s.c.Advance(time.Duration(longestTTLMs) * time.Millisecond))
 	s.now(longestTTLMs)
 	s.now(longestTTLMs)
-	s.trusted("", 0)
+	s.horizon2(0)
 	s.crash()
 	s.now(longestTTLMs)
 	s.ok(s.c.Set(MaxMs))
@@ -170,7 +170,7 @@ func TestTestClockFollowsAnyJumpButNeverBack(t *testing.T) {
 	s.now(0)
 	s.step(10 * year)
 	s.now(10 * year)
-	s.trusted("", 0)
+	s.horizon2(0)
 	s.step(-5 * year)
 	s.now(10 * year)
 	s.pass(day)

@@ -2,9 +2,10 @@
 
 package clock
 
-// twin is the clock as one would write it for a single caller on a machine whose
-// clocks move together or step by more than agreement allows: no fast path, no
-// views, no goroutines, no drift. The model test compares it with the real one.
+import "math"
+
+// twin is a test clock as one would write it for a single caller: no views, no
+// goroutines. The model test compares it with the real one.
 type twin struct {
 	hands *hands
 	fault fault // what becomes of the next save
@@ -15,12 +16,6 @@ type twin struct {
 	retryAt int64 // monotonic
 	lastMs  int64
 	floorMs int64
-
-	seenMs  int64 // wall minus monotonic at the latest look
-	paceMs  int64
-	heldMs  int64
-	guarded bool
-	trustAt int64 // monotonic
 }
 
 // fault is what happens to a save.
@@ -32,57 +27,20 @@ const (
 	faultKept       // it fails, and is kept all the same
 )
 
-func newTwin(h *hands, kept State, test bool) *twin {
+func newTwin(h *hands, kept State) *twin {
 	r := h.read()
 	w := &twin{hands: h, kept: kept, state: kept, lastMs: kept.FloorMs, floorMs: kept.FloorMs, retryAt: r.MonoMs}
-	if test {
-		if !kept.Test {
-			w.state.Test = true
-			w.kept = w.state
-		}
-		return w
-	}
-	w.seenMs = r.WallMs - r.MonoMs
-	w.paceMs = max(r.WallMs, w.lastMs) - r.MonoMs
-	w.trustAt = r.MonoMs
-	if w.lastMs == 0 {
-		return w
-	}
-	w.trustAt = r.MonoMs + 60_000
-	if r.WallMs-w.lastMs > 7*day {
-		w.state.SuspectUntilMs = r.WallMs + 600_000
-	}
-	if left := w.state.SuspectUntilMs - max(r.WallMs, w.lastMs); left > 60_000 {
-		w.trustAt = r.MonoMs + min(left, 600_000)
-	}
+	w.state.Test = true
+	w.kept = w.state
 	return w
 }
 
 // look returns the time that the machine's clocks ask for.
 func (w *twin) look() int64 {
-	r := w.hands.read()
 	if w.state.Frozen {
 		return w.lastMs
 	}
-	if w.state.Test {
-		return min(r.WallMs+w.state.OffsetMs, MaxMs)
-	}
-	offset := r.WallMs - r.MonoMs
-	if !w.guarded {
-		w.heldMs = max(w.seenMs, w.lastMs-r.MonoMs)
-	}
-	if offset != w.seenMs {
-		w.seenMs = offset
-		w.trustAt = max(w.trustAt, r.MonoMs+60_000)
-	}
-	w.guarded = offset-w.paceMs > 7*day
-	if w.guarded {
-		return r.MonoMs + w.heldMs
-	}
-	if r.WallMs >= w.lastMs {
-		w.paceMs = offset
-	}
-	return r.WallMs
+	return min(w.hands.read().WallMs+w.state.OffsetMs, MaxMs)
 }
 
 func (w *twin) now() int64 {
@@ -106,26 +64,7 @@ func (w *twin) save(s State) (saved bool) {
 		w.retryAt = w.hands.read().MonoMs + 100
 		return false
 	}
-	w.state, w.floorMs = s, s.FloorMs
-	return true
-}
-
-func (w *twin) trusted() bool {
-	w.look()
-	r := w.hands.read()
-	return w.state.Test || !w.guarded && r.MonoMs >= w.trustAt && w.lastMs-r.WallMs <= AgreeWithinMs
-}
-
-// confirm reports whether there was something to accept.
-func (w *twin) confirm() bool {
-	w.look()
-	if !w.guarded {
-		return false
-	}
-	r := w.hands.read()
-	w.guarded = false
-	w.paceMs = r.WallMs - r.MonoMs
-	w.trustAt = max(w.trustAt, r.MonoMs+60_000)
+	w.state, w.floorMs, w.retryAt = s, s.FloorMs, math.MinInt64
 	return true
 }
 

@@ -65,8 +65,10 @@ type Options struct {
 	PurgePaused bool
 	// TestClock lets clients move the time.
 	TestClock bool
-	// ClockSource reads the machine's clocks; nil means the real ones.
+	// ClockSource reads the machine's clocks, and ClockBoot its boot clock; nil means
+	// the real ones (clock.Options).
 	ClockSource func() clock.Reading
+	ClockBoot   func() clock.Boot
 	Logger      *slog.Logger
 	// Failed is called when a commit failed: nothing more can be written, and the
 	// process should end. It must not call the engine.
@@ -228,6 +230,7 @@ func openClock(o Options) (*clock.Clock, error) {
 		},
 		Test:   o.TestClock,
 		Source: o.ClockSource,
+		Boot:   o.ClockBoot,
 		Logger: o.Logger,
 	})
 }

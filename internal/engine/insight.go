@@ -337,7 +337,7 @@ func (e *Engine) EventsNow(database, container string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return newCursor(c, e.clock.Now()-1).encode(), nil
+	return newCursor(c, e.clock.Horizon()-1).encode(), nil
 }
 
 // EventsKept returns a cursor for all events of a container that are kept.
@@ -346,7 +346,7 @@ func (e *Engine) EventsKept(database, container string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return newCursor(c, e.clock.Now()-EventRetention.Milliseconds()).encode(), nil
+	return newCursor(c, e.clock.Horizon()-EventRetention.Milliseconds()).encode(), nil
 }
 
 // Events returns the events after a cursor, in order within each partition. A
@@ -361,7 +361,7 @@ func (e *Engine) Events(database, container, cursor string, follower Follower) (
 	if err != nil {
 		return EventPage{}, err
 	}
-	oldestMs := e.clock.Now() - EventRetention.Milliseconds()
+	oldestMs := e.clock.Horizon() - EventRetention.Milliseconds()
 	var page EventPage
 	for i := range c.Ranges {
 		if follower == Resuming && at.Places[i].GoneMs < oldestMs {

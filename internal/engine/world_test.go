@@ -31,9 +31,10 @@ func atStart() clock.Reading { return clock.Reading{WallMs: startMs} }
 
 // world is an engine on a store in memory, under a clock that stands still.
 type world struct {
-	t  testing.TB
-	db kv.DB
-	e  *Engine
+	t      testing.TB
+	db     kv.DB
+	e      *Engine
+	booted time.Time // in a bubble
 }
 
 // newWorld opens an empty one. At the end of the test it is checked and closed,

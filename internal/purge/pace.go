@@ -310,7 +310,7 @@ func (p *Purger) allowance(t Target) (items int, held Cause) {
 // starving reports whether something has waited for so long that it is taken away
 // whatever requests leave over.
 func (p *Purger) starving(t Target) bool {
-	nowMs := p.o.Clock.Now()
+	nowMs := p.o.Clock.Horizon()
 	oldestMs, found, err := t.Partition.Oldest(nowMs)
 	return err == nil && found && nowMs-oldestMs > floorLag.Milliseconds()
 }

@@ -160,13 +160,30 @@ func (p *Purger) reindex(ctx context.Context) (worked bool) {
 	return worked
 }
 
-// due returns what there is to do, what has waited longest first.
+// due returns what there is to do, what has waited longest first. Purge goes by the
+// clock's horizon, which is the time unless that is in doubt.
 func (p *Purger) due() []Target {
-	targets := p.o.Due(p.o.Clock.Now())
+	horizonMs := p.o.Clock.Horizon()
+	targets := p.o.Due(horizonMs)
+	if nowMs := p.o.Clock.Now(); nowMs > horizonMs {
+		targets = p.undoubted(p.o.Due(nowMs), horizonMs)
+	}
 	slices.SortStableFunc(targets, func(a, b Target) int {
 		return cmp.Compare(a.Partition.PurgeDue(), b.Partition.PurgeDue())
 	})
 	return targets
+}
+
+// undoubted returns the targets that are due by the horizon too, and notes that the
+// others wait for the clock.
+func (p *Purger) undoubted(targets []Target, horizonMs int64) []Target {
+	return slices.DeleteFunc(targets, func(t Target) bool {
+		waits := t.Partition.PurgeDue() > horizonMs
+		if waits {
+			p.held(t, Clock)
+		}
+		return waits
+	})
 }
 
 // turn works on one partition for a quantum. It reports whether it did anything,
@@ -175,10 +192,6 @@ func (p *Purger) turn(ctx context.Context, t Target) (worked bool, err error) {
 	began := p.o.Elapsed()
 	for p.o.Elapsed()-began < quantum {
 		done, cause, err := p.group(ctx, t)
-		var doubt *store.ClockError
-		if errors.As(err, &doubt) {
-			cause, err = Clock, nil
-		}
 		if cause != None {
 			p.held(t, cause)
 		}
@@ -243,7 +256,7 @@ func (p *Purger) room() error {
 	return p.o.Room()
 }
 
-// sample is what time it was in the database at a moment of real time.
+// sample is what the clock's horizon was at a moment of real time.
 type sample struct {
 	at    time.Duration
 	nowMs int64
@@ -263,7 +276,7 @@ func (p *Purger) sample() {
 	if n := len(s); n > 0 && now-s[n-1].at < sampleEvery {
 		return
 	}
-	s = append(s, sample{now, p.o.Clock.Now()})
+	s = append(s, sample{now, p.o.Clock.Horizon()})
 	for len(s) > 1 && now-s[1].at >= p.o.Retention {
 		s = s[1:]
 	}
@@ -278,5 +291,5 @@ func (p *Purger) pruneMs() int64 {
 	if len(p.mu.samples) == 0 || p.o.Elapsed()-p.mu.samples[0].at < p.o.Retention {
 		return 0
 	}
-	return min(p.mu.samples[0].nowMs, p.o.Clock.Now()-p.o.Retention.Milliseconds())
+	return min(p.mu.samples[0].nowMs, p.o.Clock.Horizon()-p.o.Retention.Milliseconds())
 }

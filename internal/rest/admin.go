@@ -65,10 +65,14 @@ type clockStatus struct {
 	NowMs  int64  `json:"nowMs"`
 	WallMs int64  `json:"wallMs"`
 	Mode   string `json:"mode"`
-	// PurgeTrusted says whether expired items may be removed for good by this
-	// clock; if not, Reason says why.
-	PurgeTrusted bool   `json:"purgeTrusted"`
-	Reason       string `json:"reason,omitempty"`
+	// HorizonMs is the time up to which expired items may be removed for good, and
+	// PurgeTrusted says that it is the time itself.
+	HorizonMs    int64 `json:"horizonMs"`
+	PurgeTrusted bool  `json:"purgeTrusted"`
+	// AheadMs is how far the time is ahead of the wall clock.
+	AheadMs int64 `json:"aheadMs,omitempty"`
+	// Reason says what is unusual, and what to do.
+	Reason string `json:"reason,omitempty"`
 }
 
 // clockRequest is the body of POST /_mayfly/clock. Exactly one is given.
@@ -149,7 +153,7 @@ func (r clockRequest) apply(c *clock.Clock) error {
 // clockFailed turns a refusal of the clock into a bad request.
 func clockFailed(err error) error {
 	for _, refusal := range []error{
-		clock.ErrBackwards, clock.ErrTooFar, clock.ErrTooShort, clock.ErrNotTestClock, clock.ErrNothingToConfirm,
+		clock.ErrBackwards, clock.ErrTooFar, clock.ErrTooShort, clock.ErrNotTestClock, clock.ErrNothingToConfirm, clock.ErrAhead,
 	} {
 		if errors.Is(err, refusal) {
 			return &badRequestError{err.Error()}
@@ -160,9 +164,13 @@ func clockFailed(err error) error {
 
 func statusOf(c *clock.Clock) clockStatus {
 	s := c.Status()
-	return clockStatus{
+	status := clockStatus{
 		Now:   time.UnixMilli(s.NowMs).UTC().Format("2006-01-02T15:04:05.000Z"),
 		NowMs: s.NowMs, WallMs: s.WallMs, Mode: string(s.Mode),
-		PurgeTrusted: s.PurgeTrusted, Reason: s.PurgeReason,
+		HorizonMs: s.HorizonMs, PurgeTrusted: s.HorizonMs == s.NowMs, Reason: s.Notice,
 	}
+	if s.Mode == clock.ModeAhead {
+		status.AheadMs = -s.SkewMs
+	}
+	return status
 }

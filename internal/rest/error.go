@@ -173,7 +173,6 @@ func failureOf(err error) (f failure, known bool) {
 		tooMuch       *engine.ThrottledError
 		badHeader     *badRequestError
 		missing       *notFoundError
-		clockInDoubt  *store.ClockError
 		badQuery      *sql.Error
 		needsPlan     *engine.NeedsPlanError
 		badFunction   *engine.CompileError
@@ -207,8 +206,6 @@ func failureOf(err error) (f failure, known bool) {
 		return failure{404, 0, missing.message}, true
 	case errors.As(err, &badHost):
 		return failure{403, 0, badHost.Error()}, true
-	case errors.As(err, &clockInDoubt):
-		return failure{503, 0, "Nothing is purged for good while the clock is in doubt: " + clockInDoubt.Reason}, true
 	}
 	return failure{500, 0, "Unknown server error occurred when processing this request."}, false
 }

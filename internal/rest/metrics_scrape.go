@@ -36,9 +36,10 @@ var (
 
 // The states of ttl_clock_guard_state.
 const (
-	guardTrusts  = 0 // purge trusts the clock
-	guardWaits   = 1 // purge waits until it does
-	guardRefuses = 2 // the wall clock jumped too far to be followed
+	guardTrusts  = 0 // purge goes by the time
+	guardDoubts  = 1 // what only a jump of the wall clock has expired is kept for a day
+	guardHolds   = 2 // the wall clock jumped too far to be followed at once
+	guardIsAhead = 3 // the wall clock is behind
 )
 
 // alwaysHeldBy are the causes that purge keeps the time of, so that none is a
@@ -68,7 +69,8 @@ var (
 	descMemory        = describe("mayfly_memory_bytes", "What those hold of it that are large.")
 	descMemoryWait    = describe("mayfly_memory_waiting", "Requests that wait for memory.")
 	descMemoryRefused = describe("mayfly_memory_refused_total", "How often there was none for as long as a request may wait.")
-	descGuard         = describe("ttl_clock_guard_state", "0 if purge trusts the clock, 1 if it waits until it does, 2 if the wall clock jumped too far to be followed.")
+	descDoubt         = describe("ttl_clock_doubt_seconds", "How far the time is past the horizon, up to which expired items may be removed for good.")
+	descGuard         = describe("ttl_clock_guard_state", "0 if all is well, 1 while a jump of the wall clock is in doubt, 2 while one is held back, 3 while the wall clock is behind the database's time.")
 )
 
 // figure is one number on the page.
@@ -153,12 +155,15 @@ func (s *scrape) throttled(e *engine.Engine) {
 
 func (s *scrape) clock(c clock.Status) {
 	s.gauge(descSkew, seconds(c.SkewMs))
+	s.gauge(descDoubt, seconds(c.NowMs-c.HorizonMs))
 	state := guardTrusts
 	switch {
-	case c.Mode == clock.ModeGuarded:
-		state = guardRefuses
-	case !c.PurgeTrusted:
-		state = guardWaits
+	case c.Mode == clock.ModeAhead:
+		state = guardIsAhead
+	case c.Mode == clock.ModeHeld:
+		state = guardHolds
+	case c.HorizonMs < c.NowMs:
+		state = guardDoubts
 	}
 	s.gauge(descGuard, float64(state))
 }

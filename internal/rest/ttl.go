@@ -166,7 +166,7 @@ func (x *exchange) serveTTLStatus() error {
 	c := x.h.engine.Clock().Status()
 	s := ttlStatus{
 		Now: stamp(c.NowMs), NowMs: c.NowMs,
-		Clock:      ttlClock{c.PurgeTrusted, c.PurgeReason},
+		Clock:      ttlClock{c.HorizonMs == c.NowMs, c.Notice},
 		Containers: make([]ttlContainer, len(all)),
 	}
 	for i := range all {

@@ -84,10 +84,15 @@ type machine struct {
 	mu struct {
 		sync.Mutex
 		clocks clock.Reading
+		boot   clock.Boot
 	}
 }
 
-func newMachine() *machine { return &machine{disk: vfs.NewCrashableMem()} }
+func newMachine() *machine {
+	m := &machine{disk: vfs.NewCrashableMem()}
+	m.mu.boot.ID = "once "
+	return m
+}
 
 // crash forgets what was not durable. Whoever has the disk open writes to one
 // that nobody will see again.
@@ -99,12 +104,28 @@ func (m *machine) clocks() clock.Reading {
 	return m.mu.clocks
 }
 
-// move sets the clocks forward or, the wall clock, back.
-func (m *machine) move(wall, mono time.Duration) {
+func (m *machine) boot() clock.Boot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.clocks.WallMs += wall.Milliseconds()
-	m.mu.clocks.MonoMs += mono.Milliseconds()
+	return m.mu.boot
+}
+
+// pass lets time pass, of which the machine sleeps a part, and step sets the wall clock.
+func (m *machine) pass(awake, asleep, step time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.clocks.WallMs += (awake + asleep + step).Milliseconds()
+	m.mu.clocks.MonoMs += awake.Milliseconds()
+	m.mu.boot.Ms += (awake + asleep).Milliseconds()
+}
+
+// reboot starts the machine anew, after it was off for some time.
+func (m *machine) reboot(off time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.clocks.WallMs += off.Milliseconds()
+	m.mu.clocks.MonoMs = 0
+	m.mu.boot = clock.Boot{ID: m.mu.boot.ID + "again "}
 }
 
 // inProcess calls the handler directly, with no network between.
@@ -132,7 +153,7 @@ func (p *inProcess) start() (err error) {
 	}
 	if m := p.machine; m.manual {
 		o.TestClock = false
-		o.ClockSource = m.clocks
+		o.ClockSource, o.ClockBoot = m.clocks, m.boot
 	}
 	if p.engine, err = engine.Open(o); err != nil {
 		return errors.Join(err, p.db.Close())

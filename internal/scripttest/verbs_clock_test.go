@@ -76,8 +76,9 @@ func (s *script) clock(d *directive, body string) string {
 		return strconv.Itoa(a.status) + " " + text
 	}
 	var c struct {
-		Now, Mode, Reason string
-		PurgeTrusted      bool
+		Now, Mode, Reason         string
+		NowMs, HorizonMs, AheadMs int64
+		PurgeTrusted              bool
 	}
 	if err := json.Unmarshal(a.body, &c); err != nil {
 		d.fatalf("%s: %v", a.body, err)
@@ -88,10 +89,17 @@ func (s *script) clock(d *directive, body string) string {
 	case "test frozen":
 		return c.Now + ", frozen"
 	}
-	if c.PurgeTrusted {
-		return c.Now + ", " + c.Mode
+	text := c.Now + ", " + c.Mode
+	if c.AheadMs > 0 {
+		text += fmt.Sprintf(", by %v", time.Duration(c.AheadMs)*time.Millisecond)
 	}
-	return c.Now + ", " + c.Mode + "; purge waits: " + c.Reason
+	if doubt := c.NowMs - c.HorizonMs; doubt > 0 {
+		text += fmt.Sprintf("; in doubt: the last %v", time.Duration(doubt)*time.Millisecond)
+	}
+	if well := c.Mode == "wall" && c.PurgeTrusted; well != (c.Reason == "") || c.PurgeTrusted != (c.NowMs == c.HorizonMs) {
+		d.fatalf("the clock has a reason, or none: %s", a.body)
+	}
+	return text
 }
 
 // wall has the machine's clocks in hand. A script that uses it begins with it,
@@ -99,11 +107,11 @@ func (s *script) clock(d *directive, body string) string {
 //
 //	wall start=2100-01-01T00:00:00Z    where the wall clock stands at first
 //	wall pass=60s                      a minute passes
+//	wall sleep=8h                      the machine sleeps
 //	wall step=-1h                      somebody sets the wall clock back
 func wall(s *script, d *directive) string {
 	if s.machine.manual && d.option("start") == "" {
-		pass, step := d.duration("pass"), d.duration("step")
-		s.machine.move(pass+step, pass)
+		s.machine.pass(d.duration("pass"), d.duration("sleep"), d.duration("step"))
 	}
 	return s.clock(d, "")
 }
@@ -115,7 +123,7 @@ func (s *script) takeClocks(d *directive) {
 		d.fatalf("a script with the machine's clocks in hand begins with wall start=%s", startOfTime)
 	}
 	s.machine.manual = true
-	s.machine.move(time.Duration(t.UnixMilli())*time.Millisecond, 0)
+	s.machine.pass(0, 0, time.Duration(t.UnixMilli())*time.Millisecond)
 }
 
 // duration reads an optional duration.
@@ -157,17 +165,22 @@ func (s *script) setUp(d *directive) {
 }
 
 // restart stops the server cleanly and starts it again. The wall clock may be set
-// meanwhile.
+// meanwhile, time may pass, or the machine may be off.
 //
 //	restart step=-1h
+//	restart pass=1h
+//	restart off=1h
 //	----
 //	restarted
 func restart(s *script, d *directive) string {
 	if err := s.server.stop(); err != nil {
 		d.fatalf("stop the server: %v", err)
 	}
-	if step := d.duration("step"); step != 0 {
-		s.machine.move(step, 0)
+	if s.machine != nil {
+		s.machine.pass(d.duration("pass"), 0, d.duration("step"))
+		if d.option("off") != "" {
+			s.machine.reboot(d.duration("off"))
+		}
 	}
 	if err := s.server.start(); err != nil {
 		d.fatalf("start the server: %v", err)

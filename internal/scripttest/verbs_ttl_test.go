@@ -145,7 +145,10 @@ func purge(s *script, d *directive) string {
 	if !all {
 		after, _ = s.status(d)
 		gone := amount{after.Purge.PurgedItems - before.Purge.PurgedItems, after.Purge.PurgedBytes - before.Purge.PurgedBytes}
-		if taken.Purged != before.ExpiredPending || taken.Purged != gone || after.ExpiredPending != (amount{}) || after.Live != before.Live {
+		// What is in doubt stays.
+		left := amount{before.ExpiredPending.Items - taken.Purged.Items, before.ExpiredPending.Bytes - taken.Purged.Bytes}
+		sure := left == (amount{}) || strings.Contains(s.clock(d, ""), "in doubt")
+		if !sure || taken.Purged != gone || after.ExpiredPending != left || after.Live != before.Live {
 			d.fatalf("purged %v, though before it was %+v and after it is %+v", taken.Purged, before, after)
 		}
 	}

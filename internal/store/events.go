@@ -149,13 +149,15 @@ type EventPage struct {
 // errPageFull ends a walk.
 var errPageFull = errors.New("the page is full")
 
-// Events returns the events after a place, in order, at most so many, up to now.
+// Events returns the events after a place, in order, at most so many, up to the clock's
+// horizon.
 func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
 	// What is told must not be joined later by something that comes before it: the
-	// present millisecond, and what a group under way is about to change, wait.
-	untilMs := min(p.clock.Now(), p.mu.groupMs)
+	// present millisecond, and what a group under way is about to change, wait. So does
+	// what is in doubt: it may have to be taken back.
+	untilMs := min(p.clock.Horizon(), p.mu.groupMs)
 	changedMs := p.mu.changedMs
 	p.mu.Unlock()
 	if err != nil {

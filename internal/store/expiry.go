@@ -92,6 +92,23 @@ func (r *rules) cutsAt(nowMs int64) cuts {
 	return c
 }
 
+// surely returns the rules by which something may be taken away or told for good, with
+// the clock's horizon in place of the time: what settings made final at a time that is
+// in doubt waits too. doubtMs is how far the time is past the horizon.
+func (r rules) surely(horizonMs, doubtMs int64) rules {
+	if r.finalOwnMs > horizonMs {
+		r.finalOwnMs = horizonMs
+		r.finalInheritMs = max(0, r.finalInheritMs-doubtMs)
+	}
+	return r
+}
+
+// horizon returns the clock's, and how far the time is past it.
+func (p *Partition) horizon() (horizonMs, doubtMs int64) {
+	horizonMs = p.clock.Horizon()
+	return horizonMs, p.clock.Now() - horizonMs // a jump in between only adds to the doubt
+}
+
 // gone reports whether an item written at writtenMs with this ttl of its own is
 // expired.
 func (c cuts) gone(writtenMs int64, own catalog.TTL) bool {

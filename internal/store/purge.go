@@ -24,13 +24,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
-// ClockError: nothing may be purged, since the clock is in doubt.
-type ClockError struct {
-	Reason string
-}
-
-func (e *ClockError) Error() string { return "nothing is purged: " + e.Reason }
-
 const (
 	// planRows bounds how many rows a plan looks at: those of items that live on
 	// lie between the dead.
@@ -93,7 +86,7 @@ type victim struct {
 }
 
 // PurgeDue returns when purge has something to do: at the earliest when the next
-// item expires, never if none does.
+// item expires by the clock's horizon, never if none does.
 func (p *Partition) PurgeDue() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,17 +99,11 @@ func (p *Partition) PurgeDue() int64 {
 // Never is what PurgeDue returns if nothing expires.
 const Never = never
 
-// Purge takes a group of expired items away. It returns a *ClockError while the
-// clock is in doubt.
+// Purge takes a group of items away that have expired by the clock's horizon.
 func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	p.purger.Lock()
 	defer p.purger.Unlock()
-	// The time comes first: trust that is won after it was read does not cover it.
-	nowMs := p.clock.Now()
-	if ok, reason := p.clock.PurgeTrusted(); !ok {
-		return Purged{}, &ClockError{reason}
-	}
-	pl, next, err := p.plan(q, nowMs)
+	pl, next, err := p.plan(q)
 	if err != nil {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)
 	}
@@ -153,8 +140,9 @@ func (pl *plan) behind(durable position) bool {
 	return pl.feed.LSN > durable.LSN+planRows
 }
 
-// plan finds a group. next is when to look again.
-func (p *Partition) plan(q Purge, nowMs int64) (_ *plan, next int64, err error) {
+// plan finds a group. next is when to look again, by the clock's horizon.
+func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
+	nowMs, doubtMs := p.horizon()
 	p.mu.Lock()
 	v, err := p.acquireLocked()
 	// Writes from here on tell their deadlines; this finds those before.
@@ -170,8 +158,9 @@ func (p *Partition) plan(q Purge, nowMs int64) (_ *plan, next int64, err error) 
 		}
 	}()
 	pl := &plan{epoch: v.container.Epoch, lsn: v.lsn, cause: q.Cause, feed: p.purger.feed, own: p.purger.own}
-	walk := deathWalk{v.snap, &p.prefix, &v.rules}
-	cut := v.rules.cutsAt(nowMs)
+	surely := v.rules.surely(nowMs, doubtMs)
+	walk := deathWalk{v.snap, &p.prefix, &surely}
+	cut := surely.cutsAt(nowMs)
 	feed, feedNext, err := walk.feed(cut, pl, q.MaxItems)
 	if err != nil {
 		return nil, 0, err

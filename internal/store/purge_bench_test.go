@@ -96,7 +96,7 @@ func BenchmarkFindNext(b *testing.B) {
 	for _, when := range []string{"running", "after a restart"} {
 		b.Run(fmt.Sprintf("purged=%d/%s", n, when), func(b *testing.B) {
 			for b.Loop() {
-				pl, _, err := f.p.plan(Purge{MaxItems: 1}, f.clock.Now())
+				pl, _, err := f.p.plan(Purge{MaxItems: 1})
 				if err != nil || len(pl.victims) != 1 {
 					b.Fatalf("got %+v, %v, want one victim", pl, err)
 				}

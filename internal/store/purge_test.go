@@ -110,38 +110,42 @@ func TestPurgeWithoutTTLReadsNothing(t *testing.T) {
 	}
 }
 
-// While the clock is in doubt nothing is purged, and the reason is told.
-func TestPurgeWaitsForTheClock(t *testing.T) {
-	f := newFixture(t, withTTL("5"))
-	f.put("a", "")
+// What only a jump of the wall clock has expired is hidden and stays, and so does what
+// settings made final at such a time; all else is taken away as ever.
+func TestPurgeGoesByTheHorizon(t *testing.T) {
+	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":1000,"ttlFinality":true}`)
+	f.put("dead", `"ttl":5`)
+	f.put("hidden", `"ttl":3600`)
+	f.put("final", "")
 	f.p.Close()
-	var reading clock.Reading
-	reading.WallMs = startMs + 30*24*3_600_000 // a month later, after a restart
+	reading := clock.Reading{WallMs: startMs + 30*24*3_600_000} // a month later, after a reboot
 	var err error
 	f.clock, err = clock.Open(clock.Options{
-		State:  clock.State{FloorMs: startMs + 1000},
+		State:  clock.State{FloorMs: startMs + 6000},
 		Save:   func(clock.State) error { return nil },
 		Source: func() clock.Reading { return reading },
 	})
 	f.must(err)
 	f.open()
-	var doubt *ClockError
-	if _, err := f.p.Purge(context.Background(), Purge{MaxItems: 1}); !errors.As(err, &doubt) || doubt.Reason == "" {
-		t.Errorf("after a jump: got %v, want a ClockError", err)
+	f.reconfigure(`{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"ttlFinality":true}`)
+	if done, err := f.p.Purge(context.Background(), Purge{MaxItems: 9}); err != nil || done.Items != 1 {
+		t.Errorf("after a jump: got %+v, %v, want one item gone", done, err)
 	}
-	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("after a jump the item is not hidden: %v", err)
+	for _, id := range []string{"dead", "hidden", "final"} {
+		if _, err := f.read(id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("after a jump %s is not hidden: %v", id, err)
+		}
 	}
-	if rows := f.rowsOf(); rows[itemSpace] != 1 {
-		t.Errorf("the item is gone: %v", rows)
+	if rows := f.rowsOf(); rows[itemSpace] != 2 {
+		t.Errorf("there are %d items, want 2", rows[itemSpace])
 	}
-	for range 15 {
-		reading.WallMs += 60_000
-		reading.MonoMs += 60_000
+	for range 25 { // hours
+		reading.WallMs += 3_600_000
+		reading.MonoMs += 3_600_000
 		f.clock.Now()
 	}
-	if done, err := f.p.Purge(context.Background(), Purge{MaxItems: 1}); err != nil || done.Items != 1 {
-		t.Errorf("a quarter of an hour later: got %+v, %v, want the item gone", done, err)
+	if done, err := f.p.Purge(context.Background(), Purge{MaxItems: 9}); err != nil || done.Items != 2 {
+		t.Errorf("a day later: got %+v, %v, want all gone", done, err)
 	}
 	f.must(f.clock.Close())
 }

@@ -20,14 +20,13 @@ const (
 )
 
 // LogExpired makes sure that what has expired at nowMs is in the log of all versions,
-// or as much of it as a reader can wait for. While the clock is in doubt it does
-// nothing: what the log has told is not taken back.
+// or as much of it as a reader can wait for. What is not surely expired, by the clock's
+// horizon, is not told: what the log has told is not taken back.
 func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
-	if trusted, _ := p.clock.PurgeTrusted(); !trusted {
-		return nil
-	}
+	horizonMs, doubtMs := p.horizon()
+	nowMs = min(nowMs, horizonMs)
 	for range logGroups {
-		pl, marks, err := p.planExpired(nowMs)
+		pl, marks, err := p.planExpired(nowMs, doubtMs)
 		if err != nil {
 			return fmt.Errorf("find what has expired: %w", err)
 		}
@@ -48,7 +47,7 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 
 // planExpired finds expired items that are not in the log. It returns nil if there is
 // no log.
-func (p *Partition) planExpired(nowMs int64) (pl *plan, marks position, err error) {
+func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, marks position, err error) {
 	v, err := p.acquire()
 	if err != nil {
 		return nil, position{}, err
@@ -62,8 +61,9 @@ func (p *Partition) planExpired(nowMs int64) (pl *plan, marks position, err erro
 		return nil, position{}, err
 	}
 	pl = &plan{epoch: v.container.Epoch, lsn: v.lsn, feed: state.Feed, own: state.Own}
-	walk := deathWalk{v.snap, &p.prefix, &v.rules}
-	cut := v.rules.cutsAt(nowMs)
+	surely := v.rules.surely(nowMs, doubtMs)
+	walk := deathWalk{v.snap, &p.prefix, &surely}
+	cut := surely.cutsAt(nowMs)
 	feed, _, err := walk.feed(cut, pl, logGroup)
 	if err != nil {
 		return nil, position{}, err

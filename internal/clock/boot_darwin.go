@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+
+package clock
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// machineBoot reads the clock that counts sleep, which is not the one that Go's
+// monotonic time comes from, and the id of the boot.
+func machineBoot() func(Reading) Boot {
+	id, err := unix.Sysctl("kern.bootsessionuuid")
+	if err != nil {
+		id = ""
+	}
+	return func(r Reading) Boot {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+			return Boot{Ms: r.MonoMs}
+		}
+		return Boot{ID: id, Ms: time.Duration(ts.Nano()).Milliseconds()}
+	}
+}
