@@ -4,13 +4,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/mayflydb/mayfly"
 )
 
 type clockCommand struct {
@@ -23,7 +28,8 @@ type clockCommand struct {
 	Set     clockSet     `cmd:"" help:"Move the time forward to a moment (test clock only)."`
 	Advance clockAdvance `cmd:"" help:"Move the time forward by a duration (test clock only)."`
 	Release clockRelease `cmd:"" help:"Let the time go on from where it is (test clock only)."`
-	Confirm clockConfirm `cmd:"" help:"Accept a jump of the machine's clock that was too large to be followed."`
+	Confirm clockConfirm `cmd:"" help:"Say that the machine's clock is right after it jumped, so that nothing waits for it to be taken back."`
+	Rewind  clockRewind  `cmd:"" help:"Set the time of a stopped server back to the machine's clock, after it has followed one that was wrong."`
 }
 
 type (
@@ -38,6 +44,24 @@ type (
 		Duration string `arg:"" help:"For example 90s, 24h."`
 	}
 )
+
+type clockRewind struct {
+	Data  string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
+	Force bool   `help:"Do it although the time is further ahead than the jumps that it has followed explain."`
+}
+
+// Run sets the clock back.
+func (r clockRewind) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	done, err := mayfly.RewindClock(ctx, mayfly.RewindOptions{Dir: r.Data, Force: r.Force, Progress: os.Stderr})
+	if err != nil {
+		return openFailed(err)
+	}
+	fmt.Printf("The database's time went back from %s to %s, and with it the times of %d items that were written meanwhile.\n",
+		done.From.Format(time.RFC3339), done.To.Format(time.RFC3339), done.Items)
+	return nil
+}
 
 func (clockShow) Run(c *commands) error    { return c.Clock.call(http.MethodGet, nil) }
 func (clockFreeze) Run(c *commands) error  { return c.Clock.post("freeze", true) }

@@ -17,7 +17,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve clients (the default)."`
 	Check   checkCommand   `cmd:"" help:"Check the data of a stopped server."`
 	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
-	Clock   clockCommand   `cmd:"" help:"Show or move the time of a running server."`
+	Clock   clockCommand   `cmd:"" help:"Show, move or set right the time of a server."`
 	TTL     ttlCommand     `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -32,6 +32,7 @@ Examples:
   mayfly check --data ./mayfly-data       is everything as it should be?
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock
+  mayfly clock rewind                     the machine's clock was wrong: set the time of the stopped server right
   mayfly ttl                              what has expired, and what takes space; see mayfly ttl --help`
 
 func main() {

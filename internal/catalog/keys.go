@@ -15,6 +15,7 @@
 //	's' 'f'                   -> format of the data
 //	's' 'c'                   -> state of the clock
 //	's' 'p'                   -> what operators want of purge (JSON)
+//	's' 'r'                   -> how far a rewind of the clock is, only while one is under way
 //
 // Numbers are big-endian, and four bytes unless something else is said.
 
@@ -27,6 +28,7 @@ var (
 	FormatKey = []byte("sf")
 	ClockKey  = []byte("sc")
 	PurgeKey  = []byte("sp")
+	RewindKey = []byte("sr")
 )
 
 var (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -24,8 +25,12 @@ func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store
 	if format != 0 && format < formatVersion {
 		return totals, fmt.Errorf("the data has format %d: start a server on it once, which makes it %d, and check it then", format, formatVersion)
 	}
-	if _, err := loadClock(db); err != nil {
+	state, err := loadClock(db)
+	if err != nil {
 		return totals, err
+	}
+	if state.RewindToMs != 0 {
+		return totals, clock.ErrRewinding // only some rows are rewound yet
 	}
 	cat, err := catalog.Open(db, catalog.Options{})
 	if err != nil {

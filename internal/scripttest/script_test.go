@@ -125,7 +125,7 @@ var verbs = map[string]verb{
 	"permission": permissionsOf.create, "permissions": permissionsOf.list, "show-permission": permissionsOf.show,
 	"replace-permission": permissionsOf.replace, "drop-permission": permissionsOf.drop,
 	"as": makeAs, "send": sendAny, "account": showAccount,
-	"server": startServer, "restart": restart, "crash": crash, "check": check,
+	"server": startServer, "restart": restart, "crash": crash, "rewind": rewind, "check": check,
 }
 
 func (s *script) run(t *testing.T, data *datadriven.TestData) string {

@@ -193,6 +193,17 @@ func (p *inProcess) send(method, target string, header http.Header, body []byte)
 	return answer{w.Code, received, w.Body.Bytes()}, nil
 }
 
+// rewind sets the clock of the stopped server right.
+func (p *inProcess) rewind(force bool) (res engine.RewindResult, err error) {
+	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Walked: store.Walked, Logger: quiet()}); err != nil {
+		return res, err
+	}
+	res, err = engine.Rewind(context.Background(), engine.RewindOptions{
+		DB: p.db, Force: force, ClockSource: p.machine.clocks, ClockBoot: p.machine.boot,
+	})
+	return res, errors.Join(err, p.db.Close())
+}
+
 func (p *inProcess) check() (problems []string, err error) {
 	_, err = engine.Check(p.db, func(*catalog.Container) {}, func(problem string) {
 		problems = append(problems, problem)

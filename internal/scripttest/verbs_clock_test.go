@@ -188,6 +188,30 @@ func restart(s *script, d *directive) string {
 	return "restarted"
 }
 
+// rewind stops the server, sets its clock right, and starts it again.
+//
+//	rewind
+//	----
+//	rewound 3 items
+func rewind(s *script, d *directive) string {
+	if err := s.server.stop(); err != nil {
+		d.fatalf("stop the server: %v", err)
+	}
+	inside, ok := s.server.(*inProcess)
+	if !ok {
+		d.fatalf("only a server in this process can be rewound")
+	}
+	done, err := inside.rewind(d.option("force") == "yes")
+	text := fmt.Sprintf("rewound %d items, by %v", done.Items, time.Duration(done.FromMs-done.ToMs)*time.Millisecond)
+	if err != nil {
+		text = err.Error()
+	}
+	if err := s.server.start(); err != nil {
+		d.fatalf("start the server: %v", err)
+	}
+	return text
+}
+
 // crash takes the power away: the server starts again with what was durable.
 //
 //	crash

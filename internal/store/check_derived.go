@@ -14,11 +14,7 @@ func (k *checker) count(h *header) {
 	for _, key := range keys[:n] {
 		b := k.counted[key]
 		if key.level == levelSecond {
-			firstLSN := b.firstLSN
 			b.join(h)
-			if firstLSN > 0 { // items come here in the order of creation
-				b.firstLSN = min(firstLSN, h.lsn)
-			}
 		}
 		b.items++
 		b.bytes += int64(h.size)

@@ -167,6 +167,7 @@ func (b *bucket) join(h *header) {
 		b.firstLSN, b.firstMs, b.lastMs = h.lsn, at, at
 		return
 	}
+	b.firstLSN = min(b.firstLSN, h.lsn) // in a rewind they do not come in order
 	b.firstMs, b.lastMs = min(b.firstMs, at), max(b.lastMs, at)
 }
 

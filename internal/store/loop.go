@@ -27,8 +27,8 @@ const (
 )
 
 // job is one entry of the loop's queues: a write, several that happen together, new
-// settings, a group of expired items to take away, one of items to index, or a step of
-// a delete by partition key.
+// settings, a group of expired items to take away, one of items to index, a step of a
+// delete by partition key, or one of a rewind.
 type job struct {
 	write       *write
 	bundle      *bundle
@@ -37,6 +37,7 @@ type job struct {
 	reindex     *reindexPlan
 	expired     *plan // to be logged
 	removal     *removal
+	rewind      *rewindPlan
 
 	result Result
 	err    error
@@ -65,7 +66,7 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	default:
 	}
 	queue := p.queue
-	if j.purge != nil || j.reindex != nil || j.expired != nil || j.removal != nil {
+	if j.purge != nil || j.reindex != nil || j.expired != nil || j.removal != nil || j.rewind != nil {
 		queue = p.purges
 	}
 	select {
@@ -349,6 +350,8 @@ func (w *writer) background(j *job) error {
 		return w.logExpiredItems(j.expired)
 	case j.removal != nil:
 		return w.remove(j.removal)
+	case j.rewind != nil:
+		return w.rewind(j.rewind)
 	}
 	return w.purge(j.purge)
 }
