@@ -18,6 +18,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // maxKeyText is how much of all values together a token holds. It is more than an
@@ -33,9 +34,12 @@ const highest = "\uffff"
 // keyText is a value, or undefined.
 type keyText struct {
 	JSON json.RawMessage `json:"j,omitempty"`
+	// Hash says that the value is an array or an object, whose place in an order is that
+	// of its hash.
+	Hash []uint64 `json:"h,omitempty"`
 	// Text is a string that takes less room so than in JSON.
 	Text []byte `json:"t,omitempty"`
-	// Cut says that the value is a string that begins so, or an array or an object.
+	// Cut says that the value is a string that begins so.
 	Cut bool `json:"c,omitzero"`
 }
 
@@ -69,21 +73,20 @@ func roomFor(sizes []int) int {
 
 // newKeyText returns a value so that it takes no more room than that.
 func newKeyText(v sql.Value, room int) keyText {
-	if v.IsUndefined() {
+	switch v.Kind() {
+	case sql.KindUndefined:
 		return keyText{}
+	case sql.KindArray:
+		return keyText{JSON: []byte("[]"), Hash: []uint64{v.Hash().Low, v.Hash().High}}
+	case sql.KindObject:
+		return keyText{JSON: []byte("{}"), Hash: []uint64{v.Hash().Low, v.Hash().High}}
 	}
 	k := keyText{JSON: v.AppendJSON(nil)}
 	if len(k.JSON) <= room {
 		return k
 	}
-	switch v.Kind() {
-	case sql.KindNumber: // with more digits than it has
-		f, _ := v.AsFloat()
+	if f, ok := v.AsFloat(); ok { // with more digits than it has
 		return keyText{JSON: sql.Float(f).AppendJSON(nil)}
-	case sql.KindArray:
-		return keyText{JSON: []byte("[]"), Cut: true}
-	case sql.KindObject:
-		return keyText{JSON: []byte("{}"), Cut: true}
 	}
 	s, _ := v.AsString()
 	k = keyText{Text: []byte(beginningOf(s, base64.StdEncoding.DecodedLen(room)))}
@@ -106,10 +109,13 @@ func beginningOf(s string, end int) string {
 // value reads a key. Foreign bytes get as far as this.
 func (k *keyText) value() (sql.Value, error) {
 	if len(k.Text) > 0 {
-		if len(k.JSON) > 0 || !utf8.Valid(k.Text) {
+		if len(k.JSON)+len(k.Hash) > 0 || !utf8.Valid(k.Text) {
 			return sql.Value{}, ErrToken
 		}
 		return sql.Str(string(k.Text)), nil
+	}
+	if k.Cut || len(k.JSON) == 0 && len(k.Hash) > 0 {
+		return sql.Value{}, ErrToken
 	}
 	if len(k.JSON) == 0 {
 		return sql.Undefined(), nil
@@ -118,7 +124,14 @@ func (k *keyText) value() (sql.Value, error) {
 	if err := json.Compact(&compact, k.JSON); err != nil || !utf8.Valid(k.JSON) {
 		return sql.Value{}, ErrToken
 	}
-	return sql.Raw(compact.Bytes()), nil
+	v := sql.Raw(compact.Bytes())
+	switch {
+	case v.Kind() < sql.KindArray && len(k.Hash) == 0:
+		return v, nil
+	case v.Kind() >= sql.KindArray && len(k.Hash) == 2:
+		return sql.Hashed(v.Kind(), value.Hash{Low: k.Hash[0], High: k.Hash[1]}), nil
+	}
+	return sql.Value{}, ErrToken
 }
 
 // readKeys finds out what the keys of the token stand for.
@@ -169,7 +182,7 @@ func (x *execution) completeKeys() error {
 		case !x.at.Keys[i].Cut:
 		case i < len(whole) && beginsLike(whole[i], x.at.keys[i]):
 			x.at.keys[i] = whole[i].Detach()
-		case x.q.Program.OrderBy()[i].Desc && x.at.keys[i].Kind() == sql.KindString:
+		case x.q.Program.OrderBy()[i].Desc:
 			s, _ := x.at.keys[i].AsString()
 			x.at.keys[i] = sql.Str(s + highest)
 		}
@@ -197,7 +210,7 @@ func (x *execution) keysOf(item []byte) (keys []sql.Value, err error) {
 func beginsLike(v, beginning sql.Value) bool {
 	s, isString := v.AsString()
 	prefix, _ := beginning.AsString()
-	return v.Kind() == beginning.Kind() && (!isString || strings.HasPrefix(s, prefix))
+	return isString && strings.HasPrefix(s, prefix)
 }
 
 // noteKeys puts what the present row is ordered by into the token.

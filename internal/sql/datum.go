@@ -67,6 +67,7 @@ const (
 	formQuoted               // a string: text needs no escape when it is quoted
 	formEscaped              // a string: text is its JSON, with quotes and escapes
 	formInfinite             // an array or object: text holds NaN or an infinity
+	formHashed               // an array or object: bits and text are the halves of its hash
 	formArgument             // not known yet: bits are the place of an argument
 )
 
@@ -269,6 +270,9 @@ func (v Value) AppendJSON(dst []byte) []byte {
 			dst = append(dst, v.text...)
 			return append(dst, '"')
 		}
+	}
+	if v.form == formHashed {
+		return v.AppendResume(dst) // for people: it is no JSON of the value
 	}
 	return append(dst, v.text...)
 }

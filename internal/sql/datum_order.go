@@ -80,8 +80,8 @@ func equalObjects(a, b Value) bool {
 
 // Compare orders all values: undefined < null < false < true < numbers < strings
 // < arrays < objects. NaN is the least of the numbers; strings are ordered by
-// UTF-16 code units; arrays, and objects, by their canonical text, which means
-// nothing but is stable. It returns -1, 0 or +1.
+// UTF-16 code units; arrays, and objects, by a hash, as clients order them. It returns
+// -1, 0 or +1.
 func Compare(a, b Value) int {
 	if c := cmp.Compare(a.kind, b.kind); c != 0 {
 		return c
@@ -98,10 +98,7 @@ func Compare(a, b Value) int {
 		y, _ := b.AsString()
 		return compareStrings(x, y)
 	case KindArray, KindObject:
-		if a.text == b.text {
-			return 0
-		}
-		return bytes.Compare(a.AppendCanonical(nil), b.AppendCanonical(nil))
+		return a.Hash().Compare(b.Hash())
 	}
 	return 0
 }

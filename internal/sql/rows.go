@@ -110,7 +110,7 @@ func (r *Runner) finish(v Value) error {
 // memory with the item: see [Value.Detach].
 func (r *Runner) AppendSortKeys(dst []Value) ([]Value, error) {
 	for i := range r.p.main.order {
-		dst = append(dst, r.p.main.order[i].eval(&r.f))
+		dst = append(dst, r.p.main.order[i].eval(&r.f).ordered())
 	}
 	return dst, r.f.cx.err
 }
