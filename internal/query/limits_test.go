@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -124,6 +125,36 @@ func TestPagesAreBounded(t *testing.T) {
 		q.MaxRows = 7
 		if page := f.page(q); page.Count != want || want == 7 && page.Token != "" {
 			t.Errorf("%s: got %d rows and the token %q, want %d and none", text, page.Count, page.Token, want)
+		}
+	}
+}
+
+// The page with the last row has no token, and a row that is left to the next page is none
+// of a page's work. All items, without a filter, are not looked ahead of.
+func TestLastPages(t *testing.T) {
+	f := filled(t, 20)
+	for text, ahead := range map[string]bool{
+		"SELECT * FROM c": false, "SELECT VALUE c.x FROM c WHERE c.x >= 0": true, "SELECT VALUE c.x FROM c ORDER BY c.x": true,
+		"SELECT VALUE c.x FROM c ORDER BY c.y": true, "SELECT VALUE c.x FROM c GROUP BY c.x": true, "SELECT DISTINCT VALUE c.x FROM c": true,
+		"SELECT DISTINCT VALUE c.x FROM c ORDER BY c.y": true, "SELECT VALUE s FROM (SELECT DISTINCT VALUE c.x FROM c) s": true,
+		"SELECT VALUE c.x FROM c WHERE c.x < 1e9 AND NOT (c.x > 1e9)": true,
+	} {
+		q := f.request(text)
+		q.MaxRows = 5
+		pages, items := 0, int64(0)
+		for pages < 10 {
+			page := f.page(q)
+			pages++
+			items += page.Work.Items
+			if q.Token = page.Token; q.Token == "" {
+				break
+			}
+		}
+		if want := map[bool]int{true: 4, false: 5}[ahead]; pages != want {
+			t.Errorf("%s: %d pages, want %d", text, pages, want)
+		}
+		if strings.Contains(text, "WHERE") && items != 20 {
+			t.Errorf("%s: %d items were counted, want 20", text, items)
 		}
 	}
 }

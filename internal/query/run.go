@@ -505,13 +505,18 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 		}
 	}
 	slices.SortFunc(order, func(a, b placed) int { return strings.Compare(a.place, b.place) })
-	for i, k := range order {
+	full := false
+	for _, k := range order {
 		row, ok, err := x.groupRow(groups[k.key])
 		if err != nil {
 			return err
 		}
 		if !ok || started && k.place <= resume {
 			continue
+		}
+		if full && x.at.Taken < x.q.Program.Slice().Limit {
+			x.page.Token = x.at.encode(&x.q)
+			return nil
 		}
 		x.at.Group, x.at.Method = []byte(k.place), methodGroup
 		skip, end := x.window()
@@ -522,10 +527,7 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 			continue
 		}
 		x.emit(row)
-		if x.full() && i+1 < len(order) {
-			x.page.Token = x.at.encode(&x.q)
-			return nil
-		}
+		full = x.full()
 	}
 	return nil
 }

@@ -117,6 +117,7 @@ func (x *execution) room() int {
 // emitSorted makes a page of the first rows.
 func (x *execution) emitSorted(h *rowHeap) error {
 	rows := h.sorted()
+	var last *sortedRow // of a page that is full
 	for i := range rows {
 		row := &rows[i]
 		again, err := x.known(row.json)
@@ -125,6 +126,10 @@ func (x *execution) emitSorted(h *rowHeap) error {
 		}
 		if again || h.after != nil && x.q.Program.Distinct() && !h.less(h.after, row) {
 			continue
+		}
+		if last != nil {
+			x.endSorted(last)
+			return nil
 		}
 		skip, end := x.window()
 		if end {
@@ -138,15 +143,22 @@ func (x *execution) emitSorted(h *rowHeap) error {
 			return err
 		}
 		x.emit(row.json)
-		if x.full() && (i+1 < len(rows) || h.dropped) {
-			if x.at.Taken < x.q.Program.Slice().Limit {
-				x.at.Keys = keyTexts(row.keys)
-				x.page.Token = x.at.encode(&x.q)
-			}
-			return nil
+		if x.full() {
+			last = row
 		}
 	}
+	if last != nil && h.dropped {
+		x.endSorted(last)
+	}
 	return nil
+}
+
+// endSorted makes the token of what follows a row.
+func (x *execution) endSorted(last *sortedRow) {
+	if x.at.Taken < x.q.Program.Slice().Limit {
+		x.at.Keys = keyTexts(last.keys)
+		x.page.Token = x.at.encode(&x.q)
+	}
 }
 
 // rowHeap keeps the first rows of an order, the last of them on top.

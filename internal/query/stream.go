@@ -20,6 +20,9 @@ type streaming struct {
 	row    func() bool // onRow, once for all items
 	ended  bool
 	failed error
+	// ahead says that the page has all its rows, and looks for another. If there is one,
+	// the next page begins with it.
+	ahead bool
 
 	// Of the item that is looked at:
 	item   candidate
@@ -89,17 +92,46 @@ func (s *streaming) onRow() bool {
 	if s.before || s.replay != nil && s.replay.place.same(&s.item) && s.rows <= s.replay.Rows {
 		return true
 	}
+	if s.ahead {
+		s.leave()
+		return false
+	}
 	skip, end := s.window()
 	if s.ended = end; skip || end {
 		return !end
 	}
 	s.endRow(written)
+	if s.ended = s.at.Taken >= s.q.Program.Slice().Limit; s.ended {
+		return false
+	}
+	if s.ahead = s.full() && s.looksAhead(); s.ahead {
+		return true
+	}
 	if s.full() || s.late() {
 		s.at.set(&s.item, s.rows)
 		s.failed, s.ended = s.end(), true
 		return false
 	}
 	return true
+}
+
+// leave leaves the row that was found to the next page, which reads it again: so it is
+// none of this page's work.
+func (s *streaming) leave() {
+	if s.rows == 1 {
+		s.page.Work.Items--
+		s.page.Work.Bytes -= int64(len(s.item.Body))
+	}
+	s.at.set(&s.item, s.rows-1)
+	s.failed, s.ended = s.end(), true
+}
+
+// looksAhead reports whether a full page looks for another row before it says that there
+// may be one: the page with the last row of a query has no continuation. All items of a
+// range are an exception: there the service does not look, and clients count the empty
+// page that follows.
+func (x *execution) looksAhead() bool {
+	return x.plan.method != fullScan || x.q.Program.Query().Where != nil || x.q.Program.Distinct()
 }
 
 // end makes the token of what follows.
