@@ -34,6 +34,32 @@ const (
 type Query struct {
 	Text   string
 	Params map[string]sql.Value
+	// Resume, if it is set, is where an ordered query goes on, beside its continuation.
+	Resume *ResumeFilter
+}
+
+// ResumeFilter is where a client goes on with an ordered query.
+type ResumeFilter struct {
+	Values  []sql.Value // of its last row, one for each key of the order
+	RID     string      // of the item of that row, or empty
+	Exclude bool        // leaves out all rows with the same values
+}
+
+// resume finds the place that a client means.
+func (f *ResumeFilter) resume(c *catalog.Container) (*query.Resume, error) {
+	if f == nil {
+		return nil, nil
+	}
+	r := &query.Resume{Keys: f.Values, Exclude: f.Exclude}
+	if f.RID == "" {
+		return r, nil
+	}
+	rid, ok := catalog.ParseRID(f.RID)
+	if !ok || !rid.Item || rid.Container != c.RID {
+		return nil, invalid("The 'rid' of the resume filter, '%s', is not that of an item of the container.", value.Clip(f.RID))
+	}
+	r.Ordinal = rid.Ordinal
+	return r, nil
 }
 
 // ItemQuery is a request for a page of a query's result.
@@ -247,6 +273,9 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.queryTime}
+	if request.Resume, err = r.Query.Resume.resume(c); err != nil {
+		return page, err
+	}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
 			return page, err

@@ -451,6 +451,21 @@ func (p *plan) compositeID() uint32 {
 	return h.Sum32()
 }
 
+// leadsTo reports whether the part of the index that is read has a place for such keys:
+// whether they are what the filter says, where it says what they are.
+func (p *compositePlan) leadsTo(keys []sql.Value) bool {
+	for i, key := range p.program.OrderBy() {
+		at := slices.IndexFunc(p.paths[:len(p.equal)], func(path catalog.CompositePath) bool { return samePath(key.Path, path.Path) })
+		if at < 0 {
+			continue
+		}
+		if v, ok := scalarOf(keys[i]); !ok || value.Compare(v, p.equal[at]) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // compositePlace works out where in the plan's index the token's item was.
 func (x *execution) compositePlace() {
 	p := x.plan.composite

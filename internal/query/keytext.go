@@ -134,7 +134,8 @@ func (k *keyText) value() (sql.Value, error) {
 	return sql.Value{}, ErrToken
 }
 
-// readKeys finds out what the keys of the token stand for.
+// readKeys finds out what the keys of the token stand for, and where that is in the index
+// that is walked.
 func (x *execution) readKeys() error {
 	cut := false
 	for i := range x.at.Keys {
@@ -147,6 +148,11 @@ func (x *execution) readKeys() error {
 	}
 	if cut {
 		if err := x.completeKeys(); err != nil {
+			return err
+		}
+	}
+	if x.q.Resume != nil {
+		if err := x.goOnAt(x.q.Resume); err != nil {
 			return err
 		}
 	}

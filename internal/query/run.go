@@ -54,6 +54,8 @@ type Request struct {
 	MaxRows, MaxBytes int
 	// Token is where to go on; empty is the beginning.
 	Token string
+	// Resume, if it is set, is where to go on too: at what is further.
+	Resume *Resume
 	// Room is memory for the rows of the page, or nil. They may need more, and have then
 	// memory of their own.
 	Room []byte
@@ -273,13 +275,7 @@ func (x *execution) keepMethod() error {
 	case orderedScan, compositeOrdered, methodSort:
 		// The keys are the place in a sorted order too. If an index can be walked now,
 		// its places are not.
-		if x.at.Method = methodSort; !x.plan.sorted {
-			return nil
-		}
-		x.plan = &plan{method: fullScan, sorted: false}
-		if x.q.Scope.Logical != nil {
-			x.plan.method = logicalScan
-		}
+		x.sortAll()
 		return nil
 	}
 	return ErrToken

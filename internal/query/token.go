@@ -62,10 +62,11 @@ type place struct {
 	// Keys are its values in the order that was asked for.
 	Keys []keyText `json:"k,omitzero"`
 
-	keys []sql.Value // what Keys stand for
+	keys  []sql.Value // what Keys stand for
+	named bool        // by a client, perhaps without an item
 }
 
-func (p *place) started() bool { return p.Ordinal != 0 }
+func (p *place) started() bool { return p.Ordinal != 0 || p.named }
 
 func (t *token) started() bool { return t.Method != "" }
 

@@ -373,3 +373,55 @@ func TestTiesComeAsIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A resume filter says where an ordered query goes on. What is no resume filter, or none
+// for the query, is refused.
+func TestDotNetResumeFilter(t *testing.T) {
+	h := newContainer(t)
+	var rids []string
+	for i := range 6 {
+		a := call(t, h, "POST", testDocs, fmt.Sprintf(`{"id":"%d","pk":"a","n":%d}`, i, i/3), pk("a"), 201)
+		rids = append(rids, a.json(t)["_rid"].(string))
+	}
+	ask := func(query, filter string, want int) answer {
+		t.Helper()
+		return call(t, h, "POST", testDocs, `{"query":"`+query+`","parameters":[],"resumeFilter":`+filter+`}`, dotnetHeaders(map[string]string{
+			"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-partitionkeyrangeid": "0",
+		}), want)
+	}
+	const ascending, descending = "SELECT VALUE c.id FROM c ORDER BY c.n", "SELECT VALUE c.id FROM c ORDER BY c.n DESC"
+	for _, c := range []struct{ query, filter, want string }{
+		{ascending, `null`, `["0","1","2","3","4","5"]`},
+		{ascending, `{"value":[0],"exclude":false}`, `["0","1","2","3","4","5"]`},
+		{ascending, `{"value":[0],"exclude":true}`, `["3","4","5"]`},
+		{ascending, `{"value":[0],"rid":"` + rids[1] + `","exclude":false}`, `["1","2","3","4","5"]`},
+		{ascending, `{"value":[0.5],"exclude":false}`, `["3","4","5"]`},
+		{ascending, `{"value":[[]],"exclude":true}`, `["0","1","2","3","4","5"]`},
+		{ascending, `{"value":["x"],"exclude":false}`, `[]`},
+		{ascending, `{"value":[{"type":"array","low":1,"high":-2}],"exclude":false}`, `[]`},
+		{descending, `{"value":[1],"exclude":false}`, `["5","4","3","2","1","0"]`},
+		{descending, `{"value":[1],"exclude":true}`, `["2","1","0"]`},
+		{descending, `{"value":[1],"rid":"` + rids[4] + `","exclude":false}`, `["4","3","2","1","0"]`},
+		{descending, `{"value":[[]],"exclude":false}`, `[]`},
+		{descending, `{"value":[{"type":"object","low":1,"high":-2}],"exclude":true}`, `["5","4","3","2","1","0"]`},
+		{"SELECT VALUE c.id FROM c WHERE c.n = 1 ORDER BY c.n", `{"value":[0],"exclude":true}`, `["3","4","5"]`},
+		{"SELECT VALUE c.id FROM c WHERE c.n < 1 ORDER BY c.n", `{"value":[7],"exclude":true}`, `[]`},
+		{"SELECT VALUE c.id FROM c WHERE c.n < 1 ORDER BY c.n DESC", `{"value":[-7],"exclude":true}`, `[]`},
+	} {
+		rows, err := json.Marshal(ask(c.query, c.filter, 200).json(t)["Documents"])
+		if err != nil || string(rows) != c.want {
+			t.Errorf("%s with %s: %s, %v, want %s", c.query, c.filter, rows, err, c.want)
+		}
+	}
+	for _, bad := range []string{
+		`7`, `[]`, `{}`, `{"value":[]}`, `{"value":7}`, `{"value":[[1]]}`, `{"value":[{"type":"array","low":1}]}`,
+		`{"value":[{"type":"number","low":1,"high":2}]}`, `{"value":[1],"exclude":1}`, `{"value":[1],"rid":7}`,
+		`{"value":[1],"rid":"x"}`, `{"value":[1],"rid":"AAAAAA=="}`, `{"value":[1],"more":1}`, `{"value":[1,2]}`,
+		`{"value":[` + strings.Repeat("1,", 100) + `1]}`,
+	} {
+		ask(ascending, bad, 400)
+	}
+	for _, query := range []string{"SELECT * FROM c", "SELECT VALUE 1", "SELECT VALUE COUNT(1) FROM c", "SELECT c.n FROM c GROUP BY c.n ORDER BY c.n"} {
+		ask(query, `{"value":[1],"exclude":false}`, 400)
+	}
+}

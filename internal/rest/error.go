@@ -116,6 +116,7 @@ var failures = []struct {
 	{engine.ErrContinuationLimit, failure{400, 0, "The continuation token limit specified is not large enough: the continuation of this page is longer."}},
 	{engine.ErrNoIndex, failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
 	{query.ErrToken, failure{400, 0, "Invalid Continuation Token"}},
+	{query.ErrResume, failure{400, 0, "The resume filter does not fit the query: it must have a value for each expression of ORDER BY."}},
 	{query.ErrSortTooLarge, failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
 	{query.ErrQueryTime, failure{400, 0, "The query has worked for as long as a query may, and cannot end early with a part of its answer, since it sorts, groups or compares rows, or makes very many of one item. Narrow its filter, give it an index to go by (on what it filters and orders by), or start the server with a longer --query-time."}},
 	{sql.ErrResultTooLarge, failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},

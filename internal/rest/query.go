@@ -128,6 +128,11 @@ func parseQuery(body []byte) (engine.Query, error) {
 	if q.Text, ok = text.Text(); !ok {
 		return engine.Query{}, refused("'query' must be a string")
 	}
+	if raw, found := o.Lookup("resumeFilter"); found && string(raw) != "null" {
+		if q.Resume, ok = parseResumeFilter(sql.Raw(raw)); !ok {
+			return engine.Query{}, &badRequestError{"The input content is invalid: a resume filter is {\"value\":[…],\"rid\":\"…\",\"exclude\":false}, with null, booleans, numbers and strings as they are, [] for undefined, and {\"type\":\"array\",\"low\":1,\"high\":2} for an array or an object."}
+		}
+	}
 	list, found := o.Lookup("parameters")
 	if !found || string(list) == "null" {
 		return q, nil
@@ -150,6 +155,44 @@ func parseQuery(body []byte) (engine.Query, error) {
 	}
 	return q, nil
 }
+
+// parseResumeFilter reads where a client goes on with an ordered query.
+func parseResumeFilter(v sql.Value) (*engine.ResumeFilter, bool) {
+	f := &engine.ResumeFilter{}
+	if v.Kind() != sql.KindObject {
+		return nil, false
+	}
+	for name, member := range v.Properties {
+		ok := false
+		switch name {
+		case "value":
+			f.Values, ok = resumeValues(member)
+		case "rid":
+			f.RID, ok = member.AsString()
+			ok = ok || member.Kind() == sql.KindNull
+		case "exclude":
+			f.Exclude, ok = member.AsBool()
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return f, len(f.Values) > 0
+}
+
+func resumeValues(list sql.Value) ([]sql.Value, bool) {
+	var values []sql.Value
+	for v := range list.Elements {
+		resumed, ok := sql.Resumed(v)
+		if values = append(values, resumed); !ok || len(values) > maxResumeValues {
+			return nil, false
+		}
+	}
+	return values, list.Kind() == sql.KindArray
+}
+
+// maxResumeValues is more than an ORDER BY has expressions.
+const maxResumeValues = 64
 
 // queryPlan answers a client that wants to know how to ask several ranges.
 func (x *exchange) queryPlan(rt *route) error {

@@ -21,6 +21,7 @@ type queryInfo struct {
 	DistinctType                string
 	Top, Offset, Limit          *int
 	OrderBy                     []string
+	OrderByExpressions          []string
 	GroupByExpressions          []string
 	GroupByAliases              []string
 	Aggregates                  []string

@@ -258,11 +258,11 @@ func (s *CompositeScan) bounds(start []byte, paths []catalog.CompositePath) (low
 func (s *CompositeScan) goOn(start []byte, lower, upper *[]byte) {
 	var from, to []byte
 	switch {
-	case s.From.Ordinal != 0:
+	case len(s.From.Value) > 0:
 		from = append(bytes.Clone(start), s.From.Value...)
 		from = binary.BigEndian.AppendUint64(from, turned(s.From.Ordinal, s.From.Value))
 		to = append(bytes.Clone(from), 0)
-	case s.Alike.Ordinal != 0:
+	case len(s.Alike.Value) > 0:
 		from = append(bytes.Clone(start), s.Alike.Value...)
 		to = keyAfter(from)
 	default:

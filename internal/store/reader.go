@@ -424,6 +424,9 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 	if of != nil {
 		return r.within(lower, upper, order, first, of)
 	}
+	if bytes.Compare(lower, upper) >= 0 {
+		return func(func(Hit, error) bool) {} // what is still to come lies beyond the range
+	}
 	entries := r.v.snap.Scan(lower, upper, order)
 	return func(yield func(Hit, error) bool) {
 		// Called rather than ranged over: the state of a loop is an allocation more.
@@ -453,19 +456,25 @@ func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
 	row := func(p Place) []byte {
 		return binary.BigEndian.AppendUint64(append(bytes.Clone(start), p.Value...), p.Ordinal)
 	}
+	var from, to []byte // a client may name a place outside of the bounds
 	switch {
-	case s.After.Ordinal != 0 && s.Order == kv.Reverse:
-		*upper = row(s.After)
 	case s.After.Ordinal != 0:
-		*lower = append(row(s.After), 0)
-	case s.From.Ordinal != 0 && s.Order == kv.Reverse:
-		*upper = append(row(s.From), 0)
-	case s.From.Ordinal != 0:
-		*lower = row(s.From)
-	case s.Alike.Cut() && s.Order == kv.Reverse:
-		*upper = keyAfter(append(bytes.Clone(start), cutShort(s.Alike.Value)...))
+		to = row(s.After)
+		from = append(bytes.Clone(to), 0)
+	case len(s.From.Value) > 0:
+		from = row(s.From)
+		to = append(bytes.Clone(from), 0)
 	case s.Alike.Cut():
-		*lower = append(bytes.Clone(start), cutShort(s.Alike.Value)...)
+		from = append(bytes.Clone(start), cutShort(s.Alike.Value)...)
+		to = keyAfter(from)
+	default:
+		return
+	}
+	if s.Order == kv.Reverse && bytes.Compare(to, *upper) < 0 {
+		*upper = to
+	}
+	if s.Order == kv.Forward && bytes.Compare(from, *lower) > 0 {
+		*lower = from
 	}
 }
 
