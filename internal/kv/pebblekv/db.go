@@ -119,6 +119,7 @@ func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return kv.ErrClosed
 	}
+	db.fs.closing.Store(true)
 	db.flush()
 	err := errors.Join(db.pebble.Close(), db.fs.failure())
 	if err == nil && db.fs.inventory != nil {

@@ -37,8 +37,11 @@ import (
 // free what that work uses, and crash the process.
 type logFS struct {
 	vfs.FS
-	watch    *watcher
-	open     atomic.Bool // the store is open
+	watch *watcher
+	open  atomic.Bool // the store is open
+	// closing says that no commit comes any more: what is synced from then on was
+	// synced before, or promised to nobody.
+	closing  atomic.Bool
 	first    atomic.Pointer[error]
 	reserves reserves
 	// inventory hears of the first sync of each log; nil in memory.
@@ -145,7 +148,12 @@ func (fs *logFS) noteLog(name string) func() error {
 	if !ok || fs.inventory == nil {
 		return nil
 	}
-	return func() error { return fs.inventory.synced(n) }
+	return func() error {
+		if fs.closing.Load() {
+			return nil
+		}
+		return fs.inventory.synced(n)
+	}
 }
 
 // Rename implements vfs.FS.
