@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+
+package mayfly
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/clock"
+)
+
+// The machine was started with a clock that is most of a day ahead, and the server with
+// it. When it is put right, a rewind brings back what was hidden, and leaves what was
+// written meanwhile.
+func TestRewindClock(t *testing.T) {
+	const ahead = 20 * time.Hour
+	right := Options{Dir: t.TempDir()}
+	wrong := Options{Dir: right.Dir, clockSource: func() clock.Reading {
+		return clock.Reading{WallMs: time.Now().Add(ahead).UnixMilli()}
+	}}
+	key := map[string]string{"x-ms-documentdb-partitionkey": `["k"]`}
+	s := serveTest(t, right)
+	s.must(t, 201, "POST", "/dbs", `{"id":"d"}`, nil)
+	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":3600}`, nil)
+	s.must(t, 201, "POST", "/dbs/d/colls/c/docs", `{"id":"before","pk":"k"}`, key)
+	s.stop(t)
+	if _, err := RewindClock(context.Background(), RewindOptions{Dir: right.Dir}); !errors.Is(err, clock.ErrNotAhead) {
+		t.Fatalf("a clock that is right: %v", err)
+	}
+
+	s = serveTest(t, wrong)
+	s.must(t, 404, "GET", "/dbs/d/colls/c/docs/before", "", key)
+	s.must(t, 201, "POST", "/dbs/d/colls/c/docs", `{"id":"meanwhile","pk":"k"}`, key)
+	s.stop(t)
+
+	s = serveTest(t, right) // it goes on ahead
+	s.must(t, 404, "GET", "/dbs/d/colls/c/docs/before", "", key)
+	s.must(t, 200, "GET", "/dbs/d/colls/c/docs/meanwhile", "", key)
+	s.stop(t)
+
+	var told bytes.Buffer
+	done, err := RewindClock(context.Background(), RewindOptions{Dir: right.Dir, Progress: &told})
+	if err != nil || done.Items != 1 || done.From.Sub(done.To) < ahead-time.Hour || time.Since(done.To) > time.Hour {
+		t.Fatalf("rewind: %+v, %v", done, err)
+	}
+	checkClean(t, right.Dir)
+	s = serveTest(t, right)
+	s.must(t, 200, "GET", "/dbs/d/colls/c/docs/before", "", key)
+	s.must(t, 200, "GET", "/dbs/d/colls/c/docs/meanwhile", "", key)
+	s.stop(t)
+}
