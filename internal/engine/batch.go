@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -47,7 +48,9 @@ type Batch struct {
 	Target
 	// Range is the id of a partition key range, for a bulk.
 	Range string
-	Ops   []BatchOp
+	// Memory is what the request may take; nil for no bounds.
+	Memory *memory.Share
+	Ops    []BatchOp
 	// Atomic does all operations or none. Otherwise they are independent, and
 	// ContinueOnError tells whether one that fails keeps back those after it.
 	Atomic, ContinueOnError bool
@@ -117,6 +120,9 @@ func (e *Engine) batch(ctx context.Context, r *Batch, seen session, res *BatchRe
 	ops, err := e.bindBatch(c, r, &res.Partition)
 	if err != nil {
 		return err
+	}
+	for i := range ops {
+		ops[i].Memory = r.Memory
 	}
 	if err := e.meters.admit(c, res.Partition); err != nil {
 		res.Charge = 0

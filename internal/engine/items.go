@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -39,6 +40,8 @@ type ItemWrite struct {
 	Body                 []byte
 	IfMatch, IfNoneMatch string
 	Triggers             Triggers
+	// Memory is what the request may take; nil for no bounds.
+	Memory *memory.Share
 }
 
 // ItemResult is what came of an operation on an item, as far as it came: the
@@ -129,7 +132,7 @@ func draftOf(r ItemWrite) (d draft, err error) {
 
 // bind makes what a partition of the container can do of a draft.
 func (e *Engine) bind(c *catalog.Container, d *draft) (w store.Write, err error) {
-	w = store.Write{Op: d.Op, Item: d.item, IfMatch: d.IfMatch, IfNoneMatch: d.IfNoneMatch}
+	w = store.Write{Op: d.Op, Item: d.item, IfMatch: d.IfMatch, IfNoneMatch: d.IfNoneMatch, Memory: d.Memory}
 	if w.Key, w.NewID, err = writeKey(c, &d.ItemWrite, d.item); err != nil {
 		return store.Write{}, err
 	}

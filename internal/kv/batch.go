@@ -75,8 +75,14 @@ func (b *Batch) Len() int { return len(b.ops) }
 // Bytes returns how many bytes of keys and values the batch holds.
 func (b *Batch) Bytes() int { return len(b.data) }
 
-// Reset empties the batch and keeps its memory for reuse.
+// maxKeptBytes is how much memory a batch keeps for reuse.
+const maxKeptBytes = 2 << 20
+
+// Reset empties the batch and keeps its memory for reuse, unless that is much.
 func (b *Batch) Reset() {
+	if cap(b.data) > maxKeptBytes {
+		*b = Batch{}
+	}
 	b.ops = b.ops[:0]
 	b.data = b.data[:0]
 	b.lazy = false

@@ -33,6 +33,10 @@ var ErrFull = errors.New("the requests under way need the memory that there is")
 
 // Budget is the memory that the requests under way share.
 type Budget struct {
+	// Wait is how long a share may wait, if that is not MaxWait. It is set before there
+	// are any.
+	Wait time.Duration
+
 	total int64
 
 	mu struct {
@@ -53,7 +57,7 @@ type Use struct {
 }
 
 // NewBudget returns a budget of so many bytes.
-func NewBudget(bytes int64) *Budget { return &Budget{total: bytes} }
+func NewBudget(bytes int64) *Budget { return &Budget{Wait: MaxWait, total: bytes} }
 
 // Share returns the share of a request that has begun, which Close gives back. A nil
 // budget has no bounds.
@@ -107,7 +111,7 @@ func (s *Share) Most() int64 {
 	return s.budget.total / 2
 }
 
-// Take takes memory, and waits for it if others have it: for MaxWait at most, and for as
+// Take takes memory, and waits for it if others have it: for a while, and for as
 // long as ctx allows. The error is ErrFull, or the context's.
 func (s *Share) Take(ctx context.Context, bytes int64) error {
 	want := s.want(bytes)
@@ -132,6 +136,18 @@ func (s *Share) TryTake(bytes int64) bool {
 		return false
 	}
 	return true
+}
+
+// MustTake takes memory that is in use already and cannot be let go, such as the answer to
+// a write. The budget may be overdrawn by it, and nobody gets anything until it is not.
+func (s *Share) MustTake(bytes int64) {
+	if want := s.want(bytes); want > 0 {
+		b := s.budget
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.age(s)
+		b.hold(s, want)
+	}
 }
 
 // want counts bytes as used, and returns how many more the share has to hold for them.

@@ -36,7 +36,7 @@ func (b *Budget) take(ctx context.Context, s *Share, bytes int64) error {
 	if w == nil {
 		return err
 	}
-	limit := time.NewTimer(MaxWait)
+	limit := time.NewTimer(b.Wait)
 	defer limit.Stop()
 	select {
 	case err = <-w.done:

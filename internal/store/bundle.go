@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
@@ -47,8 +48,12 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 		return nil, &WriteError{maxBundle, ErrTooMuch}
 	}
 	var tallied []string // logical partitions
+	m := roomOf(ctx, ops)
+	mark := m.mark()
+	defer func() { m.release(mark) }()
 	for range maxPrepares {
-		b := prepareAll(ops, p.Container())
+		m.release(mark)
+		b := prepareAll(ops, p.Container(), m)
 		for _, t := range tallied {
 			b.tallied(t)
 		}
@@ -94,8 +99,12 @@ type EachOptions struct {
 func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) ([]Outcome, error) {
 	all := make([]Outcome, 0, len(ops))
 	stale, read := 0, 0
+	m := roomOf(ctx, ops)
+	mark := m.mark()
+	defer func() { m.release(mark) }()
 	for len(all) < len(ops) {
-		b := prepareAll(ops[len(all):], p.Container())
+		m.release(mark)
+		b := prepareAll(ops[len(all):], p.Container(), m)
 		b.each, b.read = &o, read
 		_, err := p.submit(ctx, &job{bundle: b, done: make(chan struct{})})
 		if errors.Is(err, errStale) {
@@ -136,12 +145,14 @@ type bundle struct {
 
 // prepareAll prepares what can be. An operation that cannot fails when its turn
 // comes: one before it may fail for a reason of its own.
-func prepareAll(ops []Write, c *catalog.Container) *bundle {
+func prepareAll(ops []Write, c *catalog.Container, m room) *bundle {
 	b := &bundle{writes: make([]*write, len(ops)), results: make([]Result, 0, len(ops))}
 	for i, op := range ops {
 		w, err := (*write)(nil), op.Err
 		if err == nil {
-			w, err = prepare(op, c)
+			if w, err = prepare(op, c, m); err == nil {
+				err = m.take(w.batchBytes())
+			}
 		}
 		if err != nil {
 			w = &write{op: op.Op, epoch: c.Epoch, more: &unprepared{err: err}}
@@ -149,6 +160,16 @@ func prepareAll(ops []Write, c *catalog.Container) *bundle {
 		b.writes[i] = w
 	}
 	return b
+}
+
+// roomOf is that of the one request that operations are of.
+func roomOf(ctx context.Context, ops []Write) room {
+	for i := range ops {
+		if ops[i].Memory != nil {
+			return room{ctx, ops[i].Memory}
+		}
+	}
+	return room{}
 }
 
 // bytes is what the bundle adds to a group, as far as it is known.
@@ -247,6 +268,9 @@ func (w *writer) executeNext(b *bundle, r *write) (Result, error) {
 	if r.op == Read {
 		if b.read += len(res.Body); b.read > bundleReadBytes {
 			return Result{}, ErrTooMuch
+		}
+		if !r.share.TryTake(int64(len(res.Body))) {
+			return Result{}, memory.ErrFull
 		}
 	}
 	return res, err
@@ -366,7 +390,11 @@ func (w *writer) change(r *write, old *current) (*write, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, err := prepare(Write{Op: Replace, Key: asked.Key, Item: item}, w.view.container)
+	m := room{share: asked.Memory}
+	next, err := prepare(Write{Op: Replace, Key: asked.Key, Item: item, Memory: asked.Memory}, w.view.container, m)
+	if err == nil {
+		err = m.take(next.batchBytes())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func TestCompositeBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := appendEntries(entries{}, d, objectOf(t, c.item))
+		list, err := appendEntries(entries{}, d, objectOf(t, c.item), room{})
 		if err != nil {
 			t.Fatal(err)
 		}

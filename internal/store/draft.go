@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -45,6 +46,9 @@ type Draft struct {
 	ops       []Write
 	stamps    []stamp // of the ops
 	bytes     int
+
+	// Memory is what the request may take; nil for no bounds.
+	Memory *memory.Share
 }
 
 // drafted is an item that the draft has changed.
@@ -156,7 +160,7 @@ func (d *Draft) Write(r Write) (Result, error) {
 	if d.Full() {
 		return Result{}, ErrTooMuch
 	}
-	w, err := prepare(r, d.r.Container())
+	w, err := prepare(r, d.r.Container(), room{})
 	if err != nil {
 		return Result{}, err
 	}
@@ -290,7 +294,7 @@ func (d *Draft) Commit(ctx context.Context) ([]Result, error) {
 	if len(d.ops) == 0 {
 		return nil, nil
 	}
-	same := Write{Op: Unchanged, Key: d.key(""), Since: d.r.LSN()}
+	same := Write{Op: Unchanged, Key: d.key(""), Since: d.r.LSN(), Memory: d.Memory}
 	results, err := d.p.WriteAll(ctx, append([]Write{same}, d.ops...))
 	switch {
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists):

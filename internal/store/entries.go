@@ -63,6 +63,7 @@ const (
 	// large slices append takes many small steps.
 	largeEntriesBytes = 64 << 10
 	firstSpans        = 16
+	entrySpanBytes    = 24
 )
 
 // entries are the entries of an item, in ascending order and each once.
@@ -96,13 +97,14 @@ func (t *entries) Carried(i int) []byte {
 
 // appendEntries returns the entries of o under a container's policy. They are made in
 // dst's memory, and what dst held is lost. The error is ErrTooManyTerms, and the memory
-// comes back with it. Entries that have the time of the write are to be stamped.
-func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries, error) {
+// comes back with it; or that there is no room. Entries that have the time of the write
+// are to be stamped.
+func appendEntries(dst entries, d *catalog.Definition, o *value.Object, m room) (entries, error) {
 	if d.Index.Empty() {
 		return entries{buf: dst.buf[:0], spans: dst.spans[:0]}, nil
 	}
 	size := len(o.Bytes())
-	var w entryWriter
+	w := entryWriter{room: m}
 	w.buf = slices.Grow(dst.buf[:0], min(size+size/2, largeEntriesBytes))
 	w.spans = slices.Grow(dst.spans[:0], firstSpans)
 	err := w.terms(&d.Index, o)
@@ -125,7 +127,12 @@ func appendEntries(dst entries, d *catalog.Definition, o *value.Object) (entries
 		return entries{buf: w.buf[:0], spans: w.spans[:0]}, err
 	}
 	if w.bytes < len(w.buf) {
+		if err := w.room.take(w.bytes); err != nil {
+			return entries{}, err
+		}
+		large := cap(w.buf)
 		w.buf = w.compact(make([]byte, 0, w.bytes))
+		w.room.give(large)
 	}
 	return w.entries, nil
 }
@@ -135,12 +142,18 @@ type entryWriter struct {
 	entries        // in the order in which they are made, duplicates among them, until sorted
 	bytes   int    // of the entries, since they were sorted
 	spare   []byte // memory for compacting
+	room    room
+	full    error // why there is no room for more
 }
 
 // begin writes the kind of an entry and returns where the entry starts.
 func (w *entryWriter) begin(kind entryKind) (start int) {
 	if len(w.buf) > largeEntriesBytes && cap(w.buf)-len(w.buf) < maxEntryBytes {
-		w.buf = slices.Grow(w.buf, cap(w.buf))
+		before := cap(w.buf)
+		if w.full = w.room.take(2 * before); w.full == nil {
+			w.buf = slices.Grow(w.buf, before)
+			w.room.give(before)
+		}
 	}
 	start = len(w.buf)
 	w.buf = append(w.buf, byte(kind))
@@ -153,8 +166,15 @@ func (w *entryWriter) end(start int) error { return w.endCarrying(start, len(w.b
 // endCarrying takes in the entry that was written from start to end, and that carries
 // what was written from there on.
 func (w *entryWriter) endCarrying(start, end int) error {
-	if len(w.spans) == cap(w.spans) {
-		w.spans = slices.Grow(w.spans, cap(w.spans))
+	if w.full != nil {
+		return w.full
+	}
+	if before := cap(w.spans); len(w.spans) == before {
+		if err := w.room.take(2 * before * entrySpanBytes); err != nil {
+			return err
+		}
+		w.spans = slices.Grow(w.spans, before)
+		w.room.give(before * entrySpanBytes)
 	}
 	var first [8]byte
 	copy(first[:], w.buf[start:end])
@@ -164,6 +184,11 @@ func (w *entryWriter) endCarrying(start, end int) error {
 	}
 	if err := w.sort(); err != nil {
 		return err
+	}
+	if w.spare == nil {
+		if err := w.room.take(maxRawEntriesBytes); err != nil {
+			return err
+		}
 	}
 	w.spare = w.compact(w.spare[:0])
 	w.buf = append(w.buf[:0], w.spare...)

@@ -17,7 +17,7 @@ import (
 // specialEntries describes the entries of an item that the range index does not make.
 func specialEntries(t *testing.T, policy, item string) []string {
 	t.Helper()
-	made, err := appendEntries(entries{}, policyOf(t, policy), objectOf(t, item))
+	made, err := appendEntries(entries{}, policyOf(t, policy), objectOf(t, item), room{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestHostileTexts(t *testing.T) {
 	d := policyOf(t, `{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"fullTextIndexes":[{"path":"/a"},{"path":"/b"},{"path":"/c"}]}`)
 	for name, text := range hostileTexts() {
 		o := objectOf(t, fmt.Sprintf(`{"id":"x","a":%q,"b":%q}`, text[:len(text)/2], text[len(text)/2:]))
-		made, err := appendEntries(entries{}, d, o)
+		made, err := appendEntries(entries{}, d, o, room{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

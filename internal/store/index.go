@@ -115,7 +115,7 @@ func (w *writer) dropGenerations() {
 
 // derive works out the rows of an item that was read: its unique keys and
 // entries.
-func (c *current) derive(container *catalog.Container) error {
+func (c *current) derive(container *catalog.Container, m room) error {
 	if c.derived {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (c *current) derive(container *catalog.Container) error {
 		}
 		c.unique = uniqueKeys(container, i.pk, o)
 	}
-	c.entries, err = appendEntries(entries{}, &container.Definition, o)
+	c.entries, err = appendEntries(entries{}, &container.Definition, o, m)
 	c.entries.stamp(c.header.writtenMs)
 	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
 		c.entries, c.overfull, err = entries{}, true, nil

@@ -24,6 +24,8 @@ const (
 	groupBytes = 4 << 20
 	// fullBytes ends a group early: what an Update writes is not known before.
 	fullBytes = 16 << 20
+	// keptGroupBytes is the largest group whose memory stays with the loop after it.
+	keptGroupBytes = 1 << 20
 )
 
 // job is one entry of the loop's queues: a write, several that happen together, new
@@ -222,6 +224,9 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 		}
 		if err := p.publish(v.container); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
+		}
+		if w.batch.Bytes() > keptGroupBytes {
+			w.reset() // the next group may be long in coming
 		}
 	}
 	return done, nil

@@ -149,7 +149,7 @@ func TestReconfigureOrdersWithWrites(t *testing.T) {
 func TestStaleEpochs(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", "")
-	stale, err := prepare(f.item(Create, "stale", `"ttl":0`), f.p.Container())
+	stale, err := prepare(f.item(Create, "stale", `"ttl":0`), f.p.Container(), room{})
 	f.must(err)
 	f.reconfigure(withTTL("-1"))
 	if _, err := f.p.submit(context.Background(), &job{write: stale, done: make(chan struct{})}); !errors.Is(err, errStale) {

@@ -305,7 +305,7 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 			continue
 		}
 		c.exists = true
-		if err := c.derive(v.container); err != nil {
+		if err := c.derive(v.container, room{}); err != nil {
 			return err
 		}
 		kept = append(kept, *c)
@@ -328,7 +328,7 @@ func (w *writer) purge(pl *plan) error {
 		if !same || !c.header.expired(&w.view.rules, w.nowMs) {
 			continue
 		}
-		if err := w.prepareRemoval(&c.current); err != nil {
+		if err := w.prepareRemoval(&c.current, room{}); err != nil {
 			return err
 		}
 		c.removed = true

@@ -102,7 +102,7 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 		if c.header, c.body, err = parseItem(e.Key, row); err != nil {
 			return nil, err
 		}
-		if err := c.derive(v.container); err != nil {
+		if err := c.derive(v.container, room{}); err != nil {
 			return nil, err
 		}
 		bytes += len(row) + c.entries.Bytes()

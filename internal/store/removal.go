@@ -133,7 +133,7 @@ func (w *writer) remove(r *removal) error {
 		if !c.exists || c.header.lsn > r.lsn {
 			continue
 		}
-		if err := w.prepareRemoval(&c); err != nil {
+		if err := w.prepareRemoval(&c, room{}); err != nil {
 			return err
 		}
 		victims = append(victims, c)

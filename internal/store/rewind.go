@@ -205,7 +205,7 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 		return corrupt(key, err.Error())
 	}
 	for _, c := range []*current{&i.old, &i.next} {
-		if err := c.derive(v.container); err != nil {
+		if err := c.derive(v.container, room{}); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 func (w *writer) rewind(pl *rewindPlan) error {
 	for i := range pl.items { // nothing is written before all of this has succeeded
 		it := &pl.items[i]
-		if err := w.prepareRemoval(&it.old); err != nil {
+		if err := w.prepareRemoval(&it.old, room{}); err != nil {
 			return err
 		}
 		if err := w.loadCounts(&it.next); err != nil {

@@ -64,12 +64,12 @@ func TestHostilePlaces(t *testing.T) {
 		list[i] = point(float64(i%360-180), float64(i/360))
 	}
 	d := policyOf(t, `{"excludedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/p/*","types":["Point"]}]}`)
-	made, err := appendEntries(entries{}, d, objectOf(t, `{"p":[`+strings.Join(list, ",")+`]}`))
+	made, err := appendEntries(entries{}, d, objectOf(t, `{"p":[`+strings.Join(list, ",")+`]}`), room{})
 	if err != nil || made.Len() > maxItemGeometries+1 {
 		t.Errorf("%d entries, %v", made.Len(), err)
 	}
 	deep := strings.Repeat(`{"type":"Polygon","coordinates":[`, value.MaxNesting/2-2) + strings.Repeat(`]}`, value.MaxNesting/2-2)
-	if _, err := appendEntries(entries{}, d, objectOf(t, `{"p":`+deep+`}`)); err != nil {
+	if _, err := appendEntries(entries{}, d, objectOf(t, `{"p":`+deep+`}`), room{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -145,7 +145,7 @@ func TestTerms(t *testing.T) {
 		{noParts, `{"a":[1,[]],"b":[2]}`, `/b/[] = 2`},
 		{none, `{"id":"1","a":2}`, ``},
 	} {
-		list, err := appendEntries(entries{}, policyOf(t, c.policy), objectOf(t, c.item))
+		list, err := appendEntries(entries{}, policyOf(t, c.policy), objectOf(t, c.item), room{})
 		texts := termTexts(t, &list)
 		want := strings.Split(c.want, ", ")
 		if c.want == "" {
@@ -253,7 +253,7 @@ func naiveTerms(rules []indexRule, path []step, v any, found map[string]bool) {
 func checkAgainstTwin(t failer, into *entries, x *catalog.Definition, rules []indexRule, o *value.Object) {
 	t.Helper()
 	var err error
-	if *into, err = appendEntries(*into, x, o); err != nil {
+	if *into, err = appendEntries(*into, x, o, room{}); err != nil {
 		t.Fatal(err)
 	}
 	var v any
@@ -344,7 +344,7 @@ func termsWithin(t *testing.T, text string) (entries, error) {
 	x, o := policyOf(t, `{}`), objectOf(t, text)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	list, err := appendEntries(entries{}, x, o)
+	list, err := appendEntries(entries{}, x, o, room{})
 	runtime.ReadMemStats(&after)
 	if spent := after.TotalAlloc - before.TotalAlloc; spent > maxHostileBytes {
 		t.Errorf("terms of an item of %d bytes took %d bytes, want at most %d", len(text), spent, maxHostileBytes)
@@ -407,7 +407,7 @@ func TestTooManyTerms(t *testing.T) {
 			t.Errorf("%s: got %d terms, %v, want ErrTooManyTerms", name, list.Len(), err)
 		}
 		// The memory can be used again.
-		if list, err = appendEntries(list, policyOf(t, `{}`), objectOf(t, `{"a":1}`)); err != nil || list.Len() != 1 {
+		if list, err = appendEntries(list, policyOf(t, `{}`), objectOf(t, `{"a":1}`), room{}); err != nil || list.Len() != 1 {
 			t.Errorf("%s: the next item: got %d terms, %v, want 1", name, list.Len(), err)
 		}
 	}
@@ -438,10 +438,10 @@ func evenItem() string {
 func TestTermsAllocateLittle(t *testing.T) {
 	x, o := policyOf(t, `{}`), benchTermsObject(t)
 	var list entries
-	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(list, x, o) }); n > 0 || list.Len() != 12 {
+	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(list, x, o, room{}) }); n > 0 || list.Len() != 12 {
 		t.Errorf("in memory used before: got %d terms with %v allocations, want 12 with none", list.Len(), n)
 	}
-	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(entries{}, x, o) }); n > 4 || list.Len() != 12 {
+	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(entries{}, x, o, room{}) }); n > 4 || list.Len() != 12 {
 		t.Errorf("in new memory: got %d terms with %v allocations, want 12 with 2, or 4 under the race detector", list.Len(), n)
 	}
 }
@@ -451,7 +451,7 @@ func BenchmarkTerms(b *testing.B) {
 		x, o := policyOf(b, `{}`), objectOf(b, evenItem())
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := appendEntries(entries{}, x, o); err != nil {
+			if _, err := appendEntries(entries{}, x, o, room{}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -473,7 +473,7 @@ func BenchmarkTerms(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if list, err = appendEntries(list, x, c.item); err != nil {
+				if list, err = appendEntries(list, x, c.item, room{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -92,7 +92,7 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 		case !h.header.expired(&w.view.rules, w.nowMs):
 			return taken
 		}
-		if err := w.prepareRemoval(h); err != nil {
+		if err := w.prepareRemoval(h, room{share: r.share}); err != nil {
 			return err
 		}
 		dead = append(dead, *h)

@@ -32,7 +32,7 @@ func TestVectorEntries(t *testing.T) {
 		if vector == "" {
 			item = `{}`
 		}
-		made, err := appendEntries(entries{}, policyOf(t, `{"excludedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"flat"}]}`), objectOf(t, item))
+		made, err := appendEntries(entries{}, policyOf(t, `{"excludedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"flat"}]}`), objectOf(t, item), room{})
 		if err != nil || made.Len() != 1 {
 			t.Fatalf("%.40s: %d entries, %v", item, made.Len(), err)
 		}

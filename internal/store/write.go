@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -67,6 +68,9 @@ type Write struct {
 	Err error
 	// IfMatch and IfNoneMatch are etags, "*", or empty for no condition.
 	IfMatch, IfNoneMatch string
+	// Memory is what the request may take; nil for no bounds. What the write took of it
+	// is given back at its end.
+	Memory *memory.Share
 }
 
 // Result is what a write did.
@@ -93,8 +97,15 @@ var errStale = errors.New("prepared under earlier settings")
 // Write changes one item, durably.
 func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
 	tallied := false
+	m := room{ctx, r.Memory}
+	mark := m.mark()
+	defer func() { m.release(mark) }()
 	for range maxPrepares {
-		w, err := prepare(r, p.Container())
+		m.release(mark)
+		w, err := prepare(r, p.Container(), m)
+		if err == nil {
+			err = m.take(w.batchBytes())
+		}
 		if err != nil {
 			return Result{}, err
 		}
@@ -129,6 +140,7 @@ type write struct {
 	row                  []byte   // header | identity | body; nil if there is no item to write
 	places               places
 	more                 *unprepared
+	share                *memory.Share
 }
 
 // unprepared is what only some writes have.
@@ -152,8 +164,8 @@ func systemProperty(name string) bool {
 	return false
 }
 
-func prepare(r Write, c *catalog.Container) (*write, error) {
-	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch}
+func prepare(r Write, c *catalog.Container, m room) (*write, error) {
+	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch, share: r.Memory}
 	if r.Item == nil {
 		w.identity = appendIdentity(nil, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
 		w.logical = len(w.identity) - len(r.Key.ID)
@@ -169,7 +181,7 @@ func prepare(r Write, c *catalog.Container) (*write, error) {
 	if len(c.UniqueKeys) > 0 {
 		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
-	if w.entries, err = appendEntries(entries{}, &c.Definition, r.Item); err != nil {
+	if w.entries, err = appendEntries(entries{}, &c.Definition, r.Item, m); err != nil {
 		return nil, err
 	}
 	w.render(r, c)
@@ -258,7 +270,7 @@ func (w *writer) execute(r *write) (Result, error) {
 		}
 	}
 	if old.exists {
-		if err := w.prepareRemoval(&old); err != nil {
+		if err := w.prepareRemoval(&old, room{share: r.share}); err != nil {
 			return Result{}, err
 		}
 	}
@@ -285,8 +297,11 @@ func (c *current) removal() ru.WriteWork {
 
 // prepareRemoval works out and loads whatever removing an item's rows needs, so
 // that it cannot fail half-way.
-func (w *writer) prepareRemoval(c *current) error {
-	if err := c.derive(w.view.container); err != nil {
+func (w *writer) prepareRemoval(c *current, m room) error {
+	if err := c.derive(w.view.container, m); err != nil {
+		return err
+	}
+	if err := m.take(c.entries.batchBytes()); err != nil {
 		return err
 	}
 	return w.loadCounts(c)
