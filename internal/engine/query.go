@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
@@ -82,6 +83,9 @@ type ItemQuery struct {
 	// Room is memory for the rows of the page, or nil. The page may have other memory,
 	// if it needs more.
 	Room []byte
+	// Memory is what the request may take; nil for no bounds. What the page takes is not
+	// given back.
+	Memory *memory.Share
 }
 
 // QueryPage is a page of a query's result.
@@ -271,7 +275,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
-		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room,
+		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.queryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {
 		return page, err

@@ -61,9 +61,24 @@ func (x *execution) from() uint64 {
 func (x *execution) found(c candidate, yield func(candidate) (bool, error)) (bool, error) {
 	x.took(&x.page.Times.Load)
 	x.read(&c.Found)
+	if err := x.input(len(c.Body)); err != nil {
+		return false, err
+	}
 	more, err := yield(c)
 	x.took(&x.page.Times.Run)
 	return more, err
+}
+
+// input takes memory for an item that is looked at, unless it has been for a larger one.
+func (x *execution) input(bytes int) error {
+	if bytes <= x.largest {
+		return nil
+	}
+	if err := x.q.Memory.Take(x.ctx, int64(bytes-x.largest)); err != nil {
+		return err
+	}
+	x.largest = bytes
+	return nil
 }
 
 // read counts an item that was read.
@@ -400,7 +415,8 @@ func (x *execution) pass(rows int64, at store.Place) (more bool, err error) {
 // startOver makes the page in another way than the one that led nowhere.
 func (x *execution) startOver() {
 	x.plan = &plan{method: logicalScan, sorted: len(x.q.Program.OrderBy()) == 0}
-	x.at, x.held, x.loose = token{}, 0, nil
+	x.at, x.loose = token{}, nil
+	x.release(x.held)
 	x.page = Page{Rows: x.page.Rows[:0], Work: x.page.Work, Times: x.page.Times, Indexes: x.page.Indexes}
 	clear(x.seen)
 }

@@ -85,7 +85,7 @@ func (a *alike) flush(yield func(candidate) (bool, error)) (more bool, err error
 		}
 	}
 	a.rows = a.rows[:0]
-	a.x.held -= a.held
+	a.x.release(a.held)
 	a.held = 0
 	return true, nil
 }

@@ -400,7 +400,7 @@ func (a *roughRun) flush(yield func(candidate) (bool, error)) (more bool, err er
 		}
 	}
 	a.rows = a.rows[:0]
-	a.x.held -= a.held
+	a.x.release(a.held)
 	a.held = 0
 	return true, nil
 }

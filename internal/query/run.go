@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -28,7 +29,8 @@ var (
 )
 
 const (
-	// maxHeldBytes bounds what a query holds in memory beside its page.
+	// maxHeldBytes bounds what a query holds in memory beside its page, where requests
+	// have twice as much.
 	maxHeldBytes = 64 << 20
 	// rowOverhead is about what a row that is held takes beside its text.
 	rowOverhead = 160
@@ -59,6 +61,9 @@ type Request struct {
 	// Room is memory for the rows of the page, or nil. They may need more, and have then
 	// memory of their own.
 	Room []byte
+	// Memory is what the request may take; nil for no bounds. What the page takes is not
+	// given back.
+	Memory *memory.Share
 	// Elapsed is real time, for the limits of work and for what is measured. Began is
 	// when the work for the request began.
 	Elapsed func() time.Duration
@@ -119,6 +124,7 @@ func RunOn(ctx context.Context, q Request, r *store.Reader) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	defer x.letGo()
 	if err := x.answer(); err != nil {
 		return Page{}, err
 	}
@@ -168,7 +174,11 @@ type execution struct {
 	seen      map[string]struct{} // rows that DISTINCT has met, or their hashes
 	shown     map[uint64]int      // the marks of those that it let pass on the pages before
 	canonical []byte              // reused for them
-	held      int
+
+	held    int  // in memory, beside the page
+	roomy   int  // what the page takes
+	largest int  // item that was looked at
+	crowded bool // there was no memory for a larger page
 }
 
 func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, error) {
@@ -288,10 +298,27 @@ func (x *execution) full() bool {
 
 // hold takes memory for something that outlives a row.
 func (x *execution) hold(bytes int) error {
-	if x.held += bytes; x.held > maxHeldBytes {
+	if int64(x.held+bytes) > min(maxHeldBytes, x.q.Memory.Most()) {
 		return ErrSortTooLarge
 	}
+	if err := x.q.Memory.Take(x.ctx, int64(bytes)); err != nil {
+		return err
+	}
+	x.held += bytes
 	return nil
+}
+
+// release gives back memory that was held.
+func (x *execution) release(bytes int) {
+	x.held -= bytes
+	x.q.Memory.Give(int64(bytes))
+}
+
+// letGo gives back all memory but the page's.
+func (x *execution) letGo() {
+	x.release(x.held)
+	x.q.Memory.Give(int64(x.largest))
+	x.largest = 0
 }
 
 // emit adds a row to the page.
@@ -314,6 +341,13 @@ func (x *execution) endRow(written []byte) {
 		if room > cap(written) {
 			written = append(make([]byte, 0, room), written...)
 		}
+	}
+	if n := cap(written); n > x.roomy {
+		if !x.q.Memory.TryTake(int64(n - x.roomy)) {
+			x.q.Memory.MustTake(int64(n - x.roomy)) // the row is there
+			x.crowded, x.q.MaxBytes = true, 0       // and the page ends with it
+		}
+		x.roomy = n
 	}
 	x.page.Rows = written
 	x.page.Count++
@@ -434,11 +468,14 @@ func (x *execution) group() error {
 			if g == nil {
 				if g, failed = x.runner.NewGroup(); failed == nil {
 					groups[string(key)] = g
-					failed = x.hold(len(key) + 2*rowOverhead)
+					failed = x.hold(len(key) + rowOverhead)
 				}
 			}
 			if failed == nil {
 				failed = x.runner.AddToGroup(g)
+			}
+			if n := x.runner.Kept(); n != 0 && failed == nil {
+				failed = x.hold(n)
 			}
 			return failed == nil
 		})

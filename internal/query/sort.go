@@ -11,6 +11,7 @@ import (
 	"container/heap"
 	"errors"
 
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
@@ -204,7 +205,7 @@ func (h *rowHeap) add(row sortedRow, most int) error {
 	heap.Push(h, row)
 	if most > 0 && len(h.rows) > most {
 		last := heap.Pop(h).(sortedRow)
-		h.x.held -= last.bytes
+		h.x.release(last.bytes)
 		h.dropped = true
 	}
 	return nil
@@ -245,6 +246,10 @@ func (x *execution) nested() error {
 	return x.emitFrom(held(outer), 0) // OFFSET and LIMIT were applied
 }
 
+// innerCopies is how often the rows of an inner query are in memory besides: as one text,
+// each by itself, and as the rows that the outer one makes of them.
+const innerCopies = 3
+
 // inner returns all rows of a query.
 func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	var rows [][]byte
@@ -256,11 +261,18 @@ func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer sub.letGo()
 	if err := sub.answer(); err != nil {
 		return nil, err
 	}
-	if sub.page.Token != "" {
+	switch {
+	case sub.crowded:
+		return nil, memory.ErrFull
+	case sub.page.Token != "":
 		return nil, ErrSortTooLarge
+	}
+	if err := x.input(innerCopies * len(sub.page.Rows)); err != nil {
+		return nil, err
 	}
 	for v := range sql.Raw(append(append([]byte{'['}, sub.page.Rows...), ']')).Elements {
 		rows = append(rows, v.AppendJSON(nil))

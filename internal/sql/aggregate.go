@@ -78,6 +78,13 @@ func (c *compiler) aggregateCall(op aggregateOp, e *Call, s *scope) (code, error
 // maxListBytes is how much text MAKELIST and MAKESET collect at most.
 const maxListBytes = maxResultBytes
 
+const (
+	// accumulatorBytes and seenBytes are about what an accumulator takes, and a value that
+	// a set has seen beside its text.
+	accumulatorBytes = 104
+	seenBytes        = 48
+)
+
 // accumulator is an aggregate in the making.
 type accumulator struct {
 	count int64 // of values, or of those that are true
@@ -105,9 +112,9 @@ func (a *accumulator) add(op aggregateOp, v Value, cx *Context) {
 		a.sum += f
 		a.spoiled = a.spoiled || !ok
 	case aggMin:
-		a.takeBest(v, -1)
+		a.takeBest(v, -1, cx)
 	case aggMax:
-		a.takeBest(v, +1)
+		a.takeBest(v, +1, cx)
 	case aggMakeList, aggMakeSet:
 		a.collect(op, v, cx)
 	}
@@ -116,13 +123,15 @@ func (a *accumulator) add(op aggregateOp, v Value, cx *Context) {
 
 // takeBest keeps the value at one end of the order. Arrays and objects have no
 // place in it.
-func (a *accumulator) takeBest(v Value, sign int) {
+func (a *accumulator) takeBest(v Value, sign int, cx *Context) {
 	if v.kind >= KindArray {
 		a.spoiled = true
 		return
 	}
 	if a.best.IsUndefined() || Compare(v, a.best)*sign > 0 {
+		cx.kept -= len(a.best.text)
 		a.best = v.Detach()
+		cx.kept += len(a.best.text)
 	}
 }
 
@@ -136,12 +145,15 @@ func (a *accumulator) collect(op aggregateOp, v Value, cx *Context) {
 			a.seen = map[string]bool{}
 		}
 		a.seen[key] = true
+		cx.kept += len(key) + seenBytes
 	}
 	if a.list.Size() > maxListBytes {
 		cx.fail(ErrResultTooLarge)
 		return
 	}
+	before := a.list.Size()
 	a.list.Add(v)
+	cx.kept += 2 * (a.list.Size() - before) // with the room to grow
 }
 
 // merge takes in what another accumulator of the same aggregate has seen.
@@ -149,7 +161,7 @@ func (a *accumulator) merge(op aggregateOp, b *accumulator, cx *Context) {
 	switch op {
 	case aggMin, aggMax:
 		if sign := map[aggregateOp]int{aggMin: -1, aggMax: +1}[op]; !b.best.IsUndefined() {
-			a.takeBest(b.best, sign)
+			a.takeBest(b.best, sign, cx)
 		}
 	case aggMakeList, aggMakeSet:
 		for v := range b.list.snapshot().Elements {
@@ -190,8 +202,11 @@ type Group struct {
 
 func newGroup(g *grouping, f *frame) *Group {
 	group := &Group{accumulators: make([]accumulator, len(g.aggregates))}
+	f.cx.kept += len(g.aggregates) * accumulatorBytes
 	for _, k := range g.keys {
-		group.keys = append(group.keys, k.eval(f).Detach())
+		key := k.eval(f).Detach()
+		group.keys = append(group.keys, key)
+		f.cx.kept += len(key.text)
 	}
 	return group
 }

@@ -54,6 +54,7 @@ type Context struct {
 
 	err     error // the first failure of a function
 	ticks   int   // since the last question
+	kept    int   // bytes that groups have kept, since it was asked
 	regexes map[regexKey]*regex
 	terms   map[string][]string // of full-text search, taken apart
 	vectors [2]vectorReader

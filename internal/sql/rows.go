@@ -152,6 +152,13 @@ func (r *Runner) AddToGroup(g *Group) error {
 	return r.f.cx.err
 }
 
+// Kept returns how many more bytes groups keep than when it was last asked, or fewer.
+func (r *Runner) Kept() int {
+	n := r.f.cx.kept
+	r.f.cx.kept = 0
+	return n
+}
+
 // MergeGroups takes the rows of another group with the same keys into one.
 func (r *Runner) MergeGroups(into, from *Group) error {
 	for i := range into.accumulators {
