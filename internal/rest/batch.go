@@ -45,6 +45,7 @@ func (x *exchange) batch(rt *route) error {
 		Target: x.target(rt), Range: x.header(headerRange), SessionToken: x.header(headerSession),
 		Atomic:          x.flag("X-Ms-Cosmos-Batch-Atomic"),
 		ContinueOnError: x.flag("X-Ms-Cosmos-Batch-Continue-On-Error"),
+		Memory:          &x.share,
 	}
 	for i := range ops {
 		r.Ops = append(r.Ops, ops[i].BatchOp)

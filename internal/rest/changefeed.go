@@ -46,6 +46,13 @@ func (x *exchange) changeFeed(rt *route) error {
 		return err
 	}
 	page, err := x.h.engine.ReadChangeFeed(x.r.Context(), r)
+	if n := len(page.Items); x.crowded(n) {
+		page = engine.ChangePage{}
+		if err := x.waitFor(n); err != nil {
+			return err
+		}
+		page, err = x.h.engine.ReadChangeFeed(x.r.Context(), r)
+	}
 	x.charge = page.Charge
 	if page.Container != nil {
 		x.setOwner(page.Container)

@@ -162,6 +162,7 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	x.setCommon()
 	x.set(headerContentType, contentType)
 	x.set(headerContentLength, strconv.Itoa(n))
+	x.keep(int64(n))
 	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
 		if conn := connOf(x.r); conn != nil {
 			conn.together(n)
@@ -172,6 +173,26 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 		_, _ = x.w.Write(part)
 	}
 }
+
+// keep holds memory for an answer of n bytes, and nothing else from here on: the client
+// may take its time to read it.
+func (x *exchange) keep(n int64) {
+	if used := x.share.Used(); used > n {
+		x.share.Give(used - n)
+	} else {
+		x.share.MustTake(n - used)
+	}
+	x.share.AwaitClient(true)
+}
+
+// crowded takes memory for what was read to be answered with. If there is none, the
+// caller lets go of it and reads it again after waitFor.
+func (x *exchange) crowded(n int) bool {
+	return n > smallBodyBytes && !x.share.TryTake(int64(n))
+}
+
+// waitFor waits for memory for an answer of n bytes.
+func (x *exchange) waitFor(n int) error { return x.share.Take(x.r.Context(), int64(n)) }
 
 // writeEmpty answers without a body.
 func (x *exchange) writeEmpty(status int) {

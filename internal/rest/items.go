@@ -68,7 +68,7 @@ func (x *exchange) target(rt *route) engine.Target {
 func (x *exchange) writeItem(rt *route, op store.Op) error {
 	w := engine.ItemWrite{
 		Target: x.target(rt), Op: op, Triggers: x.triggers(),
-		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"),
+		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"), Memory: &x.share,
 	}
 	if op != store.Delete {
 		body, err := x.body()
@@ -106,9 +106,15 @@ func (x *exchange) minimal() bool {
 }
 
 func (x *exchange) readItem(rt *route) error {
-	res, err := x.h.engine.ReadItem(engine.ItemRead{
-		Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession),
-	})
+	r := engine.ItemRead{Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession)}
+	res, err := x.h.engine.ReadItem(r)
+	if n := len(res.Body); x.crowded(n) {
+		res = engine.ItemResult{}
+		if err := x.waitFor(n); err != nil {
+			return err
+		}
+		res, err = x.h.engine.ReadItem(r)
+	}
 	x.setItem(&res)
 	if errors.Is(err, store.ErrNotModified) {
 		x.set(headerETag, res.ETag)
@@ -172,14 +178,22 @@ func (x *exchange) listItems(rt *route) error {
 	if err != nil {
 		return err
 	}
-	page, err := x.h.engine.ListItems(x.r.Context(), engine.ItemList{
+	r := engine.ItemList{
 		Target: x.target(rt), MaxItems: most,
 		Range:        x.header(headerRange),
 		StartEPK:     x.header("X-Ms-Start-Epk"),
 		EndEPK:       x.header("X-Ms-End-Epk"),
 		Continuation: x.header(headerContinuation),
 		SessionToken: x.header(headerSession),
-	})
+	}
+	page, err := x.h.engine.ListItems(x.r.Context(), r)
+	if n := len(page.Items); x.crowded(n) {
+		page = engine.ItemPage{}
+		if err := x.waitFor(n); err != nil {
+			return err
+		}
+		page, err = x.h.engine.ListItems(x.r.Context(), r)
+	}
 	x.charge = page.Charge
 	if page.Container != nil {
 		x.setOwner(page.Container)

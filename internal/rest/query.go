@@ -36,7 +36,7 @@ func (x *exchange) queryItems(rt *route) error {
 		CrossPartition: x.flag(headerCrossPartition),
 		Continuation:   x.header(headerContinuation), MaxContinuationKB: limit,
 		Measure:      x.flag(askQueryMetrics) || x.flag(askIndexMetrics) || x.flag(askIndexMetricsV2),
-		SessionToken: x.header(headerSession), Room: room.rows,
+		SessionToken: x.header(headerSession), Room: room.rows, Memory: &x.share,
 	})
 	defer x.h.leaveRoom(room, page.Rows)
 	x.charge = page.Charge

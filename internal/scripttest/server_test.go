@@ -24,6 +24,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/rest"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -136,6 +137,7 @@ type inProcess struct {
 	db      *pebblekv.DB
 	engine  *engine.Engine
 	handler *rest.Handler
+	memory  *memory.Budget
 }
 
 func (p *inProcess) setUp(s setup) { p.setup = s }
@@ -158,13 +160,17 @@ func (p *inProcess) start() (err error) {
 	if p.engine, err = engine.Open(o); err != nil {
 		return errors.Join(err, p.db.Close())
 	}
+	p.memory = memory.NewBudget(scriptMemory)
 	regions, consistency := p.setup.account()
 	p.handler, err = rest.New(rest.Options{
 		Engine: p.engine, Keys: []string{mayfly.WellKnownKey}, Logger: quiet(),
-		Account: rest.Account{Regions: regions, Consistency: consistency},
+		Account: rest.Account{Regions: regions, Consistency: consistency}, Memory: p.memory,
 	})
 	return err
 }
+
+// scriptMemory is what the requests of a script may take: they come one by one.
+const scriptMemory = 128 << 20
 
 // endpoint is the host that httptest gives requests.
 func (p *inProcess) endpoint() string { return "http://example.com/" }
@@ -174,6 +180,9 @@ func (p *inProcess) stop() error {
 		return nil
 	}
 	err := errors.Join(p.engine.Close(), p.db.Close())
+	if use := p.memory.Use(); use.Held != 0 {
+		err = errors.Join(err, fmt.Errorf("requests that have ended hold memory: %+v", use))
+	}
 	p.engine = nil
 	return err
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Large answers take memory like large bodies: without any they are refused after a
+// while, and made when there is some. Small ones never wait.
+func TestAnswersWaitForMemory(t *testing.T) {
+	h := newContainer(t)
+	large := `{"id":"large","pk":"p","pad":"` + strings.Repeat("x", 100_000) + `"}`
+	call(t, h, "POST", "/dbs/d/colls/c/docs", large, pk("p"), 201)
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"small","pk":"p"}`, pk("p"), 201)
+	h.memory.Wait = time.Millisecond
+	changes := map[string]string{"A-IM": "Incremental feed"}
+	for _, c := range []struct {
+		name, path string
+		headers    map[string]string
+	}{
+		{"an item", "/dbs/d/colls/c/docs/large", pk("p")},
+		{"a list", "/dbs/d/colls/c/docs", nil},
+		{"changes", "/dbs/d/colls/c/docs", changes},
+	} {
+		taken := takeAll(t, h)
+		a := serve(h, signedRequest(t, "GET", c.path, nil, c.headers))
+		if text := a.failureText(t, 429, 0); !strings.Contains(text, "memory") || a.header.Get(headerRetryAfter) == "" {
+			t.Errorf("%s: the client is told %q, and to come again after %q", c.name, text, a.header.Get(headerRetryAfter))
+		}
+		call(t, h, "GET", "/dbs/d/colls/c/docs/small", "", pk("p"), 200)
+		// Memory that gets free meanwhile is enough.
+		h.memory.Wait = time.Minute
+		answered := make(chan answer, 1)
+		go func() { answered <- serve(h, signedRequest(t, "GET", c.path, nil, c.headers)) }()
+		for h.memory.Use().Waiting == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		taken.Close()
+		if a := <-answered; a.status != 200 || !strings.Contains(string(a.body), strings.Repeat("x", 100_000)) {
+			t.Errorf("%s: status %d: %.300s", c.name, a.status, a.body)
+		}
+		h.memory.Wait = time.Millisecond
+	}
+}
+
+// An answer that its client does not read holds what it takes, and no more: not what the
+// request took before.
+func TestSlowReadersHoldTheirAnswer(t *testing.T) {
+	const size = 2 << 20
+	h := newContainer(t)
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"large","pk":"p","pad":"`+strings.Repeat("x", size-1000)+`"}`, pk("p"), 201)
+	addr := startServer(t, h, func(*http.Server) {})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const requests = 16 // more than the sockets hold
+	if _, err := io.WriteString(conn, strings.Repeat(rawRequest(t, "GET", "/dbs/d/colls/c/docs/large", pk("p"))+"\r\n", requests)); err != nil {
+		t.Fatal(err)
+	}
+	for held := int64(0); held < size; held = h.memory.Use().Held {
+		time.Sleep(time.Millisecond)
+	}
+	if held := h.memory.Use().Held; held > size+256<<10 {
+		t.Errorf("an answer of %d bytes holds %d", size, held)
+	}
+	answers := bufio.NewReader(conn)
+	for range requests {
+		if a := readAnswer(t, answers); a.status != 200 {
+			t.Fatalf("status %d", a.status)
+		}
+	}
+	for h.memory.Use().Held > 0 { // until the last has ended
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// What a write of a large array takes besides its body is given back at its end, and
+// refused with a message where there is none.
+func TestLargeArraysWithoutMemory(t *testing.T) {
+	h := newContainer(t)
+	h.memory.Wait = time.Millisecond
+	item := `{"id":"i","pk":"p","a":[0` + manyNumbers(1500) + `]}`
+	if len(item) > smallBodyBytes {
+		t.Fatalf("the item has %d bytes", len(item))
+	}
+	call(t, h, "POST", "/dbs/d/colls/c/docs", item, pk("p"), 201)
+	taken := takeAll(t, h)
+	a := serve(h, signedRequest(t, "PUT", "/dbs/d/colls/c/docs/i", []byte(item), pk("p")))
+	if text := a.failureText(t, 429, 0); !strings.Contains(text, "memory") {
+		t.Errorf("the client is told %q", text)
+	}
+	taken.Close()
+	call(t, h, "PUT", "/dbs/d/colls/c/docs/i", item, pk("p"), 200)
+}
+
+func manyNumbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ",%d", i*3)
+	}
+	return b.String()
+}
