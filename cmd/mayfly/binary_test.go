@@ -23,7 +23,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -506,52 +505,4 @@ func testClock(t *testing.T, b binary) {
 	b.fails(t, nil, "backwards", "clock", "set", "2000-01-01T00:00:00Z", at)
 	b.fails(t, nil, "401", "clock", "freeze", at, "--key="+ownKey)
 	b.fails(t, nil, "cannot reach the server", "clock", "--endpoint=http://127.0.0.1:1")
-}
-
-// testMemory has a hundred clients send the largest item at the same time.
-func testMemory(t *testing.T, b binary) {
-	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc")
-	}
-	const mostMB = 512
-	p := b.start(t, nil, "serve", anyPort, "--no-sync", fmt.Sprintf("--memory-limit=%d", mostMB<<20))
-	post := func(path, kind, link, body string) {
-		for range 10 {
-			r, err := http.NewRequest("POST", "http://"+p.addr+path, strings.NewReader(body))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			sign(t, r, mayfly.WellKnownKey, kind, link)
-			r.Header.Set("x-ms-documentdb-is-upsert", "true")
-			status, answer, err := do(r)
-			if err != nil || status != 200 && status != 201 && status != 429 {
-				t.Errorf("POST %s: status %d, %v: %.300s", path, status, err, answer)
-			}
-			if status != 429 { // on a machine that is busy otherwise
-				return
-			}
-		}
-	}
-	post("/dbs", "dbs", "", `{"id":"d"}`)
-	post("/dbs/d/colls", "colls", "dbs/d", `{"id":"c","partitionKey":{"paths":["/pk"]}}`)
-	large := `{"id":"i","pk":"p","pad":"` + strings.Repeat("x", 2<<20-100) + `"}`
-	var clients sync.WaitGroup
-	for range 100 {
-		clients.Go(func() { post("/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", large) })
-	}
-	clients.Wait()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kB int
-	if _, err := fmt.Sscan(rest, &kB); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("at most %d MB", kB/1024)
-	if kB/1024 > mostMB {
-		t.Errorf("the server took %d MB, more than %d", kB/1024, mostMB)
-	}
 }

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+
+// Loads that need many times the memory that there is: the server lives on, takes no
+// more than it may have, and answers every request with a result or with a time to come
+// back.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+const (
+	// loadMemoryMB is what the server has.
+	loadMemoryMB = 512
+	// loadTime is how long each load takes, times MAYFLY_LONG, up to mostLoadTime.
+	loadTime     = 3 * time.Second
+	mostLoadTime = time.Minute
+	// loadItems is how many items are sorted and grouped, times MAYFLY_LONG, up to
+	// mostLoadItems.
+	loadItems     = 20_000
+	mostLoadItems = 300_000
+	// bulkItems is how many of them are written at a time.
+	bulkItems = 100
+	// loadGroups is how many groups they are in, each of which has to be held.
+	loadGroups = 60_000
+	// arrayElements is the length of large arrays, each element of which has index rows.
+	arrayElements = 200_000
+)
+
+// load is a server and those who write to it and ask it.
+type load struct {
+	*process
+	client            *http.Client
+	answered, refused atomic.Int64
+}
+
+func testMemory(t *testing.T, b binary) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	p := b.start(t, nil, "serve", anyPort, "--no-sync", "--log-level=warn", fmt.Sprintf("--memory-limit=%d", loadMemoryMB<<20))
+	l := &load{process: p, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}, Timeout: 2 * time.Minute}}
+	defer l.client.CloseIdleConnections()
+	l.must(t, "/dbs", "dbs", "", `{"id":"d"}`, nil, 201)
+	l.must(t, "/dbs/d/colls", "colls", "dbs/d", `{"id":"c","partitionKey":{"paths":["/pk"]},
+		"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/u/?"},{"path":"/pad/?"}]}}`, nil, 201)
+	items := min(loadItems*kvtest.LongFactor(t), mostLoadItems)
+	l.fill(t, items)
+	for _, c := range []struct {
+		name    string
+		clients int
+		request func(client, n int) (body string, query bool)
+	}{
+		{"items of 2 MB", 64, func(client, n int) (string, bool) {
+			return fmt.Sprintf(`{"id":"large%d","pk":"w%d","u":"%s"}`, client, client, largeText()), false
+		}},
+		{"arrays", 32, func(client, n int) (string, bool) { return arrayItem(client, n), false }},
+		{"sorts", 32, func(client, n int) (string, bool) {
+			return `{"query":"SELECT * FROM c WHERE c.n >= 0 ORDER BY c.u OFFSET 5000 LIMIT 1000"}`, true
+		}},
+		{"groups", 32, func(client, n int) (string, bool) {
+			return `{"query":"SELECT c.g, COUNT(1) AS n FROM c WHERE c.n >= 0 GROUP BY c.g"}`, true
+		}},
+	} {
+		began := time.Now()
+		l.run(t, c.clients, c.request)
+		answered, refused := l.answered.Swap(0), l.refused.Swap(0)
+		peak := l.peakMB(t)
+		t.Logf("%s: %d answered, %d refused in %v, at most %d MB", c.name, answered, refused, time.Since(began).Round(time.Second), peak)
+		if answered == 0 {
+			t.Errorf("%s: nobody was answered", c.name)
+		}
+		if peak > loadMemoryMB {
+			t.Errorf("%s: the server took %d MB, more than %d", c.name, peak, loadMemoryMB)
+		}
+		l.idle(t)
+	}
+	l.must(t, "/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", `{"id":"after","pk":"p"}`, nil, 201)
+	if took := p.stop(t, os.Interrupt); took > waitLimit {
+		t.Errorf("the server took %v to stop", took)
+	}
+}
+
+// largeText is as much as fits into an item beside its id and key.
+var largeText = sync.OnceValue(func() string { return strings.Repeat("x", 2<<20-200) })
+
+// arrayItem is an item with a large array of numbers that hardly any other has.
+func arrayItem(client, n int) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"id":"array%d","pk":"w%d","a":[`, client, client)
+	for i := range arrayElements {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(i*7 + client + n))
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+// fill writes the items that are sorted and grouped.
+func (l *load) fill(t *testing.T, items int) {
+	t.Helper()
+	pad := strings.Repeat("p", 100)
+	for first := 0; first < items; first += bulkItems {
+		ops := make([]string, 0, bulkItems)
+		for i := first; i < first+bulkItems; i++ {
+			ops = append(ops, fmt.Sprintf(`{"operationType":"Create","resourceBody":{"id":"i%d","pk":"p","n":%d,"u":"%08d","g":"group%d","pad":"%s"}}`,
+				i, i, i*7919%items, i%loadGroups, pad))
+		}
+		l.must(t, "/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", "["+strings.Join(ops, ",")+"]", map[string]string{
+			"x-ms-cosmos-is-batch-request": "true", "x-ms-documentdb-partitionkey": `["p"]`,
+		}, 200)
+	}
+}
+
+// run has clients send requests, one after the other, for as long as a load takes.
+func (l *load) run(t *testing.T, clients int, request func(client, n int) (body string, query bool)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), min(loadTime*time.Duration(kvtest.LongFactor(t)), mostLoadTime))
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				body, query := request(i, n)
+				headers := map[string]string{"x-ms-documentdb-is-upsert": "true", "Prefer": "return=minimal"}
+				if query {
+					headers = map[string]string{
+						"x-ms-documentdb-isquery": "true", "Content-Type": "application/query+json",
+						"x-ms-documentdb-partitionkey": `["p"]`, "x-ms-max-item-count": "1000",
+					}
+				}
+				status, after, answer, err := l.post(t, "/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", body, headers)
+				switch {
+				case err == nil && (status == 200 || status == 201):
+					l.answered.Add(1)
+				case err == nil && status == 429 && after != "" && strings.Contains(answer, "memory"):
+					l.refused.Add(1)
+				default:
+					t.Errorf("status %d, %v: %.300s", status, err, answer)
+					cancel()
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (l *load) must(t *testing.T, path, kind, link, body string, headers map[string]string, want int) {
+	t.Helper()
+	if status, _, answer, err := l.post(t, path, kind, link, body, headers); err != nil || status != want {
+		t.Fatalf("POST %s: status %d, %v: %.300s", path, status, err, answer)
+	}
+}
+
+func (l *load) post(t *testing.T, path, kind, link, body string, headers map[string]string) (status int, after, answer string, err error) {
+	r, err := http.NewRequest("POST", "http://"+l.addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", "", err
+	}
+	sign(t, r, mayfly.WellKnownKey, kind, link)
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	res, err := l.client.Do(r)
+	if err != nil {
+		return 0, "", "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, res.Header.Get("x-ms-retry-after-ms"), string(text), err
+}
+
+// peakMB is the most memory that the server had so far.
+func (l *load) peakMB(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kB int
+	if _, err := fmt.Sscan(rest, &kB); err != nil {
+		t.Fatal(err)
+	}
+	return kB / 1024
+}
+
+var memoryFigure = regexp.MustCompile(`(?m)^mayfly_memory_(bytes|waiting) (\S+)$`)
+
+// idle wants that the server holds no memory for requests when there are none.
+func (l *load) idle(t *testing.T) {
+	t.Helper()
+	status, page := l.get(t, "/_mayfly/metrics", mayfly.WellKnownKey)
+	found := memoryFigure.FindAllStringSubmatch(string(page), -1)
+	if status != 200 || len(found) != 2 {
+		t.Fatalf("the metrics: status %d, %v", status, found)
+	}
+	for _, f := range found {
+		if f[2] != "0" {
+			t.Errorf("mayfly_memory_%s is %s without a request", f[1], f[2])
+		}
+	}
+}
