@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -27,6 +28,8 @@ type Execution struct {
 	IntendedRID  string
 	Args         []byte // a list, as JSON; empty for none
 	Wire         ScriptWire
+	// Memory is what the request may take; nil for no bounds.
+	Memory *memory.Share
 }
 
 // ExecutionResult is what came of it, as far as it came.
@@ -51,6 +54,7 @@ func (e *Engine) Execute(ctx context.Context, r Execution) (ExecutionResult, err
 	var out script.Outcome
 	key := func(c *catalog.Container) (value.PartitionKey, error) { return headerKey(c, r.PartitionKey) }
 	x, err := e.transact(ctx, target, r.Wire, key, func(ctx context.Context, x *transaction) error {
+		x.draft.Memory = r.Memory
 		s, err := x.c.Script(catalog.StoredProcedure, r.Script)
 		if err != nil {
 			return err
@@ -111,6 +115,7 @@ func (e *Engine) writeTriggered(ctx context.Context, r *ItemWrite) (ItemResult, 
 		k, _, err := writeKey(c, r, item)
 		return k.PartitionKey, err
 	}, func(ctx context.Context, x *transaction) (err error) {
+		x.draft.Memory = r.Memory
 		done, err = x.writeTriggered(ctx, r)
 		return err
 	})

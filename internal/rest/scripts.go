@@ -65,7 +65,7 @@ func (x *exchange) execute(rt *route, t engine.ScriptTarget) error {
 	}
 	target := x.target(rt)
 	res, err := x.h.engine.Execute(x.r.Context(), engine.Execution{
-		ScriptTarget: t, PartitionKey: target.PartitionKey, IntendedRID: target.IntendedRID, Args: body, Wire: scriptWire,
+		ScriptTarget: t, PartitionKey: target.PartitionKey, IntendedRID: target.IntendedRID, Args: body, Wire: scriptWire, Memory: &x.share,
 	})
 	x.charge = res.Charge
 	if res.Container != nil {
