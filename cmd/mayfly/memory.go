@@ -32,9 +32,10 @@ const (
 	// Where memory is small, the target is half of it and the room an eighth.
 	targetShare = 2
 	roomShare   = 8
-	// The target is never above three quarters: the rest is for what the collector does
-	// not see, the storage engine's memtables and blocks, and for the system.
-	mostNumerator, mostDenominator = 3, 4
+	// The target is never above five eighths: the rest is for what the collector does
+	// not see, the storage engine's memtables and blocks with the holes between them, and
+	// for the system.
+	mostNumerator, mostDenominator = 5, 8
 
 	// The target moves in steps: each stops the process for a moment.
 	targetStepBytes = 16 << 20

@@ -93,9 +93,7 @@ func testMemory(t *testing.T, b binary) {
 		l.idle(t)
 	}
 	l.must(t, "/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", `{"id":"after","pk":"p"}`, nil, 201)
-	if took := p.stop(t, os.Interrupt); took > waitLimit {
-		t.Errorf("the server took %v to stop", took)
-	}
+	p.stop(t, os.Interrupt)
 }
 
 // largeText is as much as fits into an item beside its id and key.

@@ -21,9 +21,9 @@ func TestTargetMovesWithWhatIsInUse(t *testing.T) {
 func TestTargetFollowsMemory(t *testing.T) {
 	for _, c := range []struct{ memory, least, room, most int64 }{
 		{0, 768 << 20, 512 << 20, math.MaxInt64},
-		{64 << 30, 768 << 20, 512 << 20, 48 << 30},
-		{2 << 30, 768 << 20, 256 << 20, 1536 << 20},
-		{512 << 20, 256 << 20, 64 << 20, 384 << 20},
+		{64 << 30, 768 << 20, 512 << 20, 40 << 30},
+		{2 << 30, 768 << 20, 256 << 20, 1280 << 20},
+		{512 << 20, 256 << 20, 64 << 20, 320 << 20},
 	} {
 		if p := newPacer(c.memory); p.least != c.least || p.room != c.room || p.most != c.most {
 			t.Errorf("%d bytes: got %d, %d and %d, want %d, %d and %d", c.memory, p.least, p.room, p.most, c.least, c.room, c.most)

@@ -30,7 +30,7 @@ type serveCommand struct {
 	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Live bytes that a container may hold, in equal shares for its physical partitions; 0 is no bound."`
 	PartitionKeyQuota int64    `default:"21474836480" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"BYTES" help:"Live bytes that the items with one partition key may hold (${default}, 20 GiB)."`
 	MemoryLimit       int64    `env:"MAYFLY_MEMORY_LIMIT" placeholder:"BYTES" help:"Memory that the server should get by with. Without it what the machine has, or the container or service if that is less. Requests under way have a quarter of it: those that do not fit wait, and get 429 if that takes long."`
-	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for data that was read from disk, taken as it is read. Without it an eighth of the memory, 32 MiB to 4 GiB; 128 MiB where it is not known how much there is."`
+	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for data that was read from disk, taken as it is read. Without it an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where it is not known how much there is."`
 	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Without it, the one that each came by."`
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse items by ids that the service's older gateway refuses in a path: those that end with a space, or have a percent triplet, a slash, a hash or a line end in them."`
 	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`

@@ -6,7 +6,7 @@ const (
 	mebi = 1 << 20
 
 	// unknown is what is taken for the memory of systems that do not tell.
-	unknown = 1024 * mebi
+	unknown = 2048 * mebi
 
 	// Data that was read is kept in this part of the memory, within bounds. It is taken
 	// as data is read: a small database never takes that much.
@@ -23,7 +23,7 @@ const (
 	mostItems     = 32 * mebi
 
 	// The storage engine has up to four memtables.
-	memTableShare = 32
+	memTableShare = 64
 	leastMemTable = 4 * mebi
 	mostMemTable  = 32 * mebi
 
