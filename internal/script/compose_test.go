@@ -64,7 +64,7 @@ func composed(t *testing.T, p *Pool, compose *Function, seed uint32, steps int) 
 	}
 	defer s.Leave()
 	began := time.Now()
-	_, err = s.NewSandbox(Options{CallTime: 5 * soon}).Call(t.Context(), compose, fmt.Append(nil, seed), fmt.Append(nil, steps))
+	_, err = s.NewSandbox(Options{CallTime: soon + rand.N(20*soon)}).Call(t.Context(), compose, fmt.Append(nil, seed), fmt.Append(nil, steps))
 	took := time.Since(began)
 	way := "a result"
 	var thrown *ThrownError

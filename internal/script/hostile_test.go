@@ -55,7 +55,7 @@ var hostile = []hostileFunction{
 	{"recursion that catches", `(function f() { try { f() } catch (e) { f() } })(); return 1`, "too deep|too long"},
 	{"recursion through a builtin", `(function f() { [1].forEach(f) })()`, "too "},
 	{"recursion through replace", `(function f() { "a".replace(/a/, f) })()`, "too "},
-	{"recursion through a getter", `const o = {get a() { return this.a }}; return o.a`, "too deep"},
+	{"recursion through a getter", `const o = {get a() { return this.a }}; return o.a`, "too "},
 	{"recursion through toJSON", `const o = {toJSON() { return JSON.stringify(this) }}; return o`, "too "},
 	{"recursion through a proxy", `const h = {}, p = new Proxy({}, h); Object.setPrototypeOf(p, Object.create(p)); return p.x`, ""},
 	{"recursion through eval", `return eval("(".repeat(1e5))`, ""},

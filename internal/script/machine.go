@@ -21,7 +21,9 @@ import (
 )
 
 const (
-	// maxCallDepth bounds calls within calls, as other engines do.
+	// maxCallDepth bounds calls within calls, as other engines do. To leave calls that go
+	// through builtins and getters takes a time that grows with the square of their
+	// number: those end by their limit of time.
 	maxCallDepth = 10_000
 	// strict is how functions are read, as the service does.
 	strict = true
