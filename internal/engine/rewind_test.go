@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,11 +31,13 @@ const (
 // written when, in real time.
 type wronged struct {
 	*rapid.T
-	db     kv.DB
-	e      *Engine
-	realMs int64
-	leadMs int64 // of the wall clock
-	jumps  int
+	// machine guards the two times: the clock reads them in the background too.
+	machine sync.Mutex
+	db      kv.DB
+	e       *Engine
+	realMs  int64
+	leadMs  int64 // of the wall clock
+	jumps   int
 	// retention is the server's, which a rewind does not know.
 	retention time.Duration
 	items     map[string]truth
@@ -56,9 +59,21 @@ func (w *wronged) visible(i truth) bool {
 func (w *wronged) live(i truth) bool { return i.ttlMs == 0 || i.writtenMs+i.ttlMs > w.realMs }
 
 func (w *wronged) source() clock.Reading {
+	w.machine.Lock()
+	defer w.machine.Unlock()
 	return clock.Reading{WallMs: w.realMs + w.leadMs, MonoMs: w.realMs - startMs}
 }
-func (w *wronged) boot() clock.Boot { return clock.Boot{ID: "only", Ms: w.realMs - startMs} }
+func (w *wronged) boot() clock.Boot {
+	return clock.Boot{ID: "only", Ms: w.source().MonoMs}
+}
+
+// turn moves real time on, and the wall clock's lead.
+func (w *wronged) turn(byMs, leadMs int64) {
+	w.machine.Lock()
+	defer w.machine.Unlock()
+	w.realMs += byMs
+	w.leadMs += leadMs
+}
 
 func (w *wronged) must(err error) {
 	w.Helper()
@@ -130,7 +145,7 @@ func (w *wronged) remove(t *rapid.T) {
 }
 
 func (w *wronged) pass(t *rapid.T) {
-	w.realMs += rapid.Int64Range(1, 40).Draw(t, "seconds") * secondMs
+	w.turn(rapid.Int64Range(1, 40).Draw(t, "seconds")*secondMs, 0)
 }
 
 // jump happens no more often than is remembered: what is forgotten makes lives longer.
@@ -139,7 +154,7 @@ func (w *wronged) jump(t *rapid.T) {
 		return
 	}
 	w.e.Clock().Now()
-	w.leadMs += rapid.SampledFrom([]int64{30 * secondMs, hourMs, 20 * hourMs}).Draw(t, "jump")
+	w.turn(0, rapid.SampledFrom([]int64{30 * secondMs, hourMs, 20 * hourMs}).Draw(t, "jump"))
 	w.e.Clock().Now()
 }
 
@@ -280,8 +295,7 @@ func TestRewind(t *testing.T) {
 		})
 		w.must(w.e.Close())
 		aheadMs := w.leadMs
-		w.leadMs = 0
-		w.realMs += 500 // no deadline is at this very moment
+		w.turn(500, -w.leadMs) // no deadline is at this very moment
 		before := w.copyOf(w.db)
 		err := w.rewind(w.db)
 		if aheadMs == 0 {
@@ -317,14 +331,14 @@ func TestNothingOpensInTheMiddleOfARewind(t *testing.T) {
 		w.jump(t)
 		w.put(t)
 		w.must(w.e.Close())
-		w.leadMs = 0
+		w.turn(0, -w.leadMs)
 		if err := w.rewind(&cutDB{w.db, rapid.IntRange(1, 10).Draw(t, "commits")}); err == nil {
 			t.Fatal("it was not interrupted")
 		}
 		if _, err := Open(Options{DB: w.db, ClockSource: w.source, ClockBoot: w.boot}); !errors.Is(err, clock.ErrRewinding) {
 			t.Fatalf("open: %v", err)
 		}
-		w.realMs += hourMs // whenever that is
+		w.turn(hourMs, 0) // whenever that is
 		w.must(w.rewind(w.db))
 		w.open()
 		w.must(w.e.Close())
