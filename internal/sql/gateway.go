@@ -20,7 +20,6 @@ const (
 	FeatureAggregate FeatureSet = 1 << iota
 	FeatureNonValueAggregate
 	FeatureMultipleAggregates
-	FeatureListAndSetAggregate
 	FeatureCountIf
 	FeatureDCount
 	FeatureDistinct
@@ -39,7 +38,7 @@ const (
 
 // featureNames is in the order of the features' bits.
 var featureNames = [...]string{
-	"Aggregate", "NonValueAggregate", "MultipleAggregates", "ListAndSetAggregate", "CountIf", "DCount",
+	"Aggregate", "NonValueAggregate", "MultipleAggregates", "CountIf", "DCount",
 	"Distinct", "GroupBy", "Top", "OffsetAndLimit", "OrderBy", "MultipleOrderBy", "NonStreamingOrderBy",
 	"HybridSearch", "WeightedRankFusion",
 }

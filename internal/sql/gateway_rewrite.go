@@ -284,10 +284,8 @@ func (p *planner) aggregate(x Expr) (name string, parts Expr, err error) {
 		p.need(FeatureCountIf)
 		name = "CountIf"
 	case "MAKELIST":
-		p.need(FeatureListAndSetAggregate)
 		name = "MakeList"
 	case "MAKESET":
-		p.need(FeatureListAndSetAggregate)
 		name = "MakeSet"
 	}
 	return name, objectOf(whole), nil

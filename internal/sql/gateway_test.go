@@ -202,7 +202,6 @@ func TestPlanErrors(t *testing.T) {
 		{`SELECT COUNT(1) FROM c`, AllFeatures &^ FeatureNonValueAggregate, "", unsupported + "NonValueAggregate"},
 		{`SELECT TOP 1 c.a, COUNT(1), MAX(c.b) FROM c GROUP BY c.a`, 0, "", unsupported + "MultipleAggregates, GroupBy, Top"},
 		{`SELECT VALUE COUNTIF(c.a) FROM c`, FeatureAggregate, "", unsupported + "CountIf"},
-		{`SELECT VALUE MAKELIST(c.a) FROM c`, FeatureAggregate, "", unsupported + "ListAndSetAggregate"},
 		{`SELECT DISTINCT c.a FROM c OFFSET 0 LIMIT 1`, 0, "", unsupported + "Distinct, OffsetAndLimit"},
 		{`SELECT * FROM c ORDER BY c.a, c.b`, FeatureOrderBy, "", unsupported + "MultipleOrderBy"},
 		{`SELECT * FROM c ORDER BY VectorDistance(c.v, @v)`, FeatureOrderBy, "", unsupported + "NonStreamingOrderBy"},
