@@ -57,7 +57,9 @@ func (c *compiler) aggregateCall(op aggregateOp, e *Call, s *scope) (code, error
 		return code{}, errorAt(e.Span, "SC2050", "The %s function requires 1 argument(s).", e.Name)
 	}
 	arg := e.Args[0]
-	if contains(arg, isAggregate) || contains(arg, isSubquery) {
+	// In a subquery the service takes an aggregate of a subquery, which each row has its
+	// own of.
+	if contains(arg, isAggregate) || s.outer == nil && contains(arg, isSubquery) {
 		return code{}, errorAt(e.Span, "SC2101", "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.")
 	}
 	grouping := s.grouping
