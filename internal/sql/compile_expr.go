@@ -146,12 +146,9 @@ func (c *compiler) folded(x code, constant bool) code {
 
 // path compiles an alias, or a path from one or from another expression.
 func (c *compiler) path(e Expr, s *scope) (code, error) {
-	steps, base, dynamic, err := c.steps(e, s)
+	steps, base, err := c.steps(e, s)
 	if err != nil {
 		return code{}, err
-	}
-	if dynamic != nil {
-		return c.subscript(dynamic, steps, s)
 	}
 	if slot, ok := s.keySlot(base); ok {
 		return code{eval: func(f *frame) Value { return follow(f.slots[slot], steps) }}, nil
@@ -187,9 +184,9 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 	return x, nil
 }
 
-// steps takes a path apart, down to where it starts. With a subscript that is
-// not constant, it stops there: dynamic is that subscript, and steps follow it.
-func (c *compiler) steps(e Expr, s *scope) (steps []Step, base Expr, dynamic *Index, err error) {
+// steps takes a path apart, down to where it starts. A subscript that each row has
+// its own of is refused, as the service does.
+func (c *compiler) steps(e Expr, s *scope) (steps []Step, base Expr, err error) {
 	for base = e; ; {
 		switch at := base.(type) {
 		case *Member:
@@ -198,22 +195,21 @@ func (c *compiler) steps(e Expr, s *scope) (steps []Step, base Expr, dynamic *In
 		case *Index:
 			sub, err := c.expr(at.At, s)
 			if err != nil {
-				return nil, nil, nil, err
+				return nil, nil, err
 			}
 			step, ok := constantStep(sub)
 			if !ok {
-				slices.Reverse(steps)
-				return steps, base, at, nil
+				return nil, nil, errorAt(at.Span, "SC2990", "The specified query includes 'member indexer' which is currently not supported.")
 			}
 			steps = append(steps, step)
 			base = at.Of
 		default:
 			slices.Reverse(steps)
-			return steps, base, nil, nil
+			return steps, base, nil
 		}
 		if _, ok := s.keySlot(base); ok {
 			slices.Reverse(steps)
-			return steps, base, nil, nil
+			return steps, base, nil
 		}
 	}
 }
@@ -234,25 +230,6 @@ func constantStep(sub code) (step Step, ok bool) {
 		return Step{Element: true, Index: n}, true
 	}
 	return Step{Element: true, Index: noElement}, true
-}
-
-// subscript compiles a path that goes on after a subscript which each row has
-// its own of.
-func (c *compiler) subscript(e *Index, after []Step, s *scope) (code, error) {
-	of, err := c.expr(e.Of, s)
-	if err != nil {
-		return code{}, err
-	}
-	at, err := c.expr(e.At, s)
-	if err != nil {
-		return code{}, err
-	}
-	ofEval, atEval := of.eval, at.eval
-	return code{eval: func(f *frame) Value {
-		v := ofEval(f)
-		step, _ := constantStep(constantCode(atEval(f)))
-		return follow(follow(v, []Step{step}), after)
-	}}, nil
 }
 
 // walk compiles a path from a slot.
