@@ -38,21 +38,20 @@ type udfCalls struct {
 	args    [][]byte
 }
 
-// udfCalls finds the functions that a query calls; nil if it calls none.
-func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) (*udfCalls, error) {
+// udfCalls finds the functions that a query calls; nil if it calls none. One that the
+// container does not have fails when it is called: a query that finds no items calls none.
+func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) *udfCalls {
 	names := p.UDFs()
 	if len(names) == 0 {
-		return nil, nil
+		return nil
 	}
 	calls := &udfCalls{byName: map[string]*script.Function{}}
 	for _, name := range names {
-		u, found := c.ScriptNamed(catalog.UDF, name)
-		if !found {
-			return nil, invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
+		if u, found := c.ScriptNamed(catalog.UDF, name); found {
+			calls.byName[name] = &script.Function{Name: u.ID, Text: u.Text}
 		}
-		calls.byName[name] = &script.Function{Name: u.ID, Text: u.Text}
 	}
-	return calls, nil
+	return calls
 }
 
 // bind returns the function by which a query calls others, at a place to run scripts at,
@@ -66,14 +65,18 @@ func (u *udfCalls) bind(ctx context.Context, seat *script.Seat, nowMs int64) fun
 }
 
 func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql.Value, error) {
+	f, found := u.byName[name]
+	if !found {
+		return sql.Undefined(), invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
+	}
 	u.args = u.args[:0]
 	for _, arg := range args {
-		if !arg.Finite() {
-			return sql.Undefined(), nil // JSON has no number for it
+		if arg.IsUndefined() || !arg.Finite() {
+			return sql.Undefined(), nil // JSON has no such value: the function is not called
 		}
 		u.args = append(u.args, arg.AppendJSON(nil))
 	}
-	result, err := u.sandbox.Call(ctx, u.byName[name], u.args...)
+	result, err := u.sandbox.Call(ctx, f, u.args...)
 	if err == nil {
 		return sql.Raw(result), nil
 	}

@@ -183,8 +183,7 @@ func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (c
 	if err := checkOrder(c, prepared.program); err != nil {
 		return compiled{}, nil, err
 	}
-	calls, err := e.udfCalls(c, prepared.program)
-	return prepared, calls, err
+	return prepared, e.udfCalls(c, prepared.program), nil
 }
 
 // vectors tells how the container compares vectors.

@@ -291,8 +291,7 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 	return c.folded(result, constant && !fn.NonDeterministic), nil
 }
 
-// udf compiles a user-defined function. It is not called when an argument is
-// undefined.
+// udf compiles a call of a user-defined function.
 func (c *compiler) udf(e *Call, s *scope) (code, error) {
 	parts, _, err := c.exprs(e.Args, s)
 	if err != nil {
@@ -303,9 +302,7 @@ func (c *compiler) udf(e *Call, s *scope) (code, error) {
 	return code{eval: func(f *frame) Value {
 		args := make([]Value, len(parts))
 		for i := range parts {
-			if args[i] = parts[i].eval(f); args[i].IsUndefined() {
-				return Value{}
-			}
+			args[i] = parts[i].eval(f)
 		}
 		return f.callUDF(name, args, e.Span)
 	}}, nil

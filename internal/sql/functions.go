@@ -39,7 +39,7 @@ type Context struct {
 	// Random returns numbers in [0, 1) for RAND.
 	Random func() float64
 
-	// UDF calls a user-defined function.
+	// UDF calls a user-defined function. Arguments may be undefined.
 	UDF func(name string, args []Value) (Value, error)
 
 	// Metric measures vectors in calls that name none: that of the container's
