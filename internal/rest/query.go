@@ -91,7 +91,10 @@ func (x *exchange) continuationLimit() (int, error) {
 		return 0, nil
 	}
 	limit, err := strconv.Atoi(text)
-	if err != nil || limit <= 0 || limit > maxContinuationLimitKB {
+	if err == nil && limit == 0 {
+		return 0, engine.ErrContinuationLimit // no continuation is as short
+	}
+	if err != nil || limit < 0 || limit > maxContinuationLimitKB {
 		return 0, &badRequestError{"Please pass in a valid continuation token size limit which must be a positive integer"}
 	}
 	return limit, nil

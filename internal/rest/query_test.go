@@ -303,7 +303,10 @@ func TestContinuationLimit(t *testing.T) {
 			t.Errorf("a limit of %s: no continuation", limit)
 		}
 	}
-	for _, limit := range []string{"0", "-1", "x", "1.5", "99999999999999999999"} {
+	if text := call(t, h, "POST", docsPath, body, limited("0"), 400).failureText(t, 400, 0); !strings.Contains(text, "continuation token limit specified is not large enough") {
+		t.Errorf("a limit of 0: %s", text)
+	}
+	for _, limit := range []string{"-1", "x", "1.5", "99999999999999999999"} {
 		a := call(t, h, "POST", docsPath, body, limited(limit), 400)
 		if text := a.failureText(t, 400, 0); !strings.Contains(text, "must be a positive integer") {
 			t.Errorf("a limit of %s: %s", limit, text)
