@@ -81,7 +81,8 @@ func changePosition(etag string) string {
 }
 
 // modifiedSince reads the moment from which changes are asked for, 0 if it is not
-// given. Some clients name its zone UTC, and most GMT.
+// given. The header names a second, as _ts does, and asks for what was written in later
+// ones. Some clients name its zone UTC, and most GMT.
 func (x *exchange) modifiedSince() (int64, error) {
 	text := x.header("If-Modified-Since")
 	if text == "" {
@@ -91,5 +92,8 @@ func (x *exchange) modifiedSince() (int64, error) {
 	if err != nil {
 		return 0, &badRequestError{"The value '" + value.Clip(text) + "' of the header if-modified-since is invalid. Ensure to provide a date such as 'Fri, 01 Jan 2100 00:00:00 GMT'."}
 	}
-	return max(t.UnixMilli(), 0), nil
+	if t.Unix() <= 0 {
+		return 0, nil // clients name a time long ago for the beginning
+	}
+	return t.Add(time.Second).UnixMilli(), nil
 }
