@@ -194,7 +194,6 @@ func TestItemsThatAreRefused(t *testing.T) {
 		"no JSON":            {`{"id":"1","pk":"a"`, "The input content is invalid"},
 		"an array":           {`[]`, "The input content is invalid"},
 		"a name twice":       {`{"id":"1","pk":"a","x":1,"x":2}`, "The input content is invalid"},
-		"a key that is none": {`{"id":"1","pk":[]}`, "artition key"},
 		"ttl 0":              {`{"id":"1","pk":"a","ttl":0}`, "The input ttl '0' is invalid."},
 		"ttl null":           {`{"id":"1","pk":"a","ttl":null}`, "The input ttl 'null' is invalid."},
 		"ttl -10":            {`{"id":"1","pk":"a","ttl":-10}`, "The input ttl '-10' is invalid."},
