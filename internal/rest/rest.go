@@ -150,6 +150,9 @@ func (x *exchange) serve() error {
 		return errRegion
 	}
 	x.operation = x.operationOf(&rt)
+	if err := x.admitHeaders(); err != nil {
+		return err
+	}
 	if err := x.h.account.admitConsistency(x.header("X-Ms-Consistency-Level")); err != nil {
 		return err
 	}

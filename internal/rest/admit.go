@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// namedHeaders are headers with one of a few values. The Python SDK writes indexing
+// directives as numbers.
+var namedHeaders = []struct {
+	name   string
+	values []string
+}{
+	{"X-Ms-Indexing-Directive", []string{"Default", "Include", "Exclude", "0", "1", "2"}},
+	{"X-Ms-Documentdb-Content-Serialization-Format", []string{"JsonText", "CosmosBinary", "HybridRow"}},
+}
+
+// earlyVersions are the versions of the protocol before those that are taken as they
+// come: newer clients must not be kept out by a list.
+var earlyVersions = []string{
+	"2014-08-21", "2015-04-08", "2015-06-03", "2015-08-06", "2015-12-16", "2016-05-30", "2016-07-11", "2016-11-14",
+	"2017-01-19", "2017-02-22", "2017-05-03", "2017-11-15",
+}
+
+// laterVersions is from when on every date is taken for a version.
+const laterVersions = "2018-01-01"
+
+// admitHeaders refuses values of headers that the service does not know.
+func (x *exchange) admitHeaders() error {
+	for _, h := range namedHeaders {
+		text := x.header(h.name)
+		if text != "" && !slices.ContainsFunc(h.values, func(v string) bool { return strings.EqualFold(v, text) }) {
+			return unknownValue(h.name, text)
+		}
+	}
+	version := x.header("X-Ms-Version")
+	if version == "" || slices.Contains(earlyVersions, version) {
+		return nil
+	}
+	if _, err := time.Parse(time.DateOnly, version); err != nil || version < laterVersions {
+		return unknownValue("X-Ms-Version", version)
+	}
+	return nil
+}
+
+func unknownValue(name, text string) error {
+	return &badRequestError{"The value '" + value.Clip(text) + "' specified for the header '" + strings.ToLower(name) + "' is invalid."}
+}
