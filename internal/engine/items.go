@@ -208,13 +208,23 @@ func (e *Engine) target(t Target) (*catalog.Container, error) {
 	return c, nil
 }
 
+// parseItem checks an item. As with the service, its strings may have tabs, carriage
+// returns and line feeds in them that are not escaped. They are escaped here, so that
+// what is kept is JSON for every reader.
 func parseItem(body []byte) (*value.Object, error) {
 	if len(body) > MaxItemBytes {
 		return nil, ErrTooLarge
 	}
 	o, err := value.ParseObject(body)
 	if err != nil {
-		return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
+		escaped, parseErr := value.ParseObject(value.EscapeSpace(body))
+		if parseErr != nil {
+			return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
+		}
+		if len(escaped.Bytes()) > MaxItemBytes {
+			return nil, ErrTooLarge
+		}
+		o = escaped
 	}
 	return o, nil
 }
