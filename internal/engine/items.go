@@ -301,7 +301,7 @@ func headerKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	}
 	k, err := value.ParsePartitionKey(text)
 	if err != nil {
-		return nil, invalid("The partition key supplied in x-ms-documentdb-partitionkey header, %s, could not be accepted: %v.", value.Clip(text), err)
+		return nil, invalid("Partition key %s is invalid, in the header x-ms-documentdb-partitionkey: %v.", value.Clip(text), err)
 	}
 	if len(k) == 0 { // "none": the item has no such property
 		k = make(value.PartitionKey, len(c.PartitionKey.Paths))

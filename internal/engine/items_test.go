@@ -75,7 +75,7 @@ func TestItemRefusals(t *testing.T) {
 		{"no key", "c", `[]`, `{"id":"5"}`, nil},
 		{"no key, but the item has one", "c", `[]`, `{"id":"a","pk":"k"}`, ErrKeyMismatch},
 		{"too many levels", "c", `["k","l"]`, `{"id":"a","pk":"k"}`, ErrKeyMismatch},
-		{"key no JSON", "c", `k`, `{"id":"a","pk":"k"}`, "The partition key supplied in x-ms-documentdb-partitionkey header, k, "},
+		{"key no JSON", "c", `k`, `{"id":"a","pk":"k"}`, "Partition key k is invalid"},
 		{"key an object", "c", `["x"]`, `{"id":"a","pk":{"b":1}}`, ErrKeyMismatch},
 		{"key an array", "c", `[{}]`, `{"id":"a","pk":[1]}`, nil},
 		{"key too long", "c", "", `{"id":"a","pk":"` + strings.Repeat("x", 2049) + `"}`, "more than the 2048 bytes that it may have"},
