@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -30,7 +31,7 @@ const (
 	// loadMemoryMB is what the server has.
 	loadMemoryMB = 512
 	// loadTime is how long each load takes, times MAYFLY_LONG, up to mostLoadTime.
-	loadTime     = 3 * time.Second
+	loadTime     = 2 * time.Second
 	mostLoadTime = time.Minute
 	// loadItems is how many items are sorted and grouped, times MAYFLY_LONG, up to
 	// mostLoadItems.
@@ -50,6 +51,7 @@ type load struct {
 	client            *http.Client
 	answered, refused atomic.Int64
 	late              atomic.Int64 // queries, on a machine that is busy otherwise
+	stopped           atomic.Int64 // functions
 }
 
 func testMemory(t *testing.T, b binary) {
@@ -93,6 +95,7 @@ func testMemory(t *testing.T, b binary) {
 		}
 		l.idle(t)
 	}
+	l.bombs(t)
 	l.must(t, "/dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", `{"id":"after","pk":"p"}`, nil, 201)
 	p.stop(t, os.Interrupt)
 }
@@ -155,6 +158,10 @@ func (l *load) run(t *testing.T, clients int, request func(client, n int) (body 
 					l.refused.Add(1)
 				case err == nil && status == 400 && strings.Contains(answer, "as long as a query may"):
 					l.late.Add(1)
+				case err == nil && status == 400 && strings.Contains(answer, "the function "):
+					l.stopped.Add(1)
+				case err == nil && status == 429 && after != "" && strings.Contains(answer, "scripts"):
+					l.refused.Add(1)
 				default:
 					t.Errorf("status %d, %v: %.300s", status, err, answer)
 					cancel()
@@ -163,6 +170,47 @@ func (l *load) run(t *testing.T, clients int, request func(client, n int) (body 
 		})
 	}
 	all.Wait()
+}
+
+// bombClients is how many clients call functions that take all memory that they get.
+const bombClients = 8
+
+// bombs are functions that fill their memory, in steps and in one piece. The server and
+// all workers together stay below the limit.
+func (l *load) bombs(t *testing.T) {
+	t.Helper()
+	for id, body := range map[string]string{
+		"grow":  `function() { const all = []; for (;;) all.push(new Array(1000).fill(0)) }`,
+		"ropes": `function() { let s = 'x'; for (;;) { s += s; s.indexOf('y') } }`,
+	} {
+		l.must(t, "/dbs/d/colls/c/udfs", "udfs", "dbs/d/colls/c", fmt.Sprintf(`{"id":%q,"body":%q}`, id, body), nil, 201)
+	}
+	most := make(chan int, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		peak := 0
+		for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			together := statusMB(fmt.Sprint(l.cmd.Process.Pid), "VmRSS:")
+			for _, pid := range workers(l.cmd.Process.Pid) {
+				// Until it runs the worker's program, a new process shares the server's memory.
+				if line, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); bytes.Contains(line, []byte("script-worker")) {
+					together += statusMB(pid, "RssAnon:")
+				}
+			}
+			peak = max(peak, together)
+		}
+		most <- peak
+	}()
+	l.run(t, bombClients, func(client, n int) (string, bool) {
+		return fmt.Sprintf(`{"query":"SELECT VALUE udf.%s()"}`, []string{"grow", "ropes"}[(client+n)%2]), true
+	})
+	cancel()
+	peak := <-most
+	t.Logf("bombs: %d stopped, %d refused, at most %d MB with the workers", l.stopped.Load(), l.refused.Load(), peak)
+	if l.stopped.Load() == 0 || peak > loadMemoryMB {
+		t.Errorf("bombs: %d were stopped, and %d MB taken", l.stopped.Load(), peak)
+	}
+	l.idle(t)
 }
 
 func (l *load) must(t *testing.T, path, kind, link, body string, headers map[string]string, want int) {
@@ -193,15 +241,19 @@ func (l *load) post(t *testing.T, path, kind, link, body string, headers map[str
 // peakMB is the most memory that the server had so far.
 func (l *load) peakMB(t *testing.T) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
+	peak := statusMB(fmt.Sprint(l.cmd.Process.Pid), "VmHWM:")
+	if peak == 0 {
+		t.Fatal("the server does not tell its memory")
 	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	return peak
+}
+
+// statusMB reads a figure of a process's memory, and 0 if there is no such process.
+func statusMB(pid, name string) int {
+	text, _ := os.ReadFile(filepath.Join("/proc", pid, "status"))
+	_, rest, _ := strings.Cut(string(text), name)
 	var kB int
-	if _, err := fmt.Sscan(rest, &kB); err != nil {
-		t.Fatal(err)
-	}
+	_, _ = fmt.Sscan(rest, &kB)
 	return kB / 1024
 }
 
