@@ -40,6 +40,8 @@ type ItemWrite struct {
 	Body                 []byte
 	IfMatch, IfNoneMatch string
 	Triggers             Triggers
+	// SessionToken must be one, if it is given. A write does not wait for it.
+	SessionToken string
 	// Memory is what the request may take; nil for no bounds.
 	Memory *memory.Share
 }
@@ -62,6 +64,9 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 	defer e.observe(e.begin())
 	res := ItemResult{Charge: ru.Refused}
 	if err := e.admits(r.Op); err != nil {
+		return res, err
+	}
+	if _, err := parseSession(r.SessionToken); err != nil {
 		return res, err
 	}
 	if r.Triggers.Any() {

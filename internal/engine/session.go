@@ -40,7 +40,7 @@ func parseSession(token string) (session, error) {
 	if token == "" {
 		return nil, nil
 	}
-	bad := invalid("The session token '%s' is invalid.", value.Clip(token))
+	bad := invalid("The session token provided '%s' is invalid.", value.Clip(token))
 	parts := strings.Split(token, ",")
 	if len(parts) > maxSessionTokens {
 		return nil, bad

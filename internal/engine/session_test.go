@@ -39,7 +39,7 @@ func TestParseSession(t *testing.T) {
 	} {
 		_, err := parseSession(token)
 		var bad *InvalidError
-		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Message, "The session token '") || len(bad.Message) > 400 {
+		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Message, "The session token provided '") || len(bad.Message) > 400 {
 			t.Errorf("%.60q: got %v, want it refused and quoted, in short", token, err)
 		}
 	}

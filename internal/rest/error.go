@@ -99,7 +99,7 @@ var failures = []struct {
 	{catalog.ErrNotFound, failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{errNoRoute, failure{404, 0, "Resource Not Found: no resource has this path. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{engine.ErrOwnerNotFound, failure{404, 1003, "Owner resource does not exist. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
-	{engine.ErrSession, failure{404, 1002, "The read/write session is not available for the input session token."}},
+	{engine.ErrSession, failure{404, 1002, "The read session is not available for the input session token."}},
 	{store.ErrExists, failure{409, 0, "Entity with the specified id already exists in the system. Resource with specified id or name already exists."}},
 	{store.ErrNotUnique, failure{409, 0, "Unique index constraint violation. Resource with specified id, name, or unique index already exists."}},
 	{catalog.ErrExists, failure{409, 0, "Resource with specified id, name, or unique index already exists."}},

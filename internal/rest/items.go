@@ -69,6 +69,7 @@ func (x *exchange) writeItem(rt *route, op store.Op) error {
 	w := engine.ItemWrite{
 		Target: x.target(rt), Op: op, Triggers: x.triggers(),
 		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"), Memory: &x.share,
+		SessionToken: x.header(headerSession),
 	}
 	if op != store.Delete {
 		body, err := x.body()

@@ -151,7 +151,7 @@ func TestSession(t *testing.T) {
 	succeeded(t, "read one's own write", read.Response, err, 200)
 
 	_, err = c.ReadItem(ctx, keyA, "1", &azcosmos.ItemOptions{SessionToken: to.Ptr("0:0#1000000")})
-	if err == nil || !strings.Contains(err.Error(), "The read/write session is not available") {
+	if err == nil || !strings.Contains(err.Error(), "The read session is not available") {
 		t.Errorf("read with a session that is ahead: got %v", err)
 	}
 	_, err = c.ReadItem(ctx, keyA, "1", &azcosmos.ItemOptions{SessionToken: to.Ptr("nonsense")})
