@@ -27,6 +27,7 @@ import (
 var (
 	errMethod     = errors.New("the request's method is not allowed here")
 	errRegion     = errors.New("the region is only read")
+	errDirectMode = errors.New("there is no direct mode")
 	errNoRoute    = errors.New("the path addresses nothing")
 	errBodyTooBig = errors.New("the request's body is too large")
 	errBodyCut    = errors.New("the request's body could not be read")
@@ -98,6 +99,7 @@ var failures = []struct {
 	{store.ErrNotFound, failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{catalog.ErrNotFound, failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{errNoRoute, failure{404, 0, "Resource Not Found: no resource has this path. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{errDirectMode, failure{400, 0, "Direct mode is not served: there are no addresses to resolve. Connect in gateway mode instead: in Java with CosmosClientBuilder.gatewayMode() or gatewayMode(new GatewayConnectionConfig()), in .NET with CosmosClientOptions.ConnectionMode = ConnectionMode.Gateway."}},
 	{engine.ErrOwnerNotFound, failure{404, 1003, "Owner resource does not exist. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{engine.ErrSession, failure{404, 1002, "The read session is not available for the input session token."}},
 	{store.ErrExists, failure{409, 0, "Entity with the specified id already exists in the system. Resource with specified id or name already exists."}},

@@ -89,6 +89,7 @@ const (
 	opConflictDelete
 	opConflictList
 	opConflictQuery
+	opAddressResolve
 	// opOther is what no resource of the type can be asked for.
 	opOther
 
@@ -108,7 +109,7 @@ var operationNames = [operations]string{
 	"user_create", "user_upsert", "user_read", "user_replace", "user_delete", "user_list", "user_query",
 	"permission_create", "permission_upsert", "permission_read", "permission_replace", "permission_delete", "permission_list", "permission_query",
 	"encryption_key_create", "encryption_key_read", "encryption_key_replace", "encryption_key_list", "encryption_key_query",
-	"conflict_read", "conflict_delete", "conflict_list", "conflict_query",
+	"conflict_read", "conflict_delete", "conflict_list", "conflict_query", "address_resolve",
 	"other",
 }
 

@@ -130,10 +130,17 @@ func (x *exchange) answer() error {
 	return x.serve()
 }
 
+// addressesPath is where clients in direct mode look for replicas.
+const addressesPath = "addresses"
+
 // serve answers a request of the protocol.
 func (x *exchange) serve() error {
 	rt, ok := parseURL(x.r.URL)
 	if !ok {
+		if strings.Trim(x.r.URL.Path, "/") == addressesPath {
+			x.operation = opAddressResolve
+			return errDirectMode
+		}
 		return errNoRoute
 	}
 	if x.h.routingGateway && !x.routed(&rt) {

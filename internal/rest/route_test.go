@@ -67,7 +67,7 @@ func TestPathsThatAddressNothing(t *testing.T) {
 		"/dbs/d/colls/c/docs/i/attachments", "/dbs/d/colls/c/docs/i/docs/j",
 		"/dbs/d/colls/c/docs/i/j/k/l/m/n/o/p/q/r/s/t", "/dbs/d/colls/c/operations",
 		"/dbs/d/colls/c/operations/nosuch", "/dbs/d/colls/c/operations/partitionkeydelete/x", "/operations/dtc",
-		"/offers/a/b", "/dbs/" + strings.Repeat("x", maxPathBytes), "/media/x", "/addresses/", "/_mayfly/nosuch", "/_mayfly/",
+		"/offers/a/b", "/dbs/" + strings.Repeat("x", maxPathBytes), "/media/x", "/addresses/x", "/_mayfly/nosuch", "/_mayfly/",
 		"/dbs%2Fd", "/%2E%2E/dbs", "/.", "/*",
 		"/" + strings.Repeat("dbs/d/", 1000),
 	} {
