@@ -153,8 +153,13 @@ func containerOrder(c *catalog.Container, rid catalog.RID) int {
 }
 
 // writeList answers with a feed: items are JSON with commas between them. It may
-// append to them.
+// append to them. If the client asks for none it gets none, and no continuation: it
+// would ask for the next page without end.
 func (x *exchange) writeList(owner, kind string, items []byte, n int) {
+	if x.asksForNone() {
+		items, n = nil, 0
+		delete(x.w.Header(), wireName(headerContinuation))
+	}
 	count := strconv.Itoa(n)
 	x.set(headerItemCount, count)
 	head, tail := []byte(`{"_rid":"`+owner+`","`+kind+`":[`), []byte(`],"_count":`+count+`}`)

@@ -53,6 +53,7 @@ const (
 	headerItemCount      = "X-Ms-Item-Count"
 	headerItemLSN        = "X-Ms-Item-Lsn"
 	headerLSN            = "Lsn"
+	headerMaxItems       = "X-Ms-Max-Item-Count"
 	headerPartitionKey   = "X-Ms-Documentdb-Partitionkey"
 	headerRetryAfter     = "X-Ms-Retry-After-Ms"
 	headerRange          = "X-Ms-Documentdb-Partitionkeyrangeid"
@@ -221,18 +222,26 @@ func headerOf(r *http.Request, name string) string {
 func (x *exchange) flag(name string) bool { return strings.EqualFold(x.header(name), "true") }
 
 // maxItems reads the page size that the client asks for: 0 if it does not, -1
-// for as many as fit.
+// for as many as fit. A page of none is made as one of one item, which writeList
+// leaves out.
 func (x *exchange) maxItems() (int, error) {
-	text := x.header("X-Ms-Max-Item-Count")
-	if text == "" {
+	text := x.header(headerMaxItems)
+	switch {
+	case text == "":
 		return 0, nil
+	case x.asksForNone():
+		return 1, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < -1 || n == 0 {
+	if err != nil || n < -1 {
 		return 0, &badRequestError{"The value '" + value.Clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1."}
 	}
 	return n, nil
 }
+
+// asksForNone reports whether the client wants a page without items: to see that the
+// request is good, and what it costs.
+func (x *exchange) asksForNone() bool { return x.header(headerMaxItems) == "0" }
 
 // body reads the request's body.
 func (x *exchange) body() ([]byte, error) { return x.bodyUpTo(maxBodyBytes) }
