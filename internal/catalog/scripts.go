@@ -42,6 +42,9 @@ var scriptKinds = [...]struct {
 	Trigger:         {"triggers", 7, 50},
 }
 
+// Max is how many scripts of the kind a container may have.
+func (k ScriptKind) Max() int { return scriptKinds[k].max }
+
 // scriptETags keeps the etags of scripts apart from those of containers and offers.
 const scriptETags = 1 << 62
 
@@ -211,7 +214,7 @@ func (c *Catalog) CreateScript(ctx context.Context, rid ContainerRID, def Script
 		switch {
 		case ct.scripts[def.name()] != nil:
 			return ErrExists
-		case len(ct.Scripts(def.Kind)) >= scriptKinds[def.Kind].max:
+		case len(ct.Scripts(def.Kind)) >= def.Kind.Max():
 			return ErrTooManyScripts
 		}
 		made = &Script{ScriptDefinition: def, number: number, revision: 1, ts: nowMs / 1000}

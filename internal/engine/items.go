@@ -56,7 +56,9 @@ type ItemResult struct {
 	ETag      string
 	// LSN is the partition's, ItemLSN that of the item's last write.
 	LSN, ItemLSN uint64
-	Charge       ru.Units
+	// Answered says that a partition did. Its LSN is 0 if it was never written to.
+	Answered bool
+	Charge   ru.Units
 }
 
 // WriteItem creates, upserts, replaces, patches or deletes an item, durably.
@@ -106,7 +108,7 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 		}
 		if !errors.Is(err, store.ErrClosed) {
 			if p != nil {
-				res.LSN = p.LSN() // a refusal tells where the partition is, too
+				res.LSN, res.Answered = p.LSN(), true // a refusal tells where the partition is, too
 			}
 			e.meters.settle(c, res.Partition, res.Charge)
 			return res, err
@@ -184,7 +186,7 @@ func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
 			var item store.Item
 			item, err = p.Read(key, r.IfNoneMatch, nowMs)
 			if !errors.Is(err, store.ErrClosed) {
-				res.LSN = item.LSN
+				res.LSN, res.Answered = item.LSN, true
 				if ahead := session.check(res.Partition, item.LSN); ahead != nil {
 					err = ahead
 				} else {

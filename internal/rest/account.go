@@ -123,8 +123,20 @@ func (x *exchange) serveAccount() error {
 	if endpoint == "" {
 		endpoint = x.endpoint()
 	}
+	x.setLocation()
+	x.set("X-Ms-Max-Media-Storage-Usage-Mb", maxMediaMB)
+	x.set("X-Ms-Media-Storage-Usage-Mb", "0")
 	x.write(http.StatusOK, x.h.account.render(endpoint))
 	return nil
+}
+
+// maxMediaMB is the quota of attachments that every account is told. There are none.
+const maxMediaMB = "10240"
+
+// setLocation tells the address of what is answered. The service's gateway does so for
+// the account and for what it keeps of it, not for items.
+func (x *exchange) setLocation() {
+	x.set("Content-Location", strings.TrimSuffix(x.endpoint(), "/")+x.r.URL.EscapedPath())
 }
 
 // endpoint is the address by which the client came.

@@ -186,8 +186,8 @@ func (x *exchange) setQuota(c *catalog.Container) error {
 	if bytes := x.h.engine.ContainerQuota(); bytes > 0 {
 		quota = kib(bytes)
 	}
-	x.set("X-Ms-Resource-Quota", fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", quota, quota))
-	x.set("X-Ms-Resource-Usage", fmt.Sprintf("documentSize=0;documentsSize=%d;documentsCount=%d;collectionSize=%d;",
+	x.set(headerQuota, fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", quota, quota))
+	x.set(headerUsage, fmt.Sprintf("documentSize=0;documentsSize=%d;documentsCount=%d;collectionSize=%d;",
 		kib(usage.Live.Bytes), usage.Live.Items, kib(usage.Live.Bytes)))
 	return nil
 }

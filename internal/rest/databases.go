@@ -70,8 +70,9 @@ func (x *exchange) listDatabases() error {
 	})
 }
 
-// writeResource answers with a database or a container.
+// writeResource answers with a database or a container, and where it was found.
 func (x *exchange) writeResource(status int, etag string, body []byte) {
+	x.setLocation()
 	x.set(headerETag, etag)
 	x.write(status, body)
 }

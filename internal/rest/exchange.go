@@ -14,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -34,6 +35,9 @@ const (
 	bodyCopies = 3
 	// bufferedByHTTP is how much of an answer net/http keeps until it is all there.
 	bufferedByHTTP = 4 << 10
+	// announcedByHTTP is up to which length net/http tells that of a body by itself. One
+	// header less keeps those of an item within what their map holds before it grows.
+	announcedByHTTP = 2 << 10
 	// maxActivityBytes is how much of a client's activity id is echoed.
 	maxActivityBytes = 64
 )
@@ -49,16 +53,19 @@ const (
 	headerContentType    = "Content-Type"
 	headerContinuation   = "X-Ms-Continuation"
 	headerCrossPartition = "X-Ms-Documentdb-Query-Enablecrosspartition"
+	headerDuration       = "X-Ms-Request-Duration-Ms"
 	headerETag           = "Etag"
 	headerItemCount      = "X-Ms-Item-Count"
 	headerItemLSN        = "X-Ms-Item-Lsn"
 	headerLSN            = "Lsn"
 	headerMaxItems       = "X-Ms-Max-Item-Count"
 	headerPartitionKey   = "X-Ms-Documentdb-Partitionkey"
+	headerQuota          = "X-Ms-Resource-Quota"
 	headerRetryAfter     = "X-Ms-Retry-After-Ms"
 	headerRange          = "X-Ms-Documentdb-Partitionkeyrangeid"
 	headerSession        = "X-Ms-Session-Token"
 	headerSubStatus      = "X-Ms-Substatus"
+	headerUsage          = "X-Ms-Resource-Usage"
 )
 
 const (
@@ -81,7 +88,7 @@ var commonHeaders = []struct {
 
 // wireNames are the headers that are set often, as they are sent: in lower case,
 // as the service does, for the Java SDK finds them in no other.
-var wireNames = lowerCase(headerActivity, headerAltPath, headerCharge, headerContentPath, headerContinuation, headerETag,
+var wireNames = lowerCase(headerActivity, headerAltPath, headerCharge, headerContentPath, headerContinuation, headerDuration, headerETag,
 	headerItemCount, headerItemLSN, headerLSN, headerQueryInfo, headerRange, headerSession, headerSubStatus)
 
 func lowerCase(names ...string) map[string]string {
@@ -106,6 +113,7 @@ type exchange struct {
 	h        *Handler
 	w        http.ResponseWriter
 	r        *http.Request
+	began    time.Time
 	activity string
 	charge   ru.Units
 	share    memory.Share // of what requests may take
@@ -162,7 +170,9 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	}
 	x.setCommon()
 	x.set(headerContentType, contentType)
-	x.set(headerContentLength, strconv.Itoa(n))
+	if n > announcedByHTTP || x.r.Method == http.MethodHead {
+		x.set(headerContentLength, strconv.Itoa(n))
+	}
 	x.keep(int64(n))
 	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
 		if conn := connOf(x.r); conn != nil {

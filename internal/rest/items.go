@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -137,7 +138,7 @@ func (x *exchange) setItem(res *engine.ItemResult) {
 		return
 	}
 	x.setOwner(res.Container)
-	if res.LSN == 0 {
+	if res.LSN == 0 && !res.Answered {
 		return
 	}
 	x.setPosition(res.Partition, res.LSN)
@@ -163,12 +164,13 @@ func headerPath(path string) string {
 	return path
 }
 
-// setPosition sets the headers that say which partition answered, and where it
-// is.
+// setPosition sets the headers that say which partition answered, where it is, and
+// how long that took in the server.
 func (x *exchange) setPosition(partition int, lsn uint64) {
 	x.set(headerRange, catalog.RangeID(partition))
 	x.set(headerSession, engine.SessionToken(partition, lsn))
 	x.set(headerLSN, strconv.FormatUint(lsn, 10))
+	x.set(headerDuration, strconv.FormatFloat(float64(time.Since(x.began).Nanoseconds())/1e6, 'f', 4, 64))
 }
 
 func (x *exchange) listItems(rt *route) error {

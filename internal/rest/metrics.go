@@ -71,7 +71,7 @@ func newMetrics() *metrics {
 
 // observe counts a request that was answered. One that was not, since its
 // connection was cut, is not counted.
-func (m *metrics) observe(x *exchange, began time.Time) {
+func (m *metrics) observe(x *exchange) {
 	if x.status < firstStatus || x.status > lastStatus {
 		return
 	}
@@ -79,7 +79,7 @@ func (m *metrics) observe(x *exchange, began time.Time) {
 	if x.operation == opAdmin {
 		return
 	}
-	m.durations[x.operation].Observe(time.Since(began).Seconds())
+	m.durations[x.operation].Observe(time.Since(x.began).Seconds())
 	if x.status != http.StatusTooManyRequests { // as the answer says: nothing was done
 		m.units.Add(float64(x.charged()))
 	}

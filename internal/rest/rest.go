@@ -105,8 +105,8 @@ const adminPrefix = "/_mayfly/"
 // ServeHTTP implements http.Handler. It is no ServeMux: that one redirects
 // double slashes and refuses trailing ones, both of which SDKs send.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: h, w: w, r: r, activity: activityID(r), share: h.memory.Share()}
-	defer h.metrics.observe(x, time.Now())
+	x := &exchange{h: h, w: w, r: r, began: time.Now(), activity: activityID(r), share: h.memory.Share()}
+	defer h.metrics.observe(x)
 	h.life.RLock()
 	defer h.life.RUnlock()
 	defer x.share.Close()

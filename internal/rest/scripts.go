@@ -7,6 +7,7 @@ package rest
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -15,12 +16,13 @@ import (
 
 // scriptTypes are the resource types that are scripts.
 var scriptTypes = map[string]struct {
-	kind catalog.ScriptKind
-	feed string
+	kind  catalog.ScriptKind
+	feed  string
+	quota string // its name in quotas
 }{
-	typeUDFs:       {catalog.UDF, "UserDefinedFunctions"},
-	typeProcedures: {catalog.StoredProcedure, "StoredProcedures"},
-	typeTriggers:   {catalog.Trigger, "Triggers"},
+	typeUDFs:       {catalog.UDF, "UserDefinedFunctions", "functions"},
+	typeProcedures: {catalog.StoredProcedure, "StoredProcedures", "storedProcedures"},
+	typeTriggers:   {catalog.Trigger, "Triggers", "triggers"},
 }
 
 func (x *exchange) serveScripts(rt *route) error {
@@ -35,12 +37,7 @@ func (x *exchange) serveScripts(rt *route) error {
 			return x.h.engine.CreateScript(x.r.Context(), t, body)
 		})
 	case !rt.feed && x.r.Method == http.MethodGet:
-		u, err := x.h.engine.Script(t)
-		if err != nil {
-			return err
-		}
-		x.writeIfModified(u.ETag, u.Body)
-		return nil
+		return x.readScript(rt, t)
 	case !rt.feed && x.r.Method == http.MethodPut:
 		return x.writeScript(http.StatusOK, func(body []byte) (*catalog.Script, error) {
 			return x.h.engine.ReplaceScript(x.r.Context(), t, body, x.header("If-Match"))
@@ -55,6 +52,25 @@ func (x *exchange) serveScripts(rt *route) error {
 		return x.execute(rt, t)
 	}
 	return errMethod
+}
+
+// readScript answers with a script, the container that has it, and how many of its kind
+// that has and may have.
+func (x *exchange) readScript(rt *route, t engine.ScriptTarget) error {
+	u, err := x.h.engine.Script(t)
+	if err != nil {
+		return err
+	}
+	c, all, err := x.h.engine.Scripts(t)
+	if err != nil {
+		return err
+	}
+	x.setOwner(c)
+	kind := scriptTypes[rt.kind]
+	x.set(headerQuota, kind.quota+"="+strconv.Itoa(kind.kind.Max())+";")
+	x.set(headerUsage, kind.quota+"="+strconv.Itoa(len(all))+";")
+	x.writeIfModified(u.ETag, u.Body)
+	return nil
 }
 
 // execute runs a stored procedure.

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+
+package rest
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Applications and the SDKs' diagnostics read how long the server took: what a
+// partition has answered says it, a refusal too.
+func TestRequestDuration(t *testing.T) {
+	h := newContainer(t)
+	const items = "/dbs/d/colls/c/docs"
+	query := with(pk("p"), "Content-Type", "application/query+json")
+	for _, c := range []struct {
+		method, path, body string
+		headers            map[string]string
+		status             int
+	}{
+		{"POST", items, `{"id":"i","pk":"p"}`, pk("p"), 201},
+		{"GET", items + "/i", "", pk("p"), 200},
+		{"GET", items + "/nosuch", "", pk("p"), 404},
+		{"POST", items, `{"id":"i","pk":"p"}`, pk("p"), 409},
+		{"POST", items, `{"query":"SELECT * FROM c"}`, query, 200},
+		{"GET", items, "", nil, 200},
+		{"GET", items, "", map[string]string{"A-IM": "Incremental feed"}, 200},
+		{"DELETE", items + "/i", "", pk("p"), 204},
+	} {
+		a := call(t, h, c.method, c.path, c.body, c.headers, c.status)
+		ms, err := strconv.ParseFloat(a.header.Get("x-ms-request-duration-ms"), 64)
+		if err != nil || ms <= 0 || ms > 60_000 {
+			t.Errorf("%s %s took %q ms", c.method, c.path, a.header.Get("x-ms-request-duration-ms"))
+		}
+	}
+}
+
+// A client learns where it is from a read that finds nothing, in a container that was
+// never written to as well.
+func TestNotFoundTellsThePosition(t *testing.T) {
+	h := newContainer(t)
+	for _, method := range []string{"GET", "DELETE"} {
+		a := call(t, h, method, "/dbs/d/colls/c/docs/i", "", pk("p"), 404)
+		for name, want := range map[string]string{"x-ms-session-token": "0:-1#0", "lsn": "0", "x-ms-documentdb-partitionkeyrangeid": "0"} {
+			if got := a.header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", method, name, got, want)
+			}
+		}
+	}
+	// What no partition has answered tells of none.
+	a := call(t, h, "GET", "/dbs/d/colls/c/docs/i", "", nil, 400)
+	if got := a.header.Get("x-ms-session-token"); got != "" {
+		t.Errorf("a read without a partition key tells the session token %q", got)
+	}
+}
+
+// The account and the resources that a gateway keeps say where they were read. The
+// account has a quota for attachments, which the JavaScript SDK shows.
+func TestGatewayHeaders(t *testing.T) {
+	h := newContainer(t)
+	call(t, h, "POST", udfs, udfBody("f", "x => x"), nil, 201)
+	for path, want := range map[string]string{
+		"/": "http://localhost/", "/dbs/d": "http://localhost/dbs/d", "/dbs/d/colls/c/": "http://localhost/dbs/d/colls/c/",
+		udfs + "/f": "http://localhost" + udfs + "/f",
+	} {
+		if got := call(t, h, "GET", path, "", nil, 200).header.Get("Content-Location"); got != want {
+			t.Errorf("%s has the Content-Location %q, want %q", path, got, want)
+		}
+	}
+	account := call(t, h, "GET", "/", "", nil, 200).header
+	for name, want := range map[string]string{"x-ms-max-media-storage-usage-mb": "10240", "x-ms-media-storage-usage-mb": "0"} {
+		if got := account.Get(name); got != want {
+			t.Errorf("the account's %s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// The read of a script says which container it belongs to, and how many of its kind
+// there are and may be.
+func TestScriptQuota(t *testing.T) {
+	h := newContainer(t)
+	container := call(t, h, "GET", "/dbs/d/colls/c", "", nil, 200).json(t)["_rid"]
+	for _, c := range []struct{ path, body, kind, quota string }{
+		{udfs, udfBody("f", "x => x"), "functions", "50"},
+		{"/dbs/d/colls/c/sprocs", udfBody("f", "x => x"), "storedProcedures", "100"},
+		{"/dbs/d/colls/c/triggers", `{"id":"f","body":"x => x","triggerType":"Pre","triggerOperation":"All"}`, "triggers", "50"},
+	} {
+		call(t, h, "POST", c.path, c.body, nil, 201)
+		call(t, h, "POST", c.path, strings.Replace(c.body, `"f"`, `"g"`, 1), nil, 201)
+		got := call(t, h, "GET", c.path+"/f", "", nil, 200).header
+		if got.Get("x-ms-content-path") != container || got.Get("x-ms-alt-content-path") != "dbs/d/colls/c" {
+			t.Errorf("%s: content path %q, %q", c.path, got.Get("x-ms-content-path"), got.Get("x-ms-alt-content-path"))
+		}
+		if used := got.Get("x-ms-resource-usage"); used != c.kind+"=2;" {
+			t.Errorf("%s: usage %q", c.path, used)
+		}
+		if quota := got.Get("x-ms-resource-quota"); quota != c.kind+"="+c.quota+";" {
+			t.Errorf("%s: quota %q", c.path, quota)
+		}
+	}
+}
+
+// A page of no items is empty and the last, and a fault of the request is told all the
+// same. A change feed would skip what it leaves out.
+func TestPageOfNoItems(t *testing.T) {
+	h := newContainer(t)
+	const items = "/dbs/d/colls/c/docs"
+	for _, id := range []string{"a", "b"} {
+		call(t, h, "POST", items, `{"id":"`+id+`","pk":"p"}`, pk("p"), 201)
+	}
+	none := map[string]string{"x-ms-max-item-count": "0"}
+	query := with(with(pk("p"), "Content-Type", "application/query+json"), "x-ms-max-item-count", "0")
+	for _, c := range []struct {
+		method, path, body, kind string
+		headers                  map[string]string
+	}{
+		{"GET", items, "", "Documents", none},
+		{"POST", items, `{"query":"SELECT * FROM c ORDER BY c.id"}`, "Documents", query},
+		{"GET", "/dbs/d/colls", "", "DocumentCollections", none},
+		{"POST", "/dbs", `{"query":"SELECT * FROM c"}`, "Databases", query},
+	} {
+		a := call(t, h, c.method, c.path, c.body, c.headers, 200)
+		rows, ok := a.json(t)[c.kind].([]any)
+		if !ok || len(rows) > 0 || a.json(t)["_count"] != 0.0 || a.header.Get("x-ms-item-count") != "0" || a.header.Get("x-ms-continuation") != "" {
+			t.Errorf("%s %s: %s, continuation %q", c.method, c.path, a.body, a.header.Get("x-ms-continuation"))
+		}
+	}
+	call(t, h, "POST", items, `{"query":"SELECT"}`, query, 400)
+	call(t, h, "GET", items, "", with(none, "A-IM", "Incremental feed"), 400)
+}
+
+// SDKs that are not told otherwise look for replicas. They are told what to set.
+func TestAddresses(t *testing.T) {
+	h := newTestHandler(t)
+	for _, path := range []string{
+		"/addresses", "/addresses/", "//addresses/?$resolveFor=dbs%2fd%2fcolls%2fc%2fdocs&$filter=protocol%20eq%20rntbd&$partitionKeyRangeIds=0",
+	} {
+		r, err := http.NewRequest("GET", "http://localhost"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := serve(h, r).failureText(t, 400, 0)
+		for _, setting := range []string{"gatewayMode()", "GatewayConnectionConfig", "ConnectionMode.Gateway"} {
+			if !strings.Contains(text, setting) {
+				t.Errorf("%s: the client is told %q", path, text)
+			}
+		}
+	}
+}
