@@ -244,9 +244,9 @@ var malformedHeaders = []struct {
 	status             int
 	text               string
 }{
-	{"GET", items, "", "x-ms-max-item-count", []string{"0", "-2", "x", "1.5", "1e3", "99999999999999999999", "0x10", "1 2", "\xff", strings.Repeat("1", 5000)}, 400, "x-ms-max-item-count"},
-	{"GET", "/dbs", "", "x-ms-max-item-count", []string{"0", "-2", "x"}, 400, "x-ms-max-item-count"},
-	{"GET", "/dbs/d/colls", "", "x-ms-max-item-count", []string{"0", "-2", "x"}, 400, "x-ms-max-item-count"},
+	{"GET", items, "", "x-ms-max-item-count", []string{"-2", "x", "1.5", "1e3", "99999999999999999999", "0x10", "1 2", "\xff", strings.Repeat("1", 5000)}, 400, "x-ms-max-item-count"},
+	{"GET", "/dbs", "", "x-ms-max-item-count", []string{"-2", "x"}, 400, "x-ms-max-item-count"},
+	{"GET", "/dbs/d/colls", "", "x-ms-max-item-count", []string{"-2", "x"}, 400, "x-ms-max-item-count"},
 	{"GET", items, "", "x-ms-continuation", []string{
 		"x", "1", "+RID:", "+RID:#RT:1", "+RID:AQAAAA==#RT:1", "+RID:AQAAAIAAAAA=#RT:1", "+RID:!!!!#RT:1", "null", `{"token":null}`,
 		"+RID:AQAAAIAAAAH///////////8=#RT:1", "\xff", strings.Repeat("A", 10_000),
