@@ -267,3 +267,28 @@ func TestClockGoesOn(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 }
+
+// What one script leaves behind is not taken from the memory of the next in the same
+// process.
+func TestEachScriptHasItsMemory(t *testing.T) {
+	o := testPool()
+	o.Memory = smallMemory
+	p := NewPool(o)
+	defer p.Close()
+	s, err := p.Enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Leave()
+	most := &Function{"most", fmt.Sprintf(`function() {
+		globalThis.kept = [];
+		for (let i = 0; i < %d; i++) kept.push(new Uint8Array(1 << 20).fill(1));
+		for (const end = Date.now() + 50; Date.now() < end;);
+		return kept.length
+	}`, smallMemory*3/4>>20)}
+	for i := range 8 {
+		if got, err := s.NewSandbox(Options{}).Call(t.Context(), most); err != nil {
+			t.Fatalf("call %d: %s, %v", i, got, err)
+		}
+	}
+}

@@ -44,6 +44,7 @@ type procedure struct {
 // procedure runs a procedure or a trigger and says what came of it.
 func (w *worker) procedure(f *fields) {
 	r := readRequest(f)
+	w.makeRoom()
 	p := &procedure{
 		m: newMachine(w, r.nowMs), selfLink: f.text(), altLink: f.text(), operation: f.text(), request: f.text(), response: f.text(),
 		hasResponse: f.flag(), full: f.flag(), began: time.Now(), limit: r.limit,

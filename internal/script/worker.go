@@ -165,9 +165,15 @@ func (w *worker) call(f *fields) {
 	r := readRequest(f)
 	sandbox := f.number()
 	args := arguments(f)
+	if w.sandbox != sandbox {
+		w.udfs = nil
+	}
+	if w.udfs == nil {
+		w.makeRoom()
+	}
 	w.guard.begin(r.limit, w.memory)
 	defer w.guard.end()
-	if w.udfs == nil || w.sandbox != sandbox {
+	if w.udfs == nil {
 		w.udfs, w.sandbox = newMachine(w, r.nowMs), sandbox
 	}
 	var result []byte
@@ -182,6 +188,14 @@ func (w *worker) call(f *fields) {
 	}
 	w.say.begin(sayValue)
 	w.say.bytes(result)
+}
+
+// makeRoom gives back what the scripts before have left, if it is much: a script has all
+// the memory that it may have, whatever came before it in this process.
+func (w *worker) makeRoom() {
+	if memoryInUse() > w.memory/2 {
+		debug.FreeOSMemory()
+	}
 }
 
 // sayError says why something failed.
