@@ -117,7 +117,7 @@ final class Processors {
     create(feed, 20, 40);
     long second = feed.readItem("20", new PartitionKey("p20"), JsonNode.class).getItem().get("_ts").asLong();
     List<JsonNode> seen = Collections.synchronizedList(new ArrayList<>());
-    ChangeFeedProcessorOptions options = options().setStartTime(Instant.ofEpochSecond(second));
+    ChangeFeedProcessorOptions options = options().setStartTime(Instant.ofEpochSecond(second - 1));
     ChangeFeedProcessor host = start("one", feed, leases, b -> latestVersions(b, seen).options(options));
     Check.becomes(numbers(20, 40), () -> sorted(seen));
     stop(host, leases);

@@ -78,7 +78,8 @@ test("answers, errors and logs of stored procedures", async (t) => {
 
   await storedProcedures.create({ id: "throw", body: "function () { throw new Error(404, 'nobody is here'); }" });
   await refused(c.scripts.storedProcedure("throw").execute("a"), bad("nobody is here", 404));
-  await refused(storedProcedures.create({ id: "x", body: "function (" }), bad("Encountered exception while compiling Javascript.", 65535));
+  await storedProcedures.create({ id: "x", body: "function (" });
+  await refused(c.scripts.storedProcedure("x").execute("a"), bad("Encountered exception while compiling Javascript.", 65535));
 });
 
 test("a stored procedure that pages and deletes", async (t) => {
