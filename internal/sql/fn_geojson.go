@@ -56,18 +56,24 @@ type line struct {
 	edges  []edge
 }
 
-// geometryOf reads a geometry. Else it returns a reason, as the service words it
-// where that is known. A string that holds GeoJSON is read as well.
-func geometryOf(v Value) (g geometry, reason string) {
+// geoJSON takes a geometry apart. A string that holds GeoJSON is read as well.
+func geoJSON(v Value) (kind string, coordinates Value, ok bool) {
 	if text, ok := v.AsString(); ok {
 		text = strings.Trim(text, " \t\r\n")
 		if text != "" && text[0] == '{' {
 			v, _ = parseJSON(text)
 		}
 	}
-	kind, ok := v.Member("type").AsString()
-	coordinates := v.Member("coordinates")
-	if !ok || coordinates.Kind() != KindArray {
+	kind, ok = v.Member("type").AsString()
+	coordinates = v.Member("coordinates")
+	return kind, coordinates, ok && coordinates.Kind() == KindArray
+}
+
+// geometryOf reads a geometry. Else it returns a reason, as the service words it
+// where that is known.
+func geometryOf(v Value) (g geometry, reason string) {
+	kind, coordinates, ok := geoJSON(v)
+	if !ok {
 		return g, notGeoJSON
 	}
 	switch kind {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // flatPoint is a place on the plane.
@@ -32,15 +31,8 @@ const flatTolerance = 1e-12
 
 // flatGeometryOf reads a geometry, or returns a reason why it cannot.
 func flatGeometryOf(v Value) (g flatGeometry, reason string) {
-	if text, ok := v.AsString(); ok {
-		text = strings.Trim(text, " \t\r\n")
-		if text != "" && text[0] == '{' {
-			v, _ = parseJSON(text)
-		}
-	}
-	kind, ok := v.Member("type").AsString()
-	coordinates := v.Member("coordinates")
-	if !ok || coordinates.Kind() != KindArray {
+	kind, coordinates, ok := geoJSON(v)
+	if !ok {
 		return g, notGeoJSON
 	}
 	switch kind {
