@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -18,15 +19,19 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// maxTriggers is how many triggers may come before a write, or after it.
-const maxTriggers = 8
+const (
+	// maxTriggers is how many triggers may come before a write, or after it.
+	maxTriggers = 8
+	// maxArgs is how many arguments an object may say that it has.
+	maxArgs = 1 << 16
+)
 
 // Execution is a request to run a stored procedure.
 type Execution struct {
 	ScriptTarget
 	PartitionKey string // the text of the header
 	IntendedRID  string
-	Args         []byte // a list, as JSON; empty for none
+	Args         []byte // a list, or an object like one, as JSON; empty for none
 	Wire         ScriptWire
 	// Memory is what the request may take; nil for no bounds.
 	Memory *memory.Share
@@ -74,24 +79,47 @@ func (e *Engine) Execute(ctx context.Context, r Execution) (ExecutionResult, err
 	return res, nil
 }
 
-// parseArgs reads the arguments of a procedure.
+// parseArgs reads the arguments of a procedure: a list, or an object that says like one
+// how long it is and what it has at each place, as Function.prototype.apply takes them.
 func parseArgs(body []byte) ([][]byte, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}
 	var elements []json.RawMessage
-	if err := json.Unmarshal(body, &elements); err != nil {
+	if json.Unmarshal(body, &elements) == nil {
+		return compactAll(elements)
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil {
 		return nil, invalid("The input content is invalid because the arguments of a stored procedure must be a list in JSON.")
 	}
-	args := make([][]byte, len(elements))
+	var length float64
+	_ = json.Unmarshal(members["length"], &length) // what is no number is 0
+	if length > maxArgs {
+		return nil, invalid("The input content is invalid because a stored procedure has at most %d arguments.", maxArgs)
+	}
+	elements = make([]json.RawMessage, int(max(length, 0)))
+	for i := range elements {
+		elements[i] = members[strconv.Itoa(i)]
+	}
+	return compactAll(elements)
+}
+
+// compactAll writes values without the space between their parts. One that is missing
+// stays so.
+func compactAll(elements []json.RawMessage) ([][]byte, error) {
+	all := make([][]byte, len(elements))
 	for i, raw := range elements {
+		if len(raw) == 0 {
+			continue
+		}
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, raw); err != nil {
 			return nil, err
 		}
-		args[i] = compact.Bytes()
+		all[i] = compact.Bytes()
 	}
-	return args, nil
+	return all, nil
 }
 
 // Triggers are the names of what comes before a write and after it, as the headers

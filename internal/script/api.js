@@ -7,22 +7,7 @@
   "use strict";
 
   const { parse, stringify } = JSON;
-  const PlainError = Error;
-
-  /** Error(number, message) is what the service's functions throw and are given. */
-  function NumberedError(number, message) {
-    const numbered = typeof number === "number" && message !== undefined;
-    const text = numbered ? message : number;
-    const err = text === undefined ? new PlainError() : new PlainError(text);
-    Object.setPrototypeOf(err, new.target ? new.target.prototype : PlainError.prototype);
-    if (numbered) {
-      err.number = number;
-      err.body = message;
-    }
-    return err;
-  }
-  NumberedError.prototype = PlainError.prototype;
-  Object.defineProperty(PlainError.prototype, "constructor", { value: NumberedError, writable: true, configurable: true });
+  const NumberedError = Error;
 
   const ErrorCodes = Object.freeze({
     BadRequest: 400, Forbidden: 403, NotFound: 404, Conflict: 409, PreconditionFailed: 412,
@@ -106,27 +91,25 @@
     return [shown[0], ...shown.slice(used)].join(" ");
   }
 
-  /** A request or a response: named values, of which only the body can be changed. */
-  function message(values) {
+  /**
+   * A request or a response: named values, of which the body alone can be changed, if
+   * anything. A value is JSON that came from outside, or what the script has put there: it
+   * is written when the script has ended, with what was done to it meanwhile.
+   */
+  function message(values, fixed) {
     const known = (name) => {
       if (!(name in values)) throw new NumberedError(ErrorCodes.BadRequest, "There is no value '" + name + "'.");
-    };
-    const writable = (name) => {
-      known(name);
-      if (name !== "Body") throw new NumberedError(ErrorCodes.Forbidden, "The value '" + name + "' cannot be changed.");
     };
     const m = {
       getValue(name) {
         known(name);
-        return values[name] === undefined ? undefined : parse(values[name]);
+        const { json, value } = values[name];
+        return json === undefined ? value : parse(json);
       },
-      setValue(name, v) {
-        writable(name);
-        const text = stringify(v);
-        if (text !== undefined && text.length > host.maxBody) {
-          throw new NumberedError(ErrorCodes.RequestEntityTooLarge, "The body is too large.");
-        }
-        values[name] = text;
+      setValue(name, value) {
+        known(name);
+        if (fixed || name !== "Body") throw new NumberedError(ErrorCodes.Forbidden, "The value '" + name + "' cannot be changed.");
+        values[name] = { value };
       },
       appendValue(name, v) {
         const was = m.getValue(name);
@@ -139,10 +122,19 @@
     return m;
   }
 
-  const requestValues = { Body: host.requestBody, OperationType: host.operation && stringify(host.operation) };
-  const responseValues = { Body: host.responseBody };
-  const request = message(requestValues);
-  const response = message(responseValues);
+  /** The body of a message when the script has ended, as JSON. */
+  function written({ Body: { json, value } }) {
+    const text = json === undefined ? stringify(value) : json;
+    if (text !== undefined && text.length > host.maxBody) {
+      throw new NumberedError(ErrorCodes.RequestEntityTooLarge, "The body is too large.");
+    }
+    return text;
+  }
+
+  const requestValues = { Body: { json: host.requestBody }, OperationType: { value: host.operation || undefined } };
+  const responseValues = { Body: { json: host.responseBody } };
+  const request = message(requestValues, host.operation && host.hasResponse); // which was done
+  const response = message(responseValues, false);
 
   // The steps of a chain: each makes a list of another.
   const steps = {
@@ -215,11 +207,10 @@
     },
   };
 
-  globalThis.Error = NumberedError;
   globalThis.ErrorCodes = ErrorCodes;
   globalThis.getContext = () => context;
-  globalThis.__ = { ...collection, ...single, chain: () => chained([]), request, response };
+  globalThis.__ = { ...collection, ...single, chain: () => chained([]), request, get response() { return context.getResponse(); } };
   globalThis.console = { log: (...args) => host.log(formatted(args)) };
 
-  return { requestBody: () => requestValues.Body, responseBody: () => responseValues.Body };
+  return { requestBody: () => written(requestValues), responseBody: () => written(responseValues) };
 });

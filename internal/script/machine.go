@@ -5,10 +5,12 @@
 package script
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -28,6 +30,11 @@ const (
 	// strict is how functions are read, as the service does.
 	strict = true
 )
+
+//go:embed errors.js
+var errorsText string
+
+var numberedErrors = sync.OnceValue(func() *goja.Program { return goja.MustCompile("errors.js", errorsText, strict) })
 
 // function returns a function that this worker was told of.
 func (w *worker) function(n uint64) (*goja.Program, error) {
@@ -109,6 +116,7 @@ type machine struct {
 	*goja.Runtime
 	w         *worker
 	functions map[uint64]goja.Callable
+	numbered  bool // Error takes a number
 	// JSON's, as they were before any script.
 	parse, stringify goja.Callable
 }
@@ -125,6 +133,17 @@ func newMachine(w *worker, nowMs int64) *machine {
 	m.parse, _ = goja.AssertFunction(json.Get("parse"))
 	m.stringify, _ = goja.AssertFunction(json.Get("stringify"))
 	return m
+}
+
+// numberErrors makes Error take a number. It takes a while: most functions of queries do
+// without.
+func (m *machine) numberErrors() error {
+	if m.numbered {
+		return nil
+	}
+	m.numbered = true
+	_, err := m.RunProgram(numberedErrors())
+	return err
 }
 
 // must is for what cannot fail in a runtime that nobody has used yet.
@@ -163,6 +182,11 @@ func (m *machine) invoke(function uint64, args [][]byte) (goja.Value, error) {
 		program, err := m.w.function(function)
 		if err != nil {
 			return nil, err
+		}
+		if strings.Contains(m.w.texts[function].Text, "Error") {
+			if err := m.numberErrors(); err != nil {
+				return nil, m.thrown(err)
+			}
 		}
 		v, err := m.RunProgram(program)
 		if err != nil {

@@ -69,6 +69,9 @@ func (w *worker) procedure(f *fields) {
 // run returns the bodies that the procedure leaves behind.
 func (p *procedure) run(function uint64, args [][]byte) (request, response string, err error) {
 	m := p.m
+	if err := m.numberErrors(); err != nil {
+		return "", "", err
+	}
 	v, err := m.RunProgram(api())
 	if err != nil {
 		return "", "", err
@@ -89,7 +92,13 @@ func (p *procedure) run(function uint64, args [][]byte) (request, response strin
 			return "", "", m.thrown(err)
 		}
 	}
-	request, response = p.text(bodies, "requestBody"), p.text(bodies, "responseBody")
+	p.full = true // for what the bodies' own toJSON does
+	if request, err = p.text(bodies, "requestBody"); err != nil {
+		return "", "", err
+	}
+	if response, err = p.text(bodies, "responseBody"); err != nil {
+		return "", "", err
+	}
 	if len(request) > maxResultBytes || len(response) > maxResultBytes {
 		return "", "", ErrResult
 	}
@@ -97,13 +106,16 @@ func (p *procedure) run(function uint64, args [][]byte) (request, response strin
 }
 
 // text calls a method that returns a text, or nothing.
-func (p *procedure) text(o *goja.Object, method string) string {
+func (p *procedure) text(o *goja.Object, method string) (string, error) {
 	f, _ := goja.AssertFunction(o.Get(method))
 	v, err := f(goja.Undefined())
-	if err != nil || goja.IsUndefined(v) {
-		return ""
+	if err != nil {
+		return "", p.m.thrown(err)
 	}
-	return v.String()
+	if goja.IsUndefined(v) {
+		return "", nil
+	}
+	return v.String(), nil
 }
 
 // object is what the JavaScript side knows of the host.
