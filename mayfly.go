@@ -123,6 +123,9 @@ type Options struct {
 	// answer, as one that sorts without an index; 0 for DefaultQueryTime. Others end a
 	// page after five seconds, as in the service.
 	QueryTime time.Duration
+	// ScriptTime is how long a stored procedure or a trigger may take; 0 for five seconds,
+	// as in the service. A call of a user-defined function has a fifth of it.
+	ScriptTime time.Duration
 	// PausePurge begins with the space of expired items left as it is, until purge
 	// is resumed over HTTP or with mayfly ttl resume.
 	PausePurge bool
@@ -214,7 +217,7 @@ func (s *Server) open() (err error) {
 		QueryTime:   o.QueryTime,
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
 		Caches:  store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
-		Scripts: division.Scripts, ScriptMemory: division.Script, ReserveScript: budget.Reserve,
+		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.place(), err)

@@ -58,8 +58,11 @@ type Options struct {
 	// Scripts is how many scripts may run at once; 0 is script.MaxAtOnce. ScriptMemory is
 	// how many bytes of memory each may take; 0 is script.DefaultMemory. ReserveScript is
 	// asked for them before it runs, and may make it wait; nil means that there is enough.
+	// ScriptTime is how long a stored procedure or a trigger may take; 0 is
+	// script.DefaultTime.
 	Scripts       int
 	ScriptMemory  int64
+	ScriptTime    time.Duration
 	ReserveScript func(ctx context.Context, bytes int64) (release func(), err error)
 	// PurgePaused begins with purge paused everywhere, whatever was set before.
 	PurgePaused bool
@@ -94,6 +97,7 @@ type Engine struct {
 	// scripts has the workers that run scripts. A request that has a place there waits
 	// for none that waits for one: a script's own queries and triggers are part of it.
 	scripts *script.Pool
+	strikes strikes
 	queries queries
 	meters  *meters
 	traffic traffic
@@ -167,7 +171,7 @@ func Open(o Options) (*Engine, error) {
 		cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
 		scripts: script.NewPool(script.PoolOptions{
 			Gate:   script.GateOptions{Places: cmp.Or(o.Scripts, script.MaxAtOnce), Queue: script.MaxWaiting, Wait: script.MaxWait},
-			Memory: o.ScriptMemory, Reserve: o.ReserveScript,
+			Memory: o.ScriptMemory, Time: o.ScriptTime, Reserve: o.ReserveScript,
 		}),
 	}
 	if e.logger == nil {
@@ -186,6 +190,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.meters = newMeters(&o, e.catalog)
+	e.strikes.elapsed = e.meters.elapsed
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
 	e.watchSpace()

@@ -33,9 +33,16 @@ func compileFailure(err error) error {
 // udfCalls calls the functions that a query names, in a sandbox of its own. It is for
 // one goroutine.
 type udfCalls struct {
+	e       *Engine
 	sandbox *script.Sandbox // from bind on
-	byName  map[string]*script.Function
+	byName  map[string]*calledUDF
 	args    [][]byte
+}
+
+// calledUDF is a function that a query calls.
+type calledUDF struct {
+	*catalog.Script
+	function script.Function
 }
 
 // udfCalls finds the functions that a query calls; nil if it calls none. One that the
@@ -45,10 +52,10 @@ func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) *udfCalls {
 	if len(names) == 0 {
 		return nil
 	}
-	calls := &udfCalls{byName: map[string]*script.Function{}}
+	calls := &udfCalls{e: e, byName: map[string]*calledUDF{}}
 	for _, name := range names {
 		if u, found := c.ScriptNamed(catalog.UDF, name); found {
-			calls.byName[name] = &script.Function{Name: u.ID, Text: u.Text}
+			calls.byName[name] = &calledUDF{u, script.Function{Name: u.ID, Text: u.Text}}
 		}
 	}
 	return calls
@@ -65,7 +72,7 @@ func (u *udfCalls) bind(ctx context.Context, seat *script.Seat, nowMs int64) fun
 }
 
 func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql.Value, error) {
-	f, found := u.byName[name]
+	called, found := u.byName[name]
 	if !found {
 		return sql.Undefined(), invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
 	}
@@ -76,16 +83,22 @@ func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql
 		}
 		u.args = append(u.args, arg.AppendJSON(nil))
 	}
-	result, err := u.sandbox.Call(ctx, f, u.args...)
+	if err := u.e.strikes.check(called.Script); err != nil {
+		return sql.Undefined(), err
+	}
+	result, err := u.sandbox.Call(ctx, &called.function, u.args...)
+	u.e.judge(called.Script, err)
 	if err == nil {
 		return sql.Raw(result), nil
 	}
 	var thrown *script.ThrownError
 	switch {
 	case errors.As(err, &thrown):
-		return sql.Undefined(), invalid("Encountered exception while executing the user-defined function '%s'. Exception = %s", value.Clip(name), thrown.Text)
+		err = &ScriptError{Message: "Encountered exception while executing the user-defined function '" + value.Clip(name) + "'. Exception = " + thrown.Text, Number: thrown.Number}
 	case script.Stopped(err):
-		return sql.Undefined(), invalid("The user-defined function '%s' was stopped: %v.", value.Clip(name), err)
+		err = &ScriptError{Message: "The user-defined function '" + value.Clip(name) + "' was stopped: " + err.Error() + ".", TooLong: errors.Is(err, script.ErrTime)}
+	default:
+		err = scriptFailure(err)
 	}
-	return sql.Undefined(), scriptFailure(err)
+	return sql.Undefined(), err
 }

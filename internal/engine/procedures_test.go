@@ -263,24 +263,6 @@ func TestItemExpiresUnderScript(t *testing.T) {
 	}
 }
 
-// A script that does not end is stopped, and has done nothing.
-func TestEndlessScriptIsStopped(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the five seconds that a script has")
-	}
-	w := newWorld(t)
-	w.container("c", "null", 1)
-	w.procedure("spin", `function() { __.createDocument(__.getSelfLink(), {id: "a", pk: "k"}, () => { for (;;); }) }`)
-	_, err := w.e.Execute(t.Context(), execution("spin", ""))
-	var failed *ScriptError
-	if !errors.As(err, &failed) || !failed.TooLong {
-		t.Error(err)
-	}
-	if _, err := w.read("c", "k", "a"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the item of a script that was stopped: %v", err)
-	}
-}
-
 // Triggers keep a count exact while many write at the same time.
 func TestTriggersCount(t *testing.T) {
 	const clients, writes = 4, 10

@@ -38,8 +38,9 @@ type ScriptError struct {
 	Message string
 	// Number is what the script gave its exception as that, 0 for none.
 	Number int
-	// TooLong says that it was stopped.
-	TooLong bool
+	// TooLong says that it was stopped, Barred that this happened too often: it was not
+	// run.
+	TooLong, Barred bool
 }
 
 func (e *ScriptError) Error() string { return e.Message }
@@ -75,7 +76,7 @@ type transaction struct {
 // is asked for in the container as it is. The transaction is returned with an error,
 // too, as far as it came.
 func (e *Engine) transact(ctx context.Context, t Target, wire ScriptWire, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (*transaction, error) {
-	endsAt := e.meters.elapsed() + script.MaxProcedureTime
+	endsAt := e.meters.elapsed() + e.scripts.Time()
 	x := &transaction{e: e, charge: ru.Refused}
 	refusal := ErrContended
 	for range maxScriptRuns {
@@ -168,13 +169,27 @@ func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
 
 // run calls a script's function.
 func (x *transaction) run(ctx context.Context, s *catalog.Script, h script.Host, args ...[]byte) (script.Outcome, error) {
+	if err := x.e.strikes.check(s); err != nil {
+		return script.Outcome{}, err
+	}
 	h.SelfLink, h.AltLink = selfLink(x.c), x.c.Path
 	h.Operate, h.Full = x.operate, x.draft.Full
 	left := max(x.endsAt-x.e.meters.elapsed(), time.Millisecond)
 	sandbox := x.seat.NewSandbox(script.Options{NowMs: x.nowMs, CallTime: left})
 	out, err := sandbox.Run(ctx, &script.Function{Name: s.ID, Text: s.Text}, &h, args...)
 	x.log = out.Log
+	x.e.judge(s, err)
 	return out, scriptFailure(err)
+}
+
+// judge notes whether a script took too long.
+func (e *Engine) judge(s *catalog.Script, err error) {
+	switch {
+	case errors.Is(err, script.ErrTime):
+		e.strikes.add(s)
+	case err == nil:
+		e.strikes.clear(s)
+	}
 }
 
 // scriptFailure tells why a script failed, in the service's words where it has some.

@@ -183,6 +183,8 @@ func failureOf(err error) (f failure, known bool) {
 		badHost       *hostError
 	)
 	switch {
+	case errors.As(err, &badScript) && badScript.Barred:
+		return failure{403, 0, badScript.Message}, true
 	case errors.As(err, &badScript) && badScript.TooLong:
 		return failure{408, 0, badScript.Message}, true
 	case errors.As(err, &badScript):

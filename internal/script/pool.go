@@ -18,6 +18,9 @@ type PoolOptions struct {
 	Gate GateOptions
 	// Memory is what each worker may take, in bytes; 0 is DefaultMemory.
 	Memory int64
+	// Time is how long a stored procedure or a trigger may take; 0 is DefaultTime. Other
+	// limits of time are shares of it.
+	Time time.Duration
 	// Reserve takes a worker's memory from what there is to share, and returns what
 	// gives it back. It may wait. Nil is plenty.
 	Reserve func(ctx context.Context, bytes int64) (release func(), err error)
@@ -49,6 +52,9 @@ func NewPool(o PoolOptions) *Pool {
 	if o.Memory == 0 {
 		o.Memory = DefaultMemory
 	}
+	if o.Time == 0 {
+		o.Time = DefaultTime
+	}
 	if o.Idle == 0 {
 		o.Idle = defaultIdle
 	}
@@ -56,6 +62,12 @@ func NewPool(o PoolOptions) *Pool {
 	p.mu.busy = map[*process]struct{}{}
 	return p
 }
+
+// Time is how long a stored procedure or a trigger may take.
+func (p *Pool) Time() time.Duration { return p.o.Time }
+
+// share is a part of that time.
+func (p *Pool) share(part float64) time.Duration { return time.Duration(part * float64(p.o.Time)) }
 
 // Load tells how many scripts are running, and how many requests wait to run one.
 func (p *Pool) Load() (running, waiting int) { return p.gate.load() }

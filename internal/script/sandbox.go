@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// NowMs is the moment at which JavaScript's clock begins, in milliseconds since 1970.
 	NowMs int64
-	// CallTime bounds each call; 0 is the default of a second.
+	// CallTime bounds each call; 0 is what a function has.
 	CallTime time.Duration
 
 	grace time.Duration // by which it is exceeded, in tests alone
@@ -36,7 +36,7 @@ type Sandbox struct {
 // NewSandbox returns a sandbox. It holds nothing that must be closed.
 func (s *Seat) NewSandbox(o Options) *Sandbox {
 	if o.CallTime == 0 {
-		o.CallTime = maxCallTime
+		o.CallTime = s.pool.share(callShare)
 	}
 	return &Sandbox{seat: s, o: o}
 }
@@ -57,7 +57,7 @@ func (s *Sandbox) open() (*process, error) {
 // Compile checks that a function can be called. It runs none of it. A text that is none
 // gives a *[CompileError].
 func (s *Seat) Compile(ctx context.Context, f *Function) error {
-	return s.compile(ctx, f, maxCompileTime)
+	return s.compile(ctx, f, s.pool.share(compileShare))
 }
 
 func (s *Seat) compile(ctx context.Context, f *Function, limit time.Duration) error {
@@ -71,6 +71,7 @@ func (s *Seat) compile(ctx context.Context, f *Function, limit time.Duration) er
 		n := p.number(f)
 		p.ask.begin(askCompile)
 		p.ask.number(n)
+		p.ask.number(uint64(limit / time.Millisecond))
 		p.ask.end()
 		return p.answer(sayCompiled, func(*fields) error { return nil })
 	})
@@ -124,7 +125,7 @@ func (s *Sandbox) talk(ctx context.Context, do func(p *process) error) error {
 	if err != nil {
 		return err
 	}
-	s.watch.start(watchedCall{ctx: ctx, worker: p, began: time.Now(), limit: s.o.CallTime + s.o.grace, spent: s.spent})
+	s.watch.start(watchedCall{ctx: ctx, worker: p, began: time.Now(), limit: s.o.CallTime + s.o.grace, total: s.seat.pool.share(totalShare), spent: s.spent})
 	err = do(p)
 	ticks, stopped := s.watch.end()
 	s.spent += ticks

@@ -18,18 +18,18 @@ import (
 const (
 	// MaxBodyBytes is the longest text of a function.
 	MaxBodyBytes = 256 << 10
-	// MaxProcedureTime is how long a stored procedure or a trigger may take.
-	MaxProcedureTime = 5 * time.Second
+	// DefaultTime is how long a stored procedure or a trigger may take.
+	DefaultTime = 5 * time.Second
 	// DefaultMemory is what a worker may take, in bytes.
 	DefaultMemory = 128 << 20
 
-	// maxCompileTime is how long it may take to read a text.
-	maxCompileTime = 2 * time.Second
-	// maxCallTime is how long one call may take, and maxTotalTime all calls in a
+	// compileShare is the part of a procedure's time that it may take to read a text,
+	// callShare that of one call of a function, and totalShare that of all calls in a
 	// sandbox together. That is counted in ticks: calls that end within one are not
 	// counted.
-	maxCallTime  = time.Second
-	maxTotalTime = 10 * time.Second
+	compileShare = 0.4
+	callShare    = 0.2
+	totalShare   = 2.0
 	// maxResultBytes is the longest result of a function and the longest body that a
 	// procedure or a trigger leaves behind.
 	maxResultBytes = 4 << 20

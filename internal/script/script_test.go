@@ -232,7 +232,7 @@ func TestCancelledCall(t *testing.T) {
 // All calls in a sandbox share a bound.
 func TestTotalTime(t *testing.T) {
 	s := enter(t, pool).sandbox(Options{CallTime: time.Hour})
-	s.spent = int(maxTotalTime/tick) - 2
+	s.spent = int(pool.share(totalShare)/tick) - 2
 	if _, err := s.Call(t.Context(), function(t, `function() { for (;;); }`)); !errors.Is(err, ErrTime) {
 		t.Error(err)
 	}

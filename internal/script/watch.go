@@ -27,6 +27,7 @@ type watchedCall struct {
 	worker *process
 	began  time.Time
 	limit  time.Duration
+	total  time.Duration // of all calls in its sandbox
 	ticks  int
 	spent  int   // by the calls before
 	err    error // why it was stopped
@@ -67,7 +68,7 @@ func (w *watch) look() {
 	switch {
 	case c.ctx.Err() != nil:
 		c.err = c.ctx.Err()
-	case time.Since(c.began) >= c.limit || time.Duration(c.spent+c.ticks)*tick >= maxTotalTime:
+	case time.Since(c.began) >= c.limit || time.Duration(c.spent+c.ticks)*tick >= c.total:
 		c.err = ErrTime
 	default:
 		w.mu.timer.Reset(tick)

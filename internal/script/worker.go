@@ -119,8 +119,8 @@ func (w *worker) answer(kind byte, f *fields) {
 		clear(w.functions)
 		return
 	case askCompile:
-		n := f.number()
-		w.guard.begin(maxCompileTime, w.memory)
+		n, limit := f.number(), time.Duration(f.number())*time.Millisecond
+		w.guard.begin(limit, w.memory)
 		_, err := w.function(n)
 		w.guard.end()
 		if err != nil {

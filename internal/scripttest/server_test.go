@@ -54,6 +54,7 @@ type setup struct {
 	regions                           []string      // names, or name=endpoint; none for one
 	consistency                       string        // of the account, empty for Session
 	retention                         time.Duration // of all versions, where containers do not say
+	scriptTime                        time.Duration // that a procedure has, 0 for the usual
 }
 
 // account is what the server says of itself.
@@ -149,6 +150,7 @@ func (p *inProcess) start() (err error) {
 	o := engine.Options{
 		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
 		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota}, Retention: p.setup.retention,
+		ScriptTime: p.setup.scriptTime,
 	}
 	if p.setup.enforce {
 		o.Throughput = engine.Enforce
@@ -240,6 +242,7 @@ func (h *overHTTP) start() (err error) {
 	o := mayfly.Options{
 		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
 		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota, ChangeFeedRetention: h.setup.retention,
+		ScriptTime: h.setup.scriptTime,
 	}
 	o.Regions, o.Consistency = h.setup.account()
 	if h.setup.enforce {

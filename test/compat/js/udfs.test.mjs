@@ -72,7 +72,7 @@ test("a function that does not end is stopped", async (t) => {
   const c = await (await startMemory(t)).container(t);
   await c.items.create({ id: "1", pk: "a" });
   await c.scripts.userDefinedFunctions.create({ id: "spin", body: "function () { for (;;); }" });
-  await refused(rows(c, "SELECT VALUE udf.spin() FROM c"), bad("took too long"));
+  await refused(rows(c, "SELECT VALUE udf.spin() FROM c"), { status: 408, code: "RequestTimeout", text: "took too long" });
 });
 
 test("functions see the database's time, and no expired item", async (t) => {
