@@ -58,7 +58,17 @@ type ItemResult struct {
 	LSN, ItemLSN uint64
 	// Answered says that a partition did. Its LSN is 0 if it was never written to.
 	Answered bool
-	Charge   ru.Units
+	// Live is what the partition has, as of a second ago at most, if it is Counted.
+	Live    store.Amount
+	Counted bool
+	Charge  ru.Units
+}
+
+// count adds what the partition has to what came of a write. That has happened, so that
+// it is no failure if this cannot be told.
+func (r *ItemResult) count(p *store.Partition, nowMs int64) {
+	live, err := p.LiveLately(nowMs)
+	r.Live, r.Counted = live, err == nil
 }
 
 // WriteItem creates, upserts, replaces, patches or deletes an item, durably.
@@ -102,6 +112,7 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 				}
 				res.Created, res.Body, res.ETag = done.Created, done.Body, done.ETag
 				res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, done.Work.Charge()
+				res.count(p, e.clock.Now())
 				e.meters.settle(c, res.Partition, res.Charge)
 				return res, nil
 			}
@@ -191,6 +202,7 @@ func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
 					err = ahead
 				} else {
 					res.Body, res.ETag, res.ItemLSN = item.Body, item.ETag, item.ItemLSN
+					res.Live, res.Counted = item.Live, item.ItemLSN != 0
 					res.Charge = ru.Read(len(item.Body))
 				}
 			}

@@ -153,6 +153,9 @@ func (e *Engine) writeTriggered(ctx context.Context, r *ItemWrite) (ItemResult, 
 	}
 	main := &x.results[done.index]
 	res.Created, res.Body, res.ETag, res.ItemLSN = main.Created, main.Body, main.ETag, main.LSN
+	if p, err := e.partition(x.c, x.partition); err == nil {
+		res.count(p, e.clock.Now())
+	}
 	if done.response != "" {
 		res.Body = x.draft.Settle([]byte(done.response), x.results)
 	}

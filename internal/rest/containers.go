@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -182,14 +183,30 @@ func (x *exchange) setQuota(c *catalog.Container) error {
 	if err != nil {
 		return err
 	}
-	quota := int64(defaultQuotaKiB)
-	if bytes := x.h.engine.ContainerQuota(); bytes > 0 {
-		quota = kib(bytes)
-	}
-	x.set(headerQuota, fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", quota, quota))
-	x.set(headerUsage, fmt.Sprintf("documentSize=0;documentsSize=%d;documentsCount=%d;collectionSize=%d;",
-		kib(usage.Live.Bytes), usage.Live.Items, kib(usage.Live.Bytes)))
+	x.tellQuota(usage.Live)
 	return nil
+}
+
+// tellQuota tells how much a container may hold and what it, or the partition that has
+// answered, does hold.
+func (x *exchange) tellQuota(live store.Amount) {
+	x.w.Header()[wireName(headerQuota)] = x.h.quota()
+	var text [128]byte
+	size := kib(live.Bytes)
+	usage := strconv.AppendInt(append(text[:0], "documentSize=0;documentsSize="...), size, 10)
+	usage = strconv.AppendInt(append(usage, ";documentsCount="...), live.Items, 10)
+	usage = strconv.AppendInt(append(usage, ";collectionSize="...), size, 10)
+	x.set(headerUsage, string(append(usage, ';')))
+	x.quotaTold = true
+}
+
+// quotaHeader makes the header that tells how much a container may hold.
+func quotaHeader(bytes int64) []string {
+	size := int64(defaultQuotaKiB)
+	if bytes > 0 {
+		size = kib(bytes)
+	}
+	return []string{fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", size, size)}
 }
 
 // kib returns how many KiB hold so many bytes.

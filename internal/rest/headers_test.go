@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -98,6 +99,38 @@ func TestScriptQuota(t *testing.T) {
 		}
 		if quota := got.Get("x-ms-resource-quota"); quota != c.kind+"="+c.quota+";" {
 			t.Errorf("%s: quota %q", c.path, quota)
+		}
+	}
+}
+
+// What is done to an item tells how much there is where it lies, and may be. Its answer
+// has fourteen headers and no more: the map of a fifteenth is larger, and dear.
+func TestItemQuota(t *testing.T) {
+	h := newContainer(t)
+	const items = "/dbs/d/colls/c/docs"
+	pad := strings.Repeat("x", 1500)
+	for _, c := range []struct {
+		method, path, body string
+		status, count, kib int
+	}{
+		{"POST", items, `{"id":"i","pk":"p","pad":"` + pad + `"}`, 201, 1, 2},
+		{"POST", items, `{"id":"j","pk":"p","pad":"` + pad + `"}`, 201, 2, 4},
+		{"GET", items + "/i", "", 200, 2, 4},
+		{"PUT", items + "/j", `{"id":"j","pk":"p"}`, 200, 2, 2},
+		{"PATCH", items + "/j", `[{"op":"add","path":"/n","value":1}]`, 200, 2, 2},
+		{"DELETE", items + "/i", "", 204, 1, 1},
+		{"GET", items + "/j", "", 200, 1, 1},
+	} {
+		got := call(t, h, c.method, c.path, c.body, pk("p"), c.status).header
+		if quota := got.Get("x-ms-resource-quota"); quota != "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;" {
+			t.Errorf("%s %s: quota %q", c.method, c.path, quota)
+		}
+		want := fmt.Sprintf("documentSize=0;documentsSize=%d;documentsCount=%d;collectionSize=%d;", c.kib, c.count, c.kib)
+		if usage := got.Get("x-ms-resource-usage"); usage != want {
+			t.Errorf("%s %s: usage %q, want %q", c.method, c.path, usage, want)
+		}
+		if len(got) > 14 {
+			t.Errorf("%s %s has %d headers: %v", c.method, c.path, len(got), got)
 		}
 	}
 }

@@ -145,6 +145,9 @@ func (x *exchange) setItem(res *engine.ItemResult) {
 	if res.ItemLSN != 0 {
 		x.set(headerItemLSN, strconv.FormatUint(res.ItemLSN, 10))
 	}
+	if res.Counted {
+		x.tellQuota(res.Live)
+	}
 }
 
 // setOwner sets the headers from which clients learn the container's rid.

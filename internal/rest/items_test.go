@@ -59,8 +59,7 @@ func TestItemHeaders(t *testing.T) {
 			"x-ms-alt-content-path":               "dbs/d/colls/c",
 			"x-ms-content-path":                   rid,
 			"x-ms-documentdb-partitionkeyrangeid": "0",
-			"x-ms-schemaversion":                  "1.16",
-			"x-ms-gatewayversion":                 "version=2.14.0",
+			"x-ms-serviceversion":                 "version=2.14.0.0",
 			"x-ms-substatus":                      "",
 		} {
 			if got := a.header.Get(name); got != want {

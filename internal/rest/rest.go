@@ -48,6 +48,7 @@ type Handler struct {
 	account            Account
 	hosts              *hosts
 	routingGateway     bool
+	quota              func() []string // of every container, as it is told
 	logger             *slog.Logger
 	lastDate           atomic.Pointer[checkedDate]
 	memory             *memory.Budget
@@ -66,7 +67,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, keys: o.Keys, readOnlyKeys: o.ReadOnlyKeys, account: o.Account, logger: o.Logger,
 		routingGateway: o.RoutingGateway,
-		memory:         o.Memory, followers: newFollowers(), metrics: newMetrics(),
+		quota:          sync.OnceValue(func() []string { return quotaHeader(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -191,11 +191,12 @@ func (b *bundle) tallied(logical string) {
 // savepoint is what there was before a bundle, as far as it is not noted when it
 // changes.
 type savepoint struct {
-	meta              meta
-	log               changeLog
-	rows, bytes       int // of the group's batch
-	soonestMs, buried int64
-	changes           int
+	meta        meta
+	log         changeLog
+	rows, bytes int // of the group's batch
+	soonestMs   int64
+	buried      Amount
+	changes     int
 
 	writes  uint16 // that the bundle has done
 	undoing []func()

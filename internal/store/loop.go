@@ -271,7 +271,8 @@ func (p *Partition) publish(c *catalog.Container) error {
 		p.mu.kept.empty()
 	}
 	p.mu.publication++
-	p.mu.items = w.meta.Items
+	p.mu.total = Amount{w.meta.Items, w.meta.Bytes}
+	p.mu.buried = p.mu.buried.plus(w.buried)
 	p.follow(w.changes)
 	p.mu.kept.forget(&p.prefix, w.meta.Generation, w.changes)
 	p.rows.forget(w.changes)
@@ -340,7 +341,7 @@ type writer struct {
 	overlay   map[string]current // by identity: what the group has changed so far
 	placed    map[uint64]string  // by ordinal: the identities of what it has written
 	held      map[string]uint64  // by unique key: the holder's ordinal, 0 for none
-	buried    int64              // bytes of expired items that it has removed
+	buried    Amount             // of expired items that it has removed
 	changes   []change           // of index entries
 	savepoint *savepoint         // of the bundle under way, nil outside of one
 	key       []byte             // reused for building keys
@@ -384,7 +385,7 @@ func (w *writer) reset() {
 	clear(w.held)
 	clear(w.changes)
 	w.changes = w.changes[:0]
-	w.soonestMs, w.buried, w.indexed = never, 0, false
+	w.soonestMs, w.buried, w.indexed = never, Amount{}, false
 }
 
 // finish adds to the batch what goes with every group.

@@ -119,9 +119,12 @@ type Partition struct {
 		changedMs int64
 		lsn       uint64
 		// publication counts what was published since the partition was opened, from 1,
-		// and items is how many there are since the last.
+		// and total is what there is since the last, expired or not.
 		publication uint64
-		items       int64
+		total       Amount
+		// buried is what had expired and was removed since the partition was opened.
+		buried Amount
+		lately deadLately
 		// soonestMs is when the next item expires, or earlier.
 		soonestMs int64
 		// groupMs is the moment of the group under way, never if there is none.
@@ -198,7 +201,7 @@ func Open(o Options) (*Partition, error) {
 	p.incarnation, p.openedAt = newIncarnation(), m.LSN
 	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
 	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
-	p.mu.lsn, p.mu.items, p.mu.publication = m.LSN, m.Items, 1
+	p.mu.lsn, p.mu.total, p.mu.publication = m.LSN, Amount{m.Items, m.Bytes}, 1
 	p.mu.indexedTo = m.IndexedTo
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)

@@ -92,7 +92,7 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 func (w *writer) deadInPartition() (int64, error) {
 	t := tally{snap: w.view.snap, prefix: &w.p.prefix}
 	dead, err := t.gone(w.view.rules.cutsAt(w.nowMs))
-	return dead.Bytes - w.buried, err
+	return dead.Bytes - w.buried.Bytes, err
 }
 
 // deadInLogical returns how many bytes of a logical partition are known to have
@@ -109,7 +109,7 @@ func (w *writer) deadInLogical(logical []byte) (bytes int64, known bool) {
 
 // undead takes a removed item off what is known to be dead.
 func (w *writer) undead(c *current) {
-	w.buried += int64(c.header.size)
+	w.buried = w.buried.plus(Amount{1, int64(c.header.size)})
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	if d, found := w.p.mu.dead[string(c.logical)]; found {

@@ -23,19 +23,26 @@ type Item struct {
 	ETag string
 	// ItemLSN is that of the item's last write, LSN the partition's at the read.
 	ItemLSN, LSN uint64
+	// Live is what the partition has, as LiveLately tells it.
+	Live Amount
 }
 
 // Read returns the item with the given key, as of nowMs. With ErrNotModified,
 // ErrNotFound and success alike, LSN is set.
 func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
-	found, at, err := p.find(k)
-	item := Item{LSN: at.lsn}
+	found, at, err := p.find(k, nowMs)
+	item := Item{LSN: at.lsn, Live: at.live}
 	if err != nil {
 		return item, err
 	}
 	if found.header.expired(&at.rules, nowMs) {
 		p.ledger.Add(ru.DeadRead, ru.Read(found.header.size), 1, int64(found.header.size))
 		return item, ErrNotFound
+	}
+	if !at.counted {
+		if item.Live, err = p.countLive(nowMs); err != nil {
+			return item, err
+		}
 	}
 	item.ETag, item.ItemLSN = found.etag, found.header.lsn
 	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
@@ -47,13 +54,15 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 
 // published is what readers were shown when an item was looked for.
 type published struct {
-	rules rules
-	lsn   uint64
+	rules   rules
+	lsn     uint64
+	live    Amount
+	counted bool // that is known
 }
 
 // find returns the item with the given key, expired or not, from memory if it was
 // read lately.
-func (p *Partition) find(k Key) (*cachedItem, published, error) {
+func (p *Partition) find(k Key, nowMs int64) (*cachedItem, published, error) {
 	var space [256]byte
 	key := p.prefix.appendIDKey(space[:0], nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
@@ -61,7 +70,8 @@ func (p *Partition) find(k Key) (*cachedItem, published, error) {
 	slot := p.mu.cache.slot(identity)
 
 	p.mu.Lock()
-	at := published{p.mu.rules, p.mu.lsn}
+	at := published{rules: p.mu.rules, lsn: p.mu.lsn}
+	at.live, at.counted = p.liveLocked(nowMs)
 	if p.mu.closed {
 		p.mu.Unlock()
 		return nil, at, ErrClosed
@@ -75,7 +85,7 @@ func (p *Partition) find(k Key) (*cachedItem, published, error) {
 	if err != nil {
 		return nil, at, err
 	}
-	i, err := p.lookUp(v, key)
+	i, err := p.lookUp(v, bytes.Clone(key)) // key itself stays on the stack
 
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -73,7 +73,7 @@ func (p *Partition) follow(changes []change) {
 				tracked.items++
 			}
 		}
-		tracked.settle(p.mu.items, p.mu.publication)
+		tracked.settle(p.mu.total.Items, p.mu.publication)
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *Reader) countPath(t *trackedPath, path IndexPath) (all bool, err error)
 	case err == nil && current:
 		if t.counted = true; items != r.meta.Items {
 			t.items, t.since = t.items+items-r.meta.Items, 0
-			t.settle(p.mu.items, p.mu.publication)
+			t.settle(p.mu.total.Items, p.mu.publication)
 		}
 	case current:
 		delete(p.mu.tracked, string(t.path))

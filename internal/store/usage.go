@@ -186,6 +186,64 @@ func (p *Partition) Usage(nowMs int64) (Usage, error) {
 	return p.usageUnder(v, v.rules.cutsAt(nowMs))
 }
 
+// deadLately is what had expired and was still there when that was last counted.
+type deadLately struct {
+	counted bool // ever
+	atMs    int64
+	epoch   uint64 // of the settings that it was counted by
+	dead    Amount
+	buried  Amount // the partition's of then
+}
+
+// latelyMs is for how long what has expired is not counted again for LiveLately.
+const latelyMs = 1000
+
+// LiveLately returns what is live, for those who ask with every request. It knows of
+// every write, and of what had expired a second ago: what has done so since may still
+// be in it.
+func (p *Partition) LiveLately(nowMs int64) (Amount, error) {
+	p.mu.Lock()
+	live, known := p.liveLocked(nowMs)
+	p.mu.Unlock()
+	if known {
+		return live, nil
+	}
+	return p.countLive(nowMs)
+}
+
+// liveLocked returns what is live, if that can be told without reading.
+func (p *Partition) liveLocked(nowMs int64) (live Amount, known bool) {
+	if p.mu.rules.inert() {
+		return p.mu.total, true
+	}
+	l := &p.mu.lately
+	if !l.counted || l.epoch != p.mu.container.Epoch || nowMs < l.atMs || nowMs-l.atMs >= latelyMs {
+		return Amount{}, false
+	}
+	return p.mu.total.minus(l.dead.minus(p.mu.buried.minus(l.buried))), true
+}
+
+// countLive counts what has expired, and notes it for liveLocked.
+func (p *Partition) countLive(nowMs int64) (Amount, error) {
+	p.mu.Lock()
+	v, err := p.acquireLocked()
+	l := deadLately{counted: true, atMs: nowMs, epoch: p.mu.container.Epoch, buried: p.mu.buried}
+	p.mu.Unlock()
+	if err != nil {
+		return Amount{}, err
+	}
+	defer p.release(v)
+	u, err := p.usageUnder(v, v.rules.cutsAt(nowMs))
+	if err != nil {
+		return Amount{}, err
+	}
+	l.dead = u.Expired
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.lately = l
+	return u.Live, nil
+}
+
 func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
 	m, _, err := readMeta(v.snap, &p.prefix, p.index)
 	if err != nil {
