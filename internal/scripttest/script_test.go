@@ -57,6 +57,7 @@ func TestScriptsOverHTTP(t *testing.T) {
 
 func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Parallel() // a server on a disk waits most of the time
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
