@@ -287,7 +287,7 @@ func TestEachScriptHasItsMemory(t *testing.T) {
 		return kept.length
 	}`, smallMemory*3/4>>20)}
 	for i := range 8 {
-		if got, err := s.NewSandbox(Options{}).Call(t.Context(), most); err != nil {
+		if got, err := s.NewSandbox(Options{CallTime: longest}).Call(t.Context(), most); err != nil {
 			t.Fatalf("call %d: %s, %v", i, got, err)
 		}
 	}
