@@ -329,7 +329,7 @@ func (d *Definition) parseFinality(o *value.Object) error {
 	}
 	var err error
 	if d.TTLFinality, err = asBool("ttlFinality", raw); err != nil {
-		return invalid("The input content is invalid because 'ttlFinality' must be a boolean.")
+		return invalid("One of the specified inputs is invalid: 'ttlFinality' must be a boolean.")
 	}
 	return nil
 }

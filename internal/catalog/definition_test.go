@@ -165,8 +165,8 @@ func TestDefinitionNames(t *testing.T) {
 		{`"a#b"`, rule},
 		{`"a "`, rule},
 		{`null`, required},
-		{`5`, "The input content is invalid because 'id' must be a string."},
-		{`{}`, "The input content is invalid because 'id' must be a string."},
+		{`5`, "One of the specified inputs is invalid: 'id' must be a string."},
+		{`{}`, "One of the specified inputs is invalid: 'id' must be a string."},
 	} {
 		_, err := ParseDefinition([]byte(`{"id":` + c.id + `,"partitionKey":{"paths":["/pk"]}}`))
 		if c.refused == "" && err != nil || c.refused != "" && !refusedWith(err, c.refused) {
@@ -191,7 +191,7 @@ func TestDefinitionRefusals(t *testing.T) {
 		lww      = `"conflictResolutionPolicy":{"mode":"LastWriterWins",`
 	)
 	mustBe := func(what, kind string) string {
-		return fmt.Sprintf("The input content is invalid because '%s' must be %s.", what, kind)
+		return fmt.Sprintf("One of the specified inputs is invalid: '%s' must be %s.", what, kind)
 	}
 	paths := func(n int) string { return strings.Repeat(`{"path":"/a/?"},`, n-1) + `{"path":"/*"}` }
 	for _, c := range []struct{ body, want string }{

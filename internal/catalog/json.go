@@ -13,7 +13,7 @@ import (
 
 func asObject(what string, raw []byte) (*value.Object, error) {
 	if len(raw) == 0 || raw[0] != '{' {
-		return nil, invalid("The input content is invalid because '%s' must be an object.", what)
+		return nil, invalid("One of the specified inputs is invalid: '%s' must be an object.", what)
 	}
 	return value.ParseObject(raw)
 }
@@ -21,7 +21,7 @@ func asObject(what string, raw []byte) (*value.Object, error) {
 func asArray(what string, raw []byte) ([][]byte, error) {
 	list, ok := value.Elements(raw)
 	if !ok {
-		return nil, invalid("The input content is invalid because '%s' must be an array.", what)
+		return nil, invalid("One of the specified inputs is invalid: '%s' must be an array.", what)
 	}
 	return list, nil
 }
@@ -31,7 +31,7 @@ func asString(what string, raw []byte) (string, error) {
 	if s, ok := v.Text(); ok {
 		return s, nil
 	}
-	return "", invalid("The input content is invalid because '%s' must be a string.", what)
+	return "", invalid("One of the specified inputs is invalid: '%s' must be a string.", what)
 }
 
 func asBool(what string, raw []byte) (bool, error) {
@@ -39,7 +39,7 @@ func asBool(what string, raw []byte) (bool, error) {
 	if b, ok := v.Bool(); ok {
 		return b, nil
 	}
-	return false, invalid("The input content is invalid because '%s' must be true or false.", what)
+	return false, invalid("One of the specified inputs is invalid: '%s' must be true or false.", what)
 }
 
 // asInt takes any number that equals an integer, 2.0 and 2e0 included: JSON has
@@ -49,7 +49,7 @@ func asInt(what string, raw []byte, lowest, highest int) (int, error) {
 	if f, ok := v.Number(); ok && f == math.Trunc(f) && f >= float64(lowest) && f <= float64(highest) {
 		return int(f), nil
 	}
-	return 0, invalid("The input content is invalid because '%s' must be an integer from %d to %d.", what, lowest, highest)
+	return 0, invalid("One of the specified inputs is invalid: '%s' must be an integer from %d to %d.", what, lowest, highest)
 }
 
 // absent reports whether a property is missing or null, which mean the same in

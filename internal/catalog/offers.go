@@ -340,7 +340,7 @@ func parseOffer(body []byte, was *Offer) (throughputRequest, error) {
 	}
 	raw, _ = content.Lookup("offerThroughput")
 	if r.perSecond, err = asInt("", raw, math.MinInt32, math.MaxInt32); err != nil {
-		return r, invalid("The input content is invalid because 'content.offerThroughput' must be an integer.")
+		return r, invalid("One of the specified inputs is invalid: 'content.offerThroughput' must be an integer.")
 	}
 	return r, nil
 }

@@ -234,7 +234,7 @@ func (x *vectorIndex) checkShardKey() error {
 	}
 	paths, err := asArray("vectorIndexShardKey", raw)
 	if err != nil {
-		return invalid("One of the specified inputs is invalid: 'vectorIndexShardKey' must be an array of paths.")
+		return err
 	}
 	if len(paths) > maxShardPaths {
 		return invalid("The number of shard paths defined in the Vector Indexing Policy: %d exceeds the maximum: %d.", len(paths), maxShardPaths)
