@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // Bundles: several writes that happen together, or not at all. They execute in
-// order, each on what the ones before have left, and share the group's batch with
-// other writes. Everything that a write changes in the loop's memory is noted while
-// a bundle is under way, so that it can be taken back when one of its writes fails:
-// the group then goes on as if the bundle had never come.
+// order, each on what the ones before have left, in a child of the group's transaction:
+// when one of them fails, the child is dropped, and the group goes on as if the bundle
+// had never come.
 //
 // The writes of a bundle have one lsn between them, and n is their place, from 1.
 
@@ -17,7 +16,6 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/memory"
-	"github.com/mayflydb/mayfly/internal/ru"
 )
 
 const (
@@ -188,56 +186,23 @@ func (b *bundle) tallied(logical string) {
 	}
 }
 
-// savepoint is what there was before a bundle, as far as it is not noted when it
-// changes.
-type savepoint struct {
-	meta        meta
-	log         changeLog
-	rows, bytes int // of the group's batch
-	soonestMs   int64
-	buried      Amount
-	changes     int
-
-	writes  uint16 // that the bundle has done
-	undoing []func()
-	burials []burial
-}
-
-// burial is the removal of an expired item, to be accounted for when the bundle has
-// succeeded.
-type burial struct {
-	cause ru.Cause
-	units ru.Units
-	bytes int64
-}
-
-// undo notes what takes a change back.
-func (s *savepoint) undo(f func()) { s.undoing = append(s.undoing, f) }
-
 // executeAll does the operations of a bundle, or nothing.
-func (w *writer) executeAll(b *bundle) error {
+func (w *writer) executeAll(b *bundle) (err error) {
 	if b.each != nil {
 		return w.executeEach(b)
 	}
-	w.savepoint = &savepoint{
-		meta: w.meta, log: w.log, rows: w.batch.Len(), bytes: w.batch.Bytes(), soonestMs: w.soonestMs, buried: w.buried, changes: len(w.changes),
-	}
-	defer func() { w.savepoint = nil }()
-	b.read = 0
+	w.enter()
+	defer func() { w.leave(err != nil) }()
+	b.read, b.results = 0, b.results[:0] // it may be tried again
 	for i, r := range b.writes {
 		res, err := w.executeNext(b, r)
-		if err == nil && w.batch.Bytes()-w.savepoint.bytes > bundleBytes {
+		if err == nil && w.batch.Bytes()-w.bytes > bundleBytes {
 			err = ErrTooMuch
 		}
 		if err != nil {
-			w.rollBack()
-			b.results = b.results[:0] // it may be tried again
 			return &WriteError{i, err}
 		}
 		b.results = append(b.results, res)
-	}
-	for _, d := range w.savepoint.burials {
-		w.p.ledger.Add(d.cause, d.units, 1, d.bytes)
 	}
 	return nil
 }
@@ -277,88 +242,11 @@ func (w *writer) executeNext(b *bundle, r *write) (Result, error) {
 	return res, err
 }
 
-// rollBack takes back whatever the bundle has done.
-func (w *writer) rollBack() {
-	s := w.savepoint
-	for i := len(s.undoing) - 1; i >= 0; i-- {
-		s.undoing[i]()
-	}
-	w.batch.Truncate(s.rows)
-	clear(w.changes[s.changes:])
-	w.changes = w.changes[:s.changes]
-	w.meta, w.log, w.soonestMs, w.buried = s.meta, s.log, s.soonestMs, s.buried
-}
-
-// place returns the lsn and the n that the next write has.
-func (w *writer) place() (lsn uint64, n uint16) {
-	switch {
-	case w.savepoint == nil:
-		return w.meta.LSN + 1, 0
-	case w.savepoint.writes == 0:
-		return w.meta.LSN + 1, 1
-	default:
-		return w.meta.LSN, w.savepoint.writes + 1
-	}
-}
-
-// step moves on to the place of the write that is about to be done.
-func (w *writer) step() {
-	w.meta.LSN, _ = w.place()
-	if w.savepoint != nil {
-		w.savepoint.writes++
-	}
-}
-
-// lay puts an item over the one that the group has begun with.
-func (w *writer) lay(identity []byte, c *current) {
-	if w.savepoint != nil {
-		w.savepoint.undo(w.uncoverer(identity, c.ordinal))
-	}
-	w.overlay[string(identity)] = *c
-	if c.exists {
-		w.placed[c.ordinal] = string(identity)
-	}
-}
-
-// uncoverer returns what takes away the item that is about to be laid over the
-// present one.
-func (w *writer) uncoverer(identity []byte, ordinal uint64) func() {
-	was, covered := w.overlay[string(identity)]
-	where, placed := w.placed[ordinal]
-	return func() {
-		if covered {
-			w.overlay[string(identity)] = was
-		} else {
-			delete(w.overlay, string(identity))
-		}
-		if placed {
-			w.placed[ordinal] = where
-		} else {
-			delete(w.placed, ordinal)
-		}
-	}
-}
-
-// hold notes who holds a unique key, by ordinal, 0 for nobody.
-func (w *writer) hold(key []byte, ordinal uint64) {
-	if w.savepoint != nil {
-		was, known := w.held[string(key)]
-		w.savepoint.undo(func() {
-			if known {
-				w.held[string(key)] = was
-			} else {
-				delete(w.held, string(key))
-			}
-		})
-	}
-	w.held[string(key)] = ordinal
-}
-
 // look does an operation that changes nothing.
 func (w *writer) look(r *write, old *current) (Result, error) {
 	res := Result{LSN: w.meta.LSN}
 	if r.op == Unchanged {
-		part, err := w.parts.load(w.view.snap, &w.p.prefix, r.identity[:r.logical])
+		part, err := w.loadPart(r.identity[:r.logical])
 		if err == nil && part.lsn > r.more.asked.Since {
 			err = ErrChanged
 		}

@@ -70,11 +70,8 @@ const (
 	cachedBuckets = 4096
 )
 
-// counters are the buckets that the loop has touched lately.
-type counters struct {
-	cached map[bucketKey]*bucket
-	dirty  map[bucketKey]*bucket
-}
+// counters are buckets that were read or written lately, as they are in the view.
+type counters struct{ cached map[bucketKey]bucket }
 
 // bucketsOf returns the buckets in which an item is counted: its second first.
 func bucketsOf(h *header) (keys [3]bucketKey, n int) {
@@ -94,65 +91,47 @@ func bucketsOf(h *header) (keys [3]bucketKey, n int) {
 	return keys, 3
 }
 
-// load makes sure that an item's buckets are in memory, so that add cannot fail.
-func (c *counters) load(snap kv.Snapshot, x *prefix, h *header) error {
+// loadBuckets makes sure that an item's buckets are in memory, so that addToBuckets
+// cannot fail.
+func (w *writer) loadBuckets(h *header) error {
 	keys, n := bucketsOf(h)
 	for _, k := range keys[:n] {
-		if err := c.loadOne(snap, x, k); err != nil {
+		if _, known := w.bucket(k); known {
+			continue
+		}
+		b, err := readBucket(w.view.snap, &w.p.prefix, k)
+		if err != nil {
 			return err
 		}
+		if w.counters.cached == nil {
+			w.counters.cached = map[bucketKey]bucket{}
+		}
+		w.counters.cached[k] = b
 	}
 	return nil
 }
 
-func (c *counters) loadOne(snap kv.Snapshot, x *prefix, k bucketKey) error {
-	if _, ok := c.cached[k]; ok {
-		return nil
-	}
-	if c.cached == nil {
-		c.cached, c.dirty = map[bucketKey]*bucket{}, map[bucketKey]*bucket{}
-	}
+func readBucket(snap kv.Snapshot, x *prefix, k bucketKey) (bucket, error) {
 	var space [32]byte
 	key := x.appendStatKey(space[:0], k)
 	raw, found, err := snap.Get(key)
-	if err != nil {
-		return err
+	if err != nil || !found {
+		return bucket{}, err
 	}
-	b := &bucket{}
-	if found {
-		if *b, err = decodeBucket(key, raw); err != nil {
-			return err
-		}
-	}
-	c.cached[k] = b
-	return nil
+	return decodeBucket(key, raw)
 }
 
-// add counts an item in (sign 1) or out (sign -1) of its loaded buckets.
-func (c *counters) add(sign int64, h *header) {
+// addToBuckets counts an item in (sign 1) or out (sign -1) of its loaded buckets.
+func (w *writer) addToBuckets(sign int64, h *header) {
 	keys, n := bucketsOf(h)
 	for _, k := range keys[:n] {
-		b := c.cached[k]
+		b, _ := w.bucket(k)
 		if sign > 0 && k.level == levelSecond {
 			b.join(h)
 		}
 		b.items += sign
 		b.bytes += sign * int64(h.size)
-		c.dirty[k] = b
-	}
-}
-
-// restorer returns what takes an item's loaded buckets back to what they are.
-func (c *counters) restorer(h *header) func() {
-	keys, n := bucketsOf(h)
-	var was [3]bucket
-	for i, k := range keys[:n] {
-		was[i] = *c.cached[k]
-	}
-	return func() {
-		for i, k := range keys[:n] {
-			*c.cached[k] = was[i]
-		}
+		w.buckets[k] = b
 	}
 }
 
@@ -172,19 +151,19 @@ func (b *bucket) join(h *header) {
 }
 
 // flush writes the buckets that have changed; an empty one needs no row.
-func (c *counters) flush(batch *kv.Batch, x *prefix) {
+func (c *counters) flush(changed map[bucketKey]bucket, batch *kv.Batch, x *prefix) {
 	var keySpace [32]byte
 	var rowSpace [bucketBytes]byte
-	for k, b := range c.dirty {
+	for k, b := range changed {
 		key := x.appendStatKey(keySpace[:0], k)
 		if b.items == 0 {
 			batch.Delete(key, bucketBytes)
 			delete(c.cached, k)
 		} else {
 			batch.Set(key, b.append(rowSpace[:0]))
+			c.cached[k] = b
 		}
 	}
-	clear(c.dirty)
 	if len(c.cached) > cachedBuckets {
 		clear(c.cached)
 	}

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-// Drafts: one logical partition at one moment, with changes on top of it that nobody
-// else sees. A draft is made outside of the loop, in as long as it takes, and then
-// committed as a whole if nothing has changed under it.
+// Drafts: one logical partition at one moment, with a transaction over it. A draft is
+// made outside of the loop, in as long as it takes, and then committed as a whole if
+// nothing has changed under it: its writes are done again in the loop, which alone knows
+// their lsn, ordinals and time. Quotas are looked at there.
 
 package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/memory"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -35,28 +35,16 @@ const (
 
 // Draft is a logical partition with changes. It is for one goroutine.
 type Draft struct {
-	p       *Partition
 	r       *Reader
+	w       writer // of what the reader sees
 	logical LogicalPartition
-	nowMs   int64
 
-	byID      map[string]*drafted
-	byOrdinal map[uint64]*drafted
-	holders   map[string]*drafted // by unique key
-	ops       []Write
-	stamps    []stamp // of the ops
-	bytes     int
+	ops    []Write
+	stamps []stamp // of the ops
+	bytes  int
 
 	// Memory is what the request may take; nil for no bounds.
 	Memory *memory.Share
-}
-
-// drafted is an item that the draft has changed.
-type drafted struct {
-	ordinal uint64
-	exists  bool // false if it was deleted
-	body    []byte
-	unique  [][]byte
 }
 
 // stamp is what the draft has written into an item in place of what only the loop
@@ -73,11 +61,12 @@ func (p *Partition) NewDraft(l LogicalPartition, nowMs int64) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Draft{
-		p: p, r: r, logical: l, nowMs: nowMs,
-		byID: map[string]*drafted{}, byOrdinal: map[uint64]*drafted{}, holders: map[string]*drafted{},
-	}
-	r.draft = d
+	d := &Draft{r: r, w: writer{p: p}, logical: l}
+	d.w.init()
+	d.w.reset()
+	d.w.view, d.w.moment = r.v, moment{nowMs, nowMs}
+	d.w.meta = meta{LSN: draftLSNs, NextOrdinal: draftOrdinals}
+	r.over = d.w.tx
 	return d, nil
 }
 
@@ -164,128 +153,35 @@ func (d *Draft) Write(r Write) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	old, live, err := d.r.Find(r.Key)
+	d.w.out.Reset() // the rows are made again when the draft is committed
+	res, err := d.w.execute(w)
 	if err != nil {
 		return Result{}, err
 	}
-	etag := ""
-	if live {
-		if etag, err = textOf(old.Body, "_etag"); err != nil {
-			return Result{}, err
-		}
-	}
-	if err := admitted(w, live, func() string { return etag }); err != nil {
-		return Result{}, err
-	}
-	id := r.Key.ID
-	if w.renames() {
-		id = r.NewID
-		if _, taken, err := d.r.Find(d.key(id)); err != nil || taken {
-			return Result{}, cmp.Or(err, ErrExists)
-		}
-	}
-	next := &drafted{ordinal: old.Ordinal, exists: r.Op != Delete, unique: w.unique}
-	if !live {
-		next.ordinal = draftOrdinals + uint64(len(d.ops))
-	}
-	if err := d.claim(next); err != nil {
-		return Result{}, err
-	}
-	res := Result{Created: next.exists && !live}
 	op := Write{Op: Replace, Key: r.Key, Item: r.Item, NewID: r.NewID}
 	switch {
 	case r.Op == Delete:
 		op.Op = Delete
-		d.stamps = append(d.stamps, stamp{})
-	default:
-		if !live {
-			op.Op = Create
-		}
-		res.Body, res.ETag = d.fill(w, next.ordinal)
-		next.body = res.Body
+	case res.Created:
+		op.Op = Create
 	}
 	d.ops = append(d.ops, op)
-	d.bytes += len(next.body)
-	d.lay(r.Key.ID, id, next)
+	d.stamps = append(d.stamps, d.stampOf(w, &res))
+	d.bytes += len(res.Body)
+	res.LSN, res.Work = 0, ru.WriteWork{}
 	return res, nil
 }
 
-// fill renders an item as far as it is known, and notes what is to be replaced.
-func (d *Draft) fill(w *write, ordinal uint64) (body []byte, etag string) {
-	c := &current{ordinal: ordinal, header: header{
-		lsn: draftLSNs + uint64(len(d.ops)), writtenMs: d.nowMs, ttl: w.ttl, identity: w.identity, size: len(w.row) - w.places.body,
-	}}
-	body, etag = w.fill(c, d.r.Container(), d.p.index)
-	s := stamp{etag: strings.Trim(etag, `"`), ts: d.nowMs / 1000}
-	if ordinal >= draftOrdinals {
-		s.rid = d.r.Container().RID.ItemRID(ordinal)
+// stampOf returns what is to be replaced in an item that was written.
+func (d *Draft) stampOf(w *write, res *Result) (s stamp) {
+	if w.row == nil {
+		return stamp{}
 	}
-	d.stamps = append(d.stamps, s)
-	return body, etag
-}
-
-// lay puts an item over the one that was there, with its id or with another one.
-func (d *Draft) lay(was, id string, next *drafted) {
-	if old := d.byID[was]; old != nil {
-		for _, key := range old.unique {
-			delete(d.holders, string(key))
-		}
+	s = stamp{etag: strings.Trim(res.ETag, `"`), ts: d.w.writeMs / 1000}
+	if c, _ := d.w.changed(w.next); c.ordinal >= draftOrdinals {
+		s.rid = d.r.Container().RID.ItemRID(c.ordinal)
 	}
-	d.byID[was] = &drafted{}
-	for _, key := range next.unique {
-		d.holders[string(key)] = next
-	}
-	d.byID[id], d.byOrdinal[next.ordinal] = next, next
-}
-
-// claim checks that an item may hold its unique keys.
-func (d *Draft) claim(next *drafted) error {
-	for _, key := range next.unique {
-		if h := d.holders[string(key)]; h != nil && h.ordinal != next.ordinal {
-			return ErrNotUnique
-		}
-		raw, found, err := d.r.v.snap.Get(d.p.prefix.appendUniqueKey(nil, key))
-		if err != nil {
-			return err
-		}
-		if !found {
-			continue
-		}
-		if len(raw) != uniqueRowBytes {
-			return corrupt(key, "not a unique key's row")
-		}
-		holder := binary.BigEndian.Uint64(raw)
-		if holder == next.ordinal || d.byOrdinal[holder] != nil {
-			continue // it holds what it has in the draft
-		}
-		_, live, _, err := d.r.stored(nil, holder)
-		if err != nil {
-			return err
-		}
-		if live {
-			return ErrNotUnique
-		}
-	}
-	return nil
-}
-
-// after returns the ordinals of new items after one.
-func (d *Draft) after(ordinal uint64) []uint64 {
-	var all []uint64
-	for i := range uint64(len(d.ops)) {
-		if o := draftOrdinals + i; o > ordinal && d.byOrdinal[o] != nil {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-// found returns what the draft has of an item; known is false if that is nothing.
-func (d *Draft) found(i *drafted) (f Found, live, known bool) {
-	if i == nil {
-		return Found{}, false, false
-	}
-	return Found{Ordinal: i.ordinal, EPK: d.logical.EPK, Body: i.body}, i.exists, true
+	return s
 }
 
 // Commit does the writes, durably: all of them, or none. With ErrChanged the logical
@@ -295,7 +191,7 @@ func (d *Draft) Commit(ctx context.Context) ([]Result, error) {
 		return nil, nil
 	}
 	same := Write{Op: Unchanged, Key: d.key(""), Since: d.r.LSN(), Memory: d.Memory}
-	results, err := d.p.WriteAll(ctx, append([]Write{same}, d.ops...))
+	results, err := d.w.p.WriteAll(ctx, append([]Write{same}, d.ops...))
 	switch {
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists):
 		return nil, ErrChanged // items expire meanwhile, too
@@ -330,9 +226,4 @@ func (d *Draft) Settle(text []byte, results []Result) []byte {
 		return text
 	}
 	return []byte(strings.NewReplacer(pairs...).Replace(string(text)))
-}
-
-// without leaves out the items that the draft has deleted.
-func (d *Draft) without(ordinals []uint64) []uint64 {
-	return slices.DeleteFunc(ordinals, func(o uint64) bool { return d.byOrdinal[o] != nil && !d.byOrdinal[o].exists })
 }

@@ -219,11 +219,14 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 	}
 	if w.batch.Len() > 0 || w.indexed {
 		w.finish()
-		if err := p.db.Commit(context.Background(), &w.batch); err != nil {
+		if err := p.db.Commit(context.Background(), w.batch); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 		if err := p.publish(v.container); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
+		}
+		if a := &w.assisted; a.Items > 0 {
+			p.ledger.Add(ru.Assisted, a.units, a.Items, a.Bytes)
 		}
 		if w.batch.Bytes() > keptGroupBytes {
 			w.reset() // the next group may be long in coming
@@ -261,9 +264,10 @@ func (p *Partition) publish(c *catalog.Container) error {
 		p.mu.soonestMs = 0 // whatever was known of it
 	}
 	p.drop()
-	for identity := range w.overlay {
+	for identity := range w.items {
 		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
 	}
+	p.undead(w.burials)
 	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
 	p.mu.indexedTo = w.meta.IndexedTo
 	if w.dropOld || p.mu.container.IndexGeneration != c.IndexGeneration {
@@ -293,7 +297,7 @@ func (p *Partition) reconfigure(j *job) error {
 	}
 	w.dropOld = w.dropOld || generation != w.meta.Generation
 	w.finish()
-	if err := p.db.Commit(context.Background(), &w.batch); err != nil {
+	if err := p.db.Commit(context.Background(), w.batch); err != nil {
 		return answer([]*job{j}, fmt.Errorf("%w: %w", ErrFailed, err))
 	}
 	return answer([]*job{j}, nil)
@@ -323,28 +327,26 @@ func (p *Partition) refuse(err error) {
 	}
 }
 
-// writer is the state of the loop: what only it reads and changes.
+// writer writes transactions. The loop has one, and each draft.
 type writer struct {
 	p        *Partition
-	meta     meta
+	quotas   Quotas
 	counters counters
-	parts    parts
-	log      changeLog
+	totals   logicalTotals
 	dropOld  bool // index rows of earlier generations are to be removed
 	indexed  bool // the group has moved IndexedTo
 
-	// Of the group under way:
-	batch kv.Batch
-	view  *view
-	moment
-	soonestMs int64              // the next deadline of what it has written
-	overlay   map[string]current // by identity: what the group has changed so far
-	placed    map[uint64]string  // by ordinal: the identities of what it has written
-	held      map[string]uint64  // by unique key: the holder's ordinal, 0 for none
-	buried    Amount             // of expired items that it has removed
-	changes   []change           // of index entries
-	savepoint *savepoint         // of the bundle under way, nil outside of one
-	key       []byte             // reused for building keys
+	*tx      // the present one: the group's, or a child of it
+	group tx // or the draft's
+	child tx // of a bundle
+	out   kv.Batch
+	key   []byte // reused for building keys
+}
+
+// init makes a writer ready, with no group. It is not copied from then on.
+func (w *writer) init() {
+	w.tx = &w.group
+	w.batch = &w.out
 }
 
 // background does what was planned outside of the loop.
@@ -377,26 +379,19 @@ func (w *writer) begin(v *view, at moment) {
 // reset forgets the last group.
 func (w *writer) reset() {
 	w.batch.Reset()
-	if w.overlay == nil {
-		w.overlay, w.placed, w.held = map[string]current{}, map[uint64]string{}, map[string]uint64{}
-	}
-	clear(w.overlay)
-	clear(w.placed)
-	clear(w.held)
-	clear(w.changes)
-	w.changes = w.changes[:0]
-	w.soonestMs, w.buried, w.indexed = never, Amount{}, false
+	w.tx.reset()
+	w.soonestMs, w.buried, w.assisted, w.indexed = never, Amount{}, assisted{}, false
 }
 
 // finish adds to the batch what goes with every group.
 func (w *writer) finish() {
 	x := &w.p.prefix
-	w.counters.flush(&w.batch, x)
-	w.parts.flush(&w.batch, x, w.meta.LSN)
+	w.counters.flush(w.buckets, w.batch, x)
+	w.totals.flush(w.parts, w.batch, x, w.meta.LSN)
 	if w.dropOld {
 		w.dropGenerations()
 		w.dropOld = false
 	}
-	w.log.flush(&w.batch, x)
+	w.log.flush(w.batch, x)
 	w.batch.Set(x.metaKey(), w.meta.encode())
 }

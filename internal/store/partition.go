@@ -91,7 +91,6 @@ type Partition struct {
 	index  int
 	prefix prefix
 	failed func(error)
-	quotas Quotas
 	ledger *ru.Ledger
 	// incarnation is another one whenever the partition is opened, which was when it was
 	// at the lsn openedAt.
@@ -169,7 +168,6 @@ func Open(o Options) (*Partition, error) {
 		index:  o.Index,
 		prefix: partitionPrefix(o.Container.RID, o.Index),
 		failed: o.Failed,
-		quotas: o.Quotas,
 		ledger: o.Ledger,
 		queue:  make(chan *job, queueJobs),
 		purges: make(chan *job),
@@ -187,14 +185,17 @@ func Open(o Options) (*Partition, error) {
 	// as far as anybody can tell, they change now.
 	generation, epoch := m.Generation, m.Epoch
 	m.adopt(o.Container, o.Clock.Now())
-	p.writer = writer{p: p, meta: m, dropOld: found && generation != m.Generation, parts: parts{forgotten: m.LSN}}
+	w := &p.writer
+	*w = writer{p: p, quotas: o.Quotas, dropOld: found && generation != m.Generation, totals: logicalTotals{forgotten: m.LSN}}
+	w.init()
+	w.meta = m
 	if err := p.openLog(o.Container); err != nil {
 		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
 	}
 	if found && epoch != m.Epoch {
 		// Readers are about to go by them: what they make final must last.
-		p.writer.finish()
-		if err := p.db.Commit(context.Background(), &p.writer.batch); err != nil {
+		w.finish()
+		if err := p.db.Commit(context.Background(), w.batch); err != nil {
 			return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
 		}
 	}

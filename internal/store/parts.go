@@ -25,69 +25,61 @@ type part struct {
 	lsn          uint64
 }
 
-// parts are the logical partitions that the loop has touched lately, by the start
-// of their identities.
-type parts struct {
-	cached map[string]*part
-	dirty  map[string]*part
+// logicalTotals are the logical partitions that were read or written lately, by the
+// start of their identities, as they are in the view.
+type logicalTotals struct {
+	cached map[string]part
 	// forgotten is the partition's lsn when the cache was last emptied: logical
 	// partitions that are not in it had their last write then or before.
 	forgotten uint64
 }
 
-// load returns a logical partition's totals, which add changes.
-func (s *parts) load(snap kv.Snapshot, x *prefix, logical []byte) (*part, error) {
-	if p := s.cached[string(logical)]; p != nil {
+// loadPart returns a logical partition's totals, which addToPart changes.
+func (w *writer) loadPart(logical []byte) (part, error) {
+	if p, known := w.part(logical); known {
 		return p, nil
 	}
-	if s.cached == nil {
-		s.cached, s.dirty = map[string]*part{}, map[string]*part{}
-	}
-	key := x.appendPartKey(nil, logical)
-	raw, found, err := snap.Get(key)
+	key := w.p.prefix.appendPartKey(nil, logical)
+	raw, found, err := w.view.snap.Get(key)
 	if err != nil {
-		return nil, err
+		return part{}, err
 	}
-	p := &part{}
+	var p part
 	if found {
-		if *p, err = decodePart(key, raw); err != nil {
-			return nil, err
+		if p, err = decodePart(key, raw); err != nil {
+			return part{}, err
 		}
 	}
-	p.lsn = s.forgotten
-	s.cached[string(logical)] = p
+	if w.totals.cached == nil {
+		w.totals.cached = map[string]part{}
+	}
+	p.lsn = w.totals.forgotten
+	w.totals.cached[string(logical)] = p
 	return p, nil
 }
 
-// add counts an item in (sign 1) or out (sign -1) of its loaded part, at an lsn.
-func (s *parts) add(sign int64, c *current, lsn uint64) {
-	p := s.cached[string(c.logical)]
+// addToPart counts an item in (sign 1) or out (sign -1) of its loaded part.
+func (w *writer) addToPart(sign int64, c *current) {
+	p, _ := w.part(c.logical)
 	p.items += sign
 	p.bytes += sign * int64(c.header.size)
-	p.lsn = max(p.lsn, lsn)
-	s.dirty[string(c.logical)] = p
-}
-
-// restorer returns what takes a loaded part back to what it is.
-func (s *parts) restorer(c *current) func() {
-	p := s.cached[string(c.logical)]
-	was := *p
-	return func() { *p = was }
+	p.lsn = max(p.lsn, w.meta.LSN)
+	w.parts[string(c.logical)] = p
 }
 
 // flush writes what has changed up to an lsn; an empty part needs no row.
-func (s *parts) flush(batch *kv.Batch, x *prefix, lsn uint64) {
+func (s *logicalTotals) flush(changed map[string]part, batch *kv.Batch, x *prefix, lsn uint64) {
 	var key []byte
 	var space [partRowBytes]byte
-	for logical, p := range s.dirty {
+	for logical, p := range changed {
 		key = x.appendPartKey(key[:0], []byte(logical))
 		if p.items == 0 {
 			batch.Delete(key, partRowBytes)
 		} else {
 			batch.Set(key, p.append(space[:0]))
 		}
+		s.cached[logical] = p
 	}
-	clear(s.dirty)
 	if len(s.cached) > cachedParts {
 		clear(s.cached)
 		s.forgotten = lsn

@@ -350,7 +350,7 @@ func (w *writer) purge(pl *plan) error {
 // unchanged reports whether an item is as it was read when the partition's lsn was
 // the given one.
 func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
-	if _, changed := w.overlay[string(c.header.identity)]; changed {
+	if _, changed := w.changed(c.header.identity); changed {
 		return false, nil
 	}
 	if w.view.lsn == lsn {
@@ -383,7 +383,7 @@ func (w *writer) removeVictims(pl *plan) {
 			} else {
 				w.removeRows(c)
 			}
-			w.overlay[string(c.header.identity)] = current{}
+			w.items[string(c.header.identity)] = current{} // a purge ends its group, which looks for nothing by ordinal
 			pl.done.Units += c.removal().Charge()
 			pl.done.Amount = pl.done.plus(Amount{1, int64(c.header.size)})
 		}
@@ -409,22 +409,19 @@ func (w *writer) removeRun(run []victim) {
 }
 
 // bury removes an expired item that stands in the way of a write.
-func (w *writer) bury(c *current, cause ru.Cause) {
+func (w *writer) bury(c *current) {
 	w.record(c)
 	w.removeRows(c)
-	work := c.removal()
-	if w.savepoint != nil {
-		w.savepoint.burials = append(w.savepoint.burials, burial{cause, work.Charge(), int64(c.header.size)})
-		return
-	}
-	w.p.ledger.Add(cause, work.Charge(), 1, int64(c.header.size))
+	w.assisted.Amount = w.assisted.plus(Amount{1, int64(c.header.size)})
+	w.assisted.units += c.removal().Charge()
 }
 
 // record notes that an expired item leaves.
 func (w *writer) record(c *current) {
 	w.putEvent(c)
 	w.logExpired(&c.header)
-	w.undead(c)
+	w.buried = w.buried.plus(Amount{1, int64(c.header.size)})
+	w.burials = append(w.burials, burial{c.logical, int64(c.header.size)})
 }
 
 // Oldest returns when the oldest item expired that is still there, and whether

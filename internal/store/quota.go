@@ -51,7 +51,7 @@ const maxTallies = 1024
 // makeRoom refuses a write that would exceed a quota. Writes that make an item no
 // larger are never refused.
 func (w *writer) makeRoom(next, old *current, r *write) error {
-	q := &w.p.quotas
+	q := &w.quotas
 	// adds is what it adds to all that there is, grows what to the live: an expired
 	// version that is replaced was nobody's.
 	adds := int64(next.header.size)
@@ -74,8 +74,12 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 			return ErrPartitionFull
 		}
 	}
-	total := w.parts.cached[string(next.logical)].bytes
-	if q.LogicalBytes <= 0 || total+adds <= q.LogicalBytes {
+	if q.LogicalBytes <= 0 {
+		return nil
+	}
+	logical, _ := w.part(next.logical)
+	total := logical.bytes
+	if total+adds <= q.LogicalBytes {
 		return nil
 	}
 	dead, known := w.deadInLogical(next.logical)
@@ -104,33 +108,19 @@ func (w *writer) deadInLogical(logical []byte) (bytes int64, known bool) {
 	if !found || d.epoch != w.view.container.Epoch {
 		return 0, false
 	}
-	return d.bytes, w.nowMs-d.atMs < tallyMs
+	return d.bytes - w.buriedIn(logical), w.nowMs-d.atMs < tallyMs
 }
 
-// undead takes a removed item off what is known to be dead.
-func (w *writer) undead(c *current) {
-	w.buried = w.buried.plus(Amount{1, int64(c.header.size)})
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	if d, found := w.p.mu.dead[string(c.logical)]; found {
-		d.bytes -= int64(c.header.size)
-		d.rebuilt = true
-		w.p.mu.dead[string(c.logical)] = d
+// undead takes what a group has removed off what is known to be dead; p.mu is held.
+func (p *Partition) undead(burials []burial) {
+	if len(p.mu.dead) == 0 {
+		return
 	}
-	if w.savepoint != nil {
-		w.savepoint.undo(w.p.reviver(c.logical, int64(c.header.size)))
-	}
-}
-
-// reviver returns what takes an undead back. The loop's own counts are not its
-// business.
-func (p *Partition) reviver(logical []byte, bytes int64) func() {
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if d, found := p.mu.dead[string(logical)]; found {
-			d.bytes += bytes
-			p.mu.dead[string(logical)] = d
+	for _, b := range burials {
+		if d, found := p.mu.dead[string(b.logical)]; found {
+			d.bytes -= b.bytes
+			d.rebuilt = true
+			p.mu.dead[string(b.logical)] = d
 		}
 	}
 }

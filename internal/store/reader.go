@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -30,7 +31,7 @@ type Reader struct {
 	meta  meta
 	stop  Stop // asked now and then, by steps
 	steps int
-	draft *Draft   // whose changes it sees, or nil
+	over  *tx      // whose changes it sees, or nil
 	row   *visited // by the last Visit, nil before the first
 	// keys is room for the keys of one call, of which most are short.
 	keys [160]byte
@@ -202,9 +203,9 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 
 // Get returns the item with an ordinal, if there is one and it is live.
 func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
-	if r.draft != nil {
-		if f, live, known := r.draft.found(r.draft.byOrdinal[ordinal]); known {
-			return f, live, nil
+	if r.over != nil {
+		if c, known := r.over.changedAt(ordinal); known {
+			return c.found()
 		}
 	}
 	f, live, _, err = r.stored(nil, ordinal)
@@ -214,7 +215,7 @@ func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 // Visit is Get for one item after another: what it returns is valid until the next
 // Visit, or until the reader is closed.
 func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
-	if r.draft != nil {
+	if r.over != nil {
 		return r.Get(ordinal)
 	}
 	if r.row == nil {
@@ -226,7 +227,7 @@ func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 	return f, live, err
 }
 
-// stored reads an item into memory, without a draft.
+// stored reads an item into memory, as it is in the view.
 func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []byte, err error) {
 	key := r.p.prefix.appendItemKey(r.keys[:0], ordinal)
 	row, found, err := r.p.readRow(r.v, room, key, ordinal, true)
@@ -240,14 +241,23 @@ func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []
 	return f, live, row, err
 }
 
+// found returns the item of a transaction, which is live if it exists.
+func (c *current) found() (f Found, live bool, err error) {
+	if !c.exists {
+		return Found{}, false, nil
+	}
+	epk, _, err := value.DecodeBytesKey(c.header.identity)
+	return Found{Ordinal: c.ordinal, EPK: epk, Body: c.body}, true, err
+}
+
 // Find returns the item with the given key, if there is one and it is live.
 func (r *Reader) Find(k Key) (f Found, live bool, err error) {
-	if r.draft != nil {
-		if f, live, known := r.draft.found(r.draft.byID[k.ID]); known {
-			return f, live, nil
+	key := appendIdentity(r.p.prefix.appendIDKey(r.keys[:0], nil), k.EPK, k.PartitionKey, k.ID)
+	if r.over != nil {
+		if c, known := r.over.changed(key[prefixBytes+1:]); known {
+			return c.found()
 		}
 	}
-	key := appendIdentity(r.p.prefix.appendIDKey(r.keys[:0], nil), k.EPK, k.PartitionKey, k.ID)
 	raw, found, err := r.v.snap.Get(key)
 	if err != nil || !found {
 		return Found{}, false, err
@@ -264,10 +274,13 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
 	walk := lister{p: r.p, v: r.v, q: List{Within: &l}, page: Page{Last: after}}
 	ordinals, more, err = walk.oldest(r.step)
-	if err == nil && r.draft != nil {
-		ordinals = r.draft.without(ordinals)
-		if !more {
-			ordinals = append(ordinals, r.draft.after(after)...)
+	if err == nil && r.over != nil {
+		ordinals = slices.DeleteFunc(ordinals, func(o uint64) bool {
+			c, known := r.over.changedAt(o)
+			return known && !c.exists
+		})
+		for o := max(draftOrdinals, after+1); o < r.over.meta.NextOrdinal && !more; o++ {
+			ordinals = append(ordinals, o)
 		}
 	}
 	return ordinals, more, err
@@ -400,9 +413,9 @@ type Hit struct {
 // Indexed reports whether queries may go by the index: after a change of the indexing
 // policy it takes a while until all items have their rows, and one that has too much to
 // index never has. The policy may be known before the first of its rows is there. A
-// draft's changes are in no index.
+// transaction's changes are in no index.
 func (r *Reader) Indexed() bool {
-	if r.draft != nil {
+	if r.over != nil {
 		return false
 	}
 	m := &r.meta

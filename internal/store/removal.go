@@ -151,8 +151,8 @@ func (w *writer) remove(r *removal) error {
 func (w *writer) removeVictim(r *removal, c *current) {
 	if c.header.expired(&w.view.rules, w.nowMs) {
 		w.stepExpired(&c.header)
-		w.bury(c, ru.Assisted)
-		w.lay(c.header.identity, &current{})
+		w.bury(c)
+		w.clear(c)
 		return
 	}
 	work := w.delete(c)

@@ -14,7 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// current is an item as the group under way has it.
+// current is an item as a transaction has it.
 type current struct {
 	exists  bool
 	live    bool // it exists and has not expired; known while a write executes
@@ -151,19 +151,15 @@ func (w *writer) removeOwn(c *current) {
 
 // count counts an item in (sign 1) or out (sign -1). What it counts in was loaded.
 func (w *writer) count(sign int64, c *current) {
-	if w.savepoint != nil {
-		w.savepoint.undo(w.counters.restorer(&c.header))
-		w.savepoint.undo(w.parts.restorer(c))
-	}
-	w.counters.add(sign, &c.header)
-	w.parts.add(sign, c, w.meta.LSN)
+	w.addToBuckets(sign, &c.header)
+	w.addToPart(sign, c)
 	w.meta.Items += sign
 	w.meta.Bytes += sign * int64(c.header.size)
 }
 
 // loadCounts reads what count changes.
 func (w *writer) loadCounts(c *current) error {
-	if err := w.counters.load(w.view.snap, &w.p.prefix, &c.header); err != nil {
+	if err := w.loadBuckets(&c.header); err != nil {
 		return err
 	}
 	if c.logical == nil {
@@ -172,7 +168,7 @@ func (w *writer) loadCounts(c *current) error {
 			return err
 		}
 	}
-	_, err := w.parts.load(w.view.snap, &w.p.prefix, c.logical)
+	_, err := w.loadPart(c.logical)
 	return err
 }
 
@@ -181,7 +177,7 @@ func (w *writer) putUnique(c *current) {
 	for _, key := range c.unique {
 		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
 		w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
-		w.hold(key, c.ordinal)
+		w.held[string(key)] = c.ordinal
 	}
 }
 
@@ -189,7 +185,7 @@ func (w *writer) removeUnique(c *current) {
 	for _, key := range c.unique {
 		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
 		w.batch.Delete(w.key, uniqueRowBytes)
-		w.hold(key, 0)
+		w.held[string(key)] = 0
 	}
 }
 

@@ -8,10 +8,8 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -119,40 +117,12 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 	return dead, nil
 }
 
-// holder returns the item that holds a unique key, as the group has it so far.
-func (w *writer) holder(key []byte) (current, error) {
-	ordinal, known := w.held[string(key)]
-	if !known {
-		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
-		raw, found, err := w.view.snap.Get(w.key)
-		if err != nil || !found {
-			return current{}, err
-		}
-		if len(raw) != uniqueRowBytes {
-			return current{}, corrupt(w.key, "not a unique key's row")
-		}
-		ordinal = binary.BigEndian.Uint64(raw)
-	}
-	if ordinal == 0 {
-		return current{}, nil
-	}
-	if identity, ok := w.placed[ordinal]; ok {
-		return w.overlay[identity], nil
-	}
-	return w.load(ordinal)
-}
-
 // evict removes an expired item that stood in the way of another. An item may
 // stand there with several of its keys.
 func (w *writer) evict(c *current) {
-	if !w.removed(c) {
-		w.bury(c, ru.Assisted)
-		w.lay(c.header.identity, &current{})
+	if now, known := w.changed(c.header.identity); known && !now.exists {
+		return
 	}
-}
-
-// removed reports whether the group has removed the item already.
-func (w *writer) removed(c *current) bool {
-	now, ok := w.overlay[string(c.header.identity)]
-	return ok && !now.exists
+	w.bury(c)
+	w.clear(c)
 }

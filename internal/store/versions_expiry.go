@@ -106,7 +106,7 @@ func (w *writer) logExpiredItems(pl *plan) error {
 		l.state.Own, l.dirty = pl.own, true
 	}
 	if l.dirty && w.batch.Len() == 0 { // the state alone is worth a commit
-		l.flush(&w.batch, &w.p.prefix)
+		l.flush(w.batch, &w.p.prefix)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"strconv"
 
@@ -248,7 +247,7 @@ func (w *write) fill(c *current, container *catalog.Container, partition int) (b
 	return row[w.places.body:], etag
 }
 
-// execute does one write against the state that the group has reached.
+// execute does one write in the present transaction.
 func (w *writer) execute(r *write) (Result, error) {
 	if r.epoch != w.view.container.Epoch {
 		return Result{}, errStale
@@ -286,7 +285,7 @@ func (w *writer) delete(old *current) ru.WriteWork {
 	w.step()
 	w.removeRows(old)
 	w.logChange(logDelete, &old.header, old.header.lsn, nil)
-	w.lay(old.header.identity, &current{})
+	w.clear(old)
 	return old.removal()
 }
 
@@ -341,63 +340,34 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		work.OldBytes, work.IndexRows = old.header.size, w.updateRows(old, &next, r.row)
 	} else {
 		if old.exists {
-			w.bury(old, ru.Assisted)
+			w.bury(old)
 		}
 		w.meta.NextOrdinal++
 		w.insertRows(&next, r.row)
 	}
 	if r.renames() {
-		w.lay(r.identity, &current{})
+		w.clear(old)
 	}
-	w.lay(r.next, &next)
+	w.lay(&next)
 	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
 // admit decides whether the write may happen. An item that does not exist, or
 // has expired, meets no condition but that of not existing.
 func (w *writer) admit(r *write, old *current) error {
-	return admitted(r, old.live, func() string { return old.header.etagText(w.p.index) })
-}
-
-func admitted(r *write, live bool, etagText func() string) error {
 	switch {
-	case !live && (r.op == Replace || r.op == Delete || r.op == Update):
+	case !old.live && (r.op == Replace || r.op == Delete || r.op == Update):
 		return ErrNotFound
-	case !live:
+	case !old.live:
 		return nil
 	case r.op == Create:
 		return ErrExists
 	case r.ifMatch == "" && r.ifNoneMatch == "":
 		return nil
 	}
-	etag := etagText()
+	etag := old.header.etagText(w.p.index)
 	if !catalog.Matches(r.ifMatch, etag) || r.ifNoneMatch != "" && catalog.Matches(r.ifNoneMatch, etag) {
 		return ErrPrecondition
 	}
 	return nil
-}
-
-// current returns the item as the group has it so far.
-func (w *writer) current(identity []byte) (current, error) {
-	if c, ok := w.overlay[string(identity)]; ok {
-		return c, nil
-	}
-	w.key = w.p.prefix.appendIDKey(w.key[:0], identity)
-	raw, found, err := w.view.snap.Get(w.key)
-	if err != nil || !found {
-		return current{}, err
-	}
-	if len(raw) != idRowBytes {
-		return current{}, corrupt(w.key, "not an id row")
-	}
-	return w.load(binary.BigEndian.Uint64(raw))
-}
-
-// load reads an item that the group has not touched.
-func (w *writer) load(ordinal uint64) (current, error) {
-	h, body, err := w.p.item(w.view, ordinal)
-	if err != nil {
-		return current{}, err
-	}
-	return current{exists: true, ordinal: ordinal, header: h, body: body}, nil
 }

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+
+// Transactions: writes that nobody else sees yet. A transaction holds what its writes
+// have changed, over a parent: that of a bundle lies over its group's, and those of a
+// group and of a draft lie over a view. What a transaction has not changed is read from
+// its parent. A child that succeeds is merged into its parent; one that fails is
+// dropped, and nothing has happened.
+
+package store
+
+import (
+	"encoding/binary"
+	"maps"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/ru"
+)
+
+// tx is a transaction.
+type tx struct {
+	parent *tx // nil over a view
+	view   *view
+	moment
+	state
+	items   map[string]current   // by identity; one that does not exist was removed
+	placed  map[uint64]string    // by ordinal: the identities of those
+	held    map[string]uint64    // by unique key: the holder's ordinal, 0 for none
+	buckets map[bucketKey]bucket // counters that have changed
+	parts   map[string]part      // logical partitions that have changed
+	burials []burial
+	changes []change // of index entries
+
+	batch       *kv.Batch // its rows, after those of the parent
+	rows, bytes int       // of the batch when the transaction began
+
+	together bool   // its writes have one lsn
+	writes   uint16 // that it has done
+}
+
+// state is what a child begins with as its parent has it.
+type state struct {
+	meta      meta
+	log       changeLog
+	soonestMs int64  // the next deadline of what was written
+	buried    Amount // of expired items that were removed
+	assisted  assisted
+}
+
+// assisted is the work of removing expired items that stood in the way of writes.
+type assisted struct {
+	Amount
+	units ru.Units
+}
+
+// burial is the removal of an expired item, for what is known of the dead.
+type burial struct {
+	logical []byte
+	bytes   int64
+}
+
+// reset forgets what has changed, but for the state.
+func (t *tx) reset() {
+	if t.items == nil {
+		t.items, t.placed, t.held = map[string]current{}, map[uint64]string{}, map[string]uint64{}
+		t.buckets, t.parts = map[bucketKey]bucket{}, map[string]part{}
+	}
+	clear(t.items)
+	clear(t.placed)
+	clear(t.held)
+	clear(t.buckets)
+	clear(t.parts)
+	clear(t.burials)
+	clear(t.changes)
+	t.burials, t.changes = t.burials[:0], t.changes[:0]
+	t.writes = 0
+}
+
+// enter begins a child of the present transaction, whose writes have one lsn.
+func (w *writer) enter() {
+	t, c := w.tx, &w.child
+	c.reset()
+	c.parent, c.view, c.moment, c.state, c.batch = t, t.view, t.moment, t.state, t.batch
+	c.rows, c.bytes = t.batch.Len(), t.batch.Bytes()
+	c.together = true
+	w.tx = c
+}
+
+// leave ends the child: it is merged into its parent, or dropped if it has failed.
+func (w *writer) leave(failed bool) {
+	c, t := w.tx, w.tx.parent
+	w.tx = t
+	if failed {
+		t.batch.Truncate(c.rows)
+	} else {
+		t.state = c.state
+		maps.Copy(t.items, c.items)
+		maps.Copy(t.placed, c.placed)
+		maps.Copy(t.held, c.held)
+		maps.Copy(t.buckets, c.buckets)
+		maps.Copy(t.parts, c.parts)
+		t.burials = append(t.burials, c.burials...)
+		t.changes = append(t.changes, c.changes...)
+	}
+	c.reset()
+}
+
+// place returns the lsn and the n that the next write has. Those of writes that have
+// one lsn are numbered from 1.
+func (t *tx) place() (lsn uint64, n uint16) {
+	switch {
+	case !t.together:
+		return t.meta.LSN + 1, 0
+	case t.writes == 0:
+		return t.meta.LSN + 1, 1
+	default:
+		return t.meta.LSN, t.writes + 1
+	}
+}
+
+// step moves on to the place of the write that is about to be done.
+func (t *tx) step() {
+	t.meta.LSN, _ = t.place()
+	t.writes++
+}
+
+// lay puts an item over the one that was there.
+func (t *tx) lay(c *current) { t.set(c.header.identity, c.ordinal, c) }
+
+// clear leaves no item where one was.
+func (t *tx) clear(c *current) { t.set(c.header.identity, c.ordinal, &current{}) }
+
+func (t *tx) set(identity []byte, ordinal uint64, c *current) {
+	key := string(identity)
+	t.items[key], t.placed[ordinal] = *c, key
+}
+
+// changed returns the item with an identity, if the transaction has changed it.
+func (t *tx) changed(identity []byte) (c current, known bool) {
+	for ; t != nil && !known; t = t.parent {
+		c, known = t.items[string(identity)]
+	}
+	return c, known
+}
+
+// changedAt returns the item with an ordinal, if the transaction has changed it.
+func (t *tx) changedAt(ordinal uint64) (c current, known bool) {
+	identity, known := "", false
+	for at := t; at != nil && !known; at = at.parent {
+		identity, known = at.placed[ordinal]
+	}
+	if !known {
+		return current{}, false
+	}
+	if c, _ = t.changed([]byte(identity)); c.ordinal != ordinal {
+		return current{}, true // another one has its identity
+	}
+	return c, true
+}
+
+// current returns the item with an identity as the transaction has it.
+func (w *writer) current(identity []byte) (current, error) {
+	if c, known := w.changed(identity); known {
+		return c, nil
+	}
+	w.key = w.p.prefix.appendIDKey(w.key[:0], identity)
+	raw, found, err := w.view.snap.Get(w.key)
+	if err != nil || !found {
+		return current{}, err
+	}
+	if len(raw) != idRowBytes {
+		return current{}, corrupt(w.key, "not an id row")
+	}
+	return w.load(binary.BigEndian.Uint64(raw))
+}
+
+// load reads an item that the transaction has not changed.
+func (w *writer) load(ordinal uint64) (current, error) {
+	h, body, err := w.p.item(w.view, ordinal)
+	if err != nil {
+		return current{}, err
+	}
+	return current{exists: true, ordinal: ordinal, header: h, body: body}, nil
+}
+
+// holder returns the item that holds a unique key.
+func (w *writer) holder(key []byte) (current, error) {
+	ordinal, known := uint64(0), false
+	for t := w.tx; t != nil && !known; t = t.parent {
+		ordinal, known = t.held[string(key)]
+	}
+	if !known {
+		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		raw, found, err := w.view.snap.Get(w.key)
+		if err != nil || !found {
+			return current{}, err
+		}
+		if len(raw) != uniqueRowBytes {
+			return current{}, corrupt(w.key, "not a unique key's row")
+		}
+		ordinal = binary.BigEndian.Uint64(raw)
+	}
+	if ordinal == 0 {
+		return current{}, nil
+	}
+	if c, known := w.changedAt(ordinal); known {
+		return c, nil
+	}
+	return w.load(ordinal)
+}
+
+// buriedIn returns how many bytes of a logical partition had expired and were removed.
+func (t *tx) buriedIn(logical []byte) (bytes int64) {
+	for ; t != nil; t = t.parent {
+		for i := range t.burials {
+			if string(t.burials[i].logical) == string(logical) {
+				bytes += t.burials[i].bytes
+			}
+		}
+	}
+	return bytes
+}
+
+// bucket returns a counter that was loaded.
+func (w *writer) bucket(k bucketKey) (b bucket, known bool) {
+	for t := w.tx; t != nil; t = t.parent {
+		if b, known = t.buckets[k]; known {
+			return b, true
+		}
+	}
+	b, known = w.counters.cached[k]
+	return b, known
+}
+
+// part returns the totals of a logical partition that were loaded.
+func (w *writer) part(logical []byte) (p part, known bool) {
+	for t := w.tx; t != nil; t = t.parent {
+		if p, known = t.parts[string(logical)]; known {
+			return p, true
+		}
+	}
+	p, known = w.totals.cached[string(logical)]
+	return p, known
+}
