@@ -64,7 +64,11 @@ func (x *execution) found(c candidate, yield func(candidate) (bool, error)) (boo
 	if err := x.input(len(c.Body)); err != nil {
 		return false, err
 	}
+	x.matched = false
 	more, err := yield(c)
+	if x.matched {
+		x.page.Work.Matched++
+	}
 	x.took(&x.page.Times.Run)
 	return more, err
 }

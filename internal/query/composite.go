@@ -359,6 +359,7 @@ func (a *roughRun) add(p store.Place) error {
 	if err != nil || !passes {
 		return err
 	}
+	a.x.page.Work.Matched++
 	keys, err := a.x.runner.AppendSortKeys(nil)
 	if err != nil {
 		return err

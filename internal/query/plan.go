@@ -165,6 +165,9 @@ func choose(r *store.Reader, p *sql.Program, s *Scope) (*plan, error) {
 		if err != nil {
 			return nil, err
 		}
+		if found, err := c.countKey(items); err != nil || found != nil {
+			return found, err
+		}
 		if items <= logicalItems || !r.Indexed() {
 			return c.unsorted(&plan{method: logicalScan}), nil
 		}
@@ -646,6 +649,24 @@ func (c *chooser) count() *plan {
 		return nil
 	}
 	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, said: said, sorted: true}
+}
+
+// countKey finds a way to count the so many items of a partition key, if that is all
+// that is asked for.
+func (c *chooser) countKey(items int64) (*plan, error) {
+	if !c.r.Indexed() || !c.counts() || len(c.facts) > 0 || !c.p.Condition().Exact {
+		return nil, nil
+	}
+	found := c.countLogical()
+	if found == nil || len(c.s.Logical.PartitionKey) == 1 {
+		return found, nil
+	}
+	// Other keys may have the same last part.
+	few, err := c.atMost(found, rowsPerItem*items)
+	if err != nil || !few {
+		return nil, err
+	}
+	return found, nil
 }
 
 // countLogical finds the items of a partition key by the index of one of the

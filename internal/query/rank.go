@@ -157,6 +157,7 @@ func (x *execution) rowOf(ordinal uint64) (row []byte, ok bool, err error) {
 	if _, err := x.runner.Filter(sql.Raw(f.Body)); err != nil {
 		return nil, false, err
 	}
+	x.page.Work.Matched++ // it has been ranked
 	return x.runner.AppendProjection(nil)
 }
 

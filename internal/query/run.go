@@ -103,6 +103,7 @@ type Work struct {
 	IndexRows int64 // that were read
 	Items     int64 // that were read
 	Bytes     int64 // of those
+	Matched   int64 // of those, that have a row or more
 	Rows      int64 // that came out
 	RowBytes  int64
 }
@@ -170,6 +171,7 @@ type execution struct {
 	met, passed int64 // index rows of the partition key, and of others
 
 	measured time.Duration // up to when time is accounted for
+	matched  bool          // the item that is looked at has a row
 
 	seen      map[string]struct{} // rows that DISTINCT has met, or their hashes
 	shown     map[uint64]int      // the marks of those that it let pass on the pages before
@@ -461,6 +463,7 @@ func (x *execution) group() error {
 	err := x.candidates(func(c candidate) (bool, error) {
 		var failed error
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+			x.matched = true
 			if key, failed = x.runner.AppendGroupKey(key[:0]); failed != nil {
 				return false
 			}

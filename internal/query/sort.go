@@ -59,6 +59,7 @@ func (x *execution) sort() error {
 		var failed error
 		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
 			n++
+			x.matched = true
 			if keys, failed = x.runner.AppendSortKeys(keys[:0]); failed != nil {
 				return false
 			}
@@ -280,6 +281,7 @@ func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	x.page.Indexes = sub.page.Indexes
 	x.page.Work.Items += sub.page.Work.Items
 	x.page.Work.Bytes += sub.page.Work.Bytes
+	x.page.Work.Matched += sub.page.Work.Matched
 	x.page.Work.IndexRows += sub.page.Work.IndexRows
 	return rows, nil
 }

@@ -73,6 +73,7 @@ func (s *streaming) onItem(c candidate) (more bool, err error) {
 // onRow shows a row, if it is one of this page, and reports whether to go on.
 func (s *streaming) onRow() bool {
 	s.rows++
+	s.matched = true
 	if s.replay == nil && s.at.place.same(&s.item) && s.rows <= s.at.Rows {
 		return true
 	}
@@ -121,6 +122,7 @@ func (s *streaming) leave() {
 	if s.rows == 1 {
 		s.page.Work.Items--
 		s.page.Work.Bytes -= int64(len(s.item.Body))
+		s.matched = false
 	}
 	s.at.set(&s.item, s.rows-1)
 	s.failed, s.ended = s.end(), true

@@ -76,6 +76,7 @@ type block struct {
 
 	condition *Condition
 	origin    origin // of the rows, if SELECT VALUE takes them from the item
+	tested    []Path // by the function that SELECT VALUE is
 }
 
 // source is one input set of FROM.
@@ -378,7 +379,7 @@ func (c *compiler) groupBy(q *Query, s *scope, b *block) error {
 		if err != nil {
 			return err
 		}
-		b.grouping.addKey(e, s, groupKey{slot: c.newSlot(), eval: key.eval})
+		b.grouping.addKey(e, s, groupKey{slot: c.newSlot(), eval: key.eval, origin: key.origin})
 	}
 	return nil
 }
@@ -398,6 +399,9 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 			return err
 		}
 		b.project.value, b.origin = v.eval, v.origin
+		if v.function != "" && v.yes != nil && len(v.yes.Path) > 0 {
+			b.tested = []Path{v.yes.Path}
+		}
 	default:
 		ungrouped := &errorList{} // all of which are told
 		for _, item := range q.Select.Items {

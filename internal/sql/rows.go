@@ -233,6 +233,25 @@ func (p *Program) Slice() Slice { return p.slice }
 // nil.
 func (p *Program) Condition() *Condition { return p.condition }
 
+// Tested returns the paths that SELECT VALUE tests with a function which an index can
+// answer, such as STARTSWITH(c.name, "A").
+func (p *Program) Tested() []Path { return p.main.tested }
+
+// GroupPaths returns the properties of GROUP BY, or nil if it has something else too.
+func (p *Program) GroupPaths() []Path {
+	if p.main.grouping == nil {
+		return nil
+	}
+	var paths []Path
+	for _, k := range p.main.grouping.keys {
+		if !k.origin.single() {
+			return nil
+		}
+		paths = append(paths, k.origin.path)
+	}
+	return paths
+}
+
 // Needs returns the paths of all that the program reads from an item. The empty
 // path is the whole item.
 func (p *Program) Needs() []Path { return p.needs }

@@ -94,8 +94,9 @@ type grouping struct {
 
 // groupKey is one expression of GROUP BY.
 type groupKey struct {
-	slot int
-	eval evaluator
+	slot   int
+	eval   evaluator
+	origin origin
 }
 
 // groupOrder is one item of ORDER BY, which is one of the keys.

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+
+// The indexes that serve a query, and those that would: what clients are told of them
+// when they ask. It is about what the query says, as the service tells it, and not about
+// the way that was chosen: where there are few items, they are read, whatever indexes
+// there are.
+
+package query
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// IndexUse is which indexes serve a query, and which would help it.
+type IndexUse struct {
+	Utilized, Potential Indexes
+}
+
+// Indexes are indexes of one path and of several.
+type Indexes struct {
+	Single    []SingleIndex
+	Composite [][]string // of each, its paths with their directions
+}
+
+// SingleIndex is an index of one path, with the part of the filter that it serves.
+type SingleIndex struct {
+	Filter, Spec string
+}
+
+func (i *Indexes) add(spec, filter string) {
+	found := SingleIndex{filter, spec}
+	if !slices.Contains(i.Single, found) {
+		i.Single = append(i.Single, found)
+	}
+}
+
+// keyRanges is how the index is called that has the partition keys' hashes.
+const keyRanges = "/_epk/?"
+
+// indexUse works out what serves a query.
+func indexUse(c *chooser, p *plan) *IndexUse {
+	u := &IndexUse{}
+	switch s := c.s; {
+	case s.Logical != nil && !s.Logical.Prefix:
+		for _, path := range c.r.Container().PartitionKey.Paths {
+			u.Utilized.add(specOf(pathOf(path)), "")
+		}
+	case !s.whole():
+		u.Utilized.add(keyRanges, "")
+	}
+	if p.composite != nil {
+		var specs []string
+		for _, path := range p.composite.paths {
+			specs = append(specs, compositeSpec(pathOf(path.Path), path.Descending))
+		}
+		u.Utilized.Composite = append(u.Utilized.Composite, specs)
+	} else if p.method != manyFinds && p.method != pointFind {
+		u.Potential.Composite = c.missedComposites()
+	}
+	for _, f := range c.facts {
+		c.usedBy(f, p, u)
+	}
+	for _, path := range c.p.Tested() {
+		if at, ok := c.indexed(path, false); ok {
+			c.usedOther(at, u)
+		}
+	}
+	if p.set != nil {
+		c.usedSets(p.set, u)
+	} else {
+		c.usedOther(p.path, u)
+	}
+	return u
+}
+
+// usedOther adds an index that serves something else than what usedBy adds.
+func (c *chooser) usedOther(path store.IndexPath, u *IndexUse) {
+	if len(path) > 0 && !slices.ContainsFunc(c.facts, func(f *sql.Condition) bool { return names(f, path) }) {
+		u.Utilized.add(specOf(path), "")
+	}
+}
+
+// names reports whether a part of the filter is about a path, in words that usedBy knows.
+func names(f *sql.Condition, path store.IndexPath) bool {
+	if _, ok := filterText(f); ok && slices.Equal(steps(f.Path, f.Op == sql.CondArrayContains), path) {
+		return true
+	}
+	return slices.ContainsFunc(f.Of, func(part *sql.Condition) bool { return names(part, path) })
+}
+
+func (c *chooser) usedSets(s *set, u *IndexUse) {
+	c.usedOther(s.path, u)
+	for _, part := range s.any {
+		c.usedSets(part, u)
+	}
+	for _, part := range s.all {
+		c.usedSets(part, u)
+	}
+}
+
+// usedBy adds what serves a part of the filter, or would.
+func (c *chooser) usedBy(f *sql.Condition, p *plan, u *IndexUse) {
+	for _, part := range f.Of {
+		c.usedBy(part, p, u)
+	}
+	text, ok := filterText(f)
+	if !ok || len(f.Path) == 0 || c.inComposite(p, f.Path) || c.servedByOrder(f.Path, u) {
+		return
+	}
+	elements := f.Op == sql.CondArrayContains
+	if slices.Contains(c.facts, f) {
+		text = c.said(steps(f.Path, elements))
+	}
+	if path, indexed := c.indexed(f.Path, elements); indexed {
+		u.Utilized.add(specOf(path), text)
+	} else if name := f.Path[0].Name; !systemProperty(name) && !isComputed(c.r.Container(), name) {
+		u.Potential.add(specOf(steps(f.Path, elements)), text)
+	}
+}
+
+// inComposite reports whether a path is one of the composite index that the plan goes by.
+func (c *chooser) inComposite(p *plan, path sql.Path) bool {
+	if p.composite == nil {
+		return false
+	}
+	for _, of := range p.composite.paths {
+		if slices.Equal(pathOf(of.Path), steps(path, false)) {
+			return true
+		}
+	}
+	return false
+}
+
+// servedByOrder reports whether a path is the one that the query is ordered by, where the
+// filter names others too: the service's metrics leave it out, unless a composite index
+// would help. (IndexMetricsParserBaselineTest of the .NET SDK, OrderBy 2 and 4.)
+func (c *chooser) servedByOrder(path sql.Path, u *IndexUse) bool {
+	keys := c.p.OrderBy()
+	if len(keys) != 1 || keys[0].Call != nil || !slices.Equal(keys[0].Path, path) || len(u.Potential.Composite) > 0 {
+		return false
+	}
+	return slices.ContainsFunc(c.facts, func(f *sql.Condition) bool {
+		_, ok := filterText(f)
+		return ok && !slices.Equal(f.Path, path)
+	})
+}
+
+// said returns what the filter says of an indexed path.
+func (c *chooser) said(path store.IndexPath) string {
+	var all []string
+	for _, f := range c.facts {
+		at := steps(f.Path, f.Op == sql.CondArrayContains)
+		if text, ok := filterText(f); ok && slices.Equal(at, path) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, " AND ")
+}
+
+// missedComposites suggests indexes of what is equal, followed by what is ordered by or,
+// without an order, by a path of which there is a range; or of what is grouped by, where
+// all of that is equal.
+func (c *chooser) missedComposites() [][]string {
+	var equal, ranges []sql.Path
+	for _, f := range c.facts {
+		if len(f.Path) == 0 || hasElements(f.Path) || systemProperty(f.Path[0].Name) {
+			continue
+		}
+		switch f.Op {
+		case sql.CondEq:
+			equal = appendPath(equal, f.Path)
+		case sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe, sql.CondPrefix:
+			ranges = appendPath(ranges, f.Path)
+		}
+	}
+	var first []string
+	for _, p := range equal {
+		first = append(first, compositeSpec(steps(p, false), false))
+	}
+	ordered, ok := c.orderSpecs(equal)
+	if !ok {
+		return nil
+	}
+	if specs := slices.Concat(first, ordered); len(ordered) > 0 {
+		if len(specs) < 2 {
+			return nil
+		}
+		return [][]string{specs}
+	}
+	var found [][]string
+	if len(equal) > 0 {
+		for _, p := range ranges {
+			found = append(found, append(slices.Clip(first), compositeSpec(steps(p, false), false)))
+		}
+	}
+	if len(found) == 0 {
+		return c.missedForGroups(equal)
+	}
+	return found
+}
+
+// orderSpecs returns the keys of ORDER BY that are not equal anyway, if an index can have
+// its order.
+func (c *chooser) orderSpecs(equal []sql.Path) (specs []string, ok bool) {
+	for _, k := range c.p.OrderBy() {
+		if k.Call != nil || hasElements(k.Path) || systemProperty(k.Path[0].Name) {
+			return nil, false
+		}
+		if !containsPath(equal, k.Path) {
+			specs = append(specs, compositeSpec(steps(k.Path, false), k.Desc))
+		}
+	}
+	return specs, true
+}
+
+// missedForGroups suggests the index of what is grouped by, if all of it is equal.
+func (c *chooser) missedForGroups(equal []sql.Path) [][]string {
+	var specs []string
+	for _, p := range c.p.GroupPaths() {
+		if !containsPath(equal, p) {
+			return nil
+		}
+		specs = append(specs, compositeSpec(steps(p, false), false))
+	}
+	if len(specs) < 2 {
+		return nil
+	}
+	return [][]string{specs}
+}
+
+func containsPath(list []sql.Path, p sql.Path) bool {
+	return slices.ContainsFunc(list, func(q sql.Path) bool { return slices.Equal(p, q) })
+}
+
+func appendPath(list []sql.Path, p sql.Path) []sql.Path {
+	if containsPath(list, p) {
+		return list
+	}
+	return append(list, p)
+}
+
+// filterText writes a condition as the service does, if an index can serve it.
+func filterText(f *sql.Condition) (string, bool) {
+	path := "ROOT"
+	for _, s := range f.Path {
+		if s.Element {
+			path += "[]"
+		} else {
+			path += "[" + strconv.Quote(s.Name) + "]"
+		}
+	}
+	call := func(name, more string) (string, bool) {
+		return name + "(" + path + ", " + value.Clip(string(f.Values[0].AppendJSON(nil))) + more + ")", true
+	}
+	switch f.Op {
+	case sql.CondEq:
+		if len(f.Values) > 1 {
+			return "(" + path + " IN (…))", true
+		}
+	case sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe:
+	case sql.CondDefined:
+		return "IS_DEFINED(" + path + ")", true
+	case sql.CondPrefix:
+		return call("STARTSWITH", "")
+	case sql.CondSuffix:
+		return call("ENDSWITH", "")
+	case sql.CondContains:
+		return call("CONTAINS", "")
+	case sql.CondEqualFold:
+		return call("STRINGEQUALS", ", true")
+	case sql.CondPrefixFold:
+		return call("STARTSWITH", ", true")
+	case sql.CondSuffixFold:
+		return call("ENDSWITH", ", true")
+	case sql.CondContainsFold:
+		return call("CONTAINS", ", true")
+	case sql.CondArrayContains:
+		return "ARRAY_CONTAINS(" + path + ", …)", true
+	default:
+		return "", false
+	}
+	return "(" + path + " " + condText(f) + ")", true
+}
+
+func pathOf(p value.Path) store.IndexPath {
+	var found store.IndexPath
+	for _, name := range p {
+		found = append(found, store.Property(name))
+	}
+	return found
+}
+
+func steps(p sql.Path, elements bool) store.IndexPath {
+	var found store.IndexPath
+	for _, s := range p {
+		if s.Element {
+			found = append(found, store.Elements())
+		} else {
+			found = append(found, store.Property(s.Name))
+		}
+	}
+	if elements {
+		found = append(found, store.Elements())
+	}
+	return found
+}
+
+func specOf(p store.IndexPath) string { return specText(p) + "/?" }
+
+func compositeSpec(p store.IndexPath, desc bool) string {
+	if desc {
+		return specText(p) + " DESC"
+	}
+	return specText(p) + " ASC"
+}
+
+// specText writes a path as the service's metrics do, with quotes around every name that
+// is not of letters and digits alone.
+func specText(p store.IndexPath) string {
+	var b []byte
+	for _, s := range p {
+		b = append(b, '/')
+		if name := s.String(); s == store.Elements() || !strings.ContainsFunc(name, needsQuotes) {
+			b = append(b, name...)
+		} else {
+			b = value.AppendString(b, name)
+		}
+	}
+	return string(b)
+}
+
+func needsQuotes(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
