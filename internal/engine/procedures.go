@@ -74,7 +74,6 @@ func (e *Engine) Execute(ctx context.Context, r Execution) (ExecutionResult, err
 	res.Body = []byte(out.Response)
 	if len(x.results) > 0 {
 		res.Body = x.draft.Settle(res.Body, x.results)
-		res.Log = string(x.draft.Settle([]byte(res.Log), x.results))
 	}
 	return res, nil
 }

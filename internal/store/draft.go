@@ -12,8 +12,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -49,10 +47,7 @@ type Draft struct {
 
 // stamp is what the draft has written into an item in place of what only the loop
 // knows.
-type stamp struct {
-	etag, rid string
-	ts        int64
-}
+type stamp struct{ etag, rid string }
 
 // NewDraft begins a draft of a logical partition as of nowMs. The caller closes it,
 // soon.
@@ -177,7 +172,7 @@ func (d *Draft) stampOf(w *write, res *Result) (s stamp) {
 	if w.row == nil {
 		return stamp{}
 	}
-	s = stamp{etag: strings.Trim(res.ETag, `"`), ts: d.w.writeMs / 1000}
+	s.etag = res.ETag
 	if c, _ := d.w.changed(w.next); c.ordinal >= draftOrdinals {
 		s.rid = d.r.Container().RID.ItemRID(c.ordinal)
 	}
@@ -199,31 +194,4 @@ func (d *Draft) Commit(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	return results[1:], nil
-}
-
-// Settle returns a text in which the etags, rids and times that the draft gave out
-// are those that the items got when it was committed.
-func (d *Draft) Settle(text []byte, results []Result) []byte {
-	if len(text) == 0 {
-		return text
-	}
-	const etag, ts = `"_etag":"\"`, `\"","_attachments":"attachments/","_ts":`
-	var pairs []string
-	for i, s := range d.stamps {
-		if s.etag == "" {
-			continue
-		}
-		is := strings.Trim(results[i].ETag, `"`)
-		if at := bytes.LastIndexByte(results[i].Body, ':'); at > 0 {
-			pairs = append(pairs, etag+s.etag+ts+strconv.FormatInt(s.ts, 10), etag+is+ts+string(bytes.TrimRight(results[i].Body[at+1:], "} ")))
-		}
-		pairs = append(pairs, s.etag, is)
-		if rid, err := textOf(results[i].Body, "_rid"); s.rid != "" && err == nil {
-			pairs = append(pairs, s.rid, rid)
-		}
-	}
-	if len(pairs) == 0 {
-		return text
-	}
-	return []byte(strings.NewReplacer(pairs...).Replace(string(text)))
 }

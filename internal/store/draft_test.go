@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 func (f *fixture) draft() *Draft {
@@ -100,6 +102,36 @@ type draftHistory struct {
 	d    *Draft
 	want map[string]string // etags by id
 	uses map[int]string    // ids by unique value
+}
+
+// What a draft gave out is replaced where it is a whole value, and nowhere else.
+func TestSettle(t *testing.T) {
+	f := newFixture(t, withTTL("-1"))
+	d := f.draft()
+	defer d.Close()
+	was, err := d.Write(f.item(Create, "a", `"note":"x"`))
+	f.must(err)
+	f.advance(5 * time.Second)
+	results, err := d.Commit(t.Context())
+	f.must(err)
+	is := &results[0]
+	quote := func(text string) string { return string(value.AppendString(nil, text)) }
+	sentence := quote("the etag was " + was.ETag)
+	for text, want := range map[string]string{
+		string(was.Body):                              string(is.Body),
+		"[1, " + quote(was.ETag) + "]":                "[1," + quote(is.ETag) + "]",
+		`{"tag":` + quote(was.ETag[1:37]) + `}`:       `{"tag":` + quote(is.ETag[1:37]) + `}`,
+		quote(string(was.Body)):                       quote(string(is.Body)),
+		sentence:                                      sentence,
+		`{` + quote(was.ETag) + `:true}`:              `{` + quote(was.ETag) + `:true}`,
+		quote("{ " + was.ETag + " is no JSON text }"): quote("{ " + was.ETag + " is no JSON text }"),
+		`no JSON: ` + was.ETag:                        `no JSON: ` + was.ETag,
+		`null`:                                        `null`,
+	} {
+		if got := string(d.Settle([]byte(text), results)); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+	}
 }
 
 // Whatever is written to a draft is in it as in a map, and in the partition once it

@@ -43,6 +43,19 @@ type Member struct {
 	text []byte // "name":value as written; Raw is its end
 }
 
+// Head is the name as it was written, with the colon after it.
+func (m *Member) Head() []byte { return m.text[:len(m.text)-len(m.Raw)] }
+
+// Compact checks a JSON text of any kind and copies it without the space around its
+// parts. It reports false if it is none.
+func Compact(src []byte) (text []byte, ok bool) {
+	v := jsontext.Value(bytes.Clone(src))
+	if err := v.Compact(); err != nil || len(v) == 0 {
+		return nil, false
+	}
+	return v, true
+}
+
 // ParseObject checks and copies src. It accepts one object in strict JSON:
 // valid UTF-8, no lone surrogates, no duplicate names at any depth, nothing but
 // space around it, at most [MaxNesting] levels, and numbers that a float64 can
