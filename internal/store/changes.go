@@ -110,15 +110,15 @@ type changeWalk struct {
 
 // begin finds the place where the page begins.
 func (w *changeWalk) begin(q Changes) error {
-	w.q, w.page.LSN, w.page.Incarnation = q, w.v.lsn, w.p.incarnation
-	w.page.Position = w.p.goOn(q.Start, w.v.lsn)
+	w.q, w.page.LSN, w.page.Incarnation = q, w.v.meta.LSN, w.p.incarnation
+	w.page.Position = w.p.goOn(q.Start, w.v.meta.LSN)
 	if q.Within != nil {
 		w.logical = q.Within.appendKey(nil)
 	}
 	var err error
 	switch {
 	case q.Start.Now:
-		w.page.Position = w.v.lsn
+		w.page.Position = w.v.meta.LSN
 	case q.Start.SinceMs > 0:
 		w.page.Position, err = w.before(q.Start.SinceMs)
 	}
@@ -148,7 +148,7 @@ func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
 func (w *changeWalk) before(sinceMs int64) (uint64, error) {
 	x := &w.p.prefix
 	_, upper := x.space(feedSpace)
-	return lastBefore(w.v.lsn, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
+	return lastBefore(w.v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
 		for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, lsn, 0), upper, kv.Forward) {
 			if err != nil {
 				return 0, 0, false, err
@@ -206,7 +206,7 @@ func (w *changeWalk) feed(ctx context.Context) error {
 		}
 		w.page.Position = row.at.LSN
 	}
-	w.page.Position = max(w.page.Position, w.v.lsn)
+	w.page.Position = max(w.page.Position, w.v.meta.LSN)
 	return nil
 }
 

@@ -220,7 +220,7 @@ func CompositePlace(paths []catalog.CompositePath, values []Component, ordinal u
 // Composite returns the rows that a scan asks for, of live items, in the order of the
 // index. The value of a hit's place is all that the index has of the item.
 func (r *Reader) Composite(s CompositeScan) iter.Seq2[Hit, error] {
-	start := append(r.p.prefix.appendIndexStart(nil, r.meta.Generation), byte(entryComposite), byte(s.Number))
+	start := append(r.p.prefix.appendIndexStart(nil, r.v.meta.Generation), byte(entryComposite), byte(s.Number))
 	lower, upper := s.bounds(start, r.v.container.IndexedComposites[s.Number])
 	s.goOn(start, &lower, &upper)
 	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)

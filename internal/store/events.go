@@ -158,7 +158,7 @@ func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
 	// present millisecond, and what a group under way is about to change, wait. So does
 	// what is in doubt: it may have to be taken back.
 	untilMs := min(p.clock.Horizon(), p.mu.groupMs)
-	changedMs := p.mu.changedMs
+	changedMs := p.mu.now.meta.ChangedMs
 	p.mu.Unlock()
 	if err != nil {
 		return EventPage{}, err

@@ -69,7 +69,7 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	}
 	queue := p.queue
 	if j.purge != nil || j.reindex != nil || j.expired != nil || j.removal != nil || j.rewind != nil {
-		queue = p.purges
+		queue = p.background
 	}
 	select {
 	case queue <- j:
@@ -106,10 +106,10 @@ func (p *Partition) loop() {
 		case first = <-p.queue:
 			p.linger()
 			select {
-			case purge = <-p.purges:
+			case purge = <-p.background:
 			default:
 			}
-		case purge = <-p.purges:
+		case purge = <-p.background:
 			select {
 			case first = <-p.queue:
 			default:
@@ -231,6 +231,8 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 		if w.batch.Bytes() > keptGroupBytes {
 			w.reset() // the next group may be long in coming
 		}
+	} else if purge != nil {
+		p.advance()
 	}
 	return done, nil
 }
@@ -263,30 +265,47 @@ func (p *Partition) publish(c *catalog.Container) error {
 		w.log.adopt(c, &w.meta)
 		p.mu.soonestMs = 0 // whatever was known of it
 	}
+	was := p.mu.now
+	p.mu.now = &published{
+		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, buried: was.buried.plus(w.buried),
+	}
 	p.drop()
-	for identity := range w.items {
-		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
-	}
-	p.undead(w.burials)
-	p.mu.soonestMs = min(p.mu.soonestMs, w.soonestMs)
-	p.mu.indexedTo = w.meta.IndexedTo
-	if w.dropOld || p.mu.container.IndexGeneration != c.IndexGeneration {
-		clear(p.mu.tracked)
-		p.mu.kept.empty()
-	}
-	p.mu.publication++
-	p.mu.total = Amount{w.meta.Items, w.meta.Bytes}
-	p.mu.buried = p.mu.buried.plus(w.buried)
-	p.follow(w.changes)
-	p.mu.kept.forget(&p.prefix, w.meta.Generation, w.changes)
-	p.rows.forget(w.changes)
-	p.mu.container, p.mu.lsn, p.mu.rules, p.mu.changedMs = c, w.meta.LSN, w.meta.rules(), w.meta.ChangedMs
-	p.mu.view = p.newView(snap)
+	p.mu.view = &view{published: p.mu.now, snap: snap, refs: 1}
+	p.follow(w.tx, w.dropOld || was.container.IndexGeneration != c.IndexGeneration)
 	return nil
 }
 
+// follow brings what is derived from the state up to date with a transaction that is
+// being published; p.mu is held. What a cache holds is right for the published state,
+// so whatever a transaction has changed leaves it here.
+func (p *Partition) follow(t *tx, reindexed bool) {
+	p.mu.soonestMs = min(p.mu.soonestMs, t.soonestMs)
+	for identity := range t.items {
+		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
+	}
+	p.rows.forget(t.changes)
+	if reindexed {
+		clear(p.mu.tracked)
+		p.mu.kept.empty()
+	}
+	p.mu.kept.forget(&p.prefix, t.meta.Generation, t.changes)
+	p.track(t.changes)
+	p.undead(t.burials)
+}
+
+// advance shows how far purge has walked without finding anything. The next commit
+// makes it durable.
+func (p *Partition) advance() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := *p.mu.now
+	next.meta.FeedMark, next.meta.OwnMark = p.writer.meta.FeedMark, p.writer.meta.OwnMark
+	p.mu.now = &next
+}
+
 // reconfigure goes over to new settings. They are durable in the catalog, and are
-// so here before the answer.
+// so here before the answer. They are published before they are committed: see
+// "Settings change in order" in DESIGN.md.
 func (p *Partition) reconfigure(j *job) error {
 	invariant.Check(j.reconfigure.RID == p.Container().RID, "settings of another container")
 	w := &p.writer
@@ -319,7 +338,7 @@ func (p *Partition) refuse(err error) {
 		select {
 		case j := <-p.queue:
 			_ = answer([]*job{j}, err)
-		case j := <-p.purges:
+		case j := <-p.background:
 			_ = answer([]*job{j}, err)
 		default:
 			return
@@ -333,8 +352,9 @@ type writer struct {
 	quotas   Quotas
 	counters counters
 	totals   logicalTotals
-	dropOld  bool // index rows of earlier generations are to be removed
-	indexed  bool // the group has moved IndexedTo
+	dropOld  bool     // index rows of earlier generations are to be removed
+	indexed  bool     // the group has moved IndexedTo
+	marked   position // the FeedMark that was last written down
 
 	*tx      // the present one: the group's, or a child of it
 	group tx // or the draft's
@@ -371,7 +391,7 @@ type moment struct{ nowMs, writeMs int64 }
 
 // begin starts a group at one moment.
 func (w *writer) begin(v *view, at moment) {
-	invariant.Check(v.lsn == w.meta.LSN, "the published lsn %d is not the last written %d", v.lsn, w.meta.LSN)
+	invariant.Check(v.meta.LSN == w.meta.LSN, "the published lsn %d is not the last written %d", v.meta.LSN, w.meta.LSN)
 	w.reset()
 	w.view, w.moment = v, at
 }
@@ -394,4 +414,5 @@ func (w *writer) finish() {
 	}
 	w.log.flush(w.batch, x)
 	w.batch.Set(x.metaKey(), w.meta.encode())
+	w.marked = w.meta.FeedMark
 }

@@ -97,39 +97,32 @@ type Partition struct {
 	incarnation uint8
 	openedAt    uint64
 
-	queue  chan *job
-	purges chan *job // what the loop does when it has nothing else to do
-	stop   chan struct{}
-	ended  chan struct{}
-	closed sync.Once
+	queue chan *job
+	// background is for what no request waits in line for: purges, removals, the log of
+	// expired items, index rows and rewinds.
+	background chan *job
+	stop       chan struct{}
+	ended      chan struct{}
+	closed     sync.Once
 
-	writer writer // the loop's own
-	purger purger // of whoever holds its lock
+	writer  writer     // the loop's own
+	purging sync.Mutex // held for a whole purge, or another step in the background
 
 	visits sync.Pool // of *visited
 	rows   rowReader
 
 	mu struct {
 		sync.Mutex
-		view *view // nil while idle
-		// container, rules, changedMs and lsn outlive the view.
-		container *catalog.Container
-		rules     rules
-		changedMs int64
-		lsn       uint64
-		// publication counts what was published since the partition was opened, from 1,
-		// and total is what there is since the last, expired or not.
-		publication uint64
-		total       Amount
-		// buried is what had expired and was removed since the partition was opened.
-		buried Amount
+		now  *published
+		view *view // of now; nil while idle
+
+		// What follows is derived from what was published; see follow.
 		lately deadLately
 		// soonestMs is when the next item expires, or earlier.
 		soonestMs int64
 		// groupMs is the moment of the group under way, never if there is none.
-		groupMs   int64
-		indexedTo uint64                  // the meta row's
-		tracked   map[string]*trackedPath // by their encoded paths
+		groupMs int64
+		tracked map[string]*trackedPath // by their encoded paths
 		// dead is what is known of logical partitions that are full, by the start of
 		// their identities.
 		dead map[string]deadBytes
@@ -144,35 +137,43 @@ type Partition struct {
 	}
 }
 
-// view is what readers see: a snapshot, and the container's settings with it.
-type view struct {
-	snap      kv.Snapshot
+// published is the state of a partition after a commit. It never changes: the next
+// commit makes another one.
+type published struct {
 	container *catalog.Container
-	rules     rules
-	lsn       uint64
-	// publication tells views with one lsn apart that purge has come between.
-	publication uint64
-	refs        int // guarded by Partition.mu; one is Partition.mu.view's own
+	meta      meta
+	rules     rules // of meta
+	// number counts publications since the partition was opened, from 1: purge leaves
+	// the lsn as it is.
+	number uint64
+	// buried is what had expired and was removed since the partition was opened.
+	buried Amount
+}
 
-	metaOnce sync.Once // for the meta row, if a query asks for it
-	meta     meta
-	metaErr  error
-	sizes    logicalSizes
+// total is all that there is, expired or not.
+func (s *published) total() Amount { return Amount{s.meta.Items, s.meta.Bytes} }
+
+// view is a published state with a snapshot of its rows.
+type view struct {
+	*published
+	snap  kv.Snapshot
+	refs  int // guarded by Partition.mu; one is Partition.mu.view's own
+	sizes logicalSizes
 }
 
 // Open opens a partition and starts its loop. The caller closes it.
 func Open(o Options) (*Partition, error) {
 	p := &Partition{
-		db:     o.DB,
-		clock:  o.Clock,
-		index:  o.Index,
-		prefix: partitionPrefix(o.Container.RID, o.Index),
-		failed: o.Failed,
-		ledger: o.Ledger,
-		queue:  make(chan *job, queueJobs),
-		purges: make(chan *job),
-		stop:   make(chan struct{}),
-		ended:  make(chan struct{}),
+		db:         o.DB,
+		clock:      o.Clock,
+		index:      o.Index,
+		prefix:     partitionPrefix(o.Container.RID, o.Index),
+		failed:     o.Failed,
+		ledger:     o.Ledger,
+		queue:      make(chan *job, queueJobs),
+		background: make(chan *job),
+		stop:       make(chan struct{}),
+		ended:      make(chan struct{}),
 	}
 	if p.ledger == nil {
 		p.ledger = &ru.Ledger{}
@@ -188,7 +189,7 @@ func Open(o Options) (*Partition, error) {
 	w := &p.writer
 	*w = writer{p: p, quotas: o.Quotas, dropOld: found && generation != m.Generation, totals: logicalTotals{forgotten: m.LSN}}
 	w.init()
-	w.meta = m
+	w.meta, w.marked = m, m.FeedMark
 	if err := p.openLog(o.Container); err != nil {
 		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
 	}
@@ -200,10 +201,7 @@ func Open(o Options) (*Partition, error) {
 		}
 	}
 	p.incarnation, p.openedAt = newIncarnation(), m.LSN
-	p.purger = purger{feed: m.FeedMark, own: m.OwnMark, durable: m.FeedMark}
-	p.mu.container, p.mu.rules, p.mu.changedMs = o.Container, m.rules(), m.ChangedMs
-	p.mu.lsn, p.mu.total, p.mu.publication = m.LSN, Amount{m.Items, m.Bytes}, 1
-	p.mu.indexedTo = m.IndexedTo
+	p.mu.now = &published{container: o.Container, meta: m, rules: m.rules(), number: 1}
 	p.mu.groupMs = never
 	p.mu.cache = newItemCache(o.Cache)
 	p.mu.kept.budget = o.Cache
@@ -247,11 +245,6 @@ func (p *Partition) acquire() (*view, error) {
 	return p.acquireLocked()
 }
 
-// newView returns what is published now; p.mu is held.
-func (p *Partition) newView(snap kv.Snapshot) *view {
-	return &view{snap: snap, container: p.mu.container, rules: p.mu.rules, lsn: p.mu.lsn, publication: p.mu.publication, refs: 1}
-}
-
 func (p *Partition) acquireLocked() (*view, error) {
 	if p.mu.closed {
 		return nil, ErrClosed
@@ -264,7 +257,7 @@ func (p *Partition) acquireLocked() (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.mu.view = p.newView(snap)
+		p.mu.view = &view{published: p.mu.now, snap: snap, refs: 1}
 	}
 	p.mu.view.refs++
 	return p.mu.view, nil
@@ -338,14 +331,14 @@ func (p *Partition) ReleaseIdle() {
 func (p *Partition) Container() *catalog.Container {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.container
+	return p.mu.now.container
 }
 
 // LSN returns that of the last write that is published.
 func (p *Partition) LSN() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.lsn
+	return p.mu.now.meta.LSN
 }
 
 // Reconfigure gives the partition new settings of its container. When it

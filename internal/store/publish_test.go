@@ -161,7 +161,9 @@ func TestStaleEpochs(t *testing.T) {
 
 	// A partition whose writers always find other settings than its loop.
 	f.p.mu.Lock()
-	f.p.mu.container = f.redefine(withTTL("7"))
+	other := *f.p.mu.now
+	other.container = f.redefine(withTTL("7"))
+	f.p.mu.now = &other
 	f.p.mu.Unlock()
 	if _, err := f.write(f.item(Create, "busy", "")); !errors.Is(err, ErrBusy) {
 		t.Errorf("settings that keep changing: got %v, want ErrBusy", err)

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -49,15 +48,6 @@ type Purged struct {
 	More bool
 }
 
-// purger is what purge knows of its way. It is ahead of the marks that are
-// durable, if there was nothing to take away.
-type purger struct {
-	sync.Mutex // held for a whole purge: there are never two
-	feed       position
-	own        ownPosition
-	durable    position // how far feed was written down
-}
-
 // plan is a group of items to be taken away.
 type plan struct {
 	epoch   uint64
@@ -67,6 +57,7 @@ type plan struct {
 	stale   [][]byte // rows that lead to no item
 	feed    position
 	own     ownPosition
+	moved   bool   // one of these marks
 	pruneMs int64  // events before it go; 0 for none
 	logTo   uint64 // the log of all versions goes up to this lsn; 0 for none of it
 
@@ -90,7 +81,7 @@ type victim struct {
 func (p *Partition) PurgeDue() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mu.rules.inert() && p.mu.container.AllVersions == 0 {
+	if p.mu.now.rules.inert() && p.mu.now.container.AllVersions == 0 {
 		return never
 	}
 	return p.mu.soonestMs
@@ -101,13 +92,13 @@ const Never = never
 
 // Purge takes a group of items away that have expired by the clock's horizon.
 func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
-	p.purger.Lock()
-	defer p.purger.Unlock()
+	p.purging.Lock()
+	defer p.purging.Unlock()
 	pl, next, err := p.plan(q)
 	if err != nil {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)
 	}
-	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.behind(p.purger.durable) {
+	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.moved {
 		_, err := p.submit(ctx, &job{purge: pl, done: make(chan struct{})})
 		if err != nil {
 			p.dueAtOnce()
@@ -118,9 +109,7 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 		if err != nil {
 			return Purged{}, err
 		}
-		p.purger.durable = pl.feed
 	}
-	p.purger.feed, p.purger.own = pl.feed, pl.own
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.soonestMs = min(p.mu.soonestMs, next)
@@ -134,17 +123,16 @@ func (p *Partition) dueAtOnce() {
 	p.mu.soonestMs = 0
 }
 
-// behind reports whether the feed was walked so far without a victim that the mark
+// farBeyond reports whether the feed was walked so far without a victim that the mark
 // should be made durable all the same.
-func (pl *plan) behind(durable position) bool {
-	return pl.feed.LSN > durable.LSN+planRows
-}
+func (p position) farBeyond(durable position) bool { return p.LSN > durable.LSN+planRows }
 
 // plan finds a group. next is when to look again, by the clock's horizon.
 func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	nowMs, doubtMs := p.horizon()
 	p.mu.Lock()
 	v, err := p.acquireLocked()
+	marks := p.mu.now.meta // which may be ahead of the view's
 	// Writes from here on tell their deadlines; this finds those before.
 	p.mu.soonestMs = never
 	p.mu.Unlock()
@@ -157,7 +145,7 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 			p.dueAtOnce()
 		}
 	}()
-	pl := &plan{epoch: v.container.Epoch, lsn: v.lsn, cause: q.Cause, feed: p.purger.feed, own: p.purger.own}
+	pl := &plan{epoch: v.container.Epoch, lsn: v.meta.LSN, cause: q.Cause, feed: marks.FeedMark, own: marks.OwnMark}
 	surely := v.rules.surely(nowMs, doubtMs)
 	walk := deathWalk{v.snap, &p.prefix, &surely}
 	cut := surely.cutsAt(nowMs)
@@ -170,6 +158,7 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 		return nil, 0, err
 	}
 	pl.choose(feed, own, q.MaxItems)
+	pl.moved = pl.feed != marks.FeedMark || pl.own != marks.OwnMark
 	if err := p.readVictims(v, pl); err != nil {
 		return nil, 0, err
 	}
@@ -341,7 +330,7 @@ func (w *writer) purge(pl *plan) error {
 	w.prune(pl.pruneMs)
 	w.pruneLog(pl.logTo)
 	w.meta.FeedMark, w.meta.OwnMark = pl.feed, pl.own
-	if w.batch.Len() == 0 { // the marks alone are worth a commit
+	if w.batch.Len() == 0 && w.meta.FeedMark.farBeyond(w.marked) { // the marks alone are worth a commit
 		w.batch.Set(w.p.prefix.metaKey(), w.meta.encode())
 	}
 	return nil
@@ -353,7 +342,7 @@ func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
 	if _, changed := w.changed(c.header.identity); changed {
 		return false, nil
 	}
-	if w.view.lsn == lsn {
+	if w.view.meta.LSN == lsn {
 		return true, nil
 	}
 	// Its row in the feed is at its latest write.
@@ -432,16 +421,12 @@ func (p *Partition) Oldest(nowMs int64) (deadMs int64, found bool, err error) {
 		return 0, false, err
 	}
 	defer p.release(v)
-	m, _, err := readMeta(v.snap, &p.prefix, p.index)
-	if err != nil {
-		return 0, false, err
-	}
 	d := deathWalk{v.snap, &p.prefix, &v.rules}
-	deadMs, found, err = d.first(&m, v.rules.cutsAt(nowMs))
+	deadMs, found, err = d.first(&v.meta, v.rules.cutsAt(nowMs))
 	if !found || err != nil {
 		return 0, false, err
 	}
-	changedMs := p.changed()
+	changedMs := v.meta.ChangedMs
 	if deadMs > nowMs { // dead for good only: it was so when the default changed
 		return changedMs, true, nil
 	}
@@ -513,11 +498,4 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	}
 	_, ownNext, err := d.own(cuts{ownMs: 1}, pl, 1)
 	return min(feedNext, ownNext, logNext), err
-}
-
-// changed returns when the container's default TTL last changed.
-func (p *Partition) changed() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.changedMs
 }

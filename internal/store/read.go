@@ -31,7 +31,7 @@ type Item struct {
 // ErrNotFound and success alike, LSN is set.
 func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	found, at, err := p.find(k, nowMs)
-	item := Item{LSN: at.lsn, Live: at.live}
+	item := Item{LSN: at.meta.LSN, Live: at.live}
 	if err != nil {
 		return item, err
 	}
@@ -52,17 +52,16 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	return item, nil
 }
 
-// published is what readers were shown when an item was looked for.
-type published struct {
-	rules   rules
-	lsn     uint64
+// lookedAt is the state in which an item was looked for.
+type lookedAt struct {
+	*published
 	live    Amount
 	counted bool // that is known
 }
 
 // find returns the item with the given key, expired or not, from memory if it was
 // read lately.
-func (p *Partition) find(k Key, nowMs int64) (*cachedItem, published, error) {
+func (p *Partition) find(k Key, nowMs int64) (*cachedItem, lookedAt, error) {
 	var space [256]byte
 	key := p.prefix.appendIDKey(space[:0], nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
@@ -70,7 +69,7 @@ func (p *Partition) find(k Key, nowMs int64) (*cachedItem, published, error) {
 	slot := p.mu.cache.slot(identity)
 
 	p.mu.Lock()
-	at := published{rules: p.mu.rules, lsn: p.mu.lsn}
+	at := lookedAt{published: p.mu.now}
 	at.live, at.counted = p.liveLocked(nowMs)
 	if p.mu.closed {
 		p.mu.Unlock()
@@ -200,7 +199,7 @@ func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error)
 		return Page{}, err
 	}
 	defer p.release(v)
-	l := lister{p: p, v: v, q: q, nowMs: nowMs, page: Page{LSN: v.lsn, Last: q.After}}
+	l := lister{p: p, v: v, q: q, nowMs: nowMs, page: Page{LSN: v.meta.LSN, Last: q.After}}
 	if q.Within != nil {
 		err = l.logicalPartition(ctx)
 	} else {

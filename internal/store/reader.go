@@ -28,8 +28,7 @@ type Reader struct {
 	v     *view
 	cut   cuts
 	dead  Amount // expired items and index rows that were passed by
-	meta  meta
-	stop  Stop // asked now and then, by steps
+	stop  Stop   // asked now and then, by steps
 	steps int
 	over  *tx      // whose changes it sees, or nil
 	row   *visited // by the last Visit, nil before the first
@@ -63,19 +62,7 @@ func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
-	if r.meta, err = v.readMeta(p); err != nil {
-		p.release(v)
-		return nil, err
-	}
-	return r, nil
-}
-
-// readMeta returns the meta row of the view. It is read once: short queries would
-// spend a fifth of their time with it.
-func (v *view) readMeta(p *Partition) (meta, error) {
-	v.metaOnce.Do(func() { v.meta, _, v.metaErr = readMeta(v.snap, &p.prefix, p.index) })
-	return v.meta, v.metaErr
+	return &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs)}, nil
 }
 
 // StopWith tells the reader when to end.
@@ -142,13 +129,13 @@ func (r *Reader) Close() {
 }
 
 // LSN is that of the last write that the reader sees.
-func (r *Reader) LSN() uint64 { return r.v.lsn }
+func (r *Reader) LSN() uint64 { return r.v.meta.LSN }
 
 // Container is the container with its settings of the moment.
 func (r *Reader) Container() *catalog.Container { return r.v.container }
 
 // Items is how many there are, expired ones included: a cheap figure for planning.
-func (r *Reader) Items() int64 { return r.meta.Items }
+func (r *Reader) Items() int64 { return r.v.meta.Items }
 
 // Found is an item. Its slices are valid until the next step, and not to be
 // changed.
@@ -363,7 +350,7 @@ func (s *logicalSizes) put(key []byte, items int64) {
 func (r *Reader) Live() (int64, error) {
 	t := tally{r.v.snap, &r.p.prefix}
 	dead, err := t.gone(r.cut)
-	return r.meta.Items - dead.Items, err
+	return r.v.meta.Items - dead.Items, err
 }
 
 // IndexScan asks for index rows.
@@ -412,14 +399,14 @@ type Hit struct {
 
 // Indexed reports whether queries may go by the index: after a change of the indexing
 // policy it takes a while until all items have their rows, and one that has too much to
-// index never has. The policy may be known before the first of its rows is there. A
+// index never has. A
 // transaction's changes are in no index.
 func (r *Reader) Indexed() bool {
 	if r.over != nil {
 		return false
 	}
-	m := &r.meta
-	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0 && m.Generation == r.v.container.IndexGeneration
+	m := &r.v.meta
+	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0
 }
 
 // Index returns the index rows that a scan asks for, of live items, in the order of
@@ -515,6 +502,6 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 }
 
 func (r *Reader) appendIndexStart(dst []byte, k IndexKind, p IndexPath) []byte {
-	dst = append(r.p.prefix.appendIndexStart(dst, r.meta.Generation), byte(k.entry()))
+	dst = append(r.p.prefix.appendIndexStart(dst, r.v.meta.Generation), byte(k.entry()))
 	return appendTermPath(dst, p...)
 }

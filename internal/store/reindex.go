@@ -29,22 +29,17 @@ type reindexPlan struct {
 // IndexProgress returns how many percent of the items have their index rows.
 func (p *Partition) IndexProgress() (int, error) {
 	p.mu.Lock()
-	v, err := p.acquireLocked()
-	to := p.mu.indexedTo // the view may not have the meta row of a new policy yet
+	m := p.mu.now.meta
+	closed := p.mu.closed
 	p.mu.Unlock()
-	if err != nil {
-		return 0, err
+	if closed {
+		return 0, ErrClosed
 	}
-	defer p.release(v)
-	m, _, err := readMeta(v.snap, &p.prefix, p.index)
-	if err != nil {
-		return 0, err
-	}
-	if m.Items == 0 || to == indexedAll {
+	if m.Items == 0 || m.IndexedTo == indexedAll {
 		return 100, nil
 	}
 	first := FirstOrdinal(p.index)
-	done, all := max(to, first)-first, m.NextOrdinal-first
+	done, all := max(m.IndexedTo, first)-first, m.NextOrdinal-first
 	return int(min(99, 100*done/max(all, 1))), nil
 }
 
@@ -52,14 +47,14 @@ func (p *Partition) IndexProgress() (int, error) {
 func (p *Partition) Unindexed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.indexedTo != indexedAll
+	return p.mu.now.meta.IndexedTo != indexedAll
 }
 
 // Reindex writes the index rows of the next items that have none, at most so many.
 // It reports whether there may be more.
 func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool, err error) {
-	p.purger.Lock() // one background group at a time
-	defer p.purger.Unlock()
+	p.purging.Lock() // one background group at a time
+	defer p.purging.Unlock()
 	pl, err := p.planReindex(most)
 	if err != nil {
 		return 0, false, err
@@ -72,15 +67,13 @@ func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool
 }
 
 func (p *Partition) planReindex(most int) (*reindexPlan, error) {
-	p.mu.Lock()
-	v, err := p.acquireLocked()
-	after := p.mu.indexedTo
-	p.mu.Unlock()
+	v, err := p.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer p.release(v)
-	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.lsn, to: indexedAll}
+	after := v.meta.IndexedTo
+	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.meta.LSN, to: indexedAll}
 	if after == indexedAll {
 		return pl, nil
 	}

@@ -71,7 +71,7 @@ func TestRemove(t *testing.T) {
 			f := newFixture(t, removalDefinition())
 			f.fillRemovable()
 			f.advance(wait)
-			before := f.p.mu.lsn
+			before := f.p.mu.now.meta.LSN
 			r, err := f.p.Remove(context.Background(), f.within("k"))
 			f.must(err)
 			live := int64(removalCount)

@@ -117,7 +117,7 @@ func (p *Partition) planRewind(r Rewind, mark []byte) (*rewindPlan, error) {
 		return nil, err
 	}
 	defer p.release(v)
-	pl := &rewindPlan{Rewind: r, lsn: v.lsn}
+	pl := &rewindPlan{Rewind: r, lsn: v.meta.LSN}
 	var after []byte
 	if len(mark) > 0 {
 		pl.pass, after = rewindPass(mark[0]), mark[1:]
@@ -170,7 +170,7 @@ func (p *Partition) rewindFeedFrom(v *view, fromMs int64) ([]byte, error) {
 
 func (p *Partition) rewindLogFrom(v *view, fromMs int64) ([]byte, error) {
 	walk := logWalk{v.snap, &p.prefix}
-	lsn, err := lastBefore(v.lsn, fromMs, func(lsn uint64) (uint64, int64, bool, error) {
+	lsn, err := lastBefore(v.meta.LSN, fromMs, func(lsn uint64) (uint64, int64, bool, error) {
 		row, found, err := walk.first(lsn)
 		return row.lsn, row.atMs, found, err
 	})

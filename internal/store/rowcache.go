@@ -188,7 +188,7 @@ func (p *Partition) readRow(v *view, dst, key []byte, ordinal uint64, keep bool)
 	if p.rows.cache == nil || !ok {
 		return v.snap.GetInto(dst, key)
 	}
-	if row, found := p.rows.cache.get(dst, k, v.lsn); found {
+	if row, found := p.rows.cache.get(dst, k, v.meta.LSN); found {
 		if invariant.Enabled {
 			stored, _, err := v.snap.Get(key)
 			invariant.Check(err != nil || bytes.Equal(stored, row[len(dst):]), "the row of item %d in memory is not the one in the engine", ordinal)

@@ -62,8 +62,8 @@ func (t *entries) hasTerm(path []byte) bool {
 	return bytes.HasPrefix(term, path) && len(term) > len(path) && term[len(path)] < tagEmptyArray
 }
 
-// follow brings the counts up to date with a group that is being published; p.mu is held.
-func (p *Partition) follow(changes []change) {
+// track brings the counts up to date with a group that is being published; p.mu is held.
+func (p *Partition) track(changes []change) {
 	for _, tracked := range p.mu.tracked {
 		for i := range changes {
 			if changes[i].old.hasTerm(tracked.path) {
@@ -73,7 +73,7 @@ func (p *Partition) follow(changes []change) {
 				tracked.items++
 			}
 		}
-		tracked.settle(p.mu.total.Items, p.mu.publication)
+		tracked.settle(p.mu.now.meta.Items, p.mu.now.number)
 	}
 }
 
@@ -90,7 +90,7 @@ func (r *Reader) AllHave(path IndexPath) (bool, error) {
 			p.mu.Unlock()
 			return false, nil
 		}
-		t = &trackedPath{path: encoded, items: r.meta.Items, since: r.v.publication, done: make(chan struct{})}
+		t = &trackedPath{path: encoded, items: r.v.meta.Items, since: r.v.number, done: make(chan struct{})}
 		if p.mu.tracked == nil {
 			p.mu.tracked = map[string]*trackedPath{}
 		}
@@ -114,7 +114,7 @@ func (r *Reader) AllHave(path IndexPath) (bool, error) {
 // knowsAll reports whether all items of the reader's view have what is kept count of;
 // p.mu is held.
 func (r *Reader) knowsAll(t *trackedPath) bool {
-	return t.counted && t.since != 0 && r.v.publication >= t.since
+	return t.counted && t.since != 0 && r.v.number >= t.since
 }
 
 // countPath counts the items that have a path which nobody has asked for before.
@@ -127,14 +127,14 @@ func (r *Reader) countPath(t *trackedPath, path IndexPath) (all bool, err error)
 	current := p.mu.tracked[string(t.path)] == t // and not of an earlier policy
 	switch {
 	case err == nil && current:
-		if t.counted = true; items != r.meta.Items {
-			t.items, t.since = t.items+items-r.meta.Items, 0
-			t.settle(p.mu.total.Items, p.mu.publication)
+		if t.counted = true; items != r.v.meta.Items {
+			t.items, t.since = t.items+items-r.v.meta.Items, 0
+			t.settle(p.mu.now.meta.Items, p.mu.now.number)
 		}
 	case current:
 		delete(p.mu.tracked, string(t.path))
 	}
-	return items == r.meta.Items && err == nil, err
+	return items == r.v.meta.Items && err == nil, err
 }
 
 // countRows counts the rows of a path's scalars, of expired items too.

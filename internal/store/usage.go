@@ -213,21 +213,21 @@ func (p *Partition) LiveLately(nowMs int64) (Amount, error) {
 
 // liveLocked returns what is live, if that can be told without reading.
 func (p *Partition) liveLocked(nowMs int64) (live Amount, known bool) {
-	if p.mu.rules.inert() {
-		return p.mu.total, true
+	if p.mu.now.rules.inert() {
+		return p.mu.now.total(), true
 	}
 	l := &p.mu.lately
-	if !l.counted || l.epoch != p.mu.container.Epoch || nowMs < l.atMs || nowMs-l.atMs >= latelyMs {
+	if !l.counted || l.epoch != p.mu.now.container.Epoch || nowMs < l.atMs || nowMs-l.atMs >= latelyMs {
 		return Amount{}, false
 	}
-	return p.mu.total.minus(l.dead.minus(p.mu.buried.minus(l.buried))), true
+	return p.mu.now.total().minus(l.dead.minus(p.mu.now.buried.minus(l.buried))), true
 }
 
 // countLive counts what has expired, and notes it for liveLocked.
 func (p *Partition) countLive(nowMs int64) (Amount, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	l := deadLately{counted: true, atMs: nowMs, epoch: p.mu.container.Epoch, buried: p.mu.buried}
+	l := deadLately{counted: true, atMs: nowMs, epoch: p.mu.now.container.Epoch, buried: p.mu.now.buried}
 	p.mu.Unlock()
 	if err != nil {
 		return Amount{}, err
@@ -245,16 +245,12 @@ func (p *Partition) countLive(nowMs int64) (Amount, error) {
 }
 
 func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
-	m, _, err := readMeta(v.snap, &p.prefix, p.index)
-	if err != nil {
-		return Usage{}, err
-	}
 	t := tally{v.snap, &p.prefix}
 	dead, err := t.gone(c)
 	if err != nil {
 		return Usage{}, err
 	}
-	return Usage{Live: Amount{m.Items, m.Bytes}.minus(dead), Expired: dead, LSN: v.lsn}, nil
+	return Usage{Live: v.total().minus(dead), Expired: dead, LSN: v.meta.LSN}, nil
 }
 
 // Change is what another default TTL would do to a partition at one moment.
@@ -277,12 +273,8 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 	then := v.rules.finalise(&other, nowMs)
 	now := v.rules.cutsAt(nowMs)
 	next := then.cutsAt(nowMs)
-	m, _, err := readMeta(v.snap, &p.prefix, p.index)
-	if err != nil {
-		return Change{}, err
-	}
 	t := tally{v.snap, &p.prefix}
-	c := Change{Live: Amount{m.Items, m.Bytes}}
+	c := Change{Live: v.total()}
 	for _, side := range []struct {
 		gone            func(int64) (Amount, error)
 		nowCut, nextCut int64
@@ -326,10 +318,6 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 		return Outlook{}, err
 	}
 	defer p.release(v)
-	m, _, err := readMeta(v.snap, &p.prefix, p.index)
-	if err != nil {
-		return Outlook{}, err
-	}
 	other := *v.container
 	other.DefaultTTL = containerDefault
 	r := v.rules.finalise(&other, nowMs)
@@ -338,7 +326,7 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 	for _, until := range untilMs {
 		moments = append(moments, r.cutsAt(endOfSecond(until)))
 	}
-	o := Outlook{Expiring: make([]Amount, len(untilMs)), Never: Amount{m.Items, m.Bytes}}
+	o := Outlook{Expiring: make([]Amount, len(untilMs)), Never: v.total()}
 	for _, s := range t.sides(&r) {
 		if err := o.add(ctx, &t, s, moments); err != nil {
 			return Outlook{}, err

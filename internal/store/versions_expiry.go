@@ -30,7 +30,7 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 		if err != nil {
 			return fmt.Errorf("find what has expired: %w", err)
 		}
-		if pl == nil || len(pl.victims) == 0 && !pl.behind(marks) {
+		if pl == nil || len(pl.victims) == 0 && !pl.feed.farBeyond(marks) {
 			return nil
 		}
 		_, err = p.submit(ctx, &job{expired: pl, done: make(chan struct{})})
@@ -60,7 +60,7 @@ func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, marks position,
 	if err != nil || !found {
 		return nil, position{}, err
 	}
-	pl = &plan{epoch: v.container.Epoch, lsn: v.lsn, feed: state.Feed, own: state.Own}
+	pl = &plan{epoch: v.container.Epoch, lsn: v.meta.LSN, feed: state.Feed, own: state.Own}
 	surely := v.rules.surely(nowMs, doubtMs)
 	walk := deathWalk{v.snap, &p.prefix, &surely}
 	cut := surely.cutsAt(nowMs)

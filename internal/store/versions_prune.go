@@ -58,7 +58,7 @@ func (p *Partition) planLog(v *view, pl *plan, nowMs int64) (next int64, err err
 	if err != nil || !found {
 		return never, err
 	}
-	pl.logTo, err = walk.floor(&state, v.lsn, v.container, nowMs)
+	pl.logTo, err = walk.floor(&state, v.meta.LSN, v.container, nowMs)
 	return nowMs + logPruneEveryMs, err
 }
 

@@ -40,9 +40,9 @@ func (w *changeWalk) allVersions(ctx context.Context, q Changes, nowMs int64) er
 		return err
 	}
 	if !found { // it has yet to begin
-		state.From = w.v.lsn
+		state.From = w.v.meta.LSN
 	}
-	floor, err := logWalk{w.v.snap, &w.p.prefix}.floor(&state, w.v.lsn, w.v.container, nowMs)
+	floor, err := logWalk{w.v.snap, &w.p.prefix}.floor(&state, w.v.meta.LSN, w.v.container, nowMs)
 	switch {
 	case err != nil:
 		return err
@@ -89,7 +89,7 @@ func (w *changeWalk) log(ctx context.Context) error {
 			return err
 		}
 	}
-	w.page.Position = max(w.page.Position, w.v.lsn)
+	w.page.Position = max(w.page.Position, w.v.meta.LSN)
 	return nil
 }
 
