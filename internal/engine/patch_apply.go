@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // Applying a patch. The item is taken apart only along the paths of the patch; all
-// else is copied as it was written.
+// else is copied as it was written, but for its numbers: those of an item that was
+// patched are in the shortest form, as in the service.
 
 package engine
 
@@ -82,7 +83,7 @@ func (n *patchNode) put(name string, child *patchNode) {
 // append writes the node as JSON, without the properties that skip names.
 func (n *patchNode) append(dst []byte, skip func(string) bool) []byte {
 	if !n.opened {
-		return append(dst, n.raw...)
+		return value.AppendShortest(dst, string(n.raw))
 	}
 	opening, closing := byte('{'), byte('}')
 	if n.isArray {

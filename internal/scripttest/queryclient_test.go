@@ -214,7 +214,7 @@ func (q *queryCall) merged(info *queryInfo, perRange [][]sql.Value) []sql.Value 
 	var rows []sql.Value
 	if len(info.OrderBy) > 0 {
 		for _, row := range mergeOrdered(info, perRange) {
-			rows = append(rows, row.Member("payload"))
+			rows = append(rows, payloadOf(row))
 		}
 	} else {
 		rows = slices.Concat(perRange...)
@@ -235,6 +235,17 @@ func (q *queryCall) merged(info *queryInfo, perRange [][]sql.Value) []sql.Value 
 		rows = []sql.Value{total}
 	}
 	return sliced(rows, info.Offset, info.Limit, info.Top)
+}
+
+// payloadOf returns what a row has beside what it is merged by, in the server's own words.
+func payloadOf(row sql.Value) sql.Value {
+	var of struct {
+		Payload json.RawMessage `json:"payload"`
+	}
+	if err := json.Unmarshal([]byte(row.String()), &of); err != nil {
+		return sql.Undefined()
+	}
+	return sql.Raw(of.Payload)
 }
 
 func sliced(rows []sql.Value, offset, limit, top *int) []sql.Value {
@@ -308,7 +319,7 @@ func (q *queryCall) mergeGroups(info *queryInfo, rows []sql.Value) []sql.Value {
 			key = string(row.Member("groupByItems").AppendCanonical(nil))
 		}
 		if len(info.GroupByExpressions) > 0 || !info.HasSelectValue {
-			payload = row.Member("payload")
+			payload = payloadOf(row)
 		}
 		if groups[key] == nil {
 			keys = append(keys, key)

@@ -49,13 +49,13 @@ func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]sql.Value, error) 
 			rid, _ := row.Member("_rid").AsString()
 			if !seen[rid] {
 				seen[rid] = true
-				rows = append(rows, row.Member("payload"))
+				rows = append(rows, payloadOf(row))
 			}
 		}
 	}
 	fused := fuse(info, rows)
 	for i := range fused {
-		fused[i] = fused[i].Member("payload")
+		fused[i] = payloadOf(fused[i])
 	}
 	return sliced(fused, info.Skip, info.Take, nil), nil
 }

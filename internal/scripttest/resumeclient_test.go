@@ -233,7 +233,7 @@ func (q *clientQuery) newStages() stages {
 func (s *stages) apply(info *queryInfo, rows []sql.Value) (out []sql.Value, more bool) {
 	for _, row := range rows {
 		if len(info.OrderBy) > 0 {
-			row = row.Member("payload")
+			row = payloadOf(row)
 		}
 		if info.DistinctType == "Ordered" {
 			text := string(row.AppendCanonical(nil))

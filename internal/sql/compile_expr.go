@@ -82,7 +82,7 @@ func (c *compiler) expr(e Expr, s *scope) (code, error) {
 		return constantCode(e.Value), nil
 	case *Param:
 		c.constants++
-		x := constantCode(c.opts.Params[e.Name]) // undefined, if it was not given
+		x := constantCode(c.opts.Params[e.Name].sent()) // undefined, if it was not given
 		x.param = e.Name
 		return x, nil
 	case *Ident, *Member, *Index:

@@ -66,6 +66,7 @@ const (
 	formSpelled              // a number: text is its JSON
 	formQuoted               // a string: text needs no escape when it is quoted
 	formEscaped              // a string: text is its JSON, with quotes and escapes
+	formSent                 // an array or object: numbers in text are spelled as the client did
 	formInfinite             // an array or object: text holds NaN or an infinity
 	formHashed               // an array or object: bits and text are the halves of its hash
 	formArgument             // not known yet: bits are the place of an argument
@@ -74,7 +75,7 @@ const (
 // Value is one value of the query language. It is small, immutable and passed
 // by value; the zero Value is undefined, which is no value at all and not null.
 // Scalars are held as they are; arrays and objects stay the JSON text they came as,
-// so that projecting a part of an item copies bytes and parses nothing.
+// so that projecting a part of an item copies bytes and parses nothing but its numbers.
 //
 // A Value made by [Raw] shares memory with the text it was made from, and so do
 // the values taken from it.
@@ -271,10 +272,22 @@ func (v Value) AppendJSON(dst []byte) []byte {
 			return append(dst, '"')
 		}
 	}
-	if v.form == formHashed {
+	switch v.form {
+	case formSent:
+		return value.AppendShortest(dst, v.text)
+	case formHashed:
 		return v.AppendResume(dst) // for people: it is no JSON of the value
 	}
 	return append(dst, v.text...)
+}
+
+// sent returns an array or object whose numbers are spelled as a client did, and not as
+// results have them. An item as a whole is not of them: it is given back as it came.
+func (v Value) sent() Value {
+	if v.form == formPlain && (v.kind == KindArray || v.kind == KindObject) {
+		v.form = formSent
+	}
+	return v
 }
 
 func (v Value) appendNumber(dst []byte) []byte {
@@ -282,7 +295,10 @@ func (v Value) appendNumber(dst []byte) []byte {
 	case formInt:
 		return strconv.AppendInt(dst, int64(v.bits), 10)
 	case formSpelled:
-		return append(dst, v.text...)
+		if isPlainNumber(v.text) {
+			return append(dst, v.text...)
+		}
+		return value.AppendShortest(dst, v.text)
 	}
 	return appendFloat(dst, math.Float64frombits(v.bits))
 }

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 func TestRaw(t *testing.T) {
@@ -27,12 +29,15 @@ func TestRaw(t *testing.T) {
 			t.Errorf("Raw(%s) is written as %s", text, got)
 		}
 	}
+	if got := Raw([]byte(`-1.50e3`)).String(); got != "-1500" {
+		t.Errorf("-1.50e3 is written as %s", got)
+	}
 	f(``, KindUndefined)
 	f(`null`, KindNull)
 	f(`true`, KindBool)
 	f(`false`, KindBool)
 	f(`0`, KindNumber)
-	f(`-1.50e3`, KindNumber)
+	f(`-1.5`, KindNumber)
 	f(`""`, KindString)
 	f(`"a\"b"`, KindString)
 	f(`[]`, KindArray)
@@ -355,6 +360,41 @@ func sameAsDecoded(t *testing.T, v Value, want any) {
 			sameAsDecoded(t, p, want[name])
 			if v.Member(name).IsUndefined() {
 				t.Fatalf("%v has no member %q", v, name)
+			}
+		}
+	}
+}
+
+// What is taken out of an item has its numbers in the shortest form, by whichever way it is
+// taken, and by glances at short ones; the item as a whole is as it was sent.
+func TestNumbersOfParts(t *testing.T) {
+	digits := "120340560780910"
+	numbers := []string{"0", "-0", "-0.0", "1e5", "1E5", "-1.5e+3", "0.0000001", "0.000001", "-0.0000012", "9007199254740993", "9007199254740993.5"}
+	for whole := 1; whole < len(digits); whole++ {
+		for fraction := 1; whole+fraction <= len(digits); fraction++ {
+			number := digits[:whole] + "." + digits[whole:whole+fraction]
+			numbers = append(numbers, number, "-"+number, number+"e2", "0."+digits[:fraction])
+		}
+	}
+	for _, n := range numbers {
+		item := `{"true":"e.0","a":[` + n + `,{"e":` + n + `,"t":true}],"n":` + n + `}`
+		v := Raw([]byte(item))
+		if got := v.String(); got != item {
+			t.Errorf("%s is written as %s", item, got)
+		}
+		want := string(value.AppendShortest(nil, n))
+		wantArray := `[` + want + `,{"e":` + want + `,"t":true}]`
+		var properties ObjectBuilder
+		for name, p := range v.Properties {
+			properties.Set(name, p)
+		}
+		wantAll := `{"true":"e.0","a":` + wantArray + `,"n":` + want + `}`
+		for got, want := range map[string]string{
+			v.Member("n").String(): want, v.Member("a").String(): wantArray, properties.Value().String(): wantAll,
+			v.Member("a").Index(0).String(): want, v.Member("a").Index(1).Member("e").String(): want,
+		} {
+			if got != want {
+				t.Errorf("of %s: got %s, want %s", n, got, want)
 			}
 		}
 	}

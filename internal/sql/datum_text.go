@@ -26,7 +26,7 @@ func (v Value) Member(name string) Value {
 		// Comparing lengths first spares most names the look at their bytes.
 		if colon-i == len(name)+2 && text[i+1:colon-1] == name && strings.IndexByte(name, '\\') < 0 ||
 			colon-i > len(name)+2 && isEscapedName(text[i:colon], name) {
-			return v.part(text[start:valueEnd(text, start)])
+			return v.projected(start)
 		}
 		i = valueEnd(text, start) + 1
 	}
@@ -109,10 +109,28 @@ func (v Value) Properties(yield func(name string, property Value) bool) {
 // array or object inside it might.
 func (v Value) part(text string) Value {
 	p := fromText(text)
-	if v.form == formInfinite && (p.kind == KindArray || p.kind == KindObject) {
-		p.form = formInfinite
+	if p.kind == KindArray || p.kind == KindObject {
+		p.form = formSent
+		if v.form == formInfinite {
+			p.form = formInfinite
+		}
 	}
 	return p
+}
+
+// projected returns the part that begins at v.text[i]. Most paths lead to what is put into
+// a result: whether its numbers have to be written anew is seen on the way to its end, at
+// little cost, and not when it is written.
+func (v Value) projected(i int) Value {
+	if i < len(v.text) && (v.text[i] == '{' || v.text[i] == '[') {
+		end, spelled := partEnd(v.text, i)
+		p := v.part(v.text[i:end])
+		if p.form == formSent && !spelled {
+			p.form = formPlain
+		}
+		return p
+	}
+	return fromText(v.text[i:valueEnd(v.text, i)])
 }
 
 // shortString is how many bytes of a string are looked at one by one, which for
@@ -180,6 +198,74 @@ func containerEnd(text string, i int) int {
 		i++
 	}
 	return i
+}
+
+// partEnd is containerEnd, and tells whether there may be a number in between that is not
+// in the shortest form: then the text is not copied into results as it is.
+func partEnd(text string, i int) (end int, spelled bool) {
+	for depth := 0; i < len(text); i++ {
+		switch partBytes[text[i]] {
+		case partString:
+			i = stringEnd(text, i) - 1
+		case partOpens:
+			depth++
+		case partCloses:
+			if depth--; depth == 0 {
+				return i + 1, spelled
+			}
+		case partPoint:
+			n := fractionLen(text, i+1)
+			spelled = spelled || n == 0 || i > maxPlainWhole && isDigit(text[i-maxPlainWhole])
+			i += n
+		case partExponent:
+			spelled = spelled || isDigit(text[i-1]) // or else it is of true or false
+		}
+	}
+	return i, spelled
+}
+
+// What partEnd does at a byte outside of strings.
+const (
+	partString = iota + 1
+	partOpens
+	partCloses
+	partPoint
+	partExponent
+)
+
+var partBytes = [256]byte{'"': partString, '{': partOpens, '[': partOpens, '}': partCloses, ']': partCloses,
+	'.': partPoint, 'e': partExponent, 'E': partExponent}
+
+// maxPlainWhole and maxPlainFraction are how many digits a number may have before its point
+// and after it to be taken for the shortest form at a glance.
+const (
+	maxPlainWhole    = 9
+	maxPlainFraction = 6
+)
+
+// fractionLen returns how long a fraction is that is as short as it can be, 0 for any other.
+func fractionLen(text string, i int) int {
+	n := 0
+	for i+n < len(text) && isDigit(text[i+n]) {
+		n++
+	}
+	if n == 0 || n > maxPlainFraction || text[i+n-1] == '0' {
+		return 0
+	}
+	return n
+}
+
+// isPlainNumber reports whether a number is in the shortest form at a glance.
+func isPlainNumber(text string) bool {
+	for i := range len(text) {
+		if text[i] == '.' {
+			return i <= maxPlainWhole && i+1+fractionLen(text, i+1) == len(text)
+		}
+		if !isDigit(text[i]) && (i > 0 || text[i] != '-') {
+			return false
+		}
+	}
+	return true
 }
 
 // literalEnd returns what follows the number or word that begins at text[i].

@@ -68,7 +68,7 @@ func parseJSON(text string) (Value, bool) {
 		if err != nil || len(object.Members()) != 1 {
 			return Value{}, false
 		}
-		return Raw(object.Members()[0].Raw), true
+		return Raw(object.Members()[0].Raw).sent(), true
 	}
 	if _, ok := value.FromJSON([]byte(text)); !ok {
 		return Value{}, false

@@ -68,6 +68,7 @@ func BenchmarkProjection(b *testing.B) {
 	for _, bench := range []struct{ name, query string }{
 		{"star", `SELECT * FROM c`},
 		{"three properties", `SELECT c.id, c.total, c.address.city FROM c`},
+		{"nested", `SELECT c.address, c.lines FROM c`},
 		{"computed", `SELECT VALUE {"id": c.id, "gross": c.total * 1.2} FROM c`},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
