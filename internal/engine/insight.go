@@ -126,19 +126,29 @@ func (e *Engine) ContainerQuota() int64 { return e.quotas.ContainerBytes }
 // Usage returns what a container holds.
 func (e *Engine) Usage(c *catalog.Container) (Usage, error) {
 	var u Usage
+	parts, err := e.UsageByRange(c)
+	for _, got := range parts {
+		u.Live, u.Expired = add(u.Live, got.Live), add(u.Expired, got.Expired)
+	}
+	return u, err
+}
+
+// UsageByRange returns what each of a container's partitions holds.
+func (e *Engine) UsageByRange(c *catalog.Container) ([]Usage, error) {
+	parts := make([]Usage, len(c.Ranges))
 	nowMs := e.clock.Now()
 	for i := range c.Ranges {
 		p, err := e.partition(c, i)
 		if err != nil {
-			return Usage{}, err
+			return nil, err
 		}
 		got, err := p.Usage(nowMs)
 		if err != nil {
-			return Usage{}, err
+			return nil, err
 		}
-		u.Live, u.Expired = add(u.Live, got.Live), add(u.Expired, got.Expired)
+		parts[i] = Usage{got.Live, got.Expired}
 	}
-	return u, nil
+	return parts, nil
 }
 
 // WhatIf is what another default TTL would do to a container now. Nothing has

@@ -97,9 +97,12 @@ type QueryPage struct {
 	Continuation string
 	// LatestFirst says how rows come that are equal in what they are ordered by.
 	LatestFirst bool
-	LSN         uint64
-	Charge      ru.Units
-	Work        query.Work
+	// Merged says that clients put the rows of several ranges together by telling them
+	// apart or by groups.
+	Merged bool
+	LSN    uint64
+	Charge ru.Units
+	Work   query.Work
 	// Compiled is how long it took to understand the query. Like Times and Indexes it
 	// is told if it was asked for.
 	Compiled time.Duration
@@ -268,6 +271,7 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 		nowMs = e.clock.Now() // items have expired while it waited
 	}
 	page.Compiled, page.LatestFirst = e.meters.elapsed()-began, q.program.LatestFirst()
+	page.Merged = q.program.Distinct() || q.program.HasGroupKeys()
 	s, err := e.scope(c, r, &q)
 	if err != nil {
 		return page, err

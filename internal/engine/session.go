@@ -28,6 +28,11 @@ func SessionToken(partition int, lsn uint64) string {
 	return string(strconv.AppendUint(b, lsn, 10))
 }
 
+// OldSessionToken is SessionToken in the form that has no version: the lsn alone.
+func OldSessionToken(partition int, lsn uint64) string {
+	return strconv.Itoa(partition) + ":" + strconv.FormatUint(lsn, 10)
+}
+
 // session is what a client has seen, by partition.
 type session map[int]sessionPoint
 

@@ -38,12 +38,12 @@ func (x *exchange) admitHeaders() error {
 			return unknownValue(h.name, text)
 		}
 	}
-	version := x.header("X-Ms-Version")
+	version := x.header(headerVersion)
 	if version == "" || slices.Contains(earlyVersions, version) {
 		return nil
 	}
 	if _, err := time.Parse(time.DateOnly, version); err != nil || version < laterVersions {
-		return unknownValue("X-Ms-Version", version)
+		return unknownValue(headerVersion, version)
 	}
 	return nil
 }

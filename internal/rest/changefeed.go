@@ -45,7 +45,9 @@ func (x *exchange) changeFeed(rt *route) error {
 	if r.MaxItems, err = x.maxItems(); err != nil {
 		return err
 	}
-	if x.asksForNone() { // what is left out would be skipped
+	if x.asksForNone() {
+		// What is left out would be skipped, and with the place to go on from as it was a
+		// client would never come further. JavaScript's refuses such a page itself.
 		return &badRequestError{"The value '0' of the header x-ms-max-item-count is invalid for a change feed. Ensure to provide a positive integer, or -1."}
 	}
 	page, err := x.h.engine.ReadChangeFeed(x.r.Context(), r)

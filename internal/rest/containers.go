@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,7 +33,11 @@ func (x *exchange) serveContainers(rt *route) error {
 		if err := x.setQuota(c); err != nil {
 			return err
 		}
-		x.writeIfModified(c.ETag, c.Body)
+		body, err := x.withStatistics(c)
+		if err != nil {
+			return err
+		}
+		x.writeIfModified(c.ETag, body)
 		return nil
 	case !rt.feed && x.r.Method == http.MethodPut:
 		return x.replaceContainer(rt)
@@ -82,7 +87,7 @@ func (x *exchange) createContainer(rt *route) error {
 	if err != nil {
 		return err
 	}
-	if version := x.header("X-Ms-Version"); version != "" && version < partitionedSince {
+	if version := x.header(headerVersion); version != "" && version < partitionedSince {
 		body = withSystemKey(body)
 	}
 	c, err := x.h.engine.CreateContainer(x.r.Context(), rt.database, body, t)
@@ -207,6 +212,27 @@ func quotaHeader(bytes int64) []string {
 		size = kib(bytes)
 	}
 	return []string{fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", size, size)}
+}
+
+// withStatistics returns the container's definition, with what each of its ranges holds if
+// that was asked for. Only what is live counts. The service lists partition keys of a
+// gigabyte and more too; a key's total has the dead in it, so that none is listed.
+func (x *exchange) withStatistics(c *catalog.Container) ([]byte, error) {
+	if !x.flag("X-Ms-Documentdb-Populatepartitionstatistics") {
+		return c.Body, nil
+	}
+	parts, err := x.h.engine.UsageByRange(c)
+	if err != nil {
+		return nil, err
+	}
+	body := append(bytes.Clone(bytes.TrimSuffix(c.Body, []byte("}"))), `,"statistics":[`...)
+	for i, part := range parts {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"id":"%s","sizeInKB":%d,"documentCount":%d,"partitionKeys":[]}`, catalog.RangeID(i), kib(part.Live.Bytes), part.Live.Items)
+	}
+	return append(body, "]}"...), nil
 }
 
 // kib returns how many KiB hold so many bytes.

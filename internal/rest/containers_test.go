@@ -2,7 +2,11 @@
 
 package rest
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // Before version 2018-12-31 a container could do without a partition key.
 func TestContainerWithoutPartitionKey(t *testing.T) {
@@ -27,5 +31,42 @@ func TestContainerWithoutPartitionKey(t *testing.T) {
 	call(t, h, "POST", "/dbs/d/colls", `{"id":"old"`, old, 400)
 	for _, version := range []string{"", "2018-12-31", "2020-07-15"} {
 		call(t, h, "POST", "/dbs/d/colls", `{"id":"new"}`, map[string]string{"x-ms-version": version}, 400)
+	}
+}
+
+// A container's definition has what each of its ranges holds, where that is asked for.
+func TestPartitionStatistics(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	call(t, h, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`, map[string]string{"x-ms-offer-throughput": "11000"}, 201)
+	for n := range 10 {
+		key := fmt.Sprint(n)
+		call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"`+key+`","pad":"`+strings.Repeat("x", 1000)+`"}`, pk(key), 201)
+	}
+	type statistics struct {
+		ID            string
+		SizeInKB      int
+		DocumentCount int
+		PartitionKeys []any
+	}
+	read := func(headers map[string]string) (found []statistics) {
+		t.Helper()
+		a := call(t, h, "GET", "/dbs/d/colls/c", "", headers, 200)
+		if a.json(t)["_etag"] == nil || a.json(t)["id"] != "c" {
+			t.Fatalf("the definition is %s", a.body)
+		}
+		return decode[struct{ Statistics []statistics }](t, a).Statistics
+	}
+	if got := read(nil); got != nil {
+		t.Errorf("nobody asked for %v", got)
+	}
+	got := read(map[string]string{"x-ms-documentdb-populatepartitionstatistics": "True"})
+	if len(got) != 2 || got[0].ID != "0" || got[1].ID != "1" || got[0].DocumentCount+got[1].DocumentCount != 10 {
+		t.Fatalf("the statistics are %+v", got)
+	}
+	for _, s := range got {
+		if s.DocumentCount == 0 || s.SizeInKB < s.DocumentCount || s.SizeInKB > 2*s.DocumentCount || s.PartitionKeys == nil {
+			t.Errorf("the statistics of a range are %+v", s)
+		}
 	}
 }

@@ -178,6 +178,7 @@ func failureOf(err error) (f failure, known bool) {
 		missing       *notFoundError
 		badQuery      *sql.Error
 		needsPlan     *engine.NeedsPlanError
+		newFeature    *sql.FeatureError
 		badFunction   *engine.CompileError
 		badScript     *engine.ScriptError
 		badHost       *hostError
@@ -195,6 +196,8 @@ func failureOf(err error) (f failure, known bool) {
 		return failure{400, 0, badQuery.Message}, true
 	case errors.As(err, &needsPlan):
 		return failure{400, 1004, needsPlanText}, true
+	case errors.As(err, &newFeature):
+		return failure{400, 1004, "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features: " + newFeature.Error()}, true
 	case errors.As(err, &badDefinition):
 		return failure{400, 0, badDefinition.Message}, true
 	case errors.As(err, &badRequest):
@@ -272,23 +275,33 @@ func (x *exchange) recovered() {
 	}
 }
 
-// errorBody is the service's form: a message that holds JSON and a trailer.
+// errorBody is the service's form: a message that holds JSON and a trailer. Where no plan
+// was made it is the gateway that speaks, in plain text, but for errors that have a place
+// in the query: Data Explorer reads these off the first line, and shows other JSON as
+// nothing.
 func (x *exchange) errorBody(f failure, err error) []byte {
-	message := append([]byte(`Message: {"Errors":[`), value.AppendString(nil, f.text)...)
-	message = append(message, "]}"...)
-	var badQuery *sql.Error
-	if errors.As(err, &badQuery) { // which has a form of its own
-		message = append([]byte("Message: "), badQuery.JSON()...)
-	}
-	var noPlan *planError
-	if errors.As(err, &noPlan) {
-		message = append([]byte(planRefusal), message...)
+	var (
+		message  []byte
+		badQuery *sql.Error
+		noPlan   *planError
+	)
+	switch {
+	case errors.As(err, &noPlan) && !(errors.As(err, &badQuery) && badQuery.Code != ""):
+		message = append(message, f.text...)
+	case errors.As(err, &badQuery): // which has a form of its own
+		message = append(append(message, "Message: "...), badQuery.JSON()...)
+	default:
+		message = value.AppendString(append(message, `Message: {"Errors":[`...), f.text)
+		message = append(message, "]}"...)
 	}
 	message = append(message, "\r\nActivityId: "...)
 	message = append(message, x.activity...)
 	message = append(message, ", Request URI: "...)
 	message = append(message, x.r.URL.EscapedPath()...)
 	message = append(message, ", RequestStats: , SDK: Mayfly"...)
+	if noPlan != nil {
+		message = append(message, planRefusal...)
+	}
 	body := append([]byte(`{"code":"`), codeName(f.status)...)
 	body = append(body, `","message":`...)
 	body = value.AppendString(body, string(message))

@@ -66,6 +66,7 @@ const (
 	headerSession        = "X-Ms-Session-Token"
 	headerSubStatus      = "X-Ms-Substatus"
 	headerUsage          = "X-Ms-Resource-Usage"
+	headerVersion        = "X-Ms-Version"
 )
 
 const (

@@ -182,3 +182,54 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Before version 2018-06-18 a session token had the lsn alone, which clients of that time
+// take for a number. Both forms are understood.
+func TestOldSessionTokens(t *testing.T) {
+	h := newContainer(t)
+	const items = "/dbs/d/colls/c/docs"
+	for n, c := range []struct{ version, want string }{
+		{"2017-11-15", "0:1"}, {"2018-06-18", "0:-1#2"}, {"2020-07-15", "0:-1#3"}, {"", "0:-1#4"}, {"2015-12-16", "0:5"},
+	} {
+		headers := pk("p")
+		if c.version != "" {
+			headers["x-ms-version"] = c.version
+		}
+		got := call(t, h, "POST", items, fmt.Sprintf(`{"id":"%d","pk":"p"}`, n), headers, 201).header.Get("x-ms-session-token")
+		if got != c.want {
+			t.Errorf("version %q has the session token %q, want %q", c.version, got, c.want)
+		}
+		read := call(t, h, "GET", items+fmt.Sprintf("/%d", n), "", with(headers, "x-ms-session-token", got), 200).header.Get("x-ms-session-token")
+		if read != c.want {
+			t.Errorf("version %q reads the session token %q, want %q", c.version, read, c.want)
+		}
+	}
+	call(t, h, "GET", items+"/1", "", with(pk("p"), "x-ms-session-token", "0:6"), 404)
+}
+
+// A client may do without the system properties that nothing depends on.
+func TestExcludedSystemProperties(t *testing.T) {
+	h := newContainer(t)
+	const items = "/dbs/d/colls/c/docs"
+	without := with(pk("p"), "x-ms-exclude-system-properties", "True")
+	check := func(a answer, want bool) {
+		t.Helper()
+		got := a.json(t)
+		for _, name := range []string{"_self", "_attachments"} {
+			if _, found := got[name]; found != want {
+				t.Errorf("%s: %s is there: %v", a.body, name, found)
+			}
+		}
+		for _, name := range []string{"id", "pk", "_rid", "_etag", "_ts"} {
+			if _, found := got[name]; !found {
+				t.Errorf("%s: there is no %s", a.body, name)
+			}
+		}
+	}
+	check(call(t, h, "POST", items, `{"id":"i","pk":"p","o":{"_self":1}}`, without, 201), false)
+	check(call(t, h, "GET", items+"/i", "", without, 200), false)
+	check(call(t, h, "GET", items+"/i", "", with(without, "x-ms-exclude-system-properties", "False"), 200), true)
+	check(call(t, h, "GET", items+"/i", "", pk("p"), 200), true)
+	check(call(t, h, "PUT", items+"/i", `{"id":"i","pk":"p"}`, without, 200), false)
+	check(call(t, h, "PATCH", items+"/i", `[{"op":"set","path":"/n","value":1}]`, without, 200), false)
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 func (x *exchange) serveItems(rt *route) error {
@@ -97,7 +98,7 @@ func (x *exchange) writeItem(rt *route, op store.Op) error {
 		x.writeEmpty(status)
 		return nil
 	}
-	x.write(status, res.Body)
+	x.write(status, x.shown(res.Body))
 	return nil
 }
 
@@ -127,8 +128,23 @@ func (x *exchange) readItem(rt *route) error {
 		return err
 	}
 	x.set(headerETag, res.ETag)
-	x.write(http.StatusOK, res.Body)
+	x.write(http.StatusOK, x.shown(res.Body))
 	return nil
+}
+
+// shown returns an item as the client wants to see it: without the system properties that
+// nothing depends on, if it says so. The service does this for items that were created
+// with the same header only; here every item has them, and shows them or not.
+func (x *exchange) shown(item []byte) []byte {
+	if !x.flag("X-Ms-Exclude-System-Properties") {
+		return item
+	}
+	o, err := value.ParseObject(item)
+	if err != nil {
+		return item // a trigger has put something else in its place
+	}
+	out := o.AppendMembers([]byte("{"), func(name string) bool { return name == "_self" || name == "_attachments" })
+	return append(out, '}')
 }
 
 // setItem sets the headers that go with an item, with an error too.
@@ -171,10 +187,18 @@ func headerPath(path string) string {
 // how long that took in the server.
 func (x *exchange) setPosition(partition int, lsn uint64) {
 	x.set(headerRange, catalog.RangeID(partition))
-	x.set(headerSession, engine.SessionToken(partition, lsn))
+	token := engine.SessionToken
+	if version := x.header(headerVersion); version != "" && version < sessionVersionsSince {
+		token = engine.OldSessionToken
+	}
+	x.set(headerSession, token(partition, lsn))
 	x.set(headerLSN, strconv.FormatUint(lsn, 10))
 	x.set(headerDuration, strconv.FormatFloat(float64(time.Since(x.began).Nanoseconds())/1e6, 'f', 4, 64))
 }
+
+// sessionVersionsSince is the version of the protocol from which on session tokens have a
+// version. Clients of older ones take what follows the colon for a number.
+const sessionVersionsSince = "2018-06-18"
 
 func (x *exchange) listItems(rt *route) error {
 	if x.header("A-Im") != "" {

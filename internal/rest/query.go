@@ -51,9 +51,14 @@ func (x *exchange) queryItems(rt *route) error {
 		x.set(headerContinuation, page.Continuation)
 	}
 	if x.flag("X-Ms-Cosmos-Query-Optimisticdirectexecute") {
-		// .NET hoped that it need not merge anything. Unless it is told so it throws
-		// this page away, asks for a plan and begins anew.
-		x.set("X-Ms-Cosmos-Query-Requiresdistribution", "False")
+		// .NET hoped that it need not merge anything. If there is more than this page, and
+		// unless it is told so, it throws the page away, asks for a plan and begins anew.
+		// The service tells it to with DISTINCT and GROUP BY, and the SDK's tests look.
+		requires := "False"
+		if page.Merged {
+			requires = "True"
+		}
+		x.set("X-Ms-Cosmos-Query-Requiresdistribution", requires)
 	}
 	x.setMetrics(&page)
 	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
@@ -218,11 +223,11 @@ func (x *exchange) queryPlan(rt *route) error {
 	return nil
 }
 
-// planError is a query of which there is no plan. Clients see from its text that it
-// was the plan which they did not get.
+// planError is a query of which there is no plan. People see from its text that it was
+// the plan which a client did not get.
 type planError struct{ err error }
 
 func (e *planError) Error() string { return "plan the query: " + e.err.Error() }
 func (e *planError) Unwrap() error { return e.err }
 
-const planRefusal = "Gateway Failed to Retrieve Query Plan: "
+const planRefusal = ", Gateway Failed to Retrieve Query Plan"

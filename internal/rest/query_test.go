@@ -137,14 +137,14 @@ type queryFailure struct {
 	Message  string
 }
 
-func readQueryFailure(t *testing.T, a answer, prefix string) queryFailure {
+func readQueryFailure(t *testing.T, a answer) queryFailure {
 	t.Helper()
 	var body struct{ Code, Message string }
 	var inner struct{ Errors []queryFailure }
 	if err := json.Unmarshal(a.body, &body); err != nil || body.Code != "BadRequest" {
 		t.Fatalf("not a refusal: %v: %s", err, a.body)
 	}
-	text, ok := strings.CutPrefix(body.Message, prefix+"Message: ")
+	text, ok := strings.CutPrefix(body.Message, "Message: ")
 	text, trailer, ok2 := strings.Cut(text, "\r\n")
 	if !ok || !ok2 || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("x-ms-activity-id")) {
 		t.Fatalf("the message is not in the service's form: %q", body.Message)
@@ -167,16 +167,38 @@ func TestRefusedQueriesTellWhere(t *testing.T) {
 		want.Severity = "Error"
 		for name, more := range map[string]map[string]string{"query": nil, "plan": {"X-Ms-Cosmos-Is-Query-Plan-Request": "True"}} {
 			a := call(t, h, "POST", docsPath, `{"query":`+quoted(text)+`}`, asQuery(more), 400)
-			prefix := ""
-			if name == "plan" {
-				prefix = "Gateway Failed to Retrieve Query Plan: "
-			}
-			if got := readQueryFailure(t, a, prefix); got != want {
+			if got := readQueryFailure(t, a); got != want {
 				t.Errorf("%s %s: refused with %+v, want %+v", name, text, got, want)
+			}
+			if plan := strings.Contains(string(a.body), "Gateway Failed to Retrieve Query Plan"); plan != (name == "plan") {
+				t.Errorf("%s %s: %s", name, text, a.body)
 			}
 			if sub := a.header.Get("x-ms-substatus"); sub != "" {
 				t.Errorf("%s %s: sub-status %s", name, text, sub)
 			}
+		}
+	}
+}
+
+// A plan that a client cannot carry out is refused with the sub-status by which SDKs know
+// that, and in plain text, which Data Explorer shows as it is.
+func TestPlansThatAreNotServable(t *testing.T) {
+	h := newItems(t, 1)
+	for _, c := range []struct{ query, features, missing string }{
+		{"SELECT DISTINCT c.n FROM c", "OffsetAndLimit,Top", "Distinct"},
+		{"SELECT VALUE COUNT(1) FROM c", "OffsetAndLimit,Top", "Aggregate"},
+		{"SELECT c.n, COUNT(1) AS m FROM c GROUP BY c.n", "Aggregate, Top", "GroupBy"},
+		{"SELECT * FROM c ORDER BY c.n", "", "OrderBy"},
+	} {
+		a := call(t, h, "POST", docsPath, `{"query":`+quoted(c.query)+`}`, asQuery(map[string]string{
+			headerPartitionKey: "", "X-Ms-Cosmos-Is-Query-Plan-Request": "True", "X-Ms-Cosmos-Supported-Query-Features": c.features,
+		}), 400)
+		message := decode[struct{ Message string }](t, a).Message
+		if sub := a.header.Get("x-ms-substatus"); sub != "1004" {
+			t.Errorf("%s: sub-status %q", c.query, sub)
+		}
+		if !strings.HasPrefix(message, "Query contains 1 or more unsupported features. Upgrade your SDK") || !strings.Contains(message, "does not support: "+c.missing) {
+			t.Errorf("%s: refused with %q", c.query, message)
 		}
 	}
 }
@@ -506,7 +528,7 @@ func TestQueriesOfDatabasesAndContainers(t *testing.T) {
 	}
 	query("/dbs/none/colls", "SELECT * FROM c", http.StatusNotFound)
 	for _, path := range []string{"/dbs", "/dbs/d/colls"} {
-		if got := readQueryFailure(t, query(path, "SELECT * FROM c WHERE", 400), ""); got.Code != "SC1002" {
+		if got := readQueryFailure(t, query(path, "SELECT * FROM c WHERE", 400)); got.Code != "SC1002" {
 			t.Errorf("%s: refused with %+v", path, got)
 		}
 		query(path, "SELECT VALUE udf.f(c) FROM c", 400)

@@ -133,13 +133,18 @@ func (a *answer) errorText() (string, error) {
 	if want := strings.ReplaceAll(http.StatusText(a.status), " ", ""); e.Code != want {
 		return "", fmt.Errorf("the code is %q, want %q", e.Code, want)
 	}
-	// A request for a plan is refused in the same words, but says so first.
-	inner, ok := strings.CutPrefix(strings.TrimPrefix(e.Message, "Gateway Failed to Retrieve Query Plan: "), "Message: ")
-	inner, trailer, ok2 := strings.Cut(inner, "\r\n")
-	if !ok || !ok2 || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("X-Ms-Activity-Id")+", Request URI: /") {
+	first, trailer, ok := strings.Cut(e.Message, "\r\n")
+	if !ok || !strings.HasPrefix(trailer, "ActivityId: "+a.header.Get("X-Ms-Activity-Id")+", Request URI: /") {
 		return "", fmt.Errorf("the message is not the service's: %q", e.Message)
 	}
-	return refusalText([]byte(inner))
+	inner, ok := strings.CutPrefix(first, "Message: ")
+	if ok {
+		return refusalText([]byte(inner))
+	}
+	if !strings.HasSuffix(trailer, ", Gateway Failed to Retrieve Query Plan") { // which is refused in plain words
+		return "", fmt.Errorf("the message is not the service's: %q", e.Message)
+	}
+	return first, nil
 }
 
 // refusalText reads what an error's message holds: one sentence or, of a query,

@@ -168,10 +168,18 @@ func Plan(program *Program, o PlanOptions) (*PlanInfo, error) {
 		return nil, err
 	}
 	if missing := p.needed &^ o.Features; missing != 0 {
-		return nil, errorAt(q.Span, "",
-			"Query contains the following features, which the calling client does not support: %s", missing)
+		return nil, &FeatureError{missing}
 	}
 	return plan, nil
+}
+
+// FeatureError refuses a plan that the client cannot carry out.
+type FeatureError struct {
+	Missing FeatureSet
+}
+
+func (e *FeatureError) Error() string {
+	return "Query contains the following features, which the calling client does not support: " + e.Missing.String()
 }
 
 type planner struct {
