@@ -190,13 +190,13 @@ var partitionKeyHeaders = []struct {
 	{`["` + strings.Repeat("x", 2049) + `"]`, "", "2048"},
 	{`["` + strings.Repeat("ü", 1025) + `"]`, "", "2048"},
 	{`["p","q"]`, "1001", "Partition key provided either doesn't correspond"},
-	{`["q"]`, "1001", "Partition key provided either doesn't correspond"},
-	{`[]`, "1001", "Partition key provided either doesn't correspond"},
-	{`[{}]`, "1001", "Partition key provided either doesn't correspond"},
-	{`[null]`, "1001", "Partition key provided either doesn't correspond"},
-	{`[1]`, "1001", "Partition key provided either doesn't correspond"},
-	{`["P"]`, "1001", "Partition key provided either doesn't correspond"},
-	{"[\"p\u0308\"]", "1001", "Partition key provided either doesn't correspond"},
+	{`["q"]`, "1001", "PartitionKey extracted from document doesn't match"},
+	{`[]`, "1001", "PartitionKey extracted from document doesn't match"},
+	{`[{}]`, "1001", "PartitionKey extracted from document doesn't match"},
+	{`[null]`, "1001", "PartitionKey extracted from document doesn't match"},
+	{`[1]`, "1001", "PartitionKey extracted from document doesn't match"},
+	{`["P"]`, "1001", "PartitionKey extracted from document doesn't match"},
+	{"[\"p\u0308\"]", "1001", "PartitionKey extracted from document doesn't match"},
 }
 
 func TestMalformedPartitionKeys(t *testing.T) {

@@ -123,7 +123,7 @@ func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
 	case len(texts) == 0:
 		return nil, invalid("The partition key definition must have at least one path, for example \"/id\".")
 	case len(texts) > most:
-		return nil, invalid("Too many partition key paths: %d. At most %d can be given for this kind of key.", len(texts), most)
+		return nil, invalid("Too many partition key paths (%d) specified. A maximum of %d is allowed.", len(texts), most)
 	}
 	var paths []value.Path
 	for _, raw := range texts {

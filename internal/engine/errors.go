@@ -12,8 +12,11 @@ var (
 	// does not exist.
 	ErrOwnerNotFound = errors.New("owner resource does not exist")
 	// ErrKeyMismatch: the partition key given with a request is not that of the
-	// item, or not of the container's form.
+	// item.
 	ErrKeyMismatch = errors.New("partition key mismatch")
+	// ErrKeyForm: the partition key given with a request has more or fewer levels
+	// than the container's.
+	ErrKeyForm = errors.New("partition key of another form")
 	// ErrContainerChanged: the client means a container of this name that was
 	// deleted since.
 	ErrContainerChanged = errors.New("the container was deleted and made again")

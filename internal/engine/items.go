@@ -326,7 +326,7 @@ func headerKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 		k = make(value.PartitionKey, len(c.PartitionKey.Paths))
 	}
 	if len(k) != len(c.PartitionKey.Paths) {
-		return nil, ErrKeyMismatch
+		return nil, ErrKeyForm
 	}
 	return k, checkKeySize(k)
 }

@@ -74,7 +74,7 @@ func TestItemRefusals(t *testing.T) {
 		{"key undefined", "c", `[{}]`, `{"id":"4"}`, nil},
 		{"no key", "c", `[]`, `{"id":"5"}`, nil},
 		{"no key, but the item has one", "c", `[]`, `{"id":"a","pk":"k"}`, ErrKeyMismatch},
-		{"too many levels", "c", `["k","l"]`, `{"id":"a","pk":"k"}`, ErrKeyMismatch},
+		{"too many levels", "c", `["k","l"]`, `{"id":"a","pk":"k"}`, ErrKeyForm},
 		{"key no JSON", "c", `k`, `{"id":"a","pk":"k"}`, "Partition key k is invalid"},
 		{"key an object", "c", `["x"]`, `{"id":"a","pk":{"b":1}}`, ErrKeyMismatch},
 		{"key an array", "c", `[{}]`, `{"id":"a","pk":[1]}`, nil},
@@ -85,7 +85,7 @@ func TestItemRefusals(t *testing.T) {
 
 		{"all levels", "levels", `["x",1]`, `{"id":"1","a":"x","b":{"c":1}}`, nil},
 		{"levels with one missing", "levels", `["x",{}]`, `{"id":"2","a":"x"}`, nil},
-		{"a prefix", "levels", `["x"]`, `{"id":"a","a":"x","b":{"c":1}}`, ErrKeyMismatch},
+		{"a prefix", "levels", `["x"]`, `{"id":"a","a":"x","b":{"c":1}}`, ErrKeyForm},
 	} {
 		_, err := w.e.WriteItem(t.Context(), ItemWrite{
 			Target: Target{Database: "d", Container: c.container, PartitionKey: c.key}, Op: store.Create, Body: []byte(c.body),
