@@ -45,9 +45,11 @@ compat: ## run the official SDKs against the server
 	test/compat/run
 
 .PHONY: suites
-suites: ## run the Go and JavaScript SDKs' own suites (AZURE_SDK_FOR_JS names a checkout)
+suites: ## run the SDKs' own suites (AZURE_SDK_FOR_JS, _JAVA and _RUST name checkouts)
 	test/compat/azcosmos/run
 	test/compat/jssuite/run
+	test/compat/javasuite/run
+	test/compat/rustsuite/run
 
 .PHONY: kill
 kill: ## kill the real server 20 times under load; nothing may be lost
