@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -314,9 +315,9 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 	run := &alike{x: x, resume: x.resume()}
 	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
-		s.From = store.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
+		s.From = index.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
 		if run.takes(s.From) {
-			s.From, s.Alike = store.Place{}, s.From
+			s.From, s.Alike = index.Place{}, s.From
 		}
 	}
 	return x.follow(x.r.Index(s), run, yield)
@@ -325,12 +326,12 @@ func (x *execution) walk(yield func(candidate) (bool, error)) error {
 // looseRun puts those rows of an index in order that it has in none.
 type looseRun interface {
 	// takes reports whether a row is one of these.
-	takes(p store.Place) bool
+	takes(p index.Place) bool
 	// add takes in a row.
-	add(p store.Place) error
+	add(p index.Place) error
 	// flushBefore hands on the rows that it has, if a place is no part of their run, and
 	// flush all of them.
-	flushBefore(p store.Place, yield func(candidate) (bool, error)) (more bool, err error)
+	flushBefore(p index.Place, yield func(candidate) (bool, error)) (more bool, err error)
 	flush(yield func(candidate) (bool, error)) (more bool, err error)
 	// empty reports whether it has none.
 	empty() bool
@@ -395,7 +396,7 @@ func (x *execution) within() *store.Within {
 // asked for may follow: not if an index that has one row for each item has shown as many
 // as there are. Of keys with one beginning that is not known. Where the place is told the
 // page may end.
-func (x *execution) pass(rows int64, at store.Place) (more bool, err error) {
+func (x *execution) pass(rows int64, at index.Place) (more bool, err error) {
 	x.took(&x.page.Times.Index)
 	more = true
 	if p := x.plan.patience; p > 0 {

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -23,18 +24,18 @@ type alike struct {
 }
 
 type alikeRow struct {
-	place store.Place
+	place index.Place
 	key   sql.Value
 }
 
-func (a *alike) takes(p store.Place) bool {
+func (a *alike) takes(p index.Place) bool {
 	return a.x.plan.method == orderedScan && p.Cut()
 }
 
 func (a *alike) empty() bool { return len(a.rows) == 0 }
 
 // add takes in a row.
-func (a *alike) add(p store.Place) error {
+func (a *alike) add(p index.Place) error {
 	f, live, err := a.x.r.Get(p.Ordinal)
 	if err != nil || !live {
 		return err
@@ -45,14 +46,14 @@ func (a *alike) add(p store.Place) error {
 	}
 	key = key.Detach()
 	text, _ := key.AsString()
-	a.rows = append(a.rows, alikeRow{store.Place{Value: bytes.Clone(p.Value), Ordinal: p.Ordinal}, key})
+	a.rows = append(a.rows, alikeRow{index.Place{Value: bytes.Clone(p.Value), Ordinal: p.Ordinal}, key})
 	size := len(text) + len(p.Value) + rowOverhead
 	a.held += size
 	return a.x.hold(size)
 }
 
 // flushBefore ends the run if a place is no part of it.
-func (a *alike) flushBefore(p store.Place, yield func(candidate) (bool, error)) (more bool, err error) {
+func (a *alike) flushBefore(p index.Place, yield func(candidate) (bool, error)) (more bool, err error) {
 	if len(a.rows) == 0 || a.rows[0].place.Alike(p) {
 		return true, nil
 	}

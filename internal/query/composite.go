@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -33,7 +34,7 @@ type compositePlan struct {
 	number int
 	paths  []catalog.CompositePath
 	equal  []value.Value // at the first paths
-	next   *store.ValueRange
+	next   *index.ValueRange
 	text   []string // what is said of each path, for people
 	// Of an order: the key of each path after those.
 	keys    []int
@@ -103,7 +104,7 @@ func (c *chooser) part(number int, paths []catalog.CompositePath) (*compositePla
 	if said == len(paths) {
 		return p, said
 	}
-	all, found := store.AllValues(), false
+	all, found := index.AllValues(), false
 	text := ""
 	for _, f := range c.facts {
 		if v, ok := rangeOfFact(f); ok && samePath(f.Path, paths[said].Path) {
@@ -163,7 +164,7 @@ func (c *chooser) tellsAll(p *compositePlan) bool {
 		}
 		told += facts
 		switch {
-		case i < len(p.equal) && (facts > 1 || !store.Exactly(p.equal[i]).Exact()):
+		case i < len(p.equal) && (facts > 1 || !index.Exactly(p.equal[i]).Exact()):
 			return false
 		case i == len(p.equal) && facts > 0 && (ranges < facts || !p.next.Exact()):
 			return false
@@ -319,9 +320,9 @@ func (x *execution) composed(yield func(candidate) (bool, error)) error {
 	run := &roughRun{x: x, resume: x.resume()}
 	if run.resume.started() {
 		// The item itself again: perhaps not all its rows are done.
-		s.From = store.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
+		s.From = index.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
 		if run.takes(s.From) {
-			s.From, s.Alike = store.Place{}, s.From
+			s.From, s.Alike = index.Place{}, s.From
 		}
 	}
 	return x.follow(x.r.Composite(s), run, yield)
@@ -342,14 +343,14 @@ type roughRow struct {
 	keys    []sql.Value
 }
 
-func (a *roughRun) takes(p store.Place) bool {
+func (a *roughRun) takes(p index.Place) bool {
 	return a.x.plan.method == compositeOrdered && p.Rough()
 }
 
 func (a *roughRun) empty() bool { return len(a.rows) == 0 }
 
 // add takes in a row, if its item is one that the query is about.
-func (a *roughRun) add(p store.Place) error {
+func (a *roughRun) add(p index.Place) error {
 	f, live, err := a.x.r.Get(p.Ordinal)
 	if err != nil || !live {
 		return err
@@ -376,7 +377,7 @@ func (a *roughRun) add(p store.Place) error {
 }
 
 // flushBefore ends the run if a place is no part of it.
-func (a *roughRun) flushBefore(p store.Place, yield func(candidate) (bool, error)) (more bool, err error) {
+func (a *roughRun) flushBefore(p index.Place, yield func(candidate) (bool, error)) (more bool, err error) {
 	if len(a.rows) == 0 || bytes.Equal(a.value, p.Value) {
 		return true, nil
 	}
@@ -470,24 +471,24 @@ func (p *compositePlan) leadsTo(keys []sql.Value) bool {
 // compositePlace works out where in the plan's index the token's item was.
 func (x *execution) compositePlace() {
 	p := x.plan.composite
-	values := make([]store.Component, 0, len(p.paths))
+	values := make([]index.Component, 0, len(p.paths))
 	for _, v := range p.equal {
-		values = append(values, store.ScalarComponent(v))
+		values = append(values, index.ScalarComponent(v))
 	}
 	for _, key := range p.keys {
 		values = append(values, componentOf(x.at.keys[key]))
 	}
-	x.at.Value = store.CompositePlace(p.paths, values, x.at.Ordinal).Value
+	x.at.Value = index.CompositePlace(p.paths, values, x.at.Ordinal).Value
 }
 
 // componentOf returns a value as a composite index has it.
-func componentOf(v sql.Value) store.Component {
+func componentOf(v sql.Value) index.Component {
 	switch v.Kind() {
 	case sql.KindArray:
-		return store.ArrayComponent()
+		return index.ArrayComponent()
 	case sql.KindObject:
-		return store.ObjectComponent()
+		return index.ObjectComponent()
 	}
 	scalar, _ := scalarOf(v) // undefined, if it is none
-	return store.ScalarComponent(scalar)
+	return index.ScalarComponent(scalar)
 }

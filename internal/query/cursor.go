@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -52,7 +53,7 @@ func (x *execution) open(s *set) cursor {
 type rowCursor struct {
 	x      *execution
 	of     *set
-	values store.ValueRange
+	values index.ValueRange
 	next   func() (store.Hit, error, bool)
 	stop   func()
 	at     uint64 // the last row's, 0 before the first

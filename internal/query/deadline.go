@@ -20,6 +20,7 @@ package query
 import (
 	"errors"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -97,7 +98,7 @@ func (x *execution) endAt(ordinal uint64, value []byte) (ends bool, err error) {
 	if !x.places || !x.overdue() {
 		return false, nil
 	}
-	if x.loose != nil && (!x.loose.empty() || x.loose.takes(store.Place{Value: value, Ordinal: ordinal})) {
+	if x.loose != nil && (!x.loose.empty() || x.loose.takes(index.Place{Value: value, Ordinal: ordinal})) {
 		return false, nil // in no order
 	}
 	if !x.begins.beforePlace(&c, x.plan) {

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/analysis"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -28,18 +28,18 @@ const (
 )
 
 // fullText returns a path as the index has it, if there is a full-text index of it.
-func (c *chooser) fullText(path sql.Path) (store.IndexPath, bool) {
+func (c *chooser) fullText(path sql.Path) (index.Path, bool) {
 	return specialPath(c, path, c.r.Container().Special.FullText)
 }
 
 // specialPath returns a path as the index has it, if it is one of those.
-func specialPath(c *chooser, path sql.Path, indexed []value.Path) (store.IndexPath, bool) {
+func specialPath(c *chooser, path sql.Path, indexed []value.Path) (index.Path, bool) {
 	if len(path) == 0 || hasElements(path) || isComputed(c.r.Container(), path[0].Name) {
 		return nil, false
 	}
-	var found store.IndexPath
+	var found index.Path
 	for _, s := range path {
-		found = append(found, store.Property(s.Name))
+		found = append(found, index.Property(s.Name))
 	}
 	return found, slices.ContainsFunc(indexed, func(p value.Path) bool {
 		return slices.EqualFunc(path, p, func(s sql.Step, name string) bool { return s.Name == name })
@@ -64,12 +64,12 @@ func (c *chooser) wordSeek() (*plan, error) {
 		if len(words) > maxSeeks {
 			continue
 		}
-		s := &set{kind: store.WordIndex, path: path, text: hasText(words)}
+		s := &set{kind: index.Words, path: path, text: hasText(words)}
 		for _, word := range words {
-			s.ranges = append(s.ranges, store.Word(word))
+			s.ranges = append(s.ranges, index.Word(word))
 		}
 		if len(words) > 0 {
-			s.ranges = append(s.ranges, store.LongTexts())
+			s.ranges = append(s.ranges, index.LongTexts())
 		}
 		found = append(found, c.setPlan(s))
 	}
@@ -101,7 +101,7 @@ func (c *chooser) fewest(plans []*plan) (*plan, error) {
 
 // wordsToSeek returns words of which each item that meets a condition has one; none
 // if no item does.
-func (c *chooser) wordsToSeek(path store.IndexPath, f *sql.Condition) ([]string, error) {
+func (c *chooser) wordsToSeek(path index.Path, f *sql.Condition) ([]string, error) {
 	var all, any []string
 	for _, term := range f.Values {
 		text, _ := term.AsString()
@@ -135,10 +135,10 @@ func (c *chooser) wordsToSeek(path store.IndexPath, f *sql.Condition) ([]string,
 }
 
 // rarest returns the word that the fewest items have.
-func (c *chooser) rarest(path store.IndexPath, words []string) (string, error) {
+func (c *chooser) rarest(path index.Path, words []string) (string, error) {
 	plans := make([]*plan, 0, maxWordsCompared)
 	for _, word := range words[:min(len(words), maxWordsCompared)] {
-		plans = append(plans, &plan{set: &set{kind: store.WordIndex, path: path, ranges: []store.ValueRange{store.Word(word)}}})
+		plans = append(plans, &plan{set: &set{kind: index.Words, path: path, ranges: []index.ValueRange{index.Word(word)}}})
 	}
 	best, err := c.fewest(plans)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -81,14 +81,14 @@ func indexUse(c *chooser, p *plan) *IndexUse {
 }
 
 // usedOther adds an index that serves something else than what usedBy adds.
-func (c *chooser) usedOther(path store.IndexPath, u *IndexUse) {
+func (c *chooser) usedOther(path index.Path, u *IndexUse) {
 	if len(path) > 0 && !slices.ContainsFunc(c.facts, func(f *sql.Condition) bool { return names(f, path) }) {
 		u.Utilized.add(specOf(path), "")
 	}
 }
 
 // names reports whether a part of the filter is about a path, in words that usedBy knows.
-func names(f *sql.Condition, path store.IndexPath) bool {
+func names(f *sql.Condition, path index.Path) bool {
 	if _, ok := filterText(f); ok && slices.Equal(steps(f.Path, f.Op == sql.CondArrayContains), path) {
 		return true
 	}
@@ -153,7 +153,7 @@ func (c *chooser) servedByOrder(path sql.Path, u *IndexUse) bool {
 }
 
 // said returns what the filter says of an indexed path.
-func (c *chooser) said(path store.IndexPath) string {
+func (c *chooser) said(path index.Path) string {
 	var all []string
 	for _, f := range c.facts {
 		at := steps(f.Path, f.Op == sql.CondArrayContains)
@@ -289,32 +289,32 @@ func filterText(f *sql.Condition) (string, bool) {
 	return "(" + path + " " + condText(f) + ")", true
 }
 
-func pathOf(p value.Path) store.IndexPath {
-	var found store.IndexPath
+func pathOf(p value.Path) index.Path {
+	var found index.Path
 	for _, name := range p {
-		found = append(found, store.Property(name))
+		found = append(found, index.Property(name))
 	}
 	return found
 }
 
-func steps(p sql.Path, elements bool) store.IndexPath {
-	var found store.IndexPath
+func steps(p sql.Path, elements bool) index.Path {
+	var found index.Path
 	for _, s := range p {
 		if s.Element {
-			found = append(found, store.Elements())
+			found = append(found, index.Elements())
 		} else {
-			found = append(found, store.Property(s.Name))
+			found = append(found, index.Property(s.Name))
 		}
 	}
 	if elements {
-		found = append(found, store.Elements())
+		found = append(found, index.Elements())
 	}
 	return found
 }
 
-func specOf(p store.IndexPath) string { return specText(p) + "/?" }
+func specOf(p index.Path) string { return specText(p) + "/?" }
 
-func compositeSpec(p store.IndexPath, desc bool) string {
+func compositeSpec(p index.Path, desc bool) string {
 	if desc {
 		return specText(p) + " DESC"
 	}
@@ -323,11 +323,11 @@ func compositeSpec(p store.IndexPath, desc bool) string {
 
 // specText writes a path as the service's metrics do, with quotes around every name that
 // is not of letters and digits alone.
-func specText(p store.IndexPath) string {
+func specText(p index.Path) string {
 	var b []byte
 	for _, s := range p {
 		b = append(b, '/')
-		if name := s.String(); s == store.Elements() || !strings.ContainsFunc(name, needsQuotes) {
+		if name := s.String(); s == index.Elements() || !strings.ContainsFunc(name, needsQuotes) {
 			b = append(b, name...)
 		} else {
 			b = value.AppendString(b, name)

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -167,7 +167,7 @@ func (x *execution) readKeys() error {
 	if !ok {
 		return ErrToken
 	}
-	x.at.Value = store.Exactly(v).PlaceOf(x.at.Ordinal).Value
+	x.at.Value = index.Exactly(v).PlaceOf(x.at.Ordinal).Value
 	return nil
 }
 

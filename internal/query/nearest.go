@@ -7,6 +7,7 @@
 package query
 
 import (
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -34,7 +35,7 @@ func (c *chooser) byVector() *plan {
 func (x *execution) nearest(h *rowHeap, most int, yield func(candidate) (bool, error)) error {
 	score := x.q.Program.OrderBy()[0].Vector.Clone()
 	var memory []float32
-	for hit, err := range x.r.Index(store.IndexScan{Kind: store.VectorIndex, Path: x.plan.path, Values: store.EveryItem(), Order: x.plan.order}) {
+	for hit, err := range x.r.Index(store.IndexScan{Kind: index.Vectors, Path: x.plan.path, Values: index.EveryItem(), Order: x.plan.order}) {
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -46,8 +47,8 @@ const (
 // plan is how a query is answered.
 type plan struct {
 	method method
-	path   store.IndexPath
-	ranges []store.ValueRange // the one that is walked
+	path   index.Path
+	ranges []index.ValueRange // the one that is walked
 	set    *set               // of seek, union and intersection
 	keys   []store.Key        // of finds
 	order  kv.Order
@@ -98,7 +99,7 @@ func (p *plan) String() string {
 	return s
 }
 
-func pathText(path store.IndexPath) string {
+func pathText(path index.Path) string {
 	var b strings.Builder
 	for _, s := range path {
 		b.WriteString("/" + s.String())
@@ -361,7 +362,7 @@ func (c *chooser) rows(p *plan, most int64) (int64, error) {
 	case p.set != nil:
 		return c.size(p.set, most)
 	case p.method == cellSeek:
-		return c.size(&set{kind: store.CellIndex, path: p.path, ranges: p.ranges}, most)
+		return c.size(&set{kind: index.Cells, path: p.path, ranges: p.ranges}, most)
 	}
 	return c.sizeOfValues(&set{path: p.path, ranges: p.ranges}, most)
 }
@@ -380,7 +381,7 @@ func texts(values []sql.Value) string {
 }
 
 // exactly appends a range for each value. An index holds no arrays and objects.
-func exactly(ranges []store.ValueRange, values []sql.Value) (_ []store.ValueRange, ok bool) {
+func exactly(ranges []index.ValueRange, values []sql.Value) (_ []index.ValueRange, ok bool) {
 	var seen map[string]bool // of several
 	if len(values) > 1 {
 		seen = make(map[string]bool, len(values))
@@ -390,7 +391,7 @@ func exactly(ranges []store.ValueRange, values []sql.Value) (_ []store.ValueRang
 		if !ok {
 			return nil, false
 		}
-		found := store.Exactly(scalar)
+		found := index.Exactly(scalar)
 		if seen != nil {
 			place := string(found.PlaceOf(0).Value)
 			if seen[place] {
@@ -426,30 +427,30 @@ func scalarOf(v sql.Value) (value.Value, bool) {
 
 // indexed returns a path as the index has it, if its scalars are indexed. With
 // elements, it is that of the elements of an array there.
-func (c *chooser) indexed(path sql.Path, elements bool) (store.IndexPath, bool) {
+func (c *chooser) indexed(path sql.Path, elements bool) (index.Path, bool) {
 	return indexPath(c.r.Container(), path, elements)
 }
 
-func indexPath(c *catalog.Container, path sql.Path, elements bool) (store.IndexPath, bool) {
+func indexPath(c *catalog.Container, path sql.Path, elements bool) (index.Path, bool) {
 	node := c.Index.Root()
-	var found store.IndexPath
+	var found index.Path
 	for i, s := range path {
 		if node == nil {
 			return nil, false
 		}
 		if s.Element {
-			found = append(found, store.Elements())
+			found = append(found, index.Elements())
 			node = node.Elements()
 			continue
 		}
 		if i == 0 && (systemProperty(s.Name) || isComputed(c, s.Name)) {
 			return nil, false
 		}
-		found = append(found, store.Property(s.Name))
+		found = append(found, index.Property(s.Name))
 		node = node.Property([]byte(s.Name))
 	}
 	if elements && node != nil {
-		found = append(found, store.Elements())
+		found = append(found, index.Elements())
 		node = node.Elements()
 	}
 	return found, node != nil && node.Scalar() && len(found) > 0
@@ -473,8 +474,8 @@ func systemProperty(name string) bool {
 // rangeOf returns the range of the values at a path, the conditions that say so, and
 // whether they are all that the filter says. The path has no step to elements: of
 // several elements, each condition may mean another.
-func (c *chooser) rangeOf(path sql.Path) (v store.ValueRange, said []*sql.Condition, all bool) {
-	v, all = store.AllValues(), true
+func (c *chooser) rangeOf(path sql.Path) (v index.ValueRange, said []*sql.Condition, all bool) {
+	v, all = index.AllValues(), true
 	for _, f := range c.facts {
 		part, ok := rangeOfFact(f)
 		if !ok || !slices.Equal(f.Path, path) || hasElements(f.Path) {
@@ -492,50 +493,50 @@ func hasElements(path sql.Path) bool {
 	return slices.ContainsFunc(path, func(s sql.Step) bool { return s.Element })
 }
 
-func rangeOfFact(f *sql.Condition) (store.ValueRange, bool) {
+func rangeOfFact(f *sql.Condition) (index.ValueRange, bool) {
 	switch f.Op {
 	case sql.CondKind:
 		return rangeOfKind(f.Kind)
 	case sql.CondEq, sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe, sql.CondPrefix:
 	default:
-		return store.ValueRange{}, false
+		return index.ValueRange{}, false
 	}
 	if len(f.Values) != 1 {
-		return store.ValueRange{}, false
+		return index.ValueRange{}, false
 	}
 	v, ok := scalarOf(f.Values[0])
 	if !ok {
-		return store.ValueRange{}, false
+		return index.ValueRange{}, false
 	}
 	switch f.Op {
 	case sql.CondEq:
-		return store.Exactly(v), true
+		return index.Exactly(v), true
 	case sql.CondLt:
-		return store.Below(v), true
+		return index.Below(v), true
 	case sql.CondLe:
-		return store.AtMost(v), true
+		return index.AtMost(v), true
 	case sql.CondGt:
-		return store.Above(v), true
+		return index.Above(v), true
 	case sql.CondGe:
-		return store.AtLeast(v), true
+		return index.AtLeast(v), true
 	default:
 		s, _ := v.Text()
-		return store.BeginningWith(s), true
+		return index.BeginningWith(s), true
 	}
 }
 
-func rangeOfKind(k sql.Kind) (store.ValueRange, bool) {
+func rangeOfKind(k sql.Kind) (index.ValueRange, bool) {
 	switch k {
 	case sql.KindNull:
-		return store.Exactly(value.Null()), true
+		return index.Exactly(value.Null()), true
 	case sql.KindBool:
-		return store.AtLeast(value.Bool(false)), true
+		return index.AtLeast(value.Bool(false)), true
 	case sql.KindNumber:
-		return store.Numbers(), true
+		return index.Numbers(), true
 	case sql.KindString:
-		return store.Strings(), true
+		return index.Strings(), true
 	}
-	return store.ValueRange{}, false
+	return index.ValueRange{}, false
 }
 
 func condText(f *sql.Condition) string {
@@ -559,7 +560,7 @@ func (c *chooser) inRange() *plan {
 			continue
 		}
 		v, said, _ := c.rangeOf(f.Path)
-		return c.unsorted(&plan{method: indexRange, path: path, ranges: []store.ValueRange{v}, said: said})
+		return c.unsorted(&plan{method: indexRange, path: path, ranges: []index.ValueRange{v}, said: said})
 	}
 	return nil
 }
@@ -582,7 +583,7 @@ func (c *chooser) ordered() (*plan, error) {
 			return nil, err
 		}
 	}
-	p := &plan{method: orderedScan, path: path, ranges: []store.ValueRange{v}, said: said, sorted: true}
+	p := &plan{method: orderedScan, path: path, ranges: []index.ValueRange{v}, said: said, sorted: true}
 	if keys[0].Desc {
 		p.order = kv.Reverse
 	}
@@ -648,7 +649,7 @@ func (c *chooser) count() *plan {
 	if said == nil || !all || !v.Exact() {
 		return nil
 	}
-	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, said: said, sorted: true}
+	return &plan{method: countIndexed, path: path, ranges: []index.ValueRange{v}, said: said, sorted: true}
 }
 
 // countKey finds a way to count the so many items of a partition key, if that is all
@@ -682,10 +683,10 @@ func (c *chooser) countLogical() *plan {
 		property = append(property, sql.Step{Name: name})
 	}
 	path, ok := c.indexed(property, false)
-	v := store.Exactly(key[last])
+	v := index.Exactly(key[last])
 	if !ok || !v.Exact() {
 		return nil
 	}
 	text := "= " + value.Clip(string(key[last].AppendJSON(nil)))
-	return &plan{method: countIndexed, path: path, ranges: []store.ValueRange{v}, text: []string{text}, sorted: true}
+	return &plan{method: countIndexed, path: path, ranges: []index.ValueRange{v}, text: []string{text}, sorted: true}
 }

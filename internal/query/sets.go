@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -27,14 +28,14 @@ const (
 // set is one of: the items with one of the values in ranges at a path; those in any
 // of several sets; those in all of them.
 type set struct {
-	kind     store.IndexKind
-	path     store.IndexPath
-	ranges   []store.ValueRange
+	kind     index.Kind
+	path     index.Path
+	ranges   []index.ValueRange
 	values   []sql.Value // for people, or text
 	text     string
 	any, all []*set
 	found    *hits
-	one      [1]store.ValueRange // room for ranges
+	one      [1]index.ValueRange // room for ranges
 }
 
 // hits is all that an index has of a set for one value, if that is not much: what
@@ -56,7 +57,7 @@ func (s *set) seeks() int {
 }
 
 // rowsAfter asks for the rows of one of the values, after an ordinal.
-func (s *set) rowsAfter(v store.ValueRange, ordinal uint64) store.IndexScan {
+func (s *set) rowsAfter(v index.ValueRange, ordinal uint64) store.IndexScan {
 	scan := store.IndexScan{Kind: s.kind, Path: s.path, Values: v}
 	if ordinal > 0 {
 		scan.After = v.PlaceOf(ordinal)
@@ -320,7 +321,7 @@ func (c *chooser) counting(n *int64, limit int64) *store.Within {
 	if c.s.Logical == nil {
 		return nil
 	}
-	return &store.Within{Logical: c.s.Logical, Passed: func(rows int64, _ store.Place) (bool, error) {
+	return &store.Within{Logical: c.s.Logical, Passed: func(rows int64, _ index.Place) (bool, error) {
 		*n += rows
 		return *n <= limit, nil
 	}}

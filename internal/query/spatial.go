@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -30,7 +31,7 @@ func (c *chooser) near() (*plan, error) {
 		metres, _ := f.Values[1].AsFloat()
 		covering := cells.OfQuery(f.Values[0].AppendJSON(nil), metres)
 		found = append(found, c.unsorted(&plan{
-			method: cellSeek, path: path, ranges: store.CellRanges(covering), text: []string{coveringText(covering)},
+			method: cellSeek, path: path, ranges: index.CellRanges(covering), text: []string{coveringText(covering)},
 		}))
 	}
 	return c.fewest(found)
@@ -45,7 +46,7 @@ func coveringText(covering []cells.ID) string {
 
 // spatialPath returns a path as the index has it, if geometries there are indexed. The
 // index has cells of the globe, which say nothing of a plane.
-func spatialPath(c *catalog.Container, path sql.Path) (store.IndexPath, bool) {
+func spatialPath(c *catalog.Container, path sql.Path) (index.Path, bool) {
 	if c.Planar || len(path) == 0 || path[0].Element || systemProperty(path[0].Name) || isComputed(c, path[0].Name) {
 		return nil, false
 	}
@@ -67,7 +68,7 @@ func (x *execution) inCells(yield func(candidate) (bool, error)) error {
 	var ordinals []uint64
 	after := x.from()
 	for _, v := range x.plan.ranges {
-		for hit, err := range x.r.Index(store.IndexScan{Kind: store.CellIndex, Path: x.plan.path, Values: v}) {
+		for hit, err := range x.r.Index(store.IndexScan{Kind: index.Cells, Path: x.plan.path, Values: v}) {
 			if err != nil {
 				return err
 			}

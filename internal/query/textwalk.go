@@ -7,6 +7,7 @@ package query
 import (
 	"iter"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -24,7 +25,7 @@ type textItem struct {
 func (x *execution) texts(order kv.Order, yield func(textItem) (more bool, err error)) error {
 	w := newTextWalk(x, order)
 	defer w.stop()
-	for hit, err := range x.r.Index(store.IndexScan{Kind: store.TextIndex, Path: x.plan.path, Values: store.EveryItem(), Order: order}) {
+	for hit, err := range x.r.Index(store.IndexScan{Kind: index.Texts, Path: x.plan.path, Values: index.EveryItem(), Order: order}) {
 		if err != nil {
 			return err
 		}
@@ -59,25 +60,25 @@ type textWalk struct {
 
 // textStream is the rows of one path's texts, or of one word.
 type textStream struct {
-	kind    store.IndexKind
+	kind    index.Kind
 	path    string
 	word    string
 	next    func() (store.Hit, error, bool)
 	stop    func()
 	ended   bool
 	ordinal uint64
-	size    store.TextSize
+	size    index.TextSize
 	n       int
 }
 
 func newTextWalk(x *execution, order kv.Order) *textWalk {
 	w := &textWalk{x: x, order: order}
 	for _, q := range x.plan.questions {
-		w.sizes = append(w.sizes, w.stream(q.Path, store.TextIndex, ""))
+		w.sizes = append(w.sizes, w.stream(q.Path, index.Texts, ""))
 		var words []*textStream
 		for _, p := range q.Phrases {
 			for _, word := range p.Words {
-				words = append(words, w.stream(q.Path, store.WordIndex, word))
+				words = append(words, w.stream(q.Path, index.Words, word))
 			}
 		}
 		w.words = append(w.words, words)
@@ -87,10 +88,10 @@ func newTextWalk(x *execution, order kv.Order) *textWalk {
 }
 
 // stream returns the rows of a path and word, which several questions may share.
-func (w *textWalk) stream(path sql.Path, kind store.IndexKind, word string) *textStream {
-	var steps store.IndexPath
+func (w *textWalk) stream(path sql.Path, kind index.Kind, word string) *textStream {
+	var steps index.Path
 	for _, s := range path {
-		steps = append(steps, store.Property(s.Name))
+		steps = append(steps, index.Property(s.Name))
 	}
 	name := pathText(steps)
 	for _, s := range w.all {
@@ -98,9 +99,9 @@ func (w *textWalk) stream(path sql.Path, kind store.IndexKind, word string) *tex
 			return s
 		}
 	}
-	scan := store.IndexScan{Kind: kind, Path: steps, Values: store.EveryItem(), Order: w.order}
-	if kind == store.WordIndex {
-		scan.Values = store.Word(word)
+	scan := store.IndexScan{Kind: kind, Path: steps, Values: index.EveryItem(), Order: w.order}
+	if kind == index.Words {
+		scan.Values = index.Word(word)
 	}
 	s := &textStream{kind: kind, path: name, word: word}
 	s.next, s.stop = iter.Pull2(w.x.r.Index(scan))
@@ -132,7 +133,7 @@ func (s *textStream) to(ordinal uint64, w *textWalk) (bool, error) {
 
 // take goes to a row.
 func (s *textStream) take(hit *store.Hit) (err error) {
-	if s.ordinal = hit.Ordinal; s.kind == store.TextIndex {
+	if s.ordinal = hit.Ordinal; s.kind == index.Texts {
 		s.size, err = hit.TextSize()
 	} else {
 		s.n, err = hit.Occurrences()

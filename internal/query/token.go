@@ -18,9 +18,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // maxTokenBytes bounds the text of a token.
@@ -80,7 +80,7 @@ func (p *place) before(c *candidate, pl *plan) bool {
 		return p.beforeComposed(c, pl)
 	case indexRange, orderedScan:
 		order := bytes.Compare(p.Value, c.value)
-		if len(p.keys) > 0 && (store.Place{Value: p.Value}).Alike(store.Place{Value: c.value}) {
+		if len(p.keys) > 0 && (index.Place{Value: p.Value}).Alike(index.Place{Value: c.value}) {
 			order = sql.Compare(p.keys[0], c.key)
 		}
 		if order == 0 {

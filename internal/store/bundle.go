@@ -47,10 +47,10 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 	}
 	var tallied []string // logical partitions
 	m := roomOf(ctx, ops)
-	mark := m.mark()
-	defer func() { m.release(mark) }()
+	mark := m.Mark()
+	defer func() { m.Release(mark) }()
 	for range maxPrepares {
-		m.release(mark)
+		m.Release(mark)
 		b := prepareAll(ops, p.Container(), m)
 		for _, t := range tallied {
 			b.tallied(t)
@@ -98,10 +98,10 @@ func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) (
 	all := make([]Outcome, 0, len(ops))
 	stale, read := 0, 0
 	m := roomOf(ctx, ops)
-	mark := m.mark()
-	defer func() { m.release(mark) }()
+	mark := m.Mark()
+	defer func() { m.Release(mark) }()
 	for len(all) < len(ops) {
-		m.release(mark)
+		m.Release(mark)
 		b := prepareAll(ops[len(all):], p.Container(), m)
 		b.each, b.read = &o, read
 		_, err := p.submit(ctx, &job{bundle: b, done: make(chan struct{})})
@@ -143,13 +143,13 @@ type bundle struct {
 
 // prepareAll prepares what can be. An operation that cannot fails when its turn
 // comes: one before it may fail for a reason of its own.
-func prepareAll(ops []Write, c *catalog.Container, m room) *bundle {
+func prepareAll(ops []Write, c *catalog.Container, m memory.Room) *bundle {
 	b := &bundle{writes: make([]*write, len(ops)), results: make([]Result, 0, len(ops))}
 	for i, op := range ops {
 		w, err := (*write)(nil), op.Err
 		if err == nil {
 			if w, err = prepare(op, c, m); err == nil {
-				err = m.take(w.batchBytes())
+				err = m.Take(w.batchBytes())
 			}
 		}
 		if err != nil {
@@ -161,13 +161,13 @@ func prepareAll(ops []Write, c *catalog.Container, m room) *bundle {
 }
 
 // roomOf is that of the one request that operations are of.
-func roomOf(ctx context.Context, ops []Write) room {
+func roomOf(ctx context.Context, ops []Write) memory.Room {
 	for i := range ops {
 		if ops[i].Memory != nil {
-			return room{ctx, ops[i].Memory}
+			return memory.RoomIn(ctx, ops[i].Memory)
 		}
 	}
-	return room{}
+	return memory.Room{}
 }
 
 // bytes is what the bundle adds to a group, as far as it is known.
@@ -279,10 +279,10 @@ func (w *writer) change(r *write, old *current) (*write, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := room{share: asked.Memory}
+	m := memory.RoomNow(asked.Memory)
 	next, err := prepare(Write{Op: Replace, Key: asked.Key, Item: item, Memory: asked.Memory}, w.view.container, m)
 	if err == nil {
-		err = m.take(next.batchBytes())
+		err = m.Take(next.batchBytes())
 	}
 	if err != nil {
 		return nil, err

@@ -304,7 +304,7 @@ func (k *checker) strangers() error {
 			from = append(lower, 0)
 		}
 	}
-	return k.nothingIn(from, keyAfter(k.prefix[:]))
+	return k.nothingIn(from, kv.After(k.prefix[:]))
 }
 
 func (k *checker) nothingIn(lower, upper []byte) error {
@@ -338,7 +338,7 @@ func CheckOrphans(snap kv.Snapshot, known func(catalog.ContainerRID) int, report
 		if index := int(binary.BigEndian.Uint16(key[9:])); index >= known(c) {
 			report(fmt.Sprintf("there are rows of partition %d of container %s, which does not exist", index, c))
 		}
-		lower = keyAfter(key[:prefixBytes])
+		lower = kv.After(key[:prefixBytes])
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // count notes an item for the counters.
@@ -55,7 +56,7 @@ func (k *checker) indexed(c *current, body []byte) error {
 	}
 	d := *c
 	d.body = body
-	if err := d.derive(k.container, room{}); err != nil {
+	if err := d.derive(k.container, memory.Room{}); err != nil {
 		return nil // k.body has reported what cannot be read
 	}
 	row, err := appendIndexRow(nil, &c.header)
@@ -94,7 +95,7 @@ func (k *checker) indexRow(e kv.Entry) error {
 			return true
 		}
 		c := current{exists: true, ordinal: ordinal, header: h, body: body}
-		if err := c.derive(k.container, room{}); err != nil {
+		if err := c.derive(k.container, memory.Room{}); err != nil {
 			return false
 		}
 		for i := range c.entries.Len() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -68,9 +69,14 @@ func (s *scene) statKey(c class, l level, start int64) []byte {
 	return s.prefix.appendStatKey(nil, bucketKey{c, l, start})
 }
 
+// stringTerm is the entry of a property that is a string.
+func stringTerm(property, text string) []byte {
+	return append(index.AppendStart(nil, index.Scalars, index.Path{index.Property(property)}), index.Exactly(value.String(text)).PlaceOf(0).Value...)
+}
+
 // indexKey is that of an item's row in the index, for a property that is a string.
 func (s *scene) indexKey(property, text string, ordinal uint64) []byte {
-	term := appendTermString(appendTermStart(nil, IndexPath{Property(property)}), []byte(text))
+	term := stringTerm(property, text)
 	return s.prefix.appendIndexKey(nil, 1, term, ordinal)
 }
 
@@ -240,11 +246,11 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			s.batch.Set(s.indexKey("u", "own", 77), s.row(s.indexKey("u", "own", 2)))
 		}, []string{"belongs to item 77, which does not exist"}},
 		{"index row of another generation", func(s *scene) {
-			term := appendTermString(appendTermStart(nil, IndexPath{Property("u")}), []byte("own"))
+			term := stringTerm("u", "own")
 			s.batch.Set(s.prefix.appendIndexKey(nil, 2, term, 2), s.row(s.indexKey("u", "own", 2)))
 		}, []string{"is not an index row of generation 1"}},
 		{"index key too short", func(s *scene) {
-			s.batch.Set(append(s.prefix.appendIndexStart(nil, 1), byte(entryTerm)), make([]byte, indexRowBytes))
+			s.batch.Set(append(s.prefix.appendIndexStart(nil, 1), stringTerm("u", "own")[0]), make([]byte, indexRowBytes))
 		},
 			[]string{"is not an index row of generation 1"}},
 

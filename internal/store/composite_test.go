@@ -5,16 +5,17 @@ package store
 import (
 	"bytes"
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -37,44 +38,6 @@ func withComposites(list ...string) string {
 		all = append(all, "["+strings.Join(paths, ",")+"]")
 	}
 	return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"indexingPolicy":{"compositeIndexes":[` + strings.Join(all, ",") + `]}}`
-}
-
-// Entries are on disk: these bytes must not change.
-func TestCompositeBytes(t *testing.T) {
-	long := strings.Repeat("s", 300)
-	for _, c := range []struct{ composite, item, want string }{
-		{"/x /y", `{"x":1,"y":"a"}`, "0200" + "40bff0000000000000" + "50610001" + "00"},
-		{"/x- /y", `{"x":1,"y":"a"}`, "0200" + "bf400fffffffffffff" + "50610001" + "02"},
-		{"/x /y-", `{"x":true,"y":"a"}`, "0200" + "31" + "af9efffe" + "00"},
-		{"/x /y", `{"y":null}`, "0200" + "10" + "20" + "00"},
-		{"/x- /y-", `{"y":null}`, "0200" + "ef" + "df" + "02"},
-		{"/x /y", `{"x":[1],"y":null}`, "0200" + "60" + "01"},
-		{"/x- /y", `{"x":{},"y":null}`, "0200" + "8f" + "03"},
-		{"/x /y", `{"x":"` + long + `","y":null}`, "0200" + "50" + strings.Repeat("73", 256) + "0002" + "01"},
-		{"/x /y", `{"x":"\uffff","y":"\u0000"}`, "0200" + "50f6bfbf0001" + "5000ff0001" + "00"},
-		{"/x/a /_ts-", `{"x":{"a":false},"_ts":"not this"}`, "0200" + "30" + "bf" + hex.EncodeToString(inverted(value.Number(1700000000))) + "00"},
-		{"/_ts /x", `{"x":2}`, "0200" + hex.EncodeToString(value.AppendKey(nil, value.Number(1700000000))) + "40c000000000000000" + "00"},
-	} {
-		d, err := catalog.ParseDefinition([]byte(withComposites(c.composite)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := appendEntries(entries{}, d, objectOf(t, c.item), room{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		list.stamp(startMs)
-		if got := hex.EncodeToString(list.At(list.Len() - 1)); got != c.want {
-			t.Errorf("%s, %.60s: got %s, want %s", c.composite, c.item, got, c.want)
-		}
-	}
-}
-
-// inverted is the body of a number in a descending path.
-func inverted(v value.Value) []byte {
-	raw := value.AppendKey(nil, v)[1:]
-	complement(raw)
-	return raw
 }
 
 // Which composite indexes have rows, and when a change makes them anew.
@@ -178,7 +141,7 @@ func (f *fixture) composed(r *Reader, paths []catalog.CompositePath) map[uint64]
 	all := map[uint64]composed{}
 	for found, err := range r.Scan(0) {
 		f.must(err)
-		o := objectOf(noTest{f}, string(found.Body))
+		o := f.object(found.Body)
 		c := composed{ordinal: found.Ordinal}
 		for _, p := range paths {
 			raw, ok := o.At(p.Path)
@@ -191,19 +154,30 @@ func (f *fixture) composed(r *Reader, paths []catalog.CompositePath) map[uint64]
 				kind = 101
 			}
 			text, _ := v.Text()
-			c.values, c.kinds, c.long = append(c.values, v), append(c.kinds, kind), append(c.long, len(text) > maxTermValueBytes)
+			c.values, c.kinds, c.long = append(c.values, v), append(c.kinds, kind), append(c.long, len(text) > 256)
 		}
 		all[found.Ordinal] = c
 	}
 	return all
 }
 
-// noTest makes a fixture fail like a test.
-type noTest struct{ *fixture }
+// object reads a body.
+func (f *fixture) object(body []byte) *value.Object {
+	f.t.Helper()
+	o, err := value.ParseObject(body)
+	f.must(err)
+	return o
+}
 
-func (n noTest) Helper()                        {}
-func (n noTest) Fatal(args ...any)              { n.t.Fatal(args...) }
-func (n noTest) Errorf(text string, arg ...any) { n.t.Errorf(text, arg...) }
+// compareUTF16 compares two scalars as queries do: strings by their UTF-16 code units.
+func compareUTF16(a, b value.Value) int {
+	x, isText := a.Text()
+	y, both := b.Text()
+	if isText && both {
+		return slices.Compare(utf16.Encode([]rune(x)), utf16.Encode([]rune(y)))
+	}
+	return value.Compare(a, b)
+}
 
 // compareComposed orders two items, and tells whether an index can.
 func compareComposed(paths []catalog.CompositePath, a, b composed) (order int, known bool) {
@@ -260,7 +234,7 @@ func sameHit(a, b Hit) bool { return a.Ordinal == b.Ordinal && bytes.Equal(a.Val
 func (f *fixture) compositeHits(r *Reader, s CompositeScan) (hits []Hit) {
 	for hit, err := range r.Composite(s) {
 		f.must(err)
-		hits = append(hits, Hit{Place: Place{bytes.Clone(hit.Value), hit.Ordinal}})
+		hits = append(hits, Hit{Place: index.Place{Value: bytes.Clone(hit.Value), Ordinal: hit.Ordinal}})
 	}
 	return hits
 }
@@ -270,18 +244,18 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 	paths := r.Container().IndexedComposites[number]
 	at := rapid.IntRange(0, len(all)-1).Draw(t, "place")
 	model := items[all[at].Ordinal]
-	values := make([]Component, len(paths))
+	values := make([]index.Component, len(paths))
 	for i := range paths {
 		switch model.kinds[i] {
 		case 100:
-			values[i] = ArrayComponent()
+			values[i] = index.ArrayComponent()
 		case 101:
-			values[i] = ObjectComponent()
+			values[i] = index.ObjectComponent()
 		default:
-			values[i] = ScalarComponent(model.values[i])
+			values[i] = index.ScalarComponent(model.values[i])
 		}
 	}
-	place := CompositePlace(paths, values, model.ordinal)
+	place := index.CompositePlace(paths, values, model.ordinal)
 	first, last := at, at+1
 	for first > 0 && bytes.Equal(all[first-1].Value, place.Value) {
 		first--
@@ -307,11 +281,11 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 		return
 	}
 	parts := map[string]struct {
-		of    func(value.Value) ValueRange
+		of    func(value.Value) index.ValueRange
 		holds func(order int) bool
 	}{
-		">=": {AtLeast, func(order int) bool { return order >= 0 }}, ">": {Above, func(order int) bool { return order > 0 }},
-		"<=": {AtMost, func(order int) bool { return order <= 0 }}, "<": {Below, func(order int) bool { return order < 0 }},
+		">=": {index.AtLeast, func(order int) bool { return order >= 0 }}, ">": {index.Above, func(order int) bool { return order > 0 }},
+		"<=": {index.AtMost, func(order int) bool { return order <= 0 }}, "<": {index.Below, func(order int) bool { return order < 0 }},
 	}
 	name := rapid.SampledFrom([]string{">=", ">", "<=", "<"}).Draw(t, "part")
 	next := parts[name].of(model.values[equal])

@@ -144,7 +144,7 @@ func (d *Draft) Write(r Write) (Result, error) {
 	if d.Full() {
 		return Result{}, ErrTooMuch
 	}
-	w, err := prepare(r, d.r.Container(), room{})
+	w, err := prepare(r, d.r.Container(), memory.Room{})
 	if err != nil {
 		return Result{}, err
 	}

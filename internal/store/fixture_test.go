@@ -255,7 +255,7 @@ func (f *fixture) rows() map[string]string {
 	defer snap.Close()
 	rows := map[string]string{}
 	prefix := partitionPrefix(f.container.RID, f.index)
-	for e, err := range snap.Scan(prefix[:], keyAfter(prefix[:]), kv.Forward) {
+	for e, err := range snap.Scan(prefix[:], kv.After(prefix[:]), kv.Forward) {
 		f.must(err)
 		rows[string(e.Key)] = string(e.Value)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Index rows: one for each entry of an item (entries.go), written in the item's own
+// Index rows: one for each entry of an item (package index), written in the item's own
 // batch. Their value is what a reader needs to tell whether the item is live and
 // whose it is, without reading it:
 //
@@ -18,6 +18,8 @@ import (
 	"errors"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -30,19 +32,13 @@ const (
 // appendIndexKey appends the key of the row of one entry of an item.
 func (p *prefix) appendIndexKey(dst []byte, generation uint32, entry []byte, ordinal uint64) []byte {
 	dst = append(p.appendIndexStart(dst, generation), entry...)
-	if entryKind(entry[0]) == entryComposite {
-		ordinal = turned(ordinal, entry)
-	}
-	return binary.BigEndian.AppendUint64(dst, ordinal)
+	return binary.BigEndian.AppendUint64(dst, index.Turned(ordinal, entry))
 }
 
 // indexOrdinal returns the ordinal of an index row, whose key is as long as one is.
 func indexOrdinal(key []byte) uint64 {
 	entry, ordinal := key[prefixBytes+1+generationBytes:len(key)-ordinalBytes], binary.BigEndian.Uint64(key[len(key)-ordinalBytes:])
-	if len(entry) > 0 && entryKind(entry[0]) == entryComposite {
-		return turned(ordinal, entry)
-	}
-	return ordinal
+	return index.Turned(ordinal, entry)
 }
 
 func appendIndexRow(dst []byte, h *header) ([]byte, error) {
@@ -54,8 +50,8 @@ func appendIndexRow(dst []byte, h *header) ([]byte, error) {
 
 // appendEntryRow appends the value of one entry's row, given what appendIndexRow
 // makes of the item.
-func appendEntryRow(dst, row []byte, t *entries, i int) []byte {
-	if !entryKind(t.At(i)[0]).carries() {
+func appendEntryRow(dst, row []byte, t *index.Entries, i int) []byte {
+	if !index.Carries(t.At(i)) {
 		return append(dst, row...)
 	}
 	carried := t.Carried(i)
@@ -63,8 +59,10 @@ func appendEntryRow(dst, row []byte, t *entries, i int) []byte {
 	return append(append(dst, carried...), row[indexRowBytes:]...)
 }
 
-// Bytes is about how many bytes the rows of the entries have.
-func (t *entries) Bytes() int { return len(t.buf) + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes) }
+// rowBytes is about how many bytes the rows of the entries have.
+func rowBytes(t *index.Entries) int {
+	return t.Size() + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes)
+}
 
 // putIndex writes the index rows of an item. Those that a version has in common
 // with the one before change too: they say when it was written.
@@ -87,7 +85,7 @@ func (w *writer) putIndex(c *current) {
 // its next version has too. Both lists are sorted. An item that was written under
 // an earlier policy may have no rows yet: then there is nothing to take away. It
 // returns how many rows it took.
-func (w *writer) removeIndex(c *current, next *entries) (removed int) {
+func (w *writer) removeIndex(c *current, next *index.Entries) (removed int) {
 	if c.overfull && c.ordinal <= w.meta.IndexedTo {
 		w.meta.Overfull--
 	}
@@ -115,7 +113,7 @@ func (w *writer) dropGenerations() {
 
 // derive works out the rows of an item that was read: its unique keys and
 // entries.
-func (c *current) derive(container *catalog.Container, m room) error {
+func (c *current) derive(container *catalog.Container, m memory.Room) error {
 	if c.derived {
 		return nil
 	}
@@ -134,10 +132,10 @@ func (c *current) derive(container *catalog.Container, m room) error {
 		}
 		c.unique = uniqueKeys(container, i.pk, o)
 	}
-	c.entries, err = appendEntries(entries{}, &container.Definition, o, m)
-	c.entries.stamp(c.header.writtenMs)
+	c.entries, err = index.Append(index.Entries{}, &container.Definition, o, m)
+	c.entries.Stamp(c.header.writtenMs)
 	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
-		c.entries, c.overfull, err = entries{}, true, nil
+		c.entries, c.overfull, err = index.Entries{}, true, nil
 	}
 	return err
 }

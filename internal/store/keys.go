@@ -11,7 +11,7 @@
 //	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write
 //	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0
 //	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
-//	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, entries.go)
+//	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, package index)
 //	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
 //	stat : p 's' {class}{level}{start} -> {items, bytes, first lsn}            (counters.go)
 //	log  : p 'v' {lsn}{place}          -> what happened, and the item            (versions.go)

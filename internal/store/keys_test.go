@@ -133,7 +133,7 @@ func TestKeyOrder(t *testing.T) {
 			if bytes.Compare(key, lower) < 0 || bytes.Compare(key, upper) >= 0 {
 				t.Errorf("key %x is not in space %c", key, space)
 			}
-			if bytes.Compare(key, keyAfter(p[:])) >= 0 || !bytes.HasPrefix(key, p[:]) {
+			if bytes.Compare(key, kv.After(p[:])) >= 0 || !bytes.HasPrefix(key, p[:]) {
 				t.Errorf("key %x is not in the partition", key)
 			}
 		}
@@ -164,7 +164,7 @@ func TestKeyAfter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := hex.EncodeToString(keyAfter(raw)); got != want {
+		if got := hex.EncodeToString(kv.After(raw)); got != want {
 			t.Errorf("after %s: got %s, want %s", in, got, want)
 		}
 		if hex.EncodeToString(raw) != in {

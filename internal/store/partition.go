@@ -23,6 +23,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/ru"
 )
@@ -49,6 +50,8 @@ var (
 	// ErrTooMuch: the writes of a WriteAll, or what they read, are too much for one
 	// commit.
 	ErrTooMuch = errors.New("too much for one commit")
+	// ErrTooManyTerms: the item has too much to index.
+	ErrTooManyTerms = index.ErrTooManyTerms
 	// ErrBusy: the container's settings changed again and again while the write
 	// was being prepared.
 	ErrBusy = errors.New("the container's settings keep changing")

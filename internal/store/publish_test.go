@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // Nobody sees a write before it is durable, though the engine shows it to every
@@ -149,7 +151,7 @@ func TestReconfigureOrdersWithWrites(t *testing.T) {
 func TestStaleEpochs(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", "")
-	stale, err := prepare(f.item(Create, "stale", `"ttl":0`), f.p.Container(), room{})
+	stale, err := prepare(f.item(Create, "stale", `"ttl":0`), f.p.Container(), memory.Room{})
 	f.must(err)
 	f.reconfigure(withTTL("-1"))
 	if _, err := f.p.submit(context.Background(), &job{write: stale, done: make(chan struct{})}); !errors.Is(err, errStale) {

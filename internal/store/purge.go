@@ -20,6 +20,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
@@ -294,7 +295,7 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 			continue
 		}
 		c.exists = true
-		if err := c.derive(v.container, room{}); err != nil {
+		if err := c.derive(v.container, memory.Room{}); err != nil {
 			return err
 		}
 		kept = append(kept, *c)
@@ -317,7 +318,7 @@ func (w *writer) purge(pl *plan) error {
 		if !same || !c.header.expired(&w.view.rules, w.nowMs) {
 			continue
 		}
-		if err := w.prepareRemoval(&c.current, room{}); err != nil {
+		if err := w.prepareRemoval(&c.current, memory.Room{}); err != nil {
 			return err
 		}
 		c.removed = true

@@ -144,7 +144,7 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 	cut := v.rules.cutsAt(nowMs)
 	var dead int64
 	lower := p.prefix.appendIDKey(nil, logical)
-	for e, err := range v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
+	for e, err := range v.snap.Scan(lower, kv.After(lower), kv.Forward) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -359,7 +359,7 @@ func (l *lister) oldest(look func() error) (ordinals []uint64, more bool, err er
 			ordinals, more = ordinals[:oldestOrdinals], true
 		}
 	}
-	for e, err := range l.v.snap.Scan(lower, keyAfter(lower), kv.Forward) {
+	for e, err := range l.v.snap.Scan(lower, kv.After(lower), kv.Forward) {
 		if err == nil {
 			err = look()
 		}
@@ -379,17 +379,4 @@ func (l *lister) oldest(look func() error) (ordinals []uint64, more bool, err er
 	}
 	keepOldest()
 	return ordinals, more, nil
-}
-
-// keyAfter returns the first key after all that begin with p.
-func keyAfter(p []byte) []byte { return raiseKey(slices.Clone(p)) }
-
-// raiseKey is keyAfter in the memory of its argument.
-func raiseKey(p []byte) []byte {
-	end := len(p)
-	for p[end-1] == 0xff { // a partition's keys begin with 'p'
-		end--
-	}
-	p[end-1]++
-	return p[:end]
 }

@@ -11,11 +11,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -303,7 +305,7 @@ func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 // itemsUnder adds up the logical partitions whose keys have one beginning.
 func (r *Reader) itemsUnder(beginning []byte) (items int64, err error) {
 	parts := 0
-	for e, err := range r.v.snap.Scan(beginning, keyAfter(beginning), kv.Forward) {
+	for e, err := range r.v.snap.Scan(beginning, kv.After(beginning), kv.Forward) {
 		if err != nil {
 			return 0, err
 		}
@@ -355,15 +357,15 @@ func (r *Reader) Live() (int64, error) {
 
 // IndexScan asks for index rows.
 type IndexScan struct {
-	Kind   IndexKind
-	Path   IndexPath
-	Values ValueRange
+	Kind   index.Kind
+	Path   index.Path
+	Values index.ValueRange
 	Order  kv.Order
 	// After and From are where to go on, without the row there and with it. Zero is
 	// the beginning.
-	After, From Place
+	After, From index.Place
 	// Alike is where to go on with all rows whose strings are cut like the one there.
-	Alike Place
+	Alike index.Place
 	// Within, if it is not nil, narrows the scan to a logical partition.
 	Within *Within
 	// Places asks for hits that are none: they tell now and then how far a walk has come
@@ -371,30 +373,38 @@ type IndexScan struct {
 	Places bool
 }
 
-// Place is a place in an index: after the row with this value and ordinal. The
-// value is encoded, and of no meaning to others.
-type Place struct {
-	Value   []byte
-	Ordinal uint64
-}
-
-// Cut reports whether the value is the beginning of a longer string. Rows of strings
-// that begin alike are in no order.
-func (p Place) Cut() bool {
-	end := len(p.Value) - termHashBytes
-	return end > maxTermValueBytes && p.Value[0] == tagString && p.Value[end-2] == escape && p.Value[end-1] == escapedCut
-}
-
-// Alike reports whether both are of strings that are cut after the same beginning.
-func (p Place) Alike(q Place) bool {
-	return p.Cut() && q.Cut() && bytes.Equal(cutShort(p.Value), cutShort(q.Value))
-}
-
 // Hit is an index row of a live item. Its slices are valid until the next step.
 type Hit struct {
-	Place
+	index.Place
 	EPK     []byte // nil if it is a place without a row
 	carried []byte
+}
+
+// TextSize returns what a row of index.Texts says.
+func (h *Hit) TextSize() (index.TextSize, error) {
+	size, err := index.DecodeTextSize(h.carried)
+	return size, h.corrupt(err)
+}
+
+// Occurrences returns how often the word of a row of index.Words is in the text.
+func (h *Hit) Occurrences() (int, error) {
+	n, err := index.DecodeOccurrences(h.carried)
+	return n, h.corrupt(err)
+}
+
+// Vector returns what a row of index.Vectors says. The numbers are put into memory that
+// the caller may have from before.
+func (h *Hit) Vector(memory []float32) (index.Vector, error) {
+	v, err := index.DecodeVector(h.carried, memory)
+	return v, h.corrupt(err)
+}
+
+// corrupt says whose row could not be read.
+func (h *Hit) corrupt(err error) error {
+	if err != nil {
+		err = fmt.Errorf("item %d: %w", h.Ordinal, err)
+	}
+	return err
 }
 
 // Indexed reports whether queries may go by the index: after a change of the indexing
@@ -413,7 +423,7 @@ func (r *Reader) Indexed() bool {
 // value and ordinal.
 func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 	start := r.appendIndexStart(r.keys[:0], s.Kind, s.Path)
-	lower, upper := s.Values.bounds(start)
+	lower, upper := s.Values.Bounds(start)
 	s.goOn(start, &lower, &upper)
 	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
 }
@@ -453,7 +463,7 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 
 // goOn narrows the bounds of a scan to what is still to come.
 func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
-	row := func(p Place) []byte {
+	row := func(p index.Place) []byte {
 		return binary.BigEndian.AppendUint64(append(bytes.Clone(start), p.Value...), p.Ordinal)
 	}
 	var from, to []byte // a client may name a place outside of the bounds
@@ -465,8 +475,8 @@ func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
 		from = row(s.From)
 		to = append(bytes.Clone(from), 0)
 	case s.Alike.Cut():
-		from = append(bytes.Clone(start), cutShort(s.Alike.Value)...)
-		to = keyAfter(from)
+		from = append(bytes.Clone(start), s.Alike.Beginning()...)
+		to = kv.After(from)
 	default:
 		return
 	}
@@ -483,7 +493,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	if end <= start || len(e.Value) < indexRowBytes {
 		return Hit{}, false, corrupt(e.Key, "not an index row")
 	}
-	h.Place = Place{e.Key[start:end], indexOrdinal(e.Key)}
+	h.Place = index.Place{Value: e.Key[start:end], Ordinal: indexOrdinal(e.Key)}
 	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
 	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
 	if r.cut.gone(writtenMs, ttl) {
@@ -491,7 +501,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 		return h, false, nil
 	}
 	h.EPK = e.Value[indexRowBytes:]
-	if entryKind(e.Key[prefixBytes+1+generationBytes]).carries() {
+	if index.Carries(e.Key[prefixBytes+1+generationBytes:]) {
 		n, used := binary.Uvarint(h.EPK)
 		if used <= 0 || n > uint64(len(h.EPK)-used) {
 			return Hit{}, false, corrupt(e.Key, "not an index row of its kind")
@@ -501,7 +511,6 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	return h, true, nil
 }
 
-func (r *Reader) appendIndexStart(dst []byte, k IndexKind, p IndexPath) []byte {
-	dst = append(r.p.prefix.appendIndexStart(dst, r.v.meta.Generation), byte(k.entry()))
-	return appendTermPath(dst, p...)
+func (r *Reader) appendIndexStart(dst []byte, k index.Kind, p index.Path) []byte {
+	return index.AppendStart(r.p.prefix.appendIndexStart(dst, r.v.meta.Generation), k, p)
 }

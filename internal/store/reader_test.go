@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -43,7 +44,7 @@ func (f *fixture) reader() *Reader {
 	return r
 }
 
-var pathX = IndexPath{Property("x")}
+var pathX = index.Path{index.Property("x")}
 
 func (f *fixture) hits(r *Reader, s IndexScan) (ordinals []uint64) {
 	f.t.Helper()
@@ -120,22 +121,22 @@ func TestReaderWalksAnIndex(t *testing.T) {
 	f := readerFixture(t, "3", "1", "0", "2", "2", "2", `"a"`, "null", "9", "2")
 	r := f.reader()
 	defer r.Close()
-	two := Exactly(value.Number(2))
+	two := index.Exactly(value.Number(2))
 	for _, c := range []struct {
 		name string
 		s    IndexScan
 		want []uint64
 	}{
-		{"all", IndexScan{Values: AllValues()}, []uint64{8, 2, 4, 5, 10, 1, 7}},
-		{"all, descending", IndexScan{Values: AllValues(), Order: kv.Reverse}, []uint64{7, 1, 10, 5, 4, 2, 8}},
+		{"all", IndexScan{Values: index.AllValues()}, []uint64{8, 2, 4, 5, 10, 1, 7}},
+		{"all, descending", IndexScan{Values: index.AllValues(), Order: kv.Reverse}, []uint64{7, 1, 10, 5, 4, 2, 8}},
 		{"twos", IndexScan{Values: two}, []uint64{4, 5, 10}},
 		{"after a two", IndexScan{Values: two, After: two.PlaceOf(4)}, []uint64{5, 10}},
 		{"from a two", IndexScan{Values: two, From: two.PlaceOf(5)}, []uint64{5, 10}},
-		{"from one that is gone", IndexScan{Values: AllValues(), From: two.PlaceOf(6)}, []uint64{10, 1, 7}},
-		{"after a two, descending", IndexScan{Values: AllValues(), Order: kv.Reverse, After: two.PlaceOf(5)}, []uint64{4, 2, 8}},
-		{"from a two, descending", IndexScan{Values: AllValues(), Order: kv.Reverse, From: two.PlaceOf(5)}, []uint64{5, 4, 2, 8}},
+		{"from one that is gone", IndexScan{Values: index.AllValues(), From: two.PlaceOf(6)}, []uint64{10, 1, 7}},
+		{"after a two, descending", IndexScan{Values: index.AllValues(), Order: kv.Reverse, After: two.PlaceOf(5)}, []uint64{4, 2, 8}},
+		{"from a two, descending", IndexScan{Values: index.AllValues(), Order: kv.Reverse, From: two.PlaceOf(5)}, []uint64{5, 4, 2, 8}},
 		{"after all", IndexScan{Values: two, After: two.PlaceOf(99)}, nil},
-		{"nothing", IndexScan{Values: Above(value.Number(5)).And(Below(value.Number(4)))}, nil},
+		{"nothing", IndexScan{Values: index.Above(value.Number(5)).And(index.Below(value.Number(4)))}, nil},
 	} {
 		c.s.Path = pathX
 		if got := f.hits(r, c.s); !slices.Equal(got, c.want) {
@@ -150,20 +151,20 @@ func TestReaderGoesOnBeforeStringsThatAreCutAlike(t *testing.T) {
 	f := readerFixture(t, `"a"`, long("b"), "0", long("a"), long("c"), "0", `"y"`)
 	r := f.reader()
 	defer r.Close()
-	all := f.hits(r, IndexScan{Path: pathX, Values: AllValues()})
+	all := f.hits(r, IndexScan{Path: pathX, Values: index.AllValues()})
 	if len(all) != 5 || all[0] != 1 || all[4] != 7 {
 		t.Fatalf("got %v, want 1, three that are cut, 7", all)
 	}
-	var places []Place
-	for hit, err := range r.Index(IndexScan{Path: pathX, Values: Strings()}) {
+	var places []index.Place
+	for hit, err := range r.Index(IndexScan{Path: pathX, Values: index.Strings()}) {
 		f.must(err)
-		places = append(places, Place{bytes.Clone(hit.Value), hit.Ordinal})
+		places = append(places, index.Place{Value: bytes.Clone(hit.Value), Ordinal: hit.Ordinal})
 	}
 	for _, p := range places[1:4] {
-		if got := f.hits(r, IndexScan{Path: pathX, Values: AllValues(), Alike: p}); !slices.Equal(got, all[1:]) {
+		if got := f.hits(r, IndexScan{Path: pathX, Values: index.AllValues(), Alike: p}); !slices.Equal(got, all[1:]) {
 			t.Errorf("forward: got %v, want %v", got, all[1:])
 		}
-		got := f.hits(r, IndexScan{Path: pathX, Values: AllValues(), Order: kv.Reverse, Alike: p})
+		got := f.hits(r, IndexScan{Path: pathX, Values: index.AllValues(), Order: kv.Reverse, Alike: p})
 		if slices.Reverse(got); !slices.Equal(got, all[:4]) {
 			t.Errorf("in reverse: got %v, want the reverse of %v", got, all[:4])
 		}
@@ -190,7 +191,7 @@ func TestReaderStops(t *testing.T) {
 			return last
 		},
 		"index": func() (last error) {
-			for _, err := range r.Index(IndexScan{Path: pathX, Values: AllValues()}) {
+			for _, err := range r.Index(IndexScan{Path: pathX, Values: index.AllValues()}) {
 				last = err
 			}
 			return last
@@ -216,7 +217,7 @@ func TestReaderAccountsForTheDead(t *testing.T) {
 	f := readerFixture(t, "1", "1", "1", "1", "1", "1")
 	before := f.ledger.Total(ru.DeadRead).Items
 	r := f.reader()
-	f.hits(r, IndexScan{Path: pathX, Values: AllValues()})
+	f.hits(r, IndexScan{Path: pathX, Values: index.AllValues()})
 	for _, err := range r.Scan(0) {
 		f.must(err)
 	}
@@ -281,7 +282,7 @@ func (f *fixture) compareIndexWithItems() {
 	for _, w := range want {
 		ordinals = append(ordinals, w.ordinal)
 	}
-	if got := f.hits(r, IndexScan{Path: pathX, Values: AllValues()}); !slices.Equal(got, ordinals) {
+	if got := f.hits(r, IndexScan{Path: pathX, Values: index.AllValues()}); !slices.Equal(got, ordinals) {
 		f.t.Errorf("the index has %v, want %v", got, want)
 	}
 	if n, err := r.Live(); n != live || err != nil {

@@ -12,6 +12,7 @@ import (
 	"errors"
 
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // reindexBytes bounds the items of one group.
@@ -95,10 +96,10 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 		if c.header, c.body, err = parseItem(e.Key, row); err != nil {
 			return nil, err
 		}
-		if err := c.derive(v.container, room{}); err != nil {
+		if err := c.derive(v.container, memory.Room{}); err != nil {
 			return nil, err
 		}
-		bytes += len(row) + c.entries.Bytes()
+		bytes += len(row) + rowBytes(&c.entries)
 		pl.items = append(pl.items, c)
 	}
 	return pl, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
@@ -85,7 +86,7 @@ func TestReindexIsSeenWhenItIsDone(t *testing.T) {
 	f.compareIndexWithItems()
 	r := f.reader()
 	defer r.Close()
-	if hits := f.hits(r, IndexScan{Path: IndexPath{Property("y")}, Values: AllValues()}); len(hits) > 0 {
+	if hits := f.hits(r, IndexScan{Path: index.Path{index.Property("y")}, Values: index.AllValues()}); len(hits) > 0 {
 		t.Errorf("what the policy leaves out has the rows %v", hits)
 	}
 	f.checkClean()
@@ -244,7 +245,7 @@ func recoverReindex(t *testing.T, disk vfs.FS, items int) {
 	f.compareIndexWithItems()
 	f.checkClean()
 	r := f.reader()
-	if hits := f.hits(r, IndexScan{Path: pathX, Values: AllValues(), Order: kv.Reverse}); len(hits) != items || !slices.IsSortedFunc(hits, func(a, b uint64) int { return int(b) - int(a) }) {
+	if hits := f.hits(r, IndexScan{Path: pathX, Values: index.AllValues(), Order: kv.Reverse}); len(hits) != items || !slices.IsSortedFunc(hits, func(a, b uint64) int { return int(b) - int(a) }) {
 		t.Errorf("got the rows %v, want those of %d items", hits, items)
 	}
 	r.Close()

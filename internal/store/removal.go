@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
@@ -89,7 +90,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	}
 	defer p.release(v)
 	lower := p.prefix.appendIDKey(nil, logical)
-	upper := keyAfter(lower)
+	upper := kv.After(lower)
 	if after != nil {
 		lower = append(p.prefix.appendIDKey(nil, after), 0)
 	}
@@ -133,7 +134,7 @@ func (w *writer) remove(r *removal) error {
 		if !c.exists || c.header.lsn > r.lsn {
 			continue
 		}
-		if err := w.prepareRemoval(&c, room{}); err != nil {
+		if err := w.prepareRemoval(&c, memory.Room{}); err != nil {
 			return err
 		}
 		victims = append(victims, c)

@@ -30,6 +30,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 const (
@@ -205,12 +206,12 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 		return corrupt(key, err.Error())
 	}
 	for _, c := range []*current{&i.old, &i.next} {
-		if err := c.derive(v.container, room{}); err != nil {
+		if err := c.derive(v.container, memory.Room{}); err != nil {
 			return err
 		}
 	}
 	pl.items = append(pl.items, i)
-	pl.bytes += 2*len(row) + i.old.entries.Bytes() + i.next.entries.Bytes()
+	pl.bytes += 2*len(row) + rowBytes(&i.old.entries) + rowBytes(&i.next.entries)
 	return nil
 }
 
@@ -279,7 +280,7 @@ func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 func (w *writer) rewind(pl *rewindPlan) error {
 	for i := range pl.items { // nothing is written before all of this has succeeded
 		it := &pl.items[i]
-		if err := w.prepareRemoval(&it.old, room{}); err != nil {
+		if err := w.prepareRemoval(&it.old, memory.Room{}); err != nil {
 			return err
 		}
 		if err := w.loadCounts(&it.next); err != nil {

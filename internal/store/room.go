@@ -8,42 +8,14 @@
 
 package store
 
-import (
-	"context"
-
-	"github.com/mayflydb/mayfly/internal/memory"
-)
+import "github.com/mayflydb/mayfly/internal/index"
 
 // batchRowBytes is about what a row takes in the group's batch and in the engine's,
 // beside its bytes in each: where it lies and its place in the order of keys.
 const batchRowBytes = 200
 
-// room is where memory is taken for a write. The zero value has no bounds.
-type room struct {
-	ctx   context.Context // of those that can wait
-	share *memory.Share
-}
-
-func (m room) take(bytes int) error {
-	if m.ctx != nil {
-		return m.share.Take(m.ctx, int64(bytes))
-	}
-	if !m.share.TryTake(int64(bytes)) {
-		return memory.ErrFull
-	}
-	return nil
-}
-
-func (m room) give(bytes int) { m.share.Give(int64(bytes)) }
-
-// mark returns what was taken so far.
-func (m room) mark() int64 { return m.share.Used() }
-
-// release gives back what was taken after a mark.
-func (m room) release(mark int64) { m.share.Give(m.share.Used() - mark) }
-
 // batchBytes is about what the rows of the entries take in batches.
-func (t *entries) batchBytes() int { return 2*t.Bytes() + t.Len()*batchRowBytes }
+func batchBytes(t *index.Entries) int { return 2*rowBytes(t) + t.Len()*batchRowBytes }
 
 // batchBytes is about what a write takes in batches.
-func (w *write) batchBytes() int { return 2*len(w.row) + w.entries.batchBytes() }
+func (w *write) batchBytes() int { return 2*len(w.row) + batchBytes(&w.entries) }

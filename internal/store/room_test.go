@@ -37,10 +37,10 @@ func TestIndexRowsTakeMemory(t *testing.T) {
 		share := budget.Share()
 		w := f.item(Upsert, name, arrayOf(elements))
 		w.Memory = &share
-		large, err := prepare(w, f.p.Container(), room{t.Context(), &share})
+		large, err := prepare(w, f.p.Container(), memory.RoomIn(t.Context(), &share))
 		f.must(err)
 		made := large.batchBytes()
-		if least := int64(elements * entrySpanBytes); share.Used() < least || made < elements*batchRowBytes {
+		if least := int64(elements * 24); share.Used() < least || made < elements*batchRowBytes {
 			t.Errorf("%s: %d entries take %d bytes, and %d in batches", name, large.entries.Len(), share.Used(), made)
 		}
 		share.Close()

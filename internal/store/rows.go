@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
@@ -20,10 +21,10 @@ type current struct {
 	live    bool // it exists and has not expired; known while a write executes
 	ordinal uint64
 	header  header
-	logical []byte   // the part of its identity that its logical partition has in common
-	unique  [][]byte // the unique keys that it holds
-	entries entries  // what it is indexed by
-	derived bool     // unique and entries are known
+	logical []byte        // the part of its identity that its logical partition has in common
+	unique  [][]byte      // the unique keys that it holds
+	entries index.Entries // what it is indexed by
+	derived bool          // unique and entries are known
 	// overfull: it has no entries, since there are too many.
 	overfull bool
 	body     []byte // as a read returns it

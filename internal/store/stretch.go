@@ -21,6 +21,7 @@ import (
 	"sort"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
@@ -258,8 +259,8 @@ func (k *keptRows) forget(x *prefix, generation uint32, changes []change) {
 	for _, p := range k.paths {
 		beginning := p.start[prefixBytes+1+generationBytes:] // of its entries
 		for c := range changes {
-			for _, t := range []*entries{&changes[c].old, &changes[c].next} {
-				for i := t.from(beginning); i < t.Len() && bytes.HasPrefix(t.At(i), beginning); i++ {
+			for _, t := range []*index.Entries{&changes[c].old, &changes[c].next} {
+				for i := t.From(beginning); i < t.Len() && bytes.HasPrefix(t.At(i), beginning); i++ {
 					key := x.appendIndexKey(room[:0], generation, t.At(i), changes[c].ordinal)
 					if at := p.above(key); at < len(p.stretches) && bytes.Compare(p.stretches[at].lower, key) <= 0 {
 						k.remove(p, at)

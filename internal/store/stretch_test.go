@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
@@ -56,14 +57,14 @@ func (w walked) equal(v walked) bool {
 }
 
 func (h Hit) clone() Hit {
-	return Hit{Place: Place{bytes.Clone(h.Value), h.Ordinal}, EPK: bytes.Clone(h.EPK)}
+	return Hit{Place: index.Place{Value: bytes.Clone(h.Value), Ordinal: h.Ordinal}, EPK: bytes.Clone(h.EPK)}
 }
 
 // walk walks within a partition key, until it has so many rows.
 func (f *fixture) walk(r *Reader, s IndexScan, pk string, most int) (w walked) {
 	f.t.Helper()
 	l := f.within(pk)
-	s.Within = &Within{Logical: &l, Passed: func(rows int64, _ Place) (bool, error) {
+	s.Within = &Within{Logical: &l, Passed: func(rows int64, _ index.Place) (bool, error) {
 		w.passed += rows
 		return true, nil
 	}}
@@ -113,8 +114,8 @@ func TestWalksReadOnce(t *testing.T) {
 		}
 		return n
 	}
-	all := IndexScan{Values: AllValues()}
-	down := IndexScan{Values: AllValues(), Order: kv.Reverse}
+	all := IndexScan{Values: index.AllValues()}
+	down := IndexScan{Values: index.AllValues(), Order: kv.Reverse}
 	for _, step := range []struct {
 		what string
 		pk   string
@@ -127,7 +128,7 @@ func TestWalksReadOnce(t *testing.T) {
 		{"the same", "b", all, 20, 0},
 		{"all", "c", all, -1, 2000 - 154},
 		{"all, backwards", "d", down, -1, 0},
-		{"a part", "e", IndexScan{Values: Above(value.Number(700))}, 3, 0},
+		{"a part", "e", IndexScan{Values: index.Above(value.Number(700))}, 3, 0},
 	} {
 		if got := read(step.pk, step.scan, step.most); got != step.want && !invariant.Enabled {
 			t.Errorf("%s: %d rows were read, want %d", step.what, got, step.want)
@@ -154,7 +155,7 @@ func errorOf(_ Result, err error) error { return err }
 func TestWalksReadOnceBackwards(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.fillOwned(1500, "a", "b", "c", "d", "e", "f")
-	s := IndexScan{Path: pathX, Values: AllValues(), Order: kv.Reverse}
+	s := IndexScan{Path: pathX, Values: index.AllValues(), Order: kv.Reverse}
 	r := f.reader()
 	defer r.Close()
 	for i, want := range []int64{1500, 0} {
@@ -179,7 +180,7 @@ func TestStretchesAreBounded(t *testing.T) {
 		t.Helper()
 		r := f.reader()
 		defer r.Close()
-		s := IndexScan{Path: pathX, Values: AllValues()}
+		s := IndexScan{Path: pathX, Values: index.AllValues()}
 		if got, want := f.walk(r, s, "b", -1), f.filtered(r, s, "b", -1); !got.equal(want) {
 			t.Errorf("got %d rows and passed %d, want %d and %d", len(got.hits), got.passed, len(want.hits), want.passed)
 		}
@@ -226,7 +227,7 @@ func TestKeptPathsAreBounded(t *testing.T) {
 	r := f.reader()
 	defer r.Close()
 	for i := range keptPaths + 5 {
-		s := IndexScan{Path: IndexPath{Property(fmt.Sprint("p", i))}, Values: AllValues()}
+		s := IndexScan{Path: index.Path{index.Property(fmt.Sprint("p", i))}, Values: index.AllValues()}
 		if got := f.walk(r, s, "k1", -1); len(got.hits) != 13 {
 			t.Errorf("p%d: got %d rows, want 13", i, len(got.hits))
 		}
@@ -251,12 +252,12 @@ func TestStretchesHistories(t *testing.T) {
 				r.Close()
 				continue
 			}
-			s := IndexScan{Path: pathX, Values: AllValues(), Order: kv.Order(rapid.IntRange(0, 1).Draw(t, "order"))}
+			s := IndexScan{Path: pathX, Values: index.AllValues(), Order: kv.Order(rapid.IntRange(0, 1).Draw(t, "order"))}
 			switch rapid.IntRange(0, 2).Draw(t, "values") {
 			case 0:
-				s.Values = Above(value.Number(float64(rapid.IntRange(0, 1500).Draw(t, "above"))))
+				s.Values = index.Above(value.Number(float64(rapid.IntRange(0, 1500).Draw(t, "above"))))
 			case 1:
-				s.Values = AtMost(value.Number(float64(rapid.IntRange(0, 1500).Draw(t, "below"))))
+				s.Values = index.AtMost(value.Number(float64(rapid.IntRange(0, 1500).Draw(t, "below"))))
 			}
 			pk := rapid.SampledFrom(keys).Draw(t, "pk")
 			most := rapid.SampledFrom([]int{-1, 1, 5, 30}).Draw(t, "most")
@@ -321,7 +322,7 @@ func TestStretchesBesideWrites(t *testing.T) {
 		}
 	}, func(r *Reader, w, n int) {
 		pk := keys[(n+w)%len(keys)]
-		s := IndexScan{Path: pathX, Values: Above(value.Number(float64(n * 13 % 1200))), Order: kv.Order(n % 2)}
+		s := IndexScan{Path: pathX, Values: index.Above(value.Number(float64(n * 13 % 1200))), Order: kv.Order(n % 2)}
 		if got, want := f.walk(r, s, pk, 40), f.filtered(r, s, pk, 40); !got.equal(want) {
 			t.Errorf("got %d rows and passed %d, want %d and %d", len(got.hits), got.passed, len(want.hits), want.passed)
 		}
@@ -364,7 +365,7 @@ func (f *fixture) beside(write func(w int), read func(r *Reader, w, n int)) {
 func TestOlderViewsKeepApart(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.fillOwned(700, "a", "b", "c", "d", "e", "f", "g")
-	s := IndexScan{Path: pathX, Values: AllValues()}
+	s := IndexScan{Path: pathX, Values: index.AllValues()}
 	compare := func(r *Reader, when string) {
 		t.Helper()
 		if got, want := f.walk(r, s, "a", -1), f.filtered(r, s, "a", -1); !got.equal(want) {
@@ -397,7 +398,7 @@ func TestWalkEndsWhereItIsTold(t *testing.T) {
 			told := int64(0)
 			var failed error
 			r := f.reader()
-			for hit, err := range r.Index(IndexScan{Path: pathX, Values: AllValues(), Within: &Within{Logical: &l, Passed: func(rows int64, _ Place) (bool, error) {
+			for hit, err := range r.Index(IndexScan{Path: pathX, Values: index.AllValues(), Within: &Within{Logical: &l, Passed: func(rows int64, _ index.Place) (bool, error) {
 				told += rows
 				return told < 100, map[bool]error{false: nil, true: why}[told >= 100]
 			}}}) {

@@ -9,9 +9,7 @@
 package store
 
 import (
-	"bytes"
-	"sort"
-
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
@@ -43,33 +41,17 @@ func (t *trackedPath) settle(items int64, publication uint64) {
 // change is what a group did to the entries of one item.
 type change struct {
 	ordinal   uint64
-	old, next entries
-}
-
-// from returns the number of the first entry that is not below one.
-func (t *entries) from(entry []byte) int {
-	return sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), entry) >= 0 })
-}
-
-// hasTerm reports whether there is a term that begins so, its path being complete,
-// and that is a scalar.
-func (t *entries) hasTerm(path []byte) bool {
-	i := t.from(path)
-	if i == t.Len() {
-		return false
-	}
-	term := t.At(i)
-	return bytes.HasPrefix(term, path) && len(term) > len(path) && term[len(path)] < tagEmptyArray
+	old, next index.Entries
 }
 
 // track brings the counts up to date with a group that is being published; p.mu is held.
 func (p *Partition) track(changes []change) {
 	for _, tracked := range p.mu.tracked {
 		for i := range changes {
-			if changes[i].old.hasTerm(tracked.path) {
+			if changes[i].old.HasScalar(tracked.path) {
 				tracked.items--
 			}
-			if changes[i].next.hasTerm(tracked.path) {
+			if changes[i].next.HasScalar(tracked.path) {
 				tracked.items++
 			}
 		}
@@ -80,8 +62,8 @@ func (p *Partition) track(changes []change) {
 // AllHave reports whether every item has a scalar at the path, which has no step to
 // elements, as far as it is known: if there is doubt, it says no. The first who asks
 // counts, and others wait for that: what they would do without knowing takes longer.
-func (r *Reader) AllHave(path IndexPath) (bool, error) {
-	encoded := appendTermStart(nil, path)
+func (r *Reader) AllHave(path index.Path) (bool, error) {
+	encoded := index.AppendStart(nil, index.Scalars, path)
 	p := r.p
 	p.mu.Lock()
 	t := p.mu.tracked[string(encoded)]
@@ -118,7 +100,7 @@ func (r *Reader) knowsAll(t *trackedPath) bool {
 }
 
 // countPath counts the items that have a path which nobody has asked for before.
-func (r *Reader) countPath(t *trackedPath, path IndexPath) (all bool, err error) {
+func (r *Reader) countPath(t *trackedPath, path index.Path) (all bool, err error) {
 	p := r.p
 	items, err := r.countRows(path)
 	p.mu.Lock()
@@ -138,8 +120,8 @@ func (r *Reader) countPath(t *trackedPath, path IndexPath) (all bool, err error)
 }
 
 // countRows counts the rows of a path's scalars, of expired items too.
-func (r *Reader) countRows(path IndexPath) (int64, error) {
-	lower, upper := AllValues().bounds(r.appendIndexStart(nil, RangeIndex, path))
+func (r *Reader) countRows(path index.Path) (int64, error) {
+	lower, upper := index.AllValues().Bounds(r.appendIndexStart(nil, index.Scalars, path))
 	var n int64
 	for _, err := range r.v.snap.Scan(lower, upper, kv.Forward) {
 		if err == nil {

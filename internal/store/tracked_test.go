@@ -12,15 +12,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-var trackedPaths = []IndexPath{{Property("a")}, {Property("o"), Property("b")}, {Property("id")}, {Property("none")}}
+var trackedPaths = []index.Path{{index.Property("a")}, {index.Property("o"), index.Property("b")}, {index.Property("id")}, {index.Property("none")}}
 
 // haveAll says in the naive way whether every item, expired or not, has a scalar at a
 // path.
-func (f *fixture) haveAll(path IndexPath) bool {
+func (f *fixture) haveAll(path index.Path) bool {
 	f.t.Helper()
 	v, err := f.p.acquire()
 	f.must(err)
@@ -32,7 +33,7 @@ func (f *fixture) haveAll(path IndexPath) bool {
 		f.must(err)
 		names := make(value.Path, len(path))
 		for i, s := range path {
-			names[i] = s.name
+			names[i] = s.String()
 		}
 		o, err := value.ParseObject(body)
 		f.must(err)
@@ -115,7 +116,7 @@ func TestAllHaveIsBounded(t *testing.T) {
 		r := f.reader()
 		known = 0
 		for i := range maxTracked + 5 {
-			all, err := r.AllHave(IndexPath{Property(fmt.Sprint("p", i))})
+			all, err := r.AllHave(index.Path{index.Property(fmt.Sprint("p", i))})
 			f.must(err)
 			if all {
 				known++
@@ -132,7 +133,7 @@ func TestAllHaveIsBounded(t *testing.T) {
 func TestAllHaveIsNeverWronglySo(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.put("0", `"a":1`)
-	path := IndexPath{Property("a")}
+	path := index.Path{index.Property("a")}
 	var wait sync.WaitGroup
 	for w := range 4 {
 		wait.Go(func() {
@@ -175,7 +176,7 @@ func TestAllHaveIsNeverWronglySo(t *testing.T) {
 // has changed.
 func TestAllHaveInOlderViews(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
-	path := IndexPath{Property("a")}
+	path := index.Path{index.Property("a")}
 	f.put("1", `"a":1`)
 	ask := func(r *Reader, when string, want bool) {
 		t.Helper()
@@ -230,7 +231,7 @@ func TestAllHaveIsCountedOnce(t *testing.T) {
 					return
 				}
 				defer r.Close()
-				if all, err := r.AllHave(IndexPath{Property("a")}); err != nil || !all {
+				if all, err := r.AllHave(index.Path{index.Property("a")}); err != nil || !all {
 					t.Errorf("got %v, %v, want that all have it", all, err)
 				}
 			})
@@ -246,7 +247,7 @@ func TestAllHaveIsCountedOnce(t *testing.T) {
 func TestAllHaveWhileOthersWrite(t *testing.T) {
 	for properties, want := range map[string]bool{`"a":2`: true, `"b":2`: false} {
 		f := newFixture(t, withTTL("-1"))
-		path := IndexPath{Property("a")}
+		path := index.Path{index.Property("a")}
 		for i := range 3 {
 			f.put(fmt.Sprint(i), `"a":1`)
 		}
@@ -284,8 +285,8 @@ func TestAllHaveWhileOthersWrite(t *testing.T) {
 func TestWhoWaitsForACountMayEnd(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.put("1", `"a":1`)
-	path := IndexPath{Property("a")}
-	f.p.mu.tracked = map[string]*trackedPath{string(appendTermStart(nil, path)): {done: make(chan struct{})}} // by somebody who never ends
+	path := index.Path{index.Property("a")}
+	f.p.mu.tracked = map[string]*trackedPath{string(index.AppendStart(nil, index.Scalars, path)): {done: make(chan struct{})}} // by somebody who never ends
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := f.reader()
@@ -300,7 +301,7 @@ func TestWhoWaitsForACountMayEnd(t *testing.T) {
 func TestCountIsTakenOver(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	f.createMany(0, stopSteps+1, `"a":1`)
-	path := IndexPath{Property("a")}
+	path := index.Path{index.Property("a")}
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan bool)
 	off := func() {

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -90,7 +91,7 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 		case !h.header.expired(&w.view.rules, w.nowMs):
 			return taken
 		}
-		if err := w.prepareRemoval(h, room{share: r.share}); err != nil {
+		if err := w.prepareRemoval(h, memory.RoomNow(r.share)); err != nil {
 			return err
 		}
 		dead = append(dead, *h)

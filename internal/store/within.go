@@ -10,6 +10,7 @@ import (
 	"iter"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
@@ -20,7 +21,7 @@ type Within struct {
 	// Passed is told how many rows of live items of others were passed over since it
 	// was last told: before each row that is shown, at the end, and now and then, where
 	// it is also told the place. It says whether to go on.
-	Passed func(rows int64, at Place) (more bool, err error)
+	Passed func(rows int64, at index.Place) (more bool, err error)
 }
 
 const (
@@ -80,7 +81,7 @@ func (w *withinWalk) run() (err error) {
 			more, err = w.read(lower, upper)
 		}
 		if err == nil && more {
-			more, err = w.tell(Place{})
+			more, err = w.tell(index.Place{})
 		}
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func (w *withinWalk) run() (err error) {
 // keepsRowsOf reports whether to keep what lies between the rows of a logical
 // partition.
 func (r *Reader) keepsRowsOf(l *LogicalPartition, start []byte) (bool, error) {
-	if l.Prefix || entryKind(start[prefixBytes+1+generationBytes]).carries() {
+	if l.Prefix || index.Carries(start[prefixBytes+1+generationBytes:]) {
 		return false, nil
 	}
 	items, err := r.LogicalItems(*l)
@@ -130,7 +131,7 @@ func (w *withinWalk) lookAhead() (lower, upper []byte) {
 }
 
 // tell tells what was passed over, and the place if it is given.
-func (w *withinWalk) tell(at Place) (more bool, err error) {
+func (w *withinWalk) tell(at index.Place) (more bool, err error) {
 	if w.passed == 0 && at.Ordinal == 0 {
 		return true, nil
 	}
@@ -141,7 +142,7 @@ func (w *withinWalk) tell(at Place) (more bool, err error) {
 
 // show shows a row, after telling what was passed over before it.
 func (w *withinWalk) show(h Hit) (more bool, err error) {
-	if more, err := w.tell(Place{}); err != nil || !more {
+	if more, err := w.tell(index.Place{}); err != nil || !more {
 		return false, err
 	}
 	return w.yield(h, nil), nil
@@ -189,9 +190,9 @@ func (w *withinWalk) tellEnd(s *stretch, first, last int) (more bool, err error)
 }
 
 // place returns the place of a row of a stretch. It is valid until the next.
-func (w *withinWalk) place(s *stretch, i int) Place {
+func (w *withinWalk) place(s *stretch, i int) index.Place {
 	w.key = append(append(w.key[:0], w.start...), s.key(i)...)
-	return Place{w.key[len(w.start) : len(w.key)-ordinalBytes], indexOrdinal(w.key)}
+	return index.Place{Value: w.key[len(w.start) : len(w.key)-ordinalBytes], Ordinal: indexOrdinal(w.key)}
 }
 
 // rows walks over some of the rows of a stretch.
@@ -263,7 +264,7 @@ func (w *withinWalk) rest(key []byte) []byte {
 }
 
 // pastKeys is above all that follows the beginning of a path's keys.
-var pastKeys = bytes.Repeat([]byte{0xff}, maxEntryBytes)
+var pastKeys = bytes.Repeat([]byte{0xff}, index.MaxEntryBytes)
 
 // verify checks that a stretch has what the engine has.
 func (w *withinWalk) verify(s *stretch) {
@@ -304,7 +305,7 @@ func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
 		if w.keeps {
 			from = w.build(from, e)
 		}
-		at := Place{}
+		at := index.Place{}
 		if w.r.looked() {
 			at = hit.Place
 		}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -96,14 +97,14 @@ var errStale = errors.New("prepared under earlier settings")
 // Write changes one item, durably.
 func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
 	tallied := false
-	m := room{ctx, r.Memory}
-	mark := m.mark()
-	defer func() { m.release(mark) }()
+	m := memory.RoomIn(ctx, r.Memory)
+	mark := m.Mark()
+	defer func() { m.Release(mark) }()
 	for range maxPrepares {
-		m.release(mark)
+		m.Release(mark)
 		w, err := prepare(r, p.Container(), m)
 		if err == nil {
-			err = m.take(w.batchBytes())
+			err = m.Take(w.batchBytes())
 		}
 		if err != nil {
 			return Result{}, err
@@ -130,13 +131,13 @@ type write struct {
 	ifMatch, ifNoneMatch string
 	epoch                uint64
 	ttl                  catalog.TTL
-	identity             []byte   // of the item that the write is about
-	next                 []byte   // the identity that it will have: another one, if its id changes
-	logical              int      // how much of either names the logical partition
-	unique               [][]byte // unique keys that the item will hold
-	entries              entries  // what the item will be indexed by
-	tallied              bool     // the dead of its logical partition were counted
-	row                  []byte   // header | identity | body; nil if there is no item to write
+	identity             []byte        // of the item that the write is about
+	next                 []byte        // the identity that it will have: another one, if its id changes
+	logical              int           // how much of either names the logical partition
+	unique               [][]byte      // unique keys that the item will hold
+	entries              index.Entries // what the item will be indexed by
+	tallied              bool          // the dead of its logical partition were counted
+	row                  []byte        // header | identity | body; nil if there is no item to write
 	places               places
 	more                 *unprepared
 	share                *memory.Share
@@ -163,7 +164,7 @@ func systemProperty(name string) bool {
 	return false
 }
 
-func prepare(r Write, c *catalog.Container, m room) (*write, error) {
+func prepare(r Write, c *catalog.Container, m memory.Room) (*write, error) {
 	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch, share: r.Memory}
 	if r.Item == nil {
 		w.identity = appendIdentity(nil, r.Key.EPK, r.Key.PartitionKey, r.Key.ID)
@@ -180,7 +181,7 @@ func prepare(r Write, c *catalog.Container, m room) (*write, error) {
 	if len(c.UniqueKeys) > 0 {
 		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
-	if w.entries, err = appendEntries(entries{}, &c.Definition, r.Item, m); err != nil {
+	if w.entries, err = index.Append(index.Entries{}, &c.Definition, r.Item, m); err != nil {
 		return nil, err
 	}
 	w.render(r, c)
@@ -188,7 +189,7 @@ func prepare(r Write, c *catalog.Container, m room) (*write, error) {
 }
 
 // bytes is what the write adds to a group.
-func (w *write) bytes() int { return len(w.row) + w.entries.Bytes() }
+func (w *write) bytes() int { return len(w.row) + rowBytes(&w.entries) }
 
 // render lays out the row. Properties keep the order in which they came; the
 // server's follow.
@@ -238,7 +239,7 @@ const (
 func (w *write) fill(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
 	row := w.row
 	c.header.put(row)
-	c.entries.stamp(c.header.writtenMs)
+	c.entries.Stamp(c.header.writtenMs)
 	container.RID.PutItemRID(row[w.places.rid:], c.ordinal)
 	copy(row[w.places.self:], row[w.places.rid:w.places.rid+catalog.ItemRIDChars])
 	etag = c.header.etagText(partition)
@@ -269,7 +270,7 @@ func (w *writer) execute(r *write) (Result, error) {
 		}
 	}
 	if old.exists {
-		if err := w.prepareRemoval(&old, room{share: r.share}); err != nil {
+		if err := w.prepareRemoval(&old, memory.RoomNow(r.share)); err != nil {
 			return Result{}, err
 		}
 	}
@@ -296,11 +297,11 @@ func (c *current) removal() ru.WriteWork {
 
 // prepareRemoval works out and loads whatever removing an item's rows needs, so
 // that it cannot fail half-way.
-func (w *writer) prepareRemoval(c *current, m room) error {
+func (w *writer) prepareRemoval(c *current, m memory.Room) error {
 	if err := c.derive(w.view.container, m); err != nil {
 		return err
 	}
-	if err := m.take(c.entries.batchBytes()); err != nil {
+	if err := m.Take(batchBytes(&c.entries)); err != nil {
 		return err
 	}
 	return w.loadCounts(c)

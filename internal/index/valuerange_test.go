@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package index
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ func TestValueRangesHoldWhatTheySay(t *testing.T) {
 		for _, r := range rangesOf(v) {
 			for _, tail := range edges {
 				row := append(appendTermValue([]byte("start"), w), tail...)
-				lower, upper := r.bounds([]byte("start"))
+				lower, upper := r.Bounds([]byte("start"))
 				got := bytes.Compare(lower, row) <= 0 && bytes.Compare(row, upper) < 0
 				want := r.holds(w)
 				if want && !got || got && !want && r.Exact() || got && w.Kind() != v.Kind() && r.name != "all" && r.name != "numbers" && r.name != "strings" {
@@ -76,7 +76,7 @@ func TestValueRangesIntersect(t *testing.T) {
 		both := a.And(b.ValueRange)
 		row := append(appendTermValue(nil, anyScalar().Draw(t, "w")), "ordinal!"...)
 		in := func(r ValueRange) bool {
-			lower, upper := r.bounds(nil)
+			lower, upper := r.Bounds(nil)
 			return bytes.Compare(lower, row) <= 0 && bytes.Compare(row, upper) < 0
 		}
 		if got, want := in(both), in(a.ValueRange) && in(b.ValueRange); got != want {

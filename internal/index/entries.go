@@ -6,10 +6,10 @@
 //
 //	{kind}{what the kind makes of the item}
 //
-// Whoever adds a kind makes its entries in appendEntries, and nothing else has to know:
+// Whoever adds a kind makes its entries in Append, and nothing else has to know:
 // writing, rewriting, removing, charging, rebuilding and checking go by the list.
 
-package store
+package index
 
 import (
 	"bytes"
@@ -17,8 +17,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sort"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -56,8 +58,8 @@ const (
 	// room above the other bound keeps the duplicates of a large array from being
 	// looked for again and again.
 	maxRawEntriesBytes = maxEntriesBytes + maxEntriesBytes/2
-	// maxEntryBytes is more than the longest entry has.
-	maxEntryBytes = 1 + maxTermPathBytes + maxTermValueBytes + 64
+	// MaxEntryBytes is more than the longest entry has.
+	MaxEntryBytes = 1 + maxTermPathBytes + maxTermValueBytes + 64
 
 	// Up to largeEntriesBytes memory grows as append has it, above it doubles: for
 	// large slices append takes many small steps.
@@ -66,8 +68,8 @@ const (
 	entrySpanBytes    = 24
 )
 
-// entries are the entries of an item, in ascending order and each once.
-type entries struct {
+// Entries are the entries of an item, in ascending order and each once.
+type Entries struct {
 	buf    []byte // all of them, in the order in which they were made
 	spans  []entrySpan
 	stamps []stampPlace
@@ -81,27 +83,54 @@ type entrySpan struct {
 }
 
 // Len returns how many entries there are.
-func (t *entries) Len() int { return len(t.spans) }
+func (t *Entries) Len() int { return len(t.spans) }
 
 // At returns an entry. It is valid until the entries are used again.
-func (t *entries) At(i int) []byte {
+func (t *Entries) At(i int) []byte {
 	s := &t.spans[i]
 	return t.buf[s.start:s.end:s.end]
 }
 
 // Carried returns what an entry carries.
-func (t *entries) Carried(i int) []byte {
+func (t *Entries) Carried(i int) []byte {
 	s := &t.spans[i]
 	return t.buf[s.end:s.after:s.after]
 }
 
-// appendEntries returns the entries of o under a container's policy. They are made in
+// Size is how many bytes the entries have.
+func (t *Entries) Size() int { return len(t.buf) }
+
+// From returns the number of the first entry that is not below one.
+func (t *Entries) From(entry []byte) int {
+	return sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), entry) >= 0 })
+}
+
+// HasScalar reports whether there is a scalar at a path, given what the entries of its
+// terms begin with.
+func (t *Entries) HasScalar(start []byte) bool {
+	i := t.From(start)
+	if i == t.Len() {
+		return false
+	}
+	term := t.At(i)
+	return bytes.HasPrefix(term, start) && len(term) > len(start) && term[len(start)] < tagEmptyArray
+}
+
+// Carries reports whether the row of an entry says something beside whose it is.
+func Carries(entry []byte) bool { return entryKind(entry[0]).carries() }
+
+// AppendStart appends what the entries of an index begin with.
+func AppendStart(dst []byte, k Kind, p Path) []byte {
+	return appendTermPath(append(dst, byte(k.entry())), p...)
+}
+
+// Append returns the entries of o under a container's policy. They are made in
 // dst's memory, and what dst held is lost. The error is ErrTooManyTerms, and the memory
 // comes back with it; or that there is no room. Entries that have the time of the write
 // are to be stamped.
-func appendEntries(dst entries, d *catalog.Definition, o *value.Object, m room) (entries, error) {
+func Append(dst Entries, d *catalog.Definition, o *value.Object, m memory.Room) (Entries, error) {
 	if d.Index.Empty() {
-		return entries{buf: dst.buf[:0], spans: dst.spans[:0]}, nil
+		return Entries{buf: dst.buf[:0], spans: dst.spans[:0]}, nil
 	}
 	size := len(o.Bytes())
 	w := entryWriter{room: m}
@@ -124,35 +153,35 @@ func appendEntries(dst entries, d *catalog.Definition, o *value.Object, m room) 
 		err = w.sort()
 	}
 	if err != nil {
-		return entries{buf: w.buf[:0], spans: w.spans[:0]}, err
+		return Entries{buf: w.buf[:0], spans: w.spans[:0]}, err
 	}
 	if w.bytes < len(w.buf) {
-		if err := w.room.take(w.bytes); err != nil {
-			return entries{}, err
+		if err := w.room.Take(w.bytes); err != nil {
+			return Entries{}, err
 		}
 		large := cap(w.buf)
 		w.buf = w.compact(make([]byte, 0, w.bytes))
-		w.room.give(large)
+		w.room.Give(large)
 	}
-	return w.entries, nil
+	return w.Entries, nil
 }
 
 // entryWriter collects entries.
 type entryWriter struct {
-	entries        // in the order in which they are made, duplicates among them, until sorted
+	Entries        // in the order in which they are made, duplicates among them, until sorted
 	bytes   int    // of the entries, since they were sorted
 	spare   []byte // memory for compacting
-	room    room
+	room    memory.Room
 	full    error // why there is no room for more
 }
 
 // begin writes the kind of an entry and returns where the entry starts.
 func (w *entryWriter) begin(kind entryKind) (start int) {
-	if len(w.buf) > largeEntriesBytes && cap(w.buf)-len(w.buf) < maxEntryBytes {
+	if len(w.buf) > largeEntriesBytes && cap(w.buf)-len(w.buf) < MaxEntryBytes {
 		before := cap(w.buf)
-		if w.full = w.room.take(2 * before); w.full == nil {
+		if w.full = w.room.Take(2 * before); w.full == nil {
 			w.buf = slices.Grow(w.buf, before)
-			w.room.give(before)
+			w.room.Give(before)
 		}
 	}
 	start = len(w.buf)
@@ -170,11 +199,11 @@ func (w *entryWriter) endCarrying(start, end int) error {
 		return w.full
 	}
 	if before := cap(w.spans); len(w.spans) == before {
-		if err := w.room.take(2 * before * entrySpanBytes); err != nil {
+		if err := w.room.Take(2 * before * entrySpanBytes); err != nil {
 			return err
 		}
 		w.spans = slices.Grow(w.spans, before)
-		w.room.give(before * entrySpanBytes)
+		w.room.Give(before * entrySpanBytes)
 	}
 	var first [8]byte
 	copy(first[:], w.buf[start:end])
@@ -186,7 +215,7 @@ func (w *entryWriter) endCarrying(start, end int) error {
 		return err
 	}
 	if w.spare == nil {
-		if err := w.room.take(maxRawEntriesBytes); err != nil {
+		if err := w.room.Take(maxRawEntriesBytes); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package index
 
 import (
 	"bytes"
 
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -25,8 +26,8 @@ func Property(name string) Step { return step{name: name} }
 // Elements is the step to the elements of an array.
 func Elements() Step { return step{elements: true} }
 
-// IndexPath is a place in items.
-type IndexPath []Step
+// Path is a place in items.
+type Path []Step
 
 // ValueRange is a range of the values that an index holds. Long strings are cut in
 // the index, so a range may hold a few more than it was asked for: whoever reads by
@@ -82,7 +83,7 @@ func Exactly(v value.Value) ValueRange {
 	raw, cut := encodeTerm(v)
 	n := len(raw)
 	upper := append(raw[n:], raw...)
-	return ValueRange{raw[:n:n], raiseKey(upper), !cut}
+	return ValueRange{raw[:n:n], kv.Raise(upper), !cut}
 }
 
 // ofKind is all values of the kind of one, given with its encoding.
@@ -111,7 +112,7 @@ func from(v value.Value, inclusive bool) ValueRange {
 	case inclusive:
 		return ValueRange{raw, upper, true}
 	}
-	return ValueRange{raiseKey(raw), upper, true}
+	return ValueRange{kv.Raise(raw), upper, true}
 }
 
 // AtMost is the values of v's kind up to v.
@@ -125,9 +126,9 @@ func upTo(v value.Value, inclusive bool) ValueRange {
 	lower := ofKind(v, raw).lower
 	switch {
 	case cut:
-		return ValueRange{lower, raiseKey(cutShort(raw)), false}
+		return ValueRange{lower, kv.Raise(cutShort(raw)), false}
 	case inclusive:
-		return ValueRange{lower, raiseKey(raw), true}
+		return ValueRange{lower, kv.Raise(raw), true}
 	}
 	return ValueRange{lower, raw, true}
 }
@@ -139,10 +140,10 @@ func BeginningWith(s string) ValueRange {
 	raiseLeads(raw)
 	if len(raw) > maxTermValueBytes {
 		raw = raw[:maxTermValueBytes]
-		return ValueRange{raw, keyAfter(raw), false}
+		return ValueRange{raw, kv.After(raw), false}
 	}
 	// A string that is cut may begin with s and be longer; it is among them.
-	return ValueRange{raw, keyAfter(raw), true}
+	return ValueRange{raw, kv.After(raw), true}
 }
 
 // Numbers is all numbers.
@@ -166,9 +167,9 @@ func (v ValueRange) And(w ValueRange) ValueRange {
 // Empty reports whether nothing is in the range.
 func (v ValueRange) Empty() bool { return bytes.Compare(v.lower, v.upper) >= 0 }
 
-// bounds returns those of the rows whose keys begin with start. They are written behind
+// Bounds returns those of the rows whose keys begin with start. They are written behind
 // it, if there is room.
-func (v ValueRange) bounds(start []byte) (lower, upper []byte) {
+func (v ValueRange) Bounds(start []byte) (lower, upper []byte) {
 	room := append(append(start[len(start):], start...), v.lower...)
 	n := len(room)
 	room = append(append(room, start...), v.upper...)

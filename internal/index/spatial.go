@@ -8,7 +8,7 @@
 // Whether it is a valid one, whoever reads by the index finds out: it has more items
 // than are meant, and none too few.
 
-package store
+package index
 
 import (
 	"encoding/binary"

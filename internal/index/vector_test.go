@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package index
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 func TestVectorEntries(t *testing.T) {
@@ -32,19 +34,17 @@ func TestVectorEntries(t *testing.T) {
 		if vector == "" {
 			item = `{}`
 		}
-		made, err := appendEntries(entries{}, policyOf(t, `{"excludedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"flat"}]}`), objectOf(t, item), room{})
+		made, err := Append(Entries{}, policyOf(t, `{"excludedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"flat"}]}`), objectOf(t, item), memory.Room{})
 		if err != nil || made.Len() != 1 {
 			t.Fatalf("%.40s: %d entries, %v", item, made.Len(), err)
 		}
-		h := Hit{carried: made.Carried(0)}
-		v, err := h.Vector(nil)
+		v, err := DecodeVector(made.Carried(0), nil)
 		if got := fmt.Sprint(v.Numbers, v.Rounded, v.OnItem); got != want || err != nil {
 			t.Errorf("%.40s: got %.60s, %v, want %.60s", item, got, err, want)
 		}
 	}
 	for _, carried := range [][]byte{{0}, {1}, {0, 1}, {2, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {9}} {
-		h := Hit{carried: carried}
-		if v, err := h.Vector(nil); err == nil {
+		if v, err := DecodeVector(carried, nil); err == nil {
 			t.Errorf("%x is the vector %v", carried, v)
 		}
 	}

@@ -9,7 +9,7 @@
 // are kept as the service keeps them by default; that they are rounded is noted, since
 // a query may ask for less precision, which is another number if it is rounded twice.
 
-package store
+package index
 
 import (
 	"encoding/binary"
@@ -93,20 +93,20 @@ type Vector struct {
 	OnItem bool
 }
 
-// Vector returns what a row of a VectorIndex says. The numbers are put into memory
+// DecodeVector reads what the row of a vector carries. The numbers are put into memory
 // that the caller may have from before.
-func (h *Hit) Vector(memory []float32) (Vector, error) {
+func DecodeVector(carried []byte, memory []float32) (Vector, error) {
 	v := Vector{Numbers: memory[:0]}
-	if len(h.carried) == 0 {
+	if len(carried) == 0 {
 		return v, nil
 	}
-	raw := h.carried[1:]
-	switch how := h.carried[0]; {
+	raw := carried[1:]
+	switch how := carried[0]; {
 	case how == vectorOnItem && len(raw) == 0:
 		v.OnItem = true
 		return v, nil
 	case how > vectorRounded || len(raw) == 0 || len(raw)%vectorNumber != 0:
-		return Vector{}, fmt.Errorf("%w: the index row of item %d carries no vector", kv.ErrCorrupt, h.Ordinal)
+		return Vector{}, fmt.Errorf("%w: an index row carries no vector", kv.ErrCorrupt)
 	case how == vectorRounded:
 		v.Rounded = true
 	}

@@ -40,7 +40,7 @@
 // kept, and before whatever else can follow: cut strings are in their place among
 // the others, and only those that begin alike are in no order.
 
-package store
+package index
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package index
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -85,7 +86,7 @@ func objectOf(t failer, text string) *value.Object {
 }
 
 // termTexts renders terms, and checks that they are in order and each there once.
-func termTexts(t failer, list *entries) []string {
+func termTexts(t failer, list *Entries) []string {
 	t.Helper()
 	const ordinal = "\x00\x00\x00\x00\x00\x00\x00\x07"
 	var texts []string
@@ -145,7 +146,7 @@ func TestTerms(t *testing.T) {
 		{noParts, `{"a":[1,[]],"b":[2]}`, `/b/[] = 2`},
 		{none, `{"id":"1","a":2}`, ``},
 	} {
-		list, err := appendEntries(entries{}, policyOf(t, c.policy), objectOf(t, c.item), room{})
+		list, err := Append(Entries{}, policyOf(t, c.policy), objectOf(t, c.item), memory.Room{})
 		texts := termTexts(t, &list)
 		want := strings.Split(c.want, ", ")
 		if c.want == "" {
@@ -250,10 +251,10 @@ func naiveTerms(rules []indexRule, path []step, v any, found map[string]bool) {
 }
 
 // checkAgainstTwin compares an item's terms with those of the twin.
-func checkAgainstTwin(t failer, into *entries, x *catalog.Definition, rules []indexRule, o *value.Object) {
+func checkAgainstTwin(t failer, into *Entries, x *catalog.Definition, rules []indexRule, o *value.Object) {
 	t.Helper()
 	var err error
-	if *into, err = appendEntries(*into, x, o, room{}); err != nil {
+	if *into, err = Append(*into, x, o, memory.Room{}); err != nil {
 		t.Fatal(err)
 	}
 	var v any
@@ -304,7 +305,7 @@ func TestTermsAgreeWithTheTwin(t *testing.T) {
 	rule := rapid.Custom(func(t *rapid.T) indexRule {
 		return indexRule{rapid.SliceOfN(segment, 1, 3).Draw(t, "path"), rapid.Bool().Draw(t, "scalar"), rapid.Bool().Draw(t, "excluded")}
 	})
-	var list entries // used for all, as a writer would
+	var list Entries // used for all, as a writer would
 	rapid.Check(t, func(t *rapid.T) {
 		rules := append(rapid.SliceOfN(rule, 0, 8).Draw(t, "rules"), indexRule{excluded: rapid.Bool().Draw(t, "root excluded")})
 		x := policyOf(t, indexPolicy(rules))
@@ -328,7 +329,7 @@ func FuzzTerms(f *testing.F) {
 	x := policyOf(f, `{}`)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if o, err := value.ParseObject(text); err == nil {
-			checkAgainstTwin(t, &entries{}, x, everyPath, o)
+			checkAgainstTwin(t, &Entries{}, x, everyPath, o)
 		}
 	})
 }
@@ -339,12 +340,12 @@ func FuzzTerms(f *testing.F) {
 const maxHostileBytes = 12 * maxEntriesBytes
 
 // termsWithin returns an item's terms, and checks what they cost.
-func termsWithin(t *testing.T, text string) (entries, error) {
+func termsWithin(t *testing.T, text string) (Entries, error) {
 	t.Helper()
 	x, o := policyOf(t, `{}`), objectOf(t, text)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	list, err := appendEntries(entries{}, x, o, room{})
+	list, err := Append(Entries{}, x, o, memory.Room{})
 	runtime.ReadMemStats(&after)
 	if spent := after.TotalAlloc - before.TotalAlloc; spent > maxHostileBytes {
 		t.Errorf("terms of an item of %d bytes took %d bytes, want at most %d", len(text), spent, maxHostileBytes)
@@ -407,7 +408,7 @@ func TestTooManyTerms(t *testing.T) {
 			t.Errorf("%s: got %d terms, %v, want ErrTooManyTerms", name, list.Len(), err)
 		}
 		// The memory can be used again.
-		if list, err = appendEntries(list, policyOf(t, `{}`), objectOf(t, `{"a":1}`), room{}); err != nil || list.Len() != 1 {
+		if list, err = Append(list, policyOf(t, `{}`), objectOf(t, `{"a":1}`), memory.Room{}); err != nil || list.Len() != 1 {
 			t.Errorf("%s: the next item: got %d terms, %v, want 1", name, list.Len(), err)
 		}
 	}
@@ -437,11 +438,11 @@ func evenItem() string {
 
 func TestTermsAllocateLittle(t *testing.T) {
 	x, o := policyOf(t, `{}`), benchTermsObject(t)
-	var list entries
-	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(list, x, o, room{}) }); n > 0 || list.Len() != 12 {
+	var list Entries
+	if n := testing.AllocsPerRun(100, func() { list, _ = Append(list, x, o, memory.Room{}) }); n > 0 || list.Len() != 12 {
 		t.Errorf("in memory used before: got %d terms with %v allocations, want 12 with none", list.Len(), n)
 	}
-	if n := testing.AllocsPerRun(100, func() { list, _ = appendEntries(entries{}, x, o, room{}) }); n > 4 || list.Len() != 12 {
+	if n := testing.AllocsPerRun(100, func() { list, _ = Append(Entries{}, x, o, memory.Room{}) }); n > 4 || list.Len() != 12 {
 		t.Errorf("in new memory: got %d terms with %v allocations, want 12 with 2, or 4 under the race detector", list.Len(), n)
 	}
 }
@@ -451,7 +452,7 @@ func BenchmarkTerms(b *testing.B) {
 		x, o := policyOf(b, `{}`), objectOf(b, evenItem())
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := appendEntries(entries{}, x, o, room{}); err != nil {
+			if _, err := Append(Entries{}, x, o, memory.Room{}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -468,12 +469,12 @@ func BenchmarkTerms(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			x := policyOf(b, c.policy)
-			var list entries
+			var list Entries
 			b.SetBytes(int64(len(c.item.Bytes())))
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if list, err = appendEntries(list, x, c.item, room{}); err != nil {
+				if list, err = Append(list, x, c.item, memory.Room{}); err != nil {
 					b.Fatal(err)
 				}
 			}

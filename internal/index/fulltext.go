@@ -11,7 +11,7 @@
 // expired is no part of them. A text with too many words has no rows for them but is
 // long: whoever looks for a word looks at the long texts as well.
 
-package store
+package index
 
 import (
 	"encoding/binary"
@@ -22,32 +22,32 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// IndexKind is a kind of index.
-type IndexKind uint8
+// Kind is a kind of index.
+type Kind uint8
 
 // The kinds of index.
 const (
-	// RangeIndex has the scalars at a path.
-	RangeIndex IndexKind = iota
-	// WordIndex has the words of the texts at a path.
-	WordIndex
-	// TextIndex has all items, with how many words the text at a path has.
-	TextIndex
-	// CellIndex has the cells of the geometries at a path.
-	CellIndex
-	// VectorIndex has all items, with the vector at a path.
-	VectorIndex
+	// Scalars has the scalars at a path.
+	Scalars Kind = iota
+	// Words has the words of the texts at a path.
+	Words
+	// Texts has all items, with how many words the text at a path has.
+	Texts
+	// Cells has the cells of the geometries at a path.
+	Cells
+	// Vectors has all items, with the vector at a path.
+	Vectors
 )
 
-func (k IndexKind) entry() entryKind {
+func (k Kind) entry() entryKind {
 	switch k {
-	case WordIndex:
+	case Words:
 		return entryWord
-	case TextIndex:
+	case Texts:
 		return entryText
-	case CellIndex:
+	case Cells:
 		return entryCell
-	case VectorIndex:
+	case Vectors:
 		return entryVector
 	}
 	return entryTerm
@@ -154,29 +154,29 @@ type TextSize struct {
 	Long bool
 }
 
-// TextSize returns what a row of a TextIndex says.
-func (h *Hit) TextSize() (TextSize, error) {
-	if len(h.carried) == 0 {
+// DecodeTextSize reads what the row of a text carries.
+func DecodeTextSize(carried []byte) (TextSize, error) {
+	if len(carried) == 0 {
 		return TextSize{}, nil
 	}
-	n, err := h.number()
+	n, err := decodeCount(carried)
 	return TextSize{true, int(n >> 1), n&1 == 1}, err
 }
 
-// Occurrences returns how often the word of a WordIndex is in the text; of a long text,
-// nobody knows, and it is 0.
-func (h *Hit) Occurrences() (int, error) {
-	if len(h.carried) == 0 {
+// DecodeOccurrences reads what the row of a word carries: how often it is in the text.
+// Of a long text nobody knows, and it is 0.
+func DecodeOccurrences(carried []byte) (int, error) {
+	if len(carried) == 0 {
 		return 0, nil
 	}
-	n, err := h.number()
+	n, err := decodeCount(carried)
 	return int(n), err
 }
 
-func (h *Hit) number() (uint64, error) {
-	n, used := binary.Uvarint(h.carried)
-	if used != len(h.carried) || n > 1<<40 {
-		return 0, fmt.Errorf("%w: the index row of item %d carries %x", kv.ErrCorrupt, h.Ordinal, h.carried)
+func decodeCount(carried []byte) (uint64, error) {
+	n, used := binary.Uvarint(carried)
+	if used != len(carried) || n > 1<<40 {
+		return 0, fmt.Errorf("%w: an index row carries %x", kv.ErrCorrupt, carried)
 	}
 	return n, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package index
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -64,12 +65,12 @@ func TestHostilePlaces(t *testing.T) {
 		list[i] = point(float64(i%360-180), float64(i/360))
 	}
 	d := policyOf(t, `{"excludedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/p/*","types":["Point"]}]}`)
-	made, err := appendEntries(entries{}, d, objectOf(t, `{"p":[`+strings.Join(list, ",")+`]}`), room{})
+	made, err := Append(Entries{}, d, objectOf(t, `{"p":[`+strings.Join(list, ",")+`]}`), memory.Room{})
 	if err != nil || made.Len() > maxItemGeometries+1 {
 		t.Errorf("%d entries, %v", made.Len(), err)
 	}
 	deep := strings.Repeat(`{"type":"Polygon","coordinates":[`, value.MaxNesting/2-2) + strings.Repeat(`]}`, value.MaxNesting/2-2)
-	if _, err := appendEntries(entries{}, d, objectOf(t, `{"p":`+deep+`}`), room{}); err != nil {
+	if _, err := Append(Entries{}, d, objectOf(t, `{"p":`+deep+`}`), memory.Room{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,7 +4,7 @@
 // policy indexes, and every object and array without content, makes a term of its
 // path and its value (termkey.go); the elements of an array share one path.
 
-package store
+package index
 
 import (
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -25,11 +25,6 @@ func (w *entryWriter) terms(x *catalog.IndexPaths, o *value.Object) error {
 	err := walk.value(x.Root(), pathPlace{})
 	*w = walk.entryWriter
 	return err
-}
-
-// appendTermStart appends what the entries of all terms of a path begin with.
-func appendTermStart(dst []byte, path IndexPath) []byte {
-	return appendTermPath(append(dst, byte(entryTerm)), path...)
 }
 
 // begin writes the path of a term and returns where its entry starts.

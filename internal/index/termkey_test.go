@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package index
 
 import (
 	"bytes"
