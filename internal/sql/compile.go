@@ -416,6 +416,7 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 			}
 			label := append(Str(item.Name).AppendJSON(nil), ':')
 			b.project.items = append(b.project.items, projected{name: item.Name, label: label, eval: v.eval})
+			b.origin.addMember(s, item.Name, v)
 		}
 		if err := ungrouped.err(); err != nil {
 			return err

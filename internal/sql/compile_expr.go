@@ -365,7 +365,11 @@ func (c *compiler) object(e *ObjectLit, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
-	return c.folded(code{eval: func(f *frame) Value {
+	var built origin
+	for i := range parts {
+		built.addMember(s, e.Props[i].Name, parts[i])
+	}
+	return c.folded(code{origin: built, eval: func(f *frame) Value {
 		var b ObjectBuilder
 		for i := range parts {
 			b.Set(e.Props[i].Name, parts[i].eval(f))

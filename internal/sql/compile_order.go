@@ -110,7 +110,7 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 			key.Desc = x.metric.HigherIsCloser()
 		}
 	default:
-		if err := checkSortPath(item.Expr, x, s); err != nil {
+		if err := c.checkSortPath(item.Expr, x, s); err != nil {
 			return SortKey{}, err
 		}
 		key.Path = x.origin.path
@@ -119,18 +119,27 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 	return key, nil
 }
 
-// checkSortPath refuses a path that does not lead from the item to one property.
-func checkSortPath(e Expr, x code, s *scope) error {
+// checkSortPath refuses a path that does not lead from the item to one property. It may
+// lead through what a subquery makes of the item, but not to a computed property: the path
+// has another value there than in an index.
+func (c *compiler) checkSortPath(e Expr, x code, s *scope) error {
 	bound, _ := s.lookup(rootOf(e))
 	switch {
 	case bound == nil:
 		return unsupportedOrder(e)
 	case bound.kind == sourceElement:
 		return errorAt(e.Pos(), "", "Order-by over correlated collections is not supported.")
-	case bound.derived || !x.origin.known:
+	case !x.origin.known, bound.derived && !c.isStored(x.origin):
 		return unsupportedOrder(e)
 	}
 	return nil
+}
+
+// isStored reports whether a path leads to one value of the item as it is stored.
+func (c *compiler) isStored(o origin) bool {
+	return len(o.path) > 0 &&
+		!slices.ContainsFunc(o.path, func(s Step) bool { return s.Element && s.Index == AnyElement }) &&
+		!slices.ContainsFunc(c.opts.Computed, func(p Computed) bool { return p.Name == o.path[0].Name })
 }
 
 func unsupportedOrder(e Expr) *Error {

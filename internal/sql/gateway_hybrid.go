@@ -230,7 +230,7 @@ func (p *planner) componentInfo(components []component, order SortItem) *QueryIn
 	rewritten.Rank, rewritten.Distinct = false, false
 	rewritten.OrderBy = []SortItem{order}
 	rewritten.Where = resumable(q)
-	rewritten.Select = mergeable(q, []Expr{key},
+	makeMergeable(&rewritten, []Expr{key},
 		objectOf(Property{"payload", payload(q)}, Property{"componentScores", arrayOf(scores...)}))
 	p.sliceComponent(info, &rewritten, len(components))
 	info.Rewritten = rewritten.String()

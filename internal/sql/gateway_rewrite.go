@@ -73,7 +73,7 @@ func (p *planner) ordered() {
 	} else if rewritten.Top != nil {
 		rewritten.Top = countOf(*p.top)
 	}
-	rewritten.Select = mergeable(q, keys, payload(q))
+	makeMergeable(&rewritten, keys, payload(q))
 	rewritten.Where = resumable(q)
 	p.rewrite(rewritten)
 }
@@ -93,14 +93,48 @@ func (p *planner) orderKeys() []Expr {
 	return keys
 }
 
-// mergeable returns the select list of rows that are merged by their keys.
-func mergeable(q *Query, keys []Expr, payload Expr) Select {
-	root := &Ident{Name: q.From.Sources[0].Alias}
-	return Select{Items: []SelectItem{
-		{Expr: &Member{Of: root, Name: "_rid"}, Name: "_rid"},
+// makeMergeable gives a query the select list of rows that are merged by their keys.
+func makeMergeable(q *Query, keys []Expr, payload Expr) {
+	from, item := itemized(q)
+	q.From = from
+	q.Select = Select{Items: []SelectItem{
+		{Expr: &Member{Of: &Ident{Name: item}, Name: "_rid"}, Name: "_rid"},
 		aliased(wrapped(keys), "orderByItems"),
 		aliased(payload, "payload"),
 	}}
+}
+
+// itemized returns FROM with a name for the item, which the id of a row is taken from, and
+// that name. Where rows come from a subquery, that is made to run over the item by that
+// name: FROM (SELECT … FROM c) s becomes FROM root AS item JOIN (SELECT … FROM item AS c) s.
+func itemized(q *Query) (*From, string) {
+	first := q.From.Sources[0]
+	if first.Query == nil || blockingInput(q) != nil {
+		return q.From, first.Alias
+	}
+	name := "item"
+	for text := q.String(); strings.Contains(text, name); {
+		name += "_"
+	}
+	from := *q.From
+	from.Sources = append([]Source{{Root: "root", Alias: name, Aliased: true}}, q.From.Sources...)
+	from.Sources[1].Query = over(name, first.Query)
+	return &from, name
+}
+
+// over returns a query whose first source, or that of the subquery that it is, is what a
+// name stands for, in place of the container.
+func over(name string, q *Query) *Query {
+	of, from := *q, *q.From
+	from.Sources = slices.Clone(from.Sources)
+	of.From = &from
+	first := &from.Sources[0]
+	if first.Query != nil {
+		first.Query = over(name, first.Query)
+	} else {
+		first.Root, first.Aliased = name, first.Alias != ""
+	}
+	return &of
 }
 
 // resumable returns the filter of rows that are merged by their keys. Rows
@@ -214,7 +248,7 @@ func (p *planner) orderedGroups(rewritten *Query, merged Expr) {
 	for _, item := range q.OrderBy {
 		p.info.OrderBy = append(p.info.OrderBy, sortOrder(item.Desc))
 	}
-	rewritten.Select = mergeable(q, keys, objectOf(
+	makeMergeable(rewritten, keys, objectOf(
 		Property{"groupByItems", wrapped(q.GroupBy)}, Property{"payload", merged}))
 	first := &rewritten.Select.Items[0]
 	*first = aliased(callOf("MIN", first.Expr), first.Name)

@@ -76,6 +76,13 @@ var planCases = []struct{ in, fields, rewritten string }{
 			"WHERE (((c.p = \"x\") AND " + filter + ") AND IS_DEFINED(c.a))\nORDER BY c.x\nOFFSET 0 LIMIT 3"},
 	{`SELECT VALUE x FROM c JOIN x IN c.list ORDER BY c.x`, `order=Ascending:c.x value`,
 		"SELECT c._rid, [{\"item\": c.x}] AS orderByItems, x AS payload\nFROM c\nJOIN x IN c.list\nWHERE (" + filter + " AND IS_DEFINED(x))\nORDER BY c.x"},
+	{`SELECT VALUE s FROM (SELECT * FROM c WHERE c.p) s ORDER BY s["id"] OFFSET 1 LIMIT 2`, `offset=1 limit=2 order=Ascending:s["id"] value`,
+		"SELECT item._rid, [{\"item\": s[\"id\"]}] AS orderByItems, s AS payload\nFROM root AS item\nJOIN (\n    SELECT *\n    FROM item AS c\n    WHERE c.p\n) AS s\n" +
+			"WHERE (" + filter + " AND IS_DEFINED(s))\nORDER BY s[\"id\"]\nOFFSET 0 LIMIT 3"},
+	{`SELECT r.F AS item FROM (SELECT t.g AS F FROM (SELECT VALUE {"g": x.a} FROM c.part AS x) AS t) r WHERE r.F > 1 ORDER BY r.F DESC`, `order=Descending:r.F`,
+		"SELECT item_._rid, [{\"item\": r.F}] AS orderByItems, {\"item\": r.F} AS payload\nFROM root AS item_\n" +
+			"JOIN (\n    SELECT t.g AS F\n    FROM (\n        SELECT VALUE {\"g\": x.a}\n        FROM item_.part AS x\n    ) AS t\n) AS r\n" +
+			"WHERE ((r.F > 1) AND " + filter + ")\nORDER BY r.F DESC"},
 	{`SELECT TOP 2 * FROM c ORDER BY VectorDistance(c.v, @v)`, `top=2 order=Descending:VectorDistance(c.v, @v) nonstreaming`,
 		"SELECT TOP 2 c._rid, [{\"item\": VectorDistance(c.v, @v)}] AS orderByItems, c AS payload\nFROM c\nWHERE " + filter + "\nORDER BY VectorDistance(c.v, @v)"},
 	{`SELECT TOP 2 * FROM c ORDER BY VectorDistance(c.e, @v)`, `top=2 order=Ascending:VectorDistance(c.e, @v) nonstreaming`,

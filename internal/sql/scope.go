@@ -21,9 +21,43 @@ type Path []Step
 type origin struct {
 	known bool
 	path  Path
+	// built has the properties of an object that a subquery builds, which is not itself a
+	// part of the item; nil for any other value.
+	built *builtObject
+}
+
+type builtObject struct {
+	names   []string
+	origins []origin
+}
+
+// addMember notes a property of an object that is built, if something outside may lead
+// into it.
+func (o *origin) addMember(s *scope, name string, x code) {
+	if s.outer == nil {
+		return
+	}
+	if o.built == nil {
+		o.built = &builtObject{}
+	}
+	o.built.names, o.built.origins = append(o.built.names, name), append(o.built.origins, x.origin)
+}
+
+// member returns the origin of a property of an object that is built.
+func (b *builtObject) member(s Step) origin {
+	if b == nil || s.Element {
+		return origin{}
+	}
+	if at := slices.Index(b.names, s.Name); at >= 0 {
+		return b.origins[at]
+	}
+	return origin{}
 }
 
 func (o origin) with(steps ...Step) origin {
+	if len(steps) > 0 && !o.known {
+		return o.built.member(steps[0]).with(steps[1:]...)
+	}
 	if !o.known {
 		return o
 	}
