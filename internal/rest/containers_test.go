@@ -27,6 +27,12 @@ func TestContainerWithoutPartitionKey(t *testing.T) {
 	if key, _ := body["partitionKey"].(map[string]any); key["systemKey"] != nil {
 		t.Errorf("a key that was given became %v", key)
 	}
+	// Its paths have indexes, which newer ones have not.
+	const indexes = `"includedPaths":[{"path":"/*","indexes":[{"kind":"Range","dataType":"String","precision":-1}]}]`
+	a := call(t, h, "POST", "/dbs/d/colls", `{"id":"indexes","indexingPolicy":{`+indexes+`}}`, old, 201)
+	if !strings.Contains(string(a.body), indexes) {
+		t.Errorf("the definition is %s, want %s in it", a.body, indexes)
+	}
 	call(t, h, "POST", "/dbs/d/colls", `{}`, old, 400)
 	call(t, h, "POST", "/dbs/d/colls", `{"id":"old"`, old, 400)
 	for _, version := range []string{"", "2018-12-31", "2020-07-15"} {
