@@ -113,8 +113,8 @@ func rangeScope(c *catalog.Container, id, start, end string) (queryScope, error)
 	if s.MaxEPK, err = epkBound(end); err != nil {
 		return s, err
 	}
-	if c.PartitionKey.Hierarchical() && s.MinEPK != nil && bytes.Equal(s.MaxEPK, append(slices.Clone(s.MinEPK), prefixEnd)) {
-		prefix := prefixScope(c, s.MinEPK) // as clients ask for the keys with one beginning
+	if onePrefix(&c.PartitionKey, s.MinEPK, s.MaxEPK) {
+		prefix := prefixScope(c, s.MinEPK)
 		prefix.first, prefix.last = max(prefix.first, s.first), min(prefix.last, s.last)
 		return prefix, nil
 	}
@@ -128,6 +128,23 @@ func rangeScope(c *catalog.Container, id, start, end string) (queryScope, error)
 		}
 	}
 	return s, nil
+}
+
+// onePrefix reports whether a range holds the keys that begin with its start, and no
+// others. Clients write its end as the start with an end behind it, or, if they mean
+// one key, as the start and one more: keys are whole hashes, so there is none between.
+// Those of version 1 are not.
+func onePrefix(d *catalog.PartitionKeyDefinition, start, end []byte) bool {
+	if start == nil || end == nil || d.Version == 1 {
+		return false
+	}
+	next := slices.Clone(start)
+	for i := len(next) - 1; i >= 0; i-- {
+		if next[i]++; next[i] != 0 {
+			break
+		}
+	}
+	return bytes.Equal(end, next) || bytes.Equal(end, append(slices.Clone(start), prefixEnd))
 }
 
 // rangeIndex reads the id of a range. Some clients put the container's rid before it.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -284,6 +285,37 @@ func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
 	}), 400)
 	if text := a.failureText(t, 400, 0); !strings.Contains(text, "hexadecimal") {
 		t.Errorf("refused with %q", text)
+	}
+}
+
+// A client may ask for the items with a key by the key, or by the range of effective
+// keys that holds nothing else. Python does both, and goes on with either's continuation.
+func TestContinuationsOfAKeyAndItsRange(t *testing.T) {
+	h := newItems(t, 5)
+	call(t, h, "POST", docsPath, `{"id":"other","pk":"other","n":2}`, pk("other"), 201)
+	plan := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c WHERE c.pk = 'p'"}`, asQuery(map[string]string{
+		headerPartitionKey: "", "X-Ms-Cosmos-Is-Query-Plan-Request": "True",
+	}), 200)
+	start := decode[struct{ QueryRanges []struct{ Min string } }](t, plan).QueryRanges[0].Min
+	epk, _ := new(big.Int).SetString(start, 16)
+	end := fmt.Sprintf("%0*X", len(start), epk.Add(epk, big.NewInt(1)))
+	asked := []map[string]string{{}, {
+		headerPartitionKey: "", "X-Ms-Documentdb-Partitionkeyrangeid": "0",
+		"X-Ms-Read-Key-Type": "EffectivePartitionKeyRange", "X-Ms-Start-Epk": start, "X-Ms-End-Epk": end,
+	}}
+	for _, text := range []string{"SELECT VALUE c.n FROM c", "SELECT VALUE c.n FROM c ORDER BY c.n", "SELECT VALUE c.n FROM c ORDER BY c.n DESC"} {
+		page := func(as map[string]string, next string) answer {
+			headers := asQuery(as)
+			headers["X-Ms-Max-Item-Count"], headers["X-Ms-Continuation"] = "2", next
+			return call(t, h, "POST", docsPath, `{"query":"`+text+`"}`, headers, 200)
+		}
+		for i, as := range asked {
+			first := page(as, "")
+			next := first.header.Get("x-ms-continuation")
+			if got, want := rowsOf(t, page(asked[1-i], next)), rowsOf(t, page(as, next)); got != want || got == rowsOf(t, first) {
+				t.Errorf("%s: asked the other way it goes on with %s, want %s", text, got, want)
+			}
+		}
 	}
 }
 
