@@ -12,6 +12,9 @@ import (
 // fullTextLanguages are those that texts may be in.
 var fullTextLanguages = []string{"en-US", "fr-FR", "de-DE", "it-IT", "pt-BR", "pt-PT", "es-ES"}
 
+// englishByNumber names en-US as the service's samples do.
+const englishByNumber = "1033"
+
 // checkFullText looks at the paths and languages of the full-text policy.
 func (d *Definition) checkFullText() error {
 	raw := notNull(d.raw("fullTextPolicy"))
@@ -51,7 +54,7 @@ func (d *Definition) checkFullText() error {
 
 // checkLanguage looks at the language that a member names, if it is there.
 func checkLanguage(o *value.Object, name string) error {
-	if s, ok := textMember(o, name); ok && !slices.Contains(fullTextLanguages, s) {
+	if s, ok := textMember(o, name); ok && s != englishByNumber && !slices.Contains(fullTextLanguages, s) {
 		return invalid(`The Full Text Policy contains an unsupported language %s. Supported languages are: "%s".`, value.Clip(s), strings.Join(fullTextLanguages, `", "`))
 	}
 	return nil
