@@ -78,7 +78,7 @@ func TestGatewayHeaders(t *testing.T) {
 	}
 }
 
-// The read of a script says which container it belongs to, and how many of its kind
+// What is done to a script tells which container it belongs to, and how many of its kind
 // there are and may be.
 func TestScriptQuota(t *testing.T) {
 	h := newContainer(t)
@@ -88,17 +88,25 @@ func TestScriptQuota(t *testing.T) {
 		{"/dbs/d/colls/c/sprocs", udfBody("f", "x => x"), "storedProcedures", "100"},
 		{"/dbs/d/colls/c/triggers", `{"id":"f","body":"x => x","triggerType":"Pre","triggerOperation":"All"}`, "triggers", "50"},
 	} {
-		call(t, h, "POST", c.path, c.body, nil, 201)
-		call(t, h, "POST", c.path, strings.Replace(c.body, `"f"`, `"g"`, 1), nil, 201)
-		got := call(t, h, "GET", c.path+"/f", "", nil, 200).header
-		if got.Get("x-ms-content-path") != container || got.Get("x-ms-alt-content-path") != "dbs/d/colls/c" {
-			t.Errorf("%s: content path %q, %q", c.path, got.Get("x-ms-content-path"), got.Get("x-ms-alt-content-path"))
-		}
-		if used := got.Get("x-ms-resource-usage"); used != c.kind+"=2;" {
-			t.Errorf("%s: usage %q", c.path, used)
-		}
-		if quota := got.Get("x-ms-resource-quota"); quota != c.kind+"="+c.quota+";" {
-			t.Errorf("%s: quota %q", c.path, quota)
+		for _, a := range []struct {
+			answer
+			used string
+		}{
+			{call(t, h, "POST", c.path, c.body, nil, 201), "1"},
+			{call(t, h, "POST", c.path, strings.Replace(c.body, `"f"`, `"g"`, 1), nil, 201), "2"},
+			{call(t, h, "GET", c.path+"/f", "", nil, 200), "2"},
+			{call(t, h, "PUT", c.path+"/f", c.body, nil, 200), "2"},
+		} {
+			got := a.header
+			if got.Get("x-ms-content-path") != container || got.Get("x-ms-alt-content-path") != "dbs/d/colls/c" {
+				t.Errorf("%s: content path %q, %q", c.path, got.Get("x-ms-content-path"), got.Get("x-ms-alt-content-path"))
+			}
+			if used := got.Get("x-ms-resource-usage"); used != c.kind+"="+a.used+";" {
+				t.Errorf("%s: usage %q, want %s", c.path, used, a.used)
+			}
+			if quota := got.Get("x-ms-resource-quota"); quota != c.kind+"="+c.quota+";" {
+				t.Errorf("%s: quota %q", c.path, quota)
+			}
 		}
 	}
 }

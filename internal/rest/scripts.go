@@ -33,13 +33,13 @@ func (x *exchange) serveScripts(rt *route) error {
 	case rt.feed && x.r.Method == http.MethodPost && x.isQuery():
 		return x.queryScripts(rt, t)
 	case rt.feed && x.r.Method == http.MethodPost:
-		return x.writeScript(http.StatusCreated, func(body []byte) (*catalog.Script, error) {
+		return x.writeScript(rt, t, http.StatusCreated, func(body []byte) (*catalog.Script, error) {
 			return x.h.engine.CreateScript(x.r.Context(), t, body)
 		})
 	case !rt.feed && x.r.Method == http.MethodGet:
 		return x.readScript(rt, t)
 	case !rt.feed && x.r.Method == http.MethodPut:
-		return x.writeScript(http.StatusOK, func(body []byte) (*catalog.Script, error) {
+		return x.writeScript(rt, t, http.StatusOK, func(body []byte) (*catalog.Script, error) {
 			return x.h.engine.ReplaceScript(x.r.Context(), t, body, x.header("If-Match"))
 		})
 	case !rt.feed && x.r.Method == http.MethodDelete:
@@ -54,23 +54,28 @@ func (x *exchange) serveScripts(rt *route) error {
 	return errMethod
 }
 
-// readScript answers with a script, the container that has it, and how many of its kind
-// that has and may have.
 func (x *exchange) readScript(rt *route, t engine.ScriptTarget) error {
 	u, err := x.h.engine.Script(t)
 	if err != nil {
 		return err
 	}
+	x.setScript(rt, t)
+	x.writeIfModified(u.ETag, u.Body)
+	return nil
+}
+
+// setScript sets the headers that go with a script: of the container that has it, and how
+// many of its kind that has and may have. If the container has gone meanwhile they are
+// left out: what was asked for has been done.
+func (x *exchange) setScript(rt *route, t engine.ScriptTarget) {
 	c, all, err := x.h.engine.Scripts(t)
 	if err != nil {
-		return err
+		return
 	}
 	x.setOwner(c)
 	kind := scriptTypes[rt.kind]
 	x.set(headerQuota, kind.quota+"="+strconv.Itoa(kind.kind.Max())+";")
 	x.set(headerUsage, kind.quota+"="+strconv.Itoa(len(all))+";")
-	x.writeIfModified(u.ETag, u.Body)
-	return nil
 }
 
 // execute runs a stored procedure.
@@ -123,7 +128,7 @@ var scriptWire = engine.ScriptWire{
 }
 
 // writeScript passes the body to write and answers with what came of it.
-func (x *exchange) writeScript(status int, write func(body []byte) (*catalog.Script, error)) error {
+func (x *exchange) writeScript(rt *route, t engine.ScriptTarget, status int, write func(body []byte) (*catalog.Script, error)) error {
 	body, err := x.body()
 	if err != nil {
 		return err
@@ -132,6 +137,7 @@ func (x *exchange) writeScript(status int, write func(body []byte) (*catalog.Scr
 	if err != nil {
 		return err
 	}
+	x.setScript(rt, t)
 	x.writeResource(status, u.ETag, u.Body)
 	return nil
 }
