@@ -40,7 +40,7 @@ var scriptRequests = map[string]func(ctx context.Context, w *world) error{
 // scriptWorld has scripts, and room for few at a time.
 func scriptWorld(t *testing.T, o script.GateOptions) *world {
 	w := newWorld(t)
-	w.e.scripts = script.NewPool(script.PoolOptions{Gate: o})
+	w.e.scripts = script.NewPool(script.PoolOptions{Gate: o, Time: scriptTime})
 	w.container("c", "10", 1)
 	w.udf("same", "x => x")
 	w.trigger("nothing", "Pre", "function() {}")

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,9 @@ import (
 // startMs is when every test begins: a whole second, so that _ts tells the
 // millisecond of a write while the clock moves by whole seconds.
 const startMs = 1_700_000_000_000
+
+// scriptTime is how long scripts may take: on a busy machine they take a while.
+const scriptTime = time.Minute
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
@@ -68,6 +72,7 @@ func (w *world) close() {
 func (w *world) open(o Options) {
 	w.t.Helper()
 	o.DB, o.TestClock, o.ClockSource = w.db, true, atStart
+	o.ScriptTime = cmp.Or(o.ScriptTime, scriptTime)
 	var err error
 	w.e, err = Open(o)
 	w.must(err)

@@ -18,8 +18,8 @@ type PoolOptions struct {
 	Gate GateOptions
 	// Memory is what each worker may take, in bytes; 0 is DefaultMemory.
 	Memory int64
-	// Time is how long a stored procedure or a trigger may take; 0 is DefaultTime. Other
-	// limits of time are shares of it.
+	// Time is how long a stored procedure or a trigger may take; 0 is DefaultTime. Calls
+	// of functions have shares of it.
 	Time time.Duration
 	// Reserve takes a worker's memory from what there is to share, and returns what
 	// gives it back. It may wait. Nil is plenty.

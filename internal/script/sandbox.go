@@ -57,7 +57,7 @@ func (s *Sandbox) open() (*process, error) {
 // Compile checks that a function can be called. It runs none of it. A text that is none
 // gives a *[CompileError].
 func (s *Seat) Compile(ctx context.Context, f *Function) error {
-	return s.compile(ctx, f, s.pool.share(compileShare))
+	return s.compile(ctx, f, maxCompileTime)
 }
 
 func (s *Seat) compile(ctx context.Context, f *Function, limit time.Duration) error {

@@ -23,13 +23,13 @@ const (
 	// DefaultMemory is what a worker may take, in bytes.
 	DefaultMemory = 128 << 20
 
-	// compileShare is the part of a procedure's time that it may take to read a text,
-	// callShare that of one call of a function, and totalShare that of all calls in a
-	// sandbox together. That is counted in ticks: calls that end within one are not
-	// counted.
-	compileShare = 0.4
-	callShare    = 0.2
-	totalShare   = 2.0
+	// maxCompileTime is how long it may take to read a text.
+	maxCompileTime = 2 * time.Second
+	// callShare is the part of a procedure's time that one call of a function has, and
+	// totalShare that of all calls in a sandbox together. That is counted in ticks: calls
+	// that end within one are not counted.
+	callShare  = 0.2
+	totalShare = 2.0
 	// maxResultBytes is the longest result of a function and the longest body that a
 	// procedure or a trigger leaves behind.
 	maxResultBytes = 4 << 20

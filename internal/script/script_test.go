@@ -24,9 +24,10 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// testPool is a pool in which nobody waits in vain.
+// testPool is a pool in which nobody waits in vain, or is ended by a limit of time that is
+// not the test's own.
 func testPool() PoolOptions {
-	return PoolOptions{Gate: GateOptions{Places: MaxAtOnce, Queue: MaxWaiting, Wait: time.Hour}}
+	return PoolOptions{Time: longest, Gate: GateOptions{Places: MaxAtOnce, Queue: MaxWaiting, Wait: time.Hour}}
 }
 
 // enter takes a place for the time of a test.

@@ -4,6 +4,7 @@ package scripttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -54,7 +55,7 @@ type setup struct {
 	regions                           []string      // names, or name=endpoint; none for one
 	consistency                       string        // of the account, empty for Session
 	retention                         time.Duration // of all versions, where containers do not say
-	scriptTime                        time.Duration // that a procedure has, 0 for the usual
+	scriptTime                        time.Duration // that a procedure has, 0 for plenty
 }
 
 // account is what the server says of itself.
@@ -150,7 +151,7 @@ func (p *inProcess) start() (err error) {
 	o := engine.Options{
 		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
 		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota}, Retention: p.setup.retention,
-		ScriptTime: p.setup.scriptTime,
+		ScriptTime: cmp.Or(p.setup.scriptTime, plenty),
 	}
 	if p.setup.enforce {
 		o.Throughput = engine.Enforce
@@ -233,6 +234,10 @@ type overHTTP struct {
 	base   string
 }
 
+// plenty is the time of a procedure that something else must stop, however busy the machine
+// is. A call of a function has a fifth of it.
+const plenty = 5 * patience
+
 // patience is how long to wait for an answer, or for the server to stop.
 const patience = time.Minute
 
@@ -242,7 +247,7 @@ func (h *overHTTP) start() (err error) {
 	o := mayfly.Options{
 		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
 		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota, ChangeFeedRetention: h.setup.retention,
-		ScriptTime: h.setup.scriptTime,
+		ScriptTime: cmp.Or(h.setup.scriptTime, plenty),
 	}
 	o.Regions, o.Consistency = h.setup.account()
 	if h.setup.enforce {

@@ -148,9 +148,8 @@ func (d *directive) duration(key string) time.Duration {
 // Both quotas are in bytes; purge=on lets purge work in the background, and
 // throughput=enforce holds requests to what is provisioned. regions=(A, B=endpoint)
 // and consistency=Strong are what the account says of itself, and retention=10, in
-// minutes, is for how long it keeps all versions of items. script-time=1m is how long a
-// stored procedure may take: much where something else must stop a script, and little
-// where it is the time.
+// minutes, is for how long it keeps all versions of items. script-time=1s is how long a
+// stored procedure may take, which is minutes without it.
 func startServer(s *script, d *directive) string {
 	if !d.first {
 		d.fatalf("a server is set up at the beginning of a script")
