@@ -216,7 +216,7 @@ func (s *Server) open() (err error) {
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
-		Caches:  store.CacheSizes{Items: division.Items, IndexRows: division.IndexRows, ItemRows: division.ItemRows},
+		Caches:  store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
 	})
 	if err != nil {

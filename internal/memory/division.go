@@ -15,8 +15,8 @@ const (
 	mostCache  = 4096 * mebi
 	// Half of it is for items, one by one, and half for the blocks that they come from.
 	itemRowShare = 2
-	// Rows of indexes, and items that are read by id, take some besides. The most is for
-	// about three million rows.
+	// Rows of indexes, and items that are read again and again, take some besides. The
+	// most is for about three million rows of indexes.
 	indexRowShare = 8
 	mostIndexRows = 128 * mebi
 	itemShare     = 4
@@ -48,7 +48,6 @@ type Division struct {
 	Blocks    int64 // as they are on disk
 	ItemRows  int64 // that were read
 	IndexRows int64 // that queries pass over
-	Items     int64 // that are read by id
 	MemTable  int64 // each
 	Requests  int64 // under way, together
 	Script    int64 // each that runs
@@ -68,9 +67,8 @@ func Divide(available, cache int64) Division {
 	requests := min(max(available/requestShare, leastRequest), mostRequest)
 	script := min(max(requests/scriptShare, leastScript), mostScript)
 	return Division{
-		Blocks: cache - rows, ItemRows: rows,
+		Blocks: cache - rows, ItemRows: rows + min(cache/itemShare, mostItems),
 		IndexRows: min(cache/indexRowShare, mostIndexRows),
-		Items:     min(cache/itemShare, mostItems),
 		MemTable:  min(max(available/memTableShare, leastMemTable), mostMemTable),
 		Requests:  requests,
 		Script:    script,

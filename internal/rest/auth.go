@@ -44,8 +44,9 @@ type signer struct {
 
 // signing is what it takes to compute one signature, kept for the next.
 type signing struct {
-	mac hash.Hash
-	sum [sha256.Size]byte
+	mac  hash.Hash
+	text []byte // so that the caller's need not be on the heap
+	sum  [sha256.Size]byte
 }
 
 // NewKey checks a master key, which is base64, and returns its bytes.
@@ -81,7 +82,8 @@ func (s *signer) sign(text []byte) [sha256.Size]byte {
 	g := s.pool.Get().(*signing)
 	defer s.pool.Put(g)
 	g.mac.Reset()
-	g.mac.Write(text)
+	g.text = append(g.text[:0], text...)
+	g.mac.Write(g.text)
 	g.mac.Sum(g.sum[:0])
 	return g.sum
 }
@@ -116,7 +118,8 @@ func (h *Handler) authorize(r *http.Request, rt *route) (grant, error) {
 
 // verify checks the signature of a request.
 func (h *Handler) verify(r *http.Request, rt *route, sig string) (credential, error) {
-	given, err := base64.StdEncoding.DecodeString(sig)
+	var sigRoom [2 * sha256.Size]byte
+	given, err := base64.StdEncoding.AppendDecode(sigRoom[:0], []byte(sig))
 	if err != nil {
 		return 0, errBadAuthorization
 	}
@@ -126,13 +129,14 @@ func (h *Handler) verify(r *http.Request, rt *route, sig string) (credential, er
 		date = headerOf(r, "Date")
 		when = date
 	}
-	by, ok := h.signed(given, signedText(r.Method, rt.kind, rt.link, msDate, date))
+	var room [256]byte
+	by, ok := h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rt.link, msDate, date))
 	if !ok {
 		rid, isRID := signedRID(rt)
 		if !isRID {
 			return 0, errBadAuthorization
 		}
-		if by, ok = h.signed(given, signedText(r.Method, rt.kind, rid, msDate, date)); !ok {
+		if by, ok = h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rid, msDate, date)); !ok {
 			return 0, errBadAuthorization
 		}
 	}
@@ -194,8 +198,8 @@ func parseAuthorization(header string) (authorization, error) {
 	return a, nil
 }
 
-func signedText(method, kind, link, msDate, date string) []byte {
-	text := make([]byte, 0, 256)
+// appendSigned appends the text that is signed.
+func appendSigned(text []byte, method, kind, link, msDate, date string) []byte {
 	text = appendLower(text, method)
 	text = append(append(text, '\n'), kind...)
 	text = append(append(text, '\n'), link...)

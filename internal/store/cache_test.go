@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/invariant"
+	"github.com/mayflydb/mayfly/internal/rowcache"
 )
 
 // bodyOf reads an item that must be there.
@@ -36,7 +36,7 @@ func TestSecondReadIsFromMemory(t *testing.T) {
 	}
 	f.p.ReleaseIdle()
 	f.bodyOf("a")
-	f.p.ReleaseIdle() // the snapshot was not used since the last time, the item was
+	f.p.ReleaseIdle() // the snapshot was not used since the last time
 	if n := f.asked(func() {
 		if got := f.bodyOf("a"); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -106,41 +106,17 @@ func TestOvertakenReaderLeavesNothingStale(t *testing.T) {
 	}
 }
 
-// The budget bounds what is kept; large items are not kept; a partition that is
-// idle or closed keeps nothing.
-func TestCacheIsBounded(t *testing.T) {
+// Large items are not kept, and a closed partition answers nothing from memory.
+func TestWhatIsNotKept(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
-	f.put("large", fmt.Sprintf(`"x":%q`, strings.Repeat("x", cachedItemBytes)))
+	f.put("large", fmt.Sprintf(`"x":%q`, strings.Repeat("x", rowcache.MaxRowBytes)))
 	f.bodyOf("large")
-	if n := f.budget.items.used.Load(); n != 0 {
-		t.Errorf("a large item takes %d bytes", n)
+	if n := f.asked(func() { f.bodyOf("large") }); n != 2 {
+		t.Errorf("the second read of a large item asked for %d rows, want 2", n)
 	}
 	f.put("a", "")
 	f.bodyOf("a")
-	if n := f.budget.items.used.Load(); n <= 0 {
-		t.Errorf("a small item takes %d bytes", n)
-	}
-	f.budget.items.used.Store(cacheBytes)
-	f.put("b", "")
-	f.bodyOf("b")
-	if n := f.asked(func() { f.bodyOf("b") }); n != 1 && !invariant.Enabled { // the item's own is among the rows
-		t.Errorf("with the budget used up, a read asked for %d rows, want 1", n)
-	}
-	f.budget.items.used.Store(0)
-	f.put("a", "") // takes the old one out, and its bytes below nothing
-	f.budget.items.used.Store(0)
-	f.bodyOf("a")
-	for range 3 {
-		f.p.ReleaseIdle()
-	}
-	if n := f.budget.items.used.Load(); n != 0 {
-		t.Errorf("an idle partition keeps %d bytes", n)
-	}
-	f.bodyOf("a")
 	f.p.Close()
-	if n := f.budget.items.used.Load(); n != 0 {
-		t.Errorf("a closed partition keeps %d bytes", n)
-	}
 	if _, err := f.read("a"); !errors.Is(err, ErrClosed) {
 		t.Errorf("a read of a closed partition: %v", err)
 	}

@@ -360,11 +360,10 @@ type Fate struct {
 
 // Fate says when the item with the given key expires, expired or not, as of nowMs.
 func (p *Partition) Fate(k Key, nowMs int64) (Fate, error) {
-	found, at, err := p.find(k, nowMs)
+	h, _, at, err := p.find(k, nowMs)
 	if err != nil {
 		return Fate{}, err
 	}
-	h := &found.header
 	f := Fate{
 		WrittenMs: h.writtenMs, Own: h.ttl, Default: at.rules.containerDefault,
 		DeadlineMs: deadline(h.writtenMs, h.ttl, at.rules.containerDefault),

@@ -72,6 +72,11 @@ func parseItem(key, row []byte) (header, []byte, error) {
 	return h, row[bodyAt:], nil
 }
 
+// identityIn returns the identity in an item's row.
+func identityIn(row []byte) []byte {
+	return row[headerBytes : headerBytes+int(binary.BigEndian.Uint16(row[27:]))]
+}
+
 // rowLSN returns the lsn of an item's row.
 func rowLSN(row []byte) uint64 { return binary.BigEndian.Uint64(row[1:]) }
 

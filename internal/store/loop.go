@@ -280,9 +280,6 @@ func (p *Partition) publish(c *catalog.Container) error {
 // so whatever a transaction has changed leaves it here.
 func (p *Partition) follow(t *tx, reindexed bool) {
 	p.mu.soonestMs = min(p.mu.soonestMs, t.soonestMs)
-	for identity := range t.items {
-		p.mu.cache.remove(p.mu.cache.slot([]byte(identity)))
-	}
 	p.rows.forget(t.changes)
 	if reindexed {
 		clear(p.mu.tracked)

@@ -112,7 +112,7 @@ type Partition struct {
 	purging sync.Mutex // held for a whole purge, or another step in the background
 
 	visits sync.Pool // of *visited
-	rows   rowReader
+	rows   itemRows
 
 	mu struct {
 		sync.Mutex
@@ -134,7 +134,6 @@ type Partition struct {
 		// durable, so no new snapshot may be taken.
 		writing bool
 		used    bool // since the last ReleaseIdle
-		cache   itemCache
 		kept    keptRows
 		closed  bool
 	}
@@ -206,10 +205,9 @@ func Open(o Options) (*Partition, error) {
 	p.incarnation, p.openedAt = newIncarnation(), m.LSN
 	p.mu.now = &published{container: o.Container, meta: m, rules: m.rules(), number: 1}
 	p.mu.groupMs = never
-	p.mu.cache = newItemCache(o.Cache)
 	p.mu.kept.budget = o.Cache
 	if o.Cache != nil {
-		p.rows = rowReader{&o.Cache.read, o.Cache.read.owners.Add(1)}
+		p.rows = itemRows{o.Cache.items, o.Cache.items.Owner()}
 	}
 	go p.loop()
 	if err := p.resume(); err != nil {
@@ -227,7 +225,6 @@ func (p *Partition) Close() {
 	defer p.mu.Unlock()
 	p.mu.closed = true
 	p.drop()
-	p.mu.cache.empty()
 	p.mu.kept.empty()
 }
 
@@ -313,21 +310,18 @@ func (p *Partition) drop() {
 }
 
 // ReleaseIdle lets go of the snapshot if nobody used it since the last call: a
-// snapshot holds back the reclaiming of space everywhere in the engine. The items
-// in memory stay a while longer, as long as they are read.
+// snapshot holds back the reclaiming of space everywhere in the engine. What is kept
+// of indexes stays a while longer, as long as it is used.
 func (p *Partition) ReleaseIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.mu.used && !p.mu.writing {
 		p.drop()
-		if !p.mu.cache.used {
-			p.mu.cache.empty()
-		}
 		if !p.mu.kept.used {
 			p.mu.kept.empty()
 		}
 	}
-	p.mu.used, p.mu.cache.used, p.mu.kept.used = false, false, false
+	p.mu.used, p.mu.kept.used = false, false
 }
 
 // Container returns the container with its settings as the partition has them.

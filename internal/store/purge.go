@@ -373,7 +373,6 @@ func (w *writer) removeVictims(pl *plan) {
 			} else {
 				w.removeRows(c)
 			}
-			w.items[string(c.header.identity)] = current{} // a purge ends its group, which looks for nothing by ordinal
 			pl.done.Units += c.removal().Charge()
 			pl.done.Amount = pl.done.plus(Amount{1, int64(c.header.size)})
 		}

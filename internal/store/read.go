@@ -19,7 +19,7 @@ import (
 
 // Item is an item as it was read.
 type Item struct {
-	Body []byte // shared with other readers: not to be changed
+	Body []byte
 	ETag string
 	// ItemLSN is that of the item's last write, LSN the partition's at the read.
 	ItemLSN, LSN uint64
@@ -30,13 +30,13 @@ type Item struct {
 // Read returns the item with the given key, as of nowMs. With ErrNotModified,
 // ErrNotFound and success alike, LSN is set.
 func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
-	found, at, err := p.find(k, nowMs)
+	h, body, at, err := p.find(k, nowMs)
 	item := Item{LSN: at.meta.LSN, Live: at.live}
 	if err != nil {
 		return item, err
 	}
-	if found.header.expired(&at.rules, nowMs) {
-		p.ledger.Add(ru.DeadRead, ru.Read(found.header.size), 1, int64(found.header.size))
+	if h.expired(&at.rules, nowMs) {
+		p.ledger.Add(ru.DeadRead, ru.Read(h.size), 1, int64(h.size))
 		return item, ErrNotFound
 	}
 	if !at.counted {
@@ -44,11 +44,11 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 			return item, err
 		}
 	}
-	item.ETag, item.ItemLSN = found.etag, found.header.lsn
+	item.ETag, item.ItemLSN = h.etagText(p.index), h.lsn
 	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
 		return item, ErrNotModified
 	}
-	item.Body = found.body
+	item.Body = body
 	return item, nil
 }
 
@@ -61,57 +61,61 @@ type lookedAt struct {
 
 // find returns the item with the given key, expired or not, from memory if it was
 // read lately.
-func (p *Partition) find(k Key, nowMs int64) (*cachedItem, lookedAt, error) {
+func (p *Partition) find(k Key, nowMs int64) (h header, body []byte, at lookedAt, err error) {
 	var space [256]byte
 	key := p.prefix.appendIDKey(space[:0], nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
 	identity := key[prefixBytes+1:]
-	slot := p.mu.cache.slot(identity)
-
-	p.mu.Lock()
-	at := lookedAt{published: p.mu.now}
-	at.live, at.counted = p.liveLocked(nowMs)
-	if p.mu.closed {
-		p.mu.Unlock()
-		return nil, at, ErrClosed
-	}
-	if i := p.mu.cache.get(slot, identity); i != nil {
-		p.mu.Unlock()
-		return i, at, nil
-	}
-	v, err := p.acquireLocked()
-	p.mu.Unlock()
+	at, err = p.lookNow(nowMs)
 	if err != nil {
-		return nil, at, err
+		return header{}, nil, at, err
 	}
-	i, err := p.lookUp(v, bytes.Clone(key)) // key itself stays on the stack
+	if row, found := p.rows.find(identity, at.meta.LSN); found {
+		h, body, err = parseItem(nil, row)
+		return h, body, at, err
+	}
+	v, err := p.acquire()
+	if err != nil {
+		return header{}, nil, at, err
+	}
+	defer p.release(v)
+	if at.published != v.published {
+		at.published, at.counted = v.published, false
+	}
+	h, body, err = p.lookUp(v, bytes.Clone(key)) // key itself stays on the stack
+	return h, body, at, err
+}
 
+// lookNow returns the present state.
+func (p *Partition) lookNow(nowMs int64) (at lookedAt, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil && p.mu.view == v {
-		p.mu.cache.put(slot, i)
+	at.published = p.mu.now
+	at.live, at.counted = p.liveLocked(nowMs)
+	if p.mu.closed {
+		err = ErrClosed
 	}
-	v.unref()
-	return i, at, err
+	return at, err
 }
 
 // lookUp goes from the id row to the item.
-func (p *Partition) lookUp(v *view, idKey []byte) (*cachedItem, error) {
+func (p *Partition) lookUp(v *view, idKey []byte) (header, []byte, error) {
 	raw, found, err := v.snap.Get(idKey)
 	if err != nil {
-		return nil, err
+		return header{}, nil, err
 	}
 	if !found {
-		return nil, ErrNotFound
+		return header{}, nil, ErrNotFound
 	}
 	if len(raw) != idRowBytes {
-		return nil, corrupt(idKey, "not an id row")
+		return header{}, nil, corrupt(idKey, "not an id row")
 	}
-	h, body, err := p.itemFor(v, binary.BigEndian.Uint64(raw), true)
-	if err != nil {
-		return nil, err
+	ordinal := binary.BigEndian.Uint64(raw)
+	h, body, err := p.itemFor(v, ordinal, true)
+	if key, ok := p.rows.key(ordinal); ok && err == nil {
+		p.rows.cache.Hint(h.identity, key)
 	}
-	return &cachedItem{header: h, body: body, etag: h.etagText(p.index)}, nil
+	return h, body, err
 }
 
 // item returns the item with the given ordinal, expired or not.

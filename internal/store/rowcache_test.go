@@ -5,12 +5,9 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
@@ -139,152 +136,6 @@ func TestRowsOfOtherPartitions(t *testing.T) {
 			}
 			r.Close()
 		}
-	}
-}
-
-// testRow is a row with an lsn and so many bytes.
-func testRow(lsn uint64, size int) []byte {
-	h := header{lsn: lsn}
-	row := bytes.Repeat([]byte{byte(lsn)}, size)
-	h.put(row)
-	return row
-}
-
-func keyOf(owner uint32, ordinal uint64) rowKey {
-	k, ok := rowKeyOf(owner, ordinal)
-	if !ok {
-		panic("no key")
-	}
-	return k
-}
-
-// Keys are those of one item each, or there is none.
-func TestRowKeys(t *testing.T) {
-	const most = 1<<itemBits - 1
-	seen := map[rowKey]bool{}
-	for _, owner := range []uint32{1, 2, 1<<24 - 1} {
-		for _, item := range []uint64{0, 1, most} {
-			for _, partition := range []int{0, 7} { // which is the same for all of an owner's
-				k := keyOf(owner, FirstOrdinal(partition)+item)
-				if partition == 0 && seen[k] || partition > 0 && !seen[k] {
-					t.Errorf("owner %d, item %d of partition %d: %x", owner, item, partition, k)
-				}
-				seen[k] = true
-			}
-		}
-	}
-	if _, ok := rowKeyOf(1, most+1); ok {
-		t.Error("an item with too large a number has a key")
-	}
-	if _, ok := rowKeyOf(1<<24, 0); ok {
-		t.Error("an owner with too large a number has a key")
-	}
-	if _, ok := rowKeyOf(0, 1); ok {
-		t.Error("nobody has a key")
-	}
-}
-
-// A table is a map, whatever is put in and taken out.
-func TestRowTable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var table rowTable
-		twin := map[rowKey]rowPlace{}
-		// Few enough to meet, and some that are at home in one place.
-		keys := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) rowKey {
-			return rowKey(1 + rapid.Uint64Range(0, 300).Draw(t, "key")<<rapid.SampledFrom([]int{0, 40, 56}).Draw(t, "shift"))
-		}), 1, 200, rapid.ID[rowKey]).Draw(t, "keys")
-		for range rapid.IntRange(0, 400).Draw(t, "steps") {
-			k := rapid.SampledFrom(keys).Draw(t, "of")
-			if rapid.IntRange(0, 2).Draw(t, "step") == 0 {
-				table.remove(k)
-				delete(twin, k)
-			} else {
-				p := rowPlace(rapid.Uint64().Draw(t, "place"))
-				table.put(k, p)
-				twin[k] = p
-			}
-		}
-		if table.used != len(twin) {
-			t.Errorf("%d are used, want %d", table.used, len(twin))
-		}
-		for _, k := range keys {
-			got, found := table.get(k)
-			if want, is := twin[k]; found != is || got != want {
-				t.Errorf("%x: got %x, %v, want %x, %v", k, got, found, want, is)
-			}
-		}
-	})
-}
-
-// However many rows are put in and taken out, memory is bounded, and a row is the last
-// that was put in or none.
-func TestRowCacheIsBounded(t *testing.T) {
-	const chunks = 3
-	var c rowCache
-	c.setBytes(chunks * rowShards * rowChunkBytes)
-	last := map[rowKey][]byte{}
-	hits := 0
-	for lsn := range uint64(20_000) {
-		k := keyOf(uint32(1+rand.IntN(2)), rand.Uint64N(4000))
-		switch rand.IntN(4) {
-		case 0:
-			c.remove(k)
-			delete(last, k)
-		case 1:
-			got, found := c.get([]byte("before"), k, lsn)
-			if found {
-				hits++
-			}
-			if found && string(got) != "before"+string(last[k]) || !found && string(got) != "before" {
-				t.Fatalf("%v: got %x", k, got)
-			}
-			if len(last[k]) > 0 && rowLSN(last[k]) > 0 {
-				if _, found := c.get(nil, k, rowLSN(last[k])-1); found {
-					t.Fatalf("%v: a row that is too young", k)
-				}
-			}
-		default:
-			if last[k] == nil {
-				last[k] = testRow(lsn, headerBytes+rand.IntN(8000))
-				c.put(k, last[k])
-			} else if _, found := c.get(nil, k, lsn); !found {
-				c.put(k, last[k]) // it has fallen out
-			}
-		}
-	}
-	if hits < 100 {
-		t.Errorf("%d hits", hits)
-	}
-	for i := range c.shards {
-		s := &c.shards[i]
-		if len(s.chunks) != chunks {
-			t.Errorf("%d chunks, want %d", len(s.chunks), chunks)
-		}
-		for _, chunk := range s.chunks {
-			if cap(chunk) != rowChunkBytes {
-				t.Errorf("a chunk of %d bytes", cap(chunk))
-			}
-		}
-		rows := 0
-		for _, chunk := range s.chunks {
-			for len(chunk) > 0 {
-				_, _, chunk = cutRow(chunk)
-				rows++
-			}
-		}
-		if s.places.used > rows {
-			t.Errorf("%d places for %d rows", s.places.used, rows)
-		}
-	}
-	k := keyOf(9, 9)
-	c.put(k, testRow(1, cachedRowBytes+1))
-	if _, found := c.get(nil, k, 1); found {
-		t.Error("a large row is kept")
-	}
-	var none rowCache
-	none.put(k, testRow(1, 100))
-	if _, found := none.get(nil, k, 1); found {
-		t.Error("a cache without memory keeps a row")
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/index"
@@ -326,3 +327,20 @@ func (b *stretchBuilder) reset() {
 	b.s.epks, b.s.epkEnds = b.s.epks[:0], b.s.epkEnds[:0]
 	clear(b.places)
 }
+
+// budget bounds memory.
+type budget struct {
+	most int64
+	used atomic.Int64
+}
+
+// take reserves n bytes, if there are so many.
+func (b *budget) take(n int) bool {
+	if b.used.Add(int64(n)) > b.most {
+		b.used.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+func (b *budget) give(n int) { b.used.Add(int64(-n)) }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
 
-package store
+package rowcache
 
 import "math/bits"
 
-// rowTable says where rows are. It is a hash table with open addressing, in one piece of
+// table says where rows are. It is a hash table with open addressing, in one piece of
 // memory: a lookup among a million rows reads one or two lines of it, where a map goes
 // by way of a directory, a table and a group, and takes half as long again.
-type rowTable struct {
-	slots []rowSlot // a power of two of them
-	shift int       // what a hash is shifted by to number them
+type table struct {
+	slots []tableSlot // a power of two of them
+	shift int         // what a hash is shifted by to number them
 	used  int
 }
 
-// rowSlot is empty if its key is 0.
-type rowSlot struct {
-	key   rowKey
-	place rowPlace
+// tableSlot is empty if its key is 0.
+type tableSlot struct {
+	key   Key
+	place place
 }
 
 const (
-	leastRowSlots = 64
+	leastSlots = 64
 	// Three of four slots are used at most.
 	usedOf, slotsOf = 3, 4
 )
 
 // home is where a key would be if no other were in its way. The factor is 2^64 divided
 // by the golden ratio, which spreads keys that follow one another.
-func (t *rowTable) home(k rowKey) int { return int(uint64(k) * 0x9e3779b97f4a7c15 >> t.shift) }
+func (t *table) home(k Key) int { return int(uint64(k) * 0x9e3779b97f4a7c15 >> t.shift) }
 
 // find returns the slot of a key, or the empty one where it would be.
-func (t *rowTable) find(k rowKey) (slot int, found bool) {
+func (t *table) find(k Key) (slot int, found bool) {
 	mask := len(t.slots) - 1
 	for slot = t.home(k); t.slots[slot].key != 0; slot = (slot + 1) & mask {
 		if t.slots[slot].key == k {
@@ -40,7 +40,7 @@ func (t *rowTable) find(k rowKey) (slot int, found bool) {
 	return slot, false
 }
 
-func (t *rowTable) get(k rowKey) (p rowPlace, found bool) {
+func (t *table) get(k Key) (p place, found bool) {
 	if t.used == 0 {
 		return 0, false
 	}
@@ -48,7 +48,7 @@ func (t *rowTable) get(k rowKey) (p rowPlace, found bool) {
 	return t.slots[slot].place, found
 }
 
-func (t *rowTable) put(k rowKey, p rowPlace) {
+func (t *table) put(k Key, p place) {
 	if t.used*slotsOf >= len(t.slots)*usedOf {
 		t.grow()
 	}
@@ -56,13 +56,13 @@ func (t *rowTable) put(k rowKey, p rowPlace) {
 	if !found {
 		t.used++
 	}
-	t.slots[slot] = rowSlot{k, p}
+	t.slots[slot] = tableSlot{k, p}
 }
 
-func (t *rowTable) grow() {
+func (t *table) grow() {
 	old := t.slots
-	n := max(leastRowSlots, 2*len(old))
-	t.slots, t.shift = make([]rowSlot, n), 64-bits.Len(uint(n-1))
+	n := max(leastSlots, 2*len(old))
+	t.slots, t.shift = make([]tableSlot, n), 64-bits.Len(uint(n-1))
 	for _, s := range old {
 		if s.key != 0 {
 			slot, _ := t.find(s.key)
@@ -72,7 +72,7 @@ func (t *rowTable) grow() {
 }
 
 // remove takes out a key, and moves up those that it was in the way of.
-func (t *rowTable) remove(k rowKey) {
+func (t *table) remove(k Key) {
 	if t.used == 0 {
 		return
 	}
@@ -88,6 +88,6 @@ func (t *rowTable) remove(k rowKey) {
 			hole = next
 		}
 	}
-	t.slots[hole] = rowSlot{}
+	t.slots[hole] = tableSlot{}
 	t.used--
 }

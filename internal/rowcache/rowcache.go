@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+
+// Package rowcache keeps rows that were read lately. To find one in the engine takes many
+// steps through memory that is seldom in the processor's caches, five microseconds where
+// there are a million items; here it takes a few.
+//
+// The partitions of an engine share one cache. Rows lie one after the other in chunks,
+// without a pointer for the collector to follow; when there is no room, the oldest chunk
+// is used again, whosever rows it has.
+//
+// A cache does not know whether its rows are right. The owner of a row takes it out when
+// it changes, and puts one in only if it is still the present one.
+package rowcache
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// shardCount is how many parts the cache has, each with a lock of its own.
+	shardCount = 8
+	chunkBytes = 128 << 10
+	// MaxRowBytes is the largest row that is kept.
+	MaxRowBytes = 16 << 10
+	// bytesPerHint is about what rows take for which there is a hint each.
+	bytesPerHint = 1 << 10
+	// A row is preceded by its key and its length.
+	prefixBytes = 12
+)
+
+// Cache is the cache of an engine. The zero value keeps nothing.
+type Cache struct {
+	owners atomic.Uint32
+	shards [shardCount]shard
+
+	// hints tell under which key the row with a name may be. Nothing is taken out of
+	// them: whoever follows a hint looks whether the row has the name.
+	hints []atomic.Uint64
+	seed  maphash.Seed
+}
+
+// New returns a cache of so many bytes.
+func New(bytes int64) *Cache {
+	c := &Cache{seed: maphash.MakeSeed()}
+	for i := range c.shards {
+		c.shards[i].most = int(bytes / shardCount / chunkBytes)
+	}
+	if n := bytes / bytesPerHint; n > 0 {
+		c.hints = make([]atomic.Uint64, 1<<(bits.Len64(uint64(n))-1))
+	}
+	return c
+}
+
+// Owner returns the number of a new owner of rows.
+func (c *Cache) Owner() uint32 { return c.owners.Add(1) }
+
+type shard struct {
+	mu     sync.RWMutex
+	most   int // chunks
+	places table
+	chunks [][]byte // each filled up to its length, the oldest first
+	first  uint32   // the number of the oldest
+}
+
+// Key tells the rows of all owners apart: {owner 24 bits}{number 40 bits}.
+type Key uint64
+
+const itemBits = 40
+
+// KeyOf returns the key of an owner's row, if there is one: rows beyond a trillion, and of
+// more than sixteen million owners, are not kept. Owners are numbered from 1, so that no
+// key is 0.
+func KeyOf(owner uint32, number uint64) (k Key, ok bool) {
+	return Key(owner)<<itemBits | Key(number&(1<<itemBits-1)), number>>itemBits == 0 && owner > 0 && owner>>(64-itemBits) == 0
+}
+
+// place is where a row begins: {chunk 32 bits}{at 32 bits}, in the chunk with a number.
+type place uint64
+
+func placeOf(chunk uint32, at int) place { return place(chunk)<<32 | place(at) }
+
+// from returns a row and what follows it.
+func (s *shard) from(p place) []byte { return s.chunks[uint32(p>>32)-s.first][uint32(p):] }
+
+func (c *Cache) shard(k Key) *shard { return &c.shards[k%shardCount] }
+
+// Hint notes under which key the row with a name is.
+func (c *Cache) Hint(name []byte, k Key) {
+	if len(c.hints) > 0 {
+		c.hint(name).Store(uint64(k))
+	}
+}
+
+// Hinted returns the key under which an owner's row with a name may be; 0 is none.
+func (c *Cache) Hinted(owner uint32, name []byte) Key {
+	if len(c.hints) == 0 {
+		return 0
+	}
+	k := c.hint(name).Load()
+	if k>>itemBits != uint64(owner) {
+		return 0
+	}
+	return Key(k)
+}
+
+func (c *Cache) hint(name []byte) *atomic.Uint64 {
+	return &c.hints[maphash.Bytes(c.seed, name)&uint64(len(c.hints)-1)]
+}
+
+// Get appends to dst the row under a key, if it is here.
+func (c *Cache) Get(dst []byte, k Key) (row []byte, found bool) {
+	s := c.shard(k)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at, found := s.places.get(k)
+	if !found {
+		return dst, false
+	}
+	_, row, _ = cutRow(s.from(at))
+	return append(dst, row...), true
+}
+
+// Put keeps a row, if none is here under its key.
+func (c *Cache) Put(k Key, row []byte) {
+	if len(row) > MaxRowBytes {
+		return
+	}
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, found := s.places.get(k); found || !s.makeRoom(prefixBytes+len(row)) {
+		return
+	}
+	last := len(s.chunks) - 1
+	s.places.put(k, placeOf(s.first+uint32(last), len(s.chunks[last])))
+	s.chunks[last] = appendRow(s.chunks[last], k, row)
+}
+
+// makeRoom makes the last chunk one that has so many bytes left.
+func (s *shard) makeRoom(bytes int) bool {
+	n := len(s.chunks)
+	switch {
+	case n > 0 && chunkBytes-len(s.chunks[n-1]) >= bytes:
+	case n < s.most:
+		s.chunks = append(s.chunks, make([]byte, 0, chunkBytes))
+	case n > 0:
+		oldest := s.leaveOldest()
+		s.chunks = append(s.chunks, oldest)
+	default:
+		return false
+	}
+	return true
+}
+
+// leaveOldest takes out the oldest chunk, and returns its memory.
+func (s *shard) leaveOldest() []byte {
+	oldest := s.chunks[0]
+	for rest := oldest; len(rest) > 0; {
+		at := placeOf(s.first, len(oldest)-len(rest))
+		var k Key
+		k, _, rest = cutRow(rest)
+		if place, found := s.places.get(k); found && place == at { // and it was not put in again since
+			s.places.remove(k)
+		}
+	}
+	s.chunks = s.chunks[1:]
+	s.first++
+	return oldest[:0]
+}
+
+// Remove takes out a row. Its memory comes back with that of its chunk.
+func (c *Cache) Remove(k Key) {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places.remove(k)
+}
+
+func appendRow(dst []byte, k Key, row []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(k))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(row)))
+	return append(dst, row...)
+}
+
+// cutRow returns the first of some rows and what follows it.
+func cutRow(rows []byte) (k Key, row, rest []byte) {
+	end := prefixBytes + int(binary.BigEndian.Uint32(rows[8:]))
+	return Key(binary.BigEndian.Uint64(rows)), rows[prefixBytes:end], rows[end:]
+}
