@@ -264,8 +264,10 @@ func (o Options) checkSizes() error {
 			return fmt.Errorf("the %s is %d bytes: give 0, or leave it out, for the default", size.name, size.bytes)
 		}
 	}
-	if o.QueryTime < 0 {
-		return fmt.Errorf("the query time is %v: give 0, or leave it out, for the default", o.QueryTime)
+	for name, limit := range map[string]time.Duration{"query time": o.QueryTime, "script time": o.ScriptTime} {
+		if limit < 0 {
+			return fmt.Errorf("the %s is %v: give 0, or leave it out, for the default", name, limit)
+		}
 	}
 	if o.ChangeFeedRetention < 0 || o.ChangeFeedRetention > catalog.MaxRetention {
 		return fmt.Errorf("the change feed retention is %v: give 0, or leave it out, for none, and %v at most", o.ChangeFeedRetention, catalog.MaxRetention)

@@ -336,6 +336,7 @@ func TestOpenRefusesOptions(t *testing.T) {
 		{Dir: dir, ContainerQuota: -1},
 		{Dir: dir, PartitionKeyQuota: -1},
 		{Dir: dir, CacheBytes: -1},
+		{Dir: dir, ScriptTime: -1},
 		{Dir: dir, MemoryBytes: -1},
 		{Dir: filepath.Join(dir, "file", "below")},
 	} {
