@@ -2,7 +2,11 @@
 
 package catalog
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
 
 // ETagChars is the length of an etag with its quotes.
 const ETagChars = 38
@@ -17,20 +21,8 @@ func ETag(high, low uint64) string {
 
 // PutETag writes the etag into dst, which has room for ETagChars.
 func PutETag(dst []byte, high, low uint64) {
-	const digits = "0123456789abcdef"
-	dst = dst[:ETagChars]
 	dst[0], dst[ETagChars-1] = '"', '"'
-	at := 1
-	for nibble := range 32 {
-		if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
-			dst[at] = '-'
-			at++
-		}
-		dst[at] = digits[high>>60]
-		high = high<<4 | low>>60
-		low <<= 4
-		at++
-	}
+	value.PutGUID(dst[1:], high, low)
 }
 
 // SameETag compares an etag from a request with a resource's: some clients leave

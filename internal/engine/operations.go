@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -117,17 +116,11 @@ func (x *transaction) post(a *scriptArgs, op store.Op) (scriptReply, error) {
 
 // withID gives an item an id that no other has.
 func withID(item *value.Object) (*value.Object, error) {
-	body := value.AppendString([]byte(`{"id":`), newID())
+	body := value.AppendString([]byte(`{"id":`), value.NewGUID())
 	if len(item.Members()) > 0 {
 		body = append(body, ',')
 	}
 	return parseItem(append(item.AppendMembers(body, func(string) bool { return false }), '}'))
-}
-
-// newID returns a random id in the form of a GUID.
-func newID() string {
-	high, low := rand.Uint64(), rand.Uint64()
-	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", high>>32, high>>16&0xffff, high&0xfff, low>>48&0x3fff|0x8000, low&0xffffffffffff)
 }
 
 func (x *transaction) replace(id string, a *scriptArgs) (scriptReply, error) {

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"strconv"
@@ -327,21 +326,7 @@ func activityID(r *http.Request) string {
 	if v := r.Header[headerActivity]; len(v) > 0 && v[0] != "" && len(v[0]) <= maxActivityBytes && printable(v[0]) {
 		return v[0]
 	}
-	const digits = "0123456789abcdef"
-	high, low := rand.Uint64(), rand.Uint64()
-	var id [36]byte
-	for i := range id {
-		switch i {
-		case 8, 13, 18, 23:
-			id[i] = '-'
-			continue
-		}
-		id[i] = digits[high>>60]
-		high = high<<4 | low>>60
-		low <<= 4
-	}
-	id[14] = '4'
-	return string(id[:])
+	return value.NewGUID()
 }
 
 func printable(s string) bool {
