@@ -69,7 +69,7 @@ func (d *Definition) indexComposites() {
 
 // notStored reports whether no item has what a path leads to.
 func (d *Definition) notStored(p CompositePath) bool {
-	if slices.Contains(notIndexed, p.Path[0]) {
+	if SystemProperty(p.Path[0]) {
 		return p.Path[0] != "_ts" || len(p.Path) > 1
 	}
 	return slices.ContainsFunc(d.Computed, func(c ComputedProperty) bool { return c.Name == p.Path[0] })

@@ -21,9 +21,6 @@ type ComputedProperty struct {
 	Name, Query string
 }
 
-// systemNames are the properties that every item has of its own.
-var systemNames = []string{"id", "_rid", "_ts", "_self", "_etag", "_attachments"}
-
 // parseComputed reads the computed properties. What their queries mean is none of
 // the catalog's business.
 func (d *Definition) parseComputed(o *value.Object) error {
@@ -48,7 +45,7 @@ func (d *Definition) parseComputed(o *value.Object) error {
 			return err
 		}
 		switch {
-		case slices.Contains(systemNames, p.Name):
+		case p.Name == "id" || SystemProperty(p.Name):
 			return invalid("The system property name '%s' cannot be used as a computed property name.", p.Name)
 		case slices.ContainsFunc(d.Computed, func(other ComputedProperty) bool { return other.Name == p.Name }):
 			return invalid("Computed property name '%s' cannot be used in multiple definitions.", value.Clip(p.Name))

@@ -28,9 +28,6 @@ import (
 // where the text is at hand.
 var errIndexPath = errors.New("malformed index path")
 
-// notIndexed are the properties of an item that the server adds.
-var notIndexed = []string{"_rid", "_self", "_etag", "_attachments", "_ts"}
-
 // everything is the node below which no path says otherwise.
 var everything = newEverything()
 
@@ -138,7 +135,7 @@ func compileIndexPaths(included, excluded []string) (IndexPaths, error) {
 		}
 	}
 	root.property("id").scalar = in
-	for _, name := range notIndexed {
+	for _, name := range systemProperties {
 		*root.property(name) = indexMarks{scalar: out, below: out}
 	}
 	// An item is neither a scalar nor an array.

@@ -170,7 +170,7 @@ func TestParseIndexPath(t *testing.T) {
 
 // naiveIndexed goes through all paths of a policy and lets the most precise decide.
 func naiveIndexed(included, excluded []string, place []indexStep, scalar bool) bool {
-	if slices.Contains(notIndexed, place[0].name) {
+	if SystemProperty(place[0].name) {
 		return false
 	}
 	if scalar && len(place) == 1 && place[0].name == "id" {

@@ -81,7 +81,7 @@ func propertyPath(text string) (value.Path, bool) {
 	}
 	var p value.Path
 	for i, s := range parsed.steps {
-		if s.elements || i == 0 && slices.Contains(notIndexed, s.name) {
+		if s.elements || i == 0 && SystemProperty(s.name) {
 			return nil, false
 		}
 		p = append(p, s.name)

@@ -187,7 +187,7 @@ func (p *patch) check(c *catalog.Container) error {
 			if len(path) == 0 {
 				continue
 			}
-			if name := path[0]; len(path) == 1 && name == "id" || systemProperty(name) {
+			if name := path[0]; len(path) == 1 && name == "id" || catalog.SystemProperty(name) {
 				return invalid("Invalid patch request: Cannot patch system property '%s'.", name)
 			}
 			for _, key := range c.PartitionKey.Paths {
@@ -198,14 +198,6 @@ func (p *patch) check(c *catalog.Container) error {
 		}
 	}
 	return nil
-}
-
-func systemProperty(name string) bool {
-	switch name {
-	case "_rid", "_self", "_etag", "_attachments", "_ts":
-		return true
-	}
-	return false
 }
 
 // change returns what makes the new item of the present one.

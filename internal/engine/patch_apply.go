@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -115,7 +116,7 @@ func (p *patch) apply(body []byte) (*value.Object, error) {
 			return nil, invalid("For Operation(%d): %s. Learn more: https://aka.ms/cosmosdbpatchdocs", i+1, fault)
 		}
 	}
-	text := root.append(make([]byte, 0, len(body)), systemProperty)
+	text := root.append(make([]byte, 0, len(body)), catalog.SystemProperty)
 	if len(text) > MaxItemBytes {
 		return nil, ErrTooLarge
 	}

@@ -77,7 +77,7 @@ func newSpatialNode(paths []catalog.SpatialPath) *spatialNode {
 	if root.names == nil {
 		root.names = map[string]*spatialNode{}
 	}
-	for _, name := range []string{"_rid", "_self", "_etag", "_attachments", "_ts"} {
+	for _, name := range catalog.SystemProperties() {
 		root.names[name] = nil // a client's own are left out of the item
 	}
 	return root

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -120,7 +121,7 @@ func (c *chooser) usedBy(f *sql.Condition, p *plan, u *IndexUse) {
 	}
 	if path, indexed := c.indexed(f.Path, elements); indexed {
 		u.Utilized.add(specOf(path), text)
-	} else if name := f.Path[0].Name; !systemProperty(name) && !isComputed(c.r.Container(), name) {
+	} else if name := f.Path[0].Name; !catalog.SystemProperty(name) && !isComputed(c.r.Container(), name) {
 		u.Potential.add(specOf(steps(f.Path, elements)), text)
 	}
 }
@@ -170,7 +171,7 @@ func (c *chooser) said(path index.Path) string {
 func (c *chooser) missedComposites() [][]string {
 	var equal, ranges []sql.Path
 	for _, f := range c.facts {
-		if len(f.Path) == 0 || hasElements(f.Path) || systemProperty(f.Path[0].Name) {
+		if len(f.Path) == 0 || hasElements(f.Path) || catalog.SystemProperty(f.Path[0].Name) {
 			continue
 		}
 		switch f.Op {
@@ -210,7 +211,7 @@ func (c *chooser) missedComposites() [][]string {
 // its order.
 func (c *chooser) orderSpecs(equal []sql.Path) (specs []string, ok bool) {
 	for _, k := range c.p.OrderBy() {
-		if k.Call != nil || hasElements(k.Path) || systemProperty(k.Path[0].Name) {
+		if k.Call != nil || hasElements(k.Path) || catalog.SystemProperty(k.Path[0].Name) {
 			return nil, false
 		}
 		if !containsPath(equal, k.Path) {

@@ -443,7 +443,7 @@ func indexPath(c *catalog.Container, path sql.Path, elements bool) (index.Path, 
 			node = node.Elements()
 			continue
 		}
-		if i == 0 && (systemProperty(s.Name) || isComputed(c, s.Name)) {
+		if i == 0 && (catalog.SystemProperty(s.Name) || isComputed(c, s.Name)) {
 			return nil, false
 		}
 		found = append(found, index.Property(s.Name))
@@ -459,16 +459,6 @@ func indexPath(c *catalog.Container, path sql.Path, elements bool) (index.Path, 
 // isComputed reports whether a property of the root is computed: no item has it.
 func isComputed(c *catalog.Container, name string) bool {
 	return slices.ContainsFunc(c.Computed, func(p catalog.ComputedProperty) bool { return p.Name == name })
-}
-
-// systemProperty reports whether a property of the root is the server's, which no
-// index holds.
-func systemProperty(name string) bool {
-	switch name {
-	case "_rid", "_self", "_etag", "_attachments", "_ts":
-		return true
-	}
-	return false
 }
 
 // rangeOf returns the range of the values at a path, the conditions that say so, and

@@ -47,7 +47,7 @@ func coveringText(covering []cells.ID) string {
 // spatialPath returns a path as the index has it, if geometries there are indexed. The
 // index has cells of the globe, which say nothing of a plane.
 func spatialPath(c *catalog.Container, path sql.Path) (index.Path, bool) {
-	if c.Planar || len(path) == 0 || path[0].Element || systemProperty(path[0].Name) || isComputed(c, path[0].Name) {
+	if c.Planar || len(path) == 0 || path[0].Element || catalog.SystemProperty(path[0].Name) || isComputed(c, path[0].Name) {
 		return nil, false
 	}
 	return steps(path, false), slices.ContainsFunc(c.Special.Spatial, func(p catalog.SpatialPath) bool {

@@ -154,16 +154,6 @@ type places struct {
 	body, rid, self, etag, ts int
 }
 
-// systemProperty reports whether a property is the server's: a client's is left
-// out.
-func systemProperty(name string) bool {
-	switch name {
-	case "_rid", "_self", "_etag", "_attachments", "_ts":
-		return true
-	}
-	return false
-}
-
 func prepare(r Write, c *catalog.Container, m memory.Room) (*write, error) {
 	w := &write{op: r.Op, ifMatch: r.IfMatch, ifNoneMatch: r.IfNoneMatch, epoch: c.Epoch, share: r.Memory}
 	if r.Item == nil {
@@ -202,7 +192,7 @@ func (w *write) render(r Write, c *catalog.Container) {
 	row := make([]byte, headerBytes, room+2*len(id)+len(r.Item.Bytes()))
 	row = appendIdentity(row, r.Key.EPK, r.Key.PartitionKey, id)
 	w.places.body = len(row)
-	row = r.Item.AppendMembers(append(row, '{'), systemProperty)
+	row = r.Item.AppendMembers(append(row, '{'), catalog.SystemProperty)
 	row = append(row, `,"_rid":"`...)
 	w.places.rid = len(row)
 	row = append(row, blankRID...)
