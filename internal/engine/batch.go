@@ -101,14 +101,9 @@ func (e *Engine) Batch(ctx context.Context, r Batch) (BatchResult, error) {
 	if err != nil {
 		return res, err
 	}
-	for range maxDropRetries {
-		err := e.batch(ctx, &r, session, &res)
-		if !errors.Is(err, store.ErrClosed) {
-			e.removed() // or nothing was: then looking is cheap
-			return res, err
-		}
-	}
-	return res, ErrStopping
+	err = whileClosed(func() error { return e.batch(ctx, &r, session, &res) })
+	e.removed() // or nothing was: then looking is cheap
+	return res, err
 }
 
 func (e *Engine) batch(ctx context.Context, r *Batch, seen session, res *BatchResult) error {

@@ -66,13 +66,12 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r ChangeFeed) (ChangePage, 
 		return ChangePage{Charge: ru.ListBase}, err
 	}
 	nowMs := e.clock.Now()
-	for range maxDropRetries {
-		page, err := e.readChangeFeed(ctx, &r, session, nowMs)
-		if !errors.Is(err, store.ErrClosed) {
-			return page, err
-		}
-	}
-	return ChangePage{Charge: ru.ListBase}, ErrStopping
+	var page ChangePage
+	err = whileClosed(func() (err error) {
+		page, err = e.readChangeFeed(ctx, &r, session, nowMs)
+		return err
+	})
+	return page, err
 }
 
 func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session, nowMs int64) (ChangePage, error) {

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"errors"
-
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -22,20 +20,19 @@ func (e *Engine) ResolveRID(t Target) (Target, error) {
 	if !isRID || !rid.Item || rid.Container.String() != t.Container {
 		return t, nil
 	}
-	for range maxDropRetries {
+	named := t
+	err := whileClosed(func() error {
 		c, err := e.catalog.Container(t.Database, t.Container)
 		if err != nil || c.RID != rid.Container {
-			return t, nil
+			return nil
 		}
 		if store.PartitionOf(rid.Ordinal) >= len(c.Ranges) {
-			return t, store.ErrNotFound
+			return store.ErrNotFound
 		}
-		named, err := e.named(c, t, rid.Ordinal)
-		if !errors.Is(err, store.ErrClosed) {
-			return named, err
-		}
-	}
-	return t, ErrStopping
+		named, err = e.named(c, t, rid.Ordinal)
+		return err
+	})
+	return named, err
 }
 
 func (e *Engine) named(c *catalog.Container, t Target, ordinal uint64) (Target, error) {

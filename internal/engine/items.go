@@ -88,44 +88,66 @@ func (e *Engine) WriteItem(ctx context.Context, r ItemWrite) (ItemResult, error)
 	if err != nil {
 		return res, err
 	}
-	for range maxDropRetries {
+	err = whileClosed(func() error {
 		c, err := e.target(r.Target)
 		if err != nil {
-			return res, err
+			return err
 		}
 		res.Container = c
 		w, err := e.bind(c, &d)
 		if err != nil {
-			return res, err
+			return err
 		}
-		res.Partition = c.Partition(w.Key.EPK)
-		if err := e.meters.admit(c, res.Partition); err != nil {
-			res.Charge = 0
-			return res, err
-		}
-		p, err := e.partition(c, res.Partition)
-		if err == nil {
-			var done store.Result
-			if done, err = p.Write(ctx, w); err == nil {
-				if r.Op == store.Delete {
-					e.removed()
-				}
-				res.Created, res.Body, res.ETag = done.Created, done.Body, done.ETag
-				res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, done.Work.Charge()
-				res.count(p, e.clock.Now())
-				e.meters.settle(c, res.Partition, res.Charge)
-				return res, nil
+		return e.onPartition(&res, w.Key.EPK, func(p *store.Partition) error {
+			done, err := p.Write(ctx, w)
+			if errors.Is(err, store.ErrClosed) {
+				return err
 			}
-		}
-		if !errors.Is(err, store.ErrClosed) {
-			if p != nil {
+			if err != nil {
 				res.LSN, res.Answered = p.LSN(), true // a refusal tells where the partition is, too
+				return err
 			}
-			e.meters.settle(c, res.Partition, res.Charge)
-			return res, err
+			if r.Op == store.Delete {
+				e.removed()
+			}
+			res.Created, res.Body, res.ETag = done.Created, done.Body, done.ETag
+			res.LSN, res.ItemLSN, res.Charge = done.LSN, done.LSN, done.Work.Charge()
+			res.count(p, e.clock.Now())
+			return nil
+		})
+	})
+	return res, err
+}
+
+// whileClosed does something again as long as the partition that it goes to is closed: a
+// container was dropped, and another one may have its name by now. It ends when the
+// database stops.
+func whileClosed(do func() error) error {
+	for range maxDropRetries {
+		if err := do(); !errors.Is(err, store.ErrClosed) {
+			return err
 		}
 	}
-	return res, ErrStopping
+	return ErrStopping
+}
+
+// onPartition does something with the partition of an effective partition key, admits it
+// and settles its charge. The container is known.
+func (e *Engine) onPartition(res *ItemResult, epk []byte, do func(*store.Partition) error) error {
+	c := res.Container
+	res.Partition = c.Partition(epk)
+	if err := e.meters.admit(c, res.Partition); err != nil {
+		res.Charge = 0
+		return err
+	}
+	p, err := e.partition(c, res.Partition)
+	if err == nil {
+		err = do(p)
+	}
+	if !errors.Is(err, store.ErrClosed) {
+		e.meters.settle(c, res.Partition, res.Charge)
+	}
+	return err
 }
 
 // draft is a write whose body was read. What is left to be checked depends on the
@@ -176,43 +198,33 @@ func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
 		return res, err
 	}
 	nowMs := e.clock.Now()
-	for range maxDropRetries {
+	err = whileClosed(func() error {
 		c, err := e.target(r.Target)
 		if err != nil {
-			return res, err
+			return err
 		}
 		res.Container = c
 		k, err := headerKey(c, r.PartitionKey)
 		if err != nil {
-			return res, err
+			return err
 		}
 		key := itemKey(c, k, r.ID)
-		res.Partition = c.Partition(key.EPK)
-		if err := e.meters.admit(c, res.Partition); err != nil {
-			res.Charge = 0
-			return res, err
-		}
-		p, err := e.partition(c, res.Partition)
-		if err == nil {
-			var item store.Item
-			item, err = p.Read(key, r.IfNoneMatch, nowMs)
-			if !errors.Is(err, store.ErrClosed) {
-				res.LSN, res.Answered = item.LSN, true
-				if ahead := session.check(res.Partition, item.LSN); ahead != nil {
-					err = ahead
-				} else {
-					res.Body, res.ETag, res.ItemLSN = item.Body, item.ETag, item.ItemLSN
-					res.Live, res.Counted = item.Live, item.ItemLSN != 0
-					res.Charge = ru.Read(len(item.Body))
-				}
+		return e.onPartition(&res, key.EPK, func(p *store.Partition) error {
+			item, err := p.Read(key, r.IfNoneMatch, nowMs)
+			if errors.Is(err, store.ErrClosed) {
+				return err
 			}
-		}
-		if !errors.Is(err, store.ErrClosed) {
-			e.meters.settle(c, res.Partition, res.Charge)
-			return res, err
-		}
-	}
-	return res, ErrStopping
+			res.LSN, res.Answered = item.LSN, true
+			if ahead := session.check(res.Partition, item.LSN); ahead != nil {
+				return ahead
+			}
+			res.Body, res.ETag, res.ItemLSN = item.Body, item.ETag, item.ItemLSN
+			res.Live, res.Counted = item.Live, item.ItemLSN != 0
+			res.Charge = ru.Read(len(item.Body))
+			return err
+		})
+	})
+	return res, err
 }
 
 // target looks a container up for an operation on its items.

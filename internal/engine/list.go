@@ -58,13 +58,12 @@ func (e *Engine) ListItems(ctx context.Context, r ItemList) (ItemPage, error) {
 		return ItemPage{Charge: ru.ListBase}, err
 	}
 	nowMs := e.clock.Now()
-	for range maxDropRetries {
-		page, err := e.listItems(ctx, r, session, nowMs)
-		if !errors.Is(err, store.ErrClosed) {
-			return page, err
-		}
-	}
-	return ItemPage{Charge: ru.ListBase}, ErrStopping
+	var page ItemPage
+	err = whileClosed(func() (err error) {
+		page, err = e.listItems(ctx, r, session, nowMs)
+		return err
+	})
+	return page, err
 }
 
 func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs int64) (ItemPage, error) {

@@ -240,13 +240,11 @@ func (e *Engine) QueryItems(ctx context.Context, r ItemQuery) (QueryPage, error)
 		return page, err
 	}
 	nowMs := e.clock.Now()
-	for range maxDropRetries {
-		page, err := e.queryItems(ctx, &r, session, nowMs)
-		if !errors.Is(err, store.ErrClosed) {
-			return page, err
-		}
-	}
-	return page, ErrStopping
+	err = whileClosed(func() (err error) {
+		page, err = e.queryItems(ctx, &r, session, nowMs)
+		return err
+	})
+	return page, err
 }
 
 func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, nowMs int64) (QueryPage, error) {

@@ -4,7 +4,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -19,33 +18,23 @@ func (e *Engine) DeletePartitionKey(ctx context.Context, t Target) (ItemResult, 
 	if err := e.removable(); err != nil {
 		return res, err
 	}
-	for range maxDropRetries {
+	err := whileClosed(func() error {
 		c, err := e.target(t)
 		if err != nil {
-			return res, err
+			return err
 		}
 		res.Container = c
 		k, err := headerKey(c, t.PartitionKey)
 		if err != nil {
-			return res, err
+			return err
 		}
 		epk := c.PartitionKey.AppendEPK(nil, k)
-		res.Partition = c.Partition(epk)
-		if err := e.meters.admit(c, res.Partition); err != nil {
-			res.Charge = 0
-			return res, err
-		}
-		p, err := e.partition(c, res.Partition)
-		if err == nil {
-			var removed store.Removed
-			removed, err = p.Remove(ctx, store.LogicalPartition{EPK: epk, PartitionKey: k})
+		return e.onPartition(&res, epk, func(p *store.Partition) error {
+			removed, err := p.Remove(ctx, store.LogicalPartition{EPK: epk, PartitionKey: k})
 			res.LSN, res.Charge = removed.LSN, ru.Refused+removed.Units
 			e.removed()
-		}
-		if !errors.Is(err, store.ErrClosed) {
-			e.meters.settle(c, res.Partition, res.Charge)
-			return res, err
-		}
-	}
-	return res, ErrStopping
+			return err
+		})
+	})
+	return res, err
 }
