@@ -162,8 +162,10 @@ func (l *load) run(t *testing.T, clients int, request func(client, n int) (body 
 					l.refused.Add(1)
 				case err == nil && status == 400 && strings.Contains(answer, "as long as a query may"):
 					l.late.Add(1)
-				case err == nil && status == 400 && strings.Contains(answer, "the function "):
-					l.stopped.Add(1)
+				case err == nil && (status == 400 || status == 408) && strings.Contains(answer, "the function "):
+					l.stopped.Add(1) // for its memory, or for its time where the machine is busy
+				case err == nil && status == 403 && strings.Contains(answer, "is blocked for execution"):
+					l.refused.Add(1)
 				case err == nil && status == 429 && after != "" && strings.Contains(answer, "scripts"):
 					l.refused.Add(1)
 				default:
