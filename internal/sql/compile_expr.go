@@ -136,10 +136,11 @@ func (c *compiler) folded(x code, constant bool) code {
 	if !constant {
 		return x
 	}
-	f := &frame{cx: &Context{Interrupted: c.interrupted}}
+	f := &frame{cx: &Context{Interrupted: c.opts.Interrupted}}
 	v := x.eval(f)
 	if f.cx.Err() != nil {
-		return x // to fail again when it is run
+		_ = c.interrupted() // was it that? c itself would be on the heap if f asked it
+		return x            // to fail again when it is run
 	}
 	return constantCode(v)
 }

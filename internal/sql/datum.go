@@ -253,6 +253,9 @@ func (v Value) Detach() Value {
 // value that is not [Value.Finite] has no JSON: what is appended for it has the
 // words NaN, Infinity and -Infinity in place of the numbers.
 func (v Value) AppendJSON(dst []byte) []byte {
+	if v.form == formPlain && v.kind > KindString { // an item, above all
+		return append(dst, v.text...)
+	}
 	switch v.kind {
 	case KindUndefined:
 		return dst

@@ -53,7 +53,7 @@ type Context struct {
 	Every int
 
 	err     error // the first failure of a function
-	ticks   int   // since the last question
+	left    int   // steps until the next question; 0 if they are still to be counted
 	kept    int   // bytes that groups have kept, since it was asked
 	regexes map[regexKey]*regex
 	terms   map[string][]string // of full-text search, taken apart
@@ -64,7 +64,7 @@ type Context struct {
 // undefined, and the executor asks Err after each item.
 func (cx *Context) fail(err error) Value {
 	if cx.err == nil {
-		cx.err = err
+		cx.err, cx.left = err, 0
 	}
 	return Undefined()
 }
@@ -82,7 +82,13 @@ const (
 
 // Tick counts one step of work and reports whether the execution must end: when
 // a function has failed, or when it has been interrupted.
-func (cx *Context) Tick() error { return cx.spend(1) }
+func (cx *Context) Tick() error {
+	if cx.left > 1 {
+		cx.left--
+		return nil
+	}
+	return cx.spend(1)
+}
 
 // spend is so many steps at once: whoever is about to do work that cannot be
 // interrupted says how much it is.
@@ -90,16 +96,14 @@ func (cx *Context) spend(steps int) error {
 	if cx.err != nil {
 		return cx.err
 	}
-	if cx.ticks += steps; cx.ticks < ticksPerCheck && cx.Every == 0 {
+	if cx.left == 0 {
+		cx.left = cmp.Or(cx.Every, ticksPerCheck)
+	}
+	if cx.left -= steps; cx.left > 0 {
 		return nil
 	}
-	return cx.check()
-}
-
-// check asks Interrupted, if it is time to.
-func (cx *Context) check() error {
-	if cx.ticks >= cmp.Or(cx.Every, ticksPerCheck) && cx.Interrupted != nil {
-		cx.ticks = 0
+	cx.left = 0
+	if cx.Interrupted != nil {
 		cx.err = cx.Interrupted()
 	}
 	return cx.err
