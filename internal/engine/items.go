@@ -53,6 +53,7 @@ type ItemResult struct {
 	Partition int
 	Created   bool
 	Body      []byte
+	Room      []byte // of a read: the memory that the body lies in
 	ETag      string
 	// LSN is the partition's, ItemLSN that of the item's last write.
 	LSN, ItemLSN uint64
@@ -187,6 +188,7 @@ type ItemRead struct {
 	Target
 	IfNoneMatch  string
 	SessionToken string
+	Room         []byte // memory for the item, if it is enough
 }
 
 // ReadItem returns an item. With store.ErrNotModified the etag is set.
@@ -210,11 +212,11 @@ func (e *Engine) ReadItem(r ItemRead) (ItemResult, error) {
 		}
 		key := itemKey(c, k, r.ID)
 		return e.onPartition(&res, key.EPK, func(p *store.Partition) error {
-			item, err := p.Read(key, r.IfNoneMatch, nowMs)
+			item, err := p.Read(r.Room, key, r.IfNoneMatch, nowMs)
 			if errors.Is(err, store.ErrClosed) {
 				return err
 			}
-			res.LSN, res.Answered = item.LSN, true
+			res.LSN, res.Answered, res.Room = item.LSN, true, item.Room
 			if ahead := session.check(res.Partition, item.LSN); ahead != nil {
 				return ahead
 			}

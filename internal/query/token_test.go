@@ -149,7 +149,7 @@ func (f *fixture) change(t *rapid.T, items int) {
 	case "put":
 		f.put("k", id, f.fleeting(t))
 	case "remove":
-		_, err := f.p.Read(f.key("k", id), "", f.clock.Now())
+		_, err := f.p.Read(nil, f.key("k", id), "", f.clock.Now())
 		if err == nil {
 			f.remove("k", id)
 		}

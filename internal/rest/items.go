@@ -109,8 +109,10 @@ func (x *exchange) minimal() bool {
 }
 
 func (x *exchange) readItem(rt *route) error {
-	r := engine.ItemRead{Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession)}
+	room := x.h.takeRoom()
+	r := engine.ItemRead{Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession), Room: room.rows}
 	res, err := x.h.engine.ReadItem(r)
+	defer func() { x.h.leaveRoom(room, res.Room) }()
 	if n := len(res.Body); x.crowded(n) {
 		res = engine.ItemResult{}
 		if err := x.waitFor(n); err != nil {

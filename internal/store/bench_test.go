@@ -80,7 +80,7 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("hit", func(b *testing.B) {
 		b.ReportAllocs()
 		for n := 0; b.Loop(); n++ {
-			if _, err := f.p.Read(keys[n%benchItems], "", now); err != nil {
+			if _, err := f.p.Read(nil, keys[n%benchItems], "", now); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -89,7 +89,7 @@ func BenchmarkRead(b *testing.B) {
 		b.ReportAllocs()
 		key := f.key("k", "none")
 		for b.Loop() {
-			if _, err := f.p.Read(key, "", now); err == nil {
+			if _, err := f.p.Read(nil, key, "", now); err == nil {
 				b.Fatal("it is there")
 			}
 		}

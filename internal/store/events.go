@@ -360,7 +360,7 @@ type Fate struct {
 
 // Fate says when the item with the given key expires, expired or not, as of nowMs.
 func (p *Partition) Fate(k Key, nowMs int64) (Fate, error) {
-	h, _, at, err := p.find(k, nowMs)
+	h, _, at, err := p.find(nil, k, nowMs)
 	if err != nil {
 		return Fate{}, err
 	}

@@ -174,7 +174,7 @@ func TestExpiredMeansGone(t *testing.T) {
 	}{
 		{"read", func(f *fixture, _ Result) error { _, err := f.read("a"); return err }, ErrNotFound},
 		{"read if none match", func(f *fixture, old Result) error {
-			_, err := f.p.Read(f.key("k", "a"), old.ETag, f.clock.Now())
+			_, err := f.p.Read(nil, f.key("k", "a"), old.ETag, f.clock.Now())
 			return err
 		}, ErrNotFound},
 		{"replace", func(f *fixture, _ Result) error { _, err := f.write(f.item(Replace, "a", "")); return err }, ErrNotFound},

@@ -225,7 +225,7 @@ func (f *fixture) writing() bool {
 }
 
 func (f *fixture) read(id string) (Item, error) {
-	return f.p.Read(f.key("k", id), "", f.clock.Now())
+	return f.p.Read(nil, f.key("k", id), "", f.clock.Now())
 }
 
 // problems is what a check finds.

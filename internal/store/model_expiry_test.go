@@ -180,7 +180,7 @@ func (h *history) checkItems(t *rapid.T) {
 	for _, pk := range h.keys {
 		for _, id := range append([]string{"head", "transient"}, modelIDs...) {
 			i := h.twin.items[pk+"/"+id]
-			item, err := h.f.p.Read(h.f.key(pk, id), "", h.twin.nowMs)
+			item, err := h.f.p.Read(nil, h.f.key(pk, id), "", h.twin.nowMs)
 			if alive := h.twin.alive(i); alive && (err != nil || string(item.Body) != i.body) || !alive && !errors.Is(err, ErrNotFound) {
 				t.Fatalf("read of %s/%s: got %s, %v, want alive %v", pk, id, item.Body, err, alive)
 			}

@@ -242,7 +242,7 @@ func (h *history) readOne(t *rapid.T) {
 	if i != nil && rapid.Bool().Draw(t, "if none match") {
 		condition = i.etag
 	}
-	item, err := h.f.p.Read(h.f.key(pk, id), condition, h.twin.nowMs)
+	item, err := h.f.p.Read(nil, h.f.key(pk, id), condition, h.twin.nowMs)
 	if item.LSN != h.twin.lsn {
 		t.Fatalf("read of %s/%s: got lsn %d, want %d", pk, id, item.LSN, h.twin.lsn)
 	}

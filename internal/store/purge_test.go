@@ -521,7 +521,7 @@ func (f *fixture) extend(t *testing.T, id string, rewrites int) (late int64) {
 			t.Errorf("item %s, rewrite %d from %d on: got %s, but it died by %d", id, n, before, r.Body, lastMs)
 		}
 		rid, firstMs, lastMs = property(r.Body, "_rid"), before+ttlMs, after+ttlMs
-		item, err := f.p.Read(f.key("k", id), "", f.clock.Now())
+		item, err := f.p.Read(nil, f.key("k", id), "", f.clock.Now())
 		// Only if its time is not over by now was it alive all the while.
 		if now := f.clock.Now(); now < firstMs && (err != nil || item.ETag != r.ETag) {
 			t.Errorf("item %s, rewrite %d: read by %d got %v, but it lives to %d at least", id, n, now, err, firstMs)

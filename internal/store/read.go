@@ -20,6 +20,8 @@ import (
 // Item is an item as it was read.
 type Item struct {
 	Body []byte
+	// Room is the memory that the body lies in, for the next read.
+	Room []byte
 	ETag string
 	// ItemLSN is that of the item's last write, LSN the partition's at the read.
 	ItemLSN, LSN uint64
@@ -27,11 +29,11 @@ type Item struct {
 	Live Amount
 }
 
-// Read returns the item with the given key, as of nowMs. With ErrNotModified,
-// ErrNotFound and success alike, LSN is set.
-func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
-	h, body, at, err := p.find(k, nowMs)
-	item := Item{LSN: at.meta.LSN, Live: at.live}
+// Read returns the item with the given key, as of nowMs, in the memory of room if there
+// is enough. With ErrNotModified, ErrNotFound and success alike, LSN is set.
+func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (Item, error) {
+	h, row, at, err := p.find(room[:0], k, nowMs)
+	item := Item{LSN: at.meta.LSN, Live: at.live, Room: row}
 	if err != nil {
 		return item, err
 	}
@@ -48,7 +50,7 @@ func (p *Partition) Read(k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
 		return item, ErrNotModified
 	}
-	item.Body = body
+	item.Body = row[len(row)-h.size:]
 	return item, nil
 }
 
@@ -59,31 +61,31 @@ type lookedAt struct {
 	counted bool // that is known
 }
 
-// find returns the item with the given key, expired or not, from memory if it was
-// read lately.
-func (p *Partition) find(k Key, nowMs int64) (h header, body []byte, at lookedAt, err error) {
+// find appends the row of the item with the given key to dst, which is empty, expired or
+// not, from memory if it was read lately.
+func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, at lookedAt, err error) {
 	var space [256]byte
 	key := p.prefix.appendIDKey(space[:0], nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
 	identity := key[prefixBytes+1:]
 	at, err = p.lookNow(nowMs)
 	if err != nil {
-		return header{}, nil, at, err
+		return header{}, dst, at, err
 	}
-	if row, found := p.rows.find(identity, at.meta.LSN); found {
-		h, body, err = parseItem(nil, row)
-		return h, body, at, err
+	if row, found := p.rows.find(dst, identity, at.meta.LSN); found {
+		h, _, err = parseItem(nil, row)
+		return h, row, at, err
 	}
 	v, err := p.acquire()
 	if err != nil {
-		return header{}, nil, at, err
+		return header{}, dst, at, err
 	}
 	defer p.release(v)
-	if at.published != v.published {
+	if at.number != v.number {
 		at.published, at.counted = v.published, false
 	}
-	h, body, err = p.lookUp(v, bytes.Clone(key)) // key itself stays on the stack
-	return h, body, at, err
+	h, row, err = p.lookUp(dst, v, bytes.Clone(key)) // key itself stays on the stack
+	return h, row, at, err
 }
 
 // lookNow returns the present state.
@@ -98,43 +100,46 @@ func (p *Partition) lookNow(nowMs int64) (at lookedAt, err error) {
 	return at, err
 }
 
-// lookUp goes from the id row to the item.
-func (p *Partition) lookUp(v *view, idKey []byte) (header, []byte, error) {
+// lookUp goes from the id row to the item's.
+func (p *Partition) lookUp(dst []byte, v *view, idKey []byte) (header, []byte, error) {
 	raw, found, err := v.snap.Get(idKey)
 	if err != nil {
-		return header{}, nil, err
+		return header{}, dst, err
 	}
 	if !found {
-		return header{}, nil, ErrNotFound
+		return header{}, dst, ErrNotFound
 	}
 	if len(raw) != idRowBytes {
-		return header{}, nil, corrupt(idKey, "not an id row")
+		return header{}, dst, corrupt(idKey, "not an id row")
 	}
 	ordinal := binary.BigEndian.Uint64(raw)
-	h, body, err := p.itemFor(v, ordinal, true)
+	h, _, row, err := p.itemInto(dst, v, ordinal, true)
 	if key, ok := p.rows.key(ordinal); ok && err == nil {
 		p.rows.cache.Hint(h.identity, key)
 	}
-	return h, body, err
+	return h, row, err
 }
 
 // item returns the item with the given ordinal, expired or not.
 func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
-	return p.itemFor(v, ordinal, false)
+	h, body, _, err := p.itemInto(nil, v, ordinal, false)
+	return h, body, err
 }
 
-// itemFor is item, for somebody who may read it again soon, or not.
-func (p *Partition) itemFor(v *view, ordinal uint64, keep bool) (header, []byte, error) {
+// itemInto appends the row of an item to dst, which is empty, and takes it apart. It is
+// kept for somebody who may read it again soon, or not.
+func (p *Partition) itemInto(dst []byte, v *view, ordinal uint64, keep bool) (h header, body, row []byte, err error) {
 	var space [32]byte
 	key := p.prefix.appendItemKey(space[:0], ordinal)
-	row, found, err := p.readRow(v, nil, key, ordinal, keep)
+	row, found, err := p.readRow(v, dst, key, ordinal, keep)
+	if err == nil && !found {
+		err = corrupt(key, "an id row leads to no item")
+	}
 	if err != nil {
-		return header{}, nil, err
+		return header{}, nil, row, err
 	}
-	if !found {
-		return header{}, nil, corrupt(key, "an id row leads to no item")
-	}
-	return parseItem(key, row)
+	h, body, err = parseItem(key, row)
+	return h, body, row, err
 }
 
 // List asks for a page of items in the order of their creation.

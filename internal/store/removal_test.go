@@ -57,7 +57,7 @@ func (f *fixture) checkRemoved(kept ...string) {
 		_, err := f.read(id)
 		f.must(err)
 	}
-	if _, err := f.p.Read(f.key("kk", "i0"), "", f.clock.Now()); err != nil {
+	if _, err := f.p.Read(nil, f.key("kk", "i0"), "", f.clock.Now()); err != nil {
 		f.t.Errorf("the item with another partition key: %v", err)
 	}
 	under, err := f.p.removals()
@@ -246,7 +246,7 @@ func (m removalModel) check(f *fixture) {
 	f.must(err)
 	f.check(page.Count == len(m), "%d items are there, want %d", page.Count, len(m))
 	for k, version := range m {
-		item, err := f.p.Read(f.key(k[0], k[1]), "", f.clock.Now())
+		item, err := f.p.Read(nil, f.key(k[0], k[1]), "", f.clock.Now())
 		f.must(err)
 		f.check(strings.Contains(string(item.Body), fmt.Sprintf(`"v":%d,`, version)), "%v is %s, want version %d", k, item.Body, version)
 	}

@@ -57,17 +57,17 @@ func (r itemRows) get(dst []byte, k rowcache.Key, lsn uint64) (row []byte, found
 	return row, found
 }
 
-// find returns the row of the item with an identity, if it is there and no younger than an
-// lsn.
-func (r itemRows) find(identity []byte, lsn uint64) (row []byte, found bool) {
+// find appends to dst, which is empty, the row of the item with an identity, if it is
+// there and no younger than an lsn.
+func (r itemRows) find(dst, identity []byte, lsn uint64) (row []byte, found bool) {
 	if r.cache == nil {
-		return nil, false
+		return dst, false
 	}
 	k := r.cache.Hinted(r.owner, identity)
 	if k == 0 {
-		return nil, false
+		return dst, false
 	}
-	row, found = r.get(nil, k, lsn)
+	row, found = r.get(dst, k, lsn)
 	return row, found && bytes.Equal(identityIn(row), identity)
 }
 

@@ -116,7 +116,7 @@ func TestReadConditions(t *testing.T) {
 	for condition, want := range map[string]error{
 		"": nil, old.ETag: ErrNotModified, old.ETag[1 : len(old.ETag)-1]: ErrNotModified, "*": ErrNotModified, `"x"`: nil,
 	} {
-		item, err := f.p.Read(f.key("k", "a"), condition, f.clock.Now())
+		item, err := f.p.Read(nil, f.key("k", "a"), condition, f.clock.Now())
 		if !errors.Is(err, want) || want == nil && err != nil || item.ETag != old.ETag || item.LSN != 1 {
 			t.Errorf("If-None-Match %q: got %+v, %v, want %v, with etag and lsn", condition, item, err, want)
 		}
