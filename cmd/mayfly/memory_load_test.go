@@ -31,11 +31,11 @@ const (
 	// loadMemoryMB is what the server has.
 	loadMemoryMB = 512
 	// loadTime is how long each load takes, times MAYFLY_LONG, up to mostLoadTime.
-	loadTime     = time.Second
+	loadTime     = 700 * time.Millisecond
 	mostLoadTime = time.Minute
 	// loadItems is how many items are sorted and grouped, times MAYFLY_LONG, up to
 	// mostLoadItems.
-	loadItems     = 20_000
+	loadItems     = 12_000
 	mostLoadItems = 300_000
 	// bulkItems is how many of them are written at a time.
 	bulkItems = 100

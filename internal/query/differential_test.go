@@ -22,7 +22,7 @@ import (
 func TestRunAgreesWithTheNaiveWay(t *testing.T) {
 	world := newWorld(t, inMemory(t))
 	containers := 0
-	for range 2 * kvtest.LongFactor(t) {
+	for range kvtest.LongFactor(t) {
 		rapid.Check(t, func(r *rapid.T) {
 			t := newRandom(r)
 			containers++
