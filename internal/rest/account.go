@@ -133,15 +133,23 @@ func (x *exchange) serveAccount() error {
 // maxMediaMB is the quota of attachments that every account is told. There are none.
 const maxMediaMB = "10240"
 
-// setLocation tells the address of what is answered. The service's gateway does so for
-// the account and for what it keeps of it, not for items.
+// setLocation tells the address of what is answered: of the account, of what it keeps
+// of itself, and of an item that is read.
 func (x *exchange) setLocation() {
-	x.set("Content-Location", strings.TrimSuffix(x.endpoint(), "/")+x.r.URL.EscapedPath())
+	x.located = true
+	scheme, host := x.origin()
+	x.set("Content-Location", scheme+"://"+host+x.r.URL.EscapedPath())
 }
 
 // endpoint is the address by which the client came.
 func (x *exchange) endpoint() string {
-	scheme, host := "http", x.r.Host
+	scheme, host := x.origin()
+	return scheme + "://" + host + "/"
+}
+
+// origin is that address in parts.
+func (x *exchange) origin() (scheme, host string) {
+	scheme, host = "http", x.r.Host
 	if x.r.TLS != nil {
 		scheme = "https"
 	}
@@ -150,7 +158,7 @@ func (x *exchange) endpoint() string {
 			host = a.String()
 		}
 	}
-	return scheme + "://" + host + "/"
+	return scheme, host
 }
 
 func (a *Account) render(endpoint string) []byte {

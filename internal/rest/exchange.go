@@ -75,7 +75,7 @@ const (
 )
 
 // versionHeaders go with every answer, but for the second and the third where the quota
-// is told. The slices are shared: nobody changes them. A header costs every request about
+// is told, and for all of them with an item that is read. The slices are shared: nobody changes them. A header costs every request about
 // half a microsecond under load, and the fifteenth makes the map grow, which is three
 // more: so there are none that no client asks for, and those of an item are fourteen.
 var versionHeaders = []struct {
@@ -119,15 +119,16 @@ type exchange struct {
 	charge   ru.Units
 	share    memory.Share // of what requests may take
 	wrote    bool         // the status has been sent
-	// quotaTold says that the answer has the headers of the quota.
-	quotaTold bool
+	// quotaTold and located say that the answer has the headers of the quota, and that of
+	// its address.
+	quotaTold, located bool
 	// For the metrics:
 	operation operation
 	status    int
 
 	// values holds the header values that are set, so that they need no
 	// allocation each.
-	values [12]string
+	values [14]string
 	used   int
 }
 
@@ -147,7 +148,10 @@ func (x *exchange) set(name, value string) {
 func (x *exchange) setCommon() {
 	h := x.w.Header()
 	versions := versionHeaders
-	if x.quotaTold {
+	switch {
+	case x.quotaTold && x.located:
+		versions = nil
+	case x.quotaTold:
 		versions = versions[:1]
 	}
 	for _, v := range versions {

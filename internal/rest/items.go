@@ -130,6 +130,7 @@ func (x *exchange) readItem(rt *route) error {
 		return err
 	}
 	x.set(headerETag, res.ETag)
+	x.setLocation()
 	x.write(http.StatusOK, x.shown(res.Body))
 	return nil
 }

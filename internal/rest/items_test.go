@@ -52,14 +52,19 @@ func TestItemHeaders(t *testing.T) {
 		if c.method != "GET" {
 			lsn++
 		}
+		version, location := "version=2.14.0.0", ""
+		if c.method == "GET" {
+			version, location = "", "http://localhost"+c.path
+		}
 		for name, want := range map[string]string{
+			"Content-Location":                    location,
 			"x-ms-activity-id":                    "0f0e0d0c-aaaa-4bbb-8ccc-123456789abc",
 			"x-ms-session-token":                  fmt.Sprintf("0:-1#%d", lsn),
 			"lsn":                                 strconv.Itoa(lsn),
 			"x-ms-alt-content-path":               "dbs/d/colls/c",
 			"x-ms-content-path":                   rid,
 			"x-ms-documentdb-partitionkeyrangeid": "0",
-			"x-ms-serviceversion":                 "version=2.14.0.0",
+			"x-ms-serviceversion":                 version,
 			"x-ms-substatus":                      "",
 		} {
 			if got := a.header.Get(name); got != want {
