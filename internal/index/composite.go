@@ -104,7 +104,15 @@ func reversal(paths []catalog.CompositePath) byte {
 
 // Turned returns an ordinal as it stands after an entry, and back.
 func Turned(ordinal uint64, entry []byte) uint64 {
-	if len(entry) > 0 && entryKind(entry[0]) == entryComposite && entry[len(entry)-1]&endReversed != 0 {
+	if len(entry) > 0 && entryKind(entry[0]) == entryComposite {
+		return turned(ordinal, entry)
+	}
+	return ordinal
+}
+
+// turned is Turned, for what ends like an entry of a composite index.
+func turned(ordinal uint64, entry []byte) uint64 {
+	if entry[len(entry)-1]&endReversed != 0 {
 		return ^ordinal
 	}
 	return ordinal
@@ -236,9 +244,5 @@ func AppendCompositeStart(dst []byte, number int) []byte {
 // AppendCompositeRow appends what the row at a place of a composite index has after the
 // start of the index.
 func AppendCompositeRow(dst []byte, p Place) []byte {
-	ordinal := p.Ordinal
-	if p.Value[len(p.Value)-1]&endReversed != 0 {
-		ordinal = ^ordinal
-	}
-	return binary.BigEndian.AppendUint64(append(dst, p.Value...), ordinal)
+	return binary.BigEndian.AppendUint64(append(dst, p.Value...), turned(p.Ordinal, p.Value))
 }
