@@ -33,8 +33,7 @@ const (
 	targetShare = 2
 	roomShare   = 8
 	// The target is never above five eighths: the rest is for what the collector does
-	// not see, the storage engine's memtables and blocks with the holes between them, and
-	// for the system.
+	// not see, the storage engine's memtables and blocks, and for the system.
 	mostNumerator, mostDenominator = 5, 8
 
 	// The target moves in steps: each stops the process for a moment.
@@ -42,8 +41,11 @@ const (
 )
 
 // paceCollector sets how often the collector runs in so much memory, 0 for what there is,
-// unless the environment does.
+// and how soon C memory is given back, unless the environment does.
 func paceCollector(memory int64) {
+	if os.Getenv("MALLOC_MMAP_THRESHOLD_") == "" {
+		paceMalloc()
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+
+//go:build !cgo || !linux
+
+package main
+
+// paceMalloc has nothing to do: without cgo there is no C memory, and the allocators of
+// other systems do not keep large blocks.
+func paceMalloc() {}
