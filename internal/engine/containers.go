@@ -110,5 +110,5 @@ func (e *Engine) DeleteContainer(ctx context.Context, database, container, ifMat
 		return err
 	}
 	e.removed()
-	return e.purger.Forget(c.RID)
+	return e.commitFailed(e.purger.Forget(c.RID))
 }

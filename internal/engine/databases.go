@@ -52,7 +52,7 @@ func (e *Engine) DeleteDatabase(ctx context.Context, nameOrRID, ifMatch string) 
 	}
 	e.removed()
 	for _, c := range d.Containers() {
-		if err := e.purger.Forget(c.RID); err != nil {
+		if err := e.commitFailed(e.purger.Forget(c.RID)); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,6 @@ type Engine struct {
 	strikes strikes
 	queries queries
 	meters  *meters
-	traffic traffic
 	ledger  ru.Ledger
 	purger  *purge.Purger
 	health  func() kv.Health
@@ -227,12 +226,8 @@ func openClock(o Options) (*clock.Clock, error) {
 		return nil, err
 	}
 	return clock.Open(clock.Options{
-		State: state,
-		Save: func(s clock.State) error {
-			var b kv.Batch
-			b.Set(catalog.ClockKey, s.Encode())
-			return o.DB.Commit(context.Background(), &b)
-		},
+		State:  state,
+		Save:   func(s clock.State) error { return kv.Set(context.Background(), o.DB, catalog.ClockKey, s.Encode()) },
 		Test:   o.TestClock,
 		Source: o.ClockSource,
 		Boot:   o.ClockBoot,
@@ -241,12 +236,7 @@ func openClock(o Options) (*clock.Clock, error) {
 }
 
 func loadClock(db kv.DB) (clock.State, error) {
-	snap, err := db.Snapshot()
-	if err != nil {
-		return clock.State{}, err
-	}
-	defer snap.Close()
-	raw, found, err := snap.Get(catalog.ClockKey)
+	raw, found, err := kv.Get(db, catalog.ClockKey)
 	if err != nil || !found {
 		return clock.State{}, err
 	}

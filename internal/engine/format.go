@@ -55,12 +55,7 @@ func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
 // readFormat returns the format of the data, 0 if there is none, and refuses those
 // that are not from oldestFormat to newest.
 func readFormat(db kv.DB, newest int) (int, error) {
-	snap, err := db.Snapshot()
-	if err != nil {
-		return 0, err
-	}
-	defer snap.Close()
-	raw, found, err := snap.Get(catalog.FormatKey)
+	raw, found, err := kv.Get(db, catalog.FormatKey)
 	switch {
 	case err != nil || !found:
 		return 0, err
@@ -75,7 +70,5 @@ func readFormat(db kv.DB, newest int) (int, error) {
 }
 
 func writeFormat(db kv.DB, format int) error {
-	var b kv.Batch
-	b.Set(catalog.FormatKey, []byte{byte(format)})
-	return db.Commit(context.Background(), &b)
+	return kv.Set(context.Background(), db, catalog.FormatKey, []byte{byte(format)})
 }

@@ -7,11 +7,7 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math/bits"
-	"sync/atomic"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -26,23 +22,13 @@ import (
 const lookAtClosedEvery = time.Second
 
 func (e *Engine) startPurge(ctx context.Context, o *Options) error {
-	settings, err := loadPurgeSettings(e.db)
+	var err error
+	e.purger, err = purge.New(purge.Options{
+		Database: purgeable{e}, Rows: e.db, Clock: e.clock, Retention: EventRetention, Paused: o.PurgePaused, Logger: e.logger,
+	})
 	if err != nil {
 		return err
 	}
-	po := purge.Options{
-		Clock: e.clock, Due: e.purgeTargets, Unindexed: e.unindexed, Room: e.removable, Purged: e.removed, Health: o.Health, Traffic: e.traffic.snapshot,
-		Elapsed: e.meters.elapsed, Retention: EventRetention, Settings: settings, Save: e.savePurgeSettings, Logger: e.logger,
-	}
-	if o.PurgePaused {
-		po.Settings.Paused = true
-	}
-	if o.Throughput == Enforce {
-		po.Leftover = func(t purge.Target) (any, ru.Units) {
-			return meterOf(t.Container, t.Index), e.leftover(t.Container, t.Index)
-		}
-	}
-	e.purger = purge.New(po)
 	go func() {
 		defer close(e.purgeEnded)
 		e.purger.Run(ctx)
@@ -50,62 +36,49 @@ func (e *Engine) startPurge(ctx context.Context, o *Options) error {
 	return nil
 }
 
-func loadPurgeSettings(db kv.DB) (purge.Settings, error) {
-	snap, err := db.Snapshot()
-	if err != nil {
-		return purge.Settings{}, err
-	}
-	defer snap.Close()
-	var s purge.Settings
-	raw, found, err := snap.Get(catalog.PurgeKey)
-	if err != nil || !found {
-		return s, err
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return s, fmt.Errorf("%w: purge settings: %w", kv.ErrCorrupt, err)
-	}
-	return s, nil
+// purgeable is the engine as purge sees it.
+type purgeable struct{ *Engine }
+
+// Due returns the partitions that have something to do at nowMs. Those that are not
+// open, since nobody used them since the start, are opened for it.
+func (e purgeable) Due(nowMs int64) []purge.Target {
+	return append(e.targets(func(p *store.Partition) bool { return p.PurgeDue() <= nowMs }), e.closedTargets(nowMs)...)
 }
 
-func (e *Engine) savePurgeSettings(s purge.Settings) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	var b kv.Batch
-	b.Set(catalog.PurgeKey, raw)
-	return e.commitFailed(e.db.Commit(context.Background(), &b))
-}
-
-// purgeTargets returns the partitions that have something to do at nowMs. Those
-// that are not open, since nobody used them since the start, are opened for it.
-func (e *Engine) purgeTargets(nowMs int64) []purge.Target {
-	var due []purge.Target
-	e.mu.RLock()
-	for id, p := range e.mu.open {
-		if p.PurgeDue() <= nowMs {
-			due = append(due, purge.Target{Container: p.Container(), Index: id.index, Partition: p})
-		}
-	}
-	e.mu.RUnlock()
-	return append(due, e.closedTargets(nowMs)...)
-}
-
-// unindexed returns the open partitions whose items wait for index rows, as long as
+// Unindexed returns the open partitions whose items wait for index rows, as long as
 // there is room for these.
-func (e *Engine) unindexed() []purge.Target {
-	var waiting []purge.Target
+func (e purgeable) Unindexed() []purge.Target {
 	if e.writable() != nil {
 		return nil
 	}
+	return e.targets((*store.Partition).Unindexed)
+}
+
+// Meter returns that of a partition, if throughput is enforced.
+func (e purgeable) Meter(t purge.Target) *ru.Meter {
+	if e.meters.mode != Enforce {
+		return nil
+	}
+	return e.meters.meter(meterOf(t.Container, t.Index))
+}
+
+// Room returns why nothing can be deleted, nil if it can.
+func (e purgeable) Room() error { return e.removable() }
+
+// Elapsed is real time.
+func (e purgeable) Elapsed() time.Duration { return e.meters.elapsed() }
+
+// targets returns the open partitions that are wanted.
+func (e *Engine) targets(wanted func(*store.Partition) bool) []purge.Target {
+	var all []purge.Target
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for id, p := range e.mu.open {
-		if p.Unindexed() {
-			waiting = append(waiting, purge.Target{Container: p.Container(), Index: id.index, Partition: p})
+		if wanted(p) {
+			all = append(all, purge.Target{Container: p.Container(), Index: id.index, Partition: p})
 		}
 	}
-	return waiting
+	return all
 }
 
 // IndexProgress returns how many percent of a container's items have their index
@@ -201,7 +174,7 @@ func (e *Engine) PausePurge(database, container string, paused bool) error {
 		return err
 	}
 	if database == "" && container == "" {
-		return e.purger.Change(func(s *purge.Settings) { s.Paused = paused })
+		return e.commitFailed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
 	}
 	return e.changePurge(database, container, func(s *purge.ContainerSettings) { s.Paused = paused })
 }
@@ -226,11 +199,11 @@ func (e *Engine) changePurge(database, container string, change func(*purge.Cont
 	if err != nil {
 		return err
 	}
-	return e.purger.Change(func(s *purge.Settings) {
+	return e.commitFailed(e.purger.Change(func(s *purge.Settings) {
 		set := s.Containers[c.RID.String()]
 		change(&set)
 		s.Containers[c.RID.String()] = set
-	})
+	}))
 }
 
 // PurgeNow takes away all that has expired in a container, or everywhere if none
@@ -272,28 +245,12 @@ func (e *Engine) Health() kv.Health {
 	return e.health()
 }
 
-// traffic counts the operations of clients on items, by how long they took.
-type traffic struct {
-	requests atomic.Int64
-	latency  [purge.LatencyBuckets]atomic.Int64
-}
+// observe tells purge of an operation of a client on items, which began at the given
+// moment.
+func (e *Engine) observe(began time.Duration) { e.purger.Traffic.End(e.meters.elapsed() - began) }
 
-// observe counts an operation that began at the given moment.
-func (e *Engine) observe(began time.Duration) {
-	took := max(0, (e.meters.elapsed() - began).Microseconds())
-	e.traffic.latency[min(bits.Len64(uint64(took)), purge.LatencyBuckets-1)].Add(1)
-}
-
-// begin notes that an operation begins, and returns when.
+// begin tells purge that such an operation begins, and returns when.
 func (e *Engine) begin() time.Duration {
-	e.traffic.requests.Add(1)
+	e.purger.Traffic.Begin()
 	return e.meters.elapsed()
-}
-
-func (t *traffic) snapshot() purge.Traffic {
-	s := purge.Traffic{Requests: t.requests.Load()}
-	for i := range t.latency {
-		s.Latency[i] = t.latency[i].Load()
-	}
-	return s
 }

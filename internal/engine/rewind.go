@@ -65,16 +65,14 @@ func Rewind(ctx context.Context, o RewindOptions) (RewindResult, error) {
 	if err != nil && !(o.Force && errors.Is(err, clock.ErrUnexplained)) {
 		return RewindResult{}, err
 	}
-	var b kv.Batch
-	b.Set(catalog.ClockKey, state.Encode())
-	if err := o.DB.Commit(ctx, &b); err != nil {
+	if err := kv.Set(ctx, o.DB, catalog.ClockKey, state.Encode()); err != nil {
 		return RewindResult{}, err
 	}
 	r := rewinder{o: &o, back: state.Back(), fromMs: state.ChangedFromMs()}
 	if err := r.containers(ctx, state.RewindToMs); err != nil {
 		return RewindResult{}, err
 	}
-	b.Reset()
+	var b kv.Batch
 	b.Set(catalog.ClockKey, state.Rewound().Encode())
 	b.Delete(catalog.RewindKey, 0)
 	return RewindResult{state.FloorMs, state.RewindToMs, r.items}, o.DB.Commit(ctx, &b)
@@ -144,19 +142,13 @@ func rewindOwner(c *catalog.Container, index int) []byte {
 
 // underWay returns which partition an interrupted rewind was at, and where in it.
 func (r *rewinder) underWay() (owner, mark []byte, err error) {
-	snap, err := r.o.DB.Snapshot()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer snap.Close()
-	raw, found, err := snap.Get(catalog.RewindKey)
+	raw, found, err := kv.Get(r.o.DB, catalog.RewindKey)
 	if err != nil || !found {
 		return nil, nil, err
 	}
 	if len(raw) <= ownerBytes {
 		return nil, nil, fmt.Errorf("%w: mark of a rewind %x", kv.ErrCorrupt, raw)
 	}
-	raw = slices.Clone(raw)
 	return raw[:ownerBytes], raw[ownerBytes:], nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -103,7 +104,8 @@ func (e *Engine) admits(op store.Op) error {
 	return e.writable()
 }
 
-// removed notes that something was deleted, whose space is to be freed.
+// removed notes that something was deleted, whose space is to be freed. What purge
+// takes away is in the ledger.
 func (e *Engine) removed() { e.removals.Add(1) }
 
 // reclaim frees space while the disk is nearly full: at once, after deletes, and now and
@@ -125,7 +127,7 @@ func (e *Engine) reclaim(ctx context.Context) {
 		}
 		waited += reclaimInterval
 		again := waited >= reclaimAgain && e.Health().GarbageBytes >= reclaimLeastBytes
-		removals := e.removals.Load()
+		removals := e.removals.Load() + e.ledger.Total(ru.Sweep).Items + e.ledger.Total(ru.Forced).Items
 		if removals == seen && !again {
 			continue
 		}

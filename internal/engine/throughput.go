@@ -101,18 +101,14 @@ func (m *meters) rate(id meterID) (ru.Units, bool) {
 	return ru.Units(c.Throughput.PerSecond()) / ru.Units(len(c.Ranges)), true
 }
 
-// existing returns a meter if there is one already.
-func (m *meters) existing(id meterID) *ru.Meter {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.mu.byID[id]
-}
-
 // meter returns a meter, making it if there is none, or nil if what it would be for
 // is gone. The rate is looked up under the lock: a change that is under way either
 // finds the meter or is seen here.
 func (m *meters) meter(id meterID) *ru.Meter {
-	if meter := m.existing(id); meter != nil {
+	m.mu.RLock()
+	meter := m.mu.byID[id]
+	m.mu.RUnlock()
+	if meter != nil {
 		return meter
 	}
 	m.mu.Lock()
@@ -124,7 +120,7 @@ func (m *meters) meter(id meterID) *ru.Meter {
 	if !found {
 		return nil
 	}
-	meter := ru.NewMeter(rate)
+	meter = ru.NewMeter(rate)
 	m.mu.byID[id] = meter
 	return meter
 }
@@ -186,30 +182,13 @@ func (e *Engine) throughputOf(c *catalog.Container) throughputState {
 	}
 	now := e.meters.elapsed()
 	for i := range n {
-		id := meterOf(c, i)
-		if meter := e.meters.existing(id); meter != nil {
+		if meter := e.meters.meter(meterOf(c, i)); meter != nil {
 			s.Provisioned += meter.Rate()
 			s.Used += meter.Used(now)
 			s.Leftover += meter.Leftover(now)
-			continue
 		}
-		rate, _ := e.meters.rate(id)
-		s.Provisioned += rate
-		s.Leftover += rate
 	}
 	return s
-}
-
-// leftover returns what a physical partition has not used of its share in the last
-// whole second. Where the throughput is the database's, so is what is left over:
-// all partitions of all containers that share it are told the same.
-func (e *Engine) leftover(c *catalog.Container, index int) ru.Units {
-	id := meterOf(c, index)
-	if meter := e.meters.existing(id); meter != nil {
-		return meter.Leftover(e.meters.elapsed())
-	}
-	rate, _ := e.meters.rate(id)
-	return rate
 }
 
 // Offers returns all offers, in the order of their rids.

@@ -80,6 +80,15 @@ func (w *world) exhaust(container, pk string) (spent ru.Units, refusal *Throttle
 	return 0, nil
 }
 
+// leftover returns what a physical partition has not used of its share in the last
+// whole second.
+func (w *world) leftover(c *catalog.Container, index int) ru.Units {
+	if meter := w.e.meters.meter(meterOf(c, index)); meter != nil {
+		return meter.Leftover(w.e.meters.elapsed())
+	}
+	return 0
+}
+
 func near(a, b ru.Units) bool { return math.Abs(float64(a-b)) < 1e-6 }
 
 func TestEnforcedThroughput(t *testing.T) {
@@ -198,7 +207,7 @@ func TestReportedThroughput(t *testing.T) {
 	if got := w.e.throughputOf(c); !near(got.Used, spent) || !near(got.Leftover, max(0, 400-spent)) || got.Shared {
 		t.Errorf("a second later: got %+v, want %v used", got, spent)
 	}
-	if got := w.e.leftover(c, 0); !near(got, max(0, 400-spent)) {
+	if got := w.leftover(c, 0); !near(got, max(0, 400-spent)) {
 		t.Errorf("leftover %v", got)
 	}
 	s.advance(time.Second)
@@ -232,7 +241,7 @@ func TestPartitionsHaveTheirShare(t *testing.T) {
 	if got.Mode != Enforce || !near(got.Provisioned, 2000) || !near(got.Used, spent+ru.NotFound) || !near(got.Leftover, 1000-ru.NotFound) {
 		t.Errorf("got %+v", got)
 	}
-	if a, b := w.e.leftover(c, 0), w.e.leftover(c, 1); a != 0 || !near(b, 1000-ru.NotFound) {
+	if a, b := w.leftover(c, 0), w.leftover(c, 1); a != 0 || !near(b, 1000-ru.NotFound) {
 		t.Errorf("left over: %v and %v", a, b)
 	}
 }
@@ -257,7 +266,7 @@ func TestSharedThroughput(t *testing.T) {
 	}
 	s.advance(time.Second)
 	for _, c := range []*catalog.Container{a, b} {
-		if got := w.e.throughputOf(c); !got.Shared || !near(got.Provisioned, 600) || !near(got.Used, spent) || got.Leftover != 0 || w.e.leftover(c, 0) != 0 {
+		if got := w.e.throughputOf(c); !got.Shared || !near(got.Provisioned, 600) || !near(got.Used, spent) || got.Leftover != 0 || w.leftover(c, 0) != 0 {
 			t.Errorf("%s: got %+v", c.ID, got)
 		}
 	}
@@ -331,7 +340,7 @@ func TestMetersAreDropped(t *testing.T) {
 	if n := count(); n != 0 {
 		t.Errorf("without the database there are %d meters", n)
 	}
-	if got := w.e.throughputOf(own); got.Provisioned != 0 || w.e.leftover(shares, 0) != 0 {
+	if got := w.e.throughputOf(own); got.Provisioned != 0 || w.leftover(shares, 0) != 0 {
 		t.Errorf("what is gone has %+v", got)
 	}
 }

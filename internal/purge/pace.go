@@ -11,11 +11,12 @@ package purge
 import (
 	"context"
 	"math"
+	"math/bits"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -57,27 +58,45 @@ const (
 	floorRate = 50
 )
 
-// Traffic is what requests have come since the start, and how long they took.
+// Traffic counts the requests that have come since the start, and those that are over
+// by how long they took.
 type Traffic struct {
-	Requests int64
-	// Latency counts requests by how long they took: up to 2^i microseconds.
-	Latency [LatencyBuckets]int64
+	requests atomic.Int64
+	latency  [latencyBuckets]atomic.Int64
 }
 
-// LatencyBuckets is how many classes of latency there are.
-const LatencyBuckets = 32
+// latencyBuckets is how many classes of latency there are.
+const latencyBuckets = 32
+
+// latencies counts requests by how long they took: up to 2^i microseconds.
+type latencies [latencyBuckets]int64
+
+// Begin notes that a request has come.
+func (t *Traffic) Begin() { t.requests.Add(1) }
+
+// End notes how long a request took.
+func (t *Traffic) End(took time.Duration) {
+	t.latency[min(bits.Len64(uint64(max(0, took.Microseconds()))), latencyBuckets-1)].Add(1)
+}
+
+func (t *Traffic) latencies() (l latencies) {
+	for i := range l {
+		l[i] = t.latency[i].Load()
+	}
+	return l
+}
 
 // quantile returns the upper bound of the latency of a share of the requests since
 // an earlier moment, and how many there were.
-func (t *Traffic) quantile(before *Traffic, share float64) (time.Duration, int64) {
+func (l *latencies) quantile(before *latencies, share float64) (time.Duration, int64) {
 	var n int64
-	for i := range t.Latency {
-		n += t.Latency[i] - before.Latency[i]
+	for i := range l {
+		n += l[i] - before[i]
 	}
 	rank := int64(math.Ceil(share * float64(n)))
 	var seen int64
-	for i := range t.Latency {
-		if seen += t.Latency[i] - before.Latency[i]; seen >= rank && n > 0 {
+	for i := range l {
+		if seen += l[i] - before[i]; seen >= rank && n > 0 {
 			return time.Duration(1<<i) * time.Microsecond, n
 		}
 	}
@@ -86,7 +105,8 @@ func (t *Traffic) quantile(before *Traffic, share float64) (time.Duration, int64
 
 // pace is the state of the rates.
 type pace struct {
-	o Options
+	db      Database
+	traffic *Traffic
 
 	mu struct {
 		sync.Mutex
@@ -94,23 +114,22 @@ type pace struct {
 		tokens   float64
 		filledAt time.Duration
 
-		looked   time.Duration
-		traffic  Traffic
-		busyAt   time.Duration // when a request was last seen
-		busy     bool
-		behind   bool // the engine is
-		stalls   int64
-		slow     bool          // requests are
-		baseline time.Duration // what requests take without purge
-		purged   int64         // since the last look
-		meters   map[any]*spending
+		looked    time.Duration
+		requests  int64         // that had come by then
+		latencies latencies     // of then
+		busyAt    time.Duration // when a request was last seen
+		busy      bool
+		behind    bool // the engine is
+		stalls    int64
+		slow      bool          // requests are
+		baseline  time.Duration // what requests take without purge
+		purged    int64         // since the last look
 	}
 }
 
-func newPace(o Options) *pace {
-	p := &pace{o: o}
+func newPace(db Database, t *Traffic) *pace {
+	p := &pace{db: db, traffic: t}
 	p.mu.rate = startRate * float64(runtime.GOMAXPROCS(0))
-	p.mu.meters = map[any]*spending{}
 	return p
 }
 
@@ -122,20 +141,16 @@ func (p *pace) look(now time.Duration) {
 	if !m.busy && !m.behind { // the rate does not hold yet
 		m.tokens, m.filledAt = 0, now
 	}
-	var traffic Traffic
-	if p.o.Traffic != nil {
-		traffic = p.o.Traffic()
-	}
-	if traffic.Requests != m.traffic.Requests {
+	requests := p.traffic.requests.Load()
+	if requests != m.requests {
 		m.busyAt = now
 	}
 	m.busy = m.busyAt > 0 && now-m.busyAt < idleAfter
 	if now-m.looked < lookEvery {
 		return
 	}
-	m.looked = now
-	p.judge(&traffic)
-	m.traffic = traffic
+	m.looked, m.requests = now, requests
+	p.judge()
 	switch polite := politeRate * float64(runtime.GOMAXPROCS(0)); {
 	case m.behind:
 		m.rate = max(leastRate, m.rate*rateCut)
@@ -149,16 +164,14 @@ func (p *pace) look(now time.Duration) {
 
 // judge decides whether the engine is behind and whether requests are slow; the
 // lock is held.
-func (p *pace) judge(traffic *Traffic) {
+func (p *pace) judge() {
 	m := &p.mu
-	var health kv.Health
-	if p.o.Health != nil {
-		health = p.o.Health()
-	}
+	health := p.db.Health()
 	m.behind = health.Stalled || health.Stalls > m.stalls || health.ReadAmp > mostReadAmp
 	m.stalls = health.Stalls
-	p99, n := traffic.quantile(&m.traffic, 0.99)
-	m.slow = false
+	latencies := p.traffic.latencies()
+	p99, n := latencies.quantile(&m.latencies, 0.99)
+	m.latencies, m.slow = latencies, false
 	switch {
 	case n < enoughSamples:
 	case m.purged == 0:
@@ -177,20 +190,20 @@ func (p *pace) judge(traffic *Traffic) {
 // wait lets n items through at the present rate. It tells how long it took, and
 // why it was no faster, if that was for a reason.
 func (p *pace) wait(ctx context.Context, n int) (took time.Duration, why Cause, err error) {
-	began := p.o.Elapsed()
+	began := p.db.Elapsed()
 	for {
 		d := p.take(n)
 		if d == 0 {
-			return p.o.Elapsed() - began, p.why(), ctx.Err()
+			return p.db.Elapsed() - began, p.why(), ctx.Err()
 		}
 		t := time.NewTimer(d)
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return p.o.Elapsed() - began, p.why(), ctx.Err()
+			return p.db.Elapsed() - began, p.why(), ctx.Err()
 		case <-t.C:
 		}
-		p.look(p.o.Elapsed())
+		p.look(p.db.Elapsed())
 	}
 }
 
@@ -227,27 +240,19 @@ func (p *pace) take(n int) time.Duration {
 // is saved up: no more than a group.
 func (p *pace) fill() {
 	m := &p.mu
-	now := p.o.Elapsed()
+	now := p.db.Elapsed()
 	m.tokens = min(mostBusyGroup, m.tokens+m.rate*(now-m.filledAt).Seconds())
 	m.filledAt = now
 }
 
 // spent notes what was done.
-func (p *pace) spent(t Target, done store.Purged, second int64) {
+func (p *pace) spent(t Target, done store.Purged) {
+	if meter := p.db.Meter(t); meter != nil {
+		meter.SpendLeftover(p.db.Elapsed(), done.Units)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.purged += done.Items
-	if p.o.Leftover == nil {
-		return
-	}
-	meter, _ := p.o.Leftover(t)
-	s := p.mu.meters[meter]
-	if s == nil {
-		s = &spending{}
-		p.mu.meters[meter] = s
-	}
-	s.in(second)
-	s.amount += float64(done.Units)
 }
 
 // group returns how many items to take at once.
@@ -261,45 +266,33 @@ func (p *pace) group() int {
 	return idleGroup
 }
 
-// unspent returns what may still be spent of a meter in this second.
-func (p *pace) unspent(t Target, second int64) float64 {
-	meter, left := p.o.Leftover(t)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	used := 0.0
-	if s := p.mu.meters[meter]; s != nil {
-		used = s.in(second)
-	}
-	return leftoverShare*float64(left) - used
-}
-
 // allowance returns how many items of a partition may be taken away now, or what
 // holds that back.
 func (p *Purger) allowance(t Target) (items int, held Cause) {
 	items = p.pace.group()
-	second := p.second()
 	p.mu.Lock()
 	set := p.mu.settings.Containers[t.Container.RID.String()]
 	paused := p.mu.settings.Paused || set.Paused
-	limited := p.record(t.Container.RID).limited.in(second)
+	taken := float64(p.record(t.Container.RID).count(p.second(), 0)) // in this second
 	p.mu.Unlock()
 	if paused {
 		return 0, Paused
 	}
-	if p.room() != nil {
+	if p.db.Room() != nil {
 		return 0, Disk
 	}
 	if set.ItemsPerSecond > 0 {
-		if items = min(items, int(math.Ceil(set.ItemsPerSecond-limited))); items <= 0 {
+		if items = min(items, int(math.Ceil(set.ItemsPerSecond-taken))); items <= 0 {
 			return 0, RateLimit
 		}
 	}
-	if p.o.Leftover == nil {
+	meter := p.db.Meter(t)
+	if meter == nil {
 		return items, None
 	}
-	left := int(p.pace.unspent(t, second) / itemUnits)
+	left := int(meter.Unspent(p.db.Elapsed(), leftoverShare) / itemUnits)
 	if left <= 0 && p.starving(t) {
-		left = int(floorRate - limited)
+		left = int(floorRate - taken)
 	}
 	if left <= 0 {
 		return 0, Throughput

@@ -11,37 +11,37 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // bench is a pace with everything that it looks at in the test's hands.
 type bench struct {
-	now     time.Duration
-	traffic Traffic
-	health  kv.Health
-	left    ru.Units
+	now    time.Duration
+	health kv.Health
+	meters map[int]*ru.Meter
 	*pace
 }
 
 func newBench() *bench {
 	b := &bench{now: time.Hour}
-	b.pace = newPace(Options{
-		Elapsed: func() time.Duration { return b.now },
-		Traffic: func() Traffic { return b.traffic },
-		Health:  func() kv.Health { return b.health },
-		Leftover: func(t Target) (any, ru.Units) {
-			return t.Index, b.left
-		},
-	})
+	b.pace = newPace(b, &Traffic{})
 	return b
 }
+
+func (b *bench) Due(int64) []Target       { return nil }
+func (b *bench) Unindexed() []Target      { return nil }
+func (b *bench) Room() error              { return nil }
+func (b *bench) Health() kv.Health        { return b.health }
+func (b *bench) Elapsed() time.Duration   { return b.now }
+func (b *bench) Meter(t Target) *ru.Meter { return b.meters[t.Index] }
 
 // requests lets n requests come that take up to 2^class microseconds, and looks.
 func (b *bench) requests(n int64, class int) {
 	b.now += lookEvery
-	b.traffic.Requests += n
-	b.traffic.Latency[class] += n
+	b.traffic.requests.Add(n)
+	b.traffic.latency[class].Add(n)
 	b.look(b.now)
 }
 
@@ -49,26 +49,25 @@ func (b *bench) rate() float64 { return b.mu.rate }
 
 // purged notes that something was done, so that what requests take is not taken
 // for what they take without purge.
-func (b *bench) purged() { b.spent(Target{}, store.Purged{Amount: store.Amount{Items: 1}}, 0) }
+func (b *bench) purged() { b.spent(Target{}, store.Purged{Amount: store.Amount{Items: 1}}) }
 
 func TestQuantile(t *testing.T) {
-	before := Traffic{Latency: [LatencyBuckets]int64{3: 5}}
+	before := latencies{3: 5}
 	for _, c := range []struct {
 		name    string
-		latency [LatencyBuckets]int64
+		latency latencies
 		share   float64
 		want    time.Duration
 		n       int64
 	}{
-		{"nothing", [LatencyBuckets]int64{3: 5}, 0.99, 0, 0},
-		{"one", [LatencyBuckets]int64{3: 6}, 0.99, 8 * time.Microsecond, 1},
-		{"99 of 100", [LatencyBuckets]int64{3: 5, 4: 99, 10: 1}, 0.99, 16 * time.Microsecond, 100},
-		{"98 of 100", [LatencyBuckets]int64{3: 5, 4: 98, 10: 2}, 0.99, 1024 * time.Microsecond, 100},
-		{"half", [LatencyBuckets]int64{3: 5, 4: 50, 10: 50}, 0.5, 16 * time.Microsecond, 100},
-		{"the slowest", [LatencyBuckets]int64{3: 5, LatencyBuckets - 1: 1}, 0.5, (1 << 31) * time.Microsecond, 1},
+		{"nothing", latencies{3: 5}, 0.99, 0, 0},
+		{"one", latencies{3: 6}, 0.99, 8 * time.Microsecond, 1},
+		{"99 of 100", latencies{3: 5, 4: 99, 10: 1}, 0.99, 16 * time.Microsecond, 100},
+		{"98 of 100", latencies{3: 5, 4: 98, 10: 2}, 0.99, 1024 * time.Microsecond, 100},
+		{"half", latencies{3: 5, 4: 50, 10: 50}, 0.5, 16 * time.Microsecond, 100},
+		{"the slowest", latencies{3: 5, latencyBuckets - 1: 1}, 0.5, (1 << 31) * time.Microsecond, 1},
 	} {
-		now := Traffic{Latency: c.latency}
-		if got, n := now.quantile(&before, c.share); got != c.want || n != c.n {
+		if got, n := c.latency.quantile(&before, c.share); got != c.want || n != c.n {
 			t.Errorf("%s: got %v of %d, want %v of %d", c.name, got, n, c.want, c.n)
 		}
 	}
@@ -217,18 +216,19 @@ func TestHealthHalvesTheRate(t *testing.T) {
 // next second begins anew.
 func TestUnspent(t *testing.T) {
 	b := newBench()
-	b.left = 100
+	b.now = 7 * time.Second
+	b.meters = map[int]*ru.Meter{1: ru.NewMeter(100), 2: ru.NewMeter(100)}
 	t1, t2 := Target{Index: 1}, Target{Index: 2}
-	if got := b.unspent(t1, 7); got != 80 {
+	if got := b.Meter(t1).Unspent(b.now, leftoverShare); got != 80 {
 		t.Errorf("of 100 left over, %v may be spent", got)
 	}
-	b.spent(t1, store.Purged{Units: 50}, 7)
+	b.spent(t1, store.Purged{Units: 50})
 	for _, c := range []struct {
 		t      Target
-		second int64
-		want   float64
+		second time.Duration
+		want   ru.Units
 	}{{t1, 7, 30}, {t2, 7, 80}, {t1, 8, 80}} {
-		if got := b.unspent(c.t, c.second); got != c.want {
+		if got := b.Meter(c.t).Unspent(c.second*time.Second, leftoverShare); got != c.want {
 			t.Errorf("meter %d, second %d: %v may be spent, want %v", c.t.Index, c.second, got, c.want)
 		}
 	}
@@ -267,11 +267,11 @@ func TestRecordRate(t *testing.T) {
 
 // Settings that say nothing are not kept, and what is kept is not shared.
 func TestChange(t *testing.T) {
-	var saved []Settings
-	p := New(Options{
-		Elapsed: func() time.Duration { return 0 },
-		Save:    func(s Settings) error { saved = append(saved, s); return nil },
-	})
+	rows := &counting{DB: kvtest.NewModel()}
+	p, err := New(Options{Database: newBench(), Rows: rows})
+	if err != nil {
+		t.Fatal(err)
+	}
 	rid := catalog.ContainerRID{Database: 1, Container: 2}
 	set := func(c ContainerSettings) {
 		t.Helper()
@@ -291,10 +291,22 @@ func TestChange(t *testing.T) {
 	if err := p.Forget(rid); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Settings(); len(got.Containers) != 0 || len(saved) != 3 || len(saved[2].Containers) != 0 {
-		t.Errorf("forgotten: %+v, saved %+v", got, saved)
+	saved, err := loadSettings(rows)
+	if got := p.Settings(); len(got.Containers) != 0 || rows.commits != 3 || err != nil || len(saved.Containers) != 0 {
+		t.Errorf("forgotten: %+v, saved %+v %d times, %v", got, saved, rows.commits, err)
 	}
-	if err := p.Forget(rid); err != nil || len(saved) != 3 {
-		t.Errorf("forgotten twice: %v, saved %d times", err, len(saved))
+	if err := p.Forget(rid); err != nil || rows.commits != 3 {
+		t.Errorf("forgotten twice: %v, saved %d times", err, rows.commits)
 	}
+}
+
+// counting counts commits.
+type counting struct {
+	kv.DB
+	commits int
+}
+
+func (c *counting) Commit(ctx context.Context, b *kv.Batch) error {
+	c.commits++
+	return c.DB.Commit(ctx, b)
 }

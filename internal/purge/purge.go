@@ -47,39 +47,43 @@ type Target struct {
 	Partition *store.Partition
 }
 
+// Database is what purge has to know of the database that it works in.
+type Database interface {
+	// Due returns the partitions that have something to do at the given moment.
+	Due(nowMs int64) []Target
+	// Unindexed returns the partitions whose items wait for index rows.
+	Unindexed() []Target
+	// Meter returns the meter of a partition's requests; nil where throughput is not
+	// enforced, and all is left over.
+	Meter(Target) *ru.Meter
+	// Room returns why there is no space for what deletes write, nil if there is.
+	Room() error
+	// Health tells how the engine below is.
+	Health() kv.Health
+	// Elapsed is real time, which never goes back.
+	Elapsed() time.Duration
+}
+
 // Options say what to work on, and what with.
 type Options struct {
+	Database Database
+	// Rows keeps the settings.
+	Rows  kv.DB
 	Clock *clock.Clock
-	// Due returns the partitions that have something to do at the given moment.
-	Due func(nowMs int64) []Target
-	// Unindexed returns the partitions whose items wait for index rows; nil if there
-	// are never any.
-	Unindexed func() []Target
-	// Leftover tells what a partition's requests left over in the last second, and
-	// of which meter that is; nil if throughput is not enforced, and all is left.
-	Leftover func(Target) (meter any, left ru.Units)
-	// Room returns why there is no space for what deletes write; nil means that there
-	// always is.
-	Room func() error
-	// Purged is called when something was taken away; nil if nobody cares.
-	Purged func()
-	// Health tells how the engine is; nil means well.
-	Health func() kv.Health
-	// Traffic tells what requests have come, and how long they took.
-	Traffic func() Traffic
-	// Elapsed is real time, which never goes back.
-	Elapsed func() time.Duration
 	// Retention is how long events of expiry are kept.
 	Retention time.Duration
-	// Settings are those of the last run, and Save keeps them for the next.
-	Settings Settings
-	Save     func(Settings) error
-	Logger   *slog.Logger
+	// Paused begins with purge paused everywhere, whatever was set before.
+	Paused bool
+	Logger *slog.Logger
 }
 
 // Purger works in the background until its context ends.
 type Purger struct {
+	// Traffic is told of requests by those who serve them.
+	Traffic Traffic
+
 	o     Options
+	db    Database
 	pace  *pace
 	turns sync.Mutex // held for each group, from asking whether it may be to its end
 
@@ -92,13 +96,16 @@ type Purger struct {
 	}
 }
 
-// New returns a purger that has not begun.
-func New(o Options) *Purger {
-	p := &Purger{o: o, pace: newPace(o)}
-	p.mu.settings = o.Settings.clone()
+// New returns a purger that has not begun, with the settings of the last run.
+func New(o Options) (*Purger, error) {
+	p := &Purger{o: o, db: o.Database}
+	p.pace = newPace(p.db, &p.Traffic)
 	p.mu.containers = map[catalog.ContainerRID]*record{}
 	p.mu.throttled = map[Cause]time.Duration{}
-	return p
+	var err error
+	p.mu.settings, err = loadSettings(o.Rows)
+	p.mu.settings.Paused = p.mu.settings.Paused || o.Paused
+	return p, err
 }
 
 // Run works until ctx ends.
@@ -119,7 +126,7 @@ func (p *Purger) Run(ctx context.Context) {
 func (p *Purger) round(ctx context.Context) {
 	p.sample()
 	for ctx.Err() == nil {
-		p.pace.look(p.o.Elapsed())
+		p.pace.look(p.db.Elapsed())
 		targets := p.due()
 		worked := false
 		for _, t := range targets {
@@ -127,10 +134,7 @@ func (p *Purger) round(ctx context.Context) {
 				return
 			}
 			did, err := p.turn(ctx, t)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrFailed) {
-				p.o.Logger.Error("expired items cannot be taken away", "container", t.Container.ID,
-					"database", t.Container.DatabaseID, "partition", t.Index, "err", err)
-			}
+			p.report(ctx, t, "expired items cannot be taken away", err)
 			worked = worked || did
 		}
 		if p.reindex(ctx) || worked {
@@ -143,30 +147,39 @@ func (p *Purger) round(ctx context.Context) {
 // reindex gives a group of each partition that waits for them their index rows. It
 // is paced like purge, and not limited by throughput: queries wait for it.
 func (p *Purger) reindex(ctx context.Context) (worked bool) {
-	if p.o.Unindexed == nil {
-		return false
-	}
-	for _, t := range p.o.Unindexed() {
+	for _, t := range p.db.Unindexed() {
 		items := p.pace.group()
 		if _, _, err := p.pace.wait(ctx, items); err != nil {
 			return false
 		}
 		n, _, err := t.Partition.Reindex(ctx, items)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrFailed) {
-			p.o.Logger.Error("items cannot be indexed", "container", t.Container.ID, "database", t.Container.DatabaseID, "partition", t.Index, "err", err)
-		}
+		p.report(ctx, t, "items cannot be indexed", err)
 		worked = worked || n > 0
 	}
 	return worked
 }
 
+// report logs what went wrong, unless that is the end of the partition, or known.
+func (p *Purger) report(ctx context.Context, t Target, message string, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrFailed) {
+		p.o.Logger.Error(message, "container", t.Container.ID, "database", t.Container.DatabaseID, "partition", t.Index, "err", err)
+	}
+}
+
 // due returns what there is to do, what has waited longest first. Purge goes by the
-// clock's horizon, which is the time unless that is in doubt.
+// clock's horizon, which is the time unless that is in doubt: then it is noted that
+// what is due by the time alone waits for the clock.
 func (p *Purger) due() []Target {
-	horizonMs := p.o.Clock.Horizon()
-	targets := p.o.Due(horizonMs)
-	if nowMs := p.o.Clock.Now(); nowMs > horizonMs {
-		targets = p.undoubted(p.o.Due(nowMs), horizonMs)
+	horizonMs, nowMs := p.o.Clock.Horizon(), p.o.Clock.Now()
+	targets := p.db.Due(nowMs)
+	if nowMs > horizonMs {
+		targets = slices.DeleteFunc(targets, func(t Target) bool {
+			waits := t.Partition.PurgeDue() > horizonMs
+			if waits {
+				p.held(t, Clock)
+			}
+			return waits
+		})
 	}
 	slices.SortStableFunc(targets, func(a, b Target) int {
 		return cmp.Compare(a.Partition.PurgeDue(), b.Partition.PurgeDue())
@@ -174,23 +187,11 @@ func (p *Purger) due() []Target {
 	return targets
 }
 
-// undoubted returns the targets that are due by the horizon too, and notes that the
-// others wait for the clock.
-func (p *Purger) undoubted(targets []Target, horizonMs int64) []Target {
-	return slices.DeleteFunc(targets, func(t Target) bool {
-		waits := t.Partition.PurgeDue() > horizonMs
-		if waits {
-			p.held(t, Clock)
-		}
-		return waits
-	})
-}
-
 // turn works on one partition for a quantum. It reports whether it did anything,
 // so that it is worth coming back at once.
 func (p *Purger) turn(ctx context.Context, t Target) (worked bool, err error) {
-	began := p.o.Elapsed()
-	for p.o.Elapsed()-began < quantum {
+	began := p.db.Elapsed()
+	for p.db.Elapsed()-began < quantum {
 		done, cause, err := p.group(ctx, t)
 		if cause != None {
 			p.held(t, cause)
@@ -232,7 +233,7 @@ func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, err
 	var total store.Amount
 	for _, t := range targets {
 		for more := true; more; {
-			if err := p.room(); err != nil {
+			if err := p.db.Room(); err != nil {
 				return total, err
 			}
 			done, err := t.Partition.Purge(ctx, store.Purge{MaxItems: idleGroup, Cause: ru.Forced, PruneMs: p.pruneMs()})
@@ -240,20 +241,11 @@ func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, err
 				return total, err
 			}
 			p.did(t, done)
-			total.Items += done.Items
-			total.Bytes += done.Bytes
+			total = total.Plus(done.Amount)
 			more = done.More
 		}
 	}
 	return total, nil
-}
-
-// room returns why there is no space to take anything away, nil if there is.
-func (p *Purger) room() error {
-	if p.o.Room == nil {
-		return nil
-	}
-	return p.o.Room()
 }
 
 // sample is what the clock's horizon was at a moment of real time.
@@ -271,7 +263,7 @@ const sampleEvery = time.Minute
 func (p *Purger) sample() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.o.Elapsed()
+	now := p.db.Elapsed()
 	s := p.mu.samples
 	if n := len(s); n > 0 && now-s[n-1].at < sampleEvery {
 		return
@@ -288,7 +280,7 @@ func (p *Purger) sample() {
 func (p *Purger) pruneMs() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.mu.samples) == 0 || p.o.Elapsed()-p.mu.samples[0].at < p.o.Retention {
+	if len(p.mu.samples) == 0 || p.db.Elapsed()-p.mu.samples[0].at < p.o.Retention {
 		return 0
 	}
 	return min(p.mu.samples[0].nowMs, p.o.Clock.Horizon()-p.o.Retention.Milliseconds())

@@ -3,10 +3,14 @@
 package purge
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -41,6 +45,25 @@ type ContainerSettings struct {
 	ItemsPerSecond float64 `json:"itemsPerSecond,omitzero"`
 }
 
+func loadSettings(rows kv.DB) (s Settings, err error) {
+	raw, found, err := kv.Get(rows, catalog.PurgeKey)
+	if err != nil || !found {
+		return s, err
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, fmt.Errorf("%w: purge settings: %w", kv.ErrCorrupt, err)
+	}
+	return s, nil
+}
+
+func (s Settings) save(rows kv.DB) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return kv.Set(context.Background(), rows, catalog.PurgeKey, raw)
+}
+
 func (s Settings) clone() Settings {
 	s.Containers = maps.Clone(s.Containers)
 	return s
@@ -71,14 +94,13 @@ type record struct {
 	last    int64 // the second that was last counted in
 	held    Cause
 	heldAt  time.Duration
-	// spent is what was used of a limit or a meter in spentAt.
-	limited spending
 }
 
 // rateSeconds is over how long a rate is measured.
 const rateSeconds = 10
 
-func (r *record) count(second, items int64) {
+// count adds items to those of a second, and returns how many that makes.
+func (r *record) count(second, items int64) int64 {
 	for ; r.last < second; r.last++ {
 		r.seconds[(r.last+1)%rateSeconds] = 0
 		if second-r.last > rateSeconds {
@@ -86,32 +108,19 @@ func (r *record) count(second, items int64) {
 		}
 	}
 	r.seconds[second%rateSeconds] += items
+	return r.seconds[second%rateSeconds]
 }
 
 // rate is that of the last whole seconds.
 func (r *record) rate(second int64) float64 {
-	r.count(second, 0)
-	total := -r.seconds[second%rateSeconds]
+	total := -r.count(second, 0)
 	for _, n := range r.seconds {
 		total += n
 	}
 	return float64(total) / (rateSeconds - 1)
 }
 
-// spending is what was used in one second.
-type spending struct {
-	second int64
-	amount float64
-}
-
-func (s *spending) in(second int64) float64 {
-	if s.second != second {
-		s.second, s.amount = second, 0
-	}
-	return s.amount
-}
-
-func (p *Purger) second() int64 { return int64(p.o.Elapsed() / time.Second) }
+func (p *Purger) second() int64 { return int64(p.db.Elapsed() / time.Second) }
 
 // record returns what is remembered of a container; p.mu is held.
 func (p *Purger) record(rid catalog.ContainerRID) *record {
@@ -125,19 +134,13 @@ func (p *Purger) record(rid catalog.ContainerRID) *record {
 
 // did notes what was taken away.
 func (p *Purger) did(t Target, done store.Purged) {
-	if p.o.Purged != nil && done.Items > 0 {
-		p.o.Purged()
-	}
-	p.pace.spent(t, done, p.second())
+	p.pace.spent(t, done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.record(t.Container.RID)
-	r.purged.Items += done.Items
-	r.purged.Bytes += done.Bytes
+	r.purged = r.purged.Plus(done.Amount)
 	r.units += done.Units
 	r.count(p.second(), done.Items)
-	r.limited.in(p.second())
-	r.limited.amount += float64(done.Items)
 	r.held = None
 }
 
@@ -146,7 +149,7 @@ func (p *Purger) held(t Target, cause Cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.record(t.Container.RID)
-	now := p.o.Elapsed()
+	now := p.db.Elapsed()
 	if r.held == cause && now-r.heldAt < time.Second {
 		p.mu.throttled[cause] += now - r.heldAt
 	}
@@ -203,7 +206,7 @@ func (p *Purger) Change(change func(*Settings)) error {
 	}
 	change(&next)
 	maps.DeleteFunc(next.Containers, func(_ string, c ContainerSettings) bool { return c == ContainerSettings{} })
-	if err := p.o.Save(next); err != nil {
+	if err := next.save(p.o.Rows); err != nil {
 		p.mu.Unlock()
 		return err
 	}

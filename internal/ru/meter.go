@@ -52,6 +52,8 @@ type Meter struct {
 		// was settled in it and in the one before it.
 		second           int64
 		used, usedBefore Units
+		// spent is what of the units left over was spent in this second.
+		spent Units
 	}
 }
 
@@ -122,12 +124,29 @@ func (m *Meter) Used(now time.Duration) Units {
 
 // Leftover returns what requests did not use in the last whole second before now.
 // Looking back, it never competes for units that a request could take. It says the
-// same throughout a second, and whoever spends it counts what they have spent.
+// same throughout a second, whatever SpendLeftover took of it.
 func (m *Meter) Leftover(now time.Duration) Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.advanceLocked(now)
 	return max(0, m.mu.rate-m.mu.usedBefore)
+}
+
+// SpendLeftover notes what was spent of the units left over.
+func (m *Meter) SpendLeftover(now time.Duration, u Units) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advanceLocked(now)
+	m.mu.spent += u
+}
+
+// Unspent returns how much of a share of the units left over has not been spent in
+// this second; less than nothing if more was.
+func (m *Meter) Unspent(now time.Duration, share Units) Units {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advanceLocked(now)
+	return share*max(0, m.mu.rate-m.mu.usedBefore) - m.mu.spent
 }
 
 // advanceLocked moves on to now.
@@ -142,7 +161,7 @@ func (m *Meter) advanceLocked(now time.Duration) {
 	default:
 		m.mu.usedBefore = 0
 	}
-	m.mu.second, m.mu.used = second, 0
+	m.mu.second, m.mu.used, m.mu.spent = second, 0, 0
 }
 
 // spanMax leads from a full balance to the deepest debt, and is short enough to be a

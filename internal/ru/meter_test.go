@@ -326,3 +326,22 @@ func BenchmarkMeter(b *testing.B) {
 		})
 	})
 }
+
+// What is spent of the units left over lowers what is unspent in that second alone, and
+// nothing that requests are told.
+func TestMeterSpendsLeftover(t *testing.T) {
+	m := NewMeter(100)
+	m.Settle(time.Second, 40)
+	m.SpendLeftover(2*time.Second, 20)
+	for _, c := range []struct {
+		at   time.Duration
+		want Units
+	}{{2 * time.Second, 10}, {2900 * time.Millisecond, 10}, {3 * time.Second, 50}} {
+		if got := m.Unspent(c.at, 0.5); got != c.want {
+			t.Errorf("at %v: %v of half of what is left over is unspent, want %v", c.at, got, c.want)
+		}
+	}
+	if _, ok := m.Admit(3 * time.Second); !ok || m.Used(3*time.Second) != 0 {
+		t.Error("what was spent of the leftover is a request's")
+	}
+}

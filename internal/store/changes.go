@@ -224,7 +224,7 @@ func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 // show puts the item of a row into the page, if it is live and asked for.
 func (w *changeWalk) show(row *feedRow) error {
 	if row.kind == kindInherits && row.writtenMs <= w.cut.inheritMs {
-		w.dead = w.dead.plus(Amount{1, row.size})
+		w.dead = w.dead.Plus(Amount{1, row.size})
 		return nil
 	}
 	h, body, err := w.p.item(w.v, row.ordinal)
@@ -232,7 +232,7 @@ func (w *changeWalk) show(row *feedRow) error {
 		return err
 	}
 	if w.cut.gone(h.writtenMs, h.ttl) {
-		w.dead = w.dead.plus(Amount{1, row.size})
+		w.dead = w.dead.Plus(Amount{1, row.size})
 		w.passed += row.size
 		return nil
 	}

@@ -267,7 +267,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 	}
 	was := p.mu.now
 	p.mu.now = &published{
-		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, buried: was.buried.plus(w.buried),
+		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, buried: was.buried.Plus(w.buried),
 	}
 	p.drop()
 	p.mu.view = &view{published: p.mu.now, snap: snap, refs: 1}

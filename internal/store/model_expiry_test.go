@@ -89,7 +89,7 @@ func (h *history) account(t *rapid.T, most int, done Purged, err error) {
 		if !h.twin.deadAt(i, h.twin.nowMs) {
 			t.Fatalf("purge has removed %s/%s, lsn %d, which lives", i.pk, i.id, i.lsn)
 		}
-		gone = gone.plus(i.amount())
+		gone = gone.Plus(i.amount())
 		h.twin.lose(i)
 	}
 	if done.Amount != gone || gone.Items > int64(most) || (done.Units > 0) != (gone.Items > 0) {

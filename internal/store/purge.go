@@ -374,7 +374,7 @@ func (w *writer) removeVictims(pl *plan) {
 				w.removeRows(c)
 			}
 			pl.done.Units += c.removal().Charge()
-			pl.done.Amount = pl.done.plus(Amount{1, int64(c.header.size)})
+			pl.done.Amount = pl.done.Plus(Amount{1, int64(c.header.size)})
 		}
 		from = to
 	}
@@ -401,7 +401,7 @@ func (w *writer) removeRun(run []victim) {
 func (w *writer) bury(c *current) {
 	w.record(c)
 	w.removeRows(c)
-	w.assisted.Amount = w.assisted.plus(Amount{1, int64(c.header.size)})
+	w.assisted.Amount = w.assisted.Plus(Amount{1, int64(c.header.size)})
 	w.assisted.units += c.removal().Charge()
 }
 
@@ -409,7 +409,7 @@ func (w *writer) bury(c *current) {
 func (w *writer) record(c *current) {
 	w.putEvent(c)
 	w.logExpired(&c.header)
-	w.buried = w.buried.plus(Amount{1, int64(c.header.size)})
+	w.buried = w.buried.Plus(Amount{1, int64(c.header.size)})
 	w.burials = append(w.burials, burial{c.logical, int64(c.header.size)})
 }
 

@@ -182,7 +182,7 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 		return Found{}, false, err
 	}
 	if r.cut.gone(h.writtenMs, h.ttl) {
-		r.dead = r.dead.plus(Amount{1, int64(h.size)})
+		r.dead = r.dead.Plus(Amount{1, int64(h.size)})
 		return f, false, nil
 	}
 	f.EPK, _, err = value.DecodeBytesKey(h.identity)
@@ -497,7 +497,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
 	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
 	if r.cut.gone(writtenMs, ttl) {
-		r.dead = r.dead.plus(Amount{1, int64(len(e.Key) + len(e.Value))})
+		r.dead = r.dead.Plus(Amount{1, int64(len(e.Key) + len(e.Value))})
 		return h, false, nil
 	}
 	h.EPK = e.Value[indexRowBytes:]

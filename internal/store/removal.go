@@ -158,7 +158,7 @@ func (w *writer) removeVictim(r *removal, c *current) {
 	}
 	work := w.delete(c)
 	r.done.Units += work.Charge()
-	r.done.Amount = r.done.plus(Amount{1, int64(c.header.size)})
+	r.done.Amount = r.done.Plus(Amount{1, int64(c.header.size)})
 }
 
 // endRemoval forgets what was written down, unless a later removal of the same

@@ -84,9 +84,9 @@ func (t *twin) usage(ms int64) Usage {
 	u := Usage{LSN: t.lsn}
 	for _, i := range t.items {
 		if t.deadAt(i, ms) {
-			u.Expired = u.Expired.plus(i.amount())
+			u.Expired = u.Expired.Plus(i.amount())
 		} else {
-			u.Live = u.Live.plus(i.amount())
+			u.Live = u.Live.Plus(i.amount())
 		}
 	}
 	return u
@@ -113,13 +113,13 @@ func (t *twin) change(other *twin) Change {
 	for name, i := range other.items {
 		is, was := other.alive(i), t.alive(t.items[name])
 		if is {
-			c.Live = c.Live.plus(i.amount())
+			c.Live = c.Live.Plus(i.amount())
 		}
 		switch {
 		case was && !is:
-			c.Expires = c.Expires.plus(i.amount())
+			c.Expires = c.Expires.Plus(i.amount())
 		case is && !was:
-			c.Returns = c.Returns.plus(i.amount())
+			c.Returns = c.Returns.Plus(i.amount())
 		}
 	}
 	return c
@@ -141,11 +141,11 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 		n := slices.IndexFunc(untilMs, func(until int64) bool { return at <= until/1000*1000+999 })
 		switch {
 		case at == math.MaxInt64:
-			want.Never = want.Never.plus(i.amount())
+			want.Never = want.Never.Plus(i.amount())
 		case n < 0:
-			want.Later = want.Later.plus(i.amount())
+			want.Later = want.Later.Plus(i.amount())
 		default:
-			want.Expiring[n] = want.Expiring[n].plus(i.amount())
+			want.Expiring[n] = want.Expiring[n].Plus(i.amount())
 		}
 	}
 	if !slices.Equal(got.Expiring, want.Expiring) || got.Later != want.Later || got.Never != want.Never {

@@ -20,7 +20,9 @@ type Amount struct {
 	Items, Bytes int64
 }
 
-func (a Amount) plus(b Amount) Amount  { return Amount{a.Items + b.Items, a.Bytes + b.Bytes} }
+// Plus returns the sum of both.
+func (a Amount) Plus(b Amount) Amount { return Amount{a.Items + b.Items, a.Bytes + b.Bytes} }
+
 func (a Amount) minus(b Amount) Amount { return Amount{a.Items - b.Items, a.Bytes - b.Bytes} }
 
 // tally adds counters up.
@@ -52,7 +54,7 @@ func (t *tally) sumLevel(levels []level, c class, from, to int64) (Amount, error
 		if err != nil {
 			return Amount{}, err
 		}
-		total = total.plus(a)
+		total = total.Plus(a)
 	}
 	return total, nil
 }
@@ -70,7 +72,7 @@ func (t *tally) scan(from bucketKey, to int64) (Amount, error) {
 		if err != nil {
 			return Amount{}, err
 		}
-		total = total.plus(Amount{b.items, b.bytes})
+		total = total.Plus(Amount{b.items, b.bytes})
 	}
 	return total, nil
 }
@@ -82,7 +84,7 @@ func (t *tally) gone(c cuts) (Amount, error) {
 		return Amount{}, err
 	}
 	own, err := t.goneByOwn(c.ownMs)
-	return inherit.plus(own), err
+	return inherit.Plus(own), err
 }
 
 func (t *tally) goneInheriting(cutMs int64) (Amount, error) {
@@ -91,7 +93,7 @@ func (t *tally) goneInheriting(cutMs int64) (Amount, error) {
 		return Amount{}, err
 	}
 	rest, err := t.inheritsInSecond(cutMs)
-	return whole.plus(rest), err
+	return whole.Plus(rest), err
 }
 
 func (t *tally) goneByOwn(cutMs int64) (Amount, error) {
@@ -100,7 +102,7 @@ func (t *tally) goneByOwn(cutMs int64) (Amount, error) {
 		return Amount{}, err
 	}
 	rest, err := t.ownInSecond(cutMs)
-	return whole.plus(rest), err
+	return whole.Plus(rest), err
 }
 
 // partly returns what of the second that a cut falls into lies before the cut, if
@@ -145,7 +147,7 @@ func (t *tally) inheritsInSecond(cutMs int64) (Amount, error) {
 			break
 		}
 		if f.kind == kindInherits && f.writtenMs/1000 == cutMs/1000 {
-			total = total.plus(Amount{1, f.size})
+			total = total.Plus(Amount{1, f.size})
 		}
 	}
 	return total, nil
@@ -165,7 +167,7 @@ func (t *tally) ownInSecond(cutMs int64) (Amount, error) {
 		if len(e.Value) != ownRowBytes {
 			return Amount{}, corrupt(e.Key, "not an own row")
 		}
-		total = total.plus(Amount{1, int64(binary.BigEndian.Uint32(e.Value[8:]))})
+		total = total.Plus(Amount{1, int64(binary.BigEndian.Uint32(e.Value[8:]))})
 	}
 	return total, nil
 }
@@ -289,9 +291,9 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 		}
 		c.Live = c.Live.minus(is)
 		if side.nextCut > side.nowCut {
-			c.Expires = c.Expires.plus(is.minus(was))
+			c.Expires = c.Expires.Plus(is.minus(was))
 		} else {
-			c.Returns = c.Returns.plus(was.minus(is))
+			c.Returns = c.Returns.Plus(was.minus(is))
 		}
 	}
 	return c, nil
@@ -388,10 +390,10 @@ func (o *Outlook) add(ctx context.Context, t *tally, s side, moments []cuts) err
 		if err != nil {
 			return err
 		}
-		o.Expiring[i] = o.Expiring[i].plus(a)
+		o.Expiring[i] = o.Expiring[i].Plus(a)
 		rest = rest.minus(a)
 	}
-	o.Later = o.Later.plus(rest)
+	o.Later = o.Later.Plus(rest)
 	return nil
 }
 
@@ -406,7 +408,7 @@ func (t *tally) between(s side, fromMs, toMs int64) (Amount, error) {
 		return Amount{}, err
 	}
 	last, err := s.inSecond(toMs)
-	return a.plus(last).minus(before), err
+	return a.Plus(last).minus(before), err
 }
 
 // endOfSecond returns the last millisecond of the second that ms is in.

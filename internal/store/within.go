@@ -225,7 +225,7 @@ func (w *withinWalk) rows(s *stretch, first, last int) (more bool, err error) {
 			i = last
 		}
 		if row := &s.rows[i]; w.r.cut.gone(row.writtenMs, row.ttl) {
-			w.r.dead = w.r.dead.plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
+			w.r.dead = w.r.dead.Plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
 			continue
 		}
 		if !found || s.owners[i] != owner {
