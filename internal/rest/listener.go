@@ -6,9 +6,9 @@
 //  1. A connection is in the table from before its first byte is read until it is
 //     closed, and the table has room for so many. One more may be open: the one that
 //     waits for its place.
-//  2. A connection belongs to the Splitter until Accept of one side returns it, and
-//     to the caller of Accept from then on, who says when it is busy and when it is
-//     idle. It is the Splitter's again once the caller has closed it, if it lingers.
+//  2. A connection belongs to the Splitter until Accept returns it, and to the caller
+//     of Accept from then on, who says when it is busy and when it is idle. It is the
+//     Splitter's again once the caller has closed it, if it lingers.
 //  3. The Splitter closes a connection that is not busy whenever it has to: for a
 //     newer one, the one that has been idle longest, and all of them when it stops.
 //     It never closes one that is busy.
@@ -17,13 +17,13 @@
 package rest
 
 import (
+	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -32,7 +32,8 @@ const (
 	// connection (RFC 8446, section 5.1).
 	tlsHandshake = 0x16
 
-	defaultMaxConns         = 10_000
+	// defaultMaxConns bounds the requests under way too: HTTP/1.1 has one on each.
+	defaultMaxConns         = 4096
 	defaultFirstByteTimeout = 10 * time.Second
 
 	// An Accept that fails is tried again, for what it lacks (descriptors,
@@ -50,9 +51,9 @@ const (
 
 // SplitOptions say how a port is shared. The zero value is ready to use.
 type SplitOptions struct {
-	// MaxConns is how many connections may be open at once, both sides together.
-	// At the limit the one that has been idle longest is closed for a new one. If all
-	// are busy, new ones wait in the operating system's queue. Default 10,000.
+	// MaxConns is how many connections may be open at once. At the limit the one that
+	// has been idle longest is closed for a new one. If all are busy, new ones wait in
+	// the operating system's queue. Default 4,096.
 	MaxConns int
 	// FirstByteTimeout is how long a connection may stay silent before it is
 	// closed. Default ten seconds.
@@ -61,44 +62,21 @@ type SplitOptions struct {
 	Logger *slog.Logger
 }
 
-func (o SplitOptions) withDefaults() SplitOptions {
-	if o.MaxConns <= 0 {
-		o.MaxConns = defaultMaxConns
-	}
-	if o.FirstByteTimeout <= 0 {
-		o.FirstByteTimeout = defaultFirstByteTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	return o
-}
-
-// SplitStats count what happened on a port since it was opened.
-type SplitStats struct {
-	Open           int64 // connections open at this moment
-	LimitWaits     int64 // times that accepting had to wait for a connection to close
-	LetGo          int64 // connections closed in favour of others, since they were idle
-	Silent         int64 // connections closed because they said nothing in time
-	AcceptFailures int64
-}
-
-// Splitter hands each connection of one listener to one of two others. Both
-// sides must be served or closed: a connection that nobody accepts keeps its place.
+// Splitter is the listener of both protocols. It must be served or closed: a connection
+// that nobody accepts keeps its place.
 type Splitter struct {
-	root          net.Listener
-	options       SplitOptions
-	plain, secure *splitSide
-	born          time.Time     // what idle connections count from
-	room          chan struct{} // holds a value when a connection has left the table
-	limitLogged   sync.Once
-	wg            sync.WaitGroup
+	root        net.Listener
+	config      *tls.Config
+	options     SplitOptions
+	conns       chan net.Conn // those that Accept is to return
+	born        time.Time     // what idle connections count from
+	room        chan struct{} // holds a value when a connection has left the table
+	limitLogged sync.Once
+	wg          sync.WaitGroup
 
-	limitWaits, letGo, silent, acceptFailures atomic.Int64
-
-	stopOnce sync.Once
-	done     chan struct{} // closed by stop
-	closeErr error         // set before done is closed
+	stopOnce        sync.Once
+	done            chan struct{} // closed by stop
+	cause, closeErr error         // set before done is closed
 
 	mu struct {
 		sync.Mutex
@@ -108,62 +86,56 @@ type Splitter struct {
 }
 
 // Split starts to accept connections from root, which belongs to the Splitter
-// from then on. It ends with Close, or when both sides are closed.
-func Split(root net.Listener, options SplitOptions) *Splitter {
-	options = options.withDefaults()
+// from then on, until Close. The config is for those that begin with TLS.
+func Split(root net.Listener, config *tls.Config, options SplitOptions) *Splitter {
 	s := &Splitter{
-		root:    root,
-		options: options,
-		born:    time.Now(),
-		room:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
+		root:   root,
+		config: config,
+		options: SplitOptions{
+			MaxConns:         cmp.Or(options.MaxConns, defaultMaxConns),
+			FirstByteTimeout: cmp.Or(options.FirstByteTimeout, defaultFirstByteTimeout),
+			Logger:           cmp.Or(options.Logger, slog.Default()),
+		},
+		conns: make(chan net.Conn),
+		born:  time.Now(),
+		room:  make(chan struct{}, 1),
+		done:  make(chan struct{}),
 	}
-	s.plain, s.secure = newSplitSide(s), newSplitSide(s)
 	s.mu.table = map[*splitConn]struct{}{}
 	s.wg.Go(s.acceptAll)
 	return s
 }
 
-// Plain returns the listener of connections that do not begin with TLS.
-func (s *Splitter) Plain() net.Listener { return s.plain }
-
-// Secure returns the listener of connections that begin with TLS. They are as
-// the client sent them: the handshake is up to whoever accepts them.
-func (s *Splitter) Secure() net.Listener { return s.secure }
-
-// Stats returns the counts so far.
-func (s *Splitter) Stats() SplitStats {
-	s.mu.Lock()
-	open := len(s.mu.table)
-	s.mu.Unlock()
-	return SplitStats{
-		Open:           int64(open),
-		LimitWaits:     s.limitWaits.Load(),
-		LetGo:          s.letGo.Load(),
-		Silent:         s.silent.Load(),
-		AcceptFailures: s.acceptFailures.Load(),
+// Accept implements net.Listener. It returns a *tls.Conn for a client that speaks TLS.
+// The handshake is up to whoever accepts: a slow one holds up nobody else.
+func (s *Splitter) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.done:
+		return nil, s.cause
 	}
 }
 
-// Close closes the root listener, both sides, and every connection that is not busy,
-// and waits until that is done.
+// Addr implements net.Listener.
+func (s *Splitter) Addr() net.Addr { return s.root.Addr() }
+
+// Close closes the root listener and every connection that is not busy, and waits until
+// that is done. http.Server holds its own lock meanwhile, so nothing here may want it.
 func (s *Splitter) Close() error {
 	s.stop(net.ErrClosed)
 	s.wg.Wait()
 	return s.closeErr
 }
 
-// stop ends everything but does not wait: http.Server closes its listener, and
-// with the second side the Splitter, while it holds its own lock. cause is what
-// Accept of both sides returns from now on.
+// stop is Close without the wait. The cause is what Accept returns from now on.
 func (s *Splitter) stop(cause error) {
 	s.stopOnce.Do(func() {
 		if err := s.root.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			s.closeErr = fmt.Errorf("close listener %s: %w", s.root.Addr(), err)
 		}
+		s.cause = cause
 		close(s.done)
-		s.plain.shut(cause)
-		s.secure.shut(cause)
 
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -195,7 +167,6 @@ func (s *Splitter) acceptAll() {
 			s.stop(net.ErrClosed)
 			return
 		}
-		s.acceptFailures.Add(1)
 		if failures++; failures == maxAcceptFailures {
 			s.stop(fmt.Errorf("accept on %s, %d times in a row: %w", s.root.Addr(), failures, err))
 			return
@@ -205,7 +176,7 @@ func (s *Splitter) acceptAll() {
 		s.mu.Lock()
 		s.dropIdlestLocked()
 		s.mu.Unlock()
-		if !s.pause(delay) {
+		if !s.pause(nil, delay) {
 			return
 		}
 	}
@@ -214,36 +185,32 @@ func (s *Splitter) acceptAll() {
 // admit gives c a place in the table, for which it waits if all that are there are
 // busy. It reports false once the Splitter has stopped.
 func (s *Splitter) admit(c *splitConn) bool {
-	for waited := false; ; waited = true {
-		admitted, wait := s.tryAdmit(c)
-		switch {
-		case admitted:
-			return true
-		case s.pausedBy(s.room, wait):
+	for wait := s.tryAdmit(c); wait > 0; wait = s.tryAdmit(c) {
+		if !s.pause(s.room, wait) {
 			return false
-		case !waited:
-			s.limitWaits.Add(1)
 		}
 	}
+	return true
 }
 
-// tryAdmit is admit without the wait, and says how long that should be at most.
-func (s *Splitter) tryAdmit(c *splitConn) (admitted bool, wait time.Duration) {
+// tryAdmit is admit without the wait, and says how long that should be at most; 0 if c
+// has its place.
+func (s *Splitter) tryAdmit(c *splitConn) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.stopped {
-		return false, 0
+		return minIdle // which ends at once
 	}
 	if len(s.mu.table) >= s.options.MaxConns {
 		s.limitLogged.Do(func() {
 			s.options.Logger.Warn("connection limit reached: those that have been idle longest are closed for new ones, which wait if there are none", "limit", s.options.MaxConns)
 		})
 		if wait := s.dropIdlestLocked(); wait > 0 {
-			return false, wait
+			return wait
 		}
 	}
 	s.mu.table[c] = struct{}{}
-	return true, 0
+	return 0
 }
 
 // dropIdlestLocked closes the connection that has been idle longest. If there is none
@@ -267,7 +234,6 @@ func (s *Splitter) dropIdlestLocked() (wait time.Duration) {
 	if !s.dropLocked(idlest, first) {
 		return minIdle // it has become busy
 	}
-	s.letGo.Add(1)
 	return 0
 }
 
@@ -277,9 +243,7 @@ func (s *Splitter) dropLocked(c *splitConn, since int64) bool {
 	if !c.idleSince.CompareAndSwap(since, dropped) {
 		return false
 	}
-	if c.closed.CompareAndSwap(false, true) {
-		_ = c.Conn.Close()
-	}
+	_ = c.Conn.Close()
 	delete(s.mu.table, c)
 	return true
 }
@@ -297,47 +261,38 @@ func (s *Splitter) leave(c *splitConn) {
 
 // acceptDelay is the pause after so many failures in a row, at least one.
 func acceptDelay(failures int) time.Duration {
-	delay := minAcceptDelay
-	for i := 1; i < failures && delay < maxAcceptDelay; i++ {
-		delay *= 2
-	}
-	return min(delay, maxAcceptDelay)
+	const doublings = 8 // to more than the longest
+	return min(minAcceptDelay<<min(failures-1, doublings), maxAcceptDelay)
 }
 
-// pause waits, and reports false if the Splitter has stopped.
-func (s *Splitter) pause(d time.Duration) bool { return !s.pausedBy(nil, d) }
-
-// pausedBy waits for a value, but not for ever, and reports whether the Splitter has
+// pause waits for a value, but not for ever, and reports false if the Splitter has
 // stopped.
-func (s *Splitter) pausedBy(c <-chan struct{}, d time.Duration) (stopped bool) {
+func (s *Splitter) pause(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-c:
 	case <-s.done:
-		return true
+		return false
 	}
-	return false
+	return true
 }
 
-// sort waits for the first byte of c and hands c to its side.
+// sort waits for the first byte of c, which tells its protocol, and has Accept return it.
 func (s *Splitter) sort(c *splitConn) {
 	first, err := s.peek(c)
 	if err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.silent.Add(1)
-		}
 		_ = c.Close()
 		return
 	}
-	side := s.plain
+	var conn net.Conn = c
 	if first == tlsHandshake {
-		side = s.secure
+		conn = tls.Server(c, s.config)
 	}
 	select {
-	case side.conns <- c:
-	case <-side.done:
+	case s.conns <- conn:
+	case <-s.done:
 		_ = c.Close()
 	}
 }

@@ -1,68 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-// What a Splitter hands out: the listener of each side, and its connections.
+// The connections that a Splitter hands out, bare or beneath TLS.
 
 package rest
 
 import (
 	"errors"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// splitSide is the listener of one protocol.
-type splitSide struct {
-	splitter *Splitter
-	conns    chan net.Conn
-	shutOnce sync.Once
-	done     chan struct{} // closed by shut
-	cause    error         // set before done is closed
-}
-
-func newSplitSide(s *Splitter) *splitSide {
-	return &splitSide{splitter: s, conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-// Accept implements net.Listener.
-func (l *splitSide) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, l.cause
-	}
-}
-
-// Addr implements net.Listener.
-func (l *splitSide) Addr() net.Addr { return l.splitter.root.Addr() }
-
-// Close implements net.Listener. Connections for this side are closed from now
-// on; when the other side is closed too, the port is.
-func (l *splitSide) Close() error {
-	l.shut(net.ErrClosed)
-	if l.splitter.plain.isShut() && l.splitter.secure.isShut() {
-		l.splitter.stop(net.ErrClosed)
-	}
-	return nil
-}
-
-func (l *splitSide) shut(cause error) {
-	l.shutOnce.Do(func() {
-		l.cause = cause
-		close(l.done)
-	})
-}
-
-func (l *splitSide) isShut() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
 
 // peekedBit tells a peeked zero byte from none.
 const peekedBit = 1 << 8
@@ -72,7 +19,6 @@ type splitConn struct {
 	net.Conn
 	splitter *Splitter
 	first    atomic.Uint32 // peekedBit and the byte, until it is given back
-	closed   atomic.Bool
 	// idleSince is when the connection became idle, in nanoseconds after the Splitter
 	// was born and at least 1; busy while a request is under way, and dropped when the
 	// Splitter has closed it.
@@ -172,11 +118,8 @@ func (c *splitConn) Close() error {
 
 // cut closes the connection, whatever the client is sending.
 func (c *splitConn) cut() error {
-	err := c.Conn.Close()
-	if c.closed.CompareAndSwap(false, true) {
-		c.splitter.leave(c)
-	}
-	return err
+	defer c.splitter.leave(c)
+	return c.Conn.Close()
 }
 
 // CloseWrite ends the stream to the client and leaves the one from it open.

@@ -26,15 +26,11 @@ import (
 // end has sent first.
 func acceptPair(t testing.TB, first string) (client *net.TCPConn, server net.Conn) {
 	t.Helper()
-	split := Split(listenLoopback(t), SplitOptions{})
+	split := Split(listenLoopback(t), nil, SplitOptions{})
 	t.Cleanup(func() { _ = split.Close() })
-	s := &splitServer{addr: split.Plain().Addr().String()}
+	s := &splitServer{addr: split.Addr().String()}
 	client = s.dial(t, first).(*net.TCPConn)
-	side := split.Plain()
-	if first[0] == tlsHandshake {
-		side = split.Secure()
-	}
-	server, err := side.Accept()
+	server, err := split.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +41,9 @@ func acceptPair(t testing.TB, first string) (client *net.TCPConn, server net.Con
 // Whatever the first byte and however the stream is cut into reads, the server
 // reads what the client wrote.
 func TestSplitConnReadsWhatWasWritten(t *testing.T) {
-	split := Split(listenLoopback(t), SplitOptions{})
+	split := Split(listenLoopback(t), &tls.Config{}, SplitOptions{})
 	defer func() { _ = split.Close() }()
-	addr := split.Plain().Addr().String()
+	addr := split.Addr().String()
 	rapid.Check(t, func(t *rapid.T) {
 		sent := rapid.SliceOfN(rapid.Byte(), 1, 2000).Draw(t, "sent")
 		if rapid.Bool().Draw(t, "tls") {
@@ -61,14 +57,14 @@ func TestSplitConnReadsWhatWasWritten(t *testing.T) {
 		if err := errors.Join(err, conn.Close()); err != nil {
 			t.Fatal(err)
 		}
-		side := split.Plain()
-		if sent[0] == tlsHandshake {
-			side = split.Secure()
-		}
-		server, err := side.Accept()
+		accepted, err := split.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, secure := accepted.(*tls.Conn); secure != (sent[0] == tlsHandshake) {
+			t.Fatalf("the first byte is %#x, and Accept returns a %T", sent[0], accepted)
+		}
+		server := underlying(accepted)
 		defer func() { _ = server.Close() }()
 
 		var got []byte
@@ -105,7 +101,7 @@ func TestSplitConnClosed(t *testing.T) {
 	if err := server.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("second Close = %v, want %v", err, net.ErrClosed)
 	}
-	if open := server.(*splitConn).splitter.Stats().Open; open != 0 {
+	if open := server.(*splitConn).splitter.openConns(); open != 0 {
 		t.Errorf("%d connections open after two Closes, want 0", open)
 	}
 }
@@ -147,7 +143,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func TestSplitConnDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := newPipeListener()
-		split := Split(root, SplitOptions{FirstByteTimeout: time.Minute})
+		split := Split(root, nil, SplitOptions{FirstByteTimeout: time.Minute})
 		defer func() { _ = split.Close() }()
 
 		begin := time.Now()
@@ -165,7 +161,7 @@ func TestSplitConnDeadlines(t *testing.T) {
 			time.Sleep(time.Hour)
 			_, _ = io.WriteString(client, "ET")
 		}()
-		server, err := split.Plain().Accept()
+		server, err := split.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}

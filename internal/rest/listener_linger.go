@@ -31,7 +31,7 @@ const (
 func (s *Splitter) linger(c *splitConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.stopped || c.closed.Load() {
+	if _, open := s.mu.table[c]; !open || s.mu.stopped {
 		return false
 	}
 	c.idle()

@@ -6,6 +6,7 @@ package rest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func startBusy(t *testing.T, options SplitOptions) *busyServer {
 	ready := make(chan struct{})
 	s.splitServer = startSplit(t, options, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-ready
-		for open := s.split.Stats().Open; ; {
+		for open := int64(s.split.openConns()); ; {
 			seen := s.most.Load()
 			if open <= seen || s.most.CompareAndSwap(seen, open) {
 				break
@@ -105,8 +106,8 @@ func TestSplitLimit(t *testing.T) {
 		<-s.arrived
 	}
 	<-full
-	if stats := s.split.Stats(); stats.Open != limit || stats.LetGo != 0 {
-		t.Errorf("at the limit: %+v", stats)
+	if open := s.split.openConns(); open != limit {
+		t.Errorf("%d connections are open at the limit, want %d", open, limit)
 	}
 	for range others {
 		s.finish <- struct{}{}
@@ -126,9 +127,9 @@ func TestSplitLimit(t *testing.T) {
 func TestSplitLetsTheIdlestGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := newPipeListener()
-		split := Split(root, SplitOptions{MaxConns: 4, FirstByteTimeout: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		split := Split(root, nil, SplitOptions{MaxConns: 4, FirstByteTimeout: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 		accept := func() net.Conn {
-			c, err := split.Plain().Accept()
+			c, err := split.Accept()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,8 +180,8 @@ func TestSplitLetsTheIdlestGo(t *testing.T) {
 		if open(served.client) || !open(active.client) {
 			t.Error("the one between requests was idle longest")
 		}
-		if got := split.Stats(); got.Open != 4 || got.LetGo != 3 || got.LimitWaits != 1 {
-			t.Errorf("%+v", got)
+		if got := split.openConns(); got != 4 {
+			t.Errorf("%d connections are open, want 4", got)
 		}
 		// All are busy now.
 		go func() {
@@ -233,14 +234,12 @@ func TestSplitShutdown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), splitWait)
 	defer cancel()
 	var stopping sync.WaitGroup
-	for _, server := range []*http.Server{s.plain, s.tls} {
-		stopping.Go(func() {
-			if err := server.Shutdown(ctx); err != nil {
-				t.Errorf("Shutdown = %v", err)
-			}
-		})
-	}
-	// Both sides are closed now, though requests are still under way.
+	stopping.Go(func() {
+		if err := s.http.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+	})
+	// The listener is closed now, though requests are still under way.
 	if err := closedByServer(silent); err != nil {
 		t.Error(err)
 	}
@@ -255,21 +254,8 @@ func TestSplitShutdown(t *testing.T) {
 	if err := s.split.Close(); err != nil {
 		t.Errorf("Close = %v", err)
 	}
-	if open := s.split.Stats().Open; open != 0 {
+	if open := s.split.openConns(); open != 0 {
 		t.Errorf("%d connections are open after shutdown", open)
-	}
-}
-
-func TestSplitOneSideClosed(t *testing.T) {
-	s := startSplit(t, SplitOptions{}, http.HandlerFunc(describeRequest))
-	if err := s.plain.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := closedByServer(s.dial(t, "GET / HTTP/1.1\r\n\r\n")); err != nil {
-		t.Error(err)
-	}
-	if _, err := postText(s.client(t), "https://"+s.addr+"/", ""); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -277,13 +263,13 @@ func TestSplitOneSideClosed(t *testing.T) {
 func TestSplitCloseEndsWhatNobodyAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := newPipeListener()
-		split := Split(root, SplitOptions{})
+		split := Split(root, &tls.Config{}, SplitOptions{})
 		var conns []net.Conn
 		for _, first := range []string{"G", "\x16", ""} {
 			conns = append(conns, root.dial(first))
 		}
 		synctest.Wait()
-		if open := split.Stats().Open; open != 3 {
+		if open := split.openConns(); open != 3 {
 			t.Errorf("%d connections are open, want 3", open)
 		}
 		begin := time.Now()
@@ -295,15 +281,13 @@ func TestSplitCloseEndsWhatNobodyAccepted(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		for _, side := range []net.Listener{split.Plain(), split.Secure()} {
-			if _, err := side.Accept(); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("Accept after Close = %v, want %v", err, net.ErrClosed)
-			}
+		if _, err := split.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept after Close = %v, want %v", err, net.ErrClosed)
 		}
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("closing waited for %v", took)
 		}
-		if open := split.Stats().Open; open != 0 {
+		if open := split.openConns(); open != 0 {
 			t.Errorf("%d connections are open after Close", open)
 		}
 		if err := split.Close(); err != nil {
@@ -317,11 +301,13 @@ type failingListener struct {
 	net.Listener
 	failures int
 	failed   int
+	total    atomic.Int64
 }
 
 func (l *failingListener) Accept() (net.Conn, error) {
 	if l.failed < l.failures {
 		l.failed++
+		l.total.Add(1)
 		return nil, syscall.EMFILE
 	}
 	l.failed = 0
@@ -332,18 +318,18 @@ func TestSplitRetriesAccept(t *testing.T) {
 	const connections = 3
 	synctest.Test(t, func(t *testing.T) {
 		root := newPipeListener()
-		split := Split(&failingListener{Listener: root, failures: maxAcceptFailures - 1},
-			SplitOptions{MaxConns: 1, Logger: slog.New(slog.DiscardHandler)})
+		failing := &failingListener{Listener: root, failures: maxAcceptFailures - 1}
+		split := Split(failing, nil, SplitOptions{MaxConns: 1, Logger: slog.New(slog.DiscardHandler)})
 		defer func() { _ = split.Close() }()
 		for range connections {
 			client := root.dial("x")
-			server, err := split.Plain().Accept()
+			server, err := split.Accept()
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, _ = client.Close(), server.Close()
 		}
-		if got, least := split.Stats().AcceptFailures, int64(connections*(maxAcceptFailures-1)); got < least {
+		if got, least := failing.total.Load(), int64(connections*(maxAcceptFailures-1)); got < least {
 			t.Errorf("failures = %d, want at least %d", got, least)
 		}
 	})
@@ -352,12 +338,10 @@ func TestSplitRetriesAccept(t *testing.T) {
 func TestSplitGivesUpAccepting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		split := Split(&failingListener{Listener: newPipeListener(), failures: maxAcceptFailures},
+		split := Split(&failingListener{Listener: newPipeListener(), failures: maxAcceptFailures}, nil,
 			SplitOptions{Logger: slog.New(slog.DiscardHandler)})
-		for _, side := range []net.Listener{split.Plain(), split.Secure()} {
-			if _, err := side.Accept(); !errors.Is(err, syscall.EMFILE) {
-				t.Errorf("Accept = %v, want %v", err, syscall.EMFILE)
-			}
+		if _, err := split.Accept(); !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("Accept = %v, want %v", err, syscall.EMFILE)
 		}
 		if took := time.Since(begin); took < 9*time.Minute || took > 11*time.Minute {
 			t.Errorf("gave up after %v, want about ten minutes", took)

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -26,8 +27,7 @@ func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr 
 		t.Fatal(err)
 	}
 	s := NewServer(h, pair, slog.New(slog.DiscardHandler))
-	change(s.plain)
-	change(s.secure)
+	change(&s.http)
 	l := listenLoopback(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
@@ -63,22 +63,21 @@ func rawRequest(t *testing.T, method, path string, headers map[string]string) st
 
 func TestServerHasLimits(t *testing.T) {
 	s := NewServer(http.NotFoundHandler(), tls.Certificate{}, slog.New(slog.DiscardHandler))
-	for _, h := range []*http.Server{s.plain, s.secure} {
-		if h.MaxHeaderBytes != 64<<10 {
-			t.Errorf("headers may have %d bytes", h.MaxHeaderBytes)
-		}
-		for name, d := range map[string]time.Duration{
-			"ReadHeaderTimeout": h.ReadHeaderTimeout, "ReadTimeout": h.ReadTimeout, "WriteTimeout": h.WriteTimeout, "IdleTimeout": h.IdleTimeout,
-		} {
-			if d <= 0 || d > 5*time.Minute {
-				t.Errorf("%s is %v", name, d)
-			}
-		}
-		if h.WriteTimeout <= h.ReadTimeout {
-			t.Error("a request whose body came late could not be answered")
+	h := &s.http
+	if h.MaxHeaderBytes != 64<<10 {
+		t.Errorf("headers may have %d bytes", h.MaxHeaderBytes)
+	}
+	for name, d := range map[string]time.Duration{
+		"ReadHeaderTimeout": h.ReadHeaderTimeout, "ReadTimeout": h.ReadTimeout, "WriteTimeout": h.WriteTimeout, "IdleTimeout": h.IdleTimeout,
+	} {
+		if d <= 0 || d > 5*time.Minute {
+			t.Errorf("%s is %v", name, d)
 		}
 	}
-	if s.secure.TLSConfig.MinVersion < tls.VersionTLS12 {
+	if h.WriteTimeout <= h.ReadTimeout {
+		t.Error("a request whose body came late could not be answered")
+	}
+	if h.TLSConfig.MinVersion < tls.VersionTLS12 {
 		t.Error("TLS before 1.2 is accepted")
 	}
 }
@@ -137,6 +136,49 @@ func TestSlowHeaders(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
+}
+
+// A handshake that does not go on holds up nobody else, and HTTP/1.1 is what clients of
+// HTTPS are offered.
+func TestSlowHandshakes(t *testing.T) {
+	pair, err := tls.X509KeyPair(testCertificate(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(http.HandlerFunc(describeRequest), pair, slog.New(slog.DiscardHandler))
+		root := newPipeListener()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(root) }()
+		begin := time.Now()
+		slow := []net.Conn{root.dial("\x16"), root.dial("\x16\x03\x01")}
+		client := tls.Client(root.dial(""), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := client.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
+			t.Errorf("the protocol agreed on is %q", got)
+		}
+		if a := readAnswer(t, bufio.NewReader(client)); string(a.body) != "https HTTP/1.1 " {
+			t.Errorf("the answer is %q", a.body)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("the answer took %v", took)
+		}
+		for _, conn := range slow {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+		if took := time.Since(begin); took != readHeaderTimeout {
+			t.Errorf("the slow ones were closed after %v, want %v", took, readHeaderTimeout)
+		}
+		_ = client.Close()
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	})
 }
 
 // readAnswer reads one response from a connection.
