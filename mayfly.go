@@ -215,7 +215,7 @@ func (s *Server) open() (err error) {
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
-		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail,
+		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail, Explain: rest.Explain,
 		Caches:  store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
 	})

@@ -29,9 +29,9 @@ var counters = []struct {
 }{
 	{"batches", func(e *Engine, _ int, doomed bool) error {
 		one := []byte(`[{"op":"incr","path":"/n","value":1}]`)
-		b := Batch{Target: item("c", "k", ""), Atomic: true, Ops: []BatchOp{{Op: store.Update, ID: "a", Body: one}, {Op: store.Update, ID: "b", Body: one}}}
+		b := &Request{Target: item("c", "k", ""), Atomic: true, Ops: []ItemOp{{Op: store.Update, ID: "a", Body: one}, {Op: store.Update, ID: "b", Body: one}}}
 		if doomed {
-			b.Ops = append(b.Ops, BatchOp{Op: store.Create, Body: body("k", "a", "")})
+			b.Ops = append(b.Ops, ItemOp{Op: store.Create, Body: body("k", "a", "")})
 		}
 		res, err := e.Batch(context.Background(), b)
 		if err != nil {
@@ -45,9 +45,9 @@ var counters = []struct {
 	}},
 	{"triggers", func(e *Engine, client int, doomed bool) error {
 		id := fmt.Sprintf("main%d", client)
-		_, err := e.WriteItem(context.Background(), ItemWrite{
+		_, err := e.WriteItem(context.Background(), &Request{
 			Target: item("c", "k", id), Op: store.Upsert, Body: body("k", id, fmt.Sprintf(`"doomed":%t`, doomed)),
-			Triggers: Triggers{Pre: "before", Post: "after", Wire: testWire},
+			PreTriggers: "before", PostTriggers: "after",
 		})
 		return err
 	}},
@@ -129,15 +129,15 @@ func (w *world) watchPair(name string, read func() (a, b int), ended <-chan stru
 }
 
 func (w *world) queryPair() (a, b int) {
-	page, err := w.e.QueryItems(context.Background(), ItemQuery{
+	page, err := w.e.QueryItems(context.Background(), &Request{
 		Target: item("c", "k", ""), Query: Query{Text: `SELECT c.id, c.n FROM c WHERE c.n >= 0`, Params: map[string]sql.Value{}},
 	})
 	return w.pair(page.Rows, err)
 }
 
 func (w *world) listPair() (a, b int) {
-	page, err := w.e.ListItems(context.Background(), ItemList{Target: item("c", "k", "")})
-	return w.pair(page.Items, err)
+	page, err := w.e.ListItems(context.Background(), &Request{Target: item("c", "k", "")})
+	return w.pair(page.Rows, err)
 }
 
 // pair finds both items among those of a page.

@@ -19,11 +19,11 @@ func TestPatchesAndBatchesAtOnce(t *testing.T) {
 	w.container("c", "null", 1)
 	target := Target{Database: "d", Container: "c", PartitionKey: `["k"]`}
 	for _, id := range []string{"a", "b"} {
-		_, err := w.e.WriteItem(context.Background(), ItemWrite{Target: target, Op: store.Create, Body: fmt.Appendf(nil, `{"id":%q,"pk":"k","n":0,"m":0}`, id)})
+		_, err := w.e.WriteItem(context.Background(), &Request{Target: target, Op: store.Create, Body: fmt.Appendf(nil, `{"id":%q,"pk":"k","n":0,"m":0}`, id)})
 		w.must(err)
 	}
-	by := func(id string, n int) BatchOp {
-		return BatchOp{Op: store.Update, ID: id, Body: fmt.Appendf(nil, `[{"op":"incr","path":"/n","value":%d}]`, n)}
+	by := func(id string, n int) ItemOp {
+		return ItemOp{Op: store.Update, ID: id, Body: fmt.Appendf(nil, `[{"op":"incr","path":"/n","value":%d}]`, n)}
 	}
 	const clients, rounds = 4, 25
 	var wg sync.WaitGroup
@@ -31,9 +31,9 @@ func TestPatchesAndBatchesAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for i := range rounds {
 				n := client*rounds + i
-				b := Batch{Target: target, Atomic: true, Ops: []BatchOp{by("a", n), {Op: store.Read, ID: "a"}, {Op: store.Read, ID: "b"}, by("b", -n)}}
+				b := &Request{Target: target, Atomic: true, Ops: []ItemOp{by("a", n), {Op: store.Read, ID: "a"}, {Op: store.Read, ID: "b"}, by("b", -n)}}
 				if i%5 == 4 { // fails, and must leave a as it was
-					b.Ops = append(b.Ops, BatchOp{Op: store.Create, Body: []byte(`{"id":"a","pk":"k"}`)})
+					b.Ops = append(b.Ops, ItemOp{Op: store.Create, Body: []byte(`{"id":"a","pk":"k"}`)})
 				}
 				res, err := w.e.Batch(context.Background(), b)
 				if err != nil || (res.Ops[0].Err == nil) != (i%5 != 4) {
@@ -42,7 +42,7 @@ func TestPatchesAndBatchesAtOnce(t *testing.T) {
 				if i%5 != 4 && number(t, res.Ops[1].Body, "n")+number(t, res.Ops[2].Body, "n") != n {
 					t.Errorf("a reader within a batch sees %s and %s, when %d has been moved to a alone", res.Ops[1].Body, res.Ops[2].Body, n)
 				}
-				patch := ItemWrite{Target: target, Op: store.Update, Body: []byte(`[{"op":"incr","path":"/m","value":1}]`)}
+				patch := &Request{Target: target, Op: store.Update, Body: []byte(`[{"op":"incr","path":"/m","value":1}]`)}
 				patch.ID = "a"
 				if _, err := w.e.WriteItem(context.Background(), patch); err != nil {
 					t.Error(err)
@@ -51,7 +51,7 @@ func TestPatchesAndBatchesAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	res, err := w.e.Batch(context.Background(), Batch{Target: target, Atomic: true, Ops: []BatchOp{{Op: store.Read, ID: "a"}, {Op: store.Read, ID: "b"}}})
+	res, err := w.e.Batch(context.Background(), &Request{Target: target, Atomic: true, Ops: []ItemOp{{Op: store.Read, ID: "a"}, {Op: store.Read, ID: "b"}}})
 	w.must(err)
 	a, b := res.Ops[0].Body, res.Ops[1].Body
 	if number(t, a, "n")+number(t, b, "n") != 0 || number(t, a, "m") != clients*rounds {

@@ -18,76 +18,26 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// ChangeFeed is a request for a page of a container's change feed.
-type ChangeFeed struct {
-	Target
-	// Range is the id of one partition key range, or empty.
-	Range string
-	// StartEPK and EndEPK bound the effective partition keys, as hexadecimal text.
-	StartEPK, EndEPK string
-	// After is the position that an earlier page ended at, "*" for now, or empty.
-	After string
-	// SinceMs is the moment from which to begin if After is empty; 0 is the beginning.
-	SinceMs int64
-	// AllVersions asks for all versions and deletes.
-	AllVersions bool
-	// Wrapped asks for items with what is known of their change beside them.
-	Wrapped      bool
-	MaxItems     int
-	SessionToken string
-}
-
-// ChangePage is a page of the change feed.
-type ChangePage struct {
-	Container *catalog.Container
-	// Partition is the last that the page has looked at.
-	Partition int
-	// Items holds the items' JSON, with commas between them.
-	Items []byte
-	Count int
-	// Position is where the next page begins.
-	Position string
-	// More says that the next page need not be waited for.
-	More   bool
-	LSN    uint64
-	Charge ru.Units
-}
-
 // ChangeFeedNow is the position after everything that there is.
 const ChangeFeedNow = "*"
 
 // ReadChangeFeed returns a page of the change feed of a container, of one of its
 // partition key ranges, of a range of effective partition keys or of one partition
 // key.
-func (e *Engine) ReadChangeFeed(ctx context.Context, r ChangeFeed) (ChangePage, error) {
-	defer e.observe(e.begin())
-	session, err := parseSession(r.SessionToken)
-	if err != nil {
-		return ChangePage{Charge: ru.ListBase}, err
-	}
+func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (a Answer, err error) {
 	nowMs := e.clock.Now()
-	var page ChangePage
-	err = whileClosed(func() (err error) {
-		page, err = e.readChangeFeed(ctx, &r, session, nowMs)
-		return err
-	})
-	return page, err
+	err = e.serve(r, &a, ru.ListBase, func(seen session) error { return e.readChangeFeed(ctx, r, seen, nowMs, &a) })
+	return a, err
 }
 
-func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session, nowMs int64) (ChangePage, error) {
-	page := ChangePage{Charge: ru.ListBase}
-	c, err := e.target(r.Target)
+func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
+	s, err := pageScope(page.Container, r)
 	if err != nil {
-		return page, err
-	}
-	page.Container = c
-	s, err := changeScope(c, r)
-	if err != nil {
-		return page, err
+		return err
 	}
 	at, err := r.places(s.last - s.first + 1)
 	if err != nil {
-		return page, err
+		return err
 	}
 	page.Charge = 0 // nothing has been done yet
 	q := store.Changes{
@@ -103,12 +53,12 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session
 		}
 		page.Partition = s.first + turn
 		q.Start = at.starts[turn]
-		part, err := e.changesOf(ctx, &page, q, nowMs)
+		part, err := e.changesOf(ctx, page, q, nowMs)
 		if err != nil {
-			return page, err
+			return err
 		}
 		if err := seen.check(page.Partition, part.LSN); err != nil {
-			return page, err
+			return err
 		}
 		at.starts[turn] = store.ChangeStart{After: part.Position, Incarnation: part.Incarnation}
 		if part.More {
@@ -123,13 +73,13 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *ChangeFeed, seen session
 			q.MaxItems = 0
 		}
 	}
-	page.Position = at.encode()
-	return page, nil
+	page.Continuation = at.encode()
+	return nil
 }
 
 // changesOf adds the changes of a page's present partition to it, and charges for
 // them.
-func (e *Engine) changesOf(ctx context.Context, page *ChangePage, q store.Changes, nowMs int64) (store.ChangePage, error) {
+func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, nowMs int64) (store.ChangePage, error) {
 	if err := e.meters.admit(page.Container, page.Partition); err != nil {
 		return store.ChangePage{}, err
 	}
@@ -147,29 +97,8 @@ func (e *Engine) changesOf(ctx context.Context, page *ChangePage, q store.Change
 		return part, err
 	}
 	page.LSN = part.LSN
-	if page.Count > 0 && part.Count > 0 {
-		page.Items = append(page.Items, ',')
-	}
-	page.Items = append(page.Items, part.Items...)
-	page.Count += part.Count
-	before := page.Charge
-	if page.Charge = ru.ListBase; page.Count > 0 {
-		page.Charge += ru.Read(len(page.Items))
-	}
-	e.meters.settle(page.Container, page.Partition, page.Charge-before)
+	e.addRows(page, part.Items, part.Count, 0)
 	return part, err
-}
-
-// changeScope finds out which partitions a request is about, and what of them.
-func changeScope(c *catalog.Container, r *ChangeFeed) (queryScope, error) {
-	if r.PartitionKey != "" {
-		k, err := queryKey(c, r.PartitionKey)
-		if err != nil {
-			return queryScope{}, err
-		}
-		return keyScope(c, k), nil
-	}
-	return rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
 }
 
 // changePlaces is a position in the change feeds of one partition or of several
@@ -192,9 +121,9 @@ type changePlaces struct {
 const maxPositionBytes = 8 + 24*catalog.MaxPartitions
 
 // places returns where to begin in each of so many partitions.
-func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
+func (r *Request) places(partitions int) (changePlaces, error) {
 	at := changePlaces{starts: make([]store.ChangeStart, partitions)}
-	switch r.After {
+	switch r.Continuation {
 	case "":
 		for i := range at.starts {
 			at.starts[i] = store.ChangeStart{SinceMs: r.SinceMs, Beginning: r.SinceMs == 0}
@@ -208,7 +137,7 @@ func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
 	}
 	if partitions == 1 {
 		var ok bool
-		if at.starts[0], ok = parsePlace(r.After); !ok {
+		if at.starts[0], ok = parsePlace(r.Continuation); !ok {
 			return at, r.refusal()
 		}
 		return at, nil
@@ -216,8 +145,8 @@ func (r *ChangeFeed) places(partitions int) (changePlaces, error) {
 	return at, r.severalPlaces(&at)
 }
 
-func (r *ChangeFeed) refusal() error {
-	return invalid("The value '%s' of the header if-none-match is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.After))
+func (r *Request) refusal() error {
+	return invalid("'%s' is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.Continuation))
 }
 
 // parsePlace reads a position in one partition.
@@ -229,10 +158,10 @@ func parsePlace(text string) (store.ChangeStart, bool) {
 }
 
 // severalPlaces reads a position in several partitions.
-func (r *ChangeFeed) severalPlaces(at *changePlaces) error {
-	turn, places, _ := strings.Cut(r.After, "@")
+func (r *Request) severalPlaces(at *changePlaces) error {
+	turn, places, _ := strings.Cut(r.Continuation, "@")
 	n, err := strconv.ParseUint(turn, 10, 16)
-	if err != nil || int(n) >= len(at.starts) || len(r.After) > maxPositionBytes {
+	if err != nil || int(n) >= len(at.starts) || len(r.Continuation) > maxPositionBytes {
 		return r.refusal()
 	}
 	at.turn = int(n)

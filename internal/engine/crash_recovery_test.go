@@ -22,7 +22,7 @@ import (
 // writes must survive a second crash.
 func (r *crashRun) recover(ctx context.Context, c crash) error {
 	var again *vfs.MemFS
-	var fresh []ItemResult
+	var fresh []Answer
 	err := r.opened(c.disk, func(e *Engine) error {
 		v := &recovered{r: r, e: e, crash: c}
 		if err := v.time(); err != nil {
@@ -46,7 +46,7 @@ func (r *crashRun) recover(ctx context.Context, c crash) error {
 	}
 	return r.opened(again, func(e *Engine) error {
 		for _, f := range fresh {
-			got, err := e.ReadItem(ItemRead{Target: item(f.Container.ID, r.keys[f.Partition], "fresh")})
+			got, err := e.ReadItem(&Request{Target: item(f.Container.ID, r.keys[f.Partition], "fresh")})
 			if err != nil || string(got.Body) != string(f.Body) {
 				return fmt.Errorf("after a second crash: got %s, %v, want %s", got.Body, err, f.Body)
 			}
@@ -115,7 +115,7 @@ func (v *recovered) catalog() error {
 
 // container has in each partition all writes up to an lsn and none after it, and
 // goes on from there.
-func (v *recovered) container(ctx context.Context, c *catalog.Container) (fresh []ItemResult, err error) {
+func (v *recovered) container(ctx context.Context, c *catalog.Container) (fresh []Answer, err error) {
 	kept := make([][]crashWrite, len(c.Ranges))
 	for i := range kept {
 		if kept[i], err = v.kept(ctx, c, i); err == nil {
@@ -150,7 +150,7 @@ func (v *recovered) kept(ctx context.Context, c *catalog.Container, index int) (
 	if err != nil {
 		return nil, err
 	}
-	page, err := v.e.ListItems(ctx, ItemList{Target: Target{Database: "d", Container: c.ID}, Range: catalog.RangeID(index)})
+	page, err := v.e.ListItems(ctx, &Request{Target: Target{Database: "d", Container: c.ID}, Range: catalog.RangeID(index)})
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (v *recovered) items(ctx context.Context, c *catalog.Container, index int, 
 	now, alive := v.e.Clock().Now(), 0
 	for _, id := range []string{"a", "b", "c"} {
 		it := crashItem{v.r.keys[index], id}
-		got, err := v.e.ReadItem(ItemRead{Target: item(c.ID, it.pk, it.id)})
+		got, err := v.e.ReadItem(&Request{Target: item(c.ID, it.pk, it.id)})
 		w, found := last[it]
 		if !found || w.deleted || w.expired(c, now) {
 			if !errors.Is(err, store.ErrNotFound) {
@@ -190,7 +190,7 @@ func (v *recovered) items(ctx context.Context, c *catalog.Container, index int, 
 			return fmt.Errorf("item %v: got %s, %v, want %s", it, got.Body, err, w.body)
 		}
 	}
-	page, err := v.e.ListItems(ctx, ItemList{Target: Target{Database: "d", Container: c.ID}, Range: catalog.RangeID(index)})
+	page, err := v.e.ListItems(ctx, &Request{Target: Target{Database: "d", Container: c.ID}, Range: catalog.RangeID(index)})
 	if err != nil || page.Count != alive {
 		return fmt.Errorf("a list has %d items, %v, want %d", page.Count, err, alive)
 	}
@@ -208,8 +208,8 @@ func (w *crashWrite) expired(c *catalog.Container, nowMs int64) bool {
 
 // goOn writes an item: its numbers follow those that are there, and are none that
 // was given to anybody.
-func (v *recovered) goOn(ctx context.Context, c *catalog.Container, index int, kept []crashWrite) (ItemResult, error) {
-	fresh, err := v.e.WriteItem(ctx, ItemWrite{
+func (v *recovered) goOn(ctx context.Context, c *catalog.Container, index int, kept []crashWrite) (Answer, error) {
+	fresh, err := v.e.WriteItem(ctx, &Request{
 		Target: item(c.ID, v.r.keys[index], "fresh"), Op: store.Create, Body: body(v.r.keys[index], "fresh", ""),
 	})
 	if err != nil {

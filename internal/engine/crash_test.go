@@ -164,7 +164,7 @@ func (r *crashRun) write(ctx context.Context, writer int) error {
 	var etag string // the last that it saw
 	for n := range crashWrites {
 		it := crashItem{r.keys[rng.IntN(len(r.keys))], string("abc"[rng.IntN(3)])}
-		w := ItemWrite{
+		w := &Request{
 			Target: item([]string{"stays", "stays", "comes and goes"}[rng.IntN(3)], it.pk, it.id),
 			Op:     []store.Op{store.Create, store.Upsert, store.Upsert, store.Replace, store.Delete}[rng.IntN(5)],
 		}

@@ -45,7 +45,7 @@ func TestDropContainerFreesItsRows(t *testing.T) {
 	if _, err := w.write(store.Upsert, "gone", "x", "a", ""); !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("write: got %v, want ErrOwnerNotFound", err)
 	}
-	if _, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "gone"}}); !errors.Is(err, ErrOwnerNotFound) {
+	if _, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "gone"}}); !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("list: got %v, want ErrOwnerNotFound", err)
 	}
 	if err := w.e.DeleteContainer(t.Context(), "d", "gone", ""); !errors.Is(err, catalog.ErrNotFound) {
@@ -63,7 +63,7 @@ func TestDropDatabaseFreesItsRows(t *testing.T) {
 		w.put("a", pk, "x", "")
 		w.put("b", pk, "x", "")
 	}
-	_, err = w.e.WriteItem(t.Context(), ItemWrite{Target: Target{Database: "other", Container: "c"}, Op: store.Create, Body: body("k", "x", "")})
+	_, err = w.e.WriteItem(t.Context(), &Request{Target: Target{Database: "other", Container: "c"}, Op: store.Create, Body: body("k", "x", "")})
 	w.must(err)
 	keptRows := w.rowsOf(c)
 	if err := w.e.DeleteDatabase(t.Context(), "d", `"x"`); !errors.Is(err, catalog.ErrPrecondition) {
@@ -102,15 +102,15 @@ func TestRecreateContainer(t *testing.T) {
 		}
 		stale := item("c", "k", "a")
 		stale.IntendedRID = old.RID.String()
-		if _, err := w.e.ReadItem(ItemRead{Target: stale}); !errors.Is(err, ErrContainerChanged) {
+		if _, err := w.e.ReadItem(&Request{Target: stale}); !errors.Is(err, ErrContainerChanged) {
 			t.Errorf("round %d: who means the old one: got %v, want ErrContainerChanged", round, err)
 		}
 		stale.IntendedRID = fresh.RID.String()
-		if _, err := w.e.ReadItem(ItemRead{Target: stale}); err != nil {
+		if _, err := w.e.ReadItem(&Request{Target: stale}); err != nil {
 			t.Errorf("round %d: who means this one: %v", round, err)
 		}
 		byRID := item(fresh.RID.String(), "k", "a")
-		if _, err := w.e.ReadItem(ItemRead{Target: byRID}); err != nil {
+		if _, err := w.e.ReadItem(&Request{Target: byRID}); err != nil {
 			t.Errorf("round %d: by rid: %v", round, err)
 		}
 		old = fresh
@@ -158,7 +158,7 @@ func TestDropUnderLoad(t *testing.T) {
 				case 1:
 					_, err = w.read("c", keys[i%2], fmt.Sprint(i%5))
 				case 2:
-					_, err = w.e.ListItems(context.Background(), ItemList{Target: Target{Database: "d", Container: "c"}, MaxItems: 3})
+					_, err = w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}, MaxItems: 3})
 				}
 				if err != nil && !errors.Is(err, ErrOwnerNotFound) && !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("client %d: %v", client, err)
@@ -208,7 +208,7 @@ func TestRequestsWaitForADrop(t *testing.T) {
 		go func() { _, err := w.read("c", "k", "a"); answers <- err }()
 		go func() { _, err := w.write(store.Upsert, "c", "k", "a", ""); answers <- err }()
 		go func() {
-			_, err := w.e.ListItems(context.Background(), ItemList{Target: Target{Database: "d", Container: "c"}})
+			_, err := w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}})
 			answers <- err
 		}()
 		synctest.Wait()

@@ -40,6 +40,8 @@ type Options struct {
 	FreeBytes func() (uint64, error)
 	// Reclaim frees the space of what was deleted, at once; nil if that frees itself.
 	Reclaim func(context.Context) error
+	// Explain tells scripts an error as clients see it. It must be given.
+	Explain func(error) (status int, text string)
 	// Health tells how the engine below is; nil means well.
 	Health func() kv.Health
 	// Throughput says whether provisioned throughput is enforced.
@@ -88,6 +90,7 @@ type Engine struct {
 	logger    *slog.Logger
 	freeBytes func() (uint64, error)
 	failedFn  func(error)
+	explain   func(error) (status int, text string)
 
 	// settings is held while a container is made, replaced or removed, until all
 	// its partitions have followed: they take replacements in order. It comes
@@ -165,7 +168,7 @@ func Open(o Options) (*Engine, error) {
 		o.Caches = defaultCaches
 	}
 	e := &Engine{
-		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, reclaimFn: o.Reclaim, reclaimEnded: make(chan struct{}), failedFn: o.Failed, ended: make(chan struct{}),
+		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, reclaimFn: o.Reclaim, reclaimEnded: make(chan struct{}), failedFn: o.Failed, explain: o.Explain, ended: make(chan struct{}),
 		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
 		cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
 		scripts: script.NewPool(script.PoolOptions{

@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	c := w.container("c", "60", 4)
 	keys := spread(c)
-	var want []ItemResult
+	var want []Answer
 	for i, pk := range keys {
 		for range i + 1 {
 			want = append(want[:i], w.put("c", pk, "a", `"ttl":-1`))
@@ -80,7 +80,7 @@ func TestReplaceIsSeenAtOnce(t *testing.T) {
 				t.Errorf("round %d, defaultTtl %s, partition %d: got %v, want it there %v", round, ttl, i, err, want)
 			}
 		}
-		page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}})
+		page, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}})
 		if err != nil || (page.Count == len(keys)) != want {
 			t.Errorf("round %d, defaultTtl %s: list has %d items, %v", round, ttl, page.Count, err)
 		}
@@ -283,7 +283,7 @@ func TestCloseUnderLoad(t *testing.T) {
 				case 1:
 					_, err = w.read("c", keys[i%2], "kept")
 				case 2:
-					_, err = w.e.ListItems(context.Background(), ItemList{Target: Target{Database: "d", Container: "c"}})
+					_, err = w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}})
 				}
 				once.Do(begun.Done)
 				if errors.Is(err, ErrStopping) {

@@ -14,6 +14,8 @@ var (
 	// ErrKeyMismatch: the partition key given with a request is not that of the
 	// item.
 	ErrKeyMismatch = errors.New("partition key mismatch")
+	// ErrNoKey: a request that needs a partition key has none.
+	ErrNoKey = errors.New("no partition key")
 	// ErrKeyForm: the partition key given with a request has more or fewer levels
 	// than the container's.
 	ErrKeyForm = errors.New("partition key of another form")

@@ -269,7 +269,7 @@ func (e *Engine) Explain(t Target) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	k, err := headerKey(c, t.PartitionKey)
+	k, err := givenKey(c, t.PartitionKey)
 	if err != nil {
 		return Explanation{}, err
 	}

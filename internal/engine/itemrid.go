@@ -45,7 +45,7 @@ func (e *Engine) named(c *catalog.Container, t Target, ordinal uint64) (Target, 
 		return t, err
 	}
 	if t.PartitionKey != "" {
-		given, err := headerKey(c, t.PartitionKey)
+		given, err := givenKey(c, t.PartitionKey)
 		if err != nil {
 			return t, err
 		}

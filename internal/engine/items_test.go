@@ -22,7 +22,7 @@ func TestItemRoundTrip(t *testing.T) {
 	if err != nil || string(got.Body) != string(r.Body) || got.ETag != r.ETag || got.Charge < 1 {
 		t.Errorf("read: got %+v, %v, want %s", got, err, r.Body)
 	}
-	same, err := w.e.ReadItem(ItemRead{Target: item("c", "k", "a/b ü"), IfNoneMatch: r.ETag})
+	same, err := w.e.ReadItem(&Request{Target: item("c", "k", "a/b ü"), IfNoneMatch: r.ETag})
 	if !errors.Is(err, store.ErrNotModified) || same.Body != nil || same.ETag != r.ETag {
 		t.Errorf("read of what is known: got %+v, %v, want ErrNotModified", same, err)
 	}
@@ -87,7 +87,7 @@ func TestItemRefusals(t *testing.T) {
 		{"levels with one missing", "levels", `["x",{}]`, `{"id":"2","a":"x"}`, nil},
 		{"a prefix", "levels", `["x"]`, `{"id":"a","a":"x","b":{"c":1}}`, ErrKeyForm},
 	} {
-		_, err := w.e.WriteItem(t.Context(), ItemWrite{
+		_, err := w.e.WriteItem(t.Context(), &Request{
 			Target: Target{Database: "d", Container: c.container, PartitionKey: c.key}, Op: store.Create, Body: []byte(c.body),
 		})
 		var bad *InvalidError
@@ -113,16 +113,15 @@ func TestTargets(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
 	w.put("c", "k", "a", "")
-	var bad *InvalidError
 	noKey := item("c", "k", "a")
 	noKey.PartitionKey = ""
-	if _, err := w.e.ReadItem(ItemRead{Target: noKey}); !errors.As(err, &bad) {
+	if _, err := w.e.ReadItem(&Request{Target: noKey}); !errors.Is(err, ErrNoKey) {
 		t.Errorf("read without a key: got %v, want a refusal", err)
 	}
-	if _, err := w.e.WriteItem(t.Context(), ItemWrite{Target: noKey, Op: store.Delete}); !errors.As(err, &bad) {
+	if _, err := w.e.WriteItem(t.Context(), &Request{Target: noKey, Op: store.Delete}); !errors.Is(err, ErrNoKey) {
 		t.Errorf("delete without a key: got %v, want a refusal", err)
 	}
-	if _, err := w.e.WriteItem(t.Context(), ItemWrite{Target: noKey, Op: store.Replace, Body: body("k", "a", "")}); err != nil {
+	if _, err := w.e.WriteItem(t.Context(), &Request{Target: noKey, Op: store.Replace, Body: body("k", "a", "")}); err != nil {
 		t.Errorf("replace without a key, which the body has: %v", err)
 	}
 	if _, err := w.read("c", "other", "a"); !errors.Is(err, store.ErrNotFound) {
@@ -131,7 +130,7 @@ func TestTargets(t *testing.T) {
 	if _, err := w.read("none", "k", "a"); !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("read in no container: got %v, want ErrOwnerNotFound", err)
 	}
-	if _, err := w.e.ReadItem(ItemRead{Target: Target{Database: "none", Container: "c", ID: "a", PartitionKey: `["k"]`}}); !errors.Is(err, ErrOwnerNotFound) {
+	if _, err := w.e.ReadItem(&Request{Target: Target{Database: "none", Container: "c", ID: "a", PartitionKey: `["k"]`}}); !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("read in no database: got %v, want ErrOwnerNotFound", err)
 	}
 }
@@ -150,7 +149,7 @@ func TestKeysFindTheirPartition(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		if n := len(strings.Fields(strings.Join(w.all(ItemList{Range: fmt.Sprint(i)}), " "))); n != count[i] || n == 0 {
+		if n := len(strings.Fields(strings.Join(w.all(&Request{Range: fmt.Sprint(i)}), " "))); n != count[i] || n == 0 {
 			t.Errorf("partition %d: a list has %d items, want %d, and some", i, n, count[i])
 		}
 	}

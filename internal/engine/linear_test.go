@@ -165,11 +165,11 @@ func (c *linearClient) request() (porcupine.Operation, error) {
 	return o, nil
 }
 
-func (c *linearClient) do(in linearInput, target Target, pk string) (ItemResult, error) {
+func (c *linearClient) do(in linearInput, target Target, pk string) (Answer, error) {
 	if in.op == opRead {
-		return c.run.w.e.ReadItem(ItemRead{Target: target})
+		return c.run.w.e.ReadItem(&Request{Target: target})
 	}
-	w := ItemWrite{Target: target, Op: in.op, IfMatch: in.ifMatch}
+	w := &Request{Target: target, Op: in.op, IfMatch: in.ifMatch}
 	if in.op != store.Delete {
 		more := ""
 		if in.ttl != catalog.TTLAbsent {
@@ -181,7 +181,7 @@ func (c *linearClient) do(in linearInput, target Target, pk string) (ItemResult,
 }
 
 // judge fills in what the answer was.
-func (out *linearOutput) judge(in linearInput, res ItemResult, err error) error {
+func (out *linearOutput) judge(in linearInput, res Answer, err error) error {
 	out.verdict, out.etag, out.lsn = verdictDone, res.ETag, res.LSN
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -13,7 +13,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
-	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -22,73 +21,32 @@ const (
 	maxPageBytes     = 4 << 20
 )
 
-// ItemList is a request for a page of a container's items.
-type ItemList struct {
-	Target
-	// Range is the id of the one partition key range to list, or empty for all.
-	Range string
-	// StartEPK and EndEPK bound the effective partition keys, as hexadecimal text.
-	StartEPK, EndEPK string
-	// MaxItems is what the client asked for: 0 for nothing, -1 for as many as fit.
-	MaxItems     int
-	Continuation string
-	SessionToken string
-}
-
-// ItemPage is a page of items.
-type ItemPage struct {
-	Container *catalog.Container
-	// Partition is the last that the page has looked at.
-	Partition int
-	// Items holds the items' JSON, with commas between them.
-	Items []byte
-	Count int
-	// Continuation asks for the next page; empty after the last.
-	Continuation string
-	LSN          uint64
-	Charge       ru.Units
-}
-
 // ListItems returns a page of the items of a container, of one of its partition
 // key ranges or of one partition key, in the order of their creation.
-func (e *Engine) ListItems(ctx context.Context, r ItemList) (ItemPage, error) {
-	defer e.observe(e.begin())
-	session, err := parseSession(r.SessionToken)
-	if err != nil {
-		return ItemPage{Charge: ru.ListBase}, err
-	}
+func (e *Engine) ListItems(ctx context.Context, r *Request) (a Answer, err error) {
 	nowMs := e.clock.Now()
-	var page ItemPage
-	err = whileClosed(func() (err error) {
-		page, err = e.listItems(ctx, r, session, nowMs)
-		return err
-	})
-	return page, err
+	err = e.serve(r, &a, ru.ListBase, func(seen session) error { return e.listItems(ctx, r, seen, nowMs, &a) })
+	return a, err
 }
 
-func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs int64) (ItemPage, error) {
-	page := ItemPage{Charge: ru.ListBase}
-	c, err := e.target(r.Target)
+func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
+	c := page.Container
+	s, err := pageScope(c, r)
 	if err != nil {
-		return page, err
+		return err
 	}
-	page.Container = c
-	q := store.List{MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes}
-	first, last, err := listScope(c, &r, &q)
-	if err != nil {
-		return page, err
-	}
+	q := store.List{MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes, Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK}
 	if r.Continuation != "" {
-		if first, q.After, err = parseContinuation(c, r.Continuation, first, last); err != nil {
-			return page, err
+		if s.first, q.After, err = parseContinuation(c, r.Continuation, s.first, s.last); err != nil {
+			return err
 		}
 	}
 	page.Charge = 0 // nothing has been done yet
 	ends := e.meters.elapsed() + query.PageTime
-	for i := first; i <= last; i++ {
+	for i := s.first; i <= s.last; i++ {
 		if err := e.meters.admit(c, i); err != nil {
-			if i == first {
-				return page, err
+			if i == s.first {
+				return err
 			}
 			// The client has what it could get, and asks for the rest again.
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
@@ -97,15 +55,15 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 		page.Partition = i
 		p, err := e.partition(c, i)
 		if err != nil {
-			return page, e.listFailed(&page, err)
+			return e.listFailed(page, err)
 		}
 		part, err := p.List(ctx, q, nowMs)
 		if err != nil {
-			return page, e.listFailed(&page, err)
+			return e.listFailed(page, err)
 		}
 		page.LSN = part.LSN
 		if err := seen.check(i, part.LSN); err != nil {
-			return page, e.listFailed(&page, err)
+			return e.listFailed(page, err)
 		}
 		if page.Count > 0 && part.Count > 0 && len(part.Items) > q.MaxBytes {
 			// A partition's first item is returned whatever its size; here it
@@ -113,8 +71,7 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
 			break
 		}
-		page.add(&part)
-		e.settleList(&page)
+		e.addRows(page, part.Items, part.Count, ru.Read(0))
 		if part.More {
 			page.Continuation = continuation(c, part.Last)
 			break
@@ -122,40 +79,40 @@ func (e *Engine) listItems(ctx context.Context, r ItemList, seen session, nowMs 
 		q.After = 0
 		q.MaxItems -= part.Count
 		q.MaxBytes -= len(part.Items)
-		if i < last && (q.MaxItems <= 0 || q.MaxBytes <= 0 || e.meters.elapsed() > ends) {
+		if i < s.last && (q.MaxItems <= 0 || q.MaxBytes <= 0 || e.meters.elapsed() > ends) {
 			page.Continuation = continuation(c, store.FirstOrdinal(i+1))
 			break
 		}
 	}
-	return page, nil
+	return nil
 }
 
-// settleList charges the last partition of a page for what it has added to it, so
-// that the page's charge is that of all its items together.
-func (e *Engine) settleList(page *ItemPage) {
+// addRows adds the rows of a partition to a page, and charges the partition for what it
+// has added, so that the page's charge is that of all its rows together. A page without
+// rows costs empty.
+func (e *Engine) addRows(page *Answer, rows []byte, n int, empty ru.Units) {
+	switch {
+	case n == 0:
+	case page.Count == 0:
+		page.Rows = rows
+	default:
+		page.Rows = append(append(page.Rows, ','), rows...)
+	}
+	page.Count += n
 	before := page.Charge
-	page.Charge = ru.ListBase + ru.Read(len(page.Items))
+	if page.Charge = ru.ListBase + empty; page.Count > 0 {
+		page.Charge = ru.ListBase + ru.Read(len(page.Rows))
+	}
 	e.meters.settle(page.Container, page.Partition, page.Charge-before)
 }
 
 // listFailed charges for a page that ends in an error.
-func (e *Engine) listFailed(page *ItemPage, err error) error {
+func (e *Engine) listFailed(page *Answer, err error) error {
 	if page.Charge == 0 && !errors.Is(err, store.ErrClosed) {
 		page.Charge = ru.ListBase
 		e.meters.settle(page.Container, page.Partition, page.Charge)
 	}
 	return err
-}
-
-func (page *ItemPage) add(part *store.Page) {
-	switch {
-	case part.Count == 0:
-	case page.Count == 0:
-		page.Items = part.Items
-	default:
-		page.Items = append(append(page.Items, ','), part.Items...)
-	}
-	page.Count += part.Count
 }
 
 func pageItems(asked int) int {
@@ -166,22 +123,6 @@ func pageItems(asked int) int {
 		return maxPageItems
 	}
 	return asked
-}
-
-// listScope returns the first and last partition to list, and narrows q to what of
-// them was asked for.
-func listScope(c *catalog.Container, r *ItemList, q *store.List) (first, last int, err error) {
-	var s queryScope
-	if r.PartitionKey != "" {
-		var k value.PartitionKey
-		if k, err = queryKey(c, r.PartitionKey); err == nil {
-			s = keyScope(c, k)
-		}
-	} else {
-		s, err = rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
-	}
-	q.Within, q.MinEPK, q.MaxEPK = s.Logical, s.MinEPK, s.MaxEPK
-	return s.first, s.last, err
 }
 
 // A continuation is the rid of the item after which to go on. Its ordinal tells

@@ -17,16 +17,16 @@ import (
 )
 
 // all lists everything that r asks for, and returns the ids, a string a page.
-func (w *world) all(r ItemList) []string {
+func (w *world) all(r *Request) []string {
 	w.t.Helper()
 	r.Database, r.Container = "d", "c"
 	var pages []string
 	for {
 		page, err := w.e.ListItems(context.Background(), r)
 		w.must(err)
-		items, ok := value.Elements(fmt.Appendf(nil, "[%s]", page.Items))
+		items, ok := value.Elements(fmt.Appendf(nil, "[%s]", page.Rows))
 		if !ok || len(items) != page.Count || page.Container == nil || page.Charge < 1 {
-			w.t.Fatalf("a page of %d items, charge %v: %q", page.Count, page.Charge, page.Items)
+			w.t.Fatalf("a page of %d items, charge %v: %q", page.Count, page.Charge, page.Rows)
 		}
 		var ids []string
 		for _, raw := range items {
@@ -63,15 +63,15 @@ func TestListAcrossPartitions(t *testing.T) {
 	w.advance(time.Second)
 	for range 2 {
 		for size := 1; size <= 6; size++ {
-			if got, want := strings.Fields(strings.Join(w.all(ItemList{MaxItems: size}), " ")), strings.Fields("a b c d e"); !slices.Equal(got, want) {
+			if got, want := strings.Fields(strings.Join(w.all(&Request{MaxItems: size}), " ")), strings.Fields("a b c d e"); !slices.Equal(got, want) {
 				t.Errorf("in pages of %d: got %v, want %v", size, got, want)
 			}
 		}
 		for i, want := range []string{"a b", "", "", "c d e"} {
-			if got := w.all(ItemList{Range: catalog.RangeID(i)}); len(got) != 1 || got[0] != want {
+			if got := w.all(&Request{Range: catalog.RangeID(i)}); len(got) != 1 || got[0] != want {
 				t.Errorf("range %d: got %q, want %q", i, got, want)
 			}
-			if got := w.all(ItemList{Target: Target{PartitionKey: fmt.Sprintf("[%q]", keys[i])}}); len(got) != 1 || got[0] != want {
+			if got := w.all(&Request{Target: Target{PartitionKey: fmt.Sprintf("[%q]", keys[i])}}); len(got) != 1 || got[0] != want {
 				t.Errorf("partition key of range %d: got %q, want %q", i, got, want)
 			}
 		}
@@ -79,11 +79,11 @@ func TestListAcrossPartitions(t *testing.T) {
 	}
 	c, err := w.e.Container("d", "c")
 	w.must(err)
-	if got := w.all(ItemList{Range: c.RID.String() + ",3", MaxItems: 2}); len(got) != 2 || got[0] != "c d" {
+	if got := w.all(&Request{Range: c.RID.String() + ",3", MaxItems: 2}); len(got) != 2 || got[0] != "c d" {
 		t.Errorf("a range with its container's rid: got %q", got)
 	}
 	for _, gone := range []string{"4", "-1", "x", "0,0", "other,0", "1.0", " 0"} {
-		r := ItemList{Target: Target{Database: "d", Container: "c"}, Range: gone}
+		r := &Request{Target: Target{Database: "d", Container: "c"}, Range: gone}
 		if _, err := w.e.ListItems(t.Context(), r); !errors.Is(err, ErrRangeGone) {
 			t.Errorf("range %q: got %v, want ErrRangeGone", gone, err)
 		}
@@ -108,15 +108,15 @@ func TestPageBytes(t *testing.T) {
 		w.put("c", pk, fmt.Sprint(i), big)
 	}
 	w.put("c", keys[3], "small", "")
-	if got, want := w.all(ItemList{MaxItems: -1}), []string{"0 1", "2 3 small"}; !slices.Equal(got, want) {
+	if got, want := w.all(&Request{MaxItems: -1}), []string{"0 1", "2 3 small"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	r := ItemList{Target: Target{Database: "d", Container: "c"}, MaxItems: -1}
+	r := &Request{Target: Target{Database: "d", Container: "c"}, MaxItems: -1}
 	for more := true; more; more = r.Continuation != "" {
 		page, err := w.e.ListItems(t.Context(), r)
 		w.must(err)
-		if len(page.Items) > maxPageBytes {
-			t.Errorf("a page has %d bytes, at most %d are allowed", len(page.Items), maxPageBytes)
+		if len(page.Rows) > maxPageBytes {
+			t.Errorf("a page has %d bytes, at most %d are allowed", len(page.Rows), maxPageBytes)
 		}
 		r.Continuation = page.Continuation
 	}
@@ -158,7 +158,7 @@ func TestForeignContinuation(t *testing.T) {
 	w := newWorld(t)
 	c := w.container("c", "null", 2)
 	keys := spread(c)
-	for _, r := range []ItemList{
+	for _, r := range []*Request{
 		{Continuation: "nonsense"},
 		{Continuation: continuation(c, store.FirstOrdinal(2))},
 		{Range: "0", Continuation: continuation(c, store.FirstOrdinal(1)+1)},

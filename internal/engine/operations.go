@@ -58,7 +58,7 @@ func (x *transaction) operate(ctx context.Context, name, args string) string {
 	reply, err := x.operation(ctx, name, args)
 	if err != nil {
 		reply = scriptReply{}
-		reply.Status, reply.Text = x.wire.Explain(err)
+		reply.Status, reply.Text = x.e.explain(err)
 	}
 	text, err := json.Marshal(reply)
 	if err != nil {
@@ -183,7 +183,7 @@ func (x *transaction) query(ctx context.Context, a *scriptArgs) (scriptReply, er
 	if len(body) > 0 && body[0] == '"' {
 		body = append(append([]byte(`{"query":`), body...), '}')
 	}
-	q, err := x.wire.ParseQuery(body)
+	q, err := ParseQuery(body)
 	if err != nil {
 		return scriptReply{}, err
 	}

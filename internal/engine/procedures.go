@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -26,56 +25,32 @@ const (
 	maxArgs = 1 << 16
 )
 
-// Execution is a request to run a stored procedure.
-type Execution struct {
-	ScriptTarget
-	PartitionKey string // the text of the header
-	IntendedRID  string
-	Args         []byte // a list, or an object like one, as JSON; empty for none
-	Wire         ScriptWire
-	// Memory is what the request may take; nil for no bounds.
-	Memory *memory.Share
-}
-
-// ExecutionResult is what came of it, as far as it came.
-type ExecutionResult struct {
-	Container *catalog.Container
-	Partition int
-	LSN       uint64
-	Charge    ru.Units
-	Body      []byte // JSON; empty for none
-	Log       string
-}
-
-// Execute runs a stored procedure in one logical partition: everything that it writes
-// is durable together when it returns, or nothing is written.
-func (e *Engine) Execute(ctx context.Context, r Execution) (ExecutionResult, error) {
-	defer e.observe(e.begin())
-	args, err := parseArgs(r.Args)
+// Execute runs a stored procedure, whose name or rid is the target's, in one logical
+// partition: everything that it writes is durable together when it returns, or nothing
+// is written.
+func (e *Engine) Execute(ctx context.Context, r *Request) (Answer, error) {
+	args, err := parseArgs(r.Body)
 	if err != nil {
-		return ExecutionResult{Charge: ru.Refused}, err
+		return Answer{Charge: ru.Refused}, err
 	}
-	target := Target{Database: r.Database, Container: r.Container, IntendedRID: r.IntendedRID}
 	var out script.Outcome
-	key := func(c *catalog.Container) (value.PartitionKey, error) { return headerKey(c, r.PartitionKey) }
-	x, err := e.transact(ctx, target, r.Wire, key, func(ctx context.Context, x *transaction) error {
-		x.draft.Memory = r.Memory
-		s, err := x.c.Script(catalog.StoredProcedure, r.Script)
+	key := func(c *catalog.Container) (value.PartitionKey, error) { return givenKey(c, r.PartitionKey) }
+	a, x, err := e.transact(ctx, r, key, func(ctx context.Context, x *transaction) error {
+		s, err := x.c.Script(catalog.StoredProcedure, r.ID)
 		if err != nil {
 			return err
 		}
 		out, err = x.run(ctx, s, script.Host{HasResponse: true}, args...)
 		return err
 	})
-	res := ExecutionResult{Container: x.c, Partition: x.partition, LSN: x.lsn, Charge: x.charge, Log: x.log}
 	if err != nil {
-		return res, err
+		return a, err
 	}
-	res.Body = []byte(out.Response)
+	a.Body = []byte(out.Response)
 	if len(x.results) > 0 {
-		res.Body = x.draft.Settle(res.Body, x.results)
+		a.Body = x.draft.Settle(a.Body, x.results)
 	}
-	return res, nil
+	return a, nil
 }
 
 // parseArgs reads the arguments of a procedure: a list, or an object that says like one
@@ -121,44 +96,33 @@ func compactAll(elements []json.RawMessage) ([][]byte, error) {
 	return all, nil
 }
 
-// Triggers are the names of what comes before a write and after it, as the headers
-// list them.
-type Triggers struct {
-	Pre, Post string
-	Wire      ScriptWire
-}
-
-// Any reports whether there are some.
-func (t *Triggers) Any() bool { return t.Pre != "" || t.Post != "" }
-
 // writeTriggered does a write together with what its triggers do.
-func (e *Engine) writeTriggered(ctx context.Context, r *ItemWrite) (ItemResult, error) {
+func (e *Engine) writeTriggered(ctx context.Context, r *Request) (Answer, error) {
+	op := r.op()
 	var done triggered
-	x, err := e.transact(ctx, r.Target, r.Triggers.Wire, func(c *catalog.Container) (value.PartitionKey, error) {
-		item, err := r.parse()
+	a, x, err := e.transact(ctx, r, func(c *catalog.Container) (value.PartitionKey, error) {
+		d, err := draftOf(&op)
 		if err != nil {
 			return nil, err
 		}
-		k, _, err := writeKey(c, r, item)
+		k, _, err := writeKey(c, &d)
 		return k.PartitionKey, err
 	}, func(ctx context.Context, x *transaction) (err error) {
-		x.draft.Memory = r.Memory
-		done, err = x.writeTriggered(ctx, r)
+		done, err = x.writeTriggered(ctx, r, op)
 		return err
 	})
-	res := ItemResult{Container: x.c, Partition: x.partition, LSN: x.lsn, Charge: x.charge}
 	if err != nil {
-		return res, err
+		return a, err
 	}
 	main := &x.results[done.index]
-	res.Created, res.Body, res.ETag, res.ItemLSN = main.Created, main.Body, main.ETag, main.LSN
+	a.Created, a.Body, a.ETag, a.ItemLSN = main.Created, main.Body, main.ETag, main.LSN
 	if p, err := e.partition(x.c, x.partition); err == nil {
-		res.count(p, e.clock.Now())
+		a.count(p, e.clock.Now())
 	}
 	if done.response != "" {
-		res.Body = x.draft.Settle([]byte(done.response), x.results)
+		a.Body = x.draft.Settle([]byte(done.response), x.results)
 	}
-	return res, nil
+	return a, nil
 }
 
 // triggered is what came of a write with triggers.
@@ -167,17 +131,16 @@ type triggered struct {
 	response string // what a trigger has put in place of the answer
 }
 
-func (x *transaction) writeTriggered(ctx context.Context, r *ItemWrite) (triggered, error) {
-	pre, err := x.triggers(r.Triggers.Pre, "Pre", r.Op)
+func (x *transaction) writeTriggered(ctx context.Context, r *Request, w ItemOp) (triggered, error) {
+	pre, err := x.triggers(r.PreTriggers, "Pre", r.Op)
 	if err != nil {
 		return triggered{}, err
 	}
-	post, err := x.triggers(r.Triggers.Post, "Post", r.Op)
+	post, err := x.triggers(r.PostTriggers, "Post", r.Op)
 	if err != nil {
 		return triggered{}, err
 	}
-	w, err := x.intended(r)
-	if err != nil {
+	if err := x.intend(&w); err != nil {
 		return triggered{}, err
 	}
 	for _, s := range pre {
@@ -207,59 +170,50 @@ func (x *transaction) writeTriggered(ctx context.Context, r *ItemWrite) (trigger
 	return done, nil
 }
 
-// intended is the write as triggers see it. That of a patch is the item with the patch
-// applied, which is to replace the present one: conditions are met before any trigger
-// runs.
-func (x *transaction) intended(r *ItemWrite) (ItemWrite, error) {
-	w := *r
-	if r.Op != store.Update {
-		return w, nil
+// intend makes of a write what triggers see of it. That of a patch is the item with the
+// patch applied, which is to replace the present one: conditions are met before any
+// trigger runs.
+func (x *transaction) intend(w *ItemOp) error {
+	if w.Op != store.Update {
+		return nil
 	}
-	p, err := parsePatch(r.Body)
+	p, err := parsePatch(w.Body)
 	if err != nil {
-		return w, err
+		return err
 	}
 	change, err := x.e.change(x.c, p)
 	if err != nil {
-		return w, err
+		return err
 	}
-	present, etag, err := x.draft.Read(r.ID)
+	present, etag, err := x.draft.Read(w.ID)
 	if err != nil {
-		return w, err
+		return err
 	}
-	if !catalog.Matches(r.IfMatch, etag) || r.IfNoneMatch != "" && catalog.Matches(r.IfNoneMatch, etag) {
-		return w, store.ErrPrecondition
+	if !catalog.Matches(w.IfMatch, etag) || w.IfNoneMatch != "" && catalog.Matches(w.IfNoneMatch, etag) {
+		return store.ErrPrecondition
 	}
 	item, err := change(present)
 	if err != nil {
-		return w, err
+		return err
 	}
 	w.Op, w.Body = store.Replace, item.Bytes()
-	return w, nil
+	return nil
 }
 
 // main does the write itself.
-func (x *transaction) main(r *ItemWrite) (store.Result, error) {
-	item, err := r.parse()
+func (x *transaction) main(op *ItemOp) (store.Result, error) {
+	d, err := draftOf(op)
 	if err != nil {
 		return store.Result{}, err
 	}
-	k, newID, err := writeKey(x.c, r, item)
+	w, err := x.e.bind(x.c, &d)
 	if err != nil {
 		return store.Result{}, err
 	}
-	if !k.PartitionKey.Equal(x.key) {
+	if !w.Key.PartitionKey.Equal(x.key) {
 		return store.Result{}, ErrKeyMismatch
 	}
-	return x.draft.Write(store.Write{Op: r.Op, Key: k, Item: item, NewID: newID, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch})
-}
-
-// parse returns the item that is to be written, nil for a delete and a patch.
-func (r *ItemWrite) parse() (*value.Object, error) {
-	if r.Op == store.Delete || r.Op == store.Update {
-		return nil, nil
-	}
-	return parseItem(r.Body)
+	return x.draft.Write(w)
 }
 
 func operationName(op store.Op) string {

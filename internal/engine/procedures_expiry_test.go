@@ -24,21 +24,29 @@ func TestScenario44AScriptIsOfOneMoment(t *testing.T) {
 			seen.push(err ? err.number : Array.isArray(v) ? v[0] : v.id);
 			__.response.setBody([seen, Date.now() < began + 10e3]);
 		};
+		const pass = () => __.queryDocuments(__.getSelfLink(), "time passes", () => {});
 		const a = __.getAltLink() + "/docs/a", count = "SELECT VALUE COUNT(1) FROM c";
 		__.readDocument(a, see);
+		pass();
 		__.queryDocuments(__.getSelfLink(), count, see);
 		__.readDocument(a, see);
+		pass();
 		__.queryDocuments(__.getSelfLink(), count, see);
 		__.createDocument(__.getSelfLink(), {id: "b", pk: "k"}, see);
+		pass();
 		__.queryDocuments(__.getSelfLink(), count, see);
 	}`)
-	e := execution("look", "")
-	e.Wire.ParseQuery = func(body []byte) (Query, error) {
+	passed := 0
+	w.e.explain = func(error) (int, string) {
+		passed++
 		w.advance(10 * time.Second)
-		return testWire.ParseQuery(body)
+		return 400, noQuery
 	}
-	res, err := w.e.Execute(t.Context(), e)
+	res, err := w.e.Execute(t.Context(), execution("look", ""))
 	w.must(err)
+	if passed != 3 {
+		t.Errorf("time has passed %d times, want 3", passed)
+	}
 	if got, want := string(res.Body), `[["a",1,"a",1,"b",2],true]`; got != want {
 		t.Errorf("the script has seen %s, want %s", got, want)
 	}

@@ -16,24 +16,20 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// testWire tells errors by their text.
-var testWire = ScriptWire{
-	Explain: func(err error) (int, string) {
-		if errors.Is(err, store.ErrNotFound) {
-			return 404, err.Error()
-		}
-		return 400, err.Error()
-	},
-	ParseQuery: func(body []byte) (Query, error) {
-		var q struct{ Query string }
-		err := json.Unmarshal(body, &q)
-		return Query{Text: q.Query, Params: map[string]sql.Value{}}, err
-	},
+// testExplain tells errors by their text.
+func testExplain(err error) (int, string) {
+	if errors.Is(err, store.ErrNotFound) {
+		return 404, err.Error()
+	}
+	return 400, err.Error()
 }
+
+// noQuery is what a script is told that asks something which is no query. Tests do
+// something while a script runs when it is told so.
+const noQuery = "no query"
 
 func (w *world) procedure(name, text string) {
 	w.t.Helper()
@@ -42,9 +38,8 @@ func (w *world) procedure(name, text string) {
 	w.must(err)
 }
 
-func execution(name, args string) Execution {
-	t := ScriptTarget{Database: "d", Container: "c", Kind: catalog.StoredProcedure, Script: name}
-	return Execution{ScriptTarget: t, PartitionKey: `["k"]`, Args: []byte(args), Wire: testWire}
+func execution(name, args string) *Request {
+	return &Request{Target: Target{Database: "d", Container: "c", ID: name, PartitionKey: `["k"]`}, Body: []byte(args)}
 }
 
 // transfer moves an amount from one item to another, and never more than there is.
@@ -211,13 +206,13 @@ func TestAnswersTellWhatWasWritten(t *testing.T) {
 func TestContendedScript(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
-	w.procedure("write", `function() { __.queryDocuments(__.getSelfLink(), "now write", () => __.createDocument(__.getSelfLink(), {id: "mine", pk: "k"})) }`)
+	w.procedure("write", `function() { __.queryDocuments(__.getSelfLink(), "now", () => __.createDocument(__.getSelfLink(), {id: "mine", pk: "k"})) }`)
 	runs := 0
 	e := execution("write", "")
-	e.Wire.ParseQuery = func([]byte) (Query, error) { // another writes while the script runs
+	w.e.explain = func(error) (int, string) { // another writes while the script runs
 		runs++
 		w.put("c", "k", "other", fmt.Sprintf(`"n":%d`, runs))
-		return Query{}, errors.New("no query")
+		return 400, noQuery
 	}
 	if _, err := w.e.Execute(t.Context(), e); !errors.Is(err, ErrContended) || runs != maxScriptRuns {
 		t.Errorf("%d runs, %v", runs, err)
@@ -227,10 +222,10 @@ func TestContendedScript(t *testing.T) {
 	}
 	// A write to another partition key is in nobody's way.
 	runs = 0
-	e.Wire.ParseQuery = func([]byte) (Query, error) {
+	w.e.explain = func(error) (int, string) {
 		runs++
 		w.put("c", "elsewhere", "other", "")
-		return Query{}, errors.New("no query")
+		return 400, noQuery
 	}
 	if _, err := w.e.Execute(t.Context(), e); err != nil || runs != 1 {
 		t.Errorf("%d runs, %v", runs, err)
@@ -246,13 +241,13 @@ func TestItemExpiresUnderScript(t *testing.T) {
 	w.procedure("touch", `function() {
 		__.readDocument(__.getAltLink() + "/docs/a", (err, a) => {
 			if (err) throw err;
-			__.queryDocuments(__.getSelfLink(), "time passes", () => __.replaceDocument(a._self, a));
+			__.queryDocuments(__.getSelfLink(), "now", () => __.replaceDocument(a._self, a));
 		});
 	}`)
 	e := execution("touch", "")
-	e.Wire.ParseQuery = func([]byte) (Query, error) {
+	w.e.explain = func(err error) (int, string) {
 		w.must(w.e.Clock().Advance(10_000_000_000))
-		return Query{}, errors.New("no query")
+		return testExplain(err)
 	}
 	var failed *ScriptError
 	if _, err := w.e.Execute(t.Context(), e); !errors.As(err, &failed) || failed.Number != 404 {
@@ -277,8 +272,8 @@ func TestTriggersCount(t *testing.T) {
 		all.Go(func() {
 			for i := 0; i < writes; {
 				id := fmt.Sprintf("%d-%d", client, i)
-				_, err := w.e.WriteItem(context.Background(), ItemWrite{
-					Target: item("c", "k", id), Op: store.Create, Body: body("k", id, ""), Triggers: Triggers{Post: "count", Wire: testWire},
+				_, err := w.e.WriteItem(context.Background(), &Request{
+					Target: item("c", "k", id), Op: store.Create, Body: body("k", id, ""), PostTriggers: "count",
 				})
 				if err == nil {
 					i++

@@ -325,7 +325,7 @@ func TestDeadReadsAreNobodysCharge(t *testing.T) {
 		}
 		pass(3 * time.Second)
 		w.put("c", "k", "live", "")
-		page, err := w.e.ListItems(context.Background(), ItemList{Target: Target{Database: "d", Container: "c"}})
+		page, err := w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}})
 		w.must(err)
 		missing, err := w.read("c", "k", "never there")
 		if !errors.Is(err, store.ErrNotFound) {
@@ -335,7 +335,7 @@ func TestDeadReadsAreNobodysCharge(t *testing.T) {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}
-		if want := ru.ListBase + ru.Read(len(page.Items)); page.Count != 1 || page.Charge != want || dead.Charge != missing.Charge {
+		if want := ru.ListBase + ru.Read(len(page.Rows)); page.Count != 1 || page.Charge != want || dead.Charge != missing.Charge {
 			t.Errorf("a list of %d items costs %v, want %v; a dead item %v, one that never was %v", page.Count, page.Charge, want, dead.Charge, missing.Charge)
 		}
 		if got := w.e.SystemWork(ru.DeadRead); got.Items != 51 || got.Units <= 0 {

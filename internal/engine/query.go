@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
@@ -61,53 +60,6 @@ func (f *ResumeFilter) resume(c *catalog.Container) (*query.Resume, error) {
 	}
 	r.Ordinal = rid.Ordinal
 	return r, nil
-}
-
-// ItemQuery is a request for a page of a query's result.
-type ItemQuery struct {
-	Target
-	Query Query
-	// Range is the id of one partition key range, or empty.
-	Range string
-	// StartEPK and EndEPK bound the effective partition keys, as hexadecimal text.
-	StartEPK, EndEPK string
-	// CrossPartition allows a query over several partition keys.
-	CrossPartition bool
-	MaxItems       int
-	Continuation   string
-	// MaxContinuationKB bounds the continuation of the page; 0 is no bound.
-	MaxContinuationKB int
-	// Measure asks for times and for what is told of indexes.
-	Measure      bool
-	SessionToken string
-	// Room is memory for the rows of the page, or nil. The page may have other memory,
-	// if it needs more.
-	Room []byte
-	// Memory is what the request may take; nil for no bounds. What the page takes is not
-	// given back.
-	Memory *memory.Share
-}
-
-// QueryPage is a page of a query's result.
-type QueryPage struct {
-	Container    *catalog.Container
-	Partition    int
-	Rows         []byte // as JSON, with commas between them
-	Count        int
-	Continuation string
-	// LatestFirst says how rows come that are equal in what they are ordered by.
-	LatestFirst bool
-	// Merged says that clients put the rows of several ranges together by telling them
-	// apart or by groups.
-	Merged bool
-	LSN    uint64
-	Charge ru.Units
-	Work   query.Work
-	// Compiled is how long it took to understand the query. Like Times and Indexes it
-	// is told if it was asked for.
-	Compiled time.Duration
-	Times    query.Times
-	Indexes  *query.IndexUse
 }
 
 var (
@@ -232,38 +184,23 @@ func serves(composite []catalog.CompositePath, keys []sql.SortKey, reversed bool
 }
 
 // QueryItems returns a page of a query's result.
-func (e *Engine) QueryItems(ctx context.Context, r ItemQuery) (QueryPage, error) {
-	defer e.observe(e.begin())
-	page := QueryPage{Charge: ru.Refused}
-	session, err := parseSession(r.SessionToken)
-	if err != nil {
-		return page, err
-	}
+func (e *Engine) QueryItems(ctx context.Context, r *Request) (a Answer, err error) {
 	nowMs := e.clock.Now()
-	err = whileClosed(func() (err error) {
-		page, err = e.queryItems(ctx, &r, session, nowMs)
-		return err
-	})
-	return page, err
+	err = e.serve(r, &a, ru.Refused, func(seen session) error { return e.queryItems(ctx, r, seen, nowMs, &a) })
+	return a, err
 }
 
-func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, nowMs int64) (QueryPage, error) {
-	page := QueryPage{Charge: ru.Refused}
-	c, err := e.target(r.Target)
-	if err != nil {
-		return page, err
-	}
-	page.Container = c
-	began := e.meters.elapsed()
+func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
+	c, began := page.Container, e.meters.elapsed()
 	q, calls, err := e.prepare(ctx, c, &r.Query)
 	if err != nil {
-		return page, err
+		return err
 	}
 	var seat *script.Seat
 	if calls != nil {
 		if seat, err = e.scripts.Enter(ctx); err != nil {
 			page.Charge = 0
-			return page, err
+			return err
 		}
 		defer seat.Leave()
 		nowMs = e.clock.Now() // items have expired while it waited
@@ -272,34 +209,34 @@ func (e *Engine) queryItems(ctx context.Context, r *ItemQuery, seen session, now
 	page.Merged = q.program.Distinct() || q.program.HasGroupKeys()
 	s, err := e.scope(c, r, &q)
 	if err != nil {
-		return page, err
+		return err
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.queryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {
-		return page, err
+		return err
 	}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
-			return page, err
+			return err
 		}
 	}
 	page.Charge = 0
-	if err := e.queryPage(ctx, request, s, seen, &page); err != nil {
-		return page, err
+	if err := e.queryPage(ctx, request, s, seen, page); err != nil {
+		return err
 	}
 	if r.MaxContinuationKB > 0 && len(page.Continuation) > r.MaxContinuationKB<<10 {
-		return page, ErrContinuationLimit
+		return ErrContinuationLimit
 	}
-	return page, nil
+	return nil
 }
 
 // queryPage makes a page of the rows of one partition. It ends with its partition, and is
 // empty if that has no rows, as the service's pages are: clients that count pages count
 // partitions.
-func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *QueryPage) error {
+func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *Answer) error {
 	c, i := page.Container, s.first
 	if err := e.meters.admit(c, i); err != nil {
 		return err
@@ -319,7 +256,7 @@ func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, s
 	}
 	page.Charge = ru.QueryWork{IndexRows: part.Work.IndexRows, Items: part.Work.Items, Bytes: part.Work.Bytes, RowBytes: part.Work.RowBytes}.Charge()
 	e.meters.settle(c, i, page.Charge)
-	page.Rows, page.Count, page.Work = part.Rows, part.Count, part.Work
+	page.Rows, page.Room, page.Count, page.Work = part.Rows, part.Rows, part.Count, part.Work
 	page.Times, page.Indexes = part.Times, part.Indexes
 	switch {
 	case part.Token != "":

@@ -16,8 +16,8 @@ import (
 func TestContinuationOfAFullPage(t *testing.T) {
 	w := newWorld(t)
 	keys := spread(w.container("c", "null", 4))
-	page := func(most int, continuation string) QueryPage {
-		p, err := w.e.QueryItems(t.Context(), ItemQuery{
+	page := func(most int, continuation string) Answer {
+		p, err := w.e.QueryItems(t.Context(), &Request{
 			Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT VALUE c.id FROM c", Params: map[string]sql.Value{}},
 			CrossPartition: true, MaxItems: most, Continuation: continuation,
 		})
@@ -55,7 +55,7 @@ func TestPagesEndWithTheirPartition(t *testing.T) {
 	}
 	var pages []int
 	for continuation := ""; len(pages) < 9; {
-		p, err := w.e.QueryItems(t.Context(), ItemQuery{
+		p, err := w.e.QueryItems(t.Context(), &Request{
 			Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT * FROM c"},
 			CrossPartition: true, MaxItems: 100, Continuation: continuation,
 		})

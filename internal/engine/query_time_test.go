@@ -32,15 +32,15 @@ func TestPagesEndBetweenPartitions(t *testing.T) {
 	target := Target{Database: "d", Container: "c"}
 	pages := map[string]func(at string) (count int, next string, err error){
 		"list": func(at string) (int, string, error) {
-			p, err := w.e.ListItems(t.Context(), ItemList{Target: target, Continuation: at})
+			p, err := w.e.ListItems(t.Context(), &Request{Target: target, Continuation: at})
 			return p.Count, p.Continuation, err
 		},
 		"change feed": func(at string) (int, string, error) {
-			p, err := w.e.ReadChangeFeed(t.Context(), ChangeFeed{Target: target, After: at})
+			p, err := w.e.ReadChangeFeed(t.Context(), &Request{Target: target, Continuation: at})
 			if err == nil && !p.More {
 				return p.Count, "", nil
 			}
-			return p.Count, p.Position, err
+			return p.Count, p.Continuation, err
 		},
 	}
 	for _, step := range []time.Duration{0, query.PageTime + 1} {
@@ -77,7 +77,7 @@ func TestQueriesHaveADeadline(t *testing.T) {
 		"SELECT VALUE ARRAY_LENGTH(ARRAY(SELECT VALUE 1 FROM a IN c.wide JOIN b IN c.wide WHERE a > b)) FROM c",
 		`SELECT VALUE REGEXMATCH(REPLICATE("a", 10000), "(?:a?){1000}(?:a?){1000}(?:a?){1000}(?:a?){1000}(?:a?){1000}(?:a?){1000}(?:a?){1000}b") FROM c`,
 	} {
-		if _, err := w.e.QueryItems(t.Context(), ItemQuery{Target: target, Query: Query{Text: text}}); !errors.Is(err, query.ErrQueryTime) {
+		if _, err := w.e.QueryItems(t.Context(), &Request{Target: target, Query: Query{Text: text}}); !errors.Is(err, query.ErrQueryTime) {
 			t.Errorf("%s: got %v, want that it takes too long", text, err)
 		}
 	}

@@ -12,29 +12,23 @@ import (
 // DeletePartitionKey deletes all items with a partition key. They are gone when it
 // returns, but for those that were written meanwhile. Once it has begun it is carried
 // through, whatever becomes of the client or the server.
-func (e *Engine) DeletePartitionKey(ctx context.Context, t Target) (ItemResult, error) {
-	defer e.observe(e.begin())
-	res := ItemResult{Charge: ru.Refused}
+func (e *Engine) DeletePartitionKey(ctx context.Context, r *Request) (a Answer, err error) {
+	a.Charge = ru.Refused
 	if err := e.removable(); err != nil {
-		return res, err
+		return a, err
 	}
-	err := whileClosed(func() error {
-		c, err := e.target(t)
+	err = e.serve(r, &a, ru.Refused, func(session) error {
+		k, err := givenKey(a.Container, r.PartitionKey)
 		if err != nil {
 			return err
 		}
-		res.Container = c
-		k, err := headerKey(c, t.PartitionKey)
-		if err != nil {
-			return err
-		}
-		epk := c.PartitionKey.AppendEPK(nil, k)
-		return e.onPartition(&res, epk, func(p *store.Partition) error {
+		epk := a.Container.PartitionKey.AppendEPK(nil, k)
+		return e.onPartition(&a, epk, func(p *store.Partition) error {
 			removed, err := p.Remove(ctx, store.LogicalPartition{EPK: epk, PartitionKey: k})
-			res.LSN, res.Charge = removed.LSN, ru.Refused+removed.Units
+			a.LSN, a.Charge = removed.LSN, ru.Refused+removed.Units
 			e.removed()
 			return err
 		})
 	})
-	return res, err
+	return a, err
 }

@@ -127,7 +127,7 @@ func (w *wronged) put(t *rapid.T) {
 		i.ttlMs = ttl * secondMs
 		properties += fmt.Sprintf(`,"ttl":%d`, ttl)
 	}
-	_, err := w.e.WriteItem(context.Background(), ItemWrite{Target: item(container, id, id), Op: store.Upsert, Body: body(id, id, properties)})
+	_, err := w.e.WriteItem(context.Background(), &Request{Target: item(container, id, id), Op: store.Upsert, Body: body(id, id, properties)})
 	w.must(err)
 	w.items[container+id] = i
 }
@@ -135,7 +135,7 @@ func (w *wronged) put(t *rapid.T) {
 func (w *wronged) remove(t *rapid.T) {
 	container, id := w.drawKey(t)
 	i, known := w.items[container+id]
-	_, err := w.e.WriteItem(context.Background(), ItemWrite{Target: item(container, id, id), Op: store.Delete})
+	_, err := w.e.WriteItem(context.Background(), &Request{Target: item(container, id, id), Op: store.Delete})
 	if known && w.visible(i) {
 		w.must(err)
 		delete(w.items, container+id)
@@ -181,7 +181,7 @@ func (w *wronged) restart(*rapid.T) {
 // holds compares the database with what is true.
 func (w *wronged) holds(shown func(truth) bool) {
 	for key, i := range w.items {
-		got, err := w.e.ReadItem(ItemRead{Target: item(i.container, i.id, i.id)})
+		got, err := w.e.ReadItem(&Request{Target: item(i.container, i.id, i.id)})
 		switch want := shown(i); {
 		case want && err != nil:
 			w.Fatalf("%s, %+v, in real time %d: %v", key, i, w.realMs, err)

@@ -25,17 +25,22 @@ type queryScope struct {
 	first, last int
 }
 
-// scope finds out where a query goes: to one partition key, to one range, or to all.
-func (e *Engine) scope(c *catalog.Container, r *ItemQuery, q *compiled) (queryScope, error) {
-	if r.PartitionKey != "" {
-		k, err := queryKey(c, r.PartitionKey)
-		if err != nil {
-			return queryScope{}, err
-		}
-		return keyScope(c, k), nil
+// pageScope is what a page is about by its request: one partition key, or a range.
+func pageScope(c *catalog.Container, r *Request) (queryScope, error) {
+	if r.PartitionKey == "" {
+		return rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
 	}
-	s, err := rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
-	if err != nil || r.Range != "" || !s.whole() && s.first == s.last {
+	k, err := queryKey(c, r.PartitionKey)
+	if err != nil {
+		return queryScope{}, err
+	}
+	return keyScope(c, k), nil
+}
+
+// scope finds out where a query goes: to one partition key, to one range, or to all.
+func (e *Engine) scope(c *catalog.Container, r *Request, q *compiled) (queryScope, error) {
+	s, err := pageScope(c, r)
+	if err != nil || r.PartitionKey != "" || r.Range != "" || !s.whole() && s.first == s.last {
 		return s, err
 	}
 	keys := sql.ScopeKeys(q.program, c.PartitionKey.Paths)
@@ -74,7 +79,7 @@ func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 			return k, checkKeySize(k)
 		}
 	}
-	return headerKey(c, text)
+	return givenKey(c, text)
 }
 
 // keyScope is all items with a partition key, or with keys that begin with it.

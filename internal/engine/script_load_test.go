@@ -23,8 +23,8 @@ var scriptRequests = map[string]func(ctx context.Context, w *world) error{
 		return err
 	},
 	"write with a trigger": func(ctx context.Context, w *world) error {
-		_, err := w.e.WriteItem(ctx, ItemWrite{
-			Target: item("c", "k", "new"), Op: store.Create, Body: body("k", "new", ""), Triggers: Triggers{Pre: "nothing", Wire: testWire},
+		_, err := w.e.WriteItem(ctx, &Request{
+			Target: item("c", "k", "new"), Op: store.Create, Body: body("k", "new", ""), PreTriggers: "nothing",
 		})
 		return err
 	},

@@ -27,8 +27,8 @@ func (w *world) udf(name, text string) {
 	w.must(err)
 }
 
-func (w *world) query(ctx context.Context, text string) (QueryPage, error) {
-	return w.e.QueryItems(ctx, ItemQuery{
+func (w *world) query(ctx context.Context, text string) (Answer, error) {
+	return w.e.QueryItems(ctx, &Request{
 		Target: Target{Database: "d", Container: "c"}, Query: Query{Text: text, Params: map[string]sql.Value{}}, CrossPartition: true,
 	})
 }

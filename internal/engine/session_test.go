@@ -77,11 +77,11 @@ func TestSessionOfRequests(t *testing.T) {
 	w.container("c", "null", 1)
 	r := w.put("c", "k", "a", "")
 	read := func(token string) error {
-		_, err := w.e.ReadItem(ItemRead{Target: item("c", "k", "a"), SessionToken: token})
+		_, err := w.e.ReadItem(&Request{Target: item("c", "k", "a"), SessionToken: token})
 		return err
 	}
 	list := func(token string) error {
-		_, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}, SessionToken: token})
+		_, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}, SessionToken: token})
 		return err
 	}
 	for name, f := range map[string]func(string) error{"read": read, "list": list} {

@@ -63,7 +63,7 @@ func TestDiskFull(t *testing.T) {
 			if _, err := w.read("c", "k", "a"); err != nil {
 				t.Errorf("read: %v", err)
 			}
-			if page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}}); err != nil || page.Count != 5 {
+			if page, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}}); err != nil || page.Count != 5 {
 				t.Errorf("list: got %d items, %v", page.Count, err)
 			}
 			broken.Store(true) // who does not know does not change his mind
@@ -76,11 +76,11 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("a delete: %v", err)
 		}
 		target := Target{Database: "d", Container: "c", PartitionKey: `["other"]`}
-		deletes := Batch{Target: target, Ops: []BatchOp{{Op: store.Delete, ID: "2"}, {Op: store.Read, ID: "3"}}}
+		deletes := &Request{Target: target, Ops: []ItemOp{{Op: store.Delete, ID: "2"}, {Op: store.Read, ID: "3"}}}
 		if res, err := w.e.Batch(t.Context(), deletes); err != nil || res.Ops[0].Err != nil {
 			t.Errorf("a batch of deletes: %+v, %v", res, err)
 		}
-		mixed := Batch{Target: target, Ops: []BatchOp{{Op: store.Delete, ID: "3"}, {Op: store.Create, Body: []byte(`{"id":"5","pk":"other"}`)}}}
+		mixed := &Request{Target: target, Ops: []ItemOp{{Op: store.Delete, ID: "3"}, {Op: store.Create, Body: []byte(`{"id":"5","pk":"other"}`)}}}
 		if _, err := w.e.Batch(t.Context(), mixed); !errors.Is(err, ErrDiskFull) {
 			t.Errorf("a batch with a create: %v, want ErrDiskFull", err)
 		}
@@ -89,7 +89,7 @@ func TestDiskFull(t *testing.T) {
 		tick()
 		_, remove := w.write(store.Delete, "c", "other", "3", "")
 		_, batch := w.e.Batch(t.Context(), deletes)
-		_, all := w.e.DeletePartitionKey(t.Context(), target)
+		_, all := w.e.DeletePartitionKey(t.Context(), &Request{Target: target})
 		_, purge := w.e.PurgeNow(t.Context(), "d", "c")
 		for i, err := range []error{remove, batch, all, purge, w.e.PausePurge("", "", true)} {
 			if !errors.Is(err, ErrDiskSpent) {
@@ -98,7 +98,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		free.Store(lastReserveBytes)
 		tick()
-		if _, err := w.e.DeletePartitionKey(t.Context(), target); err != nil {
+		if _, err := w.e.DeletePartitionKey(t.Context(), &Request{Target: target}); err != nil {
 			t.Errorf("a delete by partition key: %v", err)
 		}
 		free.Store(reservedBytes)

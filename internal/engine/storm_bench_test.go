@@ -96,7 +96,7 @@ func stormBody(id, pk int, extra string) []byte {
 }
 
 func (s *storm) write(op store.Op, id int, extra string) error {
-	_, err := s.e.WriteItem(context.Background(), ItemWrite{
+	_, err := s.e.WriteItem(context.Background(), &Request{
 		Target: Target{Database: "d", Container: "c"}, Op: op, Body: stormBody(id, id%1000, extra),
 	})
 	return err
@@ -305,7 +305,7 @@ func (s *storm) traffic(d time.Duration) time.Duration {
 					err = s.write(store.Upsert, id, `,"ttl":-1`)
 				} else {
 					key, _ := json.Marshal([]string{strconv.Itoa(id % 1000)})
-					_, err = s.e.ReadItem(ItemRead{Target: Target{Database: "d", Container: "c", ID: strconv.Itoa(id), PartitionKey: string(key)}})
+					_, err = s.e.ReadItem(&Request{Target: Target{Database: "d", Container: "c", ID: strconv.Itoa(id), PartitionKey: string(key)}})
 				}
 				took[i] = time.Since(due)
 				if err != nil {

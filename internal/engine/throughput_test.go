@@ -113,7 +113,7 @@ func TestEnforcedThroughput(t *testing.T) {
 		"delete":  func() error { _, err := w.write(store.Delete, "c", "a", "i1", ""); return err },
 		"read":    func() error { _, err := w.read("c", "a", "i1"); return err },
 		"list": func() error {
-			_, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}})
+			_, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}})
 			return err
 		},
 	} {
@@ -175,12 +175,12 @@ func TestReportedThroughput(t *testing.T) {
 		spent += w.put("c", "a", fmt.Sprint("i", i), "").Charge
 	}
 	// What fails costs what it is charged.
-	for _, op := range []func() (ItemResult, error){
-		func() (ItemResult, error) { return w.write(store.Create, "c", "a", "i0", "") },
-		func() (ItemResult, error) { return w.write(store.Replace, "c", "a", "missing", "") },
-		func() (ItemResult, error) { return w.read("c", "a", "missing") },
-		func() (ItemResult, error) {
-			return w.e.ReadItem(ItemRead{Target: item("c", "a", "i0"), SessionToken: "0:-1#999"})
+	for _, op := range []func() (Answer, error){
+		func() (Answer, error) { return w.write(store.Create, "c", "a", "i0", "") },
+		func() (Answer, error) { return w.write(store.Replace, "c", "a", "missing", "") },
+		func() (Answer, error) { return w.read("c", "a", "missing") },
+		func() (Answer, error) {
+			return w.e.ReadItem(&Request{Target: item("c", "a", "i0"), SessionToken: "0:-1#999"})
 		},
 	} {
 		r, err := op()
@@ -191,10 +191,10 @@ func TestReportedThroughput(t *testing.T) {
 	}
 	r, err := w.read("c", "a", "i0")
 	w.must(err)
-	page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}})
+	page, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}})
 	w.must(err)
 	spent += r.Charge + page.Charge
-	_, err = w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}, SessionToken: "0:-1#999"})
+	_, err = w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}, SessionToken: "0:-1#999"})
 	if !errors.Is(err, ErrSession) {
 		t.Errorf("list ahead: got %v", err)
 	}
@@ -360,9 +360,9 @@ func TestListEndsItsPageWhereItIsThrottled(t *testing.T) {
 		w.put("c", pk, "i0", "")
 	}
 	w.exhaust("c", keys[1])
-	list := ItemList{Target: Target{Database: "d", Container: "c"}}
+	list := &Request{Target: Target{Database: "d", Container: "c"}}
 	first, err := w.e.ListItems(t.Context(), list)
-	if err != nil || first.Count != 1 || first.Partition != 0 || first.Continuation == "" || first.Charge != ru.ListBase+ru.Read(len(first.Items)) {
+	if err != nil || first.Count != 1 || first.Partition != 0 || first.Continuation == "" || first.Charge != ru.ListBase+ru.Read(len(first.Rows)) {
 		t.Fatalf("the first page: got %+v, %v", first, err)
 	}
 	list.Continuation = first.Continuation
@@ -377,7 +377,7 @@ func TestListEndsItsPageWhereItIsThrottled(t *testing.T) {
 	}
 	// What the partitions are charged for a page adds up to the page's charge.
 	s.advance(5 * time.Second)
-	page, err := w.e.ListItems(t.Context(), ItemList{Target: Target{Database: "d", Container: "c"}})
+	page, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}})
 	w.must(err)
 	s.advance(time.Second)
 	if used := w.e.throughputOf(c).Used; page.Count != 12 || !near(used, page.Charge) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -45,24 +46,16 @@ type ScriptError struct {
 
 func (e *ScriptError) Error() string { return e.Message }
 
-// ScriptWire is what scripts have in common with clients.
-type ScriptWire struct {
-	// Explain tells an error.
-	Explain func(error) (status int, text string)
-	// ParseQuery reads a query with parameters.
-	ParseQuery func(body []byte) (Query, error)
-}
-
 // transaction is one run of scripts.
 type transaction struct {
 	e         *Engine
-	wire      ScriptWire
 	c         *catalog.Container
 	partition int
 	p         *store.Partition
 	key       value.PartitionKey
 	seat      *script.Seat // while it runs
 	draft     *store.Draft
+	memory    *memory.Share // what it may take
 	nowMs     int64
 	endsAt    time.Duration // on the meters' watch
 
@@ -73,18 +66,27 @@ type transaction struct {
 }
 
 // transact lets do work on a draft of a logical partition and commits that. The key
-// is asked for in the container as it is. The transaction is returned with an error,
-// too, as far as it came.
-func (e *Engine) transact(ctx context.Context, t Target, wire ScriptWire, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (*transaction, error) {
+// is asked for in the container as it is. The answer and the transaction are returned
+// with an error, too, as far as they came.
+func (e *Engine) transact(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (Answer, *transaction, error) {
+	defer e.observe(e.begin())
+	if _, err := parseSession(r.SessionToken); err != nil {
+		return Answer{Charge: ru.Refused}, nil, err
+	}
+	x, err := e.attempts(ctx, r, keyOf, do)
+	return Answer{Container: x.c, Partition: x.partition, LSN: x.lsn, Charge: x.charge, Log: x.log}, x, err
+}
+
+func (e *Engine) attempts(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (*transaction, error) {
 	endsAt := e.meters.elapsed() + e.scripts.Time()
 	x := &transaction{e: e, charge: ru.Refused}
 	refusal := ErrContended
 	for range maxScriptRuns {
-		c, err := e.target(t)
+		c, err := e.target(r.Target)
 		if err != nil {
 			return x, err
 		}
-		x = &transaction{e: e, wire: wire, c: c, endsAt: endsAt, charge: ru.Refused, log: x.log}
+		x = &transaction{e: e, c: c, memory: r.Memory, endsAt: endsAt, charge: ru.Refused, log: x.log}
 		if x.key, err = keyOf(c); err != nil {
 			return x, err
 		}
@@ -148,6 +150,7 @@ func (x *transaction) drafted(ctx context.Context, l store.LogicalPartition, do 
 	if x.draft, err = x.p.NewDraft(l, x.nowMs); err != nil {
 		return err
 	}
+	x.draft.Memory = x.memory
 	x.lsn = x.draft.Reader().LSN()
 	return do(ctx, x)
 }

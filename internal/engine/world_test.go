@@ -71,7 +71,7 @@ func (w *world) close() {
 
 func (w *world) open(o Options) {
 	w.t.Helper()
-	o.DB, o.TestClock, o.ClockSource = w.db, true, atStart
+	o.DB, o.TestClock, o.ClockSource, o.Explain = w.db, true, atStart, testExplain
 	o.ScriptTime = cmp.Or(o.ScriptTime, scriptTime)
 	var err error
 	w.e, err = Open(o)
@@ -163,8 +163,8 @@ func body(pk, id, properties string) []byte {
 	return append(b, '}')
 }
 
-func (w *world) write(op store.Op, container, pk, id, properties string) (ItemResult, error) {
-	r := ItemWrite{Target: item(container, pk, id), Op: op}
+func (w *world) write(op store.Op, container, pk, id, properties string) (Answer, error) {
+	r := &Request{Target: item(container, pk, id), Op: op}
 	if op != store.Delete {
 		r.Body = body(pk, id, properties)
 	}
@@ -172,15 +172,15 @@ func (w *world) write(op store.Op, container, pk, id, properties string) (ItemRe
 }
 
 // put upserts an item.
-func (w *world) put(container, pk, id, properties string) ItemResult {
+func (w *world) put(container, pk, id, properties string) Answer {
 	w.t.Helper()
 	r, err := w.write(store.Upsert, container, pk, id, properties)
 	w.must(err)
 	return r
 }
 
-func (w *world) read(container, pk, id string) (ItemResult, error) {
-	return w.e.ReadItem(ItemRead{Target: item(container, pk, id)})
+func (w *world) read(container, pk, id string) (Answer, error) {
+	return w.e.ReadItem(&Request{Target: item(container, pk, id)})
 }
 
 // spread returns a partition key for each of a container's partitions, in their

@@ -18,7 +18,7 @@ import (
 
 // batchOp is an operation of a batch, and whether its answer may leave the item out.
 type batchOp struct {
-	engine.BatchOp
+	engine.ItemOp
 	minimal bool
 }
 
@@ -41,14 +41,14 @@ func (x *exchange) batch(rt *route) error {
 	if err != nil {
 		return err
 	}
-	r := engine.Batch{
+	r := &engine.Request{
 		Target: x.target(rt), Range: x.header(headerRange), SessionToken: x.header(headerSession),
 		Atomic:          x.flag("X-Ms-Cosmos-Batch-Atomic"),
 		ContinueOnError: x.flag("X-Ms-Cosmos-Batch-Continue-On-Error"),
 		Memory:          &x.share,
 	}
 	for i := range ops {
-		r.Ops = append(r.Ops, ops[i].BatchOp)
+		r.Ops = append(r.Ops, ops[i].ItemOp)
 	}
 	res, err := x.h.engine.Batch(x.r.Context(), r)
 	x.setBatch(&res)
@@ -65,7 +65,7 @@ func (x *exchange) batch(rt *route) error {
 }
 
 // setBatch sets the headers that go with a batch, with an error too.
-func (x *exchange) setBatch(res *engine.BatchResult) {
+func (x *exchange) setBatch(res *engine.Answer) {
 	x.charge = res.Charge
 	if res.Container == nil {
 		return
@@ -152,7 +152,7 @@ type batchResult struct {
 }
 
 // batchResults tells what came of each operation, and the status of it all.
-func (x *exchange) batchResults(ops []batchOp, res *engine.BatchResult) ([]batchResult, int) {
+func (x *exchange) batchResults(ops []batchOp, res *engine.Answer) ([]batchResult, int) {
 	minimal := x.minimal()
 	results := make([]batchResult, len(ops))
 	status := http.StatusOK
@@ -168,7 +168,7 @@ func (x *exchange) batchResults(ops []batchOp, res *engine.BatchResult) ([]batch
 	return results, status
 }
 
-func (x *exchange) batchResult(op *batchOp, done *engine.BatchOpResult) batchResult {
+func (x *exchange) batchResult(op *batchOp, done *engine.ItemOutcome) batchResult {
 	r := batchResult{status: http.StatusOK, charge: float64(done.Charge), etag: done.ETag, body: done.Body}
 	switch {
 	case done.Err != nil:

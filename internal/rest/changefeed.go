@@ -24,10 +24,10 @@ const (
 // changeFeed answers a list of changes.
 func (x *exchange) changeFeed(rt *route) error {
 	x.operation = opItemChanges
-	r := engine.ChangeFeed{
+	r := &engine.Request{
 		Target: x.target(rt), Range: x.header(headerRange),
 		StartEPK: x.header("X-Ms-Start-Epk"), EndEPK: x.header("X-Ms-End-Epk"),
-		After:        changePosition(x.header("If-None-Match")),
+		Continuation: changePosition(x.header("If-None-Match")),
 		Wrapped:      x.header("X-Ms-Cosmos-Changefeed-Wire-Format-Version") != "",
 		SessionToken: x.header(headerSession),
 	}
@@ -51,8 +51,8 @@ func (x *exchange) changeFeed(rt *route) error {
 		return &badRequestError{"The value '0' of the header x-ms-max-item-count is invalid for a change feed. Ensure to provide a positive integer, or -1."}
 	}
 	page, err := x.h.engine.ReadChangeFeed(x.r.Context(), r)
-	if n := len(page.Items); x.crowded(n) {
-		page = engine.ChangePage{}
+	if n := len(page.Rows); x.crowded(n) {
+		page = engine.Answer{}
 		if err := x.waitFor(n); err != nil {
 			return err
 		}
@@ -66,13 +66,13 @@ func (x *exchange) changeFeed(rt *route) error {
 		return err
 	}
 	x.setPosition(page.Partition, page.LSN)
-	x.set(headerETag, strconv.Quote(page.Position))
+	x.set(headerETag, strconv.Quote(page.Continuation))
 	if page.Count == 0 && !page.More {
 		x.set(headerItemCount, "0") // .NET reads it from every page, and fails without
 		x.writeEmpty(http.StatusNotModified)
 		return nil
 	}
-	x.writeList(page.Container.RIDText, "Documents", page.Items, page.Count)
+	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
 	return nil
 }
 

@@ -126,6 +126,7 @@ var failures = []struct {
 	{errBodyTooBig, failure{413, 0, "Request size is too large"}},
 	{errBodyCut, failure{400, 0, "The input content is invalid because the body of the request could not be read to its end."}},
 	{errBodySlow, failure{408, 0, "The body of the request did not come in time."}},
+	{engine.ErrNoKey, failure{400, 0, "PartitionKey value must be supplied for this operation, in the header x-ms-documentdb-partitionkey."}},
 	{engine.ErrKeyForm, failure{400, 1001, "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document."}},
 	{engine.ErrKeyMismatch, failure{400, 1001, "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value"}},
 	{engine.ErrContainerChanged, failure{400, 1024, "The container's resource id is not the one in x-ms-cosmos-intended-collection-rid: it was deleted and created again."}},

@@ -133,7 +133,7 @@ func TestNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	e, err := engine.Open(engine.Options{DB: db})
+	e, err := engine.Open(engine.Options{DB: db, Explain: Explain})
 	if err != nil {
 		t.Fatal(err)
 	}

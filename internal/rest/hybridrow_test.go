@@ -65,12 +65,12 @@ func TestHybridOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []batchOp{
-		{engine.BatchOp{Op: store.Create, Body: []byte(`{"id":"1"}`)}, false},
-		{engine.BatchOp{Op: store.Read, PartitionKey: `["a"]`, ID: "é", IfNoneMatch: `"e"`}, false},
-		{engine.BatchOp{Op: store.Update, ID: "1", Body: []byte("[]"), IfMatch: "*"}, true},
-		{engine.BatchOp{Op: store.Upsert, Body: []byte("{}")}, false},
-		{engine.BatchOp{Op: store.Delete, ID: "1"}, false},
-		{engine.BatchOp{Op: store.Replace, ID: "1", Body: []byte("{}")}, false},
+		{engine.ItemOp{Op: store.Create, Body: []byte(`{"id":"1"}`)}, false},
+		{engine.ItemOp{Op: store.Read, PartitionKey: `["a"]`, ID: "é", IfNoneMatch: `"e"`}, false},
+		{engine.ItemOp{Op: store.Update, ID: "1", Body: []byte("[]"), IfMatch: "*"}, true},
+		{engine.ItemOp{Op: store.Upsert, Body: []byte("{}")}, false},
+		{engine.ItemOp{Op: store.Delete, ID: "1"}, false},
+		{engine.ItemOp{Op: store.Replace, ID: "1", Body: []byte("{}")}, false},
 	}
 	if len(ops) != len(want) {
 		t.Fatalf("got %d operations, want %d", len(ops), len(want))

@@ -68,8 +68,9 @@ func (x *exchange) target(rt *route) engine.Target {
 }
 
 func (x *exchange) writeItem(rt *route, op store.Op) error {
-	w := engine.ItemWrite{
-		Target: x.target(rt), Op: op, Triggers: x.triggers(),
+	w := &engine.Request{
+		Target: x.target(rt), Op: op,
+		PreTriggers: x.header("X-Ms-Documentdb-Pre-Trigger-Include"), PostTriggers: x.header("X-Ms-Documentdb-Post-Trigger-Include"),
 		IfMatch: x.header("If-Match"), IfNoneMatch: x.header("If-None-Match"), Memory: &x.share,
 		SessionToken: x.header(headerSession),
 	}
@@ -110,11 +111,11 @@ func (x *exchange) minimal() bool {
 
 func (x *exchange) readItem(rt *route) error {
 	room := x.h.takeRoom()
-	r := engine.ItemRead{Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession), Room: room.rows}
+	r := &engine.Request{Target: x.target(rt), IfNoneMatch: x.header("If-None-Match"), SessionToken: x.header(headerSession), Room: room.rows}
 	res, err := x.h.engine.ReadItem(r)
 	defer func() { x.h.leaveRoom(room, res.Room) }()
 	if n := len(res.Body); x.crowded(n) {
-		res = engine.ItemResult{}
+		res = engine.Answer{}
 		if err := x.waitFor(n); err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (x *exchange) shown(item []byte) []byte {
 }
 
 // setItem sets the headers that go with an item, with an error too.
-func (x *exchange) setItem(res *engine.ItemResult) {
+func (x *exchange) setItem(res *engine.Answer) {
 	x.charge = res.Charge
 	if res.Container == nil {
 		return
@@ -211,7 +212,7 @@ func (x *exchange) listItems(rt *route) error {
 	if err != nil {
 		return err
 	}
-	r := engine.ItemList{
+	r := &engine.Request{
 		Target: x.target(rt), MaxItems: most,
 		Range:        x.header(headerRange),
 		StartEPK:     x.header("X-Ms-Start-Epk"),
@@ -220,8 +221,8 @@ func (x *exchange) listItems(rt *route) error {
 		SessionToken: x.header(headerSession),
 	}
 	page, err := x.h.engine.ListItems(x.r.Context(), r)
-	if n := len(page.Items); x.crowded(n) {
-		page = engine.ItemPage{}
+	if n := len(page.Rows); x.crowded(n) {
+		page = engine.Answer{}
 		if err := x.waitFor(n); err != nil {
 			return err
 		}
@@ -238,6 +239,6 @@ func (x *exchange) listItems(rt *route) error {
 	if page.Continuation != "" {
 		x.set(headerContinuation, page.Continuation)
 	}
-	x.writeList(page.Container.RIDText, "Documents", page.Items, page.Count)
+	x.writeList(page.Container.RIDText, "Documents", page.Rows, page.Count)
 	return nil
 }

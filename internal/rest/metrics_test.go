@@ -220,7 +220,7 @@ func newEngineHandler(t *testing.T) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(engine.Options{DB: db, Health: db.Health})
+	e, err := engine.Open(engine.Options{DB: db, Health: db.Health, Explain: Explain})
 	if err != nil {
 		t.Fatal(err)
 	}

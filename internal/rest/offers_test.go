@@ -257,7 +257,7 @@ func FuzzQueryBody(f *testing.F) {
 		f.Add([]byte(`{"query":` + quoted(query) + `,"parameters":[{"name":"@link","value":"x"}]}`))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := parseQuery(body); err != nil {
+		if _, err := engine.ParseQuery(body); err != nil {
 			if _, known := failureOf(err); !known {
 				t.Errorf("%q fails as an internal error: %v", body, err)
 			}

@@ -7,11 +7,9 @@ package rest
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // queryItems answers a query over a container's items.
@@ -29,7 +27,7 @@ func (x *exchange) queryItems(rt *route) error {
 		return err
 	}
 	room := x.h.takeRoom()
-	page, err := x.h.engine.QueryItems(x.r.Context(), engine.ItemQuery{
+	page, err := x.h.engine.QueryItems(x.r.Context(), &engine.Request{
 		Target: x.target(rt), Query: q, MaxItems: most,
 		Range:    x.header(headerRange),
 		StartEPK: x.header("X-Ms-Start-Epk"), EndEPK: x.header("X-Ms-End-Epk"),
@@ -114,93 +112,8 @@ func (x *exchange) query() (engine.Query, error) {
 	if err != nil {
 		return engine.Query{}, err
 	}
-	return parseQuery(body)
+	return engine.ParseQuery(body)
 }
-
-// maxQueryParameters bounds the parameters of a query.
-const maxQueryParameters = 10_000
-
-// parseQuery reads {"query": …, "parameters": [{"name": …, "value": …}, …]}.
-func parseQuery(body []byte) (engine.Query, error) {
-	refused := func(what string) error {
-		return &badRequestError{"The input content is invalid: a query is {\"query\":\"SELECT …\",\"parameters\":[{\"name\":\"@x\",\"value\":1}]}, and " + what + "."}
-	}
-	o, err := value.ParseObject(body)
-	if err != nil {
-		return engine.Query{}, err
-	}
-	raw, _ := o.Lookup("query")
-	text, _ := value.FromJSON(raw)
-	q := engine.Query{}
-	var ok bool
-	if q.Text, ok = text.Text(); !ok {
-		return engine.Query{}, refused("'query' must be a string")
-	}
-	if raw, found := o.Lookup("resumeFilter"); found && string(raw) != "null" {
-		if q.Resume, ok = parseResumeFilter(sql.Raw(raw)); !ok {
-			return engine.Query{}, &badRequestError{"The input content is invalid: a resume filter is {\"value\":[…],\"rid\":\"…\",\"exclude\":false}, with null, booleans, numbers and strings as they are, [] for undefined, and {\"type\":\"array\",\"low\":1,\"high\":2} for an array or an object."}
-		}
-	}
-	list, found := o.Lookup("parameters")
-	if !found || string(list) == "null" {
-		return q, nil
-	}
-	elements, ok := value.Elements(list)
-	if !ok || len(elements) > maxQueryParameters {
-		return engine.Query{}, refused("'parameters' must be a list")
-	}
-	q.Params = make(map[string]sql.Value, len(elements))
-	for _, raw := range elements {
-		p := sql.Raw(raw)
-		if p.Kind() != sql.KindObject {
-			return engine.Query{}, refused("each of the parameters must be an object")
-		}
-		name, ok := p.Member("name").AsString()
-		if !ok || !strings.HasPrefix(name, "@") {
-			return engine.Query{}, refused("the name of a parameter must be a string that begins with @")
-		}
-		q.Params[name] = p.Member("value")
-	}
-	return q, nil
-}
-
-// parseResumeFilter reads where a client goes on with an ordered query.
-func parseResumeFilter(v sql.Value) (*engine.ResumeFilter, bool) {
-	f := &engine.ResumeFilter{}
-	if v.Kind() != sql.KindObject {
-		return nil, false
-	}
-	for name, member := range v.Properties {
-		ok := false
-		switch name {
-		case "value":
-			f.Values, ok = resumeValues(member)
-		case "rid":
-			f.RID, ok = member.AsString()
-			ok = ok || member.Kind() == sql.KindNull
-		case "exclude":
-			f.Exclude, ok = member.AsBool()
-		}
-		if !ok {
-			return nil, false
-		}
-	}
-	return f, len(f.Values) > 0
-}
-
-func resumeValues(list sql.Value) ([]sql.Value, bool) {
-	var values []sql.Value
-	for v := range list.Elements {
-		resumed, ok := sql.Resumed(v)
-		if values = append(values, resumed); !ok || len(values) > maxResumeValues {
-			return nil, false
-		}
-	}
-	return values, list.Kind() == sql.KindArray
-}
-
-// maxResumeValues is more than an ORDER BY has expressions.
-const maxResumeValues = 64
 
 // queryPlan answers a client that wants to know how to ask several ranges.
 func (x *exchange) queryPlan(rt *route) error {

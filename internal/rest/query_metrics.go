@@ -50,7 +50,7 @@ func told[T any](room *headerRoom, list []T, bytes func(T) int) []T {
 }
 
 // setMetrics tells what a query took, in the forms that were asked for.
-func (x *exchange) setMetrics(page *engine.QueryPage) {
+func (x *exchange) setMetrics(page *engine.Answer) {
 	if x.flag(askQueryMetrics) {
 		x.set(headerQueryMetrics, queryMetrics(page))
 	}
@@ -75,7 +75,7 @@ func (x *exchange) setMetrics(page *engine.QueryPage) {
 // Clients take what the engine does itself for the rest of the execution when its parts
 // are taken off, and none of these is nothing if it happened. So the parts are rounded up
 // to what can be told, and their sums are of what is told.
-func queryMetrics(page *engine.QueryPage) string {
+func queryMetrics(page *engine.Answer) string {
 	t, w := &page.Times, &page.Work
 	compile, plan, run := atLeastOne(page.Compiled), upToHundredths(t.Plan), atLeastOne(t.Run)
 	index, load, write := upToHundredths(t.Index), upToHundredths(t.Load), upToHundredths(t.Write)

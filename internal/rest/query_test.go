@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
@@ -101,7 +102,7 @@ func TestQueryBodies(t *testing.T) {
 		`{"query":"SELECT 1","parameters":{}}`, `{"query":"SELECT 1","parameters":[1]}`, `{"query":"SELECT 1","parameters":[{}]}`,
 		`{"query":"SELECT 1","parameters":[{"name":1,"value":1}]}`, `{"query":"SELECT 1","parameters":[{"name":"n","value":1}]}`,
 		`{"query":"SELECT 1","query":"SELECT 2"}`, `{"query":"\ud800"}`,
-		`{"query":"SELECT 1","parameters":[` + strings.Repeat(`{"name":"@x","value":1},`, maxQueryParameters) + `{"name":"@x","value":1}]}`,
+		`{"query":"SELECT 1","parameters":[` + strings.Repeat(`{"name":"@x","value":1},`, 10_000) + `{"name":"@x","value":1}]}`,
 	} {
 		for name, headers := range map[string]map[string]string{
 			"query": asQuery(nil), "plan": asQuery(map[string]string{"X-Ms-Cosmos-Is-Query-Plan-Request": "True"}),
@@ -577,7 +578,7 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		q, err := parseQuery(body)
+		q, err := engine.ParseQuery(body)
 		if err != nil {
 			return
 		}

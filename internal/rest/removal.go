@@ -2,14 +2,18 @@
 
 package rest
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/mayflydb/mayfly/internal/engine"
+)
 
 // deletePartitionKey deletes all items with the partition key in the header. The body
 // is empty, or of no meaning.
 func (x *exchange) deletePartitionKey(rt *route) error {
 	t := x.target(rt)
 	t.Container = rt.id
-	res, err := x.h.engine.DeletePartitionKey(x.r.Context(), t)
+	res, err := x.h.engine.DeletePartitionKey(x.r.Context(), &engine.Request{Target: t})
 	x.setItem(&res)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func (x *exchange) serveScripts(rt *route) error {
 		x.writeEmpty(http.StatusNoContent)
 		return nil
 	case !rt.feed && x.r.Method == http.MethodPost && rt.kind == typeProcedures:
-		return x.execute(rt, t)
+		return x.execute(rt)
 	}
 	return errMethod
 }
@@ -79,15 +79,12 @@ func (x *exchange) setScript(rt *route, t engine.ScriptTarget) {
 }
 
 // execute runs a stored procedure.
-func (x *exchange) execute(rt *route, t engine.ScriptTarget) error {
+func (x *exchange) execute(rt *route) error {
 	body, err := x.body()
 	if err != nil {
 		return err
 	}
-	target := x.target(rt)
-	res, err := x.h.engine.Execute(x.r.Context(), engine.Execution{
-		ScriptTarget: t, PartitionKey: target.PartitionKey, IntendedRID: target.IntendedRID, Args: body, Wire: scriptWire, Memory: &x.share,
-	})
+	res, err := x.h.engine.Execute(x.r.Context(), &engine.Request{Target: x.target(rt), Body: body, Memory: &x.share})
 	x.charge = res.Charge
 	if res.Container != nil {
 		x.setOwner(res.Container)
@@ -111,20 +108,10 @@ func (x *exchange) execute(rt *route, t engine.ScriptTarget) error {
 // uriComponent makes a text as it stands in a query one as encodeURIComponent makes.
 var uriComponent = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 
-// triggers reads which triggers a write is to have.
-func (x *exchange) triggers() engine.Triggers {
-	return engine.Triggers{
-		Pre: x.header("X-Ms-Documentdb-Pre-Trigger-Include"), Post: x.header("X-Ms-Documentdb-Post-Trigger-Include"), Wire: scriptWire,
-	}
-}
-
-// scriptWire makes scripts see errors and write queries as clients do.
-var scriptWire = engine.ScriptWire{
-	Explain: func(err error) (int, string) {
-		f, _ := failureOf(err)
-		return f.status, f.text
-	},
-	ParseQuery: parseQuery,
+// Explain tells an error as clients see it.
+func Explain(err error) (status int, text string) {
+	f, _ := failureOf(err)
+	return f.status, f.text
 }
 
 // writeScript passes the body to write and answers with what came of it.

@@ -52,7 +52,7 @@ func newTestHandlerWith(t testing.TB, o testHandlerOptions) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(engine.Options{DB: db, TestClock: true, ScriptTime: time.Minute})
+	e, err := engine.Open(engine.Options{DB: db, TestClock: true, ScriptTime: time.Minute, Explain: Explain})
 	if err != nil {
 		t.Fatal(err)
 	}

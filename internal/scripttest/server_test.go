@@ -151,7 +151,7 @@ func (p *inProcess) start() (err error) {
 	o := engine.Options{
 		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
 		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota}, Retention: p.setup.retention,
-		ScriptTime: cmp.Or(p.setup.scriptTime, plenty),
+		ScriptTime: cmp.Or(p.setup.scriptTime, plenty), Explain: rest.Explain,
 	}
 	if p.setup.enforce {
 		o.Throughput = engine.Enforce
