@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -57,12 +58,24 @@ func ballast(t *testing.T, disk string, left int64) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if n := freeBytes(t, disk) - left; n > 0 {
-		if err := syscall.Fallocate(int(f.Fd()), 0, 0, n); err != nil {
+	for range ballastTries {
+		n := freeBytes(t, disk) - left
+		if n <= 0 {
+			return
+		}
+		err := syscall.Fallocate(int(f.Fd()), 0, 0, n)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, syscall.ENOSPC) { // the server has taken some of it meanwhile
 			t.Fatal(err)
 		}
 	}
+	t.Fatalf("the disk is written to all the time: %d bytes are free", freeBytes(t, disk))
 }
+
+// ballastTries is how often ballast looks again, since the server has written meanwhile.
+const ballastTries = 100
 
 // A disk is filled until nothing more is accepted. Deletes go on, and what has expired is
 // purged, and both give their space back, so that there are writes again. A stop at any
