@@ -45,7 +45,7 @@ func cellRange(first, last cells.ID) ValueRange {
 
 // geometries adds the entries of the geometries of o.
 func (w *entryWriter) geometries(paths []catalog.SpatialPath, o *value.Object) error {
-	walk := spatialWalk{entryWriter: *w, cursor: o.Cursor(nil), room: maxItemGeometries, budget: cells.Budget} // a copy stays off the heap
+	walk := spatialWalk{entryWriter: *w, cursor: o.Cursor(), room: maxItemGeometries, budget: cells.Budget} // a copy stays off the heap
 	err := walk.object(newSpatialNode(paths), pathPlace{})
 	*w = walk.entryWriter
 	return err

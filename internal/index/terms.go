@@ -21,7 +21,7 @@ type termWalk struct {
 
 // terms adds the terms of o.
 func (w *entryWriter) terms(x *catalog.IndexPaths, o *value.Object) error {
-	walk := termWalk{entryWriter: *w, cursor: o.Cursor(nil)} // a copy stays off the heap
+	walk := termWalk{entryWriter: *w, cursor: o.Cursor()} // a copy stays off the heap
 	err := walk.value(x.Root(), pathPlace{})
 	*w = walk.entryWriter
 	return err

@@ -92,7 +92,7 @@ func TestPagesEndInTime(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, %s: got %d rows on %d pages, want %d: %s", c.text, name, len(got), pages, len(want), difference(got, want))
 			}
-			plan, err := Explain(q)
+			plan, err := explain(q)
 			f.must(err)
 			if whole := c.whole || strings.HasSuffix(plan, ", sort"); (pages == 1) != whole && len(want) > 1 {
 				t.Errorf("%s, %s: got %d pages for %d rows", c.text, name, pages, len(want))
@@ -204,7 +204,7 @@ func (f *fixture) compareHurried(t *random, q *randomQuery, s Scope, want []stri
 	most := 1 + uniform(t.T, "looks", 60)
 	got, pages := f.hurried(r, func() int { return uniform(t.T, "look", most) })
 	if problem := judge(q, canonical(got), slices.Clone(want)); problem != "" {
-		plan, err := Explain(r)
+		plan, err := explain(r)
 		f.must(err)
 		t.Fatalf("%s\nin a hurry, %d pages, plan: %s, scope %+v\n%s", q, pages, plan, s, problem)
 	}

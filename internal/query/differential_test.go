@@ -170,7 +170,7 @@ func (f *fixture) compareWithNaive(t *random, q *randomQuery, s Scope) {
 		}
 		got := canonical(f.all(r))
 		if problem := judge(q, got, want); problem != "" {
-			plan, err := Explain(r)
+			plan, err := explain(r)
 			f.must(err)
 			t.Fatalf("%s\npages of %d, plan: %s, scope %+v\n%s", q, size, plan, s, problem)
 		}

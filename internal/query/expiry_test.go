@@ -28,7 +28,7 @@ func (f *fixture) expectLiving(cases []liveCase) {
 			for _, size := range []int{1, 2, 1000} {
 				q := f.request(c.text)
 				q.MaxRows = size
-				plan, err := Explain(q)
+				plan, err := explain(q)
 				f.must(err)
 				begin, open := strings.CutSuffix(c.plan, "…")
 				planned := plan == c.plan || open && strings.HasPrefix(plan, begin)

@@ -343,3 +343,17 @@ func (f *fixture) expect(text string, want ...string) {
 }
 
 func (f *fixture) context() context.Context { return context.Background() }
+
+// explain returns how a query would be answered.
+func explain(q Request) (string, error) {
+	r, err := q.Partition.NewReader(q.NowMs)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	p, err := choose(r, q.Program, &q.Scope)
+	if err != nil {
+		return "", err
+	}
+	return p.String(), nil
+}

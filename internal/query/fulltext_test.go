@@ -45,7 +45,7 @@ func TestFullTextSeesNoExpiredItem(t *testing.T) {
 			for _, size := range []int{1, 2, 1000} {
 				r := f.request(q.text)
 				r.MaxRows = size
-				plan, err := Explain(r)
+				plan, err := explain(r)
 				f.must(err)
 				if got := canonical(f.all(r)); !slices.Equal(got, want) || plan != q.plan {
 					t.Errorf("%s, %s, pages of %d:\ngot  %s, %s\nwant %s, %s", q.text, when, size, got, plan, want, q.plan)

@@ -73,7 +73,7 @@ func (f *fixture) explain(d *datadriven.TestData) string {
 		if len(d.CmdArgs) > 0 {
 			q.Scope.Logical = f.logical(d.CmdArgs[0].Vals[0])
 		}
-		plan, err := Explain(q)
+		plan, err := explain(q)
 		f.must(err)
 		fmt.Fprintf(&b, "%s\n    %s\n", text, plan)
 		if page := f.page(q); page.Plan() != plan {

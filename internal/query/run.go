@@ -135,20 +135,6 @@ func RunOn(ctx context.Context, q Request, r *store.Reader) (Page, error) {
 	return x.page, nil
 }
 
-// Explain returns how a query would be answered.
-func Explain(q Request) (string, error) {
-	r, err := q.Partition.NewReader(q.NowMs)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	p, err := choose(r, q.Program, &q.Scope)
-	if err != nil {
-		return "", err
-	}
-	return p.String(), nil
-}
-
 // execution is a page in the making.
 type execution struct {
 	ctx    context.Context

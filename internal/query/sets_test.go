@@ -82,7 +82,7 @@ func TestSetsAgreeWithTheNaiveWay(t *testing.T) {
 		f.compareWithNaive(t, q, s)
 		request := f.request(q.String())
 		request.Scope = s
-		plan, err := Explain(request)
+		plan, err := explain(request)
 		f.must(err)
 		kind, _, _ := strings.Cut(plan, " ")
 		methods[kind] = true

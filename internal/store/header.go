@@ -26,8 +26,6 @@ import (
 const (
 	headerVersion = 1
 	headerBytes   = 29
-	// maxIdentityBytes follows from the limits on ids and partition keys.
-	maxIdentityBytes = 1<<16 - 1
 )
 
 // header is what the database itself knows of an item.

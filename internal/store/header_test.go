@@ -14,6 +14,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
+// maxIdentityBytes follows from the limits on ids and partition keys.
+const maxIdentityBytes = 1<<16 - 1
+
 // row puts an item's row together.
 func row(h header, body string) []byte {
 	b := append(make([]byte, headerBytes), h.identity...)

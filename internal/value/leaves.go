@@ -26,15 +26,11 @@ type Cursor struct {
 	scratch []byte
 }
 
-// Cursor returns a cursor before the object itself. It may use scratch, which
-// may be nil, to decode strings.
-func (o *Object) Cursor(scratch []byte) Cursor { return Cursor{src: o.text, scratch: scratch} }
+// Cursor returns a cursor before the object itself.
+func (o *Object) Cursor() Cursor { return Cursor{src: o.text} }
 
 // CursorAt returns a cursor before a value that was taken from an [Object].
 func CursorAt(raw []byte) Cursor { return Cursor{src: raw} }
-
-// Scratch returns the memory that strings are decoded in, for the next cursor.
-func (c *Cursor) Scratch() []byte { return c.scratch }
 
 // Next returns the first byte of the value, which tells its type: one of {, [, ",
 // t, f, n, or else that of a number.

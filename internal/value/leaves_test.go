@@ -75,7 +75,7 @@ func naiveLeaves(v any, path string) []string {
 
 func checkLeaves(t *testing.T, o *Object) {
 	t.Helper()
-	c := o.Cursor(nil)
+	c := o.Cursor()
 	got := leavesOf(&c, "")
 	if c.i != len(o.text) {
 		t.Errorf("%s: the cursor ends at byte %d, want %d", o.text, c.i, len(o.text))
@@ -118,7 +118,7 @@ func TestCursorReadsStrings(t *testing.T) {
 				want = strings.ToValidUTF8(text[:escape]+`"\`+text[escape:], "?")
 			}
 			o := mustParse(t, `{"a":`+string(AppendString(nil, want))+`}`)
-			c := o.Cursor(nil)
+			c := o.Cursor()
 			c.Enter()
 			c.Name()
 			if got := string(c.Text()); got != want || c.More() {
@@ -131,7 +131,7 @@ func TestCursorReadsStrings(t *testing.T) {
 func TestCursorSkips(t *testing.T) {
 	for _, text := range leafTexts {
 		o := mustParse(t, `{"skipped":`+text+`,"next":1}`)
-		c := o.Cursor(nil)
+		c := o.Cursor()
 		c.Enter()
 		c.Name()
 		c.Skip()
@@ -166,7 +166,7 @@ func TestCursorRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a": `[1,{"b":"]"}]`, "c": `"x\"y"`, "d": `{}`}
-	c := o.Cursor(nil)
+	c := o.Cursor()
 	for more := c.Enter(); more; more = c.More() {
 		name := string(c.Name())
 		if got := string(c.Raw()); got != want[name] {
