@@ -16,8 +16,8 @@ type CheckProgress func(c *catalog.Container)
 
 // Check looks at all rows of a database at rest, and calls report for each
 // problem. An error means that the check could not go on.
-func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store.Totals, error) {
-	var totals store.Totals
+func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store.Amount, error) {
+	var totals store.Amount
 	format, err := readFormat(db, formatVersion)
 	if err != nil {
 		return totals, err

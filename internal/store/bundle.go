@@ -55,7 +55,7 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 		for _, t := range tallied {
 			b.tallied(t)
 		}
-		_, err := p.submit(ctx, &job{bundle: b, done: make(chan struct{})})
+		_, err := p.submit(ctx, &job{bundle: b})
 		var failed *WriteError
 		switch {
 		case errors.Is(err, errTally) && errors.As(err, &failed):
@@ -104,7 +104,7 @@ func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) (
 		m.Release(mark)
 		b := prepareAll(ops[len(all):], p.Container(), m)
 		b.each, b.read = &o, read
-		_, err := p.submit(ctx, &job{bundle: b, done: make(chan struct{})})
+		_, err := p.submit(ctx, &job{bundle: b})
 		if errors.Is(err, errStale) {
 			if stale++; stale == maxPrepares {
 				return all, ErrBusy

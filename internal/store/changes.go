@@ -11,11 +11,9 @@ package store
 import (
 	"bytes"
 	"context"
-	"math"
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -120,7 +118,7 @@ func (w *changeWalk) begin(q Changes) error {
 	case q.Start.Now:
 		w.page.Position = w.v.meta.LSN
 	case q.Start.SinceMs > 0:
-		w.page.Position, err = w.before(q.Start.SinceMs)
+		w.page.Position, err = w.p.feedBefore(w.v, q.Start.SinceMs)
 	}
 	return err
 }
@@ -144,19 +142,11 @@ func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
 	return min(s.After, lsn)
 }
 
-// before returns the last lsn before whatever was written at sinceMs or later.
-func (w *changeWalk) before(sinceMs int64) (uint64, error) {
-	x := &w.p.prefix
-	_, upper := x.space(feedSpace)
-	return lastBefore(w.v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
-		for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, lsn, 0), upper, kv.Forward) {
-			if err != nil {
-				return 0, 0, false, err
-			}
-			row, err := parseFeedRow(e)
-			return row.at.LSN, row.writtenMs, true, err
-		}
-		return 0, 0, false, nil
+// feedBefore returns the last lsn before whatever was written at sinceMs or later.
+func (p *Partition) feedBefore(v *view, sinceMs int64) (uint64, error) {
+	return lastBefore(v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
+		row, found, err := firstOf(p.prefix.order(v.snap, kindInherits, mark{At: position{LSN: lsn}}))
+		return row.At.LSN, row.ms, found, err
 	})
 }
 
@@ -182,18 +172,11 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 
 // feed walks the feed from the page's position on.
 func (w *changeWalk) feed(ctx context.Context) error {
-	x := &w.p.prefix
-	_, upper := x.space(feedSpace)
-	lower := x.appendFeedKey(nil, w.page.Position, math.MaxUint16)
-	for e, err := range w.v.snap.Scan(append(lower, 0), upper, kv.Forward) {
+	for row, err := range w.p.prefix.order(w.v.snap, kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
 		if err != nil {
 			return err
 		}
-		row, err := parseFeedRow(e)
-		if err != nil {
-			return err
-		}
-		if w.ends(row.at.LSN, row.size) {
+		if w.ends(row.At.LSN, row.size) {
 			return nil
 		}
 		if w.rows++; w.rows%stopSteps == 0 {
@@ -204,7 +187,7 @@ func (w *changeWalk) feed(ctx context.Context) error {
 		if err := w.show(&row); err != nil {
 			return err
 		}
-		w.page.Position = row.at.LSN
+		w.page.Position = row.At.LSN
 	}
 	w.page.Position = max(w.page.Position, w.v.meta.LSN)
 	return nil
@@ -222,8 +205,8 @@ func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 }
 
 // show puts the item of a row into the page, if it is live and asked for.
-func (w *changeWalk) show(row *feedRow) error {
-	if row.kind == kindInherits && row.writtenMs <= w.cut.inheritMs {
+func (w *changeWalk) show(row *orderRow) error {
+	if row.kind == kindInherits && row.ms <= w.cut[kindInherits] {
 		w.dead = w.dead.Plus(Amount{1, row.size})
 		return nil
 	}

@@ -17,14 +17,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Totals is what a check has counted.
-type Totals struct {
-	Items, Bytes int64
-}
-
-// Check looks at every row of a partition and calls report for each problem. An
-// error means that the check itself could not go on.
-func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(problem string)) (Totals, error) {
+// Check looks at every row of a partition, calls report for each problem and returns what
+// there is. An error means that the check itself could not go on.
+func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(problem string)) (Amount, error) {
 	k := &checker{
 		snap: snap, container: c, index: index, prefix: partitionPrefix(c.RID, index),
 		report: func(format string, args ...any) {
@@ -36,10 +31,10 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 	var err error
 	found := false
 	if k.meta, found, err = readMeta(snap, &k.prefix, index); err != nil {
-		return Totals{}, err
+		return Amount{}, err
 	}
 	if err := k.startLog(); err != nil {
-		return Totals{}, err
+		return Amount{}, err
 	}
 	k.earlierPolicy = found && k.meta.Generation != c.IndexGeneration
 	for _, pass := range []struct {
@@ -61,12 +56,12 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		}
 	}
 	for b, n := range k.counted {
-		k.report("counter %c %c %d is missing: it should hold %d items", b.class, b.level, b.start, n.items)
+		k.report("counter %c %c %d is missing: it should hold %d items", b.class, b.level, b.start, n.Items)
 	}
 	for logical, p := range k.parts {
-		k.report("logical partition %x has no totals: it holds %d items", logical, p.items)
+		k.report("logical partition %x has no totals: it holds %d items", logical, p.Items)
 	}
-	if k.totals != (Totals{k.meta.Items, k.meta.Bytes}) {
+	if k.totals != (k.meta.Amount) {
 		k.report("the partition's totals are %d items, %d bytes, but there are %d items, %d bytes",
 			k.meta.Items, k.meta.Bytes, k.totals.Items, k.totals.Bytes)
 	}
@@ -84,7 +79,7 @@ type checker struct {
 	prefix    prefix
 	meta      meta
 	report    func(format string, args ...any)
-	totals    Totals
+	totals    Amount
 	// earlierPolicy: the partition has not met the container's indexing policy yet,
 	// and its index rows, which leave when it does, go by one that is not known.
 	earlierPolicy bool
@@ -134,7 +129,7 @@ func (k *checker) item(e kv.Entry) error {
 	if kindOf(h.ttl) != kindOwn {
 		return nil
 	}
-	return k.derived(c, k.prefix.appendOwnKey(nil, ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n), appendOwnRow(nil, c), "own row")
+	return k.derived(c, k.prefix.appendOrderKey(nil, kindOwn, h.mark()), appendOwnRow(nil, c), "own row")
 }
 
 // unique looks for the rows of the unique keys that the item holds.
@@ -252,7 +247,7 @@ func (k *checker) ownRow(e kv.Entry) error {
 	}
 	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
 		return kindOf(h.ttl) == kindOwn &&
-			bytes.Equal(e.Key, k.prefix.appendOwnKey(nil, ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n))
+			bytes.Equal(e.Key, k.prefix.appendOrderKey(nil, kindOwn, h.mark()))
 	})
 }
 
@@ -283,11 +278,11 @@ func (k *checker) stat(e kv.Entry) error {
 	}
 	want := k.counted[at]
 	delete(k.counted, at)
-	if want.items == 0 || b.items != want.items || b.bytes != want.bytes || b.firstLSN > want.firstLSN ||
+	if want.Items == 0 || b.Items != want.Items || b.Bytes != want.Bytes || b.firstLSN > want.firstLSN ||
 		b.firstMs > want.firstMs || b.lastMs < want.lastMs {
 		k.report("counter %c %c %d holds %d items, %d bytes from lsn %d, ms %d to %d, but there are %d items, %d bytes from lsn %d, ms %d to %d",
-			at.class, at.level, at.start, b.items, b.bytes, b.firstLSN, b.firstMs, b.lastMs,
-			want.items, want.bytes, want.firstLSN, want.firstMs, want.lastMs)
+			at.class, at.level, at.start, b.Items, b.Bytes, b.firstLSN, b.firstMs, b.lastMs,
+			want.Items, want.Bytes, want.firstLSN, want.firstMs, want.lastMs)
 	}
 	return nil
 }

@@ -17,36 +17,28 @@ func (k *checker) count(h *header) {
 		if key.level == levelSecond {
 			b.join(h)
 		}
-		b.items++
-		b.bytes += int64(h.size)
+		b.Amount = b.Plus(h.amount(1))
 		k.counted[key] = b
 	}
 	if logical, err := logicalOf(h.identity); err == nil { // k.body reports the others
 		p := k.parts[string(logical)]
-		k.parts[string(logical)] = part{items: p.items + 1, bytes: p.bytes + int64(h.size)}
+		k.parts[string(logical)] = part{Amount: p.Plus(h.amount(1))}
 	}
-	k.totals.Items++
-	k.totals.Bytes += int64(h.size)
+	k.totals = k.totals.Plus(h.amount(1))
 }
 
 // passed reports an item that purge would never come to.
 func (k *checker) passed(h *header, ordinal uint64) {
-	at := position{h.lsn, h.n}
-	switch kindOf(h.ttl) {
-	case kindInherits:
-		if !before(k.meta.FeedMark, at) {
-			k.report("item %d, lsn %d, inherits its TTL, but purge has passed lsn %d", ordinal, h.lsn, k.meta.FeedMark.LSN)
-		}
-	case kindOwn:
-		m := k.meta.OwnMark
-		expiryMs := ownDeadline(h.writtenMs, h.ttl)
-		if expiryMs < m.ExpiryMs || expiryMs == m.ExpiryMs && !before(m.At, at) {
-			k.report("item %d expires at %d ms, but purge has passed %d ms", ordinal, expiryMs, m.ExpiryMs)
-		}
+	kind := kindOf(h.ttl)
+	if kind == kindNever || k.meta.Marks[kind].before(h.mark()) {
+		return
+	}
+	if m := k.meta.Marks[kind]; kind == kindInherits {
+		k.report("item %d, lsn %d, inherits its TTL, but purge has passed lsn %d", ordinal, h.lsn, m.At.LSN)
+	} else {
+		k.report("item %d expires at %d ms, but purge has passed %d ms", ordinal, h.mark().ExpiryMs, m.ExpiryMs)
 	}
 }
-
-func before(a, b position) bool { return a.LSN < b.LSN || a.LSN == b.LSN && a.N < b.N }
 
 // indexed looks for the index rows that the item should have. While a new indexing
 // policy is being carried out, some are not there yet.
@@ -117,9 +109,9 @@ func (k *checker) part(e kv.Entry) error {
 	logical := string(e.Key[prefixBytes+1:])
 	want := k.parts[logical]
 	delete(k.parts, logical)
-	if got != want || want.items == 0 { // one without items has no row
+	if got != want || want.Items == 0 { // one without items has no row
 		k.report("the totals of logical partition %x are %d items, %d bytes, but there are %d items, %d bytes",
-			logical, got.items, got.bytes, want.items, want.bytes)
+			logical, got.Items, got.Bytes, want.Items, want.Bytes)
 	}
 	return nil
 }

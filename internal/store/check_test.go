@@ -64,7 +64,9 @@ func (s *scene) uniqueKey(u string) []byte {
 	return s.prefix.appendUniqueKey(nil, append(s.key("k", "").PartitionKey.AppendKey([]byte{0}), tuple...))
 }
 func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, lsn, 0) }
-func (s *scene) ownKey() []byte            { return s.prefix.appendOwnKey(nil, startMs+100_000, 2, 0) }
+func (s *scene) ownKey() []byte {
+	return s.prefix.appendOrderKey(nil, kindOwn, mark{startMs + 100_000, position{LSN: 2}})
+}
 func (s *scene) statKey(c class, l level, start int64) []byte {
 	return s.prefix.appendStatKey(nil, bucketKey{c, l, start})
 }
@@ -166,13 +168,13 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			[]string{"item 2 has a own row that says"}},
 		{"own row cut", func(s *scene) { s.alter(s.ownKey(), cut) }, []string{"item 2 has a own row that says", "is not an own row"}},
 		{"own row of another moment", func(s *scene) {
-			s.batch.Set(s.prefix.appendOwnKey(nil, startMs+99_000, 2, 0), s.row(s.ownKey()))
+			s.batch.Set(s.prefix.appendOrderKey(nil, kindOwn, mark{startMs + 99_000, position{LSN: 2}}), s.row(s.ownKey()))
 		}, []string{"is not one that item 2 has"}},
 		{"own row of an item that has none", func(s *scene) {
-			s.batch.Set(s.prefix.appendOwnKey(nil, startMs+100_000, 3, 0), append(number(3), 0, 0, 0, 0))
+			s.batch.Set(s.prefix.appendOrderKey(nil, kindOwn, mark{startMs + 100_000, position{LSN: 3}}), append(number(3), 0, 0, 0, 0))
 		}, []string{"is not one that item 3 has"}},
 		{"own row of no item", func(s *scene) {
-			s.batch.Set(s.prefix.appendOwnKey(nil, startMs, 1, 0), append(number(77), 0, 0, 0, 0))
+			s.batch.Set(s.prefix.appendOrderKey(nil, kindOwn, mark{startMs, position{LSN: 1}}), append(number(77), 0, 0, 0, 0))
 		}, []string{"belongs to item 77, which does not exist"}},
 
 		{"unique key's row removed", func(s *scene) { s.remove(s.uniqueKey("own")) }, []string{"item 2 has no unique key's row"}},
@@ -262,25 +264,25 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		{"logical partition's totals cut", func(s *scene) { s.alter(s.partKey(), cut) },
 			[]string{"not the totals of a logical partition", "has no totals: it holds 3 items"}},
 		{"totals of a logical partition without items", func(s *scene) {
-			s.batch.Set(append(s.partKey(), 'x'), (&part{items: 1, bytes: 100}).append(nil))
+			s.batch.Set(append(s.partKey(), 'x'), (Amount{1, 100}).append(nil))
 		}, []string{"are 1 items, 100 bytes, but there are 0 items, 0 bytes"}},
-		{"empty totals of a logical partition", func(s *scene) { s.batch.Set(append(s.partKey(), 'x'), (&part{}).append(nil)) },
+		{"empty totals of a logical partition", func(s *scene) { s.batch.Set(append(s.partKey(), 'x'), (Amount{}).append(nil)) },
 			[]string{"are 0 items, 0 bytes, but there are 0 items"}},
 
 		{"partition's items", func(s *scene) { s.meta(func(m *meta) { m.Items-- }) },
 			[]string{"the partition's totals are 2 items, 762 bytes, but there are 3 items, 762 bytes"}},
 		{"partition's bytes", func(s *scene) { s.meta(func(m *meta) { m.Bytes++ }) },
 			[]string{"the partition's totals are 3 items, 763 bytes, but there are 3 items, 762 bytes"}},
-		{"purge has passed an item that inherits", func(s *scene) { s.meta(func(m *meta) { m.FeedMark = position{LSN: 4} }) },
+		{"purge has passed an item that inherits", func(s *scene) { s.meta(func(m *meta) { m.Marks[kindInherits].At = position{LSN: 4} }) },
 			[]string{"item 1, lsn 4, inherits its TTL, but purge has passed lsn 4"}},
-		{"purge has passed only others in the feed", func(s *scene) { s.meta(func(m *meta) { m.FeedMark = position{LSN: 3, N: 7} }) }, nil},
+		{"purge has passed only others in the feed", func(s *scene) { s.meta(func(m *meta) { m.Marks[kindInherits].At = position{LSN: 3, N: 7} }) }, nil},
 		{"purge has passed an item with a ttl", func(s *scene) {
-			s.meta(func(m *meta) { m.OwnMark = ownPosition{startMs + 100_000, position{LSN: 2}} })
+			s.meta(func(m *meta) { m.Marks[kindOwn] = mark{startMs + 100_000, position{LSN: 2}} })
 		}, []string{fmt.Sprintf("item 2 expires at %d ms, but purge has passed %d ms", startMs+100_000, startMs+100_000)}},
-		{"purge has passed the moment of an item", func(s *scene) { s.meta(func(m *meta) { m.OwnMark.ExpiryMs = startMs + 100_001 }) },
+		{"purge has passed the moment of an item", func(s *scene) { s.meta(func(m *meta) { m.Marks[kindOwn].ExpiryMs = startMs + 100_001 }) },
 			[]string{"item 2 expires at"}},
 		{"purge has passed all before it", func(s *scene) {
-			s.meta(func(m *meta) { m.OwnMark = ownPosition{startMs + 100_000, position{LSN: 1, N: 9}} })
+			s.meta(func(m *meta) { m.Marks[kindOwn] = mark{startMs + 100_000, position{LSN: 1, N: 9}} })
 		}, nil},
 
 		{"event of an item that is gone", func(s *scene) {
@@ -388,7 +390,7 @@ func TestCheckCounts(t *testing.T) {
 	defer snap.Close()
 	totals, err := Check(snap, s.container, 0, func(string) {})
 	s.must(err)
-	want := Totals{Items: 3}
+	want := Amount{Items: 3}
 	for _, id := range []string{"inherits", "own", "forever"} {
 		item, err := s.read(id)
 		s.must(err)

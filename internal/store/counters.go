@@ -26,6 +26,8 @@ const (
 	classNever    class = 'n' // not at all; one bucket, second 0
 )
 
+func (k ttlKind) class() class { return [...]class{classInherits, classOwn, classNever}[k] }
+
 // level is how much time a bucket covers.
 type level byte
 
@@ -59,7 +61,7 @@ type bucketKey struct {
 // most the lsn of any item in it, so that its items can be found in the feed, and
 // all of them have times between its milliseconds firstMs and lastMs.
 type bucket struct {
-	items, bytes    int64
+	Amount
 	firstLSN        uint64
 	firstMs, lastMs uint16
 }
@@ -75,18 +77,12 @@ type counters struct{ cached map[bucketKey]bucket }
 
 // bucketsOf returns the buckets in which an item is counted: its second first.
 func bucketsOf(h *header) (keys [3]bucketKey, n int) {
-	var second int64
-	var c class
-	switch kindOf(h.ttl) {
-	case kindOwn:
-		c, second = classOwn, ownDeadline(h.writtenMs, h.ttl)/1000
-	case kindNever:
+	k, second := kindOf(h.ttl), orderMs(h.writtenMs, h.ttl)/1000
+	if k == kindNever {
 		return [3]bucketKey{{classNever, levelSecond, 0}}, 1
-	default:
-		c, second = classInherits, h.writtenMs/1000
 	}
 	for i, l := range [3]level{levelSecond, levelMinute, levelHour} {
-		keys[i] = bucketKey{c, l, second - second%l.seconds()}
+		keys[i] = bucketKey{k.class(), l, second - second%l.seconds()}
 	}
 	return keys, 3
 }
@@ -129,20 +125,15 @@ func (w *writer) addToBuckets(sign int64, h *header) {
 		if sign > 0 && k.level == levelSecond {
 			b.join(h)
 		}
-		b.items += sign
-		b.bytes += sign * int64(h.size)
+		b.Amount = b.Plus(h.amount(sign))
 		w.buckets[k] = b
 	}
 }
 
 // join widens what a second says of its items.
 func (b *bucket) join(h *header) {
-	ms := h.writtenMs
-	if kindOf(h.ttl) == kindOwn {
-		ms = ownDeadline(h.writtenMs, h.ttl)
-	}
-	at := uint16(ms % 1000)
-	if b.items == 0 {
+	at := uint16(orderMs(h.writtenMs, h.ttl) % 1000)
+	if b.Items == 0 {
 		b.firstLSN, b.firstMs, b.lastMs = h.lsn, at, at
 		return
 	}
@@ -156,7 +147,7 @@ func (c *counters) flush(changed map[bucketKey]bucket, batch *kv.Batch, x *prefi
 	var rowSpace [bucketBytes]byte
 	for k, b := range changed {
 		key := x.appendStatKey(keySpace[:0], k)
-		if b.items == 0 {
+		if b.Items == 0 {
 			batch.Delete(key, bucketBytes)
 			delete(c.cached, k)
 		} else {
@@ -170,9 +161,7 @@ func (c *counters) flush(changed map[bucketKey]bucket, batch *kv.Batch, x *prefi
 }
 
 func (b *bucket) append(dst []byte) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(b.items))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(b.bytes))
-	dst = binary.BigEndian.AppendUint64(dst, b.firstLSN)
+	dst = binary.BigEndian.AppendUint64(b.Amount.append(dst), b.firstLSN)
 	dst = binary.BigEndian.AppendUint16(dst, b.firstMs)
 	return binary.BigEndian.AppendUint16(dst, b.lastMs)
 }
@@ -182,8 +171,7 @@ func decodeBucket(key, raw []byte) (bucket, error) {
 		return bucket{}, corrupt(key, "not a counter")
 	}
 	return bucket{
-		int64(binary.BigEndian.Uint64(raw)),
-		int64(binary.BigEndian.Uint64(raw[8:])),
+		decodeAmount(raw),
 		binary.BigEndian.Uint64(raw[16:]),
 		binary.BigEndian.Uint16(raw[24:]),
 		binary.BigEndian.Uint16(raw[26:]),

@@ -16,7 +16,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -26,7 +25,7 @@ import (
 
 const (
 	eventRowBytes = 20
-	eventKeyBytes = prefixBytes + 1 + 26
+	eventKeyBytes = prefixBytes + 1 + 8 + markBytes
 )
 
 // EventPlace is a place in the order of events: after this one.
@@ -109,10 +108,8 @@ func parseEventKey(key []byte) (EventPlace, error) {
 		return EventPlace{}, corrupt(key, "not an event's key")
 	}
 	k := key[prefixBytes+1:]
-	return EventPlace{
-		int64(binary.BigEndian.Uint64(k)), int64(binary.BigEndian.Uint64(k[8:])),
-		binary.BigEndian.Uint64(k[16:]), binary.BigEndian.Uint16(k[24:]),
-	}, nil
+	m := decodeMark(k[8:])
+	return EventPlace{int64(binary.BigEndian.Uint64(k)), m.ExpiryMs, m.At.LSN, m.At.N}, nil
 }
 
 func parseEventRow(e kv.Entry) (Event, error) {
@@ -146,9 +143,6 @@ type EventPage struct {
 	More bool
 }
 
-// errPageFull ends a walk.
-var errPageFull = errors.New("the page is full")
-
 // Events returns the events after a place, in order, at most so many, up to the clock's
 // horizon.
 func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
@@ -165,9 +159,11 @@ func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
 	}
 	defer p.release(v)
 	w := &eventWalk{p: p, v: v, after: after, untilMs: untilMs, changedMs: changedMs, most: most}
-	for _, walk := range []func() error{w.taken, w.inheriting, w.own} {
-		w.found = 0
-		if err := walk(); err != nil && !errors.Is(err, errPageFull) {
+	if err := w.taken(); err != nil {
+		return EventPage{}, err
+	}
+	for k := range expiring {
+		if err := w.present(k); err != nil {
 			return EventPage{}, err
 		}
 	}
@@ -194,22 +190,22 @@ type eventWalk struct {
 	after              EventPlace
 	untilMs, changedMs int64 // untilMs is exclusive
 	most               int
-	found              int // in the walk under way
 	full               bool
 	events             []Event
 }
 
-func (w *eventWalk) add(e Event) error {
-	if e.Place.compare(w.after) <= 0 || e.Place.GoneMs >= w.untilMs {
-		return nil
-	}
-	if w.found == w.most {
+// add adds an event of a walk that has found so many already, and returns how many it has
+// now. more says that there may be room for another.
+func (w *eventWalk) add(found int, e Event) (now int, more bool) {
+	switch {
+	case e.Place.compare(w.after) <= 0 || e.Place.GoneMs >= w.untilMs:
+		return found, true
+	case found == w.most:
 		w.full = true
-		return errPageFull
+		return found, false
 	}
-	w.found++
 	w.events = append(w.events, e)
-	return nil
+	return found + 1, true
 }
 
 // taken finds the items that were taken away.
@@ -220,16 +216,13 @@ func (w *eventWalk) taken() error {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil
 	}
-	for e, err := range w.v.snap.Scan(lower, upper, kv.Forward) {
+	found, more := 0, true
+	for ev, err := range scanRows(w.v.snap, lower, upper, parseEventRow) {
 		if err != nil {
 			return err
 		}
-		ev, err := parseEventRow(e)
-		if err != nil {
-			return err
-		}
-		if err := w.add(ev); err != nil {
-			return err
+		if found, more = w.add(found, ev); !more {
+			break
 		}
 	}
 	return nil
@@ -248,64 +241,32 @@ func (w *eventWalk) fromMs() int64 {
 	}
 }
 
-// inheriting finds the items that expired by the container's TTL and are still
-// there.
-func (w *eventWalk) inheriting() error {
-	d := w.v.rules.containerDefault
-	if d <= 0 {
+// present finds the items of a kind that have expired and are still there.
+func (w *eventWalk) present(k ttlKind) error {
+	r, t := &w.v.rules, tally{w.v.snap, &w.p.prefix}
+	if !r.expires(k) {
 		return nil
 	}
-	x := &w.p.prefix
-	t := tally{w.v.snap, x}
-	firstLSN, found, err := t.firstLSN((w.fromMs() - 1000*int64(d)) / 1000)
-	if err != nil || !found {
+	second := max(0, (w.fromMs()-r.diesAt(k, 0))/1000)
+	b, any, err := firstOf(t.buckets(bucketKey{k.class(), levelSecond, second}, bucketKey{k.class(), levelSecond, endOfTimeSeconds}))
+	if err != nil || !any {
 		return err
 	}
-	_, upper := x.space(feedSpace)
-	for e, err := range w.v.snap.Scan(x.appendFeedKey(nil, firstLSN, 0), upper, kv.Forward) {
+	found, more := 0, true
+	for row, err := range w.p.prefix.order(w.v.snap, k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
 		if err != nil {
 			return err
 		}
-		f, err := parseFeedRow(e)
-		if err != nil {
-			return err
-		}
-		deadMs := deadline(f.writtenMs, catalog.TTLAbsent, d)
+		deadMs := r.diesAt(k, row.ms)
 		if deadMs >= w.untilMs {
-			return nil
+			break
 		}
-		if f.kind != kindInherits {
+		if row.kind != k {
 			continue
 		}
-		place := EventPlace{max(deadMs, w.changedMs), deadMs, f.at.LSN, f.at.N}
-		if err := w.add(Event{Place: place, Ordinal: f.ordinal, WrittenMs: f.writtenMs}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// own finds the items that expired by a ttl of their own and are still there.
-func (w *eventWalk) own() error {
-	if w.v.rules.containerDefault == catalog.TTLAbsent {
-		return nil
-	}
-	x := &w.p.prefix
-	lower, upper := x.appendOwnKey(nil, w.fromMs(), 0, 0), x.appendOwnKey(nil, w.untilMs, 0, 0)
-	if bytes.Compare(lower, upper) >= 0 {
-		return nil
-	}
-	for e, err := range w.v.snap.Scan(lower, upper, kv.Forward) {
-		if err != nil {
-			return err
-		}
-		o, err := parseOwnRow(e)
-		if err != nil {
-			return err
-		}
-		place := EventPlace{max(o.at.ExpiryMs, w.changedMs), o.at.ExpiryMs, o.at.At.LSN, o.at.At.N}
-		if err := w.add(Event{Place: place, Ordinal: o.ordinal}); err != nil {
-			return err
+		place := EventPlace{max(deadMs, w.changedMs), deadMs, row.At.LSN, row.At.N}
+		if found, more = w.add(found, Event{Place: place, Ordinal: row.ordinal}); !more {
+			break
 		}
 	}
 	return nil
@@ -329,21 +290,6 @@ func (w *eventWalk) name(events []Event) error {
 		e.ID, e.PartitionKey, e.WrittenMs, e.TTL = id.id, id.pk, h.writtenMs, h.ttl
 	}
 	return nil
-}
-
-// firstLSN returns an lsn before which no item was last written in the given
-// second or later that inherits its TTL.
-func (t *tally) firstLSN(second int64) (lsn uint64, found bool, err error) {
-	lower := t.prefix.appendStatKey(nil, bucketKey{classInherits, levelSecond, max(second, 0)})
-	upper := t.prefix.appendStatKey(nil, bucketKey{classInherits, levelSecond, endOfTimeSeconds})
-	for e, err := range t.snap.Scan(lower, upper, kv.Forward) {
-		if err != nil {
-			return 0, false, err
-		}
-		b, err := decodeBucket(e.Key, e.Value)
-		return b.firstLSN, true, err
-	}
-	return 0, false, nil
 }
 
 // Fate is what is known of when an item expires.

@@ -50,25 +50,37 @@ func ownDeadline(writtenMs int64, own catalog.TTL) int64 {
 // rules are what decides, beside an item's own header, whether it is expired.
 type rules struct {
 	containerDefault catalog.TTL
-	// With ttlFinality, what had expired when the settings changed stays so: the
-	// items that inherit and were last written up to finalInheritMs, and those
-	// whose own deadline was up to finalOwnMs. Zero is none.
-	finalInheritMs, finalOwnMs int64
+	// With ttlFinality, what had expired when the settings changed stays so: final is
+	// where the lines were. Zero is none.
+	final cuts
 }
 
 // inert reports whether nothing ever expires by the rules.
 func (r *rules) inert() bool {
-	return r.containerDefault == catalog.TTLAbsent && r.finalInheritMs == 0 && r.finalOwnMs == 0
+	return r.containerDefault == catalog.TTLAbsent && r.final == cuts{}
 }
 
-// cuts are the two lines between the living and the dead at one moment.
-type cuts struct {
-	// inheritMs: an item that inherits the container's TTL is gone if it was last
-	// written at or before this millisecond.
-	inheritMs int64
-	// ownMs: one with a ttl of its own is gone if its deadline is at or before this.
-	ownMs int64
+// expires reports whether the items of a kind expire at some time.
+func (r *rules) expires(k ttlKind) bool {
+	if k == kindOwn {
+		return r.containerDefault != catalog.TTLAbsent
+	}
+	return k == kindInherits && r.containerDefault > 0
 }
+
+// diesAt returns when an item expires, given by what time it lies in the order of its
+// kind.
+func (r *rules) diesAt(k ttlKind, ms int64) int64 {
+	if k == kindOwn {
+		return ms
+	}
+	return deadline(ms, catalog.TTLAbsent, r.containerDefault)
+}
+
+// cuts are the two lines between the living and the dead at one moment, one in each
+// order: an item that inherits the container's TTL is gone if it was last written at or
+// before this millisecond, and one with a ttl of its own if its deadline is.
+type cuts [expiring]int64
 
 // noCut is before everything.
 const noCut = -1
@@ -76,18 +88,17 @@ const noCut = -1
 // cutsAt returns where the lines are at nowMs.
 func (r *rules) cutsAt(nowMs int64) cuts {
 	c := cuts{noCut, noCut}
-	if r.finalInheritMs > 0 {
-		c.inheritMs = r.finalInheritMs
-	}
-	if r.finalOwnMs > 0 {
-		c.ownMs = r.finalOwnMs
+	for k, ms := range r.final {
+		if ms > 0 {
+			c[k] = ms
+		}
 	}
 	if r.containerDefault == catalog.TTLAbsent {
 		return c
 	}
-	c.ownMs = max(c.ownMs, nowMs)
+	c[kindOwn] = max(c[kindOwn], nowMs)
 	if r.containerDefault > 0 {
-		c.inheritMs = max(c.inheritMs, nowMs-1000*int64(r.containerDefault))
+		c[kindInherits] = max(c[kindInherits], nowMs-1000*int64(r.containerDefault))
 	}
 	return c
 }
@@ -96,9 +107,8 @@ func (r *rules) cutsAt(nowMs int64) cuts {
 // the clock's horizon in place of the time: what settings made final at a time that is
 // in doubt waits too. doubtMs is how far the time is past the horizon.
 func (r rules) surely(horizonMs, doubtMs int64) rules {
-	if r.finalOwnMs > horizonMs {
-		r.finalOwnMs = horizonMs
-		r.finalInheritMs = max(0, r.finalInheritMs-doubtMs)
+	if r.final[kindOwn] > horizonMs {
+		r.final = cuts{max(0, r.final[kindInherits]-doubtMs), horizonMs}
 	}
 	return r
 }
@@ -112,39 +122,29 @@ func (p *Partition) horizon() (horizonMs, doubtMs int64) {
 // gone reports whether an item written at writtenMs with this ttl of its own is
 // expired.
 func (c cuts) gone(writtenMs int64, own catalog.TTL) bool {
-	switch kindOf(own) {
-	case kindNever:
-		return false
-	case kindOwn:
-		return ownDeadline(writtenMs, own) <= c.ownMs
-	default:
-		return writtenMs <= c.inheritMs
-	}
+	k := kindOf(own)
+	return k < expiring && orderMs(writtenMs, own) <= c[k]
 }
 
-// soonest is what dies first of several items: the earliest write of those that inherit
-// the container's TTL, and the earliest deadline of the others.
-type soonest struct {
-	inheritMs, ownMs int64
-}
+// soonest is what dies first of several items, by kind: the earliest write of those that
+// inherit the container's TTL, and the earliest deadline of the others.
+type soonest [expiring]int64
 
 // ofNone is soonest of no items.
 var ofNone = soonest{never, never}
 
 // and adds an item.
 func (s soonest) and(writtenMs int64, own catalog.TTL) soonest {
-	switch kindOf(own) {
-	case kindNever:
-	case kindOwn:
-		s.ownMs = min(s.ownMs, ownDeadline(writtenMs, own))
-	default:
-		s.inheritMs = min(s.inheritMs, writtenMs)
+	if k := kindOf(own); k < expiring {
+		s[k] = min(s[k], orderMs(writtenMs, own))
 	}
 	return s
 }
 
 // noneGone reports whether none of several items is expired.
-func (c cuts) noneGone(s soonest) bool { return s.ownMs > c.ownMs && s.inheritMs > c.inheritMs }
+func (c cuts) noneGone(s soonest) bool {
+	return s[kindOwn] > c[kindOwn] && s[kindInherits] > c[kindInherits]
+}
 
 // expired reports whether the item is gone at nowMs.
 func (h *header) expired(r *rules, nowMs int64) bool {
@@ -158,7 +158,7 @@ func (r *rules) finalise(c *catalog.Container, nowMs int64) rules {
 	next := rules{containerDefault: c.DefaultTTL}
 	if c.Final() {
 		was := r.cutsAt(nowMs)
-		next.finalInheritMs, next.finalOwnMs = max(was.inheritMs, 0), max(was.ownMs, 0)
+		next.final = cuts{max(was[kindInherits], 0), max(was[kindOwn], 0)}
 	}
 	return next
 }

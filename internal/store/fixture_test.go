@@ -415,6 +415,6 @@ func (f *fixture) start(w Write) <-chan answered {
 
 // bucketRow is the row of a counter.
 func bucketRow(items, bytes int64, firstLSN uint64) []byte {
-	b := bucket{items: items, bytes: bytes, firstLSN: firstLSN, firstMs: 1, lastMs: 999}
+	b := bucket{Amount: Amount{items, bytes}, firstLSN: firstLSN, firstMs: 1, lastMs: 999}
 	return b.append(nil)
 }

@@ -8,8 +8,8 @@
 //
 //	item : p 'd' {ordinal}             -> header | exact response bytes        (header.go)
 //	id   : p 'k' {epk}{pk}{id}         -> ordinal
-//	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write
-//	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0
+//	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write (orders.go)
+//	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0 (orders.go)
 //	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
 //	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, package index)
 //	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
@@ -110,14 +110,7 @@ func (p *prefix) appendIDKey(dst, identity []byte) []byte {
 }
 
 func (p *prefix) appendFeedKey(dst []byte, lsn uint64, n uint16) []byte {
-	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), feedSpace), lsn)
-	return binary.BigEndian.AppendUint16(dst, n)
-}
-
-func (p *prefix) appendOwnKey(dst []byte, expiryMs int64, lsn uint64, n uint16) []byte {
-	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), ownSpace), uint64(expiryMs))
-	dst = binary.BigEndian.AppendUint64(dst, lsn)
-	return binary.BigEndian.AppendUint16(dst, n)
+	return p.appendOrderKey(dst, kindInherits, mark{At: position{lsn, n}})
 }
 
 func (p *prefix) appendUniqueKey(dst, key []byte) []byte {
@@ -135,9 +128,7 @@ func (p *prefix) appendPartKey(dst, logical []byte) []byte {
 
 func (p *prefix) appendEventKey(dst []byte, e EventPlace) []byte {
 	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), eventSpace), uint64(e.GoneMs))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(e.DeadlineMs))
-	dst = binary.BigEndian.AppendUint64(dst, e.LSN)
-	return binary.BigEndian.AppendUint16(dst, e.N)
+	return mark{e.DeadlineMs, position{e.LSN, e.N}}.append(dst)
 }
 
 func (p *prefix) appendRemovalKey(dst, logical []byte) []byte {

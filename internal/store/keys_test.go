@@ -27,8 +27,8 @@ func TestKeyBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	fullMeta := meta{
-		LSN: 1, NextOrdinal: 2, Items: 3, Bytes: 4, Epoch: 5, ContainerDefault: -1, FinalInheritMs: 6, FinalOwnMs: 7,
-		ChangedMs: 8, Generation: 9, Overfull: 15, FeedMark: position{10, 11}, OwnMark: ownPosition{12, position{13, 14}},
+		LSN: 1, NextOrdinal: 2, Amount: Amount{3, 4}, Epoch: 5, ContainerDefault: -1, Final: cuts{6, 7},
+		ChangedMs: 8, Generation: 9, Overfull: 15, Marks: marks{{At: position{10, 11}}, {12, position{13, 14}}},
 	}
 	for _, c := range []struct {
 		name string
@@ -40,7 +40,7 @@ func TestKeyBytes(t *testing.T) {
 		{"identity", identity, "ab00ffcd" + "0001" + "50" + "6b" + "0001" + "40" + "bff0000000000000" + "00" + "69642f00"},
 		{"id", p.appendIDKey(nil, identity), partition + "6b" + hex.EncodeToString(identity)},
 		{"feed", p.appendFeedKey(nil, 0x0102030405060708, 0x090a), partition + "66" + "0102030405060708" + "090a"},
-		{"own", p.appendOwnKey(nil, 0x1112131415161718, 0x0102030405060708, 0x090a),
+		{"own", p.appendOrderKey(nil, kindOwn, mark{0x1112131415161718, position{0x0102030405060708, 0x090a}}),
 			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},
 		{"unique", p.appendUniqueKey(nil, []byte("key")), partition + "75" + "6b6579"},
 		{"stat, inherits", p.appendStatKey(nil, bucketKey{classInherits, levelSecond, 0x0102030405}), partition + "73" + "69" + "73" + "0000000102030405"},
@@ -56,7 +56,7 @@ func TestKeyBytes(t *testing.T) {
 		{"event", p.appendEventKey(nil, EventPlace{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
 			partition + "65" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0004"},
 		{"index row", indexRow, "0000000000000002" + "ffffffff" + "ab00cd"},
-		{"part row", (&part{items: 1, bytes: 2}).append(nil), "0000000000000001" + "0000000000000002"},
+		{"part row", (Amount{1, 2}).append(nil), "0000000000000001" + "0000000000000002"},
 		{"event row", appendEventRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, identity: []byte("i")}}),
 			"0000000000000001" + "0000000000000002" + "00000003" + "69"},
 		{"counter row", bucketRow(1, 2, 3), "0000000000000001" + "0000000000000002" + "0000000000000003" + "0001" + "03e7"},
@@ -79,7 +79,7 @@ func TestKeysAppend(t *testing.T) {
 	before := p
 	for name, key := range map[string][]byte{
 		"item": p.appendItemKey([]byte("x"), 1), "id": p.appendIDKey([]byte("x"), []byte("i")),
-		"feed": p.appendFeedKey([]byte("x"), 1, 2), "own": p.appendOwnKey([]byte("x"), 1, 2, 3),
+		"feed": p.appendFeedKey([]byte("x"), 1, 2), "own": p.appendOrderKey([]byte("x"), kindOwn, mark{1, position{2, 3}}),
 		"stat": p.appendStatKey([]byte("x"), bucketKey{classOwn, levelSecond, 1}),
 	} {
 		if key[0] != 'x' || !bytes.HasPrefix(key[1:], p[:]) {
@@ -122,12 +122,12 @@ func TestKeyOrder(t *testing.T) {
 		}
 		order("item", p.appendItemKey(nil, a), p.appendItemKey(nil, b), byNumber)
 		order("feed", p.appendFeedKey(nil, a, an), p.appendFeedKey(nil, b, bn), byBoth)
-		order("own", p.appendOwnKey(nil, aMs, 1, 0), p.appendOwnKey(nil, bMs, 1, 0), compare(uint64(aMs), uint64(bMs)))
-		order("own of one moment", p.appendOwnKey(nil, 5, a, an), p.appendOwnKey(nil, 5, b, bn), byBoth)
+		order("own", p.appendOrderKey(nil, kindOwn, mark{aMs, position{1, 0}}), p.appendOrderKey(nil, kindOwn, mark{bMs, position{1, 0}}), compare(uint64(aMs), uint64(bMs)))
+		order("own of one moment", p.appendOrderKey(nil, kindOwn, mark{5, position{a, an}}), p.appendOrderKey(nil, kindOwn, mark{5, position{b, bn}}), byBoth)
 		order("stat", p.appendStatKey(nil, bucketKey{classOwn, levelSecond, aMs}), p.appendStatKey(nil, bucketKey{classOwn, levelSecond, bMs}), compare(uint64(aMs), uint64(bMs)))
 		for space, key := range map[byte][]byte{
 			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendIDKey(nil, []byte{0xff}), feedSpace: p.appendFeedKey(nil, a, an),
-			ownSpace: p.appendOwnKey(nil, aMs, b, bn), statSpace: p.appendStatKey(nil, bucketKey{classNever, levelSecond, aMs}), metaSpace: p.metaKey(),
+			ownSpace: p.appendOrderKey(nil, kindOwn, mark{aMs, position{b, bn}}), statSpace: p.appendStatKey(nil, bucketKey{classNever, levelSecond, aMs}), metaSpace: p.metaKey(),
 		} {
 			lower, upper := p.space(space)
 			if bytes.Compare(key, lower) < 0 || bytes.Compare(key, upper) >= 0 {

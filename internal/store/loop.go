@@ -29,17 +29,12 @@ const (
 )
 
 // job is one entry of the loop's queues: a write, several that happen together, new
-// settings, a group of expired items to take away, one of items to index, a step of a
-// delete by partition key, or one of a rewind.
+// settings, or a task of the background.
 type job struct {
 	write       *write
 	bundle      *bundle
 	reconfigure *catalog.Container
-	purge       *plan
-	reindex     *reindexPlan
-	expired     *plan // to be logged
-	removal     *removal
-	rewind      *rewindPlan
+	task        *task
 
 	result Result
 	err    error
@@ -54,9 +49,28 @@ func (j *job) bytes() int {
 	return j.write.bytes()
 }
 
-// forced reports whether somebody waits for what a background job takes away.
-func (j *job) forced() bool {
-	return j.removal != nil || j.purge != nil && j.purge.cause == ru.Forced
+// task is a group of what no request waits in line for. It was planned outside of the
+// loop.
+type task struct {
+	do func(*writer) error
+	// under has the settings that it was planned under: it is void under others. Nil is
+	// for any.
+	under *catalog.Container
+	// awaited: somebody waits for what it does, which is to be durable then.
+	awaited bool
+}
+
+// inBackground does a task when the loop comes to it.
+func (p *Partition) inBackground(ctx context.Context, t task) error {
+	_, err := p.submit(ctx, &job{task: &t})
+	return err
+}
+
+func (t *task) run(w *writer) error {
+	if t.under != nil && t.under.Epoch != w.view.container.Epoch {
+		return errStale
+	}
+	return t.do(w)
 }
 
 // submit hands a job to the loop and waits until it is done. A job that was
@@ -67,8 +81,9 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 		return Result{}, ErrClosed
 	default:
 	}
+	j.done = make(chan struct{})
 	queue := p.queue
-	if j.purge != nil || j.reindex != nil || j.expired != nil || j.removal != nil || j.rewind != nil {
+	if j.task != nil {
 		queue = p.background
 	}
 	select {
@@ -92,13 +107,13 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	return j.result, j.err
 }
 
-// loop runs until the partition is closed. Requests come first: a purge is run
+// loop runs until the partition is closed. Requests come first: a task is run
 // when none waits, or at the end of a group of theirs, whose sync it shares.
 func (p *Partition) loop() {
 	defer close(p.ended)
 	group := make([]*job, 0, groupJobs)
 	for {
-		var first, purge, last *job
+		var first, task, last *job
 		select {
 		case <-p.stop:
 			p.refuse(ErrClosed)
@@ -106,17 +121,17 @@ func (p *Partition) loop() {
 		case first = <-p.queue:
 			p.linger()
 			select {
-			case purge = <-p.background:
+			case task = <-p.background:
 			default:
 			}
-		case purge = <-p.background:
+		case task = <-p.background:
 			select {
 			case first = <-p.queue:
 			default:
 			}
 		}
 		group, last = p.collect(group[:0], first)
-		err := p.run(group, purge)
+		err := p.run(group, task)
 		if err == nil && last != nil {
 			err = p.reconfigure(last)
 		}
@@ -166,12 +181,12 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 	return group, nil
 }
 
-// run executes, commits and publishes a group and a purge, either of which may be
+// run executes, commits and publishes a group and a task, either of which may be
 // missing, and answers them. An error means that the outcome of a commit is
 // unknown.
-func (p *Partition) run(group []*job, purge *job) error {
-	if purge != nil {
-		group = append(group, purge) // to be answered with the others
+func (p *Partition) run(group []*job, task *job) error {
+	if task != nil {
+		group = append(group, task) // to be answered with the others
 	}
 	for len(group) > 0 {
 		v, at, err := p.beginGroup()
@@ -196,7 +211,7 @@ func (p *Partition) run(group []*job, purge *job) error {
 func (p *Partition) commit(v *view, at moment, group []*job) (done int, err error) {
 	w := &p.writer
 	w.begin(v, at)
-	var purge *job
+	var last *job
 	for done < len(group) && w.batch.Bytes() < fullBytes {
 		j := group[done]
 		switch {
@@ -205,17 +220,17 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 		case j.bundle != nil:
 			j.err = w.executeAll(j.bundle)
 		default:
-			purge = j
+			last = j
 		}
 		done++
 	}
-	if purge != nil {
-		if w.batch.Len() == 0 && !purge.forced() && !w.log.on {
+	if last != nil {
+		if w.batch.Len() == 0 && !last.task.awaited && !w.log.on {
 			// Nobody misses what it takes away, so nobody has to wait until that
 			// is durable: a crash may bring it back.
 			w.batch.Lazy()
 		}
-		purge.err = w.background(purge)
+		last.err = last.task.run(w)
 	}
 	if w.batch.Len() > 0 || w.indexed {
 		w.finish()
@@ -231,7 +246,7 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 		if w.batch.Bytes() > keptGroupBytes {
 			w.reset() // the next group may be long in coming
 		}
-	} else if purge != nil {
+	} else if last != nil {
 		p.advance()
 	}
 	return done, nil
@@ -296,7 +311,7 @@ func (p *Partition) advance() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next := *p.mu.now
-	next.meta.FeedMark, next.meta.OwnMark = p.writer.meta.FeedMark, p.writer.meta.OwnMark
+	next.meta.Marks = p.writer.meta.Marks
 	p.mu.now = &next
 }
 
@@ -349,9 +364,9 @@ type writer struct {
 	quotas   Quotas
 	counters counters
 	totals   logicalTotals
-	dropOld  bool     // index rows of earlier generations are to be removed
-	indexed  bool     // the group has moved IndexedTo
-	marked   position // the FeedMark that was last written down
+	dropOld  bool  // index rows of earlier generations are to be removed
+	indexed  bool  // the group has moved IndexedTo
+	marked   marks // that were last written down
 
 	*tx      // the present one: the group's, or a child of it
 	group tx // or the draft's
@@ -364,21 +379,6 @@ type writer struct {
 func (w *writer) init() {
 	w.tx = &w.group
 	w.batch = &w.out
-}
-
-// background does what was planned outside of the loop.
-func (w *writer) background(j *job) error {
-	switch {
-	case j.reindex != nil:
-		return w.reindex(j.reindex)
-	case j.expired != nil:
-		return w.logExpiredItems(j.expired)
-	case j.removal != nil:
-		return w.remove(j.removal)
-	case j.rewind != nil:
-		return w.rewind(j.rewind)
-	}
-	return w.purge(j.purge)
 }
 
 // moment is when a group happens. Items are judged at nowMs, as reads judge them, and
@@ -411,5 +411,5 @@ func (w *writer) finish() {
 	}
 	w.log.flush(w.batch, x)
 	w.batch.Set(x.metaKey(), w.meta.encode())
-	w.marked = w.meta.FeedMark
+	w.marked = w.meta.Marks
 }

@@ -20,15 +20,13 @@ const metaVersion = 3
 type meta struct {
 	LSN         uint64
 	NextOrdinal uint64
-	// Items and Bytes are all that there is, expired or not.
-	Items, Bytes int64
+	Amount      // all that there is, expired or not
 
 	// Epoch is that of the container's settings that the partition goes by, and
 	// what follows is what it took from them.
 	Epoch            uint64
 	ContainerDefault int32
-	FinalInheritMs   int64
-	FinalOwnMs       int64
+	Final            cuts // 0 for none
 	// ChangedMs is when the container's default TTL last changed: what expired by
 	// the change did so at that moment.
 	ChangedMs int64
@@ -41,30 +39,16 @@ type meta struct {
 	Overfull int64
 	// 18 bytes follow that mean nothing: an index that lagged behind had its place here.
 
-	// Up to FeedMark no item inherits its TTL, and up to OwnMark none has a ttl of
-	// its own: purge has taken them away, or they have moved on. Neither ever goes
-	// back.
-	FeedMark position
-	OwnMark  ownPosition
+	// Up to its mark an order has no item of its kind: purge has taken them away, or
+	// they have moved on. Neither mark ever goes back.
+	Marks marks
 }
 
 // indexedAll is the IndexedTo of a partition whose items all have their index rows.
 const indexedAll = math.MaxUint64
 
-// position is a place in the feed: after this lsn and n.
-type position struct {
-	LSN uint64
-	N   uint16
-}
-
-// ownPosition is a place in the expiry order of the items with a ttl of their own.
-type ownPosition struct {
-	ExpiryMs int64
-	At       position
-}
-
 // metaBytes is the length of the row: the version and the fields.
-const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 18 + 10 + 18
+const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 18 + positionBytes + markBytes
 
 func (m *meta) encode() []byte {
 	b := append(make([]byte, 0, metaBytes), metaVersion)
@@ -72,36 +56,24 @@ func (m *meta) encode() []byte {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(m.ContainerDefault))
-	for _, n := range [...]int64{m.FinalInheritMs, m.FinalOwnMs, m.ChangedMs} {
+	for _, n := range [...]int64{m.Final[kindInherits], m.Final[kindOwn], m.ChangedMs} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	b = binary.BigEndian.AppendUint32(b, m.Generation)
 	b = binary.BigEndian.AppendUint64(b, m.IndexedTo)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Overfull))
-	b = append(b, make([]byte, 18)...)
-	b = m.FeedMark.append(b)
-	b = binary.BigEndian.AppendUint64(b, uint64(m.OwnMark.ExpiryMs))
-	return m.OwnMark.At.append(b)
-}
-
-func (p position) append(dst []byte) []byte {
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(dst, p.LSN), p.N)
-}
-
-func decodePosition(raw []byte) position {
-	return position{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint16(raw[8:])}
+	return m.Marks.append(append(b, make([]byte, 18)...))
 }
 
 // decode reads what encode wrote, without the version.
 func (m *meta) decode(raw []byte) {
 	number := func(at int) uint64 { return binary.BigEndian.Uint64(raw[at:]) }
 	*m = meta{
-		LSN: number(0), NextOrdinal: number(8), Items: int64(number(16)), Bytes: int64(number(24)), Epoch: number(32),
+		LSN: number(0), NextOrdinal: number(8), Amount: decodeAmount(raw[16:]), Epoch: number(32),
 		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
-		FinalInheritMs:   int64(number(44)), FinalOwnMs: int64(number(52)), ChangedMs: int64(number(60)),
+		Final:            cuts{int64(number(44)), int64(number(52))}, ChangedMs: int64(number(60)),
 		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
-		FeedMark: decodePosition(raw[106:]),
-		OwnMark:  ownPosition{int64(number(116)), decodePosition(raw[124:])},
+		Marks: decodeMarks(raw[106:]),
 	}
 }
 
@@ -121,7 +93,7 @@ func readMeta(snap kv.Snapshot, x *prefix, index int) (m meta, found bool, err e
 }
 
 func (m *meta) rules() rules {
-	return rules{catalog.TTL(m.ContainerDefault), m.FinalInheritMs, m.FinalOwnMs}
+	return rules{catalog.TTL(m.ContainerDefault), m.Final}
 }
 
 // adopt takes over the container's settings at nowMs. It does nothing for those
@@ -136,8 +108,7 @@ func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 		m.ChangedMs = nowMs
 	}
 	m.Epoch = c.Epoch
-	m.ContainerDefault = int32(next.containerDefault)
-	m.FinalInheritMs, m.FinalOwnMs = next.finalInheritMs, next.finalOwnMs
+	m.ContainerDefault, m.Final = int32(next.containerDefault), next.final
 	if m.Generation != c.IndexGeneration {
 		m.beginGeneration(c)
 	}

@@ -323,7 +323,7 @@ func (h *history) compareCounters(t *rapid.T) {
 		k := bucketKey{class(e.Key[prefixBytes+1]), level(e.Key[prefixBytes+2]), int64(binary.BigEndian.Uint64(e.Key[prefixBytes+3:]))}
 		got, err := decodeBucket(e.Key, e.Value)
 		h.f.must(err)
-		if w := want[k]; got.items != w.items || got.bytes != w.bytes || got.firstLSN > w.firstLSN {
+		if w := want[k]; got.Amount != w.Amount || got.firstLSN > w.firstLSN {
 			t.Fatalf("counter %c %c %d: got %+v, want %+v", k.class, k.level, k.start, got, w)
 		}
 		delete(want, k)

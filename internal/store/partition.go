@@ -101,8 +101,8 @@ type Partition struct {
 	openedAt    uint64
 
 	queue chan *job
-	// background is for what no request waits in line for: purges, removals, the log of
-	// expired items, index rows and rewinds.
+	// background is for tasks: purges, removals, the log of expired items, index rows and
+	// rewinds.
 	background chan *job
 	stop       chan struct{}
 	ended      chan struct{}
@@ -152,9 +152,6 @@ type published struct {
 	buried Amount
 }
 
-// total is all that there is, expired or not.
-func (s *published) total() Amount { return Amount{s.meta.Items, s.meta.Bytes} }
-
 // view is a published state with a snapshot of its rows.
 type view struct {
 	*published
@@ -191,7 +188,7 @@ func Open(o Options) (*Partition, error) {
 	w := &p.writer
 	*w = writer{p: p, quotas: o.Quotas, dropOld: found && generation != m.Generation, totals: logicalTotals{forgotten: m.LSN}}
 	w.init()
-	w.meta, w.marked = m, m.FeedMark
+	w.meta, w.marked = m, m.Marks
 	if err := p.openLog(o.Container); err != nil {
 		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
 	}
@@ -342,6 +339,6 @@ func (p *Partition) LSN() uint64 {
 // returns, every read and every write that begins later goes by them, and none
 // that went by the old ones is still to commit.
 func (p *Partition) Reconfigure(ctx context.Context, c *catalog.Container) error {
-	_, err := p.submit(ctx, &job{reconfigure: c, done: make(chan struct{})})
+	_, err := p.submit(ctx, &job{reconfigure: c})
 	return err
 }

@@ -6,11 +6,7 @@
 
 package store
 
-import (
-	"encoding/binary"
-
-	"github.com/mayflydb/mayfly/internal/kv"
-)
+import "github.com/mayflydb/mayfly/internal/kv"
 
 const (
 	partRowBytes = 16
@@ -21,8 +17,8 @@ const (
 // part is what a logical partition holds, and, in memory alone, the lsn of its
 // last write or a later one.
 type part struct {
-	items, bytes int64
-	lsn          uint64
+	Amount
+	lsn uint64
 }
 
 // logicalTotals are the logical partitions that were read or written lately, by the
@@ -61,8 +57,7 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 // addToPart counts an item in (sign 1) or out (sign -1) of its loaded part.
 func (w *writer) addToPart(sign int64, c *current) {
 	p, _ := w.part(c.logical)
-	p.items += sign
-	p.bytes += sign * int64(c.header.size)
+	p.Amount = p.Plus(c.header.amount(sign))
 	p.lsn = max(p.lsn, w.meta.LSN)
 	w.parts[string(c.logical)] = p
 }
@@ -73,10 +68,10 @@ func (s *logicalTotals) flush(changed map[string]part, batch *kv.Batch, x *prefi
 	var space [partRowBytes]byte
 	for logical, p := range changed {
 		key = x.appendPartKey(key[:0], []byte(logical))
-		if p.items == 0 {
+		if p.Items == 0 {
 			batch.Delete(key, partRowBytes)
 		} else {
-			batch.Set(key, p.append(space[:0]))
+			batch.Set(key, p.Amount.append(space[:0]))
 		}
 		s.cached[logical] = p
 	}
@@ -86,14 +81,9 @@ func (s *logicalTotals) flush(changed map[string]part, batch *kv.Batch, x *prefi
 	}
 }
 
-func (p *part) append(dst []byte) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(p.items))
-	return binary.BigEndian.AppendUint64(dst, uint64(p.bytes))
-}
-
 func decodePart(key, raw []byte) (part, error) {
 	if len(raw) != partRowBytes {
 		return part{}, corrupt(key, "not the totals of a logical partition")
 	}
-	return part{items: int64(binary.BigEndian.Uint64(raw)), bytes: int64(binary.BigEndian.Uint64(raw[8:]))}, nil
+	return part{Amount: decodeAmount(raw)}, nil
 }

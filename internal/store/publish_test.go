@@ -154,7 +154,7 @@ func TestStaleEpochs(t *testing.T) {
 	stale, err := prepare(f.item(Create, "stale", `"ttl":0`), f.p.Container(), memory.Room{})
 	f.must(err)
 	f.reconfigure(withTTL("-1"))
-	if _, err := f.p.submit(context.Background(), &job{write: stale, done: make(chan struct{})}); !errors.Is(err, errStale) {
+	if _, err := f.p.submit(context.Background(), &job{write: stale}); !errors.Is(err, errStale) {
 		t.Errorf("a write of the old settings: got %v, want errStale", err)
 	}
 	if _, err := f.read("stale"); !errors.Is(err, ErrNotFound) {

@@ -12,7 +12,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,14 +50,13 @@ type Purged struct {
 
 // plan is a group of items to be taken away.
 type plan struct {
-	epoch   uint64
+	under   *catalog.Container
 	lsn     uint64 // the partition's, when the items were read
 	cause   ru.Cause
 	victims []victim
 	stale   [][]byte // rows that lead to no item
-	feed    position
-	own     ownPosition
-	moved   bool   // one of these marks
+	marks   marks
+	moved   bool   // one of them
 	pruneMs int64  // events before it go; 0 for none
 	logTo   uint64 // the log of all versions goes up to this lsn; 0 for none of it
 
@@ -70,10 +68,8 @@ type plan struct {
 type victim struct {
 	current
 	deadMs  int64
-	byOwn   bool // found by its own ttl
-	at      position
-	ownAt   ownPosition
-	rowKey  []byte
+	kind    ttlKind // of the order that it was found in
+	at      mark
 	removed bool
 }
 
@@ -100,7 +96,7 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)
 	}
 	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.moved {
-		_, err := p.submit(ctx, &job{purge: pl, done: make(chan struct{})})
+		err := p.inBackground(ctx, task{under: pl.under, awaited: q.Cause == ru.Forced, do: func(w *writer) error { return w.purge(pl) }})
 		if err != nil {
 			p.dueAtOnce()
 		}
@@ -126,14 +122,16 @@ func (p *Partition) dueAtOnce() {
 
 // farBeyond reports whether the feed was walked so far without a victim that the mark
 // should be made durable all the same.
-func (p position) farBeyond(durable position) bool { return p.LSN > durable.LSN+planRows }
+func (m *marks) farBeyond(durable marks) bool {
+	return m[kindInherits].At.LSN > durable[kindInherits].At.LSN+planRows
+}
 
 // plan finds a group. next is when to look again, by the clock's horizon.
 func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	nowMs, doubtMs := p.horizon()
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	marks := p.mu.now.meta // which may be ahead of the view's
+	from := p.mu.now.meta.Marks // which may be ahead of the view's
 	// Writes from here on tell their deadlines; this finds those before.
 	p.mu.soonestMs = never
 	p.mu.Unlock()
@@ -146,29 +144,18 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 			p.dueAtOnce()
 		}
 	}()
-	pl := &plan{epoch: v.container.Epoch, lsn: v.meta.LSN, cause: q.Cause, feed: marks.FeedMark, own: marks.OwnMark}
-	surely := v.rules.surely(nowMs, doubtMs)
-	walk := deathWalk{v.snap, &p.prefix, &surely}
-	cut := surely.cutsAt(nowMs)
-	feed, feedNext, err := walk.feed(cut, pl, q.MaxItems)
+	pl := &plan{under: v.container, lsn: v.meta.LSN, cause: q.Cause, marks: from}
+	deadNext, err := p.findDead(v, pl, nowMs, doubtMs, q.MaxItems)
 	if err != nil {
 		return nil, 0, err
 	}
-	own, ownNext, err := walk.own(cut, pl, q.MaxItems)
-	if err != nil {
-		return nil, 0, err
-	}
-	pl.choose(feed, own, q.MaxItems)
-	pl.moved = pl.feed != marks.FeedMark || pl.own != marks.OwnMark
-	if err := p.readVictims(v, pl); err != nil {
-		return nil, 0, err
-	}
+	pl.moved = pl.marks != from
 	pruneNext, err := p.planPrune(v, pl, q.PruneMs, nowMs)
 	if err != nil {
 		return nil, 0, err
 	}
 	logNext, err := p.planLog(v, pl, nowMs)
-	next = min(feedNext, ownNext, pruneNext, logNext)
+	next = min(deadNext, pruneNext, logNext)
 	if len(pl.victims) > 0 || next <= nowMs {
 		pl.done.More = pl.done.More || len(pl.victims) > 0
 		next = 0
@@ -183,96 +170,71 @@ type deathWalk struct {
 	rules  *rules
 }
 
-// feed returns the first dead items that inherit, and when there may be more. It
-// moves the plan's mark past what lives on by a ttl of its own.
-func (d deathWalk) feed(cut cuts, pl *plan, most int) (dead []victim, next int64, err error) {
-	if cut.inheritMs == noCut && d.rules.containerDefault <= 0 {
+// next returns the first dead items of a kind, and when there may be more. It moves the
+// plan's mark past items of other kinds.
+func (d deathWalk) next(k ttlKind, cutMs int64, pl *plan, most int) (dead []victim, next int64, err error) {
+	if cutMs == noCut && !d.rules.expires(k) {
 		return nil, never, nil
 	}
-	lower := d.prefix.appendFeedKey(nil, pl.feed.LSN, pl.feed.N)
-	if pl.feed != (position{}) {
-		lower = append(lower, 0)
-	}
-	_, upper := d.prefix.space(feedSpace)
+	from := pl.marks[k]
+	from.At = from.At.next()
 	rows := 0
-	for e, err := range d.snap.Scan(lower, upper, kv.Forward) {
+	for row, err := range d.prefix.order(d.snap, k, from) {
 		if err != nil {
 			return nil, 0, err
 		}
-		f, err := parseFeedRow(e)
-		if err != nil {
-			return nil, 0, err
-		}
-		if f.writtenMs > cut.inheritMs {
-			return dead, deadline(f.writtenMs, catalog.TTLAbsent, d.rules.containerDefault), nil
+		if row.ms > cutMs {
+			if !d.rules.expires(k) {
+				return dead, never, nil
+			}
+			return dead, d.rules.diesAt(k, row.ms), nil
 		}
 		if rows++; rows > planRows || len(dead) == most {
 			pl.done.More = true
 			return dead, 0, nil
 		}
-		if f.kind == kindInherits {
-			dead = append(dead, victim{
-				current: current{ordinal: f.ordinal}, at: f.at, rowKey: bytes.Clone(e.Key),
-				deadMs: deadline(f.writtenMs, catalog.TTLAbsent, d.rules.containerDefault),
-			})
+		if row.kind == k {
+			dead = append(dead, victim{current: current{ordinal: row.ordinal}, deadMs: d.rules.diesAt(k, row.ms), kind: k, at: row.mark})
 		} else if len(dead) == 0 {
-			pl.feed = f.at
+			pl.marks[k] = row.mark
 		}
 	}
 	return dead, never, nil
 }
 
-// own returns the first dead items that have a ttl of their own.
-func (d deathWalk) own(cut cuts, pl *plan, most int) (dead []victim, next int64, err error) {
-	if cut.ownMs == noCut {
-		return nil, never, nil
+// findDead finds the first items that are surely dead, after the marks of a plan, and
+// reads them. next is when there may be more.
+func (p *Partition) findDead(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
+	surely := v.rules.surely(nowMs, doubtMs)
+	walk := deathWalk{v.snap, &p.prefix, &surely}
+	cut := surely.cutsAt(nowMs)
+	var dead [expiring][]victim
+	next = never
+	for k := range expiring {
+		var more int64
+		if dead[k], more, err = walk.next(k, cut[k], pl, most); err != nil {
+			return 0, err
+		}
+		next = min(next, more)
 	}
-	lower := d.prefix.appendOwnKey(nil, pl.own.ExpiryMs, pl.own.At.LSN, pl.own.At.N)
-	if pl.own != (ownPosition{}) {
-		lower = append(lower, 0)
-	}
-	_, upper := d.prefix.space(ownSpace)
-	for e, err := range d.snap.Scan(lower, upper, kv.Forward) {
-		if err != nil {
-			return nil, 0, err
-		}
-		o, err := parseOwnRow(e)
-		if err != nil {
-			return nil, 0, err
-		}
-		if o.at.ExpiryMs > cut.ownMs {
-			if d.rules.containerDefault == catalog.TTLAbsent {
-				return dead, never, nil
-			}
-			return dead, o.at.ExpiryMs, nil
-		}
-		if len(dead) == most {
-			pl.done.More = true
-			return dead, 0, nil
-		}
-		dead = append(dead, victim{
-			current: current{ordinal: o.ordinal}, at: o.at.At, ownAt: o.at, byOwn: true, rowKey: bytes.Clone(e.Key),
-			deadMs: o.at.ExpiryMs,
-		})
-	}
-	return dead, never, nil
+	pl.choose(dead, most)
+	return next, p.readVictims(v, pl)
 }
 
 // choose merges both by the time of death, and takes the first.
-func (pl *plan) choose(feed, own []victim, most int) {
-	f, o := 0, 0
-	for f+o < most && (f < len(feed) || o < len(own)) {
-		if o == len(own) || f < len(feed) && feed[f].deadMs <= own[o].deadMs {
-			pl.victims = append(pl.victims, feed[f])
-			pl.feed = feed[f].at
-			f++
-		} else {
-			pl.victims = append(pl.victims, own[o])
-			pl.own = own[o].ownAt
-			o++
+func (pl *plan) choose(dead [expiring][]victim, most int) {
+	feed, own := dead[kindInherits], dead[kindOwn]
+	for len(pl.victims) < most && len(feed)+len(own) > 0 {
+		from := &own
+		if len(own) == 0 || len(feed) > 0 && feed[0].deadMs <= own[0].deadMs {
+			from = &feed
 		}
+		c := (*from)[0]
+		*from = (*from)[1:]
+		pl.victims = append(pl.victims, c)
+		pl.marks[c.kind] = c.at
 	}
-	pl.done.More = pl.done.More || f < len(feed) || o < len(own)
+	pl.done.More = pl.done.More || len(feed)+len(own) > 0
 }
 
 // readVictims reads the items, and works out the rows that leave with them.
@@ -290,8 +252,8 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 				return err
 			}
 		}
-		if !found || c.header.lsn != c.at.LSN || c.header.n != c.at.N {
-			pl.stale = append(pl.stale, c.rowKey)
+		if !found || c.header.at() != c.at.At {
+			pl.stale = append(pl.stale, p.prefix.appendOrderKey(nil, c.kind, c.at))
 			continue
 		}
 		c.exists = true
@@ -306,9 +268,6 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 
 // purge takes the items of a plan away, as far as they are still as they were.
 func (w *writer) purge(pl *plan) error {
-	if pl.epoch != w.view.container.Epoch {
-		return errStale
-	}
 	for i := range pl.victims {
 		c := &pl.victims[i]
 		same, err := w.unchanged(pl.lsn, &c.current)
@@ -330,8 +289,8 @@ func (w *writer) purge(pl *plan) error {
 	}
 	w.prune(pl.pruneMs)
 	w.pruneLog(pl.logTo)
-	w.meta.FeedMark, w.meta.OwnMark = pl.feed, pl.own
-	if w.batch.Len() == 0 && w.meta.FeedMark.farBeyond(w.marked) { // the marks alone are worth a commit
+	w.meta.Marks = pl.marks
+	if w.batch.Len() == 0 && pl.marks.farBeyond(w.marked) { // the marks alone are worth a commit
 		w.batch.Set(w.p.prefix.metaKey(), w.meta.encode())
 	}
 	return nil
@@ -374,7 +333,7 @@ func (w *writer) removeVictims(pl *plan) {
 				w.removeRows(c)
 			}
 			pl.done.Units += c.removal().Charge()
-			pl.done.Amount = pl.done.Plus(Amount{1, int64(c.header.size)})
+			pl.done.Amount = pl.done.Plus(c.header.amount(1))
 		}
 		from = to
 	}
@@ -401,7 +360,7 @@ func (w *writer) removeRun(run []victim) {
 func (w *writer) bury(c *current) {
 	w.record(c)
 	w.removeRows(c)
-	w.assisted.Amount = w.assisted.Plus(Amount{1, int64(c.header.size)})
+	w.assisted.Amount = w.assisted.Plus(c.header.amount(1))
 	w.assisted.units += c.removal().Charge()
 }
 
@@ -409,7 +368,7 @@ func (w *writer) bury(c *current) {
 func (w *writer) record(c *current) {
 	w.putEvent(c)
 	w.logExpired(&c.header)
-	w.buried = w.buried.Plus(Amount{1, int64(c.header.size)})
+	w.buried = w.buried.Plus(c.header.amount(1))
 	w.burials = append(w.burials, burial{c.logical, int64(c.header.size)})
 }
 
@@ -435,26 +394,22 @@ func (p *Partition) Oldest(nowMs int64) (deadMs int64, found bool, err error) {
 
 // first returns the deadline of the first of the dead, and whether there is one.
 func (d deathWalk) first(m *meta, cut cuts) (deadMs int64, found bool, err error) {
-	pl := &plan{feed: m.FeedMark, own: m.OwnMark}
+	pl := &plan{marks: m.Marks}
 	deadMs = never
-	for {
-		pl.done.More = false
-		feed, _, err := d.feed(cut, pl, 1)
-		if err != nil {
-			return 0, false, err
-		}
-		if len(feed) > 0 {
-			deadMs, found = feed[0].deadMs, true
-		}
-		if found || !pl.done.More {
-			break
+	for k := range expiring {
+		for pl.done.More = true; pl.done.More; {
+			pl.done.More = false
+			dead, _, err := d.next(k, cut[k], pl, 1)
+			if err != nil {
+				return 0, false, err
+			}
+			if len(dead) > 0 {
+				deadMs, found = min(deadMs, dead[0].deadMs), true
+				break
+			}
 		}
 	}
-	own, _, err := d.own(cut, pl, 1)
-	if err == nil && len(own) > 0 {
-		deadMs, found = min(deadMs, own[0].deadMs), true
-	}
-	return deadMs, found, err
+	return deadMs, found, nil
 }
 
 // DueOf returns when purge has something to do in a partition that is not open, as
@@ -484,18 +439,20 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	if r.inert() {
 		return logNext, nil
 	}
-	d := deathWalk{snap, &x, &r}
-	pl := &plan{feed: m.FeedMark, own: m.OwnMark}
-	if r.finalInheritMs > 0 || r.finalOwnMs > 0 {
+	if r.final != (cuts{}) {
 		return 0, nil
 	}
-	feedNext := int64(never)
-	if r.containerDefault > 0 {
-		// Before the beginning of time nothing is dead, so this is the first to die.
-		if _, feedNext, err = d.feed(cuts{inheritMs: 1}, pl, 1); err != nil {
-			return 0, err
+	d := deathWalk{snap, &x, &r}
+	next := logNext
+	for k := range expiring {
+		if r.expires(k) {
+			// Before the beginning of time nothing is dead, so this is the first to die.
+			_, first, err := d.next(k, 1, &plan{marks: m.Marks}, 1)
+			if err != nil {
+				return 0, err
+			}
+			next = min(next, first)
 		}
 	}
-	_, ownNext, err := d.own(cuts{ownMs: 1}, pl, 1)
-	return min(feedNext, ownNext, logNext), err
+	return next, nil
 }

@@ -165,8 +165,8 @@ func TestScenario64StaleRows(t *testing.T) {
 	f.checkClean()
 	x := partitionPrefix(f.container.RID, 0)
 	stale := [][]byte{
-		x.appendOwnKey(nil, startMs+11_000, 3, 0), // of an earlier version
-		x.appendOwnKey(nil, startMs+12_000, 1<<40, 0),
+		x.appendOrderKey(nil, kindOwn, mark{startMs + 11_000, position{LSN: 3}}), // of an earlier version
+		x.appendOrderKey(nil, kindOwn, mark{startMs + 12_000, position{LSN: 1 << 40}}),
 		x.appendFeedKey(nil, 5, 0),
 	}
 	var b kv.Batch

@@ -78,7 +78,7 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 		return nil
 	}
 	logical, _ := w.part(next.logical)
-	total := logical.bytes
+	total := logical.Bytes
 	if total+adds <= q.LogicalBytes {
 		return nil
 	}

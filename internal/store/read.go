@@ -303,7 +303,7 @@ func (l *lister) full(bytes int) bool {
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
 	if h.expired(&l.v.rules, l.nowMs) {
-		l.dead = l.dead.Plus(Amount{1, int64(h.size)})
+		l.dead = l.dead.Plus(h.amount(1))
 		l.passed += int64(len(body))
 		return
 	}

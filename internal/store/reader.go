@@ -182,7 +182,7 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 		return Found{}, false, err
 	}
 	if r.cut.gone(h.writtenMs, h.ttl) {
-		r.dead = r.dead.Plus(Amount{1, int64(h.size)})
+		r.dead = r.dead.Plus(h.amount(1))
 		return f, false, nil
 	}
 	f.EPK, _, err = value.DecodeBytesKey(h.identity)
@@ -298,8 +298,8 @@ func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 			return 0, err
 		}
 	}
-	r.v.sizes.put(key, part.items)
-	return part.items, nil
+	r.v.sizes.put(key, part.Items)
+	return part.Items, nil
 }
 
 // itemsUnder adds up the logical partitions whose keys have one beginning.
@@ -316,7 +316,7 @@ func (r *Reader) itemsUnder(beginning []byte) (items int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		items += part.items
+		items += part.Items
 	}
 	return items, nil
 }

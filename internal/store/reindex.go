@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/memory"
 )
@@ -20,7 +21,7 @@ const reindexBytes = 1 << 20
 
 // reindexPlan is a group of items whose index rows are to be written.
 type reindexPlan struct {
-	epoch uint64
+	under *catalog.Container
 	lsn   uint64
 	items []current
 	to    uint64 // all items up to this ordinal have their rows then
@@ -60,7 +61,7 @@ func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool
 	if err != nil {
 		return 0, false, err
 	}
-	_, err = p.submit(ctx, &job{reindex: pl, done: make(chan struct{})})
+	err = p.inBackground(ctx, task{under: pl.under, do: func(w *writer) error { return w.reindex(pl) }})
 	if errors.Is(err, errStale) {
 		return 0, true, nil
 	}
@@ -74,7 +75,7 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 	}
 	defer p.release(v)
 	after := v.meta.IndexedTo
-	pl := &reindexPlan{epoch: v.container.Epoch, lsn: v.meta.LSN, to: indexedAll}
+	pl := &reindexPlan{under: v.container, lsn: v.meta.LSN, to: indexedAll}
 	if after == indexedAll {
 		return pl, nil
 	}
@@ -107,9 +108,6 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 
 // reindex writes the index rows of a plan's items, as far as those are as they were.
 func (w *writer) reindex(pl *reindexPlan) error {
-	if pl.epoch != w.view.container.Epoch {
-		return errStale
-	}
 	for i := range pl.items {
 		c := &pl.items[i]
 		same, err := w.unchanged(pl.lsn, c)

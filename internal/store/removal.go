@@ -58,7 +58,7 @@ func (p *Partition) Remove(ctx context.Context, l LogicalPartition) (Removed, er
 }
 
 func (p *Partition) removeStep(ctx context.Context, r *removal) error {
-	_, err := p.submit(ctx, &job{removal: r, done: make(chan struct{})})
+	err := p.inBackground(ctx, task{awaited: true, do: func(w *writer) error { return w.remove(r) }})
 	r.begin, r.identities = false, nil
 	return err
 }
@@ -158,7 +158,7 @@ func (w *writer) removeVictim(r *removal, c *current) {
 	}
 	work := w.delete(c)
 	r.done.Units += work.Charge()
-	r.done.Amount = r.done.Plus(Amount{1, int64(c.header.size)})
+	r.done.Amount = r.done.Plus(c.header.amount(1))
 }
 
 // endRemoval forgets what was written down, unless a later removal of the same

@@ -106,7 +106,7 @@ func (p *Partition) Rewind(ctx context.Context, r Rewind, mark []byte) (Rewound,
 	if err != nil {
 		return Rewound{}, fmt.Errorf("plan a rewind: %w", err)
 	}
-	if _, err := p.submit(ctx, &job{rewind: pl, done: make(chan struct{})}); err != nil {
+	if err := p.inBackground(ctx, task{do: func(w *writer) error { return w.rewind(pl) }}); err != nil {
 		return Rewound{}, err
 	}
 	return Rewound{Mark: pl.mark, Items: len(pl.items), Done: rewindPass(pl.mark[0]) == rewindDone}, nil
@@ -164,17 +164,12 @@ func (p *Partition) planRewind(r Rewind, mark []byte) (*rewindPlan, error) {
 
 // rewindFeedFrom and rewindLogFrom return the key of the first row that has to change.
 func (p *Partition) rewindFeedFrom(v *view, fromMs int64) ([]byte, error) {
-	w := changeWalk{p: p, v: v}
-	lsn, err := w.before(fromMs)
+	lsn, err := p.feedBefore(v, fromMs)
 	return p.prefix.appendFeedKey(nil, lsn+1, 0), err
 }
 
 func (p *Partition) rewindLogFrom(v *view, fromMs int64) ([]byte, error) {
-	walk := logWalk{v.snap, &p.prefix}
-	lsn, err := lastBefore(v.meta.LSN, fromMs, func(lsn uint64) (uint64, int64, bool, error) {
-		row, found, err := walk.first(lsn)
-		return row.lsn, row.atMs, found, err
-	})
+	lsn, err := logWalk{v.snap, &p.prefix}.before(v.meta.LSN, fromMs)
 	return p.prefix.appendLogKey(nil, lsn+1, 0), err
 }
 
@@ -196,7 +191,7 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 	}
 	h := &i.old.header
 	ms := pl.Back(h.writtenMs)
-	if h.lsn != f.at.LSN || h.n != f.at.N || ms == h.writtenMs {
+	if h.at() != f.At || ms == h.writtenMs {
 		return nil
 	}
 	i.next = current{exists: true, ordinal: f.ordinal, header: *h, body: i.row[headerBytes+len(h.identity):]}
@@ -322,9 +317,10 @@ func (w *writer) rewindItem(i *rewoundItem) {
 // where items may have gone to.
 func (w *writer) rewindMeta(pl *rewindPlan) {
 	m := &w.meta
-	m.FinalInheritMs = max(0, m.FinalInheritMs-(m.FinalOwnMs-pl.Back(m.FinalOwnMs)))
-	m.FinalOwnMs, m.ChangedMs = pl.Back(m.FinalOwnMs), pl.Back(m.ChangedMs)
-	if back := (ownPosition{ExpiryMs: pl.Back(pl.FromMs)}); back.before(m.OwnMark) {
-		m.OwnMark = back
+	was := m.Final[kindOwn]
+	m.Final = cuts{max(0, m.Final[kindInherits]-(was-pl.Back(was))), pl.Back(was)}
+	m.ChangedMs = pl.Back(m.ChangedMs)
+	if back := (mark{ExpiryMs: pl.Back(pl.FromMs)}); back.before(m.Marks[kindOwn]) {
+		m.Marks[kindOwn] = back
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/index"
-	"github.com/mayflydb/mayfly/internal/kv"
 )
 
 // current is an item as a transaction has it.
@@ -30,32 +28,7 @@ type current struct {
 	body     []byte // as a read returns it
 }
 
-// ttlKind is the class of an item's ttl in its feed row: enough to tell, without
-// reading the item, which expiry order it is in.
-type ttlKind uint8
-
-const (
-	kindInherits ttlKind = iota // expires by the container's default
-	kindOwn                     // by its own ttl
-	kindNever                   // its own ttl says never
-)
-
-func kindOf(ttl catalog.TTL) ttlKind {
-	switch {
-	case ttl == catalog.TTLAbsent:
-		return kindInherits
-	case ttl == catalog.TTLForever:
-		return kindNever
-	default:
-		return kindOwn
-	}
-}
-
-const (
-	feedRowBytes = 21
-	ownRowBytes  = 12
-	idRowBytes   = 8
-)
+const idRowBytes = 8
 
 // insertRows writes all rows of a new item. row is the item's own.
 func (w *writer) insertRows(c *current, row []byte) {
@@ -128,7 +101,7 @@ func (w *writer) putVersion(c *current, row []byte) {
 	w.key = x.appendFeedKey(w.key[:0], h.lsn, h.n)
 	w.batch.Set(w.key, appendFeedRow(buf[:0], c))
 	if kindOf(h.ttl) == kindOwn {
-		w.key = x.appendOwnKey(w.key[:0], ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n)
+		w.key = x.appendOrderKey(w.key[:0], kindOwn, h.mark())
 		w.batch.Set(w.key, appendOwnRow(buf[:0], c))
 	}
 	w.count(1, c)
@@ -145,7 +118,7 @@ func (w *writer) removeVersion(c *current) {
 
 func (w *writer) removeOwn(c *current) {
 	if h := &c.header; kindOf(h.ttl) == kindOwn {
-		w.key = w.p.prefix.appendOwnKey(w.key[:0], ownDeadline(h.writtenMs, h.ttl), h.lsn, h.n)
+		w.key = w.p.prefix.appendOrderKey(w.key[:0], kindOwn, h.mark())
 		w.batch.Delete(w.key, ownRowBytes)
 	}
 }
@@ -154,8 +127,7 @@ func (w *writer) removeOwn(c *current) {
 func (w *writer) count(sign int64, c *current) {
 	w.addToBuckets(sign, &c.header)
 	w.addToPart(sign, c)
-	w.meta.Items += sign
-	w.meta.Bytes += sign * int64(c.header.size)
+	w.meta.Amount = w.meta.Plus(c.header.amount(sign))
 }
 
 // loadCounts reads what count changes.
@@ -188,57 +160,4 @@ func (w *writer) removeUnique(c *current) {
 		w.batch.Delete(w.key, uniqueRowBytes)
 		w.held[string(key)] = 0
 	}
-}
-
-func appendFeedRow(dst []byte, c *current) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(c.header.writtenMs))
-	dst = append(dst, byte(kindOf(c.header.ttl)))
-	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
-}
-
-func appendOwnRow(dst []byte, c *current) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
-	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
-}
-
-// feedRow is a row of the feed.
-type feedRow struct {
-	at        position
-	ordinal   uint64
-	writtenMs int64
-	kind      ttlKind
-	size      int64
-}
-
-func parseFeedRow(e kv.Entry) (feedRow, error) {
-	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+10 {
-		return feedRow{}, corrupt(e.Key, "not a feed row")
-	}
-	return feedRow{
-		at:        position{binary.BigEndian.Uint64(e.Key[prefixBytes+1:]), binary.BigEndian.Uint16(e.Key[prefixBytes+9:])},
-		ordinal:   binary.BigEndian.Uint64(e.Value),
-		writtenMs: int64(binary.BigEndian.Uint64(e.Value[8:])),
-		kind:      ttlKind(e.Value[16]),
-		size:      int64(binary.BigEndian.Uint32(e.Value[17:])),
-	}, nil
-}
-
-// ownRow is a row of the expiry order.
-type ownRow struct {
-	at      ownPosition
-	ordinal uint64
-}
-
-func parseOwnRow(e kv.Entry) (ownRow, error) {
-	if len(e.Value) != ownRowBytes || len(e.Key) != prefixBytes+1+18 {
-		return ownRow{}, corrupt(e.Key, "not an own row")
-	}
-	return ownRow{
-		at: ownPosition{
-			int64(binary.BigEndian.Uint64(e.Key[prefixBytes+1:])),
-			position{binary.BigEndian.Uint64(e.Key[prefixBytes+9:]), binary.BigEndian.Uint16(e.Key[prefixBytes+17:])},
-		},
-		ordinal: binary.BigEndian.Uint64(e.Value),
-	}, nil
 }

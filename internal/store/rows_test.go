@@ -20,10 +20,10 @@ func FuzzRows(f *testing.F) {
 	c := current{ordinal: 7, header: header{lsn: 3, n: 1, writtenMs: startMs, ttl: 5, size: 100, identity: identity}}
 	f.Add([]byte{}, []byte{})
 	f.Add(x.appendFeedKey(nil, 3, 1), appendFeedRow(nil, &c))
-	f.Add(x.appendOwnKey(nil, startMs+5000, 3, 1), appendOwnRow(nil, &c))
+	f.Add(x.appendOrderKey(nil, kindOwn, mark{startMs + 5000, position{3, 1}}), appendOwnRow(nil, &c))
 	f.Add(x.appendEventKey(nil, EventPlace{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
 	f.Add(x.appendStatKey(nil, bucketKey{classOwn, levelMinute, 60}), bucketRow(1, 2, 3))
-	f.Add(x.appendPartKey(nil, identity), (&part{items: 1, bytes: 2}).append(nil))
+	f.Add(x.appendPartKey(nil, identity), (Amount{1, 2}).append(nil))
 	f.Fuzz(func(t *testing.T, key, row []byte) {
 		same := func(kind string, err error, againKey, againRow []byte) {
 			t.Helper()
@@ -37,14 +37,14 @@ func FuzzRows(f *testing.F) {
 		e := kv.Entry{Key: key, Value: row}
 		feed, err := parseFeedRow(e)
 		if err == nil { // the size and the kind are all that it tells of the header
-			h := header{writtenMs: feed.writtenMs, size: int(feed.size), ttl: [...]catalog.TTL{0, 1, -1}[feed.kind%3]}
+			h := header{writtenMs: feed.ms, size: int(feed.size), ttl: [...]catalog.TTL{0, 1, -1}[feed.kind%3]}
 			if feed.kind <= kindNever {
-				same("feed row", err, x.appendFeedKey(nil, feed.at.LSN, feed.at.N), appendFeedRow(nil, &current{ordinal: feed.ordinal, header: h}))
+				same("feed row", err, x.appendFeedKey(nil, feed.At.LSN, feed.At.N), appendFeedRow(nil, &current{ordinal: feed.ordinal, header: h}))
 			}
 		}
 		own, err := parseOwnRow(e)
 		if err == nil && own.ordinal != 0 {
-			again := x.appendOwnKey(nil, own.at.ExpiryMs, own.at.At.LSN, own.at.At.N)
+			again := x.appendOrderKey(nil, kindOwn, own.mark)
 			same("own row", nil, again, row)
 		}
 		event, err := parseEventRow(e)
@@ -57,7 +57,7 @@ func FuzzRows(f *testing.F) {
 		if b, err := decodeBucket(key, row); err != nil || !bytes.Equal(b.append(nil), row) {
 			same("counter", err, nil, nil)
 		}
-		if p, err := decodePart(key, row); err != nil || !bytes.Equal(p.append(nil), row) {
+		if p, err := decodePart(key, row); err != nil || !bytes.Equal(p.Amount.append(nil), row) {
 			same("part", err, nil, nil)
 		}
 		if k, err := parseStatKey(key); err == nil {

@@ -258,8 +258,7 @@ func (t *twin) buckets() map[bucketKey]bucket {
 		}
 		for _, k := range keys {
 			b := counts[k]
-			b.items++
-			b.bytes += int64(len(i.body))
+			b.Amount = b.Plus(Amount{1, int64(len(i.body))})
 			if k.level == 's' && (b.firstLSN == 0 || i.lsn < b.firstLSN) {
 				b.firstLSN = i.lsn
 			}

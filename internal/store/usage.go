@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"iter"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -25,15 +26,27 @@ func (a Amount) Plus(b Amount) Amount { return Amount{a.Items + b.Items, a.Bytes
 
 func (a Amount) minus(b Amount) Amount { return Amount{a.Items - b.Items, a.Bytes - b.Bytes} }
 
+// amount is the item's, to be added (sign 1) or taken off (sign -1).
+func (h *header) amount(sign int64) Amount { return Amount{sign, sign * int64(h.size)} }
+
+func (a Amount) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(a.Items))
+	return binary.BigEndian.AppendUint64(dst, uint64(a.Bytes))
+}
+
+func decodeAmount(raw []byte) Amount {
+	return Amount{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}
+}
+
 // tally adds counters up.
 type tally struct {
 	snap   kv.Snapshot
 	prefix *prefix
 }
 
-// sum adds up the seconds from, inclusive, to to, exclusive, of one class.
-func (t *tally) sum(c class, from, to int64) (Amount, error) {
-	return t.sumLevel([]level{levelHour, levelMinute, levelSecond}, c, from, to)
+// sum adds up the seconds from, inclusive, to to, exclusive, of one kind.
+func (t *tally) sum(k ttlKind, from, to int64) (Amount, error) {
+	return t.sumLevel([]level{levelHour, levelMinute, levelSecond}, k.class(), from, to)
 }
 
 func (t *tally) sumLevel(levels []level, c class, from, to int64) (Amount, error) {
@@ -64,110 +77,82 @@ func (t *tally) scan(from bucketKey, to int64) (Amount, error) {
 	var total Amount
 	upper := from
 	upper.start = to
-	for e, err := range t.snap.Scan(t.prefix.appendStatKey(nil, from), t.prefix.appendStatKey(nil, upper), kv.Forward) {
+	for b, err := range t.buckets(from, upper) {
 		if err != nil {
 			return Amount{}, err
 		}
-		b, err := decodeBucket(e.Key, e.Value)
-		if err != nil {
-			return Amount{}, err
-		}
-		total = total.Plus(Amount{b.items, b.bytes})
+		total = total.Plus(b.Amount)
 	}
 	return total, nil
+}
+
+// keptBucket is a counter with its key.
+type keptBucket struct {
+	bucketKey
+	bucket
+}
+
+// buckets returns the counters from one, inclusive, to another, exclusive.
+func (t *tally) buckets(from, to bucketKey) iter.Seq2[keptBucket, error] {
+	return scanRows(t.snap, t.prefix.appendStatKey(nil, from), t.prefix.appendStatKey(nil, to), func(e kv.Entry) (b keptBucket, err error) {
+		if b.bucketKey, err = parseStatKey(e.Key); err == nil {
+			b.bucket, err = decodeBucket(e.Key, e.Value)
+		}
+		return b, err
+	})
 }
 
 // gone returns what is gone by the cuts.
-func (t *tally) gone(c cuts) (Amount, error) {
-	inherit, err := t.goneInheriting(c.inheritMs)
-	if err != nil {
-		return Amount{}, err
-	}
-	own, err := t.goneByOwn(c.ownMs)
-	return inherit.Plus(own), err
-}
-
-func (t *tally) goneInheriting(cutMs int64) (Amount, error) {
-	whole, err := t.sum(classInherits, 0, (cutMs+1)/1000)
-	if err != nil {
-		return Amount{}, err
-	}
-	rest, err := t.inheritsInSecond(cutMs)
-	return whole.Plus(rest), err
-}
-
-func (t *tally) goneByOwn(cutMs int64) (Amount, error) {
-	whole, err := t.sum(classOwn, 0, (cutMs+1)/1000)
-	if err != nil {
-		return Amount{}, err
-	}
-	rest, err := t.ownInSecond(cutMs)
-	return whole.Plus(rest), err
-}
-
-// partly returns what of the second that a cut falls into lies before the cut, if
-// that is not all of the second, and whether its rows have to be read for it: as a
-// rule all its items lie on one side.
-func (t *tally) partly(c class, cutMs int64) (whole Amount, firstLSN uint64, read bool, err error) {
-	if cutMs < 0 || (cutMs+1)%1000 == 0 {
-		return Amount{}, 0, false, nil
-	}
-	key := t.prefix.appendStatKey(nil, bucketKey{c, levelSecond, cutMs / 1000})
-	raw, found, err := t.snap.Get(key)
-	if err != nil || !found {
-		return Amount{}, 0, false, err
-	}
-	b, err := decodeBucket(key, raw)
-	switch at := uint16(cutMs % 1000); {
-	case err != nil || at < b.firstMs:
-		return Amount{}, 0, false, err
-	case at >= b.lastMs:
-		return Amount{b.items, b.bytes}, 0, false, nil
-	}
-	return Amount{}, b.firstLSN, true, nil
-}
-
-// inheritsInSecond returns what was written from the start of the cut's second up
-// to the cut, if that is not the whole second.
-func (t *tally) inheritsInSecond(cutMs int64) (Amount, error) {
-	total, firstLSN, read, err := t.partly(classInherits, cutMs)
-	if err != nil || !read {
-		return total, err
-	}
-	_, upper := t.prefix.space(feedSpace)
-	for e, err := range t.snap.Scan(t.prefix.appendFeedKey(nil, firstLSN, 0), upper, kv.Forward) {
+func (t *tally) gone(c cuts) (total Amount, err error) {
+	for k := range expiring {
+		dead, err := t.between(k, -1, c[k])
 		if err != nil {
 			return Amount{}, err
 		}
-		f, err := parseFeedRow(e)
-		if err != nil {
-			return Amount{}, err
-		}
-		if f.writtenMs > cutMs {
-			break
-		}
-		if f.kind == kindInherits && f.writtenMs/1000 == cutMs/1000 {
-			total = total.Plus(Amount{1, f.size})
-		}
+		total = total.Plus(dead)
 	}
 	return total, nil
 }
 
-func (t *tally) ownInSecond(cutMs int64) (Amount, error) {
-	total, _, read, err := t.partly(classOwn, cutMs)
-	if err != nil || !read {
-		return total, err
+// between returns what of a kind lies after one cut and up to another.
+func (t *tally) between(k ttlKind, fromMs, toMs int64) (Amount, error) {
+	a, err := t.sum(k, (fromMs+1)/1000, (toMs+1)/1000)
+	if err != nil {
+		return Amount{}, err
 	}
-	lower := t.prefix.appendOwnKey(nil, cutMs-cutMs%1000, 0, 0)
-	upper := t.prefix.appendOwnKey(nil, cutMs+1, 0, 0)
-	for e, err := range t.snap.Scan(lower, upper, kv.Forward) {
+	before, err := t.inSecond(k, fromMs)
+	if err != nil {
+		return Amount{}, err
+	}
+	last, err := t.inSecond(k, toMs)
+	return a.Plus(last).minus(before), err
+}
+
+// inSecond returns what of the second that a cut falls into lies before the cut, if that
+// is not all of the second. As a rule all its items lie on one side: if not, their rows
+// are read.
+func (t *tally) inSecond(k ttlKind, cutMs int64) (total Amount, err error) {
+	if cutMs < 0 || (cutMs+1)%1000 == 0 {
+		return Amount{}, nil
+	}
+	second := cutMs / 1000
+	b, err := readBucket(t.snap, t.prefix, bucketKey{k.class(), levelSecond, second})
+	switch at := uint16(cutMs % 1000); {
+	case err != nil || b.Items == 0 || at < b.firstMs:
+		return Amount{}, err
+	case at >= b.lastMs:
+		return b.Amount, nil
+	}
+	for row, err := range t.prefix.order(t.snap, k, mark{1000 * second, position{LSN: b.firstLSN}}) {
 		if err != nil {
 			return Amount{}, err
 		}
-		if len(e.Value) != ownRowBytes {
-			return Amount{}, corrupt(e.Key, "not an own row")
+		if row.ms > cutMs {
+			break
 		}
-		total = total.Plus(Amount{1, int64(binary.BigEndian.Uint32(e.Value[8:]))})
+		if row.kind == k && row.ms/1000 == second {
+			total = total.Plus(Amount{1, row.size})
+		}
 	}
 	return total, nil
 }
@@ -216,13 +201,13 @@ func (p *Partition) LiveLately(nowMs int64) (Amount, error) {
 // liveLocked returns what is live, if that can be told without reading.
 func (p *Partition) liveLocked(nowMs int64) (live Amount, known bool) {
 	if p.mu.now.rules.inert() {
-		return p.mu.now.total(), true
+		return p.mu.now.meta.Amount, true
 	}
 	l := &p.mu.lately
 	if !l.counted || l.epoch != p.mu.now.container.Epoch || nowMs < l.atMs || nowMs-l.atMs >= latelyMs {
 		return Amount{}, false
 	}
-	return p.mu.now.total().minus(l.dead.minus(p.mu.now.buried.minus(l.buried))), true
+	return p.mu.now.meta.minus(l.dead.minus(p.mu.now.buried.minus(l.buried))), true
 }
 
 // countLive counts what has expired, and notes it for liveLocked.
@@ -252,7 +237,7 @@ func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	return Usage{Live: v.total().minus(dead), Expired: dead, LSN: v.meta.LSN}, nil
+	return Usage{Live: v.meta.Amount.minus(dead), Expired: dead, LSN: v.meta.LSN}, nil
 }
 
 // Change is what another default TTL would do to a partition at one moment.
@@ -273,24 +258,20 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 	other := *v.container
 	other.DefaultTTL = containerDefault
 	then := v.rules.finalise(&other, nowMs)
-	now := v.rules.cutsAt(nowMs)
-	next := then.cutsAt(nowMs)
+	now, next := v.rules.cutsAt(nowMs), then.cutsAt(nowMs)
 	t := tally{v.snap, &p.prefix}
-	c := Change{Live: v.total()}
-	for _, side := range []struct {
-		gone            func(int64) (Amount, error)
-		nowCut, nextCut int64
-	}{{t.goneInheriting, now.inheritMs, next.inheritMs}, {t.goneByOwn, now.ownMs, next.ownMs}} {
-		was, err := side.gone(side.nowCut)
+	c := Change{Live: v.meta.Amount}
+	for k := range expiring {
+		was, err := t.between(k, -1, now[k])
 		if err != nil {
 			return Change{}, err
 		}
-		is, err := side.gone(side.nextCut)
+		is, err := t.between(k, -1, next[k])
 		if err != nil {
 			return Change{}, err
 		}
 		c.Live = c.Live.minus(is)
-		if side.nextCut > side.nowCut {
+		if next[k] > now[k] {
 			c.Expires = c.Expires.Plus(is.minus(was))
 		} else {
 			c.Returns = c.Returns.Plus(was.minus(is))
@@ -328,65 +309,43 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 	for _, until := range untilMs {
 		moments = append(moments, r.cutsAt(endOfSecond(until)))
 	}
-	o := Outlook{Expiring: make([]Amount, len(untilMs)), Never: v.total()}
-	for _, s := range t.sides(&r) {
-		if err := o.add(ctx, &t, s, moments); err != nil {
+	o := Outlook{Expiring: make([]Amount, len(untilMs)), Never: v.meta.Amount}
+	for k := range expiring {
+		if err := o.add(ctx, &t, k, &r, moments); err != nil {
 			return Outlook{}, err
 		}
 	}
 	return o, nil
 }
 
-// side is one of the two kinds of items that expire.
-type side struct {
-	class    class
-	cut      func(cuts) int64
-	inSecond func(cutMs int64) (Amount, error)
-	expires  bool  // all of it, at some time
-	addMs    int64 // from the time that it is counted at to its deadline
-}
-
-func (t *tally) sides(r *rules) [2]side {
-	return [2]side{
-		{
-			class: classInherits, cut: func(c cuts) int64 { return c.inheritMs }, inSecond: t.inheritsInSecond,
-			expires: r.containerDefault > 0, addMs: 1000 * int64(r.containerDefault),
-		},
-		{
-			class: classOwn, cut: func(c cuts) int64 { return c.ownMs }, inSecond: t.ownInSecond,
-			expires: r.containerDefault != catalog.TTLAbsent,
-		},
-	}
-}
-
-// add adds what is to be said of one side. The first of the moments is now.
-func (o *Outlook) add(ctx context.Context, t *tally, s side, moments []cuts) error {
-	gone, err := t.between(s, -1, s.cut(moments[0]))
+// add adds what is to be said of one kind of items. The first of the moments is now.
+func (o *Outlook) add(ctx context.Context, t *tally, k ttlKind, r *rules, moments []cuts) error {
+	gone, err := t.between(k, -1, moments[0][k])
 	if err != nil {
 		return err
 	}
 	o.Never = o.Never.minus(gone)
-	if !s.expires {
+	if !r.expires(k) {
 		return nil
 	}
-	all, err := t.sum(s.class, 0, endOfTimeSeconds)
+	all, err := t.sum(k, 0, endOfTimeSeconds)
 	if err != nil {
 		return err
 	}
 	rest := all.minus(gone)
 	o.Never = o.Never.minus(rest)
 	if rest.Items > 0 {
-		lastMs, err := t.last(s.class)
+		lastMs, err := t.last(k)
 		if err != nil {
 			return err
 		}
-		o.LastMs = max(o.LastMs, lastMs+s.addMs)
+		o.LastMs = max(o.LastMs, r.diesAt(k, lastMs))
 	}
 	for i := range o.Expiring {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		a, err := t.between(s, s.cut(moments[i]), s.cut(moments[i+1]))
+		a, err := t.between(k, moments[i][k], moments[i+1][k])
 		if err != nil {
 			return err
 		}
@@ -397,30 +356,16 @@ func (o *Outlook) add(ctx context.Context, t *tally, s side, moments []cuts) err
 	return nil
 }
 
-// between returns what of a side lies after one cut and up to another.
-func (t *tally) between(s side, fromMs, toMs int64) (Amount, error) {
-	a, err := t.sum(s.class, (fromMs+1)/1000, (toMs+1)/1000)
-	if err != nil {
-		return Amount{}, err
-	}
-	before, err := s.inSecond(fromMs)
-	if err != nil {
-		return Amount{}, err
-	}
-	last, err := s.inSecond(toMs)
-	return a.Plus(last).minus(before), err
-}
-
 // endOfSecond returns the last millisecond of the second that ms is in.
 func endOfSecond(ms int64) int64 { return ms - ms%1000 + 999 }
 
 // endOfTimeSeconds is after every deadline that there can be.
 const endOfTimeSeconds = 1 << 40
 
-// last returns the end of the last hour in which there is anything of a class.
-func (t *tally) last(c class) (int64, error) {
-	lower := t.prefix.appendStatKey(nil, bucketKey{c, levelHour, 0})
-	upper := t.prefix.appendStatKey(nil, bucketKey{c, levelHour, endOfTimeSeconds})
+// last returns the end of the last hour in which there is anything of a kind.
+func (t *tally) last(k ttlKind) (int64, error) {
+	lower := t.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, 0})
+	upper := t.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, endOfTimeSeconds})
 	for e, err := range t.snap.Scan(lower, upper, kv.Reverse) {
 		if err != nil {
 			return 0, err

@@ -40,7 +40,7 @@ import (
 const (
 	logVersion    = 1
 	logRowBytes   = 20
-	logStateBytes = 1 + 8 + 10 + 18
+	logStateBytes = 1 + 8 + positionBytes + markBytes
 	logKeyBytes   = prefixBytes + 1 + 8 + 4
 )
 
@@ -58,15 +58,13 @@ const (
 type logState struct {
 	// From is the lsn up to which nothing is kept.
 	From uint64
-	// Feed and Own are how far expired items were logged.
-	Feed position
-	Own  ownPosition
+	// Told is how far expired items were logged.
+	Told marks
 }
 
 func (s *logState) encode() []byte {
 	b := append(make([]byte, 0, logStateBytes), logVersion)
-	b = s.Feed.append(binary.BigEndian.AppendUint64(b, s.From))
-	return s.Own.At.append(binary.BigEndian.AppendUint64(b, uint64(s.Own.ExpiryMs)))
+	return s.Told.append(binary.BigEndian.AppendUint64(b, s.From))
 }
 
 func readLogState(snap kv.Snapshot, x *prefix) (s logState, found bool, err error) {
@@ -78,23 +76,12 @@ func readLogState(snap kv.Snapshot, x *prefix) (s logState, found bool, err erro
 	if len(raw) != logStateBytes || raw[0] != logVersion {
 		return logState{}, false, corrupt(key, "not the state of a log")
 	}
-	return logState{
-		From: binary.BigEndian.Uint64(raw[1:]), Feed: decodePosition(raw[9:]),
-		Own: ownPosition{int64(binary.BigEndian.Uint64(raw[19:])), decodePosition(raw[27:])},
-	}, true, nil
+	return logState{binary.BigEndian.Uint64(raw[1:]), decodeMarks(raw[9:])}, true, nil
 }
 
 // told reports whether the log has the expiry of an item already.
 func (s *logState) told(h *header) bool {
-	at := position{h.lsn, h.n}
-	if kindOf(h.ttl) != kindOwn {
-		return !before(s.Feed, at)
-	}
-	return !s.Own.before(ownPosition{ownDeadline(h.writtenMs, h.ttl), at})
-}
-
-func (p ownPosition) before(q ownPosition) bool {
-	return p.ExpiryMs < q.ExpiryMs || p.ExpiryMs == q.ExpiryMs && before(p.At, q.At)
+	return !s.Told[kindOf(h.ttl)].before(h.mark())
 }
 
 // changeLog is what the loop knows of the log.
@@ -128,7 +115,7 @@ func (l *changeLog) adopt(c *catalog.Container, m *meta) {
 	on := c.AllVersions > 0
 	switch {
 	case on && !l.on:
-		l.state, l.dirty = logState{From: m.LSN, Feed: m.FeedMark, Own: m.OwnMark}, true
+		l.state, l.dirty = logState{m.LSN, m.Marks}, true
 	case !on && l.on:
 		l.drop = true
 	}

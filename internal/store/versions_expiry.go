@@ -26,14 +26,14 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 	horizonMs, doubtMs := p.horizon()
 	nowMs = min(nowMs, horizonMs)
 	for range logGroups {
-		pl, marks, err := p.planExpired(nowMs, doubtMs)
+		pl, told, err := p.planExpired(nowMs, doubtMs)
 		if err != nil {
 			return fmt.Errorf("find what has expired: %w", err)
 		}
-		if pl == nil || len(pl.victims) == 0 && !pl.feed.farBeyond(marks) {
+		if pl == nil || len(pl.victims) == 0 && !pl.marks.farBeyond(told) {
 			return nil
 		}
-		_, err = p.submit(ctx, &job{expired: pl, done: make(chan struct{})})
+		err = p.inBackground(ctx, task{under: pl.under, do: func(w *writer) error { return w.logExpiredItems(pl) }})
 		switch {
 		case errors.Is(err, errStale): // the next plan goes by the new settings
 		case err != nil:
@@ -47,40 +47,26 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 
 // planExpired finds expired items that are not in the log. It returns nil if there is
 // no log.
-func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, marks position, err error) {
+func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, told marks, err error) {
 	v, err := p.acquire()
 	if err != nil {
-		return nil, position{}, err
+		return nil, told, err
 	}
 	defer p.release(v)
 	if v.container.AllVersions == 0 {
-		return nil, position{}, nil
+		return nil, told, nil
 	}
 	state, found, err := readLogState(v.snap, &p.prefix)
 	if err != nil || !found {
-		return nil, position{}, err
+		return nil, told, err
 	}
-	pl = &plan{epoch: v.container.Epoch, lsn: v.meta.LSN, feed: state.Feed, own: state.Own}
-	surely := v.rules.surely(nowMs, doubtMs)
-	walk := deathWalk{v.snap, &p.prefix, &surely}
-	cut := surely.cutsAt(nowMs)
-	feed, _, err := walk.feed(cut, pl, logGroup)
-	if err != nil {
-		return nil, position{}, err
-	}
-	own, _, err := walk.own(cut, pl, logGroup)
-	if err != nil {
-		return nil, position{}, err
-	}
-	pl.choose(feed, own, logGroup)
-	return pl, state.Feed, p.readVictims(v, pl)
+	pl = &plan{under: v.container, lsn: v.meta.LSN, marks: state.Told}
+	_, err = p.findDead(v, pl, nowMs, doubtMs, logGroup)
+	return pl, state.Told, err
 }
 
 // logExpiredItems logs the items of a plan, as far as they are still as they were.
 func (w *writer) logExpiredItems(pl *plan) error {
-	if pl.epoch != w.view.container.Epoch {
-		return errStale
-	}
 	l := &w.log
 	if !l.on {
 		return nil
@@ -99,11 +85,10 @@ func (w *writer) logExpiredItems(pl *plan) error {
 			w.logExpired(&c.header)
 		}
 	}
-	if before(l.state.Feed, pl.feed) {
-		l.state.Feed, l.dirty = pl.feed, true
-	}
-	if l.state.Own.before(pl.own) {
-		l.state.Own, l.dirty = pl.own, true
+	for k := range expiring {
+		if l.state.Told[k].before(pl.marks[k]) {
+			l.state.Told[k], l.dirty = pl.marks[k], true
+		}
 	}
 	if l.dirty && w.batch.Len() == 0 { // the state alone is worth a commit
 		l.flush(w.batch, &w.p.prefix)

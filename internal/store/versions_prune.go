@@ -24,22 +24,21 @@ type logWalk struct {
 // first returns the first row from an lsn on.
 func (l logWalk) first(lsn uint64) (row logRow, found bool, err error) {
 	_, upper := l.prefix.space(logSpace)
-	for e, err := range l.snap.Scan(l.prefix.appendLogKey(nil, lsn, 0), upper, kv.Forward) {
-		if err != nil {
-			return logRow{}, false, err
-		}
-		row, err := parseLogRow(e)
-		return row, true, err
-	}
-	return logRow{}, false, nil
+	return firstOf(scanRows(l.snap, l.prefix.appendLogKey(nil, lsn, 0), upper, parseLogRow))
+}
+
+// before returns the last lsn, of all up to the given one, before whatever happened at
+// sinceMs or later.
+func (l logWalk) before(lsn uint64, sinceMs int64) (uint64, error) {
+	return lastBefore(lsn, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
+		row, found, err := l.first(lsn)
+		return row.lsn, row.atMs, found, err
+	})
 }
 
 // floor returns the lsn up to which the log is too old to be read at nowMs.
 func (l logWalk) floor(state *logState, lsn uint64, c *catalog.Container, nowMs int64) (uint64, error) {
-	old, err := lastBefore(lsn, nowMs-c.AllVersions.Milliseconds()+1, func(lsn uint64) (uint64, int64, bool, error) {
-		row, found, err := l.first(lsn)
-		return row.lsn, row.atMs, found, err
-	})
+	old, err := l.before(lsn, nowMs-c.AllVersions.Milliseconds()+1)
 	return max(state.From, old), err
 }
 

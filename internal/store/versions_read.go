@@ -8,10 +8,8 @@ package store
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
 
-	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -59,12 +57,7 @@ func (w *changeWalk) allVersions(ctx context.Context, q Changes, nowMs int64) er
 func (w *changeWalk) log(ctx context.Context) error {
 	x := &w.p.prefix
 	_, upper := x.space(logSpace)
-	lower := x.appendLogKey(nil, w.page.Position, math.MaxUint32)
-	for e, err := range w.v.snap.Scan(append(lower, 0), upper, kv.Forward) {
-		if err != nil {
-			return err
-		}
-		row, err := parseLogRow(e)
+	for row, err := range scanRows(w.v.snap, x.appendLogKey(nil, w.page.Position+1, 0), upper, parseLogRow) {
 		if err != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
 			return Result{}, err
 		}
 		w.tallied = tallied
-		res, err := p.submit(ctx, &job{write: w, done: make(chan struct{})})
+		res, err := p.submit(ctx, &job{write: w})
 		switch {
 		case errors.Is(err, errTally):
 			if err := p.tallyLogical(ctx, w.identity[:w.logical]); err != nil {

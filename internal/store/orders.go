@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+
+// The two orders in which items expire. Those that inherit the container's TTL do so in
+// the order of their last write, which is the feed's; those with a ttl of their own in
+// the order of their deadlines, which is that of the own rows. Whatever is read of them is
+// read alike: by the kind of items that it is about.
+//
+//	feed row: ordinal 8, writtenMs 8, kind 1, size 4
+//	own row:  ordinal 8, size 4
+
+package store
+
+import (
+	"encoding/binary"
+	"iter"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// ttlKind is the class of an item's ttl in its feed row: enough to tell, without
+// reading the item, which expiry order it is in.
+type ttlKind uint8
+
+const (
+	kindInherits ttlKind = iota // expires by the container's default
+	kindOwn                     // by its own ttl
+	kindNever                   // its own ttl says never
+
+	// expiring is how many kinds have an order: those before it.
+	expiring = kindNever
+)
+
+func kindOf(ttl catalog.TTL) ttlKind {
+	switch {
+	case ttl == catalog.TTLAbsent:
+		return kindInherits
+	case ttl == catalog.TTLForever:
+		return kindNever
+	default:
+		return kindOwn
+	}
+}
+
+// orderMs returns the time by which an item that was written with a ttl lies in the order
+// of its kind.
+func orderMs(writtenMs int64, ttl catalog.TTL) int64 {
+	if kindOf(ttl) == kindOwn {
+		return ownDeadline(writtenMs, ttl)
+	}
+	return writtenMs
+}
+
+// position is a place in the feed: after this lsn and n.
+type position struct {
+	LSN uint64
+	N   uint16
+}
+
+const positionBytes = 10
+
+func (p position) before(q position) bool { return p.LSN < q.LSN || p.LSN == q.LSN && p.N < q.N }
+
+// next is the place where whatever follows may be.
+func (p position) next() position {
+	if p.N++; p.N == 0 {
+		p.LSN++
+	}
+	return p
+}
+
+func (p position) append(dst []byte) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(dst, p.LSN), p.N)
+}
+
+func decodePosition(raw []byte) position {
+	return position{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint16(raw[8:])}
+}
+
+// mark is a place in one of the orders. In the feed ExpiryMs is 0.
+type mark struct {
+	ExpiryMs int64
+	At       position
+}
+
+const markBytes = 8 + positionBytes
+
+// marks are a place in each of the orders, by kind.
+type marks [expiring]mark
+
+func (m mark) before(n mark) bool {
+	return m.ExpiryMs < n.ExpiryMs || m.ExpiryMs == n.ExpiryMs && m.At.before(n.At)
+}
+
+func (m mark) append(dst []byte) []byte {
+	return m.At.append(binary.BigEndian.AppendUint64(dst, uint64(m.ExpiryMs)))
+}
+
+func decodeMark(raw []byte) mark {
+	return mark{int64(binary.BigEndian.Uint64(raw)), decodePosition(raw[8:])}
+}
+
+// append appends the places as rows have them.
+func (m *marks) append(dst []byte) []byte { return m[kindOwn].append(m[kindInherits].At.append(dst)) }
+
+func decodeMarks(raw []byte) marks {
+	return marks{{At: decodePosition(raw)}, decodeMark(raw[positionBytes:])}
+}
+
+// at is the item's place in the feed.
+func (h *header) at() position { return position{h.lsn, h.n} }
+
+// mark is the item's place in the order of its kind.
+func (h *header) mark() mark {
+	if kindOf(h.ttl) == kindOwn {
+		return mark{ownDeadline(h.writtenMs, h.ttl), h.at()}
+	}
+	return mark{At: h.at()}
+}
+
+// appendOrderKey appends the key of the row at a place of an order.
+func (p *prefix) appendOrderKey(dst []byte, k ttlKind, m mark) []byte {
+	if k == kindOwn {
+		return m.append(append(append(dst, p[:]...), ownSpace))
+	}
+	return m.At.append(append(append(dst, p[:]...), feedSpace))
+}
+
+const (
+	feedRowBytes = 21
+	ownRowBytes  = 12
+)
+
+func appendFeedRow(dst []byte, c *current) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.header.writtenMs))
+	dst = append(dst, byte(kindOf(c.header.ttl)))
+	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
+}
+
+func appendOwnRow(dst []byte, c *current) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
+	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
+}
+
+// orderRow is a row of the feed or an own row.
+type orderRow struct {
+	mark
+	ordinal uint64
+	kind    ttlKind // of the item
+	ms      int64   // its last write in the feed, its deadline in the other
+	size    int64
+}
+
+func parseFeedRow(e kv.Entry) (orderRow, error) {
+	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+positionBytes {
+		return orderRow{}, corrupt(e.Key, "not a feed row")
+	}
+	return orderRow{
+		mark:    mark{At: decodePosition(e.Key[prefixBytes+1:])},
+		ordinal: binary.BigEndian.Uint64(e.Value),
+		kind:    ttlKind(e.Value[16]),
+		ms:      int64(binary.BigEndian.Uint64(e.Value[8:])),
+		size:    int64(binary.BigEndian.Uint32(e.Value[17:])),
+	}, nil
+}
+
+func parseOwnRow(e kv.Entry) (orderRow, error) {
+	if len(e.Value) != ownRowBytes || len(e.Key) != prefixBytes+1+markBytes {
+		return orderRow{}, corrupt(e.Key, "not an own row")
+	}
+	at := decodeMark(e.Key[prefixBytes+1:])
+	return orderRow{at, binary.BigEndian.Uint64(e.Value), kindOwn, at.ExpiryMs, int64(binary.BigEndian.Uint32(e.Value[8:]))}, nil
+}
+
+// order returns the rows of an order from a place on. The feed has items of all kinds.
+func (p *prefix) order(snap kv.Snapshot, k ttlKind, from mark) iter.Seq2[orderRow, error] {
+	space, parse := byte(feedSpace), parseFeedRow
+	if k == kindOwn {
+		space, parse = ownSpace, parseOwnRow
+	}
+	_, upper := p.space(space)
+	return scanRows(snap, p.appendOrderKey(nil, k, from), upper, parse)
+}
+
+// scanRows returns the rows of a range, each taken apart.
+func scanRows[T any](snap kv.Snapshot, lower, upper []byte, parse func(kv.Entry) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for e, err := range snap.Scan(lower, upper, kv.Forward) {
+			var row T
+			if err == nil {
+				row, err = parse(e)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// firstOf returns the first of some rows, if there is one.
+func firstOf[T any](rows iter.Seq2[T, error]) (row T, found bool, err error) {
+	for row, err := range rows {
+		return row, err == nil, err
+	}
+	return row, false, nil
+}
