@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -25,11 +24,9 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		report: func(format string, args ...any) {
 			report(fmt.Sprintf("container %q of database %q, partition %d: %s", c.ID, c.DatabaseID, index, fmt.Sprintf(format, args...)))
 		},
-		counted: map[bucketKey]bucket{},
-		parts:   map[string]part{},
+		right: map[byte]int{},
 	}
-	var err error
-	found := false
+	found, err := false, error(nil)
 	if k.meta, found, err = readMeta(snap, &k.prefix, index); err != nil {
 		return Amount{}, err
 	}
@@ -37,41 +34,30 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		return Amount{}, err
 	}
 	k.earlierPolicy = found && k.meta.Generation != c.IndexGeneration
+	k.shadow(&k.all)
+	k.shadow(&k.one)
 	for _, pass := range []struct {
 		space byte
 		row   func(kv.Entry) error
 	}{
-		{logSpace, k.logRow}, {itemSpace, k.item}, {idSpace, k.idRow}, {feedSpace, k.feedRow}, {ownSpace, k.ownRow},
-		{uniqueSpace, k.uniqueRow}, {indexSpace, k.indexRow}, {partSpace, k.part}, {statSpace, k.stat},
-		{eventSpace, k.event}, {removalSpace, k.removal},
+		{logSpace, checked(k, parseLogRow, k.logRow)}, {itemSpace, k.item}, {feedSpace, checked(k, parseFeedRow, k.feedRow)},
+		{partSpace, checked(k, decodePart, k.part)}, {statSpace, checked(k, parseBucket, k.stat)},
+		{eventSpace, checked(k, parseEventRow, k.event)}, {removalSpace, checked(k, parseRemoval, k.removal)},
 	} {
-		lower, upper := k.prefix.space(pass.space)
-		for e, err := range snap.Scan(lower, upper, kv.Forward) {
-			if err == nil {
-				err = pass.row(e)
-			}
-			if err != nil {
-				return k.totals, err
-			}
+		if err := k.each(pass.space, pass.row); err != nil {
+			return k.all.meta.Amount, err
 		}
 	}
-	for b, n := range k.counted {
-		k.report("counter %c %c %d is missing: it should hold %d items", b.class, b.level, b.start, n.Items)
+	if err := k.strays(); err != nil {
+		return k.all.meta.Amount, err
 	}
-	for logical, p := range k.parts {
-		k.report("logical partition %x has no totals: it holds %d items", logical, p.Items)
-	}
-	if k.totals != (k.meta.Amount) {
-		k.report("the partition's totals are %d items, %d bytes, but there are %d items, %d bytes",
-			k.meta.Items, k.meta.Bytes, k.totals.Items, k.totals.Bytes)
-	}
+	k.totals()
 	k.logEnds()
-	if k.overfull != k.meta.Overfull && !k.earlierPolicy {
-		k.report("the partition knows of %d items that have too much to index, but there are %d", k.meta.Overfull, k.overfull)
-	}
-	return k.totals, k.strangers()
+	return k.all.meta.Amount, k.strangers()
 }
 
+// checker checks a partition. It writes the items that it finds once more, to nowhere: the
+// rows and the counts that come of it are those that should be there.
 type checker struct {
 	snap      kv.Snapshot
 	container *catalog.Container
@@ -79,19 +65,46 @@ type checker struct {
 	prefix    prefix
 	meta      meta
 	report    func(format string, args ...any)
-	totals    Amount
+	// all has written all items, and has counted them. What it holds is as long as there
+	// are seconds in which anything was written or expires. one is for a single item.
+	all, one writer
+	// right is how many rows are as their items say, by their spaces.
+	right map[byte]int
 	// earlierPolicy: the partition has not met the container's indexing policy yet,
 	// and its index rows, which leave when it does, go by one that is not known.
 	earlierPolicy bool
 	lastLSN       uint64
 	lastMs        int64
-	// counted is what the counters should say. It is as long as there are
-	// seconds in which anything was written or expires.
-	counted  map[bucketKey]bucket
-	overfull int64 // items that have too much to index
-	// parts is what the rows of the logical partitions should say.
-	parts map[string]part
-	log   logCheck
+	overfull      int64 // items that have too much to index
+	log           logCheck
+}
+
+// each calls check with every row of a space.
+func (k *checker) each(space byte, check func(kv.Entry) error) error {
+	lower, upper := k.prefix.space(space)
+	for e, err := range k.snap.Scan(lower, upper, kv.Forward) {
+		if err == nil {
+			err = check(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checked returns a check of rows that can be taken apart: others are reported.
+func checked[T any](k *checker, parse func(kv.Entry) (T, error), check func(kv.Entry, T) error) func(kv.Entry) error {
+	return func(e kv.Entry) error {
+		row, err := parse(e)
+		if err != nil {
+			if e.Key[prefixBytes] != feedSpace { // strays reports those
+				k.report("%v", err)
+			}
+			return nil
+		}
+		return check(e, row)
+	}
 }
 
 // item checks an item and looks for each of its derived rows.
@@ -101,62 +114,19 @@ func (k *checker) item(e kv.Entry) error {
 		k.report("%v", err)
 		return nil
 	}
-	h, body, err := parseItem(e.Key, e.Value)
-	if err != nil {
+	c := &current{exists: true, ordinal: ordinal}
+	if c.header, c.body, err = parseItem(e.Key, e.Value); err != nil {
 		k.report("%v", err)
 		return nil
 	}
-	c := &current{exists: true, ordinal: ordinal, header: h}
-	k.count(&h)
+	h := &c.header
 	if ordinal >= k.meta.NextOrdinal || h.lsn > k.meta.LSN {
 		k.report("item %d, lsn %d, is beyond the partition's next ordinal %d and last lsn %d", ordinal, h.lsn, k.meta.NextOrdinal, k.meta.LSN)
 	}
-	k.passed(&h, ordinal)
-	k.body(c, body)
-	k.logged(c, body)
-	if err := k.derived(c, k.prefix.appendIDKey(nil, h.identity), binary.BigEndian.AppendUint64(nil, ordinal), "id row"); err != nil {
-		return err
-	}
-	if err := k.derived(c, k.prefix.appendFeedKey(nil, h.lsn, h.n), appendFeedRow(nil, c), "feed row"); err != nil {
-		return err
-	}
-	if err := k.unique(c, body); err != nil {
-		return err
-	}
-	if err := k.indexed(c, body); err != nil {
-		return err
-	}
-	if kindOf(h.ttl) != kindOwn {
-		return nil
-	}
-	return k.derived(c, k.prefix.appendOrderKey(nil, kindOwn, h.mark()), appendOwnRow(nil, c), "own row")
-}
-
-// unique looks for the rows of the unique keys that the item holds.
-func (k *checker) unique(c *current, body []byte) error {
-	keys, err := heldBy(k.container, &c.header, body)
-	if err != nil {
-		return nil // k.body has reported what cannot be read
-	}
-	for _, key := range keys {
-		if err := k.derived(c, k.prefix.appendUniqueKey(nil, key), binary.BigEndian.AppendUint64(nil, c.ordinal), "unique key's row"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (k *checker) derived(c *current, key, want []byte, what string) error {
-	got, found, err := k.snap.Get(key)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		k.report("item %d has no %s", c.ordinal, what)
-	case !bytes.Equal(got, want):
-		k.report("item %d has a %s that says %x instead of %x", c.ordinal, what, got, want)
-	}
-	return nil
+	k.passed(h, ordinal)
+	k.body(c, c.body)
+	k.logged(c, c.body)
+	return k.derived(c, e.Value)
 }
 
 // body compares what the item's JSON says with its header and its place.
@@ -197,94 +167,43 @@ func isText(raw []byte, want string) bool {
 	return v == value.String(want)
 }
 
-// owner reports whether a derived row's item exists and has the row.
-func (k *checker) owner(e kv.Entry, ordinal uint64, has func(h header, body []byte) bool) error {
-	key := k.prefix.appendItemKey(nil, ordinal)
-	row, found, err := k.snap.Get(key)
-	if err != nil {
-		return err
+// feedRow checks that time does not run backwards.
+func (k *checker) feedRow(_ kv.Entry, row orderRow) error {
+	if row.ms < k.lastMs {
+		k.report("lsn %d was written at %d ms, before lsn %d at %d ms", row.At.LSN, row.ms, k.lastLSN, k.lastMs)
 	}
-	if !found {
-		k.report("row %x belongs to item %d, which does not exist", e.Key, ordinal)
-		return nil
-	}
-	if h, body, err := parseItem(key, row); err != nil || !has(h, body) {
-		k.report("row %x is not one that item %d has", e.Key, ordinal)
-	}
+	k.lastLSN, k.lastMs = row.At.LSN, row.ms
 	return nil
-}
-
-func (k *checker) idRow(e kv.Entry) error {
-	if len(e.Value) != idRowBytes {
-		k.report("row %x is not an id row", e.Key)
-		return nil
-	}
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
-		return bytes.Equal(h.identity, e.Key[prefixBytes+1:])
-	})
-}
-
-func (k *checker) feedRow(e kv.Entry) error {
-	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+10 {
-		k.report("row %x is not a feed row", e.Key)
-		return nil
-	}
-	lsn := binary.BigEndian.Uint64(e.Key[prefixBytes+1:])
-	writtenMs := int64(binary.BigEndian.Uint64(e.Value[8:]))
-	if writtenMs < k.lastMs {
-		k.report("lsn %d was written at %d ms, before lsn %d at %d ms", lsn, writtenMs, k.lastLSN, k.lastMs)
-	}
-	k.lastLSN, k.lastMs = lsn, writtenMs
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
-		return bytes.Equal(e.Key, k.prefix.appendFeedKey(nil, h.lsn, h.n))
-	})
-}
-
-func (k *checker) ownRow(e kv.Entry) error {
-	if len(e.Value) != ownRowBytes || len(e.Key) != prefixBytes+1+18 {
-		k.report("row %x is not an own row", e.Key)
-		return nil
-	}
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, _ []byte) bool {
-		return kindOf(h.ttl) == kindOwn &&
-			bytes.Equal(e.Key, k.prefix.appendOrderKey(nil, kindOwn, h.mark()))
-	})
-}
-
-func (k *checker) uniqueRow(e kv.Entry) error {
-	if len(e.Value) != uniqueRowBytes {
-		k.report("row %x is not a unique key's row", e.Key)
-		return nil
-	}
-	return k.owner(e, binary.BigEndian.Uint64(e.Value), func(h header, body []byte) bool {
-		keys, err := heldBy(k.container, &h, body)
-		return err == nil && slices.ContainsFunc(keys, func(key []byte) bool {
-			return bytes.Equal(key, e.Key[prefixBytes+1:])
-		})
-	})
 }
 
 // stat compares a counter with what was counted.
-func (k *checker) stat(e kv.Entry) error {
-	at, err := parseStatKey(e.Key)
-	if err != nil {
-		k.report("%v", err)
-		return nil
-	}
-	b, err := decodeBucket(e.Key, e.Value)
-	if err != nil {
-		k.report("%v", err)
-		return nil
-	}
-	want := k.counted[at]
-	delete(k.counted, at)
-	if want.Items == 0 || b.Items != want.Items || b.Bytes != want.Bytes || b.firstLSN > want.firstLSN ||
+func (k *checker) stat(_ kv.Entry, b keptBucket) error {
+	want := k.all.buckets[b.bucketKey]
+	delete(k.all.buckets, b.bucketKey)
+	if want.Items == 0 || b.Amount != want.Amount || b.firstLSN > want.firstLSN ||
 		b.firstMs > want.firstMs || b.lastMs < want.lastMs {
 		k.report("counter %c %c %d holds %d items, %d bytes from lsn %d, ms %d to %d, but there are %d items, %d bytes from lsn %d, ms %d to %d",
-			at.class, at.level, at.start, b.Items, b.Bytes, b.firstLSN, b.firstMs, b.lastMs,
+			b.class, b.level, b.start, b.Items, b.Bytes, b.firstLSN, b.firstMs, b.lastMs,
 			want.Items, want.Bytes, want.firstLSN, want.firstMs, want.lastMs)
 	}
 	return nil
+}
+
+// totals reports what was counted and has no row, or another one.
+func (k *checker) totals() {
+	for b, n := range k.all.buckets {
+		k.report("counter %c %c %d is missing: it should hold %d items", b.class, b.level, b.start, n.Items)
+	}
+	for logical, p := range k.all.parts {
+		k.report("logical partition %x has no totals: it holds %d items", logical, p.Items)
+	}
+	if counted := k.all.meta.Amount; counted != k.meta.Amount {
+		k.report("the partition's totals are %d items, %d bytes, but there are %d items, %d bytes",
+			k.meta.Items, k.meta.Bytes, counted.Items, counted.Bytes)
+	}
+	if k.overfull != k.meta.Overfull && !k.earlierPolicy {
+		k.report("the partition knows of %d items that have too much to index, but there are %d", k.meta.Overfull, k.overfull)
+	}
 }
 
 // strangers reports the rows that are of no kind: what lies between the spaces.

@@ -4,28 +4,12 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/memory"
 )
-
-// count notes an item for the counters.
-func (k *checker) count(h *header) {
-	keys, n := bucketsOf(h)
-	for _, key := range keys[:n] {
-		b := k.counted[key]
-		if key.level == levelSecond {
-			b.join(h)
-		}
-		b.Amount = b.Plus(h.amount(1))
-		k.counted[key] = b
-	}
-	if logical, err := logicalOf(h.identity); err == nil { // k.body reports the others
-		p := k.parts[string(logical)]
-		k.parts[string(logical)] = part{Amount: p.Plus(h.amount(1))}
-	}
-	k.totals = k.totals.Plus(h.amount(1))
-}
 
 // passed reports an item that purge would never come to.
 func (k *checker) passed(h *header, ordinal uint64) {
@@ -40,75 +24,143 @@ func (k *checker) passed(h *header, ordinal uint64) {
 	}
 }
 
-// indexed looks for the index rows that the item should have. While a new indexing
-// policy is being carried out, some are not there yet.
-func (k *checker) indexed(c *current, body []byte) error {
-	if k.earlierPolicy {
-		return nil
+// derivedRows are the rows that an item has beside its own, by their spaces.
+var derivedRows = map[byte]struct {
+	what, aRow string
+	bytes      int // of the row
+	keyBytes   int // 0 for any
+}{
+	idSpace:     {"id row", "an id row", idRowBytes, 0},
+	feedSpace:   {"feed row", "a feed row", feedRowBytes, prefixBytes + 1 + positionBytes},
+	ownSpace:    {"own row", "an own row", ownRowBytes, prefixBytes + 1 + markBytes},
+	uniqueSpace: {"unique key's row", "a unique key's row", uniqueRowBytes, 0},
+	indexSpace:  {what: "index row"},
+}
+
+// shadow makes a writer ready for rows that are written nowhere.
+func (k *checker) shadow(w *writer) {
+	*w = writer{p: &Partition{prefix: k.prefix}}
+	w.init()
+	w.reset()
+	w.view = &view{published: &published{}}
+	w.meta.Generation = k.meta.Generation
+}
+
+// write returns all rows of an item, as it would be written. Those that depend on what
+// cannot be read are missing, which k.body has reported.
+func (k *checker) write(w *writer, c *current, row []byte) *kv.Batch {
+	w.batch.Reset()
+	_ = c.derive(k.container, memory.Room{})
+	var err error
+	if c.logical, err = logicalOf(c.header.identity); err != nil {
+		c.entries = index.Entries{}
 	}
-	d := *c
-	d.body = body
-	if err := d.derive(k.container, memory.Room{}); err != nil {
-		return nil // k.body has reported what cannot be read
+	w.insertRows(c, row)
+	w.changes = w.changes[:0]
+	clear(w.held)
+	delete(w.parts, "")
+	return w.batch
+}
+
+// derived looks for the rows that an item should have. While a new indexing policy is
+// being carried out, some of the index are not there yet.
+func (k *checker) derived(c *current, row []byte) error {
+	reached, passBy := c.ordinal <= k.meta.IndexedTo, k.earlierPolicy
+	for op := range k.write(&k.all, c, row).Ops {
+		space := op.Key[prefixBytes]
+		if space == itemSpace || space == indexSpace && passBy {
+			continue
+		}
+		got, found, err := k.snap.Get(op.Key)
+		switch {
+		case err != nil:
+			return err
+		case !found && space == indexSpace && !reached:
+			passBy = true
+		case !found:
+			k.report("item %d has no %s", c.ordinal, derivedRows[space].what)
+		case !bytes.Equal(got, op.Value):
+			k.report("item %d has a %s that says %x instead of %x", c.ordinal, derivedRows[space].what, got, op.Value)
+		default:
+			k.right[space]++
+		}
 	}
-	row, err := appendIndexRow(nil, &c.header)
-	if err != nil {
-		return nil
-	}
-	reached := c.ordinal <= k.meta.IndexedTo
-	if d.overfull && reached {
+	if c.overfull && reached && !k.earlierPolicy {
 		k.overfull++
 	}
-	for i := range d.entries.Len() {
-		key := k.prefix.appendIndexKey(nil, k.meta.Generation, d.entries.At(i), c.ordinal)
-		if !reached {
-			if _, found, err := k.snap.Get(key); err != nil || !found {
-				return err
-			}
+	return nil
+}
+
+// strays reports rows that are those of no item. Where there are as many as were found to
+// be right, there are no others.
+func (k *checker) strays() error {
+	for _, space := range []byte{idSpace, feedSpace, ownSpace, uniqueSpace, indexSpace} {
+		rows := 0
+		err := k.each(space, func(kv.Entry) error { rows++; return nil })
+		if err == nil && rows != k.right[space] {
+			err = k.each(space, k.owned)
 		}
-		if err := k.derived(c, key, appendEntryRow(nil, row, &d.entries, i), "index row"); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// indexRow checks that an index row belongs to an item that has its entry.
-func (k *checker) indexRow(e kv.Entry) error {
-	start := k.prefix.appendIndexStart(nil, k.meta.Generation)
-	if !bytes.HasPrefix(e.Key, start) || len(e.Key) < len(start)+1+ordinalBytes || len(e.Value) < indexRowBytes {
-		k.report("row %x is not an index row of generation %d", e.Key, k.meta.Generation)
+// owned checks that a derived row belongs to an item that has it.
+func (k *checker) owned(e kv.Entry) error {
+	ordinal, ok := k.ownerOf(e)
+	if !ok {
 		return nil
 	}
-	entry := e.Key[len(start) : len(e.Key)-ordinalBytes]
-	ordinal := indexOrdinal(e.Key)
-	return k.owner(e, ordinal, func(h header, body []byte) bool {
-		if k.earlierPolicy {
-			return true
+	key := k.prefix.appendItemKey(nil, ordinal)
+	row, found, err := k.snap.Get(key)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		k.report("row %x belongs to item %d, which does not exist", e.Key, ordinal)
+		return nil
+	}
+	c := &current{exists: true, ordinal: ordinal}
+	c.header, c.body, err = parseItem(key, row)
+	has := err == nil && k.earlierPolicy && e.Key[prefixBytes] == indexSpace
+	if err == nil && !has {
+		k.one.reset()
+		for op := range k.write(&k.one, c, row).Ops {
+			has = has || bytes.Equal(op.Key, e.Key)
 		}
-		c := current{exists: true, ordinal: ordinal, header: h, body: body}
-		if err := c.derive(k.container, memory.Room{}); err != nil {
-			return false
+	}
+	if !has {
+		k.report("row %x is not one that item %d has", e.Key, ordinal)
+	}
+	return nil
+}
+
+// ownerOf returns the ordinal of the item that a derived row belongs to, and reports one
+// that cannot be read.
+func (k *checker) ownerOf(e kv.Entry) (ordinal uint64, ok bool) {
+	if e.Key[prefixBytes] == indexSpace {
+		start := k.prefix.appendIndexStart(nil, k.meta.Generation)
+		if !bytes.HasPrefix(e.Key, start) || len(e.Key) < len(start)+1+ordinalBytes || len(e.Value) < indexRowBytes {
+			k.report("row %x is not an index row of generation %d", e.Key, k.meta.Generation)
+			return 0, false
 		}
-		for i := range c.entries.Len() {
-			if bytes.Equal(c.entries.At(i), entry) {
-				return true
-			}
-		}
-		return false
-	})
+		return indexOrdinal(e.Key), true
+	}
+	d := derivedRows[e.Key[prefixBytes]]
+	if len(e.Value) != d.bytes || d.keyBytes != 0 && len(e.Key) != d.keyBytes {
+		k.report("row %x is not %s", e.Key, d.aRow)
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(e.Value), true
 }
 
 // part compares the totals of a logical partition with what was counted.
-func (k *checker) part(e kv.Entry) error {
-	got, err := decodePart(e.Key, e.Value)
-	if err != nil {
-		k.report("%v", err)
-		return nil
-	}
+func (k *checker) part(e kv.Entry, got part) error {
 	logical := string(e.Key[prefixBytes+1:])
-	want := k.parts[logical]
-	delete(k.parts, logical)
+	want := k.all.parts[logical]
+	delete(k.all.parts, logical)
 	if got != want || want.Items == 0 { // one without items has no row
 		k.report("the totals of logical partition %x are %d items, %d bytes, but there are %d items, %d bytes",
 			logical, got.Items, got.Bytes, want.Items, want.Bytes)
@@ -117,12 +169,7 @@ func (k *checker) part(e kv.Entry) error {
 }
 
 // event checks that an event can be read, and that its item is gone.
-func (k *checker) event(e kv.Entry) error {
-	ev, err := parseEventRow(e)
-	if err != nil {
-		k.report("%v", err)
-		return nil
-	}
+func (k *checker) event(e kv.Entry, ev Event) error {
 	_, found, err := k.snap.Get(k.prefix.appendItemKey(nil, ev.Ordinal))
 	if err == nil && found {
 		k.report("row %x tells that item %d has expired, but it is there", e.Key, ev.Ordinal)

@@ -39,12 +39,7 @@ func (k *checker) startLog() (err error) {
 }
 
 // logRow checks a row of the log, and that it goes on from the item's row before it.
-func (k *checker) logRow(e kv.Entry) error {
-	r, err := parseLogRow(e)
-	if err != nil {
-		k.report("%v", err)
-		return nil
-	}
+func (k *checker) logRow(e kv.Entry, r logRow) error {
 	l := &k.log
 	if !l.found || r.lsn <= l.state.From || r.lsn > k.meta.LSN || r.atMs < l.lastMs {
 		k.report("row %x of the log, of lsn %d at %d ms, is not between lsn %d and %d, or not in order", e.Key, r.lsn, r.atMs, l.state.From, k.meta.LSN)

@@ -178,12 +178,18 @@ func decodeBucket(key, raw []byte) (bucket, error) {
 	}, nil
 }
 
-func parseStatKey(key []byte) (bucketKey, error) {
-	if len(key) != prefixBytes+1+10 {
-		return bucketKey{}, corrupt(key, "not a counter's key")
+// keptBucket is a counter with its key.
+type keptBucket struct {
+	bucketKey
+	bucket
+}
+
+func parseBucket(e kv.Entry) (b keptBucket, err error) {
+	if len(e.Key) != prefixBytes+1+10 {
+		return b, corrupt(e.Key, "not a counter's key")
 	}
-	return bucketKey{
-		class(key[prefixBytes+1]), level(key[prefixBytes+2]),
-		int64(binary.BigEndian.Uint64(key[prefixBytes+3:])),
-	}, nil
+	k := e.Key[prefixBytes+1:]
+	b.bucketKey = bucketKey{class(k[0]), level(k[1]), int64(binary.BigEndian.Uint64(k[2:]))}
+	b.bucket, err = decodeBucket(e.Key, e.Value)
+	return b, err
 }

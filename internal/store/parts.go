@@ -35,16 +35,9 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 	if p, known := w.part(logical); known {
 		return p, nil
 	}
-	key := w.p.prefix.appendPartKey(nil, logical)
-	raw, found, err := w.view.snap.Get(key)
+	p, err := readPart(w.view.snap, w.p.prefix.appendPartKey(nil, logical))
 	if err != nil {
 		return part{}, err
-	}
-	var p part
-	if found {
-		if p, err = decodePart(key, raw); err != nil {
-			return part{}, err
-		}
 	}
 	if w.totals.cached == nil {
 		w.totals.cached = map[string]part{}
@@ -52,6 +45,14 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 	p.lsn = w.totals.forgotten
 	w.totals.cached[string(logical)] = p
 	return p, nil
+}
+
+func readPart(snap kv.Snapshot, key []byte) (part, error) {
+	raw, found, err := snap.Get(key)
+	if err != nil || !found {
+		return part{}, err
+	}
+	return decodePart(kv.Entry{Key: key, Value: raw})
 }
 
 // addToPart counts an item in (sign 1) or out (sign -1) of its loaded part.
@@ -81,9 +82,9 @@ func (s *logicalTotals) flush(changed map[string]part, batch *kv.Batch, x *prefi
 	}
 }
 
-func decodePart(key, raw []byte) (part, error) {
-	if len(raw) != partRowBytes {
-		return part{}, corrupt(key, "not the totals of a logical partition")
+func decodePart(e kv.Entry) (part, error) {
+	if len(e.Value) != partRowBytes {
+		return part{}, corrupt(e.Key, "not the totals of a logical partition")
 	}
-	return part{Amount: decodeAmount(raw)}, nil
+	return part{Amount: decodeAmount(e.Value)}, nil
 }

@@ -288,15 +288,9 @@ func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 	if items, known := r.v.sizes.get(key); known {
 		return items, nil
 	}
-	raw, found, err := r.v.snap.Get(key)
+	part, err := readPart(r.v.snap, key)
 	if err != nil {
 		return 0, err
-	}
-	var part part
-	if found {
-		if part, err = decodePart(key, raw); err != nil {
-			return 0, err
-		}
 	}
 	r.v.sizes.put(key, part.Items)
 	return part.Items, nil
@@ -305,16 +299,12 @@ func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 // itemsUnder adds up the logical partitions whose keys have one beginning.
 func (r *Reader) itemsUnder(beginning []byte) (items int64, err error) {
 	parts := 0
-	for e, err := range r.v.snap.Scan(beginning, kv.After(beginning), kv.Forward) {
+	for part, err := range scanRows(r.v.snap, beginning, kv.After(beginning), decodePart) {
 		if err != nil {
 			return 0, err
 		}
 		if parts++; parts > countedParts {
 			break
-		}
-		part, err := decodePart(e.Key, e.Value)
-		if err != nil {
-			return 0, err
 		}
 		items += part.Items
 	}

@@ -168,18 +168,18 @@ func (w *writer) endRemoval(r *removal, key []byte) error {
 	if err != nil || !found {
 		return err
 	}
-	lsn, err := parseRemoval(key, raw)
+	lsn, err := parseRemoval(kv.Entry{Key: key, Value: raw})
 	if err == nil && lsn == r.lsn {
 		w.batch.Delete(key, removalRowBytes)
 	}
 	return err
 }
 
-func parseRemoval(key, raw []byte) (lsn uint64, err error) {
-	if len(raw) != removalRowBytes {
-		return 0, corrupt(key, "not a removal's row")
+func parseRemoval(e kv.Entry) (lsn uint64, err error) {
+	if len(e.Value) != removalRowBytes {
+		return 0, corrupt(e.Key, "not a removal's row")
 	}
-	return binary.BigEndian.Uint64(raw), nil
+	return binary.BigEndian.Uint64(e.Value), nil
 }
 
 // resume carries through the removals that were under way when the partition was
@@ -209,7 +209,7 @@ func (p *Partition) removals() ([]*removal, error) {
 		if err != nil {
 			return nil, err
 		}
-		lsn, err := parseRemoval(e.Key, e.Value)
+		lsn, err := parseRemoval(e)
 		if err != nil {
 			return nil, err
 		}
@@ -219,12 +219,8 @@ func (p *Partition) removals() ([]*removal, error) {
 }
 
 // removal checks what is written down of a removal.
-func (k *checker) removal(e kv.Entry) error {
-	lsn, err := parseRemoval(e.Key, e.Value)
-	switch {
-	case err != nil:
-		k.report("%v", err)
-	case lsn > k.meta.LSN:
+func (k *checker) removal(_ kv.Entry, lsn uint64) error {
+	if lsn > k.meta.LSN {
 		k.report("a delete by partition key is about items up to lsn %d, beyond the last lsn %d", lsn, k.meta.LSN)
 	}
 	return nil

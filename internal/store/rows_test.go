@@ -57,11 +57,11 @@ func FuzzRows(f *testing.F) {
 		if b, err := decodeBucket(key, row); err != nil || !bytes.Equal(b.append(nil), row) {
 			same("counter", err, nil, nil)
 		}
-		if p, err := decodePart(key, row); err != nil || !bytes.Equal(p.Amount.append(nil), row) {
+		if p, err := decodePart(e); err != nil || !bytes.Equal(p.Amount.append(nil), row) {
 			same("part", err, nil, nil)
 		}
-		if k, err := parseStatKey(key); err == nil {
-			same("counter's key", nil, x.appendStatKey(nil, k), row)
+		if b, err := parseBucket(e); err == nil {
+			same("counter's key", nil, x.appendStatKey(nil, b.bucketKey), row)
 		}
 	})
 }

@@ -62,22 +62,6 @@ func appendElement(dst []byte, item *value.Object, path value.Path) []byte {
 	return value.AppendBytesKey(append(dst, elementText), raw)
 }
 
-// heldBy returns the unique keys of an item in the store.
-func heldBy(c *catalog.Container, h *header, body []byte) ([][]byte, error) {
-	if len(c.UniqueKeys) == 0 {
-		return nil, nil
-	}
-	i, err := parseIdentity(h.identity)
-	if err != nil {
-		return nil, err
-	}
-	o, err := value.ParseObject(body)
-	if err != nil {
-		return nil, err
-	}
-	return uniqueKeys(c, i.pk, o), nil
-}
-
 // claim checks that the write may hold its unique keys, and its id if that is
 // another one. It returns the expired items that stand in its way, to be removed in
 // the same batch, with their counters loaded. self is the item that is replaced, if

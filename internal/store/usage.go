@@ -86,20 +86,9 @@ func (t *tally) scan(from bucketKey, to int64) (Amount, error) {
 	return total, nil
 }
 
-// keptBucket is a counter with its key.
-type keptBucket struct {
-	bucketKey
-	bucket
-}
-
 // buckets returns the counters from one, inclusive, to another, exclusive.
 func (t *tally) buckets(from, to bucketKey) iter.Seq2[keptBucket, error] {
-	return scanRows(t.snap, t.prefix.appendStatKey(nil, from), t.prefix.appendStatKey(nil, to), func(e kv.Entry) (b keptBucket, err error) {
-		if b.bucketKey, err = parseStatKey(e.Key); err == nil {
-			b.bucket, err = decodeBucket(e.Key, e.Value)
-		}
-		return b, err
-	})
+	return scanRows(t.snap, t.prefix.appendStatKey(nil, from), t.prefix.appendStatKey(nil, to), parseBucket)
 }
 
 // gone returns what is gone by the cuts.
@@ -370,8 +359,8 @@ func (t *tally) last(k ttlKind) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		k, err := parseStatKey(e.Key)
-		return 1000*(k.start+k.level.seconds()) - 1, err
+		b, err := parseBucket(e)
+		return 1000*(b.start+b.level.seconds()) - 1, err
 	}
 	return 0, nil
 }
