@@ -356,14 +356,14 @@ func (o Options) keys() []string {
 const minKeyBytes = 32
 
 func short(key string) bool {
-	decoded, err := rest.NewKey(key)
+	decoded, err := rest.ParseKey(key)
 	return err == nil && len(decoded) < minKeyBytes // one that is no key is refused by Open
 }
 
 // wellKnown compares the bytes of keys: base64 can spell them in several ways.
 func wellKnown(key string) bool {
-	given, err1 := rest.NewKey(key)
-	known, err2 := rest.NewKey(WellKnownKey)
+	given, err1 := rest.ParseKey(key)
+	known, err2 := rest.ParseKey(WellKnownKey)
 	return err1 == nil && err2 == nil && bytes.Equal(given, known)
 }
 

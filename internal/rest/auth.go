@@ -6,6 +6,7 @@
 package rest
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -37,9 +38,11 @@ const (
 	maxAuthorizationBytes = 4 << 10
 )
 
-// signer computes signatures with one key.
-type signer struct {
-	pool sync.Pool // of *signing
+// key is one of the account's keys.
+type key struct {
+	by     credential        // byKey or byReadOnlyKey
+	digest [sha256.Size]byte // of its text
+	pool   sync.Pool         // of *signing
 }
 
 // signing is what it takes to compute one signature, kept for the next.
@@ -49,8 +52,8 @@ type signing struct {
 	sum  [sha256.Size]byte
 }
 
-// NewKey checks a master key, which is base64, and returns its bytes.
-func NewKey(text string) ([]byte, error) {
+// ParseKey checks a master key, which is base64, and returns its bytes.
+func ParseKey(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("the key is not base64: %w", err)
@@ -61,31 +64,54 @@ func NewKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-func newSigner(key []byte) *signer {
-	return &signer{pool: sync.Pool{New: func() any { return &signing{mac: hmac.New(sha256.New, key)} }}}
-}
-
-func newSigners(keys []string) ([]*signer, error) {
-	var all []*signer
-	for _, text := range keys {
-		key, err := NewKey(text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, newSigner(key))
+func newKey(by credential, text string) (*key, error) {
+	secret, err := ParseKey(text)
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	k := &key{by: by, digest: sha256.Sum256([]byte(text))}
+	k.pool.New = func() any { return &signing{mac: hmac.New(sha256.New, secret)} }
+	return k, nil
 }
 
 // sign returns the signature of a text.
-func (s *signer) sign(text []byte) [sha256.Size]byte {
-	g := s.pool.Get().(*signing)
-	defer s.pool.Put(g)
+func (k *key) sign(text []byte) [sha256.Size]byte {
+	g := k.pool.Get().(*signing)
+	defer k.pool.Put(g)
 	g.mac.Reset()
 	g.text = append(g.text[:0], text...)
 	g.mac.Write(g.text)
 	g.mac.Sum(g.sum[:0])
 	return g.sum
+}
+
+// opened says what a credential opens: what the key does that it matches, of which
+// matches returns 1. All keys are compared with it, each in constant time.
+func (h *Handler) opened(matches func(*key) int) (credential, error) {
+	var found [2]int // byKey, byReadOnlyKey
+	for _, k := range h.keys {
+		found[k.by] |= matches(k)
+	}
+	for by, match := range found {
+		if match == 1 {
+			return credential(by), nil
+		}
+	}
+	return 0, errBadAuthorization
+}
+
+// signed says what the key opens with which a text was signed.
+func (h *Handler) signed(given, text []byte) (credential, error) {
+	return h.opened(func(k *key) int {
+		want := k.sign(text)
+		return subtle.ConstantTimeCompare(given, want[:])
+	})
+}
+
+// key says what a key opens that is given itself.
+func (h *Handler) key(text string) (credential, error) {
+	given := sha256.Sum256([]byte(text))
+	return h.opened(func(k *key) int { return subtle.ConstantTimeCompare(given[:], k.digest[:]) })
 }
 
 // authorize verifies who makes a request: somebody who has a key and signed it
@@ -124,48 +150,21 @@ func (h *Handler) verify(r *http.Request, rt *route, sig string) (credential, er
 		return 0, errBadAuthorization
 	}
 	msDate, date := headerOf(r, "X-Ms-Date"), ""
-	when := msDate
 	if msDate == "" {
 		date = headerOf(r, "Date")
-		when = date
 	}
 	var room [256]byte
-	by, ok := h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rt.link, msDate, date))
-	if !ok {
+	by, err := h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rt.link, msDate, date))
+	if err != nil {
 		rid, isRID := signedRID(rt)
 		if !isRID {
-			return 0, errBadAuthorization
+			return 0, err
 		}
-		if by, ok = h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rid, msDate, date)); !ok {
-			return 0, errBadAuthorization
+		if by, err = h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rid, msDate, date)); err != nil {
+			return 0, err
 		}
 	}
-	return by, h.checkDate(when)
-}
-
-// signed compares in constant time, with every key.
-func (h *Handler) signed(given, text []byte) (credential, bool) {
-	full, reads := matches(h.signers, given, text), matches(h.readers, given, text)
-	return keyCredential(full, reads)
-}
-
-func matches(signers []*signer, given, text []byte) int {
-	ok := 0
-	for _, s := range signers {
-		want := s.sign(text)
-		ok |= subtle.ConstantTimeCompare(given, want[:])
-	}
-	return ok
-}
-
-func keyCredential(full, reads int) (credential, bool) {
-	switch {
-	case full == 1:
-		return byKey, true
-	case reads == 1:
-		return byReadOnlyKey, true
-	}
-	return 0, false
+	return by, h.checkDate(cmp.Or(msDate, date))
 }
 
 // authorization is an Authorization header that was taken apart.
@@ -274,30 +273,6 @@ func (h *Handler) bearer(r *http.Request) (credential, error) {
 	return h.key(text)
 }
 
-// key says what a key opens.
-func (h *Handler) key(text string) (credential, error) {
-	by, ok := h.isKey(text)
-	if !ok {
-		return 0, errBadAuthorization
-	}
-	return by, nil
-}
-
-// isKey compares a text with every key, in constant time.
-func (h *Handler) isKey(text string) (credential, bool) {
-	given := sha256.Sum256([]byte(text))
-	return keyCredential(among(h.keys, &given), among(h.readOnlyKeys, &given))
-}
-
-func among(keys []string, given *[sha256.Size]byte) int {
-	match := 0
-	for _, key := range keys {
-		want := sha256.Sum256([]byte(key))
-		match |= subtle.ConstantTimeCompare(given[:], want[:])
-	}
-	return match
-}
-
 // principalSkew is how far the clock of who issued a principal's token may be off.
 const principalSkew = 5 * time.Minute
 
@@ -314,9 +289,9 @@ func (h *Handler) principal(jwt string, now time.Time) (credential, error) {
 	if err1 != nil || err2 != nil {
 		return 0, errBadAuthorization
 	}
-	by, ok := h.isKey(string(key))
-	if !ok {
-		return 0, errBadAuthorization
+	by, err := h.key(string(key))
+	if err != nil {
+		return 0, err
 	}
 	var claims struct {
 		Expires   float64 `json:"exp"`

@@ -56,13 +56,7 @@ func (x *exchange) unauthenticated(err error) error {
 	if conn == nil {
 		return err // what serves the handler by other means has its own limits
 	}
-	wait := time.NewTimer(conn.failed(time.Now()))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-x.r.Context().Done():
-	case <-x.h.followers.closed:
-	}
+	x.pause(conn.failed(time.Now()))
 	return err
 }
 

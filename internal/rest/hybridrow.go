@@ -182,17 +182,13 @@ func (r *hybridReader) isSegment() bool {
 
 // segment goes past the header of a segment.
 func (r *hybridReader) segment() {
-	from := *r
 	r.schema(schemaSegment)
-	present := r.byte()
-	n := r.int32()
-	if r.fault == "" && (present&1 == 0 || n < segmentBytes) {
+	present, n := r.byte(), r.int32()
+	if present&1 == 0 || n < segmentBytes {
 		r.fail("it has a segment without a length")
+		return
 	}
-	if r.fault == "" {
-		*r = from
-		r.take(uint64(n))
-	}
+	r.take(uint64(n - segmentBytes))
 }
 
 // record returns the row of a record.
@@ -201,7 +197,6 @@ func (r *hybridReader) record() []byte {
 	n, sum := r.int32(), uint32(r.int32())
 	if n < 0 {
 		r.fail("it has a record of negative length")
-		return nil
 	}
 	row := r.take(uint64(n))
 	if r.fault == "" && crc32.ChecksumIEEE(row) != sum {

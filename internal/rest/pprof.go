@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"runtime/pprof"
@@ -52,7 +53,7 @@ func (x *exchange) servePprof(page string) error {
 	case "profile":
 		return x.profileCPU()
 	case "trace":
-		return x.trace()
+		return x.record((*traceWriter)(x), defaultTraceSeconds, trace.Start, trace.Stop)
 	}
 	return x.profile(page)
 }
@@ -88,45 +89,39 @@ func (x *exchange) profile(name string) error {
 	if err := p.WriteTo(&b, debug); err != nil {
 		return err
 	}
+	contentType := contentBinary
 	if debug > 0 {
-		x.writeAs(http.StatusOK, contentText, b.Bytes())
-		return nil
+		contentType = contentText
 	}
-	x.writeAs(http.StatusOK, contentBinary, b.Bytes())
+	x.writeAs(http.StatusOK, contentType, b.Bytes())
 	return nil
 }
 
 // profileCPU answers with what the processors did for some seconds.
 func (x *exchange) profileCPU() error {
-	seconds, err := x.number("seconds", defaultProfileSeconds, 1, maxProfileSeconds)
-	if err != nil {
+	var b bytes.Buffer
+	if err := x.record(&b, defaultProfileSeconds, pprof.StartCPUProfile, pprof.StopCPUProfile); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := pprof.StartCPUProfile(&b); err != nil {
-		return errProfiling
-	}
-	x.pause(seconds)
-	pprof.StopCPUProfile()
 	x.writeAs(http.StatusOK, contentBinary, b.Bytes())
 	return nil
 }
 
-// trace answers with an execution trace, as it is made.
-func (x *exchange) trace() error {
-	seconds, err := x.number("seconds", defaultTraceSeconds, 1, maxProfileSeconds)
+// record writes what is made in the seconds that are asked for.
+func (x *exchange) record(w io.Writer, otherwise int, start func(io.Writer) error, stop func()) error {
+	seconds, err := x.number("seconds", otherwise, 1, maxProfileSeconds)
 	if err != nil {
 		return err
 	}
-	if err := trace.Start((*traceWriter)(x)); err != nil {
+	if err := start(w); err != nil {
 		return errProfiling
 	}
-	x.pause(seconds)
-	trace.Stop()
+	x.pause(time.Duration(seconds) * time.Second)
+	stop()
 	return nil
 }
 
-// traceWriter begins the answer with the first bytes of a trace.
+// traceWriter answers with a trace, as it is made, and begins with its first bytes.
 type traceWriter exchange
 
 func (w *traceWriter) Write(p []byte) (int, error) {
@@ -139,9 +134,9 @@ func (w *traceWriter) Write(p []byte) (int, error) {
 	return x.w.Write(p)
 }
 
-// pause waits while a profile is made, for as long as client and server are there.
-func (x *exchange) pause(seconds int) {
-	t := time.NewTimer(time.Duration(seconds) * time.Second)
+// pause waits, for as long as client and server are there.
+func (x *exchange) pause(d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

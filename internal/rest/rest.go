@@ -41,20 +41,18 @@ type Options struct {
 
 // Handler answers every request to the server.
 type Handler struct {
-	engine *engine.Engine
-	// The keys, and what computes signatures with them.
-	keys, readOnlyKeys []string
-	signers, readers   []*signer
-	account            Account
-	hosts              *hosts
-	routingGateway     bool
-	quota              func() []string // of every container, as it is told
-	logger             *slog.Logger
-	lastDate           atomic.Pointer[checkedDate]
-	memory             *memory.Budget
-	rooms              sync.Pool // of *roomForRows
-	followers          *followers
-	metrics            *metrics
+	engine         *engine.Engine
+	keys           []*key // those that may write first
+	account        Account
+	hosts          *hosts
+	routingGateway bool
+	quota          func() []string // of every container, as it is told
+	logger         *slog.Logger
+	lastDate       atomic.Pointer[checkedDate]
+	memory         *memory.Budget
+	rooms          sync.Pool // of *roomForRows
+	followers      *followers
+	metrics        *metrics
 
 	// life is held for reading by every request under way, and for writing by
 	// Close: the engine must not be closed under a request.
@@ -65,7 +63,7 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) (*Handler, error) {
 	h := &Handler{
-		engine: o.Engine, keys: o.Keys, readOnlyKeys: o.ReadOnlyKeys, account: o.Account, logger: o.Logger,
+		engine: o.Engine, account: o.Account, logger: o.Logger,
 		routingGateway: o.RoutingGateway,
 		quota:          sync.OnceValue(func() []string { return quotaHeader(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
@@ -79,13 +77,16 @@ func New(o Options) (*Handler, error) {
 	if h.hosts, err = newHosts(!o.PublicKey, &h.account, o.AllowHosts); err != nil {
 		return nil, err
 	}
-	if h.signers, err = newSigners(o.Keys); err != nil {
-		return nil, err
+	for by, texts := range [][]string{byKey: o.Keys, byReadOnlyKey: o.ReadOnlyKeys} {
+		for _, text := range texts {
+			k, err := newKey(credential(by), text)
+			if err != nil {
+				return nil, err
+			}
+			h.keys = append(h.keys, k)
+		}
 	}
-	if h.readers, err = newSigners(o.ReadOnlyKeys); err != nil {
-		return nil, err
-	}
-	if len(h.signers) == 0 {
+	if len(o.Keys) == 0 {
 		return nil, errors.New("there is no master key")
 	}
 	return h, nil

@@ -47,7 +47,7 @@ func (h *Handler) newToken(p *catalog.Permission, expires time.Time) string {
 		t.container = c.RID.Container
 	}
 	payload := t.append(nil)
-	sum := h.signers[0].sign(append([]byte(tokenDomain), payload...))
+	sum := h.keys[0].sign(append([]byte(tokenDomain), payload...))
 	return "type=resource&ver=1&sig=" + base64.StdEncoding.EncodeToString(sum[:]) + ";" + base64.StdEncoding.EncodeToString(payload) + ";"
 }
 
@@ -70,7 +70,8 @@ func (h *Handler) parseToken(sig string) (token, error) {
 	if err1 != nil || err2 != nil || rest != "" || len(given) != sha256.Size || len(payload) != tokenBytes {
 		return token{}, errBadAuthorization
 	}
-	if matches(h.signers, given, append([]byte(tokenDomain), payload...)) != 1 || payload[0] != tokenVersion {
+	by, err := h.signed(given, append([]byte(tokenDomain), payload...))
+	if err != nil || by != byKey || payload[0] != tokenVersion {
 		return token{}, errBadAuthorization
 	}
 	return token{
