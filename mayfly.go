@@ -308,9 +308,9 @@ func openData(o Options, d memory.Division) (*pebblekv.DB, error) {
 
 func (o Options) certificate() (tls.Certificate, error) {
 	if !o.Memory {
-		return rest.LoadOrMakeCertificate(o.Dir, nil, time.Now())
+		return rest.LoadOrMakeCertificate(o.Dir, time.Now())
 	}
-	cert, key, err := rest.MakeCertificate(nil, time.Now())
+	cert, key, err := rest.MakeCertificate(time.Now())
 	if err != nil {
 		return tls.Certificate{}, err
 	}

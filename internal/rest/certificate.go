@@ -22,15 +22,11 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
 
 var (
-	// ErrCertificateHost: a certificate was asked for something that is neither a
-	// host name nor an IP address.
-	ErrCertificateHost = errors.New("neither a host name nor an IP address")
 	// ErrBadCertificate: a certificate, or its key, cannot be used as it is, and
 	// is not the server's to replace.
 	ErrBadCertificate = errors.New("the certificate cannot be used")
@@ -48,20 +44,14 @@ const (
 	// that was made this minute.
 	certificateSlack = time.Hour
 
-	maxCertificateHosts = 100
-	maxHostBytes        = 253
-	maxLabelBytes       = 63
-	maxChainLength      = 16
+	maxHostBytes   = 253
+	maxLabelBytes  = 63
+	maxChainLength = 16
 )
 
-// MakeCertificate makes a certificate for localhost, this machine's host name and
-// the given hosts, each a DNS name or an IP address. certPEM holds the server's
-// certificate, then the root that clients are to trust.
-func MakeCertificate(hosts []string, now time.Time) (certPEM, keyPEM []byte, err error) {
-	names, err := certificateHosts(hosts)
-	if err != nil {
-		return nil, nil, err
-	}
+// MakeCertificate makes a certificate for localhost and this machine's host name.
+// certPEM holds the server's certificate, then the root that clients are to trust.
+func MakeCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	// Each root has a name of its own, for clients look roots up by name and may
 	// still trust an older one.
 	root := &x509.Certificate{
@@ -77,6 +67,7 @@ func MakeCertificate(hosts []string, now time.Time) (certPEM, keyPEM []byte, err
 	if err != nil {
 		return nil, nil, err
 	}
+	names, addresses := certificateHosts()
 	leaf := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: certificateName},
 		NotBefore:             root.NotBefore,
@@ -84,8 +75,8 @@ func MakeCertificate(hosts []string, now time.Time) (certPEM, keyPEM []byte, err
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:              names.dns,
-		IPAddresses:           names.ips,
+		DNSNames:              names,
+		IPAddresses:           addresses,
 	}
 	key, leaf, err := signCertificate(leaf, root, rootKey)
 	if err != nil {
@@ -120,45 +111,18 @@ func signCertificate(c, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (
 	return key, signed, nil
 }
 
-// hostNames are what a certificate speaks for.
-type hostNames struct {
-	dns []string
-	ips []net.IP
-}
-
-// certificateHosts returns the given hosts and those that every certificate has.
-func certificateHosts(hosts []string) (hostNames, error) {
-	if len(hosts) > maxCertificateHosts {
-		return hostNames{}, fmt.Errorf("%d hosts for one certificate, the limit is %d", len(hosts), maxCertificateHosts)
+// certificateHosts are what a certificate speaks for. A machine's name that cannot be
+// had, or is no DNS name, is left out: nobody can reach the server by it.
+func certificateHosts() (names []string, addresses []net.IP) {
+	names, addresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	own, _ := os.Hostname()
+	own = strings.ToLower(own)
+	if ip := net.ParseIP(own); ip != nil {
+		addresses = append(addresses, ip)
+	} else if isHostName(own) && own != names[0] {
+		names = append(names, own)
 	}
-	all := []string{"localhost", "127.0.0.1", "::1"}
-	// A machine's name that cannot be had, or is no DNS name, is left out: nobody
-	// can reach the server by it.
-	if name, err := os.Hostname(); err == nil && isHostName(strings.ToLower(name)) {
-		all = append(all, name)
-	}
-	return parseHosts(append(all, hosts...))
-}
-
-// parseHosts sorts hosts into names and addresses and leaves out repetitions.
-func parseHosts(hosts []string) (hostNames, error) {
-	var names hostNames
-	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			if !slices.ContainsFunc(names.ips, ip.Equal) {
-				names.ips = append(names.ips, ip)
-			}
-			continue
-		}
-		name := strings.ToLower(host)
-		if !isHostName(name) {
-			return hostNames{}, fmt.Errorf("%q: %w", host, ErrCertificateHost)
-		}
-		if !slices.Contains(names.dns, name) {
-			names.dns = append(names.dns, name)
-		}
-	}
-	return names, nil
+	return names, addresses
 }
 
 // isHostName reports whether s, in lower case, may stand in a certificate. The
@@ -173,25 +137,6 @@ func isHostName(s string) bool {
 			return false
 		}
 		if strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// speaksFor reports whether c names all of hosts.
-func speaksFor(c *x509.Certificate, hosts []string) bool {
-	names, err := parseHosts(hosts)
-	if err != nil {
-		return false
-	}
-	for _, name := range names.dns {
-		if !slices.Contains(c.DNSNames, name) {
-			return false
-		}
-	}
-	for _, ip := range names.ips {
-		if !slices.ContainsFunc(c.IPAddresses, ip.Equal) {
 			return false
 		}
 	}

@@ -42,15 +42,15 @@ const (
 )
 
 // LoadOrMakeCertificate returns the certificate kept in dir. It makes one where
-// there is none, and makes its own anew when that is about to expire or does not
-// speak for one of hosts. Clients must then trust the new root.
-func LoadOrMakeCertificate(dir string, hosts []string, now time.Time) (tls.Certificate, error) {
+// there is none, and makes its own anew when that is about to expire. Clients must
+// then trust the new root.
+func LoadOrMakeCertificate(dir string, now time.Time) (tls.Certificate, error) {
 	f, err := readCertificateFiles(dir)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	if f.cert == nil && f.key == nil {
-		return makeCertificateFiles(dir, hosts, now)
+		return makeCertificateFiles(dir, now)
 	}
 	pair, err := f.pair(now)
 	if !f.ours() {
@@ -60,8 +60,8 @@ func LoadOrMakeCertificate(dir string, hosts []string, now time.Time) (tls.Certi
 		}
 		return pair, nil
 	}
-	if err != nil || !now.Add(renewBefore).Before(pair.Leaf.NotAfter) || !speaksFor(pair.Leaf, hosts) {
-		return makeCertificateFiles(dir, hosts, now)
+	if err != nil || !now.Add(renewBefore).Before(pair.Leaf.NotAfter) {
+		return makeCertificateFiles(dir, now)
 	}
 	return pair, nil
 }
@@ -147,8 +147,8 @@ func (f certificateFiles) ours() bool {
 		leaf.CheckSignatureFrom(root) == nil && root.CheckSignatureFrom(root) == nil
 }
 
-func makeCertificateFiles(dir string, hosts []string, now time.Time) (tls.Certificate, error) {
-	certPEM, keyPEM, err := MakeCertificate(hosts, now)
+func makeCertificateFiles(dir string, now time.Time) (tls.Certificate, error) {
+	certPEM, keyPEM, err := MakeCertificate(now)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 )
@@ -22,9 +21,9 @@ const (
 )
 
 // loadCertificate is LoadOrMakeCertificate for tests in which it must work.
-func loadCertificate(t *testing.T, dir string, now time.Time, hosts ...string) tls.Certificate {
+func loadCertificate(t *testing.T, dir string, now time.Time) tls.Certificate {
 	t.Helper()
-	pair, err := LoadOrMakeCertificate(dir, hosts, now)
+	pair, err := LoadOrMakeCertificate(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +78,7 @@ func TestCertificateFilesFirstStart(t *testing.T) {
 	if chain, err := parseChain(trusted); err != nil || len(chain) != 1 || !chain[0].IsCA {
 		t.Errorf("CertificatePEM holds %d certificates, %v, want the root alone", len(chain), err)
 	}
-	second := loadCertificate(t, dir, certificateTime.Add(certificateYear), "localhost", "127.0.0.1")
+	second := loadCertificate(t, dir, certificateTime.Add(certificateYear))
 	if !sameCertificate(first, second) {
 		t.Error("the second start made another certificate")
 	}
@@ -131,38 +130,33 @@ func TestCertificateFilesOfOursAreReplaced(t *testing.T) {
 		name      string
 		cert, key []byte
 		after     time.Duration
-		hosts     []string
 		kept      bool
 	}{
-		{"as made", cert, key, 0, nil, true},
-		{"with weeks left", cert, key, 790 * 24 * time.Hour, nil, true},
-		{"clock set back", cert, key, -certificateYear, nil, true},
-		{"about to expire", cert, key, 800 * 24 * time.Hour, nil, false},
-		{"expired", cert, key, certificateExpired, nil, false},
-		{"another host", cert, key, 0, []string{"db.example"}, false},
-		{"another address", cert, key, 0, []string{"10.0.0.1"}, false},
-		{"crash at the first start: key, no certificate", nil, key, 0, nil, false},
-		{"crash at renewal: new key, old certificate", cert, []byte(b[keyFile]), 0, nil, false},
-		{"key removed", cert, nil, 0, nil, false},
-		{"key cut short", cert, key[:len(keyMark)+40], 0, nil, false},
+		{"as made", cert, key, 0, true},
+		{"with weeks left", cert, key, 790 * 24 * time.Hour, true},
+		{"clock set back", cert, key, -certificateYear, true},
+		{"about to expire", cert, key, 800 * 24 * time.Hour, false},
+		{"expired", cert, key, certificateExpired, false},
+		{"crash at the first start: key, no certificate", nil, key, 0, false},
+		{"crash at renewal: new key, old certificate", cert, []byte(b[keyFile]), 0, false},
+		{"key removed", cert, nil, 0, false},
+		{"key cut short", cert, key[:len(keyMark)+40], 0, false},
 	} {
 		dir := putCertificateFiles(t, c.cert, c.key)
 		now := certificateTime.Add(c.after)
-		got := loadCertificate(t, dir, now, c.hosts...)
+		got := loadCertificate(t, dir, now)
 		if sameCertificate(got, old) != c.kept {
 			t.Errorf("%s: kept = %t, want %t", c.name, !c.kept, c.kept)
 		}
-		if again := loadCertificate(t, dir, now, c.hosts...); !sameCertificate(again, got) {
+		if again := loadCertificate(t, dir, now); !sameCertificate(again, got) {
 			t.Errorf("%s: the next start made another certificate", c.name)
 		}
 		trusted, err := CertificatePEM(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, host := range append(slices.Clone(c.hosts), "localhost") {
-			if err := handshake(t, got, trusted, host, got.Leaf.NotBefore.Add(time.Hour)); err != nil {
-				t.Errorf("%s: %v", c.name, err)
-			}
+		if err := handshake(t, got, trusted, "localhost", got.Leaf.NotBefore.Add(time.Hour)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }
@@ -179,7 +173,7 @@ func TestCertificateFilesOfTheUserAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert, key := encodeCertificate(chain[0]), bytes.TrimPrefix(ourKey, []byte(keyMark))
-	otherCert, otherKey, err := MakeCertificate(nil, certificateTime)
+	otherCert, otherKey, err := MakeCertificate(certificateTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +200,7 @@ func TestCertificateFilesOfTheUserAreKept(t *testing.T) {
 	} {
 		dir := putCertificateFiles(t, c.cert, c.key)
 		before := dirContents(t, dir)
-		_, err := LoadOrMakeCertificate(dir, []string{"db.example"}, certificateTime.Add(c.after))
+		_, err := LoadOrMakeCertificate(dir, certificateTime.Add(c.after))
 		if c.works != (err == nil) || (!c.works && !errors.Is(err, ErrBadCertificate)) {
 			t.Errorf("%s: %v, want it to work = %t", c.name, err, c.works)
 		}
@@ -223,12 +217,12 @@ func TestCertificateFilesUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		var path *fs.PathError
-		if _, err := LoadOrMakeCertificate(dir, nil, certificateTime); !errors.As(err, &path) {
+		if _, err := LoadOrMakeCertificate(dir, certificateTime); !errors.As(err, &path) {
 			t.Errorf("%s unreadable: %v, want the error of reading it", name, err)
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := LoadOrMakeCertificate(missing, nil, certificateTime); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := LoadOrMakeCertificate(missing, certificateTime); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no such directory: %v, want %v", err, fs.ErrNotExist)
 	}
 	if _, err := CertificatePEM(putCertificateFiles(t, []byte("hello"), nil)); !errors.Is(err, ErrBadCertificate) {

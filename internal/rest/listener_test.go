@@ -39,7 +39,7 @@ func startSplit(t testing.TB, options SplitOptions, handler http.Handler) *split
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
 
-	certPEM, keyPEM, err := MakeCertificate(nil, time.Now())
+	certPEM, keyPEM, err := MakeCertificate(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

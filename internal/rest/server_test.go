@@ -42,7 +42,7 @@ func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr 
 
 func testCertificate(t *testing.T) (certPEM, keyPEM []byte) {
 	t.Helper()
-	certPEM, keyPEM, err := MakeCertificate(nil, time.Now())
+	certPEM, keyPEM, err := MakeCertificate(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // has begun to ask, one that has its answer, and the same over TLS. http.Server alone
 // gives those that never asked five seconds.
 func TestShutdownWaitsForNoIdleClient(t *testing.T) {
-	certPEM, keyPEM, err := MakeCertificate(nil, time.Now())
+	certPEM, keyPEM, err := MakeCertificate(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
