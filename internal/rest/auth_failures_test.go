@@ -4,10 +4,8 @@ package rest
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"testing"
@@ -43,20 +41,12 @@ func TestFailuresAreCounted(t *testing.T) {
 // A connection on which many requests fail gets one refusal in a second. Others, and
 // what needs no credential, wait for nothing.
 func TestFailuresAreLimited(t *testing.T) {
-	pair, err := tls.X509KeyPair(testCertificate(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(Options{Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"}, Memory: testMemory(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		root := newPipeListener()
-		s := NewServer(h, pair, slog.New(slog.DiscardHandler))
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(root) }()
-
+		root := serveInMemory(t, h)
 		connect := func() (ask func(path string, status int) time.Duration) {
 			conn := root.dial("G") // and the rest of GET below
 			answers, first := bufio.NewReader(conn), 1
@@ -98,10 +88,6 @@ func TestFailuresAreLimited(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := ask("/dbs", 401); got != 0 {
 			t.Errorf("a minute later the answer waited for %v", got)
-		}
-		_ = s.Shutdown(t.Context())
-		if err := <-served; err != nil {
-			t.Error(err)
 		}
 	})
 }

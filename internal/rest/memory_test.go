@@ -6,21 +6,23 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/memory"
 )
 
 // Large answers take memory like large bodies: without any they are refused after a
 // while, and made when there is some. Small ones never wait.
-func TestAnswersWaitForMemory(t *testing.T) {
+func TestAnswersWaitForMemory(t *testing.T) { synctest.Test(t, answersWaitForMemory) }
+
+func answersWaitForMemory(t *testing.T) {
 	h := newContainer(t)
 	large := `{"id":"large","pk":"p","pad":"` + strings.Repeat("x", 100_000) + `"}`
 	call(t, h, "POST", "/dbs/d/colls/c/docs", large, pk("p"), 201)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"small","pk":"p"}`, pk("p"), 201)
-	h.memory.Wait = time.Millisecond
 	changes := map[string]string{"A-IM": "Incremental feed"}
 	for _, c := range []struct {
 		name, path string
@@ -31,56 +33,58 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		{"changes", "/dbs/d/colls/c/docs", changes},
 	} {
 		taken := takeAll(t, h)
+		began := time.Now()
 		a := serve(h, signedRequest(t, "GET", c.path, nil, c.headers))
 		if text := a.failureText(t, 429, 0); !strings.Contains(text, "memory") || a.header.Get(headerRetryAfter) == "" {
 			t.Errorf("%s: the client is told %q, and to come again after %q", c.name, text, a.header.Get(headerRetryAfter))
 		}
+		if waited := time.Since(began); waited != memory.MaxWait {
+			t.Errorf("%s: refused after %v, want %v", c.name, waited, memory.MaxWait)
+		}
+		began = time.Now()
 		call(t, h, "GET", "/dbs/d/colls/c/docs/small", "", pk("p"), 200)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("%s: a small one waited for %v", c.name, waited)
+		}
 		// Memory that gets free meanwhile is enough.
-		h.memory.Wait = time.Minute
 		answered := make(chan answer, 1)
 		go func() { answered <- serve(h, signedRequest(t, "GET", c.path, nil, c.headers)) }()
-		for h.memory.Use().Waiting == 0 {
-			time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if use := h.memory.Use(); use.Waiting != 1 {
+			t.Errorf("%s: %d wait for memory, want 1", c.name, use.Waiting)
 		}
 		taken.Close()
 		if a := <-answered; a.status != 200 || !strings.Contains(string(a.body), strings.Repeat("x", 100_000)) {
 			t.Errorf("%s: status %d: %.300s", c.name, a.status, a.body)
 		}
-		h.memory.Wait = time.Millisecond
 	}
 }
 
 // An answer that its client does not read holds what it takes, and no more: not what the
 // request took before.
-func TestSlowReadersHoldTheirAnswer(t *testing.T) {
+func TestSlowReadersHoldTheirAnswer(t *testing.T) { synctest.Test(t, slowReadersHoldTheirAnswer) }
+
+func slowReadersHoldTheirAnswer(t *testing.T) {
 	const size = 2 << 20
 	h := newContainer(t)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"large","pk":"p","pad":"`+strings.Repeat("x", size-1000)+`"}`, pk("p"), 201)
-	addr := startServer(t, h, func(*http.Server) {})
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := serveInMemory(t, h).dial("")
 	defer conn.Close()
-	const requests = 16 // more than the sockets hold
-	if _, err := io.WriteString(conn, strings.Repeat(rawRequest(t, "GET", "/dbs/d/colls/c/docs/large", pk("p"))+"\r\n", requests)); err != nil {
-		t.Fatal(err)
-	}
-	for held := int64(0); held < size; held = h.memory.Use().Held {
-		time.Sleep(time.Millisecond)
-	}
-	if held := h.memory.Use().Held; held > size+256<<10 {
-		t.Errorf("an answer of %d bytes holds %d", size, held)
-	}
+	const requests = 16
+	go io.WriteString(conn, strings.Repeat(rawRequest(t, "GET", "/dbs/d/colls/c/docs/large", pk("p"))+"\r\n", requests))
 	answers := bufio.NewReader(conn)
 	for range requests {
+		synctest.Wait()
+		if held := h.memory.Use().Held; held < size || held > size+256<<10 {
+			t.Errorf("an answer of %d bytes holds %d", size, held)
+		}
 		if a := readAnswer(t, answers); a.status != 200 {
 			t.Fatalf("status %d", a.status)
 		}
 	}
-	for h.memory.Use().Held > 0 { // until the last has ended
-		time.Sleep(time.Millisecond)
+	synctest.Wait()
+	if held := h.memory.Use().Held; held != 0 {
+		t.Errorf("%d bytes are held after the last answer", held)
 	}
 }
 

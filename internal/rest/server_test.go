@@ -22,13 +22,28 @@ import (
 // startServer serves h with limits that the caller may change before it begins.
 func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr string) {
 	t.Helper()
+	l := listenLoopback(t)
+	serveOn(t, l, h, change)
+	return l.Addr().String()
+}
+
+// serveInMemory serves h in a bubble, on connections that are made there.
+func serveInMemory(t *testing.T, h http.Handler) *pipeListener {
+	t.Helper()
+	l := newPipeListener()
+	serveOn(t, l, h, func(*http.Server) {})
+	return l
+}
+
+// serveOn serves h until the test ends.
+func serveOn(t *testing.T, l net.Listener, h http.Handler, change func(*http.Server)) {
+	t.Helper()
 	pair, err := tls.X509KeyPair(testCertificate(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := NewServer(h, pair, slog.New(slog.DiscardHandler))
 	change(&s.http)
-	l := listenLoopback(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -37,7 +52,6 @@ func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr 
 			t.Errorf("Serve = %v", err)
 		}
 	})
-	return l.Addr().String()
 }
 
 func testCertificate(t *testing.T) (certPEM, keyPEM []byte) {
@@ -141,15 +155,8 @@ func TestSlowHeaders(t *testing.T) {
 // A handshake that does not go on holds up nobody else, and HTTP/1.1 is what clients of
 // HTTPS are offered.
 func TestSlowHandshakes(t *testing.T) {
-	pair, err := tls.X509KeyPair(testCertificate(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(http.HandlerFunc(describeRequest), pair, slog.New(slog.DiscardHandler))
-		root := newPipeListener()
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(root) }()
+		root := serveInMemory(t, http.HandlerFunc(describeRequest))
 		begin := time.Now()
 		slow := []net.Conn{root.dial("\x16"), root.dial("\x16\x03\x01")}
 		client := tls.Client(root.dial(""), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
@@ -172,12 +179,6 @@ func TestSlowHandshakes(t *testing.T) {
 			t.Errorf("the slow ones were closed after %v, want %v", took, readHeaderTimeout)
 		}
 		_ = client.Close()
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Errorf("Shutdown = %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
 	})
 }
 
@@ -226,28 +227,24 @@ func TestBodiesWaitForMemory(t *testing.T) {
 // Clients that announce the largest item and then send next to nothing are in nobody's
 // way: their bodies take memory as the bytes come.
 func TestSlowBodiesHoldUpOnlyThemselves(t *testing.T) {
+	synctest.Test(t, slowBodiesHoldUpOnlyThemselves)
+}
+
+func slowBodiesHoldUpOnlyThemselves(t *testing.T) {
 	const (
 		clients = 40
 		sent    = 200 << 10 // by one of them
 	)
 	h := newContainer(t)
-	addr := startServer(t, h, func(*http.Server) {})
+	root := serveInMemory(t, h)
 	head := rawRequest(t, "POST", "/dbs/d/colls/c/docs", pk("p")) + "Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n"
 	conns := make([]net.Conn, clients)
 	for i := range conns {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := io.WriteString(conn, head+"{"); err != nil {
-			t.Fatal(err)
-		}
-		conns[i] = conn
+		conns[i] = root.dial(head + "{")
+		defer conns[i].Close()
 	}
 	for i, conn := range conns {
 		// The server says so when it is about to read the body.
-		_ = conn.SetReadDeadline(time.Now().Add(splitWait))
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
 			t.Fatalf("client %d: %q, %v", i, line, err)
@@ -263,17 +260,16 @@ func TestSlowBodiesHoldUpOnlyThemselves(t *testing.T) {
 	if _, err := conns[0].Write(make([]byte, sent)); err != nil {
 		t.Fatal(err)
 	}
-	for h.memory.Use().Held < sent {
-		time.Sleep(time.Millisecond)
-	}
-	if use := h.memory.Use(); use.Held > 2*bodyGrowth*sent {
+	synctest.Wait()
+	if use := h.memory.Use(); use.Held < sent || use.Held > 2*bodyGrowth*sent {
 		t.Errorf("a body of which %d bytes have come holds %d", sent, use.Held)
 	}
 	call(t, h, "POST", "/dbs/d/colls/c/docs", fmt.Sprintf(item, clients), pk("p"), 201)
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
-	for h.memory.Use().Held > 0 { // until the server has noticed
-		time.Sleep(time.Millisecond)
+	synctest.Wait()
+	if use := h.memory.Use(); use.Held != 0 {
+		t.Errorf("%d bytes are held after the clients have left", use.Held)
 	}
 }
