@@ -11,10 +11,10 @@ import (
 	"unicode"
 )
 
-// Check looks at the partition key paths, the spatial indexes, the vectors and the
+// check looks at the partition key paths, the spatial indexes, the vectors and the
 // texts of a definition that a client sent. Spatial indexes are spelled out as the
 // service does.
-func (d *Definition) Check() error {
+func (d *Definition) check() error {
 	for _, check := range []func() error{d.checkKeyPaths, d.checkBoundingBoxes, d.spellSpatialTypes, d.checkEmbeddings, d.checkFullText} {
 		if err := check(); err != nil {
 			return err

@@ -49,7 +49,7 @@ func TestNewDefinitionRefusals(t *testing.T) {
 			t.Errorf("%s is to be parsed: %v", c.body, err)
 			continue
 		}
-		if err = d.Check(); err == nil {
+		if err = d.check(); err == nil {
 			err = d.checkVectorIndexes()
 		}
 		if c.want == taken && err != nil || c.want != taken && !refusedWith(err, c.want) {

@@ -37,7 +37,7 @@ func createDatabase(t testing.TB, c *Catalog, name string) *Database {
 
 func createContainer(t testing.TB, c *Catalog, d *Database, body string, throughput Throughput) *Container {
 	t.Helper()
-	ct, err := c.CreateContainer(t.Context(), d.RID, parse(t, body), throughput, nowMs)
+	ct, err := c.CreateContainer(t.Context(), d.RID, body, throughput, nowMs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,12 +157,12 @@ func TestNamesAreTakenOnce(t *testing.T) {
 	if _, err := c.CreateDatabase(t.Context(), []byte(`{"id":"d"}`), Throughput{}, nowMs); !errors.Is(err, ErrExists) {
 		t.Errorf("database: got %v, want ErrExists", err)
 	}
-	if _, err := c.CreateContainer(t.Context(), d.RID, parse(t, named("x")), Throughput{}, nowMs); !errors.Is(err, ErrExists) {
+	if _, err := c.CreateContainer(t.Context(), d.RID, named("x"), Throughput{}, nowMs); !errors.Is(err, ErrExists) {
 		t.Errorf("container: got %v, want ErrExists", err)
 	}
 	createContainer(t, c, other, named("x"), Throughput{})
 	createContainer(t, c, d, named("X"), Throughput{})
-	if _, err := c.CreateContainer(t.Context(), 99, parse(t, named("x")), Throughput{}, nowMs); !errors.Is(err, ErrNotFound) {
+	if _, err := c.CreateContainer(t.Context(), 99, named("x"), Throughput{}, nowMs); !errors.Is(err, ErrNotFound) {
 		t.Errorf("container of no database: got %v, want ErrNotFound", err)
 	}
 	for body, want := range map[string]string{
@@ -173,7 +173,7 @@ func TestNamesAreTakenOnce(t *testing.T) {
 			t.Errorf("database %s: got %v, want %q", body, err, want)
 		}
 	}
-	if _, err := c.CreateContainer(t.Context(), d.RID, parse(t, named("y")), Throughput{Manual: 1 << 40}, nowMs); !refusedWith(err, "physical partitions") {
+	if _, err := c.CreateContainer(t.Context(), d.RID, named("y"), Throughput{Manual: 1 << 40}, nowMs); !refusedWith(err, "physical partitions") {
 		t.Errorf("too much throughput: got %v", err)
 	}
 }
@@ -182,19 +182,19 @@ func TestReplaceContainer(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	d := createDatabase(t, c, "d")
 	old := createContainer(t, c, d, with(""), Throughput{Manual: 11_000})
-	if _, err := c.ReplaceContainer(t.Context(), old.RID, parse(t, with(`"defaultTtl":5`)), `"x"`, nowMs); !errors.Is(err, ErrPrecondition) {
+	if _, err := c.ReplaceContainer(t.Context(), old.RID, with(`"defaultTtl":5`), `"x"`, nowMs); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("another etag: got %v, want ErrPrecondition", err)
 	}
-	if _, err := c.ReplaceContainer(t.Context(), old.RID, parse(t, named("other")), "", nowMs); !refusedWith(err, "The id of a container cannot be changed") {
+	if _, err := c.ReplaceContainer(t.Context(), old.RID, named("other"), "", nowMs); !refusedWith(err, "The id of a container cannot be changed") {
 		t.Errorf("another id: got %v", err)
 	}
-	if _, err := c.ReplaceContainer(t.Context(), ContainerRID{d.RID, 99}, parse(t, with("")), "", nowMs); !errors.Is(err, ErrNotFound) {
+	if _, err := c.ReplaceContainer(t.Context(), ContainerRID{d.RID, 99}, with(""), "", nowMs); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no such container: got %v, want ErrNotFound", err)
 	}
 	if now, _ := c.Current(old.RID); now != old {
 		t.Errorf("a refused replace has changed the container to %s", now.Body)
 	}
-	fresh, err := c.ReplaceContainer(t.Context(), old.RID, parse(t, with(`"defaultTtl":5`)), old.ETag, nowMs)
+	fresh, err := c.ReplaceContainer(t.Context(), old.RID, with(`"defaultTtl":5`), old.ETag, nowMs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestPersistence(t *testing.T) {
 	}
 	odd := with(`"x":"<&>\u2028` + "\u2028" + `é\/","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a&b"]}]}`)
 	ct := createContainer(t, c, d, odd, Throughput{AutoscaleMax: 35_000})
-	if _, err := c.ReplaceContainer(t.Context(), ct.RID, parse(t, odd), "", nowMs+5000); err != nil {
+	if _, err := c.ReplaceContainer(t.Context(), ct.RID, odd, "", nowMs+5000); err != nil {
 		t.Fatal(err)
 	}
 	again := open(t, db)
@@ -327,7 +327,7 @@ func TestPersistence(t *testing.T) {
 	if err != nil || len(ct.Ranges) != 4 || ct.Epoch != 2 {
 		t.Fatalf("got %+v, %v", ct, err)
 	}
-	if _, err := again.ReplaceContainer(t.Context(), ct.RID, parse(t, odd), ct.ETag, nowMs); err != nil {
+	if _, err := again.ReplaceContainer(t.Context(), ct.RID, odd, ct.ETag, nowMs); err != nil {
 		t.Errorf("replace by the same after a restart: %v", err)
 	}
 }
@@ -349,14 +349,14 @@ func TestSecondWriterIsDetected(t *testing.T) {
 	if err := second.DeleteDatabase(t.Context(), d.RID, "", &b); !errors.Is(err, kv.ErrConflict) {
 		t.Errorf("delete database: got %v, want ErrConflict", err)
 	}
-	if _, err := second.CreateContainer(t.Context(), d.RID, parse(t, named("x")), Throughput{}, nowMs); !errors.Is(err, kv.ErrConflict) {
+	if _, err := second.CreateContainer(t.Context(), d.RID, named("x"), Throughput{}, nowMs); !errors.Is(err, kv.ErrConflict) {
 		t.Errorf("create container: got %v, want ErrConflict", err)
 	}
 	second = open(t, db)
-	if _, err := first.ReplaceContainer(t.Context(), ct.RID, parse(t, with(`"defaultTtl":1`)), "", nowMs); err != nil {
+	if _, err := first.ReplaceContainer(t.Context(), ct.RID, with(`"defaultTtl":1`), "", nowMs); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.ReplaceContainer(t.Context(), ct.RID, parse(t, with(`"defaultTtl":2`)), "", nowMs); !errors.Is(err, kv.ErrConflict) {
+	if _, err := second.ReplaceContainer(t.Context(), ct.RID, with(`"defaultTtl":2`), "", nowMs); !errors.Is(err, kv.ErrConflict) {
 		t.Errorf("replace: got %v, want ErrConflict", err)
 	}
 	if now, _ := open(t, db).Current(ct.RID); now.DefaultTTL != 1 {
@@ -377,8 +377,8 @@ func TestFailedChangeIsNotShown(t *testing.T) {
 	cancel()
 	var b, e kv.Batch
 	_, create := c.CreateDatabase(ctx, []byte(`{"id":"e"}`), Throughput{}, nowMs)
-	_, createContainer := c.CreateContainer(ctx, d.RID, parse(t, named("x")), Throughput{}, nowMs)
-	_, replace := c.ReplaceContainer(ctx, ct.RID, parse(t, with(`"defaultTtl":5`)), "", nowMs)
+	_, createContainer := c.CreateContainer(ctx, d.RID, named("x"), Throughput{}, nowMs)
+	_, replace := c.ReplaceContainer(ctx, ct.RID, with(`"defaultTtl":5`), "", nowMs)
 	for name, err := range map[string]error{
 		"create database": create, "create container": createContainer, "replace": replace,
 		"delete container": c.DeleteContainer(ctx, ct.RID, "", &b), "delete database": c.DeleteDatabase(ctx, d.RID, "", &e),
@@ -397,27 +397,25 @@ func TestLimits(t *testing.T) {
 	db := kvtest.NewModel()
 	c := open(t, db)
 	d := createDatabase(t, c, "d")
-	full := *d
-	full.byName = map[string]*Container{}
+	full := d.below[Containers].clone()
 	for i := range maxContainers {
 		full.byName[fmt.Sprint(i)] = &Container{}
 	}
-	s := c.state.Load().clone()
-	s.put(&full)
-	c.state.Store(s)
-	if _, err := c.CreateContainer(t.Context(), d.RID, parse(t, with("")), Throughput{}, nowMs); !errors.Is(err, ErrTooMany) {
+	s := *c.state.Load()
+	s.altered(Databases, d.path).Common().below[Containers] = full
+	c.state.Store(&s)
+	if _, err := c.CreateContainer(t.Context(), d.RID, with(""), Throughput{}, nowMs); !errors.Is(err, ErrTooMany) {
 		t.Errorf("one container too many: got %v, want ErrTooMany", err)
 	}
-	s = s.clone()
+	s = *c.state.Load()
 	for i := range maxDatabases - 1 {
-		s.byName[fmt.Sprint(i)] = &full
+		s.account.below[Databases].byName[fmt.Sprint(i)] = d
 	}
-	c.state.Store(s)
 	if _, err := c.CreateDatabase(t.Context(), []byte(`{"id":"x"}`), Throughput{}, nowMs); !errors.Is(err, ErrTooMany) {
 		t.Errorf("one database too many: got %v, want ErrTooMany", err)
 	}
 	delete(full.byName, "0")
-	if _, err := c.CreateContainer(t.Context(), d.RID, parse(t, with("")), Throughput{}, nowMs); err != nil {
+	if _, err := c.CreateContainer(t.Context(), d.RID, with(""), Throughput{}, nowMs); err != nil {
 		t.Errorf("the last container: %v", err)
 	}
 }
@@ -466,18 +464,13 @@ func TestConcurrentChanges(t *testing.T) {
 	for client := range clients {
 		wg.Go(func() {
 			for i := range each {
-				def, err := ParseDefinition([]byte(named(fmt.Sprint(client, "-", i))))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				ct, err := c.CreateContainer(t.Context(), d.RID, def, Throughput{}, nowMs)
+				ct, err := c.CreateContainer(t.Context(), d.RID, named(fmt.Sprint(client, "-", i)), Throughput{}, nowMs)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				now, err := c.Database("d")
-				if err != nil || len(now.byName) != len(now.byRID) || now.byRID[ct.RID] != ct {
+				if f := now.below[Containers]; err != nil || len(f.byName) != len(f.byNumber) || f.byName[ct.ID] != Any(ct) || f.byNumber[ct.number()] != Any(ct) {
 					t.Errorf("after its creation %s is not there: %v", ct.ID, err)
 				}
 				if i%3 == 0 {

@@ -51,9 +51,7 @@ func checkAfter(t *testing.T, damage func(*kv.Batch)) []string {
 	must(t, err)
 	d, err := c.CreateDatabase(context.Background(), []byte(`{"id":"d"}`), Throughput{}, 0)
 	must(t, err)
-	def, err := ParseDefinition([]byte(`{"id":"c","partitionKey":{"paths":["/pk"]}}`))
-	must(t, err)
-	_, err = c.CreateContainer(context.Background(), d.RID, def, Throughput{}, 0)
+	_, err = c.CreateContainer(context.Background(), d.RID, named("c"), Throughput{}, 0)
 	must(t, err)
 	var b kv.Batch
 	damage(&b)

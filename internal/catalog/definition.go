@@ -29,7 +29,6 @@ const (
 
 // Definition is a container's definition, checked and completed.
 type Definition struct {
-	ID           string
 	PartitionKey PartitionKeyDefinition
 	DefaultTTL   TTL
 	// TTLFinality is Mayfly's own: what has expired stays gone, whatever becomes of
@@ -50,6 +49,7 @@ type Definition struct {
 	Computed []ComputedProperty
 	Vectors  []VectorPath
 
+	id      string
 	members []member
 	wasLazy bool // the indexing mode was "lazy"
 }
@@ -81,7 +81,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 		return nil, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
 	}
 	d := &Definition{}
-	if d.ID, err = parseName(o); err != nil {
+	if d.id, err = parseName(o); err != nil {
 		return nil, err
 	}
 	for _, parse := range []func(*value.Object) error{
@@ -364,8 +364,8 @@ func checkObject(what string, raw []byte) error {
 // replaces checks that d may take the place of old, and takes over what it left
 // out and may not change.
 func (d *Definition) replaces(old *Definition) error {
-	if d.ID != old.ID {
-		return invalid("The id of a container cannot be changed: it is '%s', not '%s'.", old.ID, value.Clip(d.ID))
+	if d.id != old.id {
+		return invalid("The id of a container cannot be changed: it is '%s', not '%s'.", old.id, value.Clip(d.id))
 	}
 	if !d.PartitionKey.equal(&old.PartitionKey) {
 		return invalid("Partition key definition cannot be changed as part of collection replace operation: it is %s.", old.raw("partitionKey"))

@@ -134,7 +134,7 @@ func TestDefinitionMeaning(t *testing.T) {
 	samePaths := func(a, b []value.Path) bool {
 		return slices.EqualFunc(a, b, func(a, b value.Path) bool { return slices.Equal(a, b) })
 	}
-	if d.ID != "ü" || d.DefaultTTL != 60 || d.IndexingMode != IndexingConsistent || d.PartitionKey.Kind != "MultiHash" ||
+	if d.id != "ü" || d.DefaultTTL != 60 || d.IndexingMode != IndexingConsistent || d.PartitionKey.Kind != "MultiHash" ||
 		d.PartitionKey.Version != 2 || !d.PartitionKey.Hierarchical() || d.PartitionKey.SystemKey {
 		t.Errorf("got %+v", d)
 	}
@@ -338,7 +338,7 @@ func checkIdempotent(t *testing.T, d *Definition) {
 	samePaths := func(a, b []value.Path) bool {
 		return slices.EqualFunc(a, b, func(a, b value.Path) bool { return slices.Equal(a, b) })
 	}
-	if again.ID != d.ID || again.DefaultTTL != d.DefaultTTL || again.IndexingMode != d.IndexingMode ||
+	if again.id != d.id || again.DefaultTTL != d.DefaultTTL || again.IndexingMode != d.IndexingMode ||
 		!again.PartitionKey.equal(&d.PartitionKey) || !slices.EqualFunc(again.UniqueKeys, d.UniqueKeys, samePaths) {
 		t.Errorf("%s is read back as %+v, want %+v", text, again, d)
 	}

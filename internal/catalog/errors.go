@@ -10,6 +10,8 @@ import (
 var (
 	// ErrNotFound: there is no such resource.
 	ErrNotFound = errors.New("no such resource")
+	// ErrOwnerNotFound: what the resource would be in does not exist.
+	ErrOwnerNotFound = errors.New("owner resource does not exist")
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("a resource with this name exists")
 	// ErrPrecondition: the resource's etag is not the one that was asked for.
@@ -21,6 +23,8 @@ var (
 	// ErrAutoscaleSettings: the settings of autoscale are not of the form
 	// {"maxThroughput":4000}.
 	ErrAutoscaleSettings = errors.New("invalid autoscale settings")
+	// ErrCommit: a change could not be made durable, or it is not known whether it is.
+	ErrCommit = errors.New("commit a change of the catalog")
 )
 
 // InvalidError says what is wrong with a definition that a client sent.

@@ -12,27 +12,23 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Offer is the throughput of a container or of a database as it is at one moment.
+// Offer is the throughput of a container or of a database as it is at one moment. Its
+// id is its rid.
 type Offer struct {
+	Resource
 	Provision
-	// Resource is the _self link of what the offer is for, and ResourceRID its rid.
-	Resource, ResourceRID string
+	// Link is the _self link of what the offer is for, and ResourceRID its rid.
+	Link, ResourceRID string
 	// Database is what it is for, or where that is.
 	Database DatabaseRID
 
-	number  offerNumber
 	sharing int // the containers that share it, if it is a database's
 }
-
-// offerNumber tells offers apart: twice the number of a database, or twice that of
-// a container and one. Neither is ever given twice.
-type offerNumber uint64
 
 // An offer's rid has three bytes, from which SDKs know what it is. Numbers that
 // do not fit, after eight million containers, take six.
@@ -40,23 +36,26 @@ const (
 	offerRIDBytes     = 3
 	longOfferRIDBytes = 6
 	longOffer         = 1 << (8 * offerRIDBytes)
-
-	// offerETags keeps the etags of offers apart from those of containers.
-	offerETags = 1 << 63
 )
 
-func databaseOffer(r DatabaseRID) offerNumber   { return offerNumber(r) << 1 }
-func containerOffer(r ContainerRID) offerNumber { return offerNumber(r.Container)<<1 | 1 }
+// offerNumber tells offers apart: twice the number of a database, or twice that of
+// a container and one. Neither is ever given twice.
+func offerNumber(r *Resource) uint64 {
+	if r.kind == Containers {
+		return r.number()<<1 | 1
+	}
+	return r.number() << 1
+}
 
-func (n offerNumber) String() string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(n))
+func offerRID(n uint64) string {
+	raw := binary.BigEndian.AppendUint64(nil, n)
 	if n >= longOffer {
 		return ridText.EncodeToString(raw[8-longOfferRIDBytes:])
 	}
 	return ridText.EncodeToString(raw[8-offerRIDBytes:])
 }
 
-func parseOfferRID(text string) (offerNumber, bool) {
+func parseOfferRID(text string) (uint64, bool) {
 	if len(text) > ridText.EncodedLen(longOfferRIDBytes) {
 		return 0, false
 	}
@@ -66,16 +65,8 @@ func parseOfferRID(text string) (offerNumber, bool) {
 	}
 	var wide [8]byte
 	copy(wide[len(wide)-len(raw):], raw)
-	n := offerNumber(binary.BigEndian.Uint64(wide[:]))
-	return n, n.String() == text // each has one rid
-}
-
-// RID returns the offer's rid, which is its id too.
-func (o *Offer) RID() string { return o.number.String() }
-
-// ETag returns the etag of this version of the offer.
-func (o *Offer) ETag() string {
-	return ETag(uint64(o.TS)<<32|o.Revision&math.MaxUint32, offerETags|uint64(o.number))
+	n := binary.BigEndian.Uint64(wide[:])
+	return n, offerRID(n) == text // each has one rid
 }
 
 // Minimum returns how low the throughput can be set, if its kind stays.
@@ -88,12 +79,10 @@ func (o *Offer) rule() throughputRule {
 	return manualRule
 }
 
-// Body returns the exact response.
-func (o *Offer) Body() []byte {
-	rid := o.RID()
-	b := fmt.Appendf(nil, `{"resource":"%s","offerType":"Invalid","offerResourceId":"%s","offerVersion":"V2","content":`, o.Resource, o.ResourceRID)
-	b = o.appendContent(b)
-	return fmt.Appendf(b, `,"id":"%s","_rid":"%s","_self":"offers/%s/","_etag":%s,"_ts":%d}`, rid, rid, rid, strconv.Quote(o.ETag()), o.TS)
+func (o *Offer) render(Any, Options) {
+	b := fmt.Appendf(nil, `{"resource":"%s","offerType":"Invalid","offerResourceId":"%s","offerVersion":"V2","content":`, o.Link, o.ResourceRID)
+	b = fmt.Appendf(o.appendContent(b), `,"id":"%s"`, o.ID)
+	o.Body = append(o.appendSystem(b), '}')
 }
 
 // appendContent appends what is provisioned. Autoscale shows, as the service does
@@ -115,110 +104,73 @@ func (o *Offer) appendContent(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// offer returns the database's offer, nil if it shares no throughput.
-func (d *Database) offer() *Offer {
-	if d.Throughput.None() {
+// provisioned returns the throughput of a database or of a container, nil for others.
+func provisioned(r Any) *Provision {
+	switch r := r.(type) {
+	case *Database:
+		return &r.Throughput
+	case *Container:
+		return &r.Throughput
+	}
+	return nil
+}
+
+// offerOf returns the offer of a database or of a container, nil if it has no
+// throughput of its own.
+func offerOf(r Any) *Offer {
+	p, n := provisioned(r), r.Common()
+	if p == nil || p.None() {
 		return nil
 	}
-	sharing := 0
-	for _, ct := range d.byRID {
-		if ct.Throughput.None() {
-			sharing++
+	o := &Offer{Provision: *p, Link: n.self, ResourceRID: n.RIDText, Database: DatabaseRID(n.path[0])}
+	for _, ct := range n.below[Containers].numbers() {
+		if provisioned(ct).None() {
+			o.sharing++
 		}
 	}
-	rid := d.RID.String()
-	return &Offer{
-		Provision: d.Throughput, Resource: "dbs/" + rid + "/", ResourceRID: rid, Database: d.RID,
-		number: databaseOffer(d.RID), sharing: sharing,
-	}
+	number := offerNumber(n)
+	o.Resource = Resource{ID: offerRID(number), TS: p.TS, kind: Offers, path: path{number}, revision: p.Revision}
+	show(o, &Resource{}, Options{})
+	return o
 }
 
-// offer returns the container's own offer, nil if it shares its database's.
-func (ct *Container) offer() *Offer {
-	if ct.Throughput.None() {
+// offers returns all offers, in the order of their rids.
+func (s *state) offers() []Any {
+	var list []Any
+	s.account.walk(func(_ *Resource, r Any) {
+		if o := offerOf(r); o != nil {
+			list = append(list, o)
+		}
+	})
+	slices.SortFunc(list, func(a, b Any) int { return cmp.Compare(a.Common().number(), b.Common().number()) })
+	return list
+}
+
+// offered returns what an offer is for, nil if there is no such offer.
+func (s *state) offered(rid string) Any {
+	n, ok := parseOfferRID(rid)
+	if !ok {
 		return nil
 	}
-	return &Offer{
-		Provision: ct.Throughput, Resource: "dbs/" + ct.RID.Database.String() + "/colls/" + ct.RIDText + "/",
-		ResourceRID: ct.RIDText, Database: ct.RID.Database, number: containerOffer(ct.RID),
-	}
-}
-
-// Offers returns all offers, in the order of their rids.
-func (c *Catalog) Offers() []*Offer {
-	var all []*Offer
-	for _, d := range c.state.Load().byRID {
-		if o := d.offer(); o != nil {
-			all = append(all, o)
-		}
-		for _, ct := range d.byRID {
-			if o := ct.offer(); o != nil {
-				all = append(all, o)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *Offer) int { return cmp.Compare(a.number, b.number) })
-	return all
-}
-
-// FirstOfferAfter returns the index of the first offer that follows the one with
-// the given rid, which may be gone. It reports false for text that is no offer's
-// rid.
-func FirstOfferAfter(all []*Offer, rid string) (int, bool) {
-	n, ok := parseOfferRID(rid)
-	if !ok {
-		return 0, false
-	}
-	i, _ := slices.BinarySearchFunc(all, n+1, func(o *Offer, n offerNumber) int { return cmp.Compare(o.number, n) })
-	return i, true
-}
-
-// Offer finds an offer by its rid.
-func (c *Catalog) Offer(rid string) (*Offer, error) {
-	n, ok := parseOfferRID(rid)
-	if !ok {
-		return nil, ErrNotFound
-	}
-	d, ct := c.state.Load().offered(n)
-	if d == nil {
-		return nil, ErrNotFound
-	}
-	return offerOf(d, ct), nil
-}
-
-func offerOf(d *Database, ct *Container) *Offer {
-	if ct != nil {
-		return ct.offer()
-	}
-	return d.offer()
-}
-
-// offered returns what an offer is for: a database, or a container and its
-// database; no database if there is no such offer.
-func (s *state) offered(n offerNumber) (*Database, *Container) {
 	if n&1 == 0 {
-		if d := s.byRID[DatabaseRID(n>>1)]; d != nil && n == databaseOffer(d.RID) && d.offer() != nil {
-			return d, nil
-		}
-		return nil, nil
+		return s.at(Databases, path{n >> 1})
 	}
-	for _, d := range s.byRID {
-		ct := d.byRID[ContainerRID{d.RID, uint32(n >> 1)}]
-		if ct != nil && n == containerOffer(ct.RID) && ct.offer() != nil {
-			return d, ct
+	for _, d := range s.account.below[Databases].numbers() {
+		if ct := d.Common().below[Containers].numbers()[n>>1]; ct != nil {
+			return ct
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// OfferReplace is a request to change an offer.
-type OfferReplace struct {
-	RID     string
-	Body    []byte
-	IfMatch string
-	// Migrate asks for the other kind of throughput, of which there is then as much as
-	// there was of the first.
-	Migrate Migration
+// offer finds an offer by its rid.
+func (s *state) offer(rid string) (*Offer, error) {
+	if r := s.offered(rid); r != nil {
+		if o := offerOf(r); o != nil {
+			return o, nil
+		}
+	}
+	return nil, ErrNotFound
 }
 
 // Migration is from one kind of throughput to the other.
@@ -231,52 +183,36 @@ const (
 	ToManual
 )
 
-// ReplaceOffer changes the throughput of what an offer is for, out of the body of
-// a request; what it says decides between manual and autoscale, unless it asks for a
-// migration. The number of physical partitions stays.
-func (c *Catalog) ReplaceOffer(ctx context.Context, replace OfferReplace, nowMs int64) (*Offer, error) {
-	n, ok := parseOfferRID(replace.RID)
-	if !ok {
-		return nil, ErrNotFound
-	}
+// writeOffer changes the throughput of what an offer is for; what the body says decides
+// between manual and autoscale, unless the write asks for a migration. The number of
+// physical partitions stays.
+func (c *Catalog) writeOffer(ctx context.Context, w *Write) (*Offer, error) {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	old := c.state.Load()
-	d, ct := old.offered(n)
-	if d == nil {
-		return nil, ErrNotFound
-	}
-	was := offerOf(d, ct)
-	if !Matches(replace.IfMatch, was.ETag()) {
-		return nil, ErrPrecondition
-	}
-	r, err := parseOffer(replace.Body, was)
+	was, err := old.offer(w.ID)
 	if err != nil {
 		return nil, err
 	}
-	if r, err = r.migrated(replace.Migrate, was); err != nil {
+	if !Matches(w.IfMatch, was.ETag) {
+		return nil, ErrPrecondition
+	}
+	r, err := parseOffer(w.Body, was)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = r.migrated(w.Migrate, was); err != nil {
 		return nil, err
 	}
 	t, err := r.grant(was.Highest, was.sharing)
 	if err != nil {
 		return nil, err
 	}
-	next, b := old.clone(), kv.Batch{}
-	p := was.Provision.with(t, nowMs/1000)
-	if ct != nil {
-		changed := *ct
-		changed.Throughput = p
-		next.put(d.with(&changed))
-		b.Set(containerKey(ct.RID), changed.encode())
-		ct = &changed
-	} else {
-		changed := *d
-		changed.Throughput = p
-		next.put(&changed)
-		b.Set(databaseKey(d.RID), changed.encode())
-		d = &changed
-	}
-	return offerOf(d, ct), c.commit(ctx, &b, old, next)
+	next, b, subject := *old, kv.Batch{}, old.offered(w.ID).Common()
+	changed := next.altered(subject.kind, subject.path)
+	*provisioned(changed) = was.with(t, w.NowMs/1000)
+	changed.Common().setRows(&b, false, changed.record())
+	return offerOf(changed), c.commit(ctx, &b, old, &next)
 }
 
 // migrated returns the request for a migration that the client asks for beside its
@@ -305,7 +241,7 @@ func parseOffer(body []byte, was *Offer) (throughputRequest, error) {
 	}
 	named := false
 	for i, p := range []struct{ name, is string }{
-		{"id", was.RID()}, {"_rid", was.RID()}, {"resource", was.Resource}, {"offerResourceId", was.ResourceRID},
+		{"id", was.ID}, {"_rid", was.ID}, {"resource", was.Link}, {"offerResourceId", was.ResourceRID},
 	} {
 		raw, ok := o.Lookup(p.name)
 		if absent(raw, ok) {

@@ -36,6 +36,14 @@ func offerFor(c *Catalog, rid string) *Offer {
 	return nil
 }
 
+func databaseOffer(r DatabaseRID) uint64 {
+	return offerNumber(&Resource{kind: Databases, path: path{uint64(r)}})
+}
+
+func containerOffer(r ContainerRID) uint64 {
+	return offerNumber(&Resource{kind: Containers, path: path{uint64(r.Database), uint64(r.Container)}})
+}
+
 func manual(n int) string { return fmt.Sprintf(`{"content":{"offerThroughput":%d}}`, n) }
 
 func autoscale(n int) string {
@@ -47,14 +55,14 @@ func TestOfferBodies(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	d := createSharing(t, c, "d", Throughput{AutoscaleMax: 4000, IncrementPercent: 5})
 	ct := createContainer(t, c, d, with(""), Throughput{Manual: 500})
-	if got, want := string(offerFor(c, d.RID.String()).Body()), `{"resource":"dbs/AAAAAQ==/","offerType":"Invalid","offerResourceId":"AAAAAQ==","offerVersion":"V2",`+
+	if got, want := string(offerFor(c, d.RID.String()).Body), `{"resource":"dbs/AAAAAQ==/","offerType":"Invalid","offerResourceId":"AAAAAQ==","offerVersion":"V2",`+
 		`"content":{"offerThroughput":400,"offerIsRUPerMinuteThroughputEnabled":false,`+
 		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":4000,"maxConsumedStorageEverInKB":0},`+
 		`"offerAutopilotSettings":{"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":5}}}},`+
 		`"id":"AAAC","_rid":"AAAC","_self":"offers/AAAC/","_etag":"\"6553f100-0000-0001-8000-000000000002\"","_ts":1700000000}`; got != want {
 		t.Errorf("the database's:\ngot  %s\nwant %s", got, want)
 	}
-	if got, want := string(offerFor(c, ct.RIDText).Body()), `{"resource":"dbs/AAAAAQ==/colls/AAAAAYAAAAE=/","offerType":"Invalid","offerResourceId":"AAAAAYAAAAE=","offerVersion":"V2",`+
+	if got, want := string(offerFor(c, ct.RIDText).Body), `{"resource":"dbs/AAAAAQ==/colls/AAAAAYAAAAE=/","offerType":"Invalid","offerResourceId":"AAAAAYAAAAE=","offerVersion":"V2",`+
 		`"content":{"offerThroughput":500,"offerIsRUPerMinuteThroughputEnabled":false,`+
 		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":500,"maxConsumedStorageEverInKB":0}},`+
 		`"id":"AAAD","_rid":"AAAD","_self":"offers/AAAD/","_etag":"\"6553f100-0000-0001-8000-000000000003\"","_ts":1700000000}`; got != want {
@@ -100,7 +108,7 @@ func TestReplaceOffer(t *testing.T) {
 	ct := createContainer(t, c, d, with(""), Throughput{Manual: 11_000})
 	for _, rid := range []string{d.RID.String(), ct.RIDText} {
 		o := offerFor(c, rid)
-		etags := []string{o.ETag()}
+		etags := []string{o.ETag}
 		for _, step := range []struct {
 			body    string
 			want    Throughput
@@ -113,19 +121,19 @@ func TestReplaceOffer(t *testing.T) {
 			{manual(1000), Throughput{Manual: 1000}, 1000},
 			{manual(1000), Throughput{Manual: 1000}, 1000},
 		} {
-			got, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), step.body, etags[len(etags)-1]), nowMs+7000)
+			got, err := c.ReplaceOffer(t.Context(), offerReplace(o.RIDText, step.body, etags[len(etags)-1]), nowMs+7000)
 			if err != nil {
 				t.Fatalf("%s: %v", step.body, err)
 			}
-			if got.Throughput != step.want || got.Minimum() != step.minimum || got.TS != nowMs/1000+7 {
+			if got.Throughput != step.want || got.Minimum() != step.minimum || got.Provision.TS != nowMs/1000+7 {
 				t.Errorf("%s: got %+v, minimum %d, want %+v, %d", step.body, got, got.Minimum(), step.want, step.minimum)
 			}
-			if slices.Contains(etags, got.ETag()) {
-				t.Errorf("%s: the etag %s was there before", step.body, got.ETag())
+			if slices.Contains(etags, got.ETag) {
+				t.Errorf("%s: the etag %s was there before", step.body, got.ETag)
 			}
-			etags = append(etags, got.ETag())
-			read, err := c.Offer(o.RID())
-			if err != nil || string(read.Body()) != string(got.Body()) {
+			etags = append(etags, got.ETag)
+			read, err := c.Offer(o.RIDText)
+			if err != nil || string(read.Body) != string(got.Body) {
 				t.Errorf("%s: read %+v, %v", step.body, read, err)
 			}
 		}
@@ -137,7 +145,7 @@ func TestReplaceOffer(t *testing.T) {
 	if got, want := offerTexts(open(t, db)), offerTexts(c); !slices.Equal(got, want) {
 		t.Errorf("opened again:\ngot  %s\nwant %s", got, want)
 	}
-	if _, err := c.ReplaceContainer(t.Context(), ct.RID, parse(t, with(`"defaultTtl":5`)), "", nowMs); err != nil {
+	if _, err := c.ReplaceContainer(t.Context(), ct.RID, with(`"defaultTtl":5`), "", nowMs); err != nil {
 		t.Fatal(err)
 	}
 	if got := offerFor(c, ct.RIDText); got.Manual != 1000 || got.Highest != 100_000 {
@@ -146,15 +154,15 @@ func TestReplaceOffer(t *testing.T) {
 }
 
 // offerReplace asks for what a body says, which names the offer.
-func offerReplace(rid, body, ifMatch string) OfferReplace {
+func offerReplace(rid, body, ifMatch string) Write {
 	body = strings.Replace(body, `{"content"`, `{"id":"`+rid+`","content"`, 1)
-	return OfferReplace{RID: rid, Body: []byte(body), IfMatch: ifMatch}
+	return Write{Address: Address{ID: rid}, Body: []byte(body), IfMatch: ifMatch}
 }
 
 func offerTexts(c *Catalog) []string {
 	var all []string
 	for _, o := range c.Offers() {
-		all = append(all, string(o.Body()))
+		all = append(all, string(o.Body))
 	}
 	return all
 }
@@ -191,15 +199,15 @@ func TestReplaceOfferRefusals(t *testing.T) {
 		`{ "content":{"offerThroughput":1000}}`:                      "'id; ' - are missing",
 		`{"offerResourceId":"x","content":{"offerThroughput":1000}}`: "The 'offerResourceId' of an offer cannot be changed",
 	} {
-		if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), body, ""), nowMs); !refusedWith(err, want) {
+		if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RIDText, body, ""), nowMs); !refusedWith(err, want) {
 			t.Errorf("%s: got %v, want %q", body, err, want)
 		}
 	}
-	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), manual(1000), `"x"`), nowMs); !errors.Is(err, ErrPrecondition) {
+	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RIDText, manual(1000), `"x"`), nowMs); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("another etag: got %v, want ErrPrecondition", err)
 	}
-	shared := containerOffer(ct.RID).String() // there would be one, if it did not share
-	for _, rid := range []string{"", "x", "AAAA", "AAAE", shared, o.RID() + "=", strings.ToLower(o.RID()), d.RID.String(), ct.RIDText} {
+	shared := offerRID(containerOffer(ct.RID)) // there would be one, if it did not share
+	for _, rid := range []string{"", "x", "AAAA", "AAAE", shared, o.RIDText + "=", strings.ToLower(o.RIDText), d.RID.String(), ct.RIDText} {
 		if _, err := c.Offer(rid); !errors.Is(err, ErrNotFound) {
 			t.Errorf("read %q: got %v, want ErrNotFound", rid, err)
 		}
@@ -209,7 +217,7 @@ func TestReplaceOfferRefusals(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.ReplaceOffer(ctx, offerReplace(o.RID(), manual(1000), ""), nowMs); !errors.Is(err, context.Canceled) {
+	if _, err := c.ReplaceOffer(ctx, offerReplace(o.RIDText, manual(1000), ""), nowMs); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 	if got := rowsOf(t, db); fmt.Sprint(got) != fmt.Sprint(before) || offerFor(c, d.RID.String()).Manual != 100_000 {
@@ -230,16 +238,16 @@ func TestOfferGoesWithItsResource(t *testing.T) {
 			t.Fatalf("there are %d offers, want 3", len(all))
 		}
 		for _, o := range all {
-			if seen[o.RID()] {
-				t.Errorf("the rid %s is given twice", o.RID())
+			if seen[o.RIDText] {
+				t.Errorf("the rid %s is given twice", o.RIDText)
 			}
-			seen[o.RID()] = true
+			seen[o.RIDText] = true
 		}
 		gone := offerFor(c, a.RIDText)
 		if err := c.DeleteContainer(t.Context(), a.RID, "", &kv.Batch{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Offer(gone.RID()); !errors.Is(err, ErrNotFound) || len(c.Offers()) != 2 {
+		if _, err := c.Offer(gone.RIDText); !errors.Is(err, ErrNotFound) || len(c.Offers()) != 2 {
 			t.Errorf("after the container's end: %v, and %d offers", err, len(c.Offers()))
 		}
 		if err := c.DeleteDatabase(t.Context(), d.RID, "", &kv.Batch{}); err != nil {
@@ -261,7 +269,7 @@ func TestContainerRowWithoutThroughput(t *testing.T) {
 	for _, ct := range []*Container{alone, shares} {
 		ct.Throughput = Provision{}
 		var b kv.Batch
-		b.Set(containerKey(ct.RID), ct.encode())
+		b.Set(containerKey(ct.RID), mustJSON(ct.record()))
 		must(t, db.Commit(t.Context(), &b))
 	}
 	again := open(t, db)
@@ -285,7 +293,7 @@ func TestMinimumOfASharedDatabase(t *testing.T) {
 	if o.Minimum() != 600 {
 		t.Errorf("with 27 containers the minimum is %d, want 600", o.Minimum())
 	}
-	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RID(), manual(500), ""), nowMs); !refusedWith(err, "required minimum throughput 600") {
+	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RIDText, manual(500), ""), nowMs); !refusedWith(err, "required minimum throughput 600") {
 		t.Errorf("500: got %v", err)
 	}
 }
@@ -296,40 +304,41 @@ func TestFirstOfferAfter(t *testing.T) {
 	for i := range 5 {
 		createContainer(t, c, d, named(fmt.Sprint("c", i)), Throughput{Manual: 400})
 	}
-	all := c.Offers()
-	for i, o := range all {
-		if got, ok := FirstOfferAfter(all, o.RID()); !ok || got != i+1 {
+	all := c.state.Load().offers()
+	after := func(list []Any, rid string) (int, bool) { return (&List{&Resource{}, Offers, list}).After(rid) }
+	for i, o := range c.Offers() {
+		if got, ok := after(all, o.RIDText); !ok || got != i+1 {
 			t.Errorf("after %d: got %d, %v", i, got, ok)
 		}
 		without := slices.Delete(slices.Clone(all), i, i+1)
-		if got, ok := FirstOfferAfter(without, o.RID()); !ok || got != i {
+		if got, ok := after(without, o.RIDText); !ok || got != i {
 			t.Errorf("after %d, which is gone: got %d, %v", i, got, ok)
 		}
 	}
 	for _, text := range []string{"", "x", "AAAAAQ==", "AAAAAAAA"} {
-		if _, ok := FirstOfferAfter(all, text); ok {
+		if _, ok := after(all, text); ok {
 			t.Errorf("%q is taken for an offer's rid", text)
 		}
 	}
 }
 
 func TestOfferRIDs(t *testing.T) {
-	for n, want := range map[offerNumber]string{
+	for n, want := range map[uint64]string{
 		0: "AAAA", 2: "AAAC", 3: "AAAD", longOffer - 1: "----", longOffer: "AAABAAAA", 1<<48 - 1: "--------",
 	} {
-		if got := n.String(); got != want {
+		if got := offerRID(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint32().Draw(t, "number")
-		for _, o := range []offerNumber{databaseOffer(DatabaseRID(n)), containerOffer(ContainerRID{1, n})} {
-			if got, ok := parseOfferRID(o.String()); !ok || got != o {
-				t.Errorf("%d is written %s and read as %d, %v", o, o, got, ok)
+		for _, o := range []uint64{databaseOffer(DatabaseRID(n)), containerOffer(ContainerRID{1, n})} {
+			if got, ok := parseOfferRID(offerRID(o)); !ok || got != o {
+				t.Errorf("%d is written %s and read as %d, %v", o, offerRID(o), got, ok)
 			}
 		}
 	})
-	if got, ok := parseOfferRID(containerOffer(ContainerRID{1, math.MaxUint32}).String()); !ok || got != 1<<33-1 {
+	if got, ok := parseOfferRID(offerRID(containerOffer(ContainerRID{1, math.MaxUint32}))); !ok || got != 1<<33-1 {
 		t.Errorf("the last: got %d, %v", got, ok)
 	}
 }
@@ -339,17 +348,19 @@ func FuzzParseOfferRID(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, ok := parseOfferRID(text); ok && n.String() != text {
-			t.Errorf("%q is read as %d, which is %q", text, n, n)
+		if n, ok := parseOfferRID(text); ok && offerRID(n) != text {
+			t.Errorf("%q is read as %d, which is %q", text, n, offerRID(n))
 		}
 	})
 }
 
 // Whatever is sent, what is granted keeps the rules.
 func FuzzParseOffer(f *testing.F) {
-	was := &Offer{Provision: provision(Throughput{Manual: 50_000}, 1), Resource: "dbs/AAAAAQ==/", ResourceRID: "AAAAAQ==", number: 2}
+	d := &Database{Resource: Resource{RIDText: "AAAAAQ==", kind: Databases, path: path{1}, self: "dbs/AAAAAQ==/"}}
+	d.Throughput = provision(Throughput{Manual: 50_000}, 1)
+	was := offerOf(d)
 	for _, body := range []string{
-		string(was.Body()), manual(400), manual(500), manual(-1), autoscale(5000), autoscale(1000), "{}", `{"content":{"offerThroughput":1e3}}`,
+		string(was.Body), manual(400), manual(500), manual(-1), autoscale(5000), autoscale(1000), "{}", `{"content":{"offerThroughput":1e3}}`,
 		`{"content":{"offerAutopilotSettings":{"maxThroughput":6000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}}}`, "", "[",
 	} {
 		f.Add([]byte(body))

@@ -7,13 +7,10 @@
 package catalog
 
 import (
-	"context"
-	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -29,8 +26,6 @@ const (
 type Permission struct {
 	Resource
 	Grant
-	// Holder is the rid of its user.
-	Holder string
 
 	raw permissionRecord
 }
@@ -61,119 +56,64 @@ type permissionRecord struct {
 	Key      json.RawMessage `json:"key,omitempty"`
 }
 
-// Permission finds a permission of the user by its name or by its rid.
-func (u *User) Permission(nameOrRID string) (*Permission, error) {
-	return u.permissions.find(nameOrRID)
-}
-
-// Permissions returns all permissions of the user, the oldest first.
-func (u *User) Permissions() []*Permission { return u.permissions.all() }
-
 // Permission returns the permission with the given rid as it is now.
 func (c *Catalog) Permission(rid PermissionRID) (*Permission, error) {
-	if d := c.state.Load().byRID[rid.Database]; d != nil {
-		if u := d.users.byNumber[rid.User]; u != nil && u.permissions.byNumber[rid.Permission] != nil {
-			return u.permissions.byNumber[rid.Permission], nil
-		}
+	p, found := c.state.Load().at(Permissions, path{uint64(rid.Database), rid.User, rid.Permission}).(*Permission)
+	if !found {
+		return nil, ErrNotFound
 	}
-	return nil, ErrNotFound
+	return p, nil
 }
 
 // Numbers returns what tells the permission apart.
 func (p *Permission) Numbers() PermissionRID {
-	raw, _ := ridBytes(p.RID)
-	return PermissionRID{
-		DatabaseRID(binary.BigEndian.Uint32(raw)),
-		uint64(binary.BigEndian.Uint32(raw[databaseRIDBytes:])),
-		binary.LittleEndian.Uint64(raw[containerRIDBytes:]),
-	}
+	return PermissionRID{DatabaseRID(p.path[0]), p.path[1], p.path[2]}
 }
 
-// WritePermission creates, upserts or replaces a permission of a user.
-func (c *Catalog) WritePermission(ctx context.Context, db DatabaseRID, user string, w ResourceWrite) (p *Permission, created bool, err error) {
-	id, parsed, err := parsePermission(w.Body)
+// Granted returns the container that a permission is for. It must be in the database
+// of the permission's user.
+func (c *Catalog) Granted(p *Permission) (*Container, error) {
+	d, err := c.Database(p.Database)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	err = c.changeUser(ctx, db, user, func(u *User, change uint64, b *kv.Batch) error {
-		was, found, err := standing(u.permissions, &w, id, maxPermissions)
-		if err != nil {
-			return err
-		}
-		p, created = &Permission{Grant: parsed.Grant, raw: parsed.raw}, !found
-		if found {
-			p.Resource = w.next(id, &was.Resource, change)
-			u.permissions.remove(was)
-		} else {
-			p.Resource = w.next(id, nil, change)
-		}
-		for _, other := range u.permissions.byName {
-			if other.Grant.same(&p.Grant) {
-				return ErrExists
-			}
-		}
-		p.render(db, u)
-		u.permissions.put(p)
-		b.Set(permissionKey(db, u.number, p.number), mustJSON(p.raw))
-		return nil
-	})
-	return p, created, err
+	if d.RID != p.Numbers().Database {
+		return nil, ErrNotFound
+	}
+	return d.Container(p.Container)
 }
 
-// DeletePermission removes a permission. Its tokens open nothing from then on.
-func (c *Catalog) DeletePermission(ctx context.Context, db DatabaseRID, user, nameOrRID, ifMatch string) error {
-	return c.changeUser(ctx, db, user, func(u *User, _ uint64, b *kv.Batch) error {
-		p, err := u.permissions.find(nameOrRID)
-		if err != nil {
-			return err
+// follow refuses a second permission of a user for the same.
+func (p *Permission) follow(owner, was Any) error {
+	for _, other := range all[*Permission](owner.Common(), Permissions) {
+		if Any(other) != was && other.same(&p.Grant) {
+			return ErrExists
 		}
-		if !Matches(ifMatch, p.ETag) {
-			return ErrPrecondition
-		}
-		u.permissions.remove(p)
-		b.Delete(permissionKey(db, u.number, p.number), 0)
-		return nil
-	})
-}
-
-// changeUser lets a function alter the permissions of a copy of a user.
-func (c *Catalog) changeUser(ctx context.Context, db DatabaseRID, user string, alter func(u *User, change uint64, b *kv.Batch) error) error {
-	return c.changeDatabase(ctx, db, func(d *Database, change uint64, b *kv.Batch) error {
-		was, err := d.users.find(user)
-		if err != nil {
-			return err
-		}
-		u := *was
-		u.permissions = was.permissions.clone()
-		if err := alter(&u, change, b); err != nil {
-			return err
-		}
-		d.users = d.users.clone()
-		d.users.put(&u)
-		return nil
-	})
+	}
+	return nil
 }
 
 // parsePermission reads what a client says of a permission. What it is for need not
 // exist: clients' own tests make permissions for nothing.
-func parsePermission(body []byte) (id string, p Permission, err error) {
-	o, id, err := parseResource(body, "id", "permissionMode", "resource")
+func parsePermission(w *Write) (Any, error) {
+	o, r, err := parseResource(w.Body, "id", "permissionMode", "resource")
 	if err != nil {
-		return "", p, err
+		return nil, err
 	}
+	p := &Permission{Resource: r}
 	raw, _ := o.Lookup("permissionMode")
 	if p.raw.Mode, err = asString("permissionMode", raw); err != nil {
-		return "", p, err
+		return nil, err
 	}
 	raw, _ = o.Lookup("resource")
 	if p.raw.Resource, err = asString("resource", raw); err != nil {
-		return "", p, err
+		return nil, err
 	}
 	if raw, ok := o.Lookup("resourcePartitionKey"); !absent(raw, ok) {
 		p.raw.Key = compact(raw)
 	}
 	p.Grant, err = p.raw.grant()
-	return id, p, err
+	return p, err
 }
 
 // grant makes sense of what was said.
@@ -229,41 +169,25 @@ func (g *Grant) same(other *Grant) bool {
 		(g.Key == nil) == (other.Key == nil) && g.Key.Equal(other.Key)
 }
 
-// render makes the rid, the etag, the response and the record out of the rest.
-func (p *Permission) render(db DatabaseRID, u *User) {
-	p.Holder = u.RID
-	p.RID = ridText.EncodeToString(permissionRID(db, u.number, p.number))
-	p.ETag = p.etag(permissionETags)
-	p.raw.resourceRecord = p.record()
+func decodePermission(row []byte) (Any, error) {
+	var r permissionRecord
+	if err := decodeRecord(row, &r, &r.Version); err != nil {
+		return nil, err
+	}
+	g, err := r.grant()
+	return &Permission{Resource: r.resource(), Grant: g, raw: r}, err
+}
+
+func (p *Permission) record() any {
+	return permissionRecord{p.row(), p.raw.Mode, p.raw.Resource, p.raw.Key}
+}
+
+func (p *Permission) render(Any, Options) {
 	b := value.AppendString([]byte(`{"id":`), p.ID)
 	b = value.AppendString(append(b, `,"permissionMode":`...), p.raw.Mode)
 	b = value.AppendString(append(b, `,"resource":`...), p.raw.Resource)
 	if p.raw.Key != nil {
 		b = append(append(b, `,"resourcePartitionKey":`...), p.raw.Key...)
 	}
-	p.Body = append(p.appendSystem(b, u.self(db)+"permissions/"+p.RID+"/"), '}')
-}
-
-// loadPermission reads the row of a permission, whose user has been read before. It
-// reports false for one that makes no sense.
-func (d *Database) loadPermission(e kv.Entry) bool {
-	if len(e.Key) != permissionKeyBytes {
-		return false
-	}
-	u := d.users.byNumber[binary.BigEndian.Uint64(e.Key[6:])]
-	var r permissionRecord
-	if u == nil || !decodeRecord(e.Value, &r, &r.resourceRecord) || u.permissions.byName[r.ID] != nil {
-		return false
-	}
-	g, err := r.grant()
-	if err != nil {
-		return false
-	}
-	p := &Permission{Resource: r.resource(binary.BigEndian.Uint64(e.Key[14:])), Grant: g, raw: r}
-	p.render(d.RID, u)
-	if u.permissions.byName == nil {
-		u.permissions = u.permissions.clone()
-	}
-	u.permissions.put(p)
-	return true
+	p.Body = append(p.appendSystem(b), '}')
 }

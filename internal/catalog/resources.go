@@ -1,256 +1,437 @@
 // SPDX-License-Identifier: MIT
 
-// What users, permissions and client encryption keys have in common: each is a
-// named resource of a database that holds no items, kept as one row.
+// What all resources have in common, and all that is done to them: find, list, write
+// and delete, each once for all kinds. DESIGN.md says why.
 
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Resource is what such a resource is at one moment.
+// Resource is what every resource has at one moment.
 type Resource struct {
-	ID   string
-	RID  string
-	ETag string
-	Body []byte // the exact response, but for the token of a permission
-	TS   int64  // of the last change
+	ID      string
+	RIDText string
+	ETag    string
+	Body    []byte // the exact response, but for the token of a permission
+	TS      int64  // of the last change
+	Path    string // by names, as in dbs/d/colls/c
 
-	// number is given once and for ever: the count of the change that made it.
-	number uint64
-	// revision is the count of the change that wrote it last.
+	kind     Kind
+	path     path
+	rid      string // the bytes of RIDText
+	self     string // the link by rids
 	revision uint64
+	below    [kindCount]*family
 }
 
-// base lets the functions below speak of all kinds alike.
-func (r *Resource) base() *Resource { return r }
-
-type resource interface{ base() *Resource }
-
-// Kinds of etags, in the bits above every number, so that two resources never
-// have the same.
-const (
-	userETags = uint64(1+iota)<<56 | 1<<61
-	permissionETags
-	encryptionKeyETags
-)
-
-func (r *Resource) etag(kind uint64) string {
-	return ETag(uint64(r.TS)<<32|r.revision&math.MaxUint32, kind|r.number)
+// Any is a resource of any kind.
+type Any interface {
+	Common() *Resource
+	// follow checks a new version against its owner and the version before, nil if there
+	// is none, and takes over what a replace does not change.
+	follow(owner, was Any) error
+	// render makes the response out of the rest, and what else the type shows.
+	render(owner Any, o Options)
+	// record returns what is kept in the row.
+	record() any
 }
+
+// Common returns what the resource shares with all others.
+func (r *Resource) Common() *Resource { return r }
+
+func (r *Resource) follow(_, _ Any) error { return nil }
+func (r *Resource) render(Any, Options)   {}
+func (r *Resource) record() any           { return r.row() }
+
+func (r *Resource) number() uint64 { return r.path[kinds[r.kind].depth-1] }
 
 // appendSystem ends a response with what the server adds.
-func (r *Resource) appendSystem(dst []byte, self string) []byte {
-	return fmt.Appendf(dst, `,"_rid":"%s","_self":"%s","_etag":%s,"_ts":%d`, r.RID, self, strconv.Quote(r.ETag), r.TS)
+func (r *Resource) appendSystem(dst []byte) []byte {
+	return fmt.Appendf(dst, `,"_rid":"%s","_self":"%s","_etag":%s,"_ts":%d`, r.RIDText, r.self, strconv.Quote(r.ETag), r.TS)
+}
+
+// show gives a resource what it is told by, now that it has a number and an owner.
+func show(r, owner Any, o Options) {
+	n, own, k := r.Common(), owner.Common(), &kinds[r.Common().kind]
+	if n.kind == Offers {
+		n.RIDText = n.ID
+	} else {
+		n.rid = string(k.rid.append([]byte(own.rid), n.number()))
+		n.RIDText = ridText.EncodeToString([]byte(n.rid))
+	}
+	n.self = own.self + k.link + "/" + n.RIDText + "/"
+	n.Path = strings.TrimPrefix(own.Path+"/"+k.link+"/"+n.ID, "/")
+	n.ETag = ETag(uint64(n.TS)<<32|n.revision&math.MaxUint32, k.etags|n.number())
+	r.render(owner, o)
 }
 
 // family holds the resources of one kind below one owner. It is altered only while
-// nobody else has seen it.
-type family[T resource] struct {
-	byName   map[string]T
-	byNumber map[uint64]T
+// nobody else has seen it; nil holds none.
+type family struct {
+	byName   map[string]Any
+	byNumber map[uint64]Any
 }
 
-func (f family[T]) clone() family[T] {
-	if f.byName == nil {
-		return family[T]{map[string]T{}, map[uint64]T{}}
+func (f *family) clone() *family {
+	if f == nil {
+		return &family{map[string]Any{}, map[uint64]Any{}}
 	}
-	return family[T]{maps.Clone(f.byName), maps.Clone(f.byNumber)}
+	return &family{maps.Clone(f.byName), maps.Clone(f.byNumber)}
 }
 
-func (f family[T]) put(r T) {
-	f.byName[r.base().ID] = r
-	f.byNumber[r.base().number] = r
+func (f *family) put(r Any) {
+	f.byName[r.Common().ID] = r
+	f.byNumber[r.Common().number()] = r
 }
 
-func (f family[T]) remove(r T) {
-	delete(f.byName, r.base().ID)
-	delete(f.byNumber, r.base().number)
+func (f *family) remove(r Any) {
+	delete(f.byName, r.Common().ID)
+	delete(f.byNumber, r.Common().number())
 }
 
-// find looks for a name or, if there is no such name, for a rid.
-func (f family[T]) find(nameOrRID string) (T, error) {
-	if r, ok := f.byName[nameOrRID]; ok {
-		return r, nil
+func (f *family) names() map[string]Any {
+	if f == nil {
+		return nil
 	}
-	if number, ok := ridNumber(nameOrRID); ok {
-		if r, ok := f.byNumber[number]; ok && r.base().RID == nameOrRID {
-			return r, nil
+	return f.byName
+}
+
+func (f *family) numbers() map[uint64]Any {
+	if f == nil {
+		return nil
+	}
+	return f.byNumber
+}
+
+// find looks for a name among those of a kind below r or, if there is no such name, for
+// a rid.
+func (r *Resource) find(k Kind, nameOrRID string) (Any, error) {
+	if found := r.below[k].names()[nameOrRID]; found != nil {
+		return found, nil
+	}
+	if number, ok := k.numberOf(r, nameOrRID); ok {
+		if found := r.below[k].numbers()[number]; found != nil {
+			return found, nil
 		}
 	}
-	var none T
-	return none, ErrNotFound
+	return nil, ErrNotFound
 }
 
-// all returns the resources, the oldest first.
-func (f family[T]) all() []T {
-	return slices.SortedFunc(maps.Values(f.byNumber), func(a, b T) int { return cmp.Compare(a.base().number, b.base().number) })
+// numberOf takes the number out of the rid of a resource below an owner.
+func (k Kind) numberOf(owner *Resource, rid string) (uint64, bool) {
+	if k == Offers {
+		return parseOfferRID(rid)
+	}
+	raw, ok := ridBytes(rid)
+	tail, below := strings.CutPrefix(string(raw), owner.rid)
+	if !ok || !below {
+		return 0, false
+	}
+	return kinds[k].rid.number(tail)
 }
 
-// FirstResourceAfter returns the index of the first resource that follows the one
-// with the given rid, which may be gone. It reports false for what is no rid.
-func FirstResourceAfter[T resource](all []T, rid string) (int, bool) {
-	number, ok := ridNumber(rid)
+// all returns those of a kind below r, the oldest first.
+func all[T Any](r *Resource, k Kind) []T {
+	var list []T
+	for _, each := range r.below[k].numbers() {
+		list = append(list, each.(T))
+	}
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(a.Common().number(), b.Common().number()) })
+	return list
+}
+
+// typed gives what was found its type.
+func typed[T Any](r Any, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return r.(T), nil
+}
+
+// walk visits everything below a resource, owners first.
+func (r *Resource) walk(visit func(owner *Resource, r Any)) {
+	for _, f := range r.below {
+		for _, child := range f.numbers() {
+			visit(r, child)
+			child.Common().walk(visit)
+		}
+	}
+}
+
+// Address names a resource by names or rids, or those of a kind below an owner: then
+// it has no ID. Database, Container and User are its owners, as far as it has them.
+type Address struct {
+	Kind                      Kind
+	Database, Container, User string
+	ID                        string
+}
+
+// owner is the address of what owns what is addressed.
+func (a Address) owner() Address {
+	switch up := kinds[a.Kind].owner; up {
+	case Databases:
+		return Address{Kind: up, ID: a.Database}
+	case Containers:
+		return Address{Kind: up, Database: a.Database, ID: a.Container}
+	case Users:
+		return Address{Kind: up, Database: a.Database, ID: a.User}
+	}
+	return Address{}
+}
+
+func (s *state) owner(a Address) (Any, error) {
+	up := a.owner()
+	if up.Kind == account {
+		return s.account, nil
+	}
+	r, err := s.find(up)
+	if err != nil {
+		return nil, kinds[a.Kind].missing
+	}
+	return r, nil
+}
+
+func (s *state) find(a Address) (Any, error) {
+	if a.Kind == Offers {
+		return typed[Any](s.offer(a.ID))
+	}
+	owner, err := s.owner(a)
+	if err != nil {
+		return nil, err
+	}
+	return owner.Common().find(a.Kind, a.ID)
+}
+
+// at returns the resource at a path, nil if there is none.
+func (s *state) at(k Kind, p path) Any {
+	if k == account {
+		return s.account
+	}
+	owner := s.at(kinds[k].owner, p)
+	if owner == nil {
+		return nil
+	}
+	return owner.Common().below[k].numbers()[p[kinds[k].depth-1]]
+}
+
+// altered puts a copy of the resource at a path into s, which nobody else has seen, and
+// copies of all its owners, and returns it to be altered; nil if there is none.
+func (s *state) altered(k Kind, p path) Any {
+	if k == account {
+		a := *s.account
+		s.account = &a
+		return &a
+	}
+	owner, was := s.altered(kinds[k].owner, p), s.at(k, p)
+	if owner == nil || was == nil {
+		return nil
+	}
+	r, below := kinds[k].copied(was), &owner.Common().below[k]
+	*below = (*below).clone()
+	(*below).put(r)
+	return r
+}
+
+// Find returns a resource.
+func (c *Catalog) Find(a Address) (Any, error) { return c.state.Load().find(a) }
+
+// List is the resources of a kind below an owner, the oldest first.
+type List struct {
+	Owner Any
+	Kind  Kind
+	All   []Any
+}
+
+// List returns the resources of the kind of an address.
+func (c *Catalog) List(a Address) (List, error) {
+	s := c.state.Load()
+	owner, err := s.owner(a)
+	switch {
+	case err != nil:
+		return List{}, err
+	case a.Kind == Offers:
+		return List{owner, a.Kind, s.offers()}, nil
+	}
+	return List{owner, a.Kind, all[Any](owner.Common(), a.Kind)}, nil
+}
+
+// After returns the index of the first resource that follows the one with the given
+// rid, which may be gone. It reports false for what is no rid of such a resource.
+func (l *List) After(rid string) (int, bool) {
+	number, ok := l.Kind.numberOf(l.Owner.Common(), rid)
 	if !ok {
 		return 0, false
 	}
-	i, _ := slices.BinarySearchFunc(all, number+1, func(r T, n uint64) int { return cmp.Compare(r.base().number, n) })
+	i, _ := slices.BinarySearchFunc(l.All, number, func(r Any, n uint64) int {
+		if r.Common().number() <= n {
+			return -1
+		}
+		return 1
+	})
 	return i, true
-}
-
-// The rid of a client encryption key has its database's four bytes, four that are
-// zero, its number and its kind, both little-endian.
-const (
-	kindEncryptionKey = 2
-	maxUserNumber     = containerBit - 1 // its top bit is clear
-	maxKeyNumber      = math.MaxUint32
-)
-
-func userRID(db DatabaseRID, user uint64) []byte {
-	raw := binary.BigEndian.AppendUint32(nil, uint32(db))
-	return binary.BigEndian.AppendUint32(raw, uint32(user))
-}
-
-func permissionRID(db DatabaseRID, user, permission uint64) []byte {
-	return binary.LittleEndian.AppendUint64(userRID(db, user), permission)
-}
-
-func encryptionKeyRID(db DatabaseRID, key uint64) []byte {
-	raw := binary.LittleEndian.AppendUint32(userRID(db, 0), uint32(key))
-	return binary.LittleEndian.AppendUint32(raw, kindEncryptionKey)
-}
-
-// ridNumber takes the number of a user, a permission or a key out of a rid.
-func ridNumber(text string) (uint64, bool) {
-	raw, ok := ridBytes(text)
-	switch {
-	case !ok || len(raw) < containerRIDBytes:
-		return 0, false
-	case len(raw) == containerRIDBytes:
-		return uint64(binary.BigEndian.Uint32(raw[databaseRIDBytes:])), true
-	case binary.BigEndian.Uint32(raw[databaseRIDBytes:]) == 0:
-		return uint64(binary.LittleEndian.Uint32(raw[containerRIDBytes:])), true
-	}
-	return binary.LittleEndian.Uint64(raw[containerRIDBytes:]), true
-}
-
-// IsRID reports whether a text has the form of a rid, of whatever kind.
-func IsRID(text string) bool {
-	_, ok := ridBytes(text)
-	return ok
-}
-
-func ridBytes(text string) ([]byte, bool) {
-	if len(text) > ItemRIDChars {
-		return nil, false
-	}
-	raw, err := ridText.DecodeString(text)
-	if err != nil {
-		return nil, false
-	}
-	switch len(raw) {
-	case databaseRIDBytes, containerRIDBytes, itemRIDBytes:
-		return raw, ridText.EncodeToString(raw) == text // each has one spelling
-	}
-	return nil, false
 }
 
 // WriteMode says what a write does about a resource that exists, or does not.
 type WriteMode int
 
+// The modes of a write.
 const (
-	CreateResource WriteMode = iota
-	UpsertResource
-	ReplaceResource
+	Create WriteMode = iota
+	Upsert
+	Replace
 )
 
-// ResourceWrite is a request to write a resource.
-type ResourceWrite struct {
-	Mode WriteMode
-	// Target is the name or rid of what is replaced.
-	Target  string
+// Write is a request to write a resource.
+type Write struct {
+	// Address is of what is replaced, or of where something is made.
+	Address
+	Mode    WriteMode
 	IfMatch string
 	Body    []byte
-	NowMs   int64
+	// Throughput is what a new database or container is to have.
+	Throughput Throughput
+	// Migrate asks for the other kind of throughput in place of what an offer says.
+	Migrate Migration
+	// Check, if there is one, refuses what the catalog cannot judge.
+	Check func(Any) error
+	NowMs int64
 }
 
-// standing finds what a write replaces; found is false if it makes something new.
-// The name in the body may be another than before.
-func standing[T resource](f family[T], w *ResourceWrite, id string, most int) (was T, found bool, err error) {
-	was, taken := f.byName[id]
+// standing finds what a write replaces, nil if it makes something new. The name in the
+// body may be another than before.
+func (r *Resource) standing(w *Write, id string) (was Any, err error) {
+	k, holder := &kinds[w.Kind], r.below[w.Kind].names()[id]
 	switch w.Mode {
-	case CreateResource:
-		if taken {
-			return was, false, ErrExists
+	case Create:
+		if holder != nil {
+			return nil, ErrExists
 		}
-	case UpsertResource:
-		found = taken
-	case ReplaceResource:
-		if was, err = f.find(w.Target); err != nil {
-			return was, false, err
+	case Upsert:
+		was = holder
+	case Replace:
+		if was, err = r.find(w.Kind, w.ID); err != nil {
+			return nil, err
 		}
-		if taken && was.base().ID != id {
-			return was, false, ErrExists
+		if k.clashes && holder != nil && holder != was {
+			return nil, ErrExists
 		}
-		found = true
 	}
-	if found && !Matches(w.IfMatch, was.base().ETag) {
-		return was, false, ErrPrecondition
+	if was != nil && !Matches(w.IfMatch, was.Common().ETag) {
+		return nil, ErrPrecondition
 	}
-	if !found && len(f.byName) >= most {
-		return was, false, ErrTooMany
+	if was == nil && len(r.below[w.Kind].names()) >= k.most {
+		return nil, k.tooMany
 	}
-	return was, found, nil
+	return was, nil
 }
 
-// next returns the new version of a resource, or the first. change is the
-// count of the change under way.
-func (w *ResourceWrite) next(id string, was *Resource, change uint64) Resource {
-	r := Resource{ID: id, TS: w.NowMs / 1000, number: change, revision: change}
-	if was != nil {
-		r.number = was.number
+// Write creates, upserts or replaces a resource. It is durable when Write returns, and
+// seen by those who look it up.
+func (c *Catalog) Write(ctx context.Context, w Write) (r Any, created bool, err error) {
+	if w.Kind == Offers {
+		r, err = c.writeOffer(ctx, &w)
+		return r, false, err
 	}
-	return r
-}
-
-// changeDatabase lets a function alter a copy of a database, and shows the copy when
-// what was put into the batch is durable.
-func (c *Catalog) changeDatabase(ctx context.Context, rid DatabaseRID, alter func(d *Database, change uint64, b *kv.Batch) error) error {
+	owner, err := c.state.Load().owner(w.Address)
+	if err != nil {
+		return nil, false, err
+	}
+	if r, err = kinds[w.Kind].parse(&w); err != nil {
+		return nil, false, err
+	}
+	if w.Check != nil {
+		if err := w.Check(r); err != nil {
+			return nil, false, err
+		}
+	}
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	old := c.state.Load()
-	was := old.byRID[rid]
-	if was == nil {
-		return ErrNotFound
+	next, b := *old, kv.Batch{}
+	if owner = next.altered(owner.Common().kind, owner.Common().path); owner == nil {
+		return nil, false, ErrNotFound
 	}
-	d := *was
-	var b kv.Batch
-	if err := alter(&d, old.last.changes+1, &b); err != nil {
+	was, err := owner.Common().standing(&w, r.Common().ID)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := c.version(r, owner, was, &w, &next.last); err != nil {
+		return nil, false, err
+	}
+	below := &owner.Common().below[w.Kind]
+	*below = (*below).clone()
+	if was != nil {
+		(*below).remove(was)
+	}
+	(*below).put(r)
+	r.Common().setRows(&b, was == nil, r.record())
+	return r, was == nil, c.commit(ctx, &b, old, &next)
+}
+
+// version makes what was parsed the next version of a resource, or the first, if was is
+// nil.
+func (c *Catalog) version(r, owner, was Any, w *Write, last *sequence) error {
+	n, k := r.Common(), &kinds[w.Kind]
+	n.kind, n.path, n.revision, n.TS = w.Kind, owner.Common().path, k.first, w.NowMs/1000
+	if was != nil {
+		before := was.Common()
+		n.path, n.revision, n.below = before.path, before.revision+1, before.below
+	} else {
+		n.path[k.depth-1] = last.next(w.Kind)
+	}
+	if k.dated {
+		n.revision = last.changes + 1
+	}
+	if n.number() > k.rid.last() {
+		return ErrTooMany
+	}
+	if err := r.follow(owner, was); err != nil {
 		return err
 	}
-	next := old.clone()
-	next.put(&d)
-	return c.commit(ctx, &b, old, next)
+	show(r, owner, c.options)
+	return nil
+}
+
+// Delete removes a resource and everything below it. The caller's batch takes away the
+// items of containers in the same commit.
+func (c *Catalog) Delete(ctx context.Context, r Any, ifMatch string, b *kv.Batch) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	k, p, old := r.Common().kind, r.Common().path, c.state.Load()
+	now := old.at(k, p)
+	if now == nil {
+		return ErrNotFound
+	}
+	if !Matches(ifMatch, now.Common().ETag) {
+		return ErrPrecondition
+	}
+	next := *old
+	below := &next.altered(kinds[k].owner, p).Common().below[k]
+	*below = (*below).clone()
+	(*below).remove(now)
+	now.Common().deleteRows(b)
+	now.Common().walk(func(_ *Resource, r Any) { r.Common().deleteRows(b) })
+	return c.commit(ctx, b, old, &next)
 }
 
 // parseResource reads the body of a write and its name, and complains about
 // properties that are missing.
-func parseResource(body []byte, required ...string) (o *value.Object, id string, err error) {
+func parseResource(body []byte, required ...string) (o *value.Object, r Resource, err error) {
 	if o, err = value.ParseObject(body); err != nil {
-		return nil, "", invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
+		return nil, r, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)
 	}
 	missing := ""
 	for _, name := range required {
@@ -259,95 +440,8 @@ func parseResource(body []byte, required ...string) (o *value.Object, id string,
 		}
 	}
 	if missing != "" {
-		return nil, "", invalid("The input content is invalid because the required properties - '%s' - are missing", missing)
+		return nil, r, invalid("The input content is invalid because the required properties - '%s' - are missing", missing)
 	}
-	id, err = parseName(o)
-	return o, id, err
-}
-
-// compact copies JSON without its white space, which a record does not keep.
-func compact(raw []byte) json.RawMessage {
-	var out bytes.Buffer
-	if err := json.Compact(&out, raw); err != nil {
-		panic(err) // it was parsed before
-	}
-	return out.Bytes()
-}
-
-// loadResources reads the rows of users, then permissions, then keys.
-func (s *state) loadResources(snap kv.Snapshot) error {
-	for _, kind := range []struct {
-		prefix []byte
-		load   func(d *Database, e kv.Entry) bool
-	}{
-		{userPrefix, (*Database).loadUser},
-		{permissionPrefix, (*Database).loadPermission},
-		{encryptionKeyPrefix, (*Database).loadEncryptionKey},
-	} {
-		for e, err := range snap.Scan(kind.prefix, prefixEnd(kind.prefix), kv.Forward) {
-			if err != nil {
-				return err
-			}
-			if len(e.Key) < resourceKeyBytes {
-				return corruptRow(e)
-			}
-			d := s.byRID[DatabaseRID(binary.BigEndian.Uint32(e.Key[2:]))]
-			if d == nil || !kind.load(d, e) {
-				return corruptRow(e)
-			}
-		}
-	}
-	return nil
-}
-
-func corruptRow(e kv.Entry) error { return fmt.Errorf("%w: catalog row %q", kv.ErrCorrupt, e.Key) }
-
-// resourceRecord is what every row says.
-type resourceRecord struct {
-	Version  int    `json:"v"`
-	ID       string `json:"id"`
-	Revision uint64 `json:"revision"`
-	TS       int64  `json:"ts"`
-}
-
-func (r *Resource) record() resourceRecord {
-	return resourceRecord{recordVersion, r.ID, r.revision, r.TS}
-}
-
-func (r resourceRecord) resource(number uint64) Resource {
-	return Resource{ID: r.ID, TS: r.TS, number: number, revision: r.Revision}
-}
-
-// decodeRecord reads a row into a record that embeds a resourceRecord.
-func decodeRecord(raw []byte, into any, common *resourceRecord) bool {
-	return json.Unmarshal(raw, into) == nil && common.Version == recordVersion && common.ID != ""
-}
-
-// deleteResourceRows takes away the rows of a database's users, permissions and
-// keys.
-func (d *Database) deleteResourceRows(b *kv.Batch) {
-	for _, u := range d.users.byName {
-		u.deleteRows(d.RID, b)
-	}
-	for _, k := range d.encryptionKeys.byName {
-		b.Delete(encryptionKeyKey(d.RID, k.number), 0)
-	}
-}
-
-// checkResources reports numbers that were never given.
-func (d *Database) checkResources(changes uint64, report func(problem string)) {
-	look := func(kind string, r *Resource) {
-		if r.number > changes || r.revision > changes {
-			report(fmt.Sprintf("%s %q of database %q has the numbers %d and %d, and there were %d changes", kind, r.ID, d.ID, r.number, r.revision, changes))
-		}
-	}
-	for _, u := range d.users.byName {
-		look("user", &u.Resource)
-		for _, p := range u.permissions.byName {
-			look("permission", &p.Resource)
-		}
-	}
-	for _, k := range d.encryptionKeys.byName {
-		look("client encryption key", &k.Resource)
-	}
+	r.ID, err = parseName(o)
+	return o, r, err
 }

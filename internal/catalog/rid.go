@@ -11,7 +11,6 @@ package catalog
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"strings"
 )
 
 const (
@@ -86,24 +85,17 @@ type RID struct {
 // ParseRID reads the text of a rid. It reports false for text that is none,
 // which in a path means that it is a name.
 func ParseRID(text string) (RID, bool) {
-	if len(text) > ItemRIDChars || strings.ContainsAny(text, "\r\n") {
-		return RID{}, false
-	}
-	raw, err := ridText.DecodeString(text)
-	if err != nil {
+	raw, ok := ridBytes(text)
+	if !ok {
 		return RID{}, false
 	}
 	var r RID
-	switch len(raw) {
-	case databaseRIDBytes, containerRIDBytes:
-	case itemRIDBytes:
+	if len(raw) == itemRIDBytes {
 		r.Ordinal = binary.LittleEndian.Uint64(raw[containerRIDBytes:])
 		r.Item = true
 		if r.Ordinal > MaxOrdinal {
 			return RID{}, false
 		}
-	default:
-		return RID{}, false
 	}
 	r.Database = DatabaseRID(binary.BigEndian.Uint32(raw))
 	if len(raw) > databaseRIDBytes {
@@ -114,4 +106,25 @@ func ParseRID(text string) (RID, bool) {
 		r.Container = ContainerRID{r.Database, c &^ containerBit}
 	}
 	return r, true
+}
+
+// IsRID reports whether a text has the form of a rid, of whatever kind.
+func IsRID(text string) bool {
+	_, ok := ridBytes(text)
+	return ok
+}
+
+func ridBytes(text string) ([]byte, bool) {
+	if len(text) > ItemRIDChars {
+		return nil, false
+	}
+	raw, err := ridText.DecodeString(text)
+	if err != nil {
+		return nil, false
+	}
+	switch len(raw) {
+	case databaseRIDBytes, containerRIDBytes, itemRIDBytes:
+		return raw, ridText.EncodeToString(raw) == text // each has one spelling
+	}
+	return nil, false
 }

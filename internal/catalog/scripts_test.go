@@ -19,7 +19,7 @@ import (
 
 func createUDF(t testing.TB, c *Catalog, ct *Container, name, text string) *Script {
 	t.Helper()
-	u, err := c.CreateScript(t.Context(), ct.RID, ScriptDefinition{ID: name, Text: text}, nowMs)
+	u, err := c.writeUDF(t.Context(), Create, ct.RID, name, text, nowMs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,18 +39,19 @@ func TestUDFBody(t *testing.T) {
 	if got, want := rowsOf(t, db)[string(scriptKey(ct.RID, 3))], `{"v":1,"id":"f","text":"function(){ return \"é\" }","revision":1,"ts":1700000000}`; got != want {
 		t.Errorf("kept as %s, want %s", got, want)
 	}
-	if _, ok := ParseRID(u.RID); ok || !IsRID(u.RID) || !IsRID(ct.RIDText) || IsRID("f") {
-		t.Errorf("%s is the rid of a function and of nothing else", u.RID)
+	if _, ok := ParseRID(u.RIDText); ok || !IsRID(u.RIDText) || !IsRID(ct.RIDText) || IsRID("f") {
+		t.Errorf("%s is the rid of a function and of nothing else", u.RIDText)
 	}
 }
 
 func TestParseScript(t *testing.T) {
 	f := func(body, id, text, refusal string) {
 		t.Helper()
-		d, err := ParseScript(UDF, []byte(body))
+		parsed, err := parseScript(&Write{Address: Address{Kind: UDFs}, Body: []byte(body)})
+		d, _ := parsed.(*Script)
 		var refused *InvalidError
 		switch {
-		case refusal == "" && (err != nil || d != ScriptDefinition{ID: id, Text: text}):
+		case refusal == "" && (err != nil || d.ID != id || d.Text != text || d.Type+d.Operation != ""):
 			t.Errorf("%s: %v, %v", body, d, err)
 		case refusal != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Message, refusal)):
 			t.Errorf("%s: %v, want %s", body, err, refusal)
@@ -75,30 +76,33 @@ func TestFindUDFs(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	ct := createContainer(t, c, createDatabase(t, c, "d"), named("c"), Throughput{})
 	a, b := createUDF(t, c, ct, "a", "1"), createUDF(t, c, ct, "b", "2")
-	odd := createUDF(t, c, ct, b.RID, "3")
+	odd := createUDF(t, c, ct, b.RIDText, "3")
 	ct, err := c.Current(ct.RID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]*Script{"a": a, a.RID: a, "b": b, b.RID: odd, odd.RID: odd} {
-		if got, err := ct.Script(UDF, name); err != nil || got != want {
+	for name, want := range map[string]*Script{"a": a, a.RIDText: a, "b": b, b.RIDText: odd, odd.RIDText: odd} {
+		if got, err := ct.Script(UDFs, name); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, found := ct.ScriptNamed(UDF, a.RID); found {
+	if _, found := ct.ScriptNamed(UDFs, a.RIDText); found {
 		t.Error("a query calls functions by name alone")
 	}
-	if err := c.DeleteScript(t.Context(), ct.RID, UDF, "b", ""); err != nil {
+	if err := c.remove(t.Context(), udfAt(ct.RID, "b")); err != nil {
 		t.Fatal(err)
 	}
 	ct, _ = c.Current(ct.RID)
-	all := ct.Scripts(UDF)
-	for rid, want := range map[string]int{a.RID: 1, b.RID: 1, odd.RID: 2} {
-		if i, ok := FirstScriptAfter(all, rid); !ok || i != want {
+	list, err := c.List(udfAt(ct.RID, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rid, want := range map[string]int{a.RIDText: 1, b.RIDText: 1, odd.RIDText: 2} {
+		if i, ok := list.After(rid); !ok || i != want {
 			t.Errorf("after %s: %d, %v, want %d", rid, i, ok, want)
 		}
 	}
-	if _, ok := FirstScriptAfter(all, ct.RIDText); ok {
+	if _, ok := list.After(ct.RIDText); ok {
 		t.Error("a container's rid is no place in a list of functions")
 	}
 }
@@ -126,7 +130,7 @@ func TestUDFHistories(t *testing.T) {
 		r.Repeat(map[string]func(*rapid.T){
 			"create": func(r *rapid.T) {
 				n := name.Draw(r, "name")
-				u, err := h.c.CreateScript(t.Context(), h.rid, ScriptDefinition{ID: n, Text: fmt.Sprint(now)}, now)
+				u, err := h.c.writeUDF(t.Context(), Create, h.rid, n, fmt.Sprint(now), now)
 				if _, exists := h.want[n]; exists {
 					if !errors.Is(err, ErrExists) {
 						r.Fatalf("create %s again: %v", n, err)
@@ -134,14 +138,14 @@ func TestUDFHistories(t *testing.T) {
 					return
 				}
 				h.made(r, u, err)
-				if h.rids[u.RID] {
-					r.Fatalf("the rid %s was given before", u.RID)
+				if h.rids[u.RIDText] {
+					r.Fatalf("the rid %s was given before", u.RIDText)
 				}
-				h.rids[u.RID] = true
+				h.rids[u.RIDText] = true
 			},
 			"replace": func(r *rapid.T) {
 				n := name.Draw(r, "name")
-				u, err := h.c.ReplaceScript(t.Context(), h.rid, n, ScriptDefinition{ID: n, Text: fmt.Sprint(now)}, "", now)
+				u, err := h.c.writeUDF(t.Context(), Replace, h.rid, n, fmt.Sprint(now), now)
 				if _, exists := h.want[n]; !exists {
 					if !errors.Is(err, ErrNotFound) {
 						r.Fatalf("replace %s: %v", n, err)
@@ -152,14 +156,14 @@ func TestUDFHistories(t *testing.T) {
 			},
 			"delete": func(r *rapid.T) {
 				n := name.Draw(r, "name")
-				err := h.c.DeleteScript(t.Context(), h.rid, UDF, n, "")
+				err := h.c.remove(t.Context(), udfAt(h.rid, n))
 				if _, exists := h.want[n]; exists != (err == nil) || err != nil && !errors.Is(err, ErrNotFound) {
 					r.Fatalf("delete %s: %v", n, err)
 				}
 				delete(h.want, n)
 			},
 			"container": func(r *rapid.T) {
-				if _, err := h.c.ReplaceContainer(t.Context(), h.rid, parse(t, named("c")), "", now); err != nil {
+				if _, err := h.c.ReplaceContainer(t.Context(), h.rid, named("c"), "", now); err != nil {
 					r.Fatal(err)
 				}
 			},
@@ -171,7 +175,7 @@ func TestUDFHistories(t *testing.T) {
 			r.Fatal(err)
 		}
 		for key := range rowsOf(t, h.db) {
-			if strings.HasPrefix(key, string(scriptPrefix)) {
+			if strings.HasPrefix(key, scriptPrefix) {
 				r.Fatalf("row %q is left of a container that is gone", key)
 			}
 		}
@@ -195,7 +199,7 @@ func (h *udfHistory) check(r *rapid.T) {
 		r.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, u := range ct.Scripts(UDF) {
+	for _, u := range all[*Script](&ct.Resource, UDFs) {
 		got[u.ID] = u.Text
 	}
 	if !maps.Equal(got, h.want) {
@@ -208,10 +212,10 @@ func TestTooManyUDFs(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	ct := createContainer(t, c, createDatabase(t, c, "d"), named("c"), Throughput{})
 	var all sync.WaitGroup
-	errs := make([]error, scriptKinds[UDF].max+5)
+	errs := make([]error, UDFs.Max()+5)
 	for i := range errs {
 		all.Go(func() {
-			_, errs[i] = c.CreateScript(t.Context(), ct.RID, ScriptDefinition{ID: fmt.Sprint(i), Text: ""}, nowMs)
+			_, errs[i] = c.writeUDF(t.Context(), Create, ct.RID, fmt.Sprint(i), "", nowMs)
 		})
 	}
 	all.Wait()

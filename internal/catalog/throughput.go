@@ -158,15 +158,6 @@ func provision(t Throughput, ts int64) Provision {
 	return Provision{Throughput: t, Highest: t.PerSecond(), Revision: 1, TS: ts}
 }
 
-// provisionContainer returns what a new container of d starts with: what was asked
-// for, else a share of the database's, which is none of its own, else the default.
-func provisionContainer(d *Database, t Throughput, ts int64) Provision {
-	if t.None() && d.Throughput.None() {
-		t = defaultThroughput
-	}
-	return provision(t, ts)
-}
-
 // with returns the provision after a change.
 func (p Provision) with(t Throughput, ts int64) Provision {
 	return Provision{Throughput: t, Highest: max(p.Highest, t.PerSecond()), Revision: p.Revision + 1, TS: ts}

@@ -18,7 +18,7 @@ import (
 )
 
 // create is a write that makes something new.
-func create(body string) ResourceWrite { return ResourceWrite{Body: []byte(body), NowMs: nowMs} }
+func create(body string) Write { return Write{Body: []byte(body), NowMs: nowMs} }
 
 func TestUserBodies(t *testing.T) {
 	db := kvtest.NewModel()
@@ -55,15 +55,15 @@ func TestUserBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u2, err := again.User("AAAAAQAAAAI=")
+	u2, err := typed[*User](again.find(Users, "AAAAAQAAAAI="))
 	if err != nil || string(u2.Body) != string(u.Body) {
 		t.Fatalf("after a restart: %v, %v", u2, err)
 	}
-	p2, err := u2.Permission(p.RID)
+	p2, err := typed[*Permission](u2.find(Permissions, p.RIDText))
 	if err != nil || string(p2.Body) != string(p.Body) || !p2.Key.Equal(p.Key) || p2.Numbers() != p.Numbers() {
 		t.Errorf("after a restart: %v, %v", p2, err)
 	}
-	k2, err := again.EncryptionKey(k.RID)
+	k2, err := typed[*EncryptionKey](again.find(EncryptionKeys, k.RIDText))
 	if err != nil || string(k2.Body) != string(k.Body) {
 		t.Errorf("after a restart: %v, %v", k2, err)
 	}
@@ -150,7 +150,7 @@ func FuzzPermission(f *testing.F) {
 		if _, _, err := c.WriteUser(t.Context(), d.RID, create(`{"id":"u"}`)); err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := c.WritePermission(t.Context(), d.RID, "u", ResourceWrite{Body: body})
+		p, _, err := c.WritePermission(t.Context(), d.RID, "u", Write{Body: body})
 		var refused *InvalidError
 		switch {
 		case errors.As(err, &refused):
@@ -204,7 +204,7 @@ type usersTwin struct {
 var (
 	twinNames     = rapid.SampledFrom([]string{"a", "b", "c"})
 	twinResources = rapid.SampledFrom([]string{"dbs/d/colls/c", "dbs/d/colls/e", "dbs/d/colls/c/docs/i"})
-	twinModes     = rapid.SampledFrom([]WriteMode{CreateResource, UpsertResource, ReplaceResource})
+	twinModes     = rapid.SampledFrom([]WriteMode{Create, Upsert, Replace})
 )
 
 func (w *usersTwin) reopen(t *rapid.T) {
@@ -222,13 +222,13 @@ func (w *usersTwin) user(id string) int {
 // outcome is what a write should come to: where it goes, -1 for a new one.
 func outcome(mode WriteMode, named, target int) (at int, want error) {
 	switch {
-	case mode == CreateResource && named >= 0:
+	case mode == Create && named >= 0:
 		return 0, ErrExists
-	case mode == ReplaceResource && target < 0:
+	case mode == Replace && target < 0:
 		return 0, ErrNotFound
-	case mode == ReplaceResource && named >= 0 && named != target:
+	case mode == Replace && named >= 0 && named != target:
 		return 0, ErrExists
-	case mode == ReplaceResource:
+	case mode == Replace:
 		return target, nil
 	}
 	return named, nil
@@ -237,7 +237,7 @@ func outcome(mode WriteMode, named, target int) (at int, want error) {
 func (w *usersTwin) writeUser(t *rapid.T) {
 	id, target, mode := twinNames.Draw(t, "id"), twinNames.Draw(t, "target"), twinModes.Draw(t, "mode")
 	at, want := outcome(mode, w.user(id), w.user(target))
-	_, created, err := w.c.WriteUser(context.Background(), w.rid, ResourceWrite{Mode: mode, Target: target, Body: fmt.Appendf(nil, `{"id":%q}`, id)})
+	_, created, err := w.c.WriteUser(context.Background(), w.rid, Write{Mode: mode, Address: Address{ID: target}, Body: fmt.Appendf(nil, `{"id":%q}`, id)})
 	if !errors.Is(err, want) || err == nil && created != (at < 0) {
 		t.Fatalf("user %s over %s, mode %d: created %v, %v, want %v", id, target, mode, created, err, want)
 	}
@@ -256,7 +256,7 @@ func (w *usersTwin) deleteUser(t *rapid.T) {
 	if at < 0 {
 		want = ErrNotFound
 	}
-	if err := w.c.DeleteUser(context.Background(), w.rid, id, ""); !errors.Is(err, want) {
+	if err := w.c.remove(context.Background(), Address{Kind: Users, Database: w.rid.String(), ID: id}); !errors.Is(err, want) {
 		t.Fatalf("delete %s: %v, want %v", id, err, want)
 	}
 	if at >= 0 {
@@ -283,7 +283,7 @@ func (w *usersTwin) writePermission(t *rapid.T) {
 		}
 	}
 	body := fmt.Appendf(nil, `{"id":%q,"permissionMode":%q,"resource":%q}`, next.id, next.mode, next.resource)
-	_, created, err := w.c.WritePermission(context.Background(), w.rid, owner, ResourceWrite{Mode: mode, Target: target, Body: body})
+	_, created, err := w.c.WritePermission(context.Background(), w.rid, owner, Write{Mode: mode, Address: Address{ID: target}, Body: body})
 	if !errors.Is(err, want) || err == nil && created != (at < 0) {
 		t.Fatalf("permission %+v of %s over %s, mode %d: created %v, %v, want %v", next, owner, target, mode, created, err, want)
 	}
@@ -305,7 +305,7 @@ func (w *usersTwin) deletePermission(t *rapid.T) {
 			want = nil
 		}
 	}
-	if err := w.c.DeletePermission(context.Background(), w.rid, owner, id, ""); !errors.Is(err, want) {
+	if err := w.c.remove(context.Background(), Address{Kind: Permissions, Database: w.rid.String(), User: owner, ID: id}); !errors.Is(err, want) {
 		t.Fatalf("delete %s of %s: %v, want %v", id, owner, err, want)
 	}
 	if at >= 0 {
@@ -320,16 +320,16 @@ func (w *usersTwin) compare(t *rapid.T) {
 	}
 	var got []twinUser
 	etags := map[string]bool{}
-	for _, u := range d.Users() {
+	for _, u := range all[*User](&d.Resource, Users) {
 		etags[u.ETag] = true
-		if byRID, err := d.User(u.RID); err != nil || byRID != u {
-			t.Fatalf("user %s by its rid %s: %v, %v", u.ID, u.RID, byRID, err)
+		if byRID, err := d.find(Users, u.RIDText); err != nil || byRID != Any(u) {
+			t.Fatalf("user %s by its rid %s: %v, %v", u.ID, u.RIDText, byRID, err)
 		}
 		tu := twinUser{id: u.ID}
-		for _, p := range u.Permissions() {
+		for _, p := range all[*Permission](&u.Resource, Permissions) {
 			etags[p.ETag] = true
-			if byRID, err := u.Permission(p.RID); err != nil || byRID != p {
-				t.Fatalf("permission %s by its rid %s: %v, %v", p.ID, p.RID, byRID, err)
+			if byRID, err := u.find(Permissions, p.RIDText); err != nil || byRID != Any(p) {
+				t.Fatalf("permission %s by its rid %s: %v, %v", p.ID, p.RIDText, byRID, err)
 			}
 			if now, err := w.c.Permission(p.Numbers()); err != nil || now != p {
 				t.Fatalf("permission %s by its numbers: %v, %v", p.ID, now, err)

@@ -166,7 +166,7 @@ func (w *world) pair(rows []byte, err error) (a, b int) {
 
 func (w *world) trigger(name, when, text string) {
 	w.t.Helper()
-	target := ScriptTarget{Database: "d", Container: "c", Kind: catalog.Trigger}
+	target := scriptAt(catalog.Triggers, "")
 	_, err := w.e.CreateScript(context.Background(), target, fmt.Appendf(nil, `{"id":%q,"triggerType":%q,"triggerOperation":"All","body":%q}`, name, when, text))
 	w.must(err)
 }

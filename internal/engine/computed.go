@@ -11,24 +11,17 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
-// parseDefinition reads the body of a container, and the queries in it.
-func parseDefinition(body []byte) (*catalog.Definition, error) {
-	d, err := catalog.ParseDefinition(body)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.Check(); err != nil {
-		return nil, err
-	}
-	for i, p := range d.Computed {
-		if err := checkComputed(i, p.Query); err != nil {
-			return nil, err
+// checkComputed looks at the queries of computed properties.
+func checkComputed(properties []catalog.ComputedProperty) error {
+	for i, p := range properties {
+		if err := checkComputedQuery(i, p.Query); err != nil {
+			return err
 		}
 	}
-	return d, nil
+	return nil
 }
 
-func checkComputed(i int, text string) error {
+func checkComputedQuery(i int, text string) error {
 	q, err := sql.Parse(text)
 	if err == nil && q.Select.Value == nil {
 		return invalid("Required VALUE expression missing from computed property query '%s' at index (%d).", text, i)

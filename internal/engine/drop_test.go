@@ -77,7 +77,7 @@ func TestDropDatabaseFreesItsRows(t *testing.T) {
 		t.Errorf("read: got %v, want ErrOwnerNotFound", err)
 	}
 	w.reopen(Options{})
-	if n := len(w.e.Databases()); n != 1 {
+	if n := len(w.e.catalog.Databases()); n != 1 {
 		t.Errorf("there are %d databases, want 1", n)
 	}
 }

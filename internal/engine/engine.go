@@ -338,16 +338,10 @@ func (e *Engine) releaseIdle() {
 	}
 }
 
-// commitFailed passes on the error of a catalog change, and notes it if its
-// outcome is unknown.
+// commitFailed passes on the error of a commit, and notes it: its outcome is unknown.
 func (e *Engine) commitFailed(err error) error {
-	var invalid *catalog.InvalidError
-	switch {
-	case err == nil, errors.As(err, &invalid), errors.Is(err, catalog.ErrNotFound), errors.Is(err, catalog.ErrExists),
-		errors.Is(err, catalog.ErrPrecondition), errors.Is(err, catalog.ErrTooMany), errors.Is(err, catalog.ErrTooManyScripts),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
+	if err != nil {
+		e.fail(err)
 	}
-	e.fail(err)
 	return err
 }

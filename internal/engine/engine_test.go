@@ -328,7 +328,7 @@ func TestDatabasesAndContainers(t *testing.T) {
 	if err != nil || d.ID != "d" || len(cs) != 2 || cs[0].ID != "b" || cs[1].ID != "a" {
 		t.Errorf("containers: got %v, %v, want the oldest first", cs, err)
 	}
-	if ds := w.e.Databases(); len(ds) != 2 || ds[0].ID != "d" || ds[1].ID != "c" {
+	if ds := w.e.catalog.Databases(); len(ds) != 2 || ds[0].ID != "d" || ds[1].ID != "c" {
 		t.Errorf("databases: got %v, want the oldest first", ds)
 	}
 	if err := w.e.DeleteDatabase(t.Context(), "none", ""); !errors.Is(err, catalog.ErrNotFound) {

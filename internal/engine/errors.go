@@ -5,12 +5,14 @@ package engine
 import (
 	"errors"
 	"fmt"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
 var (
 	// ErrOwnerNotFound: the container of an item, or the database of a container,
 	// does not exist.
-	ErrOwnerNotFound = errors.New("owner resource does not exist")
+	ErrOwnerNotFound = catalog.ErrOwnerNotFound
 	// ErrKeyMismatch: the partition key given with a request is not that of the
 	// item.
 	ErrKeyMismatch = errors.New("partition key mismatch")

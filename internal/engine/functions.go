@@ -54,7 +54,7 @@ func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) *udfCalls {
 	}
 	calls := &udfCalls{e: e, byName: map[string]*calledUDF{}}
 	for _, name := range names {
-		if u, found := c.ScriptNamed(catalog.UDF, name); found {
+		if u, found := c.ScriptNamed(catalog.UDFs, name); found {
 			calls.byName[name] = &calledUDF{u, script.Function{Name: u.ID, Text: u.Text}}
 		}
 	}

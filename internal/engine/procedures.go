@@ -36,7 +36,7 @@ func (e *Engine) Execute(ctx context.Context, r *Request) (Answer, error) {
 	var out script.Outcome
 	key := func(c *catalog.Container) (value.PartitionKey, error) { return givenKey(c, r.PartitionKey) }
 	a, x, err := e.transact(ctx, r, key, func(ctx context.Context, x *transaction) error {
-		s, err := x.c.Script(catalog.StoredProcedure, r.ID)
+		s, err := x.c.Script(catalog.Procedures, r.ID)
 		if err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (x *transaction) triggers(names, kind string, op store.Op) ([]*catalog.Scri
 	var all []*catalog.Script
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		s, found := x.c.ScriptNamed(catalog.Trigger, name)
+		s, found := x.c.ScriptNamed(catalog.Triggers, name)
 		switch {
 		case !found:
 			return nil, invalid("The trigger '%s' does not exist in the container.", value.Clip(name))

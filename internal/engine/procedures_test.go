@@ -33,8 +33,7 @@ const noQuery = "no query"
 
 func (w *world) procedure(name, text string) {
 	w.t.Helper()
-	t := ScriptTarget{Database: "d", Container: "c", Kind: catalog.StoredProcedure}
-	_, err := w.e.CreateScript(context.Background(), t, udfBody(name, text))
+	_, err := w.e.CreateScript(context.Background(), scriptAt(catalog.Procedures, ""), udfBody(name, text))
 	w.must(err)
 }
 
@@ -154,7 +153,7 @@ func TestTransfersAndCrashes(t *testing.T) {
 		if got := after.sum("c", items); got != items*each {
 			t.Errorf("after a crash the sum is %d, want %d", got, items*each)
 		}
-		if _, err := after.e.Script(ScriptTarget{Database: "d", Container: "c", Kind: catalog.StoredProcedure, Script: "transfer"}); err != nil {
+		if _, err := after.e.catalog.Find(scriptAt(catalog.Procedures, "transfer")); err != nil {
 			t.Errorf("after a crash the procedure is gone: %v", err)
 		}
 		after.close()
@@ -263,7 +262,7 @@ func TestTriggersCount(t *testing.T) {
 	const clients, writes = 4, 10
 	w := newWorld(t)
 	w.container("c", "null", 1)
-	target := ScriptTarget{Database: "d", Container: "c", Kind: catalog.Trigger}
+	target := scriptAt(catalog.Triggers, "")
 	_, err := w.e.CreateScript(t.Context(), target, []byte(`{"id":"count","triggerType":"Post","triggerOperation":"Create","body":`+
 		`"function() { __.readDocument(__.getAltLink() + '/docs/count', (err, doc) => __.upsertDocument(__.getSelfLink(), {id: 'count', pk: 'k', n: (err ? 0 : doc.n) + 1})) }"}`))
 	w.must(err)

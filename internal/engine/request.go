@@ -187,7 +187,7 @@ func whileClosed(do func() error) error {
 func (e *Engine) target(t Target) (*catalog.Container, error) {
 	c, err := e.catalog.Container(t.Database, t.Container)
 	if err != nil {
-		return nil, ownerMissing(err)
+		return nil, ErrOwnerNotFound
 	}
 	if t.IntendedRID != "" && t.IntendedRID != c.RIDText {
 		return nil, ErrContainerChanged

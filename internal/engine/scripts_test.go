@@ -15,9 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-func udf(name string) ScriptTarget {
-	return ScriptTarget{Database: "d", Container: "c", Kind: catalog.UDF, Script: name}
-}
+func udf(name string) catalog.Address { return scriptAt(catalog.UDFs, name) }
 
 func udfBody(name, text string) []byte { return fmt.Appendf(nil, `{"id":%q,"body":%q}`, name, text) }
 
@@ -69,7 +67,7 @@ func TestUDFsWhileTheyAreReplaced(t *testing.T) {
 func TestUDFRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
-	_, err := w.e.CreateScript(t.Context(), ScriptTarget{Database: "d", Container: "none"}, udfBody("f", "x => x"))
+	_, err := w.e.CreateScript(t.Context(), catalog.Address{Kind: catalog.UDFs, Database: "d", Container: "none"}, udfBody("f", "x => x"))
 	if !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("create in no container: %v", err)
 	}
@@ -77,7 +75,7 @@ func TestUDFRefusals(t *testing.T) {
 	if _, err := w.e.CreateScript(t.Context(), udf(""), udfBody("f", "function(")); !errors.As(err, &bad) || !strings.HasPrefix(bad.Message, "Encountered exception while compiling Javascript.") {
 		t.Errorf("create of what does not compile: %v", err)
 	}
-	if _, err := w.e.Script(udf("f")); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := w.e.catalog.Find(udf("f")); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("it was kept: %v", err)
 	}
 	w.udf("f", "x => x")
@@ -89,7 +87,7 @@ func TestUDFRefusals(t *testing.T) {
 	if _, err := w.e.CreateScript(t.Context(), udf(""), udfBody("g", "x => x")); !errors.Is(err, ErrDiskFull) {
 		t.Errorf("create on a full disk: %v", err)
 	}
-	w.must(w.e.DeleteScript(t.Context(), udf("f"), "")) // which makes room
+	w.must(w.e.Delete(t.Context(), udf("f"), "")) // which makes room
 }
 
 // A refusal for too many is no failure of the disk: the engine goes on.
@@ -103,7 +101,7 @@ func TestTooManyUDFsIsNoFailure(t *testing.T) {
 	if !errors.Is(err, catalog.ErrTooManyScripts) {
 		t.Fatal(err)
 	}
-	w.must(w.e.DeleteScript(t.Context(), udf("f0"), ""))
+	w.must(w.e.Delete(t.Context(), udf("f0"), ""))
 	w.udf("again", "x => x")
 }
 

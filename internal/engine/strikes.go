@@ -37,7 +37,7 @@ type strike struct {
 	last  time.Duration
 }
 
-func versionOf(s *catalog.Script) string { return s.RID + s.ETag }
+func versionOf(s *catalog.Script) string { return s.RIDText + s.ETag }
 
 // check refuses a script that is barred.
 func (k *strikes) check(s *catalog.Script) error {

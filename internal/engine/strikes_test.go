@@ -61,11 +61,11 @@ func TestScriptsAreBarred(t *testing.T) {
 		expect(maxStrikes, tooLong)
 		expect(1, barred)
 		w.e.scripts = long
-		kind := catalog.StoredProcedure
+		kind := catalog.Procedures
 		if name == "a function" {
-			kind = catalog.UDF
+			kind = catalog.UDFs
 		}
-		_, err := w.e.ReplaceScript(t.Context(), ScriptTarget{Database: "d", Container: "c", Kind: kind, Script: "spin"}, udfBody("spin", text), "")
+		_, err := w.e.ReplaceScript(t.Context(), scriptAt(kind, "spin"), udfBody("spin", text), "")
 		w.must(err)
 		expect(1, tooLong)
 	}
@@ -75,7 +75,7 @@ func TestScriptsAreBarred(t *testing.T) {
 func TestStrikesAreBounded(t *testing.T) {
 	var now time.Duration
 	k := strikes{elapsed: func() time.Duration { return now }}
-	first := &catalog.Script{RID: "first"}
+	first := &catalog.Script{Resource: catalog.Resource{RIDText: "first"}}
 	for range maxStrikes {
 		k.add(first)
 	}
@@ -84,7 +84,7 @@ func TestStrikesAreBounded(t *testing.T) {
 	}
 	for i := range maxStruck {
 		now++
-		k.add(&catalog.Script{RID: fmt.Sprint(i)})
+		k.add(&catalog.Script{Resource: catalog.Resource{RIDText: fmt.Sprint(i)}})
 	}
 	if got := len(k.mu.of); got != maxStruck {
 		t.Errorf("%d scripts are remembered, want %d", got, maxStruck)

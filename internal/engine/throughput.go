@@ -14,7 +14,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -189,24 +188,4 @@ func (e *Engine) throughputOf(c *catalog.Container) throughputState {
 		}
 	}
 	return s
-}
-
-// Offers returns all offers, in the order of their rids.
-func (e *Engine) Offers() []*catalog.Offer { return e.catalog.Offers() }
-
-// Offer returns an offer by its rid.
-func (e *Engine) Offer(rid string) (*catalog.Offer, error) { return e.catalog.Offer(rid) }
-
-// ReplaceOffer changes the throughput of a container or a database, durably. It
-// holds for every request from the moment that the call returns.
-func (e *Engine) ReplaceOffer(ctx context.Context, r catalog.OfferReplace) (*catalog.Offer, error) {
-	if err := e.writable(); err != nil {
-		return nil, err
-	}
-	o, err := e.catalog.ReplaceOffer(ctx, r, e.clock.Now())
-	if err != nil {
-		return nil, e.commitFailed(err)
-	}
-	e.meters.follow(o.Database)
-	return o, nil
 }

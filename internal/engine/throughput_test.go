@@ -33,7 +33,7 @@ func (w *world) metered(mode ThroughputMode) *stopwatch {
 
 func (w *world) provisioned(name string, t catalog.Throughput) *catalog.Container {
 	w.t.Helper()
-	if _, err := w.e.Database("d"); err != nil {
+	if _, err := w.e.catalog.Database("d"); err != nil {
 		w.database("d")
 	}
 	c, err := w.e.CreateContainer(context.Background(), "d", definition(name, "null"), t)
@@ -55,9 +55,9 @@ func (w *world) offerOf(rid string) *catalog.Offer {
 
 func (w *world) setThroughput(rid string, perSecond int) {
 	w.t.Helper()
-	offer := w.offerOf(rid).RID()
+	offer := w.offerOf(rid).RIDText
 	body := fmt.Appendf(nil, `{"id":%q,"content":{"offerThroughput":%d}}`, offer, perSecond)
-	_, err := w.e.ReplaceOffer(context.Background(), catalog.OfferReplace{RID: offer, Body: body})
+	_, err := write[*catalog.Offer](context.Background(), w.e, catalog.Write{Address: catalog.Address{Kind: catalog.Offers, ID: offer}, Mode: catalog.Replace, Body: body})
 	w.must(err)
 }
 

@@ -127,7 +127,7 @@ func partitions(n int) catalog.Throughput {
 // container makes a container in database "d", which it makes too if need be.
 func (w *world) container(name, ttl string, n int) *catalog.Container {
 	w.t.Helper()
-	if _, err := w.e.Database("d"); err != nil {
+	if _, err := w.e.catalog.Database("d"); err != nil {
 		w.database("d")
 	}
 	c, err := w.e.CreateContainer(context.Background(), "d", definition(name, ttl), partitions(n))

@@ -35,7 +35,6 @@ type fixture struct {
 	db        kv.DB
 	clock     *clock.Clock
 	catalog   *catalog.Catalog
-	database  catalog.DatabaseRID
 	container *catalog.Container
 	p         *store.Partition
 }
@@ -78,10 +77,19 @@ func newWorld(t rapid.TB, db kv.DB) *fixture {
 	f.must(f.clock.Freeze())
 	f.catalog, err = catalog.Open(db, catalog.Options{})
 	f.must(err)
-	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), catalog.Throughput{}, startMs)
-	f.must(err)
-	f.database = d.RID
+	f.keep(catalog.Write{Address: catalog.Address{Kind: catalog.Databases}, Body: []byte(`{"id":"db"}`)})
 	return f
+}
+
+// keep writes a resource of the catalog.
+func (f *fixture) keep(w catalog.Write) catalog.Any {
+	f.t.Helper()
+	w.NowMs = f.clock.Now()
+	r, _, err := f.catalog.Write(context.Background(), w)
+	if err != nil {
+		f.t.Fatalf("%s: %v", w.Body, err)
+	}
+	return r
 }
 
 // embeddings names the paths that a policy may index vectors at.
@@ -90,8 +98,7 @@ const embeddings = `{"vectorEmbeddings":[` +
 	`{"path":"/vec","dataType":"float32","dimensions":3,"distanceFunction":"cosine"},` +
 	`{"path":"/arr","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}]}`
 
-func definition(t rapid.TB, id, members string) *catalog.Definition {
-	t.Helper()
+func definition(id, members string) []byte {
 	text := fmt.Sprintf(`{"id":%q`, id)
 	if !strings.Contains(members, "partitionKey") {
 		text += `,"partitionKey":{"paths":["/pk"],"version":2}`
@@ -102,19 +109,14 @@ func definition(t rapid.TB, id, members string) *catalog.Definition {
 	if members != "" {
 		text += "," + members
 	}
-	def, err := catalog.ParseDefinition([]byte(text + "}"))
-	if err != nil {
-		t.Fatalf("%s: %v", members, err)
-	}
-	return def
+	return []byte(text + "}")
 }
 
 // create makes a container and opens its partition. The caller closes it.
 func (f *fixture) create(id, members string) {
 	f.t.Helper()
-	var err error
-	f.container, err = f.catalog.CreateContainer(context.Background(), f.database, definition(f.t, id, members), catalog.Throughput{}, f.clock.Now())
-	f.must(err)
+	at := catalog.Address{Kind: catalog.Containers, Database: "db"}
+	f.container = f.keep(catalog.Write{Address: at, Body: definition(id, members)}).(*catalog.Container)
 	f.open()
 }
 
@@ -137,9 +139,9 @@ func (f *fixture) reopen() {
 // reconfigure gives the container other settings.
 func (f *fixture) reconfigure(members string) {
 	f.t.Helper()
-	var err error
-	f.container, err = f.catalog.ReplaceContainer(context.Background(), f.container.RID, definition(f.t, f.container.ID, members), "", f.clock.Now())
-	f.must(err)
+	at := catalog.Address{Kind: catalog.Containers, Database: "db", ID: f.container.ID}
+	w := catalog.Write{Address: at, Mode: catalog.Replace, Body: definition(at.ID, members)}
+	f.container = f.keep(w).(*catalog.Container)
 	f.must(f.p.Reconfigure(context.Background(), f.container))
 }
 

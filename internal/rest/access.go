@@ -120,18 +120,18 @@ func executes(method string, rt *route) bool {
 
 // admitToken lets in what the permission of a token allows, as it is now.
 func (x *exchange) admitToken(rt *route, t *token, n need) error {
-	p, err := x.h.engine.PermissionNow(t.permission)
+	p, err := x.h.engine.Catalog().Permission(t.permission)
 	if err != nil {
 		return errForbidden // it was deleted
 	}
 	if rt.container == "" || t.container == 0 {
 		return errForbidden
 	}
-	granted, err := x.h.engine.Granted(p)
+	granted, err := x.h.engine.Catalog().Granted(p)
 	if err != nil || granted.RID.Container != t.container {
 		return errForbidden
 	}
-	if c, err := x.h.engine.Container(rt.database, rt.container); err != nil || c.RID != granted.RID {
+	if c, err := x.h.engine.Catalog().Container(rt.database, rt.container); err != nil || c.RID != granted.RID {
 		return errForbidden
 	}
 	if !x.within(rt, p, n) || n != toRead && !p.All {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
 const (
@@ -239,11 +241,11 @@ func newAccessWorld(t testing.TB) *accessWorld {
 		}](t, a).Token
 	}
 	call(t, w.h, "DELETE", "/dbs/d/users/gone/permissions/p", "", nil, 204)
-	p, err := w.h.engine.Permission("d", "all", "p")
+	p, err := w.h.engine.Catalog().Find(catalog.Address{Kind: catalog.Permissions, Database: "d", User: "all", ID: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.tokens["expired"] = w.h.newToken(p, time.Now().Add(-time.Second))
+	w.tokens["expired"] = w.h.newToken(p.(*catalog.Permission), time.Now().Add(-time.Second))
 	w.tokens["garbled"] = strings.Replace(w.tokens["all"], ";", ";A", 1)
 	return w
 }
@@ -324,12 +326,12 @@ func (w *accessWorld) everything(t testing.TB) string {
 		all.Write(call(t, w.h, "GET", path, "", nil, 200).body)
 		all.WriteByte('\n')
 	}
-	u, err := w.h.engine.User("d", "u")
+	list, err := w.h.engine.Catalog().List(catalog.Address{Kind: catalog.Permissions, Database: "d", User: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range u.Permissions() {
-		all.Write(p.Body)
+	for _, p := range list.All {
+		all.Write(p.Common().Body)
 	}
 	return all.String()
 }

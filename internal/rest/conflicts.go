@@ -3,7 +3,6 @@
 package rest
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -13,12 +12,9 @@ import (
 // serveConflicts answers for the conflicts of a container. Writes go to one place,
 // so that there are none: the list is empty, and no conflict is found.
 func (x *exchange) serveConflicts(rt *route) error {
-	c, err := x.h.engine.Container(rt.database, rt.container)
-	switch {
-	case errors.Is(err, catalog.ErrNotFound):
+	c, err := x.h.engine.Catalog().Container(rt.database, rt.container)
+	if err != nil {
 		return engine.ErrOwnerNotFound
-	case err != nil:
-		return err
 	}
 	x.setOwner(c)
 	switch method := x.r.Method; {

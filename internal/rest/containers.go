@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -14,92 +13,21 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-func (x *exchange) serveContainers(rt *route) error {
-	switch {
-	case rt.operation != "" && x.r.Method == http.MethodPost:
-		return x.deletePartitionKey(rt)
-	case rt.operation != "":
-		return errMethod
-	case rt.feed && x.r.Method == http.MethodGet:
-		return x.listContainers(rt)
-	case rt.feed && x.r.Method == http.MethodPost:
-		return x.createContainer(rt)
-	case !rt.feed && x.r.Method == http.MethodGet:
-		c, err := x.h.engine.Container(rt.database, rt.id)
-		if err != nil {
-			return err
-		}
-		x.setContainer(c)
-		if err := x.setQuota(c); err != nil {
-			return err
-		}
-		body, err := x.withStatistics(c)
-		if err != nil {
-			return err
-		}
-		x.writeIfModified(c.ETag, body)
-		return nil
-	case !rt.feed && x.r.Method == http.MethodPut:
-		return x.replaceContainer(rt)
-	case !rt.feed && x.r.Method == http.MethodDelete:
-		if err := x.h.engine.DeleteContainer(x.r.Context(), rt.database, rt.id, x.header("If-Match")); err != nil {
-			return err
-		}
-		x.writeEmpty(http.StatusNoContent)
-		return nil
+// tellContainer sets the headers that go with a container, and returns its definition.
+func (x *exchange) tellContainer(c *catalog.Container) ([]byte, error) {
+	x.set(headerAltPath, headerPath("dbs/"+c.DatabaseID))
+	x.set(headerContentPath, c.RID.Database.String())
+	if c.Throughput.None() {
+		x.set("X-Ms-Share-Throughput", "true")
 	}
-	return errMethod
-}
-
-func (x *exchange) listContainers(rt *route) error {
-	d, all, err := x.h.engine.Containers(rt.database)
-	if err != nil {
-		return err
+	// Nothing has to be copied for analyses, so that it always has been.
+	if x.flag("X-Ms-Cosmos-Populate-Analytical-Migration-Progress") {
+		x.set("X-Ms-Cosmos-Analytical-Migration-Progress", "100")
 	}
-	return x.writeFeed(&feed{
-		owner: d.RID.String(), kind: "DocumentCollections", n: len(all),
-		resource: func(i int) (rid string, body []byte) { return all[i].RIDText, all[i].Body },
-		after:    func(rid string) (int, bool) { return firstAfter(all, rid, containerOrder) },
-	})
-}
-
-func (x *exchange) queryContainers(rt *route) error {
-	d, all, err := x.h.engine.Containers(rt.database)
-	if err != nil {
-		return err
+	if err := x.setQuota(c); err != nil || x.operation != opContainerRead {
+		return c.Body, err
 	}
-	var bodies [][]byte
-	for _, c := range all {
-		bodies = append(bodies, c.Body)
-	}
-	return x.queryResources(d.RID.String(), "DocumentCollections", bodies)
-}
-
-func (x *exchange) createContainer(rt *route) error {
-	if x.isQuery() {
-		return x.queryContainers(rt)
-	}
-	t, err := x.throughput()
-	if err != nil {
-		return err
-	}
-	body, err := x.body()
-	if err != nil {
-		return err
-	}
-	if version := x.header(headerVersion); version != "" && version < partitionedSince {
-		body = withSystemKey(body)
-	}
-	c, err := x.h.engine.CreateContainer(x.r.Context(), rt.database, body, t)
-	if err != nil {
-		return err
-	}
-	x.setContainer(c)
-	if err := x.setProgress(c); err != nil {
-		return err
-	}
-	x.writeResource(http.StatusCreated, c.ETag, c.Body)
-	return nil
+	return x.withStatistics(c)
 }
 
 // partitionedSince is the version of the protocol from which on every container has
@@ -109,8 +37,12 @@ const partitionedSince = "2018-12-31"
 
 const systemKey = `"partitionKey":{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}`
 
-// withSystemKey adds the key to a definition that has none.
-func withSystemKey(body []byte) []byte {
+// withSystemKey adds the key to a definition that has none, if the client may leave it
+// out.
+func (x *exchange) withSystemKey(body []byte) []byte {
+	if version := x.header(headerVersion); version == "" || version >= partitionedSince {
+		return body
+	}
 	o, err := value.ParseObject(body)
 	if err != nil {
 		return body // which is refused as it is
@@ -125,41 +57,16 @@ func withSystemKey(body []byte) []byte {
 	return append(append(out, systemKey...), '}')
 }
 
-func (x *exchange) replaceContainer(rt *route) error {
-	body, err := x.body()
-	if err != nil {
-		return err
-	}
-	c, err := x.h.engine.ReplaceContainer(x.r.Context(), rt.database, rt.id, body, x.header("If-Match"))
-	if err != nil {
-		return err
-	}
-	x.setContainer(c)
-	if err := x.setQuota(c); err != nil {
-		return err
-	}
-	x.writeResource(http.StatusOK, c.ETag, c.Body)
-	return nil
-}
-
-// setContainer sets the headers that go with a container.
-func (x *exchange) setContainer(c *catalog.Container) {
-	x.set(headerAltPath, headerPath("dbs/"+c.DatabaseID))
-	x.set(headerContentPath, c.RID.Database.String())
-	if c.Throughput.None() {
-		x.set("X-Ms-Share-Throughput", "true")
-	}
-	// Nothing has to be copied for analyses, so that it always has been.
-	if x.flag("X-Ms-Cosmos-Populate-Analytical-Migration-Progress") {
-		x.set("X-Ms-Cosmos-Analytical-Migration-Progress", "100")
-	}
-}
-
 func (x *exchange) asksForQuota() bool { return x.flag("X-Ms-Documentdb-Populatequotainfo") }
 
-// setProgress tells how far the items have followed the indexing policy, if that was
-// asked for.
-func (x *exchange) setProgress(c *catalog.Container) error {
+// defaultQuotaKiB is what a container without a quota is said to have: the clients'
+// own tests look for this number.
+const defaultQuotaKiB = 10 << 20
+
+// setQuota tells how far the items have followed the indexing policy and, unless the
+// container is new, how much it may hold, and holds, if that was asked for. Only what is
+// live counts. Sizes are in KiB.
+func (x *exchange) setQuota(c *catalog.Container) error {
 	if !x.asksForQuota() {
 		return nil
 	}
@@ -168,20 +75,7 @@ func (x *exchange) setProgress(c *catalog.Container) error {
 		return err
 	}
 	x.set("X-Ms-Documentdb-Collection-Index-Transformation-Progress", strconv.Itoa(percent))
-	return nil
-}
-
-// defaultQuotaKiB is what a container without a quota is said to have: the clients'
-// own tests look for this number.
-const defaultQuotaKiB = 10 << 20
-
-// setQuota tells how much the container may hold, and holds, if that was asked for.
-// Only what is live counts. Sizes are in KiB.
-func (x *exchange) setQuota(c *catalog.Container) error {
-	if err := x.setProgress(c); err != nil {
-		return err
-	}
-	if !x.asksForQuota() {
+	if x.operation == opContainerCreate {
 		return nil
 	}
 	usage, err := x.h.engine.Usage(c)

@@ -136,7 +136,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	r := signedRequest(t, "GET", "/dbs/d", nil, nil)
 	a := serve(h, r)
 	a.failureText(t, 500, 0)
-	for _, part := range []string{"level=ERROR", "panic: ", "serveDatabases"} {
+	for _, part := range []string{"level=ERROR", "panic: ", "serveResources"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log lacks %q: %s", part, log)
 		}

@@ -6,7 +6,6 @@
 package rest
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -20,12 +19,9 @@ func (x *exchange) serveRanges(rt *route) error {
 	if !rt.feed || x.r.Method != http.MethodGet {
 		return errMethod
 	}
-	c, err := x.h.engine.Container(rt.database, rt.container)
-	switch {
-	case errors.Is(err, catalog.ErrNotFound):
+	c, err := x.h.engine.Catalog().Container(rt.database, rt.container)
+	if err != nil {
 		return engine.ErrOwnerNotFound
-	case err != nil:
-		return err
 	}
 	// The ranges of a container never change, so its rid says which they are.
 	etag := strconv.Quote(c.RIDText + "-" + strconv.Itoa(len(c.Ranges)))

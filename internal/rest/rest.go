@@ -168,26 +168,12 @@ func (x *exchange) serve() error {
 	switch rt.kind {
 	case typeAccount:
 		return x.serveAccount()
-	case typeDatabases:
-		return x.serveDatabases(&rt)
-	case typeContainers:
-		return x.serveContainers(&rt)
 	case typeItems:
 		return x.serveItems(&rt)
 	case typeRanges:
 		return x.serveRanges(&rt)
-	case typeOffers:
-		return x.serveOffers(&rt)
-	case typeUsers:
-		return x.serveUsers(&rt)
-	case typePermissions:
-		return x.servePermissions(&rt)
-	case typeEncryptionKeys:
-		return x.serveEncryptionKeys(&rt)
 	case typeConflicts:
 		return x.serveConflicts(&rt)
-	case typeUDFs, typeProcedures, typeTriggers:
-		return x.serveScripts(&rt)
 	}
-	return errNoRoute
+	return x.serveResources(&rt)
 }

@@ -43,7 +43,7 @@ type token struct {
 // token opens nothing.
 func (h *Handler) newToken(p *catalog.Permission, expires time.Time) string {
 	t := token{expires: expires, permission: p.Numbers()}
-	if c, err := h.engine.Granted(p); err == nil {
+	if c, err := h.engine.Catalog().Granted(p); err == nil {
 		t.container = c.RID.Container
 	}
 	payload := t.append(nil)

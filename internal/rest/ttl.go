@@ -54,7 +54,7 @@ func (x *exchange) serveTTL(page string) error {
 
 // find returns the container that is named. Names and rids are as good.
 func (x *exchange) find(n containerName) (*catalog.Container, error) {
-	c, err := x.h.engine.Container(n.database, n.container)
+	c, err := x.h.engine.Catalog().Container(n.database, n.container)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, &notFoundError{fmt.Sprintf("There is no container '%s' in a database '%s'.", value.Clip(n.container), value.Clip(n.database))}
 	}

@@ -115,14 +115,19 @@ func makeFixture(t rapid.TB, db kv.DB, s setup) *fixture {
 	f.must(f.clock.Freeze())
 	f.catalog, err = catalog.Open(db, catalog.Options{})
 	f.must(err)
-	d, err := f.catalog.CreateDatabase(context.Background(), []byte(`{"id":"db"}`), catalog.Throughput{}, s.nowMs)
-	f.must(err)
-	def, err := catalog.ParseDefinition([]byte(s.definition))
-	f.must(err)
-	f.container, err = f.catalog.CreateContainer(context.Background(), d.RID, def, s.throughput, s.nowMs)
-	f.must(err)
+	f.keep(catalog.Write{Address: catalog.Address{Kind: catalog.Databases}, Body: []byte(`{"id":"db"}`), NowMs: s.nowMs})
+	f.container = f.keep(catalog.Write{
+		Address: catalog.Address{Kind: catalog.Containers, Database: "db"}, Body: []byte(s.definition), Throughput: s.throughput, NowMs: s.nowMs,
+	}).(*catalog.Container)
 	f.open()
 	return f
+}
+
+func (f *fixture) keep(w catalog.Write) catalog.Any {
+	f.t.Helper()
+	r, _, err := f.catalog.Write(context.Background(), w)
+	f.must(err)
+	return r
 }
 
 func (f *fixture) open() {
@@ -165,10 +170,9 @@ func withTTL(ttl string) string {
 // redefine returns the container with another definition, as the catalog has it.
 func (f *fixture) redefine(definition string) *catalog.Container {
 	f.t.Helper()
-	def, err := catalog.ParseDefinition([]byte(definition))
-	f.must(err)
-	f.container, err = f.catalog.ReplaceContainer(context.Background(), f.container.RID, def, "", f.clock.Now())
-	f.must(err)
+	at := catalog.Address{Kind: catalog.Containers, Database: "db", ID: f.container.ID}
+	w := catalog.Write{Address: at, Mode: catalog.Replace, Body: []byte(definition), NowMs: f.clock.Now()}
+	f.container = f.keep(w).(*catalog.Container)
 	return f.container
 }
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const maxContainers = 10_000 // in one database
+
+// Container is a container as it is at one moment. Its Epoch grows with every
+// replace. Path and the texts of its rid and of links are there ready-made: every
+// request needs them.
+type Container struct {
+	Resource
+	Definition
+	RID        ContainerRID
+	DatabaseID string
+	Epoch      uint64
+	// IndexGeneration grows with every change of what is indexed: the index rows of
+	// one policy are kept apart from those of the next.
+	IndexGeneration uint32
+	// Throughput is the container's own; none if it shares its database's.
+	Throughput Provision
+	Ranges     []Range
+	// ItemLinks is the start of its items' _self.
+	ItemLinks string
+}
+
+type containerRecord struct {
+	Version    int             `json:"v"`
+	Epoch      uint64          `json:"epoch"`
+	Generation uint32          `json:"generation"`
+	TS         int64           `json:"ts"`
+	Partitions int             `json:"partitions"`
+	Throughput Provision       `json:"throughput"`
+	Definition json.RawMessage `json:"definition"`
+}
+
+// parseContainer also looks at what a new container is made with: for another version
+// of one, follow does.
+func parseContainer(w *Write) (Any, error) {
+	def, err := ParseDefinition(w.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := def.check(); err != nil {
+		return nil, err
+	}
+	ct := &Container{Resource: Resource{ID: def.id}, Definition: *def}
+	if w.Mode == Replace {
+		return ct, nil
+	}
+	partitions, err := w.Throughput.partitions()
+	if err != nil {
+		return nil, err
+	}
+	ct.IndexGeneration, ct.Throughput, ct.Ranges = 1, provision(w.Throughput, w.NowMs/1000), def.PartitionKey.ranges(partitions)
+	return ct, def.checkVectorIndexes()
+}
+
+// follow checks the encryption keys of a new container, and what a replace may change.
+func (ct *Container) follow(owner, was Any) error {
+	if was == nil {
+		return ct.checkEncryption(owner.Common())
+	}
+	old := was.(*Container)
+	if err := ct.replaces(&old.Definition); err != nil {
+		return err
+	}
+	ct.IndexGeneration, ct.Throughput, ct.Ranges = old.IndexGeneration, old.Throughput, old.Ranges
+	if !ct.indexesLike(&old.Definition) {
+		ct.IndexGeneration++
+	}
+	return ct.checkVectorIndexes()
+}
+
+func decodeContainer(row []byte) (Any, error) {
+	var r containerRecord
+	if err := decodeRecord(row, &r, &r.Version); err != nil {
+		return nil, err
+	}
+	if r.Partitions < 1 || r.Partitions > MaxPartitions {
+		return nil, fmt.Errorf("it has %d partitions", r.Partitions)
+	}
+	def, err := ParseDefinition(r.Definition)
+	if err != nil {
+		return nil, err
+	}
+	if def.wasLazy {
+		// It was written by a version whose index followed items in the background, and may
+		// lag behind. It is another policy, whose rows are made anew.
+		r.Epoch, r.Generation = r.Epoch+1, r.Generation+1
+	}
+	return &Container{
+		Resource: Resource{ID: def.id, TS: r.TS, revision: r.Epoch}, Definition: *def,
+		IndexGeneration: r.Generation, Throughput: r.Throughput, Ranges: def.PartitionKey.ranges(r.Partitions),
+	}, nil
+}
+
+func (ct *Container) record() any {
+	def := append(ct.appendDefinition([]byte("{")), '}')
+	return containerRecord{recordVersion, ct.Epoch, ct.IndexGeneration, ct.TS, len(ct.Ranges), ct.Throughput, def}
+}
+
+// render also fills in what the definition and the row leave to the account and to the
+// database.
+func (ct *Container) render(owner Any, o Options) {
+	ct.complete(o)
+	d := owner.(*Database)
+	if ct.Throughput.None() && d.Throughput.None() {
+		ct.Throughput = provision(defaultThroughput, ct.TS)
+	}
+	ct.RID = ContainerRID{d.RID, uint32(ct.number())}
+	ct.DatabaseID, ct.Epoch, ct.ItemLinks = d.ID, ct.revision, ct.self+"docs/"
+	b := ct.appendDefinition([]byte("{"))
+	b = fmt.Appendf(b, `,"_rid":"%s","_ts":%d,"_self":"%s","_etag":%s`, ct.RIDText, ct.TS, ct.self, strconv.Quote(ct.ETag))
+	ct.Body = append(b, `,"_docs":"docs/","_sprocs":"sprocs/","_triggers":"triggers/","_udfs":"udfs/","_conflicts":"conflicts/"}`...)
+}
+
+func (d *Definition) appendDefinition(dst []byte) []byte {
+	dst = value.AppendString(append(dst, `"id":`...), d.id)
+	for _, m := range d.members {
+		dst = append(value.AppendString(append(dst, ','), m.name), ':')
+		dst = append(dst, m.raw...)
+	}
+	return dst
+}
+
+// ScriptNamed finds a script by its name alone, which is how others call it.
+func (ct *Container) ScriptNamed(k Kind, name string) (*Script, bool) {
+	s, found := ct.below[k].names()[name].(*Script)
+	return s, found
+}
+
+// Script finds a script of the container by its name or, if no such name exists, by
+// its rid.
+func (ct *Container) Script(k Kind, nameOrRID string) (*Script, error) {
+	return typed[*Script](ct.find(k, nameOrRID))
+}

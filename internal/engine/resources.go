@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+
+// Changes of what the catalog keeps. It makes them durable; what has to happen around
+// one is here, once for each kind that needs anything: scripts are compiled before they
+// are kept, partitions follow their container's settings and end with it, and meters
+// follow the throughput.
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/script"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// Catalog returns what is known of databases, containers and all that is not an item.
+// To change it there are Write and Delete.
+func (e *Engine) Catalog() *catalog.Catalog { return e.catalog }
+
+// Write creates, upserts or replaces a resource of the catalog. It holds for every
+// request, and for every item, from the moment that the call returns.
+func (e *Engine) Write(ctx context.Context, w catalog.Write) (r catalog.Any, created bool, err error) {
+	if err := e.writable(); err != nil {
+		return nil, false, err
+	}
+	if w.Kind == catalog.Containers {
+		e.settings.Lock()
+		defer e.settings.Unlock()
+	}
+	w.NowMs = e.clock.Now()
+	w.Check = func(r catalog.Any) error { return e.checkWrite(ctx, w.Kind, r) }
+	if r, created, err = e.catalog.Write(ctx, w); err != nil {
+		return nil, false, e.changed(err)
+	}
+	switch r := r.(type) {
+	case *catalog.Container:
+		if !created {
+			err = e.reconfigure(context.WithoutCancel(ctx), r)
+		}
+	case *catalog.Offer:
+		e.meters.follow(r.Database)
+	}
+	return r, created, err
+}
+
+// checkWrite refuses queries of computed properties that make no sense, and texts of
+// scripts that do not compile, but for stored procedures, which fail when they are run.
+func (e *Engine) checkWrite(ctx context.Context, kind catalog.Kind, r catalog.Any) error {
+	switch r := r.(type) {
+	case *catalog.Container:
+		return checkComputed(r.Computed)
+	case *catalog.Script:
+		if kind != catalog.Procedures {
+			return e.checkFunction(ctx, &script.Function{Name: r.ID, Text: r.Text})
+		}
+	}
+	return nil
+}
+
+// checkFunction refuses a text that does not compile.
+func (e *Engine) checkFunction(ctx context.Context, f *script.Function) error {
+	seat, err := e.scripts.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer seat.Leave()
+	return scriptFailure(seat.Compile(ctx, f))
+}
+
+// reconfigure makes all partitions of a container follow its new settings, also
+// those that were not open: what has expired by the old ones is known now, and not
+// later. The change is durable, so it is carried through whatever the client does
+// meanwhile.
+func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
+	errs := make([]error, len(c.Ranges))
+	var all sync.WaitGroup
+	for i := range c.Ranges {
+		all.Go(func() {
+			p, err := e.partition(c, i)
+			if err == nil {
+				err = p.Reconfigure(ctx, c)
+			}
+			if !errors.Is(err, store.ErrClosed) {
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Delete removes a resource of the catalog and everything in it, items included.
+func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) error {
+	if a.Kind == catalog.Databases || a.Kind == catalog.Containers {
+		e.settings.Lock()
+		defer e.settings.Unlock()
+	}
+	r, err := e.catalog.Find(a)
+	if err != nil {
+		return err
+	}
+	if !catalog.Matches(ifMatch, r.Common().ETag) {
+		return catalog.ErrPrecondition
+	}
+	var (
+		b          kv.Batch
+		database   catalog.DatabaseRID
+		containers []*catalog.Container
+	)
+	switch r := r.(type) {
+	case *catalog.Database:
+		database, containers = r.RID, r.Containers()
+		store.DropDatabase(&b, r.RID)
+	case *catalog.Container:
+		database, containers = r.RID.Database, []*catalog.Container{r}
+		store.DropContainer(&b, r.RID)
+	}
+	for _, c := range containers {
+		e.closePartitions(c)
+		defer e.dropped(c)
+	}
+	if database != 0 {
+		defer e.meters.follow(database)
+	}
+	if err := e.changed(e.catalog.Delete(ctx, r, ifMatch, &b)); err != nil {
+		return err
+	}
+	if len(containers) > 0 {
+		e.removed()
+	}
+	for _, c := range containers {
+		if err := e.commitFailed(e.purger.Forget(c.RID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed passes on the error of a change of the catalog, and notes it if it is not of
+// the request's making.
+func (e *Engine) changed(err error) error {
+	if errors.Is(err, catalog.ErrCommit) {
+		e.fail(err)
+	}
+	return err
+}
+
+// closePartitions makes way for the removal of a container: until dropped is
+// called, nobody can open its partitions again. settings is held.
+func (e *Engine) closePartitions(c *catalog.Container) {
+	var ps []*store.Partition
+	e.mu.Lock()
+	e.mu.dropping[c.RID] = make(chan struct{})
+	for i := range c.Ranges {
+		id := partitionID{c.RID, i}
+		if p := e.mu.open[id]; p != nil {
+			ps = append(ps, p)
+			delete(e.mu.open, id)
+		}
+	}
+	e.mu.Unlock()
+	for _, p := range ps {
+		p.Close()
+	}
+}
+
+func (e *Engine) dropped(c *catalog.Container) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.mu.dropping[c.RID])
+	delete(e.mu.dropping, c.RID)
+}
