@@ -148,9 +148,7 @@ func prepareAll(ops []Write, c *catalog.Container, m memory.Room) *bundle {
 	for i, op := range ops {
 		w, err := (*write)(nil), op.Err
 		if err == nil {
-			if w, err = prepare(op, c, m); err == nil {
-				err = m.Take(w.batchBytes())
-			}
+			w, err = prepare(op, c, m)
 		}
 		if err != nil {
 			w = &write{op: op.Op, epoch: c.Epoch, more: &unprepared{err: err}}
@@ -281,9 +279,6 @@ func (w *writer) change(r *write, old *current) (*write, error) {
 	}
 	m := memory.RoomNow(asked.Memory)
 	next, err := prepare(Write{Op: Replace, Key: asked.Key, Item: item, Memory: asked.Memory}, w.view.container, m)
-	if err == nil {
-		err = m.Take(next.batchBytes())
-	}
 	if err != nil {
 		return nil, err
 	}

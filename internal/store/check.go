@@ -40,7 +40,7 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		space byte
 		row   func(kv.Entry) error
 	}{
-		{logSpace, checked(k, parseLogRow, k.logRow)}, {itemSpace, k.item}, {feedSpace, checked(k, parseFeedRow, k.feedRow)},
+		{logSpace, checked(k, parseLogRow, k.logRow)}, {itemSpace, checked(k, itemOf, k.item)}, {feedSpace, checked(k, parseFeedRow, k.feedRow)},
 		{partSpace, checked(k, decodePart, k.part)}, {statSpace, checked(k, parseBucket, k.stat)},
 		{eventSpace, checked(k, parseEventRow, k.event)}, {removalSpace, checked(k, parseRemoval, k.removal)},
 	} {
@@ -108,30 +108,20 @@ func checked[T any](k *checker, parse func(kv.Entry) (T, error), check func(kv.E
 }
 
 // item checks an item and looks for each of its derived rows.
-func (k *checker) item(e kv.Entry) error {
-	ordinal, err := ordinalOf(e.Key)
-	if err != nil {
-		k.report("%v", err)
-		return nil
-	}
-	c := &current{exists: true, ordinal: ordinal}
-	if c.header, c.body, err = parseItem(e.Key, e.Value); err != nil {
-		k.report("%v", err)
-		return nil
-	}
-	h := &c.header
+func (k *checker) item(e kv.Entry, c current) error {
+	h, ordinal := &c.header, c.ordinal
 	if ordinal >= k.meta.NextOrdinal || h.lsn > k.meta.LSN {
 		k.report("item %d, lsn %d, is beyond the partition's next ordinal %d and last lsn %d", ordinal, h.lsn, k.meta.NextOrdinal, k.meta.LSN)
 	}
 	k.passed(h, ordinal)
-	k.body(c, c.body)
-	k.logged(c, c.body)
-	return k.derived(c, e.Value)
+	k.body(&c)
+	k.logged(&c)
+	return k.derived(&c, e.Value)
 }
 
 // body compares what the item's JSON says with its header and its place.
-func (k *checker) body(c *current, body []byte) {
-	o, err := value.ParseObject(body)
+func (k *checker) body(c *current) {
+	o, err := value.ParseObject(c.body)
 	if err != nil {
 		k.report("item %d is not JSON: %v", c.ordinal, err)
 		return

@@ -122,12 +122,11 @@ func (k *checker) owned(e kv.Entry) error {
 		k.report("row %x belongs to item %d, which does not exist", e.Key, ordinal)
 		return nil
 	}
-	c := &current{exists: true, ordinal: ordinal}
-	c.header, c.body, err = parseItem(key, row)
+	c, err := itemOf(kv.Entry{Key: key, Value: row})
 	has := err == nil && k.earlierPolicy && e.Key[prefixBytes] == indexSpace
 	if err == nil && !has {
 		k.one.reset()
-		for op := range k.write(&k.one, c, row).Ops {
+		for op := range k.write(&k.one, &c, row).Ops {
 			has = has || bytes.Equal(op.Key, e.Key)
 		}
 	}

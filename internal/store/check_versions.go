@@ -88,7 +88,7 @@ func (k *checker) logName(e kv.Entry, r *logRow) {
 }
 
 // logged checks that the log ends with what an item is.
-func (k *checker) logged(c *current, body []byte) {
+func (k *checker) logged(c *current) {
 	l := &k.log
 	if !l.found {
 		return
@@ -100,7 +100,7 @@ func (k *checker) logged(c *current, body []byte) {
 	case !known && c.header.lsn > l.state.From:
 		k.report("item %d, lsn %d, is not in the log", c.ordinal, c.header.lsn)
 	case !known, was.kind == logExpiry && told && was.previous == c.header.lsn:
-	case was.lsn != c.header.lsn || was.image != maphash.Bytes(l.seed, body):
+	case was.lsn != c.header.lsn || was.image != maphash.Bytes(l.seed, c.body):
 		k.report("item %d, lsn %d, is in the log as of lsn %d, or as another", c.ordinal, c.header.lsn, was.lsn)
 	case told:
 		k.report("item %d, lsn %d, has no expiry in the log, which has passed it", c.ordinal, c.header.lsn)

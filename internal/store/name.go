@@ -12,24 +12,13 @@ func (p *Partition) NameOf(ordinal uint64, nowMs int64) (value.PartitionKey, str
 		return nil, "", err
 	}
 	defer p.release(v)
-	key := p.prefix.appendItemKey(nil, ordinal)
-	row, found, err := v.snap.Get(key)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case !found:
-		return nil, "", ErrNotFound
+	c, err := p.prefix.itemAt(v.snap, ordinal)
+	if err == nil && (!c.exists || c.header.expired(&v.rules, nowMs)) {
+		err = ErrNotFound
 	}
-	h, _, err := parseItem(key, row)
 	if err != nil {
 		return nil, "", err
 	}
-	if h.expired(&v.rules, nowMs) {
-		return nil, "", ErrNotFound
-	}
-	id, err := parseIdentity(h.identity)
-	if err != nil {
-		return nil, "", err
-	}
-	return id.pk, id.id, nil
+	id, err := parseIdentity(c.header.identity)
+	return id.pk, id.id, err
 }

@@ -16,6 +16,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,24 +163,45 @@ type view struct {
 
 // Open opens a partition and starts its loop. The caller closes it.
 func Open(o Options) (*Partition, error) {
+	p, under, err := open(o)
+	if err == nil {
+		if err = p.resume(under); err != nil {
+			p.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+	}
+	return p, nil
+}
+
+// open opens a partition. It returns the removals that were under way when it was last
+// stopped.
+func open(o Options) (*Partition, []*removal, error) {
 	p := &Partition{
 		db:         o.DB,
 		clock:      o.Clock,
 		index:      o.Index,
 		prefix:     partitionPrefix(o.Container.RID, o.Index),
 		failed:     o.Failed,
-		ledger:     o.Ledger,
+		ledger:     cmp.Or(o.Ledger, &ru.Ledger{}),
 		queue:      make(chan *job, queueJobs),
 		background: make(chan *job),
 		stop:       make(chan struct{}),
 		ended:      make(chan struct{}),
 	}
-	if p.ledger == nil {
-		p.ledger = &ru.Ledger{}
-	}
-	m, found, err := p.loadMeta()
+	snap, err := p.db.Snapshot()
 	if err != nil {
-		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+		return nil, nil, err
+	}
+	defer snap.Close()
+	m, found, err := readMeta(snap, &p.prefix, p.index)
+	if err != nil {
+		return nil, nil, err
+	}
+	under, err := p.removals(snap)
+	if err != nil {
+		return nil, nil, err
 	}
 	// Settings that it does not know were changed by a call that did not return:
 	// as far as anybody can tell, they change now.
@@ -189,14 +211,15 @@ func Open(o Options) (*Partition, error) {
 	*w = writer{p: p, quotas: o.Quotas, dropOld: found && generation != m.Generation, totals: logicalTotals{forgotten: m.LSN}}
 	w.init()
 	w.meta, w.marked = m, m.Marks
-	if err := p.openLog(o.Container); err != nil {
-		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+	if w.log.state, w.log.on, err = readLogState(snap, &p.prefix); err != nil {
+		return nil, nil, err
 	}
+	w.log.adopt(o.Container, &w.meta)
 	if found && epoch != m.Epoch {
 		// Readers are about to go by them: what they make final must last.
 		w.finish()
 		if err := p.db.Commit(context.Background(), w.batch); err != nil {
-			return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
+			return nil, nil, err
 		}
 	}
 	p.incarnation, p.openedAt = newIncarnation(), m.LSN
@@ -207,11 +230,7 @@ func Open(o Options) (*Partition, error) {
 		p.rows = itemRows{o.Cache.items, o.Cache.items.Owner()}
 	}
 	go p.loop()
-	if err := p.resume(); err != nil {
-		p.Close()
-		return nil, fmt.Errorf("open partition %d of container %q: %w", o.Index, o.Container.ID, err)
-	}
-	return p, nil
+	return p, under, nil
 }
 
 // Close stops the loop, after the group under way, and refuses what waits.
@@ -223,15 +242,6 @@ func (p *Partition) Close() {
 	p.mu.closed = true
 	p.drop()
 	p.mu.kept.empty()
-}
-
-func (p *Partition) loadMeta() (meta, bool, error) {
-	snap, err := p.db.Snapshot()
-	if err != nil {
-		return meta{}, false, err
-	}
-	defer snap.Close()
-	return readMeta(snap, &p.prefix, p.index)
 }
 
 // acquire returns the published view, with a fresh snapshot if the partition was
@@ -321,19 +331,18 @@ func (p *Partition) ReleaseIdle() {
 	p.mu.used, p.mu.kept.used = false, false
 }
 
-// Container returns the container with its settings as the partition has them.
-func (p *Partition) Container() *catalog.Container {
+// now returns the published state.
+func (p *Partition) now() *published {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.now.container
+	return p.mu.now
 }
 
+// Container returns the container with its settings as the partition has them.
+func (p *Partition) Container() *catalog.Container { return p.now().container }
+
 // LSN returns that of the last write that is published.
-func (p *Partition) LSN() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.now.meta.LSN
-}
+func (p *Partition) LSN() uint64 { return p.now().meta.LSN }
 
 // Reconfigure gives the partition new settings of its container. When it
 // returns, every read and every write that begins later goes by them, and none

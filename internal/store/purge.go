@@ -242,21 +242,14 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 	kept := pl.victims[:0]
 	for i := range pl.victims {
 		c := &pl.victims[i]
-		key := p.prefix.appendItemKey(nil, c.ordinal)
-		row, found, err := v.snap.Get(key)
-		if err != nil {
+		var err error
+		if c.current, err = p.prefix.itemAt(v.snap, c.ordinal); err != nil {
 			return err
 		}
-		if found {
-			if c.header, c.body, err = parseItem(key, row); err != nil {
-				return err
-			}
-		}
-		if !found || c.header.at() != c.at.At {
+		if !c.exists || c.header.at() != c.at.At {
 			pl.stale = append(pl.stale, p.prefix.appendOrderKey(nil, c.kind, c.at))
 			continue
 		}
-		c.exists = true
 		if err := c.derive(v.container, memory.Room{}); err != nil {
 			return err
 		}

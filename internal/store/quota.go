@@ -144,14 +144,10 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 	cut := v.rules.cutsAt(nowMs)
 	var dead int64
 	lower := p.prefix.appendIDKey(nil, logical)
-	for e, err := range v.snap.Scan(lower, kv.After(lower), kv.Forward) {
+	for ordinal, err := range scanRows(v.snap, lower, kv.After(lower), pointed) {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err != nil {
-			return err
-		}
-		ordinal, err := idRowOrdinal(e)
 		if err != nil {
 			return err
 		}

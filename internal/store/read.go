@@ -102,17 +102,13 @@ func (p *Partition) lookNow(nowMs int64) (at lookedAt, err error) {
 
 // lookUp goes from the id row to the item's.
 func (p *Partition) lookUp(dst []byte, v *view, idKey []byte) (header, []byte, error) {
-	raw, found, err := v.snap.Get(idKey)
+	ordinal, err := leadsTo(v.snap, idKey)
+	if err == nil && ordinal == 0 {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return header{}, dst, err
 	}
-	if !found {
-		return header{}, dst, ErrNotFound
-	}
-	if len(raw) != idRowBytes {
-		return header{}, dst, corrupt(idKey, "not an id row")
-	}
-	ordinal := binary.BigEndian.Uint64(raw)
 	h, _, row, err := p.itemInto(dst, v, ordinal, true)
 	if key, ok := p.rows.key(ordinal); ok && err == nil {
 		p.rows.cache.Hint(h.identity, key)
@@ -286,11 +282,40 @@ func ordinalOf(itemKey []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(itemKey[prefixBytes+1:]), nil
 }
 
-func idRowOrdinal(e kv.Entry) (uint64, error) {
+// pointed returns the ordinal in an id row or in that of a unique key.
+func pointed(e kv.Entry) (uint64, error) {
 	if len(e.Value) != idRowBytes {
-		return 0, corrupt(e.Key, "not an id row")
+		return 0, corrupt(e.Key, "not "+derivedRows[e.Key[prefixBytes]].aRow)
 	}
 	return binary.BigEndian.Uint64(e.Value), nil
+}
+
+// leadsTo returns the ordinal in such a row, 0 if there is none.
+func leadsTo(snap kv.Snapshot, key []byte) (uint64, error) {
+	raw, found, err := snap.Get(key)
+	if err != nil || !found {
+		return 0, err
+	}
+	return pointed(kv.Entry{Key: key, Value: raw})
+}
+
+// itemOf takes an item's row apart. The results are parts of it.
+func itemOf(e kv.Entry) (c current, err error) {
+	c.exists = true
+	if c.ordinal, err = ordinalOf(e.Key); err == nil {
+		c.header, c.body, err = parseItem(e.Key, e.Value)
+	}
+	return c, err
+}
+
+// itemAt reads the item with an ordinal, if there is one.
+func (p *prefix) itemAt(snap kv.Snapshot, ordinal uint64) (c current, err error) {
+	key := p.appendItemKey(nil, ordinal)
+	row, found, err := snap.Get(key)
+	if err != nil || !found {
+		return current{}, err
+	}
+	return itemOf(kv.Entry{Key: key, Value: row})
 }
 
 // full reports whether a body of the given length has no place in the page. The
@@ -368,14 +393,10 @@ func (l *lister) oldest(look func() error) (ordinals []uint64, more bool, err er
 			ordinals, more = ordinals[:oldestOrdinals], true
 		}
 	}
-	for e, err := range l.v.snap.Scan(lower, kv.After(lower), kv.Forward) {
+	for ordinal, err := range scanRows(l.v.snap, lower, kv.After(lower), pointed) {
 		if err == nil {
 			err = look()
 		}
-		if err != nil {
-			return nil, false, err
-		}
-		ordinal, err := idRowOrdinal(e)
 		if err != nil {
 			return nil, false, err
 		}

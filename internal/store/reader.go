@@ -247,12 +247,8 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 			return c.found()
 		}
 	}
-	raw, found, err := r.v.snap.Get(key)
-	if err != nil || !found {
-		return Found{}, false, err
-	}
-	ordinal, err := idRowOrdinal(kv.Entry{Key: key, Value: raw})
-	if err != nil {
+	ordinal, err := leadsTo(r.v.snap, key)
+	if err != nil || ordinal == 0 {
 		return Found{}, false, err
 	}
 	return r.Get(ordinal)

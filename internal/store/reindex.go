@@ -8,6 +8,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -46,11 +47,7 @@ func (p *Partition) IndexProgress() (int, error) {
 }
 
 // Unindexed reports whether there are items that have no index rows yet.
-func (p *Partition) Unindexed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.now.meta.IndexedTo != indexedAll
-}
+func (p *Partition) Unindexed() bool { return p.now().meta.IndexedTo != indexedAll }
 
 // Reindex writes the index rows of the next items that have none, at most so many.
 // It reports whether there may be more.
@@ -80,27 +77,21 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 		return pl, nil
 	}
 	_, upper := p.prefix.space(itemSpace)
-	bytes := 0
-	for e, err := range v.snap.Scan(p.prefix.appendItemKey(nil, after+1), upper, kv.Forward) {
+	size := 0
+	for c, err := range scanRows(v.snap, p.prefix.appendItemKey(nil, after+1), upper, func(e kv.Entry) (current, error) {
+		return itemOf(kv.Entry{Key: e.Key, Value: bytes.Clone(e.Value)})
+	}) {
 		if err != nil {
 			return nil, err
 		}
-		if len(pl.items) == most || bytes > reindexBytes {
+		if len(pl.items) == most || size > reindexBytes {
 			pl.to, pl.more = pl.items[len(pl.items)-1].ordinal, true
 			break
-		}
-		row := append([]byte(nil), e.Value...)
-		c := current{exists: true}
-		if c.ordinal, err = ordinalOf(e.Key); err != nil {
-			return nil, err
-		}
-		if c.header, c.body, err = parseItem(e.Key, row); err != nil {
-			return nil, err
 		}
 		if err := c.derive(v.container, memory.Room{}); err != nil {
 			return nil, err
 		}
-		bytes += len(row) + rowBytes(&c.entries)
+		size += len(c.body) + rowBytes(&c.entries)
 		pl.items = append(pl.items, c)
 	}
 	return pl, nil

@@ -96,11 +96,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	}
 	var found [][]byte
 	size := 0
-	for e, err := range v.snap.Scan(lower, upper, kv.Forward) {
-		if err != nil {
-			return nil, err
-		}
-		ordinal, err := idRowOrdinal(e)
+	for ordinal, err := range scanRows(v.snap, lower, upper, pointed) {
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +104,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, bytes.Clone(e.Key[prefixBytes+1:]))
+		found = append(found, h.identity)
 		if size += h.size; len(found) == removalItems || size >= removalBytes {
 			break
 		}
@@ -168,27 +164,23 @@ func (w *writer) endRemoval(r *removal, key []byte) error {
 	if err != nil || !found {
 		return err
 	}
-	lsn, err := parseRemoval(kv.Entry{Key: key, Value: raw})
-	if err == nil && lsn == r.lsn {
+	under, err := parseRemoval(kv.Entry{Key: key, Value: raw})
+	if err == nil && under.lsn == r.lsn {
 		w.batch.Delete(key, removalRowBytes)
 	}
 	return err
 }
 
-func parseRemoval(e kv.Entry) (lsn uint64, err error) {
+func parseRemoval(e kv.Entry) (*removal, error) {
 	if len(e.Value) != removalRowBytes {
-		return 0, corrupt(e.Key, "not a removal's row")
+		return nil, corrupt(e.Key, "not a removal's row")
 	}
-	return binary.BigEndian.Uint64(e.Value), nil
+	return &removal{logical: bytes.Clone(e.Key[prefixBytes+1:]), lsn: binary.BigEndian.Uint64(e.Value)}, nil
 }
 
 // resume carries through the removals that were under way when the partition was
 // last stopped.
-func (p *Partition) resume() error {
-	under, err := p.removals()
-	if err != nil {
-		return err
-	}
+func (p *Partition) resume(under []*removal) error {
 	for _, r := range under {
 		if err := p.removeAll(context.Background(), r); err != nil {
 			return fmt.Errorf("go on with a delete by partition key: %w", err)
@@ -197,31 +189,22 @@ func (p *Partition) resume() error {
 	return nil
 }
 
-func (p *Partition) removals() ([]*removal, error) {
-	snap, err := p.db.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	defer snap.Close()
-	var under []*removal
+// removals returns those that are under way.
+func (p *Partition) removals(snap kv.Snapshot) (under []*removal, err error) {
 	lower, upper := p.prefix.space(removalSpace)
-	for e, err := range snap.Scan(lower, upper, kv.Forward) {
+	for r, err := range scanRows(snap, lower, upper, parseRemoval) {
 		if err != nil {
 			return nil, err
 		}
-		lsn, err := parseRemoval(e)
-		if err != nil {
-			return nil, err
-		}
-		under = append(under, &removal{logical: bytes.Clone(e.Key[prefixBytes+1:]), lsn: lsn})
+		under = append(under, r)
 	}
 	return under, nil
 }
 
 // removal checks what is written down of a removal.
-func (k *checker) removal(_ kv.Entry, lsn uint64) error {
-	if lsn > k.meta.LSN {
-		k.report("a delete by partition key is about items up to lsn %d, beyond the last lsn %d", lsn, k.meta.LSN)
+func (k *checker) removal(_ kv.Entry, r *removal) error {
+	if r.lsn > k.meta.LSN {
+		k.report("a delete by partition key is about items up to lsn %d, beyond the last lsn %d", r.lsn, k.meta.LSN)
 	}
 	return nil
 }

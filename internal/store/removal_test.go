@@ -60,7 +60,10 @@ func (f *fixture) checkRemoved(kept ...string) {
 	if _, err := f.p.Read(nil, f.key("kk", "i0"), "", f.clock.Now()); err != nil {
 		f.t.Errorf("the item with another partition key: %v", err)
 	}
-	under, err := f.p.removals()
+	snap, err := f.db.Snapshot()
+	f.must(err)
+	defer snap.Close()
+	under, err := f.p.removals(snap)
 	f.must(err)
 	f.check(len(under) == 0, "%d removals are still under way", len(under))
 }

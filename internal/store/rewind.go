@@ -179,26 +179,21 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 	if err != nil {
 		return err
 	}
-	key := p.prefix.appendItemKey(nil, f.ordinal)
-	row, found, err := v.snap.Get(key)
-	if err != nil || !found {
+	var i rewoundItem
+	if i.old, err = p.prefix.itemAt(v.snap, f.ordinal); err != nil || !i.old.exists {
 		return err // purge takes the row away
-	}
-	i := rewoundItem{row: bytes.Clone(row)}
-	i.old = current{exists: true, ordinal: f.ordinal}
-	if i.old.header, i.old.body, err = parseItem(key, bytes.Clone(row)); err != nil {
-		return err
 	}
 	h := &i.old.header
 	ms := pl.Back(h.writtenMs)
 	if h.at() != f.At || ms == h.writtenMs {
 		return nil
 	}
+	i.row = slices.Concat(make([]byte, headerBytes), h.identity, i.old.body)
 	i.next = current{exists: true, ordinal: f.ordinal, header: *h, body: i.row[headerBytes+len(h.identity):]}
 	i.next.header.writtenMs = ms
 	i.next.header.put(i.row)
 	if err := restamp(i.next.body, ms); err != nil {
-		return corrupt(key, err.Error())
+		return corrupt(p.prefix.appendItemKey(nil, f.ordinal), err.Error())
 	}
 	for _, c := range []*current{&i.old, &i.next} {
 		if err := c.derive(v.container, memory.Room{}); err != nil {
@@ -206,7 +201,7 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 		}
 	}
 	pl.items = append(pl.items, i)
-	pl.bytes += 2*len(row) + rowBytes(&i.old.entries) + rowBytes(&i.next.entries)
+	pl.bytes += 2*len(i.row) + rowBytes(&i.old.entries) + rowBytes(&i.next.entries)
 	return nil
 }
 

@@ -9,7 +9,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"maps"
 
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -163,14 +162,11 @@ func (w *writer) current(identity []byte) (current, error) {
 		return c, nil
 	}
 	w.key = w.p.prefix.appendIDKey(w.key[:0], identity)
-	raw, found, err := w.view.snap.Get(w.key)
-	if err != nil || !found {
+	ordinal, err := leadsTo(w.view.snap, w.key)
+	if err != nil || ordinal == 0 {
 		return current{}, err
 	}
-	if len(raw) != idRowBytes {
-		return current{}, corrupt(w.key, "not an id row")
-	}
-	return w.load(binary.BigEndian.Uint64(raw))
+	return w.load(ordinal)
 }
 
 // load reads an item that the transaction has not changed.
@@ -184,23 +180,16 @@ func (w *writer) load(ordinal uint64) (current, error) {
 
 // holder returns the item that holds a unique key.
 func (w *writer) holder(key []byte) (current, error) {
-	ordinal, known := uint64(0), false
+	ordinal, known, err := uint64(0), false, error(nil)
 	for t := w.tx; t != nil && !known; t = t.parent {
 		ordinal, known = t.held[string(key)]
 	}
 	if !known {
 		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
-		raw, found, err := w.view.snap.Get(w.key)
-		if err != nil || !found {
-			return current{}, err
-		}
-		if len(raw) != uniqueRowBytes {
-			return current{}, corrupt(w.key, "not a unique key's row")
-		}
-		ordinal = binary.BigEndian.Uint64(raw)
+		ordinal, err = leadsTo(w.view.snap, w.key)
 	}
-	if ordinal == 0 {
-		return current{}, nil
+	if err != nil || ordinal == 0 {
+		return current{}, err
 	}
 	if c, known := w.changedAt(ordinal); known {
 		return c, nil

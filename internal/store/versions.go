@@ -94,22 +94,6 @@ type changeLog struct {
 	n     uint32 // rows of that lsn
 }
 
-// openLog reads how far the log goes, and begins or ends it if the settings have
-// changed since.
-func (p *Partition) openLog(c *catalog.Container) error {
-	snap, err := p.db.Snapshot()
-	if err != nil {
-		return err
-	}
-	defer snap.Close()
-	l := &p.writer.log
-	if l.state, l.on, err = readLogState(snap, &p.prefix); err != nil {
-		return err
-	}
-	l.adopt(c, &p.writer.meta)
-	return nil
-}
-
 // adopt begins or ends the log, as the container's settings say.
 func (l *changeLog) adopt(c *catalog.Container, m *meta) {
 	on := c.AllVersions > 0

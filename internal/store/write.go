@@ -103,9 +103,6 @@ func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
 	for range maxPrepares {
 		m.Release(mark)
 		w, err := prepare(r, p.Container(), m)
-		if err == nil {
-			err = m.Take(w.batchBytes())
-		}
 		if err != nil {
 			return Result{}, err
 		}
@@ -175,7 +172,7 @@ func prepare(r Write, c *catalog.Container, m memory.Room) (*write, error) {
 		return nil, err
 	}
 	w.render(r, c)
-	return w, nil
+	return w, m.Take(w.batchBytes())
 }
 
 // bytes is what the write adds to a group.
