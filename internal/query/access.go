@@ -313,14 +313,7 @@ func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 func (x *execution) walk(yield func(candidate) (bool, error)) error {
 	s := store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Order: x.plan.order, Within: x.within(), Places: x.places}
 	run := &alike{x: x, resume: x.resume()}
-	if run.resume.started() {
-		// The item itself again: perhaps not all its rows are done.
-		s.From = index.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
-		if run.takes(s.From) {
-			s.From, s.Alike = index.Place{}, s.From
-		}
-	}
-	return x.follow(x.r.Index(s), run, yield)
+	return x.follow(s, run.resume, run, yield)
 }
 
 // looseRun puts those rows of an index in order that it has in none.
@@ -337,11 +330,18 @@ type looseRun interface {
 	empty() bool
 }
 
-// follow visits the items of the rows of an index, in its order.
-func (x *execution) follow(rows iter.Seq2[store.Hit, error], run looseRun, yield func(candidate) (bool, error)) error {
+// follow visits the items of the rows of an index, in its order, from where it has come.
+func (x *execution) follow(s store.IndexScan, from place, run looseRun, yield func(candidate) (bool, error)) error {
+	if from.started() {
+		// The item itself again: perhaps not all its rows are done.
+		s.From = index.Place{Value: from.Value, Ordinal: from.Ordinal}
+		if run.takes(s.From) {
+			s.From, s.Alike = index.Place{}, s.From
+		}
+	}
 	x.loose = run
 	var place []byte
-	for hit, err := range rows {
+	for hit, err := range x.r.Index(s) {
 		if err != nil {
 			return err
 		}

@@ -31,11 +31,9 @@ const (
 
 // compositePlan is the part of a composite index that a plan reads.
 type compositePlan struct {
-	number int
-	paths  []catalog.CompositePath
-	equal  []value.Value // at the first paths
-	next   *index.ValueRange
-	text   []string // what is said of each path, for people
+	store.CompositeRange
+	paths []catalog.CompositePath
+	text  []string // what is said of each path, for people
 	// Of an order: the key of each path after those.
 	keys    []int
 	program *sql.Program
@@ -60,8 +58,8 @@ func (p *compositePlan) String() string {
 	return s
 }
 
-func (p *compositePlan) scan(order kv.Order) store.CompositeScan {
-	return store.CompositeScan{Number: p.number, Equal: p.equal, Next: p.next, Order: order}
+func (p *compositePlan) scan(order kv.Order) store.IndexScan {
+	return store.IndexScan{Composite: &p.CompositeRange, Order: order}
 }
 
 // samePath reports whether a query's path is one of an index.
@@ -92,15 +90,15 @@ func (c *chooser) fixed(path value.Path) (v value.Value, text string, ok bool) {
 // part returns the part of a composite index that the filter is about, and how many of
 // its paths that says something of.
 func (c *chooser) part(number int, paths []catalog.CompositePath) (*compositePlan, int) {
-	p := &compositePlan{number: number, paths: paths}
+	p := &compositePlan{CompositeRange: store.CompositeRange{Number: number}, paths: paths}
 	for _, path := range paths {
 		v, text, ok := c.fixed(path.Path)
 		if !ok {
 			break
 		}
-		p.equal, p.text = append(p.equal, v), append(p.text, text)
+		p.Equal, p.text = append(p.Equal, v), append(p.text, text)
 	}
-	said := len(p.equal)
+	said := len(p.Equal)
 	if said == len(paths) {
 		return p, said
 	}
@@ -113,7 +111,7 @@ func (c *chooser) part(number int, paths []catalog.CompositePath) (*compositePla
 		}
 	}
 	if found {
-		p.next, p.text = &all, append(p.text, text[1:])
+		p.Next, p.text = &all, append(p.text, text[1:])
 		said++
 	}
 	return p, said
@@ -164,11 +162,11 @@ func (c *chooser) tellsAll(p *compositePlan) bool {
 		}
 		told += facts
 		switch {
-		case i < len(p.equal) && (facts > 1 || !index.Exactly(p.equal[i]).Exact()):
+		case i < len(p.Equal) && (facts > 1 || !index.Exactly(p.Equal[i]).Exact()):
 			return false
-		case i == len(p.equal) && facts > 0 && (ranges < facts || !p.next.Exact()):
+		case i == len(p.Equal) && facts > 0 && (ranges < facts || !p.Next.Exact()):
 			return false
-		case i > len(p.equal) && facts > 0:
+		case i > len(p.Equal) && facts > 0:
 			return false
 		}
 	}
@@ -221,7 +219,7 @@ func (c *chooser) serves(p *compositePlan, keys []sql.SortKey) (kv.Order, bool) 
 		}
 	}
 	order, known := kv.Forward, false
-	for _, path := range p.paths[len(p.equal):] {
+	for _, path := range p.paths[len(p.Equal):] {
 		if skipFixed(); k == len(keys) || !samePath(keys[k].Path, path.Path) {
 			return 0, false
 		}
@@ -250,7 +248,7 @@ func (c *chooser) serves(p *compositePlan, keys []sql.SortKey) (kv.Order, bool) 
 // constant reports whether all rows that a part of an index leads to have the same value
 // at a path.
 func (c *chooser) constant(path sql.Path, p *compositePlan) bool {
-	return slices.ContainsFunc(p.paths[:len(p.equal)], func(q catalog.CompositePath) bool { return samePath(path, q.Path) })
+	return slices.ContainsFunc(p.paths[:len(p.Equal)], func(q catalog.CompositePath) bool { return samePath(path, q.Path) })
 }
 
 // compositeRows returns how many index rows a composite plan reads; one more than most,
@@ -258,7 +256,7 @@ func (c *chooser) constant(path sql.Path, p *compositePlan) bool {
 func (c *chooser) compositeRows(p *plan, most int64) (n int64, err error) {
 	s := p.composite.scan(kv.Forward)
 	s.Within = c.counting(&n, most)
-	for _, err := range c.r.Composite(s) {
+	for _, err := range c.r.Index(s) {
 		if err != nil {
 			return n, err
 		}
@@ -275,7 +273,7 @@ func (c *chooser) compositeBetter(p *plan, items int64) (bool, error) {
 	switch {
 	case c.startsWithScope(p):
 		return true, nil
-	case p.method == compositeOrdered && len(p.composite.equal) == 0 && p.composite.next == nil:
+	case p.method == compositeOrdered && len(p.composite.Equal) == 0 && p.composite.Next == nil:
 		return c.worthWalking(p, items), nil
 	}
 	if p.method == compositeCount {
@@ -289,7 +287,7 @@ func (c *chooser) compositeBetter(p *plan, items int64) (bool, error) {
 func (c *chooser) startsWithScope(p *plan) bool {
 	paths := c.r.Container().PartitionKey.Paths
 	n := 0
-	for n < len(paths) && slices.ContainsFunc(p.composite.paths[:len(p.composite.equal)], func(q catalog.CompositePath) bool {
+	for n < len(paths) && slices.ContainsFunc(p.composite.paths[:len(p.composite.Equal)], func(q catalog.CompositePath) bool {
 		return slices.Equal(q.Path, paths[n])
 	}) {
 		n++
@@ -301,7 +299,7 @@ func (c *chooser) startsWithScope(p *plan) bool {
 func (x *execution) countComposed() (n int64, err error) {
 	s := x.plan.composite.scan(kv.Forward)
 	s.Within = x.within()
-	for hit, err := range x.r.Composite(s) {
+	for hit, err := range x.r.Index(s) {
 		if err != nil {
 			return 0, err
 		}
@@ -318,14 +316,7 @@ func (x *execution) composed(yield func(candidate) (bool, error)) error {
 	s := x.plan.composite.scan(x.plan.order)
 	s.Within, s.Places = x.within(), x.places
 	run := &roughRun{x: x, resume: x.resume()}
-	if run.resume.started() {
-		// The item itself again: perhaps not all its rows are done.
-		s.From = index.Place{Value: run.resume.Value, Ordinal: run.resume.Ordinal}
-		if run.takes(s.From) {
-			s.From, s.Alike = index.Place{}, s.From
-		}
-	}
-	return x.follow(x.r.Composite(s), run, yield)
+	return x.follow(s, run.resume, run, yield)
 }
 
 // roughRun is a run of rows of a composite index that are in no order: they are put in
@@ -457,11 +448,11 @@ func (p *plan) compositeID() uint32 {
 // whether they are what the filter says, where it says what they are.
 func (p *compositePlan) leadsTo(keys []sql.Value) bool {
 	for i, key := range p.program.OrderBy() {
-		at := slices.IndexFunc(p.paths[:len(p.equal)], func(path catalog.CompositePath) bool { return samePath(key.Path, path.Path) })
+		at := slices.IndexFunc(p.paths[:len(p.Equal)], func(path catalog.CompositePath) bool { return samePath(key.Path, path.Path) })
 		if at < 0 {
 			continue
 		}
-		if v, ok := scalarOf(keys[i]); !ok || value.Compare(v, p.equal[at]) != 0 {
+		if v, ok := scalarOf(keys[i]); !ok || value.Compare(v, p.Equal[at]) != 0 {
 			return false
 		}
 	}
@@ -472,7 +463,7 @@ func (p *compositePlan) leadsTo(keys []sql.Value) bool {
 func (x *execution) compositePlace() {
 	p := x.plan.composite
 	values := make([]index.Component, 0, len(p.paths))
-	for _, v := range p.equal {
+	for _, v := range p.Equal {
 		values = append(values, index.ScalarComponent(v))
 	}
 	for _, key := range p.keys {

@@ -43,9 +43,9 @@ func (x *execution) nearest(h *rowHeap, most int, yield func(candidate) (bool, e
 		if !x.inScope(hit.EPK) {
 			continue
 		}
-		v, err := hit.Vector(memory)
+		v, err := index.DecodeVector(hit.Carried, memory)
 		if err != nil {
-			return err
+			return hit.Corrupt(err)
 		}
 		memory = v.Numbers
 		x.page.Work.Bytes += int64(4 * len(memory))

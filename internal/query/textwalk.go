@@ -134,9 +134,12 @@ func (s *textStream) to(ordinal uint64, w *textWalk) (bool, error) {
 // take goes to a row.
 func (s *textStream) take(hit *store.Hit) (err error) {
 	if s.ordinal = hit.Ordinal; s.kind == index.Texts {
-		s.size, err = hit.TextSize()
+		s.size, err = index.DecodeTextSize(hit.Carried)
 	} else {
-		s.n, err = hit.Occurrences()
+		s.n, err = index.DecodeOccurrences(hit.Carried)
+	}
+	if err != nil {
+		err = hit.Corrupt(err)
 	}
 	return err
 }

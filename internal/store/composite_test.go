@@ -208,8 +208,8 @@ func (f *fixture) compareCompositesWithItems(t *rapid.T) {
 	defer r.Close()
 	for number, paths := range r.Container().IndexedComposites {
 		items := f.composed(r, paths)
-		forward := f.compositeHits(r, CompositeScan{Number: number})
-		backward := f.compositeHits(r, CompositeScan{Number: number, Order: kv.Reverse})
+		forward := f.compositeHits(r, CompositeRange{Number: number}, IndexScan{})
+		backward := f.compositeHits(r, CompositeRange{Number: number}, IndexScan{Order: kv.Reverse})
 		f.check(len(forward) == len(items), "index %d has %d rows, want %d", number, len(forward), len(items))
 		for i, hit := range forward {
 			if i == 0 {
@@ -231,8 +231,9 @@ func (f *fixture) compareCompositesWithItems(t *rapid.T) {
 
 func sameHit(a, b Hit) bool { return a.Ordinal == b.Ordinal && bytes.Equal(a.Value, b.Value) }
 
-func (f *fixture) compositeHits(r *Reader, s CompositeScan) (hits []Hit) {
-	for hit, err := range r.Composite(s) {
+func (f *fixture) compositeHits(r *Reader, c CompositeRange, s IndexScan) (hits []Hit) {
+	s.Composite = &c
+	for hit, err := range r.Index(s) {
 		f.must(err)
 		hits = append(hits, Hit{Place: index.Place{Value: bytes.Clone(hit.Value), Ordinal: hit.Ordinal}})
 	}
@@ -265,14 +266,13 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 	}
 	f.check(sameHit(Hit{Place: place}, all[at]), "index %d: row %d is said to be at %x", number, at, place.Value)
 	for _, c := range []struct {
-		s    CompositeScan
+		s    IndexScan
 		want int
 	}{
-		{CompositeScan{From: place}, len(all) - at}, {CompositeScan{From: place, Order: kv.Reverse}, at + 1},
-		{CompositeScan{Alike: place}, len(all) - first}, {CompositeScan{Alike: place, Order: kv.Reverse}, last},
+		{IndexScan{From: place}, len(all) - at}, {IndexScan{From: place, Order: kv.Reverse}, at + 1},
+		{IndexScan{Alike: place}, len(all) - first}, {IndexScan{Alike: place, Order: kv.Reverse}, last},
 	} {
-		c.s.Number = number
-		if got := f.compositeHits(r, c.s); len(got) != c.want {
+		if got := f.compositeHits(r, CompositeRange{Number: number}, c.s); len(got) != c.want {
 			t.Errorf("index %d, %+v: got %d rows, want %d", number, c.s, len(got), c.want)
 		}
 	}
@@ -289,7 +289,7 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 	}
 	name := rapid.SampledFrom([]string{">=", ">", "<=", "<"}).Draw(t, "part")
 	next := parts[name].of(model.values[equal])
-	got := f.compositeHits(r, CompositeScan{Number: number, Equal: model.values[:equal], Next: &next})
+	got := f.compositeHits(r, CompositeRange{number, model.values[:equal], &next}, IndexScan{})
 	var want []Hit
 	for _, hit := range all {
 		c := items[hit.Ordinal]

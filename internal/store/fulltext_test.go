@@ -36,12 +36,12 @@ func TestTextRows(t *testing.T) {
 		for hit, err := range r.Index(kind) {
 			f.must(err)
 			if kind.Kind == index.Texts {
-				size, err := hit.TextSize()
+				size, err := index.DecodeTextSize(hit.Carried)
 				f.must(err)
 				found = append(found, fmt.Sprint(hit.Ordinal, size))
 				continue
 			}
-			n, err := hit.Occurrences()
+			n, err := index.DecodeOccurrences(hit.Carried)
 			f.must(err)
 			found = append(found, fmt.Sprint(hit.Ordinal, "x", n))
 		}
@@ -66,11 +66,10 @@ func (p prefix) textRow(word string, ordinal uint64) []byte {
 // What a row carries is not trusted.
 func TestDamagedTextRows(t *testing.T) {
 	for _, carried := range [][]byte{{0x80}, {1, 1}, bytes.Repeat([]byte{0xff}, 9), binary.AppendUvarint(nil, 1<<63)} {
-		h := Hit{carried: carried}
-		if _, err := h.TextSize(); err == nil {
+		if _, err := index.DecodeTextSize(carried); err == nil {
 			t.Errorf("%x is the size of a text", carried)
 		}
-		if _, err := h.Occurrences(); err == nil {
+		if _, err := index.DecodeOccurrences(carried); err == nil {
 			t.Errorf("%x is a number of words", carried)
 		}
 	}

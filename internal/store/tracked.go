@@ -121,7 +121,7 @@ func (r *Reader) countPath(t *trackedPath, path index.Path) (all bool, err error
 
 // countRows counts the rows of a path's scalars, of expired items too.
 func (r *Reader) countRows(path index.Path) (int64, error) {
-	lower, upper := index.AllValues().Bounds(r.appendIndexStart(nil, index.Scalars, path))
+	lower, upper := index.AllValues().Bounds(index.AppendStart(r.p.prefix.appendIndexStart(nil, r.v.meta.Generation), index.Scalars, path))
 	var n int64
 	for _, err := range r.v.snap.Scan(lower, upper, kv.Forward) {
 		if err == nil {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+
+// Scans of indexes.
+
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// IndexScan asks for index rows.
+type IndexScan struct {
+	Kind   index.Kind
+	Path   index.Path
+	Values index.ValueRange
+	// Composite, if it is not nil, asks for rows of a composite index in place of these.
+	Composite *CompositeRange
+	Order     kv.Order
+	// After and From are where to go on, without the row there and with it. Zero is
+	// the beginning.
+	After, From index.Place
+	// Alike is where to go on with all rows like the one there: whose strings are cut like
+	// it, or which are all that a composite index has of it.
+	Alike index.Place
+	// Within, if it is not nil, narrows the scan to a logical partition.
+	Within *Within
+	// Places asks for hits that are none: they tell now and then how far a walk has come
+	// that shows nothing. A scan within a logical partition tells Within.
+	Places bool
+}
+
+// CompositeRange is a part of a composite index.
+type CompositeRange struct {
+	// Number is that of the index among the container's IndexedComposites.
+	Number int
+	// Equal is what the values at the first paths are, and Next, if it is not nil, a
+	// range of those at the path after them.
+	Equal []value.Value
+	Next  *index.ValueRange
+}
+
+// Hit is an index row of a live item. Its slices are valid until the next step.
+type Hit struct {
+	index.Place
+	EPK []byte // nil if it is a place without a row
+	// Carried is what the row says beside whose it is, for package index to decode.
+	Carried []byte
+}
+
+// Corrupt says whose row carries what cannot be read.
+func (h *Hit) Corrupt(err error) error { return fmt.Errorf("item %d: %w", h.Ordinal, err) }
+
+// Indexed reports whether queries may go by the index: after a change of the indexing
+// policy it takes a while until all items have their rows, and one that has too much to
+// index never has. A
+// transaction's changes are in no index.
+func (r *Reader) Indexed() bool {
+	if r.over != nil {
+		return false
+	}
+	m := &r.v.meta
+	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0
+}
+
+// Index returns the index rows that a scan asks for, of live items, in the order of
+// value and ordinal. In a composite index the value is all that it has of the item.
+func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
+	start := r.p.prefix.appendIndexStart(r.keys[:0], r.v.meta.Generation)
+	var lower, upper []byte
+	if c := s.Composite; c != nil {
+		start = index.AppendCompositeStart(start, c.Number)
+		lower, upper = index.CompositeBounds(start, r.v.container.IndexedComposites[c.Number], c.Equal, c.Next)
+	} else {
+		start = index.AppendStart(start, s.Kind, s.Path)
+		lower, upper = s.Values.Bounds(start)
+	}
+	s.goOn(start, &lower, &upper)
+	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
+}
+
+// rows returns the index rows of live items in a range. Of their entries, what follows
+// the first bytes of the key is the value of their place.
+func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within, places bool) iter.Seq2[Hit, error] {
+	if of != nil {
+		return r.within(lower, upper, order, first, of)
+	}
+	if bytes.Compare(lower, upper) >= 0 {
+		return func(func(Hit, error) bool) {} // what is still to come lies beyond the range
+	}
+	entries := r.v.snap.Scan(lower, upper, order)
+	return func(yield func(Hit, error) bool) {
+		// Called rather than ranged over: the state of a loop is an allocation more.
+		entries(func(e kv.Entry, err error) bool {
+			var hit Hit
+			live := false
+			if err == nil {
+				err = r.step()
+			}
+			if err == nil {
+				hit, live, err = r.hit(e, first)
+			}
+			if err != nil {
+				yield(Hit{}, err)
+				return false
+			}
+			if !live && !(places && r.looked()) {
+				return true
+			}
+			return yield(hit, nil)
+		})
+	}
+}
+
+// goOn narrows the bounds of a scan to what is still to come.
+func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
+	row := func(p index.Place) []byte {
+		key := append(bytes.Clone(start), p.Value...)
+		return binary.BigEndian.AppendUint64(key, index.Turned(p.Ordinal, key[prefixBytes+1+generationBytes:]))
+	}
+	var from, to []byte // a client may name a place outside of the bounds
+	switch {
+	case s.After.Ordinal != 0:
+		to = row(s.After)
+		from = append(bytes.Clone(to), 0)
+	case len(s.From.Value) > 0:
+		from = row(s.From)
+		to = append(bytes.Clone(from), 0)
+	case s.Composite != nil && len(s.Alike.Value) > 0, s.Alike.Cut():
+		from = append(bytes.Clone(start), s.Alike.Value...)
+		if s.Composite == nil {
+			from = append(from[:len(start)], s.Alike.Beginning()...)
+		}
+		to = kv.After(from)
+	default:
+		return
+	}
+	if s.Order == kv.Reverse && bytes.Compare(to, *upper) < 0 {
+		*upper = to
+	}
+	if s.Order == kv.Forward && bytes.Compare(from, *lower) > 0 {
+		*lower = from
+	}
+}
+
+func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
+	end := len(e.Key) - ordinalBytes
+	if end <= start || len(e.Value) < indexRowBytes {
+		return Hit{}, false, corrupt(e.Key, "not an index row")
+	}
+	h.Place = index.Place{Value: e.Key[start:end], Ordinal: indexOrdinal(e.Key)}
+	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
+	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
+	if r.cut.gone(writtenMs, ttl) {
+		r.dead = r.dead.Plus(Amount{1, int64(len(e.Key) + len(e.Value))})
+		return h, false, nil
+	}
+	h.EPK = e.Value[indexRowBytes:]
+	if index.Carries(e.Key[prefixBytes+1+generationBytes:]) {
+		n, used := binary.Uvarint(h.EPK)
+		if used <= 0 || n > uint64(len(h.EPK)-used) {
+			return Hit{}, false, corrupt(e.Key, "not an index row of its kind")
+		}
+		h.Carried, h.EPK = h.EPK[used:used+int(n)], h.EPK[used+int(n):]
+	}
+	return h, true, nil
+}
