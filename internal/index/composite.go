@@ -36,7 +36,6 @@ package index
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -67,25 +66,15 @@ func (w *entryWriter) composites(list [][]catalog.CompositePath, o *value.Object
 	for number, paths := range list {
 		start := w.begin(entryComposite)
 		w.buf = append(w.buf, byte(number))
-		var end byte
-		for _, p := range paths {
-			at := len(w.buf)
-			rough := false
-			if isTimestamp(p.Path) {
+		var rough bool
+		w.buf, rough = appendComponents(w.buf, paths, func(i, at int) Component {
+			if isTimestamp(paths[i].Path) {
 				w.stamps = append(w.stamps, stampPlace{byte(number), uint16(at - start)})
-				w.buf = value.AppendKey(w.buf, value.Number(0))
-			} else {
-				w.buf, rough = appendComponent(w.buf, componentAt(o, p.Path))
+				return ScalarComponent(value.Number(0))
 			}
-			if p.Descending {
-				complement(w.buf[at:])
-			}
-			if rough {
-				end = endRough
-				break
-			}
-		}
-		w.buf = append(w.buf, end|reversal(paths))
+			return componentAt(o, paths[i].Path)
+		})
+		w.buf = append(w.buf, endOf(paths, rough))
 		if err := w.end(start); err != nil {
 			return err
 		}
@@ -93,26 +82,34 @@ func (w *entryWriter) composites(list [][]catalog.CompositePath, o *value.Object
 	return nil
 }
 
+// appendComponents appends the values at the paths of an index, up to one that is rough,
+// given what value there is at a path and where it is written.
+func appendComponents(dst []byte, paths []catalog.CompositePath, of func(i, at int) Component) (_ []byte, rough bool) {
+	for i := 0; i < len(paths) && !rough; i++ {
+		at := len(dst)
+		if dst, rough = appendComponent(dst, of(i, at)); paths[i].Descending {
+			complement(dst[at:])
+		}
+	}
+	return dst, rough
+}
+
 func isTimestamp(p value.Path) bool { return len(p) == 1 && p[0] == "_ts" }
 
-func reversal(paths []catalog.CompositePath) byte {
-	if paths[0].Descending {
-		return endReversed
+// endOf returns the end of an entry.
+func endOf(paths []catalog.CompositePath, rough bool) (end byte) {
+	if rough {
+		end = endRough
 	}
-	return 0
+	if paths[0].Descending {
+		end |= endReversed
+	}
+	return end
 }
 
 // Turned returns an ordinal as it stands after an entry, and back.
 func Turned(ordinal uint64, entry []byte) uint64 {
-	if len(entry) > 0 && entryKind(entry[0]) == entryComposite {
-		return turned(ordinal, entry)
-	}
-	return ordinal
-}
-
-// turned is Turned, for what ends like an entry of a composite index.
-func turned(ordinal uint64, entry []byte) uint64 {
-	if entry[len(entry)-1]&endReversed != 0 {
+	if len(entry) > 0 && entryKind(entry[0]) == entryComposite && entry[len(entry)-1]&endReversed != 0 {
 		return ^ordinal
 	}
 	return ordinal
@@ -191,38 +188,16 @@ func (p Place) Rough() bool { return p.Value[len(p.Value)-1]&endRough != 0 }
 
 // CompositePlace returns the place in a composite index of an item with these values.
 func CompositePlace(paths []catalog.CompositePath, values []Component, ordinal uint64) Place {
-	var raw []byte
-	for i, p := range paths {
-		at := len(raw)
-		var rough bool
-		raw, rough = appendComponent(raw, values[i])
-		if p.Descending {
-			complement(raw[at:])
-		}
-		if rough {
-			return Place{append(raw, endRough|reversal(paths)), ordinal}
-		}
-	}
-	return Place{append(raw, reversal(paths)), ordinal}
+	raw, rough := appendComponents(nil, paths, func(i, _ int) Component { return values[i] })
+	return Place{append(raw, endOf(paths, rough)), ordinal}
 }
 
 // CompositeBounds returns those of the rows, after the start of the index, whose values
 // at the first paths are equal to some, and at the path after them in a range, if it is
 // not nil.
 func CompositeBounds(start []byte, paths []catalog.CompositePath, equal []value.Value, next *ValueRange) (lower, upper []byte) {
-	prefix := bytes.Clone(start)
-	for i, v := range equal {
-		at := len(prefix)
-		var rough bool
-		prefix, rough = appendComponent(prefix, ScalarComponent(v))
-		if paths[i].Descending {
-			complement(prefix[at:])
-		}
-		if rough { // there is nothing after it
-			return prefix, kv.After(prefix)
-		}
-	}
-	if next == nil {
+	prefix, rough := appendComponents(bytes.Clone(start), paths[:len(equal)], func(i, _ int) Component { return ScalarComponent(equal[i]) })
+	if rough || next == nil { // there is nothing after what is rough
 		return prefix, kv.After(prefix)
 	}
 	lower, upper = bytes.Clone(next.lower), bytes.Clone(next.upper)
@@ -239,10 +214,4 @@ func CompositeBounds(start []byte, paths []catalog.CompositePath, equal []value.
 // AppendCompositeStart appends what the entries of a composite index begin with.
 func AppendCompositeStart(dst []byte, number int) []byte {
 	return append(dst, byte(entryComposite), byte(number))
-}
-
-// AppendCompositeRow appends what the row at a place of a composite index has after the
-// start of the index.
-func AppendCompositeRow(dst []byte, p Place) []byte {
-	return binary.BigEndian.AppendUint64(append(dst, p.Value...), turned(p.Ordinal, p.Value))
 }

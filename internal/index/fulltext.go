@@ -40,17 +40,7 @@ const (
 )
 
 func (k Kind) entry() entryKind {
-	switch k {
-	case Words:
-		return entryWord
-	case Texts:
-		return entryText
-	case Cells:
-		return entryCell
-	case Vectors:
-		return entryVector
-	}
-	return entryTerm
+	return [...]entryKind{Scalars: entryTerm, Words: entryWord, Texts: entryText, Cells: entryCell, Vectors: entryVector}[k]
 }
 
 const (

@@ -73,7 +73,7 @@ const (
 func encodeTerm(v value.Value) (raw []byte, cut bool) {
 	if s, ok := v.Text(); ok {
 		raw = appendTermString(make([]byte, 0, 2*(min(len(s), maxTermValueBytes)+termOverhead)), []byte(s))
-		return raw, len(s) > 0 && bytes.HasSuffix(raw[:max(0, len(raw)-termHashBytes)], []byte{escape, escapedCut}) && len(raw) > maxTermValueBytes
+		return raw, Place{Value: raw}.Cut()
 	}
 	return value.AppendKey(make([]byte, 0, 2*numberTermBytes), v), false
 }
