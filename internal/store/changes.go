@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -72,38 +71,33 @@ type ChangePage struct {
 // the changes of one lsn, which were made together: it may be longer than was asked
 // for.
 func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (ChangePage, error) {
-	v, err := p.acquire()
+	r, err := p.NewReader(nowMs)
 	if err != nil {
 		return ChangePage{}, err
 	}
-	defer p.release(v)
-	w := changeWalk{p: p, v: v, cut: v.rules.cutsAt(nowMs)}
+	defer r.Close()
+	r.StopWith(Stop{Look: ctx.Err})
+	w := changeWalk{Reader: r}
 	if q.AllVersions {
-		err := w.allVersions(ctx, q, nowMs)
+		err := w.allVersions(q, nowMs)
 		return w.page, err
 	}
 	if err := w.begin(q); err != nil || q.MaxItems == 0 {
 		w.page.More = true
 		return w.page, err
 	}
-	err = w.feed(ctx)
-	if w.dead.Items > 0 {
-		p.ledger.Add(ru.DeadRead, ru.Read(int(w.dead.Bytes)), w.dead.Items, w.dead.Bytes)
-	}
+	err = w.feed()
 	return w.page, err
 }
 
 // changeWalk is a page that is being put together.
 type changeWalk struct {
-	p       *Partition
-	v       *view
+	*Reader
 	q       Changes
 	logical []byte // the start of the identities that are asked for, nil for all
-	cut     cuts
 	page    ChangePage
 	rows    int
-	passed  int64  // bytes of items that were read and not shown
-	dead    Amount // expired items on the way
+	passed  int64 // bytes of items that were read and not shown
 }
 
 // begin finds the place where the page begins.
@@ -171,18 +165,13 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 }
 
 // feed walks the feed from the page's position on.
-func (w *changeWalk) feed(ctx context.Context) error {
+func (w *changeWalk) feed() error {
 	for row, err := range w.p.prefix.order(w.v.snap, kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
-		if err != nil {
+		if err == nil {
+			err = w.step()
+		}
+		if err != nil || w.ends(row.At.LSN, row.size) {
 			return err
-		}
-		if w.ends(row.At.LSN, row.size) {
-			return nil
-		}
-		if w.rows++; w.rows%stopSteps == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 		}
 		if err := w.show(&row); err != nil {
 			return err
@@ -197,11 +186,9 @@ func (w *changeWalk) feed(ctx context.Context) error {
 // share, and the change is of another lsn than the one before it.
 func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 	full := w.page.Count > 0 && (w.page.Count >= w.q.MaxItems || int64(len(w.page.Items))+bytes > int64(w.q.MaxBytes))
-	if !full && w.rows < pageRows && w.passed < passedBytes || lsn == w.page.Position {
-		return false
-	}
-	w.page.More = true
-	return true
+	w.page.More = lsn != w.page.Position && (full || w.rows >= pageRows || w.passed >= passedBytes)
+	w.rows++
+	return w.page.More
 }
 
 // show puts the item of a row into the page, if it is live and asked for.
@@ -240,14 +227,7 @@ func (w *changeWalk) wants(identity []byte) (bool, error) {
 	if w.logical != nil {
 		return bytes.HasPrefix(identity, w.logical), nil
 	}
-	if w.q.MinEPK == nil && w.q.MaxEPK == nil {
-		return true, nil
-	}
-	epk, _, err := value.DecodeBytesKey(identity)
-	if err != nil {
-		return false, err
-	}
-	return bytes.Compare(epk, w.q.MinEPK) >= 0 && (w.q.MaxEPK == nil || bytes.Compare(epk, w.q.MaxEPK) < 0), nil
+	return between(identity, w.q.MinEPK, w.q.MaxEPK)
 }
 
 // render writes an item as the feed shows it.

@@ -199,30 +199,25 @@ const (
 
 // List returns a page, as of nowMs.
 func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error) {
-	v, err := p.acquire()
+	r, err := p.NewReader(nowMs)
 	if err != nil {
 		return Page{}, err
 	}
-	defer p.release(v)
-	l := lister{p: p, v: v, q: q, nowMs: nowMs, page: Page{LSN: v.meta.LSN, Last: q.After}}
+	defer r.Close()
+	r.StopWith(Stop{Look: ctx.Err})
+	l := lister{Reader: r, q: q, page: Page{LSN: r.LSN(), Last: q.After}}
 	if q.Within != nil {
-		err = l.logicalPartition(ctx)
+		err = l.logicalPartition()
 	} else {
 		err = l.all(ctx)
-	}
-	if l.dead.Items > 0 {
-		p.ledger.Add(ru.DeadRead, ru.Read(int(l.dead.Bytes)), l.dead.Items, l.dead.Bytes)
 	}
 	return l.page, err
 }
 
 type lister struct {
-	p     *Partition
-	v     *view
-	q     List
-	nowMs int64
-	page  Page
-	dead  Amount // expired items on the way: the database's debt, not the reader's
+	*Reader
+	q    List
+	page Page
 	// passed is the bytes of items that were read and not shown.
 	passed int64
 }
@@ -252,7 +247,7 @@ func (l *lister) all(ctx context.Context) error {
 			return err
 		}
 		rows++
-		inside, err := l.bounded(&h)
+		inside, err := between(h.identity, l.q.MinEPK, l.q.MaxEPK)
 		if err != nil {
 			return err
 		}
@@ -266,13 +261,14 @@ func (l *lister) all(ctx context.Context) error {
 	return nil
 }
 
-// bounded reports whether an item is within the bounds that were asked for.
-func (l *lister) bounded(h *header) (bool, error) {
-	if l.q.MinEPK == nil && l.q.MaxEPK == nil {
+// between reports whether an item's effective partition key is from one, inclusive, to
+// another, exclusive. Nil is no bound.
+func between(identity, lower, upper []byte) (bool, error) {
+	if lower == nil && upper == nil {
 		return true, nil
 	}
-	epk, _, err := value.DecodeBytesKey(h.identity)
-	return bytes.Compare(epk, l.q.MinEPK) >= 0 && (l.q.MaxEPK == nil || bytes.Compare(epk, l.q.MaxEPK) < 0), err
+	epk, _, err := value.DecodeBytesKey(identity)
+	return bytes.Compare(epk, lower) >= 0 && (upper == nil || bytes.Compare(epk, upper) < 0), err
 }
 
 func ordinalOf(itemKey []byte) (uint64, error) {
@@ -327,7 +323,7 @@ func (l *lister) full(bytes int) bool {
 // add puts an item into the page, unless it has expired.
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
-	if h.expired(&l.v.rules, l.nowMs) {
+	if l.cut.gone(h.writtenMs, h.ttl) {
 		l.dead = l.dead.Plus(h.amount(1))
 		l.passed += int64(len(body))
 		return
@@ -343,16 +339,9 @@ func (l *lister) add(ordinal uint64, h *header, body []byte) {
 // and takes the oldest that come after the page's beginning. A page of n items
 // looks at every id row of the logical partition, which are a few bytes each,
 // and reads little more than n items.
-func (l *lister) logicalPartition(ctx context.Context) error {
-	steps := 0
-	look := func() error {
-		if steps++; steps%stopSteps != 0 {
-			return nil
-		}
-		return ctx.Err()
-	}
+func (l *lister) logicalPartition() error {
 	for rows := 0; ; {
-		ordinals, more, err := l.oldest(look)
+		ordinals, more, err := l.oldest(l.q.Within, l.page.Last)
 		if err != nil {
 			return err
 		}
@@ -382,25 +371,24 @@ func (l *lister) logicalPartition(ctx context.Context) error {
 // items are asked for, it is that many: the next ones may all have expired.
 const oldestOrdinals = 4096
 
-// oldest returns the lowest ordinals of the logical partition after the page's
-// last, in order, and whether there are more than these. look is asked at every row
-// whether to end.
-func (l *lister) oldest(look func() error) (ordinals []uint64, more bool, err error) {
-	lower := l.q.Within.appendKey(l.p.prefix.appendIDKey(nil, nil))
+// oldest returns the lowest ordinals of a logical partition after one, in order, and
+// whether there are more than these.
+func (r *Reader) oldest(l *LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
+	lower := l.appendKey(r.p.prefix.appendIDKey(nil, nil))
 	keepOldest := func() {
 		slices.Sort(ordinals)
 		if len(ordinals) > oldestOrdinals {
 			ordinals, more = ordinals[:oldestOrdinals], true
 		}
 	}
-	for ordinal, err := range scanRows(l.v.snap, lower, kv.After(lower), pointed) {
+	for ordinal, err := range scanRows(r.v.snap, lower, kv.After(lower), pointed) {
 		if err == nil {
-			err = look()
+			err = r.step()
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		if ordinal > l.page.Last {
+		if ordinal > after {
 			ordinals = append(ordinals, ordinal)
 		}
 		if len(ordinals) == 2*oldestOrdinals {

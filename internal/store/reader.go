@@ -253,8 +253,7 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 // Logical returns the ordinals of a logical partition's items after one, in order,
 // at most so many, expired ones included, and whether there are more.
 func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
-	walk := lister{p: r.p, v: r.v, q: List{Within: &l}, page: Page{Last: after}}
-	ordinals, more, err = walk.oldest(r.step)
+	ordinals, more, err = r.oldest(&l, after)
 	if err == nil && r.over != nil {
 		ordinals = slices.DeleteFunc(ordinals, func(o uint64) bool {
 			c, known := r.over.changedAt(o)

@@ -6,7 +6,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"strconv"
 
@@ -23,7 +22,7 @@ var (
 
 // allVersions makes a page of all versions and deletes, which begins at a position,
 // or now. Items that have expired are in it as far as they were logged (LogExpired).
-func (w *changeWalk) allVersions(ctx context.Context, q Changes, nowMs int64) error {
+func (w *changeWalk) allVersions(q Changes, nowMs int64) error {
 	if err := w.begin(q); err != nil {
 		return err
 	}
@@ -50,24 +49,19 @@ func (w *changeWalk) allVersions(ctx context.Context, q Changes, nowMs int64) er
 		w.page.More = true
 		return nil
 	}
-	return w.log(ctx)
+	return w.log()
 }
 
 // log walks the log from the page's position on.
-func (w *changeWalk) log(ctx context.Context) error {
+func (w *changeWalk) log() error {
 	x := &w.p.prefix
 	_, upper := x.space(logSpace)
 	for row, err := range scanRows(w.v.snap, x.appendLogKey(nil, w.page.Position+1, 0), upper, parseLogRow) {
-		if err != nil {
+		if err == nil {
+			err = w.step()
+		}
+		if err != nil || w.ends(row.lsn, int64(len(row.image))) {
 			return err
-		}
-		if w.ends(row.lsn, int64(len(row.image))) {
-			return nil
-		}
-		if w.rows++; w.rows%stopSteps == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 		}
 		w.page.Position = row.lsn
 		wanted, err := w.wants(row.identity)
