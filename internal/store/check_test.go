@@ -57,11 +57,11 @@ func (s *scene) alter(key []byte, change func([]byte) []byte) { s.batch.Set(key,
 func (s *scene) itemKey(ordinal uint64) []byte { return s.prefix.appendItemKey(nil, ordinal) }
 func (s *scene) idKey(id string) []byte {
 	k := s.key("k", id)
-	return s.prefix.appendIDKey(nil, appendIdentity(nil, k.EPK, k.PartitionKey, k.ID))
+	return s.prefix.appendKey(nil, idSpace, appendIdentity(nil, k.EPK, k.PartitionKey, k.ID))
 }
 func (s *scene) uniqueKey(u string) []byte {
 	tuple := value.AppendKey([]byte{tuplePlain, elementScalar}, value.String(u))
-	return s.prefix.appendUniqueKey(nil, append(s.key("k", "").PartitionKey.AppendKey([]byte{0}), tuple...))
+	return s.prefix.appendKey(nil, uniqueSpace, append(s.key("k", "").PartitionKey.AppendKey([]byte{0}), tuple...))
 }
 func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, lsn, 0) }
 func (s *scene) ownKey() []byte {
@@ -85,7 +85,7 @@ func (s *scene) indexKey(property, text string, ordinal uint64) []byte {
 // partKey is that of the totals of the logical partition of partition key "k".
 func (s *scene) partKey() []byte {
 	k := s.key("k", "")
-	return s.prefix.appendPartKey(nil, appendIdentity(nil, k.EPK, k.PartitionKey, ""))
+	return s.prefix.appendKey(nil, partSpace, appendIdentity(nil, k.EPK, k.PartitionKey, ""))
 }
 
 // event writes the row that the named item would leave, at the given place.

@@ -101,47 +101,36 @@ func (p *prefix) space(kind byte) (lower, upper []byte) {
 	return append(p[:prefixBytes:prefixBytes], kind), append(p[:prefixBytes:prefixBytes], kind+1)
 }
 
-func (p *prefix) appendItemKey(dst []byte, ordinal uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(append(dst, p[:]...), itemSpace), ordinal)
+// appendKey appends a key of one kind, given what comes after that.
+func (p *prefix) appendKey(dst []byte, kind byte, rest []byte) []byte {
+	return append(append(append(dst, p[:]...), kind), rest...)
 }
 
-func (p *prefix) appendIDKey(dst, identity []byte) []byte {
-	return append(append(append(dst, p[:]...), idSpace), identity...)
+func (p *prefix) appendItemKey(dst []byte, ordinal uint64) []byte {
+	return binary.BigEndian.AppendUint64(p.appendKey(dst, itemSpace, nil), ordinal)
 }
 
 func (p *prefix) appendFeedKey(dst []byte, lsn uint64, n uint16) []byte {
 	return p.appendOrderKey(dst, kindInherits, mark{At: position{lsn, n}})
 }
 
-func (p *prefix) appendUniqueKey(dst, key []byte) []byte {
-	return append(append(append(dst, p[:]...), uniqueSpace), key...)
-}
-
 func (p *prefix) appendStatKey(dst []byte, b bucketKey) []byte {
-	dst = append(append(append(dst, p[:]...), statSpace), byte(b.class), byte(b.level))
+	dst = append(p.appendKey(dst, statSpace, nil), byte(b.class), byte(b.level))
 	return binary.BigEndian.AppendUint64(dst, uint64(b.start))
 }
 
-func (p *prefix) appendPartKey(dst, logical []byte) []byte {
-	return append(append(append(dst, p[:]...), partSpace), logical...)
-}
-
 func (p *prefix) appendEventKey(dst []byte, e EventPlace) []byte {
-	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), eventSpace), uint64(e.GoneMs))
+	dst = binary.BigEndian.AppendUint64(p.appendKey(dst, eventSpace, nil), uint64(e.GoneMs))
 	return mark{e.DeadlineMs, position{e.LSN, e.N}}.append(dst)
-}
-
-func (p *prefix) appendRemovalKey(dst, logical []byte) []byte {
-	return append(append(append(dst, p[:]...), removalSpace), logical...)
 }
 
 // appendIndexStart appends what all index rows of one generation begin with.
 func (p *prefix) appendIndexStart(dst []byte, generation uint32) []byte {
-	return binary.BigEndian.AppendUint32(append(append(dst, p[:]...), indexSpace), generation)
+	return binary.BigEndian.AppendUint32(p.appendKey(dst, indexSpace, nil), generation)
 }
 
 func (p *prefix) appendLogKey(dst []byte, lsn uint64, place uint32) []byte {
-	dst = binary.BigEndian.AppendUint64(append(append(dst, p[:]...), logSpace), lsn)
+	dst = binary.BigEndian.AppendUint64(p.appendKey(dst, logSpace, nil), lsn)
 	return binary.BigEndian.AppendUint32(dst, place)
 }
 

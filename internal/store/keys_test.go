@@ -38,11 +38,11 @@ func TestKeyBytes(t *testing.T) {
 		{"prefix", p[:], partition},
 		{"item", p.appendItemKey(nil, 0x0102030405060708), partition + "64" + "0102030405060708"},
 		{"identity", identity, "ab00ffcd" + "0001" + "50" + "6b" + "0001" + "40" + "bff0000000000000" + "00" + "69642f00"},
-		{"id", p.appendIDKey(nil, identity), partition + "6b" + hex.EncodeToString(identity)},
+		{"id", p.appendKey(nil, idSpace, identity), partition + "6b" + hex.EncodeToString(identity)},
 		{"feed", p.appendFeedKey(nil, 0x0102030405060708, 0x090a), partition + "66" + "0102030405060708" + "090a"},
 		{"own", p.appendOrderKey(nil, kindOwn, mark{0x1112131415161718, position{0x0102030405060708, 0x090a}}),
 			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},
-		{"unique", p.appendUniqueKey(nil, []byte("key")), partition + "75" + "6b6579"},
+		{"unique", p.appendKey(nil, uniqueSpace, []byte("key")), partition + "75" + "6b6579"},
 		{"stat, inherits", p.appendStatKey(nil, bucketKey{classInherits, levelSecond, 0x0102030405}), partition + "73" + "69" + "73" + "0000000102030405"},
 		{"stat, own", p.appendStatKey(nil, bucketKey{classOwn, levelMinute, 1}), partition + "73" + "6f" + "6d" + "0000000000000001"},
 		{"stat, never", p.appendStatKey(nil, bucketKey{classNever, levelHour, 0}), partition + "73" + "6e" + "68" + "0000000000000000"},
@@ -52,7 +52,7 @@ func TestKeyBytes(t *testing.T) {
 			"0000000000000000" + "000000000000000f" + "0000000000000000" + "0000" + "0000000000000000" + "000000000000000a" + "000b" + "000000000000000c" + "000000000000000d" + "000e"},
 		{"index", p.appendIndexKey(nil, 0x01020304, []byte("term"), 0x0102030405060708),
 			partition + "69" + "01020304" + "7465726d" + "0102030405060708"},
-		{"part", p.appendPartKey(nil, []byte("logical")), partition + "62" + hex.EncodeToString([]byte("logical"))},
+		{"part", p.appendKey(nil, partSpace, []byte("logical")), partition + "62" + hex.EncodeToString([]byte("logical"))},
 		{"event", p.appendEventKey(nil, EventPlace{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
 			partition + "65" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0004"},
 		{"index row", indexRow, "0000000000000002" + "ffffffff" + "ab00cd"},
@@ -78,7 +78,7 @@ func TestKeysAppend(t *testing.T) {
 	p := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 2}, 3)
 	before := p
 	for name, key := range map[string][]byte{
-		"item": p.appendItemKey([]byte("x"), 1), "id": p.appendIDKey([]byte("x"), []byte("i")),
+		"item": p.appendItemKey([]byte("x"), 1), "id": p.appendKey([]byte("x"), idSpace, []byte("i")),
 		"feed": p.appendFeedKey([]byte("x"), 1, 2), "own": p.appendOrderKey([]byte("x"), kindOwn, mark{1, position{2, 3}}),
 		"stat": p.appendStatKey([]byte("x"), bucketKey{classOwn, levelSecond, 1}),
 	} {
@@ -126,7 +126,7 @@ func TestKeyOrder(t *testing.T) {
 		order("own of one moment", p.appendOrderKey(nil, kindOwn, mark{5, position{a, an}}), p.appendOrderKey(nil, kindOwn, mark{5, position{b, bn}}), byBoth)
 		order("stat", p.appendStatKey(nil, bucketKey{classOwn, levelSecond, aMs}), p.appendStatKey(nil, bucketKey{classOwn, levelSecond, bMs}), compare(uint64(aMs), uint64(bMs)))
 		for space, key := range map[byte][]byte{
-			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendIDKey(nil, []byte{0xff}), feedSpace: p.appendFeedKey(nil, a, an),
+			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendKey(nil, idSpace, []byte{0xff}), feedSpace: p.appendFeedKey(nil, a, an),
 			ownSpace: p.appendOrderKey(nil, kindOwn, mark{aMs, position{b, bn}}), statSpace: p.appendStatKey(nil, bucketKey{classNever, levelSecond, aMs}), metaSpace: p.metaKey(),
 		} {
 			lower, upper := p.space(space)
@@ -181,7 +181,7 @@ func TestDropsCoverWholeContainers(t *testing.T) {
 	} {
 		for _, index := range []int{0, 1, 127, 128, 255} {
 			p := partitionPrefix(c, index)
-			for _, key := range [][]byte{p[:], p.metaKey(), p.appendIDKey(nil, bytes.Repeat([]byte{0xff}, 5))} {
+			for _, key := range [][]byte{p[:], p.metaKey(), p.appendKey(nil, idSpace, bytes.Repeat([]byte{0xff}, 5))} {
 				var container, database kv.Batch
 				DropContainer(&container, target)
 				if got, want := covers(&container, key), c == target; got != want {

@@ -140,7 +140,7 @@ func (f *fixture) fill(n, dead int) {
 			h.ttl = 1
 		}
 		b.Set(x.appendItemKey(nil, uint64(i)), row(h, fmt.Sprintf(`{"id":"%d"}`, i)))
-		b.Set(x.appendIDKey(nil, h.identity), binary.BigEndian.AppendUint64(nil, uint64(i)))
+		b.Set(x.appendKey(nil, idSpace, h.identity), binary.BigEndian.AppendUint64(nil, uint64(i)))
 	}
 	m := meta{LSN: uint64(n), NextOrdinal: uint64(n) + 1, Epoch: f.container.Epoch, Generation: f.container.IndexGeneration}
 	m.ContainerDefault = int32(f.container.DefaultTTL)

@@ -121,9 +121,9 @@ func (h *header) mark() mark {
 // appendOrderKey appends the key of the row at a place of an order.
 func (p *prefix) appendOrderKey(dst []byte, k ttlKind, m mark) []byte {
 	if k == kindOwn {
-		return m.append(append(append(dst, p[:]...), ownSpace))
+		return m.append(p.appendKey(dst, ownSpace, nil))
 	}
-	return m.At.append(append(append(dst, p[:]...), feedSpace))
+	return m.At.append(p.appendKey(dst, feedSpace, nil))
 }
 
 const (

@@ -35,7 +35,7 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 	if p, known := w.part(logical); known {
 		return p, nil
 	}
-	p, err := readPart(w.view.snap, w.p.prefix.appendPartKey(nil, logical))
+	p, err := readPart(w.view.snap, w.p.prefix.appendKey(nil, partSpace, logical))
 	if err != nil {
 		return part{}, err
 	}
@@ -68,7 +68,7 @@ func (s *logicalTotals) flush(changed map[string]part, batch *kv.Batch, x *prefi
 	var key []byte
 	var space [partRowBytes]byte
 	for logical, p := range changed {
-		key = x.appendPartKey(key[:0], []byte(logical))
+		key = x.appendKey(key[:0], partSpace, []byte(logical))
 		if p.Items == 0 {
 			batch.Delete(key, partRowBytes)
 		} else {

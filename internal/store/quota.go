@@ -143,7 +143,7 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 
 	cut := v.rules.cutsAt(nowMs)
 	var dead int64
-	lower := p.prefix.appendIDKey(nil, logical)
+	lower := p.prefix.appendKey(nil, idSpace, logical)
 	for ordinal, err := range scanRows(v.snap, lower, kv.After(lower), pointed) {
 		if err == nil {
 			err = ctx.Err()

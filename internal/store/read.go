@@ -65,7 +65,7 @@ type lookedAt struct {
 // not, from memory if it was read lately.
 func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, at lookedAt, err error) {
 	var space [256]byte
-	key := p.prefix.appendIDKey(space[:0], nil)
+	key := p.prefix.appendKey(space[:0], idSpace, nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
 	identity := key[prefixBytes+1:]
 	at, err = p.lookNow(nowMs)
@@ -374,7 +374,7 @@ const oldestOrdinals = 4096
 // oldest returns the lowest ordinals of a logical partition after one, in order, and
 // whether there are more than these.
 func (r *Reader) oldest(l *LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
-	lower := l.appendKey(r.p.prefix.appendIDKey(nil, nil))
+	lower := l.appendKey(r.p.prefix.appendKey(nil, idSpace, nil))
 	keepOldest := func() {
 		slices.Sort(ordinals)
 		if len(ordinals) > oldestOrdinals {

@@ -237,7 +237,7 @@ func (c *current) found() (f Found, live bool, err error) {
 
 // Find returns the item with the given key, if there is one and it is live.
 func (r *Reader) Find(k Key) (f Found, live bool, err error) {
-	key := appendIdentity(r.p.prefix.appendIDKey(r.keys[:0], nil), k.EPK, k.PartitionKey, k.ID)
+	key := appendIdentity(r.p.prefix.appendKey(r.keys[:0], idSpace, nil), k.EPK, k.PartitionKey, k.ID)
 	if r.over != nil {
 		if c, known := r.over.changed(key[prefixBytes+1:]); known {
 			return c.found()
@@ -272,7 +272,7 @@ const countedParts = 1000
 // LogicalItems is how many items a logical partition has, expired ones included. Of
 // the keys with one beginning it counts the first only, if there are very many.
 func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
-	key := l.appendKey(r.p.prefix.appendPartKey(r.keys[:0], nil))
+	key := l.appendKey(r.p.prefix.appendKey(r.keys[:0], partSpace, nil))
 	if l.Prefix {
 		return r.itemsUnder(key)
 	}

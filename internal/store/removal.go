@@ -89,10 +89,10 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 		return nil, err
 	}
 	defer p.release(v)
-	lower := p.prefix.appendIDKey(nil, logical)
+	lower := p.prefix.appendKey(nil, idSpace, logical)
 	upper := kv.After(lower)
 	if after != nil {
-		lower = append(p.prefix.appendIDKey(nil, after), 0)
+		lower = append(p.prefix.appendKey(nil, idSpace, after), 0)
 	}
 	var found [][]byte
 	size := 0
@@ -114,7 +114,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 
 // remove does a step of a removal in the loop.
 func (w *writer) remove(r *removal) error {
-	key := w.p.prefix.appendRemovalKey(nil, r.logical)
+	key := w.p.prefix.appendKey(nil, removalSpace, r.logical)
 	if r.begin {
 		r.lsn = w.meta.LSN
 		w.batch.Set(key, binary.BigEndian.AppendUint64(nil, r.lsn))

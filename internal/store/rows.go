@@ -83,12 +83,12 @@ func (w *writer) removeScattered(c *current) {
 
 func (w *writer) putID(c *current) {
 	var buf [idRowBytes]byte
-	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
+	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, c.header.identity)
 	w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
 }
 
 func (w *writer) removeID(c *current) {
-	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
+	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, c.header.identity)
 	w.batch.Delete(w.key, idRowBytes)
 }
 
@@ -148,7 +148,7 @@ func (w *writer) loadCounts(c *current) error {
 func (w *writer) putUnique(c *current) {
 	var buf [uniqueRowBytes]byte
 	for _, key := range c.unique {
-		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
 		w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
 		w.held[string(key)] = c.ordinal
 	}
@@ -156,7 +156,7 @@ func (w *writer) putUnique(c *current) {
 
 func (w *writer) removeUnique(c *current) {
 	for _, key := range c.unique {
-		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
 		w.batch.Delete(w.key, uniqueRowBytes)
 		w.held[string(key)] = 0
 	}

@@ -23,7 +23,7 @@ func FuzzRows(f *testing.F) {
 	f.Add(x.appendOrderKey(nil, kindOwn, mark{startMs + 5000, position{3, 1}}), appendOwnRow(nil, &c))
 	f.Add(x.appendEventKey(nil, EventPlace{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
 	f.Add(x.appendStatKey(nil, bucketKey{classOwn, levelMinute, 60}), bucketRow(1, 2, 3))
-	f.Add(x.appendPartKey(nil, identity), (Amount{1, 2}).append(nil))
+	f.Add(x.appendKey(nil, partSpace, identity), (Amount{1, 2}).append(nil))
 	f.Fuzz(func(t *testing.T, key, row []byte) {
 		same := func(kind string, err error, againKey, againRow []byte) {
 			t.Helper()

@@ -161,7 +161,7 @@ func (w *writer) current(identity []byte) (current, error) {
 	if c, known := w.changed(identity); known {
 		return c, nil
 	}
-	w.key = w.p.prefix.appendIDKey(w.key[:0], identity)
+	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, identity)
 	ordinal, err := leadsTo(w.view.snap, w.key)
 	if err != nil || ordinal == 0 {
 		return current{}, err
@@ -185,7 +185,7 @@ func (w *writer) holder(key []byte) (current, error) {
 		ordinal, known = t.held[string(key)]
 	}
 	if !known {
-		w.key = w.p.prefix.appendUniqueKey(w.key[:0], key)
+		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
 		ordinal, err = leadsTo(w.view.snap, w.key)
 	}
 	if err != nil || ordinal == 0 {
