@@ -7,6 +7,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 )
@@ -172,14 +173,17 @@ func (t *ridTail) append(dst []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(t.mark|number))
 }
 
-// number reads a tail. The caller compares what has the number with the whole rid.
-func (t *ridTail) number(tail string) (uint64, bool) {
+// number reads a tail.
+func (t *ridTail) number(tail []byte) (uint64, bool) {
+	if len(tail) < t.zeros || bytes.ContainsFunc(tail[:t.zeros], func(r rune) bool { return r != 0 }) {
+		return 0, false
+	}
 	var marked uint64
-	switch {
-	case t.wide && len(tail) == t.zeros+8:
-		marked = binary.LittleEndian.Uint64([]byte(tail[t.zeros:]))
-	case !t.wide && len(tail) == t.zeros+4:
-		marked = uint64(binary.BigEndian.Uint32([]byte(tail[t.zeros:])))
+	switch tail = tail[t.zeros:]; {
+	case t.wide && len(tail) == 8:
+		marked = binary.LittleEndian.Uint64(tail)
+	case !t.wide && len(tail) == 4:
+		marked = uint64(binary.BigEndian.Uint32(tail))
 	default:
 		return 0, false
 	}

@@ -134,12 +134,13 @@ func (k Kind) numberOf(owner *Resource, rid string) (uint64, bool) {
 	if k == Offers {
 		return parseOfferRID(rid)
 	}
-	raw, ok := ridBytes(rid)
-	tail, below := strings.CutPrefix(string(raw), owner.rid)
-	if !ok || !below {
+	var room [ridRoom]byte
+	raw, ok := appendRID(room[:0], rid)
+	above := len(owner.rid)
+	if !ok || len(raw) < above || string(raw[:above]) != owner.rid {
 		return 0, false
 	}
-	return kinds[k].rid.number(tail)
+	return kinds[k].rid.number(raw[above:])
 }
 
 // all returns those of a kind below r, the oldest first.

@@ -85,11 +85,14 @@ type RID struct {
 // ParseRID reads the text of a rid. It reports false for text that is none,
 // which in a path means that it is a name.
 func ParseRID(text string) (RID, bool) {
-	raw, ok := ridBytes(text)
+	var (
+		room [ridRoom]byte
+		r    RID
+	)
+	raw, ok := appendRID(room[:0], text)
 	if !ok {
 		return RID{}, false
 	}
-	var r RID
 	if len(raw) == itemRIDBytes {
 		r.Ordinal = binary.LittleEndian.Uint64(raw[containerRIDBytes:])
 		r.Item = true
@@ -110,21 +113,27 @@ func ParseRID(text string) (RID, bool) {
 
 // IsRID reports whether a text has the form of a rid, of whatever kind.
 func IsRID(text string) bool {
-	_, ok := ridBytes(text)
+	_, ok := appendRID(nil, text)
 	return ok
 }
 
-func ridBytes(text string) ([]byte, bool) {
+// ridRoom is how many bytes appendRID may need.
+const ridRoom = ItemRIDChars / 4 * 3
+
+// appendRID appends the bytes of a text that has the form of a rid: each has one
+// spelling.
+func appendRID(dst []byte, text string) ([]byte, bool) {
 	if len(text) > ItemRIDChars {
 		return nil, false
 	}
-	raw, err := ridText.DecodeString(text)
+	var source, again [ItemRIDChars]byte
+	dst, err := ridText.AppendDecode(dst, append(source[:0], text...))
 	if err != nil {
 		return nil, false
 	}
-	switch len(raw) {
+	switch len(dst) {
 	case databaseRIDBytes, containerRIDBytes, itemRIDBytes:
-		return raw, ridText.EncodeToString(raw) == text // each has one spelling
+		return dst, string(ridText.AppendEncode(again[:0], dst)) == text
 	}
 	return nil, false
 }

@@ -158,3 +158,29 @@ func TestParseTTL(t *testing.T) {
 		}
 	}
 }
+
+// Every kind's rids are read as what they were written, and by no other kind of the same
+// owner.
+func TestRIDTails(t *testing.T) {
+	const database, below = "\x00\x00\x00\x01", "\x80\x00\x00\x02"
+	rapid.Check(t, func(t *rapid.T) {
+		for rid, kin := range map[string][]Kind{
+			"": {Databases}, database: {Containers, Users, EncryptionKeys}, database + below: {UDFs, Procedures, Triggers}, database + database: {Permissions},
+		} {
+			owner := &Resource{rid: rid}
+			for _, k := range kin {
+				n := rapid.Uint64Max(kinds[k].rid.last()).Draw(t, kinds[k].link)
+				text := ridText.EncodeToString(kinds[k].rid.append([]byte(rid), n))
+				for _, other := range kin {
+					if got, ok := other.numberOf(owner, text); ok != (k == other) || ok && got != n {
+						t.Errorf("number %d of %s is %s, and %s reads %d, %v", n, kinds[k].link, text, kinds[other].link, got, ok)
+					}
+				}
+			}
+		}
+	})
+	// Only the bytes before the number tell it from that of a key.
+	if n, ok := EncryptionKeys.numberOf(&Resource{rid: database}, "AAAAAQAAAAIEAAAAAgAAAA=="); ok {
+		t.Errorf("the rid of a permission is read as that of key %d", n)
+	}
+}
