@@ -6,6 +6,7 @@
 package catalog
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode"
@@ -15,7 +16,7 @@ import (
 // texts of a definition that a client sent. Spatial indexes are spelled out as the
 // service does.
 func (d *Definition) check() error {
-	for _, check := range []func() error{d.checkKeyPaths, d.checkBoundingBoxes, d.spellSpatialTypes, d.checkEmbeddings, d.checkFullText} {
+	for _, check := range []func() error{d.checkKeyPaths, d.spellSpatial, d.checkEmbeddings, d.checkFullText} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -35,23 +36,19 @@ func (d *Definition) checkKeyPaths() error {
 	return nil
 }
 
-// checkBoundingBoxes: a plane has no bounds of its own, so its spatial indexes
-// need them; the globe has, and takes no others.
-func (d *Definition) checkBoundingBoxes() error {
-	policy, err := asObject("indexingPolicy", d.raw("indexingPolicy"))
+// spatialTypes are what every spatial index is about, whichever were asked for.
+const spatialTypes = `"types":["Point","LineString","Polygon","MultiPolygon"]`
+
+// spellSpatial gives all types to each spatial index of the policy. A plane has no
+// bounds of its own, so its spatial indexes need them; the globe has, and takes no
+// others.
+func (d *Definition) spellSpatial() error {
+	policy, err := d.object("indexingPolicy")
 	if err != nil {
 		return err
 	}
-	raw, ok := policy.Lookup("spatialIndexes")
-	if absent(raw, ok) {
-		return nil
-	}
-	list, err := asArray("indexingPolicy.spatialIndexes", raw)
-	if err != nil {
-		return err
-	}
-	for _, raw := range list {
-		index, err := asObject("indexingPolicy.spatialIndexes[]", raw)
+	var list [][]byte
+	for index, err := range objects(policy, "indexingPolicy", "spatialIndexes") {
 		if err != nil {
 			return err
 		}
@@ -62,41 +59,15 @@ func (d *Definition) checkBoundingBoxes() error {
 		case !d.Planar && bounded:
 			return invalid("A spatial index must not have a boundingBox when the type of the geospatialConfig is Geography.")
 		}
+		// A path comes first in any case.
+		spelled := index.AppendMembers([]byte("{"), func(name string) bool { return name == "types" })
+		list = append(list, append(spelled, ","+spatialTypes+"}"...))
 	}
-	return nil
-}
-
-// spatialTypes are what every spatial index is about, whichever were asked for.
-const spatialTypes = `"types":["Point","LineString","Polygon","MultiPolygon"]`
-
-// spellSpatialTypes gives all types to each spatial index of the policy.
-func (d *Definition) spellSpatialTypes() error {
-	policy, err := asObject("indexingPolicy", d.raw("indexingPolicy"))
-	if err != nil {
-		return err
-	}
-	raw, ok := policy.Lookup("spatialIndexes")
-	if absent(raw, ok) {
+	if raw, ok := policy.Lookup("spatialIndexes"); absent(raw, ok) {
 		return nil
 	}
-	list, err := asArray("indexingPolicy.spatialIndexes", raw)
-	if err != nil {
-		return err
-	}
 	out := policy.AppendMembers([]byte("{"), func(name string) bool { return name == "spatialIndexes" })
-	out = append(out, `,"spatialIndexes":[`...)
-	for i, raw := range list {
-		index, err := asObject("indexingPolicy.spatialIndexes[]", raw)
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		// A path comes first in any case.
-		out = index.AppendMembers(append(out, '{'), func(name string) bool { return name == "types" })
-		out = append(append(out, ','), spatialTypes+"}"...)
-	}
+	out = append(append(out, `,"spatialIndexes":[`...), bytes.Join(list, []byte(","))...)
 	d.keep("indexingPolicy", append(out, "]}"...))
 	return nil
 }

@@ -26,12 +26,8 @@ func (d *Definition) complete(o Options) {
 
 // parseChangeFeed reads for how long the change feed is to keep all versions.
 func (d *Definition) parseChangeFeed(o *value.Object) error {
-	raw, ok := o.Lookup("changeFeedPolicy")
-	if absent(raw, ok) {
-		return nil
-	}
-	policy, err := asObject("changeFeedPolicy", raw)
-	if err != nil {
+	policy, err := objectMember(o, "changeFeedPolicy")
+	if policy == nil {
 		return err
 	}
 	minutes, ok := policy.Lookup("retentionDuration")

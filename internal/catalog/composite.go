@@ -15,41 +15,58 @@ type CompositePath struct {
 	Descending bool
 }
 
-// readComposites takes the composite indexes out of a policy that was checked.
+// readComposites reads the composite indexes of a policy.
 func (d *Definition) readComposites(policy *value.Object) error {
 	raw, ok := policy.Lookup("compositeIndexes")
 	if absent(raw, ok) {
 		return nil
 	}
-	lists, err := asArray("indexingPolicy.compositeIndexes", raw)
+	list, err := asArray("indexingPolicy.compositeIndexes", raw)
 	if err != nil {
 		return err
 	}
-	for _, raw := range lists {
+	if len(list) > maxCompositeIndexes {
+		return invalid("The indexing policy has %d composite indexes, more than the %d that are allowed.", len(list), maxCompositeIndexes)
+	}
+	for _, raw := range list {
 		paths, err := asArray("indexingPolicy.compositeIndexes[]", raw)
 		if err != nil {
 			return err
 		}
+		if len(paths) < minCompositePaths || len(paths) > maxCompositePaths {
+			return invalid("A composite index must have %d to %d paths, and this one has %d.", minCompositePaths, maxCompositePaths, len(paths))
+		}
 		var composite []CompositePath
 		for _, raw := range paths {
-			o, err := asObject("indexingPolicy.compositeIndexes[][]", raw)
+			p, err := compositePath(raw)
 			if err != nil {
 				return err
 			}
-			text, err := indexPath("compositeIndexes[]", raw)
-			if err != nil {
-				return err
-			}
-			path, err := value.ParsePath(strings.TrimSuffix(strings.TrimSuffix(text, "/?"), "/*"))
-			if err != nil {
-				return invalid("The path '%s' of a composite index could not be accepted.", value.Clip(text))
-			}
-			order, _ := o.Lookup("order")
-			composite = append(composite, CompositePath{path, string(order) == `"descending"`})
+			composite = append(composite, p)
 		}
 		d.Composites = append(d.Composites, composite)
 	}
 	return nil
+}
+
+func compositePath(raw []byte) (CompositePath, error) {
+	o, err := asObject("indexingPolicy.compositeIndexes[][]", raw)
+	if err != nil {
+		return CompositePath{}, err
+	}
+	text, err := indexPath("compositeIndexes[]", o)
+	if err != nil {
+		return CompositePath{}, err
+	}
+	order, ok := o.Lookup("order")
+	if text, err := asString("order", order); ok && (err != nil || text != "ascending" && text != "descending") {
+		return CompositePath{}, invalid("The order of a composite index path must be 'ascending' or 'descending'.")
+	}
+	path, err := value.ParsePath(strings.TrimSuffix(strings.TrimSuffix(text, "/?"), "/*"))
+	if err != nil {
+		return CompositePath{}, invalid("The path '%s' of a composite index could not be accepted.", value.Clip(text))
+	}
+	return CompositePath{path, string(order) == `"descending"`}, nil
 }
 
 // indexComposites chooses the composite indexes that have rows: those over properties

@@ -84,12 +84,8 @@ func parseComputedProperty(raw []byte) (ComputedProperty, error) {
 
 // spatialRoots returns the properties of the root that are spatially indexed.
 func spatialRoots(o *value.Object) ([]string, error) {
-	raw, ok := o.Lookup("indexingPolicy")
-	if absent(raw, ok) {
-		return nil, nil
-	}
-	policy, err := asObject("indexingPolicy", raw)
-	if err != nil {
+	policy, err := objectMember(o, "indexingPolicy")
+	if policy == nil {
 		return nil, err
 	}
 	list, err := pathList(policy, "spatialIndexes")

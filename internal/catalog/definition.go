@@ -111,6 +111,15 @@ func (d *Definition) raw(name string) []byte {
 	return nil
 }
 
+// object returns such a property that is an object, nil if it has none.
+func (d *Definition) object(name string) (*value.Object, error) {
+	raw := notNull(d.raw(name))
+	if raw == nil {
+		return nil, nil
+	}
+	return asObject(name, raw)
+}
+
 func (d *Definition) add(name string, raw []byte) {
 	d.members = append(d.members, member{name, raw})
 }

@@ -41,24 +41,11 @@ func (k *EncryptionKey) follow(_, was Any) error {
 // checkEncryption looks whether the database has the keys that a container's
 // encryption policy names.
 func (d *Definition) checkEncryption(db *Resource) error {
-	raw := notNull(d.raw("clientEncryptionPolicy"))
-	if raw == nil {
-		return nil
-	}
-	policy, err := asObject("clientEncryptionPolicy", raw)
+	policy, err := d.object("clientEncryptionPolicy")
 	if err != nil {
 		return err
 	}
-	list, ok := policy.Lookup("includedPaths")
-	if absent(list, ok) {
-		return nil
-	}
-	paths, err := asArray("clientEncryptionPolicy.includedPaths", list)
-	if err != nil {
-		return err
-	}
-	for _, raw := range paths {
-		path, err := asObject("clientEncryptionPolicy.includedPaths[]", raw)
+	for path, err := range objects(policy, "clientEncryptionPolicy", "includedPaths") {
 		if err != nil {
 			return err
 		}

@@ -17,27 +17,14 @@ const englishByNumber = "1033"
 
 // checkFullText looks at the paths and languages of the full-text policy.
 func (d *Definition) checkFullText() error {
-	raw := notNull(d.raw("fullTextPolicy"))
-	if raw == nil {
-		return nil
-	}
-	policy, err := asObject("fullTextPolicy", raw)
-	if err != nil {
+	policy, err := d.object("fullTextPolicy")
+	if policy == nil {
 		return err
 	}
 	if err := checkLanguage(policy, "defaultLanguage"); err != nil {
 		return err
 	}
-	list, ok := policy.Lookup("fullTextPaths")
-	if absent(list, ok) {
-		return nil
-	}
-	paths, err := asArray("fullTextPolicy.fullTextPaths", list)
-	if err != nil {
-		return err
-	}
-	for _, raw := range paths {
-		o, err := asObject("fullTextPolicy.fullTextPaths[]", raw)
+	for o, err := range objects(policy, "fullTextPolicy", "fullTextPaths") {
 		if err != nil {
 			return err
 		}

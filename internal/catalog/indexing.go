@@ -78,10 +78,10 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 	}
 	out = appendPaths(out, included, legacy)
 	out = appendPaths(append(out, `,"excludedPaths":`...), excluded, nil)
-	if err := checkSpecialIndexes(policy); err != nil {
+	if err := d.readComposites(policy); err != nil {
 		return err
 	}
-	if err := d.readComposites(policy); err != nil {
+	if err := checkSpecialIndexes(policy); err != nil {
 		return err
 	}
 	if err := d.readSpecial(policy); err != nil {
@@ -153,20 +153,16 @@ func (d *Definition) indexedPaths(policy *value.Object) (included, excluded []st
 func isEtagPath(p string) bool { return p == etagPath || p == plainEtagPath }
 
 func pathList(policy *value.Object, name string) ([]string, error) {
-	raw, ok := policy.Lookup(name)
-	if absent(raw, ok) {
-		return nil, nil
-	}
-	list, err := asArray("indexingPolicy."+name, raw)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) > maxIndexPaths {
+	raw, _ := policy.Lookup(name)
+	if list, _ := value.Elements(raw); len(list) > maxIndexPaths {
 		return nil, invalid("The indexing policy has %d paths in '%s', more than the %d that are allowed.", len(list), name, maxIndexPaths)
 	}
 	var paths []string
-	for _, raw := range list {
-		p, err := indexPath(name, raw)
+	for o, err := range objects(policy, "indexingPolicy", name) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := indexPath(name, o)
 		if err != nil {
 			return nil, err
 		}
@@ -176,12 +172,8 @@ func pathList(policy *value.Object, name string) ([]string, error) {
 }
 
 // indexPath reads {"path":"/a/b/?"}.
-func indexPath(name string, raw []byte) (string, error) {
-	o, err := asObject("indexingPolicy."+name+"[]", raw)
-	if err != nil {
-		return "", err
-	}
-	raw, _ = o.Lookup("path")
+func indexPath(name string, o *value.Object) (string, error) {
+	raw, _ := o.Lookup("path")
 	p, err := asString("indexingPolicy."+name+"[].path", raw)
 	if err != nil {
 		return "", err
@@ -208,21 +200,15 @@ func checkIndexPath(p string) error {
 // was made without a partition key.
 func legacyIndexes(o, policy *value.Object) (map[string][]byte, error) {
 	system, _ := o.At(value.Path{"partitionKey", "systemKey"})
-	raw, ok := policy.Lookup("includedPaths")
-	if string(system) != "true" || absent(raw, ok) {
+	if string(system) != "true" {
 		return nil, nil
 	}
-	list, err := asArray("indexingPolicy.includedPaths", raw)
-	if err != nil {
-		return nil, err
-	}
 	indexes := map[string][]byte{}
-	for _, raw := range list {
-		path, err := indexPath("includedPaths", raw)
+	for included, err := range objects(policy, "indexingPolicy", "includedPaths") {
 		if err != nil {
 			return nil, err
 		}
-		included, err := asObject("indexingPolicy.includedPaths[]", raw)
+		path, err := indexPath("includedPaths", included)
 		if err != nil {
 			return nil, err
 		}
@@ -249,29 +235,15 @@ func appendPaths(dst []byte, paths []string, indexes map[string][]byte) []byte {
 	return append(dst, ']')
 }
 
-// checkSpecialIndexes looks at composite and spatial indexes; vector and full
-// text indexes must at least be lists of paths.
+// checkSpecialIndexes looks at spatial indexes; vector and full text indexes must at
+// least be lists of paths.
 func checkSpecialIndexes(policy *value.Object) error {
-	if raw, ok := policy.Lookup("compositeIndexes"); !absent(raw, ok) {
-		if err := checkComposites(raw); err != nil {
-			return err
-		}
-	}
 	for _, name := range []string{"spatialIndexes", "vectorIndexes", "fullTextIndexes"} {
 		if _, err := pathList(policy, name); err != nil {
 			return err
 		}
 	}
-	raw, ok := policy.Lookup("spatialIndexes")
-	if absent(raw, ok) {
-		return nil
-	}
-	list, err := asArray("indexingPolicy.spatialIndexes", raw)
-	if err != nil {
-		return err
-	}
-	for _, raw := range list {
-		o, err := asObject("indexingPolicy.spatialIndexes[]", raw)
+	for o, err := range objects(policy, "indexingPolicy", "spatialIndexes") {
 		if err != nil {
 			return err
 		}
@@ -282,39 +254,6 @@ func checkSpecialIndexes(policy *value.Object) error {
 		}
 		if _, err := asArray("indexingPolicy.spatialIndexes[].types", types); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-func checkComposites(raw []byte) error {
-	list, err := asArray("indexingPolicy.compositeIndexes", raw)
-	if err != nil {
-		return err
-	}
-	if len(list) > maxCompositeIndexes {
-		return invalid("The indexing policy has %d composite indexes, more than the %d that are allowed.", len(list), maxCompositeIndexes)
-	}
-	for _, raw := range list {
-		paths, err := asArray("indexingPolicy.compositeIndexes[]", raw)
-		if err != nil {
-			return err
-		}
-		if len(paths) < minCompositePaths || len(paths) > maxCompositePaths {
-			return invalid("A composite index must have %d to %d paths, and this one has %d.", minCompositePaths, maxCompositePaths, len(paths))
-		}
-		for _, raw := range paths {
-			if _, err := indexPath("compositeIndexes[]", raw); err != nil {
-				return err
-			}
-			o, err := asObject("indexingPolicy.compositeIndexes[][]", raw)
-			if err != nil {
-				return err
-			}
-			order, ok := o.Lookup("order")
-			if text, err := asString("order", order); ok && (err != nil || text != "ascending" && text != "descending") {
-				return invalid("The order of a composite index path must be 'ascending' or 'descending'.")
-			}
 		}
 	}
 	return nil

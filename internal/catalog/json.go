@@ -6,6 +6,7 @@
 package catalog
 
 import (
+	"iter"
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/value"
@@ -16,6 +17,40 @@ func asObject(what string, raw []byte) (*value.Object, error) {
 		return nil, invalid("One of the specified inputs is invalid: '%s' must be an object.", what)
 	}
 	return value.ParseObject(raw)
+}
+
+// objectMember reads a property that is an object, nil if it is missing.
+func objectMember(o *value.Object, name string) (*value.Object, error) {
+	raw, ok := o.Lookup(name)
+	if absent(raw, ok) {
+		return nil, nil
+	}
+	return asObject(name, raw)
+}
+
+// objects reads the list of objects that a property of o is, which is called what
+// itself. If either is missing there are none.
+func objects(o *value.Object, what, name string) iter.Seq2[*value.Object, error] {
+	return func(yield func(*value.Object, error) bool) {
+		if o == nil {
+			return
+		}
+		raw, ok := o.Lookup(name)
+		if absent(raw, ok) {
+			return
+		}
+		list, err := asArray(what+"."+name, raw)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, raw := range list {
+			each, err := asObject(what+"."+name+"[]", raw)
+			if !yield(each, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func asArray(what string, raw []byte) ([][]byte, error) {

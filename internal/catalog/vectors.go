@@ -56,24 +56,11 @@ func vectorAt(all []VectorPath, path value.Path) *VectorPath {
 
 // parseVectors reads the vector policy.
 func (d *Definition) parseVectors(o *value.Object) error {
-	raw, ok := o.Lookup("vectorEmbeddingPolicy")
-	if absent(raw, ok) {
-		return nil
-	}
-	policy, err := asObject("vectorEmbeddingPolicy", raw)
+	policy, err := objectMember(o, "vectorEmbeddingPolicy")
 	if err != nil {
 		return err
 	}
-	list, ok := policy.Lookup("vectorEmbeddings")
-	if absent(list, ok) {
-		return nil
-	}
-	elements, err := asArray("vectorEmbeddingPolicy.vectorEmbeddings", list)
-	if err != nil {
-		return err
-	}
-	for _, raw := range elements {
-		e, err := asObject("vectorEmbeddingPolicy.vectorEmbeddings[]", raw)
+	for e, err := range objects(policy, "vectorEmbeddingPolicy", "vectorEmbeddings") {
 		if err != nil {
 			return err
 		}
@@ -156,25 +143,17 @@ type vectorIndex struct {
 
 // vectorIndexes returns the vector indexes of a policy that was parsed.
 func (d *Definition) vectorIndexes() ([]vectorIndex, error) {
-	policy, err := asObject("indexingPolicy", d.raw("indexingPolicy"))
-	if err != nil {
-		return nil, err
-	}
-	raw, ok := policy.Lookup("vectorIndexes")
-	if absent(raw, ok) {
-		return nil, nil
-	}
-	list, err := asArray("indexingPolicy.vectorIndexes", raw)
+	policy, err := d.object("indexingPolicy")
 	if err != nil {
 		return nil, err
 	}
 	var all []vectorIndex
-	for _, raw := range list {
-		x := vectorIndex{}
-		if x.text, err = indexPath("vectorIndexes", raw); err != nil {
+	for spec, err := range objects(policy, "indexingPolicy", "vectorIndexes") {
+		if err != nil {
 			return nil, err
 		}
-		if x.spec, err = asObject("indexingPolicy.vectorIndexes[]", raw); err != nil {
+		x := vectorIndex{spec: spec}
+		if x.text, err = indexPath("vectorIndexes", spec); err != nil {
 			return nil, err
 		}
 		x.path, _ = value.ParsePath(strings.TrimSuffix(strings.TrimSuffix(x.text, "/?"), "/*"))
