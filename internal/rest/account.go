@@ -5,6 +5,7 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -119,14 +120,10 @@ func (x *exchange) serveAccount() error {
 	if x.r.Method != http.MethodGet {
 		return errMethod
 	}
-	endpoint := x.h.account.Advertise
-	if endpoint == "" {
-		endpoint = x.endpoint()
-	}
 	x.setLocation()
 	x.set("X-Ms-Max-Media-Storage-Usage-Mb", maxMediaMB)
 	x.set("X-Ms-Media-Storage-Usage-Mb", "0")
-	x.write(http.StatusOK, x.h.account.render(endpoint))
+	x.write(http.StatusOK, x.h.account.render(cmp.Or(x.h.account.Advertise, x.address("/"))))
 	return nil
 }
 
@@ -137,19 +134,12 @@ const maxMediaMB = "10240"
 // of itself, and of an item that is read.
 func (x *exchange) setLocation() {
 	x.located = true
-	scheme, host := x.origin()
-	x.set("Content-Location", scheme+"://"+host+x.r.URL.EscapedPath())
+	x.set("Content-Location", x.address(x.r.URL.EscapedPath()))
 }
 
-// endpoint is the address by which the client came.
-func (x *exchange) endpoint() string {
-	scheme, host := x.origin()
-	return scheme + "://" + host + "/"
-}
-
-// origin is that address in parts.
-func (x *exchange) origin() (scheme, host string) {
-	scheme, host = "http", x.r.Host
+// address is that of a path, with the scheme and the host by which the client came.
+func (x *exchange) address(path string) string {
+	scheme, host := "http", x.r.Host
 	if x.r.TLS != nil {
 		scheme = "https"
 	}
@@ -158,7 +148,7 @@ func (x *exchange) origin() (scheme, host string) {
 			host = a.String()
 		}
 	}
-	return scheme, host
+	return scheme + "://" + host + path
 }
 
 func (a *Account) render(endpoint string) []byte {
@@ -182,12 +172,8 @@ func (a *Account) render(endpoint string) []byte {
 }
 
 func (l location) append(dst []byte, otherwise string) []byte {
-	endpoint := l.endpoint
-	if endpoint == "" {
-		endpoint = otherwise
-	}
 	dst = value.AppendString(append(dst, `{"name":`...), l.name)
-	dst = value.AppendString(append(dst, `,"databaseAccountEndpoint":`...), endpoint)
+	dst = value.AppendString(append(dst, `,"databaseAccountEndpoint":`...), cmp.Or(l.endpoint, otherwise))
 	return append(dst, '}')
 }
 

@@ -55,30 +55,24 @@ func MakeCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	// Each root has a name of its own, for clients look roots up by name and may
 	// still trust an older one.
 	root := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: certificateName + " root " + rand.Text()[:8]},
-		NotBefore:             now.Add(-certificateSlack),
-		NotAfter:              now.Add(-certificateSlack + certificateLifetime),
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-		MaxPathLenZero:        true,
-		KeyUsage:              x509.KeyUsageCertSign,
+		Subject:        pkix.Name{CommonName: certificateName + " root " + rand.Text()[:8]},
+		IsCA:           true,
+		MaxPathLenZero: true,
+		KeyUsage:       x509.KeyUsageCertSign,
 	}
-	rootKey, root, err := signCertificate(root, nil, nil)
+	rootKey, root, err := signCertificate(root, nil, nil, now)
 	if err != nil {
 		return nil, nil, err
 	}
 	names, addresses := certificateHosts()
 	leaf := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: certificateName},
-		NotBefore:             root.NotBefore,
-		NotAfter:              root.NotAfter,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:              names,
-		IPAddresses:           addresses,
+		Subject:     pkix.Name{CommonName: certificateName},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    names,
+		IPAddresses: addresses,
 	}
-	key, leaf, err := signCertificate(leaf, root, rootKey)
+	key, leaf, err := signCertificate(leaf, root, rootKey, now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +86,10 @@ func MakeCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 
 // signCertificate makes a key and its certificate, signed by parent, or by itself
 // where there is none.
-func signCertificate(c, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate, error) {
+func signCertificate(c, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, now time.Time) (*ecdsa.PrivateKey, *x509.Certificate, error) {
+	c.NotBefore = now.Add(-certificateSlack)
+	c.NotAfter = c.NotBefore.Add(certificateLifetime)
+	c.BasicConstraintsValid = true
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the certificate's key: %w", err)

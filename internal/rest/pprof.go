@@ -32,12 +32,9 @@ var errProfiling = errors.New("a profile is being made already")
 // servePprof makes a profile. It opens with the master key only: as a bearer token, or
 // as the password of a URL, which is how go tool pprof can be given one.
 func (x *exchange) servePprof(page string) error {
-	var by credential
-	var err error
+	by, err := x.h.bearer(x.r)
 	if _, password, basic := x.r.BasicAuth(); basic {
 		by, err = x.h.key(password)
-	} else {
-		by, err = x.h.bearer(x.r)
 	}
 	switch {
 	case err != nil:
