@@ -67,10 +67,10 @@ const (
 // What the throughput of containers and databases means.
 const (
 	// ThroughputReport: what is spent is counted, and nothing is limited.
-	ThroughputReport = "report"
+	ThroughputReport = string(engine.Report)
 	// ThroughputEnforce: who spends more than is provisioned gets 429, and is told
 	// when to try again.
-	ThroughputEnforce = "enforce"
+	ThroughputEnforce = string(engine.Enforce)
 )
 
 // Options say how a database is opened. The zero value keeps its data in
@@ -246,12 +246,10 @@ func given(keys ...string) []string {
 
 func (o Options) throughputMode() (engine.ThroughputMode, error) {
 	switch o.Throughput {
-	case ThroughputReport:
-		return engine.Report, nil
-	case ThroughputEnforce:
-		return engine.Enforce, nil
+	case ThroughputReport, ThroughputEnforce:
+		return engine.ThroughputMode(o.Throughput), nil
 	}
-	return 0, fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
+	return "", fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
 }
 
 // checkSizes refuses a number of bytes, or a time, that can only be a slip.

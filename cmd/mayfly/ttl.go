@@ -16,6 +16,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/engine"
 )
 
 type ttlCommand struct {
@@ -113,7 +115,7 @@ type (
 )
 
 func (s ttlStatus) Run(c *commands) error {
-	return show(&c.TTL, "status", s.query(), func(w io.Writer, a *statusAnswer) {
+	return show(&c.TTL, "status", s.query(), func(w io.Writer, a *engine.TTLReport) {
 		if s.Database == "" {
 			printStatuses(w, a)
 			return
@@ -143,13 +145,13 @@ func (s ttlExplain) Run(c *commands) error {
 }
 
 func (s ttlPause) Run(c *commands) error {
-	return tell(&c.TTL, "pause", s.query(), func(w io.Writer, _ *settingsAnswer) {
+	return tell(&c.TTL, "pause", s.query(), func(w io.Writer, _ *engine.PurgeSetting) {
 		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and keep their space.\n", s.place())
 	})
 }
 
 func (s ttlResume) Run(c *commands) error {
-	return tell(&c.TTL, "resume", s.query(), func(w io.Writer, a *settingsAnswer) {
+	return tell(&c.TTL, "resume", s.query(), func(w io.Writer, a *engine.PurgeSetting) {
 		if a.Paused { // the container's own pause is over
 			fmt.Fprintf(w, "Purge is no longer paused %s alone, but it is paused everywhere: mayfly ttl resume\n", s.place())
 			return
@@ -161,17 +163,17 @@ func (s ttlResume) Run(c *commands) error {
 func (s ttlLimit) Run(c *commands) error {
 	q := s.query()
 	q.Set("itemsPerSecond", s.ItemsPerSecond)
-	return tell(&c.TTL, "limit", q, func(w io.Writer, a *settingsAnswer) {
+	return tell(&c.TTL, "limit", q, func(w io.Writer, a *engine.PurgeSetting) {
 		limit := "has no limit"
-		if a.Limit != nil {
-			limit = fmt.Sprintf("takes at most %g items/s", *a.Limit)
+		if a.Limit != 0 {
+			limit = fmt.Sprintf("takes at most %g items/s", a.Limit)
 		}
 		fmt.Fprintf(w, "Purge %s in %s of %s.\n", limit, s.Container, s.Database)
 	})
 }
 
 func (s ttlPurge) Run(c *commands) error {
-	return tell(&c.TTL, "purge", s.query(), func(w io.Writer, a *purgedAnswer) {
+	return tell(&c.TTL, "purge", s.query(), func(w io.Writer, a *engine.PurgeResult) {
 		fmt.Fprintf(w, "Taken away %s: %s, %s.\n", s.place(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
 	})
 }

@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
 )
 
 // maxLineBytes bounds a line of events: an id, a partition key, or a cursor with a
@@ -101,8 +104,8 @@ func (p *eventPrinter) print(l *eventLine, raw []byte) error {
 // why says by which TTL an item expired.
 func (l *eventLine) why() string {
 	by := "by its container's TTL"
-	if l.TTL != nil {
-		by = "by its own ttl of " + duration(time.Duration(*l.TTL)*time.Second)
+	if l.TTL != catalog.TTLAbsent {
+		by = "by its own ttl of " + duration(time.Duration(l.TTL)*time.Second)
 	}
 	if l.ExpiredAt != l.GoneAt {
 		by += ", due since " + l.ExpiredAt
@@ -128,10 +131,7 @@ func (p *eventPrinter) goOn() string {
 
 // eventLine is any line of the server's answer.
 type eventLine struct {
-	Type, ID, ExpiredAt, GoneAt string
-	PartitionKey                json.RawMessage
-	TTL                         *int32
-	Cursor                      string
-	More                        bool
-	Message                     string
+	Type, Message string
+	engine.Event
+	engine.EventPage
 }

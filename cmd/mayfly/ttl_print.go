@@ -5,7 +5,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -13,85 +12,14 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
-type amountAnswer struct{ Items, Bytes int64 }
-
-type statusAnswer struct {
-	Now   string
-	Clock struct {
-		Trusted bool
-		Reason  string
-	}
-	Containers []containerAnswer
-}
-
-type containerAnswer struct {
-	Database, Container  string
-	DefaultTTL           *int32 `json:"defaultTtl"`
-	TTLFinality          bool   `json:"ttlFinality"`
-	Live, ExpiredPending amountAnswer
-	Purge                struct {
-		LagSeconds, ItemsPerSecond float64
-		PurgedItems, PurgedBytes   int64
-		RequestUnits               float64
-		Paused                     bool
-		Limit                      *float64
-		HeldBack                   *string
-	}
-	Throughput struct {
-		Mode                        string
-		Provisioned, Used, Leftover float64
-		Shared                      bool
-	}
-	Partitions []struct {
-		ID                   string
-		Live, ExpiredPending amountAnswer
-		LagSeconds           float64
-	}
-}
-
-type whatIfAnswer struct {
-	Database, Container                    string
-	CurrentDefaultTTL                      *int32 `json:"currentDefaultTtl"`
-	DefaultTTL                             *int32 `json:"defaultTtl"`
-	Live, Expires, Returns, Remains, Never amountAnswer
-	LastExpiresAt                          *string
-}
-
-type forecastAnswer struct {
-	Now       string
-	Intervals []struct {
-		From, Until  string
-		Items, Bytes int64
-	}
-	Later, Never amountAnswer
-}
-
-type explainAnswer struct {
-	Database, Container, ID string
-	PartitionKey            json.RawMessage
-	NowMs                   int64
-	Expired                 bool
-	TTL                     *int32
-	DefaultTTL              *int32 `json:"defaultTtl"`
-	WrittenAt               string
-	ExpiresAt               *string
-	ExpiresAtMs             *int64
-	Reason                  string
-}
-
-type settingsAnswer struct {
-	Paused bool
-	Limit  *float64
-}
-
-type purgedAnswer struct {
-	Purged amountAnswer
-}
-
 // printStatuses has a line for each container.
-func printStatuses(w io.Writer, a *statusAnswer) {
+func printStatuses(w io.Writer, a *engine.TTLReport) {
 	if len(a.Containers) == 0 {
 		fmt.Fprintln(w, "There are no containers.")
 		return
@@ -101,41 +29,41 @@ func printStatuses(w io.Writer, a *statusAnswer) {
 		c := &a.Containers[i]
 		rows = append(rows, []string{
 			plain(c.Database), plain(c.Container), ttlText(c.DefaultTTL), fmt.Sprint(c.Live.Items), byteCount(c.Live.Bytes),
-			fmt.Sprint(c.ExpiredPending.Items), byteCount(c.ExpiredPending.Bytes), lag(c.Purge.LagSeconds), c.purge(),
+			fmt.Sprint(c.Expired.Items), byteCount(c.Expired.Bytes), lag(c.Purge.LagSeconds), purgeText(c),
 		})
 	}
 	table(w, "llrrrrrrl", rows)
 	printClock(w, a)
 }
 
-func printClock(w io.Writer, a *statusAnswer) {
+func printClock(w io.Writer, a *engine.TTLReport) {
 	if !a.Clock.Trusted {
 		fmt.Fprintf(w, "\nNot all that has expired is purged: %s\nSee: mayfly clock\n", a.Clock.Reason)
 	}
 }
 
-// purge says in a word or two what purge does.
-func (c *containerAnswer) purge() string {
+// purgeText says in a word or two what purge does.
+func purgeText(c *engine.TTLStatus) string {
 	switch {
 	case c.Purge.Paused:
 		return "paused"
-	case c.Purge.HeldBack != nil:
-		return "held back by " + *c.Purge.HeldBack
+	case c.Purge.HeldBack != "":
+		return "held back by " + string(c.Purge.HeldBack)
 	case c.Purge.ItemsPerSecond > 0:
 		return fmt.Sprintf("%.0f items/s", c.Purge.ItemsPerSecond)
-	case c.DefaultTTL == nil && !c.TTLFinality:
+	case c.DefaultTTL == catalog.TTLAbsent && !c.TTLFinality:
 		return "off"
 	}
 	return "idle"
 }
 
 // printStatus tells all of one container.
-func printStatus(w io.Writer, a *statusAnswer) {
+func printStatus(w io.Writer, a *engine.TTLReport) {
 	for i := range a.Containers {
 		c := &a.Containers[i]
 		limit := "none"
-		if c.Purge.Limit != nil {
-			limit = fmt.Sprintf("%g items/s", *c.Purge.Limit)
+		if c.Purge.Limit != 0 {
+			limit = fmt.Sprintf("%g items/s", c.Purge.Limit)
 		}
 		of := ""
 		if c.Throughput.Shared {
@@ -145,18 +73,18 @@ func printStatus(w io.Writer, a *statusAnswer) {
 			{"Container", plain(c.Container) + " of " + plain(c.Database)},
 			{"Default TTL", ttlText(c.DefaultTTL)},
 			{"Live", amountText(c.Live)},
-			{"Expired, still there", amountText(c.ExpiredPending)},
-			{"Purge", c.purge()},
+			{"Expired, still there", amountText(c.Expired)},
+			{"Purge", purgeText(c)},
 			{"Lag", lag(c.Purge.LagSeconds)},
 			{"Limit", limit},
-			{"Purged since the start", fmt.Sprintf("%s, for %.0f RU", amountText(amountAnswer{c.Purge.PurgedItems, c.Purge.PurgedBytes}), c.Purge.RequestUnits)},
+			{"Purged since the start", fmt.Sprintf("%s, for %.0f RU", amountText(store.Amount{Items: c.Purge.PurgedItems, Bytes: c.Purge.PurgedBytes}), c.Purge.Units)},
 			{"Throughput" + of, fmt.Sprintf("%.0f RU/s (%s): %.0f used, %.0f left over", c.Throughput.Provisioned, c.Throughput.Mode, c.Throughput.Used, c.Throughput.Leftover)},
 		})
 		rows := [][]string{{"PARTITION", "LIVE", "SIZE", "EXPIRED", "SIZE", "LAG"}}
 		for _, p := range c.Partitions {
 			rows = append(rows, []string{
 				p.ID, fmt.Sprint(p.Live.Items), byteCount(p.Live.Bytes),
-				fmt.Sprint(p.ExpiredPending.Items), byteCount(p.ExpiredPending.Bytes), lag(p.LagSeconds),
+				fmt.Sprint(p.Expired.Items), byteCount(p.Expired.Bytes), lag(p.LagSeconds),
 			})
 		}
 		fmt.Fprintln(w)
@@ -165,7 +93,7 @@ func printStatus(w io.Writer, a *statusAnswer) {
 	printClock(w, a)
 }
 
-func printWhatIf(w io.Writer, a *whatIfAnswer) {
+func printWhatIf(w io.Writer, a *engine.WhatIf) {
 	last := "never"
 	if a.LastExpiresAt != nil {
 		last = "about " + *a.LastExpiresAt
@@ -182,7 +110,7 @@ func printWhatIf(w io.Writer, a *whatIfAnswer) {
 	fmt.Fprintf(w, "\nThe last would expire: %s\n", last)
 }
 
-func printForecast(w io.Writer, a *forecastAnswer) {
+func printForecast(w io.Writer, a *engine.Forecast) {
 	rows := [][]string{{"UNTIL", "ITEMS", "SIZE"}}
 	for _, i := range a.Intervals {
 		rows = append(rows, []string{i.Until, fmt.Sprint(i.Items), byteCount(i.Bytes)})
@@ -190,7 +118,7 @@ func printForecast(w io.Writer, a *forecastAnswer) {
 	table(w, "lrr", append(rows, amountRow("later", a.Later), amountRow("never", a.Never)))
 }
 
-func printExplanation(w io.Writer, a *explainAnswer) {
+func printExplanation(w io.Writer, a *engine.Explanation) {
 	expires := "never"
 	switch {
 	case a.Expired && a.ExpiresAt == nil:
@@ -203,7 +131,7 @@ func printExplanation(w io.Writer, a *explainAnswer) {
 		}
 	}
 	own := "none"
-	if a.TTL != nil {
+	if a.TTL != catalog.TTLAbsent {
 		own = ttlText(a.TTL)
 	}
 	table(w, "ll", [][]string{
@@ -227,11 +155,11 @@ func plain(s string) string {
 	return s
 }
 
-func amountRow(what string, a amountAnswer) []string {
+func amountRow(what string, a store.Amount) []string {
 	return []string{what, fmt.Sprint(a.Items), byteCount(a.Bytes)}
 }
 
-func amountText(a amountAnswer) string { return itemCount(a.Items) + ", " + byteCount(a.Bytes) }
+func amountText(a store.Amount) string { return itemCount(a.Items) + ", " + byteCount(a.Bytes) }
 
 func itemCount(n int64) string {
 	if n == 1 {
@@ -255,14 +183,14 @@ func byteCount(n int64) string {
 }
 
 // ttlText says a TTL in words.
-func ttlText(ttl *int32) string {
-	switch {
-	case ttl == nil:
+func ttlText(ttl catalog.TTL) string {
+	switch ttl {
+	case catalog.TTLAbsent:
 		return "off"
-	case *ttl == -1:
+	case catalog.TTLForever:
 		return "never"
 	}
-	return duration(time.Duration(*ttl) * time.Second)
+	return duration(time.Duration(ttl) * time.Second)
 }
 
 func lag(seconds float64) string {

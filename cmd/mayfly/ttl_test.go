@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
 // post makes something on a server.
@@ -183,13 +184,10 @@ func TestTextForPeople(t *testing.T) {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
-	for seconds, want := range map[int32]string{-1: "never", 1: "1s", 2147483647: "24855d 3h"} {
-		if got := ttlText(&seconds); got != want {
+	for seconds, want := range map[catalog.TTL]string{catalog.TTLAbsent: "off", -1: "never", 1: "1s", 2147483647: "24855d 3h"} {
+		if got := ttlText(seconds); got != want {
 			t.Errorf("the TTL %d is %q, want %q", seconds, got, want)
 		}
-	}
-	if got := ttlText(nil); got != "off" {
-		t.Errorf("no TTL is %q", got)
 	}
 	for s, want := range map[string]string{"cart 1": "cart 1", "größe": "größe", "a\x1b[2Jb": `"a\x1b[2Jb"`, "a\nb": `"a\nb"`} {
 		if got := plain(s); got != want {

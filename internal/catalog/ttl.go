@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -18,6 +19,14 @@ const (
 	TTLAbsent  TTL = 0
 	TTLForever TTL = -1
 )
+
+// MarshalJSON writes a TTL as definitions state it, null where there is none.
+func (t TTL) MarshalJSON() ([]byte, error) {
+	if t == TTLAbsent {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(t), 10), nil
+}
 
 // TTLRule is the sentence in which the service refuses a value, after naming it.
 const TTLRule = "Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire."

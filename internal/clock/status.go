@@ -36,25 +36,39 @@ const (
 	adviceDoubt = "the wall clock jumped, or the machine was started anew: what only that has expired is hidden, and is taken away and told after a day; if the wall clock is right, run mayfly clock confirm"
 )
 
-// Status is the clock at one moment.
-type Status struct {
-	NowMs   int64
-	WallMs  int64
-	SkewMs  int64 // WallMs less NowMs: above 0 the wall clock is ahead
-	FloorMs int64 // saved: where time would go on after a crash
-	Mode    Mode
+// Stamp is a time as RFC 3339, in UTC and to the millisecond.
+func Stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-	// HorizonMs is the time up to which what has expired may be taken away: NowMs,
-	// unless a jump is in doubt.
-	HorizonMs int64
+// Moment is the time that an answer is of, for people and for programs.
+type Moment struct {
+	Now   string `json:"now"`
+	NowMs int64  `json:"nowMs"`
+}
+
+// At returns the moment of a time.
+func At(ms int64) Moment { return Moment{Stamp(ms), ms} }
+
+// Status is the clock at one moment. Its JSON is what operators are told.
+type Status struct {
+	Moment
+	WallMs int64 `json:"wallMs"`
+	Mode   Mode  `json:"mode"`
+	// HorizonMs is the time up to which what has expired may be taken away, and Trusted
+	// says that it is NowMs: no jump is in doubt.
+	HorizonMs int64 `json:"horizonMs"`
+	Trusted   bool  `json:"purgeTrusted"`
+	// AheadMs is how far the time is ahead of the wall clock, in ModeAhead.
+	AheadMs int64 `json:"aheadMs,omitempty"`
+	// Notice says what is unusual, and what to do; empty if nothing is.
+	Notice string `json:"reason,omitempty"`
+
+	SkewMs  int64 `json:"-"` // WallMs less NowMs: above 0 the wall clock is ahead
+	FloorMs int64 `json:"-"` // saved: where time would go on after a crash
 	// DoubtLeft is the least time until all jumps are out of doubt, if the wall clock
 	// stands by them.
-	DoubtLeft time.Duration
-	// Notice says what is unusual, and what to do; empty if nothing is.
-	Notice string
-
+	DoubtLeft time.Duration `json:"-"`
 	// SaveError is why the latest save of the floor failed; nil when it did not.
-	SaveError error
+	SaveError error `json:"-"`
 }
 
 // Status reads the time, as Now does, and says how it came about.
@@ -65,7 +79,7 @@ func (c *Clock) Status() Status {
 	r, wantMs := c.lookLocked()
 	_, leftMs := c.mu.guard.doubtMs()
 	s := Status{
-		NowMs:     c.timeLocked(wantMs),
+		Moment:    At(c.timeLocked(wantMs)),
 		WallMs:    r.WallMs,
 		FloorMs:   c.mu.floorMs,
 		Mode:      c.modeLocked(wantMs),
@@ -74,6 +88,10 @@ func (c *Clock) Status() Status {
 	}
 	s.SkewMs = s.WallMs - s.NowMs
 	s.HorizonMs = c.horizonLocked(s.NowMs)
+	s.Trusted = s.HorizonMs == s.NowMs
+	if s.Mode == ModeAhead {
+		s.AheadMs = -s.SkewMs
+	}
 	s.Notice = s.notice()
 	return s
 }
@@ -82,7 +100,7 @@ func (s *Status) notice() string {
 	lag := time.Duration(s.NowMs-s.HorizonMs) * time.Millisecond
 	switch {
 	case s.Mode == ModeAhead:
-		return fmt.Sprintf("%s (ahead by %v)", adviceAhead, time.Duration(-s.SkewMs)*time.Millisecond)
+		return fmt.Sprintf("%s (ahead by %v)", adviceAhead, time.Duration(s.AheadMs)*time.Millisecond)
 	case s.Mode == ModeHeld:
 		return adviceHeld
 	case s.HorizonMs < s.NowMs:

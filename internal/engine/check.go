@@ -44,17 +44,14 @@ func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store
 	if err := cat.Check(snap, report); err != nil {
 		return totals, err
 	}
-	for _, d := range cat.Databases() {
-		for _, c := range d.Containers() {
-			progress(c)
-			for i := range c.Ranges {
-				t, err := store.Check(snap, c, i, report)
-				if err != nil {
-					return totals, err
-				}
-				totals.Items += t.Items
-				totals.Bytes += t.Bytes
+	for _, c := range containersOf(cat) {
+		progress(c)
+		for i := range c.Ranges {
+			t, err := store.Check(snap, c, i, report)
+			if err != nil {
+				return totals, err
 			}
+			totals = totals.Plus(t)
 		}
 	}
 	return totals, store.CheckOrphans(snap, func(rid catalog.ContainerRID) int {

@@ -1,200 +1,219 @@
 // SPDX-License-Identifier: MIT
 
 // What everybody may know about expiry: how much there is, how much is gone, what
-// would happen, what will, and why.
+// would happen, what will, and why. The JSON of these answers is what operators and
+// programs are told, by whatever way they ask.
 
 package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/purge"
-	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// TTLStatus is how a container stands with its expired items at one moment.
+// TTLReport is how containers stand with their expired items at one moment.
+type TTLReport struct {
+	clock.Moment
+	Clock      TTLClock    `json:"clock"`
+	Containers []TTLStatus `json:"containers"`
+}
+
+// TTLClock says whether purge may go by the time, and if not, why.
+type TTLClock struct {
+	Trusted bool   `json:"trusted"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// TTLStatus is how one container stands.
 type TTLStatus struct {
-	Database, Container string
-	DefaultTTL          catalog.TTL
-	TTLFinality         bool
-	NowMs               int64
-	// Live is what clients see, Expired what is gone for them and still takes
-	// space.
-	Live, Expired store.Amount
-	// LagMs is how long ago the oldest item expired that still takes space.
-	LagMs int64
-	Purge purge.Status
-	// Throughput says what requests used and left over.
-	Throughput ThroughputStatus
-	Partitions []PartitionStatus
+	Database    string      `json:"database"`
+	Container   string      `json:"container"`
+	DefaultTTL  catalog.TTL `json:"defaultTtl"`
+	TTLFinality bool        `json:"ttlFinality"`
+	store.Usage
+	Purge      PurgeStatus       `json:"purge"`
+	Throughput ThroughputStatus  `json:"throughput"`
+	Partitions []PartitionStatus `json:"partitions"`
+}
+
+// PurgeStatus is what purge does in a container, and how far it is behind: how long ago
+// the oldest item expired that still takes space.
+type PurgeStatus struct {
+	LagSeconds float64 `json:"lagSeconds"`
+	purge.Status
 }
 
 // PartitionStatus is TTLStatus for one physical partition.
 type PartitionStatus struct {
-	ID            string
-	Live, Expired store.Amount
-	LagMs         int64
+	ID string `json:"id"`
+	store.Usage
+	LagSeconds float64 `json:"lagSeconds"`
 }
 
-// ThroughputStatus is what a container may spend, and did in the last second.
-type ThroughputStatus struct {
-	Mode                        ThroughputMode
-	Provisioned, Used, Leftover ru.Units
-	Shared                      bool
-}
-
-// TTLStatus returns the status of a container.
-func (e *Engine) TTLStatus(database, container string) (TTLStatus, error) {
-	c, err := e.catalog.Container(database, container)
-	if err != nil {
-		return TTLStatus{}, err
-	}
-	return e.ttlStatus(c)
-}
-
-// TTLStatuses returns the status of all containers.
-func (e *Engine) TTLStatuses(ctx context.Context) ([]TTLStatus, error) {
-	var all []TTLStatus
-	for _, d := range e.catalog.Databases() {
-		for _, c := range d.Containers() {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			s, err := e.ttlStatus(c)
-			if errors.Is(err, store.ErrClosed) { // dropped meanwhile
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, s)
+// TTLReport tells of one container, or of all if it is nil.
+func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport, error) {
+	r := TTLReport{Containers: []TTLStatus{}}
+	for _, one := range e.oneOrAll(c) {
+		if err := ctx.Err(); err != nil {
+			return r, err
 		}
+		s, err := e.TTLStatus(one)
+		if c == nil && errors.Is(err, store.ErrClosed) { // dropped meanwhile
+			continue
+		}
+		if err != nil {
+			return r, err
+		}
+		r.Containers = append(r.Containers, s)
 	}
-	return all, nil
+	status := e.clock.Status()
+	r.Moment, r.Clock = status.Moment, TTLClock{status.Trusted, status.Notice}
+	return r, nil
 }
 
-func (e *Engine) ttlStatus(c *catalog.Container) (TTLStatus, error) {
+// TTLStatus tells of one container.
+func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 	s := TTLStatus{
-		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(), NowMs: e.clock.Now(),
-		Purge: e.purger.Status(c.RID),
+		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(),
+		Purge: PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
 	}
-	s.Throughput = ThroughputStatus(e.throughputOf(c))
+	nowMs := e.clock.Now()
+	err := e.eachPartition(c, func(i int, p *store.Partition) error {
+		ps := PartitionStatus{ID: catalog.RangeID(i)}
+		var err error
+		if ps.Usage, err = p.Usage(nowMs); err != nil {
+			return err
+		}
+		oldestMs, found, err := p.Oldest(nowMs)
+		if found {
+			ps.LagSeconds = float64(nowMs-oldestMs) / 1000
+		}
+		s.Usage, s.Purge.LagSeconds = s.Usage.Plus(ps.Usage), max(s.Purge.LagSeconds, ps.LagSeconds)
+		s.Partitions = append(s.Partitions, ps)
+		return err
+	})
+	return s, err
+}
+
+// AllContainers returns the containers of all databases, the oldest first in each.
+func (e *Engine) AllContainers() []*catalog.Container { return containersOf(e.catalog) }
+
+// oneOrAll returns a container, or all of them if it is nil.
+func (e *Engine) oneOrAll(c *catalog.Container) []*catalog.Container {
+	if c == nil {
+		return e.AllContainers()
+	}
+	return []*catalog.Container{c}
+}
+
+func containersOf(cat *catalog.Catalog) (all []*catalog.Container) {
+	for _, d := range cat.Databases() {
+		all = append(all, d.Containers()...)
+	}
+	return all
+}
+
+// eachPartition does something with every partition of a container.
+func (e *Engine) eachPartition(c *catalog.Container, do func(i int, p *store.Partition) error) error {
 	for i := range c.Ranges {
 		p, err := e.partition(c, i)
 		if err != nil {
-			return TTLStatus{}, err
+			return err
 		}
-		ps := PartitionStatus{ID: catalog.RangeID(i)}
-		usage, err := p.Usage(s.NowMs)
-		if err != nil {
-			return TTLStatus{}, err
+		if err := do(i, p); err != nil {
+			return err
 		}
-		ps.Live, ps.Expired = usage.Live, usage.Expired
-		oldestMs, found, err := p.Oldest(s.NowMs)
-		if err != nil {
-			return TTLStatus{}, err
-		}
-		if found {
-			ps.LagMs = s.NowMs - oldestMs
-		}
-		s.Live, s.Expired = add(s.Live, ps.Live), add(s.Expired, ps.Expired)
-		s.LagMs = max(s.LagMs, ps.LagMs)
-		s.Partitions = append(s.Partitions, ps)
 	}
-	return s, nil
-}
-
-func add(a, b store.Amount) store.Amount {
-	return store.Amount{Items: a.Items + b.Items, Bytes: a.Bytes + b.Bytes}
-}
-
-// Usage is what a container holds at one moment.
-type Usage struct {
-	Live, Expired store.Amount
+	return nil
 }
 
 // ContainerQuota returns how many live bytes a container may hold, 0 for no bound.
 func (e *Engine) ContainerQuota() int64 { return e.quotas.ContainerBytes }
 
 // Usage returns what a container holds.
-func (e *Engine) Usage(c *catalog.Container) (Usage, error) {
-	var u Usage
+func (e *Engine) Usage(c *catalog.Container) (u store.Usage, err error) {
 	parts, err := e.UsageByRange(c)
 	for _, got := range parts {
-		u.Live, u.Expired = add(u.Live, got.Live), add(u.Expired, got.Expired)
+		u = u.Plus(got)
 	}
 	return u, err
 }
 
 // UsageByRange returns what each of a container's partitions holds.
-func (e *Engine) UsageByRange(c *catalog.Container) ([]Usage, error) {
-	parts := make([]Usage, len(c.Ranges))
+func (e *Engine) UsageByRange(c *catalog.Container) ([]store.Usage, error) {
+	parts := make([]store.Usage, len(c.Ranges))
 	nowMs := e.clock.Now()
-	for i := range c.Ranges {
-		p, err := e.partition(c, i)
-		if err != nil {
-			return nil, err
-		}
-		got, err := p.Usage(nowMs)
-		if err != nil {
-			return nil, err
-		}
-		parts[i] = Usage{got.Live, got.Expired}
-	}
-	return parts, nil
+	err := e.eachPartition(c, func(i int, p *store.Partition) (err error) {
+		parts[i], err = p.Usage(nowMs)
+		return err
+	})
+	return parts, err
 }
 
 // WhatIf is what another default TTL would do to a container now. Nothing has
 // changed.
 type WhatIf struct {
-	DefaultTTL catalog.TTL
-	NowMs      int64
-	// Live is what is live now; Expires what of it would be gone at once, Returns
-	// what has expired and would come back, Remains what would be live then.
-	Live, Expires, Returns, Remains store.Amount
+	Database  string `json:"database"`
+	Container string `json:"container"`
+	clock.Moment
+	CurrentDefaultTTL catalog.TTL `json:"currentDefaultTtl"`
+	DefaultTTL        catalog.TTL `json:"defaultTtl"`
+	store.Change
 	// Never is what of Remains would never expire.
-	Never store.Amount
-	// LastMs is about when the last of Remains would have expired, within the hour;
-	// 0 if none of it ever does.
-	LastMs int64
+	Never store.Amount `json:"never"`
+	// LastExpiresAt is about when the last of Remains would have expired, within the
+	// hour; null if none of it ever does.
+	LastExpiresAt   *string `json:"lastExpiresAt"`
+	LastExpiresAtMs *int64  `json:"lastExpiresAtMs"`
 }
 
 // WhatIf says what a default TTL would do.
-func (e *Engine) WhatIf(ctx context.Context, database, container string, ttl catalog.TTL) (WhatIf, error) {
-	c, err := e.catalog.Container(database, container)
+func (e *Engine) WhatIf(ctx context.Context, c *catalog.Container, ttl catalog.TTL) (WhatIf, error) {
+	w := WhatIf{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), CurrentDefaultTTL: c.DefaultTTL, DefaultTTL: ttl}
+	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
+		change, err := p.WhatIf(ttl, w.NowMs)
+		w.Change = w.Change.Plus(change)
+		return err
+	})
 	if err != nil {
-		return WhatIf{}, err
+		return w, err
 	}
-	w := WhatIf{DefaultTTL: ttl, NowMs: e.clock.Now()}
-	for i := range c.Ranges {
-		p, err := e.partition(c, i)
-		if err != nil {
-			return WhatIf{}, err
-		}
-		now, err := p.Usage(w.NowMs)
-		if err != nil {
-			return WhatIf{}, err
-		}
-		then, err := p.WhatIf(ttl, w.NowMs)
-		if err != nil {
-			return WhatIf{}, err
-		}
-		o, err := p.Outlook(ctx, ttl, w.NowMs, nil)
-		if err != nil {
-			return WhatIf{}, err
-		}
-		w.Live, w.Remains, w.Never = add(w.Live, now.Live), add(w.Remains, then.Live), add(w.Never, o.Never)
-		w.Expires, w.Returns = add(w.Expires, then.Expires), add(w.Returns, then.Returns)
-		w.LastMs = max(w.LastMs, o.LastMs)
+	o, err := e.outlook(ctx, c, ttl, w.NowMs, nil)
+	w.Never = o.Never
+	if o.LastMs > 0 {
+		w.LastExpiresAt, w.LastExpiresAtMs = optional(o.LastMs)
 	}
-	return w, nil
+	return w, err
+}
+
+// optional is a moment that there may be none of, as answers tell it.
+func optional(ms int64) (text *string, milliseconds *int64) {
+	s := clock.Stamp(ms)
+	return &s, &ms
+}
+
+// outlook says what of a container expires by each of the given moments, which grow,
+// under a default TTL.
+func (e *Engine) outlook(ctx context.Context, c *catalog.Container, ttl catalog.TTL, nowMs int64, untilMs []int64) (store.Outlook, error) {
+	all := store.Outlook{Expiring: make([]store.Amount, len(untilMs))}
+	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
+		o, err := p.Outlook(ctx, ttl, nowMs, untilMs)
+		for n, a := range o.Expiring {
+			all.Expiring[n] = all.Expiring[n].Plus(a)
+		}
+		all.Later, all.Never, all.LastMs = all.Later.Plus(o.Later), all.Never.Plus(o.Never), max(all.LastMs, o.LastMs)
+		return err
+	})
+	return all, err
 }
 
 const (
@@ -206,206 +225,131 @@ const (
 
 // Forecast is what expires when, if nothing is written.
 type Forecast struct {
-	NowMs     int64
-	Intervals []Interval
+	Database  string `json:"database"`
+	Container string `json:"container"`
+	clock.Moment
+	Intervals []Interval `json:"intervals"`
 	// Later expires after the last interval, Never does not.
-	Later, Never store.Amount
+	Later store.Amount `json:"later"`
+	Never store.Amount `json:"never"`
 }
 
-// Interval is a part of a forecast: after FromMs, up to and with UntilMs.
+// Interval is a part of a forecast: after From, up to and with Until.
 type Interval struct {
-	FromMs, UntilMs int64
+	From  string `json:"from"`
+	Until string `json:"until"`
 	store.Amount
 }
 
 // Forecast says how much of a container expires in each of the next intervals.
 // They end with whole seconds.
-func (e *Engine) Forecast(ctx context.Context, database, container string, interval time.Duration, count int) (Forecast, error) {
+func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval time.Duration, count int) (Forecast, error) {
 	if count < 1 || count > MaxForecastIntervals || interval < MinForecastInterval {
 		return Forecast{}, invalid("A forecast has 1 to %d intervals of at least %v each.", MaxForecastIntervals, MinForecastInterval)
 	}
-	c, err := e.catalog.Container(database, container)
-	if err != nil {
-		return Forecast{}, err
-	}
-	f := Forecast{NowMs: e.clock.Now(), Intervals: make([]Interval, count)}
-	from := f.NowMs
+	f := Forecast{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), Intervals: make([]Interval, count)}
 	until := make([]int64, count)
 	for i := range until {
 		until[i] = (f.NowMs+int64(i+1)*interval.Milliseconds())/1000*1000 + 999
-		f.Intervals[i] = Interval{FromMs: from, UntilMs: until[i]}
-		from = until[i]
 	}
-	for i := range c.Ranges {
-		p, err := e.partition(c, i)
-		if err != nil {
-			return Forecast{}, err
-		}
-		o, err := p.Outlook(ctx, c.DefaultTTL, f.NowMs, until)
-		if err != nil {
-			return Forecast{}, err
-		}
-		for n, a := range o.Expiring {
-			f.Intervals[n].Amount = add(f.Intervals[n].Amount, a)
-		}
-		f.Later, f.Never = add(f.Later, o.Later), add(f.Never, o.Never)
+	o, err := e.outlook(ctx, c, c.DefaultTTL, f.NowMs, until)
+	from := f.Now
+	for i, a := range o.Expiring {
+		f.Intervals[i] = Interval{from, clock.Stamp(until[i]), a}
+		from = f.Intervals[i].Until
 	}
-	return f, nil
+	f.Later, f.Never = o.Later, o.Never
+	return f, err
+}
+
+// ExpiringWithin returns how much of a container expires within each of the given
+// times, which grow, if nothing is written: a few sums, where a forecast up to the
+// last of them would take many.
+func (e *Engine) ExpiringWithin(ctx context.Context, c *catalog.Container, within []time.Duration) ([]store.Amount, error) {
+	nowMs := e.clock.Now()
+	untilMs := make([]int64, len(within))
+	for i, d := range within {
+		untilMs[i] = nowMs + d.Milliseconds()
+	}
+	o, err := e.outlook(ctx, c, c.DefaultTTL, nowMs, untilMs)
+	for i := 1; i < len(o.Expiring); i++ {
+		o.Expiring[i] = o.Expiring[i].Plus(o.Expiring[i-1])
+	}
+	return o.Expiring, err
 }
 
 // Explanation is an item's effective TTL, and the reason for it.
 type Explanation struct {
-	store.Fate
-	NowMs int64
-	// Source is where the TTL comes from: "item", "container" or "none".
-	Source string
+	Database     string          `json:"database"`
+	Container    string          `json:"container"`
+	ID           string          `json:"id"`
+	PartitionKey json.RawMessage `json:"partitionKey"`
+	clock.Moment
+	Expired bool `json:"expired"`
+	// Final says that ttlFinality alone keeps it expired.
+	Final bool `json:"final"`
+	// TTL is the item's own, DefaultTTL its container's, Source whichever counts:
+	// "item", "container" or "none".
+	TTL         catalog.TTL `json:"ttl"`
+	DefaultTTL  catalog.TTL `json:"defaultTtl"`
+	Source      string      `json:"source"`
+	WrittenAt   string      `json:"writtenAt"`
+	WrittenAtMs int64       `json:"writtenAtMs"`
+	// ExpiresAt is null for an item that never does, and for one that only
+	// ttlFinality keeps expired.
+	ExpiresAt   *string `json:"expiresAt"`
+	ExpiresAtMs *int64  `json:"expiresAtMs"`
 	// Reason says it in a sentence.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // Explain says when an item expires, and why, or why it does not.
-func (e *Engine) Explain(t Target) (Explanation, error) {
-	c, err := e.target(t)
+func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey) (Explanation, error) {
+	k, err := givenKey(c, pk.String())
 	if err != nil {
 		return Explanation{}, err
 	}
-	k, err := givenKey(c, t.PartitionKey)
-	if err != nil {
-		return Explanation{}, err
-	}
-	key := itemKey(c, k, t.ID)
+	key := itemKey(c, k, id)
 	p, err := e.partition(c, c.Partition(key.EPK))
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := Explanation{NowMs: e.clock.Now()}
-	if x.Fate, err = p.Fate(key, x.NowMs); err != nil {
+	now := clock.At(e.clock.Now())
+	f, err := p.Fate(key, now.NowMs)
+	if err != nil {
 		return Explanation{}, err
 	}
-	x.explain()
+	x := Explanation{
+		Database: c.DatabaseID, Container: c.ID, ID: id, PartitionKey: json.RawMessage(pk.String()), Moment: now,
+		Expired: f.Expired, Final: f.Final, TTL: f.Own, DefaultTTL: f.Default, WrittenAt: clock.Stamp(f.WrittenMs), WrittenAtMs: f.WrittenMs,
+	}
+	if f.DeadlineMs != store.Never && !f.Final {
+		x.ExpiresAt, x.ExpiresAtMs = optional(f.DeadlineMs)
+	}
+	x.Source, x.Reason = explain(&f)
 	return x, nil
 }
 
-func (x *Explanation) explain() {
-	f := &x.Fate
-	x.Source = "none"
+func explain(f *store.Fate) (source, reason string) {
+	source = "none"
 	switch {
 	case f.Final:
-		x.Reason = "It had expired when the settings were changed, and the container's ttlFinality keeps it so."
-		return
+		return source, "It had expired when the settings were changed, and the container's ttlFinality keeps it so."
 	case f.Default == catalog.TTLAbsent && f.Own != catalog.TTLAbsent:
-		x.Reason = "It never expires: it has a ttl of its own, but its container has no defaultTtl, and without one a ttl has no effect."
+		reason = "It never expires: it has a ttl of its own, but its container has no defaultTtl, and without one a ttl has no effect."
 	case f.Default == catalog.TTLAbsent:
-		x.Reason = "It never expires: its container has no defaultTtl."
+		reason = "It never expires: its container has no defaultTtl."
 	case f.Own == catalog.TTLForever:
-		x.Source, x.Reason = "item", "It never expires: its own ttl is -1."
+		source, reason = "item", "It never expires: its own ttl is -1."
 	case f.Own > 0:
-		x.Source, x.Reason = "item", fmt.Sprintf("Its own ttl is %d s from its last write.", f.Own)
+		source, reason = "item", fmt.Sprintf("Its own ttl is %d s from its last write.", f.Own)
 	case f.Default == catalog.TTLForever:
-		x.Source, x.Reason = "container", "It never expires: it has no ttl of its own, and its container's defaultTtl is -1."
+		source, reason = "container", "It never expires: it has no ttl of its own, and its container's defaultTtl is -1."
 	default:
-		x.Source, x.Reason = "container", fmt.Sprintf("It has no ttl of its own, and its container's defaultTtl is %d s from its last write.", f.Default)
+		source, reason = "container", fmt.Sprintf("It has no ttl of its own, and its container's defaultTtl is %d s from its last write.", f.Default)
 	}
 	if f.Expired {
-		x.Reason += " That has passed: it is gone, though it still takes space."
+		reason += " That has passed: it is gone, though it still takes space."
 	}
+	return source, reason
 }
-
-// Event tells that an item has expired.
-type Event struct {
-	Database, Container string
-	ID                  string
-	PartitionKey        value.PartitionKey
-	RID                 string
-	// WrittenMs is the item's last write, ExpiredMs its deadline, and GoneMs when
-	// it was gone: later than its deadline if a change of settings expired it.
-	WrittenMs, ExpiredMs, GoneMs int64
-	TTL                          catalog.TTL // its own; TTLAbsent if it inherited
-}
-
-// EventPage is a part of the events of a container.
-type EventPage struct {
-	Events []Event
-	// Cursor asks for what follows.
-	Cursor string
-	// More says that there are more already.
-	More bool
-}
-
-// EventRetention is how long events are kept.
-const EventRetention = time.Hour
-
-// MaxEvents bounds a page of events.
-const MaxEvents = 1000
-
-// ErrEventsGone: the cursor is older than the events that are kept.
-var ErrEventsGone = errors.New("the cursor is older than the events that are kept")
-
-// EventsNow returns a cursor for the events of a container from now on.
-func (e *Engine) EventsNow(database, container string) (string, error) {
-	c, err := e.catalog.Container(database, container)
-	if err != nil {
-		return "", err
-	}
-	return newCursor(c, e.clock.Horizon()-1).encode(), nil
-}
-
-// EventsKept returns a cursor for all events of a container that are kept.
-func (e *Engine) EventsKept(database, container string) (string, error) {
-	c, err := e.catalog.Container(database, container)
-	if err != nil {
-		return "", err
-	}
-	return newCursor(c, e.clock.Horizon()-EventRetention.Milliseconds()).encode(), nil
-}
-
-// Events returns the events after a cursor, in order within each partition. A
-// follower, who has kept up so far, is told of all that happened since, however
-// far the time has moved.
-func (e *Engine) Events(database, container, cursor string, follower Follower) (EventPage, error) {
-	c, err := e.catalog.Container(database, container)
-	if err != nil {
-		return EventPage{}, err
-	}
-	at, err := parseCursor(c, cursor)
-	if err != nil {
-		return EventPage{}, err
-	}
-	oldestMs := e.clock.Horizon() - EventRetention.Milliseconds()
-	var page EventPage
-	for i := range c.Ranges {
-		if follower == Resuming && at.Places[i].GoneMs < oldestMs {
-			return EventPage{}, ErrEventsGone
-		}
-		p, err := e.partition(c, i)
-		if err != nil {
-			return EventPage{}, err
-		}
-		part, err := p.Events(at.Places[i], MaxEvents)
-		if err != nil {
-			return EventPage{}, err
-		}
-		for _, ev := range part.Events {
-			page.Events = append(page.Events, Event{
-				Database: c.DatabaseID, Container: c.ID, ID: ev.ID, PartitionKey: ev.PartitionKey,
-				RID: c.RID.ItemRID(ev.Ordinal), WrittenMs: ev.WrittenMs, TTL: ev.TTL,
-				ExpiredMs: ev.Place.DeadlineMs, GoneMs: ev.Place.GoneMs,
-			})
-		}
-		at.Places[i] = part.Next
-		page.More = page.More || part.More
-	}
-	slices.SortStableFunc(page.Events, func(a, b Event) int { return int(a.GoneMs - b.GoneMs) })
-	page.Cursor = at.encode()
-	return page, nil
-}
-
-// Follower says how somebody came by a cursor.
-type Follower int
-
-const (
-	// Resuming is who comes back with a cursor.
-	Resuming Follower = iota
-	// Following is who has just been given it.
-	Following
-)

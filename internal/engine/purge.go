@@ -85,18 +85,12 @@ func (e *Engine) targets(wanted func(*store.Partition) bool) []purge.Target {
 // rows.
 func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
 	least := 100
-	for i := range c.Ranges {
-		p, err := e.partition(c, i)
-		if err != nil {
-			return 0, err
-		}
+	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
 		percent, err := p.IndexProgress()
-		if err != nil {
-			return 0, err
-		}
 		least = min(least, percent)
-	}
-	return least, nil
+		return err
+	})
+	return least, err
 }
 
 // closedTargets opens the partitions that were not open and have something to do.
@@ -108,20 +102,16 @@ func (e *Engine) closedTargets(nowMs int64) []purge.Target {
 	}
 	e.closedAt = now
 	var due []purge.Target
-	for _, d := range e.catalog.Databases() {
-		for _, c := range d.Containers() {
-			for i := range c.Ranges {
-				if e.closedDue(c, i) > nowMs {
-					continue
-				}
-				p, err := e.partition(c, i)
-				if err != nil {
-					if !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) {
-						e.logger.Error("a partition cannot be opened to be purged", "container", c.ID, "partition", i, "err", err)
-					}
-					continue
-				}
+	for _, c := range e.AllContainers() {
+		for i := range c.Ranges {
+			if e.closedDue(c, i) > nowMs {
+				continue
+			}
+			p, err := e.partition(c, i)
+			if err == nil {
 				due = append(due, purge.Target{Container: c, Index: i, Partition: p})
+			} else if !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) {
+				e.logger.Error("a partition cannot be opened to be purged", "container", c.ID, "partition", i, "err", err)
 			}
 		}
 	}
@@ -167,68 +157,73 @@ type closedPartition struct {
 // PurgeSettings returns what operators want of purge.
 func (e *Engine) PurgeSettings() purge.Settings { return e.purger.Settings() }
 
-// PausePurge stops purge, or lets it go on: everywhere, or in one container if it
-// is named. The setting survives restarts.
-func (e *Engine) PausePurge(database, container string, paused bool) error {
+// PurgeSetting is what is set for a container, or everywhere.
+type PurgeSetting struct {
+	// Paused says that purge is paused everywhere, or in the container: by itself or
+	// everywhere.
+	Paused bool       `json:"paused"`
+	Limit  purge.Rate `json:"limit,omitzero"`
+}
+
+// PausePurge stops purge, or lets it go on: in a container, or everywhere if it is nil.
+// The setting survives restarts.
+func (e *Engine) PausePurge(c *catalog.Container, paused bool) (PurgeSetting, error) {
+	if c != nil {
+		return e.changePurge(c, func(s *purge.ContainerSettings) { s.Paused = paused })
+	}
 	if err := e.removable(); err != nil {
-		return err
+		return PurgeSetting{}, err
 	}
-	if database == "" && container == "" {
-		return e.commitFailed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
-	}
-	return e.changePurge(database, container, func(s *purge.ContainerSettings) { s.Paused = paused })
+	return PurgeSetting{Paused: paused}, e.commitFailed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
 }
 
 // LimitPurge bounds how many items purge takes away in a second in a container; 0
 // is no bound.
-func (e *Engine) LimitPurge(database, container string, itemsPerSecond float64) error {
-	if err := e.removable(); err != nil {
-		return err
-	}
+func (e *Engine) LimitPurge(c *catalog.Container, itemsPerSecond float64) (PurgeSetting, error) {
 	if !(itemsPerSecond >= 0 && itemsPerSecond <= maxPurgeLimit) {
-		return invalid("The rate must be between 0, for no limit, and %d items per second.", int64(maxPurgeLimit))
+		return PurgeSetting{}, invalid("The rate must be between 0, for no limit, and %d items per second.", int64(maxPurgeLimit))
 	}
-	return e.changePurge(database, container, func(s *purge.ContainerSettings) { s.ItemsPerSecond = itemsPerSecond })
+	return e.changePurge(c, func(s *purge.ContainerSettings) { s.ItemsPerSecond = purge.Rate(itemsPerSecond) })
 }
 
 // maxPurgeLimit is more than any machine does.
 const maxPurgeLimit = 1e9
 
-func (e *Engine) changePurge(database, container string, change func(*purge.ContainerSettings)) error {
-	c, err := e.catalog.Container(database, container)
-	if err != nil {
-		return err
+func (e *Engine) changePurge(c *catalog.Container, change func(*purge.ContainerSettings)) (PurgeSetting, error) {
+	if err := e.removable(); err != nil {
+		return PurgeSetting{}, err
 	}
-	return e.commitFailed(e.purger.Change(func(s *purge.Settings) {
+	err := e.purger.Change(func(s *purge.Settings) {
 		set := s.Containers[c.RID.String()]
 		change(&set)
 		s.Containers[c.RID.String()] = set
-	}))
+	})
+	s := e.purger.Status(c.RID)
+	return PurgeSetting{s.Paused, s.Limit}, e.commitFailed(err)
 }
 
-// PurgeNow takes away all that has expired in a container, or everywhere if none
-// is named, at once and whatever is left over. It is for tests, and for operators
-// who need the space.
-func (e *Engine) PurgeNow(ctx context.Context, database, container string) (store.Amount, error) {
+// PurgeResult is what was taken away at once.
+type PurgeResult struct {
+	Purged store.Amount `json:"purged"`
+	Reason string       `json:"reason"`
+}
+
+// PurgeNow takes away all that has expired in a container, or everywhere if it is nil,
+// at once and whatever is left over. It is for tests, and for operators who need the
+// space.
+func (e *Engine) PurgeNow(ctx context.Context, c *catalog.Container) (PurgeResult, error) {
 	var targets []purge.Target
-	for _, d := range e.catalog.Databases() {
-		for _, c := range d.Containers() {
-			if database != "" && c.DatabaseID != database || container != "" && c.ID != container {
-				continue
-			}
-			for i := range c.Ranges {
-				p, err := e.partition(c, i)
-				if err != nil {
-					return store.Amount{}, err
-				}
-				targets = append(targets, purge.Target{Container: c, Index: i, Partition: p})
-			}
+	for _, c := range e.oneOrAll(c) {
+		err := e.eachPartition(c, func(i int, p *store.Partition) error {
+			targets = append(targets, purge.Target{Container: c, Index: i, Partition: p})
+			return nil
+		})
+		if err != nil {
+			return PurgeResult{}, err
 		}
 	}
-	if len(targets) == 0 && container != "" {
-		return store.Amount{}, catalog.ErrNotFound
-	}
-	return e.purger.Force(ctx, targets)
+	purged, err := e.purger.Force(ctx, targets)
+	return PurgeResult{purged, ru.Forced.String()}, err
 }
 
 // PurgeThrottled returns for how long each cause has held purge back.

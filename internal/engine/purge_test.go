@@ -64,9 +64,23 @@ func pass(d time.Duration) {
 
 func (w *world) status(container string) TTLStatus {
 	w.t.Helper()
-	s, err := w.e.TTLStatus("d", container)
+	s, err := w.e.TTLStatus(w.find(container))
 	w.must(err)
 	return s
+}
+
+// find returns a container of the database d.
+func (w *world) find(container string) *catalog.Container {
+	w.t.Helper()
+	c, err := w.e.Container("d", container)
+	w.must(err)
+	return c
+}
+
+func (w *world) pausePurge(c *catalog.Container, paused bool) {
+	w.t.Helper()
+	_, err := w.e.PausePurge(c, paused)
+	w.must(err)
 }
 
 // With nothing else to do, what expires is taken away within two seconds, again
@@ -81,13 +95,13 @@ func TestPurgeKeepsUp(t *testing.T) {
 			w.put("c", keys[0], fmt.Sprint("own ", second), `"ttl":2`)
 			w.put("c", keys[1], fmt.Sprint("kept ", second), `"ttl":-1`)
 			pass(time.Second)
-			if s := w.status("c"); s.LagMs >= 2000 {
-				t.Fatalf("after %d s the oldest expired item has been there for %d ms", second, s.LagMs)
+			if s := w.status("c"); s.Purge.LagSeconds >= 2 {
+				t.Fatalf("after %d s the oldest expired item has been there for %v s", second, s.Purge.LagSeconds)
 			}
 		}
 		pass(7 * time.Second)
 		s := w.status("c")
-		if s.Live.Items != 30 || s.Expired.Items != 0 || s.LagMs != 0 || s.Purge.Purged.Items != 21*30 || s.Purge.HeldBack != purge.None {
+		if s.Live.Items != 30 || s.Expired.Items != 0 || s.Purge.LagSeconds != 0 || s.Purge.PurgedItems != 21*30 || s.Purge.HeldBack != purge.None {
 			t.Errorf("at the end: %+v", s)
 		}
 		if got := w.e.SystemWork(ru.Sweep); got.Items != 21*30 || got.Units < 21*30*5 {
@@ -101,7 +115,7 @@ func TestPurgeKeepsUp(t *testing.T) {
 func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 	alive(t, Options{Throughput: Enforce}, func(w *world) {
 		w.container("c", "2", 1) // 400 RU/s
-		w.must(w.e.PausePurge("", "", true))
+		w.pausePurge(nil, true)
 		for i := range 100 {
 			w.put("c", "k", fmt.Sprint("dead ", i), "")
 			pass(50 * time.Millisecond)
@@ -126,15 +140,15 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 		}()
 		pass(3 * time.Second)
 		began := w.status("c")
-		w.must(w.e.PausePurge("", "", false))
+		w.pausePurge(nil, false)
 		const busy = time.Minute
 		pass(busy)
 		s := w.status("c")
-		if s.Purge.Purged.Items != 0 || s.Expired.Items != 100 {
-			t.Errorf("while requests used everything, purge took %d items away", s.Purge.Purged.Items)
+		if s.Purge.PurgedItems != 0 || s.Expired.Items != 100 {
+			t.Errorf("while requests used everything, purge took %d items away", s.Purge.PurgedItems)
 		}
-		if grown := s.LagMs - began.LagMs; grown < busy.Milliseconds()-100 || grown > busy.Milliseconds()+100 {
-			t.Errorf("in %v the lag grew from %d to %d ms", busy, began.LagMs, s.LagMs)
+		if grown := s.Purge.LagSeconds - began.Purge.LagSeconds; grown < busy.Seconds()-0.1 || grown > busy.Seconds()+0.1 {
+			t.Errorf("in %v the lag grew from %v to %v s", busy, began.Purge.LagSeconds, s.Purge.LagSeconds)
 		}
 		if s.Purge.HeldBack != purge.Throughput || s.Throughput.Mode != Enforce || s.Throughput.Leftover > itemCost {
 			t.Errorf("status while requests use everything: %+v", s)
@@ -144,7 +158,7 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 		// 100 items of about 6 RU, with 80 % of 400 RU/s: two seconds, and one to see
 		// that something is left.
 		pass(4 * time.Second)
-		if s := w.status("c"); s.Expired.Items != 0 || s.LagMs != 0 || s.Purge.Purged.Items != 100 {
+		if s := w.status("c"); s.Expired.Items != 0 || s.Purge.LagSeconds != 0 || s.Purge.PurgedItems != 100 {
 			t.Errorf("four seconds after the requests ended: %+v", s)
 		}
 	})
@@ -169,8 +183,8 @@ func TestPurgeFloor(t *testing.T) {
 			pass(time.Second)
 			w.e.meters.settle(c, 0, 400)
 		}
-		if s := w.status("c"); s.Purge.Purged.Items != 0 {
-			t.Fatalf("after nine minutes %d items were taken away", s.Purge.Purged.Items)
+		if s := w.status("c"); s.Purge.PurgedItems != 0 {
+			t.Fatalf("after nine minutes %d items were taken away", s.Purge.PurgedItems)
 		}
 		for range 3 * 60 {
 			pass(time.Second)
@@ -187,7 +201,7 @@ func TestPurgeObeys(t *testing.T) {
 	alive(t, Options{}, func(w *world) {
 		w.container("c", "1", 1)
 		w.container("other", "1", 1)
-		w.must(w.e.PausePurge("d", "c", true))
+		w.pausePurge(w.find("c"), true)
 		for i := range 50 {
 			w.put("c", "k", fmt.Sprint(i), "")
 			w.put("other", "k", fmt.Sprint(i), "")
@@ -204,31 +218,29 @@ func TestPurgeObeys(t *testing.T) {
 		if s := w.status("c"); s.Expired.Items != 50 || !s.Purge.Paused {
 			t.Errorf("paused, after a restart: %+v", s)
 		}
-		w.must(w.e.LimitPurge("d", "c", 5))
-		w.must(w.e.PausePurge("d", "c", false))
+		_, err := w.e.LimitPurge(w.find("c"), 5)
+		w.must(err)
+		w.pausePurge(w.find("c"), false)
 		pass(4*time.Second + 500*time.Millisecond)
 		if s := w.status("c"); s.Expired.Items < 25 || s.Expired.Items > 30 || s.Purge.Limit != 5 {
 			t.Errorf("four seconds at five items a second: %+v", s)
 		}
-		w.must(w.e.PausePurge("", "", true))
+		w.pausePurge(nil, true)
 		stopped := w.status("c").Expired
 		pass(3 * time.Second)
 		if s := w.status("c"); s.Expired != stopped {
 			t.Errorf("paused everywhere: %+v, was %+v", s, stopped)
 		}
-		took, err := w.e.PurgeNow(context.Background(), "d", "c")
+		took, err := w.e.PurgeNow(context.Background(), w.find("c"))
 		w.must(err)
-		if s := w.status("c"); took != stopped || s.Expired.Items != 0 {
+		if s := w.status("c"); took.Purged != stopped || s.Expired.Items != 0 {
 			t.Errorf("forced: took %+v of %+v, then %+v", took, stopped, s)
 		}
 		if got := w.e.SystemWork(ru.Forced); got.Items != stopped.Items {
 			t.Errorf("the ledger says %+v", got)
 		}
-		if err := w.e.LimitPurge("d", "c", -1); err == nil {
+		if _, err := w.e.LimitPurge(w.find("c"), -1); err == nil {
 			t.Errorf("a limit below zero is accepted")
-		}
-		if err := w.e.PausePurge("d", "none", true); !errors.Is(err, catalog.ErrNotFound) {
-			t.Errorf("pause of no container: %v", err)
 		}
 		w.must(w.e.DeleteContainer(context.Background(), "d", "c", ""))
 		if got := w.e.PurgeSettings(); len(got.Containers) != 0 {
@@ -241,7 +253,7 @@ func TestPurgeObeys(t *testing.T) {
 // the container; what is not due stays closed.
 func TestPurgeAfterRestart(t *testing.T) {
 	alive(t, Options{}, func(w *world) {
-		w.must(w.e.PausePurge("", "", true))
+		w.pausePurge(nil, true)
 		keys := spread(w.container("c", "5", 3))
 		w.container("off", "null", 1)
 		w.container("later", "86400", 1)
@@ -250,7 +262,7 @@ func TestPurgeAfterRestart(t *testing.T) {
 			w.put("off", "k", fmt.Sprint(i), `"ttl":1`)
 			w.put("later", "k", fmt.Sprint(i), "")
 		}
-		w.must(w.e.PausePurge("", "", false))
+		w.pausePurge(nil, false)
 		w.restart(Options{})
 		pass(8 * time.Second)
 		w.e.mu.RLock()
@@ -295,15 +307,15 @@ func TestPurgeYields(t *testing.T) {
 	var stalled atomic.Bool
 	alive(t, Options{Health: func() kv.Health { return kv.Health{Stalled: stalled.Load()} }}, func(w *world) {
 		w.container("c", "1", 1)
-		w.must(w.e.PausePurge("", "", true))
+		w.pausePurge(nil, true)
 		for i := range 3000 {
 			w.put("c", "k", fmt.Sprint(i), "")
 		}
 		pass(2 * time.Second)
 		stalled.Store(true)
-		w.must(w.e.PausePurge("", "", false))
+		w.pausePurge(nil, false)
 		pass(2 * time.Second)
-		slow := w.status("c").Purge.Purged.Items
+		slow := w.status("c").Purge.PurgedItems
 		if slow == 0 || slow > 2500 {
 			t.Errorf("with a stalled engine %d items were taken away in two seconds", slow)
 		}
@@ -349,7 +361,7 @@ func TestPurgeIsFair(t *testing.T) {
 	alive(t, Options{Health: func() kv.Health { return kv.Health{Stalled: true} }}, func(w *world) {
 		w.container("big", "1", 1)
 		w.container("small", "1", 1)
-		w.must(w.e.PausePurge("", "", true))
+		w.pausePurge(nil, true)
 		for i := range 2000 {
 			w.put("big", "k", fmt.Sprint(i), "")
 		}
@@ -358,10 +370,10 @@ func TestPurgeIsFair(t *testing.T) {
 			w.put("small", "k", fmt.Sprint(i), "")
 		}
 		pass(2 * time.Second)
-		w.must(w.e.PausePurge("", "", false))
+		w.pausePurge(nil, false)
 		pass(3 * time.Second)
 		big, small := w.status("big"), w.status("small")
-		if small.Expired.Items != 0 || big.Expired.Items == 0 || big.Purge.Purged.Items == 0 {
+		if small.Expired.Items != 0 || big.Expired.Items == 0 || big.Purge.PurgedItems == 0 {
 			t.Errorf("after three seconds: %d of 2000 items are left, and %d of 20", big.Expired.Items, small.Expired.Items)
 		}
 	})

@@ -122,10 +122,7 @@ func (r *rewinder) containers(ctx context.Context, toMs int64) (err error) {
 
 // inOrder returns all containers in the order of their numbers.
 func inOrder(cat *catalog.Catalog) []*catalog.Container {
-	var all []*catalog.Container
-	for _, d := range cat.Databases() {
-		all = append(all, d.Containers()...)
-	}
+	all := containersOf(cat)
 	slices.SortFunc(all, func(a, b *catalog.Container) int {
 		return cmp.Or(cmp.Compare(a.RID.Database, b.RID.Database), cmp.Compare(a.RID.Container, b.RID.Container))
 	})

@@ -160,7 +160,7 @@ func (w *wronged) jump(t *rapid.T) {
 
 // tell purges, and reads the log, which is what cannot be taken back.
 func (w *wronged) tell(t *rapid.T) {
-	_, err := w.e.PurgeNow(context.Background(), "", "")
+	_, err := w.e.PurgeNow(context.Background(), nil)
 	w.must(err)
 	for name := range wrongContainers {
 		c, err := w.e.catalog.Container("d", name)

@@ -90,8 +90,9 @@ func TestDiskFull(t *testing.T) {
 		_, remove := w.write(store.Delete, "c", "other", "3", "")
 		_, batch := w.e.Batch(t.Context(), deletes)
 		_, all := w.e.DeletePartitionKey(t.Context(), &Request{Target: target})
-		_, purge := w.e.PurgeNow(t.Context(), "d", "c")
-		for i, err := range []error{remove, batch, all, purge, w.e.PausePurge("", "", true)} {
+		_, purge := w.e.PurgeNow(t.Context(), w.find("c"))
+		_, pause := w.e.PausePurge(nil, true)
+		for i, err := range []error{remove, batch, all, purge, pause} {
 			if !errors.Is(err, ErrDiskSpent) {
 				t.Errorf("delete %d without space: got %v, want ErrDiskSpent", i, err)
 			}
@@ -136,8 +137,8 @@ func TestPurgeOnFullDisk(t *testing.T) {
 		wait(reclaimInterval)
 		w.advance(time.Minute)
 		wait(reclaimInterval)
-		if s := w.e.purger.Status(c.RID); s.Purged.Items != 0 || s.HeldBack != purge.Disk {
-			t.Errorf("without space: purged %d items, held back by %q", s.Purged.Items, s.HeldBack)
+		if s := w.e.purger.Status(c.RID); s.PurgedItems != 0 || s.HeldBack != purge.Disk {
+			t.Errorf("without space: purged %d items, held back by %q", s.PurgedItems, s.HeldBack)
 		}
 		before := reclaims.Load()
 		if before == 0 {
@@ -145,8 +146,8 @@ func TestPurgeOnFullDisk(t *testing.T) {
 		}
 		free.Store(reservedBytes - 1)
 		wait(2 * reclaimInterval)
-		if s := w.e.purger.Status(c.RID); s.Purged.Items != 1 {
-			t.Errorf("with little space: purged %d items, held back by %q", s.Purged.Items, s.HeldBack)
+		if s := w.e.purger.Status(c.RID); s.PurgedItems != 1 {
+			t.Errorf("with little space: purged %d items, held back by %q", s.PurgedItems, s.HeldBack)
 		}
 		if reclaims.Load() == before {
 			t.Error("the space of what was purged was not freed")

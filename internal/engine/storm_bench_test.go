@@ -132,12 +132,17 @@ func (s *storm) gone() {
 	}
 }
 
-func (s *storm) status() (Usage, error) {
+func (s *storm) status() (store.Usage, error) { return s.e.Usage(s.container()) }
+
+func (s *storm) container() *catalog.Container {
 	c, err := s.e.Container("d", "c")
-	if err != nil {
-		return Usage{}, err
-	}
-	return s.e.Usage(c)
+	s.must(err)
+	return c
+}
+
+func (s *storm) pausePurge(paused bool) {
+	_, err := s.e.PausePurge(nil, paused)
+	s.must(err)
 }
 
 // BenchmarkStorm measures how fast purge takes a storm away, with nothing else to
@@ -155,16 +160,16 @@ func BenchmarkStorm(b *testing.B) {
 		}
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "usage-us")
 		began = time.Now()
-		_, err = s.e.WhatIf(context.Background(), "d", "c", 60)
+		_, err = s.e.WhatIf(context.Background(), s.container(), 60)
 		s.must(err)
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "whatif-us")
 		began = time.Now()
-		_, err = s.e.Forecast(context.Background(), "d", "c", time.Hour, 24)
+		_, err = s.e.Forecast(context.Background(), s.container(), time.Hour, 24)
 		s.must(err)
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "forecast-us")
 		began = time.Now()
 		cpu := cpuTime(b)
-		s.must(s.e.PausePurge("", "", false))
+		s.pausePurge(false)
 		s.gone()
 		b.ReportMetric(float64(s.n)/time.Since(began).Seconds(), "items/s")
 		b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(s.n), "cpu-us/item")
@@ -225,9 +230,9 @@ func BenchmarkSpace(b *testing.B) {
 			b.Fatalf("right after the default was lowered: %+v", u)
 		}
 		b.ReportMetric(float64(took.Microseconds()), "replace-us")
-		s.must(s.e.PausePurge("", "", false))
+		s.pausePurge(false)
 		s.gone()
-		s.must(s.e.PausePurge("", "", true))
+		s.pausePurge(true)
 		c, err := s.e.Container("d", "c")
 		s.must(err)
 		p, err := s.e.partition(c, 0)
@@ -267,10 +272,10 @@ func BenchmarkStormTraffic(b *testing.B) {
 			without := s.traffic(5 * time.Second)
 			before, err := s.status()
 			s.must(err)
-			s.must(s.e.PausePurge("", "", false))
+			s.pausePurge(false)
 			began := time.Now()
 			with := s.traffic(5 * time.Second)
-			s.must(s.e.PausePurge("", "", true))
+			s.pausePurge(true)
 			after, err := s.status()
 			s.must(err)
 			rate := float64(before.Expired.Items-after.Expired.Items) / time.Since(began).Seconds()

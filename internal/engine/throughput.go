@@ -14,6 +14,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -23,13 +24,13 @@ import (
 )
 
 // ThroughputMode says what provisioned throughput means.
-type ThroughputMode int
+type ThroughputMode string
 
 const (
-	// Report counts what is spent, and limits nothing.
-	Report ThroughputMode = iota
+	// Report counts what is spent, and limits nothing. It is the default.
+	Report ThroughputMode = "report"
 	// Enforce refuses operations on items beyond what is provisioned.
-	Enforce
+	Enforce ThroughputMode = "enforce"
 )
 
 // ThrottledError refuses an operation because more was spent than is provisioned.
@@ -65,7 +66,7 @@ type meterID struct {
 }
 
 func newMeters(o *Options, c *catalog.Catalog) *meters {
-	m := &meters{mode: o.Throughput, catalog: c, elapsed: o.elapsed}
+	m := &meters{mode: cmp.Or(o.Throughput, Report), catalog: c, elapsed: o.elapsed}
 	if m.elapsed == nil {
 		opened := time.Now()
 		m.elapsed = func() time.Duration { return time.Since(opened) }
@@ -163,18 +164,20 @@ func (m *meters) follow(database catalog.DatabaseRID) {
 	}
 }
 
-// throughputState is what a container may spend and has spent, in the last whole
+// ThroughputStatus is what a container may spend and has spent, in the last whole
 // second.
-type throughputState struct {
-	Mode                        ThroughputMode
-	Provisioned, Used, Leftover ru.Units
+type ThroughputStatus struct {
+	Mode        ThroughputMode `json:"mode"`
+	Provisioned ru.Units       `json:"provisioned"`
+	Used        ru.Units       `json:"used"`
+	Leftover    ru.Units       `json:"leftover"`
 	// Shared says that all this is the database's, not the container's alone.
-	Shared bool
+	Shared bool `json:"shared"`
 }
 
 // throughputOf tells how a container's throughput is used.
-func (e *Engine) throughputOf(c *catalog.Container) throughputState {
-	s := throughputState{Mode: e.meters.mode, Shared: c.Throughput.None()}
+func (e *Engine) throughputOf(c *catalog.Container) ThroughputStatus {
+	s := ThroughputStatus{Mode: e.meters.mode, Shared: c.Throughput.None()}
 	n := len(c.Ranges)
 	if s.Shared {
 		n = 1

@@ -167,7 +167,7 @@ func TestReportedThroughput(t *testing.T) {
 	w := newWorld(t)
 	s := w.metered(Report)
 	c := w.provisioned("c", catalog.Throughput{Manual: 400})
-	if got, want := w.e.throughputOf(c), (throughputState{Mode: Report, Provisioned: 400, Leftover: 400}); got != want {
+	if got, want := w.e.throughputOf(c), (ThroughputStatus{Mode: Report, Provisioned: 400, Leftover: 400}); got != want {
 		t.Errorf("at first: got %+v, want %+v", got, want)
 	}
 	var spent ru.Units

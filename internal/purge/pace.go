@@ -282,7 +282,7 @@ func (p *Purger) allowance(t Target) (items int, held Cause) {
 		return 0, Disk
 	}
 	if set.ItemsPerSecond > 0 {
-		if items = min(items, int(math.Ceil(set.ItemsPerSecond-taken))); items <= 0 {
+		if items = min(items, int(math.Ceil(float64(set.ItemsPerSecond)-taken))); items <= 0 {
 			return 0, RateLimit
 		}
 	}

@@ -102,6 +102,9 @@ func New(o Options) (*Purger, error) {
 	p.pace = newPace(p.db, &p.Traffic)
 	p.mu.containers = map[catalog.ContainerRID]*record{}
 	p.mu.throttled = map[Cause]time.Duration{}
+	for _, cause := range causes {
+		p.mu.throttled[cause] = 0
+	}
 	var err error
 	p.mu.settings, err = loadSettings(o.Rows)
 	p.mu.settings.Paused = p.mu.settings.Paused || o.Paused

@@ -30,6 +30,27 @@ const (
 	Latency    Cause = "latency"    // requests take longer than they should
 )
 
+var causes = []Cause{Paused, RateLimit, Throughput, Clock, Engine, Disk, Latency}
+
+// MarshalJSON writes None as null.
+func (c Cause) MarshalJSON() ([]byte, error) {
+	if c == None {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(c))
+}
+
+// Rate is a number of items per second; 0 is no limit.
+type Rate float64
+
+// MarshalJSON writes no limit as null.
+func (r Rate) MarshalJSON() ([]byte, error) {
+	if r == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(r))
+}
+
 // Settings are what an operator has told purge to do. They are kept over a restart:
 // whoever pauses it to look at what is there must be able to rely on it.
 type Settings struct {
@@ -41,8 +62,8 @@ type Settings struct {
 // ContainerSettings are those of one container.
 type ContainerSettings struct {
 	Paused bool `json:"paused,omitzero"`
-	// ItemsPerSecond limits it; 0 is no limit.
-	ItemsPerSecond float64 `json:"itemsPerSecond,omitzero"`
+	// ItemsPerSecond limits it.
+	ItemsPerSecond Rate `json:"itemsPerSecond,omitzero"`
 }
 
 func loadSettings(rows kv.DB) (s Settings, err error) {
@@ -69,26 +90,29 @@ func (s Settings) clone() Settings {
 	return s
 }
 
+// Work is what purge has done in a container.
+type Work struct {
+	// ItemsPerSecond is what it took away lately.
+	ItemsPerSecond float64 `json:"itemsPerSecond"`
+	// What it has taken away since the start, and what that cost nobody.
+	PurgedItems int64    `json:"purgedItems"`
+	PurgedBytes int64    `json:"purgedBytes"`
+	Units       ru.Units `json:"requestUnits"`
+}
+
 // Status is what purge does in a container.
 type Status struct {
-	Paused bool
-	// Limit is the items per second that it was told to do at most, 0 for no limit.
-	Limit float64
-	// Purged is what it has taken away since the start, and Units what that cost
-	// nobody.
-	Purged store.Amount
-	Units  ru.Units
-	// ItemsPerSecond is what it took away lately.
-	ItemsPerSecond float64
+	Work
+	Paused bool `json:"paused"`
+	Limit  Rate `json:"limit"`
 	// HeldBack is what held it back when it last had something to do; None if
 	// nothing did.
-	HeldBack Cause
+	HeldBack Cause `json:"heldBack"`
 }
 
 // record is what is remembered of a container.
 type record struct {
-	purged store.Amount
-	units  ru.Units
+	work Work
 	// seconds counts the items of the last seconds, second s at s%rateSeconds.
 	seconds [rateSeconds]int64
 	last    int64 // the second that was last counted in
@@ -138,8 +162,9 @@ func (p *Purger) did(t Target, done store.Purged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.record(t.Container.RID)
-	r.purged = r.purged.Plus(done.Amount)
-	r.units += done.Units
+	r.work.PurgedItems += done.Items
+	r.work.PurgedBytes += done.Bytes
+	r.work.Units += done.Units
 	r.count(p.second(), done.Items)
 	r.held = None
 }
@@ -174,7 +199,8 @@ func (p *Purger) Status(rid catalog.ContainerRID) Status {
 	set := p.mu.settings.Containers[rid.String()]
 	s := Status{Paused: p.mu.settings.Paused || set.Paused, Limit: set.ItemsPerSecond}
 	if r := p.mu.containers[rid]; r != nil {
-		s.Purged, s.Units, s.ItemsPerSecond, s.HeldBack = r.purged, r.units, r.rate(p.second()), r.held
+		s.Work, s.HeldBack = r.work, r.held
+		s.ItemsPerSecond = r.rate(p.second())
 	}
 	if s.Paused {
 		s.HeldBack = Paused
@@ -182,7 +208,8 @@ func (p *Purger) Status(rid catalog.ContainerRID) Status {
 	return s
 }
 
-// Throttled returns for how long each cause has held purge back.
+// Throttled returns for how long each cause has held purge back, 0 for those that have
+// not.
 func (p *Purger) Throttled() map[Cause]time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

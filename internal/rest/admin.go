@@ -59,22 +59,6 @@ func (x *exchange) serveHealth(problem error) error {
 	return nil
 }
 
-// clockStatus is the answer to GET and POST /_mayfly/clock.
-type clockStatus struct {
-	Now    string `json:"now"`
-	NowMs  int64  `json:"nowMs"`
-	WallMs int64  `json:"wallMs"`
-	Mode   string `json:"mode"`
-	// HorizonMs is the time up to which expired items may be removed for good, and
-	// PurgeTrusted says that it is the time itself.
-	HorizonMs    int64 `json:"horizonMs"`
-	PurgeTrusted bool  `json:"purgeTrusted"`
-	// AheadMs is how far the time is ahead of the wall clock.
-	AheadMs int64 `json:"aheadMs,omitempty"`
-	// Reason says what is unusual, and what to do.
-	Reason string `json:"reason,omitempty"`
-}
-
 // clockRequest is the body of POST /_mayfly/clock. Exactly one is given.
 type clockRequest struct {
 	Freeze  bool   `json:"freeze"`
@@ -84,6 +68,7 @@ type clockRequest struct {
 	Advance string `json:"advance"` // a duration such as "90s" or "24h"
 }
 
+// serveClock shows the clock, after it was told something if anything.
 func (x *exchange) serveClock() error {
 	c := x.h.engine.Clock()
 	switch x.r.Method {
@@ -103,12 +88,7 @@ func (x *exchange) serveClock() error {
 	default:
 		return errMethod
 	}
-	body, err := json.Marshal(statusOf(c))
-	if err != nil {
-		return err
-	}
-	x.write(http.StatusOK, body)
-	return nil
+	return x.writeJSON(c.Status())
 }
 
 const clockUsage = `The body must be one of {"freeze":true}, {"set":"2030-01-01T00:00:00Z"}, {"advance":"90s"}, {"release":true} and {"confirm":true}.`
@@ -160,17 +140,4 @@ func clockFailed(err error) error {
 		}
 	}
 	return err
-}
-
-func statusOf(c *clock.Clock) clockStatus {
-	s := c.Status()
-	status := clockStatus{
-		Now:   time.UnixMilli(s.NowMs).UTC().Format("2006-01-02T15:04:05.000Z"),
-		NowMs: s.NowMs, WallMs: s.WallMs, Mode: string(s.Mode),
-		HorizonMs: s.HorizonMs, PurgeTrusted: s.HorizonMs == s.NowMs, Reason: s.Notice,
-	}
-	if s.Mode == clock.ModeAhead {
-		status.AheadMs = -s.SkewMs
-	}
-	return status
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -41,10 +40,6 @@ const (
 	guardHolds   = 2 // the wall clock jumped too far to be followed at once
 	guardIsAhead = 3 // the wall clock is behind
 )
-
-// alwaysHeldBy are the causes that purge keeps the time of, so that none is a
-// truth too. Others show once they are known.
-var alwaysHeldBy = []string{"paused", "rate limit", "throughput", "clock", "engine", "disk", "latency"}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -122,7 +117,9 @@ func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 		s.counter(descPurgedRU, float64(work.Units), cause.String())
 	}
 	s.counter(descDeadReadRU, float64(e.SystemWork(ru.DeadRead).Units))
-	s.throttled(e)
+	for cause, d := range e.PurgeThrottled() {
+		s.counter(descThrottled, d.Seconds(), strings.ReplaceAll(string(cause), " ", "_"))
+	}
 	s.clock(e.Clock().Status())
 	running, waiting := e.ScriptLoad()
 	s.gauge(descScripts, float64(running))
@@ -140,29 +137,16 @@ func (s *scrape) memory(u memory.Use) {
 	s.counter(descMemoryRefused, float64(u.Refused))
 }
 
-func (s *scrape) throttled(e *engine.Engine) {
-	held := map[string]time.Duration{}
-	for _, cause := range alwaysHeldBy {
-		held[cause] = 0
-	}
-	for cause, d := range e.PurgeThrottled() {
-		held[string(cause)] = d
-	}
-	for cause, d := range held {
-		s.counter(descThrottled, d.Seconds(), strings.ReplaceAll(cause, " ", "_"))
-	}
-}
-
 func (s *scrape) clock(c clock.Status) {
-	s.gauge(descSkew, seconds(c.SkewMs))
-	s.gauge(descDoubt, seconds(c.NowMs-c.HorizonMs))
+	s.gauge(descSkew, float64(c.SkewMs)/1000)
+	s.gauge(descDoubt, float64(c.NowMs-c.HorizonMs)/1000)
 	state := guardTrusts
 	switch {
 	case c.Mode == clock.ModeAhead:
 		state = guardIsAhead
 	case c.Mode == clock.ModeHeld:
 		state = guardHolds
-	case c.HorizonMs < c.NowMs:
+	case !c.Trusted:
 		state = guardDoubts
 	}
 	s.gauge(descGuard, float64(state))
@@ -170,73 +154,70 @@ func (s *scrape) clock(c clock.Status) {
 
 // containerFigures are those of a container, or of several together.
 type containerFigures struct {
-	lagMs    int64
-	expired  store.Amount
+	engine.TTLStatus
 	expiring []store.Amount // by horizon
-	leftover ru.Units       // of others alone: one container's is told as it is found
 }
 
 // add makes one of two. The lag is that of whoever is furthest behind.
 func (f *containerFigures) add(g *containerFigures) {
-	f.lagMs = max(f.lagMs, g.lagMs)
-	f.expired.Items += g.expired.Items
-	f.expired.Bytes += g.expired.Bytes
+	f.Usage, f.Purge.LagSeconds = f.Usage.Plus(g.Usage), max(f.Purge.LagSeconds, g.Purge.LagSeconds)
 	for i, a := range g.expiring {
-		f.expiring[i].Items += a.Items
-		f.expiring[i].Bytes += a.Bytes
+		f.expiring[i] = f.expiring[i].Plus(a)
 	}
+	f.Throughput.Leftover += g.Throughput.Leftover
 }
 
 // containers looks at every container. Throughput that containers share is told
 // once, as their database's.
 func (s *scrape) containers(ctx context.Context, e *engine.Engine) error {
-	all, err := e.TTLStatuses(ctx)
-	if err != nil {
-		return err
-	}
-	other := containerFigures{expiring: make([]store.Amount, len(horizons))}
+	all := e.AllContainers()
+	other := containerFigures{engine.TTLStatus{Container: otherContainers}, make([]store.Amount, len(horizons))}
 	shared := map[string]bool{}
-	for i := range all {
-		c := &all[i]
-		f := containerFigures{lagMs: c.LagMs, expired: c.Expired}
-		f.expiring, err = e.ExpiringWithin(ctx, c.Database, c.Container, horizons)
-		if errors.Is(err, catalog.ErrNotFound) || errors.Is(err, store.ErrClosed) { // dropped meanwhile
+	for i, c := range all {
+		var f containerFigures
+		err := ctx.Err()
+		if err == nil {
+			f.TTLStatus, err = e.TTLStatus(c)
+		}
+		if err == nil {
+			f.expiring, err = e.ExpiringWithin(ctx, c, horizons)
+		}
+		if errors.Is(err, store.ErrClosed) { // dropped meanwhile
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		metered := i < maxMeteredContainers
-		switch left := c.Throughput.Leftover; {
-		case c.Throughput.Shared && shared[c.Database]: // told already
-		case !metered:
-			other.leftover += left
-		case c.Throughput.Shared:
-			s.gauge(descLeftover, float64(left), c.Database, "")
-		default:
-			s.gauge(descLeftover, float64(left), c.Database, c.Container)
+		metered, ofDatabase := i < maxMeteredContainers, f.Throughput.Shared
+		switch {
+		case ofDatabase && shared[c.DatabaseID]: // told already
+			f.Throughput.Leftover = 0
+		case metered && ofDatabase:
+			s.gauge(descLeftover, float64(f.Throughput.Leftover), c.DatabaseID, "")
+		case metered:
+			s.gauge(descLeftover, float64(f.Throughput.Leftover), c.DatabaseID, c.ID)
 		}
-		shared[c.Database] = shared[c.Database] || c.Throughput.Shared
+		shared[c.DatabaseID] = shared[c.DatabaseID] || ofDatabase
 		if metered {
-			s.container(&f, c.Database, c.Container)
+			s.container(&f)
 		} else {
 			other.add(&f)
 		}
 	}
 	if len(all) > maxMeteredContainers {
-		s.container(&other, "", otherContainers)
-		s.gauge(descLeftover, float64(other.leftover), "", otherContainers)
+		s.container(&other)
+		s.gauge(descLeftover, float64(other.Throughput.Leftover), "", otherContainers)
 	}
 	return nil
 }
 
-func (s *scrape) container(f *containerFigures, database, container string) {
-	s.gauge(descLag, seconds(f.lagMs), database, container)
-	s.gauge(descPendingItems, float64(f.expired.Items), database, container)
-	s.gauge(descPendingBytes, float64(f.expired.Bytes), database, container)
+func (s *scrape) container(f *containerFigures) {
+	s.gauge(descLag, f.Purge.LagSeconds, f.Database, f.Container)
+	s.gauge(descPendingItems, float64(f.Expired.Items), f.Database, f.Container)
+	s.gauge(descPendingBytes, float64(f.Expired.Bytes), f.Database, f.Container)
 	for i, a := range f.expiring {
-		s.gauge(descForecastItems, float64(a.Items), database, container, horizonNames[i])
-		s.gauge(descForecastBytes, float64(a.Bytes), database, container, horizonNames[i])
+		s.gauge(descForecastItems, float64(a.Items), f.Database, f.Container, horizonNames[i])
+		s.gauge(descForecastBytes, float64(a.Bytes), f.Database, f.Container, horizonNames[i])
 	}
 }
 

@@ -39,24 +39,14 @@ var errFollowers = errors.New("too many clients follow events")
 
 // eventLine tells of an item that has expired.
 type eventLine struct {
-	Type         string          `json:"type"` // "expired"
-	ID           string          `json:"id"`
-	PartitionKey json.RawMessage `json:"partitionKey"`
-	RID          string          `json:"rid"`
-	WrittenAt    string          `json:"writtenAt"`
-	ExpiredAt    string          `json:"expiredAt"`
-	GoneAt       string          `json:"goneAt"`
-	// TTL is the item's own, null if it inherited its container's: what that was
-	// then is not kept.
-	TTL    *int32 `json:"ttl"`
-	Source string `json:"source"`
+	Type string `json:"type"` // "expired"
+	*engine.Event
 }
 
 // cursorLine ends a page.
 type cursorLine struct {
-	Type   string `json:"type"` // "cursor"
-	Cursor string `json:"cursor"`
-	More   bool   `json:"more"`
+	Type string `json:"type"` // "cursor"
+	*engine.EventPage
 }
 
 // errorLine ends what a follower is told, if it was an error that ended it.
@@ -71,78 +61,39 @@ func appendPage(b *bytes.Buffer, page *engine.EventPage) error {
 	lines := json.NewEncoder(b)
 	lines.SetEscapeHTML(false)
 	for i := range page.Events {
-		e := &page.Events[i]
-		line := eventLine{
-			Type: "expired", ID: e.ID, PartitionKey: json.RawMessage(e.PartitionKey.String()), RID: e.RID,
-			WrittenAt: stamp(e.WrittenMs), ExpiredAt: stamp(e.ExpiredMs), GoneAt: stamp(e.GoneMs),
-			TTL: ttlValue(e.TTL), Source: "item",
-		}
-		if e.TTL == catalog.TTLAbsent {
-			line.Source = "container"
-		}
-		if err := lines.Encode(line); err != nil {
+		if err := lines.Encode(eventLine{"expired", &page.Events[i]}); err != nil {
 			return err
 		}
 	}
-	return lines.Encode(cursorLine{"cursor", page.Cursor, page.More})
+	return lines.Encode(cursorLine{"cursor", page})
 }
 
-func (x *exchange) serveEvents() error {
-	p, err := parseParams(x.r.URL.RawQuery, paramDatabase, paramContainer, paramCursor, paramFrom, paramFollow)
-	if err != nil {
-		return err
-	}
-	name, err := p.oneContainer()
-	if err != nil {
-		return err
-	}
+func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
 	begin, err := p.start()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	follow, err := p.follow()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := x.find(name)
+	page, err := x.h.engine.Events(c, begin)
 	if err != nil {
-		return err
-	}
-	page, err := x.firstEvents(c, begin)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	if follow {
-		return x.followEvents(c, page)
+		return nil, x.followEvents(c, page)
 	}
 	var b bytes.Buffer
 	if err := appendPage(&b, &page); err != nil {
-		return err
+		return nil, err
 	}
 	x.setCommon()
 	x.set(headerContentType, contentLines)
 	x.set(headerContentLength, strconv.Itoa(b.Len()))
 	x.begin(http.StatusOK)
 	_, _ = x.w.Write(b.Bytes())
-	return nil
-}
-
-// firstEvents reads the page that a client begins with. Who brings no cursor is
-// given one here and has missed nothing since, though the time moves on.
-func (x *exchange) firstEvents(c *catalog.Container, begin start) (engine.EventPage, error) {
-	e, cursor, follower := x.h.engine, begin.cursor, engine.Resuming
-	if cursor == "" {
-		follower = engine.Following
-		first := e.EventsKept
-		if begin.now {
-			first = e.EventsNow
-		}
-		var err error
-		if cursor, err = first(c.DatabaseID, c.ID); err != nil {
-			return engine.EventPage{}, err
-		}
-	}
-	return e.Events(c.DatabaseID, c.ID, cursor, follower)
+	return nil, nil
 }
 
 // followEvents sends the first page, and then every page that has events, until
@@ -183,7 +134,7 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 			case <-look.C:
 			}
 		}
-		if page, err = x.h.engine.Events(c.DatabaseID, c.ID, page.Cursor, engine.Following); err != nil {
+		if page, err = x.h.engine.NextEvents(c, page.Cursor); err != nil {
 			x.sendFailure(err)
 			return err
 		}

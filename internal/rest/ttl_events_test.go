@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/clock"
 )
 
 // followLimit bounds every wait for a line that must come.
@@ -67,10 +69,10 @@ func TestEventsPage(t *testing.T) {
 		}
 		own, inherits := got[0], got[1]
 		if own.Type != "expired" || own.ID != "own" || own.Source != "item" || own.TTL == nil || *own.TTL != 10 || own.RID == "" ||
-			own.WrittenAt != stamp(writtenMs) || own.ExpiredAt != stamp(writtenMs+10_000) || own.GoneAt != own.ExpiredAt || string(own.PartitionKey) != `["ada"]` {
+			own.WrittenAt != clock.Stamp(writtenMs) || own.ExpiredAt != clock.Stamp(writtenMs+10_000) || own.GoneAt != own.ExpiredAt || string(own.PartitionKey) != `["ada"]` {
 			t.Errorf("%q: %+v", query, own)
 		}
-		if inherits.ID != "inherits" || inherits.Source != "container" || inherits.TTL != nil || inherits.ExpiredAt != stamp(writtenMs+60_000) {
+		if inherits.ID != "inherits" || inherits.Source != "container" || inherits.TTL != nil || inherits.ExpiredAt != clock.Stamp(writtenMs+60_000) {
 			t.Errorf("%q: %+v", query, inherits)
 		}
 	}

@@ -76,12 +76,10 @@ type containerName struct {
 	database, container string
 }
 
-func (n containerName) all() bool { return n == containerName{} }
-
-// someContainer reads the name of one container, or of all if none is given. A
-// name that is given and empty is refused: it is a script's variable that is not
-// set, and does not mean all.
-func (p params) someContainer() (containerName, error) {
+// container reads the name of one container, or of all if none is given. A name that
+// is given and empty is refused: it is a script's variable that is not set, and does
+// not mean all.
+func (p params) container() (containerName, error) {
 	database, given1 := p[paramDatabase]
 	container, given2 := p[paramContainer]
 	if !given1 && !given2 {
@@ -91,15 +89,6 @@ func (p params) someContainer() (containerName, error) {
 		return containerName{}, badRequestf("Name the container with both database and container, or give neither for all of them.")
 	}
 	return containerName{database, container}, nil
-}
-
-// oneContainer reads the name of one container.
-func (p params) oneContainer() (containerName, error) {
-	n, err := p.someContainer()
-	if err == nil && n.all() {
-		err = badRequestf("Name the container with the parameters database and container.")
-	}
-	return n, err
 }
 
 // ttl reads a default TTL.
@@ -187,26 +176,21 @@ func (p params) follow() (bool, error) {
 	}
 }
 
-// start is where somebody begins to read events.
-type start struct {
-	cursor string
-	now    bool // from now on; otherwise, and without a cursor, all that are kept
-}
-
-func (p params) start() (start, error) {
+// start reads where somebody begins to read events.
+func (p params) start() (engine.EventStart, error) {
 	cursor, given := p[paramCursor]
 	from, named := p[paramFrom]
 	switch {
 	case given && named:
-		return start{}, badRequestf("Give either cursor or from.")
+		return engine.EventStart{}, badRequestf("Give either cursor or from.")
 	case given && cursor == "":
-		return start{}, badRequestf("The parameter cursor is empty. Give one that a page of events ended with, or from=now or from=kept.")
+		return engine.EventStart{}, badRequestf("The parameter cursor is empty. Give one that a page of events ended with, or from=now or from=kept.")
 	case given:
-		return start{cursor: cursor}, nil
+		return engine.EventStart{Cursor: cursor}, nil
 	case from == "now":
-		return start{now: true}, nil
+		return engine.EventStart{Now: true}, nil
 	case !named, from == "kept":
-		return start{}, nil
+		return engine.EventStart{}, nil
 	}
-	return start{}, badRequestf("The parameter from must be now or kept, not '%s'.", value.Clip(from))
+	return engine.EventStart{}, badRequestf("The parameter from must be now or kept, not '%s'.", value.Clip(from))
 }

@@ -3,12 +3,19 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/purge"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // admin asks for one of Mayfly's own pages, with the key.
@@ -59,24 +66,24 @@ func TestTTLStatusPage(t *testing.T) {
 	h := newCarts(t)
 	advance(t, h, 15*time.Second)
 	for _, page := range []string{"ttl/status", "ttl/status" + inContainer} {
-		s := decode[ttlStatus](t, admin(t, h, "GET", page, 200))
-		if len(s.Containers) != 1 || !s.Clock.Trusted || s.Now != stamp(s.NowMs) || s.NowMs != h.engine.Clock().Now() {
+		s := decode[engine.TTLReport](t, admin(t, h, "GET", page, 200))
+		if len(s.Containers) != 1 || !s.Clock.Trusted || s.Now != clock.Stamp(s.NowMs) || s.NowMs != h.engine.Clock().Now() {
 			t.Fatalf("%s: %+v", page, s)
 		}
 		c := s.Containers[0]
-		if c.Database != "d" || c.Container != "c" || c.DefaultTTL == nil || *c.DefaultTTL != 60 || c.TTLFinality {
+		if c.Database != "d" || c.Container != "c" || c.DefaultTTL != 60 || c.TTLFinality {
 			t.Errorf("%s: the settings are %+v", page, c)
 		}
-		if c.Live.Items != 2 || c.Live.Bytes == 0 || c.ExpiredPending.Items != 1 || c.ExpiredPending.Bytes == 0 {
-			t.Errorf("%s: live %+v, expired %+v, want 2 and 1", page, c.Live, c.ExpiredPending)
+		if c.Live.Items != 2 || c.Live.Bytes == 0 || c.Expired.Items != 1 || c.Expired.Bytes == 0 {
+			t.Errorf("%s: live %+v, expired %+v, want 2 and 1", page, c.Live, c.Expired)
 		}
-		if p := c.Purge; p.LagSeconds != 5 || !p.Paused || p.HeldBack == nil || *p.HeldBack != "paused" || p.Limit != nil || p.PurgedItems != 0 {
+		if p := c.Purge; p.LagSeconds != 5 || !p.Paused || p.HeldBack != purge.Paused || p.Limit != 0 || p.PurgedItems != 0 {
 			t.Errorf("%s: purge is %+v", page, p)
 		}
 		if c.Throughput.Mode != "report" || c.Throughput.Provisioned != 400 || c.Throughput.Shared {
 			t.Errorf("%s: the throughput is %+v", page, c.Throughput)
 		}
-		if len(c.Partitions) != 1 || c.Partitions[0] != (ttlPartition{"0", c.Live, c.ExpiredPending, 5}) {
+		if len(c.Partitions) != 1 || c.Partitions[0] != (engine.PartitionStatus{ID: "0", Usage: c.Usage, LagSeconds: 5}) {
 			t.Errorf("%s: the partitions are %+v", page, c.Partitions)
 		}
 	}
@@ -109,15 +116,15 @@ func TestWhatIfPage(t *testing.T) {
 		{"-1", 0, 0, 2, 2, false},
 		{"off", 0, 1, 3, 3, false},
 	} {
-		w := decode[ttlWhatIf](t, admin(t, h, "GET", "ttl/whatif"+inContainer+"&ttl="+c.ttl, 200))
+		w := decode[engine.WhatIf](t, admin(t, h, "GET", "ttl/whatif"+inContainer+"&ttl="+c.ttl, 200))
 		if w.Live.Items != 2 || w.Expires.Items != c.expires || w.Returns.Items != c.returns || w.Remains.Items != c.remains || w.Never.Items != c.never {
 			t.Errorf("ttl %s: %+v, want %+v", c.ttl, w, c)
 		}
-		if (w.LastExpiresAt != nil) != c.last || (w.DefaultTTL == nil) != (c.ttl == "off") || *w.CurrentDefaultTTL != 60 {
+		if (w.LastExpiresAt != nil) != c.last || (w.DefaultTTL == catalog.TTLAbsent) != (c.ttl == "off") || w.CurrentDefaultTTL != 60 {
 			t.Errorf("ttl %s: %+v, want a last moment: %v", c.ttl, w, c.last)
 		}
 	}
-	if s := decode[ttlStatus](t, admin(t, h, "GET", "ttl/status", 200)); s.Containers[0].Live.Items != 2 {
+	if s := decode[engine.TTLReport](t, admin(t, h, "GET", "ttl/status", 200)); s.Containers[0].Live.Items != 2 {
 		t.Errorf("asking has changed something: %+v", s)
 	}
 }
@@ -125,7 +132,7 @@ func TestWhatIfPage(t *testing.T) {
 func TestForecastPage(t *testing.T) {
 	h := newCarts(t)
 	for _, interval := range []string{"30s", "30", "0.5m"} {
-		f := decode[ttlForecast](t, admin(t, h, "GET", "ttl/forecast"+inContainer+"&count=3&interval="+interval, 200))
+		f := decode[engine.Forecast](t, admin(t, h, "GET", "ttl/forecast"+inContainer+"&count=3&interval="+interval, 200))
 		if len(f.Intervals) != 3 || f.Intervals[0].From != f.Now || f.Intervals[1].From != f.Intervals[0].Until {
 			t.Fatalf("%s: the intervals are %+v", interval, f.Intervals)
 		}
@@ -134,7 +141,7 @@ func TestForecastPage(t *testing.T) {
 			t.Errorf("%s: %+v, want one item in the first interval, one later, and one never", interval, f)
 		}
 	}
-	if f := decode[ttlForecast](t, admin(t, h, "GET", "ttl/forecast"+inContainer, 200)); len(f.Intervals) != defaultIntervals || f.Intervals[0].Items != 2 {
+	if f := decode[engine.Forecast](t, admin(t, h, "GET", "ttl/forecast"+inContainer, 200)); len(f.Intervals) != defaultIntervals || f.Intervals[0].Items != 2 {
 		t.Errorf("without parameters: %+v", f)
 	}
 }
@@ -147,7 +154,7 @@ func TestExplainPage(t *testing.T) {
 		id, key, source string
 		expired         bool
 		seconds         int64 // from the write, 0 for never
-		own             int32 // 0 for none
+		own             catalog.TTL
 		reason          string
 	}{
 		{"inherits", `["ada"]`, "container", false, 60, 0, "defaultTtl is 60 s"},
@@ -156,20 +163,20 @@ func TestExplainPage(t *testing.T) {
 		{"never", ` [ "ada" ] `, "item", false, 0, -1, "its own ttl is -1"},
 	} {
 		page := "ttl/explain" + inContainer + "&id=" + c.id + "&partitionKey=" + url.QueryEscape(c.key)
-		e := decode[ttlExplanation](t, admin(t, h, "GET", page, 200))
+		e := decode[engine.Explanation](t, admin(t, h, "GET", page, 200))
 		if e.ID != c.id || string(e.PartitionKey) != `["ada"]` || e.Source != c.source || e.Expired != c.expired || e.Final || !strings.Contains(e.Reason, c.reason) {
 			t.Errorf("%s: %+v, want %+v", page, e, c)
 		}
-		if e.WrittenAtMs != writtenMs || e.WrittenAt != stamp(writtenMs) || e.NowMs != writtenMs+15_000 || *e.DefaultTTL != 60 {
+		if e.WrittenAtMs != writtenMs || e.WrittenAt != clock.Stamp(writtenMs) || e.NowMs != writtenMs+15_000 || e.DefaultTTL != 60 {
 			t.Errorf("%s: the times are %+v", page, e)
 		}
-		if (c.own == 0) != (e.TTL == nil) || e.TTL != nil && *e.TTL != c.own {
+		if e.TTL != c.own {
 			t.Errorf("%s: its own ttl is %v, want %d", page, e.TTL, c.own)
 		}
 		switch {
 		case c.seconds == 0 && (e.ExpiresAt != nil || e.ExpiresAtMs != nil):
 			t.Errorf("%s: it expires at %v, want never", page, *e.ExpiresAt)
-		case c.seconds > 0 && (*e.ExpiresAtMs != writtenMs+1000*c.seconds || *e.ExpiresAt != stamp(*e.ExpiresAtMs)):
+		case c.seconds > 0 && (*e.ExpiresAtMs != writtenMs+1000*c.seconds || *e.ExpiresAt != clock.Stamp(*e.ExpiresAtMs)):
 			t.Errorf("%s: it expires at %d, want %d s after %d", page, *e.ExpiresAtMs, c.seconds, writtenMs)
 		}
 	}
@@ -187,7 +194,7 @@ func TestExplainPageOfFinality(t *testing.T) {
 	call(t, h, "PUT", "/dbs/d/colls/c", fmt.Sprintf(definition, 60), nil, 200)
 	advance(t, h, 2*time.Minute)
 	call(t, h, "PUT", "/dbs/d/colls/c", fmt.Sprintf(definition, 3600), nil, 200)
-	e := decode[ttlExplanation](t, admin(t, h, "GET", "ttl/explain"+inContainer+"&id=inherits&partitionKey=ada", 200))
+	e := decode[engine.Explanation](t, admin(t, h, "GET", "ttl/explain"+inContainer+"&id=inherits&partitionKey=ada", 200))
 	if !e.Final || !e.Expired || e.ExpiresAt != nil || !strings.Contains(e.Reason, "ttlFinality") {
 		t.Errorf("%+v", e)
 	}
@@ -196,28 +203,30 @@ func TestExplainPageOfFinality(t *testing.T) {
 func TestPurgePages(t *testing.T) {
 	h := newCarts(t)
 	advance(t, h, 2*time.Minute)
-	p := decode[ttlPurged](t, admin(t, h, "POST", "ttl/purge"+inContainer, 200))
+	p := decode[engine.PurgeResult](t, admin(t, h, "POST", "ttl/purge"+inContainer, 200))
 	if p.Purged.Items != 2 || p.Purged.Bytes == 0 || p.Reason != "forced" {
 		t.Errorf("purge: %+v, want 2 items", p)
 	}
-	if p := decode[ttlPurged](t, admin(t, h, "POST", "ttl/purge", 200)); p.Purged != (amount{}) {
+	if p := decode[engine.PurgeResult](t, admin(t, h, "POST", "ttl/purge", 200)); p.Purged != (store.Amount{}) {
 		t.Errorf("a second purge: %+v, want nothing", p)
 	}
-	set := func(page string) ttlSettings { return decode[ttlSettings](t, admin(t, h, "POST", page, 200)) }
+	set := func(page string) engine.PurgeSetting {
+		return decode[engine.PurgeSetting](t, admin(t, h, "POST", page, 200))
+	}
 	if s := set("ttl/resume"); s.Paused {
 		t.Errorf("resume: %+v", s)
 	}
 	if s := set("ttl/pause" + inContainer); !s.Paused || h.engine.PurgeSettings().Paused {
 		t.Errorf("pause of a container: %+v, and everywhere: %+v", s, h.engine.PurgeSettings())
 	}
-	if s := set("ttl/limit" + inContainer + "&itemsPerSecond=12.5"); s.Limit == nil || *s.Limit != 12.5 || !s.Paused {
+	if s := set("ttl/limit" + inContainer + "&itemsPerSecond=12.5"); s.Limit != 12.5 || !s.Paused {
 		t.Errorf("limit: %+v", s)
 	}
-	s := decode[ttlStatus](t, admin(t, h, "GET", "ttl/status"+inContainer, 200)).Containers[0].Purge
-	if !s.Paused || s.Limit == nil || *s.Limit != 12.5 || s.PurgedItems != 2 || s.RequestUnits <= 0 {
+	s := decode[engine.TTLReport](t, admin(t, h, "GET", "ttl/status"+inContainer, 200)).Containers[0].Purge
+	if !s.Paused || s.Limit != 12.5 || s.PurgedItems != 2 || s.Units <= 0 {
 		t.Errorf("the status is %+v", s)
 	}
-	if s := set("ttl/limit" + inContainer + "&itemsPerSecond=0"); s.Limit != nil {
+	if s := set("ttl/limit" + inContainer + "&itemsPerSecond=0"); s.Limit != 0 {
 		t.Errorf("no limit: %+v", s)
 	}
 	if s := set("ttl/resume" + inContainer); s.Paused {
@@ -286,8 +295,12 @@ func TestTTLPagesRefuse(t *testing.T) {
 	}
 	// A key of another form than the container's is refused as the protocol does.
 	admin(t, h, "GET", "ttl/explain"+inContainer+"&id=own&partitionKey=[1,2]", 400).failureText(t, 400, 1001)
-	for _, page := range []string{"ttl/status?database=d&container=x", "ttl/whatif?database=x&container=c&ttl=1", "ttl/events?database=d&container=x"} {
-		if got := admin(t, h, "GET", page, 404).failureText(t, 404, 0); !strings.Contains(got, "There is no container") {
+	for _, page := range []string{"ttl/status?database=d&container=x", "ttl/whatif?database=x&container=c&ttl=1", "ttl/events?database=d&container=x", "POST ttl/pause?database=d&container=x"} {
+		method := "GET"
+		if rest, post := strings.CutPrefix(page, "POST "); post {
+			method, page = "POST", rest
+		}
+		if got := admin(t, h, method, page, 404).failureText(t, 404, 0); !strings.Contains(got, "There is no container") {
 			t.Errorf("%s says %q", page, got)
 		}
 	}
@@ -336,7 +349,7 @@ func FuzzTTLParams(f *testing.F) {
 			}
 			return
 		}
-		if n, err := p.someContainer(); err == nil && (n.database == "") != (n.container == "") {
+		if n, err := p.container(); err == nil && (n.database == "") != (n.container == "") {
 			t.Errorf("%q names half a container: %+v", query, n)
 		}
 		if ttl, err := p.ttl(); err == nil && ttl < -1 {
@@ -351,8 +364,51 @@ func FuzzTTLParams(f *testing.F) {
 		if k, err := p.partitionKey(); err == nil && len(k) > 3 {
 			t.Errorf("%q: the partition key %v", query, k)
 		}
-		if s, err := p.start(); err == nil && s.now && s.cursor != "" {
+		if s, err := p.start(); err == nil && s.Now && s.Cursor != "" {
 			t.Errorf("%q: the start %+v", query, s)
 		}
 	})
+}
+
+// The answers are spelled as they always were: programs read them.
+func TestTTLAnswersAreSpelled(t *testing.T) {
+	h := newTestHandler(t)
+	c := h.engine.Clock()
+	if err := errors.Join(c.Freeze(), c.Set(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())); err != nil {
+		t.Fatal(err)
+	}
+	admin(t, h, "POST", "ttl/pause", 200)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	for page, want := range map[string]string{
+		"ttl/status" + inContainer: `{"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,"clock":{"trusted":true},"containers":[{"database":"d","container":"c",` +
+			`"defaultTtl":60,"ttlFinality":false,"live":{"items":0,"bytes":0},"expiredPending":{"items":0,"bytes":0},` +
+			`"purge":{"lagSeconds":0,"itemsPerSecond":0,"purgedItems":0,"purgedBytes":0,"requestUnits":0,"paused":true,"limit":null,"heldBack":"paused"},` +
+			`"throughput":{"mode":"report","provisioned":400,"used":0,"leftover":400,"shared":false},` +
+			`"partitions":[{"id":"0","live":{"items":0,"bytes":0},"expiredPending":{"items":0,"bytes":0},"lagSeconds":0}]}]}`,
+		"ttl/whatif" + inContainer + "&ttl=off": `{"database":"d","container":"c","now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,"currentDefaultTtl":60,"defaultTtl":null,` +
+			`"live":{"items":0,"bytes":0},"expires":{"items":0,"bytes":0},"returns":{"items":0,"bytes":0},"remains":{"items":0,"bytes":0},"never":{"items":0,"bytes":0},` +
+			`"lastExpiresAt":null,"lastExpiresAtMs":null}`,
+		"ttl/forecast" + inContainer + "&count=1": `{"database":"d","container":"c","now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,` +
+			`"intervals":[{"from":"2101-01-01T00:00:00.000Z","until":"2101-01-01T01:00:00.999Z","items":0,"bytes":0}],"later":{"items":0,"bytes":0},"never":{"items":0,"bytes":0}}`,
+		"ttl/explain?database=d&container=e&id=1&partitionKey=ada": `{"database":"d","container":"e","id":"1","partitionKey":["ada"],"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,` +
+			`"expired":false,"final":false,"ttl":5,"defaultTtl":60,"source":"item","writtenAt":"2101-01-01T00:00:00.000Z","writtenAtMs":4133980800000,` +
+			`"expiresAt":"2101-01-01T00:00:05.000Z","expiresAtMs":4133980805000,"reason":"Its own ttl is 5 s from its last write."}`,
+		"POST ttl/limit" + inContainer + "&itemsPerSecond=2.5": `{"paused":true,"limit":2.5}`,
+		"POST ttl/limit" + inContainer + "&itemsPerSecond=0":   `{"paused":true}`,
+		"POST ttl/purge": `{"purged":{"items":0,"bytes":0},"reason":"forced"}`,
+	} {
+		for _, id := range []string{"c", "e"} { // anew, with no requests behind it
+			call(t, h, "POST", "/dbs/d/colls", `{"id":"`+id+`","defaultTtl":60,"partitionKey":{"paths":["/pk"]}}`, nil, 201)
+		}
+		call(t, h, "POST", "/dbs/d/colls/e/docs", `{"id":"1","pk":"ada","ttl":5}`, pk("ada"), 201)
+		method := "GET"
+		if rest, post := strings.CutPrefix(page, "POST "); post {
+			method, page = "POST", rest
+		}
+		if got := string(admin(t, h, method, page, 200).body); got != want {
+			t.Errorf("%s is\n%s, want\n%s", page, got, want)
+		}
+		call(t, h, "DELETE", "/dbs/d/colls/c", "", nil, 204)
+		call(t, h, "DELETE", "/dbs/d/colls/e", "", nil, 204)
+	}
 }

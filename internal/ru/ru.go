@@ -9,10 +9,16 @@
 // Ledger of its own: it is never part of a request's charge.
 package ru
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 // Units is a charge in request units.
 type Units float64
+
+// MarshalJSON tells units as exactly as charges are told.
+func (u Units) MarshalJSON() ([]byte, error) { return json.Marshal(float64(hundredths(u))) }
 
 // chargeStep is what the service charges in: nearly all its charges are multiples of it.
 const chargeStep = 4.0 / 21

@@ -81,7 +81,7 @@ func (t *twin) lose(i *twinItem) {
 
 // usage is what there is at a moment.
 func (t *twin) usage(ms int64) Usage {
-	u := Usage{LSN: t.lsn}
+	var u Usage
 	for _, i := range t.items {
 		if t.deadAt(i, ms) {
 			u.Expired = u.Expired.Plus(i.amount())
@@ -112,8 +112,11 @@ func (t *twin) change(other *twin) Change {
 	var c Change
 	for name, i := range other.items {
 		is, was := other.alive(i), t.alive(t.items[name])
-		if is {
+		if was {
 			c.Live = c.Live.Plus(i.amount())
+		}
+		if is {
+			c.Remains = c.Remains.Plus(i.amount())
 		}
 		switch {
 		case was && !is:

@@ -18,7 +18,8 @@ import (
 
 // Amount is a number of items and the bytes of their bodies.
 type Amount struct {
-	Items, Bytes int64
+	Items int64 `json:"items"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Plus returns the sum of both.
@@ -146,11 +147,15 @@ func (t *tally) inSecond(k ttlKind, cutMs int64) (total Amount, err error) {
 	return total, nil
 }
 
-// Usage is what a partition holds at one moment.
+// Usage is what a partition holds at one moment: Live is what clients see, Expired what
+// is gone for them and still takes space.
 type Usage struct {
-	Live, Expired Amount
-	LSN           uint64
+	Live    Amount `json:"live"`
+	Expired Amount `json:"expiredPending"`
 }
+
+// Plus returns the sum of both.
+func (u Usage) Plus(v Usage) Usage { return Usage{u.Live.Plus(v.Live), u.Expired.Plus(v.Expired)} }
 
 // Usage returns what the partition holds, as of nowMs.
 func (p *Partition) Usage(nowMs int64) (Usage, error) {
@@ -226,14 +231,22 @@ func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	return Usage{Live: v.meta.Amount.minus(dead), Expired: dead, LSN: v.meta.LSN}, nil
+	return Usage{Live: v.meta.Amount.minus(dead), Expired: dead}, nil
 }
 
 // Change is what another default TTL would do to a partition at one moment.
 type Change struct {
-	// Expires is what is live and would be gone, Returns what is gone and would
-	// come back, Live what would be live then.
-	Expires, Returns, Live Amount
+	// Live is what is live; Expires what of it would be gone, Returns what is gone and
+	// would come back, Remains what would be live then.
+	Live    Amount `json:"live"`
+	Expires Amount `json:"expires"`
+	Returns Amount `json:"returns"`
+	Remains Amount `json:"remains"`
+}
+
+// Plus returns the sum of both.
+func (c Change) Plus(d Change) Change {
+	return Change{c.Live.Plus(d.Live), c.Expires.Plus(d.Expires), c.Returns.Plus(d.Returns), c.Remains.Plus(d.Remains)}
 }
 
 // WhatIf says what another default TTL of the container would do at nowMs. It
@@ -249,7 +262,7 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 	then := v.rules.finalise(&other, nowMs)
 	now, next := v.rules.cutsAt(nowMs), then.cutsAt(nowMs)
 	t := tally{v.snap, &p.prefix}
-	c := Change{Live: v.meta.Amount}
+	c := Change{Live: v.meta.Amount, Remains: v.meta.Amount}
 	for k := range expiring {
 		was, err := t.between(k, -1, now[k])
 		if err != nil {
@@ -259,7 +272,7 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 		if err != nil {
 			return Change{}, err
 		}
-		c.Live = c.Live.minus(is)
+		c.Live, c.Remains = c.Live.minus(was), c.Remains.minus(is)
 		if next[k] > now[k] {
 			c.Expires = c.Expires.Plus(is.minus(was))
 		} else {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+
+// Events of expiry, page by page, and the cursors that lead from one to the next.
+
+package engine
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+const (
+	// EventRetention is how long events are kept.
+	EventRetention = time.Hour
+	// MaxEvents bounds a page of events of one partition.
+	MaxEvents = 1000
+	// maxCursorBytes bounds the text of a cursor: it has a place for every partition.
+	maxCursorBytes = 64 << 10
+)
+
+// ErrEventsGone: the cursor is older than the events that are kept.
+var ErrEventsGone = errors.New("the cursor is older than the events that are kept")
+
+// Event tells that an item has expired.
+type Event struct {
+	ID           string          `json:"id"`
+	PartitionKey json.RawMessage `json:"partitionKey"`
+	RID          string          `json:"rid"`
+	// WrittenAt is the item's last write, ExpiredAt its deadline, and GoneAt when it was
+	// gone: later than its deadline if a change of settings expired it.
+	WrittenAt string `json:"writtenAt"`
+	ExpiredAt string `json:"expiredAt"`
+	GoneAt    string `json:"goneAt"`
+	// TTL is the item's own, absent if it inherited its container's: what that was then
+	// is not kept. Source says which: "item" or "container".
+	TTL    catalog.TTL `json:"ttl"`
+	Source string      `json:"source"`
+
+	goneMs int64
+}
+
+// EventPage is a part of the events of a container.
+type EventPage struct {
+	Events []Event `json:"-"`
+	// Cursor asks for what follows.
+	Cursor string `json:"cursor"`
+	// More says that there are more already.
+	More bool `json:"more"`
+}
+
+// EventStart is where somebody begins to read events: after a cursor, with all that are
+// kept, or from now on.
+type EventStart struct {
+	Cursor string
+	Now    bool
+}
+
+// Events returns the first page for somebody who begins. Who brings a cursor may have
+// missed events.
+func (e *Engine) Events(c *catalog.Container, from EventStart) (EventPage, error) {
+	nowMs := e.clock.Horizon()
+	oldestMs := nowMs - EventRetention.Milliseconds()
+	switch {
+	case from.Now:
+		return e.eventsAfter(c, newCursor(c, nowMs-1))
+	case from.Cursor == "":
+		return e.eventsAfter(c, newCursor(c, oldestMs))
+	}
+	at, err := parseCursor(c, from.Cursor)
+	if err != nil {
+		return EventPage{}, err
+	}
+	if slices.ContainsFunc(at.Places, func(p store.EventPlace) bool { return p.GoneMs < oldestMs }) {
+		return EventPage{}, ErrEventsGone
+	}
+	return e.eventsAfter(c, at)
+}
+
+// NextEvents returns the page after another one, for somebody who has kept up so far:
+// they are told of all that happened since, however far the time has moved.
+func (e *Engine) NextEvents(c *catalog.Container, cursor string) (EventPage, error) {
+	c, err := e.catalog.Current(c.RID)
+	if err != nil {
+		return EventPage{}, err
+	}
+	at, err := parseCursor(c, cursor)
+	if err != nil {
+		return EventPage{}, err
+	}
+	return e.eventsAfter(c, at)
+}
+
+// eventsAfter returns the events after a cursor, in order within each partition.
+func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, error) {
+	var page EventPage
+	err := e.eachPartition(c, func(i int, p *store.Partition) error {
+		part, err := p.Events(at.Places[i], MaxEvents)
+		if err != nil {
+			return err
+		}
+		for _, ev := range part.Events {
+			told := Event{
+				ID: ev.ID, PartitionKey: json.RawMessage(ev.PartitionKey.String()), RID: c.RID.ItemRID(ev.Ordinal),
+				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Place.DeadlineMs), GoneAt: clock.Stamp(ev.Place.GoneMs),
+				TTL: ev.TTL, Source: "item", goneMs: ev.Place.GoneMs,
+			}
+			if ev.TTL == catalog.TTLAbsent {
+				told.Source = "container"
+			}
+			page.Events = append(page.Events, told)
+		}
+		at.Places[i] = part.Next
+		page.More = page.More || part.More
+		return nil
+	})
+	slices.SortStableFunc(page.Events, func(a, b Event) int { return cmp.Compare(a.goneMs, b.goneMs) })
+	page.Cursor = at.encode()
+	return page, err
+}
+
+// eventCursor is a place in the events of each partition of a container.
+type eventCursor struct {
+	Container string             `json:"c"`
+	Places    []store.EventPlace `json:"p"`
+}
+
+// newCursor is after everything that was gone at goneMs.
+func newCursor(c *catalog.Container, goneMs int64) *eventCursor {
+	at := &eventCursor{Container: c.RIDText, Places: make([]store.EventPlace, len(c.Ranges))}
+	for i := range at.Places {
+		at.Places[i] = store.EventPlace{GoneMs: goneMs, DeadlineMs: math.MaxInt64}
+	}
+	return at
+}
+
+func (at *eventCursor) encode() string {
+	raw, err := json.Marshal(at)
+	if err != nil {
+		panic("engine: a cursor cannot be encoded: " + err.Error())
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func parseCursor(c *catalog.Container, text string) (*eventCursor, error) {
+	refused := invalid("The cursor is not one that this container's events were given. Begin without one.")
+	if len(text) > maxCursorBytes {
+		return nil, refused
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, refused
+	}
+	var at eventCursor
+	if err := json.Unmarshal(raw, &at); err != nil || at.Container != c.RIDText || len(at.Places) != len(c.Ranges) {
+		return nil, refused
+	}
+	return &at, nil
+}
