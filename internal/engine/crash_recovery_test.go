@@ -67,7 +67,7 @@ func (r *crashRun) opened(disk *vfs.MemFS, use func(e *Engine) error) (err error
 	if err := errors.Join(append(problems, err)...); err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
-	e, err := Open(Options{DB: db, TestClock: true, ClockSource: atStart})
+	e, err := Open(Options{DB: db, TestClock: true, ClockSource: atStart, PurgePaused: true})
 	if err != nil {
 		return err
 	}
