@@ -80,20 +80,12 @@ func (c *Catalog) Container(database, nameOrRID string) (*Container, error) {
 
 // Current returns the container with the given rid as it is now.
 func (c *Catalog) Current(rid ContainerRID) (*Container, error) {
-	ct, found := c.state.Load().at(Containers, path{uint64(rid.Database), uint64(rid.Container)}).(*Container)
-	if !found {
-		return nil, ErrNotFound
-	}
-	return ct, nil
+	return now[*Container](c, Containers, path{uint64(rid.Database), uint64(rid.Container)})
 }
 
 // DatabaseOf returns the database with the given rid as it is now.
 func (c *Catalog) DatabaseOf(rid DatabaseRID) (*Database, error) {
-	d, found := c.state.Load().at(Databases, path{uint64(rid)}).(*Database)
-	if !found {
-		return nil, ErrNotFound
-	}
-	return d, nil
+	return now[*Database](c, Databases, path{uint64(rid)})
 }
 
 // commit makes a change durable and then shows it. The sequence row guards

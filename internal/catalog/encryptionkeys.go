@@ -71,8 +71,7 @@ func parseEncryptionKey(w *Write) (Any, error) {
 		return nil, invalid("The client encryption key has %d bytes, more than the %d that are allowed.", len(w.Body), maxEncryptionKeyBytes)
 	}
 	for _, name := range []string{"encryptionAlgorithm", "wrappedDataEncryptionKey"} {
-		raw, _ := o.Lookup(name)
-		if _, err := asString(name, raw); err != nil {
+		if _, err := stringMember(o, name); err != nil {
 			return nil, err
 		}
 	}

@@ -69,6 +69,12 @@ func asString(what string, raw []byte) (string, error) {
 	return "", invalid("One of the specified inputs is invalid: '%s' must be a string.", what)
 }
 
+// stringMember reads a property that must be a string.
+func stringMember(o *value.Object, name string) (string, error) {
+	raw, _ := o.Lookup(name)
+	return asString(name, raw)
+}
+
 func asBool(what string, raw []byte) (bool, error) {
 	v, _ := value.FromJSON(raw)
 	if b, ok := v.Bool(); ok {

@@ -58,11 +58,7 @@ type permissionRecord struct {
 
 // Permission returns the permission with the given rid as it is now.
 func (c *Catalog) Permission(rid PermissionRID) (*Permission, error) {
-	p, found := c.state.Load().at(Permissions, path{uint64(rid.Database), rid.User, rid.Permission}).(*Permission)
-	if !found {
-		return nil, ErrNotFound
-	}
-	return p, nil
+	return now[*Permission](c, Permissions, path{uint64(rid.Database), rid.User, rid.Permission})
 }
 
 // Numbers returns what tells the permission apart.
@@ -101,12 +97,10 @@ func parsePermission(w *Write) (Any, error) {
 		return nil, err
 	}
 	p := &Permission{Resource: r}
-	raw, _ := o.Lookup("permissionMode")
-	if p.raw.Mode, err = asString("permissionMode", raw); err != nil {
+	if p.raw.Mode, err = stringMember(o, "permissionMode"); err != nil {
 		return nil, err
 	}
-	raw, _ = o.Lookup("resource")
-	if p.raw.Resource, err = asString("resource", raw); err != nil {
+	if p.raw.Resource, err = stringMember(o, "resource"); err != nil {
 		return nil, err
 	}
 	if raw, ok := o.Lookup("resourcePartitionKey"); !absent(raw, ok) {

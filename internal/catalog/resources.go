@@ -228,6 +228,15 @@ func (s *state) at(k Kind, p path) Any {
 	return owner.Common().below[k].numbers()[p[kinds[k].depth-1]]
 }
 
+// now returns the resource at a path as it is now.
+func now[T Any](c *Catalog, k Kind, p path) (T, error) {
+	r, found := c.state.Load().at(k, p).(T)
+	if !found {
+		return r, ErrNotFound
+	}
+	return r, nil
+}
+
 // altered puts a copy of the resource at a path into s, which nobody else has seen, and
 // copies of all its owners, and returns it to be altered; nil if there is none.
 func (s *state) altered(k Kind, p path) Any {

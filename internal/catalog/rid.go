@@ -9,6 +9,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 )
@@ -74,41 +75,17 @@ func (r ContainerRID) RangeRID(i int) string {
 	return r.ItemRID(uint64(kindRange)<<kindShift | uint64(i))
 }
 
-// RID is a parsed resource id: a database's, a container's or an item's.
-type RID struct {
-	Database  DatabaseRID
-	Container ContainerRID // zero for a database
-	Ordinal   uint64
-	Item      bool
-}
-
-// ParseRID reads the text of a rid. It reports false for text that is none,
+// Ordinal reads the rid of an item of the container. It reports false for what is none,
 // which in a path means that it is a name.
-func ParseRID(text string) (RID, bool) {
-	var (
-		room [ridRoom]byte
-		r    RID
-	)
-	raw, ok := appendRID(room[:0], text)
-	if !ok {
-		return RID{}, false
+func (r ContainerRID) Ordinal(itemRID string) (uint64, bool) {
+	var room [ridRoom]byte
+	raw, ok := appendRID(room[:0], itemRID)
+	if !ok || len(raw) != itemRIDBytes {
+		return 0, false
 	}
-	if len(raw) == itemRIDBytes {
-		r.Ordinal = binary.LittleEndian.Uint64(raw[containerRIDBytes:])
-		r.Item = true
-		if r.Ordinal > MaxOrdinal {
-			return RID{}, false
-		}
-	}
-	r.Database = DatabaseRID(binary.BigEndian.Uint32(raw))
-	if len(raw) > databaseRIDBytes {
-		c := binary.BigEndian.Uint32(raw[databaseRIDBytes:])
-		if c&containerBit == 0 {
-			return RID{}, false
-		}
-		r.Container = ContainerRID{r.Database, c &^ containerBit}
-	}
-	return r, true
+	ordinal := binary.LittleEndian.Uint64(raw[containerRIDBytes:])
+	var own [containerRIDBytes]byte
+	return ordinal, ordinal <= MaxOrdinal && bytes.Equal(raw[:containerRIDBytes], r.bytes(own[:0]))
 }
 
 // IsRID reports whether a text has the form of a rid, of whatever kind.

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -54,14 +55,14 @@ func TestRIDRoundTrip(t *testing.T) {
 			Container: rapid.Uint32Max(1<<31-1).Draw(t, "container"),
 		}
 		ordinal := rapid.Uint64Max(MaxOrdinal).Draw(t, "ordinal")
-		if got, ok := ParseRID(c.Database.String()); !ok || got != (RID{Database: c.Database}) {
-			t.Errorf("database %s: got %+v, %v", c.Database, got, ok)
+		if got, ok := Databases.numberOf(&Resource{}, c.Database.String()); !ok || got != uint64(c.Database) {
+			t.Errorf("database %s: got %d, %v", c.Database, got, ok)
 		}
-		if got, ok := ParseRID(c.String()); !ok || got != (RID{Database: c.Database, Container: c}) {
-			t.Errorf("container %s: got %+v, %v", c, got, ok)
+		if got, ok := Containers.numberOf(databaseOf(c), c.String()); !ok || got != uint64(c.Container) {
+			t.Errorf("container %s: got %d, %v", c, got, ok)
 		}
-		if got, ok := ParseRID(c.ItemRID(ordinal)); !ok || got != (RID{Database: c.Database, Container: c, Ordinal: ordinal, Item: true}) {
-			t.Errorf("item %s: got %+v, %v", c.ItemRID(ordinal), got, ok)
+		if got, ok := c.Ordinal(c.ItemRID(ordinal)); !ok || got != ordinal {
+			t.Errorf("item %s: got %d, %v", c.ItemRID(ordinal), got, ok)
 		}
 		text := make([]byte, ItemRIDChars+2)
 		c.PutItemRID(text[1:], ordinal)
@@ -69,6 +70,26 @@ func TestRIDRoundTrip(t *testing.T) {
 			t.Errorf("put: got %q, want %s", text, c.ItemRID(ordinal))
 		}
 	})
+}
+
+// databaseOf is the database of a container, as far as rids are about it.
+func databaseOf(c ContainerRID) *Resource {
+	return &Resource{rid: string(binary.BigEndian.AppendUint32(nil, uint32(c.Database)))}
+}
+
+// read reads a rid as that of a database, of a container of c's database, and of an item
+// of c, and returns what each that reads it would write.
+func read(c ContainerRID, text string) (written []string) {
+	if n, ok := Databases.numberOf(&Resource{}, text); ok {
+		written = append(written, DatabaseRID(n).String())
+	}
+	if n, ok := Containers.numberOf(databaseOf(c), text); ok {
+		written = append(written, ContainerRID{c.Database, uint32(n)}.String())
+	}
+	if n, ok := c.Ordinal(text); ok {
+		written = append(written, c.ItemRID(n))
+	}
+	return written
 }
 
 func TestParseRIDRefuses(t *testing.T) {
@@ -88,9 +109,11 @@ func TestParseRIDRefuses(t *testing.T) {
 		"an item that is too long": c.ItemRID(1) + "AAAA",
 		"an item and a line break": c.ItemRID(1)[:23] + "\n=",
 		"an item of a user":        "AAAAAQAAAAEBAAAAAAAAAA==",
+		"another's item":           ContainerRID{Database: 1, Container: 2}.ItemRID(1),
+		"another's container":      ContainerRID{Database: 2, Container: 1}.String(),
 	} {
-		if got, ok := ParseRID(text); ok {
-			t.Errorf("%s, %q: got %+v, want nothing", name, text, got)
+		if got := read(c, text); got != nil {
+			t.Errorf("%s, %q: got %q, want nothing", name, text, got)
 		}
 	}
 }
@@ -101,18 +124,8 @@ func FuzzParseRID(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, ok := ParseRID(text)
-		if !ok {
-			return
-		}
-		again := r.Database.String()
-		if r.Item {
-			again = r.Container.ItemRID(r.Ordinal)
-		} else if len(text) > len(again) {
-			again = r.Container.String()
-		}
-		if again != text || r.Ordinal > MaxOrdinal || r.Container.Container >= containerBit {
-			t.Errorf("%q is read as %+v, which is %q", text, r, again)
+		if again := read(c, text); len(again) > 1 || len(again) == 1 && again[0] != text {
+			t.Errorf("%q is read as %q", text, again)
 		}
 	})
 }

@@ -43,8 +43,7 @@ func parseScript(w *Write) (Any, error) {
 		return nil, err
 	}
 	s := &Script{Resource: r}
-	raw, _ := o.Lookup("body")
-	if s.Text, err = asString("body", raw); err != nil || w.Kind != Triggers {
+	if s.Text, err = stringMember(o, "body"); err != nil || w.Kind != Triggers {
 		return s, err
 	}
 	if s.Type, err = oneOf(o, "triggerType", "Pre", "Post"); err != nil {
@@ -56,8 +55,7 @@ func parseScript(w *Write) (Any, error) {
 
 // oneOf returns a property that has one of several values, whatever their case.
 func oneOf(o *value.Object, name string, allowed ...string) (string, error) {
-	raw, _ := o.Lookup(name)
-	text, err := asString(name, raw)
+	text, err := stringMember(o, name)
 	if err == nil && !slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, text) }) {
 		err = invalid("The '%s' of a trigger must be one of %s, not '%s'.", name, strings.Join(allowed, ", "), value.Clip(text))
 	}

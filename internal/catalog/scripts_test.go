@@ -39,7 +39,7 @@ func TestUDFBody(t *testing.T) {
 	if got, want := rowsOf(t, db)[string(scriptKey(ct.RID, 3))], `{"v":1,"id":"f","text":"function(){ return \"é\" }","revision":1,"ts":1700000000}`; got != want {
 		t.Errorf("kept as %s, want %s", got, want)
 	}
-	if _, ok := ParseRID(u.RIDText); ok || !IsRID(u.RIDText) || !IsRID(ct.RIDText) || IsRID("f") {
+	if read := read(ct.RID, u.RIDText); read != nil || !IsRID(u.RIDText) || !IsRID(ct.RIDText) || IsRID("f") {
 		t.Errorf("%s is the rid of a function and of nothing else", u.RIDText)
 	}
 }

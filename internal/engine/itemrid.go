@@ -13,23 +13,23 @@ import (
 // beside the rid of its container it is no name. A partition key that was given and is
 // not the item's is ErrKeyMismatch.
 func (e *Engine) ResolveRID(t Target) (Target, error) {
-	if len(t.ID) != catalog.ItemRIDChars { // as most are
-		return t, nil
-	}
-	rid, isRID := catalog.ParseRID(t.ID)
-	if !isRID || !rid.Item || rid.Container.String() != t.Container {
+	if len(t.ID) != catalog.ItemRIDChars || !catalog.IsRID(t.ID) { // as most are
 		return t, nil
 	}
 	named := t
 	err := whileClosed(func() error {
 		c, err := e.catalog.Container(t.Database, t.Container)
-		if err != nil || c.RID != rid.Container {
+		if err != nil || c.RIDText != t.Container {
 			return nil
 		}
-		if store.PartitionOf(rid.Ordinal) >= len(c.Ranges) {
+		ordinal, ok := c.RID.Ordinal(t.ID)
+		if !ok {
+			return nil
+		}
+		if store.PartitionOf(ordinal) >= len(c.Ranges) {
 			return store.ErrNotFound
 		}
-		named, err = e.named(c, t, rid.Ordinal)
+		named, err = e.named(c, t, ordinal)
 		return err
 	})
 	return named, err

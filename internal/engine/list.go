@@ -136,13 +136,10 @@ func continuation(c *catalog.Container, after uint64) string {
 func parseContinuation(c *catalog.Container, text string, first, last int) (partition int, after uint64, err error) {
 	inner, ok1 := strings.CutPrefix(text, continuationPrefix)
 	inner, ok2 := strings.CutSuffix(inner, continuationSuffix)
-	rid, ok3 := catalog.ParseRID(inner)
-	if !ok1 || !ok2 || !ok3 || !rid.Item || rid.Container != c.RID {
+	after, ok3 := c.RID.Ordinal(inner)
+	partition = store.PartitionOf(after)
+	if !ok1 || !ok2 || !ok3 || partition < first || partition > last {
 		return 0, 0, ErrContinuation
 	}
-	partition = store.PartitionOf(rid.Ordinal)
-	if partition < first || partition > last {
-		return 0, 0, ErrContinuation
-	}
-	return partition, rid.Ordinal, nil
+	return partition, after, nil
 }

@@ -54,11 +54,10 @@ func (f *ResumeFilter) resume(c *catalog.Container) (*query.Resume, error) {
 	if f.RID == "" {
 		return r, nil
 	}
-	rid, ok := catalog.ParseRID(f.RID)
-	if !ok || !rid.Item || rid.Container != c.RID {
+	var ok bool
+	if r.Ordinal, ok = c.RID.Ordinal(f.RID); !ok {
 		return nil, invalid("The 'rid' of the resume filter, '%s', is not that of an item of the container.", value.Clip(f.RID))
 	}
-	r.Ordinal = rid.Ordinal
 	return r, nil
 }
 

@@ -6,6 +6,8 @@
 package scripttest
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -15,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
@@ -203,11 +204,11 @@ func rowNumber(t testing.TB, row sql.Value) uint64 {
 
 func ridNumber(t testing.TB, text string) uint64 {
 	t.Helper()
-	rid, ok := catalog.ParseRID(text)
-	if !ok || !rid.Item {
-		t.Fatalf("%q is no rid", text)
+	raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(text, "-", "/"))
+	if err != nil || len(raw) != 16 || raw[15] >= 1<<4 {
+		t.Fatalf("%q is no item's rid: %v", text, err)
 	}
-	return rid.Ordinal
+	return binary.LittleEndian.Uint64(raw[8:])
 }
 
 // stages is what a client does with merged rows, and remembers from page to page.

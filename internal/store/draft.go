@@ -103,11 +103,11 @@ func (d *Draft) Read(id string) (body []byte, etag string, err error) {
 
 // IDOf returns the id of the item with a rid.
 func (d *Draft) IDOf(rid string) (string, error) {
-	r, ok := catalog.ParseRID(rid)
-	if !ok || r.Container != d.r.Container().RID || r.Ordinal == 0 {
+	ordinal, ok := d.r.Container().RID.Ordinal(rid)
+	if !ok || ordinal == 0 {
 		return "", ErrNotFound
 	}
-	f, live, err := d.r.Get(r.Ordinal)
+	f, live, err := d.r.Get(ordinal)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +120,7 @@ func (d *Draft) IDOf(rid string) (string, error) {
 	}
 	// Another partition key may have the same hash.
 	again, live, err := d.r.Find(d.key(id))
-	if err == nil && (!live || again.Ordinal != r.Ordinal) {
+	if err == nil && (!live || again.Ordinal != ordinal) {
 		err = ErrNotFound
 	}
 	return id, err
