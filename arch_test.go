@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,8 +46,9 @@ var layers = map[string]layer{
 	"internal/script":      {"internal/value", "github.com/dop251/goja"},
 	"internal/purge":       {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
 	"internal/engine":      {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/store internal/value", ""},
-	"internal/rest":        {"internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
-	".": {"internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
+	"internal/api":         {"internal/catalog internal/engine internal/memory internal/query internal/sql internal/store internal/value", ""},
+	"internal/rest":        {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
+	".": {"internal/api internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
 		"internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
@@ -163,6 +165,30 @@ func allowed(l layer, test bool, imported string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool {
 		return imported == m || strings.HasPrefix(imported, m+"/")
 	})
+}
+
+var headerName = regexp.MustCompile(`^"(?i:x-ms-[a-z0-9-]+)"$`)
+
+// HTTP is one transport of several: what is below it does not know it, and has none of
+// its headers.
+func TestHTTPStaysInItsTransport(t *testing.T) {
+	for _, f := range sourceFiles(t) {
+		if f.test || !strings.HasPrefix(f.dir, "internal/") || f.dir == "internal/rest" || f.dir == "internal/scripttest" {
+			continue
+		}
+		for _, spec := range f.tree.Imports {
+			if strings.HasPrefix(spec.Path.Value, `"net/http`) {
+				t.Errorf("%s imports net/http: the transport fills a request with fields", f.name)
+			}
+		}
+		// The words of errors are the service's, and some name headers.
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && headerName.MatchString(text.Value) {
+				t.Errorf("%s has the header %s", f.name, text.Value)
+			}
+			return true
+		})
+	}
 }
 
 func TestEveryPackageHasOneComment(t *testing.T) {

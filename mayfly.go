@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -215,7 +216,7 @@ func (s *Server) open() (err error) {
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
-		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail, Explain: rest.Explain,
+		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail, Explain: api.Explain,
 		Caches:  store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
 	})
@@ -224,7 +225,7 @@ func (s *Server) open() (err error) {
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
-		Account:   rest.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
+		Account:   api.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
 		RoutingGateway: o.RoutingGateway, Memory: budget,
 	})

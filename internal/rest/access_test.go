@@ -13,9 +13,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
@@ -81,9 +83,9 @@ var access = []struct{ path, methods, who string }{
 	{"/dbs/d/colls/c/pkranges", "POST PUT PATCH DELETE", owners},
 	{"/dbs/d/colls/c/pkranges/r", "GET HEAD", whole},
 	{"/dbs/d/colls/c/pkranges/r", "POST QUERY PUT PATCH DELETE", owners},
-	{"/dbs/d/colls/c/docs", "GET HEAD QUERY", inside},
+	{"/dbs/d/colls/c/docs", "GET HEAD QUERY CHANGES", inside},
 	{"/dbs/d/colls/c/docs", "PLAN", inside + " other-key"},
-	{"/dbs/d/colls/c/docs", "POST UPSERT BATCH PUT PATCH DELETE", writes},
+	{"/dbs/d/colls/c/docs", "POST UPSERT BULK BATCH PUT PATCH DELETE", writes},
 	{"/dbs/d/colls/c/docs/i", "GET HEAD", inside + " item-read item-all"},
 	{"/dbs/d/colls/c/docs/i", "POST QUERY PUT PATCH DELETE", writes + " item-all"},
 	{"/dbs/d/colls/c/sprocs", "GET HEAD QUERY", readers + " read all"},
@@ -108,23 +110,24 @@ var access = []struct{ path, methods, who string }{
 }
 
 // names are what stands in the paths above.
-var names = map[string]string{
-	typeDatabases: "d", typeContainers: "c", typeItems: "i", typeRanges: "r", typeOffers: "d", typeUsers: "u",
-	typePermissions: "p", typeEncryptionKeys: "k", typeProcedures: "s", typeTriggers: "t", typeUDFs: "f", typeConflicts: "x",
+var names = map[api.Resource]string{
+	api.Databases: "d", api.Containers: "c", api.Items: "i", api.Ranges: "r", api.Offers: "d", api.Users: "u",
+	api.Permissions: "p", api.EncryptionKeys: "k", api.Procedures: "s", api.Triggers: "t", api.UDFs: "f", api.Conflicts: "x",
 }
 
 // routesBelow returns the path of every kind of resource that the router knows.
-func routesBelow(t *testing.T, kind, path string) []string {
+func routesBelow(t *testing.T, kind api.Resource, path string) []string {
 	var all []string
 	for _, child := range children[kind] {
 		name := names[child]
 		if name == "" {
-			t.Fatalf("the resource type %q has no name in this test, and no rows", child)
+			t.Fatalf("the resource type %d has no name in this test, and no rows", child)
 		}
-		all = append(all, path+"/"+child, path+"/"+child+"/"+name)
-		all = append(all, routesBelow(t, child, path+"/"+child+"/"+name)...)
+		below := path + "/" + child.Word()
+		all = append(all, below, below+"/"+name)
+		all = append(all, routesBelow(t, child, below+"/"+name)...)
 	}
-	if kind == typeContainers {
+	if kind == api.Containers {
 		all = append(all, path+"/"+operationsSegment+"/"+operationDeleteKey)
 	}
 	return all
@@ -133,13 +136,28 @@ func routesBelow(t *testing.T, kind, path string) []string {
 func methodsAt(path string) []string {
 	methods := []string{"GET", "HEAD", "POST", "QUERY", "PUT", "PATCH", "DELETE"}
 	if strings.HasSuffix(path, "/docs") {
-		methods = append(methods, "PLAN", "UPSERT", "BATCH")
+		methods = append(methods, "PLAN", "UPSERT", "BULK", "BATCH", "CHANGES")
 	}
 	return methods
 }
 
+// TestAccess walks over all requests that there can be, those of the table and those
+// that have no row in it.
 func TestAccess(t *testing.T) {
-	routes := append([]string{"/"}, routesBelow(t, typeAccount, "")...)
+	var seen struct {
+		sync.Mutex
+		rows map[*api.Row]bool
+	}
+	seen.rows = map[*api.Row]bool{}
+	t.Cleanup(func() {
+		for _, row := range api.Rows {
+			upsert := row.Verb == api.Upsert && row.Resource != api.Items // as a create, by the same path
+			if !seen.rows[row] && !upsert {
+				t.Errorf("%s was not tried: give it a method here", row.Name)
+			}
+		}
+	})
+	routes := append([]string{"/"}, routesBelow(t, api.AccountResource, "")...)
 	rows := map[string]string{}
 	for _, row := range access {
 		for method := range strings.FieldsSeq(row.methods) {
@@ -159,22 +177,29 @@ func TestAccess(t *testing.T) {
 			}
 			t.Run(method+" "+path, func(t *testing.T) {
 				t.Parallel()
-				tryAll(t, method, path, strings.Fields(who))
+				row := tryAll(t, method, path, strings.Fields(who))
+				seen.Lock()
+				defer seen.Unlock()
+				seen.rows[row] = true
 			})
 		}
 	}
 }
 
 // tryAll makes a request with every credential: first with those that must be
-// refused, which must change nothing.
-func tryAll(t *testing.T, method, path string, who []string) {
+// refused, which must change nothing. One that has no row is refused whoever makes it.
+func tryAll(t *testing.T, method, path string, who []string) *api.Row {
 	w := newAccessWorld(t)
+	r, _ := w.request(t, method, path)
+	rt, _ := parseRoute(path)
+	x := w.h.exchange(nil, r)
+	x.fill(&rt)
 	before := w.everything(t)
 	for _, c := range credentials {
 		if slices.Contains(who, c) {
 			continue
 		}
-		if a := w.try(t, method, path, c); a.status != 401 && a.status != 403 {
+		if a := w.try(t, method, path, c); a.status != 401 && a.status != 403 && (a.status != 405 || x.Row != nil) {
 			t.Errorf("%s is answered %d, want a refusal: %.300s", c, a.status, a.body)
 		} else if method != "HEAD" {
 			a.failureText(t, a.status, atoi(a.header.Get("x-ms-substatus")))
@@ -187,10 +212,11 @@ func tryAll(t *testing.T, method, path string, who []string) {
 		if !slices.Contains(who, c) {
 			continue
 		}
-		if a := w.try(t, method, path, c); a.status == 401 || a.status == 403 {
-			t.Errorf("%s is refused: %d %.300s", c, a.status, a.body)
+		if a := w.try(t, method, path, c); a.status == 401 || a.status == 403 || (a.status == 405) != (x.Row == nil) {
+			t.Errorf("%s is refused, or not refused: %d %.300s", c, a.status, a.body)
 		}
 	}
+	return x.Row
 }
 
 func atoi(text string) int {
@@ -261,13 +287,13 @@ func jwt(key string, expires time.Time) string {
 }
 
 // accessBodies fit what is written where.
-var accessBodies = map[string]string{
-	typeItems: `{"id":"i","pk":"p"}`, typeContainers: containerBody, typeEncryptionKeys: encryptionKeyBody,
-	typePermissions: `{"id":"p","permissionMode":"All","resource":"dbs/d/colls/c"}`,
+var accessBodies = map[api.Resource]string{
+	api.Items: `{"id":"i","pk":"p"}`, api.Containers: containerBody, api.EncryptionKeys: encryptionKeyBody,
+	api.Permissions: `{"id":"p","permissionMode":"All","resource":"dbs/d/colls/c"}`,
 }
 
-// try makes a request with a credential.
-func (w *accessWorld) try(t testing.TB, method, path, credential string) answer {
+// request makes a request. Its signature is to be replaced.
+func (w *accessWorld) request(t testing.TB, method, path string) (*http.Request, *route) {
 	t.Helper()
 	headers := pk("p")
 	rt, ok := parseRoute(path)
@@ -285,12 +311,21 @@ func (w *accessWorld) try(t testing.TB, method, path, credential string) answer 
 		method, body, headers["x-ms-cosmos-is-query-plan-request"] = "POST", `{"query":"SELECT * FROM c"}`, "True"
 	case "UPSERT":
 		method, headers["x-ms-documentdb-is-upsert"] = "POST", "True"
-	case "BATCH":
+	case "BATCH", "BULK":
+		headers["x-ms-cosmos-batch-atomic"] = map[string]string{"BATCH": "True", "BULK": "False"}[method]
 		method, body, headers["x-ms-cosmos-is-batch-request"] = "POST", `[{"operationType":"Create","resourceBody":{"id":"b","pk":"p"}}]`, "True"
+	case "CHANGES":
+		method, headers["a-im"] = "GET", "Incremental feed"
 	}
-	r := signedRequest(t, method, path, []byte(body), headers)
+	return signedRequest(t, method, path, []byte(body), headers), &rt
+}
+
+// try makes a request with a credential.
+func (w *accessWorld) try(t testing.TB, method, path, credential string) answer {
+	t.Helper()
+	r, rt := w.request(t, method, path)
 	sign := func(key string) string {
-		return masterToken(clientSignature(t, key, method, rt.kind, rt.link, r.Header.Get("X-Ms-Date"), ""))
+		return masterToken(clientSignature(t, key, r.Method, rt.kind.Word(), rt.link, r.Header.Get("X-Ms-Date"), ""))
 	}
 	var auth string
 	switch credential {
@@ -341,7 +376,7 @@ func (w *accessWorld) everything(t testing.TB) string {
 func TestQueriesChangeNothing(t *testing.T) {
 	w := newAccessWorld(t)
 	before := w.everything(t)
-	for _, path := range routesBelow(t, typeAccount, "") {
+	for _, path := range routesBelow(t, api.AccountResource, "") {
 		rt, _ := parseRoute(path)
 		if !rt.feed {
 			continue
@@ -352,7 +387,7 @@ func TestQueriesChangeNothing(t *testing.T) {
 		}
 		body = strings.NewReplacer(`"id":"i"`, `"id":"new"`, `"id":"c"`, `"id":"new"`, `"id":"k"`, `"id":"new"`, `"id":"p"`, `"id":"new"`).Replace(body)
 		for _, header := range []string{"x-ms-documentdb-isquery", "x-ms-documentdb-query", "x-ms-cosmos-is-query-plan-request", "Content-Type"} {
-			if header == "x-ms-cosmos-is-query-plan-request" && rt.kind != typeItems {
+			if header == "x-ms-cosmos-is-query-plan-request" && rt.kind != api.Items {
 				continue
 			}
 			headers := pk("p")
@@ -679,8 +714,8 @@ func TestPrincipals(t *testing.T) {
 	} {
 		r := &http.Request{Method: "GET", Header: http.Header{"Authorization": {"type=aad&ver=1.0&sig=" + c.jwt}}}
 		g, err := h.authorize(r, &route{})
-		if err != c.want || err == nil && g.by != byPrincipal {
-			t.Errorf("%q: %v, %v, want %v", c.jwt, g.by, err, c.want)
+		if err != c.want || err == nil && g.By != api.ByPrincipal {
+			t.Errorf("%q: %v, %v, want %v", c.jwt, g.By, err, c.want)
 		}
 	}
 }

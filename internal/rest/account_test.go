@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 func TestAccountBody(t *testing.T) {
-	h := newTestHandlerWith(t, testHandlerOptions{account: Account{Regions: []string{"South Central US"}}})
+	h := newTestHandlerWith(t, testHandlerOptions{account: api.Account{Regions: []string{"South Central US"}}})
 	a := call(t, h, "GET", "/", "", nil, 200)
 	got := a.json(t)
 
@@ -67,7 +69,7 @@ func TestAccountEndpoint(t *testing.T) {
 		{"", `a"b`, `http://a"b/`, false}, // still JSON
 		{"https://127.0.0.1:8081/", "localhost:9", "https://127.0.0.1:8081/", false},
 	} {
-		h := newTestHandlerWith(t, testHandlerOptions{account: Account{Advertise: c.advertise}})
+		h := newTestHandlerWith(t, testHandlerOptions{account: api.Account{Advertise: c.advertise}})
 		r := signedRequest(t, "GET", "/", nil, nil)
 		r.Host = c.host
 		if c.secure {
@@ -96,7 +98,7 @@ func locations(t *testing.T, a answer, kind string) [][2]string {
 }
 
 func TestAccountRegions(t *testing.T) {
-	h := newTestHandlerWith(t, testHandlerOptions{account: Account{Regions: []string{"West US", `East "US" ü`, "North"}}})
+	h := newTestHandlerWith(t, testHandlerOptions{account: api.Account{Regions: []string{"West US", `East "US" ü`, "North"}}})
 	a := call(t, h, "GET", "/", "", nil, 200)
 	const e = "http://localhost/"
 	if got, want := locations(t, a, "writableLocations"), [][2]string{{"West US", e}}; !slices.Equal(got, want) {
@@ -123,7 +125,7 @@ func TestAccountRefusesMethods(t *testing.T) {
 func TestConsistency(t *testing.T) {
 	levels := []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
 	for own, level := range levels {
-		h := newTestHandlerWith(t, testHandlerOptions{account: Account{Consistency: level}})
+		h := newTestHandlerWith(t, testHandlerOptions{account: api.Account{Consistency: level}})
 		policy := call(t, h, "GET", "/", "", nil, 200).json(t)["userConsistencyPolicy"].(map[string]any)
 		if policy["defaultConsistencyLevel"] != level {
 			t.Errorf("an account of level %s says %v", level, policy)
@@ -156,7 +158,7 @@ func TestConsistency(t *testing.T) {
 }
 
 func TestNewRefusesAccounts(t *testing.T) {
-	for _, a := range []Account{
+	for _, a := range []api.Account{
 		{Consistency: "Session"},
 		{Regions: []string{"Here"}},
 		{Regions: []string{"Here"}, Consistency: "session"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -35,7 +36,7 @@ func (x *exchange) serveAdmin(path string) error {
 	switch {
 	case err != nil:
 		return x.unauthenticated(err)
-	case by == byReadOnlyKey && x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
+	case by == api.ByReadOnlyKey && x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
 		return errForbidden // it opens only what is read
 	case ttl:
 		return x.serveTTL(page)
@@ -80,7 +81,7 @@ func (x *exchange) serveClock() error {
 		}
 		var r clockRequest
 		if err := decodeStrict(body, &r); err != nil {
-			return &badRequestError{clockUsage}
+			return api.Invalid(clockUsage)
 		}
 		if err := r.apply(c); err != nil {
 			return clockFailed(err)
@@ -117,17 +118,17 @@ func (r clockRequest) apply(c *clock.Clock) error {
 	case clockRequest{Set: r.Set}:
 		t, err := time.Parse(time.RFC3339Nano, r.Set)
 		if err != nil {
-			return &badRequestError{clockUsage}
+			return api.Invalid(clockUsage)
 		}
 		return c.Set(t.UnixMilli())
 	case clockRequest{Advance: r.Advance}:
 		d, err := time.ParseDuration(r.Advance)
 		if err != nil {
-			return &badRequestError{clockUsage}
+			return api.Invalid(clockUsage)
 		}
 		return c.Advance(d)
 	}
-	return &badRequestError{clockUsage}
+	return api.Invalid(clockUsage)
 }
 
 // clockFailed turns a refusal of the clock into a bad request.
@@ -136,7 +137,7 @@ func clockFailed(err error) error {
 		clock.ErrBackwards, clock.ErrTooFar, clock.ErrTooShort, clock.ErrNotTestClock, clock.ErrNothingToConfirm, clock.ErrAhead,
 	} {
 		if errors.Is(err, refusal) {
-			return &badRequestError{err.Error()}
+			return api.Invalid(err.Error())
 		}
 	}
 	return err

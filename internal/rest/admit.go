@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -49,5 +50,5 @@ func (x *exchange) admitHeaders() error {
 }
 
 func unknownValue(name, text string) error {
-	return &badRequestError{"The value '" + value.Clip(text) + "' specified for the header '" + strings.ToLower(name) + "' is invalid."}
+	return api.Invalid("The value '" + value.Clip(text) + "' specified for the header '" + strings.ToLower(name) + "' is invalid.")
 }

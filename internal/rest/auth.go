@@ -21,14 +21,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
 var (
-	errNoAuthorization  = errors.New("required Header authorization is missing. Ensure a valid Authorization token is passed")
-	errBadAuthorization = errors.New("the input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used")
-	errPrincipalDate    = errors.New("the principal's token is not valid at the current time")
-	errDate             = errors.New("the authorization token is not valid at the current time")
+	errNoAuthorization  = api.Refuse(401, 0, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
+	errBadAuthorization = api.Refuse(401, 0, "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used.")
+	errPrincipalDate    = api.Refuse(401, 0, "The Entra ID token is not valid at the current time: it has expired, or is not good yet.")
+	errDate             = api.Refuse(403, 0, "The authorization token is not valid at the current time: its date is more than 15 minutes from the server's. Check the clocks of both machines.")
+	errTokenExpired     = api.Refuse(403, 0, "The input authorization token is not valid at the current time. Please create another token and retry.")
 )
 
 const (
@@ -40,7 +42,7 @@ const (
 
 // key is one of the account's keys.
 type key struct {
-	by     credential        // byKey or byReadOnlyKey
+	by     api.Credential    // api.ByKey or api.ByReadOnlyKey
 	digest [sha256.Size]byte // of its text
 	pool   sync.Pool         // of *signing
 }
@@ -64,7 +66,7 @@ func ParseKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-func newKey(by credential, text string) (*key, error) {
+func newKey(by api.Credential, text string) (*key, error) {
 	secret, err := ParseKey(text)
 	if err != nil {
 		return nil, err
@@ -87,21 +89,21 @@ func (k *key) sign(text []byte) [sha256.Size]byte {
 
 // opened says what a credential opens: what the key does that it matches, of which
 // matches returns 1. All keys are compared with it, each in constant time.
-func (h *Handler) opened(matches func(*key) int) (credential, error) {
-	var found [2]int // byKey, byReadOnlyKey
+func (h *Handler) opened(matches func(*key) int) (api.Credential, error) {
+	var found [2]int // api.ByKey, api.ByReadOnlyKey
 	for _, k := range h.keys {
 		found[k.by] |= matches(k)
 	}
 	for by, match := range found {
 		if match == 1 {
-			return credential(by), nil
+			return api.Credential(by), nil
 		}
 	}
 	return 0, errBadAuthorization
 }
 
 // signed says what the key opens with which a text was signed.
-func (h *Handler) signed(given, text []byte) (credential, error) {
+func (h *Handler) signed(given, text []byte) (api.Credential, error) {
 	return h.opened(func(k *key) int {
 		want := k.sign(text)
 		return subtle.ConstantTimeCompare(given, want[:])
@@ -109,41 +111,41 @@ func (h *Handler) signed(given, text []byte) (credential, error) {
 }
 
 // key says what a key opens that is given itself.
-func (h *Handler) key(text string) (credential, error) {
+func (h *Handler) key(text string) (api.Credential, error) {
 	given := sha256.Sum256([]byte(text))
 	return h.opened(func(k *key) int { return subtle.ConstantTimeCompare(given[:], k.digest[:]) })
 }
 
 // authorize verifies who makes a request: somebody who has a key and signed it
 // lately, or the holder of a token.
-func (h *Handler) authorize(r *http.Request, rt *route) (grant, error) {
+func (h *Handler) authorize(r *http.Request, rt *route) (api.Grant, error) {
 	header := headerOf(r, "Authorization")
 	if header == "" {
-		return grant{}, errNoAuthorization
+		return api.Grant{}, errNoAuthorization
 	}
 	a, err := parseAuthorization(header)
 	if err != nil {
-		return grant{}, err
+		return api.Grant{}, err
 	}
 	switch {
 	case a.kind == "master" && a.version == "1.0":
 		by, err := h.verify(r, rt, a.sig)
-		return grant{by: by}, err
+		return api.Grant{By: by}, err
 	case a.kind == "resource" && (a.version == "1" || a.version == "1.0"):
 		t, err := h.parseToken(a.sig)
 		if err == nil && !time.Now().Before(t.expires) {
 			err = errTokenExpired
 		}
-		return grant{by: byToken, token: t}, err
+		return api.Grant{By: api.ByToken, Permission: t.permission, Container: t.container}, err
 	case a.kind == "aad" && a.version == "1.0":
 		by, err := h.principal(a.sig, time.Now())
-		return grant{by: by}, err
+		return api.Grant{By: by}, err
 	}
-	return grant{}, errBadAuthorization
+	return api.Grant{}, errBadAuthorization
 }
 
 // verify checks the signature of a request.
-func (h *Handler) verify(r *http.Request, rt *route, sig string) (credential, error) {
+func (h *Handler) verify(r *http.Request, rt *route, sig string) (api.Credential, error) {
 	var sigRoom [2 * sha256.Size]byte
 	given, err := base64.StdEncoding.AppendDecode(sigRoom[:0], []byte(sig))
 	if err != nil {
@@ -154,13 +156,13 @@ func (h *Handler) verify(r *http.Request, rt *route, sig string) (credential, er
 		date = headerOf(r, "Date")
 	}
 	var room [256]byte
-	by, err := h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rt.link, msDate, date))
+	by, err := h.signed(given, appendSigned(room[:0], r.Method, rt.kind.Word(), rt.link, msDate, date))
 	if err != nil {
 		rid, isRID := signedRID(rt)
 		if !isRID {
 			return 0, err
 		}
-		if by, err = h.signed(given, appendSigned(room[:0], r.Method, rt.kind, rid, msDate, date)); err != nil {
+		if by, err = h.signed(given, appendSigned(room[:0], r.Method, rt.kind.Word(), rid, msDate, date)); err != nil {
 			return 0, err
 		}
 	}
@@ -223,7 +225,7 @@ func appendLower(dst []byte, s string) []byte {
 func signedRID(rt *route) (string, bool) {
 	i := strings.LastIndexByte(rt.link, '/')
 	last := rt.link[i+1:]
-	if !catalog.IsRID(last) && rt.kind != typeOffers {
+	if !catalog.IsRID(last) && rt.kind != api.Offers {
 		return "", false
 	}
 	return strings.ToLower(last), true
@@ -261,7 +263,7 @@ func (h *Handler) checkDate(text string) error {
 }
 
 // bearer verifies a key itself as a bearer token, for the pages under /_mayfly/.
-func (h *Handler) bearer(r *http.Request) (credential, error) {
+func (h *Handler) bearer(r *http.Request) (api.Credential, error) {
 	header := headerOf(r, "Authorization")
 	if header == "" {
 		return 0, errNoAuthorization
@@ -279,7 +281,7 @@ const principalSkew = 5 * time.Minute
 // principal verifies a principal's token in the manner of the emulators: a JSON web
 // token that is good now, and whose third part is a key in place of a signature.
 // Nobody is asked who the principal is.
-func (h *Handler) principal(jwt string, now time.Time) (credential, error) {
+func (h *Handler) principal(jwt string, now time.Time) (api.Credential, error) {
 	parts := strings.Split(jwt, ".")
 	if len(parts) != 3 {
 		return 0, errBadAuthorization
@@ -304,8 +306,8 @@ func (h *Handler) principal(jwt string, now time.Time) (credential, error) {
 	if seconds >= claims.Expires+principalSkew.Seconds() || seconds < claims.NotBefore-principalSkew.Seconds() {
 		return 0, errPrincipalDate
 	}
-	if by == byReadOnlyKey {
-		return byReadOnlyPrincipal, nil
+	if by == api.ByReadOnlyKey {
+		return api.ByReadOnlyPrincipal, nil
 	}
-	return byPrincipal, nil
+	return api.ByPrincipal, nil
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Requests whose credential is none, or no good. Each connection may make so many at
+// Requests whose api.Credential is none, or no good. Each connection may make so many at
 // once, and then one in a second: whoever tries keys out needs a connection for every
 // try, and the table of connections has a limit. Only the answers that refuse wait, so
-// that a client with a good credential never does, on whatever connection.
+// that a client with a good api.Credential never does, on whatever connection.
 
 package rest
 
@@ -35,7 +35,7 @@ var failureReasons = []struct {
 
 func newFailureCounter() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mayfly_authentication_failures_total", Help: "Requests that were refused for the credential that they had, or had not.",
+		Name: "mayfly_authentication_failures_total", Help: "Requests that were refused for the api.Credential that they had, or had not.",
 	}, []string{"reason"})
 	for _, f := range failureReasons {
 		c.WithLabelValues(f.reason) // so that there is a 0 to compare with

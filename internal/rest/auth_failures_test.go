@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 // Each reason for a refusal is counted, and only that.
@@ -42,7 +44,7 @@ func TestFailuresAreCounted(t *testing.T) {
 // what needs no credential, wait for nothing.
 func TestFailuresAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, err := New(Options{Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"}, Memory: testMemory(t)})
+		h, err := New(Options{Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}, Memory: testMemory(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,12 +14,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 // authorizer returns a handler that can check signatures and nothing else.
 func authorizer(t testing.TB, keys ...string) *Handler {
 	t.Helper()
-	h, err := New(Options{Keys: keys, Account: Account{Regions: []string{"Here"}, Consistency: "Session"}})
+	h, err := New(Options{Keys: keys, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +379,7 @@ func TestSecondaryKey(t *testing.T) {
 }
 
 func TestNewRefusesKeys(t *testing.T) {
-	account := Account{Regions: []string{"Here"}, Consistency: "Session"}
+	account := api.Account{Regions: []string{"Here"}, Consistency: "Session"}
 	for _, keys := range [][]string{nil, {""}, {"not base64!"}, {"AAA"}, {testKey, "?"}} {
 		if _, err := New(Options{Keys: keys, Account: account}); err == nil {
 			t.Errorf("New accepts the keys %q", keys)

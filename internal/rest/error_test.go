@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -28,8 +29,7 @@ type failWith struct {
 }
 
 func (f failWith) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: f.h, w: w, r: r, activity: activityID(r)}
-	x.writeError(f.err)
+	f.h.exchange(w, r).writeError(f.err)
 }
 
 func errorRequest(t *testing.T) *http.Request {
@@ -46,7 +46,7 @@ func logged(t *testing.T) (*Handler, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	h, err := New(Options{
-		Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"},
+		Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)), Memory: testMemory(t),
 	})
 	if err != nil {
@@ -55,15 +55,26 @@ func logged(t *testing.T) (*Handler, *bytes.Buffer) {
 	return h, &log
 }
 
-func TestEveryFailureIsRendered(t *testing.T) {
+func TestFailuresAreRendered(t *testing.T) {
 	h, log := logged(t)
-	for _, f := range failures {
+	for _, f := range []struct {
+		err error
+		api.Failure
+	}{
+		{errNoRoute, *errNoRoute.(*api.Failure)},
+		{errBodyTooBig, *errBodyTooBig.(*api.Failure)},
+		{errBadAuthorization, *errBadAuthorization.(*api.Failure)},
+		{store.ErrNotFound, api.Failure{Status: 404, Text: "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+		{engine.ErrSession, api.Failure{Status: 404, SubStatus: 1002, Text: "The read session is not available for the input session token."}},
+		{engine.ErrScriptsBusy, api.Failure{Status: 429, Text: "Too many scripts are running, or wait to run. No changes were made. Please retry this request later."}},
+		{engine.ErrContended, api.Failure{Status: 449, Text: "Conflicting request to resource has been attempted. Retry to avoid conflicts."}},
+	} {
 		for _, err := range []error{f.err, fmt.Errorf("some detail: %w", f.err), errors.Join(io.EOF, f.err)} {
 			r := errorRequest(t)
 			r.Header.Set("x-ms-activity-id", "1e9df8a4-3f0e-4b5f-8f6c-000000000001")
 			a := serve(failWith{h, err}, r)
-			if got := a.failureText(t, f.status, f.subStatus); got != f.text {
-				t.Errorf("%v: the client is told %q, want %q", err, got, f.text)
+			if got := a.failureText(t, f.Status, f.SubStatus); got != f.Text {
+				t.Errorf("%v: the client is told %q, want %q", err, got, f.Text)
 			}
 			if got := a.header.Get("x-ms-activity-id"); got != "1e9df8a4-3f0e-4b5f-8f6c-000000000001" {
 				t.Errorf("%v: activity %q, want the client's", err, got)
@@ -74,12 +85,9 @@ func TestEveryFailureIsRendered(t *testing.T) {
 			if strings.Contains(string(a.body), "some detail") {
 				t.Errorf("%v: the client is told of internals: %s", err, a.body)
 			}
-			if retry := a.header.Get("x-ms-retry-after-ms") != ""; retry != (f.status == 449 || f.status == 429) {
-				t.Errorf("%v: a status %d with x-ms-retry-after-ms %v", err, f.status, retry)
+			if retry := a.header.Get("x-ms-retry-after-ms") != ""; retry != (f.Status == 449 || f.Status == 429) {
+				t.Errorf("%v: a status %d with x-ms-retry-after-ms %v", err, f.Status, retry)
 			}
-		}
-		if statusCodes[f.status] == "" {
-			t.Errorf("the status %d has no name", f.status)
 		}
 	}
 	if log.Len() > 0 {
@@ -99,7 +107,7 @@ func TestTypedFailures(t *testing.T) {
 		{&engine.InvalidError{Message: "broken: \xff\n\x00"}, 400, "broken: \ufffd\n\x00"},
 		{&store.TTLError{Value: "0"}, 400, "The input ttl '0' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire."},
 		{syntax, 400, `not well-formed JSON: the property name "a" occurs twice in one object`},
-		{&badRequestError{"no such header"}, 400, "no such header"},
+		{api.Invalid("no such header"), 400, "no such header"},
 	} {
 		for _, err := range []error{c.err, fmt.Errorf("wrapped: %w", c.err)} {
 			if got := serve(failWith{h, err}, errorRequest(t)).failureText(t, c.status, 0); !strings.Contains(got, c.text) {
@@ -136,7 +144,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	r := signedRequest(t, "GET", "/dbs/d", nil, nil)
 	a := serve(h, r)
 	a.failureText(t, 500, 0)
-	for _, part := range []string{"level=ERROR", "panic: ", "serveResources"} {
+	for _, part := range []string{"level=ERROR", "panic: ", "readResource"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log lacks %q: %s", part, log)
 		}

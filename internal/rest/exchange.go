@@ -13,8 +13,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -59,6 +59,7 @@ const (
 	headerLSN            = "Lsn"
 	headerMaxItems       = "X-Ms-Max-Item-Count"
 	headerPartitionKey   = "X-Ms-Documentdb-Partitionkey"
+	headerQueryExecution = "X-Ms-Cosmos-Query-Execution-Info"
 	headerQuota          = "X-Ms-Resource-Quota"
 	headerRetryAfter     = "X-Ms-Retry-After-Ms"
 	headerRange          = "X-Ms-Documentdb-Partitionkeyrangeid"
@@ -90,7 +91,7 @@ var versionHeaders = []struct {
 // wireNames are the headers that are set often, as they are sent: in lower case,
 // as the service does, for the Java SDK finds them in no other.
 var wireNames = lowerCase(headerActivity, headerAltPath, headerCharge, headerContentPath, headerContinuation, headerDuration, headerETag,
-	headerItemCount, headerItemLSN, headerLSN, headerQueryInfo, headerQuota, headerRange, headerSession, headerSubStatus, headerUsage)
+	headerItemCount, headerItemLSN, headerLSN, headerQueryExecution, headerQuota, headerRange, headerSession, headerSubStatus, headerUsage)
 
 func lowerCase(names ...string) map[string]string {
 	m := map[string]string{}
@@ -111,19 +112,17 @@ func wireName(name string) string {
 
 // exchange is a request and its answer.
 type exchange struct {
-	h        *Handler
-	w        http.ResponseWriter
-	r        *http.Request
-	began    time.Time
-	activity string
-	charge   ru.Units
-	share    memory.Share // of what requests may take
-	wrote    bool         // the status has been sent
+	api.Call
+	h     *Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	asked asked
+	wrote bool // the status has been sent
 	// quotaTold and located say that the answer has the headers of the quota, and that of
 	// its address.
 	quotaTold, located bool
 	// For the metrics:
-	operation operation
+	operation int
 	status    int
 
 	// values holds the header values that are set, so that they need no
@@ -162,8 +161,8 @@ func (x *exchange) setCommon() {
 	if x.r.TLS != nil && !x.h.hosts.check(x.r.Host).loopback {
 		h["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
-	x.set(headerActivity, x.activity)
-	charge := x.charge
+	x.set(headerActivity, x.Activity)
+	charge := x.Answer.Charge
 	if charge == 0 {
 		charge = ru.Metadata
 	}
@@ -199,22 +198,13 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 // keep holds memory for an answer of n bytes, and nothing else from here on: the client
 // may take its time to read it.
 func (x *exchange) keep(n int64) {
-	if used := x.share.Used(); used > n {
-		x.share.Give(used - n)
+	if used := x.Share.Used(); used > n {
+		x.Share.Give(used - n)
 	} else {
-		x.share.MustTake(n - used)
+		x.Share.MustTake(n - used)
 	}
-	x.share.AwaitClient(true)
+	x.Share.AwaitClient(true)
 }
-
-// crowded takes memory for what was read to be answered with. If there is none, the
-// caller lets go of it and reads it again after waitFor.
-func (x *exchange) crowded(n int) bool {
-	return n > smallBodyBytes && !x.share.TryTake(int64(n))
-}
-
-// waitFor waits for memory for an answer of n bytes.
-func (x *exchange) waitFor(n int) error { return x.share.Take(x.r.Context(), int64(n)) }
 
 // writeEmpty answers without a body.
 func (x *exchange) writeEmpty(status int) {
@@ -242,28 +232,6 @@ func headerOf(r *http.Request, name string) string {
 // flag reads a boolean header, which SDKs spell in several ways.
 func (x *exchange) flag(name string) bool { return strings.EqualFold(x.header(name), "true") }
 
-// maxItems reads the page size that the client asks for: 0 if it does not, -1
-// for as many as fit. A page of none is made as one of one item, which writeList
-// leaves out.
-func (x *exchange) maxItems() (int, error) {
-	text := x.header(headerMaxItems)
-	switch {
-	case text == "":
-		return 0, nil
-	case x.asksForNone():
-		return 1, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < -1 {
-		return 0, &badRequestError{"The value '" + value.Clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1."}
-	}
-	return n, nil
-}
-
-// asksForNone reports whether the client wants a page without items: to see that the
-// request is good, and what it costs.
-func (x *exchange) asksForNone() bool { return x.header(headerMaxItems) == "0" }
-
 // body reads the request's body.
 func (x *exchange) body() ([]byte, error) { return x.bodyUpTo(maxBodyBytes) }
 
@@ -275,9 +243,9 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 	} else if n >= 0 {
 		most = int(n)
 	}
-	x.share.AwaitClient(true)
+	x.Share.AwaitClient(true)
 	body, err := x.receive(most)
-	x.share.AwaitClient(false)
+	x.Share.AwaitClient(false)
 	switch {
 	case errors.Is(err, memory.ErrFull) || errors.Is(err, context.Canceled):
 		return nil, err
@@ -292,7 +260,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 		conn.unread = false
 	}
 	if len(body) > smallBodyBytes {
-		if err := x.share.Take(x.r.Context(), (bodyCopies-1)*int64(len(body))); err != nil {
+		if err := x.Share.Take(x.r.Context(), (bodyCopies-1)*int64(len(body))); err != nil {
 			return nil, err
 		}
 	}
@@ -303,12 +271,12 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 // come, whatever was announced: a client that sends slowly is in no other's way.
 func (x *exchange) receive(most int) (body []byte, err error) {
 	for room := min(most, smallBodyBytes); ; room = min(bodyGrowth*room, most) {
-		if err := x.share.Take(x.r.Context(), int64(room)); err != nil {
+		if err := x.Share.Take(x.r.Context(), int64(room)); err != nil {
 			return nil, err
 		}
 		before := cap(body)
 		body = append(make([]byte, 0, room), body...)
-		x.share.Give(int64(before))
+		x.Share.Give(int64(before))
 		for len(body) < room {
 			n, err := x.r.Body.Read(body[len(body):room])
 			body = body[:len(body)+n]

@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -33,8 +35,8 @@ func TestBodySizes(t *testing.T) {
 			"whole": func(r io.Reader) io.Reader { return r }, "half reads": iotest.HalfReader, "late end": iotest.DataErrReader,
 		} {
 			for _, length := range []int64{int64(size), -1} {
-				r := &http.Request{Body: io.NopCloser(pieces(bytes.NewReader(text))), ContentLength: length}
-				x := &exchange{h: h, r: r, share: h.memory.Share()}
+				r := &http.Request{URL: &url.URL{}, Body: io.NopCloser(pieces(bytes.NewReader(text))), ContentLength: length}
+				x := h.exchange(nil, r)
 				body, err := x.body()
 				switch {
 				case size > maxBodyBytes && !errors.Is(err, errBodyTooBig):
@@ -42,10 +44,10 @@ func TestBodySizes(t *testing.T) {
 				case size <= maxBodyBytes && (err != nil || !bytes.Equal(body, text)):
 					t.Errorf("%d bytes, length %d, %s: %d bytes, %v", size, length, name, len(body), err)
 				}
-				if err == nil && size > smallBodyBytes && x.share.Used() != int64(bodyCopies*size) && length > 0 {
-					t.Errorf("%d bytes, length %d, %s: %d bytes of memory", size, length, name, x.share.Used())
+				if err == nil && size > smallBodyBytes && x.Share.Used() != int64(bodyCopies*size) && length > 0 {
+					t.Errorf("%d bytes, length %d, %s: %d bytes of memory", size, length, name, x.Share.Used())
 				}
-				x.share.Close()
+				x.Share.Close()
 			}
 		}
 	}
@@ -66,12 +68,12 @@ func TestCutBodies(t *testing.T) {
 			"chunks, fails":    {io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), -1},
 			"chunks, cut":      {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), -1},
 		} {
-			x := &exchange{h: h, r: &http.Request{Body: io.NopCloser(c.body), ContentLength: c.length}, share: h.memory.Share()}
+			x := h.exchange(nil, &http.Request{URL: &url.URL{}, Body: io.NopCloser(c.body), ContentLength: c.length})
 			body, err := x.body()
 			if !errors.Is(err, errBodyCut) || body != nil {
 				t.Errorf("%s after %d bytes: %d bytes, %v, want errBodyCut", name, size, len(body), err)
 			}
-			x.share.Close()
+			x.Share.Close()
 		}
 	}
 }
@@ -82,7 +84,7 @@ func TestBodiesDoNotWaitForEver(t *testing.T) {
 	h, _ := logged(t)
 	synctest.Test(t, func(t *testing.T) {
 		defer takeAll(t, h).Close()
-		x := &exchange{h: h, r: &http.Request{Body: io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20))), ContentLength: 1 << 20}, share: h.memory.Share()}
+		x := h.exchange(nil, &http.Request{URL: &url.URL{}, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20))), ContentLength: 1 << 20})
 		began := time.Now()
 		if _, err := x.body(); !errors.Is(err, memory.ErrFull) || time.Since(began) != memory.MaxWait {
 			t.Errorf("after %v: %v", time.Since(began), err)
@@ -133,11 +135,11 @@ func TestNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	e, err := engine.Open(engine.Options{DB: db, Explain: Explain})
+	e, err := engine.Open(engine.Options{DB: db, Explain: api.Explain})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Options{Engine: e, Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"}})
+	h, err := New(Options{Engine: e, Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -39,7 +40,7 @@ type checkedHost struct {
 }
 
 // newHosts returns the hosts of a server: all, or the account's and those allowed.
-func newHosts(any bool, account *Account, allowed []string) (*hosts, error) {
+func newHosts(any bool, account *api.Account, allowed []string) (*hosts, error) {
 	h := &hosts{any: any}
 	for _, text := range allowed {
 		name := hostName(text)
@@ -51,10 +52,8 @@ func newHosts(any bool, account *Account, allowed []string) (*hosts, error) {
 	if u, err := url.Parse(account.Advertise); err == nil && u.Host != "" {
 		h.named = append(h.named, hostName(u.Host))
 	}
-	for _, l := range account.locations {
-		if l.host != "" {
-			h.named = append(h.named, hostName(l.host))
-		}
+	for _, host := range account.Hosts() {
+		h.named = append(h.named, hostName(host))
 	}
 	return h, nil
 }
@@ -108,11 +107,9 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// hostError refuses a request by the name that it came by.
-type hostError struct{ host string }
-
-func (e *hostError) Error() string {
-	name := value.Clip(hostName(e.host))
-	return "The host '" + name + "' is not answered with the key that everybody knows, since a page in a browser could be behind it. " +
-		"Start the server with --allow-host " + name + ", or with a key of its own, or use an address or localhost."
+// hostRefused refuses a request by the name that it came by.
+func hostRefused(host string) error {
+	name := value.Clip(hostName(host))
+	return api.Refuse(403, 0, "The host '"+name+"' is not answered with the key that everybody knows, since a page in a browser could be behind it. "+
+		"Start the server with --allow-host "+name+", or with a key of its own, or use an address or localhost.")
 }

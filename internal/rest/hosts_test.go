@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 // hostCases are hosts, and whether a server answers to them that has the key of the
@@ -27,7 +29,7 @@ var hostCases = map[string]bool{
 func TestHosts(t *testing.T) {
 	h := newTestHandlerWith(t, testHandlerOptions{
 		publicKey: true, allowHosts: []string{"Allowed.example.org.", "*.tunnel.example", "10.0.0.1:8081"},
-		account: Account{Advertise: "https://DB.example.com:8081/", Regions: []string{"East US=http://localhost:8081/", "West US=https://west.example.com/"}},
+		account: api.Account{Advertise: "https://DB.example.com:8081/", Regions: []string{"East US=http://localhost:8081/", "West US=https://west.example.com/"}},
 	})
 	own := newTestHandlerWith(t, testHandlerOptions{keys: []string{secondKey}})
 	for host, want := range hostCases {
@@ -60,7 +62,7 @@ func TestHosts(t *testing.T) {
 
 func TestBadAllowedHosts(t *testing.T) {
 	for _, host := range []string{"", "http://x.example", "x.example/", "a b", "*", "a.*.example", "x@y.example"} {
-		if _, err := newHosts(false, &Account{}, []string{host}); err == nil {
+		if _, err := newHosts(false, &api.Account{}, []string{host}); err == nil {
 			t.Errorf("%q is taken for a host", host)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 // parseURL reads what a request is for. The protocol has no query strings; the
@@ -20,7 +22,7 @@ import (
 func parseURL(u *url.URL) (route, bool) {
 	path := u.EscapedPath()
 	rt, ok := parseRoute(path)
-	if u.RawQuery == "" || !ok || rt.kind != typeItems || rt.feed {
+	if u.RawQuery == "" || !ok || rt.kind != api.Items || rt.feed {
 		return rt, ok
 	}
 	return parseRoute(path + "?" + u.RawQuery)
@@ -33,7 +35,7 @@ var percentTriplet = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 // answers them, and not in JSON.
 func (x *exchange) routed(rt *route) bool {
 	switch {
-	case rt.kind != typeItems || rt.feed:
+	case rt.kind != api.Items || rt.feed:
 		return true
 	case strings.ContainsAny(rt.id, "\r\n\t"):
 		const page = "<h2>Bad Request - Invalid URL</h2>"

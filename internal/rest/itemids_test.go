@@ -37,14 +37,14 @@ func TestQuestionMarkInItemID(t *testing.T) {
 	pk := map[string]string{headerPartitionKey: `["a"]`}
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"a?b c","pk":"a"}`, pk, 201)
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/dbs/d/colls/c/docs/a?b%20c", nil)
-	signRequest(t, r, typeItems, "dbs/d/colls/c/docs/a?b c")
+	signRequest(t, r, "docs", "dbs/d/colls/c/docs/a?b c")
 	r.Header.Set(headerPartitionKey, `["a"]`)
 	if a := serve(h, r); a.status != 200 {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	// Elsewhere a query string means nothing.
 	r = httptest.NewRequest(http.MethodGet, "http://localhost/dbs/d/colls?x=y", nil)
-	signRequest(t, r, typeContainers, "dbs/d")
+	signRequest(t, r, "colls", "dbs/d")
 	if a := serve(h, r); a.status != 200 {
 		t.Errorf("a list with a query string: status %d: %s", a.status, a.body)
 	}

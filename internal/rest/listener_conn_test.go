@@ -249,7 +249,8 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	handler := newTestHandler(t)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
-		x := &exchange{h: handler, w: w, r: r}
+		x := handler.exchange(w, r)
+		defer x.End()
 		x.write(http.StatusOK, []byte(strings.Repeat("x", n/2)), []byte(strings.Repeat("y", n-n/2)))
 	})
 	addr := startServer(t, h, func(*http.Server) {})

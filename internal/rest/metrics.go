@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
@@ -25,6 +26,24 @@ const (
 	firstStatus = 200
 	lastStatus  = 599
 )
+
+// What requests ask for, as a label tells it: the rows of the table, and these.
+var (
+	rows = len(api.Rows)
+	// opUnknown is of a request that addresses nothing, or is refused before it is known
+	// what it addresses, and opOther of one that no resource of its type can be asked.
+	opUnknown, opAdmin, opAddressResolve, opOther = rows, rows + 1, rows + 2, rows + 3
+	operations                                    = rows + len(otherOperations)
+
+	otherOperations = []string{"unknown", "admin", "address_resolve", "other"}
+)
+
+func operationName(op int) string {
+	if op < rows {
+		return api.Rows[op].Name
+	}
+	return otherOperations[op-rows]
+}
 
 // durationBuckets are in seconds: from a read out of memory to a request that
 // waits.
@@ -38,8 +57,8 @@ type metrics struct {
 	failures *prometheus.CounterVec // of authentication
 	// The children of requests are made when they are first needed: most statuses
 	// never come of most operations.
-	counters  [operations][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter]
-	durations [operations]prometheus.Observer
+	counters  [][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter]
+	durations []prometheus.Observer
 	// scrapes is held by who reads the page: it is made for one at a time.
 	scrapes *semaphore.Weighted
 }
@@ -53,15 +72,17 @@ func newMetrics() *metrics {
 		units: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mayfly_request_units_total", Help: "Request units that clients were charged.",
 		}),
-		failures: newFailureCounter(),
-		scrapes:  semaphore.NewWeighted(1),
+		failures:  newFailureCounter(),
+		counters:  make([][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter], operations),
+		durations: make([]prometheus.Observer, operations),
+		scrapes:   semaphore.NewWeighted(1),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "mayfly_request_duration_seconds", Help: "How long requests took, without Mayfly's own pages.", Buckets: durationBuckets,
 	}, []string{"operation"})
 	for op := range m.durations {
-		if operation(op) != opAdmin {
-			m.durations[op] = durations.WithLabelValues(operationNames[op])
+		if op != opAdmin {
+			m.durations[op] = durations.WithLabelValues(operationName(op))
 		}
 	}
 	m.registry.MustRegister(m.requests, m.units, m.failures, durations,
@@ -79,7 +100,7 @@ func (m *metrics) observe(x *exchange) {
 	if x.operation == opAdmin {
 		return
 	}
-	m.durations[x.operation].Observe(time.Since(x.began).Seconds())
+	m.durations[x.operation].Observe(time.Since(x.Began).Seconds())
 	if x.status != http.StatusTooManyRequests { // as the answer says: nothing was done
 		m.units.Add(float64(x.charged()))
 	}
@@ -87,18 +108,18 @@ func (m *metrics) observe(x *exchange) {
 
 // charged is the charge that an answer states.
 func (x *exchange) charged() ru.Units {
-	if x.charge == 0 {
+	if x.Answer.Charge == 0 {
 		return ru.Metadata
 	}
-	return x.charge
+	return x.Answer.Charge
 }
 
-func (m *metrics) counter(op operation, status int) prometheus.Counter {
+func (m *metrics) counter(op int, status int) prometheus.Counter {
 	place := &m.counters[op][status-firstStatus]
 	if c := place.Load(); c != nil {
 		return *c
 	}
-	c := m.requests.WithLabelValues(operationNames[op], strconv.Itoa(status))
+	c := m.requests.WithLabelValues(operationName(op), strconv.Itoa(status))
 	place.Store(&c)
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 )
@@ -158,14 +159,18 @@ func TestMetricsOfRequests(t *testing.T) {
 // Labels are a fixed set: each operation has a name, and no two the same.
 func TestOperationNames(t *testing.T) {
 	seen := map[string]bool{}
-	for op, name := range operationNames {
+	for op := range operations {
+		name := operationName(op)
 		if name == "" || seen[name] {
 			t.Errorf("operation %d has the name %q", op, name)
 		}
 		seen[name] = true
 	}
-	if operationNames[opOther] != "other" || operationNames[opConflictQuery] != "conflict_query" || operationNames[opItemChanges] != "item_changes" {
-		t.Error("the names are not in the order of the operations")
+	for _, name := range []string{"unknown", "admin", "address_resolve", "other", "account_read", "database_create", "container_replace", "item_query_plan", "item_changes",
+		"item_batch", "item_bulk", "partition_key_delete", "range_list", "procedure_execute", "encryption_key_replace", "permission_upsert", "conflict_query"} {
+		if !seen[name] {
+			t.Errorf("there is no operation %s", name)
+		}
 	}
 }
 
@@ -220,7 +225,7 @@ func newEngineHandler(t *testing.T) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(engine.Options{DB: db, Health: db.Health, Explain: Explain})
+	e, err := engine.Open(engine.Options{DB: db, Health: db.Health, Explain: api.Explain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +234,7 @@ func newEngineHandler(t *testing.T) *Handler {
 			t.Error(err)
 		}
 	})
-	h, err := New(Options{Engine: e, Keys: []string{testKey}, Account: Account{Regions: []string{"Here"}, Consistency: "Session"}})
+	h, err := New(Options{Engine: e, Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +265,8 @@ func TestMetricsOfTheEngine(t *testing.T) {
 // Counting must not be felt: no allocation, and a fraction of a microsecond.
 func TestObserveAllocatesNothing(t *testing.T) {
 	m := newMetrics()
-	x := &exchange{operation: opItemRead, status: 200, charge: 1, began: time.Now()}
+	x := &exchange{operation: api.Lookup(api.Items, api.Read).Number, status: 200}
+	x.Began, x.Answer.Charge = time.Now(), 1
 	if n := testing.AllocsPerRun(1000, func() { m.observe(x) }); n != 0 {
 		t.Errorf("%v allocations for each request", n)
 	}
@@ -272,10 +278,12 @@ func BenchmarkObserve(b *testing.B) {
 	rt, _ := parseRoute(r.URL.EscapedPath())
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		x := &exchange{h: h, r: r, status: 200, charge: 1}
+		x := h.exchange(nil, r)
+		x.status, x.Answer.Charge = 200, 1
 		for pb.Next() {
-			x.began = time.Now()
-			x.operation = x.operationOf(&rt)
+			x.Began = time.Now()
+			x.fill(&rt)
+			x.operation = x.Row.Number
 			h.metrics.observe(x)
 		}
 	})

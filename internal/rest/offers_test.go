@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 )
 
@@ -258,7 +259,7 @@ func FuzzQueryBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if _, err := engine.ParseQuery(body); err != nil {
-			if _, known := failureOf(err); !known {
+			if _, known := api.FailureOf(err); !known {
 				t.Errorf("%q fails as an internal error: %v", body, err)
 			}
 		}

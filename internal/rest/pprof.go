@@ -8,7 +8,6 @@ package rest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +16,8 @@ import (
 	"runtime/trace"
 	"strconv"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 )
 
 // errProfiling: only one can be made at a time.
-var errProfiling = errors.New("a profile is being made already")
+var errProfiling = api.Refuse(409, 0, "A profile is being made already, and there can be one at a time. Try again when it is done.")
 
 // servePprof makes a profile. It opens with the master key only: as a bearer token, or
 // as the password of a URL, which is how go tool pprof can be given one.
@@ -39,7 +40,7 @@ func (x *exchange) servePprof(page string) error {
 	switch {
 	case err != nil:
 		return x.unauthenticated(err)
-	case by != byKey:
+	case by != api.ByKey:
 		return errForbidden
 	case x.r.Method != http.MethodGet:
 		return errMethod
@@ -75,7 +76,7 @@ func (x *exchange) profile(name string) error {
 		return err
 	}
 	if x.r.URL.Query().Has("seconds") {
-		return &badRequestError{"Only profile and trace take seconds. The others are of this moment: take two, and compare them with go tool pprof -base."}
+		return api.Invalid("Only profile and trace take seconds. The others are of this moment: take two, and compare them with go tool pprof -base.")
 	}
 	if gc, err := x.number("gc", 0, 0, 1); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (x *exchange) number(name string, otherwise, least, most int) (int, error) 
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return 0, &badRequestError{fmt.Sprintf("The parameter %s must be a number from %d to %d.", name, least, most)}
+		return 0, api.Invalid(fmt.Sprintf("The parameter %s must be a number from %d to %d.", name, least, most))
 	}
 	return n, nil
 }

@@ -14,10 +14,10 @@ func TestMetricsOfTheLiving(t *testing.T) {
 	h := newCarts(t)
 	counted := func(text string) string {
 		headers := pk("ada")
-		headers["Content-Type"], headers[askQueryMetrics] = "application/query+json", "True"
+		headers["Content-Type"], headers["X-Ms-Documentdb-Populatequerymetrics"] = "application/query+json", "True"
 		a := call(t, h, "POST", "/dbs/d/colls/c/docs", `{"query":"`+text+`"}`, headers, 200)
 		var numbers []string
-		for pair := range strings.SplitSeq(a.header.Get(headerQueryMetrics), ";") {
+		for pair := range strings.SplitSeq(a.header.Get("X-Ms-Documentdb-Query-Metrics"), ";") {
 			switch name, value, _ := strings.Cut(pair, "="); name {
 			case "retrievedDocumentCount", "outputDocumentCount", "indexUtilizationRatio":
 				numbers = append(numbers, value)

@@ -406,7 +406,7 @@ func TestContinuationsFitIntoAHeader(t *testing.T) {
 func queryMetricsOf(t *testing.T, a answer) map[string]float64 {
 	t.Helper()
 	metrics := map[string]float64{}
-	for pair := range strings.SplitSeq(a.header.Get(headerQueryMetrics), ";") {
+	for pair := range strings.SplitSeq(a.header.Get("X-Ms-Documentdb-Query-Metrics"), ";") {
 		name, text, _ := strings.Cut(pair, "=")
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -464,7 +464,7 @@ func TestQueryMetrics(t *testing.T) {
 	h := newItems(t, 4)
 	const body = `{"query":"SELECT VALUE c.n FROM c WHERE c.n > 2"}`
 	plain := call(t, h, "POST", docsPath, body, asQuery(nil), 200).header
-	for _, name := range []string{headerQueryMetrics, headerIndexMetrics} {
+	for _, name := range []string{"X-Ms-Documentdb-Query-Metrics", "X-Ms-Cosmos-Index-Utilization"} {
 		if got := plain.Get(name); got != "" {
 			t.Errorf("%s is %q, and nobody asked for it", name, got)
 		}
@@ -476,7 +476,7 @@ func TestQueryMetrics(t *testing.T) {
 	if len(metrics) != 17 || metrics["outputDocumentCount"] != 2 || metrics["outputDocumentSize"] == 0 {
 		t.Errorf("the metrics are %v", metrics)
 	}
-	raw, err := base64.StdEncoding.DecodeString(a.header.Get(headerIndexMetrics))
+	raw, err := base64.StdEncoding.DecodeString(a.header.Get("X-Ms-Cosmos-Index-Utilization"))
 	const want = `{"UtilizedSingleIndexes":[{"FilterExpression":"","IndexSpec":"/pk/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"},` +
 		`{"FilterExpression":"(ROOT[\"n\"] \u003e 2)","IndexSpec":"/n/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],` +
 		`"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`
@@ -484,7 +484,7 @@ func TestQueryMetrics(t *testing.T) {
 		t.Errorf("the index metrics are %s: %v, want %s", raw, err, want)
 	}
 	a = call(t, h, "POST", docsPath, body, asQuery(map[string]string{"X-Ms-Cosmos-Populateindexmetrics-V2": "True"}), 200)
-	text, err := url.PathUnescape(a.header.Get(headerIndexMetrics))
+	text, err := url.PathUnescape(a.header.Get("X-Ms-Cosmos-Index-Utilization"))
 	const wantV2 = `{"UtilizedIndexes":{"SingleIndexes":[{"IndexSpec":"/pk/?"},{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"PotentialIndexes":{"SingleIndexes":[],"CompositeIndexes":[]}}`
 	if err != nil || text != wantV2 {
 		t.Errorf("the index metrics are %s: %v, want %s", text, err, wantV2)
@@ -500,13 +500,13 @@ func TestIndexMetricsLength(t *testing.T) {
 		"c['" + strings.Repeat("ä", 5_000) + "'] = 1 AND c['" + strings.Repeat("ö", 5_000) + "'] > 1",
 	} {
 		body := `{"query":"SELECT * FROM c WHERE ` + query + `"}`
-		for _, ask := range []string{askIndexMetrics, askIndexMetricsV2} {
-			text := call(t, h, "POST", docsPath, body, asQuery(map[string]string{ask: "True"}), 200).header.Get(headerIndexMetrics)
+		for _, ask := range []string{"X-Ms-Cosmos-Populateindexmetrics", "X-Ms-Cosmos-Populateindexmetrics-V2"} {
+			text := call(t, h, "POST", docsPath, body, asQuery(map[string]string{ask: "True"}), 200).header.Get("X-Ms-Cosmos-Index-Utilization")
 			if len(text) < 20_000 || len(text) > 64<<10 {
 				t.Errorf("%s has %d bytes", ask, len(text))
 			}
 			raw, err := base64.StdEncoding.DecodeString(text)
-			if ask == askIndexMetricsV2 {
+			if ask == "X-Ms-Cosmos-Populateindexmetrics-V2" {
 				text, err = url.PathUnescape(text)
 				raw = []byte(text)
 			}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package rest speaks the protocol: paths, headers, signatures, status codes
-// and JSON envelopes. It decides nothing about data: a request is decoded here,
-// decided in package engine, and its answer is encoded here. Every error that a
-// client sees is made by one function, in error.go.
+// Package rest is the transport over HTTP: paths, headers, signatures and bodies. It
+// decides nothing about data: a request is filled from what the client sends, answered
+// in package api, and its answer is rendered here. It also has the pages of our own,
+// under /_mayfly/.
 package rest
 
 import (
@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
 )
@@ -27,7 +28,7 @@ type Options struct {
 	Keys []string
 	// ReadOnlyKeys are keys that open only what is read.
 	ReadOnlyKeys []string
-	Account      Account
+	Account      api.Account
 	// PublicKey says that one of the keys is one that everybody knows: then only hosts
 	// are answered that no page in a browser can be at, and AllowHosts.
 	PublicKey  bool
@@ -43,14 +44,13 @@ type Options struct {
 type Handler struct {
 	engine         *engine.Engine
 	keys           []*key // those that may write first
-	account        Account
+	service        *api.Service
 	hosts          *hosts
 	routingGateway bool
 	quota          func() []string // of every container, as it is told
 	logger         *slog.Logger
 	lastDate       atomic.Pointer[checkedDate]
 	memory         *memory.Budget
-	rooms          sync.Pool // of *roomForRows
 	followers      *followers
 	metrics        *metrics
 
@@ -63,23 +63,24 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) (*Handler, error) {
 	h := &Handler{
-		engine: o.Engine, account: o.Account, logger: o.Logger,
+		engine: o.Engine, logger: o.Logger,
 		routingGateway: o.RoutingGateway,
 		quota:          sync.OnceValue(func() []string { return quotaHeader(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	if err := h.account.check(); err != nil {
+	h.service = &api.Service{Engine: o.Engine, Account: &o.Account, Logger: h.logger, Token: h.newToken}
+	if err := o.Account.Check(); err != nil {
 		return nil, err
 	}
 	var err error
-	if h.hosts, err = newHosts(!o.PublicKey, &h.account, o.AllowHosts); err != nil {
+	if h.hosts, err = newHosts(!o.PublicKey, &o.Account, o.AllowHosts); err != nil {
 		return nil, err
 	}
-	for by, texts := range [][]string{byKey: o.Keys, byReadOnlyKey: o.ReadOnlyKeys} {
+	for by, texts := range [][]string{api.ByKey: o.Keys, api.ByReadOnlyKey: o.ReadOnlyKeys} {
 		for _, text := range texts {
-			k, err := newKey(credential(by), text)
+			k, err := newKey(api.Credential(by), text)
 			if err != nil {
 				return nil, err
 			}
@@ -107,15 +108,24 @@ const adminPrefix = "/_mayfly/"
 // ServeHTTP implements http.Handler. It is no ServeMux: that one redirects
 // double slashes and refuses trailing ones, both of which SDKs send.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: h, w: w, r: r, began: time.Now(), activity: activityID(r), share: h.memory.Share()}
+	x := h.exchange(w, r)
 	defer h.metrics.observe(x)
 	h.life.RLock()
 	defer h.life.RUnlock()
-	defer x.share.Close()
+	defer x.End()
 	defer x.recovered()
 	if err := x.answer(); err != nil {
 		x.writeError(err)
 	}
+}
+
+// exchange begins with a request.
+func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{h: h, w: w, r: r, operation: opUnknown}
+	x.Began, x.Activity, x.Share = time.Now(), activityID(r), h.memory.Share()
+	x.Context, x.Method, x.Path = r.Context(), r.Method, r.URL.EscapedPath()
+	h.service.Begin(&x.Call)
+	return x
 }
 
 func (x *exchange) answer() error {
@@ -123,7 +133,7 @@ func (x *exchange) answer() error {
 		return engine.ErrStopping
 	}
 	if !x.h.hosts.check(x.r.Host).admitted {
-		return &hostError{x.r.Host}
+		return hostRefused(x.r.Host)
 	}
 	if path, ok := strings.CutPrefix(x.r.URL.Path, adminPrefix); ok {
 		x.operation = opAdmin
@@ -148,32 +158,31 @@ func (x *exchange) serve() error {
 	if x.h.routingGateway && !x.routed(&rt) {
 		return nil
 	}
+	x.fill(&rt)
 	g, err := x.h.authorize(x.r, &rt)
 	if err != nil {
 		return x.unauthenticated(err)
 	}
-	if err := x.admit(&rt, &g); err != nil {
+	if x.operation = opOther; x.Row != nil {
+		x.operation = x.Row.Number
+	}
+	if err := x.Admit(&g); err != nil {
 		return err
 	}
-	if !x.h.account.writable(x.r.Host) && x.need(&rt) != toRead {
-		return errRegion
-	}
-	x.operation = x.operationOf(&rt)
 	if err := x.admitHeaders(); err != nil {
 		return err
 	}
-	if err := x.h.account.admitConsistency(x.header("X-Ms-Consistency-Level")); err != nil {
+	if err := x.parse(); err != nil {
 		return err
 	}
-	switch rt.kind {
-	case typeAccount:
-		return x.serveAccount()
-	case typeItems:
-		return x.serveItems(&rt)
-	case typeRanges:
-		return x.serveRanges(&rt)
-	case typeConflicts:
-		return x.serveConflicts(&rt)
+	if x.Row.MaxBody > 0 {
+		if x.Request.Body, err = x.bodyUpTo(x.Row.MaxBody); err != nil {
+			return err
+		}
 	}
-	return x.serveResources(&rt)
+	if err := x.Row.Handle(&x.Call); err != nil {
+		return err
+	}
+	x.render()
+	return nil
 }

@@ -8,24 +8,8 @@ package rest
 import (
 	"net/url"
 	"strings"
-)
 
-// Resource types: the words that paths and signatures use.
-const (
-	typeAccount    = ""
-	typeDatabases  = "dbs"
-	typeContainers = "colls"
-	typeItems      = "docs"
-	typeRanges     = "pkranges"
-	typeOffers     = "offers"
-	typeUsers      = "users"
-
-	typePermissions    = "permissions"
-	typeEncryptionKeys = "clientencryptionkeys"
-	typeConflicts      = "conflicts"
-	typeProcedures     = "sprocs"
-	typeUDFs           = "udfs"
-	typeTriggers       = "triggers"
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 // An operation on a container stands below it, and is signed as if it were the
@@ -36,11 +20,11 @@ const (
 )
 
 // children tells which resource types may stand below another.
-var children = map[string][]string{
-	typeAccount:    {typeDatabases, typeOffers},
-	typeDatabases:  {typeContainers, typeUsers, typeEncryptionKeys},
-	typeContainers: {typeItems, typeRanges, typeProcedures, typeTriggers, typeUDFs, typeConflicts},
-	typeUsers:      {typePermissions},
+var children = map[api.Resource][]api.Resource{
+	api.AccountResource: {api.Databases, api.Offers},
+	api.Databases:       {api.Containers, api.Users, api.EncryptionKeys},
+	api.Containers:      {api.Items, api.Ranges, api.Procedures, api.Triggers, api.UDFs, api.Conflicts},
+	api.Users:           {api.Permissions},
 }
 
 const (
@@ -50,15 +34,10 @@ const (
 
 // route is a parsed path.
 type route struct {
-	kind string // the resource type addressed
-	feed bool   // the list of such resources, not one of them
-	// operation is what is asked of the container at the end of the path, or empty.
-	operation string
+	kind api.Resource // the resource type addressed
+	feed bool         // the list of such resources, not one of them
 	// The names on the way; id is that of the last resource, if there is one.
 	database, container, user, id string
-	// key is the partition key of an item, once it was found by its rid or given in
-	// the header.
-	key string
 	// link is what a signature covers: the resource itself, or the owner of the
 	// list.
 	link string
@@ -99,17 +78,18 @@ func parseRoute(escaped string) (route, bool) {
 func resolve(segments []string, link string) (route, bool) {
 	r := route{link: link}
 	for i := 0; i < len(segments); i += 2 {
-		kind := segments[i]
-		if r.kind == typeContainers && kind == operationsSegment {
+		word := segments[i]
+		if r.kind == api.Containers && word == operationsSegment {
 			return resolveOperation(r, segments[i+1:])
 		}
-		if !isChild(r.kind, kind) {
+		kind, ok := child(r.kind, word)
+		if !ok {
 			return route{}, false
 		}
 		r.kind, r.id = kind, ""
 		if i+1 == len(segments) {
 			r.feed = true
-			r.link = strings.TrimSuffix(strings.TrimSuffix(link, kind), "/")
+			r.link = strings.TrimSuffix(strings.TrimSuffix(link, word), "/")
 			return r, true
 		}
 		r.id = segments[i+1]
@@ -117,11 +97,11 @@ func resolve(segments []string, link string) (route, bool) {
 			return route{}, false
 		}
 		switch kind {
-		case typeDatabases:
+		case api.Databases:
 			r.database = r.id
-		case typeContainers:
+		case api.Containers:
 			r.container = r.id
-		case typeUsers:
+		case api.Users:
 			r.user = r.id
 		}
 	}
@@ -134,16 +114,17 @@ func resolveOperation(container route, segments []string) (route, bool) {
 		return route{}, false
 	}
 	r := container
-	r.operation = segments[0]
+	r.kind = api.PartitionKeys
 	r.link = strings.TrimSuffix(r.link, "/"+operationsSegment+"/"+operationDeleteKey)
 	return r, true
 }
 
-func isChild(parent, kind string) bool {
+// child finds the type of resource that a word means below another.
+func child(parent api.Resource, word string) (api.Resource, bool) {
 	for _, c := range children[parent] {
-		if c == kind {
-			return true
+		if c.Word() == word {
+			return c, true
 		}
 	}
-	return false
+	return 0, false
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/api"
 )
 
 func TestRoutes(t *testing.T) {
@@ -19,38 +21,38 @@ func TestRoutes(t *testing.T) {
 		{"", route{}},
 		{"/", route{}},
 		{"///", route{}},
-		{"/dbs", route{kind: "dbs", feed: true}},
-		{"/dbs/", route{kind: "dbs", feed: true}},
-		{"//dbs//", route{kind: "dbs", feed: true}},
-		{"dbs", route{kind: "dbs", feed: true}},
-		{"/dbs/d", route{kind: "dbs", database: "d", id: "d", link: "dbs/d"}},
-		{"/dbs/d/", route{kind: "dbs", database: "d", id: "d", link: "dbs/d"}},
-		{"/dbs/dbs", route{kind: "dbs", database: "dbs", id: "dbs", link: "dbs/dbs"}},
-		{"/dbs/a%20b", route{kind: "dbs", database: "a b", id: "a b", link: "dbs/a b"}},
-		{"/dbs/%C3%BC", route{kind: "dbs", database: "ü", id: "ü", link: "dbs/ü"}},
-		{"/dbs/%FF%00", route{kind: "dbs", database: "\xff\x00", id: "\xff\x00", link: "dbs/\xff\x00"}},
-		{"/dbs/a+b", route{kind: "dbs", database: "a+b", id: "a+b", link: "dbs/a+b"}},
-		{"/dbs/%25", route{kind: "dbs", database: "%", id: "%", link: "dbs/%"}},
-		{"/dbs/%2520", route{kind: "dbs", database: "%20", id: "%20", link: "dbs/%20"}},
-		{"/dbs/..", route{kind: "dbs", database: "..", id: "..", link: "dbs/.."}},
-		{"/dbs/" + long, route{kind: "dbs", database: long, id: long, link: "dbs/" + long}},
-		{"/%64bs/d", route{kind: "dbs", database: "d", id: "d", link: "dbs/d"}},
-		{"/dbs/d/colls", route{kind: "colls", feed: true, database: "d", link: "dbs/d"}},
-		{"/dbs/colls/colls", route{kind: "colls", feed: true, database: "colls", link: "dbs/colls"}},
-		{"/dbs/d/colls/c/", route{kind: "colls", database: "d", container: "c", id: "c", link: "dbs/d/colls/c"}},
-		{"/dbs/d/colls/c/docs", route{kind: "docs", feed: true, database: "d", container: "c", link: "dbs/d/colls/c"}},
-		{"/dbs/d/colls/c/docs/i", route{kind: "docs", database: "d", container: "c", id: "i", link: "dbs/d/colls/c/docs/i"}},
-		{"/dbs/d/colls/c/docs/a%2Fb%2F", route{kind: "docs", database: "d", container: "c", id: "a/b/", link: "dbs/d/colls/c/docs/a/b/"}},
-		{"/dbs/d/colls/c/docs/%2F", route{kind: "docs", database: "d", container: "c", id: "/", link: "dbs/d/colls/c/docs//"}},
-		{"/dbs/d/colls/c/docs/docs", route{kind: "docs", database: "d", container: "c", id: "docs", link: "dbs/d/colls/c/docs/docs"}},
-		{"/dbs/d/colls/c/pkranges", route{kind: "pkranges", feed: true, database: "d", container: "c", link: "dbs/d/colls/c"}},
-		{"/dbs/d/colls/c/pkranges/0", route{kind: "pkranges", database: "d", container: "c", id: "0", link: "dbs/d/colls/c/pkranges/0"}},
-		{"/dbs/d/colls/c/sprocs/s", route{kind: "sprocs", database: "d", container: "c", id: "s", link: "dbs/d/colls/c/sprocs/s"}},
-		{"/dbs/d/users/u/permissions/p", route{kind: "permissions", database: "d", user: "u", id: "p", link: "dbs/d/users/u/permissions/p"}},
-		{"/dbs/d/clientencryptionkeys/k", route{kind: "clientencryptionkeys", database: "d", id: "k", link: "dbs/d/clientencryptionkeys/k"}},
-		{"/offers", route{kind: "offers", feed: true}},
-		{"/offers/abcd/", route{kind: "offers", id: "abcd", link: "offers/abcd"}},
-		{"/dbs/d/colls/c/operations/partitionkeydelete/", route{kind: "colls", operation: "partitionkeydelete",
+		{"/dbs", route{kind: api.Databases, feed: true}},
+		{"/dbs/", route{kind: api.Databases, feed: true}},
+		{"//dbs//", route{kind: api.Databases, feed: true}},
+		{"dbs", route{kind: api.Databases, feed: true}},
+		{"/dbs/d", route{kind: api.Databases, database: "d", id: "d", link: "dbs/d"}},
+		{"/dbs/d/", route{kind: api.Databases, database: "d", id: "d", link: "dbs/d"}},
+		{"/dbs/dbs", route{kind: api.Databases, database: "dbs", id: "dbs", link: "dbs/dbs"}},
+		{"/dbs/a%20b", route{kind: api.Databases, database: "a b", id: "a b", link: "dbs/a b"}},
+		{"/dbs/%C3%BC", route{kind: api.Databases, database: "ü", id: "ü", link: "dbs/ü"}},
+		{"/dbs/%FF%00", route{kind: api.Databases, database: "\xff\x00", id: "\xff\x00", link: "dbs/\xff\x00"}},
+		{"/dbs/a+b", route{kind: api.Databases, database: "a+b", id: "a+b", link: "dbs/a+b"}},
+		{"/dbs/%25", route{kind: api.Databases, database: "%", id: "%", link: "dbs/%"}},
+		{"/dbs/%2520", route{kind: api.Databases, database: "%20", id: "%20", link: "dbs/%20"}},
+		{"/dbs/..", route{kind: api.Databases, database: "..", id: "..", link: "dbs/.."}},
+		{"/dbs/" + long, route{kind: api.Databases, database: long, id: long, link: "dbs/" + long}},
+		{"/%64bs/d", route{kind: api.Databases, database: "d", id: "d", link: "dbs/d"}},
+		{"/dbs/d/colls", route{kind: api.Containers, feed: true, database: "d", link: "dbs/d"}},
+		{"/dbs/colls/colls", route{kind: api.Containers, feed: true, database: "colls", link: "dbs/colls"}},
+		{"/dbs/d/colls/c/", route{kind: api.Containers, database: "d", container: "c", id: "c", link: "dbs/d/colls/c"}},
+		{"/dbs/d/colls/c/docs", route{kind: api.Items, feed: true, database: "d", container: "c", link: "dbs/d/colls/c"}},
+		{"/dbs/d/colls/c/docs/i", route{kind: api.Items, database: "d", container: "c", id: "i", link: "dbs/d/colls/c/docs/i"}},
+		{"/dbs/d/colls/c/docs/a%2Fb%2F", route{kind: api.Items, database: "d", container: "c", id: "a/b/", link: "dbs/d/colls/c/docs/a/b/"}},
+		{"/dbs/d/colls/c/docs/%2F", route{kind: api.Items, database: "d", container: "c", id: "/", link: "dbs/d/colls/c/docs//"}},
+		{"/dbs/d/colls/c/docs/docs", route{kind: api.Items, database: "d", container: "c", id: "docs", link: "dbs/d/colls/c/docs/docs"}},
+		{"/dbs/d/colls/c/pkranges", route{kind: api.Ranges, feed: true, database: "d", container: "c", link: "dbs/d/colls/c"}},
+		{"/dbs/d/colls/c/pkranges/0", route{kind: api.Ranges, database: "d", container: "c", id: "0", link: "dbs/d/colls/c/pkranges/0"}},
+		{"/dbs/d/colls/c/sprocs/s", route{kind: api.Procedures, database: "d", container: "c", id: "s", link: "dbs/d/colls/c/sprocs/s"}},
+		{"/dbs/d/users/u/permissions/p", route{kind: api.Permissions, database: "d", user: "u", id: "p", link: "dbs/d/users/u/permissions/p"}},
+		{"/dbs/d/clientencryptionkeys/k", route{kind: api.EncryptionKeys, database: "d", id: "k", link: "dbs/d/clientencryptionkeys/k"}},
+		{"/offers", route{kind: api.Offers, feed: true}},
+		{"/offers/abcd/", route{kind: api.Offers, id: "abcd", link: "offers/abcd"}},
+		{"/dbs/d/colls/c/operations/partitionkeydelete/", route{kind: api.PartitionKeys,
 			database: "d", container: "c", id: "c", link: "dbs/d/colls/c"}},
 	} {
 		if got, ok := parseRoute(c.path); !ok || got != c.want {
@@ -100,6 +102,7 @@ func naiveRoute(escaped string) (route, bool) {
 		return route{}, false
 	}
 	var r route
+	operation := false
 	for i, s := range segments {
 		s, err := url.PathUnescape(s)
 		if err != nil || s == "" {
@@ -111,22 +114,23 @@ func naiveRoute(escaped string) (route, bool) {
 		if segments[5] != "partitionkeydelete" {
 			return route{}, false
 		}
-		segments, r.operation = segments[:4], segments[5]
+		segments, operation = segments[:4], true
 	}
 	for i := 0; i < len(segments); i += 2 {
-		if !slices.Contains(children[r.kind], segments[i]) {
+		below := slices.IndexFunc(children[r.kind], func(kind api.Resource) bool { return kind.Word() == segments[i] })
+		if below < 0 {
 			return route{}, false
 		}
-		r.kind, r.id, r.feed = segments[i], "", true
+		r.kind, r.id, r.feed = children[r.kind][below], "", true
 		if i+1 < len(segments) {
 			r.id, r.feed = segments[i+1], false
 		}
 		switch r.kind {
-		case "dbs":
+		case api.Databases:
 			r.database = r.id
-		case "colls":
+		case api.Containers:
 			r.container = r.id
-		case "users":
+		case api.Users:
 			r.user = r.id
 		}
 	}
@@ -134,6 +138,9 @@ func naiveRoute(escaped string) (route, bool) {
 		segments = segments[:len(segments)-1]
 	}
 	r.link = strings.Join(segments, "/")
+	if operation {
+		r.kind = api.PartitionKeys
+	}
 	return r, true
 }
 
@@ -158,7 +165,7 @@ func FuzzRoute(f *testing.F) {
 		if !ok || again != got {
 			t.Errorf("%q with slashes around it is %+v, %v, want %+v", path, again, ok, got)
 		}
-		if got.kind != typeAccount && got.feed != (got.id == "") {
+		if got.kind != api.AccountResource && got.feed != (got.id == "") {
 			t.Errorf("%q: feed %v with the id %q", path, got.feed, got.id)
 		}
 	})

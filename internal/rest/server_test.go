@@ -221,7 +221,7 @@ func TestBodiesWaitForMemory(t *testing.T) {
 	r := signedRequest(t, "POST", "/dbs/d/colls/c/docs", large, pk("p"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	serve(h, r.WithContext(ctx)).failureText(t, statusRetryWith, 0)
+	serve(h, r.WithContext(ctx)).failureText(t, 449, 0)
 }
 
 // Clients that announce the largest item and then send next to nothing are in nobody's

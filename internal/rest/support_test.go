@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -36,7 +37,7 @@ type testHandlerOptions struct {
 	readOnlyKeys []string
 	publicKey    bool
 	allowHosts   []string
-	account      Account // filled in where it is empty
+	account      api.Account // filled in where it is empty
 	logger       *slog.Logger
 }
 
@@ -52,7 +53,7 @@ func newTestHandlerWith(t testing.TB, o testHandlerOptions) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(engine.Options{DB: db, TestClock: true, ScriptTime: time.Minute, Explain: Explain})
+	e, err := engine.Open(engine.Options{DB: db, TestClock: true, ScriptTime: time.Minute, Explain: api.Explain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func signedRequest(t testing.TB, method, path string, body []byte, headers map[s
 	if !ok {
 		t.Fatalf("%s addresses nothing", path)
 	}
-	signRequest(t, r, rt.kind, rt.link)
+	signRequest(t, r, rt.kind.Word(), rt.link)
 	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
@@ -253,8 +254,8 @@ func (a answer) failureText(t testing.TB, status, subStatus int) string {
 	if err := json.Unmarshal(a.body, &body); err != nil {
 		t.Fatalf("the body is no JSON: %v: %.500s", err, a.body)
 	}
-	if body.Code != codeName(status) {
-		t.Errorf("code %q, want %q", body.Code, codeName(status))
+	if f := (api.Failure{Status: status}); body.Code != f.Code() {
+		t.Errorf("code %q, want %q", body.Code, f.Code())
 	}
 	rest, ok := strings.CutPrefix(body.Message, "Message: ")
 	inner, trailer, ok2 := strings.Cut(rest, "\r\n")

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
@@ -71,7 +72,7 @@ func (h *Handler) parseToken(sig string) (token, error) {
 		return token{}, errBadAuthorization
 	}
 	by, err := h.signed(given, append([]byte(tokenDomain), payload...))
-	if err != nil || by != byKey || payload[0] != tokenVersion {
+	if err != nil || by != api.ByKey || payload[0] != tokenVersion {
 		return token{}, errBadAuthorization
 	}
 	return token{

@@ -12,17 +12,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
-
-// notFoundError names what is not there.
-type notFoundError struct {
-	message string
-}
-
-func (e *notFoundError) Error() string { return e.message }
 
 // ttlPage is a page under ttl/. It is of one container, or of all if none is named and
 // all is set. It returns its answer, or nil if it has written it.
@@ -83,7 +77,7 @@ func (x *exchange) find(p params, all bool) (*catalog.Container, error) {
 	}
 	c, err := x.h.engine.Catalog().Container(n.database, n.container)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, &notFoundError{fmt.Sprintf("There is no container '%s' in a database '%s'.", value.Clip(n.container), value.Clip(n.database))}
+		return nil, api.Refuse(404, 0, fmt.Sprintf("There is no container '%s' in a database '%s'.", value.Clip(n.container), value.Clip(n.database)))
 	}
 	return c, err
 }
@@ -132,8 +126,8 @@ func (x *exchange) serveExplain(p params, c *catalog.Container) (any, error) {
 	}
 	answer, err := x.h.engine.Explain(c, id, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, &notFoundError{fmt.Sprintf("There is no item '%s' with the partition key %s: it was never written, was deleted, or has expired and was purged.",
-			value.Clip(id), value.Clip(key.String()))}
+		return nil, api.Refuse(404, 0, fmt.Sprintf("There is no item '%s' with the partition key %s: it was never written, was deleted, or has expired and was purged.",
+			value.Clip(id), value.Clip(key.String())))
 	}
 	return answer, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 )
@@ -35,7 +36,7 @@ const (
 )
 
 // errFollowers: as many follow events as may.
-var errFollowers = errors.New("too many clients follow events")
+var errFollowers = api.Refuse(503, 0, "Too many clients follow events already. Try again later, or ask for pages.")
 
 // eventLine tells of an item that has expired.
 type eventLine struct {
@@ -151,8 +152,8 @@ func (x *exchange) sendPage(page *engine.EventPage) error {
 
 // sendFailure tells a follower why there is no more: the status has been sent.
 func (x *exchange) sendFailure(err error) {
-	f, _ := failureOf(err)
-	line, err := json.Marshal(errorLine{"error", codeName(f.status), f.text})
+	f, _ := api.FailureOf(err)
+	line, err := json.Marshal(errorLine{"error", f.Code(), f.Text})
 	if err == nil {
 		_ = x.send(append(line, '\n'))
 	}

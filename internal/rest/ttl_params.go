@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -68,7 +69,7 @@ func parseParams(query string, allowed ...string) (params, error) {
 }
 
 func badRequestf(format string, args ...any) error {
-	return &badRequestError{fmt.Sprintf(format, args...)}
+	return api.Invalid(fmt.Sprintf(format, args...))
 }
 
 // containerName names a container; both parts are empty for all containers.

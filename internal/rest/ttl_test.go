@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -344,7 +345,7 @@ func FuzzTTLParams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		p, err := parseParams(query, all...)
 		if err != nil {
-			if refused, known := failureOf(err); !known || refused.status != 400 || refused.text == "" {
+			if refused, known := api.FailureOf(err); !known || refused.Status != 400 || refused.Text == "" {
 				t.Fatalf("%q is refused with %v", query, err)
 			}
 			return

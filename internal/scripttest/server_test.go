@@ -21,6 +21,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -151,7 +152,7 @@ func (p *inProcess) start() (err error) {
 	o := engine.Options{
 		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
 		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota}, Retention: p.setup.retention,
-		ScriptTime: cmp.Or(p.setup.scriptTime, plenty), Explain: rest.Explain,
+		ScriptTime: cmp.Or(p.setup.scriptTime, plenty), Explain: api.Explain,
 	}
 	if p.setup.enforce {
 		o.Throughput = engine.Enforce
@@ -167,7 +168,7 @@ func (p *inProcess) start() (err error) {
 	regions, consistency := p.setup.account()
 	p.handler, err = rest.New(rest.Options{
 		Engine: p.engine, Keys: []string{mayfly.WellKnownKey}, Logger: quiet(),
-		Account: rest.Account{Regions: regions, Consistency: consistency}, Memory: p.memory,
+		Account: api.Account{Regions: regions, Consistency: consistency}, Memory: p.memory,
 	})
 	return err
 }

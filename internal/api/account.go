@@ -2,13 +2,11 @@
 
 // The account document: what a client reads first, to learn where to go.
 
-package rest
+package api
 
 import (
 	"cmp"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,7 +45,8 @@ var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "Consi
 
 const accountID = "mayfly"
 
-func (a *Account) check() error {
+// Check reads the regions, and says what is wrong.
+func (a *Account) Check() error {
 	if len(a.Regions) == 0 {
 		return fmt.Errorf("no region is given")
 	}
@@ -89,6 +88,16 @@ func parseLocation(text string) (location, error) {
 	return l, nil
 }
 
+// Hosts are those of the endpoints that regions have of their own.
+func (a *Account) Hosts() (hosts []string) {
+	for _, l := range a.locations {
+		if l.host != "" {
+			hosts = append(hosts, l.host)
+		}
+	}
+	return hosts
+}
+
 // writable reports whether a client that came by a host may write: not by that of a
 // region which is only read.
 func (a *Account) writable(host string) bool {
@@ -107,49 +116,26 @@ func (a *Account) admitConsistency(level string) error {
 	}
 	asked := slices.IndexFunc(consistencyLevels, func(l string) bool { return strings.EqualFold(l, level) })
 	if asked < 0 {
-		return &badRequestError{"The consistency level '" + value.Clip(level) + "' is invalid. Ensure to provide one of " + strings.Join(consistencyLevels, ", ") + "."}
+		return Invalid("The consistency level '" + value.Clip(level) + "' is invalid. Ensure to provide one of " + strings.Join(consistencyLevels, ", ") + ".")
 	}
 	if asked < slices.Index(consistencyLevels, a.Consistency) {
-		return &badRequestError{"ConsistencyLevel " + consistencyLevels[asked] + " specified in the request is invalid when service is configured with consistency level " +
-			a.Consistency + ". Ensure the request consistency level is not stronger than the service consistency level."}
+		return Invalid("ConsistencyLevel " + consistencyLevels[asked] + " specified in the request is invalid when service is configured with consistency level " +
+			a.Consistency + ". Ensure the request consistency level is not stronger than the service consistency level.")
 	}
 	return nil
 }
 
-func (x *exchange) serveAccount() error {
-	if x.r.Method != http.MethodGet {
-		return errMethod
-	}
-	x.setLocation()
-	x.set("X-Ms-Max-Media-Storage-Usage-Mb", maxMediaMB)
-	x.set("X-Ms-Media-Storage-Usage-Mb", "0")
-	x.write(http.StatusOK, x.h.account.render(cmp.Or(x.h.account.Advertise, x.address("/"))))
-	return nil
+// readAccount answers with what the server says of itself.
+func (c *Call) readAccount() error {
+	account := c.Service.Account
+	c.Answer.Located = true
+	c.Answer.extra(MaxMediaMB, maxMediaMB)
+	c.Answer.extra(MediaMB, "0")
+	return c.Answer.body(statusOK, account.render(cmp.Or(account.Advertise, c.Request.Endpoint)))
 }
 
 // maxMediaMB is the quota of attachments that every account is told. There are none.
 const maxMediaMB = "10240"
-
-// setLocation tells the address of what is answered: of the account, of what it keeps
-// of itself, and of an item that is read.
-func (x *exchange) setLocation() {
-	x.located = true
-	x.set("Content-Location", x.address(x.r.URL.EscapedPath()))
-}
-
-// address is that of a path, with the scheme and the host by which the client came.
-func (x *exchange) address(path string) string {
-	scheme, host := "http", x.r.Host
-	if x.r.TLS != nil {
-		scheme = "https"
-	}
-	if host == "" { // HTTP/1.0 lets a client leave it out
-		if a, ok := x.r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-			host = a.String()
-		}
-	}
-	return scheme + "://" + host + path
-}
 
 func (a *Account) render(endpoint string) []byte {
 	writable, readable := a.locations[0].append(nil, endpoint), []byte(nil)

@@ -3,10 +3,9 @@
 // Batches: several operations in one request, in JSON or, from .NET, in HybridRow
 // (hybridrow.go), and as a transaction or one by one.
 
-package rest
+package api
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,70 +27,46 @@ var batchOps = map[string]store.Op{
 	"Patch": store.Update, "Delete": store.Delete, "Read": store.Read,
 }
 
-func (x *exchange) batch(rt *route) error {
-	body, err := x.bodyUpTo(engine.MaxBatchBytes)
+func (c *Call) batch() error {
+	r, a := &c.Request, &c.Answer
+	parse, write := parseBatch, appendBatchResults
+	if isHybridRow(r.Body) {
+		parse, write, a.Binary = parseHybridBatch, appendHybridResults, true
+	}
+	ops, err := parse(r.Body)
 	if err != nil {
 		return err
 	}
-	parse, binary := parseBatch, isHybridRow(body)
-	if binary {
-		parse = parseHybridBatch
-	}
-	ops, err := parse(body)
-	if err != nil {
-		return err
-	}
-	r := &engine.Request{
-		Target: x.target(rt), Range: x.header(headerRange), SessionToken: x.header(headerSession),
-		Atomic:          x.flag("X-Ms-Cosmos-Batch-Atomic"),
-		ContinueOnError: x.flag("X-Ms-Cosmos-Batch-Continue-On-Error"),
-		Memory:          &x.share,
-	}
+	r.Atomic = c.Row.Verb == Batch
 	for i := range ops {
 		r.Ops = append(r.Ops, ops[i].ItemOp)
 	}
-	res, err := x.h.engine.Batch(x.r.Context(), r)
-	x.setBatch(&res)
+	a.Answer, err = c.Service.Engine.Batch(c.Context, &r.Request)
+	a.owned(a.Container)
+	a.Positioned = a.LSN != 0
 	if err != nil {
 		return err
 	}
-	results, status := x.batchResults(ops, &res)
-	if binary {
-		x.writeAs(status, contentBinary, appendHybridResults(nil, results))
-		return nil
-	}
-	x.write(status, appendBatchResults(nil, results))
-	return nil
-}
-
-// setBatch sets the headers that go with a batch, with an error too.
-func (x *exchange) setBatch(res *engine.Answer) {
-	x.charge = res.Charge
-	if res.Container == nil {
-		return
-	}
-	x.setOwner(res.Container)
-	if res.LSN != 0 {
-		x.setPosition(res.Partition, res.LSN)
-	}
+	results, status := c.batchResults(ops)
+	return a.body(status, write(nil, results))
 }
 
 // parseBatch reads a list of operations in JSON.
 func parseBatch(body []byte) ([]batchOp, error) {
 	o, err := value.ParseObject(slices.Concat([]byte(`{"operations":`), body, []byte("}")))
 	if err != nil {
-		return nil, &badRequestError{"The input content is invalid: a batch is a list of operations in JSON."}
+		return nil, Invalid("The input content is invalid: a batch is a list of operations in JSON.")
 	}
 	list, _ := o.Lookup("operations")
 	elements, ok := value.Elements(list)
 	if !ok || len(o.Members()) != 1 {
-		return nil, &badRequestError{"The input content is invalid: a batch is a list of operations in JSON."}
+		return nil, Invalid("The input content is invalid: a batch is a list of operations in JSON.")
 	}
 	ops := make([]batchOp, len(elements))
 	for i, raw := range elements {
 		fault := ""
 		if ops[i], fault = parseBatchOp(raw); fault != "" {
-			return nil, &badRequestError{"The input content is invalid: operation " + strconv.Itoa(i) + " of the batch " + fault + "."}
+			return nil, Invalid("The input content is invalid: operation " + strconv.Itoa(i) + " of the batch " + fault + ".")
 		}
 	}
 	return ops, nil
@@ -152,40 +127,36 @@ type batchResult struct {
 }
 
 // batchResults tells what came of each operation, and the status of it all.
-func (x *exchange) batchResults(ops []batchOp, res *engine.Answer) ([]batchResult, int) {
-	minimal := x.minimal()
+func (c *Call) batchResults(ops []batchOp) ([]batchResult, int) {
 	results := make([]batchResult, len(ops))
-	status := http.StatusOK
+	status := statusOK
 	for i := range ops {
-		results[i] = x.batchResult(&ops[i], &res.Ops[i])
-		if minimal && ops[i].Op != store.Read || ops[i].minimal {
+		results[i] = c.batchResult(&ops[i], &c.Answer.Ops[i])
+		if c.Request.Minimal && ops[i].Op != store.Read || ops[i].minimal {
 			results[i].body = nil
 		}
-		if results[i].status >= http.StatusMultipleChoices {
-			status = http.StatusMultiStatus
+		if results[i].status >= statusesOfRedirects {
+			status = statusMultiStatus
 		}
 	}
 	return results, status
 }
 
-func (x *exchange) batchResult(op *batchOp, done *engine.ItemOutcome) batchResult {
-	r := batchResult{status: http.StatusOK, charge: float64(done.Charge), etag: done.ETag, body: done.Body}
+func (c *Call) batchResult(op *batchOp, done *engine.ItemOutcome) batchResult {
+	r := batchResult{status: statusOK, charge: float64(done.Charge), etag: done.ETag, body: done.Body}
 	switch {
 	case done.Err != nil:
-		f, known := failureOf(done.Err)
-		if !known {
-			x.h.logger.Error("an operation of a batch failed", "path", x.r.URL.Path, "activity", x.activity, "err", done.Err)
-		}
-		r.status, r.subStatus = f.status, f.subStatus
-		if f.status != http.StatusFailedDependency {
-			r.message, r.failure = f.text, x.errorBody(f, done.Err)
+		f := c.Fail("an operation of a batch failed", done.Err)
+		r.status, r.subStatus = f.Status, f.SubStatus
+		if f.Status != statusFailedDependency {
+			r.message, r.failure = f.Text, c.ErrorBody(f, done.Err)
 		}
 	case done.NotModified:
-		r.status = http.StatusNotModified
+		r.status = statusNotModified
 	case op.Op == store.Delete:
-		r.status = http.StatusNoContent
+		r.status = statusNoContent
 	case done.Created:
-		r.status = http.StatusCreated
+		r.status = statusCreated
 	}
 	return r
 }
@@ -200,7 +171,7 @@ func appendBatchResults(dst []byte, results []batchResult) []byte {
 			dst = append(dst, ',')
 		}
 		dst = strconv.AppendInt(append(dst, `{"statusCode":`...), int64(r.status), 10)
-		if r.status >= http.StatusBadRequest {
+		if r.status >= statusesOfErrors {
 			dst = strconv.AppendInt(append(dst, `,"subStatusCode":`...), int64(r.subStatus), 10)
 		}
 		dst = strconv.AppendFloat(append(dst, `,"requestCharge":`...), r.charge, 'f', 2, 64)

@@ -3,11 +3,10 @@
 // Partition key ranges: the physical partitions as clients see them. Most SDKs
 // read them as a change feed, again and again until they get 304.
 
-package rest
+package api
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -15,31 +14,35 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-func (x *exchange) serveRanges(rt *route) error {
-	if !rt.feed || x.r.Method != http.MethodGet {
-		return errMethod
-	}
-	c, err := x.h.engine.Catalog().Container(rt.database, rt.container)
+func (c *Call) listRanges() error {
+	of, err := c.container()
 	if err != nil {
-		return engine.ErrOwnerNotFound
+		return err
 	}
+	a := &c.Answer
 	// The ranges of a container never change, so its rid says which they are.
-	etag := strconv.Quote(c.RIDText + "-" + strconv.Itoa(len(c.Ranges)))
-	x.set(headerETag, etag)
-	x.setOwner(c)
-	if condition := x.header("If-None-Match"); condition != "" && catalog.SameETag(condition, etag) {
-		x.writeEmpty(http.StatusNotModified)
-		return nil
+	a.ETag = strconv.Quote(of.RIDText + "-" + strconv.Itoa(len(of.Ranges)))
+	if condition := c.Request.IfNoneMatch; condition != "" && catalog.SameETag(condition, a.ETag) {
+		return a.empty(statusNotModified)
 	}
 	var items []byte
-	for i, r := range c.Ranges {
+	for i, r := range of.Ranges {
 		if i > 0 {
 			items = append(items, ',')
 		}
-		items = appendRange(items, c, i, r, etag)
+		items = appendRange(items, of, i, r, a.ETag)
 	}
-	x.writeList(c.RIDText, "PartitionKeyRanges", items, len(c.Ranges))
-	return nil
+	return c.page(of.RIDText, "PartitionKeyRanges", items, len(of.Ranges))
+}
+
+// container returns the one that has what is asked for.
+func (c *Call) container() (*catalog.Container, error) {
+	of, err := c.Service.Engine.Catalog().Container(c.Request.Database, c.Request.Container)
+	if err != nil {
+		return nil, engine.ErrOwnerNotFound
+	}
+	c.Answer.owned(of)
+	return of, nil
 }
 
 func appendRange(dst []byte, c *catalog.Container, i int, r catalog.Range, etag string) []byte {

@@ -2,7 +2,7 @@
 
 // What queries took and which indexes they used, as clients ask for it.
 
-package rest
+package api
 
 import (
 	"encoding/base64"
@@ -13,18 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/query"
-)
-
-const (
-	headerQueryMetrics = "X-Ms-Documentdb-Query-Metrics"
-	headerIndexMetrics = "X-Ms-Cosmos-Index-Utilization"
-	headerQueryInfo    = "X-Ms-Cosmos-Query-Execution-Info"
-
-	askQueryMetrics   = "X-Ms-Documentdb-Populatequerymetrics"
-	askIndexMetrics   = "X-Ms-Cosmos-Populateindexmetrics"
-	askIndexMetricsV2 = "X-Ms-Cosmos-Populateindexmetrics-V2"
 )
 
 // A header has an end: maxIndexMetrics bounds how many indexes of one kind are told, and
@@ -49,16 +38,18 @@ func told[T any](room *headerRoom, list []T, bytes func(T) int) []T {
 	return list[:min(len(list), maxIndexMetrics)]
 }
 
-// setMetrics tells what a query took, in the forms that were asked for.
-func (x *exchange) setMetrics(page *engine.Answer) {
-	if x.flag(askQueryMetrics) {
-		x.set(headerQueryMetrics, queryMetrics(page))
+// tellMetrics tells what a query took, in the forms that were asked for.
+func (c *Call) tellMetrics() {
+	r, page := &c.Request, &c.Answer
+	if r.QueryMetrics {
+		page.extra(QueryMetrics, queryMetrics(page))
 	}
-	if page.Indexes != nil && x.flag(askIndexMetrics) {
-		x.set(headerIndexMetrics, base64.StdEncoding.EncodeToString(indexMetrics(page.Indexes)))
-	}
-	if page.Indexes != nil && x.flag(askIndexMetricsV2) {
-		x.set(headerIndexMetrics, url.PathEscape(string(indexMetricsV2(page.Indexes))))
+	switch {
+	case page.Indexes == nil:
+	case r.IndexMetricsV2:
+		page.extra(IndexUtilization, url.PathEscape(string(indexMetricsV2(page.Indexes))))
+	case r.IndexMetrics:
+		page.extra(IndexUtilization, base64.StdEncoding.EncodeToString(indexMetrics(page.Indexes)))
 	}
 	// When they go on in the middle of rows that are equal in what they are ordered by,
 	// clients skip rows by their rids, in the direction that they are told here.
@@ -66,7 +57,7 @@ func (x *exchange) setMetrics(page *engine.Answer) {
 	if page.LatestFirst {
 		info = `{"reverseRidEnabled":false,"reverseIndexScan":true}`
 	}
-	x.set(headerQueryInfo, info)
+	page.extra(QueryExecution, info)
 }
 
 // queryMetrics writes times and counts. The optimizer is a part of making the plan,
@@ -75,7 +66,7 @@ func (x *exchange) setMetrics(page *engine.Answer) {
 // Clients take what the engine does itself for the rest of the execution when its parts
 // are taken off, and none of these is nothing if it happened. So the parts are rounded up
 // to what can be told, and their sums are of what is told.
-func queryMetrics(page *engine.Answer) string {
+func queryMetrics(page *Answer) string {
 	t, w := &page.Times, &page.Work
 	compile, plan, run := atLeastOne(page.Compiled), upToHundredths(t.Plan), atLeastOne(t.Run)
 	index, load, write := upToHundredths(t.Index), upToHundredths(t.Load), upToHundredths(t.Write)
@@ -181,7 +172,7 @@ func indexMetricsV2(u *query.IndexUse) []byte {
 func metricsJSON(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic("rest: index metrics cannot be encoded: " + err.Error())
+		panic("api: index metrics cannot be encoded: " + err.Error())
 	}
 	return raw
 }

@@ -22,7 +22,7 @@
 //
 // Fixed fields are int32; texts are UTF-8, and bodies the bytes of their JSON.
 
-package rest
+package api
 
 import (
 	"encoding/binary"
@@ -104,7 +104,7 @@ func parseHybridBatch(body []byte) ([]batchOp, error) {
 		}
 	}
 	if r.fault != "" {
-		return nil, &badRequestError{"The input content is invalid: the batch is no stream of operations in HybridRow: " + r.fault + "."}
+		return nil, Invalid("The input content is invalid: the batch is no stream of operations in HybridRow: " + r.fault + ".")
 	}
 	return ops, nil
 }

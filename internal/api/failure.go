@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+
+// The one place that knows status codes: what is wrong becomes what a client sees
+// here. A client gets our message only for errors that were made on purpose;
+// anything else is "internal", and the log has the rest.
+
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/memory"
+	"github.com/mayflydb/mayfly/internal/query"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// needsPlanText is what the service says of a query that a client has to take apart.
+const needsPlanText = "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) exception that all newer clients will know how to handle gracefully. This exception is traced, but unless you see it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this message."
+
+// Failure is an error as a client sees it. Transports make their own with Refuse; what
+// the database says otherwise is in the table below.
+type Failure struct {
+	Status    int
+	SubStatus int
+	Text      string
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// Refuse makes an error that a client sees as it is.
+func Refuse(status, subStatus int, text string) error { return &Failure{status, subStatus, text} }
+
+// Invalid refuses a part of a request.
+func Invalid(text string) error { return &Failure{400, 0, text} }
+
+// statusCodes are the names of the status codes in error bodies.
+var statusCodes = map[int]string{
+	400:             "BadRequest",
+	401:             "Unauthorized",
+	403:             "Forbidden",
+	404:             "NotFound",
+	405:             "MethodNotAllowed",
+	408:             "RequestTimeout",
+	409:             "Conflict",
+	410:             "Gone",
+	412:             "PreconditionFailed",
+	413:             "RequestEntityTooLarge",
+	424:             "FailedDependency",
+	429:             "429", // as the service spells it
+	statusRetryWith: "RetryWith",
+	500:             "InternalServerError",
+	503:             "ServiceUnavailable",
+}
+
+// statusRetryWith is the service's own: the write met another, try again.
+const statusRetryWith = 449
+
+// subStatusCompile goes with a script that does not compile.
+const subStatusCompile = 65535
+
+// retryWithAfter is how long a client should wait before it tries again what met
+// another write.
+const retryWithAfter = 10 * time.Millisecond
+
+// retryScriptAfter is how long it should wait if too many scripts are running: scripts
+// that fill the server take long.
+const retryScriptAfter = 500 * time.Millisecond
+
+// retryMemoryAfter is how long it should wait if there was no memory, for which it has
+// waited already.
+const retryMemoryAfter = time.Second
+
+// throttled is what the service tells a client that spends too much.
+const throttled = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
+
+// failures maps the errors that are values. The texts are the service's.
+var failures = []struct {
+	err error
+	Failure
+}{
+	{store.ErrNotFound, Failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{catalog.ErrNotFound, Failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{engine.ErrOwnerNotFound, Failure{404, 1003, "Owner resource does not exist. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
+	{engine.ErrSession, Failure{404, 1002, "The read session is not available for the input session token."}},
+	{store.ErrExists, Failure{409, 0, "Entity with the specified id already exists in the system. Resource with specified id or name already exists."}},
+	{store.ErrNotUnique, Failure{409, 0, "Unique index constraint violation. Resource with specified id, name, or unique index already exists."}},
+	{catalog.ErrExists, Failure{409, 0, "Resource with specified id, name, or unique index already exists."}},
+	{store.ErrPrecondition, Failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{catalog.ErrPrecondition, Failure{412, 0, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{engine.ErrPatchCondition, Failure{412, 1110, "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"}},
+	{engine.ErrBatchKeys, Failure{400, 0, "One or more operations within the batch request have a different partition key value than the request."}},
+	{engine.ErrFailedDependency, Failure{424, 0, "Another operation of the batch has failed."}},
+	{store.ErrTooMuch, Failure{413, 3402, "The response of the batch, or what it writes, is too large for one transaction."}},
+	{store.ErrTooManyTerms, Failure{413, 0, "The item has too much to be indexed. Exclude paths in the container's indexing policy."}},
+	{store.ErrLogicalFull, Failure{403, 1014, "Partition key reached maximum size: the live items with this partition key would exceed the quota. Items that have expired do not count."}},
+	{store.ErrPartitionFull, Failure{403, 1005, "The container's storage quota is reached: its live items would exceed it. Items that have expired do not count."}},
+	{engine.ErrCrossPartition, Failure{400, 0, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."}},
+	{engine.ErrContinuationLimit, Failure{400, 0, "The continuation token limit specified is not large enough: the continuation of this page is longer."}},
+	{engine.ErrNoIndex, Failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
+	{query.ErrToken, Failure{400, 0, "Invalid Continuation Token"}},
+	{query.ErrResume, Failure{400, 0, "The resume filter does not fit the query: it must have a value for each expression of ORDER BY."}},
+	{query.ErrSortTooLarge, Failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
+	{query.ErrQueryTime, Failure{400, 0, "The query has worked for as long as a query may, and cannot end early with a part of its answer, since it sorts, groups or compares rows, or makes very many of one item. Narrow its filter, give it an index to go by (on what it filters and orders by), or start the server with a longer --query-time."}},
+	{sql.ErrResultTooLarge, Failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},
+	{engine.ErrTooLarge, Failure{413, 0, "Request size is too large"}},
+	{engine.ErrNoKey, Failure{400, 0, "PartitionKey value must be supplied for this operation, in the header x-ms-documentdb-partitionkey."}},
+	{engine.ErrKeyForm, Failure{400, 1001, "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document."}},
+	{engine.ErrKeyMismatch, Failure{400, 1001, "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value"}},
+	{engine.ErrContainerChanged, Failure{400, 1024, "The container's resource id is not the one in x-ms-cosmos-intended-collection-rid: it was deleted and created again."}},
+	{store.ErrRetention, Failure{400, 0, "You must read the change feed from within the retention period."}},
+	{store.ErrNoVersions, Failure{400, 0, "The container does not keep all versions and deletes. Ensure to give it a changeFeedPolicy with a retentionDuration in minutes."}},
+	{engine.ErrContinuation, Failure{400, 0, "Invalid Continuation Token"}},
+	{engine.ErrRangeGone, Failure{410, 1002, "The requested resource is no longer available at the server: there is no such partition key range."}},
+	{catalog.ErrTooMany, Failure{403, 1005, "The limit on the number of databases or containers is reached. Delete some that are not needed."}},
+	{catalog.ErrTooManyScripts, Failure{403, 1005, "The limit on the number of scripts of a kind in a container is reached. Delete some that are not needed."}},
+	{engine.ErrDiskFull, Failure{403, 1005, "The disk of the server is almost full: until there is space, nothing but reads and deletes is accepted."}},
+	{engine.ErrDiskSpent, Failure{403, 1005, "The disk of the server is full: until there is space, nothing but reads is accepted."}},
+	{engine.ErrEventsGone, Failure{410, 0, "The cursor is older than the events that are kept, so that some may have been missed. Begin anew with from=kept or from=now."}},
+	{memory.ErrFull, Failure{429, 0, "The memory of the server is taken by other requests. No changes were made. Please retry this request later."}},
+	{engine.ErrScriptsBusy, Failure{429, 0, "Too many scripts are running, or wait to run. No changes were made. Please retry this request later."}},
+	{engine.ErrStopping, Failure{503, 0, "The server is stopping."}},
+	{store.ErrClosed, Failure{503, 0, "The server is stopping."}},
+	{store.ErrFailed, Failure{503, 0, "The server cannot write to its disk and is stopping. What was acknowledged is safe."}},
+	{engine.ErrContended, Failure{statusRetryWith, 0, "Conflicting request to resource has been attempted. Retry to avoid conflicts."}},
+	{store.ErrBusy, Failure{statusRetryWith, 0, "The container's settings changed while the request was under way. Try again."}},
+	{context.Canceled, Failure{statusRetryWith, 0, "The request was cancelled."}},
+	{context.DeadlineExceeded, Failure{408, 0, "The request took too long."}},
+}
+
+// FailureOf turns an error into what the client sees. known is false for errors
+// that nobody made on purpose.
+func FailureOf(err error) (f Failure, known bool) {
+	var refused *Failure
+	if errors.As(err, &refused) {
+		return *refused, true
+	}
+	for i := range failures {
+		if errors.Is(err, failures[i].err) {
+			return failures[i].Failure, true
+		}
+	}
+	var (
+		badDefinition *catalog.InvalidError
+		badRequest    *engine.InvalidError
+		badJSON       *value.SyntaxError
+		badTTL        *store.TTLError
+		tooMuch       *engine.ThrottledError
+		badQuery      *sql.Error
+		needsPlan     *engine.NeedsPlanError
+		newFeature    *sql.FeatureError
+		badFunction   *engine.CompileError
+		badScript     *engine.ScriptError
+	)
+	switch {
+	case errors.As(err, &badScript) && badScript.Barred:
+		return Failure{403, 0, badScript.Message}, true
+	case errors.As(err, &badScript) && badScript.TooLong:
+		return Failure{408, 0, badScript.Message}, true
+	case errors.As(err, &badScript):
+		return Failure{400, badScript.Number, badScript.Message}, true
+	case errors.As(err, &badFunction):
+		return Failure{400, subStatusCompile, badFunction.Message}, true
+	case errors.As(err, &badQuery):
+		return Failure{400, 0, badQuery.Message}, true
+	case errors.As(err, &needsPlan):
+		return Failure{400, 1004, needsPlanText}, true
+	case errors.As(err, &newFeature):
+		return Failure{400, 1004, "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features: " + newFeature.Error()}, true
+	case errors.As(err, &badDefinition):
+		return Failure{400, 0, badDefinition.Message}, true
+	case errors.As(err, &badRequest):
+		return Failure{400, 0, badRequest.Message}, true
+	case errors.As(err, &badJSON):
+		return Failure{400, 0, "The input content is invalid because it is not well-formed JSON: " + badJSON.Error() + "."}, true
+	case errors.As(err, &badTTL):
+		return Failure{400, 0, badTTL.Error()}, true
+	case errors.As(err, &tooMuch):
+		return Failure{429, 3200, throttled}, true
+	}
+	return Failure{500, 0, "Unknown server error occurred when processing this request."}, false
+}
+
+// Explain tells an error as clients see it, for scripts.
+func Explain(err error) (status int, text string) {
+	f, _ := FailureOf(err)
+	return f.Status, f.Text
+}
+
+// Fail turns an error into what the client sees. The log has what nobody made on purpose.
+func (c *Call) Fail(what string, err error) Failure {
+	f, known := FailureOf(err)
+	if !known {
+		c.Service.Logger.Error(what, "method", c.Method, "path", c.Path, "activity", c.Activity, "err", err)
+	}
+	return f
+}
+
+// RetryAfter returns how long a client should wait before it tries again, 0 if that
+// would not help.
+func RetryAfter(err error, f Failure) time.Duration {
+	var tooMuch *engine.ThrottledError
+	switch {
+	case errors.As(err, &tooMuch):
+		return tooMuch.RetryAfter
+	case f.Status == statusRetryWith:
+		return retryWithAfter
+	case errors.Is(err, engine.ErrScriptsBusy):
+		return retryScriptAfter
+	case errors.Is(err, memory.ErrFull):
+		return retryMemoryAfter
+	}
+	return 0
+}
+
+// ErrorBody is the service's form: a message that holds JSON and a trailer. Where no plan
+// was made it is the gateway that speaks, in plain text, but for errors that have a place
+// in the query: Data Explorer reads these off the first line, and shows other JSON as
+// nothing.
+func (c *Call) ErrorBody(f Failure, err error) []byte {
+	var (
+		message  []byte
+		badQuery *sql.Error
+		noPlan   *planError
+	)
+	switch {
+	case errors.As(err, &noPlan) && !(errors.As(err, &badQuery) && badQuery.Code != ""):
+		message = append(message, f.Text...)
+	case errors.As(err, &badQuery): // which has a form of its own
+		message = append(append(message, "Message: "...), badQuery.JSON()...)
+	default:
+		message = value.AppendString(append(message, `Message: {"Errors":[`...), f.Text)
+		message = append(message, "]}"...)
+	}
+	message = append(message, "\r\nActivityId: "...)
+	message = append(message, c.Activity...)
+	message = append(message, ", Request URI: "...)
+	message = append(message, c.Path...)
+	message = append(message, ", RequestStats: , SDK: Mayfly"...)
+	if noPlan != nil {
+		message = append(message, planRefusal...)
+	}
+	body := append([]byte(`{"code":"`), f.Code()...)
+	body = append(body, `","message":`...)
+	body = value.AppendString(body, string(message))
+	var needsPlan *engine.NeedsPlanError
+	if errors.As(err, &needsPlan) {
+		body = value.AppendString(append(body, `,"additionalErrorInfo":`...), string(needsPlan.Plan))
+	}
+	return append(body, '}')
+}
+
+// Code is the name of the status, as bodies of errors have it.
+func (f *Failure) Code() string {
+	if name, ok := statusCodes[f.Status]; ok {
+		return name
+	}
+	return strconv.Itoa(f.Status)
+}

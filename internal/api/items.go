@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+
+package api
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// resolve finds the item that a request means, if it names it by its rid.
+func (c *Call) resolve() (err error) {
+	c.Request.Target, err = c.Service.Engine.ResolveRID(c.Request.Target)
+	return err
+}
+
+// ops are what the verbs do to items.
+var ops = [verbs]store.Op{Create: store.Create, Upsert: store.Upsert, Replace: store.Replace, Patch: store.Update, Delete: store.Delete}
+
+func (c *Call) writeItem() (err error) {
+	r, a := &c.Request, &c.Answer
+	if err := c.resolve(); err != nil {
+		return err
+	}
+	r.Op = ops[c.Row.Verb]
+	a.Answer, err = c.Service.Engine.WriteItem(c.Context, &r.Request)
+	a.told()
+	switch {
+	case err != nil:
+		return err
+	case r.Op == store.Delete:
+		return a.empty(statusNoContent)
+	}
+	if r.Minimal {
+		return a.empty(statusOf(a.Created))
+	}
+	return a.body(statusOf(a.Created), r.shown(a.Body))
+}
+
+func (c *Call) readItem() error {
+	r, a := &c.Request, &c.Answer
+	if err := c.resolve(); err != nil {
+		return err
+	}
+	c.takeRoom()
+	err := c.read(func() (engine.Answer, error) { return c.Service.Engine.ReadItem(&r.Request) }, func(a *engine.Answer) int { return len(a.Body) })
+	a.told()
+	if errors.Is(err, store.ErrNotModified) {
+		return a.empty(statusNotModified)
+	}
+	if err != nil {
+		return err
+	}
+	a.Located = true
+	return a.body(statusOK, r.shown(a.Body))
+}
+
+// told says what goes with an item, with an error too.
+func (a *Answer) told() {
+	a.owned(a.Container)
+	a.Positioned = a.Container != nil && (a.LSN != 0 || a.Answered)
+}
+
+// shown returns an item as the client wants to see it: without the system properties that
+// nothing depends on, if it says so. The service does this for items that were created
+// with the same wish only; here every item has them, and shows them or not.
+func (r *Request) shown(item []byte) []byte {
+	if !r.PlainItem {
+		return item
+	}
+	o, err := value.ParseObject(item)
+	if err != nil {
+		return item // a trigger has put something else in its place
+	}
+	out := o.AppendMembers([]byte("{"), func(name string) bool { return name == "_self" || name == "_attachments" })
+	return append(out, '}')
+}
+
+func (c *Call) listItems() error {
+	return c.readPage(func() (engine.Answer, error) { return c.Service.Engine.ListItems(c.Context, &c.Request.Request) })
+}
+
+// readPage answers with a page that is read into memory of its own.
+func (c *Call) readPage(do func() (engine.Answer, error)) error {
+	err := c.read(do, func(a *engine.Answer) int { return len(a.Rows) })
+	return c.items(err)
+}
+
+// items answers with a page of items, if there is one.
+func (c *Call) items(err error) error {
+	a := &c.Answer
+	a.owned(a.Container)
+	if err != nil {
+		return err
+	}
+	a.Positioned = true
+	return c.page(a.Container.RIDText, "Documents", a.Rows, a.Count)
+}
+
+// readChanges answers with a page of the change feed, whose etag is where to go on from.
+func (c *Call) readChanges() error {
+	r, a := &c.Request, &c.Answer
+	r.Continuation = changePosition(r.IfNoneMatch)
+	err := c.readPage(func() (engine.Answer, error) { return c.Service.Engine.ReadChangeFeed(c.Context, &r.Request) })
+	if err != nil {
+		return err
+	}
+	a.ETag, a.Continuation = `"`+a.Continuation+`"`, ""
+	if a.Count == 0 && !a.More {
+		a.Parts = [3][]byte{}
+		return a.empty(statusNotModified)
+	}
+	return nil
+}
+
+// changePosition takes a position out of the etag that it was told as.
+func changePosition(etag string) string {
+	etag = strings.TrimPrefix(strings.TrimSpace(etag), "W/")
+	if n := len(etag); n >= 2 && etag[0] == '"' && etag[n-1] == '"' {
+		return etag[1 : n-1]
+	}
+	return etag
+}
+
+// deletePartitionKey deletes all items with the partition key that is given.
+func (c *Call) deletePartitionKey() (err error) {
+	c.Answer.Answer, err = c.Service.Engine.DeletePartitionKey(c.Context, &c.Request.Request)
+	c.Answer.told()
+	if err != nil {
+		return err
+	}
+	return c.Answer.empty(statusOK)
+}
+
+// execute runs a stored procedure.
+func (c *Call) execute() (err error) {
+	a := &c.Answer
+	a.Answer, err = c.Service.Engine.Execute(c.Context, &c.Request.Request)
+	a.owned(a.Container)
+	a.Positioned = a.LSN != 0
+	if c.Request.ScriptLog {
+		a.extra(ScriptLog, a.Log)
+	}
+	if err != nil {
+		return err
+	}
+	if len(a.Body) == 0 {
+		a.Body = []byte(`""`)
+	}
+	return a.body(statusOK, a.Body)
+}

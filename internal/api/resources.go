@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+
+// Databases, containers, scripts, users, permissions, client encryption keys and
+// offers: what there is beside items. All are listed, queried, read, written and
+// deleted alike; what goes with one of a kind is in tell and show.
+
+package api
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// kinds say what resources of each type are for the catalog.
+var kinds = [resources]struct {
+	kind  catalog.Kind
+	feed  string // the name of their list
+	quota string // what scripts are called in quotas
+}{
+	Databases:      {catalog.Databases, "Databases", ""},
+	Containers:     {catalog.Containers, "DocumentCollections", ""},
+	Users:          {catalog.Users, "Users", ""},
+	Permissions:    {catalog.Permissions, "Permissions", ""},
+	EncryptionKeys: {catalog.EncryptionKeys, "ClientEncryptionKeys", ""},
+	UDFs:           {catalog.UDFs, "UserDefinedFunctions", "functions"},
+	Procedures:     {catalog.Procedures, "StoredProcedures", "storedProcedures"},
+	Triggers:       {catalog.Triggers, "Triggers", "triggers"},
+	Offers:         {catalog.Offers, "Offers", ""},
+}
+
+func (r *Request) address() catalog.Address {
+	return catalog.Address{Kind: kinds[r.Resource].kind, Database: r.Database, Container: r.Container, User: r.User, ID: r.ID}
+}
+
+// listResources answers with a page of a list. Its continuation is the rid of the last
+// resource of the page.
+func (c *Call) listResources() error {
+	r := &c.Request
+	l, err := c.Service.Engine.Catalog().List(r.address())
+	if err != nil {
+		return err
+	}
+	first := 0
+	if r.Continuation != "" {
+		var ok bool
+		if first, ok = l.After(r.Continuation); !ok {
+			return engine.ErrContinuation
+		}
+	}
+	last := min(first+r.feedItems(), len(l.All))
+	if last < len(l.All) {
+		c.Answer.Continuation = l.All[last-1].Common().RIDText
+	}
+	items := bytes.Join(c.bodies(l.All[first:last]), []byte(","))
+	return c.page(l.Owner.Common().RIDText, kinds[r.Resource].feed, items, last-first)
+}
+
+func (c *Call) queryResource() error {
+	l, err := c.Service.Engine.Catalog().List(c.Request.address())
+	if err != nil {
+		return err
+	}
+	return c.queryResources(l.Owner.Common().RIDText, kinds[c.Request.Resource].feed, c.bodies(l.All))
+}
+
+// readResource answers with a resource, or says that the client has it.
+func (c *Call) readResource() error {
+	found, err := c.Service.Engine.Catalog().Find(c.Request.address())
+	if err != nil {
+		return err
+	}
+	body, err := c.tell(found)
+	if err != nil {
+		return err
+	}
+	c.Answer.ETag = found.Common().ETag
+	if condition := c.Request.IfNoneMatch; condition != "" && catalog.Matches(condition, c.Answer.ETag) {
+		return c.Answer.empty(statusNotModified)
+	}
+	c.Answer.Located = true
+	return c.Answer.body(statusOK, body)
+}
+
+// modes are how the verbs write a resource.
+var modes = [verbs]catalog.WriteMode{Create: catalog.Create, Upsert: catalog.Upsert, Replace: catalog.Replace}
+
+func (c *Call) writeResource() error {
+	r, a := &c.Request, &c.Answer
+	w := catalog.Write{
+		Address: r.address(), Mode: modes[c.Row.Verb], IfMatch: r.IfMatch, Body: r.Body, Throughput: r.Throughput, Migrate: r.Migrate,
+	}
+	if r.Resource == Containers && w.Mode == catalog.Create {
+		w.Body = r.withSystemKey(w.Body)
+	}
+	written, created, err := c.Service.Engine.Write(c.Context, w)
+	if err != nil {
+		return err
+	}
+	body, err := c.tell(written)
+	if err != nil {
+		return err
+	}
+	a.ETag, a.Located = written.Common().ETag, true
+	return a.body(statusOf(created), body)
+}
+
+func (c *Call) deleteResource() error {
+	if err := c.Service.Engine.Delete(c.Context, c.Request.address(), c.Request.IfMatch); err != nil {
+		return err
+	}
+	return c.Answer.empty(statusNoContent)
+}
+
+// tell says what goes with a resource, and returns how it is shown by itself.
+func (c *Call) tell(found catalog.Any) ([]byte, error) {
+	switch r := found.(type) {
+	case *catalog.Container:
+		return c.tellContainer(r)
+	case *catalog.Script:
+		c.tellScripts()
+	case *catalog.Offer:
+		c.Answer.extra(MinThroughput, strconv.Itoa(r.Minimum()))
+		c.Answer.extra(ReplacePending, "false") // a change holds at once
+	}
+	return c.show(found), nil
+}
+
+// tellScripts tells of the container that has a script, and how many of its kind that
+// has and may have. If the container has gone meanwhile nothing is told: what was asked
+// for has been done.
+func (c *Call) tellScripts() {
+	l, err := c.Service.Engine.Catalog().List(c.Request.address())
+	if err != nil {
+		return
+	}
+	c.Answer.owned(l.Owner.(*catalog.Container))
+	k := kinds[c.Request.Resource]
+	c.Answer.extra(Quota, k.quota+"="+strconv.Itoa(k.kind.Max())+";")
+	c.Answer.extra(Usage, k.quota+"="+strconv.Itoa(len(l.All))+";")
+}
+
+// show returns how a resource is answered: a permission with a new token.
+func (c *Call) show(r catalog.Any) []byte {
+	p, ok := r.(*catalog.Permission)
+	if !ok {
+		return r.Common().Body
+	}
+	body := append([]byte(nil), p.Body[:len(p.Body)-len("}")]...)
+	body = value.AppendString(append(body, `,"_token":`...), c.Service.Token(p, c.Request.TokenExpires))
+	return append(body, '}')
+}
+
+func (c *Call) bodies(all []catalog.Any) [][]byte {
+	bodies := make([][]byte, len(all))
+	for i, r := range all {
+		bodies[i] = c.show(r)
+	}
+	return bodies
+}
+
+// maxFeedItems is the page size of a list of resources.
+const maxFeedItems = 1000
+
+// feedItems returns how many resources a page may have.
+func (r *Request) feedItems() int {
+	if r.MaxItems <= 0 || r.MaxItems > maxFeedItems {
+		return maxFeedItems
+	}
+	return r.MaxItems
+}
+
+// resourceRows begins the continuation of a query over resources, which goes on with
+// how many rows were told.
+const resourceRows = "rows:"
+
+// queryResources answers a query over resources: there are few of them, and all are in
+// memory, so that each page makes all rows anew.
+func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
+	r, e := &c.Request, c.Service.Engine
+	q, err := engine.ParseQuery(r.Body)
+	if err != nil {
+		return err
+	}
+	told := uint64(0)
+	if r.Continuation != "" {
+		text, ok := strings.CutPrefix(r.Continuation, resourceRows)
+		if told, err = strconv.ParseUint(text, 10, 32); err != nil || !ok {
+			return engine.ErrContinuation
+		}
+	}
+	parsed, err := sql.Parse(q.Text)
+	if err != nil {
+		return err
+	}
+	look := e.Watch(c.Context)
+	p, err := sql.Compile(parsed, sql.CompileOptions{Params: q.Params, Interrupted: look})
+	if err != nil {
+		return err
+	}
+	rows, err := sql.Naive(p, bodies, &sql.Context{NowMs: e.Clock().Now(), Interrupted: look})
+	if err != nil {
+		return err
+	}
+	first := min(int(told), len(rows))
+	last := min(first+r.feedItems(), len(rows))
+	if last < len(rows) {
+		c.Answer.Continuation = resourceRows + strconv.Itoa(last)
+	}
+	return c.page(owner, kind, bytes.Join(rows[first:last], []byte(",")), last-first)
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+
+package api
+
+import "testing"
+
+// Each row of the table is where it is looked for, and what only looks is open to
+// credentials that only look.
+func TestTable(t *testing.T) {
+	names := map[string]bool{}
+	for i, row := range Rows {
+		if row.Number != i || Lookup(row.Resource, row.Verb) != row {
+			t.Errorf("%s has the number %d, and is at %d", row.Name, row.Number, i)
+		}
+		if names[row.Name] {
+			t.Errorf("two rows are called %s", row.Name)
+		}
+		names[row.Name] = true
+		if row.Reads != reads[row.Verb] || row.Reads && (row.Verb == Create || row.Verb == Delete) {
+			t.Errorf("%s is said to change nothing", row.Name)
+		}
+	}
+	for _, c := range []struct {
+		r    Resource
+		v    Verb
+		want string
+	}{
+		{Databases, Upsert, "database_create"}, {Users, Upsert, "user_upsert"}, {Items, Changes, "item_changes"},
+		{PartitionKeys, Delete, "partition_key_delete"}, {Databases, Replace, ""}, {Ranges, Create, ""}, {Items, None, ""}, {EncryptionKeys, Delete, ""},
+	} {
+		if row := Lookup(c.r, c.v); (row == nil) != (c.want == "") || row != nil && row.Name != c.want {
+			t.Errorf("%s of %s is %v, want %q", verbNames[c.v], words[c.r], row, c.want)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+
+// What a client is answered, as status, headers and body.
+
+package rest
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/api"
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// extraHeaders are the headers of what only some answers tell.
+var extraHeaders = map[api.ExtraKind]string{
+	api.QueryMetrics:         "X-Ms-Documentdb-Query-Metrics",
+	api.IndexUtilization:     "X-Ms-Cosmos-Index-Utilization",
+	api.QueryExecution:       headerQueryExecution,
+	api.RequiresDistribution: "X-Ms-Cosmos-Query-Requiresdistribution",
+	api.ScriptLog:            "X-Ms-Documentdb-Script-Log-Results",
+	api.MaxMediaMB:           "X-Ms-Max-Media-Storage-Usage-Mb",
+	api.MediaMB:              "X-Ms-Media-Storage-Usage-Mb",
+	api.MinThroughput:        "X-Ms-Cosmos-Min-Throughput",
+	api.ReplacePending:       "X-Ms-Offer-Replace-Pending",
+	api.Quota:                headerQuota,
+	api.Usage:                headerUsage,
+	api.SharedThroughput:     "X-Ms-Share-Throughput",
+	api.AnalyticalProgress:   "X-Ms-Cosmos-Analytical-Migration-Progress",
+	api.IndexProgress:        "X-Ms-Documentdb-Collection-Index-Transformation-Progress",
+}
+
+// render sends an answer.
+func (x *exchange) render() {
+	a := &x.Answer
+	x.setAnswer()
+	switch {
+	case a.Parts[0] == nil:
+		x.writeEmpty(a.Status)
+	case a.Binary:
+		x.writeAs(a.Status, contentBinary, a.Parts[:]...)
+	default:
+		x.write(a.Status, a.Parts[:]...)
+	}
+}
+
+// setAnswer sets the headers of an answer, as far as it came if there was an error.
+func (x *exchange) setAnswer() {
+	a := &x.Answer
+	if a.OwnerRID != "" {
+		x.set(headerAltPath, headerPath(a.OwnerPath))
+		x.set(headerContentPath, a.OwnerRID)
+	}
+	if a.Positioned {
+		x.setPosition(a.Partition, a.LSN)
+	}
+	if a.ItemLSN != 0 {
+		x.set(headerItemLSN, strconv.FormatUint(a.ItemLSN, 10))
+	}
+	if a.Counted {
+		x.tellQuota(a.Live)
+	}
+	if a.ETag != "" {
+		x.set(headerETag, a.ETag)
+	}
+	if a.Continuation != "" {
+		x.set(headerContinuation, a.Continuation)
+	}
+	if a.List {
+		x.set(headerItemCount, strconv.Itoa(a.Count))
+	}
+	if a.Located {
+		x.setLocation()
+	}
+	for _, e := range a.Extras {
+		text := e.Text
+		if e.Kind == api.ScriptLog {
+			text = uriComponent.Replace(url.QueryEscape(text))
+		}
+		x.set(extraHeaders[e.Kind], text)
+	}
+}
+
+// uriComponent makes a text as it stands in a query one as encodeURIComponent makes.
+var uriComponent = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
+
+// headerPath percent-encodes a path of names where a header needs it. Clients
+// decode it.
+func headerPath(path string) string {
+	for i := range len(path) {
+		if c := path[i]; c <= ' ' || c > '~' || c == '%' {
+			return (&url.URL{Path: path}).EscapedPath()
+		}
+	}
+	return path
+}
+
+// setPosition sets the headers that say which partition answered, where it is, and
+// how long that took in the server.
+func (x *exchange) setPosition(partition int, lsn uint64) {
+	x.set(headerRange, catalog.RangeID(partition))
+	token := engine.SessionToken
+	if version := x.header(headerVersion); version != "" && version < sessionVersionsSince {
+		token = engine.OldSessionToken
+	}
+	x.set(headerSession, token(partition, lsn))
+	x.set(headerLSN, strconv.FormatUint(lsn, 10))
+	x.set(headerDuration, strconv.FormatFloat(float64(time.Since(x.Began).Nanoseconds())/1e6, 'f', 4, 64))
+}
+
+// sessionVersionsSince is the version of the protocol from which on session tokens have a
+// version. Clients of older ones take what follows the colon for a number.
+const sessionVersionsSince = "2018-06-18"
+
+// setLocation tells the address of what is answered: of the account, of what it keeps
+// of itself, and of an item that is read.
+func (x *exchange) setLocation() {
+	x.located = true
+	x.set("Content-Location", x.address(x.r.URL.EscapedPath()))
+}
+
+// address is that of a path, with the scheme and the host by which the client came.
+func (x *exchange) address(path string) string {
+	scheme, host := "http", x.r.Host
+	if x.r.TLS != nil {
+		scheme = "https"
+	}
+	if host == "" { // HTTP/1.0 lets a client leave it out
+		if a, ok := x.r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+			host = a.String()
+		}
+	}
+	return scheme + "://" + host + path
+}
+
+// defaultQuotaKiB is what a container without a quota is said to have: the clients'
+// own tests look for this number.
+const defaultQuotaKiB = 10 << 20
+
+// tellQuota tells how much a container may hold and what it, or the partition that has
+// answered, does hold.
+func (x *exchange) tellQuota(live store.Amount) {
+	x.w.Header()[wireName(headerQuota)] = x.h.quota()
+	var text [128]byte
+	size := api.KiB(live.Bytes)
+	usage := strconv.AppendInt(append(text[:0], "documentSize=0;documentsSize="...), size, 10)
+	usage = strconv.AppendInt(append(usage, ";documentsCount="...), live.Items, 10)
+	usage = strconv.AppendInt(append(usage, ";collectionSize="...), size, 10)
+	x.set(headerUsage, string(append(usage, ';')))
+	x.quotaTold = true
+}
+
+// quotaHeader makes the header that tells how much a container may hold.
+func quotaHeader(bytes int64) []string {
+	size := int64(defaultQuotaKiB)
+	if bytes > 0 {
+		size = api.KiB(bytes)
+	}
+	return []string{fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", size, size)}
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+
+// What a client asks for, as its path, method and headers say it.
+
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/api"
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+// asked is what only the words of the protocol tell apart, and texts that are read when
+// it is known that the request needs them.
+type asked struct {
+	query, plan, batch, atomic, upsert bool
+
+	maxItems, continuationLimit string
+	changes, since              string
+
+	manual, autoscale, tokenSeconds string
+	toAutoscale, toManual           bool
+}
+
+// fill takes what a request asks for out of its path and headers. It refuses nothing:
+// what is wrong with a header is wrong for the requests that need it.
+func (x *exchange) fill(rt *route) {
+	r := &x.Request
+	r.Database, r.Container, r.User, r.ID = rt.database, rt.container, rt.user, rt.id
+	for name, values := range x.r.Header {
+		if len(values) > 0 {
+			x.fillHeader(name, values[0])
+		}
+	}
+	r.Host = x.r.Host
+	r.Resource, r.Verb = x.classify(rt)
+	x.Row = api.Lookup(r.Resource, r.Verb)
+}
+
+// fillHeader takes in one header; its name is in net/http's spelling.
+func (x *exchange) fillHeader(name, text string) {
+	r := &x.Request
+	switch name {
+	case headerPartitionKey:
+		r.PartitionKey = text
+	case "X-Ms-Cosmos-Intended-Collection-Rid":
+		r.IntendedRID = text
+	case "If-Match":
+		r.IfMatch = text
+	case "If-None-Match":
+		r.IfNoneMatch = text
+	case headerSession:
+		r.SessionToken = text
+	case headerVersion:
+		r.Version = text
+	case "X-Ms-Consistency-Level":
+		r.Consistency = text
+	case headerRange:
+		r.Range = text
+	case "X-Ms-Start-Epk":
+		r.StartEPK = text
+	case "X-Ms-End-Epk":
+		r.EndEPK = text
+	case headerMaxItems:
+		x.asked.maxItems = text
+	case headerContinuation:
+		r.Continuation = text
+	case "X-Ms-Documentdb-Responsecontinuationtokenlimitinkb":
+		x.asked.continuationLimit = text
+	case "X-Ms-Documentdb-Pre-Trigger-Include":
+		r.PreTriggers = text
+	case "X-Ms-Documentdb-Post-Trigger-Include":
+		r.PostTriggers = text
+	case "X-Ms-Cosmos-Supported-Query-Features":
+		r.Features = text
+	case "A-Im":
+		x.asked.changes = text
+	case "If-Modified-Since":
+		x.asked.since = text
+	case "X-Ms-Cosmos-Changefeed-Wire-Format-Version":
+		r.Wrapped = text != ""
+	case headerContentType:
+		media, _, _ := strings.Cut(text, ";")
+		x.asked.query = x.asked.query || strings.EqualFold(strings.TrimSpace(media), "application/query+json")
+	case "X-Ms-Offer-Throughput":
+		x.asked.manual = text
+	case "X-Ms-Cosmos-Offer-Autopilot-Settings":
+		x.asked.autoscale = text
+	case "X-Ms-Documentdb-Expiry-Seconds":
+		x.asked.tokenSeconds = text
+	case "Prefer":
+		r.Minimal = r.Minimal || strings.EqualFold(text, "return=minimal")
+	case "X-Ms-Cosmos-Populate-Content-Response-On-Write":
+		r.Minimal = r.Minimal || strings.EqualFold(text, "false")
+	default:
+		x.fillFlag(name, strings.EqualFold(text, "true"))
+	}
+}
+
+// fillFlag takes in a header that is true or not. SDKs spell that in several ways.
+func (x *exchange) fillFlag(name string, set bool) {
+	r, a := &x.Request, &x.asked
+	switch name {
+	case "X-Ms-Documentdb-Isquery", "X-Ms-Documentdb-Query":
+		a.query = a.query || set
+	case "X-Ms-Cosmos-Is-Query-Plan-Request":
+		a.plan = set
+	case "X-Ms-Cosmos-Is-Batch-Request":
+		a.batch = set
+	case "X-Ms-Cosmos-Batch-Atomic":
+		a.atomic = set
+	case "X-Ms-Documentdb-Is-Upsert":
+		a.upsert = set
+	case "X-Ms-Cosmos-Batch-Continue-On-Error":
+		r.ContinueOnError = set
+	case headerCrossPartition:
+		r.CrossPartition = set
+	case "X-Ms-Documentdb-Populatequerymetrics":
+		r.QueryMetrics = set
+	case "X-Ms-Cosmos-Populateindexmetrics":
+		r.IndexMetrics = set
+	case "X-Ms-Cosmos-Populateindexmetrics-V2":
+		r.IndexMetricsV2 = set
+	case "X-Ms-Cosmos-Query-Optimisticdirectexecute":
+		r.Optimistic = set
+	case "X-Ms-Exclude-System-Properties":
+		r.PlainItem = set
+	case "X-Ms-Documentdb-Script-Enable-Logging":
+		r.ScriptLog = set
+	case headerToAutoscale:
+		a.toAutoscale = set
+	case headerToManual:
+		a.toManual = set
+	case "X-Ms-Documentdb-Populatequotainfo":
+		r.QuotaInfo = set
+	case "X-Ms-Documentdb-Populatepartitionstatistics":
+		r.Statistics = set
+	case "X-Ms-Cosmos-Populate-Analytical-Migration-Progress":
+		r.AnalyticalProgress = set
+	}
+}
+
+// classify tells what a request is for.
+func (x *exchange) classify(rt *route) (api.Resource, api.Verb) {
+	method := x.r.Method
+	switch {
+	case rt.kind == api.PartitionKeys && method == http.MethodPost:
+		return rt.kind, api.Delete
+	case rt.kind == api.PartitionKeys:
+	case rt.feed && method == http.MethodGet && rt.kind == api.Items && x.asked.changes != "":
+		return rt.kind, api.Changes
+	case rt.feed && method == http.MethodGet:
+		return rt.kind, api.List
+	case rt.feed && method == http.MethodPost:
+		return rt.kind, x.posted(rt)
+	case rt.feed:
+	case method == http.MethodGet:
+		return rt.kind, api.Read
+	case method == http.MethodPost:
+		return rt.kind, api.Execute
+	case method == http.MethodPut:
+		return rt.kind, api.Replace
+	case method == http.MethodPatch:
+		return rt.kind, api.Patch
+	case method == http.MethodDelete:
+		return rt.kind, api.Delete
+	}
+	return rt.kind, api.None
+}
+
+// posted tells what a POST to a list asks for.
+func (x *exchange) posted(rt *route) api.Verb {
+	a := &x.asked
+	switch {
+	case a.plan && rt.kind == api.Items:
+		return api.QueryPlan
+	case a.query:
+		return api.Query
+	case a.batch && rt.kind == api.Items && a.atomic:
+		return api.Batch
+	case a.batch && rt.kind == api.Items:
+		return api.Bulk
+	case a.upsert:
+		return api.Upsert
+	}
+	return api.Create
+}
+
+// parse reads the texts that the request needs.
+func (x *exchange) parse() (err error) {
+	r, a := &x.Request, &x.asked
+	switch r.Verb {
+	case api.List, api.Changes, api.Query:
+		r.NoItems = a.maxItems == "0"
+		if r.MaxItems, err = x.maxItems(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Resource == api.AccountResource:
+		r.Endpoint = x.address("/")
+	case r.Verb == api.Query && r.Resource == api.Items && a.changes != "":
+		return api.Invalid("A change feed cannot be read with a query. Read it without, and choose from what it tells.")
+	case r.Verb == api.Query && r.Resource == api.Items:
+		r.MaxContinuationKB, err = x.continuationLimit()
+	case r.Verb == api.Changes:
+		err = x.parseChanges()
+	case r.Resource == api.Permissions:
+		r.TokenExpires, err = x.tokenExpiry()
+	case r.Resource == api.Offers && r.Verb == api.Replace:
+		r.Migrate, err = x.migration()
+	case x.Row.Verb == api.Create && (r.Resource == api.Databases || r.Resource == api.Containers):
+		r.Throughput, err = x.throughput()
+	}
+	return err
+}
+
+// The values of A-IM, in whatever case.
+const (
+	feedLatest      = "incremental feed"
+	feedAllVersions = "full-fidelity feed"
+)
+
+// parseChanges reads which changes are asked for.
+func (x *exchange) parseChanges() (err error) {
+	r, a := &x.Request, &x.asked
+	switch {
+	case strings.EqualFold(a.changes, feedLatest):
+	case strings.EqualFold(a.changes, feedAllVersions):
+		r.AllVersions = true
+	default:
+		return api.Invalid("The value '" + value.Clip(a.changes) + "' of the header A-IM is invalid. Ensure to provide 'Incremental feed' or 'Full-Fidelity Feed'.")
+	}
+	if r.NoItems {
+		// What is left out would be skipped, and with the place to go on from as it was a
+		// client would never come further. JavaScript's refuses such a page itself.
+		return api.Invalid("The value '0' of the header x-ms-max-item-count is invalid for a change feed. Ensure to provide a positive integer, or -1.")
+	}
+	r.SinceMs, err = modifiedSince(a.since)
+	return err
+}
+
+// modifiedSince reads the moment from which changes are asked for, 0 if it is not
+// given. The header names a second, as _ts does, and asks for what was written in later
+// ones. Some clients name its zone UTC, and most GMT.
+func modifiedSince(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	t, err := time.Parse(time.RFC1123, text)
+	if err != nil {
+		return 0, api.Invalid("The value '" + value.Clip(text) + "' of the header if-modified-since is invalid. Ensure to provide a date such as 'Fri, 01 Jan 2100 00:00:00 GMT'.")
+	}
+	if t.Unix() <= 0 {
+		return 0, nil // clients name a time long ago for the beginning
+	}
+	return t.Add(time.Second).UnixMilli(), nil
+}
+
+// maxItems reads the page size that the client asks for: 0 if it does not, -1
+// for as many as fit. A page of none is made as one of one item, which is left out.
+func (x *exchange) maxItems() (int, error) {
+	text := x.asked.maxItems
+	switch text {
+	case "":
+		return 0, nil
+	case "0":
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < -1 {
+		return 0, api.Invalid("The value '" + value.Clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1.")
+	}
+	return n, nil
+}
+
+// maxContinuationLimitKB is far more than any continuation has.
+const maxContinuationLimitKB = 1 << 20
+
+// continuationLimit reads how long a continuation the client takes, in KB.
+func (x *exchange) continuationLimit() (int, error) {
+	text := x.asked.continuationLimit
+	if text == "" {
+		return 0, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err == nil && limit == 0 {
+		return 0, engine.ErrContinuationLimit // no continuation is as short
+	}
+	if err != nil || limit < 0 || limit > maxContinuationLimitKB {
+		return 0, api.Invalid("Please pass in a valid continuation token size limit which must be a positive integer")
+	}
+	return limit, nil
+}
+
+// What asks for the other kind of throughput.
+const (
+	headerToAutoscale = "X-Ms-Cosmos-Migrate-Offer-To-Autopilot"
+	headerToManual    = "X-Ms-Cosmos-Migrate-Offer-To-Manual-Throughput"
+)
+
+// migration reads whether the replace of an offer asks for the other kind of throughput.
+func (x *exchange) migration() (catalog.Migration, error) {
+	switch toAutoscale, toManual := x.asked.toAutoscale, x.asked.toManual; {
+	case toAutoscale && toManual:
+		return 0, api.Invalid("The headers " + headerToAutoscale + " and " + headerToManual + " cannot be given together.")
+	case toAutoscale:
+		return catalog.ToAutoscale, nil
+	case toManual:
+		return catalog.ToManual, nil
+	}
+	return catalog.NoMigration, nil
+}
+
+// How long a token is good for, in seconds: what the service takes.
+const (
+	defaultTokenSeconds = 3600
+	minTokenSeconds     = 10
+	maxTokenSeconds     = 24 * 3600
+)
+
+// tokenExpiry returns when the tokens of this request's answer expire, by the wall
+// clock.
+func (x *exchange) tokenExpiry() (time.Time, error) {
+	seconds := defaultTokenSeconds
+	if text := x.asked.tokenSeconds; text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < minTokenSeconds || n > maxTokenSeconds {
+			return time.Time{}, api.Invalid("The value '" + value.Clip(text) + "' of the header x-ms-documentdb-expiry-seconds is invalid. Ensure to provide an integer from " +
+				strconv.Itoa(minTokenSeconds) + " to " + strconv.Itoa(maxTokenSeconds) + ".")
+		}
+		seconds = n
+	}
+	return time.Now().Add(time.Duration(seconds) * time.Second), nil
+}
+
+// throughput reads what a create asks for.
+func (x *exchange) throughput() (catalog.Throughput, error) {
+	manual, auto := x.asked.manual, x.asked.autoscale
+	switch {
+	case manual != "" && auto != "":
+		return catalog.Throughput{}, api.Invalid("Either x-ms-offer-throughput or x-ms-cosmos-offer-autopilot-settings can be given, not both.")
+	case manual != "":
+		n, err := strconv.Atoi(manual)
+		if err != nil {
+			return catalog.Throughput{}, api.Invalid("The value '" + value.Clip(manual) + "' of the header x-ms-offer-throughput is not an integer.")
+		}
+		return catalog.ManualThroughput(n)
+	case auto != "":
+		t, err := catalog.AutoscaleThroughput([]byte(auto))
+		if errors.Is(err, catalog.ErrAutoscaleSettings) {
+			return t, api.Invalid("The value '" + value.Clip(auto) + "' of the header x-ms-cosmos-offer-autopilot-settings is invalid. Ensure to provide, for example, {\"maxThroughput\":4000}.")
+		}
+		return t, err
+	}
+	return catalog.Throughput{}, nil
+}
