@@ -38,8 +38,9 @@ type Call struct {
 	Row     *Row
 	Request Request
 	Answer  Answer
-	// Share is the memory that the request may take.
-	Share memory.Share
+	// Share is the memory that the request may take. It has a life of its own: a write
+	// whose client has gone holds it until it is done.
+	Share *memory.Share
 	// Began is when the request came. Activity is what it is called in logs and errors,
 	// and Method and Path say there what it was, in the words of its transport.
 	Began                  time.Time
@@ -51,7 +52,7 @@ type Call struct {
 // Begin makes a call ready to be filled.
 func (s *Service) Begin(c *Call) {
 	c.Service = s
-	c.Request.Memory = &c.Share
+	c.Request.Memory = c.Share
 }
 
 // End gives back what a call has taken. Its answer has been rendered.

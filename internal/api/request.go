@@ -67,7 +67,8 @@ type Answer struct {
 	// List says that the body is a list, whose length is Count.
 	List bool
 	// Extras are what only some answers have.
-	Extras []Extra
+	Extras    []Extra
+	extraRoom [4]Extra
 }
 
 // Extra is something that only some answers tell.
@@ -119,7 +120,12 @@ func statusOf(created bool) int {
 	return statusOK
 }
 
-func (a *Answer) extra(kind ExtraKind, text string) { a.Extras = append(a.Extras, Extra{kind, text}) }
+func (a *Answer) extra(kind ExtraKind, text string) {
+	if a.Extras == nil {
+		a.Extras = a.extraRoom[:0]
+	}
+	a.Extras = append(a.Extras, Extra{kind, text})
+}
 
 // empty is an answer without a body.
 func (a *Answer) empty(status int) error {

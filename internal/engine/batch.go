@@ -120,7 +120,7 @@ func (e *Engine) bindOp(c *catalog.Container, op ItemOp, partitionKey string) st
 	if op.ID == "" && op.Op != store.Create && op.Op != store.Upsert {
 		return store.Write{Err: invalid("The input content is invalid because the required properties - 'id; ' - are missing")}
 	}
-	d, err := draftOf(&op)
+	d, err := draftOf(op)
 	if err != nil {
 		return store.Write{Err: err}
 	}

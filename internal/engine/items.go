@@ -30,8 +30,7 @@ func (e *Engine) WriteItem(ctx context.Context, r *Request) (a Answer, err error
 	if r.PreTriggers != "" || r.PostTriggers != "" {
 		return e.writeTriggered(ctx, r)
 	}
-	op := r.op()
-	d, err := draftOf(&op)
+	d, err := draftOf(r.op())
 	if err != nil {
 		return a, err
 	}
@@ -72,13 +71,13 @@ func (a *Answer) count(p *store.Partition, nowMs int64) {
 // draft is an operation whose body was read. What is left to be checked depends on the
 // container.
 type draft struct {
-	*ItemOp
+	ItemOp
 	item  *value.Object
 	patch *patch
 }
 
 // draftOf reads the body of an operation, if it has one.
-func draftOf(op *ItemOp) (d draft, err error) {
+func draftOf(op ItemOp) (d draft, err error) {
 	d.ItemOp = op
 	switch op.Op {
 	case store.Create, store.Upsert, store.Replace:

@@ -101,7 +101,7 @@ func (e *Engine) writeTriggered(ctx context.Context, r *Request) (Answer, error)
 	op := r.op()
 	var done triggered
 	a, x, err := e.transact(ctx, r, func(c *catalog.Container) (value.PartitionKey, error) {
-		d, err := draftOf(&op)
+		d, err := draftOf(op)
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func (x *transaction) intend(w *ItemOp) error {
 
 // main does the write itself.
 func (x *transaction) main(op *ItemOp) (store.Result, error) {
-	d, err := draftOf(op)
+	d, err := draftOf(*op)
 	if err != nil {
 		return store.Result{}, err
 	}

@@ -125,6 +125,13 @@ type exchange struct {
 	operation int
 	status    int
 
+	kept *kept
+}
+
+// kept is what others may hold when the exchange is over: a write whose client has gone
+// its memory, and what is around the handler the headers of the answer.
+type kept struct {
+	share memory.Share
 	// values holds the header values that are set, so that they need no
 	// allocation each.
 	values [14]string
@@ -134,13 +141,14 @@ type exchange struct {
 // set sets a response header; the name is in net/http's spelling.
 func (x *exchange) set(name, value string) {
 	name = wireName(name)
-	if x.used == len(x.values) {
+	k := x.kept
+	if k.used == len(k.values) {
 		x.w.Header()[name] = []string{value}
 		return
 	}
-	x.values[x.used] = value
-	x.w.Header()[name] = x.values[x.used : x.used+1 : x.used+1]
-	x.used++
+	k.values[k.used] = value
+	x.w.Header()[name] = k.values[k.used : k.used+1 : k.used+1]
+	k.used++
 }
 
 // setCommon sets the headers that go with every answer.
@@ -228,9 +236,6 @@ func headerOf(r *http.Request, name string) string {
 	}
 	return ""
 }
-
-// flag reads a boolean header, which SDKs spell in several ways.
-func (x *exchange) flag(name string) bool { return strings.EqualFold(x.header(name), "true") }
 
 // body reads the request's body.
 func (x *exchange) body() ([]byte, error) { return x.bodyUpTo(maxBodyBytes) }

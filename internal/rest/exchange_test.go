@@ -99,8 +99,8 @@ func TestBodiesDoNotWaitForEver(t *testing.T) {
 // More headers can be set than there is room for without an allocation.
 func TestManyResponseHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
-	x := &exchange{w: w}
-	const n = 3 * len(x.values)
+	x := &exchange{w: w, kept: &kept{}}
+	const n = 3 * len(x.kept.values)
 	for i := range n {
 		x.set(fmt.Sprintf("X-%d", i), fmt.Sprint(i))
 	}

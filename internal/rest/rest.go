@@ -51,6 +51,7 @@ type Handler struct {
 	logger         *slog.Logger
 	lastDate       atomic.Pointer[checkedDate]
 	memory         *memory.Budget
+	exchanges      sync.Pool // of *exchange
 	followers      *followers
 	metrics        *metrics
 
@@ -109,6 +110,12 @@ const adminPrefix = "/_mayfly/"
 // double slashes and refuses trailing ones, both of which SDKs send.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := h.exchange(w, r)
+	h.serve(x)
+	*x = exchange{}
+	h.exchanges.Put(x)
+}
+
+func (h *Handler) serve(x *exchange) {
 	defer h.metrics.observe(x)
 	h.life.RLock()
 	defer h.life.RUnlock()
@@ -119,10 +126,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange begins with a request.
+// exchange begins with a request. Its memory is used again for another: that of a new one
+// would be most of what a read of a small item takes.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{h: h, w: w, r: r, operation: opUnknown}
-	x.Began, x.Activity, x.Share = time.Now(), activityID(r), h.memory.Share()
+	x, _ := h.exchanges.Get().(*exchange)
+	if x == nil {
+		x = &exchange{}
+	}
+	k := &kept{share: h.memory.Share()}
+	x.h, x.w, x.r, x.operation, x.kept = h, w, r, opUnknown, k
+	x.Began, x.Activity, x.Share = time.Now(), activityID(r), &k.share
 	x.Context, x.Method, x.Path = r.Context(), r.Method, r.URL.EscapedPath()
 	h.service.Begin(&x.Call)
 	return x
