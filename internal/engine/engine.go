@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -84,13 +83,11 @@ type Options struct {
 
 // Engine is an open database.
 type Engine struct {
-	db        kv.DB
-	clock     *clock.Clock
-	catalog   *catalog.Catalog
-	logger    *slog.Logger
-	freeBytes func() (uint64, error)
-	failedFn  func(error)
-	explain   func(error) (status int, text string)
+	options Options
+	db      kv.DB
+	clock   *clock.Clock
+	catalog *catalog.Catalog
+	logger  *slog.Logger
 
 	// settings is held while a container is made, replaced or removed, until all
 	// its partitions have followed: they take replacements in order. It comes
@@ -105,24 +102,14 @@ type Engine struct {
 	meters  *meters
 	ledger  ru.Ledger
 	purger  *purge.Purger
-	health  func() kv.Health
-	quotas  Quotas
 	cache   *store.CacheBudget
-	// queryTime is how long a query may work.
-	queryTime time.Duration
-	space     atomic.Int32 // the space that is left
+	space   atomic.Int32 // the space that is left
 	// removals counts what was deleted.
-	removals     atomic.Int64
-	reclaimFn    func(context.Context) error
-	reclaimEnded chan struct{}
-	failed       atomic.Pointer[error]
-	cancel       context.CancelFunc
-	ended        chan struct{}
-
-	// Of the goroutine that purges:
-	purgeEnded chan struct{}
-	closed     map[partitionID]closedPartition
-	closedAt   time.Duration // when closed was last looked at
+	removals atomic.Int64
+	failed   atomic.Pointer[error]
+	// background is what works until cancel is called.
+	background sync.WaitGroup
+	cancel     context.CancelFunc
 
 	mu struct {
 		sync.RWMutex
@@ -167,17 +154,16 @@ func Open(o Options) (*Engine, error) {
 	if o.Caches == (store.CacheSizes{}) {
 		o.Caches = defaultCaches
 	}
+	o.QueryTime = cmp.Or(o.QueryTime, DefaultQueryTime)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	e := &Engine{
-		db: o.DB, logger: o.Logger, freeBytes: o.FreeBytes, reclaimFn: o.Reclaim, reclaimEnded: make(chan struct{}), failedFn: o.Failed, explain: o.Explain, ended: make(chan struct{}),
-		health: o.Health, quotas: o.Quotas, purgeEnded: make(chan struct{}), closed: map[partitionID]closedPartition{},
-		cache: store.NewCacheBudget(o.Caches), queryTime: cmp.Or(o.QueryTime, DefaultQueryTime),
+		options: o, db: o.DB, logger: o.Logger, cache: store.NewCacheBudget(o.Caches),
 		scripts: script.NewPool(script.PoolOptions{
 			Gate:   script.GateOptions{Places: cmp.Or(o.Scripts, script.MaxAtOnce), Queue: script.MaxWaiting, Wait: script.MaxWait},
 			Memory: o.ScriptMemory, Time: o.ScriptTime, Reserve: o.ReserveScript,
 		}),
-	}
-	if e.logger == nil {
-		e.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	e.mu.open = map[partitionID]*store.Partition{}
 	e.mu.dropping = map[catalog.ContainerRID]chan struct{}{}
@@ -196,12 +182,16 @@ func Open(o Options) (*Engine, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
 	e.watchSpace()
-	if err := e.startPurge(ctx, &o); err != nil {
+	e.purger, err = purge.New(purge.Options{
+		Database: &purgeable{e, map[partitionID]closedPartition{}, 0}, Rows: e.db, Clock: e.clock, Retention: EventRetention, Paused: o.PurgePaused, Logger: e.logger,
+	})
+	if err != nil {
 		cancel()
 		return nil, errors.Join(err, e.clock.Close())
 	}
-	go e.housekeep(ctx)
-	go e.reclaim(ctx)
+	for _, work := range []func(context.Context){e.purger.Run, e.housekeep, e.reclaim} {
+		e.background.Go(func() { work(ctx) })
+	}
 	return e, nil
 }
 
@@ -210,9 +200,7 @@ func Open(o Options) (*Engine, error) {
 func (e *Engine) Close() error {
 	e.cancel()
 	e.scripts.Close()
-	<-e.ended
-	<-e.purgeEnded
-	<-e.reclaimEnded
+	e.background.Wait()
 	e.mu.Lock()
 	open := e.mu.open
 	e.mu.open, e.mu.closed = nil, true
@@ -293,7 +281,7 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 	}
 	p, err = store.Open(store.Options{
 		DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: e.cache, Failed: e.fail,
-		Quotas: e.quotas.of(now), Ledger: &e.ledger,
+		Quotas: e.options.Quotas.of(now), Ledger: &e.ledger,
 	})
 	if err != nil {
 		return nil, err
@@ -306,15 +294,14 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 func (e *Engine) fail(err error) {
 	if e.failed.CompareAndSwap(nil, &err) {
 		e.logger.Error("a commit failed; nothing more is written", "err", err)
-		if e.failedFn != nil {
-			e.failedFn(err)
+		if e.options.Failed != nil {
+			e.options.Failed(err)
 		}
 	}
 }
 
 // housekeep runs until the engine is closed.
 func (e *Engine) housekeep(ctx context.Context) {
-	defer close(e.ended)
 	tick, look := time.NewTicker(tickInterval), time.NewTicker(spaceInterval)
 	defer tick.Stop()
 	defer look.Stop()

@@ -137,7 +137,7 @@ func (e *Engine) eachPartition(c *catalog.Container, do func(i int, p *store.Par
 }
 
 // ContainerQuota returns how many live bytes a container may hold, 0 for no bound.
-func (e *Engine) ContainerQuota() int64 { return e.quotas.ContainerBytes }
+func (e *Engine) ContainerQuota() int64 { return e.options.Quotas.ContainerBytes }
 
 // Usage returns what a container holds.
 func (e *Engine) Usage(c *catalog.Container) (u store.Usage, err error) {

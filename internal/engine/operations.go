@@ -58,7 +58,7 @@ func (x *transaction) operate(ctx context.Context, name, args string) string {
 	reply, err := x.operation(ctx, name, args)
 	if err != nil {
 		reply = scriptReply{}
-		reply.Status, reply.Text = x.e.explain(err)
+		reply.Status, reply.Text = x.e.options.Explain(err)
 	}
 	text, err := json.Marshal(reply)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestScenario44AScriptIsOfOneMoment(t *testing.T) {
 		__.queryDocuments(__.getSelfLink(), count, see);
 	}`)
 	passed := 0
-	w.e.explain = func(error) (int, string) {
+	w.e.options.Explain = func(error) (int, string) {
 		passed++
 		w.advance(10 * time.Second)
 		return 400, noQuery

@@ -208,7 +208,7 @@ func TestContendedScript(t *testing.T) {
 	w.procedure("write", `function() { __.queryDocuments(__.getSelfLink(), "now", () => __.createDocument(__.getSelfLink(), {id: "mine", pk: "k"})) }`)
 	runs := 0
 	e := execution("write", "")
-	w.e.explain = func(error) (int, string) { // another writes while the script runs
+	w.e.options.Explain = func(error) (int, string) { // another writes while the script runs
 		runs++
 		w.put("c", "k", "other", fmt.Sprintf(`"n":%d`, runs))
 		return 400, noQuery
@@ -221,7 +221,7 @@ func TestContendedScript(t *testing.T) {
 	}
 	// A write to another partition key is in nobody's way.
 	runs = 0
-	w.e.explain = func(error) (int, string) {
+	w.e.options.Explain = func(error) (int, string) {
 		runs++
 		w.put("c", "elsewhere", "other", "")
 		return 400, noQuery
@@ -244,7 +244,7 @@ func TestItemExpiresUnderScript(t *testing.T) {
 		});
 	}`)
 	e := execution("touch", "")
-	w.e.explain = func(err error) (int, string) {
+	w.e.options.Explain = func(err error) (int, string) {
 		w.must(w.e.Clock().Advance(10_000_000_000))
 		return testExplain(err)
 	}

@@ -21,33 +21,23 @@ import (
 // have no writes, so what is due there was known all along.
 const lookAtClosedEvery = time.Second
 
-func (e *Engine) startPurge(ctx context.Context, o *Options) error {
-	var err error
-	e.purger, err = purge.New(purge.Options{
-		Database: purgeable{e}, Rows: e.db, Clock: e.clock, Retention: EventRetention, Paused: o.PurgePaused, Logger: e.logger,
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		defer close(e.purgeEnded)
-		e.purger.Run(ctx)
-	}()
-	return nil
+// purgeable is the engine as purge sees it. Its own fields are of the one goroutine that
+// purges.
+type purgeable struct {
+	*Engine
+	closed   map[partitionID]closedPartition
+	closedAt time.Duration // when closed was last looked at
 }
-
-// purgeable is the engine as purge sees it.
-type purgeable struct{ *Engine }
 
 // Due returns the partitions that have something to do at nowMs. Those that are not
 // open, since nobody used them since the start, are opened for it.
-func (e purgeable) Due(nowMs int64) []purge.Target {
+func (e *purgeable) Due(nowMs int64) []purge.Target {
 	return append(e.targets(func(p *store.Partition) bool { return p.PurgeDue() <= nowMs }), e.closedTargets(nowMs)...)
 }
 
 // Unindexed returns the open partitions whose items wait for index rows, as long as
 // there is room for these.
-func (e purgeable) Unindexed() []purge.Target {
+func (e *purgeable) Unindexed() []purge.Target {
 	if e.writable() != nil {
 		return nil
 	}
@@ -55,7 +45,7 @@ func (e purgeable) Unindexed() []purge.Target {
 }
 
 // Meter returns that of a partition, if throughput is enforced.
-func (e purgeable) Meter(t purge.Target) *ru.Meter {
+func (e *purgeable) Meter(t purge.Target) *ru.Meter {
 	if e.meters.mode != Enforce {
 		return nil
 	}
@@ -63,10 +53,10 @@ func (e purgeable) Meter(t purge.Target) *ru.Meter {
 }
 
 // Room returns why nothing can be deleted, nil if it can.
-func (e purgeable) Room() error { return e.removable() }
+func (e *purgeable) Room() error { return e.removable() }
 
 // Elapsed is real time.
-func (e purgeable) Elapsed() time.Duration { return e.meters.elapsed() }
+func (e *purgeable) Elapsed() time.Duration { return e.meters.elapsed() }
 
 // targets returns the open partitions that are wanted.
 func (e *Engine) targets(wanted func(*store.Partition) bool) []purge.Target {
@@ -94,8 +84,7 @@ func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
 }
 
 // closedTargets opens the partitions that were not open and have something to do.
-// It is called by one goroutine alone.
-func (e *Engine) closedTargets(nowMs int64) []purge.Target {
+func (e *purgeable) closedTargets(nowMs int64) []purge.Target {
 	now := e.meters.elapsed()
 	if e.closedAt != 0 && now-e.closedAt < lookAtClosedEvery {
 		return nil
@@ -119,7 +108,7 @@ func (e *Engine) closedTargets(nowMs int64) []purge.Target {
 }
 
 // closedDue returns when a partition has something to do, if it is not open.
-func (e *Engine) closedDue(c *catalog.Container, index int) int64 {
+func (e *purgeable) closedDue(c *catalog.Container, index int) int64 {
 	if c.DefaultTTL == catalog.TTLAbsent && !c.Final() {
 		return store.Never
 	}
@@ -153,9 +142,6 @@ type closedPartition struct {
 	epoch uint64
 	dueMs int64
 }
-
-// PurgeSettings returns what operators want of purge.
-func (e *Engine) PurgeSettings() purge.Settings { return e.purger.Settings() }
 
 // PurgeSetting is what is set for a container, or everywhere.
 type PurgeSetting struct {
@@ -234,10 +220,10 @@ func (e *Engine) SystemWork(cause ru.Cause) ru.Entry { return e.ledger.Total(cau
 
 // Health tells how the engine below is.
 func (e *Engine) Health() kv.Health {
-	if e.health == nil {
+	if e.options.Health == nil {
 		return kv.Health{}
 	}
-	return e.health()
+	return e.options.Health()
 }
 
 // observe tells purge of an operation of a client on items, which began at the given

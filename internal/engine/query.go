@@ -98,7 +98,7 @@ func (e *Engine) Watch(ctx context.Context) (look func() error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if e.meters.elapsed()-began > e.queryTime {
+		if e.meters.elapsed()-began > e.options.QueryTime {
 			return query.ErrQueryTime
 		}
 		return nil
@@ -213,7 +213,7 @@ func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
-		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.queryTime}
+		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.options.QueryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {
 		return err
 	}

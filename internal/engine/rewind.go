@@ -13,7 +13,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -52,7 +51,7 @@ type RewindResult struct {
 // written while it was ahead. One that was interrupted goes on.
 func Rewind(ctx context.Context, o RewindOptions) (RewindResult, error) {
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if err := openFormat(o.DB, migrations[:], o.Logger); err != nil {
 		return RewindResult{}, err

@@ -52,10 +52,10 @@ func spaceOf(freeBytes uint64) space {
 
 // watchSpace looks at the free space, and says when what may be written changes.
 func (e *Engine) watchSpace() {
-	if e.freeBytes == nil {
+	if e.options.FreeBytes == nil {
 		return
 	}
-	free, err := e.freeBytes()
+	free, err := e.options.FreeBytes()
 	if err != nil {
 		e.logger.Warn("cannot tell the free disk space", "err", err)
 		return
@@ -111,7 +111,6 @@ func (e *Engine) removed() { e.removals.Add(1) }
 // reclaim frees space while the disk is nearly full: at once, after deletes, and now and
 // then. The engine below does so too, but in its own time.
 func (e *Engine) reclaim(ctx context.Context) {
-	defer close(e.reclaimEnded)
 	tick := time.NewTicker(reclaimInterval)
 	defer tick.Stop()
 	seen, waited := int64(-1), time.Duration(0)
@@ -121,7 +120,7 @@ func (e *Engine) reclaim(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if e.reclaimFn == nil || space(e.space.Load()) == spaceEnough {
+		if e.options.Reclaim == nil || space(e.space.Load()) == spaceEnough {
 			seen = -1
 			continue
 		}
@@ -132,7 +131,7 @@ func (e *Engine) reclaim(ctx context.Context) {
 			continue
 		}
 		seen, waited = removals, 0
-		if err := e.reclaimFn(ctx); err != nil && ctx.Err() == nil {
+		if err := e.options.Reclaim(ctx); err != nil && ctx.Err() == nil {
 			e.logger.Warn("space cannot be freed yet", "err", err.Error())
 		}
 		e.watchSpace()

@@ -265,7 +265,7 @@ func TestRecordRate(t *testing.T) {
 	}
 }
 
-// Settings that say nothing are not kept, and what is kept is not shared.
+// Settings that say nothing are not kept.
 func TestChange(t *testing.T) {
 	rows := &counting{DB: kvtest.NewModel()}
 	p, err := New(Options{Database: newBench(), Rows: rows})
@@ -287,15 +287,17 @@ func TestChange(t *testing.T) {
 	if s := p.Status(rid); s.Limit != 0 || !s.Paused || s.HeldBack != Paused {
 		t.Errorf("paused: %+v", s)
 	}
-	p.Settings().Containers["other"] = ContainerSettings{Paused: true}
+	if err := p.Change(func(s *Settings) { s.Containers["other"] = ContainerSettings{} }); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.Forget(rid); err != nil {
 		t.Fatal(err)
 	}
 	saved, err := loadSettings(rows)
-	if got := p.Settings(); len(got.Containers) != 0 || rows.commits != 3 || err != nil || len(saved.Containers) != 0 {
+	if got := p.mu.settings; len(got.Containers) != 0 || rows.commits != 4 || err != nil || len(saved.Containers) != 0 {
 		t.Errorf("forgotten: %+v, saved %+v %d times, %v", got, saved, rows.commits, err)
 	}
-	if err := p.Forget(rid); err != nil || rows.commits != 3 {
+	if err := p.Forget(rid); err != nil || rows.commits != 4 {
 		t.Errorf("forgotten twice: %v, saved %d times", err, rows.commits)
 	}
 }

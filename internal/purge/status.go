@@ -216,13 +216,6 @@ func (p *Purger) Throttled() map[Cause]time.Duration {
 	return maps.Clone(p.mu.throttled)
 }
 
-// Settings returns the present ones.
-func (p *Purger) Settings() Settings {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.settings.clone()
-}
-
 // Change changes the settings, durably. When it returns, no purge that went by the
 // old ones is still to come.
 func (p *Purger) Change(change func(*Settings)) error {

@@ -68,17 +68,9 @@ var (
 	descGuard         = describe("ttl_clock_guard_state", "0 if all is well, 1 while a jump of the wall clock is in doubt, 2 while one is held back, 3 while the wall clock is behind the database's time.")
 )
 
-// figure is one number on the page.
-type figure struct {
-	desc   *prometheus.Desc
-	kind   prometheus.ValueType
-	value  float64
-	labels []string
-}
-
 // scrape is what one reader of the page is told.
 type scrape struct {
-	figures []figure
+	figures []prometheus.Metric
 }
 
 // Describe implements prometheus.Collector. It promises nothing: the figures were
@@ -88,20 +80,24 @@ func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	for _, f := range s.figures {
-		m, err := prometheus.NewConstMetric(f.desc, f.kind, f.value, f.labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(f.desc, err)
-		}
-		ch <- m
+		ch <- f
 	}
 }
 
+func (s *scrape) figure(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels []string) {
+	m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
+	if err != nil {
+		m = prometheus.NewInvalidMetric(desc, err)
+	}
+	s.figures = append(s.figures, m)
+}
+
 func (s *scrape) gauge(desc *prometheus.Desc, value float64, labels ...string) {
-	s.figures = append(s.figures, figure{desc, prometheus.GaugeValue, value, labels})
+	s.figure(desc, prometheus.GaugeValue, value, labels)
 }
 
 func (s *scrape) counter(desc *prometheus.Desc, value float64, labels ...string) {
-	s.figures = append(s.figures, figure{desc, prometheus.CounterValue, value, labels})
+	s.figure(desc, prometheus.CounterValue, value, labels)
 }
 
 // takeScrape looks everything up.

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -89,11 +88,7 @@ func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
 	if err := appendPage(&b, &page); err != nil {
 		return nil, err
 	}
-	x.setCommon()
-	x.set(headerContentType, contentLines)
-	x.set(headerContentLength, strconv.Itoa(b.Len()))
-	x.begin(http.StatusOK)
-	_, _ = x.w.Write(b.Bytes())
+	x.writeAs(http.StatusOK, contentLines, b.Bytes())
 	return nil, nil
 }
 
