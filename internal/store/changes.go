@@ -139,7 +139,7 @@ func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
 // feedBefore returns the last lsn before whatever was written at sinceMs or later.
 func (p *Partition) feedBefore(v *view, sinceMs int64) (uint64, error) {
 	return lastBefore(v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
-		row, found, err := firstOf(p.prefix.order(v.snap, kindInherits, mark{At: position{LSN: lsn}}))
+		row, found, err := firstOf(v.order(kindInherits, mark{At: position{LSN: lsn}}))
 		return row.At.LSN, row.ms, found, err
 	})
 }
@@ -166,7 +166,7 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 
 // feed walks the feed from the page's position on.
 func (w *changeWalk) feed() error {
-	for row, err := range w.p.prefix.order(w.v.snap, kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
+	for row, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
 		if err == nil {
 			err = w.step()
 		}

@@ -19,15 +19,16 @@ import (
 // Check looks at every row of a partition, calls report for each problem and returns what
 // there is. An error means that the check itself could not go on.
 func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(problem string)) (Amount, error) {
+	x := partitionPrefix(c.RID, index)
 	k := &checker{
-		snap: snap, container: c, index: index, prefix: partitionPrefix(c.RID, index),
+		stored: stored{snap, &x}, container: c, index: index,
 		report: func(format string, args ...any) {
 			report(fmt.Sprintf("container %q of database %q, partition %d: %s", c.ID, c.DatabaseID, index, fmt.Sprintf(format, args...)))
 		},
 		right: map[byte]int{},
 	}
 	found, err := false, error(nil)
-	if k.meta, found, err = readMeta(snap, &k.prefix, index); err != nil {
+	if k.meta, found, err = k.readMeta(index); err != nil {
 		return Amount{}, err
 	}
 	if err := k.startLog(); err != nil {
@@ -59,10 +60,9 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 // checker checks a partition. It writes the items that it finds once more, to nowhere: the
 // rows and the counts that come of it are those that should be there.
 type checker struct {
-	snap      kv.Snapshot
+	stored
 	container *catalog.Container
 	index     int
-	prefix    prefix
 	meta      meta
 	report    func(format string, args ...any)
 	// all has written all items, and has counted them. What it holds is as long as there

@@ -39,7 +39,7 @@ var derivedRows = map[byte]struct {
 
 // shadow makes a writer ready for rows that are written nowhere.
 func (k *checker) shadow(w *writer) {
-	*w = writer{p: &Partition{prefix: k.prefix}}
+	*w = writer{p: &Partition{prefix: *k.prefix}}
 	w.init()
 	w.reset()
 	w.view = &view{published: &published{}}

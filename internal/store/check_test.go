@@ -100,7 +100,7 @@ func (s *scene) meta(change func(*meta)) {
 	snap, err := s.db.Snapshot()
 	s.must(err)
 	defer snap.Close()
-	m, _, err := readMeta(snap, &s.prefix, 0)
+	m, _, err := (stored{snap, &s.prefix}).readMeta(0)
 	s.must(err)
 	change(&m)
 	s.batch.Set(s.prefix.metaKey(), m.encode())

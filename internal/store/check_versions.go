@@ -34,7 +34,7 @@ type lastChange struct {
 // startLog reads how far the log goes.
 func (k *checker) startLog() (err error) {
 	k.log.last, k.log.names, k.log.seed = map[string]lastChange{}, map[string]string{}, maphash.MakeSeed()
-	k.log.state, k.log.found, err = readLogState(k.snap, &k.prefix)
+	k.log.state, k.log.found, err = k.logState()
 	return err
 }
 

@@ -95,7 +95,7 @@ func (w *writer) loadBuckets(h *header) error {
 		if _, known := w.bucket(k); known {
 			continue
 		}
-		b, err := readBucket(w.view.snap, &w.p.prefix, k)
+		b, err := w.view.bucketAt(k)
 		if err != nil {
 			return err
 		}
@@ -107,14 +107,10 @@ func (w *writer) loadBuckets(h *header) error {
 	return nil
 }
 
-func readBucket(snap kv.Snapshot, x *prefix, k bucketKey) (bucket, error) {
-	var space [32]byte
-	key := x.appendStatKey(space[:0], k)
-	raw, found, err := snap.Get(key)
-	if err != nil || !found {
-		return bucket{}, err
-	}
-	return decodeBucket(key, raw)
+// bucketAt returns a counter, which is empty if there is none.
+func (s stored) bucketAt(k bucketKey) (bucket, error) {
+	b, _, err := rowAt(s.snap, s.prefix.appendStatKey(nil, k), parseBucket)
+	return b.bucket, err
 }
 
 // addToBuckets counts an item in (sign 1) or out (sign -1) of its loaded buckets.
@@ -166,9 +162,10 @@ func (b *bucket) append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint16(dst, b.lastMs)
 }
 
-func decodeBucket(key, raw []byte) (bucket, error) {
+func decodeBucket(e kv.Entry) (bucket, error) {
+	raw := e.Value
 	if len(raw) != bucketBytes {
-		return bucket{}, corrupt(key, "not a counter")
+		return bucket{}, corrupt(e.Key, "not a counter")
 	}
 	return bucket{
 		decodeAmount(raw),
@@ -190,6 +187,6 @@ func parseBucket(e kv.Entry) (b keptBucket, err error) {
 	}
 	k := e.Key[prefixBytes+1:]
 	b.bucketKey = bucketKey{class(k[0]), level(k[1]), int64(binary.BigEndian.Uint64(k[2:]))}
-	b.bucket, err = decodeBucket(e.Key, e.Value)
+	b.bucket, err = decodeBucket(e)
 	return b, err
 }

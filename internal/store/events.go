@@ -243,17 +243,17 @@ func (w *eventWalk) fromMs() int64 {
 
 // present finds the items of a kind that have expired and are still there.
 func (w *eventWalk) present(k ttlKind) error {
-	r, t := &w.v.rules, tally{w.v.snap, &w.p.prefix}
+	r := &w.v.rules
 	if !r.expires(k) {
 		return nil
 	}
 	second := max(0, (w.fromMs()-r.diesAt(k, 0))/1000)
-	b, any, err := firstOf(t.buckets(bucketKey{k.class(), levelSecond, second}, bucketKey{k.class(), levelSecond, endOfTimeSeconds}))
+	b, any, err := firstOf(w.v.bucketsFrom(bucketKey{k.class(), levelSecond, second}, bucketKey{k.class(), levelSecond, endOfTimeSeconds}))
 	if err != nil || !any {
 		return err
 	}
 	found, more := 0, true
-	for row, err := range w.p.prefix.order(w.v.snap, k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
+	for row, err := range w.v.order(k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
 		if err != nil {
 			return err
 		}

@@ -285,7 +285,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, buried: was.buried.Plus(w.buried),
 	}
 	p.drop()
-	p.mu.view = &view{published: p.mu.now, snap: snap, refs: 1}
+	p.mu.view = &view{published: p.mu.now, stored: stored{snap, &p.prefix}, refs: 1}
 	p.follow(w.tx, w.dropOld || was.container.IndexGeneration != c.IndexGeneration)
 	return nil
 }

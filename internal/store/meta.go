@@ -65,31 +65,29 @@ func (m *meta) encode() []byte {
 	return m.Marks.append(append(b, make([]byte, 18)...))
 }
 
-// decode reads what encode wrote, without the version.
-func (m *meta) decode(raw []byte) {
+// decodeMeta reads what encode wrote.
+func decodeMeta(e kv.Entry) (meta, error) {
+	if len(e.Value) != metaBytes || e.Value[0] != metaVersion {
+		return meta{}, corrupt(e.Key, "not a partition's meta row")
+	}
+	raw := e.Value[1:]
 	number := func(at int) uint64 { return binary.BigEndian.Uint64(raw[at:]) }
-	*m = meta{
+	return meta{
 		LSN: number(0), NextOrdinal: number(8), Amount: decodeAmount(raw[16:]), Epoch: number(32),
 		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
 		Final:            cuts{int64(number(44)), int64(number(52))}, ChangedMs: int64(number(60)),
 		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
 		Marks: decodeMarks(raw[106:]),
-	}
+	}, nil
 }
 
-func readMeta(snap kv.Snapshot, x *prefix, index int) (m meta, found bool, err error) {
-	raw, found, err := snap.Get(x.metaKey())
-	if err != nil {
-		return meta{}, false, err
+// readMeta returns the meta row of a partition, or what it begins with if there is none.
+func (s stored) readMeta(index int) (m meta, found bool, err error) {
+	m, found, err = rowAt(s.snap, s.prefix.metaKey(), decodeMeta)
+	if err == nil && !found {
+		m = meta{NextOrdinal: FirstOrdinal(index) + 1, IndexedTo: indexedAll}
 	}
-	if !found {
-		return meta{NextOrdinal: FirstOrdinal(index) + 1, IndexedTo: indexedAll}, false, nil
-	}
-	if len(raw) != metaBytes || raw[0] != metaVersion {
-		return meta{}, false, corrupt(x.metaKey(), "not a partition's meta row")
-	}
-	m.decode(raw[1:])
-	return m, true, nil
+	return m, found, err
 }
 
 func (m *meta) rules() rules {

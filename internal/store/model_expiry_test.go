@@ -243,7 +243,7 @@ func (h *history) checkPurge(t *rapid.T) {
 	h.f.must(err)
 	defer snap.Close()
 	x := partitionPrefix(h.f.container.RID, h.f.index)
-	m, _, err := readMeta(snap, &x, h.f.index)
+	m, _, err := (stored{snap, &x}).readMeta(h.f.index)
 	h.f.must(err)
 	was := h.marks
 	if m.Marks[kindInherits].before(was.Marks[kindInherits]) || m.Marks[kindOwn].before(was.Marks[kindOwn]) {

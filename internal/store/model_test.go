@@ -321,7 +321,7 @@ func (h *history) compareCounters(t *rapid.T) {
 	for e, err := range snap.Scan(lower, upper, kv.Forward) {
 		h.f.must(err)
 		k := bucketKey{class(e.Key[prefixBytes+1]), level(e.Key[prefixBytes+2]), int64(binary.BigEndian.Uint64(e.Key[prefixBytes+3:]))}
-		got, err := decodeBucket(e.Key, e.Value)
+		got, err := decodeBucket(e)
 		h.f.must(err)
 		if w := want[k]; got.Amount != w.Amount || got.firstLSN > w.firstLSN {
 			t.Fatalf("counter %c %c %d: got %+v, want %+v", k.class, k.level, k.start, got, w)

@@ -12,7 +12,7 @@ func (p *Partition) NameOf(ordinal uint64, nowMs int64) (value.PartitionKey, str
 		return nil, "", err
 	}
 	defer p.release(v)
-	c, err := p.prefix.itemAt(v.snap, ordinal)
+	c, err := v.itemAt(ordinal)
 	if err == nil && (!c.exists || c.header.expired(&v.rules, nowMs)) {
 		err = ErrNotFound
 	}

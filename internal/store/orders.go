@@ -12,7 +12,6 @@ package store
 
 import (
 	"encoding/binary"
-	"iter"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -171,37 +170,4 @@ func parseOwnRow(e kv.Entry) (orderRow, error) {
 	}
 	at := decodeMark(e.Key[prefixBytes+1:])
 	return orderRow{at, binary.BigEndian.Uint64(e.Value), kindOwn, at.ExpiryMs, int64(binary.BigEndian.Uint32(e.Value[8:]))}, nil
-}
-
-// order returns the rows of an order from a place on. The feed has items of all kinds.
-func (p *prefix) order(snap kv.Snapshot, k ttlKind, from mark) iter.Seq2[orderRow, error] {
-	space, parse := byte(feedSpace), parseFeedRow
-	if k == kindOwn {
-		space, parse = ownSpace, parseOwnRow
-	}
-	_, upper := p.space(space)
-	return scanRows(snap, p.appendOrderKey(nil, k, from), upper, parse)
-}
-
-// scanRows returns the rows of a range, each taken apart.
-func scanRows[T any](snap kv.Snapshot, lower, upper []byte, parse func(kv.Entry) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for e, err := range snap.Scan(lower, upper, kv.Forward) {
-			var row T
-			if err == nil {
-				row, err = parse(e)
-			}
-			if !yield(row, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// firstOf returns the first of some rows, if there is one.
-func firstOf[T any](rows iter.Seq2[T, error]) (row T, found bool, err error) {
-	for row, err := range rows {
-		return row, err == nil, err
-	}
-	return row, false, nil
 }

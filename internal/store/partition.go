@@ -156,7 +156,7 @@ type published struct {
 // view is a published state with a snapshot of its rows.
 type view struct {
 	*published
-	snap  kv.Snapshot
+	stored
 	refs  int // guarded by Partition.mu; one is Partition.mu.view's own
 	sizes logicalSizes
 }
@@ -195,7 +195,8 @@ func open(o Options) (*Partition, []*removal, error) {
 		return nil, nil, err
 	}
 	defer snap.Close()
-	m, found, err := readMeta(snap, &p.prefix, p.index)
+	s := stored{snap, &p.prefix}
+	m, found, err := s.readMeta(p.index)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,7 +212,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	*w = writer{p: p, quotas: o.Quotas, dropOld: found && generation != m.Generation, totals: logicalTotals{forgotten: m.LSN}}
 	w.init()
 	w.meta, w.marked = m, m.Marks
-	if w.log.state, w.log.on, err = readLogState(snap, &p.prefix); err != nil {
+	if w.log.state, w.log.on, err = s.logState(); err != nil {
 		return nil, nil, err
 	}
 	w.log.adopt(o.Container, &w.meta)
@@ -264,7 +265,7 @@ func (p *Partition) acquireLocked() (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.mu.view = &view{published: p.mu.now, snap: snap, refs: 1}
+		p.mu.view = &view{published: p.mu.now, stored: stored{snap, &p.prefix}, refs: 1}
 	}
 	p.mu.view.refs++
 	return p.mu.view, nil

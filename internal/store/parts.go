@@ -35,7 +35,7 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 	if p, known := w.part(logical); known {
 		return p, nil
 	}
-	p, err := readPart(w.view.snap, w.p.prefix.appendKey(nil, partSpace, logical))
+	p, _, err := rowAt(w.view.snap, w.p.prefix.appendKey(nil, partSpace, logical), decodePart)
 	if err != nil {
 		return part{}, err
 	}
@@ -45,14 +45,6 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 	p.lsn = w.totals.forgotten
 	w.totals.cached[string(logical)] = p
 	return p, nil
-}
-
-func readPart(snap kv.Snapshot, key []byte) (part, error) {
-	raw, found, err := snap.Get(key)
-	if err != nil || !found {
-		return part{}, err
-	}
-	return decodePart(kv.Entry{Key: key, Value: raw})
 }
 
 // addToPart counts an item in (sign 1) or out (sign -1) of its loaded part.

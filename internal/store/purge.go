@@ -163,38 +163,31 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	return pl, next, err
 }
 
-// deathWalk finds the dead in the two expiry orders.
-type deathWalk struct {
-	snap   kv.Snapshot
-	prefix *prefix
-	rules  *rules
-}
-
-// next returns the first dead items of a kind, and when there may be more. It moves the
+// nextDead returns the first dead items of a kind, and when there may be more. It moves the
 // plan's mark past items of other kinds.
-func (d deathWalk) next(k ttlKind, cutMs int64, pl *plan, most int) (dead []victim, next int64, err error) {
-	if cutMs == noCut && !d.rules.expires(k) {
+func (s stored) nextDead(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (dead []victim, next int64, err error) {
+	if cutMs == noCut && !r.expires(k) {
 		return nil, never, nil
 	}
 	from := pl.marks[k]
 	from.At = from.At.next()
 	rows := 0
-	for row, err := range d.prefix.order(d.snap, k, from) {
+	for row, err := range s.order(k, from) {
 		if err != nil {
 			return nil, 0, err
 		}
 		if row.ms > cutMs {
-			if !d.rules.expires(k) {
+			if !r.expires(k) {
 				return dead, never, nil
 			}
-			return dead, d.rules.diesAt(k, row.ms), nil
+			return dead, r.diesAt(k, row.ms), nil
 		}
 		if rows++; rows > planRows || len(dead) == most {
 			pl.done.More = true
 			return dead, 0, nil
 		}
 		if row.kind == k {
-			dead = append(dead, victim{current: current{ordinal: row.ordinal}, deadMs: d.rules.diesAt(k, row.ms), kind: k, at: row.mark})
+			dead = append(dead, victim{current: current{ordinal: row.ordinal}, deadMs: r.diesAt(k, row.ms), kind: k, at: row.mark})
 		} else if len(dead) == 0 {
 			pl.marks[k] = row.mark
 		}
@@ -206,13 +199,12 @@ func (d deathWalk) next(k ttlKind, cutMs int64, pl *plan, most int) (dead []vict
 // reads them. next is when there may be more.
 func (p *Partition) findDead(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
 	surely := v.rules.surely(nowMs, doubtMs)
-	walk := deathWalk{v.snap, &p.prefix, &surely}
 	cut := surely.cutsAt(nowMs)
 	var dead [expiring][]victim
 	next = never
 	for k := range expiring {
 		var more int64
-		if dead[k], more, err = walk.next(k, cut[k], pl, most); err != nil {
+		if dead[k], more, err = v.nextDead(&surely, k, cut[k], pl, most); err != nil {
 			return 0, err
 		}
 		next = min(next, more)
@@ -243,7 +235,7 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 	for i := range pl.victims {
 		c := &pl.victims[i]
 		var err error
-		if c.current, err = p.prefix.itemAt(v.snap, c.ordinal); err != nil {
+		if c.current, err = v.itemAt(c.ordinal); err != nil {
 			return err
 		}
 		if !c.exists || c.header.at() != c.at.At {
@@ -373,8 +365,7 @@ func (p *Partition) Oldest(nowMs int64) (deadMs int64, found bool, err error) {
 		return 0, false, err
 	}
 	defer p.release(v)
-	d := deathWalk{v.snap, &p.prefix, &v.rules}
-	deadMs, found, err = d.first(&v.meta, v.rules.cutsAt(nowMs))
+	deadMs, found, err = v.firstDead(v.rules.cutsAt(nowMs))
 	if !found || err != nil {
 		return 0, false, err
 	}
@@ -385,14 +376,14 @@ func (p *Partition) Oldest(nowMs int64) (deadMs int64, found bool, err error) {
 	return max(deadMs, changedMs), true, nil
 }
 
-// first returns the deadline of the first of the dead, and whether there is one.
-func (d deathWalk) first(m *meta, cut cuts) (deadMs int64, found bool, err error) {
-	pl := &plan{marks: m.Marks}
+// firstDead returns the deadline of the first of the dead, and whether there is one.
+func (v *view) firstDead(cut cuts) (deadMs int64, found bool, err error) {
+	pl := &plan{marks: v.meta.Marks}
 	deadMs = never
 	for k := range expiring {
 		for pl.done.More = true; pl.done.More; {
 			pl.done.More = false
-			dead, _, err := d.next(k, cut[k], pl, 1)
+			dead, _, err := v.nextDead(&v.rules, k, cut[k], pl, 1)
 			if err != nil {
 				return 0, false, err
 			}
@@ -409,7 +400,8 @@ func (d deathWalk) first(m *meta, cut cuts) (deadMs int64, found bool, err error
 // far as can be told from a few rows: at that time or later.
 func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	x := partitionPrefix(c.RID, index)
-	m, found, err := readMeta(snap, &x, index)
+	s := stored{snap, &x}
+	m, found, err := s.readMeta(index)
 	if err != nil {
 		return 0, err
 	}
@@ -425,7 +417,7 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	r := m.rules()
 	logNext := int64(never)
 	if c.AllVersions > 0 {
-		if logNext, err = (logWalk{snap, &x}).due(c); err != nil {
+		if logNext, err = s.logDue(c); err != nil {
 			return 0, err
 		}
 	}
@@ -435,12 +427,11 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	if r.final != (cuts{}) {
 		return 0, nil
 	}
-	d := deathWalk{snap, &x, &r}
 	next := logNext
 	for k := range expiring {
 		if r.expires(k) {
 			// Before the beginning of time nothing is dead, so this is the first to die.
-			_, first, err := d.next(k, 1, &plan{marks: m.Marks}, 1)
+			_, first, err := s.nextDead(&r, k, 1, &plan{marks: m.Marks}, 1)
 			if err != nil {
 				return 0, err
 			}

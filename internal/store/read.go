@@ -102,8 +102,8 @@ func (p *Partition) lookNow(nowMs int64) (at lookedAt, err error) {
 
 // lookUp goes from the id row to the item's.
 func (p *Partition) lookUp(dst []byte, v *view, idKey []byte) (header, []byte, error) {
-	ordinal, err := leadsTo(v.snap, idKey)
-	if err == nil && ordinal == 0 {
+	ordinal, found, err := rowAt(v.snap, idKey, pointed)
+	if err == nil && !found {
 		err = ErrNotFound
 	}
 	if err != nil {
@@ -286,15 +286,6 @@ func pointed(e kv.Entry) (uint64, error) {
 	return binary.BigEndian.Uint64(e.Value), nil
 }
 
-// leadsTo returns the ordinal in such a row, 0 if there is none.
-func leadsTo(snap kv.Snapshot, key []byte) (uint64, error) {
-	raw, found, err := snap.Get(key)
-	if err != nil || !found {
-		return 0, err
-	}
-	return pointed(kv.Entry{Key: key, Value: raw})
-}
-
 // itemOf takes an item's row apart. The results are parts of it.
 func itemOf(e kv.Entry) (c current, err error) {
 	c.exists = true
@@ -302,16 +293,6 @@ func itemOf(e kv.Entry) (c current, err error) {
 		c.header, c.body, err = parseItem(e.Key, e.Value)
 	}
 	return c, err
-}
-
-// itemAt reads the item with an ordinal, if there is one.
-func (p *prefix) itemAt(snap kv.Snapshot, ordinal uint64) (c current, err error) {
-	key := p.appendItemKey(nil, ordinal)
-	row, found, err := snap.Get(key)
-	if err != nil || !found {
-		return current{}, err
-	}
-	return itemOf(kv.Entry{Key: key, Value: row})
 }
 
 // full reports whether a body of the given length has no place in the page. The

@@ -243,8 +243,8 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 			return c.found()
 		}
 	}
-	ordinal, err := leadsTo(r.v.snap, key)
-	if err != nil || ordinal == 0 {
+	ordinal, found, err := rowAt(r.v.snap, key, pointed)
+	if err != nil || !found {
 		return Found{}, false, err
 	}
 	return r.Get(ordinal)
@@ -279,7 +279,7 @@ func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 	if items, known := r.v.sizes.get(key); known {
 		return items, nil
 	}
-	part, err := readPart(r.v.snap, key)
+	part, _, err := rowAt(r.v.snap, key, decodePart)
 	if err != nil {
 		return 0, err
 	}
@@ -331,7 +331,6 @@ func (s *logicalSizes) put(key []byte, items int64) {
 
 // Live is how many live items there are.
 func (r *Reader) Live() (int64, error) {
-	t := tally{r.v.snap, &r.p.prefix}
-	dead, err := t.gone(r.cut)
+	dead, err := r.v.gone(r.cut)
 	return r.v.meta.Items - dead.Items, err
 }

@@ -160,12 +160,8 @@ func (w *writer) removeVictim(r *removal, c *current) {
 // endRemoval forgets what was written down, unless a later removal of the same
 // partition key is under way.
 func (w *writer) endRemoval(r *removal, key []byte) error {
-	raw, found, err := w.view.snap.Get(key)
-	if err != nil || !found {
-		return err
-	}
-	under, err := parseRemoval(kv.Entry{Key: key, Value: raw})
-	if err == nil && under.lsn == r.lsn {
+	under, found, err := rowAt(w.view.snap, key, parseRemoval)
+	if found && under.lsn == r.lsn {
 		w.batch.Delete(key, removalRowBytes)
 	}
 	return err

@@ -92,7 +92,7 @@ type rewoundRow struct{ oldKey, key, value []byte }
 // HasLog reports whether a partition keeps a log of all versions.
 func HasLog(snap kv.Snapshot, c *catalog.Container, index int) (bool, error) {
 	x := partitionPrefix(c.RID, index)
-	_, found, err := readLogState(snap, &x)
+	_, found, err := stored{snap, &x}.logState()
 	return found, err
 }
 
@@ -169,7 +169,7 @@ func (p *Partition) rewindFeedFrom(v *view, fromMs int64) ([]byte, error) {
 }
 
 func (p *Partition) rewindLogFrom(v *view, fromMs int64) ([]byte, error) {
-	lsn, err := logWalk{v.snap, &p.prefix}.before(v.meta.LSN, fromMs)
+	lsn, err := v.loggedBefore(v.meta.LSN, fromMs)
 	return p.prefix.appendLogKey(nil, lsn+1, 0), err
 }
 
@@ -180,7 +180,7 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 		return err
 	}
 	var i rewoundItem
-	if i.old, err = p.prefix.itemAt(v.snap, f.ordinal); err != nil || !i.old.exists {
+	if i.old, err = v.itemAt(f.ordinal); err != nil || !i.old.exists {
 		return err // purge takes the row away
 	}
 	h := &i.old.header

@@ -54,7 +54,7 @@ func FuzzRows(f *testing.F) {
 		} else {
 			same("event", err, nil, nil)
 		}
-		if b, err := decodeBucket(key, row); err != nil || !bytes.Equal(b.append(nil), row) {
+		if b, err := decodeBucket(e); err != nil || !bytes.Equal(b.append(nil), row) {
 			same("counter", err, nil, nil)
 		}
 		if p, err := decodePart(e); err != nil || !bytes.Equal(p.Amount.append(nil), row) {

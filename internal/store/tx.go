@@ -162,8 +162,8 @@ func (w *writer) current(identity []byte) (current, error) {
 		return c, nil
 	}
 	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, identity)
-	ordinal, err := leadsTo(w.view.snap, w.key)
-	if err != nil || ordinal == 0 {
+	ordinal, found, err := rowAt(w.view.snap, w.key, pointed)
+	if err != nil || !found {
 		return current{}, err
 	}
 	return w.load(ordinal)
@@ -186,7 +186,7 @@ func (w *writer) holder(key []byte) (current, error) {
 	}
 	if !known {
 		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
-		ordinal, err = leadsTo(w.view.snap, w.key)
+		ordinal, _, err = rowAt(w.view.snap, w.key, pointed)
 	}
 	if err != nil || ordinal == 0 {
 		return current{}, err

@@ -39,32 +39,26 @@ func decodeAmount(raw []byte) Amount {
 	return Amount{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}
 }
 
-// tally adds counters up.
-type tally struct {
-	snap   kv.Snapshot
-	prefix *prefix
-}
-
 // sum adds up the seconds from, inclusive, to to, exclusive, of one kind.
-func (t *tally) sum(k ttlKind, from, to int64) (Amount, error) {
-	return t.sumLevel([]level{levelHour, levelMinute, levelSecond}, k.class(), from, to)
+func (s stored) sum(k ttlKind, from, to int64) (Amount, error) {
+	return s.sumLevel([]level{levelHour, levelMinute, levelSecond}, k.class(), from, to)
 }
 
-func (t *tally) sumLevel(levels []level, c class, from, to int64) (Amount, error) {
+func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error) {
 	if from >= to {
 		return Amount{}, nil
 	}
 	n := levels[0].seconds()
 	first, last := (from+n-1)/n*n, to/n*n
 	if first > last { // both ends lie in one bucket
-		return t.sumLevel(levels[1:], c, from, to)
+		return s.sumLevel(levels[1:], c, from, to)
 	}
-	total, err := t.scan(bucketKey{c, levels[0], first}, last)
+	total, err := s.scan(bucketKey{c, levels[0], first}, last)
 	if err != nil || len(levels) == 1 {
 		return total, err
 	}
 	for _, end := range [2][2]int64{{from, first}, {last, to}} {
-		a, err := t.sumLevel(levels[1:], c, end[0], end[1])
+		a, err := s.sumLevel(levels[1:], c, end[0], end[1])
 		if err != nil {
 			return Amount{}, err
 		}
@@ -74,11 +68,11 @@ func (t *tally) sumLevel(levels []level, c class, from, to int64) (Amount, error
 }
 
 // scan adds up the buckets of one level.
-func (t *tally) scan(from bucketKey, to int64) (Amount, error) {
+func (s stored) scan(from bucketKey, to int64) (Amount, error) {
 	var total Amount
 	upper := from
 	upper.start = to
-	for b, err := range t.buckets(from, upper) {
+	for b, err := range s.bucketsFrom(from, upper) {
 		if err != nil {
 			return Amount{}, err
 		}
@@ -87,15 +81,15 @@ func (t *tally) scan(from bucketKey, to int64) (Amount, error) {
 	return total, nil
 }
 
-// buckets returns the counters from one, inclusive, to another, exclusive.
-func (t *tally) buckets(from, to bucketKey) iter.Seq2[keptBucket, error] {
-	return scanRows(t.snap, t.prefix.appendStatKey(nil, from), t.prefix.appendStatKey(nil, to), parseBucket)
+// bucketsFrom returns the counters from one, inclusive, to another, exclusive.
+func (s stored) bucketsFrom(from, to bucketKey) iter.Seq2[keptBucket, error] {
+	return scanRows(s.snap, s.prefix.appendStatKey(nil, from), s.prefix.appendStatKey(nil, to), parseBucket)
 }
 
 // gone returns what is gone by the cuts.
-func (t *tally) gone(c cuts) (total Amount, err error) {
+func (s stored) gone(c cuts) (total Amount, err error) {
 	for k := range expiring {
-		dead, err := t.between(k, -1, c[k])
+		dead, err := s.between(k, -1, c[k])
 		if err != nil {
 			return Amount{}, err
 		}
@@ -105,35 +99,35 @@ func (t *tally) gone(c cuts) (total Amount, err error) {
 }
 
 // between returns what of a kind lies after one cut and up to another.
-func (t *tally) between(k ttlKind, fromMs, toMs int64) (Amount, error) {
-	a, err := t.sum(k, (fromMs+1)/1000, (toMs+1)/1000)
+func (s stored) between(k ttlKind, fromMs, toMs int64) (Amount, error) {
+	a, err := s.sum(k, (fromMs+1)/1000, (toMs+1)/1000)
 	if err != nil {
 		return Amount{}, err
 	}
-	before, err := t.inSecond(k, fromMs)
+	before, err := s.inSecond(k, fromMs)
 	if err != nil {
 		return Amount{}, err
 	}
-	last, err := t.inSecond(k, toMs)
+	last, err := s.inSecond(k, toMs)
 	return a.Plus(last).minus(before), err
 }
 
 // inSecond returns what of the second that a cut falls into lies before the cut, if that
 // is not all of the second. As a rule all its items lie on one side: if not, their rows
 // are read.
-func (t *tally) inSecond(k ttlKind, cutMs int64) (total Amount, err error) {
+func (s stored) inSecond(k ttlKind, cutMs int64) (total Amount, err error) {
 	if cutMs < 0 || (cutMs+1)%1000 == 0 {
 		return Amount{}, nil
 	}
 	second := cutMs / 1000
-	b, err := readBucket(t.snap, t.prefix, bucketKey{k.class(), levelSecond, second})
+	b, err := s.bucketAt(bucketKey{k.class(), levelSecond, second})
 	switch at := uint16(cutMs % 1000); {
 	case err != nil || b.Items == 0 || at < b.firstMs:
 		return Amount{}, err
 	case at >= b.lastMs:
 		return b.Amount, nil
 	}
-	for row, err := range t.prefix.order(t.snap, k, mark{1000 * second, position{LSN: b.firstLSN}}) {
+	for row, err := range s.order(k, mark{1000 * second, position{LSN: b.firstLSN}}) {
 		if err != nil {
 			return Amount{}, err
 		}
@@ -226,8 +220,7 @@ func (p *Partition) countLive(nowMs int64) (Amount, error) {
 }
 
 func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
-	t := tally{v.snap, &p.prefix}
-	dead, err := t.gone(c)
+	dead, err := v.gone(c)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -261,14 +254,13 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 	other.DefaultTTL = containerDefault
 	then := v.rules.finalise(&other, nowMs)
 	now, next := v.rules.cutsAt(nowMs), then.cutsAt(nowMs)
-	t := tally{v.snap, &p.prefix}
 	c := Change{Live: v.meta.Amount, Remains: v.meta.Amount}
 	for k := range expiring {
-		was, err := t.between(k, -1, now[k])
+		was, err := v.between(k, -1, now[k])
 		if err != nil {
 			return Change{}, err
 		}
-		is, err := t.between(k, -1, next[k])
+		is, err := v.between(k, -1, next[k])
 		if err != nil {
 			return Change{}, err
 		}
@@ -306,14 +298,13 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 	other := *v.container
 	other.DefaultTTL = containerDefault
 	r := v.rules.finalise(&other, nowMs)
-	t := tally{v.snap, &p.prefix}
 	moments := []cuts{r.cutsAt(nowMs)}
 	for _, until := range untilMs {
 		moments = append(moments, r.cutsAt(endOfSecond(until)))
 	}
 	o := Outlook{Expiring: make([]Amount, len(untilMs)), Never: v.meta.Amount}
 	for k := range expiring {
-		if err := o.add(ctx, &t, k, &r, moments); err != nil {
+		if err := o.add(ctx, v, k, &r, moments); err != nil {
 			return Outlook{}, err
 		}
 	}
@@ -321,8 +312,8 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 }
 
 // add adds what is to be said of one kind of items. The first of the moments is now.
-func (o *Outlook) add(ctx context.Context, t *tally, k ttlKind, r *rules, moments []cuts) error {
-	gone, err := t.between(k, -1, moments[0][k])
+func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments []cuts) error {
+	gone, err := v.between(k, -1, moments[0][k])
 	if err != nil {
 		return err
 	}
@@ -330,14 +321,14 @@ func (o *Outlook) add(ctx context.Context, t *tally, k ttlKind, r *rules, moment
 	if !r.expires(k) {
 		return nil
 	}
-	all, err := t.sum(k, 0, endOfTimeSeconds)
+	all, err := v.sum(k, 0, endOfTimeSeconds)
 	if err != nil {
 		return err
 	}
 	rest := all.minus(gone)
 	o.Never = o.Never.minus(rest)
 	if rest.Items > 0 {
-		lastMs, err := t.last(k)
+		lastMs, err := v.last(k)
 		if err != nil {
 			return err
 		}
@@ -347,7 +338,7 @@ func (o *Outlook) add(ctx context.Context, t *tally, k ttlKind, r *rules, moment
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		a, err := t.between(k, moments[i][k], moments[i+1][k])
+		a, err := v.between(k, moments[i][k], moments[i+1][k])
 		if err != nil {
 			return err
 		}
@@ -365,10 +356,10 @@ func endOfSecond(ms int64) int64 { return ms - ms%1000 + 999 }
 const endOfTimeSeconds = 1 << 40
 
 // last returns the end of the last hour in which there is anything of a kind.
-func (t *tally) last(k ttlKind) (int64, error) {
-	lower := t.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, 0})
-	upper := t.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, endOfTimeSeconds})
-	for e, err := range t.snap.Scan(lower, upper, kv.Reverse) {
+func (s stored) last(k ttlKind) (int64, error) {
+	lower := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, 0})
+	upper := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, endOfTimeSeconds})
+	for e, err := range s.snap.Scan(lower, upper, kv.Reverse) {
 		if err != nil {
 			return 0, err
 		}

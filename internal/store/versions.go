@@ -67,16 +67,14 @@ func (s *logState) encode() []byte {
 	return s.Told.append(binary.BigEndian.AppendUint64(b, s.From))
 }
 
-func readLogState(snap kv.Snapshot, x *prefix) (s logState, found bool, err error) {
-	key := x.logStateKey()
-	raw, found, err := snap.Get(key)
-	if err != nil || !found {
-		return logState{}, false, err
-	}
-	if len(raw) != logStateBytes || raw[0] != logVersion {
-		return logState{}, false, corrupt(key, "not the state of a log")
-	}
-	return logState{binary.BigEndian.Uint64(raw[1:]), decodeMarks(raw[9:])}, true, nil
+// logState returns how far the log goes, if there is one.
+func (s stored) logState() (logState, bool, error) {
+	return rowAt(s.snap, s.prefix.logStateKey(), func(e kv.Entry) (logState, error) {
+		if len(e.Value) != logStateBytes || e.Value[0] != logVersion {
+			return logState{}, corrupt(e.Key, "not the state of a log")
+		}
+		return logState{binary.BigEndian.Uint64(e.Value[1:]), decodeMarks(e.Value[9:])}, nil
+	})
 }
 
 // told reports whether the log has the expiry of an item already.

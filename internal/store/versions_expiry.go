@@ -56,7 +56,7 @@ func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, told marks, err
 	if v.container.AllVersions == 0 {
 		return nil, told, nil
 	}
-	state, found, err := readLogState(v.snap, &p.prefix)
+	state, found, err := v.logState()
 	if err != nil || !found {
 		return nil, told, err
 	}

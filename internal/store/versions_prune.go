@@ -6,39 +6,30 @@
 
 package store
 
-import (
-	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/kv"
-)
+import "github.com/mayflydb/mayfly/internal/catalog"
 
 // logPruneEveryMs is how much time's changes leave the log at once, by one range
 // delete.
 const logPruneEveryMs = 60 * 1000
 
-// logWalk finds rows of the log.
-type logWalk struct {
-	snap   kv.Snapshot
-	prefix *prefix
+// firstLogged returns the first row of the log from an lsn on.
+func (s stored) firstLogged(lsn uint64) (row logRow, found bool, err error) {
+	_, upper := s.prefix.space(logSpace)
+	return firstOf(scanRows(s.snap, s.prefix.appendLogKey(nil, lsn, 0), upper, parseLogRow))
 }
 
-// first returns the first row from an lsn on.
-func (l logWalk) first(lsn uint64) (row logRow, found bool, err error) {
-	_, upper := l.prefix.space(logSpace)
-	return firstOf(scanRows(l.snap, l.prefix.appendLogKey(nil, lsn, 0), upper, parseLogRow))
-}
-
-// before returns the last lsn, of all up to the given one, before whatever happened at
+// loggedBefore returns the last lsn, of all up to the given one, before whatever happened at
 // sinceMs or later.
-func (l logWalk) before(lsn uint64, sinceMs int64) (uint64, error) {
+func (s stored) loggedBefore(lsn uint64, sinceMs int64) (uint64, error) {
 	return lastBefore(lsn, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
-		row, found, err := l.first(lsn)
+		row, found, err := s.firstLogged(lsn)
 		return row.lsn, row.atMs, found, err
 	})
 }
 
-// floor returns the lsn up to which the log is too old to be read at nowMs.
-func (l logWalk) floor(state *logState, lsn uint64, c *catalog.Container, nowMs int64) (uint64, error) {
-	old, err := l.before(lsn, nowMs-c.AllVersions.Milliseconds()+1)
+// logFloor returns the lsn up to which the log is too old to be read at nowMs.
+func (s stored) logFloor(state *logState, lsn uint64, c *catalog.Container, nowMs int64) (uint64, error) {
+	old, err := s.loggedBefore(lsn, nowMs-c.AllVersions.Milliseconds()+1)
 	return max(state.From, old), err
 }
 
@@ -48,22 +39,21 @@ func (p *Partition) planLog(v *view, pl *plan, nowMs int64) (next int64, err err
 	if v.container.AllVersions == 0 {
 		return never, nil
 	}
-	walk := logWalk{v.snap, &p.prefix}
-	next, err = walk.due(v.container)
+	next, err = v.logDue(v.container)
 	if err != nil || next > nowMs {
 		return next, err
 	}
-	state, found, err := readLogState(v.snap, &p.prefix)
+	state, found, err := v.logState()
 	if err != nil || !found {
 		return never, err
 	}
-	pl.logTo, err = walk.floor(&state, v.meta.LSN, v.container, nowMs)
+	pl.logTo, err = v.logFloor(&state, v.meta.LSN, v.container, nowMs)
 	return nowMs + logPruneEveryMs, err
 }
 
-// due returns when rows are to leave, never if there are none.
-func (l logWalk) due(c *catalog.Container) (int64, error) {
-	row, found, err := l.first(0)
+// logDue returns when rows are to leave, never if there are none.
+func (s stored) logDue(c *catalog.Container) (int64, error) {
+	row, found, err := s.firstLogged(0)
 	if err != nil || !found {
 		return never, err
 	}

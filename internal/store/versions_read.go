@@ -32,14 +32,14 @@ func (w *changeWalk) allVersions(q Changes, nowMs int64) error {
 	case q.Start.SinceMs > 0, q.Start.Beginning:
 		return ErrRetention
 	}
-	state, found, err := readLogState(w.v.snap, &w.p.prefix)
+	state, found, err := w.v.logState()
 	if err != nil {
 		return err
 	}
 	if !found { // it has yet to begin
 		state.From = w.v.meta.LSN
 	}
-	floor, err := logWalk{w.v.snap, &w.p.prefix}.floor(&state, w.v.meta.LSN, w.v.container, nowMs)
+	floor, err := w.v.logFloor(&state, w.v.meta.LSN, w.v.container, nowMs)
 	switch {
 	case err != nil:
 		return err
