@@ -10,6 +10,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,33 +46,25 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 	if len(ops) > maxBundle {
 		return nil, &WriteError{maxBundle, ErrTooMuch}
 	}
-	var tallied []string // logical partitions
+	var b *bundle
 	m := roomOf(ctx, ops)
-	mark := m.Mark()
-	defer func() { m.Release(mark) }()
-	for range maxPrepares {
-		m.Release(mark)
-		b := prepareAll(ops, p.Container(), m)
+	err := p.again(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
+		b = prepareAll(ops, p.Container(), m)
 		for _, t := range tallied {
 			b.tallied(t)
 		}
-		_, err := p.submit(ctx, &job{bundle: b})
+		_, err = p.submit(ctx, &job{bundle: b})
 		var failed *WriteError
-		switch {
-		case errors.Is(err, errTally) && errors.As(err, &failed):
+		if errors.Is(err, errTally) && errors.As(err, &failed) {
 			w := b.writes[failed.Index]
-			if err := p.tallyLogical(ctx, w.identity[:w.logical]); err != nil {
-				return nil, err
-			}
-			tallied = append(tallied, string(w.identity[:w.logical]))
-		case errors.Is(err, errStale):
-		case err != nil:
-			return nil, err
-		default:
-			return b.results, nil
+			logical = w.identity[:w.logical]
 		}
+		return logical, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, ErrBusy
+	return b.results, nil
 }
 
 // Outcome is what came of one of several operations that do not depend on each
@@ -96,25 +89,20 @@ type EachOptions struct {
 // done.
 func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) ([]Outcome, error) {
 	all := make([]Outcome, 0, len(ops))
-	stale, read := 0, 0
+	read := 0
 	m := roomOf(ctx, ops)
-	mark := m.Mark()
-	defer func() { m.Release(mark) }()
 	for len(all) < len(ops) {
-		m.Release(mark)
-		b := prepareAll(ops[len(all):], p.Container(), m)
-		b.each, b.read = &o, read
-		_, err := p.submit(ctx, &job{bundle: b})
-		if errors.Is(err, errStale) {
-			if stale++; stale == maxPrepares {
-				return all, ErrBusy
-			}
-			continue
-		}
+		var b *bundle
+		err := p.again(ctx, m, func([][]byte) ([]byte, error) {
+			b = prepareAll(ops[len(all):], p.Container(), m)
+			b.each, b.read = &o, read
+			_, err := p.submit(ctx, &job{bundle: b})
+			return nil, err
+		})
 		if err != nil {
 			return all, err
 		}
-		stale, read = 0, b.read
+		read = b.read
 		for _, out := range b.outcomes {
 			if errors.Is(out.Err, errTally) {
 				out.Result, out.Err = p.Write(ctx, ops[len(all)])
@@ -178,9 +166,9 @@ func (b *bundle) bytes() int {
 }
 
 // tallied notes that the dead of a logical partition were counted.
-func (b *bundle) tallied(logical string) {
+func (b *bundle) tallied(logical []byte) {
 	for _, w := range b.writes {
-		w.tallied = w.tallied || string(w.identity[:w.logical]) == logical
+		w.tallied = w.tallied || bytes.Equal(w.identity[:w.logical], logical)
 	}
 }
 

@@ -79,12 +79,8 @@ func appendEventRow(dst []byte, c *current) []byte {
 // again.
 func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int64, err error) {
 	lower, upper := p.prefix.space(eventSpace)
-	first, err := firstKey(v.snap, lower, upper)
-	if err != nil || first == nil {
-		return never, err
-	}
-	place, err := parseEventKey(first)
-	if err != nil {
+	place, found, err := firstOf(scanRows(v.snap, lower, upper, func(e kv.Entry) (EventPlace, error) { return parseEventKey(e.Key) }))
+	if err != nil || !found {
 		return never, err
 	}
 	if place.GoneMs < pruneMs-pruneEveryMs {

@@ -84,7 +84,17 @@ func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, 
 	if at.number != v.number {
 		at.published, at.counted = v.published, false
 	}
-	h, row, err = p.lookUp(dst, v, bytes.Clone(key)) // key itself stays on the stack
+	ordinal, found, err := rowAt(v.snap, bytes.Clone(key), pointed) // key itself stays on the stack
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return header{}, dst, at, err
+	}
+	h, _, row, err = p.itemInto(dst, v, ordinal, true)
+	if key, ok := p.rows.key(ordinal); ok && err == nil {
+		p.rows.cache.Hint(h.identity, key)
+	}
 	return h, row, at, err
 }
 
@@ -98,22 +108,6 @@ func (p *Partition) lookNow(nowMs int64) (at lookedAt, err error) {
 		err = ErrClosed
 	}
 	return at, err
-}
-
-// lookUp goes from the id row to the item's.
-func (p *Partition) lookUp(dst []byte, v *view, idKey []byte) (header, []byte, error) {
-	ordinal, found, err := rowAt(v.snap, idKey, pointed)
-	if err == nil && !found {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return header{}, dst, err
-	}
-	h, _, row, err := p.itemInto(dst, v, ordinal, true)
-	if key, ok := p.rows.key(ordinal); ok && err == nil {
-		p.rows.cache.Hint(h.identity, key)
-	}
-	return h, row, err
 }
 
 // item returns the item with the given ordinal, expired or not.

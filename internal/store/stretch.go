@@ -138,28 +138,20 @@ func (k *keptRows) next(dst []*stretch, start, lower, upper []byte, order kv.Ord
 		return nil, lower, upper
 	}
 	k.used = true
-	if order == kv.Forward {
-		i := p.above(lower)
-		switch {
-		case i == len(p.stretches) || bytes.Compare(p.stretches[i].lower, upper) >= 0:
-			return nil, lower, upper
-		case bytes.Compare(p.stretches[i].lower, lower) > 0:
-			return nil, lower, p.stretches[i].lower
-		}
-		for s = dst[:0]; i < len(p.stretches) && len(s) < cap(s) && (len(s) == 0 || p.meets(i-1)); i++ {
-			s = append(s, p.stretches[i])
-		}
-		return s, nil, nil
+	i, step := p.above(lower), 1
+	if order == kv.Reverse { // the last one that begins before upper
+		i, step = sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].lower, upper) >= 0 })-1, -1
 	}
-	// The last one that begins before upper.
-	i := sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].lower, upper) >= 0 }) - 1
-	switch {
-	case i < 0 || bytes.Compare(p.stretches[i].upper, lower) <= 0:
+	if i < 0 || i == len(p.stretches) || bytes.Compare(p.stretches[i].lower, upper) >= 0 || bytes.Compare(p.stretches[i].upper, lower) <= 0 {
 		return nil, lower, upper
-	case bytes.Compare(p.stretches[i].upper, upper) < 0:
-		return nil, p.stretches[i].upper, upper
 	}
-	for s = dst[:0]; i >= 0 && len(s) < cap(s) && (len(s) == 0 || p.meets(i)); i-- {
+	switch first := p.stretches[i]; {
+	case order == kv.Forward && bytes.Compare(first.lower, lower) > 0:
+		return nil, lower, first.lower
+	case order == kv.Reverse && bytes.Compare(first.upper, upper) < 0:
+		return nil, first.upper, upper
+	}
+	for s = dst[:0]; i >= 0 && i < len(p.stretches) && len(s) < cap(s) && (len(s) == 0 || p.meets(min(i, i-step))); i += step {
 		s = append(s, p.stretches[i])
 	}
 	return s, nil, nil

@@ -96,29 +96,42 @@ var errStale = errors.New("prepared under earlier settings")
 
 // Write changes one item, durably.
 func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
-	tallied := false
+	var res Result
 	m := memory.RoomIn(ctx, r.Memory)
+	err := p.again(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
+		w, err := prepare(r, p.Container(), m)
+		if err != nil {
+			return nil, err
+		}
+		w.tallied = len(tallied) > 0
+		res, err = p.submit(ctx, &job{write: w})
+		return w.identity[:w.logical], err
+	})
+	return res, err
+}
+
+// again tries something until the settings that it was prepared under are those that it is
+// done under. If it returns a logical partition whose dead are to be counted, they are
+// before the next try, which is given all such. What a try takes of the memory is given
+// back.
+func (p *Partition) again(ctx context.Context, m memory.Room, try func(tallied [][]byte) (logical []byte, err error)) error {
+	var tallied [][]byte
 	mark := m.Mark()
 	defer func() { m.Release(mark) }()
 	for range maxPrepares {
 		m.Release(mark)
-		w, err := prepare(r, p.Container(), m)
-		if err != nil {
-			return Result{}, err
-		}
-		w.tallied = tallied
-		res, err := p.submit(ctx, &job{write: w})
+		logical, err := try(tallied)
 		switch {
 		case errors.Is(err, errTally):
-			if err := p.tallyLogical(ctx, w.identity[:w.logical]); err != nil {
-				return Result{}, err
+			if err := p.tallyLogical(ctx, logical); err != nil {
+				return err
 			}
-			tallied = true
+			tallied = append(tallied, logical)
 		case !errors.Is(err, errStale):
-			return res, err
+			return err
 		}
 	}
-	return Result{}, ErrBusy
+	return ErrBusy
 }
 
 // write is a Write that is prepared: its row is rendered, with places of fixed
