@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -155,11 +156,8 @@ func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
 	}
 	defer p.release(v)
 	w := &eventWalk{p: p, v: v, after: after, untilMs: untilMs, changedMs: changedMs, most: most}
-	if err := w.taken(); err != nil {
-		return EventPage{}, err
-	}
-	for k := range expiring {
-		if err := w.present(k); err != nil {
+	for _, walk := range []iter.Seq2[Event, error]{w.taken(), w.present(kindInherits), w.present(kindOwn)} {
+		if err := w.collect(walk); err != nil {
 			return EventPage{}, err
 		}
 	}
@@ -190,38 +188,34 @@ type eventWalk struct {
 	events             []Event
 }
 
-// add adds an event of a walk that has found so many already, and returns how many it has
-// now. more says that there may be room for another.
-func (w *eventWalk) add(found int, e Event) (now int, more bool) {
-	switch {
-	case e.Place.compare(w.after) <= 0 || e.Place.GoneMs >= w.untilMs:
-		return found, true
-	case found == w.most:
-		w.full = true
-		return found, false
+// collect takes up the events that a walk finds, as many as a page has.
+func (w *eventWalk) collect(walk iter.Seq2[Event, error]) error {
+	found := 0
+	for e, err := range walk {
+		switch {
+		case err != nil:
+			return err
+		case e.Place.compare(w.after) <= 0 || e.Place.GoneMs >= w.untilMs:
+			continue
+		case found == w.most:
+			w.full = true
+			return nil
+		}
+		found++
+		w.events = append(w.events, e)
 	}
-	w.events = append(w.events, e)
-	return found + 1, true
+	return nil
 }
 
 // taken finds the items that were taken away.
-func (w *eventWalk) taken() error {
+func (w *eventWalk) taken() iter.Seq2[Event, error] {
 	x := &w.p.prefix
 	lower := append(x.appendEventKey(nil, w.after), 0)
 	upper := x.appendEventKey(nil, EventPlace{GoneMs: w.untilMs})
 	if bytes.Compare(lower, upper) >= 0 {
-		return nil
+		lower = upper
 	}
-	found, more := 0, true
-	for ev, err := range scanRows(w.v.snap, lower, upper, parseEventRow) {
-		if err != nil {
-			return err
-		}
-		if found, more = w.add(found, ev); !more {
-			break
-		}
-	}
-	return nil
+	return scanRows(w.v.snap, lower, upper, parseEventRow)
 }
 
 // fromMs returns the deadline from which items that are still there may have
@@ -238,34 +232,31 @@ func (w *eventWalk) fromMs() int64 {
 }
 
 // present finds the items of a kind that have expired and are still there.
-func (w *eventWalk) present(k ttlKind) error {
-	r := &w.v.rules
-	if !r.expires(k) {
-		return nil
-	}
-	second := max(0, (w.fromMs()-r.diesAt(k, 0))/1000)
-	b, any, err := firstOf(w.v.bucketsFrom(bucketKey{k.class(), levelSecond, second}, bucketKey{k.class(), levelSecond, endOfTimeSeconds}))
-	if err != nil || !any {
-		return err
-	}
-	found, more := 0, true
-	for row, err := range w.v.order(k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
+func (w *eventWalk) present(k ttlKind) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		r := &w.v.rules
+		if !r.expires(k) {
+			return
+		}
+		second := max(0, (w.fromMs()-r.diesAt(k, 0))/1000)
+		b, found, err := firstOf(w.v.bucketsFrom(bucketKey{k.class(), levelSecond, second}, bucketKey{k.class(), levelSecond, endOfTimeSeconds}))
 		if err != nil {
-			return err
+			yield(Event{}, err)
 		}
-		deadMs := r.diesAt(k, row.ms)
-		if deadMs >= w.untilMs {
-			break
+		if !found {
+			return
 		}
-		if row.kind != k {
-			continue
-		}
-		place := EventPlace{max(deadMs, w.changedMs), deadMs, row.At.LSN, row.At.N}
-		if found, more = w.add(found, Event{Place: place, Ordinal: row.ordinal}); !more {
-			break
+		for row, err := range w.v.order(k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
+			deadMs := r.diesAt(k, row.ms)
+			if err == nil && deadMs >= w.untilMs {
+				return
+			}
+			place := EventPlace{max(deadMs, w.changedMs), deadMs, row.At.LSN, row.At.N}
+			if (err != nil || row.kind == k) && !yield(Event{Place: place, Ordinal: row.ordinal}, err) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // name reads from the items what their rows in the expiry orders do not say.

@@ -291,8 +291,10 @@ func (p *Partition) publish(c *catalog.Container) error {
 }
 
 // follow brings what is derived from the state up to date with a transaction that is
-// being published; p.mu is held. What a cache holds is right for the published state,
-// so whatever a transaction has changed leaves it here.
+// being published; p.mu is held. All caches go by one rule: what they hold is right for
+// the published state. So whatever a transaction has changed leaves them here, in the step
+// that publishes the change, and what a reader has found is put in only while its view is
+// the published one.
 func (p *Partition) follow(t *tx, reindexed bool) {
 	p.mu.soonestMs = min(p.mu.soonestMs, t.soonestMs)
 	p.rows.forget(t.changes)

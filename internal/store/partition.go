@@ -109,8 +109,8 @@ type Partition struct {
 	ended      chan struct{}
 	closed     sync.Once
 
-	writer  writer     // the loop's own
-	purging sync.Mutex // held for a whole purge, or another step in the background
+	writer writer     // the loop's own
+	turn   sync.Mutex // held while a purge or index rows are planned and written
 
 	visits sync.Pool // of *visited
 	rows   itemRows

@@ -89,8 +89,8 @@ const Never = never
 
 // Purge takes a group of items away that have expired by the clock's horizon.
 func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
-	p.purging.Lock()
-	defer p.purging.Unlock()
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	pl, next, err := p.plan(q)
 	if err != nil {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)

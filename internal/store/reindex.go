@@ -52,8 +52,8 @@ func (p *Partition) Unindexed() bool { return p.now().meta.IndexedTo != indexedA
 // Reindex writes the index rows of the next items that have none, at most so many.
 // It reports whether there may be more.
 func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool, err error) {
-	p.purging.Lock() // one background group at a time
-	defer p.purging.Unlock()
+	p.turn.Lock() // one background group at a time
+	defer p.turn.Unlock()
 	pl, err := p.planReindex(most)
 	if err != nil {
 		return 0, false, err

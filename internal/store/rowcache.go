@@ -2,9 +2,7 @@
 
 // Rows of items that were read lately (package rowcache), by ordinal and by identity.
 //
-// For each of its items the cache holds the row that is published: a group that changes an
-// item takes its row out in the step that publishes the change, and a reader puts in what
-// it found only if nothing was published since it took its view. So a row that is there is
+// The cache goes by the rule of all caches (Partition.follow). So a row that is there is
 // right for every state that is not older than its last write. Expiry is not the cache's
 // business: whoever takes a row out of it asks expiry.go.
 

@@ -6,10 +6,9 @@
 // next one, of any key, passes over it without asking the engine.
 //
 // A stretch has all rows between two keys. Stretches are guarded by the partition's
-// lock and hold for the published view: a group that changes a row takes its stretch
-// out in the step that publishes the change, and a reader uses them, and adds what it
-// has read, only while its view is the published one. Whether a row is live is not
-// their business: whoever walks along one asks expiry.go.
+// lock and go by the rule of all caches (Partition.follow); a reader uses them only while
+// its view is the published one. Whether a row is live is not their business: whoever
+// walks along one asks expiry.go.
 
 package store
 

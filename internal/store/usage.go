@@ -53,9 +53,15 @@ func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error
 	if first > last { // both ends lie in one bucket
 		return s.sumLevel(levels[1:], c, from, to)
 	}
-	total, err := s.scan(bucketKey{c, levels[0], first}, last)
-	if err != nil || len(levels) == 1 {
-		return total, err
+	var total Amount
+	for b, err := range s.bucketsFrom(bucketKey{c, levels[0], first}, bucketKey{c, levels[0], last}) {
+		if err != nil {
+			return Amount{}, err
+		}
+		total = total.Plus(b.Amount)
+	}
+	if len(levels) == 1 {
+		return total, nil
 	}
 	for _, end := range [2][2]int64{{from, first}, {last, to}} {
 		a, err := s.sumLevel(levels[1:], c, end[0], end[1])
@@ -63,20 +69,6 @@ func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error
 			return Amount{}, err
 		}
 		total = total.Plus(a)
-	}
-	return total, nil
-}
-
-// scan adds up the buckets of one level.
-func (s stored) scan(from bucketKey, to int64) (Amount, error) {
-	var total Amount
-	upper := from
-	upper.start = to
-	for b, err := range s.bucketsFrom(from, upper) {
-		if err != nil {
-			return Amount{}, err
-		}
-		total = total.Plus(b.Amount)
 	}
 	return total, nil
 }
