@@ -71,13 +71,12 @@ type ChangePage struct {
 // the changes of one lsn, which were made together: it may be longer than was asked
 // for.
 func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (ChangePage, error) {
-	r, err := p.NewReader(nowMs)
-	if err != nil {
+	var w changeWalk
+	if err := w.open(p, nowMs); err != nil {
 		return ChangePage{}, err
 	}
-	defer r.Close()
-	r.StopWith(Stop{Look: ctx.Err})
-	w := changeWalk{Reader: r}
+	defer w.Close()
+	w.stop.Look = ctx.Err
 	if q.AllVersions {
 		err := w.allVersions(q, nowMs)
 		return w.page, err
@@ -86,13 +85,13 @@ func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (Change
 		w.page.More = true
 		return w.page, err
 	}
-	err = w.feed()
+	err := w.feed()
 	return w.page, err
 }
 
 // changeWalk is a page that is being put together.
 type changeWalk struct {
-	*Reader
+	Reader
 	q       Changes
 	logical []byte // the start of the identities that are asked for, nil for all
 	page    ChangePage
@@ -139,8 +138,11 @@ func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
 // feedBefore returns the last lsn before whatever was written at sinceMs or later.
 func (p *Partition) feedBefore(v *view, sinceMs int64) (uint64, error) {
 	return lastBefore(v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
-		row, found, err := firstOf(v.order(kindInherits, mark{At: position{LSN: lsn}}))
-		return row.At.LSN, row.ms, found, err
+		for e, err := range v.order(kindInherits, mark{At: position{LSN: lsn}}) {
+			row, err := kindInherits.row(e, err)
+			return row.At.LSN, row.ms, err == nil, err
+		}
+		return 0, 0, false, nil
 	})
 }
 
@@ -166,7 +168,8 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 
 // feed walks the feed from the page's position on.
 func (w *changeWalk) feed() error {
-	for row, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
+	for e, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
+		row, err := kindInherits.row(e, err)
 		if err == nil {
 			err = w.step()
 		}

@@ -80,8 +80,12 @@ func appendEventRow(dst []byte, c *current) []byte {
 // again.
 func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int64, err error) {
 	lower, upper := p.prefix.space(eventSpace)
-	place, found, err := firstOf(scanRows(v.snap, lower, upper, func(e kv.Entry) (EventPlace, error) { return parseEventKey(e.Key) }))
-	if err != nil || !found {
+	first, err := firstKey(v.snap, lower, upper)
+	if err != nil || first == nil {
+		return never, err
+	}
+	place, err := parseEventKey(first)
+	if err != nil {
 		return never, err
 	}
 	if place.GoneMs < pruneMs-pruneEveryMs {
@@ -239,14 +243,17 @@ func (w *eventWalk) present(k ttlKind) iter.Seq2[Event, error] {
 			return
 		}
 		second := max(0, (w.fromMs()-r.diesAt(k, 0))/1000)
-		b, found, err := firstOf(w.v.bucketsFrom(bucketKey{k.class(), levelSecond, second}, bucketKey{k.class(), levelSecond, endOfTimeSeconds}))
+		lower := w.p.prefix.appendStatKey(nil, bucketKey{k.class(), levelSecond, second})
+		upper := w.p.prefix.appendStatKey(nil, bucketKey{k.class(), levelSecond, endOfTimeSeconds})
+		b, found, err := firstOf(scanRows(w.v.snap, lower, upper, parseBucket))
 		if err != nil {
 			yield(Event{}, err)
 		}
 		if !found {
 			return
 		}
-		for row, err := range w.v.order(k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
+		for e, err := range w.v.order(k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
+			row, err := k.row(e, err)
 			deadMs := r.diesAt(k, row.ms)
 			if err == nil && deadMs >= w.untilMs {
 				return

@@ -172,7 +172,8 @@ func (s stored) nextDead(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (
 	from := pl.marks[k]
 	from.At = from.At.next()
 	rows := 0
-	for row, err := range s.order(k, from) {
+	for e, err := range s.order(k, from) {
+		row, err := k.row(e, err)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -193,14 +193,15 @@ const (
 
 // List returns a page, as of nowMs.
 func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error) {
-	r, err := p.NewReader(nowMs)
+	l := lister{q: q}
+	err := l.open(p, nowMs)
 	if err != nil {
 		return Page{}, err
 	}
-	defer r.Close()
-	r.StopWith(Stop{Look: ctx.Err})
-	l := lister{Reader: r, q: q, page: Page{LSN: r.LSN(), Last: q.After}}
+	defer l.Close()
+	l.page = Page{LSN: l.LSN(), Last: q.After}
 	if q.Within != nil {
+		l.stop.Look = ctx.Err
 		err = l.logicalPartition()
 	} else {
 		err = l.all(ctx)
@@ -209,7 +210,7 @@ func (p *Partition) List(ctx context.Context, q List, nowMs int64) (Page, error)
 }
 
 type lister struct {
-	*Reader
+	Reader
 	q    List
 	page Page
 	// passed is the bytes of items that were read and not shown.
@@ -356,9 +357,13 @@ func (r *Reader) oldest(l *LogicalPartition, after uint64) (ordinals []uint64, m
 			ordinals, more = ordinals[:oldestOrdinals], true
 		}
 	}
-	for ordinal, err := range scanRows(r.v.snap, lower, kv.After(lower), pointed) {
+	for e, err := range r.v.snap.Scan(lower, kv.After(lower), kv.Forward) {
+		var ordinal uint64
 		if err == nil {
 			err = r.step()
+		}
+		if err == nil {
+			ordinal, err = pointed(e)
 		}
 		if err != nil {
 			return nil, false, err

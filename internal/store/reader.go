@@ -56,11 +56,19 @@ const (
 
 // NewReader returns a reader as of nowMs. The caller closes it, soon.
 func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
-	v, err := p.acquire()
-	if err != nil {
+	r := &Reader{}
+	if err := r.open(p, nowMs); err != nil {
 		return nil, err
 	}
-	return &Reader{p: p, v: v, cut: v.rules.cutsAt(nowMs)}, nil
+	return r, nil
+}
+
+// open makes the zero Reader ready.
+func (r *Reader) open(p *Partition, nowMs int64) (err error) {
+	if r.v, err = p.acquire(); err == nil {
+		r.p, r.cut = p, r.v.rules.cutsAt(nowMs)
+	}
+	return err
 }
 
 // StopWith tells the reader when to end.

@@ -25,7 +25,8 @@ func rowAt[T any](snap kv.Snapshot, key []byte, parse func(kv.Entry) (T, error))
 	return row, found && err == nil, err
 }
 
-// scanRows returns the rows of a range, each taken apart.
+// scanRows returns the rows of a range, each taken apart. It allocates a little: what runs
+// all the time scans by itself.
 func scanRows[T any](snap kv.Snapshot, lower, upper []byte, parse func(kv.Entry) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for e, err := range snap.Scan(lower, upper, kv.Forward) {
@@ -48,14 +49,26 @@ func firstOf[T any](rows iter.Seq2[T, error]) (row T, found bool, err error) {
 	return row, false, nil
 }
 
-// order returns the rows of an order from a place on. The feed has items of all kinds.
-func (s stored) order(k ttlKind, from mark) iter.Seq2[orderRow, error] {
-	space, parse := byte(feedSpace), parseFeedRow
+// order returns the rows of an order from a place on, which k.row takes apart. The feed has
+// items of all kinds.
+func (s stored) order(k ttlKind, from mark) iter.Seq2[kv.Entry, error] {
+	space := byte(feedSpace)
 	if k == kindOwn {
-		space, parse = ownSpace, parseOwnRow
+		space = ownSpace
 	}
 	_, upper := s.prefix.space(space)
-	return scanRows(s.snap, s.prefix.appendOrderKey(nil, k, from), upper, parse)
+	return s.snap.Scan(s.prefix.appendOrderKey(nil, k, from), upper, kv.Forward)
+}
+
+// row takes apart what order returns.
+func (k ttlKind) row(e kv.Entry, err error) (orderRow, error) {
+	switch {
+	case err != nil:
+		return orderRow{}, err
+	case k == kindOwn:
+		return parseOwnRow(e)
+	}
+	return parseFeedRow(e)
 }
 
 // itemAt returns the item with an ordinal, if there is one.

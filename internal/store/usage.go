@@ -10,7 +10,6 @@ package store
 import (
 	"context"
 	"encoding/binary"
-	"iter"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -53,15 +52,9 @@ func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error
 	if first > last { // both ends lie in one bucket
 		return s.sumLevel(levels[1:], c, from, to)
 	}
-	var total Amount
-	for b, err := range s.bucketsFrom(bucketKey{c, levels[0], first}, bucketKey{c, levels[0], last}) {
-		if err != nil {
-			return Amount{}, err
-		}
-		total = total.Plus(b.Amount)
-	}
-	if len(levels) == 1 {
-		return total, nil
+	total, err := s.scan(bucketKey{c, levels[0], first}, last)
+	if err != nil || len(levels) == 1 {
+		return total, err
 	}
 	for _, end := range [2][2]int64{{from, first}, {last, to}} {
 		a, err := s.sumLevel(levels[1:], c, end[0], end[1])
@@ -73,9 +66,21 @@ func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error
 	return total, nil
 }
 
-// bucketsFrom returns the counters from one, inclusive, to another, exclusive.
-func (s stored) bucketsFrom(from, to bucketKey) iter.Seq2[keptBucket, error] {
-	return scanRows(s.snap, s.prefix.appendStatKey(nil, from), s.prefix.appendStatKey(nil, to), parseBucket)
+// scan adds up the buckets of one level.
+func (s stored) scan(from bucketKey, to int64) (total Amount, err error) {
+	upper := from
+	upper.start = to
+	for e, err := range s.snap.Scan(s.prefix.appendStatKey(nil, from), s.prefix.appendStatKey(nil, upper), kv.Forward) {
+		var b bucket
+		if err == nil {
+			b, err = decodeBucket(e)
+		}
+		if err != nil {
+			return Amount{}, err
+		}
+		total = total.Plus(b.Amount)
+	}
+	return total, nil
 }
 
 // gone returns what is gone by the cuts.
@@ -119,7 +124,8 @@ func (s stored) inSecond(k ttlKind, cutMs int64) (total Amount, err error) {
 	case at >= b.lastMs:
 		return b.Amount, nil
 	}
-	for row, err := range s.order(k, mark{1000 * second, position{LSN: b.firstLSN}}) {
+	for e, err := range s.order(k, mark{1000 * second, position{LSN: b.firstLSN}}) {
+		row, err := k.row(e, err)
 		if err != nil {
 			return Amount{}, err
 		}
