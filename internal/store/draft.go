@@ -107,23 +107,19 @@ func (d *Draft) IDOf(rid string) (string, error) {
 	if !ok || ordinal == 0 {
 		return "", ErrNotFound
 	}
-	f, live, err := d.r.Get(ordinal)
-	if err != nil {
-		return "", err
+	c, known := d.w.changedAt(ordinal)
+	if !known {
+		var err error
+		if c, err = d.r.v.itemAt(ordinal); err != nil {
+			return "", err
+		}
+		c.exists = c.exists && !d.r.cut.gone(c.header.writtenMs, c.header.ttl)
 	}
-	if !live || !bytes.Equal(f.EPK, d.logical.EPK) {
+	id, ours := bytes.CutPrefix(c.header.identity, d.logical.appendKey(nil))
+	if !c.exists || !ours {
 		return "", ErrNotFound
 	}
-	id, err := textOf(f.Body, "id")
-	if err != nil {
-		return "", err
-	}
-	// Another partition key may have the same hash.
-	again, live, err := d.r.Find(d.key(id))
-	if err == nil && (!live || again.Ordinal != ordinal) {
-		err = ErrNotFound
-	}
-	return id, err
+	return string(id), nil
 }
 
 // textOf returns a property of an item that is a string.

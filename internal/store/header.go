@@ -78,12 +78,8 @@ func identityIn(row []byte) []byte {
 // rowLSN returns the lsn of an item's row.
 func rowLSN(row []byte) uint64 { return binary.BigEndian.Uint64(row[1:]) }
 
-// etag returns the two numbers that make the etag of this version of the item.
-// The second of the write is among them so that data restored from a copy does
-// not give an old etag to new content.
-func (h *header) etag(partition int) (high, low uint64) {
-	return uint64(h.writtenMs/1000)<<32 | uint64(uint16(partition))<<16 | uint64(h.n), h.lsn
+// etagText returns the etag of this version of the item. The second of the write is in it
+// so that data restored from a copy does not give an old etag to new content.
+func (h *header) etagText(partition int) string {
+	return catalog.ETag(uint64(h.writtenMs/1000)<<32|uint64(uint16(partition))<<16|uint64(h.n), h.lsn)
 }
-
-// ETag returns the etag of the header's version of an item.
-func (h *header) etagText(partition int) string { return catalog.ETag(h.etag(partition)) }

@@ -84,15 +84,16 @@ func Walked(key []byte) bool {
 
 // DropContainer adds to b the removal of everything in the container.
 func DropContainer(b *kv.Batch, c catalog.ContainerRID) {
-	first := partitionPrefix(c, 0)
-	end := partitionPrefix(catalog.ContainerRID{Database: c.Database, Container: c.Container + 1}, 0)
-	b.DeleteRange(first[:], end[:])
+	drop(b, c, catalog.ContainerRID{Database: c.Database, Container: c.Container + 1})
 }
 
 // DropDatabase adds to b the removal of everything in the database.
 func DropDatabase(b *kv.Batch, d catalog.DatabaseRID) {
-	first := partitionPrefix(catalog.ContainerRID{Database: d}, 0)
-	end := partitionPrefix(catalog.ContainerRID{Database: d + 1}, 0)
+	drop(b, catalog.ContainerRID{Database: d}, catalog.ContainerRID{Database: d + 1})
+}
+
+func drop(b *kv.Batch, from, to catalog.ContainerRID) {
+	first, end := partitionPrefix(from, 0), partitionPrefix(to, 0)
 	b.DeleteRange(first[:], end[:])
 }
 

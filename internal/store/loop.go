@@ -233,11 +233,11 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 		last.err = last.task.run(w)
 	}
 	if w.batch.Len() > 0 || w.indexed {
-		w.finish()
-		if err := p.db.Commit(context.Background(), w.batch); err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
+		err := w.finish()
+		if err == nil {
+			err = p.publish(v.container)
 		}
-		if err := p.publish(v.container); err != nil {
+		if err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 		if a := &w.assisted; a.Items > 0 {
@@ -329,8 +329,7 @@ func (p *Partition) reconfigure(j *job) error {
 		return answer([]*job{j}, err)
 	}
 	w.dropOld = w.dropOld || generation != w.meta.Generation
-	w.finish()
-	if err := p.db.Commit(context.Background(), w.batch); err != nil {
+	if err := w.finish(); err != nil {
 		return answer([]*job{j}, fmt.Errorf("%w: %w", ErrFailed, err))
 	}
 	return answer([]*job{j}, nil)
@@ -402,8 +401,8 @@ func (w *writer) reset() {
 	w.soonestMs, w.buried, w.assisted, w.indexed = never, Amount{}, assisted{}, false
 }
 
-// finish adds to the batch what goes with every group.
-func (w *writer) finish() {
+// finish adds to the batch what goes with every group, and commits it.
+func (w *writer) finish() error {
 	x := &w.p.prefix
 	w.counters.flush(w.buckets, w.batch, x)
 	w.totals.flush(w.parts, w.batch, x, w.meta.LSN)
@@ -414,4 +413,5 @@ func (w *writer) finish() {
 	w.log.flush(w.batch, x)
 	w.batch.Set(x.metaKey(), w.meta.encode())
 	w.marked = w.meta.Marks
+	return w.p.db.Commit(context.Background(), w.batch)
 }

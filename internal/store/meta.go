@@ -108,15 +108,10 @@ func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 	m.Epoch = c.Epoch
 	m.ContainerDefault, m.Final = int32(next.containerDefault), next.final
 	if m.Generation != c.IndexGeneration {
-		m.beginGeneration(c)
+		m.IndexedTo, m.Overfull = indexedAll, 0
+		if m.Generation != 0 { // no item has the index rows of the new policy
+			m.IndexedTo = 0
+		}
+		m.Generation = c.IndexGeneration
 	}
-}
-
-// beginGeneration notes that no item has the index rows of a new policy.
-func (m *meta) beginGeneration(c *catalog.Container) {
-	m.IndexedTo, m.Overfull = indexedAll, 0
-	if m.Generation != 0 {
-		m.IndexedTo = 0
-	}
-	m.Generation = c.IndexGeneration
 }

@@ -218,8 +218,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	w.log.adopt(o.Container, &w.meta)
 	if found && epoch != m.Epoch {
 		// Readers are about to go by them: what they make final must last.
-		w.finish()
-		if err := p.db.Commit(context.Background(), w.batch); err != nil {
+		if err := w.finish(); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -98,7 +98,7 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.moved {
 		err := p.inBackground(ctx, task{under: pl.under, awaited: q.Cause == ru.Forced, do: func(w *writer) error { return w.purge(pl) }})
 		if err != nil {
-			p.dueAtOnce()
+			p.dueBy(0)
 		}
 		if errors.Is(err, errStale) {
 			return Purged{More: true}, nil
@@ -107,17 +107,16 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 			return Purged{}, err
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mu.soonestMs = min(p.mu.soonestMs, next)
+	p.dueBy(next)
 	return pl.done, nil
 }
 
-// dueAtOnce makes up for what a plan that came to nothing forgot.
-func (p *Partition) dueAtOnce() {
+// dueBy notes that there is something to do at a moment: at once, to make up for what a
+// plan forgot that came to nothing.
+func (p *Partition) dueBy(ms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.soonestMs = 0
+	p.mu.soonestMs = min(p.mu.soonestMs, ms)
 }
 
 // farBeyond reports whether the feed was walked so far without a victim that the mark
@@ -141,7 +140,7 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	defer p.release(v)
 	defer func() {
 		if err != nil {
-			p.dueAtOnce()
+			p.dueBy(0)
 		}
 	}()
 	pl := &plan{under: v.container, lsn: v.meta.LSN, cause: q.Cause, marks: from}

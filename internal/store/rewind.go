@@ -218,7 +218,7 @@ func restamp(body []byte, ms int64) error {
 	}
 	copy(body[tsAt:], blankTS)
 	strconv.AppendInt(body[tsAt:tsAt], ms/1000, 10)
-	copy(body[etagAt:], fmt.Sprintf("%08x", uint32(ms/1000))) // header.etag
+	copy(body[etagAt:], fmt.Sprintf("%08x", uint32(ms/1000))) // header.etagText
 	return nil
 }
 

@@ -240,6 +240,13 @@ func (c Change) Plus(d Change) Change {
 	return Change{c.Live.Plus(d.Live), c.Expires.Plus(d.Expires), c.Returns.Plus(d.Returns), c.Remains.Plus(d.Remains)}
 }
 
+// rulesWith returns the rules that another default TTL of the container would make.
+func (s *published) rulesWith(containerDefault catalog.TTL, nowMs int64) rules {
+	other := *s.container
+	other.DefaultTTL = containerDefault
+	return s.rules.finalise(&other, nowMs)
+}
+
 // WhatIf says what another default TTL of the container would do at nowMs. It
 // changes nothing.
 func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, error) {
@@ -248,9 +255,7 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 		return Change{}, err
 	}
 	defer p.release(v)
-	other := *v.container
-	other.DefaultTTL = containerDefault
-	then := v.rules.finalise(&other, nowMs)
+	then := v.rulesWith(containerDefault, nowMs)
 	now, next := v.rules.cutsAt(nowMs), then.cutsAt(nowMs)
 	c := Change{Live: v.meta.Amount, Remains: v.meta.Amount}
 	for k := range expiring {
@@ -293,9 +298,7 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 		return Outlook{}, err
 	}
 	defer p.release(v)
-	other := *v.container
-	other.DefaultTTL = containerDefault
-	r := v.rules.finalise(&other, nowMs)
+	r := v.rulesWith(containerDefault, nowMs)
 	moments := []cuts{r.cutsAt(nowMs)}
 	for _, until := range untilMs {
 		moments = append(moments, r.cutsAt(endOfSecond(until)))
