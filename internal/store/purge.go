@@ -12,6 +12,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,33 +201,27 @@ func (s stored) nextDead(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (
 func (p *Partition) findDead(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
 	surely := v.rules.surely(nowMs, doubtMs)
 	cut := surely.cutsAt(nowMs)
-	var dead [expiring][]victim
 	next = never
 	for k := range expiring {
-		var more int64
-		if dead[k], more, err = v.nextDead(&surely, k, cut[k], pl, most); err != nil {
+		dead, more, err := v.nextDead(&surely, k, cut[k], pl, most)
+		if err != nil {
 			return 0, err
 		}
-		next = min(next, more)
+		pl.victims, next = append(pl.victims, dead...), min(next, more)
 	}
-	pl.choose(dead, most)
+	pl.choose(most)
 	return next, p.readVictims(v, pl)
 }
 
-// choose merges both by the time of death, and takes the first.
-func (pl *plan) choose(dead [expiring][]victim, most int) {
-	feed, own := dead[kindInherits], dead[kindOwn]
-	for len(pl.victims) < most && len(feed)+len(own) > 0 {
-		from := &own
-		if len(own) == 0 || len(feed) > 0 && feed[0].deadMs <= own[0].deadMs {
-			from = &feed
-		}
-		c := (*from)[0]
-		*from = (*from)[1:]
-		pl.victims = append(pl.victims, c)
-		pl.marks[c.kind] = c.at
+// choose takes the first of what was found in both orders, by the time of death.
+func (pl *plan) choose(most int) {
+	slices.SortStableFunc(pl.victims, func(a, b victim) int { return cmp.Compare(a.deadMs, b.deadMs) })
+	if len(pl.victims) > most {
+		pl.victims, pl.done.More = pl.victims[:most], true
 	}
-	pl.done.More = pl.done.More || len(feed)+len(own) > 0
+	for i := range pl.victims {
+		pl.marks[pl.victims[i].kind] = pl.victims[i].at
+	}
 }
 
 // readVictims reads the items, and works out the rows that leave with them.

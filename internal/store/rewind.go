@@ -73,7 +73,6 @@ const (
 // rewindPlan is a group.
 type rewindPlan struct {
 	Rewind
-	lsn   uint64
 	pass  rewindPass
 	items []rewoundItem
 	rows  []rewoundRow
@@ -118,7 +117,7 @@ func (p *Partition) planRewind(r Rewind, mark []byte) (*rewindPlan, error) {
 		return nil, err
 	}
 	defer p.release(v)
-	pl := &rewindPlan{Rewind: r, lsn: v.meta.LSN}
+	pl := &rewindPlan{Rewind: r}
 	var after []byte
 	if len(mark) > 0 {
 		pl.pass, after = rewindPass(mark[0]), mark[1:]

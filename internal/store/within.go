@@ -172,12 +172,18 @@ func (w *withinWalk) along(s *stretch) (more bool, err error) {
 			return false, err
 		}
 	}
-	if w.order == kv.Forward {
-		w.lower = s.upper
-	} else {
-		w.upper = s.lower
-	}
+	w.passTo(s.lower, s.upper)
 	return true, nil
+}
+
+// passTo notes that the part of the way between two keys is done. It returns its far side.
+func (w *withinWalk) passTo(lower, upper []byte) []byte {
+	if w.order == kv.Reverse {
+		w.upper = lower
+		return lower
+	}
+	w.lower = upper
+	return upper
 }
 
 // tellEnd tells the place of the row of a stretch that was passed over last.
@@ -325,13 +331,7 @@ func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
 			return false, err
 		}
 	}
-	if w.order == kv.Forward {
-		w.keep(from, upper)
-		w.lower = upper
-	} else {
-		w.keep(from, lower)
-		w.upper = lower
-	}
+	w.keep(from, w.passTo(lower, upper))
 	return true, nil
 }
 
