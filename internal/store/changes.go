@@ -230,7 +230,7 @@ func (w *changeWalk) wants(identity []byte) (bool, error) {
 	if w.logical != nil {
 		return bytes.HasPrefix(identity, w.logical), nil
 	}
-	return between(identity, w.q.MinEPK, w.q.MaxEPK)
+	return epkBetween(identity, w.q.MinEPK, w.q.MaxEPK)
 }
 
 // render writes an item as the feed shows it.

@@ -94,7 +94,7 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 
 // deadInPartition returns how many bytes have expired and are still there.
 func (w *writer) deadInPartition() (int64, error) {
-	dead, err := w.view.gone(w.view.rules.cutsAt(w.nowMs))
+	dead, err := w.view.deadBy(w.view.rules.cutsAt(w.nowMs))
 	return dead.Bytes - w.buried.Bytes, err
 }
 

@@ -242,7 +242,7 @@ func (l *lister) all(ctx context.Context) error {
 			return err
 		}
 		rows++
-		inside, err := between(h.identity, l.q.MinEPK, l.q.MaxEPK)
+		inside, err := epkBetween(h.identity, l.q.MinEPK, l.q.MaxEPK)
 		if err != nil {
 			return err
 		}
@@ -256,9 +256,9 @@ func (l *lister) all(ctx context.Context) error {
 	return nil
 }
 
-// between reports whether an item's effective partition key is from one, inclusive, to
+// epkBetween reports whether an item's effective partition key is from one, inclusive, to
 // another, exclusive. Nil is no bound.
-func between(identity, lower, upper []byte) (bool, error) {
+func epkBetween(identity, lower, upper []byte) (bool, error) {
 	if lower == nil && upper == nil {
 		return true, nil
 	}

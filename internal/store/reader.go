@@ -339,6 +339,6 @@ func (s *logicalSizes) put(key []byte, items int64) {
 
 // Live is how many live items there are.
 func (r *Reader) Live() (int64, error) {
-	dead, err := r.v.gone(r.cut)
+	dead, err := r.v.deadBy(r.cut)
 	return r.v.meta.Items - dead.Items, err
 }

@@ -38,26 +38,26 @@ func decodeAmount(raw []byte) Amount {
 	return Amount{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}
 }
 
-// sum adds up the seconds from, inclusive, to to, exclusive, of one kind.
-func (s stored) sum(k ttlKind, from, to int64) (Amount, error) {
-	return s.sumLevel([]level{levelHour, levelMinute, levelSecond}, k.class(), from, to)
+// countSeconds adds up the seconds from, inclusive, to to, exclusive, of one kind.
+func (s stored) countSeconds(k ttlKind, from, to int64) (Amount, error) {
+	return s.countLevel([]level{levelHour, levelMinute, levelSecond}, k.class(), from, to)
 }
 
-func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error) {
+func (s stored) countLevel(levels []level, c class, from, to int64) (Amount, error) {
 	if from >= to {
 		return Amount{}, nil
 	}
 	n := levels[0].seconds()
 	first, last := (from+n-1)/n*n, to/n*n
 	if first > last { // both ends lie in one bucket
-		return s.sumLevel(levels[1:], c, from, to)
+		return s.countLevel(levels[1:], c, from, to)
 	}
-	total, err := s.scan(bucketKey{c, levels[0], first}, last)
+	total, err := s.countBuckets(bucketKey{c, levels[0], first}, last)
 	if err != nil || len(levels) == 1 {
 		return total, err
 	}
 	for _, end := range [2][2]int64{{from, first}, {last, to}} {
-		a, err := s.sumLevel(levels[1:], c, end[0], end[1])
+		a, err := s.countLevel(levels[1:], c, end[0], end[1])
 		if err != nil {
 			return Amount{}, err
 		}
@@ -66,8 +66,8 @@ func (s stored) sumLevel(levels []level, c class, from, to int64) (Amount, error
 	return total, nil
 }
 
-// scan adds up the buckets of one level.
-func (s stored) scan(from bucketKey, to int64) (total Amount, err error) {
+// countBuckets adds up the buckets of one level.
+func (s stored) countBuckets(from bucketKey, to int64) (total Amount, err error) {
 	upper := from
 	upper.start = to
 	for e, err := range s.snap.Scan(s.prefix.appendStatKey(nil, from), s.prefix.appendStatKey(nil, upper), kv.Forward) {
@@ -83,10 +83,10 @@ func (s stored) scan(from bucketKey, to int64) (total Amount, err error) {
 	return total, nil
 }
 
-// gone returns what is gone by the cuts.
-func (s stored) gone(c cuts) (total Amount, err error) {
+// deadBy returns what is gone by the cuts.
+func (s stored) deadBy(c cuts) (total Amount, err error) {
 	for k := range expiring {
-		dead, err := s.between(k, -1, c[k])
+		dead, err := s.countBetween(k, -1, c[k])
 		if err != nil {
 			return Amount{}, err
 		}
@@ -95,24 +95,24 @@ func (s stored) gone(c cuts) (total Amount, err error) {
 	return total, nil
 }
 
-// between returns what of a kind lies after one cut and up to another.
-func (s stored) between(k ttlKind, fromMs, toMs int64) (Amount, error) {
-	a, err := s.sum(k, (fromMs+1)/1000, (toMs+1)/1000)
+// countBetween returns what of a kind lies after one cut and up to another.
+func (s stored) countBetween(k ttlKind, fromMs, toMs int64) (Amount, error) {
+	a, err := s.countSeconds(k, (fromMs+1)/1000, (toMs+1)/1000)
 	if err != nil {
 		return Amount{}, err
 	}
-	before, err := s.inSecond(k, fromMs)
+	before, err := s.countInSecond(k, fromMs)
 	if err != nil {
 		return Amount{}, err
 	}
-	last, err := s.inSecond(k, toMs)
+	last, err := s.countInSecond(k, toMs)
 	return a.Plus(last).minus(before), err
 }
 
-// inSecond returns what of the second that a cut falls into lies before the cut, if that
+// countInSecond returns what of the second that a cut falls into lies before the cut, if that
 // is not all of the second. As a rule all its items lie on one side: if not, their rows
 // are read.
-func (s stored) inSecond(k ttlKind, cutMs int64) (total Amount, err error) {
+func (s stored) countInSecond(k ttlKind, cutMs int64) (total Amount, err error) {
 	if cutMs < 0 || (cutMs+1)%1000 == 0 {
 		return Amount{}, nil
 	}
@@ -218,7 +218,7 @@ func (p *Partition) countLive(nowMs int64) (Amount, error) {
 }
 
 func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
-	dead, err := v.gone(c)
+	dead, err := v.deadBy(c)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -259,11 +259,11 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, e
 	now, next := v.rules.cutsAt(nowMs), then.cutsAt(nowMs)
 	c := Change{Live: v.meta.Amount, Remains: v.meta.Amount}
 	for k := range expiring {
-		was, err := v.between(k, -1, now[k])
+		was, err := v.countBetween(k, -1, now[k])
 		if err != nil {
 			return Change{}, err
 		}
-		is, err := v.between(k, -1, next[k])
+		is, err := v.countBetween(k, -1, next[k])
 		if err != nil {
 			return Change{}, err
 		}
@@ -314,7 +314,7 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 
 // add adds what is to be said of one kind of items. The first of the moments is now.
 func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments []cuts) error {
-	gone, err := v.between(k, -1, moments[0][k])
+	gone, err := v.countBetween(k, -1, moments[0][k])
 	if err != nil {
 		return err
 	}
@@ -322,14 +322,14 @@ func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments
 	if !r.expires(k) {
 		return nil
 	}
-	all, err := v.sum(k, 0, endOfTimeSeconds)
+	all, err := v.countSeconds(k, 0, endOfTimeSeconds)
 	if err != nil {
 		return err
 	}
 	rest := all.minus(gone)
 	o.Never = o.Never.minus(rest)
 	if rest.Items > 0 {
-		lastMs, err := v.last(k)
+		lastMs, err := v.lastHour(k)
 		if err != nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		a, err := v.between(k, moments[i][k], moments[i+1][k])
+		a, err := v.countBetween(k, moments[i][k], moments[i+1][k])
 		if err != nil {
 			return err
 		}
@@ -356,8 +356,8 @@ func endOfSecond(ms int64) int64 { return ms - ms%1000 + 999 }
 // endOfTimeSeconds is after every deadline that there can be.
 const endOfTimeSeconds = 1 << 40
 
-// last returns the end of the last hour in which there is anything of a kind.
-func (s stored) last(k ttlKind) (int64, error) {
+// lastHour returns the end of the last hour in which there is anything of a kind.
+func (s stored) lastHour(k ttlKind) (int64, error) {
 	lower := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, 0})
 	upper := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, endOfTimeSeconds})
 	for e, err := range s.snap.Scan(lower, upper, kv.Reverse) {
