@@ -183,13 +183,10 @@ func appendComponent(dst []byte, c Component) (_ []byte, rough bool) {
 	return cutShort(dst), true
 }
 
-// Rough reports whether rows at this place of a composite index are in no order.
-func (p Place) Rough() bool { return p.Value[len(p.Value)-1]&endRough != 0 }
-
 // CompositePlace returns the place in a composite index of an item with these values.
 func CompositePlace(paths []catalog.CompositePath, values []Component, ordinal uint64) Place {
 	raw, rough := appendComponents(nil, paths, func(i, _ int) Component { return values[i] })
-	return Place{append(raw, endOf(paths, rough)), ordinal}
+	return Place{Value{append(raw, endOf(paths, rough))}, ordinal}
 }
 
 // CompositeBounds returns those of the rows, after the start of the index, whose values

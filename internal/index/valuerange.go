@@ -41,7 +41,7 @@ type ValueRange struct {
 func (v ValueRange) Exact() bool { return v.exact }
 
 // PlaceOf returns the place of an ordinal in the range of one value.
-func (v ValueRange) PlaceOf(ordinal uint64) Place { return Place{v.lower, ordinal} }
+func (v ValueRange) PlaceOf(ordinal uint64) Place { return Place{Value{v.lower}, ordinal} }
 
 // Tags of value.AppendKey: where kinds begin.
 const (
@@ -73,7 +73,7 @@ const (
 func encodeTerm(v value.Value) (raw []byte, cut bool) {
 	if s, ok := v.Text(); ok {
 		raw = appendTermString(make([]byte, 0, 2*(min(len(s), maxTermValueBytes)+termOverhead)), []byte(s))
-		return raw, Place{Value: raw}.Cut()
+		return raw, Value{raw}.Cut()
 	}
 	return value.AppendKey(make([]byte, 0, 2*numberTermBytes), v), false
 }

@@ -95,22 +95,22 @@ func TestValueRangesIntersect(t *testing.T) {
 func TestTheRangeOfOneValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, w := anyScalar().Draw(t, "v"), anyScalar().Draw(t, "w")
-		if got, want := bytes.Equal(Exactly(v).PlaceOf(0).Value, Exactly(w).PlaceOf(0).Value), v == w; got != want {
+		if got, want := Exactly(v).PlaceOf(0).Value.Compare(Exactly(w).PlaceOf(0).Value) == 0, v == w; got != want {
 			t.Errorf("%v and %v have one range: got %v, want %v", v, w, got, want)
 		}
 		p := Exactly(v).PlaceOf(7)
-		if !bytes.Equal(p.Value, appendTermValue(nil, v)) || p.Ordinal != 7 {
+		if !bytes.Equal(p.Value.Bytes(), appendTermValue(nil, v)) || p.Ordinal != 7 {
 			t.Errorf("the place of 7 in %v: got %+v", v, p)
 		}
 		s, isString := v.Text()
 		_, isCut := kept(s)
-		if p.Cut() != (isString && isCut) {
-			t.Errorf("%v is cut: got %v, want %v", v, p.Cut(), isString && isCut)
+		if p.Value.Cut() != (isString && isCut) {
+			t.Errorf("%v is cut: got %v, want %v", v, p.Value.Cut(), isString && isCut)
 		}
 		text, _ := w.Text()
 		first, _ := kept(s)
 		other, otherCut := kept(text)
-		if got, want := p.Alike(Exactly(w).PlaceOf(8)), isCut && otherCut && first == other; got != want {
+		if got, want := p.Value.Alike(Exactly(w).PlaceOf(8).Value), isCut && otherCut && first == other; got != want {
 			t.Errorf("%v and %v are cut alike: got %v, want %v", v, w, got, want)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 // candidate is an item that may have rows. Its slices are valid until the next.
 type candidate struct {
 	store.Found
-	value []byte // its place in the index by which it was found
+	value index.Value // its place in the index by which it was found
 	// key is what it is ordered by, if that is a string that the index has cut.
 	key sql.Value
 	// keys are what it is ordered by, if a composite index does not hold all of that.
@@ -108,7 +108,7 @@ func (x *execution) scan(yield func(candidate) (bool, error)) error {
 			return err
 		}
 		if f.Body == nil || !x.inScope(f.EPK) {
-			if ends, err := x.passBy(f.Ordinal, nil); err != nil || ends {
+			if ends, err := x.passBy(f.Ordinal, index.Value{}); err != nil || ends {
 				return err
 			}
 			continue
@@ -133,7 +133,7 @@ func (x *execution) logical(yield func(candidate) (bool, error)) error {
 				return err
 			}
 			if !live {
-				if ends, err := x.passBy(ordinal, nil); err != nil || ends {
+				if ends, err := x.passBy(ordinal, index.Value{}); err != nil || ends {
 					return err
 				}
 				continue
@@ -160,7 +160,7 @@ func (x *execution) point(yield func(candidate) (bool, error)) error {
 
 // visit reads an item that an index has named, by a value if the place of a page is
 // one, and hands it on if it lives. It reports whether to go on.
-func (x *execution) visit(ordinal uint64, value []byte, yield func(candidate) (bool, error)) (bool, error) {
+func (x *execution) visit(ordinal uint64, value index.Value, yield func(candidate) (bool, error)) (bool, error) {
 	f, live, err := x.r.Visit(ordinal)
 	if err != nil || !live {
 		return err == nil, err
@@ -177,7 +177,7 @@ func (x *execution) visitAll(ordinals []uint64, yield func(candidate) (bool, err
 		x.expected = int64(len(ordinals)) // the filter says no more than that
 	}
 	for _, ordinal := range ordinals {
-		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
+		if more, err := x.visit(ordinal, index.Value{}, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (x *execution) seekRows(yield func(candidate) (bool, error)) error {
 			return err
 		}
 		x.took(&x.page.Times.Index)
-		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
+		if more, err := x.visit(ordinal, index.Value{}, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 			if hit.EPK != nil && x.inScope(hit.EPK) {
 				return yield(hit.Ordinal, nil)
 			}
-			ends, err := x.passBy(hit.Ordinal, nil)
+			ends, err := x.passBy(hit.Ordinal, index.Value{})
 			if err != nil {
 				yield(0, err)
 			}
@@ -340,7 +340,7 @@ func (x *execution) follow(s store.IndexScan, from place, run looseRun, yield fu
 		}
 	}
 	x.loose = run
-	var place []byte
+	var at index.Value
 	for hit, err := range x.r.Index(s) {
 		if err != nil {
 			return err
@@ -365,8 +365,8 @@ func (x *execution) follow(s store.IndexScan, from place, run looseRun, yield fu
 			}
 			continue
 		}
-		place = append(place[:0], hit.Value...)
-		if more, err := x.visit(hit.Ordinal, place, yield); err != nil || !more {
+		at.Set(hit.Value)
+		if more, err := x.visit(hit.Ordinal, at, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -377,7 +377,7 @@ func (x *execution) follow(s store.IndexScan, from place, run looseRun, yield fu
 // resume is the place where the last page ended. The token's own moves on.
 func (x *execution) resume() place {
 	p := x.at.place
-	p.Value = bytes.Clone(p.Value)
+	p.Value = p.Value.Clone()
 	return p
 }
 

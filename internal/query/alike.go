@@ -6,7 +6,6 @@
 package query
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/index"
@@ -29,7 +28,7 @@ type alikeRow struct {
 }
 
 func (a *alike) takes(p index.Place) bool {
-	return a.x.plan.method == orderedScan && p.Cut()
+	return a.x.plan.method == orderedScan && p.Value.Cut()
 }
 
 func (a *alike) empty() bool { return len(a.rows) == 0 }
@@ -46,15 +45,15 @@ func (a *alike) add(p index.Place) error {
 	}
 	key = key.Detach()
 	text, _ := key.AsString()
-	a.rows = append(a.rows, alikeRow{index.Place{Value: bytes.Clone(p.Value), Ordinal: p.Ordinal}, key})
-	size := len(text) + len(p.Value) + rowOverhead
+	a.rows = append(a.rows, alikeRow{index.Place{Value: p.Value.Clone(), Ordinal: p.Ordinal}, key})
+	size := len(text) + p.Value.Size() + rowOverhead
 	a.held += size
 	return a.x.hold(size)
 }
 
 // flushBefore ends the run if a place is no part of it.
 func (a *alike) flushBefore(p index.Place, yield func(candidate) (bool, error)) (more bool, err error) {
-	if len(a.rows) == 0 || a.rows[0].place.Alike(p) {
+	if len(a.rows) == 0 || a.rows[0].place.Value.Alike(p.Value) {
 		return true, nil
 	}
 	return a.flush(yield)

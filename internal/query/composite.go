@@ -10,7 +10,6 @@
 package query
 
 import (
-	"bytes"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -324,7 +323,7 @@ func (x *execution) composed(yield func(candidate) (bool, error)) error {
 type roughRun struct {
 	x      *execution
 	resume place
-	value  []byte // that all of them have
+	value  index.Value // that all of them have
 	rows   []roughRow
 	held   int
 }
@@ -335,7 +334,7 @@ type roughRow struct {
 }
 
 func (a *roughRun) takes(p index.Place) bool {
-	return a.x.plan.method == compositeOrdered && p.Rough()
+	return a.x.plan.method == compositeOrdered && p.Value.Rough()
 }
 
 func (a *roughRun) empty() bool { return len(a.rows) == 0 }
@@ -361,7 +360,7 @@ func (a *roughRun) add(p index.Place) error {
 		keys[i] = k.Detach()
 	}
 	row.measure()
-	a.value = append(a.value[:0], p.Value...)
+	a.value.Set(p.Value)
 	a.rows = append(a.rows, roughRow{p.Ordinal, keys})
 	a.held += row.bytes
 	return a.x.hold(row.bytes)
@@ -369,7 +368,7 @@ func (a *roughRun) add(p index.Place) error {
 
 // flushBefore ends the run if a place is no part of it.
 func (a *roughRun) flushBefore(p index.Place, yield func(candidate) (bool, error)) (more bool, err error) {
-	if len(a.rows) == 0 || bytes.Equal(a.value, p.Value) {
+	if len(a.rows) == 0 || a.value.Compare(p.Value) == 0 {
 		return true, nil
 	}
 	return a.flush(yield)
@@ -413,7 +412,7 @@ func compareRows(p *sql.Program, a, b []sql.Value, aOrdinal, bOrdinal uint64) in
 // beforeComposed reports whether the place comes before a candidate that a composite
 // index has led to.
 func (p *place) beforeComposed(c *candidate, pl *plan) bool {
-	order := bytes.Compare(p.Value, c.value)
+	order := p.Value.Compare(c.value)
 	if pl.order == kv.Reverse {
 		order = -order
 	}

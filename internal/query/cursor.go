@@ -74,7 +74,7 @@ func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
 		if c.ended = !ok; c.ended {
 			break
 		}
-		ends, err := c.x.passBy(wanted, nil)
+		ends, err := c.x.passBy(wanted, index.Value{})
 		if err == nil && ends {
 			err = errPageEnds
 		}

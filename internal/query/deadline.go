@@ -81,7 +81,7 @@ func (b *begins) beforePlace(c *candidate, p *plan) bool {
 
 // passBy notes that a place was passed where nothing is shown, and reports whether the
 // page ends there.
-func (x *execution) passBy(ordinal uint64, value []byte) (ends bool, err error) {
+func (x *execution) passBy(ordinal uint64, value index.Value) (ends bool, err error) {
 	if !x.places || !x.due() {
 		return false, nil
 	}
@@ -90,10 +90,10 @@ func (x *execution) passBy(ordinal uint64, value []byte) (ends bool, err error) 
 
 // endAt ends the page at a place where nothing is shown, if it should end and can. A
 // place in an order is told by an item's keys, so that there must be one.
-func (x *execution) endAt(ordinal uint64, value []byte) (ends bool, err error) {
+func (x *execution) endAt(ordinal uint64, value index.Value) (ends bool, err error) {
 	c := candidate{Found: store.Found{Ordinal: ordinal}, value: value}
 	if !x.plan.method.valued() {
-		c.value = nil
+		c.value = index.Value{}
 	}
 	if !x.places || !x.overdue() {
 		return false, nil

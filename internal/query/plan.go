@@ -393,7 +393,7 @@ func exactly(ranges []index.ValueRange, values []sql.Value) (_ []index.ValueRang
 		}
 		found := index.Exactly(scalar)
 		if seen != nil {
-			place := string(found.PlaceOf(0).Value)
+			place := string(found.PlaceOf(0).Value.Bytes())
 			if seen[place] {
 				continue
 			}

@@ -84,7 +84,7 @@ func (x *execution) inCells(yield func(candidate) (bool, error)) error {
 	}
 	slices.Sort(ordinals)
 	for _, ordinal := range slices.Compact(ordinals) {
-		if more, err := x.visit(ordinal, nil, yield); err != nil || !more {
+		if more, err := x.visit(ordinal, index.Value{}, yield); err != nil || !more {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ type token struct {
 type place struct {
 	Ordinal uint64 `json:"o,omitzero"`
 	// Value is its place in an index.
-	Value []byte `json:"v,omitzero"`
+	Value index.Value `json:"v,omitzero"`
 	// Keys are its values in the order that was asked for.
 	Keys []keyText `json:"k,omitzero"`
 
@@ -79,8 +79,8 @@ func (p *place) before(c *candidate, pl *plan) bool {
 	case compositeRange, compositeOrdered:
 		return p.beforeComposed(c, pl)
 	case indexRange, orderedScan:
-		order := bytes.Compare(p.Value, c.value)
-		if len(p.keys) > 0 && (index.Place{Value: p.Value}).Alike(index.Place{Value: c.value}) {
+		order := p.Value.Compare(c.value)
+		if len(p.keys) > 0 && p.Value.Alike(c.value) {
 			order = sql.Compare(p.keys[0], c.key)
 		}
 		if order == 0 {
@@ -107,7 +107,7 @@ func compareOrdinals(a, b uint64) int {
 // set notes that so many rows of a candidate are done.
 func (t *token) set(c *candidate, rows int) {
 	t.Ordinal, t.Rows = c.Ordinal, rows
-	t.Value = append(t.Value[:0], c.value...)
+	t.Value.Set(c.value)
 }
 
 // keyed reports whether a place is that of an index in order, which is told by the keys.
@@ -156,7 +156,7 @@ func Begin(q Request) string {
 func (t *token) encode(q *Request) string {
 	t.Query = q.fingerprint()
 	if t.Method.keyed() {
-		t.Value = nil // its key says the same
+		t.Value = index.Value{} // its key says the same
 	}
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -189,7 +189,7 @@ func (t *token) parse(q *Request) error {
 	if begin := (token{Query: t.Query}); reflect.DeepEqual(*t, begin) {
 		return nil
 	}
-	if t.Method == "" || t.Method == compositeRange && (len(t.Value) == 0 || t.Ordinal == 0) || !t.Method.goesOn(p) {
+	if t.Method == "" || t.Method == compositeRange && (t.Value.IsZero() || t.Ordinal == 0) || !t.Method.goesOn(p) {
 		return ErrToken
 	}
 	if len(t.Met)%markBytes != 0 || len(t.Met) > maxMet*markBytes || len(t.Met) > 0 && !p.Distinct() {

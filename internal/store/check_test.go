@@ -73,7 +73,7 @@ func (s *scene) statKey(c class, l level, start int64) []byte {
 
 // stringTerm is the entry of a property that is a string.
 func stringTerm(property, text string) []byte {
-	return append(index.AppendStart(nil, index.Scalars, index.Path{index.Property(property)}), index.Exactly(value.String(text)).PlaceOf(0).Value...)
+	return append(index.AppendStart(nil, index.Scalars, index.Path{index.Property(property)}), index.Exactly(value.String(text)).PlaceOf(0).Value.Bytes()...)
 }
 
 // indexKey is that of an item's row in the index, for a property that is a string.

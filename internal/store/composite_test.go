@@ -3,7 +3,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -217,7 +216,7 @@ func (f *fixture) compareCompositesWithItems(t *rapid.T) {
 			}
 			if order, known := compareComposed(paths, items[forward[i-1].Ordinal], items[hit.Ordinal]); known && order >= 0 {
 				t.Errorf("index %d: %+v comes before %+v", number, items[forward[i-1].Ordinal], items[hit.Ordinal])
-			} else if !known && !forward[i-1].Rough() {
+			} else if !known && !forward[i-1].Value.Rough() {
 				t.Errorf("index %d: %x is not rough", number, forward[i-1].Value)
 			}
 		}
@@ -229,13 +228,13 @@ func (f *fixture) compareCompositesWithItems(t *rapid.T) {
 	}
 }
 
-func sameHit(a, b Hit) bool { return a.Ordinal == b.Ordinal && bytes.Equal(a.Value, b.Value) }
+func sameHit(a, b Hit) bool { return a.Ordinal == b.Ordinal && a.Value.Compare(b.Value) == 0 }
 
 func (f *fixture) compositeHits(r *Reader, c CompositeRange, s IndexScan) (hits []Hit) {
 	s.Composite = &c
 	for hit, err := range r.Index(s) {
 		f.must(err)
-		hits = append(hits, Hit{Place: index.Place{Value: bytes.Clone(hit.Value), Ordinal: hit.Ordinal}})
+		hits = append(hits, Hit{Place: index.Place{Value: hit.Value.Clone(), Ordinal: hit.Ordinal}})
 	}
 	return hits
 }
@@ -258,10 +257,10 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 	}
 	place := index.CompositePlace(paths, values, model.ordinal)
 	first, last := at, at+1
-	for first > 0 && bytes.Equal(all[first-1].Value, place.Value) {
+	for first > 0 && all[first-1].Value.Compare(place.Value) == 0 {
 		first--
 	}
-	for last < len(all) && bytes.Equal(all[last].Value, place.Value) {
+	for last < len(all) && all[last].Value.Compare(place.Value) == 0 {
 		last++
 	}
 	f.check(sameHit(Hit{Place: place}, all[at]), "index %d: row %d is said to be at %x", number, at, place.Value)

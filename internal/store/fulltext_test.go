@@ -59,7 +59,7 @@ func TestTextRows(t *testing.T) {
 
 // textRow is the key of a word of /t.
 func (p prefix) textRow(word string, ordinal uint64) []byte {
-	entry := append(index.AppendStart(nil, index.Words, index.Path{index.Property("t")}), index.Word(word).PlaceOf(0).Value...)
+	entry := append(index.AppendStart(nil, index.Words, index.Path{index.Property("t")}), index.Word(word).PlaceOf(0).Value.Bytes()...)
 	return p.appendIndexKey(nil, 1, entry, ordinal)
 }
 

@@ -158,7 +158,7 @@ func TestReaderGoesOnBeforeStringsThatAreCutAlike(t *testing.T) {
 	var places []index.Place
 	for hit, err := range r.Index(IndexScan{Path: pathX, Values: index.Strings()}) {
 		f.must(err)
-		places = append(places, index.Place{Value: bytes.Clone(hit.Value), Ordinal: hit.Ordinal})
+		places = append(places, index.Place{Value: hit.Value.Clone(), Ordinal: hit.Ordinal})
 	}
 	for _, p := range places[1:4] {
 		if got := f.hits(r, IndexScan{Path: pathX, Values: index.AllValues(), Alike: p}); !slices.Equal(got, all[1:]) {

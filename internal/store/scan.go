@@ -122,7 +122,7 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 // goOn narrows the bounds of a scan to what is still to come.
 func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
 	row := func(p index.Place) []byte {
-		key := append(bytes.Clone(start), p.Value...)
+		key := append(bytes.Clone(start), p.Value.Bytes()...)
 		return binary.BigEndian.AppendUint64(key, index.Turned(p.Ordinal, key[prefixBytes+1+generationBytes:]))
 	}
 	var from, to []byte // a client may name a place outside of the bounds
@@ -130,13 +130,13 @@ func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
 	case s.After.Ordinal != 0:
 		to = row(s.After)
 		from = append(bytes.Clone(to), 0)
-	case len(s.From.Value) > 0:
+	case !s.From.Value.IsZero():
 		from = row(s.From)
 		to = append(bytes.Clone(from), 0)
-	case s.Composite != nil && len(s.Alike.Value) > 0, s.Alike.Cut():
-		from = append(bytes.Clone(start), s.Alike.Value...)
+	case s.Composite != nil && !s.Alike.Value.IsZero(), s.Alike.Value.Cut():
+		from = append(bytes.Clone(start), s.Alike.Value.Bytes()...)
 		if s.Composite == nil {
-			from = append(from[:len(start)], s.Alike.Beginning()...)
+			from = append(from[:len(start)], s.Alike.Value.Beginning()...)
 		}
 		to = kv.After(from)
 	default:
@@ -155,7 +155,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	if end <= start || len(e.Value) < indexRowBytes {
 		return Hit{}, false, corrupt(e.Key, "not an index row")
 	}
-	h.Place = index.Place{Value: e.Key[start:end], Ordinal: indexOrdinal(e.Key)}
+	h.Place = index.Place{Value: index.ValueOf(e.Key[start:end]), Ordinal: indexOrdinal(e.Key)}
 	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
 	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
 	if r.cut.gone(writtenMs, ttl) {

@@ -52,12 +52,12 @@ type walked struct {
 
 func (w walked) equal(v walked) bool {
 	return w.passed == v.passed && slices.EqualFunc(w.hits, v.hits, func(a, b Hit) bool {
-		return a.Ordinal == b.Ordinal && bytes.Equal(a.Value, b.Value) && bytes.Equal(a.EPK, b.EPK)
+		return a.Ordinal == b.Ordinal && a.Value.Compare(b.Value) == 0 && bytes.Equal(a.EPK, b.EPK)
 	})
 }
 
 func (h Hit) clone() Hit {
-	return Hit{Place: index.Place{Value: bytes.Clone(h.Value), Ordinal: h.Ordinal}, EPK: bytes.Clone(h.EPK)}
+	return Hit{Place: index.Place{Value: h.Value.Clone(), Ordinal: h.Ordinal}, EPK: bytes.Clone(h.EPK)}
 }
 
 // walk walks within a partition key, until it has so many rows.

@@ -198,7 +198,7 @@ func (w *withinWalk) tellEnd(s *stretch, first, last int) (more bool, err error)
 // place returns the place of a row of a stretch. It is valid until the next.
 func (w *withinWalk) place(s *stretch, i int) index.Place {
 	w.key = append(append(w.key[:0], w.start...), s.key(i)...)
-	return index.Place{Value: w.key[len(w.start) : len(w.key)-ordinalBytes], Ordinal: indexOrdinal(w.key)}
+	return index.Place{Value: index.ValueOf(w.key[len(w.start) : len(w.key)-ordinalBytes]), Ordinal: indexOrdinal(w.key)}
 }
 
 // rows walks over some of the rows of a stretch.
