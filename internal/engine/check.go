@@ -11,12 +11,10 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// CheckProgress is told of each container before it is checked.
-type CheckProgress func(c *catalog.Container)
-
 // Check looks at all rows of a database at rest, and calls report for each
-// problem. An error means that the check could not go on.
-func Check(db kv.DB, progress CheckProgress, report func(problem string)) (store.Amount, error) {
+// problem; progress is told of each container before it is checked. An error means that
+// the check could not go on.
+func Check(db kv.DB, progress func(c *catalog.Container), report func(problem string)) (store.Amount, error) {
 	var totals store.Amount
 	format, err := readFormat(db, formatVersion)
 	if err != nil {

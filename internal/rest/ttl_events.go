@@ -56,16 +56,18 @@ type errorLine struct {
 	Message string `json:"message"`
 }
 
-// appendPage appends the lines of a page.
-func appendPage(b *bytes.Buffer, page *engine.EventPage) error {
-	lines := json.NewEncoder(b)
+// pageLines writes the lines of a page.
+func pageLines(page *engine.EventPage) ([]byte, error) {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
 	lines.SetEscapeHTML(false)
 	for i := range page.Events {
 		if err := lines.Encode(eventLine{"expired", &page.Events[i]}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return lines.Encode(cursorLine{"cursor", page})
+	err := lines.Encode(cursorLine{"cursor", page})
+	return b.Bytes(), err
 }
 
 func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
@@ -84,22 +86,20 @@ func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
 	if follow {
 		return nil, x.followEvents(c, page)
 	}
-	var b bytes.Buffer
-	if err := appendPage(&b, &page); err != nil {
-		return nil, err
+	lines, err := pageLines(&page)
+	if err == nil {
+		x.writeAs(http.StatusOK, contentLines, lines)
 	}
-	x.writeAs(http.StatusOK, contentLines, b.Bytes())
-	return nil, nil
+	return nil, err
 }
 
 // followEvents sends the first page, and then every page that has events, until
 // the client or the server goes.
 func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) error {
-	leave, err := x.h.followers.join()
-	if err != nil {
-		return err
+	if !x.h.followers.places.TryAcquire(1) {
+		return errFollowers
 	}
-	defer leave()
+	defer x.h.followers.places.Release(1)
 	x.unhurried()
 	x.setCommon()
 	x.set(headerContentType, contentLines)
@@ -111,7 +111,11 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 	defer remind.Stop()
 	for tell := true; ; {
 		if tell || len(page.Events) > 0 {
-			if err := x.sendPage(&page); err != nil {
+			lines, err := pageLines(&page)
+			if err != nil {
+				return err
+			}
+			if x.send(lines) != nil {
 				return nil // the client has gone
 			}
 			remind.Reset(cursorEvery)
@@ -130,19 +134,12 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 			case <-look.C:
 			}
 		}
+		var err error
 		if page, err = x.h.engine.NextEvents(c, page.Cursor); err != nil {
 			x.sendFailure(err)
 			return err
 		}
 	}
-}
-
-func (x *exchange) sendPage(page *engine.EventPage) error {
-	var b bytes.Buffer
-	if err := appendPage(&b, page); err != nil {
-		return err
-	}
-	return x.send(b.Bytes())
 }
 
 // sendFailure tells a follower why there is no more: the status has been sent.
@@ -171,7 +168,7 @@ func (x *exchange) send(part []byte) error {
 type followers struct {
 	places *semaphore.Weighted
 	closed chan struct{} // closed when the handler is
-	once   sync.Once
+	close  func()        // ends all followers
 
 	mu struct {
 		sync.Mutex
@@ -183,16 +180,9 @@ type followers struct {
 
 func newFollowers() *followers {
 	f := &followers{places: semaphore.NewWeighted(maxFollowers), closed: make(chan struct{})}
+	f.close = sync.OnceFunc(func() { close(f.closed) })
 	f.mu.servers = map[*http.Server]chan struct{}{}
 	return f
-}
-
-// join admits a follower, who leaves by calling the function.
-func (f *followers) join() (leave func(), err error) {
-	if !f.places.TryAcquire(1) {
-		return nil, errFollowers
-	}
-	return func() { f.places.Release(1) }, nil
 }
 
 // stopping returns a channel that is closed when the server that a request came by
@@ -213,6 +203,3 @@ func (f *followers) stopping(r *http.Request) <-chan struct{} {
 	}
 	return stopped
 }
-
-// close ends all followers.
-func (f *followers) close() { f.once.Do(func() { close(f.closed) }) }

@@ -220,22 +220,15 @@ func TestFollowersEndWithTheServer(t *testing.T) {
 
 func TestFollowersAreBounded(t *testing.T) {
 	h := newCarts(t)
-	var leave []func()
-	for range maxFollowers {
-		l, err := h.followers.join()
-		if err != nil {
-			t.Fatal(err)
-		}
-		leave = append(leave, l)
+	if !h.followers.places.TryAcquire(maxFollowers) {
+		t.Fatal("there is no room for as many followers as may be")
 	}
 	text := admin(t, h, "GET", "ttl/events"+inContainer+"&follow=true", 503).failureText(t, 503, 0)
 	if !strings.Contains(text, "Too many clients follow") {
 		t.Errorf("one too many is told %q", text)
 	}
 	events(t, h, "") // pages are for everybody
-	for _, l := range leave {
-		l()
-	}
+	h.followers.places.Release(maxFollowers)
 	s := httptest.NewServer(h)
 	defer s.Close()
 	f := follow(t, s, "")
