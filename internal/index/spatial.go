@@ -14,7 +14,7 @@ import (
 	"encoding/binary"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/geo"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -24,9 +24,9 @@ const maxItemGeometries = 1000
 
 // CellRanges returns the ranges of an index that have what may be in one of the cells:
 // what has a cell inside of it, or around it.
-func CellRanges(list []cells.ID) []ValueRange {
+func CellRanges(list []geo.Cell) []ValueRange {
 	var ranges []ValueRange
-	around := map[cells.ID]bool{}
+	around := map[geo.Cell]bool{}
 	for _, c := range list {
 		ranges = append(ranges, cellRange(c.First(), c.Last()))
 		for _, larger := range c.Around() {
@@ -39,13 +39,13 @@ func CellRanges(list []cells.ID) []ValueRange {
 	return ranges
 }
 
-func cellRange(first, last cells.ID) ValueRange {
+func cellRange(first, last geo.Cell) ValueRange {
 	return ValueRange{binary.BigEndian.AppendUint64(nil, uint64(first)), binary.BigEndian.AppendUint64(nil, uint64(last)+1), false}
 }
 
 // geometries adds the entries of the geometries of o.
 func (w *entryWriter) geometries(paths []catalog.SpatialPath, o *value.Object) error {
-	walk := spatialWalk{entryWriter: *w, cursor: o.Cursor(), room: maxItemGeometries, budget: cells.Budget} // a copy stays off the heap
+	walk := spatialWalk{entryWriter: *w, cursor: o.Cursor(), room: maxItemGeometries, budget: geo.CoverBudget} // a copy stays off the heap
 	err := walk.object(newSpatialNode(paths), pathPlace{})
 	*w = walk.entryWriter
 	return err
@@ -107,10 +107,10 @@ func (w *spatialWalk) value(n *spatialNode, at pathPlace) error {
 	case b == '[' && n.below:
 		return w.array(n, at)
 	case b == '"' && n.here:
-		kind, coordinates, found, odd := cells.Members(w.cursor.Raw())
+		kind, coordinates, found, odd := geo.Members(w.cursor.Raw())
 		switch {
 		case odd:
-			return w.entry(at, cells.Everywhere)
+			return w.entry(at, geo.Everywhere)
 		case found:
 			return w.geometry(at, kind, coordinates)
 		}
@@ -173,9 +173,9 @@ func (w *spatialWalk) array(n *spatialNode, at pathPlace) error {
 // geometry adds the entries of a geometry, if it is one.
 func (w *spatialWalk) geometry(at pathPlace, kind string, coordinates []byte) error {
 	if w.room == 0 {
-		return w.entry(at, cells.Everywhere)
+		return w.entry(at, geo.Everywhere)
 	}
-	list := cells.OfItem(kind, coordinates, &w.budget)
+	list := geo.ItemCells(kind, coordinates, &w.budget)
 	if len(list) > 0 {
 		w.room--
 	}
@@ -187,7 +187,7 @@ func (w *spatialWalk) geometry(at pathPlace, kind string, coordinates []byte) er
 	return nil
 }
 
-func (w *spatialWalk) entry(at pathPlace, c cells.ID) error {
+func (w *spatialWalk) entry(at pathPlace, c geo.Cell) error {
 	start := w.begin(entryCell)
 	w.buf = w.path.appendPath(w.buf, at)
 	w.buf = binary.BigEndian.AppendUint64(w.buf, uint64(c))

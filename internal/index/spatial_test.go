@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/geo"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -19,10 +19,10 @@ func point(lon, lat float64) string {
 
 func TestSpatialEntries(t *testing.T) {
 	cell := func(lon, lat float64) string {
-		budget := cells.Budget
-		return fmt.Sprintf("%016x", uint64(cells.OfItem("Point", fmt.Appendf(nil, "[%g,%g]", lon, lat), &budget)[0]))
+		budget := geo.CoverBudget
+		return fmt.Sprintf("%016x", uint64(geo.ItemCells("Point", fmt.Appendf(nil, "[%g,%g]", lon, lat), &budget)[0]))
 	}
-	everywhere := fmt.Sprintf("%016x", uint64(cells.Everywhere))
+	everywhere := fmt.Sprintf("%016x", uint64(geo.Everywhere))
 	at, exact, all := "/p/*", "/p/?", "/*"
 	for _, c := range []struct {
 		path, item string

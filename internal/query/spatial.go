@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/cells"
+	"github.com/mayflydb/mayfly/internal/geo"
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -29,7 +29,7 @@ func (c *chooser) near() (*plan, error) {
 			continue
 		}
 		metres, _ := f.Values[1].AsFloat()
-		covering := cells.OfQuery(f.Values[0].AppendJSON(nil), metres)
+		covering := geo.QueryCells(f.Values[0].AppendJSON(nil), metres)
 		found = append(found, c.unsorted(&plan{
 			method: cellSeek, path: path, ranges: index.CellRanges(covering), text: []string{coveringText(covering)},
 		}))
@@ -37,8 +37,8 @@ func (c *chooser) near() (*plan, error) {
 	return c.fewest(found)
 }
 
-func coveringText(covering []cells.ID) string {
-	if slices.Contains(covering, cells.Everywhere) {
+func coveringText(covering []geo.Cell) string {
+	if slices.Contains(covering, geo.Everywhere) {
 		return "everywhere"
 	}
 	return fmt.Sprintf("in %d cells", len(covering))

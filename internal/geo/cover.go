@@ -3,7 +3,7 @@
 // GeoJSON, as far as its places go. What queries take for a geometry has a covering
 // here; what they do not may have one too.
 
-package cells
+package geo
 
 import (
 	"math"
@@ -31,8 +31,8 @@ const (
 	// such that the shortest way between two places in one is in it too.
 	maxCap = 1.4
 
-	// Budget bounds how many pairs of edges of an item are looked at.
-	Budget = 1 << 20
+	// CoverBudget bounds how many pairs of edges of an item are looked at.
+	CoverBudget = 1 << 20
 )
 
 // places are the corners of a geometry, part by part.
@@ -43,48 +43,48 @@ type places struct {
 	outer [][2]int
 }
 
-// OfItem returns the cells of a geometry of an item, given its type and coordinates as
+// ItemCells returns the cells of a geometry of an item, given its type and coordinates as
 // JSON; none if it is no geometry. It takes what it does from the budget, and if that
 // is spent, the geometry may be everywhere.
-func OfItem(kind string, coordinates []byte, budget *int) []ID {
+func ItemCells(kind string, coordinates []byte, budget *int) []Cell {
 	p, ok := read(kind, coordinates)
 	switch {
 	case !ok && p.full():
-		return []ID{Everywhere}
+		return []Cell{Everywhere}
 	case !ok:
 		return nil
 	case kind == "Point":
-		return []ID{cellAt(p.only[0], p.only[1])}
+		return []Cell{cellAt(p.only[0], p.only[1])}
 	}
 	c, ok := p.circle(budget)
 	if !ok {
-		return []ID{Everywhere}
+		return []Cell{Everywhere}
 	}
 	return c.cover(itemCells)
 }
 
-// OfQuery returns the cells of all that is no farther than so many metres from a
+// QueryCells returns the cells of all that is no farther than so many metres from a
 // geometry, which is JSON; none if it is no geometry.
-func OfQuery(geometry []byte, metres float64) []ID {
+func QueryCells(geometry []byte, metres float64) []Cell {
 	kind, coordinates, found, odd := Members(geometry)
 	switch {
 	case odd:
-		return []ID{Everywhere}
+		return []Cell{Everywhere}
 	case !found:
 		return nil
 	}
 	p, ok := read(kind, coordinates)
 	switch {
 	case !ok && p.full():
-		return []ID{Everywhere}
+		return []Cell{Everywhere}
 	case !ok:
 		return nil
 	}
-	budget := Budget
+	budget := CoverBudget
 	c, ok := p.circle(&budget)
 	angle := metres / shortestRadius
 	if !ok || !(angle < math.Pi) {
-		return []ID{Everywhere}
+		return []Cell{Everywhere}
 	}
 	c.radius += max(0, angle)
 	return c.cover(queryCells)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package cells
+package geo
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 )
 
 // inside reports whether one cell is inside another, or is it.
-func inside(c, around ID) bool { return around.First() <= c && c <= around.Last() }
+func inside(c, around Cell) bool { return around.First() <= c && c <= around.Last() }
 
 // meet reports whether an index by cells finds the one by the other.
-func meet(a, b []ID) bool {
-	return slices.ContainsFunc(a, func(c ID) bool {
-		return slices.ContainsFunc(b, func(d ID) bool { return inside(c, d) || inside(d, c) })
+func meet(a, b []Cell) bool {
+	return slices.ContainsFunc(a, func(c Cell) bool {
+		return slices.ContainsFunc(b, func(d Cell) bool { return inside(c, d) || inside(d, c) })
 	})
 }
 
@@ -28,7 +28,7 @@ func TestCellsOfCells(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		b := earth
-		var path []ID
+		var path []Cell
 		for range rapid.IntRange(0, maxLevel).Draw(t, "level") {
 			path = append(path, b.id)
 			quarters := b.quarters()
@@ -69,9 +69,9 @@ func TestCoverings(t *testing.T) {
 		}
 		angle := vectorAt(p[0], p[1]).angle(vectorAt(q[0], q[1]))
 		metres := angle * shortestRadius * rapid.SampledFrom([]float64{1, 1.5, 10}).Draw(t, "more")
-		query := OfQuery(fmt.Appendf(nil, `{"type":"Point","coordinates":[%g,%g]}`, p[0], p[1]), metres)
-		budget := Budget
-		item := OfItem("Point", fmt.Appendf(nil, `[%g,%g]`, q[0], q[1]), &budget)
+		query := QueryCells(fmt.Appendf(nil, `{"type":"Point","coordinates":[%g,%g]}`, p[0], p[1]), metres)
+		budget := CoverBudget
+		item := ItemCells("Point", fmt.Appendf(nil, `[%g,%g]`, q[0], q[1]), &budget)
 		if len(query) > queryCells || len(item) != 1 || !meet(query, item) {
 			t.Fatalf("%v is %g m from %v: %x and %x do not meet", q, metres, p, item, query)
 		}
@@ -104,10 +104,10 @@ func TestGeometries(t *testing.T) {
 		{"MultiPolygon", `[` + box + `]`, 0},
 		{"GeometryCollection", `[]`, 0},
 	} {
-		budget := Budget
-		got := OfItem(c.kind, []byte(c.coordinates), &budget)
+		budget := CoverBudget
+		got := ItemCells(c.kind, []byte(c.coordinates), &budget)
 		switch {
-		case c.cells < 0 && !slices.Equal(got, []ID{Everywhere}), c.cells == 0 && got != nil,
+		case c.cells < 0 && !slices.Equal(got, []Cell{Everywhere}), c.cells == 0 && got != nil,
 			c.cells > 0 && (len(got) == 0 || len(got) > c.cells || got[0] == Everywhere):
 			t.Errorf("%s %s: got %x", c.kind, c.coordinates, got)
 		}
@@ -123,11 +123,11 @@ func TestGeometries(t *testing.T) {
 		`null`:             false,
 		``:                 false,
 	} {
-		if got := OfQuery([]byte(geometry), 10); (got != nil) != want {
+		if got := QueryCells([]byte(geometry), 10); (got != nil) != want {
 			t.Errorf("%s: got %x", geometry, got)
 		}
 	}
-	if got := OfQuery([]byte(`{"type":"Point","coordinates":[1,2]}`), math.Inf(1)); !slices.Equal(got, []ID{Everywhere}) {
+	if got := QueryCells([]byte(`{"type":"Point","coordinates":[1,2]}`), math.Inf(1)); !slices.Equal(got, []Cell{Everywhere}) {
 		t.Errorf("without a bound: got %x", got)
 	}
 }
@@ -141,24 +141,24 @@ func TestHostileGeometries(t *testing.T) {
 	}
 	ring = append(ring, ring[0])
 	circle := "[[" + strings.Join(ring, ",") + "]]"
-	budget := Budget
-	if got := OfItem("Polygon", []byte(circle), &budget); !slices.Equal(got, []ID{Everywhere}) || budget >= 0 {
+	budget := CoverBudget
+	if got := ItemCells("Polygon", []byte(circle), &budget); !slices.Equal(got, []Cell{Everywhere}) || budget >= 0 {
 		t.Errorf("got %x, and %d are left", got, budget)
 	}
-	if got := OfItem("LineString", []byte("["+strings.Repeat("[1,1],", 1<<17)+"[1,1]]"), &budget); !slices.Equal(got, []ID{Everywhere}) {
+	if got := ItemCells("LineString", []byte("["+strings.Repeat("[1,1],", 1<<17)+"[1,1]]"), &budget); !slices.Equal(got, []Cell{Everywhere}) {
 		t.Errorf("a line of so many places is in %x", got)
 	}
-	if got := OfItem("Polygon", []byte(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), &budget); got != nil {
+	if got := ItemCells("Polygon", []byte(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), &budget); got != nil {
 		t.Errorf("arrays of arrays are in %x", got)
 	}
 }
 
-func FuzzOfQuery(f *testing.F) {
+func FuzzQueryCells(f *testing.F) {
 	for _, seed := range []string{`{"type":"Point","coordinates":[1,2]}`, `"{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[1,0],[1,1],[0,0]]]}"`, `{"type":"MultiPolygon","coordinates":[[[[]]]]}`, `{`, `"`} {
 		f.Add([]byte(seed), 10.0)
 	}
 	f.Fuzz(func(t *testing.T, geometry []byte, metres float64) {
-		got := OfQuery(geometry, metres)
+		got := QueryCells(geometry, metres)
 		if len(got) > queryCells || !slices.IsSorted(got) {
 			t.Errorf("%s: %x", geometry, got)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Package cells says where on the Earth a geometry may be, as cells of a grid, for
+// Package geo says where on the Earth a geometry may be, as cells of a grid, for
 // spatial indexes. It knows nothing of what geometries mean to a query: whatever two
 // geometries have in common, one cell of the one's covering is the same as, inside, or
 // around one cell of the other's. So an index by cells finds all that may be meant, and
@@ -11,38 +11,38 @@
 // that has all of its corners, and therefore its edges and its inside. What no cap can
 // be found for, such as a polygon that crosses itself, may be everywhere: it has the
 // cell that is the whole Earth.
-package cells
+package geo
 
 import (
 	"math"
 	"slices"
 )
 
-// ID is a cell: two bits for each level of the path from the whole Earth, a bit that
+// Cell is a cell: two bits for each level of the path from the whole Earth, a bit that
 // ends it, and zeros. Numbers of cells inside a cell are around its own.
-type ID uint64
+type Cell uint64
 
 const (
 	// maxLevel is that of the smallest cells, of about 38 m at the equator.
 	maxLevel = 20
 
 	// Everywhere is the cell that is the whole Earth.
-	Everywhere ID = 1 << (2 * maxLevel)
+	Everywhere Cell = 1 << (2 * maxLevel)
 )
 
 // lowest is the lowest bit that is set, which ends the path.
-func (c ID) lowest() ID { return c & -c }
+func (c Cell) lowest() Cell { return c & -c }
 
 // First and Last are the bounds of the numbers of all cells inside a cell, which is
 // one of them.
-func (c ID) First() ID { return c - (c.lowest() - 1) }
+func (c Cell) First() Cell { return c - (c.lowest() - 1) }
 
 // Last is the greatest number of a cell inside.
-func (c ID) Last() ID { return c + (c.lowest() - 1) }
+func (c Cell) Last() Cell { return c + (c.lowest() - 1) }
 
 // Around returns the cells that a cell is inside of, from the smallest to the largest.
-func (c ID) Around() []ID {
-	var list []ID
+func (c Cell) Around() []Cell {
+	var list []Cell
 	for low := c.lowest(); low < Everywhere; {
 		low <<= 2
 		c = c&^(low<<1-1) | low
@@ -53,7 +53,7 @@ func (c ID) Around() []ID {
 
 // box is a cell in degrees.
 type box struct {
-	id            ID
+	id            Cell
 	west, south   float64
 	width, height float64
 }
@@ -71,7 +71,7 @@ func (b *box) quarters() []box {
 	list := make([]box, 0, 4)
 	for i := range 4 {
 		list = append(list, box{
-			first + ID(i)*(low>>1), b.west + float64(i&1)*width, b.south + float64(i>>1)*height, width, height,
+			first + Cell(i)*(low>>1), b.west + float64(i&1)*width, b.south + float64(i>>1)*height, width, height,
 		})
 	}
 	return list
@@ -79,7 +79,7 @@ func (b *box) quarters() []box {
 
 // cellAt returns the smallest cell of a place. Halving degrees is exact, so that the
 // same place has the same cell on every machine.
-func cellAt(lon, lat float64) ID {
+func cellAt(lon, lat float64) Cell {
 	b := earth
 	for b.id.lowest() > 1 {
 		i := 0
@@ -141,7 +141,7 @@ func (c *circle) meets(b *box) bool {
 }
 
 // cover returns at most so many cells that together have all of a circle.
-func (c *circle) cover(most int) []ID {
+func (c *circle) cover(most int) []Cell {
 	cover := []box{earth}
 	for {
 		var next []box
@@ -166,7 +166,7 @@ func (c *circle) cover(most int) []ID {
 		}
 		cover = next
 	}
-	list := make([]ID, 0, len(cover))
+	list := make([]Cell, 0, len(cover))
 	for i := range cover {
 		list = append(list, cover[i].id)
 	}
