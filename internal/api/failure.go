@@ -17,6 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -152,7 +153,7 @@ func FailureOf(err error) (f Failure, known bool) {
 		badJSON       *value.SyntaxError
 		badTTL        *store.TTLError
 		tooMuch       *engine.ThrottledError
-		badQuery      *sql.Error
+		badQuery      *syntax.Error
 		needsPlan     *engine.NeedsPlanError
 		newFeature    *sql.FeatureError
 		badFunction   *engine.CompileError
@@ -226,7 +227,7 @@ func RetryAfter(err error, f Failure) time.Duration {
 func (c *Call) ErrorBody(f Failure, err error) []byte {
 	var (
 		message  []byte
-		badQuery *sql.Error
+		badQuery *syntax.Error
 		noPlan   *planError
 	)
 	switch {

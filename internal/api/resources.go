@@ -14,6 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -194,7 +195,7 @@ func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
 			return engine.ErrContinuation
 		}
 	}
-	parsed, err := sql.Parse(q.Text)
+	parsed, err := syntax.Parse(q.Text)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // checkComputed looks at the queries of computed properties.
@@ -22,14 +23,14 @@ func checkComputed(properties []catalog.ComputedProperty) error {
 }
 
 func checkComputedQuery(i int, text string) error {
-	q, err := sql.Parse(text)
+	q, err := syntax.Parse(text)
 	if err == nil && q.Select.Value == nil {
 		return invalid("Required VALUE expression missing from computed property query '%s' at index (%d).", text, i)
 	}
 	if err == nil {
 		err = sql.CheckComputed(q)
 	}
-	var bad *sql.Error
+	var bad *syntax.Error
 	if errors.As(err, &bad) {
 		return invalid("Computed property at index (%d) has a malformed query: '%s' %s", i, text, bad.Message)
 	}

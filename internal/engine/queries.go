@@ -8,6 +8,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 const (
@@ -31,7 +32,7 @@ type queries struct {
 
 // keptQuery is a query that may come again.
 type keptQuery struct {
-	tree *sql.Query // which many may read and none may change
+	tree *syntax.Query // which many may read and none may change
 	last atomic.Pointer[keptProgram]
 }
 
@@ -73,7 +74,7 @@ func (k *queries) parseAndKeep(text string) (*keptQuery, error) {
 	q := k.mu.older[text]
 	k.mu.RUnlock()
 	if q == nil {
-		tree, err := sql.Parse(text)
+		tree, err := syntax.Parse(text)
 		if err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -82,7 +83,7 @@ func (e *NeedsPlanError) Error() string { return "the query cannot be served wit
 
 // compiled is a query, ready to run in a container.
 type compiled struct {
-	query   *sql.Query
+	query   *syntax.Query
 	program *sql.Program
 	params  map[string]sql.Value
 }

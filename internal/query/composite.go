@@ -18,6 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -63,7 +64,7 @@ func (p *compositePlan) scan(order kv.Order) store.IndexScan {
 
 // samePath reports whether a query's path is one of an index.
 func samePath(p sql.Path, names value.Path) bool {
-	return slices.EqualFunc(p, names, func(s sql.Step, name string) bool { return !s.Element && s.Name == name })
+	return slices.EqualFunc(p, names, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name })
 }
 
 // fixed returns the one value that the filter, or the scope, holds a path to.

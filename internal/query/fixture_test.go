@@ -21,6 +21,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -264,7 +265,7 @@ func compile(t rapid.TB, text string) *sql.Program {
 
 func compileWith(t rapid.TB, text string, o sql.CompileOptions) *sql.Program {
 	t.Helper()
-	q, err := sql.Parse(text)
+	q, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -480,7 +481,7 @@ func (c *chooser) rangeOf(path sql.Path) (v index.ValueRange, said []*sql.Condit
 
 // hasElements reports whether a path leads through an array, to one of many values.
 func hasElements(path sql.Path) bool {
-	return slices.ContainsFunc(path, func(s sql.Step) bool { return s.Element })
+	return slices.ContainsFunc(path, func(s syntax.Step) bool { return s.Element })
 }
 
 func rangeOfFact(f *sql.Condition) (index.ValueRange, bool) {
@@ -586,29 +587,27 @@ func (c *chooser) counts() bool {
 	if !c.p.Plain() || !c.p.Grouped() || c.p.HasGroupKeys() {
 		return false
 	}
-	selected := []sql.Expr{q.Select.Value}
-	if q.Select.Value == nil {
-		selected = selected[:0]
-		for _, item := range q.Select.Items {
-			selected = append(selected, item.Expr)
+	for e := range q.Selected {
+		if !countsRows(e) {
+			return false
 		}
 	}
-	return len(selected) > 0 && !slices.ContainsFunc(selected, func(e sql.Expr) bool { return !countsRows(e) })
+	return !q.Select.Star
 }
 
 // countsRows reports whether an expression is a number of rows, in an array or an
 // object if need be, as rewritten queries have it.
-func countsRows(e sql.Expr) bool {
+func countsRows(e syntax.Expr) bool {
 	switch e := e.(type) {
-	case *sql.Call:
+	case *syntax.Call:
 		if e.UDF || e.Name != "COUNT" || len(e.Args) != 1 {
 			return false
 		}
-		constant, ok := e.Args[0].(*sql.Literal)
-		return ok && !constant.Value.IsUndefined()
-	case *sql.ArrayLit:
+		constant, ok := e.Args[0].(*syntax.Literal)
+		return ok && constant.Kind != syntax.LitUndefined
+	case *syntax.ArrayLit:
 		return len(e.Items) == 1 && countsRows(e.Items[0])
-	case *sql.ObjectLit:
+	case *syntax.ObjectLit:
 		return len(e.Props) == 1 && countsRows(e.Props[0].Value)
 	}
 	return false
@@ -670,7 +669,7 @@ func (c *chooser) countLogical() *plan {
 	}
 	var property sql.Path
 	for _, name := range c.r.Container().PartitionKey.Paths[last] {
-		property = append(property, sql.Step{Name: name})
+		property = append(property, syntax.Step{Name: name})
 	}
 	path, ok := c.indexed(property, false)
 	v := index.Exactly(key[last])

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // The plans of queries, as files under testdata/plans. A file makes a container and
@@ -65,7 +66,7 @@ func (f *fixture) explain(d *datadriven.TestData) string {
 		q := f.request("SELECT 1")
 		var computed []sql.Computed
 		for _, p := range f.container.Computed {
-			parsed, err := sql.Parse(p.Query)
+			parsed, err := syntax.Parse(p.Query)
 			f.must(err)
 			computed = append(computed, sql.Computed{Name: p.Name, Query: parsed})
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // pagedQueries go on in every way that there is.
@@ -355,7 +356,7 @@ func TestTokensOfAnotherRequest(t *testing.T) {
 	const text = "SELECT VALUE c.x FROM c WHERE c.x >= @x"
 	request := func(x string, s Scope) Request {
 		q := f.request("SELECT 1")
-		parsed, err := sql.Parse(text)
+		parsed, err := syntax.Parse(text)
 		f.must(err)
 		q.Program, err = sql.Compile(parsed, sql.CompileOptions{Params: map[string]sql.Value{"@x": sql.Raw([]byte(x))}})
 		f.must(err)

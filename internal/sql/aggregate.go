@@ -4,6 +4,8 @@
 
 package sql
 
+import "github.com/mayflydb/mayfly/internal/sql/syntax"
+
 // aggregateOp is an aggregate function.
 type aggregateOp uint8
 
@@ -52,19 +54,19 @@ type aggregate struct {
 
 // aggregateCall compiles an aggregate: its argument for rows, and itself for
 // groups.
-func (c *compiler) aggregateCall(op aggregateOp, e *Call, s *scope) (code, error) {
+func (c *compiler) aggregateCall(op aggregateOp, e *syntax.Call, s *scope) (code, error) {
 	if len(e.Args) != 1 {
-		return code{}, errorAt(e.Span, "SC2050", "The %s function requires 1 argument(s).", e.Name)
+		return code{}, syntax.Errorf(e.Span, "SC2050", "The %s function requires 1 argument(s).", e.Name)
 	}
 	arg := e.Args[0]
 	// In a subquery the service takes an aggregate of a subquery, which each row has its
 	// own of.
-	if contains(arg, isAggregate) || s.outer == nil && contains(arg, isSubquery) {
-		return code{}, errorAt(e.Span, "SC2101", "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.")
+	if syntax.Contains(arg, isAggregate) || s.outer == nil && syntax.Contains(arg, isSubquery) {
+		return code{}, syntax.Errorf(e.Span, "SC2101", "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.")
 	}
 	grouping := s.grouping
 	if grouping == nil {
-		return code{}, errorAt(e.Span, "", "The aggregate function %s is only allowed in the select list.", e.Name)
+		return code{}, syntax.Errorf(e.Span, "", "The aggregate function %s is only allowed in the select list.", e.Name)
 	}
 	s.grouping = nil
 	x, err := c.expr(arg, s)

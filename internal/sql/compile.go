@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -40,13 +41,13 @@ type Vector struct {
 // query that defines it, SELECT VALUE expression FROM alias.
 type Computed struct {
 	Name  string
-	Query *Query
+	Query *syntax.Query
 }
 
 // Program is a compiled query. It is immutable: any number of goroutines may
 // run it at once, each with a [Runner] of its own.
 type Program struct {
-	query  *Query
+	query  *syntax.Query
 	params map[string]Value
 	main   *block
 	input  *Program // whose rows are this one's items, or nil
@@ -120,7 +121,7 @@ type SortKey struct {
 	Path Path // the property that is ordered by, if it is one
 	// Call is the function of the item that is ordered by instead: a distance or a
 	// score.
-	Call *Call
+	Call *syntax.Call
 	// Text is set if it is the score of a text that an index may know.
 	Text *TextScore
 	// Vector is set if it is the distance of a vector that an index may know.
@@ -148,8 +149,8 @@ type compiler struct {
 }
 
 // Compile checks what a query means and makes a program of it. The error is an
-// *[Error], or that of Interrupted.
-func Compile(q *Query, o CompileOptions) (*Program, error) {
+// *[syntax.Error], or that of Interrupted.
+func Compile(q *syntax.Query, o CompileOptions) (*Program, error) {
 	if err := checkQuery(q); err != nil {
 		return nil, err
 	}
@@ -210,7 +211,7 @@ func (c *compiler) bound(p *Program) *Program {
 
 // blockingInput returns the subquery that is the first source, if it must have
 // seen all items before its first row: then it is a program of its own.
-func blockingInput(q *Query) *Query {
+func blockingInput(q *syntax.Query) *syntax.Query {
 	if q.From == nil {
 		return nil
 	}
@@ -225,7 +226,7 @@ func blockingInput(q *Query) *Query {
 
 // block compiles one SELECT. With fed set, the rows of its first source come in
 // as items.
-func (c *compiler) block(q *Query, s *scope, fed bool) (*block, error) {
+func (c *compiler) block(q *syntax.Query, s *scope, fed bool) (*block, error) {
 	b := &block{distinct: q.Distinct, condition: constantCondition(true)}
 	if err := c.from(q, s, b, fed); err != nil {
 		return nil, err
@@ -247,7 +248,7 @@ func (c *compiler) newSlot() int {
 	return c.slots - 1
 }
 
-func (c *compiler) from(q *Query, s *scope, b *block, fed bool) error {
+func (c *compiler) from(q *syntax.Query, s *scope, b *block, fed bool) error {
 	if q.From == nil {
 		return nil
 	}
@@ -272,7 +273,7 @@ func (s *scope) bind(b binding) {
 	s.bindings = append(s.bindings, b)
 }
 
-func (c *compiler) source(src *Source, s *scope, b *block) error {
+func (c *compiler) source(src *syntax.Source, s *scope, b *block) error {
 	if src.Query != nil {
 		return c.sourceQuery(src, s, b)
 	}
@@ -300,7 +301,7 @@ func (c *compiler) source(src *Source, s *scope, b *block) error {
 	switch {
 	case src.Iterate:
 		bound.kind = sourceElement
-		bound.origin = from.origin.with(Step{Element: true, Index: AnyElement})
+		bound.origin = from.origin.with(syntax.Step{Element: true, Index: AnyElement})
 	case src.Expr == nil && len(src.Path) == 0:
 		// Another name for what is in a slot already.
 		bound.kind, bound.slot = base.kind, base.slot
@@ -317,7 +318,7 @@ func (c *compiler) source(src *Source, s *scope, b *block) error {
 	return nil
 }
 
-func (c *compiler) sourceQuery(src *Source, s *scope, b *block) error {
+func (c *compiler) sourceQuery(src *syntax.Source, s *scope, b *block) error {
 	inner := &scope{outer: s, container: s.container && len(s.bindings) == 0}
 	query, err := c.block(src.Query, inner, false)
 	if err != nil {
@@ -345,7 +346,7 @@ func (b *block) whenAnyRow() *Condition {
 	return b.condition.inexact()
 }
 
-func (c *compiler) where(q *Query, s *scope, b *block) error {
+func (c *compiler) where(q *syntax.Query, s *scope, b *block) error {
 	if q.Where == nil {
 		return nil
 	}
@@ -362,14 +363,14 @@ func (c *compiler) where(q *Query, s *scope, b *block) error {
 }
 
 // splitAnd appends the operands of AND at the top of an expression.
-func splitAnd(e Expr, dst []Expr) []Expr {
-	if b, ok := e.(*Binary); ok && b.Op == OpAnd {
+func splitAnd(e syntax.Expr, dst []syntax.Expr) []syntax.Expr {
+	if b, ok := e.(*syntax.Binary); ok && b.Op == syntax.OpAnd {
 		return splitAnd(b.Y, splitAnd(b.X, dst))
 	}
 	return append(dst, e)
 }
 
-func (c *compiler) groupBy(q *Query, s *scope, b *block) error {
+func (c *compiler) groupBy(q *syntax.Query, s *scope, b *block) error {
 	if q.GroupBy == nil && !hasAggregate(q) {
 		return nil
 	}
@@ -384,7 +385,7 @@ func (c *compiler) groupBy(q *Query, s *scope, b *block) error {
 	return nil
 }
 
-func (c *compiler) selection(q *Query, s *scope, b *block) error {
+func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 	s.grouping = b.grouping
 	defer func() { s.grouping = nil }()
 	switch {
@@ -406,7 +407,7 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 		ungrouped := &errorList{} // all of which are told
 		for _, item := range q.Select.Items {
 			v, err := c.expr(item.Expr, s)
-			var refused *Error
+			var refused *syntax.Error
 			if errors.As(err, &refused) && refused.Code == codeUngrouped {
 				ungrouped.add(refused)
 				continue
@@ -429,7 +430,7 @@ func (c *compiler) selection(q *Query, s *scope, b *block) error {
 }
 
 // sliceOf evaluates TOP, OFFSET and LIMIT.
-func sliceOf(q *Query, params map[string]Value) (Slice, error) {
+func sliceOf(q *syntax.Query, params map[string]Value) (Slice, error) {
 	top, err := count{q.Top, NoLimit, "SC2060", "The count value provided for a TOP clause must be an integer."}.in(params)
 	if err != nil {
 		return Slice{}, err
@@ -444,7 +445,7 @@ func sliceOf(q *Query, params map[string]Value) (Slice, error) {
 
 // count is a clause that says how many.
 type count struct {
-	of            Expr // a literal or a parameter; nil if the clause is absent
+	of            syntax.Expr // a literal or a parameter; nil if the clause is absent
 	absent        int64
 	code, message string
 }
@@ -457,11 +458,11 @@ func (c count) in(params map[string]Value) (int64, error) {
 	v, _ := constantOf(c.of, params)
 	n, ok := v.AsInt()
 	if !ok || n < 0 || n > math.MaxUint32 {
-		return 0, errorAt(c.of.Pos(), c.code, "%s", c.message)
+		return 0, syntax.Errorf(c.of.Pos(), c.code, "%s", c.message)
 	}
 	return n, nil
 }
 
-func unresolved(name string, at Span) *Error {
-	return errorAt(at, "SC2001", "Identifier '%s' could not be resolved.", name)
+func unresolved(name string, at syntax.Span) *syntax.Error {
+	return syntax.Errorf(at, "SC2001", "Identifier '%s' could not be resolved.", name)
 }

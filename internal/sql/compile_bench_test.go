@@ -2,7 +2,11 @@
 
 package sql
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // BenchmarkCompile measures what a query costs before its first item.
 func BenchmarkCompile(b *testing.B) {
@@ -12,7 +16,7 @@ func BenchmarkCompile(b *testing.B) {
 		{"order", "SELECT VALUE c.x FROM c JOIN t IN c.tags WHERE t.name = @a OR NOT c.done ORDER BY c.x OFFSET 0 LIMIT 10"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			q, err := Parse(c.text)
+			q, err := syntax.Parse(c.text)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -7,100 +7,12 @@ package sql
 import (
 	"errors"
 	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
-// eachOperand calls f for the expressions that e is made of, one level down. The
-// query of a subquery is not among them.
-func eachOperand(e Expr, f func(Expr)) {
-	switch e := e.(type) {
-	case *Member:
-		f(e.Of)
-	case *Index:
-		f(e.Of)
-		f(e.At)
-	case *Unary:
-		f(e.X)
-	case *Binary:
-		f(e.X)
-		f(e.Y)
-	case *Ternary:
-		f(e.Cond)
-		f(e.Then)
-		f(e.Else)
-	case *Coalesce:
-		f(e.X)
-		f(e.Y)
-	case *Between:
-		f(e.X)
-		f(e.Low)
-		f(e.High)
-	case *In:
-		f(e.X)
-		eachOf(e.List, f)
-	case *Like:
-		f(e.X)
-		f(e.Pattern)
-	case *Let:
-		f(e.Value)
-		f(e.Body)
-	case *Call:
-		eachOf(e.Args, f)
-	case *ArrayLit:
-		eachOf(e.Items, f)
-	case *ObjectLit:
-		for _, p := range e.Props {
-			f(p.Value)
-		}
-	}
-}
-
-func eachOf(list []Expr, f func(Expr)) {
-	for _, e := range list {
-		f(e)
-	}
-}
-
-// eachClause calls f for the expressions of a query's clauses, and inner for the
-// subqueries that are sources.
-func eachClause(q *Query, f func(Expr), inner func(*Query)) {
-	if q.From != nil {
-		for i := range q.From.Sources {
-			if src := &q.From.Sources[i]; src.Query != nil {
-				inner(src.Query)
-			} else if src.Expr != nil {
-				f(src.Expr)
-			}
-		}
-	}
-	eachSelected(q, f)
-	if q.Where != nil {
-		f(q.Where)
-	}
-	eachOf(q.GroupBy, f)
-	for _, item := range q.OrderBy {
-		f(item.Expr)
-	}
-}
-
-func eachSelected(q *Query, f func(Expr)) {
-	if q.Select.Value != nil {
-		f(q.Select.Value)
-	}
-	for _, item := range q.Select.Items {
-		f(item.Expr)
-	}
-}
-
-// contains reports whether e, or an expression in it outside of subqueries, is
-// what is looked for.
-func contains(e Expr, is func(Expr) bool) bool {
-	found := is(e)
-	eachOperand(e, func(part Expr) { found = found || contains(part, is) })
-	return found
-}
-
-func isAggregate(e Expr) bool {
-	call, ok := e.(*Call)
+func isAggregate(e syntax.Expr) bool {
+	call, ok := e.(*syntax.Call)
 	if !ok || call.UDF {
 		return false
 	}
@@ -108,20 +20,23 @@ func isAggregate(e Expr) bool {
 	return ok
 }
 
-func isSubquery(e Expr) bool {
-	_, ok := e.(*Subquery)
+func isSubquery(e syntax.Expr) bool {
+	_, ok := e.(*syntax.Subquery)
 	return ok
 }
 
 // hasAggregate reports whether the select list has an aggregate.
-func hasAggregate(q *Query) bool {
-	found := false
-	eachSelected(q, func(e Expr) { found = found || contains(e, isAggregate) })
-	return found
+func hasAggregate(q *syntax.Query) bool {
+	for e := range q.Selected {
+		if syntax.Contains(e, isAggregate) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkQuery refuses clauses that do not go together, here and in all subqueries.
-func checkQuery(q *Query) error {
+func checkQuery(q *syntax.Query) error {
 	list := &errorList{}
 	if q.Rank {
 		checkRanked(q, list)
@@ -135,54 +50,56 @@ func checkQuery(q *Query) error {
 
 // checkInner checks the subqueries of a query, the innermost first, as the
 // service does.
-func checkInner(q *Query, list *errorList) {
-	nested := func(inner *Query) {
+func checkInner(q *syntax.Query, list *errorList) {
+	nested := func(inner *syntax.Query) {
 		before := len(list.errs)
 		checkInner(inner, list)
 		checkNested(inner, list)
 		if len(list.errs) > before {
 			return
 		}
-		var refused *Error
+		var refused *syntax.Error
 		if errors.As(checkClauses(inner), &refused) {
 			list.add(refused)
 		}
 	}
-	var visit func(e Expr)
-	visit = func(e Expr) {
-		if sub, ok := e.(*Subquery); ok {
+	var visit func(e syntax.Expr)
+	visit = func(e syntax.Expr) {
+		if sub, ok := e.(*syntax.Subquery); ok {
 			nested(sub.Query)
 			return
 		}
-		eachOperand(e, visit)
+		for part := range syntax.Operands(e) {
+			visit(part)
+		}
 	}
-	eachClause(q, visit, nested)
+	q.EachClause(visit, nested)
 }
 
 // checkNested refuses what a subquery cannot have.
-func checkNested(q *Query, list *errorList) {
+func checkNested(q *syntax.Query, list *errorList) {
 	if q.Rank {
-		list.add(errorAt(q.OrderAt, "SC2228", "The ORDER BY RANK clause is not supported in subqueries."))
+		list.add(syntax.Errorf(q.OrderAt, "SC2228", "The ORDER BY RANK clause is not supported in subqueries."))
 	} else if q.OrderBy != nil {
-		list.add(errorAt(q.OrderAt, "SC2202", "'ORDER BY' is not supported in subqueries."))
+		list.add(syntax.Errorf(q.OrderAt, "SC2202", "'ORDER BY' is not supported in subqueries."))
 	}
 	if q.Top != nil {
-		list.add(errorAt(q.TopAt, "SC2203", "'TOP' is not supported in subqueries."))
+		list.add(syntax.Errorf(q.TopAt, "SC2203", "'TOP' is not supported in subqueries."))
 	}
 	if q.Limit != nil {
-		list.add(errorAt(q.LimitAt, "SC2204", "'OFFSET LIMIT' clause is not supported in subqueries."))
+		list.add(syntax.Errorf(q.LimitAt, "SC2204", "'OFFSET LIMIT' clause is not supported in subqueries."))
 	}
 }
 
-func checkClauses(q *Query) error {
+func checkClauses(q *syntax.Query) error {
 	if q.Select.Star {
 		switch {
 		case q.From == nil:
-			return errorAt(q.Span, "", "'SELECT *' is not valid if FROM clause is omitted.")
+			return syntax.Errorf(q.Span, "", "'SELECT *' is not valid if FROM clause is omitted.")
 		case q.GroupBy != nil:
-			return errorAt(q.StarAt, "SC2041", "'SELECT *' is not allowed with GROUP BY.")
+			return syntax.Errorf(q.StarAt, "SC2041", "'SELECT *' is not allowed with GROUP BY.")
 		case len(q.From.Sources) > 1:
-			return errorAt(q.Span, "", "'SELECT *' is only valid with a single input set.")
+			return syntax.Errorf(q.Span, "", "'SELECT *' is only valid with a single input set.")
 		}
 	}
 	if err := checkAliases(q.From); err != nil {
@@ -196,18 +113,18 @@ func checkClauses(q *Query) error {
 		seen[item.Name] = true
 	}
 	for _, e := range q.GroupBy {
-		if contains(e, isSubquery) || contains(e, isAggregate) {
-			return errorAt(e.Pos(), "", "A GROUP BY expression cannot contain an aggregate or a subquery.")
+		if syntax.Contains(e, isSubquery) || syntax.Contains(e, isAggregate) {
+			return syntax.Errorf(e.Pos(), "", "A GROUP BY expression cannot contain an aggregate or a subquery.")
 		}
 	}
 	if q.GroupBy != nil && q.Rank {
-		return errorAt(q.OrderAt, "", "'ORDER BY RANK' is not supported with 'GROUP BY'.")
+		return syntax.Errorf(q.OrderAt, "", "'ORDER BY RANK' is not supported with 'GROUP BY'.")
 	}
 	return nil
 }
 
 // checkAliases refuses sources that share a name, given or taken from a path.
-func checkAliases(f *From) error {
+func checkAliases(f *syntax.From) error {
 	if f == nil {
 		return nil
 	}
@@ -215,7 +132,7 @@ func checkAliases(f *From) error {
 	for i := range f.Sources {
 		src := &f.Sources[i]
 		if src.Alias != "" && seen[src.Alias] {
-			return errorAt(src.Span, "", "The input alias '%s' is specified more than once in the FROM clause.", src.Alias)
+			return syntax.Errorf(src.Span, "", "The input alias '%s' is specified more than once in the FROM clause.", src.Alias)
 		}
 		seen[src.Alias] = true
 	}
@@ -223,57 +140,57 @@ func checkAliases(f *From) error {
 }
 
 // checkRanked refuses what ORDER BY RANK does not go with.
-func checkRanked(q *Query, list *errorList) {
+func checkRanked(q *syntax.Query, list *errorList) {
 	if q.From == nil {
 		return
 	}
 	sources := q.From.Sources
 	if last := len(sources) - 1; last > 0 {
-		list.add(errorAt(Span{sources[0].Start, sources[last].End}, "SC2224",
+		list.add(syntax.Errorf(syntax.Span{Start: sources[0].Start, End: sources[last].End}, "SC2224",
 			"The JOIN operator is not allowed with the ORDER BY RANK clause."))
 	}
 	for i := range sources {
 		switch src := &sources[i]; {
 		case src.Iterate:
-			list.add(errorAt(src.Span, "SC2223", "The FROM clause with the IN operator is not allowed with the ORDER BY RANK clause."))
+			list.add(syntax.Errorf(src.Span, "SC2223", "The FROM clause with the IN operator is not allowed with the ORDER BY RANK clause."))
 		case src.Query != nil:
-			list.add(errorAt(src.SetAt, "SC2225", "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause."))
+			list.add(syntax.Errorf(src.SetAt, "SC2225", "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause."))
 		}
 	}
 	for _, item := range q.OrderBy {
-		if call, ok := item.Expr.(*Call); !ok || !isScore(call) {
+		if call, ok := item.Expr.(*syntax.Call); !ok || !isScore(call) {
 			list.add(noScores(q))
 			return
 		}
 		if item.Explicit {
-			list.add(errorAt(q.OrderAt, "", "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."))
+			list.add(syntax.Errorf(q.OrderAt, "", "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."))
 			return
 		}
 	}
 }
 
 // noScores is what ORDER BY RANK is refused with for anything but scores.
-func noScores(q *Query) *Error {
-	return errorAt(q.OrderAt, "SC2221", "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.")
+func noScores(q *syntax.Query) *syntax.Error {
+	return syntax.Errorf(q.OrderAt, "SC2221", "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.")
 }
 
 // badWeights is what ORDER BY RANK is refused with for a list of weights.
-func badWeights(q *Query) *Error {
-	return errorAt(q.OrderAt, "SC2229", "The last parameter of the RRF function is an optional array of weights. When present, it must be "+
+func badWeights(q *syntax.Query) *syntax.Error {
+	return syntax.Errorf(q.OrderAt, "SC2229", "The last parameter of the RRF function is an optional array of weights. When present, it must be "+
 		"a literal array of numbers, one for each of the component scores used for the RRF function. "+
 		"The length of this array must be the same as the number of the component scores.")
 }
 
 // checkArguments refuses a call that can never work.
-func checkArguments(e *Call, fn *Function, parts []code, s *scope) error {
+func checkArguments(e *syntax.Call, fn *Function, parts []code, s *scope) error {
 	if message := fn.Arity(len(e.Args)); message != "" {
-		return errorAt(e.Span, "SC2050", "%s", message)
+		return syntax.Errorf(e.Span, "SC2050", "%s", message)
 	}
 	if fn.Name == fnRRF && !s.ranking {
 		return unknownFunction(e)
 	}
 	if fn.RankOnly && !s.ranking {
-		return errorAt(e.Span, "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", e.Written)
+		return syntax.Errorf(e.Span, "SC2240", "The %s function is only allowed in the ORDER BY RANK clause.", e.Written)
 	}
 	if fn.Check == nil {
 		return nil
@@ -284,21 +201,20 @@ func checkArguments(e *Call, fn *Function, parts []code, s *scope) error {
 			known[i] = parts[i].value
 		}
 	}
-	err := fn.Check(known)
-	var refused *Error
-	if errors.As(err, &refused) {
-		at := e.Span
-		if refused.argument > 0 {
-			at = e.Args[refused.argument].Pos()
-		}
-		return errorAt(at, refused.Code, "%s", refused.Message)
+	refused := fn.Check(known)
+	if refused == nil {
+		return nil
 	}
-	return err
+	refused.Span = e.Span
+	if fn.CheckedArgument > 0 {
+		refused.Span = e.Args[fn.CheckedArgument].Pos()
+	}
+	return refused
 }
 
 // CheckComputed refuses a query that is no definition of a computed property. The
-// error is an *[Error].
-func CheckComputed(q *Query) error {
+// error is an *[syntax.Error].
+func CheckComputed(q *syntax.Query) error {
 	if err := checkComputed(q); err != nil {
 		return err
 	}
@@ -307,9 +223,9 @@ func CheckComputed(q *Query) error {
 }
 
 // checkComputed looks at the form of a definition only.
-func checkComputed(q *Query) error {
-	refuse := func(at Span) error {
-		return errorAt(at, "", "A computed property is defined by SELECT VALUE and a scalar expression FROM the container, without other clauses.")
+func checkComputed(q *syntax.Query) error {
+	refuse := func(at syntax.Span) error {
+		return syntax.Errorf(at, "", "A computed property is defined by SELECT VALUE and a scalar expression FROM the container, without other clauses.")
 	}
 	switch {
 	case q.Select.Value == nil, q.From == nil, q.Where != nil, q.GroupBy != nil, q.OrderBy != nil,
@@ -320,20 +236,20 @@ func checkComputed(q *Query) error {
 	if len(q.From.Sources) > 1 || first.Query != nil || first.Iterate || first.Expr != nil || len(first.Path) > 0 {
 		return refuse(first.Span)
 	}
-	if contains(q.Select.Value, isSubquery) || contains(q.Select.Value, isAggregate) || contains(q.Select.Value, isNonDeterministic) ||
-		contains(q.Select.Value, isParam) {
+	if syntax.Contains(q.Select.Value, isSubquery) || syntax.Contains(q.Select.Value, isAggregate) || syntax.Contains(q.Select.Value, isNonDeterministic) ||
+		syntax.Contains(q.Select.Value, isParam) {
 		return refuse(q.Select.Value.Pos())
 	}
 	return nil
 }
 
-func isParam(e Expr) bool {
-	_, ok := e.(*Param)
+func isParam(e syntax.Expr) bool {
+	_, ok := e.(*syntax.Param)
 	return ok
 }
 
-func isNonDeterministic(e Expr) bool {
-	call, ok := e.(*Call)
+func isNonDeterministic(e syntax.Expr) bool {
+	call, ok := e.(*syntax.Call)
 	if !ok || call.UDF {
 		return ok
 	}
@@ -343,45 +259,47 @@ func isNonDeterministic(e Expr) bool {
 
 // fingerprint returns a text that expressions share if they are written the same
 // way, but for space, brackets and the names of what they refer to.
-func fingerprint(e Expr, s *scope) string { return string(appendFingerprint(nil, e, s)) }
+func fingerprint(e syntax.Expr, s *scope) string { return string(appendFingerprint(nil, e, s)) }
 
-func appendFingerprint(dst []byte, e Expr, s *scope) []byte {
+func appendFingerprint(dst []byte, e syntax.Expr, s *scope) []byte {
 	switch e := e.(type) {
-	case *Ident:
+	case *syntax.Ident:
 		if bound, _ := s.lookup(e.Name); bound != nil {
 			return strconv.AppendInt(append(dst, '$'), int64(bound.slot), 10)
 		}
 		return append(dst, e.Name...)
-	case *Literal:
-		return e.Value.AppendCanonical(dst)
-	case *Param:
+	case *syntax.Literal:
+		return literalValue(e).AppendCanonical(dst)
+	case *syntax.Param:
 		return append(dst, e.Name...)
-	case *Subquery, *Let: // which have names of their own
-		return append(dst, Print(e)...)
-	case *Member:
+	case *syntax.Subquery, *syntax.Let: // which have names of their own
+		return append(dst, syntax.Print(e)...)
+	case *syntax.Member:
 		dst = Str(e.Name).AppendJSON(append(dst, '.'))
-	case *Unary:
+	case *syntax.Unary:
 		dst = append(dst, e.Op.String()...)
-	case *Binary:
+	case *syntax.Binary:
 		dst = append(dst, e.Op.String()...)
-	case *Call:
+	case *syntax.Call:
 		if e.UDF {
 			dst = append(dst, "udf."...)
 		}
 		dst = append(dst, e.Name...)
-	case *ObjectLit:
+	case *syntax.ObjectLit:
 		for _, p := range e.Props {
 			dst = Str(p.Name).AppendJSON(dst)
 		}
 	}
 	dst = append(dst, nodeTag(e), '(')
-	eachOperand(e, func(part Expr) { dst = append(appendFingerprint(dst, part, s), ',') })
+	for part := range syntax.Operands(e) {
+		dst = append(appendFingerprint(dst, part, s), ',')
+	}
 	return append(dst, ')')
 }
 
 // nodeTag tells the node types apart in a fingerprint, and those that are
 // negated.
-func nodeTag(e Expr) byte {
+func nodeTag(e syntax.Expr) byte {
 	negated := func(not bool, tag byte) byte {
 		if not {
 			return tag + 'A' - 'a'
@@ -389,21 +307,21 @@ func nodeTag(e Expr) byte {
 		return tag
 	}
 	switch e := e.(type) {
-	case *Index:
+	case *syntax.Index:
 		return 'i'
-	case *Ternary:
+	case *syntax.Ternary:
 		return 't'
-	case *Coalesce:
+	case *syntax.Coalesce:
 		return 'c'
-	case *Between:
+	case *syntax.Between:
 		return negated(e.Not, 'b')
-	case *In:
+	case *syntax.In:
 		return negated(e.Not, 'n')
-	case *Like:
+	case *syntax.Like:
 		return negated(e.Not, 'l')
-	case *ArrayLit:
+	case *syntax.ArrayLit:
 		return 'a'
-	case *ObjectLit:
+	case *syntax.ObjectLit:
 		return 'o'
 	}
 	return ' '

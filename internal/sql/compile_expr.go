@@ -4,7 +4,11 @@
 
 package sql
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // evaluator computes a compiled expression for the row that a frame holds.
 type evaluator func(f *frame) Value
@@ -73,50 +77,67 @@ func slotEval(slot int) evaluator {
 }
 
 // expr compiles one expression.
-func (c *compiler) expr(e Expr, s *scope) (code, error) {
+func (c *compiler) expr(e syntax.Expr, s *scope) (code, error) {
 	if slot, ok := s.keySlot(e); ok {
 		return code{eval: slotEval(slot)}, nil
 	}
 	switch e := e.(type) {
-	case *Literal:
-		return constantCode(e.Value), nil
-	case *Param:
+	case *syntax.Literal:
+		return constantCode(literalValue(e)), nil
+	case *syntax.Param:
 		c.constants++
 		x := constantCode(c.opts.Params[e.Name].sent()) // undefined, if it was not given
 		x.param = e.Name
 		return x, nil
-	case *Ident, *Member, *Index:
+	case *syntax.Ident, *syntax.Member, *syntax.Index:
 		return c.path(e, s)
-	case *Unary:
+	case *syntax.Unary:
 		return c.unary(e, s)
-	case *Binary:
+	case *syntax.Binary:
 		return c.binary(e, s)
-	case *Ternary:
+	case *syntax.Ternary:
 		return c.ternary(e, s)
-	case *Coalesce:
+	case *syntax.Coalesce:
 		return c.coalesce(e, s)
-	case *Between:
+	case *syntax.Between:
 		return c.between(e, s)
-	case *In:
+	case *syntax.In:
 		return c.in(e, s)
-	case *Like:
+	case *syntax.Like:
 		return c.like(e, s)
-	case *Call:
+	case *syntax.Call:
 		return c.call(e, s)
-	case *ArrayLit:
+	case *syntax.ArrayLit:
 		return c.array(e, s)
-	case *ObjectLit:
+	case *syntax.ObjectLit:
 		return c.object(e, s)
-	case *Subquery:
+	case *syntax.Subquery:
 		return c.subquery(e, s)
-	case *Let:
+	case *syntax.Let:
 		return c.let(e, s)
 	}
-	return code{}, errorAt(e.Pos(), "SC1001", "Syntax error, incorrect syntax near '%s'.", Print(e))
+	return code{}, syntax.Errorf(e.Pos(), "SC1001", "Syntax error, incorrect syntax near '%s'.", syntax.Print(e))
+}
+
+// literalValue returns what a literal means.
+func literalValue(l *syntax.Literal) Value {
+	switch l.Kind {
+	case syntax.LitNull:
+		return Null()
+	case syntax.LitBool:
+		return Bool(l.True)
+	case syntax.LitInt:
+		return Int(l.Int)
+	case syntax.LitFloat:
+		return Float(l.Float)
+	case syntax.LitString:
+		return Str(l.Text)
+	}
+	return Undefined()
 }
 
 // exprs compiles several expressions, and says whether all are constant.
-func (c *compiler) exprs(list []Expr, s *scope) (parts []code, constant bool, err error) {
+func (c *compiler) exprs(list []syntax.Expr, s *scope) (parts []code, constant bool, err error) {
 	constant = true
 	parts = make([]code, 0, len(list))
 	for _, e := range list {
@@ -146,7 +167,7 @@ func (c *compiler) folded(x code, constant bool) code {
 }
 
 // path compiles an alias, or a path from one or from another expression.
-func (c *compiler) path(e Expr, s *scope) (code, error) {
+func (c *compiler) path(e syntax.Expr, s *scope) (code, error) {
 	steps, base, err := c.steps(e, s)
 	if err != nil {
 		return code{}, err
@@ -154,7 +175,7 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 	if slot, ok := s.keySlot(base); ok {
 		return code{eval: func(f *frame) Value { return follow(f.slots[slot], steps) }}, nil
 	}
-	id, ok := base.(*Ident)
+	id, ok := base.(*syntax.Ident)
 	if !ok {
 		of, err := c.expr(base, s)
 		if err != nil {
@@ -170,8 +191,8 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 	}
 	home.reach = max(home.reach, bound.source)
 	if home.grouping != nil {
-		return code{}, errorAt(e.Pos(), codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained "+
-			"in either an aggregate function or the GROUP BY clause.", Print(e))
+		return code{}, syntax.Errorf(e.Pos(), codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained "+
+			"in either an aggregate function or the GROUP BY clause.", syntax.Print(e))
 	}
 	x, ok, err := c.computedPath(bound, steps)
 	if err != nil {
@@ -187,20 +208,20 @@ func (c *compiler) path(e Expr, s *scope) (code, error) {
 
 // steps takes a path apart, down to where it starts. A subscript that each row has
 // its own of is refused, as the service does.
-func (c *compiler) steps(e Expr, s *scope) (steps []Step, base Expr, err error) {
+func (c *compiler) steps(e syntax.Expr, s *scope) (steps []syntax.Step, base syntax.Expr, err error) {
 	for base = e; ; {
 		switch at := base.(type) {
-		case *Member:
-			steps = append(steps, Step{Name: at.Name})
+		case *syntax.Member:
+			steps = append(steps, syntax.Step{Name: at.Name})
 			base = at.Of
-		case *Index:
+		case *syntax.Index:
 			sub, err := c.expr(at.At, s)
 			if err != nil {
 				return nil, nil, err
 			}
 			step, ok := constantStep(sub)
 			if !ok {
-				return nil, nil, errorAt(at.Span, "SC2990", "The specified query includes 'member indexer' which is currently not supported.")
+				return nil, nil, syntax.Errorf(at.Span, "SC2990", "The specified query includes 'member indexer' which is currently not supported.")
 			}
 			steps = append(steps, step)
 			base = at.Of
@@ -220,21 +241,21 @@ const noElement int64 = -2
 
 // constantStep turns a constant subscript into a step. One that is neither a
 // name nor a place leads nowhere.
-func constantStep(sub code) (step Step, ok bool) {
+func constantStep(sub code) (step syntax.Step, ok bool) {
 	if !sub.constant {
-		return Step{}, false
+		return syntax.Step{}, false
 	}
 	if name, ok := sub.value.AsString(); ok {
-		return Step{Name: name}, true
+		return syntax.Step{Name: name}, true
 	}
 	if n, ok := sub.value.AsInt(); ok && n >= 0 {
-		return Step{Element: true, Index: n}, true
+		return syntax.Step{Element: true, Index: n}, true
 	}
-	return Step{Element: true, Index: noElement}, true
+	return syntax.Step{Element: true, Index: noElement}, true
 }
 
 // walk compiles a path from a slot.
-func (c *compiler) walk(from *binding, steps []Step) code {
+func (c *compiler) walk(from *binding, steps []syntax.Step) code {
 	slot := from.slot
 	x := code{origin: from.origin.with(steps...)}
 	switch {
@@ -250,7 +271,7 @@ func (c *compiler) walk(from *binding, steps []Step) code {
 }
 
 // follow goes down a path.
-func follow(v Value, steps []Step) Value {
+func follow(v Value, steps []syntax.Step) Value {
 	for i := range steps {
 		if steps[i].Element {
 			v = v.Index(int(steps[i].Index))
@@ -262,7 +283,7 @@ func follow(v Value, steps []Step) Value {
 }
 
 // computedPath compiles a path that begins with a computed property.
-func (c *compiler) computedPath(bound *binding, steps []Step) (x code, ok bool, err error) {
+func (c *compiler) computedPath(bound *binding, steps []syntax.Step) (x code, ok bool, err error) {
 	if c.raw || bound.kind != sourceItem || bound.derived || len(steps) == 0 || steps[0].Element {
 		return code{}, false, nil
 	}
@@ -307,8 +328,8 @@ func (c *compiler) computedProperty(p Computed) (*code, error) {
 	return &x, nil
 }
 
-func (c *compiler) ternary(e *Ternary, s *scope) (code, error) {
-	parts, constant, err := c.exprs([]Expr{e.Cond, e.Then, e.Else}, s)
+func (c *compiler) ternary(e *syntax.Ternary, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]syntax.Expr{e.Cond, e.Then, e.Else}, s)
 	if err != nil {
 		return code{}, err
 	}
@@ -321,8 +342,8 @@ func (c *compiler) ternary(e *Ternary, s *scope) (code, error) {
 	}}, constant), nil
 }
 
-func (c *compiler) coalesce(e *Coalesce, s *scope) (code, error) {
-	parts, constant, err := c.exprs([]Expr{e.X, e.Y}, s)
+func (c *compiler) coalesce(e *syntax.Coalesce, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]syntax.Expr{e.X, e.Y}, s)
 	if err != nil {
 		return code{}, err
 	}
@@ -335,7 +356,27 @@ func (c *compiler) coalesce(e *Coalesce, s *scope) (code, error) {
 	}}, constant), nil
 }
 
-func (c *compiler) array(e *ArrayLit, s *scope) (code, error) {
+// let compiles a value that is computed once and has a slot while the body is.
+func (c *compiler) let(e *syntax.Let, s *scope) (code, error) {
+	value, err := c.expr(e.Value, s)
+	if err != nil {
+		return code{}, err
+	}
+	slot := c.newSlot()
+	inner := &scope{outer: s}
+	inner.bind(binding{name: e.Name, slot: slot, kind: sourceQuery, derived: true})
+	body, err := c.expr(e.Body, inner)
+	if err != nil {
+		return code{}, err
+	}
+	valueEval, bodyEval := value.eval, body.eval
+	return code{eval: func(f *frame) Value {
+		f.slots[slot] = valueEval(f)
+		return bodyEval(f)
+	}}, nil
+}
+
+func (c *compiler) array(e *syntax.ArrayLit, s *scope) (code, error) {
 	parts, constant, err := c.exprs(e.Items, s)
 	if err != nil {
 		return code{}, err
@@ -352,8 +393,8 @@ func (c *compiler) array(e *ArrayLit, s *scope) (code, error) {
 	}}, constant), nil
 }
 
-func (c *compiler) object(e *ObjectLit, s *scope) (code, error) {
-	values := make([]Expr, len(e.Props))
+func (c *compiler) object(e *syntax.ObjectLit, s *scope) (code, error) {
+	values := make([]syntax.Expr, len(e.Props))
 	seen := make(map[string]bool, len(e.Props))
 	for i, p := range e.Props {
 		if seen[p.Name] {
@@ -382,6 +423,6 @@ func (c *compiler) object(e *ObjectLit, s *scope) (code, error) {
 	}}, constant), nil
 }
 
-func duplicateProperty(name string, at Span) *Error {
-	return errorAt(at, "", "The property name '%s' is specified more than once.", name)
+func duplicateProperty(name string, at syntax.Span) *syntax.Error {
+	return syntax.Errorf(at, "", "The property name '%s' is specified more than once.", name)
 }

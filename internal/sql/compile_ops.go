@@ -7,22 +7,24 @@ package sql
 import (
 	"slices"
 	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
-func (c *compiler) unary(e *Unary, s *scope) (code, error) {
+func (c *compiler) unary(e *syntax.Unary, s *scope) (code, error) {
 	operand, err := c.expr(e.X, s)
 	if err != nil {
 		return code{}, err
 	}
 	op, x := e.Op, operand.eval
 	result := code{eval: func(f *frame) Value { return unaryValue(op, x(f)) }}
-	if op == OpNot {
+	if op == syntax.OpNot {
 		result.yes, result.no = operand.whenFalse(), operand.whenTrue()
 	}
 	return c.folded(result, operand.constant), nil
 }
 
-func (c *compiler) binary(e *Binary, s *scope) (code, error) {
+func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 	left, err := c.expr(e.X, s)
 	if err != nil {
 		return code{}, err
@@ -34,21 +36,21 @@ func (c *compiler) binary(e *Binary, s *scope) (code, error) {
 	x, y, op := left.eval, right.eval, e.Op
 	var result code
 	switch op {
-	case OpAnd:
+	case syntax.OpAnd:
 		result.eval = func(f *frame) Value { return evalAnd(f, x, y) }
 		result.yes = and(left.whenTrue(), right.whenTrue())
 		result.no = or(left.whenFalse(), right.whenFalse())
-	case OpOr:
+	case syntax.OpOr:
 		result.eval = func(f *frame) Value { return evalOr(f, x, y) }
 		result.yes = or(left.whenTrue(), right.whenTrue())
 		result.no = and(left.whenFalse(), right.whenFalse())
-	case OpEq, OpNe, OpLt, OpLe, OpGt, OpGe:
+	case syntax.OpEq, syntax.OpNe, syntax.OpLt, syntax.OpLe, syntax.OpGt, syntax.OpGe:
 		if !left.constant {
 			right = c.argument(right)
 		}
 		result.eval = comparison(op, left, right)
 		result.yes, result.no = comparisonConditions(op, left, right)
-	case OpConcat:
+	case syntax.OpConcat:
 		result.eval = func(f *frame) Value {
 			a, b := x(f), y(f)
 			if !f.cx.read(len(a.text)+len(b.text), 1) {
@@ -64,13 +66,13 @@ func (c *compiler) binary(e *Binary, s *scope) (code, error) {
 
 // comparison compiles an operator between values. Most of them compare with a
 // constant.
-func comparison(op Op, left, right code) evaluator {
+func comparison(op syntax.Op, left, right code) evaluator {
 	x, y := left.eval, right.eval
 	if right.argument {
 		return compareArgument(op, x, right.value)
 	}
 	if right.constant {
-		if text, ok := right.value.AsString(); ok && op == OpEq {
+		if text, ok := right.value.AsString(); ok && op == syntax.OpEq {
 			return func(f *frame) Value { return equalsText(x(f), text) }
 		}
 		if number, ok := right.value.AsFloat(); ok {
@@ -80,8 +82,8 @@ func comparison(op Op, left, right code) evaluator {
 	return func(f *frame) Value { return compareValues(op, x(f), y(f)) }
 }
 
-func (c *compiler) between(e *Between, s *scope) (code, error) {
-	parts, constant, err := c.exprs([]Expr{e.X, e.Low, e.High}, s)
+func (c *compiler) between(e *syntax.Between, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]syntax.Expr{e.X, e.Low, e.High}, s)
 	if err != nil {
 		return code{}, err
 	}
@@ -91,14 +93,14 @@ func (c *compiler) between(e *Between, s *scope) (code, error) {
 	x, low, high, not := parts[0].eval, parts[1].eval, parts[2].eval, e.Not
 	result := code{eval: func(f *frame) Value {
 		v := x(f)
-		inside := bothTrue(compareValues(OpGe, v, low(f)), compareValues(OpLe, v, high(f)))
+		inside := bothTrue(compareValues(syntax.OpGe, v, low(f)), compareValues(syntax.OpLe, v, high(f)))
 		if not {
-			return unaryValue(OpNot, inside)
+			return unaryValue(syntax.OpNot, inside)
 		}
 		return inside
 	}}
-	above, below := comparisonConditions(OpGe, parts[0], parts[1])
-	atMost, over := comparisonConditions(OpLe, parts[0], parts[2])
+	above, below := comparisonConditions(syntax.OpGe, parts[0], parts[1])
+	atMost, over := comparisonConditions(syntax.OpLe, parts[0], parts[2])
 	result.yes, result.no = and(above, atMost), or(below, over)
 	if not {
 		result.yes, result.no = result.no, result.yes
@@ -106,7 +108,7 @@ func (c *compiler) between(e *Between, s *scope) (code, error) {
 	return c.folded(result, constant), nil
 }
 
-func (c *compiler) in(e *In, s *scope) (code, error) {
+func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 	needle, err := c.expr(e.X, s)
 	if err != nil {
 		return code{}, err
@@ -129,7 +131,7 @@ func (c *compiler) in(e *In, s *scope) (code, error) {
 	}
 	result := code{eval: found}
 	if not {
-		result.eval = func(f *frame) Value { return unaryValue(OpNot, found(f)) }
+		result.eval = func(f *frame) Value { return unaryValue(syntax.OpNot, found(f)) }
 	}
 	result.yes, result.no = inConditions(needle, parts)
 	if not {
@@ -190,17 +192,16 @@ func inAny(x evaluator, parts []code) evaluator {
 	}
 }
 
-func (c *compiler) like(e *Like, s *scope) (code, error) {
-	parts, constant, err := c.exprs([]Expr{e.X, e.Pattern}, s)
+func (c *compiler) like(e *syntax.Like, s *scope) (code, error) {
+	parts, constant, err := c.exprs([]syntax.Expr{e.X, e.Pattern}, s)
 	if err != nil {
 		return code{}, err
 	}
 	escape := noEscape
 	if e.Escape != nil {
-		text, _ := e.Escape.Value.AsString()
-		r, size := utf8.DecodeRuneInString(text)
-		if size == 0 || size != len(text) {
-			return code{}, errorAt(e.Escape.Span, "", "The ESCAPE clause must be a single character.")
+		r, size := utf8.DecodeRuneInString(e.Escape.Text)
+		if size == 0 || size != len(e.Escape.Text) {
+			return code{}, syntax.Errorf(e.Escape.Span, "", "The ESCAPE clause must be a single character.")
 		}
 		escape = r
 	}
@@ -230,13 +231,13 @@ func (c *compiler) like(e *Like, s *scope) (code, error) {
 	}
 	result := code{eval: match, yes: likeCondition(parts[0], parts[1], escape)}
 	if e.Not {
-		result = code{eval: func(f *frame) Value { return unaryValue(OpNot, match(f)) }, no: result.yes}
+		result = code{eval: func(f *frame) Value { return unaryValue(syntax.OpNot, match(f)) }, no: result.yes}
 	}
 	return c.folded(result, constant), nil
 }
 
 // call compiles a function.
-func (c *compiler) call(e *Call, s *scope) (code, error) {
+func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if e.UDF {
 		return c.udf(e, s)
 	}
@@ -292,7 +293,7 @@ func (c *compiler) call(e *Call, s *scope) (code, error) {
 }
 
 // udf compiles a call of a user-defined function.
-func (c *compiler) udf(e *Call, s *scope) (code, error) {
+func (c *compiler) udf(e *syntax.Call, s *scope) (code, error) {
 	parts, _, err := c.exprs(e.Args, s)
 	if err != nil {
 		return code{}, err
@@ -308,7 +309,7 @@ func (c *compiler) udf(e *Call, s *scope) (code, error) {
 	}}, nil
 }
 
-func unknownFunction(e *Call) *Error {
-	name := Span{e.Start, e.Start + len(e.Written)}
-	return errorAt(name, "SC2005", "'%s' is not a recognized built-in function name.", e.Written)
+func unknownFunction(e *syntax.Call) *syntax.Error {
+	name := syntax.Span{Start: e.Start, End: e.Start + len(e.Written)}
+	return syntax.Errorf(name, "SC2005", "'%s' is not a recognized built-in function name.", e.Written)
 }

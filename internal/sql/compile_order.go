@@ -4,7 +4,11 @@
 
 package sql
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // The names of the functions that rows can be ordered by.
 const (
@@ -16,7 +20,7 @@ const (
 )
 
 // isScore reports whether a call is one that ORDER BY RANK takes.
-func isScore(call *Call) bool {
+func isScore(call *syntax.Call) bool {
 	if call.UDF {
 		return false
 	}
@@ -26,11 +30,11 @@ func isScore(call *Call) bool {
 
 // isSortable reports whether a call is one that ORDER BY takes in place of a
 // path: a distance, or one of the scores of which rewritten queries make use.
-func isSortable(call *Call) bool {
+func isSortable(call *syntax.Call) bool {
 	return isScore(call) || !call.UDF && len(call.Name) > 0 && call.Name[0] == '_'
 }
 
-func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
+func (c *compiler) orderBy(q *syntax.Query, s *scope, b *block) error {
 	s.ranking = q.Rank
 	defer func() { s.ranking = false }()
 	if q.Rank {
@@ -44,7 +48,7 @@ func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
 		return c.groupOrder(q, s, b)
 	}
 	for _, item := range q.OrderBy {
-		if call, ok := item.Expr.(*Call); !isPath(item.Expr) && (!ok || !isSortable(call)) {
+		if call, ok := item.Expr.(*syntax.Call); !isPath(item.Expr) && (!ok || !isSortable(call)) {
 			if _, err := c.expr(item.Expr, s); err != nil {
 				return err
 			}
@@ -71,7 +75,7 @@ func (c *compiler) orderBy(q *Query, s *scope, b *block) error {
 
 // groupOrder compiles the ORDER BY of groups. What is not one of their keys has no
 // one value in them.
-func (c *compiler) groupOrder(q *Query, s *scope, b *block) error {
+func (c *compiler) groupOrder(q *syntax.Query, s *scope, b *block) error {
 	s.grouping = b.grouping
 	defer func() { s.grouping = nil }()
 	for _, item := range q.OrderBy {
@@ -88,15 +92,15 @@ func (c *compiler) groupOrder(q *Query, s *scope, b *block) error {
 	return nil
 }
 
-func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
+func (c *compiler) sortKey(item syntax.SortItem, s *scope) (SortKey, error) {
 	key := SortKey{Desc: item.Desc, Explicit: item.Explicit}
-	call, _ := item.Expr.(*Call)
+	call, _ := item.Expr.(*syntax.Call)
 	x, err := c.expr(item.Expr, s)
 	switch {
 	case err != nil:
 		return SortKey{}, err
 	case call != nil && !call.UDF && call.Name == fnVectorDistance && item.Explicit:
-		return SortKey{}, errorAt(item.Expr.Pos(), "", "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.")
+		return SortKey{}, syntax.Errorf(item.Expr.Pos(), "", "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.")
 	case call != nil && isSortable(call):
 		key.Call = call
 		switch {
@@ -122,13 +126,13 @@ func (c *compiler) sortKey(item SortItem, s *scope) (SortKey, error) {
 // checkSortPath refuses a path that does not lead from the item to one property. It may
 // lead through what a subquery makes of the item, but not to a computed property: the path
 // has another value there than in an index.
-func (c *compiler) checkSortPath(e Expr, x code, s *scope) error {
+func (c *compiler) checkSortPath(e syntax.Expr, x code, s *scope) error {
 	bound, _ := s.lookup(rootOf(e))
 	switch {
 	case bound == nil:
 		return unsupportedOrder(e)
 	case bound.kind == sourceElement:
-		return errorAt(e.Pos(), "", "Order-by over correlated collections is not supported.")
+		return syntax.Errorf(e.Pos(), "", "Order-by over correlated collections is not supported.")
 	case !x.origin.known, bound.derived && !c.isStored(x.origin):
 		return unsupportedOrder(e)
 	}
@@ -138,26 +142,26 @@ func (c *compiler) checkSortPath(e Expr, x code, s *scope) error {
 // isStored reports whether a path leads to one value of the item as it is stored.
 func (c *compiler) isStored(o origin) bool {
 	return len(o.path) > 0 &&
-		!slices.ContainsFunc(o.path, func(s Step) bool { return s.Element && s.Index == AnyElement }) &&
+		!slices.ContainsFunc(o.path, func(s syntax.Step) bool { return s.Element && s.Index == AnyElement }) &&
 		!slices.ContainsFunc(c.opts.Computed, func(p Computed) bool { return p.Name == o.path[0].Name })
 }
 
-func unsupportedOrder(e Expr) *Error {
-	return errorAt(e.Pos(), "2206", "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
+func unsupportedOrder(e syntax.Expr) *syntax.Error {
+	return syntax.Errorf(e.Pos(), "2206", "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
 }
 
 // isPath reports whether an expression is an alias or leads from one.
-func isPath(e Expr) bool { return rootOf(e) != "" }
+func isPath(e syntax.Expr) bool { return rootOf(e) != "" }
 
 // rootOf returns the alias that a path starts from.
-func rootOf(e Expr) string {
+func rootOf(e syntax.Expr) string {
 	for {
 		switch at := e.(type) {
-		case *Ident:
+		case *syntax.Ident:
 			return at.Name
-		case *Member:
+		case *syntax.Member:
 			e = at.Of
-		case *Index:
+		case *syntax.Index:
 			e = at.Of
 		default:
 			return ""
@@ -207,7 +211,7 @@ const vectorOptionsAt = 3
 func (c *compiler) vectorPolicy(o origin) *Vector {
 	for i := range c.opts.Vectors {
 		policy := &c.opts.Vectors[i]
-		if o.known && slices.EqualFunc(o.path, policy.Path, func(s Step, name string) bool { return !s.Element && s.Name == name }) {
+		if o.known && slices.EqualFunc(o.path, policy.Path, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name }) {
 			return policy
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 func TestRefusedQueries(t *testing.T) {
@@ -102,12 +104,12 @@ func TestErrorsSayWhere(t *testing.T) {
 		`SELECT VALUE VectorDistance(c.a, [1], true, {"searchListSizeMultiplier": 0}) FROM c`:      `{"searchListSizeMultiplier": 0}`,
 		`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1])`: `ORDER BY RANK RRF(FullTextScore(c.a, "x"), FullTextScore(c.b, "x"), [1])`,
 	} {
-		q, err := Parse(query)
+		q, err := syntax.Parse(query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Compile(q, CompileOptions{})
-		refused, ok := err.(*Error)
+		refused, ok := err.(*syntax.Error)
 		if !ok || query[refused.Span.Start:refused.Span.End] != want {
 			t.Errorf("%s: %v at %+v, want at %q", query, err, refused.Span, want)
 		}
@@ -123,12 +125,12 @@ func TestAllErrorsAreTold(t *testing.T) {
 		`SELECT VALUE x FROM (SELECT TOP 1 * FROM c) x ORDER BY RANK FullTextScore(x.a, "x")`:           "SC2225 SC2203",
 		`SELECT c.a, c.b, c.d, COUNT(1) FROM c GROUP BY c.b`:                                            "SC2102 SC2102",
 	} {
-		q, err := Parse(query)
+		q, err := syntax.Parse(query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Compile(q, CompileOptions{})
-		refused, ok := err.(*Error)
+		refused, ok := err.(*syntax.Error)
 		if !ok {
 			t.Errorf("%s: %v", query, err)
 			continue

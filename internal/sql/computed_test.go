@@ -5,16 +5,17 @@ package sql
 import (
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // A path into a computed property leaves the property itself as it is.
 func TestPathIntoComputedProperty(t *testing.T) {
-	definition, err := Parse("SELECT VALUE {x: c.n} FROM c")
+	definition, err := syntax.Parse("SELECT VALUE {x: c.n} FROM c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Parse("SELECT c.cp.x, c.cp FROM c")
+	q, err := syntax.Parse("SELECT c.cp.x, c.cp FROM c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +32,11 @@ func TestPathIntoComputedProperty(t *testing.T) {
 // A computed property may have the name of the partition key; what is said of it does
 // not say where items are.
 func TestComputedPartitionKey(t *testing.T) {
-	definition, err := Parse("SELECT VALUE c.n FROM c")
+	definition, err := syntax.Parse("SELECT VALUE c.n FROM c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Parse("SELECT * FROM c WHERE c.pk = 1")
+	q, err := syntax.Parse("SELECT * FROM c WHERE c.pk = 1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ package sql
 import (
 	"slices"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // CondOp is what a condition says.
@@ -170,7 +172,7 @@ func (o origin) single() bool {
 
 // comparisonConditions returns what is known where a comparison with a constant
 // is true, and where it is false.
-func comparisonConditions(op Op, left, right code) (yes, no *Condition) {
+func comparisonConditions(op syntax.Op, left, right code) (yes, no *Condition) {
 	if left.constant && !right.constant {
 		left, right, op = right, left, mirrored(op)
 	}
@@ -181,7 +183,7 @@ func comparisonConditions(op Op, left, right code) (yes, no *Condition) {
 	if left.function == "ST_DISTANCE" {
 		return distanceConditions(op, left.args, v)
 	}
-	equality := op == OpEq || op == OpNe
+	equality := op == syntax.OpEq || op == syntax.OpNe
 	if v.IsUndefined() || !equality && v.Kind() >= KindArray {
 		never := constantCondition(false)
 		return never, never
@@ -193,33 +195,33 @@ func comparisonConditions(op Op, left, right code) (yes, no *Condition) {
 
 // conditionOps returns what a comparison says where it is true, and where it is
 // false.
-func conditionOps(op Op) (yes, no CondOp) {
+func conditionOps(op syntax.Op) (yes, no CondOp) {
 	switch op {
-	case OpEq:
+	case syntax.OpEq:
 		return CondEq, CondNe
-	case OpNe:
+	case syntax.OpNe:
 		return CondNe, CondEq
-	case OpLt:
+	case syntax.OpLt:
 		return CondLt, CondGe
-	case OpLe:
+	case syntax.OpLe:
 		return CondLe, CondGt
-	case OpGt:
+	case syntax.OpGt:
 		return CondGt, CondLe
 	}
 	return CondGe, CondLt
 }
 
 // mirrored returns the operator that says the same with its operands swapped.
-func mirrored(op Op) Op {
+func mirrored(op syntax.Op) syntax.Op {
 	switch op {
-	case OpLt:
-		return OpGt
-	case OpLe:
-		return OpGe
-	case OpGt:
-		return OpLt
-	case OpGe:
-		return OpLe
+	case syntax.OpLt:
+		return syntax.OpGt
+	case syntax.OpLe:
+		return syntax.OpGe
+	case syntax.OpGt:
+		return syntax.OpLt
+	case syntax.OpGe:
+		return syntax.OpLe
 	}
 	return op
 }
@@ -411,15 +413,15 @@ func nearCondition(args []code, metres Value) *Condition {
 
 // distanceConditions returns what is known where the comparison of a distance with a
 // number is true, and where it is false.
-func distanceConditions(op Op, args []code, v Value) (yes, no *Condition) {
+func distanceConditions(op syntax.Op, args []code, v Value) (yes, no *Condition) {
 	if v.Kind() != KindNumber {
 		return nil, nil
 	}
 	near := nearCondition(args, v)
 	switch op {
-	case OpLt, OpLe, OpEq:
+	case syntax.OpLt, syntax.OpLe, syntax.OpEq:
 		return near, nil
-	case OpGt, OpGe, OpNe:
+	case syntax.OpGt, syntax.OpGe, syntax.OpNe:
 		return nil, near
 	}
 	return nil, nil

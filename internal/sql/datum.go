@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package sql is the query language: it reads queries and prints them, checks what
-// they mean, says how a client is to run them over several partitions, and computes
-// their expressions, functions and aggregates for one item at a time. Which items,
-// from which index and how many at once is decided elsewhere.
+// Package sql is what queries mean: it checks them, says how a client is to run them
+// over several partitions, and computes their expressions, functions and aggregates
+// for one item at a time. Package syntax reads and prints them. Which items, from
+// which index and how many at once is decided elsewhere.
 //
 // It never does I/O, never reads a clock, starts no goroutine, and keeps nothing
 // between two executions.
@@ -214,7 +214,7 @@ func (v Value) AsInt() (n int64, ok bool) {
 // digits.
 func isDigits(text string) bool {
 	for i := range len(text) {
-		if (text[i] < '0' || text[i] > '9') && (i > 0 || text[i] != '-') {
+		if !isDigit(text[i]) && (i > 0 || text[i] != '-') {
 			return false
 		}
 	}

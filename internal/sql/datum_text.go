@@ -344,3 +344,5 @@ func hexRune(s string) (r rune, ok bool) {
 	n, err := strconv.ParseUint(s[2:unicodeEscape], 16, 32)
 	return rune(n), err == nil
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

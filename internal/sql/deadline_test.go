@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // Whatever an expression does with one item, it ends soon after it is told to. None of
@@ -56,7 +58,7 @@ func TestCompilationEndsWhenTold(t *testing.T) {
 		`SELECT VALUE REGEXMATCH(@long, "(?:a?){1000}(?:a?){1000}(?:a?){1000}b")`,
 		`SELECT VALUE [` + strings.TrimSuffix(strings.Repeat(`REGEXMATCH(c.a, "(?:a|b|c|d|e){1000}"),`, 10_000), ",") + `] FROM c`,
 	} {
-		q, err := Parse(text)
+		q, err := syntax.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,59 +2,7 @@
 
 package sql
 
-import (
-	"fmt"
-	"strconv"
-
-	"github.com/mayflydb/mayfly/internal/value"
-)
-
-// Error is a query that is refused, with the code and the text that Cosmos DB
-// has for the reason.
-type Error struct {
-	Code    string // like SC1001, or empty if the reason has none
-	Message string
-	Span    Span // what is wrong, in the query text
-	// More is what else is wrong with the query, as far as it was looked at.
-	More []*Error
-
-	argument int // of a function, which is wrong if it is not the first
-}
-
-func (e *Error) Error() string {
-	if e.Code == "" {
-		return e.Message
-	}
-	return e.Code + ": " + e.Message
-}
-
-// JSON returns what the message of a 400 response carries. The few reasons
-// without a code come in a form of their own, and a code that is a number is
-// one there too, and does not say where.
-func (e *Error) JSON() []byte {
-	if e.Code == "" {
-		dst := value.AppendString([]byte(`{"Errors":[`), e.Message)
-		return append(dst, "]}"...)
-	}
-	dst := e.appendJSON([]byte(`{"errors":[`))
-	for _, other := range e.More {
-		dst = other.appendJSON(append(dst, ','))
-	}
-	return append(dst, "]}"...)
-}
-
-func (e *Error) appendJSON(dst []byte) []byte {
-	dst = append(dst, `{"severity":"Error",`...)
-	if digitsLength(e.Code) == len(e.Code) {
-		dst = append(append(dst, `"code":`...), e.Code...)
-	} else {
-		dst = strconv.AppendInt(append(dst, `"location":{"start":`...), int64(e.Span.Start), 10)
-		dst = strconv.AppendInt(append(dst, `,"end":`...), int64(e.Span.End), 10)
-		dst = value.AppendString(append(dst, `},"code":`...), e.Code)
-	}
-	dst = value.AppendString(append(dst, `,"message":`...), e.Message)
-	return append(dst, '}')
-}
+import "github.com/mayflydb/mayfly/internal/sql/syntax"
 
 // codeUngrouped is the code of a path in a select list that needs a group's key.
 const codeUngrouped = "SC2102"
@@ -63,9 +11,9 @@ const codeUngrouped = "SC2102"
 const maxErrors = 16
 
 // errorList collects errors of a query.
-type errorList struct{ errs []*Error }
+type errorList struct{ errs []*syntax.Error }
 
-func (l *errorList) add(err *Error) {
+func (l *errorList) add(err *syntax.Error) {
 	if len(l.errs) < maxErrors {
 		l.errs = append(l.errs, err)
 	}
@@ -84,8 +32,4 @@ func (l *errorList) err() error {
 		}
 	}
 	return &first
-}
-
-func errorAt(s Span, code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Span: s}
 }

@@ -6,6 +6,8 @@ package sql
 
 import (
 	"fmt"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // maxRowsPerItem is how many rows the sources of a query, and those of its
@@ -42,9 +44,9 @@ func (f *frame) fits(size int) bool {
 }
 
 // callUDF calls a user-defined function.
-func (f *frame) callUDF(name string, args []Value, at Span) Value {
+func (f *frame) callUDF(name string, args []Value, at syntax.Span) Value {
 	if f.cx.UDF == nil {
-		return f.cx.fail(errorAt(at, "", "The user-defined function '%s' does not exist.", name))
+		return f.cx.fail(syntax.Errorf(at, "", "The user-defined function '%s' does not exist.", name))
 	}
 	v, err := f.cx.UDF(name, args)
 	if err != nil {
@@ -60,7 +62,7 @@ func (f *frame) callUDF(name string, args []Value, at Span) Value {
 func (f *frame) step() bool {
 	f.rows++
 	if f.rows > maxRowsPerItem {
-		f.cx.fail(errorAt(Span{}, "", "The query makes more than %d rows of one item.", maxRowsPerItem))
+		f.cx.fail(syntax.Errorf(syntax.Span{}, "", "The query makes more than %d rows of one item.", maxRowsPerItem))
 	}
 	return f.cx.Tick() == nil
 }
@@ -179,7 +181,7 @@ func (b *block) runGroups(f *frame, emit func(Value) bool) bool {
 		group := groups[string(key)]
 		if group == nil {
 			if len(order) == maxGroups {
-				f.cx.fail(errorAt(Span{}, "", "A subquery has more than %d groups.", maxGroups))
+				f.cx.fail(syntax.Errorf(syntax.Span{}, "", "A subquery has more than %d groups.", maxGroups))
 				return false
 			}
 			group = newGroup(b.grouping, f)
@@ -214,21 +216,21 @@ func (p *projection) eval(f *frame) Value {
 }
 
 // subquery compiles a subquery in an expression.
-func (c *compiler) subquery(e *Subquery, s *scope) (code, error) {
+func (c *compiler) subquery(e *syntax.Subquery, s *scope) (code, error) {
 	b, err := c.block(e.Query, &scope{outer: s}, false)
 	if err != nil {
 		return code{}, err
 	}
 	switch e.Kind {
-	case Exists:
+	case syntax.Exists:
 		return code{eval: func(f *frame) Value { return Bool(b.exists(f)) }, yes: b.whenAnyRow()}, nil
-	case All:
+	case syntax.All:
 		return code{eval: func(f *frame) Value { return Bool(b.all(f)) }}, nil
-	case Array:
+	case syntax.Array:
 		return code{eval: b.array}, nil
-	case First:
+	case syntax.First:
 		return code{eval: b.first}, nil
-	case Last:
+	case syntax.Last:
 		return code{eval: b.last}, nil
 	}
 	return code{eval: func(f *frame) Value { return b.scalar(f, e.Span) }}, nil
@@ -289,7 +291,7 @@ func (b *block) last(f *frame) Value {
 }
 
 // scalar returns the only row. That there is a second one is an error.
-func (b *block) scalar(f *frame, at Span) Value {
+func (b *block) scalar(f *frame, at syntax.Span) Value {
 	var row Value
 	rows := 0
 	b.run(f, func(v Value) bool {
@@ -298,7 +300,7 @@ func (b *block) scalar(f *frame, at Span) Value {
 		return rows == 1
 	})
 	if rows > 1 {
-		return f.cx.fail(errorAt(at, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
+		return f.cx.fail(syntax.Errorf(at, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
 	}
 	return row
 }

@@ -8,11 +8,13 @@ package sql
 import (
 	"cmp"
 	"math"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // unaryValue applies an operator to its operand.
-func unaryValue(op Op, v Value) Value {
-	if op == OpNot {
+func unaryValue(op syntax.Op, v Value) Value {
+	if op == syntax.OpNot {
 		if b, ok := v.AsBool(); ok {
 			return Bool(!b)
 		}
@@ -23,9 +25,9 @@ func unaryValue(op Op, v Value) Value {
 		return Value{}
 	}
 	switch op {
-	case OpNeg:
+	case syntax.OpNeg:
 		return Float(-x)
-	case OpBitNot:
+	case syntax.OpBitNot:
 		return Float(float64(^toInt32(x)))
 	}
 	return v
@@ -94,14 +96,14 @@ func inList(v Value, list []Value) Value {
 
 // compareValues applies a comparison. Equality holds between all values that are
 // defined; order only between two of one primitive type.
-func compareValues(op Op, a, b Value) Value {
+func compareValues(op syntax.Op, a, b Value) Value {
 	if a.kind == KindUndefined || b.kind == KindUndefined {
 		return Value{}
 	}
 	switch op {
-	case OpEq:
+	case syntax.OpEq:
 		return Bool(Equal(a, b))
-	case OpNe:
+	case syntax.OpNe:
 		return Bool(!Equal(a, b))
 	}
 	if a.kind != b.kind || a.kind >= KindArray {
@@ -115,17 +117,17 @@ func compareValues(op Op, a, b Value) Value {
 }
 
 // holds reports whether an ordering satisfies a comparison.
-func holds(op Op, order int) bool {
+func holds(op syntax.Op, order int) bool {
 	switch op {
-	case OpEq:
+	case syntax.OpEq:
 		return order == 0
-	case OpNe:
+	case syntax.OpNe:
 		return order != 0
-	case OpLt:
+	case syntax.OpLt:
 		return order < 0
-	case OpLe:
+	case syntax.OpLe:
 		return order <= 0
-	case OpGt:
+	case syntax.OpGt:
 		return order > 0
 	}
 	return order >= 0
@@ -133,16 +135,16 @@ func holds(op Op, order int) bool {
 
 // compareWithNumber is compareValues with a number on the right. NaN is neither
 // less nor equal nor greater.
-func compareWithNumber(op Op, v Value, y float64) Value {
+func compareWithNumber(op syntax.Op, v Value, y float64) Value {
 	x, ok := v.AsFloat()
 	if !ok {
-		if v.kind == KindUndefined || op != OpEq && op != OpNe {
+		if v.kind == KindUndefined || op != syntax.OpEq && op != syntax.OpNe {
 			return Value{}
 		}
-		return Bool(op == OpNe)
+		return Bool(op == syntax.OpNe)
 	}
 	if x != x || y != y {
-		return Bool(op == OpNe)
+		return Bool(op == syntax.OpNe)
 	}
 	return Bool(holds(op, cmp.Compare(x, y)))
 }
@@ -157,8 +159,8 @@ func equalsText(v Value, text string) Value {
 }
 
 // binaryValue applies an arithmetic, bitwise or string operator.
-func binaryValue(op Op, a, b Value) Value {
-	if op == OpConcat {
+func binaryValue(op syntax.Op, a, b Value) Value {
+	if op == syntax.OpConcat {
 		x, ok := a.AsString()
 		y, too := b.AsString()
 		if !ok || !too || len(x)+len(y) > maxResultBytes {
@@ -172,15 +174,15 @@ func binaryValue(op Op, a, b Value) Value {
 		return Value{}
 	}
 	switch op {
-	case OpAdd:
+	case syntax.OpAdd:
 		return Float(x + y)
-	case OpSub:
+	case syntax.OpSub:
 		return Float(x - y)
-	case OpMul:
+	case syntax.OpMul:
 		return Float(x * y)
-	case OpDiv:
+	case syntax.OpDiv:
 		return Float(x / y)
-	case OpMod:
+	case syntax.OpMod:
 		return Float(math.Mod(x, y))
 	}
 	return Float(bitwise(op, toInt32(x), toInt32(y)))
@@ -190,17 +192,17 @@ func binaryValue(op Op, a, b Value) Value {
 const shiftMask = 31
 
 // bitwise applies an operator on 32-bit integers, as JavaScript has them.
-func bitwise(op Op, x, y int32) float64 {
+func bitwise(op syntax.Op, x, y int32) float64 {
 	switch op {
-	case OpBitAnd:
+	case syntax.OpBitAnd:
 		return float64(x & y)
-	case OpBitOr:
+	case syntax.OpBitOr:
 		return float64(x | y)
-	case OpBitXor:
+	case syntax.OpBitXor:
 		return float64(x ^ y)
-	case OpLeftShift:
+	case syntax.OpLeftShift:
 		return float64(x << (uint32(y) & shiftMask))
-	case OpRightShift:
+	case syntax.OpRightShift:
 		return float64(x >> (uint32(y) & shiftMask))
 	}
 	return float64(uint32(x) >> (uint32(y) & shiftMask))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 func TestOperators(t *testing.T) {
@@ -199,7 +201,7 @@ func TestConditionsHoldForWhatPasses(t *testing.T) {
 				filter = "NOT (" + filter + ")"
 			}
 		}
-		q, err := Parse(`SELECT * FROM c WHERE ` + filter)
+		q, err := syntax.Parse(`SELECT * FROM c WHERE ` + filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +298,7 @@ func valueHolds(c *Condition, v Value) bool {
 	case CondNe:
 		return !v.IsUndefined() && !equalsOne(v)
 	case CondLt, CondLe, CondGt, CondGe:
-		op := map[CondOp]Op{CondLt: OpLt, CondLe: OpLe, CondGt: OpGt, CondGe: OpGe}[c.Op]
+		op := map[CondOp]syntax.Op{CondLt: syntax.OpLt, CondLe: syntax.OpLe, CondGt: syntax.OpGt, CondGe: syntax.OpGe}[c.Op]
 		return v.Kind() == c.Values[0].Kind() && holds(op, Compare(v, c.Values[0]))
 	case CondDefined:
 		return !v.IsUndefined()

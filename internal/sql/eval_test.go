@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 func TestLimitsOfExecution(t *testing.T) {
@@ -95,12 +97,12 @@ func FuzzCompile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		q, err := Parse(text)
+		q, err := syntax.Parse(text)
 		if err != nil {
 			return
 		}
 		want, err := runFuzzed(q)
-		again, parseErr := Parse(q.String())
+		again, parseErr := syntax.Parse(q.String())
 		if parseErr != nil {
 			t.Fatalf("%s is printed as %s: %v", text, q, parseErr)
 		}
@@ -111,7 +113,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-func runFuzzed(q *Query) ([]byte, error) {
+func runFuzzed(q *syntax.Query) ([]byte, error) {
 	p, err := Compile(q, CompileOptions{Params: map[string]Value{"@p": Int(1)}})
 	if err != nil {
 		return nil, err

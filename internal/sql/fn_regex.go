@@ -15,10 +15,12 @@ package sql
 import (
 	"io"
 	"regexp"
-	"regexp/syntax"
+	regexsyntax "regexp/syntax"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 const (
@@ -84,7 +86,7 @@ func (cx *Context) regex(args []Value) *regex {
 }
 
 // checkRegex refuses a pattern that is written in the query and can never match.
-func checkRegex(args []Value) error {
+func checkRegex(args []Value) *syntax.Error {
 	pattern, ok := optional(args, 1).AsString()
 	if !ok {
 		return nil
@@ -94,7 +96,7 @@ func checkRegex(args []Value) error {
 		return nil // undefined in the service's language, and no fault of the pattern
 	}
 	if _, err := compileRegex(pattern, modifiers); err != nil {
-		return &Error{Message: "The regular expression is not supported: " + err.Error()}
+		return &syntax.Error{Message: "The regular expression is not supported: " + err.Error()}
 	}
 	return nil
 }
@@ -119,10 +121,10 @@ const stateBytes = 256
 func compileRegex(pattern, modifiers string) (*regex, error) {
 	flags, ok := modifierFlags(modifiers)
 	if !ok {
-		return nil, &Error{Message: "unknown modifier in '" + modifiers + "'"}
+		return nil, &syntax.Error{Message: "unknown modifier in '" + modifiers + "'"}
 	}
 	if len(pattern) > maxPatternBytes {
-		return nil, &Error{Message: "the pattern is too long"}
+		return nil, &syntax.Error{Message: "the pattern is too long"}
 	}
 	if strings.ContainsRune(modifiers, 'x') {
 		pattern = withoutSpace(pattern)
@@ -143,11 +145,11 @@ func statesOf(pattern string) int {
 	if !strings.Contains(pattern, "{") {
 		return len(pattern)
 	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	parsed, err := regexsyntax.Parse(pattern, regexsyntax.Perl)
 	if err != nil {
 		return len(pattern)
 	}
-	program, err := syntax.Compile(parsed.Simplify())
+	program, err := regexsyntax.Compile(parsed.Simplify())
 	if err != nil {
 		return len(pattern)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 func TestRegexFunctions(t *testing.T) {
@@ -72,11 +74,11 @@ func TestRegexFromItems(t *testing.T) {
 
 func TestRegexInQuery(t *testing.T) {
 	for _, expr := range []string{`REGEXMATCH(c.a, "(?=x)")`, `REGEXEXTRACT(c.a, "(a)\\1")`, `REGEXEXTRACTALL(c.a, "[")`} {
-		q, err := Parse("SELECT VALUE " + expr + " FROM c")
+		q, err := syntax.Parse("SELECT VALUE " + expr + " FROM c")
 		if err != nil {
 			t.Fatal(err)
 		}
-		var refused *Error
+		var refused *syntax.Error
 		if _, err = Compile(q, CompileOptions{}); !errors.As(err, &refused) {
 			t.Errorf("%s: got %v", expr, err)
 		}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // maxDimensions is how many numbers a vector may have in the service.
@@ -42,8 +44,8 @@ func (m Metric) HigherIsCloser() bool { return m != MetricEuclidean }
 func vectorFunctions() []Function {
 	return []Function{
 		{Name: "RRF", Min: 1, Max: anyNumber, RankOnly: true},
-		{Name: "VECTORDISTANCE", Min: 2, Max: 4, Eval: vectorDistance, Check: checkVectorDistance},
-		{Name: "_VECTORSCORE", Min: 2, Max: 4, Eval: vectorScore, Check: checkVectorDistance},
+		{Name: "VECTORDISTANCE", Min: 2, Max: 4, Eval: vectorDistance, Check: checkVectorDistance, CheckedArgument: vectorOptionsAt},
+		{Name: "_VECTORSCORE", Min: 2, Max: 4, Eval: vectorScore, Check: checkVectorDistance, CheckedArgument: vectorOptionsAt},
 	}
 }
 
@@ -247,19 +249,19 @@ const (
 
 // checkVectorDistance refuses options that are written in the query and make no
 // sense.
-func checkVectorDistance(args []Value) error {
+func checkVectorDistance(args []Value) *syntax.Error {
 	options := optional(args, 3)
 	if options.Kind() != KindObject {
 		return nil
 	}
 	if _, ok := (vectorOptions{}).with(options); !ok {
-		return &Error{Code: "SC2213", Message: "The VectorDistance function has an option with an invalid value.", argument: vectorOptionsAt}
+		return &syntax.Error{Code: "SC2213", Message: "The VectorDistance function has an option with an invalid value."}
 	}
 	for _, name := range []string{"searchListSizeMultiplier", "quantizedVectorListMultiplier"} {
 		option := options.Member(name)
 		n, ok := option.AsFloat()
 		if !option.IsUndefined() && (!ok || !(n >= minMultiplier && n <= maxMultiplier)) {
-			return &Error{Code: "SC2213", argument: vectorOptionsAt, Message: fmt.Sprintf("The '%s' value %s specified in the "+
+			return &syntax.Error{Code: "SC2213", Message: fmt.Sprintf("The '%s' value %s specified in the "+
 				"VectorDistance function is outside the supported range. The value must be between %d and %d.",
 				name, option, minMultiplier, maxMultiplier)}
 		}

@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // ErrResultTooLarge stops a query in which one expression, or one row, has more
@@ -135,7 +137,9 @@ type Function struct {
 
 	// Check, if set, looks at the arguments that are known before the execution
 	// (the others are undefined) and refuses what can never work.
-	Check func(args []Value) error
+	Check func(args []Value) *syntax.Error
+	// CheckedArgument is the argument that Check is about, if it is not the call.
+	CheckedArgument int
 
 	NonDeterministic bool // may differ from call to call: not folded, not cached
 	AggregateOnly    bool

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ func testContext() *Context {
 // calc returns the value of an expression as JSON, or the word undefined.
 func calc(tb testing.TB, expr string) string {
 	tb.Helper()
-	q, err := Parse("SELECT VALUE " + expr)
+	q, err := syntax.Parse("SELECT VALUE " + expr)
 	if err != nil {
 		tb.Fatalf("parse %s: %v", expr, err)
 	}
@@ -264,11 +265,11 @@ func TestWrongTypes(t *testing.T) {
 		if line == "" {
 			continue
 		}
-		q, err := Parse("SELECT VALUE " + strings.ReplaceAll(line, "*", ""))
+		q, err := syntax.Parse("SELECT VALUE " + strings.ReplaceAll(line, "*", ""))
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		call := q.Select.Value.(*Call)
+		call := q.Select.Value.(*syntax.Call)
 		f, ok := lookupFunction(call.Name)
 		if !ok {
 			t.Fatalf("%s: no such function", line)
@@ -276,7 +277,7 @@ func TestWrongTypes(t *testing.T) {
 		tested[f.Name] = true
 		args := make([]Value, len(call.Args))
 		for i, arg := range call.Args {
-			args[i] = Raw([]byte(calc(t, Print(arg))))
+			args[i] = Raw([]byte(calc(t, syntax.Print(arg))))
 		}
 		if v := f.Eval(testContext(), args); v.IsUndefined() {
 			t.Errorf("%s is undefined", line)

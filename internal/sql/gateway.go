@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -136,7 +137,7 @@ func sortOrder(desc bool) SortOrder {
 // NeedsGateway reports whether the rows of several ranges are the answer only
 // after the client has merged them. Without a plan, such a query is refused if
 // it goes to more than one range.
-func NeedsGateway(q *Query) bool {
+func NeedsGateway(q *syntax.Query) bool {
 	return q.From != nil &&
 		(q.Distinct || q.Top != nil || q.Limit != nil || q.GroupBy != nil || q.OrderBy != nil || hasAggregate(q))
 }
@@ -144,11 +145,11 @@ func NeedsGateway(q *Query) bool {
 // ListsAggregates reports whether a query has aggregates other than SELECT VALUE, and no
 // groups. The service wants a plan for these as soon as a client allows several ranges,
 // also if the filter leaves one: the Python SDK's tests count on its refusal.
-func ListsAggregates(q *Query) bool {
+func ListsAggregates(q *syntax.Query) bool {
 	return q.From != nil && q.Select.Value == nil && q.GroupBy == nil && hasAggregate(q)
 }
 
-// Plan makes the plan of a query. The error is an *[Error].
+// Plan makes the plan of a query. The error is an *[syntax.Error].
 func Plan(program *Program, o PlanOptions) (*PlanInfo, error) {
 	q := program.Query()
 	p := &planner{program: program, query: q, opts: o}
@@ -184,7 +185,7 @@ func (e *FeatureError) Error() string {
 
 type planner struct {
 	program *Program
-	query   *Query
+	query   *syntax.Query
 	opts    PlanOptions
 	info    *QueryInfo
 	needed  FeatureSet
@@ -197,19 +198,19 @@ func (p *planner) need(f FeatureSet) { p.needed |= f }
 
 // counts finds the values of TOP, OFFSET and LIMIT.
 func (p *planner) counts() (err error) {
-	read := func(x Expr, code, message string) *int64 {
+	read := func(x syntax.Expr, code, message string) *int64 {
 		var v Value
 		switch x := x.(type) {
 		case nil:
 			return nil
-		case *Literal:
-			v = x.Value
-		case *Param:
+		case *syntax.Literal:
+			v = literalValue(x)
+		case *syntax.Param:
 			v = p.opts.Params[x.Name]
 		}
 		n, ok := v.AsInt()
 		if err == nil && (!ok || n < 0 || n > math.MaxUint32) {
-			err = errorAt(x.Pos(), code, "%s", message)
+			err = syntax.Errorf(x.Pos(), code, "%s", message)
 		}
 		return &n
 	}
@@ -261,10 +262,10 @@ func (p *planner) slice() {
 	}
 }
 
-func (p *planner) rewrite(q Query) { p.info.Rewritten = q.String() }
+func (p *planner) rewrite(q syntax.Query) { p.info.Rewritten = q.String() }
 
 // limited has every range return as many rows as the client may need of it.
-func (p *planner) limited(q Query) Query {
+func (p *planner) limited(q syntax.Query) syntax.Query {
 	if p.limit == nil {
 		return q
 	}
@@ -273,7 +274,7 @@ func (p *planner) limited(q Query) Query {
 	return q
 }
 
-func unsliced(q Query) Query {
+func unsliced(q syntax.Query) syntax.Query {
 	q.Top, q.Offset, q.Limit = nil, nil, nil
 	return q
 }
@@ -305,7 +306,7 @@ func (p *planner) distinctCount() bool {
 		counted = q.Select.Items[0].Expr
 		p.info.DistinctCountedAlias = q.Select.Items[0].Name
 	}
-	call, ok := counted.(*Call)
+	call, ok := counted.(*syntax.Call)
 	if !ok || call.UDF || call.Name != "COUNT" || len(call.Args) != 1 || !isDefinedLiteral(call.Args[0]) {
 		p.info.DistinctCountedAlias = ""
 		return false
@@ -317,7 +318,7 @@ func (p *planner) distinctCount() bool {
 	return true
 }
 
-func isDefinedLiteral(x Expr) bool {
-	lit, ok := x.(*Literal)
-	return ok && !lit.Value.IsUndefined()
+func isDefinedLiteral(x syntax.Expr) bool {
+	lit, ok := x.(*syntax.Literal)
+	return ok && lit.Kind != syntax.LitUndefined
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // TestClientsMergeToTheSameAnswer runs plans as a client does, over items in
@@ -87,7 +89,7 @@ func compareAnswers(t *rapid.T, text string, want, got []string) {
 }
 
 func compiled(t *rapid.T, text string) *Program {
-	q, err := Parse(text)
+	q, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

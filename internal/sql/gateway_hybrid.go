@@ -9,6 +9,8 @@ package sql
 import (
 	"math"
 	"strconv"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // Functions that only rewritten queries call. The score of a text comes with
@@ -49,10 +51,10 @@ type HybridInfo struct {
 
 // component is one score that rows are ranked by.
 type component struct {
-	score Expr
+	score syntax.Expr
 	// path and terms are those of a text.
-	path  Expr
-	terms []Expr
+	path  syntax.Expr
+	terms []syntax.Expr
 }
 
 func (p *planner) hybrid() (*HybridInfo, error) {
@@ -85,23 +87,23 @@ func (p *planner) hybrid() (*HybridInfo, error) {
 	}
 	for i := range components {
 		worstFirst := weights != nil && weights[i] < 0
-		order := SortItem{Expr: components[i].score, Desc: !worstFirst, Explicit: true}
+		order := syntax.SortItem{Expr: components[i].score, Desc: !worstFirst, Explicit: true}
 		info.Components = append(info.Components, p.componentInfo(components, order))
 	}
 	return info, nil
 }
 
 // ranked returns the scores that the query orders by, and their weights.
-func (p *planner) ranked() (scores []*Call, weights []float64, err error) {
-	var args []Expr
+func (p *planner) ranked() (scores []*syntax.Call, weights []float64, err error) {
+	var args []syntax.Expr
 	for _, item := range p.query.OrderBy {
 		args = append(args, item.Expr)
 	}
-	if c, ok := args[0].(*Call); ok && !c.UDF && c.Name == fnRRF && len(args) == 1 {
+	if c, ok := args[0].(*syntax.Call); ok && !c.UDF && c.Name == fnRRF && len(args) == 1 {
 		args = c.Args
 	}
 	for i, x := range args {
-		c, ok := x.(*Call)
+		c, ok := x.(*syntax.Call)
 		if ok {
 			scores = append(scores, c)
 			continue
@@ -119,7 +121,7 @@ func (p *planner) ranked() (scores []*Call, weights []float64, err error) {
 	return scores, weights, nil
 }
 
-func (p *planner) weights(x Expr, n int) (weights []float64, ok bool) {
+func (p *planner) weights(x syntax.Expr, n int) (weights []float64, ok bool) {
 	list, ok := p.constant(x)
 	if !ok || list.Kind() != KindArray || list.Len() != n {
 		return nil, false
@@ -136,7 +138,7 @@ func (p *planner) weights(x Expr, n int) (weights []float64, ok bool) {
 
 // component makes the score that rewritten queries order by; texts is how many
 // scores of texts there are before it.
-func (p *planner) component(c *Call, texts int) (component, error) {
+func (p *planner) component(c *syntax.Call, texts int) (component, error) {
 	fn, ok := lookupFunction(c.Name)
 	switch {
 	case !ok || c.UDF:
@@ -147,9 +149,9 @@ func (p *planner) component(c *Call, texts int) (component, error) {
 		terms := p.terms(c.Args[1:])
 		return component{
 			score: callOf(fnTextScore, c.Args[0], arrayOf(terms...),
-				&placeholder{text: totalItemsPlaceholder},
-				&placeholder{text: totalWordsPlaceholder + at},
-				&placeholder{text: hitCountsPlaceholder + at}),
+				&syntax.Verbatim{Text: totalItemsPlaceholder},
+				&syntax.Verbatim{Text: totalWordsPlaceholder + at},
+				&syntax.Verbatim{Text: hitCountsPlaceholder + at}),
 			path:  c.Args[0],
 			terms: terms,
 		}, nil
@@ -159,10 +161,10 @@ func (p *planner) component(c *Call, texts int) (component, error) {
 
 // terms returns the terms that a text is scored by, of which some may come as
 // an array.
-func (p *planner) terms(args []Expr) []Expr {
-	var terms []Expr
+func (p *planner) terms(args []syntax.Expr) []syntax.Expr {
+	var terms []syntax.Expr
 	for _, x := range args {
-		if list, ok := x.(*ArrayLit); ok {
+		if list, ok := x.(*syntax.ArrayLit); ok {
 			terms = append(terms, list.Items...)
 			continue
 		}
@@ -172,29 +174,43 @@ func (p *planner) terms(args []Expr) []Expr {
 			continue
 		}
 		for term := range v.Elements {
-			terms = append(terms, &Literal{Value: term})
+			terms = append(terms, literalOf(term))
 		}
 	}
 	return terms
 }
 
+// literalOf returns the expression of a value.
+func literalOf(v Value) syntax.Expr {
+	if s, ok := v.AsString(); ok {
+		return &syntax.Literal{Kind: syntax.LitString, Text: s}
+	}
+	if n, ok := v.AsInt(); ok {
+		return countOf(n)
+	}
+	if f, ok := v.AsFloat(); ok {
+		return &syntax.Literal{Kind: syntax.LitFloat, Float: f}
+	}
+	return &syntax.Verbatim{Text: string(v.AppendJSON(nil))}
+}
+
 // statistics returns the query whose rows, one a range, the client adds up. The
 // filter does not matter: scores depend on all items.
 func (p *planner) statistics(components []component) string {
-	var texts []Expr
+	var texts []syntax.Expr
 	for _, c := range components {
 		if c.path == nil {
 			continue
 		}
-		hits := make([]Expr, len(c.terms))
+		hits := make([]syntax.Expr, len(c.terms))
 		for i, term := range c.terms {
 			hits[i] = callOf("COUNTIF", callOf("FullTextContains", c.path, term))
 		}
 		texts = append(texts, objectOf(
-			Property{"totalWordCount", callOf("SUM", callOf(fnWordCount, c.path))},
-			Property{"hitCounts", arrayOf(hits...)}))
+			prop("totalWordCount", callOf("SUM", callOf(fnWordCount, c.path))),
+			prop("hitCounts", arrayOf(hits...))))
 	}
-	q := Query{From: p.query.From, Select: Select{Items: []SelectItem{
+	q := syntax.Query{From: p.query.From, Select: syntax.Select{Items: []syntax.SelectItem{
 		aliased(callOf("COUNT", countOf(1)), "documentCount"),
 		aliased(arrayOf(texts...), "fullTextStatistics"),
 	}}}
@@ -209,36 +225,36 @@ func (p *planner) statistics(components []component) string {
 // weight is negative, or the two would cancel out. But then the rows that matter
 // are the worst ones. So each range returns those first, under keys that the
 // client merges in the direction that it is told.
-func (p *planner) componentInfo(components []component, order SortItem) *QueryInfo {
+func (p *planner) componentInfo(components []component, order syntax.SortItem) *QueryInfo {
 	q := p.query
 	key := order.Expr
 	if !order.Desc {
-		key = &Unary{Op: OpNeg, X: &Coalesce{X: order.Expr, Y: countOf(missingScore)}}
+		key = &syntax.Unary{Op: syntax.OpNeg, X: &syntax.Coalesce{X: order.Expr, Y: countOf(missingScore)}}
 	}
 	info := &QueryInfo{
 		Distinct:            DistinctNone,
 		OrderBy:             []SortOrder{Descending},
-		OrderByExpressions:  []string{Print(order.Expr)},
+		OrderByExpressions:  []string{syntax.Print(order.Expr)},
 		SelectValue:         q.Select.Value != nil,
 		NonStreamingOrderBy: true,
 	}
-	scores := make([]Expr, len(components))
+	scores := make([]syntax.Expr, len(components))
 	for i, c := range components {
-		scores[i] = &Coalesce{X: c.score, Y: countOf(missingScore)}
+		scores[i] = &syntax.Coalesce{X: c.score, Y: countOf(missingScore)}
 	}
 	rewritten := unsliced(*q)
 	rewritten.Rank, rewritten.Distinct = false, false
-	rewritten.OrderBy = []SortItem{order}
+	rewritten.OrderBy = []syntax.SortItem{order}
 	rewritten.Where = resumable(q)
-	makeMergeable(&rewritten, []Expr{key},
-		objectOf(Property{"payload", payload(q)}, Property{"componentScores", arrayOf(scores...)}))
+	makeMergeable(&rewritten, []syntax.Expr{key},
+		objectOf(prop("payload", payload(q)), prop("componentScores", arrayOf(scores...))))
 	p.sliceComponent(info, &rewritten, len(components))
 	info.Rewritten = rewritten.String()
 	return info
 }
 
 // sliceComponent has a score return enough rows for those that are asked for.
-func (p *planner) sliceComponent(info *QueryInfo, q *Query, components int) {
+func (p *planner) sliceComponent(info *QueryInfo, q *syntax.Query, components int) {
 	rows := func(n int64) *int64 {
 		n *= rankSurplus
 		if components > 1 {

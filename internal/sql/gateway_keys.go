@@ -7,6 +7,7 @@ package sql
 import (
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -148,7 +149,7 @@ func pins(c *Condition, paths []value.Path) pinned {
 }
 
 func samePath(steps Path, names value.Path) bool {
-	return slices.EqualFunc(steps, names, func(s Step, name string) bool { return !s.Element && s.Name == name })
+	return slices.EqualFunc(steps, names, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name })
 }
 
 // pinAt returns what a condition on the path at a position demands.

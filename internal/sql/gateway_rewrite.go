@@ -8,6 +8,8 @@ package sql
 import (
 	"slices"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // resumeFilter is where a client puts what keeps rows out that it has seen.
@@ -17,37 +19,40 @@ const resumeFilter = "({documentdb-formattableorderbyquery-filter})"
 // from several ranges would have to be put together first.
 const errComposed = "Compositions of aggregates and other expressions are not allowed."
 
-func countOf(n int64) Expr { return &Literal{Value: Int(n)} }
-func callOf(name string, args ...Expr) *Call {
-	return &Call{Name: strings.ToUpper(name), Written: name, Args: args}
+func countOf(n int64) syntax.Expr { return &syntax.Literal{Kind: syntax.LitInt, Int: n} }
+func callOf(name string, args ...syntax.Expr) *syntax.Call {
+	return &syntax.Call{Name: strings.ToUpper(name), Written: name, Args: args}
 }
-func objectOf(props ...Property) Expr { return &ObjectLit{Props: props} }
-func arrayOf(items ...Expr) Expr      { return &ArrayLit{Items: items} }
+func prop(name string, x syntax.Expr) syntax.Property {
+	return syntax.Property{Name: name, Value: x}
+}
+func objectOf(props ...syntax.Property) syntax.Expr { return &syntax.ObjectLit{Props: props} }
+func arrayOf(items ...syntax.Expr) syntax.Expr      { return &syntax.ArrayLit{Items: items} }
 
-func aliased(x Expr, alias string) SelectItem {
-	return SelectItem{Expr: x, Alias: alias, Name: alias, Aliased: true}
+func aliased(x syntax.Expr, alias string) syntax.SelectItem {
+	return syntax.SelectItem{Expr: x, Alias: alias, Name: alias, Aliased: true}
 }
 
 // wrapped returns [{"item": x}, …].
-func wrapped(list []Expr) Expr {
-	items := make([]Expr, len(list))
+func wrapped(list []syntax.Expr) syntax.Expr {
+	items := make([]syntax.Expr, len(list))
 	for i, x := range list {
-		items[i] = objectOf(Property{"item", x})
+		items[i] = objectOf(prop("item", x))
 	}
 	return arrayOf(items...)
 }
 
 // payload returns what a query projects, as one expression.
-func payload(q *Query) Expr {
+func payload(q *syntax.Query) syntax.Expr {
 	switch {
 	case q.Select.Star:
-		return &Ident{Name: q.From.Sources[0].Alias}
+		return &syntax.Ident{Name: q.From.Sources[0].Alias}
 	case q.Select.Value != nil:
 		return q.Select.Value
 	}
-	props := make([]Property, len(q.Select.Items))
+	props := make([]syntax.Property, len(q.Select.Items))
 	for i, item := range q.Select.Items {
-		props[i] = Property{item.Name, item.Expr}
+		props[i] = prop(item.Name, item.Expr)
 	}
 	return objectOf(props...)
 }
@@ -79,26 +84,26 @@ func (p *planner) ordered() {
 }
 
 // orderKeys notes what the rows are ordered by, and returns it.
-func (p *planner) orderKeys() []Expr {
+func (p *planner) orderKeys() []syntax.Expr {
 	items := p.query.OrderBy
 	p.need(FeatureOrderBy)
 	if len(items) > 1 {
 		p.need(FeatureMultipleOrderBy)
 	}
-	keys := make([]Expr, len(items))
+	keys := make([]syntax.Expr, len(items))
 	for i, item := range items {
 		keys[i] = item.Expr
-		p.info.OrderByExpressions = append(p.info.OrderByExpressions, Print(item.Expr))
+		p.info.OrderByExpressions = append(p.info.OrderByExpressions, syntax.Print(item.Expr))
 	}
 	return keys
 }
 
 // makeMergeable gives a query the select list of rows that are merged by their keys.
-func makeMergeable(q *Query, keys []Expr, payload Expr) {
+func makeMergeable(q *syntax.Query, keys []syntax.Expr, payload syntax.Expr) {
 	from, item := itemized(q)
 	q.From = from
-	q.Select = Select{Items: []SelectItem{
-		{Expr: &Member{Of: &Ident{Name: item}, Name: "_rid"}, Name: "_rid"},
+	q.Select = syntax.Select{Items: []syntax.SelectItem{
+		{Expr: &syntax.Member{Of: &syntax.Ident{Name: item}, Name: "_rid"}, Name: "_rid"},
 		aliased(wrapped(keys), "orderByItems"),
 		aliased(payload, "payload"),
 	}}
@@ -107,7 +112,7 @@ func makeMergeable(q *Query, keys []Expr, payload Expr) {
 // itemized returns FROM with a name for the item, which the id of a row is taken from, and
 // that name. Where rows come from a subquery, that is made to run over the item by that
 // name: FROM (SELECT … FROM c) s becomes FROM root AS item JOIN (SELECT … FROM item AS c) s.
-func itemized(q *Query) (*From, string) {
+func itemized(q *syntax.Query) (*syntax.From, string) {
 	first := q.From.Sources[0]
 	if first.Query == nil || blockingInput(q) != nil {
 		return q.From, first.Alias
@@ -117,14 +122,14 @@ func itemized(q *Query) (*From, string) {
 		name += "_"
 	}
 	from := *q.From
-	from.Sources = append([]Source{{Root: "root", Alias: name, Aliased: true}}, q.From.Sources...)
+	from.Sources = append([]syntax.Source{{Root: "root", Alias: name, Aliased: true}}, q.From.Sources...)
 	from.Sources[1].Query = over(name, first.Query)
 	return &from, name
 }
 
 // over returns a query whose first source, or that of the subquery that it is, is what a
 // name stands for, in place of the container.
-func over(name string, q *Query) *Query {
+func over(name string, q *syntax.Query) *syntax.Query {
 	of, from := *q, *q.From
 	from.Sources = slices.Clone(from.Sources)
 	of.From = &from
@@ -139,27 +144,29 @@ func over(name string, q *Query) *Query {
 
 // resumable returns the filter of rows that are merged by their keys. Rows
 // without a value are left out here: the client would count their payload.
-func resumable(q *Query) Expr {
-	var filter Expr = &placeholder{text: resumeFilter}
+func resumable(q *syntax.Query) syntax.Expr {
+	var filter syntax.Expr = &syntax.Verbatim{Text: resumeFilter}
 	if q.Where != nil {
-		filter = &Binary{Op: OpAnd, X: q.Where, Y: filter}
+		filter = &syntax.Binary{Op: syntax.OpAnd, X: q.Where, Y: filter}
 	}
 	if q.Select.Value != nil {
-		filter = &Binary{Op: OpAnd, X: filter, Y: callOf("IS_DEFINED", q.Select.Value)}
+		filter = &syntax.Binary{Op: syntax.OpAnd, X: filter, Y: callOf("IS_DEFINED", q.Select.Value)}
 	}
 	return filter
 }
 
 // distinctTypeOf returns how equal rows of an ordered query come: one after
 // another, if they are what the first items of ORDER BY are.
-func distinctTypeOf(q *Query) DistinctType {
+func distinctTypeOf(q *syntax.Query) DistinctType {
 	var selected []string
-	eachSelected(q, func(x Expr) { selected = append(selected, Print(x)) })
+	for x := range q.Selected {
+		selected = append(selected, syntax.Print(x))
+	}
 	if len(selected) == 0 || len(selected) > len(q.OrderBy) {
 		return DistinctUnordered
 	}
 	for _, item := range q.OrderBy[:len(selected)] {
-		if !slices.Contains(selected, Print(item.Expr)) {
+		if !slices.Contains(selected, syntax.Print(item.Expr)) {
 			return DistinctUnordered
 		}
 	}
@@ -167,15 +174,15 @@ func distinctTypeOf(q *Query) DistinctType {
 }
 
 // constant returns the value of a literal, at any depth, or of a parameter.
-func (p *planner) constant(x Expr) (v Value, ok bool) { return constantOf(x, p.opts.Params) }
+func (p *planner) constant(x syntax.Expr) (v Value, ok bool) { return constantOf(x, p.opts.Params) }
 
-func constantOf(x Expr, params map[string]Value) (v Value, ok bool) {
+func constantOf(x syntax.Expr, params map[string]Value) (v Value, ok bool) {
 	switch x := x.(type) {
-	case *Literal:
-		return x.Value, true
-	case *Param:
+	case *syntax.Literal:
+		return literalValue(x), true
+	case *syntax.Param:
 		return params[x.Name], true // undefined, if it was not given
-	case *ArrayLit:
+	case *syntax.ArrayLit:
 		var b ArrayBuilder
 		for _, item := range x.Items {
 			v, ok := constantOf(item, params)
@@ -185,7 +192,7 @@ func constantOf(x Expr, params map[string]Value) (v Value, ok bool) {
 			b.Add(v)
 		}
 		return b.Value(), true
-	case *ObjectLit:
+	case *syntax.ObjectLit:
 		var b ObjectBuilder
 		for _, prop := range x.Props {
 			v, ok := constantOf(prop.Value, params)
@@ -206,7 +213,7 @@ func (p *planner) grouped() error {
 		p.need(FeatureDistinct)
 		info.Distinct = DistinctUnordered
 	}
-	var merged Expr
+	var merged syntax.Expr
 	var err error
 	if q.Select.Value != nil {
 		merged, err = p.groupedValue()
@@ -222,18 +229,18 @@ func (p *planner) grouped() error {
 	case q.GroupBy != nil:
 		p.need(FeatureGroupBy)
 		for _, x := range q.GroupBy {
-			info.GroupByExpressions = append(info.GroupByExpressions, Print(x))
+			info.GroupByExpressions = append(info.GroupByExpressions, syntax.Print(x))
 		}
 		if q.OrderBy != nil {
 			p.orderedGroups(&rewritten, merged)
 			break
 		}
-		rewritten.Select = Select{Items: []SelectItem{
+		rewritten.Select = syntax.Select{Items: []syntax.SelectItem{
 			aliased(wrapped(q.GroupBy), "groupByItems"), aliased(merged, "payload")}}
 	case q.Select.Value != nil:
-		rewritten.Select = Select{Value: merged}
+		rewritten.Select = syntax.Select{Value: merged}
 	default:
-		rewritten.Select = Select{Items: []SelectItem{aliased(merged, "payload")}}
+		rewritten.Select = syntax.Select{Items: []syntax.SelectItem{aliased(merged, "payload")}}
 	}
 	p.rewrite(rewritten)
 	return nil
@@ -242,20 +249,20 @@ func (p *planner) grouped() error {
 // orderedGroups plans ORDER BY with GROUP BY. Clients merge the rows by their keys,
 // and then put the payloads of those together that are of one group, in the order
 // in which they meet the groups.
-func (p *planner) orderedGroups(rewritten *Query, merged Expr) {
+func (p *planner) orderedGroups(rewritten *syntax.Query, merged syntax.Expr) {
 	q := p.query
 	keys := p.orderKeys()
 	for _, item := range q.OrderBy {
 		p.info.OrderBy = append(p.info.OrderBy, sortOrder(item.Desc))
 	}
 	makeMergeable(rewritten, keys, objectOf(
-		Property{"groupByItems", wrapped(q.GroupBy)}, Property{"payload", merged}))
+		prop("groupByItems", wrapped(q.GroupBy)), prop("payload", merged)))
 	first := &rewritten.Select.Items[0]
 	*first = aliased(callOf("MIN", first.Expr), first.Name)
-	rewritten.Where = resumable(&Query{Where: q.Where})
+	rewritten.Where = resumable(&syntax.Query{Where: q.Where})
 }
 
-func (p *planner) groupedValue() (Expr, error) {
+func (p *planner) groupedValue() (syntax.Expr, error) {
 	x := p.query.Select.Value
 	aggregate, parts, err := p.aggregate(x)
 	if err != nil || aggregate == "" {
@@ -266,9 +273,9 @@ func (p *planner) groupedValue() (Expr, error) {
 	return arrayOf(parts), nil
 }
 
-func (p *planner) groupedItems() (Expr, error) {
+func (p *planner) groupedItems() (syntax.Expr, error) {
 	q, found := p.query, 0
-	props := make([]Property, len(q.Select.Items))
+	props := make([]syntax.Property, len(q.Select.Items))
 	for i, item := range q.Select.Items {
 		aggregate, parts, err := p.aggregate(item.Expr)
 		if err != nil {
@@ -277,7 +284,7 @@ func (p *planner) groupedItems() (Expr, error) {
 		if aggregate != "" {
 			found++
 		}
-		props[i] = Property{item.Name, parts}
+		props[i] = prop(item.Name, parts)
 		p.info.GroupByAliases = append(p.info.GroupByAliases, item.Name)
 		p.info.AliasAggregates = append(p.info.AliasAggregates, AliasAggregate{item.Name, aggregate})
 	}
@@ -293,23 +300,23 @@ func (p *planner) groupedItems() (Expr, error) {
 // aggregate returns the name that clients know an aggregate by, and the parts of
 // it that they put together; for another expression, no name and the expression
 // itself.
-func (p *planner) aggregate(x Expr) (name string, parts Expr, err error) {
+func (p *planner) aggregate(x syntax.Expr) (name string, parts syntax.Expr, err error) {
 	if !isAggregate(x) {
-		if contains(x, isAggregate) {
-			return "", nil, errorAt(x.Pos(), "", errComposed)
+		if syntax.Contains(x, isAggregate) {
+			return "", nil, syntax.Errorf(x.Pos(), "", errComposed)
 		}
 		return "", x, nil
 	}
-	c := x.(*Call)
-	whole := Property{"item", c}
+	c := x.(*syntax.Call)
+	whole := prop("item", c)
 	switch c.Name {
 	case "AVG":
-		whole.Value = objectOf(Property{"sum", callOf("SUM", c.Args...)}, Property{"count", callOf("COUNT", c.Args...)})
+		whole.Value = objectOf(prop("sum", callOf("SUM", c.Args...)), prop("count", callOf("COUNT", c.Args...)))
 		return "Average", objectOf(whole), nil
 	case "MIN":
-		return "Min", objectOf(whole, counted(Property{"min", c})), nil
+		return "Min", objectOf(whole, counted(prop("min", c))), nil
 	case "MAX":
-		return "Max", objectOf(whole, counted(Property{"max", c})), nil
+		return "Max", objectOf(whole, counted(prop("max", c))), nil
 	case "COUNT":
 		name = "Count"
 	case "SUM":
@@ -327,7 +334,7 @@ func (p *planner) aggregate(x Expr) (name string, parts Expr, err error) {
 
 // counted returns "item2": {"min": MIN(x), "count": COUNT(x)}: the least of
 // nothing must be told from the least of values that have none.
-func counted(extreme Property) Property {
-	args := extreme.Value.(*Call).Args
-	return Property{"item2", objectOf(extreme, Property{"count", callOf("COUNT", args...)})}
+func counted(extreme syntax.Property) syntax.Property {
+	args := extreme.Value.(*syntax.Call).Args
+	return prop("item2", objectOf(extreme, prop("count", callOf("COUNT", args...))))
 }

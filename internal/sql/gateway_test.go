@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -19,7 +20,7 @@ var planParams = map[string]Value{
 
 func planOf(t *testing.T, text string, o PlanOptions) (*PlanInfo, error) {
 	t.Helper()
-	q, err := Parse(text)
+	q, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -196,7 +197,7 @@ func describe(i *QueryInfo) string {
 func TestPlanErrors(t *testing.T) {
 	for _, in := range []string{`SELECT MIN(c.a) / 2 FROM c`, `SELECT VALUE {n: COUNT(1)} FROM c`} {
 		_, err := planOf(t, in, PlanOptions{Features: AllFeatures})
-		var e *Error
+		var e *syntax.Error
 		if !errors.As(err, &e) || e.Code != "" || e.Message != "Compositions of aggregates and other expressions are not allowed." {
 			t.Errorf("%s: error %v", in, err)
 		}
@@ -261,7 +262,7 @@ func TestNeedsGateway(t *testing.T) {
 		`SELECT MAX(c.a) FROM c`:                  true,
 		`SELECT * FROM c ORDER BY RANK F(c.a, 1)`: true,
 	} {
-		q, err := Parse(in)
+		q, err := syntax.Parse(in)
 		if err != nil {
 			t.Errorf("%s: %v", in, err)
 			continue
@@ -307,7 +308,7 @@ func TestHybridPlan(t *testing.T) {
 		}
 	}
 	for _, text := range plan.rewritten() {
-		q, err := Parse(fillPlaceholders(text))
+		q, err := syntax.Parse(fillPlaceholders(text))
 		if err == nil {
 			_, err = Compile(q, CompileOptions{Params: planParams})
 		}
@@ -441,7 +442,7 @@ func TestScopeKeysIsSound(t *testing.T) {
 	paths := []value.Path{{"a"}, {"b", "c"}}
 	rapid.Check(t, func(t *rapid.T) {
 		text := "SELECT * FROM c WHERE " + condition(3).Draw(t, "filter")
-		q, err := Parse(text)
+		q, err := syntax.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

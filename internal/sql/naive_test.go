@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // evalAll runs a whole query over items and returns its rows.
@@ -17,7 +19,7 @@ func evalAll(query string, items ...string) ([]string, error) {
 }
 
 func evalWith(query string, o CompileOptions, items ...string) ([]string, error) {
-	q, err := Parse(query)
+	q, err := syntax.Parse(query)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +70,7 @@ func expect(t *testing.T, query, want string, items ...string) {
 func refuse(t *testing.T, query, code, message string, items ...string) {
 	t.Helper()
 	rows, err := evalAll(query, items...)
-	var refused *Error
+	var refused *syntax.Error
 	if !errors.As(err, &refused) {
 		t.Errorf("%s: %v, %v; want an Error", query, rows, err)
 		return
@@ -264,7 +266,7 @@ func TestGroupBy(t *testing.T) {
 
 func TestComputedProperties(t *testing.T) {
 	define := func(name, query string) Computed {
-		q, err := Parse(query)
+		q, err := syntax.Parse(query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +296,7 @@ func TestComputedProperties(t *testing.T) {
 		`SELECT VALUE c.a FROM c JOIN t IN c.tags`, `SELECT VALUE t FROM t IN c.tags`, `SELECT VALUE ARRAY(SELECT VALUE 1) FROM c`,
 		`SELECT VALUE COUNT(1) FROM c`, `SELECT VALUE GetCurrentTimestamp() FROM c`, `SELECT VALUE udf.f(c.a) FROM c`,
 	} {
-		q, err := Parse(`SELECT VALUE c.p FROM c`)
+		q, err := syntax.Parse(`SELECT VALUE c.p FROM c`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +331,7 @@ func TestParameters(t *testing.T) {
 		`SELECT * FROM c OFFSET 0 LIMIT @x`:    "SC2061",
 		`SELECT * FROM c OFFSET @city LIMIT 1`: "SC2062",
 	} {
-		var refused *Error
+		var refused *syntax.Error
 		if _, err := evalWith(query, o); !errors.As(err, &refused) || refused.Code != code {
 			t.Errorf("%s: %v, want %s", query, err, code)
 		}

@@ -11,6 +11,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // absentScore is the score of an item that has nothing to score.
@@ -24,7 +26,7 @@ type Ranking struct {
 
 // rankScore is one score.
 type rankScore struct {
-	call     *Call
+	call     *syntax.Call
 	text     evaluator // of a full-text score
 	origin   origin    // of that text
 	terms    []Value
@@ -39,16 +41,16 @@ type rankItem struct {
 }
 
 // ranking compiles the clause.
-func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
+func (c *compiler) ranking(q *syntax.Query, s *scope) (*Ranking, error) {
 	r := &Ranking{}
 	for _, sort := range q.OrderBy {
-		call := sort.Expr.(*Call) // checkRank has seen to it
+		call := sort.Expr.(*syntax.Call) // checkRank has seen to it
 		if _, err := c.expr(call, s); err != nil {
 			return nil, err
 		}
 		item := rankItem{}
 		fn, _ := lookupFunction(call.Name)
-		parts := []Expr{call}
+		parts := []syntax.Expr{call}
 		if fn.Name == fnRRF {
 			var err error
 			if parts, item.weights, err = c.fusion(q, call, s); err != nil {
@@ -69,7 +71,7 @@ func (c *compiler) ranking(q *Query, s *scope) (*Ranking, error) {
 }
 
 // fusion takes a call of RRF apart: scores, and perhaps a list of weights.
-func (c *compiler) fusion(q *Query, call *Call, s *scope) (scores []Expr, weights []float64, err error) {
+func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores []syntax.Expr, weights []float64, err error) {
 	scores = call.Args
 	final := scores[len(scores)-1]
 	last, err := c.expr(final, s)
@@ -88,7 +90,7 @@ func (c *compiler) fusion(q *Query, call *Call, s *scope) (scores []Expr, weight
 		if len(weights) != len(scores) {
 			return nil, nil, badWeights(q)
 		}
-	} else if _, list := final.(*ArrayLit); list {
+	} else if _, list := final.(*syntax.ArrayLit); list {
 		return nil, nil, badWeights(q)
 	} else {
 		weights = slices.Repeat([]float64{1}, len(scores))
@@ -100,8 +102,8 @@ func (c *compiler) fusion(q *Query, call *Call, s *scope) (scores []Expr, weight
 }
 
 // component compiles one score.
-func (c *compiler) component(q *Query, e Expr, s *scope) (rankScore, error) {
-	call, ok := e.(*Call)
+func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScore, error) {
+	call, ok := e.(*syntax.Call)
 	if !ok || !isScore(call) {
 		return rankScore{}, noScores(q)
 	}
@@ -123,7 +125,7 @@ func (c *compiler) component(q *Query, e Expr, s *scope) (rankScore, error) {
 	score := rankScore{call: call, text: parts[0].eval, origin: parts[0].origin}
 	for i, part := range parts[1:] {
 		if !part.constant {
-			return rankScore{}, errorAt(call.Args[i+1].Pos(), "SC2221", "The terms of the FullTextScore function must be constants.")
+			return rankScore{}, syntax.Errorf(call.Args[i+1].Pos(), "SC2221", "The terms of the FullTextScore function must be constants.")
 		}
 		if part.value.Kind() != KindArray {
 			score.terms = append(score.terms, part.value)

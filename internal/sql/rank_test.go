@@ -5,6 +5,8 @@ package sql
 import (
 	"slices"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 func TestRanking(t *testing.T) {
@@ -33,7 +35,7 @@ func TestOrderByDistance(t *testing.T) {
 	items := [][]byte{[]byte(`{"id":"a","v":[1,0]}`), []byte(`{"id":"b","v":[3,0.1]}`), []byte(`{"id":"c","v":[0,1]}`)}
 	f := func(query string, metric Metric, want string) {
 		t.Helper()
-		q, err := Parse(query)
+		q, err := syntax.Parse(query)
 		if err != nil {
 			t.Fatal(err)
 		}

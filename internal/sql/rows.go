@@ -6,6 +6,8 @@
 
 package sql
 
+import "github.com/mayflydb/mayfly/internal/sql/syntax"
+
 // Runner executes one program in one goroutine.
 type Runner struct {
 	p  *Program
@@ -101,7 +103,7 @@ func (r *Runner) AppendProjection(dst []byte) (_ []byte, ok bool, err error) {
 // finish returns why a value cannot be part of a result.
 func (r *Runner) finish(v Value) error {
 	if !v.Finite() {
-		r.f.cx.fail(errorAt(r.p.query.Span, "4001", "The result contains a number that is not finite and has no JSON representation."))
+		r.f.cx.fail(syntax.Errorf(r.p.query.Span, "4001", "The result contains a number that is not finite and has no JSON representation."))
 	}
 	return r.f.cx.err
 }
@@ -192,7 +194,7 @@ func (p *Program) CompareGroups(a, b *Group) int {
 func (p *Program) OrdersGroups() bool { return p.Grouped() && len(p.main.grouping.order) > 0 }
 
 // Query returns what the program was compiled from.
-func (p *Program) Query() *Query { return p.query }
+func (p *Program) Query() *syntax.Query { return p.query }
 
 // Params returns the values of parameters that it was compiled with.
 func (p *Program) Params() map[string]Value { return p.params }

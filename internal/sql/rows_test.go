@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // orderItem returns an item of about 1 KiB with ten properties.
@@ -18,7 +20,7 @@ func orderItem() []byte {
 
 func mustCompile(tb testing.TB, query string, params map[string]Value) *Program {
 	tb.Helper()
-	q, err := Parse(query)
+	q, err := syntax.Parse(query)
 	if err != nil {
 		tb.Fatalf("Parse(%s): %v", query, err)
 	}

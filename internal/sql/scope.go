@@ -5,7 +5,11 @@
 
 package sql
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // itemSlot is where a frame holds the item.
 const itemSlot = 0
@@ -15,7 +19,7 @@ const AnyElement int64 = -1
 
 // Path leads from the item to a value inside it. A step to an element has its
 // index, or [AnyElement] where a source of FROM iterates.
-type Path []Step
+type Path []syntax.Step
 
 // origin says where in the item a value was taken from.
 type origin struct {
@@ -44,7 +48,7 @@ func (o *origin) addMember(s *scope, name string, x code) {
 }
 
 // member returns the origin of a property of an object that is built.
-func (b *builtObject) member(s Step) origin {
+func (b *builtObject) member(s syntax.Step) origin {
 	if b == nil || s.Element {
 		return origin{}
 	}
@@ -54,7 +58,7 @@ func (b *builtObject) member(s Step) origin {
 	return origin{}
 }
 
-func (o origin) with(steps ...Step) origin {
+func (o origin) with(steps ...syntax.Step) origin {
 	if len(steps) > 0 && !o.known {
 		return o.built.member(steps[0]).with(steps[1:]...)
 	}
@@ -139,17 +143,17 @@ type groupOrder struct {
 	desc bool
 }
 
-func (g *grouping) addKey(e Expr, s *scope, k groupKey) {
+func (g *grouping) addKey(e syntax.Expr, s *scope, k groupKey) {
 	g.keys = append(g.keys, k)
 	g.slots[fingerprint(e, s)] = k.slot
-	g.heights[e.exprNode().height] = true
+	g.heights[syntax.Height(e)] = true
 }
 
 // keySlot returns where the value of an expression is found that some grouping
 // around has as a key.
-func (s *scope) keySlot(e Expr) (slot int, ok bool) {
+func (s *scope) keySlot(e syntax.Expr) (slot int, ok bool) {
 	for at := s; at != nil; at = at.outer {
-		if at.grouping == nil || !at.grouping.heights[e.exprNode().height] {
+		if at.grouping == nil || !at.grouping.heights[syntax.Height(e)] {
 			continue
 		}
 		if slot, ok := at.grouping.slots[fingerprint(e, s)]; ok {

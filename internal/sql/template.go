@@ -15,7 +15,11 @@
 
 package sql
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // maxArguments is how many arguments a program has. Other parameters are constants.
 const maxArguments = 64
@@ -91,10 +95,10 @@ func (c *compiler) argument(x code) code {
 }
 
 // compareArgument is comparison with an argument.
-func compareArgument(op Op, x evaluator, y Value) evaluator {
+func compareArgument(op syntax.Op, x evaluator, y Value) evaluator {
 	slot := y.bits
 	switch {
-	case y.kind == KindString && op == OpEq:
+	case y.kind == KindString && op == syntax.OpEq:
 		return func(f *frame) Value { return equalsText(x(f), f.args[slot].text) }
 	case y.kind == KindNumber:
 		return func(f *frame) Value { return compareWithNumber(op, x(f), f.args[slot].number) }

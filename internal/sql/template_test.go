@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // templateValues are of all kinds that a parameter can have, in several spellings.
@@ -74,7 +76,7 @@ func TestTemplates(t *testing.T) {
 }
 
 func testTemplate(t *testing.T, text string, serves bool) {
-	q, err := Parse(text)
+	q, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,7 @@ func TestTemplateRefuses(t *testing.T) {
 
 // How many rows are wanted is said by each program's own parameters.
 func TestTemplateCounts(t *testing.T) {
-	q, err := Parse(`SELECT TOP @t VALUE c.id FROM c WHERE c.b >= @b OFFSET @o LIMIT @l`)
+	q, err := syntax.Parse(`SELECT TOP @t VALUE c.id FROM c WHERE c.b >= @b OFFSET @o LIMIT @l`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func TestTemplateCounts(t *testing.T) {
 		if _, ok := p.Template().Bind(c.params); ok {
 			t.Errorf("%v: bound", c.params)
 		}
-		var refused *Error
+		var refused *syntax.Error
 		if _, err := Compile(q, CompileOptions{Params: c.params}); !errors.As(err, &refused) || refused.Code != c.code {
 			t.Errorf("%v: %v, want %s", c.params, err, c.code)
 		}

@@ -2,7 +2,7 @@
 
 // The parser: expressions, by precedence climbing.
 
-package sql
+package syntax
 
 import (
 	"math"
@@ -74,7 +74,7 @@ func (p *parser) node(start int, parts ...Expr) node {
 	height := 0
 	for _, x := range parts {
 		if x != nil {
-			height = max(height, x.exprNode().height)
+			height = max(height, Height(x))
 		}
 	}
 	if height++; height > maxHeight {
@@ -163,7 +163,7 @@ func (p *parser) predicate(start int, x Expr) Expr {
 			if p.tok.kind != tokenString {
 				p.failHere()
 			}
-			like.Escape = p.literal(Str(p.tok.text))
+			like.Escape = p.literal(Literal{Kind: LitString, Text: p.tok.text})
 		}
 		like.node = p.node(start, x, like.Pattern)
 		return like
@@ -194,30 +194,32 @@ func (p *parser) unary() Expr {
 	p.enter()
 	x := p.unary()
 	p.leave()
-	if lit, ok := x.(*Literal); ok {
-		if v, ok := signed(op, lit.Value); ok {
-			return &Literal{node: p.node(start), Value: v}
-		}
+	if number, ok := x.(*Literal); ok && number.sign(op) {
+		number.node = p.node(start)
+		return number
 	}
 	return &Unary{node: p.node(start, x), Op: op, X: x}
 }
 
-// signed makes a sign a part of the number that it is before.
-func signed(op Op, v Value) (number Value, ok bool) {
-	f, ok := v.AsFloat()
-	if !ok || op != OpPlus && op != OpNeg {
-		return Value{}, false
+// sign makes a sign a part of the number that it is before, if they are these.
+func (l *Literal) sign(op Op) bool {
+	if l.Kind != LitInt && l.Kind != LitFloat || op != OpPlus && op != OpNeg {
+		return false
 	}
 	if op == OpPlus {
-		return v, true
+		return true
 	}
-	switch n, integer := v.AsInt(); {
-	case integer && n != math.MinInt64:
-		return Int(-n), true
-	case f == -math.MinInt64:
-		return Int(math.MinInt64), true
+	switch n, integer := l.AsInt(); {
+	case integer && n == math.MinInt64:
+		l.Kind, l.Float = LitFloat, -math.MinInt64
+	case integer:
+		l.Kind, l.Int = LitInt, -n
+	case l.Float == -math.MinInt64:
+		l.Kind, l.Int = LitInt, math.MinInt64
+	default:
+		l.Float = -l.Float
 	}
-	return Float(-f), true
+	return true
 }
 
 func (p *parser) postfix() Expr {
@@ -231,8 +233,8 @@ func (p *parser) postfix() Expr {
 		case p.take("["):
 			at := p.expr()
 			p.expect("]")
-			if name, ok := stringLiteral(at); ok {
-				x = &Member{node: p.node(start, x), Of: x, Name: name, Bracket: true}
+			if name, ok := at.(*Literal); ok && name.Kind == LitString {
+				x = &Member{node: p.node(start, x), Of: x, Name: name.Text, Bracket: true}
 			} else {
 				x = &Index{node: p.node(start, x, at), Of: x, At: at}
 			}
@@ -242,26 +244,19 @@ func (p *parser) postfix() Expr {
 	}
 }
 
-func stringLiteral(x Expr) (s string, ok bool) {
-	lit, ok := x.(*Literal)
-	if !ok {
-		return "", false
-	}
-	return lit.Value.AsString()
-}
-
 // literal goes past the token that means v.
-func (p *parser) literal(v Value) *Literal {
+func (p *parser) literal(v Literal) *Literal {
 	start := p.tok.Start
 	p.advance()
-	return &Literal{node: p.node(start), Value: v}
+	v.node = p.node(start)
+	return &v
 }
 
 func (p *parser) primary() Expr {
 	start := p.tok.Start
 	switch p.tok.kind {
 	case tokenString:
-		return p.literal(Str(p.tok.text))
+		return p.literal(Literal{Kind: LitString, Text: p.tok.text})
 	case tokenInteger, tokenDouble:
 		return p.literal(p.tok.number())
 	case tokenParam:
@@ -296,6 +291,28 @@ func (p *parser) parenthesized() Expr {
 	return p.expr()
 }
 
+// atLet reports whether LET is next. It is no reserved word: before anything but a
+// name it is one itself.
+func (p *parser) atLet() bool {
+	return p.tok.kind == tokenName && p.ahead.kind == tokenName && strings.EqualFold(p.tok.text, "LET")
+}
+
+// let reads what is between the parentheses. Neither part takes in what binds looser
+// than a comparison.
+func (p *parser) let() Expr {
+	p.enter()
+	defer p.leave()
+	start := p.tok.Start
+	p.advance()
+	name := p.tok.text
+	p.advance()
+	p.expect("=")
+	value := p.binary(levelCompare)
+	p.expect("IN")
+	body := p.binary(levelCompare)
+	return &Let{node: p.node(start, value, body), Name: name, Value: value, Body: body}
+}
+
 // nothing fails: there should be an expression.
 func (p *parser) nothing() Expr {
 	p.failHere()
@@ -315,9 +332,9 @@ func (p *parser) named() Expr {
 	}
 	switch name {
 	case "NaN":
-		return &Literal{node: p.node(start), Value: Float(math.NaN())}
+		return &Literal{node: p.node(start), Kind: LitFloat, Float: math.NaN()}
 	case "Infinity":
-		return &Literal{node: p.node(start), Value: Float(math.Inf(1))}
+		return &Literal{node: p.node(start), Kind: LitFloat, Float: math.Inf(1)}
 	}
 	return &Ident{node: p.node(start), Name: name}
 }
@@ -341,13 +358,13 @@ func (p *parser) word() Expr {
 	start, text := p.tok.Start, p.tok.text
 	switch p.tok.word {
 	case "TRUE":
-		return p.literal(Bool(true))
+		return p.literal(Literal{Kind: LitBool, True: true})
 	case "FALSE":
-		return p.literal(Bool(false))
+		return p.literal(Literal{Kind: LitBool})
 	case "NULL":
-		return p.literal(Null())
+		return p.literal(Literal{Kind: LitNull})
 	case "UNDEFINED":
-		return p.literal(Undefined())
+		return p.literal(Literal{})
 	case "EXISTS":
 		p.advance()
 		p.expect("(")

@@ -2,10 +2,9 @@
 
 // Words, numbers, strings and signs of a query text.
 
-package sql
+package syntax
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -309,29 +308,25 @@ func escapedRune(s string) (r rune, n int) {
 
 // number returns what a tokenInteger or tokenDouble means. Integers beyond 64
 // bits become floating point, and what is beyond that, infinite.
-func (t token) number() Value {
+func (t token) number() Literal {
 	if t.kind == tokenInteger {
 		digits, base := t.text, 10
 		if len(digits) > 2 && digits[1]|0x20 == 'x' {
 			digits, base = digits[2:], 16
 		}
 		if n, err := strconv.ParseInt(digits, base, 64); err == nil {
-			return Int(n)
+			return Literal{Kind: LitInt, Int: n}
 		}
 		if base == 16 {
-			return Float(hexFloat(digits))
+			return floatLiteral("0x" + digits + "p0")
 		}
 	}
-	f, err := strconv.ParseFloat(t.text, 64)
-	if err != nil && math.IsInf(f, 0) {
-		return Float(math.Inf(1))
-	}
-	return Float(f)
+	return floatLiteral(t.text)
 }
 
-func hexFloat(digits string) float64 {
-	f, _ := strconv.ParseFloat("0x"+digits+"p0", 64) // the only error is the range, with f infinite
-	return f
+func floatLiteral(text string) Literal {
+	f, _ := strconv.ParseFloat(text, 64) // the only error is the range, with f infinite
+	return Literal{Kind: LitFloat, Float: f}
 }
 
 func isDigit(c byte) bool     { return '0' <= c && c <= '9' }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package syntax
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -307,9 +306,8 @@ func TestHighTreesCanBePrinted(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that nothing makes the parser or the planner panic, that what
-// is printed can be read and is then printed alike, and that clients can send
-// back what the planner has rewritten.
+// FuzzParse checks that nothing makes the parser panic, and that what is printed
+// can be read and is then printed alike.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		``, `SELECT *`, `SELECT VALUE -1.5e3 FROM c`, `SELECT DISTINCT TOP 5 c.a, c["b"] AS "x y" FROM root c`,
@@ -341,57 +339,7 @@ func FuzzParse(f *testing.F) {
 		if again.String() != printed {
 			t.Fatalf("%q is printed as %q and then as %q", text, printed, again.String())
 		}
-		checkRewritten(t, q)
 	})
-}
-
-// checkRewritten compiles what a plan has clients send.
-func checkRewritten(t *testing.T, q *Query) {
-	o := CompileOptions{Params: map[string]Value{"@p": Int(1)}}
-	program, err := Compile(q, o)
-	if err != nil {
-		return
-	}
-	plan, err := Plan(program, PlanOptions{Features: AllFeatures, Params: o.Params})
-	if err != nil {
-		return
-	}
-	for _, text := range plan.rewritten() {
-		text = fillPlaceholders(text)
-		if text == "" || len(text) > MaxTextBytes {
-			continue
-		}
-		again, err := Parse(text)
-		if err == nil {
-			_, err = Compile(again, o)
-		}
-		if err != nil {
-			t.Fatalf("%q is rewritten as %q: %v", q, text, err)
-		}
-	}
-}
-
-// rewritten returns all queries of a plan.
-func (p *PlanInfo) rewritten() []string {
-	if p.Query != nil {
-		return []string{p.Query.Rewritten}
-	}
-	texts := []string{p.Hybrid.Statistics}
-	for _, c := range p.Hybrid.Components {
-		texts = append(texts, c.Rewritten)
-	}
-	return texts
-}
-
-// fillPlaceholders does what a client does at the beginning of a query.
-func fillPlaceholders(text string) string {
-	for i := range 5 {
-		at := fmt.Sprintf("%d}", i)
-		text = strings.NewReplacer(
-			strings.Trim(resumeFilter, "()"), "true", totalItemsPlaceholder, "10",
-			totalWordsPlaceholder+at, "100", hitCountsPlaceholder+at, "[1]").Replace(text)
-	}
-	return text
 }
 
 func BenchmarkParse(b *testing.B) {

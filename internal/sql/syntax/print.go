@@ -4,7 +4,7 @@
 // back to clients: one clause a line, subqueries indented, every operator in
 // parentheses, strings in double quotes. What it prints parses to the same tree.
 
-package sql
+package syntax
 
 import (
 	"math"
@@ -202,7 +202,7 @@ func (p *printer) list(list []Expr) {
 func (p *printer) expr(x Expr) {
 	switch x := x.(type) {
 	case *Literal:
-		p.literal(x.Value)
+		p.literal(x)
 	case *Param:
 		p.put(x.Name)
 	case *Ident:
@@ -232,8 +232,8 @@ func (p *printer) expr(x Expr) {
 	case *Subquery:
 		p.put(subqueryWords[x.Kind])
 		p.subquery(x.Query)
-	case *placeholder:
-		p.put(x.text)
+	case *Verbatim:
+		p.put(x.Text)
 	default:
 		p.put("(")
 		p.operation(x)
@@ -245,9 +245,9 @@ func (p *printer) expr(x Expr) {
 // parentheses there: a sign before it would come last, and a dot after it would
 // be its own.
 func (p *printer) base(x Expr) {
-	if lit, ok := x.(*Literal); ok && lit.Value.Kind() == KindNumber {
+	if lit, ok := x.(*Literal); ok && (lit.Kind == LitInt || lit.Kind == LitFloat) {
 		p.put("(")
-		p.literal(lit.Value)
+		p.literal(lit)
 		p.put(")")
 		return
 	}
@@ -327,24 +327,35 @@ func (p *printer) object(x *ObjectLit) {
 }
 
 // literal prints a constant. Those that JSON has no word for have one here.
-func (p *printer) literal(v Value) {
-	f, number := v.AsFloat()
-	switch {
-	case v.IsUndefined():
+func (p *printer) literal(l *Literal) {
+	switch l.Kind {
+	case LitUndefined:
 		p.put("undefined")
-	case !number:
-		p.dst = v.AppendJSON(p.dst)
+	case LitNull:
+		p.put("null")
+	case LitBool:
+		p.dst = strconv.AppendBool(p.dst, l.True)
+	case LitInt:
+		p.dst = strconv.AppendInt(p.dst, l.Int, 10)
+	case LitFloat:
+		p.float(l)
+	case LitString:
+		p.quote(l.Text)
+	}
+}
+
+func (p *printer) float(l *Literal) {
+	_, integer := l.AsInt()
+	switch f := l.Float; {
 	case math.IsNaN(f):
 		p.put("NaN")
 	case math.IsInf(f, 1):
 		p.put("Infinity")
 	case math.IsInf(f, -1):
 		p.put("(- Infinity)")
+	case integer:
+		p.dst = value.Number(f).AppendJSON(p.dst)
 	default:
-		if _, integer := v.AsInt(); integer {
-			p.dst = v.AppendJSON(p.dst)
-			return
-		}
 		p.dst = strconv.AppendFloat(p.dst, f, 'g', printedDigits, 64)
 	}
 }

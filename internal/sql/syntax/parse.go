@@ -2,7 +2,7 @@
 
 // The parser: queries and their clauses. Expressions are in parse_expr.go.
 
-package sql
+package syntax
 
 import (
 	"math"
@@ -38,11 +38,11 @@ const (
 func Parse(text string) (*Query, error) {
 	p := &parser{lex: lexer{text: text}}
 	if len(text) > MaxTextBytes {
-		return nil, errorAt(Span{}, "SC3001",
+		return nil, Errorf(Span{}, "SC3001",
 			"The SQL query text exceeded the maximum limit of %d characters.", MaxTextBytes)
 	}
 	if !utf8.ValidString(text) {
-		return nil, errorAt(Span{}, "SC1001", "Syntax error, the query text is not valid UTF-8.")
+		return nil, Errorf(Span{}, "SC1001", "Syntax error, the query text is not valid UTF-8.")
 	}
 	p.advance()
 	p.advance()
@@ -85,7 +85,7 @@ func (p *parser) advance() {
 // fail keeps the first error.
 func (p *parser) fail(s Span, code, format string, args ...any) {
 	if p.err == nil {
-		p.err = errorAt(s, code, format, args...)
+		p.err = Errorf(s, code, format, args...)
 	}
 	p.tok, p.ahead = token{}, token{}
 }
@@ -314,7 +314,8 @@ func (p *parser) step() Step {
 	case tokenString:
 		s.Name, s.Bracket = p.tok.text, true
 	case tokenInteger:
-		n, ok := p.tok.number().AsInt()
+		number := p.tok.number()
+		n, ok := number.AsInt()
 		if !ok {
 			p.failHere()
 		}
@@ -393,7 +394,8 @@ func (p *parser) countValue() (n int64, ok bool) {
 	if p.tok.kind != tokenInteger {
 		return 0, false
 	}
-	if n, ok := p.tok.number().AsInt(); ok {
+	number := p.tok.number()
+	if n, ok := number.AsInt(); ok {
 		return n, true
 	}
 	return math.MaxInt64, true
@@ -411,28 +413,6 @@ func (p *parser) countExpr() Expr {
 // heightOf returns the height of a query whose clauses are there.
 func heightOf(q *Query) int {
 	h := 0
-	add := func(x Expr) {
-		if x != nil {
-			h = max(h, x.exprNode().height)
-		}
-	}
-	add(q.Select.Value)
-	for _, item := range q.Select.Items {
-		add(item.Expr)
-	}
-	if q.From != nil {
-		for _, s := range q.From.Sources {
-			if add(s.Expr); s.Query != nil {
-				h = max(h, s.Query.height)
-			}
-		}
-	}
-	add(q.Where)
-	for _, x := range q.GroupBy {
-		add(x)
-	}
-	for _, item := range q.OrderBy {
-		add(item.Expr)
-	}
+	q.EachClause(func(x Expr) { h = max(h, Height(x)) }, func(inner *Query) { h = max(h, inner.height) })
 	return h + 1
 }

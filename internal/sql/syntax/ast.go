@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-// The syntax tree. Parse builds it, and nothing changes it afterwards: a
-// rewrite builds new nodes and shares the rest.
+// Package syntax reads queries and prints them: a text becomes a tree, and a tree a
+// text that means the same. It knows what a query says, and nothing of what that
+// means: neither which functions there are, nor what a name stands for.
+//
+// The one invariant: nothing changes a tree that [Parse] has returned, so that any
+// number of goroutines may read it. A rewrite builds new nodes and shares the rest.
+package syntax
 
-package sql
+import "math"
 
 // Span is where something stands in the query text: offsets in UTF-16 code
 // units, as clients count characters, the end exclusive.
@@ -96,11 +101,43 @@ type node struct {
 func (n *node) Pos() Span       { return n.Span }
 func (n *node) exprNode() *node { return n }
 
-// Literal is a constant: null, a boolean, a number, a string or undefined.
-// A sign before a number is part of it.
+// Height returns how many levels a parsed expression has.
+func Height(x Expr) int { return x.exprNode().height }
+
+// Literal is a constant. A sign before a number is part of it.
 type Literal struct {
 	node
-	Value Value
+	Kind  LiteralKind
+	True  bool    // of LitBool
+	Int   int64   // of LitInt
+	Float float64 // of LitFloat, perhaps NaN or infinite
+	Text  string  // of LitString, what it means
+}
+
+// LiteralKind is the type of a constant, and the field that holds it.
+type LiteralKind uint8
+
+// The kinds of literals.
+const (
+	LitUndefined LiteralKind = iota
+	LitNull
+	LitBool
+	LitInt   // an integer of 64 bits, with all its digits
+	LitFloat // any other number
+	LitString
+)
+
+// AsInt returns the integer that a literal is, in either form of numbers.
+func (l *Literal) AsInt() (n int64, ok bool) {
+	switch f := l.Float; {
+	case l.Kind == LitInt:
+		return l.Int, true
+	// 2^63 itself is a float64 and no int64.
+	case l.Kind != LitFloat, f != math.Trunc(f), f < math.MinInt64, f >= -math.MinInt64:
+		return 0, false
+	default:
+		return int64(f), true
+	}
 }
 
 // Param is a parameter.
@@ -179,6 +216,13 @@ type Like struct {
 	Escape     *Literal // a string, or nil if left out
 }
 
+// Let is (LET Name = Value IN Body).
+type Let struct {
+	node
+	Name        string
+	Value, Body Expr
+}
+
 // Call is a built-in function, an aggregate or a user-defined function.
 type Call struct {
 	node
@@ -226,11 +270,12 @@ type Subquery struct {
 	Query *Query
 }
 
-// placeholder is text that only a rewritten query has: the client puts
-// something else there before it sends the query back.
-type placeholder struct {
+// Verbatim is text that only a rewritten query has, and that is printed as it
+// stands: JSON, or what the client puts something else in place of before it sends
+// the query back.
+type Verbatim struct {
 	node
-	text string
+	Text string
 }
 
 // Op is an operator.
