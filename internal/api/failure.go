@@ -17,6 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -155,7 +156,7 @@ func FailureOf(err error) (f Failure, known bool) {
 		tooMuch       *engine.ThrottledError
 		badQuery      *syntax.Error
 		needsPlan     *engine.NeedsPlanError
-		newFeature    *sql.FeatureError
+		newFeature    *clientplan.FeatureError
 		badFunction   *engine.CompileError
 		badScript     *engine.ScriptError
 	)

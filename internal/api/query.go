@@ -6,7 +6,7 @@ package api
 
 import (
 	"github.com/mayflydb/mayfly/internal/engine"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 )
 
 // queryItems answers a query over a container's items.
@@ -40,7 +40,7 @@ func (c *Call) planQuery() error {
 	if err != nil {
 		return err
 	}
-	of, plan, err := c.Service.Engine.QueryPlan(c.Context, c.Request.Target, q, sql.ParseFeatures(c.Request.Features))
+	of, plan, err := c.Service.Engine.QueryPlan(c.Context, c.Request.Target, q, clientplan.ParseFeatures(c.Request.Features))
 	c.Answer.owned(of)
 	switch {
 	case err != nil && of != nil:

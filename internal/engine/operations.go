@@ -212,11 +212,11 @@ func list(rows []byte) []byte { return append(append([]byte{'['}, rows...), ']')
 // page runs a query over the draft. The functions that it calls run in the place that
 // the script has among those that run: it must not wait for another.
 func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query.Page, error) {
-	compiled, calls, err := x.e.prepare(ctx, x.c, &q)
+	program, calls, err := x.e.prepare(ctx, x.c, &q)
 	if err != nil {
 		return query.Page{}, err
 	}
-	r.Program, r.Partition, r.Scope, r.NowMs = compiled.program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
+	r.Program, r.Partition, r.Scope, r.NowMs = program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
 	r.Random, r.UDF = rand.Float64, calls.bind(ctx, x.seat, x.nowMs)
 	r.Elapsed, r.Began = x.e.meters.elapsed, x.e.meters.elapsed()
 	r.QueryTime = max(x.endsAt-r.Began, 1) // the script's own

@@ -232,11 +232,11 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 	if len(text) > maxConditionBytes {
 		return nil, invalid("%s The condition can have at most %d characters.", patchSyntax, maxConditionBytes)
 	}
-	q, err := e.compile(context.Background(), c, &Query{Text: "SELECT * " + text}) // it is short
+	program, err := e.compile(context.Background(), c, &Query{Text: "SELECT * " + text}) // it is short
 	if err != nil {
 		return nil, err
 	}
-	if len(q.program.UDFs()) > 0 {
+	if len(program.UDFs()) > 0 {
 		return nil, invalid("%s The condition must not call user-defined functions.", patchSyntax)
 	}
 	nowMs := e.clock.Now()
@@ -248,6 +248,6 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 			}
 			return nil
 		}}
-		return q.program.NewRunner(cx).Filter(sql.Raw(body))
+		return program.NewRunner(cx).Filter(sql.Raw(body))
 	}, nil
 }

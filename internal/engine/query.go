@@ -19,7 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/sql/syntax"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -81,13 +81,6 @@ type NeedsPlanError struct {
 
 func (e *NeedsPlanError) Error() string { return "the query cannot be served without a plan" }
 
-// compiled is a query, ready to run in a container.
-type compiled struct {
-	query   *syntax.Query
-	program *sql.Program
-	params  map[string]sql.Value
-}
-
 // DefaultQueryTime is how long a query may work that cannot end early.
 const DefaultQueryTime = time.Minute
 
@@ -106,39 +99,39 @@ func (e *Engine) Watch(ctx context.Context) (look func() error) {
 	}
 }
 
-func (e *Engine) compile(ctx context.Context, c *catalog.Container, q *Query) (compiled, error) {
+func (e *Engine) compile(ctx context.Context, c *catalog.Container, q *Query) (*sql.Program, error) {
 	if len(q.Text) > maxQueryBytes {
-		return compiled{}, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
+		return nil, invalid("The SQL query text exceeded the maximum limit of %d characters.", maxQueryBytes)
 	}
 	kept, err := e.queries.parse(q.Text)
 	if err != nil {
-		return compiled{}, err
+		return nil, err
 	}
 	if p, ok := kept.bind(c, q.Params); ok {
-		return compiled{kept.tree, p, q.Params}, nil
+		return p, nil
 	}
 	computed, err := e.computedProperties(c)
 	if err != nil {
-		return compiled{}, err
+		return nil, err
 	}
 	p, err := sql.Compile(kept.tree, sql.CompileOptions{Params: q.Params, Computed: computed, Vectors: vectors(c), Planar: c.Planar, Interrupted: e.Watch(ctx)})
 	if err != nil {
-		return compiled{}, err
+		return nil, err
 	}
 	kept.keep(c, p)
-	return compiled{kept.tree, p, q.Params}, nil
+	return p, nil
 }
 
 // prepare compiles a query that is to run, and finds the functions that it calls.
-func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (compiled, *udfCalls, error) {
-	prepared, err := e.compile(ctx, c, q)
+func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (*sql.Program, *udfCalls, error) {
+	program, err := e.compile(ctx, c, q)
 	if err != nil {
-		return compiled{}, nil, err
+		return nil, nil, err
 	}
-	if err := checkOrder(c, prepared.program); err != nil {
-		return compiled{}, nil, err
+	if err := checkOrder(c, program); err != nil {
+		return nil, nil, err
 	}
-	return prepared, e.udfCalls(c, prepared.program), nil
+	return program, e.udfCalls(c, program), nil
 }
 
 // vectors tells how the container compares vectors.
@@ -192,7 +185,7 @@ func (e *Engine) QueryItems(ctx context.Context, r *Request) (a Answer, err erro
 
 func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
 	c, began := page.Container, e.meters.elapsed()
-	q, calls, err := e.prepare(ctx, c, &r.Query)
+	program, calls, err := e.prepare(ctx, c, &r.Query)
 	if err != nil {
 		return err
 	}
@@ -205,14 +198,14 @@ func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs
 		defer seat.Leave()
 		nowMs = e.clock.Now() // items have expired while it waited
 	}
-	page.Compiled, page.LatestFirst = e.meters.elapsed()-began, q.program.LatestFirst()
-	page.Merged = q.program.Distinct() || q.program.HasGroupKeys()
-	s, err := e.scope(c, r, &q)
+	page.Compiled, page.LatestFirst = e.meters.elapsed()-began, program.LatestFirst()
+	page.Merged = program.Distinct() || program.HasGroupKeys()
+	s, err := e.scope(c, r, program)
 	if err != nil {
 		return err
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
-	request := query.Request{Program: q.program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
+	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.options.QueryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {
@@ -291,21 +284,21 @@ func parseQueryContinuation(text string, first, last int) (partition int, token 
 
 // QueryPlan returns the plan of a query for clients that ask several ranges and put
 // the answers together.
-func (e *Engine) QueryPlan(ctx context.Context, t Target, q Query, features sql.FeatureSet) (*catalog.Container, []byte, error) {
+func (e *Engine) QueryPlan(ctx context.Context, t Target, q Query, features clientplan.FeatureSet) (*catalog.Container, []byte, error) {
 	c, err := e.target(t)
 	if err != nil {
 		return nil, nil, err
 	}
-	compiled, err := e.compile(ctx, c, &q)
+	program, err := e.compile(ctx, c, &q)
 	if err != nil {
 		return c, nil, err
 	}
-	plan, err := e.plan(c, &compiled, features)
+	plan, err := e.plan(c, program, features)
 	return c, plan, err
 }
 
-func (e *Engine) plan(c *catalog.Container, q *compiled, features sql.FeatureSet) ([]byte, error) {
-	info, err := sql.Plan(q.program, sql.PlanOptions{Params: q.params, Features: features, PartitionKey: c.PartitionKey.Paths})
+func (e *Engine) plan(c *catalog.Container, program *sql.Program, features clientplan.FeatureSet) ([]byte, error) {
+	info, err := clientplan.New(program, clientplan.Options{Features: features, PartitionKey: c.PartitionKey.Paths})
 	if err != nil {
 		return nil, err
 	}
@@ -313,26 +306,26 @@ func (e *Engine) plan(c *catalog.Container, q *compiled, features sql.FeatureSet
 }
 
 // planRanges returns the ranges of effective partition keys that a query is about.
-func planRanges(c *catalog.Container, keys sql.KeyScope) []sql.Range {
+func planRanges(c *catalog.Container, keys clientplan.KeyScope) []clientplan.Range {
 	if keys.All {
-		return []sql.Range{{Min: "", Max: "FF", MinInclusive: true}}
+		return []clientplan.Range{{Min: "", Max: "FF", MinInclusive: true}}
 	}
-	ranges := []sql.Range{}
+	ranges := []clientplan.Range{}
 	for _, k := range keys.Keys {
 		epk := value.EPKText(c.PartitionKey.AppendEPK(nil, k))
 		if len(k) < len(c.PartitionKey.Paths) {
-			ranges = append(ranges, sql.Range{Min: epk, Max: epk + "FF", MinInclusive: true})
+			ranges = append(ranges, clientplan.Range{Min: epk, Max: epk + "FF", MinInclusive: true})
 			continue
 		}
-		ranges = append(ranges, sql.Range{Min: epk, Max: epk, MinInclusive: true, MaxInclusive: true})
+		ranges = append(ranges, clientplan.Range{Min: epk, Max: epk, MinInclusive: true, MaxInclusive: true})
 	}
 	if len(ranges) == 0 { // any one range gives the answer
 		first := "FF"
 		if len(c.Ranges) > 1 {
 			first = value.EPKText(c.Ranges[0].Max)
 		}
-		return []sql.Range{{Min: "", Max: first, MinInclusive: true}}
+		return []clientplan.Range{{Min: "", Max: first, MinInclusive: true}}
 	}
-	slices.SortFunc(ranges, func(a, b sql.Range) int { return strings.Compare(a.Min, b.Min) })
-	return slices.CompactFunc(ranges, func(a, b sql.Range) bool { return a == b })
+	slices.SortFunc(ranges, func(a, b clientplan.Range) int { return strings.Compare(a.Min, b.Min) })
+	return slices.CompactFunc(ranges, func(a, b clientplan.Range) bool { return a == b })
 }

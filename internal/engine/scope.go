@@ -15,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -38,12 +39,12 @@ func pageScope(c *catalog.Container, r *Request) (queryScope, error) {
 }
 
 // scope finds out where a query goes: to one partition key, to one range, or to all.
-func (e *Engine) scope(c *catalog.Container, r *Request, q *compiled) (queryScope, error) {
+func (e *Engine) scope(c *catalog.Container, r *Request, program *sql.Program) (queryScope, error) {
 	s, err := pageScope(c, r)
 	if err != nil || r.PartitionKey != "" || r.Range != "" || !s.whole() && s.first == s.last {
 		return s, err
 	}
-	keys := sql.ScopeKeys(q.program, c.PartitionKey.Paths)
+	keys := clientplan.ScopeKeys(program, c.PartitionKey.Paths)
 	if !keys.All && len(keys.Keys) == 0 {
 		return queryScope{}, nil // one partition gives the answer of all
 	}
@@ -52,14 +53,14 @@ func (e *Engine) scope(c *catalog.Container, r *Request, q *compiled) (queryScop
 		s = keyScope(c, keys.Keys[0])
 		one = len(keys.Keys[0]) == len(c.PartitionKey.Paths)
 	}
-	needsPlan := sql.NeedsGateway(q.query) && !one || sql.ListsAggregates(q.query) && r.CrossPartition
+	needsPlan := clientplan.Needed(program.Query()) && !one || clientplan.ListsAggregates(program.Query()) && r.CrossPartition
 	switch {
 	case named && !needsPlan:
 		return s, nil
 	case !r.CrossPartition:
 		return queryScope{}, ErrCrossPartition
 	case needsPlan:
-		plan, err := e.plan(c, q, ^sql.FeatureSet(0))
+		plan, err := e.plan(c, program, ^clientplan.FeatureSet(0))
 		if err != nil {
 			return queryScope{}, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -121,7 +122,7 @@ func TestUDFOfACancelledQuery(t *testing.T) {
 func TestUDFsAndPlans(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 4)
-	if _, plan, err := w.e.QueryPlan(t.Context(), Target{Database: "d", Container: "c"}, Query{Text: "SELECT VALUE udf.none(c.id) FROM c ORDER BY c.id"}, ^sql.FeatureSet(0)); err != nil || !strings.Contains(string(plan), "udf.none") {
+	if _, plan, err := w.e.QueryPlan(t.Context(), Target{Database: "d", Container: "c"}, Query{Text: "SELECT VALUE udf.none(c.id) FROM c ORDER BY c.id"}, ^clientplan.FeatureSet(0)); err != nil || !strings.Contains(string(plan), "udf.none") {
 		t.Errorf("%s, %v", plan, err)
 	}
 	var refused *InvalidError

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 )
 
 // resumeClient talks to a server about one container.
@@ -80,7 +81,7 @@ func (c *resumeClient) newQuery(text string, size int) *clientQuery {
 	}
 	a := c.must(200, "POST", c.path("docs"), map[string]string{
 		"Content-Type": "application/query+json", "X-Ms-Documentdb-Isquery": "True", "X-Ms-Cosmos-Is-Query-Plan-Request": "True",
-		"X-Ms-Cosmos-Supported-Query-Features": sql.AllFeatures.String(),
+		"X-Ms-Cosmos-Supported-Query-Features": clientplan.AllFeatures.String(),
 	}, `{"query":`+quoted(text)+`}`)
 	p := &queryPlan{}
 	if err := json.Unmarshal(a.body, p); err != nil || p.QueryInfo == nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 )
 
 // runQuery runs the query that stands below it, after the values of its parameters if
@@ -201,7 +202,7 @@ func (d *directive) times() times {
 // that must come to the same.
 func (q *queryCall) planned(n times) (rows []sql.Value, ordered bool, err error) {
 	q.d.Helper()
-	plan, a := q.plan(sql.AllFeatures.String())
+	plan, a := q.plan(clientplan.AllFeatures.String())
 	if plan == nil {
 		return nil, false, &refusedError{a}
 	}
@@ -296,7 +297,7 @@ func (s *script) queryPage(d *directive, q *queryCall, header map[string]string,
 
 // planLine writes a plan, without what says nothing in it.
 func (s *script) planLine(d *directive, q *queryCall) string {
-	features := sql.AllFeatures.String()
+	features := clientplan.AllFeatures.String()
 	if _, given := d.data.Arg("features"); given {
 		features = d.option("features")
 		d.used["features"] = true

@@ -217,7 +217,7 @@ func blockingInput(q *syntax.Query) *syntax.Query {
 	}
 	inner := q.From.Sources[0].Query
 	for at := inner; at != nil; at = at.From.Sources[0].Query {
-		if at.Distinct || at.GroupBy != nil || hasAggregate(at) || at.From == nil {
+		if at.Distinct || at.GroupBy != nil || HasAggregate(at) || at.From == nil {
 			return inner
 		}
 	}
@@ -371,7 +371,7 @@ func splitAnd(e syntax.Expr, dst []syntax.Expr) []syntax.Expr {
 }
 
 func (c *compiler) groupBy(q *syntax.Query, s *scope, b *block) error {
-	if q.GroupBy == nil && !hasAggregate(q) {
+	if q.GroupBy == nil && !HasAggregate(q) {
 		return nil
 	}
 	b.grouping = &grouping{slots: map[string]int{}, heights: map[int]bool{}}
@@ -455,12 +455,43 @@ func (c count) in(params map[string]Value) (int64, error) {
 	if c.of == nil {
 		return c.absent, nil
 	}
-	v, _ := constantOf(c.of, params)
+	v, _ := Constant(c.of, params)
 	n, ok := v.AsInt()
 	if !ok || n < 0 || n > math.MaxUint32 {
 		return 0, syntax.Errorf(c.of.Pos(), c.code, "%s", c.message)
 	}
 	return n, nil
+}
+
+// Constant returns the value of a literal, at any depth, or of a parameter.
+func Constant(x syntax.Expr, params map[string]Value) (v Value, ok bool) {
+	switch x := x.(type) {
+	case *syntax.Literal:
+		return literalValue(x), true
+	case *syntax.Param:
+		return params[x.Name], true // undefined, if it was not given
+	case *syntax.ArrayLit:
+		var b ArrayBuilder
+		for _, item := range x.Items {
+			v, ok := Constant(item, params)
+			if !ok {
+				return Value{}, false
+			}
+			b.Add(v)
+		}
+		return b.Value(), true
+	case *syntax.ObjectLit:
+		var b ObjectBuilder
+		for _, prop := range x.Props {
+			v, ok := Constant(prop.Value, params)
+			if !ok {
+				return Value{}, false
+			}
+			b.Set(prop.Name, v)
+		}
+		return b.Value(), true
+	}
+	return Value{}, false
 }
 
 func unresolved(name string, at syntax.Span) *syntax.Error {

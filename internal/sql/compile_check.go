@@ -11,7 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
-func isAggregate(e syntax.Expr) bool {
+func IsAggregate(e syntax.Expr) bool {
 	call, ok := e.(*syntax.Call)
 	if !ok || call.UDF {
 		return false
@@ -25,10 +25,10 @@ func isSubquery(e syntax.Expr) bool {
 	return ok
 }
 
-// hasAggregate reports whether the select list has an aggregate.
-func hasAggregate(q *syntax.Query) bool {
+// HasAggregate reports whether the select list has an aggregate.
+func HasAggregate(q *syntax.Query) bool {
 	for e := range q.Selected {
-		if syntax.Contains(e, isAggregate) {
+		if syntax.Contains(e, IsAggregate) {
 			return true
 		}
 	}
@@ -113,7 +113,7 @@ func checkClauses(q *syntax.Query) error {
 		seen[item.Name] = true
 	}
 	for _, e := range q.GroupBy {
-		if syntax.Contains(e, isSubquery) || syntax.Contains(e, isAggregate) {
+		if syntax.Contains(e, isSubquery) || syntax.Contains(e, IsAggregate) {
 			return syntax.Errorf(e.Pos(), "", "A GROUP BY expression cannot contain an aggregate or a subquery.")
 		}
 	}
@@ -159,7 +159,7 @@ func checkRanked(q *syntax.Query, list *errorList) {
 	}
 	for _, item := range q.OrderBy {
 		if call, ok := item.Expr.(*syntax.Call); !ok || !isScore(call) {
-			list.add(noScores(q))
+			list.add(NoScores(q))
 			return
 		}
 		if item.Explicit {
@@ -169,13 +169,13 @@ func checkRanked(q *syntax.Query, list *errorList) {
 	}
 }
 
-// noScores is what ORDER BY RANK is refused with for anything but scores.
-func noScores(q *syntax.Query) *syntax.Error {
+// NoScores is what ORDER BY RANK is refused with for anything but scores.
+func NoScores(q *syntax.Query) *syntax.Error {
 	return syntax.Errorf(q.OrderAt, "SC2221", "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.")
 }
 
-// badWeights is what ORDER BY RANK is refused with for a list of weights.
-func badWeights(q *syntax.Query) *syntax.Error {
+// BadWeights is what ORDER BY RANK is refused with for a list of weights.
+func BadWeights(q *syntax.Query) *syntax.Error {
 	return syntax.Errorf(q.OrderAt, "SC2229", "The last parameter of the RRF function is an optional array of weights. When present, it must be "+
 		"a literal array of numbers, one for each of the component scores used for the RRF function. "+
 		"The length of this array must be the same as the number of the component scores.")
@@ -186,7 +186,7 @@ func checkArguments(e *syntax.Call, fn *Function, parts []code, s *scope) error 
 	if message := fn.Arity(len(e.Args)); message != "" {
 		return syntax.Errorf(e.Span, "SC2050", "%s", message)
 	}
-	if fn.Name == fnRRF && !s.ranking {
+	if fn.Name == FnRRF && !s.ranking {
 		return unknownFunction(e)
 	}
 	if fn.RankOnly && !s.ranking {
@@ -236,7 +236,7 @@ func checkComputed(q *syntax.Query) error {
 	if len(q.From.Sources) > 1 || first.Query != nil || first.Iterate || first.Expr != nil || len(first.Path) > 0 {
 		return refuse(first.Span)
 	}
-	if syntax.Contains(q.Select.Value, isSubquery) || syntax.Contains(q.Select.Value, isAggregate) || syntax.Contains(q.Select.Value, isNonDeterministic) ||
+	if syntax.Contains(q.Select.Value, isSubquery) || syntax.Contains(q.Select.Value, IsAggregate) || syntax.Contains(q.Select.Value, isNonDeterministic) ||
 		syntax.Contains(q.Select.Value, isParam) {
 		return refuse(q.Select.Value.Pos())
 	}
@@ -253,8 +253,8 @@ func isNonDeterministic(e syntax.Expr) bool {
 	if !ok || call.UDF {
 		return ok
 	}
-	fn, ok := lookupFunction(call.Name)
-	return ok && fn.NonDeterministic
+	fn := FunctionOf(call)
+	return fn != nil && fn.NonDeterministic
 }
 
 // fingerprint returns a text that expressions share if they are written the same

@@ -258,7 +258,7 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if err := checkArguments(e, fn, parts, s); err != nil {
 		return code{}, err
 	}
-	compares := fn.Name == fnVectorDistance || fn.Name == fnVectorScoreOf
+	compares := fn.Name == FnVectorDistance || fn.Name == fnVectorScoreOf
 	var metric Metric
 	if compares {
 		parts, metric = c.vectorArguments(parts)

@@ -12,20 +12,17 @@ import (
 
 // The names of the functions that rows can be ordered by.
 const (
-	fnVectorDistance = "VECTORDISTANCE"
+	FnVectorDistance = "VECTORDISTANCE"
 	fnVectorScoreOf  = "_VECTORSCORE"
-	fnFullTextScore  = "FULLTEXTSCORE"
+	FnFullTextScore  = "FULLTEXTSCORE"
 	fnTextScoreOf    = "_FULLTEXTSCORE"
-	fnRRF            = "RRF"
+	FnRRF            = "RRF"
 )
 
 // isScore reports whether a call is one that ORDER BY RANK takes.
 func isScore(call *syntax.Call) bool {
-	if call.UDF {
-		return false
-	}
-	fn, ok := lookupFunction(call.Name)
-	return ok && (fn.RankOnly || fn.Name == fnVectorDistance)
+	fn := FunctionOf(call)
+	return fn != nil && (fn.RankOnly || fn.Name == FnVectorDistance)
 }
 
 // isSortable reports whether a call is one that ORDER BY takes in place of a
@@ -99,7 +96,7 @@ func (c *compiler) sortKey(item syntax.SortItem, s *scope) (SortKey, error) {
 	switch {
 	case err != nil:
 		return SortKey{}, err
-	case call != nil && !call.UDF && call.Name == fnVectorDistance && item.Explicit:
+	case call != nil && !call.UDF && call.Name == FnVectorDistance && item.Explicit:
 		return SortKey{}, syntax.Errorf(item.Expr.Pos(), "", "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.")
 	case call != nil && isSortable(call):
 		key.Call = call
@@ -211,7 +208,7 @@ const vectorOptionsAt = 3
 func (c *compiler) vectorPolicy(o origin) *Vector {
 	for i := range c.opts.Vectors {
 		policy := &c.opts.Vectors[i]
-		if o.known && slices.EqualFunc(o.path, policy.Path, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name }) {
+		if o.known && o.path.Is(policy.Path) {
 			return policy
 		}
 	}

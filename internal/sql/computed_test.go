@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
-	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // A path into a computed property leaves the property itself as it is.
@@ -26,27 +25,5 @@ func TestPathIntoComputedProperty(t *testing.T) {
 	rows, err := Naive(p, [][]byte{[]byte(`{"n":1}`)}, &Context{})
 	if err != nil || len(rows) != 1 || string(rows[0]) != `{"x":1,"cp":{"x":1}}` {
 		t.Errorf("got %q, %v", rows, err)
-	}
-}
-
-// A computed property may have the name of the partition key; what is said of it does
-// not say where items are.
-func TestComputedPartitionKey(t *testing.T) {
-	definition, err := syntax.Parse("SELECT VALUE c.n FROM c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := syntax.Parse("SELECT * FROM c WHERE c.pk = 1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, all := range map[string]bool{"pk": true, "other": false} {
-		p, err := Compile(q, CompileOptions{Computed: []Computed{{Name: name, Query: definition}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if scope := ScopeKeys(p, []value.Path{{"pk"}}); scope.All != all {
-			t.Errorf("with the computed property %s: all is %v", name, scope.All)
-		}
 	}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package sql is what queries mean: it checks them, says how a client is to run them
-// over several partitions, and computes their expressions, functions and aggregates
-// for one item at a time. Package syntax reads and prints them. Which items, from
-// which index and how many at once is decided elsewhere.
+// Package sql is what queries mean: it checks them, and computes their expressions,
+// functions and aggregates for one item at a time. Package syntax reads and prints
+// them, and package clientplan says how a client runs them over several partitions.
+// Which items, from which index and how many at once is decided elsewhere.
 //
 // It never does I/O, never reads a clock, starts no goroutine, and keeps nothing
 // between two executions.

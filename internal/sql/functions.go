@@ -168,6 +168,15 @@ func lookupFunction(name string) (*Function, bool) {
 	return f, ok
 }
 
+// FunctionOf returns the built-in function that a call is of, or nil.
+func FunctionOf(call *syntax.Call) *Function {
+	if call.UDF {
+		return nil
+	}
+	f, _ := lookupFunction(call.Name)
+	return f
+}
+
 // functions holds every spelling of every function. It is never written to
 // after it has been made.
 var functions = indexFunctions(slices.Concat(

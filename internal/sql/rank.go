@@ -49,9 +49,8 @@ func (c *compiler) ranking(q *syntax.Query, s *scope) (*Ranking, error) {
 			return nil, err
 		}
 		item := rankItem{}
-		fn, _ := lookupFunction(call.Name)
 		parts := []syntax.Expr{call}
-		if fn.Name == fnRRF {
+		if FunctionOf(call).Name == FnRRF {
 			var err error
 			if parts, item.weights, err = c.fusion(q, call, s); err != nil {
 				return nil, err
@@ -83,20 +82,20 @@ func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores 
 		for v := range last.value.Elements {
 			weight, ok := v.AsFloat()
 			if !ok {
-				return nil, nil, badWeights(q)
+				return nil, nil, BadWeights(q)
 			}
 			weights = append(weights, weight)
 		}
 		if len(weights) != len(scores) {
-			return nil, nil, badWeights(q)
+			return nil, nil, BadWeights(q)
 		}
 	} else if _, list := final.(*syntax.ArrayLit); list {
-		return nil, nil, badWeights(q)
+		return nil, nil, BadWeights(q)
 	} else {
 		weights = slices.Repeat([]float64{1}, len(scores))
 	}
 	if len(scores) < 2 {
-		return nil, nil, noScores(q)
+		return nil, nil, NoScores(q)
 	}
 	return scores, weights, nil
 }
@@ -105,18 +104,17 @@ func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores 
 func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScore, error) {
 	call, ok := e.(*syntax.Call)
 	if !ok || !isScore(call) {
-		return rankScore{}, noScores(q)
+		return rankScore{}, NoScores(q)
 	}
 	x, err := c.expr(call, s)
 	if err != nil {
 		return rankScore{}, err
 	}
-	fn, _ := lookupFunction(call.Name)
-	switch fn.Name {
-	case fnVectorDistance:
+	switch FunctionOf(call).Name {
+	case FnVectorDistance:
 		return rankScore{call: call, distance: x.eval, closer: x.metric.HigherIsCloser()}, nil
-	case fnRRF:
-		return rankScore{}, noScores(q)
+	case FnRRF:
+		return rankScore{}, NoScores(q)
 	}
 	parts, _, err := c.exprs(call.Args, s)
 	if err != nil {

@@ -6,7 +6,11 @@
 
 package sql
 
-import "github.com/mayflydb/mayfly/internal/sql/syntax"
+import (
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // Runner executes one program in one goroutine.
 type Runner struct {
@@ -198,6 +202,10 @@ func (p *Program) Query() *syntax.Query { return p.query }
 
 // Params returns the values of parameters that it was compiled with.
 func (p *Program) Params() map[string]Value { return p.params }
+
+// Computes reports whether a property of items is computed, whatever is stored by its
+// name.
+func (p *Program) Computes(name string) bool { return slices.Contains(p.computed, name) }
 
 // Input returns the program whose rows are the items of this one, or nil if it
 // runs over the container's items.

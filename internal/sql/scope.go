@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // itemSlot is where a frame holds the item.
@@ -20,6 +21,11 @@ const AnyElement int64 = -1
 // Path leads from the item to a value inside it. A step to an element has its
 // index, or [AnyElement] where a source of FROM iterates.
 type Path []syntax.Step
+
+// Is reports whether the path leads from property to property by these names.
+func (p Path) Is(names value.Path) bool {
+	return slices.EqualFunc(p, names, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name })
+}
 
 // origin says where in the item a value was taken from.
 type origin struct {

@@ -4,12 +4,13 @@
 // scores of texts depend on, puts them into one query per score, and merges the
 // rows of those by their ranks.
 
-package sql
+package clientplan
 
 import (
 	"math"
 	"strconv"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -99,7 +100,7 @@ func (p *planner) ranked() (scores []*syntax.Call, weights []float64, err error)
 	for _, item := range p.query.OrderBy {
 		args = append(args, item.Expr)
 	}
-	if c, ok := args[0].(*syntax.Call); ok && !c.UDF && c.Name == fnRRF && len(args) == 1 {
+	if c, ok := args[0].(*syntax.Call); ok && !c.UDF && c.Name == sql.FnRRF && len(args) == 1 {
 		args = c.Args
 	}
 	for i, x := range args {
@@ -109,21 +110,21 @@ func (p *planner) ranked() (scores []*syntax.Call, weights []float64, err error)
 			continue
 		}
 		if i == 0 || i < len(args)-1 {
-			return nil, nil, noScores(p.query)
+			return nil, nil, sql.NoScores(p.query)
 		}
 		if weights, ok = p.weights(x, len(scores)); !ok {
-			return nil, nil, badWeights(p.query)
+			return nil, nil, sql.BadWeights(p.query)
 		}
 	}
 	if len(scores) == 0 {
-		return nil, nil, noScores(p.query)
+		return nil, nil, sql.NoScores(p.query)
 	}
 	return scores, weights, nil
 }
 
 func (p *planner) weights(x syntax.Expr, n int) (weights []float64, ok bool) {
-	list, ok := p.constant(x)
-	if !ok || list.Kind() != KindArray || list.Len() != n {
+	list, ok := sql.Constant(x, p.program.Params())
+	if !ok || list.Kind() != sql.KindArray || list.Len() != n {
 		return nil, false
 	}
 	for v := range list.Elements {
@@ -139,12 +140,12 @@ func (p *planner) weights(x syntax.Expr, n int) (weights []float64, ok bool) {
 // component makes the score that rewritten queries order by; texts is how many
 // scores of texts there are before it.
 func (p *planner) component(c *syntax.Call, texts int) (component, error) {
-	fn, ok := lookupFunction(c.Name)
+	fn := sql.FunctionOf(c)
 	switch {
-	case !ok || c.UDF:
-	case fn.Name == fnVectorDistance:
+	case fn == nil:
+	case fn.Name == sql.FnVectorDistance:
 		return component{score: callOf(fnVectorScore, c.Args...)}, nil
-	case fn.Name == fnFullTextScore && len(c.Args) > 1:
+	case fn.Name == sql.FnFullTextScore && len(c.Args) > 1:
 		at := strconv.Itoa(texts) + "}"
 		terms := p.terms(c.Args[1:])
 		return component{
@@ -156,7 +157,7 @@ func (p *planner) component(c *syntax.Call, texts int) (component, error) {
 			terms: terms,
 		}, nil
 	}
-	return component{}, noScores(p.query)
+	return component{}, sql.NoScores(p.query)
 }
 
 // terms returns the terms that a text is scored by, of which some may come as
@@ -168,8 +169,8 @@ func (p *planner) terms(args []syntax.Expr) []syntax.Expr {
 			terms = append(terms, list.Items...)
 			continue
 		}
-		v, ok := p.constant(x)
-		if !ok || v.Kind() != KindArray {
+		v, ok := sql.Constant(x, p.program.Params())
+		if !ok || v.Kind() != sql.KindArray {
 			terms = append(terms, x)
 			continue
 		}
@@ -181,7 +182,7 @@ func (p *planner) terms(args []syntax.Expr) []syntax.Expr {
 }
 
 // literalOf returns the expression of a value.
-func literalOf(v Value) syntax.Expr {
+func literalOf(v sql.Value) syntax.Expr {
 	if s, ok := v.AsString(); ok {
 		return &syntax.Literal{Kind: syntax.LitString, Text: s}
 	}
@@ -246,7 +247,7 @@ func (p *planner) componentInfo(components []component, order syntax.SortItem) *
 	rewritten.Rank, rewritten.Distinct = false, false
 	rewritten.OrderBy = []syntax.SortItem{order}
 	rewritten.Where = resumable(q)
-	makeMergeable(&rewritten, []syntax.Expr{key},
+	p.makeMergeable(&rewritten, []syntax.Expr{key},
 		objectOf(prop("payload", payload(q)), prop("componentScores", arrayOf(scores...))))
 	p.sliceComponent(info, &rewritten, len(components))
 	info.Rewritten = rewritten.String()

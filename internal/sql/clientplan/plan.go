@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
 
-// The query plan: what a client must do itself to run a query over several
-// partition key ranges, and the query that it sends to each of them.
-
-package sql
+// Package clientplan is how a client runs a query over several ranges of partition
+// keys: which of them, the query that it sends to each, and what it does with the rows
+// itself. It never runs anything.
+//
+// The one invariant: what a rewritten query's rows become in a client is what the
+// query would give over all items at once. The features that this takes are those that
+// the client said it has.
+package clientplan
 
 import (
 	"math"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -70,18 +75,16 @@ func (s FeatureSet) String() string {
 	return strings.Join(names, ", ")
 }
 
-// PlanOptions is what a plan depends on besides the query.
-type PlanOptions struct {
-	// Params are the values of the query's parameters that it was compiled with.
-	Params map[string]Value
+// Options is what a plan depends on besides the query.
+type Options struct {
 	// Features is what the client can do.
 	Features FeatureSet
 	// PartitionKey is the paths of the container's partition key.
 	PartitionKey []value.Path
 }
 
-// PlanInfo is a query plan.
-type PlanInfo struct {
+// Plan is a query plan.
+type Plan struct {
 	Query  *QueryInfo  // nil with Hybrid
 	Hybrid *HybridInfo // nil with Query
 	Keys   KeyScope
@@ -134,29 +137,27 @@ func sortOrder(desc bool) SortOrder {
 	return Ascending
 }
 
-// NeedsGateway reports whether the rows of several ranges are the answer only
+// Needed reports whether the rows of several ranges are the answer only
 // after the client has merged them. Without a plan, such a query is refused if
 // it goes to more than one range.
-func NeedsGateway(q *syntax.Query) bool {
+func Needed(q *syntax.Query) bool {
 	return q.From != nil &&
-		(q.Distinct || q.Top != nil || q.Limit != nil || q.GroupBy != nil || q.OrderBy != nil || hasAggregate(q))
+		(q.Distinct || q.Top != nil || q.Limit != nil || q.GroupBy != nil || q.OrderBy != nil || sql.HasAggregate(q))
 }
 
 // ListsAggregates reports whether a query has aggregates other than SELECT VALUE, and no
 // groups. The service wants a plan for these as soon as a client allows several ranges,
 // also if the filter leaves one: the Python SDK's tests count on its refusal.
 func ListsAggregates(q *syntax.Query) bool {
-	return q.From != nil && q.Select.Value == nil && q.GroupBy == nil && hasAggregate(q)
+	return q.From != nil && q.Select.Value == nil && q.GroupBy == nil && sql.HasAggregate(q)
 }
 
 // Plan makes the plan of a query. The error is an *[syntax.Error].
-func Plan(program *Program, o PlanOptions) (*PlanInfo, error) {
+func New(program *sql.Program, o Options) (*Plan, error) {
 	q := program.Query()
 	p := &planner{program: program, query: q, opts: o}
-	if err := p.counts(); err != nil {
-		return nil, err
-	}
-	plan := &PlanInfo{Keys: ScopeKeys(program, o.PartitionKey)}
+	p.top, p.offset, p.limit = p.count(q.Top), p.count(q.Offset), p.count(q.Limit)
+	plan := &Plan{Keys: ScopeKeys(program, o.PartitionKey)}
 	p.single = !plan.Keys.All && len(plan.Keys.Keys) <= 1 && !plan.Keys.prefixOf(o.PartitionKey)
 	var err error
 	if q.Rank && q.From != nil {
@@ -184,9 +185,9 @@ func (e *FeatureError) Error() string {
 }
 
 type planner struct {
-	program *Program
+	program *sql.Program
 	query   *syntax.Query
-	opts    PlanOptions
+	opts    Options
 	info    *QueryInfo
 	needed  FeatureSet
 
@@ -196,29 +197,15 @@ type planner struct {
 
 func (p *planner) need(f FeatureSet) { p.needed |= f }
 
-// counts finds the values of TOP, OFFSET and LIMIT.
-func (p *planner) counts() (err error) {
-	read := func(x syntax.Expr, code, message string) *int64 {
-		var v Value
-		switch x := x.(type) {
-		case nil:
-			return nil
-		case *syntax.Literal:
-			v = literalValue(x)
-		case *syntax.Param:
-			v = p.opts.Params[x.Name]
-		}
-		n, ok := v.AsInt()
-		if err == nil && (!ok || n < 0 || n > math.MaxUint32) {
-			err = syntax.Errorf(x.Pos(), code, "%s", message)
-		}
-		return &n
+// count returns the value of TOP, OFFSET or LIMIT, which the compiler has checked, or
+// nil if there is no such clause.
+func (p *planner) count(x syntax.Expr) *int64 {
+	if x == nil {
+		return nil
 	}
-	q := p.query
-	p.top = read(q.Top, "SC2060", "The count value provided for a TOP clause must be an integer.")
-	p.offset = read(q.Offset, "SC2062", "The OFFSET count value exceeds the maximum allowed value.")
-	p.limit = read(q.Limit, "SC2061", "The LIMIT count value exceeds the maximum allowed value.")
-	return err
+	v, _ := sql.Constant(x, p.program.Params())
+	n, _ := v.AsInt()
+	return &n
 }
 
 // plain plans a query without ORDER BY RANK.
@@ -229,7 +216,7 @@ func (p *planner) plain() error {
 		return nil
 	case p.distinctCount():
 		return nil
-	case q.GroupBy != nil || hasAggregate(q):
+	case q.GroupBy != nil || sql.HasAggregate(q):
 		p.slice()
 		return p.grouped()
 	case q.OrderBy != nil:
@@ -298,7 +285,7 @@ func (p *planner) distinctCount() bool {
 	}
 	inner := q.From.Sources[0].Query
 	if inner == nil || q.From.Sources[0].Iterate || !inner.Distinct || inner.From == nil ||
-		inner.GroupBy != nil || hasAggregate(inner) {
+		inner.GroupBy != nil || sql.HasAggregate(inner) {
 		return false
 	}
 	counted := q.Select.Value

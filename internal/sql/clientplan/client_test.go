@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package clientplan
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -88,12 +89,12 @@ func compareAnswers(t *rapid.T, text string, want, got []string) {
 	}
 }
 
-func compiled(t *rapid.T, text string) *Program {
+func compiled(t *rapid.T, text string) *sql.Program {
 	q, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	p, err := Compile(q, CompileOptions{})
+	p, err := sql.Compile(q, sql.CompileOptions{})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -102,20 +103,20 @@ func compiled(t *rapid.T, text string) *Program {
 
 // answer runs a query and returns its rows in canonical form.
 func answer(t *rapid.T, text string, items [][]byte) []string {
-	rows, err := Naive(compiled(t, text), items, &Context{})
+	rows, err := sql.Naive(compiled(t, text), items, &sql.Context{})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 	var canonical []string
 	for _, row := range rows {
-		canonical = append(canonical, string(Raw(row).AppendCanonical(nil)))
+		canonical = append(canonical, string(sql.Raw(row).AppendCanonical(nil)))
 	}
 	return canonical
 }
 
 // merge does what a client does with the rows of several ranges.
 func merge(t *rapid.T, text string, ranges [][][]byte) []string {
-	plan, err := Plan(compiled(t, text), PlanOptions{Features: AllFeatures})
+	plan, err := New(compiled(t, text), Options{Features: AllFeatures})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -123,10 +124,10 @@ func merge(t *rapid.T, text string, ranges [][][]byte) []string {
 	if info.Rewritten != "" {
 		text = fillPlaceholders(info.Rewritten)
 	}
-	var rows []Value
+	var rows []sql.Value
 	for _, items := range ranges {
 		for _, row := range answer(t, text, items) {
-			rows = append(rows, Raw([]byte(row)))
+			rows = append(rows, sql.Raw([]byte(row)))
 		}
 	}
 	if info.OrderBy != nil {
@@ -141,11 +142,11 @@ func merge(t *rapid.T, text string, ranges [][][]byte) []string {
 	return mergeSlice(info, rows)
 }
 
-func mergeSorted(info *QueryInfo, rows []Value) []Value {
-	slices.SortStableFunc(rows, func(x, y Value) int {
+func mergeSorted(info *QueryInfo, rows []sql.Value) []sql.Value {
+	slices.SortStableFunc(rows, func(x, y sql.Value) int {
 		for i, order := range info.OrderBy {
-			key := func(row Value) Value { return row.Member("orderByItems").Index(i).Member("item") }
-			c := Compare(key(x), key(y))
+			key := func(row sql.Value) sql.Value { return row.Member("orderByItems").Index(i).Member("item") }
+			c := sql.Compare(key(x), key(y))
 			if order == Descending {
 				c = -c
 			}
@@ -161,8 +162,8 @@ func mergeSorted(info *QueryInfo, rows []Value) []Value {
 	return rows
 }
 
-func mergeDistinct(info *QueryInfo, rows []Value) []Value {
-	var distinct []Value
+func mergeDistinct(info *QueryInfo, rows []sql.Value) []sql.Value {
+	var distinct []sql.Value
 	seen := map[string]bool{}
 	for _, row := range rows {
 		key := string(row.AppendCanonical(nil))
@@ -177,15 +178,15 @@ func mergeDistinct(info *QueryInfo, rows []Value) []Value {
 	return distinct
 }
 
-func mergeSlice(info *QueryInfo, rows []Value) []string {
+func mergeSlice(info *QueryInfo, rows []sql.Value) []string {
 	if info.DistinctCount {
-		total := Int(int64(len(rows)))
+		total := sql.Int(int64(len(rows)))
 		if info.DistinctCountedAlias != "" {
-			var b ObjectBuilder
+			var b sql.ObjectBuilder
 			b.Set(info.DistinctCountedAlias, total)
 			total = b.Value()
 		}
-		rows = []Value{total}
+		rows = []sql.Value{total}
 	}
 	if info.Limit != nil {
 		rows = rows[min(int(*info.Offset), len(rows)):]
@@ -201,8 +202,8 @@ func mergeSlice(info *QueryInfo, rows []Value) []string {
 	return texts
 }
 
-func mergeGroups(t *rapid.T, info *QueryInfo, rows []Value) []Value {
-	groups := map[string][]Value{}
+func mergeGroups(t *rapid.T, info *QueryInfo, rows []sql.Value) []sql.Value {
+	groups := map[string][]sql.Value{}
 	var keys []string
 	for _, row := range rows {
 		key, payload := "", row
@@ -217,7 +218,7 @@ func mergeGroups(t *rapid.T, info *QueryInfo, rows []Value) []Value {
 		}
 		groups[key] = append(groups[key], payload)
 	}
-	var merged []Value
+	var merged []sql.Value
 	for _, key := range keys {
 		if row := mergeGroup(t, info, groups[key]); !row.IsUndefined() {
 			merged = append(merged, row)
@@ -226,9 +227,9 @@ func mergeGroups(t *rapid.T, info *QueryInfo, rows []Value) []Value {
 	return merged
 }
 
-func mergeGroup(t *rapid.T, info *QueryInfo, payloads []Value) Value {
-	parts := func(of func(Value) Value) []Value {
-		var list []Value
+func mergeGroup(t *rapid.T, info *QueryInfo, payloads []sql.Value) sql.Value {
+	parts := func(of func(sql.Value) sql.Value) []sql.Value {
+		var list []sql.Value
 		for _, p := range payloads {
 			list = append(list, of(p))
 		}
@@ -238,11 +239,11 @@ func mergeGroup(t *rapid.T, info *QueryInfo, payloads []Value) Value {
 		if info.Aggregates == nil {
 			return payloads[0]
 		}
-		return mergeAggregate(t, info.Aggregates[0], parts(func(p Value) Value { return p.Index(0) }))
+		return mergeAggregate(t, info.Aggregates[0], parts(func(p sql.Value) sql.Value { return p.Index(0) }))
 	}
-	var b ObjectBuilder
+	var b sql.ObjectBuilder
 	for _, a := range info.AliasAggregates {
-		values := parts(func(p Value) Value { return p.Member(a.Alias) })
+		values := parts(func(p sql.Value) sql.Value { return p.Member(a.Alias) })
 		if a.Aggregate == "" {
 			b.Set(a.Alias, values[0])
 			continue
@@ -253,22 +254,22 @@ func mergeGroup(t *rapid.T, info *QueryInfo, payloads []Value) Value {
 }
 
 // mergeAggregate puts the parts of an aggregate from several ranges together.
-func mergeAggregate(t *rapid.T, name string, parts []Value) Value {
+func mergeAggregate(t *rapid.T, name string, parts []sql.Value) sql.Value {
 	sum, count := 0.0, 0.0
-	var best Value
+	var best sql.Value
 	for _, part := range parts {
 		switch name {
 		case "Count", "CountIf", "Sum":
 			x, ok := part.Member("item").AsFloat()
 			if !ok {
-				return Undefined()
+				return sql.Undefined()
 			}
 			sum += x
 		case "Average":
 			n, _ := part.Member("item").Member("count").AsFloat()
 			x, ok := part.Member("item").Member("sum").AsFloat()
 			if !ok {
-				return Undefined()
+				return sql.Undefined()
 			}
 			sum, count = sum+x, count+n
 		case "Min", "Max":
@@ -280,7 +281,7 @@ func mergeAggregate(t *rapid.T, name string, parts []Value) Value {
 			if x.IsUndefined() {
 				return x
 			}
-			if c := Compare(x, best); best.IsUndefined() || c < 0 && name == "Min" || c > 0 && name == "Max" {
+			if c := sql.Compare(x, best); best.IsUndefined() || c < 0 && name == "Min" || c > 0 && name == "Max" {
 				best = x
 			}
 		default:
@@ -291,11 +292,11 @@ func mergeAggregate(t *rapid.T, name string, parts []Value) Value {
 	case name == "Min" || name == "Max":
 		return best
 	case name == "Average" && count == 0:
-		return Undefined()
+		return sql.Undefined()
 	case name == "Average":
-		return Float(sum / count)
+		return sql.Float(sum / count)
 	}
-	return Float(sum)
+	return sql.Float(sum)
 }
 
 // TestPlansAreJSON checks that every plan is well formed.
@@ -305,7 +306,7 @@ func TestPlansAreJSON(t *testing.T) {
 		`SELECT COUNT(1) AS "\u0001\"" FROM c`,
 		`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.t, "\\"), FullTextScore(c.u, 'x'), [1, 0.5])`,
 	} {
-		plan, err := planOf(t, text, PlanOptions{Features: AllFeatures})
+		plan, err := planOf(t, text, Options{Features: AllFeatures})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

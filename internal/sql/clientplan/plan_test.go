@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package clientplan
 
 import (
 	"errors"
@@ -10,29 +10,29 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-var planParams = map[string]Value{
-	"@n": Int(7), "@neg": Int(-1), "@terms": Raw([]byte(`["a","b"]`)), "@v": Raw([]byte(`[1,2]`)), "@k": Str("k"),
+var planParams = map[string]sql.Value{
+	"@n": sql.Int(7), "@neg": sql.Int(-1), "@terms": sql.Raw([]byte(`["a","b"]`)), "@v": sql.Raw([]byte(`[1,2]`)), "@k": sql.Str("k"),
 }
 
-func planOf(t *testing.T, text string, o PlanOptions) (*PlanInfo, error) {
+func planOf(t *testing.T, text string, o Options) (*Plan, error) {
 	t.Helper()
 	q, err := syntax.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	o.Params = planParams
-	program, err := Compile(q, CompileOptions{
+	program, err := sql.Compile(q, sql.CompileOptions{
 		Params:  planParams,
-		Vectors: []Vector{{Path: value.Path{"e"}, Metric: MetricEuclidean}},
+		Vectors: []sql.Vector{{Path: value.Path{"e"}, Metric: sql.MetricEuclidean}},
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return Plan(program, o)
+	return New(program, o)
 }
 
 // filter stands for the client's filter in expected texts.
@@ -133,7 +133,7 @@ var planCases = []struct{ in, fields, rewritten string }{
 
 func TestPlans(t *testing.T) {
 	for _, c := range planCases {
-		plan, err := planOf(t, c.in, PlanOptions{Features: AllFeatures, PartitionKey: []value.Path{{"key"}}})
+		plan, err := planOf(t, c.in, Options{Features: AllFeatures, PartitionKey: []value.Path{{"key"}}})
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
@@ -196,7 +196,7 @@ func describe(i *QueryInfo) string {
 
 func TestPlanErrors(t *testing.T) {
 	for _, in := range []string{`SELECT MIN(c.a) / 2 FROM c`, `SELECT VALUE {n: COUNT(1)} FROM c`} {
-		_, err := planOf(t, in, PlanOptions{Features: AllFeatures})
+		_, err := planOf(t, in, Options{Features: AllFeatures})
 		var e *syntax.Error
 		if !errors.As(err, &e) || e.Code != "" || e.Message != "Compositions of aggregates and other expressions are not allowed." {
 			t.Errorf("%s: error %v", in, err)
@@ -217,7 +217,7 @@ func TestPlanErrors(t *testing.T) {
 		{`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.a, 'x'), FullTextScore(c.b, 'y'), [1, 2])`, 0,
 			unsupported + "HybridSearch, WeightedRankFusion"},
 	} {
-		_, err := planOf(t, c.in, PlanOptions{Features: c.features})
+		_, err := planOf(t, c.in, Options{Features: c.features})
 		var e *FeatureError
 		if !errors.As(err, &e) || e.Error() != c.message {
 			t.Errorf("%s: error %v, want %s", c.in, err, c.message)
@@ -229,7 +229,7 @@ func TestPlanErrors(t *testing.T) {
 // rows get a plan all the same.
 func TestPlanWithoutDistinctCount(t *testing.T) {
 	plan, err := planOf(t, `SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c) s`,
-		PlanOptions{Features: AllFeatures &^ FeatureDCount})
+		Options{Features: AllFeatures &^ FeatureDCount})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-func TestNeedsGateway(t *testing.T) {
+func TestNeeded(t *testing.T) {
 	for in, want := range map[string]bool{
 		`SELECT * FROM c`:                         false,
 		`SELECT TOP 1 1`:                          false,
@@ -267,7 +267,7 @@ func TestNeedsGateway(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := NeedsGateway(q); got != want {
+		if got := Needed(q); got != want {
 			t.Errorf("%s: %v, want %v", in, got, want)
 		}
 	}
@@ -278,7 +278,7 @@ func TestNeedsGateway(t *testing.T) {
 func TestHybridPlan(t *testing.T) {
 	plan, err := planOf(t, `SELECT TOP 10 c.name FROM c WHERE c.x > 1 `+
 		`ORDER BY RANK RRF(FullTextScore(c.a, 'p', @k), VectorDistance(c.v, @v), FullTextScore(c.b, @terms), [1, -2, 0.5])`,
-		PlanOptions{Features: AllFeatures})
+		Options{Features: AllFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestHybridPlan(t *testing.T) {
 	for _, text := range plan.rewritten() {
 		q, err := syntax.Parse(fillPlaceholders(text))
 		if err == nil {
-			_, err = Compile(q, CompileOptions{Params: planParams})
+			_, err = sql.Compile(q, sql.CompileOptions{Params: planParams})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -320,7 +320,7 @@ func TestHybridPlan(t *testing.T) {
 
 func TestHybridPlanOfOneScore(t *testing.T) {
 	plan, err := planOf(t, `SELECT VALUE c FROM c ORDER BY RANK VectorDistance(c.v, @v) OFFSET 3 LIMIT 4`,
-		PlanOptions{Features: AllFeatures})
+		Options{Features: AllFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestHybridPlanOfOneScore(t *testing.T) {
 }
 
 func TestPlanJSON(t *testing.T) {
-	plan, err := planOf(t, `SELECT TOP 5 c.a, COUNT(1) AS "n\"" FROM c GROUP BY c.a`, PlanOptions{Features: AllFeatures})
+	plan, err := planOf(t, `SELECT TOP 5 c.a, COUNT(1) AS "n\"" FROM c GROUP BY c.a`, Options{Features: AllFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestScopeKeys(t *testing.T) {
 		{`SELECT VALUE x FROM c JOIN x IN c.list WHERE c.a = 1 AND x = 2`, `[1]`},
 		{`SELECT * FROM (SELECT DISTINCT c.d FROM c WHERE c.a = 1) s WHERE s.d = 2`, `[1]`},
 	} {
-		plan, err := planOf(t, c.in, PlanOptions{Features: AllFeatures, PartitionKey: paths})
+		plan, err := planOf(t, c.in, Options{Features: AllFeatures, PartitionKey: paths})
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
@@ -446,12 +446,12 @@ func TestScopeKeysIsSound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		program, err := Compile(q, CompileOptions{})
+		program, err := sql.Compile(q, sql.CompileOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		scope := ScopeKeys(program, paths)
-		runner := program.NewRunner(&Context{})
+		runner := program.NewRunner(&sql.Context{})
 		for _, a := range values {
 			for _, b := range values {
 				item, key := keyedItem(t, a, b)
@@ -468,7 +468,7 @@ func TestScopeKeysIsSound(t *testing.T) {
 }
 
 // keyedItem makes an item of the values of its partition key.
-func keyedItem(t *rapid.T, a, b string) (item Value, key value.PartitionKey) {
+func keyedItem(t *rapid.T, a, b string) (item sql.Value, key value.PartitionKey) {
 	var props []string
 	if a != "undefined" {
 		props = append(props, `"a":`+a)
@@ -481,7 +481,7 @@ func keyedItem(t *rapid.T, a, b string) (item Value, key value.PartitionKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Raw([]byte("{" + strings.Join(props, ",") + "}")), key
+	return sql.Raw([]byte("{" + strings.Join(props, ",") + "}")), key
 }
 
 // holds reports whether a key, or a prefix of it, is in the scope.
@@ -492,4 +492,26 @@ func (s KeyScope) holds(key value.PartitionKey) bool {
 		}
 	}
 	return s.All
+}
+
+// A computed property may have the name of the partition key; what is said of it does
+// not say where items are.
+func TestComputedPartitionKey(t *testing.T) {
+	definition, err := syntax.Parse("SELECT VALUE c.n FROM c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := syntax.Parse("SELECT * FROM c WHERE c.pk = 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, all := range map[string]bool{"pk": true, "other": false} {
+		p, err := sql.Compile(q, sql.CompileOptions{Computed: []sql.Computed{{Name: name, Query: definition}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if scope := ScopeKeys(p, []value.Path{{"pk"}}); scope.All != all {
+			t.Errorf("with the computed property %s: all is %v", name, scope.All)
+		}
+	}
 }

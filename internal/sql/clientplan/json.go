@@ -2,11 +2,12 @@
 
 // Query plans as clients read them.
 
-package sql
+package clientplan
 
 import (
 	"strconv"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -21,7 +22,7 @@ type Range struct {
 }
 
 // AppendJSON appends the plan, with the ranges that hold the keys of its scope.
-func (p *PlanInfo) AppendJSON(dst []byte, ranges []Range) []byte {
+func (p *Plan) AppendJSON(dst []byte, ranges []Range) []byte {
 	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":`...)
 	dst = strconv.AppendInt(dst, planVersion, 10)
 	if p.Hybrid != nil {
@@ -87,7 +88,7 @@ func (h *HybridInfo) appendJSON(dst []byte) []byte {
 	dst = appendList(dst, h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
 	if h.Weights != nil {
 		dst = append(dst, `,"componentWeights":`...)
-		dst = appendList(dst, h.Weights, func(dst []byte, w float64) []byte { return Float(w).AppendJSON(dst) })
+		dst = appendList(dst, h.Weights, func(dst []byte, w float64) []byte { return sql.Float(w).AppendJSON(dst) })
 	}
 	dst = appendCount(append(dst, `,"skip":`...), h.Skip)
 	dst = appendCount(append(dst, `,"take":`...), h.Take)

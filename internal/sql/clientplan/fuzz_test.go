@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package clientplan
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -36,12 +37,12 @@ func FuzzPlan(f *testing.F) {
 
 // checkRewritten compiles what a plan has clients send.
 func checkRewritten(t *testing.T, q *syntax.Query) {
-	o := CompileOptions{Params: map[string]Value{"@p": Int(1)}}
-	program, err := Compile(q, o)
+	o := sql.CompileOptions{Params: map[string]sql.Value{"@p": sql.Int(1)}}
+	program, err := sql.Compile(q, o)
 	if err != nil {
 		return
 	}
-	plan, err := Plan(program, PlanOptions{Features: AllFeatures, Params: o.Params})
+	plan, err := New(program, Options{Features: AllFeatures})
 	if err != nil {
 		return
 	}
@@ -52,7 +53,7 @@ func checkRewritten(t *testing.T, q *syntax.Query) {
 		}
 		again, err := syntax.Parse(text)
 		if err == nil {
-			_, err = Compile(again, o)
+			_, err = sql.Compile(again, o)
 		}
 		if err != nil {
 			t.Fatalf("%q is rewritten as %q: %v", q, text, err)
@@ -61,7 +62,7 @@ func checkRewritten(t *testing.T, q *syntax.Query) {
 }
 
 // rewritten returns all queries of a plan.
-func (p *PlanInfo) rewritten() []string {
+func (p *Plan) rewritten() []string {
 	if p.Query != nil {
 		return []string{p.Query.Rewritten}
 	}

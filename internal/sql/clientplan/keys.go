@@ -2,12 +2,12 @@
 
 // The partition keys that a filter leaves.
 
-package sql
+package clientplan
 
 import (
 	"slices"
 
-	"github.com/mayflydb/mayfly/internal/sql/syntax"
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -34,7 +34,7 @@ func (s KeyScope) prefixOf(paths []value.Path) bool {
 // ScopeKeys returns the partition keys that a query can find something under,
 // as far as its condition tells: WHERE c.key = 1, c.key IN (1, 2) and the like,
 // with AND and OR between them.
-func ScopeKeys(p *Program, paths []value.Path) KeyScope {
+func ScopeKeys(p *sql.Program, paths []value.Path) KeyScope {
 	for p.Input() != nil {
 		p = p.Input()
 	}
@@ -45,7 +45,7 @@ func ScopeKeys(p *Program, paths []value.Path) KeyScope {
 		return KeyScope{All: true}
 	}
 	for _, path := range paths {
-		if slices.Contains(p.computed, path[0]) {
+		if p.Computes(path[0]) {
 			return KeyScope{All: true} // what the query says of it is not the partition key
 		}
 	}
@@ -120,20 +120,20 @@ func (k pin) first(n int) pin {
 }
 
 // pins returns what a condition demands of the key.
-func pins(c *Condition, paths []value.Path) pinned {
+func pins(c *sql.Condition, paths []value.Path) pinned {
 	if c == nil {
 		return anyKey
 	}
 	switch c.Op {
-	case CondNever:
+	case sql.CondNever:
 		return pinned{}
-	case CondAnd:
+	case sql.CondAnd:
 		met := anyKey
 		for _, part := range c.Of {
 			met = both(met, pins(part, paths))
 		}
 		return met
-	case CondOr:
+	case sql.CondOr:
 		joined := pinned{}
 		for _, part := range c.Of {
 			joined = either(joined, pins(part, paths))
@@ -141,22 +141,18 @@ func pins(c *Condition, paths []value.Path) pinned {
 		return joined
 	}
 	for i, path := range paths {
-		if samePath(c.Path, path) {
+		if c.Path.Is(path) {
 			return pinAt(i, c)
 		}
 	}
 	return anyKey
 }
 
-func samePath(steps Path, names value.Path) bool {
-	return slices.EqualFunc(steps, names, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name })
-}
-
 // pinAt returns what a condition on the path at a position demands.
-func pinAt(position int, c *Condition) pinned {
+func pinAt(position int, c *sql.Condition) pinned {
 	var values []value.Value
 	switch {
-	case c.Op == CondEq && len(c.Values) <= maxScopedKeys:
+	case c.Op == sql.CondEq && len(c.Values) <= maxScopedKeys:
 		for _, v := range c.Values {
 			k, ok := keyValue(v)
 			if !ok {
@@ -164,11 +160,11 @@ func pinAt(position int, c *Condition) pinned {
 			}
 			values = append(values, k)
 		}
-	case c.Op == CondUndefined:
+	case c.Op == sql.CondUndefined:
 		values = []value.Value{{}}
-	case c.Op == CondKind && c.Kind == KindNull:
+	case c.Op == sql.CondKind && c.Kind == sql.KindNull:
 		values = []value.Value{value.Null()}
-	case c.Op == CondKind && c.Kind == KindBool:
+	case c.Op == sql.CondKind && c.Kind == sql.KindBool:
 		values = []value.Value{value.Bool(false), value.Bool(true)}
 	default:
 		return anyKey
@@ -182,7 +178,7 @@ func pinAt(position int, c *Condition) pinned {
 
 // keyValue returns a constant as a value of a partition key, of which none is an
 // array or an object.
-func keyValue(v Value) (k value.Value, ok bool) {
+func keyValue(v sql.Value) (k value.Value, ok bool) {
 	if !v.Finite() {
 		return value.Value{}, false
 	}

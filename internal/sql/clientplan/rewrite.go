@@ -3,12 +3,13 @@
 // Rewritten queries: the rows that clients merge carry what they are ordered,
 // grouped and aggregated by, and the projection as their payload.
 
-package sql
+package clientplan
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -78,7 +79,7 @@ func (p *planner) ordered() {
 	} else if rewritten.Top != nil {
 		rewritten.Top = countOf(*p.top)
 	}
-	makeMergeable(&rewritten, keys, payload(q))
+	p.makeMergeable(&rewritten, keys, payload(q))
 	rewritten.Where = resumable(q)
 	p.rewrite(rewritten)
 }
@@ -99,8 +100,8 @@ func (p *planner) orderKeys() []syntax.Expr {
 }
 
 // makeMergeable gives a query the select list of rows that are merged by their keys.
-func makeMergeable(q *syntax.Query, keys []syntax.Expr, payload syntax.Expr) {
-	from, item := itemized(q)
+func (p *planner) makeMergeable(q *syntax.Query, keys []syntax.Expr, payload syntax.Expr) {
+	from, item := p.itemized(q)
 	q.From = from
 	q.Select = syntax.Select{Items: []syntax.SelectItem{
 		{Expr: &syntax.Member{Of: &syntax.Ident{Name: item}, Name: "_rid"}, Name: "_rid"},
@@ -112,9 +113,9 @@ func makeMergeable(q *syntax.Query, keys []syntax.Expr, payload syntax.Expr) {
 // itemized returns FROM with a name for the item, which the id of a row is taken from, and
 // that name. Where rows come from a subquery, that is made to run over the item by that
 // name: FROM (SELECT … FROM c) s becomes FROM root AS item JOIN (SELECT … FROM item AS c) s.
-func itemized(q *syntax.Query) (*syntax.From, string) {
+func (p *planner) itemized(q *syntax.Query) (*syntax.From, string) {
 	first := q.From.Sources[0]
-	if first.Query == nil || blockingInput(q) != nil {
+	if first.Query == nil || p.program.Input() != nil {
 		return q.From, first.Alias
 	}
 	name := "item"
@@ -173,39 +174,6 @@ func distinctTypeOf(q *syntax.Query) DistinctType {
 	return DistinctOrdered
 }
 
-// constant returns the value of a literal, at any depth, or of a parameter.
-func (p *planner) constant(x syntax.Expr) (v Value, ok bool) { return constantOf(x, p.opts.Params) }
-
-func constantOf(x syntax.Expr, params map[string]Value) (v Value, ok bool) {
-	switch x := x.(type) {
-	case *syntax.Literal:
-		return literalValue(x), true
-	case *syntax.Param:
-		return params[x.Name], true // undefined, if it was not given
-	case *syntax.ArrayLit:
-		var b ArrayBuilder
-		for _, item := range x.Items {
-			v, ok := constantOf(item, params)
-			if !ok {
-				return Value{}, false
-			}
-			b.Add(v)
-		}
-		return b.Value(), true
-	case *syntax.ObjectLit:
-		var b ObjectBuilder
-		for _, prop := range x.Props {
-			v, ok := constantOf(prop.Value, params)
-			if !ok {
-				return Value{}, false
-			}
-			b.Set(prop.Name, v)
-		}
-		return b.Value(), true
-	}
-	return Value{}, false
-}
-
 // grouped plans GROUP BY and aggregates.
 func (p *planner) grouped() error {
 	q, info := p.query, p.info
@@ -255,7 +223,7 @@ func (p *planner) orderedGroups(rewritten *syntax.Query, merged syntax.Expr) {
 	for _, item := range q.OrderBy {
 		p.info.OrderBy = append(p.info.OrderBy, sortOrder(item.Desc))
 	}
-	makeMergeable(rewritten, keys, objectOf(
+	p.makeMergeable(rewritten, keys, objectOf(
 		prop("groupByItems", wrapped(q.GroupBy)), prop("payload", merged)))
 	first := &rewritten.Select.Items[0]
 	*first = aliased(callOf("MIN", first.Expr), first.Name)
@@ -301,8 +269,8 @@ func (p *planner) groupedItems() (syntax.Expr, error) {
 // it that they put together; for another expression, no name and the expression
 // itself.
 func (p *planner) aggregate(x syntax.Expr) (name string, parts syntax.Expr, err error) {
-	if !isAggregate(x) {
-		if syntax.Contains(x, isAggregate) {
+	if !sql.IsAggregate(x) {
+		if syntax.Contains(x, sql.IsAggregate) {
 			return "", nil, syntax.Errorf(x.Pos(), "", errComposed)
 		}
 		return "", x, nil
