@@ -287,8 +287,8 @@ func TestManyShares(t *testing.T) {
 						}
 						if r.IntN(3) == 0 {
 							back := r.Int64N(mine + 1)
+							held.Add(-back) // before another can have it
 							s.Give(back)
-							held.Add(-back)
 							mine, want = mine-back, want-back
 						}
 					}
