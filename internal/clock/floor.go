@@ -16,10 +16,6 @@ const (
 	// in the background: enough for a slow disk, so that no caller waits.
 	extendWithinMs = ReserveMs / 2
 
-	// maxLeadMs is the most by which the floor leads time, so a restart after a
-	// crash with a sound wall clock stands still no longer than this.
-	maxLeadMs = ReserveMs + extendWithinMs
-
 	// retrySaveMs is the least monotonic time between a failed save and the next.
 	retrySaveMs = 100
 )

@@ -190,6 +190,10 @@ func (p *promises) faults(t *rapid.T) {
 	}
 }
 
+// maxLeadMs is the most by which the floor leads time, so a restart after a crash with a
+// sound wall clock stands still no longer than this.
+const maxLeadMs = ReserveMs + extendWithinMs
+
 // next begins another life of the data.
 func (p *promises) next(t *rapid.T) {
 	p.setFault(nil)

@@ -193,7 +193,7 @@ func readFiles(t *testing.T, fs vfs.FS, dir string) map[string][]byte {
 	}
 	files := map[string][]byte{}
 	for _, name := range names {
-		if name == lockFile {
+		if name == "LOCK" {
 			continue
 		}
 		f, err := fs.Open(fs.PathJoin(dir, name))

@@ -19,7 +19,6 @@ import (
 
 const (
 	formatMarker = "format-version"
-	lockFile     = "LOCK"
 	memoryDir    = "data"
 )
 
