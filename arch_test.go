@@ -42,7 +42,7 @@ var layers = map[string]layer{
 	"internal/index":       {"internal/analysis internal/catalog internal/geo internal/kv internal/memory internal/value", ""},
 	"internal/store":       {"internal/catalog internal/clock internal/index internal/invariant internal/kv internal/memory internal/rowcache internal/ru internal/value", ""},
 	"internal/sql/syntax":  {"internal/value", ""},
-	"internal/sql":         {"internal/analysis internal/sql/syntax internal/value", ""},
+	"internal/sql":         {"internal/analysis internal/geo internal/sql/syntax internal/value", ""},
 	"internal/sql/clientplan": {
 		"internal/sql internal/sql/syntax internal/value", ""},
 	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/syntax internal/store internal/value", ""},

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // inside reports whether one cell is inside another, or is it.
 func inside(c, around Cell) bool { return around.First() <= c && c <= around.Last() }
 
-// meet reports whether an index by cells finds the one by the other.
-func meet(a, b []Cell) bool {
+// found reports whether an index by cells finds the one by the other.
+func found(a, b []Cell) bool {
 	return slices.ContainsFunc(a, func(c Cell) bool {
 		return slices.ContainsFunc(b, func(d Cell) bool { return inside(c, d) || inside(d, c) })
 	})
@@ -71,8 +73,8 @@ func TestCoverings(t *testing.T) {
 		metres := angle * shortestRadius * rapid.SampledFrom([]float64{1, 1.5, 10}).Draw(t, "more")
 		query := QueryCells(fmt.Appendf(nil, `{"type":"Point","coordinates":[%g,%g]}`, p[0], p[1]), metres)
 		budget := CoverBudget
-		item := ItemCells("Point", fmt.Appendf(nil, `[%g,%g]`, q[0], q[1]), &budget)
-		if len(query) > queryCells || len(item) != 1 || !meet(query, item) {
+		item := ItemCells(Point, fmt.Appendf(nil, `[%g,%g]`, q[0], q[1]), &budget)
+		if len(query) > queryCells || len(item) != 1 || !found(query, item) {
 			t.Fatalf("%v is %g m from %v: %x and %x do not meet", q, metres, p, item, query)
 		}
 	})
@@ -105,7 +107,7 @@ func TestGeometries(t *testing.T) {
 		{"GeometryCollection", `[]`, 0},
 	} {
 		budget := CoverBudget
-		got := ItemCells(c.kind, []byte(c.coordinates), &budget)
+		got := ItemCells(KindOf([]byte(c.kind)), []byte(c.coordinates), &budget)
 		switch {
 		case c.cells < 0 && !slices.Equal(got, []Cell{Everywhere}), c.cells == 0 && got != nil,
 			c.cells > 0 && (len(got) == 0 || len(got) > c.cells || got[0] == Everywhere):
@@ -142,13 +144,13 @@ func TestHostileGeometries(t *testing.T) {
 	ring = append(ring, ring[0])
 	circle := "[[" + strings.Join(ring, ",") + "]]"
 	budget := CoverBudget
-	if got := ItemCells("Polygon", []byte(circle), &budget); !slices.Equal(got, []Cell{Everywhere}) || budget >= 0 {
+	if got := ItemCells(Polygon, []byte(circle), &budget); !slices.Equal(got, []Cell{Everywhere}) || budget >= 0 {
 		t.Errorf("got %x, and %d are left", got, budget)
 	}
-	if got := ItemCells("LineString", []byte("["+strings.Repeat("[1,1],", 1<<17)+"[1,1]]"), &budget); !slices.Equal(got, []Cell{Everywhere}) {
+	if got := ItemCells(LineString, []byte("["+strings.Repeat("[1,1],", 1<<17)+"[1,1]]"), &budget); !slices.Equal(got, []Cell{Everywhere}) {
 		t.Errorf("a line of so many places is in %x", got)
 	}
-	if got := ItemCells("Polygon", []byte(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), &budget); got != nil {
+	if got := ItemCells(Polygon, []byte(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), &budget); got != nil {
 		t.Errorf("arrays of arrays are in %x", got)
 	}
 }
@@ -158,9 +160,16 @@ func FuzzQueryCells(f *testing.F) {
 		f.Add([]byte(seed), 10.0)
 	}
 	f.Fuzz(func(t *testing.T, geometry []byte, metres float64) {
-		got := QueryCells(geometry, metres)
-		if len(got) > queryCells || !slices.IsSorted(got) {
-			t.Errorf("%s: %x", geometry, got)
+		// As a string, in which anything may be; and as it is, if it is JSON.
+		texts := [][]byte{value.AppendString(nil, strings.ToValidUTF8(string(geometry), ""))}
+		if compact, ok := value.Compact(geometry); ok {
+			texts = append(texts, compact)
+		}
+		for _, text := range texts {
+			got := QueryCells(text, metres)
+			if len(got) > queryCells || !slices.IsSorted(got) {
+				t.Errorf("%s: %x", text, got)
+			}
 		}
 	})
 }

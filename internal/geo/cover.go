@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// GeoJSON, as far as its places go. What queries take for a geometry has a covering
-// here; what they do not may have one too.
+// Coverings: the cells in which a geometry may be. What functions take for a geometry has
+// a covering here; what they do not may have one too.
 
 package geo
 
 import (
 	"math"
 	"slices"
-	"strings"
-
-	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -18,10 +15,6 @@ const (
 	// row for each, and a query looks for each.
 	itemCells  = 8
 	queryCells = 24
-
-	// maxPlaces is how many places of a geometry are looked at. One with more may be
-	// everywhere.
-	maxPlaces = 1 << 16
 
 	// shortestRadius is the least by which the Earth is curved, in metres: no two
 	// places are nearer to each other than the angle between them times this.
@@ -35,176 +28,81 @@ const (
 	CoverBudget = 1 << 20
 )
 
-// places are the corners of a geometry, part by part.
-type places struct {
-	corners []vector
-	only    [2]float64 // longitude and latitude, if there is one
-	// outer are the first rings of polygons, each from one corner to another.
-	outer [][2]int
-}
-
-// ItemCells returns the cells of a geometry of an item, given its type and coordinates as
-// JSON; none if it is no geometry. It takes what it does from the budget, and if that
-// is spent, the geometry may be everywhere.
-func ItemCells(kind string, coordinates []byte, budget *int) []Cell {
-	p, ok := read(kind, coordinates)
+// ItemCells returns the cells of a geometry of an item, given its coordinates as JSON;
+// none if it is no geometry. It takes what it does from the budget, and if that is spent,
+// the geometry may be everywhere.
+func ItemCells(kind Kind, coordinates []byte, budget *int) []Cell {
+	s, ok := readOnGlobe(kind, coordinates)
 	switch {
-	case !ok && p.full():
-		return []Cell{Everywhere}
 	case !ok:
 		return nil
-	case kind == "Point":
-		return []Cell{cellAt(p.only[0], p.only[1])}
+	case kind == Point:
+		return []Cell{cellAt(s.positions[0].x, s.positions[0].y)}
 	}
-	c, ok := p.circle(budget)
-	if !ok {
-		return []Cell{Everywhere}
-	}
-	return c.cover(itemCells)
+	return s.cover(budget, 0, itemCells)
 }
 
 // QueryCells returns the cells of all that is no farther than so many metres from a
 // geometry, which is JSON; none if it is no geometry.
 func QueryCells(geometry []byte, metres float64) []Cell {
-	kind, coordinates, found, odd := Members(geometry)
-	switch {
-	case odd:
+	kind, coordinates, ok := Members(geometry)
+	if !ok {
 		return []Cell{Everywhere}
-	case !found:
-		return nil
 	}
-	p, ok := read(kind, coordinates)
-	switch {
-	case !ok && p.full():
-		return []Cell{Everywhere}
-	case !ok:
+	s, ok := readOnGlobe(kind, coordinates)
+	if !ok {
 		return nil
 	}
 	budget := CoverBudget
-	c, ok := p.circle(&budget)
-	angle := metres / shortestRadius
+	return s.cover(&budget, metres/shortestRadius, queryCells)
+}
+
+// readOnGlobe reports whether coordinates are those of places on the Earth, in arrays as
+// their kind has them.
+func readOnGlobe(kind Kind, coordinates []byte) (s shape, ok bool) {
+	if kind == 0 || len(coordinates) == 0 || coordinates[0] != '[' {
+		return s, false
+	}
+	s.read(kind, coordinates)
+	return s, !s.broken && !slices.ContainsFunc(s.positions, func(p position) bool {
+		return !(math.Abs(p.x) <= 180 && math.Abs(p.y) <= 90)
+	})
+}
+
+// cover returns at most so many cells that have all that is within an angle of a shape.
+func (s *shape) cover(budget *int, angle float64, most int) []Cell {
+	c, ok := s.circle(budget)
 	if !ok || !(angle < math.Pi) {
 		return []Cell{Everywhere}
 	}
 	c.radius += max(0, angle)
-	return c.cover(queryCells)
+	return c.cover(most)
 }
 
-// Members returns the type and the coordinates of a geometry, which is a JSON object or
-// a string that holds one. What is odd may be a geometry all the same.
-func Members(raw []byte) (kind string, coordinates []byte, found, odd bool) {
-	if len(raw) > 0 && raw[0] == '"' {
-		v, _ := value.FromJSON(raw)
-		text, _ := v.Text()
-		text = strings.Trim(text, " \t\r\n")
-		if text == "" || text[0] != '{' {
-			return "", nil, false, false
-		}
-		raw = []byte(text)
+// circle returns a cap that has all of a shape, if there is one that certainly has.
+func (s *shape) circle(budget *int) (c circle, ok bool) {
+	if s.full() {
+		return c, false
 	}
-	if len(raw) == 0 || raw[0] != '{' {
-		return "", nil, false, false
-	}
-	o, err := value.ParseObject(raw)
-	if err != nil {
-		return "", nil, false, true
-	}
-	member, _ := o.Lookup("type")
-	v, _ := value.FromJSON(member)
-	kind, ok := v.Text()
-	coordinates, _ = o.Lookup("coordinates")
-	return kind, coordinates, ok && len(coordinates) > 0 && coordinates[0] == '[', false
-}
-
-// depths are how many arrays the places of each type are inside of.
-var depths = map[string]int{"Point": 0, "LineString": 1, "Polygon": 2, "MultiPolygon": 3}
-
-func read(kind string, coordinates []byte) (places, bool) {
-	depth, ok := depths[kind]
-	if !ok || len(coordinates) == 0 || coordinates[0] != '[' {
-		return places{}, false
-	}
-	var p places
-	c := value.CursorAt(coordinates)
-	ok = p.read(&c, depth)
-	return p, ok && len(p.corners) > 0
-}
-
-// full reports whether there are more places than are looked at.
-func (p *places) full() bool { return len(p.corners) > maxPlaces }
-
-// read reads what is so many arrays above its places.
-func (p *places) read(c *value.Cursor, depth int) bool {
-	if c.Next() != '[' {
-		return false
-	}
-	if depth == 0 {
-		return p.place(c)
-	}
-	first := len(p.corners)
-	if !c.Enter() {
-		return false
-	}
-	for ring := 0; ; ring++ {
-		if !p.read(c, depth-1) || p.full() {
-			return false
-		}
-		if depth == 2 && ring == 0 {
-			p.outer = append(p.outer, [2]int{first, len(p.corners)})
-		}
-		if !c.More() {
-			return true
-		}
-	}
-}
-
-// place reads a place: an array that begins with longitude and latitude.
-func (p *places) place(c *value.Cursor) bool {
-	if !c.Enter() {
-		return false
-	}
-	for n := 0; ; n++ {
-		if n < 2 {
-			if b := c.Next(); b != '-' && (b < '0' || b > '9') {
-				return false
-			}
-			p.only[n], _ = c.Literal().Number()
-		} else {
-			c.Skip()
-		}
-		if !c.More() {
-			if n == 0 || math.Abs(p.only[0]) > 180 || math.Abs(p.only[1]) > 90 {
-				return false
-			}
-			p.corners = append(p.corners, vectorAt(p.only[0], p.only[1]))
-			return true
-		}
-	}
-}
-
-// circle returns a cap that has all of a geometry, if there is one that certainly has.
-func (p *places) circle(budget *int) (circle, bool) {
-	var c circle
-	for _, v := range p.corners {
-		for i := range v {
-			c.at[i] += v[i]
-		}
+	corners := make([]vector, len(s.positions))
+	for i, p := range s.positions {
+		corners[i] = vectorAt(p.x, p.y)
+		c.at = c.at.plus(corners[i])
 	}
 	norm := c.at.norm()
-	if norm < 1e-6*float64(len(p.corners)) {
+	if norm < 1e-6*float64(len(corners)) {
 		return circle{}, false
 	}
-	for i := range c.at {
-		c.at[i] /= norm
-	}
-	for _, v := range p.corners {
+	c.at = c.at.over(norm)
+	for _, v := range corners {
 		c.radius = max(c.radius, c.at.angle(v))
 	}
 	if c.radius > maxCap {
 		return circle{}, false
 	}
-	for _, r := range p.outer {
-		if !c.hasInside(p.corners[r[0]:r[1]], budget) {
+	for i := range s.polygons {
+		outer := before(s.polygons, i)
+		if !c.hasInside(corners[before(s.rings, outer):s.rings[outer]], budget) {
 			return circle{}, false
 		}
 	}
@@ -244,10 +142,7 @@ func (c *circle) project(ring []vector) [][2]float64 {
 	if east.norm() < 1e-3 {
 		east = vector{0, 1, 0}.cross(c.at)
 	}
-	length := east.norm()
-	for i := range east {
-		east[i] /= length
-	}
+	east = east.over(east.norm())
 	north := c.at.cross(east)
 	flat := make([][2]float64, 0, len(ring))
 	for _, v := range ring {

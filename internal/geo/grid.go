@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// Package geo says where on the Earth a geometry may be, as cells of a grid, for
-// spatial indexes. It knows nothing of what geometries mean to a query: whatever two
-// geometries have in common, one cell of the one's covering is the same as, inside, or
-// around one cell of the other's. So an index by cells finds all that may be meant, and
-// whoever asks it looks again.
-//
-// The grid is a quadtree of longitude and latitude. A point has one cell, which is
-// found without rounding. All else is covered by way of a cap, a circle on the sphere
-// that has all of its corners, and therefore its edges and its inside. What no cap can
-// be found for, such as a polygon that crosses itself, may be everywhere: it has the
+// The grid of spatial indexes: a quadtree of longitude and latitude. A point has one cell,
+// which is found without rounding. All else is covered by way of a cap, a circle on the
+// sphere that has all of its corners, and therefore its edges and its inside. What no cap
+// can be found for, such as a polygon that crosses itself, may be everywhere: it has the
 // cell that is the whole Earth.
+
 package geo
 
 import (
@@ -60,19 +55,17 @@ type box struct {
 
 var earth = box{Everywhere, -180, -90, 360, 180}
 
-// quarters returns the cells that a cell is made of, if it is not one of the smallest.
-func (b *box) quarters() []box {
+func (b *box) smallest() bool { return b.id.lowest() == 1 }
+
+// quarters returns the cells that a cell is made of, which is not one of the smallest.
+func (b *box) quarters() (list [4]box) {
 	low := b.id.lowest()
-	if low == 1 {
-		return nil
-	}
 	width, height := b.width/2, b.height/2
 	first := b.id - low + low>>2
-	list := make([]box, 0, 4)
-	for i := range 4 {
-		list = append(list, box{
+	for i := range list {
+		list[i] = box{
 			first + Cell(i)*(low>>1), b.west + float64(i&1)*width, b.south + float64(i>>1)*height, width, height,
-		})
+		}
 	}
 	return list
 }
@@ -81,7 +74,7 @@ func (b *box) quarters() []box {
 // same place has the same cell on every machine.
 func cellAt(lon, lat float64) Cell {
 	b := earth
-	for b.id.lowest() > 1 {
+	for !b.smallest() {
 		i := 0
 		if lon >= b.west+b.width/2 {
 			i++
@@ -94,25 +87,9 @@ func cellAt(lon, lat float64) Cell {
 	return b.id
 }
 
-// vector is a place as a direction from the middle of the Earth.
-type vector [3]float64
-
-func vectorAt(lon, lat float64) vector {
-	sinLon, cosLon := math.Sincos(lon * math.Pi / 180)
-	sinLat, cosLat := math.Sincos(lat * math.Pi / 180)
-	return vector{cosLat * cosLon, cosLat * sinLon, sinLat}
-}
-
-func (v vector) dot(w vector) float64 { return v[0]*w[0] + v[1]*w[1] + v[2]*w[2] }
-
-func (v vector) cross(w vector) vector {
-	return vector{v[1]*w[2] - v[2]*w[1], v[2]*w[0] - v[0]*w[2], v[0]*w[1] - v[1]*w[0]}
-}
-
-func (v vector) norm() float64 { return math.Sqrt(v.dot(v)) }
-
-// angle between two directions, in radians.
-func (v vector) angle(w vector) float64 { return math.Atan2(v.cross(w).norm(), v.dot(w)) }
+// vectorAt returns the direction of a place in degrees. Rows of indexes depend on the
+// last bit of it: degrees are multiplied first.
+func vectorAt(lon, lat float64) vector { return direction(lon*math.Pi/180, lat*math.Pi/180) }
 
 // middle returns the middle of a cell, and how far from it its farthest corner is. No
 // other point of the cell is farther.
@@ -149,15 +126,14 @@ func (c *circle) cover(most int) []Cell {
 		for i := range cover {
 			b := &cover[i]
 			_, radius := b.middle()
-			quarters := b.quarters()
-			if quarters == nil || radius < c.radius/2 {
+			if b.smallest() || radius < c.radius/2 {
 				next = append(next, *b)
 				continue
 			}
 			whole = false
-			for j := range quarters {
-				if c.meets(&quarters[j]) {
-					next = append(next, quarters[j])
+			for _, quarter := range b.quarters() {
+				if c.meets(&quarter) {
+					next = append(next, quarter)
 				}
 			}
 		}

@@ -107,14 +107,11 @@ func (w *spatialWalk) value(n *spatialNode, at pathPlace) error {
 	case b == '[' && n.below:
 		return w.array(n, at)
 	case b == '"' && n.here:
-		kind, coordinates, found, odd := geo.Members(w.cursor.Raw())
-		switch {
-		case odd:
+		kind, coordinates, ok := geo.Members(w.cursor.Raw())
+		if !ok {
 			return w.entry(at, geo.Everywhere)
-		case found:
-			return w.geometry(at, kind, coordinates)
 		}
-		return nil
+		return w.geometry(at, kind, coordinates)
 	}
 	w.cursor.Skip()
 	return nil
@@ -125,7 +122,7 @@ func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
 	if !w.cursor.Enter() {
 		return nil
 	}
-	kind, coordinates := "", []byte(nil)
+	kind, coordinates := geo.Kind(0), []byte(nil)
 	for {
 		name := w.cursor.Name()
 		child := n.property(name)
@@ -136,7 +133,7 @@ func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
 		ahead := w.cursor
 		switch {
 		case string(name) == "type" && ahead.Next() == '"':
-			kind = string(ahead.Text())
+			kind = geo.KindOf(ahead.Text())
 		case string(name) == "coordinates" && ahead.Next() == '[':
 			coordinates = ahead.Raw()
 		}
@@ -149,7 +146,7 @@ func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
 			break
 		}
 	}
-	if !n.here || coordinates == nil {
+	if !n.here {
 		return nil
 	}
 	return w.geometry(at, kind, coordinates)
@@ -171,7 +168,10 @@ func (w *spatialWalk) array(n *spatialNode, at pathPlace) error {
 }
 
 // geometry adds the entries of a geometry, if it is one.
-func (w *spatialWalk) geometry(at pathPlace, kind string, coordinates []byte) error {
+func (w *spatialWalk) geometry(at pathPlace, kind geo.Kind, coordinates []byte) error {
+	if coordinates == nil {
+		return nil
+	}
 	if w.room == 0 {
 		return w.entry(at, geo.Everywhere)
 	}

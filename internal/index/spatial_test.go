@@ -20,7 +20,7 @@ func point(lon, lat float64) string {
 func TestSpatialEntries(t *testing.T) {
 	cell := func(lon, lat float64) string {
 		budget := geo.CoverBudget
-		return fmt.Sprintf("%016x", uint64(geo.ItemCells("Point", fmt.Appendf(nil, "[%g,%g]", lon, lat), &budget)[0]))
+		return fmt.Sprintf("%016x", uint64(geo.ItemCells(geo.Point, fmt.Appendf(nil, "[%g,%g]", lon, lat), &budget)[0]))
 	}
 	everywhere := fmt.Sprintf("%016x", uint64(geo.Everywhere))
 	at, exact, all := "/p/*", "/p/?", "/*"

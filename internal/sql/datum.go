@@ -118,6 +118,15 @@ func Raw(json []byte) Value {
 	return fromText(unsafe.String(unsafe.SliceData(json), len(json)))
 }
 
+// shared returns v as compact JSON that must not be written to. That of an array or
+// object has its numbers as they are spelled, and is no copy.
+func (v Value) shared() []byte {
+	if v.kind == KindArray || v.kind == KindObject {
+		return unsafe.Slice(unsafe.StringData(v.text), len(v.text))
+	}
+	return v.AppendJSON(nil)
+}
+
 // fromText is Raw for a string.
 func fromText(text string) Value {
 	if text == "" {

@@ -235,3 +235,14 @@ func scoreArguments(list, items, words, hits Value) (terms []Value, stats TextSt
 	}
 	return elementsOf(list, maxTerms), stats, true
 }
+
+// elementsOf returns an array's elements, at most limit and one more.
+func elementsOf(v Value, limit int) []Value {
+	var list []Value
+	for element := range v.Elements {
+		if list = append(list, element); len(list) > limit {
+			break
+		}
+	}
+	return list
+}

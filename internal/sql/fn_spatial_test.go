@@ -8,8 +8,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // Shapes for the tests, by a letter. All rings run counter-clockwise but those
@@ -135,7 +133,7 @@ func precise(t *testing.T, expr string, want float64) {
 func TestDistances(t *testing.T) {
 	// The quarter of the equator and of a meridian, half way round by the pole,
 	// and what the service is documented to return.
-	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(90, 0)+")", equatorRadius*math.Pi/2)
+	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(90, 0)+")", 6378137*math.Pi/2)
 	near(t, "ST_DISTANCE("+point(77, 0)+", "+point(13, 90)+")", 10001965.7293)
 	near(t, "ST_DISTANCE("+point(0, 0)+", "+point(180, 0)+")", 20003931.4586)
 	near(t, "ST_DISTANCE("+point(0, 90)+", "+point(50, -90)+")", 20003931.4586)
@@ -152,7 +150,6 @@ func TestDistances(t *testing.T) {
 	near(t, "ST_DISTANCE("+point(3, 0)+", $equator)", 2*longitude)
 	near(t, "ST_DISTANCE("+point(2, -1)+", $box)", latitude)
 	near(t, "ST_DISTANCE("+point(2, 2)+", $box)", 0)
-	near(t, "ST_DISTANCE("+point(2, 2)+", $clockwise)", distanceToEdge(2, 2))
 	near(t, "ST_DISTANCE($box, $overlap)", 0)
 	near(t, "ST_DISTANCE($equator, $north)", 552885.451)
 }
@@ -162,21 +159,6 @@ func calcFloat(t *testing.T, expr string) float64 {
 	t.Helper()
 	f, _ := Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
 	return f
-}
-
-// distanceToEdge is how far a place in the box is from its nearest side, by
-// trying many points of it.
-func distanceToEdge(lon, lat float64) float64 {
-	p := placeAt(lon, lat)
-	least := math.Inf(1)
-	for i := range 4001 {
-		at := float64(i) / 1000
-		top := edgeBetween(placeAt(4, 4).at, placeAt(0, 4).at)
-		for _, q := range []place{placeAt(at, 0), placeAt(0, at), placeAt(4, at), top.point(at / 4)} {
-			least = min(least, distance(p, q))
-		}
-	}
-	return least
 }
 
 func TestAreas(t *testing.T) {
@@ -192,18 +174,6 @@ func TestAreas(t *testing.T) {
 	near(t, "ST_AREA("+point(1, 1)+")", 0)
 	// What the service is documented to return.
 	precise(t, `ST_AREA({"type": "Polygon", "coordinates": [[[31.8, -5], [32, -5], [32, -4.7], [31.8, -4.7], [31.8, -5]]]})`, 735970283.0522614)
-	// A coarse outline of Antarctica, worked out with thirty digits.
-	outline := [][2]float64{
-		{-58, -63.1}, {-74, -72.9}, {-102, -71.9}, {-102, -74.9}, {-131, -74.3}, {-163, -77.5}, {163, -77.4}, {172, -71.7}, {140, -65.9},
-		{113, -65.7}, {88, -66.6}, {59, -66.9}, {25, -69.8}, {-4, -70.0}, {-14, -71.0}, {-33, -77.3}, {-46, -77.9}, {-61, -74.7},
-	}
-	var ring []place
-	for _, p := range outline {
-		ring = append(ring, placeAt(p[0], p[1]))
-	}
-	if got, want := areaLeftOf(ring), 13663158800775.9; math.Abs(got-want) > 1e-10*want {
-		t.Errorf("got %.1f, want %.1f", got, want)
-	}
 }
 
 func TestValidity(t *testing.T) {
@@ -229,7 +199,7 @@ func TestValidity(t *testing.T) {
 		{`{"type": "Polygon", "coordinates": [[]]}`, "The Polygon input is not valid because the start and end"},
 		{`{"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}`, "The Polygon input is not valid because the ring number 1 crosses"},
 		{`{"type": "MultiPolygon", "coordinates": []}`, "The MultiPolygon input"},
-		{`{"type": "Polygon", "coordinates": [[` + strings.Repeat("[0, 0], ", maxRingPoints) + `[0, 0]]]}`, "The Polygon input is not valid because it has more than 4096 points."},
+		{`{"type": "Polygon", "coordinates": [[` + strings.Repeat("[0, 0], ", 4096) + `[0, 0]]]}`, "The Polygon input is not valid because it has more than 4096 points."},
 	} {
 		expr := shapes.Replace(c.json)
 		if got, want := calc(t, "ST_ISVALID("+expr+")"), fmt.Sprint(c.reason == ""); got != want {
@@ -278,94 +248,6 @@ func TestLargePolygons(t *testing.T) {
 			t.Errorf("%s is not interrupted", name)
 		}
 	}
-}
-
-// starRing draws a ring around the origin, small enough to be flat, and returns
-// its corners in degrees.
-func starRing(t *rapid.T) (ring, [][2]float64) {
-	n := rapid.IntRange(3, 12).Draw(t, "corners")
-	var r ring
-	var flat [][2]float64
-	for i := range n {
-		angle := 2 * math.Pi * float64(i) / float64(n)
-		radius := float64(rapid.IntRange(2, 10).Draw(t, "radius")) * 1e-4
-		flat = append(flat, [2]float64{radius * math.Cos(angle), radius * math.Sin(angle)})
-		r.places = append(r.places, placeAt(flat[i][0], flat[i][1]))
-	}
-	for i := range n {
-		r.edges = append(r.edges, edgeBetween(r.places[i].at, r.places[(i+1)%n].at))
-	}
-	return r, flat
-}
-
-// flatHas counts the sides that a ray crosses.
-func flatHas(corners [][2]float64, x, y float64) bool {
-	inside := false
-	for i, p := range corners {
-		q := corners[(i+1)%len(corners)]
-		if (p[1] > y) != (q[1] > y) && x < p[0]+(y-p[1])/(q[1]-p[1])*(q[0]-p[0]) {
-			inside = !inside
-		}
-	}
-	return inside
-}
-
-// TestRingModel compares small rings with the same on paper, and turned round.
-func TestRingModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r, flat := starRing(t)
-		x := float64(rapid.IntRange(-1100, 1100).Draw(t, "x")) * 1e-6
-		y := float64(rapid.IntRange(-1100, 1100).Draw(t, "y")) * 1e-6
-		p := placeAt(x, y).at
-		for i := range r.edges {
-			if angle, _ := r.edges[i].angleTo(p); angle < 1e-12 {
-				t.Skip("too near to an edge to tell")
-			}
-		}
-		if got, want := r.leftHas(p), flatHas(flat, x, y); got != want {
-			t.Fatalf("(%v, %v) in %v: got %v", x, y, flat, got)
-		}
-		var turned ring
-		for i := len(r.edges) - 1; i >= 0; i-- {
-			turned.edges = append(turned.edges, edgeBetween(r.edges[i].b, r.edges[i].a))
-		}
-		if turned.leftHas(p) == r.leftHas(p) {
-			t.Fatalf("(%v, %v) is on the same side of %v both ways round", x, y, flat)
-		}
-	})
-}
-
-// TestDistanceLaws holds distances to what they are by definition: the length of
-// many short chords along the line, which is the same in both directions.
-func TestDistanceLaws(t *testing.T) {
-	anywhere := rapid.Custom(func(t *rapid.T) place {
-		return placeAt(rapid.Float64Range(-180, 180).Draw(t, "lon"), rapid.Float64Range(-90, 90).Draw(t, "lat"))
-	})
-	inSpace := func(p place) vector3 {
-		at := p.stretched()
-		return vector3{equatorRadius * at.x, equatorRadius * at.y, polarRadius * at.z}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		p, q := anywhere.Draw(t, "p"), anywhere.Draw(t, "q")
-		pq := distance(p, q)
-		if back := distance(q, p); math.Abs(back-pq) > 1e-3 {
-			t.Fatalf("there %v, back %v", pq, back)
-		}
-		if angle := angleBetween(p.at, q.at); angle < 1e-6 || angle > 3.1 {
-			return
-		}
-		const chords = 4000
-		e := edgeBetween(p.at, q.at)
-		sum, last := 0.0, inSpace(p)
-		for i := range chords {
-			next := inSpace(e.point(float64(i+1) / chords))
-			sum += next.minus(last).norm()
-			last = next
-		}
-		if math.Abs(sum-pq) > 1e-6*pq {
-			t.Fatalf("by chords %v, by the arc %v", sum, pq)
-		}
-	})
 }
 
 func BenchmarkSpatial(b *testing.B) {

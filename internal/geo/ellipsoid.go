@@ -9,9 +9,14 @@
 // than a quarter of the Earth they are as long as the shortest paths, but for a
 // few parts in a million.
 
-package sql
+package geo
 
-import "math"
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+)
 
 // The ellipsoid: its radii in metres and what follows from them. The service has
 // the polar one to the millimetre, which shows in the eleventh digit of what it
@@ -23,46 +28,26 @@ const (
 	eccentricity2 = flattening * (2 - flattening) // squared
 )
 
-// place is a position on the Earth, in radians, and the same as a unit vector on
-// a sphere, where straightness and sides are decided.
-type place struct {
-	lon, lat float64
-	at       vector3
-}
-
-func placeAt(lonDegrees, latDegrees float64) place {
-	p := place{lon: lonDegrees * (math.Pi / 180), lat: latDegrees * (math.Pi / 180)}
-	sinLat, cosLat := math.Sincos(p.lat)
-	sinLon, cosLon := math.Sincos(p.lon)
-	p.at = vector3{cosLat * cosLon, cosLat * sinLon, sinLat}
-	return p
-}
-
-// placeOf is the place of a direction.
-func placeOf(v vector3) place {
-	return place{lon: math.Atan2(v.y, v.x), lat: math.Atan2(v.z, math.Hypot(v.x, v.y)), at: v.unit()}
-}
-
 // arc is a straight line. Stretching the ellipsoid to a sphere along its axis
 // makes a circle of it, of which start and ahead span the plane.
 type arc struct {
-	start, ahead vector3 // of unit length
-	normal       vector3 // to the left
+	start, ahead vector // of unit length
+	normal       vector // to the left
 	angle        float64
 }
 
-func arcBetween(p, q place) arc {
+func arcBetween(p, q vector) arc {
 	a, b := p.stretched(), q.stretched()
 	normal := a.plus(b).cross(b.minus(a))
 	if normal.norm() < opposite && a.dot(b) < 0 {
 		// Of all ellipses through opposite places, that by the pole is shortest.
-		normal = a.cross(vector3{0, 0, 1})
+		normal = a.cross(vector{0, 0, 1})
 		if normal.norm() < opposite {
 			normal = a.anyPerpendicular()
 		}
 	}
 	normal = normal.unit()
-	return arc{start: a, ahead: normal.cross(a), normal: normal, angle: angleBetween(a, b)}
+	return arc{start: a, ahead: normal.cross(a), normal: normal, angle: a.angle(b)}
 }
 
 // opposite is how far from a straight angle places are when no plane through
@@ -70,8 +55,8 @@ func arcBetween(p, q place) arc {
 const opposite = 1e-12
 
 // stretched returns where a place is on the sphere that the ellipsoid becomes.
-func (p place) stretched() vector3 {
-	return vector3{p.at.x, p.at.y, p.at.z * (1 - flattening)}.unit()
+func (a vector) stretched() vector {
+	return vector{a.x, a.y, a.z * (1 - flattening)}.unit()
 }
 
 // The nodes and weights of Gauss's quadrature over [-1, 1] with eight points.
@@ -97,8 +82,8 @@ func (a *arc) integrate(f func(angle float64) float64) float64 {
 	return sum * half
 }
 
-// distance returns the length of the straight line in metres.
-func distance(p, q place) float64 {
+// metres returns the length of the straight line.
+func metres(p, q vector) float64 {
 	a := arcBetween(p, q)
 	return equatorRadius * a.integrate(func(angle float64) float64 {
 		sin, cos := math.Sincos(angle)
@@ -113,12 +98,12 @@ func distance(p, q place) float64 {
 const nearAngle = 1e-3
 
 // pointDistance returns the distance of two points as the service does.
-func pointDistance(p, q place) float64 {
+func pointDistance(p, q vector) float64 {
 	angle := arcBetween(p, q).angle
 	if angle == 0 || angle > nearAngle {
-		return distance(p, q)
+		return metres(p, q)
 	}
-	return distance(p, q) * math.Tan(angle/2) / (angle / 2)
+	return metres(p, q) * math.Tan(angle/2) / (angle / 2)
 }
 
 const (
@@ -148,6 +133,89 @@ func minimum(low, high float64, f func(float64) float64) (at, value float64) {
 	return b, fb
 }
 
+const (
+	// candidateMargin is by how much an angle may exceed the least and still be
+	// the least distance: the ellipsoid differs from a sphere by less.
+	candidateMargin = 1.012
+	// maxCandidates bounds how many pairs are measured on the ellipsoid.
+	maxCandidates = 32
+)
+
+// approach is a corner of one geometry and the nearest point of another's edge.
+type approach struct {
+	from  vector
+	to    *edge // nil if to a point
+	point vector
+	angle float64
+	along float64
+}
+
+// distance is measured from a corner of one of the geometries, if they do not meet. Which
+// corners are nearest is decided on the sphere, and the distance of those on the
+// ellipsoid.
+func (Globe) distance(t Ticker, g, h *Geometry) float64 {
+	switch {
+	case g.isPoint && h.isPoint:
+		return pointDistance(g.point, h.point)
+	case g.Intersects(t, h):
+		return 0
+	}
+	nearest := math.Inf(1)
+	for x := range approaches(t, g, h) {
+		nearest = min(nearest, x.angle)
+	}
+	var list []approach
+	for x := range approaches(t, g, h) {
+		if x.angle <= nearest*candidateMargin {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(x, y approach) int { return cmp.Compare(x.angle, y.angle) })
+	least := math.Inf(1)
+	for _, x := range list[:min(len(list), maxCandidates)] {
+		least = min(least, x.metres())
+	}
+	return least
+}
+
+// approaches yields each corner of one geometry with each edge, or the point, of
+// the other.
+func approaches(t Ticker, g, h *Geometry) iter.Seq[approach] {
+	return func(yield func(approach) bool) {
+		for _, pair := range [2][2]*Geometry{{g, h}, {h, g}} {
+			edges := pair[1].edges()
+			for _, p := range pair[0].corners() {
+				if t.Tick() != nil {
+					return
+				}
+				if q := pair[1].point; pair[1].isPoint && !yield(approach{from: p, point: q, angle: p.angle(q)}) {
+					return
+				}
+				for _, e := range edges {
+					angle, along := e.angleTo(p)
+					if !yield(approach{from: p, to: e, angle: angle, along: along}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// alongMargin is how far around the nearest point on the sphere the nearest on
+// the ellipsoid is looked for, as a part of the edge.
+const alongMargin = 0.05
+
+func (x *approach) metres() float64 {
+	if x.to == nil {
+		return metres(x.from, x.point)
+	}
+	low, high := max(0, x.along-alongMargin), min(1, x.along+alongMargin)
+	at := func(along float64) float64 { return metres(x.from, x.to.point(along)) }
+	_, least := minimum(low, high, at)
+	return min(least, at(low), at(high))
+}
+
 // belt returns the area between the equator and a latitude, for one radian of
 // longitude, in square metres.
 func belt(sinLat float64) float64 {
@@ -169,7 +237,7 @@ func areaUnder(p, q place) float64 {
 	if turn == 0 {
 		return 0
 	}
-	a := arcBetween(p, q)
+	a := arcBetween(p.at, q.at)
 	return pole*turn - a.integrate(func(angle float64) float64 {
 		sin, cos := math.Sincos(angle)
 		at := a.start.times(cos).plus(a.ahead.times(sin))
@@ -201,6 +269,20 @@ func areaLeftOf(ring []place) float64 {
 	return area
 }
 
+// area is that of what is inside of the first ring, less what holes surround.
+func (Globe) area(g polygon) float64 {
+	area := 0.0
+	earth := 4 * math.Pi * hemisphere
+	for i := range g {
+		left := areaLeftOf(g[i].places)
+		if i > 0 {
+			left = -min(left, earth-left)
+		}
+		area += left
+	}
+	return max(area, 0)
+}
+
 // leftIsSmaller reports whether less than half of the Earth is to the left of a
 // closed path. It takes a sphere and chords of the map, which is enough for that.
 func leftIsSmaller(ring []place) bool {
@@ -218,36 +300,4 @@ func leftIsSmaller(ring []place) bool {
 		area += 4 * math.Pi
 	}
 	return area < 2*math.Pi
-}
-
-// vector3 is a vector in space.
-type vector3 struct{ x, y, z float64 }
-
-func (a vector3) plus(b vector3) vector3 { return vector3{a.x + b.x, a.y + b.y, a.z + b.z} }
-
-func (a vector3) minus(b vector3) vector3 { return vector3{a.x - b.x, a.y - b.y, a.z - b.z} }
-
-func (a vector3) times(f float64) vector3 { return vector3{a.x * f, a.y * f, a.z * f} }
-
-func (a vector3) dot(b vector3) float64 { return a.x*b.x + a.y*b.y + a.z*b.z }
-
-func (a vector3) cross(b vector3) vector3 {
-	return vector3{a.y*b.z - a.z*b.y, a.z*b.x - a.x*b.z, a.x*b.y - a.y*b.x}
-}
-
-func (a vector3) norm() float64 { return math.Sqrt(a.dot(a)) }
-
-func (a vector3) unit() vector3 {
-	if n := a.norm(); n > 0 {
-		return a.times(1 / n)
-	}
-	return a
-}
-
-// anyPerpendicular returns some unit vector at a right angle to a.
-func (a vector3) anyPerpendicular() vector3 {
-	if math.Abs(a.z) < 0.9 {
-		return a.cross(vector3{0, 0, 1}).unit()
-	}
-	return a.cross(vector3{1, 0, 0}).unit()
 }

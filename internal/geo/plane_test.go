@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package geo
 
 import (
 	"math"
@@ -40,20 +40,15 @@ func TestPlanarPairs(t *testing.T) {
 		{"inside", "two", 0, true}, {"corner", "two", 0, true}, {"two", "square", 0, false}, {"far", "two", math.Hypot(10, 11), false},
 		{"origin", "origin", 0, true}, {"origin", "inside", math.Hypot(2, 2), false},
 	} {
-		cx := &Context{}
-		a, reason := flatGeometryOf(Str(shapes[c.a]))
-		b, reasonB := flatGeometryOf(Str(shapes[c.b]))
-		if reason != "" || reasonB != "" {
-			t.Fatalf("%s, %s: %s%s", c.a, c.b, reason, reasonB)
-		}
-		if got := a.within(cx, &b); got != c.within {
+		a, b := geometryOf(t, Plane{}, shapes[c.a]), geometryOf(t, Plane{}, shapes[c.b])
+		if got := a.Within(unhurried{}, b); got != c.within {
 			t.Errorf("%s within %s: got %v", c.a, c.b, got)
 		}
-		for _, pair := range [][2]*flatGeometry{{&a, &b}, {&b, &a}} {
-			if got := pair[0].intersects(cx, pair[1]); got != (c.distance == 0) {
+		for _, pair := range [][2]*Geometry{{a, b}, {b, a}} {
+			if got := pair[0].Intersects(unhurried{}, pair[1]); got != (c.distance == 0) {
 				t.Errorf("%s intersects %s: got %v", c.a, c.b, got)
 			}
-			if got := pair[0].distance(cx, pair[1]); c.distance > 0 && math.Abs(got-c.distance) > 1e-12 {
+			if got := pair[0].Distance(unhurried{}, pair[1]); math.Abs(got-c.distance) > 1e-12 {
 				t.Errorf("%s to %s: got %g, want %g", c.a, c.b, got, c.distance)
 			}
 		}
