@@ -27,9 +27,11 @@ const (
 )
 
 type token struct {
-	kind tokenKind
-	word string
-	text string // as it stands in the query; of a string, what it means
+	kind  tokenKind
+	op    Op    // of a word or sign that can stand between two operands
+	level level // of op; 0 for any other token
+	word  string
+	text  string // as it stands in the query; of a string, what it means
 	Span
 }
 
@@ -128,10 +130,16 @@ func (l *lexer) scan() token {
 	case isNameStart(c):
 		n := nameLength(rest)
 		l.pos += n
-		if word := reserved(rest[:n]); word != "" {
+		switch word := reserved(rest[:n]); word {
+		case "":
+			return token{kind: tokenName}
+		case "AND":
+			return token{kind: tokenWord, word: word, op: OpAnd, level: levelAnd}
+		case "OR":
+			return token{kind: tokenWord, word: word, op: OpOr, level: levelOr}
+		default:
 			return token{kind: tokenWord, word: word}
 		}
-		return token{kind: tokenName}
 	case isDigit(c), c == '.' && len(rest) > 1 && isDigit(rest[1]):
 		return l.scanNumber(rest)
 	case c == '"' || c == '\'':
@@ -140,9 +148,9 @@ func (l *lexer) scan() token {
 		l.pos += 1 + nameLength(rest[1:])
 		return token{kind: tokenParam}
 	}
-	if sign := signAt(rest); sign != "" {
-		l.pos += len(sign)
-		return token{kind: tokenSign, word: sign}
+	if sign := signAt(rest); sign != nil {
+		l.pos += len(sign.text)
+		return token{kind: tokenSign, word: sign.text, op: sign.op, level: sign.level}
 	}
 	_, n := utf8.DecodeRuneInString(rest)
 	if strings.HasPrefix(rest, "/*") {
@@ -152,23 +160,37 @@ func (l *lexer) scan() token {
 	return token{kind: tokenBad}
 }
 
-// signs has longer ones before those that they begin with.
-var signs = [...]string{
-	">>>", "<<", ">>", "<=", ">=", "<>", "!=", "||", "??",
-	"(", ")", "[", "]", "{", "}", ",", ".", ":", "?",
-	"=", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "~",
+// sign is a token that is no word, and the operator that it is between two operands,
+// if it is one.
+type sign struct {
+	text  string
+	op    Op
+	level level
 }
 
-func signAt(s string) string {
-	if strings.HasPrefix(s, "/*") { // a comment that does not end
-		return ""
+// signs has longer ones before those that they begin with.
+var signs = [...]sign{
+	{">>>", OpZeroFillRightShift, levelCompare}, {"<<", OpLeftShift, levelCompare}, {">>", OpRightShift, levelCompare},
+	{"<=", OpLe, levelCompare}, {">=", OpGe, levelCompare}, {"<>", OpNe, levelCompare}, {"!=", OpNe, levelCompare},
+	{"||", OpConcat, levelConcat}, {text: "??"},
+	{text: "("}, {text: ")"}, {text: "["}, {text: "]"}, {text: "{"}, {text: "}"}, {text: ","}, {text: "."}, {text: ":"}, {text: "?"},
+	{"=", OpEq, levelCompare}, {"<", OpLt, levelCompare}, {">", OpGt, levelCompare},
+	{"+", OpAdd, levelAdd}, {"-", OpSub, levelAdd}, {"&", OpBitAnd, levelAdd}, {"|", OpBitOr, levelAdd}, {"^", OpBitXor, levelAdd},
+	{"*", OpMul, levelMultiply}, {"/", OpDiv, levelMultiply}, {"%", OpMod, levelMultiply}, {text: "~"},
+}
+
+// signAt returns the sign that s begins with, or nil. A comment that does not end is
+// none.
+func signAt(s string) *sign {
+	if strings.HasPrefix(s, "/*") {
+		return nil
 	}
-	for _, sign := range signs {
-		if strings.HasPrefix(s, sign) {
-			return sign
+	for i := range signs {
+		if strings.HasPrefix(s, signs[i].text) {
+			return &signs[i]
 		}
 	}
-	return ""
+	return nil
 }
 
 // scanNumber takes what the service takes, and .5 besides. A name, a digit or a

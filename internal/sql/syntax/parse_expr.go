@@ -6,14 +6,17 @@ package syntax
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
-// The levels of binary operators, the loosest first. Comparisons and shifts
+// level is how tight a binary operator binds; 0 is none. The loosest comes first. Comparisons and shifts
 // are one level, and so are addition and the bitwise operators; NOT binds
 // tighter than all of them, like any sign. Predicates do not chain.
+type level uint8
+
 const (
-	levelOr = iota + 1
+	levelOr level = iota + 1
 	levelAnd
 	levelPredicate // IN, LIKE, BETWEEN
 	levelCompare
@@ -21,52 +24,6 @@ const (
 	levelAdd
 	levelMultiply
 )
-
-func binaryOperator(t token) (op Op, level int) {
-	switch t.word {
-	case "OR":
-		return OpOr, levelOr
-	case "AND":
-		return OpAnd, levelAnd
-	case "=":
-		return OpEq, levelCompare
-	case "!=", "<>":
-		return OpNe, levelCompare
-	case "<":
-		return OpLt, levelCompare
-	case "<=":
-		return OpLe, levelCompare
-	case ">":
-		return OpGt, levelCompare
-	case ">=":
-		return OpGe, levelCompare
-	case "<<":
-		return OpLeftShift, levelCompare
-	case ">>":
-		return OpRightShift, levelCompare
-	case ">>>":
-		return OpZeroFillRightShift, levelCompare
-	case "||":
-		return OpConcat, levelConcat
-	case "+":
-		return OpAdd, levelAdd
-	case "-":
-		return OpSub, levelAdd
-	case "&":
-		return OpBitAnd, levelAdd
-	case "|":
-		return OpBitOr, levelAdd
-	case "^":
-		return OpBitXor, levelAdd
-	case "*":
-		return OpMul, levelMultiply
-	case "/":
-		return OpDiv, levelMultiply
-	case "%":
-		return OpMod, levelMultiply
-	}
-	return 0, 0
-}
 
 // node makes what all expressions have, for one that starts at start, ends with
 // the last token and has the given parts, of which any may be nil.
@@ -121,23 +78,23 @@ func (p *parser) coalesce() Expr {
 // binary reads operators of the given level and tighter ones. After an operator
 // none that binds tighter may follow: its operand has taken them all, or they
 // cannot stand there.
-func (p *parser) binary(level int) Expr {
+func (p *parser) binary(loosest level) Expr {
 	start := p.tok.Start
 	x := p.unary()
 	for ceiling := levelMultiply; ; {
-		if p.atPredicate() && level <= levelPredicate && ceiling >= levelPredicate {
+		if p.atPredicate() && loosest <= levelPredicate && ceiling >= levelPredicate {
 			x = p.predicate(start, x)
 			ceiling = levelPredicate - 1
 			continue
 		}
-		op, l := binaryOperator(p.tok)
-		if l < level || l > ceiling {
+		op := p.tok
+		if op.level < loosest || op.level > ceiling {
 			return x
 		}
 		p.advance()
-		y := p.binary(l + 1)
-		x = &Binary{node: p.node(start, x, y), Op: op, X: x, Y: y}
-		ceiling = l
+		y := p.binary(op.level + 1)
+		x = &Binary{node: p.node(start, x, y), Op: op.op, X: x, Y: y}
+		ceiling = op.level
 	}
 }
 
@@ -339,16 +296,10 @@ func (p *parser) named() Expr {
 	return &Ident{node: p.node(start), Name: name}
 }
 
+// wordBeforeSubquery finds the words that are names before anything else.
 func wordBeforeSubquery(name string) (kind SubqueryKind, ok bool) {
-	switch strings.ToUpper(name) {
-	case "ALL":
-		return All, true
-	case "FIRST":
-		return First, true
-	case "LAST":
-		return Last, true
-	}
-	return 0, false
+	kind = SubqueryKind(slices.Index(subqueryWords[:], strings.ToUpper(name)))
+	return kind, kind == All || kind == First || kind == Last
 }
 
 // isRankWord reports whether a name is RANK.

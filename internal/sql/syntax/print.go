@@ -32,7 +32,29 @@ type printer struct {
 	indent int // subqueries around the line
 }
 
-func (p *printer) put(s string) { p.dst = append(p.dst, s...) }
+// put writes texts, expressions, and lists of expressions.
+func (p *printer) put(parts ...any) {
+	for _, part := range parts {
+		switch part := part.(type) {
+		case string:
+			p.dst = append(p.dst, part...)
+		case Expr:
+			p.expr(part)
+		case []Expr:
+			for i, x := range part {
+				p.separate(i)
+				p.expr(x)
+			}
+		}
+	}
+}
+
+// separate writes what stands before the item of a list.
+func (p *printer) separate(item int) {
+	if item > 0 {
+		p.put(", ")
+	}
+}
 
 func (p *printer) line() {
 	p.put("\n")
@@ -42,9 +64,9 @@ func (p *printer) line() {
 }
 
 // clause starts a line.
-func (p *printer) clause(words string) {
+func (p *printer) clause(parts ...any) {
 	p.line()
-	p.put(words)
+	p.put(parts...)
 }
 
 func (p *printer) query(q *Query) {
@@ -53,36 +75,30 @@ func (p *printer) query(q *Query) {
 		p.put("DISTINCT ")
 	}
 	if q.Top != nil {
-		p.put("TOP ")
-		p.expr(q.Top)
-		p.put(" ")
+		p.put("TOP ", q.Top, " ")
 	}
 	p.selection(q.Select)
 	if q.From != nil {
-		p.clause("FROM ")
 		for i := range q.From.Sources {
-			if i > 0 {
+			if i == 0 {
+				p.clause("FROM ")
+			} else {
 				p.clause("JOIN ")
 			}
 			p.source(&q.From.Sources[i])
 		}
 	}
 	if q.Where != nil {
-		p.clause("WHERE ")
-		p.expr(q.Where)
+		p.clause("WHERE ", q.Where)
 	}
 	if q.GroupBy != nil {
-		p.clause("GROUP BY ")
-		p.list(q.GroupBy)
+		p.clause("GROUP BY ", q.GroupBy)
 	}
 	if q.OrderBy != nil {
 		p.orderBy(q)
 	}
 	if q.Limit != nil {
-		p.clause("OFFSET ")
-		p.expr(q.Offset)
-		p.put(" LIMIT ")
-		p.expr(q.Limit)
+		p.clause("OFFSET ", q.Offset, " LIMIT ", q.Limit)
 	}
 }
 
@@ -91,18 +107,14 @@ func (p *printer) selection(s Select) {
 	case s.Star:
 		p.put("*")
 	case s.Value != nil:
-		p.put("VALUE ")
-		p.expr(s.Value)
-	default:
-		for i, item := range s.Items {
-			if i > 0 {
-				p.put(", ")
-			}
-			p.expr(item.Expr)
-			if item.Aliased {
-				p.put(" AS ")
-				p.alias(item.Alias)
-			}
+		p.put("VALUE ", s.Value)
+	}
+	for i, item := range s.Items {
+		p.separate(i)
+		p.put(item.Expr)
+		if item.Aliased {
+			p.put(" AS ")
+			p.alias(item.Alias)
 		}
 	}
 }
@@ -124,14 +136,13 @@ func (p *printer) quote(s string) { p.dst = value.AppendString(p.dst, s) }
 
 func (p *printer) source(s *Source) {
 	if s.Iterate {
-		p.put(s.Alias)
-		p.put(" IN ")
+		p.put(s.Alias, " IN ")
 	}
 	switch {
 	case s.Query != nil:
 		p.subquery(s.Query)
 	case s.Expr != nil:
-		p.expr(s.Expr)
+		p.put(s.Expr)
 	default:
 		p.put(s.Root)
 		for _, step := range s.Path {
@@ -139,25 +150,22 @@ func (p *printer) source(s *Source) {
 		}
 	}
 	if s.Aliased && !s.Iterate {
-		p.put(" AS ")
-		p.put(s.Alias)
+		p.put(" AS ", s.Alias)
 	}
 }
 
 func (p *printer) step(s Step) {
-	switch {
-	case s.Element:
-		p.put("[")
-		p.dst = strconv.AppendInt(p.dst, s.Index, 10)
-		p.put("]")
-	case s.Bracket:
-		p.put("[")
-		p.quote(s.Name)
-		p.put("]")
-	default:
-		p.put(".")
-		p.put(s.Name)
+	if !s.Element && !s.Bracket {
+		p.put(".", s.Name)
+		return
 	}
+	p.put("[")
+	if s.Element {
+		p.dst = strconv.AppendInt(p.dst, s.Index, 10)
+	} else {
+		p.quote(s.Name)
+	}
+	p.put("]")
 }
 
 func (p *printer) orderBy(q *Query) {
@@ -166,10 +174,8 @@ func (p *printer) orderBy(q *Query) {
 		p.put("RANK ")
 	}
 	for i, item := range q.OrderBy {
-		if i > 0 {
-			p.put(", ")
-		}
-		p.expr(item.Expr)
+		p.separate(i)
+		p.put(item.Expr)
 		switch {
 		case item.Desc:
 			p.put(" DESC")
@@ -186,17 +192,7 @@ func (p *printer) subquery(q *Query) {
 	p.line()
 	p.query(q)
 	p.indent--
-	p.line()
-	p.put(")")
-}
-
-func (p *printer) list(list []Expr) {
-	for i, x := range list {
-		if i > 0 {
-			p.put(", ")
-		}
-		p.expr(x)
-	}
+	p.clause(")")
 }
 
 func (p *printer) expr(x Expr) {
@@ -212,21 +208,14 @@ func (p *printer) expr(x Expr) {
 		p.step(Step{Name: x.Name, Bracket: x.Bracket})
 	case *Index:
 		p.base(x.Of)
-		p.put("[")
-		p.expr(x.At)
-		p.put("]")
+		p.put("[", x.At, "]")
 	case *Call:
 		if x.UDF {
 			p.put("udf.")
 		}
-		p.put(x.Written)
-		p.put("(")
-		p.list(x.Args)
-		p.put(")")
+		p.put(x.Written, "(", x.Args, ")")
 	case *ArrayLit:
-		p.put("[")
-		p.list(x.Items)
-		p.put("]")
+		p.put("[", x.Items, "]")
 	case *ObjectLit:
 		p.object(x)
 	case *Subquery:
@@ -246,82 +235,53 @@ func (p *printer) expr(x Expr) {
 // be its own.
 func (p *printer) base(x Expr) {
 	if lit, ok := x.(*Literal); ok && (lit.Kind == LitInt || lit.Kind == LitFloat) {
-		p.put("(")
-		p.literal(lit)
-		p.put(")")
+		p.put("(", x, ")")
 		return
 	}
 	p.expr(x)
 }
 
+// subqueryWords has the word before a subquery of each kind.
 var subqueryWords = [...]string{Scalar: "", Exists: "EXISTS", Array: "ARRAY", All: "ALL", First: "FIRST", Last: "LAST"}
 
 // operation prints an expression that stands in parentheses.
 func (p *printer) operation(x Expr) {
 	switch x := x.(type) {
 	case *Unary:
-		p.put(x.Op.String())
-		p.put(" ")
-		p.expr(x.X)
+		p.put(x.Op.String(), " ", x.X)
 	case *Binary:
-		p.infix(x.X, x.Op.String(), x.Y)
+		p.put(x.X, " ", x.Op.String(), " ", x.Y)
 	case *Coalesce:
-		p.infix(x.X, "??", x.Y)
+		p.put(x.X, " ?? ", x.Y)
 	case *Ternary:
-		p.infix(x.Cond, "?", x.Then)
-		p.put(" : ")
-		p.expr(x.Else)
+		p.put(x.Cond, " ? ", x.Then, " : ", x.Else)
 	case *Let:
-		p.put("LET ")
-		p.put(x.Name)
-		p.put(" = ")
-		p.infix(x.Value, "IN", x.Body)
+		p.put("LET ", x.Name, " = ", x.Value, " IN ", x.Body)
 	case *Between:
-		word := "BETWEEN"
-		if x.Not {
-			word = "NOT BETWEEN"
-		}
-		p.infix(x.X, word, x.Low)
-		p.put(" AND ")
-		p.expr(x.High)
+		p.put(x.X, negation(x.Not), " BETWEEN ", x.Low, " AND ", x.High)
 	case *In:
-		p.expr(x.X)
-		if x.Not {
-			p.put(" NOT")
-		}
-		p.put(" IN (")
-		p.list(x.List)
-		p.put(")")
+		p.put(x.X, negation(x.Not), " IN (", x.List, ")")
 	case *Like:
-		word := "LIKE"
-		if x.Not {
-			word = "NOT LIKE"
-		}
-		p.infix(x.X, word, x.Pattern)
+		p.put(x.X, negation(x.Not), " LIKE ", x.Pattern)
 		if x.Escape != nil {
-			p.put(" ESCAPE ")
-			p.expr(x.Escape)
+			p.put(" ESCAPE ", x.Escape)
 		}
 	}
 }
 
-func (p *printer) infix(x Expr, word string, y Expr) {
-	p.expr(x)
-	p.put(" ")
-	p.put(word)
-	p.put(" ")
-	p.expr(y)
+func negation(not bool) string {
+	if not {
+		return " NOT"
+	}
+	return ""
 }
 
 func (p *printer) object(x *ObjectLit) {
 	p.put("{")
 	for i, prop := range x.Props {
-		if i > 0 {
-			p.put(", ")
-		}
+		p.separate(i)
 		p.quote(prop.Name)
-		p.put(": ")
-		p.expr(prop.Value)
+		p.put(": ", prop.Value)
 	}
 	p.put("}")
 }
