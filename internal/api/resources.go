@@ -204,7 +204,7 @@ func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
 	if err != nil {
 		return err
 	}
-	rows, err := sql.Naive(p, bodies, &sql.Context{NowMs: e.Clock().Now(), Interrupted: look})
+	rows, err := sql.Evaluate(p, bodies, &sql.Context{NowMs: e.Clock().Now(), Interrupted: look})
 	if err != nil {
 		return err
 	}

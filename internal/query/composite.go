@@ -18,7 +18,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -62,15 +61,10 @@ func (p *compositePlan) scan(order kv.Order) store.IndexScan {
 	return store.IndexScan{Composite: &p.CompositeRange, Order: order}
 }
 
-// samePath reports whether a query's path is one of an index.
-func samePath(p sql.Path, names value.Path) bool {
-	return slices.EqualFunc(p, names, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name })
-}
-
 // fixed returns the one value that the filter, or the scope, holds a path to.
 func (c *chooser) fixed(path value.Path) (v value.Value, text string, ok bool) {
 	for _, f := range c.facts {
-		if f.Op == sql.CondEq && len(f.Values) == 1 && samePath(f.Path, path) {
+		if f.Op == sql.CondEq && len(f.Values) == 1 && f.Path.Is(path) {
 			if v, ok := scalarOf(f.Values[0]); ok {
 				return v, condText(f), true
 			}
@@ -105,7 +99,7 @@ func (c *chooser) part(number int, paths []catalog.CompositePath) (*compositePla
 	all, found := index.AllValues(), false
 	text := ""
 	for _, f := range c.facts {
-		if v, ok := rangeOfFact(f); ok && samePath(f.Path, paths[said].Path) {
+		if v, ok := rangeOfFact(f); ok && f.Path.Is(paths[said].Path) {
 			all, found = all.And(v), true
 			text += " " + condText(f)
 		}
@@ -152,7 +146,7 @@ func (c *chooser) tellsAll(p *compositePlan) bool {
 	for i, path := range p.paths {
 		facts, ranges := 0, 0
 		for _, f := range c.facts {
-			if !samePath(f.Path, path.Path) {
+			if !f.Path.Is(path.Path) {
 				continue
 			}
 			facts++
@@ -220,7 +214,7 @@ func (c *chooser) serves(p *compositePlan, keys []sql.SortKey) (kv.Order, bool) 
 	}
 	order, known := kv.Forward, false
 	for _, path := range p.paths[len(p.Equal):] {
-		if skipFixed(); k == len(keys) || !samePath(keys[k].Path, path.Path) {
+		if skipFixed(); k == len(keys) || !keys[k].Path.Is(path.Path) {
 			return 0, false
 		}
 		direction := kv.Forward
@@ -248,7 +242,7 @@ func (c *chooser) serves(p *compositePlan, keys []sql.SortKey) (kv.Order, bool) 
 // constant reports whether all rows that a part of an index leads to have the same value
 // at a path.
 func (c *chooser) constant(path sql.Path, p *compositePlan) bool {
-	return slices.ContainsFunc(p.paths[:len(p.Equal)], func(q catalog.CompositePath) bool { return samePath(path, q.Path) })
+	return slices.ContainsFunc(p.paths[:len(p.Equal)], func(q catalog.CompositePath) bool { return path.Is(q.Path) })
 }
 
 // compositeRows returns how many index rows a composite plan reads; one more than most,
@@ -448,7 +442,7 @@ func (p *plan) compositeID() uint32 {
 // whether they are what the filter says, where it says what they are.
 func (p *compositePlan) leadsTo(keys []sql.Value) bool {
 	for i, key := range p.program.OrderBy() {
-		at := slices.IndexFunc(p.paths[:len(p.Equal)], func(path catalog.CompositePath) bool { return samePath(key.Path, path.Path) })
+		at := slices.IndexFunc(p.paths[:len(p.Equal)], func(path catalog.CompositePath) bool { return key.Path.Is(path.Path) })
 		if at < 0 {
 			continue
 		}

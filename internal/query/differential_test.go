@@ -34,7 +34,7 @@ func TestRunAgreesWithTheNaiveWay(t *testing.T) {
 			for range 1 + uniform(t.T, "rounds", 3) {
 				f.disturb(t)
 				for range 1 + uniform(t.T, "queries", 12) {
-					f.compareWithNaive(t, anyQuery(t), f.anyScope(t))
+					f.compareWithOracle(t, anyQuery(t), f.anyScope(t))
 				}
 			}
 			f.checkRows()
@@ -146,7 +146,7 @@ func (f *fixture) naive(text string, s Scope, descending bool) []string {
 	if descending { // rows with equal keys come in the direction of the keys
 		slices.Reverse(items)
 	}
-	rows, err := sql.Naive(compile(f.t, text), items, &sql.Context{NowMs: f.clock.Now(), Random: half})
+	rows, err := sql.Evaluate(compile(f.t, text), items, &sql.Context{NowMs: f.clock.Now(), Random: half})
 	f.must(err)
 	texts := make([]string, len(rows))
 	for i, row := range rows {
@@ -155,8 +155,8 @@ func (f *fixture) naive(text string, s Scope, descending bool) []string {
 	return canonical(texts)
 }
 
-// compareWithNaive runs a query in pages of several sizes.
-func (f *fixture) compareWithNaive(t *random, q *randomQuery, s Scope) {
+// compareWithOracle runs a query in pages of several sizes.
+func (f *fixture) compareWithOracle(t *random, q *randomQuery, s Scope) {
 	text := q.String()
 	if !q.ordered { // then any rows do for a slice
 		text = q.text(false)

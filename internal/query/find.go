@@ -98,7 +98,7 @@ func named(container *catalog.Container, facts []*sql.Condition) ([]store.Key, b
 		if isComputed(container, path[0]) {
 			return nil, false // what a query says of it is not what the partition key is
 		}
-		at := slices.IndexFunc(facts, func(f *sql.Condition) bool { return samePath(f.Path, path) && valuesOf(f) != nil })
+		at := slices.IndexFunc(facts, func(f *sql.Condition) bool { return f.Path.Is(path) && valuesOf(f) != nil })
 		if at < 0 {
 			return nil, false
 		}

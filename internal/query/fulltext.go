@@ -15,7 +15,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -42,9 +41,7 @@ func specialPath(c *chooser, path sql.Path, indexed []value.Path) (index.Path, b
 	for _, s := range path {
 		found = append(found, index.Property(s.Name))
 	}
-	return found, slices.ContainsFunc(indexed, func(p value.Path) bool {
-		return slices.EqualFunc(path, p, func(s syntax.Step, name string) bool { return s.Name == name })
-	})
+	return found, slices.ContainsFunc(indexed, path.Is)
 }
 
 // wordSeek finds the condition on a text that the fewest items meet.

@@ -79,7 +79,7 @@ func TestSetsAgreeWithTheNaiveWay(t *testing.T) {
 			q.orderedBy(t, "c.i")
 		}
 		s := f.anyScope(t)
-		f.compareWithNaive(t, q, s)
+		f.compareWithOracle(t, q, s)
 		request := f.request(q.String())
 		request.Scope = s
 		plan, err := explain(request)

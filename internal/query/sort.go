@@ -240,7 +240,7 @@ func (x *execution) nested() error {
 		return err
 	}
 	cx := &sql.Context{NowMs: x.q.NowMs, Random: x.q.Random, UDF: x.q.UDF, Interrupted: x.look, Every: x.q.every}
-	outer, err := sql.Over(x.q.Program, rows, cx)
+	outer, err := sql.EvaluateOver(x.q.Program, rows, cx)
 	if err != nil {
 		return err
 	}

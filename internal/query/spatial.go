@@ -14,7 +14,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/geo"
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -55,7 +54,7 @@ func spatialPath(c *catalog.Container, path sql.Path) (index.Path, bool) {
 		if len(path) < len(p.Path) || len(path) > len(p.Path) && !p.Below {
 			return false
 		}
-		return slices.EqualFunc(path[:len(p.Path)], p.Path, func(s syntax.Step, name string) bool { return !s.Element && s.Name == name })
+		return path[:len(p.Path)].Is(p.Path)
 	})
 }
 

@@ -46,7 +46,7 @@ func TestExpressionsEndWhenTold(t *testing.T) {
 			return nil
 		}}
 		p := mustCompile(t, text, map[string]Value{"@long": Str(long)})
-		if _, err := Naive(p, [][]byte{[]byte(item)}, cx); !errors.Is(err, errTest) || asked != 3 {
+		if _, err := Evaluate(p, [][]byte{[]byte(item)}, cx); !errors.Is(err, errTest) || asked != 3 {
 			t.Errorf("%s: asked %d times and got %v, want the end that it was told", name, asked, err)
 		}
 	}

@@ -71,7 +71,7 @@ func TestInterruption(t *testing.T) {
 		return nil
 	}}
 	item := []byte(`{"a":[` + strings.TrimSuffix(strings.Repeat("1,", 5000), ",") + `]}`)
-	rows, err := Naive(p, [][]byte{item}, cx)
+	rows, err := Evaluate(p, [][]byte{item}, cx)
 	if !errors.Is(err, errTest) || rows != nil || asked != 3 {
 		t.Errorf("%d rows, %v after %d questions", len(rows), err, asked)
 	}
@@ -125,6 +125,6 @@ func runFuzzed(q *syntax.Query) ([]byte, error) {
 		}
 		return nil
 	}}
-	rows, err := Naive(p, [][]byte{[]byte(ann), []byte(bob), []byte(cid), []byte(dora)}, cx)
+	rows, err := Evaluate(p, [][]byte{[]byte(ann), []byte(bob), []byte(cid), []byte(dora)}, cx)
 	return bytes.Join(rows, []byte(" ")), err
 }

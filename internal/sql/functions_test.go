@@ -32,7 +32,7 @@ func calc(tb testing.TB, expr string) string {
 	if err != nil {
 		tb.Fatalf("compile %s: %v", expr, err)
 	}
-	rows, err := Naive(p, nil, testContext())
+	rows, err := Evaluate(p, nil, testContext())
 	if err != nil {
 		tb.Fatalf("run %s: %v", expr, err)
 	}

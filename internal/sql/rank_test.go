@@ -43,7 +43,7 @@ func TestOrderByDistance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := naiveTwice(p, items)
+		rows, err := evaluateTwice(p, items)
 		if got := string(slices.Concat(rows...)); got != want || err != nil {
 			t.Errorf("%s by metric %v: %s, %v; want %s", query, metric, got, err, want)
 		}

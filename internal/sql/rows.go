@@ -173,6 +173,14 @@ func (r *Runner) MergeGroups(into, from *Group) error {
 	return r.f.cx.err
 }
 
+// CountRows takes n rows into a group of which nothing is asked but how many rows it
+// has.
+func (r *Runner) CountRows(g *Group, n int64) {
+	for i := range g.accumulators {
+		g.accumulators[i].count += n
+	}
+}
+
 // ProjectGroup returns what a group is in the result: undefined if it is not
 // there.
 func (r *Runner) ProjectGroup(g *Group) (Value, error) {

@@ -103,7 +103,7 @@ func compiled(t *rapid.T, text string) *sql.Program {
 
 // answer runs a query and returns its rows in canonical form.
 func answer(t *rapid.T, text string, items [][]byte) []string {
-	rows, err := sql.Naive(compiled(t, text), items, &sql.Context{})
+	rows, err := sql.Evaluate(compiled(t, text), items, &sql.Context{})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT
 
-// The whole of a query over items in memory, with nothing clever in it: what
-// every faster way must agree with.
+// The whole of a query over items in memory, step by step and with nothing clever in
+// it. It answers queries over few items, and what every faster way must agree with.
 
 package sql
 
-import (
-	"slices"
-)
+import "slices"
 
-// Naive runs a program over items, each compact JSON, and returns its rows. It
-// keeps everything in memory and is meant for tests and for very small inputs.
-func Naive(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
+// Evaluate runs a program over items, each compact JSON, and returns all its rows.
+// Items and rows are in memory at once.
+func Evaluate(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
 	if p.input != nil {
 		var err error
-		if items, err = Naive(p.input, items, cx); err != nil {
+		if items, err = Evaluate(p.input, items, cx); err != nil {
 			return nil, err
 		}
 	}
@@ -23,27 +21,27 @@ func Naive(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
 	}
 	r := p.NewRunner(cx)
 	var (
-		rows []naiveRow
+		rows []heldRow
 		err  error
 	)
 	if p.Grouped() {
-		rows, err = naiveGroups(r, items)
+		rows, err = evaluateGroups(r, items)
 	} else {
-		rows, err = naiveRows(r, items)
+		rows, err = evaluateRows(r, items)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if p.Ranking() != nil {
-		if rows, err = naiveRank(r, items, rows); err != nil {
+		if rows, err = rankRows(r, items, rows); err != nil {
 			return nil, err
 		}
 	}
 	if len(p.OrderBy()) > 0 {
-		slices.SortStableFunc(rows, func(a, b naiveRow) int { return p.CompareSortKeys(a.keys, b.keys) })
+		slices.SortStableFunc(rows, func(a, b heldRow) int { return p.CompareSortKeys(a.keys, b.keys) })
 	}
 	if p.Distinct() {
-		rows = naiveDistinct(rows)
+		rows = distinctRows(rows)
 	}
 	slice := p.Slice()
 	rows = rows[min(slice.Offset, int64(len(rows))):]
@@ -55,15 +53,24 @@ func Naive(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
 	return result, nil
 }
 
-type naiveRow struct {
+// EvaluateOver runs a program over the rows of its input, which the caller has: all in
+// memory.
+func EvaluateOver(p *Program, rows [][]byte, cx *Context) ([][]byte, error) {
+	outer := *p
+	outer.input = nil
+	return Evaluate(&outer, rows, cx)
+}
+
+// heldRow is a row before it is ordered and cut.
+type heldRow struct {
 	json []byte
 	keys []Value
 	item []byte
 }
 
-// naiveRank orders the rows of a query with ORDER BY RANK, where every item has
+// rankRows orders the rows of a query with ORDER BY RANK, where every item has
 // one at most.
-func naiveRank(r *Runner, items [][]byte, rows []naiveRow) ([]naiveRow, error) {
+func rankRows(r *Runner, items [][]byte, rows []heldRow) ([]heldRow, error) {
 	ranking := r.p.Ranking()
 	stats := ranking.NewStatistics()
 	for _, item := range items {
@@ -81,18 +88,18 @@ func naiveRank(r *Runner, items [][]byte, rows []naiveRow) ([]naiveRow, error) {
 			return nil, err
 		}
 	}
-	ranked := make([]naiveRow, 0, len(rows))
+	ranked := make([]heldRow, 0, len(rows))
 	for _, i := range ranking.Rank(scores) {
 		ranked = append(ranked, rows[i])
 	}
 	return ranked, nil
 }
 
-func naiveRows(r *Runner, items [][]byte) (rows []naiveRow, err error) {
+func evaluateRows(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	for _, item := range items {
 		var failed error
 		err := r.Rows(Raw(item), func() bool {
-			row := naiveRow{item: item}
+			row := heldRow{item: item}
 			var ok bool
 			if row.json, ok, failed = r.AppendProjection(nil); failed != nil || !ok {
 				return failed == nil
@@ -108,7 +115,7 @@ func naiveRows(r *Runner, items [][]byte) (rows []naiveRow, err error) {
 	return rows, nil
 }
 
-func naiveGroups(r *Runner, items [][]byte) (rows []naiveRow, err error) {
+func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	groups := map[string]*Group{}
 	var order []*Group
 	find := func() (*Group, error) {
@@ -142,15 +149,15 @@ func naiveGroups(r *Runner, items [][]byte) (rows []naiveRow, err error) {
 			return nil, err
 		}
 		if !v.IsUndefined() {
-			rows = append(rows, naiveRow{json: v.AppendJSON(nil)})
+			rows = append(rows, heldRow{json: v.AppendJSON(nil)})
 		}
 	}
 	return rows, nil
 }
 
-func naiveDistinct(rows []naiveRow) []naiveRow {
+func distinctRows(rows []heldRow) []heldRow {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(rows, func(row naiveRow) bool {
+	return slices.DeleteFunc(rows, func(row heldRow) bool {
 		key := string(Raw(row.json).AppendCanonical(nil))
 		again := seen[key]
 		seen[key] = true

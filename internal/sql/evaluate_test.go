@@ -31,7 +31,7 @@ func evalWith(query string, o CompileOptions, items ...string) ([]string, error)
 	for _, item := range items {
 		texts = append(texts, []byte(item))
 	}
-	rows, err := naiveTwice(p, texts)
+	rows, err := evaluateTwice(p, texts)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +42,12 @@ func evalWith(query string, o CompileOptions, items ...string) ([]string, error)
 	return result, nil
 }
 
-// naiveTwice runs a program twice at once, as programs may be: the race detector finds
+// evaluateTwice runs a program twice at once, as programs may be: the race detector finds
 // out those that are changed by being run.
-func naiveTwice(p *Program, items [][]byte) (rows [][]byte, err error) {
+func evaluateTwice(p *Program, items [][]byte) (rows [][]byte, err error) {
 	var other sync.WaitGroup
-	other.Go(func() { _, _ = Naive(p, items, &Context{NowMs: 1767225600000}) })
-	rows, err = Naive(p, items, &Context{NowMs: 1767225600000})
+	other.Go(func() { _, _ = Evaluate(p, items, &Context{NowMs: 1767225600000}) })
+	rows, err = Evaluate(p, items, &Context{NowMs: 1767225600000})
 	other.Wait()
 	return rows, err
 }
@@ -353,11 +353,11 @@ func TestUserDefinedFunctions(t *testing.T) {
 		}
 		return Float(2 * n), nil
 	}}
-	rows, err := Naive(p, [][]byte{[]byte(dora), []byte(ann)}, cx)
+	rows, err := Evaluate(p, [][]byte{[]byte(dora), []byte(ann)}, cx)
 	if got := string(bytes.Join(rows, []byte(" "))); err != nil || got != `"none" 60` {
 		t.Errorf("rows %s, %v", got, err)
 	}
-	if _, err := Naive(p, [][]byte{[]byte(cid)}, cx); !errors.Is(err, errTest) {
+	if _, err := Evaluate(p, [][]byte{[]byte(cid)}, cx); !errors.Is(err, errTest) {
 		t.Errorf("the function's error came back as %v", err)
 	}
 	refuse(t, `SELECT VALUE udf.none(1)`, "", "does not exist")
