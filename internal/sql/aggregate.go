@@ -4,7 +4,11 @@
 
 package sql
 
-import "github.com/mayflydb/mayfly/internal/sql/syntax"
+import (
+	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+)
 
 // aggregateOp is an aggregate function.
 type aggregateOp uint8
@@ -20,27 +24,15 @@ const (
 	aggMakeSet
 )
 
+var aggregateNames = [...]string{
+	aggCount: "COUNT", aggCountIf: "COUNTIF", aggSum: "SUM", aggAvg: "AVG",
+	aggMin: "MIN", aggMax: "MAX", aggMakeList: "MAKELIST", aggMakeSet: "MAKESET",
+}
+
 // aggregateNamed finds an aggregate by its name in upper case.
 func aggregateNamed(name string) (op aggregateOp, ok bool) {
-	switch name {
-	case "COUNT":
-		return aggCount, true
-	case "COUNTIF":
-		return aggCountIf, true
-	case "SUM":
-		return aggSum, true
-	case "AVG":
-		return aggAvg, true
-	case "MIN":
-		return aggMin, true
-	case "MAX":
-		return aggMax, true
-	case "MAKELIST":
-		return aggMakeList, true
-	case "MAKESET":
-		return aggMakeSet, true
-	}
-	return 0, false
+	at := slices.Index(aggregateNames[:], name)
+	return aggregateOp(max(at, 0)), at >= 0
 }
 
 // aggregate is one aggregate of a query: what it is fed with for each row, and

@@ -191,7 +191,7 @@ func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
 	for name, v := range options.Properties {
 		b.Set(name, v)
 	}
-	b.Set("distanceFunction", Str(metricName(policy.Metric)))
+	b.Set("distanceFunction", Str(policy.Metric.String()))
 	if policy.DataType != "" && options.Member("dataType").IsUndefined() {
 		b.Set("dataType", Str(policy.DataType))
 	}
@@ -213,15 +213,4 @@ func (c *compiler) vectorPolicy(o origin) *Vector {
 		}
 	}
 	return nil
-}
-
-// metricName returns what ParseMetric reads.
-func metricName(m Metric) string {
-	switch m {
-	case MetricDotProduct:
-		return "dotproduct"
-	case MetricEuclidean:
-		return "euclidean"
-	}
-	return "cosine"
 }

@@ -174,7 +174,7 @@ func (o origin) single() bool {
 // is true, and where it is false.
 func comparisonConditions(op syntax.Op, left, right code) (yes, no *Condition) {
 	if left.constant && !right.constant {
-		left, right, op = right, left, mirrored(op)
+		left, right, op = right, left, comparisons[op].mirrored
 	}
 	if !right.constant || left.constant {
 		return nil, nil
@@ -188,42 +188,22 @@ func comparisonConditions(op syntax.Op, left, right code) (yes, no *Condition) {
 		never := constantCondition(false)
 		return never, never
 	}
-	is, isNot := conditionOps(op)
 	values := []Value{v}
-	return at(left, is, values...), at(left, isNot, values...)
+	return at(left, comparisons[op].yes, values...), at(left, comparisons[op].no, values...)
 }
 
-// conditionOps returns what a comparison says where it is true, and where it is
-// false.
-func conditionOps(op syntax.Op) (yes, no CondOp) {
-	switch op {
-	case syntax.OpEq:
-		return CondEq, CondNe
-	case syntax.OpNe:
-		return CondNe, CondEq
-	case syntax.OpLt:
-		return CondLt, CondGe
-	case syntax.OpLe:
-		return CondLe, CondGt
-	case syntax.OpGt:
-		return CondGt, CondLe
-	}
-	return CondGe, CondLt
-}
-
-// mirrored returns the operator that says the same with its operands swapped.
-func mirrored(op syntax.Op) syntax.Op {
-	switch op {
-	case syntax.OpLt:
-		return syntax.OpGt
-	case syntax.OpLe:
-		return syntax.OpGe
-	case syntax.OpGt:
-		return syntax.OpLt
-	case syntax.OpGe:
-		return syntax.OpLe
-	}
-	return op
+// comparisons has what a comparison says where it is true and where it is false, and
+// the one that says the same with its operands swapped.
+var comparisons = [...]struct {
+	yes, no  CondOp
+	mirrored syntax.Op
+}{
+	syntax.OpEq: {CondEq, CondNe, syntax.OpEq},
+	syntax.OpNe: {CondNe, CondEq, syntax.OpNe},
+	syntax.OpLt: {CondLt, CondGe, syntax.OpGt},
+	syntax.OpLe: {CondLe, CondGt, syntax.OpGe},
+	syntax.OpGt: {CondGt, CondLe, syntax.OpLt},
+	syntax.OpGe: {CondGe, CondLt, syntax.OpLe},
 }
 
 func inConditions(needle code, list []code) (yes, no *Condition) {
@@ -319,7 +299,7 @@ func callConditions(name string, args []code) (yes, no *Condition) {
 		return nil, nil
 	}
 	x := args[0]
-	if kind, ok := kindTested(name); ok {
+	if kind, ok := kindTests[name]; ok {
 		yes = at(x, CondKind)
 		yes.Kind = kind
 		return yes, nil
@@ -345,25 +325,6 @@ func callConditions(name string, args []code) (yes, no *Condition) {
 		return termsCondition(args, CondFullTextAny), nil
 	}
 	return nil, nil
-}
-
-// kindTested returns the kind that a type checking function asks for.
-func kindTested(name string) (k Kind, ok bool) {
-	switch name {
-	case "IS_NULL":
-		return KindNull, true
-	case "IS_BOOL":
-		return KindBool, true
-	case "IS_NUMBER":
-		return KindNumber, true
-	case "IS_STRING":
-		return KindString, true
-	case "IS_ARRAY":
-		return KindArray, true
-	case "IS_OBJECT":
-		return KindObject, true
-	}
-	return KindUndefined, false
 }
 
 // textCondition is about a function of a string, another string, and whether

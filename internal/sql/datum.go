@@ -36,26 +36,13 @@ const (
 	KindObject
 )
 
-// String returns the kind's name as messages spell it.
-func (k Kind) String() string {
-	switch k {
-	case KindUndefined:
-		return "undefined"
-	case KindNull:
-		return "null"
-	case KindBool:
-		return "boolean"
-	case KindNumber:
-		return "number"
-	case KindString:
-		return "string"
-	case KindArray:
-		return "array"
-	case KindObject:
-		return "object"
-	}
-	return "kind " + strconv.Itoa(int(k))
+var kindNames = [...]string{
+	KindUndefined: "undefined", KindNull: "null", KindBool: "boolean", KindNumber: "number",
+	KindString: "string", KindArray: "array", KindObject: "object",
 }
+
+// String returns the kind's name as messages spell it.
+func (k Kind) String() string { return kindNames[k] }
 
 // form says how a Value holds what it holds.
 type form uint8

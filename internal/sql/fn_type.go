@@ -11,29 +11,31 @@ import (
 	"hash/fnv"
 )
 
+// kindTests are the functions that ask whether a value is of a kind.
+var kindTests = map[string]Kind{
+	"IS_NULL": KindNull, "IS_BOOL": KindBool, "IS_NUMBER": KindNumber,
+	"IS_STRING": KindString, "IS_ARRAY": KindArray, "IS_OBJECT": KindObject,
+}
+
 func typeFunctions() []Function {
 	list := []Function{
 		{Name: "DOCUMENTID", Min: 1, Max: 1, Eval: itemOrdinal},
 		{Name: "HASH", Min: 1, Max: 2, Eval: hash},
 	}
-	for name, test := range map[string]func(Value) bool{
-		"IS_ARRAY":         func(v Value) bool { return v.Kind() == KindArray },
-		"IS_BOOL":          func(v Value) bool { return v.Kind() == KindBool },
-		"IS_DATETIME":      isDateTime,
-		"IS_DEFINED":       func(v Value) bool { return !v.IsUndefined() },
-		"IS_FINITE_NUMBER": func(v Value) bool { return v.Kind() == KindNumber && v.Finite() },
-		"IS_INTEGER":       isInteger,
-		"IS_NULL":          func(v Value) bool { return v.Kind() == KindNull },
-		"IS_NUMBER":        func(v Value) bool { return v.Kind() == KindNumber },
-		"IS_OBJECT":        func(v Value) bool { return v.Kind() == KindObject },
-		"IS_PRIMITIVE":     isPrimitive,
-		"IS_STRING":        func(v Value) bool { return v.Kind() == KindString },
-	} {
+	add := func(name string, test func(Value) bool) {
 		list = append(list, Function{
 			Name: name, Min: 1, Max: 1,
 			Eval: func(_ *Context, args []Value) Value { return Bool(test(args[0])) },
 		})
 	}
+	for name, kind := range kindTests {
+		add(name, func(v Value) bool { return v.Kind() == kind })
+	}
+	add("IS_DATETIME", isDateTime)
+	add("IS_DEFINED", func(v Value) bool { return !v.IsUndefined() })
+	add("IS_FINITE_NUMBER", func(v Value) bool { return v.Kind() == KindNumber && v.Finite() })
+	add("IS_INTEGER", isInteger)
+	add("IS_PRIMITIVE", isPrimitive)
 	return list
 }
 

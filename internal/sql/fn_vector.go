@@ -7,6 +7,7 @@ package sql
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
@@ -24,19 +25,17 @@ const (
 	MetricEuclidean
 )
 
+var metricNames = [...]string{MetricCosine: "cosine", MetricDotProduct: "dotproduct", MetricEuclidean: "euclidean"}
+
 // ParseMetric reads the name of a metric as policies and queries spell it; case
 // does not matter.
 func ParseMetric(name string) (Metric, bool) {
-	switch strings.ToLower(name) {
-	case "cosine":
-		return MetricCosine, true
-	case "dotproduct":
-		return MetricDotProduct, true
-	case "euclidean":
-		return MetricEuclidean, true
-	}
-	return 0, false
+	at := slices.Index(metricNames[:], strings.ToLower(name))
+	return Metric(max(at, 0)), at >= 0
 }
+
+// String returns what [ParseMetric] reads.
+func (m Metric) String() string { return metricNames[m] }
 
 // HigherIsCloser reports whether the greater number means the more alike.
 func (m Metric) HigherIsCloser() bool { return m != MetricEuclidean }
@@ -59,18 +58,11 @@ const (
 	elementUint8
 )
 
+var elementNames = [...]string{elementFloat32: "float32", elementFloat16: "float16", elementInt8: "int8", elementUint8: "uint8"}
+
 func parseElementType(name string) (elementType, bool) {
-	switch strings.ToLower(name) {
-	case "float32":
-		return elementFloat32, true
-	case "float16":
-		return elementFloat16, true
-	case "int8":
-		return elementInt8, true
-	case "uint8":
-		return elementUint8, true
-	}
-	return 0, false
+	at := slices.Index(elementNames[:], strings.ToLower(name))
+	return elementType(max(at, 0)), at >= 0
 }
 
 // keep returns what the type keeps of a number. It reports false if that is

@@ -51,7 +51,7 @@ func vectorScoreOf(function string, args []code) *VectorScore {
 }
 
 // String tells how vectors are compared.
-func (s *VectorScore) String() string { return metricName(s.options.metric) }
+func (s *VectorScore) String() string { return s.options.metric.String() }
 
 // Clone returns the same score, for another goroutine.
 func (s *VectorScore) Clone() *VectorScore {

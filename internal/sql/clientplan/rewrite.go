@@ -265,6 +265,12 @@ func (p *planner) groupedItems() (syntax.Expr, error) {
 	return objectOf(props...), nil
 }
 
+// clientNames are the names that clients know aggregates by.
+var clientNames = map[string]string{
+	"AVG": "Average", "MIN": "Min", "MAX": "Max", "COUNT": "Count", "COUNTIF": "CountIf", "SUM": "Sum",
+	"MAKELIST": "MakeList", "MAKESET": "MakeSet",
+}
+
 // aggregate returns the name that clients know an aggregate by, and the parts of
 // it that they put together; for another expression, no name and the expression
 // itself.
@@ -276,33 +282,15 @@ func (p *planner) aggregate(x syntax.Expr) (name string, parts syntax.Expr, err 
 		return "", x, nil
 	}
 	c := x.(*syntax.Call)
-	whole := prop("item", c)
+	props := []syntax.Property{prop("item", c)}
 	switch c.Name {
 	case "AVG":
-		whole.Value = objectOf(prop("sum", callOf("SUM", c.Args...)), prop("count", callOf("COUNT", c.Args...)))
-		return "Average", objectOf(whole), nil
-	case "MIN":
-		return "Min", objectOf(whole, counted(prop("min", c))), nil
-	case "MAX":
-		return "Max", objectOf(whole, counted(prop("max", c))), nil
-	case "COUNT":
-		name = "Count"
-	case "SUM":
-		name = "Sum"
+		props[0].Value = objectOf(prop("sum", callOf("SUM", c.Args...)), prop("count", callOf("COUNT", c.Args...)))
+	case "MIN", "MAX":
+		// The least of nothing must be told from the least of values that have none.
+		props = append(props, prop("item2", objectOf(prop(strings.ToLower(c.Name), c), prop("count", callOf("COUNT", c.Args...)))))
 	case "COUNTIF":
 		p.need(FeatureCountIf)
-		name = "CountIf"
-	case "MAKELIST":
-		name = "MakeList"
-	case "MAKESET":
-		name = "MakeSet"
 	}
-	return name, objectOf(whole), nil
-}
-
-// counted returns "item2": {"min": MIN(x), "count": COUNT(x)}: the least of
-// nothing must be told from the least of values that have none.
-func counted(extreme syntax.Property) syntax.Property {
-	args := extreme.Value.(*syntax.Call).Args
-	return prop("item2", objectOf(extreme, prop("count", callOf("COUNT", args...))))
+	return clientNames[c.Name], objectOf(props...), nil
 }
