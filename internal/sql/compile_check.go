@@ -257,72 +257,13 @@ func isNonDeterministic(e syntax.Expr) bool {
 	return fn != nil && fn.NonDeterministic
 }
 
-// fingerprint returns a text that expressions share if they are written the same
-// way, but for space, brackets and the names of what they refer to.
-func fingerprint(e syntax.Expr, s *scope) string { return string(appendFingerprint(nil, e, s)) }
-
-func appendFingerprint(dst []byte, e syntax.Expr, s *scope) []byte {
-	switch e := e.(type) {
-	case *syntax.Ident:
-		if bound, _ := s.lookup(e.Name); bound != nil {
-			return strconv.AppendInt(append(dst, '$'), int64(bound.slot), 10)
+// fingerprint returns a text that expressions share if they are written the same way
+// about the same slots.
+func fingerprint(e syntax.Expr, s *scope) string {
+	return syntax.Canonical(e, func(name string) string {
+		if bound, _ := s.lookup(name); bound != nil {
+			return "$" + strconv.Itoa(bound.slot)
 		}
-		return append(dst, e.Name...)
-	case *syntax.Literal:
-		return literalValue(e).AppendCanonical(dst)
-	case *syntax.Param:
-		return append(dst, e.Name...)
-	case *syntax.Subquery, *syntax.Let: // which have names of their own
-		return append(dst, syntax.Print(e)...)
-	case *syntax.Member:
-		dst = Str(e.Name).AppendJSON(append(dst, '.'))
-	case *syntax.Unary:
-		dst = append(dst, e.Op.String()...)
-	case *syntax.Binary:
-		dst = append(dst, e.Op.String()...)
-	case *syntax.Call:
-		if e.UDF {
-			dst = append(dst, "udf."...)
-		}
-		dst = append(dst, e.Name...)
-	case *syntax.ObjectLit:
-		for _, p := range e.Props {
-			dst = Str(p.Name).AppendJSON(dst)
-		}
-	}
-	dst = append(dst, nodeTag(e), '(')
-	for part := range syntax.Operands(e) {
-		dst = append(appendFingerprint(dst, part, s), ',')
-	}
-	return append(dst, ')')
-}
-
-// nodeTag tells the node types apart in a fingerprint, and those that are
-// negated.
-func nodeTag(e syntax.Expr) byte {
-	negated := func(not bool, tag byte) byte {
-		if not {
-			return tag + 'A' - 'a'
-		}
-		return tag
-	}
-	switch e := e.(type) {
-	case *syntax.Index:
-		return 'i'
-	case *syntax.Ternary:
-		return 't'
-	case *syntax.Coalesce:
-		return 'c'
-	case *syntax.Between:
-		return negated(e.Not, 'b')
-	case *syntax.In:
-		return negated(e.Not, 'n')
-	case *syntax.Like:
-		return negated(e.Not, 'l')
-	case *syntax.ArrayLit:
-		return 'a'
-	case *syntax.ObjectLit:
-		return 'o'
-	}
-	return ' '
+		return name
+	})
 }

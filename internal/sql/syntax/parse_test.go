@@ -247,6 +247,30 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// TestCanonical compares expressions that are the same, and such as are not.
+func TestCanonical(t *testing.T) {
+	canonical := func(text string) string {
+		q, err := Parse("SELECT VALUE " + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Canonical(q.Select.Value, func(name string) string { return "$" + strings.ToLower(name) })
+	}
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{`c.a`, `C["a"]`, true}, {`lower(c.a) + 1`, `LOWER( c['a'] )+1.0`, true}, {`udf.f(c)`, `udf.F(c)`, false},
+		{`c.a`, `c.b`, false}, {`1`, `'1'`, false}, {`c.a IN (1)`, `c.a NOT IN (1)`, false},
+		{`c.a LIKE 'x'`, `c.a LIKE 'x' ESCAPE '!'`, false}, {`(LET x = c IN x.a)`, `(LET y = c IN y.a)`, false},
+		{`ARRAY(SELECT VALUE c.a)`, `ARRAY(SELECT VALUE C.a)`, false}, {`[c.a, c]`, `[C["a"],C]`, true},
+	} {
+		if a, b := canonical(c.a), canonical(c.b); (a == b) != c.same {
+			t.Errorf("%s is %s, and %s is %s", c.a, a, c.b, b)
+		}
+	}
+}
+
 // TestQueryLimits goes to what is allowed, and one beyond.
 func TestQueryLimits(t *testing.T) {
 	joins := func(n int) string { return "SELECT 1 FROM c" + strings.Repeat(" JOIN c.a", n) }

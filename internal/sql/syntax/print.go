@@ -27,9 +27,20 @@ func Print(x Expr) string {
 	return string(p.dst)
 }
 
+// Canonical returns a text that expressions share if they are written the same way,
+// but for space, brackets, the case of functions, and the names of what they refer to,
+// for which others are given. A subquery and LET have names of their own: there,
+// everything counts.
+func Canonical(x Expr, name func(string) string) string {
+	p := printer{name: name}
+	p.expr(x)
+	return string(p.dst)
+}
+
 type printer struct {
 	dst    []byte
-	indent int // subqueries around the line
+	indent int                 // subqueries around the line
+	name   func(string) string // nil unless the text is canonical
 }
 
 // put writes texts, expressions, and lists of expressions.
@@ -187,11 +198,10 @@ func (p *printer) orderBy(q *Query) {
 
 // subquery prints a query in parentheses on lines of its own.
 func (p *printer) subquery(q *Query) {
-	p.put("(")
-	p.indent++
-	p.line()
-	p.query(q)
-	p.indent--
+	inner := printer{dst: append(p.dst, '('), indent: p.indent + 1}
+	inner.line()
+	inner.query(q)
+	p.dst = inner.dst
 	p.clause(")")
 }
 
@@ -202,18 +212,15 @@ func (p *printer) expr(x Expr) {
 	case *Param:
 		p.put(x.Name)
 	case *Ident:
-		p.put(x.Name)
+		p.ident(x.Name)
 	case *Member:
 		p.base(x.Of)
-		p.step(Step{Name: x.Name, Bracket: x.Bracket})
+		p.step(Step{Name: x.Name, Bracket: x.Bracket || p.name != nil})
 	case *Index:
 		p.base(x.Of)
 		p.put("[", x.At, "]")
 	case *Call:
-		if x.UDF {
-			p.put("udf.")
-		}
-		p.put(x.Written, "(", x.Args, ")")
+		p.call(x)
 	case *ArrayLit:
 		p.put("[", x.Items, "]")
 	case *ObjectLit:
@@ -221,6 +228,11 @@ func (p *printer) expr(x Expr) {
 	case *Subquery:
 		p.put(subqueryWords[x.Kind])
 		p.subquery(x.Query)
+	case *Let:
+		outer := p.name
+		p.name = nil
+		p.put("(LET ", x.Name, " = ", x.Value, " IN ", x.Body, ")")
+		p.name = outer
 	case *Verbatim:
 		p.put(x.Text)
 	default:
@@ -228,6 +240,23 @@ func (p *printer) expr(x Expr) {
 		p.operation(x)
 		p.put(")")
 	}
+}
+
+func (p *printer) ident(name string) {
+	if p.name != nil {
+		name = p.name(name)
+	}
+	p.put(name)
+}
+
+func (p *printer) call(x *Call) {
+	name := x.Written
+	if x.UDF {
+		p.put("udf.")
+	} else if p.name != nil {
+		name = x.Name
+	}
+	p.put(name, "(", x.Args, ")")
 }
 
 // base prints what a property or element is taken of. A number needs
@@ -255,8 +284,6 @@ func (p *printer) operation(x Expr) {
 		p.put(x.X, " ?? ", x.Y)
 	case *Ternary:
 		p.put(x.Cond, " ? ", x.Then, " : ", x.Else)
-	case *Let:
-		p.put("LET ", x.Name, " = ", x.Value, " IN ", x.Body)
 	case *Between:
 		p.put(x.X, negation(x.Not), " BETWEEN ", x.Low, " AND ", x.High)
 	case *In:
