@@ -53,7 +53,7 @@ func (c *compiler) aggregateCall(op aggregateOp, e *syntax.Call, s *scope) (code
 	arg := e.Args[0]
 	// In a subquery the service takes an aggregate of a subquery, which each row has its
 	// own of.
-	if syntax.Contains(arg, IsAggregate) || s.outer == nil && syntax.Contains(arg, isSubquery) {
+	if syntax.Contains(arg, IsAggregate) || s.outer == nil && syntax.Contains(arg, is[*syntax.Subquery]) {
 		return code{}, syntax.Errorf(e.Span, "SC2101", "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.")
 	}
 	grouping := s.grouping

@@ -11,6 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
+// IsAggregate reports whether an expression is a call of an aggregate.
 func IsAggregate(e syntax.Expr) bool {
 	call, ok := e.(*syntax.Call)
 	if !ok || call.UDF {
@@ -20,8 +21,9 @@ func IsAggregate(e syntax.Expr) bool {
 	return ok
 }
 
-func isSubquery(e syntax.Expr) bool {
-	_, ok := e.(*syntax.Subquery)
+// is reports whether an expression is a node of one type.
+func is[T syntax.Expr](e syntax.Expr) bool {
+	_, ok := e.(T)
 	return ok
 }
 
@@ -113,7 +115,7 @@ func checkClauses(q *syntax.Query) error {
 		seen[item.Name] = true
 	}
 	for _, e := range q.GroupBy {
-		if syntax.Contains(e, isSubquery) || syntax.Contains(e, IsAggregate) {
+		if syntax.Contains(e, is[*syntax.Subquery]) || syntax.Contains(e, IsAggregate) {
 			return syntax.Errorf(e.Pos(), "", "A GROUP BY expression cannot contain an aggregate or a subquery.")
 		}
 	}
@@ -236,16 +238,11 @@ func checkComputed(q *syntax.Query) error {
 	if len(q.From.Sources) > 1 || first.Query != nil || first.Iterate || first.Expr != nil || len(first.Path) > 0 {
 		return refuse(first.Span)
 	}
-	if syntax.Contains(q.Select.Value, isSubquery) || syntax.Contains(q.Select.Value, IsAggregate) || syntax.Contains(q.Select.Value, isNonDeterministic) ||
-		syntax.Contains(q.Select.Value, isParam) {
+	if syntax.Contains(q.Select.Value, is[*syntax.Subquery]) || syntax.Contains(q.Select.Value, IsAggregate) || syntax.Contains(q.Select.Value, isNonDeterministic) ||
+		syntax.Contains(q.Select.Value, is[*syntax.Param]) {
 		return refuse(q.Select.Value.Pos())
 	}
 	return nil
-}
-
-func isParam(e syntax.Expr) bool {
-	_, ok := e.(*syntax.Param)
-	return ok
 }
 
 func isNonDeterministic(e syntax.Expr) bool {

@@ -133,6 +133,16 @@ func (p *parser) name() string {
 	return text
 }
 
+// label goes past the name of a property, bare or in quotes, that must be there.
+func (p *parser) label() string {
+	text := p.tok.text
+	if p.tok.kind != tokenName && p.tok.kind != tokenString {
+		p.failHere()
+	}
+	p.advance()
+	return text
+}
+
 // enter counts a level of recursion; whoever calls it must call leave.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
@@ -217,11 +227,7 @@ func (p *parser) selection() Select {
 func (p *parser) selectItem() SelectItem {
 	item := SelectItem{Expr: p.expr()}
 	if p.take("AS") || p.tok.kind == tokenName || p.tok.kind == tokenString {
-		item.Alias, item.Aliased = p.tok.text, true
-		if p.tok.kind != tokenName && p.tok.kind != tokenString {
-			p.failHere()
-		}
-		p.advance()
+		item.Alias, item.Aliased = p.label(), true
 	}
 	return item
 }
@@ -372,10 +378,7 @@ func (p *parser) rankCall() Expr {
 // top reads the number of a TOP clause. The grammar lets any number stand
 // there, which is then found to be wrong.
 func (p *parser) top() Expr {
-	if p.tok.kind == tokenDouble {
-		p.fail(p.tok.Span, "SC2060", "The count value provided for a TOP clause must be an integer.")
-	}
-	if n, ok := p.countValue(); ok && n > math.MaxUint32 {
+	if n, ok := p.countValue(); p.tok.kind == tokenDouble || ok && n > math.MaxUint32 {
 		p.fail(p.tok.Span, "SC2060", "The count value provided for a TOP clause must be an integer.")
 	}
 	return p.countExpr()

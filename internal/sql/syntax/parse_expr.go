@@ -393,11 +393,7 @@ func (p *parser) object(start int) Expr {
 }
 
 func (p *parser) property() Property {
-	name := p.tok.text
-	if p.tok.kind != tokenName && p.tok.kind != tokenString {
-		p.failHere()
-	}
-	p.advance()
+	name := p.label()
 	p.expect(":")
 	return Property{Name: name, Value: p.expr()}
 }
