@@ -73,7 +73,7 @@ func RewindClock(ctx context.Context, o RewindOptions) (RewindReport, error) {
 	if !exists(where.dataDir()) {
 		return RewindReport{}, fmt.Errorf("there is no data in %s", o.Dir)
 	}
-	db, err := pebblekv.Open(pebblekv.Options{Dir: where.dataDir(), Walked: store.Walked, Logger: slog.New(slog.DiscardHandler)})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: where.dataDir(), IsIndexKey: store.IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return RewindReport{}, fmt.Errorf("open the data in %s: %w", o.Dir, err)
 	}

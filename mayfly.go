@@ -291,13 +291,13 @@ func (o Options) place() string {
 
 func openData(o Options, d memory.Division) (*pebblekv.DB, error) {
 	if o.Memory {
-		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, MemTableBytes: d.MemTable, Walked: store.Walked, Logger: o.Logger})
+		return pebblekv.OpenMemory(pebblekv.Options{NoSync: true, MemTableBytes: d.MemTable, IsIndexKey: store.IsIndexKey, Logger: o.Logger})
 	}
 	if err := o.restrict(); err != nil {
 		return nil, fmt.Errorf("close the data in %s to others: %w", o.Dir, err)
 	}
 	db, err := pebblekv.Open(pebblekv.Options{
-		Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: d.Blocks, MemTableBytes: d.MemTable, Walked: store.Walked, Logger: o.Logger,
+		Dir: o.dataDir(), NoSync: o.NoSync, CacheBytes: d.Blocks, MemTableBytes: d.MemTable, IsIndexKey: store.IsIndexKey, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)

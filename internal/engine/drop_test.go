@@ -24,8 +24,8 @@ func TestDropContainerFreesItsRows(t *testing.T) {
 		w.put("gone", pk, "a", `"ttl":5`)
 		w.put("kept", pk, fmt.Sprint(i), "")
 	}
-	keptRows := w.rowsOf(kept)
-	if w.rowsOf(gone) == 0 || keptRows == 0 {
+	spanCache := w.rowsOf(kept)
+	if w.rowsOf(gone) == 0 || spanCache == 0 {
 		t.Fatal("there are no rows to drop")
 	}
 	if err := w.e.DeleteContainer(t.Context(), "d", "gone", `"x"`); !errors.Is(err, catalog.ErrPrecondition) {
@@ -36,8 +36,8 @@ func TestDropContainerFreesItsRows(t *testing.T) {
 	if n := w.rowsOf(gone); n != 0 {
 		t.Errorf("%d rows of the dropped container are left", n)
 	}
-	if n := w.rowsOf(kept); n != keptRows {
-		t.Errorf("the other container has %d rows, want %d", n, keptRows)
+	if n := w.rowsOf(kept); n != spanCache {
+		t.Errorf("the other container has %d rows, want %d", n, spanCache)
 	}
 	if _, err := w.read("gone", spread(gone)[0], "a"); !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("read: got %v, want ErrOwnerNotFound", err)
@@ -65,13 +65,13 @@ func TestDropDatabaseFreesItsRows(t *testing.T) {
 	}
 	_, err = w.e.WriteItem(t.Context(), &Request{Target: Target{Database: "other", Container: "c"}, Op: store.Create, Body: body("k", "x", "")})
 	w.must(err)
-	keptRows := w.rowsOf(c)
+	spanCache := w.rowsOf(c)
 	if err := w.e.DeleteDatabase(t.Context(), "d", `"x"`); !errors.Is(err, catalog.ErrPrecondition) {
 		t.Errorf("another etag: got %v, want ErrPrecondition", err)
 	}
 	w.must(w.e.DeleteDatabase(t.Context(), "d", ""))
-	if n, m, k := w.rowsOf(a), w.rowsOf(b), w.rowsOf(c); n != 0 || m != 0 || k != keptRows {
-		t.Errorf("rows left: %d, %d and %d of the other database, want 0, 0 and %d", n, m, k, keptRows)
+	if n, m, k := w.rowsOf(a), w.rowsOf(b), w.rowsOf(c); n != 0 || m != 0 || k != spanCache {
+		t.Errorf("rows left: %d, %d and %d of the other database, want 0, 0 and %d", n, m, k, spanCache)
 	}
 	if _, err := w.read("a", "x", "x"); !errors.Is(err, ErrOwnerNotFound) {
 		t.Errorf("read: got %v, want ErrOwnerNotFound", err)

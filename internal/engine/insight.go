@@ -167,7 +167,7 @@ type WhatIf struct {
 	clock.Moment
 	CurrentDefaultTTL catalog.TTL `json:"currentDefaultTtl"`
 	DefaultTTL        catalog.TTL `json:"defaultTtl"`
-	store.Change
+	store.WhatIf
 	// Never is what of Remains would never expire.
 	Never store.Amount `json:"never"`
 	// LastExpiresAt is about when the last of Remains would have expired, within the
@@ -181,7 +181,7 @@ func (e *Engine) WhatIf(ctx context.Context, c *catalog.Container, ttl catalog.T
 	w := WhatIf{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), CurrentDefaultTTL: c.DefaultTTL, DefaultTTL: ttl}
 	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
 		change, err := p.WhatIf(ttl, w.NowMs)
-		w.Change = w.Change.Plus(change)
+		w.WhatIf = w.WhatIf.Plus(change)
 		return err
 	})
 	if err != nil {

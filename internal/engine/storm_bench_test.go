@@ -53,7 +53,7 @@ func newStorm(b testing.TB, paused bool) *storm {
 		}
 	}
 	var err error
-	s.db, err = pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), Walked: store.Walked, Logger: slog.New(slog.DiscardHandler)})
+	s.db, err = pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), IsIndexKey: store.IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const benchKeys = 100
 // benchFixture is a partition on disk with items of about 500 bytes.
 func benchFixture(b *testing.B, items int) *fixture {
 	b.Helper()
-	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), NoSync: true, Walked: store.Walked, Logger: slog.New(slog.DiscardHandler)})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), NoSync: true, IsIndexKey: store.IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

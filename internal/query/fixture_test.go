@@ -52,7 +52,7 @@ func newFixture(t testing.TB, members string) *fixture {
 
 func inMemory(t testing.TB) kv.DB {
 	t.Helper()
-	db, err := pebblekv.OpenMemory(pebblekv.Options{Walked: store.Walked, Logger: slog.New(slog.DiscardHandler)})
+	db, err := pebblekv.OpenMemory(pebblekv.Options{IsIndexKey: store.IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ type inProcess struct {
 func (p *inProcess) setUp(s setup) { p.setup = s }
 
 func (p *inProcess) start() (err error) {
-	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Walked: store.Walked, Logger: quiet()}); err != nil {
+	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, IsIndexKey: store.IsIndexKey, Logger: quiet()}); err != nil {
 		return err
 	}
 	o := engine.Options{
@@ -208,7 +208,7 @@ func (p *inProcess) send(method, target string, header http.Header, body []byte)
 
 // rewind sets the clock of the stopped server right.
 func (p *inProcess) rewind(force bool) (res engine.RewindResult, err error) {
-	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, Walked: store.Walked, Logger: quiet()}); err != nil {
+	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, IsIndexKey: store.IsIndexKey, Logger: quiet()}); err != nil {
 		return res, err
 	}
 	res, err = engine.Rewind(context.Background(), engine.RewindOptions{

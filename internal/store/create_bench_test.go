@@ -27,7 +27,7 @@ func processorTime(b *testing.B) int64 {
 // BenchmarkCreateIndexed creates items of 1 KiB with ten indexed properties, durably, by
 // many clients. What counts is the time of processors: others share the machine.
 func BenchmarkCreateIndexed(b *testing.B) {
-	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), Walked: Walked, Logger: slog.New(slog.DiscardHandler)})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), IsIndexKey: IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

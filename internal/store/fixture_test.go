@@ -80,7 +80,7 @@ func newFixtureOn(t *testing.T, db kv.DB, definition string) *fixture {
 // inMemory is an engine that can hold many rows.
 func inMemory(t testing.TB) kv.DB {
 	t.Helper()
-	db, err := pebblekv.OpenMemory(pebblekv.Options{Walked: Walked, Logger: slog.New(slog.DiscardHandler)})
+	db, err := pebblekv.OpenMemory(pebblekv.Options{IsIndexKey: IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,8 +77,8 @@ func partitionPrefix(c catalog.ContainerRID, index int) prefix {
 	return p
 }
 
-// Walked tells the keys of rows that are only walked along: entries of indexes.
-func Walked(key []byte) bool {
+// IsIndexKey tells the keys of rows that are only walked along: entries of indexes.
+func IsIndexKey(key []byte) bool {
 	return len(key) > prefixBytes && key[0] == partitionTag && key[prefixBytes] == indexSpace
 }
 

@@ -135,7 +135,7 @@ type Partition struct {
 		// durable, so no new snapshot may be taken.
 		writing bool
 		used    bool // since the last ReleaseIdle
-		kept    keptRows
+		kept    spanCache
 		closed  bool
 	}
 }

@@ -25,7 +25,7 @@ const (
 // onDisk is an engine as the server has it.
 func onDisk(b *testing.B) kv.DB {
 	b.Helper()
-	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), Walked: Walked, Logger: slog.New(slog.DiscardHandler), CacheBytes: 256 << 20})
+	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), IsIndexKey: IsIndexKey, Logger: slog.New(slog.DiscardHandler), CacheBytes: 256 << 20})
 	if err != nil {
 		b.Fatal(err)
 	}

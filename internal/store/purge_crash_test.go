@@ -67,7 +67,7 @@ type purgeCrashAt struct {
 }
 
 func purgeCrashOptions(fs vfs.FS) pebblekv.Options {
-	return pebblekv.Options{Dir: "data", FS: fs, Walked: Walked, Logger: slog.New(slog.DiscardHandler), CacheBytes: 1 << 20}
+	return pebblekv.Options{Dir: "data", FS: fs, IsIndexKey: IsIndexKey, Logger: slog.New(slog.DiscardHandler), CacheBytes: 1 << 20}
 }
 
 func newPurgeCrash(t *testing.T, seed uint64) *purgeCrash {

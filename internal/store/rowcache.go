@@ -17,7 +17,7 @@ import (
 
 // CacheBudget is what the partitions of an engine share to keep what was read.
 type CacheBudget struct {
-	rows  budget // of indexes (stretch.go)
+	rows  budget // of indexes (span.go)
 	items *rowcache.Cache
 }
 

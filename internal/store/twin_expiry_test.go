@@ -108,8 +108,8 @@ func (t *twin) supposed(containerDefault int64) *twin {
 }
 
 // change is what it would take to become the other.
-func (t *twin) change(other *twin) Change {
-	var c Change
+func (t *twin) change(other *twin) WhatIf {
+	var c WhatIf
 	for name, i := range other.items {
 		is, was := other.alive(i), t.alive(t.items[name])
 		if was {

@@ -225,8 +225,8 @@ func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
 	return Usage{Live: v.meta.Amount.minus(dead), Expired: dead}, nil
 }
 
-// Change is what another default TTL would do to a partition at one moment.
-type Change struct {
+// WhatIf is what another default TTL would do to a partition at one moment.
+type WhatIf struct {
 	// Live is what is live; Expires what of it would be gone, Returns what is gone and
 	// would come back, Remains what would be live then.
 	Live    Amount `json:"live"`
@@ -236,8 +236,8 @@ type Change struct {
 }
 
 // Plus returns the sum of both.
-func (c Change) Plus(d Change) Change {
-	return Change{c.Live.Plus(d.Live), c.Expires.Plus(d.Expires), c.Returns.Plus(d.Returns), c.Remains.Plus(d.Remains)}
+func (c WhatIf) Plus(d WhatIf) WhatIf {
+	return WhatIf{c.Live.Plus(d.Live), c.Expires.Plus(d.Expires), c.Returns.Plus(d.Returns), c.Remains.Plus(d.Remains)}
 }
 
 // rulesWith returns the rules that another default TTL of the container would make.
@@ -249,23 +249,23 @@ func (s *published) rulesWith(containerDefault catalog.TTL, nowMs int64) rules {
 
 // WhatIf says what another default TTL of the container would do at nowMs. It
 // changes nothing.
-func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (Change, error) {
+func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (WhatIf, error) {
 	v, err := p.acquire()
 	if err != nil {
-		return Change{}, err
+		return WhatIf{}, err
 	}
 	defer p.release(v)
 	then := v.rulesWith(containerDefault, nowMs)
 	now, next := v.rules.cutsAt(nowMs), then.cutsAt(nowMs)
-	c := Change{Live: v.meta.Amount, Remains: v.meta.Amount}
+	c := WhatIf{Live: v.meta.Amount, Remains: v.meta.Amount}
 	for k := range expiring {
 		was, err := v.countBetween(k, -1, now[k])
 		if err != nil {
-			return Change{}, err
+			return WhatIf{}, err
 		}
 		is, err := v.countBetween(k, -1, next[k])
 		if err != nil {
-			return Change{}, err
+			return WhatIf{}, err
 		}
 		c.Live, c.Remains = c.Live.minus(was), c.Remains.minus(is)
 		if next[k] > now[k] {

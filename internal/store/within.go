@@ -27,9 +27,9 @@ type Within struct {
 const (
 	// toldRows is how many rows of others are passed over before somebody is told.
 	toldRows = 64
-	// stretchStrangers is how many rows of others there must be among what is read for
+	// spanStrangers is how many rows of others there must be among what is read for
 	// it to be kept, unless the walk has met something that is.
-	stretchStrangers = 32
+	spanStrangers = 32
 	// scarce is how many times fewer items than all a partition key must have for what
 	// lies between its rows to be worth keeping.
 	scarce = 4
@@ -41,17 +41,17 @@ type withinWalk struct {
 	of     *Within
 	order  kv.Order
 	start  []byte // of all keys of the path
-	keeps  bool   // stretches
+	keeps  bool   // spans
 	passed int64  // since Passed was told
 	yield  func(Hit, error) bool
 
-	lower, upper []byte     // of what is still to come
-	ahead        []*stretch // the next that follow one another
-	aheadRoom    [4]*stretch
-	key          []byte          // reused
-	built        *stretchBuilder // nil if it does not keep what it reads
-	strangers    int             // among what was built
-	near         bool            // to a stretch
+	lower, upper []byte       // of what is still to come
+	ahead        []*indexSpan // the next that follow one another
+	aheadRoom    [4]*indexSpan
+	key          []byte       // reused
+	built        *spanBuilder // nil if it does not keep what it reads
+	strangers    int          // among what was built
+	near         bool         // to a span
 }
 
 // within returns the index rows of live items of a logical partition in a range.
@@ -71,7 +71,7 @@ func (w *withinWalk) run() (err error) {
 		return err
 	}
 	if w.keeps {
-		w.built = &stretchBuilder{}
+		w.built = &spanBuilder{}
 	}
 	for more := true; more && bytes.Compare(w.lower, w.upper) < 0; {
 		s, lower, upper := w.next()
@@ -100,9 +100,9 @@ func (r *Reader) keepsRowsOf(l *LogicalPartition, start []byte) (bool, error) {
 	return items*scarce <= r.Items(), err
 }
 
-// next returns the stretch where to go on, or nil and the part of the way before the
+// next returns the span where to go on, or nil and the part of the way before the
 // next one.
-func (w *withinWalk) next() (s *stretch, lower, upper []byte) {
+func (w *withinWalk) next() (s *indexSpan, lower, upper []byte) {
 	if len(w.ahead) == 0 {
 		if lower, upper = w.lookAhead(); len(w.ahead) == 0 {
 			return nil, lower, upper
@@ -112,7 +112,7 @@ func (w *withinWalk) next() (s *stretch, lower, upper []byte) {
 	return s, nil, nil
 }
 
-// lookAhead looks for stretches where to go on, or returns the part of the way before the
+// lookAhead looks for spans where to go on, or returns the part of the way before the
 // next one.
 func (w *withinWalk) lookAhead() (lower, upper []byte) {
 	if !w.keeps {
@@ -148,8 +148,8 @@ func (w *withinWalk) show(h Hit) (more bool, err error) {
 	return w.yield(h, nil), nil
 }
 
-// along walks over a stretch, as far as it is asked for.
-func (w *withinWalk) along(s *stretch) (more bool, err error) {
+// along walks over a span, as far as it is asked for.
+func (w *withinWalk) along(s *indexSpan) (more bool, err error) {
 	if invariant.Enabled {
 		w.verify(s)
 	}
@@ -186,8 +186,8 @@ func (w *withinWalk) passTo(lower, upper []byte) []byte {
 	return upper
 }
 
-// tellEnd tells the place of the row of a stretch that was passed over last.
-func (w *withinWalk) tellEnd(s *stretch, first, last int) (more bool, err error) {
+// tellEnd tells the place of the row of a span that was passed over last.
+func (w *withinWalk) tellEnd(s *indexSpan, first, last int) (more bool, err error) {
 	i := last - 1
 	if w.order == kv.Reverse {
 		i = first
@@ -195,14 +195,14 @@ func (w *withinWalk) tellEnd(s *stretch, first, last int) (more bool, err error)
 	return w.tell(w.place(s, i))
 }
 
-// place returns the place of a row of a stretch. It is valid until the next.
-func (w *withinWalk) place(s *stretch, i int) index.Place {
+// place returns the place of a row of a span. It is valid until the next.
+func (w *withinWalk) place(s *indexSpan, i int) index.Place {
 	w.key = append(append(w.key[:0], w.start...), s.key(i)...)
 	return index.Place{Value: index.ValueOf(w.key[len(w.start) : len(w.key)-ordinalBytes]), Ordinal: indexOrdinal(w.key)}
 }
 
-// rows walks over some of the rows of a stretch.
-func (w *withinWalk) rows(s *stretch, first, last int) (more bool, err error) {
+// rows walks over some of the rows of a span.
+func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) {
 	alive := w.r.cut.noneGone(s.soonest)
 	owner, found := s.owner(w.of.Logical.EPK)
 	if alive && !found {
@@ -272,21 +272,21 @@ func (w *withinWalk) rest(key []byte) []byte {
 // pastKeys is above all that follows the beginning of a path's keys.
 var pastKeys = bytes.Repeat([]byte{0xff}, index.MaxEntryBytes)
 
-// verify checks that a stretch has what the engine has.
-func (w *withinWalk) verify(s *stretch) {
+// verify checks that a span has what the engine has.
+func (w *withinWalk) verify(s *indexSpan) {
 	i := 0
 	for e, err := range w.r.v.snap.Scan(s.lower, s.upper, kv.Forward) {
 		if err != nil {
 			return // the same as if it had not been looked for
 		}
-		invariant.Check(i < len(s.rows), "a stretch lacks %x", e.Key)
+		invariant.Check(i < len(s.rows), "a span lacks %x", e.Key)
 		row := &s.rows[i]
 		invariant.Check(bytes.Equal(s.key(i), e.Key[len(w.start):]) && bytes.Equal(s.epk(s.owners[i]), e.Value[indexRowBytes:]) &&
 			row.writtenMs == int64(binary.BigEndian.Uint64(e.Value)) && row.ttl == catalog.TTL(binary.BigEndian.Uint32(e.Value[8:])),
-			"a stretch has %x in place of %x", s.key(i), e.Key)
+			"a span has %x in place of %x", s.key(i), e.Key)
 		i++
 	}
-	invariant.Check(i == len(s.rows), "a stretch has %d rows, of which there are %d", len(s.rows), i)
+	invariant.Check(i == len(s.rows), "a span has %d rows, of which there are %d", len(s.rows), i)
 }
 
 // read walks over rows that are not kept, and keeps them.
@@ -336,9 +336,9 @@ func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
 }
 
 // build takes up a row. If what was built from a place on is full, it keeps that and
-// begins another stretch. It returns where what is built begins.
+// begins another span. It returns where what is built begins.
 func (w *withinWalk) build(from []byte, e kv.Entry) []byte {
-	if len(w.built.s.rows) == stretchRows {
+	if len(w.built.s.rows) == spanRows {
 		to := bytes.Clone(e.Key)
 		if w.order == kv.Reverse {
 			to = append(to, 0)
@@ -368,7 +368,7 @@ func (w *withinWalk) keep(from, to []byte) {
 	if w.order == kv.Reverse {
 		lower, upper = to, from
 	}
-	few := w.strangers < stretchStrangers && !w.near
+	few := w.strangers < spanStrangers && !w.near
 	w.strangers = 0
 	if few {
 		w.built.reset()

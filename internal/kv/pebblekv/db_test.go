@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 			return Open(Options{Dir: "d", FS: vfs.NewMem(), Logger: quiet(), tune: smallTables})
 		},
 		"small tables with keys that are walked": func(*testing.T) (*DB, error) {
-			return Open(Options{Dir: "d", FS: vfs.NewMem(), Logger: quiet(), tune: smallTables, Walked: everyOther})
+			return Open(Options{Dir: "d", FS: vfs.NewMem(), Logger: quiet(), tune: smallTables, IsIndexKey: everyOther})
 		},
 		"small tables without log": func(*testing.T) (*DB, error) {
 			return OpenMemory(Options{Logger: quiet(), tune: smallTables})

@@ -16,7 +16,7 @@ import (
 // others. It returns the store, and the bytes of the table's filter.
 func fillTable(t *testing.T, fs vfs.FS, dir string, walked func([]byte) bool) (*DB, uint64) {
 	t.Helper()
-	db := mustOpen(t, Options{Dir: dir, FS: fs, Walked: walked})
+	db := mustOpen(t, Options{Dir: dir, FS: fs, IsIndexKey: walked})
 	var b kv.Batch
 	for i := range 1000 {
 		b.Set(fmt.Appendf(nil, "walked%04d", i), []byte("row"))
@@ -80,7 +80,7 @@ func TestFiltersWithoutWalkedKeys(t *testing.T) {
 	if err := all.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all = mustOpen(t, Options{Dir: "all", FS: fs, Walked: isWalked})
+	all = mustOpen(t, Options{Dir: "all", FS: fs, IsIndexKey: isWalked})
 	expectAll(t, all)
 	expectFiltered(t, all)
 	if err := all.Close(); err != nil {

@@ -27,9 +27,9 @@ type Options struct {
 	// MemTableBytes is the size of a full memtable, of which there may be four; 0 is
 	// 32 MiB.
 	MemTableBytes int64
-	// Walked tells the keys that are only ever met by Scan. A Get finds them too, but
+	// IsIndexKey tells the keys that are only ever met by Scan. A Get finds them too, but
 	// has no filters to tell it where they are not. nil is none.
-	Walked func(key []byte) bool
+	IsIndexKey func(key []byte) bool
 	// Logger gets what an operator should know, and the rest at debug level; nil
 	// is slog.Default().
 	Logger *slog.Logger
@@ -137,7 +137,7 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 	if o.NoSync {
 		p.WALBytesPerSync = unsyncedLogBytes
 	}
-	setFilters(p, o.Walked)
+	setFilters(p, o.IsIndexKey)
 	for i := range p.Levels {
 		p.Levels[i].BlockSize = blockBytes
 		p.Levels[i].IndexBlockSize = indexBlockBytes

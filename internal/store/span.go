@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// Stretches of an index, kept in memory. An index has the rows of all partition keys,
+// Spans of an index, kept in memory. An index has the rows of all partition keys,
 // so that a walk within one key passes over those of the others: a thousand for ten
 // rows, if there are a hundred keys. What such a walk has read is kept, so that the
 // next one, of any key, passes over it without asking the engine.
 //
-// A stretch has all rows between two keys. Stretches are guarded by the partition's
+// A span has all rows between two keys. Spans are guarded by the partition's
 // lock and go by the rule of all caches (Partition.follow); a reader uses them only while
 // its view is the published one. Whether a row is live is not their business: whoever
 // walks along one asks expiry.go.
@@ -26,18 +26,18 @@ import (
 )
 
 const (
-	// stretchRows is how many rows a stretch has at most: a write takes out a whole one.
-	stretchRows = 512
-	// keptPaths bounds the paths of a partition of which there is something kept.
-	keptPaths = 64
-	// stretchBytes is what a stretch takes besides its rows.
-	stretchBytes = 256
+	// spanRows is how many rows a span has at most: a write takes out a whole one.
+	spanRows = 512
+	// spanPaths bounds the paths of a partition of which there is something kept.
+	spanPaths = 64
+	// spanBytes is what a span takes besides its rows.
+	spanBytes = 256
 )
 
-// stretch is all rows of an index between two keys. Nothing in it changes.
-type stretch struct {
+// indexSpan is all rows of an index between two keys. Nothing in it changes.
+type indexSpan struct {
 	lower, upper []byte // of the keys: from lower, inclusive, to upper, exclusive
-	rows         []keptRow
+	rows         []spanRow
 	owners       []uint16 // of the rows: whose they are, among epks
 	keys         []byte   // of all rows, without what all keys of the path begin with
 	epks         []byte   // each once
@@ -46,20 +46,20 @@ type stretch struct {
 	soonest      soonest  // of the rows' items
 }
 
-type keptRow struct {
+type spanRow struct {
 	writtenMs int64
 	ttl       catalog.TTL
 	end       uint32 // of its key
 }
 
-// bytes is what the stretch takes of the budget: 16 and 2 for each row and its owner, and
+// bytes is what the span takes of the budget: 16 and 2 for each row and its owner, and
 // 4 and 4 for where an owner's key ends and the slots that it is found by.
-func (s *stretch) bytes() int {
-	return stretchBytes + len(s.lower) + len(s.upper) + (16+2)*len(s.rows) + len(s.keys) + len(s.epks) + (4+4)*len(s.epkEnds)
+func (s *indexSpan) bytes() int {
+	return spanBytes + len(s.lower) + len(s.upper) + (16+2)*len(s.rows) + len(s.keys) + len(s.epks) + (4+4)*len(s.epkEnds)
 }
 
 // key returns what a row's key has after the beginning of all keys of the path.
-func (s *stretch) key(i int) []byte {
+func (s *indexSpan) key(i int) []byte {
 	start := uint32(0)
 	if i > 0 {
 		start = s.rows[i-1].end
@@ -67,7 +67,7 @@ func (s *stretch) key(i int) []byte {
 	return s.keys[start:s.rows[i].end]
 }
 
-func (s *stretch) epk(owner uint16) []byte {
+func (s *indexSpan) epk(owner uint16) []byte {
 	start := uint32(0)
 	if owner > 0 {
 		start = s.epkEnds[owner-1]
@@ -79,7 +79,7 @@ func (s *stretch) epk(owner uint16) []byte {
 var ownerSeed = maphash.MakeSeed()
 
 // owner returns the number of an effective partition key, if it has rows here.
-func (s *stretch) owner(epk []byte) (owner uint16, found bool) {
+func (s *indexSpan) owner(epk []byte) (owner uint16, found bool) {
 	if len(s.slots) == 0 {
 		return 0, false
 	}
@@ -92,7 +92,7 @@ func (s *stretch) owner(epk []byte) (owner uint16, found bool) {
 }
 
 // makeSlots makes it possible to find owners. Half of the slots stay empty.
-func (s *stretch) makeSlots() {
+func (s *indexSpan) makeSlots() {
 	s.slots = make([]uint16, 2*len(s.epkEnds))
 	for owner := range s.epkEnds {
 		at := maphash.Bytes(ownerSeed, s.epk(uint16(owner)))
@@ -105,33 +105,33 @@ func (s *stretch) makeSlots() {
 
 // from returns the first row whose key is not below one, of which the beginning is
 // left out.
-func (s *stretch) from(key []byte) int {
+func (s *indexSpan) from(key []byte) int {
 	return sort.Search(len(s.rows), func(i int) bool { return bytes.Compare(s.key(i), key) >= 0 })
 }
 
-// keptPath is what is kept of one path: stretches in order, at least one, and none
+// spanPath is what is kept of one path: spans in order, at least one, and none
 // overlapping.
-type keptPath struct {
-	start     []byte // of all keys of the path
-	stretches []*stretch
+type spanPath struct {
+	start []byte // of all keys of the path
+	spans []*indexSpan
 }
 
-// keptRows is what is kept of a partition's indexes; the partition's lock guards it.
-type keptRows struct {
+// spanCache is what is kept of a partition's indexes; the partition's lock guards it.
+type spanCache struct {
 	budget *CacheBudget
-	paths  map[string]*keptPath // by their start
+	paths  map[string]*spanPath // by their start
 	used   bool                 // since the last ReleaseIdle
 }
 
-// above returns the number of the first stretch that ends after a key.
-func (p *keptPath) above(key []byte) int {
-	return sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].upper, key) > 0 })
+// above returns the number of the first span that ends after a key.
+func (p *spanPath) above(key []byte) int {
+	return sort.Search(len(p.spans), func(i int) bool { return bytes.Compare(p.spans[i].upper, key) > 0 })
 }
 
-// next fills dst with the stretches from where a walk from lower to upper begins, as far
+// next fills dst with the spans from where a walk from lower to upper begins, as far
 // as one follows the other. Without any, it returns the part of the way that comes before
 // the next one.
-func (k *keptRows) next(dst []*stretch, start, lower, upper []byte, order kv.Order) (s []*stretch, gapLower, gapUpper []byte) {
+func (k *spanCache) next(dst []*indexSpan, start, lower, upper []byte, order kv.Order) (s []*indexSpan, gapLower, gapUpper []byte) {
 	p := k.paths[string(start)]
 	if p == nil {
 		return nil, lower, upper
@@ -139,51 +139,51 @@ func (k *keptRows) next(dst []*stretch, start, lower, upper []byte, order kv.Ord
 	k.used = true
 	i, step := p.above(lower), 1
 	if order == kv.Reverse { // the last one that begins before upper
-		i, step = sort.Search(len(p.stretches), func(i int) bool { return bytes.Compare(p.stretches[i].lower, upper) >= 0 })-1, -1
+		i, step = sort.Search(len(p.spans), func(i int) bool { return bytes.Compare(p.spans[i].lower, upper) >= 0 })-1, -1
 	}
-	if i < 0 || i == len(p.stretches) || bytes.Compare(p.stretches[i].lower, upper) >= 0 || bytes.Compare(p.stretches[i].upper, lower) <= 0 {
+	if i < 0 || i == len(p.spans) || bytes.Compare(p.spans[i].lower, upper) >= 0 || bytes.Compare(p.spans[i].upper, lower) <= 0 {
 		return nil, lower, upper
 	}
-	switch first := p.stretches[i]; {
+	switch first := p.spans[i]; {
 	case order == kv.Forward && bytes.Compare(first.lower, lower) > 0:
 		return nil, lower, first.lower
 	case order == kv.Reverse && bytes.Compare(first.upper, upper) < 0:
 		return nil, first.upper, upper
 	}
-	for s = dst[:0]; i >= 0 && i < len(p.stretches) && len(s) < cap(s) && (len(s) == 0 || p.meets(min(i, i-step))); i += step {
-		s = append(s, p.stretches[i])
+	for s = dst[:0]; i >= 0 && i < len(p.spans) && len(s) < cap(s) && (len(s) == 0 || p.meets(min(i, i-step))); i += step {
+		s = append(s, p.spans[i])
 	}
 	return s, nil, nil
 }
 
-// meets reports whether nothing lies between a stretch and the next one.
-func (p *keptPath) meets(i int) bool {
-	return bytes.Equal(p.stretches[i].upper, p.stretches[i+1].lower)
+// meets reports whether nothing lies between a span and the next one.
+func (p *spanPath) meets(i int) bool {
+	return bytes.Equal(p.spans[i].upper, p.spans[i+1].lower)
 }
 
-// put keeps a stretch. Of small ones that meet it makes one. What overlaps with
+// put keeps a span. Of small ones that meet it makes one. What overlaps with
 // another, which somebody else was quicker to keep, is not kept.
-func (k *keptRows) put(start []byte, s *stretch) {
+func (k *spanCache) put(start []byte, s *indexSpan) {
 	if k.budget == nil {
 		return
 	}
 	p := k.paths[string(start)]
 	if p == nil {
-		p = &keptPath{start: bytes.Clone(start)}
+		p = &spanPath{start: bytes.Clone(start)}
 	}
 	i := p.above(s.lower)
-	if i < len(p.stretches) && bytes.Compare(p.stretches[i].lower, s.upper) < 0 {
+	if i < len(p.spans) && bytes.Compare(p.spans[i].lower, s.upper) < 0 {
 		return
 	}
-	before := i > 0 && bytes.Equal(p.stretches[i-1].upper, s.lower)
-	after := i < len(p.stretches) && bytes.Equal(p.stretches[i].lower, s.upper)
-	if before && len(p.stretches[i-1].rows)+len(s.rows) <= stretchRows {
+	before := i > 0 && bytes.Equal(p.spans[i-1].upper, s.lower)
+	after := i < len(p.spans) && bytes.Equal(p.spans[i].lower, s.upper)
+	if before && len(p.spans[i-1].rows)+len(s.rows) <= spanRows {
 		i--
-		s = p.stretches[i].and(s)
+		s = p.spans[i].and(s)
 		k.remove(p, i)
 	}
-	if after && len(p.stretches[i].rows)+len(s.rows) <= stretchRows {
-		s = s.and(p.stretches[i])
+	if after && len(p.spans[i].rows)+len(s.rows) <= spanRows {
+		s = s.and(p.spans[i])
 		k.remove(p, i)
 	}
 	for !k.budget.rows.take(s.bytes()) {
@@ -192,31 +192,31 @@ func (k *keptRows) put(start []byte, s *stretch) {
 		}
 	}
 	if k.paths == nil {
-		k.paths = map[string]*keptPath{}
+		k.paths = map[string]*spanPath{}
 	}
 	k.paths[string(start)] = p
-	p.stretches = slices.Insert(p.stretches, p.above(s.lower), s)
+	p.spans = slices.Insert(p.spans, p.above(s.lower), s)
 	for _, other := range k.paths { // in no order
-		if len(k.paths) <= keptPaths {
+		if len(k.paths) <= spanPaths {
 			break
 		}
 		k.drop(other)
 	}
 }
 
-// evict makes room: it takes out some stretch, and reports whether there was one.
-func (k *keptRows) evict() bool {
+// evict makes room: it takes out some span, and reports whether there was one.
+func (k *spanCache) evict() bool {
 	for _, p := range k.paths { // in no order
-		k.remove(p, rand.IntN(len(p.stretches)))
+		k.remove(p, rand.IntN(len(p.spans)))
 		return true
 	}
 	return false
 }
 
-// and returns a stretch and the one that follows it as one.
-func (s *stretch) and(t *stretch) *stretch {
-	b := stretchBuilder{}
-	for _, of := range []*stretch{s, t} {
+// and returns a span and the one that follows it as one.
+func (s *indexSpan) and(t *indexSpan) *indexSpan {
+	b := spanBuilder{}
+	for _, of := range []*indexSpan{s, t} {
 		for i, row := range of.rows {
 			b.add(of.key(i), of.epk(of.owners[i]), row.writtenMs, row.ttl)
 		}
@@ -224,29 +224,29 @@ func (s *stretch) and(t *stretch) *stretch {
 	return b.finish(s.lower, t.upper, false)
 }
 
-func (k *keptRows) remove(p *keptPath, i int) {
-	k.budget.rows.give(p.stretches[i].bytes())
-	if p.stretches = slices.Delete(p.stretches, i, i+1); len(p.stretches) == 0 {
+func (k *spanCache) remove(p *spanPath, i int) {
+	k.budget.rows.give(p.spans[i].bytes())
+	if p.spans = slices.Delete(p.spans, i, i+1); len(p.spans) == 0 {
 		delete(k.paths, string(p.start))
 	}
 }
 
 // empty lets go of everything.
-func (k *keptRows) empty() {
+func (k *spanCache) empty() {
 	for _, p := range k.paths {
 		k.drop(p)
 	}
 }
 
-func (k *keptRows) drop(p *keptPath) {
-	for _, s := range p.stretches {
+func (k *spanCache) drop(p *spanPath) {
+	for _, s := range p.spans {
 		k.budget.rows.give(s.bytes())
 	}
 	delete(k.paths, string(p.start))
 }
 
-// forget takes out the stretches with rows that a group has changed.
-func (k *keptRows) forget(x *prefix, generation uint32, changes []change) {
+// forget takes out the spans with rows that a group has changed.
+func (k *spanCache) forget(x *prefix, generation uint32, changes []change) {
 	var room [128]byte
 	for _, p := range k.paths {
 		beginning := p.start[prefixBytes+1+generationBytes:] // of its entries
@@ -254,7 +254,7 @@ func (k *keptRows) forget(x *prefix, generation uint32, changes []change) {
 			for _, t := range []*index.Entries{&changes[c].old, &changes[c].next} {
 				for i := t.From(beginning); i < t.Len() && bytes.HasPrefix(t.At(i), beginning); i++ {
 					key := x.appendIndexKey(room[:0], generation, t.At(i), changes[c].ordinal)
-					if at := p.above(key); at < len(p.stretches) && bytes.Compare(p.stretches[at].lower, key) <= 0 {
+					if at := p.above(key); at < len(p.spans) && bytes.Compare(p.spans[at].lower, key) <= 0 {
 						k.remove(p, at)
 					}
 				}
@@ -263,13 +263,13 @@ func (k *keptRows) forget(x *prefix, generation uint32, changes []change) {
 	}
 }
 
-// stretchBuilder takes up the rows of a stretch.
-type stretchBuilder struct {
-	s      stretch
+// spanBuilder takes up the rows of a span.
+type spanBuilder struct {
+	s      indexSpan
 	places map[string]uint16 // of effective partition keys
 }
 
-func (b *stretchBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
+func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
 	owner, known := b.places[string(epk)]
 	if !known {
 		if b.places == nil {
@@ -282,17 +282,17 @@ func (b *stretchBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) 
 	}
 	b.s.keys = append(b.s.keys, key...)
 	b.s.owners = append(b.s.owners, owner)
-	b.s.rows = append(b.s.rows, keptRow{writtenMs, ttl, uint32(len(b.s.keys))})
+	b.s.rows = append(b.s.rows, spanRow{writtenMs, ttl, uint32(len(b.s.keys))})
 	if len(b.s.rows) == 1 {
 		b.s.soonest = ofNone
 	}
 	b.s.soonest = b.s.soonest.and(writtenMs, ttl)
 }
 
-// finish returns the stretch between two keys, whose rows were taken up in order, or
+// finish returns the span between two keys, whose rows were taken up in order, or
 // in the opposite one, and begins another.
-func (b *stretchBuilder) finish(lower, upper []byte, reversed bool) *stretch {
-	s := &stretch{
+func (b *spanBuilder) finish(lower, upper []byte, reversed bool) *indexSpan {
+	s := &indexSpan{
 		lower: bytes.Clone(lower), upper: bytes.Clone(upper),
 		rows: slices.Clone(b.s.rows), owners: slices.Clone(b.s.owners),
 		epks: bytes.Clone(b.s.epks), epkEnds: slices.Clone(b.s.epkEnds), soonest: b.s.soonest,
@@ -313,7 +313,7 @@ func (b *stretchBuilder) finish(lower, upper []byte, reversed bool) *stretch {
 	return s
 }
 
-func (b *stretchBuilder) reset() {
+func (b *spanBuilder) reset() {
 	b.s.rows, b.s.owners, b.s.keys = b.s.rows[:0], b.s.owners[:0], b.s.keys[:0]
 	b.s.epks, b.s.epkEnds = b.s.epks[:0], b.s.epkEnds[:0]
 	clear(b.places)

@@ -135,8 +135,8 @@ func TestWalksReadOnce(t *testing.T) {
 		}
 	}
 	f.must(errorOf(f.write(f.ownedItem(Upsert, "a", 9999, `"x":1000.5`))))
-	if n := read("f", all, -1); (n == 0 || n > stretchRows+1) && !invariant.Enabled {
-		t.Errorf("after a write, %d rows were read, want those of one stretch", n)
+	if n := read("f", all, -1); (n == 0 || n > spanRows+1) && !invariant.Enabled {
+		t.Errorf("after a write, %d rows were read, want those of one span", n)
 	}
 	f.must(errorOf(f.write(f.ownedItem(Upsert, "a", 9998, `"y":1`))))
 	if n := read("f", all, -1); n != 0 && !invariant.Enabled {
@@ -171,7 +171,7 @@ func TestWalksReadOnceBackwards(t *testing.T) {
 
 // The budget bounds what is kept, of all paths; a partition that is idle or closed
 // keeps nothing, and a change of the policy takes all away.
-func TestStretchesAreBounded(t *testing.T) {
+func TestSpansAreBounded(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	used := f.budget.rows.used.Load
 	f.budget.rows.most = 40 << 10
@@ -218,7 +218,7 @@ func TestStretchesAreBounded(t *testing.T) {
 func TestKeptPathsAreBounded(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	properties := `"x":1`
-	for i := range keptPaths + 5 {
+	for i := range spanPaths + 5 {
 		properties += fmt.Sprintf(`,"p%d":1`, i)
 	}
 	for i := range 100 {
@@ -226,27 +226,27 @@ func TestKeptPathsAreBounded(t *testing.T) {
 	}
 	r := f.reader()
 	defer r.Close()
-	for i := range keptPaths + 5 {
+	for i := range spanPaths + 5 {
 		s := IndexScan{Path: index.Path{index.Property(fmt.Sprint("p", i))}, Values: index.AllValues()}
 		if got := f.walk(r, s, "k1", -1); len(got.hits) != 13 {
 			t.Errorf("p%d: got %d rows, want 13", i, len(got.hits))
 		}
 	}
-	if n := len(f.p.mu.kept.paths); n != keptPaths {
-		t.Errorf("%d paths are kept, want %d", n, keptPaths)
+	if n := len(f.p.mu.kept.paths); n != spanPaths {
+		t.Errorf("%d paths are kept, want %d", n, spanPaths)
 	}
 }
 
 // Whatever happens, a walk shows what a look at all rows shows, and counts what it
 // passes over.
-func TestStretchesHistories(t *testing.T) {
+func TestSpansHistories(t *testing.T) {
 	keys := []string{"a", "b", "c", "d", "e", "f", "g"}
 	rapid.Check(t, func(t *rapid.T) {
 		f := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("100"), nowMs: startMs})
 		defer func() { f.p.Close() }()
 		f.fillOwned(rapid.IntRange(100, 1500).Draw(t, "items"), keys...)
 		for range 40 {
-			f.stretchStep(t, keys)
+			f.spanStep(t, keys)
 			r := f.reader()
 			if !r.Indexed() {
 				r.Close()
@@ -269,7 +269,7 @@ func TestStretchesHistories(t *testing.T) {
 	})
 }
 
-func (f *fixture) stretchStep(t *rapid.T, keys []string) {
+func (f *fixture) spanStep(t *rapid.T, keys []string) {
 	id := rapid.IntRange(0, 1600).Draw(t, "id")
 	pk := keys[id%len(keys)]
 	switch rapid.IntRange(0, 11).Draw(t, "step") {
@@ -309,7 +309,7 @@ func (f *fixture) stretchStep(t *rapid.T, keys []string) {
 }
 
 // Walks beside writes see each what its view has.
-func TestStretchesBesideWrites(t *testing.T) {
+func TestSpansBesideWrites(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	keys := []string{"a", "b", "c", "d", "e", "f"}
 	f.fillOwned(1200, keys...)
@@ -407,7 +407,7 @@ func TestWalkEndsWhereItIsTold(t *testing.T) {
 				}
 			}
 			r.Close()
-			if told < 100 || told > 100+stretchRows || !errors.Is(failed, why) {
+			if told < 100 || told > 100+spanRows || !errors.Is(failed, why) {
 				t.Errorf("told of %d rows, ended with %v, want %v", told, failed, why)
 			}
 		}
