@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestKeys: each key opens what it is for, also in the broken lines in which openssl
-// prints it.
+// TestKeys checks what each key allows, also if the key is in lines, as openssl prints it.
 func TestKeys(t *testing.T) {
 	const first, second, reads, readsToo = "Zmlyc3Qga2V5", "c2Vjb25kIGtleQ==", "cmVhZGluZw==", "cmVhZGluZyB0b28="
 	s := serveTest(t, Options{Memory: true, Key: first, SecondaryKey: "c2Vjb25k\nIGtleQ==\n", ReadOnlyKey: reads, SecondaryReadOnlyKey: readsToo})
@@ -33,8 +32,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestNoWellKnownKeyBeyondLoopback: none of the keys may be the one that everybody
-// knows, or one that can be guessed.
+// TestNoWellKnownKeyBeyondLoopback checks that none of the keys may be WellKnownKey, or
+// short enough to be guessed.
 func TestNoWellKnownKeyBeyondLoopback(t *testing.T) {
 	own, everywhere := "YSBrZXkgb2Ygb3VyIG93biwgMzIgYnl0ZXMgbG9uZyEhISE=", &net.TCPAddr{IP: net.IPv4zero, Port: 1}
 	for _, o := range []Options{

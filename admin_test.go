@@ -37,7 +37,7 @@ type clockAnswer struct {
 	Reason        string
 }
 
-// move posts to the clock and returns where it stands.
+// move posts to the clock and returns its time.
 func (s *testServer) move(t *testing.T, body string) clockAnswer {
 	t.Helper()
 	method := "POST"
@@ -127,7 +127,8 @@ func TestClockPage(t *testing.T) {
 	}
 }
 
-// What is no wish of the clock's is answered with those that are.
+// A body that the clock's page does not accept is refused with an example of one that it
+// does.
 func TestClockPageBadBodies(t *testing.T) {
 	s := serveTest(t, Options{Memory: true, TestClock: true})
 	before := s.move(t, `{"freeze":true}`)
@@ -170,7 +171,7 @@ func TestClockPageNeedsTheKey(t *testing.T) {
 				t.Errorf("%s with %.40q: status %d, want 401: %s", method, authorization, a.status, a.body)
 			}
 		}
-		s.client.CloseIdleConnections() // a connection that fails often is made to wait
+		s.client.CloseIdleConnections() // many refusals on one connection are delayed
 	}
 	if after := s.move(t, ""); after.NowMs != before.NowMs {
 		t.Errorf("a request without the key has moved the clock")

@@ -17,15 +17,15 @@ import (
 	"testing"
 )
 
-// layer is one row of the table in ARCHITECTURE.md: which of our packages, and
-// which third-party modules, a package may import.
+// layer is one row of the table in ARCHITECTURE.md: the packages of this module, and the
+// third-party modules, that a package may import.
 type layer struct {
 	ours  string
 	third string
 }
 
-// layers is the architecture. A package imports only packages of rows above its
-// own. Test files may import any of ours, and the testing libraries.
+// layers is the architecture. A package imports only packages of rows above its own. Test
+// files may import any package of this module, and the testing libraries.
 var layers = map[string]layer{
 	"internal/value":       {"", "github.com/go-json-experiment/json github.com/twmb/murmur3"},
 	"internal/invariant":   {"", ""},
@@ -67,13 +67,13 @@ var testLibraries = []string{
 	"pgregory.net/rapid",
 }
 
-// wallClock lists who may call time.Now outside of tests, with the reason.
-// Database time comes from package clock alone.
+// wallClock lists the packages that may call time.Now outside of tests, with the reason.
+// Database time comes only from package clock.
 var wallClock = map[string]string{
 	"internal/script": "measures how long scripts take",
 	"internal/clock":  "it is the database's time",
-	"internal/engine": "throughput is a rate of real time, whatever the database's clock says",
-	"internal/rest":   "signature dates are compared with the wall clock, never with the database's",
+	"internal/engine": "throughput is a rate of real time, not of the database's",
+	"internal/rest":   "signature dates are compared with the wall clock, not with the database's time",
 	"cmd/mayfly":      "start-up figures",
 	".":               "validity of the certificate",
 	"mayflytest":      "deadlines of a test's client",
@@ -94,8 +94,8 @@ type sourceFile struct {
 	tree *ast.File
 }
 
-// sourceFiles parses every Go file of this module, which ends where another
-// go.mod begins.
+// sourceFiles parses every Go file of this module. Directories with a go.mod of their own
+// belong to other modules.
 func sourceFiles(t *testing.T) []sourceFile {
 	t.Helper()
 	var files []sourceFile
@@ -172,8 +172,8 @@ func allowed(l layer, test bool, imported string) bool {
 
 var headerName = regexp.MustCompile(`^"(?i:x-ms-[a-z0-9-]+)"$`)
 
-// HTTP is one transport of several: what is below it does not know it, and has none of
-// its headers.
+// HTTP is one transport of several: the packages below it neither import it nor name its
+// headers.
 func TestHTTPStaysInItsTransport(t *testing.T) {
 	for _, f := range sourceFiles(t) {
 		if f.test || !strings.HasPrefix(f.dir, "internal/") || f.dir == "internal/rest" || f.dir == "internal/scripttest" {
@@ -184,7 +184,8 @@ func TestHTTPStaysInItsTransport(t *testing.T) {
 				t.Errorf("%s imports net/http: the transport fills a request with fields", f.name)
 			}
 		}
-		// The words of errors are the service's, and some name headers.
+		// A message may mention a header, as some of the service's do; a literal that is
+		// just a header's name may not occur.
 		ast.Inspect(f.tree, func(n ast.Node) bool {
 			if text, ok := n.(*ast.BasicLit); ok && headerName.MatchString(text.Value) {
 				t.Errorf("%s has the header %s", f.name, text.Value)

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A copy of the data goes its own way, and a reader of the original's change feed goes
-// on in it: whatever was written to the copy is told, though the reader's position is
-// far beyond where the copy began.
+// A copy of the data is written to, and a reader of the original's change feed continues
+// in the copy. It gets every write to the copy, although its position is far beyond the
+// point at which the copy was made.
 func TestFeedGoesOnInACopy(t *testing.T) {
 	original := Options{Dir: t.TempDir()}
 	s := serveTest(t, original)
@@ -45,7 +45,7 @@ func TestFeedGoesOnInACopy(t *testing.T) {
 	s.stop(t)
 
 	want := []string{"copy0", "copy1", "copy2", "copy3", "copy4", "copy5", "copy6"}
-	for told := false; !told; { // one copy in 63 cannot tell itself from the original
+	for told := false; !told; { // one copy in 63 cannot be told from the original
 		copied := Options{Dir: t.TempDir()}
 		if err := os.CopyFS(filepath.Join(copied.Dir, "db"), os.DirFS(filepath.Join(dir, "db"))); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestFeedGoesOnInACopy(t *testing.T) {
 				t.Errorf("%s: after a restore, position %s has %q after it, want %q", mode, at[mode], got, want)
 			}
 			if got, _ := s.changes(t, mode, next); len(got) > 0 {
-				t.Errorf("%s: %q is told again", mode, got)
+				t.Errorf("%s: %q is in the feed again", mode, got)
 			}
 		}
 		s.stop(t)
@@ -77,7 +77,7 @@ func (s *testServer) createItems(t *testing.T, name string, n int) {
 }
 
 // changes returns the ids of the items that have changed after a position, and the
-// position after them. Without one it begins where its mode does.
+// position after them. An empty position is the start of the mode's feed.
 func (s *testServer) changes(t *testing.T, mode, position string) (ids []string, next string) {
 	t.Helper()
 	headers := map[string]string{"A-IM": mode, "x-ms-documentdb-partitionkeyrangeid": "0", "x-ms-cosmos-changefeed-wire-format-version": "2021-09-15"}
@@ -103,8 +103,8 @@ func (s *testServer) changes(t *testing.T, mode, position string) (ids []string,
 	return ids, a.header.Get("Etag")
 }
 
-// What an account keeps of all versions it keeps as long as it is told to: a server
-// that is started without has none of it, and what it left is no fault of the data.
+// A server that is started without a retention serves no versions from before, and Check
+// does not report the versions that an earlier run left.
 func TestRetentionOfTheAccount(t *testing.T) {
 	o := Options{Dir: t.TempDir(), ChangeFeedRetention: time.Hour}
 	s := serveTest(t, o)

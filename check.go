@@ -13,20 +13,20 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
-// CheckReport is what Check has found.
+// CheckReport is the result of Check.
 type CheckReport struct {
 	Items, Bytes int64
-	// Problems says in a sentence each what does not agree, up to a limit.
+	// Problems has a sentence for each of the first maxProblems problems.
 	Problems []string
-	// Found counts the problems, beyond the limit too.
+	// Found counts all problems.
 	Found int
 }
 
-// maxProblems bounds how many problems are kept.
+// maxProblems bounds CheckReport.Problems.
 const maxProblems = 1000
 
-// Check looks at every row of the data in dir, which no server may have open:
-// that every item has all its derived rows, every derived row its item, and that
+// Check reads every row of the data in dir, which no server may have open. It verifies
+// that every item has all its derived rows, that every derived row has its item, and that
 // the counters agree. It writes its progress to w.
 func Check(dir string, w io.Writer) (CheckReport, error) {
 	var report CheckReport

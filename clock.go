@@ -17,7 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Clock is the time of a database, by which its items expire. It can be moved if
+// Clock is the time of a database, by which its items expire. It can be moved forward if
 // the database was opened with Options.TestClock; setting it back is an error.
 type Clock struct {
 	c *clock.Clock
@@ -32,7 +32,7 @@ func (c *Clock) Now() time.Time { return time.UnixMilli(c.c.Now()).UTC() }
 // Freeze stops the time where it is.
 func (c *Clock) Freeze() error { return c.c.Freeze() }
 
-// Set moves the time forward to t. Frozen or not, it stays so.
+// Set moves the time forward to t. A frozen clock stays frozen.
 func (c *Clock) Set(t time.Time) error { return c.c.Set(t.UnixMilli()) }
 
 // Advance moves the time forward by d.
@@ -41,33 +41,33 @@ func (c *Clock) Advance(d time.Duration) error { return c.c.Advance(d) }
 // Release lets the time go on from where it is.
 func (c *Clock) Release() error { return c.c.Release() }
 
-// Confirm says that the wall clock is right, after it jumped: the jump is followed if it
-// is held back, and what only it has expired is taken away like the rest.
+// Confirm states that the wall clock is right after a jump: the database follows the jump
+// if it has not yet, and items that only the jump has expired may be purged.
 func (c *Clock) Confirm() error { return c.c.Confirm() }
 
-// RewindOptions say which clock to set back.
+// RewindOptions are the options of RewindClock.
 type RewindOptions struct {
-	// Dir is where the data is. No server may have it open.
+	// Dir is the directory of the data. No server may have it open.
 	Dir string
-	// Force sets the clock back although it is further ahead than the jumps that it has
-	// followed explain. Items that were written in the future are then as if they were
-	// written now: they may live longer than they should, and no shorter.
+	// Force sets the clock back even if it is ahead by more than the jumps that it has
+	// followed. Items written in the future then count as written now: they may live
+	// longer than they should, but never shorter.
 	Force bool
-	// Progress is told how far it is.
+	// Progress gets a line of progress every few seconds; nil for none.
 	Progress io.Writer
 }
 
-// RewindReport says what a rewind has done.
+// RewindReport is the result of RewindClock.
 type RewindReport struct {
 	From, To time.Time // the database's time before and after
-	Items    int       // that had been written at a wrong time
+	Items    int       // rewritten, since they were written at a wrong time
 }
 
 // RewindClock sets the clock of a stopped database back to the wall clock, after it has
-// followed one that was wrong. Items that only the wrong time had expired, and that were
-// neither purged nor written over, come back; items that were written meanwhile keep the
-// life that they have left. If it is interrupted, the database opens only when it has
-// been done again, to its end.
+// followed a wall clock that was wrong. Items that only the wrong time had expired come
+// back, unless they were purged or overwritten. Items written meanwhile keep the lifetime
+// that they have left. After an interrupted rewind the database opens only when another
+// rewind has completed.
 func RewindClock(ctx context.Context, o RewindOptions) (RewindReport, error) {
 	where := Options{Dir: o.Dir}
 	if !exists(where.dataDir()) {
@@ -92,5 +92,5 @@ func RewindClock(ctx context.Context, o RewindOptions) (RewindReport, error) {
 	return report, errors.Join(err, db.Close())
 }
 
-// rewindTellEvery is how often a rewind says how far it is.
+// rewindTellEvery is the time between two lines of progress.
 const rewindTellEvery = 2 * time.Second

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// How a fixture of TestFormats is made: a store with something of everything that
-// rows are kept of.
+// Records a fixture of TestFormats: data with rows of every kind.
 
 package mayfly
 
@@ -49,9 +48,9 @@ func pack(t *testing.T, dir, archive string) {
 	}
 }
 
-// recordFixture writes a store of today's format to testdata, and what it answers. It
-// has tables and a log: the server was stopped in the middle, and its files are copied
-// at the end while it still runs.
+// recordFixture writes data of today's format to testdata, with the answers of its
+// server. The data has tables and a log: the server is restarted between the two parts of
+// the writes, and its files are copied at the end while it still runs.
 func recordFixture(t *testing.T, name string) {
 	t.Helper()
 	target := filepath.Join(formatsDir, name)
@@ -69,8 +68,8 @@ func recordFixture(t *testing.T, name string) {
 		"A-IM": "Full-Fidelity Feed", "If-None-Match": "*", "x-ms-documentdb-partitionkeyrangeid": "0",
 	}).header.Get("Etag")
 	s.write(t, second)
-	time.Sleep(3 * time.Second) // until what lives for a second is gone
-	// The clock keeps a time ahead of the last one that it told.
+	time.Sleep(3 * time.Second) // until items with a ttl of a second have expired
+	// The clock saves a time ahead of the last one that it returned.
 	d := formatDialogue{AtMs: time.Now().Add(10 * time.Second).UnixMilli(), Exchanges: fixtureQuestions(s.containers(t), position)}
 	for i, x := range d.Exchanges {
 		x = s.ask(t, x)
@@ -98,7 +97,7 @@ func (s *testServer) write(t *testing.T, requests []formatExchange) {
 	}
 }
 
-// with makes a request.
+// with returns a request with headers.
 func with(method, path, body string, headers ...string) formatExchange {
 	x := formatExchange{Method: method, Path: path, Body: body}
 	for i := 0; i < len(headers); i += 2 {
@@ -117,8 +116,8 @@ func put(container, key, item string) formatExchange {
 
 const keyHeader = "x-ms-documentdb-partitionkey"
 
-// fixtureWrites are the requests that make the store, in two parts: what the first
-// writes is in tables, what the second does in the log.
+// fixtureWrites are the requests that make the data, in two parts: the rows of the first
+// end in tables, those of the second in the log.
 func fixtureWrites() (first, second []formatExchange) {
 	for _, db := range []string{"shop", "empty", "dropped"} {
 		first = append(first, with("POST", "/dbs", `{"id":"`+db+`"}`))
@@ -166,7 +165,7 @@ func fixtureWrites() (first, second []formatExchange) {
 	return first, second
 }
 
-// fixtureItems are writes to items; n tells one part from the other.
+// fixtureItems are writes to items; n is the number of the part.
 func fixtureItems(n string) []formatExchange {
 	goods := "/dbs/shop/colls/goods/docs"
 	writes := []formatExchange{
@@ -257,7 +256,7 @@ func fixtureQuestions(containers []string, position string) []formatExchange {
 		query("unindexed", `["p1"]`, "SELECT * FROM c WHERE c.n > 2"))
 }
 
-// query asks for the rows of one partition key.
+// query returns a query of one partition key.
 func query(container, key, text string) formatExchange {
 	return with("POST", "/dbs/shop/colls/"+container+"/docs", `{"query":"`+text+`"}`, keyHeader, key,
 		"x-ms-documentdb-isquery", "True", "Content-Type", "application/query+json", "x-ms-max-item-count", "1000")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Data of every format from the first that was promised: a store of each is in
-// testdata/formats, with questions and the answers that its own version gave.
+// Data of every format that this version must read. testdata/formats has data of each
+// format, with requests and the answers of the version that wrote it.
 
 package mayfly
 
@@ -30,15 +30,15 @@ var recordFormat = flag.String("record-format", "", "write a store of today's fo
 
 const formatsDir = "testdata/formats"
 
-// formatDialogue is what a fixture must answer.
+// formatDialogue has the answers that a fixture must give.
 type formatDialogue struct {
-	// AtMs is a time after the last write, at which what had expired has, and what had
-	// not has not.
+	// AtMs is a time after the last write at which the same items are expired as when the
+	// answers were recorded.
 	AtMs      int64
 	Exchanges []formatExchange
 }
 
-// formatExchange is a question and its answer, to the byte.
+// formatExchange is a request and its answer, to the byte.
 type formatExchange struct {
 	Method, Path string
 	Headers      map[string]string `json:",omitempty"`
@@ -49,9 +49,9 @@ type formatExchange struct {
 	Answer  string `json:",omitempty"`
 }
 
-// Every fixture opens: at its own time, when all answers must be what they were, and
-// in our time, when those must be that time does not change. Then the data can be
-// written, what has expired can be purged, and the check finds nothing.
+// Every fixture opens at its own time, when all answers must be as recorded, and at the
+// present time, when the answers that do not depend on time must be. Then the data can be
+// written, expired items can be purged, and the check finds no problem.
 func TestFormats(t *testing.T) {
 	if *recordFormat != "" {
 		recordFixture(t, *recordFormat)
@@ -95,8 +95,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// New data has a format of which there is a fixture: who changes the one must record
-// the other, before the change is released.
+// New data has a format of which there is a fixture: a change of the format needs a new
+// fixture before it is released.
 func TestFormatHasFixture(t *testing.T) {
 	versions := func(dir string) string {
 		return fmt.Sprintf("data %d, clock %d", rowOf(t, dir, catalog.FormatKey)[0], rowOf(t, dir, catalog.ClockKey)[0])
@@ -119,7 +119,7 @@ func TestFormatHasFixture(t *testing.T) {
 	}
 }
 
-// compare asks a question and holds the answer against the one of then.
+// compare sends a request and compares the answer with the recorded one.
 func (s *testServer) compare(t *testing.T, x formatExchange) {
 	t.Helper()
 	got := s.ask(t, x)
@@ -128,7 +128,8 @@ func (s *testServer) compare(t *testing.T, x formatExchange) {
 	}
 }
 
-// ask fills in the answer. Tokens are left out: each answer has another.
+// ask sends a request and fills in its answer, without resource tokens, which differ in
+// every answer.
 func (s *testServer) ask(t *testing.T, x formatExchange) formatExchange {
 	t.Helper()
 	a := s.send(t, x.Method, x.Path, x.Body, x.Headers)
@@ -183,7 +184,7 @@ func (s *testServer) containers(t *testing.T) []string {
 	return paths
 }
 
-// tellPurge sends purge an order, with the key as it is.
+// tellPurge posts to a page of purge, with the key as bearer token.
 func (s *testServer) tellPurge(t *testing.T, order string) {
 	t.Helper()
 	if a := s.admin(t, "POST", "ttl/"+order, "", "Bearer "+s.Key()); a.status != 200 {
@@ -213,7 +214,7 @@ func marshal(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// unpack makes dir/db out of an archive of it.
+// unpack extracts an archive into dir/db.
 func unpack(t *testing.T, archive, dir string) {
 	t.Helper()
 	f, err := os.Open(archive)

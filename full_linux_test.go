@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// smallDisk mounts a file system of its own, in memory.
+// smallDisk mounts a file system in memory for the test.
 func smallDisk(t *testing.T, megabytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func smallDisk(t *testing.T, megabytes int) string {
 	return dir
 }
 
-// freeBytes is what is left there.
+// freeBytes returns how many bytes of the disk are free.
 func freeBytes(t *testing.T, dir string) int64 {
 	t.Helper()
 	var s syscall.Statfs_t
@@ -50,7 +50,7 @@ var noise = sync.OnceValue(func() string {
 	return hex.EncodeToString(b)
 })
 
-// ballast is what others have on the disk: it leaves so many bytes.
+// ballast fills the disk, as other programs may, up to a number of free bytes.
 func ballast(t *testing.T, disk string, left int64) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(disk, "ballast"))
@@ -74,12 +74,11 @@ func ballast(t *testing.T, disk string, left int64) {
 	t.Fatalf("the disk is written to all the time: %d bytes are free", freeBytes(t, disk))
 }
 
-// ballastTries is how often ballast looks again, since the server has written meanwhile.
+// ballastTries is how often ballast tries again after the server has written meanwhile.
 const ballastTries = 100
 
-// A disk is filled until nothing more is accepted. Deletes go on, and what has expired is
-// purged, and both give their space back, so that there are writes again. A stop at any
-// point is clean, and nothing is lost.
+// A disk is filled until writes are refused. Deletes and purge go on and free space, so
+// that writes are accepted again. A stop at any point is clean, and no item is lost.
 func TestNearlyFullDisk(t *testing.T) {
 	disk := smallDisk(t, 256)
 	dir := filepath.Join(disk, "data")
@@ -104,12 +103,12 @@ func TestNearlyFullDisk(t *testing.T) {
 
 	written = s.fill(t, written)
 	s.await(t, "a delete without space", func() bool {
-		ballast(t, disk, 20<<20)                                // again, for the engine lets go of files meanwhile
+		ballast(t, disk, 20<<20)                                // again, since the engine deletes files meanwhile
 		a := s.send(t, "DELETE", items+"/none", "", pk("keep")) // 404 as long as it is accepted
 		return a.status == 403 && strings.Contains(a.message(t), "nothing but reads")
 	})
 	s.stop(t)
-	ballast(t, disk, 60<<20) // others let go of some
+	ballast(t, disk, 60<<20) // other programs free some space
 	s = serveTest(t, o)
 	for i := range written {
 		if i%3 == 0 {
@@ -127,7 +126,7 @@ func TestNearlyFullDisk(t *testing.T) {
 	}
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func (s *testServer) await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for until := time.Now().Add(waitLimit); !so(); time.Sleep(50 * time.Millisecond) {
@@ -137,8 +136,8 @@ func (s *testServer) await(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// fill writes items from one number on until they are refused. A third of them expires in
-// an hour, a third can be deleted, and a third stays.
+// fill writes items, numbered from a start, until one is refused. A third of them expire
+// in an hour, a third can be deleted, and a third stay.
 func (s *testServer) fill(t *testing.T, from int) int {
 	t.Helper()
 	for i := from; ; i++ {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Clients that break HTTP itself, over a real connection: whatever they do, the
-// server answers the next client, and its memory stays within bounds.
+// Clients that break HTTP itself, over a real connection. After each, the server answers
+// the next client, and its memory stays within bounds.
 
 package mayfly
 
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// serving fails if the server does not do its work any more.
+// serving fails if the server no longer answers a write and a read.
 func (s *testServer) serving(t *testing.T, after string) {
 	t.Helper()
 	upsert := pk("p")
@@ -37,7 +37,7 @@ func (s *testServer) serving(t *testing.T, after string) {
 
 const megabyte = 1 << 20
 
-// A body that is announced as too large is refused before any of it is read.
+// A body whose announced length is too large is refused before any of it is read.
 func TestHugeContentLength(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)
@@ -73,8 +73,8 @@ func TestHugeContentLength(t *testing.T) {
 	s.serving(t, "huge lengths")
 }
 
-// TestLargestItem: two megabytes are taken, and one byte more is not, however it
-// is sent.
+// TestLargestItem checks that an item of two megabytes is accepted and that one byte more
+// is refused, with a length and in chunks.
 func TestLargestItem(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)
@@ -103,7 +103,8 @@ func largeItem(id string, size int) string {
 	return head + strings.Repeat("x", size-len(head)-2) + `"}`
 }
 
-// A body without end is refused at the limit, and dropped for a while after it.
+// A body without end is refused at the limit. The server discards what follows for a
+// while, and then closes the connection.
 func TestEndlessBody(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)
@@ -129,16 +130,15 @@ func TestEndlessBody(t *testing.T) {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	s.serving(t, "an endless body, still open")
-	// The connection ends: the writer notices, after what is dropped and what the
-	// sockets can hold.
+	// The client notices the end of the connection after the bytes that the server
+	// discards and those that the sockets can hold.
 	if n := <-sent; n > 96*megabyte {
 		t.Errorf("the client could send %d bytes", n)
 	}
 }
 
-// heapPeak samples the heap that is in use, without what waits to be collected
-// (which depends on how busy the machine is), until stop is called, and returns the
-// most it saw.
+// heapPeak samples the heap in use until stop is called, and returns the maximum. It does
+// not count garbage that waits to be collected, which depends on the load of the machine.
 func heapPeak() (stop func() uint64) {
 	done, result := make(chan struct{}), make(chan uint64)
 	go func() {
@@ -163,17 +163,17 @@ func heapPeak() (stop func() uint64) {
 	}
 }
 
-// maxHeapBytes is what all of it may take, clients included, while hundreds of
-// the largest requests are under way.
+// maxHeapBytes bounds the heap of the process, clients included, while hundreds of the
+// largest requests are under way.
 const maxHeapBytes = 450 * megabyte
 
-// admittedAtOnce is how many of the largest bodies the server reads at once, at
-// least; the others wait, as far as the sockets have not taken them.
+// admittedAtOnce is how many of the largest bodies the server reads at once at least; the
+// others wait in the sockets and in the clients.
 const admittedAtOnce = 20
 
-// TestManyLargeBodies has hundreds of the largest bodies arrive at the same time,
-// all but their last byte, and then lets them end. All are answered, those in
-// chunks with a refusal mostly, for they are a byte too long.
+// TestManyLargeBodies sends hundreds of the largest bodies at the same time, all but their
+// last byte, and then the last bytes. All are answered. Most of those in chunks are a byte
+// too long, and refused.
 func TestManyLargeBodies(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -233,7 +233,7 @@ func (s *testServer) sendInTwo(t *testing.T, body string, chunked bool, pause fu
 	defer res.Body.Close()
 	tooLong := len(body) > 2*megabyte
 	answer, _ := io.ReadAll(res.Body)
-	if res.StatusCode == 429 { // on a machine that is busy otherwise
+	if res.StatusCode == 429 { // on a machine that is busy with other work
 		return
 	}
 	if refused := res.StatusCode == 413; refused != tooLong || !refused && res.StatusCode > 201 {
@@ -340,7 +340,7 @@ func manyHeaders(n int) string {
 	return b.String()
 }
 
-// TestBrokenTLS begins as TLS does and goes on otherwise.
+// TestBrokenTLS sends the start of a TLS handshake and then something else.
 func TestBrokenTLS(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)
@@ -361,7 +361,7 @@ func TestBrokenTLS(t *testing.T) {
 		ended(t, conn)
 		s.serving(t, name)
 	}
-	// A version that is too old is refused, and one that is not is served.
+	// A version that is too old is refused, and the others are served.
 	for version, want := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		conn := tls.Client(s.dial(t), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: version})
 		if err := conn.HandshakeContext(t.Context()); (err == nil) != want {
@@ -382,7 +382,7 @@ func TestBrokenTLS(t *testing.T) {
 func TestOldAndPipelinedRequests(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)
-	// HTTP/1.0, with and without a host: one answer, and the end.
+	// HTTP/1.0, with and without a host: one answer, then the connection is closed.
 	for _, host := range []string{"", "Host: " + s.addr + "\r\n"} {
 		conn := s.dial(t)
 		head := s.head(t, "GET", "/", nil)
@@ -397,7 +397,7 @@ func TestOldAndPipelinedRequests(t *testing.T) {
 		}
 		ended(t, conn)
 	}
-	// Fifty requests in one piece: fifty answers, in order.
+	// Fifty requests in one write: fifty answers, in order.
 	var all bytes.Buffer
 	for i := range 50 {
 		body := fmt.Sprintf(`{"id":"p%d","pk":"p"}`, i)
@@ -466,7 +466,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// Clients that leave in the middle of a body have written nothing.
+// A client that disconnects in the middle of a body has written nothing.
 func TestDisconnectInTheBody(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)
@@ -504,7 +504,7 @@ func TestDisconnectInTheBody(t *testing.T) {
 	}
 }
 
-// Clients that hang up instead of reading hold nothing for long.
+// Clients that disconnect instead of reading their answers do not hold up a shutdown.
 func TestClientsThatDoNotRead(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	s.makeContainer(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/mayflydb/mayfly/internal/clock"
 )
 
-// Containers that an earlier version indexed lazily, whose index lagged behind when
-// it was killed: testdata/lazy has two with 200 items each, of which those that were
-// written last have no index rows. When they open they are containers like others: no
-// query misses an item, and all get their rows.
+// An earlier version indexed containers lazily, and their indexes lagged when it was
+// killed. testdata/lazy has two such containers of 200 items each; the items written last
+// have no index rows. Now they open like other containers: no query misses an item, and
+// all items get their index rows.
 func TestLazyContainersAreReindexed(t *testing.T) {
 	const atMs = 1794844800_000 // after the last write
 	began := time.Now()
@@ -40,7 +40,7 @@ func TestLazyContainersAreReindexed(t *testing.T) {
 	}
 }
 
-// seeAll asks for the items by an index.
+// seeAll queries the items by an index.
 func (s *testServer) seeAll(t *testing.T, container string) {
 	t.Helper()
 	for key, want := range map[string]int{"a": 190, "b": 10} {

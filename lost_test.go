@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A server that was started and stopped twice loses one file: it says which, and touches
-// none of the others, or it has lost nothing.
+// The data of a server that was started and stopped twice loses one file. Open either
+// fails and changes none of the others, or finds all items.
 func TestServerLosesFile(t *testing.T) {
 	dir := t.TempDir()
 	const stops = 2
@@ -67,7 +67,7 @@ func TestServerLosesFile(t *testing.T) {
 	}
 }
 
-// tree returns the files in dir and what is in them.
+// tree returns the files in dir with their contents.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Malformed requests over a real connection: each gets the documented status and
-// a message that helps, nothing is written, and the server goes on.
+// Malformed requests over a real connection. Each gets the documented status and a helpful
+// message, nothing is written, and the server goes on.
 
 package mayfly
 
@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// unchanged returns a check that the lists of databases, containers and items are
-// still what they were.
+// unchanged returns a function that checks that the lists of databases, containers and
+// items have not changed.
 func (s *testServer) unchanged(t *testing.T) func(after string) {
 	t.Helper()
 	var before [][]byte
@@ -43,7 +43,7 @@ func (s *testServer) refused(t *testing.T, what string, want int, text, method, 
 	}
 	told := a.message(t)
 	if !strings.Contains(told, text) {
-		t.Errorf("%s: %s %s: the client is told %q, want %q in it", what, method, path, told, text)
+		t.Errorf("%s: %s %s: the message is %q, want %q in it", what, method, path, told, text)
 	}
 	if len(a.body) > 4096 {
 		t.Errorf("%s: an error of %d bytes", what, len(a.body))
@@ -54,7 +54,7 @@ func nested(levels int) string {
 	return `{"id":"x","pk":"p","v":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
 }
 
-// malformedItems are bodies that are no item, and what the client is told.
+// malformedItems are bodies that are not items, with the text of their refusal.
 var malformedItems = []struct{ name, body, text string }{
 	{"empty", "", "empty"},
 	{"space", " \r\n\t ", "empty"},
@@ -148,7 +148,7 @@ func TestMalformedItems(t *testing.T) {
 	}
 	everyWay("no id", `{"pk":"p"}`, "'id; '")
 	everyWay("id in upper case", `{"ID":"x","Id":"x","pk":"p"}`, "'id; '")
-	// What is only unusual is taken.
+	// Unusual values are accepted.
 	for i, body := range []string{
 		strings.Replace(nested(128), `"x"`, `"%s"`, 1),
 		` {"id":"%s","pk":"p","v":1e308,"w":-0,"x":1E-400,"":null}` + "\n",
@@ -215,7 +215,7 @@ func TestMalformedPartitionKeys(t *testing.T) {
 				t.Errorf("%s: sub-status %q, want %q", name, got, c.subStatus)
 			}
 		}
-		// Where there is no body to compare with, a key that can be read is a key.
+		// Without a body to compare with, any key that parses is accepted.
 		want := 400
 		if c.subStatus != "" && c.value != `["p","q"]` {
 			want = 404
@@ -236,7 +236,7 @@ func TestMalformedPartitionKeys(t *testing.T) {
 	s.must(t, 201, "POST", "/dbs/d/colls/one/docs", `{"id":"y","pk":"`+long[1:]+`"}`, pk(long[1:]))
 }
 
-// malformedHeaders are single headers that make a good request a bad one.
+// malformedHeaders are headers that make an otherwise good request fail.
 var malformedHeaders = []struct {
 	method, path, body string
 	name               string
@@ -303,13 +303,13 @@ func TestMalformedHeaders(t *testing.T) {
 	unchanged("both offers")
 }
 
-// containerProperties says, for every property of a container, which kinds of
-// JSON values it may have. null counts as absent, but in lists.
+// containerProperties says, for every property of a container, which kinds of JSON values
+// it may have. null counts as absent, except in lists.
 var containerProperties = []struct {
-	name  string // where the value goes
+	name  string // the property that has the value
 	body  string // %s is the value
 	kinds string // of values that may be accepted: string, number, bool, object, array, null
-	hint  string // that every refusal has
+	hint  string // in the message of every refusal
 }{
 	{"id", `{"id":%s,"partitionKey":{"paths":["/pk"]}}`, "string", "id"},
 	{"partitionKey", `{"id":"n","partitionKey":%s}`, "", "partitionKey"},
@@ -355,12 +355,12 @@ var containerProperties = []struct {
 	{"analyticalStorageTtl", `{"id":"n","partitionKey":{"paths":["/pk"]},"analyticalStorageTtl":%s}`, "null", "analyticalStorageTtl"},
 }
 
-// wrongValues has one value of each kind that no property of a container wants.
+// wrongValues has, for each kind, a value for properties that do not accept that kind.
 var wrongValues = map[string]string{
 	"string": `"wrong"`, "number": "3.5", "bool": "true", "object": `{"wrong":1}`, "array": "[1]", "null": "null",
 }
 
-// acceptable has a value of each kind that a property may have had.
+// acceptable has, for each kind, a value for properties that accept that kind.
 var acceptable = map[string]string{
 	"string": `"n"`, "bool": "false", "object": "{}", "array": "[]", "null": "null",
 }
@@ -376,7 +376,7 @@ func TestMalformedContainers(t *testing.T) {
 			}
 			body := fmt.Sprintf(p.body, wrong)
 			if !json.Valid([]byte(body)) {
-				t.Fatalf("%s is no JSON", body)
+				t.Fatalf("%s is not JSON", body)
 			}
 			name := p.name + " " + wrong
 			s.refused(t, name, 400, p.hint, "POST", "/dbs/d/colls", body, nil)
@@ -400,7 +400,7 @@ func TestMalformedContainers(t *testing.T) {
 		}
 		s.refused(t, c.name, 400, c.text, "PUT", "/dbs/d/colls/c", c.body, nil)
 	}
-	unchanged("bodies that are no JSON")
+	unchanged("bodies that are not JSON")
 }
 
 func TestMalformedNames(t *testing.T) {

@@ -2,8 +2,8 @@
 
 // Package mayfly is a document database that forgets on time, embedded in a Go
 // program. It speaks the REST protocol of Azure Cosmos DB for NoSQL, so the
-// official SDKs use it unchanged. This package wires the parts together and
-// decides nothing itself; the binary cmd/mayfly is a thin layer over it.
+// official SDKs use it unchanged. This package connects the internal packages; the
+// binary cmd/mayfly is a thin layer over it.
 package mayfly
 
 import (
@@ -35,24 +35,24 @@ import (
 )
 
 // WellKnownKey is the key of the service's emulators, which every SDK's samples
-// use. It protects nothing, so it works on the loopback interface only.
+// use. It is public, so a server with it listens on the loopback interface only.
 const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-// ErrNeedsKey: the server was asked to listen beyond the loopback interface with
-// the key that everybody knows.
+// ErrNeedsKey is returned for an address beyond the loopback interface if a key of the
+// server is WellKnownKey.
 var ErrNeedsKey = errors.New("listening beyond loopback needs a key of your own: give one with --key-file or MAYFLY_KEY, for example from: openssl rand -base64 64")
 
-// ErrShortKey: the server was asked to listen beyond the loopback interface with a
-// key that can be guessed.
+// ErrShortKey is returned for an address beyond the loopback interface if a key of the
+// server is short enough to be guessed.
 var ErrShortKey = errors.New("listening beyond loopback needs keys of at least 32 bytes, and one of them has fewer: make another, for example with: openssl rand -base64 64")
 
-// What Open and Check may say of the data.
+// Errors of Open and Check.
 var (
-	// ErrInUse: another process has the data open.
+	// ErrInUse means that another process has the data open.
 	ErrInUse = kv.ErrInUse
-	// ErrNewerFormat: the data was written by a newer version.
+	// ErrNewerFormat means that a newer version has written the data.
 	ErrNewerFormat = kv.ErrNewerFormat
-	// ErrDiskFull: there is no room for the data.
+	// ErrDiskFull means that the disk has no room for the data.
 	ErrDiskFull = kv.ErrDiskFull
 )
 
@@ -65,28 +65,28 @@ const (
 	DefaultQueryTime   = engine.DefaultQueryTime
 )
 
-// What the throughput of containers and databases means.
+// Values of Options.Throughput.
 const (
-	// ThroughputReport: what is spent is counted, and nothing is limited.
+	// ThroughputReport counts the request units spent and limits nothing.
 	ThroughputReport = string(engine.Report)
-	// ThroughputEnforce: who spends more than is provisioned gets 429, and is told
-	// when to try again.
+	// ThroughputEnforce refuses requests beyond the provisioned throughput with 429 and
+	// the time after which to try again.
 	ThroughputEnforce = string(engine.Enforce)
 )
 
 // Options say how a database is opened. The zero value keeps its data in
 // ./mayfly-data and is ready to use.
 type Options struct {
-	// Dir is where the data is kept.
+	// Dir is the directory of the data.
 	Dir string
-	// Memory keeps the data in memory, and nothing after Close. Dir is not used.
+	// Memory keeps the data in memory until Close. Dir is not used.
 	Memory bool
 	// Key is the master key, in base64; empty for WellKnownKey.
 	Key string
-	// SecondaryKey opens the same as Key, so that keys can be changed one after the
+	// SecondaryKey allows the same as Key, so that clients can change keys one after the
 	// other; empty for none.
 	SecondaryKey string
-	// ReadOnlyKey and SecondaryReadOnlyKey open only what is read, and no
+	// ReadOnlyKey and SecondaryReadOnlyKey allow reads and queries, but not of
 	// permissions; empty for none.
 	ReadOnlyKey, SecondaryReadOnlyKey string
 	// NoSync acknowledges writes before they are on disk: for throw-away data.
@@ -95,54 +95,55 @@ type Options struct {
 	// written with it opens only with it.
 	TestClock bool
 	// Regions are the region names that the account advertises, in the order in which
-	// clients fall back on them. All are served here. A name may have an endpoint
-	// behind it, as in West US=http://localhost:8081/: then all have one, and who
-	// comes by that of another region than the first can only read.
+	// clients fall back on them. This server serves all of them. Either no name or every
+	// name has an endpoint behind it, as in West US=http://localhost:8081/. A request
+	// that comes to the endpoint of a region other than the first can only read.
 	Regions []string
 	// Consistency is the account's default level.
 	Consistency string
 	// Throughput is ThroughputReport or ThroughputEnforce.
 	Throughput string
-	// ContainerQuota is how many live bytes a container may hold; 0 for no bound.
+	// ContainerQuota is the number of bytes of live items that a container may hold; 0
+	// for no bound.
 	ContainerQuota int64
-	// PartitionKeyQuota is how many live bytes the items with one partition key may
+	// PartitionKeyQuota is the number of bytes of live items that a logical partition may
 	// hold; 0 for 20 GiB, as in the service.
 	PartitionKeyQuota int64
-	// ChangeFeedRetention is for how long the change feed keeps all versions and
-	// deletes of containers that have no changeFeedPolicy, as continuous backup does in
-	// the service; 0 is not at all, and 30 days the longest.
+	// ChangeFeedRetention is how long the change feed keeps all versions and deletes of
+	// containers without a changeFeedPolicy, as continuous backup does in the service: 30
+	// days at most; 0 keeps none.
 	ChangeFeedRetention time.Duration
-	// MemoryBytes is how much memory the server should get by with; 0 for what the machine
-	// has, or the process's control group if that is less. It bounds what requests under
-	// way take together, which is a quarter of it: those that do not fit wait, and get
-	// 429 if that takes long.
+	// MemoryBytes is the memory that the server divides among its parts; 0 for the memory
+	// of the machine, or of the process's control group if that is less. Requests under
+	// way share a quarter of it: those that do not fit wait, and get 429 after ten
+	// seconds.
 	MemoryBytes int64
-	// CacheBytes is how much memory may be taken by data that was read from disk; 0 for
-	// an eighth of MemoryBytes. It is taken as data is read, not at the start.
+	// CacheBytes bounds the cache of data read from disk; 0 for an eighth of MemoryBytes.
+	// The cache grows as data is read, not at the start.
 	CacheBytes int64
-	// QueryTime is how long a query may work that cannot end early with a part of its
-	// answer, as one that sorts without an index; 0 for DefaultQueryTime. Others end a
-	// page after five seconds, as in the service.
+	// QueryTime is how long a query may take that cannot end a page early, such as one
+	// that sorts without an index; 0 for DefaultQueryTime. Other queries end a page after
+	// five seconds, as in the service.
 	QueryTime time.Duration
 	// ScriptTime is how long a stored procedure or a trigger may take; 0 for five seconds,
-	// as in the service. A call of a user-defined function has a fifth of it.
+	// as in the service. A call of a user-defined function may take a fifth of it.
 	ScriptTime time.Duration
-	// PausePurge begins with the space of expired items left as it is, until purge
-	// is resumed over HTTP or with mayfly ttl resume.
+	// PausePurge starts with purge paused, until it is resumed over HTTP or with mayfly
+	// ttl resume.
 	PausePurge bool
-	// Advertise is the endpoint that clients are told to use; empty for the one
-	// that each came by.
+	// Advertise is the endpoint that clients are told to use; empty for the one that
+	// their request came to.
 	Advertise string
-	// AllowHosts are names by which clients may come, besides addresses, localhost and
-	// the names below it, names without a dot, host.docker.internal, and those of
-	// Advertise and Regions. "*.x" is for all names below x. They matter with
-	// WellKnownKey only, which a page in a browser knows too.
+	// AllowHosts are host names that requests may come to, in addition to addresses,
+	// localhost and the names below it, names without a dot, host.docker.internal, and
+	// the hosts of Advertise and Regions. "*.x" stands for all names below x. They matter
+	// only with WellKnownKey, which a page in a browser knows too.
 	AllowHosts []string
-	// RoutingGateway refuses items by ids that end with a space, or have a percent
-	// triplet or one of / \\ # and line ends in them, as the service's older gateway
-	// does. It is for test suites that expect so.
+	// RoutingGateway refuses requests for item ids that end with a space, or contain a
+	// percent triplet or one of / \\ # and line ends, as the service's older gateway does.
+	// It is for test suites that expect this.
 	RoutingGateway bool
-	// Logger is told what an operator should know; nil for nobody.
+	// Logger gets the log for the operator; nil for no log.
 	Logger *slog.Logger
 
 	clockSource func() clock.Reading // in tests, in place of the machine's clocks
@@ -153,7 +154,7 @@ func (o Options) withDefaults() Options {
 		o.Dir = DefaultDir
 	}
 	for _, key := range []*string{&o.Key, &o.SecondaryKey, &o.ReadOnlyKey, &o.SecondaryReadOnlyKey} {
-		// openssl breaks a long key into lines, and whoever pastes it keeps them.
+		// openssl breaks a long key into lines, and a pasted key still has them.
 		*key = strings.Join(strings.Fields(*key), "")
 	}
 	if o.Key == "" {
@@ -240,7 +241,7 @@ func (s *Server) open() (err error) {
 	return nil
 }
 
-// given leaves out the keys that are empty.
+// given returns the keys that are not empty.
 func given(keys ...string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 }
@@ -253,7 +254,7 @@ func (o Options) throughputMode() (engine.ThroughputMode, error) {
 	return "", fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
 }
 
-// checkSizes refuses a number of bytes, or a time, that can only be a slip.
+// checkSizes refuses sizes and times that are out of range.
 func (o Options) checkSizes() error {
 	for _, size := range []struct {
 		name  string
@@ -274,14 +275,14 @@ func (o Options) checkSizes() error {
 	return nil
 }
 
-// AvailableMemory is how much memory the machine has, or the process's control group if
+// AvailableMemory returns the memory of the machine, or of the process's control group if
 // that is less; 0 if it is not known.
 func AvailableMemory() int64 { return memory.Available() }
 
-// dataDir is where the engine's files are, beside the certificate.
+// dataDir is the directory of the storage engine's files. The certificate is beside it.
 func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }
 
-// place names the data in messages.
+// place names where the data is, for messages.
 func (o Options) place() string {
 	if o.Memory {
 		return "memory"
@@ -331,7 +332,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// Admits returns ErrNeedsKey if a server with these options must not listen on a.
+// Admits returns ErrNeedsKey or ErrShortKey if a server with these options must not
+// listen on a.
 func (o Options) Admits(a net.Addr) error {
 	o = o.withDefaults()
 	if loopback(a) {
@@ -346,17 +348,18 @@ func (o Options) Admits(a net.Addr) error {
 	return nil
 }
 
-// keys are all that open anything.
+// keys returns all keys that the server accepts.
 func (o Options) keys() []string {
 	return given(o.Key, o.SecondaryKey, o.ReadOnlyKey, o.SecondaryReadOnlyKey)
 }
 
-// minKeyBytes is as long as a signature: a shorter key is easier to guess than one.
+// minKeyBytes is the length of a signature: a shorter key is easier to guess than a
+// signature.
 const minKeyBytes = 32
 
 func short(key string) bool {
 	decoded, err := rest.ParseKey(key)
-	return err == nil && len(decoded) < minKeyBytes // one that is no key is refused by Open
+	return err == nil && len(decoded) < minKeyBytes // Open refuses a key that cannot be parsed
 }
 
 // wellKnown compares the bytes of keys: base64 can spell them in several ways.
@@ -371,7 +374,8 @@ func loopback(a net.Addr) bool {
 	return !ok || t.IP.IsLoopback()
 }
 
-// fail is told by the engine that nothing more can be written.
+// fail makes Serve return. The engine calls it when a commit has failed, after which it
+// writes nothing more.
 func (s *Server) fail(err error) {
 	select {
 	case s.failed <- err:
@@ -379,7 +383,7 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// Handler returns the server as an http.Handler, to be served by other means.
+// Handler returns the server as an http.Handler, for the caller's own http.Server.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Key returns the master key.
@@ -389,13 +393,13 @@ func (s *Server) Key() string { return s.options.Key }
 // until ctx ends. The database stays open until Close.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
-// Close closes the database, after the requests under way, whose connections it
-// cuts. What was acknowledged is kept.
+// Close cuts all connections, waits for the requests under way, and closes the database.
+// Acknowledged writes are kept.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		if s.http != nil {
 			ctx, cancel := context.WithCancel(context.Background())
-			cancel() // Shutdown is the patient way
+			cancel() // do not wait for clients: Shutdown is for that
 			_ = s.http.Shutdown(ctx)
 		}
 		if s.handler != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 )
 
-// ownKey is a key that nobody else knows.
+// ownKey is a key other than WellKnownKey.
 const ownKey = "YSBrZXkgb2Ygb3VyIG93biwgMzIgYnl0ZXMgbG9uZyEhISE="
 
 func TestDataSurvivesReopening(t *testing.T) {
@@ -121,8 +121,8 @@ func checkClean(t *testing.T, dir string) CheckReport {
 	return report
 }
 
-// TestCloseUnderLoad closes without Shutdown, under readers and writers: each
-// gets an answer or the end of its connection, and Close returns no error.
+// TestCloseUnderLoad closes without Shutdown while clients read and write: each gets an
+// answer or the end of its connection, and Close returns no error.
 func TestCloseUnderLoad(t *testing.T) {
 	for range 3 {
 		s := serveTest(t, Options{Memory: true})
@@ -173,7 +173,7 @@ func TestOpenTwice(t *testing.T) {
 	if _, err := Check(dir, io.Discard); !errors.Is(err, ErrInUse) {
 		t.Errorf("Check of data in use = %v, want ErrInUse", err)
 	}
-	s.must(t, 200, "GET", "/dbs", "", nil) // the first goes on
+	s.must(t, 200, "GET", "/dbs", "", nil) // the first server goes on
 	s.stop(t)
 	serveTest(t, Options{Dir: dir})
 }
@@ -191,7 +191,7 @@ func TestTestClockData(t *testing.T) {
 	if !errors.Is(err, clock.ErrTestData) || !strings.Contains(err.Error(), "--test-clock") {
 		t.Errorf("Open without the test clock = %v, want a refusal that names it", err)
 	}
-	s = serveTest(t, Options{Dir: dir, TestClock: true}) // and nothing is locked
+	s = serveTest(t, Options{Dir: dir, TestClock: true}) // the failed Open holds no lock
 	if now := s.Clock().Now(); now.Before(ahead) {
 		t.Errorf("the time is %v, and was %v", now, ahead)
 	}
@@ -236,7 +236,7 @@ func TestListenBeyondLoopback(t *testing.T) {
 	ts.stop(t)
 }
 
-// changeRow writes one row of the data behind the server's back.
+// changeRow writes one row of a stopped server's data.
 func changeRow(t *testing.T, dir string, change func(*kv.Batch)) {
 	t.Helper()
 	db, err := pebblekv.Open(pebblekv.Options{Dir: Options{Dir: dir}.dataDir()})
@@ -250,7 +250,7 @@ func changeRow(t *testing.T, dir string, change func(*kv.Batch)) {
 	}
 }
 
-// rowOf reads one row of the data behind the server's back.
+// rowOf reads one row of a stopped server's data.
 func rowOf(t *testing.T, dir string, key []byte) []byte {
 	t.Helper()
 	db, err := pebblekv.Open(pebblekv.Options{Dir: Options{Dir: dir}.dataDir()})
@@ -298,7 +298,7 @@ func TestDamagedSystemRows(t *testing.T) {
 				t.Errorf("data whose row %q is %q can be opened", key, garbage)
 				_ = s.Close()
 			} else if len(err.Error()) < 20 {
-				t.Errorf("row %q: Open says no more than %q", key, err)
+				t.Errorf("row %q: the error of Open is only %q", key, err)
 			}
 			changeRow(t, dir, func(b *kv.Batch) { b.Set([]byte(key), old) })
 		}
@@ -348,7 +348,7 @@ func TestOpenRefusesOptions(t *testing.T) {
 			_ = s.Close()
 		}
 	}
-	serveTest(t, Options{Dir: dir}).stop(t) // what failed holds no lock
+	serveTest(t, Options{Dir: dir}).stop(t) // the failed Opens hold no lock
 	goleak.VerifyNone(t, leaks)
 }
 
@@ -358,7 +358,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("Check of nothing = %v, want an error that names it", err)
 	}
 	if _, err := os.Stat(missing); err == nil {
-		t.Error("Check has made the directory that it was to check")
+		t.Error("Check has created the directory that it checks")
 	}
 
 	dir := t.TempDir()
@@ -376,7 +376,7 @@ func TestCheck(t *testing.T) {
 	if !strings.Contains(progress.String(), "container c of database d") {
 		t.Errorf("the progress is %q", progress.String())
 	}
-	// One row of each kind of the partition goes missing.
+	// Remove one row of each kind of the partition.
 	for _, space := range []string{"d", "k", "f"} {
 		key := firstKey(t, dir, "p\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00"+space)
 		row := readRow(t, dir, key)
@@ -416,7 +416,7 @@ func firstKey(t *testing.T, dir, prefix string) string {
 	return ""
 }
 
-// HTTPS works from the first start, for a client that was given the certificate.
+// HTTPS works from the first start, for a client that trusts the certificate.
 func TestCertificate(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Certificate(dir); err == nil {
@@ -464,9 +464,9 @@ func TestServeAfterShutdown(t *testing.T) {
 	}
 }
 
-// Clients that have connected and asked for nothing do not hold up a stop: one
-// that is silent, one that has begun to ask, one that has its answer, and the
-// same over TLS.
+// Connected clients without a request under way do not hold up Shutdown: one that has
+// sent nothing, one that has sent the start of a request, one that has its answer, and
+// the same over TLS.
 func TestShutdownWithIdleClients(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	var conns []net.Conn

@@ -49,8 +49,8 @@ func documentedOperations(t *testing.T) []operation {
 	return all
 }
 
-// operationBodies has the body of each operation that needs one of its own; queries
-// have the same.
+// operationBodies has the bodies of operations. Queries are not in it: all have the same
+// body.
 var operationBodies = map[string]string{
 	"create a database":  `{"id":"d"}`,
 	"create a container": `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, "replace a container": `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`,
@@ -70,8 +70,8 @@ var operationBodies = map[string]string{
 	"replace an offer":                `{"id":"AAAD","content":{"offerThroughput":500}}`,
 }
 
-// TestOperationsAreAsDocumented tries every row of docs/operations.md, and looks
-// whether metrics tell it from all others.
+// TestOperationsAreAsDocumented sends every row of docs/operations.md, and checks that
+// each is an operation of its own in the metrics.
 func TestOperationsAreAsDocumented(t *testing.T) {
 	s := serveTest(t, Options{Memory: true})
 	names := strings.NewReplacer("{db}", "d", "{container}", "c", "{item}", "i", "{script}", "s", "{user}", "u", "{permission}", "p", "{key}", "k")
@@ -115,7 +115,7 @@ func TestOperationsAreAsDocumented(t *testing.T) {
 	}
 }
 
-// counted returns what was asked for once more than before.
+// counted returns the operation whose count has grown by one.
 func counted(before, after map[string]int) string {
 	for label, n := range after {
 		if n == before[label]+1 {
@@ -127,8 +127,8 @@ func counted(before, after map[string]int) string {
 
 var operationCount = regexp.MustCompile(`(?m)^mayfly_requests_total\{operation="([a-z_]+)",status="\d+"\} (\d+)$`)
 
-// operationsAsked reads how often each operation was asked for, without the pages of
-// the server itself.
+// operationsAsked returns the number of requests of each operation, without Mayfly's own
+// pages.
 func (s *testServer) operationsAsked(t *testing.T) map[string]int {
 	t.Helper()
 	asked := map[string]int{}
@@ -144,7 +144,7 @@ func (s *testServer) operationsAsked(t *testing.T) map[string]int {
 	return asked
 }
 
-// TestEveryResourceTypeIsDocumented: the page leaves no resource type out.
+// TestEveryResourceTypeIsDocumented checks that the page has every resource type.
 func TestEveryResourceTypeIsDocumented(t *testing.T) {
 	page := read(t, "docs/operations.md")
 	for _, path := range []string{

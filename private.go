@@ -11,12 +11,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/rest"
 )
 
-// privateDir is the mode of directories that hold data: their owner's alone.
+// privateDir is the mode of directories that hold data: only their owner has access.
 const privateDir fs.FileMode = 0o700
 
-// restrict closes the directories of the data to others, if they are there already: of
-// a version that left modes to the umask, or made by hand. A directory with other files
-// in it than ours, such as a home, is left as it is: all that we have in it is closed.
+// restrict closes existing directories of the data to other users: an older version may
+// have left their modes to the umask, or the operator may have made them. A directory
+// that also holds other files, such as a home, stays as it is: what the server keeps in
+// it is closed anyway.
 func (o Options) restrict() error {
 	if err := o.restrictDir(o.dataDir()); err != nil {
 		return err
@@ -32,8 +33,8 @@ func (o Options) restrict() error {
 	return errors.Join(err, o.restrictDir(o.Dir))
 }
 
-// restrictDir closes a directory, and says so. Where it belongs to somebody else, who
-// lets us in, it is theirs to close.
+// restrictDir closes a directory to other users, and logs it. If the directory belongs to
+// another user, it only warns.
 func (o Options) restrictDir(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,11 +45,11 @@ func (o Options) restrictDir(dir string) error {
 	}
 	err = os.Chmod(dir, privateDir)
 	if errors.Is(err, fs.ErrPermission) {
-		o.Logger.Warn("the data's directory is open to others", "dir", dir, "mode", info.Mode().Perm().String())
+		o.Logger.Warn("other users have access to the data's directory", "dir", dir, "mode", info.Mode().Perm().String())
 		return nil
 	}
 	if err == nil {
-		o.Logger.Info("the data's directory was open to others and is closed", "dir", dir, "mode", info.Mode().Perm().String())
+		o.Logger.Info("closed the data's directory to other users", "dir", dir, "mode", info.Mode().Perm().String())
 	}
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Whatever the umask, files are their owner's alone, and directories too: those that
-// are new, and those that an older version has left open.
+// Whatever the umask, only their owner has access to files and directories: to new ones,
+// and to those that an older version has left open.
 func TestFilesArePrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	root := t.TempDir()
@@ -36,12 +36,12 @@ func TestFilesArePrivate(t *testing.T) {
 	var log bytes.Buffer
 	serveTest(t, Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}).stop(t)
 	checkPrivate(t, filepath.Join(root, "a"))
-	if n := strings.Count(log.String(), "was open to others and is closed"); n != 2 {
-		t.Errorf("two directories were closed, and the log speaks of %d:\n%s", n, &log)
+	if n := strings.Count(log.String(), "closed the data's directory to other users"); n != 2 {
+		t.Errorf("two directories were closed, and the log has %d:\n%s", n, &log)
 	}
 }
 
-// checkPrivate looks at everything below dir.
+// checkPrivate checks the modes of everything below dir.
 func checkPrivate(t *testing.T, dir string) {
 	t.Helper()
 	files := 0
@@ -68,7 +68,7 @@ func checkPrivate(t *testing.T, dir string) {
 	}
 }
 
-// A directory that holds other things too is left as it is.
+// A directory that also holds other files stays as it is.
 func TestSharedDirectoryStaysOpen(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sendQuery sends a query about one partition key.
+// sendQuery sends a query of one partition key.
 func (s *testServer) sendQuery(t *testing.T, text string) reply {
 	t.Helper()
 	headers := pk("p")
@@ -17,8 +17,8 @@ func (s *testServer) sendQuery(t *testing.T, text string) reply {
 	return s.send(t, "POST", items, fmt.Sprintf(`{"query":%q}`, text), headers)
 }
 
-// A query that takes too long is refused with a status that no client tries again, and
-// is told what to do. One item is enough to make a billion rows of.
+// A query that takes too long is refused with a status that no SDK retries, and with a
+// message that says what to do. Joins make a billion rows of one item.
 func TestQueryTakesTooLong(t *testing.T) {
 	s := serveTest(t, Options{Memory: true, QueryTime: time.Nanosecond})
 	s.makeContainer(t)

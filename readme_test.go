@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The programs in the README are those that are run against the real SDKs.
+// The programs in the README are those that test/compat runs with the real SDKs.
 func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
 	readme := read(t, "README.md")
 	for _, name := range []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"} {
@@ -20,7 +20,7 @@ func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
 	}
 }
 
-// The two commands that a newcomer needs stand in the README.
+// The README has the two commands that a newcomer needs.
 func TestReadmeShowsTheCommands(t *testing.T) {
 	readme := read(t, "README.md")
 	for _, command := range []string{"    go run ./cmd/mayfly\n", "    go test ./...\n"} {

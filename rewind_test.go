@@ -12,9 +12,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/clock"
 )
 
-// The machine was started with a clock that is most of a day ahead, and the server with
-// it. When it is put right, a rewind brings back what was hidden, and leaves what was
-// written meanwhile.
+// The machine and the server were started with a clock that is most of a day ahead. After
+// the clock is corrected, a rewind brings back the items that were hidden, and keeps those
+// that were written meanwhile.
 func TestRewindClock(t *testing.T) {
 	const ahead = 20 * time.Hour
 	right := Options{Dir: t.TempDir()}
@@ -36,7 +36,7 @@ func TestRewindClock(t *testing.T) {
 	s.must(t, 201, "POST", "/dbs/d/colls/c/docs", `{"id":"meanwhile","pk":"k"}`, key)
 	s.stop(t)
 
-	s = serveTest(t, right) // it goes on ahead
+	s = serveTest(t, right) // its time stays ahead
 	s.must(t, 404, "GET", "/dbs/d/colls/c/docs/before", "", key)
 	s.must(t, 200, "GET", "/dbs/d/colls/c/docs/meanwhile", "", key)
 	s.stop(t)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What the tests of the whole server share: a real one on a port of loopback,
-// and a client that signs as an SDK does.
+// Helpers for the tests of the whole server: a real server on a port of loopback, and a
+// client that signs requests as an SDK does.
 
 package mayfly
 
@@ -37,8 +37,8 @@ type testServer struct {
 	served chan error
 }
 
-// serveTest opens a database and serves it until the test ends. Then nothing of
-// it may be left.
+// serveTest opens a database and serves it until the test ends. Then it stops the server
+// and fails the test if that fails.
 func serveTest(t testing.TB, o Options) *testServer {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
@@ -117,8 +117,8 @@ func signedHeaders(t testing.TB, key, method, path string) http.Header {
 	}
 }
 
-// request makes a signed request. Headers are set as they are, bytes that are not
-// UTF-8 included.
+// request makes a signed request. Headers are set unchanged, even with bytes that are not
+// UTF-8.
 func (s *testServer) request(t testing.TB, method, path string, body io.Reader, headers map[string]string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest(method, "http://"+s.addr+path, body)
@@ -169,19 +169,19 @@ func (s *testServer) must(t testing.TB, want int, method, path, body string, hea
 	return a
 }
 
-// message returns what an error tells the client, and fails if it is not in the
-// service's form.
+// message returns the message of an error, and fails if the error is not in the service's
+// form.
 func (a reply) message(t testing.TB) string {
 	t.Helper()
 	var body struct{ Code, Message string }
 	if err := json.Unmarshal(a.body, &body); err != nil || body.Code == "" {
-		t.Fatalf("status %d with a body that is no error: %v: %.300q", a.status, err, a.body)
+		t.Fatalf("status %d with a body that is not an error: %v: %.300q", a.status, err, a.body)
 	}
 	inner, ok := strings.CutPrefix(body.Message, "Message: ")
 	inner, _, ok2 := strings.Cut(inner, "\r\nActivityId: ")
 	var errs struct{ Errors []string }
 	if err := json.Unmarshal([]byte(inner), &errs); err != nil || !ok || !ok2 || len(errs.Errors) != 1 {
-		t.Fatalf("status %d with a message that is no error: %.300q", a.status, body.Message)
+		t.Fatalf("status %d with a message that is not an error: %.300q", a.status, body.Message)
 	}
 	return errs.Errors[0]
 }
@@ -193,14 +193,14 @@ func (s *testServer) makeContainer(t testing.TB) {
 	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`, nil)
 }
 
-// items is where the items of makeContainer's container are.
+// items is the path of the items of makeContainer's container.
 const items = "/dbs/d/colls/c/docs"
 
 func pk(value string) map[string]string {
 	return map[string]string{"x-ms-documentdb-partitionkey": `["` + value + `"]`}
 }
 
-// dial opens a connection of its own.
+// dial opens a new connection.
 func (s *testServer) dial(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.addr)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// spend writes items of about 2 MB, each worth more than two seconds of 400 RU/s,
-// until one is refused, a bounded number of times.
+// spend writes items of about 2 MB until one is refused, or a bounded number of them.
+// Each costs more than 400 RU/s give in two seconds.
 func spend(t *testing.T, s *testServer) (refusal reply, refused bool) {
 	t.Helper()
 	const attempts = 20
@@ -40,7 +40,7 @@ func TestThroughputIsEnforced(t *testing.T) {
 	if err != nil || wait < 1 || a.header.Get("x-ms-substatus") != "3200" || !strings.Contains(a.message(t), "Request rate is large") {
 		t.Errorf("refused with %v %s", a.header, a.body)
 	}
-	// The container itself can be read and changed, and with more it goes on.
+	// The container itself can be read and changed, and with more throughput writes go on.
 	s.must(t, 200, "GET", "/dbs/d/colls/c", "", nil)
 	s.must(t, 200, "PUT", "/offers/AAAD", `{"id":"AAAD","content":{"offerThroughput":1000000}}`, nil)
 	for range wait { // paid back 2,500 times as fast, and a request takes longer than that
@@ -48,7 +48,7 @@ func TestThroughputIsEnforced(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it does not go on with more throughput")
+	t.Error("writes do not go on with more throughput")
 }
 
 func TestThroughputIsReported(t *testing.T) {

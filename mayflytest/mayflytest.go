@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Package mayflytest gives a Go test a database of its own in a line: a server
-// on the loopback interface with its data in memory, its key, and its clock,
-// which the test moves instead of sleeping.
+// Package mayflytest starts a database for a Go test in one line: a server on the loopback
+// interface with its data in memory, its key, and its clock, which the test moves instead
+// of sleeping.
 //
 //	func TestSessionsEnd(t *testing.T) {
 //		s := mayflytest.Start(t)
@@ -19,8 +19,8 @@
 //		os.Exit(m.Run())
 //	}
 //
-// It adds nothing to a server's behaviour. The one thing to know: everything
-// ends with the test, which fails if the server cannot be stopped cleanly.
+// The server ends with the test, which fails if the server cannot be stopped cleanly.
+// Otherwise it behaves like any other server.
 package mayflytest
 
 import (
@@ -58,9 +58,9 @@ type Server struct {
 	address string
 }
 
-// Start starts a server for the test, and stops it when the test ends. What it
-// warns of goes to the test's log. Each of change may alter the options, which
-// are those of a database in memory with a test clock.
+// Start starts a server for the test, and stops it when the test ends. Warnings of the
+// server go to the test's log. The options are those of a database in memory with a test
+// clock; each of change may alter them.
 func Start(t testing.TB, change ...func(*mayfly.Options)) *Server {
 	t.Helper()
 	log := &testLog{t: t}
@@ -109,10 +109,10 @@ func stop(server *mayfly.Server, served <-chan error) error {
 func (s *Server) ConnectionString() string { return s.server.ConnectionString(s.Endpoint) }
 
 // Certificate returns the root certificate that clients of HTTPSEndpoint are to
-// trust. It asks the server for it, and fails the test if that fails.
+// trust. It connects to the server to get it, and fails the test if that fails.
 func (s *Server) Certificate() *x509.Certificate {
 	s.t.Helper()
-	// Nothing to verify it by yet: this is the server that Start has started.
+	// There is no certificate to verify the connection by yet.
 	c, err := tls.Dial("tcp", s.address, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		s.t.Fatalf("ask the test's database for its certificate: %v", err)
@@ -124,8 +124,8 @@ func (s *Server) Certificate() *x509.Certificate {
 	return chain[len(chain)-1]
 }
 
-// testLog writes to a test's log for as long as the test runs: a log entry that
-// comes later would stop the whole test binary.
+// testLog writes to a test's log while the test runs: testing panics on a log entry after
+// the end of a test.
 type testLog struct {
 	t  testing.TB
 	mu struct {

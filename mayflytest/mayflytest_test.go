@@ -24,8 +24,8 @@ import (
 	"github.com/mayflydb/mayfly/mayflytest"
 )
 
-// This is how a test uses the package, without any SDK: an item that is to live
-// for an hour is there, then an hour passes, and it is gone.
+// This is how a test uses the package, without any SDK: an item with a TTL of an hour is
+// there, then an hour passes, and it is gone.
 func TestAnItemExpiresWhenTheClockIsAdvanced(t *testing.T) {
 	s := mayflytest.Start(t)
 	c := client{t: t, server: s, endpoint: s.Endpoint, http: httpClient(t, nil)}
@@ -47,8 +47,8 @@ func TestAnItemExpiresWhenTheClockIsAdvanced(t *testing.T) {
 	c.want(404, c.get("docs", "dbs/shop/colls/carts/docs/7", `["7"]`))
 }
 
-// This program does not call mayfly.RunScriptWorker: it runs no scripts, and says what it
-// lacks. Everything else works.
+// This program does not call mayfly.RunScriptWorker: scripts are refused with a message
+// that names it. Everything else works.
 func TestScriptsNeedAWorker(t *testing.T) {
 	s := mayflytest.Start(t)
 	c := client{t: t, server: s, endpoint: s.Endpoint, http: httpClient(t, nil)}
@@ -124,14 +124,15 @@ func TestEverythingEndsWithTheTest(t *testing.T) {
 	}
 }
 
-// httpClient is closed with the test, before the server is stopped.
+// httpClient returns a client whose connections are closed at the end of the test, before
+// the server is stopped.
 func httpClient(t *testing.T, roots *x509.CertPool) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
 }
 
-// client speaks the protocol as plainly as it can be spoken.
+// client is a minimal client of the protocol.
 type client struct {
 	t        *testing.T
 	server   *mayflytest.Server
