@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The binary itself: what it prints, how it exits, what it says when it cannot.
+// Tests of the binary itself: its output, its exit code, its errors.
 
 package main
 
@@ -32,13 +32,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 )
 
-// ownKey is a key that nobody else knows.
+// ownKey is a key other than the well-known one.
 const ownKey = "YSBrZXkgb2Ygb3VyIG93biwgMzIgYnl0ZXMgbG9uZyEhISE="
 
 // waitLimit bounds every wait for something that must happen.
 const waitLimit = time.Minute
 
-// TestBinary builds the binary once and tries it.
+// TestBinary builds the binary once and runs all tests with it.
 func TestBinary(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("stops servers with signals")
@@ -70,13 +70,13 @@ func build(t testing.TB) binary {
 	return b
 }
 
-// outcome is how a command ended.
+// outcome is the output and exit code of a command.
 type outcome struct {
 	stdout, stderr string
 	code           int
 }
 
-// command prepares the binary with no environment of ours, in an empty directory.
+// command prepares the binary without MAYFLY_* variables, in an empty directory.
 func (b binary) command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(string(b), args...)
@@ -99,7 +99,7 @@ func (b binary) run(t *testing.T, env []string, args ...string) outcome {
 	return outcome{stdout.String(), stderr.String(), c.ProcessState.ExitCode()}
 }
 
-// fails runs the binary and wants it to fail with one sentence on standard error.
+// fails runs the binary and checks that it fails with one sentence on standard error.
 func (b binary) fails(t *testing.T, env []string, text string, args ...string) outcome {
 	t.Helper()
 	o := b.run(t, env, args...)
@@ -121,16 +121,16 @@ func lastLine(s string) string {
 type process struct {
 	cmd        *exec.Cmd
 	addr       string
-	greeting   string // what it printed, to the connection string
-	later      string // what it printed then; to be read once it has ended
-	connection string // the connection string in it
+	greeting   string // its output, up to the connection string
+	later      string // its output after that; to be read only after it has ended
+	connection string // the connection string in greeting
 	stderr     *bytes.Buffer
 	ended      chan error
 }
 
 var listens = regexp.MustCompile(`listens on http://(\S+) and https://(\S+), data in (.*)`)
 
-// start starts a server on a port of its own choice, and waits for its greeting.
+// start starts a server on a free port, and waits for its greeting.
 func (b binary) start(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	c := b.command(t, env, args...)
@@ -172,13 +172,13 @@ func (b binary) start(t testing.TB, env []string, args ...string) *process {
 	case <-p.ended:
 		t.Fatalf("mayfly %q has ended: %s%s", args, p.greeting, p.stderr)
 	case <-time.After(waitLimit):
-		t.Fatalf("mayfly %q says nothing", args)
+		t.Fatalf("mayfly %q prints nothing", args)
 	}
 	return p
 }
 
-// stop sends a signal, after which the server ends, with 0: not if it has had to wait for
-// a client until its limit.
+// stop sends a signal and checks that the server ends with 0, which it does not if a
+// client has held it up until shutdownLimit.
 func (p *process) stop(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -194,7 +194,8 @@ func (p *process) stop(t *testing.T, s os.Signal) {
 	}
 }
 
-// get reads a page under a key: signed for the protocol, as a bearer for our own.
+// get reads a page with a key: a signature for pages of the protocol, a bearer token for
+// Mayfly's own.
 func (p *process) get(t *testing.T, path, key string) (status int, body []byte) {
 	t.Helper()
 	r, err := http.NewRequest("GET", "http://"+p.addr+path, nil)
@@ -226,7 +227,7 @@ func sign(t testing.TB, r *http.Request, key, kind, link string) {
 	r.Header.Set("X-Ms-Date", date)
 }
 
-// do sends a request on a connection of its own.
+// do sends a request on a new connection.
 func do(r *http.Request) (status int, body []byte, err error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	res, err := (&http.Client{Transport: transport, Timeout: waitLimit}).Do(r)
@@ -283,7 +284,7 @@ func testBadArguments(t *testing.T, b binary) {
 	}
 }
 
-// What is printed is what a client can use.
+// A client can use the printed connection string.
 func testConnectionString(t *testing.T, b binary) {
 	p := b.start(t, nil, "--memory", anyPort)
 	if want := "AccountEndpoint=http://" + p.addr + "/;AccountKey=" + mayfly.WellKnownKey + ";"; p.connection != want {
@@ -306,7 +307,7 @@ func testTakenPort(t *testing.T, b binary) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	o := b.fails(t, nil, l.Addr().String()+" is taken by another program", "serve", "--memory", "--listen="+l.Addr().String())
+	o := b.fails(t, nil, l.Addr().String()+" is in use by another program", "serve", "--memory", "--listen="+l.Addr().String())
 	if !strings.Contains(o.stderr, "--listen") || o.stdout != "" {
 		t.Errorf("a taken port: %+v", o)
 	}
@@ -326,10 +327,10 @@ func testNeedsKey(t *testing.T, b binary) {
 	dir := filepath.Join(t.TempDir(), "data")
 	o := b.fails(t, nil, "needs a key of your own", "serve", "--listen=0.0.0.0:0", "--data="+dir)
 	if o.stdout != "" || !strings.Contains(o.stderr, "--key") {
-		t.Errorf("it says %q and %q", o.stdout, o.stderr)
+		t.Errorf("it prints %q and %q", o.stdout, o.stderr)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("a server that refuses to start has made its data")
+		t.Error("a server that refuses to start has created its data")
 	}
 	for _, flag := range []string{"--key=", "--key=" + ownKey + " --secondary-key=", "--key=" + ownKey + " --read-only-key=", "--key=" + ownKey + " --secondary-read-only-key="} {
 		short := base64.StdEncoding.EncodeToString(make([]byte, 31))
@@ -386,15 +387,15 @@ func testEnvironment(t *testing.T, b binary) {
 	if o := b.run(t, []string{"MAYFLY_DATA=" + dir}, "cert"); o.code != 0 {
 		t.Errorf("cert: %+v", o)
 	}
-	// The data remembers its clock.
+	// Data of a test clock opens only with a test clock.
 	b.fails(t, nil, "--test-clock", "serve", anyPort, "--data="+dir)
-	// A flag is stronger than the environment.
+	// A flag takes precedence over the environment.
 	if p := b.start(t, []string{"MAYFLY_LISTEN=192.0.2.1:1"}, "--memory", anyPort); !strings.HasPrefix(p.addr, "127.0.0.1:") {
 		t.Errorf("listens on %s", p.addr)
 	}
 }
 
-// A stop takes less than a second, though clients have connections open.
+// A stop takes less than a second even if clients have connections open.
 func testSignals(t *testing.T, b binary) {
 	dir := t.TempDir()
 	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
@@ -463,7 +464,7 @@ func testCheck(t *testing.T, b binary) {
 	if o.code != 1 || len(strings.Fields(o.stdout)) < 5 {
 		t.Errorf("check of damaged data: %+v, want exit 1 and a sentence", o)
 	}
-	// Files that are not the engine's any more.
+	// Files that the storage engine cannot read.
 	manifests, err := filepath.Glob(filepath.Join(dir, "db", "MANIFEST-*"))
 	if err != nil || len(manifests) == 0 {
 		t.Fatalf("no manifest in %s, %v", dir, err)

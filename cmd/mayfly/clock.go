@@ -20,16 +20,16 @@ import (
 
 type clockCommand struct {
 	Endpoint string  `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
-	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key. Default: the well-known key."`
 	KeyFile  keyFile `env:"MAYFLY_KEY_FILE" placeholder:"FILE" help:"File with that key."`
 
-	Show    clockShow    `cmd:"" default:"1" help:"Show the time and what drives it."`
+	Show    clockShow    `cmd:"" default:"1" help:"Show the time and how it follows the machine's clock."`
 	Freeze  clockFreeze  `cmd:"" help:"Stop the time where it is (test clock only)."`
 	Set     clockSet     `cmd:"" help:"Move the time forward to a moment (test clock only)."`
 	Advance clockAdvance `cmd:"" help:"Move the time forward by a duration (test clock only)."`
 	Release clockRelease `cmd:"" help:"Let the time go on from where it is (test clock only)."`
-	Confirm clockConfirm `cmd:"" help:"Say that the machine's clock is right after it jumped, so that nothing waits for it to be taken back."`
-	Rewind  clockRewind  `cmd:"" help:"Set the time of a stopped server back to the machine's clock, after it has followed one that was wrong."`
+	Confirm clockConfirm `cmd:"" help:"Confirm that the machine's clock is right after a jump, so that items which the jump has expired are purged now."`
+	Rewind  clockRewind  `cmd:"" help:"Set the time of a stopped server back to the machine's clock, after that was wrong and has been corrected."`
 }
 
 type (
@@ -46,8 +46,8 @@ type (
 )
 
 type clockRewind struct {
-	Data  string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
-	Force bool   `help:"Do it although the time is further ahead than the jumps that it has followed explain."`
+	Data  string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
+	Force bool   `help:"Rewind even if the time is ahead by more than the jumps that it has followed."`
 }
 
 // Run sets the clock back.
@@ -58,7 +58,7 @@ func (r clockRewind) Run() error {
 	if err != nil {
 		return openFailed(err)
 	}
-	fmt.Printf("The database's time went back from %s to %s, and with it the times of %d items that were written meanwhile.\n",
+	fmt.Printf("The database's time went back from %s to %s. %d items that were written meanwhile have new times.\n",
 		done.From.Format(time.RFC3339), done.To.Format(time.RFC3339), done.Items)
 	return nil
 }
@@ -111,8 +111,7 @@ func (c *clockCommand) call(method string, body []byte) error {
 	return err
 }
 
-// refusal takes the sentence out of an error's body: a message that holds JSON
-// and a trailer.
+// refusal returns the sentence in an error's body, whose message holds JSON and a trailer.
 func refusal(body []byte) string {
 	var failure struct{ Message string }
 	if err := json.Unmarshal(body, &failure); err != nil {

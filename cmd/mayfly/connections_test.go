@@ -17,7 +17,7 @@ import (
 	"github.com/mayflydb/mayfly"
 )
 
-// More connections than a server takes, each kept after a request, lock nobody out.
+// Idle connections beyond the server's limit do not keep new clients out.
 func testIdleConnections(t *testing.T, b binary) {
 	const connections, workers = 4100, 20
 	var limit syscall.Rlimit
@@ -68,7 +68,7 @@ func testPprof(t *testing.T, b binary) {
 			t.Fatalf("go tool pprof of %s: %v\n%s", page, err, said)
 		}
 		if raw, err := exec.Command("go", "tool", "pprof", "-raw", out).CombinedOutput(); err != nil || !strings.Contains(string(raw), "PeriodType") {
-			t.Errorf("what it fetched is no profile: %v\n%s", err, raw)
+			t.Errorf("the file that it fetched is not a profile: %v\n%s", err, raw)
 		}
 	}
 }

@@ -21,17 +21,17 @@ const (
 	benchClients = 8
 	// itemsPerKey is how many items have one partition key.
 	itemsPerKey = 10_000
-	// readBefore is how many items there are for each query that comes before those that
-	// are measured.
+	// readBefore is the number of items per query that warms up the server before the
+	// measurement.
 	readBefore = 5
-	// ticksPerSecond is the unit in which Linux tells how much CPU a process has taken.
+	// ticksPerSecond is the unit in which Linux reports the CPU time of a process.
 	ticksPerSecond = 100
 )
 
-// BenchmarkQueryOverHTTP measures what queries take of a server's CPU, among items of
-// 1 KiB with ten indexed properties: 1,000 of them, and 1,000,000 if MAYFLY_BENCH_MILLION
-// is set. What is asked for has been read before, most of it. CPU is known to a hundredth
-// of a second, so it takes many queries:
+// BenchmarkQueryOverHTTP measures the CPU time that queries take of a server with 1,000
+// items of 1 KiB with ten indexed properties, and with 1,000,000 if MAYFLY_BENCH_MILLION
+// is set. Most of the items have been read before. CPU time is known to a hundredth of a
+// second, so the benchmark needs many queries:
 //
 //	go test -run '^$' -bench QueryOverHTTP -benchtime 20000x ./cmd/mayfly
 func BenchmarkQueryOverHTTP(b *testing.B) {
@@ -70,14 +70,14 @@ func BenchmarkQueryOverHTTP(b *testing.B) {
 	}
 }
 
-// benchServer is a server with items of several partition keys in turn.
+// benchServer is a server with items whose partition keys alternate.
 type benchServer struct {
 	*process
 	client      http.Client
 	items, keys int
 }
 
-// cpuMicros is how much CPU the server has taken.
+// cpuMicros returns the CPU time of the server so far.
 func (s *benchServer) cpuMicros(b *testing.B) float64 {
 	b.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
@@ -94,7 +94,7 @@ func (s *benchServer) cpuMicros(b *testing.B) float64 {
 	return float64(user+system) * 1e6 / ticksPerSecond
 }
 
-// drive does something n times, by several clients.
+// drive calls a function n times, from several goroutines.
 func (s *benchServer) drive(b *testing.B, n int, do func(i int) error) {
 	b.Helper()
 	var wait sync.WaitGroup
@@ -138,7 +138,7 @@ const (
 	pkHeader = "X-Ms-Documentdb-Partitionkey"
 )
 
-// ask asks for items from a random place on, within a partition key or in all of them.
+// ask queries items from a random value on, within one partition key or in all of them.
 func (s *benchServer) ask(b *testing.B, query string, inKey bool, rows int) error {
 	a := rand.IntN(s.items - min(s.items/2, 10*rows*s.keys))
 	headers := map[string]string{"Content-Type": "application/query+json", "X-Ms-Documentdb-Isquery": "True"}

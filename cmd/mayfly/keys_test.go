@@ -13,20 +13,20 @@ import (
 	"github.com/mayflydb/mayfly"
 )
 
-// writeKey puts a text into a new file.
+// writeKey writes a text to a new file.
 func writeKey(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(name, mode); err != nil { // which the umask leaves alone
+	if err := os.Chmod(name, mode); err != nil { // the umask does not change this one
 		t.Fatal(err)
 	}
 	return name
 }
 
-// A key in a file is as good as one on the command line, for servers and for tools.
+// Servers and tools accept a key in a file like one on the command line.
 func testKeyFile(t *testing.T, b binary) {
 	const readOnly = "cmVhZC1vbmx5IGtleSBvZiB0aGlzIHRlc3QsIGxvbmcgZW5vdWdo"
 	// As openssl prints it: in lines.
@@ -50,11 +50,11 @@ func testKeyFile(t *testing.T, b binary) {
 	}
 	p.stop(t, syscall.SIGTERM)
 	if log := p.stderr.String(); strings.Count(log, "can read the key") != 1 || strings.Contains(log, readOnly) {
-		t.Errorf("of a file that everybody can read, and one that nobody else can, it says:\n%s", log)
+		t.Errorf("of two key files, one of which all users can read, the log says:\n%s", log)
 	}
 }
 
-// A file without a key does not mean the key that everybody knows.
+// A file without a key is an error, and does not mean the well-known key.
 func testBadKeyFile(t *testing.T, b binary) {
 	for text, args := range map[string][]string{
 		"no such file":      {"--key-file=nosuch"},
@@ -69,8 +69,8 @@ func testBadKeyFile(t *testing.T, b binary) {
 	}
 }
 
-// With the key that everybody knows, a name that a page in a browser could be at is
-// not answered unless it was allowed.
+// With the well-known key, requests to a host name that a page in a browser could have
+// are refused unless the name is allowed.
 func testHosts(t *testing.T, b binary) {
 	ask := func(p *process, host string) (int, string) {
 		r, err := http.NewRequest("GET", "http://"+p.addr+"/dbs", nil)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Command mayfly is the server and its tools: flags, environment and signals.
-// What it does is in package mayfly.
+// The database is in package mayfly.
 package main
 
 import (
@@ -17,7 +17,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve clients (the default)."`
 	Check   checkCommand   `cmd:"" help:"Check the data of a stopped server."`
 	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
-	Clock   clockCommand   `cmd:"" help:"Show, move or set right the time of a server."`
+	Clock   clockCommand   `cmd:"" help:"Show, move or correct the time of a server."`
 	TTL     ttlCommand     `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -27,13 +27,13 @@ const description = `A document database that forgets on time. It speaks the RES
 Examples:
 
   mayfly                                  serve on 127.0.0.1:8081, data in ./mayfly-data
-  mayfly serve --memory --test-clock      for tests: nothing is kept, the time can be moved
+  mayfly serve --memory --test-clock      for tests: data in memory, the time can be moved
   mayfly serve --listen 0.0.0.0:8081 --key-file mayfly.key
-  mayfly check --data ./mayfly-data       is everything as it should be?
+  mayfly check --data ./mayfly-data       does every item have all its rows?
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock
-  mayfly clock rewind                     the machine's clock was wrong: set the time of the stopped server right
-  mayfly ttl                              what has expired, and what takes space; see mayfly ttl --help`
+  mayfly clock rewind                     after the machine's clock was wrong, on a stopped server
+  mayfly ttl                              what is live and what has expired; see mayfly ttl --help`
 
 func main() {
 	mayfly.RunScriptWorker()

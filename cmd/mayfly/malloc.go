@@ -4,6 +4,6 @@
 
 package main
 
-// paceMalloc has nothing to do: without cgo there is no C memory, and the allocators of
-// other systems do not keep large blocks.
+// paceMalloc does nothing: without cgo there is no C memory, and the allocators of other
+// systems do not keep large blocks.
 func paceMalloc() {}

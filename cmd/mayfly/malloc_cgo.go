@@ -18,15 +18,15 @@ static void mayfly_map_large_blocks(int bytes) {
 */
 import "C"
 
-// mappedBlockBytes is the size from which a block of C memory is mapped by itself, so
-// that it goes back to the system as soon as it is freed. It is above the usual blocks of
-// a table and below a block that holds an item of 2 MB.
+// mappedBlockBytes is the size from which each block of C memory is mapped separately, so
+// that it returns to the system as soon as it is freed. It is above the usual blocks of a
+// table and below a block that holds an item of 2 MB.
 const mappedBlockBytes = 256 << 10
 
-// paceMalloc gives large blocks of C memory, which the storage engine's cache and
-// memtables are made of, back to the system when they are freed. By itself, glibc raises
-// the threshold to the largest block that was ever freed and keeps the rest for later:
-// under items of 2 MB, 250 MB of holes lay beside 22 MB in use.
+// paceMalloc returns large blocks of C memory to the system when they are freed. The
+// storage engine's cache and memtables consist of such blocks. By default glibc raises the
+// threshold to the largest block ever freed and keeps smaller ones: under a load of 2 MB
+// items, 250 MB were free but kept, and 22 MB in use.
 func paceMalloc() {
 	C.mayfly_map_large_blocks(mappedBlockBytes)
 }

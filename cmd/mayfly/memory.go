@@ -14,34 +14,34 @@ import (
 )
 
 const (
-	// gcPercent lets the heap, which is small, grow to five times what is in use
-	// before it is collected. A busy server makes several KB of garbage a request, and
-	// would collect a few megabytes many times a second.
+	// gcPercent lets the heap grow to five times the bytes in use before it is collected.
+	// The heap is small, and a request of a busy server leaves several KB of garbage: with
+	// the default, the collector would run many times a second to free a few megabytes.
 	gcPercent = 400
 
-	// memoryTargetBytes is where that generosity ends: near it the collector runs as
-	// often as it must. Without it, a hundred clients that each send the largest item
-	// made a server of 200 MB in use take 1.4 GB.
+	// memoryTargetBytes is the memory near which the collector runs more often. Without it, a hundred clients that each sent the largest item made a server with
+	// 200 MB in use take 1.4 GB.
 	memoryTargetBytes = 768 << 20
 
-	// roomBytes is how much garbage there may be beside what is in use when that alone
-	// is near the target, or beyond it: data in memory, and in builds without cgo what
-	// was read from disk. Without it, the collector would never end.
+	// roomBytes is how much garbage there may be if the bytes in use are near the target
+	// or above it: with data in memory, and in builds without cgo with data read from
+	// disk. Without it, the collector would run all the time.
 	roomBytes = 512 << 20
 
 	// Where memory is small, the target is half of it and the room an eighth.
 	targetShare = 2
 	roomShare   = 8
-	// The target is never above five eighths: the rest is for what the collector does
-	// not see, the storage engine's memtables and blocks, and for the system.
+	// The target is never above five eighths of the memory: the rest is for the storage
+	// engine's memtables and blocks, which the collector does not see, and for the system.
 	mostNumerator, mostDenominator = 5, 8
 
-	// The target moves in steps: each stops the process for a moment.
+	// The target moves in steps, since every change stops the process for a moment.
 	targetStepBytes = 16 << 20
 )
 
-// paceCollector sets how often the collector runs in so much memory, 0 for what there is,
-// and how soon C memory is given back, unless the environment does.
+// paceCollector sets how often the collector runs, given the memory in bytes or 0 for all
+// that is available, and how soon C memory is returned to the system. Environment
+// variables for the same settings take precedence.
 func paceCollector(memory int64) {
 	if os.Getenv("MALLOC_MMAP_THRESHOLD_") == "" {
 		paceMalloc()
@@ -57,7 +57,8 @@ func paceCollector(memory int64) {
 	}
 }
 
-// newPacer returns the pacer for so much memory, or for enough if that is not known.
+// newPacer returns the pacer for an amount of memory; 0, if it is not known, sets no upper
+// bound.
 func newPacer(memory int64) *pacer {
 	p := &pacer{least: memoryTargetBytes, room: roomBytes, step: targetStepBytes, most: math.MaxInt64}
 	if memory > 0 {
@@ -67,7 +68,7 @@ func newPacer(memory int64) *pacer {
 	return p
 }
 
-// pacer moves the target with what is in use, after each collection.
+// pacer adapts the target to the bytes in use, after each collection.
 type pacer struct {
 	least, most, room, step int64
 	stopped                 atomic.Bool
@@ -78,9 +79,9 @@ func (p *pacer) start() {
 	p.watch(p.least)
 }
 
-// watch waits for the next collection.
+// watch updates the target after the next collection.
 func (p *pacer) watch(target int64) {
-	// Nobody holds it, so it is collected the next time.
+	// The sentinel is unreachable, so the next collection frees it.
 	runtime.AddCleanup(new(sentinel), func(last int64) {
 		if p.stopped.Load() {
 			return
@@ -93,16 +94,16 @@ func (p *pacer) watch(target int64) {
 	}, target)
 }
 
-// sentinel has a pointer, so that it gets memory of its own.
+// sentinel has a pointer, so that it is not allocated together with other small objects.
 type sentinel struct{ _ *byte }
 
-// target returns the one for what is in use.
+// target returns the target for a number of bytes in use.
 func (p *pacer) target(inUse int64) int64 {
 	steps := (inUse + p.room + p.step - 1) / p.step
 	return min(max(p.least, steps*p.step), p.most)
 }
 
-// heapInUse is what the last collection has left.
+// heapInUse returns the bytes that the last collection found in use.
 func heapInUse() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Loads that need many times the memory that there is: the server lives on, takes no
-// more than it may have, and answers every request with a result or with a time to come
-// back.
+// Loads that need many times the memory of the server. The server survives, stays below
+// its limit, and answers every request with a result or with a time to try again.
 
 package main
 
@@ -28,7 +27,7 @@ import (
 )
 
 const (
-	// loadMemoryMB is what the server has.
+	// loadMemoryMB is the memory limit of the server.
 	loadMemoryMB = 512
 	// loadTime is how long each load takes, times MAYFLY_LONG, up to mostLoadTime.
 	loadTime     = 700 * time.Millisecond
@@ -37,24 +36,24 @@ const (
 	// mostLoadItems.
 	loadItems     = 12_000
 	mostLoadItems = 300_000
-	// bulkItems is how many of them are written at a time.
+	// bulkItems is how many of these are written in one request.
 	bulkItems = 100
-	// loadGroups is how many groups they are in, each of which has to be held.
+	// loadGroups is how many groups GROUP BY makes of them and has to hold.
 	loadGroups = 60_000
 	// arrayElements is the length of large arrays, each element of which has index rows.
-	// A writer needs a sixth of the memory, so that most of them wait.
+	// Each writer needs a sixth of the memory, so that most of them wait.
 	arrayElements = 200_000
 	// arrayClients is how many write them, times MAYFLY_LONG, up to mostArrayClients.
 	arrayClients     = 8
 	mostArrayClients = 32
 )
 
-// load is a server and those who write to it and ask it.
+// load is a server and its clients.
 type load struct {
 	*process
 	client            *http.Client
 	answered, refused atomic.Int64
-	late              atomic.Int64 // queries, on a machine that is busy otherwise
+	late              atomic.Int64 // queries that took too long, on a machine that is busy with other work
 	stopped           atomic.Int64 // functions
 }
 
@@ -92,7 +91,7 @@ func testMemory(t *testing.T, b binary) {
 		peak := l.peakMB(t)
 		t.Logf("%s: %d answered, %d refused, %d late in %v, at most %d MB", c.name, answered, refused, late, time.Since(began).Round(time.Second), peak)
 		if answered+late == 0 {
-			t.Errorf("%s: nobody was answered", c.name)
+			t.Errorf("%s: no request was answered", c.name)
 		}
 		if peak > loadMemoryMB {
 			t.Errorf("%s: the server took %d MB, more than %d", c.name, peak, loadMemoryMB)
@@ -104,10 +103,10 @@ func testMemory(t *testing.T, b binary) {
 	p.stop(t, os.Interrupt)
 }
 
-// largeText is as much as fits into an item beside its id and key.
+// largeText is as long as fits into an item with its id and key.
 var largeText = sync.OnceValue(func() string { return strings.Repeat("x", 2<<20-200) })
 
-// arrayItem is an item with a large array of numbers that hardly any other has.
+// arrayItem returns an item with a large array of numbers that hardly any other item has.
 func arrayItem(client, n int) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"id":"array%d","pk":"w%d","a":[`, client, client)
@@ -137,7 +136,7 @@ func (l *load) fill(t *testing.T, items int) {
 	}
 }
 
-// run has clients send requests, one after the other, for as long as a load takes.
+// run lets clients send requests, one after the other, for the time of a load.
 func (l *load) run(t *testing.T, clients int, request func(client, n int) (body string, query bool)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), min(loadTime*time.Duration(kvtest.LongFactor(t)), mostLoadTime))
@@ -178,11 +177,11 @@ func (l *load) run(t *testing.T, clients int, request func(client, n int) (body 
 	all.Wait()
 }
 
-// bombClients is how many clients call functions that take all memory that they get.
+// bombClients is how many clients call functions that take all memory they can.
 const bombClients = 8
 
-// bombs are functions that fill their memory, in steps and in one piece. The server and
-// all workers together stay below the limit.
+// bombs runs functions that fill their memory, in steps and in one piece. The server and
+// all workers together must stay below the limit.
 func (l *load) bombs(t *testing.T) {
 	t.Helper()
 	for id, body := range map[string]string{
@@ -196,8 +195,8 @@ func (l *load) bombs(t *testing.T) {
 	go func() {
 		peak := 0
 		for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-			// What is mapped from files, the program above all, is not counted: the system
-			// takes such pages back before it runs out of memory.
+			// Memory mapped from files, above all the program, is not counted: the system
+			// reclaims such pages before it runs out of memory.
 			together := statusMB(fmt.Sprint(l.cmd.Process.Pid), "RssAnon:")
 			for _, pid := range workers(l.cmd.Process.Pid) {
 				// Until it runs the worker's program, a new process shares the server's memory.
@@ -246,17 +245,17 @@ func (l *load) post(t *testing.T, path, kind, link, body string, headers map[str
 	return res.StatusCode, res.Header.Get("x-ms-retry-after-ms"), string(text), err
 }
 
-// peakMB is the most memory that the server had so far.
+// peakMB returns the most memory that the server has had so far.
 func (l *load) peakMB(t *testing.T) int {
 	t.Helper()
 	peak := statusMB(fmt.Sprint(l.cmd.Process.Pid), "VmHWM:")
 	if peak == 0 {
-		t.Fatal("the server does not tell its memory")
+		t.Fatal("/proc does not show the server's memory")
 	}
 	return peak
 }
 
-// statusMB reads a figure of a process's memory, and 0 if there is no such process.
+// statusMB returns a figure of a process's memory, or 0 if there is no such process.
 func statusMB(pid, name string) int {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "status"))
 	_, rest, _ := strings.Cut(string(text), name)
@@ -267,7 +266,7 @@ func statusMB(pid, name string) int {
 
 var memoryFigure = regexp.MustCompile(`(?m)^mayfly_memory_(bytes|waiting) (\S+)$`)
 
-// idle waits until the server holds no memory for requests, of which there are none.
+// idle waits until the server holds no memory for requests. There must be none under way.
 func (l *load) idle(t *testing.T) {
 	t.Helper()
 	var found [][]string

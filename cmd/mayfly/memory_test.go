@@ -31,8 +31,8 @@ func TestTargetFollowsMemory(t *testing.T) {
 	}
 }
 
-// A heap that is larger than the target is collected now and then, and not all the
-// time.
+// A heap larger than the target is collected when there is as much garbage as the pacer
+// has room for, not all the time.
 func TestLargeHeapsAreCollectedNowAndThen(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
@@ -52,8 +52,8 @@ func TestLargeHeapsAreCollectedNowAndThen(t *testing.T) {
 	for range 10 * held {
 		garbage = make([]byte, piece)
 	}
-	// One for about 32 pieces, and some while the target moves: 25 to 29, where there
-	// were 90 with a target that stands still.
+	// One collection for about 32 pieces, and some while the target moves: 25 to 29. A
+	// fixed target needs 90.
 	if n := collections() - before; n > 60 {
 		t.Errorf("collected %d times for %d MiB of garbage beside %d in use", n, 10*held, held)
 	}

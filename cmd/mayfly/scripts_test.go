@@ -15,7 +15,7 @@ import (
 	"github.com/mayflydb/mayfly"
 )
 
-// A server that is told to stop while scripts loop in its workers stops, and one that is
+// A server stops on a signal even while scripts loop in its workers, and a server that is
 // killed leaves no workers behind.
 func testScripts(t *testing.T, b binary) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -32,8 +32,8 @@ func testScripts(t *testing.T, b binary) {
 		p.post(t, "/"+container+"/udfs", "udfs", container, `{"id":"spin","body":"function() { return [...{[Symbol.iterator]: () => ({next: Reflect.get.bind(null, {r: {done: false}}, 'r')})}] }"}`)
 		const scripts = 3
 		for range scripts {
-			// One call after the other: on a busy machine the first may be over before the
-			// last has begun.
+			// Each client calls again and again: on a busy machine the first call may end
+			// before the last begins.
 			go func() {
 				for {
 					r, err := http.NewRequest("POST", "http://"+p.addr+"/"+container+"/docs", strings.NewReader(`{"query":"SELECT VALUE udf.spin()"}`))
@@ -80,7 +80,7 @@ func workers(pid int) []string {
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		// After the name in brackets come the state and the parent.
+		// The state and the parent follow the name in parentheses.
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == fmt.Sprint(pid) && fields[0] != "Z" {
 			found = append(found, filepath.Base(filepath.Dir(name)))
@@ -98,12 +98,12 @@ func awaitWorkers(t *testing.T, pid, n int) (found []string) {
 	return found
 }
 
-// await waits for something that must happen.
+// await waits until a condition holds.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(waitLimit); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never happened that %s", what)
+			t.Fatalf("waited too long until %s", what)
 		}
 	}
 }

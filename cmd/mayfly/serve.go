@@ -18,32 +18,32 @@ import (
 
 type serveCommand struct {
 	Listen string `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
-	Data   string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
-	Memory bool   `env:"MAYFLY_MEMORY" help:"Keep the data in memory, and nothing after the end."`
+	Data   string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
+	Memory bool   `env:"MAYFLY_MEMORY" help:"Keep the data in memory until the server stops."`
 	keyFlags
-	AllowHost         []string `env:"MAYFLY_ALLOW_HOST" placeholder:"NAME" help:"Host name by which clients may come, or *.NAME for those below it. Repeat for more. With the well-known key only these are answered, besides addresses, localhost, names without a dot, host.docker.internal and the advertised endpoints: a page in a browser knows that key too."`
+	AllowHost         []string `env:"MAYFLY_ALLOW_HOST" placeholder:"NAME" help:"Host name that requests may come to, or *.NAME for all names below it. Repeat for more. With the well-known key, which a page in a browser knows too, requests to other names get 403, except localhost, names without a dot, host.docker.internal and the advertised endpoints. Addresses are always allowed."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
-	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written so opens only so."`
-	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region that the account advertises (${default}), or NAME=URL for one with an endpoint of its own. Repeat for more: the first is written to, and who comes by the endpoint of another can only read."`
+	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written with this flag opens only with it."`
+	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region that the account advertises (${default}), or NAME=URL for a region with its own endpoint. Repeat for more: the first takes writes, and requests to the endpoint of another can only read."`
 	Consistency       string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
-	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts what is spent and limits nothing; enforce refuses what goes beyond it with 429."`
-	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Live bytes that a container may hold, in equal shares for its physical partitions; 0 is no bound."`
-	PartitionKeyQuota int64    `default:"21474836480" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"BYTES" help:"Live bytes that the items with one partition key may hold (${default}, 20 GiB)."`
-	MemoryLimit       int64    `env:"MAYFLY_MEMORY_LIMIT" placeholder:"BYTES" help:"Memory that the server should get by with. Without it what the machine has, or the container or service if that is less. Requests under way have a quarter of it: those that do not fit wait, and get 429 if that takes long."`
-	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for data that was read from disk, taken as it is read. Without it an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where it is not known how much there is."`
-	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Without it, the one that each came by."`
-	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse items by ids that the service's older gateway refuses in a path: those that end with a space, or have a percent triplet, a slash, a hash or a line end in them."`
-	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"What to log on standard error: ${enum} (${default})."`
+	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts request units and limits nothing; enforce refuses requests beyond it with 429."`
+	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Bytes of live items that a container may hold, in equal shares for its physical partitions; 0 for no limit."`
+	PartitionKeyQuota int64    `default:"21474836480" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"BYTES" help:"Bytes of live items with one partition key (${default}, 20 GiB)."`
+	MemoryLimit       int64    `env:"MAYFLY_MEMORY_LIMIT" placeholder:"BYTES" help:"Memory that the server divides among its parts. Default: the memory of the machine, or the limit of its container or service if that is less. Requests under way share a quarter of it: those that do not fit wait, and get 429 after ten seconds."`
+	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for the cache of data read from disk. It is taken as data is read. Default: an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where the memory is not known."`
+	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Default: the address that their request came to."`
+	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse requests for item ids that the service's older gateway refuses in a path: those that end with a space, or contain a percent triplet, a slash, a hash or a line end."`
+	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least level that is logged, on standard error: ${enum} (${default})."`
 
-	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"For how long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service, 720h at most. Without it not at all."`
+	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 720h at most. Default: it keeps none."`
 
-	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may work that cannot end a page early, like one that sorts without an index (${default}). Others end a page after 5 seconds."`
+	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may take that cannot end a page early, such as one that sorts without an index (${default}). Other queries end a page after 5 seconds."`
 }
 
-// shutdownLimit is how long requests under way may take to end at a stop.
+// shutdownLimit is how long a stop waits for requests under way.
 const shutdownLimit = 20 * time.Second
 
-// Run serves until it is told to stop.
+// Run serves until a signal or a failed write to the disk stops it.
 func (c *serveCommand) Run() error {
 	paceCollector(c.MemoryLimit)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,8 +52,7 @@ func (c *serveCommand) Run() error {
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return err
 	}
-	// The port comes first: it is the commonest thing to be taken, and cheap to
-	// ask for.
+	// The port comes first: a port in use is the commonest failure, and cheap to detect.
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return listenFailed(c.Listen, err)
@@ -84,13 +83,13 @@ func (c *serveCommand) Run() error {
 	case <-ctx.Done():
 	}
 	stop() // a second signal ends the process at once
-	fmt.Fprintln(os.Stderr, "mayfly: stopping; requests under way may end")
+	fmt.Fprintln(os.Stderr, "mayfly: stopping after the requests under way")
 	limited, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()
 	return errors.Join(s.Shutdown(limited), s.Close())
 }
 
-// greet says where the server is and how to reach it.
+// greet prints the server's addresses and a connection string.
 func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 	endpoint := c.Advertise
 	if endpoint == "" {
@@ -107,18 +106,18 @@ func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 		fmt.Printf("Connection string: AccountEndpoint=%s;AccountKey=<your key>;\n", endpoint)
 	}
 	if !c.Sync && !c.Memory {
-		fmt.Println("Without --sync: a crash of the server or the machine may lose the last writes.")
+		fmt.Println("--sync is off: a crash of the server or the machine may lose the last writes.")
 	}
 }
 
 func listenFailed(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is taken by another program: stop it, or choose another address with --listen", address)
+		return fmt.Errorf("%s is in use by another program: stop it, or choose another address with --listen", address)
 	}
 	return fmt.Errorf("cannot listen on %s: %w", address, err)
 }
 
-// openFailed adds what to do about an error.
+// openFailed adds advice to an error of mayfly.Open, Check or RewindClock.
 func openFailed(err error) error {
 	switch {
 	case errors.Is(err, mayfly.ErrInUse):
@@ -126,7 +125,7 @@ func openFailed(err error) error {
 	case errors.Is(err, mayfly.ErrNewerFormat):
 		return fmt.Errorf("%w: use a newer version of mayfly", err)
 	case errors.Is(err, mayfly.ErrDiskFull):
-		return fmt.Errorf("%w: make room, or choose another directory with --data", err)
+		return fmt.Errorf("%w: free some space, or choose another directory with --data", err)
 	}
 	return err
 }

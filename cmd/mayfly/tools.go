@@ -11,10 +11,10 @@ import (
 )
 
 type checkCommand struct {
-	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
+	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 }
 
-// Run checks the data and says what it found; problems make the command fail.
+// Run checks the data and prints the problems. It fails if there are any.
 func (c *checkCommand) Run() error {
 	paceCollector(0)
 	report, err := mayfly.Check(c.Data, os.Stderr)
@@ -32,7 +32,7 @@ func (c *checkCommand) Run() error {
 }
 
 type certCommand struct {
-	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Where the data is kept (${default})."`
+	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 }
 
 // Run prints the certificate.

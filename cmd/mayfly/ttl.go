@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The command ttl: what expires in a running server, when and why, and what purge
-// is to do about it.
+// The command ttl shows what expires in a running server, when and why, and controls
+// purge.
 
 package main
 
@@ -22,24 +22,24 @@ import (
 
 type ttlCommand struct {
 	Endpoint string  `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
-	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key, if it has one of its own."`
+	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key. Default: the well-known key."`
 	KeyFile  keyFile `env:"MAYFLY_KEY_FILE" placeholder:"FILE" help:"File with that key."`
-	JSON     bool    `name:"json" help:"Print what the server answers, for programs."`
+	JSON     bool    `name:"json" help:"Print the server's answer unchanged, for programs."`
 
-	Status   ttlStatus   `cmd:"" default:"withargs" help:"Show what is live, what has expired, and how far purge is behind."`
-	Whatif   ttlWhatif   `cmd:"" help:"Show what another default TTL would do. Nothing is changed."`
+	Status   ttlStatus   `cmd:"" default:"withargs" help:"Show how many items are live, how many have expired, and how far purge is behind."`
+	Whatif   ttlWhatif   `cmd:"" help:"Show the effect of another default TTL. Changes nothing."`
 	Forecast ttlForecast `cmd:"" help:"Show how much expires when, if nothing is written."`
-	Explain  ttlExplain  `cmd:"" help:"Show when an item expires, and why, or why not."`
-	Events   ttlEvents   `cmd:"" help:"Show which items have expired, or tell of them as it happens."`
-	Pause    ttlPause    `cmd:"" help:"Stop purge, everywhere or in one container. It stays so over a restart."`
-	Resume   ttlResume   `cmd:"" help:"Let purge go on."`
-	Limit    ttlLimit    `cmd:"" help:"Bound how many items purge takes away in a second in a container."`
-	Purge    ttlPurge    `cmd:"" help:"Take away at once all that has expired."`
+	Explain  ttlExplain  `cmd:"" help:"Show when an item expires, or that it does not, and why."`
+	Events   ttlEvents   `cmd:"" help:"Show which items have expired, or follow them as they expire."`
+	Pause    ttlPause    `cmd:"" help:"Pause purge, everywhere or in one container. A restart does not resume it."`
+	Resume   ttlResume   `cmd:"" help:"Resume purge."`
+	Limit    ttlLimit    `cmd:"" help:"Limit the number of items that are purged per second in a container."`
+	Purge    ttlPurge    `cmd:"" help:"Purge all expired items at once."`
 }
 
 // Help is shown below the usage.
 func (*ttlCommand) Help() string {
-	return `An expired item is gone for every client at its deadline. Purge only takes its space back.
+	return `An expired item is gone for every client at its deadline. Purge only frees its space.
 
 Examples:
 
@@ -52,13 +52,13 @@ Examples:
   mayfly ttl explain shop carts 1 '["ada",7]'         a partition key of two parts
   mayfly ttl events shop carts --follow --json        a line for each item as it expires
   mayfly ttl pause shop carts
-  mayfly ttl limit shop carts 500                     at most 500 items in a second; 0 for no limit
+  mayfly ttl limit shop carts 500                     at most 500 items per second; 0 for no limit
   mayfly ttl purge shop carts`
 }
 
-// anyContainer names a container, or none for all of them.
+// anyContainer names a container, or all containers if it is empty.
 type anyContainer struct {
-	Database  string `arg:"" optional:"" help:"Its database. Without one: everywhere."`
+	Database  string `arg:"" optional:"" help:"Its database. Default: all containers of the server."`
 	Container string `arg:"" optional:"" help:"The container."`
 }
 
@@ -102,8 +102,8 @@ type (
 	ttlEvents struct {
 		oneContainer
 		From   string `enum:"kept,now" default:"kept" placeholder:"WHEN" help:"Where to begin: ${enum} (${default}). Events are kept for an hour."`
-		Cursor string `placeholder:"CURSOR" help:"Go on where an earlier call ended, in place of --from."`
-		Follow bool   `help:"Tell of events as they happen, until interrupted."`
+		Cursor string `placeholder:"CURSOR" help:"Begin where an earlier call ended, in place of --from."`
+		Follow bool   `help:"Print events as they happen, until interrupted."`
 	}
 	ttlPause  struct{ anyContainer }
 	ttlResume struct{ anyContainer }
@@ -146,7 +146,7 @@ func (s ttlExplain) Run(c *commands) error {
 
 func (s ttlPause) Run(c *commands) error {
 	return tell(&c.TTL, "pause", s.query(), func(w io.Writer, _ *engine.PurgeSetting) {
-		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and keep their space.\n", s.place())
+		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and still take space.\n", s.place())
 	})
 }
 
@@ -166,7 +166,7 @@ func (s ttlLimit) Run(c *commands) error {
 	return tell(&c.TTL, "limit", q, func(w io.Writer, a *engine.PurgeSetting) {
 		limit := "has no limit"
 		if a.Limit != 0 {
-			limit = fmt.Sprintf("takes at most %g items/s", a.Limit)
+			limit = fmt.Sprintf("removes at most %g items/s", a.Limit)
 		}
 		fmt.Fprintf(w, "Purge %s in %s of %s.\n", limit, s.Container, s.Database)
 	})
@@ -174,11 +174,11 @@ func (s ttlLimit) Run(c *commands) error {
 
 func (s ttlPurge) Run(c *commands) error {
 	return tell(&c.TTL, "purge", s.query(), func(w io.Writer, a *engine.PurgeResult) {
-		fmt.Fprintf(w, "Taken away %s: %s, %s.\n", s.place(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
+		fmt.Fprintf(w, "Purged %s: %s, %s.\n", s.place(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
 	})
 }
 
-// place says where something holds.
+// place returns the containers that a command is for, as in a sentence.
 func (c anyContainer) place() string {
 	if c.Database == "" {
 		return "everywhere"
@@ -186,12 +186,12 @@ func (c anyContainer) place() string {
 	return "in " + c.Container + " of " + c.Database
 }
 
-// show asks for a page and prints it.
+// show gets a page and prints it.
 func show[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer, *T)) error {
 	return c.ask(http.MethodGet, page, q, func(body []byte) error { return printAnswer(c, body, print) })
 }
 
-// tell has the server do something, and prints what came of it.
+// tell posts to a page and prints the answer.
 func tell[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer, *T)) error {
 	return c.ask(http.MethodPost, page, q, func(body []byte) error { return printAnswer(c, body, print) })
 }
@@ -203,7 +203,7 @@ func printAnswer[T any](c *ttlCommand, body []byte, print func(io.Writer, *T)) e
 	}
 	var a T
 	if err := json.Unmarshal(body, &a); err != nil {
-		return fmt.Errorf("the server's answer cannot be read, it may be of another version; see it with --json: %w", err)
+		return fmt.Errorf("cannot read the server's answer, it may be of another version; --json prints it unchanged: %w", err)
 	}
 	w := bufio.NewWriter(os.Stdout)
 	print(w, &a)
@@ -211,14 +211,14 @@ func printAnswer[T any](c *ttlCommand, body []byte, print func(io.Writer, *T)) e
 }
 
 const (
-	// ttlTimeout is for all but followers and purges, which take what they take.
+	// ttlTimeout is for all requests but those that follow or purge, which have no limit.
 	ttlTimeout = 2 * time.Minute
 	// maxTTLBytes bounds an answer: a status has a few hundred bytes for each
 	// partition.
 	maxTTLBytes = 256 << 20
 )
 
-// ask sends a request and hands the answer on.
+// ask sends a request and calls then with the body of the answer.
 func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) error) error {
 	timeout := ttlTimeout
 	if page == "purge" {
@@ -231,12 +231,12 @@ func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) er
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxTTLBytes))
 	if err != nil {
-		return fmt.Errorf("the server's answer was cut: %w", err)
+		return fmt.Errorf("cannot read all of the server's answer: %w", err)
 	}
 	return then(body)
 }
 
-// send sends a request and returns its answer, if that is no refusal.
+// send sends a request and returns its answer, or an error if the server refused it.
 func (c *ttlCommand) send(method, page string, q url.Values, timeout time.Duration) (*http.Response, error) {
 	key, err := c.KeyFile.orWellKnown(c.Key)
 	if err != nil {
@@ -251,7 +251,7 @@ func (c *ttlCommand) send(method, page string, q url.Values, timeout time.Durati
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // the address has the parameters, and is long
+			err = failed.Err // without the address, which is long with its parameters
 		}
 		return nil, fmt.Errorf("cannot reach the server at %s: %w: is it running? Name it with --endpoint or MAYFLY_ENDPOINT", c.Endpoint, err)
 	}
@@ -266,15 +266,15 @@ func (c *ttlCommand) send(method, page string, q url.Values, timeout time.Durati
 	return nil, fmt.Errorf("%s: %s%s", res.Status, refusal(body), advice(res.StatusCode, page))
 }
 
-// advice says what to do about a refusal.
+// advice returns a sentence about what to do after a refusal.
 func advice(status int, page string) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return " Give the server's key with --key or MAYFLY_KEY."
 	case status == http.StatusNotFound && page != "explain":
-		return " See which there are: mayfly ttl status"
+		return " To list all containers: mayfly ttl status"
 	case status == http.StatusGone:
-		return " That is --from=kept or --from=now, without --cursor."
+		return " Use --from=kept or --from=now in place of --cursor."
 	}
 	return ""
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/engine"
 )
 
-// maxLineBytes bounds a line of events: an id, a partition key, or a cursor with a
-// place for each partition.
+// maxLineBytes bounds a line of events: an event with its id and partition key, or a
+// cursor with a position in each partition.
 const maxLineBytes = 1 << 20
 
-// Run prints events as they come: a line each, and where to go on.
+// Run prints events as they come, a line each, and then the cursor to continue with.
 func (s ttlEvents) Run(c *commands) error {
 	q := s.query()
 	if s.Cursor != "" {
@@ -44,14 +44,14 @@ func (s ttlEvents) Run(c *commands) error {
 	case err != nil:
 		return fmt.Errorf("%w%s", err, out.goOn())
 	case s.Follow:
-		return fmt.Errorf("the server has ended the stream%s", out.goOn())
+		return fmt.Errorf("the server has ended the answer%s", out.goOn())
 	case !c.TTL.JSON:
-		_, err = fmt.Fprintf(os.Stderr, "%s. What follows: --cursor=%s\n", out.summary(), out.cursor)
+		_, err = fmt.Fprintf(os.Stderr, "%s. To continue: --cursor=%s\n", out.summary(), out.cursor)
 	}
 	return err
 }
 
-// eventPrinter prints what a server tells of events.
+// eventPrinter prints the lines of an answer with events.
 type eventPrinter struct {
 	w      io.Writer
 	json   bool
@@ -66,19 +66,19 @@ func (p *eventPrinter) printAll(body io.Reader) error {
 	for lines.Scan() {
 		var l eventLine
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return fmt.Errorf("the server's answer cannot be read, it may be of another version; see it with --json: %w", err)
+			return fmt.Errorf("cannot read the server's answer, it may be of another version; --json prints it unchanged: %w", err)
 		}
 		if err := p.print(&l, lines.Bytes()); err != nil {
 			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("the connection is lost: %w", err)
+		return fmt.Errorf("lost the connection: %w", err)
 	}
 	return nil
 }
 
-// print prints one line. An error that the server tells of is returned.
+// print prints one line. A line with an error is returned as an error.
 func (p *eventPrinter) print(l *eventLine, raw []byte) error {
 	if p.json {
 		if _, err := fmt.Fprintf(p.w, "%s\n", raw); err != nil {
@@ -121,12 +121,12 @@ func (p *eventPrinter) summary() string {
 	return text
 }
 
-// goOn says how to go on after an error.
+// goOn says how to continue after an error.
 func (p *eventPrinter) goOn() string {
 	if p.cursor == "" {
 		return ""
 	}
-	return "; go on with --cursor=" + p.cursor
+	return "; continue with --cursor=" + p.cursor
 }
 
 // eventLine is any line of the server's answer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// How the answers of the ttl pages look to people.
+// Prints the answers of the ttl pages for people.
 
 package main
 
@@ -18,7 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// printStatuses has a line for each container.
+// printStatuses prints a line for each container.
 func printStatuses(w io.Writer, a *engine.TTLReport) {
 	if len(a.Containers) == 0 {
 		fmt.Fprintln(w, "There are no containers.")
@@ -38,11 +38,11 @@ func printStatuses(w io.Writer, a *engine.TTLReport) {
 
 func printClock(w io.Writer, a *engine.TTLReport) {
 	if !a.Clock.Trusted {
-		fmt.Fprintf(w, "\nNot all that has expired is purged: %s\nSee: mayfly clock\n", a.Clock.Reason)
+		fmt.Fprintf(w, "\nSome expired items are not purged: %s\nSee: mayfly clock\n", a.Clock.Reason)
 	}
 }
 
-// purgeText says in a word or two what purge does.
+// purgeText returns the state of purge in a few words.
 func purgeText(c *engine.TTLStatus) string {
 	switch {
 	case c.Purge.Paused:
@@ -57,7 +57,7 @@ func purgeText(c *engine.TTLStatus) string {
 	return "idle"
 }
 
-// printStatus tells all of one container.
+// printStatus prints all figures of one container.
 func printStatus(w io.Writer, a *engine.TTLReport) {
 	for i := range a.Containers {
 		c := &a.Containers[i]
@@ -73,7 +73,7 @@ func printStatus(w io.Writer, a *engine.TTLReport) {
 			{"Container", plain(c.Container) + " of " + plain(c.Database)},
 			{"Default TTL", ttlText(c.DefaultTTL)},
 			{"Live", amountText(c.Live)},
-			{"Expired, still there", amountText(c.Expired)},
+			{"Expired, not purged", amountText(c.Expired)},
 			{"Purge", purgeText(c)},
 			{"Lag", lag(c.Purge.LagSeconds)},
 			{"Limit", limit},
@@ -144,8 +144,8 @@ func printExplanation(w io.Writer, a *engine.Explanation) {
 	fmt.Fprintf(w, "\n%s\n", a.Reason)
 }
 
-// plain is a text as it is, unless it would do something to a terminal: names and
-// ids are whatever clients make them.
+// plain returns a text unchanged, or quoted if it has control characters that a terminal
+// would obey: clients choose names and ids.
 func plain(s string) string {
 	for _, c := range s {
 		if !strconv.IsPrint(c) {
@@ -168,7 +168,7 @@ func itemCount(n int64) string {
 	return fmt.Sprintf("%d items", n)
 }
 
-// byteCount is a number of bytes with a unit.
+// byteCount returns a number of bytes with a unit.
 func byteCount(n int64) string {
 	const units = "KMGTPE"
 	if n < 1024 {
@@ -182,7 +182,7 @@ func byteCount(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, units[unit])
 }
 
-// ttlText says a TTL in words.
+// ttlText returns a TTL in words.
 func ttlText(ttl catalog.TTL) string {
 	switch ttl {
 	case catalog.TTLAbsent:
@@ -200,7 +200,7 @@ func lag(seconds float64) string {
 	return duration(time.Duration(math.Round(seconds*1000)) * time.Millisecond)
 }
 
-// duration is a time in its two largest units.
+// duration returns a time in its two largest units.
 func duration(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%dms", d.Milliseconds())
@@ -215,14 +215,14 @@ func duration(d time.Duration) string {
 			parts = append(parts, fmt.Sprintf("%d%s", n, unit.name))
 			s %= unit.seconds
 		} else if len(parts) > 0 {
-			break // the second unit is that next to the first, or none
+			break // only two adjacent units are shown
 		}
 	}
 	return strings.Join(parts[:min(2, len(parts))], " ")
 }
 
-// table writes rows in columns, of which each is aligned to the left (l) or to the
-// right (r).
+// table writes rows in columns. align has a letter for each column: l aligns it to the
+// left, r to the right.
 func table(w io.Writer, align string, rows [][]string) {
 	width := make([]int, len(align))
 	for _, r := range rows {

@@ -16,7 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
-// post makes something on a server.
+// post creates a resource on a server.
 func (p *process) post(t *testing.T, path, kind, link, body string) {
 	t.Helper()
 	r, err := http.NewRequest("POST", "http://"+p.addr+path, strings.NewReader(body))
@@ -73,8 +73,8 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl limit shop carts 0", []string{"no limit"}},
 		{"ttl pause shop carts", []string{"Purge is paused in carts of shop."}},
 		{"ttl resume shop carts", []string{"paused everywhere: mayfly ttl resume"}},
-		{"ttl purge shop carts", []string{"Taken away in carts of shop: 1 item, "}},
-		{"ttl purge", []string{"Taken away everywhere: 0 items, 0 B."}},
+		{"ttl purge shop carts", []string{"Purged in carts of shop: 1 item, "}},
+		{"ttl purge", []string{"Purged everywhere: 0 items, 0 B."}},
 		{"ttl resume", []string{"Purge goes on everywhere."}},
 		{"ttl --help", []string{"Examples:", "mayfly ttl whatif shop carts --ttl=3600", "--json"}},
 	} {
@@ -90,7 +90,7 @@ func testTTL(t *testing.T, b binary) {
 	testTTLFollow(t, b, p, at)
 }
 
-// With --json every command prints JSON, and nothing else.
+// With --json every command prints only JSON.
 func testTTLJSON(t *testing.T, b binary, at string) {
 	for _, args := range []string{
 		"status", "status shop carts", "whatif shop carts --ttl=60", "forecast shop carts", "explain shop carts 1 ada", "events shop carts",
@@ -108,7 +108,7 @@ func testTTLJSON(t *testing.T, b binary, at string) {
 	}
 }
 
-// What fails says what to do.
+// Errors say what to do.
 func testTTLFails(t *testing.T, b binary, at string) {
 	for args, text := range map[string]string{
 		"status shop":                          "both database and container",
@@ -136,7 +136,7 @@ func testTTLFails(t *testing.T, b binary, at string) {
 	}
 }
 
-// A follower is told at once, and does not keep the server from ending.
+// A follower gets events at once, and does not hold up a stop of the server.
 func testTTLFollow(t *testing.T, b binary, p *process, at string) {
 	c := b.command(t, nil, "ttl", "events", "shop", "carts", "--follow", "--from=now", "--json", at)
 	stdout, err := c.StdoutPipe()
@@ -148,7 +148,7 @@ func testTTLFollow(t *testing.T, b binary, p *process, at string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Without it a follower that hangs would keep the test from ending.
+	// A follower that hangs is killed, so that the test ends.
 	watch := time.AfterFunc(waitLimit, func() { _ = c.Process.Kill() })
 	defer watch.Stop()
 	lines := bufio.NewScanner(stdout)
@@ -165,8 +165,8 @@ func testTTLFollow(t *testing.T, b binary, p *process, at string) {
 	next(`"type":"expired","id":"1"`)
 	next(`"type":"cursor"`)
 	p.stop(t, syscall.SIGTERM)
-	if err := c.Wait(); err == nil || !strings.Contains(stderr.String(), "go on with --cursor=") {
-		t.Errorf("the follower ends with %v and says %q", err, &stderr)
+	if err := c.Wait(); err == nil || !strings.Contains(stderr.String(), "continue with --cursor=") {
+		t.Errorf("the follower ends with %v and prints %q", err, &stderr)
 	}
 }
 
