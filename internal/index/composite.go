@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: MIT
 
-// Composite indexes: an entry for each composite index of the policy, made of the values
-// at all its paths, so that a query can walk items in the order of several properties.
+// Composite indexes. An item has an entry for each composite index of the policy, made of
+// the values at all its paths, so that a query can read items in the order of several
+// properties.
 //
 //	{number}{component}…{end}
 //
-// {number} is that of the index in catalog.Definition.IndexedComposites. A component is
+// {number} is the position of the index in catalog.Definition.IndexedComposites. A
+// component is
 //
-//	undefined     10            the path leads nowhere
+//	undefined     10            the item has no value at the path
 //	scalar        as in a term  (termkey.go)
 //	string, cut   50 {the first bytes, escaped} 00 02
 //	array         60
 //	object        70
 //
-// with all its bytes complemented where the path is descending. Of a string that is cut,
-// and of an array and an object, the entry does not hold all that they are ordered by:
-// the component is rough, and the last of its entry. Rows with the same rough entry are
-// in no order. {end} is one byte:
+// with all its bytes complemented if the path is descending. The component of a cut
+// string, an array or an object is rough: it does not hold all bytes that the value is
+// ordered by. A rough component is the last of its entry. Rows with the same rough entry
+// are in no order. {end} is one byte, the sum of
 //
 //	01  the last component is rough
 //	02  the first path is descending: the ordinal that follows is complemented, so that
 //	    items with equal values are in the direction of the first path, as queries order
 //	    them
 //
-//  1. Order: walking the rows of an index forwards is walking the items in the order of
-//     its paths, walking them backwards is walking them in the opposite order, and only
-//     items with the same rough entry are in no order.
-//  2. Complete: every item has one row in each index, whatever it lacks.
-//  3. The entries that begin with the same values are one range, and so are those with
-//     a range of values after them.
+// Invariants:
 //
-// _ts is known when a write executes and no sooner: its place is left open (Stamp).
+//  1. Order: the rows of an index, read forwards, are in the order of its paths, and read
+//     backwards in the opposite order. Only items with the same rough entry are in no
+//     order.
+//  2. Complete: every item has one row in each index, even if it lacks the properties.
+//  3. The entries that begin with the same values are one range, and so are those of them
+//     whose next value is in a range.
+//
+// _ts is known only when a write executes: its bytes are filled in then (Stamp).
 
 package index
 
@@ -48,14 +52,14 @@ const (
 	endRough    byte = 0x01
 	endReversed byte = 0x02
 
-	// longestExact is the longest component that is not cut: of a string.
+	// longestExact is the longest component that is not cut, which is that of a string.
 	longestExact = len("\x50") + maxTermValueBytes + len("\x00\x01")
-	// numberComponentBytes is what a number takes.
+	// numberComponentBytes is the length of a number's component.
 	numberComponentBytes = 9
 )
 
-// stampPlace is where an entry has the time of the write: in that of a composite index,
-// so many bytes from its start.
+// stampPlace is where the time of the write is in the entry of a composite index: the
+// number of the index, and the offset from the start of the entry.
 type stampPlace struct {
 	number byte
 	at     uint16
@@ -82,8 +86,8 @@ func (w *entryWriter) composites(list [][]catalog.CompositePath, o *value.Object
 	return nil
 }
 
-// appendComponents appends the values at the paths of an index, up to one that is rough,
-// given what value there is at a path and where it is written.
+// appendComponents appends the values at the paths of an index, up to one that is rough.
+// of returns the value at path i, which is written at offset at.
 func appendComponents(dst []byte, paths []catalog.CompositePath, of func(i, at int) Component) (_ []byte, rough bool) {
 	for i := 0; i < len(paths) && !rough; i++ {
 		at := len(dst)
@@ -107,7 +111,7 @@ func endOf(paths []catalog.CompositePath, rough bool) (end byte) {
 	return end
 }
 
-// Turned returns an ordinal as it stands after an entry, and back.
+// Turned converts an ordinal to the form in which it follows an entry, and back.
 func Turned(ordinal uint64, entry []byte) uint64 {
 	if len(entry) > 0 && entryKind(entry[0]) == entryComposite && entry[len(entry)-1]&endReversed != 0 {
 		return ^ordinal
@@ -115,7 +119,7 @@ func Turned(ordinal uint64, entry []byte) uint64 {
 	return ordinal
 }
 
-// Stamp writes the time of the write into the entries that have it.
+// Stamp writes the time of the write into the entries that contain it.
 func (t *Entries) Stamp(writtenMs int64) {
 	for _, s := range t.stamps {
 		start := []byte{byte(entryComposite), s.number}
@@ -143,13 +147,13 @@ type Component struct {
 	nested byte // the tag of an array or an object
 }
 
-// ScalarComponent is a scalar, or undefined.
+// ScalarComponent returns the component of a scalar, or of undefined.
 func ScalarComponent(v value.Value) Component { return Component{scalar: v} }
 
-// ArrayComponent is any array.
+// ArrayComponent returns the component of any array.
 func ArrayComponent() Component { return Component{nested: tagEmptyArray} }
 
-// ObjectComponent is any object.
+// ObjectComponent returns the component of any object.
 func ObjectComponent() Component { return Component{nested: tagEmptyObject} }
 
 func componentAt(o *value.Object, p value.Path) Component {
@@ -183,24 +187,24 @@ func appendComponent(dst []byte, c Component) (_ []byte, rough bool) {
 	return cutShort(dst), true
 }
 
-// CompositePlace returns the place in a composite index of an item with these values.
+// CompositePlace returns the place of an item with these values in a composite index.
 func CompositePlace(paths []catalog.CompositePath, values []Component, ordinal uint64) Place {
 	raw, rough := appendComponents(nil, paths, func(i, _ int) Component { return values[i] })
 	return Place{Value{append(raw, endOf(paths, rough))}, ordinal}
 }
 
-// CompositeBounds returns those of the rows, after the start of the index, whose values
-// at the first paths are equal to some, and at the path after them in a range, if it is
-// not nil.
+// CompositeBounds returns the bounds of the rows whose values at the first paths are
+// equal, and whose value at the path after them is in the range next, unless that is nil.
+// start is what the rows of the index begin with.
 func CompositeBounds(start []byte, paths []catalog.CompositePath, equal []value.Value, next *ValueRange) (lower, upper []byte) {
 	prefix, rough := appendComponents(bytes.Clone(start), paths[:len(equal)], func(i, _ int) Component { return ScalarComponent(equal[i]) })
-	if rough || next == nil { // there is nothing after what is rough
+	if rough || next == nil { // nothing follows a rough component
 		return prefix, kv.After(prefix)
 	}
 	lower, upper = bytes.Clone(next.lower), bytes.Clone(next.upper)
 	if paths[len(equal)].Descending {
-		// What begins with a bound is above it here and there: so the bounds change
-		// places, and each lies after all that begins with it.
+		// A value that begins with a bound sorts after the bound, complemented or not. So
+		// the bounds swap, and each moves behind all values that begin with it.
 		complement(lower)
 		complement(upper)
 		lower, upper = kv.After(upper), kv.After(lower)
@@ -208,7 +212,7 @@ func CompositeBounds(start []byte, paths []catalog.CompositePath, equal []value.
 	return append(bytes.Clone(prefix), lower...), append(prefix, upper...)
 }
 
-// AppendCompositeStart appends what the entries of a composite index begin with.
+// AppendCompositeStart appends the bytes that the entries of a composite index begin with.
 func AppendCompositeStart(dst []byte, number int) []byte {
 	return append(dst, byte(entryComposite), byte(number))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// compositePolicy is a container with a composite index: "/x /y-" is ascending by x, then
-// descending by y.
+// compositePolicy returns the definition of a container with a composite index: "/x /y-"
+// is ascending by x, then descending by y.
 func compositePolicy(composite string) string {
 	var paths []string
 	for _, p := range strings.Fields(composite) {
@@ -56,7 +56,7 @@ func TestCompositeBytes(t *testing.T) {
 	}
 }
 
-// inverted is the body of a number in a descending path.
+// inverted returns the bytes of a number in a descending path, after the tag.
 func inverted(v value.Value) []byte {
 	raw := value.AppendKey(nil, v)[1:]
 	complement(raw)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Package index says what an item is found by: how scalars, composites, texts, vectors and
-// geometries become entries, and how ranges over entries are spelled. The store makes a
-// row of each entry and an ordinal; this package knows nothing of rows.
+// Package index encodes the index entries of an item, which scalars, composites, texts,
+// vectors and geometries become, and ranges of entries. The store makes an index row of
+// each entry and the item's ordinal; this package does not know the keys of rows.
 package index

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Entries: what an item is found by, of all kinds of index. An index row is an entry
-// and the item's ordinal, and an entry begins with its kind, so that each kind has its
-// rows apart from the others, and all of them come and go together:
+// Entries of all kinds of index. An index row is an entry and the item's ordinal. An entry
+// begins with its kind, so that the rows of each kind lie together:
 //
-//	{kind}{what the kind makes of the item}
+//	{kind}{bytes that the kind makes of the item}
 //
-// Whoever adds a kind makes its entries in Append, and nothing else has to know:
-// writing, rewriting, removing, charging, rebuilding and checking go by the list.
+// A new kind of index makes its entries in Append. Nothing else changes: writing,
+// rewriting, removing, charging, rebuilding and checking use the list of entries.
 
 package index
 
@@ -34,7 +33,7 @@ const (
 	// entryComposite: {number}{component}…{end}, one for each composite index
 	// (composite.go).
 	entryComposite entryKind = 0x02
-	// entryWord and entryText: the words of texts, and how many there are
+	// entryWord and entryText: the words of texts, and the number of words in each text
 	// (fulltext.go).
 	entryWord entryKind = 0x03
 	entryText entryKind = 0x04
@@ -44,7 +43,8 @@ const (
 	entryVector entryKind = 0x06
 )
 
-// carries reports whether the rows of a kind say something beside whose they are.
+// carries reports whether the rows of a kind have data in addition to the entry and the
+// ordinal.
 func (k entryKind) carries() bool { return k == entryWord || k == entryText || k == entryVector }
 
 // ErrTooManyTerms is returned for an item whose entries take more than
@@ -54,35 +54,36 @@ var ErrTooManyTerms = errors.New("the item has too much to index: exclude paths 
 const (
 	// maxEntriesBytes bounds the entries of one item.
 	maxEntriesBytes = 16 << 20
-	// maxRawEntriesBytes bounds them while there may be duplicates among them. The
-	// room above the other bound keeps the duplicates of a large array from being
-	// looked for again and again.
+	// maxRawEntriesBytes bounds the entries before duplicates are removed. It is well
+	// above maxEntriesBytes, so that a large array with duplicates is not sorted too
+	// often.
 	maxRawEntriesBytes = maxEntriesBytes + maxEntriesBytes/2
-	// MaxEntryBytes is more than the longest entry has.
+	// MaxEntryBytes is above the length of the longest entry.
 	MaxEntryBytes = 1 + maxTermPathBytes + maxTermValueBytes + 64
 
-	// Up to largeEntriesBytes memory grows as append has it, above it doubles: for
-	// large slices append takes many small steps.
+	// Up to largeEntriesBytes memory grows as append grows it, above that it doubles:
+	// append grows large slices in many small steps.
 	largeEntriesBytes = 64 << 10
 	firstSpans        = 16
 	entrySpanBytes    = 24
 )
 
-// Entries are the entries of an item, in ascending order and each once.
+// Entries are the entries of an item, in ascending order and without duplicates.
 type Entries struct {
 	buf    []byte // all of them, in the order in which they were made
 	spans  []entrySpan
 	stamps []stampPlace
 }
 
-// entrySpan is where an entry lies, and up to after what it carries, with its first
-// bytes as a number: most entries of an item differ within them.
+// entrySpan is where an entry is in Entries.buf: the entry from start to end, and the data
+// that it carries up to after. first has the first bytes of the entry as a number, in
+// which most entries of an item differ.
 type entrySpan struct {
 	first             uint64
 	start, end, after uint32
 }
 
-// Len returns how many entries there are.
+// Len returns the number of entries.
 func (t *Entries) Len() int { return len(t.spans) }
 
 // At returns an entry. It is valid until the entries are used again.
@@ -91,22 +92,22 @@ func (t *Entries) At(i int) []byte {
 	return t.buf[s.start:s.end:s.end]
 }
 
-// Carried returns what an entry carries.
+// Carried returns the data that an entry carries.
 func (t *Entries) Carried(i int) []byte {
 	s := &t.spans[i]
 	return t.buf[s.end:s.after:s.after]
 }
 
-// Size is how many bytes the entries have.
+// Size returns the number of bytes of all entries.
 func (t *Entries) Size() int { return len(t.buf) }
 
-// From returns the number of the first entry that is not below one.
+// From returns the position of the first entry that is not below the given one.
 func (t *Entries) From(entry []byte) int {
 	return sort.Search(t.Len(), func(i int) bool { return bytes.Compare(t.At(i), entry) >= 0 })
 }
 
-// HasScalar reports whether there is a scalar at a path, given what the entries of its
-// terms begin with.
+// HasScalar reports whether the item has an indexed scalar at a path. start is what the
+// terms of the path begin with.
 func (t *Entries) HasScalar(start []byte) bool {
 	i := t.From(start)
 	if i == t.Len() {
@@ -116,18 +117,19 @@ func (t *Entries) HasScalar(start []byte) bool {
 	return bytes.HasPrefix(term, start) && len(term) > len(start) && term[len(start)] < tagEmptyArray
 }
 
-// Carries reports whether the row of an entry says something beside whose it is.
+// Carries reports whether the row of an entry has data in addition to the entry and the
+// ordinal.
 func Carries(entry []byte) bool { return entryKind(entry[0]).carries() }
 
-// AppendStart appends what the entries of an index begin with.
+// AppendStart appends the bytes that the entries of an index begin with.
 func AppendStart(dst []byte, k Kind, p Path) []byte {
 	return appendTermPath(append(dst, byte(k.entry())), p...)
 }
 
-// Append returns the entries of o under a container's policy. They are made in
-// dst's memory, and what dst held is lost. The error is ErrTooManyTerms, and the memory
-// comes back with it; or that there is no room. Entries that have the time of the write
-// are to be stamped.
+// Append returns the entries of o under a container's policy. It uses the memory of dst
+// and overwrites its entries. The error is ErrTooManyTerms, with which the memory is
+// returned for use again, or the error of m. The caller stamps the entries when it knows
+// the time of the write.
 func Append(dst Entries, d *catalog.Definition, o *value.Object, m memory.Room) (Entries, error) {
 	if d.Index.Empty() {
 		return Entries{buf: dst.buf[:0], spans: dst.spans[:0]}, nil
@@ -169,10 +171,10 @@ func Append(dst Entries, d *catalog.Definition, o *value.Object, m memory.Room) 
 // entryWriter collects entries.
 type entryWriter struct {
 	Entries        // in the order in which they are made, duplicates among them, until sorted
-	bytes   int    // of the entries, since they were sorted
+	bytes   int    // size of the entries when they were last sorted
 	spare   []byte // memory for compacting
 	room    memory.Room
-	full    error // why there is no room for more
+	full    error // the error of room, once it has refused
 }
 
 // begin writes the kind of an entry and returns where the entry starts.
@@ -189,11 +191,11 @@ func (w *entryWriter) begin(kind entryKind) (start int) {
 	return start
 }
 
-// end takes in the entry that was written from start on.
+// end adds the entry that was written from start on.
 func (w *entryWriter) end(start int) error { return w.endCarrying(start, len(w.buf)) }
 
-// endCarrying takes in the entry that was written from start to end, and that carries
-// what was written from there on.
+// endCarrying adds the entry that was written from start to end. It carries the bytes
+// written from end on.
 func (w *entryWriter) endCarrying(start, end int) error {
 	if w.full != nil {
 		return w.full
@@ -224,7 +226,7 @@ func (w *entryWriter) endCarrying(start, end int) error {
 	return nil
 }
 
-// sort puts the entries in order and leaves each of them once.
+// sort sorts the entries and removes duplicates.
 func (w *entryWriter) sort() error {
 	buf := w.buf
 	slices.SortFunc(w.spans, func(a, b entrySpan) int {
@@ -252,8 +254,8 @@ func (w *entryWriter) sort() error {
 	return nil
 }
 
-// compact appends the entries without what sorting left out, and returns what then
-// is the memory they lie in.
+// compact appends the entries to dst, without the duplicates that sort has removed, and
+// makes the spans point into dst.
 func (w *entryWriter) compact(dst []byte) []byte {
 	dst = slices.Grow(dst, w.bytes)
 	for i := range w.spans {

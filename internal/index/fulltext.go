@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-// Full-text entries. Of every item, and each path that has a full-text index:
+// Full-text entries. For each path with a full-text index, an item has
 //
-//	text  {path} 01                  carries how many words there are
-//	word  {path}{word, as a string}  carries how often it is there; one for each word
-//	long  {path} 60                  of kind word, in place of all of them
+//	text  {path} 01                  carries the number of words in the text
+//	word  {path}{word, as a string}  one for each different word; carries how often it occurs
+//	long  {path} 60                  of kind word, in place of the words of a long text
 //
-// Every item has the first, whatever is at the path, so that these rows are all items
-// in the order of their ordinals, and the statistics of scores are exact: what has
-// expired is no part of them. A text with too many words has no rows for them but is
-// long: whoever looks for a word looks at the long texts as well.
+// Every item has the first, even without a text at the path. So these rows list all items
+// in the order of their ordinals, and the statistics of scores are exact: a query skips
+// expired items there too. A text with too many words has no word entries, but a long
+// entry: a query for a word also reads all long texts.
 
 package index
 
@@ -31,7 +31,7 @@ const (
 	Scalars Kind = iota
 	// Words has the words of the texts at a path.
 	Words
-	// Texts has all items, with how many words the text at a path has.
+	// Texts has all items, with the number of words in the text at a path.
 	Texts
 	// Cells has the cells of the geometries at a path.
 	Cells
@@ -44,23 +44,23 @@ func (k Kind) entry() entryKind {
 }
 
 const (
-	// maxItemWords is how many different words of an item have rows. What a text has
-	// beyond makes it long.
+	// maxItemWords is how many different words of an item have rows. A text with more
+	// than are left for it is long.
 	maxItemWords = 20_000
 
-	// tagEvery is the value of rows that all items have, and tagLong that of long
-	// texts, behind all words.
+	// tagEvery is the value of rows that all items have, and tagLong that of long texts,
+	// which sorts after all words.
 	tagEvery byte = 0x01
 	tagLong  byte = 0x60
 )
 
-// EveryItem is the range of an index that has all items.
+// EveryItem returns the range of all rows of an index that has all items.
 func EveryItem() ValueRange { return ValueRange{[]byte{tagEvery}, []byte{tagEvery + 1}, true} }
 
-// LongTexts is the range of texts whose words are in no row.
+// LongTexts returns the range of the long texts, whose words have no rows.
 func LongTexts() ValueRange { return ValueRange{[]byte{tagLong}, []byte{tagLong + 1}, true} }
 
-// Word is the range of the texts that have a word.
+// Word returns the range of the texts that contain a word.
 func Word(word string) ValueRange { return Exactly(value.String(word)) }
 
 // texts adds the entries of the texts of o.
@@ -110,7 +110,7 @@ func (w *entryWriter) text(p value.Path, o *value.Object, room *int) error {
 	return nil
 }
 
-// open begins an entry with a path and what follows that.
+// open begins an entry with a path and more bytes.
 func (w *entryWriter) open(kind entryKind, path []byte, more ...byte) (start int) {
 	start = w.begin(kind)
 	w.buf = append(append(w.buf, path...), more...)
@@ -126,8 +126,8 @@ func textAt(o *value.Object, p value.Path) (string, bool) {
 	return v.Text()
 }
 
-// appendTextSize appends what the row of a text carries. That of an item without a
-// text carries nothing.
+// appendTextSize appends the data that the row of a text carries. The row of an item
+// without a text carries none.
 func appendTextSize(dst []byte, words int, long bool) []byte {
 	size := uint64(words) << 1
 	if long {
@@ -136,15 +136,15 @@ func appendTextSize(dst []byte, words int, long bool) []byte {
 	return binary.AppendUvarint(dst, size)
 }
 
-// TextSize is what the row of a text says of it.
+// TextSize is the data in the row of a text.
 type TextSize struct {
 	Present bool // there is a text
 	Words   int
-	// Long: its words are in no row.
+	// Long means that its words have no rows.
 	Long bool
 }
 
-// DecodeTextSize reads what the row of a text carries.
+// DecodeTextSize decodes the data that the row of a text carries.
 func DecodeTextSize(carried []byte) (TextSize, error) {
 	if len(carried) == 0 {
 		return TextSize{}, nil
@@ -153,8 +153,8 @@ func DecodeTextSize(carried []byte) (TextSize, error) {
 	return TextSize{true, int(n >> 1), n&1 == 1}, err
 }
 
-// DecodeOccurrences reads what the row of a word carries: how often it is in the text.
-// Of a long text nobody knows, and it is 0.
+// DecodeOccurrences decodes the data that the row of a word carries: how often the word
+// occurs in the text. It is 0, for not known, in the row of a long text.
 func DecodeOccurrences(carried []byte) (int, error) {
 	if len(carried) == 0 {
 		return 0, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// specialEntries describes the entries of an item that the range index does not make.
+// specialEntries describes the entries of an item except terms.
 func specialEntries(t *testing.T, policy, item string) []string {
 	t.Helper()
 	made, err := Append(Entries{}, policyOf(t, policy), objectOf(t, item), memory.Room{})
@@ -68,7 +68,7 @@ func TestTextEntries(t *testing.T) {
 	}
 }
 
-// hostileTexts are texts of 2 MB of which an index could make too much.
+// hostileTexts are texts of 2 MB that could have too many entries.
 func hostileTexts() map[string]string {
 	var many, letters strings.Builder
 	for i := 0; many.Len() < 2<<20-10; i++ {
@@ -87,7 +87,7 @@ func hostileTexts() map[string]string {
 	}
 }
 
-// However much a text has, its entries are bounded, in number and in bytes.
+// The entries of a text are bounded in number and in bytes.
 func TestHostileTexts(t *testing.T) {
 	d := policyOf(t, `{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"fullTextIndexes":[{"path":"/a"},{"path":"/b"},{"path":"/c"}]}`)
 	for name, text := range hostileTexts() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Spatial entries. Of every geometry at a place that has a spatial index:
+// Spatial entries. A geometry at a path with a spatial index has
 //
 //	{path}{cell}    one for each cell of its covering; the cell has eight bytes
 //
-// A geometry is an object with a type and coordinates, or a string that holds one.
-// Whether it is a valid one, whoever reads by the index finds out: it has more items
-// than are meant, and none too few.
+// A geometry is an object with a type and coordinates, or a string that holds one. The
+// index does not check whether it is valid: it may yield too many items, but never too
+// few, and the reader checks each.
 
 package index
 
@@ -18,12 +18,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// maxItemGeometries is how many geometries of an item have a covering. Others may be
-// everywhere, as far as the index knows.
+// maxItemGeometries is how many geometries of an item have a covering. The others have the
+// cell geo.Everywhere.
 const maxItemGeometries = 1000
 
-// CellRanges returns the ranges of an index that have what may be in one of the cells:
-// what has a cell inside of it, or around it.
+// CellRanges returns the ranges of an index with all geometries that may touch one of the
+// cells: those that have a cell inside of it, and those that have a cell around it.
 func CellRanges(list []geo.Cell) []ValueRange {
 	var ranges []ValueRange
 	around := map[geo.Cell]bool{}
@@ -51,7 +51,8 @@ func (w *entryWriter) geometries(paths []catalog.SpatialPath, o *value.Object) e
 	return err
 }
 
-// spatialNode says what is indexed of a value and below it; nil is nothing.
+// spatialNode says whether a geometry at a value, or below it, is indexed. nil means that
+// none is.
 type spatialNode struct {
 	here, below bool
 	names       map[string]*spatialNode
@@ -78,12 +79,12 @@ func newSpatialNode(paths []catalog.SpatialPath) *spatialNode {
 		root.names = map[string]*spatialNode{}
 	}
 	for _, name := range catalog.SystemProperties() {
-		root.names[name] = nil // a client's own are left out of the item
+		root.names[name] = nil // a client's values of these are not stored
 	}
 	return root
 }
 
-// property returns the node of a property; nil if nothing of it is indexed.
+// property returns the node of a property; nil if nothing in it is indexed.
 func (n *spatialNode) property(name []byte) *spatialNode {
 	child, named := n.names[string(name)]
 	if n.below && !(named && child == nil) {
@@ -92,7 +93,7 @@ func (n *spatialNode) property(name []byte) *spatialNode {
 	return child
 }
 
-// spatialWalk finds the geometries of an item. It goes as deep as the item is nested.
+// spatialWalk finds the geometries of an item. It recurses as deep as the item is nested.
 type spatialWalk struct {
 	entryWriter
 	cursor       value.Cursor
@@ -117,7 +118,7 @@ func (w *spatialWalk) value(n *spatialNode, at pathPlace) error {
 	return nil
 }
 
-// object looks for geometries in an object, which may be one itself.
+// object finds the geometries in an object, which may be a geometry itself.
 func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
 	if !w.cursor.Enter() {
 		return nil
@@ -167,7 +168,8 @@ func (w *spatialWalk) array(n *spatialNode, at pathPlace) error {
 	}
 }
 
-// geometry adds the entries of a geometry, if it is one.
+// geometry adds the entries of an object with a kind and coordinates, if that is a
+// geometry.
 func (w *spatialWalk) geometry(at pathPlace, kind geo.Kind, coordinates []byte) error {
 	if coordinates == nil {
 		return nil

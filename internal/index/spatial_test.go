@@ -57,8 +57,8 @@ func TestSpatialEntries(t *testing.T) {
 	}
 }
 
-// An item with very many geometries has a row for each of some, and then one for all
-// that follow at a path.
+// Of an item with very many geometries, the first have entries of their own, and all
+// others at a path share one.
 func TestHostilePlaces(t *testing.T) {
 	list := make([]string, 20_000)
 	for i := range list {

@@ -29,7 +29,7 @@ func appendTermValue(dst []byte, v value.Value) []byte {
 	return value.AppendKey(dst, v)
 }
 
-// termText is a term for readers: /a/[]/b = 5.
+// termText renders a term for messages: /a/[]/b = 5.
 func termText(p termPath, v termValue) string {
 	var b strings.Builder
 	for _, s := range p.steps {
@@ -57,7 +57,7 @@ func termText(p termPath, v termValue) string {
 	return b.String()
 }
 
-// nameText gives an empty name, which no path of a policy has, quotes too.
+// nameText renders a name as in a policy, and an empty name, which no policy has, as "".
 func nameText(name string) string {
 	if name == "" {
 		return `/""`
@@ -65,7 +65,7 @@ func nameText(name string) string {
 	return value.Path{name}.String()
 }
 
-// Terms are on disks: none of these bytes may change without a new format.
+// Terms are on disk: these bytes must not change without a new format.
 func TestTermBytes(t *testing.T) {
 	sum := func(s string) string { h := sha256.Sum256([]byte(s)); return string(h[:]) }
 	a256, zeros := strings.Repeat("a", 256), strings.Repeat("\x00\xff", 128)
@@ -102,7 +102,7 @@ func TestTermBytes(t *testing.T) {
 	}
 }
 
-// edgeString draws strings about as long as the limit, with zero bytes about it.
+// edgeString draws strings about as long as the limit, with zero bytes near the cut.
 func edgeString() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		piece := rapid.SampledFrom([]string{"", "a", "a", "\x00", "é", "\ue000", "😀"}).Draw(t, "piece")
@@ -125,7 +125,7 @@ func anyPath() *rapid.Generator[[]step] {
 	return rapid.SliceOfN(rapid.OneOf(rapid.Just(elements), rapid.Map(name, named)), 0, 6)
 }
 
-// kept is how much of a string stays in its term, if it is cut.
+// kept returns the bytes of a string that remain in its term, and whether it is cut.
 func kept(s string) (first string, isCut bool) {
 	escaped := strings.ReplaceAll(s, "\x00", "\x00\xff")
 	if len(escaped) <= maxTermValueBytes {
@@ -144,8 +144,8 @@ func compareUTF16(a, b value.Value) int {
 	return value.Compare(a, b)
 }
 
-// Terms of one path sort as their values, whatever ordinals follow. Among strings
-// that are cut after the same bytes only equality is kept.
+// Terms of one path sort as their values, whatever ordinals follow. Terms of strings that
+// are cut after the same bytes are only equal or different.
 func TestTermsKeepTheOrderOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path := anyPath().Draw(t, "path")
@@ -243,14 +243,14 @@ func TestParseTermRefuses(t *testing.T) {
 		"a cut number": "\x01\x40" + a256 + "\x00\x02" + a256[:15],
 	} {
 		p, v, _, err := parseTerm([]byte(raw))
-		// The number is no cut string: it is a number with more behind it.
+		// The number is not a cut string: it is a number with more bytes behind it.
 		if number := name == "a cut number"; number && (err != nil || v.scalar.Kind() != value.KindNumber) || !number && !errors.Is(err, value.ErrKey) {
 			t.Errorf("%s: got %s, %v, want ErrKey", name, termText(p, v), err)
 		}
 	}
 }
 
-// Whatever is accepted is the one encoding of what it is read as.
+// Bytes that parseTerm accepts are the only encoding of the term that it returns.
 func FuzzParseTerm(f *testing.F) {
 	f.Add(appendTermValue(appendTermPath(nil, named("a"), elements, named("b\x00")), value.Number(5)))
 	f.Add(appendTermString(appendTermPath(nil, named(strings.Repeat("n", 300)), named("x")), []byte(strings.Repeat("s", 300))))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Reading terms back. Nothing in production does: tests show by it that terms are
-// self-delimiting, and that none is lost.
+// Parses terms. Only tests do: they check that terms are self-delimiting and injective.
 
 package index
 
@@ -13,8 +12,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// termsBelow returns the bounds of the terms of all places below the path. It
-// returns false if the path is too long for them to lie together.
+// termsBelow returns the bounds of the terms of all paths below the given one. It returns
+// false if the path is too long for them to be one range.
 func termsBelow(path ...step) (lower, upper []byte, ok bool) {
 	var e pathEncoder
 	p := e.walk(path)
@@ -23,7 +22,7 @@ func termsBelow(path ...step) (lower, upper []byte, ok bool) {
 	return lower, upper, p.cut == 0
 }
 
-// lowerLeads undoes raiseLeads. It returns false for what that never leaves.
+// lowerLeads undoes raiseLeads. It returns false for bytes that raiseLeads never returns.
 func lowerLeads(text string) (string, bool) {
 	raw := []byte(text)
 	for i, b := range raw {
@@ -37,14 +36,14 @@ func lowerLeads(text string) (string, bool) {
 	return string(raw), true
 }
 
-// termPath is a {path} taken apart.
+// termPath is a parsed {path}.
 type termPath struct {
-	steps []step // if it is cut, the first
+	steps []step // the first ones, if it is cut
 	isCut bool
 	hash  termHash // if it is cut
 }
 
-// termKind tells what a {value} stands for.
+// termKind is the kind of a {value}.
 type termKind uint8
 
 const (
@@ -54,15 +53,15 @@ const (
 	termEmptyObject
 )
 
-// termValue is a {value} taken apart.
+// termValue is a parsed {value}.
 type termValue struct {
 	kind   termKind
 	scalar value.Value // of a cut string its first bytes, which may end within a character
 	hash   termHash    // of a cut string
 }
 
-// parseTerm reads the term that raw begins with and returns what follows it. The
-// error is [value.ErrKey].
+// parseTerm parses the term that raw begins with and returns the bytes after it. The error
+// is [value.ErrKey].
 func parseTerm(raw []byte) (p termPath, v termValue, rest []byte, err error) {
 	if p, rest, err = parseTermPath(raw); err != nil {
 		return termPath{}, termValue{}, nil, err
@@ -128,7 +127,7 @@ func parseTermValue(raw []byte) (v termValue, rest []byte, err error) {
 	return v, rest, nil
 }
 
-// parseCutString reads a string that was cut, and returns false for all else.
+// parseCutString parses a cut string, and returns false if raw does not begin with one.
 func parseCutString(raw []byte) (v termValue, rest []byte, ok bool) {
 	end := 1 // after the tag
 	for end+1 < len(raw) && end <= maxTermValueBytes && (raw[end] != escape || raw[end+1] == escapedZero) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Terms: the entries of the range index. Every scalar of an item that the container's
-// policy indexes, and every object and array without content, makes a term of its
-// path and its value (termkey.go); the elements of an array share one path.
+// Terms are the entries of the range index. Every scalar of an item that the container's
+// policy indexes has a term of its path and its value (termkey.go), and so has every empty
+// object and array. The elements of an array share one path.
 
 package index
 
@@ -11,8 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// termWalk finds the terms of an item. It goes as deep as the item is nested, at
-// most [value.MaxNesting].
+// termWalk finds the terms of an item. It recurses as deep as the item is nested, at most
+// [value.MaxNesting].
 type termWalk struct {
 	entryWriter
 	cursor value.Cursor
@@ -34,7 +34,7 @@ func (w *termWalk) begin(at pathPlace) (start int) {
 	return start
 }
 
-// value finds the terms of the value before the cursor.
+// value adds the terms of the value at the cursor.
 func (w *termWalk) value(n *catalog.IndexNode, at pathPlace) error {
 	switch w.cursor.Next() {
 	case '{':
@@ -96,7 +96,7 @@ func (w *termWalk) array(n *catalog.IndexNode, at pathPlace) error {
 	}
 }
 
-// empty adds the term of an object or array without content.
+// empty adds the term of an empty object or array.
 func (w *termWalk) empty(n *catalog.IndexNode, at pathPlace, tag byte) error {
 	if !n.Empty() {
 		return nil

@@ -44,7 +44,7 @@ func (r indexRule) text() string {
 
 var everyPath = []indexRule{{}}
 
-// indexPolicy writes rules as a policy.
+// indexPolicy returns the policy with these rules.
 func indexPolicy(rules []indexRule) string {
 	lists := map[bool][]map[string]string{false: {}, true: {}}
 	for _, r := range rules {
@@ -85,7 +85,7 @@ func objectOf(t failer, text string) *value.Object {
 	return o
 }
 
-// termTexts renders terms, and checks that they are in order and each there once.
+// termTexts renders terms, and checks that they are in order and without duplicates.
 func termTexts(t failer, list *Entries) []string {
 	t.Helper()
 	const ordinal = "\x00\x00\x00\x00\x00\x00\x00\x07"
@@ -103,7 +103,7 @@ func termTexts(t failer, list *Entries) []string {
 		texts = append(texts, termText(p, v))
 	}
 	if size != len(list.buf) {
-		t.Errorf("terms of %d bytes lie in %d bytes, want nothing else there", size, len(list.buf))
+		t.Errorf("terms of %d bytes are in a buffer of %d, want nothing else in it", size, len(list.buf))
 	}
 	return texts
 }
@@ -160,7 +160,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// naiveScalar is the text of a value in a term.
+// naiveScalar renders a value as in a term.
 func naiveScalar(v value.Value) string {
 	s, ok := v.Text()
 	escaped := strings.ReplaceAll(s, "\x00", "\x00\xff")
@@ -193,7 +193,7 @@ func naiveTermText(path []step, what string) string {
 	return text + " = " + what
 }
 
-// naiveIndexed lets the most precise of the rules decide.
+// naiveIndexed applies the most precise of the rules.
 func naiveIndexed(rules []indexRule, path []step, scalar bool) bool {
 	if len(path) > 0 && slices.Contains([]string{"_rid", "_self", "_etag", "_attachments", "_ts"}, path[0].name) {
 		return false
@@ -305,7 +305,7 @@ func TestTermsAgreeWithTheTwin(t *testing.T) {
 	rule := rapid.Custom(func(t *rapid.T) indexRule {
 		return indexRule{rapid.SliceOfN(segment, 1, 3).Draw(t, "path"), rapid.Bool().Draw(t, "scalar"), rapid.Bool().Draw(t, "excluded")}
 	})
-	var list Entries // used for all, as a writer would
+	var list Entries // used for all items, as by a writer
 	rapid.Check(t, func(t *rapid.T) {
 		rules := append(rapid.SliceOfN(rule, 0, 8).Draw(t, "rules"), indexRule{excluded: rapid.Bool().Draw(t, "root excluded")})
 		x := policyOf(t, indexPolicy(rules))
@@ -334,12 +334,12 @@ func FuzzTerms(f *testing.F) {
 	})
 }
 
-// maxHostileBytes bounds all memory that the terms of one item may cost, as
-// allocated over time, and not only what is held at once. The race detector makes
-// slices grow with one copy more; without it two thirds are enough.
+// maxHostileBytes bounds the total of all allocations for the terms of one item, not only
+// the memory held at once. With the race detector slices grow with one copy more; without
+// it two thirds are enough.
 const maxHostileBytes = 12 * maxEntriesBytes
 
-// termsWithin returns an item's terms, and checks what they cost.
+// termsWithin returns an item's terms, and checks how much memory they take.
 func termsWithin(t *testing.T, text string) (Entries, error) {
 	t.Helper()
 	x, o := policyOf(t, `{}`), objectOf(t, text)
@@ -353,7 +353,7 @@ func termsWithin(t *testing.T, text string) (Entries, error) {
 	return list, err
 }
 
-// numbers is an array of n numbers, each of them m times.
+// numbers returns an array of n numbers, each of them m times.
 func numbers(n, m int) string {
 	var b strings.Builder
 	for i := range n * m {
@@ -412,8 +412,8 @@ func TestTooManyTerms(t *testing.T) {
 			t.Errorf("%s: the next item: got %d terms, %v, want 1", name, list.Len(), err)
 		}
 	}
-	// A name is hashed once and not for every property below it: that would be
-	// a hundred gigabytes here.
+	// A name is hashed once, not once for every property below it, which would be a
+	// hundred gigabytes here.
 	list, err = termsWithin(t, `{"`+strings.Repeat("n", 1<<20)+`":`+properties(100_000)+`}`)
 	if err != nil || list.Len() != 100_000 {
 		t.Errorf("below a very long name: got %d terms, %v, want 100000", list.Len(), err)
@@ -427,7 +427,7 @@ func benchTermsObject(b testing.TB) *value.Object {
 	return objectOf(b, benchTermsItem+strings.Repeat("x", 1024-len(benchTermsItem)-2)+`"}`)
 }
 
-// evenItem has ten properties of a hundred bytes each.
+// evenItem returns an item with ten properties of a hundred bytes each.
 func evenItem() string {
 	text := `{"id":"1"`
 	for n := range 9 {
@@ -440,7 +440,7 @@ func TestTermsAllocateLittle(t *testing.T) {
 	x, o := policyOf(t, `{}`), benchTermsObject(t)
 	var list Entries
 	if n := testing.AllocsPerRun(100, func() { list, _ = Append(list, x, o, memory.Room{}) }); n > 0 || list.Len() != 12 {
-		t.Errorf("in memory used before: got %d terms with %v allocations, want 12 with none", list.Len(), n)
+		t.Errorf("in reused memory: got %d terms with %v allocations, want 12 with none", list.Len(), n)
 	}
 	if n := testing.AllocsPerRun(100, func() { list, _ = Append(Entries{}, x, o, memory.Room{}) }); n > 4 || list.Len() != 12 {
 		t.Errorf("in new memory: got %d terms with %v allocations, want 12 with 2, or 4 under the race detector", list.Len(), n)

@@ -20,56 +20,56 @@ func (s step) String() string {
 	return s.name
 }
 
-// Property is the step to a property.
+// Property returns the step to a property.
 func Property(name string) Step { return step{name: name} }
 
-// Elements is the step to the elements of an array.
+// Elements returns the step to the elements of an array.
 func Elements() Step { return step{elements: true} }
 
-// Path is a place in items.
+// Path leads to a value in an item.
 type Path []Step
 
-// ValueRange is a range of the values that an index holds. Long strings are cut in
-// the index, so a range may hold a few more than it was asked for: whoever reads by
-// it looks again, unless it is Exact.
+// ValueRange is a range of the values in an index. Long strings are cut in the index, so a
+// range may contain a few more values than it should: unless it is Exact, the reader
+// checks the item of each row.
 type ValueRange struct {
 	lower, upper []byte // encoded; upper is exclusive
 	exact        bool
 }
 
-// Exact reports whether the range holds just what was asked for.
+// Exact reports whether all values in the range are meant to be in it.
 func (v ValueRange) Exact() bool { return v.exact }
 
 // PlaceOf returns the place of an ordinal in the range of one value.
 func (v ValueRange) PlaceOf(ordinal uint64) Place { return Place{Value{v.lower}, ordinal} }
 
-// Tags of value.AppendKey: where kinds begin.
+// Tags of value.AppendKey, with which the values of a kind begin.
 const (
 	tagFirst  = 0x20 // null
 	tagString = 0x50
 	tagScalar = tagEmptyArray
 )
 
-// AllValues is every scalar.
+// AllValues returns the range of all scalars.
 func AllValues() ValueRange { return tags(tagFirst, tagScalar) }
 
-// tags is the range of all values with tags from the first on and below the end.
+// tags returns the range of all values with tags from first on and below end.
 func tags(first, end byte) ValueRange {
 	both := []byte{first, end}
 	return ValueRange{both[:1:1], both[1:], true}
 }
 
 const (
-	// numberTermBytes is how long a number is in an index; what is neither that nor a
-	// string is shorter.
+	// numberTermBytes is the length of a number in an index. Null and booleans are
+	// shorter.
 	numberTermBytes = 9
-	// termOverhead is what a string in an index has beside its own bytes, if none of
-	// these has to be escaped.
+	// termOverhead is the length of a string in an index without its own bytes, if none
+	// of these has to be escaped.
 	termOverhead = len("\x50\x00\x01") + termHashBytes
 )
 
-// encodeTerm returns the value as it stands in an index, and whether it is cut. There
-// is room behind it for as many bytes, so that a range takes one allocation.
+// encodeTerm returns the value as encoded in an index, and whether it is cut. The slice
+// has capacity for as many bytes again, so that a range takes one allocation.
 func encodeTerm(v value.Value) (raw []byte, cut bool) {
 	if s, ok := v.Text(); ok {
 		raw = appendTermString(make([]byte, 0, 2*(min(len(s), maxTermValueBytes)+termOverhead)), []byte(s))
@@ -78,7 +78,7 @@ func encodeTerm(v value.Value) (raw []byte, cut bool) {
 	return value.AppendKey(make([]byte, 0, 2*numberTermBytes), v), false
 }
 
-// Exactly is one value.
+// Exactly returns the range of one value.
 func Exactly(v value.Value) ValueRange {
 	raw, cut := encodeTerm(v)
 	n := len(raw)
@@ -86,7 +86,7 @@ func Exactly(v value.Value) ValueRange {
 	return ValueRange{raw[:n:n], kv.Raise(upper), !cut}
 }
 
-// ofKind is all values of the kind of one, given with its encoding.
+// ofKind returns the range of all values of v's kind. raw is the encoding of v.
 func ofKind(v value.Value, raw []byte) ValueRange {
 	if v.Kind() == value.KindBool {
 		return tags(0x30, 0x32)
@@ -94,13 +94,14 @@ func ofKind(v value.Value, raw []byte) ValueRange {
 	return tags(raw[0], raw[0]+1)
 }
 
-// cutShort returns a cut string without its hash: where all that begin like it are.
+// cutShort returns a cut string without its hash: the bytes that all cut strings with the
+// same beginning share.
 func cutShort(raw []byte) []byte { return raw[:len(raw)-termHashBytes] }
 
-// AtLeast is the values of v's kind from v on.
+// AtLeast returns the range of the values of v's kind from v on.
 func AtLeast(v value.Value) ValueRange { return from(v, true) }
 
-// Above is the values of v's kind above v.
+// Above returns the range of the values of v's kind above v.
 func Above(v value.Value) ValueRange { return from(v, false) }
 
 func from(v value.Value, inclusive bool) ValueRange {
@@ -115,10 +116,10 @@ func from(v value.Value, inclusive bool) ValueRange {
 	return ValueRange{kv.Raise(raw), upper, true}
 }
 
-// AtMost is the values of v's kind up to v.
+// AtMost returns the range of the values of v's kind up to v.
 func AtMost(v value.Value) ValueRange { return upTo(v, true) }
 
-// Below is the values of v's kind below v.
+// Below returns the range of the values of v's kind below v.
 func Below(v value.Value) ValueRange { return upTo(v, false) }
 
 func upTo(v value.Value, inclusive bool) ValueRange {
@@ -133,7 +134,7 @@ func upTo(v value.Value, inclusive bool) ValueRange {
 	return ValueRange{lower, raw, true}
 }
 
-// BeginningWith is the strings that begin with s.
+// BeginningWith returns the range of the strings that begin with s.
 func BeginningWith(s string) ValueRange {
 	raw := value.AppendStringKey(nil, []byte(s))
 	raw = raw[:len(raw)-len("\x00\x01")]
@@ -142,17 +143,17 @@ func BeginningWith(s string) ValueRange {
 		raw = raw[:maxTermValueBytes]
 		return ValueRange{raw, kv.After(raw), false}
 	}
-	// A string that is cut may begin with s and be longer; it is among them.
+	// Cut strings are in the range only if they begin with s, so it is exact.
 	return ValueRange{raw, kv.After(raw), true}
 }
 
-// Numbers is all numbers.
+// Numbers returns the range of all numbers.
 func Numbers() ValueRange { return tags(0x40, 0x41) }
 
-// Strings is all strings.
+// Strings returns the range of all strings.
 func Strings() ValueRange { return tags(tagString, tagString+1) }
 
-// And returns what is in both ranges.
+// And returns the intersection of two ranges.
 func (v ValueRange) And(w ValueRange) ValueRange {
 	both := ValueRange{v.lower, v.upper, v.exact && w.exact}
 	if bytes.Compare(w.lower, both.lower) > 0 {
@@ -164,11 +165,11 @@ func (v ValueRange) And(w ValueRange) ValueRange {
 	return both
 }
 
-// Empty reports whether nothing is in the range.
+// Empty reports whether the range contains no value.
 func (v ValueRange) Empty() bool { return bytes.Compare(v.lower, v.upper) >= 0 }
 
-// Bounds returns those of the rows whose keys begin with start. They are written behind
-// it, if there is room.
+// Bounds returns the bounds of the range's rows, whose keys begin with start. They are
+// written behind start, if it has the capacity.
 func (v ValueRange) Bounds(start []byte) (lower, upper []byte) {
 	room := append(append(start[len(start):], start...), v.lower...)
 	n := len(room)

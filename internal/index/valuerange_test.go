@@ -12,14 +12,14 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// namedRange is a range, and what is meant to be in it.
+// namedRange is a range with the values that are meant to be in it.
 type namedRange struct {
 	name string
 	ValueRange
 	holds func(w value.Value) bool
 }
 
-// rangesOf returns every range that a value makes.
+// rangesOf returns every range that can be made of a value.
 func rangesOf(v value.Value) []namedRange {
 	alike := func(holds func(order int) bool) func(value.Value) bool {
 		return func(w value.Value) bool { return w.Kind() == v.Kind() && holds(compareUTF16(w, v)) }
@@ -43,8 +43,8 @@ func rangesOf(v value.Value) []namedRange {
 	return ranges
 }
 
-// A range holds what it was asked for, at any ordinal; more only if it says that it
-// is not exact; and never anything of another kind.
+// A range contains the values that it should, at any ordinal; others only if it is not
+// exact, and none of another kind.
 func TestValueRangesHoldWhatTheySay(t *testing.T) {
 	edges := []string{"\x00", "\xff\xff\xff\xff\xff\xff\xff\xff"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,7 +68,7 @@ func TestValueRangesHoldWhatTheySay(t *testing.T) {
 	})
 }
 
-// What is in two ranges is in their intersection, and nothing else is.
+// An intersection contains exactly the rows that are in both ranges.
 func TestValueRangesIntersect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom(rangesOf(anyScalar().Draw(t, "a"))).Draw(t, "first")
@@ -83,7 +83,7 @@ func TestValueRangesIntersect(t *testing.T) {
 			t.Errorf("%x in %s and %s: got %v, want %v", row, a.name, b.name, got, want)
 		}
 		if both.Empty() && in(both) {
-			t.Errorf("an empty range holds %x", row)
+			t.Errorf("an empty range contains %x", row)
 		}
 		if both.Exact() != (a.Exact() && b.Exact()) {
 			t.Errorf("exact: got %v of %v and %v", both.Exact(), a.Exact(), b.Exact())

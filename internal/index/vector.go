@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Vector entries. Every item has one for each path that has a vector index:
+// Vector entries. Every item has one for each path with a vector index:
 //
-//	{path} 01    carries the vector: how it is kept, and its numbers, of four bytes each
+//	{path} 01    carries the vector: how it is stored, and its numbers, of four bytes each
 //
-// So these rows are all items in the order of their ordinals, and whoever wants the
-// nearest to a vector walks along them and reads no item but those. A vector's numbers
-// are kept as the service keeps them by default; that they are rounded is noted, since
-// a query may ask for less precision, which is another number if it is rounded twice.
+// So these rows list all items in the order of their ordinals, and a query for the nearest
+// vectors reads the rows, and then only the items that it returns. Numbers are stored with
+// the service's default precision. The row notes whether any was rounded: a query may ask
+// for less precision, and rounding twice can give another number than rounding once.
 
 package index
 
@@ -20,15 +20,15 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// How a vector is kept. What is no vector is not kept at all.
+// How a vector is stored. The row of a value that is not a vector carries nothing.
 const (
 	vectorExact   byte = iota
 	vectorRounded      // some numbers have more digits in the item
-	vectorOnItem       // too long, or with a number that is too large: it is not here
+	vectorOnItem       // only in the item: it is too long, or has a number that is too large
 )
 
 const (
-	// maxVectorNumbers is how many numbers a vector in a row has at most.
+	// maxVectorNumbers is the most numbers that a vector in a row has.
 	maxVectorNumbers = 4096
 	vectorNumber     = 4 // bytes
 )
@@ -48,7 +48,7 @@ func (w *entryWriter) vectors(paths []value.Path, o *value.Object) error {
 	return nil
 }
 
-// appendPathOf appends a path as entries have it.
+// appendPathOf appends the encoding of a path in an entry.
 func appendPathOf(dst []byte, p value.Path) []byte {
 	var steps [value.MaxPathSegments]step
 	for i, name := range p {
@@ -57,7 +57,7 @@ func appendPathOf(dst []byte, p value.Path) []byte {
 	return appendTermPath(dst, steps[:len(p)]...)
 }
 
-// appendVector appends what the row of an array carries.
+// appendVector appends the data that the row of an array carries.
 func appendVector(dst, array []byte) []byte {
 	start := len(dst)
 	dst = append(dst, vectorExact)
@@ -84,17 +84,17 @@ func appendVector(dst, array []byte) []byte {
 	}
 }
 
-// Vector is what the row of a vector says of it.
+// Vector is the data in the row of a vector.
 type Vector struct {
-	// Numbers are none if there is no vector.
+	// Numbers is empty if the item has no vector, and if OnItem is set.
 	Numbers []float32
 	Rounded bool // some have more digits in the item
-	// OnItem: it is not in the row.
+	// OnItem means that the vector is only in the item.
 	OnItem bool
 }
 
-// DecodeVector reads what the row of a vector carries. The numbers are put into memory
-// that the caller may have from before.
+// DecodeVector decodes the data that the row of a vector carries. The numbers are written
+// to memory, which the caller may reuse.
 func DecodeVector(carried []byte, memory []float32) (Vector, error) {
 	v := Vector{Numbers: memory[:0]}
 	if len(carried) == 0 {
