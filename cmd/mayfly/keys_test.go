@@ -20,7 +20,7 @@ func writeKey(t *testing.T, text string, mode os.FileMode) string {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(name, mode); err != nil { // the umask does not change this one
+	if err := os.Chmod(name, mode); err != nil { // Chmod ignores the umask
 		t.Fatal(err)
 	}
 	return name

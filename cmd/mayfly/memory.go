@@ -19,8 +19,9 @@ const (
 	// the default, the collector would run many times a second to free a few megabytes.
 	gcPercent = 400
 
-	// memoryTargetBytes is the memory near which the collector runs more often. Without it, a hundred clients that each sent the largest item made a server with
-	// 200 MB in use take 1.4 GB.
+	// memoryTargetBytes is the memory near which the collector runs more often. Without
+	// it, a hundred clients that each sent the largest item made a server with 200 MB in
+	// use take 1.4 GB.
 	memoryTargetBytes = 768 << 20
 
 	// roomBytes is how much garbage there may be if the bytes in use are near the target
