@@ -4,17 +4,17 @@ package clock
 
 import "crypto/sha256"
 
-// Boot is a look at the machine's boot clock.
+// Boot is one reading of the machine's boot clock.
 type Boot struct {
-	// ID names the boot: another one after the machine was started anew. Empty if
-	// that cannot be told.
+	// ID names the boot: it changes when the machine restarts. Empty if the system
+	// does not name its boots.
 	ID string
-	// Ms is since the machine was booted, or some other fixed moment of the boot. It
-	// goes on while the machine sleeps, if that can be had.
+	// Ms counts from the start of the machine, or from another fixed moment of the
+	// boot. It also counts while the machine sleeps, where the system has such a clock.
 	Ms int64
 }
 
-// BootKey stands for a boot's ID in the kept state; zero for none.
+// BootKey stands for a boot's ID in the saved state; zero if the boot has no ID.
 type BootKey [16]byte
 
 func (b Boot) key() (k BootKey) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineBoot reads the clock that counts sleep, which is not the one that Go's
-// monotonic time comes from, and the id of the boot.
+// machineBoot returns a function that reads the id of the boot and the clock that counts
+// while the machine sleeps. Go's monotonic time comes from another clock, which does not.
 func machineBoot() func(Reading) Boot {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineBoot reads the clock that counts suspend, and the id of the boot.
+// machineBoot returns a function that reads the id of the boot and the clock that counts
+// while the machine is suspended.
 func machineBoot() func(Reading) Boot {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	id := strings.TrimSpace(string(raw))

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package clock is the database's time, in milliseconds since the Unix epoch. It
-// is what items expire by and what their write times are. It never measures
-// durations for anyone, and never checks the date of a request's signature, which
-// is the wall clock's business. It is the one place that reads the machine's clocks
-// for database time.
+// Package clock is the database's time, in milliseconds since the Unix epoch. Items
+// expire by it, and their write times come from it. It does not measure durations, and
+// it does not check the date of a request's signature: the wall clock serves for that.
+// No other package reads the machine's clocks for database time.
 //
 // The one invariant: time never goes backwards, for any caller, across restarts
 // and crashes too. It rests on four smaller ones, cited where the code relies on
@@ -13,14 +12,14 @@
 //  1. Every time that is returned was first written to last, which only grows.
 //  2. No time above the saved floor is returned: a floor is durable before use.
 //  3. Saves are in order: each is made under saver, with the latest state.
-//  4. A save that failed may still have happened: the lower of the floor before
-//     and the floor that was tried is the one that holds.
+//  4. A save that failed may still have happened: the lower of the old floor and the
+//     floor of that save holds.
 //
-// Two times belong to a moment: Now rounds it down, and is what items are judged by;
-// NowAndWrite rounds it up too, and that is what writes bear (DESIGN.md, "No item dies
+// A moment has two times. Now rounds down: it decides whether an item is live.
+// NowAndWrite also rounds up: that is the write time of items (DESIGN.md, "No item dies
 // early").
 //
-// Lock order: saver, then mu. DESIGN.md says why it is built this way.
+// Lock order: saver, then mu. DESIGN.md gives the reasons for this design.
 package clock
 
 import (
@@ -34,68 +33,68 @@ import (
 )
 
 const (
-	// MaxMs is the largest time: a _ts of ten digits, the last millisecond of it.
+	// MaxMs is the largest time: the last millisecond of the largest _ts of ten digits.
 	MaxMs = 9_999_999_999_999
 
-	// closedMark in last says that the clock is closed. Fast readers find it where
-	// they would publish, so none can pass the time that Close saves.
+	// closedMark in last says that the clock is closed. Readers on the fast path find
+	// it where they would publish a time, so none can pass the time that Close saves.
 	closedMark = math.MaxInt64
 )
 
 var (
-	// ErrTestData: the data was written under a test clock and is opened without.
+	// ErrTestData: the data was written under a test clock and is opened without one.
 	ErrTestData = errors.New("clock: this data was written under a test clock, so its times may be ahead of the real time: open it with the test clock again (--test-clock), or start with new data")
 	// ErrNotTestClock: only a test clock can be moved.
 	ErrNotTestClock = errors.New("clock: time can be moved only under a test clock (--test-clock)")
-	// ErrBackwards: a test clock was asked to go back.
+	// ErrBackwards: Set or Advance would move a test clock back.
 	ErrBackwards = errors.New("clock: time cannot go backwards")
 	// ErrTooShort: a test clock was advanced by less than a millisecond.
 	ErrTooShort = errors.New("clock: the smallest step is a millisecond")
-	// ErrTooFar: a test clock was asked to pass MaxMs.
+	// ErrTooFar: Set or Advance would move a test clock past MaxMs.
 	ErrTooFar = errors.New("clock: beyond the largest time")
 	// ErrNothingToConfirm: Confirm was called while no jump was held back or in doubt.
 	ErrNothingToConfirm = errors.New("clock: no jump of the wall clock waits for confirmation")
 	// ErrAhead: Confirm was called while the wall clock was behind.
 	ErrAhead = errors.New("clock: " + adviceAhead)
-	// ErrRewinding: a rewind of the data was begun and has not ended.
+	// ErrRewinding: a rewind of the data has begun and has not ended.
 	ErrRewinding = errors.New("clock: a rewind of this data was interrupted: run mayfly clock rewind again, which ends it")
-	// ErrNotAhead: Rewound was asked of a clock that is not ahead.
+	// ErrNotAhead: BeginRewind was called for a clock that is not ahead.
 	ErrNotAhead = errors.New("clock: database time is not ahead of the wall clock: there is nothing to rewind")
 	// ErrClosed: the clock is closed.
 	ErrClosed = errors.New("clock: closed")
-	// ErrBadState: the kept bytes or values are not a clock's state.
+	// ErrBadState: the saved bytes or values are not a clock's state.
 	ErrBadState = errors.New("clock: corrupt state")
-	// ErrNewerState: the state was kept by a later version of this program.
+	// ErrNewerState: the state was saved by a later version of this program.
 	ErrNewerState = errors.New("clock: state of a newer format")
-	// ErrNoSave: Options has no Save, so no promise could be kept.
+	// ErrNoSave: Options has no Save, so time could go back after a restart.
 	ErrNoSave = errors.New("clock: options without Save")
 )
 
-// Reading is one look at the machine's two clocks.
+// Reading is one reading of the machine's wall clock and monotonic clock.
 type Reading struct {
 	WallMs int64 // since the Unix epoch; may step either way
 	MonoMs int64 // since some fixed moment; never decreases while the clock is open
-	// Floored says that the clocks are finer, and were rounded down to this. A source
-	// says it always or never.
+	// Floored says that the clocks are finer than a millisecond and were rounded down.
+	// It is the same in all readings of a source.
 	Floored bool
 }
 
 // Options are the parameters of Open.
 type Options struct {
-	// State is what was last saved; the zero State with fresh data.
+	// State is the state that was last saved; the zero State for fresh data.
 	State State
-	// Save keeps a state with the data, durably once it returns nil. It is never
-	// called twice at the same time. It must not call the clock.
+	// Save keeps a state with the data; the state is durable once Save returns nil.
+	// Calls never overlap. Save must not call the clock.
 	Save func(State) error
-	// Test makes it a test clock, which can be moved, and marks the data as such.
+	// Test opens a test clock, which can be moved, and marks the data as test data.
 	Test bool
 	// Source reads the machine's clocks; nil means the real ones. It must not call
 	// the clock.
 	Source func() Reading
-	// Boot reads its boot clock; nil means the real one, or, with a Source, the
-	// monotonic clock of a boot that cannot be named. It must not call the clock.
+	// Boot reads the machine's boot clock. If it is nil, the real one is read, or, with
+	// a Source, the monotonic clock, for a boot without an ID. It must not call the clock.
 	Boot func() Boot
-	// Logger hears of every change for the worse and back; nil means nobody. Its
+	// Logger gets a line when the clock's trouble begins or ends; nil logs nothing. Its
 	// handler must not call the clock.
 	Logger *slog.Logger
 }
@@ -128,7 +127,7 @@ type Clock struct {
 		saveErr error // of the latest save
 
 		told           telling
-		quietUntilMono int64 // nothing more is told before
+		quietUntilMono int64 // no change is logged before this monotonic time
 
 		closing bool // no more background saves
 		closed  bool
@@ -136,16 +135,16 @@ type Clock struct {
 	}
 }
 
-// view is what a fast reader needs, replaced as a whole. While it says that all is
-// well, the time is the wall clock's.
+// view is what the fast path needs; it is immutable and replaced as a whole. Unless it
+// is paced, the time is the wall clock's.
 type view struct {
 	offsetMs    int64 // wall minus monotonic, as agreed
-	recheckMono int64 // when the guard wants to look again
+	recheckMono int64 // from this monotonic time on the guard must look again
 	floorMs     int64
 	extendMs    int64 // above this the floor should be extended
 
-	// While paced, time is baseMs plus what the monotonic clock has passed since
-	// baseMono, or half of it while easing.
+	// While paced, time is baseMs plus the monotonic time since baseMono, or plus half
+	// of it while easing.
 	paced, easing    bool
 	baseMs, baseMono int64
 }
@@ -203,8 +202,8 @@ func Open(o Options) (*Clock, error) {
 	return c, nil
 }
 
-// markTestData saves the mark before the first time is returned, for whatever is
-// written from then on may carry a moved time.
+// markTestData saves the mark before the first time is returned: every write after that
+// may carry a moved time.
 func (c *Clock) markTestData() error {
 	if c.mu.state.Test {
 		return nil
@@ -216,7 +215,7 @@ func (c *Clock) markTestData() error {
 	return nil
 }
 
-// clocks returns what reads the machine's clocks.
+// clocks returns the functions that read the machine's clocks.
 func (o *Options) clocks() (source func() Reading, boot func(Reading) Boot) {
 	source = o.Source
 	switch {
@@ -250,17 +249,17 @@ func (c *Clock) Now() int64 {
 	return t
 }
 
-// NowAndWrite returns the time, as Now does, and the one for what is written now: the
-// millisecond that ends after this moment. An item that is written at it, and judged by
-// Now, lives no shorter than it was told to since the moment before this call. Like
-// Now's, the times for writes never go back, for they are those plus one; on a clock
-// that is exact to the millisecond, such as a frozen one, both are the same.
+// NowAndWrite returns the time, as Now does, and the time for items that are written
+// now: the next millisecond, in which this one ends. An item with that write time lives
+// at least for its TTL, counted from this call and judged by Now. The times for writes
+// never go back, since they are Now's times plus one. On a clock that is exact to the
+// millisecond, such as a frozen one, both are the same.
 func (c *Clock) NowAndWrite() (nowMs, writeMs int64) {
 	t, r := c.now()
 	return t, min(t+r.stepMs(), MaxMs)
 }
 
-// stepMs is by how much the time of a write is above that of a read.
+// stepMs returns by how much a write time is above the time of reads.
 func (r Reading) stepMs() int64 {
 	if r.Floored {
 		return 1
@@ -303,7 +302,7 @@ func (c *Clock) raise(ms int64) int64 {
 	}
 }
 
-// slowNow looks closely, and extends the floor when it is reached.
+// slowNow reads the clocks under mu, and extends the floor when time reaches it.
 func (c *Clock) slowNow() (int64, Reading) {
 	c.mu.Lock()
 	r, wantMs := c.lookLocked()
@@ -321,10 +320,10 @@ func (c *Clock) slowNow() (int64, Reading) {
 	return c.extend(), r
 }
 
-// lookLocked reads the machine's clocks and returns the time that they ask for,
-// before the floor has its say. It loads last before it reads them: a concurrent
-// reader could otherwise publish a later millisecond in between, and this reading
-// would look like a step back.
+// lookLocked reads the machine's clocks and returns the time that they give, not yet
+// bounded by the floor. It loads last before it reads them: otherwise a concurrent
+// reader could publish a later millisecond in between, and this reading would look like
+// a step back.
 func (c *Clock) lookLocked() (r Reading, wantMs int64) {
 	lastMs := c.last.Load()
 	r = c.source()
@@ -369,7 +368,7 @@ func (c *Clock) close() error {
 	lastMs := c.last.Swap(closedMark)
 	c.mu.closed, c.mu.finalMs = true, lastMs
 	next := c.nextLocked(max(lastMs, wantMs))
-	// After a failed save the kept state is unknown, so it is written once more.
+	// After a failed save the saved state is unknown, so it is written again.
 	if next == c.mu.state && c.mu.saveErr == nil {
 		c.mu.finalMs = next.FloorMs
 		c.mu.Unlock()

@@ -5,11 +5,12 @@ package clock
 import "math"
 
 // The floor is saved ahead of use: no time above it is returned, so a restart that
-// begins at the floor cannot go back. Nobody writes while nobody asks for the time.
+// begins at the floor cannot go back. An idle clock, whose time is not read, saves
+// nothing.
 
 const (
-	// ReserveMs is how far a save puts the floor ahead. It bounds both the saves of
-	// a busy clock, one a second, and how long time stands still after a crash.
+	// ReserveMs is how far a save puts the floor ahead. It bounds how often a busy clock
+	// saves, once a second, and how far ahead time begins after a crash.
 	ReserveMs = 1000
 
 	// extendWithinMs is how near to the floor time comes before a save extends it
@@ -42,8 +43,8 @@ func (c *Clock) extendSoon(monoMs int64) {
 	})
 }
 
-// extend saves a floor further ahead if that is still due when its turn comes, and
-// returns the time. Whoever waited here for another's save finds it done.
+// extend saves a floor further ahead, and returns the time. It checks again under saver
+// whether that is due, so a caller that waited for another's save does not save again.
 func (c *Clock) extend() int64 {
 	c.saver.Lock()
 	defer c.saver.Unlock()
@@ -76,12 +77,12 @@ func (c *Clock) nextLocked(floorMs int64) State {
 	return next
 }
 
-// settleLocked takes over the outcome of a save, by invariant 4.
+// settleLocked applies the outcome of a save, by invariant 4.
 func (c *Clock) settleLocked(tried State, err error) {
 	if err != nil {
 		c.mu.floorMs = min(c.mu.floorMs, tried.FloorMs)
-		// Measured from the end of the attempt, else those who waited for a slow
-		// failure would each begin another.
+		// Counted from the end of the attempt: otherwise each caller that waited for a
+		// slow failure would begin another attempt.
 		c.retryAtMono.Store(c.source().MonoMs + retrySaveMs)
 		if c.mu.saveErr == nil {
 			c.logger.Error("clock: floor not saved, database time stands still when it is reached", "floorMs", c.mu.floorMs, "error", err)
@@ -97,7 +98,7 @@ func (c *Clock) settleLocked(tried State, err error) {
 	c.publishLocked()
 }
 
-// publishLocked gives fast readers the state of the guard and the floor.
+// publishLocked publishes the state of the guard and the floor to the fast path.
 func (c *Clock) publishLocked() {
 	if c.test {
 		return
@@ -124,7 +125,7 @@ func (c *Clock) publishLocked() {
 		next.extendMs = MaxMs
 	}
 	if v := c.view.Load(); v == nil || *v != next {
-		fresh := next // only what is stored goes to the heap
+		fresh := next // so that next itself stays on the stack
 		c.view.Store(&fresh)
 	}
 }

@@ -64,7 +64,7 @@ func TestFloorIsSavedAheadAndNotWhenIdle(t *testing.T) {
 		s.pass(step.passMs)
 		s.c.background.Wait()
 		if got := s.saves() - before; got != 0 {
-			t.Fatalf("%s: %d saves before anyone asked", step.why, got)
+			t.Fatalf("%s: %d saves before the time was read", step.why, got)
 		}
 		s.now(step.nowMs)
 		if got := s.state(s).FloorMs - startMs; got != step.wantFloor || s.saves() != step.wantSaves {
@@ -201,7 +201,7 @@ func TestCrashRestartBeginsAtTheFloor(t *testing.T) {
 	s.now(3101)
 	s.mode(ModeWall)
 	s.horizon(0)
-	s.logged() // a crash is no fault of the wall clock
+	s.logged() // after a crash there is nothing to say about the wall clock
 }
 
 func TestCleanRestartGoesOnExactly(t *testing.T) {

@@ -4,50 +4,51 @@ package clock
 
 import "fmt"
 
-// The guard decides how far to believe the wall clock. It compares the wall clock
-// with the monotonic one, which nobody can set: as long as their difference (the
-// offset) stays what it was, they agree. When it does not, the boot clock, which goes
-// on while the machine sleeps, tells whether the wall clock stepped or the machine
-// slept. It is arithmetic on readings only.
+// The guard decides whether to follow the wall clock. It compares the wall clock with
+// the monotonic clock, which cannot be set: as long as their difference (the offset)
+// stays the same, they agree. When it changes, the boot clock, which also counts while
+// the machine sleeps, shows whether the wall clock stepped or the machine slept. The
+// guard is arithmetic on readings only.
 //
-// The line is where time would be if the wall clock were not asked: it goes on at the
-// boot clock's pace from where both last agreed. What the wall clock says is measured
-// from it:
+// The line is where time would be without the wall clock: it goes on at the boot clock's
+// pace from where both last agreed. The wall clock is compared with it:
 //
 //	near the line                 followed
 //	behind it                     time goes on along the line, ahead of the wall clock
-//	up to a day before it         followed at once: a jump
+//	up to a day past it           followed at once: a jump
 //	further                       held back for ten minutes, along the line; then a jump
 //
-// A jump hides items at once, and puts what only it has expired in doubt: the horizon,
-// up to which things may be taken away or told for good, stays on the line from before.
+// A jump hides items at once. Items that expired only because of it are in doubt: the
+// horizon, up to which expired items may be purged or reported, stays on the line from
+// before the jump.
 
 const (
-	// AgreeWithinMs is how far the offset may move within AgreeForMs and still
-	// count as agreement. It covers what is no error: an inserted leap second
-	// (1000 ms), the rounding of two readings, and drift or slewing where the
-	// monotonic clock is not slewed along, up to 2.5% of the time.
+	// AgreeWithinMs is how far the offset may move within AgreeForMs while the clocks
+	// still agree. It allows for an inserted leap second (1000 ms), for the rounding of
+	// two readings, and for drift, or slewing that leaves the monotonic clock alone, of
+	// up to 2.5%.
 	AgreeWithinMs = 1500
 
-	// AgreeForMs is how often the offset is taken anew, so that drift is followed.
+	// AgreeForMs is how often the offset is measured again, so that drift is followed.
 	AgreeForMs = 60_000
 
-	// MaxFollowedJumpMs is the largest jump of the wall clock that is followed at
-	// once while running: a virtual machine that was paused looks the same.
+	// MaxFollowedJumpMs is the largest jump of the wall clock that is followed at once
+	// while the clock is open: the pause of a virtual machine looks the same.
 	MaxFollowedJumpMs = dayMs
 
-	// HoldMs is how long a larger one is held back.
+	// HoldMs is how long a larger jump is held back.
 	HoldMs = 10 * 60 * 1000
 
-	// DoubtMs is how long a jump is in doubt, in time that a clock was open and the
-	// wall clock stood by it. The monotonic clock measures it: while the machine
-	// sleeps or the server is stopped nobody could notice.
+	// DoubtMs is how long a jump is in doubt. Only time counts in which the clock is
+	// open and follows the wall clock; the monotonic clock measures it. While the
+	// machine sleeps or the server is stopped, no operator could notice a wrong time.
 	DoubtMs = dayMs
 
 	dayMs = 24 * 60 * 60 * 1000
 
-	// lullMs is by how little the wall clock may be behind for time to wait for it.
-	// If it is more, and no step, time goes at half its pace until it has.
+	// lullMs is how far the wall clock may be behind while time waits for it. If it is
+	// further behind, but not by a step, time goes at half its pace until the wall clock
+	// has caught up.
 	lullMs = 50
 )
 
@@ -56,19 +57,19 @@ type mode int
 
 const (
 	following mode = iota // the wall clock
-	holding               // the line: the wall clock is too far before it
+	holding               // the line: the wall clock is too far past it
 	ahead                 // the line: the wall clock is behind it
 )
 
 type guard struct {
-	offsetMs  int64 // wall minus monotonic, as last looked at closely
-	sinceMono int64 // when that was taken
-	awayMs    int64 // boot minus monotonic: how long the machine slept, and a constant
+	offsetMs  int64 // wall minus monotonic, as last measured
+	sinceMono int64 // when that was
+	awayMs    int64 // boot minus monotonic: the time the machine slept, plus a constant
 	lineMs    int64 // time minus boot: the line
 
 	mode          mode
 	heldMs        int64 // holding: wall minus boot, of the jump that is held back
-	heldUntilBoot int64 // and until when it is
+	heldUntilBoot int64 // holding: the boot clock's time when it is followed
 
 	// easing: the wall clock is a little behind, and time goes at half its pace from
 	// easeMs at easeBoot on.
@@ -76,7 +77,7 @@ type guard struct {
 	easeMs, easeBoot int64
 
 	jumps       [MaxJumps]Jump
-	countedMono int64 // up to here the days of the jumps were counted
+	countedMono int64 // the monotonic time up to which doubts were counted
 }
 
 // agree reports whether two offsets are near enough for the clocks to agree.
@@ -84,12 +85,13 @@ func agree(a, b int64) bool {
 	return a-b <= AgreeWithinMs && b-a <= AgreeWithinMs
 }
 
-// bootMs is the boot clock at a reading, as far as it is known without reading it.
+// bootMs returns the boot clock's time at a reading, computed from the last time that
+// the boot clock was read.
 func (g *guard) bootMs(r Reading) int64 { return r.MonoMs + g.awayMs }
 
-// observe takes in a reading and returns the time that it asks for. lastMs is the
-// highest time returned so far. boot reads the boot clock: it is called only if the
-// two others disagree.
+// observe applies a reading and returns the time that it gives. lastMs is the highest
+// time returned so far. boot reads the boot clock: it is called only if the two other
+// clocks disagree.
 func (g *guard) observe(r Reading, lastMs int64, boot func() int64) (wantMs int64) {
 	g.count(r.MonoMs)
 	offsetMs := r.WallMs - r.MonoMs
@@ -126,7 +128,7 @@ func (g *guard) observe(r Reading, lastMs int64, boot func() int64) (wantMs int6
 }
 
 // leave stops following the wall clock: the line goes on from the highest time that
-// was returned, if that is before it.
+// was returned, if that is past the line.
 func (g *guard) leave(to mode, lastLineMs int64) {
 	if g.mode == following {
 		g.lineMs = max(g.lineMs, lastLineMs)
@@ -134,7 +136,8 @@ func (g *guard) leave(to mode, lastLineMs int64) {
 	g.mode = to
 }
 
-// hold holds a jump back, until its time is over. One that steps again begins anew.
+// hold holds a jump back for HoldMs, and then follows it. A further step of the wall
+// clock starts the wait again.
 func (g *guard) hold(r Reading, lastMs int64) {
 	bootMs := g.bootMs(r)
 	heldMs := r.WallMs - bootMs
@@ -174,8 +177,8 @@ func (g *guard) ease(r Reading, lastMs int64) int64 {
 
 func (g *guard) easedMs(bootMs int64) int64 { return g.easeMs + (bootMs-g.easeBoot)/2 }
 
-// count lets the days of the jumps pass. They pass only while the wall clock stands by
-// them: one that went back does not become true by waiting.
+// count shortens the doubts by the time that has passed. It does so only while the wall
+// clock is followed: a jump that the wall clock has taken back stays in doubt.
 func (g *guard) count(monoMs int64) {
 	passedMs := monoMs - g.countedMono
 	g.countedMono = monoMs
@@ -187,8 +190,9 @@ func (g *guard) count(monoMs int64) {
 	}
 }
 
-// doubtMs is how far the horizon is behind the time: the sum of the jumps in doubt, for
-// each of them moved the time away from the line before it.
+// doubtMs returns how far the horizon is behind the time, and how long the longest doubt
+// still lasts. The first is the sum of the jumps in doubt, since each of them moved the
+// time away from the line before it.
 func (g *guard) doubtMs() (sumMs, leftMs int64) {
 	for _, j := range g.jumps {
 		if j.LeftMs > 0 {
@@ -206,10 +210,10 @@ func (g *guard) settle() {
 	}
 }
 
-// openGuardLocked starts the guard. If the machine was not booted since the state was
-// saved, its line is known, and all is as if the clock had been open all along.
-// Otherwise the wall clock is followed wherever it is past the floor, for the machine
-// may have been off for as long; what only that expires is in doubt.
+// openGuardLocked starts the guard. If the state was saved in the present boot, its line
+// still holds, as if the clock had been open all along. Otherwise the wall clock is
+// followed however far it is past the floor, since the machine may have been off that
+// long; items that expire only because of that are in doubt.
 func (c *Clock) openGuardLocked() {
 	lastMs := c.last.Load()
 	r := c.source()
@@ -222,7 +226,7 @@ func (c *Clock) openGuardLocked() {
 	g.awayMs = boot.Ms - r.MonoMs
 	c.mu.told.doubtMs, _ = g.doubtMs()
 	switch {
-	case lastMs == 0: // fresh data has nothing that could expire
+	case lastMs == 0: // fresh data: there are no items that could expire
 		g.lineMs = r.WallMs - boot.Ms
 	case c.bootID != BootKey{} && c.bootID == c.mu.state.Boot:
 		g.lineMs = c.mu.state.LineMs
@@ -237,8 +241,8 @@ func (c *Clock) openGuardLocked() {
 	c.publishLocked()
 }
 
-// observeLocked passes a reading to the guard, and its changes to the log and to
-// the fast readers.
+// observeLocked passes a reading to the guard, logs what changed, and publishes it to
+// the fast path.
 func (c *Clock) observeLocked(r Reading, lastMs int64) (wantMs int64) {
 	g := &c.mu.guard
 	wantMs = g.observe(r, lastMs, func() int64 { return c.boot(r).Ms })
@@ -247,8 +251,8 @@ func (c *Clock) observeLocked(r Reading, lastMs int64) (wantMs int64) {
 	return wantMs
 }
 
-// logChangesLocked says what has changed since it was last told. It tells one thing a
-// minute, so that a wall clock that flutters cannot fill the log.
+// logChangesLocked logs what has changed since the last line. It logs one line a minute
+// at most, so that a wall clock that steps often cannot fill the log.
 func (c *Clock) logChangesLocked(r Reading, lastMs int64) {
 	g, told := &c.mu.guard, &c.mu.told
 	now := telling{mode: g.mode}
@@ -273,15 +277,15 @@ func (c *Clock) logChangesLocked(r Reading, lastMs int64) {
 	}
 }
 
-// telling is what the log has heard.
+// telling is the part of the guard's state that was last logged.
 type telling struct {
 	mode    mode
 	doubtMs int64
 }
 
-// Confirm says that the wall clock is right: a jump that is held back is followed, and
-// none is in doubt any more. It cannot be taken back, and is durable when it returns.
-// Without a jump it is ErrNothingToConfirm, and ErrAhead if the wall clock is behind.
+// Confirm declares the wall clock right: a jump that is held back is followed, and all
+// doubts end. It cannot be undone, and is durable when it returns. The error is
+// ErrNothingToConfirm if there is no such jump, and ErrAhead if the wall clock is behind.
 func (c *Clock) Confirm() error {
 	c.saver.Lock()
 	defer c.saver.Unlock()
@@ -313,11 +317,11 @@ func (c *Clock) Confirm() error {
 	return nil
 }
 
-// Horizon is the time up to which what has expired may be taken away, or told, for good:
-// the time itself, or, while jumps of the wall clock are in doubt, the line from before
-// them. It may go back when a clock is opened anew.
+// Horizon returns the time up to which expired items may be purged and reported: the time
+// itself or, while jumps of the wall clock are in doubt, the line from before them. It
+// may go back when the clock is opened again.
 func (c *Clock) Horizon() int64 {
-	c.Now() // for the floor's sake
+	c.Now() // extends the floor if that is due
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, wantMs := c.lookLocked()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// inUse opens a clock on data that has been in use, in this boot. It stands at
+// inUse opens a clock on data that has been in use in this boot. Its time is
 // startMs+60 s.
 func inUse(t *testing.T) *story {
 	s := tell(t)
@@ -34,7 +34,7 @@ func TestScenario67WallStepsBack(t *testing.T) {
 	s.now(minute + 2*second) // an item with ttl 2 is gone after 2 s
 	s.refused(s.c.Confirm(), ErrAhead)
 	s.crash()
-	s.logged(slog.LevelWarn) // told once a start
+	s.logged(slog.LevelWarn) // logged once per start
 	floor := s.state(s).FloorMs - startMs
 	s.now(floor)
 	s.pass(30 * minute)
@@ -67,13 +67,13 @@ func TestScenario68JumpOfTenYearsCorrectedInTime(t *testing.T) {
 	s.now(10*minute + 5)
 	s.logged(slog.LevelInfo)
 	s.mode(ModeWall)
-	s.horizon(0) // nothing has happened
+	s.horizon(0) // no item expired because of the jump
 	if s.state(s).Jumps != ([MaxJumps]Jump{}) {
 		t.Error("the jump is remembered")
 	}
 }
 
-// horizon2 is horizon for clocks that have something to say, whatever the horizon.
+// horizon2 is horizon for clocks whose Status has a Notice for another reason.
 func (s *story) horizon2(behindMs int64) {
 	s.Helper()
 	if got, now := s.c.Horizon(), s.c.Now(); got != now-behindMs {
@@ -101,7 +101,7 @@ func TestScenario68aFollowedAfterTenMinutes(t *testing.T) {
 	s.step(-10 * year) // corrected after an hour
 	s.now(11*minute + 10*year + hour)
 	s.mode(ModeAhead)
-	s.pass(30 * day) // a doubt that the wall clock has taken back does not pass
+	s.pass(30 * day) // a jump that the wall clock has taken back stays in doubt
 	s.now(11*minute + 10*year + hour + 30*day)
 	s.horizon(10 * year)
 	s.refused(s.c.Confirm(), ErrAhead)
@@ -218,12 +218,12 @@ func TestForwardJumps(t *testing.T) {
 func TestHeldTimeReturnsWithTheWallClock(t *testing.T) {
 	tests := []struct {
 		name     string
-		backToMs int64 // relative to our own time
+		backToMs int64 // relative to the database's time
 		nowMs    int64
 		mode     Mode
 		doubtMs  int64
 	}{
-		{"to our own time", 0, 0, ModeWall, 0},
+		{"to the database's time", 0, 0, ModeWall, 0},
 		{"ahead within a day", 3 * hour, 3 * hour, ModeWall, 3 * hour},
 		{"to the day's edge", day, day, ModeWall, day},
 		{"still too far", day + 1, 0, ModeHeld, 0},
@@ -245,8 +245,8 @@ func TestHeldTimeReturnsWithTheWallClock(t *testing.T) {
 	}
 }
 
-// TestASecondStepBeginsTheTenMinutesAnew: what is not even sure of itself is no reason
-// to hide everything.
+// TestASecondStepBeginsTheTenMinutesAnew: a wall clock that keeps stepping must not hide
+// all items.
 func TestASecondStepBeginsTheTenMinutesAnew(t *testing.T) {
 	s := inUse(t)
 	s.step(10 * year)
@@ -282,7 +282,7 @@ func TestConfirm(t *testing.T) {
 	s.horizon(0)
 	s.step(8 * hour)
 	s.setFault(errDisk)
-	s.refused(s.c.Confirm(), errDisk) // it was not made to last
+	s.refused(s.c.Confirm(), errDisk) // it could not be saved
 	s.setFault(nil)
 }
 
@@ -303,7 +303,7 @@ func TestWallClockPutRightAfterLongIsFollowed(t *testing.T) {
 		s.c.Now()
 	}
 	s.now(minute + 20*day)
-	s.step(10 * year) // and the network told the time
+	s.step(10 * year) // and the network set the clock
 	s.now(minute + 20*day)
 	s.mode(ModeWall)
 	s.horizon(0)
@@ -398,8 +398,8 @@ func TestFlutteringWallClockIsLoggedSeldom(t *testing.T) {
 	}
 }
 
-// TestStarts: within one boot the machine's own clock tells how long the database was
-// not open; after another one nobody does, and what only that expired is in doubt.
+// TestStarts: within one boot the boot clock shows how long the database was not open.
+// After a reboot no clock does, and items that expired only meanwhile are in doubt.
 func TestStarts(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -449,8 +449,8 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestDoubtsAddUp: the horizon stays on the line before the first of several jumps,
-// and goes on to the next as each runs out.
+// TestDoubtsAddUp: the horizon stays on the line before the first of several jumps, and
+// moves to the next line as each doubt ends.
 func TestDoubtsAddUp(t *testing.T) {
 	s := inUse(t)
 	s.step(hour)
@@ -467,7 +467,7 @@ func TestDoubtsAddUp(t *testing.T) {
 	s.horizon(0)
 }
 
-// TestManyJumpsAreBounded: what is forgotten of a jump does not end its doubt.
+// TestManyJumpsAreBounded: dropping the oldest jump does not end its doubt.
 func TestManyJumpsAreBounded(t *testing.T) {
 	s := inUse(t)
 	for i := range int64(3 * MaxJumps) {
@@ -482,7 +482,8 @@ func TestManyJumpsAreBounded(t *testing.T) {
 	s.horizon(0)
 }
 
-// TestADayPassesOnlyWhileTheClockIsOpenAndAwake: nobody could notice otherwise.
+// TestADayPassesOnlyWhileTheClockIsOpenAndAwake: at other times no operator could notice
+// a wrong clock.
 func TestADayPassesOnlyWhileTheClockIsOpenAndAwake(t *testing.T) {
 	s := inUse(t)
 	s.step(hour)
@@ -497,7 +498,8 @@ func TestADayPassesOnlyWhileTheClockIsOpenAndAwake(t *testing.T) {
 	s.horizon(0)
 }
 
-// TestAJumpIsInDoubtBeforeItsTimeIsGivenOut: no crash forgets that.
+// TestAJumpIsInDoubtBeforeItsTimeIsGivenOut: the jump is saved first, so that a crash
+// cannot lose it.
 func TestAJumpIsInDoubtBeforeItsTimeIsGivenOut(t *testing.T) {
 	s := inUse(t)
 	s.step(hour)
@@ -522,7 +524,7 @@ func TestFreshDataIsTrustedAtOnce(t *testing.T) {
 	s.horizon(hour)
 }
 
-// TestRealClock holds the clock against the machine's own.
+// TestRealClock compares the clock with the machine's own.
 func TestRealClock(t *testing.T) {
 	var k keeper
 	before := time.Now().UnixMilli()
@@ -553,7 +555,7 @@ func TestRealClock(t *testing.T) {
 	}
 }
 
-// TestMachineBoot: the boot clock goes on, and is named where restarts are verified.
+// TestMachineBoot: the boot clock advances, and has an ID where restarts are verified.
 func TestMachineBoot(t *testing.T) {
 	boot := machineBoot()
 	a := boot(Reading{MonoMs: 1})

@@ -2,25 +2,26 @@
 
 package clock
 
-// MaxJumps is how many jumps of the wall clock are remembered. What is forgotten of the
-// oldest is only where it was: its size goes over to the next.
+// MaxJumps is how many jumps of the wall clock are remembered. When the oldest is
+// dropped while it is in doubt, its size and its doubt go over to the next one.
 const MaxJumps = 8
 
-// Jump is one that was followed. It is remembered while it is in doubt, so that what
-// only it has expired is kept, and after that, so that it can be taken back (Rewound).
+// Jump is a jump of the wall clock that was followed. It is remembered while it is in
+// doubt, so that items which only it has expired are kept, and after that, so that a
+// rewind can undo it (Rewound).
 type Jump struct {
-	// FromMs and ToMs are the time before and after it: no time between them was ever
-	// returned. GapMs is how far it was from the line: their difference, or more if time
-	// was ahead of the line by a little, or if it stands for forgotten ones too.
+	// FromMs and ToMs are the time before and after the jump: no time between them was
+	// ever returned. GapMs is how far the jump led from the line: the difference of the
+	// two, or more if time was a little ahead of the line, or if dropped jumps are added.
 	FromMs, ToMs, GapMs int64
-	// LeftMs is for how long it is in doubt; 0 if it is not any more.
+	// LeftMs is how long the jump is still in doubt; 0 once the doubt has ended.
 	LeftMs int64
 }
 
-// addJump adds the latest.
+// addJump adds the latest jump.
 func addJump(all [MaxJumps]Jump, j Jump) [MaxJumps]Jump {
 	n := countJumps(all)
-	if n > 0 && j.FromMs < all[n-1].ToMs { // the time after that was never given out
+	if n > 0 && j.FromMs < all[n-1].ToMs { // no time after the last jump was returned
 		j.GapMs += all[n-1].GapMs
 		all[n-1] = j
 		return all

@@ -47,7 +47,7 @@ func (m *model) reopen(t *rapid.T) {
 	m.open(t)
 }
 
-// returned checks a time that the clock gave out.
+// returned checks a time that the clock returned.
 func (m *model) returned(t *rapid.T, gotMs, wantMs int64) {
 	t.Helper()
 	m.c.background.Wait()

@@ -11,24 +11,24 @@ import (
 )
 
 // promises runs a clock through one random history of jumps, slewing, suspends,
-// restarts, reboots, crashes and saves that fail, and holds it to what is promised,
-// knowing only what anybody could see from outside: the machine's clocks and the
-// clock's answers.
+// restarts, reboots, crashes and saves that fail, and checks these promises. It sees
+// only what is visible from outside: the machine's clocks and the clock's answers.
 //
 //  1. Time never goes back, whatever happens.
 //  2. No time is above the saved floor.
-//  3. Time never stands still: it moves at least at half the pace of the boot clock, but
-//     for a moment (lullMs, and what the wall clock was slewed by), as long as saves
-//     succeed.
+//  3. Time never stands still: as long as saves succeed, it moves at least at half the
+//     pace of the boot clock, except for a moment (lullMs, plus slewing of the wall
+//     clock).
 //  4. While the clock is open, or was opened again within one boot, time moves ahead of
 //     the boot clock by no more than a day, unless the wall clock has stood still
 //     beyond that for ten minutes, or was confirmed.
-//  5. The horizon is not past any line that time has jumped away from within a day of
-//     being open: the time before the jump, going on at the boot clock's pace.
+//  5. The horizon is not past any line that time jumped away from within the last day in
+//     which the clock was open. A line is the time before the jump, going on at the boot
+//     clock's pace.
 //  6. The horizon is not past the time, and is the time after a day in which the wall
 //     clock was followed and did not step.
 //  7. A rewind takes time back to the wall clock. It leaves times from before the jumps
-//     as they are, keeps the order of all others, and what is left of each life.
+//     as they are, and keeps the order of all others and the time that each item has left.
 type promises struct {
 	hands
 	keeper
@@ -59,7 +59,7 @@ func (p *promises) open(t *rapid.T) {
 	p.c, p.calm = c, false
 }
 
-// passes tells the lines that time has passed.
+// passes moves the lines on by the time that has passed.
 func (p *promises) passes(bootMs, monoMs int64) {
 	p.elapsedMs += bootMs
 	p.steadyMs += bootMs
@@ -79,9 +79,9 @@ func (p *promises) letPass(t *rapid.T) {
 	p.passes(ms, ms)
 }
 
-// letSleep is seen by the clock: a step of the wall clock and a sleep that cancel each
-// other out are not told apart from nothing. Slews that were not noticed add up to
-// AgreeWithinMs at most, and a sleep is noticed that is longer than that by as much again.
+// letSleep reads the time before and after: a step of the wall clock and a sleep that
+// cancel each other out between two readings are not seen. Slews that the guard has not
+// seen add up to AgreeWithinMs at most. So it sees a sleep that is longer than twice that.
 func (p *promises) letSleep(t *rapid.T) {
 	p.now(t)
 	defer p.now(t)
@@ -112,12 +112,12 @@ func (p *promises) now(t *rapid.T) {
 	p.c.background.Wait()
 	p.returned(t, got)
 	p.horizon(t)
-	got = p.c.Now() // that was another look
+	got = p.c.Now() // Horizon and Status may have moved the time on
 	p.c.background.Wait()
 	p.returned(t, got)
 }
 
-// returned holds a time to the first four promises.
+// returned checks a time against the first four promises.
 func (p *promises) returned(t *rapid.T, got int64) {
 	t.Helper()
 	if got < p.highestMs {
@@ -169,7 +169,7 @@ func (p *promises) horizon(t *rapid.T) {
 }
 
 func (p *promises) confirm(t *rapid.T) {
-	p.setFault(nil) // nobody knows what came of one that fails
+	p.setFault(nil) // a Confirm that fails may have been saved or not
 	err := p.c.Confirm()
 	switch {
 	case err == nil:
@@ -203,7 +203,7 @@ func (p *promises) next(t *rapid.T) {
 		p.steadyMs = 0
 	}
 	p.open(t)
-	p.strange = true // what was not saved before may be lost
+	p.strange = true // a state that was not saved may be lost
 	p.now(t)
 }
 
@@ -254,7 +254,7 @@ func (p *promises) rewind(t *rapid.T) {
 	p.highestMs = p.c.Now()
 }
 
-// rewound holds the map of times to the last promise.
+// rewound checks State.Back against the last promise.
 func (p *promises) rewound(t *rapid.T, was, begun State, explained bool) {
 	back, aheadMs := begun.Back(), was.FloorMs-begun.RewindToMs
 	var times []int64
@@ -264,7 +264,7 @@ func (p *promises) rewound(t *rapid.T, was, begun State, explained bool) {
 		firstMs = min(firstMs, j.ToMs)
 	}
 	times = append(times, was.FloorMs)
-	times = slices.DeleteFunc(times, func(ms int64) bool { // those that were never given out
+	times = slices.DeleteFunc(times, func(ms int64) bool { // those that were never returned
 		return ms > was.FloorMs || slices.ContainsFunc(was.Jumps[:], func(j Jump) bool { return ms > j.FromMs+1 && ms < j.ToMs })
 	})
 	slices.Sort(times)

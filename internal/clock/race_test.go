@@ -14,8 +14,8 @@ const (
 	readings = 4000
 )
 
-// witness checks from many goroutines that time never goes back: whoever begins
-// after another has its answer gets no earlier one.
+// witness checks from many goroutines that time never goes back: a call that begins after
+// another has returned gets no earlier time.
 type witness struct {
 	highestMs atomic.Int64
 	wg        sync.WaitGroup
@@ -56,7 +56,7 @@ func TestReadersNeverSeeTimeGoBack(t *testing.T) {
 				s.setFault(errDisk)
 			}
 			if i%500 == 0 {
-				// Nothing to confirm is an answer like any other here.
+				// ErrNothingToConfirm is expected here.
 				_ = s.c.Confirm()
 			}
 			s.c.Horizon()
@@ -74,8 +74,8 @@ func TestReadersNeverSeeTimeGoBack(t *testing.T) {
 	}
 }
 
-// TestCloseAmongReaders: what Close saves is at or above all that was returned, also
-// by those who read while it ran.
+// TestCloseAmongReaders: the time that Close saves is at or above every time that was
+// returned, even to readers that ran at the same time.
 func TestCloseAmongReaders(t *testing.T) {
 	for range 20 {
 		s := tell(t)
@@ -128,8 +128,8 @@ func TestMovesAmongReaders(t *testing.T) {
 	}
 }
 
-// TestFrozenTimeIsExactForAll: readers that were on their way when the clock was
-// frozen cannot push it on.
+// TestFrozenTimeIsExactForAll: calls of Now that began before the freeze cannot move the
+// frozen time.
 func TestFrozenTimeIsExactForAll(t *testing.T) {
 	s := tellTest(t)
 	var w witness

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Rewinding sets a clock back that has followed a wrong wall clock. It is done to the
-// data at rest: all times in it that were taken from the wrong clock move back by as
-// much as it was ahead, by a function of time alone (Back), so that the order of times
-// stays, and an item keeps the life that it has left. What was written before the jumps
-// stays as it is: so it comes back, if only they had expired it.
+// A rewind sets a clock back that has followed a wrong wall clock. It changes the data
+// while no server has it open: all times that came from the wrong clock move back by as
+// much as that clock was ahead. They move by a function of time alone (Back), so that
+// their order stays, and an item keeps the life that it has left. Items written before
+// the jumps keep their times: those that expired only because of the jumps come back.
 
-// ErrUnexplained: the wall clock is further back than the jumps that are remembered.
+// ErrUnexplained: the wall clock is further behind than all remembered jumps together.
 var ErrUnexplained = errors.New("clock: the wall clock is further back than all jumps that database time has followed explain")
 
 // BeginRewind returns the state with which a rewind to the wall clock begins, or goes on
-// if one was begun. Of the options it needs the state and what reads the machine. It is
-// ErrNotAhead if the wall clock is not behind, and ErrUnexplained, with the state all the
-// same, if not every write time can be told right from wrong: what is in the future is
-// then put in the present, so that it may live longer than it should, though no longer
-// than it was given.
+// if one has begun. Of the options it uses State, Source and Boot. The error is
+// ErrNotAhead if the wall clock is not behind. It is ErrUnexplained, with the state
+// nevertheless, if the remembered jumps do not show which write times are wrong: times
+// in the future then become the present, so that an item may live longer than it should,
+// though no longer than its TTL.
 func BeginRewind(o Options) (State, error) {
 	s := o.State
 	if s.RewindToMs != 0 {
@@ -36,7 +36,7 @@ func BeginRewind(o Options) (State, error) {
 	wallMs := min(max(r.WallMs, 1), MaxMs)
 	at := boot(r)
 	begun := s
-	if s.Boot != (BootKey{}) && s.Boot == at.key() { // what has passed since is known
+	if s.Boot != (BootKey{}) && s.Boot == at.key() { // the boot clock shows what has passed
 		begun.FloorMs = min(max(s.FloorMs, at.Ms+s.LineMs), MaxMs)
 	}
 	aheadMs := begun.FloorMs - wallMs
@@ -56,20 +56,20 @@ func BeginRewind(o Options) (State, error) {
 	return s, nil
 }
 
-// Back returns where a rewind that was begun takes each time: the same for times from
-// before the jumps, and never later than the one given. A later time never comes before
-// an earlier one.
+// Back returns the function by which a rewind moves times. It leaves times from before
+// the jumps as they are, never moves a time forward, and never changes the order of two
+// times.
 func (s State) Back() func(ms int64) int64 {
 	n := countJumps(s.Jumps)
-	// What was given out after a jump goes back by what was wrong then: all of it after
-	// the last, and before that less by each.
+	// A time returned after a jump goes back by the error at that moment: the whole error
+	// after the last jump, and less by each jump before it.
 	var shifts [MaxJumps + 1]int64
 	shifts[n] = s.FloorMs - s.RewindToMs
 	for i := n; i > 0; i-- {
 		shifts[i-1] = max(0, shifts[i]-s.Jumps[i-1].GapMs)
 	}
-	shifts[0] = 0 // nothing is known of these
-	// And none goes back beyond those before the jump, of which a write may be a
+	shifts[0] = 0 // times from before all remembered jumps stay
+	// No time goes back past the times from before the jump, whose writes may be a
 	// millisecond ahead.
 	var leastMs [MaxJumps + 1]int64
 	for i := range n {
@@ -81,14 +81,14 @@ func (s State) Back() func(ms int64) int64 {
 			i--
 		}
 		back := min(max(ms-shifts[i], leastMs[i]), s.RewindToMs)
-		if i < n { // times within a jump were never given out
+		if i < n { // times within a jump were never returned
 			back = min(back, leastMs[i+1])
 		}
 		return back
 	}
 }
 
-// ChangedFromMs is the first time that Back may change.
+// ChangedFromMs returns the first time that Back may change.
 func (s State) ChangedFromMs() int64 {
 	back, firstMs := s.Back(), s.RewindToMs+1
 	for i := countJumps(s.Jumps) - 1; i >= 0; i-- {
@@ -100,7 +100,7 @@ func (s State) ChangedFromMs() int64 {
 }
 
 // Rewound returns the state after a rewind: time goes on from the wall clock, and the
-// jumps that were taken back are forgotten.
+// jumps that were undone are forgotten.
 func (s State) Rewound() State {
 	leftMs := s.FloorMs - s.RewindToMs
 	for i := countJumps(s.Jumps) - 1; i >= 0 && leftMs > 0; i-- {

@@ -8,17 +8,17 @@ import (
 	"hash/crc32"
 )
 
-// State is what is kept of the clock with the data. DESIGN.md draws its bytes.
+// State is the part of the clock that is saved with the data. DESIGN.md draws its bytes.
 type State struct {
-	// FloorMs is at or above every time that was ever returned; 0 with fresh data.
+	// FloorMs is at or above every time that was ever returned; 0 for fresh data.
 	FloorMs int64
-	// Boot is the boot in which it was saved, and LineMs the time minus that boot's
-	// clock: what verifies a restart within one boot. Zero if it cannot be verified.
+	// Boot is the boot in which the state was saved, and LineMs the time minus that
+	// boot's clock. Both verify a restart within one boot; Boot is zero if it has no ID.
 	Boot   BootKey
 	LineMs int64
-	// Jumps are those of the wall clock that were followed, the oldest first.
+	// Jumps are the jumps of the wall clock that were followed, the oldest first.
 	Jumps [MaxJumps]Jump
-	// RewindToMs is the time to which the data is being rewound; 0 if it is not.
+	// RewindToMs is the time to which the data is being rewound; 0 without a rewind.
 	RewindToMs int64
 	// Test says that the data was written under a test clock.
 	Test bool
@@ -32,7 +32,7 @@ const (
 	stateVersion = 2
 	sumBytes     = 4
 	jumpBytes    = 4 * 8
-	// stateBytes is the length without jumps, firstStateBytes that of version 1.
+	// stateBytes is the length without jumps, firstStateBytes the length of version 1.
 	stateBytes      = 1 + 1 + 2*8 + 16 + 2*8 + 1 + sumBytes
 	firstStateBytes = 1 + 1 + 3*8 + sumBytes
 
@@ -40,7 +40,7 @@ const (
 	flagFrozen = 1 << 1
 )
 
-// Encode returns the bytes to keep.
+// Encode returns the state as bytes.
 func (s State) Encode() []byte {
 	var flags byte
 	if s.Test {
@@ -66,9 +66,9 @@ func (s State) Encode() []byte {
 	return binary.BigEndian.AppendUint32(b, stateSum(b))
 }
 
-// DecodeState reads the bytes of Encode, and of version 1. It keeps no part of b. Bytes
-// of a later version are ErrNewerState, any others that Encode cannot have made
-// ErrBadState.
+// DecodeState decodes the bytes of Encode, and those of version 1. It keeps no part of b.
+// The error is ErrNewerState for bytes of a later version, and ErrBadState for all other
+// bytes that Encode cannot have made.
 func DecodeState(b []byte) (State, error) {
 	if len(b) == 0 {
 		return State{}, fmt.Errorf("%w: no bytes", ErrBadState)
@@ -91,7 +91,7 @@ func DecodeState(b []byte) (State, error) {
 	s := State{Test: flags&flagTest != 0, Frozen: flags&flagFrozen != 0}
 	number := func(at int) int64 { return int64(binary.BigEndian.Uint64(body[at:])) }
 	s.FloorMs = number(2)
-	if first { // its second number is of a guard that is no more
+	if first { // its second number is no longer used
 		s.OffsetMs = number(18)
 		return s, s.validate()
 	}
@@ -106,7 +106,7 @@ func DecodeState(b []byte) (State, error) {
 		at := 51 + i*jumpBytes
 		s.Jumps[i] = Jump{FromMs: number(at), ToMs: number(at + 8), GapMs: number(at + 16), LeftMs: number(at + 24)}
 		if s.Jumps[i] == (Jump{}) {
-			return State{}, fmt.Errorf("%w: jump %d is none", ErrBadState, i)
+			return State{}, fmt.Errorf("%w: jump %d is empty", ErrBadState, i)
 		}
 	}
 	return s, s.validate()
@@ -116,8 +116,8 @@ func stateSum(b []byte) uint32 {
 	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 }
 
-// validate refuses values on which the clock's arithmetic could overflow, and
-// traces of a test clock in data that never had one.
+// validate refuses values with which the clock's arithmetic could overflow, and settings
+// of a test clock in data that never had one.
 func (s State) validate() error {
 	inTime := func(ms int64) bool { return ms >= 0 && ms <= MaxMs }
 	switch {
@@ -130,14 +130,14 @@ func (s State) validate() error {
 	case !inTime(s.RewindToMs) || s.RewindToMs > s.FloorMs:
 		return fmt.Errorf("%w: rewind to %d ms", ErrBadState, s.RewindToMs)
 	case !s.Test && (s.Frozen || s.OffsetMs != 0):
-		return fmt.Errorf("%w: moved without a test clock", ErrBadState)
+		return fmt.Errorf("%w: frozen or offset without a test clock", ErrBadState)
 	}
 	for i, j := range s.Jumps[:countJumps(s.Jumps)] {
 		if !inTime(j.FromMs) || !inTime(j.ToMs) || j.FromMs >= j.ToMs || j.GapMs <= 0 || j.GapMs > MaxJumps*MaxMs || j.LeftMs < 0 || j.LeftMs > DoubtMs {
 			return fmt.Errorf("%w: jump %d: %+v", ErrBadState, i, j)
 		}
 		if i > 0 && j.FromMs < s.Jumps[i-1].ToMs {
-			return fmt.Errorf("%w: jump %d is before the one before it", ErrBadState, i)
+			return fmt.Errorf("%w: jump %d begins before jump %d ends", ErrBadState, i, i-1)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestStateSurvivesItsBytes(t *testing.T) {
 	}
 }
 
-// TestStateFormatStays holds bytes of version 1, for data out there has them.
+// TestStateFormatStays decodes bytes of version 1, which existing data has.
 func TestStateFormatStays(t *testing.T) {
 	const kept = "01030000000000001c1e0000000000000bb8fffffffffffffff99f64ae3e"
 	want := State{FloorMs: 7198, Test: true, Frozen: true, OffsetMs: -7}

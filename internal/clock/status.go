@@ -29,17 +29,17 @@ const (
 	ModeClosed Mode = "closed"
 )
 
-// What is told of a clock that is not simply the wall clock.
+// What operators read when the time is not simply the wall clock's.
 const (
 	adviceAhead = "database time is ahead of the wall clock, and goes on there: if the wall clock is right, stop the server and run mayfly clock rewind; if it is wrong, set it right"
 	adviceHeld  = "the wall clock jumped by more than a day: it is followed after ten minutes, unless it returns; if it is right, run mayfly clock confirm"
-	adviceDoubt = "the wall clock jumped, or the machine was started anew: what only that has expired is hidden, and is taken away and told after a day; if the wall clock is right, run mayfly clock confirm"
+	adviceDoubt = "the wall clock jumped, or the machine was restarted: items that expired only because of that are hidden, and will be purged and reported after a day; if the wall clock is right, run mayfly clock confirm"
 )
 
-// Stamp is a time as RFC 3339, in UTC and to the millisecond.
+// Stamp returns a time in RFC 3339, in UTC and to the millisecond.
 func Stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Moment is the time that an answer is of, for people and for programs.
+// Moment is the time of an answer, for people and for programs.
 type Moment struct {
 	Now   string `json:"now"`
 	NowMs int64  `json:"nowMs"`
@@ -48,30 +48,30 @@ type Moment struct {
 // At returns the moment of a time.
 func At(ms int64) Moment { return Moment{Stamp(ms), ms} }
 
-// Status is the clock at one moment. Its JSON is what operators are told.
+// Status is the state of the clock at one moment. Operators get it as JSON.
 type Status struct {
 	Moment
 	WallMs int64 `json:"wallMs"`
 	Mode   Mode  `json:"mode"`
-	// HorizonMs is the time up to which what has expired may be taken away, and Trusted
-	// says that it is NowMs: no jump is in doubt.
+	// HorizonMs is the time up to which expired items may be purged, and Trusted says
+	// that it is NowMs: no jump is in doubt.
 	HorizonMs int64 `json:"horizonMs"`
 	Trusted   bool  `json:"purgeTrusted"`
 	// AheadMs is how far the time is ahead of the wall clock, in ModeAhead.
 	AheadMs int64 `json:"aheadMs,omitempty"`
-	// Notice says what is unusual, and what to do; empty if nothing is.
+	// Notice says what is unusual, and what to do about it; empty if nothing is unusual.
 	Notice string `json:"reason,omitempty"`
 
 	SkewMs  int64 `json:"-"` // WallMs less NowMs: above 0 the wall clock is ahead
 	FloorMs int64 `json:"-"` // saved: where time would go on after a crash
-	// DoubtLeft is the least time until all jumps are out of doubt, if the wall clock
-	// stands by them.
+	// DoubtLeft is how long jumps are still in doubt at least. It does not count down
+	// while the wall clock is not followed.
 	DoubtLeft time.Duration `json:"-"`
-	// SaveError is why the latest save of the floor failed; nil when it did not.
+	// SaveError is the error of the latest save of the floor; nil if it succeeded.
 	SaveError error `json:"-"`
 }
 
-// Status reads the time, as Now does, and says how it came about.
+// Status reads the time, as Now does, and returns it with its mode and horizon.
 func (c *Clock) Status() Status {
 	c.Now()
 	c.mu.Lock()

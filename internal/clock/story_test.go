@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A history is short and cheap; the library's hundred would miss rare meetings.
+	// A history is short and cheap; the library's hundred runs would miss rare cases.
 	if err := flag.Set("rapid.checks", "3000"); err != nil {
 		panic(err)
 	}
@@ -37,7 +37,7 @@ type hands struct {
 	mu     sync.Mutex
 	at     Reading
 	booted Boot
-	looks  int // at the boot clock
+	looks  int // how often the boot clock was read
 }
 
 func newHands() hands {
@@ -73,7 +73,7 @@ func (h *hands) sleep(ms int64) {
 	h.booted.Ms += ms
 }
 
-// reboot starts the machine anew, after it was off.
+// reboot restarts the machine after it was off for a while.
 func (h *hands) reboot(offMs int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,8 +89,7 @@ func (h *hands) step(ms int64) {
 	h.at.WallMs += ms
 }
 
-// keeper keeps the state as the data would: as bytes. Its faults are part of a
-// test's story.
+// keeper saves the state as bytes, as a database would. Tests make it fail.
 type keeper struct {
 	mu         sync.Mutex
 	kept       []byte
@@ -181,7 +180,7 @@ func (j *journal) take() []slog.Level {
 	return levels
 }
 
-// story is a database's clock on a machine that a test controls.
+// story is the clock of a database on a machine whose clocks the test sets.
 type story struct {
 	*testing.T
 	hands
@@ -286,7 +285,7 @@ func (s *story) logged(want ...slog.Level) {
 	}
 }
 
-// ok fails the story on an error.
+// ok fails the test on an error.
 func (s *story) ok(err error) {
 	s.Helper()
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A test clock is moved by hand. Every move and every Now of a test clock takes mu,
-// so a move is a single moment for all callers, and a frozen clock is exact; the
-// fast path could publish a time read just before the freeze after it.
+// A test clock is moved by hand. Every move and every Now of a test clock takes mu, so a
+// move is a single moment for all callers, and a frozen clock is exact. On the fast path
+// a reader could take the time just before a freeze and publish it just after.
 
 // pose is where a test clock stands, and whether it ticks.
 type pose struct {
@@ -24,7 +24,7 @@ func (c *Clock) Freeze() error {
 	})
 }
 
-// Release lets the time tick on from where it is.
+// Release lets a frozen clock tick on from where it is.
 func (c *Clock) Release() error {
 	return c.move(func(at pose) (pose, error) {
 		return pose{ms: at.ms}, nil
@@ -44,8 +44,8 @@ func (c *Clock) Set(ms int64) error {
 	})
 }
 
-// Advance moves the time forward by d, of which whole milliseconds count. A frozen
-// clock stays frozen.
+// Advance moves the time forward by d, rounded down to whole milliseconds. A frozen clock
+// stays frozen.
 func (c *Clock) Advance(d time.Duration) error {
 	return c.move(func(at pose) (pose, error) {
 		if d < 0 {
@@ -62,9 +62,8 @@ func (c *Clock) Advance(d time.Duration) error {
 	})
 }
 
-// move saves the new pose and then takes it. mu is held throughout: whoever reads
-// the time gets it from before the move or from after it, and once move has
-// returned, from after it.
+// move saves the new pose and then takes it. It holds mu throughout: a reader gets the
+// time from before the move or from after it, and from after it once move has returned.
 func (c *Clock) move(to func(pose) (pose, error)) error {
 	if !c.test {
 		return ErrNotTestClock
@@ -85,7 +84,7 @@ func (c *Clock) move(to func(pose) (pose, error)) error {
 	if next == at && at.frozen {
 		return nil
 	}
-	if next.frozen && !at.frozen { // at or above what was written while it ticked
+	if next.frozen && !at.frozen { // at or above every write time while it ticked
 		next.ms = min(next.ms+r.stepMs(), MaxMs)
 	}
 

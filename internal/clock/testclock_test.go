@@ -222,8 +222,8 @@ func TestMoveThatIsNotSavedDoesNotHappen(t *testing.T) {
 	s.now(150 + hour)
 }
 
-// TestFreezeThatFailedMayHaveHappened: the freeze puts the floor down to the time.
-// When it fails and was kept all the same, running on would pass the kept floor.
+// TestFreezeThatFailedMayHaveHappened: a freeze lowers the floor to the time. If its save
+// fails and was kept nevertheless, ticking on would pass the saved floor.
 func TestFreezeThatFailedMayHaveHappened(t *testing.T) {
 	s := tellTest(t)
 	s.now(0)
@@ -238,8 +238,8 @@ func TestFreezeThatFailedMayHaveHappened(t *testing.T) {
 	s.now(100)
 }
 
-// TestCloseSettlesAFailedMove: the kept state is in doubt, so Close writes even
-// though nothing changed.
+// TestCloseSettlesAFailedMove: after a failed save the saved state is unknown, so Close
+// saves although nothing changed.
 func TestCloseSettlesAFailedMove(t *testing.T) {
 	s := tellTest(t)
 	s.ok(s.c.Freeze())

@@ -4,11 +4,11 @@ package clock
 
 import "math"
 
-// twin is a test clock as one would write it for a single caller: no views, no
-// goroutines. The model test compares it with the real one.
+// twin is a test clock for a single caller, without views and goroutines. The model test
+// compares the real one with it.
 type twin struct {
 	hands *hands
-	fault fault // what becomes of the next save
+	fault fault // of the next save
 	kept  State // what a crash would leave
 
 	state   State // as believed saved
@@ -35,7 +35,7 @@ func newTwin(h *hands, kept State) *twin {
 	return w
 }
 
-// look returns the time that the machine's clocks ask for.
+// look returns the time that the machine's clocks give.
 func (w *twin) look() int64 {
 	if w.state.Frozen {
 		return w.lastMs
@@ -68,10 +68,10 @@ func (w *twin) save(s State) (saved bool) {
 	return true
 }
 
-// here is where a move of a test clock begins.
+// here returns the time from which a move of a test clock begins.
 func (w *twin) here() int64 { return max(w.look(), w.lastMs) }
 
-// move reports whether the test clock stands at ms, frozen or not.
+// move moves the test clock, and reports whether that was saved.
 func (w *twin) move(to pose) (saved bool) {
 	if w.state.Frozen && to.frozen && to.ms == w.lastMs {
 		return true

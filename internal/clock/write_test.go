@@ -34,7 +34,7 @@ func TestWritesAreRoundedUp(t *testing.T) {
 	s.wrote(21, 22)
 }
 
-// The largest time is that of writes too: _ts has room for no more.
+// Write times are no larger than the largest time either: _ts has room for no more.
 func TestWritesEndWithTime(t *testing.T) {
 	s := tell(t)
 	s.at = Reading{WallMs: MaxMs, Floored: true}
