@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// How much memory there is, as Linux tells it in files: the machine's, or what the
-// process's control group may have, or one of the groups around that, if it is less.
-// Containers and services are control groups.
+// How much memory there is, read from Linux's files: the least of the machine's memory
+// and the limits of the process's control group and of all groups around it. Containers
+// and services are control groups.
 
 package memory
 
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Available is how much memory the process may take; 0 if that is not known.
+// Available returns how much memory the process may take; 0 if that is not known.
 func Available() int64 { return available(os.DirFS("/")) }
 
 func available(root fs.FS) int64 {
@@ -35,14 +35,14 @@ func available(root fs.FS) int64 {
 func totalMemory(root fs.FS) int64 {
 	for fields := range lines(root, "proc/meminfo") {
 		if len(fields) == 3 && fields[0] == "MemTotal:" && fields[2] == "kB" {
-			kB, _ := strconv.ParseInt(fields[1], 10, 50) // so that it can be multiplied
+			kB, _ := strconv.ParseInt(fields[1], 10, 50) // 50 bits, so that the shift cannot overflow
 			return kB << 10
 		}
 	}
 	return 0
 }
 
-// lines gives the fields of each line of a file, if there is one.
+// lines yields the fields of each line of a file, and nothing if it cannot be read.
 func lines(root fs.FS, name string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		raw, err := fs.ReadFile(root, name)
@@ -57,20 +57,21 @@ func lines(root fs.FS, name string) iter.Seq[[]string] {
 	}
 }
 
-// limitFiles are what bounds the memory of a group, in either version of control groups.
-// Above memory.high a process is not ended, but slowed down until it crawls.
+// limitFiles hold the limits of a group's memory, in both versions of control groups.
+// Above memory.high a process is not killed, but slowed down until it hardly runs.
 var limitFiles = []string{"memory.max", "memory.high", "memory.limit_in_bytes"}
 
-// groupLimits gives the limits of the process's group and of those around it, 0 and
-// numbers that no machine has among them.
+// groupLimits yields the limits of the process's group and of the groups around it. Some
+// are 0, for none, or larger than any machine.
 func groupLimits(root fs.FS) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for _, m := range groupMounts(root) {
-			// From the group itself up to the first that is to be seen here.
+			// From the group itself up to the root of the mount.
 			for dir := m.group; ; dir = path.Dir(dir) {
 				for _, name := range limitFiles {
 					raw, _ := fs.ReadFile(root, strings.TrimPrefix(path.Join(m.point, dir, name), "/"))
-					limit, _ := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64) // or a word, if there is none
+					// "max", which is no limit, gives 0.
+					limit, _ := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
 					if !yield(limit) {
 						return
 					}
@@ -83,12 +84,13 @@ func groupLimits(root fs.FS) iter.Seq[int64] {
 	}
 }
 
-// groupMount is where groups are to be seen, and the process's place below that.
+// groupMount is where control groups are mounted, and the path of the process's group
+// below that.
 type groupMount struct {
 	point, group string
 }
 
-// groupMounts finds the process's memory groups: that of version 2, and that of version 1.
+// groupMounts finds the process's memory groups of version 2 and of version 1.
 func groupMounts(root fs.FS) []groupMount {
 	var unified, memory string // the process's groups, "" for none
 	for fields := range lines(root, "proc/self/cgroup") {
@@ -119,8 +121,8 @@ func groupMounts(root fs.FS) []groupMount {
 	return mounts
 }
 
-// below returns a group's path below the one that is mounted. One that is not below it
-// is to be seen as that itself: so it is in a container.
+// below returns a group's path below the mounted group. In a container the process's
+// group may not be below it: then the mounted group is the process's own.
 func below(group, mounted string) string {
 	rest, ok := strings.CutPrefix(group, strings.TrimSuffix(mounted, "/"))
 	if !ok || rest != "" && rest[0] != '/' {

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// What memory there is, as machines, services and containers show it.
+// The available memory, as machines, services and containers show it in their files.
 func TestAvailable(t *testing.T) {
 	const (
 		meminfo = "proc/meminfo"

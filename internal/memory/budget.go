@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Package memory decides how much memory there is and what may take how much of it: the
-// caches, the storage engine, and all requests under way together. It measures nothing
-// itself: whatever is about to take much says so.
+// Package memory finds out how much memory there is, and divides it between the caches,
+// the storage engine, and all requests under way together. It measures nothing itself:
+// code that is about to take much memory takes it from a share first.
 //
-//  1. A request holds a [Share]. What all shares hold is never more than the budget, but
-//     for one that is alone: it may have what it needs.
-//  2. Nothing waits for ever: every wait has a limit, and if the shares that wait keep
-//     the oldest of them from going on, the youngest is refused.
+//  1. A request holds a [Share]. All shares together hold no more than the budget, with
+//     one exception: a share that is the only one may have what it needs.
+//  2. No share waits for ever: every wait has a limit, and if waiting shares keep the
+//     oldest of them from going on, the youngest is refused.
 package memory
 
 import (
@@ -20,21 +20,20 @@ import (
 const (
 	// MaxWait is how long a share waits for memory.
 	MaxWait = 10 * time.Second
-	// FreeBytes is what every request may take without asking: with the number of
-	// connections that is bounded too.
+	// FreeBytes is what every request may take without the budget: the number of
+	// connections bounds the sum.
 	FreeBytes = 16 << 10
-	// chunkBytes is how much a share takes of the budget at a time, so that it need not
-	// ask for every row.
+	// chunkBytes is how much a share takes from the budget at a time, so that it does
+	// not lock the budget for every row.
 	chunkBytes = 64 << 10
 )
 
-// ErrFull: the requests under way need the memory that there is.
-var ErrFull = errors.New("the requests under way need the memory that there is")
+// ErrFull: the requests under way hold all memory that requests may have.
+var ErrFull = errors.New("the requests under way hold all memory that requests may have")
 
 // Budget is the memory that the requests under way share.
 type Budget struct {
-	// Wait is how long a share may wait, if that is not MaxWait. It is set before there
-	// are any.
+	// Wait is how long a share may wait: MaxWait, unless it is set before the first share.
 	Wait time.Duration
 
 	total int64
@@ -42,14 +41,14 @@ type Budget struct {
 	mu struct {
 		sync.Mutex
 		held    int64
-		resting int64     // what shares hold that wait, for memory or for their clients
-		born    uint64    // how many shares there were that held something
+		resting int64     // held by shares that wait, for memory or for their clients
+		born    uint64    // the place of the youngest share
 		waiting []*waiter // the oldest share first
 		refused uint64
 	}
 }
 
-// Use tells what is taken of a budget.
+// Use is how much of a budget is held, and by how many shares it is waited for.
 type Use struct {
 	Total, Held int64
 	Waiting     int
@@ -59,11 +58,11 @@ type Use struct {
 // NewBudget returns a budget of so many bytes.
 func NewBudget(bytes int64) *Budget { return &Budget{Wait: MaxWait, total: bytes} }
 
-// Share returns the share of a request that has begun, which Close gives back. A nil
-// budget has no bounds.
+// Share returns the share of a new request; its Close gives everything back. A nil budget
+// has no bounds.
 func (b *Budget) Share() Share { return Share{budget: b} }
 
-// Use tells what is taken.
+// Use returns the present use of the budget.
 func (b *Budget) Use() Use {
 	if b == nil {
 		return Use{}
@@ -73,7 +72,7 @@ func (b *Budget) Use() Use {
 	return Use{b.total, b.mu.held, len(b.mu.waiting), b.mu.refused}
 }
 
-// Reserve takes memory for something that is no request, and waits for it as a request
+// Reserve takes memory for work that is not a request, and waits for it as a request
 // does. The caller calls release once.
 func (b *Budget) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
 	s := b.Share()
@@ -83,18 +82,19 @@ func (b *Budget) Reserve(ctx context.Context, bytes int64) (release func(), err 
 	return s.Close, nil
 }
 
-// Share is what one request holds. One goroutine uses it at a time. A nil share, and the
-// zero value, have no bounds.
+// Share is the memory that one request holds. One goroutine uses it at a time. A nil
+// share and the zero value have no bounds.
 type Share struct {
 	budget *Budget
 	used   int64  // by the request
 	held   int64  // of the budget; written under its lock
-	born   uint64 // its place among the shares; 0 before it held anything
-	// idle: it waits for its client; waits: it waits for memory. Written under the lock.
+	born   uint64 // its place among the shares, older ones lower; 0 before its first take
+	// idle says that the share waits for its client, waits that it waits for memory.
+	// Written under the budget's lock while the share holds memory.
 	idle, waits bool
 }
 
-// Used returns how much the request has taken, and not given back.
+// Used returns how much the request has taken and not given back.
 func (s *Share) Used() int64 {
 	if s == nil {
 		return 0
@@ -102,8 +102,8 @@ func (s *Share) Used() int64 {
 	return s.used
 }
 
-// Most is the most that one request should hold: half of what there is, so that one
-// alone does not keep all others out.
+// Most returns the most that one request should hold: half of the budget, so that a
+// single request does not keep all others out.
 func (s *Share) Most() int64 {
 	if s == nil || s.budget == nil {
 		return 1 << 62
@@ -111,8 +111,8 @@ func (s *Share) Most() int64 {
 	return s.budget.total / 2
 }
 
-// Take takes memory, and waits for it if others have it: for a while, and for as
-// long as ctx allows. The error is ErrFull, or the context's.
+// Take takes memory. If other shares hold it, Take waits, no longer than the budget's Wait
+// and ctx allow. The error is ErrFull, or the context's.
 func (s *Share) Take(ctx context.Context, bytes int64) error {
 	want := s.want(bytes)
 	if want <= 0 {
@@ -125,7 +125,7 @@ func (s *Share) Take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// TryTake is Take for those that cannot wait.
+// TryTake is Take for callers that cannot wait.
 func (s *Share) TryTake(bytes int64) bool {
 	want := s.want(bytes)
 	if want <= 0 {
@@ -138,8 +138,9 @@ func (s *Share) TryTake(bytes int64) bool {
 	return true
 }
 
-// MustTake takes memory that is in use already and cannot be let go, such as the answer to
-// a write. The budget may be overdrawn by it, and nobody gets anything until it is not.
+// MustTake takes memory that is in use already and cannot be freed, such as the answer to
+// a write. It may overdraw the budget: then other shares get nothing until memory is given
+// back.
 func (s *Share) MustTake(bytes int64) {
 	if want := s.want(bytes); want > 0 {
 		b := s.budget
@@ -150,7 +151,7 @@ func (s *Share) MustTake(bytes int64) {
 	}
 }
 
-// want counts bytes as used, and returns how many more the share has to hold for them.
+// want counts bytes as used, and returns how much more the share has to hold for them.
 func (s *Share) want(bytes int64) int64 {
 	if s == nil || s.budget == nil {
 		return 0
@@ -167,7 +168,8 @@ func (s *Share) Give(bytes int64) {
 	if s == nil || s.budget == nil {
 		return
 	}
-	// A chunk is kept, so that one who takes and gives by turns does not ask each time.
+	// A chunk stays in the share, so that taking and giving by turns does not lock the
+	// budget each time.
 	if s.used -= bytes; s.held-s.used >= 2*chunkBytes {
 		spare := (s.held - s.used) / chunkBytes * chunkBytes
 		s.budget.give(s, spare-chunkBytes)
@@ -182,16 +184,16 @@ func (s *Share) Close() {
 	if s.held > 0 {
 		s.budget.give(s, s.held)
 	}
-	s.used, s.idle = 0, false // which now is nobody's business
+	s.used, s.idle = 0, false
 }
 
-// AwaitClient says whether the request waits for its client from now on, to send or to
-// receive: what it holds may then not come back for long.
+// AwaitClient says whether the request from now on waits for its client, to send or to
+// receive: then it may be long until its memory comes back.
 func (s *Share) AwaitClient(awaits bool) {
 	if s == nil || s.budget == nil || s.idle == awaits {
 		return
 	}
-	if s.held == 0 { // nobody looks
+	if s.held == 0 { // it does not count in the budget
 		s.idle = awaits
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 const mib = mebi
 
-// taker is a share of a test that takes and waits beside others.
+// taker is a share that takes and waits in a goroutine of its own.
 type taker struct {
 	Share
 	err chan error
@@ -100,8 +100,8 @@ func TestAShareGivesBackWhatItDoesNotNeed(t *testing.T) {
 	}
 }
 
-// What waits is served when there is room, the oldest first, and one that comes later
-// does not pass it.
+// Waiting shares are served when there is room, the oldest first, and a later share does
+// not pass them.
 func TestTheOldestComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(8 * mib)
@@ -112,7 +112,7 @@ func TestTheOldestComesFirst(t *testing.T) {
 		old.waiting(t, "the older")
 		young.waiting(t, "the younger, for which there is room")
 		if late := b.Share(); late.TryTake(mib) {
-			t.Error("one that came later passed those that wait")
+			t.Error("a later share passed those that wait")
 		}
 		holder.Give(4 * mib)
 		old.want(t, "the older", nil)
@@ -127,7 +127,7 @@ func TestTheOldestComesFirst(t *testing.T) {
 	})
 }
 
-// A share that has some and needs more passes younger ones, and is served as soon as
+// A share that holds memory and needs more passes younger ones, and is served as soon as
 // there is room.
 func TestGrowthPassesTheYounger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestSharesInEachOthersWay(t *testing.T) {
 		all[3].take(mib)
 		all[3].want(t, "the youngest", ErrFull)
 		all[3].Close()
-		for _, k := range all[:2] { // which the two that it held are enough for
+		for _, k := range all[:2] { // for which the memory of the refused one is enough
 			k.want(t, "the older", nil)
 			all[2].waiting(t, "the third")
 		}
@@ -181,8 +181,8 @@ func TestSharesInEachOthersWay(t *testing.T) {
 	})
 }
 
-// What requests hold that wait for their clients does not come back soon, so that the
-// others must get on without it.
+// Memory held by requests that wait for their clients does not come back soon, so the
+// other requests must go on without it.
 func TestSlowClientsAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(8 * mib)
@@ -204,7 +204,7 @@ func TestSlowClientsAreNotWaitedFor(t *testing.T) {
 	})
 }
 
-// One that needs more than there is gets it when it is alone.
+// A share that needs more than the budget gets it when it is the only one.
 func TestOneThatIsAloneHasWhatItNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib)
@@ -214,7 +214,7 @@ func TestOneThatIsAloneHasWhatItNeeds(t *testing.T) {
 		other.Close()
 		large.want(t, "the large one", nil)
 		if !large.TryTake(mib) {
-			t.Error("alone it must not grow")
+			t.Error("the only share must not grow")
 		}
 		large.Close()
 	})
@@ -238,16 +238,16 @@ func TestWaitsEnd(t *testing.T) {
 			t.Errorf("a client that has left: %v", err)
 		}
 		if _, err := b.Reserve(ctx, mib); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("what is no request: %v", err)
+			t.Errorf("Reserve: %v", err)
 		}
 		holder.Close()
 		if use := b.Use(); s.Used() != 0 || use.Held != 0 || use.Waiting != 0 {
-			t.Errorf("those that got nothing hold something: %d, %+v", s.Used(), use)
+			t.Errorf("refused shares hold something: %d, %+v", s.Used(), use)
 		}
 	})
 }
 
-// No budget, no bounds.
+// A nil budget has no bounds.
 func TestWithoutABudget(t *testing.T) {
 	for _, s := range []*Share{nil, {}} {
 		if err := s.Take(t.Context(), 1<<50); err != nil || !s.TryTake(1<<50) {
@@ -259,8 +259,8 @@ func TestWithoutABudget(t *testing.T) {
 	}
 }
 
-// Many that take, grow, wait for clients and give back, at random: they never hold more
-// than there is, all of them come to an end, and nothing is left.
+// Many shares that take, grow, wait for clients and give back, at random: together they
+// never hold more than the budget, all of them end, and nothing stays held.
 func TestManyShares(t *testing.T) {
 	const total, most = 16 * mib, 6 * mib
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestManyShares(t *testing.T) {
 		if use := b.Use(); use.Held != 0 || use.Waiting != 0 || b.mu.resting != 0 {
 			t.Errorf("at the end: %+v, %d", use, b.mu.resting)
 		}
-		// How many are served depends on which of them come first; about half are.
+		// How many are served depends on their order; about half are.
 		if served.Load() < refused.Load()/2 {
 			t.Errorf("%d were served, %d refused", served.Load(), refused.Load())
 		}

@@ -5,18 +5,18 @@ package memory
 const (
 	mebi = 1 << 20
 
-	// unknown is what is taken for the memory of systems that do not tell.
+	// unknown stands for the memory of a system that does not report it.
 	unknown = 2048 * mebi
 
-	// Data that was read is kept in this part of the memory, within bounds. It is taken
-	// as data is read: a small database never takes that much.
+	// The caches of data that was read have this part of the memory, within bounds. They
+	// fill as data is read: a small database never takes that much.
 	cacheShare = 8
 	leastCache = 32 * mebi
 	mostCache  = 4096 * mebi
-	// Half of it is for items, one by one, and half for the blocks that they come from.
+	// Half of that is for single items, and half for the blocks that they come from.
 	itemRowShare = 2
-	// Rows of indexes, and items that are read again and again, take some besides. The
-	// most is for about three million rows of indexes.
+	// Rows of indexes, and items that are read often, have some more. mostIndexRows is
+	// enough for about three million rows of indexes.
 	indexRowShare = 8
 	mostIndexRows = 128 * mebi
 	itemShare     = 4
@@ -27,15 +27,15 @@ const (
 	leastMemTable = 4 * mebi
 	mostMemTable  = 32 * mebi
 
-	// Requests under way have a quarter. With the rest above it is less than half, and
-	// as much again is for what is no longer in use and not yet collected, for
-	// connections, for the engine's work in the background and for the system.
+	// Requests under way have a quarter. Together with the parts above that is less than
+	// half. As much again is left for garbage that is not yet collected, for connections,
+	// for the engine's work in the background and for the system.
 	requestShare = 4
 	leastRequest = 16 * mebi
 	mostRequest  = 4096 * mebi
 
-	// Scripts take what they may of that, each in a process of its own, and together no
-	// more than half, so that they never keep everything else out.
+	// Scripts take their memory from the requests' part, each in a process of its own.
+	// Together they take no more than half of it, so that other requests can always run.
 	scriptShare  = 4
 	leastScript  = 32 * mebi
 	mostScript   = 128 * mebi
@@ -45,17 +45,17 @@ const (
 
 // Division is what each part of a server may take.
 type Division struct {
-	Blocks    int64 // as they are on disk
-	ItemRows  int64 // that were read
-	IndexRows int64 // that queries pass over
-	MemTable  int64 // each
-	Requests  int64 // under way, together
-	Script    int64 // each that runs
-	Scripts   int   // that run at once
+	Blocks    int64 // the cache of blocks, as they are on disk
+	ItemRows  int64 // the cache of items
+	IndexRows int64 // the cache of index rows that queries pass over
+	MemTable  int64 // one memtable
+	Requests  int64 // all requests under way together
+	Script    int64 // one script
+	Scripts   int   // how many scripts may run at once
 }
 
-// Divide divides the memory that is available, 0 if that is not known. cache is how much
-// of it is for data that was read; 0 for an eighth.
+// Divide divides the available memory, 0 if that is not known. cache is how much of it is
+// for caches of data that was read; 0 means an eighth, within bounds.
 func Divide(available, cache int64) Division {
 	if available <= 0 {
 		available = unknown

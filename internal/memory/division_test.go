@@ -7,7 +7,7 @@ import "testing"
 func TestDivide(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		available, cache int64 // in MiB, as all that follow
+		available, cache int64 // in MiB, as are the sizes in the division
 		want             Division
 	}{
 		{"a machine of 24 GiB", 24 << 10, 0, Division{1536, 1568, 128, 32, 4096, 128, 8}},
@@ -16,7 +16,7 @@ func TestDivide(t *testing.T) {
 		{"a small container", 512, 0, Division{32, 48, 8, 8, 128, 32, 2}},
 		{"the smallest", 64, 0, Division{16, 24, 4, 4, 16, 32, 1}},
 		{"another system", 0, 0, Division{128, 160, 32, 32, 512, 128, 2}},
-		{"a cache of one's own", 512, 100, Division{50, 75, 12, 8, 128, 32, 2}},
+		{"a given cache size", 512, 100, Division{50, 75, 12, 8, 128, 32, 2}},
 	} {
 		got := Divide(c.available*mebi, c.cache*mebi)
 		inMiB := Division{got.Blocks / mebi, got.ItemRows / mebi, got.IndexRows / mebi, got.MemTable / mebi, got.Requests / mebi, got.Script / mebi, got.Scripts}

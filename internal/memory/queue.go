@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Waiting for memory. The oldest share comes first, so that every request comes to its
-// end some time. Those that hold memory and wait for more may be in each other's way:
-// then the youngest of them is refused, and tries again later.
+// Waiting for memory. The oldest share comes first, so that every request ends some time.
+// Shares that hold memory and wait for more may block each other: then the youngest of
+// them is refused, and its client tries again later.
 
 package memory
 
@@ -17,7 +17,7 @@ import (
 type waiter struct {
 	share *Share
 	bytes int64
-	done  chan error // has room for the one answer
+	done  chan error // buffered, for the one result
 }
 
 func (b *Budget) tryTake(s *Share, bytes int64) bool {
@@ -49,7 +49,7 @@ func (b *Budget) take(ctx context.Context, s *Share, bytes int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case err := <-w.done: // at the last moment
+	case err := <-w.done: // decided before the lock was taken
 		return err
 	default:
 	}
@@ -59,7 +59,7 @@ func (b *Budget) take(ctx context.Context, s *Share, bytes int64) error {
 	return err
 }
 
-// enqueue takes the memory if it is there. If not, it returns what waits for it.
+// enqueue takes the memory if it is free. Otherwise it returns a waiter for it.
 func (b *Budget) enqueue(ctx context.Context, s *Share, bytes int64) (*waiter, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +86,7 @@ func (b *Budget) age(s *Share) {
 	}
 }
 
-// takeNow takes memory unless it is not there, or an older share waits for it.
+// takeNow takes memory if it is free and no older share waits.
 func (b *Budget) takeNow(s *Share, bytes int64) bool {
 	if len(b.mu.waiting) > 0 && b.mu.waiting[0].share.born < s.born || !b.fits(s, bytes) {
 		return false
@@ -95,12 +95,12 @@ func (b *Budget) takeNow(s *Share, bytes int64) bool {
 	return true
 }
 
-// fits reports whether there is so much memory, or the share has all of it that is held.
+// fits reports whether the budget has so much left, or no other share holds anything.
 func (b *Budget) fits(s *Share, bytes int64) bool {
 	return b.mu.held+bytes <= b.total || b.mu.held == s.held
 }
 
-// hold changes what a share holds.
+// hold changes how much a share holds by bytes, which may be negative.
 func (b *Budget) hold(s *Share, bytes int64) {
 	s.held += bytes
 	b.mu.held += bytes
@@ -126,7 +126,8 @@ func (b *Budget) give(s *Share, bytes int64) {
 	b.settle()
 }
 
-// settle serves those that wait, as far as there is memory.
+// settle serves waiting shares, the oldest first, as far as there is memory. If waiting
+// shares hold so much that the oldest can never be served, it refuses the youngest.
 func (b *Budget) settle() {
 	for len(b.mu.waiting) > 0 {
 		oldest := b.mu.waiting[0]
@@ -143,8 +144,8 @@ func (b *Budget) settle() {
 	}
 }
 
-// refuseYoungest refuses the youngest share that holds memory and waits for more, unless
-// it is the oldest that waits.
+// refuseYoungest refuses the youngest share that holds memory and waits for more, but
+// never the oldest that waits.
 func (b *Budget) refuseYoungest() bool {
 	for i := len(b.mu.waiting) - 1; i > 0; i-- {
 		w := b.mu.waiting[i]
@@ -157,7 +158,7 @@ func (b *Budget) refuseYoungest() bool {
 	return false
 }
 
-// refuse ends a wait in vain.
+// refuse ends a wait with an error.
 func (b *Budget) refuse(w *waiter, err error) {
 	b.rest(w.share, w.share.idle, false)
 	b.mu.refused++

@@ -4,19 +4,20 @@ package memory
 
 import "context"
 
-// Room is where a part of a request takes its memory. The zero value has no bounds.
+// Room is a share as a part of a request uses it: waiting for memory or not. The zero
+// value has no bounds.
 type Room struct {
-	ctx   context.Context // of those that can wait
+	ctx   context.Context // nil if the caller cannot wait
 	share *Share
 }
 
-// RoomIn is the room of a share, for work that can wait for it.
+// RoomIn returns the room of a share for work that can wait for memory.
 func RoomIn(ctx context.Context, s *Share) Room { return Room{ctx, s} }
 
-// RoomNow is the room of a share, for work that cannot wait: without room it fails.
+// RoomNow returns the room of a share for work that cannot wait: Take then fails at once.
 func RoomNow(s *Share) Room { return Room{share: s} }
 
-// Take takes memory, or says why there is none.
+// Take takes memory. The error is ErrFull, or that of the context.
 func (m Room) Take(bytes int) error {
 	if m.ctx != nil {
 		return m.share.Take(m.ctx, int64(bytes))
@@ -30,8 +31,8 @@ func (m Room) Take(bytes int) error {
 // Give gives memory back.
 func (m Room) Give(bytes int) { m.share.Give(int64(bytes)) }
 
-// Mark returns what was taken so far.
+// Mark returns how much has been taken so far.
 func (m Room) Mark() int64 { return m.share.Used() }
 
-// Release gives back what was taken after a mark.
+// Release gives back everything taken after a mark.
 func (m Room) Release(mark int64) { m.share.Give(m.share.Used() - mark) }
