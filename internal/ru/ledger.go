@@ -4,16 +4,16 @@ package ru
 
 import "sync"
 
-// Cause is why the database worked without being asked to.
+// Cause is a reason for system work: work that no request asked for.
 type Cause int
 
 // The causes of system work.
 const (
-	// Sweep takes expired items away with throughput that was left over.
+	// Sweep purges expired items with throughput that requests left over.
 	Sweep Cause = iota
-	// Assisted takes away an expired item that stands in the way of a write.
+	// Assisted purges an expired item that is in the way of a write.
 	Assisted
-	// Forced takes expired items away although nothing was left over.
+	// Forced purges expired items whether throughput was left over or not.
 	Forced
 	// DeadRead reads expired items on the way to live ones.
 	DeadRead
@@ -37,8 +37,8 @@ func (c Cause) String() string {
 	}
 }
 
-// Ledger adds up system work, which costs what a request's work costs and is
-// charged to nobody. Its zero value is empty. It is safe for concurrent use.
+// Ledger adds up system work. Its cost is computed as for requests, but no request is
+// charged for it. The zero value is empty. It is safe for concurrent use.
 type Ledger struct {
 	mu struct {
 		sync.Mutex
@@ -46,13 +46,13 @@ type Ledger struct {
 	}
 }
 
-// Entry is the work that one cause has led to.
+// Entry is the work of one cause.
 type Entry struct {
 	Units        Units
 	Items, Bytes int64
 }
 
-// Add notes work on a number of items of some bytes in all.
+// Add records work on a number of items, with their bytes in all.
 func (l *Ledger) Add(cause Cause, u Units, items, bytes int64) {
 	l.mu.Lock()
 	e := &l.mu.entries[cause]
@@ -62,8 +62,8 @@ func (l *Ledger) Add(cause Cause, u Units, items, bytes int64) {
 	l.mu.Unlock()
 }
 
-// Total returns all work of a cause since the Ledger was made. It shows all of an
-// Add or nothing of it.
+// Total returns all work of a cause since the Ledger was made. It shows each Add
+// completely or not at all.
 func (l *Ledger) Total(cause Cause) Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

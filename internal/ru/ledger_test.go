@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What goroutines add at the same time is all there, each cause apart, and nobody
-// ever sees half of an Add.
+// Concurrent Adds all count, each under its own cause, and Total never shows half of an
+// Add.
 func TestLedger(t *testing.T) {
 	const workers, adds = 4, 1000
 	var l Ledger

@@ -12,47 +12,47 @@ import (
 const (
 	// MaxRate is the most that a Meter allows in a second. It stands for no limit.
 	MaxRate Units = 1e12
-	// MaxDebt is the most that can be owed, as the time it takes to pay it back:
-	// what was spent beyond is forgiven.
+	// MaxDebt is the largest debt, as the time it takes to pay it back. Units spent
+	// beyond it are forgotten.
 	MaxDebt = time.Hour
 )
 
 // burst is how long unspent units accrue.
 const burst = time.Second
 
-// Meter is what a container may spend in a second, or a physical partition of it,
-// or a database whose containers share. Units accrue continuously, up to one
-// second's worth. A request is admitted while there are any, and settles what it
-// did cost when it is done, which may leave less than nothing; the next ones wait
-// until that is paid back. Requests that run at the same time are admitted without
-// knowing of each other's charges, and all of them are paid back.
+// Meter limits what a container may spend in a second, or a partition of it, or a
+// database whose containers share throughput. Units accrue continuously, up to one
+// second's worth. A request is admitted while the balance is above zero, and settles its
+// charge when it is done. That may leave a debt; later requests wait until it is paid
+// back. Requests that run at the same time are admitted without knowing each other's
+// charges; all charges are paid back.
 //
-// Over any n seconds, requests that follow one another spend at most n+1 seconds'
-// worth and the charge of the last.
+// Over any n seconds, requests that follow one another spend at most n+1 seconds' worth
+// plus the charge of the last.
 //
-// A Meter that only Settle is called on limits nothing, and says what was used and
-// what is left over. Whoever begins to enforce a rate after that makes a new Meter:
-// this one may be deep in debt.
+// A Meter on which only Settle is called limits nothing, and shows what was used and what
+// is left over. To enforce a rate after that, make a new Meter: this one may be deep in
+// debt.
 //
-// Each now is the time since the process started. One that is earlier than another
-// before it, as goroutines that race may give, counts as that other. A Meter is safe
-// for concurrent use and does not allocate.
+// Each now is the time since the process started. A now that is earlier than a previous
+// one, as racing goroutines may pass, counts as the previous one. A Meter is safe for
+// concurrent use and does not allocate.
 type Meter struct {
 	mu struct {
 		sync.Mutex
 		rate Units
 		// last is the latest now.
 		last time.Duration
-		// broke is when the balance is zero, in the past if there are units and in
-		// the future if some are owed: the balance is rate * (last - broke). As a
-		// time, in whole nanoseconds and rounded up, it does not drift however often
-		// it is changed, and waiting until then is always enough.
+		// broke is when the balance is zero: in the past while there are units, and in
+		// the future while there is a debt. The balance is rate * (last - broke). As a
+		// time, in whole nanoseconds and rounded up, it does not drift however often it
+		// is changed, and waiting until then is always enough.
 		broke time.Duration
 		// second is the whole second that last is in. used and usedBefore are what
 		// was settled in it and in the one before it.
 		second           int64
 		used, usedBefore Units
-		// spent is what of the units left over was spent in this second.
+		// spent is how many of the units left over were spent in this second.
 		spent Units
 	}
 }
@@ -66,8 +66,8 @@ func NewMeter(perSecond Units) *Meter {
 	return m
 }
 
-// SetRate changes what may be spent in a second. What is left and what is owed stay
-// as they are, in units, up to one second's worth at the new rate.
+// SetRate changes what may be spent in a second. The balance stays as it is, in units, up
+// to one second's worth at the new rate.
 func (m *Meter) SetRate(perSecond Units) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +84,8 @@ func (m *Meter) Rate() Units {
 	return m.mu.rate
 }
 
-// Admit says whether a request may begin, and if not, after how long there will be
-// units again if nothing else is settled, in whole milliseconds.
+// Admit reports whether a request may begin. If not, retryAfter is how long it takes until
+// there are units again if nothing else is settled, in whole milliseconds.
 func (m *Meter) Admit(now time.Duration) (retryAfter time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,11 +97,11 @@ func (m *Meter) Admit(now time.Duration) (retryAfter time.Duration, ok bool) {
 	if wait < 0 {
 		return 0, true
 	}
-	// At the moment itself the balance is zero, which is not enough.
+	// At broke itself the balance is zero, which is not enough.
 	return wait.Truncate(time.Millisecond) + time.Millisecond, false
 }
 
-// Settle notes what a request did cost. Nothing below zero is ever settled.
+// Settle records the charge of a request. Charges of zero or less are ignored.
 func (m *Meter) Settle(now time.Duration, u Units) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,9 +122,9 @@ func (m *Meter) Used(now time.Duration) Units {
 	return m.mu.usedBefore
 }
 
-// Leftover returns what requests did not use in the last whole second before now.
-// Looking back, it never competes for units that a request could take. It says the
-// same throughout a second, whatever SpendLeftover took of it.
+// Leftover returns what requests did not use in the last whole second before now. No
+// request can use those units any more, so spending them takes nothing from requests. It
+// returns the same throughout a second, whatever SpendLeftover took.
 func (m *Meter) Leftover(now time.Duration) Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +132,7 @@ func (m *Meter) Leftover(now time.Duration) Units {
 	return max(0, m.mu.rate-m.mu.usedBefore)
 }
 
-// SpendLeftover notes what was spent of the units left over.
+// SpendLeftover records that u of the units left over were spent.
 func (m *Meter) SpendLeftover(now time.Duration, u Units) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,8 +140,8 @@ func (m *Meter) SpendLeftover(now time.Duration, u Units) {
 	m.mu.spent += u
 }
 
-// Unspent returns how much of a share of the units left over has not been spent in
-// this second; less than nothing if more was.
+// Unspent returns how much of the units left over, times share, has not been spent in this
+// second; below zero if more was.
 func (m *Meter) Unspent(now time.Duration, share Units) Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *Meter) Unspent(now time.Duration, share Units) Units {
 	return share*max(0, m.mu.rate-m.mu.usedBefore) - m.mu.spent
 }
 
-// advanceLocked moves on to now.
+// advanceLocked moves last and second on to now.
 func (m *Meter) advanceLocked(now time.Duration) {
 	m.mu.last = max(m.mu.last, now)
 	second := int64(m.mu.last / time.Second)
@@ -164,8 +164,8 @@ func (m *Meter) advanceLocked(now time.Duration) {
 	m.mu.second, m.mu.used, m.mu.spent = second, 0, 0
 }
 
-// spanMax leads from a full balance to the deepest debt, and is short enough to be a
-// time.Duration.
+// spanMax leads from a full balance to the deepest debt. It bounds spans so that they fit
+// into a time.Duration.
 const spanMax = MaxDebt + burst
 
 // span returns how long u takes to accrue, rounded up.
@@ -178,7 +178,7 @@ func span(u, rate Units) time.Duration {
 }
 
 func clampRate(perSecond Units) Units {
-	if !(perSecond > 0) { // or not a number
+	if !(perSecond > 0) { // also if it is not a number
 		return 0
 	}
 	return min(perSecond, MaxRate)

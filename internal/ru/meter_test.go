@@ -13,11 +13,11 @@ import (
 
 const ms = time.Millisecond
 
-// step is one call on a Meter, in a story that a reader can follow.
+// step is one moment of a sequence of calls: a Settle, if any, and an Admit.
 type step struct {
 	at     time.Duration
 	settle Units         // what is settled, if anything
-	retry  time.Duration // what Admit then says; 0 for a request that is admitted
+	retry  time.Duration // what Admit then returns; 0 for a request that is admitted
 }
 
 func TestMeterAdmits(t *testing.T) {
@@ -50,7 +50,7 @@ func TestMeterAdmits(t *testing.T) {
 	}
 }
 
-// What is left and what is owed outlive a change of the rate.
+// The balance, whether positive or a debt, survives a change of the rate.
 func TestMeterSetRate(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -101,7 +101,7 @@ func TestMeterUsed(t *testing.T) {
 		{1000 * ms, 500, 50, 50},
 		{1999 * ms, 0, 50, 50},
 		{2000 * ms, 7, 500, 0},
-		{1500 * ms, 1, 500, 0}, // late: it counts where the others are
+		{1500 * ms, 1, 500, 0}, // earlier than the last: it counts in the last's second
 		{3000 * ms, 0, 8, 92},
 		{4000 * ms, 9, 0, 100},
 		{6000 * ms, 0, 0, 100}, // a whole second later
@@ -161,7 +161,7 @@ func (w *twin) used(now time.Duration) (sum int64) {
 	return sum
 }
 
-// drawStep draws how far time moves, now and then back, as racing goroutines see it.
+// drawStep draws how far time moves: sometimes back, as racing goroutines pass it.
 func drawStep(t *rapid.T) time.Duration {
 	return time.Duration(rapid.OneOf(
 		rapid.Just(int64(0)),
@@ -172,7 +172,7 @@ func drawStep(t *rapid.T) time.Duration {
 }
 
 func TestMeterAgainstTwin(t *testing.T) {
-	// A billion is a multiple of each, so that the Meter has nothing to round.
+	// Each divides a billion, so that the Meter rounds nothing.
 	rates := rapid.SampledFrom([]int64{1, 4, 5, 10, 400, 1000, 10_000, 1_000_000})
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rates.Draw(t, "rate")
@@ -204,9 +204,9 @@ func TestMeterAgainstTwin(t *testing.T) {
 	})
 }
 
-// In any window, requests that follow one another spend no more than what accrues
-// in it, a second's worth, and the charge of the last. Who waits as long as told to
-// is admitted, and who waits a millisecond less is not.
+// In any window, requests that follow one another spend no more than what accrues in it,
+// plus a second's worth, plus the charge of the last. A request that waits for retryAfter
+// is admitted; one that waits a millisecond less is not.
 func TestMeterBoundsEveryWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Units(rapid.Float64Range(0.1, 1e6).Draw(t, "rate"))
@@ -248,8 +248,8 @@ func TestMeterBoundsEveryWindow(t *testing.T) {
 	})
 }
 
-// What is left over of a second and what was used of it are never more than the
-// rate together, whoever settles how much and when.
+// What is left over of a second and what was used of it together never exceed the rate,
+// whatever is settled, and when.
 func TestMeterLeftoverIsUnused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Units(rapid.IntRange(0, 1000).Draw(t, "rate"))
@@ -269,7 +269,7 @@ func TestMeterLeftoverIsUnused(t *testing.T) {
 	})
 }
 
-// Everything that goroutines settle at the same time counts.
+// Concurrent Settles all count.
 func TestMeterConcurrently(t *testing.T) {
 	const workers, requests = 4, 1000
 	m := NewMeter(workers * requests)
@@ -327,8 +327,8 @@ func BenchmarkMeter(b *testing.B) {
 	})
 }
 
-// What is spent of the units left over lowers what is unspent in that second alone, and
-// nothing that requests are told.
+// Spending units left over lowers Unspent in that second alone, and changes nothing for
+// requests.
 func TestMeterSpendsLeftover(t *testing.T) {
 	m := NewMeter(100)
 	m.Settle(time.Second, 40)
@@ -342,6 +342,6 @@ func TestMeterSpendsLeftover(t *testing.T) {
 		}
 	}
 	if _, ok := m.Admit(3 * time.Second); !ok || m.Used(3*time.Second) != 0 {
-		t.Error("what was spent of the leftover is a request's")
+		t.Error("spending leftover units changed what requests may use")
 	}
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Package ru says what work costs in request units, what may be spent in a
-// second, and what is left over. It never asks for the time and never waits: the
-// caller says what time it is, and what becomes of a request that is not admitted.
+// Package ru computes what work costs in request units, what may be spent in a second,
+// and what is left over. It never reads a clock and never waits: the caller passes the
+// time, and decides what to do with a request that is not admitted.
 //
-// A charge depends on the work alone, so that the same work always costs the same.
-// What expired items cost the database is reckoned by the same rules, but in a
-// Ledger of its own: it is never part of a request's charge.
+// A charge depends on the work alone, so that the same work always costs the same. What
+// expired items cost the database is computed by the same rules, but in a Ledger of its
+// own: it is never part of a request's charge.
 package ru
 
 import (
@@ -17,18 +17,18 @@ import (
 // Units is a charge in request units.
 type Units float64
 
-// MarshalJSON tells units as exactly as charges are told.
+// MarshalJSON writes units rounded to hundredths, as charges are.
 func (u Units) MarshalJSON() ([]byte, error) { return json.Marshal(float64(hundredths(u))) }
 
-// chargeStep is what the service charges in: nearly all its charges are multiples of it.
+// chargeStep is the service's unit of charging: nearly all its charges are multiples of it.
 const chargeStep = 4.0 / 21
 
 const (
 	kib = 1024
 
-	// systemTerms is how many system properties the service indexes beside an item's
-	// own, and stampTerms how many index rows it changes when it replaces an item:
-	// that of the old _ts, and that of the new one.
+	// systemTerms is how many system properties the service indexes beside the properties
+	// of an item, and stampTerms how many of their index rows a replace changes: that of
+	// the old _ts, and that of the new one.
 	systemTerms, stampTerms = 4, 2
 
 	// Refused is charged for a write that was refused.
@@ -41,15 +41,15 @@ const (
 	ListBase Units = 1
 )
 
-// point is a known charge: for an item of so many KiB.
+// point is a known charge for an item of so many KiB.
 type point struct {
 	kib    int
 	charge Units
 }
 
-// What a read, and a write without an index, cost by size, as the service's page on
-// how request units are consumed has it. Between two points the charge is on a line,
-// and beyond the last it grows as before it.
+// The charges of a read, and of a write without an index, by size, from the service's page
+// on how request units are consumed. Between two points, and beyond the last, the charge is
+// interpolated linearly.
 var (
 	readPoints = []point{
 		{1, 1}, {2, 1.04}, {4, 1.14}, {8, 1.33}, {16, 1.67}, {32, 2.19}, {64, 4.76},
@@ -61,7 +61,7 @@ var (
 	}
 )
 
-// bySize returns the charge for bytes, which count in whole KiB.
+// bySize returns the charge for bytes, rounded up to whole KiB.
 func bySize(points []point, bytes int) Units {
 	n := max(1, (bytes+kib-1)/kib)
 	last := len(points) - 2
@@ -76,21 +76,20 @@ func bySize(points []point, bytes int) Units {
 // Read returns the charge for reading bytes of items.
 func Read(bytes int) Units { return hundredths(bySize(readPoints, bytes)) }
 
-// WriteWork is what a write does: it puts a version of an item, with its index
-// rows, in the place of another. A create has no old version, a delete and a purge
-// have no new one, and a version that is not there has no bytes.
+// WriteWork is the work of a write: it replaces a version of an item and its index rows by
+// another. A create has no old version, a delete and a purge have no new one; a missing
+// version has no bytes.
 type WriteWork struct {
 	Bytes, OldBytes int
-	// IndexRows is how many index rows are written and removed. Those that both
-	// versions have are neither.
+	// IndexRows is how many index rows are written and removed. Rows that both versions
+	// have do not count.
 	IndexRows int
-	// Indexed says that the container has an index, which has system properties too.
+	// Indexed says that the container has an index, which includes system properties.
 	Indexed bool
 }
 
-// Charge returns what the work costs: each version by its size, and a step for each
-// row of the index. More of anything never costs less. DESIGN.md has the known
-// charges that it agrees with.
+// Charge returns what the work costs: each version by its size, and a step for each index
+// row. More work never costs less. DESIGN.md lists the known charges that it agrees with.
 func (w WriteWork) Charge() Units {
 	var charge Units
 	rows := w.IndexRows
@@ -110,19 +109,19 @@ func (w WriteWork) Charge() Units {
 	return hundredths(charge + chargeStep*Units(rows))
 }
 
-// hundredths rounds a charge as it is told, so that the charge of a batch is the sum
-// of those of its operations.
+// hundredths rounds a charge as clients see it, so that the charge of a batch is the sum of
+// the charges of its operations.
 func hundredths(u Units) Units { return Units(math.Round(float64(u)*100) / 100) }
 
-// QueryWork is what a page of a query took.
+// QueryWork is the work of one page of a query.
 type QueryWork struct {
-	IndexRows int64 // that were read
-	Items     int64 // that were read
+	IndexRows int64 // read
+	Items     int64 // read
 	Bytes     int64 // of those items
 	RowBytes  int64 // of the result
 }
 
-// What a query costs: the service asks 2.3 for a trivial one, and 4,060 for one that
+// What a query costs: the service charges 2.3 for a trivial one, and 4,060 for one that
 // reads 60,951 items of 400 MB.
 const (
 	queryBase        = 2.3

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The service's known charges, to the hundredth. Those of items are from its
-// documentation, from traces of its REST API, and from what its SDKs' tests rely on:
-// an item of an id, a partition key and a property has three terms of its own.
+// The service's known charges, to the hundredth. Charges of items are from its
+// documentation, from traces of its REST API, and from what the tests of its SDKs rely on:
+// an item of an id, a partition key and a property has three index terms of its own.
 func TestKnownCharges(t *testing.T) {
 	small := func(rows int) WriteWork { return WriteWork{Bytes: 300, IndexRows: rows, Indexed: rows > 0} }
 	gone := func(rows int) WriteWork { return WriteWork{OldBytes: 300, IndexRows: rows, Indexed: rows > 0} }
@@ -62,8 +62,8 @@ func TestChargesGrowWithBytes(t *testing.T) {
 	}
 }
 
-// More of anything never costs less, work is never free, and one write of both
-// versions costs no more than a delete and a create.
+// More work never costs less, work is never free, and a replace costs no more than a delete
+// and a create.
 func TestWriteWorkIsMonotone(t *testing.T) {
 	size := rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 3*kib), rapid.IntRange(0, 4<<20))
 	rows := rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 20), rapid.IntRange(0, 100_000))
