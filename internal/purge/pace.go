@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// How fast. Where throughput is enforced, a partition may spend a part of what its
-// requests left over in the last second. Besides, whatever the mode: while requests
-// come there is a rate, which is halved when they take longer or the engine falls
-// behind, and grows slowly otherwise. When none come, only the engine's health
-// counts.
+// How fast purge works. Where throughput is enforced, purge may spend in a partition a
+// part of what its requests left over in the last second. In addition, while requests
+// come, there is a rate, which is halved when they take longer or the engine falls behind,
+// and grows slowly otherwise. While none come, the rate holds only if the engine is behind.
 
 package purge
 
@@ -21,45 +20,45 @@ import (
 )
 
 const (
-	// leftoverShare is how much of what is left over may be used.
+	// leftoverShare is the part of the units left over that purge may use.
 	leftoverShare = 0.8
-	// itemUnits is about what taking an item away costs, to size a group by.
+	// itemUnits is about what purging an item costs; it determines the size of a group.
 	itemUnits = 6
 
-	// The rate while requests come, for each processor: where it begins, and what it
-	// keeps though they take longer, for that has many causes. Only an engine that is
-	// behind with its own work brings it down to leastRate.
+	// The rates while requests come, in items a second. startRate and politeRate are for
+	// each processor. The rate begins at startRate. Slow requests lower it only to
+	// politeRate, since they may be slow for other reasons; an engine that is behind lowers
+	// it to leastRate.
 	startRate  = 600
 	politeRate = 600
 	leastRate  = 100
 	mostRate   = 50_000
 
-	// lookEvery is how often the rate is reconsidered; each time it grows by this
-	// much, or is halved.
+	// lookEvery is how often the rate is adjusted: multiplied by rateGrowth or rateCut.
 	lookEvery  = 250 * time.Millisecond
 	rateGrowth = 1.0125
 	rateCut    = 0.5
 
-	// idleAfter is how long no request must have come for nobody to be in the way.
+	// idleAfter is how long after the last request the server counts as idle.
 	idleAfter = 200 * time.Millisecond
 	// enoughSamples is how many requests it takes to judge their latency.
 	enoughSamples = 50
-	// slower is by which factor requests may take longer than they do without
-	// purge, if that is more than tolerable.
+	// Requests are slow if their 99th percentile is above tolerable, and above slower
+	// times what it is without purge.
 	slower    = 1.3
 	tolerable = 2 * time.Millisecond
 
-	// The engine is behind when this many runs overlap in its first level.
+	// mostReadAmp is how many runs may overlap in the engine's first level; with more, the
+	// engine is behind.
 	mostReadAmp = 16
 
-	// What has waited for floorLag is taken away at floorRate in spite of enforced
-	// throughput: nobody bought that capacity, and space must come back some day.
+	// Items that have waited for floorLag are purged at floorRate even if requests leave
+	// nothing over: otherwise their space might never come back.
 	floorLag  = 10 * time.Minute
 	floorRate = 50
 )
 
-// Traffic counts the requests that have come since the start, and those that are over
-// by how long they took.
+// Traffic counts the requests since the start, and their latencies once they have ended.
 type Traffic struct {
 	requests atomic.Int64
 	latency  [latencyBuckets]atomic.Int64
@@ -68,13 +67,14 @@ type Traffic struct {
 // latencyBuckets is how many classes of latency there are.
 const latencyBuckets = 32
 
-// latencies counts requests by how long they took: up to 2^i microseconds.
+// latencies counts requests by how long they took: element i those of up to 2^i
+// microseconds.
 type latencies [latencyBuckets]int64
 
-// Begin notes that a request has come.
+// Begin records that a request has come.
 func (t *Traffic) Begin() { t.requests.Add(1) }
 
-// End notes how long a request took.
+// End records how long a request took.
 func (t *Traffic) End(took time.Duration) {
 	t.latency[min(bits.Len64(uint64(max(0, took.Microseconds()))), latencyBuckets-1)].Add(1)
 }
@@ -86,8 +86,8 @@ func (t *Traffic) latencies() (l latencies) {
 	return l
 }
 
-// quantile returns the upper bound of the latency of a share of the requests since
-// an earlier moment, and how many there were.
+// quantile returns a latency that the given share of the requests since before did not
+// exceed, and how many requests there were.
 func (l *latencies) quantile(before *latencies, share float64) (time.Duration, int64) {
 	var n int64
 	for i := range l {
@@ -115,13 +115,13 @@ type pace struct {
 		filledAt time.Duration
 
 		looked    time.Duration
-		requests  int64         // that had come by then
-		latencies latencies     // of then
+		requests  int64         // when it last looked
+		latencies latencies     // when it last looked
 		busyAt    time.Duration // when a request was last seen
 		busy      bool
-		behind    bool // the engine is
+		behind    bool // the engine is behind
 		stalls    int64
-		slow      bool          // requests are
+		slow      bool          // requests are slow
 		baseline  time.Duration // what requests take without purge
 		purged    int64         // since the last look
 	}
@@ -133,12 +133,12 @@ func newPace(db Database, t *Traffic) *pace {
 	return p
 }
 
-// look reconsiders the rate.
+// look adjusts the rate, at most every lookEvery.
 func (p *pace) look(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := &p.mu
-	if !m.busy && !m.behind { // the rate does not hold yet
+	if !m.busy && !m.behind { // there was no rate until now
 		m.tokens, m.filledAt = 0, now
 	}
 	requests := p.traffic.requests.Load()
@@ -187,8 +187,8 @@ func (p *pace) judge() {
 	}
 }
 
-// wait lets n items through at the present rate. It tells how long it took, and
-// why it was no faster, if that was for a reason.
+// wait waits until the rate allows n items. It returns how long that took, and what kept
+// the rate low, if anything did.
 func (p *pace) wait(ctx context.Context, n int) (took time.Duration, why Cause, err error) {
 	began := p.db.Elapsed()
 	for {
@@ -220,7 +220,7 @@ func (p *pace) why() Cause {
 	return None
 }
 
-// take takes n items out of the rate, or says how long to wait.
+// take takes n items from the rate and returns 0, or returns how long to wait for them.
 func (p *pace) take(n int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,8 +236,8 @@ func (p *pace) take(n int) time.Duration {
 	return max(time.Millisecond, time.Duration((float64(n)-m.tokens)/m.rate*float64(time.Second)))
 }
 
-// fill adds what the rate allows since it was last asked; the lock is held. Little
-// is saved up: no more than a group.
+// fill adds the tokens that the rate has given since the last fill; the lock is held. At
+// most one group is saved up.
 func (p *pace) fill() {
 	m := &p.mu
 	now := p.db.Elapsed()
@@ -245,7 +245,7 @@ func (p *pace) fill() {
 	m.filledAt = now
 }
 
-// spent notes what was done.
+// spent records what was purged.
 func (p *pace) spent(t Target, done store.Purged) {
 	if meter := p.db.Meter(t); meter != nil {
 		meter.SpendLeftover(p.db.Elapsed(), done.Units)
@@ -255,7 +255,7 @@ func (p *pace) spent(t Target, done store.Purged) {
 	p.mu.purged += done.Items
 }
 
-// group returns how many items to take at once.
+// group returns how many items to purge at once.
 func (p *pace) group() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,8 +266,8 @@ func (p *pace) group() int {
 	return idleGroup
 }
 
-// allowance returns how many items of a partition may be taken away now, or what
-// holds that back.
+// allowance returns how many items of a partition may be purged now, or what holds purge
+// back.
 func (p *Purger) allowance(t Target) (items int, held Cause) {
 	items = p.pace.group()
 	p.mu.Lock()
@@ -300,8 +300,8 @@ func (p *Purger) allowance(t Target) (items int, held Cause) {
 	return min(items, left), None
 }
 
-// starving reports whether something has waited for so long that it is taken away
-// whatever requests leave over.
+// starving reports whether an item has waited for so long that it is purged even if
+// requests leave nothing over.
 func (p *Purger) starving(t Target) bool {
 	nowMs := p.o.Clock.Horizon()
 	oldestMs, found, err := t.Partition.Oldest(nowMs)

@@ -16,7 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// bench is a pace with everything that it looks at in the test's hands.
+// bench is a pace whose inputs the test sets.
 type bench struct {
 	now    time.Duration
 	health kv.Health
@@ -37,7 +37,7 @@ func (b *bench) Health() kv.Health        { return b.health }
 func (b *bench) Elapsed() time.Duration   { return b.now }
 func (b *bench) Meter(t Target) *ru.Meter { return b.meters[t.Index] }
 
-// requests lets n requests come that take up to 2^class microseconds, and looks.
+// requests counts n requests that took up to 2^class microseconds, and looks.
 func (b *bench) requests(n int64, class int) {
 	b.now += lookEvery
 	b.traffic.requests.Add(n)
@@ -47,8 +47,8 @@ func (b *bench) requests(n int64, class int) {
 
 func (b *bench) rate() float64 { return b.mu.rate }
 
-// purged notes that something was done, so that what requests take is not taken
-// for what they take without purge.
+// purged records that an item was purged, so that the latency of requests does not count
+// as their latency without purge.
 func (b *bench) purged() { b.spent(Target{}, store.Purged{Amount: store.Amount{Items: 1}}) }
 
 func TestQuantile(t *testing.T) {
@@ -73,7 +73,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// With no requests there is no rate; they bring one, and groups become small.
+// Without requests there is no rate. With requests there is one, and groups are small.
 func TestIdleAndBusy(t *testing.T) {
 	b := newBench()
 	b.look(b.now)
@@ -105,7 +105,7 @@ func TestIdleAndBusy(t *testing.T) {
 	}
 }
 
-// The rate is kept over any time: what is let through is no more than it allows.
+// Over any time, no more items are let through than the rate allows.
 func TestRateHolds(t *testing.T) {
 	b := newBench()
 	b.requests(10, 5)
@@ -125,7 +125,7 @@ func TestRateHolds(t *testing.T) {
 	}
 }
 
-// Where a group takes long, since the disk is slow, groups grow, and the rate holds.
+// Where a group takes long because the disk is slow, groups grow, and the rate holds.
 func TestRateHoldsOnSlowDisks(t *testing.T) {
 	b := newBench()
 	b.requests(10, 5)
@@ -146,8 +146,8 @@ func TestRateHoldsOnSlowDisks(t *testing.T) {
 	}
 }
 
-// Requests that take longer than without purge halve the rate, down to what is
-// polite; when they do not, it grows.
+// Requests that take longer than without purge halve the rate, down to politeRate;
+// otherwise it grows.
 func TestLatencyHalvesTheRate(t *testing.T) {
 	b := newBench()
 	for range 20 { // about 4 ms without purge
@@ -180,8 +180,7 @@ func TestLatencyHalvesTheRate(t *testing.T) {
 	}
 }
 
-// An engine that is behind brings the rate down further, also when no request
-// comes.
+// An engine that is behind lowers the rate further, even while no request comes.
 func TestHealthHalvesTheRate(t *testing.T) {
 	for name, sick := range map[string]kv.Health{
 		"stalled":            {Stalled: true},
@@ -212,8 +211,7 @@ func TestHealthHalvesTheRate(t *testing.T) {
 	}
 }
 
-// What is spent of a meter in a second is taken off what is left of it, and the
-// next second begins anew.
+// Units spent in a second lower what may be spent in that second, and not in the next.
 func TestUnspent(t *testing.T) {
 	b := newBench()
 	b.now = 7 * time.Second
@@ -248,7 +246,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The rate that is told is that of the last nine whole seconds.
+// The reported rate is that of the last nine whole seconds.
 func TestRecordRate(t *testing.T) {
 	var r record
 	for second := range int64(30) {
@@ -265,7 +263,7 @@ func TestRecordRate(t *testing.T) {
 	}
 }
 
-// Settings that say nothing are not kept.
+// Empty settings of a container are not saved.
 func TestChange(t *testing.T) {
 	rows := &counting{DB: kvtest.NewModel()}
 	p, err := New(Options{Database: newBench(), Rows: rows})

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Package purge takes back the space of expired items, in the background, with
-// what requests leave over: of their container's throughput where that is enforced,
-// and of the machine always. It decides when and how fast. What may be taken away,
-// and that nothing else is, the store sees to: slow, stopped or absent, purge is
-// never a wrong answer.
+// Package purge frees the space of expired items, in the background, with what requests
+// leave over: of their container's throughput where that is enforced, and of the machine
+// always. It decides when and how fast. The store decides which items may be purged:
+// answers are right even if purge is slow, stopped or absent.
 //
-// The one invariant: nothing that it does is charged to a request, or makes one
-// wait in line.
+// The one invariant: nothing that purge does is charged to a request, or makes a request
+// queue for it.
 package purge
 
 import (
@@ -27,44 +26,44 @@ import (
 )
 
 const (
-	// tick is how often it is looked whether there is something to do.
+	// tick is how often Run checks whether there is work.
 	tick = 100 * time.Millisecond
 	// quantum is how long one partition is worked on before the next has its turn.
 	quantum = 5 * time.Millisecond
-	// While requests come, groups are small: one holds the partition's loop for
-	// less than half a millisecond. When the disk is slow, so that loops take few
-	// groups in a second, they grow, to keep the rate up; what they add is little
-	// beside such a disk. Otherwise they are large enough for range deletes.
+	// While requests come, groups are small: one holds the partition's loop for less
+	// than half a millisecond. On a slow disk, where a loop commits few groups a second,
+	// they grow to keep the rate; the time they add is small beside such a disk's. While
+	// no requests come, they are large enough for range deletes.
 	busyGroup     = 8
 	mostBusyGroup = 32
 	idleGroup     = 512
 )
 
-// Target is a partition in which something may have expired.
+// Target is a partition in which items may have expired.
 type Target struct {
 	Container *catalog.Container
 	Index     int
 	Partition *store.Partition
 }
 
-// Database is what purge has to know of the database that it works in.
+// Database is what purge needs from the database that it works in.
 type Database interface {
-	// Due returns the partitions that have something to do at the given moment.
+	// Due returns the partitions that have work at the given time.
 	Due(nowMs int64) []Target
 	// Unindexed returns the partitions whose items wait for index rows.
 	Unindexed() []Target
 	// Meter returns the meter of a partition's requests; nil where throughput is not
-	// enforced, and all is left over.
+	// enforced.
 	Meter(Target) *ru.Meter
-	// Room returns why there is no space for what deletes write, nil if there is.
+	// Room returns an error if the disk has no space for the rows that deletes write.
 	Room() error
-	// Health tells how the engine below is.
+	// Health returns the health of the storage engine.
 	Health() kv.Health
 	// Elapsed is real time, which never goes back.
 	Elapsed() time.Duration
 }
 
-// Options say what to work on, and what with.
+// Options are the parameters of New.
 type Options struct {
 	Database Database
 	// Rows keeps the settings.
@@ -72,20 +71,20 @@ type Options struct {
 	Clock *clock.Clock
 	// Retention is how long events of expiry are kept.
 	Retention time.Duration
-	// Paused begins with purge paused everywhere, whatever was set before.
+	// Paused starts with purge paused everywhere, whatever the saved settings are.
 	Paused bool
 	Logger *slog.Logger
 }
 
 // Purger works in the background until its context ends.
 type Purger struct {
-	// Traffic is told of requests by those who serve them.
+	// Traffic counts requests; the code that serves them reports them to it.
 	Traffic Traffic
 
 	o     Options
 	db    Database
 	pace  *pace
-	turns sync.Mutex // held for each group, from asking whether it may be to its end
+	turns sync.Mutex // held for each group, from the check of its allowance to its end
 
 	mu struct {
 		sync.Mutex
@@ -96,7 +95,7 @@ type Purger struct {
 	}
 }
 
-// New returns a purger that has not begun, with the settings of the last run.
+// New returns a purger with the saved settings. Run starts it.
 func New(o Options) (*Purger, error) {
 	p := &Purger{o: o, db: o.Database}
 	p.pace = newPace(p.db, &p.Traffic)
@@ -125,7 +124,7 @@ func (p *Purger) Run(ctx context.Context) {
 	}
 }
 
-// round works until nothing is due, or nothing may be done for now.
+// round works until nothing is due, or something holds back all that is.
 func (p *Purger) round(ctx context.Context) {
 	p.sample()
 	for ctx.Err() == nil {
@@ -137,7 +136,7 @@ func (p *Purger) round(ctx context.Context) {
 				return
 			}
 			did, err := p.turn(ctx, t)
-			p.report(ctx, t, "expired items cannot be taken away", err)
+			p.report(ctx, t, "expired items cannot be purged", err)
 			worked = worked || did
 		}
 		if p.reindex(ctx) || worked {
@@ -147,8 +146,8 @@ func (p *Purger) round(ctx context.Context) {
 	}
 }
 
-// reindex gives a group of each partition that waits for them their index rows. It
-// is paced like purge, and not limited by throughput: queries wait for it.
+// reindex writes the index rows of one group of items in each partition that still needs
+// some. It is paced like purge, but not limited by throughput, since queries wait for it.
 func (p *Purger) reindex(ctx context.Context) (worked bool) {
 	for _, t := range p.db.Unindexed() {
 		items := p.pace.group()
@@ -162,16 +161,17 @@ func (p *Purger) reindex(ctx context.Context) (worked bool) {
 	return worked
 }
 
-// report logs what went wrong, unless that is the end of the partition, or known.
+// report logs an error, unless ctx or the partition has ended, or the partition has
+// failed, which is known already.
 func (p *Purger) report(ctx context.Context, t Target, message string, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrFailed) {
 		p.o.Logger.Error(message, "container", t.Container.ID, "database", t.Container.DatabaseID, "partition", t.Index, "err", err)
 	}
 }
 
-// due returns what there is to do, what has waited longest first. Purge goes by the
-// clock's horizon, which is the time unless that is in doubt: then it is noted that
-// what is due by the time alone waits for the clock.
+// due returns the partitions with work, the one that has waited longest first. Purge goes
+// by the clock's horizon, which is the time unless a jump is in doubt. Partitions that are
+// due by the time but not by the horizon are recorded as held back by the clock.
 func (p *Purger) due() []Target {
 	horizonMs, nowMs := p.o.Clock.Horizon(), p.o.Clock.Now()
 	targets := p.db.Due(nowMs)
@@ -190,8 +190,8 @@ func (p *Purger) due() []Target {
 	return targets
 }
 
-// turn works on one partition for a quantum. It reports whether it did anything,
-// so that it is worth coming back at once.
+// turn works on one partition for a quantum. It reports whether it purged anything, in
+// which case another turn is due at once.
 func (p *Purger) turn(ctx context.Context, t Target) (worked bool, err error) {
 	began := p.db.Elapsed()
 	for p.db.Elapsed()-began < quantum {
@@ -210,7 +210,7 @@ func (p *Purger) turn(ctx context.Context, t Target) (worked bool, err error) {
 	return true, nil
 }
 
-// group takes one group away, unless something holds that back.
+// group purges one group of items, unless something holds it back.
 func (p *Purger) group(ctx context.Context, t Target) (store.Purged, Cause, error) {
 	p.turns.Lock()
 	defer p.turns.Unlock()
@@ -230,8 +230,8 @@ func (p *Purger) group(ctx context.Context, t Target) (store.Purged, Cause, erro
 	return done, None, err
 }
 
-// Force takes everything away that has expired in the given partitions, whatever
-// is left over, and although purge may be paused. It returns what it took.
+// Force purges everything that has expired in the given partitions, whatever requests left
+// over, and even if purge is paused. It returns what it purged.
 func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, error) {
 	var total store.Amount
 	for _, t := range targets {
@@ -251,7 +251,7 @@ func (p *Purger) Force(ctx context.Context, targets []Target) (store.Amount, err
 	return total, nil
 }
 
-// sample is what the clock's horizon was at a moment of real time.
+// sample is the clock's horizon at a moment of real time.
 type sample struct {
 	at    time.Duration
 	nowMs int64
@@ -260,9 +260,9 @@ type sample struct {
 // sampleEvery is how often a sample is taken.
 const sampleEvery = time.Minute
 
-// sample remembers the time. A test may move the database's clock by days: events
-// are kept for their time in real time too, so that nobody who follows them misses
-// what happened in a moment.
+// sample records the horizon. A test may move the database's clock by days at once: events
+// are therefore kept for their retention in real time too, so that clients which follow
+// them miss nothing.
 func (p *Purger) sample() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,8 +278,8 @@ func (p *Purger) sample() {
 	p.mu.samples = s
 }
 
-// pruneMs returns the moment up to which events need not be kept; 0 if that is not
-// known yet.
+// pruneMs returns the time up to which events need not be kept; 0 if that is not known
+// yet.
 func (p *Purger) pruneMs() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

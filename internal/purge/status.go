@@ -24,10 +24,10 @@ const (
 	Paused     Cause = "paused"
 	RateLimit  Cause = "rate limit"
 	Throughput Cause = "throughput" // requests leave nothing over
-	Clock      Cause = "clock"      // it is in doubt
-	Engine     Cause = "engine"     // it is behind with its own work
-	Disk       Cause = "disk"       // it is full
-	Latency    Cause = "latency"    // requests take longer than they should
+	Clock      Cause = "clock"      // a jump of the clock is in doubt
+	Engine     Cause = "engine"     // the engine is behind with compactions
+	Disk       Cause = "disk"       // the disk is nearly full
+	Latency    Cause = "latency"    // requests take longer than without purge
 )
 
 var causes = []Cause{Paused, RateLimit, Throughput, Clock, Engine, Disk, Latency}
@@ -51,18 +51,19 @@ func (r Rate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(r))
 }
 
-// Settings are what an operator has told purge to do. They are kept over a restart:
-// whoever pauses it to look at what is there must be able to rely on it.
+// Settings are an operator's settings of purge. They survive a restart: an operator who
+// pauses purge to examine the data must be able to rely on it.
 type Settings struct {
-	// Paused is for all containers, Containers for single ones by rid.
+	// Paused pauses purge in all containers. Containers has the settings of single ones,
+	// by RID.
 	Paused     bool                         `json:"paused,omitzero"`
 	Containers map[string]ContainerSettings `json:"containers,omitempty"`
 }
 
-// ContainerSettings are those of one container.
+// ContainerSettings are the settings of purge in one container.
 type ContainerSettings struct {
 	Paused bool `json:"paused,omitzero"`
-	// ItemsPerSecond limits it.
+	// ItemsPerSecond is the most that may be purged; 0 is no limit.
 	ItemsPerSecond Rate `json:"itemsPerSecond,omitzero"`
 }
 
@@ -92,25 +93,24 @@ func (s Settings) clone() Settings {
 
 // Work is what purge has done in a container.
 type Work struct {
-	// ItemsPerSecond is what it took away lately.
+	// ItemsPerSecond is the rate of the last seconds.
 	ItemsPerSecond float64 `json:"itemsPerSecond"`
-	// What it has taken away since the start, and what that cost nobody.
+	// The sums since the start. The units are charged to no request.
 	PurgedItems int64    `json:"purgedItems"`
 	PurgedBytes int64    `json:"purgedBytes"`
 	Units       ru.Units `json:"requestUnits"`
 }
 
-// Status is what purge does in a container.
+// Status is the state of purge in a container.
 type Status struct {
 	Work
 	Paused bool `json:"paused"`
 	Limit  Rate `json:"limit"`
-	// HeldBack is what held it back when it last had something to do; None if
-	// nothing did.
+	// HeldBack is what held purge back when it last had work; None if nothing did.
 	HeldBack Cause `json:"heldBack"`
 }
 
-// record is what is remembered of a container.
+// record is what a Purger knows of its work in a container.
 type record struct {
 	work Work
 	// seconds counts the items of the last seconds, second s at s%rateSeconds.
@@ -120,10 +120,11 @@ type record struct {
 	heldAt  time.Duration
 }
 
-// rateSeconds is over how long a rate is measured.
+// rateSeconds is how many seconds are counted: the present one, and those over which a
+// rate is measured.
 const rateSeconds = 10
 
-// count adds items to those of a second, and returns how many that makes.
+// count adds items to a second's count, and returns that count.
 func (r *record) count(second, items int64) int64 {
 	for ; r.last < second; r.last++ {
 		r.seconds[(r.last+1)%rateSeconds] = 0
@@ -135,7 +136,7 @@ func (r *record) count(second, items int64) int64 {
 	return r.seconds[second%rateSeconds]
 }
 
-// rate is that of the last whole seconds.
+// rate returns the items per second over the last whole seconds.
 func (r *record) rate(second int64) float64 {
 	total := -r.count(second, 0)
 	for _, n := range r.seconds {
@@ -146,7 +147,7 @@ func (r *record) rate(second int64) float64 {
 
 func (p *Purger) second() int64 { return int64(p.db.Elapsed() / time.Second) }
 
-// record returns what is remembered of a container; p.mu is held.
+// record returns the record of a container, and makes it if there is none; p.mu is held.
 func (p *Purger) record(rid catalog.ContainerRID) *record {
 	r := p.mu.containers[rid]
 	if r == nil {
@@ -156,7 +157,7 @@ func (p *Purger) record(rid catalog.ContainerRID) *record {
 	return r
 }
 
-// did notes what was taken away.
+// did records what was purged.
 func (p *Purger) did(t Target, done store.Purged) {
 	p.pace.spent(t, done)
 	p.mu.Lock()
@@ -169,7 +170,7 @@ func (p *Purger) did(t Target, done store.Purged) {
 	r.held = None
 }
 
-// held notes that something may not be done now.
+// held records that purge has work in t, and what holds it back.
 func (p *Purger) held(t Target, cause Cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +182,7 @@ func (p *Purger) held(t Target, cause Cause) {
 	r.held, r.heldAt = cause, now
 }
 
-// slowed notes that something was done later than it could have been.
+// slowed records that a group was delayed, by what, and for how long.
 func (p *Purger) slowed(t Target, cause Cause, by time.Duration) {
 	if cause == None {
 		return
@@ -192,7 +193,7 @@ func (p *Purger) slowed(t Target, cause Cause, by time.Duration) {
 	p.record(t.Container.RID).held = cause
 }
 
-// Status returns what purge does in a container.
+// Status returns the state of purge in a container.
 func (p *Purger) Status(rid catalog.ContainerRID) Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,16 +209,15 @@ func (p *Purger) Status(rid catalog.ContainerRID) Status {
 	return s
 }
 
-// Throttled returns for how long each cause has held purge back, 0 for those that have
-// not.
+// Throttled returns how long each cause has held purge back since the start.
 func (p *Purger) Throttled() map[Cause]time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.mu.throttled)
 }
 
-// Change changes the settings, durably. When it returns, no purge that went by the
-// old ones is still to come.
+// Change changes the settings, durably. When it returns, no group under the old settings
+// is under way.
 func (p *Purger) Change(change func(*Settings)) error {
 	p.mu.Lock()
 	next := p.mu.settings.clone()
@@ -232,13 +232,13 @@ func (p *Purger) Change(change func(*Settings)) error {
 	}
 	p.mu.settings = next
 	p.mu.Unlock()
-	// Whoever works now may have asked before the change: wait for their group.
+	// A group under way may have checked the old settings: wait for its end.
 	p.turns.Lock()
 	defer p.turns.Unlock()
 	return nil
 }
 
-// Forget drops what is known of a container that is gone.
+// Forget drops the record and the settings of a container that was deleted.
 func (p *Purger) Forget(rid catalog.ContainerRID) error {
 	p.mu.Lock()
 	delete(p.mu.containers, rid)
