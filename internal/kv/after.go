@@ -4,11 +4,11 @@ package kv
 
 import "slices"
 
-// After returns the first key after all keys that begin with p, which has a byte that is
-// not 0xff.
+// After returns the first key after all keys that begin with p. At least one byte of p must
+// not be 0xff.
 func After(p []byte) []byte { return Raise(slices.Clone(p)) }
 
-// Raise is After in the memory of its argument.
+// Raise is After, but changes p itself.
 func Raise(p []byte) []byte {
 	end := len(p)
 	for p[end-1] == 0xff {

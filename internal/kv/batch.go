@@ -4,8 +4,8 @@ package kv
 
 import "fmt"
 
-// Batch collects writes that are committed together. The zero value is ready to
-// use. It copies what it is given.
+// Batch collects writes that are committed together. The zero value is ready to use. It
+// copies keys and values.
 type Batch struct {
 	ops  []packedOp
 	data []byte
@@ -44,15 +44,14 @@ type Op struct {
 // Set writes value under key.
 func (b *Batch) Set(key, value []byte) { b.add(OpSet, key, value, 0) }
 
-// Delete removes key. sizeHint is about how many bytes the value has, so that
-// the engine can judge what there is to reclaim; 0 is "unknown".
+// Delete removes key. sizeHint is about how many bytes the value has, from which the engine
+// estimates how much space it can free; 0 is "unknown".
 func (b *Batch) Delete(key []byte, sizeHint int) {
 	b.add(OpDelete, key, nil, uint32(min(max(sizeHint, 0), MaxValueBytes)))
 }
 
-// DeleteRange removes every key k with lower <= k < upper; nothing, if upper is
-// not above lower. It is meant for long runs: an engine may have to flush for
-// each.
+// DeleteRange removes every key k with lower <= k < upper; nothing, if upper is not above
+// lower. It is meant for long runs of keys: an engine may have to flush for each range.
 func (b *Batch) DeleteRange(lower, upper []byte) { b.add(OpDeleteRange, lower, upper, 0) }
 
 // Require makes the commit fail with ErrConflict unless key holds value.
@@ -61,9 +60,8 @@ func (b *Batch) Require(key, value []byte) { b.add(OpRequire, key, value, 0) }
 // RequireAbsent makes the commit fail with ErrConflict if key exists.
 func (b *Batch) RequireAbsent(key []byte) { b.add(OpRequireAbsent, key, nil, 0) }
 
-// Lazy says that the commit need not be durable when it returns: a crash may undo
-// it, as long as it undoes everything after it too. It is for work that will be
-// done again.
+// Lazy says that the commit need not be durable when it returns: a crash may undo it,
+// together with everything after it. It is for work that can be repeated.
 func (b *Batch) Lazy() { b.lazy = true }
 
 // IsLazy reports whether Lazy was called.
@@ -88,7 +86,7 @@ func (b *Batch) Reset() {
 	b.lazy = false
 }
 
-// Truncate takes back all operations but the first n.
+// Truncate drops all operations but the first n.
 func (b *Batch) Truncate(n int) {
 	b.ops = b.ops[:n]
 	b.data = b.data[:0]
@@ -115,8 +113,8 @@ func (b *Batch) Ops(yield func(Op) bool) {
 	}
 }
 
-// Check returns an ErrLimit that names the first limit the batch breaks, or nil.
-// Every engine calls it before it commits anything of the batch.
+// Check returns an ErrLimit that names the first limit the batch breaks, or nil. Every
+// engine calls it before it commits a batch.
 func (b *Batch) Check() error {
 	if len(b.data) > MaxBatchBytes {
 		return fmt.Errorf("%w: the batch has %d bytes, at most %d", ErrLimit, len(b.data), MaxBatchBytes)

@@ -2,47 +2,45 @@
 
 package kv
 
-// Health is how an engine that keeps its data in sorted runs is doing: whether
-// background work should go on, slow down or stop, and what a metrics page shows.
-// It is a moment's view. Counts go up from zero, which is when the store was opened.
+// Health is the state of an engine that keeps its data in sorted runs, at one moment: it
+// shows whether background work should go on, slow down or stop, and serves as metrics.
+// Counts start at zero when the store is opened.
 type Health struct {
-	// ReadAmp is how many runs overlap among those that were flushed and not
-	// compacted yet. A read may have to look into each. It grows when flushes
-	// outrun compactions, and in the end makes commits wait.
+	// ReadAmp is how many runs overlap among those that were flushed and not compacted
+	// yet. A read may have to search each of them. It grows when flushes outrun
+	// compactions, until commits have to wait.
 	ReadAmp int
-	// CompactionDebtBytes is about how much has to be compacted until nothing is
-	// due any more.
+	// CompactionDebtBytes is about how much has to be compacted until no compaction is
+	// due.
 	CompactionDebtBytes uint64
 	// Flushing is how many memtables wait to be flushed, or are being flushed.
 	Flushing int
-	// Stalled says that commits wait for flushes or compactions at this moment, or
-	// are refused. Stalls is how often they had to wait: a stall may be over before
-	// anybody looks.
+	// Stalled says that commits wait for flushes or compactions at this moment, or are
+	// refused. Stalls is how often they had to wait: a stall may end between two calls of
+	// Health.
 	Stalled bool
 	Stalls  int64
 
-	// DiskBytes is what the data takes at this moment, where it is kept: the logs,
-	// and also what nothing but a snapshot still uses, and what is about to be
-	// removed.
+	// DiskBytes is the space that all files of the store take, including logs, files that
+	// only a snapshot still uses, and files that are about to be removed.
 	DiskBytes uint64
-	// WALBytes is what is in the logs and not in tables yet, so that a start after
-	// a crash has to read it. SpareWALBytes is what old logs take that are kept to be
-	// written over: what was deleted since may still be in them.
+	// WALBytes is the size of the part of the logs that is not in tables yet: a start after
+	// a crash has to read it. SpareWALBytes is the space of old logs that are kept to be
+	// overwritten: they may still contain data that was deleted since.
 	WALBytes, SpareWALBytes uint64
-	// GarbageBytes is about how much of DiskBytes compactions could free, because
-	// it was deleted, and Tombstones is about how many deletes are kept until they
-	// do. Neither counts what has not been flushed, and both lag a little.
+	// GarbageBytes is about how much of DiskBytes holds deleted data, which compactions
+	// could free, and Tombstones is about how many deletes are stored until they do. Neither
+	// counts deletes in memtables, and both lag a little.
 	GarbageBytes uint64
 	Tombstones   uint64
 
-	// MemTableBytes and CacheBytes is what memtables, and blocks that were read,
-	// take in memory.
+	// MemTableBytes and CacheBytes are the memory that memtables and cached blocks take.
 	MemTableBytes, CacheBytes uint64
-	// CacheHits and CacheMisses count blocks that were wanted.
+	// CacheHits and CacheMisses count lookups of blocks in the cache.
 	CacheHits, CacheMisses int64
 
-	// Flushes and Compactions count what was done, and BytesFlushed and
-	// BytesCompacted what that wrote.
+	// Flushes and Compactions count those that have ended, and BytesFlushed and
+	// BytesCompacted the bytes that they wrote.
 	Flushes, Compactions         int64
 	BytesFlushed, BytesCompacted uint64
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Package kv is the seam between the database and the engine that keeps its
-// bytes: an ordered store with snapshots and atomic, conditional, durable
-// batches. It is small on purpose, so that an embedded engine and a distributed
-// one can keep the same promises. It knows nothing of items or containers.
+// Package kv is the interface between the database and the engine that stores its bytes:
+// an ordered store with snapshots and atomic, conditional, durable batches. It is small on
+// purpose, so that an embedded engine and a distributed one can keep the same promises. It
+// knows nothing of items or containers.
 //
 // # Promises
 //
-// Every engine keeps these, and package kvtest proves it:
+// Every engine keeps these promises, and package kvtest tests all but durability:
 //
 //  1. Atomicity. A Commit applies all of its batch or nothing of it, whatever
 //     happens, a crash included.
@@ -17,20 +17,20 @@
 //     never kept without the first: a Lazy one is durable when a later one is.
 //  3. Isolation. A Snapshot shows all of every commit that returned before it
 //     was taken and nothing of any that began after. Of a commit that was under
-//     way it shows all or nothing; it may show one that is not durable yet, so
-//     whoever must not see such a write takes its snapshot after the commit.
+//     way it shows all or nothing. It may show a commit that is not durable yet:
+//     a caller that must not see one takes its snapshot after the commit returns.
 //  4. Conditions. The Requires of a batch are checked and its writes applied as
-//     one step: no other commit comes between. They speak of the store before
-//     the batch, wherever in it they stand. If one fails, Commit returns
+//     one step: no other commit comes between. They refer to the store before
+//     the batch, wherever they stand in it. If one fails, Commit returns
 //     ErrConflict and nothing was written.
 //  5. Order. Keys are compared as bytes. Within a batch, later operations win
-//     over earlier ones, and a DeleteRange leaves alone what is set after it.
-//  6. Slices. Whatever is passed in may be reused by the caller as soon as the
-//     call returns. Whatever Get returns belongs to the caller. An Entry belongs
-//     to the engine and is valid until the loop takes the next step.
-//  7. Errors. An error is never an empty answer: Get reports found=false only
-//     for a key that is not there, and a Scan that fails yields the error as
-//     its last step.
+//     over earlier ones, and a DeleteRange does not remove keys set after it.
+//  6. Slices. The caller may reuse the slices it passed as soon as the call
+//     returns. A value that Get returns belongs to the caller. An Entry belongs
+//     to the engine and is valid until the next step of the loop.
+//  7. Errors. An error never looks like an empty result: Get reports found=false
+//     without an error only for a key that does not exist, and a Scan that fails
+//     yields the error as its last step.
 //
 // All methods may be called from several goroutines at once, except those of
 // one Batch.
@@ -47,15 +47,14 @@ var (
 	ErrConflict = errors.New("a required key has changed")
 	// ErrLimit: the batch breaks one of the limits below. Nothing was written.
 	ErrLimit = errors.New("a limit of the store is exceeded")
-	// ErrClosed: the DB or the Snapshot was used after Close. Nothing was
-	// written.
+	// ErrClosed: the DB or the Snapshot is closed. Nothing was written.
 	ErrClosed = errors.New("the store is closed")
 	// ErrInUse: another process has the data open.
 	ErrInUse = errors.New("the data is in use by another process")
 	// ErrNewerFormat: the data was written by a newer version than this one.
 	ErrNewerFormat = errors.New("the data has a newer format than this version understands")
-	// ErrDiskFull: the engine ran out of space. The commit that met it may or
-	// may not have happened: nothing more can be said until the data is reopened.
+	// ErrDiskFull: the engine ran out of space. Whether the commit that failed with it
+	// happened is unknown until the store is opened again.
 	ErrDiskFull = errors.New("the disk is full")
 	// ErrCorrupt: the engine found bytes that it did not write.
 	ErrCorrupt = errors.New("the data is corrupt")
@@ -91,8 +90,8 @@ type DB interface {
 type Snapshot interface {
 	// Get returns the value of key. The value belongs to the caller.
 	Get(key []byte) (value []byte, found bool, err error)
-	// GetInto is Get into memory that the caller has: the value is appended to dst.
-	// Without one, dst is returned as it was.
+	// GetInto is Get into the caller's memory: the value is appended to dst. If there is
+	// no value, dst is returned unchanged.
 	GetInto(dst, key []byte) (value []byte, found bool, err error)
 	// Scan walks the keys k with lower <= k < upper, in the given order. A nil
 	// bound is open; an empty upper bound is not nil, and nothing lies below it.

@@ -13,7 +13,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// This file has the promises that only several goroutines can see broken.
+// This file tests the promises whose violation only several goroutines can see.
 
 const (
 	writers            = 8
@@ -25,8 +25,8 @@ const (
 	minSnapshotsOfPair = 50
 )
 
-// testCounter lets many goroutines read, add one and commit under a Require,
-// while others write blindly beside them: no increment may be lost.
+// testCounter lets many goroutines read a counter, add one and commit under a Require,
+// while others write without one: no increment may be lost.
 func testCounter(t *testing.T, db kv.DB) {
 	put(t, db, "counter", "0")
 	var wg sync.WaitGroup
@@ -61,8 +61,7 @@ func testCounter(t *testing.T, db kv.DB) {
 	}
 }
 
-// increment adds one to the counter, trying again as long as others get there
-// first.
+// increment adds one to the counter, and tries again as long as it meets conflicts.
 func increment(db kv.DB) error {
 	for range maxIncrementTries {
 		s, err := db.Snapshot()
@@ -118,8 +117,8 @@ func testOneCreator(t *testing.T, db kv.DB) {
 	}
 }
 
-// testFence has writers that write the number of a fence under a Require of it,
-// while another moves the fence blindly and removes what they wrote: nothing that
+// testFence has writers that write the number of a fence under a Require of it. Another
+// writer moves the fence without a Require and removes what they wrote: no commit that
 // required the old fence may come after the new one.
 func testFence(t *testing.T, db kv.DB) {
 	fence, guarded := []byte("fence"), []byte("guarded")

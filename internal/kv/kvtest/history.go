@@ -16,9 +16,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// This file compares an engine with the Model over random histories. Every step
-// is drawn in advance and prints itself, so a history that fails is shown whole,
-// and shrunk to what matters.
+// This file compares an engine with the Model over random histories. Every step is drawn in
+// advance and can be printed, so a failing history is shown whole, shrunk to the steps that
+// matter.
 
 const (
 	minSteps         = 20
@@ -38,8 +38,8 @@ const (
 	stepScan
 )
 
-// step is one step of a history. Which snapshot it is about is given as any
-// number, taken modulo how many are open.
+// step is one step of a history. Its snapshot is any number, taken modulo the number of open
+// snapshots.
 type step struct {
 	kind         stepKind
 	ops          []kv.Op
@@ -261,7 +261,7 @@ func compareScan(engine, model kv.Snapshot, s step) error {
 	return nil
 }
 
-// collect shows the entries of a scan; a limit of 0 is none.
+// collect returns the entries of a scan as text; a limit of 0 is no limit.
 func collect(s kv.Snapshot, by step) ([]string, error) {
 	var rows []string
 	for e, err := range s.Scan(by.lower, by.upper, by.order) {
@@ -276,8 +276,8 @@ func collect(s kv.Snapshot, by step) ([]string, error) {
 	return rows, nil
 }
 
-// The generators draw from few keys, so that operations meet, and from values of
-// very different sizes, so that an engine's buffers fill and are emptied.
+// The generators draw from few keys, so that operations meet the same keys, and from values
+// of very different sizes, so that an engine's buffers fill and are flushed.
 func stepGenerator() *rapid.Generator[step] {
 	keys := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 'b', 0xff}), 1, 3)
 	bounds := rapid.OneOf(rapid.Just([]byte(nil)), rapid.Just([]byte{}), keys)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// LongFactor is how many times more runs than usual a random test makes: what the
-// environment variable MAYFLY_LONG says, or one.
+// LongFactor returns how many times more runs than usual a random test makes: the value of
+// the environment variable MAYFLY_LONG, or one.
 func LongFactor(t testing.TB) int {
 	t.Helper()
 	text := os.Getenv("MAYFLY_LONG")

@@ -13,14 +13,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// Model is the naive twin of an engine: a map that is copied by every commit.
-// It keeps every promise of package kv but durability, slowly and evidently.
-// It is stricter than an engine has to be about the slices it lends: those of
-// an Entry are overwritten at the next step of the scan.
+// Model is a simple engine: a map that every commit copies. It keeps every promise of
+// package kv but durability, slowly and evidently. It is stricter with the slices of an
+// Entry than an engine has to be: it overwrites them at the next step of the scan.
 type Model struct {
 	mu struct {
 		sync.Mutex
-		rows   map[string]string // never changed once it is here: a commit replaces it
+		rows   map[string]string // never changed: a commit replaces the map
 		closed bool
 	}
 }
@@ -167,7 +166,7 @@ func (s *modelSnapshot) isClosed() bool {
 	return s.mu.closed || s.model.isClosed()
 }
 
-// spoil overwrites bytes whose lease has ended, so that who kept them notices.
+// spoil overwrites bytes that are no longer valid, so that a caller that kept them notices.
 func spoil(b []byte) {
 	for i := range b {
 		b[i] ^= 0xff

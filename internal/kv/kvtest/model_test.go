@@ -13,7 +13,7 @@ func TestModel(t *testing.T) {
 	kvtest.Run(t, func(*testing.T) kv.DB { return kvtest.NewModel() })
 }
 
-// Who keeps an Entry beyond its step must notice on the Model.
+// A caller that keeps an Entry beyond its step must notice with the Model.
 func TestModelSpoilsEntries(t *testing.T) {
 	db := kvtest.NewModel()
 	var b kv.Batch

@@ -10,7 +10,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// This file has the promises that one goroutine can see.
+// This file tests the promises that one goroutine can check.
 
 func testGet(t *testing.T, db kv.DB) {
 	put(t, db, "a", "1", "empty", "")
@@ -396,7 +396,7 @@ func wantClosed(t *testing.T, s kv.Snapshot) {
 	_, found, err := s.Get([]byte("a"))
 	wantError(t, "get", err, kv.ErrClosed)
 	if found {
-		t.Errorf("get found something in what is closed")
+		t.Errorf("get found something although it is closed")
 	}
 	steps := 0
 	for _, err := range s.Scan(nil, nil, kv.Forward) {
@@ -404,6 +404,6 @@ func wantClosed(t *testing.T, s kv.Snapshot) {
 		steps++
 	}
 	if steps != 1 {
-		t.Errorf("a scan of what is closed took %d steps, want the error alone", steps)
+		t.Errorf("a scan after the close took %d steps, want the error alone", steps)
 	}
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package kvtest is the conformance suite of package kv: one subtest for each
-// promise, a random history that is compared with a naive Model, and that Model
-// itself, which serves as an engine where speed does not matter. It knows no
-// engine, and it does not test durability: an engine that keeps its data tests
-// that with the faults of its own medium.
+// Package kvtest is the conformance suite of package kv: one subtest for each promise, a
+// random history that is compared with a simple Model, and that Model itself, which serves
+// as an engine where speed does not matter. It imports no engine, and it does not test
+// durability: a durable engine tests that itself, with the faults of its own medium.
 package kvtest
 
 import (
@@ -28,7 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.DB) {
 		{"get", with(testGet)},
 		{"empty batch", with(testEmptyBatch)},
 		{"failed require writes nothing", with(testFailedRequire)},
-		{"require speaks of the store before", with(testRequireBefore)},
+		{"require refers to the store before the batch", with(testRequireBefore)},
 		{"order within a batch", testBatchOrder},
 		{"key order", with(testKeyOrder)},
 		{"snapshot isolation", with(testSnapshotIsolation)},
@@ -97,7 +96,7 @@ func snapshot(t testing.TB, db kv.DB) kv.Snapshot {
 	return s
 }
 
-// contents is the whole store as "k=v k=v".
+// contents returns the whole store as "k=v k=v".
 func contents(t testing.TB, db kv.DB) string {
 	t.Helper()
 	s := snapshot(t, db)
@@ -105,7 +104,7 @@ func contents(t testing.TB, db kv.DB) string {
 	return scan(t, s, nil, nil, kv.Forward)
 }
 
-// scan is what a scan that must not fail shows, as "k=v k=v".
+// scan returns the entries of a scan that must not fail, as "k=v k=v".
 func scan(t testing.TB, s kv.Snapshot, lower, upper []byte, order kv.Order) string {
 	t.Helper()
 	var rows []string
@@ -132,7 +131,7 @@ func wantError(t testing.TB, what string, got, want error) {
 	}
 }
 
-// wantGet checks one key of s; a nil want is "not there".
+// wantGet checks one key of s; a nil want means that the key must not exist.
 func wantGet(t testing.TB, s kv.Snapshot, key string, want []byte) {
 	t.Helper()
 	got, found, err := s.Get([]byte(key))

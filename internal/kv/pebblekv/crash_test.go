@@ -20,10 +20,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-// This file crashes the machine: writers commit, the file system is cloned as a
-// crash at that moment may leave it, and the clone is opened. Every commit that
-// had returned is there, and what each writer has is the work of a prefix of its
-// commits, whole.
+// This file simulates crashes of the machine: writers commit, the file system is cloned as a
+// crash at that moment may leave it, and the clone is opened. It must have every commit that
+// had returned, and for each writer exactly the work of its first so many commits.
 
 const (
 	crashWriters = 4
@@ -48,8 +47,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// work is what a writer of a test does: its commits are a function of the seed,
-// so that what any number of them leaves behind is known.
+// work is the work of a test's writer: its commits are a function of the seed, so that the
+// result of any number of them is known.
 type work struct {
 	seed   uint64
 	writer int
@@ -60,9 +59,9 @@ func (w work) counter() []byte {
 	return []byte(w.prefix() + "n")
 }
 
-// fill is the commit number n, from 1. It counts up, under a Require of the count
-// before every other time, writes rows of very different sizes, and deletes old
-// ones singly and by range.
+// fill fills the batch of commit n, from 1. It counts up, every other time under a Require
+// of the old count, writes rows of very different sizes, and deletes old ones singly and by
+// range.
 func (w work) fill(b *kv.Batch, n int) {
 	r := rand.New(rand.NewPCG(w.seed, uint64(w.writer)<<32|uint64(n)))
 	row := func(i int) []byte { return fmt.Appendf(nil, "%srow-%06d", w.prefix(), i) }
@@ -151,8 +150,8 @@ type crashRun struct {
 	crashes         []crash
 }
 
-// crash is what the machine had on disk at one moment, and how many commits of
-// each writer it must have and may have.
+// crash is the content of the disk at one moment, and the least and the most commits of each
+// writer that it may have.
 type crash struct {
 	at          int
 	disk        *vfs.MemFS
@@ -208,8 +207,7 @@ func (c *crashRun) write(db *DB, w work) error {
 	return nil
 }
 
-// crashNowAndThen clones the disk at random points. A writer goes on into its
-// commit while that happens.
+// crashNowAndThen clones the disk at random points, while writers commit.
 func (c *crashRun) crashNowAndThen() {
 	points := map[int]bool{}
 	for len(points) < crashClones {
@@ -241,8 +239,8 @@ func (c *crashRun) crash(at int) crash {
 	return result
 }
 
-// recover opens what a crash left and checks it, twice: what the first recovery
-// found, it has written again, and a second crash must not take it away.
+// recover opens what a crash left and checks it, twice: the first recovery writes what it
+// found again, and a second crash must not lose it.
 func (c *crashRun) recover(crash crash) error {
 	again := crash
 	err := c.open(crash, func(s kv.Snapshot) error {
@@ -293,8 +291,8 @@ func (c *crashRun) check(s kv.Snapshot, crash crash) (kept [crashWriters]int64, 
 	return kept, nil
 }
 
-// TestCrashWhileOpening crashes before each operation on the disk that opening
-// takes, for a new store and for one with a log to recover.
+// TestCrashWhileOpening crashes before each disk operation of opening, for a new store and for
+// one with a log to recover.
 func TestCrashWhileOpening(t *testing.T) {
 	c := newCrashRun(1, Options{tune: smallTables})
 	old := c.fillAndCrash(t)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Package pebblekv keeps the promises of package kv with Pebble, an embedded
-// log-structured engine, on disk or in memory. It never decides what a key means,
-// and it never acknowledges a commit whose log is not synced, unless it was opened
-// with NoSync.
+// Package pebblekv keeps the promises of package kv with Pebble, an embedded log-structured
+// engine, on disk or in memory. It gives keys no meaning, and it never acknowledges a commit
+// whose log is not synced, unless the store was opened with NoSync or the batch is Lazy.
 //
-// The invariant to know: the order of the write-ahead log is the order of commits.
-// Whatever a commit saw of the store when it was applied lies before it in the
-// log, so a crash that keeps the commit keeps that too.
+// The invariant to know: the order of the write-ahead log is the order of commits. All
+// commits that a commit could see when it was applied are before it in the log, so a crash
+// that keeps the commit keeps those too.
 package pebblekv
 
 import (
@@ -33,17 +32,17 @@ type DB struct {
 	watch   *watcher
 	dir     string
 	durable bool // every commit is synced
-	// withoutLog says that what is in memory ends with the process.
+	// withoutLog says that there is no write-ahead log: the store is in memory.
 	withoutLog bool
 	// memTableBytes is the size of a full memtable.
 	memTableBytes uint64
-	release       func() error // gives back what Open took besides pebble
+	release       func() error // releases the inventory, the lock and the disk monitor
 
 	pointReads pebble.IterOptions // never changes
 	orderings  sync.Pool          // of *ordering
 
-	// life is held for reading by whatever uses pebble, and for writing by Close:
-	// the engine panics when it is used after it was closed.
+	// life is held for reading by methods that use pebble, and for writing by Close: the
+	// engine panics when it is used after it was closed.
 	life   sync.RWMutex
 	closed atomic.Bool // written under life
 
@@ -67,14 +66,14 @@ func (db *DB) Snapshot() (kv.Snapshot, error) {
 
 // Commit implements kv.DB.
 //
-// A batch is applied and visible before it is durable. That is safe for the next
-// conditional batch, which may rest on it: that one comes later in the log, and a
-// sync of the log covers everything before it.
+// A batch is applied and visible before it is durable. That is safe for a conditional batch
+// that depends on it: that one comes later in the log, and a sync of the log covers
+// everything before it.
 //
-// If the log cannot be written, because the disk is full or broken, this and every
-// later Commit returns the error, while reads go on. The same holds while tables
-// cannot be written, until they can. Commits wait while too many memtables are
-// queued to become tables.
+// If the log cannot be written, because the disk is full or broken, this and every later
+// Commit returns the error, while reads go on. While tables cannot be written, commits are
+// refused too, until a flush succeeds. Commits wait while too many memtables are queued to
+// be flushed.
 func (db *DB) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (db *DB) Close() error {
 	err := errors.Join(db.pebble.Close(), db.fs.failure())
 	if err == nil && db.fs.inventory != nil {
 		if err := db.fs.inventory.closed(); err != nil {
-			db.watch.log.Warn("how the store was closed cannot be noted: the next start takes it for a crash", "error", err.Error())
+			db.watch.log.Warn("the clean stop cannot be recorded: the next start will treat it as a crash", "error", err.Error())
 		}
 	}
 	return translate(errors.Join(err, db.release()))
@@ -133,9 +132,9 @@ func (db *DB) Close() error {
 // closeFlushLimit is how long Close waits for the memtable to be written out.
 const closeFlushLimit = 5 * time.Second
 
-// flush writes the memtable out, so that the next start has no log to replay: that
-// of a full memtable takes longer than all the rest of a start. Whatever comes of
-// it, the log holds everything.
+// flush writes the memtable out, so that the next start has no log to replay: replaying a
+// full memtable takes longer than all the rest of a start. If the flush fails, the log still
+// holds everything.
 func (db *DB) flush() {
 	if db.withoutLog || db.fs.failure() != nil {
 		return
@@ -150,25 +149,25 @@ func (db *DB) flush() {
 		}
 	}
 	if err != nil {
-		db.watch.log.Warn("the last writes stay in the log: the next start takes longer", "error", err.Error())
+		db.watch.log.Warn("the last writes stay in the log: the next start will take longer", "error", err.Error())
 	}
 }
 
-// FreeBytes returns how much space is left where the data is. In memory that is
-// more than there is.
+// FreeBytes returns how much space is left on the disk of the data. In memory it returns the
+// largest number.
 func (db *DB) FreeBytes() (uint64, error) {
 	return db.fs.free(db.dir)
 }
 
-// opOverheadBytes is more than the engine adds to the bytes of one operation, and
-// to those of a batch.
+// opOverheadBytes is more than the engine adds to the bytes of one operation, and more than
+// it adds to a batch.
 const opOverheadBytes = 12
 
-// firstKey is the lowest key that there can be. The engine has no use for an empty
-// one, not even as a bound.
+// firstKey is the lowest possible key. The engine does not accept an empty key, not even as
+// a bound.
 const firstKey = "\x00"
 
-// fill adds the writes of b to pb, and says whether b has Requires.
+// fill adds the writes of b to pb, and reports whether b has Requires.
 func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) {
 	o, _ := db.orderings.Get().(*ordering)
 	if o == nil {
@@ -206,7 +205,8 @@ func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) 
 	return conditional, nil
 }
 
-// apply makes the batch visible and, if it is to be durable, starts its sync.
+// apply checks the Requires of the batch, makes its writes visible and, if the commit must be
+// durable, starts the sync.
 func (db *DB) apply(pb *pebble.Batch, b *kv.Batch, conditional, durable bool) error {
 	if conditional {
 		db.order.Lock()
@@ -224,7 +224,8 @@ func (db *DB) apply(pb *pebble.Batch, b *kv.Batch, conditional, durable bool) er
 	return translate(db.pebble.Apply(pb, pebble.NoSync))
 }
 
-// checkRequires needs order held for writing.
+// checkRequires returns ErrConflict unless all Requires of b hold. The caller holds order for
+// writing.
 func (db *DB) checkRequires(b *kv.Batch) error {
 	for op := range b.Ops {
 		if op.Kind != kv.OpRequire && op.Kind != kv.OpRequireAbsent {
@@ -251,7 +252,7 @@ func (db *DB) checkRequires(b *kv.Batch) error {
 	return nil
 }
 
-// admit returns once there is room for a commit, or why none is accepted.
+// admit waits until there is room for a commit. It returns an error if none is accepted.
 func (db *DB) admit(ctx context.Context) error {
 	if err := db.fs.failure(); err != nil {
 		return translate(err)
@@ -259,8 +260,8 @@ func (db *DB) admit(ctx context.Context) error {
 	return translate(db.watch.room(ctx, db.crowded))
 }
 
-// crowded reports whether the memtables are as large as they may be. Small ones,
-// as the first are, may queue up in any number: the engine flushes them together.
+// crowded reports whether the memtables have reached their largest size in all. The first
+// memtables are small, and may queue in any number: the engine flushes them together.
 func (db *DB) crowded() bool {
 	return db.pebble.Metrics().MemTable.Size >= memTablesMax*db.memTableBytes
 }

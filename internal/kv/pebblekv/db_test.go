@@ -37,7 +37,7 @@ func mustOpen(t testing.TB, o Options) *DB {
 	return db
 }
 
-// everyOther says of about half of all keys that they are walked.
+// everyOther reports about half of all keys as walked.
 func everyOther(key []byte) bool { return len(key) > 0 && key[len(key)-1]%2 == 0 }
 
 func TestConformance(t *testing.T) {
@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the one on disk mostly waits for it
+			t.Parallel() // the store on disk mostly waits for the disk
 			kvtest.Run(t, func(t *testing.T) kv.DB {
 				db, err := open(t)
 				if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// errNoDir: Open was not told where the data is.
+// errNoDir: the options of Open have no Dir.
 var errNoDir = errors.New("no directory is given")
 
-// translate turns an error of the engine into one of package kv, where there is
-// one for it, and keeps what the engine said.
+// translate wraps an error of the engine in the matching error of package kv, if there is
+// one.
 func translate(err error) error {
 	switch {
 	case err == nil:

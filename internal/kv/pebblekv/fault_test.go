@@ -25,7 +25,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-// This file breaks the disk: writes and syncs fail from some moment on, or once.
+// This file tests failures of the disk: writes and syncs fail from some moment on, or once.
 
 // hangTimeout is far more than any of these tests takes.
 const hangTimeout = time.Minute
@@ -122,8 +122,9 @@ func testLogFails(t *testing.T, f *fault) {
 	}
 }
 
-// After its log has failed, the engine may still begin another one. That must not
-// be found beside the broken one, whose torn end would count as damage then.
+// After its log has failed, the engine may still begin another one. The next start must not
+// find that beside the failed one: the torn end of the failed log would then count as
+// damage.
 func TestLogFailsAndIsRotated(t *testing.T) {
 	for n := range int64(20) {
 		log := &fault{ext: ".log", err: syscall.EIO, from: 1 + n, once: true}
@@ -164,7 +165,7 @@ func testLogFailsAndIsRotated(t *testing.T, log *fault) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The commit that failed may be there, those before it must.
+	// The commit that failed may exist, those before it must.
 	if kept := begun - 1; !found && kept > 0 || found && string(last) != strconv.Itoa(kept) && string(last) != strconv.Itoa(kept-1) {
 		t.Errorf("%v: found %v, commit %q, but %d were acknowledged", log, found, last, kept)
 	}
@@ -246,9 +247,8 @@ func TestTablesFail(t *testing.T) {
 	}
 }
 
-// A flush may take long before it fails, while commits go on. They wait when too
-// much is queued behind it, and are refused, rather than left to wait, when it
-// fails.
+// A flush may take long before it fails, while commits go on. They wait when too much is
+// queued behind it, and are refused when it fails.
 func TestTablesFailLate(t *testing.T) {
 	fail := make(chan struct{})
 	f := &fault{ext: ".sst", err: syscall.ENOSPC, from: 1, held: fail}
@@ -286,8 +286,8 @@ func TestTablesFailLate(t *testing.T) {
 	})
 }
 
-// Opening has to flush what is in the log. A disk too full for that must not make
-// it wait, and a later attempt finds everything.
+// Opening has to flush the rows of the log. If the disk is too full for that, Open must not
+// hang, and a later attempt must find everything.
 func TestOpenOnFullDisk(t *testing.T) {
 	c := newCrashRun(1, Options{tune: smallTables})
 	full := c.fillAndCrash(t)
@@ -311,8 +311,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	}
 }
 
-// fillAndCrash does all the work and returns a disk on which a part of it is in
-// the log alone.
+// fillAndCrash does all the work and returns a disk on which a part of it is only in the log.
 func (c *crashRun) fillAndCrash(t *testing.T) *vfs.MemFS {
 	db := mustOpen(t, c.options)
 	go func() {
@@ -332,8 +331,8 @@ func (c *crashRun) fillAndCrash(t *testing.T) *vfs.MemFS {
 	return disk
 }
 
-// Whatever fails while a store is opened, new or not, is an error of Open. It
-// neither ends the process nor hangs, and does no harm to what is there.
+// Every failure while a store is opened, new or not, is an error of Open. It neither ends the
+// process nor hangs, and does not damage the data.
 func TestOpenFails(t *testing.T) {
 	c := newCrashRun(1, Options{tune: smallTables})
 	disk := c.fillAndCrash(t)

@@ -10,7 +10,7 @@ import (
 // bloomBitsPerKey gives one false positive in a hundred.
 const bloomBitsPerKey = 10
 
-// setFilters says which filters are made for tables, and which can be read.
+// setFilters sets which filters are written to tables, and which can be read.
 func setFilters(p *pebble.Options, walked func(key []byte) bool) {
 	whole := bloom.FilterPolicy(bloomBitsPerKey)
 	p.Filters = map[string]pebble.FilterPolicy{whole.Name(): whole}
@@ -24,16 +24,16 @@ func setFilters(p *pebble.Options, walked func(key []byte) bool) {
 	}
 }
 
-// filterPolicy is the engine's bloom filter without the keys that nobody looks up:
-// most rows are entries of an index, which are only ever walked along.
+// filterPolicy is the engine's bloom filter without the keys that Get never looks up: most
+// rows are entries of an index, which only scans read.
 type filterPolicy struct {
 	pebble.FilterPolicy
 	walked func(key []byte) bool
 }
 
-// Name implements pebble.FilterPolicy. A store that is opened without the rule, or by
-// an engine that does not know it, finds no filter by this name and reads on. Another
-// rule needs another name.
+// Name implements pebble.FilterPolicy. A store that is opened without this policy, or by an
+// engine that does not know it, finds no filter by this name and reads without one. A policy
+// that leaves out other keys needs another name.
 func (p filterPolicy) Name() string { return "mayfly.BloomFilterWithoutIndexRows" }
 
 // MayContain implements pebble.FilterPolicy.

@@ -61,7 +61,7 @@ func expectAll(t *testing.T, db *DB) {
 	}
 }
 
-// expectFiltered checks that filters have told of the keys that expectAll did not find.
+// expectFiltered checks that filters excluded the keys that expectAll did not find.
 func expectFiltered(t *testing.T, db *DB) {
 	t.Helper()
 	if hits := db.pebble.Metrics().Filter.Hits; hits < 90 {
@@ -69,9 +69,8 @@ func expectFiltered(t *testing.T, db *DB) {
 	}
 }
 
-// Keys that are walked are found by Get, and take no room in filters; those that are
-// asked for still have them. Data that was written without the rule reads with it,
-// and the other way round.
+// Get finds walked keys, although they are not in filters; other keys are. Data that was
+// written without a Walked function can be read with one, and the other way round.
 func TestFiltersWithoutWalkedKeys(t *testing.T) {
 	isWalked := func(key []byte) bool { return key[0] == 'w' }
 	fs := vfs.NewMem()

@@ -9,10 +9,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// Health returns how the engine is doing, and nothing at all once the store is
-// closed. It takes a few microseconds of the lock that commits need now and then,
-// and may wait for a sync of the manifest: ask a few times a second, not for every
-// commit.
+// Health returns the state of the engine; the zero Health once the store is closed. It holds
+// a lock that commits sometimes need for a few microseconds, and may wait for a sync of the
+// manifest: call it a few times a second, not for every commit.
 func (db *DB) Health() kv.Health {
 	db.life.RLock()
 	defer db.life.RUnlock()
@@ -38,8 +37,8 @@ func (db *DB) Health() kv.Health {
 		Flushes:             m.Flush.Count,
 		Compactions:         m.Compact.Count,
 	}
-	// The engine counts the log that is written with the size that it was created
-	// with, which is none unless it is an old one that is used again.
+	// The engine counts the current log with the size that it had when it was begun, which
+	// is 0 unless an old log is overwritten.
 	if m.WAL.Size > m.WAL.PhysicalSize {
 		h.DiskBytes += m.WAL.Size - m.WAL.PhysicalSize
 	}
@@ -50,18 +49,18 @@ func (db *DB) Health() kv.Health {
 	return h
 }
 
-// Compact merges all tables that may hold keys k with lower <= k < upper, level by
-// level, one compaction at a time. A nil bound is open. Afterwards they hold nothing
+// Compact merges all tables that may hold keys k with lower <= k < upper, level by level, one
+// compaction at a time. A nil bound is open. Afterwards the disk holds nothing in that range
 // that was deleted or overwritten before Compact was called, except:
 //
-//   - what a Snapshot sees, or what one saw when the table was written: a table that
-//     overlaps no other is moved, and not rewritten. The engine looks after such
-//     tables itself when the Snapshot is closed;
-//   - in files that were replaced, and are removed a moment later;
-//   - in old logs that are kept to be written over (Health's SpareWALBytes).
+//   - rows that a Snapshot sees, or that one saw when the table was written: a table that
+//     overlaps no other is moved, and not rewritten. The engine compacts such tables by
+//     itself when the Snapshot is closed;
+//   - rows in files that were replaced, and are removed a moment later;
+//   - rows in old logs that are kept to be overwritten (Health's SpareWALBytes).
 //
-// If ctx ends, Compact returns ctx's error, and the compaction that is under way
-// goes on alone. Close waits for Compact: whoever closes ends ctx first.
+// If ctx ends, Compact returns ctx's error, and the compaction that is under way goes on
+// alone. Close waits for Compact, so a caller of Close should cancel ctx first.
 func (db *DB) Compact(ctx context.Context, lower, upper []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,7 +79,7 @@ func (db *DB) Compact(ctx context.Context, lower, upper []byte) error {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil
 	}
-	// The memtable is flushed first, which makes a new one, as a commit may.
+	// The engine flushes the memtable first, which begins a new one, as a commit may.
 	if err := db.admit(ctx); err != nil {
 		return err
 	}
@@ -104,6 +103,6 @@ func (db *DB) compact(ctx context.Context, lower, upper []byte) error {
 	return translate(err)
 }
 
-// beyondLastKey returns a key that is above all that there can be. The engine needs
-// one: it has no open bounds here.
+// beyondLastKey returns a key above all possible keys. The engine's Compact needs one: it has
+// no open bounds.
 func beyondLastKey() []byte { return bytes.Repeat([]byte{0xff}, kv.MaxKeyBytes+1) }

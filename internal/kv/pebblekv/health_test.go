@@ -20,9 +20,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// This file is about what Health tells, and that Compact gives space back.
+// This file tests what Health reports, and that Compact frees space.
 
-// uncompacted lets tables pile up until somebody calls Compact.
+// uncompacted lets tables accumulate until the test calls Compact.
 func uncompacted(p *pebble.Options) { p.DisableAutomaticCompactions = true }
 
 const (
@@ -58,7 +58,7 @@ func mustCommit(t testing.TB, db *DB, b *kv.Batch) {
 	b.Reset()
 }
 
-// What is deleted is garbage until it is compacted, and then it takes no space.
+// Deleted rows are garbage until they are compacted, and then take no space.
 func TestCompactFreesSpace(t *testing.T) {
 	for name, deleteRows := range map[string]func(b *kv.Batch){
 		"one by one": func(b *kv.Batch) {
@@ -91,7 +91,7 @@ func TestCompactFreesSpace(t *testing.T) {
 				return h.GarbageBytes > healthDataBytes/2 && h.Tombstones > 0 && h.ReadAmp > 0
 			})
 			mustCompact(t, db, healthKey(0), healthKey(healthRows))
-			// The log that is written is an old one too, of the first, small memtables.
+			// The current log overwrites an old one, of the first, small memtables.
 			eventually(t, db, "the space is free", func(h kv.Health) bool {
 				return h.DiskBytes-h.SpareWALBytes < healthDataBytes/4 && h.DiskBytes < full.DiskBytes-healthDataBytes/2 &&
 					h.GarbageBytes == 0 && h.Tombstones == 0
@@ -101,7 +101,7 @@ func TestCompactFreesSpace(t *testing.T) {
 	}
 }
 
-// A snapshot keeps what it sees.
+// Compact does not free rows that a snapshot sees.
 func TestCompactSparesSnapshots(t *testing.T) {
 	db := mustOpen(t, Options{Dir: "d", FS: vfs.NewMem(), tune: uncompacted})
 	defer mustClose(t, db)
@@ -148,7 +148,7 @@ func TestCompactIsBounded(t *testing.T) {
 	}
 }
 
-// The log, the memtables and the cache are told apart.
+// Health reports the log, the memtables and the cache separately.
 func TestHealthOfMemory(t *testing.T) {
 	db := mustOpen(t, Options{Dir: "d", FS: vfs.NewMem()})
 	defer mustClose(t, db)
@@ -175,8 +175,8 @@ func TestHealthOfMemory(t *testing.T) {
 	}
 }
 
-// While flushes hang commits wait, and Health says so; when they fail, Compact
-// does not wait for them to succeed.
+// While flushes hang commits wait, and Health reports a stall; when flushes fail, Compact does
+// not wait for them to succeed.
 func TestHealthWhenTablesFail(t *testing.T) {
 	fail := make(chan struct{})
 	f := &fault{ext: ".sst", err: syscall.ENOSPC, from: 1, held: fail}
@@ -224,11 +224,11 @@ func TestHealthWhenTablesFail(t *testing.T) {
 	})
 }
 
-// A compaction that cannot write its tables says so, and may be tried again.
+// A compaction that cannot write its tables returns an error, and may be repeated.
 func TestCompactFails(t *testing.T) {
 	f := &fault{ext: ".sst", err: syscall.ENOSPC, from: 1}
 	db := mustOpen(t, Options{Dir: "data", FS: errorfs.Wrap(vfs.NewCrashableMem(), f), tune: uncompacted})
-	for seed := range uint64(2) { // tables that overlap, so that none is just moved
+	for seed := range uint64(2) { // tables that overlap, so that they cannot just be moved
 		commitRows(t, db, seed)
 		if err := db.pebble.Flush(); err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestCompactFails(t *testing.T) {
 	})
 }
 
-// A compaction that nobody waits for any more does not keep its caller.
+// Compact returns when its context ends, even if the compaction goes on.
 func TestCompactIsCancelled(t *testing.T) {
 	proceed := make(chan struct{})
 	f := &fault{ext: ".sst", from: 1, held: proceed} // slow, and without a failure
@@ -270,7 +270,7 @@ func TestCompactIsCancelled(t *testing.T) {
 	})
 }
 
-// Both may be called while the store is closed, and after.
+// Health and Compact may be called while the store is being closed, and after.
 func TestHealthAfterClose(t *testing.T) {
 	db := mustOpen(t, Options{Dir: "d", FS: vfs.NewMem(), tune: smallTables})
 	commitRows(t, db, 1)
@@ -294,7 +294,7 @@ func TestHealthAfterClose(t *testing.T) {
 	}
 }
 
-// eventually looks until what the engine does in the background has happened.
+// eventually waits until the engine's background work has the wanted effect.
 func eventually(t *testing.T, db *DB, what string, holds func(h kv.Health) bool) {
 	t.Helper()
 	deadline := time.Now().Add(hangTimeout)
@@ -313,7 +313,7 @@ func mustCompact(t testing.TB, db *DB, lower, upper []byte) {
 	}
 }
 
-// BenchmarkHealth looks at a store with a few and with a few hundred tables.
+// BenchmarkHealth measures Health with a few and with a few hundred tables.
 func BenchmarkHealth(b *testing.B) {
 	for name, tune := range map[string]func(*pebble.Options){"large tables": nil, "small tables": smallTables} {
 		b.Run(name, func(b *testing.B) {

@@ -19,22 +19,22 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// inventory is a file beside those of the engine that tells what must be there, as far
-// as the engine does not know it: it takes a log that is gone for one that never was,
-// and the beginning of a manifest for all of it.
+// inventory is a file beside those of the engine that lists files which must exist and
+// which the engine would not miss: the engine treats a lost log as one that never existed,
+// and the beginning of a manifest as all of it.
 //
 // The file has a line for each fact, each with a checksum, and facts are appended:
 //
-//	inventory 1          its form
+//	inventory 1          its format
 //	log 12               something in log 12 was synced
 //	closed 7 163 12 4711 the store was closed, with manifest 7 of 163 bytes, and with
 //	                     log 12 of 4711 bytes, and so on, of which rows may be needed
 //
-// A fact is durable before anybody relies on it. The last line may be torn. Facts of logs
-// that the manifest needs no more are void, and so is how the store was closed once the
-// engine has begun another manifest, which it does before it changes any table. So
-// nothing has to be taken back, and nothing is written while a store is opened, which may
-// still be refused.
+// A fact is durable before a commit that depends on it is acknowledged. The last line may be
+// torn. A fact about a log is void once the manifest no longer needs that log, and a fact
+// about a close is void once the engine has begun another manifest, which it does before it
+// changes any table. So no fact has to be withdrawn, and nothing is written while a store is
+// opened, which may still be refused.
 type inventory struct {
 	fs  vfs.FS
 	dir string
@@ -42,9 +42,9 @@ type inventory struct {
 	mu struct {
 		sync.Mutex
 		file vfs.File // nil until there is something to write
-		end  int64    // where it is written
-		// anew has the logs of an inventory that is to take the place of the one that
-		// there is; nil if it can go on.
+		end  int64    // where the next fact is written
+		// anew has the logs of a new inventory that will replace the present one; nil if
+		// facts can be appended to that.
 		anew []uint64
 	}
 }
@@ -53,31 +53,31 @@ const (
 	inventoryFile      = "INVENTORY"
 	inventoryTemporary = inventoryFile + ".tmp"
 	inventoryForm      = "inventory 1"
-	// One that is longer is written anew after the next start.
+	// An inventory that is longer is rewritten after the next start.
 	inventoryAnewBytes = 64 << 10
 	// inventoryMaxBytes is far more than a store writes in years between two starts.
 	inventoryMaxBytes = 16 << 20
 )
 
-// facts are what an inventory says.
+// facts are the facts of an inventory.
 type facts struct {
 	logs   []uint64 // in which something was synced
-	closed bool     // these hold if it was closed:
-	// manifest is the number of the one that was in use, and manifestBytes its size.
+	closed bool     // there is a fact about a close: the next three fields
+	// manifest is the number of the manifest in use, and manifestBytes its size.
 	manifest      uint64
 	manifestBytes int64
-	kept          map[uint64]int64 // the sizes of logs that are needed
+	kept          map[uint64]int64 // the sizes of the logs that are needed
 
 	bytes int64 // of whole lines
 	torn  bool  // more bytes follow
 }
 
-// lost is why a store is refused.
+// lost returns the error for a store that has lost a file or a part of one.
 func lost(format string, args ...any) error {
 	return fmt.Errorf("%w: %s; nothing was changed: put the files back as they were, from a copy of all of them", kv.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// openInventory refuses a store that has lost something.
+// openInventory reads the inventory, and refuses a store that has lost something.
 func openInventory(fs vfs.FS, dir string) (*inventory, error) {
 	files, err := fs.List(dir)
 	if err != nil {
@@ -102,7 +102,7 @@ func openInventory(fs vfs.FS, dir string) (*inventory, error) {
 	return inv, nil
 }
 
-// check compares what is known with what is there.
+// check compares the facts with the files.
 func (k *facts) check(fs vfs.FS, dir string, current manifest) error {
 	if k.closed && current.number < k.manifest {
 		return lost("the manifest is %s, and was %s", manifestName(current.number), manifestName(k.manifest))
@@ -129,13 +129,12 @@ func (k *facts) check(fs vfs.FS, dir string, current manifest) error {
 	return nil
 }
 
-// needed returns the logs with something in them that the manifest does not know to be
-// in tables.
+// needed returns the logs with rows that may not be in tables yet, by the manifest.
 func (k *facts) needed(current manifest) []uint64 {
 	return slices.DeleteFunc(slices.Clone(k.logs), func(n uint64) bool { return n < current.firstLog })
 }
 
-// sizeOf returns the size of a file that must be there.
+// sizeOf returns the size of a file that must exist.
 func sizeOf(fs vfs.FS, dir, name string) (int64, error) {
 	info, err := fs.Stat(fs.PathJoin(dir, name))
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -147,7 +146,7 @@ func sizeOf(fs vfs.FS, dir, name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// beginLocked opens the file for writing, and makes it first if it has to be made.
+// beginLocked opens the file for writing. If a new one is due, it makes that first.
 func (inv *inventory) beginLocked() error {
 	name := inv.fs.PathJoin(inv.dir, inventoryFile)
 	if inv.mu.anew != nil {
@@ -197,12 +196,12 @@ func (inv *inventory) append(text string) error {
 	return nil
 }
 
-// synced notes that something in a log is durable.
+// synced records that something in a log is durable.
 func (inv *inventory) synced(log uint64) error {
 	return inv.append(logFact(log))
 }
 
-// closed notes what the engine, which was closed, has left.
+// closed records the sizes of the files that the closed engine has left.
 func (inv *inventory) closed() error {
 	files, err := inv.fs.List(inv.dir)
 	if err != nil {
@@ -238,8 +237,8 @@ func (inv *inventory) release() error {
 	return inv.mu.file.Close()
 }
 
-// readInventory returns what the inventory says, or nothing if there is none: the store
-// is new, or of a version that had none.
+// readInventory returns the facts of the inventory. There are none if it does not exist: the
+// store is new, or of a version without an inventory.
 func readInventory(fs vfs.FS, dir string, files []string) (*facts, error) {
 	if !slices.Contains(files, inventoryFile) {
 		return &facts{}, nil
@@ -267,7 +266,7 @@ func appendFact(b []byte, text string) []byte {
 	return fmt.Appendf(b, "%s %08x\n", text, crc32.Checksum([]byte(text), factsTable))
 }
 
-// parseInventory reads facts. What follows the last whole line was torn by a crash.
+// parseInventory parses facts. Bytes after the last whole line were torn by a crash.
 func parseInventory(content []byte) (*facts, error) {
 	k := &facts{}
 	for number := 0; ; number++ {
@@ -288,7 +287,7 @@ func parseInventory(content []byte) (*facts, error) {
 	}
 }
 
-// add takes a fact.
+// add adds a fact.
 func (k *facts) add(text string, number int) error {
 	if number == 0 {
 		if text != inventoryForm {

@@ -12,8 +12,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// A lazy commit is visible at once. A crash may undo it, whole, and only together
-// with all that came after it: it is durable once a later commit is.
+// A lazy commit is visible at once. A crash may undo it, as a whole and only together with all
+// commits after it: it is durable once a later commit is.
 func TestLazyCommits(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	db := mustOpen(t, Options{Dir: "data", FS: disk})

@@ -13,50 +13,50 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// logFS stands between the engine and the file system, for what the engine does
-// badly when that fails.
+// logFS is a layer between the engine and the file system. It handles failures of the file
+// system that the engine handles badly.
 //
-// When the write-ahead log cannot be written, the engine panics with its locks
-// held, in whichever goroutine meets the failure, and some of these panics cannot
-// be recovered. Here the failure becomes an error of Commit instead:
+// When the write-ahead log cannot be written, the engine panics with its locks held, in the
+// goroutine that meets the failure, and some of these panics cannot be recovered. Here the
+// failure becomes an error of Commit instead:
 //
-//  1. The first failure of the log is kept, for good.
-//  2. From then on nothing reaches a log file: on disk it is as if the machine had
-//     crashed at this point, which is what recovery is made for.
-//  3. The engine is told that all went well, and goes on.
-//  4. Commit asks failure before it says that a batch is durable, and again before
-//     it takes the next one. A batch whose bytes or whose sync met the failure
-//     therefore is not acknowledged: the failure was kept before the engine was
-//     told that the sync is done.
+//  1. The first failure of the log is kept for good.
+//  2. From then on nothing reaches a log file: on disk it is as if the machine had crashed at
+//     this point, and recovery handles crashes.
+//  3. The engine gets no error, and goes on.
+//  4. Commit calls failure before it acknowledges a batch, and again before it accepts the
+//     next one. So a batch whose write or sync failed is not acknowledged: the failure was
+//     kept before the engine saw the end of the sync.
 //
-// The engine may still flush a memtable with batches of which 4 said "unknown".
-// They become durable whole and in order, which "unknown" allows.
+// The engine may still flush a memtable with batches whose Commit returned that error. They
+// become durable whole and in order, which an unknown outcome allows.
 //
-// While the store is being opened, failures are returned as they are, except that
-// pebble.Open must not return any once it has started background work: it would
-// free what that work uses, and crash the process.
+// While the store is being opened, failures are returned as they are, except that pebble.Open
+// must not return any once it has started background work: it would free memory that this
+// work uses, and crash the process.
 type logFS struct {
 	vfs.FS
 	watch *watcher
 	open  atomic.Bool // the store is open
-	// closing says that no commit comes any more: what is synced from then on was
-	// synced before, or promised to nobody.
+	// closing says that there are no more commits: later syncs concern no acknowledged commit
+	// that was not synced before.
 	closing  atomic.Bool
 	first    atomic.Pointer[error]
 	reserves reserves
-	// inventory hears of the first sync of each log; nil in memory.
+	// inventory records the first sync of each log; nil in memory.
 	inventory *inventory
 }
 
 const (
 	logSuffix      = ".log"
 	manifestMarker = "marker.manifest."
-	// The engine repeats a flush or compaction that failed at once and for ever.
-	// This pause, taken where no lock is held, keeps it from burning a core.
+	// retryPause is the pause before a flush or compaction is repeated, taken where no lock
+	// is held. The engine repeats one that failed at once and for ever, which would keep a
+	// processor busy.
 	retryPause = 50 * time.Millisecond
 )
 
-// errLogLost: the log failed before, and what was to be written now is lost.
+// errLogLost: the log failed before, so this write to it is dropped.
 var errLogLost = errors.New("the log has failed before")
 
 // failure returns why the log cannot be written, or nil.
@@ -67,7 +67,7 @@ func (fs *logFS) failure() error {
 	return nil
 }
 
-// ofLog is what the engine is told about an operation on a log that ended with err.
+// ofLog returns the error that the engine gets for an operation on a log that ended with err.
 func (fs *logFS) ofLog(err error) error {
 	if err == nil || !fs.open.Load() {
 		return fs.ofOpening(err)
@@ -79,8 +79,8 @@ func (fs *logFS) ofLog(err error) error {
 	return nil
 }
 
-// ofOpening is what the engine is told about an operation, while it opens the
-// store, that ended with err.
+// ofOpening returns the error that the engine gets for an operation that ended with err. It
+// does not return if the engine, while it opens the store, could not handle the error.
 func (fs *logFS) ofOpening(err error) error {
 	if err != nil && !fs.open.Load() && fs.watch.working.Load() {
 		fs.watch.abandon(err)
@@ -141,8 +141,9 @@ func (fs *logFS) createLog(name string, create func() (vfs.File, error)) (vfs.Fi
 	return &file{File: vfs.NewMemFile(nil), tell: fs.ofLog, lost: fs.failure}, nil
 }
 
-// noteLog returns what is to be done before the first sync of a log is believed: its
-// directory has been synced by then, and nobody was told of a commit in it.
+// noteLog returns the function to call at the first sync of a log, before the engine sees
+// that sync: by then the directory has been synced, and no commit in the log has been
+// acknowledged.
 func (fs *logFS) noteLog(name string) func() error {
 	n, ok := logNumber(fs.PathBase(name))
 	if !ok || fs.inventory == nil {
@@ -179,15 +180,15 @@ func (fs *logFS) OpenDir(name string) (vfs.File, error) {
 // Unwrap implements vfs.FS.
 func (fs *logFS) Unwrap() vfs.FS { return fs.FS }
 
-// file is a file whose failures tell translates for the engine, and that drops
-// what is written once it is lost.
+// file is a file whose errors are translated by tell for the engine. Once lost returns an
+// error, it drops all writes.
 type file struct {
 	vfs.File
 	tell func(error) error
 	lost func() error
-	// firstSync is called after the first sync, once it succeeds; nil for nothing.
+	// firstSync, unless it is nil, is called after each sync until it succeeds.
 	firstSync func() error
-	// scarce reports whether no space is taken before it is needed; nil for never.
+	// scarce reports whether space must not be preallocated; nil for never.
 	scarce func() bool
 }
 
@@ -205,7 +206,7 @@ func (f *file) Write(p []byte) (int, error) {
 func (f *file) Sync() error     { return f.do(func() error { return f.synced(f.File.Sync()) }) }
 func (f *file) SyncData() error { return f.do(func() error { return f.synced(f.File.SyncData()) }) }
 
-// synced ends a sync that ended with err.
+// synced calls firstSync if that is due, after a sync that ended with err.
 func (f *file) synced(err error) error {
 	if err != nil || f.firstSync == nil {
 		return err
@@ -226,7 +227,7 @@ func (f *file) SyncTo(length int64) (fullSync bool, err error) {
 	return fullSync, err
 }
 
-// Close closes also what is lost: the descriptor is ours.
+// Close closes the file even if it is lost, so that its descriptor is freed.
 func (f *file) Close() error { return f.tell(f.File.Close()) }
 
 func (f *file) do(op func() error) error {
@@ -236,8 +237,8 @@ func (f *file) do(op func() error) error {
 	return f.tell(op())
 }
 
-// directory is a directory whose sync must not fail: the engine either panics or
-// goes on without knowing which of its files would survive a crash.
+// directory is a directory whose sync must not fail: after a failure the engine would panic,
+// or go on without knowing which of its files would survive a crash.
 type directory struct {
 	vfs.File
 	fs   *logFS

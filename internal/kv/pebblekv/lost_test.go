@@ -17,10 +17,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// This file takes a file away from a store, or a part of one. The store is whole
-// then, or it is refused with the name of the file and not a byte of it is changed.
+// This file removes a file of a store, or a part of one. Then either the store is complete
+// nevertheless, or it is refused with the name of the file and not a byte of it is changed.
 
-// loss is what becomes of a file.
+// loss is a way to damage a file.
 type loss struct {
 	name string
 	do   func(content []byte) []byte // nil is no file
@@ -33,8 +33,8 @@ var (
 	shortened = loss{"one byte short", func(b []byte) []byte { return b[:max(len(b)-1, 0)] }}
 )
 
-// lostRows is how many rows a store of these tests has for each time that its log is
-// begun anew.
+// lostRows is how many rows these tests write between two flushes, each of which begins a new
+// log.
 const lostRows = 40
 
 const lostDir = "d"
@@ -62,7 +62,7 @@ func TestLostFile(t *testing.T) {
 	}
 }
 
-// A machine that crashes leaves less than a process that is killed, and enough.
+// A crash of the machine leaves less than the end of a process, but enough.
 func TestLostFileAfterCrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	rows := map[string]string{}
@@ -99,8 +99,7 @@ func TestLostLogOfSeveral(t *testing.T) {
 	loseEach(t, files, rows, removed, emptied)
 }
 
-// writeLostRows writes rows to tables and to logs, new ones and such that are used
-// again.
+// writeLostRows writes rows to tables and to logs, both new and overwritten ones.
 func writeLostRows(t *testing.T, db *DB, rows map[string]string) {
 	t.Helper()
 	for range 4 {
@@ -120,7 +119,7 @@ func loseEach(t *testing.T, files map[string][]byte, rows map[string]string, los
 	refused := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		ways := losses
-		if strings.HasPrefix(name, optionsPrefix) { // whether a text can be read depends on where it ends
+		if strings.HasPrefix(name, optionsPrefix) { // a truncated text may still be readable
 			for n := 0; n < len(files[name]); n += 97 {
 				ways = append(ways[:len(ways):len(ways)], loss{fmt.Sprintf("cut to %d bytes", n), func(b []byte) []byte { return b[:n] }})
 			}
@@ -130,7 +129,7 @@ func loseEach(t *testing.T, files map[string][]byte, rows map[string]string, los
 			if left[name] = l.do(files[name]); left[name] == nil {
 				delete(left, name)
 			}
-			disk := vfs.NewMem() // a copy: what fails on it has nothing to do with the disk
+			disk := vfs.NewMem() // a copy in memory, where no operation fails by itself
 			writeFiles(t, disk, left)
 			db, err := Open(Options{Dir: lostDir, FS: disk, Logger: quiet()})
 			if err == nil {
@@ -152,8 +151,8 @@ func loseEach(t *testing.T, files map[string][]byte, rows map[string]string, los
 	}
 }
 
-// nameInMessages is the part of a name that a message must have: that of a marker that
-// is gone is not known to the end, there is one that is the newest of the options, and the
+// nameInMessages returns the part of a file's name that an error message must contain: the end
+// of a lost marker's name is not known, options are named as the newest of their kind, and the
 // engine names tables by their number.
 func nameInMessages(name string) string {
 	if kind, ok := strings.CutPrefix(name, "marker."); ok {
@@ -226,8 +225,8 @@ func writeFiles(t *testing.T, fs vfs.FS, files map[string][]byte) {
 	}
 }
 
-// A store that lost its inventory as well as something else is as one that never had one:
-// what the engine notices by itself is refused.
+// A store that lost its inventory and another file is like one that never had an inventory: it
+// is refused if the engine itself notices.
 func TestOpenWithoutInventory(t *testing.T) {
 	dir := t.TempDir()
 	rows := map[string]string{}
@@ -249,8 +248,8 @@ func TestOpenWithoutInventory(t *testing.T) {
 	}
 }
 
-// An inventory of another run, as it stays when a version that knows none has written to
-// the store meanwhile, holds nothing against it.
+// An outdated inventory does not refuse a store: it is what remains when a version without
+// inventories has written to the store meanwhile.
 func TestStaleInventory(t *testing.T) {
 	disk := vfs.NewMem()
 	rows := map[string]string{}
@@ -269,8 +268,7 @@ func TestStaleInventory(t *testing.T) {
 	mustClose(t, db)
 }
 
-// A line that a crash has torn is as if it had not been begun, and any other damage is
-// refused.
+// A last line that a crash has torn is ignored, and any other damage is refused.
 func TestParseInventory(t *testing.T) {
 	content := appendFact(appendFact(appendFact(nil, inventoryForm), "log 12"), "closed 7 163 12 4711")
 	second := bytes.IndexByte(content, '\n') + 1

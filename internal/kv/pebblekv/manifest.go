@@ -16,13 +16,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
 
-// manifest is what is known of the engine's manifest without opening the store. Its
-// records are edits of what was before. One begins with the fields that are read here,
-// and goes on with the tables that it adds and removes, which are not.
+// manifest is what can be read of the engine's manifest without opening the store. Its
+// records are edits of the state before them. An edit begins with the fields that are read
+// here; the tables that it adds and removes follow, and are not read.
 type manifest struct {
 	number uint64 // 0 if the store is new
 	bytes  int64
-	// firstLog is the first log of which rows may be missing in tables.
+	// firstLog is the first log with rows that may not be in tables yet.
 	firstLog uint64
 }
 
@@ -31,7 +31,7 @@ const (
 	optionsPrefix  = "OPTIONS-"
 	tableSuffix    = ".sst"
 
-	// The first fields of an edit, each a number but for the name of the comparer.
+	// The first fields of an edit. Each is a number, except the name of the comparer.
 	tagComparer    = 1
 	tagFirstLog    = 2
 	tagNextFile    = 3
@@ -47,7 +47,7 @@ func readManifest(fs vfs.FS, dir string, files []string) (manifest, error) {
 	}
 	if value == "" {
 		if i := slices.IndexFunc(files, ofOldStore); i >= 0 {
-			return manifest{}, lost("%s* is missing, and %s is not", manifestMarker, files[i])
+			return manifest{}, lost("%s* is missing, although %s exists", manifestMarker, files[i])
 		}
 		return manifest{}, nil
 	}
@@ -68,8 +68,7 @@ func readManifest(fs vfs.FS, dir string, files []string) (manifest, error) {
 	return m, errors.Join(err, f.Close())
 }
 
-// ofOldStore reports whether a file is one that the engine makes only once a store has
-// its manifest.
+// ofOldStore reports whether a file is one that the engine makes only after the manifest.
 func ofOldStore(name string) bool {
 	_, isLog := logNumber(name)
 	return isLog || strings.HasPrefix(name, optionsPrefix) || strings.HasSuffix(name, tableSuffix)
@@ -77,8 +76,8 @@ func ofOldStore(name string) bool {
 
 func manifestName(n uint64) string { return fmt.Sprintf("%s%06d", manifestPrefix, n) }
 
-// read goes through the edits as the engine does, to whom what it cannot read is the end.
-// It needs the first, which is durable before the manifest is in use.
+// read reads the edits as the engine does, for which an unreadable edit is the end of the
+// manifest. There must be a first edit: it is durable before the manifest is in use.
 func (m *manifest) read(r io.Reader) error {
 	records := record.NewReader(r, 0)
 	for n := 0; ; n++ {
@@ -92,7 +91,7 @@ func (m *manifest) read(r io.Reader) error {
 		case !errors.Is(err, io.EOF) && !record.IsInvalidRecord(err):
 			return err
 		case n == 0:
-			return lost("%s does not begin as one: %v", manifestName(m.number), err)
+			return lost("%s does not begin with an edit: %v", manifestName(m.number), err)
 		default:
 			return nil
 		}
@@ -107,7 +106,7 @@ func (m *manifest) take(edit []byte) error {
 	for len(edit) > 0 {
 		tag, n := binary.Uvarint(edit)
 		if n <= 0 || !slices.Contains([]uint64{tagComparer, tagFirstLog, tagNextFile, tagPreviousLog}, tag) {
-			return nil // the tables, which are the engine's to read
+			return nil // the tables follow
 		}
 		edit = edit[n:]
 		value, n := binary.Uvarint(edit)

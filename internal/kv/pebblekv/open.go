@@ -24,10 +24,10 @@ const (
 
 // Open opens the store in o.Dir, and makes one if there is none.
 //
-// It returns kv.ErrInUse if another DB, of this process or another, has the data
-// open, kv.ErrNewerFormat, kv.ErrCorrupt or kv.ErrDiskFull. The engine cannot be
-// stopped while it recovers what the log holds. If it fails then, it is left
-// behind, with the data still locked, until the process ends.
+// It returns kv.ErrInUse if another DB, of this process or another, has the data open,
+// kv.ErrNewerFormat, kv.ErrCorrupt or kv.ErrDiskFull. The engine cannot be stopped while it
+// replays the log. If it fails then, its goroutines stay behind, and the data stays locked,
+// until the process ends.
 func Open(o Options) (*DB, error) {
 	o = o.withDefaults()
 	if o.Dir == "" {
@@ -81,8 +81,8 @@ func open(o Options) (*DB, error) {
 	}, nil
 }
 
-// makeDir makes the directory, durably, and returns its one true name: the lock of
-// the engine goes by name within a process.
+// makeDir makes the directory, durably, and returns its absolute name without symbolic links:
+// within a process the engine's lock is by name.
 func makeDir(fs vfs.FS, o Options) (string, error) {
 	dir := o.Dir
 	if o.FS == nil {
@@ -125,8 +125,8 @@ func syncDir(fs vfs.FS, name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockDir takes the lock of the directory. What fails about a file system says so
-// with a path; what remains is that somebody else has the lock.
+// lockDir takes the lock of the directory. Errors of the file system are PathErrors; any other
+// error means that another DB has the lock.
 func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, fs)
 	var ofFile *iofs.PathError
@@ -163,7 +163,7 @@ func openPebble(dir string, o *pebble.Options, fs *logFS) (*pebble.DB, error) {
 			r.db, r.err = pebble.Open(dir, o)
 		}
 		if errors.Is(r.err, iofs.ErrNotExist) {
-			// The directory exists, so it is a file of the store that does not.
+			// The directory exists, so a file of the store is missing.
 			r.err = fmt.Errorf("%w: %w", kv.ErrCorrupt, r.err)
 		}
 	}()
@@ -172,7 +172,7 @@ func openPebble(dir string, o *pebble.Options, fs *logFS) (*pebble.DB, error) {
 		return nil, err
 	case r := <-done:
 		select {
-		case err := <-stuck: // of a background job, which waits since then
+		case err := <-stuck: // from a background job, which never returns
 			return nil, err
 		default:
 			return r.db, r.err
@@ -180,14 +180,13 @@ func openPebble(dir string, o *pebble.Options, fs *logFS) (*pebble.DB, error) {
 	}
 }
 
-// inspect refuses what the engine should not see, before it does: it deletes what it
+// inspect refuses a damaged store before the engine opens it: the engine deletes files that it
 // does not know.
 func (fs *logFS) inspect(dir string, withoutLog bool) error {
 	if err := checkFormat(dir, fs.FS); err != nil || withoutLog {
 		return err
 	}
-	// The engine reads what its options were, without need, and does not say which file
-	// it is that it cannot read.
+	// The engine reads its old options, without need, and its error does not name the file.
 	if _, err := pebble.GetVersion(dir, fs.FS); err != nil {
 		return fmt.Errorf("%w: the newest of %s*, which can be removed: %w", kv.ErrCorrupt, optionsPrefix, err)
 	}
@@ -196,10 +195,10 @@ func (fs *logFS) inspect(dir string, withoutLog bool) error {
 	return err
 }
 
-// checkFormat refuses data of a format that this version does not know. To a new
-// store it gives the format of new data: the engine alone would begin with its oldest
-// one and climb, with two syncs for each step, which takes longer than all the rest of
-// opening. An old store that has none has lost it.
+// checkFormat refuses data of a format that this version does not know. It marks a new store
+// with the newest format: the engine alone would begin with its oldest format and upgrade step
+// by step, with two syncs each, which takes longer than all the rest of opening. An old store
+// without the marker has lost it.
 func checkFormat(dir string, fs vfs.FS) error {
 	files, err := fs.List(dir)
 	if err != nil {
@@ -211,7 +210,7 @@ func checkFormat(dir string, fs vfs.FS) error {
 	}
 	if value == "" {
 		if i := slices.IndexFunc(files, ofOldStore); i >= 0 {
-			return errors.Join(lost("marker.%s.* is missing, and %s is not", formatMarker, files[i]), marker.Close())
+			return errors.Join(lost("marker.%s.* is missing, although %s exists", formatMarker, files[i]), marker.Close())
 		}
 		return errors.Join(marker.Move(formatVersion.String()), marker.Close())
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// This file is about opening: what is refused, what is found again, and how the
-// process ends when it must.
+// This file tests opening: what is refused, what is recovered, and how the process ends
+// when the engine cannot go on.
 
 func commitRow(t testing.TB, db *DB, key, value string) {
 	t.Helper()
@@ -73,7 +73,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// The directory itself must survive a crash, not only what is in it.
+// The directory itself must survive a crash, not only its files.
 func TestNewDirectorySurvivesCrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	db := mustOpen(t, Options{Dir: "a/b/c", FS: disk})
@@ -85,7 +85,7 @@ func TestNewDirectorySurvivesCrash(t *testing.T) {
 	mustClose(t, db)
 }
 
-// A directory with something foreign in it is as good as an empty one.
+// A directory that contains only foreign files can be used like an empty one.
 func TestOpenBesideForeignFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o600); err != nil {
@@ -217,7 +217,7 @@ func TestOpenWaitsForNoCompaction(t *testing.T) {
 	}
 }
 
-// A damaged table is found when it is read, and never gives a wrong answer.
+// Damage to a table is found when the table is read, and never gives a wrong result.
 func TestDamagedTable(t *testing.T) {
 	disk := damagedStore(t)
 	damage(t, disk, ".sst", func(data []byte) { data[len(data)/3] ^= 1 })
@@ -316,8 +316,8 @@ func TestFreeBytes(t *testing.T) {
 	}
 }
 
-// A snapshot that is left open is a bug that Close reports, and its later use is
-// no crash.
+// Close reports a snapshot that is still open, which is a bug, and using it later does not
+// crash.
 func TestCloseWithOpenSnapshot(t *testing.T) {
 	db, err := OpenMemory(Options{Logger: quiet()})
 	if err != nil {
@@ -337,7 +337,7 @@ func TestCloseWithOpenSnapshot(t *testing.T) {
 	s.Close()
 }
 
-// What the engine cannot survive ends the process, with a sentence.
+// A failure that the engine cannot survive ends the process, with a message.
 func TestFatal(t *testing.T) {
 	for _, what := range []string{"manifest", "directory"} {
 		child := startChild(t, what, "")
@@ -385,7 +385,7 @@ func startChild(t *testing.T, what, dir string) *childProcess {
 	return c
 }
 
-// TestChild is what the processes of startChild do.
+// TestChild runs in the processes that startChild starts.
 func TestChild(t *testing.T) {
 	what := os.Getenv(childVariable)
 	switch what {

@@ -11,34 +11,34 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options says where the data is and how it is kept. The zero value of every
-// field but Dir is a sensible default.
+// Options are the parameters of Open. The zero value of every field but Dir is a sensible
+// default.
 type Options struct {
 	// Dir is the directory of the data. It is created if it does not exist.
 	Dir string
 	// FS is the file system that Dir is in; nil is the operating system's.
 	FS vfs.FS
-	// NoSync makes Commit return before the data is on disk, or even handed to the
-	// operating system. A crash, also of the process alone, loses the last commits.
+	// NoSync makes Commit return before the data is on disk, or even handed to the operating
+	// system. A crash of the machine, or of the process alone, loses the last commits.
 	NoSync bool
-	// CacheBytes is how much memory blocks of data may take that were read; 0 is 128 MiB.
-	// It is taken when there is something to keep, not at the start.
+	// CacheBytes is how much memory cached blocks may take; 0 is 128 MiB. It is allocated as
+	// blocks are read.
 	CacheBytes int64
 	// MemTableBytes is the size of a full memtable, of which there may be four; 0 is
 	// 32 MiB.
 	MemTableBytes int64
-	// IsIndexKey tells the keys that are only ever met by Scan. A Get finds them too, but
-	// has no filters to tell it where they are not. nil is none.
+	// IsIndexKey reports whether a key is read only by Scan. A Get finds it too, but without
+	// the help of filters. nil means no key.
 	IsIndexKey func(key []byte) bool
-	// Logger gets what an operator should know, and the rest at debug level; nil
-	// is slog.Default().
+	// Logger gets what an operator should know, and everything else at debug level; nil is
+	// slog.Default().
 	Logger *slog.Logger
 
 	// tune changes the engine's options last: tests use it to make tables small.
 	tune func(*pebble.Options)
 	// reserves are smaller in tests.
 	reserves reserves
-	// withoutLog keeps no write-ahead log: what is in memory ends with the process.
+	// withoutLog keeps no write-ahead log, for a store in memory.
 	withoutLog bool
 }
 
@@ -49,16 +49,15 @@ const (
 	formatVersion = pebble.FormatValueSeparation
 
 	defaultCacheBytes = 128 << 20
-	// memoryCacheBytes is for data that is in memory as it is: the cache only saves
-	// decompressing it.
+	// memoryCacheBytes is for a store in memory, where the cache only saves decompression.
 	memoryCacheBytes = 32 << 20
 
 	// A memtable starts at 256 KiB and doubles with each flush up to its size, so
 	// an idle store is small, and a busy one writes tables of a useful size.
 	defaultMemTableBytes = 32 << 20
-	// Commits wait when the memtables have grown to the size of this many full ones:
-	// one that fills, and memTablesQueued behind a slow flush. The engine, which
-	// would let them sleep where a failure cannot wake them, does so one later.
+	// Commits wait when the memtables have grown to the size of this many full ones: one that
+	// fills, and memTablesQueued behind a slow flush. The engine would make commits wait where
+	// a failure cannot wake them; its limit is one memtable higher.
 	memTablesMax    = 4
 	memTablesQueued = memTablesMax - 1
 	// Two memtables are in use at most times, the one that fills and the one that
@@ -68,14 +67,14 @@ const (
 	// Big enough to compress well, small enough that a point read of a row of a
 	// few dozen bytes does not decompress much for it.
 	blockBytes = 16 << 10
-	// A table's index is one block, up to this size, rather than a tree of blocks: that
-	// is one lookup less for each table that a read asks.
+	// A table's index is one block, up to this size, rather than a tree of blocks: that saves
+	// one lookup for each table that a read searches.
 	indexBlockBytes = 256 << 10
-	// Compaction of L0 begins with 4 overlapping runs, which the engine counts twice:
-	// index rows lie all over their space, so that each compaction writes most of the
-	// next level anew (DESIGN.md has figures). Above 10 the engine uses its spare
-	// compaction slots; at 24 commits would wait, which is late enough for the
-	// compactions to get there first.
+	// Compaction of L0 begins with 4 overlapping runs, which the engine counts twice: index
+	// rows are spread over their whole key space, so each compaction rewrites most of the
+	// next level (DESIGN.md has figures). Above 10 the engine uses its spare compaction
+	// slots; at 24 commits would wait, which is late enough for the compactions to come
+	// first.
 	l0CompactionThreshold = 8
 	l0StopWritesThreshold = 24
 
@@ -83,15 +82,15 @@ const (
 	// default of half of that, a third more bytes were compacted.
 	memTablesInBase = 8
 
-	// A range delete frees no disk before its memtable is flushed: do that after
-	// a second, rather than whenever the memtable happens to be full.
+	// A range delete frees no space before its memtable is flushed: flush after a second,
+	// rather than when the memtable is full.
 	flushDelayDeleteRange = time.Second
 
 	// At most this many compactions at once, and half the processors.
 	compactionsMax = 4
 
-	// Without a sync for each commit, the log is handed to the disk in pieces of
-	// this size, so that the operating system does not write it in one long stall.
+	// Without a sync for each commit, the log is written to the disk in pieces of this
+	// size, so that the operating system does not write it all at once.
 	unsyncedLogBytes = 512 << 10
 
 	// A write or sync that takes this long is reported.
@@ -114,9 +113,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// pebbleOptions is what o means to the engine. What is not set here, such as
-// WALMinSyncInterval (0: the engine already groups the syncs of commits that come
-// together) and TombstoneDenseCompactionThreshold (0.1), is the engine's default.
+// pebbleOptions returns the engine's options for o. Options that are not set here have the
+// engine's defaults, such as WALMinSyncInterval (0: the engine already groups the syncs of
+// concurrent commits) and TombstoneDenseCompactionThreshold (0.1).
 func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble.Options {
 	p := &pebble.Options{
 		FS:                          fs,
@@ -142,9 +141,8 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 		p.Levels[i].BlockSize = blockBytes
 		p.Levels[i].IndexBlockSize = indexBlockBytes
 	}
-	// JSON shrinks to 60 %, and what compression costs is about what it saves in
-	// bytes that compactions then do not move: the CPU per item was the same with
-	// and without it (22 to 26 us, in either order from run to run).
+	// JSON shrinks to 60 %. Compression costs about as much CPU as it saves in compactions:
+	// the CPU per item was the same with and without it (22 to 26 us).
 	p.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	if o.tune != nil {
 		o.tune(p)
@@ -152,9 +150,9 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 	return p
 }
 
-// compactionConcurrency is one compaction as a rule, and more when the engine
-// sees that they fall behind. While it opens there is none, unless there is much
-// to do: opening would wait for it to end, and it can as well begin later.
+// compactionConcurrency returns how many compactions may run at once: usually one, and more
+// when the engine sees that they fall behind. While the store is opened there is none, unless
+// there is much to do: opening would wait for its end, and it can as well begin later.
 func compactionConcurrency(opened bool) (lower, upper int) {
 	if !opened {
 		return 0, 1

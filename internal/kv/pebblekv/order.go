@@ -11,24 +11,23 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// ordering puts the operations of a batch in the order in which they are written:
-// by key, if their order does not matter otherwise, for neighbours are cheaper to
-// insert. It is kept for the next batch.
+// ordering sorts the operations of a batch by key, if their order does not matter otherwise:
+// neighbouring keys are cheaper to insert. It is reused for other batches.
 type ordering struct {
 	ops    []kv.Op
 	places []place
 }
 
-// place is where an operation stands, and what it is sorted by: operations are too
-// large to be moved about, and most keys differ in the eight bytes after those that
-// they have in common.
+// place is the index of an operation, and the part of its key that it is sorted by.
+// Operations themselves are too large to move, and most keys differ in the eight bytes after
+// their common prefix.
 type place struct {
 	key uint64
 	op  int32
 }
 
-// of returns where the operations of b stand in o.ops, in the order of writing.
-// Those of one key stay as they were.
+// of fills o.ops with the operations of b, and returns their places in the order of writing.
+// Operations on the same key keep their order.
 func (o *ordering) of(b *kv.Batch) []place {
 	ranges := false
 	for op := range b.Ops {
@@ -55,7 +54,7 @@ func (o *ordering) of(b *kv.Batch) []place {
 	return o.places
 }
 
-// commonPrefix is how many bytes all keys begin with.
+// commonPrefix returns the length of the longest common prefix of all keys.
 func (o *ordering) commonPrefix() int {
 	if len(o.ops) == 0 {
 		return 0
@@ -74,8 +73,8 @@ func (o *ordering) commonPrefix() int {
 	return common
 }
 
-// leading is the number that the first eight bytes of a key make. A shorter key is
-// filled up with zeros, and so is never greater than one that it begins.
+// leading returns the first eight bytes of a key as a number. A shorter key is padded with
+// zeros, so it is never greater than a key that it is a prefix of.
 func leading(key []byte) uint64 {
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
@@ -85,7 +84,7 @@ func leading(key []byte) uint64 {
 	return binary.BigEndian.Uint64(full[:])
 }
 
-// reset forgets the batch.
+// reset drops the batch and keeps the memory.
 func (o *ordering) reset() {
 	clear(o.ops)
 	o.ops, o.places = o.ops[:0], o.places[:0]

@@ -14,8 +14,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// Operations are written by key, those of one key as they came, and a batch that
-// deletes a range as it is; whatever the ordering was used for before.
+// Operations are sorted by key, those of one key keep their order, and a batch with a range
+// delete is not sorted; earlier uses of the ordering have no effect.
 func TestOrdering(t *testing.T) {
 	o := new(ordering)
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestOrdering(t *testing.T) {
 	})
 }
 
-// BenchmarkOrdering orders what eight creates with ten indexed properties write.
+// BenchmarkOrdering orders the writes of eight creates with ten indexed properties.
 func BenchmarkOrdering(b *testing.B) {
 	var batch kv.Batch
 	for range 8 {

@@ -16,13 +16,14 @@ const (
 	privateDir  iofs.FileMode = 0o700
 )
 
-// privateFS is a file system of the operating system on which everything that is made
-// is its owner's alone, whatever the umask says. The engine leaves modes to the umask.
+// privateFS is the operating system's file system, on which new files and directories are
+// accessible to their owner alone, whatever the umask is. The engine leaves modes to the
+// umask.
 type privateFS struct {
 	vfs.FS
 }
 
-// own takes the modes that the engine has given away from the file that it made.
+// own makes a file accessible to its owner alone, after the engine created or opened it.
 func own(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return f, err

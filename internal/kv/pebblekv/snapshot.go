@@ -18,14 +18,13 @@ type snapshot struct {
 	db     *DB
 	pebble *pebble.Snapshot
 	closed atomic.Bool
-	// getter and scanner are iterators for the next Get and the next Scan. To seek
-	// with one that exists takes a third of the time of making one. They hold on to
-	// the memtables and tables of their day, which is one more reason to keep
-	// snapshots short.
+	// getter and scanner are iterators for the next Get and the next Scan. Seeking with an
+	// existing iterator takes a third of the time of making one. They keep the memtables and
+	// tables of the snapshot alive, which is one more reason to close snapshots soon.
 	getter, scanner idle
 }
 
-// idle is an iterator that nobody uses, or none.
+// idle holds an unused iterator, or none.
 type idle struct {
 	it atomic.Pointer[pebble.Iterator]
 }
@@ -33,8 +32,8 @@ type idle struct {
 // take returns an iterator, or nil.
 func (i *idle) take() *pebble.Iterator { return i.it.Swap(nil) }
 
-// leave keeps an iterator for the next one who needs it. One that has met an error,
-// which it returns, and one too many are closed.
+// leave keeps an iterator for the next caller. It closes an iterator that has met an error,
+// and returns that error; it also closes one if another is kept already.
 func (i *idle) leave(it *pebble.Iterator) error {
 	if it.Error() != nil || !i.it.CompareAndSwap(nil, it) {
 		return it.Close()
@@ -68,7 +67,7 @@ func (s *snapshot) GetInto(dst, key []byte) (value []byte, found bool, err error
 		}
 	}
 	value = dst
-	// The whole key is its prefix, so nothing but the key itself is found.
+	// To the engine the whole key is its prefix, so only the key itself is found.
 	if it.SeekPrefixGE(key) {
 		var stored []byte
 		if stored, err = it.ValueAndErr(); err == nil {
@@ -109,8 +108,8 @@ func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry,
 	}
 }
 
-// cloneBounds copies both bounds into memory of their own. An empty lower bound is
-// none: the engine does not like one.
+// cloneBounds copies both bounds. An empty lower bound becomes nil: the engine does not accept
+// an empty one.
 func cloneBounds(lower, upper []byte) (_, _ []byte) {
 	room := append(append(make([]byte, 0, len(lower)+len(upper)), lower...), upper...)
 	n := len(lower)
@@ -125,10 +124,10 @@ func cloneBounds(lower, upper []byte) (_, _ []byte) {
 	return lower, upper
 }
 
-// walk yields every entry, until the loop ends, and leaves the iterator. It says
-// whether the loop still wants more, and what went wrong.
+// walk yields every entry until the loop ends, and leaves the iterator. more reports whether
+// the loop would go on.
 func (s *snapshot) walk(it *pebble.Iterator, order kv.Order, yield func(kv.Entry, error) bool) (more bool, err error) {
-	// Deferred for a loop whose body panics.
+	// Deferred, in case the loop's body panics.
 	defer func() { err = s.scanner.leave(it) }()
 	first, next := it.First, it.Next
 	if order == kv.Reverse {

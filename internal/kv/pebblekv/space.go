@@ -19,31 +19,31 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// What is written when the disk is nearly full. A log that cannot be written ends
-// everything, while a table that cannot be written is tried again. So tables are refused
-// the last of the space, compactions before flushes: a flush lets go of a log, and a
-// clean stop waits for one.
+// reserves are the amounts of free space that tables must leave when the disk is nearly full.
+// A log that cannot be written ends all commits, while a table that cannot be written is
+// repeated. So tables do not get the last of the space, and compactions stop before flushes: a
+// flush frees a log, and a clean stop waits for one.
 type reserves struct {
-	// compactions leave enough to flush what memtables hold.
+	// compactions must leave enough to flush the memtables.
 	compactions uint64
-	// flushes leave something for the log, the manifest and the inventory.
+	// flushes must leave some space for the log, the manifest and the inventory.
 	flushes uint64
-	// logs are given no space before they need it if less than this is left: the engine
-	// takes a whole memtable's at once.
+	// logs are not preallocated if less than this is left: the engine would take the size of
+	// a whole memtable at once.
 	logs uint64
 }
 
 var defaultReserves = reserves{compactions: 48 << 20, flushes: 16 << 20, logs: 256 << 20}
 
 const (
-	// roomEveryBytes is how much of a table is written between two looks.
+	// roomEveryBytes is how much of a table is written between two checks of the free space.
 	roomEveryBytes = 1 << 20
 
 	flushCategory vfs.DiskWriteCategory = "pebble-memtable-flush"
 )
 
-// free returns the space that is left in a directory, as much as there can be where the
-// file system has no limit.
+// free returns the space that is left in a directory, and the largest number if the file
+// system has no limit.
 func (fs *logFS) free(dir string) (uint64, error) {
 	usage, err := fs.GetDiskUsage(dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -55,20 +55,20 @@ func (fs *logFS) free(dir string) (uint64, error) {
 	return usage.AvailBytes, nil
 }
 
-// tableFile is a table that is written as long as the space is not another's.
+// tableFile is a table whose writes fail when only reserved space is left.
 type tableFile struct {
 	vfs.File
 	fs        *logFS
 	dir       string
 	category  vfs.DiskWriteCategory
-	unchecked int // bytes since the last look
+	unchecked int // bytes since the last check
 }
 
-// room returns ENOSPC if what is left is reserved.
+// room returns ENOSPC if only reserved space is left.
 func (f *tableFile) room() error {
 	f.unchecked = 0
 	if !f.fs.open.Load() {
-		return nil // what opening writes, it must
+		return nil // opening may use the reserve
 	}
 	reserved := f.fs.reserves.compactions
 	if f.category == flushCategory {
@@ -107,7 +107,7 @@ func (fs *logFS) createTable(name string, category vfs.DiskWriteCategory, create
 	return t, nil
 }
 
-// Preallocate implements vfs.File. It is no promise, and the engine goes on without.
+// Preallocate implements vfs.File. It may do nothing: the engine does not rely on it.
 func (f *file) Preallocate(offset, length int64) error {
 	if f.scarce != nil && f.scarce() {
 		return nil
@@ -115,7 +115,7 @@ func (f *file) Preallocate(offset, length int64) error {
 	return f.File.Preallocate(offset, length)
 }
 
-// scarce returns a function that reports whether space is taken only when it is needed.
+// scarce returns a function that reports whether a log must not be preallocated.
 func (fs *logFS) scarce(name string) func() bool {
 	dir := fs.PathDir(name)
 	return func() bool {
@@ -124,11 +124,10 @@ func (fs *logFS) scarce(name string) func() bool {
 	}
 }
 
-// Reclaim frees space. The engine does so too, when it has written enough, or has nothing
-// else to do. This is for when it must be now: it removes the logs that are kept to be
-// written over, flushes the memtable, and compacts the ranges of all tables in which
-// something was deleted, those first for which it takes the least room. One that does not
-// fit is left, and the error says so.
+// Reclaim frees space now. The engine frees space too, but only when it has written enough or
+// is idle. Reclaim removes the logs that are kept to be overwritten, flushes the memtable, and
+// compacts the ranges of all tables in which something was deleted, the smallest first. It
+// skips ranges for which the disk has no room, and then returns ErrDiskFull.
 func (db *DB) Reclaim(ctx context.Context) error {
 	if err := errors.Join(db.removeSpareLogs(), db.flushNow(ctx), db.removeSpareLogs()); err != nil {
 		return err
@@ -151,8 +150,8 @@ func (db *DB) Reclaim(ctx context.Context) error {
 	return full
 }
 
-// removeSpareLogs removes the logs that the manifest needs no more. The engine does not
-// hear of it: logFS makes a new log when it wants to write over one of them.
+// removeSpareLogs removes the logs that the manifest no longer needs. The engine does not
+// know: when it wants to overwrite one of them, logFS makes a new log.
 func (db *DB) removeSpareLogs() error {
 	db.life.RLock()
 	defer db.life.RUnlock()
@@ -194,7 +193,7 @@ func (db *DB) flushNow(ctx context.Context) error {
 	return translate(db.flushEnds(ctx, flushed))
 }
 
-// flushEnds waits for a flush, until flushes fail or ctx ends.
+// flushEnds waits until flushed is closed, flushes fail, or ctx ends.
 func (db *DB) flushEnds(ctx context.Context, flushed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error)

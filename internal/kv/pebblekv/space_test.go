@@ -18,7 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// This file is about disks that are nearly full.
+// This file tests disks that are nearly full.
 
 // quotaFS is a disk of some bytes, in memory, with one directory.
 type quotaFS struct {
@@ -87,8 +87,9 @@ func fillDisk(t *testing.T, db *DB, disk *quotaFS, left int64) int {
 	}
 }
 
-// On a disk that is nearly full rows are deleted, and their space and that of old logs is
-// freed, while the log always has room. The store goes on where a log was that is gone.
+// On a disk that is nearly full, rows are deleted, and their space and that of old logs is
+// freed, while the log always has room. The store goes on although old logs that it would
+// overwrite are gone.
 func TestReclaim(t *testing.T) {
 	disk := newQuotaFS(24 << 20)
 	o := Options{Dir: disk.dir, FS: disk, reserves: reserves{compactions: 3 << 20, flushes: 1 << 20}}
@@ -117,7 +118,7 @@ func TestReclaim(t *testing.T) {
 	}
 	for i := range 5 {
 		commitRow(t, db, fmt.Sprint("later", i), "v")
-		if err := db.pebble.Flush(); err != nil { // with a log anew
+		if err := db.pebble.Flush(); err != nil { // begins a new log
 			t.Fatal(err)
 		}
 	}
@@ -138,15 +139,15 @@ func TestReclaim(t *testing.T) {
 	wantRow(t, db, "later4", "v")
 }
 
-// The last of the space is the log's: tables are not written there, so that the store can
-// be stopped in order, and has everything when there is space again.
+// The last of the space is reserved for the log: tables are not written there, so that the
+// store can be closed, and has everything when there is space again.
 func TestReservedForTheLog(t *testing.T) {
 	disk := newQuotaFS(16 << 20)
 	var log strings.Builder
 	o := Options{Dir: disk.dir, FS: disk, Logger: slog.New(slog.NewTextHandler(&log, nil)), reserves: reserves{compactions: 3 << 20, flushes: 1 << 20}}
 	db := mustOpen(t, o)
 	n := fillDisk(t, db, disk, 8<<20)
-	disk.total.Add(-disk.free() + 900_000) // others fill the disk
+	disk.total.Add(-disk.free() + 900_000) // as if other programs filled the disk
 	for i := range 5 {
 		commitRow(t, db, fmt.Sprintf("row%06d", n+i), "v")
 	}

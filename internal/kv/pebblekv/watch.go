@@ -15,43 +15,43 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// exitCode is how the process ends when the engine cannot go on.
+// exitCode is the exit code of the process when the engine cannot go on.
 const exitCode = 1
 
-// watcher hears what the engine does in the background. It logs what an operator
-// needs at warn and error, everything else at debug, and keeps the facts that others
-// ask for: whether flushes fail, whether the last job did, and whether commits wait.
+// watcher gets the engine's events. It logs what an operator needs at warn and error and
+// everything else at debug, and records whether flushes fail, whether the last background job
+// failed, and whether commits wait.
 type watcher struct {
 	log *slog.Logger
 
-	// flushFailure is why memtables cannot be flushed, or nil. While it is set,
-	// commits are refused: their memtables would queue up until the engine makes
-	// every writer wait for a flush that may never succeed.
+	// flushFailure is the error of the last flush, or nil. While it is set, commits are
+	// refused: their memtables would queue until the engine makes every writer wait for a
+	// flush that may never succeed.
 	flushFailure atomic.Pointer[error]
 	// jobFailed says that the last flush or compaction failed. The engine tries
 	// again at once.
 	jobFailed atomic.Bool
 	// working says that the engine has started background work.
 	working atomic.Bool
-	// queued is how many memtables wait to be flushed, as far as the engine tells.
+	// queued is how many memtables wait to be flushed, counted from the engine's events.
 	// Written under mu.
 	queued atomic.Int32
-	// stalled is how many wait for flushes or compactions: commits that room holds,
-	// and the engine itself. stalls is how often that was.
+	// stalled counts the waits for flushes or compactions under way: of commits in room, and
+	// of the engine itself. stalls counts all waits.
 	stalled atomic.Int32
 	stalls  atomic.Int64
 
 	mu struct {
 		sync.Mutex
-		// changed is closed, and replaced, when waiters of room should look again.
+		// changed is closed, and replaced, when waiters should check again.
 		changed chan struct{}
 		// opening gets the first failure that pebble.Open would not return from; it
 		// is nil once the store is open.
 		opening chan<- error
-		// lastFlush is the error that the last flush ended with, of lastInput
-		// memtables. The engine also reports one for a flush that had nothing to
-		// write, and does not export it: it is a failure if a background error
-		// follows, and none if another flush does.
+		// lastFlush is the error of the last flush, which was of lastInput memtables. The
+		// engine also reports an error, which it does not export, for a flush that had nothing
+		// to write. The error is a failure if a background error follows, and none if another
+		// flush follows.
 		lastFlush error
 		lastInput int
 	}
@@ -71,9 +71,9 @@ func (w *watcher) refused() error {
 	return nil
 }
 
-// room waits while crowded says that too many memtables are queued, unless commits
-// are refused. The engine makes commits wait too, a memtable later, but nothing can
-// wake them there when flushes begin to fail.
+// room waits while crowded reports that too many memtables are queued, unless commits are
+// refused. The engine makes commits wait too, a memtable later, but there nothing wakes them
+// when flushes begin to fail.
 func (w *watcher) room(ctx context.Context, crowded func() bool) error {
 	waits := false
 	for w.queued.Load() >= memTablesQueued && w.refused() == nil {
@@ -102,8 +102,7 @@ func (w *watcher) stallBegins() {
 	w.stalled.Add(1)
 }
 
-// failure waits until flushes fail, and returns why, or until ctx ends, and returns
-// its error.
+// failure waits until flushes fail or ctx ends, and returns the error of either.
 func (w *watcher) failure(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -120,9 +119,9 @@ func (w *watcher) failure(ctx context.Context) error {
 	}
 }
 
-// queueLocked notes that n memtables joined the queue, or left it. A batch as large
-// as a memtable is flushed as one but not seen to join, so the count can be low
-// until the queue is empty; the engine's own limit stands behind this one.
+// queueLocked records that n memtables joined the queue, or left it if n is negative. A batch
+// as large as a memtable is flushed as one, but there is no event when it joins. So the count
+// can be too low until the queue is empty; then the engine's own limit applies.
 func (w *watcher) queueLocked(n int) {
 	w.queued.Store(max(w.queued.Load()+int32(n), 0))
 	close(w.mu.changed)
@@ -147,8 +146,8 @@ func (w *watcher) doneOpening() {
 	w.queued.Store(0) // opening creates a log, and flushes all that it found
 }
 
-// abandon reports err to Open, if the store is being opened, and then never
-// returns: the engine has no way to give up, and must not go on.
+// abandon reports err to Open if the store is being opened, and then never returns: the engine
+// cannot be stopped, and must not go on.
 func (w *watcher) abandon(err error) {
 	if w.reportOpening(err) {
 		select {}
@@ -194,7 +193,7 @@ func (w *watcher) listener() *pebble.EventListener {
 		ManifestCreated: func(info pebble.ManifestCreateInfo) {
 			w.jobEnded("manifest created", info, info.Err)
 		},
-		// The key stays out of the log: it may hold what an item holds.
+		// The key is not logged: it may contain values of an item.
 		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
 			w.log.Debug("delete with a wrong size hint", "kind", info.Kind.String())
 		},
@@ -204,8 +203,8 @@ func (w *watcher) listener() *pebble.EventListener {
 }
 
 func (w *watcher) backgroundError(err error) {
-	// Only the first of a row is worth an operator's attention: the engine repeats
-	// the job, and would fill the log with the same line.
+	// Only the first of consecutive failures is logged as an error: the engine repeats the
+	// job, and would fill the log with the same line.
 	level := slog.LevelError
 	if w.jobFailed.Swap(true) {
 		level = slog.LevelDebug
@@ -225,7 +224,7 @@ func (w *watcher) backgroundError(err error) {
 	}
 }
 
-// logCreated hears of a memtable that was queued: each has a log of its own.
+// logCreated counts a memtable that was queued: each new memtable begins a log of its own.
 func (w *watcher) logCreated(info pebble.WALCreateInfo) {
 	w.mu.Lock()
 	w.queueLocked(1)
@@ -294,9 +293,8 @@ func (w *watcher) Errorf(format string, args ...any) {
 	w.log.Error("store", "detail", fmt.Sprintf(format, args...))
 }
 
-// Fatalf implements pebble.Logger. The engine calls it when it can neither go on
-// nor give up, such as after a failed write of its manifest, and relies on it not
-// to return.
+// Fatalf implements pebble.Logger. The engine calls it when it cannot go on, such as after a
+// failed write of its manifest, and relies on it not to return.
 func (w *watcher) Fatalf(format string, args ...any) {
 	err := &fatalError{text: fmt.Sprintf(format, args...)}
 	for _, arg := range args {
@@ -305,11 +303,11 @@ func (w *watcher) Fatalf(format string, args ...any) {
 		}
 	}
 	w.abandon(err)
-	w.log.Error("the store cannot go on and ends the process; start it again when the cause is gone", "cause", err)
+	w.log.Error("the store cannot go on and ends the process; start it again when the cause is fixed", "cause", err)
 	os.Exit(exitCode)
 }
 
-// fatalError is what the engine said with Fatalf, and the error it spoke of.
+// fatalError is the message of a Fatalf, and the error among its arguments.
 type fatalError struct {
 	text  string
 	cause error
