@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// What stored procedures and triggers find beside the language: getContext(), __,
-// console and ErrorCodes. Operations are handed to the host as JSON and done when the
-// function has returned, in order; then their callbacks are called.
+// The API of stored procedures and triggers: getContext(), __, console and ErrorCodes.
+// Operations are handed to the host as JSON. They are done after the function has returned,
+// in order, and then their callbacks are called.
 (function (host) {
   "use strict";
 
@@ -18,7 +18,7 @@
     return new NumberedError(status, stringify({ Errors: [text] }));
   }
 
-  /** Hands an operation to the host, if it is still accepted. */
+  /** Hands an operation to the host, if the host still accepts operations. */
   function operate(name, args, callback, answer) {
     if (callback !== undefined && typeof callback !== "function") {
       throw new NumberedError(ErrorCodes.BadRequest, "The callback is not a function.");
@@ -41,7 +41,7 @@
     callback(err, reply.options || {});
   }
 
-  /** Tells options from a callback, either of which may be missing. */
+  /** Separates options and a callback, either of which may be missing. */
   function tail(options, callback) {
     if (typeof options === "function" && callback === undefined) return { options: {}, callback: options };
     return { options: options || {}, callback };
@@ -82,7 +82,7 @@
 
   const asText = (v) => (typeof v === "string" ? v : stringify(v));
 
-  /** The text of a line of the log: %s and the like in the first value stand for others. */
+  /** The text of a line of the log: %s and the like in the first value are replaced by the others. */
   function formatted(args) {
     const shown = args.map((v) => (v === undefined ? "undefined" : asText(v)));
     if (typeof args[0] !== "string") return shown.join(" ");
@@ -92,9 +92,9 @@
   }
 
   /**
-   * A request or a response: named values, of which the body alone can be changed, if
-   * anything. A value is JSON that came from outside, or what the script has put there: it
-   * is written when the script has ended, with what was done to it meanwhile.
+   * A request or a response: named values, of which only the body can be changed, and not
+   * even that if fixed is set. A value is JSON from outside, or a value that the script has
+   * set: that is written when the script has ended, with later changes to it.
    */
   function message(values, fixed) {
     const known = (name) => {
@@ -133,10 +133,10 @@
 
   const requestValues = { Body: { json: host.requestBody }, OperationType: { value: host.operation || undefined } };
   const responseValues = { Body: { json: host.responseBody } };
-  const request = message(requestValues, host.operation && host.hasResponse); // which was done
+  const request = message(requestValues, host.operation && host.hasResponse); // fixed once it was done
   const response = message(responseValues, false);
 
-  // The steps of a chain: each makes a list of another.
+  // The steps of a chain: each makes a new list from a list.
   const steps = {
     filter: (list, test) => list.filter((v) => test(v)),
     map: (list, make) => list.map((v) => make(v)),
@@ -159,7 +159,7 @@
       .map(({ v }) => v);
   }
 
-  /** Reads all items, takes them through the steps and passes on a page of what is left. */
+  /** Reads all items, applies the steps and passes a page of the result to the callback. */
   function evaluate(chain, options, callback) {
     const t = tail(options, callback);
     const deliver = function (err, list) {
@@ -182,8 +182,8 @@
     return c;
   }
 
-  // A step by itself takes options and a callback after its own arguments, which are
-  // functions, too: what follows a step's first argument is the callback.
+  // A single step takes options and a callback after its own arguments. Those are functions
+  // too: a function after the arguments that a step needs is the callback.
   const single = {};
   Object.keys(steps).forEach((name) => {
     single[name] = function (...args) {

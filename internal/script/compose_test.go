@@ -18,13 +18,12 @@ import (
 //go:embed testdata/compose.js
 var composeText string
 
-// composing is how long scripts are composed at random, times MAYFLY_LONG: with 1200 it
-// is an hour.
+// composing is how long random scripts are run, times MAYFLY_LONG: with 1200 it is an hour.
 const composing = 3 * time.Second
 
-// Any script ends within its limits, and the next one runs: here scripts that put
+// Every script ends within its limits, and the next one runs: here scripts that combine
 // builtins, iterators, promises, proxies, generators, buffers, regular expressions, big
-// integers and texts together at random.
+// integers and texts at random.
 func TestAnyScriptEnds(t *testing.T) {
 	const maxSteps, atOnce = 40, 4
 	o := testPool()
@@ -56,7 +55,7 @@ func TestAnyScriptEnds(t *testing.T) {
 	checkHeap(t)
 }
 
-// composed runs a script and a harmless one after it, and returns how the first ended.
+// composed runs a random script and a harmless one after it, and returns how the first ended.
 func composed(t *testing.T, p *Pool, compose *Function, seed uint32, steps int) (string, error) {
 	s, err := p.Enter(t.Context())
 	if err != nil {

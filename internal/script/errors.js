@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Error(number, message), which the service has beside the language's Error(message): the
-// number is told to the client, and failed operations have that of their status.
+// Error(number, message), which the service has beside the language's Error(message). The
+// client gets the number; the errors of failed operations have their status as number.
 (function () {
   "use strict";
 

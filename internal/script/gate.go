@@ -14,46 +14,45 @@ const (
 	// MaxAtOnce is how many scripts may run at the same time, and how many workers there
 	// are at most.
 	MaxAtOnce = 8
-	// MaxWaiting is how many requests may wait to run one: the memory of one that
-	// waits is its body and its goroutine.
+	// MaxWaiting is how many requests may wait to run a script: a waiting request takes the
+	// memory of its body and its goroutine.
 	MaxWaiting = 1024
-	// MaxWait is how long each may wait. It is less than a script may take, so that
-	// clients hear of scripts that keep all others from running.
+	// MaxWait is how long each may wait. It is less than a script may take, so that clients
+	// get an error when scripts keep all others from running.
 	MaxWait = 2 * time.Second
 )
 
-// ErrBusy: as many scripts were running as may, for as long as one may wait; or too
-// many waited already.
+// ErrBusy: no place became free while the request waited, or too many requests waited
+// already.
 var ErrBusy = errors.New("too many scripts are running")
 
-// gate lets a bounded number of goroutines in at a time, and those in front of it in
-// the order in which they came. A goroutine that is in must not enter again: all could
-// be.
+// gate lets a bounded number of goroutines in at a time, in the order in which they came. Not
+// reentrant: a goroutine that is in may deadlock if it enters again.
 type gate struct {
 	places chan struct{}
 	queue  chan struct{}
 	wait   time.Duration
 }
 
-// GateOptions say how many scripts run, and how many wait.
+// GateOptions bound how many scripts run, and how many requests wait and how long.
 type GateOptions struct {
-	Places int           // inside
-	Queue  int           // before it
-	Wait   time.Duration // at most
+	Places int           // how many scripts run at once
+	Queue  int           // how many requests wait
+	Wait   time.Duration // how long a request waits at most
 }
 
 func newGate(o GateOptions) *gate {
 	return &gate{places: make(chan struct{}, o.Places), queue: make(chan struct{}, o.Queue), wait: o.Wait}
 }
 
-// enter waits for a place, which leave gives back. Beside [ErrBusy] it returns the
-// context's error; then there is nothing to give back.
+// enter waits for a place, which leave gives back. The error is [ErrBusy] or the context's;
+// then there is nothing to give back.
 func (g *gate) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case g.places <- struct{}{}: // never before one that waits: its place is taken as it gets free
+	case g.places <- struct{}{}: // never overtakes: free places go to waiting goroutines
 		return nil
 	default:
 	}
@@ -78,5 +77,5 @@ func (g *gate) enter(ctx context.Context) error {
 // leave gives a place back.
 func (g *gate) leave() { <-g.places }
 
-// load tells how many are inside, and how many wait.
+// load returns how many goroutines are inside, and how many wait.
 func (g *gate) load() (inside, waiting int) { return len(g.places), len(g.queue) }

@@ -34,7 +34,7 @@ func TestGateBoundsWhoIsInside(t *testing.T) {
 				if n := inside.Add(1); n > most.Load() {
 					most.Store(n)
 				}
-				time.Sleep(testWait / all) // time that passes at once when all wait
+				time.Sleep(testWait / all) // on the test's clock, which jumps when all goroutines wait
 				inside.Add(-1)
 				g.leave()
 			})
@@ -81,7 +81,7 @@ func TestGateRefuses(t *testing.T) {
 	})
 }
 
-// Who comes while others wait does not overtake them.
+// A goroutine that comes while others wait does not overtake them.
 func TestGateKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 10

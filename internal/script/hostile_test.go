@@ -13,8 +13,8 @@ import (
 
 type hostileFunction struct{ name, body, want string }
 
-// escapes are functions that no guard within the process held: each kept builtins busy
-// that nothing interrupts, or took memory faster than it was looked at.
+// escapes are functions that guards within the server's process did not stop: each kept
+// builtins busy that cannot be interrupted, or took memory faster than it was checked.
 var escapes = []hostileFunction{
 	{"an iterator whose next is native, spread", endless + `return [...o].length`, "too "},
 	{"an iterator whose next is native, destructured", endless + `const [...all] = o; return all.length`, "too "},
@@ -36,9 +36,9 @@ const (
 	long    = `let s = "x".repeat(1 << 20); for (let i = 0; i < 4; i++) s += s; `
 )
 
-// hostile are functions that set out to hang the server, to fill its memory, or to
-// get at what they should not. Each must end soon; want is part of the error, or
-// of the result, or one of several.
+// hostile are functions that try to hang the server, to fill its memory, or to reach what
+// they must not. Each must end soon; want is a part of the error or of the result, or one
+// of several.
 var hostile = []hostileFunction{
 	{"loop", `for (;;);`, "too long"},
 	{"loop that catches", `for (;;) try { for (;;); } catch (e) {}`, "too long"},
@@ -110,11 +110,11 @@ var hostile = []hostileFunction{
 }
 
 const (
-	// soon is the limit of time of hostile functions, or else that of memory ends them.
+	// soon is the limit of time of hostile functions that the limit of memory does not end.
 	soon = 10 * tick
 	// smallMemory is a limit that is reached soon.
 	smallMemory = 40 << 20
-	// longest is how long anything may take on a slow machine. Without a bound hostile
+	// longest is how long a function may take on a slow machine. Without a bound hostile
 	// functions would take hours.
 	longest = time.Minute
 )
@@ -131,7 +131,7 @@ func testHostile(t *testing.T, list []hostileFunction) {
 	for _, h := range list {
 		t.Run(h.name, func(t *testing.T) {
 			s := enter(t, p)
-			limit := longest // which is not what ends it
+			limit := longest // another limit ends the function
 			if h.want == "" || h.want == "too " || strings.Contains(h.want, "too long") {
 				limit = soon
 			}
@@ -156,7 +156,7 @@ func testHostile(t *testing.T, list []hostileFunction) {
 	checkHeap(t)
 }
 
-// checkNext checks that another function runs as if nothing had been.
+// checkNext checks that another function still runs.
 func checkNext(t *testing.T, s *Seat) {
 	t.Helper()
 	got, err := s.sandbox(Options{}).Call(t.Context(), &Function{"f", "function(a) { return [a].concat(a).join() }"}, []byte(`"ok"`))
@@ -165,7 +165,7 @@ func checkNext(t *testing.T, s *Seat) {
 	}
 }
 
-// checkHeap checks that what scripts took, they took elsewhere.
+// checkHeap checks that scripts took no memory of this process.
 func checkHeap(t *testing.T) {
 	t.Helper()
 	const bound = 64 << 20
@@ -184,7 +184,7 @@ func checkKind(t *testing.T, err error) {
 	}
 }
 
-// No text brings down the process, or is read for ever.
+// No text crashes the process, or takes for ever to compile.
 func TestHostileTexts(t *testing.T) {
 	units := []string{
 		"(", "[", "{", "{a:", "!", "a=", "x=>", "(x)=>", "async x=>", "a?a:", "if(a)", "a**", "new ", "`${", "function f(){", "class A{m(){", "?.a", "a:", "/(/", "[...", "(a=", "do ",
@@ -203,7 +203,7 @@ func TestHostileTexts(t *testing.T) {
 	read(t, s, "function(a){return "+strings.Repeat("(a=", 40)+"1"+strings.Repeat(")=>1", 40)+"}")
 }
 
-// read compiles a text, or has it refused.
+// read compiles a text, and checks that it is accepted or refused in time.
 func read(t *testing.T, s *Seat, body string) {
 	t.Helper()
 	began := time.Now()

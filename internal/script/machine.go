@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// JavaScript, in a worker.
+// Compiling and calling JavaScript in a worker.
 
 package script
 
@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// maxCallDepth bounds calls within calls, as other engines do. To leave calls that go
-	// through builtins and getters takes a time that grows with the square of their
-	// number: those end by their limit of time.
+	// maxCallDepth bounds nested calls, as in other engines. Unwinding nested calls that go
+	// through builtins and getters takes time quadratic in their number: the limit of time
+	// ends those.
 	maxCallDepth = 10_000
-	// strict is how functions are read, as the service does.
+	// strict says that functions are compiled in strict mode, as in the service.
 	strict = true
 )
 
@@ -36,7 +36,7 @@ var errorsText string
 
 var numberedErrors = sync.OnceValue(func() *goja.Program { return goja.MustCompile("errors.js", errorsText, strict) })
 
-// function returns a function that this worker was told of.
+// function returns a function that the server has defined, and compiles it if that is needed.
 func (w *worker) function(n uint64) (*goja.Program, error) {
 	c := w.functions[n]
 	if c == nil {
@@ -47,8 +47,8 @@ func (w *worker) function(n uint64) (*goja.Program, error) {
 	return c.program, c.err
 }
 
-// compile reads a function. It runs none of it. The parser panics over some texts that
-// end too soon, like function([.
+// compile compiles a function without running it. The parser panics on some incomplete texts,
+// like function([.
 func compile(f Function) (program *goja.Program, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,12 +74,13 @@ func compile(f Function) (program *goja.Program, err error) {
 	return program, nil
 }
 
-// parse reads a text. A source map would be read from whatever file it names.
+// parse parses a text. Source maps are off: the parser would read them from any file that the
+// text names.
 func parse(name, text string) (*ast.Program, error) {
 	return goja.Parse(name, text, parser.WithDisableSourceMaps)
 }
 
-// isFunction reports whether a program is one function, and no text that ends the
+// isFunction reports whether a program is one function, and not a text that closes the
 // brackets around it and goes on.
 func isFunction(tree *ast.Program) bool {
 	switch onlyExpression(tree).(type) {
@@ -99,7 +100,7 @@ func isMethod(tree *ast.Program) bool {
 	return ok && method.Kind == ast.PropertyKindMethod && !method.Computed
 }
 
-// onlyExpression returns the expression that a program is, nil if it is more.
+// onlyExpression returns the expression that a program consists of, nil if there is more.
 func onlyExpression(tree *ast.Program) ast.Expression {
 	if len(tree.Body) != 1 {
 		return nil
@@ -111,13 +112,13 @@ func onlyExpression(tree *ast.Program) ast.Expression {
 	return statement.Expression
 }
 
-// machine is a runtime, with the functions that were called in it.
+// machine is a JavaScript runtime, with the functions that were called in it.
 type machine struct {
 	*goja.Runtime
 	w         *worker
 	functions map[uint64]goja.Callable
 	numbered  bool // Error takes a number
-	// JSON's, as they were before any script.
+	// JSON.parse and JSON.stringify, as they were before any script.
 	parse, stringify goja.Callable
 }
 
@@ -127,7 +128,7 @@ func newMachine(w *worker, nowMs int64) *machine {
 	r.SetParserOptions(parser.WithDisableSourceMaps) // for eval
 	began := time.Now()
 	r.SetTimeSource(func() time.Time { return time.UnixMilli(nowMs).Add(time.Since(began)) })
-	must(r.GlobalObject().Delete("GoError")) // it is no part of the language
+	must(r.GlobalObject().Delete("GoError")) // it is not part of the language
 	json := r.GlobalObject().Get("JSON").(*goja.Object)
 	m := &machine{Runtime: r, w: w, functions: map[uint64]goja.Callable{}}
 	m.parse, _ = goja.AssertFunction(json.Get("parse"))
@@ -135,8 +136,8 @@ func newMachine(w *worker, nowMs int64) *machine {
 	return m
 }
 
-// numberErrors makes Error take a number. It takes a while: most functions of queries do
-// without.
+// numberErrors makes Error accept a number. That takes 10 µs, so it is done only for functions
+// that may need it.
 func (m *machine) numberErrors() error {
 	if m.numbered {
 		return nil
@@ -146,14 +147,14 @@ func (m *machine) numberErrors() error {
 	return err
 }
 
-// must is for what cannot fail in a runtime that nobody has used yet.
+// must panics on an error that is impossible in a new runtime.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// protect does something in the runtime, and turns what it panics with into an error.
+// protect calls do, and turns a panic of the runtime into an error.
 func (m *machine) protect(do func() error) (err error) {
 	defer func() {
 		var deep *goja.StackOverflowError
@@ -166,7 +167,7 @@ func (m *machine) protect(do func() error) (err error) {
 	return do()
 }
 
-// call calls a function and returns its result as JSON, nothing if it is undefined.
+// call calls a function and returns its result as JSON, nil if it is undefined.
 func (m *machine) call(function uint64, args [][]byte) ([]byte, error) {
 	v, err := m.invoke(function, args)
 	if err != nil {
@@ -213,7 +214,7 @@ func (m *machine) invoke(function uint64, args [][]byte) (goja.Value, error) {
 	return v, nil
 }
 
-// decode makes an argument.
+// decode converts JSON into an argument; nothing is undefined.
 func (m *machine) decode(raw []byte) (goja.Value, error) {
 	if len(raw) == 0 {
 		return goja.Undefined(), nil
@@ -237,7 +238,7 @@ func (m *machine) decode(raw []byte) (goja.Value, error) {
 	return goja.Null(), nil
 }
 
-// encode writes a result; nothing if it is undefined.
+// encode returns a result as JSON, nil if it is undefined.
 func (m *machine) encode(v goja.Value) ([]byte, error) {
 	if s, ok := v.(goja.String); ok {
 		if s.Length() > maxResultBytes {
@@ -266,7 +267,7 @@ func bounded(raw []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// wellFormed puts U+FFFD in place of escapes that are one half of a character.
+// wellFormed replaces escapes of unpaired surrogates by U+FFFD.
 func wellFormed(json string) []byte {
 	dst := make([]byte, 0, len(json))
 	for {
@@ -291,8 +292,8 @@ func wellFormed(json string) []byte {
 	}
 }
 
-// escaped returns what an escape at the beginning of a text stands for, 0 if there is
-// none that begins like \u0000.
+// escaped returns the value of an escape like \u0000 at the beginning of a text, 0 if there is
+// none.
 func escaped(json string) rune {
 	const digits = 4
 	hex, ok := strings.CutPrefix(json, `\u`)
@@ -306,15 +307,15 @@ func escaped(json string) rune {
 	return rune(r)
 }
 
-// thrown tells an exception by its text. The function may have thrown any value,
-// whose text is made by the function's own code.
+// thrown turns an exception into a ThrownError. The function may have thrown any value, whose
+// text is made by the function's own code.
 func (m *machine) thrown(err error) error {
 	var e *goja.Exception
 	if !errors.As(err, &e) {
 		return err
 	}
 	thrown := &ThrownError{Text: "an exception without text"}
-	_ = m.Try(func() { // which may throw again: then that is its text
+	_ = m.Try(func() { // making the text may throw again: then the text above stays
 		v := e.Value()
 		o, isObject := v.(*goja.Object)
 		thrown.Object = isObject

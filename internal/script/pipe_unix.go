@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// newPipe returns a pipe that blocks the thread that reads from it. That takes a thread
-// for each script that runs, and saves the way through the runtime's poller: a call takes
-// 9 µs instead of 14.
+// newPipe returns a pipe that blocks the thread that reads from it. That costs a thread for
+// each script that runs, but avoids the runtime's poller: a call takes 9 µs instead of 14.
 func newPipe() (r, w *os.File, err error) {
 	var ends [2]int
 	syscall.ForkLock.RLock()

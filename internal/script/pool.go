@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The workers, and the requests that have one.
+// The pool of workers, and the requests that use them.
 
 package script
 
@@ -21,21 +21,21 @@ type PoolOptions struct {
 	// Time is how long a stored procedure or a trigger may take; 0 is DefaultTime. Calls
 	// of functions have shares of it.
 	Time time.Duration
-	// Reserve takes a worker's memory from what there is to share, and returns what
-	// gives it back. It may wait. Nil is plenty.
+	// Reserve takes a worker's memory from the budget of all requests, and returns a function
+	// that gives it back. It may wait. Nil reserves nothing.
 	Reserve func(ctx context.Context, bytes int64) (release func(), err error)
 	// Idle is how long a worker without work is kept; 0 is half a minute.
 	Idle time.Duration
 }
 
-// Pool has the workers. The first is started for the first script.
+// Pool starts and keeps the workers. The first is started for the first script.
 type Pool struct {
 	o    PoolOptions
 	gate *gate
 
 	mu struct {
 		sync.Mutex
-		idle   []idleProcess // the one that was used last at the end
+		idle   []idleProcess // the last one was used most recently
 		busy   map[*process]struct{}
 		sweep  *time.Timer // nil while none is idle
 		closed bool
@@ -63,18 +63,18 @@ func NewPool(o PoolOptions) *Pool {
 	return p
 }
 
-// Time is how long a stored procedure or a trigger may take.
+// Time returns how long a stored procedure or a trigger may take.
 func (p *Pool) Time() time.Duration { return p.o.Time }
 
-// share is a part of that time.
+// share returns a part of that time.
 func (p *Pool) share(part float64) time.Duration { return time.Duration(part * float64(p.o.Time)) }
 
-// Load tells how many scripts are running, and how many requests wait to run one.
+// Load returns how many scripts are running, and how many requests wait to run one.
 func (p *Pool) Load() (running, waiting int) { return p.gate.load() }
 
-// Enter waits for a place to run scripts at, which the caller leaves. Beside [ErrBusy] it
-// returns the context's error and that of the reservation. A caller that has a place must
-// not wait for a second one: all could.
+// Enter waits for a place to run scripts; the caller calls Leave. The error is [ErrBusy], the
+// context's, or that of the reservation. Not reentrant: callers that hold a place and wait for
+// a second one may deadlock.
 func (p *Pool) Enter(ctx context.Context) (*Seat, error) {
 	if err := p.gate.enter(ctx); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (p *Pool) Enter(ctx context.Context) (*Seat, error) {
 	return s, nil
 }
 
-// Close ends all workers. What runs in them fails with [ErrClosed].
+// Close ends all workers. Scripts that run in them fail with [ErrClosed].
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.mu.closed = true
@@ -157,7 +157,7 @@ func (p *Pool) put(worker *process) {
 	}
 	p.mu.Unlock()
 	if !fit {
-		_ = worker.end() // it is replaced, whatever it had
+		_ = worker.end() // it will be replaced, so the reason does not matter
 	}
 }
 
@@ -188,10 +188,10 @@ func (p *Pool) endIdle() {
 	}
 }
 
-// Seat is a place to run scripts at, with one worker. It is for one goroutine.
+// Seat is a place to run scripts, with one worker. It is for one goroutine.
 type Seat struct {
 	pool    *Pool
-	worker  *process // nil before the first script, and after one that was ended
+	worker  *process // nil before the first script, and after a worker has ended
 	release func()
 }
 
@@ -216,7 +216,8 @@ func (s *Seat) process() (*process, error) {
 	return s.worker, nil
 }
 
-// lost returns why a worker is of no use any more. The next script gets another one.
+// lost ends a worker that can no longer be used, and returns why it ended. The next script
+// gets another one.
 func (s *Seat) lost(worker *process) error {
 	if s.worker == worker {
 		s.worker = nil

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A worker has none of the files of the process that started it, and knows nothing of it.
+// A worker has no files, arguments or environment of the server.
 func TestWorkersHaveNothing(t *testing.T) {
 	t.Setenv("MAYFLY_KEY", "secret")
 	name := filepath.Join(t.TempDir(), "data")
@@ -48,9 +48,9 @@ func TestWorkersHaveNothing(t *testing.T) {
 	}
 }
 
-// What a script takes of the machine's memory is bounded, however it takes it.
+// The memory of a script is bounded, however it takes it.
 func TestMemoryOfWorkers(t *testing.T) {
-	// The program itself has some, most of it shared, and the race detector more.
+	// The program itself needs some, most of it shared, and the race detector needs more.
 	const bound = 3*smallMemory + 64<<20
 	o := testPool()
 	o.Memory = smallMemory

@@ -26,12 +26,12 @@ func (p *Pool) workers() (idle, busy int) {
 	return len(p.mu.idle), len(p.mu.busy)
 }
 
-// eventually waits for something that happens by itself.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(longest); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never was so that %s", what)
+			t.Fatalf("this never happened: %s", what)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func mustCall(t *testing.T, s *Seat) {
 	}
 }
 
-// A worker is started when the first script runs, serves one request after the other, and
+// A worker is started when the first script runs, serves one request after another, and
 // ends when there are no more.
 func TestWorkersComeAndGo(t *testing.T) {
 	o := testPool()
@@ -73,7 +73,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	mustCall(t, s)
 }
 
-// One worker is at one place at a time.
+// Each worker serves one place at a time.
 func TestWorkersAreNotShared(t *testing.T) {
 	p := NewPool(testPool())
 	defer p.Close()
@@ -126,7 +126,7 @@ func TestClosedPool(t *testing.T) {
 	}
 }
 
-// A worker whose process has died ends by itself: at once if it waits, and soon after its
+// A worker whose server has died ends by itself: at once if it waits, and soon after its
 // limit if it is busy.
 func TestOrphans(t *testing.T) {
 	for name, f := range map[string]*Function{"idle": nil, "busy": spin} {
@@ -155,8 +155,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// A program that does not call RunWorker starts no processes, which would be anything but
-// workers.
+// A program that does not call RunWorker starts no processes: they would not be workers.
 func TestProgramsWithoutWorkers(t *testing.T) {
 	available.Store(false)
 	defer available.Store(true)
@@ -171,7 +170,7 @@ func TestProgramsWithoutWorkers(t *testing.T) {
 	}
 }
 
-// Who runs a script has reserved its memory, until the worker is at rest or gone.
+// The memory of a script is reserved while it runs, until its worker is at rest or gone.
 func TestReservations(t *testing.T) {
 	reserved, refuse := int64(0), errors.New("no memory")
 	o := testPool()
@@ -222,7 +221,7 @@ func TestFunctionsWithinProcedures(t *testing.T) {
 	if want := `[[42,"<nil>"],[42,"<nil>"],[42,"<nil>"]]`; err != nil || out.Response != want {
 		t.Errorf("%s, %v; want %s", out.Response, err, want)
 	}
-	// A function that is stopped takes the procedure with it, which is in the same worker.
+	// When a function is stopped, the procedure ends too, since it is in the same worker.
 	inner = spin
 	if _, err := s.sandbox(Options{}).Run(t.Context(), asks, h); !errors.Is(err, ErrTime) {
 		t.Errorf("of a procedure whose function was stopped: %v", err)
@@ -230,7 +229,7 @@ func TestFunctionsWithinProcedures(t *testing.T) {
 	mustCall(t, s)
 }
 
-// Workers forget functions before those become too many, and learn them again.
+// Workers drop functions before those become too many, and get them again when needed.
 func TestFunctionsAreForgotten(t *testing.T) {
 	s := enter(t, pool)
 	filler := strings.Repeat(" ", MaxBodyBytes-100)
@@ -248,8 +247,7 @@ func TestFunctionsAreForgotten(t *testing.T) {
 	}
 }
 
-// The log of a script that was stopped is there. On a busy machine it takes longer until
-// there is one.
+// A script that was stopped has a log. On a busy machine it takes longer until there is one.
 func TestLogOfAStoppedScript(t *testing.T) {
 	for limit := soon; limit < longest; limit *= 2 {
 		out, err := runProcedure(t, Options{CallTime: limit}, `function() { console.log("begun"); for (;;); }`, silent())
@@ -263,7 +261,7 @@ func TestLogOfAStoppedScript(t *testing.T) {
 	t.Error("there is no log")
 }
 
-// JavaScript's clock goes on from the moment that the caller gave.
+// JavaScript's clock goes on from the time that the caller gave.
 func TestClockGoesOn(t *testing.T) {
 	got, err := call(t, Options{NowMs: 1000}, &Function{"f", `function() {
 		const began = Date.now();
@@ -275,8 +273,7 @@ func TestClockGoesOn(t *testing.T) {
 	}
 }
 
-// What one script leaves behind is not taken from the memory of the next in the same
-// process.
+// Garbage of one script does not reduce the memory of the next in the same process.
 func TestEachScriptHasItsMemory(t *testing.T) {
 	o := testPool()
 	o.Memory = smallMemory

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Stored procedures and triggers in a worker: functions that reach items through a host,
-// which is in the other process.
+// Stored procedures and triggers in a worker: functions that reach items through a host, which
+// is in the server's process.
 
 package script
 
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// acceptShare is the part of its time in which operations are accepted, so that
-	// there is some left to end in good order.
+	// acceptShare is the part of a script's time in which operations are accepted, so that
+	// some time is left to end properly.
 	acceptShare = 0.8
 	// maxPending is how many operations may wait.
 	maxPending = 10_000
@@ -41,7 +41,7 @@ type procedure struct {
 	logged                       int // bytes
 }
 
-// procedure runs a procedure or a trigger and says what came of it.
+// procedure runs a procedure or a trigger and writes the answer.
 func (w *worker) procedure(f *fields) {
 	r := readRequest(f)
 	w.makeRoom()
@@ -66,7 +66,8 @@ func (w *worker) procedure(f *fields) {
 	w.say.bytes(wellFormed(response))
 }
 
-// run returns the bodies that the procedure leaves behind.
+// run calls the function and then its callbacks, and returns the bodies of request and
+// response.
 func (p *procedure) run(function uint64, args [][]byte) (request, response string, err error) {
 	m := p.m
 	if err := m.numberErrors(); err != nil {
@@ -92,7 +93,7 @@ func (p *procedure) run(function uint64, args [][]byte) (request, response strin
 			return "", "", m.thrown(err)
 		}
 	}
-	p.full = true // for what the bodies' own toJSON does
+	p.full = true // a toJSON of a body must not begin operations
 	if request, err = p.text(bodies, "requestBody"); err != nil {
 		return "", "", err
 	}
@@ -105,7 +106,7 @@ func (p *procedure) run(function uint64, args [][]byte) (request, response strin
 	return request, response, nil
 }
 
-// text calls a method that returns a text, or nothing.
+// text calls a method that returns a string or undefined, which gives "".
 func (p *procedure) text(o *goja.Object, method string) (string, error) {
 	f, _ := goja.AssertFunction(o.Get(method))
 	v, err := f(goja.Undefined())
@@ -118,7 +119,7 @@ func (p *procedure) text(o *goja.Object, method string) (string, error) {
 	return v.String(), nil
 }
 
-// object is what the JavaScript side knows of the host.
+// object returns the host object that api.js gets.
 func (p *procedure) object() *goja.Object {
 	m := p.m
 	o := m.NewObject()
@@ -154,8 +155,8 @@ func (p *procedure) late() bool {
 	return time.Since(p.began) > time.Duration(acceptShare*float64(p.limit))
 }
 
-// operate has an operation done by the other process, which may want functions to be
-// called before it replies.
+// operate has the server do an operation. Before it replies, the server may ask this worker to
+// call functions.
 func (p *procedure) operate(name, args string) string {
 	w := p.m.w
 	if len(args) > maxResultBytes {
@@ -179,8 +180,8 @@ func (p *procedure) operate(name, args string) string {
 	}
 }
 
-// note says a line of the log, as long as there is room: the other process has the log,
-// so that it is there also if this one is ended.
+// note sends a line of the log to the server, as long as there is room. The server keeps
+// the log, so that it survives the end of this process.
 func (p *procedure) note(line string) {
 	if p.logged >= maxLogBytes {
 		return

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// silent is a host that accepts everything and has nothing.
+// silent is a host that accepts every operation and has no items.
 func silent() *Host {
 	return &Host{
 		SelfLink: "dbs/a/colls/b/", AltLink: "dbs/d/colls/c", HasResponse: true,
@@ -41,20 +41,20 @@ func TestRun(t *testing.T) {
 	f(`__.response.setBody(a.n)`, `1`)
 	f(`return 1`, ``)
 	f(`getContext().getResponse().setBody([getContext().getCollection().getSelfLink(), __.getAltLink()])`, `["dbs/a/colls/b/","dbs/d/colls/c"]`)
-	// Callbacks come when the function has returned, in order.
+	// Callbacks are called after the function has returned, in order.
 	f(`let s = ""; const add = c => () => { s += c; __.response.setBody(s) };
 		__.readDocument("x", add("2")); __.readDocument("x", add("3")); s += "1"`, `"123"`)
 	f(`let n = 0; const next = () => { if (++n < 3000) __.readDocument("x", next); else __.response.setBody(n) }; next()`, `3000`)
-	// A promise that nobody waits for fails in silence.
+	// A rejected promise without a handler is ignored.
 	f(`__.response.setBody(1); (async () => { throw new Error("unseen") })()`, `1`)
-	// What a script does to builtins is its own matter.
+	// A script may change builtins: that affects only itself.
 	f(`JSON.stringify = () => "x"; JSON.parse = null; Array.prototype.map = null; __.response.setBody({a: 1})`, `{"a":1}`)
 	f(`const e = new Error(409, "m"); __.response.setBody([e.number, e.body, e.message, e instanceof Error, String(Error("x")), new Error().message])`,
 		`[409,"m","m",true,"Error: x",""]`)
 	f(`try { null.x } catch (e) { __.response.setBody([e instanceof TypeError, e instanceof Error]) }`, `[true,true]`)
 }
 
-// Bodies that a script leaves alone are as they were.
+// Bodies that a script does not set stay as they were.
 func TestBodiesAreKept(t *testing.T) {
 	h := silent()
 	h.Request, h.Response = `{"a":"\ud83d\ude00\u00e9é😀","n":[1.0,1e2]}`, `{"b":"\/"}`
@@ -64,7 +64,8 @@ func TestBodiesAreKept(t *testing.T) {
 	}
 }
 
-// Operations get the arguments that they were called with, whatever becomes of those.
+// Operations get the arguments as they were at the call, even if the script changes them
+// later.
 func TestOperationsAreKeptAsCalled(t *testing.T) {
 	var got []string
 	h := silent()
@@ -86,8 +87,8 @@ func TestOperationsAreKeptAsCalled(t *testing.T) {
 	}
 }
 
-// Towards the end of its time nothing more is accepted, so that a script can end in
-// good order.
+// Near the end of a script's time no more operations are accepted, so that it can end
+// properly.
 func TestAcceptsUntilTimeRunsLow(t *testing.T) {
 	out, err := runProcedure(t, Options{CallTime: 5 * tick, grace: longest}, `function() {
 		let n = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A worker, as the process sees it that started it.
+// A worker, as seen from the server.
 
 package script
 
@@ -21,34 +21,35 @@ import (
 )
 
 const (
-	// workerArgument is what makes this program a worker, before its memory in bytes.
+	// workerArgument is the argument that makes this program a worker. Its memory in bytes
+	// follows.
 	workerArgument = "mayfly-script-worker"
 	// maxKnownBytes bounds the texts of the functions that a worker keeps compiled. A
 	// compiled function takes some ten times its text.
 	maxKnownBytes = 1 << 20
-	// maxComplaintBytes is how much is kept of what a worker writes as it dies.
+	// maxComplaintBytes is how much is kept of a worker's standard error.
 	maxComplaintBytes = 4 << 10
-	// maxRestTime is how long a worker may take to make room for the next client, and
-	// maxRestingBytes what it may have then: one that has more is replaced.
+	// maxRestTime is how long a worker may take to prepare for the next client, and
+	// maxRestingBytes how much memory it may have then: a worker with more is replaced.
 	maxRestTime     = time.Second
 	maxRestingBytes = 32 << 20
-	// exitRefused is the status of a worker that did not understand what it was told,
-	// exitMemory that of one that had too much memory, and exitTime of one that had too
-	// much time. The Go runtime has 2, and others above.
+	// exitRefused is the exit status of a worker that did not understand its arguments or a
+	// request, exitMemory of one that took too much memory, and exitTime of one that took too
+	// much time. The Go runtime exits with 2, or with higher numbers.
 	exitRefused = 1
 	exitMemory  = 3
 	exitTime    = 4
 )
 
-// workerEnvironment has a script keep one processor busy at most, and the Go runtime open
-// no files to find out how many there are.
+// workerEnvironment lets a script use one processor at most, and keeps the Go runtime from
+// opening files to count processors.
 var workerEnvironment = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"}
 
-// available says that this program calls RunWorker, so that started again it would be a
-// worker, and not something else entirely. It is of the program, not of a pool.
+// available says that this program calls RunWorker, so that it becomes a worker when it is
+// started again. It belongs to the program, not to a pool.
 var available atomic.Bool
 
-// process is a worker. One goroutine talks to it; any may end it.
+// process is a worker. One goroutine talks to it; any goroutine may kill it.
 type process struct {
 	cmd       *exec.Cmd
 	in, out   *os.File
@@ -57,8 +58,8 @@ type process struct {
 	ask       frames
 	complaint *head
 
-	// The functions that the worker knows, by what they are, and those of the present
-	// client by where they are, which is faster.
+	// The numbers of the functions that the worker knows, by name and text, and of those of
+	// the present client by pointer, which is faster.
 	known      map[Function]uint64
 	knownBytes int
 	recent     map[*Function]uint64
@@ -67,13 +68,13 @@ type process struct {
 
 	mu struct {
 		sync.Mutex
-		why   error // it was ended, if it was
+		why   error // the reason why it was ended
 		ended bool
 	}
 }
 
-// startProcess starts a worker: with a pipe in each direction and no other file, without
-// our arguments and our environment.
+// startProcess starts a worker, with pipes as its only files, and without the server's
+// arguments and environment.
 func startProcess(memory int64) (*process, error) {
 	if !available.Load() {
 		return nil, ErrNoWorker
@@ -106,7 +107,7 @@ func startProcess(memory int64) (*process, error) {
 	return p, nil
 }
 
-// newProcess returns what talks over two pipes.
+// newProcess returns a process that communicates over two pipes.
 func newProcess(in, out *os.File) *process {
 	return &process{
 		in: in, out: out, reader: bufio.NewReaderSize(out, 4<<10), complaint: &head{},
@@ -119,7 +120,7 @@ func (p *process) close() {
 	_ = p.out.Close()
 }
 
-// kill ends the worker, for a reason. What reads from it finds its end.
+// kill ends the worker, for a reason. Reads from it then return the end of the file.
 func (p *process) kill(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,9 +155,9 @@ func (p *process) end() error {
 	return p.mu.why
 }
 
-// cause reads the reason for its end from what a worker leaves behind. When the kernel
-// refuses memory, the Go runtime ends the process in more than one way, and there is
-// hardly another reason for it to do so.
+// cause finds the reason for a worker's end from its exit status and its standard error.
+// When the kernel refuses memory, the Go runtime ends the process in one of several ways,
+// and there is hardly another reason for them.
 func (p *process) cause() error {
 	if p.cmd == nil {
 		return ErrEnded
@@ -170,14 +171,14 @@ func (p *process) cause() error {
 		return ErrTime
 	case state.ExitCode() > exitRefused:
 		return ErrMemory
-	case status.Signaled() && status.Signal() == syscall.SIGKILL: // the kernel's choice when it has no memory
+	case status.Signaled() && status.Signal() == syscall.SIGKILL: // the kernel is out of memory
 		return ErrMemory
 	}
 	return ErrEnded
 }
 
-// number returns the number of a function in the worker, which is told of it first if it
-// does not know it.
+// number returns the number of a function in the worker. A function that the worker does
+// not know is defined first.
 func (p *process) number(f *Function) uint64 {
 	if n, ok := p.recent[f]; ok {
 		return n
@@ -205,7 +206,7 @@ func (p *process) number(f *Function) uint64 {
 	return n
 }
 
-// send sends the frames that were made.
+// send sends the frames in the buffer.
 func (p *process) send() error {
 	if len(p.ask.buf) > maxAskBytes {
 		return errFrame
@@ -213,12 +214,12 @@ func (p *process) send() error {
 	return p.ask.send(p.in)
 }
 
-// receive reads what the worker says next.
+// receive reads the next frame of the worker.
 func (p *process) receive() (byte, fields, error) {
 	return readFrame(p.reader, &p.scratch, maxSayBytes)
 }
 
-// refusal reads an answer that is an error; errFrame if it is none.
+// refusal returns the error that an answer contains; errFrame if it contains none.
 func refusal(kind byte, f *fields) error {
 	var err error
 	switch kind {
@@ -239,7 +240,7 @@ func refusal(kind byte, f *fields) error {
 	return err
 }
 
-// clip makes a text from outside valid and short.
+// clip makes a text from outside valid UTF-8, and shortens it.
 func clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) > limit {
@@ -248,8 +249,8 @@ func clip(s string, limit int) string {
 	return s
 }
 
-// rest ends the work for a client, and reports whether the worker is fit for the next: it
-// answers soon, and has not grown large.
+// rest ends the work for a client, and reports whether the worker can serve the next one:
+// whether it answers soon, and has not grown large.
 func (p *process) rest() bool {
 	defer time.AfterFunc(maxRestTime, func() { p.kill(ErrTime) }).Stop()
 	clear(p.recent)
@@ -266,8 +267,8 @@ func (p *process) rest() bool {
 	return f.whole() && bytes <= maxRestingBytes
 }
 
-// checked returns a copy of a result, as compact JSON, or why it is none. In what
-// follows it is taken for JSON without another look.
+// checked returns a copy of a result as compact JSON, or an error if it is not JSON within the
+// limits. Later code relies on this check.
 func checked(raw []byte) ([]byte, error) {
 	const name = "v"
 	switch {

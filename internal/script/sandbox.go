@@ -13,27 +13,27 @@ import (
 
 // Options are the parameters of a sandbox.
 type Options struct {
-	// NowMs is the moment at which JavaScript's clock begins, in milliseconds since 1970.
+	// NowMs is the time at which JavaScript's clock begins, in milliseconds since 1970.
 	NowMs int64
-	// CallTime bounds each call; 0 is what a function has.
+	// CallTime bounds each call; 0 is the time of a function.
 	CallTime time.Duration
 
-	grace time.Duration // by which it is exceeded, in tests alone
+	grace time.Duration // added to CallTime before the worker is killed, in tests only
 }
 
-// Sandbox is where functions are called. What one call leaves behind, the next in the
-// same sandbox finds, unless one of them failed. It is for one goroutine, and of no use
-// once another sandbox of the same seat was used.
+// Sandbox calls functions in one JavaScript runtime. Globals that one call sets are visible
+// to later calls in the same sandbox, until a call fails. It is for one goroutine, and must
+// not be used after another sandbox of the same seat was used.
 type Sandbox struct {
 	seat   *Seat
 	o      Options
-	worker *process // which has it as number
+	worker *process // in which this sandbox has the number below
 	number uint64
 	watch  watch
 	spent  int // ticks that calls have taken
 }
 
-// NewSandbox returns a sandbox. It holds nothing that must be closed.
+// NewSandbox returns a sandbox. It need not be closed.
 func (s *Seat) NewSandbox(o Options) *Sandbox {
 	if o.CallTime == 0 {
 		o.CallTime = s.pool.share(callShare)
@@ -41,7 +41,7 @@ func (s *Seat) NewSandbox(o Options) *Sandbox {
 	return &Sandbox{seat: s, o: o}
 }
 
-// open returns the worker, in which the sandbox has a number.
+// open returns the worker, and gives the sandbox a number in it.
 func (s *Sandbox) open() (*process, error) {
 	p, err := s.seat.process()
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Sandbox) open() (*process, error) {
 	return p, nil
 }
 
-// Compile checks that a function can be called. It runs none of it. A text that is none
-// gives a *[CompileError].
+// Compile checks that a text is a function that can be called, without running it.
+// Otherwise the error is a *[CompileError].
 func (s *Seat) Compile(ctx context.Context, f *Function) error {
 	return s.compile(ctx, f, maxCompileTime)
 }
@@ -81,9 +81,8 @@ func (s *Seat) compile(ctx context.Context, f *Function, limit time.Duration) er
 	return err
 }
 
-// Call calls a function with arguments that are compact JSON; an empty one is
-// undefined. So is the result if it is empty. Beside the errors of this package it
-// returns the context's.
+// Call calls a function. Arguments and result are compact JSON; an empty one is undefined. The
+// error is one of this package, or the context's.
 func (s *Sandbox) Call(ctx context.Context, f *Function, args ...[]byte) (result []byte, err error) {
 	err = s.talk(ctx, func(p *process) error {
 		n := p.number(f)
@@ -103,7 +102,7 @@ func (s *Sandbox) Call(ctx context.Context, f *Function, args ...[]byte) (result
 	return result, err
 }
 
-// head writes what every request to run a function begins with.
+// head writes the fields with which every request to run a function begins.
 func (s *Sandbox) head(p *process, function uint64) {
 	p.ask.number(function)
 	p.ask.number(uint64(s.o.NowMs))
@@ -118,8 +117,8 @@ func addArgs(p *process, args [][]byte) {
 	p.ask.end()
 }
 
-// talk lets do exchange frames with the worker, within the sandbox's limits. An error
-// that is no answer of the worker's ends it.
+// talk lets do exchange frames with the worker, within the sandbox's limits. An error that
+// is not an answer of the worker ends the worker.
 func (s *Sandbox) talk(ctx context.Context, do func(p *process) error) error {
 	p, err := s.open()
 	if err != nil {
@@ -132,18 +131,18 @@ func (s *Sandbox) talk(ctx context.Context, do func(p *process) error) error {
 	var refused *CompileError
 	switch {
 	case stopped != nil:
-		_ = s.seat.lost(p) // for that reason
+		_ = s.seat.lost(p) // it ended for the same reason
 		return stopped
 	case err == nil, errors.As(err, &refused):
 		return err
 	case Refused(err):
-		s.worker = nil // the worker has let go of what was cut short
+		s.worker = nil // the worker has dropped the runtime, so the next call needs a new number
 		return err
 	}
 	return s.seat.lost(p)
 }
 
-// answer sends what was asked and reads the answer.
+// answer sends the request and reads the answer.
 func (p *process) answer(want byte, read func(f *fields) error) error {
 	if err := p.send(); err != nil {
 		return err
@@ -158,31 +157,31 @@ func (p *process) answer(want byte, read func(f *fields) error) error {
 	return read(&f)
 }
 
-// Host is what a procedure or a trigger reaches.
+// Host is the environment of a procedure or a trigger.
 type Host struct {
-	// SelfLink and AltLink are the container's.
+	// SelfLink and AltLink are the links of the container.
 	SelfLink, AltLink string
 	// Operate does an operation. Its arguments and the reply are JSON.
 	Operate func(ctx context.Context, name, args string) (reply string)
 	// Full reports whether no more operations are accepted.
 	Full func() bool
-	// Request and Response are the bodies that the function finds, as JSON; empty is
-	// none. HasResponse is false for what comes before an operation.
+	// Request and Response are the bodies that the function gets, as JSON; empty is none.
+	// HasResponse is false for a trigger that runs before the operation.
 	Request, Response string
 	HasResponse       bool
-	// Operation is what a trigger is called for.
+	// Operation is the operation for which a trigger is called.
 	Operation string
 }
 
-// Outcome is what a procedure or a trigger leaves behind: the bodies as JSON, empty for
-// none.
+// Outcome is the result of a procedure or a trigger: the bodies as JSON, empty for none,
+// and the log.
 type Outcome struct {
 	Request, Response string
 	Log               string
 }
 
-// Run calls a function with a host, and then everything that waits for its operations.
-// The result of the function is of no interest. The log is there with an error, too.
+// Run calls a function with a host, and then the callbacks of its operations. The
+// function's own result is ignored. The outcome has the log even if there is an error.
 func (s *Sandbox) Run(ctx context.Context, f *Function, h *Host, args ...[]byte) (Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, s.o.CallTime)
 	defer cancel()
@@ -214,8 +213,8 @@ type run struct {
 	out  Outcome
 }
 
-// converse does what the worker asks for until it is done. While it waits for the reply
-// to an operation, which may call functions, it runs those.
+// converse does the operations that the worker asks for, until the script has ended. While an
+// operation is under way, it may have the worker call functions.
 func (r *run) converse(ctx context.Context, p *process) error {
 	for {
 		if err := p.send(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// pool has the workers of all tests that need none of their own.
+// pool has the workers of all tests that do not need their own pool.
 var pool *Pool
 
 func TestMain(m *testing.M) {
@@ -24,13 +24,13 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// testPool is a pool in which nobody waits in vain, or is ended by a limit of time that is
-// not the test's own.
+// testPool returns options with such long waits and times that only a test's own limits
+// apply.
 func testPool() PoolOptions {
 	return PoolOptions{Time: longest, Gate: GateOptions{Places: MaxAtOnce, Queue: MaxWaiting, Wait: time.Hour}}
 }
 
-// enter takes a place for the time of a test.
+// enter takes a place until the test ends.
 func enter(t testing.TB, p *Pool) *Seat {
 	t.Helper()
 	s, err := p.Enter(t.Context())
@@ -41,8 +41,8 @@ func enter(t testing.TB, p *Pool) *Seat {
 	return s
 }
 
-// sandbox returns a sandbox. On a busy machine a call may take any time: only tests that
-// wait for the end of it have a limit.
+// sandbox returns a sandbox. On a busy machine a call may take long, so only tests of the
+// limit have a short one.
 func (s *Seat) sandbox(o Options) *Sandbox {
 	if o.CallTime == 0 {
 		o.CallTime = longest
@@ -100,7 +100,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s of %q: %s, %v; want %s", body, in, got, err, want)
 		}
 	}
-	// Functions as they are written.
+	// Forms of functions.
 	f(`function(a, b) { return a + b; }`, args("1", "2"), `3`)
 	f(`function named(n) { return n < 2 ? 1 : n * named(n - 1); };`, args("5"), `120`)
 	f("\n // before\n function (x) {\n return x; /* within */ } ; \n", args(`"é😀"`), `"é😀"`)
@@ -125,9 +125,9 @@ func TestCalls(t *testing.T) {
 	f(`function() { return new Date(0) }`, nil, `"1970-01-01T00:00:00.000Z"`)
 	f(`function() { return "\ud800" }`, nil, `"�"`)
 	f(`function() { class A { constructor() { this.x = 1 } get y() { return 2 } } return new A }`, nil, `{"x":1}`)
-	// The moment is the caller's.
+	// The time is the caller's.
 	f(`function() { return [Math.floor(Date.now() / 1e6), new Date().toISOString().slice(0, 10), Math.random() < 1] }`, nil, `[4102444,"2100-01-01",true]`)
-	// What functions of the service's documentation do.
+	// Functions from the service's documentation.
 	f(`function (input, pattern) { return input.match(pattern) !== null; }`, args(`"item42"`, `"[0-9]+$"`), `true`)
 	f(`function tax(income) { if (income == undefined) throw 'no input'; if (income < 1000) return income * 0.1; return income * 0.4; }`, args("100"), `10`)
 }
@@ -141,7 +141,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Halves of characters are no JSON. Characters that are escaped as two halves are.
+// Unpaired surrogates are replaced. Pairs of surrogates stay.
 func TestWellFormed(t *testing.T) {
 	for json, want := range map[string]string{
 		`"\\ud83d"`: `"\\ud83d"`, `"\ud83d\ude00"`: `"\ud83d\ude00"`, `"\uD83D\uDE00\n"`: `"\uD83D\uDE00\n"`, `"\ud83d"`: `"�"`, `"\ude00\ud83d"`: `"��"`,
@@ -196,7 +196,7 @@ func TestSourceMapsAreNotRead(t *testing.T) {
 	function(t, "function(){ return 1 }\n//# sourceMappingURL=/no/such/file.map\n")
 }
 
-// What one sandbox leaves behind, no other sees.
+// No sandbox sees the globals of another.
 func TestSandboxesAreApart(t *testing.T) {
 	f := function(t, `function() { globalThis.n = (globalThis.n || 0) + 1; Array.prototype.n = 1; return [n, [].n] }`)
 	for range 3 {
@@ -230,7 +230,7 @@ func TestCancelledCall(t *testing.T) {
 	}
 }
 
-// All calls in a sandbox share a bound.
+// All calls in a sandbox together have a limit of time.
 func TestTotalTime(t *testing.T) {
 	s := enter(t, pool).sandbox(Options{CallTime: time.Hour})
 	s.spent = int(pool.share(totalShare)/tick) - 2

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// assumedBytes is what a process has of memory before any script if the kernel does
-	// not say.
+	// assumedBytes is the assumed memory of a process before any script, if the kernel does
+	// not report it.
 	assumedBytes = 64 << 20
-	// spareBytes is for what the Go runtime maps beyond what it counts.
+	// spareBytes is for memory that the Go runtime maps beyond what it counts.
 	spareBytes = 16 << 20
 )
 
-// programPath returns the path of this program, also if its file has been replaced.
+// programPath returns a path that leads to this program even if its file has been replaced.
 func programPath() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -27,11 +27,11 @@ func programPath() (string, error) {
 	return os.Executable()
 }
 
-// confine has the kernel refuse memory beyond a bound, whatever asks for it: the Go
-// runtime ends the process then. Nor can the process open a file from now on. If the
-// machine itself runs out of memory, this process is the first to go.
+// confine makes the kernel refuse memory beyond a bound: the Go runtime then ends the
+// process. From now on the process cannot open a file either. If the machine itself runs
+// out of memory, the kernel kills this process first.
 func confine(memory int64) error {
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o200) // as good as it can be: /proc may not be there
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o200) // not required: /proc may be missing
 	bound := uint64(dataBytes() + memory + spareBytes)
 	const processes = 3 // standard input, output and error
 	for resource, limit := range map[int]uint64{syscall.RLIMIT_DATA: bound, syscall.RLIMIT_CORE: 0, syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_NOFILE: processes} {
@@ -42,7 +42,7 @@ func confine(memory int64) error {
 	return nil
 }
 
-// dataBytes returns how much the process has of what RLIMIT_DATA bounds.
+// dataBytes returns how much memory that RLIMIT_DATA bounds the process has now.
 func dataBytes() int64 {
 	const field = 5
 	raw, err := os.ReadFile("/proc/self/statm")

@@ -9,5 +9,6 @@ import "os"
 // programPath returns the path of this program.
 func programPath() (string, error) { return os.Executable() }
 
-// confine does nothing: other systems have no limit that fits. The guard has one.
+// confine does nothing: other systems have no suitable limit. There the guard alone bounds
+// memory.
 func confine(int64) error { return nil }

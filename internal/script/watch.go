@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// tick is how often a call is looked at.
+// tick is how often the limits of a call are checked.
 const tick = 10 * time.Millisecond
 
-// watch ends the worker of a call that takes too long, or whose client has gone. It
+// watch kills the worker of a call that takes too long, or whose client has gone. It
 // belongs to one sandbox.
 type watch struct {
 	mu struct {
@@ -45,8 +45,8 @@ func (w *watch) start(c watchedCall) {
 	w.mu.timer.Reset(tick)
 }
 
-// end returns how long the call took, and why it was stopped, if it was. No worker is
-// ended after it.
+// end returns how many ticks the call took, and why it was stopped, nil if it was not. The
+// watch does not kill the worker after that.
 func (w *watch) end() (ticks int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,13 +56,13 @@ func (w *watch) end() (ticks int, err error) {
 	return c.ticks, c.err
 }
 
-// look is called at every tick.
+// look checks the limits at every tick.
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.mu.call
 	if c == nil || c.err != nil {
-		return // it came too late to be stopped
+		return // the call has ended, or is stopped already
 	}
 	c.ticks++
 	switch {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// What goes between a process and its workers: frames of a length, a kind and fields.
-// Both ends are the same program, so there are no versions. A worker is asked one thing
-// at a time and answers it; in between it may ask for operations and add to the log.
+// The frames between the server and its workers: a length, a kind and fields. Both ends are
+// the same program, so there are no versions. A worker gets one request at a time and
+// answers it; in between it may ask for operations and add to the log.
 //
-// What a worker says is foreign: a script may have found a way to say it. Lengths are
-// bounded before anything is allocated, and what the fields mean is checked by those that
-// read them.
+// Frames of a worker are not trusted: a script may have found a way to write them. Lengths
+// are bounded before anything is allocated, and the code that reads the fields checks their
+// values.
 
 package script
 
@@ -17,22 +17,22 @@ import (
 	"io"
 )
 
-// What a worker is told.
+// The kinds of frames to a worker.
 const (
 	askDefine    = 'f' // a function: number, name, text; there is no answer
 	askForget    = 'x' // all functions; there is no answer
 	askCompile   = 'k' // number
 	askCall      = 'c' // head, sandbox, arguments
-	askProcedure = 'p' // head, what the script finds, arguments
-	askRest      = 'l' // nothing: the next request is of another client
-	askReply     = 'r' // whether no more operations are accepted, the answer to an operation
+	askProcedure = 'p' // head, host, arguments
+	askRest      = 'l' // nothing: the next request is another client's
+	askReply     = 'r' // whether no more operations are accepted, the reply to an operation
 )
 
-// What a worker says.
+// The kinds of frames from a worker.
 const (
 	sayValue    = 'v' // JSON; nothing for undefined
 	sayCompiled = 'k'
-	sayRefused  = 'b' // why a text is no function
+	sayRefused  = 'b' // why a text is not a function
 	sayThrown   = 't' // number, whether it is an object, text
 	sayDeep     = 'd'
 	sayLarge    = 'l'
@@ -44,25 +44,24 @@ const (
 
 const (
 	headerBytes = 4
-	// maxAskBytes is the longest frame that a worker is sent: a script may read all its
-	// items at once.
+	// maxAskBytes is the longest frame to a worker: a script may read all its items at once.
 	maxAskBytes = 64 << 20
-	// maxSayBytes is the longest that it may send: two bodies.
+	// maxSayBytes is the longest frame from a worker: two bodies.
 	maxSayBytes = 2*maxResultBytes + 64<<10
 	// keptBytes is how much of a buffer is kept from one frame to the next.
 	keptBytes = 64 << 10
 )
 
-// errFrame: the frame is none of ours.
+// errFrame: the frame is malformed.
 var errFrame = errors.New("script: bad frame")
 
 // frames is a buffer of frames that are sent together.
 type frames struct {
 	buf   []byte
-	start int // of the last
+	start int // of the last frame
 }
 
-// begin begins a frame, after those that are there.
+// begin begins a frame, after those in the buffer.
 func (f *frames) begin(kind byte) {
 	f.start = len(f.buf)
 	f.buf = append(f.buf, 0, 0, 0, 0, kind)
@@ -110,7 +109,7 @@ func readFrame(r *bufio.Reader, scratch *[]byte, limit int) (kind byte, f fields
 		return 0, fields{}, err
 	}
 	n := int(binary.LittleEndian.Uint32(header))
-	_, _ = r.Discard(headerBytes) // which are there
+	_, _ = r.Discard(headerBytes) // cannot fail after Peek
 	if n < 1 || n > limit {
 		return 0, fields{}, errFrame
 	}
@@ -127,8 +126,7 @@ func readFrame(r *bufio.Reader, scratch *[]byte, limit int) (kind byte, f fields
 	return b[0], fields{rest: b[1:n]}, nil
 }
 
-// fields reads the fields of a frame, in their order. What is not there is zero, and
-// remembered.
+// fields reads the fields of a frame, in order. A missing field is zero, and sets bad.
 type fields struct {
 	rest []byte
 	bad  bool
@@ -164,5 +162,5 @@ func (f *fields) bytes() []byte {
 
 func (f *fields) text() string { return string(f.bytes()) }
 
-// whole reports whether all fields were there, and nothing else.
+// whole reports whether the frame had all fields that were read, and nothing else.
 func (f *fields) whole() bool { return !f.bad && len(f.rest) == 0 }

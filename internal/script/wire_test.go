@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// saying returns a worker that says something and ends.
+// saying returns a worker that sends the given bytes and ends.
 func saying(t testing.TB, said []byte) *process {
 	t.Helper()
 	in, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -61,7 +61,7 @@ func join(parts ...[]byte) []byte {
 	return all
 }
 
-// Whatever a worker says, the process goes on, with an error or with JSON.
+// Whatever a worker sends, the server goes on, with an error or with JSON.
 func FuzzWorkers(f *testing.F) {
 	for _, said := range [][]byte{
 		nil, {0}, {0, 0, 0, 0}, {255, 255, 255, 255, 'v'}, {1, 0, 0, 0, 'v'}, {9, 0, 0, 0, 'v'},
@@ -99,7 +99,7 @@ func FuzzWorkers(f *testing.F) {
 	})
 }
 
-// What a worker says is bounded before it is read.
+// The length of a frame is bounded before the frame is read.
 func TestFramesAreBounded(t *testing.T) {
 	for _, n := range []int{maxSayBytes + 1, 1 << 31, 1<<32 - 1} {
 		header := []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), sayValue}

@@ -24,20 +24,19 @@ import (
 )
 
 const (
-	// maxStackBytes bounds what calls of builtins within builtins take, which the bound
-	// on calls does not count: texts of arrays in arrays, brackets in brackets.
+	// maxStackBytes bounds the stack of nested builtins, which maxCallDepth does not count:
+	// the text of arrays in arrays, or the parsing of brackets in brackets.
 	maxStackBytes = 32 << 20
-	// orphanTime is how much longer than its limit a script runs if the process that
-	// should end it has died.
+	// orphanTime is how much longer than its limit a script runs if the server, which
+	// should end it, has died.
 	orphanTime = 2 * time.Second
-	// collectShare is the part of its memory at which a worker collects garbage all the
-	// time.
+	// collectShare is the part of its memory from which on a worker collects garbage all
+	// the time.
 	collectShare = 0.9
 )
 
-// RunWorker makes this process a worker if it was started as one, and does not return
-// then. Otherwise it notes that workers can be started. A program calls it before
-// anything else.
+// RunWorker makes this process a worker if it was started as one, and then does not return.
+// Otherwise it records that workers can be started. A program calls it before anything else.
 func RunWorker() {
 	if len(os.Args) != 3 || os.Args[1] != workerArgument {
 		available.Store(true)
@@ -47,8 +46,7 @@ func RunWorker() {
 	if err != nil {
 		os.Exit(exitRefused)
 	}
-	// The process that started this one decides when it ends, also if a signal was sent
-	// to both.
+	// The server decides when this process ends, even if a signal was sent to both.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	time.Local = time.UTC
 	debug.SetMaxStack(maxStackBytes)
@@ -72,12 +70,12 @@ type worker struct {
 	memory    int64
 	texts     map[uint64]Function
 	functions map[uint64]*compiled
-	udfs      *machine // of the last sandbox whose functions were called
+	udfs      *machine // of the last sandbox in which functions were called
 	sandbox   uint64   // its number
 	guard     guard
 }
 
-// compiled is a function, or why it is none.
+// compiled is a compiled function, or the error of its compilation.
 type compiled struct {
 	program *goja.Program
 	err     error
@@ -91,7 +89,7 @@ func (w *worker) serve() {
 	}
 }
 
-// next reads a request. Without one the process ends: nobody is there to hear of it.
+// next reads a request. If its input has ended, the process exits: the server is gone.
 func (w *worker) next() (byte, fields) {
 	kind, f, err := readFrame(w.reader, &w.scratch, maxAskBytes)
 	if err != nil {
@@ -100,7 +98,7 @@ func (w *worker) next() (byte, fields) {
 	return kind, f
 }
 
-// send sends what was said.
+// send ends and sends the frame in the buffer.
 func (w *worker) send() {
 	w.say.end()
 	if w.say.send(os.Stdout) != nil {
@@ -140,7 +138,7 @@ func (w *worker) answer(kind byte, f *fields) {
 	w.send()
 }
 
-// request is what every request to run a function begins with.
+// request has the fields with which every request to run a function begins.
 type request struct {
 	function uint64
 	nowMs    int64
@@ -151,7 +149,7 @@ func readRequest(f *fields) request {
 	return request{f.number(), int64(f.number()), time.Duration(f.number()) * time.Millisecond}
 }
 
-// arguments reads arguments. They are part of the frame.
+// arguments reads arguments. They share memory with the frame.
 func arguments(f *fields) [][]byte {
 	args := make([][]byte, f.number())
 	for i := range args {
@@ -160,7 +158,7 @@ func arguments(f *fields) [][]byte {
 	return args
 }
 
-// call calls a function in a sandbox and says what came of it.
+// call calls a function in a sandbox and writes the answer.
 func (w *worker) call(f *fields) {
 	r := readRequest(f)
 	sandbox := f.number()
@@ -182,7 +180,7 @@ func (w *worker) call(f *fields) {
 		return err
 	})
 	if err != nil {
-		w.udfs = nil // what was cut short may have left anything behind
+		w.udfs = nil // a call that was cut short may have left the runtime in any state
 		w.sayError(err)
 		return
 	}
@@ -190,15 +188,15 @@ func (w *worker) call(f *fields) {
 	w.say.bytes(result)
 }
 
-// makeRoom gives back what the scripts before have left, if it is much: a script has all
-// the memory that it may have, whatever came before it in this process.
+// makeRoom frees the garbage of earlier scripts, if it is much, so that every script has
+// the whole limit of memory.
 func (w *worker) makeRoom() {
 	if memoryInUse() > w.memory/2 {
 		debug.FreeOSMemory()
 	}
 }
 
-// sayError says why something failed.
+// sayError writes an error as the answer.
 func (w *worker) sayError(err error) {
 	var refused *CompileError
 	var thrown *ThrownError
@@ -221,14 +219,13 @@ func (w *worker) sayError(err error) {
 	}
 }
 
-// guard ends the process when a script has taken more memory than it may, or more time
-// than the other process would let it have. On Linux a limit of the kernel's is behind
-// the one on memory.
+// guard ends the process when a script has taken more memory than it may, or more time than
+// the server would allow. On Linux the kernel bounds memory too (confine).
 type guard struct {
 	mu struct {
 		sync.Mutex
 		timer  *time.Timer
-		depth  int // of requests within requests
+		depth  int // of nested requests
 		endsAt time.Time
 		memory int64
 	}
@@ -256,12 +253,12 @@ func (g *guard) end() {
 	}
 }
 
-// look is called at every tick.
+// look checks the limits at every tick.
 func (g *guard) look() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.mu.depth == 0: // it came too late
+	case g.mu.depth == 0: // the request has ended
 		return
 	case memoryInUse() > g.mu.memory:
 		os.Exit(exitMemory)
@@ -271,7 +268,7 @@ func (g *guard) look() {
 	g.mu.timer.Reset(tick)
 }
 
-// memoryInUse returns how much memory the process has of the system, in bytes.
+// memoryInUse returns how much memory the process has from the system, in bytes.
 func memoryInUse() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -1,5 +1,5 @@
-// Composes builtins at random: each step calls one with what earlier steps made, or puts
-// one in a place where the language calls it by itself. What throws is left out.
+// Composes builtins at random: each step calls one with results of earlier steps, or puts
+// one where the language itself calls it. Steps that throw are skipped.
 function (seed, steps) {
   let state = seed >>> 0 || 1;
   const below = (n) => {
@@ -11,7 +11,7 @@ function (seed, steps) {
   };
   const one = (list) => list[below(list.length)];
 
-  // Every builtin that can be reached, and what it was found on.
+  // Every builtin that can be reached, and the objects that hold them.
   const natives = [];
   const holders = [];
   const seen = new Set();
