@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-// Package rowcache keeps rows that were read lately. To find one in the engine takes many
-// steps through memory that is seldom in the processor's caches, five microseconds where
-// there are a million items; here it takes a few.
+// Package rowcache keeps rows that were read lately. Finding a row in the engine takes many
+// steps through memory that is seldom in the processor's caches, five microseconds with a
+// million items; here it takes a few steps.
 //
-// The partitions of an engine share one cache. Rows lie one after the other in chunks,
-// without a pointer for the collector to follow; when there is no room, the oldest chunk
-// is used again, whosever rows it has.
+// The partitions of an engine share one cache. Rows are stored one after another in chunks,
+// without pointers that the garbage collector would follow. When there is no room, the oldest
+// chunk is reused, whichever owners its rows have.
 //
-// A cache does not know whether its rows are right. The owner of a row takes it out when
-// it changes, and puts one in only if it is still the present one.
+// A cache does not know whether its rows are current. The owner of a row removes it when it
+// changes, and puts a row in only if it is still the current one.
 package rowcache
 
 import (
@@ -26,9 +26,9 @@ const (
 	chunkBytes = 128 << 10
 	// MaxRowBytes is the largest row that is kept.
 	MaxRowBytes = 16 << 10
-	// bytesPerHint is about what rows take for which there is a hint each.
+	// bytesPerHint is how many bytes of the cache there are for each hint: about a row.
 	bytesPerHint = 1 << 10
-	// A row is preceded by its key and its length.
+	// prefixBytes is the length of the key and the length that precede a row.
 	prefixBytes = 12
 )
 
@@ -37,8 +37,8 @@ type Cache struct {
 	owners atomic.Uint32
 	shards [shardCount]shard
 
-	// hints tell under which key the row with a name may be. Nothing is taken out of
-	// them: whoever follows a hint looks whether the row has the name.
+	// hints have the keys under which rows may be found, by the hash of the row's name. They
+	// are never removed: a caller that follows a hint checks the name of the row.
 	hints []atomic.Uint64
 	seed  maphash.Seed
 }
@@ -62,40 +62,40 @@ type shard struct {
 	mu     sync.RWMutex
 	most   int // chunks
 	places table
-	chunks [][]byte // each filled up to its length, the oldest first
-	first  uint32   // the number of the oldest
+	chunks [][]byte // the oldest first
+	first  uint32   // the number of the oldest chunk
 }
 
-// Key tells the rows of all owners apart: {owner 24 bits}{number 40 bits}.
+// Key identifies a row among the rows of all owners: {owner 24 bits}{number 40 bits}.
 type Key uint64
 
 const itemBits = 40
 
-// KeyOf returns the key of an owner's row, if there is one: rows beyond a trillion, and of
-// more than sixteen million owners, are not kept. Owners are numbered from 1, so that no
-// key is 0.
+// KeyOf returns the key of an owner's row. Rows with numbers above a trillion, and rows of
+// owners above sixteen million, have no key and are not cached. Owners are numbered from 1,
+// so that no key is 0.
 func KeyOf(owner uint32, number uint64) (k Key, ok bool) {
 	return Key(owner)<<itemBits | Key(number&(1<<itemBits-1)), number>>itemBits == 0 && owner > 0 && owner>>(64-itemBits) == 0
 }
 
-// place is where a row begins: {chunk 32 bits}{at 32 bits}, in the chunk with a number.
+// place is where a row begins: {number of its chunk 32 bits}{offset in it 32 bits}.
 type place uint64
 
 func placeOf(chunk uint32, at int) place { return place(chunk)<<32 | place(at) }
 
-// from returns a row and what follows it.
+// from returns the rest of a chunk from a place on.
 func (s *shard) from(p place) []byte { return s.chunks[uint32(p>>32)-s.first][uint32(p):] }
 
 func (c *Cache) shard(k Key) *shard { return &c.shards[k%shardCount] }
 
-// Hint notes under which key the row with a name is.
+// Hint records the key of the row with a name.
 func (c *Cache) Hint(name []byte, k Key) {
 	if len(c.hints) > 0 {
 		c.hint(name).Store(uint64(k))
 	}
 }
 
-// Hinted returns the key under which an owner's row with a name may be; 0 is none.
+// Hinted returns the key under which an owner's row with a name may be found; 0 is none.
 func (c *Cache) Hinted(owner uint32, name []byte) Key {
 	if len(c.hints) == 0 {
 		return 0
@@ -111,7 +111,7 @@ func (c *Cache) hint(name []byte) *atomic.Uint64 {
 	return &c.hints[maphash.Bytes(c.seed, name)&uint64(len(c.hints)-1)]
 }
 
-// Get appends to dst the row under a key, if it is here.
+// Get appends to dst the row under a key, if the cache has it.
 func (c *Cache) Get(dst []byte, k Key) (row []byte, found bool) {
 	s := c.shard(k)
 	s.mu.RLock()
@@ -124,7 +124,7 @@ func (c *Cache) Get(dst []byte, k Key) (row []byte, found bool) {
 	return append(dst, row...), true
 }
 
-// Put keeps a row, if none is here under its key.
+// Put adds a row, unless the cache has one under its key.
 func (c *Cache) Put(k Key, row []byte) {
 	if len(row) > MaxRowBytes {
 		return
@@ -140,7 +140,8 @@ func (c *Cache) Put(k Key, row []byte) {
 	s.chunks[last] = appendRow(s.chunks[last], k, row)
 }
 
-// makeRoom makes the last chunk one that has so many bytes left.
+// makeRoom ensures that the last chunk has so many bytes left. It returns false if the shard
+// may have no chunks.
 func (s *shard) makeRoom(bytes int) bool {
 	n := len(s.chunks)
 	switch {
@@ -156,14 +157,14 @@ func (s *shard) makeRoom(bytes int) bool {
 	return true
 }
 
-// leaveOldest takes out the oldest chunk, and returns its memory.
+// leaveOldest removes the oldest chunk with its rows, and returns its memory.
 func (s *shard) leaveOldest() []byte {
 	oldest := s.chunks[0]
 	for rest := oldest; len(rest) > 0; {
 		at := placeOf(s.first, len(oldest)-len(rest))
 		var k Key
 		k, _, rest = cutRow(rest)
-		if place, found := s.places.get(k); found && place == at { // and it was not put in again since
+		if place, found := s.places.get(k); found && place == at { // it was not added again since
 			s.places.remove(k)
 		}
 	}
@@ -172,7 +173,7 @@ func (s *shard) leaveOldest() []byte {
 	return oldest[:0]
 }
 
-// Remove takes out a row. Its memory comes back with that of its chunk.
+// Remove removes a row. Its memory is reused together with its chunk.
 func (c *Cache) Remove(k Key) {
 	s := c.shard(k)
 	s.mu.Lock()
@@ -186,7 +187,7 @@ func appendRow(dst []byte, k Key, row []byte) []byte {
 	return append(dst, row...)
 }
 
-// cutRow returns the first of some rows and what follows it.
+// cutRow returns the first of some rows, its key, and the rows after it.
 func cutRow(rows []byte) (k Key, row, rest []byte) {
 	end := prefixBytes + int(binary.BigEndian.Uint32(rows[8:]))
 	return Key(binary.BigEndian.Uint64(rows)), rows[prefixBytes:end], rows[end:]

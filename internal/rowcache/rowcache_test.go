@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testRow is a row of so many bytes.
+// testRow returns a row of so many bytes.
 func testRow(fill byte, size int) []byte { return bytes.Repeat([]byte{fill}, size) }
 
 func keyOf(owner uint32, number uint64) Key {
@@ -22,7 +22,7 @@ func keyOf(owner uint32, number uint64) Key {
 	return k
 }
 
-// Keys are those of one row each, or there is none.
+// Different rows have different keys, and rows whose numbers are too large have none.
 func TestKeys(t *testing.T) {
 	const most = 1<<itemBits - 1
 	seen := map[Key]bool{}
@@ -42,11 +42,11 @@ func TestKeys(t *testing.T) {
 		t.Error("an owner with too large a number has a key")
 	}
 	if _, ok := KeyOf(0, 1); ok {
-		t.Error("nobody has a key")
+		t.Error("owner 0 has a key")
 	}
 }
 
-// A hint leads its owner to the row that was named last, and nobody else.
+// A hint leads only its owner to the row, and to the last one with that name.
 func TestHints(t *testing.T) {
 	c := New(1 << 20)
 	for i := range uint64(100) {
@@ -66,12 +66,12 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A table is a map, whatever is put in and taken out.
+// A table behaves like a map, whatever is put and removed.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table table
 		twin := map[Key]place{}
-		// Few enough to meet, and some that are at home in one place.
+		// Few keys, so that they meet, and some with the same home.
 		keys := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Key {
 			return Key(1 + rapid.Uint64Range(0, 300).Draw(t, "key")<<rapid.SampledFrom([]int{0, 40, 56}).Draw(t, "shift"))
 		}), 1, 200, rapid.ID[Key]).Draw(t, "keys")
@@ -98,8 +98,8 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// However many rows are put in and taken out, memory is bounded, and a row is the last
-// that was put in or none.
+// However many rows are put and removed, memory is bounded, and Get returns the last row that
+// was put, or none.
 func TestCacheIsBounded(t *testing.T) {
 	const chunks = 3
 	c := New(chunks * shardCount * chunkBytes)
@@ -124,7 +124,7 @@ func TestCacheIsBounded(t *testing.T) {
 				last[k] = testRow(byte(n), 1+rand.IntN(8000))
 				c.Put(k, last[k])
 			} else if _, found := c.Get(nil, k); !found {
-				c.Put(k, last[k]) // it has fallen out
+				c.Put(k, last[k]) // its chunk was reused
 			}
 		}
 	}

@@ -4,12 +4,12 @@ package rowcache
 
 import "math/bits"
 
-// table says where rows are. It is a hash table with open addressing, in one piece of
-// memory: a lookup among a million rows reads one or two lines of it, where a map goes
-// by way of a directory, a table and a group, and takes half as long again.
+// table has the places of rows by key. It is a hash table with open addressing, in one piece
+// of memory: a lookup among a million rows reads one or two cache lines. A map reads a
+// directory, a table and a group, and takes 1.5 times as long.
 type table struct {
-	slots []tableSlot // a power of two of them
-	shift int         // what a hash is shifted by to number them
+	slots []tableSlot // their number is a power of two
+	shift int         // by which a hash is shifted right to give the number of a slot
 	used  int
 }
 
@@ -25,11 +25,11 @@ const (
 	usedOf, slotsOf = 3, 4
 )
 
-// home is where a key would be if no other were in its way. The factor is 2^64 divided
-// by the golden ratio, which spreads keys that follow one another.
+// home returns the slot of a key if no other key occupies it. The factor is 2^64 divided by
+// the golden ratio, which spreads consecutive keys.
 func (t *table) home(k Key) int { return int(uint64(k) * 0x9e3779b97f4a7c15 >> t.shift) }
 
-// find returns the slot of a key, or the empty one where it would be.
+// find returns the slot of a key, or the empty slot where it would be put.
 func (t *table) find(k Key) (slot int, found bool) {
 	mask := len(t.slots) - 1
 	for slot = t.home(k); t.slots[slot].key != 0; slot = (slot + 1) & mask {
@@ -71,7 +71,7 @@ func (t *table) grow() {
 	}
 }
 
-// remove takes out a key, and moves up those that it was in the way of.
+// remove removes a key, and moves later keys back to where find expects them.
 func (t *table) remove(k Key) {
 	if t.used == 0 {
 		return
@@ -82,7 +82,7 @@ func (t *table) remove(k Key) {
 	}
 	mask := len(t.slots) - 1
 	for next := (hole + 1) & mask; t.slots[next].key != 0; next = (next + 1) & mask {
-		// One that is at home after the hole stays where it is.
+		// A key whose home is after the hole stays where it is.
 		if (next-t.home(t.slots[next].key))&mask >= (next-hole)&mask {
 			t.slots[hole] = t.slots[next]
 			hole = next
