@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 
-// Porter's algorithm of 1980 for taking endings off English words, so that
-// "connected" finds "connection". The steps have his numbers.
+// Porter's algorithm of 1980, which removes endings of English words, so that "connected"
+// finds "connection". The steps have his numbers.
 
 package analysis
 
 import "strings"
 
-// maxStemmed is how long a word may be to have an ending. English has none that are
-// longer, and the steps look at all letters many times.
+// maxStemmed is the longest word whose ending is removed. English has no longer words, and
+// the steps read all letters many times.
 const maxStemmed = 64
 
-// stem returns a word, in lower case, without its ending. Words that are not all
-// English letters are left alone.
+// stem returns a word, in lower case, without its ending. A word with other characters than
+// English letters is returned unchanged.
 func stem(word string) string {
 	if len(word) <= 2 || len(word) > maxStemmed {
 		return word
@@ -33,8 +33,8 @@ func stem(word string) string {
 	return stemFinal(word)
 }
 
-// isConsonant reports whether the letter at i is one: a y is if it does not
-// follow one.
+// isConsonant reports whether the letter at i is a consonant. A y is one unless it follows a
+// consonant.
 func isConsonant(word string, i int) bool {
 	switch word[i] {
 	case 'a', 'e', 'i', 'o', 'u':
@@ -70,8 +70,8 @@ func endsDouble(word string) bool {
 	return n >= 2 && word[n-1] == word[n-2] && isConsonant(word, n-1)
 }
 
-// endsShort reports whether a word ends like "hop": consonant, vowel, and a
-// consonant that is heard.
+// endsShort reports whether a word ends like "hop": a consonant, a vowel, and a consonant
+// other than w, x and y.
 func endsShort(word string) bool {
 	n := len(word)
 	return n >= 3 && isConsonant(word, n-3) && !isConsonant(word, n-2) && isConsonant(word, n-1) &&
@@ -116,8 +116,7 @@ func stemPast(word string) string {
 
 type ending struct{ from, to string }
 
-// The endings of steps 2, 3 and 4. Where one is the end of another, the longer
-// comes first.
+// The endings of steps 2, 3 and 4. If one is the end of another, the longer comes first.
 var (
 	step2Endings = []ending{
 		{"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"}, {"anci", "ance"}, {"izer", "ize"},
@@ -135,8 +134,8 @@ var (
 	}
 )
 
-// replaceEnding is steps 2 and 3: it changes the first ending that fits, if what
-// it is taken off measures more than nothing.
+// replaceEnding is steps 2 and 3: it replaces the first ending that fits, if the measure of
+// the rest is above 0.
 func replaceEnding(word string, endings []ending) string {
 	for _, e := range endings {
 		if base, ok := strings.CutSuffix(word, e.from); ok {
@@ -149,7 +148,8 @@ func replaceEnding(word string, endings []ending) string {
 	return word
 }
 
-// dropEnding is step 4: what remains must measure more than one.
+// dropEnding is step 4: it removes the first ending that fits, if the measure of the rest is
+// above 1.
 func dropEnding(word string) string {
 	for _, e := range step4Endings {
 		if base, ok := strings.CutSuffix(word, e.from); ok {

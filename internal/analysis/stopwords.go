@@ -4,11 +4,11 @@ package analysis
 
 import "strings"
 
-// stopWords are the words that the service documents as left out of texts and
-// terms, in English: they say too little. Those that end in 's are missing here,
-// for that ending is taken off before. So are the single digits, which the
-// documentation lists as well: the rankings that the service's clients test show
-// that they count.
+// stopWords are the English words that full-text search ignores in texts and terms, because
+// they are too common, as the service documents them. Words that end in 's are not listed,
+// since Words removes that ending first. Single digits are not listed either, although the
+// documentation has them: the rankings in the tests of the service's SDKs show that they
+// count.
 var stopWords = func() map[string]bool {
 	set := make(map[string]bool)
 	for word := range strings.FieldsSeq(stopWordList) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// Package analysis takes texts apart into words, for full-text search. Queries and
-// indexes must do so alike, or an index would not find what a query means: this is
-// the one place where it is done. The language is English.
+// Package analysis splits texts into words, for full-text search. Queries and indexes must do
+// so alike, or an index would not find what a query asks for; so both use this package. The
+// language is English.
 //
-// A word is a run of letters and digits, in lower case, without its ending; common
-// words are not words at all.
+// A word is a run of letters and digits, in lower case, without its ending. Stop words, which
+// are too common, are left out.
 package analysis
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode"
 )
 
-// Words takes a text apart. It returns the words in their order, each as often as
-// it stands there. They may share memory with the text.
+// Words returns the words of a text in their order, each as often as it occurs. They may
+// share memory with the text.
 func Words(text string) []string {
 	var words []string
 	for start := 0; start < len(text); {
@@ -42,11 +42,11 @@ func runeSize(s string) int {
 	return len(s)
 }
 
-// wordAt returns how long the word is that s begins with. An apostrophe between
-// letters and a point or comma between digits are inside a word.
+// wordAt returns the length of the word that s begins with, 0 if there is none. An apostrophe
+// between letters, and a point or comma between digits, are part of a word.
 func wordAt(s string) int {
 	var before rune // the last character of the word
-	joint := false  // one that may be inside, if the next fits
+	joint := false  // the last character is an apostrophe, point or comma
 	end := 0
 	for i, r := range s {
 		isLetter := unicode.IsLetter(r) || r == '_' || r > unicode.MaxLatin1 && unicode.Is(unicode.Mn, r)

@@ -31,7 +31,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestStem has words of which Porter's paper says what becomes of them.
+// TestStem has words whose stems Porter's paper gives.
 func TestStem(t *testing.T) {
 	for word, want := range map[string]string{
 		"caresses": "caress", "ponies": "poni", "ties": "ti", "cats": "cat", "gas": "ga",
@@ -54,8 +54,8 @@ func TestStem(t *testing.T) {
 	}
 }
 
-// A word is as long as its text where nobody ends it, and is taken apart in a time
-// that grows with its length and not with its square.
+// A word may be as long as the whole text, and splitting takes time linear in its length, not
+// quadratic.
 func TestLongWords(t *testing.T) {
 	for _, letter := range []string{"y", "ye", "a", "1", "é"} {
 		text := strings.Repeat(letter, 2<<20/len(letter))
