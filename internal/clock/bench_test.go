@@ -57,8 +57,7 @@ func BenchmarkNow(b *testing.B) {
 	}
 }
 
-// BenchmarkMachine is what the two clock readings alone cost: the least that Now
-// can take.
+// BenchmarkMachine measures the two clock readings alone: the least that Now can take.
 func BenchmarkMachine(b *testing.B) {
 	read := machine()
 	for b.Loop() {

@@ -371,7 +371,7 @@ func TestDriftIsFollowed(t *testing.T) {
 
 func TestDriftTooFastIsNoAgreement(t *testing.T) {
 	s := inUse(t)
-	for range 40 { // 10% fast: more than agreement allows, in small bites
+	for range 40 { // 10% fast: more than agreement allows, in small steps
 		s.pass(900)
 		s.step(100)
 		s.now(s.at.WallMs - startMs)
@@ -403,9 +403,9 @@ func TestFlutteringWallClockIsLoggedSeldom(t *testing.T) {
 func TestStarts(t *testing.T) {
 	tests := []struct {
 		name        string
-		off, reboot int64 // for how long, without and with a reboot; -1 is none
+		off, reboot int64 // how long the clock was closed, without and with a reboot; -1 is none
 		step        int64
-		nowMs       int64 // beside a minute
+		nowMs       int64 // relative to startMs plus a minute
 		doubtMs     int64
 		mode        Mode
 	}{
@@ -543,7 +543,7 @@ func TestRealClock(t *testing.T) {
 	if floor := k.state(t).FloorMs; floor < got || floor > time.Now().UnixMilli() {
 		t.Errorf("floor after Close: got %d, want from %d to now", floor, got)
 	}
-	// Another one, in the same boot.
+	// Another clock on the same data, in the same boot.
 	if c, err = Open(Options{State: k.state(t), Save: k.save}); err != nil {
 		t.Fatal(err)
 	}

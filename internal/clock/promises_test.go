@@ -36,14 +36,14 @@ type promises struct {
 
 	highestMs int64
 	elapsedMs int64 // of the boot clock, since the highest time was returned
-	owedMs    int64 // for which time stood still, since it could not be saved
+	owedMs    int64 // how long time stood still because it could not be saved
 	steadyMs  int64 // of the boot clock, since the wall clock last stepped
-	faulty    bool  // a save may have failed since
-	strange   bool  // a reboot or a confirmation came since
-	confirmed bool  // the latter
-	calm      bool  // the wall clock was followed at the last look, and did not step since
-	calmMs    int64 // of the monotonic clock, since it is so
-	slackMs   int64 // what slewing and crashes may have added to a line
+	faulty    bool  // a save may have failed since then
+	strange   bool  // there was a restart or a confirmation since then
+	confirmed bool  // there was a confirmation since then
+	calm      bool  // the wall clock was followed at the last look, and has not stepped since
+	calmMs    int64 // of the monotonic clock, since calm is true
+	slackMs   int64 // how much slewing and crashes may have added to a line
 	lines     []line
 }
 

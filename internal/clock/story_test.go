@@ -82,7 +82,7 @@ func (h *hands) reboot(offMs int64) {
 	h.booted = Boot{ID: h.booted.ID + ", and then the next", Ms: 20}
 }
 
-// step sets the wall clock alone.
+// step moves the wall clock, and no other clock.
 func (h *hands) step(ms int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ type keeper struct {
 	kept       []byte
 	tries      int
 	fault      error // what every save returns
-	keepFaulty bool  // a save that returns the fault is kept all the same
+	keepFaulty bool  // a save that returns the fault is kept nevertheless
 	busy       bool
 	overlapped bool
 	gate       chan struct{} // when set, a save waits for it to close
@@ -207,14 +207,14 @@ func (s *story) options() Options {
 	return Options{State: s.state(s), Save: s.save, Test: s.test, Source: s.read, Boot: s.boot, Logger: slog.New(&s.journal)}
 }
 
-// crash drops the clock as it is.
+// crash drops the clock without closing it, and opens another.
 func (s *story) crash() {
 	s.Helper()
 	s.c.background.Wait()
 	s.open()
 }
 
-// restart closes the clock first.
+// restart closes the clock, and opens another.
 func (s *story) restart() {
 	s.Helper()
 	if err := s.c.Close(); err != nil {

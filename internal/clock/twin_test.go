@@ -11,7 +11,7 @@ type twin struct {
 	fault fault // of the next save
 	kept  State // what a crash would leave
 
-	state   State // as believed saved
+	state   State // as last saved without an error
 	doubted bool  // the latest save failed
 	retryAt int64 // monotonic
 	lastMs  int64
@@ -24,7 +24,7 @@ type fault int
 const (
 	faultNone fault = iota
 	faultLost       // it fails, and nothing is kept
-	faultKept       // it fails, and is kept all the same
+	faultKept       // it fails, but is kept nevertheless
 )
 
 func newTwin(h *hands, kept State) *twin {

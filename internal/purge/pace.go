@@ -115,8 +115,8 @@ type pace struct {
 		filledAt time.Duration
 
 		looked    time.Duration
-		requests  int64         // when it last looked
-		latencies latencies     // when it last looked
+		requests  int64         // at the last look
+		latencies latencies     // at the last look
 		busyAt    time.Duration // when a request was last seen
 		busy      bool
 		behind    bool // the engine is behind

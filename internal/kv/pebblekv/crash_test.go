@@ -146,7 +146,7 @@ type crashRun struct {
 	rng     *rand.Rand // used by the crashing goroutine alone
 
 	begun, returned [crashWriters]atomic.Int64
-	started         chan struct{} // one for each commit that begins
+	started         chan struct{} // gets a value for each commit that begins
 	crashes         []crash
 }
 

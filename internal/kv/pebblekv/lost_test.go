@@ -23,7 +23,7 @@ import (
 // loss is a way to damage a file.
 type loss struct {
 	name string
-	do   func(content []byte) []byte // nil is no file
+	do   func(content []byte) []byte // returns the content that is left; nil removes the file
 }
 
 var (
@@ -62,7 +62,8 @@ func TestLostFile(t *testing.T) {
 	}
 }
 
-// A crash of the machine leaves less than the end of a process, but enough.
+// A crash of the machine keeps fewer bytes than the end of a process, but all that the checks
+// need.
 func TestLostFileAfterCrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	rows := map[string]string{}

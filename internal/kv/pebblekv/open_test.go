@@ -165,8 +165,8 @@ func TestInUse(t *testing.T) {
 
 const damagedRows = 200
 
-// damagedStore is a store with tables and a log, as a crash leaves it, for a test
-// to damage.
+// damagedStore makes a store with tables and a log, as a crash leaves it, for a test to
+// damage.
 func damagedStore(t *testing.T) *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
 	db := mustOpen(t, Options{Dir: "d", FS: disk})
@@ -201,8 +201,8 @@ func TestCloseEmptiesTheLog(t *testing.T) {
 	wantRow(t, db, "k", strings.Repeat("v", 10_000))
 }
 
-// However often a store with a little in its log is opened, opening waits for no
-// compaction; those that are due come later.
+// Opening a store with a short log never waits for a compaction, however often it is opened;
+// compactions that are due run later.
 func TestOpenWaitsForNoCompaction(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	for i := range 8 {

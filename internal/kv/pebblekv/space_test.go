@@ -20,7 +20,7 @@ import (
 
 // This file tests disks that are nearly full.
 
-// quotaFS is a disk of some bytes, in memory, with one directory.
+// quotaFS is a disk of limited size, in memory, with one directory.
 type quotaFS struct {
 	vfs.FS
 	dir   string
@@ -72,7 +72,7 @@ func (f *quotaFile) Write(p []byte) (int, error) {
 
 const quotaRowBytes = 10_000
 
-// fillDisk commits rows until so many bytes are left, and returns how many.
+// fillDisk commits rows until so many bytes are left, and returns how many rows those are.
 func fillDisk(t *testing.T, db *DB, disk *quotaFS, left int64) int {
 	t.Helper()
 	value := make([]byte, quotaRowBytes)
