@@ -48,7 +48,7 @@ type Budget struct {
 	}
 }
 
-// Use is how much of a budget is held, and by how many shares it is waited for.
+// Use is how much of a budget is held, and how many shares wait for memory.
 type Use struct {
 	Total, Held int64
 	Waiting     int
@@ -187,8 +187,8 @@ func (s *Share) Close() {
 	s.used, s.idle = 0, false
 }
 
-// AwaitClient says whether the request from now on waits for its client, to send or to
-// receive: then it may be long until its memory comes back.
+// AwaitClient records whether the request waits for its client from now on, to send or to
+// receive: then its memory may not come back for long.
 func (s *Share) AwaitClient(awaits bool) {
 	if s == nil || s.budget == nil || s.idle == awaits {
 		return

@@ -32,8 +32,8 @@ const (
 	quantum = 5 * time.Millisecond
 	// While requests come, groups are small: one holds the partition's loop for less
 	// than half a millisecond. On a slow disk, where a loop commits few groups a second,
-	// they grow to keep the rate; the time they add is small beside such a disk's. While
-	// no requests come, they are large enough for range deletes.
+	// they grow to keep the rate; the time that this adds is short beside a commit there.
+	// While no requests come, they are large enough for range deletes.
 	busyGroup     = 8
 	mostBusyGroup = 32
 	idleGroup     = 512

@@ -48,8 +48,8 @@ type point struct {
 }
 
 // The charges of a read, and of a write without an index, by size, from the service's page
-// on how request units are consumed. Between two points, and beyond the last, the charge is
-// interpolated linearly.
+// on how request units are consumed. Between two points the charge is interpolated linearly;
+// beyond the last it grows as between the last two.
 var (
 	readPoints = []point{
 		{1, 1}, {2, 1.04}, {4, 1.14}, {8, 1.33}, {16, 1.67}, {32, 2.19}, {64, 4.76},
