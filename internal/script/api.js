@@ -133,7 +133,7 @@
 
   const requestValues = { Body: { json: host.requestBody }, OperationType: { value: host.operation || undefined } };
   const responseValues = { Body: { json: host.responseBody } };
-  const request = message(requestValues, host.operation && host.hasResponse); // fixed once it was done
+  const request = message(requestValues, host.operation && host.hasResponse); // fixed after the operation
   const response = message(responseValues, false);
 
   // The steps of a chain: each makes a new list from a list.
@@ -159,7 +159,7 @@
       .map(({ v }) => v);
   }
 
-  /** Reads all items, applies the steps and passes a page of the result to the callback. */
+  /** Reads all items, applies the steps and passes a page of the result to the callback, or sets it as the response body. */
   function evaluate(chain, options, callback) {
     const t = tail(options, callback);
     const deliver = function (err, list) {
@@ -182,8 +182,9 @@
     return c;
   }
 
-  // A single step takes options and a callback after its own arguments. Those are functions
-  // too: a function after the arguments that a step needs is the callback.
+  // A single step takes options and a callback after its own arguments, which may be functions
+  // too: arity says how many arguments are the step's own. The last one of flatten and of
+  // unwind may be missing.
   const single = {};
   Object.keys(steps).forEach((name) => {
     single[name] = function (...args) {
