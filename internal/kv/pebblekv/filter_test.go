@@ -70,7 +70,7 @@ func expectFiltered(t *testing.T, db *DB) {
 }
 
 // Get finds walked keys, although they are not in filters; other keys are. Data that was
-// written without a Walked function can be read with one, and the other way round.
+// written without an IsIndexKey function can be read with one, and the other way round.
 func TestFiltersWithoutWalkedKeys(t *testing.T) {
 	isWalked := func(key []byte) bool { return key[0] == 'w' }
 	fs := vfs.NewMem()
