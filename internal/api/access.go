@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What each kind of credential opens. A request is let in here, when it is known what it
-// asks for and before anything is looked at on its behalf.
+// Which requests each kind of credential allows. Admit runs when the request's resource
+// and verb are known, and before any data is read for it.
 
 package api
 
@@ -18,7 +18,7 @@ var (
 	errRegion       = Refuse(403, 3, "The requested operation cannot be performed at this region: it is only read. Write to the first of the account's writable locations.")
 )
 
-// Credential is a kind of proof that a request may be made.
+// Credential is a kind of proof that a client may make a request.
 type Credential int
 
 // The credentials.
@@ -30,16 +30,16 @@ const (
 	ByToken
 )
 
-// Grant is a credential that was verified. Whether it opens what is asked for is not
-// said yet.
+// Grant is a verified credential. Admit decides whether it allows the request.
 type Grant struct {
 	By Credential
-	// Permission is what a token is for, in the container with this number.
+	// Permission is what a resource token was made for, in the container with this
+	// number.
 	Permission catalog.PermissionRID
 	Container  uint32 // 0 for none
 }
 
-// Admit lets a request in, or says why not.
+// Admit returns nil if the credential allows the request, or the error for the client.
 func (c *Call) Admit(g *Grant) error {
 	row := c.Row
 	if row == nil {
@@ -56,13 +56,13 @@ func (c *Call) Admit(g *Grant) error {
 
 func (c *Call) admit(row *Row, g *Grant) error {
 	if row.Resource == AccountResource {
-		return nil // every client begins with it
+		return nil // every client reads the account first
 	}
 	switch g.By {
 	case ByKey:
 		return nil
 	case ByReadOnlyKey:
-		// A permission's answer has a token in it, which may open more.
+		// The answer with a permission contains a resource token, which may allow writes.
 		if !row.Reads || row.Resource == Permissions {
 			return errForbidden
 		}
@@ -81,12 +81,13 @@ func (c *Call) admit(row *Row, g *Grant) error {
 	return errForbidden
 }
 
-// admitToken lets in what the permission of a token allows, as it is now.
+// admitToken checks the permission of a resource token as it is now, not as it was when
+// the token was made.
 func (c *Call) admitToken(row *Row, g *Grant) error {
 	r, known := &c.Request, c.Service.Engine.Catalog()
 	p, err := known.Permission(g.Permission)
 	if err != nil {
-		return errForbidden // it was deleted
+		return errForbidden // the permission was deleted
 	}
 	if r.Container == "" || g.Container == 0 {
 		return errForbidden
@@ -104,14 +105,13 @@ func (c *Call) admitToken(row *Row, g *Grant) error {
 	return nil
 }
 
-// within reports whether a request stays within what a permission is for. The
-// request is about the permission's container.
+// within reports whether a permission covers a request to its container.
 func (r *Request) within(row *Row, p *catalog.Permission) bool {
 	switch {
 	case row.Reads && (row.Resource == Containers || row.Resource == Ranges):
-		return true // SDKs read these before they do anything else, whatever they have a token for
+		return true // SDKs read these first, whatever their token is for
 	case row.Resource == Containers:
-		return false // the container is its owner's, whatever may be done to what is in it
+		return false // a token never changes or deletes its container, see DESIGN.md
 	}
 	if p.Kind != "" {
 		return row.Resource.Word() == p.Kind && r.ID != "" && r.ID == p.Child && r.alike(p) && (p.Key == nil || r.withinKey(p.Key))
@@ -121,22 +121,22 @@ func (r *Request) within(row *Row, p *catalog.Permission) bool {
 	}
 	switch {
 	case row.Verb == QueryPlan:
-		return true // it has no data in it
+		return true // a plan contains no data
 	case row.Resource == Items, row.Resource == Conflicts, row.Resource == PartitionKeys, row.Verb == Execute:
 		return r.withinKey(p.Key)
 	}
 	return false
 }
 
-// alike reports whether a request and a permission mean the same by an id. One that
-// has the form of a rid is one only where the container is named by its rid too, so
-// that an item's name cannot be used as the rid of another.
+// alike reports whether a request and a permission use an id in the same sense. An id in
+// the form of a rid is taken as a rid only where the container is named by its rid too.
+// Otherwise an item's name could be used as the rid of another item.
 func (r *Request) alike(p *catalog.Permission) bool {
 	return !catalog.IsRID(r.ID) || r.Container == p.Container
 }
 
-// withinKey reports whether a request names a partition key that is, or begins with,
-// the one given. What is done for it never leaves the key that it names.
+// withinKey reports whether the request's partition key equals the granted one or begins
+// with it. A request never reaches items outside the partition key that it names.
 func (r *Request) withinKey(granted value.PartitionKey) bool {
 	if r.PartitionKey == "" {
 		return false
@@ -145,7 +145,7 @@ func (r *Request) withinKey(granted value.PartitionKey) bool {
 	if err != nil {
 		return false
 	}
-	if len(granted) == 0 || len(k) == 0 { // "none" is a key of its own
+	if len(granted) == 0 || len(k) == 0 { // "none" is a partition key, and a prefix of no other
 		return len(granted) == len(k)
 	}
 	return len(k) >= len(granted) && k[:len(granted)].Equal(granted)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The account document: what a client reads first, to learn where to go.
+// The account document, which a client reads first to learn the endpoints.
 
 package api
 
@@ -14,41 +14,41 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Account is what the server says of itself.
+// Account is the server's description of itself.
 type Account struct {
-	// Regions are the names of the regions that are advertised, in the order in which
-	// clients fall back on them; at least one. The first is the one that is written
-	// to. A name may have an endpoint behind it, as in West US=http://localhost:8081/:
-	// then all have, unless there is one to advertise, and what comes by the endpoint
-	// of another region than the first may only read.
+	// Regions are the names of the advertised regions, in the order in which clients fall
+	// back on them; at least one. Writes go to the first. A name may be followed by an
+	// endpoint, as in West US=http://localhost:8081/. Either all regions have one or none
+	// has, unless Advertise is set. Requests by the endpoint of any region but the first
+	// may only read.
 	Regions []string
 	// Consistency is the default level.
 	Consistency string
-	// Advertise is the endpoint that clients are told to use; empty for the one
-	// that they came by.
+	// Advertise is the endpoint that the account document names; empty for the endpoint
+	// that the client used.
 	Advertise string
-	// ContinuousBackup says that all versions of items are kept for a while.
+	// ContinuousBackup says that older versions of items are kept for a while.
 	ContinuousBackup bool
 
 	locations []location // of Regions
 }
 
-// location is a region as clients are told of it.
+// location is a region of the account document.
 type location struct {
 	name string
-	// endpoint and the host in it are empty for where the client came by.
+	// endpoint and its host are empty if the region has no endpoint of its own.
 	endpoint, host string
 }
 
-// consistencyLevels are in order, the strongest first.
+// consistencyLevels are ordered from the strongest to the weakest.
 var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
 
 const accountID = "mayfly"
 
-// Check reads the regions, and says what is wrong.
+// Check parses the regions and validates the settings.
 func (a *Account) Check() error {
 	if len(a.Regions) == 0 {
-		return fmt.Errorf("no region is given")
+		return fmt.Errorf("there is no region")
 	}
 	var ownEndpoints int
 	a.locations = nil
@@ -63,7 +63,7 @@ func (a *Account) Check() error {
 		a.locations = append(a.locations, l)
 	}
 	if ownEndpoints > 0 && ownEndpoints < len(a.Regions) && a.Advertise == "" {
-		return fmt.Errorf("some regions have an endpoint and others have none: give all of them one, or say what to advertise")
+		return fmt.Errorf("some regions have an endpoint and others have none: give all of them one, or set the endpoint to advertise")
 	}
 	if !slices.Contains(consistencyLevels, a.Consistency) {
 		return fmt.Errorf("the consistency level %q is not one of %s", a.Consistency, strings.Join(consistencyLevels, ", "))
@@ -88,7 +88,7 @@ func parseLocation(text string) (location, error) {
 	return l, nil
 }
 
-// Hosts are those of the endpoints that regions have of their own.
+// Hosts returns the hosts of the regions that have an endpoint of their own.
 func (a *Account) Hosts() (hosts []string) {
 	for _, l := range a.locations {
 		if l.host != "" {
@@ -98,8 +98,8 @@ func (a *Account) Hosts() (hosts []string) {
 	return hosts
 }
 
-// writable reports whether a client that came by a host may write: not by that of a
-// region which is only read.
+// writable reports whether a client that used this host may write. It may not if the host
+// is the endpoint of a region other than the first.
 func (a *Account) writable(host string) bool {
 	for _, l := range a.locations {
 		if l.host != "" && strings.EqualFold(l.host, host) {
@@ -109,7 +109,7 @@ func (a *Account) writable(host string) bool {
 	return true
 }
 
-// admitConsistency refuses a level that is none, or stronger than the account's.
+// admitConsistency refuses a level that is unknown, or stronger than the account's.
 func (a *Account) admitConsistency(level string) error {
 	if level == "" {
 		return nil
@@ -125,7 +125,7 @@ func (a *Account) admitConsistency(level string) error {
 	return nil
 }
 
-// readAccount answers with what the server says of itself.
+// readAccount answers with the account document.
 func (c *Call) readAccount() error {
 	account := c.Service.Account
 	c.Answer.Located = true
@@ -134,7 +134,7 @@ func (c *Call) readAccount() error {
 	return c.Answer.body(statusOK, account.render(cmp.Or(account.Advertise, c.Request.Endpoint)))
 }
 
-// maxMediaMB is the quota of attachments that every account is told. There are none.
+// maxMediaMB is the service's quota of attachments. There are no attachments here.
 const maxMediaMB = "10240"
 
 func (a *Account) render(endpoint string) []byte {
@@ -163,7 +163,7 @@ func (l location) append(dst []byte, otherwise string) []byte {
 	return append(dst, '}')
 }
 
-// queryEngine is JSON in a string, as .NET's native query engine wants it.
+// queryEngine is JSON in a string, as .NET's native query engine reads it.
 const queryEngine = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":500,` +
 	`"maxLogicalOrPerSqlQuery":500,"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,` +
 	`"queryMaxInMemorySortDocumentCount":500,"maxQueryRequestTimeoutFraction":0.9,"sqlAllowNonFiniteNumbers":false,` +

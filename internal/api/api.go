@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// Package api is what the database does for clients, whatever the transport by which
-// they come. A transport finds out which resource a client means and what it wants done
-// with it, and who it is; it fills the fields of a Request, and renders the fields of an
-// Answer. What is between them is here: one table says which requests there are, what
-// each needs to be let in, what it is called in metrics, and what answers it. Errors
-// become statuses and words for clients in failure.go, and nowhere else.
+// Package api is what the database does for clients, whatever the transport. A transport
+// finds out which resource and verb a request means and verifies its credential. It fills
+// the fields of a Request, and renders the fields of an Answer. One table lists the
+// requests that there are: who may make each, its name in metrics, and the function that
+// answers it. Errors become statuses and messages for clients in failure.go, and nowhere
+// else.
 package api
 
 import (
@@ -34,28 +34,28 @@ type Service struct {
 type Call struct {
 	Service *Service
 	Context context.Context
-	// Row is what the table says of the request; nil if it has no row.
+	// Row is the request's row of the table; nil if it has none.
 	Row     *Row
 	Request Request
 	Answer  Answer
-	// Share is the memory that the request may take. It has a life of its own: a write
-	// whose client has gone holds it until it is done.
+	// Share is the memory that the request may take. It can outlive the request: a write
+	// whose client has gone holds it until the write is done.
 	Share *memory.Share
-	// Began is when the request came. Activity is what it is called in logs and errors,
-	// and Method and Path say there what it was, in the words of its transport.
+	// Began is when the request arrived. Activity identifies it in logs and errors.
+	// Method and Path describe it there, in the terms of its transport.
 	Began                  time.Time
 	Activity, Method, Path string
 
 	room *room
 }
 
-// Begin makes a call ready to be filled.
+// Begin connects a call to the service. The transport fills the rest.
 func (s *Service) Begin(c *Call) {
 	c.Service = s
 	c.Request.Memory = c.Share
 }
 
-// End gives back what a call has taken. Its answer has been rendered.
+// End gives back the call's memory. Call it after the answer was rendered.
 func (c *Call) End() {
 	if c.room != nil {
 		c.Service.leaveRoom(c.room, c.Answer.Room)
@@ -63,15 +63,16 @@ func (c *Call) End() {
 	c.Share.Close()
 }
 
-// room is memory for an item or the rows of a page. It is used again when they are sent.
+// room is a buffer for an item or for the rows of a page. It is reused once they are
+// sent.
 type room struct {
 	bytes []byte
 }
 
-// maxKeptRoom is the largest that is kept.
+// maxKeptRoom is the size of the largest buffer that is kept for reuse.
 const maxKeptRoom = 64 << 10
 
-// takeRoom takes memory for what is read.
+// takeRoom gives the request a buffer for what it reads.
 func (c *Call) takeRoom() {
 	c.room, _ = c.Service.rooms.Get().(*room)
 	if c.room == nil {
@@ -80,7 +81,7 @@ func (c *Call) takeRoom() {
 	c.Request.Room = c.room.bytes
 }
 
-// leaveRoom leaves the memory of an answer, if that is more than there was.
+// leaveRoom keeps the larger of the room's buffer and the answer's, and returns the room.
 func (s *Service) leaveRoom(r *room, bytes []byte) {
 	if cap(bytes) > cap(r.bytes) && cap(bytes) <= maxKeptRoom {
 		r.bytes = bytes
@@ -88,8 +89,9 @@ func (s *Service) leaveRoom(r *room, bytes []byte) {
 	s.rooms.Put(r)
 }
 
-// read does what reads an answer into memory. If there is not enough for it, what was
-// read is let go of, and read again when there is.
+// read runs do, and charges the size of its answer to the call's share. If the memory is
+// not there at once, read drops the answer, waits for the memory, and runs do again:
+// answers that wait must not hold what they wait for.
 func (c *Call) read(do func() (engine.Answer, error), size func(*engine.Answer) int) (err error) {
 	c.Answer.Answer, err = do()
 	n := size(&c.Answer.Answer)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Batches: several operations in one request, in JSON or, from .NET, in HybridRow
-// (hybridrow.go), and as a transaction or one by one.
+// (hybridrow.go). They are a transaction, or independent operations.
 
 package api
 
@@ -15,13 +15,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// batchOp is an operation of a batch, and whether its answer may leave the item out.
+// batchOp is an operation of a batch. If it is minimal, its result leaves the item out.
 type batchOp struct {
 	engine.ItemOp
 	minimal bool
 }
 
-// batchOps are the names of operations.
+// batchOps maps the names of operations.
 var batchOps = map[string]store.Op{
 	"Create": store.Create, "Upsert": store.Upsert, "Replace": store.Replace,
 	"Patch": store.Update, "Delete": store.Delete, "Read": store.Read,
@@ -72,7 +72,7 @@ func parseBatch(body []byte) ([]batchOp, error) {
 	return ops, nil
 }
 
-// parseBatchOp reads one operation. The fault is empty if all is well.
+// parseBatchOp reads one operation. The fault is empty if the operation is valid.
 func parseBatchOp(raw []byte) (op batchOp, fault string) {
 	members, ok := value.Members(raw)
 	if !ok {
@@ -126,7 +126,7 @@ type batchResult struct {
 	message           string // of an error
 }
 
-// batchResults tells what came of each operation, and the status of it all.
+// batchResults returns the result of each operation, and the status of the batch.
 func (c *Call) batchResults(ops []batchOp) ([]batchResult, int) {
 	results := make([]batchResult, len(ops))
 	status := statusOK
@@ -161,8 +161,8 @@ func (c *Call) batchResult(op *batchOp, done *engine.ItemOutcome) batchResult {
 	return r
 }
 
-// appendBatchResults writes the results in JSON. Clients take a key that is there
-// for one that has a value.
+// appendBatchResults writes the results in JSON. A key without a value is left out, since
+// clients assume that a key which is there has a value.
 func appendBatchResults(dst []byte, results []batchResult) []byte {
 	dst = append(dst, '[')
 	for i := range results {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The conflicts of a container. Writes go to one place, so that there are none: the list
-// is empty, and no conflict is found.
+// The conflicts of a container. There is one region that is written to, so there are
+// never any: the list is empty, and reads of a conflict answer 404.
 
 package api
 

@@ -11,14 +11,15 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// tellContainer says what goes with a container, and returns its definition.
+// tellContainer adds what the request asks for about a container, and returns its
+// definition.
 func (c *Call) tellContainer(of *catalog.Container) ([]byte, error) {
 	r, a, e := &c.Request, &c.Answer, c.Service.Engine
 	a.OwnerPath, a.OwnerRID = "dbs/"+of.DatabaseID, of.RID.Database.String()
 	if of.Throughput.None() {
 		a.extra(SharedThroughput, "true")
 	}
-	// Nothing has to be copied for analyses, so that it always has been.
+	// There is no analytical store to copy to, so the copy is always complete.
 	if r.AnalyticalProgress {
 		a.extra(AnalyticalProgress, "100")
 	}
@@ -42,22 +43,22 @@ func (c *Call) tellContainer(of *catalog.Container) ([]byte, error) {
 	return c.withStatistics(of)
 }
 
-// partitionedSince is the version of the protocol from which on every container has
-// a partition key. A client of an older one may leave it out, and newer ones then
-// see a key that no item has.
+// partitionedSince is the version of the protocol since which every container has a
+// partition key. An older client may leave it out. Newer clients then see a partition key
+// that no item has.
 const partitionedSince = "2018-12-31"
 
 const systemKey = `"partitionKey":{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}`
 
-// withSystemKey adds the key to a definition that has none, if the client may leave it
-// out.
+// withSystemKey adds the system partition key to a definition without one, if the
+// client's version allows that.
 func (r *Request) withSystemKey(body []byte) []byte {
 	if r.Version == "" || r.Version >= partitionedSince {
 		return body
 	}
 	o, err := value.ParseObject(body)
 	if err != nil {
-		return body // which is refused as it is
+		return body // the catalog refuses it
 	}
 	if raw, ok := o.Lookup("partitionKey"); ok && string(raw) != "null" {
 		return body
@@ -69,9 +70,9 @@ func (r *Request) withSystemKey(body []byte) []byte {
 	return append(append(out, systemKey...), '}')
 }
 
-// withStatistics returns the container's definition, with what each of its ranges holds.
-// Only what is live counts. The service lists partition keys of a gigabyte and more too;
-// a key's total has the dead in it, so that none is listed.
+// withStatistics returns the container's definition with the live items of each range.
+// The service also lists partition keys of a gigabyte and more. Here a key's total
+// includes expired items that are not purged yet, so none is listed.
 func (c *Call) withStatistics(of *catalog.Container) ([]byte, error) {
 	parts, err := c.Service.Engine.UsageByRange(of)
 	if err != nil {
@@ -87,5 +88,5 @@ func (c *Call) withStatistics(of *catalog.Container) ([]byte, error) {
 	return append(body, "]}"...), nil
 }
 
-// KiB returns how many KiB hold so many bytes.
+// KiB returns how many KiB are needed for this many bytes, rounded up.
 func KiB(bytes int64) int64 { return (bytes + 1023) / 1024 }

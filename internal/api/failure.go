@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The one place that knows status codes: what is wrong becomes what a client sees
-// here. A client gets our message only for errors that were made on purpose;
-// anything else is "internal", and the log has the rest.
+// The one place that knows status codes. It turns every error into what the client sees.
+// A client sees the message of errors that are listed here. Any other error becomes
+// status 500, and its text goes to the log only.
 
 package api
 
@@ -23,11 +23,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// needsPlanText is what the service says of a query that a client has to take apart.
+// needsPlanText is the service's answer to a query that needs a plan and merging by the
+// client.
 const needsPlanText = "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) exception that all newer clients will know how to handle gracefully. This exception is traced, but unless you see it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this message."
 
-// Failure is an error as a client sees it. Transports make their own with Refuse; what
-// the database says otherwise is in the table below.
+// Failure is an error as a client sees it. Transports make their own with Refuse. The
+// table below has those of the database.
 type Failure struct {
 	Status    int
 	SubStatus int
@@ -36,10 +37,10 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text }
 
-// Refuse makes an error that a client sees as it is.
+// Refuse makes an error that a client sees as given.
 func Refuse(status, subStatus int, text string) error { return &Failure{status, subStatus, text} }
 
-// Invalid refuses a part of a request.
+// Invalid refuses a request as malformed, with status 400.
 func Invalid(text string) error { return &Failure{400, 0, text} }
 
 // statusCodes are the names of the status codes in error bodies.
@@ -61,28 +62,28 @@ var statusCodes = map[int]string{
 	503:             "ServiceUnavailable",
 }
 
-// statusRetryWith is the service's own: the write met another, try again.
+// statusRetryWith is the service's own status: another write interfered, try again.
 const statusRetryWith = 449
 
 // subStatusCompile goes with a script that does not compile.
 const subStatusCompile = 65535
 
-// retryWithAfter is how long a client should wait before it tries again what met
-// another write.
+// retryWithAfter is how long a client should wait before it repeats a request that
+// another write interfered with.
 const retryWithAfter = 10 * time.Millisecond
 
-// retryScriptAfter is how long it should wait if too many scripts are running: scripts
-// that fill the server take long.
+// retryScriptAfter is how long a client should wait if too many scripts are running. It
+// is longer because scripts that fill the server run long.
 const retryScriptAfter = 500 * time.Millisecond
 
-// retryMemoryAfter is how long it should wait if there was no memory, for which it has
-// waited already.
+// retryMemoryAfter is how long a client should wait if there was no memory. The request
+// has already waited for memory by then.
 const retryMemoryAfter = time.Second
 
-// throttled is what the service tells a client that spends too much.
+// throttled is the service's message to a client that spends more than its throughput.
 const throttled = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
 
-// failures maps the errors that are values. The texts are the service's.
+// failures maps the errors that are values. Most texts are the service's.
 var failures = []struct {
 	err error
 	Failure
@@ -136,8 +137,8 @@ var failures = []struct {
 	{context.DeadlineExceeded, Failure{408, 0, "The request took too long."}},
 }
 
-// FailureOf turns an error into what the client sees. known is false for errors
-// that nobody made on purpose.
+// FailureOf turns an error into what the client sees. known is false for an error that
+// this file does not list.
 func FailureOf(err error) (f Failure, known bool) {
 	var refused *Failure
 	if errors.As(err, &refused) {
@@ -189,13 +190,13 @@ func FailureOf(err error) (f Failure, known bool) {
 	return Failure{500, 0, "Unknown server error occurred when processing this request."}, false
 }
 
-// Explain tells an error as clients see it, for scripts.
+// Explain returns an error's status and message as clients see them, for scripts.
 func Explain(err error) (status int, text string) {
 	f, _ := FailureOf(err)
 	return f.Status, f.Text
 }
 
-// Fail turns an error into what the client sees. The log has what nobody made on purpose.
+// Fail turns an error into what the client sees, and logs it if it is not a known one.
 func (c *Call) Fail(what string, err error) Failure {
 	f, known := FailureOf(err)
 	if !known {
@@ -204,8 +205,8 @@ func (c *Call) Fail(what string, err error) Failure {
 	return f
 }
 
-// RetryAfter returns how long a client should wait before it tries again, 0 if that
-// would not help.
+// RetryAfter returns how long a client should wait before it tries again; 0 if trying
+// again would not help.
 func RetryAfter(err error, f Failure) time.Duration {
 	var tooMuch *engine.ThrottledError
 	switch {
@@ -221,10 +222,10 @@ func RetryAfter(err error, f Failure) time.Duration {
 	return 0
 }
 
-// ErrorBody is the service's form: a message that holds JSON and a trailer. Where no plan
-// was made it is the gateway that speaks, in plain text, but for errors that have a place
-// in the query: Data Explorer reads these off the first line, and shows other JSON as
-// nothing.
+// ErrorBody returns the service's form: a message that holds JSON and a trailer. Refused
+// query plans have a message in plain text, as from the service's gateway. The exception
+// is an error with a position in the query: Data Explorer reads it from JSON on the first
+// line, and shows other JSON as nothing.
 func (c *Call) ErrorBody(f Failure, err error) []byte {
 	var (
 		message  []byte
@@ -234,7 +235,7 @@ func (c *Call) ErrorBody(f Failure, err error) []byte {
 	switch {
 	case errors.As(err, &noPlan) && !(errors.As(err, &badQuery) && badQuery.Code != ""):
 		message = append(message, f.Text...)
-	case errors.As(err, &badQuery): // which has a form of its own
+	case errors.As(err, &badQuery): // it has its own JSON
 		message = append(append(message, "Message: "...), badQuery.JSON()...)
 	default:
 		message = value.AppendString(append(message, `Message: {"Errors":[`...), f.Text)
@@ -258,7 +259,7 @@ func (c *Call) ErrorBody(f Failure, err error) []byte {
 	return append(body, '}')
 }
 
-// Code is the name of the status, as bodies of errors have it.
+// Code returns the name of the status in error bodies.
 func (f *Failure) Code() string {
 	if name, ok := statusCodes[f.Status]; ok {
 		return name

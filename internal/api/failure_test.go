@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every error of the table is found, however it is wrapped, and has a status with a name.
+// Every error of the table is found, also when wrapped, and its status has a name.
 func TestFailures(t *testing.T) {
 	for _, f := range failures {
 		for _, err := range []error{f.err, fmt.Errorf("some detail: %w", f.err), errors.Join(io.EOF, f.err)} {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 
-// Batches from .NET come, and are answered, as records in HybridRow, Cosmos DB's
-// binary row format. A stream of them is
+// Batches from .NET, and the answers to them, are records in HybridRow, Cosmos DB's
+// binary row format. A stream of records is
 //
 //	segment   81 | F0 D8 FF 7F | 01 | int32: bytes up to the first record
 //	record    81 | F1 D8 FF 7F | int32: bytes of the row | uint32: CRC-32 of the row
 //	row       81 | int32: schema | presence byte | fixed fields | variable fields | sparse fields
 //
-// again and again, in little-endian. The presence byte has a bit for each fixed and
-// each variable field, from the lowest on. A fixed field has its place whether it is
-// present or not; a variable field that is present is its length and its bytes. A
-// sparse field is its type, the token of its name, and its value. Lengths and tokens
-// are in seven bits a byte, the lowest first.
+// repeated, in little-endian. The presence byte has a bit for each fixed and each
+// variable field, from the lowest bit on. A fixed field takes its bytes whether it is
+// present or not. A variable field that is present is its length and its bytes. A sparse
+// field is its type, the token of its name, and its value. Lengths and tokens are
+// varints, seven bits in a byte, the lowest first.
 //
 //	schema          fixed                       variable                     sparse, with its token
 //	operation       operationType               partitionKey, effective-     8 indexingDirective, 9 ifMatch,
@@ -41,13 +41,13 @@ const (
 	schemaOperation = 2145473648
 	schemaResult    = 2145473649
 
-	// Of the segment's header without more than its length, of a record's header, and
-	// of a row's version and schema.
+	// Sizes of a segment header that has only its length, of a record header, and of a
+	// row's version and schema.
 	segmentBytes   = 10
 	recordBytes    = 13
 	rowHeaderBytes = 5
 
-	// maxHybridOps bounds what is read; the engine says that it is too many.
+	// maxHybridOps bounds how many operations are read. The engine's limit is lower.
 	maxHybridOps = 1000
 )
 
@@ -80,12 +80,12 @@ const (
 	typeBinary  = 21
 )
 
-// hybridOps are the numbers of operations.
+// hybridOps maps the numbers of operations.
 var hybridOps = map[int32]store.Op{
 	0: store.Create, 1: store.Update, 2: store.Read, 4: store.Delete, 5: store.Replace, 20: store.Upsert,
 }
 
-// isHybridRow reports whether a body is in HybridRow: JSON never begins like this.
+// isHybridRow reports whether a body is in HybridRow. No JSON begins with this byte.
 func isHybridRow(body []byte) bool { return len(body) > 0 && body[0] == hybridVersion }
 
 // parseHybridBatch reads a stream of operations.
@@ -109,8 +109,8 @@ func parseHybridBatch(body []byte) ([]batchOp, error) {
 	return ops, nil
 }
 
-// hybridReader takes bytes apart. After a fault, which is never empty then, it
-// returns zeros.
+// hybridReader takes bytes apart. After a fault it returns zeros. The fault is its
+// message, and empty if there was none.
 type hybridReader struct {
 	rest  []byte
 	fault string
@@ -169,7 +169,8 @@ func (r *hybridReader) text() string {
 	return string(b)
 }
 
-// schema reads the beginning of a row, which has to be of a schema.
+// schema reads the start of a row, and fails unless the row has the schema that is
+// wanted.
 func (r *hybridReader) schema(want int32) {
 	if version, schema := r.byte(), r.int32(); r.fault == "" && (version != hybridVersion || schema != want) {
 		r.fail("it has a row of another kind")
@@ -180,7 +181,7 @@ func (r *hybridReader) isSegment() bool {
 	return len(r.rest) >= rowHeaderBytes && binary.LittleEndian.Uint32(r.rest[1:]) == schemaSegment
 }
 
-// segment goes past the header of a segment.
+// segment skips the header of a segment.
 func (r *hybridReader) segment() {
 	r.schema(schemaSegment)
 	present, n := r.byte(), r.int32()
@@ -191,7 +192,7 @@ func (r *hybridReader) segment() {
 	r.take(uint64(n - segmentBytes))
 }
 
-// record returns the row of a record.
+// record returns the row in a record.
 func (r *hybridReader) record() []byte {
 	r.schema(schemaRecord)
 	n, sum := r.int32(), uint32(r.int32())
@@ -210,7 +211,7 @@ func (r *hybridReader) operation() (op batchOp) {
 	r.schema(schemaOperation)
 	present := r.byte()
 	kind := r.int32()
-	r.int32() // the resource type: all are items
+	r.int32() // the resource type: always items
 	for field := fieldPartitionKey; field <= lastField; field++ {
 		if present&(1<<field) == 0 {
 			continue
@@ -284,8 +285,8 @@ func appendHybridSchema(dst []byte, schema uint32) []byte {
 	return binary.LittleEndian.AppendUint32(append(dst, hybridVersion), schema)
 }
 
-// appendHybridResult writes the row of a result. The body of an error stands in the
-// place of the item's.
+// appendHybridResult writes the row of a result. An error's body takes the place of the
+// item.
 func appendHybridResult(dst []byte, r *batchResult) []byte {
 	dst = appendHybridSchema(dst, schemaResult)
 	body := r.body

@@ -16,7 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// unhex reads bytes as people write them down.
+// unhex parses bytes in hex, with white space between them.
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
@@ -28,8 +28,8 @@ func unhex(t testing.TB, text string) []byte {
 
 const hybridSegment = "81 F0D8FF7F 01 0A000000"
 
-// hybridStream puts rows into records. Their lengths and checksums are made here a
-// second time, so that the reader is not checked against the writer.
+// hybridStream puts rows into records. It computes lengths and checksums itself, so that
+// the reader is not tested against the writer's code.
 func hybridStream(t testing.TB, rows ...string) []byte {
 	t.Helper()
 	stream := unhex(t, hybridSegment)
@@ -82,7 +82,7 @@ func TestHybridOperations(t *testing.T) {
 	}
 }
 
-// A segment may say more of itself, and be followed by another.
+// A segment header may have more fields, and a stream several segments.
 func TestHybridSegments(t *testing.T) {
 	longer := unhex(t, "81 F0D8FF7F 03 0D000000 020203")
 	records := hybridStream(t, rowCreate)[segmentBytes:]
@@ -152,8 +152,8 @@ func TestHybridResults(t *testing.T) {
 	}
 }
 
-// FuzzHybridBatch reads anything: no panic, and no more operations than there is room
-// for.
+// FuzzHybridBatch reads arbitrary bytes: no panic, and no more operations than fit into
+// the body.
 func FuzzHybridBatch(f *testing.F) {
 	for _, row := range []string{rowCreate, rowRead, rowPatch, rowUpsert, rowDelete, rowReplace} {
 		f.Add(hybridStream(f, row))
@@ -164,7 +164,7 @@ func FuzzHybridBatch(f *testing.F) {
 		if err != nil && ops != nil || len(ops)*(recordBytes+rowHeaderBytes) > len(body) {
 			t.Errorf("%d operations of %d bytes, %v", len(ops), len(body), err)
 		}
-		// A row by itself, which a checksum keeps the fuzzer from.
+		// Also read the bytes as a row, which the fuzzer cannot reach past the checksum.
 		row := hybridReader{rest: body}
 		op := row.operation()
 		if row.fault == "" && (op.Op == 0 || len(row.rest) > 0) {

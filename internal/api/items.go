@@ -11,13 +11,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// resolve finds the item that a request means, if it names it by its rid.
+// resolve replaces a rid in the request's target by the id and key of its item.
 func (c *Call) resolve() (err error) {
 	c.Request.Target, err = c.Service.Engine.ResolveRID(c.Request.Target)
 	return err
 }
 
-// ops are what the verbs do to items.
+// ops maps verbs to operations on items.
 var ops = [verbs]store.Op{Create: store.Create, Upsert: store.Upsert, Replace: store.Replace, Patch: store.Update, Delete: store.Delete}
 
 func (c *Call) writeItem() (err error) {
@@ -58,22 +58,23 @@ func (c *Call) readItem() error {
 	return a.body(statusOK, r.shown(a.Body))
 }
 
-// told says what goes with an item, with an error too.
+// told sets the fields about the container and the position, also for an error.
 func (a *Answer) told() {
 	a.owned(a.Container)
 	a.Positioned = a.Container != nil && (a.LSN != 0 || a.Answered)
 }
 
-// shown returns an item as the client wants to see it: without the system properties that
-// nothing depends on, if it says so. The service does this for items that were created
-// with the same wish only; here every item has them, and shows them or not.
+// shown returns an item as the client asks for it: PlainItem leaves out system properties
+// that nothing depends on. The service leaves them out only of items that were created
+// with the same option. Here every item has them, and each request says whether to show
+// them.
 func (r *Request) shown(item []byte) []byte {
 	if !r.PlainItem {
 		return item
 	}
 	o, err := value.ParseObject(item)
 	if err != nil {
-		return item // a trigger has put something else in its place
+		return item // a trigger replaced the body by something that is no object
 	}
 	out := o.AppendMembers([]byte("{"), func(name string) bool { return name == "_self" || name == "_attachments" })
 	return append(out, '}')
@@ -83,13 +84,13 @@ func (c *Call) listItems() error {
 	return c.readPage(func() (engine.Answer, error) { return c.Service.Engine.ListItems(c.Context, &c.Request.Request) })
 }
 
-// readPage answers with a page that is read into memory of its own.
+// readPage reads a page, charges its memory, and answers with it.
 func (c *Call) readPage(do func() (engine.Answer, error)) error {
 	err := c.read(do, func(a *engine.Answer) int { return len(a.Rows) })
 	return c.items(err)
 }
 
-// items answers with a page of items, if there is one.
+// items answers with a page of items, unless there was an error.
 func (c *Call) items(err error) error {
 	a := &c.Answer
 	a.owned(a.Container)
@@ -100,7 +101,7 @@ func (c *Call) items(err error) error {
 	return c.page(a.Container.RIDText, "Documents", a.Rows, a.Count)
 }
 
-// readChanges answers with a page of the change feed, whose etag is where to go on from.
+// readChanges answers with a page of the change feed. Its etag is the continuation.
 func (c *Call) readChanges() error {
 	r, a := &c.Request, &c.Answer
 	r.Continuation = changePosition(r.IfNoneMatch)
@@ -116,7 +117,7 @@ func (c *Call) readChanges() error {
 	return nil
 }
 
-// changePosition takes a position out of the etag that it was told as.
+// changePosition returns the continuation in the etag of a page of the change feed.
 func changePosition(etag string) string {
 	etag = strings.TrimPrefix(strings.TrimSpace(etag), "W/")
 	if n := len(etag); n >= 2 && etag[0] == '"' && etag[n-1] == '"' {
@@ -125,7 +126,7 @@ func changePosition(etag string) string {
 	return etag
 }
 
-// deletePartitionKey deletes all items with the partition key that is given.
+// deletePartitionKey deletes all items with the request's partition key.
 func (c *Call) deletePartitionKey() (err error) {
 	c.Answer.Answer, err = c.Service.Engine.DeletePartitionKey(c.Context, &c.Request.Request)
 	c.Answer.told()

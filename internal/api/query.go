@@ -19,9 +19,10 @@ func (c *Call) queryItems() (err error) {
 	c.takeRoom()
 	a.Answer, err = c.Service.Engine.QueryItems(c.Context, &r.Request)
 	if err == nil && r.Optimistic {
-		// .NET hoped that it need not merge anything. If there is more than this page, and
-		// unless it is told so, it throws the page away, asks for a plan and begins anew.
-		// The service tells it to with DISTINCT and GROUP BY, and the SDK's tests look.
+		// .NET sent the query without a plan, and hopes that no merging is needed. If
+		// there are more pages, and the answer does not say False here, the SDK drops the
+		// page, asks for a plan and starts over. The service says True for DISTINCT and
+		// GROUP BY, and the SDK's tests check it.
 		requires := "False"
 		if a.Merged {
 			requires = "True"
@@ -34,7 +35,7 @@ func (c *Call) queryItems() (err error) {
 	return c.items(err)
 }
 
-// planQuery answers a client that wants to know how to ask several ranges.
+// planQuery answers with the plan by which a client queries several ranges.
 func (c *Call) planQuery() error {
 	q, err := engine.ParseQuery(c.Request.Body)
 	if err != nil {
@@ -51,8 +52,8 @@ func (c *Call) planQuery() error {
 	return c.Answer.body(statusOK, plan)
 }
 
-// planError is a query of which there is no plan. People see from its text that it was
-// the plan which a client did not get.
+// planError is an error of planning. Its text shows that the client asked for a plan, and
+// not for rows.
 type planError struct{ err error }
 
 func (e *planError) Error() string { return "plan the query: " + e.err.Error() }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What queries took and which indexes they used, as clients ask for it.
+// Query metrics and index metrics, for requests that ask for them.
 
 package api
 
@@ -16,19 +16,19 @@ import (
 	"github.com/mayflydb/mayfly/internal/query"
 )
 
-// A header has an end: maxIndexMetrics bounds how many indexes of one kind are told, and
-// maxIndexMetricBytes how long all of them together are. Python takes no line of more than
-// 64 KiB, and an index has as long a name as its path.
+// maxIndexMetrics bounds how many indexes of one kind the header lists, and
+// maxIndexMetricBytes their total length. Python accepts no header line of more than 64
+// KiB, and an index's name is as long as its path.
 const (
 	maxIndexMetrics     = 16
 	maxIndexMetricBytes = 48 << 10
 )
 
-// headerRoom is what is left of a header.
+// headerRoom is the number of bytes left in the header.
 type headerRoom int
 
-// told returns the first of the indexes of one kind that there is room for, each of which
-// takes so many bytes.
+// told returns the first indexes of a list that there is room for. bytes returns the
+// length of one.
 func told[T any](room *headerRoom, list []T, bytes func(T) int) []T {
 	for i, index := range list[:min(len(list), maxIndexMetrics)] {
 		if *room -= headerRoom(bytes(index)); *room < 0 {
@@ -38,7 +38,7 @@ func told[T any](room *headerRoom, list []T, bytes func(T) int) []T {
 	return list[:min(len(list), maxIndexMetrics)]
 }
 
-// tellMetrics tells what a query took, in the forms that were asked for.
+// tellMetrics adds the metrics in the forms that the request asks for.
 func (c *Call) tellMetrics() {
 	r, page := &c.Request, &c.Answer
 	if r.QueryMetrics {
@@ -51,8 +51,8 @@ func (c *Call) tellMetrics() {
 	case r.IndexMetrics:
 		page.extra(IndexUtilization, base64.StdEncoding.EncodeToString(indexMetrics(page.Indexes)))
 	}
-	// When they go on in the middle of rows that are equal in what they are ordered by,
-	// clients skip rows by their rids, in the direction that they are told here.
+	// A client that resumes among rows with equal ORDER BY values skips rows by their
+	// rids, in the direction given here.
 	info := `{"reverseRidEnabled":false,"reverseIndexScan":false}`
 	if page.LatestFirst {
 		info = `{"reverseRidEnabled":false,"reverseIndexScan":true}`
@@ -60,12 +60,12 @@ func (c *Call) tellMetrics() {
 	page.extra(QueryExecution, info)
 }
 
-// queryMetrics writes times and counts. The optimizer is a part of making the plan,
-// and functions are a part of running it: their own times are told as none.
+// queryMetrics writes times and counts. The optimizer's time is part of the plan's, and
+// the functions' time part of the execution's, so both are given as 0.
 //
-// Clients take what the engine does itself for the rest of the execution when its parts
-// are taken off, and none of these is nothing if it happened. So the parts are rounded up
-// to what can be told, and their sums are of what is told.
+// Clients subtract the parts from the total to get the engine's own time, and take a part
+// of 0 as a step that did not happen. So each part that happened is rounded up to the
+// smallest unit, and totals are sums of the rounded parts.
 func queryMetrics(page *Answer) string {
 	t, w := &page.Times, &page.Work
 	compile, plan, run := atLeastOne(page.Compiled), upToHundredths(t.Plan), atLeastOne(t.Run)
@@ -85,7 +85,7 @@ func queryMetrics(page *Answer) string {
 		w.Items, w.Bytes, w.Rows, w.RowBytes, write, utilization(w))
 }
 
-// metricTime is a time in hundredths of a millisecond, which is what metrics tell.
+// metricTime is a time in hundredths of a millisecond, the precision of the metrics.
 type metricTime int64
 
 func (h metricTime) String() string { return fmt.Sprintf("%d.%02d", h/100, h%100) }
@@ -95,11 +95,11 @@ func upToHundredths(d time.Duration) metricTime {
 	return metricTime((d + one - 1) / one)
 }
 
-// atLeastOne is for what happens in every query, though the clock may not have moved.
+// atLeastOne is for steps of every query, which may take less than a tick of the clock.
 func atLeastOne(d time.Duration) metricTime { return max(1, upToHundredths(d)) }
 
-// utilization is how many of the items that were read the filter has let pass: what the
-// index was good for. If none was read, it was good for all.
+// utilization is the share of the items read that passed the filter. It is 1 if no item
+// was read.
 func utilization(w *query.Work) float64 {
 	if w.Items == 0 {
 		return 1
@@ -142,7 +142,7 @@ func indexMetrics(u *query.IndexUse) []byte {
 	}{single(u.Utilized.Single), single(u.Potential.Single), composite(u.Utilized.Composite), composite(u.Potential.Composite)})
 }
 
-// indexMetricsV2 writes the second form: specifications alone, each of them once.
+// indexMetricsV2 writes the second form: only specifications, each of them once.
 func indexMetricsV2(u *query.IndexUse) []byte {
 	type single struct{ IndexSpec string }
 	type composite struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Partition key ranges: the physical partitions as clients see them. Most SDKs
-// read them as a change feed, again and again until they get 304.
+// Partition key ranges: the physical partitions as clients see them. Most SDKs read them
+// as a change feed, until the answer is 304.
 
 package api
 
@@ -20,7 +20,7 @@ func (c *Call) listRanges() error {
 		return err
 	}
 	a := &c.Answer
-	// The ranges of a container never change, so its rid says which they are.
+	// The ranges of a container never change, so its rid identifies them.
 	a.ETag = strconv.Quote(of.RIDText + "-" + strconv.Itoa(len(of.Ranges)))
 	if condition := c.Request.IfNoneMatch; condition != "" && catalog.SameETag(condition, a.ETag) {
 		return a.empty(statusNotModified)
@@ -35,7 +35,7 @@ func (c *Call) listRanges() error {
 	return c.page(of.RIDText, "PartitionKeyRanges", items, len(of.Ranges))
 }
 
-// container returns the one that has what is asked for.
+// container returns the container of the request, and sets it as the answer's owner.
 func (c *Call) container() (*catalog.Container, error) {
 	of, err := c.Service.Engine.Catalog().Container(c.Request.Database, c.Request.Container)
 	if err != nil {

@@ -10,74 +10,75 @@ import (
 	"github.com/mayflydb/mayfly/internal/engine"
 )
 
-// Request is what a client asks for. Each operation reads the fields that are for it.
+// Request is a client's request. Each operation reads the fields that concern it.
 type Request struct {
-	// What the request is about: a resource, or the list of those of its type, in what
-	// the names of the target say, and of the user, if it is a permission.
+	// Resource is what the request is about: one resource or, depending on Verb, the list
+	// of all. The names are in the embedded target, and User for a permission.
 	Resource Resource
 	Verb     Verb
 	User     string
 	engine.Request
 
-	// Version is that of the protocol that the client speaks, as a date, or empty.
+	// Version is the client's protocol version, a date, or empty.
 	Version string
-	// Host is the name by which the client came, and Endpoint the address.
+	// Host is the host name that the client used, and Endpoint the whole address.
 	Host, Endpoint string
-	// Consistency is the level that the client asks for, or empty.
+	// Consistency is the level of the request, or empty.
 	Consistency string
 
-	// Minimal leaves the item out of the answer to a write, and PlainItem its properties
-	// that nothing depends on.
+	// Minimal leaves the item out of the answer to a write. PlainItem leaves out the
+	// item's system properties that nothing depends on.
 	Minimal, PlainItem bool
-	// NoItems asks for a page without items: to see that the request is good, and what
-	// it costs.
+	// NoItems asks for a page without items: the client wants to know that the request is
+	// valid, and its charge.
 	NoItems bool
 
-	// Features are those that the client can do of what a query plan may ask of it.
+	// Features are the features of query plans that the client supports.
 	Features string
-	// What a query is to tell beside its rows, and whether the client hopes that it need
-	// not put rows of several ranges together.
+	// The first three ask for metrics of a query. Optimistic says that the client hopes
+	// to need no merging of several ranges.
 	QueryMetrics, IndexMetrics, IndexMetricsV2, Optimistic bool
-	// ScriptLog asks for what a stored procedure has logged.
+	// ScriptLog asks for the log of a stored procedure.
 	ScriptLog bool
 
-	// Throughput is what a new database or container is to have, and Migrate whether an
-	// offer is to be of the other kind.
+	// Throughput is for a new database or container. Migrate asks an offer to change
+	// between manual and autoscale.
 	Throughput catalog.Throughput
 	Migrate    catalog.Migration
-	// TokenExpires is when the tokens of permissions in the answer do.
+	// TokenExpires is when the resource tokens in the answer expire.
 	TokenExpires time.Time
-	// What is to be told of a container beside its definition.
+	// What to tell about a container beside its definition.
 	QuotaInfo, Statistics, AnalyticalProgress bool
 }
 
-// Answer is what a transport tells a client.
+// Answer is what a transport renders for a client.
 type Answer struct {
 	engine.Answer
 	Status int
-	// Parts are the body, in pieces, which is JSON unless it is Binary.
+	// Parts are the pieces of the body, which is JSON unless Binary is set.
 	Parts  [3][]byte
 	Binary bool
-	// OwnerPath and OwnerRID name what has the resource: clients learn the rid from it.
+	// OwnerPath and OwnerRID name the resource's owner. Clients learn the owner's rid
+	// from it.
 	OwnerPath, OwnerRID string
-	// Positioned says that the answer tells which partition has answered and where that is.
+	// Positioned says that the answer names its partition and that partition's LSN.
 	Positioned bool
-	// Located says that the answer tells its address.
+	// Located says that the answer gives the resource's address.
 	Located bool
-	// List says that the body is a list, whose length is Count.
+	// List says that the body is a list of Count elements.
 	List bool
-	// Extras are what only some answers have.
+	// Extras are values that only some answers have.
 	Extras    []Extra
 	extraRoom [4]Extra
 }
 
-// Extra is something that only some answers tell.
+// Extra is a value that only some answers have.
 type Extra struct {
 	Kind ExtraKind
 	Text string
 }
 
-// ExtraKind is what an extra tells.
+// ExtraKind says what an extra is.
 type ExtraKind int
 
 // The kinds of extras.
@@ -98,21 +99,21 @@ const (
 	IndexProgress
 )
 
-// Statuses that are no errors.
+// Statuses of answers that are no errors.
 const (
 	statusOK          = 200
 	statusCreated     = 201
 	statusNoContent   = 204
 	statusMultiStatus = 207
 	statusNotModified = 304
-	// From these on, statuses tell of other things.
+	// The first status of redirects, and the first of errors.
 	statusesOfRedirects = 300
 	statusesOfErrors    = 400
 
 	statusFailedDependency = 424
 )
 
-// statusOf is the status of a write.
+// statusOf returns the status of a write.
 func statusOf(created bool) int {
 	if created {
 		return statusCreated
@@ -127,21 +128,21 @@ func (a *Answer) extra(kind ExtraKind, text string) {
 	a.Extras = append(a.Extras, Extra{kind, text})
 }
 
-// empty is an answer without a body.
+// empty makes an answer without a body.
 func (a *Answer) empty(status int) error {
 	a.Status = status
 	return nil
 }
 
-// body is an answer with one.
+// body makes an answer with a body in JSON.
 func (a *Answer) body(status int, json []byte) error {
 	a.Status, a.Parts[0] = status, json
 	return nil
 }
 
-// page is an answer with a list: items are JSON with commas between them. It may append
-// to them. If the client asks for none it gets none, and no continuation: it would ask
-// for the next page without end.
+// page makes an answer with a list. items are JSON with commas between them, and page may
+// append to the slice. With NoItems the list is empty and there is no continuation: the
+// client would follow it without end.
 func (c *Call) page(owner, kind string, items []byte, n int) error {
 	a := &c.Answer
 	if c.Request.NoItems {
@@ -151,15 +152,15 @@ func (c *Call) page(owner, kind string, items []byte, n int) error {
 	a.Parts[0] = []byte(`{"_rid":"` + owner + `","` + kind + `":[`)
 	tail := []byte(`],"_count":` + strconv.Itoa(n) + `}`)
 	if len(items)+len(tail) > cap(items) {
-		a.Parts[1], a.Parts[2] = items, tail // a page can be large: it is not copied once more
+		a.Parts[1], a.Parts[2] = items, tail // a page can be large, so it is not copied
 		return nil
 	}
-	// In one piece with the items, the end needs no system call of its own.
+	// Items and tail in one slice are sent with one system call.
 	a.Parts[1] = append(items, tail...)
 	return nil
 }
 
-// owned tells which container has what was asked for.
+// owned sets the container as the answer's owner.
 func (a *Answer) owned(c *catalog.Container) {
 	if c != nil {
 		a.OwnerPath, a.OwnerRID = c.Path, c.RIDText

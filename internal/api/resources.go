@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Databases, containers, scripts, users, permissions, client encryption keys and
-// offers: what there is beside items. All are listed, queried, read, written and
-// deleted alike; what goes with one of a kind is in tell and show.
+// Databases, containers, scripts, users, permissions, client encryption keys and offers:
+// all resources but items. They are listed, queried, read, written and deleted alike.
+// What differs between kinds is in tell and show.
 
 package api
 
@@ -18,11 +18,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// kinds say what resources of each type are for the catalog.
+// kinds maps each type to the catalog's kind.
 var kinds = [resources]struct {
 	kind  catalog.Kind
 	feed  string // the name of their list
-	quota string // what scripts are called in quotas
+	quota string // the name of scripts in quotas
 }{
 	Databases:      {catalog.Databases, "Databases", ""},
 	Containers:     {catalog.Containers, "DocumentCollections", ""},
@@ -39,8 +39,8 @@ func (r *Request) address() catalog.Address {
 	return catalog.Address{Kind: kinds[r.Resource].kind, Database: r.Database, Container: r.Container, User: r.User, ID: r.ID}
 }
 
-// listResources answers with a page of a list. Its continuation is the rid of the last
-// resource of the page.
+// listResources answers with a page of a list. The continuation is the rid of the page's
+// last resource.
 func (c *Call) listResources() error {
 	r := &c.Request
 	l, err := c.Service.Engine.Catalog().List(r.address())
@@ -70,7 +70,7 @@ func (c *Call) queryResource() error {
 	return c.queryResources(l.Owner.Common().RIDText, kinds[c.Request.Resource].feed, c.bodies(l.All))
 }
 
-// readResource answers with a resource, or says that the client has it.
+// readResource answers with a resource, or 304 if the client has this version.
 func (c *Call) readResource() error {
 	found, err := c.Service.Engine.Catalog().Find(c.Request.address())
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Call) readResource() error {
 	return c.Answer.body(statusOK, body)
 }
 
-// modes are how the verbs write a resource.
+// modes maps verbs to the catalog's ways to write.
 var modes = [verbs]catalog.WriteMode{Create: catalog.Create, Upsert: catalog.Upsert, Replace: catalog.Replace}
 
 func (c *Call) writeResource() error {
@@ -118,7 +118,7 @@ func (c *Call) deleteResource() error {
 	return c.Answer.empty(statusNoContent)
 }
 
-// tell says what goes with a resource, and returns how it is shown by itself.
+// tell sets what an answer with one resource has, and returns the resource's body.
 func (c *Call) tell(found catalog.Any) ([]byte, error) {
 	switch r := found.(type) {
 	case *catalog.Container:
@@ -127,14 +127,14 @@ func (c *Call) tell(found catalog.Any) ([]byte, error) {
 		c.tellScripts()
 	case *catalog.Offer:
 		c.Answer.extra(MinThroughput, strconv.Itoa(r.Minimum()))
-		c.Answer.extra(ReplacePending, "false") // a change holds at once
+		c.Answer.extra(ReplacePending, "false") // a change takes effect at once
 	}
 	return c.show(found), nil
 }
 
-// tellScripts tells of the container that has a script, and how many of its kind that
-// has and may have. If the container has gone meanwhile nothing is told: what was asked
-// for has been done.
+// tellScripts sets the owner of a script, and how many scripts of its kind the container
+// has and may have. If the container was deleted meanwhile it sets nothing: the request
+// itself has succeeded.
 func (c *Call) tellScripts() {
 	l, err := c.Service.Engine.Catalog().List(c.Request.address())
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Call) tellScripts() {
 	c.Answer.extra(Usage, k.quota+"="+strconv.Itoa(len(l.All))+";")
 }
 
-// show returns how a resource is answered: a permission with a new token.
+// show returns the body of a resource; a permission's has a new resource token.
 func (c *Call) show(r catalog.Any) []byte {
 	p, ok := r.(*catalog.Permission)
 	if !ok {
@@ -176,12 +176,12 @@ func (r *Request) feedItems() int {
 	return r.MaxItems
 }
 
-// resourceRows begins the continuation of a query over resources, which goes on with
-// how many rows were told.
+// resourceRows begins the continuation of a query over resources. The number of rows
+// already sent follows.
 const resourceRows = "rows:"
 
-// queryResources answers a query over resources: there are few of them, and all are in
-// memory, so that each page makes all rows anew.
+// queryResources answers a query over resources. They are few and in memory, so each page
+// evaluates the whole query again.
 func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
 	r, e := &c.Request, c.Service.Engine
 	q, err := engine.ParseQuery(r.Body)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The table of requests: which there are, and what is known of each.
+// The table of requests.
 
 package api
 
@@ -9,7 +9,8 @@ import "github.com/mayflydb/mayfly/internal/engine"
 // Resource is a type of resource.
 type Resource uint8
 
-// The types of resources. PartitionKeys are keys of items, all of which can be deleted.
+// The types of resources. PartitionKeys stands for deleting all items with a partition
+// key.
 const (
 	AccountResource Resource = iota
 	Databases
@@ -29,25 +30,25 @@ const (
 	resources
 )
 
-// words are what paths and signatures call the types. The keys of a container are signed
-// as if they were the container.
+// words are the types' names in paths and signatures. A partition key's requests are
+// signed like the container's.
 var words = [resources]string{
 	"", "dbs", "colls", "docs", "pkranges", "offers", "users", "permissions", "clientencryptionkeys", "conflicts", "sprocs", "udfs", "triggers", "colls",
 }
 
-// Word is what paths and signatures call the type.
+// Word returns the type's name in paths and signatures.
 func (r Resource) Word() string { return words[r] }
 
-// names are what metrics call the types.
+// names are the types' names in metrics.
 var names = [resources]string{
 	"account", "database", "container", "item", "range", "offer", "user", "permission", "encryption_key", "conflict", "procedure", "udf", "trigger",
 	"partition_key",
 }
 
-// Verb is what is to be done with a resource, or with the list of those of a type.
+// Verb is what to do with a resource, or with the list of a type.
 type Verb uint8
 
-// The verbs. None is what cannot be done with anything.
+// The verbs. None has no row in the table.
 const (
 	None Verb = iota
 	Create
@@ -71,32 +72,33 @@ var verbNames = [verbs]string{
 	"none", "create", "upsert", "read", "replace", "patch", "delete", "list", "query", "query_plan", "batch", "bulk", "changes", "execute",
 }
 
-// reads tells which verbs only look.
+// reads marks the verbs that change nothing.
 var reads = [verbs]bool{Read: true, List: true, Query: true, QueryPlan: true, Changes: true}
 
-// Row is what is known of a request.
+// Row describes a request.
 type Row struct {
 	Resource Resource
 	Verb     Verb
-	// Name is what metrics call it, and Number its place in the table.
+	// Name is its name in metrics, and Number its index in Rows.
 	Name   string
 	Number int
-	// Reads says that it changes nothing. A read-only credential opens it.
+	// Reads says that it changes nothing: a read-only credential suffices.
 	Reads bool
-	// DataPlane says that a principal can have a right to it: the service knows rights
-	// to items, to run stored procedures and to read what there is. Everything else wants
-	// a key.
+	// DataPlane says that a principal can have a right to it. As in the service, these
+	// are the rights to items, to run stored procedures and to read metadata. All else
+	// needs a key.
 	DataPlane bool
-	// MaxBody is how long its body may be; 0 for none.
+	// MaxBody is the largest length of its body; 0 if it has none.
 	MaxBody int
 	// Handle answers it.
 	Handle func(*Call) error
 }
 
-// family is what can be done with a type of resource.
+// family is the set of requests for a type of resource.
 type family struct {
 	handlers handlers
-	// principal tells which of it a principal can have a right to; nil for nothing.
+	// principal reports whether a principal can have a right to the verb; nil for no
+	// verb.
 	principal func(Verb) bool
 }
 
@@ -106,7 +108,7 @@ func anything(Verb) bool    { return true }
 func looking(v Verb) bool   { return reads[v] }
 func executing(v Verb) bool { return v == Execute }
 
-// table has a row for every request that there is.
+// table has a row for every request.
 var table = func() (all [resources][verbs]*Row) {
 	n := 0
 	for r, f := range families() {
@@ -125,7 +127,7 @@ var table = func() (all [resources][verbs]*Row) {
 	return all
 }()
 
-// Rows are those of the table, by their numbers.
+// Rows lists the table's rows by their numbers.
 var Rows = func() (rows []*Row) {
 	for r := range table {
 		for _, row := range table[r] {
@@ -137,7 +139,7 @@ var Rows = func() (rows []*Row) {
 	return rows
 }()
 
-// maxBodies is how long the bodies of requests may be: an item, a definition, a query or
+// maxBodies is the largest length of each verb's body: an item, a definition, a query or
 // a batch.
 var maxBodies = [verbs]int{
 	Create: engine.MaxItemBytes, Upsert: engine.MaxItemBytes, Replace: engine.MaxItemBytes, Patch: engine.MaxItemBytes,
@@ -149,7 +151,7 @@ var resourceHandlers = handlers{
 	Delete: (*Call).deleteResource, List: (*Call).listResources, Query: (*Call).queryResource,
 }
 
-// families are what can be done with each type.
+// families lists the requests for each type.
 func families() [resources]family {
 	metadata := func(verbs ...Verb) handlers {
 		h := handlers{}
@@ -184,8 +186,8 @@ func families() [resources]family {
 	}
 }
 
-// Lookup returns the row of a request, or nil if there is no such request. Where there is
-// no upsert of its own, it is a create.
+// Lookup returns the row of a request, or nil if there is no such request. An upsert of a
+// type that has none is a create.
 func Lookup(r Resource, verb Verb) *Row {
 	if verb == Upsert && table[r][verb] == nil {
 		verb = Create

@@ -4,8 +4,8 @@ package api
 
 import "testing"
 
-// Each row of the table is where it is looked for, and what only looks is open to
-// credentials that only look.
+// Each row is found under its resource and verb, and only verbs that read are open to
+// read-only credentials.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	for i, row := range Rows {
