@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// TestExpiredForEverybody: scenarios 37 and 48 hold for whoever may read, by
-// whichever key or token: an item is there until a millisecond before its deadline, and
-// nobody sees it from then on.
+// TestExpiredForEverybody: scenarios 37 and 48 hold for every key and token that may
+// read. An item is there until a millisecond before its deadline, and gone from then on.
 func TestExpiredForEverybody(t *testing.T) {
 	w := newAccessWorld(t)
 	if err := w.h.engine.Clock().Freeze(); err != nil {
@@ -42,8 +41,8 @@ func TestExpiredForEverybody(t *testing.T) {
 		w.try(t, "GET", item, credential).failureText(t, 404, 0)
 	}
 
-	// Who may not write is told so of an expired item as of any other, and who may
-	// finds it gone.
+	// A credential that may not write gets 403 for an expired item as for any other. One
+	// that may write gets 404.
 	for credential, status := range map[string]int{"ro": 403, "aad-ro": 403, "read": 403, "key-read": 403, "item-read": 403, "key": 404, "all": 404, "key-all": 404, "item-all": 404} {
 		for _, method := range []string{"PUT", "DELETE"} {
 			if a := w.try(t, method, item, credential); a.status != status {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Every operation with every kind of credential. The operations come out of the
-// router, so that a new route needs a row here.
+// Every operation with every kind of credential. The operations come from the router, so
+// a new route needs a row here.
 
 package rest
 
@@ -27,10 +27,10 @@ const (
 	strangeKey  = "YSBrZXkgdGhhdCBub2JvZHkga25vd3M="
 )
 
-// Credentials. Those of the first group never open anything but the account.
+// Credentials. Those of the first group allow nothing but the account.
 var credentials = []string{
 	"none", "strange", "garbled", "expired", "gone", "elsewhere", "nowhere",
-	// Those that only look come first, and who deletes most comes last: each
+	// Read-only ones come first, and the one that may delete most comes last: each
 	// operation is tried with all of them in turn.
 	"ro", "aad-ro", "read", "item-read", "key-read", "other-key",
 	"item-all", "key-all", "aad", "all", "key", "key2",
@@ -41,8 +41,8 @@ const (
 	masters = "key key2"
 	readers = masters + " ro"
 	looks   = readers + " aad aad-ro"
-	// inside is what reads the data of the container, and whole what may read the
-	// container itself.
+	// inside are those that may read the container's data, and whole those that may read
+	// the container itself.
 	inside = looks + " read all key-read key-all"
 	whole  = inside + " item-read item-all other-key"
 	writes = masters + " aad all key-all"
@@ -50,8 +50,8 @@ const (
 	valid  = whole + " gone elsewhere nowhere"
 )
 
-// access says who may do what. The methods of a row are separated by spaces; QUERY
-// is a POST that is a query, and so on.
+// access says which credentials allow which requests. The methods of a row are separated
+// by spaces. QUERY is a POST that is a query, and so on.
 var access = []struct{ path, methods, who string }{
 	{"/", "GET HEAD", valid},
 	{"/", "POST QUERY PUT PATCH DELETE", masters},
@@ -109,7 +109,7 @@ var access = []struct{ path, methods, who string }{
 	{"/dbs/d/colls/c/conflicts/x", "POST QUERY PUT PATCH", owners + " key-all"},
 }
 
-// names are what stands in the paths above.
+// names are the names in the paths above.
 var names = map[api.Resource]string{
 	api.Databases: "d", api.Containers: "c", api.Items: "i", api.Ranges: "r", api.Offers: "d", api.Users: "u",
 	api.Permissions: "p", api.EncryptionKeys: "k", api.Procedures: "s", api.Triggers: "t", api.UDFs: "f", api.Conflicts: "x",
@@ -141,8 +141,7 @@ func methodsAt(path string) []string {
 	return methods
 }
 
-// TestAccess walks over all requests that there can be, those of the table and those
-// that have no row in it.
+// TestAccess tries all possible requests, with and without a row in the table.
 func TestAccess(t *testing.T) {
 	var seen struct {
 		sync.Mutex
@@ -186,8 +185,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// tryAll makes a request with every credential: first with those that must be
-// refused, which must change nothing. One that has no row is refused whoever makes it.
+// tryAll makes a request with every credential, first with those that must be refused and
+// must change nothing. A request without a row is refused with every credential.
 func tryAll(t *testing.T, method, path string, who []string) *api.Row {
 	w := newAccessWorld(t)
 	r, _ := w.request(t, method, path)
@@ -227,7 +226,7 @@ func atoi(text string) int {
 	return n
 }
 
-// accessWorld is a database with something of every kind in it, and tokens.
+// accessWorld is a database with resources of every kind, and tokens.
 type accessWorld struct {
 	h      *Handler
 	tokens map[string]string
@@ -278,7 +277,7 @@ func newAccessWorld(t testing.TB) *accessWorld {
 
 const encryptionKeyBody = `{"id":"k","encryptionAlgorithm":"AEAD_AES_256_CBC_HMAC_SHA256","wrappedDataEncryptionKey":"AAAA","keyWrapMetadata":{"type":"t","name":"n","value":"v","algorithm":"RSA-OAEP"}}`
 
-// jwt is a principal's token as SDKs make it for an emulator.
+// jwt returns a principal's token as SDKs make it for an emulator.
 func jwt(key string, expires time.Time) string {
 	part := base64.RawURLEncoding.EncodeToString
 	return part([]byte(`{"typ":"JWT","alg":"RS256","kid":"CosmosEmulatorPrimaryMaster"}`)) + "." +
@@ -286,13 +285,13 @@ func jwt(key string, expires time.Time) string {
 		part([]byte(key))
 }
 
-// accessBodies fit what is written where.
+// accessBodies are valid bodies for writes of each type.
 var accessBodies = map[api.Resource]string{
 	api.Items: `{"id":"i","pk":"p"}`, api.Containers: containerBody, api.EncryptionKeys: encryptionKeyBody,
 	api.Permissions: `{"id":"p","permissionMode":"All","resource":"dbs/d/colls/c"}`,
 }
 
-// request makes a request. Its signature is to be replaced.
+// request makes a request. The caller replaces its signature.
 func (w *accessWorld) request(t testing.TB, method, path string) (*http.Request, *route) {
 	t.Helper()
 	headers := pk("p")
@@ -353,7 +352,7 @@ func (w *accessWorld) try(t testing.TB, method, path, credential string) answer 
 	return serve(w.h, r)
 }
 
-// everything is all that a request could change.
+// everything returns all that a request could change.
 func (w *accessWorld) everything(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
@@ -371,8 +370,8 @@ func (w *accessWorld) everything(t testing.TB) string {
 	return all.String()
 }
 
-// TestQueriesChangeNothing: a read-only key may query, so that nothing that calls
-// itself a query may be a write, on whatever list.
+// TestQueriesChangeNothing: a read-only key may query, so no request that is marked as a
+// query may write, on any list.
 func TestQueriesChangeNothing(t *testing.T) {
 	w := newAccessWorld(t)
 	before := w.everything(t)
@@ -406,8 +405,8 @@ func TestQueriesChangeNothing(t *testing.T) {
 	}
 }
 
-// TestKeyScopedTokens: a token for one partition key opens nothing without that key
-// in the header, and nothing of another key.
+// TestKeyScopedTokens: a token for one partition key allows nothing without that key in
+// the header, and nothing of another key.
 func TestKeyScopedTokens(t *testing.T) {
 	w := newAccessWorld(t)
 	docs := "/dbs/d/colls/c/docs"
@@ -459,9 +458,9 @@ func TestKeyScopedTokens(t *testing.T) {
 	call(t, w.h, "GET", docs+"/j", "", pk("q"), 200)
 }
 
-// TestKeyScopedContinuations: a place in a list, a query or the change feed that was
-// told to somebody who may see all takes the holder of a token for one partition key
-// no further than that key.
+// TestKeyScopedContinuations: a continuation of a list, a query or the change feed that
+// was given to a client with full access does not lead a token for one partition key
+// beyond that key.
 func TestKeyScopedContinuations(t *testing.T) {
 	w := newAccessWorld(t)
 	docs := "/dbs/d/colls/c/docs"
@@ -553,8 +552,8 @@ func TestKeyScopedProcedures(t *testing.T) {
 	}
 }
 
-// TestTokensFollowTheirPermission: what a permission says holds at once, and for the
-// container that it was made for.
+// TestTokensFollowTheirPermission: a change of a permission takes effect at once, and
+// only for the container that the token was made for.
 func TestTokensFollowTheirPermission(t *testing.T) {
 	w := newAccessWorld(t)
 	item, with := "/dbs/d/colls/c/docs/i", func(name string) map[string]string {
@@ -585,8 +584,8 @@ func TestTokensFollowTheirPermission(t *testing.T) {
 	call(t, w.h, "GET", "/dbs/d/colls/c", "", with("all"), 403)
 }
 
-// TestNamesAreNotTakenForRIDs: a token for an item whose name is the rid of another
-// does not open the other.
+// TestNamesAreNotTakenForRIDs: a token for an item whose name is the rid of another item
+// does not allow that other item.
 func TestNamesAreNotTakenForRIDs(t *testing.T) {
 	w := newAccessWorld(t)
 	field := func(path, name string, headers map[string]string) string {
@@ -613,8 +612,8 @@ func TestNamesAreNotTakenForRIDs(t *testing.T) {
 	call(t, w.h, "DELETE", byRIDs, "", headers, 403)
 }
 
-// TestItemTokensWithoutKey: a permission for an item that names no partition key opens
-// the item of that id, and no other.
+// TestItemTokensWithoutKey: a permission for an item without a partition key allows the
+// item with that id, and no other.
 func TestItemTokensWithoutKey(t *testing.T) {
 	w := newAccessWorld(t)
 	a := call(t, w.h, "POST", "/dbs/d/users/u/permissions", `{"id":"any","permissionMode":"All","resource":"dbs/d/colls/c/docs/i"}`, nil, 201)
@@ -628,7 +627,7 @@ func TestItemTokensWithoutKey(t *testing.T) {
 	call(t, w.h, "GET", "/dbs/d/colls/c/docs/j", "", headers, 403)
 }
 
-// TestTokensAreForOneDatabase: a permission opens nothing outside of its user's
+// TestTokensAreForOneDatabase: a permission allows nothing outside of its user's
 // database.
 func TestTokensAreForOneDatabase(t *testing.T) {
 	w := newAccessWorld(t)
@@ -674,7 +673,7 @@ func TestTokenLifetime(t *testing.T) {
 			t.Errorf("%q seconds: expires %v, %v, want %v from %v", c.seconds, tok.expires, err, c.want, before)
 		}
 	}
-	// The database's time has no say.
+	// The database's time does not matter.
 	if err := w.h.engine.Clock().Advance(365 * 24 * time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -720,7 +719,7 @@ func TestPrincipals(t *testing.T) {
 	}
 }
 
-// FuzzToken: no text is a token but what was signed, and nothing panics.
+// FuzzToken: only signed tokens are accepted, and nothing panics.
 func FuzzToken(f *testing.F) {
 	w := newAccessWorld(f)
 	good := strings.TrimPrefix(w.tokens["all"], "type=resource&ver=1&sig=")

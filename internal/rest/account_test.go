@@ -43,7 +43,7 @@ func TestAccountBody(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the account is\n%v, want\n%v", got, want)
 	}
-	// The JavaScript SDK reads the account anew for each request if it is called so.
+	// The JavaScript SDK would read the account for each request if it had this id.
 	if got["id"] == "localhost" {
 		t.Error("the account's id is localhost")
 	}
@@ -79,7 +79,7 @@ func TestAccountEndpoint(t *testing.T) {
 		if got := locations(t, a, "writableLocations")[0][1]; got != c.want {
 			t.Errorf("host %q, TLS %v, advertise %q: endpoint %q, want %q", c.host, c.secure, c.advertise, got, c.want)
 		}
-		// It would hold for every server on this machine.
+		// The header would apply to every server on this machine.
 		if got := a.header.Get("Strict-Transport-Security") != ""; got != (c.host == "db.example") {
 			t.Errorf("host %q, TLS %v: Strict-Transport-Security %v", c.host, c.secure, got)
 		}

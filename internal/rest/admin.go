@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The pages under /_mayfly/: Mayfly's own, beside the protocol.
+// Mayfly's own pages under /_mayfly/, beside the protocol.
 
 package rest
 
@@ -37,7 +37,7 @@ func (x *exchange) serveAdmin(path string) error {
 	case err != nil:
 		return x.unauthenticated(err)
 	case by == api.ByReadOnlyKey && x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
-		return errForbidden // it opens only what is read
+		return errForbidden // a read-only key may only read
 	case ttl:
 		return x.serveTTL(page)
 	case path == "clock":
@@ -46,7 +46,7 @@ func (x *exchange) serveAdmin(path string) error {
 	return x.serveMetrics()
 }
 
-// serveHealth says whether the server can serve; anyone may ask.
+// serveHealth reports whether the server can serve. It needs no credential.
 func (x *exchange) serveHealth(problem error) error {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		return errMethod
@@ -60,7 +60,7 @@ func (x *exchange) serveHealth(problem error) error {
 	return nil
 }
 
-// clockRequest is the body of POST /_mayfly/clock. Exactly one is given.
+// clockRequest is the body of POST /_mayfly/clock. Exactly one field is given.
 type clockRequest struct {
 	Freeze  bool   `json:"freeze"`
 	Release bool   `json:"release"`
@@ -69,7 +69,7 @@ type clockRequest struct {
 	Advance string `json:"advance"` // a duration such as "90s" or "24h"
 }
 
-// serveClock shows the clock, after it was told something if anything.
+// serveClock shows the clock. A POST changes it first.
 func (x *exchange) serveClock() error {
 	c := x.h.engine.Clock()
 	switch x.r.Method {
@@ -94,7 +94,7 @@ func (x *exchange) serveClock() error {
 
 const clockUsage = `The body must be one of {"freeze":true}, {"set":"2030-01-01T00:00:00Z"}, {"advance":"90s"}, {"release":true} and {"confirm":true}.`
 
-// decodeStrict refuses what it does not know, and more than one value.
+// decodeStrict refuses unknown fields, and more than one value.
 func decodeStrict(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -11,7 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// namedHeaders are headers with one of a few values. The Python SDK writes indexing
+// namedHeaders are headers with a fixed set of values. The Python SDK writes indexing
 // directives as numbers.
 var namedHeaders = []struct {
 	name   string
@@ -21,14 +21,14 @@ var namedHeaders = []struct {
 	{"X-Ms-Documentdb-Content-Serialization-Format", []string{"JsonText", "CosmosBinary", "HybridRow"}},
 }
 
-// earlyVersions are the versions of the protocol before those that are taken as they
-// come: newer clients must not be kept out by a list.
+// earlyVersions are the protocol versions before laterVersions. They are listed; later
+// ones are not, so that a new client is never refused for its version.
 var earlyVersions = []string{
 	"2014-08-21", "2015-04-08", "2015-06-03", "2015-08-06", "2015-12-16", "2016-05-30", "2016-07-11", "2016-11-14",
 	"2017-01-19", "2017-02-22", "2017-05-03", "2017-11-15",
 }
 
-// laterVersions is from when on every date is taken for a version.
+// laterVersions is the date from which every date is accepted as a version.
 const laterVersions = "2018-01-01"
 
 // admitHeaders refuses values of headers that the service does not know.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What a client is answered, as status, headers and body.
+// Rendering answers: status, headers and body.
 
 package rest
 
@@ -19,7 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// extraHeaders are the headers of what only some answers tell.
+// extraHeaders are the headers of values that only some answers have.
 var extraHeaders = map[api.ExtraKind]string{
 	api.QueryMetrics:         "X-Ms-Documentdb-Query-Metrics",
 	api.IndexUtilization:     "X-Ms-Cosmos-Index-Utilization",
@@ -51,7 +51,7 @@ func (x *exchange) render() {
 	}
 }
 
-// setAnswer sets the headers of an answer, as far as it came if there was an error.
+// setAnswer sets the headers of an answer; for an error, as many as are known.
 func (x *exchange) setAnswer() {
 	a := &x.Answer
 	if a.OwnerRID != "" {
@@ -88,10 +88,11 @@ func (x *exchange) setAnswer() {
 	}
 }
 
-// uriComponent makes a text as it stands in a query one as encodeURIComponent makes.
+// uriComponent changes a text that is escaped for a query to what encodeURIComponent
+// gives.
 var uriComponent = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 
-// headerPath percent-encodes a path of names where a header needs it. Clients
+// headerPath percent-encodes a path of names if a header cannot hold it as it is. Clients
 // decode it.
 func headerPath(path string) string {
 	for i := range len(path) {
@@ -102,8 +103,8 @@ func headerPath(path string) string {
 	return path
 }
 
-// setPosition sets the headers that say which partition answered, where it is, and
-// how long that took in the server.
+// setPosition sets the headers with the partition that answered, its LSN, and the time
+// that the request took in the server.
 func (x *exchange) setPosition(partition int, lsn uint64) {
 	x.set(headerRange, catalog.RangeID(partition))
 	token := engine.SessionToken
@@ -115,18 +116,18 @@ func (x *exchange) setPosition(partition int, lsn uint64) {
 	x.set(headerDuration, strconv.FormatFloat(float64(time.Since(x.Began).Nanoseconds())/1e6, 'f', 4, 64))
 }
 
-// sessionVersionsSince is the version of the protocol from which on session tokens have a
-// version. Clients of older ones take what follows the colon for a number.
+// sessionVersionsSince is the protocol version since which session tokens have a version.
+// Older clients parse all that follows the colon as a number.
 const sessionVersionsSince = "2018-06-18"
 
-// setLocation tells the address of what is answered: of the account, of what it keeps
-// of itself, and of an item that is read.
+// setLocation sets the address of the answer: for the account, for metadata, and for an
+// item that is read.
 func (x *exchange) setLocation() {
 	x.located = true
 	x.set("Content-Location", x.address(x.r.URL.EscapedPath()))
 }
 
-// address is that of a path, with the scheme and the host by which the client came.
+// address returns the address of a path, with the scheme and host that the client used.
 func (x *exchange) address(path string) string {
 	scheme, host := "http", x.r.Host
 	if x.r.TLS != nil {
@@ -140,12 +141,12 @@ func (x *exchange) address(path string) string {
 	return scheme + "://" + host + path
 }
 
-// defaultQuotaKiB is what a container without a quota is said to have: the clients'
-// own tests look for this number.
+// defaultQuotaKiB is the quota in the answers about a container that has none. The SDKs'
+// own tests check for this number.
 const defaultQuotaKiB = 10 << 20
 
-// tellQuota tells how much a container may hold and what it, or the partition that has
-// answered, does hold.
+// tellQuota sets the quota of a container, and what the container or the partition that
+// answered holds.
 func (x *exchange) tellQuota(live store.Amount) {
 	x.w.Header()[wireName(headerQuota)] = x.h.quota()
 	var text [128]byte
@@ -157,7 +158,7 @@ func (x *exchange) tellQuota(live store.Amount) {
 	x.quotaTold = true
 }
 
-// quotaHeader makes the header that tells how much a container may hold.
+// quotaHeader makes the header with the quota of a container.
 func quotaHeader(bytes int64) []string {
 	size := int64(defaultQuotaKiB)
 	if bytes > 0 {

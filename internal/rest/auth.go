@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Who makes a request: signatures with a key, resource tokens and the tokens of
-// principals. What each may do is in access.go.
+// Authentication: signatures with a key, resource tokens, and tokens of principals. What
+// each credential allows is in access.go of package api.
 
 package rest
 
@@ -36,7 +36,7 @@ var (
 const (
 	// maxDateSkew is how far a request's date may be from the wall clock.
 	maxDateSkew = 15 * time.Minute
-	// maxAuthorizationBytes bounds what is decoded.
+	// maxAuthorizationBytes bounds the length of the header that is decoded.
 	maxAuthorizationBytes = 4 << 10
 )
 
@@ -47,10 +47,10 @@ type key struct {
 	pool   sync.Pool         // of *signing
 }
 
-// signing is what it takes to compute one signature, kept for the next.
+// signing is the state for computing one signature, reused for the next.
 type signing struct {
 	mac  hash.Hash
-	text []byte // so that the caller's need not be on the heap
+	text []byte // a copy here keeps the caller's on the stack
 	sum  [sha256.Size]byte
 }
 
@@ -87,8 +87,8 @@ func (k *key) sign(text []byte) [sha256.Size]byte {
 	return g.sum
 }
 
-// opened says what a credential opens: what the key does that it matches, of which
-// matches returns 1. All keys are compared with it, each in constant time.
+// opened returns the credential of the key for which matches returns 1. It compares all
+// keys, and matches runs in constant time.
 func (h *Handler) opened(matches func(*key) int) (api.Credential, error) {
 	var found [2]int // api.ByKey, api.ByReadOnlyKey
 	for _, k := range h.keys {
@@ -102,7 +102,7 @@ func (h *Handler) opened(matches func(*key) int) (api.Credential, error) {
 	return 0, errBadAuthorization
 }
 
-// signed says what the key opens with which a text was signed.
+// signed returns the credential of the key that signed a text.
 func (h *Handler) signed(given, text []byte) (api.Credential, error) {
 	return h.opened(func(k *key) int {
 		want := k.sign(text)
@@ -110,14 +110,14 @@ func (h *Handler) signed(given, text []byte) (api.Credential, error) {
 	})
 }
 
-// key says what a key opens that is given itself.
+// key returns the credential of a key that is itself in the request.
 func (h *Handler) key(text string) (api.Credential, error) {
 	given := sha256.Sum256([]byte(text))
 	return h.opened(func(k *key) int { return subtle.ConstantTimeCompare(given[:], k.digest[:]) })
 }
 
-// authorize verifies who makes a request: somebody who has a key and signed it
-// lately, or the holder of a token.
+// authorize verifies the credential of a request: a recent signature with a key, a
+// resource token, or a principal's token.
 func (h *Handler) authorize(r *http.Request, rt *route) (api.Grant, error) {
 	header := headerOf(r, "Authorization")
 	if header == "" {
@@ -169,7 +169,7 @@ func (h *Handler) verify(r *http.Request, rt *route, sig string) (api.Credential
 	return by, h.checkDate(cmp.Or(msDate, date))
 }
 
-// authorization is an Authorization header that was taken apart.
+// authorization is a parsed Authorization header.
 type authorization struct {
 	kind, version, sig string
 }
@@ -220,8 +220,8 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-// signedRID returns what clients sign when they address a resource by rids: the
-// last rid alone, in lower case.
+// signedRID returns what clients sign when they address a resource by rids: the last rid
+// alone, in lower case.
 func signedRID(rt *route) (string, bool) {
 	i := strings.LastIndexByte(rt.link, '/')
 	last := rt.link[i+1:]
@@ -231,15 +231,15 @@ func signedRID(rt *route) (string, bool) {
 	return strings.ToLower(last), true
 }
 
-// checkedDate is a date that was found good, and until when it is.
+// checkedDate is a valid date and the interval in which it is valid.
 type checkedDate struct {
 	text        string
 	first, last time.Time
 }
 
-// checkDate compares with the wall clock, not with the database's time, which a
-// test may have moved. Most requests of one second carry the same text, which is
-// taken apart once.
+// checkDate compares a date with the wall clock, not with the database's time, which a
+// test may have moved. Most requests of one second carry the same text, so the last one
+// that was parsed is kept.
 func (h *Handler) checkDate(text string) error {
 	now := time.Now()
 	d := h.lastDate.Load()
@@ -262,7 +262,7 @@ func (h *Handler) checkDate(text string) error {
 	return nil
 }
 
-// bearer verifies a key itself as a bearer token, for the pages under /_mayfly/.
+// bearer verifies a key that is sent as a bearer token, for the pages under /_mayfly/.
 func (h *Handler) bearer(r *http.Request) (api.Credential, error) {
 	header := headerOf(r, "Authorization")
 	if header == "" {
@@ -275,12 +275,12 @@ func (h *Handler) bearer(r *http.Request) (api.Credential, error) {
 	return h.key(text)
 }
 
-// principalSkew is how far the clock of who issued a principal's token may be off.
+// principalSkew is how far the clock of a token's issuer may be off.
 const principalSkew = 5 * time.Minute
 
-// principal verifies a principal's token in the manner of the emulators: a JSON web
-// token that is good now, and whose third part is a key in place of a signature.
-// Nobody is asked who the principal is.
+// principal verifies a principal's token as the emulators do: a JSON web token that is
+// valid now, with a key as its third part in place of a signature. The principal's
+// identity is not checked.
 func (h *Handler) principal(jwt string, now time.Time) (api.Credential, error) {
 	parts := strings.Split(jwt, ".")
 	if len(parts) != 3 {

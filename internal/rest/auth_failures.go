@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Requests whose api.Credential is none, or no good. Each connection may make so many at
-// once, and then one in a second: whoever tries keys out needs a connection for every
-// try, and the table of connections has a limit. Only the answers that refuse wait, so
-// that a client with a good api.Credential never does, on whatever connection.
+// Requests without a credential, or with a wrong one. Each connection may make
+// maxFailuresAtOnce of them, and then one in a second. An attacker who tries keys faster
+// needs many connections, and their number is limited. Only refusals wait: a client with
+// a valid credential never does, on any connection.
 
 package rest
 
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxFailuresAtOnce is more than a client makes that was given a wrong key: it has
-	// a connection or two, and stops at the first refusal.
+	// maxFailuresAtOnce is more than a client with a wrong key makes: it has a connection
+	// or two, and stops at the first refusal.
 	maxFailuresAtOnce = 10
 	failureEvery      = time.Second
 )
@@ -35,16 +35,16 @@ var failureReasons = []struct {
 
 func newFailureCounter() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mayfly_authentication_failures_total", Help: "Requests that were refused for the api.Credential that they had, or had not.",
+		Name: "mayfly_authentication_failures_total", Help: "Requests that were refused because their credential was missing or wrong.",
 	}, []string{"reason"})
 	for _, f := range failureReasons {
-		c.WithLabelValues(f.reason) // so that there is a 0 to compare with
+		c.WithLabelValues(f.reason) // so that the counter exists with value 0
 	}
 	return c
 }
 
-// unauthenticated counts a request that was refused, and holds the answer back if
-// there were many on its connection. It returns err.
+// unauthenticated counts a refused request, and delays its answer if there were many on
+// its connection. It returns err.
 func (x *exchange) unauthenticated(err error) error {
 	for _, f := range failureReasons {
 		if errors.Is(err, f.err) {
@@ -54,13 +54,13 @@ func (x *exchange) unauthenticated(err error) error {
 	}
 	conn := connOf(x.r)
 	if conn == nil {
-		return err // what serves the handler by other means has its own limits
+		return err // not served by a Splitter
 	}
 	x.pause(conn.failed(time.Now()))
 	return err
 }
 
-// failed notes a failure, and returns how long its answer has to wait.
+// failed records a failure, and returns how long its answer has to wait.
 func (c *splitConn) failed(now time.Time) time.Duration {
 	if c.paidUntil.Before(now) {
 		c.paidUntil = now

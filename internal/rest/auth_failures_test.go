@@ -15,7 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 )
 
-// Each reason for a refusal is counted, and only that.
+// Each reason for a refusal is counted, once.
 func TestFailuresAreCounted(t *testing.T) {
 	w := newAccessWorld(t)
 	const name = `mayfly_authentication_failures_total{reason="%s"}`
@@ -40,8 +40,8 @@ func TestFailuresAreCounted(t *testing.T) {
 	})
 }
 
-// A connection on which many requests fail gets one refusal in a second. Others, and
-// what needs no credential, wait for nothing.
+// A connection with many failed requests gets one refusal in a second. Other connections,
+// and requests that need no credential, do not wait.
 func TestFailuresAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(Options{Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}, Memory: testMemory(t)})

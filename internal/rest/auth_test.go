@@ -18,7 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 )
 
-// authorizer returns a handler that can check signatures and nothing else.
+// authorizer returns a handler that can only check signatures.
 func authorizer(t testing.TB, keys ...string) *Handler {
 	t.Helper()
 	h, err := New(Options{Keys: keys, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}})
@@ -80,7 +80,7 @@ func TestSignedDateWindow(t *testing.T) {
 				t.Errorf("a date %v from now: %v, want %v", c.offset, err, c.want)
 			}
 		}
-		// A date that was found good is kept, and must not stay good.
+		// The handler caches a valid date, which must not stay valid.
 		date := dateText(now)
 		r := &http.Request{Method: "GET", Header: http.Header{
 			"Authorization": {masterToken(clientSignature(t, testKey, "GET", "dbs", "", date, ""))}, "X-Ms-Date": {date},
@@ -135,7 +135,7 @@ func TestSignedLinks(t *testing.T) {
 		{"GET", "/dbs/d", "dbs", "/dbs/d", 401},
 		{"GET", "/dbs/d/colls/c/docs/", "docs", "dbs/d/colls/c", 200},
 
-		// Names are signed as they are: decoded, in their own case.
+		// Names are signed decoded, with their case kept.
 		{"GET", "/dbs/Mixed%20Case", "dbs", "dbs/Mixed Case", 200},
 		{"GET", "/dbs/Mixed%20Case", "dbs", "dbs/Mixed%20Case", 401},
 		{"GET", "/dbs/Mixed%20Case", "dbs", "dbs/mixed case", 401},
@@ -164,12 +164,12 @@ func TestSignedRIDs(t *testing.T) {
 		{"GET", byRID + "/docs", "docs", strings.ToLower(container), 200},
 		{"GET", byRID + "/pkranges/", "pkranges", strings.ToLower(container), 200},
 		{"GET", "/dbs/" + db + "/colls", "colls", strings.ToLower(db), 200},
-		// What is no rid is not signed that way.
+		// A name that is no rid is not signed that way.
 		{"GET", "/dbs/d/colls/c", "colls", "c", 401},
 	})
 }
 
-// signedCase is a request, what its signature was made for, and what comes of it.
+// signedCase is a request, what its signature covers, and the status that it gets.
 type signedCase struct {
 	method, path, kind, link string
 	want                     int
@@ -292,7 +292,7 @@ func TestRefusedAuthorization(t *testing.T) {
 	sig := clientSignature(t, testKey, "GET", "dbs", "", date, "")
 	for _, c := range []struct {
 		name, header string
-		text         string // that the client is told
+		text         string // the message to the client
 	}{
 		{"missing", "", "Required Header authorization is missing"},
 		{"spaces", "   ", "The input authorization token can't serve the request."},
@@ -387,7 +387,7 @@ func TestNewRefusesKeys(t *testing.T) {
 	}
 }
 
-// FuzzAuthorization: nobody gets in without the key, and nothing panics.
+// FuzzAuthorization: no request is accepted without the key, and nothing panics.
 func FuzzAuthorization(f *testing.F) {
 	var raw [64]byte
 	if _, err := rand.Read(raw[:]); err != nil {

@@ -12,8 +12,8 @@ import (
 
 const testDocs = "/dbs/d/colls/c/docs"
 
-// batchHeaders are those of a transaction with the partition key "a", unless others
-// are given in pairs.
+// batchHeaders are those of a transaction with the partition key "a", with others, given
+// in pairs, added or replaced.
 func batchHeaders(others ...string) map[string]string {
 	h := pk("a")
 	h["x-ms-cosmos-is-batch-request"], h["x-ms-cosmos-batch-atomic"] = "True", "True"
@@ -42,7 +42,7 @@ func batchAnswer(t *testing.T, a answer) []opResult {
 	return results
 }
 
-// A client finds in a batch's answer what it finds in that of a write.
+// A batch's answer has the same headers as that of a write.
 func TestBatchHeaders(t *testing.T) {
 	h := newContainer(t)
 	a := call(t, h, "POST", testDocs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Upsert","resourceBody":{"id":"1","pk":"a"}}]`, batchHeaders(), 200)
@@ -84,7 +84,7 @@ func TestBatchLimits(t *testing.T) {
 	}
 	pad := `{"operationType":"Upsert","resourceBody":{"id":"2","pk":"a","pad":"` + strings.Repeat("x", 1_101_005) + `"}}`
 	call(t, h, "POST", testDocs, "["+pad+","+pad+"]", batchHeaders(), 413)
-	// What is read has a limit too.
+	// The total size of items read is limited too.
 	reads := strings.Repeat(`{"operationType":"Read","id":"1"},`, 5) + `{"operationType":"Read","id":"1"}`
 	a = call(t, h, "POST", testDocs, "["+reads+"]", batchHeaders(), 207)
 	if r := batchAnswer(t, a); r[0].StatusCode != 424 || r[4].StatusCode != 413 || r[4].SubStatusCode != 3402 || r[5].StatusCode != 424 {
@@ -118,7 +118,7 @@ func TestBatchRefusals(t *testing.T) {
 	}
 }
 
-// A bulk goes to a range, and its operations have keys of their own.
+// A bulk goes to a range, and each operation has its own partition key.
 func TestBulkOfARange(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
@@ -166,7 +166,7 @@ func TestBulkOfARange(t *testing.T) {
 	}
 }
 
-// A batch in HybridRow is answered in it, and does the same.
+// A batch in HybridRow is answered in HybridRow, and does the same.
 func TestHybridBatch(t *testing.T) {
 	h := newContainer(t)
 	upsert := func(body string) string {
@@ -196,7 +196,7 @@ func TestHybridBatch(t *testing.T) {
 	call(t, h, "GET", testDocs+"/1", "", pk("a"), 200)
 }
 
-// SDKs send patches with one content type, or another, or none.
+// SDKs send patches with one content type, another, or none.
 func TestPatchContentTypes(t *testing.T) {
 	h := newContainer(t)
 	call(t, h, "POST", testDocs, `{"id":"1","pk":"a"}`, pk("a"), 201)

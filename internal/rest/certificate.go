@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// The certificate that the server makes for itself, so that HTTPS works from the
-// first start, and the files that keep it.
+// The certificate that the server makes for itself, so that HTTPS works from the first
+// start.
 //
-// Two are made: a root, which clients are told to trust, and the server's own,
-// signed by it. One certificate that is both would do for OpenSSL, Java and Go,
-// but rustls refuses it ("CaUsedAsEndEntity"), Firefox warns of it, and whoever
-// stole its key could sign for any site in the name of a trusted root. Here the
-// root's key is forgotten as soon as it has signed, so nobody can.
+// There are two: a root, which clients trust, and the server's own, signed by the root.
+// One certificate that is both would do for OpenSSL, Java and Go, but rustls refuses it
+// ("CaUsedAsEndEntity") and Firefox warns of it. A thief of its key could also sign for
+// any site in the name of a trusted root. With two, the root's key is dropped as soon as
+// it has signed, so it cannot be stolen.
 
 package rest
 
@@ -27,8 +27,8 @@ import (
 )
 
 var (
-	// ErrBadCertificate: a certificate, or its key, cannot be used as it is, and
-	// is not the server's to replace.
+	// ErrBadCertificate: a certificate or its key cannot be used, and the server may not
+	// replace it.
 	ErrBadCertificate = errors.New("the certificate cannot be used")
 	// ErrNoCertificate: the server has not made its certificate yet.
 	ErrNoCertificate = errors.New("there is no certificate yet: the server makes one when it first starts")
@@ -37,11 +37,11 @@ var (
 const (
 	certificateName = "Mayfly"
 
-	// certificateLifetime is the longest that macOS and iOS accept of a server,
-	// also under a root that the user trusts: 825 days, both ends included.
+	// certificateLifetime is the longest that macOS and iOS accept for a server, also
+	// under a root that the user trusts: 825 days, both ends included.
 	certificateLifetime = 825*24*time.Hour - time.Second
-	// certificateSlack lets a client whose clock is behind accept a certificate
-	// that was made this minute.
+	// certificateSlack lets a client whose clock is behind accept a certificate that was
+	// just made.
 	certificateSlack = time.Hour
 
 	maxHostBytes   = 253
@@ -84,8 +84,8 @@ func MakeCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	return append(encodeCertificate(leaf), encodeCertificate(root)...), keyPEM, nil
 }
 
-// signCertificate makes a key and its certificate, signed by parent, or by itself
-// where there is none.
+// signCertificate makes a key and its certificate, signed by parent, or self-signed if
+// there is none.
 func signCertificate(c, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, now time.Time) (*ecdsa.PrivateKey, *x509.Certificate, error) {
 	c.NotBefore = now.Add(-certificateSlack)
 	c.NotAfter = c.NotBefore.Add(certificateLifetime)
@@ -108,8 +108,8 @@ func signCertificate(c, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, n
 	return key, signed, nil
 }
 
-// certificateHosts are what a certificate speaks for. A machine's name that cannot be
-// had, or is no DNS name, is left out: nobody can reach the server by it.
+// certificateHosts returns the names and addresses that a certificate is for. The
+// machine's name is left out if it is unknown or no DNS name: no client could use it.
 func certificateHosts() (names []string, addresses []net.IP) {
 	names, addresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	own, _ := os.Hostname()
@@ -122,9 +122,8 @@ func certificateHosts() (names []string, addresses []net.IP) {
 	return names, addresses
 }
 
-// isHostName reports whether s, in lower case, may stand in a certificate. The
-// underscore is allowed for the sake of container networks, and the first label
-// may be a wildcard.
+// isHostName reports whether s, in lower case, may be in a certificate. Underscores are
+// allowed since container networks use them, and the first label may be a wildcard.
 func isHostName(s string) bool {
 	if len(s) > maxHostBytes {
 		return false

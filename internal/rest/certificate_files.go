@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Where the certificate is kept: two files, which a user may replace by their
-// own. The server replaces only what it made itself:
+// Where the certificate is kept: two files, which a user may replace by their own. The
+// server replaces only files that it made itself:
 //
-//  1. The key is put in place before the certificate. After a crash in between,
-//     the two do not match, both are recognisably ours, and a fresh pair is made.
-//  2. A file that we did not make is never written to. If it cannot be used, the
-//     server says so and does not start.
+//  1. The key is put in place before the certificate. After a crash in between, the two
+//     do not match, both carry Mayfly's mark, and a fresh pair is made.
+//  2. A file that Mayfly did not make is never written to. If it cannot be used, the
+//     server reports that and does not start.
 
 package rest
 
@@ -26,24 +26,24 @@ const (
 	certificateFile = "tls-cert.pem"
 	keyFile         = "tls-key.pem"
 
-	// fileMode is that of everything in the data's directory. mayfly cert prints the
-	// certificate for those who are to trust it.
+	// fileMode is that of all files in the data directory. Users get the certificate from
+	// mayfly cert instead of the file.
 	fileMode fs.FileMode = 0o600
-	// temporarySuffix is that of a file that is not in place yet.
+	// temporarySuffix ends the name of a file before it is renamed into place.
 	temporarySuffix = ".tmp"
 
-	// keyMark begins a key file of ours: a bare key does not tell who made it.
-	// PEM readers skip what comes before the first block.
+	// keyMark begins a key file that Mayfly made; nothing else in the file would show
+	// that. PEM readers skip what comes before the first block.
 	keyMark = "Made by Mayfly. To use another, replace " + certificateFile + " as well.\n"
 
-	// renewBefore makes it unlikely that the certificate expires under a server
-	// that runs for weeks.
+	// renewBefore makes it unlikely that the certificate expires while a server runs for
+	// weeks.
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// LoadOrMakeCertificate returns the certificate kept in dir. It makes one where
-// there is none, and makes its own anew when that is about to expire. Clients must
-// then trust the new root.
+// LoadOrMakeCertificate returns the certificate in dir. It makes one if there is none,
+// and replaces one that Mayfly made and that is about to expire. Clients must then trust
+// the new root.
 func LoadOrMakeCertificate(dir string, now time.Time) (tls.Certificate, error) {
 	f, err := readCertificateFiles(dir)
 	if err != nil {
@@ -66,13 +66,13 @@ func LoadOrMakeCertificate(dir string, now time.Time) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// CertificateFiles are the names of the files that LoadOrMakeCertificate may leave.
+// CertificateFiles returns the names of all files that LoadOrMakeCertificate may create.
 func CertificateFiles() []string {
 	return []string{certificateFile, keyFile, certificateFile + temporarySuffix, keyFile + temporarySuffix}
 }
 
-// CertificatePEM returns the certificate that clients of the server with this dir
-// are to trust: the last in the file, which is the root of a chain.
+// CertificatePEM returns the certificate that clients must trust: the last one in the
+// file in dir, which is the root of a chain.
 func CertificatePEM(dir string) ([]byte, error) {
 	f, err := readCertificateFiles(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func CertificatePEM(dir string) ([]byte, error) {
 	return encodeCertificate(chain[len(chain)-1]), nil
 }
 
-// certificateFiles are the contents of both files, nil where one is absent.
+// certificateFiles are the contents of both files; nil for a file that does not exist.
 type certificateFiles struct {
 	cert, key []byte
 }
@@ -103,7 +103,7 @@ func readCertificateFiles(dir string) (f certificateFiles, err error) {
 	return f, nil
 }
 
-// readIfPresent returns nil for a file that is not there, and only then.
+// readIfPresent returns nil for a file that does not exist, and only then.
 func readIfPresent(name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func readIfPresent(name string) ([]byte, error) {
 	return data, err
 }
 
-// pair returns the certificate with its key if they can serve at now.
+// pair returns the certificate with its key if they are valid at now.
 func (f certificateFiles) pair(now time.Time) (tls.Certificate, error) {
 	if f.cert == nil {
 		return tls.Certificate{}, fmt.Errorf("%s is missing", certificateFile)
@@ -130,7 +130,7 @@ func (f certificateFiles) pair(now time.Time) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// ours reports whether nothing is lost to the user when both files are replaced.
+// ours reports whether Mayfly made both files, so that the user loses nothing with them.
 func (f certificateFiles) ours() bool {
 	if f.key != nil && !bytes.HasPrefix(f.key, []byte(keyMark)) {
 		return false
@@ -169,10 +169,10 @@ func makeCertificateFiles(dir string, now time.Time) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// replaceFile puts data in place of the named file, durable and all at once.
+// replaceFile replaces the named file by data, durably and atomically.
 func replaceFile(name string, data []byte) (err error) {
 	temporary := name + temporarySuffix
-	// One that a crash left behind may have another mode.
+	// A file left by a crash may have another mode.
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -186,7 +186,7 @@ func replaceFile(name string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
-	// The process's umask may have taken bits away.
+	// The process's umask may have removed bits.
 	err = errors.Join(err, f.Chmod(fileMode), f.Sync(), f.Close())
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func dirContents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// putCertificateFiles writes files into a fresh directory; nil leaves one out.
+// putCertificateFiles writes files into a fresh directory; nil leaves a file out.
 func putCertificateFiles(t *testing.T, cert, key []byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,7 +97,7 @@ func TestCertificateFileModes(t *testing.T) {
 		t.Skip("Windows has no such modes")
 	}
 	dir := t.TempDir()
-	// What a crash left behind must not lend its mode to the key.
+	// The mode of a file left by a crash must not become the key's.
 	for _, name := range []string{keyFile, certificateFile} {
 		if err := os.WriteFile(filepath.Join(dir, name+".tmp"), []byte("half a key"), 0o666); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestCertificateFileModes(t *testing.T) {
 	}
 }
 
-// Whatever state of our own files a crash or an age leaves, the next start ends
+// Whatever state of Mayfly's own files a crash or their age leaves, the next start ends
 // with a pair that works, and the one after that keeps it.
 func TestCertificateFilesOfOursAreReplaced(t *testing.T) {
 	before, after := t.TempDir(), t.TempDir()
@@ -167,7 +167,7 @@ func TestCertificateFilesOfTheUserAreKept(t *testing.T) {
 	loadCertificate(t, from, certificateTime)
 	made := dirContents(t, from)
 	ourCert, ourKey := []byte(made[certificateFile]), []byte(made[keyFile])
-	// Without our mark and our root it is as good as anyone's.
+	// Without Mayfly's mark and root, it counts as the user's.
 	chain, err := parseChain(ourCert)
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 // certificateTime is when the certificates of these tests are made.
 var certificateTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// handshake connects to a server that has pair, as a client that trusts only
-// rootPEM and calls the server host, at now.
+// handshake connects to a server that has pair, at now, as a client that trusts only
+// rootPEM and expects the server to be host.
 func handshake(t *testing.T, pair tls.Certificate, rootPEM []byte, host string, now time.Time) error {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -124,7 +124,7 @@ func TestCertificateLifetime(t *testing.T) {
 	}
 }
 
-// What clients other than Go's ask of a root and of a server's certificate.
+// What clients other than Go's require of a root and of a server's certificate.
 func TestCertificateRoles(t *testing.T) {
 	certPEM, _, err := MakeCertificate(certificateTime)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestIsHostName(t *testing.T) {
 	}
 }
 
-// Whatever a certificate file holds, it is read as certificates or refused.
+// A certificate file is read as certificates or refused, whatever it contains.
 func FuzzParseChain(f *testing.F) {
 	certPEM, keyPEM, err := MakeCertificate(certificateTime)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestContainerWithoutPartitionKey(t *testing.T) {
 	if key["systemKey"] != true || key["kind"] != "Hash" {
 		t.Errorf("the partition key is %v", body["partitionKey"])
 	}
-	// Newer clients find its items without a key.
+	// Newer clients find its items with the empty partition key.
 	none := map[string]string{headerPartitionKey: "[]", "x-ms-version": "2020-07-15"}
 	call(t, h, "POST", "/dbs/d/colls/old/docs", `{"id":"a"}`, none, 201)
 	call(t, h, "GET", "/dbs/d/colls/old/docs/a", "", none, 200)
@@ -27,7 +27,7 @@ func TestContainerWithoutPartitionKey(t *testing.T) {
 	if key, _ := body["partitionKey"].(map[string]any); key["systemKey"] != nil {
 		t.Errorf("a key that was given became %v", key)
 	}
-	// Its paths have indexes, which newer ones have not.
+	// Its paths have legacy indexes, which newer containers have not.
 	const indexes = `"includedPaths":[{"path":"/*","indexes":[{"kind":"Range","dataType":"String","precision":-1}]}]`
 	a := call(t, h, "POST", "/dbs/d/colls", `{"id":"indexes","indexingPolicy":{`+indexes+`}}`, old, 201)
 	if !strings.Contains(string(a.body), indexes) {
@@ -40,7 +40,7 @@ func TestContainerWithoutPartitionKey(t *testing.T) {
 	}
 }
 
-// A container's definition has what each of its ranges holds, where that is asked for.
+// A container's definition has the statistics of its ranges if the request asks for them.
 func TestPartitionStatistics(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)

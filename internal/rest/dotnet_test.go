@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What the .NET SDK sends in gateway mode and counts on, held against its source
+// What the .NET SDK sends in gateway mode and relies on, taken from its source
 // (Microsoft.Azure.Cosmos 3.62). The programs in test/compat cannot run it.
 
 package rest
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// dotnetHeaders are with every request of the SDK.
+// dotnetHeaders go with every request of the SDK.
 func dotnetHeaders(more map[string]string) map[string]string {
 	h := map[string]string{
 		"User-Agent":                            "cosmos-netstandard-sdk/3.62.1|1|X64|Linux|.NET 8.0|N|",
@@ -29,8 +29,7 @@ func dotnetHeaders(more map[string]string) map[string]string {
 	return h
 }
 
-// The SDK reads the count of items from whatever answers a change feed, and 304
-// is no exception to it.
+// The SDK reads the item count of every answer to a change feed, 304 included.
 func TestDotNetChangeFeed(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
@@ -69,8 +68,8 @@ func TestDotNetChangeFeed(t *testing.T) {
 	}
 }
 
-// A change feed that is asked for with a query is not taken for a query, whose answer
-// has no place to go on from.
+// A change feed that is requested with a query is not treated as a query, whose answer
+// has no continuation for it.
 func TestDotNetChangeFeedQuery(t *testing.T) {
 	h := newContainer(t)
 	a := call(t, h, "POST", testDocs, `{"query":"SELECT * FROM c"}`, dotnetHeaders(map[string]string{
@@ -82,10 +81,10 @@ func TestDotNetChangeFeedQuery(t *testing.T) {
 	}
 }
 
-// Where one range has all that a query asks for, the SDK sends the query as it was
-// written, takes the answer for the whole of it, and no limit is the largest
-// integer. If there is more it goes on only when it is told that nothing is left
-// for it to do, and otherwise asks for a plan and begins anew.
+// If one range has all that a query asks for, the SDK sends the query unchanged, with the
+// largest integer for no limit, and takes the answer as the whole result. If there are
+// more pages, it goes on only when the answer says that nothing needs merging. Otherwise
+// it asks for a plan and starts over.
 func TestDotNetDirectQueries(t *testing.T) {
 	h := newContainer(t)
 	for n := range 12 {
@@ -134,7 +133,7 @@ func directQuery(t *testing.T, h *Handler, query string, scope map[string]string
 		}
 		want := "False"
 		if strings.HasPrefix(query, "SELECT DISTINCT") || strings.Contains(query, "GROUP BY") {
-			want = "True" // there would be something to merge, if there were several ranges
+			want = "True" // several ranges would need merging
 		}
 		if got := a.header.Get("x-ms-cosmos-query-requiresdistribution"); got != want {
 			t.Errorf("%s: the client is told %q of what is left to do", query, got)
@@ -147,8 +146,8 @@ func directQuery(t *testing.T, h *Handler, query string, scope map[string]string
 	return ""
 }
 
-// The change feed processor keeps its leases as items, and asks for no body of what
-// it writes: it takes the etag from the header.
+// The change feed processor keeps its leases as items. It asks for no body of what it
+// writes, and takes the etag from the header.
 func TestDotNetLeases(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
@@ -192,8 +191,8 @@ func TestDotNetLeases(t *testing.T) {
 	call(t, h, "DELETE", lockPath, "", minimal(prefix+".lock", "If-Match", locked), 204)
 }
 
-// A batch has no content type. A bulk names the range, and each operation its key;
-// what is told of one that fails is the body of an error.
+// A batch has no content type. A bulk names the range, and each operation its partition
+// key. The result of a failed operation has the body of an error.
 func TestDotNetBulk(t *testing.T) {
 	h := newContainer(t)
 	row := func(kind, present int, parts ...string) string {
@@ -241,7 +240,7 @@ func TestDotNetBulk(t *testing.T) {
 	}
 }
 
-// bulkBody tells what is in the body of a result.
+// bulkBody returns what the body of a result contains.
 func bulkBody(t *testing.T, body []byte) string {
 	t.Helper()
 	var v map[string]any
@@ -254,7 +253,7 @@ func bulkBody(t *testing.T, body []byte) string {
 	return fmt.Sprint("item ", v["n"])
 }
 
-// Many items are read by a query for each range, in words that no other SDK uses.
+// Many items are read by a query for each range, in a form that no other SDK uses.
 func TestDotNetReadMany(t *testing.T) {
 	h := newContainer(t)
 	call(t, h, "POST", testDocs, `{"id":"1","pk":"a"}`, pk("a"), 201)
@@ -275,7 +274,7 @@ func TestDotNetReadMany(t *testing.T) {
 	}
 }
 
-// What the SDK reads of a container it writes back, with what it knows of it.
+// The SDK writes a container's definition back with the properties that it knows.
 func TestDotNetContainers(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
@@ -323,7 +322,7 @@ func TestDotNetContainers(t *testing.T) {
 	}
 }
 
-// The plan is asked for with features that are set apart by a comma and a space.
+// The features of a plan request are separated by a comma and a space.
 func TestDotNetQueryPlan(t *testing.T) {
 	h := newContainer(t)
 	a := call(t, h, "POST", testDocs, `{"query":"SELECT c.m, COUNTIF(c.n > 1) AS s FROM c GROUP BY c.m"}`, dotnetHeaders(map[string]string{
@@ -336,9 +335,9 @@ func TestDotNetQueryPlan(t *testing.T) {
 	}
 }
 
-// Rows that are equal in what they are ordered by come in the direction that the answer
-// tells, however they are found: by an index, by a composite one, or sorted. The SDKs
-// skip rows by their rids when they go on, and lose those that contradict it.
+// Rows with equal ORDER BY values come in the direction that the answer names, however
+// they are found: by a range index, by a composite one, or sorted. The SDKs skip rows by
+// their rids when they resume, and would lose rows in another order.
 func TestTiesComeAsIsTold(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
@@ -371,8 +370,8 @@ func TestTiesComeAsIsTold(t *testing.T) {
 	}
 }
 
-// A resume filter says where an ordered query goes on. What is no resume filter, or none
-// for the query, is refused.
+// A resume filter says where an ordered query resumes. A malformed one, or one for
+// another query, is refused.
 func TestDotNetResumeFilter(t *testing.T) {
 	h := newContainer(t)
 	var rids []string

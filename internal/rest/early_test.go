@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Answers that come before the client has sent its request: it may send all of it
-// before it reads, as .NET and Python do, and must find the answer then.
+// Answers that come before the client has sent its request. A client may send all of it
+// before it reads, as .NET and Python do, and must get the answer then.
 
 package rest
 
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// bodyStyles are how a client sends a body of n bytes after the headers that it has.
+// bodyStyles are the ways in which a client sends a body of n bytes after its headers.
 var bodyStyles = map[string]func(w io.Writer, head string, n int) error{
 	"announced": func(w io.Writer, head string, n int) error {
 		_, err := fmt.Fprintf(w, "%sContent-Length: %d\r\n\r\n", head, n)
@@ -30,7 +30,7 @@ var bodyStyles = map[string]func(w io.Writer, head string, n int) error{
 		_, err := fmt.Fprintf(w, "%sConnection: close\r\nContent-Length: %d\r\n\r\n", head, n)
 		return firstOf(err, func() error { return sendBytes(w, n) })
 	},
-	// One that does not wait for "100 Continue", or not for long.
+	// A client that does not wait for "100 Continue", or not for long.
 	"expecting": func(w io.Writer, head string, n int) error {
 		_, err := fmt.Fprintf(w, "%sExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", head, n)
 		return firstOf(err, func() error { return sendBytes(w, n) })
@@ -69,7 +69,7 @@ func sendBytes(w io.Writer, n int) error {
 	return nil
 }
 
-// dialServer connects in one of two protocols.
+// dialServer connects by http or https.
 func dialServer(t *testing.T, scheme, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, splitWait)
@@ -84,8 +84,8 @@ func dialServer(t *testing.T, scheme, addr string) net.Conn {
 	return conn
 }
 
-// TestEarlyAnswers: a refusal reaches a client that reads only when it has sent all,
-// whatever it is refused for.
+// TestEarlyAnswers: a refusal of any kind reaches a client that reads only after it has
+// sent all.
 func TestEarlyAnswers(t *testing.T) {
 	h := newTestHandlerWith(t, testHandlerOptions{publicKey: true})
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
@@ -127,7 +127,7 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswersOfHTTP: the same for what net/http refuses by itself.
+// TestEarlyAnswersOfHTTP: the same for requests that net/http itself refuses.
 func TestEarlyAnswersOfHTTP(t *testing.T) {
 	addr := startServer(t, newTestHandler(t), func(*http.Server) {})
 	for name, c := range map[string]struct {
@@ -153,8 +153,8 @@ func TestEarlyAnswersOfHTTP(t *testing.T) {
 	}
 }
 
-// TestLingerLimits: a client that goes on sending after it was answered holds its
-// connection for a while and no longer, however it sends.
+// TestLingerLimits: a client that goes on sending after its answer holds its connection
+// for a limited time, however it sends.
 func TestLingerLimits(t *testing.T) {
 	const refused = "HTTP/1.1 413"
 	every := func(pause time.Duration) func(net.Conn) {
@@ -200,7 +200,7 @@ func TestLingerLimits(t *testing.T) {
 }
 
 // TestLingerEndsWithServer: a server that stops does not wait for clients that were
-// answered.
+// already answered.
 func TestLingerEndsWithServer(t *testing.T) {
 	h := newContainer(t)
 	pair, err := tls.X509KeyPair(testCertificate(t))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Errors as HTTP tells them.
+// Errors as HTTP answers.
 
 package rest
 
@@ -26,7 +26,7 @@ var (
 // writeError answers with an error.
 func (x *exchange) writeError(err error) {
 	f := x.Fail("request failed", err)
-	if x.wrote { // the client has an answer, or the start of one
+	if x.wrote { // the answer has begun
 		return
 	}
 	x.setAnswer()
@@ -38,7 +38,7 @@ func (x *exchange) writeError(err error) {
 		x.set(headerRetryAfter, strconv.FormatInt(wait.Milliseconds(), 10))
 	}
 	if f.Status == http.StatusTooManyRequests {
-		x.set(headerCharge, "0.00") // nothing was done
+		x.set(headerCharge, "0.00") // nothing was executed
 	}
 	x.set(headerContentType, contentJSON)
 	body := x.ErrorBody(f, err)
@@ -49,13 +49,13 @@ func (x *exchange) writeError(err error) {
 	}
 }
 
-// recovered answers for a panic, which is a fault of ours: this client gets an
-// internal error, the log what happened, and the others notice nothing.
+// recovered answers after a panic: this client gets status 500 and the log the stack.
+// Other requests are not affected.
 func (x *exchange) recovered() {
 	switch p := recover(); p {
 	case nil:
 	case http.ErrAbortHandler:
-		panic(p) // how net/http is told to cut a connection
+		panic(p) // net/http aborts the connection
 	default:
 		x.writeError(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}

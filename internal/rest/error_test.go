@@ -22,7 +22,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// failWith is a handler of which every request ends with one error.
+// failWith is a handler that answers every request with one error.
 type failWith struct {
 	h   *Handler
 	err error
@@ -41,7 +41,7 @@ func errorRequest(t *testing.T) *http.Request {
 	return r
 }
 
-// logged returns a handler without an engine, and what it logs.
+// logged returns a handler without an engine, and its log.
 func logged(t *testing.T) (*Handler, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -138,7 +138,7 @@ func TestUnknownErrorsAreInternal(t *testing.T) {
 	}
 }
 
-// A fault of ours ends one request, with an answer and a stack in the log.
+// A panic ends one request, with an answer, and a stack in the log.
 func TestPanicIsAnswered(t *testing.T) {
 	h, log := logged(t) // has no engine
 	r := signedRequest(t, "GET", "/dbs/d", nil, nil)
@@ -157,7 +157,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// panicWriter fails the handler in the middle of its answer.
+// panicWriter panics in the middle of an answer.
 type panicWriter struct {
 	onceRecorder
 	with any
@@ -220,7 +220,7 @@ func TestActivityID(t *testing.T) {
 	}
 }
 
-// A handler that was closed answers, and lets nothing through to the engine.
+// A closed handler answers, and passes nothing to the engine.
 func TestClosedHandler(t *testing.T) {
 	h, _ := logged(t)
 	h.Close()
@@ -247,7 +247,7 @@ func TestCloseWaitsForRequests(t *testing.T) {
 		defer close(closed)
 		h.Close()
 	}()
-	for h.life.TryRLock() { // until Close is there
+	for h.life.TryRLock() { // until Close waits for the lock
 		h.life.RUnlock()
 		runtime.Gosched()
 	}

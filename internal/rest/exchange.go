@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// One request and its answer: reading headers and bodies within limits, and
-// writing them.
+// One request and its answer: reading headers and bodies within limits, and writing them.
 
 package rest
 
@@ -22,27 +21,27 @@ import (
 )
 
 const (
-	// maxBodyBytes is what a request may carry: an item, or a definition.
+	// maxBodyBytes is the default limit of a body: an item, or a definition.
 	maxBodyBytes = engine.MaxItemBytes
-	// Bodies up to smallBodyBytes are bounded by the number of connections; larger
-	// ones take their share of the memory.
+	// Bodies up to smallBodyBytes are bounded by the number of connections. Larger ones
+	// are charged to the memory budget.
 	smallBodyBytes = memory.FreeBytes
-	// bodyGrowth is by how much there is more room for a body than has come of it.
+	// bodyGrowth is the factor by which the buffer of a body grows when it is full.
 	bodyGrowth = 4
-	// bodyCopies is how often a body is in memory while it is served: as it came,
-	// as it was checked, and as the row that is written.
+	// bodyCopies is how many copies of a body are in memory while it is served: as
+	// received, as parsed, and as the row that is written.
 	bodyCopies = 3
-	// bufferedByHTTP is how much of an answer net/http keeps until it is all there.
+	// bufferedByHTTP is how many bytes of an answer net/http buffers.
 	bufferedByHTTP = 4 << 10
-	// announcedByHTTP is up to which length net/http tells that of a body by itself. One
-	// header less keeps those of an item within what their map holds before it grows.
+	// announcedByHTTP is the length up to which net/http sets Content-Length itself. One
+	// header less keeps an item's headers within what their map holds before it grows.
 	announcedByHTTP = 2 << 10
-	// maxActivityBytes is how much of a client's activity id is echoed.
+	// maxActivityBytes is the length up to which a client's activity id is echoed.
 	maxActivityBytes = 64
 )
 
-// Header names, as net/http spells them, so that they can be set without being
-// spelled anew for each answer.
+// Header names in net/http's canonical spelling, so that setting them needs no
+// conversion.
 const (
 	headerActivity       = "X-Ms-Activity-Id"
 	headerAltPath        = "X-Ms-Alt-Content-Path"
@@ -75,10 +74,12 @@ const (
 	contentText   = "text/plain; charset=utf-8"
 )
 
-// versionHeaders go with every answer, but for the second and the third where the quota
-// is told, and for all of them with an item that is read. The slices are shared: nobody changes them. A header costs every request about
-// half a microsecond under load, and the fifteenth makes the map grow, which is three
-// more: so there are none that no client asks for, and those of an item are fourteen.
+// versionHeaders go with every answer. An answer with the quota omits the second and the
+// third, and a read item omits all. The slices are shared and must not change.
+//
+// A header costs every request about half a microsecond under load, and the fifteenth
+// makes the map grow, which costs three more. So there are none that no client reads, and
+// an item has fourteen.
 var versionHeaders = []struct {
 	name  string
 	value []string
@@ -88,8 +89,8 @@ var versionHeaders = []struct {
 	{"x-ms-schemaversion", []string{"1.16"}},
 }
 
-// wireNames are the headers that are set often, as they are sent: in lower case,
-// as the service does, for the Java SDK finds them in no other.
+// wireNames are the headers that are set often, in lower case, as the service sends them.
+// The Java SDK finds them in no other spelling.
 var wireNames = lowerCase(headerActivity, headerAltPath, headerCharge, headerContentPath, headerContinuation, headerDuration, headerETag,
 	headerItemCount, headerItemLSN, headerLSN, headerQueryExecution, headerQuota, headerRange, headerSession, headerSubStatus, headerUsage)
 
@@ -98,7 +99,7 @@ func lowerCase(names ...string) map[string]string {
 	for _, name := range names {
 		m[name] = strings.ToLower(name)
 	}
-	// These two net/http looks for itself, in its own spelling.
+	// net/http looks for these two in its own spelling.
 	m[headerContentLength], m[headerContentType] = headerContentLength, headerContentType
 	return m
 }
@@ -118,22 +119,21 @@ type exchange struct {
 	r     *http.Request
 	asked asked
 	wrote bool // the status has been sent
-	// quotaTold and located say that the answer has the headers of the quota, and that of
-	// its address.
+	// quotaTold and located say that the answer has the headers of the quota and of its
+	// address.
 	quotaTold, located bool
-	// For the metrics:
+	// For the metrics.
 	operation int
 	status    int
 
 	kept *kept
 }
 
-// kept is what others may hold when the exchange is over: a write whose client has gone
-// its memory, and what is around the handler the headers of the answer.
+// kept is what may be used after the exchange is over: the share, by a write whose client
+// has gone, and the header values, by the code around the handler.
 type kept struct {
 	share memory.Share
-	// values holds the header values that are set, so that they need no
-	// allocation each.
+	// values backs the header values, so that each needs no allocation.
 	values [14]string
 	used   int
 }
@@ -164,8 +164,8 @@ func (x *exchange) setCommon() {
 	for _, v := range versions {
 		h[v.name] = v.value
 	}
-	// A browser that keeps to HTTPS for this machine's own names would do so for the
-	// other servers on it too.
+	// Strict-Transport-Security for this machine's own names would also apply to the
+	// other servers on it.
 	if x.r.TLS != nil && !x.h.hosts.check(x.r.Host).loopback {
 		h["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
@@ -203,8 +203,8 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	}
 }
 
-// keep holds memory for an answer of n bytes, and nothing else from here on: the client
-// may take its time to read it.
+// keep reduces the share to the n bytes of the answer, since a slow client may hold it
+// for long.
 func (x *exchange) keep(n int64) {
 	if used := x.Share.Used(); used > n {
 		x.Share.Give(used - n)
@@ -229,7 +229,7 @@ func (x *exchange) begin(status int) {
 // header returns a request header; the name is in net/http's spelling.
 func (x *exchange) header(name string) string { return headerOf(x.r, name) }
 
-// headerOf is r.Header.Get for a name that is in net/http's spelling already.
+// headerOf is r.Header.Get for a name in net/http's spelling.
 func headerOf(r *http.Request, name string) string {
 	if v := r.Header[name]; len(v) > 0 {
 		return v[0]
@@ -242,7 +242,7 @@ func (x *exchange) body() ([]byte, error) { return x.bodyUpTo(maxBodyBytes) }
 
 // bodyUpTo is body with a limit of its own.
 func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
-	most := limit + 1 // if it is longer than was announced, or nothing was
+	most := limit + 1 // if the length is unknown, or the body longer than announced
 	if n := x.r.ContentLength; n > int64(limit) {
 		return nil, errBodyTooBig
 	} else if n >= 0 {
@@ -273,7 +273,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 }
 
 // receive reads the body to its end, or up to most bytes. It takes memory as the bytes
-// come, whatever was announced: a client that sends slowly is in no other's way.
+// arrive, whatever length was announced, so that slow clients do not block others.
 func (x *exchange) receive(most int) (body []byte, err error) {
 	for room := min(most, smallBodyBytes); ; room = min(bodyGrowth*room, most) {
 		if err := x.Share.Take(x.r.Context(), int64(room)); err != nil {
@@ -298,7 +298,7 @@ func (x *exchange) receive(most int) (body []byte, err error) {
 	}
 }
 
-// activityID returns the client's, if it is fit to be echoed, or a new one.
+// activityID returns the client's activity id if it can be echoed, or a new one.
 func activityID(r *http.Request) string {
 	if v := r.Header[headerActivity]; len(v) > 0 && v[0] != "" && len(v[0]) <= maxActivityBytes && printable(v[0]) {
 		return v[0]

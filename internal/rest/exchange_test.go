@@ -22,8 +22,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
-// TestBodySizes reads bodies of every critical size, announced and in chunks, in
-// large and small pieces. The room they took is given back.
+// TestBodySizes reads bodies of every critical size, announced and in chunks, in large
+// and small pieces. Their memory is given back.
 func TestBodySizes(t *testing.T) {
 	h, _ := logged(t)
 	for _, size := range []int{
@@ -78,8 +78,8 @@ func TestCutBodies(t *testing.T) {
 	}
 }
 
-// A body for which there is no memory is refused after a while, and its client told to
-// come again.
+// A body for which there is no memory is refused after a while, and the client is told to
+// try again.
 func TestBodiesDoNotWaitForEver(t *testing.T) {
 	h, _ := logged(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestBodiesDoNotWaitForEver(t *testing.T) {
 	})
 }
 
-// More headers can be set than there is room for without an allocation.
+// More headers can be set than kept has room for.
 func TestManyResponseHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	x := &exchange{w: w, kept: &kept{}}
@@ -128,7 +128,7 @@ func TestHeadersAreSentInLowerCase(t *testing.T) {
 	}
 }
 
-// A server whose engine cannot serve is alive, and not ready.
+// A server whose engine cannot serve is alive, but not ready.
 func TestNotReady(t *testing.T) {
 	db, err := pebblekv.OpenMemory(pebblekv.Options{})
 	if err != nil {

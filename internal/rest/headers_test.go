@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Applications and the SDKs' diagnostics read how long the server took: what a
-// partition has answered says it, a refusal too.
+// Applications and the SDKs' diagnostics read how long the server took. Every answer of a
+// partition has it, errors included.
 func TestRequestDuration(t *testing.T) {
 	h := newContainer(t)
 	const items = "/dbs/d/colls/c/docs"
@@ -38,8 +38,8 @@ func TestRequestDuration(t *testing.T) {
 	}
 }
 
-// A client learns where it is from a read that finds nothing, in a container that was
-// never written to as well.
+// A client learns the position from a read that finds nothing, also in a container that
+// was never written to.
 func TestNotFoundTellsThePosition(t *testing.T) {
 	h := newContainer(t)
 	for _, method := range []string{"GET", "DELETE"} {
@@ -50,15 +50,15 @@ func TestNotFoundTellsThePosition(t *testing.T) {
 			}
 		}
 	}
-	// What no partition has answered tells of none.
+	// An answer that no partition gave has no position.
 	a := call(t, h, "GET", "/dbs/d/colls/c/docs/i", "", nil, 400)
 	if got := a.header.Get("x-ms-session-token"); got != "" {
 		t.Errorf("a read without a partition key tells the session token %q", got)
 	}
 }
 
-// The account and the resources that a gateway keeps say where they were read. The
-// account has a quota for attachments, which the JavaScript SDK shows.
+// Answers with the account and other metadata have their address. The account has a quota
+// for attachments, which the JavaScript SDK shows.
 func TestGatewayHeaders(t *testing.T) {
 	h := newContainer(t)
 	call(t, h, "POST", udfs, udfBody("f", "x => x"), nil, 201)
@@ -78,8 +78,8 @@ func TestGatewayHeaders(t *testing.T) {
 	}
 }
 
-// What is done to a script tells which container it belongs to, and how many of its kind
-// there are and may be.
+// Answers about a script name its container, and how many scripts of its kind there are
+// and may be.
 func TestScriptQuota(t *testing.T) {
 	h := newContainer(t)
 	container := call(t, h, "GET", "/dbs/d/colls/c", "", nil, 200).json(t)["_rid"]
@@ -111,8 +111,8 @@ func TestScriptQuota(t *testing.T) {
 	}
 }
 
-// What is done to an item tells how much there is where it lies, and may be. Its answer
-// has fourteen headers and no more: the map of a fifteenth is larger, and dear.
+// Answers about an item have the usage and quota of its partition. They have at most
+// fourteen headers: the map of a fifteenth is larger, and costly.
 func TestItemQuota(t *testing.T) {
 	h := newContainer(t)
 	const items = "/dbs/d/colls/c/docs"
@@ -143,8 +143,8 @@ func TestItemQuota(t *testing.T) {
 	}
 }
 
-// A page of no items is empty and the last, and a fault of the request is told all the
-// same. A change feed would skip what it leaves out.
+// A page of no items is empty and the last one, and errors of the request are still
+// reported. A change feed would skip the items that it leaves out.
 func TestPageOfNoItems(t *testing.T) {
 	h := newContainer(t)
 	const items = "/dbs/d/colls/c/docs"
@@ -172,7 +172,7 @@ func TestPageOfNoItems(t *testing.T) {
 	call(t, h, "GET", items, "", with(none, "A-IM", "Incremental feed"), 400)
 }
 
-// SDKs that are not told otherwise look for replicas. They are told what to set.
+// SDKs in direct mode look up replicas. The answer tells the user what to set.
 func TestAddresses(t *testing.T) {
 	h := newTestHandler(t)
 	for _, path := range []string{
@@ -191,8 +191,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Before version 2018-06-18 a session token had the lsn alone, which clients of that time
-// take for a number. Both forms are understood.
+// Before version 2018-06-18 a session token had only the LSN, and clients of that time
+// parse it as a number. The server understands both forms.
 func TestOldSessionTokens(t *testing.T) {
 	h := newContainer(t)
 	const items = "/dbs/d/colls/c/docs"
@@ -215,7 +215,7 @@ func TestOldSessionTokens(t *testing.T) {
 	call(t, h, "GET", items+"/1", "", with(pk("p"), "x-ms-session-token", "0:6"), 404)
 }
 
-// A client may do without the system properties that nothing depends on.
+// A client may ask for items without the system properties that nothing depends on.
 func TestExcludedSystemProperties(t *testing.T) {
 	h := newContainer(t)
 	const items = "/dbs/d/colls/c/docs"

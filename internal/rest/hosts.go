@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// The names by which a server is addressed. A page that a browser was shown at a
-// name of its own can have that name point to this machine (DNS rebinding), and then
-// it is the browser that asks, with whatever the page knows. It knows the key of the
-// emulators. So a server with that key answers only to names that nobody else can
-// have: addresses, names of this machine, and those that its operator gave.
+// The names by which a server is addressed. A web page can have its own name point to
+// this machine (DNS rebinding). The browser then sends the page's requests here, with all
+// that the page knows, and the key of the emulators is public. So a server with that key
+// answers only to names that no web page can have: addresses, names of this machine, and
+// those that the operator allows.
 
 package rest
 
@@ -20,26 +20,26 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// dockerHost is the name that containers have for the machine that they run on.
+// dockerHost is the name by which containers reach the machine that they run on.
 const dockerHost = "host.docker.internal"
 
-// hosts tells by which names clients may come.
+// hosts decides which Host headers are accepted.
 type hosts struct {
 	any   bool
-	named []string // in lower case; "*.x" is for all names below x
-	// last is the host of the request before, for most come by the same.
+	named []string // in lower case; "*.x" stands for all names below x
+	// last is the host of the last request, since most requests have the same.
 	last atomic.Pointer[checkedHost]
 }
 
-// checkedHost is a Host header and what was found out about it.
+// checkedHost is a Host header and the result of its check.
 type checkedHost struct {
 	text string
-	// admitted says that clients may come by it, and loopback that it can only be
-	// this machine.
+	// admitted says that the host is accepted, and loopback that it can only be this
+	// machine.
 	admitted, loopback bool
 }
 
-// newHosts returns the hosts of a server: all, or the account's and those allowed.
+// newHosts returns the hosts of a server: all, or the account's and the allowed ones.
 func newHosts(any bool, account *api.Account, allowed []string) (*hosts, error) {
 	h := &hosts{any: any}
 	for _, text := range allowed {
@@ -58,7 +58,7 @@ func newHosts(any bool, account *api.Account, allowed []string) (*hosts, error) 
 	return h, nil
 }
 
-// check looks at the Host of a request.
+// check checks the Host of a request.
 func (h *hosts) check(text string) *checkedHost {
 	if last := h.last.Load(); last != nil && last.text == text {
 		return last
@@ -72,7 +72,7 @@ func (h *hosts) check(text string) *checkedHost {
 
 func (h *hosts) admits(name string) bool {
 	if !strings.Contains(name, ".") || name == dockerHost {
-		return true // no page can be at such a name, nor at none
+		return true // no web page can have such a name, or an empty one
 	}
 	if _, err := netip.ParseAddr(name); err == nil {
 		return true
@@ -83,8 +83,8 @@ func (h *hosts) admits(name string) bool {
 	})
 }
 
-// isLoopback reports whether a name is this machine's for itself (RFC 6761, section
-// 6.3), or an address is.
+// isLoopback reports whether a name always means this machine (RFC 6761, section 6.3), or
+// is a loopback address.
 func isLoopback(name string) bool {
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
@@ -93,8 +93,8 @@ func isLoopback(name string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// hostName is the name or address in a host, which may have a port, in lower case
-// and without the dot at its end.
+// hostName returns the name or address in a host without its port, in lower case and
+// without the dot at the end.
 func hostName(host string) string {
 	if inside, ok := strings.CutPrefix(host, "["); ok {
 		if address, port, closed := strings.Cut(inside, "]"); closed && (port == "" || port[0] == ':') {
@@ -107,7 +107,7 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// hostRefused refuses a request by the name that it came by.
+// hostRefused is the error for a host that is not accepted.
 func hostRefused(host string) error {
 	name := value.Clip(hostName(host))
 	return api.Refuse(403, 0, "The host '"+name+"' is not answered with the key that everybody knows, since a page in a browser could be behind it. "+

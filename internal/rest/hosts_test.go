@@ -11,8 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 )
 
-// hostCases are hosts, and whether a server answers to them that has the key of the
-// emulators, is at https://db.example.com/ and West US, and allows some more.
+// hostCases says which hosts a server accepts that has the emulators' key, is at
+// https://db.example.com/ and West US, and allows some more.
 var hostCases = map[string]bool{
 	"127.0.0.1": true, "127.0.0.1:8081": true, "192.168.1.7:9": true, "[::1]": true, "[::1]:8081": true, "[fe80::1%25eth0]:1": true,
 	"localhost": true, "LocalHost:8081": true, "localhost.": true, "app.localhost": true, "a.B.localhost.:1": true,

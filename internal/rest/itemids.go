@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Ids of items in paths, where the service's two gateways differ. The older one,
-// which routes requests, takes a path apart before it verifies the signature, and
-// so refuses many ids that can be created. The newer one, which computes, serves
-// them all, and is what Mayfly is like unless it is told otherwise.
+// Ids of items in paths, where the service's two gateways differ. The older routing
+// gateway parses a path before it verifies the signature, and so refuses many ids that
+// can be created. The newer compute gateway serves them all. Mayfly behaves like the
+// newer one unless RoutingGateway is set.
 
 package rest
 
@@ -17,8 +17,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 )
 
-// parseURL reads what a request is for. The protocol has no query strings; the
-// JavaScript SDK leaves a question mark in an item's id as it is.
+// parseURL parses the path of a request. The protocol has no query strings, but the
+// JavaScript SDK does not escape a question mark in an item's id.
 func parseURL(u *url.URL) (route, bool) {
 	path := u.EscapedPath()
 	rt, ok := parseRoute(path)
@@ -30,9 +30,9 @@ func parseURL(u *url.URL) (route, bool) {
 
 var percentTriplet = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// routed answers as the routing gateway does if it refuses the id, and reports
-// whether it does not. Control characters it never gets to see: what is below it
-// answers them, and not in JSON.
+// routed reports whether the routing gateway would serve the id, and answers like it if
+// not. Control characters never reach that gateway: the layer in front of it refuses
+// them, and not in JSON.
 func (x *exchange) routed(rt *route) bool {
 	switch {
 	case rt.kind != api.Items || rt.feed:

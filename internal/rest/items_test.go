@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Items over the protocol: the headers that SDKs live by, conditions, sessions,
-// and pages.
+// Items over the protocol: the headers that SDKs depend on, conditions, sessions, and
+// pages.
 
 package rest
 
@@ -16,15 +16,15 @@ import (
 	"testing"
 )
 
-// with returns headers and one more.
+// with returns headers plus one more.
 func with(headers map[string]string, name, value string) map[string]string {
 	headers = maps.Clone(headers)
 	headers[name] = value
 	return headers
 }
 
-// TestItemHeaders: create, upsert, replace, read and delete carry what clients
-// need to know.
+// TestItemHeaders: create, upsert, replace, read and delete have the headers that clients
+// need.
 func TestItemHeaders(t *testing.T) {
 	h := newContainer(t)
 	rid := call(t, h, "GET", "/dbs/d/colls/c", "", nil, 200).json(t)["_rid"].(string)
@@ -99,7 +99,7 @@ func dbRID(t *testing.T, h *Handler) string {
 	return call(t, h, "GET", "/dbs/d", "", nil, 200).json(t)["_rid"].(string)
 }
 
-// An error carries the headers too, as far as they are known.
+// An error has the headers too, as far as they are known.
 func TestItemErrorHeaders(t *testing.T) {
 	h := newContainer(t)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"p"}`, pk("p"), 201)
@@ -179,7 +179,7 @@ func TestMinimalResponses(t *testing.T) {
 			t.Errorf("%v: no body", headers)
 		}
 	}
-	// It is about items alone.
+	// The option is for items only.
 	if a := call(t, h, "POST", "/dbs", `{"id":"e"}`, map[string]string{"Prefer": "return=minimal"}, 201); len(a.body) == 0 {
 		t.Error("a database without a body")
 	}
@@ -215,7 +215,7 @@ func TestSessionTokens(t *testing.T) {
 	}
 }
 
-// Ids that a URL cannot hold as they are can be written, read and listed.
+// Ids that must be escaped in a URL can be written, read and listed.
 func TestItemIDs(t *testing.T) {
 	h := newContainer(t)
 	ids := []string{

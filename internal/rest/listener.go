@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 
-// One port for HTTP and HTTPS: the first byte of a connection tells which. A TLS
-// client begins with a handshake record, whose first byte no HTTP request has.
+// One port for HTTP and HTTPS. The first byte of a connection tells which: a TLS client
+// begins with a handshake record, and no HTTP request begins with its first byte.
 //
 //  1. A connection is in the table from before its first byte is read until it is
-//     closed, and the table has room for so many. One more may be open: the one that
-//     waits for its place.
-//  2. A connection belongs to the Splitter until Accept returns it, and to the caller
-//     of Accept from then on, who says when it is busy and when it is idle. It is the
-//     Splitter's again once the caller has closed it, if it lingers.
-//  3. The Splitter closes a connection that is not busy whenever it has to: for a
-//     newer one, the one that has been idle longest, and all of them when it stops.
-//     It never closes one that is busy.
+//     closed. The table is bounded. One more connection may be open: the one that waits
+//     for its place.
+//  2. A connection belongs to the Splitter until Accept returns it, and to the caller of
+//     Accept from then on, which reports when the connection is busy and when it is
+//     idle. If it lingers after the caller has closed it, it is the Splitter's again.
+//  3. The Splitter closes connections that are not busy: the one that has been idle
+//     longest for a new one, and all of them when it stops. It never closes a busy one.
 //  4. Once Close has returned, no goroutine of the Splitter is left.
 
 package rest
@@ -32,45 +31,47 @@ const (
 	// connection (RFC 8446, section 5.1).
 	tlsHandshake = 0x16
 
-	// defaultMaxConns bounds the requests under way too: HTTP/1.1 has one on each.
+	// defaultMaxConns also bounds the requests under way: HTTP/1.1 has one on each
+	// connection.
 	defaultMaxConns         = 4096
 	defaultFirstByteTimeout = 10 * time.Second
 
-	// An Accept that fails is tried again, for what it lacks (descriptors,
-	// memory) comes back when a connection closes. After maxAcceptFailures in a
-	// row, about ten minutes, the listener gives up.
+	// A failed Accept is tried again, since what it lacks (descriptors, memory) is freed
+	// when a connection closes. After maxAcceptFailures in a row, about ten minutes, the
+	// listener gives up.
 	minAcceptDelay    = 5 * time.Millisecond
 	maxAcceptDelay    = time.Second
 	maxAcceptFailures = 600
 
-	// minIdle is how long a connection has to be idle before it is closed for another:
-	// if there is room for few only, one that has just come would else be closed before
-	// it can say anything.
+	// minIdle is how long a connection must be idle before it is closed for another.
+	// Otherwise, in a small table, a new connection would be closed before its client
+	// could send anything.
 	minIdle = time.Second
 )
 
-// SplitOptions say how a port is shared. The zero value is ready to use.
+// SplitOptions are the options of Split. The zero value is ready to use.
 type SplitOptions struct {
-	// MaxConns is how many connections may be open at once. At the limit the one that
-	// has been idle longest is closed for a new one. If all are busy, new ones wait in
-	// the operating system's queue. Default 4,096.
+	// MaxConns is how many connections may be open. At the limit, the one that has been
+	// idle longest is closed for a new one. If all are busy, new ones wait in the
+	// operating system's queue. Default 4,096.
 	MaxConns int
-	// FirstByteTimeout is how long a connection may stay silent before it is
-	// closed. Default ten seconds.
+	// FirstByteTimeout is how long a new connection may stay silent before it is closed.
+	// Default ten seconds.
 	FirstByteTimeout time.Duration
-	// Logger is told of failed accepts, and once of the limit. Default slog.Default.
+	// Logger gets failed accepts, and the limit the first time it is reached. Default
+	// slog.Default.
 	Logger *slog.Logger
 }
 
 // Splitter is the listener of both protocols. It must be served or closed: a connection
-// that nobody accepts keeps its place.
+// that is not accepted keeps its place.
 type Splitter struct {
 	root        net.Listener
 	config      *tls.Config
 	options     SplitOptions
-	conns       chan net.Conn // those that Accept is to return
-	born        time.Time     // what idle connections count from
-	room        chan struct{} // holds a value when a connection has left the table
+	conns       chan net.Conn // for Accept
+	born        time.Time     // idleSince counts from here
+	room        chan struct{} // holds a value after a connection has left the table
 	limitLogged sync.Once
 	wg          sync.WaitGroup
 
@@ -81,12 +82,12 @@ type Splitter struct {
 	mu struct {
 		sync.Mutex
 		stopped bool
-		table   map[*splitConn]struct{} // the connections that are open
+		table   map[*splitConn]struct{} // the open connections
 	}
 }
 
-// Split starts to accept connections from root, which belongs to the Splitter
-// from then on, until Close. The config is for those that begin with TLS.
+// Split starts to accept connections from root, which belongs to the Splitter until
+// Close. The config is for connections that begin with TLS.
 func Split(root net.Listener, config *tls.Config, options SplitOptions) *Splitter {
 	s := &Splitter{
 		root:   root,
@@ -107,7 +108,7 @@ func Split(root net.Listener, config *tls.Config, options SplitOptions) *Splitte
 }
 
 // Accept implements net.Listener. It returns a *tls.Conn for a client that speaks TLS.
-// The handshake is up to whoever accepts: a slow one holds up nobody else.
+// The caller does the handshake, so a slow one does not delay other connections.
 func (s *Splitter) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
@@ -121,14 +122,14 @@ func (s *Splitter) Accept() (net.Conn, error) {
 func (s *Splitter) Addr() net.Addr { return s.root.Addr() }
 
 // Close closes the root listener and every connection that is not busy, and waits until
-// that is done. http.Server holds its own lock meanwhile, so nothing here may want it.
+// that is done. http.Server holds its own lock meanwhile, so Close must not need it.
 func (s *Splitter) Close() error {
 	s.stop(net.ErrClosed)
 	s.wg.Wait()
 	return s.closeErr
 }
 
-// stop is Close without the wait. The cause is what Accept returns from now on.
+// stop is Close without the wait. Accept returns the cause from then on.
 func (s *Splitter) stop(cause error) {
 	s.stopOnce.Do(func() {
 		if err := s.root.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -182,8 +183,8 @@ func (s *Splitter) acceptAll() {
 	}
 }
 
-// admit gives c a place in the table, for which it waits if all that are there are
-// busy. It reports false once the Splitter has stopped.
+// admit gives c a place in the table, and waits while all connections there are busy. It
+// returns false once the Splitter has stopped.
 func (s *Splitter) admit(c *splitConn) bool {
 	for wait := s.tryAdmit(c); wait > 0; wait = s.tryAdmit(c) {
 		if !s.pause(s.room, wait) {
@@ -193,17 +194,17 @@ func (s *Splitter) admit(c *splitConn) bool {
 	return true
 }
 
-// tryAdmit is admit without the wait, and says how long that should be at most; 0 if c
-// has its place.
+// tryAdmit is admit without the wait. It returns how long to wait at most, or 0 if c has
+// its place.
 func (s *Splitter) tryAdmit(c *splitConn) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.stopped {
-		return minIdle // which ends at once
+		return minIdle // pause returns at once
 	}
 	if len(s.mu.table) >= s.options.MaxConns {
 		s.limitLogged.Do(func() {
-			s.options.Logger.Warn("connection limit reached: those that have been idle longest are closed for new ones, which wait if there are none", "limit", s.options.MaxConns)
+			s.options.Logger.Warn("connection limit reached: the connections that have been idle longest are closed for new ones, and new ones wait if all are busy", "limit", s.options.MaxConns)
 		})
 		if wait := s.dropIdlestLocked(); wait > 0 {
 			return wait
@@ -213,10 +214,9 @@ func (s *Splitter) tryAdmit(c *splitConn) (wait time.Duration) {
 	return 0
 }
 
-// dropIdlestLocked closes the connection that has been idle longest. If there is none
-// that has been idle for long enough, it says when there may be one. It looks at all,
-// some 100 us for 4,096: nothing is kept in order for it, so
-// that requests have nothing to keep in order.
+// dropIdlestLocked closes the connection that has been idle longest. If none has been
+// idle for minIdle, it returns when there may be one. It looks at all connections, some
+// 100 us for 4,096, so that requests need not keep an order.
 func (s *Splitter) dropIdlestLocked() (wait time.Duration) {
 	var idlest *splitConn
 	var first int64
@@ -232,13 +232,13 @@ func (s *Splitter) dropIdlestLocked() (wait time.Duration) {
 		return wait
 	}
 	if !s.dropLocked(idlest, first) {
-		return minIdle // it has become busy
+		return minIdle // the connection became busy
 	}
 	return 0
 }
 
-// dropLocked closes a connection that has been idle since the moment given, unless it
-// has become busy.
+// dropLocked closes a connection that has been idle since the given moment, unless it has
+// become busy.
 func (s *Splitter) dropLocked(c *splitConn, since int64) bool {
 	if !c.idleSince.CompareAndSwap(since, dropped) {
 		return false
@@ -248,25 +248,24 @@ func (s *Splitter) dropLocked(c *splitConn, since int64) bool {
 	return true
 }
 
-// leave takes a connection that was closed out of the table.
+// leave removes a closed connection from the table.
 func (s *Splitter) leave(c *splitConn) {
 	s.mu.Lock()
 	delete(s.mu.table, c)
 	s.mu.Unlock()
 	select {
 	case s.room <- struct{}{}:
-	default: // it says so already
+	default: // a value is already there
 	}
 }
 
-// acceptDelay is the pause after so many failures in a row, at least one.
+// acceptDelay returns the pause after this many failures in a row, at least one.
 func acceptDelay(failures int) time.Duration {
-	const doublings = 8 // to more than the longest
+	const doublings = 8 // enough to exceed maxAcceptDelay
 	return min(minAcceptDelay<<min(failures-1, doublings), maxAcceptDelay)
 }
 
-// pause waits for a value, but not for ever, and reports false if the Splitter has
-// stopped.
+// pause waits for a value, at most for d. It returns false if the Splitter has stopped.
 func (s *Splitter) pause(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -279,7 +278,7 @@ func (s *Splitter) pause(c <-chan struct{}, d time.Duration) bool {
 	return true
 }
 
-// sort waits for the first byte of c, which tells its protocol, and has Accept return it.
+// sort waits for the first byte of c, which tells its protocol, and passes c to Accept.
 func (s *Splitter) sort(c *splitConn) {
 	first, err := s.peek(c)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The connections that a Splitter hands out, bare or beneath TLS.
+// The connections that a Splitter returns, bare or beneath TLS.
 
 package rest
 
@@ -11,34 +11,35 @@ import (
 	"time"
 )
 
-// peekedBit tells a peeked zero byte from none.
+// peekedBit tells a peeked zero byte from no byte.
 const peekedBit = 1 << 8
 
-// splitConn is a connection whose first byte was read already.
+// splitConn is a connection whose first byte was already read.
 type splitConn struct {
 	net.Conn
 	splitter *Splitter
-	first    atomic.Uint32 // peekedBit and the byte, until it is given back
-	// idleSince is when the connection became idle, in nanoseconds after the Splitter
-	// was born and at least 1; busy while a request is under way, and dropped when the
-	// Splitter has closed it.
+	first    atomic.Uint32 // peekedBit and the byte, until Read returned it
+	// idleSince is when the connection became idle, in nanoseconds after the Splitter's
+	// start and at least 1. It is busy while a request is under way, and dropped once the
+	// Splitter has closed the connection.
 	idleSince atomic.Int64
-	// lingers says that the client may still be sending a request that was answered.
+	// lingers says that the client may still be sending a request that was already
+	// answered.
 	lingers atomic.Bool
-	// unread says that the body of the request under way was not read to its end. It
-	// belongs to the goroutine that answers.
+	// unread says that the body of the current request was not read to its end. Only the
+	// goroutine that answers uses it.
 	unread bool
 	// paidUntil is when the failed authentications so far would have happened at the
-	// rate that they may. It belongs to the goroutine that answers.
+	// permitted rate. Only the goroutine that answers uses it.
 	paidUntil time.Time
 
-	// The beginning of an answer that waits for the rest, and how much there will be
-	// at least; see together. They belong to the goroutine that answers.
+	// held is the start of an answer that waits for the rest, and awaited how many bytes
+	// follow at least; see together. Only the goroutine that answers uses them.
 	held    []byte
 	awaited int
 }
 
-// Read implements net.Conn. All but the first pay one load and one branch.
+// Read implements net.Conn. After the first byte it costs one load and one branch.
 func (c *splitConn) Read(p []byte) (int, error) {
 	if c.first.Load() != 0 {
 		return c.readFirst(p)
@@ -57,13 +58,12 @@ func (c *splitConn) readFirst(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// maxHeldBytes is what a connection holds back at most.
+// maxHeldBytes bounds how much a connection holds back.
 const maxHeldBytes = 8 << 10
 
-// together announces that at least n bytes follow at once. net/http collects 4 KiB
-// and then writes what it has; of an answer that is larger, the beginning would go
-// out alone, in a system call of its own and often a packet of its own. It is held
-// back until the rest is there.
+// together announces that at least n bytes follow at once. net/http collects 4 KiB and
+// then writes them. The start of a larger answer would be sent alone, with its own system
+// call and often its own packet. So it is held back until the rest is there.
 func (c *splitConn) together(n int) { c.awaited = n }
 
 // Write implements net.Conn.
@@ -86,20 +86,20 @@ func (c *splitConn) Write(p []byte) (int, error) {
 	return max(int(n)-before, 0), err
 }
 
-// What idleSince may be besides a moment.
+// Values of idleSince that are no moments.
 const (
 	busy    = 0
 	dropped = -1
 )
 
-// idle says that no request is under way.
+// idle records that no request is under way.
 func (c *splitConn) idle() {
 	c.lingers.Store(false)
 	c.idleSince.Store(max(int64(time.Since(c.splitter.born)), 1))
 }
 
-// begin says that the beginning of a request has come. net/http may answer it by
-// itself, if there is something wrong with it.
+// begin records that a request has begun. net/http may answer it without calling the
+// handler if it is malformed.
 func (c *splitConn) begin() {
 	if since := c.idleSince.Load(); since != dropped && c.idleSince.CompareAndSwap(since, busy) {
 		c.lingers.Store(true)
@@ -107,7 +107,7 @@ func (c *splitConn) begin() {
 }
 
 // Close implements net.Conn. The connection of a client that may still be sending
-// lingers, and leaves the table when it is done with that.
+// lingers, and leaves the table after that.
 func (c *splitConn) Close() error {
 	c.first.Store(0)
 	if c.lingers.CompareAndSwap(true, false) && c.splitter.linger(c) {
@@ -116,14 +116,14 @@ func (c *splitConn) Close() error {
 	return c.cut()
 }
 
-// cut closes the connection, whatever the client is sending.
+// cut closes the connection, even if the client is still sending.
 func (c *splitConn) cut() error {
 	defer c.splitter.leave(c)
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the stream to the client and leaves the one from it open.
-// http.Server looks for this method before it closes a connection with unread bytes.
+// CloseWrite ends the stream to the client and leaves the one from it open. http.Server
+// calls it before it closes a connection with unread bytes.
 func (c *splitConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

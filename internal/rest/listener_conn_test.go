@@ -106,8 +106,8 @@ func TestSplitConnClosed(t *testing.T) {
 	}
 }
 
-// pipeListener accepts connections made in memory, whose deadlines follow the
-// time of a synctest bubble.
+// pipeListener accepts connections in memory, whose deadlines follow the time of a
+// synctest bubble.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -170,7 +170,7 @@ func TestSplitConnDeadlines(t *testing.T) {
 			t.Errorf("read %q, %v an hour later", got, err)
 		}
 
-		// One of the owner's holds.
+		// A deadline that the owner sets is kept.
 		_ = server.SetReadDeadline(time.Now().Add(time.Second))
 		if _, err := server.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("Read past its deadline = %v, want %v", err, os.ErrDeadlineExceeded)
@@ -178,8 +178,8 @@ func TestSplitConnDeadlines(t *testing.T) {
 	})
 }
 
-// A client that is still sending a body that was refused gets the answer: that
-// needs CloseWrite, for closing with unread input resets the connection.
+// A client that is still sending a refused body gets the answer. That needs CloseWrite,
+// since closing with unread input resets the connection.
 func TestSplitConnHalfCloses(t *testing.T) {
 	client, server := acceptPair(t, "x")
 	if err := server.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
@@ -195,7 +195,7 @@ func TestSplitConnHalfCloses(t *testing.T) {
 	}
 }
 
-// writesOf is a connection that notes what is written to it, write by write.
+// writesOf records each write to a connection.
 type writesOf struct {
 	net.Conn
 	writes []string
@@ -217,7 +217,7 @@ func TestSplitConnWritesTogether(t *testing.T) {
 	}
 	root := &writesOf{}
 	c := &splitConn{Conn: root}
-	for range 2 { // an answer leaves nothing to the next
+	for range 2 { // an answer does not affect the next
 		root.writes = nil
 		c.together(9 << 10)
 		write(c, begin)
@@ -226,7 +226,7 @@ func TestSplitConnWritesTogether(t *testing.T) {
 		}
 		write(c, rest)
 		write(c, "next")
-		// To a socket, the first two go in one call.
+		// On a socket, the first two are one system call.
 		if want := []string{begin, rest, "next"}; !slices.Equal(root.writes, want) {
 			t.Fatalf("%d writes, want %d", len(root.writes), len(want))
 		}
@@ -281,8 +281,8 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	}
 }
 
-// BenchmarkRequests compares requests through a Splitter with requests to a
-// server that listens by itself.
+// BenchmarkRequests compares requests through a Splitter with requests to a server with
+// its own listener.
 func BenchmarkRequests(b *testing.B) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	direct := func(b *testing.B) string {

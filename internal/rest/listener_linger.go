@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT
 
-// The end of a connection whose client is still sending. Bytes that nobody has read
-// when a connection is closed reset it, and a reset takes the answer away from a
-// client that has not read it yet: those that send all of a request before they read,
-// as .NET and Python do, would never learn that it was too large. So the rest is read
-// and dropped, beneath TLS and without a look at it.
+// The end of a connection whose client is still sending. Closing a connection with unread
+// bytes resets it, and a reset discards the answer if the client has not read it yet.
+// Clients that send all of a request before they read, as .NET and Python do, would never
+// learn that it was too large. So the rest is read and dropped, beneath TLS and without
+// decrypting it.
 //
-// net/http does less: it reads 256 KiB of a body that the handler left. If there is
-// more it closes its half of the connection, waits for half a second without reading,
-// and closes; with "Expect: 100-continue", or "Connection: close" from the client, it
-// closes at once. All of these end in splitConn.Close, and so here.
+// net/http does less. It reads 256 KiB of a body that the handler left. If there is more,
+// it closes its half of the connection, waits half a second without reading, and closes.
+// With "Expect: 100-continue", or "Connection: close" from the client, it closes at once.
+// All of these end in splitConn.Close, and so here.
 
 package rest
 
 import "time"
 
-// A client may send for lingerTime after it was answered, or lingerBytes, whichever
-// ends first, and pause for lingerPause at most.
+// After its answer, a client may send for lingerTime or lingerBytes, whichever ends
+// first, with pauses of up to lingerPause.
 const (
 	lingerTime  = 30 * time.Second
 	lingerPause = 5 * time.Second
 	lingerBytes = 64 << 20
-	// lingerBuffer is all the memory that it takes: no more than net/http gives back
+	// lingerBuffer is all the memory that lingering takes: no more than net/http frees
 	// when it closes a connection.
 	lingerBuffer = 8 << 10
 )
 
-// linger ends a connection in the background, and reports false if it is too late for
-// that. Meanwhile the connection is idle: it makes room for another if it has to.
+// linger ends a connection in the background. It returns false if the connection is
+// closed or the Splitter has stopped. Meanwhile the connection is idle, so it can be
+// closed for a new one.
 func (s *Splitter) linger(c *splitConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,13 +38,13 @@ func (s *Splitter) linger(c *splitConn) bool {
 	c.idle()
 	s.wg.Go(func() {
 		defer func() { _ = c.cut() }()
-		_ = c.CloseWrite() // for the client that waits for the end
+		_ = c.CloseWrite() // a client may wait for the end of the stream
 		c.drop()
 	})
 	return true
 }
 
-// drop reads what the client sends, until it ends or goes on for too long.
+// drop reads and drops what the client sends, until a limit is reached.
 func (c *splitConn) drop() {
 	buffer := make([]byte, lingerBuffer)
 	end := time.Now().Add(lingerTime)

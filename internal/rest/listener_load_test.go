@@ -45,7 +45,7 @@ func TestSplitManyConnections(t *testing.T) {
 				err = request("http", i)
 			case 2, 3:
 				err = request("https", i)
-			case 4: // comes, says nothing or next to nothing, and goes
+			case 4: // connects, sends nothing or a byte, and leaves
 				var conn net.Conn
 				if conn, err = net.Dial("tcp", s.addr); err == nil {
 					_, _ = io.WriteString(conn, []string{"", "\x16", "\x00"}[i%3])
@@ -60,8 +60,7 @@ func TestSplitManyConnections(t *testing.T) {
 	wg.Wait()
 }
 
-// busyServer answers requests when it is told to, and notes how many connections
-// there are.
+// busyServer answers requests when the test says so, and counts its connections.
 type busyServer struct {
 	*splitServer
 	arrived, finish chan struct{}
@@ -122,8 +121,8 @@ func TestSplitLimit(t *testing.T) {
 	}
 }
 
-// At the limit the connection that has been idle longest makes room, whatever it is
-// idle with, and those that are busy stay.
+// At the limit, the connection that has been idle longest is closed, whatever it was
+// doing, and busy ones stay.
 func TestSplitLetsTheIdlestGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := newPipeListener()
@@ -175,7 +174,7 @@ func TestSplitLetsTheIdlestGo(t *testing.T) {
 		if open(fresh.client) || !open(served.client) || !open(active.client) {
 			t.Error("the one that never made a request was idle longest")
 		}
-		// The last one has been idle for two looks at it, and has a second.
+		// The last one was idle at two attempts, and is safe for a second.
 		newcomer(minIdle - 5*time.Millisecond)
 		if open(served.client) || !open(active.client) {
 			t.Error("the one between requests was idle longest")
@@ -195,8 +194,8 @@ func TestSplitLetsTheIdlestGo(t *testing.T) {
 	})
 }
 
-// A request that comes while its connection is let go is not carried out: the client
-// could not be told.
+// A request that arrives while its connection is closed is not executed: the client could
+// not get the answer.
 func TestSplitNothingForTheGone(t *testing.T) {
 	conn := &splitConn{}
 	conn.idleSince.Store(1)
@@ -259,7 +258,7 @@ func TestSplitShutdown(t *testing.T) {
 	}
 }
 
-// Nobody accepts, so the connections are still the Splitter's to close, at once.
+// No caller accepts, so the connections are still the Splitter's to close, at once.
 func TestSplitCloseEndsWhatNobodyAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := newPipeListener()
@@ -296,7 +295,7 @@ func TestSplitCloseEndsWhatNobodyAccepted(t *testing.T) {
 	})
 }
 
-// failingListener fails so many times before each connection that it accepts.
+// failingListener fails a number of times before each connection that it accepts.
 type failingListener struct {
 	net.Listener
 	failures int

@@ -66,7 +66,7 @@ func startSplit(t testing.TB, options SplitOptions, handler http.Handler) *split
 	return s
 }
 
-// openConns is how many connections are in the table.
+// openConns returns how many connections are in the table.
 func (s *Splitter) openConns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,7 @@ func describeRequest(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %s %s", scheme, r.Proto, body)
 }
 
-// client returns a client of its own connections. Its cleanup runs before the
-// server's.
+// client returns a client with its own connections. Its cleanup runs before the server's.
 func (s *splitServer) client(t testing.TB) *http.Client {
 	transport := &http.Transport{
 		TLSClientConfig:   &tls.Config{RootCAs: s.roots},
@@ -129,7 +128,7 @@ func (s *splitServer) dial(t testing.TB, write string) net.Conn {
 	return conn
 }
 
-// closedByServer reports an error unless conn ends before anything is answered.
+// closedByServer returns an error unless conn ends before anything is answered.
 func closedByServer(conn net.Conn) error {
 	n, err := conn.Read(make([]byte, 1))
 	var timeout net.Error
@@ -221,7 +220,7 @@ func TestSplitClosesSilentConnections(t *testing.T) {
 	}
 }
 
-// With a single slot, one that is not given back stops everything.
+// With a single slot, one that is not freed would block everything.
 func TestSplitFreesSlotOfClosedConnections(t *testing.T) {
 	s := startSplit(t, SplitOptions{MaxConns: 1}, http.HandlerFunc(describeRequest))
 	for range 20 {

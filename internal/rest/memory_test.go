@@ -14,8 +14,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
-// Large answers take memory like large bodies: without any they are refused after a
-// while, and made when there is some. Small ones never wait.
+// Large answers take memory like large bodies: without memory they are refused after a
+// while, and made once there is some. Small ones never wait.
 func TestAnswersWaitForMemory(t *testing.T) { synctest.Test(t, answersWaitForMemory) }
 
 func answersWaitForMemory(t *testing.T) {
@@ -46,7 +46,7 @@ func answersWaitForMemory(t *testing.T) {
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("%s: a small one waited for %v", c.name, waited)
 		}
-		// Memory that gets free meanwhile is enough.
+		// Memory that becomes free meanwhile is enough.
 		answered := make(chan answer, 1)
 		go func() { answered <- serve(h, signedRequest(t, "GET", c.path, nil, c.headers)) }()
 		synctest.Wait()
@@ -60,8 +60,8 @@ func answersWaitForMemory(t *testing.T) {
 	}
 }
 
-// An answer that its client does not read holds what it takes, and no more: not what the
-// request took before.
+// An answer that its client does not read holds its own memory, and not what the request
+// took before.
 func TestSlowReadersHoldTheirAnswer(t *testing.T) { synctest.Test(t, slowReadersHoldTheirAnswer) }
 
 func slowReadersHoldTheirAnswer(t *testing.T) {
@@ -88,8 +88,8 @@ func slowReadersHoldTheirAnswer(t *testing.T) {
 	}
 }
 
-// What a write of a large array takes besides its body is given back at its end, and
-// refused with a message where there is none.
+// The memory that a write of a large array takes besides its body is given back at its
+// end. Without it the write is refused with a message.
 func TestLargeArraysWithoutMemory(t *testing.T) {
 	h := newContainer(t)
 	h.memory.Wait = time.Millisecond

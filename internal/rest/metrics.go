@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// What is counted of every request, and the page that shows it. Counting costs a
-// request two looks at the clock and a few additions: the places where it is
-// counted are found without a search, and nothing is allocated.
+// What is counted for every request, and the page that shows it. Counting costs a request
+// two readings of the clock and a few additions: counters are found by index, and nothing
+// is allocated.
 
 package rest
 
@@ -27,11 +27,11 @@ const (
 	lastStatus  = 599
 )
 
-// What requests ask for, as a label tells it: the rows of the table, and these.
+// Operations as labels name them: the rows of the table, and these.
 var (
 	rows = len(api.Rows)
-	// opUnknown is of a request that addresses nothing, or is refused before it is known
-	// what it addresses, and opOther of one that no resource of its type can be asked.
+	// opUnknown is for a request that addresses nothing, or is refused before its path is
+	// parsed. opOther is for a request that has no row in the table.
 	opUnknown, opAdmin, opAddressResolve, opOther = rows, rows + 1, rows + 2, rows + 3
 	operations                                    = rows + len(otherOperations)
 
@@ -45,8 +45,7 @@ func operationName(op int) string {
 	return otherOperations[op-rows]
 }
 
-// durationBuckets are in seconds: from a read out of memory to a request that
-// waits.
+// durationBuckets are in seconds, from a read out of memory to a request that waits.
 var durationBuckets = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10}
 
 // metrics counts requests.
@@ -55,11 +54,11 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	units    prometheus.Counter
 	failures *prometheus.CounterVec // of authentication
-	// The children of requests are made when they are first needed: most statuses
-	// never come of most operations.
+	// The counters of requests are made when they are first needed, since most operations
+	// never end with most statuses.
 	counters  [][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter]
 	durations []prometheus.Observer
-	// scrapes is held by who reads the page: it is made for one at a time.
+	// scrapes is held while a page is made: one at a time.
 	scrapes *semaphore.Weighted
 }
 
@@ -70,7 +69,7 @@ func newMetrics() *metrics {
 			Name: "mayfly_requests_total", Help: "Requests that were answered.",
 		}, []string{"operation", "status"}),
 		units: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mayfly_request_units_total", Help: "Request units that clients were charged.",
+			Name: "mayfly_request_units_total", Help: "Request units charged to clients.",
 		}),
 		failures:  newFailureCounter(),
 		counters:  make([][lastStatus - firstStatus + 1]atomic.Pointer[prometheus.Counter], operations),
@@ -78,7 +77,7 @@ func newMetrics() *metrics {
 		scrapes:   semaphore.NewWeighted(1),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "mayfly_request_duration_seconds", Help: "How long requests took, without Mayfly's own pages.", Buckets: durationBuckets,
+		Name: "mayfly_request_duration_seconds", Help: "Duration of requests, except those for Mayfly's own pages.", Buckets: durationBuckets,
 	}, []string{"operation"})
 	for op := range m.durations {
 		if op != opAdmin {
@@ -90,8 +89,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// observe counts a request that was answered. One that was not, since its
-// connection was cut, is not counted.
+// observe counts a request that was answered. A request whose connection was aborted is
+// not counted.
 func (m *metrics) observe(x *exchange) {
 	if x.status < firstStatus || x.status > lastStatus {
 		return
@@ -101,12 +100,12 @@ func (m *metrics) observe(x *exchange) {
 		return
 	}
 	m.durations[x.operation].Observe(time.Since(x.Began).Seconds())
-	if x.status != http.StatusTooManyRequests { // as the answer says: nothing was done
+	if x.status != http.StatusTooManyRequests { // its charge is 0, since nothing was executed
 		m.units.Add(float64(x.charged()))
 	}
 }
 
-// charged is the charge that an answer states.
+// charged returns the charge in the answer.
 func (x *exchange) charged() ru.Units {
 	if x.Answer.Charge == 0 {
 		return ru.Metadata
@@ -124,12 +123,12 @@ func (m *metrics) counter(op int, status int) prometheus.Counter {
 	return c
 }
 
-// scrapeTimeout is how long it may take to look at all containers: a little less
-// than Prometheus waits unless told otherwise.
+// scrapeTimeout is how long reading the figures of all containers may take: a little less
+// than Prometheus's default timeout.
 const scrapeTimeout = 9 * time.Second
 
-// serveMetrics shows the page. What is not counted as it happens is looked up for
-// each reader, under one clock and for as long as the reader waits.
+// serveMetrics serves the metrics page. Figures that are not counted as they happen are
+// read for each page, until its client gives up.
 func (x *exchange) serveMetrics() error {
 	if x.r.Method != http.MethodGet {
 		return errMethod

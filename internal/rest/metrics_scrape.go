@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The figures of the metrics page that are looked up when it is read.
+// The figures of the metrics page that are read when the page is.
 
 package rest
 
@@ -20,14 +20,13 @@ import (
 )
 
 const (
-	// maxMeteredContainers bounds how many containers have figures of their own:
-	// the oldest. The others are one, by the name otherContainers and without a
-	// database.
+	// maxMeteredContainers bounds how many containers have figures of their own: the
+	// oldest. The others are added up under the name otherContainers and no database.
 	maxMeteredContainers = 200
 	otherContainers      = "other"
 )
 
-// horizons are how far the forecast looks.
+// horizons are the lengths of the forecasts.
 var (
 	horizons     = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	horizonNames = []string{"1h", "24h", "7d"}
@@ -35,10 +34,10 @@ var (
 
 // The states of ttl_clock_guard_state.
 const (
-	guardTrusts  = 0 // purge goes by the time
-	guardDoubts  = 1 // what only a jump of the wall clock has expired is kept for a day
+	guardTrusts  = 0 // purge follows the time
+	guardDoubts  = 1 // items that only a jump of the wall clock expired are kept for a day
 	guardHolds   = 2 // the wall clock jumped too far to be followed at once
-	guardIsAhead = 3 // the wall clock is behind
+	guardIsAhead = 3 // the database's time is ahead of the wall clock
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -49,32 +48,32 @@ var (
 	descLag           = describe("ttl_purge_lag_seconds", "How long ago the oldest item expired that still takes space.", "database", "container")
 	descPendingItems  = describe("ttl_expired_pending_items", "Items that have expired and still take space.", "database", "container")
 	descPendingBytes  = describe("ttl_expired_pending_bytes", "Bytes of items that have expired and still take space.", "database", "container")
-	descLeftover      = describe("ttl_leftover_ru", "Request units that requests left over in the last second; without a container where they are the database's.", "database", "container")
+	descLeftover      = describe("ttl_leftover_ru", "Request units that requests did not use in the last second; without a container label if the database's containers share them.", "database", "container")
 	descForecastItems = describe("ttl_forecast_items", "Items that expire within the horizon if nothing is written.", "database", "container", "horizon")
 	descForecastBytes = describe("ttl_forecast_bytes", "Bytes of items that expire within the horizon if nothing is written.", "database", "container", "horizon")
-	descDeadReadRU    = describe("ttl_dead_read_ru_total", "What reading past expired items cost nobody, since the start.")
-	descPurgedItems   = describe("ttl_purged_items_total", "Expired items that were taken away since the start.", "reason")
-	descPurgedBytes   = describe("ttl_purged_bytes_total", "Bytes of expired items that were taken away since the start.", "reason")
-	descPurgedRU      = describe("ttl_purged_ru_total", "Request units that taking expired items away cost nobody.", "reason")
-	descThrottled     = describe("ttl_purge_throttled_seconds_total", "How long something held purge back that had work to do.", "cause")
+	descDeadReadRU    = describe("ttl_dead_read_ru_total", "Request units for reading past expired items since the start, which no client was charged.")
+	descPurgedItems   = describe("ttl_purged_items_total", "Expired items purged since the start.", "reason")
+	descPurgedBytes   = describe("ttl_purged_bytes_total", "Bytes of expired items purged since the start.", "reason")
+	descPurgedRU      = describe("ttl_purged_ru_total", "Request units for purging expired items since the start, which no client was charged.", "reason")
+	descThrottled     = describe("ttl_purge_throttled_seconds_total", "How long purge was held back while it had work to do.", "cause")
 	descSkew          = describe("ttl_clock_skew_seconds", "How far the wall clock is ahead of the database's time.")
 	descScripts       = describe("mayfly_scripts_running", "Stored procedures, writes with triggers and queries with functions that are running.")
-	descScriptsWait   = describe("mayfly_scripts_waiting", "Those that wait since as many are running as may.")
-	descMemoryLimit   = describe("mayfly_memory_limit_bytes", "What requests under way may take in memory together.")
-	descMemory        = describe("mayfly_memory_bytes", "What those hold of it that are large.")
+	descScriptsWait   = describe("mayfly_scripts_waiting", "Stored procedures, writes with triggers and queries with functions that wait for others to end.")
+	descMemoryLimit   = describe("mayfly_memory_limit_bytes", "Memory that all requests under way may hold together.")
+	descMemory        = describe("mayfly_memory_bytes", "Memory that large requests under way hold.")
 	descMemoryWait    = describe("mayfly_memory_waiting", "Requests that wait for memory.")
-	descMemoryRefused = describe("mayfly_memory_refused_total", "How often there was none for as long as a request may wait.")
-	descDoubt         = describe("ttl_clock_doubt_seconds", "How far the time is past the horizon, up to which expired items may be removed for good.")
-	descGuard         = describe("ttl_clock_guard_state", "0 if all is well, 1 while a jump of the wall clock is in doubt, 2 while one is held back, 3 while the wall clock is behind the database's time.")
+	descMemoryRefused = describe("mayfly_memory_refused_total", "Requests refused because they waited too long for memory.")
+	descDoubt         = describe("ttl_clock_doubt_seconds", "How far the database's time is past the horizon up to which expired items may be purged.")
+	descGuard         = describe("ttl_clock_guard_state", "0 normally, 1 while a jump of the wall clock is in doubt, 2 while one is held back, 3 while the wall clock is behind the database's time.")
 )
 
-// scrape is what one reader of the page is told.
+// scrape holds the figures of one page.
 type scrape struct {
 	figures []prometheus.Metric
 }
 
-// Describe implements prometheus.Collector. It promises nothing: the figures were
-// looked up already.
+// Describe implements prometheus.Collector. It describes nothing in advance, since the
+// figures were already read.
 func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -100,7 +99,7 @@ func (s *scrape) counter(desc *prometheus.Desc, value float64, labels ...string)
 	s.figure(desc, prometheus.CounterValue, value, labels)
 }
 
-// takeScrape looks everything up.
+// takeScrape reads all figures.
 func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 	s, e := &scrape{}, h.engine
 	if err := s.containers(ctx, e); err != nil {
@@ -125,7 +124,7 @@ func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 	return s, nil
 }
 
-// memory tells what requests take of what they may.
+// memory adds what requests hold of the memory budget.
 func (s *scrape) memory(u memory.Use) {
 	s.gauge(descMemoryLimit, float64(u.Total))
 	s.gauge(descMemory, float64(u.Held))
@@ -148,13 +147,13 @@ func (s *scrape) clock(c clock.Status) {
 	s.gauge(descGuard, float64(state))
 }
 
-// containerFigures are those of a container, or of several together.
+// containerFigures are the figures of one container, or the sum of several.
 type containerFigures struct {
 	engine.TTLStatus
 	expiring []store.Amount // by horizon
 }
 
-// add makes one of two. The lag is that of whoever is furthest behind.
+// add adds the figures of another container. The lag is the larger of the two.
 func (f *containerFigures) add(g *containerFigures) {
 	f.Usage, f.Purge.LagSeconds = f.Usage.Plus(g.Usage), max(f.Purge.LagSeconds, g.Purge.LagSeconds)
 	for i, a := range g.expiring {
@@ -163,8 +162,8 @@ func (f *containerFigures) add(g *containerFigures) {
 	f.Throughput.Leftover += g.Throughput.Leftover
 }
 
-// containers looks at every container. Throughput that containers share is told
-// once, as their database's.
+// containers adds the figures of every container. Shared throughput is reported once, for
+// the database.
 func (s *scrape) containers(ctx context.Context, e *engine.Engine) error {
 	all := e.AllContainers()
 	other := containerFigures{engine.TTLStatus{Container: otherContainers}, make([]store.Amount, len(horizons))}
@@ -178,7 +177,7 @@ func (s *scrape) containers(ctx context.Context, e *engine.Engine) error {
 		if err == nil {
 			f.expiring, err = e.ExpiringWithin(ctx, c, horizons)
 		}
-		if errors.Is(err, store.ErrClosed) { // dropped meanwhile
+		if errors.Is(err, store.ErrClosed) { // the container was dropped meanwhile
 			continue
 		}
 		if err != nil {
@@ -186,7 +185,7 @@ func (s *scrape) containers(ctx context.Context, e *engine.Engine) error {
 		}
 		metered, ofDatabase := i < maxMeteredContainers, f.Throughput.Shared
 		switch {
-		case ofDatabase && shared[c.DatabaseID]: // told already
+		case ofDatabase && shared[c.DatabaseID]: // already reported
 			f.Throughput.Leftover = 0
 		case metered && ofDatabase:
 			s.gauge(descLeftover, float64(f.Throughput.Leftover), c.DatabaseID, "")
@@ -217,8 +216,8 @@ func (s *scrape) container(f *containerFigures) {
 	}
 }
 
-// engine tells how the engine below is, if that is known: one that works has
-// something in memory or on disk.
+// engine adds the storage engine's figures, if it reports any: an engine in use has some
+// memory or disk.
 func (s *scrape) engine(e *engine.Engine) {
 	h := e.Health()
 	if h.DiskBytes == 0 && h.MemTableBytes == 0 {

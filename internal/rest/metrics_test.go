@@ -19,7 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 )
 
-// scrapeOf reads the metrics page: values by name and labels, as they stand there.
+// scrapeOf returns the values on the metrics page by name and labels.
 func scrapeOf(t testing.TB, h *Handler) map[string]float64 {
 	t.Helper()
 	r, err := http.NewRequest("GET", "http://localhost/_mayfly/metrics", nil)
@@ -101,7 +101,7 @@ func TestMetricsOfTTL(t *testing.T) {
 	if m[`ttl_purged_bytes_total{reason="forced"}`] == 0 || m[`ttl_purged_ru_total{reason="forced"}`] == 0 {
 		t.Errorf("a purge took no bytes or cost nothing")
 	}
-	// Charged to nobody, and not to the page's reader either.
+	// Mayfly's own pages are not charged.
 	before := m[`mayfly_request_units_total`]
 	if after := scrapeOf(t, h)[`mayfly_request_units_total`]; after != before || before < 20 {
 		t.Errorf("request units: %v, then %v; want the same, and at least those of four creates", before, after)
@@ -156,7 +156,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	}
 }
 
-// Labels are a fixed set: each operation has a name, and no two the same.
+// Labels are a fixed set: each operation has its own name.
 func TestOperationNames(t *testing.T) {
 	seen := map[string]bool{}
 	for op := range operations {
@@ -174,7 +174,7 @@ func TestOperationNames(t *testing.T) {
 	}
 }
 
-// Throughput that containers share is their database's, and told once.
+// Shared throughput belongs to the database, and is reported once.
 func TestMetricsOfSharedThroughput(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, map[string]string{"x-ms-offer-throughput": "500"}, 201)
@@ -197,12 +197,13 @@ func TestMetricsAreBounded(t *testing.T) {
 	call(t, h, "POST", last, `{"id":"1","pk":"ada"}`, pk("ada"), 201)
 	advance(t, h, 7*time.Second)
 	m := scrapeOf(t, h)
-	// Two containers have none of their own, and one of them an expired item.
+	// Two containers have no throughput of their own, and one of them has an expired
+	// item.
 	wantFigures(t, m, map[string]float64{
 		`ttl_expired_pending_items{container="other",database=""}`: 1,
 		`ttl_purge_lag_seconds{container="other",database=""}`:     2,
 	})
-	// Of two times 400, less what a create may have used in the last second.
+	// Two times 400, minus what a create may have used in the last second.
 	if left := m[`ttl_leftover_ru{container="other",database=""}`]; left <= 700 || left > 800 {
 		t.Errorf("the others left %v over", left)
 	}
@@ -217,8 +218,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// newEngineHandler returns a handler that can tell how its storage engine is, with
-// a container.
+// newEngineHandler returns a handler whose storage engine reports its health, with a
+// container.
 func newEngineHandler(t *testing.T) *Handler {
 	t.Helper()
 	db, err := pebblekv.OpenMemory(pebblekv.Options{})
@@ -254,7 +255,7 @@ func TestMetricsOfTheEngine(t *testing.T) {
 			t.Errorf("the page lacks mayfly_engine_%s", name)
 		}
 	}
-	// Nothing is said of an engine of which nothing is known.
+	// An engine that reports no health has no figures.
 	for name := range scrapeOf(t, newTestHandler(t)) {
 		if strings.HasPrefix(name, "mayfly_engine_") {
 			t.Errorf("the page has %s", name)
@@ -262,7 +263,7 @@ func TestMetricsOfTheEngine(t *testing.T) {
 	}
 }
 
-// Counting must not be felt: no allocation, and a fraction of a microsecond.
+// Counting must be cheap: no allocation, and a fraction of a microsecond.
 func TestObserveAllocatesNothing(t *testing.T) {
 	m := newMetrics()
 	x := &exchange{operation: api.Lookup(api.Items, api.Read).Number, status: 200}
@@ -289,7 +290,7 @@ func BenchmarkObserve(b *testing.B) {
 	})
 }
 
-// The page about all this has every metric of ours.
+// The docs page lists every metric.
 func TestMetricsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/ttl.md")
 	if err != nil {

@@ -39,7 +39,7 @@ type offerJSON struct {
 
 var queryHeaders = map[string]string{"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "True"}
 
-// queryOffers sends a query with its parameters, which are JSON.
+// queryOffers sends a query with parameters, which are JSON.
 func queryOffers(t testing.TB, h *Handler, query, parameters string) []offerJSON {
 	t.Helper()
 	body := `{"query":` + quoted(query) + `,"parameters":` + parameters + `}`
@@ -50,11 +50,11 @@ func queryOffers(t testing.TB, h *Handler, query, parameters string) []offerJSON
 	return feed.Offers
 }
 
-// offered makes two databases, one of which shares throughput, and three
-// containers: one of them shares it.
+// offered makes two databases, one of them with shared throughput, and three containers,
+// one of which shares it.
 func offered(t testing.TB) *Handler {
 	t.Helper()
-	h := newContainer(t) // d and c, with nothing said
+	h := newContainer(t) // d and c, with defaults
 	call(t, h, "POST", "/dbs", `{"id":"s"}`, map[string]string{"x-ms-offer-throughput": "600"}, 201)
 	call(t, h, "POST", "/dbs/s/colls", containerBody, nil, 201)
 	call(t, h, "POST", "/dbs/s/colls", strings.Replace(containerBody, `"c"`, `"own"`, 1),
@@ -140,7 +140,7 @@ func TestReplaceOffer(t *testing.T) {
 	path, content := "/offers/"+rid, `{"id":"`+rid+`","content":`
 	before := call(t, h, "GET", path, "", nil, 200)
 	call(t, h, "PUT", path, content+`{"offerThroughput":500}}`, map[string]string{"If-Match": `"other"`}, 412).failureText(t, 412, 0)
-	// As JavaScript sends it: all that was read, with another number.
+	// As JavaScript sends it: the whole offer, with another number.
 	body := strings.Replace(string(before.body), `"offerThroughput":400`, `"offerThroughput":50000`, 1)
 	a := call(t, h, "PUT", path, body, map[string]string{"If-Match": before.header.Get("etag")}, 200)
 	if got := decode[offerJSON](t, a); got.Content.OfferThroughput != 50_000 || a.header.Get("etag") == before.header.Get("etag") || a.header.Get("etag") != got.ETag ||
@@ -154,7 +154,7 @@ func TestReplaceOffer(t *testing.T) {
 	if !strings.Contains(text, "Requested throughput 400 is less than required minimum throughput 500") {
 		t.Errorf("below the minimum: %q", text)
 	}
-	// From manual to autoscale and back, by what the content says.
+	// From manual to autoscale and back, as the content says.
 	a = call(t, h, "PUT", path, content+`{"offerThroughput":-1,"offerAutopilotSettings":{"maxThroughput":6000}}}`, nil, 200)
 	if got := decode[offerJSON](t, a); got.Content.OfferAutopilotSettings.MaxThroughput != 6000 || a.header.Get("x-ms-cosmos-min-throughput") != "5000" {
 		t.Errorf("autoscale: %s, %v", a.body, a.header)
@@ -167,7 +167,7 @@ func TestReplaceOffer(t *testing.T) {
 	if ranges := call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200).json(t); ranges["_count"] != 1.0 {
 		t.Errorf("the container has %v ranges", ranges["_count"])
 	}
-	// The offer goes with what it is for.
+	// The offer is deleted with its resource.
 	shared := "/offers/" + ridOf("/dbs/s")
 	call(t, h, "DELETE", "/dbs/d/colls/c", "", nil, 204)
 	call(t, h, "DELETE", "/dbs/s", "", nil, 204)
@@ -179,7 +179,7 @@ func TestReplaceOffer(t *testing.T) {
 	}
 }
 
-// The ways in which SDKs ask for the offer of a container.
+// The ways in which SDKs query the offer of a container.
 func TestOfferQueries(t *testing.T) {
 	h := offered(t)
 	own := call(t, h, "GET", "/dbs/s/colls/own", "", nil, 200).json(t)
@@ -266,7 +266,7 @@ func FuzzQueryBody(f *testing.F) {
 	})
 }
 
-// Throughput of a new database is checked as that of a container is.
+// The throughput of a new database is checked like a container's.
 func TestThroughputHeaders(t *testing.T) {
 	h := newContainer(t)
 	for _, path := range []string{"/dbs", "/dbs/d/colls"} {
@@ -294,7 +294,7 @@ func TestThroughputHeaders(t *testing.T) {
 	}
 }
 
-// What a client gets that spends too much.
+// What a client gets that spends more than its throughput.
 func TestThrottled(t *testing.T) {
 	h, log := logged(t)
 	for wait, want := range map[time.Duration]string{time.Millisecond: "1", 12 * time.Millisecond: "12", time.Hour: "3600000"} {
@@ -315,7 +315,7 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// A policy that raises the maximum of autoscale is there as long as the offer has it.
+// A policy that raises the maximum of autoscale stays as long as the offer has it.
 func TestAutoUpgradePolicy(t *testing.T) {
 	h := newTestHandler(t)
 	const policy = `{"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}`
@@ -336,7 +336,7 @@ func TestAutoUpgradePolicy(t *testing.T) {
 	}
 }
 
-// What a container's answers say of its throughput and of analyses.
+// The headers of a container about its throughput and its analytical store.
 func TestContainerHeaders(t *testing.T) {
 	h := newTestHandler(t)
 	call(t, h, "POST", "/dbs", `{"id":"s"}`, map[string]string{"X-Ms-Offer-Throughput": "1000"}, 201)

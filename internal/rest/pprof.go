@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Profiles of the server, for go tool pprof. They are made with runtime/pprof: the
-// package that serves them ready-made puts itself on the default multiplexer, which
-// belongs to the program that embeds the database, and asks nobody for a key.
+// Profiles of the server, for go tool pprof. They are made with runtime/pprof, since
+// net/http/pprof registers itself with the default multiplexer, which belongs to the
+// program that embeds the database, and checks no key.
 
 package rest
 
@@ -27,11 +27,11 @@ const (
 	maxProfileSeconds = 60
 )
 
-// errProfiling: only one can be made at a time.
-var errProfiling = api.Refuse(409, 0, "A profile is being made already, and there can be one at a time. Try again when it is done.")
+// errProfiling: only one profile can be made at a time.
+var errProfiling = api.Refuse(409, 0, "Another profile is being made, and there can be only one at a time. Try again later.")
 
-// servePprof makes a profile. It opens with the master key only: as a bearer token, or
-// as the password of a URL, which is how go tool pprof can be given one.
+// servePprof makes a profile. It needs the master key: as a bearer token, or as the
+// password in a URL, which is the only way to give one to go tool pprof.
 func (x *exchange) servePprof(page string) error {
 	by, err := x.h.bearer(x.r)
 	if _, password, basic := x.r.BasicAuth(); basic {
@@ -65,7 +65,7 @@ func (x *exchange) listProfiles() error {
 	return nil
 }
 
-// profile answers with a profile of this moment; with debug=1 as text.
+// profile answers with a profile of the current state; with debug=1 as text.
 func (x *exchange) profile(name string) error {
 	p := pprof.Lookup(name)
 	if p == nil {
@@ -95,7 +95,7 @@ func (x *exchange) profile(name string) error {
 	return nil
 }
 
-// profileCPU answers with what the processors did for some seconds.
+// profileCPU answers with a CPU profile of some seconds.
 func (x *exchange) profileCPU() error {
 	var b bytes.Buffer
 	if err := x.record(&b, defaultProfileSeconds, pprof.StartCPUProfile, pprof.StopCPUProfile); err != nil {
@@ -105,7 +105,7 @@ func (x *exchange) profileCPU() error {
 	return nil
 }
 
-// record writes what is made in the seconds that are asked for.
+// record runs start, waits for the requested seconds, and runs stop.
 func (x *exchange) record(w io.Writer, otherwise int, start func(io.Writer) error, stop func()) error {
 	seconds, err := x.number("seconds", otherwise, 1, maxProfileSeconds)
 	if err != nil {
@@ -119,7 +119,7 @@ func (x *exchange) record(w io.Writer, otherwise int, start func(io.Writer) erro
 	return nil
 }
 
-// traceWriter answers with a trace, as it is made, and begins with its first bytes.
+// traceWriter sends a trace while it is made. The first bytes begin the answer.
 type traceWriter exchange
 
 func (w *traceWriter) Write(p []byte) (int, error) {
@@ -132,7 +132,7 @@ func (w *traceWriter) Write(p []byte) (int, error) {
 	return x.w.Write(p)
 }
 
-// pause waits, for as long as client and server are there.
+// pause waits, but not after the client has gone or the server stops.
 func (x *exchange) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -144,7 +144,7 @@ func (x *exchange) pause(d time.Duration) {
 	}
 }
 
-// number reads a parameter of a page.
+// number parses a numeric parameter of a page.
 func (x *exchange) number(name string, otherwise, least, most int) (int, error) {
 	text := x.r.URL.Query().Get(name)
 	if text == "" {

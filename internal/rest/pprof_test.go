@@ -68,7 +68,7 @@ func TestPprof(t *testing.T) {
 		{"GET", "heap", passwordKey(readOnlyKey), 403},
 		{"POST", "heap", master, 405},
 		{"GET", "nonsense", master, 404},
-		{"GET", "cmdline", master, 404}, // a key may be on it
+		{"GET", "cmdline", master, 404}, // a key may be in it
 		{"GET", "heap?debug=x", master, 400},
 		{"GET", "heap?seconds=5", master, 400},
 		{"GET", "profile?seconds=0", master, 400},
@@ -77,7 +77,7 @@ func TestPprof(t *testing.T) {
 	} {
 		askPprof(t, h, c.method, c.page, c.authorize).failureText(t, c.want, 0)
 	}
-	// A password opens nothing else: a browser that was given one sends it unasked.
+	// A password is accepted nowhere else: a browser sends one that it was given unasked.
 	r, err := http.NewRequest("GET", "http://localhost/_mayfly/clock", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestMetricsOfTheLiving: scenario 55, for what a query says of its work. An expired item
-// is in none of its numbers, from its deadline on, whether it was purged or not.
+// TestMetricsOfTheLiving: scenario 55, for a query's metrics. From its deadline on, an
+// expired item is in none of the numbers, purged or not.
 func TestMetricsOfTheLiving(t *testing.T) {
 	h := newCarts(t)
 	counted := func(text string) string {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// maxHostileBytes bounds what one hostile query may allocate, in passing too.
+// maxHostileBytes bounds what one hostile query may allocate, in total.
 const maxHostileBytes = 256 << 20
 
-// TestHostileQueries: whatever a query asks for, it is answered, or refused for a
-// reason, in bounded memory, and the server goes on.
+// TestHostileQueries: every query is answered, or refused with a reason, in bounded
+// memory, and the server goes on.
 func TestHostileQueries(t *testing.T) {
 	h := newContainer(t)
 	numbers := strings.TrimSuffix(strings.Repeat("7,", 1000), ",")

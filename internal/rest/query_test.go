@@ -25,8 +25,8 @@ import (
 
 const docsPath = "/dbs/d/colls/c/docs"
 
-// asQuery returns the headers of a query by one partition key, with others added or put in
-// place of them; an empty one is left out.
+// asQuery returns the headers of a query in one partition key, with others added or
+// replaced. An empty one is left out.
 func asQuery(more map[string]string) map[string]string {
 	h := pk("p")
 	h["Content-Type"], h["X-Ms-Documentdb-Isquery"] = "application/query+json", "True"
@@ -77,7 +77,7 @@ func TestWhatIsAQuery(t *testing.T) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
-	// Anything else is an item, and this one lacks an id.
+	// Anything else is an item, and this one has no id.
 	call(t, h, "POST", docsPath, body, pk("p"), 400)
 }
 
@@ -131,7 +131,7 @@ func TestQueryTextIsBounded(t *testing.T) {
 	}
 }
 
-// queryFailure is what the body of a refused query holds.
+// queryFailure is the body of a refused query.
 type queryFailure struct {
 	Severity string
 	Location struct{ Start, End int }
@@ -182,8 +182,8 @@ func TestRefusedQueriesTellWhere(t *testing.T) {
 	}
 }
 
-// A plan that a client cannot carry out is refused with the sub-status by which SDKs know
-// that, and in plain text, which Data Explorer shows as it is.
+// A plan that a client does not support is refused with the sub-status that SDKs check,
+// and in plain text, which Data Explorer shows unchanged.
 func TestPlansThatAreNotServable(t *testing.T) {
 	h := newItems(t, 1)
 	for _, c := range []struct{ query, features, missing string }{
@@ -249,7 +249,7 @@ func TestQueriesThatAreNotAboutOneKey(t *testing.T) {
 
 func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
 	h := newContainer(t)
-	var upper [2]string // of the two keys, in their order
+	var upper [2]string // of the two keys' ranges, in their order
 	for _, key := range []string{"a", "b"} {
 		call(t, h, "POST", docsPath, `{"id":"1","pk":"`+key+`"}`, pk(key), 201)
 		plan := call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c WHERE c.pk = '`+key+`'"}`, asQuery(map[string]string{
@@ -289,8 +289,9 @@ func TestQueriesOfEffectivePartitionKeys(t *testing.T) {
 	}
 }
 
-// A client may ask for the items with a key by the key, or by the range of effective
-// keys that holds nothing else. Python does both, and goes on with either's continuation.
+// A client may ask for the items with a partition key by the key, or by the range of
+// effective keys that contains nothing else. Python does both, and resumes one with the
+// continuation of the other.
 func TestContinuationsOfAKeyAndItsRange(t *testing.T) {
 	h := newItems(t, 5)
 	call(t, h, "POST", docsPath, `{"id":"other","pk":"other","n":2}`, pk("other"), 201)
@@ -369,8 +370,8 @@ func TestContinuationLimit(t *testing.T) {
 	}
 }
 
-// TestContinuationsFitIntoAHeader orders by values that are too long to be told: the
-// JavaScript SDK always asks for no more than 1 KB.
+// TestContinuationsFitIntoAHeader orders by values that are too long for a continuation:
+// the JavaScript SDK always sets a limit of 1 KB.
 func TestContinuationsFitIntoAHeader(t *testing.T) {
 	h := newContainer(t)
 	for i := range 4 {
@@ -417,8 +418,9 @@ func queryMetricsOf(t *testing.T, a answer) map[string]float64 {
 	return metrics
 }
 
-// What happens in a query takes time, however quick it is and whether its program was
-// kept, and the whole is more than its parts: .NET and Java look at that.
+// Every step of a query takes time in its metrics, however fast it is and whether or not
+// its program was cached, and the total exceeds the parts. .NET's and Java's tests check
+// that.
 func TestQueryTimes(t *testing.T) {
 	h := newItems(t, 4)
 	for _, c := range []struct {
@@ -491,8 +493,8 @@ func TestQueryMetrics(t *testing.T) {
 	}
 }
 
-// An index is called by its path, which may be long, and of which a query may have many:
-// the header stays within what clients read, and is whole.
+// An index's name is its path, which may be long, and a query may use many. The header
+// stays within what clients read, and is complete JSON.
 func TestIndexMetricsLength(t *testing.T) {
 	h := newItems(t, 1)
 	for _, query := range []string{
@@ -525,7 +527,7 @@ func TestQueryHeaders(t *testing.T) {
 			t.Errorf("there is no %s: %v", name, a.header)
 		}
 	}
-	// A session that is ahead of the data has to wait, and one that is none is refused.
+	// A session ahead of the data has to wait, and a malformed one is refused.
 	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": a.header.Get("x-ms-session-token")}), 200)
 	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": "0:0#1000000"}), 404).failureText(t, 404, 1002)
 	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": "nonsense"}), 400)
@@ -569,7 +571,7 @@ func TestQueriesOfDatabasesAndContainers(t *testing.T) {
 	}
 }
 
-// FuzzParseQuery: whatever a body holds, it is a query or it is refused.
+// FuzzParseQuery: every body is a query or is refused.
 func FuzzParseQuery(f *testing.F) {
 	for _, seed := range []string{
 		`{"query":"SELECT 1"}`, `{"query":"SELECT @a","parameters":[{"name":"@a","value":[1,{"b":null}]}]}`, `{"parameters":null,"query":""}`,
@@ -603,7 +605,7 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// hesitant lets others run before it takes what is written to it.
+// hesitant yields to other goroutines before it takes what is written to it.
 type hesitant struct{ *httptest.ResponseRecorder }
 
 func (w *hesitant) Write(p []byte) (int, error) {
@@ -613,8 +615,8 @@ func (w *hesitant) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// The memory of a page is used again for the next one, by nobody too early: whoever asks
-// gets whole rows, and those that were asked for.
+// The memory of a page is reused for the next, but never too early: every client gets
+// whole rows, and only its own.
 func TestPagesDoNotMix(t *testing.T) {
 	h := newContainer(t)
 	const items, clients, questions = 40, 6, 40

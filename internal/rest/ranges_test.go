@@ -27,7 +27,7 @@ type rangeFeed struct {
 	} `json:"PartitionKeyRanges"`
 }
 
-// createContainer makes a container of the database d, with a throughput.
+// createContainer makes a container in the database d, with headers for its throughput.
 func createContainer(t *testing.T, h *Handler, id string, version int, headers map[string]string) (rid string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"id":"%s","partitionKey":{"paths":["/pk"],"kind":"Hash","version":%d}}`, id, version)
@@ -82,7 +82,7 @@ func TestRangesLoop(t *testing.T) {
 			t.Errorf("304 with %d bytes and the etag %q, want none and %q", len(a.body), a.header.Get("etag"), etag)
 		}
 	}
-	// Writes do not move it; the same name made anew does.
+	// Writes do not change it; a new container of the same name does.
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"p"}`, pk("p"), 201)
 	call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", headers, 304)
 	call(t, h, "DELETE", "/dbs/d/colls/c", "", nil, 204)
@@ -137,8 +137,8 @@ func TestRangeBoundaries(t *testing.T) {
 	}
 }
 
-// TestRangesServe: a container of four partitions says for each item which range
-// has it, and lists the same items by range as altogether.
+// TestRangesServe: a container of four partitions names the range of each item, and lists
+// the same items by range as all together.
 func TestRangesServe(t *testing.T) {
 	h := newContainer(t)
 	rid := createContainer(t, h, "four", 2, manual(21_000))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What a client asks for, as its path, method and headers say it.
+// Filling a request from its path, method and headers.
 
 package rest
 
@@ -17,8 +17,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// asked is what only the words of the protocol tell apart, and texts that are read when
-// it is known that the request needs them.
+// asked holds flags that only this protocol needs to tell requests apart, and texts that
+// are parsed once it is known that the request needs them.
 type asked struct {
 	query, plan, batch, atomic, upsert bool
 
@@ -29,8 +29,8 @@ type asked struct {
 	toAutoscale, toManual           bool
 }
 
-// fill takes what a request asks for out of its path and headers. It refuses nothing:
-// what is wrong with a header is wrong for the requests that need it.
+// fill takes the request's fields from its path and headers. It refuses nothing: a wrong
+// header only matters to requests that need it.
 func (x *exchange) fill(rt *route) {
 	r := &x.Request
 	r.Database, r.Container, r.User, r.ID = rt.database, rt.container, rt.user, rt.id
@@ -44,7 +44,7 @@ func (x *exchange) fill(rt *route) {
 	x.Row = api.Lookup(r.Resource, r.Verb)
 }
 
-// fillHeader takes in one header; its name is in net/http's spelling.
+// fillHeader stores one header. Its name is in net/http's spelling.
 func (x *exchange) fillHeader(name, text string) {
 	r := &x.Request
 	switch name {
@@ -104,7 +104,7 @@ func (x *exchange) fillHeader(name, text string) {
 	}
 }
 
-// fillFlag takes in a header that is true or not. SDKs spell that in several ways.
+// fillFlag stores a header that is true or false. SDKs spell true in several ways.
 func (x *exchange) fillFlag(name string, set bool) {
 	r, a := &x.Request, &x.asked
 	switch name {
@@ -147,7 +147,7 @@ func (x *exchange) fillFlag(name string, set bool) {
 	}
 }
 
-// classify tells what a request is for.
+// classify returns the resource and the verb of a request.
 func (x *exchange) classify(rt *route) (api.Resource, api.Verb) {
 	method := x.r.Method
 	switch {
@@ -175,7 +175,7 @@ func (x *exchange) classify(rt *route) (api.Resource, api.Verb) {
 	return rt.kind, api.None
 }
 
-// posted tells what a POST to a list asks for.
+// posted returns the verb of a POST to a list.
 func (x *exchange) posted(rt *route) api.Verb {
 	a := &x.asked
 	switch {
@@ -193,7 +193,7 @@ func (x *exchange) posted(rt *route) api.Verb {
 	return api.Create
 }
 
-// parse reads the texts that the request needs.
+// parse parses the texts that the request needs.
 func (x *exchange) parse() (err error) {
 	r, a := &x.Request, &x.asked
 	switch r.Verb {
@@ -222,13 +222,13 @@ func (x *exchange) parse() (err error) {
 	return err
 }
 
-// The values of A-IM, in whatever case.
+// The values of A-IM, in any case.
 const (
 	feedLatest      = "incremental feed"
 	feedAllVersions = "full-fidelity feed"
 )
 
-// parseChanges reads which changes are asked for.
+// parseChanges parses which changes the request asks for.
 func (x *exchange) parseChanges() (err error) {
 	r, a := &x.Request, &x.asked
 	switch {
@@ -239,17 +239,17 @@ func (x *exchange) parseChanges() (err error) {
 		return api.Invalid("The value '" + value.Clip(a.changes) + "' of the header A-IM is invalid. Ensure to provide 'Incremental feed' or 'Full-Fidelity Feed'.")
 	}
 	if r.NoItems {
-		// What is left out would be skipped, and with the place to go on from as it was a
-		// client would never come further. JavaScript's refuses such a page itself.
+		// A page without items would skip changes or, with the same continuation, never
+		// advance. The JavaScript SDK refuses such a page itself.
 		return api.Invalid("The value '0' of the header x-ms-max-item-count is invalid for a change feed. Ensure to provide a positive integer, or -1.")
 	}
 	r.SinceMs, err = modifiedSince(a.since)
 	return err
 }
 
-// modifiedSince reads the moment from which changes are asked for, 0 if it is not
-// given. The header names a second, as _ts does, and asks for what was written in later
-// ones. Some clients name its zone UTC, and most GMT.
+// modifiedSince parses the time from which changes are asked for; 0 if it is not given.
+// The header names a second, as _ts does, and asks for what was written in later seconds.
+// Most clients name its zone GMT, some UTC.
 func modifiedSince(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -259,13 +259,13 @@ func modifiedSince(text string) (int64, error) {
 		return 0, api.Invalid("The value '" + value.Clip(text) + "' of the header if-modified-since is invalid. Ensure to provide a date such as 'Fri, 01 Jan 2100 00:00:00 GMT'.")
 	}
 	if t.Unix() <= 0 {
-		return 0, nil // clients name a time long ago for the beginning
+		return 0, nil // clients send a time long ago for the beginning
 	}
 	return t.Add(time.Second).UnixMilli(), nil
 }
 
-// maxItems reads the page size that the client asks for: 0 if it does not, -1
-// for as many as fit. A page of none is made as one of one item, which is left out.
+// maxItems parses the page size: 0 if it is not given, -1 for as many as fit. A page of 0
+// is read as one of 1 item, which is then left out.
 func (x *exchange) maxItems() (int, error) {
 	text := x.asked.maxItems
 	switch text {
@@ -281,10 +281,10 @@ func (x *exchange) maxItems() (int, error) {
 	return n, nil
 }
 
-// maxContinuationLimitKB is far more than any continuation has.
+// maxContinuationLimitKB is far longer than any continuation.
 const maxContinuationLimitKB = 1 << 20
 
-// continuationLimit reads how long a continuation the client takes, in KB.
+// continuationLimit parses the longest continuation that the client accepts, in KB.
 func (x *exchange) continuationLimit() (int, error) {
 	text := x.asked.continuationLimit
 	if text == "" {
@@ -292,7 +292,7 @@ func (x *exchange) continuationLimit() (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err == nil && limit == 0 {
-		return 0, engine.ErrContinuationLimit // no continuation is as short
+		return 0, engine.ErrContinuationLimit // every continuation is longer
 	}
 	if err != nil || limit < 0 || limit > maxContinuationLimitKB {
 		return 0, api.Invalid("Please pass in a valid continuation token size limit which must be a positive integer")
@@ -300,13 +300,13 @@ func (x *exchange) continuationLimit() (int, error) {
 	return limit, nil
 }
 
-// What asks for the other kind of throughput.
+// Headers of an offer's replace that ask for the other kind of throughput.
 const (
 	headerToAutoscale = "X-Ms-Cosmos-Migrate-Offer-To-Autopilot"
 	headerToManual    = "X-Ms-Cosmos-Migrate-Offer-To-Manual-Throughput"
 )
 
-// migration reads whether the replace of an offer asks for the other kind of throughput.
+// migration parses whether the replace of an offer asks for the other kind of throughput.
 func (x *exchange) migration() (catalog.Migration, error) {
 	switch toAutoscale, toManual := x.asked.toAutoscale, x.asked.toManual; {
 	case toAutoscale && toManual:
@@ -319,15 +319,14 @@ func (x *exchange) migration() (catalog.Migration, error) {
 	return catalog.NoMigration, nil
 }
 
-// How long a token is good for, in seconds: what the service takes.
+// How long a resource token is valid, in seconds, within the service's limits.
 const (
 	defaultTokenSeconds = 3600
 	minTokenSeconds     = 10
 	maxTokenSeconds     = 24 * 3600
 )
 
-// tokenExpiry returns when the tokens of this request's answer expire, by the wall
-// clock.
+// tokenExpiry returns when the resource tokens in the answer expire, by the wall clock.
 func (x *exchange) tokenExpiry() (time.Time, error) {
 	seconds := defaultTokenSeconds
 	if text := x.asked.tokenSeconds; text != "" {
@@ -341,7 +340,7 @@ func (x *exchange) tokenExpiry() (time.Time, error) {
 	return time.Now().Add(time.Duration(seconds) * time.Second), nil
 }
 
-// throughput reads what a create asks for.
+// throughput parses the throughput of a create.
 func (x *exchange) throughput() (catalog.Throughput, error) {
 	manual, auto := x.asked.manual, x.asked.autoscale
 	switch {

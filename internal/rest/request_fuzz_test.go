@@ -15,12 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// fuzzStatuses are all that a client with the key may ever see of a server that
-// is well: none from 500 on.
+// fuzzStatuses are all statuses that a client with the key may get from a healthy server:
+// none from 500 on.
 var fuzzStatuses = []int{200, 201, 204, 207, 304, 400, 401, 403, 404, 405, 409, 410, 412, 413, 449}
 
-// fuzzHeaders reads "Name: value" lines into headers, as net/http would hand
-// them on.
+// fuzzHeaders parses "Name: value" lines into headers, as net/http would pass them.
 func fuzzHeaders(lines string) http.Header {
 	h := http.Header{}
 	for line := range strings.SplitSeq(lines, "\n") {
@@ -30,8 +29,8 @@ func fuzzHeaders(lines string) http.Header {
 	return h
 }
 
-// FuzzRequest sends anything at all, well signed: there is no panic, no internal
-// error, one answer to each, and that answer is in the service's form.
+// FuzzRequest sends arbitrary requests with valid signatures: no panic, no internal
+// error, one answer to each, in the service's form.
 func FuzzRequest(f *testing.F) {
 	const docs = "/dbs/d/colls/c/docs"
 	const key = "x-ms-documentdb-partitionkey: [\"p\"]\n"
@@ -83,7 +82,7 @@ func FuzzRequest(f *testing.F) {
 			signRequest(t, r, rt.kind.Word(), rt.link)
 		}
 		checkFuzzAnswer(t, r, serve(h, r))
-		// Whatever it was, the next request finds what it needs.
+		// Restore what the next request needs.
 		serve(h, signedRequest(t, "POST", "/dbs", []byte(`{"id":"d"}`), nil))
 		serve(h, signedRequest(t, "POST", "/dbs/d/colls", []byte(containerBody), nil))
 		call(t, h, "GET", "/dbs", "", nil, 200)

@@ -100,7 +100,7 @@ func TestContainerResource(t *testing.T) {
 	}
 }
 
-// TestNotModified: every resource answers 304 to a client that has it.
+// TestNotModified: every resource answers 304 to a client that has its version.
 func TestNotModified(t *testing.T) {
 	h := newContainer(t)
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"p"}`, pk("p"), 201)
@@ -140,8 +140,8 @@ func TestReplaceContainerConditions(t *testing.T) {
 	call(t, h, "PUT", "/dbs/d/colls/nosuch", body, nil, 404).failureText(t, 404, 0)
 }
 
-// TestFeedPages lists databases and containers in pages of each size, while
-// others come and go.
+// TestFeedPages lists databases and containers in pages of each size, while others are
+// created and deleted.
 func TestFeedPages(t *testing.T) {
 	h := newTestHandler(t)
 	for i := range 7 {
@@ -248,8 +248,8 @@ func TestNamesInHeaders(t *testing.T) {
 	}
 }
 
-// TestResourceQueriesPage: queries over databases, containers, offers, users,
-// permissions and scripts come in pages of the length that is asked for.
+// TestResourceQueriesPage: queries over databases, containers, offers, users, permissions
+// and scripts come in pages of the requested length.
 func TestResourceQueriesPage(t *testing.T) {
 	h := newContainer(t)
 	create := func(path string, body string, n int) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // Package rest is the transport over HTTP: paths, headers, signatures and bodies. It
-// decides nothing about data: a request is filled from what the client sends, answered
-// in package api, and its answer is rendered here. It also has the pages of our own,
-// under /_mayfly/.
+// decides nothing about data: it fills a request from what the client sends, package api
+// answers it, and the answer is rendered here. It also has Mayfly's own pages, under
+// /_mayfly/.
 package rest
 
 import (
@@ -24,18 +24,18 @@ import (
 // Options are the parameters of New.
 type Options struct {
 	Engine *engine.Engine
-	// Keys are the master keys, in base64; a request may be signed with any.
+	// Keys are the master keys, in base64. A request may be signed with any of them.
 	Keys []string
-	// ReadOnlyKeys are keys that open only what is read.
+	// ReadOnlyKeys are keys that allow only reads.
 	ReadOnlyKeys []string
 	Account      api.Account
-	// PublicKey says that one of the keys is one that everybody knows: then only hosts
-	// are answered that no page in a browser can be at, and AllowHosts.
+	// PublicKey says that one of the keys is public. Then only hosts are accepted that no
+	// web page can have, and AllowHosts.
 	PublicKey  bool
 	AllowHosts []string
-	// RoutingGateway refuses the ids in paths that the service's older gateway does.
+	// RoutingGateway refuses the ids in paths that the service's older gateway refuses.
 	RoutingGateway bool
-	// Memory is what requests under way may take; nil for no bounds.
+	// Memory is the budget of all requests under way; nil for no limit.
 	Memory *memory.Budget
 	Logger *slog.Logger
 }
@@ -43,11 +43,11 @@ type Options struct {
 // Handler answers every request to the server.
 type Handler struct {
 	engine         *engine.Engine
-	keys           []*key // those that may write first
+	keys           []*key // keys that may write come first
 	service        *api.Service
 	hosts          *hosts
 	routingGateway bool
-	quota          func() []string // of every container, as it is told
+	quota          func() []string // the header with the quota of every container
 	logger         *slog.Logger
 	lastDate       atomic.Pointer[checkedDate]
 	memory         *memory.Budget
@@ -55,8 +55,8 @@ type Handler struct {
 	followers      *followers
 	metrics        *metrics
 
-	// life is held for reading by every request under way, and for writing by
-	// Close: the engine must not be closed under a request.
+	// Every request under way holds life for reading, and Close takes it for writing: the
+	// engine must not be closed during a request.
 	life   sync.RWMutex
 	closed bool // written under life
 }
@@ -94,8 +94,8 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits for the requests under way and refuses all others from then on. The
-// engine can be closed after it.
+// Close waits for the requests under way and refuses all later ones. After it, the engine
+// can be closed.
 func (h *Handler) Close() {
 	h.followers.close()
 	h.life.Lock()
@@ -106,8 +106,8 @@ func (h *Handler) Close() {
 // adminPrefix begins the paths of Mayfly's own pages.
 const adminPrefix = "/_mayfly/"
 
-// ServeHTTP implements http.Handler. It is no ServeMux: that one redirects
-// double slashes and refuses trailing ones, both of which SDKs send.
+// ServeHTTP implements http.Handler. A ServeMux would redirect double slashes and refuse
+// trailing ones, and SDKs send both.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := h.exchange(w, r)
 	h.serve(x)
@@ -126,8 +126,8 @@ func (h *Handler) serve(x *exchange) {
 	}
 }
 
-// exchange begins with a request. Its memory is used again for another: that of a new one
-// would be most of what a read of a small item takes.
+// exchange begins an exchange. Exchanges are pooled: a new one would be most of the
+// memory that a read of a small item takes.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x, _ := h.exchanges.Get().(*exchange)
 	if x == nil {
@@ -155,7 +155,7 @@ func (x *exchange) answer() error {
 	return x.serve()
 }
 
-// addressesPath is where clients in direct mode look for replicas.
+// addressesPath is where clients in direct mode look up replicas.
 const addressesPath = "addresses"
 
 // serve answers a request of the protocol.

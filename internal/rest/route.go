@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What a path addresses. Paths are dbs/{db}/colls/{container}/docs/{item} and
-// the like, each {x} a name, percent-encoded, or a rid.
+// What a path addresses. Paths are dbs/{db}/colls/{container}/docs/{item} and the like.
+// Each {x} is a name, percent-encoded, or a rid.
 
 package rest
 
@@ -12,14 +12,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 )
 
-// An operation on a container stands below it, and is signed as if it were the
-// container.
+// The path of an operation on a container. It is signed like the container.
 const (
 	operationsSegment  = "operations"
 	operationDeleteKey = "partitionkeydelete"
 )
 
-// children tells which resource types may stand below another.
+// children maps a resource type to the types below it.
 var children = map[api.Resource][]api.Resource{
 	api.AccountResource: {api.Databases, api.Offers},
 	api.Databases:       {api.Containers, api.Users, api.EncryptionKeys},
@@ -36,15 +35,14 @@ const (
 type route struct {
 	kind api.Resource // the resource type addressed
 	feed bool         // the list of such resources, not one of them
-	// The names on the way; id is that of the last resource, if there is one.
+	// The names in the path. id is that of the last resource, if the path ends with one.
 	database, container, user, id string
-	// link is what a signature covers: the resource itself, or the owner of the
-	// list.
+	// link is what a signature covers: the resource itself, or the owner of the list.
 	link string
 }
 
-// parseRoute reads a path as it came, still percent-encoded. It reports false
-// for a path that addresses nothing.
+// parseRoute parses a path that is still percent-encoded. It returns false if the path
+// addresses nothing.
 func parseRoute(escaped string) (route, bool) {
 	path := strings.Trim(escaped, "/")
 	if path == "" {
@@ -108,7 +106,7 @@ func resolve(segments []string, link string) (route, bool) {
 	return r, true
 }
 
-// resolveOperation reads what follows a container and the word "operations".
+// resolveOperation parses what follows a container and the word "operations".
 func resolveOperation(container route, segments []string) (route, bool) {
 	if len(segments) != 1 || segments[0] != operationDeleteKey {
 		return route{}, false
@@ -119,7 +117,7 @@ func resolveOperation(container route, segments []string) (route, bool) {
 	return r, true
 }
 
-// child finds the type of resource that a word means below another.
+// child returns the type of resource that a word means below another.
 func child(parent api.Resource, word string) (api.Resource, bool) {
 	for _, c := range children[parent] {
 		if c.Word() == word {

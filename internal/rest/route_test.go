@@ -82,8 +82,8 @@ func TestPathsThatAddressNothing(t *testing.T) {
 			t.Errorf("%.100s: the client is told %q", path, text)
 		}
 	}
-	// Escapes that are none do not come through net/http; the handler may be
-	// served by other means.
+	// net/http refuses malformed escapes, but another server may pass them to the
+	// handler.
 	for _, path := range []string{"/dbs/%", "/dbs/%4", "/dbs/%zz", "/dbs/a%2", "%", "/dbs/d/colls/%G0"} {
 		if rt, ok := parseRoute(path); ok {
 			t.Errorf("%q is %+v, want nothing", path, rt)
@@ -91,7 +91,7 @@ func TestPathsThatAddressNothing(t *testing.T) {
 	}
 }
 
-// naiveRoute is what parseRoute does, without its care for speed.
+// naiveRoute does what parseRoute does, without its care for speed.
 func naiveRoute(escaped string) (route, bool) {
 	path := strings.Trim(escaped, "/")
 	if path == "" {
@@ -171,7 +171,7 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// methodsOf says what may be asked of each resource; all else is refused.
+// methodsOf lists the methods of each resource; all others are refused.
 var methodsOf = []struct {
 	path    string
 	allowed []string
@@ -225,8 +225,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// JavaScript sends the header of queries over all partition keys with everything: it
-// never means a query.
+// JavaScript sends the header for queries over all partition keys with every request, so
+// it does not mark a query.
 func TestCrossPartitionHeaderIsNoQuery(t *testing.T) {
 	h := newContainer(t)
 	headers := pk("p")

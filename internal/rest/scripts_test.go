@@ -15,7 +15,7 @@ func udfBody(name, text string) string {
 	return `{"id":` + quoted(name) + `,"body":` + quoted(text) + `}`
 }
 
-// The statuses and headers of a function's life.
+// The statuses and headers of creating, reading, replacing and deleting a function.
 func TestUDFs(t *testing.T) {
 	h := newContainer(t)
 	created := call(t, h, "POST", udfs, udfBody("f", "x => 2 * x"), nil, 201)
@@ -41,7 +41,7 @@ func TestUDFs(t *testing.T) {
 	}
 }
 
-// A function can be addressed by rids, which are signed as the last of them alone.
+// A function can be addressed by rids, and then only the last of them is signed.
 func TestUDFsByRID(t *testing.T) {
 	h := newContainer(t)
 	u := call(t, h, "POST", udfs, udfBody("f", "x => x"), nil, 201).json(t)
@@ -52,7 +52,7 @@ func TestUDFsByRID(t *testing.T) {
 	if a := serve(h, r); a.status != 200 || a.json(t)["id"] != "f" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	// The name of a function, signed alone, is no rid.
+	// The name of a function is no rid, so it cannot be signed alone.
 	r = httptest.NewRequest("GET", udfs+"/f", nil)
 	signRequest(t, r, "udfs", "f")
 	if a := serve(h, r); a.status != 401 {
@@ -84,7 +84,7 @@ func TestUDFFeed(t *testing.T) {
 	}
 }
 
-// What a function throws is told to the client, and nothing of ours.
+// The client sees what a function throws, and nothing internal.
 func TestUDFExceptions(t *testing.T) {
 	h := newContainer(t)
 	call(t, h, "POST", udfs, udfBody("f", `function() { throw new Error("<\"é\n" + "x".repeat(100000)) }`), nil, 201)

@@ -61,14 +61,14 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// connKey is the place of a request's connection in its context.
+// connKey is the key of a request's connection in its context.
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, underlying(c))
 }
 
-// underlying returns what is beneath a connection that a Splitter accepted.
+// underlying returns the splitConn beneath a connection that a Splitter accepted.
 func underlying(c net.Conn) *splitConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -76,7 +76,7 @@ func underlying(c net.Conn) *splitConn {
 	return c.(*splitConn)
 }
 
-// track is told by http.Server whenever the state of a connection changes.
+// track follows a connection's state for http.Server.
 func track(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateActive:
@@ -86,31 +86,31 @@ func track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// connOf returns the connection of a request, or nil if it came by other means.
+// connOf returns the connection of a request, or nil if no Server serves it.
 func connOf(r *http.Request) *splitConn {
 	conn, _ := r.Context().Value(connKey{}).(*splitConn)
 	return conn
 }
 
-// onConn lets a handler answer, and tells the connection how far the request was read.
+// onConn wraps a handler and records in the connection whether the request was read.
 func onConn(h http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn := connOf(r)
 		if conn.idleSince.Load() == dropped {
-			panic(http.ErrAbortHandler) // nobody would see the answer, so nothing is done
+			panic(http.ErrAbortHandler) // the connection is closed, so the request is not executed
 		}
-		conn.lingers.Store(false) // to close it now is to cut it
+		conn.lingers.Store(false) // closing the connection during the request aborts it
 		conn.unread = r.ContentLength != 0
 		h.ServeHTTP(w, r)
 		conn.lingers.Store(conn.unread)
 	}
 }
 
-// Shutdown stops accepting, waits for the requests under way until ctx ends, and
-// then closes what is left.
+// Shutdown stops accepting, waits for the requests under way until ctx ends, and then
+// closes the remaining connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	// With its listener the Splitter stops, and closes the connections without a request.
-	// http.Server would give those that never had one five seconds.
+	// The Splitter stops with its listener, and closes the connections without a request.
+	// http.Server alone would give connections that never had a request five seconds.
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, s.http.Close())

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// startServer serves h with limits that the caller may change before it begins.
+// startServer serves h with limits that change may set before it begins.
 func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr string) {
 	t.Helper()
 	l := listenLoopback(t)
@@ -27,7 +27,7 @@ func startServer(t *testing.T, h http.Handler, change func(*http.Server)) (addr 
 	return l.Addr().String()
 }
 
-// serveInMemory serves h in a bubble, on connections that are made there.
+// serveInMemory serves h in a bubble, on connections in memory.
 func serveInMemory(t *testing.T, h http.Handler) *pipeListener {
 	t.Helper()
 	l := newPipeListener()
@@ -47,7 +47,7 @@ func serveOn(t *testing.T, l net.Listener, h http.Handler, change func(*http.Ser
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
-		_ = s.Shutdown(t.Context()) // which has ended: what is open is closed
+		_ = s.Shutdown(t.Context()) // ctx has ended, so open connections are closed
 		if err := <-served; err != nil {
 			t.Errorf("Serve = %v", err)
 		}
@@ -96,7 +96,7 @@ func TestServerHasLimits(t *testing.T) {
 	}
 }
 
-// A body that does not come is answered, and what it held is given back.
+// A body that does not arrive gets an answer, and its memory is given back.
 func TestSlowBody(t *testing.T) {
 	h := newContainer(t)
 	addr := startServer(t, h, func(s *http.Server) { s.ReadTimeout = time.Second })
@@ -133,7 +133,7 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// Headers that do not come end the connection.
+// Headers that do not arrive end the connection.
 func TestSlowHeaders(t *testing.T) {
 	addr := startServer(t, newTestHandler(t), func(s *http.Server) { s.ReadHeaderTimeout = 100 * time.Millisecond })
 	for _, start := range []string{"G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: ", "\x16\x03\x01", "\x16"} {
@@ -152,8 +152,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A handshake that does not go on holds up nobody else, and HTTP/1.1 is what clients of
-// HTTPS are offered.
+// A handshake that stalls does not delay other connections, and HTTPS clients are offered
+// HTTP/1.1.
 func TestSlowHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := serveInMemory(t, http.HandlerFunc(describeRequest))
@@ -197,8 +197,8 @@ func readAnswer(t testing.TB, r *bufio.Reader) answer {
 	return answer{res.StatusCode, res.Header, body}
 }
 
-// With all memory taken, small requests go on, and large ones wait for it, or for their
-// client to leave.
+// With all memory taken, small requests are served. Large ones wait for memory, or until
+// their client leaves.
 func TestBodiesWaitForMemory(t *testing.T) {
 	h := newContainer(t)
 	taken := takeAll(t, h)
@@ -224,8 +224,8 @@ func TestBodiesWaitForMemory(t *testing.T) {
 	serve(h, r.WithContext(ctx)).failureText(t, 449, 0)
 }
 
-// Clients that announce the largest item and then send next to nothing are in nobody's
-// way: their bodies take memory as the bytes come.
+// Clients that announce the largest item and then send almost nothing do not block
+// others: bodies take memory as their bytes arrive.
 func TestSlowBodiesHoldUpOnlyThemselves(t *testing.T) {
 	synctest.Test(t, slowBodiesHoldUpOnlyThemselves)
 }
@@ -244,7 +244,7 @@ func slowBodiesHoldUpOnlyThemselves(t *testing.T) {
 		defer conns[i].Close()
 	}
 	for i, conn := range conns {
-		// The server says so when it is about to read the body.
+		// The server sends "100 Continue" when it is about to read the body.
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
 			t.Fatalf("client %d: %q, %v", i, line, err)

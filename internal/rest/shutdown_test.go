@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// A stop waits for no client that has asked for nothing: one that is silent, one that
-// has begun to ask, one that has its answer, and the same over TLS. http.Server alone
-// gives those that never asked five seconds.
+// A stop waits for no client without a request under way: one that is silent, one that
+// has sent part of a request, one that has its answer, and the same over TLS. http.Server
+// alone gives those that never sent a request five seconds.
 func TestShutdownWaitsForNoIdleClient(t *testing.T) {
 	certPEM, keyPEM, err := MakeCertificate(time.Now())
 	if err != nil {

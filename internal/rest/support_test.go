@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What the tests of the handler share: a database in memory, a client's
-// signature written anew from the protocol, and readers of answers.
+// Helpers of the handler's tests: a database in memory, an independent implementation of
+// the client's signature, and readers of answers.
 
 package rest
 
@@ -31,7 +31,7 @@ import (
 // testKey is the key of the service's emulators.
 const testKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-// testHandlerOptions say how a test's handler differs from the usual one.
+// testHandlerOptions are the options of a test's handler.
 type testHandlerOptions struct {
 	keys         []string // nil for testKey
 	readOnlyKeys []string
@@ -81,10 +81,10 @@ func newTestHandlerWith(t testing.TB, o testHandlerOptions) *Handler {
 	return h
 }
 
-// testMemoryBytes is what the requests of a test may take.
+// testMemoryBytes is the memory budget of a test's requests.
 const testMemoryBytes = 64 << 20
 
-// testMemory returns a budget, of which nothing is held at the end of the test.
+// testMemory returns a budget, and checks at the end of the test that nothing is held.
 func testMemory(t testing.TB) *memory.Budget {
 	b := memory.NewBudget(testMemoryBytes)
 	t.Cleanup(func() {
@@ -95,7 +95,7 @@ func testMemory(t testing.TB) *memory.Budget {
 	return b
 }
 
-// takeAll takes all memory that requests may have, until the caller closes the share.
+// takeAll takes all memory of the requests' budget until the caller closes the share.
 func takeAll(t testing.TB, h *Handler) *memory.Share {
 	t.Helper()
 	s := h.memory.Share()
@@ -105,8 +105,8 @@ func takeAll(t testing.TB, h *Handler) *memory.Share {
 	return &s
 }
 
-// clientSignature is the base64 signature over the five lines of the protocol,
-// written here a second time so that the server is not checked against itself.
+// clientSignature returns the base64 signature over the five lines of the protocol. It is
+// implemented again here so that the server is not tested against itself.
 func clientSignature(t testing.TB, key, verb, kind, link, msDate, date string) string {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(key)
@@ -152,7 +152,7 @@ func signRequest(t testing.TB, r *http.Request, kind, link string) {
 	r.Header.Set("X-Ms-Date", date)
 }
 
-// sink is a ResponseWriter that keeps the status alone.
+// sink is a ResponseWriter that keeps only the status.
 type sink struct {
 	header http.Header
 	status int
@@ -191,8 +191,8 @@ func (w *onceRecorder) WriteHeader(status int) {
 	w.ResponseRecorder.WriteHeader(status)
 }
 
-// serve lets the handler answer a request. It panics if it is not answered
-// exactly once, or with a body of another length than was announced.
+// serve passes a request to the handler. It panics if there is not exactly one answer, or
+// its body has another length than announced.
 func serve(h http.Handler, r *http.Request) answer {
 	w := &onceRecorder{ResponseRecorder: httptest.NewRecorder()}
 	h.ServeHTTP(w, r)
@@ -214,7 +214,7 @@ func received(sent http.Header) http.Header {
 	return h
 }
 
-// call signs a request, has it answered and checks the status.
+// call signs a request, serves it and checks the status.
 func call(t testing.TB, h *Handler, method, path, body string, headers map[string]string, want int) answer {
 	t.Helper()
 	a := serve(h, signedRequest(t, method, path, []byte(body), headers))
@@ -234,8 +234,8 @@ func (a answer) json(t testing.TB) map[string]any {
 	return v
 }
 
-// failureText checks that an answer is an error in the service's form, with the
-// code and sub-status given, and returns what it tells the client.
+// failureText checks that an answer is an error in the service's form, with the given
+// code and sub-status, and returns its message.
 func (a answer) failureText(t testing.TB, status, subStatus int) string {
 	t.Helper()
 	if a.status != status {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-// Resource tokens: credentials that a permission gives out. A token names its
-// permission and says until when it is good; what it opens is looked up in the
-// permission when it is used, so that a permission that was deleted or narrowed
-// holds at once. It also has the number of the container it was made for: one of
-// the same name that is made later is not opened by it.
+// Resource tokens: credentials made for a permission. A token names its permission and
+// when it expires. What it allows is looked up in the permission at each use, so deleting
+// or narrowing a permission takes effect at once. A token also has the number of the
+// container that it was made for, so it does not allow a later container of the same
+// name.
 //
-// Tokens expire by the wall clock, as signatures do, and never by the database's
-// time: a test that moves it years ahead keeps its credentials, and nobody who may
-// move it can make an old token good.
+// Tokens expire by the wall clock, as signatures do, and never by the database's time. A
+// test that moves that time years ahead keeps its credentials, and moving it back makes
+// no old token valid.
 
 package rest
 
@@ -25,23 +25,23 @@ import (
 
 const (
 	tokenVersion = 1
-	// A token is its version, when it expires in seconds, and the numbers of the
-	// database, the user, the permission and the container.
+	// A token is its version, its expiry in seconds, and the numbers of the database, the
+	// user, the permission and the container.
 	tokenBytes = 1 + 8 + 4 + 8 + 8 + 4
 	// tokenDomain keeps the signatures of tokens apart from those of requests, which
 	// begin with a verb.
 	tokenDomain = "\x00mayfly resource token\x00"
 )
 
-// token is a resource token that was taken apart.
+// token is a parsed resource token.
 type token struct {
 	expires    time.Time
 	permission catalog.PermissionRID
 	container  uint32 // 0 for none
 }
 
-// newToken makes a token for a permission. If what it is for does not exist, the
-// token opens nothing.
+// newToken makes a resource token for a permission. If the permission's container does
+// not exist, the token allows nothing.
 func (h *Handler) newToken(p *catalog.Permission, expires time.Time) string {
 	t := token{expires: expires, permission: p.Numbers()}
 	if c, err := h.engine.Catalog().Granted(p); err == nil {
@@ -61,8 +61,8 @@ func (t *token) append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint32(dst, t.container)
 }
 
-// parseToken verifies the signature part of a resource token with every key that
-// may write, and takes it apart. It does not look at the time.
+// parseToken verifies the signature of a resource token with each key that may write, and
+// parses it. It does not check the expiry.
 func (h *Handler) parseToken(sig string) (token, error) {
 	mac, rest, _ := strings.Cut(sig, ";")
 	text, rest, _ := strings.Cut(rest, ";")

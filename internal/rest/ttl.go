@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The pages under /_mayfly/ttl/: what is expired, what would be, what will be, and
-// why; and what operators tell purge to do. Their answers are the engine's own.
+// The pages under /_mayfly/ttl/: what is expired, what would expire, what will expire,
+// and why; and the operator's commands to purge. Their answers are the engine's own
+// types.
 
 package rest
 
@@ -18,8 +19,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// ttlPage is a page under ttl/. It is of one container, or of all if none is named and
-// all is set. It returns its answer, or nil if it has written it.
+// ttlPage is a page under ttl/. It is about one container, or about all if none is named
+// and all is set. serve returns the answer, or nil if it has already written it.
 type ttlPage struct {
 	method string
 	all    bool
@@ -39,7 +40,7 @@ var ttlPages = map[string]ttlPage{
 	"purge":    {http.MethodPost, true, nil, (*exchange).servePurge},
 }
 
-// serveTTL answers a page under ttl/, for a client whose key was checked.
+// serveTTL answers a page under ttl/. The client's key was already checked.
 func (x *exchange) serveTTL(name string) error {
 	page, known := ttlPages[name]
 	switch {
@@ -65,8 +66,8 @@ func (x *exchange) serveTTL(name string) error {
 	return x.writeJSON(answer)
 }
 
-// find returns the container that is named, nil for all of them. Names and rids are as
-// good.
+// find returns the named container, or nil for all of them. Both names and rids are
+// accepted.
 func (x *exchange) find(p params, all bool) (*catalog.Container, error) {
 	n, err := p.container()
 	switch {
@@ -151,15 +152,15 @@ func (x *exchange) serveLimit(p params, c *catalog.Container) (any, error) {
 	return x.h.engine.LimitPurge(c, rate)
 }
 
-// servePurge may take longer than requests otherwise may. It ends with its client.
+// servePurge may take longer than other requests. It ends when its client goes.
 func (x *exchange) servePurge(_ params, c *catalog.Container) (any, error) {
 	x.unhurried()
 	return x.h.engine.PurgeNow(x.r.Context(), c)
 }
 
-// unhurried lifts the limits on how long a request may take. Without the first,
-// the connection would count as lost when the time to read a request is over. A
-// writer that knows no such limits has none to lift.
+// unhurried removes the time limits of a request. Without the read limit's removal,
+// net/http would treat the connection as lost once the limit is over. Errors are ignored:
+// a ResponseWriter without limits has none to remove.
 func (x *exchange) unhurried() {
 	c := http.NewResponseController(x.w)
 	_ = c.SetReadDeadline(time.Time{})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Events of expiry, as lines of JSON: a page of them, or for as long as client and
-// server are there.
+// Events of expiry, as lines of JSON: one page, or a stream that lasts until the client
+// or the server goes.
 
 package rest
 
@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// maxFollowers bounds how many clients follow events at the same time: each has
-	// a connection, and looks for events again and again.
+	// maxFollowers bounds how many clients follow events at the same time: each has a
+	// connection and polls for events.
 	maxFollowers = 64
-	// followEvery is how often a follower looks.
+	// followEvery is how often events are polled for a follower.
 	followEvery = 200 * time.Millisecond
-	// cursorEvery is how often a follower is told the cursor when nothing happens.
+	// cursorEvery is how often a follower gets the cursor when there are no events.
 	cursorEvery = 10 * time.Second
 	// followWriteTimeout is how long a follower may take to receive a page.
 	followWriteTimeout = 30 * time.Second
@@ -34,10 +34,10 @@ const (
 	contentLines = "application/x-ndjson"
 )
 
-// errFollowers: as many follow events as may.
+// errFollowers: maxFollowers clients already follow events.
 var errFollowers = api.Refuse(503, 0, "Too many clients follow events already. Try again later, or ask for pages.")
 
-// eventLine tells of an item that has expired.
+// eventLine is the event of an expired item.
 type eventLine struct {
 	Type string `json:"type"` // "expired"
 	*engine.Event
@@ -49,7 +49,7 @@ type cursorLine struct {
 	*engine.EventPage
 }
 
-// errorLine ends what a follower is told, if it was an error that ended it.
+// errorLine ends a stream that failed.
 type errorLine struct {
 	Type    string `json:"type"` // "error"
 	Code    string `json:"code"`
@@ -93,8 +93,8 @@ func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
 	return nil, err
 }
 
-// followEvents sends the first page, and then every page that has events, until
-// the client or the server goes.
+// followEvents sends the first page, and then every page that has events, until the
+// client or the server goes.
 func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) error {
 	if !x.h.followers.places.TryAcquire(1) {
 		return errFollowers
@@ -142,7 +142,7 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 	}
 }
 
-// sendFailure tells a follower why there is no more: the status has been sent.
+// sendFailure sends an error to a follower as a line, since the status was already sent.
 func (x *exchange) sendFailure(err error) {
 	f, _ := api.FailureOf(err)
 	line, err := json.Marshal(errorLine{"error", f.Code(), f.Text})
@@ -151,7 +151,7 @@ func (x *exchange) sendFailure(err error) {
 	}
 }
 
-// send sends a part of an answer now.
+// send sends a part of an answer at once.
 func (x *exchange) send(part []byte) error {
 	c := http.NewResponseController(x.w)
 	if err := c.SetWriteDeadline(time.Now().Add(followWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -163,8 +163,8 @@ func (x *exchange) send(part []byte) error {
 	return c.Flush()
 }
 
-// followers are the clients that follow events. They would hold up the end of a
-// server, so they are told of it.
+// followers are the clients that follow events. They would delay the end of a server, so
+// it ends their streams.
 type followers struct {
 	places *semaphore.Weighted
 	closed chan struct{} // closed when the handler is
@@ -172,8 +172,8 @@ type followers struct {
 
 	mu struct {
 		sync.Mutex
-		// servers has a channel for each server that has had followers, closed when
-		// it shuts down.
+		// servers has a channel for each server that has had followers, closed when it
+		// shuts down.
 		servers map[*http.Server]chan struct{}
 	}
 }
@@ -185,8 +185,8 @@ func newFollowers() *followers {
 	return f
 }
 
-// stopping returns a channel that is closed when the server that a request came by
-// shuts down; nil if that cannot be told.
+// stopping returns a channel that is closed when the request's server shuts down; nil if
+// the server is unknown.
 func (f *followers) stopping(r *http.Request) <-chan struct{} {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {

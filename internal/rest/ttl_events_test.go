@@ -19,7 +19,7 @@ import (
 // followLimit bounds every wait for a line that must come.
 const followLimit = time.Minute
 
-// line is any of the lines.
+// line is a line of any type.
 type line struct {
 	Type, ID, RID, WrittenAt, ExpiredAt, GoneAt, Source string
 	PartitionKey                                        json.RawMessage
@@ -76,7 +76,7 @@ func TestEventsPage(t *testing.T) {
 			t.Errorf("%q: %+v", query, inherits)
 		}
 	}
-	// What was purged is told of as before, and what was told is not told again.
+	// Purge does not remove events, and no event is sent twice.
 	admin(t, h, "POST", "ttl/purge", 200)
 	got := events(t, h, "")
 	if len(got) != 3 || got[0].ID != "own" || got[1].ID != "inherits" {
@@ -99,7 +99,7 @@ type follower struct {
 	cancel context.CancelFunc
 }
 
-// follow begins to follow, and waits for the first line.
+// follow begins to follow events, and waits for the first line.
 func follow(t *testing.T, s *httptest.Server, query string) *follower {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), followLimit)
@@ -178,7 +178,7 @@ func TestFollowEvents(t *testing.T) {
 			t.Fatalf("it tells %+v, want a cursor", l)
 		}
 	}
-	// A follower misses nothing, however far the time moves at once.
+	// A follower misses nothing, however far the time jumps.
 	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"later","pk":"ada"}`, pk("ada"), 201)
 	advance(t, h, 48*time.Hour)
 	if l := f.next(t); l.ID != "later" {
@@ -194,7 +194,7 @@ func TestFollowEvents(t *testing.T) {
 	f.wantEnd(t)
 }
 
-// Followers do not hold up the end of a server, or of a handler.
+// Followers do not delay the end of a server or of a handler.
 func TestFollowersEndWithTheServer(t *testing.T) {
 	h := newCarts(t)
 	s := httptest.NewServer(h)
@@ -203,7 +203,7 @@ func TestFollowersEndWithTheServer(t *testing.T) {
 	f.next(t)
 	ctx, cancel := context.WithTimeout(t.Context(), followLimit)
 	defer cancel()
-	for range 2 { // a second time does no harm
+	for range 2 { // the second call does nothing
 		if err := s.Config.Shutdown(ctx); err != nil {
 			t.Errorf("Shutdown = %v", err)
 		}
@@ -227,7 +227,7 @@ func TestFollowersAreBounded(t *testing.T) {
 	if !strings.Contains(text, "Too many clients follow") {
 		t.Errorf("one too many is told %q", text)
 	}
-	events(t, h, "") // pages are for everybody
+	events(t, h, "") // pages are not limited
 	h.followers.places.Release(maxFollowers)
 	s := httptest.NewServer(h)
 	defer s.Close()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The parameters of the pages under /_mayfly/ttl/, all in the query of the
-// address. What is not understood is refused: an operator who mistypes the name of
-// a container must not be answered for all of them.
+// The parameters of the pages under /_mayfly/ttl/, all in the query of the URL. Unknown
+// ones are refused: an operator who mistypes a container's parameter must not get an
+// answer, or a purge, for all containers.
 
 package rest
 
@@ -46,8 +46,7 @@ const (
 // params are the parameters of one request.
 type params map[string]string
 
-// parseParams reads a query, each of whose parameters must be among the allowed
-// and be there once.
+// parseParams parses a query. Each of its parameters must be allowed, and given once.
 func parseParams(query string, allowed ...string) (params, error) {
 	all, err := url.ParseQuery(query)
 	if err != nil {
@@ -77,8 +76,8 @@ type containerName struct {
 	database, container string
 }
 
-// container reads the name of one container, or of all if none is given. A name that
-// is given and empty is refused: it is a script's variable that is not set, and does
+// container returns the name of one container, or an empty one for all if none is given.
+// An empty parameter is refused: it is probably an unset variable of a script, and does
 // not mean all.
 func (p params) container() (containerName, error) {
 	database, given1 := p[paramDatabase]
@@ -92,7 +91,7 @@ func (p params) container() (containerName, error) {
 	return containerName{database, container}, nil
 }
 
-// ttl reads a default TTL.
+// ttl parses a default TTL.
 func (p params) ttl() (catalog.TTL, error) {
 	text := p[paramTTL]
 	if text == "off" {
@@ -105,7 +104,7 @@ func (p params) ttl() (catalog.TTL, error) {
 	return catalog.TTL(n), nil
 }
 
-// interval reads a duration, or a number of seconds.
+// interval parses a duration, or a number of seconds.
 func (p params) interval() (time.Duration, error) {
 	text, given := p[paramInterval]
 	if !given {
@@ -134,8 +133,8 @@ func (p params) count() (int, error) {
 	return n, nil
 }
 
-// partitionKey reads a partition key as the protocol's header has it. A text that
-// is no array is one string.
+// partitionKey parses a partition key as in the protocol's header. A text that is no
+// array is one string.
 func (p params) partitionKey() (value.PartitionKey, error) {
 	text, given := p[paramKey]
 	if !given {
@@ -177,7 +176,7 @@ func (p params) follow() (bool, error) {
 	}
 }
 
-// start reads where somebody begins to read events.
+// start parses where to begin reading events.
 func (p params) start() (engine.EventStart, error) {
 	cursor, given := p[paramCursor]
 	from, named := p[paramFrom]

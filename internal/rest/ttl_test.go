@@ -19,7 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// admin asks for one of Mayfly's own pages, with the key.
+// admin requests one of Mayfly's own pages, with the key.
 func admin(t testing.TB, h *Handler, method, page string, want int) answer {
 	t.Helper()
 	r, err := http.NewRequest(method, "http://localhost/_mayfly/"+page, nil)
@@ -36,9 +36,9 @@ func admin(t testing.TB, h *Handler, method, page string, want int) answer {
 
 const inContainer = "?database=d&container=c"
 
-// newCarts returns a handler with a frozen clock, purge paused, and a container
-// whose items live for 60 seconds: "inherits" does, "own" has 10 seconds, and
-// "never" for ever. All have the partition key "ada".
+// newCarts returns a handler with a frozen clock, purge paused, and a container with a
+// default TTL of 60 seconds and three items: "inherits" has no TTL of its own, "own" has
+// 10 seconds, and "never" -1. All have the partition key "ada".
 func newCarts(t testing.TB) *Handler {
 	t.Helper()
 	h := newTestHandler(t)
@@ -88,7 +88,7 @@ func TestTTLStatusPage(t *testing.T) {
 			t.Errorf("%s: the partitions are %+v", page, c.Partitions)
 		}
 	}
-	// What is absent is null, and not absent.
+	// A missing value is null, and not left out.
 	call(t, h, "POST", "/dbs/d/colls", `{"id":"off","partitionKey":{"paths":["/pk"]}}`, nil, 201)
 	a := admin(t, h, "GET", "ttl/status?database=d&container=off", 200)
 	for _, text := range []string{`"defaultTtl":null`, `"limit":null`} {
@@ -113,7 +113,7 @@ func TestWhatIfPage(t *testing.T) {
 		last                             bool
 	}{
 		{"60", 0, 0, 2, 1, true},
-		{"10", 1, 0, 1, 1, false}, // what remains never expires
+		{"10", 1, 0, 1, 1, false}, // the remaining items never expire
 		{"-1", 0, 0, 2, 2, false},
 		{"off", 0, 1, 3, 3, false},
 	} {
@@ -188,7 +188,7 @@ func TestExplainPage(t *testing.T) {
 	}
 }
 
-// Under ttlFinality an item stays gone that would live by the new settings.
+// With ttlFinality, an expired item stays gone even if it would live by the new settings.
 func TestExplainPageOfFinality(t *testing.T) {
 	h := newCarts(t)
 	definition := `{"id":"c","defaultTtl":%d,"ttlFinality":true,"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`
@@ -298,7 +298,7 @@ func TestTTLPagesRefuse(t *testing.T) {
 			t.Errorf("%s %s says %q, want %q", method, page, got, text)
 		}
 	}
-	// A key of another form than the container's is refused as the protocol does.
+	// A partition key that does not fit the container is refused as in the protocol.
 	admin(t, h, "GET", "ttl/explain"+inContainer+"&id=own&partitionKey=[1,2]", 400).failureText(t, 400, 1001)
 	for _, page := range []string{"ttl/status?database=d&container=x", "ttl/whatif?database=x&container=c&ttl=1", "ttl/events?database=d&container=x", "POST ttl/pause?database=d&container=x"} {
 		method := "GET"
@@ -335,8 +335,8 @@ func TestTTLPagesMethodsAndKey(t *testing.T) {
 	}
 }
 
-// Whatever the query, nothing but a sentence comes of it, and what is accepted is
-// within its bounds.
+// Every query of the URL is refused with a sentence, or parsed to values within their
+// bounds.
 func FuzzTTLParams(f *testing.F) {
 	for _, q := range []string{
 		"", "database=d&container=c", "database=d", "ttl=60", "ttl=-1", "ttl=off", "interval=1h&count=24", "interval=90", "count=1000",
@@ -375,7 +375,7 @@ func FuzzTTLParams(f *testing.F) {
 	})
 }
 
-// The answers are spelled as they always were: programs read them.
+// Programs read these answers, so their spelling must not change.
 func TestTTLAnswersAreSpelled(t *testing.T) {
 	h := newTestHandler(t)
 	c := h.engine.Clock()
@@ -402,7 +402,7 @@ func TestTTLAnswersAreSpelled(t *testing.T) {
 		"POST ttl/limit" + inContainer + "&itemsPerSecond=0":   `{"paused":true}`,
 		"POST ttl/purge": `{"purged":{"items":0,"bytes":0},"reason":"forced"}`,
 	} {
-		for _, id := range []string{"c", "e"} { // anew, with no requests behind it
+		for _, id := range []string{"c", "e"} { // fresh containers, without earlier requests
 			call(t, h, "POST", "/dbs/d/colls", `{"id":"`+id+`","defaultTtl":60,"partitionKey":{"paths":["/pk"]}}`, nil, 201)
 		}
 		call(t, h, "POST", "/dbs/d/colls/e/docs", `{"id":"1","pk":"ada","ttl":5}`, pk("ada"), 201)

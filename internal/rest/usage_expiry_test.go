@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// An expired item counts nowhere: in the statistics of its container from its deadline on,
-// and with what is told of another item within a second, for that is how often it is
-// counted there.
+// An expired item counts nowhere: not in its container's statistics from its deadline on,
+// and not in the usage of another item's answer within a second, which is how often that
+// is counted.
 func TestUsageOfTheLiving(t *testing.T) {
 	h := newCarts(t)
 	f := func(when, statistics, usage string) {
