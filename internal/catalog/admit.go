@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What is refused of a new definition, and not of one that is kept already: a
-// container made before there was such a rule must still open.
+// Checks of definitions that a client sends. They do not apply to definitions that are
+// already stored: a container made before a rule existed must still open.
 
 package catalog
 
@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// check looks at the partition key paths, the spatial indexes, the vectors and the
-// texts of a definition that a client sent. Spatial indexes are spelled out as the
+// check checks the partition key paths, the spatial indexes, the vectors and the
+// full-text policy of a definition from a client. It completes spatial indexes as the
 // service does.
 func (d *Definition) check() error {
 	for _, check := range []func() error{d.checkKeyPaths, d.spellSpatial, d.checkEmbeddings, d.checkFullText} {
@@ -24,8 +24,7 @@ func (d *Definition) check() error {
 	return nil
 }
 
-// checkKeyPaths refuses white space, which the service does in any path without
-// quotes.
+// checkKeyPaths refuses white space, as the service does in any path without quotes.
 func (d *Definition) checkKeyPaths() error {
 	for _, p := range d.PartitionKey.Paths {
 		if slices.ContainsFunc(p, func(name string) bool { return strings.ContainsFunc(name, unicode.IsSpace) }) &&
@@ -36,11 +35,11 @@ func (d *Definition) checkKeyPaths() error {
 	return nil
 }
 
-// spatialTypes are what every spatial index is about, whichever were asked for.
+// spatialTypes are the types of every spatial index, whatever the client asked for.
 const spatialTypes = `"types":["Point","LineString","Polygon","MultiPolygon"]`
 
-// spellSpatial gives all types to each spatial index of the policy. A plane has no
-// bounds of its own, so its spatial indexes need them; the globe has, and takes no
+// spellSpatial gives each spatial index of the policy all types. A plane has no bounds of
+// its own, so its spatial indexes must give them; the globe has bounds, and accepts no
 // others.
 func (d *Definition) spellSpatial() error {
 	policy, err := d.object("indexingPolicy")
@@ -59,7 +58,7 @@ func (d *Definition) spellSpatial() error {
 		case !d.Planar && bounded:
 			return invalid("A spatial index must not have a boundingBox when the type of the geospatialConfig is Geography.")
 		}
-		// A path comes first in any case.
+		// The path is always the first member, so a comma can follow.
 		spelled := index.AppendMembers([]byte("{"), func(name string) bool { return name == "types" })
 		list = append(list, append(spelled, ","+spatialTypes+"}"...))
 	}

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package catalog keeps databases and containers, and their scripts, users,
-// permissions and client encryption keys: names, rids and definitions. It never touches
-// items. What it shows to readers is an immutable state behind one pointer, replaced
-// only after the change is durable, so a reader sees no change that a crash could take
-// back.
+// Package catalog keeps databases and containers, and their scripts, users, permissions
+// and client encryption keys: names, rids and definitions. It never touches items.
+// Readers see an immutable state behind one pointer, which is replaced only after a
+// change is durable. So no reader sees a change that a crash could undo.
 package catalog
 
 import (
@@ -24,29 +23,29 @@ type Catalog struct {
 	options Options
 	state   atomic.Pointer[state]
 
-	// changes is held over a whole change, the commit included: changes come one
+	// changes is held during a whole change, the commit included: changes happen one
 	// after the other.
 	changes sync.Mutex
 }
 
-// state is what the catalog holds at one moment: a tree, of which nothing is ever
-// altered. A change copies what it changes and what leads there.
+// state is the catalog at one moment: an immutable tree. A change copies what it changes
+// and the path that leads there.
 type state struct {
 	account *Resource
 	last    sequence
 }
 
-// sequence holds the last numbers given to a database and to a container, and
-// counts the changes.
+// sequence holds the last numbers given to a database and to a container, and counts the
+// changes.
 type sequence struct {
 	database, container uint32
 	changes             uint64
 }
 
-// Options say what holds for all containers.
+// Options are settings for all containers.
 type Options struct {
-	// Retention is for how long the change feed keeps all versions and deletes of a
-	// container whose own policy does not say; 0 is not at all.
+	// Retention is how long the change feed keeps all versions and deletes of a container
+	// without a policy of its own; 0 means not at all.
 	Retention time.Duration
 }
 
@@ -88,9 +87,8 @@ func (c *Catalog) DatabaseOf(rid DatabaseRID) (*Database, error) {
 	return now[*Database](c, Databases, path{uint64(rid)})
 }
 
-// commit makes a change durable and then shows it. The sequence row guards
-// against a second writer: every change requires it to be as it was read, and
-// moves it on.
+// commit makes a change durable and then publishes it. The sequence row guards against a
+// second writer: every change requires the row to be as it was read, and advances it.
 func (c *Catalog) commit(ctx context.Context, b *kv.Batch, old, next *state) error {
 	next.last.changes++
 	if old.last == (sequence{}) {
@@ -112,7 +110,7 @@ func (c *Catalog) commit(ctx context.Context, b *kv.Batch, old, next *state) err
 	return fmt.Errorf("%w: %w", ErrCommit, err)
 }
 
-// Matches reports whether an If-Match condition holds: none, any, or this etag,
+// Matches reports whether an If-Match condition holds: it is empty, "*", or this etag,
 // with or without its quotes.
 func Matches(condition, etag string) bool {
 	return condition == "" || condition == "*" || SameETag(condition, etag)

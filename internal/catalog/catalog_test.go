@@ -44,10 +44,10 @@ func createContainer(t testing.TB, c *Catalog, d *Database, body string, through
 	return ct
 }
 
-// named is a valid definition with this id.
+// named returns a valid definition with this id.
 func named(id string) string { return fmt.Sprintf(`{"id":%q,"partitionKey":{"paths":["/pk"]}}`, id) }
 
-// bodies is all that a catalog shows, in order.
+// bodies returns all that a catalog shows, in order.
 func bodies(c *Catalog) []string {
 	var all []string
 	for _, d := range c.Databases() {
@@ -76,7 +76,7 @@ func rowsOf(t testing.TB, db kv.DB) map[string]string {
 	return rows
 }
 
-// The exact answers, and where they are kept.
+// The exact answers, and their rows.
 func TestBodies(t *testing.T) {
 	db := kvtest.NewModel()
 	c := open(t, db)
@@ -115,7 +115,7 @@ func TestLookups(t *testing.T) {
 	first, second := createDatabase(t, c, "first"), createDatabase(t, c, "second")
 	a := createContainer(t, c, first, named("a"), Throughput{})
 	b := createContainer(t, c, second, named("b"), Throughput{})
-	// A name that looks like a rid wins over the rid.
+	// A name that looks like a rid takes precedence over the rid.
 	trap := createDatabase(t, c, first.RID.String())
 
 	for name, want := range map[string]DatabaseRID{
@@ -198,7 +198,7 @@ func TestReplaceContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The second is the same: the epoch alone makes the etag another one.
+	// The second one has the same definition: only the epoch changes the etag.
 	if fresh.Epoch != old.Epoch+1 || fresh.ETag == old.ETag || fresh.RID != old.RID || len(fresh.Ranges) != 2 || fresh.DefaultTTL != 5 ||
 		!strings.Contains(string(fresh.Body), `"_etag":"\"`+fresh.ETag[1:37]) {
 		t.Errorf("got %+v, %s", fresh, fresh.Body)
@@ -275,7 +275,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// A rid is never given twice, whatever is deleted and restarted.
+// A rid is never reused, whatever is deleted, and after restarts.
 func TestRIDsAreNeverReused(t *testing.T) {
 	db := kvtest.NewModel()
 	databases, containers := map[DatabaseRID]bool{}, map[uint32]bool{}
@@ -301,7 +301,7 @@ func TestRIDsAreNeverReused(t *testing.T) {
 	}
 }
 
-// What was committed is there, byte for byte, when the data is opened again.
+// After a restart, everything that was committed is there, byte for byte.
 func TestPersistence(t *testing.T) {
 	db := kvtest.NewModel()
 	c := open(t, db)
@@ -332,8 +332,7 @@ func TestPersistence(t *testing.T) {
 	}
 }
 
-// Two processes on one store: the second to change something is told, and nothing
-// of its change is there.
+// Two processes on one store: the second one's change fails, and leaves nothing.
 func TestSecondWriterIsDetected(t *testing.T) {
 	db := kvtest.NewModel()
 	first, second := open(t, db), open(t, db)
@@ -367,7 +366,7 @@ func TestSecondWriterIsDetected(t *testing.T) {
 	}
 }
 
-// A change that did not commit is not seen.
+// A change that did not commit is not published.
 func TestFailedChangeIsNotShown(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	d := createDatabase(t, c, "d")
@@ -390,7 +389,7 @@ func TestFailedChangeIsNotShown(t *testing.T) {
 	if after := bodies(c); !slices.Equal(before, after) {
 		t.Errorf("got %q, want %q", after, before)
 	}
-	createDatabase(t, c, "e") // and the next change is as good as ever
+	createDatabase(t, c, "e") // the next change succeeds
 }
 
 func TestLimits(t *testing.T) {
@@ -453,8 +452,8 @@ func TestCorruptRows(t *testing.T) {
 	}
 }
 
-// Changes from many clients come one after the other, and whoever looks meanwhile
-// finds a state that was there as a whole.
+// Changes of many clients happen one after the other, and a concurrent reader sees a
+// whole state.
 func TestConcurrentChanges(t *testing.T) {
 	const clients, each = 8, 12
 	db := kvtest.NewModel()

@@ -8,23 +8,24 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// MaxRetention is for how long all versions can be kept: as long as the service's
+// MaxRetention is the longest that all versions can be kept: as long as the service's
 // longest continuous backup.
 const MaxRetention = 30 * 24 * time.Hour
 
-// Final reports whether what has expired stays gone, whatever becomes of the
-// container's default. Where all versions are kept it does: its end has been told.
+// Final reports whether an expired item stays gone if the container's default TTL
+// changes. It does if all versions are kept, since the change feed has already reported
+// its end.
 func (d *Definition) Final() bool { return d.TTLFinality || d.AllVersions > 0 }
 
-// complete adds what a definition leaves to the account: in the service all versions
-// are kept where continuous backup is on.
+// complete fills in what a definition leaves to the account. In the service, continuous
+// backup keeps all versions.
 func (d *Definition) complete(o Options) {
 	if d.AllVersions == 0 {
 		d.AllVersions = o.Retention
 	}
 }
 
-// parseChangeFeed reads for how long the change feed is to keep all versions.
+// parseChangeFeed parses how long the change feed keeps all versions.
 func (d *Definition) parseChangeFeed(o *value.Object) error {
 	policy, err := objectMember(o, "changeFeedPolicy")
 	if policy == nil {

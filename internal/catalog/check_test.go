@@ -13,7 +13,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-// Every damage to a name row, and to the numbers given, is named.
+// Every damage to a name row, and to the numbers given, is reported.
 func TestCheckNamesTheDamage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -74,7 +74,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A row that makes no sense stops the catalog from opening.
+// A malformed row keeps the catalog from opening.
 func TestCorruptResources(t *testing.T) {
 	for name, row := range map[string][2]string{
 		"a user that is no JSON":               {string(userKey(1, 7)), "{"},

@@ -15,7 +15,7 @@ type CompositePath struct {
 	Descending bool
 }
 
-// readComposites reads the composite indexes of a policy.
+// readComposites parses the composite indexes of a policy.
 func (d *Definition) readComposites(policy *value.Object) error {
 	raw, ok := policy.Lookup("compositeIndexes")
 	if absent(raw, ok) {
@@ -69,10 +69,10 @@ func compositePath(raw []byte) (CompositePath, error) {
 	return CompositePath{path, string(order) == `"descending"`}, nil
 }
 
-// indexComposites chooses the composite indexes that have rows: those over properties
-// that an item has, or _ts. What is computed, and what else the server adds, is not in
-// the item that a row is made of. Rows are walked both ways, so that an index in the
-// opposite order of another needs none.
+// indexComposites selects the composite indexes that have rows: those over properties of
+// an item, or over _ts. Rows are made from the item, which has no computed and no other
+// system properties. Rows can be read in both directions, so an index in the opposite
+// order of another one needs none.
 func (d *Definition) indexComposites() {
 	if d.Index.Empty() {
 		return
@@ -84,7 +84,7 @@ func (d *Definition) indexComposites() {
 	}
 }
 
-// notStored reports whether no item has what a path leads to.
+// notStored reports whether a path leads to something that no stored item has.
 func (d *Definition) notStored(p CompositePath) bool {
 	if SystemProperty(p.Path[0]) {
 		return p.Path[0] != "_ts" || len(p.Path) > 1

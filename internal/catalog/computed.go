@@ -15,14 +15,13 @@ const (
 	maxComputedQuery = 4 << 10
 )
 
-// ComputedProperty is a name at the root of every item, and the query that says what
-// is there.
+// ComputedProperty is a property at the root of every item, and the query that computes
+// it.
 type ComputedProperty struct {
 	Name, Query string
 }
 
-// parseComputed reads the computed properties. What their queries mean is none of
-// the catalog's business.
+// parseComputed parses the computed properties. The engine checks their queries.
 func (d *Definition) parseComputed(o *value.Object) error {
 	raw, ok := o.Lookup("computedProperties")
 	if absent(raw, ok) {
@@ -82,7 +81,7 @@ func parseComputedProperty(raw []byte) (ComputedProperty, error) {
 	return p, nil
 }
 
-// spatialRoots returns the properties of the root that are spatially indexed.
+// spatialRoots returns the root properties that are spatially indexed.
 func spatialRoots(o *value.Object) ([]string, error) {
 	policy, err := objectMember(o, "indexingPolicy")
 	if policy == nil {

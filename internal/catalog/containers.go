@@ -12,17 +12,16 @@ import (
 
 const maxContainers = 10_000 // in one database
 
-// Container is a container as it is at one moment. Its Epoch grows with every
-// replace. Path and the texts of its rid and of links are there ready-made: every
-// request needs them.
+// Container is a container at one moment. Its Epoch grows with every replace. Path and
+// the texts of its rid and links are precomputed, since every request needs them.
 type Container struct {
 	Resource
 	Definition
 	RID        ContainerRID
 	DatabaseID string
 	Epoch      uint64
-	// IndexGeneration grows with every change of what is indexed: the index rows of
-	// one policy are kept apart from those of the next.
+	// IndexGeneration grows with every change of what is indexed: the index rows of each
+	// policy have their own keys.
 	IndexGeneration uint32
 	// Throughput is the container's own; none if it shares its database's.
 	Throughput Provision
@@ -41,8 +40,8 @@ type containerRecord struct {
 	Definition json.RawMessage `json:"definition"`
 }
 
-// parseContainer also looks at what a new container is made with: for another version
-// of one, follow does.
+// parseContainer also checks the throughput and the vector indexes of a new container.
+// For a replace, follow checks what may change.
 func parseContainer(w *Write) (Any, error) {
 	def, err := ParseDefinition(w.Body)
 	if err != nil {
@@ -92,8 +91,8 @@ func decodeContainer(row []byte) (Any, error) {
 		return nil, err
 	}
 	if def.wasLazy {
-		// It was written by a version whose index followed items in the background, and may
-		// lag behind. It is another policy, whose rows are made anew.
+		// An older version wrote it, with an index that was updated in the background and
+		// may lag behind. A new generation rebuilds the index rows.
 		r.Epoch, r.Generation = r.Epoch+1, r.Generation+1
 	}
 	return &Container{
@@ -107,7 +106,7 @@ func (ct *Container) record() any {
 	return containerRecord{recordVersion, ct.Epoch, ct.IndexGeneration, ct.TS, len(ct.Ranges), ct.Throughput, def}
 }
 
-// render also fills in what the definition and the row leave to the account and to the
+// render also fills in what the definition and the row leave to the account and the
 // database.
 func (ct *Container) render(owner Any, o Options) {
 	ct.complete(o)
@@ -131,7 +130,8 @@ func (d *Definition) appendDefinition(dst []byte) []byte {
 	return dst
 }
 
-// ScriptNamed finds a script by its name alone, which is how others call it.
+// ScriptNamed finds a script by its name alone, as requests name triggers and queries
+// functions.
 func (ct *Container) ScriptNamed(k Kind, name string) (*Script, bool) {
 	s, found := ct.below[k].names()[name].(*Script)
 	return s, found

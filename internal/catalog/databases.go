@@ -11,7 +11,7 @@ import (
 
 const maxDatabases = 10_000
 
-// Database is a database as it is at one moment.
+// Database is a database at one moment.
 type Database struct {
 	Resource
 	RID DatabaseRID

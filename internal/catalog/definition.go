@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A container's definition: what a client may say about it, what is filled in,
-// and what is echoed. Every property is kept; the known ones are checked.
+// A container's definition: what a client may set, what the server fills in, and what it
+// echoes. Every property is kept, and the known ones are checked.
 
 package catalog
 
@@ -31,20 +31,20 @@ const (
 type Definition struct {
 	PartitionKey PartitionKeyDefinition
 	DefaultTTL   TTL
-	// TTLFinality is Mayfly's own: what has expired stays gone, whatever becomes of
-	// the container's default.
+	// TTLFinality is Mayfly's own: an expired item stays gone if the container's default
+	// TTL changes.
 	TTLFinality bool
-	// AllVersions is for how long the change feed keeps all versions and deletes; 0
-	// is not at all.
+	// AllVersions is how long the change feed keeps all versions and deletes; 0 means not
+	// at all.
 	AllVersions  time.Duration
 	IndexingMode string
 	Index        IndexPaths
 	UniqueKeys   [][]value.Path
 	Composites   [][]CompositePath
-	// IndexedComposites are those composite indexes that have rows.
+	// IndexedComposites are the composite indexes that have rows.
 	IndexedComposites [][]CompositePath
 	Special           SpecialIndexes
-	// Planar says that places are on a plane, and not on the globe.
+	// Planar says that coordinates are on a plane, and not on the globe.
 	Planar   bool
 	Computed []ComputedProperty
 	Vectors  []VectorPath
@@ -59,11 +59,11 @@ type member struct {
 	raw  []byte
 }
 
-// serverOwned are the properties that the server adds; a client's are ignored.
+// serverOwned are the properties that the server adds; those of a client are ignored.
 var serverOwned = []string{"_rid", "_ts", "_self", "_etag", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts"}
 
-// immutable are the properties that a replace may not change, beside the
-// partition key; leaving one out keeps it, but for those that must be sent again.
+// immutable are the properties that a replace may not change, beside the partition key. A
+// replace that leaves one out keeps it, except where again is set: that one must be sent.
 var immutable = []struct {
 	name, refusal string
 	again         bool
@@ -73,8 +73,7 @@ var immutable = []struct {
 	{"clientEncryptionPolicy", "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.", true},
 }
 
-// ParseDefinition checks the body of a create or replace and fills in what it
-// leaves out.
+// ParseDefinition checks the body of a create or replace and fills in what is missing.
 func ParseDefinition(body []byte) (*Definition, error) {
 	o, err := value.ParseObject(body)
 	if err != nil {
@@ -101,7 +100,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	return d, nil
 }
 
-// raw returns the text of a property as it will be echoed, nil if it has none.
+// raw returns the text of a property as it will be echoed; nil if it is missing.
 func (d *Definition) raw(name string) []byte {
 	for _, m := range d.members {
 		if m.name == name {
@@ -111,7 +110,7 @@ func (d *Definition) raw(name string) []byte {
 	return nil
 }
 
-// object returns such a property that is an object, nil if it has none.
+// object returns a property that is an object; nil if it is missing.
 func (d *Definition) object(name string) (*value.Object, error) {
 	raw := notNull(d.raw(name))
 	if raw == nil {
@@ -124,7 +123,7 @@ func (d *Definition) add(name string, raw []byte) {
 	d.members = append(d.members, member{name, raw})
 }
 
-// parseName reads the id of a database or a container.
+// parseName parses the id of a database or a container.
 func parseName(o *value.Object) (string, error) {
 	raw, ok := o.Lookup("id")
 	if absent(raw, ok) {
@@ -153,8 +152,8 @@ func (d *Definition) parsePartitionKey(o *value.Object) error {
 	if d.PartitionKey, err = parsePartitionKey(raw); err != nil {
 		return err
 	}
-	// The kind is filled in as the service does; a version that was not given
-	// is not, since to SDKs its absence means version 1.
+	// The kind is filled in as the service does. A missing version stays missing, since
+	// it means version 1 to SDKs.
 	k, err := value.ParseObject(raw)
 	if err != nil {
 		return err
@@ -268,9 +267,8 @@ func (d *Definition) parseConflictResolution(o *value.Object) error {
 	return nil
 }
 
-// conflictPolicy spells a policy as the service does, whatever the client left
-// out: SDKs omit what is empty when they send back what they have read, and that
-// is no change.
+// conflictPolicy writes a policy as the service does, with all members. SDKs omit empty
+// members when they send back what they have read, and that must not count as a change.
 func conflictPolicy(mode, path, procedure string) []byte {
 	if mode == "" {
 		mode = "LastWriterWins"
@@ -343,8 +341,8 @@ func (d *Definition) parseFinality(o *value.Object) error {
 	return nil
 }
 
-// checkOtherTypes looks at the properties that are kept and echoed and have no
-// further meaning here: at least they must be of the right type.
+// checkOtherTypes checks only the types of properties that are kept and echoed, and have
+// no other meaning here.
 func (d *Definition) checkOtherTypes(o *value.Object) error {
 	for _, p := range []struct {
 		name  string
@@ -370,8 +368,8 @@ func checkObject(what string, raw []byte) error {
 	return err
 }
 
-// replaces checks that d may take the place of old, and takes over what it left
-// out and may not change.
+// replaces checks that d may replace old, and copies from old what d leaves out and may
+// not change.
 func (d *Definition) replaces(old *Definition) error {
 	if d.id != old.id {
 		return invalid("The id of a container cannot be changed: it is '%s', not '%s'.", old.id, value.Clip(d.id))
@@ -395,7 +393,7 @@ func (d *Definition) replaces(old *Definition) error {
 	return d.replacesVectors(old)
 }
 
-// notNull returns the text of a property, nil if it is null, which means absent.
+// notNull returns the text of a property; nil if it is null, which means absent.
 func notNull(raw []byte) []byte {
 	if absent(raw, raw != nil) {
 		return nil
@@ -403,14 +401,14 @@ func notNull(raw []byte) []byte {
 	return raw
 }
 
-// sameJSON reports whether two texts mean the same: clients order and space what
-// they send back in their own way.
+// sameJSON reports whether two texts mean the same: clients change the order and white
+// space of what they send back.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	return a != nil && b != nil && json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// isDefault reports whether a property was filled in rather than sent.
+// isDefault reports whether a property has the value that the server fills in.
 func isDefault(name string, raw []byte) bool {
 	return name == "uniqueKeyPolicy" && string(raw) == defaultUniqueKeys ||
 		name == "conflictResolutionPolicy" && string(raw) == defaultConflictPolicy

@@ -12,7 +12,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// What the server fills in, in the order in which it answers.
+// What the server fills in, in the order of its answers.
 const (
 	filledIndexing = `"indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
 	filledKey      = `"partitionKey":{"paths":["/pk"],"kind":"Hash"}`
@@ -22,7 +22,7 @@ const (
 	filled         = filledUnique + "," + filledConflict + "," + filledGeo
 )
 
-// with is a valid definition with some properties more.
+// with returns a valid definition with more properties.
 func with(properties string) string {
 	text := `{"id":"c","partitionKey":{"paths":["/pk"]}`
 	if properties != "" {
@@ -31,10 +31,10 @@ func with(properties string) string {
 	return text + "}"
 }
 
-// withKey is a definition with this partition key.
+// withKey returns a definition with this partition key.
 func withKey(key string) string { return `{"id":"c","partitionKey":` + key + `}` }
 
-// withIndexing is a valid definition with this indexing policy.
+// withIndexing returns a valid definition with this indexing policy.
 func withIndexing(policy string) string { return with(`"indexingPolicy":` + policy) }
 
 func render(d *Definition) string { return string(append(d.appendDefinition([]byte("{")), '}')) }
@@ -127,7 +127,7 @@ func TestParseDefinition(t *testing.T) {
 	}
 }
 
-// What the definition means, beside what it echoes.
+// The parsed values of a definition, beside its echo.
 func TestDefinitionMeaning(t *testing.T) {
 	d := parse(t, `{"id":"ü","partitionKey":{"paths":["/a/b","/c"],"kind":"MultiHash"},"defaultTtl":60,"indexingPolicy":{"indexingMode":"Lazy"},
 		"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/x","/y/z"]}]}}`)
@@ -178,7 +178,7 @@ func TestDefinitionNames(t *testing.T) {
 	}
 }
 
-// refusedWith reports whether err is a refusal whose text contains this one.
+// refusedWith reports whether err is a refusal whose message contains text.
 func refusedWith(err error, text string) bool {
 	var bad *InvalidError
 	return errors.As(err, &bad) && strings.Contains(bad.Message, text)
@@ -324,7 +324,7 @@ func TestDefaultTTL(t *testing.T) {
 	}
 }
 
-// A container's answer is a definition that means what the first one meant.
+// checkIdempotent checks that a definition's rendering parses to the same definition.
 func checkIdempotent(t *testing.T, d *Definition) {
 	t.Helper()
 	text := render(d)

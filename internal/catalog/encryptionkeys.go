@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Client encryption keys: data keys that clients wrap and unwrap. The server keeps
-// them for clients, and cannot read them.
+// Client encryption keys: data keys that clients wrap and unwrap. The server stores them,
+// and cannot read them.
 
 package catalog
 
@@ -18,10 +18,10 @@ const (
 	maxEncryptionKeyBytes = 16 << 10
 )
 
-// EncryptionKey is a client encryption key as it is at one moment.
+// EncryptionKey is a client encryption key at one moment.
 type EncryptionKey struct {
 	Resource
-	// definition is what the client said, but for what the server adds.
+	// definition is the client's body without the properties that the server adds.
 	definition json.RawMessage
 }
 
@@ -30,7 +30,7 @@ type encryptionKeyRecord struct {
 	Definition json.RawMessage `json:"definition"`
 }
 
-// follow keeps the name.
+// follow refuses another name.
 func (k *EncryptionKey) follow(_, was Any) error {
 	if was != nil && was.Common().ID != k.ID {
 		return invalid("The 'id' of a client encryption key cannot be changed: it is '%s', not '%s'.", was.Common().ID, value.Clip(k.ID))
@@ -38,8 +38,8 @@ func (k *EncryptionKey) follow(_, was Any) error {
 	return nil
 }
 
-// checkEncryption looks whether the database has the keys that a container's
-// encryption policy names.
+// checkEncryption checks that the database has the keys that a container's encryption
+// policy names.
 func (d *Definition) checkEncryption(db *Resource) error {
 	policy, err := d.object("clientEncryptionPolicy")
 	if err != nil {
@@ -57,11 +57,11 @@ func (d *Definition) checkEncryption(db *Resource) error {
 	return nil
 }
 
-// addedProperties are the server's, whatever a client says.
+// addedProperties are set by the server; those of a client are ignored.
 var addedProperties = []string{"id", "_rid", "_self", "_etag", "_ts"}
 
-// parseEncryptionKey reads what a client says of a key. What it means is known to
-// clients alone, so that it is echoed as it came.
+// parseEncryptionKey parses the body of a key. Only clients know its meaning, so it is
+// echoed unchanged.
 func parseEncryptionKey(w *Write) (Any, error) {
 	o, r, err := parseResource(w.Body, "id", "encryptionAlgorithm", "wrappedDataEncryptionKey", "keyWrapMetadata")
 	if err != nil {

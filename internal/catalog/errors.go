@@ -10,20 +10,20 @@ import (
 var (
 	// ErrNotFound: there is no such resource.
 	ErrNotFound = errors.New("no such resource")
-	// ErrOwnerNotFound: what the resource would be in does not exist.
+	// ErrOwnerNotFound: the owner of the resource does not exist.
 	ErrOwnerNotFound = errors.New("owner resource does not exist")
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("a resource with this name exists")
-	// ErrPrecondition: the resource's etag is not the one that was asked for.
+	// ErrPrecondition: the resource's etag does not match the request's condition.
 	ErrPrecondition = errors.New("the resource has changed")
 	// ErrTooMany: a limit on the number of resources is reached.
 	ErrTooMany = errors.New("too many resources")
-	// ErrTooManyScripts: the container has as many scripts of a kind as it may.
+	// ErrTooManyScripts: the container has the maximum number of scripts of this kind.
 	ErrTooManyScripts = errors.New("too many scripts")
 	// ErrAutoscaleSettings: the settings of autoscale are not of the form
 	// {"maxThroughput":4000}.
 	ErrAutoscaleSettings = errors.New("invalid autoscale settings")
-	// ErrCommit: a change could not be made durable, or it is not known whether it is.
+	// ErrCommit: a change could not be made durable, or it is unknown whether it is.
 	ErrCommit = errors.New("commit a change of the catalog")
 )
 

@@ -11,8 +11,8 @@ import (
 // ETagChars is the length of an etag with its quotes.
 const ETagChars = 38
 
-// ETag returns the quoted, GUID-like text that stands for one version of a
-// resource. The two numbers together must never be used for another version.
+// ETag returns the quoted, GUID-like text that identifies one version of a resource. The
+// two numbers together must never be used for another version.
 func ETag(high, low uint64) string {
 	var text [ETagChars]byte
 	PutETag(text[:], high, low)
@@ -25,8 +25,8 @@ func PutETag(dst []byte, high, low uint64) {
 	value.PutGUID(dst[1:], high, low)
 }
 
-// SameETag compares an etag from a request with a resource's: some clients leave
-// out the quotes.
+// SameETag compares an etag from a request with a resource's. Some clients leave out the
+// quotes.
 func SameETag(given, etag string) bool {
 	return given == etag || strings.Trim(given, `"`) == strings.Trim(etag, `"`)
 }

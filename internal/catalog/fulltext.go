@@ -9,13 +9,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// fullTextLanguages are those that texts may be in.
+// fullTextLanguages are the supported languages of texts.
 var fullTextLanguages = []string{"en-US", "fr-FR", "de-DE", "it-IT", "pt-BR", "pt-PT", "es-ES"}
 
-// englishByNumber names en-US as the service's samples do.
+// englishByNumber means en-US in the service's samples.
 const englishByNumber = "1033"
 
-// checkFullText looks at the paths and languages of the full-text policy.
+// checkFullText checks the paths and languages of the full-text policy.
 func (d *Definition) checkFullText() error {
 	policy, err := d.object("fullTextPolicy")
 	if policy == nil {
@@ -39,7 +39,7 @@ func (d *Definition) checkFullText() error {
 	return nil
 }
 
-// checkLanguage looks at the language that a member names, if it is there.
+// checkLanguage checks the language that a member names, if it is there.
 func checkLanguage(o *value.Object, name string) error {
 	if s, ok := textMember(o, name); ok && s != englishByNumber && !slices.Contains(fullTextLanguages, s) {
 		return invalid(`The Full Text Policy contains an unsupported language %s. Supported languages are: "%s".`, value.Clip(s), strings.Join(fullTextLanguages, `", "`))

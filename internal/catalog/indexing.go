@@ -15,15 +15,15 @@ import (
 const (
 	IndexingConsistent = "consistent"
 	IndexingNone       = "none"
-	// indexingLazy is what clients may ask for still: it is converted to consistent, as
-	// the service has done since 2020.
+	// indexingLazy is an old mode that clients may still send. It becomes consistent, as
+	// in the service since 2020.
 	indexingLazy = "lazy"
 )
 
 const (
 	rootPath = "/*"
 	etagPath = `/"_etag"/?`
-	// plainEtagPath is the same one, as the documentation writes it.
+	// plainEtagPath is the same path, as the documentation writes it.
 	plainEtagPath = "/_etag/?"
 
 	maxIndexPaths       = 1000
@@ -32,9 +32,9 @@ const (
 	maxCompositePaths   = 8
 )
 
-// parseIndexing checks the policy and adds it as the service returns it: mode in
-// lower case, defaults filled in, the legacy "indexes" of a path dropped unless the
-// container is as old as they are.
+// parseIndexing checks the policy and adds it as the service returns it: mode in lower
+// case, defaults filled in, and the legacy "indexes" of paths dropped, unless the
+// container was made without a partition key.
 func (d *Definition) parseIndexing(o *value.Object) error {
 	d.IndexingMode = IndexingConsistent
 	raw, ok := o.Lookup("indexingPolicy")
@@ -98,8 +98,8 @@ func (d *Definition) parseIndexing(o *value.Object) error {
 }
 
 // automatic returns whether items are indexed when they are written: always, unless
-// nothing is. A client that asks for the opposite is not told otherwise until it reads
-// the policy, as in the service.
+// nothing is indexed. As in the service, a client that asks for the opposite gets no
+// error, and sees the effective value in the policy.
 func (d *Definition) automatic(policy *value.Object) (string, error) {
 	on := d.IndexingMode != IndexingNone
 	raw, ok := policy.Lookup("automatic")
@@ -113,8 +113,8 @@ func (d *Definition) automatic(policy *value.Object) (string, error) {
 	return strconv.FormatBool(on), err
 }
 
-// indexedPaths returns the included and excluded paths, the root and the etag
-// in their places.
+// indexedPaths returns the included and excluded paths, with the root and the etag in
+// their places.
 func (d *Definition) indexedPaths(policy *value.Object) (included, excluded []string, err error) {
 	if included, err = pathList(policy, "includedPaths"); err != nil {
 		return nil, nil, err
@@ -171,14 +171,14 @@ func pathList(policy *value.Object, name string) ([]string, error) {
 	return paths, nil
 }
 
-// indexPath reads {"path":"/a/b/?"}.
+// indexPath parses {"path":"/a/b/?"}.
 func indexPath(name string, o *value.Object) (string, error) {
 	raw, _ := o.Lookup("path")
 	p, err := asString("indexingPolicy."+name+"[].path", raw)
 	if err != nil {
 		return "", err
 	}
-	if p == "/" { // what old clients write for all paths
+	if p == "/" { // old clients mean all paths
 		return rootPath, nil
 	}
 	if err := checkIndexPath(p); err != nil {
@@ -187,8 +187,8 @@ func indexPath(name string, o *value.Object) (string, error) {
 	return p, nil
 }
 
-// checkIndexPath accepts a property path with array steps ([]) whose end is "/?",
-// "/*" or nothing.
+// checkIndexPath accepts a property path with array steps ([]) that ends with "/?", "/*"
+// or neither.
 func checkIndexPath(p string) error {
 	if _, err := parseIndexPath(p); err != nil {
 		return invalid("The indexing path '%s' could not be accepted. A path starts with '/' and ends with '/?' or '/*'.", value.Clip(p))
@@ -196,7 +196,7 @@ func checkIndexPath(p string) error {
 	return nil
 }
 
-// legacyIndexes returns the "indexes" of included paths, by path, of a container that
+// legacyIndexes returns the "indexes" of included paths, by path, for a container that
 // was made without a partition key.
 func legacyIndexes(o, policy *value.Object) (map[string][]byte, error) {
 	system, _ := o.At(value.Path{"partitionKey", "systemKey"})
@@ -219,7 +219,7 @@ func legacyIndexes(o, policy *value.Object) (map[string][]byte, error) {
 	return indexes, nil
 }
 
-// appendPaths writes paths, with the indexes that they have.
+// appendPaths writes paths with their indexes.
 func appendPaths(dst []byte, paths []string, indexes map[string][]byte) []byte {
 	dst = append(dst, '[')
 	for i, p := range paths {
@@ -235,8 +235,8 @@ func appendPaths(dst []byte, paths []string, indexes map[string][]byte) []byte {
 	return append(dst, ']')
 }
 
-// checkSpecialIndexes looks at spatial indexes; vector and full text indexes must at
-// least be lists of paths.
+// checkSpecialIndexes checks spatial indexes. Of vector and full-text indexes it only
+// checks that they are lists of paths.
 func checkSpecialIndexes(policy *value.Object) error {
 	for _, name := range []string{"spatialIndexes", "vectorIndexes", "fullTextIndexes"} {
 		if _, err := pathList(policy, name); err != nil {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 
-// Index paths: which values of an item are indexed, as the indexing policy says,
-// compiled into a tree that is walked beside the item.
+// Index paths: which values of an item are indexed according to the indexing policy,
+// compiled into a tree that is walked together with the item.
 //
-// A path ends with "/?", for the scalar at this place, or with "/*", for
-// everything at and below it; without either it counts as "/*" (the service
-// refuses it). Of the paths that match a value the most precise one decides: a
-// deeper path before a shorter one, and "/?" before "/*". Where the same path is
-// both included and excluded, which the service does not document, it is
-// excluded: nothing is lost but speed, and leaving out is what was asked for.
+// A path ends with "/?", for the scalar at this place, or with "/*", for everything at
+// and below it. Without either it counts as "/*" (the service refuses it). Of the paths
+// that match a value the most precise one decides: a deeper path before a shorter one,
+// and "/?" before "/*". The service does not document a path that is both included and
+// excluded. Here it is excluded: that costs only speed, and the client asked for it.
 //
-// An object or array without content is no scalar: "/*" covers it, "/?" does not.
+// An empty object or array is no scalar: "/*" covers it, "/?" does not.
 //
-// Whatever the policy says, "id" is indexed, as in the service, and the
-// properties that the server adds are not: they have other rows to be found by.
+// Whatever the policy says, "id" is indexed, as in the service. System properties are
+// not: other rows serve queries for them.
 
 package catalog
 
@@ -24,11 +23,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// errIndexPath is why a text is no index path; what the client reads is made
-// where the text is at hand.
+// errIndexPath: a text is no index path. Callers make the message, since they have the
+// text.
 var errIndexPath = errors.New("malformed index path")
 
-// everything is the node below which no path says otherwise.
+// everything is the node below which all values are indexed.
 var everything = newEverything()
 
 func newEverything() *IndexNode {
@@ -37,8 +36,8 @@ func newEverything() *IndexNode {
 	return n
 }
 
-// IndexPaths says which values of an item are indexed. It is immutable, and its
-// zero value indexes nothing.
+// IndexPaths says which values of an item are indexed. It is immutable, and its zero
+// value indexes nothing.
 type IndexPaths struct{ root *IndexNode }
 
 // Empty reports whether no value is indexed.
@@ -50,12 +49,12 @@ func (x *IndexPaths) Root() *IndexNode { return x.root }
 // Equal reports whether the same values are indexed by both.
 func (x *IndexPaths) Equal(y *IndexPaths) bool { return x.root.equal(y.root) }
 
-// IndexNode says what is indexed of a value and of what is inside it. A nil node
-// means nothing, so that the value can be skipped.
+// IndexNode says what is indexed of a value and of what is inside it. A nil node means
+// nothing, so the value can be skipped.
 type IndexNode struct {
 	scalar, below bool
 	first         [4]uint64             // the first bytes of the names, as a set
-	names         map[string]*IndexNode // only what differs from rest
+	names         map[string]*IndexNode // only those that differ from rest
 	rest          *IndexNode            // of all other properties: everything or nil
 	elements      *IndexNode
 }
@@ -63,16 +62,15 @@ type IndexNode struct {
 // Scalar reports whether the value is indexed if it is a scalar.
 func (n *IndexNode) Scalar() bool { return n.scalar }
 
-// Empty reports whether the value is indexed if it is an object or array without
-// content.
+// Empty reports whether the value is indexed if it is an empty object or array.
 func (n *IndexNode) Empty() bool { return n.below }
 
 // Elements returns the node of the elements, if the value is an array.
 func (n *IndexNode) Elements() *IndexNode { return n.elements }
 
-// Property returns the node of a property, if the value is an object. The set of
-// first bytes spares nearly all properties the look-up: under the default policy
-// only names that begin like a server's property need one.
+// Property returns the node of a property, if the value is an object. The set of first
+// bytes avoids nearly all look-ups: under the default policy only names that begin like a
+// system property need one.
 func (n *IndexNode) Property(name []byte) *IndexNode {
 	if len(name) == 0 || n.first[name[0]>>6]&(1<<(name[0]&63)) == 0 {
 		return n.rest
@@ -83,9 +81,8 @@ func (n *IndexNode) Property(name []byte) *IndexNode {
 	return n.rest
 }
 
-// equal compares trees. Each policy has one tree only, so that trees differ
-// exactly if they index differently. Their depth is bounded by
-// [value.MaxPathSegments].
+// equal compares trees. Each policy has exactly one tree, so trees differ if and only if
+// they index differently. Their depth is bounded by [value.MaxPathSegments].
 func (n *IndexNode) equal(o *IndexNode) bool {
 	if n == o || n == nil || o == nil || n == everything || o == everything {
 		return n == o
@@ -112,14 +109,14 @@ const (
 
 func (v verdict) or(inherited bool) bool { return v == in || v == unsaid && inherited }
 
-// indexMarks is the tree of the paths as they are given.
+// indexMarks is the tree of the policy's paths.
 type indexMarks struct {
 	scalar, below verdict
 	names         map[string]*indexMarks
 	elements      *indexMarks
 }
 
-// compileIndexPaths makes the tree of a policy whose mode is not "none".
+// compileIndexPaths builds the tree of a policy whose mode is not "none".
 func compileIndexPaths(included, excluded []string) (IndexPaths, error) {
 	root := &indexMarks{}
 	for _, list := range []struct {
@@ -173,8 +170,8 @@ func (m *indexMarks) property(name string) *indexMarks {
 	return child
 }
 
-// resolve turns marks into a node, given what is said of the place above. Where
-// all below is alike there is no tree left: the node is everything, or nil.
+// resolve turns marks into a node; inherited is the verdict for the place above. If
+// everything below is alike, the result is the node everything, or nil.
 func (m *indexMarks) resolve(inherited bool) *IndexNode {
 	n := &IndexNode{below: m.below.or(inherited)}
 	n.scalar = m.scalar.or(n.below)
@@ -202,7 +199,7 @@ func (m *indexMarks) resolve(inherited bool) *IndexNode {
 	return n
 }
 
-// policyPath is an index path, taken apart.
+// policyPath is a parsed index path.
 type policyPath struct {
 	steps  []indexStep
 	scalar bool // ends with "/?"
@@ -214,8 +211,7 @@ type indexStep struct {
 	elements bool
 }
 
-// parseIndexPath reads paths like /a/b/?, /"a b"/[]/* and /*. The error is
-// errIndexPath.
+// parseIndexPath parses paths like /a/b/?, /"a b"/[]/* and /*. The error is errIndexPath.
 func parseIndexPath(text string) (policyPath, error) {
 	var p policyPath
 	for rest := text; ; {
@@ -244,8 +240,8 @@ func parseIndexPath(text string) (policyPath, error) {
 	}
 }
 
-// cutIndexSegment returns the first segment of a path with its slash, and what
-// follows it. In a quoted segment a slash is a character like others.
+// cutIndexSegment returns the first segment of a path with its slash, and the rest. A
+// slash in a quoted segment is an ordinary character.
 func cutIndexSegment(s string) (segment, after string) {
 	end := 1
 	if len(s) > 1 && (s[1] == '"' || s[1] == '\'') {

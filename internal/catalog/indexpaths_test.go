@@ -13,7 +13,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// policy is an indexing policy with these paths.
+// policy returns an indexing policy with these paths.
 func policy(included, excluded string) string {
 	list := func(paths string) string {
 		out := []byte("[")
@@ -135,7 +135,7 @@ func TestIndexPathsEqual(t *testing.T) {
 	}
 }
 
-// A container's answer, sent back, indexes what it did.
+// A rendered policy that is sent back indexes the same values.
 func TestIndexPathsSurviveTheirRendering(t *testing.T) {
 	for _, c := range validDefinitions {
 		d := parse(t, c.body)
@@ -168,7 +168,7 @@ func TestParseIndexPath(t *testing.T) {
 	}
 }
 
-// naiveIndexed goes through all paths of a policy and lets the most precise decide.
+// naiveIndexed searches all paths of a policy and lets the most precise one decide.
 func naiveIndexed(included, excluded []string, place []indexStep, scalar bool) bool {
 	if SystemProperty(place[0].name) {
 		return false
@@ -198,7 +198,7 @@ func naiveIndexed(included, excluded []string, place []indexStep, scalar bool) b
 	return verdict
 }
 
-// The tree says what a search through all paths says, at every place.
+// The tree agrees with a search through all paths, at every place.
 func TestIndexPathsAgreeWithTheTwin(t *testing.T) {
 	segment := rapid.SampledFrom([]string{"/a", "/b", "/[]", "/id", "/_ts", `/"a b"`})
 	pathText := rapid.Custom(func(t *rapid.T) string {
@@ -232,7 +232,7 @@ func TestIndexPathsAgreeWithTheTwin(t *testing.T) {
 	})
 }
 
-// A path that is accepted says where it leads: spelled anew, it is the same path.
+// An accepted path, written out again, is the same path.
 func FuzzParseIndexPath(f *testing.F) {
 	for _, text := range []string{"/*", "/?", "/a/b/?", "/a/[]/b/*", `/"a b"/'c\''`, `/"[]"/?`, "/a/*/?", "//", `/"\`} {
 		f.Add(text)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Reading the parts of a definition: each function takes the JSON text of one
-// property and the name by which to complain about it.
+// Parsing parts of a definition: each function takes the JSON text of one property and
+// its name for error messages.
 
 package catalog
 
@@ -19,7 +19,7 @@ func asObject(what string, raw []byte) (*value.Object, error) {
 	return value.ParseObject(raw)
 }
 
-// objectMember reads a property that is an object, nil if it is missing.
+// objectMember parses a property that is an object; nil if it is missing.
 func objectMember(o *value.Object, name string) (*value.Object, error) {
 	raw, ok := o.Lookup(name)
 	if absent(raw, ok) {
@@ -28,8 +28,8 @@ func objectMember(o *value.Object, name string) (*value.Object, error) {
 	return asObject(name, raw)
 }
 
-// objects reads the list of objects that a property of o is, which is called what
-// itself. If either is missing there are none.
+// objects parses a property of o that is a list of objects; what is the name of o itself.
+// If either is missing there are none.
 func objects(o *value.Object, what, name string) iter.Seq2[*value.Object, error] {
 	return func(yield func(*value.Object, error) bool) {
 		if o == nil {
@@ -69,7 +69,7 @@ func asString(what string, raw []byte) (string, error) {
 	return "", invalid("One of the specified inputs is invalid: '%s' must be a string.", what)
 }
 
-// stringMember reads a property that must be a string.
+// stringMember parses a property that must be a string.
 func stringMember(o *value.Object, name string) (string, error) {
 	raw, _ := o.Lookup(name)
 	return asString(name, raw)
@@ -83,8 +83,8 @@ func asBool(what string, raw []byte) (bool, error) {
 	return false, invalid("One of the specified inputs is invalid: '%s' must be true or false.", what)
 }
 
-// asInt takes any number that equals an integer, 2.0 and 2e0 included: JSON has
-// one kind of number.
+// asInt accepts any number that equals an integer, 2.0 and 2e0 included: JSON has one
+// kind of number.
 func asInt(what string, raw []byte, lowest, highest int) (int, error) {
 	v, _ := value.FromJSON(raw)
 	if f, ok := v.Number(); ok && f == math.Trunc(f) && f >= float64(lowest) && f <= float64(highest) {
@@ -93,8 +93,8 @@ func asInt(what string, raw []byte, lowest, highest int) (int, error) {
 	return 0, invalid("One of the specified inputs is invalid: '%s' must be an integer from %d to %d.", what, lowest, highest)
 }
 
-// absent reports whether a property is missing or null, which mean the same in
-// a container's definition.
+// absent reports whether a property is missing or null, which mean the same in a
+// container's definition.
 func absent(raw []byte, found bool) bool {
 	return !found || string(raw) == "null"
 }

@@ -34,6 +34,6 @@ var sequenceKey = []byte("cs")
 // prefixEnd returns the first key after all that begin with p.
 func prefixEnd(p []byte) []byte {
 	end := append([]byte(nil), p...)
-	end[len(end)-1]++ // no prefix here ends in 0xFF
+	end[len(end)-1]++ // no prefix here ends with 0xFF
 	return end
 }

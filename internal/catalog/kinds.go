@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The kinds of resources, a row for each: whose it is, how many there may be, where
-// its row is kept and what its rid looks like. A new kind is a row here and a type with
-// the methods of Any.
+// The kinds of resources, a row for each: its owner, how many there may be, the keys of
+// its rows and the form of its rid. A new kind is a row here and a type with the methods
+// of Any.
 
 package catalog
 
@@ -12,10 +12,11 @@ import (
 	"math"
 )
 
-// Kind is what a resource is.
+// Kind is a kind of resource.
 type Kind int
 
-// The kinds, each after its owner. Those of scripts stay in this order: rows say it.
+// The kinds, each after its owner. The kinds of scripts keep this order, since rows store
+// it.
 const (
 	account Kind = iota // there is one, which owns the databases
 	Databases
@@ -26,19 +27,19 @@ const (
 	UDFs
 	Procedures
 	Triggers
-	// Offers are made of the throughput of databases and containers, and not kept.
+	// Offers are derived from the throughput of databases and containers, and not stored.
 	Offers
 	kindCount
 )
 
-// kind says how a kind differs from others.
+// kind describes a kind of resource.
 type kind struct {
-	name, link string // in problems that a check finds, and in links
+	name, link string // in reports of Check, and in links
 	owner      Kind
 	depth      int // how many numbers lead to it, its own included
-	// missing is what is wrong when the owner is not there.
+	// missing is the error if the owner does not exist.
 	missing error
-	// most is how many of them an owner may have, and tooMany what is wrong with more.
+	// most is how many an owner may have, and tooMany the error for more.
 	most    int
 	tooMany error
 	// prefix begins the keys of its rows, whose last number has numberBytes. names begins
@@ -48,17 +49,18 @@ type kind struct {
 	rid           ridTail
 	// etags are bits above every number, so that no two resources have the same etag.
 	etags uint64
-	// first is its first revision, which grows by one with every replace; dated means that
-	// a revision is the count of the change that made it instead.
+	// first is its first revision, which grows by one with every replace. dated means
+	// that a revision is the count of the change that made it instead.
 	first uint64
 	dated bool
-	// clashes says that a replace which takes the name of another is a conflict. Elsewhere
-	// names stay, and a replace is refused for that whoever has the other.
+	// clashes says that a replace which takes the name of another resource is a conflict.
+	// Other kinds cannot be renamed, so there a replace with another name is refused as
+	// such.
 	clashes bool
-	// parse makes a resource out of a write, and decode out of a row.
+	// parse makes a resource from a write, and decode from a row.
 	parse  func(w *Write) (Any, error)
 	decode func(row []byte) (Any, error)
-	copied func(Any) Any // of what owns others
+	copied func(Any) Any // for kinds that own others
 }
 
 var kinds = [kindCount]kind{
@@ -93,7 +95,8 @@ var kinds = [kindCount]kind{
 	Offers:     {name: "offer", link: "offers", owner: account, depth: 1, etags: 1 << 63},
 }
 
-// scriptKind is the row of a kind of scripts. They share their rows, which say the kind.
+// scriptKind returns the row of a kind of scripts. The kinds share a prefix; rows store
+// the kind.
 func scriptKind(link string, nibble uint64, most int) kind {
 	return kind{
 		name: "script", link: link, owner: Containers, depth: 3, missing: ErrOwnerNotFound, most: most, tooMany: ErrTooManyScripts,
@@ -104,7 +107,7 @@ func scriptKind(link string, nibble uint64, most int) kind {
 
 const scriptPrefix = "cu"
 
-// Max is how many resources of the kind an owner may have.
+// Max returns how many resources of the kind an owner may have.
 func (k Kind) Max() int { return kinds[k].most }
 
 func copied[T any, P interface {
@@ -115,14 +118,14 @@ func copied[T any, P interface {
 	return P(&c)
 }
 
-// path leads to a resource: the numbers of its owners, the first one's first, and its
-// own. They are given once and for ever.
+// path leads to a resource: the numbers of its owners, outermost first, and its own.
+// Numbers are never reused.
 type path [3]uint64
 
-// key is that of the row of the resource at a path.
+// key returns the key of the row of the resource at a path.
 func (k Kind) key(p path) []byte { return k.appendPath([]byte(kinds[k].prefix), p) }
 
-// nameKey is that of the row which holds a resource's name.
+// nameKey returns the key of the row which holds a resource's name.
 func (k Kind) nameKey(p path, name string) []byte {
 	return append(kinds[k].owner.appendPath([]byte(kinds[k].names), p), name...)
 }
@@ -134,13 +137,13 @@ func (k Kind) appendPath(dst []byte, p path) []byte {
 	return k.appendNumber(kinds[k].owner.appendPath(dst, p), p)
 }
 
-// appendNumber appends the last number of a path, as keys have it.
+// appendNumber appends the last number of a path in the form of keys.
 func (k Kind) appendNumber(dst []byte, p path) []byte {
 	number := binary.BigEndian.AppendUint64(nil, p[kinds[k].depth-1])
 	return append(dst, number[8-kinds[k].numberBytes:]...)
 }
 
-// parsePath reads what follows the prefix of a key.
+// parsePath parses what follows the prefix of a key.
 func (k Kind) parsePath(raw []byte) (p path, ok bool) {
 	if k == account {
 		return p, len(raw) == 0
@@ -156,9 +159,9 @@ func (k Kind) parsePath(raw []byte) (p path, ok bool) {
 	return p, ok
 }
 
-// ridTail is how the rid of a kind goes on after its owner's: zeros, then the number in
-// four bytes, big-endian, or in eight, little-endian. The bits of mask are no part of
-// the number, and as in mark.
+// ridTail describes how the rid of a kind continues its owner's: zeros, then the number
+// in four bytes, big-endian, or in eight, little-endian. The bits of mask are not part of
+// the number, and equal those of mark.
 type ridTail struct {
 	zeros      int
 	wide       bool
@@ -173,7 +176,7 @@ func (t *ridTail) append(dst []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(t.mark|number))
 }
 
-// number reads a tail.
+// number parses a tail.
 func (t *ridTail) number(tail []byte) (uint64, bool) {
 	if len(tail) < t.zeros || bytes.ContainsFunc(tail[:t.zeros], func(r rune) bool { return r != 0 }) {
 		return 0, false
@@ -190,7 +193,7 @@ func (t *ridTail) number(tail []byte) (uint64, bool) {
 	return marked &^ t.mask, marked&t.mask == t.mark
 }
 
-// last is the highest number that has a rid.
+// last returns the highest number that has a rid.
 func (t *ridTail) last() uint64 {
 	if t.wide {
 		return math.MaxUint64 &^ t.mask

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Offers: throughput as clients see it, a resource beside the container or the
-// database that it is for. A container that shares its database's has none.
+// Offers: throughput as clients see it, a resource of its own for a container or a
+// database. A container that shares its database's throughput has none.
 
 package catalog
 
@@ -17,29 +17,29 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Offer is the throughput of a container or of a database as it is at one moment. Its
-// id is its rid.
+// Offer is the throughput of a container or of a database at one moment. Its id is its
+// rid.
 type Offer struct {
 	Resource
 	Provision
-	// Link is the _self link of what the offer is for, and ResourceRID its rid.
+	// Link is the _self link of the offer's resource, and ResourceRID its rid.
 	Link, ResourceRID string
-	// Database is what it is for, or where that is.
+	// Database is the offer's resource, or the database of its container.
 	Database DatabaseRID
 
 	sharing int // the containers that share it, if it is a database's
 }
 
-// An offer's rid has three bytes, from which SDKs know what it is. Numbers that
-// do not fit, after eight million containers, take six.
+// An offer's rid has three bytes, by which SDKs recognise it. Numbers that do not fit,
+// after eight million containers, take six.
 const (
 	offerRIDBytes     = 3
 	longOfferRIDBytes = 6
 	longOffer         = 1 << (8 * offerRIDBytes)
 )
 
-// offerNumber tells offers apart: twice the number of a database, or twice that of
-// a container and one. Neither is ever given twice.
+// offerNumber identifies an offer: twice the number of a database, or twice that of a
+// container plus one. Neither number is ever reused.
 func offerNumber(r *Resource) uint64 {
 	if r.kind == Containers {
 		return r.number()<<1 | 1
@@ -66,10 +66,10 @@ func parseOfferRID(text string) (uint64, bool) {
 	var wide [8]byte
 	copy(wide[len(wide)-len(raw):], raw)
 	n := binary.BigEndian.Uint64(wide[:])
-	return n, offerRID(n) == text // each has one rid
+	return n, offerRID(n) == text // each offer has one rid
 }
 
-// Minimum returns how low the throughput can be set, if its kind stays.
+// Minimum returns the lowest throughput that can be set, for the same kind.
 func (o *Offer) Minimum() int { return o.rule().minimum(o.Highest, o.sharing) }
 
 func (o *Offer) rule() throughputRule {
@@ -85,8 +85,8 @@ func (o *Offer) render(Any, Options) {
 	o.Body = append(o.appendSystem(b), '}')
 }
 
-// appendContent appends what is provisioned. Autoscale shows, as the service does
-// while nothing is asked of it, a tenth of its maximum as the throughput in use.
+// appendContent appends what is provisioned. For autoscale it shows a tenth of the
+// maximum as the throughput in use, as the service does without load.
 func (o *Offer) appendContent(dst []byte) []byte {
 	inUse := o.Manual
 	if o.AutoscaleMax != 0 {
@@ -104,7 +104,7 @@ func (o *Offer) appendContent(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// provisioned returns the throughput of a database or of a container, nil for others.
+// provisioned returns the throughput of a database or of a container; nil for others.
 func provisioned(r Any) *Provision {
 	switch r := r.(type) {
 	case *Database:
@@ -115,8 +115,8 @@ func provisioned(r Any) *Provision {
 	return nil
 }
 
-// offerOf returns the offer of a database or of a container, nil if it has no
-// throughput of its own.
+// offerOf returns the offer of a database or of a container; nil if it has no throughput
+// of its own.
 func offerOf(r Any) *Offer {
 	p, n := provisioned(r), r.Common()
 	if p == nil || p.None() {
@@ -146,7 +146,7 @@ func (s *state) offers() []Any {
 	return list
 }
 
-// offered returns what an offer is for, nil if there is no such offer.
+// offered returns the resource of an offer; nil if there is no such offer.
 func (s *state) offered(rid string) Any {
 	n, ok := parseOfferRID(rid)
 	if !ok {
@@ -173,7 +173,7 @@ func (s *state) offer(rid string) (*Offer, error) {
 	return nil, ErrNotFound
 }
 
-// Migration is from one kind of throughput to the other.
+// Migration is a change from one kind of throughput to the other.
 type Migration int
 
 // The migrations.
@@ -183,9 +183,9 @@ const (
 	ToManual
 )
 
-// writeOffer changes the throughput of what an offer is for; what the body says decides
-// between manual and autoscale, unless the write asks for a migration. The number of
-// physical partitions stays.
+// writeOffer changes the throughput of an offer's resource. The body decides between
+// manual and autoscale, unless the write asks for a migration. The number of physical
+// partitions stays.
 func (c *Catalog) writeOffer(ctx context.Context, w *Write) (*Offer, error) {
 	c.changes.Lock()
 	defer c.changes.Unlock()
@@ -215,8 +215,8 @@ func (c *Catalog) writeOffer(ctx context.Context, w *Write) (*Offer, error) {
 	return offerOf(changed), c.commit(ctx, &b, old, &next)
 }
 
-// migrated returns the request for a migration that the client asks for beside its
-// offer. An offer that is of the kind already is changed as if there were none.
+// migrated returns the request that a migration turns r into. A migration to the kind
+// that the offer already has is ignored.
 func (r throughputRequest) migrated(m Migration, was *Offer) (throughputRequest, error) {
 	switch {
 	case m == ToAutoscale && was.AutoscaleMax == 0:
@@ -231,8 +231,8 @@ func (r throughputRequest) migrated(m Migration, was *Offer) (throughputRequest,
 	return r, nil
 }
 
-// parseOffer reads what a replace asks for. Clients send back the whole of what
-// they have read: an autoscale offer with the throughput in use beside it.
+// parseOffer parses a replace. Clients send back all that they have read, so an autoscale
+// offer comes with the throughput in use.
 func parseOffer(body []byte, was *Offer) (throughputRequest, error) {
 	r := throughputRequest{rule: manualRule}
 	o, err := value.ParseObject(body)

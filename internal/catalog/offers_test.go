@@ -26,7 +26,7 @@ func createSharing(t testing.TB, c *Catalog, name string, throughput Throughput)
 	return d
 }
 
-// offerFor returns the offer for a rid, nil if it has none.
+// offerFor returns the offer for a rid; nil if it has none.
 func offerFor(c *Catalog, rid string) *Offer {
 	for _, o := range c.Offers() {
 		if o.ResourceRID == rid {
@@ -73,7 +73,7 @@ func TestOfferBodies(t *testing.T) {
 	}
 }
 
-// Who has an offer, and of how much.
+// Which resources have an offer, and of how much.
 func TestWhoHasAnOffer(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	for i, k := range []struct {
@@ -153,7 +153,7 @@ func TestReplaceOffer(t *testing.T) {
 	}
 }
 
-// offerReplace asks for what a body says, which names the offer.
+// offerReplace returns a replace of the offer with this body.
 func offerReplace(rid, body, ifMatch string) Write {
 	body = strings.Replace(body, `{"content"`, `{"id":"`+rid+`","content"`, 1)
 	return Write{Address: Address{ID: rid}, Body: []byte(body), IfMatch: ifMatch}
@@ -206,7 +206,7 @@ func TestReplaceOfferRefusals(t *testing.T) {
 	if _, err := c.ReplaceOffer(t.Context(), offerReplace(o.RIDText, manual(1000), `"x"`), nowMs); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("another etag: got %v, want ErrPrecondition", err)
 	}
-	shared := offerRID(containerOffer(ct.RID)) // there would be one, if it did not share
+	shared := offerRID(containerOffer(ct.RID)) // it has no offer, since it shares
 	for _, rid := range []string{"", "x", "AAAA", "AAAE", shared, o.RIDText + "=", strings.ToLower(o.RIDText), d.RID.String(), ct.RIDText} {
 		if _, err := c.Offer(rid); !errors.Is(err, ErrNotFound) {
 			t.Errorf("read %q: got %v, want ErrNotFound", rid, err)
@@ -225,7 +225,7 @@ func TestReplaceOfferRefusals(t *testing.T) {
 	}
 }
 
-// An offer goes with what it is for, and its rid is never given again.
+// An offer is deleted with its resource, and its rid is never reused.
 func TestOfferGoesWithItsResource(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	seen := map[string]bool{}
@@ -259,7 +259,7 @@ func TestOfferGoesWithItsResource(t *testing.T) {
 	}
 }
 
-// A row that says nothing of throughput reads as one for which nobody asked for any.
+// A row without throughput is read as a container with the default.
 func TestContainerRowWithoutThroughput(t *testing.T) {
 	db := kvtest.NewModel()
 	c := open(t, db)
@@ -281,7 +281,7 @@ func TestContainerRowWithoutThroughput(t *testing.T) {
 	}
 }
 
-// The more containers share a database's throughput, the more it must be.
+// The minimum of a shared throughput grows with the number of containers.
 func TestMinimumOfASharedDatabase(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	d := createSharing(t, c, "d", Throughput{Manual: 400})
@@ -354,7 +354,7 @@ func FuzzParseOfferRID(f *testing.F) {
 	})
 }
 
-// Whatever is sent, what is granted keeps the rules.
+// Whatever a client sends, the throughput that results obeys the rules.
 func FuzzParseOffer(f *testing.F) {
 	d := &Database{Resource: Resource{RIDText: "AAAAAQ==", kind: Databases, path: path{1}, self: "dbs/AAAAAQ==/"}}
 	d.Throughput = provision(Throughput{Manual: 50_000}, 1)

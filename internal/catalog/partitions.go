@@ -17,16 +17,16 @@ import (
 const (
 	kindHash      = "Hash"
 	kindMultiHash = "MultiHash"
-	// maxKeyPaths is the depth of a hierarchical partition key.
+	// maxKeyPaths is the greatest depth of a hierarchical partition key.
 	maxKeyPaths = 3
 
-	// One physical partition serves up to singlePartitionRU; beyond that the
-	// service makes one for every 6,000 RU/s, or 10,000 of autoscale.
+	// One physical partition serves up to singlePartitionRU. Beyond that the service
+	// makes one for every 6,000 RU/s, or 10,000 of autoscale.
 	singlePartitionRU    = 10_000
 	manualPartitionRU    = 6_000
 	autoscalePartitionRU = 10_000
-	// MaxPartitions bounds how many a container may have: each is a goroutine
-	// and a range of keys here, where more of them add no speed.
+	// MaxPartitions bounds how many a container may have. Each is a goroutine and a range
+	// of keys, and more of them would add no speed here.
 	MaxPartitions = 256
 )
 
@@ -36,16 +36,16 @@ type PartitionKeyDefinition struct {
 	Paths   []value.Path
 	Kind    string // Hash or MultiHash
 	Version int    // 1 or 2
-	// SystemKey marks a container whose key was added by the service; its items
-	// may have none.
+	// SystemKey marks a container whose partition key was added by the service. Its items
+	// may have no such property.
 	SystemKey bool
 }
 
-// Hierarchical reports whether the key has levels that are hashed one by one.
+// Hierarchical reports whether the key has levels that are hashed separately.
 func (d *PartitionKeyDefinition) Hierarchical() bool { return d.Kind == kindMultiHash }
 
-// AppendEPK appends the effective partition key: the hash that decides in which
-// physical partition a key lives, equal to the one that SDKs compute.
+// AppendEPK appends the effective partition key: the hash that determines the physical
+// partition of a key, equal to the one that SDKs compute.
 func (d *PartitionKeyDefinition) AppendEPK(dst []byte, k value.PartitionKey) []byte {
 	switch {
 	case d.Hierarchical():
@@ -97,8 +97,7 @@ func parsePartitionKey(raw []byte) (PartitionKeyDefinition, error) {
 	return d, err
 }
 
-// parseKeyVersion reads the version of a partition key, which the Java SDK writes
-// by its name.
+// parseKeyVersion parses the version of a partition key. The Java SDK sends its name.
 func parseKeyVersion(raw []byte) (int, error) {
 	name, _ := asString("", raw)
 	switch strings.ToUpper(name) {
@@ -146,8 +145,8 @@ func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
 	return paths, nil
 }
 
-// partitions returns how many physical partitions a container is made with for the
-// throughput. It is asked for once: a container keeps the ones that it has.
+// partitions returns with how many physical partitions a container is made for this
+// throughput. Later changes of the throughput do not change the number.
 func (t Throughput) partitions() (int, error) {
 	n := 1
 	switch {
@@ -162,13 +161,13 @@ func (t Throughput) partitions() (int, error) {
 	return n, nil
 }
 
-// Range is a physical partition's share of the effective partition keys: from
-// Min, inclusive, to Max, exclusive. A nil Max is the end of the key space.
+// Range is a physical partition's range of effective partition keys: from Min, inclusive,
+// to Max, exclusive. A nil Max is the end of the key space.
 type Range struct {
 	Min, Max []byte
 }
 
-// ID returns the id of the i-th range.
+// RangeID returns the id of the i-th range.
 func RangeID(i int) string { return strconv.Itoa(i) }
 
 // ranges cuts the key space where the service cuts it.

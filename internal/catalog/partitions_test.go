@@ -48,7 +48,7 @@ func TestPartitionCounts(t *testing.T) {
 	}
 }
 
-// The boundaries that SDKs' test suites know.
+// The boundaries that the SDKs' test suites expect.
 func TestRanges(t *testing.T) {
 	for _, c := range []struct {
 		key  string
@@ -79,8 +79,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// Every effective partition key lies in one range: a boundary in the one that it
-// begins, and what is just below it in the one that it ends.
+// Every effective partition key is in one range: a boundary in the range that it begins,
+// and the key just below it in the range before.
 func TestPartitionOfEPK(t *testing.T) {
 	for _, key := range []string{`{"paths":["/pk"]}`, `{"paths":["/pk"],"version":2}`, `{"paths":["/a","/b"],"kind":"MultiHash"}`} {
 		for _, n := range []int{1, 2, 3, 4, 5, 7, MaxPartitions} {
@@ -129,7 +129,7 @@ func TestPartitionAgainstScan(t *testing.T) {
 	})
 }
 
-// The effective partition key goes by the definition's kind and version.
+// The effective partition key depends on the definition's kind and version.
 func TestEPKByDefinition(t *testing.T) {
 	a, b := value.String("a"), value.String("b")
 	for _, c := range []struct {

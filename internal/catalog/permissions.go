@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Permissions: what the holder of a token may do, and where. Tokens are made and
-// checked elsewhere; a permission is looked up when one is used, so that what it
-// says holds at once, also for tokens that are under way.
+// Permissions: what the holder of a resource token may do, and where. Package rest makes
+// and checks tokens. The permission is looked up whenever a token is used, so a change
+// takes effect at once, also for existing tokens.
 
 package catalog
 
@@ -22,7 +22,7 @@ const (
 	containerChildSegments = 6
 )
 
-// Permission is a permission as it is at one moment.
+// Permission is a permission at one moment.
 type Permission struct {
 	Resource
 	Grant
@@ -30,20 +30,20 @@ type Permission struct {
 	raw permissionRecord
 }
 
-// Grant is what a permission gives.
+// Grant is what a permission allows.
 type Grant struct {
-	// All says that it may be changed, not only read.
+	// All allows changes, and not only reads.
 	All bool
-	// Database and Container are the names or rids of where it is for; Kind and
-	// Child name what in the container it is for, such as docs and an item's id.
-	// They are empty if it is for the whole container.
+	// Database and Container are names or rids. Kind and Child name a resource in the
+	// container, such as docs and an item's id. They are empty if the grant is for the
+	// whole container.
 	Database, Container, Kind, Child string
-	// Key narrows the grant to items with this partition key, or with keys that
-	// begin with it. It is nil if it is for all.
+	// Key narrows the grant to items with this partition key, or with keys that begin
+	// with it. It is nil if the grant is for all keys.
 	Key value.PartitionKey
 }
 
-// PermissionRID tells permissions apart for ever.
+// PermissionRID identifies a permission. It is never reused.
 type PermissionRID struct {
 	Database         DatabaseRID
 	User, Permission uint64
@@ -61,13 +61,13 @@ func (c *Catalog) Permission(rid PermissionRID) (*Permission, error) {
 	return now[*Permission](c, Permissions, path{uint64(rid.Database), rid.User, rid.Permission})
 }
 
-// Numbers returns what tells the permission apart.
+// Numbers returns the permission's identity.
 func (p *Permission) Numbers() PermissionRID {
 	return PermissionRID{DatabaseRID(p.path[0]), p.path[1], p.path[2]}
 }
 
-// Granted returns the container that a permission is for. It must be in the database
-// of the permission's user.
+// Granted returns the container of a permission. It must be in the database of the
+// permission's user.
 func (c *Catalog) Granted(p *Permission) (*Container, error) {
 	d, err := c.Database(p.Database)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Catalog) Granted(p *Permission) (*Container, error) {
 	return d.Container(p.Container)
 }
 
-// follow refuses a second permission of a user for the same.
+// follow refuses a user's second permission for the same resource.
 func (p *Permission) follow(owner, was Any) error {
 	for _, other := range all[*Permission](owner.Common(), Permissions) {
 		if Any(other) != was && other.same(&p.Grant) {
@@ -89,8 +89,8 @@ func (p *Permission) follow(owner, was Any) error {
 	return nil
 }
 
-// parsePermission reads what a client says of a permission. What it is for need not
-// exist: clients' own tests make permissions for nothing.
+// parsePermission parses the body of a permission. Its resource need not exist: the SDKs'
+// own tests make permissions for nothing.
 func parsePermission(w *Write) (Any, error) {
 	o, r, err := parseResource(w.Body, "id", "permissionMode", "resource")
 	if err != nil {
@@ -110,7 +110,7 @@ func parsePermission(w *Write) (Any, error) {
 	return p, err
 }
 
-// grant makes sense of what was said.
+// grant parses the record's mode, link and key.
 func (r *permissionRecord) grant() (g Grant, err error) {
 	switch {
 	case strings.EqualFold(r.Mode, "All"):
@@ -125,7 +125,7 @@ func (r *permissionRecord) grant() (g Grant, err error) {
 		return g, nil
 	}
 	text := string(r.Key)
-	if text[0] != '[' { // some clients give a key of one value without brackets
+	if text[0] != '[' { // some clients send a key of one value without brackets
 		text = "[" + text + "]"
 	}
 	if g.Key, err = value.ParsePartitionKey(text); err != nil || g.Key.Size() > maxPermissionKeyBytes {
@@ -134,11 +134,11 @@ func (r *permissionRecord) grant() (g Grant, err error) {
 	return g, nil
 }
 
-// grantable are the kinds of what a permission can be for, within a container.
+// grantable are the kinds of resources in a container that a permission can be for.
 var grantable = []string{"docs", "sprocs", "triggers", "udfs", "conflicts"}
 
-// parseLink takes apart dbs/{db}/colls/{container} or a link to something below it.
-// Only an item's id, which comes last, can hold a slash.
+// parseLink parses dbs/{db}/colls/{container} or a link to something below it. Only an
+// item's id, which comes last, can contain a slash.
 func (g *Grant) parseLink(link string) error {
 	refused := invalid("The input content is invalid because 'resource' is '%s'. Ensure to provide the link of a container, or of something in it, such as dbs/db/colls/container.", value.Clip(link))
 	if len(link) > maxResourceLinkBytes {
@@ -157,7 +157,7 @@ func (g *Grant) parseLink(link string) error {
 	return nil
 }
 
-// same reports whether two grants are for the same.
+// same reports whether two grants are for the same resource.
 func (g *Grant) same(other *Grant) bool {
 	return g.Database == other.Database && g.Container == other.Container && g.Kind == other.Kind && g.Child == other.Child &&
 		(g.Key == nil) == (other.Key == nil) && g.Key.Equal(other.Key)

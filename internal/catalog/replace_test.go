@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a replace may change, what it may leave out, and what it may not touch.
+// What a replace may change, what it may leave out, and what it must keep.
 func TestReplaces(t *testing.T) {
 	const (
 		uniqueA    = `"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}`
@@ -79,8 +79,8 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// What is left out and may change goes back to its default: that is how TTL is
-// switched off.
+// A changeable property that is left out gets its default: that is how TTL is switched
+// off.
 func TestReplaceSwitchesOff(t *testing.T) {
 	old := parse(t, with(`"defaultTtl":5,"ttlPropertyPath":"/t","geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"excludedPaths":[{"path":"/*"}]},"x":1`))
 	fresh := parse(t, with(""))
@@ -92,7 +92,7 @@ func TestReplaceSwitchesOff(t *testing.T) {
 	}
 }
 
-// Unique keys that a replace leaves out still bind.
+// Unique keys that a replace leaves out still apply.
 func TestReplaceKeepsUniqueKeys(t *testing.T) {
 	old := parse(t, with(`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}`))
 	fresh := parse(t, with(""))

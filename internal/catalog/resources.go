@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What all resources have in common, and all that is done to them: find, list, write
-// and delete, each once for all kinds. DESIGN.md says why.
+// What all resources have in common, and the operations on them: find, list, write and
+// delete, each written once for all kinds. DESIGN.md says why.
 
 package catalog
 
@@ -19,12 +19,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Resource is what every resource has at one moment.
+// Resource is the common part of every resource, at one moment.
 type Resource struct {
 	ID      string
 	RIDText string
 	ETag    string
-	Body    []byte // the exact response, but for the token of a permission
+	Body    []byte // the exact answer, except for the token of a permission
 	TS      int64  // of the last change
 	Path    string // by names, as in dbs/d/colls/c
 
@@ -39,16 +39,16 @@ type Resource struct {
 // Any is a resource of any kind.
 type Any interface {
 	Common() *Resource
-	// follow checks a new version against its owner and the version before, nil if there
-	// is none, and takes over what a replace does not change.
+	// follow checks a new version against its owner and the version before (nil for a new
+	// resource), and copies what a replace does not change.
 	follow(owner, was Any) error
-	// render makes the response out of the rest, and what else the type shows.
+	// render makes the body from the other fields, and fills in what else the type shows.
 	render(owner Any, o Options)
-	// record returns what is kept in the row.
+	// record returns what the row stores.
 	record() any
 }
 
-// Common returns what the resource shares with all others.
+// Common returns the part that all resources have.
 func (r *Resource) Common() *Resource { return r }
 
 func (r *Resource) follow(_, _ Any) error { return nil }
@@ -57,12 +57,13 @@ func (r *Resource) record() any           { return r.row() }
 
 func (r *Resource) number() uint64 { return r.path[kinds[r.kind].depth-1] }
 
-// appendSystem ends a response with what the server adds.
+// appendSystem ends a body with the system properties.
 func (r *Resource) appendSystem(dst []byte) []byte {
 	return fmt.Appendf(dst, `,"_rid":"%s","_self":"%s","_etag":%s,"_ts":%d`, r.RIDText, r.self, strconv.Quote(r.ETag), r.TS)
 }
 
-// show gives a resource what it is told by, now that it has a number and an owner.
+// show sets the rid, links, etag and body of a resource, once it has a number and an
+// owner.
 func show(r, owner Any, o Options) {
 	n, own, k := r.Common(), owner.Common(), &kinds[r.Common().kind]
 	if n.kind == Offers {
@@ -77,8 +78,8 @@ func show(r, owner Any, o Options) {
 	r.render(owner, o)
 }
 
-// family holds the resources of one kind below one owner. It is altered only while
-// nobody else has seen it; nil holds none.
+// family holds the resources of one kind below one owner. It is changed only before it is
+// published; nil holds none.
 type family struct {
 	byName   map[string]Any
 	byNumber map[uint64]Any
@@ -115,8 +116,8 @@ func (f *family) numbers() map[uint64]Any {
 	return f.byNumber
 }
 
-// find looks for a name among those of a kind below r or, if there is no such name, for
-// a rid.
+// find finds a resource of a kind below r by its name or, if there is no such name, by
+// its rid.
 func (r *Resource) find(k Kind, nameOrRID string) (Any, error) {
 	if found := r.below[k].names()[nameOrRID]; found != nil {
 		return found, nil
@@ -129,7 +130,7 @@ func (r *Resource) find(k Kind, nameOrRID string) (Any, error) {
 	return nil, ErrNotFound
 }
 
-// numberOf takes the number out of the rid of a resource below an owner.
+// numberOf extracts the number from the rid of a resource below an owner.
 func (k Kind) numberOf(owner *Resource, rid string) (uint64, bool) {
 	if k == Offers {
 		return parseOfferRID(rid)
@@ -143,7 +144,7 @@ func (k Kind) numberOf(owner *Resource, rid string) (uint64, bool) {
 	return kinds[k].rid.number(raw[above:])
 }
 
-// all returns those of a kind below r, the oldest first.
+// all returns the resources of a kind below r, the oldest first.
 func all[T Any](r *Resource, k Kind) []T {
 	var list []T
 	for _, each := range r.below[k].numbers() {
@@ -153,7 +154,7 @@ func all[T Any](r *Resource, k Kind) []T {
 	return list
 }
 
-// typed gives what was found its type.
+// typed converts a found resource to its type.
 func typed[T Any](r Any, err error) (T, error) {
 	if err != nil {
 		var none T
@@ -172,15 +173,16 @@ func (r *Resource) walk(visit func(owner *Resource, r Any)) {
 	}
 }
 
-// Address names a resource by names or rids, or those of a kind below an owner: then
-// it has no ID. Database, Container and User are its owners, as far as it has them.
+// Address identifies a resource by names or rids. Without an ID it identifies all
+// resources of a kind below an owner. Database, Container and User are the owners, as far
+// as the kind has them.
 type Address struct {
 	Kind                      Kind
 	Database, Container, User string
 	ID                        string
 }
 
-// owner is the address of what owns what is addressed.
+// owner returns the address of the owner.
 func (a Address) owner() Address {
 	switch up := kinds[a.Kind].owner; up {
 	case Databases:
@@ -216,7 +218,7 @@ func (s *state) find(a Address) (Any, error) {
 	return owner.Common().find(a.Kind, a.ID)
 }
 
-// at returns the resource at a path, nil if there is none.
+// at returns the resource at a path; nil if there is none.
 func (s *state) at(k Kind, p path) Any {
 	if k == account {
 		return s.account
@@ -228,7 +230,7 @@ func (s *state) at(k Kind, p path) Any {
 	return owner.Common().below[k].numbers()[p[kinds[k].depth-1]]
 }
 
-// now returns the resource at a path as it is now.
+// now returns the current version of the resource at a path.
 func now[T Any](c *Catalog, k Kind, p path) (T, error) {
 	r, found := c.state.Load().at(k, p).(T)
 	if !found {
@@ -237,8 +239,9 @@ func now[T Any](c *Catalog, k Kind, p path) (T, error) {
 	return r, nil
 }
 
-// altered puts a copy of the resource at a path into s, which nobody else has seen, and
-// copies of all its owners, and returns it to be altered; nil if there is none.
+// altered replaces the resource at a path in s, and all its owners, by copies, and
+// returns the copy for the caller to change; nil if there is none. s must not be
+// published yet.
 func (s *state) altered(k Kind, p path) Any {
 	if k == account {
 		a := *s.account
@@ -258,14 +261,14 @@ func (s *state) altered(k Kind, p path) Any {
 // Find returns a resource.
 func (c *Catalog) Find(a Address) (Any, error) { return c.state.Load().find(a) }
 
-// List is the resources of a kind below an owner, the oldest first.
+// List is the list of resources of a kind below an owner, the oldest first.
 type List struct {
 	Owner Any
 	Kind  Kind
 	All   []Any
 }
 
-// List returns the resources of the kind of an address.
+// List returns the list that an address identifies.
 func (c *Catalog) List(a Address) (List, error) {
 	s := c.state.Load()
 	owner, err := s.owner(a)
@@ -278,8 +281,8 @@ func (c *Catalog) List(a Address) (List, error) {
 	return List{owner, a.Kind, all[Any](owner.Common(), a.Kind)}, nil
 }
 
-// After returns the index of the first resource that follows the one with the given
-// rid, which may be gone. It reports false for what is no rid of such a resource.
+// After returns the index of the first resource after the one with the given rid, which
+// may have been deleted. It returns false if the text is no rid of this kind and owner.
 func (l *List) After(rid string) (int, bool) {
 	number, ok := l.Kind.numberOf(l.Owner.Common(), rid)
 	if !ok {
@@ -294,7 +297,7 @@ func (l *List) After(rid string) (int, bool) {
 	return i, true
 }
 
-// WriteMode says what a write does about a resource that exists, or does not.
+// WriteMode says whether a write requires, forbids or accepts an existing resource.
 type WriteMode int
 
 // The modes of a write.
@@ -306,22 +309,22 @@ const (
 
 // Write is a request to write a resource.
 type Write struct {
-	// Address is of what is replaced, or of where something is made.
+	// Address is that of the resource to replace, or of the list to add to.
 	Address
 	Mode    WriteMode
 	IfMatch string
 	Body    []byte
-	// Throughput is what a new database or container is to have.
+	// Throughput is for a new database or container.
 	Throughput Throughput
-	// Migrate asks for the other kind of throughput in place of what an offer says.
+	// Migrate asks for the other kind of throughput, whatever the offer's body says.
 	Migrate Migration
-	// Check, if there is one, refuses what the catalog cannot judge.
+	// Check, if set, refuses what the catalog itself cannot judge.
 	Check func(Any) error
 	NowMs int64
 }
 
-// standing finds what a write replaces, nil if it makes something new. The name in the
-// body may be another than before.
+// standing finds the resource that a write replaces; nil if it makes a new one. The name
+// in the body may differ from the present one.
 func (r *Resource) standing(w *Write, id string) (was Any, err error) {
 	k, holder := &kinds[w.Kind], r.below[w.Kind].names()[id]
 	switch w.Mode {
@@ -348,8 +351,8 @@ func (r *Resource) standing(w *Write, id string) (was Any, err error) {
 	return was, nil
 }
 
-// Write creates, upserts or replaces a resource. It is durable when Write returns, and
-// seen by those who look it up.
+// Write creates, upserts or replaces a resource. When Write returns, the change is
+// durable and published.
 func (c *Catalog) Write(ctx context.Context, w Write) (r Any, created bool, err error) {
 	if w.Kind == Offers {
 		r, err = c.writeOffer(ctx, &w)
@@ -391,7 +394,7 @@ func (c *Catalog) Write(ctx context.Context, w Write) (r Any, created bool, err 
 	return r, was == nil, c.commit(ctx, &b, old, &next)
 }
 
-// version makes what was parsed the next version of a resource, or the first, if was is
+// version makes a parsed resource the next version of was, or the first one if was is
 // nil.
 func (c *Catalog) version(r, owner, was Any, w *Write, last *sequence) error {
 	n, k := r.Common(), &kinds[w.Kind]
@@ -415,8 +418,8 @@ func (c *Catalog) version(r, owner, was Any, w *Write, last *sequence) error {
 	return nil
 }
 
-// Delete removes a resource and everything below it. The caller's batch takes away the
-// items of containers in the same commit.
+// Delete removes a resource and everything below it. The caller's batch deletes the items
+// of containers in the same commit.
 func (c *Catalog) Delete(ctx context.Context, r Any, ifMatch string, b *kv.Batch) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
@@ -437,8 +440,7 @@ func (c *Catalog) Delete(ctx context.Context, r Any, ifMatch string, b *kv.Batch
 	return c.commit(ctx, b, old, &next)
 }
 
-// parseResource reads the body of a write and its name, and complains about
-// properties that are missing.
+// parseResource parses the body of a write and its name, and reports missing properties.
 func parseResource(body []byte, required ...string) (o *value.Object, r Resource, err error) {
 	if o, err = value.ParseObject(body); err != nil {
 		return nil, r, invalid("The input content is invalid because it is not a well-formed JSON object: %v.", err)

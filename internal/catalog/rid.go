@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Resource ids (_rid): what the service's own links are made of. A database has
-// four bytes; a container its database's four and four more whose top bit is
-// set; an item its container's eight and an ordinal, little-endian, whose top
-// four bits name the kind of resource (0 for an item). SDKs take them apart, so
-// the layout is theirs, not ours.
+// Resource ids (_rid), which the service's own links consist of. A database has four
+// bytes; a container its database's four and four more whose top bit is set; an item its
+// container's eight and an ordinal, little-endian, whose top four bits name the kind of
+// resource (0 for an item). SDKs parse rids, so the layout is the service's.
 
 package catalog
 
@@ -30,14 +29,14 @@ const (
 	MaxOrdinal = 1<<kindShift - 1
 )
 
-// ridText is base64 with '-' in place of '/', since rids stand in paths. Strict, so
-// that a resource has one rid.
+// ridText is base64 with '-' in place of '/', since rids are in paths. It is strict, so
+// that each resource has one rid.
 var ridText = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-").Strict()
 
-// DatabaseRID identifies a database for ever: it is never given twice.
+// DatabaseRID identifies a database. It is never reused.
 type DatabaseRID uint32
 
-// ContainerRID identifies a container for ever.
+// ContainerRID identifies a container. It is never reused.
 type ContainerRID struct {
 	Database  DatabaseRID
 	Container uint32
@@ -75,8 +74,8 @@ func (r ContainerRID) RangeRID(i int) string {
 	return r.ItemRID(uint64(kindRange)<<kindShift | uint64(i))
 }
 
-// Ordinal reads the rid of an item of the container. It reports false for what is none,
-// which in a path means that it is a name.
+// Ordinal parses the rid of an item of the container. It returns false for any other
+// text, which is a name if it is in a path.
 func (r ContainerRID) Ordinal(itemRID string) (uint64, bool) {
 	var room [ridRoom]byte
 	raw, ok := appendRID(room[:0], itemRID)
@@ -88,17 +87,17 @@ func (r ContainerRID) Ordinal(itemRID string) (uint64, bool) {
 	return ordinal, ordinal <= MaxOrdinal && bytes.Equal(raw[:containerRIDBytes], r.bytes(own[:0]))
 }
 
-// IsRID reports whether a text has the form of a rid, of whatever kind.
+// IsRID reports whether a text has the form of a rid, of any kind.
 func IsRID(text string) bool {
 	_, ok := appendRID(nil, text)
 	return ok
 }
 
-// ridRoom is how many bytes appendRID may need.
+// ridRoom is the most bytes that appendRID appends.
 const ridRoom = ItemRIDChars / 4 * 3
 
-// appendRID appends the bytes of a text that has the form of a rid: each has one
-// spelling.
+// appendRID appends the bytes of a rid. It returns false for a text that is not the one
+// spelling of these bytes.
 func appendRID(dst []byte, text string) ([]byte, bool) {
 	if len(text) > ItemRIDChars {
 		return nil, false

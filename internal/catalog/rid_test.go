@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The layouts that SDKs take apart.
+// The layouts that SDKs parse.
 func TestRIDBytes(t *testing.T) {
 	c := ContainerRID{Database: 0x01020304, Container: 0x05060708}
 	for _, v := range []struct {
@@ -40,7 +40,7 @@ func TestRIDBytes(t *testing.T) {
 	}
 }
 
-// A rid stands in paths, so it has no slash.
+// Rids are used in paths, so they contain no slash.
 func TestRIDHasNoSlash(t *testing.T) {
 	c := ContainerRID{Database: 0xffffffff, Container: 0x7fffffff}
 	if got := c.ItemRID(MaxOrdinal); got != "--------------------Dw==" {
@@ -72,13 +72,13 @@ func TestRIDRoundTrip(t *testing.T) {
 	})
 }
 
-// databaseOf is the database of a container, as far as rids are about it.
+// databaseOf returns the database of a container, with only its rid.
 func databaseOf(c ContainerRID) *Resource {
 	return &Resource{rid: string(binary.BigEndian.AppendUint32(nil, uint32(c.Database)))}
 }
 
-// read reads a rid as that of a database, of a container of c's database, and of an item
-// of c, and returns what each that reads it would write.
+// read parses a rid as that of a database, of a container of c's database, and of an item
+// of c. It returns what each successful parse writes.
 func read(c ContainerRID, text string) (written []string) {
 	if n, ok := Databases.numberOf(&Resource{}, text); ok {
 		written = append(written, DatabaseRID(n).String())
@@ -172,8 +172,7 @@ func TestParseTTL(t *testing.T) {
 	}
 }
 
-// Every kind's rids are read as what they were written, and by no other kind of the same
-// owner.
+// A rid of each kind is parsed as what it is, and as no other kind of the same owner.
 func TestRIDTails(t *testing.T) {
 	const database, below = "\x00\x00\x00\x01", "\x80\x00\x00\x02"
 	rapid.Check(t, func(t *rapid.T) {
@@ -192,7 +191,7 @@ func TestRIDTails(t *testing.T) {
 			}
 		}
 	})
-	// Only the bytes before the number tell it from that of a key.
+	// Only the bytes before the number distinguish it from the rid of a key.
 	if n, ok := EncryptionKeys.numberOf(&Resource{rid: database}, "AAAAAQAAAAIEAAAAAgAAAA=="); ok {
 		t.Errorf("the rid of a permission is read as that of key %d", n)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// How resources are kept: one row each, and for databases and containers one more that
-// holds the name.
+// How resources are stored: one row each, and for databases and containers another one
+// that holds the name.
 
 package catalog
 
@@ -15,10 +15,10 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// recordVersion is that of every record.
+// recordVersion is the version of every record.
 const recordVersion = 1
 
-// resourceRecord is what the rows of users, permissions and keys begin with.
+// resourceRecord begins the records of users, permissions and keys.
 type resourceRecord struct {
 	Version  int    `json:"v"`
 	ID       string `json:"id"`
@@ -34,7 +34,7 @@ func (r resourceRecord) resource() Resource {
 	return Resource{ID: r.ID, TS: r.TS, revision: r.Revision}
 }
 
-// decodeRecord reads a row into a record with the given version.
+// decodeRecord parses a row into a record, and checks its version.
 func decodeRecord(row []byte, into any, version *int) error {
 	if err := json.Unmarshal(row, into); err != nil {
 		return err
@@ -45,8 +45,8 @@ func decodeRecord(row []byte, into any, version *int) error {
 	return nil
 }
 
-// mustJSON encodes one of our own records, which cannot fail. A definition within
-// it keeps its spelling: it is echoed, and compared with later ones.
+// mustJSON encodes a record of this package, which cannot fail. A definition within it
+// keeps its spelling, since it is echoed and compared with later ones.
 func mustJSON(v any) []byte {
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)
@@ -57,11 +57,11 @@ func mustJSON(v any) []byte {
 	return bytes.TrimSuffix(raw.Bytes(), []byte("\n"))
 }
 
-// compact copies JSON without its white space, which a record does not keep.
+// compact copies JSON without its white space, which records do not keep.
 func compact(raw []byte) json.RawMessage {
 	var out bytes.Buffer
 	if err := json.Compact(&out, raw); err != nil {
-		panic(err) // it was parsed before
+		panic(err) // it was already parsed
 	}
 	return out.Bytes()
 }
@@ -72,8 +72,8 @@ func (s sequence) encode() []byte {
 	return binary.BigEndian.AppendUint64(b, s.changes)
 }
 
-// next returns a number for a new resource: those of databases and containers are
-// counted, and others have the count of the change that makes them.
+// next returns a number for a new resource. Databases and containers are counted; others
+// get the count of the change that makes them.
 func (s *sequence) next(k Kind) uint64 {
 	switch k {
 	case Databases:
@@ -86,7 +86,7 @@ func (s *sequence) next(k Kind) uint64 {
 	return s.given(k)
 }
 
-// given is the highest number that a resource of the kind may have.
+// given returns the highest number that a resource of the kind may have.
 func (s *sequence) given(k Kind) uint64 {
 	switch k {
 	case Databases:
@@ -97,7 +97,7 @@ func (s *sequence) given(k Kind) uint64 {
 	return s.changes
 }
 
-// setRows writes the rows of a resource, which is new or not.
+// setRows writes the rows of a resource; created says that it is new.
 func (r *Resource) setRows(b *kv.Batch, created bool, record any) {
 	if created && kinds[r.kind].names != "" {
 		name := r.kind.nameKey(r.path, r.ID)
@@ -131,7 +131,7 @@ func load(db kv.DB, o Options) (*state, error) {
 		}
 		s.last = sequence{binary.BigEndian.Uint32(raw), binary.BigEndian.Uint32(raw[4:]), binary.BigEndian.Uint64(raw[8:])}
 	}
-	read := map[string]bool{"": true} // the prefixes, of which kinds of scripts have one
+	read := map[string]bool{"": true} // by prefix: the kinds of scripts share one
 	for k := range kinds {
 		prefix := kinds[k].prefix
 		if read[prefix] {
@@ -150,26 +150,26 @@ func load(db kv.DB, o Options) (*state, error) {
 	return s, nil
 }
 
-// loadRow reads the row of a resource, whose owner has been read before.
+// loadRow loads the row of a resource, whose owner was loaded before.
 func (s *state) loadRow(k Kind, e kv.Entry, o Options) error {
 	r, err := kinds[k].decode(e.Value)
 	if err != nil {
 		return err
 	}
 	n := r.Common()
-	n.kind = max(k, n.kind) // of scripts the row says it
+	n.kind = max(k, n.kind) // for scripts the row has the kind
 	p, ok := n.kind.parsePath(e.Key[len(kinds[k].prefix):])
 	if !ok {
 		return errors.New("its key has another length")
 	}
 	owner := s.at(kinds[k].owner, p)
 	if owner == nil {
-		return errors.New("it is of nobody")
+		return errors.New("its owner does not exist")
 	}
 	n.path = p
 	below := &owner.Common().below[n.kind]
 	if (*below).names()[n.ID] != nil || n.ID == "" {
-		return errors.New("its name is none, or taken")
+		return errors.New("its name is empty, or taken")
 	}
 	if *below == nil {
 		*below = (*below).clone()
@@ -179,11 +179,11 @@ func (s *state) loadRow(k Kind, e kv.Entry, o Options) error {
 	return nil
 }
 
-// Check compares the rows that hold names with the databases and containers, and
-// the numbers given with those in use. It calls report for each problem.
+// Check compares the rows that hold names with the databases and containers, and the
+// numbers in use with those given. It calls report for each problem.
 func (c *Catalog) Check(snap kv.Snapshot, report func(problem string)) error {
 	s := c.state.Load()
-	names := map[string][]byte{} // what the name rows should be
+	names := map[string][]byte{} // the expected name rows
 	s.account.walk(func(owner *Resource, r Any) {
 		n := r.Common()
 		if kinds[n.kind].names != "" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Scripts: stored procedures, triggers and user-defined functions, resources of a
-// container that hold a name and a text. What the text means is not decided here.
+// container with a name and a text. The engine compiles and runs the text.
 
 package catalog
 
@@ -13,12 +13,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Script is a script as it is at one moment.
+// Script is a script at one moment.
 type Script struct {
 	Resource
 	Text string // JavaScript
-	// Type and Operation are a trigger's, as the client spells them: Pre or Post;
-	// All, Create, Replace, Delete, Update or Upsert.
+	// Type and Operation are a trigger's, as the client spells them: Pre or Post; All,
+	// Create, Replace, Delete, Update or Upsert.
 	Type, Operation string
 }
 
@@ -53,7 +53,7 @@ func parseScript(w *Write) (Any, error) {
 	return s, err
 }
 
-// oneOf returns a property that has one of several values, whatever their case.
+// oneOf returns a property that has one of the allowed values, in any case.
 func oneOf(o *value.Object, name string, allowed ...string) (string, error) {
 	text, err := stringMember(o, name)
 	if err == nil && !slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, text) }) {
@@ -62,7 +62,7 @@ func oneOf(o *value.Object, name string, allowed ...string) (string, error) {
 	return text, err
 }
 
-// follow keeps the name.
+// follow refuses another name.
 func (s *Script) follow(_, was Any) error {
 	if was != nil && was.Common().ID != s.ID {
 		return invalid("The 'id' of a script cannot be changed: it is '%s', not '%s'.", was.Common().ID, value.Clip(s.ID))

@@ -26,7 +26,7 @@ func createUDF(t testing.TB, c *Catalog, ct *Container, name, text string) *Scri
 	return u
 }
 
-// The exact answer, and where it is kept.
+// The exact answer, and its row.
 func TestUDFBody(t *testing.T) {
 	db := kvtest.NewModel()
 	c := open(t, db)
@@ -70,8 +70,8 @@ func TestParseScript(t *testing.T) {
 	f(`{"id":"`+strings.Repeat("a", 256)+`","body":"x"}`, "", "", "'255'")
 }
 
-// Functions are found by name before rid, and a continuation goes on after a rid
-// that is gone.
+// Functions are found by name before rid, and a continuation with a deleted function's
+// rid still works.
 func TestFindUDFs(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	ct := createContainer(t, c, createDatabase(t, c, "d"), named("c"), Throughput{})
@@ -107,7 +107,7 @@ func TestFindUDFs(t *testing.T) {
 	}
 }
 
-// udfHistory is a catalog with one container, and what its functions should be.
+// udfHistory is a catalog with one container, and the expected functions.
 type udfHistory struct {
 	db    *kvtest.Model
 	c     *Catalog
@@ -117,8 +117,8 @@ type udfHistory struct {
 	etags map[string]bool
 }
 
-// Functions are as a map would have them, whatever happens, and after any restart;
-// neither a rid nor an etag is ever given twice.
+// Functions behave like a map under any changes and restarts. Neither a rid nor an etag
+// is ever reused.
 func TestUDFHistories(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		h := &udfHistory{db: kvtest.NewModel(), want: map[string]string{}, rids: map[string]bool{}, etags: map[string]bool{}}
@@ -207,7 +207,7 @@ func (h *udfHistory) check(r *rapid.T) {
 	}
 }
 
-// At most so many are made, however many want to at the same time.
+// No more than the maximum are made, even by concurrent creates.
 func TestTooManyUDFs(t *testing.T) {
 	c := open(t, kvtest.NewModel())
 	ct := createContainer(t, c, createDatabase(t, c, "d"), named("c"), Throughput{})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The words of the tests for writes of each kind, and for rows of each.
+// Shorthands of the tests for writes and rows of each kind.
 
 package catalog
 
@@ -30,7 +30,7 @@ func (c *Catalog) DeleteDatabase(ctx context.Context, rid DatabaseRID, ifMatch s
 	return c.Delete(ctx, &Database{Resource: Resource{kind: Databases, path: path{uint64(rid)}}}, ifMatch, b)
 }
 
-// containerAt is where a container is, or the containers of its database.
+// containerAt returns the address of a container, or of its database's containers.
 func containerAt(rid ContainerRID) Address {
 	a := Address{Kind: Containers, Database: rid.Database.String()}
 	if rid.Container != 0 {
@@ -69,7 +69,7 @@ func (c *Catalog) WriteEncryptionKey(ctx context.Context, db DatabaseRID, w Writ
 	return write[*EncryptionKey](ctx, c, w)
 }
 
-// remove deletes what is at an address.
+// remove deletes the resource at an address.
 func (c *Catalog) remove(ctx context.Context, a Address) error {
 	r, err := c.Find(a)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Catalog) remove(ctx context.Context, a Address) error {
 	return c.Delete(ctx, r, "", &kv.Batch{})
 }
 
-// udfAt is where a function is, or the functions of its container.
+// udfAt returns the address of a function, or of its container's functions.
 func udfAt(rid ContainerRID, id string) Address {
 	return Address{Kind: UDFs, Database: rid.Database.String(), Container: rid.String(), ID: id}
 }

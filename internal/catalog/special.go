@@ -10,35 +10,35 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// SpecialIndexes are the indexes of a policy beside the range index and the composite
+// SpecialIndexes are the indexes of a policy other than the range index and the composite
 // ones. The zero value has none.
 type SpecialIndexes struct {
-	// FullText are the paths of texts, and Vectors those of vectors. Paths through
-	// arrays are not indexed: there a function takes no element.
+	// FullText are the paths of texts, and Vectors those of vectors. Paths through arrays
+	// are not indexed, since the functions take no array elements.
 	FullText, Vectors []value.Path
-	// Spatial are the places of geometries.
+	// Spatial are the paths of geometries.
 	Spatial []SpatialPath
 }
 
-// SpatialPath is where geometries are: at a path, or also at all places below it.
+// SpatialPath is the path of geometries: at it, or also at all places below it.
 type SpatialPath struct {
 	Path  value.Path
 	Below bool
 }
 
-// Empty reports whether there is none.
+// Empty reports whether there are no such indexes.
 func (s *SpecialIndexes) Empty() bool {
 	return len(s.FullText) == 0 && len(s.Vectors) == 0 && len(s.Spatial) == 0
 }
 
-// Equal reports whether both index the same.
+// Equal reports whether both have the same indexes.
 func (s *SpecialIndexes) Equal(t *SpecialIndexes) bool {
 	return slices.EqualFunc(s.FullText, t.FullText, slices.Equal[value.Path]) &&
 		slices.EqualFunc(s.Vectors, t.Vectors, slices.Equal[value.Path]) &&
 		slices.EqualFunc(s.Spatial, t.Spatial, func(a, b SpatialPath) bool { return a.Below == b.Below && slices.Equal(a.Path, b.Path) })
 }
 
-// readSpecial takes the special indexes out of a policy that was checked.
+// readSpecial takes the special indexes from a checked policy.
 func (d *Definition) readSpecial(policy *value.Object) error {
 	if d.IndexingMode == IndexingNone {
 		return nil
@@ -72,12 +72,12 @@ func (d *Definition) readSpecial(policy *value.Object) error {
 	return nil
 }
 
-// propertyPath reads an index path that leads through properties of the item only,
-// and to none that the server adds.
+// propertyPath parses an index path that leads only through properties, and not to a
+// system property.
 func propertyPath(text string) (value.Path, bool) {
 	parsed, err := parseIndexPath(text)
 	if err != nil {
-		return nil, false // pathList has refused it
+		return nil, false // pathList already refused it
 	}
 	var p value.Path
 	for i, s := range parsed.steps {
@@ -89,7 +89,7 @@ func propertyPath(text string) (value.Path, bool) {
 	return p, true
 }
 
-// sortedPaths returns each path once: their order in the policy does not matter.
+// sortedPaths returns each path once, sorted: their order in the policy has no meaning.
 func sortedPaths(paths []value.Path) []value.Path {
 	slices.SortFunc(paths, slices.Compare[value.Path])
 	return slices.CompactFunc(paths, slices.Equal[value.Path])

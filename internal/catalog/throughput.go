@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Throughput: what is provisioned for a container, or for a database whose
-// containers share it. It decides how many physical partitions a container is
-// made with; a later change never moves them.
+// Throughput: what is provisioned for a container, or for a database whose containers
+// share it. It determines with how many physical partitions a container is made. A later
+// change does not change that number.
 
 package catalog
 
@@ -12,28 +12,28 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Throughput is what may be spent in a second, in request units: manual,
-// autoscale up to a maximum, or neither.
+// Throughput is the budget of request units in a second: manual, autoscale up to a
+// maximum, or none.
 type Throughput struct {
 	Manual       int `json:"manual,omitzero"`
 	AutoscaleMax int `json:"autoscaleMax,omitzero"`
-	// IncrementPercent goes with autoscale. It is kept and shown: in the service
-	// it raises the maximum as storage grows.
+	// IncrementPercent goes with autoscale. It is only kept and shown: in the service it
+	// raises the maximum as storage grows.
 	IncrementPercent int `json:"incrementPercent,omitzero"`
-	// Fixed goes with autoscale that has no such policy, not even one of zero percent.
+	// Fixed marks autoscale without such a policy, not even one of zero percent.
 	Fixed bool `json:"fixed,omitzero"`
 }
 
-// None reports that there is neither manual nor autoscale throughput.
+// None reports whether there is neither manual nor autoscale throughput.
 func (t Throughput) None() bool { return t.Manual == 0 && t.AutoscaleMax == 0 }
 
-// PerSecond returns the most that may be spent in a second.
+// PerSecond returns the most request units in a second.
 func (t Throughput) PerSecond() int { return max(t.Manual, t.AutoscaleMax) }
 
 // Provision is a throughput with its history.
 type Provision struct {
 	Throughput
-	// Highest is the most that was ever provisioned, of either kind: it bounds how
+	// Highest is the highest throughput ever provisioned, of either kind. It bounds how
 	// low the throughput can be set.
 	Highest int `json:"highest,omitzero"`
 	// Revision grows with every change; TS is the time of the last.
@@ -41,16 +41,16 @@ type Provision struct {
 	TS       int64  `json:"ts,omitzero"`
 }
 
-// Limits of the service. A database's lowest throughput grows with every container
-// beyond sharingContainers that shares it.
+// Limits of the service. A database's minimum grows with every container that shares it,
+// beyond sharingContainers.
 const (
 	maxThroughput       = 1_000_000
 	sharingContainers   = 25
 	maxIncrementPercent = 100
 )
 
-// throughputRule says what may be asked for, in RU/s. The lowest value grows with
-// the highest that was ever provisioned, divided by divisor.
+// throughputRule says which values are valid, in RU/s. The minimum grows with the highest
+// value ever provisioned, divided by divisor.
 type throughputRule struct {
 	least, step, divisor int
 }
@@ -60,18 +60,18 @@ var (
 	autoscaleRule = throughputRule{least: 1_000, step: 1_000, divisor: 10}
 )
 
-// defaultThroughput is what a container has for which nobody asked for any, in a
-// database that has none to share.
+// defaultThroughput is that of a container without throughput of its own, in a database
+// that has none to share.
 var defaultThroughput = Throughput{Manual: manualRule.least}
 
-// minimum returns how low the throughput may be set. For manual throughput the
+// minimum returns the lowest throughput that can be set. For manual throughput the
 // service documents it under "Minimum throughput limits" of its service quotas
-// (learn.microsoft.com/azure/cosmos-db/concepts-limits): the largest of 400, the
-// highest ever provisioned / 100 and, for a shared database, 400 and 100 for every
-// container beyond 25. For autoscale it is in the autoscale FAQ
-// (…/cosmos-db/autoscale-faq): the largest of 1,000, the highest ever / 10, and
-// 1,000 for every container beyond 25, in steps of 1,000. Here both are rounded up
-// to a step, and the part that grows with the storage, 1 RU/s for a GB, is left out.
+// (learn.microsoft.com/azure/cosmos-db/concepts-limits): the largest of 400, the highest
+// ever provisioned / 100 and, for a shared database, 400 and 100 for every container
+// beyond 25. For autoscale it is in the autoscale FAQ (…/cosmos-db/autoscale-faq): the
+// largest of 1,000, the highest ever / 10, and 1,000 for every container beyond 25, in
+// steps of 1,000. Here both are rounded up to a step. The part that grows with the
+// storage, 1 RU/s for a GB, is left out.
 func (r throughputRule) minimum(highest, sharing int) int {
 	n := r.least + max(0, sharing-sharingContainers)*r.step
 	return max(n, roundUp(roundUp(highest, r.divisor)/r.divisor, r.step))
@@ -79,7 +79,7 @@ func (r throughputRule) minimum(highest, sharing int) int {
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }
 
-// check compares a value that was asked for with the rule.
+// check checks a requested value against the rule.
 func (r throughputRule) check(n, minimum int) error {
 	const rule = "The offer should have valid throughput values between %d and %d inclusive in increments of %d. "
 	switch {
@@ -93,14 +93,13 @@ func (r throughputRule) check(n, minimum int) error {
 	return nil
 }
 
-// ManualThroughput checks what a client asks for when it creates something.
+// ManualThroughput checks the throughput of a create.
 func ManualThroughput(n int) (Throughput, error) {
 	return throughputRequest{rule: manualRule, perSecond: n}.grant(0, 0)
 }
 
-// AutoscaleThroughput checks what a client asks for when it creates something:
-// {"maxThroughput":4000}. The error is ErrAutoscaleSettings if it is nothing of
-// this kind.
+// AutoscaleThroughput checks the autoscale settings of a create: {"maxThroughput":4000}.
+// The error is ErrAutoscaleSettings if they have another form.
 func AutoscaleThroughput(settings []byte) (Throughput, error) {
 	r, err := parseAutoscale(settings)
 	if err != nil {
@@ -109,16 +108,15 @@ func AutoscaleThroughput(settings []byte) (Throughput, error) {
 	return r.grant(0, 0)
 }
 
-// throughputRequest is what a client asks for, before it is compared with what it
-// may have.
+// throughputRequest is the throughput that a client asks for, before it is checked.
 type throughputRequest struct {
 	rule             throughputRule
 	perSecond        int
 	incrementPercent int
-	fixed            bool // there is no policy that raises the maximum
+	fixed            bool // no policy raises the maximum
 }
 
-// grant returns the throughput that was asked for, if it may be had.
+// grant returns the requested throughput, if it is valid.
 func (r throughputRequest) grant(highest, sharing int) (Throughput, error) {
 	if err := r.rule.check(r.perSecond, r.rule.minimum(highest, sharing)); err != nil {
 		return Throughput{}, err
@@ -150,7 +148,7 @@ func parseAutoscale(settings []byte) (throughputRequest, error) {
 	return r, nil
 }
 
-// provision returns what a new resource starts with.
+// provision returns the provision of a new resource.
 func provision(t Throughput, ts int64) Provision {
 	if t.None() {
 		return Provision{}

@@ -68,7 +68,7 @@ func TestAutoscaleThroughput(t *testing.T) {
 	}
 }
 
-// The documented minimum, with its parts one by one.
+// The documented minimum, part by part.
 func TestMinimumThroughput(t *testing.T) {
 	for _, c := range []struct {
 		highest, sharing  int
@@ -96,7 +96,7 @@ func TestMinimumThroughput(t *testing.T) {
 	}
 }
 
-// The minimum can be had, nothing below it can, and it never falls.
+// The minimum is accepted, nothing below it is, and it never falls.
 func TestMinimumCanBeHad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		highest := rapid.IntRange(0, maxThroughput).Draw(t, "highest")
@@ -116,7 +116,7 @@ func TestMinimumCanBeHad(t *testing.T) {
 	})
 }
 
-// A boolean of ours in the definition: kept, echoed, free to change.
+// The property ttlFinality is Mayfly's own: kept, echoed, and changeable.
 func TestTTLFinality(t *testing.T) {
 	for property, want := range map[string]bool{"": false, `"ttlFinality":false`: false, `"ttlFinality":true`: true, `"ttlFinality":null`: false} {
 		d := parse(t, with(property))

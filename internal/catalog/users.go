@@ -6,8 +6,8 @@ import "github.com/mayflydb/mayfly/internal/value"
 
 const maxUsers = 10_000 // of one database
 
-// User is a user as it is at one moment: the owner of permissions. Nobody logs in as
-// one.
+// User is a user at one moment: the owner of permissions. A user has no credential of its
+// own.
 type User struct {
 	Resource
 }

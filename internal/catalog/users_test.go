@@ -17,7 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-// create is a write that makes something new.
+// create returns a write that makes a new resource.
 func create(body string) Write { return Write{Body: []byte(body), NowMs: nowMs} }
 
 func TestUserBodies(t *testing.T) {
@@ -50,7 +50,7 @@ func TestUserBodies(t *testing.T) {
 	if string(k.Body) != want {
 		t.Errorf("got  %s\nwant %s", k.Body, want)
 	}
-	// All of it is there after a restart, and gone with the database.
+	// Everything is there after a restart, and gone with the database.
 	again, err := open(t, db).Database("d")
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +133,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// FuzzPermission: whatever a client sends is refused, or kept so that it is the same
-// after a restart.
+// FuzzPermission: everything that a client sends is refused, or stored so that it is the
+// same after a restart.
 func FuzzPermission(f *testing.F) {
 	for _, body := range []string{
 		`{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/c"}`, `{"id":"p","permissionMode":"all","resource":"/dbs/d/colls/c/docs/a/b/","resourcePartitionKey": "x"}`,
@@ -219,7 +219,7 @@ func (w *usersTwin) user(id string) int {
 	return slices.IndexFunc(w.users, func(u twinUser) bool { return u.id == id })
 }
 
-// outcome is what a write should come to: where it goes, -1 for a new one.
+// outcome returns the expected result of a write: its index, or -1 for a new one.
 func outcome(mode WriteMode, named, target int) (at int, want error) {
 	switch {
 	case mode == Create && named >= 0:

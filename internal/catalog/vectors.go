@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Vector policies: which paths have vectors of which kind, and which of them are
-// indexed in which way. Every kind of index gives the same rows here, so that an
-// index's parameters are checked and returned, and have no other meaning.
+// Vector policies: which paths have vectors of which kind, and how they are indexed.
+// Every kind of index has the same rows here, so an index's parameters are checked and
+// returned, and have no other effect.
 
 package catalog
 
@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxDimensions is how long a vector may be.
+	// maxDimensions is the greatest length of a vector.
 	maxDimensions = 4096
-	// maxQuantizedBytes is how long its quantized form may be, which is no longer than
-	// the vector has dimensions.
+	// maxQuantizedBytes is the greatest length of a vector's quantized form, which also
+	// has at most as many bytes as the vector has dimensions.
 	maxQuantizedBytes = 512
-	// minSearchList and maxSearchList bound how many vectors are looked at when one is
-	// put into a graph.
+	// minSearchList and maxSearchList bound the size of the search list when a vector is
+	// added to a graph.
 	minSearchList = 25
 	maxSearchList = 500
-	// maxShardPaths is how many paths an index may be divided by.
+	// maxShardPaths is how many paths an index may be sharded by.
 	maxShardPaths = 1
 )
 
@@ -31,7 +31,7 @@ var (
 	vectorDataTypes         = []string{"float16", "float32", "int8", "uint8"}
 	vectorDistanceFunctions = []string{"cosine", "dotproduct", "euclidean"}
 	vectorIndexTypes        = []string{"flat", "quantizedFlat", "diskANN"}
-	// vectorIndexParameters are what an index may be told beside its type.
+	// vectorIndexParameters are the parameters of an index beside its type.
 	vectorIndexParameters = []string{"quantizerType", "quantizationByteSize", "indexingSearchListSize", "vectorIndexShardKey"}
 )
 
@@ -44,7 +44,7 @@ type VectorPath struct {
 	embedding *value.Object // as it was sent
 }
 
-// vectorAt returns the vectors at a path, nil if there are none.
+// vectorAt returns the vectors at a path; nil if there are none.
 func vectorAt(all []VectorPath, path value.Path) *VectorPath {
 	for i := range all {
 		if slices.Equal(all[i].Path, path) {
@@ -54,7 +54,7 @@ func vectorAt(all []VectorPath, path value.Path) *VectorPath {
 	return nil
 }
 
-// parseVectors reads the vector policy.
+// parseVectors parses the vector policy.
 func (d *Definition) parseVectors(o *value.Object) error {
 	policy, err := objectMember(o, "vectorEmbeddingPolicy")
 	if err != nil {
@@ -76,8 +76,8 @@ func (d *Definition) parseVectors(o *value.Object) error {
 	return nil
 }
 
-// textMember returns a member of an object as a text, and whether there is one. What
-// is no string is returned as it is written.
+// textMember returns a member of an object as text, and whether it is there. A value that
+// is no string is returned as JSON.
 func textMember(o *value.Object, name string) (string, bool) {
 	raw, ok := o.Lookup(name)
 	if absent(raw, ok) {
@@ -102,8 +102,8 @@ func (d *Definition) checkEmbeddings() error {
 	return nil
 }
 
-// checkEmbedding looks at one element of the vector embedding policy. What it
-// leaves out is not missed here.
+// checkEmbedding checks one element of the vector embedding policy. Members may be
+// missing.
 func checkEmbedding(e *value.Object) error {
 	if s, ok := textMember(e, "dataType"); ok && !containsFold(vectorDataTypes, s) {
 		return invalid("The Vector Embedding Policy has an invalid DataType:%s. Valid data types are %s.", value.Clip(s), strings.Join(vectorDataTypes, ", "))
@@ -125,7 +125,7 @@ func checkEmbedding(e *value.Object) error {
 	return nil
 }
 
-// dimensions returns how long the vectors are, maxDimensions if it is not said.
+// dimensions returns the length of the vectors; maxDimensions if it is not given.
 func (v *VectorPath) dimensions() int {
 	raw, _ := v.embedding.Lookup("dimensions")
 	if n, err := asInt("dimensions", raw, 1, maxDimensions); err == nil {
@@ -141,7 +141,7 @@ type vectorIndex struct {
 	spec *value.Object
 }
 
-// vectorIndexes returns the vector indexes of a policy that was parsed.
+// vectorIndexes returns the vector indexes of a parsed policy.
 func (d *Definition) vectorIndexes() ([]vectorIndex, error) {
 	policy, err := d.object("indexingPolicy")
 	if err != nil {
@@ -162,8 +162,8 @@ func (d *Definition) vectorIndexes() ([]vectorIndex, error) {
 	return all, nil
 }
 
-// checkVectorIndexes looks whether every vector index has vectors to index, which
-// only the whole definition tells.
+// checkVectorIndexes checks that every vector index has vectors to index, which needs the
+// whole definition.
 func (d *Definition) checkVectorIndexes() error {
 	all, err := d.vectorIndexes()
 	if err != nil {
@@ -231,8 +231,8 @@ func (x *vectorIndex) checkShardKey() error {
 	return nil
 }
 
-// replacesVectors checks that what d says of vectors may take the place of what old
-// says: paths may come and go, and those that stay must be as they are.
+// replacesVectors checks that d's vectors may replace old's: paths may be added or
+// removed, but those that stay must not change.
 func (d *Definition) replacesVectors(old *Definition) error {
 	for _, v := range d.Vectors {
 		if was := vectorAt(old.Vectors, v.Path); was != nil && !sameJSON(was.embedding.Bytes(), v.embedding.Bytes()) {
@@ -257,8 +257,8 @@ func (d *Definition) replacesVectors(old *Definition) error {
 	return nil
 }
 
-// like reports whether two indexes are of the same type, with the same parameters as
-// far as both are told them.
+// like reports whether two indexes have the same type, and the same values of the
+// parameters that both give.
 func (x *vectorIndex) like(y *vectorIndex) bool {
 	a, _ := textMember(x.spec, "type")
 	b, _ := textMember(y.spec, "type")
