@@ -15,14 +15,14 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// count adds one to the n of an item, in a script. Then it throws, if it is told so.
+// count is a script that adds one to the n of an item, and then throws if doomed.
 const count = `const count = (id, doomed) => __.readDocument(__.getAltLink() + "/docs/" + id, (err, item) => {
 	if (err) throw err;
 	item.n++;
 	__.replaceDocument(item._self, item, {etag: item._etag}, err => { if (err || doomed) throw err || new Error("doomed") });
 });`
 
-// counters are three ways to add one to both of a and b, or to neither if doomed.
+// counters are three ways to add one to both a and b, or to neither if doomed.
 var counters = []struct {
 	name string
 	add  func(e *Engine, client int, doomed bool) error
@@ -53,9 +53,9 @@ var counters = []struct {
 	}},
 }
 
-// Batches, procedures and triggers that count in the same two items at the same time:
-// each counts in both or in neither, whoever looks meanwhile finds them equal, and in
-// the end nothing is missing.
+// Batches, procedures and triggers count in the same two items concurrently. Each counts
+// in both or in neither, concurrent readers find them equal, and in the end no count is
+// missing.
 func TestAllOrNothingAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -99,7 +99,7 @@ func (w *world) raceCounters() {
 	}
 }
 
-// persist does something again while others are in its way.
+// persist repeats an operation while other writes conflict with it.
 func persist(do func() error) (err error) {
 	const most = 1000
 	for range most {
@@ -110,8 +110,7 @@ func persist(do func() error) (err error) {
 	return err
 }
 
-// watchPair looks at both items until the writers have ended: they are equal, and only
-// grow.
+// watchPair reads both items until the writers have ended: they are equal, and only grow.
 func (w *world) watchPair(name string, read func() (a, b int), ended <-chan struct{}) {
 	for last := 0; ; {
 		a, b := read()
@@ -140,7 +139,7 @@ func (w *world) listPair() (a, b int) {
 	return w.pair(page.Rows, err)
 }
 
-// pair finds both items among those of a page.
+// pair finds both items among the rows of a page.
 func (w *world) pair(rows []byte, err error) (a, b int) {
 	var all []struct {
 		ID string

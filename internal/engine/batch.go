@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Batches: several operations in one request, as a transaction in one logical
-// partition, or one by one in one physical partition, which is called bulk.
+// Batches: several operations in one request, as a transaction in one logical partition,
+// or one by one in one physical partition, which is called bulk.
 
 package engine
 
@@ -18,20 +18,20 @@ import (
 // Limits of the service.
 const (
 	maxBatchOps = 100
-	// MaxBatchBytes is the largest request.
+	// MaxBatchBytes is the size of the largest request.
 	MaxBatchBytes = 2_202_010
 )
 
 var (
 	// ErrBatchKeys: an operation names another partition key than its transaction.
 	ErrBatchKeys = errors.New("different partition keys in one transaction")
-	// ErrFailedDependency: another operation of the transaction, or an earlier one of
-	// a bulk that is to stop then, has failed.
+	// ErrFailedDependency: another operation of the transaction failed, or an earlier one
+	// of a bulk that stops at the first failure.
 	ErrFailedDependency = errors.New("another operation has failed")
 )
 
-// Batch does several operations, durably. Operations that fail are no error: their
-// outcomes say so.
+// Batch executes several operations, durably. It returns no error for operations that
+// fail: their outcomes have it.
 func (e *Engine) Batch(ctx context.Context, r *Request) (a Answer, err error) {
 	a.Charge = ru.Refused
 	reads := false
@@ -68,12 +68,12 @@ func (e *Engine) Batch(ctx context.Context, r *Request) (a Answer, err error) {
 			return a.bulk(ctx, p, ops, store.EachOptions{StopAtFailure: !r.ContinueOnError})
 		})
 	})
-	e.removed() // or nothing was: then looking is cheap
+	e.removed() // harmless if nothing was deleted
 	return a, err
 }
 
-// bindBatch returns what the partition has to do. An operation that cannot be done
-// fails in its turn.
+// bindBatch returns the writes for the partition. An invalid operation becomes a write
+// that fails in its turn.
 func (e *Engine) bindBatch(c *catalog.Container, r *Request, partition *int) ([]store.Write, error) {
 	var key value.PartitionKey
 	var err error
@@ -96,7 +96,7 @@ func (e *Engine) bindBatch(c *catalog.Container, r *Request, partition *int) ([]
 		text := op.PartitionKey
 		if text == "" {
 			text = r.PartitionKey
-		} else if r.PartitionKey != "" { // whoever names a key keeps to it: a token may be for it alone
+		} else if r.PartitionKey != "" { // a resource token may allow only the request's key
 			if own, err := givenKey(c, text); err != nil || !own.Equal(key) {
 				return nil, ErrBatchKeys
 			}
@@ -110,7 +110,7 @@ func (e *Engine) bindBatch(c *catalog.Container, r *Request, partition *int) ([]
 	return ops, nil
 }
 
-// bindOp makes what a partition can do of an operation.
+// bindOp turns an operation into a write for the partition.
 func (e *Engine) bindOp(c *catalog.Container, op ItemOp, partitionKey string) store.Write {
 	op.PartitionKey = partitionKey
 	if op.Op == store.Read && op.IfNoneMatch == "" {
@@ -129,7 +129,7 @@ func (e *Engine) bindOp(c *catalog.Container, op ItemOp, partitionKey string) st
 	return w
 }
 
-// transaction does all operations or none.
+// transaction executes all operations or none.
 func (a *Answer) transaction(ctx context.Context, p *store.Partition, ops []store.Write) error {
 	done, err := p.WriteAll(ctx, ops)
 	a.Ops = make([]ItemOutcome, len(ops))
@@ -152,7 +152,7 @@ func (a *Answer) transaction(ctx context.Context, p *store.Partition, ops []stor
 	return nil
 }
 
-// bulk does the operations one by one.
+// bulk executes the operations one by one.
 func (a *Answer) bulk(ctx context.Context, p *store.Partition, ops []store.Write, o store.EachOptions) error {
 	done, err := p.WriteEach(ctx, ops, o)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *Answer) bulk(ctx context.Context, p *store.Partition, ops []store.Write
 	return nil
 }
 
-// take notes what an operation has done.
+// take records the result of an operation.
 func (a *Answer) take(i int, op store.Op, done *store.Result) {
 	charge := done.Work.Charge()
 	if op == store.Read {

@@ -12,8 +12,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Patches and transactions at once: none is lost, and whoever reads both items in one
-// transaction finds that what one has lost the other has won.
+// Concurrent patches and transactions: none is lost, and a transaction that reads both
+// items finds their sum unchanged.
 func TestPatchesAndBatchesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -32,7 +32,7 @@ func TestPatchesAndBatchesAtOnce(t *testing.T) {
 			for i := range rounds {
 				n := client*rounds + i
 				b := &Request{Target: target, Atomic: true, Ops: []ItemOp{by("a", n), {Op: store.Read, ID: "a"}, {Op: store.Read, ID: "b"}, by("b", -n)}}
-				if i%5 == 4 { // fails, and must leave a as it was
+				if i%5 == 4 { // fails, and must leave a unchanged
 					b.Ops = append(b.Ops, ItemOp{Op: store.Create, Body: []byte(`{"id":"a","pk":"k"}`)})
 				}
 				res, err := w.e.Batch(context.Background(), b)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The change feed: which partitions a request is about, where it goes on in each,
-// and what that costs.
+// The change feed: which partitions a request reads, where it continues in each, and its
+// charge.
 
 package engine
 
@@ -18,7 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// ChangeFeedNow is the position after everything that there is.
+// ChangeFeedNow is the position after all present changes.
 const ChangeFeedNow = "*"
 
 // ReadChangeFeed returns a page of the change feed of a container, of one of its
@@ -39,7 +39,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, n
 	if err != nil {
 		return err
 	}
-	page.Charge = 0 // nothing has been done yet
+	page.Charge = 0 // nothing was read yet
 	q := store.Changes{
 		Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK, AllVersions: r.AllVersions, Wrapped: r.Wrapped,
 		MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
@@ -77,7 +77,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, n
 	return nil
 }
 
-// changesOf adds the changes of a page's present partition to it, and charges for
+// changesOf adds the changes of the page's current partition to the page, and charges for
 // them.
 func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, nowMs int64) (store.ChangePage, error) {
 	if err := e.meters.admit(page.Container, page.Partition); err != nil {
@@ -101,26 +101,25 @@ func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, n
 	return part, err
 }
 
-// changePlaces is a position in the change feeds of one partition or of several
-// together. As text that of one partition is its lsn, with as many zeros before it as
-// its incarnation says: clients read the text as a number, and compare it with other
-// lsns. That of several is
+// changePlaces is a position in the change feeds of one or several partitions. For one
+// partition, its text is the LSN, with as many zeros before it as its incarnation says:
+// clients parse the text as a number, and compare it with other LSNs. For several it is
 //
 //	{turn}@{lsn}-{incarnation}.{lsn}-{incarnation}.…
 //
-// where turn is the partition that comes first in the next page, so that none that
-// is always written to keeps the others from being read. An incarnation that is not
-// known is left out.
+// where turn is the partition that comes first in the next page, so that one with
+// constant writes does not keep the others from being read. An unknown incarnation is
+// left out.
 type changePlaces struct {
 	turn   int
 	starts []store.ChangeStart
 }
 
-// maxPositionBytes bounds what a client may send as a position: a partition's place
-// in it has at most 24 bytes.
+// maxPositionBytes bounds the length of a position from a client: each partition takes at
+// most 24 bytes.
 const maxPositionBytes = 8 + 24*catalog.MaxPartitions
 
-// places returns where to begin in each of so many partitions.
+// places returns where to begin in each of the partitions.
 func (r *Request) places(partitions int) (changePlaces, error) {
 	at := changePlaces{starts: make([]store.ChangeStart, partitions)}
 	switch r.Continuation {
@@ -149,7 +148,7 @@ func (r *Request) refusal() error {
 	return invalid("'%s' is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.Continuation))
 }
 
-// parsePlace reads a position in one partition.
+// parsePlace parses a position in one partition.
 func parsePlace(text string) (store.ChangeStart, bool) {
 	digits := strings.TrimLeft(text[:max(len(text)-1, 0)], "0") + text[max(len(text)-1, 0):]
 	zeros := len(text) - len(digits)
@@ -157,7 +156,7 @@ func parsePlace(text string) (store.ChangeStart, bool) {
 	return store.ChangeStart{After: lsn, Incarnation: uint8(zeros)}, err == nil && zeros <= store.MaxIncarnation
 }
 
-// severalPlaces reads a position in several partitions.
+// severalPlaces parses a position in several partitions.
 func (r *Request) severalPlaces(at *changePlaces) error {
 	turn, places, _ := strings.Cut(r.Continuation, "@")
 	n, err := strconv.ParseUint(turn, 10, 16)

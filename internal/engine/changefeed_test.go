@@ -8,8 +8,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
-// FuzzChangePosition: whatever a client sends as a position is refused, or is one
-// that is told in the same words again.
+// FuzzChangePosition: every text from a client is refused, or is a position that is
+// written in the same form again.
 func FuzzChangePosition(f *testing.F) {
 	for _, seed := range []string{"", "*", "0", "18446744073709551615", "0@1.2", "1@0.0", "2@1.2", "@1.2", "1.2", "1@1.2.3", "-1", "1@+1.2", "0x1", "1@ 1.2", "0000", "00012", "0@1-63.2-64", "0@1-5.2", "1@1-.2"} {
 		for _, partitions := range []int{1, 2, catalog.MaxPartitions} {

@@ -11,9 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Check looks at all rows of a database at rest, and calls report for each
-// problem; progress is told of each container before it is checked. An error means that
-// the check could not go on.
+// Check checks all rows of a database at rest, and calls report for each problem. It
+// calls progress before each container. An error means that the check could not go on.
 func Check(db kv.DB, progress func(c *catalog.Container), report func(problem string)) (store.Amount, error) {
 	var totals store.Amount
 	format, err := readFormat(db, formatVersion)
@@ -21,7 +20,7 @@ func Check(db kv.DB, progress func(c *catalog.Container), report func(problem st
 		return totals, err
 	}
 	if format != 0 && format < formatVersion {
-		return totals, fmt.Errorf("the data has format %d: start a server on it once, which makes it %d, and check it then", format, formatVersion)
+		return totals, fmt.Errorf("the data has format %d: start a server on it once, which migrates it to %d, and check it then", format, formatVersion)
 	}
 	state, err := loadClock(db)
 	if err != nil {

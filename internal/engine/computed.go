@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Computed properties: what their definitions must be.
+// Checks of computed properties' definitions.
 
 package engine
 
@@ -12,7 +12,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
-// checkComputed looks at the queries of computed properties.
+// checkComputed checks the queries of computed properties.
 func checkComputed(properties []catalog.ComputedProperty) error {
 	for i, p := range properties {
 		if err := checkComputedQuery(i, p.Query); err != nil {

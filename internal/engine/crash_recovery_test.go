@@ -18,7 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// recover opens what a crash left and compares it with what happened. What it then
+// recover opens the disk that a crash left and compares it with the history. What it then
 // writes must survive a second crash.
 func (r *crashRun) recover(ctx context.Context, c crash) error {
 	var again *vfs.MemFS
@@ -83,7 +83,7 @@ type recovered struct {
 	containers []*catalog.Container
 }
 
-// time is where an acknowledged move put it, or one that was under way.
+// time checks that the clock is at an acknowledged move, or at one in progress.
 func (v *recovered) time() error {
 	least, most := at(v.crash, v.r.moves, func(m crashMove) span { return m.span })
 	now := v.e.Clock().Now()
@@ -93,7 +93,8 @@ func (v *recovered) time() error {
 	return nil
 }
 
-// catalog is as after an acknowledged change, or after one that was under way.
+// catalog checks that the catalog is as after an acknowledged change, or after one in
+// progress.
 func (v *recovered) catalog() error {
 	least, most := at(v.crash, v.r.changes, func(c crashChange) span { return c.span })
 	_, containers, err := v.e.Containers("d")
@@ -113,8 +114,8 @@ func (v *recovered) catalog() error {
 	return fmt.Errorf("containers are %v, want those after a change from %d to %d", got, least, most)
 }
 
-// container has in each partition all writes up to an lsn and none after it, and
-// goes on from there.
+// container checks that each partition has all writes up to an LSN and none after it, and
+// continues from there.
 func (v *recovered) container(ctx context.Context, c *catalog.Container) (fresh []Answer, err error) {
 	kept := make([][]crashWrite, len(c.Ranges))
 	for i := range kept {
@@ -125,7 +126,7 @@ func (v *recovered) container(ctx context.Context, c *catalog.Container) (fresh 
 			return nil, fmt.Errorf("partition %d: %w", i, err)
 		}
 	}
-	// With TTL off everything comes back that is there, and so can be compared.
+	// With TTL off, every item that is still stored is visible, and can be compared.
 	off, err := v.e.ReplaceContainer(ctx, "d", c.ID, definition(c.ID, "null"), "")
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (v *recovered) container(ctx context.Context, c *catalog.Container) (fresh 
 	return fresh, nil
 }
 
-// kept is the writes that a partition has: all that were acknowledged before the
+// kept returns the writes that a partition has: all that were acknowledged before the
 // crash, and none that began after it.
 func (v *recovered) kept(ctx context.Context, c *catalog.Container, index int) ([]crashWrite, error) {
 	history, err := v.r.history(c.RID, index)
@@ -168,7 +169,7 @@ func (v *recovered) kept(ctx context.Context, c *catalog.Container, index int) (
 	return history[:page.LSN], nil
 }
 
-// items compares what a partition shows with what its writes left.
+// items compares a partition's items with the result of its writes.
 func (v *recovered) items(ctx context.Context, c *catalog.Container, index int, kept []crashWrite) error {
 	last := map[crashItem]crashWrite{}
 	for _, w := range kept {
@@ -197,7 +198,7 @@ func (v *recovered) items(ctx context.Context, c *catalog.Container, index int, 
 	return nil
 }
 
-// expired says whether the item of a write is gone, from what TTL means.
+// expired reports whether the item of a write has expired, by the definition of TTL.
 func (w *crashWrite) expired(c *catalog.Container, nowMs int64) bool {
 	ttl := int64(w.ttl)
 	if w.ttl == catalog.TTLAbsent {
@@ -206,8 +207,8 @@ func (w *crashWrite) expired(c *catalog.Container, nowMs int64) bool {
 	return c.DefaultTTL != catalog.TTLAbsent && ttl > 0 && (w.ts+ttl)*1000 <= nowMs
 }
 
-// goOn writes an item: its numbers follow those that are there, and are none that
-// was given to anybody.
+// goOn writes an item. Its numbers must follow the present ones, and must never have been
+// used.
 func (v *recovered) goOn(ctx context.Context, c *catalog.Container, index int, kept []crashWrite) (Answer, error) {
 	fresh, err := v.e.WriteItem(ctx, &Request{
 		Target: item(c.ID, v.r.keys[index], "fresh"), Op: store.Create, Body: body(v.r.keys[index], "fresh", ""),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// This file crashes the machine under an engine: clients write, an operator makes,
-// replaces and drops containers, and time moves, while the file system is cloned
-// as a crash at that moment may leave it. crash_recovery_test.go opens the clones.
-// Purge is paused: what has expired comes back to be compared when TTL is off.
+// Crashes of the machine under an engine. Clients write, an operator creates, replaces
+// and drops containers, and the time moves, while the file system is cloned as a crash at
+// that moment may leave it. crash_recovery_test.go opens the clones. Purge is paused:
+// with TTL off, expired items are visible again, and can be compared.
 
 package engine
 
@@ -45,15 +45,15 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crashRun is one database with those who use it. Everything that somebody does
-// takes a place in one order when it begins and when it is acknowledged.
+// crashRun is one database with its users. Every action takes a number from one sequence
+// when it begins and when it is acknowledged.
 type crashRun struct {
 	seed    uint64
 	fs      *vfs.MemFS
 	e       *Engine
 	keys    []string // a partition key for each of the containers' partitions
 	clock   atomic.Int64
-	started chan struct{} // one for each thing that begins
+	started chan struct{} // gets a value for each action that begins
 
 	writes  [crashWriters][]crashWrite
 	changes []crashChange
@@ -63,7 +63,7 @@ type crashRun struct {
 
 type span struct{ begin, end int64 }
 
-// crashWrite is a write that was acknowledged, in the end.
+// crashWrite is a write that was acknowledged in the end.
 type crashWrite struct {
 	span
 	container catalog.ContainerRID
@@ -91,7 +91,7 @@ type crashMove struct {
 	ms int64
 }
 
-// crash is what the machine had on disk at some moment of the span.
+// crash is a copy of the disk, taken at some moment of the span.
 type crash struct {
 	span
 	disk *vfs.MemFS
@@ -134,7 +134,7 @@ func (r *crashRun) run(ctx context.Context) error {
 	return r.recoverAll(ctx)
 }
 
-// prepare makes what is there before the first crash.
+// prepare creates the state before the first crash.
 func (r *crashRun) prepare(ctx context.Context) error {
 	if err := r.e.Clock().Freeze(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (r *crashRun) prepare(ctx context.Context) error {
 	return r.noteContainers(span{})
 }
 
-// begins and ends give things their place.
+// begins and ends number an action's beginning and end.
 func (r *crashRun) begins() int64 {
 	r.started <- struct{}{}
 	return r.clock.Add(1)
@@ -159,10 +159,10 @@ func (r *crashRun) begins() int64 {
 
 func (r *crashRun) ends() int64 { return r.clock.Add(1) }
 
-// write is one client's life.
+// write is the loop of one client.
 func (r *crashRun) write(ctx context.Context, writer int) error {
 	rng := r.rng(uint64(writer))
-	var etag string // the last that it saw
+	var etag string // the last one that it saw
 	for n := range crashWrites {
 		it := crashItem{r.keys[rng.IntN(len(r.keys))], string("abc"[rng.IntN(3)])}
 		w := &Request{
@@ -200,10 +200,10 @@ func (r *crashRun) write(ctx context.Context, writer int) error {
 	return nil
 }
 
-// change is the operator's life.
+// change is the loop of the operator.
 func (r *crashRun) change(ctx context.Context) error {
 	rng := r.rng(100)
-	there := false // the second container
+	there := false // whether the second container exists
 	for n := range crashChanges {
 		ttl := []string{"null", "-1", "1", "3", "4"}[rng.IntN(5)]
 		begin := r.begins()
@@ -243,7 +243,7 @@ func (r *crashRun) noteContainers(s span) error {
 	return nil
 }
 
-// move lets time pass, a second or two at a time.
+// move advances the time, a second or two at a time.
 func (r *crashRun) move() error {
 	rng := r.rng(200)
 	for range crashMoves {
@@ -257,7 +257,7 @@ func (r *crashRun) move() error {
 	return nil
 }
 
-// crashNowAndThen clones the disk at random points, while everybody goes on.
+// crashNowAndThen clones the disk at random points while all users go on.
 func (r *crashRun) crashNowAndThen() {
 	rng := r.rng(300)
 	points := map[int]bool{}
@@ -276,7 +276,7 @@ func (r *crashRun) crashNowAndThen() {
 	}
 }
 
-// history is all writes to one partition in the order of their LSNs, which are
+// history returns all writes to one partition in the order of their LSNs, which are
 // dense.
 func (r *crashRun) history(c catalog.ContainerRID, partition int) ([]crashWrite, error) {
 	var all []crashWrite
@@ -296,7 +296,7 @@ func (r *crashRun) history(c catalog.ContainerRID, partition int) ([]crashWrite,
 	return all, nil
 }
 
-// recoverAll opens what the crashes left.
+// recoverAll opens the disks that the crashes left.
 func (r *crashRun) recoverAll(ctx context.Context) error {
 	for i, c := range r.crashes {
 		if err := r.recover(ctx, c); err != nil {
@@ -306,8 +306,8 @@ func (r *crashRun) recoverAll(ctx context.Context) error {
 	return nil
 }
 
-// at returns the states that a crash may show of what happens one after the other:
-// those after the n-th for n from least to most.
+// at returns which states a crash may show of a sequence of actions: those after the n-th
+// for n from least to most.
 func at[T any](c crash, happened []T, place func(T) span) (least, most int) {
 	for i, h := range happened {
 		if s := place(h); s.end < c.begin {

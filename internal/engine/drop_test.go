@@ -82,7 +82,7 @@ func TestDropDatabaseFreesItsRows(t *testing.T) {
 	}
 }
 
-// A container that is made again under the same name is another one.
+// A container created again under the same name is another one.
 func TestRecreateContainer(t *testing.T) {
 	w := newWorld(t)
 	old := w.container("c", "null", 1)
@@ -117,7 +117,7 @@ func TestRecreateContainer(t *testing.T) {
 	}
 }
 
-// A drop whose request ends before it began leaves the container as it was.
+// A drop whose request is cancelled before it begins leaves the container unchanged.
 func TestCancelledDrop(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -137,9 +137,9 @@ func TestCancelledDrop(t *testing.T) {
 	w.must(w.e.Ready())
 }
 
-// Clients write, read and list while the container is dropped and made again under
-// them. Each is told what is true: done, or that there is no such container; and
-// no row of a dropped container is left.
+// Clients write, read and list while the container is dropped and created again. Each
+// gets a correct answer: done, or no such container. No row of a dropped container is
+// left.
 func TestDropUnderLoad(t *testing.T) {
 	const rounds, clients = 20, 6
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestDropUnderLoad(t *testing.T) {
 		c, err := w.e.Container("d", "c")
 		w.must(err)
 		for start := done[0].Load(); done[0].Load() < start+10 && !t.Failed(); {
-			w.put("other", keys[0], "a", "") // meanwhile
+			w.put("other", keys[0], "a", "") // at the same time
 		}
 		w.must(w.e.DeleteContainer(t.Context(), "d", "c", ""))
 		if n := w.rowsOf(c); n != 0 {
@@ -191,8 +191,8 @@ func TestDropUnderLoad(t *testing.T) {
 	}
 }
 
-// While a drop is being committed, who asks for its container waits for the
-// outcome, instead of being told that the server stops.
+// While a drop is being committed, requests for its container wait for the outcome. They
+// must not fail as if the server were stopping.
 func TestRequestsWaitForADrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &heldDB{DB: kvtest.NewModel(), entered: make(chan struct{}), open: make(chan struct{})}
@@ -227,7 +227,7 @@ func TestRequestsWaitForADrop(t *testing.T) {
 	})
 }
 
-// heldDB holds up commits.
+// heldDB delays commits.
 type heldDB struct {
 	kv.DB
 	hold          atomic.Bool

@@ -11,8 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// No item dies early, not by a nanosecond, wherever in its millisecond it was written;
-// and none lives longer than two milliseconds more.
+// No item expires early, not by a nanosecond, wherever in its millisecond it was written,
+// and none lives more than two milliseconds longer.
 func TestNoItemDiesEarly(t *testing.T) {
 	alive(t, Options{}, func(w *world) {
 		w.container("c", "1", 1)

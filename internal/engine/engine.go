@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Package engine has one method for each operation of a client: look the
-// container up, check and prepare, let a partition do it. It opens partitions
-// when they are first used, and runs the background work. It knows nothing of
-// HTTP, and of how rows are laid out.
+// Package engine has one method for each operation of a client: find the container, check
+// and prepare the request, and pass it to a partition. It opens partitions when they are
+// first used, and runs the background work. It knows nothing of HTTP, nor of the layout
+// of rows. DESIGN.md tells how a request is served.
 package engine
 
 import (
@@ -25,60 +25,61 @@ import (
 )
 
 const (
-	// tickInterval is that of letting go of idle snapshots.
+	// tickInterval is how often idle snapshots are released.
 	tickInterval = time.Second
 )
 
-// defaultCaches is for about 300,000 rows of indexes, and 15,000 items of 1 KiB.
+// defaultCaches is enough for about 300,000 rows of indexes, and 15,000 items of 1 KiB.
 var defaultCaches = store.CacheSizes{IndexRows: 16 << 20, ItemRows: 16 << 20}
 
-// Options say what to open.
+// Options are the parameters of Open.
 type Options struct {
 	DB kv.DB
-	// FreeBytes tells how much space is left for the data; nil means enough.
+	// FreeBytes returns the free disk space for the data; nil means that there is enough.
 	FreeBytes func() (uint64, error)
-	// Reclaim frees the space of what was deleted, at once; nil if that frees itself.
+	// Reclaim frees the space of deleted rows at once; nil if that happens by itself.
 	Reclaim func(context.Context) error
-	// Explain tells scripts an error as clients see it. It must be given.
+	// Explain returns an error's status and message as clients see them, for scripts.
+	// Required.
 	Explain func(error) (status int, text string)
-	// Health tells how the engine below is; nil means well.
+	// Health reports the storage engine's state; nil if it is unknown.
 	Health func() kv.Health
 	// Throughput says whether provisioned throughput is enforced.
 	Throughput ThroughputMode
-	// Quotas bound what containers hold.
+	// Quotas bound the live bytes of containers.
 	Quotas Quotas
-	// Retention is for how long the change feed keeps all versions and deletes of
-	// containers that do not say.
+	// Retention is how long the change feed keeps all versions and deletes of containers
+	// without a policy of their own.
 	Retention time.Duration
-	// QueryTime is how long a query may work that cannot end early with what it has; 0 is
-	// DefaultQueryTime.
+	// QueryTime is how long a query may run that cannot end early with a part of its
+	// result; 0 means DefaultQueryTime.
 	QueryTime time.Duration
-	// Caches say how much memory rows may take that queries have read; the zero value
-	// is defaultCaches.
+	// Caches bound the memory for rows that queries have read; the zero value means
+	// defaultCaches.
 	Caches store.CacheSizes
-	// Scripts is how many scripts may run at once; 0 is script.MaxAtOnce. ScriptMemory is
-	// how many bytes of memory each may take; 0 is script.DefaultMemory. ReserveScript is
-	// asked for them before it runs, and may make it wait; nil means that there is enough.
-	// ScriptTime is how long a stored procedure or a trigger may take; 0 is
+	// Scripts is how many scripts may run at once; 0 means script.MaxAtOnce. ScriptMemory
+	// is the memory limit of each, in bytes; 0 means script.DefaultMemory. ReserveScript
+	// reserves that memory before a script runs, and may wait; nil means that there is
+	// enough. ScriptTime is how long a stored procedure or a trigger may run; 0 means
 	// script.DefaultTime.
 	Scripts       int
 	ScriptMemory  int64
 	ScriptTime    time.Duration
 	ReserveScript func(ctx context.Context, bytes int64) (release func(), err error)
-	// PurgePaused begins with purge paused everywhere, whatever was set before.
+	// PurgePaused starts with purge paused everywhere, whatever the stored setting.
 	PurgePaused bool
-	// TestClock lets clients move the time.
+	// TestClock lets clients move the database's time.
 	TestClock bool
-	// ClockSource reads the machine's clocks, and ClockBoot its boot clock; nil means
-	// the real ones (clock.Options).
+	// ClockSource reads the machine's clocks, and ClockBoot its boot clock; nil means the
+	// real ones (clock.Options).
 	ClockSource func() clock.Reading
 	ClockBoot   func() clock.Boot
 	Logger      *slog.Logger
-	// Failed is called when a commit failed: nothing more can be written, and the
-	// process should end. It must not call the engine.
+	// Failed is called when a commit failed. Nothing more can be written, and the process
+	// should end. It must not call the engine.
 	Failed func(error)
 
-	elapsed func() time.Duration // in tests, in place of the time since Open
+	elapsed func() time.Duration // replaces the time since Open in tests
 }
 
 // Engine is an open database.
@@ -89,13 +90,13 @@ type Engine struct {
 	catalog *catalog.Catalog
 	logger  *slog.Logger
 
-	// settings is held while a container is made, replaced or removed, until all
-	// its partitions have followed: they take replacements in order. It comes
-	// before mu.
+	// settings is held while a container is created, replaced or deleted, until all its
+	// partitions have followed: they must take replacements in order. Lock it before mu.
 	settings sync.Mutex
 
-	// scripts has the workers that run scripts. A request that has a place there waits
-	// for none that waits for one: a script's own queries and triggers are part of it.
+	// scripts has the workers that run scripts. A request that has a seat there never
+	// waits for a second one, so seats cannot deadlock: a script's queries and triggers
+	// run in its own.
 	scripts *script.Pool
 	strikes strikes
 	queries queries
@@ -103,35 +104,34 @@ type Engine struct {
 	ledger  ru.Ledger
 	purger  *purge.Purger
 	cache   *store.CacheBudget
-	space   atomic.Int32 // the space that is left
-	// removals counts what was deleted.
+	space   atomic.Int32 // the current space
+	// removals counts deletes, for reclaim.
 	removals atomic.Int64
 	failed   atomic.Pointer[error]
-	// background is what works until cancel is called.
+	// background counts the goroutines that run until cancel is called.
 	background sync.WaitGroup
 	cancel     context.CancelFunc
 
 	mu struct {
 		sync.RWMutex
 		open map[partitionID]*store.Partition
-		// dropping has the containers whose removal is under way, each with a
-		// channel that is closed when it is over.
+		// dropping has the containers that are being deleted, each with a channel that is
+		// closed when that is over.
 		dropping map[catalog.ContainerRID]chan struct{}
 		closed   bool
 	}
 }
 
-// DefaultLogicalBytes is how many live bytes items with one partition key may have,
-// as in the service.
+// DefaultLogicalBytes is the quota of live bytes of a logical partition, as in the
+// service.
 const DefaultLogicalBytes = 20 << 30
 
-// Quotas bound live bytes. What has expired counts for nobody.
+// Quotas bound live bytes. Expired items do not count.
 type Quotas struct {
-	// ContainerBytes is for a container, in equal shares for its physical
-	// partitions; 0 is no bound.
+	// ContainerBytes is for a container, in equal shares for its physical partitions; 0
+	// means no bound.
 	ContainerBytes int64
-	// LogicalBytes is for all items with one partition key; 0 is
-	// DefaultLogicalBytes.
+	// LogicalBytes is for each logical partition; 0 means DefaultLogicalBytes.
 	LogicalBytes int64
 }
 
@@ -149,7 +149,7 @@ type partitionID struct {
 	index     int
 }
 
-// Open opens the database in o.DB, which stays the caller's to close.
+// Open opens the database in o.DB. The caller closes o.DB, after the engine.
 func Open(o Options) (*Engine, error) {
 	if o.Caches == (store.CacheSizes{}) {
 		o.Caches = defaultCaches
@@ -195,8 +195,8 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends scripts, stops the partitions after the groups under way, and the clock
-// last.
+// Close ends scripts and background work, stops the partitions after their current
+// groups, and closes the clock last.
 func (e *Engine) Close() error {
 	e.cancel()
 	e.scripts.Close()
@@ -234,10 +234,10 @@ func loadClock(db kv.DB) (clock.State, error) {
 	return clock.DecodeState(raw)
 }
 
-// Clock returns the database's time.
+// Clock returns the database's clock.
 func (e *Engine) Clock() *clock.Clock { return e.clock }
 
-// Ready returns why the engine cannot serve, nil if it can.
+// Ready returns why the engine cannot serve; nil if it can.
 func (e *Engine) Ready() error {
 	if err := e.failed.Load(); err != nil {
 		return *err
@@ -250,8 +250,8 @@ func (e *Engine) Ready() error {
 	return e.writable()
 }
 
-// partition returns a partition of a container, opening it if it is not. While
-// the container is being removed it waits: whether it was is known afterwards.
+// partition returns a partition of a container, and opens it if necessary. While the
+// container is being deleted it waits for the outcome.
 func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, error) {
 	id := partitionID{c.RID, index}
 	e.mu.RLock()
@@ -268,13 +268,13 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 	switch {
 	case e.mu.closed:
 		return nil, ErrStopping
-	case e.mu.dropping[c.RID] != nil: // the next attempt
+	case e.mu.dropping[c.RID] != nil: // another delete: the caller tries again
 		return nil, store.ErrClosed
 	case e.mu.open[id] != nil:
 		return e.mu.open[id], nil
 	}
-	// The definition is looked up anew under the lock: a replace that is under
-	// way either finds the partition open or is seen here.
+	// The definition is read again under the lock: a concurrent replace either finds the
+	// partition open or is seen here.
 	now, err := e.catalog.Current(c.RID)
 	if err != nil {
 		return nil, store.ErrClosed
@@ -290,7 +290,7 @@ func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, e
 	return p, nil
 }
 
-// fail notes that a commit failed, once.
+// fail records that a commit failed, once.
 func (e *Engine) fail(err error) {
 	if e.failed.CompareAndSwap(nil, &err) {
 		e.logger.Error("a commit failed; nothing more is written", "err", err)
@@ -300,7 +300,8 @@ func (e *Engine) fail(err error) {
 	}
 }
 
-// housekeep runs until the engine is closed.
+// housekeep releases idle snapshots and watches the disk space until the engine is
+// closed.
 func (e *Engine) housekeep(ctx context.Context) {
 	tick, look := time.NewTicker(tickInterval), time.NewTicker(spaceInterval)
 	defer tick.Stop()
@@ -325,7 +326,7 @@ func (e *Engine) releaseIdle() {
 	}
 }
 
-// commitFailed passes on the error of a commit, and notes it: its outcome is unknown.
+// commitFailed records and returns the error of a commit: its outcome is unknown.
 func (e *Engine) commitFailed(err error) error {
 	if err != nil {
 		e.fail(err)

@@ -59,8 +59,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A replace holds for the very next request, in every partition, whether it was
-// open or not.
+// A replace applies to the next request, in every partition, whether it was open or not.
 func TestReplaceIsSeenAtOnce(t *testing.T) {
 	w := newWorld(t)
 	c := w.container("c", "null", 5)
@@ -70,7 +69,7 @@ func TestReplaceIsSeenAtOnce(t *testing.T) {
 	}
 	w.reopen(Options{})
 	w.advance(10 * time.Second)
-	_, err := w.read("c", keys[1], "a") // one partition is open, the others are not
+	_, err := w.read("c", keys[1], "a") // opens one partition, not the others
 	w.must(err)
 	for round, ttl := range []string{"10", "11", "5", "null", "1", "-1"} {
 		fresh := w.replace("c", ttl)
@@ -96,8 +95,8 @@ func TestReplaceIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// A request that looked its container up before a replace, and opens the partition
-// after it, does not bring the old settings back.
+// A request that found its container before a replace, and opens the partition after it,
+// does not bring the old settings back.
 func TestPartitionOpensWithCurrentSettings(t *testing.T) {
 	w := newWorld(t)
 	old := w.container("c", "null", 1)
@@ -109,8 +108,8 @@ func TestPartitionOpensWithCurrentSettings(t *testing.T) {
 	}
 }
 
-// Settings flip while clients write and read. An item whose ttl is valid under one
-// and inert under the other is always answered by one of the two.
+// Settings alternate while clients write and read. An item whose ttl is valid under one
+// and inert under the other always gets the answer of one of the two.
 func TestReplaceUnderLoad(t *testing.T) {
 	const flips, clients = 60, 4
 	w := newWorld(t)
@@ -146,8 +145,7 @@ func TestReplaceUnderLoad(t *testing.T) {
 	running.Wait()
 }
 
-// An idle partition lets go of its snapshot within two ticks, and is as good as
-// before.
+// An idle partition releases its snapshot within two ticks, and works as before.
 func TestIdleSnapshotsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &countingDB{DB: kvtest.NewModel()}
@@ -161,7 +159,7 @@ func TestIdleSnapshotsGo(t *testing.T) {
 		if got := db.open.Load(); got != 3 {
 			t.Errorf("in use: %d snapshots, want 3", got)
 		}
-		time.Sleep(2*tickInterval + tickInterval/2) // the bubble's time
+		time.Sleep(2*tickInterval + tickInterval/2) // in the bubble's time
 		synctest.Wait()
 		if got := db.open.Load(); got != 0 {
 			t.Errorf("idle: %d snapshots, want none", got)
@@ -178,7 +176,7 @@ func TestIdleSnapshotsGo(t *testing.T) {
 	})
 }
 
-// countingDB counts the snapshots that are open, and were taken.
+// countingDB counts the snapshots that are open, and those that were taken.
 type countingDB struct {
 	kv.DB
 	open, taken atomic.Int64
@@ -201,7 +199,7 @@ func (s *countedSnapshot) Close() {
 	s.Snapshot.Close()
 }
 
-// brokenDB fails every commit while it is told to.
+// brokenDB fails every commit while it is set to.
 type brokenDB struct {
 	kv.DB
 	broken atomic.Bool
@@ -216,8 +214,8 @@ func (db *brokenDB) Commit(ctx context.Context, b *kv.Batch) error {
 	return db.DB.Commit(ctx, b)
 }
 
-// After a commit that failed the engine is not ready and says why, once; nothing
-// is acknowledged any more, and reads go on.
+// After a failed commit the engine is not ready and reports why, once. No write is
+// acknowledged any more, and reads go on.
 func TestFailedCommit(t *testing.T) {
 	for name, fail := range map[string]func(w *world) error{
 		"of items": func(w *world) error { _, err := w.write(store.Upsert, "c", "k", "a", `"v":2`); return err },
@@ -260,8 +258,8 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
-// Who is still there when the server stops is told so, and never that there is no
-// such container or item.
+// Requests during a stop get ErrStopping, and never that there is no such container or
+// item.
 func TestCloseUnderLoad(t *testing.T) {
 	const clients = 8
 	w := newWorld(t)

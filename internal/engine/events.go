@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Events of expiry, page by page, and the cursors that lead from one to the next.
+// Events of expiry in pages, and the cursors between them.
 
 package engine
 
@@ -23,49 +23,49 @@ const (
 	EventRetention = time.Hour
 	// MaxEvents bounds a page of events of one partition.
 	MaxEvents = 1000
-	// maxCursorBytes bounds the text of a cursor: it has a place for every partition.
+	// maxCursorBytes bounds the text of a cursor: it has a position for every partition.
 	maxCursorBytes = 64 << 10
 )
 
 // ErrEventsGone: the cursor is older than the events that are kept.
 var ErrEventsGone = errors.New("the cursor is older than the events that are kept")
 
-// Event tells that an item has expired.
+// Event reports that an item has expired.
 type Event struct {
 	ID           string          `json:"id"`
 	PartitionKey json.RawMessage `json:"partitionKey"`
 	RID          string          `json:"rid"`
-	// WrittenAt is the item's last write, ExpiredAt its deadline, and GoneAt when it was
-	// gone: later than its deadline if a change of settings expired it.
+	// WrittenAt is the item's last write, ExpiredAt its deadline, and GoneAt when it
+	// became invisible: later than its deadline if a change of settings expired it.
 	WrittenAt string `json:"writtenAt"`
 	ExpiredAt string `json:"expiredAt"`
 	GoneAt    string `json:"goneAt"`
-	// TTL is the item's own, absent if it inherited its container's: what that was then
-	// is not kept. Source says which: "item" or "container".
+	// TTL is the item's own, absent if it inherited its container's: the container's TTL
+	// at that time is not kept. Source says which: "item" or "container".
 	TTL    catalog.TTL `json:"ttl"`
 	Source string      `json:"source"`
 
 	goneMs int64
 }
 
-// EventPage is a part of the events of a container.
+// EventPage is a page of the events of a container.
 type EventPage struct {
 	Events []Event `json:"-"`
-	// Cursor asks for what follows.
+	// Cursor is where the next page begins.
 	Cursor string `json:"cursor"`
-	// More says that there are more already.
+	// More says that the next page already has events.
 	More bool `json:"more"`
 }
 
-// EventStart is where somebody begins to read events: after a cursor, with all that are
+// EventStart is where a reader of events begins: after a cursor, with all events that are
 // kept, or from now on.
 type EventStart struct {
 	Cursor string
 	Now    bool
 }
 
-// Events returns the first page for somebody who begins. Who brings a cursor may have
-// missed events.
+// Events returns a reader's first page. It fails with ErrEventsGone if a reader with a
+// cursor may have missed events.
 func (e *Engine) Events(c *catalog.Container, from EventStart) (EventPage, error) {
 	nowMs := e.clock.Horizon()
 	oldestMs := nowMs - EventRetention.Milliseconds()
@@ -85,8 +85,8 @@ func (e *Engine) Events(c *catalog.Container, from EventStart) (EventPage, error
 	return e.eventsAfter(c, at)
 }
 
-// NextEvents returns the page after another one, for somebody who has kept up so far:
-// they are told of all that happened since, however far the time has moved.
+// NextEvents returns the page after another one, for a reader that has not paused. It
+// gets all events since then, however far the time has moved.
 func (e *Engine) NextEvents(c *catalog.Container, cursor string) (EventPage, error) {
 	c, err := e.catalog.Current(c.RID)
 	if err != nil {
@@ -127,13 +127,13 @@ func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, 
 	return page, err
 }
 
-// eventCursor is a place in the events of each partition of a container.
+// eventCursor is a position in the events of each partition of a container.
 type eventCursor struct {
 	Container string             `json:"c"`
 	Places    []store.EventPlace `json:"p"`
 }
 
-// newCursor is after everything that was gone at goneMs.
+// newCursor returns the cursor after all items that were gone at goneMs.
 func newCursor(c *catalog.Container, goneMs int64) *eventCursor {
 	at := &eventCursor{Container: c.RIDText, Places: make([]store.EventPlace, len(c.Ranges))}
 	for i := range at.Places {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The format of the data: which ones can be opened, and how older ones become ours.
-// DESIGN.md says what is promised of them.
+// The format of the data: which formats can be opened, and how older ones are migrated.
+// DESIGN.md says what is promised.
 
 package engine
 
@@ -14,21 +14,21 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// oldestFormat is the first that is promised to open for ever.
+// oldestFormat is the first format that will always open.
 const oldestFormat = 5
 
-// formatVersion is that of all rows together, as this version writes them.
+// formatVersion is the format of all rows together that this version writes.
 const formatVersion = oldestFormat + len(migrations)
 
-// migration rewrites the rows of one format as those of the next. It may end at any
-// point, in a crash or with an error, and is then done again from its beginning when
-// the data is opened. It tells the logger how far it is, if it takes long.
+// migration rewrites the rows of one format as those of the next. If it ends early, by a
+// crash or an error, it runs again from its beginning when the data is next opened. It
+// logs its progress if it takes long.
 type migration func(db kv.DB, logger *slog.Logger) error
 
-// migrations has the steps in order: the first begins at oldestFormat.
+// migrations has the steps in order: the first one begins at oldestFormat.
 var migrations = [...]migration{}
 
-// openFormat marks new data with our format, makes ours of older data with the steps
+// openFormat marks new data with the current format, migrates older data with the steps
 // from oldestFormat on, and refuses any other.
 func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
 	newest := oldestFormat + len(steps)
@@ -40,20 +40,20 @@ func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
 		return writeFormat(db, newest)
 	}
 	for ; format < newest; format++ {
-		logger.Info("the data is migrated to a newer format", "from", format, "to", format+1)
+		logger.Info("migrating the data to a newer format", "from", format, "to", format+1)
 		if err := steps[format-oldestFormat](db, logger); err != nil {
 			return fmt.Errorf("migrate the data from format %d to %d: %w", format, format+1, err)
 		}
 		if err := writeFormat(db, format+1); err != nil {
 			return err
 		}
-		logger.Info("the data has been migrated", "format", format+1)
+		logger.Info("migrated the data", "format", format+1)
 	}
 	return nil
 }
 
-// readFormat returns the format of the data, 0 if there is none, and refuses those
-// that are not from oldestFormat to newest.
+// readFormat returns the format of the data, 0 if there is none, and refuses those that
+// are not from oldestFormat to newest.
 func readFormat(db kv.DB, newest int) (int, error) {
 	raw, found, err := kv.Get(db, catalog.FormatKey)
 	switch {

@@ -52,7 +52,7 @@ func TestFormatOfTheData(t *testing.T) {
 	}
 }
 
-// New data is marked with our format before anything is in it.
+// New data is marked with the current format before anything else is written.
 func TestNewDataIsMarked(t *testing.T) {
 	w := newWorld(t)
 	snap, err := w.db.Snapshot()
@@ -63,7 +63,7 @@ func TestNewDataIsMarked(t *testing.T) {
 	}
 }
 
-// Data from before the first release says so, and what can be read.
+// Data from before the first release is refused with a message that names the formats.
 func TestFormatFromBefore(t *testing.T) {
 	db := kvtest.NewModel()
 	setRow(t, db, catalog.FormatKey, []byte{oldestFormat - 1})
@@ -73,8 +73,8 @@ func TestFormatFromBefore(t *testing.T) {
 	}
 }
 
-// Older data goes through the steps that it has not seen, in order. A step that ended
-// early is done again, and those before it are not.
+// Older data goes through the steps that it has not had, in order. A step that ended
+// early runs again, and those before it do not.
 func TestMigrations(t *testing.T) {
 	db := kvtest.NewModel()
 	setRow(t, db, catalog.FormatKey, []byte{oldestFormat})

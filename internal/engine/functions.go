@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The functions that queries call.
+// User-defined functions that queries call.
 
 package engine
 
@@ -21,7 +21,7 @@ type CompileError struct {
 
 func (e *CompileError) Error() string { return e.Message }
 
-// compileFailure tells why a text is no function, in the service's words.
+// compileFailure reports why a text is no function, in the service's words.
 func compileFailure(err error) error {
 	var refused *script.CompileError
 	if errors.As(err, &refused) {
@@ -30,8 +30,8 @@ func compileFailure(err error) error {
 	return err
 }
 
-// udfCalls calls the functions that a query names, in a sandbox of its own. It is for
-// one goroutine.
+// udfCalls calls the functions that a query names, in one sandbox. It is for one
+// goroutine.
 type udfCalls struct {
 	e       *Engine
 	sandbox *script.Sandbox // from bind on
@@ -45,8 +45,9 @@ type calledUDF struct {
 	function script.Function
 }
 
-// udfCalls finds the functions that a query calls; nil if it calls none. One that the
-// container does not have fails when it is called: a query that finds no items calls none.
+// udfCalls finds the functions that a query calls; nil if it calls none. A function that
+// the container does not have fails only when it is called, and not if the query finds no
+// items.
 func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) *udfCalls {
 	names := p.UDFs()
 	if len(names) == 0 {
@@ -61,8 +62,8 @@ func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) *udfCalls {
 	return calls
 }
 
-// bind returns the function by which a query calls others, at a place to run scripts at,
-// at one moment and until ctx ends; nil if it calls none.
+// bind returns the function by which a query calls user-defined functions, in a seat, at
+// one moment and until ctx ends; nil if it calls none.
 func (u *udfCalls) bind(ctx context.Context, seat *script.Seat, nowMs int64) func(name string, args []sql.Value) (sql.Value, error) {
 	if u == nil {
 		return nil
@@ -79,7 +80,7 @@ func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql
 	u.args = u.args[:0]
 	for _, arg := range args {
 		if arg.IsUndefined() || !arg.Finite() {
-			return sql.Undefined(), nil // JSON has no such value: the function is not called
+			return sql.Undefined(), nil // JSON has no undefined, so the function is not called
 		}
 		u.args = append(u.args, arg.AppendJSON(nil))
 	}

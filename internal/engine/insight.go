@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What everybody may know about expiry: how much there is, how much is gone, what
-// would happen, what will, and why. The JSON of these answers is what operators and
-// programs are told, by whatever way they ask.
+// Reports about expiry: how much is there, how much is gone, what would happen, what will
+// happen, and why. Operators and programs read their JSON.
 
 package engine
 
@@ -20,20 +19,20 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// TTLReport is how containers stand with their expired items at one moment.
+// TTLReport reports the expired items of containers at one moment.
 type TTLReport struct {
 	clock.Moment
 	Clock      TTLClock    `json:"clock"`
 	Containers []TTLStatus `json:"containers"`
 }
 
-// TTLClock says whether purge may go by the time, and if not, why.
+// TTLClock says whether purge may follow the time and, if not, why.
 type TTLClock struct {
 	Trusted bool   `json:"trusted"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// TTLStatus is how one container stands.
+// TTLStatus is the report of one container.
 type TTLStatus struct {
 	Database    string      `json:"database"`
 	Container   string      `json:"container"`
@@ -45,8 +44,8 @@ type TTLStatus struct {
 	Partitions []PartitionStatus `json:"partitions"`
 }
 
-// PurgeStatus is what purge does in a container, and how far it is behind: how long ago
-// the oldest item expired that still takes space.
+// PurgeStatus is purge's state in a container and its lag: how long ago the oldest item
+// expired that still takes space.
 type PurgeStatus struct {
 	LagSeconds float64 `json:"lagSeconds"`
 	purge.Status
@@ -59,7 +58,7 @@ type PartitionStatus struct {
 	LagSeconds float64 `json:"lagSeconds"`
 }
 
-// TTLReport tells of one container, or of all if it is nil.
+// TTLReport reports on one container, or on all if c is nil.
 func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport, error) {
 	r := TTLReport{Containers: []TTLStatus{}}
 	for _, one := range e.oneOrAll(c) {
@@ -67,7 +66,7 @@ func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport
 			return r, err
 		}
 		s, err := e.TTLStatus(one)
-		if c == nil && errors.Is(err, store.ErrClosed) { // dropped meanwhile
+		if c == nil && errors.Is(err, store.ErrClosed) { // the container was dropped meanwhile
 			continue
 		}
 		if err != nil {
@@ -80,7 +79,7 @@ func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport
 	return r, nil
 }
 
-// TTLStatus tells of one container.
+// TTLStatus reports on one container.
 func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 	s := TTLStatus{
 		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(),
@@ -107,7 +106,7 @@ func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 // AllContainers returns the containers of all databases, the oldest first in each.
 func (e *Engine) AllContainers() []*catalog.Container { return containersOf(e.catalog) }
 
-// oneOrAll returns a container, or all of them if it is nil.
+// oneOrAll returns c, or all containers if it is nil.
 func (e *Engine) oneOrAll(c *catalog.Container) []*catalog.Container {
 	if c == nil {
 		return e.AllContainers()
@@ -122,7 +121,7 @@ func containersOf(cat *catalog.Catalog) (all []*catalog.Container) {
 	return all
 }
 
-// eachPartition does something with every partition of a container.
+// eachPartition calls do with every partition of a container.
 func (e *Engine) eachPartition(c *catalog.Container, do func(i int, p *store.Partition) error) error {
 	for i := range c.Ranges {
 		p, err := e.partition(c, i)
@@ -136,7 +135,7 @@ func (e *Engine) eachPartition(c *catalog.Container, do func(i int, p *store.Par
 	return nil
 }
 
-// ContainerQuota returns how many live bytes a container may hold, 0 for no bound.
+// ContainerQuota returns the quota of live bytes of a container; 0 for no bound.
 func (e *Engine) ContainerQuota() int64 { return e.options.Quotas.ContainerBytes }
 
 // Usage returns what a container holds.
@@ -159,8 +158,8 @@ func (e *Engine) UsageByRange(c *catalog.Container) ([]store.Usage, error) {
 	return parts, err
 }
 
-// WhatIf is what another default TTL would do to a container now. Nothing has
-// changed.
+// WhatIf reports what another default TTL would do to a container now. It changes
+// nothing.
 type WhatIf struct {
 	Database  string `json:"database"`
 	Container string `json:"container"`
@@ -168,15 +167,15 @@ type WhatIf struct {
 	CurrentDefaultTTL catalog.TTL `json:"currentDefaultTtl"`
 	DefaultTTL        catalog.TTL `json:"defaultTtl"`
 	store.WhatIf
-	// Never is what of Remains would never expire.
+	// Never is the part of Remains that would never expire.
 	Never store.Amount `json:"never"`
-	// LastExpiresAt is about when the last of Remains would have expired, within the
-	// hour; null if none of it ever does.
+	// LastExpiresAt is when the last of Remains would expire, to within an hour; null if
+	// none of it ever would.
 	LastExpiresAt   *string `json:"lastExpiresAt"`
 	LastExpiresAtMs *int64  `json:"lastExpiresAtMs"`
 }
 
-// WhatIf says what a default TTL would do.
+// WhatIf computes what a default TTL would do.
 func (e *Engine) WhatIf(ctx context.Context, c *catalog.Container, ttl catalog.TTL) (WhatIf, error) {
 	w := WhatIf{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), CurrentDefaultTTL: c.DefaultTTL, DefaultTTL: ttl}
 	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
@@ -195,13 +194,13 @@ func (e *Engine) WhatIf(ctx context.Context, c *catalog.Container, ttl catalog.T
 	return w, err
 }
 
-// optional is a moment that there may be none of, as answers tell it.
+// optional returns a moment in the form of optional fields.
 func optional(ms int64) (text *string, milliseconds *int64) {
 	s := clock.Stamp(ms)
 	return &s, &ms
 }
 
-// outlook says what of a container expires by each of the given moments, which grow,
+// outlook returns what would expire by each of the given moments, in ascending order,
 // under a default TTL.
 func (e *Engine) outlook(ctx context.Context, c *catalog.Container, ttl catalog.TTL, nowMs int64, untilMs []int64) (store.Outlook, error) {
 	all := store.Outlook{Expiring: make([]store.Amount, len(untilMs))}
@@ -217,32 +216,32 @@ func (e *Engine) outlook(ctx context.Context, c *catalog.Container, ttl catalog.
 }
 
 const (
-	// MaxForecastIntervals bounds a forecast.
+	// MaxForecastIntervals bounds the length of a forecast.
 	MaxForecastIntervals = 1000
-	// MinForecastInterval is the shortest.
+	// MinForecastInterval is the shortest interval.
 	MinForecastInterval = time.Second
 )
 
-// Forecast is what expires when, if nothing is written.
+// Forecast reports what expires when, if nothing is written.
 type Forecast struct {
 	Database  string `json:"database"`
 	Container string `json:"container"`
 	clock.Moment
 	Intervals []Interval `json:"intervals"`
-	// Later expires after the last interval, Never does not.
+	// Later expires after the last interval. Never does not expire.
 	Later store.Amount `json:"later"`
 	Never store.Amount `json:"never"`
 }
 
-// Interval is a part of a forecast: after From, up to and with Until.
+// Interval is a part of a forecast: after From, until Until inclusive.
 type Interval struct {
 	From  string `json:"from"`
 	Until string `json:"until"`
 	store.Amount
 }
 
-// Forecast says how much of a container expires in each of the next intervals.
-// They end with whole seconds.
+// Forecast computes how much of a container expires in each of the next intervals. They
+// end with whole seconds.
 func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval time.Duration, count int) (Forecast, error) {
 	if count < 1 || count > MaxForecastIntervals || interval < MinForecastInterval {
 		return Forecast{}, invalid("A forecast has 1 to %d intervals of at least %v each.", MaxForecastIntervals, MinForecastInterval)
@@ -262,9 +261,9 @@ func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval ti
 	return f, err
 }
 
-// ExpiringWithin returns how much of a container expires within each of the given
-// times, which grow, if nothing is written: a few sums, where a forecast up to the
-// last of them would take many.
+// ExpiringWithin returns how much of a container expires within each of the given times,
+// in ascending order, if nothing is written. It takes a few sums, where a forecast up to
+// the last of them would take many.
 func (e *Engine) ExpiringWithin(ctx context.Context, c *catalog.Container, within []time.Duration) ([]store.Amount, error) {
 	nowMs := e.clock.Now()
 	untilMs := make([]int64, len(within))
@@ -278,7 +277,7 @@ func (e *Engine) ExpiringWithin(ctx context.Context, c *catalog.Container, withi
 	return o.Expiring, err
 }
 
-// Explanation is an item's effective TTL, and the reason for it.
+// Explanation reports an item's effective TTL, and the reason for it.
 type Explanation struct {
 	Database     string          `json:"database"`
 	Container    string          `json:"container"`
@@ -286,24 +285,24 @@ type Explanation struct {
 	PartitionKey json.RawMessage `json:"partitionKey"`
 	clock.Moment
 	Expired bool `json:"expired"`
-	// Final says that ttlFinality alone keeps it expired.
+	// Final says that only ttlFinality keeps it expired.
 	Final bool `json:"final"`
-	// TTL is the item's own, DefaultTTL its container's, Source whichever counts:
+	// TTL is the item's own, DefaultTTL its container's, and Source the one that applies:
 	// "item", "container" or "none".
 	TTL         catalog.TTL `json:"ttl"`
 	DefaultTTL  catalog.TTL `json:"defaultTtl"`
 	Source      string      `json:"source"`
 	WrittenAt   string      `json:"writtenAt"`
 	WrittenAtMs int64       `json:"writtenAtMs"`
-	// ExpiresAt is null for an item that never does, and for one that only
-	// ttlFinality keeps expired.
+	// ExpiresAt is null for an item that never expires, and for one that only ttlFinality
+	// keeps expired.
 	ExpiresAt   *string `json:"expiresAt"`
 	ExpiresAtMs *int64  `json:"expiresAtMs"`
-	// Reason says it in a sentence.
+	// Reason is a sentence.
 	Reason string `json:"reason"`
 }
 
-// Explain says when an item expires, and why, or why it does not.
+// Explain reports when an item expires and why, or why it does not.
 func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey) (Explanation, error) {
 	k, err := givenKey(c, pk.String())
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// ResolveRID turns a target that is addressed by rids, its container's and its own,
-// into one by id and partition key. One that is not stays as it is. A rid that no item
-// has is store.ErrNotFound, also if it had one that has expired, been purged or deleted:
-// beside the rid of its container it is no name. A partition key that was given and is
-// not the item's is ErrKeyMismatch.
+// ResolveRID turns a target with the rids of a container and of an item into one with the
+// item's id and partition key. It returns any other target unchanged. A rid without an
+// item is store.ErrNotFound, also if the item has expired, or was purged or deleted:
+// together with its container's rid it is not taken for a name. A given partition key
+// other than the item's is ErrKeyMismatch.
 func (e *Engine) ResolveRID(t Target) (Target, error) {
-	if len(t.ID) != catalog.ItemRIDChars || !catalog.IsRID(t.ID) { // as most are
+	if len(t.ID) != catalog.ItemRIDChars || !catalog.IsRID(t.ID) { // as for most requests
 		return t, nil
 	}
 	named := t

@@ -46,7 +46,7 @@ func (e *Engine) WriteItem(ctx context.Context, r *Request) (a Answer, err error
 				return err
 			}
 			if err != nil {
-				a.LSN, a.Answered = p.LSN(), true // a refusal tells where the partition is, too
+				a.LSN, a.Answered = p.LSN(), true // an error has the partition's position too
 				return err
 			}
 			if r.Op == store.Delete {
@@ -61,14 +61,14 @@ func (e *Engine) WriteItem(ctx context.Context, r *Request) (a Answer, err error
 	return a, err
 }
 
-// count adds what the partition has to what came of a write. That has happened, so that
-// it is no failure if this cannot be told.
+// count adds what the partition holds to the answer of a write. The write has succeeded,
+// so a failure here is not reported.
 func (a *Answer) count(p *store.Partition, nowMs int64) {
 	live, err := p.LiveLately(nowMs)
 	a.Live, a.Counted = live, err == nil
 }
 
-// draft is an operation whose body was read. What is left to be checked depends on the
+// draft is an operation with its parsed body. The remaining checks depend on the
 // container.
 type draft struct {
 	ItemOp
@@ -76,7 +76,7 @@ type draft struct {
 	patch *patch
 }
 
-// draftOf reads the body of an operation, if it has one.
+// draftOf parses the body of an operation, if it has one.
 func draftOf(op ItemOp) (d draft, err error) {
 	d.ItemOp = op
 	switch op.Op {
@@ -88,7 +88,7 @@ func draftOf(op ItemOp) (d draft, err error) {
 	return d, err
 }
 
-// bind makes what a partition of the container can do of a draft.
+// bind turns a draft into a write for a partition of the container.
 func (e *Engine) bind(c *catalog.Container, d *draft) (w store.Write, err error) {
 	w = store.Write{Op: d.Op, Item: d.item, IfMatch: d.IfMatch, IfNoneMatch: d.IfNoneMatch}
 	if w.Key, w.NewID, err = writeKey(c, d); err != nil {
@@ -127,9 +127,9 @@ func (e *Engine) ReadItem(r *Request) (a Answer, err error) {
 	return a, err
 }
 
-// parseItem checks an item. As with the service, its strings may have tabs, carriage
-// returns and line feeds in them that are not escaped. They are escaped here, so that
-// what is kept is JSON for every reader.
+// parseItem checks an item. As in the service, its strings may contain unescaped tabs,
+// carriage returns and line feeds. They are escaped here, so that every reader gets valid
+// JSON.
 func parseItem(body []byte) (*value.Object, error) {
 	if len(body) > MaxItemBytes {
 		return nil, ErrTooLarge
@@ -148,9 +148,9 @@ func parseItem(body []byte) (*value.Object, error) {
 	return o, nil
 }
 
-// writeKey returns the key of the item that a write is about: the partition key that was
-// given, which must be the body's, and the id of the target or the body. For a replace it
-// returns the id that the item will have, too, which is the body's.
+// writeKey returns the key of the item that a write changes: the given partition key,
+// which must be the body's, and the id of the target or the body. For a replace it also
+// returns the item's new id, which is the body's.
 func writeKey(c *catalog.Container, d *draft) (key store.Key, newID string, err error) {
 	if d.item == nil {
 		k, err := givenKey(c, d.PartitionKey)
@@ -199,8 +199,8 @@ func bodyID(o *value.Object) (string, error) {
 	return id, nil
 }
 
-// bodyKey takes the partition key out of an item. What is no scalar is no value of a
-// key: the item is kept as one without the property.
+// bodyKey returns the partition key of an item. A value that is no scalar counts as
+// missing.
 func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) {
 	k := make(value.PartitionKey, 0, maxHierarchyDepth)
 	for _, path := range c.PartitionKey.Paths {
@@ -213,7 +213,7 @@ func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) 
 	return k, checkKeySize(k)
 }
 
-// givenKey reads the partition key that was given with a request.
+// givenKey parses the partition key given with a request.
 func givenKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	if text == "" {
 		return nil, ErrNoKey
@@ -231,8 +231,8 @@ func givenKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	return k, checkKeySize(k)
 }
 
-// checkKeySize: the service documents 101 bytes for a key of version 1, and takes
-// longer ones all the same, of which only the beginning is hashed.
+// checkKeySize checks a partition key's length. The service documents 101 bytes for
+// version 1, but accepts longer ones, of which it hashes only the beginning.
 func checkKeySize(k value.PartitionKey) error {
 	if n := k.Size(); n > maxKeyBytes {
 		return invalid("The partition key is %d bytes long, more than the %d bytes that it may have.", n, maxKeyBytes)

@@ -40,7 +40,7 @@ func TestItemRoundTrip(t *testing.T) {
 	}
 }
 
-// What is refused before it comes to a partition, and how.
+// What is refused before it reaches a partition, and how.
 func TestItemRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -135,7 +135,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Every key finds its partition again, and lists by key and by range agree on it.
+// Every key leads to the same partition again, and lists by key and by range agree.
 func TestKeysFindTheirPartition(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 5)

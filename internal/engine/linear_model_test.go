@@ -13,10 +13,10 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// opRead stands beside the writes.
+// opRead is a read, in addition to the store's writes.
 const opRead store.Op = 0
 
-// linearInput is what a client asks of one item.
+// linearInput is a client's request for one item.
 type linearInput struct {
 	item    string
 	op      store.Op
@@ -24,7 +24,7 @@ type linearInput struct {
 	ttl     catalog.TTL
 }
 
-// verdict is how a request ended.
+// verdict is the result of a request.
 type verdict string
 
 const (
@@ -37,9 +37,9 @@ const (
 	verdicts = 5 // in all
 )
 
-// linearOutput is what the client saw: the clock before and after the request, and
-// its answer. ts is that of a write, in seconds; lsn is the partition's, of reads
-// and of writes that were done.
+// linearOutput is what the client saw: the clock before and after the request, and its
+// answer. ts is that of a write, in seconds; lsn is the partition's, for reads and for
+// successful writes.
 type linearOutput struct {
 	verdict verdict
 	etag    string
@@ -48,19 +48,19 @@ type linearOutput struct {
 	lo, hi  int64
 }
 
-// linearState is an item as the model has it. It does not change when the item
-// expires: whether it has is asked of each answer, which knows when it was.
+// linearState is an item in the model. It does not change when the item expires: that is
+// decided for each answer, by its time.
 type linearState struct {
 	exists bool
 	etag   string
 	ts     int64
 	ttl    catalog.TTL
-	lsn    uint64 // the highest that was seen so far
+	lsn    uint64 // the highest seen so far
 }
 
 const noDeadline = 1 << 62
 
-// deadline is the millisecond at which the item is gone.
+// deadline returns the millisecond at which the item expires.
 func (s linearState) deadline(containerDefault catalog.TTL) int64 {
 	ttl := s.ttl
 	if ttl == catalog.TTLAbsent {
@@ -72,8 +72,8 @@ func (s linearState) deadline(containerDefault catalog.TTL) int64 {
 	return (s.ts + int64(ttl)) * 1000
 }
 
-// linearModel is one item in a container with this defaultTtl. Histories are cut
-// into one for each item.
+// linearModel is the model of one item in a container with this defaultTtl. Histories are
+// split by item.
 func linearModel(containerDefault catalog.TTL) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
@@ -103,8 +103,8 @@ func byItem(history []porcupine.Operation) [][]porcupine.Operation {
 	return items
 }
 
-// step says whether the answer is right for an item in state s, and what the item
-// is then.
+// step reports whether the answer is right for an item in state s, and returns the next
+// state.
 func (s linearState) step(containerDefault catalog.TTL, in linearInput, out linearOutput) (bool, linearState) {
 	end := s.deadline(containerDefault)
 	wasAlive := s.exists && end > out.lo  // at some moment of the request
@@ -138,7 +138,7 @@ func (s linearState) write(end int64, in linearInput, out linearOutput) (bool, l
 	if in.op == store.Delete {
 		return s.exists && end > out.lo && matches && out.verdict == verdictDone, linearState{lsn: out.lsn}
 	}
-	// A put says when it was, to the second, and the clock moves by whole seconds.
+	// A put has its time to the second, and the clock moves by whole seconds.
 	at := out.ts * 1000
 	next := linearState{exists: true, etag: out.etag, ts: out.ts, ttl: in.ttl, lsn: out.lsn}
 	if at < out.lo || at > out.hi || out.etag == s.etag || out.ts < s.ts {
@@ -154,8 +154,8 @@ func (s linearState) write(end int64, in linearInput, out linearOutput) (bool, l
 	return false, s
 }
 
-// A model that accepts everything proves nothing: here are histories that it must
-// refuse, beside their sound twins.
+// The model must not accept everything: these are histories that it must refuse, with
+// valid twins.
 func TestLinearModelRefuses(t *testing.T) {
 	const second = 1000
 	type op = porcupine.Operation
@@ -173,7 +173,7 @@ func TestLinearModelRefuses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		// Each is done before the next begins. The container's default is 2 s.
+		// Each request ends before the next begins. The container's default is 2 s.
 		history []op
 		good    bool
 	}{

@@ -29,9 +29,8 @@ const (
 	linearTimeout = time.Minute
 )
 
-// Concurrent clients on few items, while time passes: all they saw can be explained
-// by some order of their requests. Ten histories of a thousand requests, times
-// MAYFLY_LONG.
+// Concurrent clients use few items while time passes. Some order of their requests must
+// explain all answers. Ten histories of a thousand requests, times MAYFLY_LONG.
 func TestLinearizability(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -62,7 +61,7 @@ func TestLinearizability(t *testing.T) {
 	}
 }
 
-// checkLinear explains a history, or prints that of the item it cannot explain.
+// checkLinear checks a history, and prints that of an item which no order explains.
 func checkLinear(t *testing.T, seed uint64, containerDefault catalog.TTL, history []porcupine.Operation) {
 	t.Helper()
 	model := linearModel(containerDefault)
@@ -82,7 +81,7 @@ func checkLinear(t *testing.T, seed uint64, containerDefault catalog.TTL, histor
 	}
 }
 
-// linearRun is clients at work on one container.
+// linearRun is a set of clients that use one container.
 type linearRun struct {
 	w         *world
 	container *catalog.Container
@@ -137,7 +136,7 @@ type linearClient struct {
 	seen map[string]string
 }
 
-// request does one of them, and notes what came of it.
+// request makes a request, and records the result.
 func (c *linearClient) request() (porcupine.Operation, error) {
 	i := c.rng.IntN(linearItems)
 	in := linearInput{
@@ -180,7 +179,7 @@ func (c *linearClient) do(in linearInput, target Target, pk string) (Answer, err
 	return c.run.w.e.WriteItem(context.Background(), w)
 }
 
-// judge fills in what the answer was.
+// judge records what the answer was.
 func (out *linearOutput) judge(in linearInput, res Answer, err error) error {
 	out.verdict, out.etag, out.lsn = verdictDone, res.ETag, res.LSN
 	switch {

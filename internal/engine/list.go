@@ -41,14 +41,14 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 			return err
 		}
 	}
-	page.Charge = 0 // nothing has been done yet
+	page.Charge = 0 // nothing was read yet
 	ends := e.meters.elapsed() + query.PageTime
 	for i := s.first; i <= s.last; i++ {
 		if err := e.meters.admit(c, i); err != nil {
 			if i == s.first {
 				return err
 			}
-			// The client has what it could get, and asks for the rest again.
+			// The client gets what is there, and asks for the rest later.
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
 			break
 		}
@@ -66,8 +66,8 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 			return e.listFailed(page, err)
 		}
 		if page.Count > 0 && part.Count > 0 && len(part.Items) > q.MaxBytes {
-			// A partition's first item is returned whatever its size; here it
-			// is not the page's first.
+			// A partition returns its first item whatever its size, but here it is not
+			// the page's first.
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
 			break
 		}
@@ -87,9 +87,9 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 	return nil
 }
 
-// addRows adds the rows of a partition to a page, and charges the partition for what it
-// has added, so that the page's charge is that of all its rows together. A page without
-// rows costs empty.
+// addRows adds the rows of a partition to a page, and settles the increase of the page's
+// charge with that partition. So the page's charge is that of all its rows together. A
+// page without rows costs empty.
 func (e *Engine) addRows(page *Answer, rows []byte, n int, empty ru.Units) {
 	switch {
 	case n == 0:
@@ -106,7 +106,7 @@ func (e *Engine) addRows(page *Answer, rows []byte, n int, empty ru.Units) {
 	e.meters.settle(page.Container, page.Partition, page.Charge-before)
 }
 
-// listFailed charges for a page that ends in an error.
+// listFailed charges for a page that ends with an error.
 func (e *Engine) listFailed(page *Answer, err error) error {
 	if page.Charge == 0 && !errors.Is(err, store.ErrClosed) {
 		page.Charge = ru.ListBase
@@ -125,8 +125,8 @@ func pageItems(asked int) int {
 	return asked
 }
 
-// A continuation is the rid of the item after which to go on. Its ordinal tells
-// the partition too, and it stays good whatever happens to the item.
+// A continuation is the rid of the last item returned. Its ordinal also tells the
+// partition, and it stays valid if the item is deleted.
 const continuationPrefix, continuationSuffix = "+RID:", "#RT:1"
 
 func continuation(c *catalog.Container, after uint64) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// all lists everything that r asks for, and returns the ids, a string a page.
+// all lists everything that r asks for, and returns the ids, one string for each page.
 func (w *world) all(r *Request) []string {
 	w.t.Helper()
 	r.Database, r.Container = "d", "c"
@@ -46,13 +46,13 @@ func (w *world) all(r *Request) []string {
 	}
 }
 
-// Lists go through the partitions in their order, whatever the size of a page and
-// wherever it ends, also across restarts.
+// Lists return the partitions in their order, whatever the page size and wherever a page
+// ends, also across restarts.
 func TestListAcrossPartitions(t *testing.T) {
 	w := newWorld(t)
 	keys := spread(w.container("c", "100", 4))
-	// Partition 0 has two live items, 1 nothing but an expired one, 2 nothing, 3
-	// three with an expired one between them.
+	// Partition 0 has two live items, 1 only an expired one, 2 nothing, and 3 three live
+	// ones with an expired one between them.
 	w.put("c", keys[0], "a", "")
 	w.put("c", keys[0], "b", "")
 	w.put("c", keys[1], "dead", `"ttl":1`)
@@ -98,8 +98,8 @@ func TestPageItems(t *testing.T) {
 	}
 }
 
-// A page has at most maxPageBytes, unless its first item alone has more, however
-// the items lie in the partitions.
+// A page has at most maxPageBytes, unless its first item alone has more, however the
+// items are distributed over the partitions.
 func TestPageBytes(t *testing.T) {
 	w := newWorld(t)
 	keys := spread(w.container("c", "null", 4))

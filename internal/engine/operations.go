@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// scriptPageItems is the length of a page if a script does not say another.
+	// scriptPageItems is the length of a page if the script does not set one.
 	scriptPageItems = 100
-	// maxScanBytes bounds what a script reads at once to go over all items.
+	// maxScanBytes bounds what a script reads at once when it scans all items.
 	maxScanBytes = 16 << 20
 )
 
@@ -40,7 +40,7 @@ type scriptArgs struct {
 	} `json:"options"`
 }
 
-// scriptReply is what a script is told of an operation.
+// scriptReply is the result of an operation, for the script.
 type scriptReply struct {
 	Status   int             `json:"status,omitempty"` // of an error
 	Text     string          `json:"text,omitempty"`
@@ -53,7 +53,7 @@ type scriptOptions struct {
 	NotModified  bool   `json:"notModified,omitempty"`
 }
 
-// operate does an operation for a script.
+// operate executes an operation for a script.
 func (x *transaction) operate(ctx context.Context, name, args string) string {
 	reply, err := x.operation(ctx, name, args)
 	if err != nil {
@@ -114,7 +114,7 @@ func (x *transaction) post(a *scriptArgs, op store.Op) (scriptReply, error) {
 	return x.put(item, store.Write{Op: op, IfMatch: a.Options.ETag})
 }
 
-// withID gives an item an id that no other has.
+// withID adds a unique id to an item.
 func withID(item *value.Object) (*value.Object, error) {
 	body := value.AppendString([]byte(`{"id":`), value.NewGUID())
 	if len(item.Members()) > 0 {
@@ -131,7 +131,7 @@ func (x *transaction) replace(id string, a *scriptArgs) (scriptReply, error) {
 	return x.put(item, store.Write{Op: store.Replace, Key: store.Key{ID: id}, IfMatch: a.Options.ETag})
 }
 
-// put writes an item whose partition key is in it, and the id that it will have.
+// put writes an item. Its partition key and new id are taken from its body.
 func (x *transaction) put(item *value.Object, w store.Write) (scriptReply, error) {
 	id, err := bodyID(item)
 	if err != nil {
@@ -173,7 +173,7 @@ func (x *transaction) read(id string, a *scriptArgs) (scriptReply, error) {
 	return scriptReply{Resource: body}, nil
 }
 
-// query returns a page of a query, whose text is a string or in an object with
+// query returns a page of a query. The query is a string, or an object with text and
 // parameters.
 func (x *transaction) query(ctx context.Context, a *scriptArgs) (scriptReply, error) {
 	if err := x.checkLink(a.Link); err != nil {
@@ -209,8 +209,8 @@ func (x *transaction) scan(ctx context.Context) (scriptReply, error) {
 
 func list(rows []byte) []byte { return append(append([]byte{'['}, rows...), ']') }
 
-// page runs a query over the draft. The functions that it calls run in the place that
-// the script has among those that run: it must not wait for another.
+// page runs a query over the draft. The functions that it calls run in the script's seat,
+// since waiting for another one could deadlock.
 func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query.Page, error) {
 	program, calls, err := x.e.prepare(ctx, x.c, &q)
 	if err != nil {
@@ -219,7 +219,7 @@ func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query
 	r.Program, r.Partition, r.Scope, r.NowMs = program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
 	r.Random, r.UDF = rand.Float64, calls.bind(ctx, x.seat, x.nowMs)
 	r.Elapsed, r.Began = x.e.meters.elapsed, x.e.meters.elapsed()
-	r.QueryTime = max(x.endsAt-r.Began, 1) // the script's own
+	r.QueryTime = max(x.endsAt-r.Began, 1) // the rest of the script's time
 	page, err := query.RunOn(ctx, r, x.draft.Reader())
 	if errors.Is(err, query.ErrQueryTime) {
 		err = script.ErrTime
@@ -240,7 +240,7 @@ func (x *transaction) checkLink(link string) error {
 	return invalid("The link '%s' is not that of the container.", value.Clip(link))
 }
 
-// itemID returns the id of the item that a link leads to, by rid or by name.
+// itemID returns the id of the item that a link addresses, by rid or by name.
 func (x *transaction) itemID(link string) (string, error) {
 	const items = "/docs/"
 	name := strings.Trim(link, "/")

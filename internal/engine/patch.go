@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Patches: what a client may ask to be changed in an item, and on what condition.
+// Patches: the changes that a client may make to an item, and their condition.
 
 package engine
 
@@ -20,12 +20,12 @@ import (
 const (
 	// maxPatchOps is how many operations a patch may have.
 	maxPatchOps = 10
-	// maxConditionChecks bounds the work on a patch's condition, which the other
-	// writes of the partition wait for: the evaluation asks so often whether to go on,
-	// each time after a few hundred steps.
+	// maxConditionChecks bounds the work for a patch's condition, which delays the
+	// partition's other writes. It counts the evaluation's interrupt checks, each after a
+	// few hundred steps.
 	maxConditionChecks = 1000
-	// maxConditionBytes bounds its text, and with it the calls of functions, each of
-	// which may make a long text.
+	// maxConditionBytes bounds a condition's text, and so its number of function calls,
+	// each of which may produce a long string.
 	maxConditionBytes = 4 << 10
 )
 
@@ -41,7 +41,7 @@ const (
 	patchTooMany = "The number of patch operations can't exceed 10."
 )
 
-// patchKind is what an operation of a patch does.
+// patchKind is the kind of a patch operation.
 type patchKind string
 
 const (
@@ -66,7 +66,7 @@ type patch struct {
 	condition string // from … where …, or empty
 }
 
-// parsePatch reads {"condition": …, "operations": […]}, or the operations alone.
+// parsePatch parses {"condition": …, "operations": […]}, or only the operations.
 func parsePatch(body []byte) (*patch, error) {
 	if len(body) > MaxItemBytes {
 		return nil, ErrTooLarge
@@ -105,7 +105,7 @@ func parsePatch(body []byte) (*patch, error) {
 	return p, nil
 }
 
-// parsePatchOp reads one operation. The fault is empty if all is well.
+// parsePatchOp parses one operation. The fault is empty if the operation is valid.
 func parsePatchOp(raw []byte) (op patchOp, fault string) {
 	members, ok := value.Members(raw)
 	if !ok {
@@ -154,7 +154,7 @@ func parsePatchOp(raw []byte) (op patchOp, fault string) {
 	return op, ""
 }
 
-// parsePointer reads a JSON pointer (RFC 6901) that does not mean the whole item.
+// parsePointer parses a JSON pointer (RFC 6901) to something inside the item.
 func parsePointer(text string) (value.Path, bool) {
 	if !strings.HasPrefix(text, "/") || strings.Count(text, "/") > value.MaxPathSegments {
 		return nil, false
@@ -171,7 +171,7 @@ func parsePointer(text string) (value.Path, bool) {
 	return path, true
 }
 
-// pointer is the text of a path, as clients write it.
+// pointer returns the text of a path as a JSON pointer.
 func pointer(p value.Path) string {
 	var b strings.Builder
 	for _, segment := range p {
@@ -180,7 +180,7 @@ func pointer(p value.Path) string {
 	return value.Clip(b.String())
 }
 
-// check refuses paths that cannot be changed in the container.
+// check refuses paths that a patch may not change in the container.
 func (p *patch) check(c *catalog.Container) error {
 	for i := range p.ops {
 		for _, path := range []value.Path{p.ops[i].path, p.ops[i].from} {
@@ -200,7 +200,7 @@ func (p *patch) check(c *catalog.Container) error {
 	return nil
 }
 
-// change returns what makes the new item of the present one.
+// change returns the function that makes the new item from the present one.
 func (e *Engine) change(c *catalog.Container, p *patch) (func([]byte) (*value.Object, error), error) {
 	if err := p.check(c); err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 	if len(text) > maxConditionBytes {
 		return nil, invalid("%s The condition can have at most %d characters.", patchSyntax, maxConditionBytes)
 	}
-	program, err := e.compile(context.Background(), c, &Query{Text: "SELECT * " + text}) // it is short
+	program, err := e.compile(context.Background(), c, &Query{Text: "SELECT * " + text}) // the text is short, so ctx is not needed
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Applying a patch. The item is taken apart only along the paths of the patch; all
-// else is copied as it was written, but for its numbers: those of an item that was
-// patched are in the shortest form, as in the service.
+// Applying a patch. The item is parsed only along the paths of the patch. Everything else
+// is copied unchanged, except numbers: a patched item has them in the shortest form, as
+// in the service.
 
 package engine
 
@@ -16,8 +16,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// patchNode is a value of the item: its text, or, once a path has led into it, what
-// it consists of.
+// patchNode is a value of the item: its text or, once a path has led into it, its
+// children.
 type patchNode struct {
 	raw      []byte
 	opened   bool
@@ -26,7 +26,7 @@ type patchNode struct {
 	children []*patchNode
 }
 
-// container reports whether paths may lead into the node, and takes it apart.
+// container parses the node's children, and reports whether it is an object or an array.
 func (n *patchNode) container() bool {
 	if n.opened {
 		return true
@@ -47,7 +47,7 @@ func (n *patchNode) container() bool {
 	return n.opened
 }
 
-// find returns where a child of an opened node is, -1 if there is none.
+// find returns the index of a child of an opened node; -1 if there is none.
 func (n *patchNode) find(name string) int {
 	if !n.isArray {
 		return slices.Index(n.names, name)
@@ -58,7 +58,7 @@ func (n *patchNode) find(name string) int {
 	return -1
 }
 
-// arrayIndex reads the index of an element, as RFC 6901 has it.
+// arrayIndex parses the index of an element, as in RFC 6901.
 func arrayIndex(name string) (int, bool) {
 	i, err := strconv.Atoi(name)
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == name
@@ -71,7 +71,7 @@ func (n *patchNode) remove(i int) {
 	n.children = slices.Delete(n.children, i, i+1)
 }
 
-// put gives an object a property, in the place of one of that name.
+// put sets a property of an object.
 func (n *patchNode) put(name string, child *patchNode) {
 	if i := n.find(name); i >= 0 {
 		n.children[i] = child
@@ -81,7 +81,7 @@ func (n *patchNode) put(name string, child *patchNode) {
 	n.children = append(n.children, child)
 }
 
-// append writes the node as JSON, without the properties that skip names.
+// append writes the node as JSON, without the properties that skip selects.
 func (n *patchNode) append(dst []byte, skip func(string) bool) []byte {
 	if !n.opened {
 		return value.AppendShortest(dst, string(n.raw))
@@ -95,7 +95,7 @@ func (n *patchNode) append(dst []byte, skip func(string) bool) []byte {
 		if !n.isArray && skip(n.names[i]) {
 			continue
 		}
-		if dst[len(dst)-1] != opening { // with which no value ends
+		if dst[len(dst)-1] != opening { // no value ends with it
 			dst = append(dst, ',')
 		}
 		if !n.isArray {
@@ -108,7 +108,7 @@ func (n *patchNode) append(dst []byte, skip func(string) bool) []byte {
 
 func nothing(string) bool { return false }
 
-// apply makes the new item of the present one, whose text is valid.
+// apply makes the new item from the present one, whose text is valid.
 func (p *patch) apply(body []byte) (*value.Object, error) {
 	root := &patchNode{raw: body}
 	for i := range p.ops {
@@ -121,13 +121,13 @@ func (p *patch) apply(body []byte) (*value.Object, error) {
 		return nil, ErrTooLarge
 	}
 	o, err := value.ParseObject(text)
-	if err != nil { // it has become too deep
+	if err != nil { // it is nested too deeply
 		return nil, invalid("The patched item is invalid: %v.", err)
 	}
 	return o, nil
 }
 
-// do applies one operation. The fault is empty if all is well.
+// do applies one operation. The fault is empty if it succeeded.
 func (n *patchNode) do(op *patchOp) (fault string) {
 	child := &patchNode{raw: op.value}
 	if op.kind == patchMove {
@@ -178,7 +178,7 @@ func (n *patchNode) do(op *patchOp) (fault string) {
 	return ""
 }
 
-// parent returns the node that the last segment of a path is to be found in.
+// parent returns the node that contains the last segment of a path.
 func (n *patchNode) parent(op *patchOp, path value.Path) (_ *patchNode, fault string) {
 	n.container()
 	for _, name := range path[:len(path)-1] {
@@ -203,7 +203,7 @@ func outOfBounds(index string) string {
 	return fmt.Sprintf("Index(%s) to operate on is out of array bounds", value.Clip(index))
 }
 
-// existing returns the node at the end of a path, by its parent and its place there.
+// existing returns the node at the end of a path, as its parent and its index there.
 func (n *patchNode) existing(op *patchOp, path value.Path, done string) (parent *patchNode, i int, fault string) {
 	parent, fault = n.parent(op, path)
 	if fault != "" {
@@ -223,7 +223,7 @@ func (n *patchNode) existing(op *patchOp, path value.Path, done string) (parent 
 	return parent, i, fault
 }
 
-// increment adds to a number. A property that is not there begins at zero.
+// increment adds to a number. A missing property counts as zero.
 func (n *patchNode) increment(op *patchOp) (fault string) {
 	parent, fault := n.parent(op, op.path)
 	if fault != "" {
@@ -250,7 +250,7 @@ func (n *patchNode) increment(op *patchOp) (fault string) {
 	return ""
 }
 
-// addNumbers adds two numbers: integers exactly, as long as they fit.
+// addNumbers adds two numbers; integers exactly, unless they overflow.
 func addNumbers(a, b []byte) (sum []byte, ok bool) {
 	x, errX := strconv.ParseInt(string(a), 10, 64)
 	y, errY := strconv.ParseInt(string(b), 10, 64)

@@ -16,8 +16,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// naivePatch is what a patch means, on values that are taken apart in full. It
-// returns nil if an operation cannot be done.
+// naivePatch applies a patch to fully parsed values. It returns nil if an operation
+// fails.
 func naivePatch(item any, ops []naiveOp) any {
 	for _, op := range ops {
 		var ok bool
@@ -66,7 +66,7 @@ func naiveAt(v any, path string) (any, bool) {
 	return v, true
 }
 
-// naiveEdit returns a copy of v with what is at the path edited.
+// naiveEdit returns a copy of v with the value at the path edited.
 func naiveEdit(v any, path, op string, added any) (any, bool) {
 	name, rest, deeper := strings.Cut(path[1:], "/")
 	switch c := v.(type) {
@@ -130,8 +130,8 @@ func naiveSum(old, added any, exists bool) (any, bool) {
 	return n + added.(float64), ok
 }
 
-// Random patches of random items: what is left is what it should be, or the patch is
-// refused where it should be.
+// Random patches of random items give the same result as naivePatch, or are refused where
+// it fails.
 func TestPatchAgainstTwin(t *testing.T) {
 	scalar := rapid.SampledFrom([]any{nil, true, "x", "é\"\\", 1.0, -2.5, 7.0})
 	var tree func(depth int) *rapid.Generator[any]
@@ -213,8 +213,8 @@ func TestPatchAgainstTwin(t *testing.T) {
 	}
 }
 
-// FuzzPatch reads anything as a patch, and applies it to an item: no panic, and what
-// is left is an item.
+// FuzzPatch parses arbitrary bytes as a patch, and applies it to an item: no panic, and
+// the result is an item.
 func FuzzPatch(f *testing.F) {
 	for _, op := range []string{"add", "set", "replace", "remove", "incr", "move"} {
 		f.Add(fmt.Appendf(nil, `[{"op":%q,"path":"/a/0","from":"/b","value":1}]`, op))

@@ -19,15 +19,14 @@ import (
 )
 
 const (
-	// maxTriggers is how many triggers may come before a write, or after it.
+	// maxTriggers is how many triggers a write may have before it, and after it.
 	maxTriggers = 8
-	// maxArgs is how many arguments an object may say that it has.
+	// maxArgs bounds the length of arguments that are an array-like object.
 	maxArgs = 1 << 16
 )
 
-// Execute runs a stored procedure, whose name or rid is the target's, in one logical
-// partition: everything that it writes is durable together when it returns, or nothing
-// is written.
+// Execute runs the stored procedure that the target names, by name or rid, in one logical
+// partition. When it returns, either all its writes are durable or there are none.
 func (e *Engine) Execute(ctx context.Context, r *Request) (Answer, error) {
 	args, err := parseArgs(r.Body)
 	if err != nil {
@@ -53,8 +52,8 @@ func (e *Engine) Execute(ctx context.Context, r *Request) (Answer, error) {
 	return a, nil
 }
 
-// parseArgs reads the arguments of a procedure: a list, or an object that says like one
-// how long it is and what it has at each place, as Function.prototype.apply takes them.
+// parseArgs parses the arguments of a procedure: a list, or an array-like object with a
+// length and elements, as for Function.prototype.apply.
 func parseArgs(body []byte) ([][]byte, error) {
 	if len(body) == 0 {
 		return nil, nil
@@ -68,7 +67,7 @@ func parseArgs(body []byte) ([][]byte, error) {
 		return nil, invalid("The input content is invalid because the arguments of a stored procedure must be a list in JSON.")
 	}
 	var length float64
-	_ = json.Unmarshal(members["length"], &length) // what is no number is 0
+	_ = json.Unmarshal(members["length"], &length) // anything but a number means 0
 	if length > maxArgs {
 		return nil, invalid("The input content is invalid because a stored procedure has at most %d arguments.", maxArgs)
 	}
@@ -79,8 +78,7 @@ func parseArgs(body []byte) ([][]byte, error) {
 	return compactAll(elements)
 }
 
-// compactAll writes values without the space between their parts. One that is missing
-// stays so.
+// compactAll removes the white space of values. A missing value stays missing.
 func compactAll(elements []json.RawMessage) ([][]byte, error) {
 	all := make([][]byte, len(elements))
 	for i, raw := range elements {
@@ -96,7 +94,7 @@ func compactAll(elements []json.RawMessage) ([][]byte, error) {
 	return all, nil
 }
 
-// writeTriggered does a write together with what its triggers do.
+// writeTriggered executes a write and its triggers as one transaction.
 func (e *Engine) writeTriggered(ctx context.Context, r *Request) (Answer, error) {
 	op := r.op()
 	var done triggered
@@ -125,10 +123,10 @@ func (e *Engine) writeTriggered(ctx context.Context, r *Request) (Answer, error)
 	return a, nil
 }
 
-// triggered is what came of a write with triggers.
+// triggered is the result of a write with triggers.
 type triggered struct {
 	index    int    // of the write among the draft's
-	response string // what a trigger has put in place of the answer
+	response string // the answer's body, if a trigger replaced it
 }
 
 func (x *transaction) writeTriggered(ctx context.Context, r *Request, w ItemOp) (triggered, error) {
@@ -170,9 +168,9 @@ func (x *transaction) writeTriggered(ctx context.Context, r *Request, w ItemOp) 
 	return done, nil
 }
 
-// intend makes of a write what triggers see of it. That of a patch is the item with the
-// patch applied, which is to replace the present one: conditions are met before any
-// trigger runs.
+// intend turns a write into what triggers see. For a patch that is a replace with the
+// patch applied to the present item, and its conditions are checked before any trigger
+// runs.
 func (x *transaction) intend(w *ItemOp) error {
 	if w.Op != store.Update {
 		return nil
@@ -200,7 +198,7 @@ func (x *transaction) intend(w *ItemOp) error {
 	return nil
 }
 
-// main does the write itself.
+// main executes the write itself.
 func (x *transaction) main(op *ItemOp) (store.Result, error) {
 	d, err := draftOf(*op)
 	if err != nil {
@@ -230,7 +228,7 @@ func operationName(op store.Op) string {
 	return "Delete"
 }
 
-// triggers finds triggers by their names, for a write of a kind.
+// triggers finds triggers by their names, and checks that they fit the write.
 func (x *transaction) triggers(names, kind string, op store.Op) ([]*catalog.Script, error) {
 	if names == "" {
 		return nil, nil
@@ -254,9 +252,9 @@ func (x *transaction) triggers(names, kind string, op store.Op) ([]*catalog.Scri
 	return all, nil
 }
 
-// triggeredBy reports whether a trigger for an operation may be called for a write. An
-// upsert is neither a create nor an update, as in the service. What it takes for an
-// update it does not say: here it is what changes an item that must be there.
+// triggeredBy reports whether a trigger for an operation may run for a write. As in the
+// service, an upsert is neither a create nor an update. The service does not define
+// update: here it is a replace or a patch.
 func triggeredBy(operation string, op store.Op) bool {
 	switch strings.ToLower(operation) {
 	case "all":

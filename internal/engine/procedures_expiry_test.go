@@ -10,9 +10,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Scenario 44, for scripts: what lives when a script begins does so for all that it
-// reads and queries, however the clock moves meanwhile. What it writes lives from when
-// it was committed.
+// Scenario 44, for scripts: an item that is live when a script begins is live for all its
+// reads and queries, however the clock moves. The life of items that it writes begins
+// with the commit.
 func TestScenario44AScriptIsOfOneMoment(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "10", 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// testExplain tells errors by their text.
+// testExplain returns the text of an error.
 func testExplain(err error) (int, string) {
 	if errors.Is(err, store.ErrNotFound) {
 		return 404, err.Error()
@@ -27,8 +27,8 @@ func testExplain(err error) (int, string) {
 	return 400, err.Error()
 }
 
-// noQuery is what a script is told that asks something which is no query. Tests do
-// something while a script runs when it is told so.
+// noQuery is the reply to a script that sends an invalid query. Tests act during a script
+// when it gets this reply.
 const noQuery = "no query"
 
 func (w *world) procedure(name, text string) {
@@ -56,8 +56,8 @@ const transfer = `function(from, to, amount) {
 	});
 }`
 
-// Amounts that many move between a few items at the same time are neither lost nor
-// made: no script sees half of another.
+// Concurrent transfers between a few items neither lose nor create amounts: no script
+// sees half of another.
 func TestTransfers(t *testing.T) {
 	const clients, moves, items, each = 6, 15, 3, 100
 	w := newWorld(t)
@@ -94,7 +94,7 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// sum adds up n of items.
+// sum adds up the n of items.
 func (w *world) sum(container string, items int) int {
 	w.t.Helper()
 	sum := 0
@@ -108,7 +108,7 @@ func (w *world) sum(container string, items int) int {
 	return sum
 }
 
-// The machine crashes while amounts are moved: they are there in whole afterwards.
+// The machine crashes during transfers: afterwards no amount is missing.
 func TestTransfersAndCrashes(t *testing.T) {
 	const moves, items, each = 20, 3, 100
 	fs := vfs.NewCrashableMem()
@@ -160,8 +160,8 @@ func TestTransfersAndCrashes(t *testing.T) {
 	}
 }
 
-// What a script was shown of the items that it wrote is in its answer as it came to
-// be: etags, rids and times are those of the items.
+// A script's answer has the final etags, rids and times of the items that it wrote, not
+// those of the draft.
 func TestAnswersTellWhatWasWritten(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -200,15 +200,15 @@ func TestAnswersTellWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A script under which its partition key changes every time gives up after a while,
-// and has done nothing.
+// A script whose logical partition changes during every run fails after a while, and has
+// written nothing.
 func TestContendedScript(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
 	w.procedure("write", `function() { __.queryDocuments(__.getSelfLink(), "now", () => __.createDocument(__.getSelfLink(), {id: "mine", pk: "k"})) }`)
 	runs := 0
 	e := execution("write", "")
-	w.e.options.Explain = func(error) (int, string) { // another writes while the script runs
+	w.e.options.Explain = func(error) (int, string) { // another request writes while the script runs
 		runs++
 		w.put("c", "k", "other", fmt.Sprintf(`"n":%d`, runs))
 		return 400, noQuery
@@ -219,7 +219,7 @@ func TestContendedScript(t *testing.T) {
 	if _, err := w.read("c", "k", "mine"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the item of a script that gave up: %v", err)
 	}
-	// A write to another partition key is in nobody's way.
+	// A write to another partition key does not conflict.
 	runs = 0
 	w.e.options.Explain = func(error) (int, string) {
 		runs++
@@ -231,8 +231,8 @@ func TestContendedScript(t *testing.T) {
 	}
 }
 
-// An item that expires between a script and its commit makes it run again: it must
-// not be brought back.
+// An item that expires between a script and its commit makes the script run again: it
+// must not be restored.
 func TestItemExpiresUnderScript(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "10", 1)
@@ -257,7 +257,7 @@ func TestItemExpiresUnderScript(t *testing.T) {
 	}
 }
 
-// Triggers keep a count exact while many write at the same time.
+// Triggers keep a count exact under concurrent writes.
 func TestTriggersCount(t *testing.T) {
 	const clients, writes = 4, 10
 	w := newWorld(t)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Purge, as the engine runs it: which partitions have something to do, what their
-// requests left over, and what operators want of it.
+// Purge as the engine runs it: which partitions are due, what throughput is left over,
+// and the operators' settings.
 
 package engine
 
@@ -17,26 +17,25 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// lookAtClosedEvery is how often partitions that are not open are looked at: they
-// have no writes, so what is due there was known all along.
+// lookAtClosedEvery is how often closed partitions are checked. They have no writes, so
+// what is due there does not change in between.
 const lookAtClosedEvery = time.Second
 
-// purgeable is the engine as purge sees it. Its own fields are of the one goroutine that
-// purges.
+// purgeable is the engine as purge sees it. Only purge's goroutine uses its own fields.
 type purgeable struct {
 	*Engine
 	closed   map[partitionID]closedPartition
-	closedAt time.Duration // when closed was last looked at
+	closedAt time.Duration // the last check of closed partitions
 }
 
-// Due returns the partitions that have something to do at nowMs. Those that are not
-// open, since nobody used them since the start, are opened for it.
+// Due returns the partitions with something to purge at nowMs. It opens those that were
+// not used since the start.
 func (e *purgeable) Due(nowMs int64) []purge.Target {
 	return append(e.targets(func(p *store.Partition) bool { return p.PurgeDue() <= nowMs }), e.closedTargets(nowMs)...)
 }
 
-// Unindexed returns the open partitions whose items wait for index rows, as long as
-// there is room for these.
+// Unindexed returns the open partitions whose items wait for index rows, while there is
+// disk space for these.
 func (e *purgeable) Unindexed() []purge.Target {
 	if e.writable() != nil {
 		return nil
@@ -44,7 +43,7 @@ func (e *purgeable) Unindexed() []purge.Target {
 	return e.targets((*store.Partition).Unindexed)
 }
 
-// Meter returns that of a partition, if throughput is enforced.
+// Meter returns the meter of a partition, if throughput is enforced.
 func (e *purgeable) Meter(t purge.Target) *ru.Meter {
 	if e.meters.mode != Enforce {
 		return nil
@@ -52,13 +51,13 @@ func (e *purgeable) Meter(t purge.Target) *ru.Meter {
 	return e.meters.meter(meterOf(t.Container, t.Index))
 }
 
-// Room returns why nothing can be deleted, nil if it can.
+// Room returns why nothing can be deleted; nil if it can.
 func (e *purgeable) Room() error { return e.removable() }
 
-// Elapsed is real time.
+// Elapsed returns real time.
 func (e *purgeable) Elapsed() time.Duration { return e.meters.elapsed() }
 
-// targets returns the open partitions that are wanted.
+// targets returns the open partitions that wanted selects.
 func (e *Engine) targets(wanted func(*store.Partition) bool) []purge.Target {
 	var all []purge.Target
 	e.mu.RLock()
@@ -71,8 +70,8 @@ func (e *Engine) targets(wanted func(*store.Partition) bool) []purge.Target {
 	return all
 }
 
-// IndexProgress returns how many percent of a container's items have their index
-// rows.
+// IndexProgress returns the percentage of a container's items that have their index rows,
+// in the partition that has the lowest.
 func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
 	least := 100
 	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
@@ -83,7 +82,7 @@ func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
 	return least, err
 }
 
-// closedTargets opens the partitions that were not open and have something to do.
+// closedTargets opens and returns the closed partitions that are due.
 func (e *purgeable) closedTargets(nowMs int64) []purge.Target {
 	now := e.meters.elapsed()
 	if e.closedAt != 0 && now-e.closedAt < lookAtClosedEvery {
@@ -100,14 +99,15 @@ func (e *purgeable) closedTargets(nowMs int64) []purge.Target {
 			if err == nil {
 				due = append(due, purge.Target{Container: c, Index: i, Partition: p})
 			} else if !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) {
-				e.logger.Error("a partition cannot be opened to be purged", "container", c.ID, "partition", i, "err", err)
+				e.logger.Error("cannot open a partition to purge it", "container", c.ID, "partition", i, "err", err)
 			}
 		}
 	}
 	return due
 }
 
-// closedDue returns when a partition has something to do, if it is not open.
+// closedDue returns when a closed partition is due; Never if it is open or nothing
+// expires in it.
 func (e *purgeable) closedDue(c *catalog.Container, index int) int64 {
 	if c.DefaultTTL == catalog.TTLAbsent && !c.Final() {
 		return store.Never
@@ -130,29 +130,29 @@ func (e *purgeable) closedDue(c *catalog.Container, index int) int64 {
 		snap.Close()
 	}
 	if err != nil {
-		e.logger.Error("a partition cannot be looked at for what has expired", "container", c.ID, "partition", index, "err", err)
+		e.logger.Error("cannot read when a partition's items expire", "container", c.ID, "partition", index, "err", err)
 		dueMs = store.Never
 	}
 	e.closed[id] = closedPartition{c.Epoch, dueMs}
 	return dueMs
 }
 
-// closedPartition is what is known of a partition that nobody has used.
+// closedPartition is what is known of a partition that is not open.
 type closedPartition struct {
 	epoch uint64
 	dueMs int64
 }
 
-// PurgeSetting is what is set for a container, or everywhere.
+// PurgeSetting is the setting of a container, or the global one.
 type PurgeSetting struct {
-	// Paused says that purge is paused everywhere, or in the container: by itself or
-	// everywhere.
+	// Paused says that purge is paused globally or, for a container, either there or
+	// globally.
 	Paused bool       `json:"paused"`
 	Limit  purge.Rate `json:"limit,omitzero"`
 }
 
-// PausePurge stops purge, or lets it go on: in a container, or everywhere if it is nil.
-// The setting survives restarts.
+// PausePurge pauses or resumes purge, in a container or, if c is nil, globally. The
+// setting survives restarts.
 func (e *Engine) PausePurge(c *catalog.Container, paused bool) (PurgeSetting, error) {
 	if c != nil {
 		return e.changePurge(c, func(s *purge.ContainerSettings) { s.Paused = paused })
@@ -163,8 +163,8 @@ func (e *Engine) PausePurge(c *catalog.Container, paused bool) (PurgeSetting, er
 	return PurgeSetting{Paused: paused}, e.commitFailed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
 }
 
-// LimitPurge bounds how many items purge takes away in a second in a container; 0
-// is no bound.
+// LimitPurge bounds how many items a second purge removes in a container; 0 means no
+// bound.
 func (e *Engine) LimitPurge(c *catalog.Container, itemsPerSecond float64) (PurgeSetting, error) {
 	if !(itemsPerSecond >= 0 && itemsPerSecond <= maxPurgeLimit) {
 		return PurgeSetting{}, invalid("The rate must be between 0, for no limit, and %d items per second.", int64(maxPurgeLimit))
@@ -172,7 +172,7 @@ func (e *Engine) LimitPurge(c *catalog.Container, itemsPerSecond float64) (Purge
 	return e.changePurge(c, func(s *purge.ContainerSettings) { s.ItemsPerSecond = purge.Rate(itemsPerSecond) })
 }
 
-// maxPurgeLimit is more than any machine does.
+// maxPurgeLimit is more than any machine can do.
 const maxPurgeLimit = 1e9
 
 func (e *Engine) changePurge(c *catalog.Container, change func(*purge.ContainerSettings)) (PurgeSetting, error) {
@@ -188,15 +188,14 @@ func (e *Engine) changePurge(c *catalog.Container, change func(*purge.ContainerS
 	return PurgeSetting{s.Paused, s.Limit}, e.commitFailed(err)
 }
 
-// PurgeResult is what was taken away at once.
+// PurgeResult is the result of PurgeNow.
 type PurgeResult struct {
 	Purged store.Amount `json:"purged"`
 	Reason string       `json:"reason"`
 }
 
-// PurgeNow takes away all that has expired in a container, or everywhere if it is nil,
-// at once and whatever is left over. It is for tests, and for operators who need the
-// space.
+// PurgeNow purges all expired items of a container or, if c is nil, of all, at once and
+// regardless of throughput. It is for tests, and for operators who need the space.
 func (e *Engine) PurgeNow(ctx context.Context, c *catalog.Container) (PurgeResult, error) {
 	var targets []purge.Target
 	for _, c := range e.oneOrAll(c) {
@@ -215,10 +214,10 @@ func (e *Engine) PurgeNow(ctx context.Context, c *catalog.Container) (PurgeResul
 // PurgeThrottled returns for how long each cause has held purge back.
 func (e *Engine) PurgeThrottled() map[purge.Cause]time.Duration { return e.purger.Throttled() }
 
-// SystemWork returns what the database has done without being asked to.
+// SystemWork returns the work that the database did on its own.
 func (e *Engine) SystemWork(cause ru.Cause) ru.Entry { return e.ledger.Total(cause) }
 
-// Health tells how the engine below is.
+// Health returns the storage engine's state.
 func (e *Engine) Health() kv.Health {
 	if e.options.Health == nil {
 		return kv.Health{}
@@ -226,11 +225,11 @@ func (e *Engine) Health() kv.Health {
 	return e.options.Health()
 }
 
-// observe tells purge of an operation of a client on items, which began at the given
-// moment.
+// observe reports to purge that a client's operation on items ended, which began at the
+// given moment.
 func (e *Engine) observe(began time.Duration) { e.purger.Traffic.End(e.meters.elapsed() - began) }
 
-// begin tells purge that such an operation begins, and returns when.
+// begin reports to purge that such an operation begins, and returns the time.
 func (e *Engine) begin() time.Duration {
 	e.purger.Traffic.Begin()
 	return e.meters.elapsed()

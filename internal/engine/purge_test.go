@@ -20,8 +20,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// alive runs a test in a bubble of its own time, in which the database's clock
-// goes on by itself and purge works in the background.
+// alive runs a test in a synctest bubble, in which the database's clock advances by
+// itself and purge works in the background.
 func alive(t *testing.T, o Options, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,14 +33,14 @@ func alive(t *testing.T, o Options, test func(w *world)) {
 	})
 }
 
-// start opens the world with a clock that goes on.
+// start opens the world with a clock that advances.
 func (w *world) start(o Options) {
 	w.t.Helper()
 	o.DB = w.db
 	if w.booted.IsZero() {
 		w.booted = time.Now()
 	}
-	if o.ClockBoot == nil { // the machine's own goes on outside of the bubble
+	if o.ClockBoot == nil { // the machine's own boot clock is outside of the bubble
 		o.ClockBoot = func() clock.Boot { return clock.Boot{ID: "bubble", Ms: time.Since(w.booted).Milliseconds()} }
 	}
 	var err error
@@ -56,9 +56,9 @@ func (w *world) restart(o Options) {
 	pass(time.Second)
 }
 
-// pass lets time go by.
+// pass lets time pass.
 func pass(d time.Duration) {
-	time.Sleep(d) // the bubble's
+	time.Sleep(d) // in the bubble's time
 	synctest.Wait()
 }
 
@@ -83,8 +83,7 @@ func (w *world) pausePurge(c *catalog.Container, paused bool) {
 	w.must(err)
 }
 
-// With nothing else to do, what expires is taken away within two seconds, again
-// and again.
+// Without other work, expired items are purged within two seconds, again and again.
 func TestPurgeKeepsUp(t *testing.T) {
 	alive(t, Options{}, func(w *world) {
 		keys := spread(w.container("c", "5", 3))
@@ -110,8 +109,8 @@ func TestPurgeKeepsUp(t *testing.T) {
 	})
 }
 
-// Scenario 56: while requests use all that is provisioned, nothing is taken away
-// out of it, the lag grows and is told truly, and afterwards it is worked off.
+// Scenario 56: while requests use all provisioned throughput, purge takes nothing of it.
+// The lag grows and is reported correctly, and afterwards purge catches up.
 func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 	alive(t, Options{Throughput: Enforce}, func(w *world) {
 		w.container("c", "2", 1) // 400 RU/s
@@ -121,7 +120,8 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 			pass(50 * time.Millisecond)
 		}
 		pass(2 * time.Second)
-		// Requests without end, of a unit each, so that they leave less than an item costs.
+		// Requests without end, of one unit each, so that they leave less than an item
+		// costs.
 		w.put("c", "k", "busy", `"ttl":-1`)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -131,7 +131,7 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 				_, err := w.read("c", "k", "busy")
 				var throttled *ThrottledError
 				if errors.As(err, &throttled) {
-					time.Sleep(throttled.RetryAfter) // the bubble's
+					time.Sleep(throttled.RetryAfter) // in the bubble's time
 				} else if err != nil {
 					t.Error(err)
 					return
@@ -155,8 +155,8 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 		}
 		cancel()
 		<-ended
-		// 100 items of about 6 RU, with 80 % of 400 RU/s: two seconds, and one to see
-		// that something is left.
+		// 100 items of about 6 RU, with 80 % of 400 RU/s: two seconds, and one to notice
+		// that throughput is left over.
 		pass(4 * time.Second)
 		if s := w.status("c"); s.Expired.Items != 0 || s.Purge.LagSeconds != 0 || s.Purge.PurgedItems != 100 {
 			t.Errorf("four seconds after the requests ended: %+v", s)
@@ -164,11 +164,11 @@ func TestPurgeUsesOnlyWhatIsLeftOver(t *testing.T) {
 	})
 }
 
-// itemCost is about what it costs to take a small item away.
+// itemCost is about the charge for purging a small item.
 const itemCost = 6
 
-// What has waited very long leaves in spite of requests that use everything, but
-// slowly, and not out of what they bought.
+// Items that have waited very long are purged even if requests use everything, but
+// slowly, and not out of the requests' throughput.
 func TestPurgeFloor(t *testing.T) {
 	alive(t, Options{Throughput: Enforce}, func(w *world) {
 		w.container("c", "2", 1)
@@ -177,7 +177,7 @@ func TestPurgeFloor(t *testing.T) {
 		}
 		c, err := w.e.Container("d", "c")
 		w.must(err)
-		// A debt that lasts for longer than the test.
+		// A debt that lasts longer than the test.
 		w.e.meters.settle(c, 0, 400*ru.Units((20*time.Minute).Seconds()))
 		for range 9 * 60 {
 			pass(time.Second)
@@ -196,7 +196,7 @@ func TestPurgeFloor(t *testing.T) {
 	})
 }
 
-// Purge does what it is told, at once, and still after a restart.
+// Purge follows its settings at once, and after a restart.
 func TestPurgeObeys(t *testing.T) {
 	alive(t, Options{}, func(w *world) {
 		w.container("c", "1", 1)
@@ -249,8 +249,8 @@ func TestPurgeObeys(t *testing.T) {
 	})
 }
 
-// What expired while nobody looked is found after a restart, though nobody uses
-// the container; what is not due stays closed.
+// Items that expired while the server was down are purged after a restart, though no
+// request uses the container. Partitions where nothing is due stay closed.
 func TestPurgeAfterRestart(t *testing.T) {
 	alive(t, Options{}, func(w *world) {
 		w.pausePurge(nil, true)
@@ -279,8 +279,7 @@ func TestPurgeAfterRestart(t *testing.T) {
 	})
 }
 
-// With TTL off, purge reads nothing, and with all items waiting it reads hardly
-// anything.
+// With TTL off, purge reads nothing. With no item due yet, it reads hardly anything.
 func TestPurgeReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &countingDB{DB: kvtest.NewModel()}
@@ -302,7 +301,7 @@ func TestPurgeReadsNothing(t *testing.T) {
 	})
 }
 
-// An engine that falls behind slows purge down.
+// A storage engine that falls behind slows purge down.
 func TestPurgeYields(t *testing.T) {
 	var stalled atomic.Bool
 	alive(t, Options{Health: func() kv.Health { return kv.Health{Stalled: stalled.Load()} }}, func(w *world) {
@@ -327,8 +326,8 @@ func TestPurgeYields(t *testing.T) {
 	})
 }
 
-// Scenario 55, for reads and lists: what it costs to pass the dead by is told, and
-// charged to nobody.
+// Scenario 55, for reads and lists: the cost of skipping expired items is reported, and
+// no client is charged.
 func TestDeadReadsAreNobodysCharge(t *testing.T) {
 	alive(t, Options{PurgePaused: true}, func(w *world) {
 		w.container("c", "2", 1)
@@ -356,7 +355,7 @@ func TestDeadReadsAreNobodysCharge(t *testing.T) {
 	})
 }
 
-// A container with much to take away does not keep another with little waiting.
+// A container with much to purge does not delay another with little.
 func TestPurgeIsFair(t *testing.T) {
 	alive(t, Options{Health: func() kv.Health { return kv.Health{Stalled: true} }}, func(w *world) {
 		w.container("big", "1", 1)

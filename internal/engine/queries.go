@@ -12,37 +12,38 @@ import (
 )
 
 const (
-	// keptQueries is how many queries are kept, at least: those that were used last. At
-	// most, it is twice as many.
+	// keptQueries is how many recently used queries are kept at least. At most it is
+	// twice as many.
 	keptQueries = 256
-	// maxKeptQueryBytes is the longest text of a query that is kept. A syntax tree
-	// takes some thirty times its text, and a program about as much.
+	// maxKeptQueryBytes is the longest text of a query that is kept. A syntax tree takes
+	// some thirty times its text, and a program about as much.
 	maxKeptQueryBytes = 4 << 10
 )
 
-// queries keeps queries by their text. Applications send few texts very often, with
-// parameters that differ.
+// queries caches parsed queries by their text. Applications send few texts very often,
+// with different parameters.
 type queries struct {
 	mu struct {
 		sync.RWMutex
-		// recent has what was used since older was recent itself.
+		// recent has the queries used since older was replaced, and older those used
+		// before.
 		recent, older map[string]*keptQuery
 	}
 }
 
-// keptQuery is a query that may come again.
+// keptQuery is a cached query.
 type keptQuery struct {
-	tree *syntax.Query // which many may read and none may change
+	tree *syntax.Query // shared by many readers, so it must not change
 	last atomic.Pointer[keptProgram]
 }
 
-// keptProgram is what a query was compiled to, for one state of a container.
+// keptProgram is the program of a query, for one version of a container.
 type keptProgram struct {
 	container *catalog.Container
 	template  *sql.Template
 }
 
-// bind returns the program of a query for values of its parameters, if it is known.
+// bind returns the program of a query for values of its parameters, if it is cached.
 func (k *keptQuery) bind(c *catalog.Container, params map[string]sql.Value) (*sql.Program, bool) {
 	last := k.last.Load()
 	if last == nil || last.container != c {
@@ -51,14 +52,14 @@ func (k *keptQuery) bind(c *catalog.Container, params map[string]sql.Value) (*sq
 	return last.template.Bind(params)
 }
 
-// keep keeps what is in a program for other values too.
+// keep caches the part of a program that does not depend on parameters.
 func (k *keptQuery) keep(c *catalog.Container, p *sql.Program) {
 	if t := p.Template(); t != nil {
 		k.last.Store(&keptProgram{c, t})
 	}
 }
 
-// parse returns a query that has been parsed.
+// parse returns the parsed query of a text, from the cache if it is there.
 func (k *queries) parse(text string) (*keptQuery, error) {
 	k.mu.RLock()
 	q := k.mu.recent[text]

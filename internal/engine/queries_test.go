@@ -11,8 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
-// TestQueriesAreKept parses more queries than are kept: those in use stay, and there
-// are never more than twice as many as should be.
+// TestQueriesAreKept parses more queries than are kept: those in use stay, and there are
+// never more than twice keptQueries.
 func TestQueriesAreKept(t *testing.T) {
 	var k queries
 	const often = "SELECT * FROM c WHERE c.a = @a"
@@ -44,7 +44,7 @@ func TestQueriesAreKept(t *testing.T) {
 	}
 }
 
-// TestQueriesThatAreNotKept: what does not parse, and what is long, is parsed anew.
+// TestQueriesThatAreNotKept: invalid and long queries are parsed every time.
 func TestQueriesThatAreNotKept(t *testing.T) {
 	var k queries
 	for range 2 {
@@ -60,8 +60,8 @@ func TestQueriesThatAreNotKept(t *testing.T) {
 	}
 }
 
-// TestProgramsAreKept: a program serves other values of its parameters, in the container
-// that it was compiled for, as that was then.
+// TestProgramsAreKept: a program serves other values of its parameters, for the version
+// of the container that it was compiled for.
 func TestProgramsAreKept(t *testing.T) {
 	var k queries
 	q, err := k.parse("SELECT * FROM c WHERE c.a = @a")

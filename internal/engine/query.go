@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Queries: which partitions a query is about, what it costs, and the plan that
-// clients ask for before they send a query to many partitions.
+// Queries: which partitions a query reads, its charge, and the plan that clients ask for
+// before they send a query to many partitions.
 
 package engine
 
@@ -27,7 +27,7 @@ import (
 const (
 	// maxQueryBytes is the longest text of a query.
 	maxQueryBytes = 512 << 10
-	// maxContinuationBytes bounds what a client may send as one.
+	// maxContinuationBytes bounds the length of a continuation from a client.
 	maxContinuationBytes = 32 << 10
 )
 
@@ -35,18 +35,18 @@ const (
 type Query struct {
 	Text   string
 	Params map[string]sql.Value
-	// Resume, if it is set, is where an ordered query goes on, beside its continuation.
+	// Resume, if set, is where an ordered query resumes, beside its continuation.
 	Resume *ResumeFilter
 }
 
-// ResumeFilter is where a client goes on with an ordered query.
+// ResumeFilter is the position at which a client resumes an ordered query.
 type ResumeFilter struct {
-	Values  []sql.Value // of its last row, one for each key of the order
+	Values  []sql.Value // of the last row, one for each key of the order
 	RID     string      // of the item of that row, or empty
-	Exclude bool        // leaves out all rows with the same values
+	Exclude bool        // skips all rows with the same values
 }
 
-// resume finds the place that a client means.
+// resume returns the filter's position.
 func (f *ResumeFilter) resume(c *catalog.Container) (*query.Resume, error) {
 	if f == nil {
 		return nil, nil
@@ -63,29 +63,28 @@ func (f *ResumeFilter) resume(c *catalog.Container) (*query.Resume, error) {
 }
 
 var (
-	// ErrCrossPartition: the query is about several partition keys, and was not
-	// allowed to be.
+	// ErrCrossPartition: the query covers several partition keys, and the request does
+	// not allow that.
 	ErrCrossPartition = errors.New("cross partition query is required but disabled")
-	// ErrContinuationLimit: the page has a continuation that is longer than the client
-	// wants it.
+	// ErrContinuationLimit: the page's continuation is longer than the client allows.
 	ErrContinuationLimit = errors.New("the continuation is longer than the limit")
-	// ErrNoIndex: the order that was asked for needs an index that there is not.
+	// ErrNoIndex: the query's order needs a composite index that does not exist.
 	ErrNoIndex = errors.New("no corresponding composite index")
 )
 
-// NeedsPlanError refuses a query whose answer a client has to put together. The plan
-// is what it needs for that.
+// NeedsPlanError refuses a query whose result the client has to merge. Plan is what it
+// needs for that.
 type NeedsPlanError struct {
 	Plan []byte
 }
 
 func (e *NeedsPlanError) Error() string { return "the query cannot be served without a plan" }
 
-// DefaultQueryTime is how long a query may work that cannot end early.
+// DefaultQueryTime is how long a query may run that cannot end early.
 const DefaultQueryTime = time.Minute
 
-// Watch begins to work for a query. What it returns says whether the work must end, and
-// why.
+// Watch starts a query's time. The function that it returns returns an error once the
+// query must end.
 func (e *Engine) Watch(ctx context.Context) (look func() error) {
 	began := e.meters.elapsed()
 	return func() error {
@@ -122,7 +121,7 @@ func (e *Engine) compile(ctx context.Context, c *catalog.Container, q *Query) (*
 	return p, nil
 }
 
-// prepare compiles a query that is to run, and finds the functions that it calls.
+// prepare compiles a query, and finds the functions that it calls.
 func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (*sql.Program, *udfCalls, error) {
 	program, err := e.compile(ctx, c, q)
 	if err != nil {
@@ -134,7 +133,7 @@ func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (*
 	return program, e.udfCalls(c, program), nil
 }
 
-// vectors tells how the container compares vectors.
+// vectors returns how the container compares vectors.
 func vectors(c *catalog.Container) []sql.Vector {
 	var all []sql.Vector
 	for _, v := range c.Vectors {
@@ -145,8 +144,8 @@ func vectors(c *catalog.Container) []sql.Vector {
 	return all
 }
 
-// checkOrder refuses an order by several properties for which there is no composite
-// index, as the service does.
+// checkOrder refuses an order by several properties without a composite index for it, as
+// the service does.
 func checkOrder(c *catalog.Container, p *sql.Program) error {
 	keys := p.OrderBy()
 	if len(keys) < 2 || slices.ContainsFunc(keys, func(k sql.SortKey) bool { return k.Call != nil }) {
@@ -160,7 +159,7 @@ func checkOrder(c *catalog.Container, p *sql.Program) error {
 	return ErrNoIndex
 }
 
-// serves reports whether a composite index has the order of the keys, or the very
+// serves reports whether a composite index has the order of the keys or, if reversed, the
 // opposite.
 func serves(composite []catalog.CompositePath, keys []sql.SortKey, reversed bool) bool {
 	for i, k := range keys {
@@ -196,7 +195,7 @@ func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs
 			return err
 		}
 		defer seat.Leave()
-		nowMs = e.clock.Now() // items have expired while it waited
+		nowMs = e.clock.Now() // items may have expired while the request waited
 	}
 	page.Compiled, page.LatestFirst = e.meters.elapsed()-began, program.LatestFirst()
 	page.Merged = program.Distinct() || program.HasGroupKeys()
@@ -226,9 +225,8 @@ func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs
 	return nil
 }
 
-// queryPage makes a page of the rows of one partition. It ends with its partition, and is
-// empty if that has no rows, as the service's pages are: clients that count pages count
-// partitions.
+// queryPage makes a page with rows of one partition. It ends with its partition, and is
+// empty if that has no rows. The service's pages are like that, and clients count them.
 func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *Answer) error {
 	c, i := page.Container, s.first
 	if err := e.meters.admit(c, i); err != nil {
@@ -282,8 +280,8 @@ func parseQueryContinuation(text string, first, last int) (partition int, token 
 	return partition, token, nil
 }
 
-// QueryPlan returns the plan of a query for clients that ask several ranges and put
-// the answers together.
+// QueryPlan returns the plan of a query for clients that query several ranges and merge
+// the results.
 func (e *Engine) QueryPlan(ctx context.Context, t Target, q Query, features clientplan.FeatureSet) (*catalog.Container, []byte, error) {
 	c, err := e.target(t)
 	if err != nil {
@@ -305,7 +303,7 @@ func (e *Engine) plan(c *catalog.Container, program *sql.Program, features clien
 	return info.AppendJSON(nil, planRanges(c, info.Keys)), nil
 }
 
-// planRanges returns the ranges of effective partition keys that a query is about.
+// planRanges returns the ranges of effective partition keys that a query covers.
 func planRanges(c *catalog.Container, keys clientplan.KeyScope) []clientplan.Range {
 	if keys.All {
 		return []clientplan.Range{{Min: "", Max: "FF", MinInclusive: true}}
@@ -319,7 +317,7 @@ func planRanges(c *catalog.Container, keys clientplan.KeyScope) []clientplan.Ran
 		}
 		ranges = append(ranges, clientplan.Range{Min: epk, Max: epk, MinInclusive: true, MaxInclusive: true})
 	}
-	if len(ranges) == 0 { // any one range gives the answer
+	if len(ranges) == 0 { // any single range gives the result
 		first := "FF"
 		if len(c.Ranges) > 1 {
 			first = value.EPKText(c.Ranges[0].Max)

@@ -11,8 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 )
 
-// A page that is full has a continuation, even if it holds the last row: the service
-// does not look ahead, and tests of the Go SDK count the empty page that follows.
+// A full page has a continuation, even if it holds the last row: the service does not
+// look ahead, and tests of the Go SDK count the empty page that follows.
 func TestContinuationOfAFullPage(t *testing.T) {
 	w := newWorld(t)
 	keys := spread(w.container("c", "null", 4))
@@ -44,8 +44,8 @@ func TestContinuationOfAFullPage(t *testing.T) {
 	}
 }
 
-// A page ends with its partition, whatever room there is, and one without rows has an
-// empty one.
+// A page ends with its partition, even if there is room for more rows, and a partition
+// without rows has an empty page.
 func TestPagesEndWithTheirPartition(t *testing.T) {
 	w := newWorld(t)
 	keys := spread(w.container("c", "null", 4))

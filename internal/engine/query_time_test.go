@@ -13,15 +13,15 @@ import (
 	"github.com/mayflydb/mayfly/internal/query"
 )
 
-// hasty opens the world under a watch that goes on by so much at every look.
+// hasty opens the world with a time that advances by step at every reading.
 func (w *world) hasty(step time.Duration) {
 	w.t.Helper()
 	var looks atomic.Int64
 	w.reopen(Options{elapsed: func() time.Duration { return time.Duration(looks.Add(1)) * step }})
 }
 
-// A list or a change feed may be of many partitions: a page that has taken long ends
-// between two of them, and the next goes on.
+// A list or a change feed may cover many partitions. A page that has taken long ends
+// between two of them, and the next one continues.
 func TestPagesEndBetweenPartitions(t *testing.T) {
 	const partitions, items = 6, 3
 	w := newWorld(t)
@@ -64,8 +64,8 @@ func TestPagesEndBetweenPartitions(t *testing.T) {
 	}
 }
 
-// A query that takes too long is refused, one item or many, and so is what asks for its
-// plan.
+// A query that takes too long is refused, over one item or many, and so is a request for
+// its plan.
 func TestQueriesHaveADeadline(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A query as clients and scripts write it: its text, its parameters, and where to go on.
+// Queries as clients and scripts send them: text, parameters, and where to resume.
 
 package engine
 
@@ -14,7 +14,7 @@ import (
 // maxQueryParameters bounds the parameters of a query.
 const maxQueryParameters = 10_000
 
-// ParseQuery reads {"query": …, "parameters": [{"name": …, "value": …}, …]}.
+// ParseQuery parses {"query": …, "parameters": [{"name": …, "value": …}, …]}.
 func ParseQuery(body []byte) (Query, error) {
 	refused := func(what string) error {
 		return invalid("%s", "The input content is invalid: a query is {\"query\":\"SELECT …\",\"parameters\":[{\"name\":\"@x\",\"value\":1}]}, and "+what+".")
@@ -58,7 +58,7 @@ func ParseQuery(body []byte) (Query, error) {
 	return q, nil
 }
 
-// parseResumeFilter reads where a client goes on with an ordered query.
+// parseResumeFilter parses where a client resumes an ordered query.
 func parseResumeFilter(v sql.Value) (*ResumeFilter, bool) {
 	f := &ResumeFilter{}
 	if v.Kind() != sql.KindObject {
@@ -93,5 +93,5 @@ func resumeValues(list sql.Value) ([]sql.Value, bool) {
 	return values, list.Kind() == sql.KindArray
 }
 
-// maxResumeValues is more than an ORDER BY has expressions.
+// maxResumeValues is more than an ORDER BY may have expressions.
 const maxResumeValues = 64

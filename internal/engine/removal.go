@@ -9,9 +9,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// DeletePartitionKey deletes all items with a partition key. They are gone when it
-// returns, but for those that were written meanwhile. Once it has begun it is carried
-// through, whatever becomes of the client or the server.
+// DeletePartitionKey deletes all items with a partition key. When it returns they are
+// gone, except for items written meanwhile. Once begun it is completed, even if the
+// client goes or the server restarts.
 func (e *Engine) DeletePartitionKey(ctx context.Context, r *Request) (a Answer, err error) {
 	a.Charge = ru.Refused
 	if err := e.removable(); err != nil {

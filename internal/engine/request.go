@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What clients ask of the items of a container, and what they are answered. A transport
-// fills a request and renders an answer.
+// Requests for the items of a container, and their answers. A transport fills a request
+// and renders an answer.
 
 package engine
 
@@ -16,66 +16,67 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Target names a container, and an item or a script in it, as a request does.
+// Target names a container, and an item or a script in it.
 type Target struct {
 	Database, Container string
-	// ID is that of the item; for a create or upsert it is in the body.
+	// ID is the item's; for a create or upsert it is in the body.
 	ID string
-	// PartitionKey is a list in JSON, empty if none was given.
+	// PartitionKey is a list in JSON; empty if none is given.
 	PartitionKey string
-	// IntendedRID is the container's rid as the client remembers it, or empty.
+	// IntendedRID is the container's rid as the client knows it, or empty.
 	IntendedRID string
 }
 
-// Request is what a client asks of the items of a container. Each operation reads the
-// fields that are for it.
+// Request is a client's request for items of a container. Each operation reads the fields
+// that concern it.
 type Request struct {
 	Target
 	IfMatch, IfNoneMatch string
-	// SessionToken must be one, if it is given. A write does not wait for it.
+	// SessionToken must be valid if it is given. A write does not check its LSN.
 	SessionToken string
-	// Memory is what the request may take; nil for no bounds. What a page of a query
-	// takes is not given back.
+	// Memory is the request's share; nil for no bound. Memory for a page of a query is
+	// not given back by the engine.
 	Memory *memory.Share
-	// Room is memory for the item or the rows, or nil. The answer may have other memory,
-	// if it needs more.
+	// Room is a buffer for the item or the rows, or nil. The answer has another one if
+	// this is too small.
 	Room []byte
 
-	// Op is what a write does, and Body the item or the patch. For a stored procedure,
+	// Op is the kind of a write, and Body the item or the patch. For a stored procedure,
 	// Body is its arguments.
 	Op   store.Op
 	Body []byte
-	// PreTriggers and PostTriggers are the names of what comes before a write and after
-	// it, with commas between them.
+	// PreTriggers and PostTriggers are the names of the triggers before and after a
+	// write, separated by commas.
 	PreTriggers, PostTriggers string
 
-	// Ops are the operations of a batch. If it is Atomic all are done or none. Otherwise
-	// they are independent, and ContinueOnError tells whether one that fails keeps back
-	// those after it.
+	// Ops are the operations of a batch. If Atomic is set, all are executed or none.
+	// Otherwise they are independent, and without ContinueOnError those after a failed
+	// one are not executed.
 	Ops                     []ItemOp
 	Atomic, ContinueOnError bool
 
-	// Range is the id of the one partition key range that a page, or a batch that is not
-	// atomic, is about. StartEPK and EndEPK bound the effective partition keys, as
-	// hexadecimal text. All may be empty.
+	// Range is the id of the partition key range that a page, or a batch that is not
+	// atomic, is restricted to. StartEPK and EndEPK bound the effective partition keys,
+	// in hexadecimal. All may be empty.
 	Range, StartEPK, EndEPK string
-	// MaxItems is what the client asked for: 0 for nothing, -1 for as many as fit.
+	// MaxItems is the page size that the client asks for: 0 for none, -1 for as many as
+	// fit.
 	MaxItems int
-	// Continuation is where the page begins: what an earlier answer gave, or empty for
-	// the beginning.
+	// Continuation is where the page begins: from an earlier answer, or empty for the
+	// beginning.
 	Continuation string
 
 	Query Query
 	// CrossPartition allows a query over several partition keys.
 	CrossPartition bool
-	// MaxContinuationKB bounds the continuation of a query's page; 0 is no bound.
+	// MaxContinuationKB bounds the continuation of a query's page; 0 means no bound.
 	MaxContinuationKB int
-	// Measure asks for times and for what is told of indexes.
+	// Measure asks for times and index metrics.
 	Measure bool
 
-	// SinceMs is the moment from which a change feed without a continuation begins; 0 is
-	// the beginning. AllVersions asks for all versions and deletes, and Wrapped for items
-	// with what is known of their change beside them.
+	// SinceMs is where a change feed without a continuation begins; 0 means the
+	// beginning. AllVersions asks for all versions and deletes, and Wrapped for items
+	// with metadata of their change.
 	SinceMs              int64
 	AllVersions, Wrapped bool
 }
@@ -85,64 +86,64 @@ type Request struct {
 type ItemOp struct {
 	Op store.Op
 	ID string
-	// PartitionKey is as in a Target; in a batch, empty is that of the batch.
+	// PartitionKey is as in a Target. In a batch, empty means that of the batch.
 	PartitionKey         string
 	IfMatch, IfNoneMatch string
 	Body                 []byte
 }
 
-// op is the operation of a request to write an item.
+// op returns the operation of a request to write an item.
 func (r *Request) op() ItemOp {
 	return ItemOp{Op: r.Op, ID: r.ID, PartitionKey: r.PartitionKey, IfMatch: r.IfMatch, IfNoneMatch: r.IfNoneMatch, Body: r.Body}
 }
 
-// Answer is what came of a request, as far as it came: the container and the partition
-// are set even with an error, where they were found.
+// Answer is the result of a request. With an error, the container and the partition are
+// set if they were found.
 type Answer struct {
 	Container *catalog.Container
-	// Partition is the one that has answered, or the last that a page has looked at.
+	// Partition is the one that answered, or the last one that a page has read.
 	Partition int
-	// LSN is the partition's, ItemLSN that of the item's last write.
+	// LSN is the partition's, and ItemLSN that of the item's last write.
 	LSN, ItemLSN uint64
-	// Answered says that a partition did. Its LSN is 0 if it was never written to.
+	// Answered says that a partition answered. Its LSN is 0 if it was never written to.
 	Answered bool
 	Charge   ru.Units
-	// Live is what the partition has, as of a second ago at most, if it is Counted.
+	// Live is what the partition holds, at most a second old, if Counted is set.
 	Live    store.Amount
 	Counted bool
 
-	// Body is the item, or what a stored procedure has answered.
+	// Body is the item, or the result of a stored procedure.
 	Body    []byte
 	ETag    string
 	Created bool
-	// Room is the memory that the body or the rows lie in, to be used again.
+	// Room is the buffer that holds the body or the rows, for reuse.
 	Room []byte
 	Log  string        // of a stored procedure
 	Ops  []ItemOutcome // of a batch, in the order of its operations
 
-	// Rows are those of a page, as JSON with commas between them.
+	// Rows are the rows of a page, as JSON separated by commas.
 	Rows  []byte
 	Count int
-	// Continuation asks for the next page. It is empty after the last; a change feed
-	// always has one, and More says that its next page need not be waited for.
+	// Continuation asks for the next page. It is empty after the last one. A change feed
+	// always has one, and More says that its next page already has changes.
 	Continuation string
 	More         bool
 
-	// LatestFirst says how the rows of a query come that are equal in what they are
-	// ordered by.
+	// LatestFirst says that of rows with equal ORDER BY values the latest item comes
+	// first.
 	LatestFirst bool
-	// Merged says that clients put the rows of several ranges together by telling them
-	// apart or by groups.
+	// Merged says that clients must merge the rows of several ranges, for DISTINCT or
+	// GROUP BY.
 	Merged bool
 	Work   query.Work
-	// Compiled is how long it took to understand the query. Like Times and Indexes it
-	// is told if it was asked for.
+	// Compiled is how long parsing and compiling took. Like Times and Indexes it is for
+	// requests that ask for it.
 	Compiled time.Duration
 	Times    query.Times
 	Indexes  *query.IndexUse
 }
 
-// ItemOutcome is what came of an operation of a batch.
+// ItemOutcome is the result of an operation of a batch.
 type ItemOutcome struct {
 	Err         error
 	Created     bool
@@ -152,8 +153,8 @@ type ItemOutcome struct {
 	Charge      ru.Units
 }
 
-// serve does what a request asks of its container, again as long as that is dropped under
-// it. The answer begins anew each time, with the charge of a request that is refused.
+// serve finds the request's container and calls do, again if the container is dropped
+// meanwhile. The answer is reset each time, with the charge of a refused request.
 func (e *Engine) serve(r *Request, a *Answer, refused ru.Units, do func(seen session) error) error {
 	defer e.observe(e.begin())
 	a.Charge = refused
@@ -171,8 +172,8 @@ func (e *Engine) serve(r *Request, a *Answer, refused ru.Units, do func(seen ses
 	})
 }
 
-// whileClosed does something again as long as the partition that it goes to is closed: a
-// container was dropped, and another one may have its name by now. It ends when the
+// whileClosed calls do again while its partition is closed: the container was dropped,
+// and another one may have its name by now. It gives up after maxDropRetries, as when the
 // database stops.
 func whileClosed(do func() error) error {
 	for range maxDropRetries {
@@ -183,7 +184,7 @@ func whileClosed(do func() error) error {
 	return ErrStopping
 }
 
-// target looks a container up for an operation on its items.
+// target finds the container for an operation on its items.
 func (e *Engine) target(t Target) (*catalog.Container, error) {
 	c, err := e.catalog.Container(t.Database, t.Container)
 	if err != nil {
@@ -195,8 +196,8 @@ func (e *Engine) target(t Target) (*catalog.Container, error) {
 	return c, nil
 }
 
-// onPartition does something with the partition of an effective partition key, admits it
-// and settles its charge.
+// onPartition calls do with the partition of an effective partition key, between
+// admitting the request and settling its charge.
 func (e *Engine) onPartition(a *Answer, epk []byte, do func(*store.Partition) error) error {
 	a.Partition = a.Container.Partition(epk)
 	return e.metered(a, do)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Changes of what the catalog keeps. It makes them durable; what has to happen around
-// one is here, once for each kind that needs anything: scripts are compiled before they
-// are kept, partitions follow their container's settings and end with it, and meters
-// follow the throughput.
+// Changes of the catalog. The catalog makes them durable. What has to happen around a
+// change is here: scripts are compiled before they are stored, partitions follow their
+// container's settings and close with it, and meters follow the throughput.
 
 package engine
 
@@ -18,12 +17,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Catalog returns what is known of databases, containers and all that is not an item.
-// To change it there are Write and Delete.
+// Catalog returns the catalog, for reading. Use Write and Delete to change it.
 func (e *Engine) Catalog() *catalog.Catalog { return e.catalog }
 
-// Write creates, upserts or replaces a resource of the catalog. It holds for every
-// request, and for every item, from the moment that the call returns.
+// Write creates, upserts or replaces a resource of the catalog. When it returns, the
+// change applies to every request and every item.
 func (e *Engine) Write(ctx context.Context, w catalog.Write) (r catalog.Any, created bool, err error) {
 	if err := e.writable(); err != nil {
 		return nil, false, err
@@ -48,8 +46,8 @@ func (e *Engine) Write(ctx context.Context, w catalog.Write) (r catalog.Any, cre
 	return r, created, err
 }
 
-// checkWrite refuses queries of computed properties that make no sense, and texts of
-// scripts that do not compile, but for stored procedures, which fail when they are run.
+// checkWrite refuses invalid queries of computed properties, and scripts that do not
+// compile, except stored procedures, which fail when they run.
 func (e *Engine) checkWrite(ctx context.Context, kind catalog.Kind, r catalog.Any) error {
 	switch r := r.(type) {
 	case *catalog.Container:
@@ -72,10 +70,9 @@ func (e *Engine) checkFunction(ctx context.Context, f *script.Function) error {
 	return scriptFailure(seat.Compile(ctx, f))
 }
 
-// reconfigure makes all partitions of a container follow its new settings, also
-// those that were not open: what has expired by the old ones is known now, and not
-// later. The change is durable, so it is carried through whatever the client does
-// meanwhile.
+// reconfigure makes all partitions of a container follow its new settings, also those
+// that are not open: what has expired under the old settings must be determined now. The
+// change is already durable, so it is completed whatever the client does.
 func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
 	errs := make([]error, len(c.Ranges))
 	var all sync.WaitGroup
@@ -141,8 +138,7 @@ func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) 
 	return nil
 }
 
-// changed passes on the error of a change of the catalog, and notes it if it is not of
-// the request's making.
+// changed returns the error of a change of the catalog, and records a failed commit.
 func (e *Engine) changed(err error) error {
 	if errors.Is(err, catalog.ErrCommit) {
 		e.fail(err)
@@ -150,8 +146,8 @@ func (e *Engine) changed(err error) error {
 	return err
 }
 
-// closePartitions makes way for the removal of a container: until dropped is
-// called, nobody can open its partitions again. settings is held.
+// closePartitions closes the partitions of a container that is being deleted. Until
+// dropped is called, they cannot be opened again. The caller holds settings.
 func (e *Engine) closePartitions(c *catalog.Container) {
 	var ps []*store.Partition
 	e.mu.Lock()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // Rewinding the clock of a database at rest: partition by partition, in the order of
-// their numbers. One row says which one is under way and how far it is (store.Rewind);
-// it goes when the clock's state says that the rewind is over, in the same batch. As
-// long as that state says that it is not, the database cannot be opened.
+// their numbers. One row has the current partition and the position in it (store.Rewind).
+// The batch that marks the rewind as complete in the clock's state also deletes that row.
+// Until then, the database cannot be opened.
 
 package engine
 
@@ -23,32 +23,32 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// RewindOptions say what to rewind.
+// RewindOptions are the parameters of Rewind.
 type RewindOptions struct {
 	DB kv.DB
-	// Force rewinds although not every write time can be told right from wrong.
+	// Force rewinds even if some write times cannot be told right from wrong.
 	Force bool
 	// ClockSource and ClockBoot read the machine's clocks; nil means the real ones.
 	ClockSource func() clock.Reading
 	ClockBoot   func() clock.Boot
-	// Progress is told of each group: of which container it was, and how many items
-	// were rewound in all.
+	// Progress is called after each group, with its container and the number of items
+	// rewound so far.
 	Progress func(c *catalog.Container, items int)
 	Logger   *slog.Logger
 
-	rows int // in tests, in place of store.RewindRows
+	rows int // replaces store.RewindRows in tests
 }
 
-// RewindResult is what a rewind has done.
+// RewindResult is the result of a rewind.
 type RewindResult struct {
 	// FromMs and ToMs are the database's time before and after.
 	FromMs, ToMs int64
-	// Items is how many had been written at a wrong time.
+	// Items is how many items had been written at a wrong time.
 	Items int
 }
 
-// Rewind sets a database's clock back to the wall clock, and the times of all that was
-// written while it was ahead. One that was interrupted goes on.
+// Rewind sets a database's clock back to the wall clock, and the times of everything that
+// was written while it was ahead. It resumes an interrupted rewind.
 func Rewind(ctx context.Context, o RewindOptions) (RewindResult, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -77,12 +77,12 @@ func Rewind(ctx context.Context, o RewindOptions) (RewindResult, error) {
 	return RewindResult{state.FloorMs, state.RewindToMs, r.items}, o.DB.Commit(ctx, &b)
 }
 
-// rewinder is a rewind under way.
+// rewinder is a rewind in progress.
 type rewinder struct {
 	o      *RewindOptions
 	back   func(int64) int64
 	fromMs int64
-	clock  *clock.Clock // stands where the rewind goes to
+	clock  *clock.Clock // stands at the target time
 	items  int
 }
 
@@ -106,7 +106,7 @@ func (r *rewinder) containers(ctx context.Context, toMs int64) (err error) {
 		for i := range c.Ranges {
 			at := slices.Compare(rewindOwner(c, i), owner)
 			if at < 0 {
-				continue // it is done
+				continue // already done
 			}
 			if at > 0 {
 				mark = nil
@@ -130,13 +130,14 @@ func inOrder(cat *catalog.Catalog) []*catalog.Container {
 
 const ownerBytes = 10
 
-// rewindOwner names a partition in the row of the mark.
+// rewindOwner identifies a partition in the row of the mark.
 func rewindOwner(c *catalog.Container, index int) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, ownerBytes), uint32(c.RID.Database))
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, c.RID.Container), uint16(index))
 }
 
-// underWay returns which partition an interrupted rewind was at, and where in it.
+// underWay returns the partition at which an interrupted rewind stopped, and the
+// position.
 func (r *rewinder) underWay() (owner, mark []byte, err error) {
 	raw, found, err := kv.Get(r.o.DB, catalog.RewindKey)
 	if err != nil || !found {
@@ -148,8 +149,8 @@ func (r *rewinder) underWay() (owner, mark []byte, err error) {
 	return raw[:ownerBytes], raw[ownerBytes:], nil
 }
 
-// logged returns the container as one that keeps all versions, if the partition has them:
-// whether it does may be the server's to say, which is not there.
+// logged returns the container as one that keeps all versions, if the partition has any.
+// Whether it keeps them may be an option of the server, which is not known here.
 func (r *rewinder) logged(c *catalog.Container, index int) (*catalog.Container, error) {
 	snap, err := r.o.DB.Snapshot()
 	if err != nil {
@@ -161,7 +162,7 @@ func (r *rewinder) logged(c *catalog.Container, index int) (*catalog.Container, 
 		return c, err
 	}
 	kept := *c
-	kept.AllVersions = time.Hour // nothing is pruned meanwhile
+	kept.AllVersions = time.Hour // prevents pruning meanwhile
 	return &kept, nil
 }
 

@@ -27,11 +27,11 @@ const (
 	hourMs   = 3600 * secondMs
 )
 
-// wronged is a database whose machine's clock goes wrong, beside what is true: what was
+// wronged is a database on a machine whose clock is wrong, and the truth: what was
 // written when, in real time.
 type wronged struct {
 	*rapid.T
-	// machine guards the two times: the clock reads them in the background too.
+	// machine guards the two times, since the clock also reads them in the background.
 	machine sync.Mutex
 	db      kv.DB
 	e       *Engine
@@ -47,12 +47,13 @@ type wronged struct {
 type truth struct {
 	container, id string
 	writtenMs     int64
-	leadMs        int64 // of the wall clock, when it was written
-	ttlMs         int64 // 0 for ever
+	leadMs        int64 // of the wall clock, at the write
+	ttlMs         int64 // 0 for no expiry
 	n             int
 }
 
-// visible reports whether the database shows it, live whether it should.
+// visible reports whether the database shows the item, by its wrong time, and live whether
+// it should.
 func (w *wronged) visible(i truth) bool {
 	return i.ttlMs == 0 || i.writtenMs+i.leadMs+i.ttlMs > w.realMs+w.leadMs
 }
@@ -67,7 +68,7 @@ func (w *wronged) boot() clock.Boot {
 	return clock.Boot{ID: "only", Ms: w.source().MonoMs}
 }
 
-// turn moves real time on, and the wall clock's lead.
+// turn advances real time, and changes the wall clock's lead.
 func (w *wronged) turn(byMs, leadMs int64) {
 	w.machine.Lock()
 	defer w.machine.Unlock()
@@ -89,8 +90,7 @@ func (w *wronged) open() {
 	w.e = e
 }
 
-// wrongContainers are of every kind that a rewind has to do with, and the default TTL of
-// their items.
+// wrongContainers are of every kind that matters to a rewind, with their default TTL.
 var wrongContainers = map[string]struct {
 	definition string
 	partitions int
@@ -139,7 +139,7 @@ func (w *wronged) remove(t *rapid.T) {
 	if known && w.visible(i) {
 		w.must(err)
 		delete(w.items, container+id)
-	} else if !errors.Is(err, store.ErrNotFound) { // what is hidden stays
+	} else if !errors.Is(err, store.ErrNotFound) { // hidden items stay
 		t.Fatalf("delete %s: %v, though it is not there", id, err)
 	}
 }
@@ -148,7 +148,7 @@ func (w *wronged) pass(t *rapid.T) {
 	w.turn(rapid.Int64Range(1, 40).Draw(t, "seconds")*secondMs, 0)
 }
 
-// jump happens no more often than is remembered: what is forgotten makes lives longer.
+// jump jumps no more often than the clock remembers: forgotten jumps make lives longer.
 func (w *wronged) jump(t *rapid.T) {
 	if w.jumps++; w.jumps > clock.MaxJumps {
 		return
@@ -158,7 +158,7 @@ func (w *wronged) jump(t *rapid.T) {
 	w.e.Clock().Now()
 }
 
-// tell purges, and reads the log, which is what cannot be taken back.
+// tell purges, and reads the log: these cannot be undone.
 func (w *wronged) tell(t *rapid.T) {
 	_, err := w.e.PurgeNow(context.Background(), nil)
 	w.must(err)
@@ -178,7 +178,7 @@ func (w *wronged) restart(*rapid.T) {
 	w.open()
 }
 
-// holds compares the database with what is true.
+// holds compares the database with the truth.
 func (w *wronged) holds(shown func(truth) bool) {
 	for key, i := range w.items {
 		got, err := w.e.ReadItem(&Request{Target: item(i.container, i.id, i.id)})
@@ -222,7 +222,7 @@ func (w *wronged) copyOf(db kv.DB) kv.DB {
 	return fresh
 }
 
-// cutDB loses its power after some commits.
+// cutDB fails after some commits, as if it lost power.
 type cutDB struct {
 	kv.DB
 	left int
@@ -243,10 +243,10 @@ func (w *wronged) rewind(db kv.DB) error {
 	return err
 }
 
-// interrupted cuts a rewind off, and has it done again.
+// interrupted interrupts a rewind, and runs it again.
 func (w *wronged) interrupted(t *rapid.T, db kv.DB, want map[string]string) {
 	cut := &cutDB{db, rapid.IntRange(0, 60).Draw(t, "commits")}
-	for range 100 { // each goes on where the one before was cut off
+	for range 100 { // each continues where the one before stopped
 		err := w.rewind(cut)
 		if err == nil {
 			break
@@ -273,9 +273,9 @@ func (w *wronged) interrupted(t *rapid.T, db kv.DB, want map[string]string) {
 	}
 }
 
-// A rewind brings back what only the wrong time had hidden and nobody wrote over, and
-// leaves to each item the life that it has; all rows agree with each other afterwards;
-// and interruptions make no difference.
+// A rewind restores items that only the wrong time had hidden and no write replaced, and
+// each item keeps the rest of its life. All rows are consistent afterwards, and
+// interruptions make no difference.
 func TestRewind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &wronged{T: t, db: kvtest.NewModel(), realMs: startMs, items: map[string]truth{}}
@@ -295,7 +295,7 @@ func TestRewind(t *testing.T) {
 		})
 		w.must(w.e.Close())
 		aheadMs := w.leadMs
-		w.turn(500, -w.leadMs) // no deadline is at this very moment
+		w.turn(500, -w.leadMs) // no deadline is at this moment
 		before := w.copyOf(w.db)
 		err := w.rewind(w.db)
 		if aheadMs == 0 {
@@ -321,7 +321,7 @@ func TestRewind(t *testing.T) {
 	})
 }
 
-// In the middle of a rewind the data cannot be opened, and says what to do.
+// During a rewind the data cannot be opened, and the message says what to do.
 func TestNothingOpensInTheMiddleOfARewind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &wronged{T: t, db: kvtest.NewModel(), realMs: startMs, items: map[string]truth{}}
@@ -338,7 +338,7 @@ func TestNothingOpensInTheMiddleOfARewind(t *testing.T) {
 		if _, err := Open(Options{DB: w.db, ClockSource: w.source, ClockBoot: w.boot}); !errors.Is(err, clock.ErrRewinding) {
 			t.Fatalf("open: %v", err)
 		}
-		w.turn(hourMs, 0) // whenever that is
+		w.turn(hourMs, 0) // at any later time
 		w.must(w.rewind(w.db))
 		w.open()
 		w.must(w.e.Close())

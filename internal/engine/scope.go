@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Which partitions a request is about, and what of them: one partition key, those
-// that begin alike, one range, or all.
+// Which partitions a request reads, and which part of them: one partition key, those with
+// one prefix, one range, or all.
 
 package engine
 
@@ -20,13 +20,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// queryScope is which partitions a query goes to, and what of them.
+// queryScope is the partitions that a query reads, and the part of them.
 type queryScope struct {
 	query.Scope
 	first, last int
 }
 
-// pageScope is what a page is about by its request: one partition key, or a range.
+// pageScope returns the scope that the request states: one partition key, or a range.
 func pageScope(c *catalog.Container, r *Request) (queryScope, error) {
 	if r.PartitionKey == "" {
 		return rangeScope(c, r.Range, r.StartEPK, r.EndEPK)
@@ -38,7 +38,7 @@ func pageScope(c *catalog.Container, r *Request) (queryScope, error) {
 	return keyScope(c, k), nil
 }
 
-// scope finds out where a query goes: to one partition key, to one range, or to all.
+// scope returns where a query goes: to one partition key, to one range, or to all.
 func (e *Engine) scope(c *catalog.Container, r *Request, program *sql.Program) (queryScope, error) {
 	s, err := pageScope(c, r)
 	if err != nil || r.PartitionKey != "" || r.Range != "" || !s.whole() && s.first == s.last {
@@ -46,7 +46,7 @@ func (e *Engine) scope(c *catalog.Container, r *Request, program *sql.Program) (
 	}
 	keys := clientplan.ScopeKeys(program, c.PartitionKey.Paths)
 	if !keys.All && len(keys.Keys) == 0 {
-		return queryScope{}, nil // one partition gives the answer of all
+		return queryScope{}, nil // no item can match, so one partition suffices
 	}
 	named, one := s.whole() && !keys.All && len(keys.Keys) == 1, false // by the filter
 	if named {
@@ -69,10 +69,10 @@ func (e *Engine) scope(c *catalog.Container, r *Request, program *sql.Program) (
 	return s, nil
 }
 
-// whole reports whether nothing narrows the scope.
+// whole reports whether the scope is the whole container.
 func (s *queryScope) whole() bool { return s.Logical == nil && s.MinEPK == nil && s.MaxEPK == nil }
 
-// queryKey reads a partition key that may be a prefix of a hierarchical one.
+// queryKey parses a partition key that may be a prefix of a hierarchical one.
 func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 	if c.PartitionKey.Hierarchical() {
 		k, err := value.ParsePartitionKey(text)
@@ -93,17 +93,17 @@ func keyScope(c *catalog.Container, k value.PartitionKey) queryScope {
 	return prefixScope(c, epk)
 }
 
-// prefixScope is all items whose hierarchical keys have one beginning.
+// prefixScope is all items whose hierarchical keys have one prefix.
 func prefixScope(c *catalog.Container, epk []byte) queryScope {
 	all := store.LogicalPartition{EPK: epk, Prefix: true}
 	return queryScope{query.Scope{Logical: &all}, c.Partition(epk), c.Partition(append(slices.Clone(epk), prefixEnd))}
 }
 
-// prefixEnd, after an effective partition key, is beyond all that begin with it.
+// prefixEnd, appended to an effective partition key, is after all that begin with it.
 const prefixEnd = 0xff
 
-// rangeScope is a range of partition keys: of one partition by its id, of bounds in
-// hexadecimal, or of both.
+// rangeScope is a range of partition keys: of one partition by its id, between bounds in
+// hexadecimal, or both.
 func rangeScope(c *catalog.Container, id, start, end string) (queryScope, error) {
 	s := queryScope{last: len(c.Ranges) - 1}
 	var err error
@@ -130,16 +130,16 @@ func rangeScope(c *catalog.Container, id, start, end string) (queryScope, error)
 	if id == "" && s.MaxEPK != nil {
 		s.last = max(s.first, c.Partition(s.MaxEPK))
 		if s.last > s.first && bytes.Equal(c.Ranges[s.last].Min, s.MaxEPK) {
-			s.last-- // it ends where that one begins
+			s.last-- // the range ends where this partition begins
 		}
 	}
 	return s, nil
 }
 
-// onePrefix reports whether a range holds the keys that begin with its start, and no
-// others. Clients write its end as the start with an end behind it, or, if they mean
-// one key, as the start and one more: keys are whole hashes, so there is none between.
-// Those of version 1 are not.
+// onePrefix reports whether a range contains exactly the keys that begin with its start.
+// Clients write its end as the start followed by prefixEnd or, for a single key, as the
+// start plus one: keys are whole hashes, so there is none in between. Keys of version 1
+// are not.
 func onePrefix(d *catalog.PartitionKeyDefinition, start, end []byte) bool {
 	if start == nil || end == nil || d.Version == 1 {
 		return false
@@ -153,7 +153,7 @@ func onePrefix(d *catalog.PartitionKeyDefinition, start, end []byte) bool {
 	return bytes.Equal(end, next) || bytes.Equal(end, append(slices.Clone(start), prefixEnd))
 }
 
-// rangeIndex reads the id of a range. Some clients put the container's rid before it.
+// rangeIndex parses the id of a range. Some clients put the container's rid before it.
 func rangeIndex(c *catalog.Container, id string) (int, error) {
 	if rid, rest, ok := strings.Cut(id, ","); ok {
 		if rid != c.RID.String() {
@@ -168,7 +168,7 @@ func rangeIndex(c *catalog.Container, id string) (int, error) {
 	return i, nil
 }
 
-// epkBound reads a bound as clients write it; the end of the key space is no bound.
+// epkBound parses a bound. The end of the key space is no bound.
 func epkBound(text string) ([]byte, error) {
 	if text == "" || text == "FF" {
 		return nil, nil

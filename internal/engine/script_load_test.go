@@ -37,7 +37,7 @@ var scriptRequests = map[string]func(ctx context.Context, w *world) error{
 	},
 }
 
-// scriptWorld has scripts, and room for few at a time.
+// scriptWorld has scripts, and few seats.
 func scriptWorld(t *testing.T, o script.GateOptions) *world {
 	w := newWorld(t)
 	w.e.scripts = script.NewPool(script.PoolOptions{Gate: o, Time: scriptTime})
@@ -52,8 +52,8 @@ func scriptWorld(t *testing.T, o script.GateOptions) *world {
 	return w
 }
 
-// A request that needs a script to run does nothing while as many run as may, and what
-// needs none goes on.
+// While all seats are taken, a request that needs one does nothing, and requests that
+// need none are served.
 func TestTooManyScripts(t *testing.T) {
 	for name, request := range scriptRequests {
 		t.Run(name, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestTooManyScripts(t *testing.T) {
 	}
 }
 
-// A request that waits for its turn ends when its client goes away, and otherwise sees
-// what is there when its turn has come.
+// A request that waits for a seat ends when its client goes away. Otherwise it sees the
+// state at the time when it gets the seat.
 func TestScriptsWait(t *testing.T) {
 	for name, request := range scriptRequests {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestScriptsWait(t *testing.T) {
 			}
 			ctx = t.Context()
 			begin()
-			w.advance(10 * time.Second) // in which the item expires
+			w.advance(10 * time.Second) // the item expires
 			place.Leave()
 			if err := <-ended; (name == "query with a function") != errors.Is(err, store.ErrNotFound) {
 				t.Errorf("after its turn has come: %v", err)
@@ -111,7 +111,7 @@ func TestScriptsWait(t *testing.T) {
 	}
 }
 
-// Scripts that call functions in their own queries need no second place.
+// Scripts that call functions in their own queries need only one seat.
 func TestScriptsThatQueryNeedOnePlace(t *testing.T) {
 	w := scriptWorld(t, script.GateOptions{Places: 2, Queue: 100, Wait: time.Hour})
 	var all sync.WaitGroup

@@ -32,7 +32,7 @@ func (w *world) query(ctx context.Context, text string) (Answer, error) {
 	})
 }
 
-// Queries run while the function that they call is replaced: each calls one version
+// Queries run while the function that they call is replaced: each query calls one version
 // for all its items.
 func TestUDFsWhileTheyAreReplaced(t *testing.T) {
 	w := newWorld(t)
@@ -88,10 +88,10 @@ func TestUDFRefusals(t *testing.T) {
 	if _, err := w.e.CreateScript(t.Context(), udf(""), udfBody("g", "x => x")); !errors.Is(err, ErrDiskFull) {
 		t.Errorf("create on a full disk: %v", err)
 	}
-	w.must(w.e.Delete(t.Context(), udf("f"), "")) // which makes room
+	w.must(w.e.Delete(t.Context(), udf("f"), "")) // makes room
 }
 
-// A refusal for too many is no failure of the disk: the engine goes on.
+// A refusal for too many functions is no failed commit: the engine goes on.
 func TestTooManyUDFsIsNoFailure(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -106,7 +106,7 @@ func TestTooManyUDFsIsNoFailure(t *testing.T) {
 	w.udf("again", "x => x")
 }
 
-// A client that goes away ends the function that its query is in.
+// A client that goes away ends the function that its query runs.
 func TestUDFOfACancelledQuery(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)
@@ -118,7 +118,7 @@ func TestUDFOfACancelledQuery(t *testing.T) {
 	}
 }
 
-// Computed properties call no functions, and plans need none.
+// Computed properties cannot call functions, and plans do not need them.
 func TestUDFsAndPlans(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 4)
@@ -131,7 +131,7 @@ func TestUDFsAndPlans(t *testing.T) {
 	}
 }
 
-// BenchmarkUDF measures what a call of a function adds to a query, for each item.
+// BenchmarkUDF measures what a function call adds to a query, for each item.
 func BenchmarkUDF(b *testing.B) {
 	const items = 1000
 	w := newWorld(b)

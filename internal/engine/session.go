@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Session tokens: <range>:<version>#<lsn>[#<region>=<lsn>…], several joined by
-// commas. With one, a client asks to see at least what it saw before.
+// Session tokens: <range>:<version>#<lsn>[#<region>=<lsn>…], several joined by commas.
+// With one, a client asks to see at least what it has seen before.
 
 package engine
 
@@ -12,14 +12,14 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// sessionVersion stands in every token: it would grow with a merge of
-// partitions, of which there are none.
+// sessionVersion is in every token. It would grow with a merge of partitions, which does
+// not exist here.
 const sessionVersion = -1
 
 // maxSessionTokens bounds how many ranges a token may name.
 const maxSessionTokens = 1024
 
-// SessionToken returns the token for a partition at an lsn.
+// SessionToken returns the token for a partition at an LSN.
 func SessionToken(partition int, lsn uint64) string {
 	b := strconv.AppendInt(make([]byte, 0, 24), int64(partition), 10)
 	b = append(b, ':')
@@ -28,7 +28,7 @@ func SessionToken(partition int, lsn uint64) string {
 	return string(strconv.AppendUint(b, lsn, 10))
 }
 
-// OldSessionToken is SessionToken in the form that has no version: the lsn alone.
+// OldSessionToken is SessionToken in the form without a version: only the LSN.
 func OldSessionToken(partition int, lsn uint64) string {
 	return strconv.Itoa(partition) + ":" + strconv.FormatUint(lsn, 10)
 }
@@ -57,7 +57,7 @@ func parseSession(token string) (session, error) {
 			return nil, bad
 		}
 		versionText, rest, ok := strings.Cut(rest, "#")
-		if !ok { // the oldest form has the lsn alone
+		if !ok { // the oldest form has only the LSN
 			versionText, rest = strconv.Itoa(sessionVersion), versionText
 		}
 		lsnText, regions, more := strings.Cut(rest, "#")
@@ -77,8 +77,8 @@ func parseSession(token string) (session, error) {
 	return s, nil
 }
 
-// validRegions checks <region>=<lsn>, several joined by #. There is one region as far
-// as partitions are concerned, so that nothing follows from them.
+// validRegions checks <region>=<lsn>, several joined by #. Partitions have one region, so
+// the values are not used.
 func validRegions(text string) bool {
 	for part := range strings.SplitSeq(text, "#") {
 		region, lsn, _ := strings.Cut(part, "=")
@@ -91,8 +91,7 @@ func validRegions(text string) bool {
 	return true
 }
 
-// check returns ErrSession if the client has seen more of the partition than
-// there is.
+// check returns ErrSession if the client has seen a later state of the partition.
 func (s session) check(partition int, lsn uint64) error {
 	p, ok := s[partition]
 	if ok && (p.version > sessionVersion || p.version == sessionVersion && p.lsn > lsn) {

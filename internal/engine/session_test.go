@@ -70,8 +70,8 @@ func TestSessionCheck(t *testing.T) {
 	}
 }
 
-// Who comes back with the token of an answer sees at least what that answer showed;
-// who has seen more than there is, is told.
+// A client that sends the session token of an answer sees at least that answer's state. A
+// token ahead of the partition is refused.
 func TestSessionOfRequests(t *testing.T) {
 	w := newWorld(t)
 	w.container("c", "null", 1)

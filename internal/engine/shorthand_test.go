@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The words of the tests for changes of the catalog.
+// Shorthands of the tests for changes of the catalog.
 
 package engine
 
@@ -58,7 +58,8 @@ func (e *Engine) Containers(database string) (*catalog.Database, []*catalog.Cont
 	return d, d.Containers(), nil
 }
 
-// scriptAt is where a script of the container c is, or the scripts of its kind.
+// scriptAt returns the address of a script of the container c, or of the scripts of its
+// kind.
 func scriptAt(k catalog.Kind, name string) catalog.Address {
 	return catalog.Address{Kind: k, Database: "d", Container: "c", ID: name}
 }

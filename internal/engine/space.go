@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What may be written when the disk is nearly full, and how space comes back there.
-// DESIGN.md says why the limits are what they are.
+// What may be written when the disk is nearly full, and how space is freed. DESIGN.md
+// gives the reasons for the limits.
 
 package engine
 
@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// spaceInterval is how often the free space is looked at.
+	// spaceInterval is how often the free space is read.
 	spaceInterval = 100 * time.Millisecond
 	// reservedBytes is the free space below which nothing is added.
 	reservedBytes = 128 << 20
-	// lastReserveBytes is the free space below which nothing is deleted either: a
-	// delete is a write too, until compactions free what it deletes. They and the
-	// flushes have what is left.
+	// lastReserveBytes is the free space below which nothing is deleted either: a delete
+	// is also a write, until compactions free what it deletes. The rest is for
+	// compactions and flushes.
 	lastReserveBytes = 64 << 20
 
-	// reclaimInterval is how often it is looked whether there is space to be freed.
+	// reclaimInterval is how often to check whether there is space to free.
 	reclaimInterval = 2 * time.Second
-	// After a reclaim that left much, since it did not fit or a reader was in the way,
-	// another one is tried after a while.
+	// If a reclaim left more than reclaimLeastBytes, since there was no room for it or a
+	// reader held the data, it is repeated after reclaimAgain.
 	reclaimAgain      = 10 * time.Second
 	reclaimLeastBytes = 1 << 20
 )
 
-// space is how much of it is left.
+// space is how much disk space is left.
 type space int32
 
 const (
 	spaceEnough space = iota
-	spaceLow          // nothing is added
-	spaceNone         // nothing is deleted
+	spaceLow          // nothing may be added
+	spaceNone         // nothing may be deleted
 )
 
 func spaceOf(freeBytes uint64) space {
@@ -50,14 +50,14 @@ func spaceOf(freeBytes uint64) space {
 	return spaceNone
 }
 
-// watchSpace looks at the free space, and says when what may be written changes.
+// watchSpace reads the free space, and logs changes of what may be written.
 func (e *Engine) watchSpace() {
 	if e.options.FreeBytes == nil {
 		return
 	}
 	free, err := e.options.FreeBytes()
 	if err != nil {
-		e.logger.Warn("cannot tell the free disk space", "err", err)
+		e.logger.Warn("cannot read the free disk space", "err", err)
 		return
 	}
 	now := spaceOf(free)
@@ -74,7 +74,7 @@ func (e *Engine) watchSpace() {
 	}
 }
 
-// writable returns why nothing can be added, nil if it can.
+// writable returns why nothing can be added; nil if it can.
 func (e *Engine) writable() error {
 	if err := e.removable(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (e *Engine) writable() error {
 	return nil
 }
 
-// removable returns why nothing can be deleted, nil if it can.
+// removable returns why nothing can be deleted; nil if it can.
 func (e *Engine) removable() error {
 	if e.failed.Load() != nil {
 		return store.ErrFailed
@@ -96,7 +96,7 @@ func (e *Engine) removable() error {
 	return nil
 }
 
-// admits returns why a write of this kind is refused, nil if it is not.
+// admits returns why a write of this kind is refused; nil if it is not.
 func (e *Engine) admits(op store.Op) error {
 	if op == store.Delete {
 		return e.removable()
@@ -104,12 +104,12 @@ func (e *Engine) admits(op store.Op) error {
 	return e.writable()
 }
 
-// removed notes that something was deleted, whose space is to be freed. What purge
-// takes away is in the ledger.
+// removed records a delete, so that its space is freed. What purge deletes is in the
+// ledger.
 func (e *Engine) removed() { e.removals.Add(1) }
 
-// reclaim frees space while the disk is nearly full: at once, after deletes, and now and
-// then. The engine below does so too, but in its own time.
+// reclaim frees space while the disk is nearly full: at once, after deletes, and every
+// reclaimAgain. The storage engine does so too, but later.
 func (e *Engine) reclaim(ctx context.Context) {
 	tick := time.NewTicker(reclaimInterval)
 	defer tick.Stop()
@@ -132,7 +132,7 @@ func (e *Engine) reclaim(ctx context.Context) {
 		}
 		seen, waited = removals, 0
 		if err := e.options.Reclaim(ctx); err != nil && ctx.Err() == nil {
-			e.logger.Warn("space cannot be freed yet", "err", err.Error())
+			e.logger.Warn("cannot free space yet", "err", err.Error())
 		}
 		e.watchSpace()
 	}

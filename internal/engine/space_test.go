@@ -16,8 +16,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// Writes are refused before the disk is full, reads and deletes go on, and all is well when
-// there is space again.
+// Writes are refused before the disk is full, reads and deletes go on, and writes are
+// accepted when there is space again.
 func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, db: kvtest.NewModel()}
@@ -30,7 +30,7 @@ func TestDiskFull(t *testing.T) {
 			}
 			return free.Load(), nil
 		}})
-		tick := func() { // time is the bubble's
+		tick := func() { // in the bubble's time
 			time.Sleep(tickInterval)
 			synctest.Wait()
 		}
@@ -66,7 +66,7 @@ func TestDiskFull(t *testing.T) {
 			if page, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}}); err != nil || page.Count != 5 {
 				t.Errorf("list: got %d items, %v", page.Count, err)
 			}
-			broken.Store(true) // who does not know does not change his mind
+			broken.Store(true) // without a reading, the state stays
 			tick()
 		}
 		if err := w.e.DeleteContainer(t.Context(), "d", "drop me", ""); err != nil {
@@ -111,8 +111,8 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// While the disk is nearly full, what has expired is purged, and the space of what was
-// deleted is freed, until there is so little left that a delete could be too much.
+// While the disk is nearly full, expired items are purged, and the space of deleted rows
+// is freed, until so little is left that a delete could be too much.
 func TestPurgeOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, db: kvtest.NewModel()}
@@ -125,7 +125,7 @@ func TestPurgeOnFullDisk(t *testing.T) {
 		})
 		c := w.container("c", "10", 1)
 		w.put("c", "k", "a", "")
-		wait := func(d time.Duration) { // time is the bubble's
+		wait := func(d time.Duration) { // in the bubble's time
 			time.Sleep(d)
 			synctest.Wait()
 		}

@@ -26,13 +26,13 @@ import (
 )
 
 // A storm: many items of 1 KiB with eight indexed properties expire in one second.
-// MAYFLY_STORM says how many; a hundred thousand otherwise.
+// MAYFLY_STORM is their number; a hundred thousand by default.
 
 const (
 	stormItems     = 100_000
 	stormWriters   = 64
 	stormTTL       = 3600
-	stormTraffic   = 2000 // operations per second beside it
+	stormTraffic   = 2000 // operations per second at the same time
 	stormLiveItems = 10_000
 )
 
@@ -88,7 +88,7 @@ func (s *storm) close() {
 
 var stormPad = strings.Repeat("x", 800)
 
-// body is an item of 1 KiB with id, partition key and six more properties.
+// stormBody returns an item of 1 KiB with id, partition key and six more properties.
 func stormBody(id, pk int, extra string) []byte {
 	r := rand.New(rand.NewPCG(uint64(id), 1))
 	return fmt.Appendf(nil, `{"id":"%d","pk":"%d","user":"user-%d","state":"%s","total":%d,"at":%d,"ok":%t,"pad":%q%s}`,
@@ -102,7 +102,7 @@ func (s *storm) write(op store.Op, id int, extra string) error {
 	return err
 }
 
-// fill writes items from first on.
+// fill writes n items, numbered from first on.
 func (s *storm) fill(first, n int, extra string) {
 	var next atomic.Int64
 	next.Store(int64(first))
@@ -120,7 +120,7 @@ func (s *storm) fill(first, n int, extra string) {
 	all.Wait()
 }
 
-// gone waits until all but so many items have left the disk.
+// gone waits until the items of the storm are purged.
 func (s *storm) gone() {
 	for {
 		u, err := s.status()
@@ -145,8 +145,8 @@ func (s *storm) pausePurge(paused bool) {
 	s.must(err)
 }
 
-// BenchmarkStorm measures how fast purge takes a storm away, with nothing else to
-// do, and what the answers to questions about it cost.
+// BenchmarkStorm measures how fast purge removes a storm without other work, and what the
+// reports about it cost.
 func BenchmarkStorm(b *testing.B) {
 	for b.Loop() {
 		s := newStorm(b, true)
@@ -178,7 +178,7 @@ func BenchmarkStorm(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used so far.
+// cpuTime returns the processor time that the process has used.
 func cpuTime(b testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -187,14 +187,14 @@ func cpuTime(b testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkSpace measures whether space comes back: the size of the data after half
-// of it has expired, was purged and compacted, against that of data which never
-// held it. It also measures a change of the default TTL, and finding the next item
-// to expire once everything before it is gone.
+// BenchmarkSpace measures whether space is freed: the size of the data after half of it
+// has expired, was purged and compacted, compared with data that never contained it. It
+// also measures a change of the default TTL, and finding the next item to expire once
+// everything before it is purged.
 func BenchmarkSpace(b *testing.B) {
 	size := func(s *storm) float64 {
 		s.must(s.db.Compact(context.Background(), nil, nil))
-		// Files that were replaced are removed a moment later.
+		// Replaced files are removed a moment later.
 		least, calm := uint64(math.MaxUint64), 0
 		for range 100 {
 			if now := s.db.Health().DiskBytes; now < least {
@@ -237,7 +237,7 @@ func BenchmarkSpace(b *testing.B) {
 		s.must(err)
 		p, err := s.e.partition(c, 0)
 		s.must(err)
-		for more := true; more; { // walks once over those that live on
+		for more := true; more; { // goes over the remaining items once
 			done, err := p.Purge(context.Background(), store.Purge{MaxItems: 1})
 			s.must(err)
 			more = done.More
@@ -256,9 +256,9 @@ func BenchmarkSpace(b *testing.B) {
 	}
 }
 
-// BenchmarkStormTraffic measures what a storm does to requests: the latency of
-// reads and writes at a fixed rate, with and without purge beside them. Its heap is
-// collected as seldom as the server's is.
+// BenchmarkStormTraffic measures what a storm does to requests: the latency of reads and
+// writes at a fixed rate, with and without concurrent purge. The garbage collector runs
+// as seldom as in the server.
 func BenchmarkStormTraffic(b *testing.B) {
 	const serverGCPercent = 400
 	defer debug.SetGCPercent(debug.SetGCPercent(serverGCPercent))
@@ -282,7 +282,8 @@ func BenchmarkStormTraffic(b *testing.B) {
 			b.Logf("p99 without %v, with %v, purged %.0f/s, left %d", without, with, rate, after.Expired.Items)
 			ratios, rates = append(ratios, float64(with)/float64(without)), append(rates, rate)
 		}
-		// Of the pairs, since the disk may be another from one minute to the next.
+		// The median of pairs, since the disk's speed may change from one minute to the
+		// next.
 		slices.Sort(ratios)
 		b.ReportMetric(ratios[len(ratios)/2], "p99-ratio")
 		b.ReportMetric(slices.Min(rates), "least-items/s")
@@ -291,8 +292,8 @@ func BenchmarkStormTraffic(b *testing.B) {
 	}
 }
 
-// traffic makes requests at a fixed rate, nine reads and a write in ten, and
-// returns the 99th percentile of how long they took from when they were due.
+// traffic makes requests at a fixed rate, nine reads and one write in ten. It returns the
+// 99th percentile of their latency, from the moment when each was due.
 func (s *storm) traffic(d time.Duration) time.Duration {
 	n := int(d.Seconds() * stormTraffic)
 	took := make([]time.Duration, n)

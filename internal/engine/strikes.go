@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// maxStrikes is how often in a row a script may be stopped for the time that it takes,
-	// before it is barred.
+	// maxStrikes is how many times in a row a script may exceed its time before it is
+	// barred.
 	maxStrikes = 6
-	// barTime is for how long: from its last strike on.
+	// barTime is how long a script is barred, from its last strike on.
 	barTime = 10 * time.Minute
 	// maxStruck is how many scripts are remembered.
 	maxStruck = 1000
 )
 
-// strikes bars scripts that took too long again and again. A script that is replaced, or
-// made anew, is another one.
+// strikes bars scripts that exceed their time again and again. A script that is replaced
+// or created again starts without strikes.
 type strikes struct {
 	elapsed func() time.Duration
-	struck  atomic.Int32 // how many there are, for all calls of scripts that never failed
+	struck  atomic.Int32 // the number of entries: calls need no lock while it is 0
 
 	mu struct {
 		sync.Mutex
@@ -52,7 +52,7 @@ func (k *strikes) check(s *catalog.Script) error {
 	return &ScriptError{Message: "The script with id '" + s.ID + "' is blocked for execution because it has violated its allowed resource limit several times.", Barred: true}
 }
 
-// add notes that a script took too long.
+// add records that a script exceeded its time.
 func (k *strikes) add(s *catalog.Script) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,7 +81,7 @@ func (k *strikes) forgetOldestLocked() {
 	delete(k.mu.of, oldest)
 }
 
-// clear notes that a script has ended in time.
+// clear records that a script ended in time.
 func (k *strikes) clear(s *catalog.Script) {
 	if k.struck.Load() == 0 {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/script"
 )
 
-// A script that was stopped for its time six times in a row is barred for ten minutes, or
-// until it is replaced. One that ends in time begins anew.
+// A script that exceeded its time six times in a row is barred for ten minutes, or until
+// it is replaced. A script that ends in time loses its strikes.
 func TestScriptsAreBarred(t *testing.T) {
 	w := newWorld(t)
 	now := time.Hour
@@ -71,7 +71,7 @@ func TestScriptsAreBarred(t *testing.T) {
 	}
 }
 
-// What is remembered of scripts that took too long is bounded: the first are forgotten.
+// The number of scripts that are remembered is bounded: the oldest are forgotten.
 func TestStrikesAreBounded(t *testing.T) {
 	var now time.Duration
 	k := strikes{elapsed: func() time.Duration { return now }}

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Throughput: what containers and databases may spend, what they have spent, and
-// the offers by which clients see and change it.
+// Throughput: what containers and databases may spend and have spent.
 //
-// Every physical partition of a container with throughput of its own has an equal
-// share of it, and a meter. Containers without share the meter of their database.
-// Operations on items are admitted by a meter before they begin, if the mode is
-// Enforce, and their charges settled with it afterwards in either mode. A request
-// that is refused before its partition is known is settled with none: no partition
-// has worked for it. Operations on databases, containers and offers are not
-// limited.
+// Every physical partition of a container with its own throughput has an equal share of
+// it, and a meter. Containers without share the meter of their database. In mode Enforce,
+// a meter admits operations on items before they begin. In both modes, charges are
+// settled with it afterwards. A request that is refused before its partition is known is
+// settled with none, since no partition has worked for it. Operations on databases,
+// containers and offers are not limited.
 
 package engine
 
@@ -23,7 +21,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
-// ThroughputMode says what provisioned throughput means.
+// ThroughputMode says whether provisioned throughput is enforced.
 type ThroughputMode string
 
 const (
@@ -33,8 +31,8 @@ const (
 	Enforce ThroughputMode = "enforce"
 )
 
-// ThrottledError refuses an operation because more was spent than is provisioned.
-// Nothing was done, and nothing is charged.
+// ThrottledError refuses an operation because more was spent than is provisioned. Nothing
+// was executed, and nothing is charged.
 type ThrottledError struct {
 	RetryAfter time.Duration // at least a millisecond
 }
@@ -43,12 +41,11 @@ func (e *ThrottledError) Error() string {
 	return fmt.Sprintf("request rate is large: try again after %v", e.RetryAfter)
 }
 
-// meters holds the meters of everything that operations have touched.
+// meters holds the meters of all partitions and databases that operations have used.
 type meters struct {
 	mode    ThroughputMode
 	catalog *catalog.Catalog
-	// elapsed is real time, which never goes back: the database's own may stand
-	// still.
+	// elapsed returns monotonic real time: the database's time may stand still.
 	elapsed func() time.Duration
 
 	mu struct {
@@ -57,8 +54,8 @@ type meters struct {
 	}
 }
 
-// meterID names what a meter is for: a physical partition, or a database, whose
-// container is zero.
+// meterID identifies a meter: of a physical partition or, with container 0, of a
+// database.
 type meterID struct {
 	database  catalog.DatabaseRID
 	container uint32
@@ -75,8 +72,8 @@ func newMeters(o *Options, c *catalog.Catalog) *meters {
 	return m
 }
 
-// meterOf names the meter of a partition. A container shares its database's for all
-// its life or never, so that any version of it will do.
+// meterOf returns the id of a partition's meter. A container either shares its database's
+// meter for its whole life or never does, so any version of it will do.
 func meterOf(c *catalog.Container, index int) meterID {
 	if c.Throughput.None() {
 		return meterID{database: c.RID.Database}
@@ -84,8 +81,8 @@ func meterOf(c *catalog.Container, index int) meterID {
 	return meterID{c.RID.Database, c.RID.Container, index}
 }
 
-// rate returns what id may spend in a second now, and whether there still is
-// anything that could.
+// rate returns what a meter may spend in a second, and whether its container or database
+// still exists.
 func (m *meters) rate(id meterID) (ru.Units, bool) {
 	if id.container == 0 {
 		d, err := m.catalog.DatabaseOf(id.database)
@@ -101,9 +98,9 @@ func (m *meters) rate(id meterID) (ru.Units, bool) {
 	return ru.Units(c.Throughput.PerSecond()) / ru.Units(len(c.Ranges)), true
 }
 
-// meter returns a meter, making it if there is none, or nil if what it would be for
-// is gone. The rate is looked up under the lock: a change that is under way either
-// finds the meter or is seen here.
+// meter returns a meter, and makes it if necessary; nil if its container or database is
+// gone. The rate is read under the lock: a concurrent change either finds the meter or is
+// seen here.
 func (m *meters) meter(id meterID) *ru.Meter {
 	m.mu.RLock()
 	meter := m.mu.byID[id]
@@ -125,14 +122,14 @@ func (m *meters) meter(id meterID) *ru.Meter {
 	return meter
 }
 
-// admit lets an operation on a partition begin, or returns a ThrottledError.
+// admit returns nil if an operation on a partition may begin, or a ThrottledError.
 func (m *meters) admit(c *catalog.Container, index int) error {
 	if m.mode != Enforce {
 		return nil
 	}
 	meter := m.meter(meterOf(c, index))
 	if meter == nil {
-		return nil // the partition will say what is wrong
+		return nil // opening the partition will fail
 	}
 	if retryAfter, ok := meter.Admit(m.elapsed()); !ok {
 		return &ThrottledError{retryAfter}
@@ -140,15 +137,15 @@ func (m *meters) admit(c *catalog.Container, index int) error {
 	return nil
 }
 
-// settle notes what an operation on a partition did cost.
+// settle records the charge of an operation on a partition.
 func (m *meters) settle(c *catalog.Container, index int, charge ru.Units) {
 	if meter := m.meter(meterOf(c, index)); meter != nil {
 		meter.Settle(m.elapsed(), charge)
 	}
 }
 
-// follow gives all meters of a database and its containers the rates that they
-// should have, and drops those for which there is nothing left.
+// follow updates the rates of all meters of a database and its containers, and drops
+// those whose container or database is gone.
 func (m *meters) follow(database catalog.DatabaseRID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,18 +161,17 @@ func (m *meters) follow(database catalog.DatabaseRID) {
 	}
 }
 
-// ThroughputStatus is what a container may spend and has spent, in the last whole
-// second.
+// ThroughputStatus is what a container may spend and has spent, in the last whole second.
 type ThroughputStatus struct {
 	Mode        ThroughputMode `json:"mode"`
 	Provisioned ru.Units       `json:"provisioned"`
 	Used        ru.Units       `json:"used"`
 	Leftover    ru.Units       `json:"leftover"`
-	// Shared says that all this is the database's, not the container's alone.
+	// Shared says that these are the database's figures, not the container's alone.
 	Shared bool `json:"shared"`
 }
 
-// throughputOf tells how a container's throughput is used.
+// throughputOf returns how a container's throughput is used.
 func (e *Engine) throughputOf(c *catalog.Container) ThroughputStatus {
 	s := ThroughputStatus{Mode: e.meters.mode, Shared: c.Throughput.None()}
 	n := len(c.Ranges)

@@ -17,13 +17,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// stopwatch is the real time of a test: it stands still unless it is moved.
+// stopwatch is the real time of a test: it stands still until the test moves it.
 type stopwatch struct{ ns atomic.Int64 }
 
 func (s *stopwatch) now() time.Duration       { return time.Duration(s.ns.Load()) }
 func (s *stopwatch) advance(by time.Duration) { s.ns.Add(int64(by)) }
 
-// metered opens the world in a mode, under a stopwatch.
+// metered opens the world in a mode, with a stopwatch.
 func (w *world) metered(mode ThroughputMode) *stopwatch {
 	w.t.Helper()
 	s := &stopwatch{}
@@ -61,8 +61,8 @@ func (w *world) setThroughput(rid string, perSecond int) {
 	w.must(err)
 }
 
-// exhaust writes items under a partition key until it is refused, and returns what
-// was spent and the refusal. Time stands still.
+// exhaust writes items under a partition key until it is throttled, and returns what it
+// spent and the refusal. Time stands still.
 func (w *world) exhaust(container, pk string) (spent ru.Units, refusal *ThrottledError) {
 	w.t.Helper()
 	for i := range 100_000 {
@@ -80,8 +80,8 @@ func (w *world) exhaust(container, pk string) (spent ru.Units, refusal *Throttle
 	return 0, nil
 }
 
-// leftover returns what a physical partition has not used of its share in the last
-// whole second.
+// leftover returns what a physical partition did not use of its share in the last whole
+// second.
 func (w *world) leftover(c *catalog.Container, index int) ru.Units {
 	if meter := w.e.meters.meter(meterOf(c, index)); meter != nil {
 		return meter.Leftover(w.e.meters.elapsed())
@@ -98,8 +98,8 @@ func TestEnforcedThroughput(t *testing.T) {
 	cost := w.put("c", "a", "i0", "").Charge
 	spent, refusal := w.exhaust("c", "a")
 	spent += cost
-	// A second's worth is there at the start, and the last request may go beyond it.
-	if spent < 400 || spent >= 400+2*cost { // to replace costs more than to create
+	// One second's units are there at the start, and the last request may exceed them.
+	if spent < 400 || spent >= 400+2*cost { // a replace costs more than a create
 		t.Errorf("%v RU could be spent at once, want 400 and one request's charge more", spent)
 	}
 	owed := time.Duration(float64(spent-400) / 400 * float64(time.Second))
@@ -141,7 +141,7 @@ func TestEnforcedThroughput(t *testing.T) {
 	}
 }
 
-// The database's time has no say: moving it refills nothing.
+// The database's time does not matter: moving it refills nothing.
 func TestThroughputIsOfRealTime(t *testing.T) {
 	w := newWorld(t)
 	w.metered(Enforce)
@@ -154,7 +154,7 @@ func TestThroughputIsOfRealTime(t *testing.T) {
 	}
 }
 
-// Without the test's stopwatch it is the time that has passed since Open.
+// Without a test's stopwatch, it is the time since Open.
 func TestElapsedTime(t *testing.T) {
 	w := newWorld(t)
 	before := w.e.meters.elapsed()
@@ -174,7 +174,7 @@ func TestReportedThroughput(t *testing.T) {
 	for i := range 50 {
 		spent += w.put("c", "a", fmt.Sprint("i", i), "").Charge
 	}
-	// What fails costs what it is charged.
+	// A failed request costs what it is charged.
 	for _, op := range []func() (Answer, error){
 		func() (Answer, error) { return w.write(store.Create, "c", "a", "i0", "") },
 		func() (Answer, error) { return w.write(store.Replace, "c", "a", "missing", "") },
@@ -214,12 +214,12 @@ func TestReportedThroughput(t *testing.T) {
 	if got := w.e.throughputOf(c); got.Used != 0 || got.Leftover != 400 {
 		t.Errorf("two seconds later: got %+v", got)
 	}
-	for range 200 { // far beyond 400 RU, and nobody minds
+	for range 200 { // far beyond 400 RU, without a refusal
 		w.put("c", "a", "i", "")
 	}
 }
 
-// Each physical partition has its share and no more.
+// Each physical partition has its own share.
 func TestPartitionsHaveTheirShare(t *testing.T) {
 	w := newWorld(t)
 	s := w.metered(Enforce)
@@ -279,7 +279,7 @@ func TestSharedThroughput(t *testing.T) {
 	}
 }
 
-// A replace holds at once, for meters that are there and those to come.
+// A replace takes effect at once, for existing and for later meters.
 func TestReplacedThroughputHoldsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	s := w.metered(Enforce)
@@ -309,7 +309,7 @@ func TestReplacedThroughputHoldsAtOnce(t *testing.T) {
 	}
 }
 
-// Meters end with what they are for, and late charges bring none back.
+// Meters are dropped with their container, and late charges do not restore them.
 func TestMetersAreDropped(t *testing.T) {
 	w := newWorld(t)
 	w.metered(Enforce)
@@ -345,8 +345,7 @@ func TestMetersAreDropped(t *testing.T) {
 	}
 }
 
-// A list that comes to a partition which has spent too much ends its page there,
-// and goes on when it can.
+// A list that reaches a throttled partition ends its page there, and continues later.
 func TestListEndsItsPageWhereItIsThrottled(t *testing.T) {
 	w := newWorld(t)
 	s := w.metered(Enforce)
@@ -375,7 +374,7 @@ func TestListEndsItsPageWhereItIsThrottled(t *testing.T) {
 	if err != nil || rest.Count != 11 || rest.Continuation != "" {
 		t.Errorf("after the wait: got %+v, %v", rest, err)
 	}
-	// What the partitions are charged for a page adds up to the page's charge.
+	// The charges of the partitions add up to the page's charge.
 	s.advance(5 * time.Second)
 	page, err := w.e.ListItems(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}})
 	w.must(err)
@@ -385,7 +384,7 @@ func TestListEndsItsPageWhereItIsThrottled(t *testing.T) {
 	}
 }
 
-// Many at once, while the throughput changes and the container goes.
+// Concurrent requests while the throughput changes and the container is deleted.
 func TestConcurrentThroughput(t *testing.T) {
 	w := newWorld(t)
 	s := w.metered(Enforce)
@@ -415,7 +414,7 @@ func TestConcurrentThroughput(t *testing.T) {
 	}
 }
 
-// What metering adds to an operation, from two goroutines on one partition.
+// BenchmarkMetering measures the cost of metering, from two goroutines on one partition.
 func BenchmarkMetering(b *testing.B) {
 	w := newWorld(b)
 	w.reopen(Options{Throughput: Enforce})

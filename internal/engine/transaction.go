@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// What a script does, all at once or not at all: it runs against a draft of its
-// logical partition, outside of the partition's loop, and the draft is committed when
-// it has ended. If others have written there meanwhile, it runs again.
+// Transactions of scripts. A script runs against a draft of its logical partition,
+// outside of the partition's loop, and the draft is committed when it has ended. If
+// another request has written to the logical partition meanwhile, the script runs again.
 
 package engine
 
@@ -19,28 +19,26 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// maxScriptRuns is how often a script is run since others have written to its logical
-// partition meanwhile.
+// maxScriptRuns is how many times a script runs before conflicting writes make it fail.
 const maxScriptRuns = 10
 
-// ErrScriptsBusy: there are more scripts to run than may run at once, and this one has
-// waited long enough.
+// ErrScriptsBusy: too many scripts are running, and this one has waited for its longest
+// time.
 var ErrScriptsBusy = script.ErrBusy
 
-// ScriptLoad tells how many scripts are running, and how many requests wait to run one.
+// ScriptLoad returns how many scripts are running, and how many requests wait to run one.
 func (e *Engine) ScriptLoad() (running, waiting int) { return e.scripts.Load() }
 
-// ErrContended: others have written to the logical partition again and again while a
-// script was running.
+// ErrContended: other requests kept writing to the logical partition while a script ran.
 var ErrContended = errors.New("conflicting writes")
 
-// ScriptError says why a script failed.
+// ScriptError is the failure of a script.
 type ScriptError struct {
 	Message string
-	// Number is what the script gave its exception as that, 0 for none.
+	// Number is the number of the script's exception; 0 for none.
 	Number int
-	// TooLong says that it was stopped, Barred that this happened too often: it was not
-	// run.
+	// TooLong says that the script was stopped. Barred says that it was stopped too
+	// often, and did not run.
 	TooLong, Barred bool
 }
 
@@ -55,19 +53,19 @@ type transaction struct {
 	key       value.PartitionKey
 	seat      *script.Seat // while it runs
 	draft     *store.Draft
-	memory    *memory.Share // what it may take
+	memory    *memory.Share // the request's share
 	nowMs     int64
-	endsAt    time.Duration // on the meters' watch
+	endsAt    time.Duration // in the meters' time
 
-	results []store.Result // of the draft's writes, when it is committed
+	results []store.Result // of the draft's writes, once it is committed
 	charge  ru.Units
 	lsn     uint64
 	log     string
 }
 
-// transact lets do work on a draft of a logical partition and commits that. The key
-// is asked for in the container as it is. The answer and the transaction are returned
-// with an error, too, as far as they came.
+// transact calls do with a draft of a logical partition and commits the draft. keyOf
+// returns the partition key, for the current version of the container. With an error, the
+// answer and the transaction have what is known.
 func (e *Engine) transact(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (Answer, *transaction, error) {
 	defer e.observe(e.begin())
 	if _, err := parseSession(r.SessionToken); err != nil {
@@ -132,8 +130,8 @@ func (x *transaction) attempt(ctx context.Context, do func(context.Context, *tra
 	return nil
 }
 
-// drafted makes a draft and lets do work on it, when there is room for one more script
-// to run. A commit needs none.
+// drafted makes a draft and calls do with it, once there is a free seat for a script. The
+// commit needs no seat.
 func (x *transaction) drafted(ctx context.Context, l store.LogicalPartition, do func(context.Context, *transaction) error) error {
 	began := x.e.meters.elapsed()
 	var err error
@@ -143,7 +141,7 @@ func (x *transaction) drafted(ctx context.Context, l store.LogicalPartition, do 
 	}
 	defer x.seat.Leave()
 	x.nowMs = x.e.clock.Now()
-	x.endsAt += x.e.meters.elapsed() - began // what it waited is not its own time
+	x.endsAt += x.e.meters.elapsed() - began // waiting does not count as the script's time
 	if x.p, err = x.e.partition(x.c, x.partition); err != nil {
 		return err
 	}
@@ -166,7 +164,7 @@ func (x *transaction) commit(ctx context.Context) ([]store.Result, error) {
 	if err := admitted(); err != nil {
 		return nil, err
 	}
-	x.e.removed() // or nothing was: then looking is cheap
+	x.e.removed() // harmless if nothing was deleted
 	return x.draft.Commit(ctx)
 }
 
@@ -185,7 +183,7 @@ func (x *transaction) run(ctx context.Context, s *catalog.Script, h script.Host,
 	return out, scriptFailure(err)
 }
 
-// judge notes whether a script took too long.
+// judge records whether a script exceeded its time.
 func (e *Engine) judge(s *catalog.Script, err error) {
 	switch {
 	case errors.Is(err, script.ErrTime):
@@ -195,7 +193,8 @@ func (e *Engine) judge(s *catalog.Script, err error) {
 	}
 }
 
-// scriptFailure tells why a script failed, in the service's words where it has some.
+// scriptFailure returns the error of a failed script, in the service's words where there
+// are some.
 func scriptFailure(err error) error {
 	var thrown *script.ThrownError
 	switch {

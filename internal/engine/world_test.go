@@ -21,19 +21,19 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// startMs is when every test begins: a whole second, so that _ts tells the
-// millisecond of a write while the clock moves by whole seconds.
+// startMs is when every test begins: a whole second, so that _ts gives the millisecond of
+// a write while the clock moves by whole seconds.
 const startMs = 1_700_000_000_000
 
-// scriptTime is how long scripts may take: on a busy machine they take a while.
+// scriptTime is how long scripts may run: long enough for a busy machine.
 const scriptTime = time.Minute
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// atStart reads clocks that stand at startMs: time moves when a test moves it.
+// atStart reads clocks that stand at startMs: only a test moves the time.
 func atStart() clock.Reading { return clock.Reading{WallMs: startMs} }
 
-// world is an engine on a store in memory, under a clock that stands still.
+// world is an engine on a store in memory, with a clock that stands still.
 type world struct {
 	t      testing.TB
 	db     kv.DB
@@ -41,8 +41,8 @@ type world struct {
 	booted time.Time // in a bubble
 }
 
-// newWorld opens an empty one. At the end of the test it is checked and closed,
-// and nothing may still run.
+// newWorld opens an empty world. At the end of the test it is checked and closed, and no
+// goroutine may be left.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
@@ -57,7 +57,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// close ends the world, unless it has ended.
+// close closes the world, unless it is closed.
 func (w *world) close() {
 	w.t.Helper()
 	if w.db == nil {
@@ -92,7 +92,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// checkClean looks at all rows.
+// checkClean checks all rows.
 func (w *world) checkClean() {
 	w.t.Helper()
 	_, err := Check(w.db, func(*catalog.Container) {}, func(problem string) { w.t.Errorf("check: %s", problem) })
@@ -111,12 +111,12 @@ func (w *world) database(name string) *catalog.Database {
 	return d
 }
 
-// definition is a container with partition key /pk; ttl is JSON.
+// definition returns a container with partition key /pk; ttl is JSON.
 func definition(name, ttl string) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":%s}`, name, ttl)
 }
 
-// partitions is the throughput that makes this many.
+// partitions returns the throughput that makes this many.
 func partitions(n int) catalog.Throughput {
 	if n == 1 {
 		return catalog.Throughput{}
@@ -124,7 +124,7 @@ func partitions(n int) catalog.Throughput {
 	return catalog.Throughput{Manual: n * 6_000}
 }
 
-// container makes a container in database "d", which it makes too if need be.
+// container creates a container in database "d", and the database if necessary.
 func (w *world) container(name, ttl string, n int) *catalog.Container {
 	w.t.Helper()
 	if _, err := w.e.catalog.Database("d"); err != nil {
@@ -145,7 +145,7 @@ func (w *world) replace(name, ttl string) *catalog.Container {
 	return c
 }
 
-// item is the target of an item of container c of database "d".
+// item returns the target of an item of a container of database "d".
 func item(container, pk, id string) Target {
 	key, err := json.Marshal([]string{pk})
 	if err != nil {
@@ -154,7 +154,7 @@ func item(container, pk, id string) Target {
 	return Target{Database: "d", Container: container, ID: id, PartitionKey: string(key)}
 }
 
-// body is an item with some properties more: `"ttl":5`.
+// body returns an item with more properties, such as `"ttl":5`.
 func body(pk, id, properties string) []byte {
 	b := fmt.Appendf(nil, `{"id":%q,"pk":%q`, id, pk)
 	if properties != "" {
@@ -183,8 +183,7 @@ func (w *world) read(container, pk, id string) (Answer, error) {
 	return w.e.ReadItem(&Request{Target: item(container, pk, id)})
 }
 
-// spread returns a partition key for each of a container's partitions, in their
-// order.
+// spread returns a partition key for each of a container's partitions, in their order.
 func spread(c *catalog.Container) []string {
 	keys := make([]string, len(c.Ranges))
 	for i, missing := 0, len(keys); missing > 0; i++ {
@@ -211,7 +210,7 @@ func (w *world) partitionRows() map[string]int {
 	return rows
 }
 
-// rowsOf is how many rows a container has.
+// rowsOf returns how many rows a container has.
 func (w *world) rowsOf(c *catalog.Container) int {
 	w.t.Helper()
 	rid := []byte{

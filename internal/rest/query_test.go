@@ -527,7 +527,7 @@ func TestQueryHeaders(t *testing.T) {
 			t.Errorf("there is no %s: %v", name, a.header)
 		}
 	}
-	// A session ahead of the data has to wait, and a malformed one is refused.
+	// A session token ahead of the data gets 404/1002, and a malformed one 400.
 	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": a.header.Get("x-ms-session-token")}), 200)
 	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": "0:0#1000000"}), 404).failureText(t, 404, 1002)
 	call(t, h, "POST", docsPath, `{"query":"SELECT * FROM c"}`, asQuery(map[string]string{"X-Ms-Session-Token": "nonsense"}), 400)
