@@ -119,7 +119,7 @@ func testTTLFails(t *testing.T, b binary, at string) {
 		"explain shop carts 9":                 "<partition-key>",
 		"forecast shop carts --interval=x":     "a duration such as",
 		"events shop carts --from=then":        "--from",
-		"events shop carts --cursor=x":         "Begin without one",
+		"events shop carts --cursor=x":         "Omit it to start over",
 		"limit shop carts many":                "must be a number",
 		"status --key=" + ownKey:               "--key or MAYFLY_KEY",
 		"status --endpoint=http://127.0.0.1:1": "is it running?",

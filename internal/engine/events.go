@@ -151,7 +151,7 @@ func (at *eventCursor) encode() string {
 }
 
 func parseCursor(c *catalog.Container, text string) (*eventCursor, error) {
-	refused := invalid("The cursor is not one that this container's events were given. Begin without one.")
+	refused := invalid("Invalid cursor. Omit it to start over.")
 	if len(text) > maxCursorBytes {
 		return nil, refused
 	}

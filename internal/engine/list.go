@@ -125,7 +125,7 @@ func pageItems(asked int) int {
 	return asked
 }
 
-// A continuation is the rid of the last item returned. Its ordinal also tells the
+// A continuation is the rid after which the next page begins. Its ordinal also tells the
 // partition, and it stays valid if the item is deleted.
 const continuationPrefix, continuationSuffix = "+RID:", "#RT:1"
 

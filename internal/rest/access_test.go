@@ -702,7 +702,7 @@ func TestPrincipals(t *testing.T) {
 		{jwt(strangeKey, now.Add(time.Hour)), errBadAuthorization},
 		{jwt("", now.Add(time.Hour)), errBadAuthorization},
 		{jwt(testKey, now.Add(-time.Hour)), errPrincipalDate},
-		{jwt(testKey, now.Add(3*time.Hour)), errPrincipalDate}, // not good yet
+		{jwt(testKey, now.Add(3*time.Hour)), errPrincipalDate}, // not valid yet
 		{parts[0] + "." + part([]byte(`{}`)) + "." + parts[2], errPrincipalDate},
 		{parts[0] + "." + part([]byte(`{"exp":"soon"}`)) + "." + parts[2], errBadAuthorization},
 		{parts[0] + "." + part([]byte(`[`)) + "." + parts[2], errBadAuthorization},

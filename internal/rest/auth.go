@@ -28,7 +28,7 @@ import (
 var (
 	errNoAuthorization  = api.Refuse(401, 0, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
 	errBadAuthorization = api.Refuse(401, 0, "The input authorization token can't serve the request. Please check that the expected payload is built as per the protocol, and check the key being used.")
-	errPrincipalDate    = api.Refuse(401, 0, "The Entra ID token is not valid at the current time: it has expired, or is not good yet.")
+	errPrincipalDate    = api.Refuse(401, 0, "The Entra ID token is not valid at the current time: it has expired, or is not valid yet.")
 	errDate             = api.Refuse(403, 0, "The authorization token is not valid at the current time: its date is more than 15 minutes from the server's. Check the clocks of both machines.")
 	errTokenExpired     = api.Refuse(403, 0, "The input authorization token is not valid at the current time. Please create another token and retry.")
 )

@@ -110,6 +110,6 @@ func hostName(host string) string {
 // hostRefused is the error for a host that is not accepted.
 func hostRefused(host string) error {
 	name := value.Clip(hostName(host))
-	return api.Refuse(403, 0, "The host '"+name+"' is not answered with the key that everybody knows, since a page in a browser could be behind it. "+
+	return api.Refuse(403, 0, "The host '"+name+"' is not accepted with a public key, since a web page could have this name. "+
 		"Start the server with --allow-host "+name+", or with a key of its own, or use an address or localhost.")
 }

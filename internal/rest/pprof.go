@@ -76,7 +76,7 @@ func (x *exchange) profile(name string) error {
 		return err
 	}
 	if x.r.URL.Query().Has("seconds") {
-		return api.Invalid("Only profile and trace take seconds. The others are of this moment: take two, and compare them with go tool pprof -base.")
+		return api.Invalid("Only profile and trace take seconds. The others show the current state: take two, and compare them with go tool pprof -base.")
 	}
 	if gc, err := x.number("gc", 0, 0, 1); err != nil {
 		return err

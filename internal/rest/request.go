@@ -207,7 +207,7 @@ func (x *exchange) parse() (err error) {
 	case r.Resource == api.AccountResource:
 		r.Endpoint = x.address("/")
 	case r.Verb == api.Query && r.Resource == api.Items && a.changes != "":
-		return api.Invalid("A change feed cannot be read with a query. Read it without, and choose from what it tells.")
+		return api.Invalid("A change feed cannot be read with a query. Read it without one, and filter the changes.")
 	case r.Verb == api.Query && r.Resource == api.Items:
 		r.MaxContinuationKB, err = x.continuationLimit()
 	case r.Verb == api.Changes:

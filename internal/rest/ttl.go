@@ -49,7 +49,7 @@ func (x *exchange) serveTTL(name string) error {
 	case x.r.Method != page.method:
 		return errMethod
 	case page.method == http.MethodPost && x.r.ContentLength != 0:
-		return badRequestf("The parameters of this page go into the query of the address: it takes no body.")
+		return badRequestf("This page takes no body: give its parameters in the query of the URL.")
 	}
 	p, err := parseParams(x.r.URL.RawQuery, append([]string{paramDatabase, paramContainer}, page.params...)...)
 	if err != nil {

@@ -50,7 +50,7 @@ type params map[string]string
 func parseParams(query string, allowed ...string) (params, error) {
 	all, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, badRequestf("The query of the address cannot be read: %v.", err)
+		return nil, badRequestf("The query of the URL cannot be parsed: %v.", err)
 	}
 	p := params{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -242,7 +242,7 @@ func TestPurgePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+testKey)
-	if text := serve(h, r).failureText(t, 400, 0); !strings.Contains(text, "query of the address") || paused("off") {
+	if text := serve(h, r).failureText(t, 400, 0); !strings.Contains(text, "query of the URL") || paused("off") {
 		t.Errorf("a body: %q", text)
 	}
 }
@@ -255,7 +255,7 @@ func TestTTLPagesRefuse(t *testing.T) {
 		"ttl/status?database=&container=":                      "both database and container",
 		"ttl/status" + inContainer + "&database=e":             "more than once",
 		"ttl/status?nosuch=1":                                  "Allowed are: database, container",
-		"ttl/status?%zz":                                       "cannot be read",
+		"ttl/status?%zz":                                       "cannot be parsed",
 		"ttl/status?database=%ff&container=c":                  "not UTF-8",
 		"ttl/whatif?ttl=60":                                    "Name the container",
 		"ttl/whatif" + inContainer:                             "off",
@@ -277,7 +277,7 @@ func TestTTLPagesRefuse(t *testing.T) {
 		"ttl/events" + inContainer + "&from=then":              "now or kept",
 		"ttl/events" + inContainer + "&from=now&cursor=x":      "either cursor or from",
 		"ttl/events" + inContainer + "&cursor=":                "empty",
-		"ttl/events" + inContainer + "&cursor=x":               "The cursor is not one",
+		"ttl/events" + inContainer + "&cursor=x":               "Invalid cursor",
 		"POST ttl/limit?itemsPerSecond=1":                      "Name the container",
 		"POST ttl/limit" + inContainer:                         "must be a number",
 		"POST ttl/limit" + inContainer + "&itemsPerSecond=-1":  "between 0",
