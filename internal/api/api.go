@@ -3,9 +3,9 @@
 // Package api is what the database does for clients, whatever the transport. A transport
 // finds out which resource and verb a request means and verifies its credential. It fills
 // the fields of a Request, and renders the fields of an Answer. One table lists the
-// requests that there are: which credentials allow each, its name in metrics, and the function that
-// answers it. Errors become statuses and messages for clients in failure.go, and nowhere
-// else.
+// requests that there are: which credentials allow each, its name in metrics, and the
+// function that answers it. Errors become statuses and messages for clients in failure.go,
+// and nowhere else.
 package api
 
 import (
