@@ -11,8 +11,10 @@ import (
 )
 
 var (
-	errMethod       = Refuse(405, 0, "The requested verb is not supported on this resource.")
-	errForbidden    = Refuse(403, 0, "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.")
+	// ErrMethod refuses a request that has no row, and ErrForbidden a credential that does
+	// not allow the request.
+	ErrMethod       = Refuse(405, 0, "The requested verb is not supported on this resource.")
+	ErrForbidden    = Refuse(403, 0, "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.")
 	errNotDataPlane = Refuse(403, 5300, "The given request cannot be authorized by AAD token in data plane.")
 	errPrincipal    = Refuse(403, 5301, "Request is blocked because the principal does not have the required permissions: it may only read.")
 	errRegion       = Refuse(403, 3, "The requested operation cannot be performed at this region: it is only read. Write to the first of the account's writable locations.")
@@ -43,7 +45,7 @@ type Grant struct {
 func (c *Call) Admit(g *Grant) error {
 	row := c.Row
 	if row == nil {
-		return errMethod
+		return ErrMethod
 	}
 	if err := c.admit(row, g); err != nil {
 		return err
@@ -64,7 +66,7 @@ func (c *Call) admit(row *Row, g *Grant) error {
 	case ByReadOnlyKey:
 		// The answer with a permission contains a resource token, which may allow writes.
 		if !row.Reads || row.Resource == Permissions {
-			return errForbidden
+			return ErrForbidden
 		}
 		return nil
 	case ByPrincipal, ByReadOnlyPrincipal:
@@ -78,7 +80,7 @@ func (c *Call) admit(row *Row, g *Grant) error {
 	case ByToken:
 		return c.admitToken(row, g)
 	}
-	return errForbidden
+	return ErrForbidden
 }
 
 // admitToken checks the permission of a resource token as it is now, not as it was when
@@ -87,20 +89,20 @@ func (c *Call) admitToken(row *Row, g *Grant) error {
 	r, known := &c.Request, c.Service.Engine.Catalog()
 	p, err := known.Permission(g.Permission)
 	if err != nil {
-		return errForbidden // the permission was deleted
+		return ErrForbidden // the permission was deleted
 	}
 	if r.Container == "" || g.Container == 0 {
-		return errForbidden
+		return ErrForbidden
 	}
 	granted, err := known.Granted(p)
 	if err != nil || granted.RID.Container != g.Container {
-		return errForbidden
+		return ErrForbidden
 	}
 	if asked, err := known.Container(r.Database, r.Container); err != nil || asked.RID != granted.RID {
-		return errForbidden
+		return ErrForbidden
 	}
 	if !r.within(row, p) || !row.Reads && !p.All {
-		return errForbidden
+		return ErrForbidden
 	}
 	return nil
 }

@@ -33,7 +33,9 @@ const (
 // words are the types' names in paths and signatures. A partition key's requests are
 // signed like the container's.
 var words = [resources]string{
-	"", "dbs", "colls", "docs", "pkranges", "offers", "users", "permissions", "clientencryptionkeys", "conflicts", "sprocs", "udfs", "triggers", "colls",
+	AccountResource: "", Databases: "dbs", Containers: "colls", Items: "docs", Ranges: "pkranges", Offers: "offers", Users: "users",
+	Permissions: "permissions", EncryptionKeys: "clientencryptionkeys", Conflicts: "conflicts", Procedures: "sprocs", UDFs: "udfs",
+	Triggers: "triggers", PartitionKeys: "colls",
 }
 
 // Word returns the type's name in paths and signatures.
@@ -41,8 +43,9 @@ func (r Resource) Word() string { return words[r] }
 
 // names are the types' names in metrics.
 var names = [resources]string{
-	"account", "database", "container", "item", "range", "offer", "user", "permission", "encryption_key", "conflict", "procedure", "udf", "trigger",
-	"partition_key",
+	AccountResource: "account", Databases: "database", Containers: "container", Items: "item", Ranges: "range", Offers: "offer", Users: "user",
+	Permissions: "permission", EncryptionKeys: "encryption_key", Conflicts: "conflict", Procedures: "procedure", UDFs: "udf",
+	Triggers: "trigger", PartitionKeys: "partition_key",
 }
 
 // Verb is what to do with a resource, or with the list of a type.
@@ -69,7 +72,8 @@ const (
 )
 
 var verbNames = [verbs]string{
-	"none", "create", "upsert", "read", "replace", "patch", "delete", "list", "query", "query_plan", "batch", "bulk", "changes", "execute",
+	None: "none", Create: "create", Upsert: "upsert", Read: "read", Replace: "replace", Patch: "patch", Delete: "delete", List: "list",
+	Query: "query", QueryPlan: "query_plan", Batch: "batch", Bulk: "bulk", Changes: "changes", Execute: "execute",
 }
 
 // reads marks the verbs that change nothing.

@@ -37,7 +37,7 @@ func (x *exchange) serveAdmin(path string) error {
 	case err != nil:
 		return x.unauthenticated(err)
 	case by == api.ByReadOnlyKey && x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
-		return errForbidden // a read-only key may only read
+		return api.ErrForbidden // a read-only key may only read
 	case ttl:
 		return x.serveTTL(page)
 	case path == "clock":
@@ -49,7 +49,7 @@ func (x *exchange) serveAdmin(path string) error {
 // serveHealth reports whether the server can serve. It needs no credential.
 func (x *exchange) serveHealth(problem error) error {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return errMethod
+		return api.ErrMethod
 	}
 	if problem != nil {
 		body := value.AppendString([]byte(`{"status":"unavailable","reason":`), problem.Error())
@@ -87,7 +87,7 @@ func (x *exchange) serveClock() error {
 			return clockFailed(err)
 		}
 	default:
-		return errMethod
+		return api.ErrMethod
 	}
 	return x.writeJSON(c.Status())
 }

@@ -108,7 +108,7 @@ func headerPath(path string) string {
 func (x *exchange) setPosition(partition int, lsn uint64) {
 	x.set(headerRange, catalog.RangeID(partition))
 	token := engine.SessionToken
-	if version := x.header(headerVersion); version != "" && version < sessionVersionsSince {
+	if version := x.Request.Version; version != "" && version < sessionVersionsSince {
 		token = engine.OldSessionToken
 	}
 	x.set(headerSession, token(partition, lsn))

@@ -14,8 +14,6 @@ import (
 )
 
 var (
-	errMethod     = api.Refuse(405, 0, "The requested verb is not supported on this resource.")
-	errForbidden  = api.Refuse(403, 0, "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.")
 	errNoRoute    = api.Refuse(404, 0, "Resource Not Found: no resource has this path. Learn more: https://aka.ms/cosmosdb-tsg-not-found")
 	errDirectMode = api.Refuse(400, 0, "Direct mode is not served: there are no addresses to resolve. Connect in gateway mode instead: in Java with CosmosClientBuilder.gatewayMode() or gatewayMode(new GatewayConnectionConfig()), in .NET with CosmosClientOptions.ConnectionMode = ConnectionMode.Gateway.")
 	errBodyTooBig = api.Refuse(413, 0, "Request size is too large")

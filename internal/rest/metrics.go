@@ -131,7 +131,7 @@ const scrapeTimeout = 9 * time.Second
 // read for each page, until its client gives up.
 func (x *exchange) serveMetrics() error {
 	if x.r.Method != http.MethodGet {
-		return errMethod
+		return api.ErrMethod
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), scrapeTimeout)
 	defer cancel()

@@ -41,9 +41,9 @@ func (x *exchange) servePprof(page string) error {
 	case err != nil:
 		return x.unauthenticated(err)
 	case by != api.ByKey:
-		return errForbidden
+		return api.ErrForbidden
 	case x.r.Method != http.MethodGet:
-		return errMethod
+		return api.ErrMethod
 	}
 	switch page {
 	case "":

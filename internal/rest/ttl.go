@@ -47,7 +47,7 @@ func (x *exchange) serveTTL(name string) error {
 	case !known:
 		return errNoRoute
 	case x.r.Method != page.method:
-		return errMethod
+		return api.ErrMethod
 	case page.method == http.MethodPost && x.r.ContentLength != 0:
 		return badRequestf("This page takes no body: give its parameters in the query of the URL.")
 	}
