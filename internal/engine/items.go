@@ -204,7 +204,7 @@ func bodyID(o *value.Object) (string, error) {
 func bodyKey(c *catalog.Container, o *value.Object) (value.PartitionKey, error) {
 	k := make(value.PartitionKey, 0, maxHierarchyDepth)
 	for _, path := range c.PartitionKey.Paths {
-		var v value.Value
+		var v value.Scalar
 		if raw, found := o.At(path); found {
 			v, _ = value.FromJSON(raw)
 		}

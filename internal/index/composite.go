@@ -143,12 +143,12 @@ func complement(b []byte) {
 // Component is a value in a composite index: a scalar, undefined, an array or an object.
 // The zero value is undefined.
 type Component struct {
-	scalar value.Value
+	scalar value.Scalar
 	nested byte // the tag of an array or an object
 }
 
 // ScalarComponent returns the component of a scalar, or of undefined.
-func ScalarComponent(v value.Value) Component { return Component{scalar: v} }
+func ScalarComponent(v value.Scalar) Component { return Component{scalar: v} }
 
 // ArrayComponent returns the component of any array.
 func ArrayComponent() Component { return Component{nested: tagEmptyArray} }
@@ -196,7 +196,7 @@ func CompositePlace(paths []catalog.CompositePath, values []Component, ordinal u
 // CompositeBounds returns the bounds of the rows whose values at the first paths are
 // equal, and whose value at the path after them is in the range next, unless that is nil.
 // start is what the rows of the index begin with.
-func CompositeBounds(start []byte, paths []catalog.CompositePath, equal []value.Value, next *ValueRange) (lower, upper []byte) {
+func CompositeBounds(start []byte, paths []catalog.CompositePath, equal []value.Scalar, next *ValueRange) (lower, upper []byte) {
 	prefix, rough := appendComponents(bytes.Clone(start), paths[:len(equal)], func(i, _ int) Component { return ScalarComponent(equal[i]) })
 	if rough || next == nil { // nothing follows a rough component
 		return prefix, kv.After(prefix)

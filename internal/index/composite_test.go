@@ -57,7 +57,7 @@ func TestCompositeBytes(t *testing.T) {
 }
 
 // inverted returns the bytes of a number in a descending path, after the tag.
-func inverted(v value.Value) []byte {
+func inverted(v value.Scalar) []byte {
 	raw := value.AppendKey(nil, v)[1:]
 	complement(raw)
 	return raw

@@ -22,7 +22,7 @@ func named(name string) step { return step{name: name} }
 
 var elements = step{elements: true}
 
-func appendTermValue(dst []byte, v value.Value) []byte {
+func appendTermValue(dst []byte, v value.Scalar) []byte {
 	if s, ok := v.Text(); ok {
 		return appendTermString(dst, []byte(s))
 	}
@@ -112,11 +112,11 @@ func edgeString() *rapid.Generator[string] {
 	})
 }
 
-func anyScalar() *rapid.Generator[value.Value] {
+func anyScalar() *rapid.Generator[value.Scalar] {
 	return rapid.OneOf(
 		rapid.Map(edgeString(), value.String),
 		rapid.Map(rapid.Float64Range(-1e9, 1e9), value.Number),
-		rapid.SampledFrom([]value.Value{value.Null(), value.Bool(false), value.Bool(true), value.Number(0), value.Number(-1), value.String("")}),
+		rapid.SampledFrom([]value.Scalar{value.Null(), value.Bool(false), value.Bool(true), value.Number(0), value.Number(-1), value.String("")}),
 	)
 }
 
@@ -135,7 +135,7 @@ func kept(s string) (first string, isCut bool) {
 }
 
 // compareUTF16 is value.Compare with strings in the order of their UTF-16 code units.
-func compareUTF16(a, b value.Value) int {
+func compareUTF16(a, b value.Scalar) int {
 	aText, aOK := a.Text()
 	bText, bOK := b.Text()
 	if aOK && bOK {
@@ -153,7 +153,7 @@ func TestTermsKeepTheOrderOfValues(t *testing.T) {
 		if rapid.Bool().Draw(t, "alike") {
 			b = a
 		}
-		key := func(v value.Value, tail string) []byte {
+		key := func(v value.Scalar, tail string) []byte {
 			return append(appendTermValue(appendTermPath(nil, path...), v), tail...)
 		}
 		got, want := bytes.Compare(key(a, "\xff\xff"), key(b, "\x00\x00")), compareUTF16(a, b)

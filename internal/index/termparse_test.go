@@ -56,8 +56,8 @@ const (
 // termValue is a parsed {value}.
 type termValue struct {
 	kind   termKind
-	scalar value.Value // of a cut string its first bytes, which may end within a character
-	hash   termHash    // of a cut string
+	scalar value.Scalar // of a cut string its first bytes, which may end within a character
+	hash   termHash     // of a cut string
 }
 
 // parseTerm parses the term that raw begins with and returns the bytes after it. The error

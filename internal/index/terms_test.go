@@ -161,7 +161,7 @@ func TestTerms(t *testing.T) {
 }
 
 // naiveScalar renders a value as in a term.
-func naiveScalar(v value.Value) string {
+func naiveScalar(v value.Scalar) string {
 	s, ok := v.Text()
 	escaped := strings.ReplaceAll(s, "\x00", "\x00\xff")
 	if !ok || len(escaped) <= maxTermValueBytes {

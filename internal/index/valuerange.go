@@ -70,7 +70,7 @@ const (
 
 // encodeTerm returns the value as encoded in an index, and whether it is cut. The slice
 // has capacity for as many bytes again, so that a range takes one allocation.
-func encodeTerm(v value.Value) (raw []byte, cut bool) {
+func encodeTerm(v value.Scalar) (raw []byte, cut bool) {
 	if s, ok := v.Text(); ok {
 		raw = appendTermString(make([]byte, 0, 2*(min(len(s), maxTermValueBytes)+termOverhead)), []byte(s))
 		return raw, Value{raw}.Cut()
@@ -79,7 +79,7 @@ func encodeTerm(v value.Value) (raw []byte, cut bool) {
 }
 
 // Exactly returns the range of one value.
-func Exactly(v value.Value) ValueRange {
+func Exactly(v value.Scalar) ValueRange {
 	raw, cut := encodeTerm(v)
 	n := len(raw)
 	upper := append(raw[n:], raw...)
@@ -87,7 +87,7 @@ func Exactly(v value.Value) ValueRange {
 }
 
 // ofKind returns the range of all values of v's kind. raw is the encoding of v.
-func ofKind(v value.Value, raw []byte) ValueRange {
+func ofKind(v value.Scalar, raw []byte) ValueRange {
 	if v.Kind() == value.KindBool {
 		return tags(0x30, 0x32)
 	}
@@ -99,12 +99,12 @@ func ofKind(v value.Value, raw []byte) ValueRange {
 func cutShort(raw []byte) []byte { return raw[:len(raw)-termHashBytes] }
 
 // AtLeast returns the range of the values of v's kind from v on.
-func AtLeast(v value.Value) ValueRange { return from(v, true) }
+func AtLeast(v value.Scalar) ValueRange { return from(v, true) }
 
 // Above returns the range of the values of v's kind above v.
-func Above(v value.Value) ValueRange { return from(v, false) }
+func Above(v value.Scalar) ValueRange { return from(v, false) }
 
-func from(v value.Value, inclusive bool) ValueRange {
+func from(v value.Scalar, inclusive bool) ValueRange {
 	raw, cut := encodeTerm(v)
 	upper := ofKind(v, raw).upper
 	switch {
@@ -117,12 +117,12 @@ func from(v value.Value, inclusive bool) ValueRange {
 }
 
 // AtMost returns the range of the values of v's kind up to v.
-func AtMost(v value.Value) ValueRange { return upTo(v, true) }
+func AtMost(v value.Scalar) ValueRange { return upTo(v, true) }
 
 // Below returns the range of the values of v's kind below v.
-func Below(v value.Value) ValueRange { return upTo(v, false) }
+func Below(v value.Scalar) ValueRange { return upTo(v, false) }
 
-func upTo(v value.Value, inclusive bool) ValueRange {
+func upTo(v value.Scalar, inclusive bool) ValueRange {
 	raw, cut := encodeTerm(v)
 	lower := ofKind(v, raw).lower
 	switch {

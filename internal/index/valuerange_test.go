@@ -16,13 +16,13 @@ import (
 type namedRange struct {
 	name string
 	ValueRange
-	holds func(w value.Value) bool
+	holds func(w value.Scalar) bool
 }
 
 // rangesOf returns every range that can be made of a value.
-func rangesOf(v value.Value) []namedRange {
-	alike := func(holds func(order int) bool) func(value.Value) bool {
-		return func(w value.Value) bool { return w.Kind() == v.Kind() && holds(compareUTF16(w, v)) }
+func rangesOf(v value.Scalar) []namedRange {
+	alike := func(holds func(order int) bool) func(value.Scalar) bool {
+		return func(w value.Scalar) bool { return w.Kind() == v.Kind() && holds(compareUTF16(w, v)) }
 	}
 	ranges := []namedRange{
 		{"=", Exactly(v), alike(func(order int) bool { return order == 0 })},
@@ -30,12 +30,12 @@ func rangesOf(v value.Value) []namedRange {
 		{"<=", AtMost(v), alike(func(order int) bool { return order <= 0 })},
 		{">", Above(v), alike(func(order int) bool { return order > 0 })},
 		{">=", AtLeast(v), alike(func(order int) bool { return order >= 0 })},
-		{"all", AllValues(), func(value.Value) bool { return true }},
-		{"numbers", Numbers(), func(w value.Value) bool { return w.Kind() == value.KindNumber }},
-		{"strings", Strings(), func(w value.Value) bool { return w.Kind() == value.KindString }},
+		{"all", AllValues(), func(value.Scalar) bool { return true }},
+		{"numbers", Numbers(), func(w value.Scalar) bool { return w.Kind() == value.KindNumber }},
+		{"strings", Strings(), func(w value.Scalar) bool { return w.Kind() == value.KindString }},
 	}
 	if s, ok := v.Text(); ok {
-		ranges = append(ranges, namedRange{"begins", BeginningWith(s), func(w value.Value) bool {
+		ranges = append(ranges, namedRange{"begins", BeginningWith(s), func(w value.Scalar) bool {
 			text, isString := w.Text()
 			return isString && strings.HasPrefix(text, s)
 		}})

@@ -62,7 +62,7 @@ func (p *compositePlan) scan(order kv.Order) store.IndexScan {
 }
 
 // fixed returns the one value that the filter, or the scope, holds a path to.
-func (c *chooser) fixed(path value.Path) (v value.Value, text string, ok bool) {
+func (c *chooser) fixed(path value.Path) (v value.Scalar, text string, ok bool) {
 	for _, f := range c.facts {
 		if f.Op == sql.CondEq && len(f.Values) == 1 && f.Path.Is(path) {
 			if v, ok := scalarOf(f.Values[0]); ok {
@@ -71,14 +71,14 @@ func (c *chooser) fixed(path value.Path) (v value.Value, text string, ok bool) {
 		}
 	}
 	if c.s.Logical == nil {
-		return value.Value{}, "", false
+		return value.Scalar{}, "", false
 	}
 	for i, p := range c.r.Container().PartitionKey.Paths {
 		if pk := c.s.Logical.PartitionKey; i < len(pk) && slices.Equal(p, path) && pk[i].Defined() {
 			return pk[i], "= partition key", true
 		}
 	}
-	return value.Value{}, "", false
+	return value.Scalar{}, "", false
 }
 
 // part returns the part of a composite index that the filter is about, and how many of

@@ -117,7 +117,7 @@ func TestScopesSeeNoExpiredItem(t *testing.T) {
 func TestCountWithinAPartitionKey(t *testing.T) {
 	f := newFixture(t, `"partitionKey":{"paths":["/a","/b/c"],"kind":"MultiHash","version":2},"defaultTtl":-1`)
 	const each = logicalItems + 10
-	keys := []value.Value{value.String("x"), value.String(x(2000)), value.Number(1.5), value.Bool(true), value.Null(), {}}
+	keys := []value.Scalar{value.String("x"), value.String(x(2000)), value.Number(1.5), value.Bool(true), value.Null(), {}}
 	for _, b := range keys {
 		for i := range each {
 			k := value.PartitionKey{value.String("a"), b}

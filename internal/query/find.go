@@ -53,7 +53,7 @@ func namedIn(l *store.LogicalPartition, facts []*sql.Condition) ([]store.Key, bo
 }
 
 // idsOf returns the ids that conditions which all must hold leave.
-func idsOf(facts []*sql.Condition) ([]value.Value, bool) {
+func idsOf(facts []*sql.Condition) ([]value.Scalar, bool) {
 	for _, f := range facts {
 		if !isID(f.Path) || f.Op != sql.CondEq {
 			continue
@@ -91,7 +91,7 @@ func named(container *catalog.Container, facts []*sql.Condition) ([]store.Key, b
 		if len(path) == 1 && path[0] == "id" {
 			byID = i // it is what the id is
 			for k := range partitionKeys {
-				partitionKeys[k] = append(partitionKeys[k], value.Value{})
+				partitionKeys[k] = append(partitionKeys[k], value.Scalar{})
 			}
 			continue
 		}
@@ -131,16 +131,16 @@ func named(container *catalog.Container, facts []*sql.Condition) ([]store.Key, b
 
 // valuesOf returns the values of which a path must have one, or nil if there are more
 // than can be told. Of a partition key, no value is one too.
-func valuesOf(f *sql.Condition) []value.Value {
+func valuesOf(f *sql.Condition) []value.Scalar {
 	switch {
 	case f.Op == sql.CondUndefined:
-		return []value.Value{value.Value{}}
+		return []value.Scalar{value.Scalar{}}
 	case f.Op == sql.CondKind && f.Kind == sql.KindNull:
-		return []value.Value{value.Null()}
+		return []value.Scalar{value.Null()}
 	case f.Op != sql.CondEq:
 		return nil
 	}
-	values := make([]value.Value, 0, len(f.Values))
+	values := make([]value.Scalar, 0, len(f.Values))
 	for _, v := range f.Values {
 		scalar, ok := scalarOf(v)
 		if !ok {

@@ -406,7 +406,7 @@ func exactly(ranges []index.ValueRange, values []sql.Value) (_ []index.ValueRang
 }
 
 // scalarOf returns a value as an index holds it.
-func scalarOf(v sql.Value) (value.Value, bool) {
+func scalarOf(v sql.Value) (value.Scalar, bool) {
 	switch v.Kind() {
 	case sql.KindNull:
 		return value.Null(), true
@@ -416,14 +416,14 @@ func scalarOf(v sql.Value) (value.Value, bool) {
 	case sql.KindNumber:
 		f, _ := v.AsFloat()
 		if !v.Finite() {
-			return value.Value{}, false
+			return value.Scalar{}, false
 		}
 		return value.Number(f), true
 	case sql.KindString:
 		s, _ := v.AsString()
 		return value.String(s), true
 	}
-	return value.Value{}, false
+	return value.Scalar{}, false
 }
 
 // indexed returns a path as the index has it, if its scalars are indexed. With

@@ -131,7 +131,7 @@ func anyComposed(t *rapid.T) string {
 // composed is an item as a composite index sees it.
 type composed struct {
 	ordinal uint64
-	values  []value.Value
+	values  []value.Scalar
 	kinds   []int  // in the order of types
 	long    []bool // strings that an index cuts
 }
@@ -169,7 +169,7 @@ func (f *fixture) object(body []byte) *value.Object {
 }
 
 // compareUTF16 compares two scalars as queries do: strings by their UTF-16 code units.
-func compareUTF16(a, b value.Value) int {
+func compareUTF16(a, b value.Scalar) int {
 	x, isText := a.Text()
 	y, both := b.Text()
 	if isText && both {
@@ -276,11 +276,11 @@ func (f *fixture) compareCompositeParts(t *rapid.T, r *Reader, number int, all [
 		}
 	}
 	equal := rapid.IntRange(0, len(paths)-1).Draw(t, "equal")
-	if slices.ContainsFunc(model.kinds[:equal+1], func(k int) bool { return k >= 100 }) || slices.Contains(model.values[:equal+1], value.Value{}) || slices.Contains(model.long[:equal], true) {
+	if slices.ContainsFunc(model.kinds[:equal+1], func(k int) bool { return k >= 100 }) || slices.Contains(model.values[:equal+1], value.Scalar{}) || slices.Contains(model.long[:equal], true) {
 		return
 	}
 	parts := map[string]struct {
-		of    func(value.Value) index.ValueRange
+		of    func(value.Scalar) index.ValueRange
 		holds func(order int) bool
 	}{
 		">=": {index.AtLeast, func(order int) bool { return order >= 0 }}, ">": {index.Above, func(order int) bool { return order > 0 }},

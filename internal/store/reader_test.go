@@ -262,7 +262,7 @@ func (f *fixture) compareIndexWithItems() {
 	r := f.reader()
 	defer r.Close()
 	type row struct {
-		value   value.Value
+		value   value.Scalar
 		ordinal uint64
 	}
 	var want []row

@@ -159,7 +159,7 @@ func TestRemoveRefused(t *testing.T) {
 // The keys that begin alike are listed together, and counted.
 func TestKeysWithOneBeginning(t *testing.T) {
 	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}}`)
-	epk := func(k ...value.Value) []byte { return f.container.PartitionKey.AppendEPK(nil, k) }
+	epk := func(k ...value.Scalar) []byte { return f.container.PartitionKey.AppendEPK(nil, k) }
 	for i := range 12 {
 		k := value.PartitionKey{value.Number(float64(i % 3)), value.Number(float64(i))}
 		o, err := value.ParseObject(fmt.Appendf(nil, `{"id":"%d","a":%d,"b":%d}`, i, i%3, i))

@@ -43,7 +43,7 @@ type CompositeRange struct {
 	Number int
 	// Equal is what the values at the first paths are, and Next, if it is not nil, a
 	// range of those at the path after them.
-	Equal []value.Value
+	Equal []value.Scalar
 	Next  *index.ValueRange
 }
 

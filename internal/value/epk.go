@@ -133,7 +133,7 @@ func BoundariesV2(n int) [][]byte {
 }
 
 // appendTyped appends what is hashed for a value that is not a string.
-func appendTyped(dst []byte, v Value) []byte {
+func appendTyped(dst []byte, v Scalar) []byte {
 	switch v.kind {
 	case KindNull:
 		return append(dst, epkNull)
@@ -149,7 +149,7 @@ func appendTyped(dst []byte, v Value) []byte {
 }
 
 // appendComponentV1 appends the value that follows the hash in version 1.
-func appendComponentV1(dst []byte, v Value) []byte {
+func appendComponentV1(dst []byte, v Scalar) []byte {
 	switch v.kind {
 	case KindNumber:
 		return appendOrdered(dst, v.num)

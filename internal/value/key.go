@@ -56,7 +56,7 @@ const (
 )
 
 // AppendKey appends v's key encoding.
-func AppendKey(dst []byte, v Value) []byte {
+func AppendKey(dst []byte, v Scalar) []byte {
 	switch v.kind {
 	case KindNull:
 		return append(dst, tagNull)
@@ -75,14 +75,14 @@ func AppendKey(dst []byte, v Value) []byte {
 
 // DecodeKey reads the value that src begins with and returns what follows it.
 // The value does not share memory with src. The error is [ErrKey].
-func DecodeKey(src []byte) (v Value, rest []byte, err error) {
+func DecodeKey(src []byte) (v Scalar, rest []byte, err error) {
 	if len(src) == 0 {
-		return Value{}, nil, fmt.Errorf("%w: value is missing", ErrKey)
+		return Scalar{}, nil, fmt.Errorf("%w: value is missing", ErrKey)
 	}
 	tag, rest := src[0], src[1:]
 	switch tag {
 	case tagUndefined:
-		return Value{}, rest, nil
+		return Scalar{}, rest, nil
 	case tagNull:
 		return Null(), rest, nil
 	case tagFalse:
@@ -94,20 +94,20 @@ func DecodeKey(src []byte) (v Value, rest []byte, err error) {
 	case tagString:
 		s, rest, err := DecodeBytesKey(rest)
 		if err != nil {
-			return Value{}, nil, err
+			return Scalar{}, nil, err
 		}
 		return String(string(s)), rest, nil
 	}
-	return Value{}, nil, fmt.Errorf("%w: unknown tag %#02x", ErrKey, tag)
+	return Scalar{}, nil, fmt.Errorf("%w: unknown tag %#02x", ErrKey, tag)
 }
 
-func decodeNumber(src []byte) (v Value, rest []byte, err error) {
+func decodeNumber(src []byte) (v Scalar, rest []byte, err error) {
 	if len(src) < numberBytes {
-		return Value{}, nil, fmt.Errorf("%w: number is cut short", ErrKey)
+		return Scalar{}, nil, fmt.Errorf("%w: number is cut short", ErrKey)
 	}
 	f := fromSortableBits(binary.BigEndian.Uint64(src))
 	if !finite(f) || f == 0 && math.Signbit(f) {
-		return Value{}, nil, fmt.Errorf("%w: number %v is never written", ErrKey, f)
+		return Scalar{}, nil, fmt.Errorf("%w: number %v is never written", ErrKey, f)
 	}
 	return Number(f), src[numberBytes:], nil
 }

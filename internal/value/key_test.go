@@ -13,13 +13,13 @@ import (
 
 // Keys are on disk: these bytes must not change.
 func TestKeyFormat(t *testing.T) {
-	f := func(v Value, want string) {
+	f := func(v Scalar, want string) {
 		t.Helper()
 		if got := hex.EncodeToString(AppendKey(nil, v)); got != want {
 			t.Errorf("AppendKey(%v) = %s, want %s", v, got, want)
 		}
 	}
-	f(Value{}, "10")
+	f(Scalar{}, "10")
 	f(Null(), "20")
 	f(Bool(false), "30")
 	f(Bool(true), "31")
@@ -43,7 +43,7 @@ func TestKeyRoundTrip(t *testing.T) {
 
 func TestKeyKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := anyValue().Draw(t, "a"), anyValue().Draw(t, "b")
+		a, b := anyScalar().Draw(t, "a"), anyScalar().Draw(t, "b")
 		// What follows a value in a key must not matter while values differ.
 		tailA, tailB := rapid.SliceOf(rapid.Byte()).Draw(t, "tailA"), rapid.SliceOf(rapid.Byte()).Draw(t, "tailB")
 		keyA, keyB := append(AppendKey(nil, a), tailA...), append(AppendKey(nil, b), tailB...)

@@ -90,7 +90,7 @@ func (c *Cursor) Text() []byte {
 }
 
 // Literal returns a value that is no string, object or array, and goes past it.
-func (c *Cursor) Literal() Value {
+func (c *Cursor) Literal() Scalar {
 	switch c.src[c.i] {
 	case 'n':
 		c.i += len("null")

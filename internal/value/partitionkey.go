@@ -25,7 +25,7 @@ const endOfPartitionKey byte = 0x00
 // prefix of a hierarchical key. An undefined value stands for a property that
 // is absent. The empty key, "none", belongs to items of containers that were
 // made without a partition key.
-type PartitionKey []Value
+type PartitionKey []Scalar
 
 // ParsePartitionKey reads a partition key header: a JSON array of strings,
 // numbers, booleans and nulls, with {} for undefined. The result for [] is
@@ -64,18 +64,18 @@ func ParsePartitionKey(header string) (PartitionKey, error) {
 
 // component reads the value that src begins with. The fault, empty when all is
 // well, completes a sentence that begins with the component.
-func component(src []byte) (v Value, rest []byte, fault string) {
+func component(src []byte) (v Scalar, rest []byte, fault string) {
 	var end int
 	switch firstByte(src) {
 	case 0, ',', ']':
-		return Value{}, nil, "is missing"
+		return Scalar{}, nil, "is missing"
 	case '[':
-		return Value{}, nil, "is an array"
+		return Scalar{}, nil, "is an array"
 	case '{':
 		if rest = skipSpace(src[1:]); firstByte(rest) != '}' {
-			return Value{}, nil, "is an object; only {} is allowed, for a property that is absent"
+			return Scalar{}, nil, "is an object; only {} is allowed, for a property that is absent"
 		}
-		return Value{}, rest[1:], ""
+		return Scalar{}, rest[1:], ""
 	case '"':
 		end = stringEnd(src, 0)
 	default:
@@ -83,7 +83,7 @@ func component(src []byte) (v Value, rest []byte, fault string) {
 	}
 	v, ok := FromJSON(src[:end])
 	if !ok {
-		return Value{}, nil, "is not a string, number, boolean or null in valid JSON"
+		return Scalar{}, nil, "is not a string, number, boolean or null in valid JSON"
 	}
 	return v, src[end:], ""
 }
@@ -141,7 +141,7 @@ func DecodePartitionKey(src []byte) (pk PartitionKey, rest []byte, err error) {
 		if len(pk) == MaxPartitionKeyPaths {
 			return nil, nil, fmt.Errorf("%w: partition key has no end", ErrKey)
 		}
-		var v Value
+		var v Scalar
 		if v, src, err = DecodeKey(src); err != nil {
 			return nil, nil, err
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestParsePartitionKey(t *testing.T) {
-	f := func(header, canonical string, want ...Value) {
+	f := func(header, canonical string, want ...Scalar) {
 		t.Helper()
 		got, err := ParsePartitionKey(header)
 		if err != nil || !got.Equal(want) || got == nil {
@@ -29,8 +29,8 @@ func TestParsePartitionKey(t *testing.T) {
 	f(" [ \t] ", `[]`)
 	f(`["a"]`, `["a"]`, String("a"))
 	f(`[ "a" , 1.50 , null ]`, `["a",1.5,null]`, String("a"), Number(1.5), Null())
-	f(`[{}]`, `[{}]`, Value{})
-	f(`[{ },true,false]`, `[{},true,false]`, Value{}, Bool(true), Bool(false))
+	f(`[{}]`, `[{}]`, Scalar{})
+	f(`[{ },true,false]`, `[{},true,false]`, Scalar{}, Bool(true), Bool(false))
 	f(`["\u00e9\ud83d\ude00],\"["]`, `["é😀],\"["]`, String(`é😀],"[`))
 	f(`["é"]`, `["é"]`, String("é"))
 	f(`[-0]`, `[0]`, Number(0))
@@ -52,14 +52,14 @@ func TestParsePartitionKeyRefuses(t *testing.T) {
 }
 
 func TestPartitionKeyEqual(t *testing.T) {
-	a, b := PartitionKey{String("1"), Value{}}, PartitionKey{String("1"), Null()}
-	if a.Equal(b) || !a.Equal(PartitionKey{String("1"), Value{}}) || a.Equal(a[:1]) || (PartitionKey{String("1")}).Equal(PartitionKey{Number(1)}) {
+	a, b := PartitionKey{String("1"), Scalar{}}, PartitionKey{String("1"), Null()}
+	if a.Equal(b) || !a.Equal(PartitionKey{String("1"), Scalar{}}) || a.Equal(a[:1]) || (PartitionKey{String("1")}).Equal(PartitionKey{Number(1)}) {
 		t.Error("Equal is not equality of values")
 	}
 }
 
 func TestPartitionKeySize(t *testing.T) {
-	f := func(want int, pk ...Value) {
+	f := func(want int, pk ...Scalar) {
 		t.Helper()
 		if got := PartitionKey(pk).Size(); got != want {
 			t.Errorf("%v has size %d, want %d", PartitionKey(pk), got, want)
@@ -69,11 +69,11 @@ func TestPartitionKeySize(t *testing.T) {
 	f(0, String(""))
 	f(2, String("é"))
 	f(2048, String(strings.Repeat("x", 2048)))
-	f(11, Number(1), Null(), Bool(true), Value{})
+	f(11, Number(1), Null(), Bool(true), Scalar{})
 }
 
 func anyPartitionKey() *rapid.Generator[PartitionKey] {
-	return rapid.Map(rapid.SliceOfN(anyValue(), 0, MaxPartitionKeyPaths), func(v []Value) PartitionKey { return v })
+	return rapid.Map(rapid.SliceOfN(anyScalar(), 0, MaxPartitionKeyPaths), func(v []Scalar) PartitionKey { return v })
 }
 
 func TestPartitionKeyKeepsOrder(t *testing.T) {
@@ -89,7 +89,7 @@ func TestPartitionKeyKeepsOrder(t *testing.T) {
 			t.Fatalf("DecodePartitionKey of %v = %v, %x, %v", a, got, rest, err)
 		}
 		if again, err := ParsePartitionKey(a.String()); err != nil || !again.Equal(a) {
-			t.Fatalf("%v is written as %s and read as %v, %v", []Value(a), a, again, err)
+			t.Fatalf("%v is written as %s and read as %v, %v", []Scalar(a), a, again, err)
 		}
 	})
 }
@@ -155,7 +155,7 @@ func naivePartitionKey(header string) (PartitionKey, bool) {
 			if len(element) > 0 {
 				return nil, false
 			}
-			pk = append(pk, Value{})
+			pk = append(pk, Scalar{})
 		default:
 			return nil, false
 		}

@@ -55,7 +55,7 @@ func ScopeKeys(p *sql.Program, paths []value.Path) KeyScope {
 // pin is a partition key of which some values are known.
 type pin [value.MaxPartitionKeyPaths]struct {
 	known bool
-	value value.Value
+	value value.Scalar
 }
 
 // pinned is what a filter demands of the partition key: one of a list, or
@@ -150,7 +150,7 @@ func pins(c *sql.Condition, paths []value.Path) pinned {
 
 // pinAt returns what a condition on the path at a position demands.
 func pinAt(position int, c *sql.Condition) pinned {
-	var values []value.Value
+	var values []value.Scalar
 	switch {
 	case c.Op == sql.CondEq && len(c.Values) <= maxScopedKeys:
 		for _, v := range c.Values {
@@ -161,11 +161,11 @@ func pinAt(position int, c *sql.Condition) pinned {
 			values = append(values, k)
 		}
 	case c.Op == sql.CondUndefined:
-		values = []value.Value{{}}
+		values = []value.Scalar{{}}
 	case c.Op == sql.CondKind && c.Kind == sql.KindNull:
-		values = []value.Value{value.Null()}
+		values = []value.Scalar{value.Null()}
 	case c.Op == sql.CondKind && c.Kind == sql.KindBool:
-		values = []value.Value{value.Bool(false), value.Bool(true)}
+		values = []value.Scalar{value.Bool(false), value.Bool(true)}
 	default:
 		return anyKey
 	}
@@ -178,9 +178,9 @@ func pinAt(position int, c *sql.Condition) pinned {
 
 // keyValue returns a constant as a value of a partition key, of which none is an
 // array or an object.
-func keyValue(v sql.Value) (k value.Value, ok bool) {
+func keyValue(v sql.Value) (k value.Scalar, ok bool) {
 	if !v.Finite() {
-		return value.Value{}, false
+		return value.Scalar{}, false
 	}
 	return value.FromJSON(v.AppendJSON(nil))
 }

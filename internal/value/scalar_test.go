@@ -12,8 +12,8 @@ import (
 )
 
 // ascending lists values in their order; no two are equal.
-func ascending() []Value {
-	return []Value{
+func ascending() []Scalar {
+	return []Scalar{
 		{}, Null(), Bool(false), Bool(true),
 		Number(-math.MaxFloat64), Number(-1e300), Number(-9007199254740992), Number(-9007199254740991), Number(-2), Number(-1.5),
 		Number(-1), Number(-0.5), Number(-math.SmallestNonzeroFloat64), Number(0), Number(math.SmallestNonzeroFloat64),
@@ -25,12 +25,12 @@ func ascending() []Value {
 	}
 }
 
-// anyValue draws values that are likely to be near each other.
-func anyValue() *rapid.Generator[Value] {
+// anyScalar draws values that are likely to be near each other.
+func anyScalar() *rapid.Generator[Scalar] {
 	return rapid.OneOf(
 		rapid.SampledFrom(ascending()),
 		rapid.Map(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), Number),
-		rapid.Map(rapid.Int64Range(-1000, 1000), func(n int64) Value { return Number(float64(n)) }),
+		rapid.Map(rapid.Int64Range(-1000, 1000), func(n int64) Scalar { return Number(float64(n)) }),
 		rapid.Map(rapid.StringOf(rapid.RuneFrom([]rune("\x00\x01ab\"\\/é\uffff\U0001F600"))), String),
 		rapid.Map(rapid.String(), String),
 	)
@@ -102,13 +102,13 @@ func TestAccessorsTellTheKind(t *testing.T) {
 	if s, _ := String("x").Text(); s != "x" {
 		t.Errorf("String(x) is %q", s)
 	}
-	if got := (Value{}).String(); got != "undefined" {
+	if got := (Scalar{}).String(); got != "undefined" {
 		t.Errorf("undefined is printed as %q", got)
 	}
 }
 
 func TestFromJSON(t *testing.T) {
-	f := func(raw string, want Value) {
+	f := func(raw string, want Scalar) {
 		t.Helper()
 		if got, ok := FromJSON([]byte(raw)); !ok || got != want {
 			t.Errorf("FromJSON(%s) = %v, %v; want %v", raw, got, ok, want)
@@ -137,13 +137,13 @@ func TestFromJSON(t *testing.T) {
 }
 
 func TestAppendJSON(t *testing.T) {
-	f := func(v Value, want string) {
+	f := func(v Scalar, want string) {
 		t.Helper()
 		if got := string(v.AppendJSON([]byte("x"))); got != "x"+want {
 			t.Errorf("AppendJSON(%v) = %s, want x%s", v, got, want)
 		}
 	}
-	f(Value{}, ``)
+	f(Scalar{}, ``)
 	f(Null(), `null`)
 	f(Bool(true), `true`)
 	f(Bool(false), `false`)
@@ -159,7 +159,7 @@ func TestAppendJSON(t *testing.T) {
 
 func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := anyValue().Draw(t, "v")
+		v := anyScalar().Draw(t, "v")
 		text := v.AppendJSON(nil)
 		if got, ok := FromJSON(text); ok != v.Defined() || got != v {
 			t.Fatalf("%v is written as %s and read as %v, %v", v, text, got, ok)

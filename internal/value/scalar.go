@@ -2,13 +2,13 @@
 
 // Package value holds what items are made of: JSON texts, the scalar values
 // inside them with one more, undefined, for what is absent, the total order
-// over those values, and their encoding as bytes that sort in that order.
+// over those scalars, and their encoding as bytes that sort in that order.
 //
 // It never does I/O, never reads a clock, and knows nothing of containers,
 // requests or storage layouts.
 //
 // The one invariant: whatever has passed a parser of this package is well
-// formed for good. An [Object] is strict JSON, a [Value] is finite and
+// formed for good. An [Object] is strict JSON, a [Scalar] is finite and
 // normalised, so that equal values have equal bytes, and no later step checks
 // again.
 package value
@@ -22,7 +22,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Kind is the type of a [Value]. Kinds are numbered in the order in which
+// Kind is the type of a [Scalar]. Kinds are numbered in the order in which
 // their values sort.
 type Kind uint8
 
@@ -51,58 +51,59 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Value is one scalar. The zero Value is undefined: no value at all, which is
-// not null. Values are comparable with ==, and a == b exactly when
-// Compare(a, b) is 0.
-type Value struct {
+// Scalar is one scalar, normalised: a number is a finite float64 without minus zero, a
+// string is decoded, and neither keeps the spelling it came with. The zero Scalar is
+// undefined: no value at all, which is not null. Scalars are comparable with ==, and
+// a == b exactly when Compare(a, b) is 0.
+type Scalar struct {
 	kind Kind
 	num  float64 // of a number; of a boolean 0 or 1
 	str  string
 }
 
 // Null returns the JSON null.
-func Null() Value { return Value{kind: KindNull} }
+func Null() Scalar { return Scalar{kind: KindNull} }
 
 // Bool returns the JSON boolean b.
-func Bool(b bool) Value {
+func Bool(b bool) Scalar {
 	if b {
-		return Value{kind: KindBool, num: 1}
+		return Scalar{kind: KindBool, num: 1}
 	}
-	return Value{kind: KindBool}
+	return Scalar{kind: KindBool}
 }
 
 // Number returns the JSON number f, which must be finite: JSON has no NaN or
 // infinity, and an order with NaN in it is none. It panics otherwise, for every
 // number from outside comes through a parser that refuses them. Minus zero
 // becomes zero.
-func Number(f float64) Value {
+func Number(f float64) Scalar {
 	if !finite(f) {
 		panic("value: number is not finite: " + strconv.FormatFloat(f, 'g', -1, 64))
 	}
 	// Adding zero turns -0 into 0 and changes nothing else.
-	return Value{kind: KindNumber, num: f + 0}
+	return Scalar{kind: KindNumber, num: f + 0}
 }
 
 // String returns the JSON string s, which is expected to be valid UTF-8.
-func String(s string) Value { return Value{kind: KindString, str: s} }
+func String(s string) Scalar { return Scalar{kind: KindString, str: s} }
 
 // Kind returns v's type.
-func (v Value) Kind() Kind { return v.kind }
+func (v Scalar) Kind() Kind { return v.kind }
 
 // Defined reports whether v is anything but undefined.
-func (v Value) Defined() bool { return v.kind != KindUndefined }
+func (v Scalar) Defined() bool { return v.kind != KindUndefined }
 
 // Bool returns v's boolean; ok is false when v is of another kind.
-func (v Value) Bool() (b, ok bool) { return v.num != 0, v.kind == KindBool }
+func (v Scalar) Bool() (b, ok bool) { return v.num != 0, v.kind == KindBool }
 
 // Number returns v's number; ok is false when v is of another kind.
-func (v Value) Number() (f float64, ok bool) { return v.num, v.kind == KindNumber }
+func (v Scalar) Number() (f float64, ok bool) { return v.num, v.kind == KindNumber }
 
 // Text returns v's string; ok is false when v is of another kind.
-func (v Value) Text() (s string, ok bool) { return v.str, v.kind == KindString }
+func (v Scalar) Text() (s string, ok bool) { return v.str, v.kind == KindString }
 
 // String returns v as JSON, or the word undefined, for messages and tests.
-func (v Value) String() string {
+func (v Scalar) String() string {
 	if !v.Defined() {
 		return v.kind.String()
 	}
@@ -112,7 +113,7 @@ func (v Value) String() string {
 // Compare orders all values: undefined < null < false < true < numbers <
 // strings, numbers by size and strings by their UTF-8 bytes. It returns -1, 0
 // or +1.
-func Compare(a, b Value) int {
+func Compare(a, b Scalar) int {
 	if c := cmp.Compare(a.kind, b.kind); c != 0 {
 		return c
 	}
@@ -125,10 +126,10 @@ func Compare(a, b Value) int {
 // FromJSON reads one scalar JSON text without space around it. It returns false
 // for an array, an object, a number beyond float64, and anything that is not
 // strict JSON.
-func FromJSON(raw []byte) (Value, bool) {
+func FromJSON(raw []byte) (Scalar, bool) {
 	switch string(raw) {
 	case "":
-		return Value{}, false
+		return Scalar{}, false
 	case "null":
 		return Null(), true
 	case "true":
@@ -142,22 +143,22 @@ func FromJSON(raw []byte) (Value, bool) {
 	return numberFromJSON(raw)
 }
 
-func stringFromJSON(raw []byte) (Value, bool) {
+func stringFromJSON(raw []byte) (Scalar, bool) {
 	var scratch [128]byte
 	s, err := jsontext.AppendUnquote(scratch[:0], raw)
 	if err != nil {
-		return Value{}, false
+		return Scalar{}, false
 	}
 	return String(string(s)), true
 }
 
-func numberFromJSON(raw []byte) (Value, bool) {
+func numberFromJSON(raw []byte) (Scalar, bool) {
 	if !numberGrammar(raw) {
-		return Value{}, false
+		return Scalar{}, false
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		return Value{}, false
+		return Scalar{}, false
 	}
 	return Number(f), true
 }
@@ -206,7 +207,7 @@ func digits(b []byte) int {
 
 // AppendJSON appends v as JSON. Numbers are written as JavaScript writes them.
 // For undefined, which JSON cannot say, it appends nothing.
-func (v Value) AppendJSON(dst []byte) []byte {
+func (v Scalar) AppendJSON(dst []byte) []byte {
 	switch v.kind {
 	case KindNull:
 		return append(dst, "null"...)
