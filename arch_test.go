@@ -34,6 +34,7 @@ var layers = map[string]layer{
 	"internal/clock":       {"", "golang.org/x/sys"},
 	"internal/memory":      {"", ""},
 	"internal/ru":          {"", ""},
+	"internal/rntbd":       {"internal/value", ""},
 	"internal/kv":          {"", ""},
 	"internal/kv/pebblekv": {"internal/kv", "github.com/cockroachdb/pebble/v2"},
 	"internal/kv/kvtest":   {"internal/kv", "pgregory.net/rapid"},
