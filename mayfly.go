@@ -97,8 +97,13 @@ type Options struct {
 	// Regions are the region names that the account advertises, in the order in which
 	// clients fall back on them. This server serves all of them. Either no name or every
 	// name has an endpoint behind it, as in West US=http://localhost:8081/. A request
-	// that comes to the endpoint of a region other than the first can only read.
+	// that comes to the endpoint of a region other than the first can only read, unless
+	// MultiWrite is set.
 	Regions []string
+	// MultiWrite makes the account one that is written to in every region. The regions
+	// are all this server, so there are no conflicts. It excludes the consistency level
+	// Strong.
+	MultiWrite bool
 	// Consistency is the account's default level.
 	Consistency string
 	// Throughput is ThroughputReport or ThroughputEnforce.
@@ -226,7 +231,7 @@ func (s *Server) open() (err error) {
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
-		Account:   api.Account{Regions: o.Regions, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
+		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
 		RoutingGateway: o.RoutingGateway, Memory: budget,
 	})

@@ -24,7 +24,8 @@ type serveCommand struct {
 	AllowHost         []string `env:"MAYFLY_ALLOW_HOST" placeholder:"NAME" help:"Host name that requests may come to, or *.NAME for all names below it. Repeat for more. With the well-known key, which a page in a browser knows too, requests to other names get 403, except localhost, names without a dot, host.docker.internal and the advertised endpoints. Addresses are always allowed."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
 	TestClock         bool     `env:"MAYFLY_TEST_CLOCK" help:"Let the time be moved through /_mayfly/clock. Data written with this flag opens only with it."`
-	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region that the account advertises (${default}), or NAME=URL for a region with its own endpoint. Repeat for more: the first takes writes, and requests to the endpoint of another can only read."`
+	Region            []string `default:"South Central US" env:"MAYFLY_REGION" placeholder:"NAME" help:"Region that the account advertises (${default}), or NAME=URL for a region with its own endpoint. Repeat for more: the first takes writes, and requests to the endpoint of another can only read, unless --multi-write is set."`
+	MultiWrite        bool     `env:"MAYFLY_MULTI_WRITE" help:"Let clients write in every region, as in --region='West US' --region='East US' --multi-write. All regions are this server, so there are never conflicts. Excludes --consistency=Strong."`
 	Consistency       string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
 	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts request units and limits nothing; enforce refuses requests beyond it with 429."`
 	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Bytes of live items that a container may hold, in equal shares for its physical partitions; 0 for no limit."`
@@ -59,7 +60,7 @@ func (c *serveCommand) Run() error {
 	}
 	o := mayfly.Options{
 		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
-		Regions: c.Region, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway,
+		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway,
 		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime, ChangeFeedRetention: c.ChangeFeedRetention,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}

@@ -20,8 +20,11 @@ type Account struct {
 	// back on them; at least one. Writes go to the first. A name may be followed by an
 	// endpoint, as in West US=http://localhost:8081/. Either all regions have one or none
 	// has, unless Advertise is set. Requests by the endpoint of any region but the first
-	// may only read.
+	// may only read, unless MultiWrite is set.
 	Regions []string
+	// MultiWrite lets clients write in every region. All regions are this one engine, so
+	// two writes never conflict.
+	MultiWrite bool
 	// Consistency is the default level.
 	Consistency string
 	// Advertise is the endpoint that the account document names; empty for the endpoint
@@ -68,6 +71,9 @@ func (a *Account) Check() error {
 	if !slices.Contains(consistencyLevels, a.Consistency) {
 		return fmt.Errorf("the consistency level %q is not one of %s", a.Consistency, strings.Join(consistencyLevels, ", "))
 	}
+	if a.MultiWrite && a.Consistency == "Strong" {
+		return fmt.Errorf("an account that is written to in several regions cannot have the consistency level Strong, as in the service: choose BoundedStaleness or a weaker one")
+	}
 	return nil
 }
 
@@ -98,12 +104,20 @@ func (a *Account) Hosts() (hosts []string) {
 	return hosts
 }
 
+// writeLocations returns the regions that take writes.
+func (a *Account) writeLocations() []location {
+	if a.MultiWrite {
+		return a.locations
+	}
+	return a.locations[:1]
+}
+
 // writable reports whether a client that used this host may write. It may not if the host
-// is the endpoint of a region other than the first.
+// is the endpoint of a region that takes no writes.
 func (a *Account) writable(host string) bool {
 	for _, l := range a.locations {
 		if l.host != "" && strings.EqualFold(l.host, host) {
-			return l.name == a.locations[0].name
+			return slices.ContainsFunc(a.writeLocations(), func(w location) bool { return w.name == l.name })
 		}
 	}
 	return true
@@ -138,23 +152,28 @@ func (c *Call) readAccount() error {
 const maxMediaMB = "10240"
 
 func (a *Account) render(endpoint string) []byte {
-	writable, readable := a.locations[0].append(nil, endpoint), []byte(nil)
-	for i, l := range a.locations {
-		if i > 0 {
-			readable = append(readable, ',')
-		}
-		readable = l.append(readable, endpoint)
-	}
 	return fmt.Appendf(nil, `{"id":"%s","_rid":"%s.mayfly","_self":"","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/",`+
 		`"writableLocations":[%s],"readableLocations":[%s],`+
-		`"enableMultipleWriteLocations":false,"continuousBackupEnabled":%t,"enableNRegionSynchronousCommit":false,`+
+		`"enableMultipleWriteLocations":%t,"continuousBackupEnabled":%t,"enableNRegionSynchronousCommit":false,`+
 		`"enablePerPartitionFailoverBehavior":false,"disableCrossRegionalHedging":false,`+
 		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":"%s"},`+
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},`+
 		`"queryEngineConfiguration":%s}`,
-		accountID, accountID, writable, readable, a.ContinuousBackup, a.Consistency, value.AppendString(nil, queryEngine))
+		accountID, accountID, renderLocations(a.writeLocations(), endpoint), renderLocations(a.locations, endpoint), a.MultiWrite, a.ContinuousBackup, a.Consistency, value.AppendString(nil, queryEngine))
+}
+
+// renderLocations returns the locations, joined by commas. Those without an endpoint of
+// their own get the given one.
+func renderLocations(all []location, endpoint string) (list []byte) {
+	for i, l := range all {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = l.append(list, endpoint)
+	}
+	return list
 }
 
 func (l location) append(dst []byte, otherwise string) []byte {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The conflicts of a container. There is one region that is written to, so there are
-// never any: the list is empty, and reads of a conflict answer 404.
+// The conflicts of a container. However many regions take writes, they all write to one
+// engine, so there are never any: the list is empty, and reads of a conflict answer 404.
 
 package api
 

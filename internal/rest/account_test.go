@@ -110,6 +110,21 @@ func TestAccountRegions(t *testing.T) {
 	}
 }
 
+func TestAccountOfSeveralWriteRegions(t *testing.T) {
+	h := newTestHandlerWith(t, testHandlerOptions{account: api.Account{Regions: []string{"West US", "East US"}, MultiWrite: true}})
+	a := call(t, h, "GET", "/", "", nil, 200)
+	const e = "http://localhost/"
+	want := [][2]string{{"West US", e}, {"East US", e}}
+	for _, kind := range []string{"writableLocations", "readableLocations"} {
+		if got := locations(t, a, kind); !slices.Equal(got, want) {
+			t.Errorf("%s %v, want %v", kind, got, want)
+		}
+	}
+	if a.json(t)["enableMultipleWriteLocations"] != true {
+		t.Errorf("the account is not one of several write regions: %s", a.body)
+	}
+}
+
 func TestAccountRefusesMethods(t *testing.T) {
 	h := newTestHandler(t)
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "QUERY"} {
@@ -163,6 +178,7 @@ func TestNewRefusesAccounts(t *testing.T) {
 		{Regions: []string{"Here"}},
 		{Regions: []string{"Here"}, Consistency: "session"},
 		{Regions: []string{"Here"}, Consistency: "Bounded"},
+		{Regions: []string{"Here"}, Consistency: "Strong", MultiWrite: true},
 		{Regions: []string{""}, Consistency: "Session"},
 		{Regions: []string{"=http://a/"}, Consistency: "Session"},
 		{Regions: []string{"A=a"}, Consistency: "Session"},

@@ -54,21 +54,19 @@ type setup struct {
 	enforce                           bool // of what is provisioned
 	containerQuota, partitionKeyQuota int64
 	regions                           []string      // names, or name=endpoint; none for one
+	multiWrite                        bool          // in every region
 	consistency                       string        // of the account, empty for Session
 	retention                         time.Duration // of all versions, where containers do not say
 	scriptTime                        time.Duration // that a procedure has, 0 for plenty
 }
 
 // account is what the server says of itself.
-func (s *setup) account() (regions []string, consistency string) {
-	regions, consistency = s.regions, s.consistency
-	if len(regions) == 0 {
-		regions = []string{mayfly.DefaultRegion}
+func (s *setup) account() api.Account {
+	a := api.Account{Regions: s.regions, MultiWrite: s.multiWrite, Consistency: cmp.Or(s.consistency, mayfly.DefaultConsistency)}
+	if len(a.Regions) == 0 {
+		a.Regions = []string{mayfly.DefaultRegion}
 	}
-	if consistency == "" {
-		consistency = mayfly.DefaultConsistency
-	}
-	return regions, consistency
+	return a
 }
 
 // answer is what came back.
@@ -165,10 +163,9 @@ func (p *inProcess) start() (err error) {
 		return errors.Join(err, p.db.Close())
 	}
 	p.memory = memory.NewBudget(scriptMemory)
-	regions, consistency := p.setup.account()
 	p.handler, err = rest.New(rest.Options{
 		Engine: p.engine, Keys: []string{mayfly.WellKnownKey}, Logger: quiet(),
-		Account: api.Account{Regions: regions, Consistency: consistency}, Memory: p.memory,
+		Account: p.setup.account(), Memory: p.memory,
 	})
 	return err
 }
@@ -250,7 +247,8 @@ func (h *overHTTP) start() (err error) {
 		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota, ChangeFeedRetention: h.setup.retention,
 		ScriptTime: cmp.Or(h.setup.scriptTime, plenty),
 	}
-	o.Regions, o.Consistency = h.setup.account()
+	account := h.setup.account()
+	o.Regions, o.MultiWrite, o.Consistency = account.Regions, account.MultiWrite, account.Consistency
 	if h.setup.enforce {
 		o.Throughput = mayfly.ThroughputEnforce
 	}

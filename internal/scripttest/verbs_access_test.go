@@ -208,6 +208,8 @@ func sendAny(s *script, d *directive) string {
 //	write: South Central US here
 //	read: South Central US here
 //	consistency: Session
+//
+// Regions that all take writes are followed by "(all at once)".
 func showAccount(s *script, d *directive) string {
 	a := s.send(d, request{method: http.MethodGet})
 	type location struct{ Name, DatabaseAccountEndpoint string }
@@ -216,7 +218,7 @@ func showAccount(s *script, d *directive) string {
 		EnableMultipleWriteLocations         bool
 		UserConsistencyPolicy                struct{ DefaultConsistencyLevel string }
 	}
-	if err := json.Unmarshal(a.body, &account); err != nil || a.status != http.StatusOK || account.EnableMultipleWriteLocations {
+	if err := json.Unmarshal(a.body, &account); err != nil || a.status != http.StatusOK {
 		d.fatalf("not an account: %d %s", a.status, a.body)
 	}
 	text := func(all []location) string {
@@ -229,7 +231,11 @@ func showAccount(s *script, d *directive) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("write: %s\nread: %s\nconsistency: %s", text(account.WritableLocations), text(account.ReadableLocations),
+	write := text(account.WritableLocations)
+	if account.EnableMultipleWriteLocations {
+		write += " (all at once)"
+	}
+	return fmt.Sprintf("write: %s\nread: %s\nconsistency: %s", write, text(account.ReadableLocations),
 		account.UserConsistencyPolicy.DefaultConsistencyLevel)
 }
 

@@ -146,9 +146,9 @@ func (d *directive) duration(key string) time.Duration {
 //	started
 //
 // Both quotas are in bytes; purge=on lets purge work in the background, and
-// throughput=enforce holds requests to what is provisioned. regions=(A, B=endpoint)
-// and consistency=Strong are what the account says of itself, and retention=10, in
-// minutes, is for how long it keeps all versions of items. script-time=1s is how long a
+// throughput=enforce holds requests to what is provisioned. regions=(A, B=endpoint),
+// writes=everywhere and consistency=Strong are what the account says of itself, and
+// retention=10, in minutes, is for how long it keeps all versions of items. script-time=1s is how long a
 // stored procedure may take, which is minutes without it.
 func startServer(s *script, d *directive) string {
 	if !d.first {
@@ -161,7 +161,7 @@ func (s *script) setUp(d *directive) {
 	s.server.setUp(setup{
 		purge: d.option("purge") == "on", enforce: d.option("throughput") == "enforce",
 		containerQuota: int64(d.number("container-quota")), partitionKeyQuota: int64(d.number("partition-key-quota")),
-		regions: d.options("regions"), consistency: d.option("consistency"), retention: time.Duration(d.number("retention")) * time.Minute,
+		regions: d.options("regions"), multiWrite: d.option("writes") == "everywhere", consistency: d.option("consistency"), retention: time.Duration(d.number("retention")) * time.Minute,
 		scriptTime: d.duration("script-time"),
 	})
 }
