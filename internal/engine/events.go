@@ -79,7 +79,7 @@ func (e *Engine) Events(c *catalog.Container, from EventStart) (EventPage, error
 	if err != nil {
 		return EventPage{}, err
 	}
-	if slices.ContainsFunc(at.Places, func(p store.EventPlace) bool { return p.GoneMs < oldestMs }) {
+	if slices.ContainsFunc(at.After, func(p store.EventKey) bool { return p.GoneMs < oldestMs }) {
 		return EventPage{}, ErrEventsGone
 	}
 	return e.eventsAfter(c, at)
@@ -103,22 +103,22 @@ func (e *Engine) NextEvents(c *catalog.Container, cursor string) (EventPage, err
 func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, error) {
 	var page EventPage
 	err := e.eachPartition(c, func(i int, p *store.Partition) error {
-		part, err := p.Events(at.Places[i], MaxEvents)
+		part, err := p.Events(at.After[i], MaxEvents)
 		if err != nil {
 			return err
 		}
 		for _, ev := range part.Events {
 			told := Event{
 				ID: ev.ID, PartitionKey: json.RawMessage(ev.PartitionKey.String()), RID: c.RID.ItemRID(ev.Ordinal),
-				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Place.DeadlineMs), GoneAt: clock.Stamp(ev.Place.GoneMs),
-				TTL: ev.TTL, Source: "item", goneMs: ev.Place.GoneMs,
+				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Key.DeadlineMs), GoneAt: clock.Stamp(ev.Key.GoneMs),
+				TTL: ev.TTL, Source: "item", goneMs: ev.Key.GoneMs,
 			}
 			if ev.TTL == catalog.TTLAbsent {
 				told.Source = "container"
 			}
 			page.Events = append(page.Events, told)
 		}
-		at.Places[i] = part.Next
+		at.After[i] = part.Next
 		page.More = page.More || part.More
 		return nil
 	})
@@ -129,15 +129,15 @@ func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, 
 
 // eventCursor is a position in the events of each partition of a container.
 type eventCursor struct {
-	Container string             `json:"c"`
-	Places    []store.EventPlace `json:"p"`
+	Container string           `json:"c"`
+	After     []store.EventKey `json:"p"`
 }
 
 // newCursor returns the cursor after all items that were gone at goneMs.
 func newCursor(c *catalog.Container, goneMs int64) *eventCursor {
-	at := &eventCursor{Container: c.RIDText, Places: make([]store.EventPlace, len(c.Ranges))}
-	for i := range at.Places {
-		at.Places[i] = store.EventPlace{GoneMs: goneMs, DeadlineMs: math.MaxInt64}
+	at := &eventCursor{Container: c.RIDText, After: make([]store.EventKey, len(c.Ranges))}
+	for i := range at.After {
+		at.After[i] = store.EventKey{GoneMs: goneMs, DeadlineMs: math.MaxInt64}
 	}
 	return at
 }
@@ -160,7 +160,7 @@ func parseCursor(c *catalog.Container, text string) (*eventCursor, error) {
 		return nil, refused
 	}
 	var at eventCursor
-	if err := json.Unmarshal(raw, &at); err != nil || at.Container != c.RIDText || len(at.Places) != len(c.Ranges) {
+	if err := json.Unmarshal(raw, &at); err != nil || at.Container != c.RIDText || len(at.After) != len(c.Ranges) {
 		return nil, refused
 	}
 	return &at, nil

@@ -314,7 +314,7 @@ func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey)
 		return Explanation{}, err
 	}
 	now := clock.At(e.clock.Now())
-	f, err := p.Fate(key, now.NowMs)
+	f, err := p.ItemExpiry(key, now.NowMs)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -329,7 +329,7 @@ func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey)
 	return x, nil
 }
 
-func explain(f *store.Fate) (source, reason string) {
+func explain(f *store.Expiry) (source, reason string) {
 	source = "none"
 	switch {
 	case f.Final:

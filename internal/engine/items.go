@@ -64,7 +64,7 @@ func (e *Engine) WriteItem(ctx context.Context, r *Request) (a Answer, err error
 // count adds what the partition holds to the answer of a write. The write has succeeded,
 // so a failure here is not reported.
 func (a *Answer) count(p *store.Partition, nowMs int64) {
-	live, err := p.LiveLately(nowMs)
+	live, err := p.LiveEstimate(nowMs)
 	a.Live, a.Counted = live, err == nil
 }
 

@@ -48,7 +48,7 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 	}
 	var b *bundle
 	m := roomOf(ctx, ops)
-	err := p.again(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
+	err := p.retry(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
 		b = prepareAll(ops, p.Container(), m)
 		for _, t := range tallied {
 			b.tallied(t)
@@ -93,7 +93,7 @@ func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) (
 	m := roomOf(ctx, ops)
 	for len(all) < len(ops) {
 		var b *bundle
-		err := p.again(ctx, m, func([][]byte) ([]byte, error) {
+		err := p.retry(ctx, m, func([][]byte) ([]byte, error) {
 			b = prepareAll(ops[len(all):], p.Container(), m)
 			b.each, b.read = &o, read
 			_, err := p.submit(ctx, &job{bundle: b})
@@ -177,8 +177,8 @@ func (w *writer) executeAll(b *bundle) (err error) {
 	if b.each != nil {
 		return w.executeEach(b)
 	}
-	w.enter()
-	defer func() { w.leave(err != nil) }()
+	w.beginChild()
+	defer func() { w.endChild(err != nil) }()
 	b.read, b.results = 0, b.results[:0] // it may be tried again
 	for i, r := range b.writes {
 		res, err := w.executeNext(b, r)
@@ -228,8 +228,8 @@ func (w *writer) executeNext(b *bundle, r *write) (Result, error) {
 	return res, err
 }
 
-// look does an operation that changes nothing.
-func (w *writer) look(r *write, old *current) (Result, error) {
+// readOnly does an operation that changes nothing.
+func (w *writer) readOnly(r *write, old *current) (Result, error) {
 	res := Result{LSN: w.meta.LSN}
 	if r.op == Unchanged {
 		part, err := w.loadPart(r.identity[:r.logical])

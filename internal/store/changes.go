@@ -102,7 +102,7 @@ type changeWalk struct {
 // begin finds the place where the page begins.
 func (w *changeWalk) begin(q Changes) error {
 	w.q, w.page.LSN, w.page.Incarnation = q, w.v.meta.LSN, w.p.incarnation
-	w.page.Position = w.p.goOn(q.Start, w.v.meta.LSN)
+	w.page.Position = w.p.resumeLSN(q.Start, w.v.meta.LSN)
 	if q.Within != nil {
 		w.logical = q.Within.appendKey(nil)
 	}
@@ -123,12 +123,12 @@ const MaxIncarnation = 63
 // whatever could be counted would be copied with the data.
 func newIncarnation() uint8 { return 1 + uint8(rand.N(MaxIncarnation)) }
 
-// goOn returns the lsn up to which a reader knows everything, in a partition that is
+// resumeLSN returns the lsn up to which a reader knows everything, in a partition that is
 // at the given one. What was written before the partition was opened is part of every
 // history that it can have a position of, and what was written since only of its own.
 // So a position of another incarnation is good up to there. One that is ahead without
 // being another's is as good as the last.
-func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
+func (p *Partition) resumeLSN(s ChangeStart, lsn uint64) uint64 {
 	if s.Incarnation != 0 && s.Incarnation != p.incarnation {
 		return min(s.After, p.openedAt)
 	}
@@ -139,7 +139,7 @@ func (p *Partition) goOn(s ChangeStart, lsn uint64) uint64 {
 func (p *Partition) feedBefore(v *view, sinceMs int64) (uint64, error) {
 	return lastBefore(v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
 		for e, err := range v.order(kindInherits, mark{At: position{LSN: lsn}}) {
-			row, err := kindInherits.row(e, err)
+			row, err := kindInherits.parseRow(e, err)
 			return row.At.LSN, row.ms, err == nil, err
 		}
 		return 0, 0, false, nil
@@ -169,7 +169,7 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 // feed walks the feed from the page's position on.
 func (w *changeWalk) feed() error {
 	for e, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
-		row, err := kindInherits.row(e, err)
+		row, err := kindInherits.parseRow(e, err)
 		if err == nil {
 			err = w.step()
 		}
@@ -197,15 +197,15 @@ func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 // show puts the item of a row into the page, if it is live and asked for.
 func (w *changeWalk) show(row *orderRow) error {
 	if row.kind == kindInherits && row.ms <= w.cut[kindInherits] {
-		w.dead = w.dead.Plus(Amount{1, row.size})
+		w.expired = w.expired.Plus(Amount{1, row.size})
 		return nil
 	}
 	h, body, err := w.p.item(w.v, row.ordinal)
 	if err != nil {
 		return err
 	}
-	if w.cut.gone(h.writtenMs, h.ttl) {
-		w.dead = w.dead.Plus(Amount{1, row.size})
+	if w.cut.expired(h.writtenMs, h.ttl) {
+		w.expired = w.expired.Plus(Amount{1, row.size})
 		w.passed += row.size
 		return nil
 	}

@@ -25,7 +25,7 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 		report: func(format string, args ...any) {
 			report(fmt.Sprintf("container %q of database %q, partition %d: %s", c.ID, c.DatabaseID, index, fmt.Sprintf(format, args...)))
 		},
-		right: map[byte]int{},
+		correct: map[byte]int{},
 	}
 	found, err := false, error(nil)
 	if k.meta, found, err = k.readMeta(index); err != nil {
@@ -54,7 +54,7 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 	}
 	k.totals()
 	k.logEnds()
-	return k.all.meta.Amount, k.strangers()
+	return k.all.meta.Amount, k.unknownRows()
 }
 
 // checker checks a partition. It writes the items that it finds once more, to nowhere: the
@@ -69,7 +69,7 @@ type checker struct {
 	// are seconds in which anything was written or expires. one is for a single item.
 	all, one writer
 	// right is how many rows are as their items say, by their spaces.
-	right map[byte]int
+	correct map[byte]int
 	// earlierPolicy: the partition has not met the container's indexing policy yet,
 	// and its index rows, which leave when it does, go by one that is not known.
 	earlierPolicy bool
@@ -113,7 +113,7 @@ func (k *checker) item(e kv.Entry, c current) error {
 	if ordinal >= k.meta.NextOrdinal || h.lsn > k.meta.LSN {
 		k.report("item %d, lsn %d, is beyond the partition's next ordinal %d and last lsn %d", ordinal, h.lsn, k.meta.NextOrdinal, k.meta.LSN)
 	}
-	k.passed(h, ordinal)
+	k.checkMark(h, ordinal)
 	k.body(&c)
 	k.logged(&c)
 	return k.derived(&c, e.Value)
@@ -167,7 +167,7 @@ func (k *checker) feedRow(_ kv.Entry, row orderRow) error {
 }
 
 // stat compares a counter with what was counted.
-func (k *checker) stat(_ kv.Entry, b keptBucket) error {
+func (k *checker) stat(_ kv.Entry, b keyedBucket) error {
 	want := k.all.buckets[b.bucketKey]
 	delete(k.all.buckets, b.bucketKey)
 	if want.Items == 0 || b.Amount != want.Amount || b.firstLSN > want.firstLSN ||
@@ -196,8 +196,8 @@ func (k *checker) totals() {
 	}
 }
 
-// strangers reports the rows that are of no kind: what lies between the spaces.
-func (k *checker) strangers() error {
+// unknownRows reports the rows that are of no kind: what lies between the spaces.
+func (k *checker) unknownRows() error {
 	from := k.prefix[:]
 	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, removalSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
 		lower, upper := k.prefix.space(space)

@@ -11,8 +11,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
-// passed reports an item that purge would never come to.
-func (k *checker) passed(h *header, ordinal uint64) {
+// checkMark reports an item that purge would never come to.
+func (k *checker) checkMark(h *header, ordinal uint64) {
 	kind := kindOf(h.ttl)
 	if kind == kindNever || k.meta.Marks[kind].before(h.mark()) {
 		return
@@ -57,7 +57,7 @@ func (k *checker) write(w *writer, c *current, row []byte) *kv.Batch {
 	}
 	w.insertRows(c, row)
 	w.changes = w.changes[:0]
-	clear(w.held)
+	clear(w.holders)
 	delete(w.parts, "")
 	return w.batch
 }
@@ -82,7 +82,7 @@ func (k *checker) derived(c *current, row []byte) error {
 		case !bytes.Equal(got, op.Value):
 			k.report("item %d has a %s that says %x instead of %x", c.ordinal, derivedRows[space].what, got, op.Value)
 		default:
-			k.right[space]++
+			k.correct[space]++
 		}
 	}
 	if c.overfull && reached && !k.earlierPolicy {
@@ -97,7 +97,7 @@ func (k *checker) strays() error {
 	for _, space := range []byte{idSpace, feedSpace, ownSpace, uniqueSpace, indexSpace} {
 		rows := 0
 		err := k.each(space, func(kv.Entry) error { rows++; return nil })
-		if err == nil && rows != k.right[space] {
+		if err == nil && rows != k.correct[space] {
 			err = k.each(space, k.owned)
 		}
 		if err != nil {

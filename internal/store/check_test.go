@@ -89,7 +89,7 @@ func (s *scene) partKey() []byte {
 }
 
 // event writes the row that the named item would leave, at the given place.
-func (s *scene) event(at EventPlace, ordinal uint64, change func([]byte) []byte) {
+func (s *scene) event(at EventKey, ordinal uint64, change func([]byte) []byte) {
 	k := s.key("k", "gone")
 	c := current{ordinal: ordinal, header: header{writtenMs: startMs, ttl: 1, identity: appendIdentity(nil, k.EPK, k.PartitionKey, k.ID)}}
 	s.batch.Set(s.prefix.appendEventKey(nil, at), change(appendEventRow(nil, &c)))
@@ -286,16 +286,16 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		}, nil},
 
 		{"event of an item that is gone", func(s *scene) {
-			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b })
+			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b })
 		}, nil},
 		{"event of an item that is there", func(s *scene) {
-			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 2, func(b []byte) []byte { return b })
+			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 2, func(b []byte) []byte { return b })
 		}, []string{"tells that item 2 has expired, but it is there"}},
 		{"event cut", func(s *scene) {
-			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes-1] })
+			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes-1] })
 		}, []string{"not an event"}},
 		{"event without a readable identity", func(s *scene) {
-			s.event(EventPlace{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes+3] })
+			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes+3] })
 		}, []string{"malformed key"}},
 		{"event's key too short", func(s *scene) { s.batch.Set(append(s.prefix[:], eventSpace), nil) }, []string{"not an event's key"}},
 

@@ -175,13 +175,13 @@ func decodeBucket(e kv.Entry) (bucket, error) {
 	}, nil
 }
 
-// keptBucket is a counter with its key.
-type keptBucket struct {
+// keyedBucket is a counter with its key.
+type keyedBucket struct {
 	bucketKey
 	bucket
 }
 
-func parseBucket(e kv.Entry) (b keptBucket, err error) {
+func parseBucket(e kv.Entry) (b keyedBucket, err error) {
 	if len(e.Key) != prefixBytes+1+10 {
 		return b, corrupt(e.Key, "not a counter's key")
 	}

@@ -29,21 +29,21 @@ const (
 	eventKeyBytes = prefixBytes + 1 + 8 + markBytes
 )
 
-// EventPlace is a place in the order of events: after this one.
-type EventPlace struct {
+// EventKey is a place in the order of events: after this one.
+type EventKey struct {
 	GoneMs, DeadlineMs int64
 	LSN                uint64
 	N                  uint16
 }
 
-func (a EventPlace) compare(b EventPlace) int {
+func (a EventKey) compare(b EventKey) int {
 	return cmp.Or(cmp.Compare(a.GoneMs, b.GoneMs), cmp.Compare(a.DeadlineMs, b.DeadlineMs),
 		cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.N, b.N))
 }
 
 // Event tells that an item expired.
 type Event struct {
-	Place        EventPlace
+	Key          EventKey
 	PartitionKey value.PartitionKey
 	ID           string
 	Ordinal      uint64
@@ -51,21 +51,21 @@ type Event struct {
 	TTL          catalog.TTL // the item's own, TTLAbsent if it inherited
 }
 
-// placeOf returns where the event of an expired item stands. One that stays dead
+// eventKeyOf returns where the event of an expired item stands. One that stays dead
 // only since it was dead before the settings changed is told of once more, now.
-func placeOf(h *header, r *rules, changedMs, nowMs int64) EventPlace {
+func eventKeyOf(h *header, r *rules, changedMs, nowMs int64) EventKey {
 	d := deadline(h.writtenMs, h.ttl, r.containerDefault)
 	if d > nowMs {
 		d = nowMs
 	}
-	return EventPlace{max(d, changedMs), d, h.lsn, h.n}
+	return EventKey{max(d, changedMs), d, h.lsn, h.n}
 }
 
 // putEvent leaves a row for an expired item that is being taken away.
 func (w *writer) putEvent(c *current) {
 	var space [eventRowBytes + 128]byte
 	h := &c.header
-	w.key = w.p.prefix.appendEventKey(w.key[:0], placeOf(h, &w.view.rules, w.meta.ChangedMs, w.nowMs))
+	w.key = w.p.prefix.appendEventKey(w.key[:0], eventKeyOf(h, &w.view.rules, w.meta.ChangedMs, w.nowMs))
 	w.batch.Set(w.key, appendEventRow(space[:0], c))
 }
 
@@ -84,11 +84,11 @@ func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int
 	if err != nil || first == nil {
 		return never, err
 	}
-	place, err := parseEventKey(first)
+	at, err := parseEventKey(first)
 	if err != nil {
 		return never, err
 	}
-	if place.GoneMs < pruneMs-pruneEveryMs {
+	if at.GoneMs < pruneMs-pruneEveryMs {
 		pl.pruneMs = pruneMs
 	}
 	return nowMs + pruneEveryMs, nil
@@ -100,21 +100,21 @@ const pruneEveryMs = 10 * 60 * 1000
 func (w *writer) prune(beforeMs int64) {
 	if beforeMs > 0 {
 		lower, _ := w.p.prefix.space(eventSpace)
-		w.batch.DeleteRange(lower, w.p.prefix.appendEventKey(nil, EventPlace{GoneMs: beforeMs}))
+		w.batch.DeleteRange(lower, w.p.prefix.appendEventKey(nil, EventKey{GoneMs: beforeMs}))
 	}
 }
 
-func parseEventKey(key []byte) (EventPlace, error) {
+func parseEventKey(key []byte) (EventKey, error) {
 	if len(key) != eventKeyBytes {
-		return EventPlace{}, corrupt(key, "not an event's key")
+		return EventKey{}, corrupt(key, "not an event's key")
 	}
 	k := key[prefixBytes+1:]
 	m := decodeMark(k[8:])
-	return EventPlace{int64(binary.BigEndian.Uint64(k)), m.ExpiryMs, m.At.LSN, m.At.N}, nil
+	return EventKey{int64(binary.BigEndian.Uint64(k)), m.ExpiryMs, m.At.LSN, m.At.N}, nil
 }
 
 func parseEventRow(e kv.Entry) (Event, error) {
-	place, err := parseEventKey(e.Key)
+	at, err := parseEventKey(e.Key)
 	if err != nil {
 		return Event{}, err
 	}
@@ -122,7 +122,7 @@ func parseEventRow(e kv.Entry) (Event, error) {
 		return Event{}, corrupt(e.Key, "not an event")
 	}
 	ev := Event{
-		Place:     place,
+		Key:       at,
 		Ordinal:   binary.BigEndian.Uint64(e.Value),
 		WrittenMs: int64(binary.BigEndian.Uint64(e.Value[8:])),
 		TTL:       catalog.TTL(binary.BigEndian.Uint32(e.Value[16:])),
@@ -139,14 +139,14 @@ func parseEventRow(e kv.Entry) (Event, error) {
 type EventPage struct {
 	Events []Event
 	// Next is where to go on. All events before it have been told.
-	Next EventPlace
+	Next EventKey
 	// More says that there are more already.
 	More bool
 }
 
 // Events returns the events after a place, in order, at most so many, up to the clock's
 // horizon.
-func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
+func (p *Partition) Events(after EventKey, most int) (EventPage, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
 	// What is told must not be joined later by something that comes before it: the
@@ -160,32 +160,32 @@ func (p *Partition) Events(after EventPlace, most int) (EventPage, error) {
 	}
 	defer p.release(v)
 	w := &eventWalk{p: p, v: v, after: after, untilMs: untilMs, changedMs: changedMs, most: most}
-	for _, walk := range []iter.Seq2[Event, error]{w.taken(), w.present(kindInherits), w.present(kindOwn)} {
+	for _, walk := range []iter.Seq2[Event, error]{w.ofPurged(), w.ofPending(kindInherits), w.ofPending(kindOwn)} {
 		if err := w.collect(walk); err != nil {
 			return EventPage{}, err
 		}
 	}
-	slices.SortFunc(w.events, func(a, b Event) int { return a.Place.compare(b.Place) })
+	slices.SortFunc(w.events, func(a, b Event) int { return a.Key.compare(b.Key) })
 	page := EventPage{Events: w.events, Next: after}
 	if len(page.Events) > most {
 		page.Events, w.full = page.Events[:most], true
 	}
 	page.More = w.full
-	end := EventPlace{GoneMs: untilMs - 1, DeadlineMs: never} // of all that is told
+	end := EventKey{GoneMs: untilMs - 1, DeadlineMs: never} // of all that is told
 	switch n := len(page.Events); {
 	case w.full:
-		page.Next = page.Events[n-1].Place
+		page.Next = page.Events[n-1].Key
 	case end.compare(after) > 0:
 		page.Next = end
 	}
-	return page, w.name(page.Events)
+	return page, w.describe(page.Events)
 }
 
 // eventWalk collects events from the three places where they are.
 type eventWalk struct {
 	p                  *Partition
 	v                  *view
-	after              EventPlace
+	after              EventKey
 	untilMs, changedMs int64 // untilMs is exclusive
 	most               int
 	full               bool
@@ -199,7 +199,7 @@ func (w *eventWalk) collect(walk iter.Seq2[Event, error]) error {
 		switch {
 		case err != nil:
 			return err
-		case e.Place.compare(w.after) <= 0 || e.Place.GoneMs >= w.untilMs:
+		case e.Key.compare(w.after) <= 0 || e.Key.GoneMs >= w.untilMs:
 			continue
 		case found == w.most:
 			w.full = true
@@ -211,11 +211,11 @@ func (w *eventWalk) collect(walk iter.Seq2[Event, error]) error {
 	return nil
 }
 
-// taken finds the items that were taken away.
-func (w *eventWalk) taken() iter.Seq2[Event, error] {
+// ofPurged finds the items that were taken away.
+func (w *eventWalk) ofPurged() iter.Seq2[Event, error] {
 	x := &w.p.prefix
 	lower := append(x.appendEventKey(nil, w.after), 0)
-	upper := x.appendEventKey(nil, EventPlace{GoneMs: w.untilMs})
+	upper := x.appendEventKey(nil, EventKey{GoneMs: w.untilMs})
 	if bytes.Compare(lower, upper) >= 0 {
 		lower = upper
 	}
@@ -235,14 +235,14 @@ func (w *eventWalk) fromMs() int64 {
 	}
 }
 
-// present finds the items of a kind that have expired and are still there.
-func (w *eventWalk) present(k ttlKind) iter.Seq2[Event, error] {
+// ofPending finds the items of a kind that have expired and are still there.
+func (w *eventWalk) ofPending(k ttlKind) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r := &w.v.rules
 		if !r.expires(k) {
 			return
 		}
-		second := max(0, (w.fromMs()-r.diesAt(k, 0))/1000)
+		second := max(0, (w.fromMs()-r.expiresAt(k, 0))/1000)
 		lower := w.p.prefix.appendStatKey(nil, bucketKey{k.class(), levelSecond, second})
 		upper := w.p.prefix.appendStatKey(nil, bucketKey{k.class(), levelSecond, endOfTimeSeconds})
 		b, found, err := firstOf(scanRows(w.v.snap, lower, upper, parseBucket))
@@ -253,21 +253,21 @@ func (w *eventWalk) present(k ttlKind) iter.Seq2[Event, error] {
 			return
 		}
 		for e, err := range w.v.order(k, mark{1000 * b.start, position{LSN: b.firstLSN}}) {
-			row, err := k.row(e, err)
-			deadMs := r.diesAt(k, row.ms)
-			if err == nil && deadMs >= w.untilMs {
+			row, err := k.parseRow(e, err)
+			deadlineMs := r.expiresAt(k, row.ms)
+			if err == nil && deadlineMs >= w.untilMs {
 				return
 			}
-			place := EventPlace{max(deadMs, w.changedMs), deadMs, row.At.LSN, row.At.N}
-			if (err != nil || row.kind == k) && !yield(Event{Place: place, Ordinal: row.ordinal}, err) {
+			at := EventKey{max(deadlineMs, w.changedMs), deadlineMs, row.At.LSN, row.At.N}
+			if (err != nil || row.kind == k) && !yield(Event{Key: at, Ordinal: row.ordinal}, err) {
 				return
 			}
 		}
 	}
 }
 
-// name reads from the items what their rows in the expiry orders do not say.
-func (w *eventWalk) name(events []Event) error {
+// describe reads from the items what their rows in the expiry orders do not say.
+func (w *eventWalk) describe(events []Event) error {
 	for i := range events {
 		e := &events[i]
 		if e.ID != "" {
@@ -286,8 +286,8 @@ func (w *eventWalk) name(events []Event) error {
 	return nil
 }
 
-// Fate is what is known of when an item expires.
-type Fate struct {
+// Expiry is what is known of when an item expires.
+type Expiry struct {
 	WrittenMs int64
 	// Own is the item's ttl, Default its container's.
 	Own, Default catalog.TTL
@@ -298,13 +298,13 @@ type Fate struct {
 	Final bool
 }
 
-// Fate says when the item with the given key expires, expired or not, as of nowMs.
-func (p *Partition) Fate(k Key, nowMs int64) (Fate, error) {
+// ItemExpiry says when the item with the given key expires, expired or not, as of nowMs.
+func (p *Partition) ItemExpiry(k Key, nowMs int64) (Expiry, error) {
 	h, _, at, err := p.find(nil, k, nowMs)
 	if err != nil {
-		return Fate{}, err
+		return Expiry{}, err
 	}
-	f := Fate{
+	f := Expiry{
 		WrittenMs: h.writtenMs, Own: h.ttl, Default: at.rules.containerDefault,
 		DeadlineMs: deadline(h.writtenMs, h.ttl, at.rules.containerDefault),
 		Expired:    h.expired(&at.rules, nowMs),

@@ -12,7 +12,7 @@ import (
 )
 
 // events reads all events after a place, in pages, and returns their ids.
-func (f *fixture) events(after *EventPlace, most int) string {
+func (f *fixture) events(after *EventKey, most int) string {
 	f.t.Helper()
 	var ids []string
 	for {
@@ -44,7 +44,7 @@ func TestEventsInOrder(t *testing.T) {
 				_, err := f.p.Purge(context.Background(), Purge{MaxItems: purged})
 				f.must(err)
 			}
-			var after EventPlace
+			var after EventKey
 			// The present millisecond is not over: 16 is told in the next.
 			if got, want := f.events(&after, most), "3 0 2 1 5"; got != want {
 				t.Errorf("%d purged, pages of %d: got %q, want %q", purged, most, got, want)
@@ -75,7 +75,7 @@ func TestEventsOfTheDeadOnly(t *testing.T) {
 	f.advance(time.Millisecond)
 	f.put("replaced by another", "")
 	f.advance(time.Second)
-	var after EventPlace
+	var after EventKey
 	if got, want := f.events(&after, 9), "replaced by another expires"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -101,7 +101,7 @@ func TestEventsWaitForTheGroupUnderWay(t *testing.T) {
 	extended := f.start(f.item(Upsert, "extended", ""))
 	<-g.entered
 	f.advance(time.Second)
-	var after EventPlace
+	var after EventKey
 	if got := f.events(&after, 9); got != "" {
 		t.Errorf("during the commit: got %q, want nothing yet", got)
 	}
@@ -127,7 +127,7 @@ func TestEventsOfAChange(t *testing.T) {
 	f.advance(100 * time.Second)
 	f.put("new", "")
 	f.advance(time.Second)
-	var after EventPlace
+	var after EventKey
 	if got := f.events(&after, 9); got != "" {
 		t.Errorf("with TTL off: got %q", got)
 	}
@@ -139,7 +139,7 @@ func TestEventsOfAChange(t *testing.T) {
 	f.advance(time.Millisecond)
 	page, err := f.p.Events(after, 1)
 	f.must(err)
-	if len(page.Events) != 1 || !page.More || page.Events[0].Place.GoneMs != changeMs || page.Events[0].Place.DeadlineMs != startMs+5000 {
+	if len(page.Events) != 1 || !page.More || page.Events[0].Key.GoneMs != changeMs || page.Events[0].Key.DeadlineMs != startMs+5000 {
 		t.Errorf("after the change: got %+v, want own's event, and more", page)
 	}
 	after = page.Next

@@ -68,9 +68,9 @@ func (r *rules) expires(k ttlKind) bool {
 	return k == kindInherits && r.containerDefault > 0
 }
 
-// diesAt returns when an item expires, given by what time it lies in the order of its
+// expiresAt returns when an item expires, given by what time it lies in the order of its
 // kind.
-func (r *rules) diesAt(k ttlKind, ms int64) int64 {
+func (r *rules) expiresAt(k ttlKind, ms int64) int64 {
 	if k == kindOwn {
 		return ms
 	}
@@ -103,10 +103,10 @@ func (r *rules) cutsAt(nowMs int64) cuts {
 	return c
 }
 
-// surely returns the rules by which something may be taken away or told for good, with
+// atHorizon returns the rules by which something may be taken away or told for good, with
 // the clock's horizon in place of the time: what settings made final at a time that is
 // in doubt waits too. doubtMs is how far the time is past the horizon.
-func (r rules) surely(horizonMs, doubtMs int64) rules {
+func (r rules) atHorizon(horizonMs, doubtMs int64) rules {
 	if r.final[kindOwn] > horizonMs {
 		r.final = cuts{max(0, r.final[kindInherits]-doubtMs), horizonMs}
 	}
@@ -119,36 +119,36 @@ func (p *Partition) horizon() (horizonMs, doubtMs int64) {
 	return horizonMs, p.clock.Now() - horizonMs // a jump in between only adds to the doubt
 }
 
-// gone reports whether an item written at writtenMs with this ttl of its own is
+// expired reports whether an item written at writtenMs with this ttl of its own is
 // expired.
-func (c cuts) gone(writtenMs int64, own catalog.TTL) bool {
+func (c cuts) expired(writtenMs int64, own catalog.TTL) bool {
 	k := kindOf(own)
 	return k < expiring && orderMs(writtenMs, own) <= c[k]
 }
 
-// soonest is what dies first of several items, by kind: the earliest write of those that
+// earliest is what dies first of several items, by kind: the earliest write of those that
 // inherit the container's TTL, and the earliest deadline of the others.
-type soonest [expiring]int64
+type earliest [expiring]int64
 
-// ofNone is soonest of no items.
-var ofNone = soonest{never, never}
+// earliestOfNone is soonest of no items.
+var earliestOfNone = earliest{never, never}
 
-// and adds an item.
-func (s soonest) and(writtenMs int64, own catalog.TTL) soonest {
+// with adds an item.
+func (s earliest) with(writtenMs int64, own catalog.TTL) earliest {
 	if k := kindOf(own); k < expiring {
 		s[k] = min(s[k], orderMs(writtenMs, own))
 	}
 	return s
 }
 
-// noneGone reports whether none of several items is expired.
-func (c cuts) noneGone(s soonest) bool {
+// noneExpired reports whether none of several items is expired.
+func (c cuts) noneExpired(s earliest) bool {
 	return s[kindOwn] > c[kindOwn] && s[kindInherits] > c[kindInherits]
 }
 
 // expired reports whether the item is gone at nowMs.
 func (h *header) expired(r *rules, nowMs int64) bool {
-	return r.cutsAt(nowMs).gone(h.writtenMs, h.ttl)
+	return r.cutsAt(nowMs).expired(h.writtenMs, h.ttl)
 }
 
 // finalise returns the rules of the container's new settings, which replace those

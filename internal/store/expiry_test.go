@@ -244,7 +244,7 @@ func TestDefaultChangeRewritesNothing(t *testing.T) {
 	before := f.rows()
 	for _, c := range []struct {
 		defaultTTL string
-		alive      string
+		live       string
 	}{
 		{"null", "inherits forever own"},
 		{"60", "forever"},
@@ -255,14 +255,14 @@ func TestDefaultChangeRewritesNothing(t *testing.T) {
 		{"101", "inherits forever"},
 	} {
 		f.reconfigure(withTTL(c.defaultTTL))
-		var alive []string
+		var live []string
 		for _, id := range []string{"inherits", "forever", "own"} {
 			if _, err := f.read(id); err == nil {
-				alive = append(alive, id)
+				live = append(live, id)
 			}
 		}
-		if got := strings.Join(alive, " "); got != c.alive {
-			t.Errorf("defaultTtl %s: alive are %q, want %q", c.defaultTTL, got, c.alive)
+		if got := strings.Join(live, " "); got != c.live {
+			t.Errorf("defaultTtl %s: alive are %q, want %q", c.defaultTTL, got, c.live)
 		}
 	}
 	after := f.rows()
@@ -310,15 +310,15 @@ func TestWhatRestartsTheCountdown(t *testing.T) {
 func TestSoonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cuts{rapid.Int64Range(noCut, 20_000).Draw(t, "inherit"), rapid.Int64Range(noCut, 20_000).Draw(t, "own")}
-		first, dead := ofNone, false
+		first, expired := earliestOfNone, false
 		for range rapid.IntRange(0, 4).Draw(t, "items") {
 			writtenMs := rapid.Int64Range(0, 25_000).Draw(t, "written")
 			own := rapid.SampledFrom([]catalog.TTL{catalog.TTLAbsent, catalog.TTLForever, 1, 3, 10}).Draw(t, "ttl")
-			first = first.and(writtenMs, own)
-			dead = dead || c.gone(writtenMs, own)
+			first = first.with(writtenMs, own)
+			expired = expired || c.expired(writtenMs, own)
 		}
-		if got := c.noneGone(first); got == dead {
-			t.Errorf("none is gone: got %v, want %v", got, !dead)
+		if got := c.noneExpired(first); got == expired {
+			t.Errorf("none is gone: got %v, want %v", got, !expired)
 		}
 	})
 }

@@ -70,14 +70,14 @@ func (w *writer) putIndex(c *current) {
 	if c.entries.Len() == 0 {
 		return
 	}
-	var space, place [64]byte
+	var space, rowSpace [64]byte
 	row, err := appendIndexRow(space[:0], &c.header)
 	if err != nil {
 		panic("store: an identity that was made here cannot be read: " + err.Error())
 	}
 	for i := range c.entries.Len() {
 		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, c.entries.At(i), c.ordinal)
-		w.batch.Set(w.key, appendEntryRow(place[:0], row, &c.entries, i))
+		w.batch.Set(w.key, appendEntryRow(rowSpace[:0], row, &c.entries, i))
 	}
 }
 

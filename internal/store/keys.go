@@ -120,7 +120,7 @@ func (p *prefix) appendStatKey(dst []byte, b bucketKey) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(b.start))
 }
 
-func (p *prefix) appendEventKey(dst []byte, e EventPlace) []byte {
+func (p *prefix) appendEventKey(dst []byte, e EventKey) []byte {
 	dst = binary.BigEndian.AppendUint64(p.appendKey(dst, eventSpace, nil), uint64(e.GoneMs))
 	return mark{e.DeadlineMs, position{e.LSN, e.N}}.append(dst)
 }
@@ -130,9 +130,9 @@ func (p *prefix) appendIndexStart(dst []byte, generation uint32) []byte {
 	return binary.BigEndian.AppendUint32(p.appendKey(dst, indexSpace, nil), generation)
 }
 
-func (p *prefix) appendLogKey(dst []byte, lsn uint64, place uint32) []byte {
+func (p *prefix) appendLogKey(dst []byte, lsn uint64, n uint32) []byte {
 	dst = binary.BigEndian.AppendUint64(p.appendKey(dst, logSpace, nil), lsn)
-	return binary.BigEndian.AppendUint32(dst, place)
+	return binary.BigEndian.AppendUint32(dst, n)
 }
 
 func (p *prefix) logStateKey() []byte { return append(p[:prefixBytes:prefixBytes], logStateSpace) }

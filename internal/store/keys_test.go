@@ -53,7 +53,7 @@ func TestKeyBytes(t *testing.T) {
 		{"index", p.appendIndexKey(nil, 0x01020304, []byte("term"), 0x0102030405060708),
 			partition + "69" + "01020304" + "7465726d" + "0102030405060708"},
 		{"part", p.appendKey(nil, partSpace, []byte("logical")), partition + "62" + hex.EncodeToString([]byte("logical"))},
-		{"event", p.appendEventKey(nil, EventPlace{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
+		{"event", p.appendEventKey(nil, EventKey{GoneMs: 1, DeadlineMs: 2, LSN: 3, N: 4}),
 			partition + "65" + "0000000000000001" + "0000000000000002" + "0000000000000003" + "0004"},
 		{"index row", indexRow, "0000000000000002" + "ffffffff" + "ab00cd"},
 		{"part row", (Amount{1, 2}).append(nil), "0000000000000001" + "0000000000000002"},

@@ -129,14 +129,14 @@ func TestListOfOnePartitionKey(t *testing.T) {
 
 // fill writes n items with ordinals from 1 straight into the engine: the rows that
 // a list looks at, and no others. Those up to dead have a ttl of their own.
-func (f *fixture) fill(n, dead int) {
+func (f *fixture) fill(n, expired int) {
 	f.t.Helper()
 	x := partitionPrefix(f.container.RID, 0)
 	var b kv.Batch
 	for i := 1; i <= n; i++ {
 		k := f.key("k", fmt.Sprintf("%x", uint32(i)*2654435761)) // ids in another order than ordinals
 		h := header{lsn: uint64(i), writtenMs: startMs, identity: appendIdentity(nil, k.EPK, k.PartitionKey, k.ID)}
-		if i <= dead {
+		if i <= expired {
 			h.ttl = 1
 		}
 		b.Set(x.appendItemKey(nil, uint64(i)), row(h, fmt.Sprintf(`{"id":"%d"}`, i)))

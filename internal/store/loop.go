@@ -282,7 +282,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 	}
 	was := p.mu.now
 	p.mu.now = &published{
-		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, buried: was.buried.Plus(w.buried),
+		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, purged: was.purged.Plus(w.purged),
 	}
 	p.drop()
 	p.mu.view = &view{published: p.mu.now, stored: stored{snap, &p.prefix}, refs: 1}
@@ -300,11 +300,11 @@ func (p *Partition) follow(t *tx, reindexed bool) {
 	p.rows.forget(t.changes)
 	if reindexed {
 		clear(p.mu.tracked)
-		p.mu.kept.empty()
+		p.mu.spans.empty()
 	}
-	p.mu.kept.forget(&p.prefix, t.meta.Generation, t.changes)
+	p.mu.spans.forget(&p.prefix, t.meta.Generation, t.changes)
 	p.track(t.changes)
-	p.undead(t.burials)
+	p.subtractPurged(t.purgedItems)
 }
 
 // advance shows how far purge has walked without finding anything. The next commit
@@ -398,7 +398,7 @@ func (w *writer) begin(v *view, at moment) {
 func (w *writer) reset() {
 	w.batch.Reset()
 	w.tx.reset()
-	w.soonestMs, w.buried, w.assisted, w.indexed = never, Amount{}, assisted{}, false
+	w.soonestMs, w.purged, w.assisted, w.indexed = never, Amount{}, assisted{}, false
 }
 
 // finish adds to the batch what goes with every group, and commits it.

@@ -48,7 +48,7 @@ func (t *twin) copy() *twin {
 // look is what an operation should come to that changes nothing.
 func (t *twin) look(w twinWrite) (outcome, bool) {
 	i := t.items[w.name()]
-	if !t.alive(i) {
+	if !t.isLive(i) {
 		switch {
 		case w.op == Read:
 			return outcome{err: ErrNotFound}, false

@@ -69,7 +69,7 @@ func (h *history) purgeAll(t *rapid.T) {
 		}
 	}
 	for _, i := range h.twin.items {
-		if h.twin.deadAt(i, h.twin.nowMs) {
+		if h.twin.expiredAt(i, h.twin.nowMs) {
 			t.Fatalf("%s/%s, lsn %d, is left after a purge", i.pk, i.id, i.lsn)
 		}
 	}
@@ -86,7 +86,7 @@ func (h *history) account(t *rapid.T, most int, done Purged, err error) {
 		if slices.Contains(there, i.ordinal) {
 			continue
 		}
-		if !h.twin.deadAt(i, h.twin.nowMs) {
+		if !h.twin.expiredAt(i, h.twin.nowMs) {
 			t.Fatalf("purge has removed %s/%s, lsn %d, which lives", i.pk, i.id, i.lsn)
 		}
 		gone = gone.Plus(i.amount())
@@ -145,13 +145,13 @@ func (h *history) pollOnce(t *rapid.T, most int) (more bool) {
 		t.Fatalf("events after %+v, at most %d: got %+v", h.cursor, most, page)
 	}
 	for _, e := range page.Events {
-		if e.Place.compare(h.cursor) <= 0 || e.Place.compare(page.Next) > 0 {
-			t.Fatalf("events after %+v up to %+v: got one at %+v", h.cursor, page.Next, e.Place)
+		if e.Key.compare(h.cursor) <= 0 || e.Key.compare(page.Next) > 0 {
+			t.Fatalf("events after %+v up to %+v: got one at %+v", h.cursor, page.Next, e.Key)
 		}
 		if err := h.twin.hear(e, h.heard); err != nil {
 			t.Fatalf("events after %+v: %v", h.cursor, err)
 		}
-		h.heard = e.Place
+		h.heard = e.Key
 	}
 	h.cursor = page.Next
 	if !page.More {
@@ -181,12 +181,12 @@ func (h *history) checkItems(t *rapid.T) {
 		for _, id := range append([]string{"head", "transient"}, modelIDs...) {
 			i := h.twin.items[pk+"/"+id]
 			item, err := h.f.p.Read(nil, h.f.key(pk, id), "", h.twin.nowMs)
-			if alive := h.twin.alive(i); alive && (err != nil || string(item.Body) != i.body) || !alive && !errors.Is(err, ErrNotFound) {
-				t.Fatalf("read of %s/%s: got %s, %v, want alive %v", pk, id, item.Body, err, alive)
+			if live := h.twin.isLive(i); live && (err != nil || string(item.Body) != i.body) || !live && !errors.Is(err, ErrNotFound) {
+				t.Fatalf("read of %s/%s: got %s, %v, want alive %v", pk, id, item.Body, err, live)
 			}
-			fate, err := h.f.p.Fate(h.f.key(pk, id), h.twin.nowMs)
-			if i == nil && !errors.Is(err, ErrNotFound) || i != nil && (err != nil || fate != h.twin.fate(i)) {
-				t.Fatalf("fate of %s/%s: got %+v, %v, want that of %+v", pk, id, fate, err, i)
+			expiry, err := h.f.p.ItemExpiry(h.f.key(pk, id), h.twin.nowMs)
+			if i == nil && !errors.Is(err, ErrNotFound) || i != nil && (err != nil || expiry != h.twin.expiry(i)) {
+				t.Fatalf("fate of %s/%s: got %+v, %v, want that of %+v", pk, id, expiry, err, i)
 			}
 		}
 	}

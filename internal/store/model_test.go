@@ -88,9 +88,9 @@ type history struct {
 	keys  []string // partition keys that live in this partition
 	lists map[string]uint64
 
-	cursor EventPlace // of a reader of events
-	heard  EventPlace // the last event
-	marks  meta       // as they were last seen
+	cursor EventKey // of a reader of events
+	heard  EventKey // the last event
+	marks  meta     // as they were last seen
 }
 
 var modelIDs = []string{"a", "b", "c", "d"}
@@ -247,7 +247,7 @@ func (h *history) readOne(t *rapid.T) {
 		t.Fatalf("read of %s/%s: got lsn %d, want %d", pk, id, item.LSN, h.twin.lsn)
 	}
 	switch {
-	case !h.twin.alive(i):
+	case !h.twin.isLive(i):
 		if !errors.Is(err, ErrNotFound) || item.Body != nil || item.ETag != "" {
 			t.Fatalf("read of %s/%s: got %s, %v, want ErrNotFound", pk, id, item.Body, err)
 		}

@@ -112,8 +112,8 @@ type Partition struct {
 	writer writer     // the loop's own
 	turn   sync.Mutex // held while a purge or index rows are planned and written
 
-	visits sync.Pool // of *visited
-	rows   itemRows
+	rowBuffers sync.Pool // of *visited
+	rows       itemRows
 
 	mu struct {
 		sync.Mutex
@@ -121,7 +121,7 @@ type Partition struct {
 		view *view // of now; nil while idle
 
 		// What follows is derived from what was published; see follow.
-		lately deadLately
+		expiredCount expiredCount
 		// soonestMs is when the next item expires, or earlier.
 		soonestMs int64
 		// groupMs is the moment of the group under way, never if there is none.
@@ -129,13 +129,13 @@ type Partition struct {
 		tracked map[string]*trackedPath // by their encoded paths
 		// dead is what is known of logical partitions that are full, by the start of
 		// their identities.
-		dead map[string]deadBytes
+		tallies map[string]tally
 		// writing says that a group is under way, or ended with a commit whose
 		// outcome is unknown: its rows may already be in the engine and not be
 		// durable, so no new snapshot may be taken.
 		writing bool
 		used    bool // since the last ReleaseIdle
-		kept    spanCache
+		spans   spanCache
 		closed  bool
 	}
 }
@@ -150,7 +150,7 @@ type published struct {
 	// the lsn as it is.
 	number uint64
 	// buried is what had expired and was removed since the partition was opened.
-	buried Amount
+	purged Amount
 }
 
 // view is a published state with a snapshot of its rows.
@@ -225,7 +225,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	p.incarnation, p.openedAt = newIncarnation(), m.LSN
 	p.mu.now = &published{container: o.Container, meta: m, rules: m.rules(), number: 1}
 	p.mu.groupMs = never
-	p.mu.kept.budget = o.Cache
+	p.mu.spans.budget = o.Cache
 	if o.Cache != nil {
 		p.rows = itemRows{o.Cache.items, o.Cache.items.Owner()}
 	}
@@ -241,7 +241,7 @@ func (p *Partition) Close() {
 	defer p.mu.Unlock()
 	p.mu.closed = true
 	p.drop()
-	p.mu.kept.empty()
+	p.mu.spans.empty()
 }
 
 // acquire returns the published view, with a fresh snapshot if the partition was
@@ -324,11 +324,11 @@ func (p *Partition) ReleaseIdle() {
 	defer p.mu.Unlock()
 	if !p.mu.used && !p.mu.writing {
 		p.drop()
-		if !p.mu.kept.used {
-			p.mu.kept.empty()
+		if !p.mu.spans.used {
+			p.mu.spans.empty()
 		}
 	}
-	p.mu.used, p.mu.kept.used = false, false
+	p.mu.used, p.mu.spans.used = false, false
 }
 
 // now returns the published state.

@@ -68,10 +68,10 @@ type plan struct {
 // the way to it.
 type victim struct {
 	current
-	deadMs  int64
-	kind    ttlKind // of the order that it was found in
-	at      mark
-	removed bool
+	deadlineMs int64
+	kind       ttlKind // of the order that it was found in
+	at         mark
+	removed    bool
 }
 
 // PurgeDue returns when purge has something to do: at the earliest when the next
@@ -145,7 +145,7 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 		}
 	}()
 	pl := &plan{under: v.container, lsn: v.meta.LSN, cause: q.Cause, marks: from}
-	deadNext, err := p.findDead(v, pl, nowMs, doubtMs, q.MaxItems)
+	expiredNext, err := p.findExpired(v, pl, nowMs, doubtMs, q.MaxItems)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -155,7 +155,7 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 		return nil, 0, err
 	}
 	logNext, err := p.planLog(v, pl, nowMs)
-	next = min(deadNext, pruneNext, logNext)
+	next = min(expiredNext, pruneNext, logNext)
 	if len(pl.victims) > 0 || next <= nowMs {
 		pl.done.More = pl.done.More || len(pl.victims) > 0
 		next = 0
@@ -163,9 +163,9 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	return pl, next, err
 }
 
-// nextDead returns the first dead items of a kind, and when there may be more. It moves the
+// nextExpired returns the first dead items of a kind, and when there may be more. It moves the
 // plan's mark past items of other kinds.
-func (s stored) nextDead(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (dead []victim, next int64, err error) {
+func (s stored) nextExpired(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (expired []victim, next int64, err error) {
 	if cutMs == noCut && !r.expires(k) {
 		return nil, never, nil
 	}
@@ -173,41 +173,41 @@ func (s stored) nextDead(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (
 	from.At = from.At.next()
 	rows := 0
 	for e, err := range s.order(k, from) {
-		row, err := k.row(e, err)
+		row, err := k.parseRow(e, err)
 		if err != nil {
 			return nil, 0, err
 		}
 		if row.ms > cutMs {
 			if !r.expires(k) {
-				return dead, never, nil
+				return expired, never, nil
 			}
-			return dead, r.diesAt(k, row.ms), nil
+			return expired, r.expiresAt(k, row.ms), nil
 		}
-		if rows++; rows > planRows || len(dead) == most {
+		if rows++; rows > planRows || len(expired) == most {
 			pl.done.More = true
-			return dead, 0, nil
+			return expired, 0, nil
 		}
 		if row.kind == k {
-			dead = append(dead, victim{current: current{ordinal: row.ordinal}, deadMs: r.diesAt(k, row.ms), kind: k, at: row.mark})
-		} else if len(dead) == 0 {
+			expired = append(expired, victim{current: current{ordinal: row.ordinal}, deadlineMs: r.expiresAt(k, row.ms), kind: k, at: row.mark})
+		} else if len(expired) == 0 {
 			pl.marks[k] = row.mark
 		}
 	}
-	return dead, never, nil
+	return expired, never, nil
 }
 
-// findDead finds the first items that are surely dead, after the marks of a plan, and
+// findExpired finds the first items that are surely dead, after the marks of a plan, and
 // reads them. next is when there may be more.
-func (p *Partition) findDead(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
-	surely := v.rules.surely(nowMs, doubtMs)
-	cut := surely.cutsAt(nowMs)
+func (p *Partition) findExpired(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
+	rules := v.rules.atHorizon(nowMs, doubtMs)
+	cut := rules.cutsAt(nowMs)
 	next = never
 	for k := range expiring {
-		dead, more, err := v.nextDead(&surely, k, cut[k], pl, most)
+		expired, more, err := v.nextExpired(&rules, k, cut[k], pl, most)
 		if err != nil {
 			return 0, err
 		}
-		pl.victims, next = append(pl.victims, dead...), min(next, more)
+		pl.victims, next = append(pl.victims, expired...), min(next, more)
 	}
 	pl.choose(most)
 	return next, p.readVictims(v, pl)
@@ -215,7 +215,7 @@ func (p *Partition) findDead(v *view, pl *plan, nowMs, doubtMs int64, most int) 
 
 // choose takes the first of what was found in both orders, by the time of death.
 func (pl *plan) choose(most int) {
-	slices.SortStableFunc(pl.victims, func(a, b victim) int { return cmp.Compare(a.deadMs, b.deadMs) })
+	slices.SortStableFunc(pl.victims, func(a, b victim) int { return cmp.Compare(a.deadlineMs, b.deadlineMs) })
 	if len(pl.victims) > most {
 		pl.victims, pl.done.More = pl.victims[:most], true
 	}
@@ -305,8 +305,8 @@ func (w *writer) removeVictims(pl *plan) {
 		}
 		for i := range run {
 			c := &run[i].current
-			w.stepExpired(&c.header)
-			w.record(c)
+			w.takeExpiryLSN(&c.header)
+			w.recordPurge(c)
 			if len(run) >= rangeRun {
 				w.removeScattered(c)
 			} else {
@@ -336,59 +336,59 @@ func (w *writer) removeRun(run []victim) {
 	w.batch.DeleteRange(x.appendFeedKey(nil, first.header.lsn, 0), x.appendFeedKey(nil, last.header.lsn+1, 0))
 }
 
-// bury removes an expired item that stands in the way of a write.
-func (w *writer) bury(c *current) {
-	w.record(c)
+// purgeItem removes an expired item that stands in the way of a write.
+func (w *writer) purgeItem(c *current) {
+	w.recordPurge(c)
 	w.removeRows(c)
 	w.assisted.Amount = w.assisted.Plus(c.header.amount(1))
 	w.assisted.units += c.removal().Charge()
 }
 
-// record notes that an expired item leaves.
-func (w *writer) record(c *current) {
+// recordPurge notes that an expired item leaves.
+func (w *writer) recordPurge(c *current) {
 	w.putEvent(c)
 	w.logExpired(&c.header)
-	w.buried = w.buried.Plus(c.header.amount(1))
-	w.burials = append(w.burials, burial{c.logical, int64(c.header.size)})
+	w.purged = w.purged.Plus(c.header.amount(1))
+	w.purgedItems = append(w.purgedItems, purgedItem{c.logical, int64(c.header.size)})
 }
 
 // Oldest returns when the oldest item expired that is still there, and whether
 // there is one, as of nowMs.
-func (p *Partition) Oldest(nowMs int64) (deadMs int64, found bool, err error) {
+func (p *Partition) Oldest(nowMs int64) (expiredMs int64, found bool, err error) {
 	v, err := p.acquire()
 	if err != nil {
 		return 0, false, err
 	}
 	defer p.release(v)
-	deadMs, found, err = v.firstDead(v.rules.cutsAt(nowMs))
+	deadlineMs, found, err := v.firstExpired(v.rules.cutsAt(nowMs))
 	if !found || err != nil {
 		return 0, false, err
 	}
 	changedMs := v.meta.ChangedMs
-	if deadMs > nowMs { // dead for good only: it was so when the default changed
+	if deadlineMs > nowMs { // dead for good only: it was so when the default changed
 		return changedMs, true, nil
 	}
-	return max(deadMs, changedMs), true, nil
+	return max(deadlineMs, changedMs), true, nil
 }
 
-// firstDead returns the deadline of the first of the dead, and whether there is one.
-func (v *view) firstDead(cut cuts) (deadMs int64, found bool, err error) {
+// firstExpired returns the deadline of the first of the dead, and whether there is one.
+func (v *view) firstExpired(cut cuts) (deadlineMs int64, found bool, err error) {
 	pl := &plan{marks: v.meta.Marks}
-	deadMs = never
+	deadlineMs = never
 	for k := range expiring {
 		for pl.done.More = true; pl.done.More; {
 			pl.done.More = false
-			dead, _, err := v.nextDead(&v.rules, k, cut[k], pl, 1)
+			expired, _, err := v.nextExpired(&v.rules, k, cut[k], pl, 1)
 			if err != nil {
 				return 0, false, err
 			}
-			if len(dead) > 0 {
-				deadMs, found = min(deadMs, dead[0].deadMs), true
+			if len(expired) > 0 {
+				deadlineMs, found = min(deadlineMs, expired[0].deadlineMs), true
 				break
 			}
 		}
 	}
-	return deadMs, found, nil
+	return deadlineMs, found, nil
 }
 
 // DueOf returns when purge has something to do in a partition that is not open, as
@@ -426,7 +426,7 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	for k := range expiring {
 		if r.expires(k) {
 			// Before the beginning of time nothing is dead, so this is the first to die.
-			_, first, err := s.nextDead(&r, k, 1, &plan{marks: m.Marks}, 1)
+			_, first, err := s.nextExpired(&r, k, 1, &plan{marks: m.Marks}, 1)
 			if err != nil {
 				return 0, err
 			}

@@ -49,9 +49,9 @@ type purgeCrash struct {
 	fs      *vfs.MemFS
 	rng     *rand.Rand
 	f       *fixture
-	cursor  EventPlace
+	cursor  EventKey
 	told    map[uint64]bool   // by ordinal
-	dead    map[uint64]bool   // the items that have expired, by ordinal
+	expired map[uint64]bool   // the items that have expired, by ordinal
 	live    map[string]string // bodies of live items that are durable
 	crashes []purgeCrashAt
 }
@@ -60,7 +60,7 @@ type purgeCrash struct {
 type purgeCrashAt struct {
 	disk   *vfs.MemFS
 	when   string
-	cursor EventPlace
+	cursor EventKey
 	told   map[uint64]bool
 	live   map[string]string
 	nowMs  int64
@@ -74,7 +74,7 @@ func newPurgeCrash(t *testing.T, seed uint64) *purgeCrash {
 	t.Helper()
 	s := &purgeCrash{
 		t: t, fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(seed, 62)),
-		told: map[uint64]bool{}, dead: map[uint64]bool{}, live: map[string]string{},
+		told: map[uint64]bool{}, expired: map[uint64]bool{}, live: map[string]string{},
 	}
 	db, err := pebblekv.Open(purgeCrashOptions(s.fs))
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *purgeCrash) run() {
 		if i%4 == 2 {
 			s.live[fmt.Sprint(i)] = string(r.Body)
 		} else {
-			s.dead[uint64(i+1)] = true
+			s.expired[uint64(i+1)] = true
 		}
 	}
 	f.advance(11 * time.Second)
@@ -150,12 +150,12 @@ func (s *purgeCrash) crash(when string) {
 }
 
 // poll reads a page of events and notes who they are of.
-func (s *purgeCrash) poll(p *Partition, told map[uint64]bool, cursor *EventPlace, most int) (more bool) {
+func (s *purgeCrash) poll(p *Partition, told map[uint64]bool, cursor *EventKey, most int) (more bool) {
 	page, err := p.Events(*cursor, most)
 	s.f.must(err)
 	for _, e := range page.Events {
-		if told[e.Ordinal] || !s.dead[e.Ordinal] {
-			s.t.Errorf("an event of item %d, %q, which is told %v, dead %v", e.Ordinal, e.ID, told[e.Ordinal], s.dead[e.Ordinal])
+		if told[e.Ordinal] || !s.expired[e.Ordinal] {
+			s.t.Errorf("an event of item %d, %q, which is told %v, dead %v", e.Ordinal, e.ID, told[e.Ordinal], s.expired[e.Ordinal])
 		}
 		told[e.Ordinal] = true
 	}
@@ -199,8 +199,8 @@ func (s *purgeCrash) recover(n int) {
 	}
 	for s.poll(f.p, told, &cursor, 5) {
 	}
-	if len(told) != len(s.dead) {
-		bad("%d events are told, want %d", len(told), len(s.dead))
+	if len(told) != len(s.expired) {
+		bad("%d events are told, want %d", len(told), len(s.expired))
 	}
 	if rows := f.rowsOf(); rows[itemSpace] != len(c.live) || rows[feedSpace] != len(c.live) || rows[ownSpace] != 0 {
 		bad("after the purge there are rows %v, want %d items", rows, len(c.live))

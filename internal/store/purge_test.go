@@ -76,7 +76,7 @@ func TestPurgeTakesTheOldestFirst(t *testing.T) {
 		if c.seconds > 0 {
 			f.advance(time.Duration(c.seconds) * time.Second)
 		}
-		before := f.alive(all...)
+		before := f.liveAmong(all...)
 		if due := f.p.PurgeDue(); due > f.clock.Now() && c.more {
 			t.Errorf("%d ms after the start purge is due at %d", f.clock.Now()-startMs, due-startMs)
 		}
@@ -85,7 +85,7 @@ func TestPurgeTakesTheOldestFirst(t *testing.T) {
 		if got := f.rowsOf()[itemSpace]; got != c.left || done.More != c.more || done.Items > int64(c.most) {
 			t.Errorf("%d ms after the start: %d items are left, %+v; want %d, more %v", f.clock.Now()-startMs, got, done, c.left, c.more)
 		}
-		if after := f.alive(all...); after != before {
+		if after := f.liveAmong(all...); after != before {
 			t.Errorf("purge has changed what lives from %q to %q", before, after)
 		}
 	}
@@ -187,7 +187,7 @@ func TestScenario64StaleRows(t *testing.T) {
 			t.Errorf("stale row %x is still there", key)
 		}
 	}
-	if got := f.alive("own", "inherits"); got != "own inherits" {
+	if got := f.liveAmong("own", "inherits"); got != "own inherits" {
 		t.Errorf("alive are %q", got)
 	}
 	f.checkClean()
@@ -352,7 +352,7 @@ func TestRangeDeletes(t *testing.T) {
 					t.Errorf("item %d: got %v, want alive %v", i, err, lives[i])
 				}
 			}
-			if got := f.alive("rewritten"); got == "" {
+			if got := f.liveAmong("rewritten"); got == "" {
 				t.Error("the item that was rewritten is gone")
 			}
 			f.checkClean()
@@ -399,8 +399,8 @@ func TestRangeDeletesSpareWhatLiesBetween(t *testing.T) {
 		f.db.onBatch.Store(&look)
 		done, err := f.p.Purge(context.Background(), Purge{MaxItems: 2 * n})
 		f.must(err)
-		if done.Items != n || ranges != 4 || f.alive("lives") == "" {
-			t.Errorf("%s: got %+v with %d ranges, alive %q; want %d items gone with 4, and one that lives", name, done, ranges, f.alive("lives"), n)
+		if done.Items != n || ranges != 4 || f.liveAmong("lives") == "" {
+			t.Errorf("%s: got %+v with %d ranges, alive %q; want %d items gone with 4, and one that lives", name, done, ranges, f.liveAmong("lives"), n)
 		}
 		f.checkClean()
 	}

@@ -32,13 +32,13 @@ type Quotas struct {
 	PartitionBytes, LogicalBytes int64
 }
 
-// deadBytes is how much of a logical partition was expired at a moment. What is
+// tally is how much of a logical partition was expired at a moment. What is
 // removed since is taken off.
-type deadBytes struct {
-	bytes   int64
-	epoch   uint64
-	atMs    int64
-	rebuilt bool // while it was counted, something was removed: count again
+type tally struct {
+	bytes            int64
+	epoch            uint64
+	atMs             int64
+	removedMeanwhile bool // while it was counted, something was removed: count again
 }
 
 // tallyMs is for how long a count of the dead is good enough to refuse a write: the
@@ -48,9 +48,9 @@ const tallyMs = 100
 // maxTallies bounds how many full logical partitions are remembered.
 const maxTallies = 1024
 
-// makeRoom refuses a write that would exceed a quota. Writes that make an item no
+// checkQuotas refuses a write that would exceed a quota. Writes that make an item no
 // larger are never refused.
-func (w *writer) makeRoom(next, old *current, r *write) error {
+func (w *writer) checkQuotas(next, old *current, r *write) error {
 	q := &w.quotas
 	// adds is what it adds to all that there is, grows what to the live: an expired
 	// version that is replaced was nobody's.
@@ -66,11 +66,11 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 		return nil
 	}
 	if q.PartitionBytes > 0 && w.meta.Bytes+adds > q.PartitionBytes {
-		dead, err := w.deadInPartition()
+		expired, err := w.expiredInPartition()
 		if err != nil {
 			return err
 		}
-		if w.meta.Bytes-dead+grows > q.PartitionBytes {
+		if w.meta.Bytes-expired+grows > q.PartitionBytes {
 			return ErrPartitionFull
 		}
 	}
@@ -82,9 +82,9 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 	if total+adds <= q.LogicalBytes {
 		return nil
 	}
-	dead, known := w.deadInLogical(next.logical)
+	expired, known := w.expiredInLogical(next.logical)
 	switch {
-	case total-dead+grows <= q.LogicalBytes:
+	case total-expired+grows <= q.LogicalBytes:
 		return nil
 	case !known && !r.tallied:
 		return errTally
@@ -92,34 +92,34 @@ func (w *writer) makeRoom(next, old *current, r *write) error {
 	return ErrLogicalFull
 }
 
-// deadInPartition returns how many bytes have expired and are still there.
-func (w *writer) deadInPartition() (int64, error) {
-	dead, err := w.view.deadBy(w.view.rules.cutsAt(w.nowMs))
-	return dead.Bytes - w.buried.Bytes, err
+// expiredInPartition returns how many bytes have expired and are still there.
+func (w *writer) expiredInPartition() (int64, error) {
+	expired, err := w.view.expiredBy(w.view.rules.cutsAt(w.nowMs))
+	return expired.Bytes - w.purged.Bytes, err
 }
 
-// deadInLogical returns how many bytes of a logical partition are known to have
+// expiredInLogical returns how many bytes of a logical partition are known to have
 // expired, and whether that is of now.
-func (w *writer) deadInLogical(logical []byte) (bytes int64, known bool) {
+func (w *writer) expiredInLogical(logical []byte) (bytes int64, known bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
-	d, found := w.p.mu.dead[string(logical)]
+	d, found := w.p.mu.tallies[string(logical)]
 	if !found || d.epoch != w.view.container.Epoch {
 		return 0, false
 	}
-	return d.bytes - w.buriedIn(logical), w.nowMs-d.atMs < tallyMs
+	return d.bytes - w.purgedIn(logical), w.nowMs-d.atMs < tallyMs
 }
 
-// undead takes what a group has removed off what is known to be dead; p.mu is held.
-func (p *Partition) undead(burials []burial) {
-	if len(p.mu.dead) == 0 {
+// subtractPurged takes what a group has removed off what is known to be dead; p.mu is held.
+func (p *Partition) subtractPurged(purgedItems []purgedItem) {
+	if len(p.mu.tallies) == 0 {
 		return
 	}
-	for _, b := range burials {
-		if d, found := p.mu.dead[string(b.logical)]; found {
+	for _, b := range purgedItems {
+		if d, found := p.mu.tallies[string(b.logical)]; found {
 			d.bytes -= b.bytes
-			d.rebuilt = true
-			p.mu.dead[string(b.logical)] = d
+			d.removedMeanwhile = true
+			p.mu.tallies[string(b.logical)] = d
 		}
 	}
 }
@@ -133,17 +133,17 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 		return err
 	}
 	nowMs := p.clock.Now()
-	if p.mu.dead == nil || len(p.mu.dead) >= maxTallies {
-		p.mu.dead = map[string]deadBytes{}
+	if p.mu.tallies == nil || len(p.mu.tallies) >= maxTallies {
+		p.mu.tallies = map[string]tally{}
 	}
-	p.mu.dead[string(logical)] = deadBytes{}
+	p.mu.tallies[string(logical)] = tally{}
 	p.mu.Unlock()
 	defer p.release(v)
 
 	cut := v.rules.cutsAt(nowMs)
-	var dead int64
+	var expired int64
 	lower := p.prefix.appendKey(nil, idSpace, logical)
-	for ordinal, err := range scanRows(v.snap, lower, kv.After(lower), pointed) {
+	for ordinal, err := range scanRows(v.snap, lower, kv.After(lower), parseOrdinalRow) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -154,15 +154,15 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 		if err != nil {
 			return err
 		}
-		if cut.gone(h.writtenMs, h.ttl) {
-			dead += int64(h.size)
+		if cut.expired(h.writtenMs, h.ttl) {
+			expired += int64(h.size)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if d := p.mu.dead[string(logical)]; d.rebuilt {
-		dead += d.bytes // negative: what was removed meanwhile
+	if d := p.mu.tallies[string(logical)]; d.removedMeanwhile {
+		expired += d.bytes // negative: what was removed meanwhile
 	}
-	p.mu.dead[string(logical)] = deadBytes{bytes: max(dead, 0), epoch: v.container.Epoch, atMs: nowMs}
+	p.mu.tallies[string(logical)] = tally{bytes: max(expired, 0), epoch: v.container.Epoch, atMs: nowMs}
 	return nil
 }

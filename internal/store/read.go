@@ -41,7 +41,7 @@ func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (I
 		p.ledger.Add(ru.DeadRead, ru.Read(h.size), 1, int64(h.size))
 		return item, ErrNotFound
 	}
-	if !at.counted {
+	if !at.liveKnown {
 		if item.Live, err = p.countLive(nowMs); err != nil {
 			return item, err
 		}
@@ -54,21 +54,21 @@ func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (I
 	return item, nil
 }
 
-// lookedAt is the state in which an item was looked for.
-type lookedAt struct {
+// readState is the state in which an item was looked for.
+type readState struct {
 	*published
-	live    Amount
-	counted bool // that is known
+	live      Amount
+	liveKnown bool // that is known
 }
 
 // find appends the row of the item with the given key to dst, which is empty, expired or
 // not, from memory if it was read lately.
-func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, at lookedAt, err error) {
+func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, at readState, err error) {
 	var space [256]byte
 	key := p.prefix.appendKey(space[:0], idSpace, nil)
 	key = appendIdentity(key, k.EPK, k.PartitionKey, k.ID)
 	identity := key[prefixBytes+1:]
-	at, err = p.lookNow(nowMs)
+	at, err = p.presentState(nowMs)
 	if err != nil {
 		return header{}, dst, at, err
 	}
@@ -82,9 +82,9 @@ func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, 
 	}
 	defer p.release(v)
 	if at.number != v.number {
-		at.published, at.counted = v.published, false
+		at.published, at.liveKnown = v.published, false
 	}
-	ordinal, found, err := rowAt(v.snap, bytes.Clone(key), pointed) // key itself stays on the stack
+	ordinal, found, err := rowAt(v.snap, bytes.Clone(key), parseOrdinalRow) // key itself stays on the stack
 	if err == nil && !found {
 		err = ErrNotFound
 	}
@@ -98,12 +98,12 @@ func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, 
 	return h, row, at, err
 }
 
-// lookNow returns the present state.
-func (p *Partition) lookNow(nowMs int64) (at lookedAt, err error) {
+// presentState returns the present state.
+func (p *Partition) presentState(nowMs int64) (at readState, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at.published = p.mu.now
-	at.live, at.counted = p.liveLocked(nowMs)
+	at.live, at.liveKnown = p.liveLocked(nowMs)
 	if p.mu.closed {
 		err = ErrClosed
 	}
@@ -273,8 +273,8 @@ func ordinalOf(itemKey []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(itemKey[prefixBytes+1:]), nil
 }
 
-// pointed returns the ordinal in an id row or in that of a unique key.
-func pointed(e kv.Entry) (uint64, error) {
+// parseOrdinalRow returns the ordinal in an id row or in that of a unique key.
+func parseOrdinalRow(e kv.Entry) (uint64, error) {
 	if len(e.Value) != idRowBytes {
 		return 0, corrupt(e.Key, "not "+derivedRows[e.Key[prefixBytes]].aRow)
 	}
@@ -299,8 +299,8 @@ func (l *lister) full(bytes int) bool {
 // add puts an item into the page, unless it has expired.
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
-	if l.cut.gone(h.writtenMs, h.ttl) {
-		l.dead = l.dead.Plus(h.amount(1))
+	if l.cut.expired(h.writtenMs, h.ttl) {
+		l.expired = l.expired.Plus(h.amount(1))
 		l.passed += int64(len(body))
 		return
 	}
@@ -363,7 +363,7 @@ func (r *Reader) oldest(l *LogicalPartition, after uint64) (ordinals []uint64, m
 			err = r.step()
 		}
 		if err == nil {
-			ordinal, err = pointed(e)
+			ordinal, err = parseOrdinalRow(e)
 		}
 		if err != nil {
 			return nil, false, err

@@ -22,14 +22,14 @@ import (
 
 // Reader reads a partition as it is at one moment. It is for one goroutine.
 type Reader struct {
-	p     *Partition
-	v     *view
-	cut   cuts
-	dead  Amount // expired items and index rows that were passed by
-	stop  Stop   // asked now and then, by steps
-	steps int
-	over  *tx      // whose changes it sees, or nil
-	row   *visited // by the last Visit, nil before the first
+	p       *Partition
+	v       *view
+	cut     cuts
+	expired Amount // expired items and index rows that were passed by
+	stop    Stop   // asked now and then, by steps
+	steps   int
+	over    *tx        // whose changes it sees, or nil
+	row     *rowBuffer // by the last Visit, nil before the first
 	// keys is room for the keys of one call, of which most are short.
 	keys [160]byte
 }
@@ -81,11 +81,11 @@ func (r *Reader) stepBy(n int) error {
 	if r.steps += n; r.steps < stopSteps && r.stop.Every == 0 {
 		return nil
 	}
-	return r.look()
+	return r.checkStop()
 }
 
-// look looks whether to end, if it is time to.
-func (r *Reader) look() error {
+// checkStop looks whether to end, if it is time to.
+func (r *Reader) checkStop() error {
 	if r.steps < cmp.Or(r.stop.Every, stopSteps) {
 		return nil
 	}
@@ -96,29 +96,29 @@ func (r *Reader) look() error {
 	return r.stop.Look()
 }
 
-// looked reports whether the last step was one with a look. Then a walk tells where it
+// checkedStop reports whether the last step was one with a look. Then a walk tells where it
 // is, even if there is nothing to show.
-func (r *Reader) looked() bool { return r.steps == 0 }
+func (r *Reader) checkedStop() bool { return r.steps == 0 }
 
-// visited is memory for the row of an item. A reader has one, if it visits any, and
+// rowBuffer is memory for the row of an item. A reader has one, if it visits any, and
 // leaves it for the next.
-type visited struct {
+type rowBuffer struct {
 	row []byte
 }
 
 // maxKeptRow is how many bytes a row has for which memory is kept.
 const maxKeptRow = 64 << 10
 
-// leave leaves the memory of the last Visit. In test builds it is spoiled, so that
+// releaseRow leaves the memory of the last Visit. In test builds it is spoiled, so that
 // whoever still looks at it is found out.
-func (r *Reader) leave() {
+func (r *Reader) releaseRow() {
 	if invariant.Enabled {
 		for i := range r.row.row {
 			r.row.row[i] = 0xdd
 		}
 	}
 	if cap(r.row.row) <= maxKeptRow {
-		r.p.visits.Put(r.row)
+		r.p.rowBuffers.Put(r.row)
 	}
 	r.row = nil
 }
@@ -126,10 +126,10 @@ func (r *Reader) leave() {
 // Close lets go of the partition, and of what the reader has returned.
 func (r *Reader) Close() {
 	if r.row != nil {
-		r.leave()
+		r.releaseRow()
 	}
-	if r.dead.Items > 0 {
-		r.p.ledger.Add(ru.DeadRead, ru.Read(int(r.dead.Bytes)), r.dead.Items, r.dead.Bytes)
+	if r.expired.Items > 0 {
+		r.p.ledger.Add(ru.DeadRead, ru.Read(int(r.expired.Bytes)), r.expired.Items, r.expired.Bytes)
 	}
 	r.p.release(r.v)
 }
@@ -169,7 +169,7 @@ func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
 				yield(Found{}, err)
 				return
 			}
-			if (live || r.looked()) && !yield(f, nil) {
+			if (live || r.checkedStop()) && !yield(f, nil) {
 				return
 			}
 		}
@@ -185,8 +185,8 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 	if err != nil {
 		return Found{}, false, err
 	}
-	if r.cut.gone(h.writtenMs, h.ttl) {
-		r.dead = r.dead.Plus(h.amount(1))
+	if r.cut.expired(h.writtenMs, h.ttl) {
+		r.expired = r.expired.Plus(h.amount(1))
 		return f, false, nil
 	}
 	f.EPK, _, err = value.DecodeBytesKey(h.identity)
@@ -212,8 +212,8 @@ func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 		return r.Get(ordinal)
 	}
 	if r.row == nil {
-		if r.row, _ = r.p.visits.Get().(*visited); r.row == nil {
-			r.row = &visited{}
+		if r.row, _ = r.p.rowBuffers.Get().(*rowBuffer); r.row == nil {
+			r.row = &rowBuffer{}
 		}
 	}
 	f, live, r.row.row, err = r.stored(r.row.row[:0], ordinal)
@@ -251,7 +251,7 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 			return c.found()
 		}
 	}
-	ordinal, found, err := rowAt(r.v.snap, key, pointed)
+	ordinal, found, err := rowAt(r.v.snap, key, parseOrdinalRow)
 	if err != nil || !found {
 		return Found{}, false, err
 	}
@@ -339,6 +339,6 @@ func (s *logicalSizes) put(key []byte, items int64) {
 
 // Live is how many live items there are.
 func (r *Reader) Live() (int64, error) {
-	dead, err := r.v.deadBy(r.cut)
-	return r.v.meta.Items - dead.Items, err
+	expired, err := r.v.expiredBy(r.cut)
+	return r.v.meta.Items - expired.Items, err
 }

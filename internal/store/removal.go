@@ -96,7 +96,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	}
 	var found [][]byte
 	size := 0
-	for ordinal, err := range scanRows(v.snap, lower, upper, pointed) {
+	for ordinal, err := range scanRows(v.snap, lower, upper, parseOrdinalRow) {
 		if err != nil {
 			return nil, err
 		}
@@ -147,9 +147,9 @@ func (w *writer) remove(r *removal) error {
 
 func (w *writer) removeVictim(r *removal, c *current) {
 	if c.header.expired(&w.view.rules, w.nowMs) {
-		w.stepExpired(&c.header)
-		w.bury(c)
-		w.clear(c)
+		w.takeExpiryLSN(&c.header)
+		w.purgeItem(c)
+		w.removeItem(c)
 		return
 	}
 	work := w.delete(c)

@@ -252,10 +252,10 @@ func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 		return err
 	}
 	nowMs, ms := pl.Back(math.MaxInt64), pl.Back(ev.WrittenMs)
-	to := ev.Place
+	to := ev.Key
 	to.DeadlineMs = min(to.DeadlineMs-(ev.WrittenMs-ms), nowMs)
 	to.GoneMs = min(to.GoneMs-(ev.WrittenMs-ms), nowMs)
-	if to == ev.Place && ms == ev.WrittenMs {
+	if to == ev.Key && ms == ev.WrittenMs {
 		return nil
 	}
 	row := bytes.Clone(e.Value)
@@ -301,7 +301,7 @@ func (w *writer) rewindItem(i *rewoundItem) {
 	w.putVersion(&i.next, i.row)
 	w.changes = append(w.changes, change{i.old.ordinal, i.old.entries, i.next.entries})
 	// The log has passed where the item is now: it has expired, and nobody would tell.
-	if h := &i.next.header; w.log.on && kindOf(h.ttl) == kindOwn && w.log.state.told(h) && !w.log.state.told(&i.old.header) {
+	if h := &i.next.header; w.log.on && kindOf(h.ttl) == kindOwn && w.log.state.hasExpiry(h) && !w.log.state.hasExpiry(&i.old.header) {
 		w.meta.LSN++
 		w.logChange(logExpiry, h, h.lsn, nil)
 	}

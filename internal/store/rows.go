@@ -150,7 +150,7 @@ func (w *writer) putUnique(c *current) {
 	for _, key := range c.unique {
 		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
 		w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
-		w.held[string(key)] = c.ordinal
+		w.holders[string(key)] = c.ordinal
 	}
 }
 
@@ -158,6 +158,6 @@ func (w *writer) removeUnique(c *current) {
 	for _, key := range c.unique {
 		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
 		w.batch.Delete(w.key, uniqueRowBytes)
-		w.held[string(key)] = 0
+		w.holders[string(key)] = 0
 	}
 }

@@ -21,7 +21,7 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add(x.appendFeedKey(nil, 3, 1), appendFeedRow(nil, &c))
 	f.Add(x.appendOrderKey(nil, kindOwn, mark{startMs + 5000, position{3, 1}}), appendOwnRow(nil, &c))
-	f.Add(x.appendEventKey(nil, EventPlace{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
+	f.Add(x.appendEventKey(nil, EventKey{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
 	f.Add(x.appendStatKey(nil, bucketKey{classOwn, levelMinute, 60}), bucketRow(1, 2, 3))
 	f.Add(x.appendKey(nil, partSpace, identity), (Amount{1, 2}).append(nil))
 	f.Fuzz(func(t *testing.T, key, row []byte) {
@@ -50,7 +50,7 @@ func FuzzRows(f *testing.F) {
 		event, err := parseEventRow(e)
 		if err == nil {
 			i := current{ordinal: event.Ordinal, header: header{writtenMs: event.WrittenMs, ttl: event.TTL, identity: row[eventRowBytes:]}}
-			same("event", nil, x.appendEventKey(nil, event.Place), appendEventRow(nil, &i))
+			same("event", nil, x.appendEventKey(nil, event.Key), appendEventRow(nil, &i))
 		} else {
 			same("event", err, nil, nil)
 		}

@@ -82,7 +82,7 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 		start = index.AppendStart(start, s.Kind, s.Path)
 		lower, upper = s.Values.Bounds(start)
 	}
-	s.goOn(start, &lower, &upper)
+	s.narrow(start, &lower, &upper)
 	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
 }
 
@@ -111,7 +111,7 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 				yield(Hit{}, err)
 				return false
 			}
-			if !live && !(places && r.looked()) {
+			if !live && !(places && r.checkedStop()) {
 				return true
 			}
 			return yield(hit, nil)
@@ -119,8 +119,8 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 	}
 }
 
-// goOn narrows the bounds of a scan to what is still to come.
-func (s *IndexScan) goOn(start []byte, lower, upper *[]byte) {
+// narrow narrows the bounds of a scan to what is still to come.
+func (s *IndexScan) narrow(start []byte, lower, upper *[]byte) {
 	row := func(p index.Place) []byte {
 		key := append(bytes.Clone(start), p.Value.Bytes()...)
 		return binary.BigEndian.AppendUint64(key, index.Turned(p.Ordinal, key[prefixBytes+1+generationBytes:]))
@@ -158,8 +158,8 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 	h.Place = index.Place{Value: index.ValueOf(e.Key[start:end]), Ordinal: indexOrdinal(e.Key)}
 	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
 	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
-	if r.cut.gone(writtenMs, ttl) {
-		r.dead = r.dead.Plus(Amount{1, int64(len(e.Key) + len(e.Value))})
+	if r.cut.expired(writtenMs, ttl) {
+		r.expired = r.expired.Plus(Amount{1, int64(len(e.Key) + len(e.Value))})
 		return h, false, nil
 	}
 	h.EPK = e.Value[indexRowBytes:]

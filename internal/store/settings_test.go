@@ -19,16 +19,16 @@ func withFinality(ttl string) string {
 	return strings.TrimSuffix(withTTL(ttl), "}") + `,"ttlFinality":true}`
 }
 
-// alive returns which of the items can be read, in the order in which they are
+// liveAmong returns which of the items can be read, in the order in which they are
 // named.
-func (f *fixture) alive(ids ...string) string {
-	var alive []string
+func (f *fixture) liveAmong(ids ...string) string {
+	var live []string
 	for _, id := range ids {
 		if _, err := f.read(id); err == nil {
-			alive = append(alive, id)
+			live = append(live, id)
 		}
 	}
-	return strings.Join(alive, " ")
+	return strings.Join(live, " ")
 }
 
 // purgeAll purges until there is no more, and returns how many items went.
@@ -53,7 +53,7 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		to    []string // one default after the other
-		alive string
+		live  string
 		final string // the same, under ttlFinality
 	}{
 		{"28: raised", []string{"3600"}, "inherits forever", "forever"},
@@ -71,11 +71,11 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 				f.put("forever", `"ttl":-1`)
 				f.put("own", `"ttl":50`)
 				f.advance(100 * time.Second)
-				if got := f.alive("inherits", "forever", "own"); got != "forever" {
+				if got := f.liveAmong("inherits", "forever", "own"); got != "forever" {
 					t.Fatalf("%sat first: alive are %q", kind, got)
 				}
 				lsn := f.p.LSN()
-				want := c.alive
+				want := c.live
 				if kind != "" {
 					want = c.final
 				}
@@ -83,16 +83,16 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 					f.reconfigure(define(to))
 				}
 				for _, when := range []string{"at once", "after a restart"} {
-					if got := f.alive("inherits", "forever", "own"); got != want || f.p.LSN() != lsn {
+					if got := f.liveAmong("inherits", "forever", "own"); got != want || f.p.LSN() != lsn {
 						t.Errorf("%s%s: alive are %q at lsn %d, want %q at %d", kind, when, got, f.p.LSN(), want, lsn)
 					}
 					f.reopen()
 				}
 				// Purge goes by the same lines.
-				if got, dead := f.purgeAll(), int64(3-len(strings.Fields(want))); got != dead {
-					t.Errorf("%spurge took %d items away, want %d", kind, got, dead)
+				if got, expired := f.purgeAll(), int64(3-len(strings.Fields(want))); got != expired {
+					t.Errorf("%spurge took %d items away, want %d", kind, got, expired)
 				}
-				if got := f.alive("inherits", "forever", "own"); got != want {
+				if got := f.liveAmong("inherits", "forever", "own"); got != want {
 					t.Errorf("%safter a purge: alive are %q, want %q", kind, got, want)
 				}
 				f.checkClean()
@@ -104,7 +104,7 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 	f.put("a", "")
 	f.advance(100 * time.Second)
 	f.reconfigure(`{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`)
-	if got := f.alive("a"); got != "a" {
+	if got := f.liveAmong("a"); got != "a" {
 		t.Error("without defaultTtl an item is gone")
 	}
 	if got := f.purgeAll(); got != 0 {
@@ -122,25 +122,25 @@ func TestFinalityIsOfWhatWasDead(t *testing.T) {
 	f.advance(time.Second)
 	f.reconfigure(withFinality("1000"))
 	f.put("new", "")
-	if got := f.alive("dead", "young", "new"); got != "young new" {
+	if got := f.liveAmong("dead", "young", "new"); got != "young new" {
 		t.Errorf("alive are %q, want young and new", got)
 	}
-	fate, err := f.p.Fate(f.key("k", "dead"), f.clock.Now())
+	expiry, err := f.p.ItemExpiry(f.key("k", "dead"), f.clock.Now())
 	f.must(err)
-	if !fate.Expired || !fate.Final || fate.DeadlineMs != startMs+1_000_000 {
-		t.Errorf("the fate of the dead: got %+v, want it final", fate)
+	if !expiry.Expired || !expiry.Final || expiry.DeadlineMs != startMs+1_000_000 {
+		t.Errorf("the fate of the dead: got %+v, want it final", expiry)
 	}
 	// Its id can be used again, and the new item lives.
 	if r := f.put("dead", ""); !r.Created {
 		t.Error("an upsert over the dead did not create")
 	}
-	if got := f.alive("dead", "young", "new"); got != "dead young new" {
+	if got := f.liveAmong("dead", "young", "new"); got != "dead young new" {
 		t.Errorf("alive are %q, want all", got)
 	}
 	// Without finality nothing is dead for good.
 	f.advance(1000 * time.Second)
 	f.reconfigure(withTTL("5000"))
-	if got := f.alive("dead", "young", "new"); got != "dead young new" {
+	if got := f.liveAmong("dead", "young", "new"); got != "dead young new" {
 		t.Errorf("without finality alive are %q, want all", got)
 	}
 }
@@ -159,7 +159,7 @@ func TestScenario32RaiseDuringAPlan(t *testing.T) {
 	if done.Items != 0 || !done.More {
 		t.Errorf("a plan of the old settings: got %+v, want nothing done, and more", done)
 	}
-	if got := f.alive("a", "b"); got != "a" {
+	if got := f.liveAmong("a", "b"); got != "a" {
 		t.Errorf("alive are %q, want a", got)
 	}
 	if f.p.PurgeDue() > f.clock.Now() {
@@ -202,7 +202,7 @@ func TestScenario32RaiseDuringACommit(t *testing.T) {
 		t.Errorf("got %+v, want one item gone", done)
 	}
 	f.must(<-reconfigured)
-	if got := f.alive("a", "b"); got != "b" {
+	if got := f.liveAmong("a", "b"); got != "b" {
 		t.Errorf("alive are %q, want b", got)
 	}
 	f.checkClean()
@@ -255,7 +255,7 @@ func TestScenario33FlipUnderLoad(t *testing.T) {
 	close(stop)
 	load.Wait()
 	f.reconfigure(withTTL("null"))
-	if got := f.alive("old 0", "old 39"); got != "old 0 old 39" {
+	if got := f.liveAmong("old 0", "old 39"); got != "old 0 old 39" {
 		t.Errorf("alive are %q", got)
 	}
 	f.checkClean()

@@ -43,7 +43,7 @@ type indexSpan struct {
 	epks         []byte   // each once
 	epkEnds      []uint32
 	slots        []uint16 // of owners by the hash of their epks, one more than their number
-	soonest      soonest  // of the rows' items
+	earliest     earliest // of the rows' items
 }
 
 type spanRow struct {
@@ -179,11 +179,11 @@ func (k *spanCache) put(start []byte, s *indexSpan) {
 	after := i < len(p.spans) && bytes.Equal(p.spans[i].lower, s.upper)
 	if before && len(p.spans[i-1].rows)+len(s.rows) <= spanRows {
 		i--
-		s = p.spans[i].and(s)
+		s = p.spans[i].joinedWith(s)
 		k.remove(p, i)
 	}
 	if after && len(p.spans[i].rows)+len(s.rows) <= spanRows {
-		s = s.and(p.spans[i])
+		s = s.joinedWith(p.spans[i])
 		k.remove(p, i)
 	}
 	for !k.budget.rows.take(s.bytes()) {
@@ -213,8 +213,8 @@ func (k *spanCache) evict() bool {
 	return false
 }
 
-// and returns a span and the one that follows it as one.
-func (s *indexSpan) and(t *indexSpan) *indexSpan {
+// joinedWith returns a span and the one that follows it as one.
+func (s *indexSpan) joinedWith(t *indexSpan) *indexSpan {
 	b := spanBuilder{}
 	for _, of := range []*indexSpan{s, t} {
 		for i, row := range of.rows {
@@ -266,17 +266,17 @@ func (k *spanCache) forget(x *prefix, generation uint32, changes []change) {
 // spanBuilder takes up the rows of a span.
 type spanBuilder struct {
 	s      indexSpan
-	places map[string]uint16 // of effective partition keys
+	owners map[string]uint16 // of effective partition keys
 }
 
 func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
-	owner, known := b.places[string(epk)]
+	owner, known := b.owners[string(epk)]
 	if !known {
-		if b.places == nil {
-			b.places = map[string]uint16{}
+		if b.owners == nil {
+			b.owners = map[string]uint16{}
 		}
 		owner = uint16(len(b.s.epkEnds))
-		b.places[string(epk)] = owner
+		b.owners[string(epk)] = owner
 		b.s.epks = append(b.s.epks, epk...)
 		b.s.epkEnds = append(b.s.epkEnds, uint32(len(b.s.epks)))
 	}
@@ -284,9 +284,9 @@ func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
 	b.s.owners = append(b.s.owners, owner)
 	b.s.rows = append(b.s.rows, spanRow{writtenMs, ttl, uint32(len(b.s.keys))})
 	if len(b.s.rows) == 1 {
-		b.s.soonest = ofNone
+		b.s.earliest = earliestOfNone
 	}
-	b.s.soonest = b.s.soonest.and(writtenMs, ttl)
+	b.s.earliest = b.s.earliest.with(writtenMs, ttl)
 }
 
 // finish returns the span between two keys, whose rows were taken up in order, or
@@ -295,7 +295,7 @@ func (b *spanBuilder) finish(lower, upper []byte, reversed bool) *indexSpan {
 	s := &indexSpan{
 		lower: bytes.Clone(lower), upper: bytes.Clone(upper),
 		rows: slices.Clone(b.s.rows), owners: slices.Clone(b.s.owners),
-		epks: bytes.Clone(b.s.epks), epkEnds: slices.Clone(b.s.epkEnds), soonest: b.s.soonest,
+		epks: bytes.Clone(b.s.epks), epkEnds: slices.Clone(b.s.epkEnds), earliest: b.s.earliest,
 	}
 	if reversed {
 		s.keys = make([]byte, 0, len(b.s.keys))
@@ -316,7 +316,7 @@ func (b *spanBuilder) finish(lower, upper []byte, reversed bool) *indexSpan {
 func (b *spanBuilder) reset() {
 	b.s.rows, b.s.owners, b.s.keys = b.s.rows[:0], b.s.owners[:0], b.s.keys[:0]
 	b.s.epks, b.s.epkEnds = b.s.epks[:0], b.s.epkEnds[:0]
-	clear(b.places)
+	clear(b.owners)
 }
 
 // budget bounds memory.

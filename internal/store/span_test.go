@@ -232,7 +232,7 @@ func TestKeptPathsAreBounded(t *testing.T) {
 			t.Errorf("p%d: got %d rows, want 13", i, len(got.hits))
 		}
 	}
-	if n := len(f.p.mu.kept.paths); n != spanPaths {
+	if n := len(f.p.mu.spans.paths); n != spanPaths {
 		t.Errorf("%d paths are kept, want %d", n, spanPaths)
 	}
 }

@@ -60,8 +60,8 @@ func (s stored) order(k ttlKind, from mark) iter.Seq2[kv.Entry, error] {
 	return s.snap.Scan(s.prefix.appendOrderKey(nil, k, from), upper, kv.Forward)
 }
 
-// row takes apart what order returns.
-func (k ttlKind) row(e kv.Entry, err error) (orderRow, error) {
+// parseRow takes apart what order returns.
+func (k ttlKind) parseRow(e kv.Entry, err error) (orderRow, error) {
 	switch {
 	case err != nil:
 		return orderRow{}, err

@@ -48,15 +48,15 @@ func (i *twinItem) expiresAt(containerDefault int64) int64 {
 	return i.writtenMs + seconds*1000
 }
 
-// deadAt reports whether an item is expired at a moment, under the settings of now.
-func (t *twin) deadAt(i *twinItem, ms int64) bool {
+// expiredAt reports whether an item is expired at a moment, under the settings of now.
+func (t *twin) expiredAt(i *twinItem, ms int64) bool {
 	return i.final || i.expiresAt(t.settings.ttl) <= ms
 }
 
 // configure goes over to new settings.
 func (t *twin) configure(s twinSettings) {
 	for _, i := range t.items {
-		i.final = s.finality && t.deadAt(i, t.nowMs)
+		i.final = s.finality && t.expiredAt(i, t.nowMs)
 	}
 	if s.ttl != t.settings.ttl {
 		t.changedMs = t.nowMs
@@ -68,7 +68,7 @@ func (t *twin) configure(s twinSettings) {
 // passTime notes what has died by now. It is called after whatever happens.
 func (t *twin) passTime() {
 	for _, i := range t.items {
-		i.everDead = i.everDead || t.deadAt(i, t.nowMs)
+		i.everDead = i.everDead || t.expiredAt(i, t.nowMs)
 	}
 }
 
@@ -83,7 +83,7 @@ func (t *twin) lose(i *twinItem) {
 func (t *twin) usage(ms int64) Usage {
 	var u Usage
 	for _, i := range t.items {
-		if t.deadAt(i, ms) {
+		if t.expiredAt(i, ms) {
 			u.Expired = u.Expired.Plus(i.amount())
 		} else {
 			u.Live = u.Live.Plus(i.amount())
@@ -111,7 +111,7 @@ func (t *twin) supposed(containerDefault int64) *twin {
 func (t *twin) change(other *twin) WhatIf {
 	var c WhatIf
 	for name, i := range other.items {
-		is, was := other.alive(i), t.alive(t.items[name])
+		is, was := other.isLive(i), t.isLive(t.items[name])
 		if was {
 			c.Live = c.Live.Plus(i.amount())
 		}
@@ -135,7 +135,7 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 	var last int64
 	for _, i := range t.items {
 		at := i.expiresAt(t.settings.ttl)
-		if t.deadAt(i, t.nowMs) {
+		if t.expiredAt(i, t.nowMs) {
 			continue
 		}
 		if at != math.MaxInt64 {
@@ -160,11 +160,11 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 	return nil
 }
 
-// fate is what is known of an item that is there.
-func (t *twin) fate(i *twinItem) Fate {
-	f := Fate{
+// expiry is what is known of an item that is there.
+func (t *twin) expiry(i *twinItem) Expiry {
+	f := Expiry{
 		WrittenMs: i.writtenMs, Own: catalog.TTL(i.ttl), Default: catalog.TTL(t.settings.ttl),
-		DeadlineMs: i.expiresAt(t.settings.ttl), Expired: t.deadAt(i, t.nowMs),
+		DeadlineMs: i.expiresAt(t.settings.ttl), Expired: t.expiredAt(i, t.nowMs),
 	}
 	f.Final = f.Expired && f.DeadlineMs > t.nowMs
 	return f
@@ -175,7 +175,7 @@ func (t *twin) fate(i *twinItem) Fate {
 func (t *twin) oldest() (goneMs int64, found, exact bool) {
 	goneMs, exact = math.MaxInt64, true
 	for _, i := range t.items {
-		if t.deadAt(i, t.nowMs) {
+		if t.expiredAt(i, t.nowMs) {
 			found = true
 			exact = exact && !i.final
 			goneMs = min(goneMs, max(i.expiresAt(t.settings.ttl), t.changedMs))
@@ -197,8 +197,8 @@ func (t *twin) firstDeadline() int64 {
 }
 
 // hear takes in an event that a reader was told.
-func (t *twin) hear(e Event, last EventPlace) error {
-	i := t.versions[twinVersion{e.Ordinal, e.Place.LSN}]
+func (t *twin) hear(e Event, last EventKey) error {
+	i := t.versions[twinVersion{e.Ordinal, e.Key.LSN}]
 	switch {
 	case i == nil:
 		return fmt.Errorf("%+v is of no version of an item", e)
@@ -206,12 +206,12 @@ func (t *twin) hear(e Event, last EventPlace) error {
 		return fmt.Errorf("%+v: %s/%s, lsn %d, never expired", e, i.pk, i.id, i.lsn)
 	case e.ID != i.id || strings.Trim(e.PartitionKey.String(), `[]"`) != i.pk || e.WrittenMs != i.writtenMs || int64(e.TTL) != i.ttl:
 		return fmt.Errorf("got %+v, want %+v", e, i)
-	case e.Place.compare(last) <= 0:
-		return fmt.Errorf("%+v comes after %+v", e.Place, last)
-	case e.Place.GoneMs >= t.nowMs || e.Place.DeadlineMs > e.Place.GoneMs:
-		return fmt.Errorf("%+v at %d", e.Place, t.nowMs)
-	case t.items[i.pk+"/"+i.id] == i && !i.final && e.Place.GoneMs >= t.changedMs && e.Place.DeadlineMs != i.expiresAt(t.settings.ttl):
-		return fmt.Errorf("%+v of an item that expires at %d", e.Place, i.expiresAt(t.settings.ttl))
+	case e.Key.compare(last) <= 0:
+		return fmt.Errorf("%+v comes after %+v", e.Key, last)
+	case e.Key.GoneMs >= t.nowMs || e.Key.DeadlineMs > e.Key.GoneMs:
+		return fmt.Errorf("%+v at %d", e.Key, t.nowMs)
+	case t.items[i.pk+"/"+i.id] == i && !i.final && e.Key.GoneMs >= t.changedMs && e.Key.DeadlineMs != i.expiresAt(t.settings.ttl):
+		return fmt.Errorf("%+v of an item that expires at %d", e.Key, i.expiresAt(t.settings.ttl))
 	case i.told && i.toldIn == t.epoch:
 		return fmt.Errorf("%+v is told twice", e)
 	}

@@ -97,7 +97,7 @@ func (w twinWrite) members() string {
 	return text
 }
 
-func (t *twin) alive(i *twinItem) bool { return i != nil && !t.deadAt(i, t.nowMs) }
+func (t *twin) isLive(i *twinItem) bool { return i != nil && !t.expiredAt(i, t.nowMs) }
 
 func (t *twin) write(w twinWrite) outcome {
 	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
@@ -110,7 +110,7 @@ func (t *twin) write(w twinWrite) outcome {
 		ttl = 0
 	}
 	old := t.items[w.name()]
-	live := t.alive(old)
+	live := t.isLive(old)
 	if err := t.refusal(w, old, live); err != nil {
 		return outcome{err: err}
 	}
@@ -122,7 +122,7 @@ func (t *twin) write(w twinWrite) outcome {
 		delete(t.items, w.name())
 		return outcome{lsn: t.lsn}
 	}
-	if other := t.items[w.renamed().name()]; other != old && t.alive(other) {
+	if other := t.items[w.renamed().name()]; other != old && t.isLive(other) {
 		return outcome{err: ErrExists}
 	}
 	if !t.makeWay(w) {
@@ -158,17 +158,17 @@ func (t *twin) makeWay(w twinWrite) bool {
 	if !t.unique {
 		return true
 	}
-	var dead []*twinItem
+	var expired []*twinItem
 	for name, other := range t.items {
 		if name == w.name() || other.pk != w.pk || other.u != w.u && other.v != w.v {
 			continue
 		}
-		if t.alive(other) {
+		if t.isLive(other) {
 			return false
 		}
-		dead = append(dead, other)
+		expired = append(expired, other)
 	}
-	for _, other := range dead {
+	for _, other := range expired {
 		t.lose(other)
 	}
 	return true
@@ -221,7 +221,7 @@ func (t *twin) checkPage(pk string, q List, page Page) error {
 		switch {
 		case i.ordinal > page.Last:
 			rest = append(rest, i)
-		case t.alive(i):
+		case t.isLive(i):
 			bodies = append(bodies, i.body)
 		}
 	}

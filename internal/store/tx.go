@@ -21,13 +21,13 @@ type tx struct {
 	view   *view
 	moment
 	state
-	items   map[string]current   // by identity; one that does not exist was removed
-	placed  map[uint64]string    // by ordinal: the identities of those
-	held    map[string]uint64    // by unique key: the holder's ordinal, 0 for none
-	buckets map[bucketKey]bucket // counters that have changed
-	parts   map[string]part      // logical partitions that have changed
-	burials []burial
-	changes []change // of index entries
+	items       map[string]current   // by identity; one that does not exist was removed
+	identities  map[uint64]string    // by ordinal: the identities of those
+	holders     map[string]uint64    // by unique key: the holder's ordinal, 0 for none
+	buckets     map[bucketKey]bucket // counters that have changed
+	parts       map[string]part      // logical partitions that have changed
+	purgedItems []purgedItem
+	changes     []change // of index entries
 
 	batch       *kv.Batch // its rows, after those of the parent
 	rows, bytes int       // of the batch when the transaction began
@@ -41,7 +41,7 @@ type state struct {
 	meta      meta
 	log       changeLog
 	soonestMs int64  // the next deadline of what was written
-	buried    Amount // of expired items that were removed
+	purged    Amount // of expired items that were removed
 	assisted  assisted
 }
 
@@ -51,8 +51,8 @@ type assisted struct {
 	units ru.Units
 }
 
-// burial is the removal of an expired item, for what is known of the dead.
-type burial struct {
+// purgedItem is the removal of an expired item, for what is known of the dead.
+type purgedItem struct {
 	logical []byte
 	bytes   int64
 }
@@ -60,22 +60,22 @@ type burial struct {
 // reset forgets what has changed, but for the state.
 func (t *tx) reset() {
 	if t.items == nil {
-		t.items, t.placed, t.held = map[string]current{}, map[uint64]string{}, map[string]uint64{}
+		t.items, t.identities, t.holders = map[string]current{}, map[uint64]string{}, map[string]uint64{}
 		t.buckets, t.parts = map[bucketKey]bucket{}, map[string]part{}
 	}
 	clear(t.items)
-	clear(t.placed)
-	clear(t.held)
+	clear(t.identities)
+	clear(t.holders)
 	clear(t.buckets)
 	clear(t.parts)
-	clear(t.burials)
+	clear(t.purgedItems)
 	clear(t.changes)
-	t.burials, t.changes = t.burials[:0], t.changes[:0]
+	t.purgedItems, t.changes = t.purgedItems[:0], t.changes[:0]
 	t.writes = 0
 }
 
-// enter begins a child of the present transaction, whose writes have one lsn.
-func (w *writer) enter() {
+// beginChild begins a child of the present transaction, whose writes have one lsn.
+func (w *writer) beginChild() {
 	t, c := w.tx, &w.child
 	c.reset()
 	c.parent, c.view, c.moment, c.state, c.batch = t, t.view, t.moment, t.state, t.batch
@@ -84,8 +84,8 @@ func (w *writer) enter() {
 	w.tx = c
 }
 
-// leave ends the child: it is merged into its parent, or dropped if it has failed.
-func (w *writer) leave(failed bool) {
+// endChild ends the child: it is merged into its parent, or dropped if it has failed.
+func (w *writer) endChild(failed bool) {
 	c, t := w.tx, w.tx.parent
 	w.tx = t
 	if failed {
@@ -93,19 +93,19 @@ func (w *writer) leave(failed bool) {
 	} else {
 		t.state = c.state
 		maps.Copy(t.items, c.items)
-		maps.Copy(t.placed, c.placed)
-		maps.Copy(t.held, c.held)
+		maps.Copy(t.identities, c.identities)
+		maps.Copy(t.holders, c.holders)
 		maps.Copy(t.buckets, c.buckets)
 		maps.Copy(t.parts, c.parts)
-		t.burials = append(t.burials, c.burials...)
+		t.purgedItems = append(t.purgedItems, c.purgedItems...)
 		t.changes = append(t.changes, c.changes...)
 	}
 	c.reset()
 }
 
-// place returns the lsn and the n that the next write has. Those of writes that have
+// nextLSN returns the lsn and the n that the next write has. Those of writes that have
 // one lsn are numbered from 1.
-func (t *tx) place() (lsn uint64, n uint16) {
+func (t *tx) nextLSN() (lsn uint64, n uint16) {
 	switch {
 	case !t.together:
 		return t.meta.LSN + 1, 0
@@ -116,21 +116,21 @@ func (t *tx) place() (lsn uint64, n uint16) {
 	}
 }
 
-// step moves on to the place of the write that is about to be done.
-func (t *tx) step() {
-	t.meta.LSN, _ = t.place()
+// takeLSN moves on to the place of the write that is about to be done.
+func (t *tx) takeLSN() {
+	t.meta.LSN, _ = t.nextLSN()
 	t.writes++
 }
 
-// lay puts an item over the one that was there.
-func (t *tx) lay(c *current) { t.set(c.header.identity, c.ordinal, c) }
+// setItem puts an item over the one that was there.
+func (t *tx) setItem(c *current) { t.set(c.header.identity, c.ordinal, c) }
 
-// clear leaves no item where one was.
-func (t *tx) clear(c *current) { t.set(c.header.identity, c.ordinal, &current{}) }
+// removeItem leaves no item where one was.
+func (t *tx) removeItem(c *current) { t.set(c.header.identity, c.ordinal, &current{}) }
 
 func (t *tx) set(identity []byte, ordinal uint64, c *current) {
 	key := string(identity)
-	t.items[key], t.placed[ordinal] = *c, key
+	t.items[key], t.identities[ordinal] = *c, key
 }
 
 // changed returns the item with an identity, if the transaction has changed it.
@@ -145,7 +145,7 @@ func (t *tx) changed(identity []byte) (c current, known bool) {
 func (t *tx) changedAt(ordinal uint64) (c current, known bool) {
 	identity, known := "", false
 	for at := t; at != nil && !known; at = at.parent {
-		identity, known = at.placed[ordinal]
+		identity, known = at.identities[ordinal]
 	}
 	if !known {
 		return current{}, false
@@ -162,7 +162,7 @@ func (w *writer) current(identity []byte) (current, error) {
 		return c, nil
 	}
 	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, identity)
-	ordinal, found, err := rowAt(w.view.snap, w.key, pointed)
+	ordinal, found, err := rowAt(w.view.snap, w.key, parseOrdinalRow)
 	if err != nil || !found {
 		return current{}, err
 	}
@@ -182,11 +182,11 @@ func (w *writer) load(ordinal uint64) (current, error) {
 func (w *writer) holder(key []byte) (current, error) {
 	ordinal, known, err := uint64(0), false, error(nil)
 	for t := w.tx; t != nil && !known; t = t.parent {
-		ordinal, known = t.held[string(key)]
+		ordinal, known = t.holders[string(key)]
 	}
 	if !known {
 		w.key = w.p.prefix.appendKey(w.key[:0], uniqueSpace, key)
-		ordinal, _, err = rowAt(w.view.snap, w.key, pointed)
+		ordinal, _, err = rowAt(w.view.snap, w.key, parseOrdinalRow)
 	}
 	if err != nil || ordinal == 0 {
 		return current{}, err
@@ -197,12 +197,12 @@ func (w *writer) holder(key []byte) (current, error) {
 	return w.load(ordinal)
 }
 
-// buriedIn returns how many bytes of a logical partition had expired and were removed.
-func (t *tx) buriedIn(logical []byte) (bytes int64) {
+// purgedIn returns how many bytes of a logical partition had expired and were removed.
+func (t *tx) purgedIn(logical []byte) (bytes int64) {
 	for ; t != nil; t = t.parent {
-		for i := range t.burials {
-			if string(t.burials[i].logical) == string(logical) {
-				bytes += t.burials[i].bytes
+		for i := range t.purgedItems {
+			if string(t.purgedItems[i].logical) == string(logical) {
+				bytes += t.purgedItems[i].bytes
 			}
 		}
 	}

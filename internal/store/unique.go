@@ -67,7 +67,7 @@ func appendElement(dst []byte, item *value.Object, path value.Path) []byte {
 // the same batch, with their counters loaded. self is the item that is replaced, if
 // there is one.
 func (w *writer) claim(r *write, self *current) ([]current, error) {
-	var dead []current
+	var expired []current
 	claim := func(h *current, taken error) error {
 		switch {
 		case !h.exists, self.exists && h.ordinal == self.ordinal:
@@ -78,7 +78,7 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 		if err := w.prepareRemoval(h, memory.RoomNow(r.share)); err != nil {
 			return err
 		}
-		dead = append(dead, *h)
+		expired = append(expired, *h)
 		return nil
 	}
 	if r.renames() {
@@ -99,15 +99,15 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 			return nil, err
 		}
 	}
-	return dead, nil
+	return expired, nil
 }
 
-// evict removes an expired item that stood in the way of another. An item may
+// purgeHolder removes an expired item that stood in the way of another. An item may
 // stand there with several of its keys.
-func (w *writer) evict(c *current) {
+func (w *writer) purgeHolder(c *current) {
 	if now, known := w.changed(c.header.identity); known && !now.exists {
 		return
 	}
-	w.bury(c)
-	w.clear(c)
+	w.purgeItem(c)
+	w.removeItem(c)
 }

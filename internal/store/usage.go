@@ -83,14 +83,14 @@ func (s stored) countBuckets(from bucketKey, to int64) (total Amount, err error)
 	return total, nil
 }
 
-// deadBy returns what is gone by the cuts.
-func (s stored) deadBy(c cuts) (total Amount, err error) {
+// expiredBy returns what is gone by the cuts.
+func (s stored) expiredBy(c cuts) (total Amount, err error) {
 	for k := range expiring {
-		dead, err := s.countBetween(k, -1, c[k])
+		expired, err := s.countBetween(k, -1, c[k])
 		if err != nil {
 			return Amount{}, err
 		}
-		total = total.Plus(dead)
+		total = total.Plus(expired)
 	}
 	return total, nil
 }
@@ -125,7 +125,7 @@ func (s stored) countInSecond(k ttlKind, cutMs int64) (total Amount, err error) 
 		return b.Amount, nil
 	}
 	for e, err := range s.order(k, mark{1000 * second, position{LSN: b.firstLSN}}) {
-		row, err := k.row(e, err)
+		row, err := k.parseRow(e, err)
 		if err != nil {
 			return Amount{}, err
 		}
@@ -159,22 +159,22 @@ func (p *Partition) Usage(nowMs int64) (Usage, error) {
 	return p.usageUnder(v, v.rules.cutsAt(nowMs))
 }
 
-// deadLately is what had expired and was still there when that was last counted.
-type deadLately struct {
+// expiredCount is what had expired and was still there when that was last counted.
+type expiredCount struct {
 	counted bool // ever
 	atMs    int64
 	epoch   uint64 // of the settings that it was counted by
-	dead    Amount
-	buried  Amount // the partition's of then
+	expired Amount
+	purged  Amount // the partition's of then
 }
 
-// latelyMs is for how long what has expired is not counted again for LiveLately.
-const latelyMs = 1000
+// estimateMs is for how long what has expired is not counted again for LiveLately.
+const estimateMs = 1000
 
-// LiveLately returns what is live, for those who ask with every request. It knows of
+// LiveEstimate returns what is live, for those who ask with every request. It knows of
 // every write, and of what had expired a second ago: what has done so since may still
 // be in it.
-func (p *Partition) LiveLately(nowMs int64) (Amount, error) {
+func (p *Partition) LiveEstimate(nowMs int64) (Amount, error) {
 	p.mu.Lock()
 	live, known := p.liveLocked(nowMs)
 	p.mu.Unlock()
@@ -189,18 +189,18 @@ func (p *Partition) liveLocked(nowMs int64) (live Amount, known bool) {
 	if p.mu.now.rules.inert() {
 		return p.mu.now.meta.Amount, true
 	}
-	l := &p.mu.lately
-	if !l.counted || l.epoch != p.mu.now.container.Epoch || nowMs < l.atMs || nowMs-l.atMs >= latelyMs {
+	l := &p.mu.expiredCount
+	if !l.counted || l.epoch != p.mu.now.container.Epoch || nowMs < l.atMs || nowMs-l.atMs >= estimateMs {
 		return Amount{}, false
 	}
-	return p.mu.now.meta.minus(l.dead.minus(p.mu.now.buried.minus(l.buried))), true
+	return p.mu.now.meta.minus(l.expired.minus(p.mu.now.purged.minus(l.purged))), true
 }
 
 // countLive counts what has expired, and notes it for liveLocked.
 func (p *Partition) countLive(nowMs int64) (Amount, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	l := deadLately{counted: true, atMs: nowMs, epoch: p.mu.now.container.Epoch, buried: p.mu.now.buried}
+	l := expiredCount{counted: true, atMs: nowMs, epoch: p.mu.now.container.Epoch, purged: p.mu.now.purged}
 	p.mu.Unlock()
 	if err != nil {
 		return Amount{}, err
@@ -210,19 +210,19 @@ func (p *Partition) countLive(nowMs int64) (Amount, error) {
 	if err != nil {
 		return Amount{}, err
 	}
-	l.dead = u.Expired
+	l.expired = u.Expired
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.lately = l
+	p.mu.expiredCount = l
 	return u.Live, nil
 }
 
 func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
-	dead, err := v.deadBy(c)
+	expired, err := v.expiredBy(c)
 	if err != nil {
 		return Usage{}, err
 	}
-	return Usage{Live: v.meta.Amount.minus(dead), Expired: dead}, nil
+	return Usage{Live: v.meta.Amount.minus(expired), Expired: expired}, nil
 }
 
 // WhatIf is what another default TTL would do to a partition at one moment.
@@ -333,7 +333,7 @@ func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments
 		if err != nil {
 			return err
 		}
-		o.LastMs = max(o.LastMs, r.diesAt(k, lastMs))
+		o.LastMs = max(o.LastMs, r.expiresAt(k, lastMs))
 	}
 	for i := range o.Expiring {
 		if err := ctx.Err(); err != nil {

@@ -14,7 +14,7 @@ func TestLiveLately(t *testing.T) {
 	defer func() { f.p.Close() }()
 	live := func(want int64) {
 		t.Helper()
-		got, err := f.p.LiveLately(f.clock.Now())
+		got, err := f.p.LiveEstimate(f.clock.Now())
 		if err != nil || got.Items != want {
 			t.Errorf("%d items are live, %v, want %d", got.Items, err, want)
 		}

@@ -59,12 +59,12 @@ type logState struct {
 	// From is the lsn up to which nothing is kept.
 	From uint64
 	// Told is how far expired items were logged.
-	Told marks
+	Logged marks
 }
 
 func (s *logState) encode() []byte {
 	b := append(make([]byte, 0, logStateBytes), logVersion)
-	return s.Told.append(binary.BigEndian.AppendUint64(b, s.From))
+	return s.Logged.append(binary.BigEndian.AppendUint64(b, s.From))
 }
 
 // logState returns how far the log goes, if there is one.
@@ -77,9 +77,9 @@ func (s stored) logState() (logState, bool, error) {
 	})
 }
 
-// told reports whether the log has the expiry of an item already.
-func (s *logState) told(h *header) bool {
-	return !s.Told[kindOf(h.ttl)].before(h.mark())
+// hasExpiry reports whether the log has the expiry of an item already.
+func (s *logState) hasExpiry(h *header) bool {
+	return !s.Logged[kindOf(h.ttl)].before(h.mark())
 }
 
 // changeLog is what the loop knows of the log.
@@ -140,15 +140,15 @@ func (w *writer) logChange(kind logKind, h *header, previous uint64, image []byt
 
 // logExpired writes that an item has expired, unless the log says so already.
 func (w *writer) logExpired(h *header) {
-	if w.log.on && !w.log.state.told(h) {
+	if w.log.on && !w.log.state.hasExpiry(h) {
 		w.logChange(logExpiry, h, h.lsn, nil)
 	}
 }
 
-// stepExpired gives the expiry of an item an lsn of its own, if it is to be logged.
+// takeExpiryLSN gives the expiry of an item an lsn of its own, if it is to be logged.
 // One that is found by a write which takes the item's place has that of the write.
-func (w *writer) stepExpired(h *header) {
-	if w.log.on && !w.log.state.told(h) {
+func (w *writer) takeExpiryLSN(h *header) {
+	if w.log.on && !w.log.state.hasExpiry(h) {
 		w.meta.LSN++
 	}
 }

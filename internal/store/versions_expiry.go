@@ -26,11 +26,11 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 	horizonMs, doubtMs := p.horizon()
 	nowMs = min(nowMs, horizonMs)
 	for range logGroups {
-		pl, told, err := p.planExpired(nowMs, doubtMs)
+		pl, logged, err := p.planExpired(nowMs, doubtMs)
 		if err != nil {
 			return fmt.Errorf("find what has expired: %w", err)
 		}
-		if pl == nil || len(pl.victims) == 0 && !pl.marks.farBeyond(told) {
+		if pl == nil || len(pl.victims) == 0 && !pl.marks.farBeyond(logged) {
 			return nil
 		}
 		err = p.inBackground(ctx, task{under: pl.under, do: func(w *writer) error { return w.logExpiredItems(pl) }})
@@ -47,22 +47,22 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 
 // planExpired finds expired items that are not in the log. It returns nil if there is
 // no log.
-func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, told marks, err error) {
+func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, logged marks, err error) {
 	v, err := p.acquire()
 	if err != nil {
-		return nil, told, err
+		return nil, logged, err
 	}
 	defer p.release(v)
 	if v.container.AllVersions == 0 {
-		return nil, told, nil
+		return nil, logged, nil
 	}
 	state, found, err := v.logState()
 	if err != nil || !found {
-		return nil, told, err
+		return nil, logged, err
 	}
-	pl = &plan{under: v.container, lsn: v.meta.LSN, marks: state.Told}
-	_, err = p.findDead(v, pl, nowMs, doubtMs, logGroup)
-	return pl, state.Told, err
+	pl = &plan{under: v.container, lsn: v.meta.LSN, marks: state.Logged}
+	_, err = p.findExpired(v, pl, nowMs, doubtMs, logGroup)
+	return pl, state.Logged, err
 }
 
 // logExpiredItems logs the items of a plan, as far as they are still as they were.
@@ -81,13 +81,13 @@ func (w *writer) logExpiredItems(pl *plan) error {
 	}
 	for i := range pl.victims {
 		if c := &pl.victims[i].current; !c.live {
-			w.stepExpired(&c.header)
+			w.takeExpiryLSN(&c.header)
 			w.logExpired(&c.header)
 		}
 	}
 	for k := range expiring {
-		if l.state.Told[k].before(pl.marks[k]) {
-			l.state.Told[k], l.dirty = pl.marks[k], true
+		if l.state.Logged[k].before(pl.marks[k]) {
+			l.state.Logged[k], l.dirty = pl.marks[k], true
 		}
 	}
 	if l.dirty && w.batch.Len() == 0 { // the state alone is worth a commit

@@ -72,7 +72,7 @@ func (w *changeWalk) log() error {
 			w.passed += int64(len(row.image))
 			continue
 		}
-		if err := w.tell(&row); err != nil {
+		if err := w.appendChange(&row); err != nil {
 			return err
 		}
 	}
@@ -80,8 +80,8 @@ func (w *changeWalk) log() error {
 	return nil
 }
 
-// tell puts a row of the log into the page.
-func (w *changeWalk) tell(row *logRow) error {
+// appendChange puts a row of the log into the page.
+func (w *changeWalk) appendChange(row *logRow) error {
 	dst := w.page.Items
 	if w.page.Count > 0 {
 		dst = append(dst, ',')

@@ -26,10 +26,10 @@ type Within struct {
 
 const (
 	// toldRows is how many rows of others are passed over before somebody is told.
-	toldRows = 64
+	reportRows = 64
 	// spanStrangers is how many rows of others there must be among what is read for
 	// it to be kept, unless the walk has met something that is.
-	spanStrangers = 32
+	minOtherRows = 32
 	// scarce is how many times fewer items than all a partition key must have for what
 	// lies between its rows to be worth keeping.
 	scarce = 4
@@ -37,21 +37,21 @@ const (
 
 // withinWalk walks over the rows of one logical partition.
 type withinWalk struct {
-	r      *Reader
-	of     *Within
-	order  kv.Order
-	start  []byte // of all keys of the path
-	keeps  bool   // spans
-	passed int64  // since Passed was told
-	yield  func(Hit, error) bool
+	r         *Reader
+	of        *Within
+	order     kv.Order
+	start     []byte // of all keys of the path
+	keepSpans bool   // spans
+	passed    int64  // since Passed was told
+	yield     func(Hit, error) bool
 
 	lower, upper []byte       // of what is still to come
 	ahead        []*indexSpan // the next that follow one another
 	aheadRoom    [4]*indexSpan
 	key          []byte       // reused
 	built        *spanBuilder // nil if it does not keep what it reads
-	strangers    int          // among what was built
-	near         bool         // to a span
+	others       int          // among what was built
+	nearSpan     bool         // to a span
 }
 
 // within returns the index rows of live items of a logical partition in a range.
@@ -67,10 +67,10 @@ func (r *Reader) within(lower, upper []byte, order kv.Order, first int, of *With
 }
 
 func (w *withinWalk) run() (err error) {
-	if w.keeps, err = w.r.keepsRowsOf(w.of.Logical, w.start); err != nil {
+	if w.keepSpans, err = w.r.worthKeeping(w.of.Logical, w.start); err != nil {
 		return err
 	}
-	if w.keeps {
+	if w.keepSpans {
 		w.built = &spanBuilder{}
 	}
 	for more := true; more && bytes.Compare(w.lower, w.upper) < 0; {
@@ -81,7 +81,7 @@ func (w *withinWalk) run() (err error) {
 			more, err = w.read(lower, upper)
 		}
 		if err == nil && more {
-			more, err = w.tell(index.Place{})
+			more, err = w.report(index.Place{})
 		}
 		if err != nil {
 			return err
@@ -90,9 +90,9 @@ func (w *withinWalk) run() (err error) {
 	return nil
 }
 
-// keepsRowsOf reports whether to keep what lies between the rows of a logical
+// worthKeeping reports whether to keep what lies between the rows of a logical
 // partition.
-func (r *Reader) keepsRowsOf(l *LogicalPartition, start []byte) (bool, error) {
+func (r *Reader) worthKeeping(l *LogicalPartition, start []byte) (bool, error) {
 	if l.Prefix || index.Carries(start[prefixBytes+1+generationBytes:]) {
 		return false, nil
 	}
@@ -115,23 +115,23 @@ func (w *withinWalk) next() (s *indexSpan, lower, upper []byte) {
 // lookAhead looks for spans where to go on, or returns the part of the way before the
 // next one.
 func (w *withinWalk) lookAhead() (lower, upper []byte) {
-	if !w.keeps {
+	if !w.keepSpans {
 		return w.lower, w.upper
 	}
 	p := w.r.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.view != w.r.v {
-		w.keeps = false
+		w.keepSpans = false
 		return w.lower, w.upper
 	}
-	w.ahead, lower, upper = p.mu.kept.next(w.aheadRoom[:], w.start, w.lower, w.upper, w.order)
-	w.near = w.near || len(w.ahead) > 0 || !bytes.Equal(lower, w.lower) || !bytes.Equal(upper, w.upper)
+	w.ahead, lower, upper = p.mu.spans.next(w.aheadRoom[:], w.start, w.lower, w.upper, w.order)
+	w.nearSpan = w.nearSpan || len(w.ahead) > 0 || !bytes.Equal(lower, w.lower) || !bytes.Equal(upper, w.upper)
 	return lower, upper
 }
 
-// tell tells what was passed over, and the place if it is given.
-func (w *withinWalk) tell(at index.Place) (more bool, err error) {
+// report tells what was passed over, and the place if it is given.
+func (w *withinWalk) report(at index.Place) (more bool, err error) {
 	if w.passed == 0 && at.Ordinal == 0 {
 		return true, nil
 	}
@@ -142,7 +142,7 @@ func (w *withinWalk) tell(at index.Place) (more bool, err error) {
 
 // show shows a row, after telling what was passed over before it.
 func (w *withinWalk) show(h Hit) (more bool, err error) {
-	if more, err := w.tell(index.Place{}); err != nil || !more {
+	if more, err := w.report(index.Place{}); err != nil || !more {
 		return false, err
 	}
 	return w.yield(h, nil), nil
@@ -163,12 +163,12 @@ func (w *withinWalk) along(s *indexSpan) (more bool, err error) {
 	if err := w.r.stepBy(last - first); err != nil {
 		return false, err
 	}
-	looked := w.r.looked()
+	checkedStop := w.r.checkedStop()
 	if more, err := w.rows(s, first, last); err != nil || !more {
 		return false, err
 	}
-	if looked && first < last {
-		if more, err := w.tellEnd(s, first, last); err != nil || !more {
+	if checkedStop && first < last {
+		if more, err := w.reportEnd(s, first, last); err != nil || !more {
 			return false, err
 		}
 	}
@@ -186,13 +186,13 @@ func (w *withinWalk) passTo(lower, upper []byte) []byte {
 	return upper
 }
 
-// tellEnd tells the place of the row of a span that was passed over last.
-func (w *withinWalk) tellEnd(s *indexSpan, first, last int) (more bool, err error) {
+// reportEnd tells the place of the row of a span that was passed over last.
+func (w *withinWalk) reportEnd(s *indexSpan, first, last int) (more bool, err error) {
 	i := last - 1
 	if w.order == kv.Reverse {
 		i = first
 	}
-	return w.tell(w.place(s, i))
+	return w.report(w.place(s, i))
 }
 
 // place returns the place of a row of a span. It is valid until the next.
@@ -203,16 +203,16 @@ func (w *withinWalk) place(s *indexSpan, i int) index.Place {
 
 // rows walks over some of the rows of a span.
 func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) {
-	alive := w.r.cut.noneGone(s.soonest)
+	noneExpired := w.r.cut.noneExpired(s.earliest)
 	owner, found := s.owner(w.of.Logical.EPK)
-	if alive && !found {
+	if noneExpired && !found {
 		w.passed += int64(last - first)
 		return true, nil
 	}
 	for first < last {
-		if alive {
+		if noneExpired {
 			// Most rows are of others, and nobody has to look at them.
-			passed := w.strangersAt(s.owners[first:last], owner)
+			passed := w.othersBefore(s.owners[first:last], owner)
 			w.passed += int64(passed)
 			if passed == last-first {
 				break
@@ -230,8 +230,8 @@ func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) 
 			last--
 			i = last
 		}
-		if row := &s.rows[i]; w.r.cut.gone(row.writtenMs, row.ttl) {
-			w.r.dead = w.r.dead.Plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
+		if row := &s.rows[i]; w.r.cut.expired(row.writtenMs, row.ttl) {
+			w.r.expired = w.r.expired.Plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
 			continue
 		}
 		if !found || s.owners[i] != owner {
@@ -245,9 +245,9 @@ func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) 
 	return true, nil
 }
 
-// strangersAt returns how many rows come before the first of an owner, in the direction of
+// othersBefore returns how many rows come before the first of an owner, in the direction of
 // the walk.
-func (w *withinWalk) strangersAt(owners []uint16, owner uint16) (n int) {
+func (w *withinWalk) othersBefore(owners []uint16, owner uint16) (n int) {
 	if w.order == kv.Forward {
 		for n < len(owners) && owners[n] != owner {
 			n++
@@ -308,23 +308,23 @@ func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if w.keeps {
+		if w.keepSpans {
 			from = w.build(from, e)
 		}
 		at := index.Place{}
-		if w.r.looked() {
+		if w.r.checkedStop() {
 			at = hit.Place
 		}
 		switch {
 		case live && w.of.Logical.Holds(hit.EPK):
 			more, err = w.show(hit)
 		case live:
-			w.strangers++
-			if w.passed++; w.passed >= toldRows || at.Ordinal != 0 {
-				more, err = w.tell(at)
+			w.others++
+			if w.passed++; w.passed >= reportRows || at.Ordinal != 0 {
+				more, err = w.report(at)
 			}
 		case at.Ordinal != 0:
-			more, err = w.tell(at)
+			more, err = w.report(at)
 		}
 		if err != nil || !more {
 			w.keep(from, w.beyond(e.Key))
@@ -361,15 +361,15 @@ func (w *withinWalk) beyond(key []byte) []byte {
 
 // keep keeps what was built from one place to another.
 func (w *withinWalk) keep(from, to []byte) {
-	if !w.keeps {
+	if !w.keepSpans {
 		return
 	}
 	lower, upper := from, to
 	if w.order == kv.Reverse {
 		lower, upper = to, from
 	}
-	few := w.strangers < spanStrangers && !w.near
-	w.strangers = 0
+	few := w.others < minOtherRows && !w.nearSpan
+	w.others = 0
 	if few {
 		w.built.reset()
 		return
@@ -378,6 +378,6 @@ func (w *withinWalk) keep(from, to []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.view == w.r.v {
-		p.mu.kept.put(w.start, s)
+		p.mu.spans.put(w.start, s)
 	}
 }

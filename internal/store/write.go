@@ -98,7 +98,7 @@ var errStale = errors.New("prepared under earlier settings")
 func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
 	var res Result
 	m := memory.RoomIn(ctx, r.Memory)
-	err := p.again(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
+	err := p.retry(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
 		w, err := prepare(r, p.Container(), m)
 		if err != nil {
 			return nil, err
@@ -110,11 +110,11 @@ func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
 	return res, err
 }
 
-// again tries something until the settings that it was prepared under are those that it is
+// retry tries something until the settings that it was prepared under are those that it is
 // done under. If it returns a logical partition whose dead are to be counted, they are
 // before the next try, which is given all such. What a try takes of the memory is given
 // back.
-func (p *Partition) again(ctx context.Context, m memory.Room, try func(tallied [][]byte) (logical []byte, err error)) error {
+func (p *Partition) retry(ctx context.Context, m memory.Room, try func(tallied [][]byte) (logical []byte, err error)) error {
 	var tallied [][]byte
 	mark := m.Mark()
 	defer func() { m.Release(mark) }()
@@ -148,7 +148,7 @@ type write struct {
 	entries              index.Entries // what the item will be indexed by
 	tallied              bool          // the dead of its logical partition were counted
 	row                  []byte        // header | identity | body; nil if there is no item to write
-	places               places
+	offsets              offsets
 	more                 *unprepared
 	share                *memory.Share
 }
@@ -159,8 +159,8 @@ type unprepared struct {
 	err   error // why it could not be prepared
 }
 
-// places are the offsets in the row of what the loop fills in.
-type places struct {
+// offsets are the offsets in the row of what the loop fills in.
+type offsets struct {
 	body, rid, self, etag, ts int
 }
 
@@ -201,22 +201,22 @@ func (w *write) render(r Write, c *catalog.Container) {
 	}
 	row := make([]byte, headerBytes, room+2*len(id)+len(r.Item.Bytes()))
 	row = appendIdentity(row, r.Key.EPK, r.Key.PartitionKey, id)
-	w.places.body = len(row)
+	w.offsets.body = len(row)
 	row = r.Item.AppendMembers(append(row, '{'), catalog.SystemProperty)
 	row = append(row, `,"_rid":"`...)
-	w.places.rid = len(row)
+	w.offsets.rid = len(row)
 	row = append(row, blankRID...)
 	row = append(row, `","_self":"`...)
 	row = append(row, c.ItemLinks...)
-	w.places.self = len(row)
+	w.offsets.self = len(row)
 	row = append(row, blankRID...)
 	row = append(row, `/","_etag":"\"`...)
-	w.places.etag = len(row)
+	w.offsets.etag = len(row)
 	row = append(row, blankETag...)
 	row = append(row, `\"","_attachments":"attachments/","_ts":`...)
-	w.places.ts = len(row)
+	w.offsets.ts = len(row)
 	w.row = append(row, blankTS+"}"...)
-	w.next = w.row[headerBytes:w.places.body:w.places.body]
+	w.next = w.row[headerBytes:w.offsets.body:w.offsets.body]
 	w.logical = len(w.next) - len(id)
 	w.identity = w.next
 	if id != r.Key.ID {
@@ -235,17 +235,17 @@ const (
 	blankTS = "          "
 )
 
-// fill writes the header, and what the loop knows, into the row's places.
-func (w *write) fill(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
+// complete writes the header, and what the loop knows, into the row's places.
+func (w *write) complete(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
 	row := w.row
 	c.header.put(row)
 	c.entries.Stamp(c.header.writtenMs)
-	container.RID.PutItemRID(row[w.places.rid:], c.ordinal)
-	copy(row[w.places.self:], row[w.places.rid:w.places.rid+catalog.ItemRIDChars])
+	container.RID.PutItemRID(row[w.offsets.rid:], c.ordinal)
+	copy(row[w.offsets.self:], row[w.offsets.rid:w.offsets.rid+catalog.ItemRIDChars])
 	etag = c.header.etagText(partition)
-	copy(row[w.places.etag:], etag[1:len(etag)-1])
-	strconv.AppendInt(row[w.places.ts:w.places.ts], c.header.writtenMs/1000, 10)
-	return row[w.places.body:], etag
+	copy(row[w.offsets.etag:], etag[1:len(etag)-1])
+	strconv.AppendInt(row[w.offsets.ts:w.offsets.ts], c.header.writtenMs/1000, 10)
+	return row[w.offsets.body:], etag
 }
 
 // execute does one write in the present transaction.
@@ -259,7 +259,7 @@ func (w *writer) execute(r *write) (Result, error) {
 	}
 	old.live = old.exists && !old.header.expired(&w.view.rules, w.nowMs)
 	if r.op > Update {
-		return w.look(r, &old)
+		return w.readOnly(r, &old)
 	}
 	if err := w.admit(r, &old); err != nil {
 		return Result{}, err
@@ -283,10 +283,10 @@ func (w *writer) execute(r *write) (Result, error) {
 
 // delete takes away a live item whose removal is prepared.
 func (w *writer) delete(old *current) ru.WriteWork {
-	w.step()
+	w.takeLSN()
 	w.removeRows(old)
 	w.logChange(logDelete, &old.header, old.header.lsn, nil)
-	w.clear(old)
+	w.removeItem(old)
 	return old.removal()
 }
 
@@ -313,43 +313,43 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	next := current{
 		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
 		header: header{
-			writtenMs: w.writeMs, ttl: r.ttl, size: len(r.row) - r.places.body, identity: r.next,
+			writtenMs: w.writeMs, ttl: r.ttl, size: len(r.row) - r.offsets.body, identity: r.next,
 		},
-		derived: true, body: r.row[r.places.body:],
+		derived: true, body: r.row[r.offsets.body:],
 	}
-	next.header.lsn, next.header.n = w.place()
+	next.header.lsn, next.header.n = w.nextLSN()
 	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.entries.Len(), Indexed: next.entries.Len() > 0}
 	if old.live {
 		next.ordinal = old.ordinal
 	}
-	dead, err := w.claim(r, old)
+	expired, err := w.claim(r, old)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := w.loadCounts(&next); err != nil {
 		return Result{}, err
 	}
-	if err := w.makeRoom(&next, old, r); err != nil {
+	if err := w.checkQuotas(&next, old, r); err != nil {
 		return Result{}, err
 	}
-	w.step()
-	for i := range dead {
-		w.evict(&dead[i])
+	w.takeLSN()
+	for i := range expired {
+		w.purgeHolder(&expired[i])
 	}
-	body, etag := r.fill(&next, w.view.container, w.p.index)
+	body, etag := r.complete(&next, w.view.container, w.p.index)
 	if old.live {
 		work.OldBytes, work.IndexRows = old.header.size, w.updateRows(old, &next, r.row)
 	} else {
 		if old.exists {
-			w.bury(old)
+			w.purgeItem(old)
 		}
 		w.meta.NextOrdinal++
 		w.insertRows(&next, r.row)
 	}
 	if r.renames() {
-		w.clear(old)
+		w.removeItem(old)
 	}
-	w.lay(&next)
+	w.setItem(&next)
 	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
