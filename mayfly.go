@@ -227,7 +227,7 @@ func (s *Server) open() (err error) {
 		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
 	})
 	if err != nil {
-		return fmt.Errorf("open the data in %s: %w", o.place(), err)
+		return fmt.Errorf("open the data in %s: %w", o.location(), err)
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
@@ -287,8 +287,8 @@ func AvailableMemory() int64 { return memory.Available() }
 // dataDir is the directory of the storage engine's files. The certificate is beside it.
 func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }
 
-// place names where the data is, for messages.
-func (o Options) place() string {
+// location names where the data is, for messages.
+func (o Options) location() string {
 	if o.Memory {
 		return "memory"
 	}

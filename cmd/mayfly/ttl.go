@@ -146,17 +146,17 @@ func (s ttlExplain) Run(c *commands) error {
 
 func (s ttlPause) Run(c *commands) error {
 	return tell(&c.TTL, "pause", s.query(), func(w io.Writer, _ *engine.PurgeSetting) {
-		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and still take space.\n", s.place())
+		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and still take space.\n", s.scope())
 	})
 }
 
 func (s ttlResume) Run(c *commands) error {
 	return tell(&c.TTL, "resume", s.query(), func(w io.Writer, a *engine.PurgeSetting) {
 		if a.Paused { // the container's own pause is over
-			fmt.Fprintf(w, "Purge is no longer paused %s alone, but it is paused everywhere: mayfly ttl resume\n", s.place())
+			fmt.Fprintf(w, "Purge is no longer paused %s alone, but it is paused everywhere: mayfly ttl resume\n", s.scope())
 			return
 		}
-		fmt.Fprintf(w, "Purge goes on %s.\n", s.place())
+		fmt.Fprintf(w, "Purge goes on %s.\n", s.scope())
 	})
 }
 
@@ -174,12 +174,12 @@ func (s ttlLimit) Run(c *commands) error {
 
 func (s ttlPurge) Run(c *commands) error {
 	return tell(&c.TTL, "purge", s.query(), func(w io.Writer, a *engine.PurgeResult) {
-		fmt.Fprintf(w, "Purged %s: %s, %s.\n", s.place(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
+		fmt.Fprintf(w, "Purged %s: %s, %s.\n", s.scope(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
 	})
 }
 
-// place returns the containers that a command is for, as in a sentence.
-func (c anyContainer) place() string {
+// scope returns the containers that a command is for, as in a sentence.
+func (c anyContainer) scope() string {
 	if c.Database == "" {
 		return "everywhere"
 	}

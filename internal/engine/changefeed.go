@@ -35,7 +35,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, n
 	if err != nil {
 		return err
 	}
-	at, err := r.places(s.last - s.first + 1)
+	at, err := r.position(s.last - s.first + 1)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, n
 	return part, err
 }
 
-// changePlaces is a position in the change feeds of one or several partitions. For one
+// changePosition is a position in the change feeds of one or several partitions. For one
 // partition, its text is the LSN, with as many zeros before it as its incarnation says:
 // clients parse the text as a number, and compare it with other LSNs. For several it is
 //
@@ -110,7 +110,7 @@ func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, n
 // where turn is the partition that comes first in the next page, so that one with
 // constant writes does not keep the others from being read. An unknown incarnation is
 // left out.
-type changePlaces struct {
+type changePosition struct {
 	turn   int
 	starts []store.ChangeStart
 }
@@ -119,9 +119,9 @@ type changePlaces struct {
 // most 24 bytes.
 const maxPositionBytes = 8 + 24*catalog.MaxPartitions
 
-// places returns where to begin in each of the partitions.
-func (r *Request) places(partitions int) (changePlaces, error) {
-	at := changePlaces{starts: make([]store.ChangeStart, partitions)}
+// position returns where to begin in each of the partitions.
+func (r *Request) position(partitions int) (changePosition, error) {
+	at := changePosition{starts: make([]store.ChangeStart, partitions)}
 	switch r.Continuation {
 	case "":
 		for i := range at.starts {
@@ -136,35 +136,35 @@ func (r *Request) places(partitions int) (changePlaces, error) {
 	}
 	if partitions == 1 {
 		var ok bool
-		if at.starts[0], ok = parsePlace(r.Continuation); !ok {
+		if at.starts[0], ok = parsePosition(r.Continuation); !ok {
 			return at, r.refusal()
 		}
 		return at, nil
 	}
-	return at, r.severalPlaces(&at)
+	return at, r.parsePositions(&at)
 }
 
 func (r *Request) refusal() error {
 	return invalid("'%s' is not a position in this change feed. Begin without one, or with '*' for now.", value.Clip(r.Continuation))
 }
 
-// parsePlace parses a position in one partition.
-func parsePlace(text string) (store.ChangeStart, bool) {
+// parsePosition parses a position in one partition.
+func parsePosition(text string) (store.ChangeStart, bool) {
 	digits := strings.TrimLeft(text[:max(len(text)-1, 0)], "0") + text[max(len(text)-1, 0):]
 	zeros := len(text) - len(digits)
 	lsn, err := strconv.ParseUint(digits, 10, 64)
 	return store.ChangeStart{After: lsn, Incarnation: uint8(zeros)}, err == nil && zeros <= store.MaxIncarnation
 }
 
-// severalPlaces parses a position in several partitions.
-func (r *Request) severalPlaces(at *changePlaces) error {
-	turn, places, _ := strings.Cut(r.Continuation, "@")
+// parsePositions parses a position in several partitions.
+func (r *Request) parsePositions(at *changePosition) error {
+	turn, position, _ := strings.Cut(r.Continuation, "@")
 	n, err := strconv.ParseUint(turn, 10, 16)
 	if err != nil || int(n) >= len(at.starts) || len(r.Continuation) > maxPositionBytes {
 		return r.refusal()
 	}
 	at.turn = int(n)
-	texts := strings.SplitN(places, ".", len(at.starts)+1)
+	texts := strings.SplitN(position, ".", len(at.starts)+1)
 	if len(texts) != len(at.starts) {
 		return r.refusal()
 	}
@@ -183,7 +183,7 @@ func (r *Request) severalPlaces(at *changePlaces) error {
 	return nil
 }
 
-func (at *changePlaces) encode() string {
+func (at *changePosition) encode() string {
 	if len(at.starts) == 1 {
 		s := at.starts[0]
 		return strings.Repeat("0", int(s.Incarnation)) + strconv.FormatUint(s.After, 10)

@@ -58,9 +58,9 @@ const (
 	numberComponentBytes = 9
 )
 
-// stampPlace is where the time of the write is in the entry of a composite index: the
+// stampOffset is where the time of the write is in the entry of a composite index: the
 // number of the index, and the offset from the start of the entry.
-type stampPlace struct {
+type stampOffset struct {
 	number byte
 	at     uint16
 }
@@ -73,7 +73,7 @@ func (w *entryWriter) composites(list [][]catalog.CompositePath, o *value.Object
 		var rough bool
 		w.buf, rough = appendComponents(w.buf, paths, func(i, at int) Component {
 			if isTimestamp(paths[i].Path) {
-				w.stamps = append(w.stamps, stampPlace{byte(number), uint16(at - start)})
+				w.stamps = append(w.stamps, stampOffset{byte(number), uint16(at - start)})
 				return ScalarComponent(value.Number(0))
 			}
 			return componentAt(o, paths[i].Path)
@@ -126,11 +126,11 @@ func (t *Entries) Stamp(writtenMs int64) {
 		i := t.From(start)
 		var space [numberComponentBytes]byte
 		number := value.AppendKey(space[:0], value.Number(float64(writtenMs/1000)))
-		place := t.At(i)[s.at : int(s.at)+numberComponentBytes]
-		if place[0] != tagNumber {
+		stamp := t.At(i)[s.at : int(s.at)+numberComponentBytes]
+		if stamp[0] != tagNumber {
 			complement(number)
 		}
-		copy(place, number)
+		copy(stamp, number)
 	}
 }
 

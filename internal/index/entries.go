@@ -72,7 +72,7 @@ const (
 type Entries struct {
 	buf    []byte // all of them, in the order in which they were made
 	spans  []entrySpan
-	stamps []stampPlace
+	stamps []stampOffset
 }
 
 // entrySpan is where an entry is in Entries.buf: the entry from start to end, and the data

@@ -46,7 +46,7 @@ func cellRange(first, last geo.Cell) ValueRange {
 // geometries adds the entries of the geometries of o.
 func (w *entryWriter) geometries(paths []catalog.SpatialPath, o *value.Object) error {
 	walk := spatialWalk{entryWriter: *w, cursor: o.Cursor(), room: maxItemGeometries, budget: geo.CoverBudget} // a copy stays off the heap
-	err := walk.object(newSpatialNode(paths), pathPlace{})
+	err := walk.object(newSpatialNode(paths), pathOffset{})
 	*w = walk.entryWriter
 	return err
 }
@@ -101,7 +101,7 @@ type spatialWalk struct {
 	room, budget int
 }
 
-func (w *spatialWalk) value(n *spatialNode, at pathPlace) error {
+func (w *spatialWalk) value(n *spatialNode, at pathOffset) error {
 	switch b := w.cursor.Next(); {
 	case b == '{':
 		return w.object(n, at)
@@ -119,7 +119,7 @@ func (w *spatialWalk) value(n *spatialNode, at pathPlace) error {
 }
 
 // object finds the geometries in an object, which may be a geometry itself.
-func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
+func (w *spatialWalk) object(n *spatialNode, at pathOffset) error {
 	if !w.cursor.Enter() {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (w *spatialWalk) object(n *spatialNode, at pathPlace) error {
 	return w.geometry(at, kind, coordinates)
 }
 
-func (w *spatialWalk) array(n *spatialNode, at pathPlace) error {
+func (w *spatialWalk) array(n *spatialNode, at pathOffset) error {
 	if !w.cursor.Enter() {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (w *spatialWalk) array(n *spatialNode, at pathPlace) error {
 
 // geometry adds the entries of an object with a kind and coordinates, if that is a
 // geometry.
-func (w *spatialWalk) geometry(at pathPlace, kind geo.Kind, coordinates []byte) error {
+func (w *spatialWalk) geometry(at pathOffset, kind geo.Kind, coordinates []byte) error {
 	if coordinates == nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (w *spatialWalk) geometry(at pathPlace, kind geo.Kind, coordinates []byte) 
 	return nil
 }
 
-func (w *spatialWalk) entry(at pathPlace, c geo.Cell) error {
+func (w *spatialWalk) entry(at pathOffset, c geo.Cell) error {
 	start := w.begin(entryCell)
 	w.buf = w.path.appendPath(w.buf, at)
 	w.buf = binary.BigEndian.AppendUint64(w.buf, uint64(c))

@@ -94,8 +94,8 @@ type step struct {
 	elements bool
 }
 
-// pathPlace is the path of a value in an item, as a position in the pathEncoder.
-type pathPlace struct {
+// pathOffset is the path of a value in an item, as a position in the pathEncoder.
+type pathOffset struct {
 	kept int // bytes of the encoder's steps
 	cut  int // steps after those
 }
@@ -109,20 +109,20 @@ type pathEncoder struct {
 }
 
 // property returns the path of a property of the value at p.
-func (e *pathEncoder) property(p pathPlace, name []byte) pathPlace {
+func (e *pathEncoder) property(p pathOffset, name []byte) pathOffset {
 	return e.stepped(p, value.AppendBytesKey(append(e.steps[:p.kept], pathProperty), name))
 }
 
 // elements returns the path of the elements of the array at p.
-func (e *pathEncoder) elements(p pathPlace) pathPlace {
+func (e *pathEncoder) elements(p pathOffset) pathOffset {
 	return e.stepped(p, append(e.steps[:p.kept], pathElements))
 }
 
 // stepped returns the path with the given steps, which are those of p and one more. The
 // caller has written them to e.steps as far as they fit.
-func (e *pathEncoder) stepped(p pathPlace, steps []byte) pathPlace {
+func (e *pathEncoder) stepped(p pathOffset, steps []byte) pathOffset {
 	if p.cut == 0 && len(steps) <= maxTermPathBytes {
-		return pathPlace{kept: len(steps)}
+		return pathOffset{kept: len(steps)}
 	}
 	var before [sha256.Size]byte
 	if p.cut > 0 {
@@ -130,11 +130,11 @@ func (e *pathEncoder) stepped(p pathPlace, steps []byte) pathPlace {
 	}
 	e.link = append(append(e.link[:0], before[:]...), steps[p.kept:]...)
 	e.chains = append(e.chains[:p.cut], sha256.Sum256(e.link))
-	return pathPlace{p.kept, p.cut + 1}
+	return pathOffset{p.kept, p.cut + 1}
 }
 
 // appendPath appends the encoding of p's path.
-func (e *pathEncoder) appendPath(dst []byte, p pathPlace) []byte {
+func (e *pathEncoder) appendPath(dst []byte, p pathOffset) []byte {
 	dst = append(dst, e.steps[:p.kept]...)
 	if p.cut > 0 {
 		return append(append(dst, pathCut), e.chains[p.cut-1][:termHashBytes]...)
@@ -142,8 +142,8 @@ func (e *pathEncoder) appendPath(dst []byte, p pathPlace) []byte {
 	return append(dst, pathEnd)
 }
 
-func (e *pathEncoder) walk(steps []step) pathPlace {
-	var p pathPlace
+func (e *pathEncoder) walk(steps []step) pathOffset {
+	var p pathOffset
 	for _, s := range steps {
 		if s.elements {
 			p = e.elements(p)

@@ -22,20 +22,20 @@ type termWalk struct {
 // terms adds the terms of o.
 func (w *entryWriter) terms(x *catalog.IndexPaths, o *value.Object) error {
 	walk := termWalk{entryWriter: *w, cursor: o.Cursor()} // a copy stays off the heap
-	err := walk.value(x.Root(), pathPlace{})
+	err := walk.value(x.Root(), pathOffset{})
 	*w = walk.entryWriter
 	return err
 }
 
 // begin writes the path of a term and returns where its entry starts.
-func (w *termWalk) begin(at pathPlace) (start int) {
+func (w *termWalk) begin(at pathOffset) (start int) {
 	start = w.entryWriter.begin(entryTerm)
 	w.buf = w.path.appendPath(w.buf, at)
 	return start
 }
 
 // value adds the terms of the value at the cursor.
-func (w *termWalk) value(n *catalog.IndexNode, at pathPlace) error {
+func (w *termWalk) value(n *catalog.IndexNode, at pathOffset) error {
 	switch w.cursor.Next() {
 	case '{':
 		return w.object(n, at)
@@ -55,7 +55,7 @@ func (w *termWalk) value(n *catalog.IndexNode, at pathPlace) error {
 	return w.end(start)
 }
 
-func (w *termWalk) object(n *catalog.IndexNode, at pathPlace) error {
+func (w *termWalk) object(n *catalog.IndexNode, at pathOffset) error {
 	if !w.cursor.Enter() {
 		return w.empty(n, at, tagEmptyObject)
 	}
@@ -72,7 +72,7 @@ func (w *termWalk) object(n *catalog.IndexNode, at pathPlace) error {
 	}
 }
 
-func (w *termWalk) array(n *catalog.IndexNode, at pathPlace) error {
+func (w *termWalk) array(n *catalog.IndexNode, at pathOffset) error {
 	if n.Elements() == nil && !n.Empty() {
 		w.cursor.Skip()
 		return nil
@@ -97,7 +97,7 @@ func (w *termWalk) array(n *catalog.IndexNode, at pathPlace) error {
 }
 
 // empty adds the term of an empty object or array.
-func (w *termWalk) empty(n *catalog.IndexNode, at pathPlace, tag byte) error {
+func (w *termWalk) empty(n *catalog.IndexNode, at pathOffset, tag byte) error {
 	if !n.Empty() {
 		return nil
 	}

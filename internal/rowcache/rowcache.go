@@ -59,11 +59,11 @@ func New(bytes int64) *Cache {
 func (c *Cache) Owner() uint32 { return c.owners.Add(1) }
 
 type shard struct {
-	mu     sync.RWMutex
-	most   int // chunks
-	places table
-	chunks [][]byte // the oldest first
-	first  uint32   // the number of the oldest chunk
+	mu        sync.RWMutex
+	most      int // chunks
+	addresses table
+	chunks    [][]byte // the oldest first
+	first     uint32   // the number of the oldest chunk
 }
 
 // Key identifies a row among the rows of all owners: {owner 24 bits}{number 40 bits}.
@@ -78,13 +78,13 @@ func KeyOf(owner uint32, number uint64) (k Key, ok bool) {
 	return Key(owner)<<itemBits | Key(number&(1<<itemBits-1)), number>>itemBits == 0 && owner > 0 && owner>>(64-itemBits) == 0
 }
 
-// place is where a row begins: {number of its chunk 32 bits}{offset in it 32 bits}.
-type place uint64
+// address is where a row begins: {number of its chunk 32 bits}{offset in it 32 bits}.
+type address uint64
 
-func placeOf(chunk uint32, at int) place { return place(chunk)<<32 | place(at) }
+func addressOf(chunk uint32, at int) address { return address(chunk)<<32 | address(at) }
 
-// from returns the rest of a chunk from a place on.
-func (s *shard) from(p place) []byte { return s.chunks[uint32(p>>32)-s.first][uint32(p):] }
+// from returns the rest of a chunk from an address on.
+func (s *shard) from(p address) []byte { return s.chunks[uint32(p>>32)-s.first][uint32(p):] }
 
 func (c *Cache) shard(k Key) *shard { return &c.shards[k%shardCount] }
 
@@ -116,7 +116,7 @@ func (c *Cache) Get(dst []byte, k Key) (row []byte, found bool) {
 	s := c.shard(k)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	at, found := s.places.get(k)
+	at, found := s.addresses.get(k)
 	if !found {
 		return dst, false
 	}
@@ -132,11 +132,11 @@ func (c *Cache) Put(k Key, row []byte) {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, found := s.places.get(k); found || !s.makeRoom(prefixBytes+len(row)) {
+	if _, found := s.addresses.get(k); found || !s.makeRoom(prefixBytes+len(row)) {
 		return
 	}
 	last := len(s.chunks) - 1
-	s.places.put(k, placeOf(s.first+uint32(last), len(s.chunks[last])))
+	s.addresses.put(k, addressOf(s.first+uint32(last), len(s.chunks[last])))
 	s.chunks[last] = appendRow(s.chunks[last], k, row)
 }
 
@@ -161,11 +161,11 @@ func (s *shard) makeRoom(bytes int) bool {
 func (s *shard) leaveOldest() []byte {
 	oldest := s.chunks[0]
 	for rest := oldest; len(rest) > 0; {
-		at := placeOf(s.first, len(oldest)-len(rest))
+		at := addressOf(s.first, len(oldest)-len(rest))
 		var k Key
 		k, _, rest = cutRow(rest)
-		if place, found := s.places.get(k); found && place == at { // it was not added again since
-			s.places.remove(k)
+		if address, found := s.addresses.get(k); found && address == at { // it was not added again since
+			s.addresses.remove(k)
 		}
 	}
 	s.chunks = s.chunks[1:]
@@ -178,7 +178,7 @@ func (c *Cache) Remove(k Key) {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.places.remove(k)
+	s.addresses.remove(k)
 }
 
 func appendRow(dst []byte, k Key, row []byte) []byte {

@@ -70,7 +70,7 @@ func TestHints(t *testing.T) {
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table table
-		twin := map[Key]place{}
+		twin := map[Key]address{}
 		// Few keys, so that they meet, and some with the same home.
 		keys := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Key {
 			return Key(1 + rapid.Uint64Range(0, 300).Draw(t, "key")<<rapid.SampledFrom([]int{0, 40, 56}).Draw(t, "shift"))
@@ -81,7 +81,7 @@ func TestTable(t *testing.T) {
 				table.remove(k)
 				delete(twin, k)
 			} else {
-				p := place(rapid.Uint64().Draw(t, "place"))
+				p := address(rapid.Uint64().Draw(t, "address"))
 				table.put(k, p)
 				twin[k] = p
 			}
@@ -148,8 +148,8 @@ func TestCacheIsBounded(t *testing.T) {
 				rows++
 			}
 		}
-		if s.places.used > rows {
-			t.Errorf("%d places for %d rows", s.places.used, rows)
+		if s.addresses.used > rows {
+			t.Errorf("%d addresses for %d rows", s.addresses.used, rows)
 		}
 	}
 	k := keyOf(9, 9)

@@ -4,7 +4,7 @@ package rowcache
 
 import "math/bits"
 
-// table has the places of rows by key. It is a hash table with open addressing, in one piece
+// table has the addresses of rows by key. It is a hash table with open addressing, in one piece
 // of memory: a lookup among a million rows reads one or two cache lines. A map reads a
 // directory, a table and a group, and takes 1.5 times as long.
 type table struct {
@@ -15,8 +15,8 @@ type table struct {
 
 // tableSlot is empty if its key is 0.
 type tableSlot struct {
-	key   Key
-	place place
+	key     Key
+	address address
 }
 
 const (
@@ -40,15 +40,15 @@ func (t *table) find(k Key) (slot int, found bool) {
 	return slot, false
 }
 
-func (t *table) get(k Key) (p place, found bool) {
+func (t *table) get(k Key) (p address, found bool) {
 	if t.used == 0 {
 		return 0, false
 	}
 	slot, found := t.find(k)
-	return t.slots[slot].place, found
+	return t.slots[slot].address, found
 }
 
-func (t *table) put(k Key, p place) {
+func (t *table) put(k Key, p address) {
 	if t.used*slotsOf >= len(t.slots)*usedOf {
 		t.grow()
 	}

@@ -14,35 +14,35 @@ import (
 // ordering sorts the operations of a batch by key, if their order does not matter otherwise:
 // neighbouring keys are cheaper to insert. It is reused for other batches.
 type ordering struct {
-	ops    []kv.Op
-	places []place
+	ops  []kv.Op
+	keys []opKey
 }
 
-// place is the index of an operation, and the part of its key that it is sorted by.
+// opKey is the index of an operation, and the part of its key that it is sorted by.
 // Operations themselves are too large to move, and most keys differ in the eight bytes after
 // their common prefix.
-type place struct {
+type opKey struct {
 	key uint64
 	op  int32
 }
 
-// of fills o.ops with the operations of b, and returns their places in the order of writing.
+// of fills o.ops with the operations of b, and returns their keys in the order of writing.
 // Operations on the same key keep their order.
-func (o *ordering) of(b *kv.Batch) []place {
+func (o *ordering) of(b *kv.Batch) []opKey {
 	ranges := false
 	for op := range b.Ops {
-		o.places = append(o.places, place{op: int32(len(o.ops))})
+		o.keys = append(o.keys, opKey{op: int32(len(o.ops))})
 		o.ops = append(o.ops, op)
 		ranges = ranges || op.Kind == kv.OpDeleteRange
 	}
 	if ranges {
-		return o.places
+		return o.keys
 	}
 	common := o.commonPrefix()
-	for i := range o.places {
-		o.places[i].key = leading(o.ops[i].Key[common:])
+	for i := range o.keys {
+		o.keys[i].key = leading(o.ops[i].Key[common:])
 	}
-	slices.SortFunc(o.places, func(x, y place) int {
+	slices.SortFunc(o.keys, func(x, y opKey) int {
 		if c := cmp.Compare(x.key, y.key); c != 0 {
 			return c
 		}
@@ -51,7 +51,7 @@ func (o *ordering) of(b *kv.Batch) []place {
 		}
 		return cmp.Compare(x.op, y.op)
 	})
-	return o.places
+	return o.keys
 }
 
 // commonPrefix returns the length of the longest common prefix of all keys.
@@ -87,5 +87,5 @@ func leading(key []byte) uint64 {
 // reset drops the batch and keeps the memory.
 func (o *ordering) reset() {
 	clear(o.ops)
-	o.ops, o.places = o.ops[:0], o.places[:0]
+	o.ops, o.keys = o.ops[:0], o.keys[:0]
 }

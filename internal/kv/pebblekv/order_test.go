@@ -38,11 +38,11 @@ func TestOrdering(t *testing.T) {
 		if !ranges {
 			slices.SortStableFunc(want, func(x, y kv.Op) int { return bytes.Compare(x.Key, y.Key) })
 		}
-		places := o.of(&b)
-		if len(places) != len(want) {
-			t.Fatalf("%d places of %d operations", len(places), len(want))
+		keys := o.of(&b)
+		if len(keys) != len(want) {
+			t.Fatalf("%d keys of %d operations", len(keys), len(want))
 		}
-		for i, p := range places {
+		for i, p := range keys {
 			if got := o.ops[p.op]; got.Kind != want[i].Kind || !bytes.Equal(got.Key, want[i].Key) || !bytes.Equal(got.Value, want[i].Value) {
 				t.Fatalf("operation %d is %v of %q, want %v of %q", i, got.Kind, got.Key, want[i].Kind, want[i].Key)
 			}
