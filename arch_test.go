@@ -43,13 +43,14 @@ var layers = map[string]layer{
 	"internal/index":       {"internal/analysis internal/catalog internal/geo internal/kv internal/memory internal/value", ""},
 	"internal/store":       {"internal/catalog internal/clock internal/index internal/invariant internal/kv internal/memory internal/rowcache internal/ru internal/value", ""},
 	"internal/sql/syntax":  {"internal/value", ""},
-	"internal/sql":         {"internal/analysis internal/geo internal/sql/syntax internal/value", ""},
+	"internal/sql/datum":   {"internal/value", ""},
+	"internal/sql":         {"internal/analysis internal/geo internal/sql/datum internal/sql/syntax internal/value", ""},
 	"internal/sql/clientplan": {
-		"internal/sql internal/sql/syntax internal/value", ""},
-	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/syntax internal/store internal/value", ""},
+		"internal/sql internal/sql/datum internal/sql/syntax internal/value", ""},
+	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/datum internal/sql/syntax internal/store internal/value", ""},
 	"internal/script": {"internal/value", "github.com/dop251/goja"},
 	"internal/purge":  {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
-	"internal/engine": {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/syntax internal/store internal/value", ""},
+	"internal/engine": {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/syntax internal/store internal/value", ""},
 	"internal/api":    {"internal/catalog internal/engine internal/memory internal/query internal/sql internal/sql/clientplan internal/sql/syntax internal/store internal/value", ""},
 	"internal/rest":   {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
 	".": {"internal/api internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +

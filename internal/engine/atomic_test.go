@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -129,7 +129,7 @@ func (w *world) watchPair(name string, read func() (a, b int), ended <-chan stru
 
 func (w *world) queryPair() (a, b int) {
 	page, err := w.e.QueryItems(context.Background(), &Request{
-		Target: item("c", "k", ""), Query: Query{Text: `SELECT c.id, c.n FROM c WHERE c.n >= 0`, Params: map[string]sql.Value{}},
+		Target: item("c", "k", ""), Query: Query{Text: `SELECT c.id, c.n FROM c WHERE c.n >= 0`, Params: map[string]datum.Value{}},
 	})
 	return w.pair(page.Rows, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -64,33 +65,33 @@ func (e *Engine) udfCalls(c *catalog.Container, p *sql.Program) *udfCalls {
 
 // bind returns the function by which a query calls user-defined functions, in a seat, at
 // one moment and until ctx ends; nil if it calls none.
-func (u *udfCalls) bind(ctx context.Context, seat *script.Seat, nowMs int64) func(name string, args []sql.Value) (sql.Value, error) {
+func (u *udfCalls) bind(ctx context.Context, seat *script.Seat, nowMs int64) func(name string, args []datum.Value) (datum.Value, error) {
 	if u == nil {
 		return nil
 	}
 	u.sandbox = seat.NewSandbox(script.Options{NowMs: nowMs})
-	return func(name string, args []sql.Value) (sql.Value, error) { return u.call(ctx, name, args) }
+	return func(name string, args []datum.Value) (datum.Value, error) { return u.call(ctx, name, args) }
 }
 
-func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql.Value, error) {
+func (u *udfCalls) call(ctx context.Context, name string, args []datum.Value) (datum.Value, error) {
 	called, found := u.byName[name]
 	if !found {
-		return sql.Undefined(), invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
+		return datum.Undefined(), invalid("'udf.%s' is not a user-defined function of the container.", value.Clip(name))
 	}
 	u.args = u.args[:0]
 	for _, arg := range args {
 		if arg.IsUndefined() || !arg.Finite() {
-			return sql.Undefined(), nil // JSON has no undefined, so the function is not called
+			return datum.Undefined(), nil // JSON has no undefined, so the function is not called
 		}
 		u.args = append(u.args, arg.AppendJSON(nil))
 	}
 	if err := u.e.strikes.check(called.Script); err != nil {
-		return sql.Undefined(), err
+		return datum.Undefined(), err
 	}
 	result, err := u.sandbox.Call(ctx, &called.function, u.args...)
 	u.e.judge(called.Script, err)
 	if err == nil {
-		return sql.Raw(result), nil
+		return datum.Raw(result), nil
 	}
 	var thrown *script.ThrownError
 	switch {
@@ -101,5 +102,5 @@ func (u *udfCalls) call(ctx context.Context, name string, args []sql.Value) (sql
 	default:
 		err = scriptFailure(err)
 	}
-	return sql.Undefined(), err
+	return datum.Undefined(), err
 }

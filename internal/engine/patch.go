@@ -14,6 +14,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -248,6 +249,6 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 			}
 			return nil
 		}}
-		return program.NewRunner(cx).Filter(sql.Raw(body))
+		return program.NewRunner(cx).Filter(datum.Raw(body))
 	}, nil
 }

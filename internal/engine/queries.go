@@ -8,6 +8,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -44,7 +45,7 @@ type keptProgram struct {
 }
 
 // bind returns the program of a query for values of its parameters, if it is cached.
-func (k *keptQuery) bind(c *catalog.Container, params map[string]sql.Value) (*sql.Program, bool) {
+func (k *keptQuery) bind(c *catalog.Container, params map[string]datum.Value) (*sql.Program, bool) {
 	last := k.last.Load()
 	if last == nil || last.container != c {
 		return nil, false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // TestQueriesAreKept parses more queries than are kept: those in use stay, and there are
@@ -68,7 +69,7 @@ func TestProgramsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, other := map[string]sql.Value{"@a": sql.Int(1)}, map[string]sql.Value{"@a": sql.Int(2)}
+	one, other := map[string]datum.Value{"@a": datum.Int(1)}, map[string]datum.Value{"@a": datum.Int(2)}
 	container := &catalog.Container{}
 	if _, ok := q.bind(container, one); ok {
 		t.Error("bound before it was compiled")
@@ -79,7 +80,7 @@ func TestProgramsAreKept(t *testing.T) {
 	}
 	q.keep(container, p)
 	bound, ok := q.bind(container, other)
-	if !ok || bound.Params()["@a"] != sql.Int(2) || p.Params()["@a"] != sql.Int(1) {
+	if !ok || bound.Params()["@a"] != datum.Int(2) || p.Params()["@a"] != datum.Int(1) {
 		t.Errorf("bound: %v, to %v", ok, bound.Params())
 	}
 	if _, ok := q.bind(&catalog.Container{}, other); ok {

@@ -20,6 +20,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/script"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -34,16 +35,16 @@ const (
 // Query is a query as a client sends it.
 type Query struct {
 	Text   string
-	Params map[string]sql.Value
+	Params map[string]datum.Value
 	// Resume, if set, is where an ordered query resumes, beside its continuation.
 	Resume *ResumeFilter
 }
 
 // ResumeFilter is the position at which a client resumes an ordered query.
 type ResumeFilter struct {
-	Values  []sql.Value // of the last row, one for each key of the order
-	RID     string      // of the item of that row, or empty
-	Exclude bool        // skips all rows with the same values
+	Values  []datum.Value // of the last row, one for each key of the order
+	RID     string        // of the item of that row, or empty
+	Exclude bool          // skips all rows with the same values
 }
 
 // resume returns the filter's position.

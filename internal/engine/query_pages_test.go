@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // A full page has a continuation, even if it holds the last row: the service does not
@@ -18,7 +18,7 @@ func TestContinuationOfAFullPage(t *testing.T) {
 	keys := spread(w.container("c", "null", 4))
 	page := func(most int, continuation string) Answer {
 		p, err := w.e.QueryItems(t.Context(), &Request{
-			Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT VALUE c.id FROM c", Params: map[string]sql.Value{}},
+			Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT VALUE c.id FROM c", Params: map[string]datum.Value{}},
 			CrossPartition: true, MaxItems: most, Continuation: continuation,
 		})
 		w.must(err)

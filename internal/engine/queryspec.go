@@ -7,7 +7,7 @@ package engine
 import (
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -31,7 +31,7 @@ func ParseQuery(body []byte) (Query, error) {
 		return Query{}, refused("'query' must be a string")
 	}
 	if raw, found := o.Lookup("resumeFilter"); found && string(raw) != "null" {
-		if q.Resume, ok = parseResumeFilter(sql.Raw(raw)); !ok {
+		if q.Resume, ok = parseResumeFilter(datum.Raw(raw)); !ok {
 			return Query{}, invalid("The input content is invalid: a resume filter is {\"value\":[…],\"rid\":\"…\",\"exclude\":false}, with null, booleans, numbers and strings as they are, [] for undefined, and {\"type\":\"array\",\"low\":1,\"high\":2} for an array or an object.")
 		}
 	}
@@ -43,10 +43,10 @@ func ParseQuery(body []byte) (Query, error) {
 	if !ok || len(elements) > maxQueryParameters {
 		return Query{}, refused("'parameters' must be a list")
 	}
-	q.Params = make(map[string]sql.Value, len(elements))
+	q.Params = make(map[string]datum.Value, len(elements))
 	for _, raw := range elements {
-		p := sql.Raw(raw)
-		if p.Kind() != sql.KindObject {
+		p := datum.Raw(raw)
+		if p.Kind() != datum.KindObject {
 			return Query{}, refused("each of the parameters must be an object")
 		}
 		name, ok := p.Member("name").AsString()
@@ -59,9 +59,9 @@ func ParseQuery(body []byte) (Query, error) {
 }
 
 // parseResumeFilter parses where a client resumes an ordered query.
-func parseResumeFilter(v sql.Value) (*ResumeFilter, bool) {
+func parseResumeFilter(v datum.Value) (*ResumeFilter, bool) {
 	f := &ResumeFilter{}
-	if v.Kind() != sql.KindObject {
+	if v.Kind() != datum.KindObject {
 		return nil, false
 	}
 	for name, member := range v.Properties {
@@ -71,7 +71,7 @@ func parseResumeFilter(v sql.Value) (*ResumeFilter, bool) {
 			f.Values, ok = resumeValues(member)
 		case "rid":
 			f.RID, ok = member.AsString()
-			ok = ok || member.Kind() == sql.KindNull
+			ok = ok || member.Kind() == datum.KindNull
 		case "exclude":
 			f.Exclude, ok = member.AsBool()
 		}
@@ -82,15 +82,15 @@ func parseResumeFilter(v sql.Value) (*ResumeFilter, bool) {
 	return f, len(f.Values) > 0
 }
 
-func resumeValues(list sql.Value) ([]sql.Value, bool) {
-	var values []sql.Value
+func resumeValues(list datum.Value) ([]datum.Value, bool) {
+	var values []datum.Value
 	for v := range list.Elements {
-		resumed, ok := sql.Resumed(v)
+		resumed, ok := datum.Resumed(v)
 		if values = append(values, resumed); !ok || len(values) > maxResumeValues {
 			return nil, false
 		}
 	}
-	return values, list.Kind() == sql.KindArray
+	return values, list.Kind() == datum.KindArray
 }
 
 // maxResumeValues is more than an ORDER BY may have expressions.

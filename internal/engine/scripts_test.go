@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -28,7 +28,7 @@ func (w *world) udf(name, text string) {
 
 func (w *world) query(ctx context.Context, text string) (Answer, error) {
 	return w.e.QueryItems(ctx, &Request{
-		Target: Target{Database: "d", Container: "c"}, Query: Query{Text: text, Params: map[string]sql.Value{}}, CrossPartition: true,
+		Target: Target{Database: "d", Container: "c"}, Query: Query{Text: text, Params: map[string]datum.Value{}}, CrossPartition: true,
 	})
 }
 

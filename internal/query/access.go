@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -20,9 +21,9 @@ type candidate struct {
 	store.Found
 	value index.Value // its place in the index by which it was found
 	// key is what it is ordered by, if that is a string that the index has cut.
-	key sql.Value
+	key datum.Value
 	// keys are what it is ordered by, if a composite index does not hold all of that.
-	keys []sql.Value
+	keys []datum.Value
 }
 
 // candidates calls yield with the items that the plan finds after the token's place,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -24,7 +24,7 @@ type alike struct {
 
 type alikeRow struct {
 	place index.Place
-	key   sql.Value
+	key   datum.Value
 }
 
 func (a *alike) takes(p index.Place) bool {
@@ -39,7 +39,7 @@ func (a *alike) add(p index.Place) error {
 	if err != nil || !live {
 		return err
 	}
-	key := sql.Raw(f.Body)
+	key := datum.Raw(f.Body)
 	for _, step := range a.x.q.Program.OrderBy()[0].Path {
 		key = key.Member(step.Name)
 	}
@@ -62,7 +62,7 @@ func (a *alike) flushBefore(p index.Place, yield func(candidate) (bool, error)) 
 // flush hands on the rows of the run, from the place on where the last page ended.
 func (a *alike) flush(yield func(candidate) (bool, error)) (more bool, err error) {
 	slices.SortFunc(a.rows, func(p, q alikeRow) int {
-		order := sql.Compare(p.key, q.key)
+		order := datum.Compare(p.key, q.key)
 		if order == 0 {
 			order = compareOrdinals(p.place.Ordinal, q.place.Ordinal)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -325,7 +326,7 @@ type roughRun struct {
 
 type roughRow struct {
 	ordinal uint64
-	keys    []sql.Value
+	keys    []datum.Value
 }
 
 func (a *roughRun) takes(p index.Place) bool {
@@ -341,7 +342,7 @@ func (a *roughRun) add(p index.Place) error {
 		return err
 	}
 	a.x.read(&f)
-	passes, err := a.x.runner.Filter(sql.Raw(f.Body))
+	passes, err := a.x.runner.Filter(datum.Raw(f.Body))
 	if err != nil || !passes {
 		return err
 	}
@@ -394,7 +395,7 @@ func (a *roughRun) flush(yield func(candidate) (bool, error)) (more bool, err er
 
 // compareRows orders two rows by their keys, then in the order of their creation, or the
 // opposite.
-func compareRows(p *sql.Program, a, b []sql.Value, aOrdinal, bOrdinal uint64) int {
+func compareRows(p *sql.Program, a, b []datum.Value, aOrdinal, bOrdinal uint64) int {
 	order := p.CompareSortKeys(a, b)
 	if order == 0 {
 		if order = compareOrdinals(aOrdinal, bOrdinal); p.LatestFirst() {
@@ -440,7 +441,7 @@ func (p *plan) compositeID() uint32 {
 
 // leadsTo reports whether the part of the index that is read has a place for such keys:
 // whether they are what the filter says, where it says what they are.
-func (p *compositePlan) leadsTo(keys []sql.Value) bool {
+func (p *compositePlan) leadsTo(keys []datum.Value) bool {
 	for i, key := range p.program.OrderBy() {
 		at := slices.IndexFunc(p.paths[:len(p.Equal)], func(path catalog.CompositePath) bool { return key.Path.Is(path.Path) })
 		if at < 0 {
@@ -467,11 +468,11 @@ func (x *execution) compositePlace() {
 }
 
 // componentOf returns a value as a composite index has it.
-func componentOf(v sql.Value) index.Component {
+func componentOf(v datum.Value) index.Component {
 	switch v.Kind() {
-	case sql.KindArray:
+	case datum.KindArray:
 		return index.ArrayComponent()
-	case sql.KindObject:
+	case datum.KindObject:
 		return index.ObjectComponent()
 	}
 	scalar, _ := scalarOf(v) // undefined, if it is none

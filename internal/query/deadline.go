@@ -21,7 +21,7 @@ import (
 	"errors"
 
 	"github.com/mayflydb/mayfly/internal/index"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -113,7 +113,7 @@ func (x *execution) endAt(ordinal uint64, value index.Value) (ends bool, err err
 		if err != nil || !live {
 			return false, err
 		}
-		if _, err := x.runner.Filter(sql.Raw(f.Body)); err != nil {
+		if _, err := x.runner.Filter(datum.Raw(f.Body)); err != nil {
 			return false, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -121,7 +122,7 @@ func (f *fixture) live(s Scope) [][]byte {
 	f.must(json.Unmarshal(slices.Concat([]byte("["), page.Items, []byte("]")), &raw))
 	var items [][]byte
 	for _, item := range raw {
-		pk, _ := sql.Raw(item).Member("pk").AsString()
+		pk, _ := datum.Raw(item).Member("pk").AsString()
 		epk := f.logical(pk).EPK
 		if s.Logical != nil && !s.Logical.Holds(epk) || bytes.Compare(epk, s.MinEPK) < 0 || s.MaxEPK != nil && bytes.Compare(epk, s.MaxEPK) >= 0 {
 			continue
@@ -135,7 +136,7 @@ func (f *fixture) live(s Scope) [][]byte {
 // both.
 func canonical(rows []string) []string {
 	for i, row := range rows {
-		rows[i] = string(sql.Raw([]byte(row)).AppendCanonical(nil))
+		rows[i] = string(datum.Raw([]byte(row)).AppendCanonical(nil))
 	}
 	return rows
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -159,7 +159,7 @@ func TestAPageIsOfOneMoment(t *testing.T) {
 		f.put("k", fmt.Sprint(i), fmt.Sprintf(`"x":%d,"ttl":10`, i))
 	}
 	q := f.request("SELECT VALUE udf.later(c.x) FROM c")
-	q.UDF = func(_ string, args []sql.Value) (sql.Value, error) {
+	q.UDF = func(_ string, args []datum.Value) (datum.Value, error) {
 		f.advance(5 * time.Second) // in the middle of the page
 		f.purge()
 		return args[0], nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -135,7 +136,7 @@ func valuesOf(f *sql.Condition) []value.Scalar {
 	switch {
 	case f.Op == sql.CondUndefined:
 		return []value.Scalar{value.Scalar{}}
-	case f.Op == sql.CondKind && f.Kind == sql.KindNull:
+	case f.Op == sql.CondKind && f.Kind == datum.KindNull:
 		return []value.Scalar{value.Null()}
 	case f.Op != sql.CondEq:
 		return nil

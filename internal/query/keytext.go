@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mayflydb/mayfly/internal/index"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -43,7 +43,7 @@ type keyText struct {
 	Cut bool `json:"c,omitzero"`
 }
 
-func keyTexts(keys []sql.Value) []keyText {
+func keyTexts(keys []datum.Value) []keyText {
 	texts := make([]keyText, len(keys))
 	sizes := make([]int, len(keys))
 	for i, k := range keys {
@@ -72,13 +72,13 @@ func roomFor(sizes []int) int {
 }
 
 // newKeyText returns a value so that it takes no more room than that.
-func newKeyText(v sql.Value, room int) keyText {
+func newKeyText(v datum.Value, room int) keyText {
 	switch v.Kind() {
-	case sql.KindUndefined:
+	case datum.KindUndefined:
 		return keyText{}
-	case sql.KindArray:
+	case datum.KindArray:
 		return keyText{JSON: []byte("[]"), Hash: []uint64{v.Hash().Low, v.Hash().High}}
-	case sql.KindObject:
+	case datum.KindObject:
 		return keyText{JSON: []byte("{}"), Hash: []uint64{v.Hash().Low, v.Hash().High}}
 	}
 	k := keyText{JSON: v.AppendJSON(nil)}
@@ -86,7 +86,7 @@ func newKeyText(v sql.Value, room int) keyText {
 		return k
 	}
 	if f, ok := v.AsFloat(); ok { // with more digits than it has
-		return keyText{JSON: sql.Float(f).AppendJSON(nil)}
+		return keyText{JSON: datum.Float(f).AppendJSON(nil)}
 	}
 	s, _ := v.AsString()
 	k = keyText{Text: []byte(beginningOf(s, base64.StdEncoding.DecodedLen(room)))}
@@ -107,31 +107,31 @@ func beginningOf(s string, end int) string {
 }
 
 // value reads a key. Foreign bytes get as far as this.
-func (k *keyText) value() (sql.Value, error) {
+func (k *keyText) value() (datum.Value, error) {
 	if len(k.Text) > 0 {
 		if len(k.JSON)+len(k.Hash) > 0 || !utf8.Valid(k.Text) {
-			return sql.Value{}, ErrToken
+			return datum.Value{}, ErrToken
 		}
-		return sql.Str(string(k.Text)), nil
+		return datum.Str(string(k.Text)), nil
 	}
 	if k.Cut || len(k.JSON) == 0 && len(k.Hash) > 0 {
-		return sql.Value{}, ErrToken
+		return datum.Value{}, ErrToken
 	}
 	if len(k.JSON) == 0 {
-		return sql.Undefined(), nil
+		return datum.Undefined(), nil
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, k.JSON); err != nil || !utf8.Valid(k.JSON) {
-		return sql.Value{}, ErrToken
+		return datum.Value{}, ErrToken
 	}
-	v := sql.Raw(compact.Bytes())
+	v := datum.Raw(compact.Bytes())
 	switch {
-	case v.Kind() < sql.KindArray && len(k.Hash) == 0:
+	case v.Kind() < datum.KindArray && len(k.Hash) == 0:
 		return v, nil
-	case v.Kind() >= sql.KindArray && len(k.Hash) == 2:
-		return sql.Hashed(v.Kind(), value.Hash{Low: k.Hash[0], High: k.Hash[1]}), nil
+	case v.Kind() >= datum.KindArray && len(k.Hash) == 2:
+		return datum.Hashed(v.Kind(), value.Hash{Low: k.Hash[0], High: k.Hash[1]}), nil
 	}
-	return sql.Value{}, ErrToken
+	return datum.Value{}, ErrToken
 }
 
 // readKeys finds out what the keys of the token stand for, and where that is in the index
@@ -173,7 +173,7 @@ func (x *execution) readKeys() error {
 
 // completeKeys takes keys that were cut from the item.
 func (x *execution) completeKeys() error {
-	var whole []sql.Value
+	var whole []datum.Value
 	f, live, err := x.r.Get(x.at.Ordinal)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (x *execution) completeKeys() error {
 			x.at.keys[i] = whole[i].Detach()
 		case x.q.Program.OrderBy()[i].Desc:
 			s, _ := x.at.keys[i].AsString()
-			x.at.keys[i] = sql.Str(s + highest)
+			x.at.keys[i] = datum.Str(s + highest)
 		}
 	}
 	return nil
@@ -198,22 +198,22 @@ func (x *execution) completeKeys() error {
 
 // keysOf returns what the rows of an item are ordered by. Of all of them it is the same.
 // A page may have ended at an item that has none.
-func (x *execution) keysOf(item []byte) (keys []sql.Value, err error) {
+func (x *execution) keysOf(item []byte) (keys []datum.Value, err error) {
 	if x.q.Program.Plain() {
-		if _, err := x.runner.Filter(sql.Raw(item)); err != nil {
+		if _, err := x.runner.Filter(datum.Raw(item)); err != nil {
 			return nil, err
 		}
 		return x.runner.AppendSortKeys(nil)
 	}
 	var failed error
-	err = x.runner.Rows(sql.Raw(item), func() bool {
+	err = x.runner.Rows(datum.Raw(item), func() bool {
 		keys, failed = x.runner.AppendSortKeys(nil)
 		return false
 	})
 	return keys, errors.Join(err, failed)
 }
 
-func beginsLike(v, beginning sql.Value) bool {
+func beginsLike(v, beginning datum.Value) bool {
 	s, isString := v.AsString()
 	prefix, _ := beginning.AsString()
 	return isString && strings.HasPrefix(s, prefix)

@@ -9,7 +9,7 @@ package query
 import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -49,7 +49,7 @@ func (x *execution) nearest(h *rowHeap, most int, yield func(candidate) (bool, e
 		}
 		memory = v.Numbers
 		x.page.Work.Bytes += int64(4 * len(memory))
-		row := sortedRow{keys: []sql.Value{score.Of(v.Numbers)}, ordinal: hit.Ordinal, n: 1}
+		row := sortedRow{keys: []datum.Value{score.Of(v.Numbers)}, ordinal: hit.Ordinal, n: 1}
 		known := !v.OnItem && !(v.Rounded && score.Rounds())
 		if known && !h.wants(&row, most) {
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -368,7 +369,7 @@ func (c *chooser) rows(p *plan, most int64) (int64, error) {
 	return c.sizeOfValues(&set{path: p.path, ranges: p.ranges}, most)
 }
 
-func texts(values []sql.Value) string {
+func texts(values []datum.Value) string {
 	var b strings.Builder
 	b.WriteString("=")
 	for i, v := range values {
@@ -382,7 +383,7 @@ func texts(values []sql.Value) string {
 }
 
 // exactly appends a range for each value. An index holds no arrays and objects.
-func exactly(ranges []index.ValueRange, values []sql.Value) (_ []index.ValueRange, ok bool) {
+func exactly(ranges []index.ValueRange, values []datum.Value) (_ []index.ValueRange, ok bool) {
 	var seen map[string]bool // of several
 	if len(values) > 1 {
 		seen = make(map[string]bool, len(values))
@@ -406,20 +407,20 @@ func exactly(ranges []index.ValueRange, values []sql.Value) (_ []index.ValueRang
 }
 
 // scalarOf returns a value as an index holds it.
-func scalarOf(v sql.Value) (value.Scalar, bool) {
+func scalarOf(v datum.Value) (value.Scalar, bool) {
 	switch v.Kind() {
-	case sql.KindNull:
+	case datum.KindNull:
 		return value.Null(), true
-	case sql.KindBool:
+	case datum.KindBool:
 		b, _ := v.AsBool()
 		return value.Bool(b), true
-	case sql.KindNumber:
+	case datum.KindNumber:
 		f, _ := v.AsFloat()
 		if !v.Finite() {
 			return value.Scalar{}, false
 		}
 		return value.Number(f), true
-	case sql.KindString:
+	case datum.KindString:
 		s, _ := v.AsString()
 		return value.String(s), true
 	}
@@ -516,15 +517,15 @@ func rangeOfFact(f *sql.Condition) (index.ValueRange, bool) {
 	}
 }
 
-func rangeOfKind(k sql.Kind) (index.ValueRange, bool) {
+func rangeOfKind(k datum.Kind) (index.ValueRange, bool) {
 	switch k {
-	case sql.KindNull:
+	case datum.KindNull:
 		return index.Exactly(value.Null()), true
-	case sql.KindBool:
+	case datum.KindBool:
 		return index.AtLeast(value.Bool(false)), true
-	case sql.KindNumber:
+	case datum.KindNumber:
 		return index.Numbers(), true
-	case sql.KindString:
+	case datum.KindString:
 		return index.Strings(), true
 	}
 	return index.ValueRange{}, false

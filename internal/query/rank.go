@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // rankedRow is a row with what it is ranked by.
@@ -35,7 +36,7 @@ func (x *execution) rank() error {
 	err = x.candidates(func(c candidate) (bool, error) {
 		var failed error
 		n := 0
-		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+		err := x.runner.Rows(datum.Raw(c.Body), func() bool {
 			n++
 			row, ok, err := x.runner.AppendProjection(nil)
 			if failed = err; err != nil || !ok {
@@ -95,7 +96,7 @@ func (x *execution) statistics() ([]sql.TextStatistics, error) {
 	if x.q.Scope.Logical != nil {
 		x.plan.method = logicalScan
 	}
-	return stats, x.candidates(func(c candidate) (bool, error) { return true, x.runner.CountText(stats, sql.Raw(c.Body)) })
+	return stats, x.candidates(func(c candidate) (bool, error) { return true, x.runner.CountText(stats, datum.Raw(c.Body)) })
 }
 
 // rankTexts ranks all items by what the index knows of their texts, and reads those
@@ -154,7 +155,7 @@ func (x *execution) rowOf(ordinal uint64) (row []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	x.read(&f)
-	if _, err := x.runner.Filter(sql.Raw(f.Body)); err != nil {
+	if _, err := x.runner.Filter(datum.Raw(f.Body)); err != nil {
 		return nil, false, err
 	}
 	x.page.Work.Matched++ // it has been ranked

@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // ErrResume: the query has no order, or another one than what a client wants to go on at.
@@ -20,7 +21,7 @@ var ErrResume = errors.New("the query cannot go on at these values")
 // values.
 type Resume struct {
 	// Keys are the values, one for each key of the order.
-	Keys []sql.Value
+	Keys []datum.Value
 	// Exclude leaves out the rows that have just these.
 	Exclude bool
 	// Ordinal is that of the item with which rows begin that have just these; 0 is with
@@ -75,7 +76,7 @@ func (x *execution) goOnAt(r *Resume) error {
 
 // leadsTo reports whether the index of an ordered plan has a place for such values. What
 // it has none for is in no row that the plan finds, but comes before them or after.
-func (p *plan) leadsTo(keys []sql.Value) bool {
+func (p *plan) leadsTo(keys []datum.Value) bool {
 	if p.composite == nil {
 		_, ok := scalarOf(keys[0])
 		return ok

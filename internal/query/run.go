@@ -14,6 +14,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -76,7 +77,7 @@ type Request struct {
 	// Measure asks for Times and Indexes, which cost something.
 	Measure bool
 	Random  func() float64
-	UDF     func(name string, args []sql.Value) (sql.Value, error)
+	UDF     func(name string, args []datum.Value) (datum.Value, error)
 }
 
 // Page is a part of a result.
@@ -347,7 +348,7 @@ func (x *execution) known(row []byte) (bool, error) {
 	if x.seen == nil {
 		return false, nil
 	}
-	x.canonical = sql.Raw(row).AppendCanonical(x.canonical[:0])
+	x.canonical = datum.Raw(row).AppendCanonical(x.canonical[:0])
 	if len(x.canonical) > sha256.Size {
 		sum := sha256.Sum256(x.canonical) // takes no more memory than a short row
 		x.canonical = append(x.canonical[:0], sum[:]...)
@@ -394,13 +395,13 @@ func (x *execution) once() error {
 		if err != nil {
 			return err
 		}
-		if err := x.runner.Rows(sql.Undefined(), func() bool { return x.runner.AddToGroup(g) == nil }); err != nil {
+		if err := x.runner.Rows(datum.Undefined(), func() bool { return x.runner.AddToGroup(g) == nil }); err != nil {
 			return err
 		}
 		return x.emitGroup(g)
 	}
 	var failed error
-	err := x.runner.Rows(sql.Undefined(), func() bool {
+	err := x.runner.Rows(datum.Undefined(), func() bool {
 		var row []byte
 		var ok bool
 		if row, ok, failed = x.runner.AppendProjection(nil); ok && failed == nil {
@@ -448,7 +449,7 @@ func (x *execution) group() error {
 	var key []byte
 	err := x.candidates(func(c candidate) (bool, error) {
 		var failed error
-		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+		err := x.runner.Rows(datum.Raw(c.Body), func() bool {
 			x.matched = true
 			if key, failed = x.runner.AppendGroupKey(key[:0]); failed != nil {
 				return false

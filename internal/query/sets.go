@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -31,7 +32,7 @@ type set struct {
 	kind     index.Kind
 	path     index.Path
 	ranges   []index.ValueRange
-	values   []sql.Value // for people, or text
+	values   []datum.Value // for people, or text
 	text     string
 	any, all []*set
 	found    *hits

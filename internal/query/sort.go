@@ -13,11 +13,12 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // sortedRow is a row with its place in the order.
 type sortedRow struct {
-	keys    []sql.Value
+	keys    []datum.Value
 	ordinal uint64
 	n       int // among the rows of its item
 	json    []byte
@@ -28,7 +29,7 @@ type sortedRow struct {
 func (r *sortedRow) measure() {
 	r.bytes = len(r.json) + rowOverhead
 	for _, k := range r.keys {
-		if k.Kind() >= sql.KindString {
+		if k.Kind() >= datum.KindString {
 			r.bytes += len(k.AppendJSON(nil))
 		}
 	}
@@ -52,12 +53,12 @@ func (x *execution) sort() error {
 	case nearest:
 		find = func(yield func(candidate) (bool, error)) error { return x.nearest(h, most, yield) }
 	}
-	var keys []sql.Value
+	var keys []datum.Value
 	var row []byte
 	err := find(func(c candidate) (bool, error) {
 		n := 0
 		var failed error
-		err := x.runner.Rows(sql.Raw(c.Body), func() bool {
+		err := x.runner.Rows(datum.Raw(c.Body), func() bool {
 			n++
 			x.matched = true
 			if keys, failed = x.runner.AppendSortKeys(keys[:0]); failed != nil {
@@ -98,7 +99,7 @@ func (x *execution) project(row *sortedRow) error {
 	if err != nil || !live {
 		return err
 	}
-	if _, err := x.runner.Filter(sql.Raw(f.Body)); err != nil {
+	if _, err := x.runner.Filter(datum.Raw(f.Body)); err != nil {
 		return err
 	}
 	row.json, _, err = x.runner.AppendProjection(nil)
@@ -194,7 +195,7 @@ func (h *rowHeap) wants(row *sortedRow, most int) bool {
 
 // add keeps a row, and drops the last if there are too many.
 func (h *rowHeap) add(row sortedRow, most int) error {
-	detached := make([]sql.Value, len(row.keys))
+	detached := make([]datum.Value, len(row.keys))
 	for i, k := range row.keys {
 		detached[i] = k.Detach()
 	}
@@ -275,7 +276,7 @@ func (x *execution) inner(p *sql.Program) ([][]byte, error) {
 	if err := x.input(innerCopies * len(sub.page.Rows)); err != nil {
 		return nil, err
 	}
-	for v := range sql.Raw(append(append([]byte{'['}, sub.page.Rows...), ']')).Elements {
+	for v := range datum.Raw(append(append([]byte{'['}, sub.page.Rows...), ']')).Elements {
 		rows = append(rows, v.AppendJSON(nil))
 	}
 	x.page.Indexes = sub.page.Indexes

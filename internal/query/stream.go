@@ -7,7 +7,7 @@ package query
 import (
 	"errors"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // streaming is a page in the making, of rows in order. It is a type with methods, since
@@ -56,7 +56,7 @@ func (s *streaming) onItem(c candidate) (more bool, err error) {
 	if s.behind && !s.before {
 		s.catchUp()
 	}
-	err = s.runner.Rows(sql.Raw(c.Body), s.row)
+	err = s.runner.Rows(datum.Raw(c.Body), s.row)
 	if err = errors.Join(err, s.failed); err != nil || s.ended {
 		return false, err
 	}

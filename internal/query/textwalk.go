@@ -10,6 +10,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -211,7 +212,7 @@ func (w *textWalk) read(i int, ordinal uint64) (*sql.TextCount, error) {
 		return nil, err
 	}
 	w.x.read(&f)
-	count, ok := w.x.plan.questions[i].CountPhrases(sql.Raw(f.Body))
+	count, ok := w.x.plan.questions[i].CountPhrases(datum.Raw(f.Body))
 	if !ok {
 		return nil, nil
 	}
@@ -253,7 +254,7 @@ func (x *execution) textTotals(g *sql.Group) error {
 func (x *execution) scored(h *rowHeap, most int, yield func(candidate) (bool, error)) error {
 	score := x.q.Program.OrderBy()[0].Text
 	return x.texts(x.plan.order, func(item textItem) (bool, error) {
-		row := sortedRow{keys: []sql.Value{{}}, ordinal: item.ordinal, n: 1}
+		row := sortedRow{keys: []datum.Value{{}}, ordinal: item.ordinal, n: 1}
 		if c := item.counts[0]; c != nil {
 			row.keys[0] = score.Of(c.Words, c.Occurrences)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // maxTokenBytes bounds the text of a token.
@@ -62,8 +63,8 @@ type place struct {
 	// Keys are its values in the order that was asked for.
 	Keys []keyText `json:"k,omitzero"`
 
-	keys  []sql.Value // what Keys stand for
-	named bool        // by a client, perhaps without an item
+	keys  []datum.Value // what Keys stand for
+	named bool          // by a client, perhaps without an item
 }
 
 func (p *place) started() bool { return p.Ordinal != 0 || p.named }
@@ -81,7 +82,7 @@ func (p *place) before(c *candidate, pl *plan) bool {
 	case indexRange, orderedScan:
 		order := p.Value.Compare(c.value)
 		if len(p.keys) > 0 && p.Value.Alike(c.value) {
-			order = sql.Compare(p.keys[0], c.key)
+			order = datum.Compare(p.keys[0], c.key)
 		}
 		if order == 0 {
 			order = compareOrdinals(p.Ordinal, c.Ordinal)

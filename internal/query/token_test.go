@@ -17,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -358,7 +359,7 @@ func TestTokensOfAnotherRequest(t *testing.T) {
 		q := f.request("SELECT 1")
 		parsed, err := syntax.Parse(text)
 		f.must(err)
-		q.Program, err = sql.Compile(parsed, sql.CompileOptions{Params: map[string]sql.Value{"@x": sql.Raw([]byte(x))}})
+		q.Program, err = sql.Compile(parsed, sql.CompileOptions{Params: map[string]datum.Value{"@x": datum.Raw([]byte(x))}})
 		f.must(err)
 		q.Scope, q.MaxRows = s, 2
 		return q

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // queryInfo is what a plan tells a client to do with the rows of several ranges.
@@ -97,27 +97,27 @@ func (q *queryCall) post(text string, header map[string]string) answer {
 }
 
 // rows takes the rows out of a page.
-func (q *queryCall) rows(a answer) []sql.Value {
+func (q *queryCall) rows(a answer) []datum.Value {
 	q.d.Helper()
 	page := q.s.page(q.d, a, "Documents")
 	if q.page > 0 && len(page) > q.page {
 		q.d.fatalf("a page has %d rows, more than %d", len(page), q.page)
 	}
-	rows := make([]sql.Value, len(page))
+	rows := make([]datum.Value, len(page))
 	for i, row := range page {
-		rows[i] = sql.Raw(row)
+		rows[i] = datum.Raw(row)
 	}
 	return rows
 }
 
 // all reads all pages of a query that goes to one place.
-func (q *queryCall) all(text string, header map[string]string) ([]sql.Value, error) {
+func (q *queryCall) all(text string, header map[string]string) ([]datum.Value, error) {
 	q.d.Helper()
 	h := map[string]string{}
 	for name, value := range header {
 		h[name] = value
 	}
-	var rows []sql.Value
+	var rows []datum.Value
 	for range maxPages {
 		a := q.post(text, h)
 		if a.status != http.StatusOK {
@@ -175,7 +175,7 @@ func (q *queryCall) ranges(p *queryPlan) []string {
 }
 
 // run runs the query over all partitions that it is about.
-func (q *queryCall) run(p *queryPlan) ([]sql.Value, error) {
+func (q *queryCall) run(p *queryPlan) ([]datum.Value, error) {
 	q.d.Helper()
 	ids := q.ranges(p)
 	if p.HybridSearchQueryInfo != nil {
@@ -192,13 +192,13 @@ func (q *queryCall) run(p *queryPlan) ([]sql.Value, error) {
 var nothingSeen = strings.NewReplacer("{documentdb-formattableorderbyquery-filter}", "true")
 
 // each sends the query to each range.
-func (q *queryCall) each(info *queryInfo, ids []string) ([][]sql.Value, error) {
+func (q *queryCall) each(info *queryInfo, ids []string) ([][]datum.Value, error) {
 	q.d.Helper()
 	text := q.text
 	if info.RewrittenQuery != "" {
 		text = nothingSeen.Replace(info.RewrittenQuery)
 	}
-	perRange := make([][]sql.Value, len(ids))
+	perRange := make([][]datum.Value, len(ids))
 	for i, id := range ids {
 		rows, err := q.all(text, map[string]string{"X-Ms-Documentdb-Partitionkeyrangeid": id})
 		if err != nil {
@@ -210,8 +210,8 @@ func (q *queryCall) each(info *queryInfo, ids []string) ([][]sql.Value, error) {
 }
 
 // merged makes the answer of the ranges' rows.
-func (q *queryCall) merged(info *queryInfo, perRange [][]sql.Value) []sql.Value {
-	var rows []sql.Value
+func (q *queryCall) merged(info *queryInfo, perRange [][]datum.Value) []datum.Value {
+	var rows []datum.Value
 	if len(info.OrderBy) > 0 {
 		for _, row := range mergeOrdered(info, perRange) {
 			rows = append(rows, payloadOf(row))
@@ -226,29 +226,29 @@ func (q *queryCall) merged(info *queryInfo, perRange [][]sql.Value) []sql.Value 
 		rows = distinctRows(info, rows)
 	}
 	if c := info.DCountInfo; c != nil {
-		total := sql.Int(int64(len(rows)))
+		total := datum.Int(int64(len(rows)))
 		if c.DCountAlias != nil {
-			var b sql.ObjectBuilder
+			var b datum.ObjectBuilder
 			b.Set(*c.DCountAlias, total)
 			total = b.Value()
 		}
-		rows = []sql.Value{total}
+		rows = []datum.Value{total}
 	}
 	return sliced(rows, info.Offset, info.Limit, info.Top)
 }
 
 // payloadOf returns what a row has beside what it is merged by, in the server's own words.
-func payloadOf(row sql.Value) sql.Value {
+func payloadOf(row datum.Value) datum.Value {
 	var of struct {
 		Payload json.RawMessage `json:"payload"`
 	}
 	if err := json.Unmarshal([]byte(row.String()), &of); err != nil {
-		return sql.Undefined()
+		return datum.Undefined()
 	}
-	return sql.Raw(of.Payload)
+	return datum.Raw(of.Payload)
 }
 
-func sliced(rows []sql.Value, offset, limit, top *int) []sql.Value {
+func sliced(rows []datum.Value, offset, limit, top *int) []datum.Value {
 	if offset != nil {
 		rows = rows[min(*offset, len(rows)):]
 	}
@@ -262,8 +262,8 @@ func sliced(rows []sql.Value, offset, limit, top *int) []sql.Value {
 
 // mergeOrdered takes the first of the ranges' next rows again and again. It does not
 // sort: that each range is in order is the server's part.
-func mergeOrdered(info *queryInfo, perRange [][]sql.Value) []sql.Value {
-	var rows []sql.Value
+func mergeOrdered(info *queryInfo, perRange [][]datum.Value) []datum.Value {
+	var rows []datum.Value
 	for {
 		first := -1
 		for i := range perRange {
@@ -279,9 +279,9 @@ func mergeOrdered(info *queryInfo, perRange [][]sql.Value) []sql.Value {
 	}
 }
 
-func compareRows(info *queryInfo, a, b sql.Value) int {
+func compareRows(info *queryInfo, a, b datum.Value) int {
 	for i, direction := range info.OrderBy {
-		c := sql.Compare(a.Member("orderByItems").Index(i).Member("item"), b.Member("orderByItems").Index(i).Member("item"))
+		c := datum.Compare(a.Member("orderByItems").Index(i).Member("item"), b.Member("orderByItems").Index(i).Member("item"))
 		if direction == "Descending" {
 			c = -c
 		}
@@ -292,8 +292,8 @@ func compareRows(info *queryInfo, a, b sql.Value) int {
 	return 0
 }
 
-func distinctRows(info *queryInfo, rows []sql.Value) []sql.Value {
-	var distinct []sql.Value
+func distinctRows(info *queryInfo, rows []datum.Value) []datum.Value {
+	var distinct []datum.Value
 	seen := map[string]bool{}
 	for _, row := range rows {
 		key := string(row.AppendCanonical(nil))
@@ -310,8 +310,8 @@ func distinctRows(info *queryInfo, rows []sql.Value) []sql.Value {
 }
 
 // mergeGroups puts the groups of several ranges together.
-func (q *queryCall) mergeGroups(info *queryInfo, rows []sql.Value) []sql.Value {
-	groups := map[string][]sql.Value{}
+func (q *queryCall) mergeGroups(info *queryInfo, rows []datum.Value) []datum.Value {
+	groups := map[string][]datum.Value{}
 	var keys []string
 	for _, row := range rows {
 		key, payload := "", row
@@ -326,7 +326,7 @@ func (q *queryCall) mergeGroups(info *queryInfo, rows []sql.Value) []sql.Value {
 		}
 		groups[key] = append(groups[key], payload)
 	}
-	var merged []sql.Value
+	var merged []datum.Value
 	for _, key := range keys {
 		if row := q.mergeGroup(info, groups[key]); !row.IsUndefined() {
 			merged = append(merged, row)
@@ -335,9 +335,9 @@ func (q *queryCall) mergeGroups(info *queryInfo, rows []sql.Value) []sql.Value {
 	return merged
 }
 
-func (q *queryCall) mergeGroup(info *queryInfo, payloads []sql.Value) sql.Value {
-	parts := func(of func(sql.Value) sql.Value) []sql.Value {
-		list := make([]sql.Value, len(payloads))
+func (q *queryCall) mergeGroup(info *queryInfo, payloads []datum.Value) datum.Value {
+	parts := func(of func(datum.Value) datum.Value) []datum.Value {
+		list := make([]datum.Value, len(payloads))
 		for i, p := range payloads {
 			list[i] = of(p)
 		}
@@ -347,11 +347,11 @@ func (q *queryCall) mergeGroup(info *queryInfo, payloads []sql.Value) sql.Value 
 		if len(info.Aggregates) == 0 {
 			return payloads[0]
 		}
-		return q.mergeAggregate(info.Aggregates[0], parts(func(p sql.Value) sql.Value { return p.Index(0) }))
+		return q.mergeAggregate(info.Aggregates[0], parts(func(p datum.Value) datum.Value { return p.Index(0) }))
 	}
-	var b sql.ObjectBuilder
+	var b datum.ObjectBuilder
 	for _, alias := range info.GroupByAliases {
-		values := parts(func(p sql.Value) sql.Value { return p.Member(alias) })
+		values := parts(func(p datum.Value) datum.Value { return p.Member(alias) })
 		if aggregate := info.GroupByAliasToAggregateType[alias]; aggregate != nil {
 			b.Set(alias, q.mergeAggregate(*aggregate, values))
 			continue
@@ -362,41 +362,41 @@ func (q *queryCall) mergeGroup(info *queryInfo, payloads []sql.Value) sql.Value 
 }
 
 // mergeAggregate makes one aggregate of its parts.
-func (q *queryCall) mergeAggregate(name string, parts []sql.Value) sql.Value {
+func (q *queryCall) mergeAggregate(name string, parts []datum.Value) datum.Value {
 	switch name {
 	case "Count", "CountIf", "Sum":
-		return summed(parts, func(p sql.Value) sql.Value { return p.Member("item") })
+		return summed(parts, func(p datum.Value) datum.Value { return p.Member("item") })
 	case "Average":
-		sum := summed(parts, func(p sql.Value) sql.Value { return p.Member("item").Member("sum") })
-		n, _ := summed(parts, func(p sql.Value) sql.Value { return p.Member("item").Member("count") }).AsFloat()
+		sum := summed(parts, func(p datum.Value) datum.Value { return p.Member("item").Member("sum") })
+		n, _ := summed(parts, func(p datum.Value) datum.Value { return p.Member("item").Member("count") }).AsFloat()
 		x, ok := sum.AsFloat()
 		if !ok || n == 0 {
-			return sql.Undefined()
+			return datum.Undefined()
 		}
-		return sql.Float(x / n)
+		return datum.Float(x / n)
 	case "Min", "Max":
 		return extreme(name, parts)
 	case "MakeList", "MakeSet":
 		return collected(name, parts)
 	}
 	q.d.fatalf("there is no aggregate %q", name)
-	return sql.Undefined()
+	return datum.Undefined()
 }
 
-func summed(parts []sql.Value, of func(sql.Value) sql.Value) sql.Value {
+func summed(parts []datum.Value, of func(datum.Value) datum.Value) datum.Value {
 	sum := 0.0
 	for _, p := range parts {
 		x, ok := of(p).AsFloat()
 		if !ok {
-			return sql.Undefined()
+			return datum.Undefined()
 		}
 		sum += x
 	}
-	return sql.Float(sum)
+	return datum.Float(sum)
 }
 
-func extreme(name string, parts []sql.Value) sql.Value {
-	best := sql.Undefined()
+func extreme(name string, parts []datum.Value) datum.Value {
+	best := datum.Undefined()
 	for _, p := range parts {
 		detail := p.Member("item2")
 		if n, _ := detail.Member("count").AsFloat(); n == 0 {
@@ -406,7 +406,7 @@ func extreme(name string, parts []sql.Value) sql.Value {
 		if x.IsUndefined() {
 			return x
 		}
-		c := sql.Compare(x, best)
+		c := datum.Compare(x, best)
 		if best.IsUndefined() || name == "Min" && c < 0 || name == "Max" && c > 0 {
 			best = x
 		}
@@ -416,7 +416,7 @@ func extreme(name string, parts []sql.Value) sql.Value {
 
 // collected returns the elements of all parts, in the order of their texts: that of a
 // list is not defined.
-func collected(name string, parts []sql.Value) sql.Value {
+func collected(name string, parts []datum.Value) datum.Value {
 	var all [][]byte
 	for _, p := range parts {
 		for v := range p.Member("item").Elements {
@@ -427,9 +427,9 @@ func collected(name string, parts []sql.Value) sql.Value {
 	if name == "MakeSet" {
 		all = slices.CompactFunc(all, bytes.Equal)
 	}
-	var b sql.ArrayBuilder
+	var b datum.ArrayBuilder
 	for _, text := range all {
-		b.Add(sql.Raw(text))
+		b.Add(datum.Raw(text))
 	}
 	return b.Value()
 }

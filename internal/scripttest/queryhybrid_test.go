@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // hybridInfo is what a plan tells a client to do for ORDER BY RANK.
@@ -27,7 +27,7 @@ const rankConstant = 60
 
 // hybrid runs ORDER BY RANK: the statistics of all ranges first, then a query for
 // each score, whose rows are put in order by their ranks.
-func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]sql.Value, error) {
+func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]datum.Value, error) {
 	fill := nothingSeen
 	if info.RequiresGlobalStatistics {
 		perRange, err := q.each(&queryInfo{RewrittenQuery: info.GlobalStatisticsQuery}, ids)
@@ -37,7 +37,7 @@ func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]sql.Value, error) 
 		fill = statisticsReplacer(slices.Concat(perRange...))
 	}
 	seen := map[string]bool{}
-	var rows []sql.Value
+	var rows []datum.Value
 	for i := range info.ComponentQueryInfos {
 		component := info.ComponentQueryInfos[i]
 		component.RewrittenQuery = fill.Replace(component.RewrittenQuery)
@@ -61,31 +61,31 @@ func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]sql.Value, error) 
 }
 
 // statisticsReplacer adds up the statistics and puts them in place of their names.
-func statisticsReplacer(rows []sql.Value) *strings.Replacer {
+func statisticsReplacer(rows []datum.Value) *strings.Replacer {
 	const name = "{documentdb-formattablehybridsearchquery-"
-	add := func(of func(sql.Value) sql.Value) string {
+	add := func(of func(datum.Value) datum.Value) string {
 		return string(summed(rows, of).AppendJSON(nil))
 	}
 	pairs := []string{
 		"{documentdb-formattableorderbyquery-filter}", "true",
-		name + "totaldocumentcount}", add(func(r sql.Value) sql.Value { return r.Member("documentCount") }),
+		name + "totaldocumentcount}", add(func(r datum.Value) datum.Value { return r.Member("documentCount") }),
 	}
 	for i := range rows[0].Member("fullTextStatistics").Len() {
-		text := func(r sql.Value) sql.Value { return r.Member("fullTextStatistics").Index(i) }
+		text := func(r datum.Value) datum.Value { return r.Member("fullTextStatistics").Index(i) }
 		var hits []string
 		for n := range text(rows[0]).Member("hitCounts").Len() {
-			hits = append(hits, add(func(r sql.Value) sql.Value { return text(r).Member("hitCounts").Index(n) }))
+			hits = append(hits, add(func(r datum.Value) datum.Value { return text(r).Member("hitCounts").Index(n) }))
 		}
 		at := strconv.Itoa(i) + "}"
 		pairs = append(pairs,
-			name+"totalwordcount-"+at, add(func(r sql.Value) sql.Value { return text(r).Member("totalWordCount") }),
+			name+"totalwordcount-"+at, add(func(r datum.Value) datum.Value { return text(r).Member("totalWordCount") }),
 			name+"hitcountsarray-"+at, "["+strings.Join(hits, ",")+"]")
 	}
 	return strings.NewReplacer(pairs...)
 }
 
 // fuse orders rows by the sum of the reciprocals of their ranks under each score.
-func fuse(info *hybridInfo, rows []sql.Value) []sql.Value {
+func fuse(info *hybridInfo, rows []datum.Value) []datum.Value {
 	total := make([]float64, len(rows))
 	for c := range info.ComponentQueryInfos {
 		weight, ascending := 1.0, info.ComponentQueryInfos[c].OrderBy[0] == "Ascending"
@@ -111,7 +111,7 @@ func fuse(info *hybridInfo, rows []sql.Value) []sql.Value {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(total[b], total[a]) })
-	fused := make([]sql.Value, len(rows))
+	fused := make([]datum.Value, len(rows))
 	for i, at := range order {
 		fused[i] = rows[at]
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 const (
@@ -252,10 +252,10 @@ func (c *resumeClient) must2xx(method string, path []string, header map[string]s
 }
 
 // unpaged runs a query through, in pages that hold all of a range.
-func (c *resumeClient) unpaged(s shape) []sql.Value {
+func (c *resumeClient) unpaged(s shape) []datum.Value {
 	c.t.Helper()
 	q := c.newQuery(s.text, 1000)
-	perRange := make([][]sql.Value, len(q.ranges))
+	perRange := make([][]datum.Value, len(q.ranges))
 	for i := range q.ranges {
 		p := q.inRange(i, "")
 		if p.fetch(); !p.done {
@@ -276,10 +276,10 @@ func (c *resumeClient) unpaged(s shape) []sql.Value {
 }
 
 // through runs a query to its end.
-func (q *clientQuery) through(open func(*clientQuery, string) pipeline) []sql.Value {
+func (q *clientQuery) through(open func(*clientQuery, string) pipeline) []datum.Value {
 	q.t.Helper()
 	p := open(q, "")
-	var rows []sql.Value
+	var rows []datum.Value
 	for range maxPages {
 		page, continuation := p.next()
 		rows = append(rows, page...)
@@ -295,12 +295,12 @@ func (q *clientQuery) through(open func(*clientQuery, string) pipeline) []sql.Va
 }
 
 // resumed runs a query to its end, a client for each page.
-func (q *clientQuery) resumed(open func(*clientQuery, string) pipeline, between func(page int)) []sql.Value {
+func (q *clientQuery) resumed(open func(*clientQuery, string) pipeline, between func(page int)) []datum.Value {
 	q.t.Helper()
 	continuation := ""
-	var rows []sql.Value
+	var rows []datum.Value
 	for page := range maxPages {
-		var more []sql.Value
+		var more []datum.Value
 		more, continuation = open(q, continuation).next()
 		if rows = append(rows, more...); continuation == "" {
 			return rows
@@ -312,14 +312,14 @@ func (q *clientQuery) resumed(open func(*clientQuery, string) pipeline, between 
 }
 
 // rowText is what tells rows apart.
-func rowText(row sql.Value) string {
+func rowText(row datum.Value) string {
 	if id := row.Member("id"); !id.IsUndefined() {
 		return string(row.Member("x").AppendJSON(id.AppendJSON(nil)))
 	}
 	return string(row.AppendCanonical(nil))
 }
 
-func (q *clientQuery) ids(rows []sql.Value) map[string]int {
+func (q *clientQuery) ids(rows []datum.Value) map[string]int {
 	n := map[string]int{}
 	for _, row := range rows {
 		n[rowText(row)]++
@@ -328,9 +328,9 @@ func (q *clientQuery) ids(rows []sql.Value) map[string]int {
 }
 
 // compare checks that a run came to the rows that it should.
-func (q *clientQuery) compare(s shape, how string, want, got []sql.Value) {
+func (q *clientQuery) compare(s shape, how string, want, got []datum.Value) {
 	q.t.Helper()
-	texts := func(rows []sql.Value) []string {
+	texts := func(rows []datum.Value) []string {
 		out := make([]string, len(rows))
 		for i, row := range rows {
 			out[i] = rowText(row)

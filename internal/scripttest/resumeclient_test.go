@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // resumeClient talks to a server about one container.
@@ -92,7 +92,7 @@ func (c *resumeClient) newQuery(text string, size int) *clientQuery {
 
 // clientPage is what a request came to.
 type clientPage struct {
-	rows         []sql.Value
+	rows         []datum.Value
 	continuation string
 	latestFirst  bool // as the answer tells
 }
@@ -122,7 +122,7 @@ func (q *clientQuery) post(text, resumeFilter, continuation string, header map[s
 	}
 	p := clientPage{continuation: a.header.Get("X-Ms-Continuation"), latestFirst: told.ReverseIndexScan}
 	for _, row := range feed.Documents {
-		p.rows = append(p.rows, sql.Raw(row))
+		p.rows = append(p.rows, datum.Raw(row))
 	}
 	filtered := len(q.info.OrderBy) > 0 || strings.Contains(text, "WHERE")
 	if len(p.rows) == 0 && p.continuation != "" && filtered && h["X-Ms-Documentdb-Partitionkeyrangeid"] != "" {
@@ -138,10 +138,10 @@ type producer struct {
 	text         string
 	resumeFilter string
 	// keep says whether a row is one that the client has not had yet; nil is always.
-	keep func(row sql.Value, latestFirst bool) bool
+	keep func(row datum.Value, latestFirst bool) bool
 
-	rows        []sql.Value // of a page, those that are still to come
-	start, next string      // the continuation of that page, and of the one after it
+	rows        []datum.Value // of a page, those that are still to come
+	start, next string        // the continuation of that page, and of the one after it
 	done        bool
 }
 
@@ -152,7 +152,7 @@ func (p *producer) fetch() {
 	p.start, p.next, p.done = p.next, page.continuation, page.continuation == ""
 	p.rows = page.rows
 	if p.keep != nil {
-		p.rows = slices.DeleteFunc(p.rows, func(row sql.Value) bool { return !p.keep(row, page.latestFirst) })
+		p.rows = slices.DeleteFunc(p.rows, func(row datum.Value) bool { return !p.keep(row, page.latestFirst) })
 	}
 }
 
@@ -185,19 +185,19 @@ func first(info *queryInfo, producers []*producer) *producer {
 	return best
 }
 
-func (p *producer) take() sql.Value {
+func (p *producer) take() datum.Value {
 	row := p.rows[0]
 	p.rows = p.rows[1:]
 	return row
 }
 
 // orderItem returns what a row is ordered by.
-func orderItem(row sql.Value, i int) sql.Value {
+func orderItem(row datum.Value, i int) datum.Value {
 	return row.Member("orderByItems").Index(i).Member("item")
 }
 
 // rowNumber returns the number by which clients order items: it is in the rid.
-func rowNumber(t testing.TB, row sql.Value) uint64 {
+func rowNumber(t testing.TB, row datum.Value) uint64 {
 	t.Helper()
 	text, _ := row.Member("_rid").AsString()
 	return ridNumber(t, text)
@@ -232,7 +232,7 @@ func (q *clientQuery) newStages() stages {
 }
 
 // apply makes the client's rows of merged ones. It reports whether more may follow.
-func (s *stages) apply(info *queryInfo, rows []sql.Value) (out []sql.Value, more bool) {
+func (s *stages) apply(info *queryInfo, rows []datum.Value) (out []datum.Value, more bool) {
 	for _, row := range rows {
 		if len(info.OrderBy) > 0 {
 			row = payloadOf(row)
@@ -259,7 +259,7 @@ func (s *stages) apply(info *queryInfo, rows []sql.Value) (out []sql.Value, more
 type pipeline interface {
 	// next returns the rows of the client's next page, and the continuation from which
 	// another client can go on: empty, if there is nothing more.
-	next() (rows []sql.Value, continuation string)
+	next() (rows []datum.Value, continuation string)
 }
 
 // encoded writes a continuation.

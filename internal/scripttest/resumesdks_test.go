@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // parallel runs a query without an order: one range after the other, a page of the server
@@ -41,7 +41,7 @@ func (q *clientQuery) inRange(at int, token string) *producer {
 	return &producer{q: q, at: at, text: q.rewritten("true"), next: token}
 }
 
-func (p *parallel) next() ([]sql.Value, string) {
+func (p *parallel) next() ([]datum.Value, string) {
 	p.at.fetch()
 	rows, more := p.apply(p.q.info, p.at.rows)
 	if p.at.done && p.at.at+1 < len(p.q.ranges) {
@@ -65,7 +65,7 @@ type orderedContinuation struct {
 	stages
 }
 
-func (q *clientQuery) continuation(at int, token string, row sql.Value, skip int, s stages) orderedContinuation {
+func (q *clientQuery) continuation(at int, token string, row datum.Value, skip int, s stages) orderedContinuation {
 	c := orderedContinuation{Range: at, Token: token, Skip: skip, stages: s}
 	c.RID, _ = row.Member("_rid").AsString()
 	for i := range q.info.OrderBy {
@@ -76,9 +76,9 @@ func (q *clientQuery) continuation(at int, token string, row sql.Value, skip int
 
 // compare tells where a row comes from where the client stopped: after it, if the result
 // is positive.
-func (c *orderedContinuation) compare(info *queryInfo, row sql.Value) int {
+func (c *orderedContinuation) compare(info *queryInfo, row datum.Value) int {
 	for i, direction := range info.OrderBy {
-		if order := sql.Compare(orderItem(row, i), sql.Raw([]byte(c.Values[i]))); order != 0 {
+		if order := datum.Compare(orderItem(row, i), datum.Raw([]byte(c.Values[i]))); order != 0 {
 			if direction == "Descending" {
 				return -order
 			}
@@ -90,7 +90,7 @@ func (c *orderedContinuation) compare(info *queryInfo, row sql.Value) int {
 
 // compareRID orders the items of two rows, as the server has told or the client thinks
 // that it has.
-func (c *orderedContinuation) compareRID(q *clientQuery, row sql.Value, latestFirst bool) int {
+func (c *orderedContinuation) compareRID(q *clientQuery, row datum.Value, latestFirst bool) int {
 	order := cmp.Compare(rowNumber(q.t, row), ridNumber(q.t, c.RID))
 	if latestFirst {
 		return -order
@@ -99,10 +99,10 @@ func (c *orderedContinuation) compareRID(q *clientQuery, row sql.Value, latestFi
 }
 
 // sameItem counts the rows of a page that are of the item of its last.
-func sameItem(rows []sql.Value) int {
+func sameItem(rows []datum.Value) int {
 	n := 0
 	for _, row := range rows {
-		if sql.Equal(row.Member("_rid"), rows[len(rows)-1].Member("_rid")) {
+		if datum.Equal(row.Member("_rid"), rows[len(rows)-1].Member("_rid")) {
 			n++
 		}
 	}
@@ -147,7 +147,7 @@ func newDotnet(q *clientQuery, continuation string) pipeline {
 func (c *orderedContinuation) resumeFilter(rid string, exclude bool) string {
 	values := make([]string, len(c.Values))
 	for i, v := range c.Values {
-		values[i] = string(sql.Raw([]byte(v)).AppendResume(nil))
+		values[i] = string(datum.Raw([]byte(v)).AppendResume(nil))
 	}
 	f := `{"value":[` + strings.Join(values, ",") + `]`
 	if rid != "" {
@@ -161,9 +161,9 @@ func (c *orderedContinuation) resumeFilter(rid string, exclude bool) string {
 
 // skipper leaves out rows up to the one at which the client stopped. From the first that
 // comes after it on it lets all pass, in whatever order they come.
-func (c *orderedContinuation) skipper(q *clientQuery) func(sql.Value, bool) bool {
+func (c *orderedContinuation) skipper(q *clientQuery) func(datum.Value, bool) bool {
 	skip, passed := c.Skip, false
-	return func(row sql.Value, latestFirst bool) bool {
+	return func(row datum.Value, latestFirst bool) bool {
 		if passed {
 			return true
 		}
@@ -181,11 +181,11 @@ func (c *orderedContinuation) skipper(q *clientQuery) func(sql.Value, bool) bool
 	}
 }
 
-func (p *dotnet) next() ([]sql.Value, string) {
+func (p *dotnet) next() ([]datum.Value, string) {
 	for _, from := range p.producers {
 		from.fill()
 	}
-	var rows []sql.Value
+	var rows []datum.Value
 	var from *producer
 	drained := false
 	for len(rows) < p.q.size && !drained {
@@ -237,7 +237,7 @@ func newJava(q *clientQuery, continuation string) pipeline {
 	for i, from := range p.producers {
 		from.text = q.rewritten(c.javaFilter(q.info, i >= c.Range))
 		if i == c.Range {
-			from.keep = func(row sql.Value, latestFirst bool) bool {
+			from.keep = func(row datum.Value, latestFirst bool) bool {
 				return c.compare(q.info, row) != 0 || c.compareRID(q, row, latestFirst) >= 0
 			}
 		}
@@ -245,8 +245,8 @@ func newJava(q *clientQuery, continuation string) pipeline {
 	return p
 }
 
-func (p *java) next() ([]sql.Value, string) {
-	var rows []sql.Value
+func (p *java) next() ([]datum.Value, string) {
+	var rows []datum.Value
 	for {
 		for _, from := range p.producers {
 			from.fill()
@@ -282,7 +282,7 @@ func (c *orderedContinuation) javaFilter(info *queryInfo, inclusive bool) string
 			operator += "="
 		}
 		term := c.javaTerm(info, n, operator)
-		for _, function := range laterKinds(sql.Raw([]byte(c.Values[n])).Kind(), info.OrderBy[n] == "Descending") {
+		for _, function := range laterKinds(datum.Raw([]byte(c.Values[n])).Kind(), info.OrderBy[n] == "Descending") {
 			term += " OR " + function + "(" + info.OrderByExpressions[n] + ")"
 		}
 		terms = append(terms, "("+strings.Join(append(parts, "("+term+")"), " AND ")+")")
@@ -303,7 +303,7 @@ func (c *orderedContinuation) javaTerm(info *queryInfo, i int, operator string) 
 }
 
 // laterKinds returns the functions that tell the kinds of values that come later.
-func laterKinds(kind sql.Kind, descending bool) []string {
+func laterKinds(kind datum.Kind, descending bool) []string {
 	functions := []string{"NOT IS_DEFINED", "IS_NULL", "IS_BOOLEAN", "IS_NUMBER", "IS_STRING", "IS_ARRAY", "IS_OBJECT"}
 	if descending {
 		return functions[:kind]
@@ -324,7 +324,7 @@ type javascript struct {
 // rangeRun is rows of one range, and the continuation with which to go on after them.
 type rangeRun struct {
 	from  int
-	rows  []sql.Value
+	rows  []datum.Value
 	token string
 }
 
@@ -368,9 +368,9 @@ func (c *orderedContinuation) javascriptFilter(info *queryInfo, inclusive bool) 
 
 // javascriptSkipper looks at every row of the range. It does not read which direction the
 // server has told, but takes that of the order for it.
-func (c *orderedContinuation) javascriptSkipper(q *clientQuery) func(sql.Value, bool) bool {
+func (c *orderedContinuation) javascriptSkipper(q *clientQuery) func(datum.Value, bool) bool {
 	skip := c.Skip
-	return func(row sql.Value, _ bool) bool {
+	return func(row datum.Value, _ bool) bool {
 		order := c.compare(q.info, row)
 		if order == 0 {
 			order = c.compareRID(q, row, slices.Contains(q.info.OrderBy, "Descending"))
@@ -404,11 +404,11 @@ func (p *javascript) gather() {
 			p.gathered[n-1].rows, p.gathered[n-1].token = append(p.gathered[n-1].rows, row), token
 			continue
 		}
-		p.gathered = append(p.gathered, rangeRun{from.at, []sql.Value{row}, token})
+		p.gathered = append(p.gathered, rangeRun{from.at, []datum.Value{row}, token})
 	}
 }
 
-func (p *javascript) next() ([]sql.Value, string) {
+func (p *javascript) next() ([]datum.Value, string) {
 	if len(p.gathered) == 0 {
 		p.gather()
 	}
@@ -419,7 +419,7 @@ func (p *javascript) next() ([]sql.Value, string) {
 		}
 		return nil, ""
 	}
-	var rows []sql.Value
+	var rows []datum.Value
 	var last rangeRun
 	for len(p.gathered) > 0 && len(rows)+len(p.gathered[0].rows) <= p.q.size {
 		last, p.gathered = p.gathered[0], p.gathered[1:]
@@ -453,13 +453,13 @@ func newPython(q *clientQuery, continuation string) pipeline {
 	return p
 }
 
-func (p *python) next() ([]sql.Value, string) {
+func (p *python) next() ([]datum.Value, string) {
 	if p.merged == nil {
 		page := p.q.post(p.q.text, "", p.token, map[string]string{"X-Ms-Documentdb-Query-Enablecrosspartition": "True"})
 		p.token = page.continuation
 		return page.rows, page.continuation
 	}
-	var rows []sql.Value
+	var rows []datum.Value
 	for len(rows) < p.q.size {
 		for _, from := range p.merged {
 			from.fill()
@@ -499,7 +499,7 @@ type pythonKey struct {
 
 func newPythonKey(q *clientQuery, continuation string) pipeline { return &pythonKey{q, continuation} }
 
-func (p *pythonKey) next() ([]sql.Value, string) {
+func (p *pythonKey) next() ([]datum.Value, string) {
 	page := p.q.post(p.q.text, "", p.token, map[string]string{"X-Ms-Documentdb-Partitionkey": `["p3"]`})
 	if len(page.rows) == 0 && page.continuation != "" {
 		p.q.t.Fatalf("%s: an empty page with a continuation", p.q.text)

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // runQuery runs the query that stands below it, after the values of its parameters if
@@ -200,7 +200,7 @@ func (d *directive) times() times {
 
 // planned runs the query as SDKs do and, unless it is to be run once, in other ways
 // that must come to the same.
-func (q *queryCall) planned(n times) (rows []sql.Value, ordered bool, err error) {
+func (q *queryCall) planned(n times) (rows []datum.Value, ordered bool, err error) {
 	q.d.Helper()
 	plan, a := q.plan(clientplan.AllFeatures.String())
 	if plan == nil {
@@ -222,7 +222,7 @@ func (q *queryCall) planned(n times) (rows []sql.Value, ordered bool, err error)
 
 // withoutPlan checks what the query comes to for clients that know of no plans: those
 // are refused if there is something to merge and more than one partition to ask.
-func (q *queryCall) withoutPlan(plan *queryPlan, rows []sql.Value) {
+func (q *queryCall) withoutPlan(plan *queryPlan, rows []datum.Value) {
 	q.d.Helper()
 	ids := q.ranges(plan)
 	if len(ids) == 1 {
@@ -247,7 +247,7 @@ func (q *queryCall) withoutPlan(plan *queryPlan, rows []sql.Value) {
 }
 
 // same checks that a query came to the same rows again.
-func (q *queryCall) same(how string, plan *queryPlan, want, got []sql.Value, err error) {
+func (q *queryCall) same(how string, plan *queryPlan, want, got []datum.Value, err error) {
 	q.d.Helper()
 	if err != nil {
 		var refused *refusedError
@@ -266,7 +266,7 @@ func (q *queryCall) same(how string, plan *queryPlan, want, got []sql.Value, err
 	}
 }
 
-func canonical(rows []sql.Value) []string {
+func canonical(rows []datum.Value) []string {
 	texts := make([]string, len(rows))
 	for i, row := range rows {
 		texts[i] = string(row.AppendCanonical(nil))
@@ -340,7 +340,7 @@ type rowView struct {
 }
 
 // rowLines writes rows, one to a line.
-func (s *script) rowLines(d *directive, rows []sql.Value, err error, v rowView) string {
+func (s *script) rowLines(d *directive, rows []datum.Value, err error, v rowView) string {
 	d.Helper()
 	if err != nil {
 		return s.refusal(d, err)
@@ -365,7 +365,7 @@ func (s *script) rowLines(d *directive, rows []sql.Value, err error, v rowView) 
 
 // row writes a row. In what is a whole item, wherever it stands, the properties that
 // the server adds are left out as elsewhere.
-func (s *script) row(row sql.Value, v view) string {
+func (s *script) row(row datum.Value, v view) string {
 	return collapse(string(s.appendRow(nil, row.AppendJSON(nil), v)))
 }
 

@@ -7,6 +7,7 @@ package sql
 import (
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -87,13 +88,13 @@ type accumulator struct {
 	sum   float64
 	// spoiled is set by a value of a type that leaves the result undefined.
 	spoiled bool
-	best    Value
-	list    ArrayBuilder
+	best    datum.Value
+	list    datum.ArrayBuilder
 	seen    map[string]bool
 }
 
 // add takes one value in.
-func (a *accumulator) add(op aggregateOp, v Value, cx *Context) {
+func (a *accumulator) add(op aggregateOp, v datum.Value, cx *Context) {
 	if v.IsUndefined() {
 		return
 	}
@@ -119,19 +120,19 @@ func (a *accumulator) add(op aggregateOp, v Value, cx *Context) {
 
 // takeBest keeps the value at one end of the order. Arrays and objects have no
 // place in it.
-func (a *accumulator) takeBest(v Value, sign int, cx *Context) {
-	if v.kind >= KindArray {
+func (a *accumulator) takeBest(v datum.Value, sign int, cx *Context) {
+	if v.Kind() >= datum.KindArray {
 		a.spoiled = true
 		return
 	}
-	if a.best.IsUndefined() || Compare(v, a.best)*sign > 0 {
-		cx.kept -= len(a.best.text)
+	if a.best.IsUndefined() || datum.Compare(v, a.best)*sign > 0 {
+		cx.kept -= a.best.Size()
 		a.best = v.Detach()
-		cx.kept += len(a.best.text)
+		cx.kept += a.best.Size()
 	}
 }
 
-func (a *accumulator) collect(op aggregateOp, v Value, cx *Context) {
+func (a *accumulator) collect(op aggregateOp, v datum.Value, cx *Context) {
 	if op == aggMakeSet {
 		key := string(v.AppendCanonical(nil))
 		if a.seen[key] {
@@ -160,7 +161,7 @@ func (a *accumulator) merge(op aggregateOp, b *accumulator, cx *Context) {
 			a.takeBest(b.best, sign, cx)
 		}
 	case aggMakeList, aggMakeSet:
-		for v := range b.list.snapshot().Elements {
+		for v := range b.list.Snapshot().Elements {
 			a.collect(op, v, cx)
 		}
 	}
@@ -170,29 +171,29 @@ func (a *accumulator) merge(op aggregateOp, b *accumulator, cx *Context) {
 }
 
 // result returns what the aggregate is so far.
-func (a *accumulator) result(op aggregateOp) Value {
+func (a *accumulator) result(op aggregateOp) datum.Value {
 	if a.spoiled {
-		return Value{}
+		return datum.Value{}
 	}
 	switch op {
 	case aggCount, aggCountIf:
-		return Int(a.count)
+		return datum.Int(a.count)
 	case aggSum:
-		return Float(a.sum)
+		return datum.Float(a.sum)
 	case aggAvg:
 		if a.count == 0 {
-			return Value{}
+			return datum.Value{}
 		}
-		return Float(a.sum / float64(a.count))
+		return datum.Float(a.sum / float64(a.count))
 	case aggMin, aggMax:
 		return a.best
 	}
-	return a.list.snapshot()
+	return a.list.Snapshot()
 }
 
 // Group holds the keys and the aggregates of rows that belong together.
 type Group struct {
-	keys         []Value
+	keys         []datum.Value
 	accumulators []accumulator
 }
 
@@ -202,7 +203,7 @@ func newGroup(g *grouping, f *frame) *Group {
 	for _, k := range g.keys {
 		key := k.eval(f).Detach()
 		group.keys = append(group.keys, key)
-		f.cx.kept += len(key.text)
+		f.cx.kept += key.Size()
 	}
 	return group
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestAggregates(t *testing.T) {
@@ -76,7 +78,7 @@ func TestMergedGroups(t *testing.T) {
 			if i >= cut {
 				part = 1
 			}
-			err := r.Rows(Raw([]byte(item)), func() bool {
+			err := r.Rows(datum.Raw([]byte(item)), func() bool {
 				return r.AddToGroup(groups[part]) == nil && r.AddToGroup(groups[2]) == nil
 			})
 			if err != nil {

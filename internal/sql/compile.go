@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: MIT
 
+// Package sql is what queries mean: it checks them, and computes their expressions,
+// functions and aggregates for one item at a time. Package syntax reads and prints
+// them, and package clientplan says how a client runs them over several partitions.
+// Which items, from which index and how many at once is decided elsewhere.
+//
+// It never does I/O, never reads a clock, starts no goroutine, and keeps nothing
+// between two executions.
+//
+// The one invariant: undefined is a value like any other until something leaves the
+// package. Every expression has a value for every item; what is undefined is left
+// out of arrays, objects and results, and is never written.
+package sql
+
 // Compilation: from a syntax tree to closures over the slots of a frame. Names,
 // functions and parameters are resolved here, once per query; nothing is looked
 // up by name per row.
-
-package sql
 
 import (
 	"errors"
 	"math"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -18,7 +30,7 @@ import (
 type CompileOptions struct {
 	// Params are the values of the query's parameters, by name with the @. One that is
 	// not there is undefined.
-	Params map[string]Value
+	Params map[string]datum.Value
 	// Computed are the container's computed properties.
 	Computed []Computed
 	// Vectors are the paths of the container's vector policy.
@@ -48,7 +60,7 @@ type Computed struct {
 // run it at once, each with a [Runner] of its own.
 type Program struct {
 	query  *syntax.Query
-	params map[string]Value
+	params map[string]datum.Value
 	main   *block
 	input  *Program // whose rows are this one's items, or nil
 	slots  int
@@ -393,7 +405,7 @@ func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 		only := s.bindings[0]
 		c.needs.add(only.origin)
 		slot := only.slot
-		b.project.value, b.origin = func(f *frame) Value { return f.slots[slot] }, only.origin
+		b.project.value, b.origin = func(f *frame) datum.Value { return f.slots[slot] }, only.origin
 	case q.Select.Value != nil:
 		v, err := c.expr(q.Select.Value, s)
 		if err != nil {
@@ -415,7 +427,7 @@ func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 			if err != nil {
 				return err
 			}
-			label := append(Str(item.Name).AppendJSON(nil), ':')
+			label := append(datum.Str(item.Name).AppendJSON(nil), ':')
 			b.project.items = append(b.project.items, projected{name: item.Name, label: label, eval: v.eval})
 			b.origin.addMember(s, item.Name, v)
 		}
@@ -430,7 +442,7 @@ func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 }
 
 // sliceOf evaluates TOP, OFFSET and LIMIT.
-func sliceOf(q *syntax.Query, params map[string]Value) (Slice, error) {
+func sliceOf(q *syntax.Query, params map[string]datum.Value) (Slice, error) {
 	top, err := count{q.Top, NoLimit, "SC2060", "The count value provided for a TOP clause must be an integer."}.in(params)
 	if err != nil {
 		return Slice{}, err
@@ -451,7 +463,7 @@ type count struct {
 }
 
 // in evaluates the clause with the values of parameters.
-func (c count) in(params map[string]Value) (int64, error) {
+func (c count) in(params map[string]datum.Value) (int64, error) {
 	if c.of == nil {
 		return c.absent, nil
 	}
@@ -464,34 +476,34 @@ func (c count) in(params map[string]Value) (int64, error) {
 }
 
 // Constant returns the value of a literal, at any depth, or of a parameter.
-func Constant(x syntax.Expr, params map[string]Value) (v Value, ok bool) {
+func Constant(x syntax.Expr, params map[string]datum.Value) (v datum.Value, ok bool) {
 	switch x := x.(type) {
 	case *syntax.Literal:
 		return literalValue(x), true
 	case *syntax.Param:
 		return params[x.Name], true // undefined, if it was not given
 	case *syntax.ArrayLit:
-		var b ArrayBuilder
+		var b datum.ArrayBuilder
 		for _, item := range x.Items {
 			v, ok := Constant(item, params)
 			if !ok {
-				return Value{}, false
+				return datum.Value{}, false
 			}
 			b.Add(v)
 		}
 		return b.Value(), true
 	case *syntax.ObjectLit:
-		var b ObjectBuilder
+		var b datum.ObjectBuilder
 		for _, prop := range x.Props {
 			v, ok := Constant(prop.Value, params)
 			if !ok {
-				return Value{}, false
+				return datum.Value{}, false
 			}
 			b.Set(prop.Name, v)
 		}
 		return b.Value(), true
 	}
-	return Value{}, false
+	return datum.Value{}, false
 }
 
 func unresolved(name string, at syntax.Span) *syntax.Error {

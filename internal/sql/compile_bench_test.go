@@ -5,6 +5,7 @@ package sql
 import (
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -20,7 +21,7 @@ func BenchmarkCompile(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			params := map[string]Value{"@a": Str("x"), "@b": Int(0)}
+			params := map[string]datum.Value{"@a": datum.Str("x"), "@b": datum.Int(0)}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := Compile(q, CompileOptions{Params: params}); err != nil {
@@ -33,7 +34,7 @@ func BenchmarkCompile(b *testing.B) {
 
 // BenchmarkBind measures what it costs to use a program again, with other values.
 func BenchmarkBind(b *testing.B) {
-	params := map[string]Value{"@a": Str("x"), "@b": Int(0)}
+	params := map[string]datum.Value{"@a": datum.Str("x"), "@b": datum.Int(0)}
 	template := mustCompile(b, "SELECT c.id, c.n FROM c WHERE c.pk = @a AND c.n >= @b", params).Template()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -197,7 +198,7 @@ func checkArguments(e *syntax.Call, fn *Function, parts []code, s *scope) error 
 	if fn.Check == nil {
 		return nil
 	}
-	known := make([]Value, len(parts))
+	known := make([]datum.Value, len(parts))
 	for i := range parts {
 		if parts[i].constant {
 			known[i] = parts[i].value

@@ -7,17 +7,18 @@ package sql
 import (
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // evaluator computes a compiled expression for the row that a frame holds.
-type evaluator func(f *frame) Value
+type evaluator func(f *frame) datum.Value
 
 // code is a compiled expression and what is known about it.
 type code struct {
 	eval     evaluator
 	constant bool
-	value    Value // if it is constant
+	value    datum.Value // if it is constant
 	origin   origin
 
 	// compares is whether it is a call that compares vectors, by this metric.
@@ -41,8 +42,8 @@ type code struct {
 	yes, no *Condition
 }
 
-func constantCode(v Value) code {
-	return code{constant: true, value: v, eval: func(*frame) Value { return v }}
+func constantCode(v datum.Value) code {
+	return code{constant: true, value: v, eval: func(*frame) datum.Value { return v }}
 }
 
 // whenTrue returns what is known where the expression is true.
@@ -51,7 +52,7 @@ func (x code) whenTrue() *Condition {
 	case x.constant:
 		return constantCondition(x.value.IsTrue())
 	case x.bare:
-		return at(x, CondEq, Bool(true)).orUnknown()
+		return at(x, CondEq, datum.Bool(true)).orUnknown()
 	}
 	return x.yes.orUnknown()
 }
@@ -60,16 +61,16 @@ func (x code) whenTrue() *Condition {
 func (x code) whenFalse() *Condition {
 	switch {
 	case x.constant:
-		return constantCondition(x.value.isFalse())
+		return constantCondition(x.value.IsFalse())
 	case x.bare:
-		return at(x, CondEq, Bool(false)).orUnknown()
+		return at(x, CondEq, datum.Bool(false)).orUnknown()
 	}
 	return x.no.orUnknown()
 }
 
 func slotEval(slot int) evaluator {
-	return func(f *frame) Value {
-		if v := f.slots[slot]; len(v.text) < tickBytes {
+	return func(f *frame) datum.Value {
+		if v := f.slots[slot]; v.Size() < tickBytes {
 			return v
 		}
 		return f.open(slot)
@@ -86,7 +87,7 @@ func (c *compiler) expr(e syntax.Expr, s *scope) (code, error) {
 		return constantCode(literalValue(e)), nil
 	case *syntax.Param:
 		c.constants++
-		x := constantCode(c.opts.Params[e.Name].sent()) // undefined, if it was not given
+		x := constantCode(c.opts.Params[e.Name].Sent()) // undefined, if it was not given
 		x.param = e.Name
 		return x, nil
 	case *syntax.Ident, *syntax.Member, *syntax.Index:
@@ -120,20 +121,20 @@ func (c *compiler) expr(e syntax.Expr, s *scope) (code, error) {
 }
 
 // literalValue returns what a literal means.
-func literalValue(l *syntax.Literal) Value {
+func literalValue(l *syntax.Literal) datum.Value {
 	switch l.Kind {
 	case syntax.LitNull:
-		return Null()
+		return datum.Null()
 	case syntax.LitBool:
-		return Bool(l.True)
+		return datum.Bool(l.True)
 	case syntax.LitInt:
-		return Int(l.Int)
+		return datum.Int(l.Int)
 	case syntax.LitFloat:
-		return Float(l.Float)
+		return datum.Float(l.Float)
 	case syntax.LitString:
-		return Str(l.Text)
+		return datum.Str(l.Text)
 	}
-	return Undefined()
+	return datum.Undefined()
 }
 
 // exprs compiles several expressions, and says whether all are constant.
@@ -173,7 +174,7 @@ func (c *compiler) path(e syntax.Expr, s *scope) (code, error) {
 		return code{}, err
 	}
 	if slot, ok := s.keySlot(base); ok {
-		return code{eval: func(f *frame) Value { return follow(f.slots[slot], steps) }}, nil
+		return code{eval: func(f *frame) datum.Value { return follow(f.slots[slot], steps) }}, nil
 	}
 	id, ok := base.(*syntax.Ident)
 	if !ok {
@@ -182,7 +183,7 @@ func (c *compiler) path(e syntax.Expr, s *scope) (code, error) {
 			return code{}, err
 		}
 		eval := of.eval
-		x := code{eval: func(f *frame) Value { return follow(eval(f), steps) }, origin: of.origin.with(steps...)}
+		x := code{eval: func(f *frame) datum.Value { return follow(eval(f), steps) }, origin: of.origin.with(steps...)}
 		return c.folded(x, of.constant), nil
 	}
 	bound, home := s.lookup(id.Name)
@@ -263,15 +264,15 @@ func (c *compiler) walk(from *binding, steps []syntax.Step) code {
 		x.eval = slotEval(slot)
 	case len(steps) == 1 && !steps[0].Element:
 		name := steps[0].Name
-		x.eval = func(f *frame) Value { return f.open(slot).Member(name) }
+		x.eval = func(f *frame) datum.Value { return f.open(slot).Member(name) }
 	default:
-		x.eval = func(f *frame) Value { return follow(f.open(slot), steps) }
+		x.eval = func(f *frame) datum.Value { return follow(f.open(slot), steps) }
 	}
 	return x
 }
 
 // follow goes down a path.
-func follow(v Value, steps []syntax.Step) Value {
+func follow(v datum.Value, steps []syntax.Step) datum.Value {
 	for i := range steps {
 		if steps[i].Element {
 			v = v.Index(int(steps[i].Index))
@@ -297,7 +298,7 @@ func (c *compiler) computedPath(bound *binding, steps []syntax.Step) (x code, ok
 		}
 		eval := whole.eval // which other paths share
 		if rest := steps[1:]; len(rest) > 0 {
-			eval = func(f *frame) Value { return follow(whole.eval(f), rest) }
+			eval = func(f *frame) datum.Value { return follow(whole.eval(f), rest) }
 		}
 		return code{eval: eval, origin: bound.origin.with(steps...)}, true, nil
 	}
@@ -334,7 +335,7 @@ func (c *compiler) ternary(e *syntax.Ternary, s *scope) (code, error) {
 		return code{}, err
 	}
 	cond, then, otherwise := parts[0].eval, parts[1].eval, parts[2].eval
-	return c.folded(code{eval: func(f *frame) Value {
+	return c.folded(code{eval: func(f *frame) datum.Value {
 		if cond(f).IsTrue() {
 			return then(f)
 		}
@@ -348,7 +349,7 @@ func (c *compiler) coalesce(e *syntax.Coalesce, s *scope) (code, error) {
 		return code{}, err
 	}
 	x, y := parts[0].eval, parts[1].eval
-	return c.folded(code{eval: func(f *frame) Value {
+	return c.folded(code{eval: func(f *frame) datum.Value {
 		if v := x(f); !v.IsUndefined() {
 			return v
 		}
@@ -370,7 +371,7 @@ func (c *compiler) let(e *syntax.Let, s *scope) (code, error) {
 		return code{}, err
 	}
 	valueEval, bodyEval := value.eval, body.eval
-	return code{eval: func(f *frame) Value {
+	return code{eval: func(f *frame) datum.Value {
 		f.slots[slot] = valueEval(f)
 		return bodyEval(f)
 	}}, nil
@@ -381,12 +382,12 @@ func (c *compiler) array(e *syntax.ArrayLit, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
-	return c.folded(code{eval: func(f *frame) Value {
-		var b ArrayBuilder
+	return c.folded(code{eval: func(f *frame) datum.Value {
+		var b datum.ArrayBuilder
 		for i := range parts {
 			b.Add(parts[i].eval(f))
 			if !f.fits(b.Size()) {
-				return Undefined()
+				return datum.Undefined()
 			}
 		}
 		return b.Value()
@@ -411,12 +412,12 @@ func (c *compiler) object(e *syntax.ObjectLit, s *scope) (code, error) {
 	for i := range parts {
 		built.addMember(s, e.Props[i].Name, parts[i])
 	}
-	return c.folded(code{origin: built, eval: func(f *frame) Value {
-		var b ObjectBuilder
+	return c.folded(code{origin: built, eval: func(f *frame) datum.Value {
+		var b datum.ObjectBuilder
 		for i := range parts {
 			b.Set(e.Props[i].Name, parts[i].eval(f))
 			if !f.fits(b.Size()) {
-				return Undefined()
+				return datum.Undefined()
 			}
 		}
 		return b.Value()

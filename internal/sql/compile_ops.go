@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -17,7 +18,7 @@ func (c *compiler) unary(e *syntax.Unary, s *scope) (code, error) {
 		return code{}, err
 	}
 	op, x := e.Op, operand.eval
-	result := code{eval: func(f *frame) Value { return unaryValue(op, x(f)) }}
+	result := code{eval: func(f *frame) datum.Value { return unaryValue(op, x(f)) }}
 	if op == syntax.OpNot {
 		result.yes, result.no = operand.whenFalse(), operand.whenTrue()
 	}
@@ -37,11 +38,11 @@ func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 	var result code
 	switch op {
 	case syntax.OpAnd:
-		result.eval = func(f *frame) Value { return evalAnd(f, x, y) }
+		result.eval = func(f *frame) datum.Value { return evalAnd(f, x, y) }
 		result.yes = and(left.whenTrue(), right.whenTrue())
 		result.no = or(left.whenFalse(), right.whenFalse())
 	case syntax.OpOr:
-		result.eval = func(f *frame) Value { return evalOr(f, x, y) }
+		result.eval = func(f *frame) datum.Value { return evalOr(f, x, y) }
 		result.yes = or(left.whenTrue(), right.whenTrue())
 		result.no = and(left.whenFalse(), right.whenFalse())
 	case syntax.OpEq, syntax.OpNe, syntax.OpLt, syntax.OpLe, syntax.OpGt, syntax.OpGe:
@@ -51,15 +52,15 @@ func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 		result.eval = comparison(op, left, right)
 		result.yes, result.no = comparisonConditions(op, left, right)
 	case syntax.OpConcat:
-		result.eval = func(f *frame) Value {
+		result.eval = func(f *frame) datum.Value {
 			a, b := x(f), y(f)
-			if !f.cx.read(len(a.text)+len(b.text), 1) {
-				return Value{}
+			if !f.cx.read(a.Size()+b.Size(), 1) {
+				return datum.Value{}
 			}
 			return binaryValue(op, a, b)
 		}
 	default:
-		result.eval = func(f *frame) Value { return binaryValue(op, x(f), y(f)) }
+		result.eval = func(f *frame) datum.Value { return binaryValue(op, x(f), y(f)) }
 	}
 	return c.folded(result, left.constant && right.constant), nil
 }
@@ -73,13 +74,13 @@ func comparison(op syntax.Op, left, right code) evaluator {
 	}
 	if right.constant {
 		if text, ok := right.value.AsString(); ok && op == syntax.OpEq {
-			return func(f *frame) Value { return equalsText(x(f), text) }
+			return func(f *frame) datum.Value { return equalsText(x(f), text) }
 		}
 		if number, ok := right.value.AsFloat(); ok {
-			return func(f *frame) Value { return compareWithNumber(op, x(f), number) }
+			return func(f *frame) datum.Value { return compareWithNumber(op, x(f), number) }
 		}
 	}
-	return func(f *frame) Value { return compareValues(op, x(f), y(f)) }
+	return func(f *frame) datum.Value { return compareValues(op, x(f), y(f)) }
 }
 
 func (c *compiler) between(e *syntax.Between, s *scope) (code, error) {
@@ -91,7 +92,7 @@ func (c *compiler) between(e *syntax.Between, s *scope) (code, error) {
 		parts[1], parts[2] = c.argument(parts[1]), c.argument(parts[2])
 	}
 	x, low, high, not := parts[0].eval, parts[1].eval, parts[2].eval, e.Not
-	result := code{eval: func(f *frame) Value {
+	result := code{eval: func(f *frame) datum.Value {
 		v := x(f)
 		inside := bothTrue(compareValues(syntax.OpGe, v, low(f)), compareValues(syntax.OpLe, v, high(f)))
 		if not {
@@ -131,7 +132,7 @@ func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 	}
 	result := code{eval: found}
 	if not {
-		result.eval = func(f *frame) Value { return unaryValue(syntax.OpNot, found(f)) }
+		result.eval = func(f *frame) datum.Value { return unaryValue(syntax.OpNot, found(f)) }
 	}
 	result.yes, result.no = inConditions(needle, parts)
 	if not {
@@ -146,12 +147,12 @@ const maxScannedList = 8
 
 // inConstants compiles IN with a list of constants.
 func inConstants(x evaluator, parts []code) evaluator {
-	list := make([]Value, len(parts))
+	list := make([]datum.Value, len(parts))
 	for i := range parts {
 		list[i] = parts[i].value
 	}
 	if len(list) <= maxScannedList {
-		return func(f *frame) Value { return inList(x(f), list) }
+		return func(f *frame) datum.Value { return inList(x(f), list) }
 	}
 	set := make(map[string]bool, len(list))
 	unknown := false
@@ -161,30 +162,30 @@ func inConstants(x evaluator, parts []code) evaluator {
 			set[string(v.AppendCanonical(nil))] = true
 		}
 	}
-	return func(f *frame) Value {
+	return func(f *frame) datum.Value {
 		v := x(f)
 		if v.IsUndefined() {
-			return Value{}
+			return datum.Value{}
 		}
 		f.scratch = v.AppendCanonical(f.scratch[:0])
 		if set[string(f.scratch)] {
-			return Bool(true)
+			return datum.Bool(true)
 		}
 		return falseUnless(unknown)
 	}
 }
 
 func inAny(x evaluator, parts []code) evaluator {
-	return func(f *frame) Value {
+	return func(f *frame) datum.Value {
 		v := x(f)
 		if v.IsUndefined() {
-			return Value{}
+			return datum.Value{}
 		}
 		unknown := false
 		for i := range parts {
 			item := parts[i].eval(f)
-			if Equal(v, item) {
-				return Bool(true)
+			if datum.Equal(v, item) {
+				return datum.Bool(true)
 			}
 			unknown = unknown || item.IsUndefined()
 		}
@@ -206,32 +207,32 @@ func (c *compiler) like(e *syntax.Like, s *scope) (code, error) {
 		escape = r
 	}
 	x, pattern := parts[0].eval, parts[1].eval
-	match := func(f *frame) Value {
+	match := func(f *frame) datum.Value {
 		text, ok := x(f).AsString()
 		with, isText := pattern(f).AsString()
 		if !ok || !isText {
-			return Value{}
+			return datum.Value{}
 		}
 		compiled, ok := compileLike(with, escape)
 		if !ok || !f.cx.read(len(text)+len(with), compiled.steps) {
-			return Value{}
+			return datum.Value{}
 		}
-		return Bool(compiled.match(text))
+		return datum.Bool(compiled.match(text))
 	}
 	if with, isText := parts[1].value.AsString(); parts[1].constant && isText {
 		if compiled, ok := compileLike(with, escape); ok {
-			match = func(f *frame) Value {
+			match = func(f *frame) datum.Value {
 				text, ok := x(f).AsString()
 				if !ok || !f.cx.read(len(text), compiled.steps) {
-					return Value{}
+					return datum.Value{}
 				}
-				return Bool(compiled.match(text))
+				return datum.Bool(compiled.match(text))
 			}
 		}
 	}
 	result := code{eval: match, yes: likeCondition(parts[0], parts[1], escape)}
 	if e.Not {
-		result = code{eval: func(f *frame) Value { return unaryValue(syntax.OpNot, match(f)) }, no: result.yes}
+		result = code{eval: func(f *frame) datum.Value { return unaryValue(syntax.OpNot, match(f)) }, no: result.yes}
 	}
 	return c.folded(result, constant), nil
 }
@@ -272,16 +273,16 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	}
 	if eval == nil {
 		// A score that no item has by itself.
-		return code{eval: func(*frame) Value { return Value{} }}, nil
+		return code{eval: func(*frame) datum.Value { return datum.Value{} }}, nil
 	}
-	result := code{compares: compares, metric: metric, function: fn.Name, args: parts, eval: func(f *frame) Value {
+	result := code{compares: compares, metric: metric, function: fn.Name, args: parts, eval: func(f *frame) datum.Value {
 		base, size := len(f.stack), 0
 		for i := range parts {
 			v := parts[i].eval(f)
-			size += len(v.text)
+			size += v.Size()
 			f.stack = append(f.stack, v)
 		}
-		var v Value
+		var v datum.Value
 		if f.cx.read(size, 1) {
 			v = eval(f.cx, f.stack[base:])
 		}
@@ -300,8 +301,8 @@ func (c *compiler) udf(e *syntax.Call, s *scope) (code, error) {
 	}
 	c.udfs = append(c.udfs, e.Name)
 	name := e.Name
-	return code{eval: func(f *frame) Value {
-		args := make([]Value, len(parts))
+	return code{eval: func(f *frame) datum.Value {
+		args := make([]datum.Value, len(parts))
 		for i := range parts {
 			args[i] = parts[i].eval(f)
 		}

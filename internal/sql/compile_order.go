@@ -7,6 +7,7 @@ package sql
 import (
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -169,7 +170,7 @@ func rootOf(e syntax.Expr) string {
 // vectorArguments completes a call that compares vectors with what the
 // container's policy says about their path, as if the query had said it.
 func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
-	var options Value
+	var options datum.Value
 	if len(parts) > vectorOptionsAt {
 		if !parts[vectorOptionsAt].constant {
 			return parts, MetricCosine
@@ -187,17 +188,17 @@ func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
 	if policy == nil {
 		return parts, MetricCosine
 	}
-	var b ObjectBuilder
+	var b datum.ObjectBuilder
 	for name, v := range options.Properties {
 		b.Set(name, v)
 	}
-	b.Set("distanceFunction", Str(policy.Metric.String()))
+	b.Set("distanceFunction", datum.Str(policy.Metric.String()))
 	if policy.DataType != "" && options.Member("dataType").IsUndefined() {
-		b.Set("dataType", Str(policy.DataType))
+		b.Set("dataType", datum.Str(policy.DataType))
 	}
 	full := append([]code{}, parts...)
 	for len(full) < vectorOptionsAt {
-		full = append(full, constantCode(Bool(false)))
+		full = append(full, constantCode(datum.Bool(false)))
 	}
 	return append(full[:vectorOptionsAt], constantCode(b.Value())), policy.Metric
 }

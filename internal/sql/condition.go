@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -55,8 +56,8 @@ const (
 type Condition struct {
 	Op     CondOp
 	Path   Path
-	Values []Value
-	Kind   Kind
+	Values []datum.Value
+	Kind   datum.Kind
 	Of     []*Condition
 	// Exact is whether an item passes this part of the filter if the condition
 	// holds.
@@ -151,7 +152,7 @@ func constantCondition(holds bool) *Condition {
 
 // at makes a condition about the value of an expression, if that is a part of
 // the item.
-func at(x code, op CondOp, values ...Value) *Condition {
+func at(x code, op CondOp, values ...datum.Value) *Condition {
 	if !x.origin.known {
 		return nil
 	}
@@ -184,11 +185,11 @@ func comparisonConditions(op syntax.Op, left, right code) (yes, no *Condition) {
 		return distanceConditions(op, left.args, v)
 	}
 	equality := op == syntax.OpEq || op == syntax.OpNe
-	if v.IsUndefined() || !equality && v.Kind() >= KindArray {
+	if v.IsUndefined() || !equality && v.Kind() >= datum.KindArray {
 		never := constantCondition(false)
 		return never, never
 	}
-	values := []Value{v}
+	values := []datum.Value{v}
 	return at(left, comparisons[op].yes, values...), at(left, comparisons[op].no, values...)
 }
 
@@ -207,7 +208,7 @@ var comparisons = [...]struct {
 }
 
 func inConditions(needle code, list []code) (yes, no *Condition) {
-	var values []Value
+	var values []datum.Value
 	unknown := false
 	for _, x := range list {
 		if !x.constant {
@@ -231,8 +232,8 @@ func inConditions(needle code, list []code) (yes, no *Condition) {
 }
 
 // oneOfConditions is about a constant array that has a value in it, or not.
-func oneOfConditions(needle code, array Value) (yes, no *Condition) {
-	if array.Kind() != KindArray || !needle.origin.known {
+func oneOfConditions(needle code, array datum.Value) (yes, no *Condition) {
+	if array.Kind() != datum.KindArray || !needle.origin.known {
 		return nil, nil
 	}
 	var list []code
@@ -253,12 +254,12 @@ func likeCondition(x, pattern code, escape rune) *Condition {
 	}
 	start, rest := literalStart(text, escape)
 	if rest == "" {
-		return at(x, CondEq, Str(start))
+		return at(x, CondEq, datum.Str(start))
 	}
 	if start == "" {
 		return nil
 	}
-	prefix := at(x, CondPrefix, Str(start))
+	prefix := at(x, CondPrefix, datum.Str(start))
 	prefix.Exact = prefix.Exact && rest == "%"
 	return prefix
 }
@@ -290,7 +291,7 @@ func literalStart(pattern string, escape rune) (start, rest string) {
 // false.
 func callConditions(name string, args []code) (yes, no *Condition) {
 	if name == "ST_WITHIN" || name == "ST_INTERSECTS" {
-		return nearCondition(args, Int(0)), nil
+		return nearCondition(args, datum.Int(0)), nil
 	}
 	if name == "ARRAY_CONTAINS" && len(args) == 2 && args[0].constant {
 		return oneOfConditions(args[1], args[0].value)
@@ -330,7 +331,7 @@ func callConditions(name string, args []code) (yes, no *Condition) {
 // textCondition is about a function of a string, another string, and whether
 // case is ignored.
 func textCondition(args []code, exact, fold CondOp) *Condition {
-	if len(args) < 2 || !args[1].constant || args[1].value.Kind() != KindString {
+	if len(args) < 2 || !args[1].constant || args[1].value.Kind() != datum.KindString {
 		return nil
 	}
 	if len(args) == 2 {
@@ -349,9 +350,9 @@ func textCondition(args []code, exact, fold CondOp) *Condition {
 }
 
 func termsCondition(args []code, op CondOp) *Condition {
-	var terms []Value
+	var terms []datum.Value
 	for _, x := range args[1:] {
-		if !x.constant || x.value.Kind() != KindString {
+		if !x.constant || x.value.Kind() != datum.KindString {
 			return nil
 		}
 		terms = append(terms, x.value)
@@ -361,7 +362,7 @@ func termsCondition(args []code, op CondOp) *Condition {
 
 // nearCondition is about a geometry of the item and one that is constant, in either
 // order.
-func nearCondition(args []code, metres Value) *Condition {
+func nearCondition(args []code, metres datum.Value) *Condition {
 	x, other := args[0], args[1]
 	if x.constant {
 		x, other = other, x
@@ -374,8 +375,8 @@ func nearCondition(args []code, metres Value) *Condition {
 
 // distanceConditions returns what is known where the comparison of a distance with a
 // number is true, and where it is false.
-func distanceConditions(op syntax.Op, args []code, v Value) (yes, no *Condition) {
-	if v.Kind() != KindNumber {
+func distanceConditions(op syntax.Op, args []code, v datum.Value) (yes, no *Condition) {
+	if v.Kind() != datum.KindNumber {
 		return nil, nil
 	}
 	near := nearCondition(args, v)
@@ -391,7 +392,7 @@ func distanceConditions(op syntax.Op, args []code, v Value) (yes, no *Condition)
 // Equals returns the values that the property at a path must have one of, and
 // false if the condition does not say. No value at all means that nothing
 // passes.
-func (c *Condition) Equals(path Path) (values []Value, ok bool) {
+func (c *Condition) Equals(path Path) (values []datum.Value, ok bool) {
 	if c == nil {
 		return nil, false
 	}
@@ -464,9 +465,9 @@ func (p Path) key() string {
 	var key []byte
 	for _, step := range p {
 		if step.Element {
-			key = Int(step.Index).AppendJSON(append(key, '/'))
+			key = datum.Int(step.Index).AppendJSON(append(key, '/'))
 		} else {
-			key = Str(step.Name).AppendJSON(append(key, '/'))
+			key = datum.Str(step.Name).AppendJSON(append(key, '/'))
 		}
 	}
 	return string(key)

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -45,7 +46,7 @@ func TestExpressionsEndWhenTold(t *testing.T) {
 			}
 			return nil
 		}}
-		p := mustCompile(t, text, map[string]Value{"@long": Str(long)})
+		p := mustCompile(t, text, map[string]datum.Value{"@long": datum.Str(long)})
 		if _, err := Evaluate(p, [][]byte{[]byte(item)}, cx); !errors.Is(err, errTest) || asked != 3 {
 			t.Errorf("%s: asked %d times and got %v, want the end that it was told", name, asked, err)
 		}
@@ -63,7 +64,7 @@ func TestCompilationEndsWhenTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := 0
-		_, err = Compile(q, CompileOptions{Params: map[string]Value{"@long": Str(strings.Repeat("a", 1<<20))}, Interrupted: func() error {
+		_, err = Compile(q, CompileOptions{Params: map[string]datum.Value{"@long": datum.Str(strings.Repeat("a", 1<<20))}, Interrupted: func() error {
 			if asked++; asked > 1 {
 				return errTest
 			}

@@ -7,6 +7,7 @@ package sql
 import (
 	"fmt"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -17,19 +18,19 @@ const maxRowsPerItem = 1 << 20
 // frame is the state of one execution: what is in the slots.
 type frame struct {
 	cx      *Context
-	slots   []Value
+	slots   []datum.Value
 	args    []argument
-	stack   []Value // arguments of the calls that are under way
+	stack   []datum.Value // arguments of the calls that are under way
 	scratch []byte
 	rows    int // of this item
 }
 
 // open returns what is in a slot. Whatever is done with it, all of its text may be
 // read, for what is looked up may be far inside.
-func (f *frame) open(slot int) Value {
+func (f *frame) open(slot int) datum.Value {
 	v := f.slots[slot]
-	if len(v.text) >= tickBytes && !f.cx.read(len(v.text), 1) {
-		return Undefined()
+	if v.Size() >= tickBytes && !f.cx.read(v.Size(), 1) {
+		return datum.Undefined()
 	}
 	return v
 }
@@ -44,7 +45,7 @@ func (f *frame) fits(size int) bool {
 }
 
 // callUDF calls a user-defined function.
-func (f *frame) callUDF(name string, args []Value, at syntax.Span) Value {
+func (f *frame) callUDF(name string, args []datum.Value, at syntax.Span) datum.Value {
 	if f.cx.UDF == nil {
 		return f.cx.fail(syntax.Errorf(at, "", "The user-defined function '%s' does not exist.", name))
 	}
@@ -52,8 +53,8 @@ func (f *frame) callUDF(name string, args []Value, at syntax.Span) Value {
 	if err != nil {
 		return f.cx.fail(fmt.Errorf("user-defined function %q: %w", name, err))
 	}
-	if !f.fits(len(v.text)) {
-		return Undefined()
+	if !f.fits(v.Size()) {
+		return datum.Undefined()
 	}
 	return v
 }
@@ -86,8 +87,8 @@ func (b *block) rows(f *frame, at int, emit func() bool) bool {
 	src := &b.sources[at]
 	switch {
 	case src.query != nil:
-		return src.query.run(f, func(v Value) bool {
-			if src.kind == sourceElement && v.kind == KindArray {
+		return src.query.run(f, func(v datum.Value) bool {
+			if src.kind == sourceElement && v.Kind() == datum.KindArray {
 				return b.elements(f, at, v, emit)
 			}
 			f.slots[src.slot] = v
@@ -105,20 +106,15 @@ func (b *block) rows(f *frame, at int, emit func() bool) bool {
 }
 
 // elements is rows for a source that iterates over an array.
-func (b *block) elements(f *frame, at int, array Value, emit func() bool) bool {
-	if array.kind != KindArray {
-		return f.cx.err == nil
-	}
-	slot, text := b.sources[at].slot, array.text
-	for i := 1; i < len(text)-1; {
-		end := valueEnd(text, i)
-		f.slots[slot] = array.part(text[i:end])
+func (b *block) elements(f *frame, at int, array datum.Value, emit func() bool) bool {
+	slot := b.sources[at].slot
+	for element := range array.Elements {
+		f.slots[slot] = element
 		if !b.rows(f, at+1, emit) {
 			return false
 		}
-		i = end + 1
 	}
-	return true
+	return f.cx.err == nil
 }
 
 // passes tests the part of the filter that needs the given source and none after
@@ -134,13 +130,13 @@ func (b *block) passes(f *frame, at int) bool {
 
 // run calls emit for the rows of a subquery's result. It returns false if emit
 // did, or if the execution must end.
-func (b *block) run(f *frame, emit func(Value) bool) bool {
+func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 	if b.distinct {
 		all := emit
 		seen := map[string]bool{}
 		size := 0
-		emit = func(v Value) bool {
-			if !f.cx.read(len(v.text), 1) {
+		emit = func(v datum.Value) bool {
+			if !f.cx.read(v.Size(), 1) {
 				return false
 			}
 			key := string(v.AppendCanonical(nil))
@@ -167,7 +163,7 @@ func (b *block) run(f *frame, emit func(Value) bool) bool {
 // maxGroups is how many groups a subquery may have.
 const maxGroups = 1 << 16
 
-func (b *block) runGroups(f *frame, emit func(Value) bool) bool {
+func (b *block) runGroups(f *frame, emit func(datum.Value) bool) bool {
 	groups := map[string]*Group{}
 	var order []*Group
 	var key []byte
@@ -201,15 +197,15 @@ func (b *block) runGroups(f *frame, emit func(Value) bool) bool {
 }
 
 // eval returns the projected value of the frame's row or group.
-func (p *projection) eval(f *frame) Value {
+func (p *projection) eval(f *frame) datum.Value {
 	if p.value != nil {
 		return p.value(f)
 	}
-	var b ObjectBuilder
+	var b datum.ObjectBuilder
 	for i := range p.items {
 		b.Set(p.items[i].name, p.items[i].eval(f))
 		if !f.fits(b.Size()) {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
 	return b.Value()
@@ -223,9 +219,9 @@ func (c *compiler) subquery(e *syntax.Subquery, s *scope) (code, error) {
 	}
 	switch e.Kind {
 	case syntax.Exists:
-		return code{eval: func(f *frame) Value { return Bool(b.exists(f)) }, yes: b.whenAnyRow()}, nil
+		return code{eval: func(f *frame) datum.Value { return datum.Bool(b.exists(f)) }, yes: b.whenAnyRow()}, nil
 	case syntax.All:
-		return code{eval: func(f *frame) Value { return Bool(b.all(f)) }}, nil
+		return code{eval: func(f *frame) datum.Value { return datum.Bool(b.all(f)) }}, nil
 	case syntax.Array:
 		return code{eval: b.array}, nil
 	case syntax.First:
@@ -233,12 +229,12 @@ func (c *compiler) subquery(e *syntax.Subquery, s *scope) (code, error) {
 	case syntax.Last:
 		return code{eval: b.last}, nil
 	}
-	return code{eval: func(f *frame) Value { return b.scalar(f, e.Span) }}, nil
+	return code{eval: func(f *frame) datum.Value { return b.scalar(f, e.Span) }}, nil
 }
 
 func (b *block) exists(f *frame) bool {
 	found := false
-	b.run(f, func(Value) bool {
+	b.run(f, func(datum.Value) bool {
 		found = true
 		return false
 	})
@@ -252,16 +248,16 @@ func (b *block) all(f *frame) bool {
 	holds := true
 	open.rows(f, 0, func() bool {
 		for i := range b.where {
-			holds = holds && !b.where[i].eval(f).isFalse()
+			holds = holds && !b.where[i].eval(f).IsFalse()
 		}
 		return holds
 	})
 	return holds
 }
 
-func (b *block) array(f *frame) Value {
-	var list ArrayBuilder
-	b.run(f, func(v Value) bool {
+func (b *block) array(f *frame) datum.Value {
+	var list datum.ArrayBuilder
+	b.run(f, func(v datum.Value) bool {
 		list.Add(v)
 		if list.Size() > maxResultBytes {
 			f.cx.fail(ErrResultTooLarge)
@@ -272,18 +268,18 @@ func (b *block) array(f *frame) Value {
 	return list.Value()
 }
 
-func (b *block) first(f *frame) Value {
-	var row Value
-	b.run(f, func(v Value) bool {
+func (b *block) first(f *frame) datum.Value {
+	var row datum.Value
+	b.run(f, func(v datum.Value) bool {
 		row = v
 		return false
 	})
 	return row
 }
 
-func (b *block) last(f *frame) Value {
-	var row Value
-	b.run(f, func(v Value) bool {
+func (b *block) last(f *frame) datum.Value {
+	var row datum.Value
+	b.run(f, func(v datum.Value) bool {
 		row = v
 		return true
 	})
@@ -291,10 +287,10 @@ func (b *block) last(f *frame) Value {
 }
 
 // scalar returns the only row. That there is a second one is an error.
-func (b *block) scalar(f *frame, at syntax.Span) Value {
-	var row Value
+func (b *block) scalar(f *frame, at syntax.Span) datum.Value {
+	var row datum.Value
 	rows := 0
-	b.run(f, func(v Value) bool {
+	b.run(f, func(v datum.Value) bool {
 		row = v
 		rows++
 		return rows == 1

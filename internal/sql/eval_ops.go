@@ -9,52 +9,53 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // unaryValue applies an operator to its operand.
-func unaryValue(op syntax.Op, v Value) Value {
+func unaryValue(op syntax.Op, v datum.Value) datum.Value {
 	if op == syntax.OpNot {
 		if b, ok := v.AsBool(); ok {
-			return Bool(!b)
+			return datum.Bool(!b)
 		}
-		return Value{}
+		return datum.Value{}
 	}
 	x, ok := v.AsFloat()
 	if !ok {
-		return Value{}
+		return datum.Value{}
 	}
 	switch op {
 	case syntax.OpNeg:
-		return Float(-x)
+		return datum.Float(-x)
 	case syntax.OpBitNot:
-		return Float(float64(^toInt32(x)))
+		return datum.Float(float64(^toInt32(x)))
 	}
 	return v
 }
 
 // evalAnd is three-valued: false with anything is false, and what is no boolean
 // is unknown.
-func evalAnd(f *frame, x, y evaluator) Value {
+func evalAnd(f *frame, x, y evaluator) datum.Value {
 	a := x(f)
-	if a.isFalse() {
+	if a.IsFalse() {
 		return a
 	}
 	return bothTrue(a, y(f))
 }
 
-func bothTrue(a, b Value) Value {
+func bothTrue(a, b datum.Value) datum.Value {
 	switch {
-	case a.isFalse() || b.isFalse():
-		return Bool(false)
+	case a.IsFalse() || b.IsFalse():
+		return datum.Bool(false)
 	case a.IsTrue() && b.IsTrue():
 		return a
 	}
-	return Value{}
+	return datum.Value{}
 }
 
 // evalOr is three-valued: true with anything is true.
-func evalOr(f *frame, x, y evaluator) Value {
+func evalOr(f *frame, x, y evaluator) datum.Value {
 	a := x(f)
 	if a.IsTrue() {
 		return a
@@ -63,31 +64,29 @@ func evalOr(f *frame, x, y evaluator) Value {
 	switch {
 	case b.IsTrue():
 		return b
-	case a.isFalse() && b.isFalse():
+	case a.IsFalse() && b.IsFalse():
 		return a
 	}
-	return Value{}
+	return datum.Value{}
 }
 
-func (v Value) isFalse() bool { return v.kind == KindBool && v.bits == 0 }
-
 // falseUnless returns false, or undefined if something is unknown.
-func falseUnless(unknown bool) Value {
+func falseUnless(unknown bool) datum.Value {
 	if unknown {
-		return Value{}
+		return datum.Value{}
 	}
-	return Bool(false)
+	return datum.Bool(false)
 }
 
 // inList searches a short list.
-func inList(v Value, list []Value) Value {
+func inList(v datum.Value, list []datum.Value) datum.Value {
 	if v.IsUndefined() {
 		return v
 	}
 	unknown := false
 	for i := range list {
-		if Equal(v, list[i]) {
-			return Bool(true)
+		if datum.Equal(v, list[i]) {
+			return datum.Bool(true)
 		}
 		unknown = unknown || list[i].IsUndefined()
 	}
@@ -96,24 +95,24 @@ func inList(v Value, list []Value) Value {
 
 // compareValues applies a comparison. Equality holds between all values that are
 // defined; order only between two of one primitive type.
-func compareValues(op syntax.Op, a, b Value) Value {
-	if a.kind == KindUndefined || b.kind == KindUndefined {
-		return Value{}
+func compareValues(op syntax.Op, a, b datum.Value) datum.Value {
+	if a.Kind() == datum.KindUndefined || b.Kind() == datum.KindUndefined {
+		return datum.Value{}
 	}
 	switch op {
 	case syntax.OpEq:
-		return Bool(Equal(a, b))
+		return datum.Bool(datum.Equal(a, b))
 	case syntax.OpNe:
-		return Bool(!Equal(a, b))
+		return datum.Bool(!datum.Equal(a, b))
 	}
-	if a.kind != b.kind || a.kind >= KindArray {
-		return Value{}
+	if a.Kind() != b.Kind() || a.Kind() >= datum.KindArray {
+		return datum.Value{}
 	}
-	if a.kind == KindNumber {
+	if a.Kind() == datum.KindNumber {
 		y, _ := b.AsFloat()
 		return compareWithNumber(op, a, y)
 	}
-	return Bool(holds(op, Compare(a, b)))
+	return datum.Bool(holds(op, datum.Compare(a, b)))
 }
 
 // holds reports whether an ordering satisfies a comparison.
@@ -135,57 +134,57 @@ func holds(op syntax.Op, order int) bool {
 
 // compareWithNumber is compareValues with a number on the right. NaN is neither
 // less nor equal nor greater.
-func compareWithNumber(op syntax.Op, v Value, y float64) Value {
+func compareWithNumber(op syntax.Op, v datum.Value, y float64) datum.Value {
 	x, ok := v.AsFloat()
 	if !ok {
-		if v.kind == KindUndefined || op != syntax.OpEq && op != syntax.OpNe {
-			return Value{}
+		if v.Kind() == datum.KindUndefined || op != syntax.OpEq && op != syntax.OpNe {
+			return datum.Value{}
 		}
-		return Bool(op == syntax.OpNe)
+		return datum.Bool(op == syntax.OpNe)
 	}
 	if x != x || y != y {
-		return Bool(op == syntax.OpNe)
+		return datum.Bool(op == syntax.OpNe)
 	}
-	return Bool(holds(op, cmp.Compare(x, y)))
+	return datum.Bool(holds(op, cmp.Compare(x, y)))
 }
 
 // equalsText is OpEq with a string on the right.
-func equalsText(v Value, text string) Value {
-	if v.kind == KindUndefined {
+func equalsText(v datum.Value, text string) datum.Value {
+	if v.Kind() == datum.KindUndefined {
 		return v
 	}
 	s, ok := v.AsString()
-	return Bool(ok && s == text)
+	return datum.Bool(ok && s == text)
 }
 
 // binaryValue applies an arithmetic, bitwise or string operator.
-func binaryValue(op syntax.Op, a, b Value) Value {
+func binaryValue(op syntax.Op, a, b datum.Value) datum.Value {
 	if op == syntax.OpConcat {
 		x, ok := a.AsString()
 		y, too := b.AsString()
 		if !ok || !too || len(x)+len(y) > maxResultBytes {
-			return Value{}
+			return datum.Value{}
 		}
-		return Str(x + y)
+		return datum.Str(x + y)
 	}
 	x, ok := a.AsFloat()
 	y, too := b.AsFloat()
 	if !ok || !too {
-		return Value{}
+		return datum.Value{}
 	}
 	switch op {
 	case syntax.OpAdd:
-		return Float(x + y)
+		return datum.Float(x + y)
 	case syntax.OpSub:
-		return Float(x - y)
+		return datum.Float(x - y)
 	case syntax.OpMul:
-		return Float(x * y)
+		return datum.Float(x * y)
 	case syntax.OpDiv:
-		return Float(x / y)
+		return datum.Float(x / y)
 	case syntax.OpMod:
-		return Float(math.Mod(x, y))
+		return datum.Float(math.Mod(x, y))
 	}
-	return Float(bitwise(op, toInt32(x), toInt32(y)))
+	return datum.Float(bitwise(op, toInt32(x), toInt32(y)))
 }
 
 // shiftMask keeps the bits of a shift count that count.

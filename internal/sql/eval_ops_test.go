@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -211,12 +212,12 @@ func TestConditionsHoldForWhatPasses(t *testing.T) {
 		}
 		r := p.NewRunner(&Context{})
 		for _, item := range items {
-			passes, err := r.Filter(Raw([]byte(item)))
+			passes, err := r.Filter(datum.Raw([]byte(item)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			condition := p.Condition()
-			holds := conditionHolds(condition, Raw([]byte(item)))
+			holds := conditionHolds(condition, datum.Raw([]byte(item)))
 			if passes && !holds || condition.Exact && passes != holds {
 				t.Fatalf("WHERE %s: item %s passes: %v; condition %+v holds: %v", filter, item, passes, condition, holds)
 			}
@@ -225,7 +226,7 @@ func TestConditionsHoldForWhatPasses(t *testing.T) {
 }
 
 // conditionHolds evaluates a condition by its definition.
-func conditionHolds(c *Condition, item Value) bool {
+func conditionHolds(c *Condition, item datum.Value) bool {
 	switch c.Op {
 	case CondNever:
 		return false
@@ -251,12 +252,12 @@ func conditionHolds(c *Condition, item Value) bool {
 
 // valuesAt returns what a path leads to, which is more than one value where it
 // goes through any element.
-func valuesAt(v Value, path Path) []Value {
+func valuesAt(v datum.Value, path Path) []datum.Value {
 	if len(path) == 0 {
-		return []Value{v}
+		return []datum.Value{v}
 	}
 	if path[0].Element && path[0].Index == AnyElement {
-		var all []Value
+		var all []datum.Value
 		for e := range v.Elements {
 			all = append(all, valuesAt(e, path[1:])...)
 		}
@@ -265,7 +266,7 @@ func valuesAt(v Value, path Path) []Value {
 	return valuesAt(follow(v, path[:1]), path[1:])
 }
 
-func leafHolds(c *Condition, values []Value) bool {
+func leafHolds(c *Condition, values []datum.Value) bool {
 	for _, v := range values {
 		if valueHolds(c, v) {
 			return true
@@ -274,10 +275,10 @@ func leafHolds(c *Condition, values []Value) bool {
 	return false
 }
 
-func valueHolds(c *Condition, v Value) bool {
-	equalsOne := func(v Value) bool {
+func valueHolds(c *Condition, v datum.Value) bool {
+	equalsOne := func(v datum.Value) bool {
 		for _, w := range c.Values {
-			if Equal(v, w) {
+			if datum.Equal(v, w) {
 				return true
 			}
 		}
@@ -299,7 +300,7 @@ func valueHolds(c *Condition, v Value) bool {
 		return !v.IsUndefined() && !equalsOne(v)
 	case CondLt, CondLe, CondGt, CondGe:
 		op := map[CondOp]syntax.Op{CondLt: syntax.OpLt, CondLe: syntax.OpLe, CondGt: syntax.OpGt, CondGe: syntax.OpGe}[c.Op]
-		return v.Kind() == c.Values[0].Kind() && holds(op, Compare(v, c.Values[0]))
+		return v.Kind() == c.Values[0].Kind() && holds(op, datum.Compare(v, c.Values[0]))
 	case CondDefined:
 		return !v.IsUndefined()
 	case CondUndefined:

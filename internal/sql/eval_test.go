@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -52,7 +53,7 @@ func TestInterruptionWithinARow(t *testing.T) {
 	}}
 	item := `{"s":"` + strings.Repeat("x", 1<<20) + `"}`
 	r := p.NewRunner(cx)
-	err := r.Rows(Raw([]byte(item)), func() bool {
+	err := r.Rows(datum.Raw([]byte(item)), func() bool {
 		_, _ = r.Project()
 		return true
 	})
@@ -114,7 +115,7 @@ func FuzzCompile(f *testing.F) {
 }
 
 func runFuzzed(q *syntax.Query) ([]byte, error) {
-	p, err := Compile(q, CompileOptions{Params: map[string]Value{"@p": Int(1)}})
+	p, err := Compile(q, CompileOptions{Params: map[string]datum.Value{"@p": datum.Int(1)}})
 	if err != nil {
 		return nil, err
 	}

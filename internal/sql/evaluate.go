@@ -5,7 +5,10 @@
 
 package sql
 
-import "slices"
+import (
+	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"slices"
+)
 
 // Evaluate runs a program over items, each compact JSON, and returns all its rows.
 // Items and rows are in memory at once.
@@ -64,7 +67,7 @@ func EvaluateOver(p *Program, rows [][]byte, cx *Context) ([][]byte, error) {
 // heldRow is a row before it is ordered and cut.
 type heldRow struct {
 	json []byte
-	keys []Value
+	keys []datum.Value
 	item []byte
 }
 
@@ -74,13 +77,13 @@ func rankRows(r *Runner, items [][]byte, rows []heldRow) ([]heldRow, error) {
 	ranking := r.p.Ranking()
 	stats := ranking.NewStatistics()
 	for _, item := range items {
-		if err := r.CountText(stats, Raw(item)); err != nil {
+		if err := r.CountText(stats, datum.Raw(item)); err != nil {
 			return nil, err
 		}
 	}
 	scores := make([][]float64, len(rows))
 	for i, row := range rows {
-		if _, err := r.Filter(Raw(row.item)); err != nil {
+		if _, err := r.Filter(datum.Raw(row.item)); err != nil {
 			return nil, err
 		}
 		var err error
@@ -98,7 +101,7 @@ func rankRows(r *Runner, items [][]byte, rows []heldRow) ([]heldRow, error) {
 func evaluateRows(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	for _, item := range items {
 		var failed error
-		err := r.Rows(Raw(item), func() bool {
+		err := r.Rows(datum.Raw(item), func() bool {
 			row := heldRow{item: item}
 			var ok bool
 			if row.json, ok, failed = r.AppendProjection(nil); failed != nil || !ok {
@@ -134,7 +137,7 @@ func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
 		}
 	}
 	for _, item := range items {
-		err := r.Rows(Raw(item), func() bool {
+		err := r.Rows(datum.Raw(item), func() bool {
 			group, err := find()
 			return err == nil && r.AddToGroup(group) == nil
 		})
@@ -158,7 +161,7 @@ func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
 func distinctRows(rows []heldRow) []heldRow {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(rows, func(row heldRow) bool {
-		key := string(Raw(row.json).AppendCanonical(nil))
+		key := string(datum.Raw(row.json).AppendCanonical(nil))
 		again := seen[key]
 		seen[key] = true
 		return again

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -307,8 +308,8 @@ func TestComputedProperties(t *testing.T) {
 }
 
 func TestParameters(t *testing.T) {
-	o := CompileOptions{Params: map[string]Value{
-		"@city": Str("Graz"), "@n": Int(1), "@name": Str("age"), "@list": Raw([]byte(`["a",{"b":1}]`)), "@none": Undefined(),
+	o := CompileOptions{Params: map[string]datum.Value{
+		"@city": datum.Str("Graz"), "@n": datum.Int(1), "@name": datum.Str("age"), "@list": datum.Raw([]byte(`["a",{"b":1}]`)), "@none": datum.Undefined(),
 	}}
 	f := func(query, want string) {
 		t.Helper()
@@ -343,15 +344,15 @@ func TestUserDefinedFunctions(t *testing.T) {
 	if got := p.UDFs(); !slices.Equal(got, []string{"twice"}) {
 		t.Errorf("UDFs = %v", got)
 	}
-	cx := &Context{UDF: func(name string, args []Value) (Value, error) {
+	cx := &Context{UDF: func(name string, args []datum.Value) (datum.Value, error) {
 		if args[0].IsUndefined() {
-			return Str("none"), nil
+			return datum.Str("none"), nil
 		}
 		n, ok := args[0].AsFloat()
 		if !ok {
-			return Value{}, errTest
+			return datum.Value{}, errTest
 		}
-		return Float(2 * n), nil
+		return datum.Float(2 * n), nil
 	}}
 	rows, err := Evaluate(p, [][]byte{[]byte(dora), []byte(ann)}, cx)
 	if got := string(bytes.Join(rows, []byte(" "))); err != nil || got != `"none" 60` {

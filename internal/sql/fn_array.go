@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func arrayFunctions() []Function {
@@ -33,17 +35,17 @@ func arrayFunctions() []Function {
 	}
 }
 
-func arrayConcat(cx *Context, args []Value) Value {
+func arrayConcat(cx *Context, args []datum.Value) datum.Value {
 	size := 0
 	for _, a := range args {
-		if a.Kind() != KindArray {
-			return Undefined()
+		if a.Kind() != datum.KindArray {
+			return datum.Undefined()
 		}
-		if size += len(a.text); size > maxResultBytes {
+		if size += a.Size(); size > maxResultBytes {
 			return cx.fail(ErrResultTooLarge)
 		}
 	}
-	var b ArrayBuilder
+	var b datum.ArrayBuilder
 	for _, a := range args {
 		for element := range a.Elements {
 			b.Add(element)
@@ -55,49 +57,52 @@ func arrayConcat(cx *Context, args []Value) Value {
 // arrayContains looks for the second argument. With true as the third, an object
 // also matches one that has more properties: see partOf. An undefined third
 // argument counts as false.
-func arrayContains(_ *Context, args []Value) Value {
+func arrayContains(_ *Context, args []datum.Value) datum.Value {
 	array, needle, partial := args[0], args[1], optional(args, 2)
-	if array.Kind() != KindArray || needle.IsUndefined() {
-		return Undefined()
+	if array.Kind() != datum.KindArray || needle.IsUndefined() {
+		return datum.Undefined()
 	}
-	if !partial.IsUndefined() && partial.Kind() != KindBool {
-		return Undefined()
+	if !partial.IsUndefined() && partial.Kind() != datum.KindBool {
+		return datum.Undefined()
 	}
-	matches := Equal
+	matches := datum.Equal
 	if partial.IsTrue() {
 		matches = partOf
 	}
 	for element := range array.Elements {
 		if matches(needle, element) {
-			return Bool(true)
+			return datum.Bool(true)
 		}
 	}
-	return Bool(false)
+	return datum.Bool(false)
 }
 
 // partOf reports whether a is b or a part of it: objects may have more
 // properties in b, at any depth; arrays must have the same length.
-func partOf(a, b Value) bool {
+func partOf(a, b datum.Value) bool {
 	switch {
 	case a.Kind() != b.Kind():
 		return false
-	case a.Kind() == KindObject:
+	case a.Kind() == datum.KindObject:
 		return objectPartOf(a, b)
-	case a.Kind() == KindArray:
-		return arrayPartOf(a.text, b.text)
+	case a.Kind() == datum.KindArray:
+		return datum.EqualArrays(a, b, partOf)
 	}
-	return Equal(a, b)
+	return datum.Equal(a, b)
 }
 
-func objectPartOf(a, b Value) bool {
+// manyLookups is how many values are looked up one by one; for more, a table is made first.
+const manyLookups = 16
+
+func objectPartOf(a, b datum.Value) bool {
 	member := b.Member
-	if a.Len() > maxLookups {
+	if a.Len() > manyLookups {
 		// One pass over b instead of one for each property.
-		properties := make(map[string]Value)
+		properties := make(map[string]datum.Value)
 		for name, property := range b.Properties {
 			properties[name] = property
 		}
-		member = func(name string) Value { return properties[name] }
+		member = func(name string) datum.Value { return properties[name] }
 	}
 	for name, property := range a.Properties {
 		if !partOf(property, member(name)) {
@@ -107,40 +112,28 @@ func objectPartOf(a, b Value) bool {
 	return true
 }
 
-func arrayPartOf(a, b string) bool {
-	i, j := 1, 1
-	for i < len(a)-1 && j < len(b)-1 {
-		endA, endB := valueEnd(a, i), valueEnd(b, j)
-		if !partOf(fromText(a[i:endA]), fromText(b[j:endB])) {
-			return false
-		}
-		i, j = endA+1, endB+1
-	}
-	return i >= len(a)-1 && j >= len(b)-1
-}
-
-func arrayContainsAny(_ *Context, args []Value) Value {
-	if args[0].Kind() != KindArray {
-		return Undefined()
+func arrayContainsAny(_ *Context, args []datum.Value) datum.Value {
+	if args[0].Kind() != datum.KindArray {
+		return datum.Undefined()
 	}
 	return anyOf(args[1:], inArray(args[0], len(args)-1))
 }
 
-func arrayContainsAll(_ *Context, args []Value) Value {
-	if args[0].Kind() != KindArray {
-		return Undefined()
+func arrayContainsAll(_ *Context, args []datum.Value) datum.Value {
+	if args[0].Kind() != datum.KindArray {
+		return datum.Undefined()
 	}
 	return allOf(args[1:], inArray(args[0], len(args)-1))
 }
 
 // inArray returns a test for so many needles. If they are many, one pass over the
 // array does for all of them.
-func inArray(array Value, needles int) func(Value) truth {
+func inArray(array datum.Value, needles int) func(datum.Value) truth {
 	var elements set
-	if needles > maxLookups {
+	if needles > manyLookups {
 		elements = setOf(array)
 	}
-	return func(needle Value) truth {
+	return func(needle datum.Value) truth {
 		if needle.IsUndefined() {
 			return unknown
 		}
@@ -148,7 +141,7 @@ func inArray(array Value, needles int) func(Value) truth {
 			return truthOf(elements.has(needle))
 		}
 		for element := range array.Elements {
-			if Equal(element, needle) {
+			if datum.Equal(element, needle) {
 				return isTrue
 			}
 		}
@@ -156,33 +149,33 @@ func inArray(array Value, needles int) func(Value) truth {
 	}
 }
 
-func arrayLength(_ *Context, args []Value) Value {
-	if args[0].Kind() != KindArray {
-		return Undefined()
+func arrayLength(_ *Context, args []datum.Value) datum.Value {
+	if args[0].Kind() != datum.KindArray {
+		return datum.Undefined()
 	}
-	return Int(int64(args[0].Len()))
+	return datum.Int(int64(args[0].Len()))
 }
 
 // arraySlice returns the elements from a position on, which counts from the end
 // if it is negative.
-func arraySlice(_ *Context, args []Value) Value {
-	if args[0].Kind() != KindArray {
-		return Undefined()
+func arraySlice(_ *Context, args []datum.Value) datum.Value {
+	if args[0].Kind() != datum.KindArray {
+		return datum.Undefined()
 	}
 	start, ok := args[1].AsInt()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	count := int64(math.MaxInt64)
 	if len(args) == 3 {
 		if count, ok = args[2].AsInt(); !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
 	if start < 0 {
 		start = max(start+int64(args[0].Len()), 0)
 	}
-	var b ArrayBuilder
+	var b datum.ArrayBuilder
 	at := int64(0)
 	for element := range args[0].Elements {
 		if at-start >= count {
@@ -197,8 +190,8 @@ func arraySlice(_ *Context, args []Value) Value {
 }
 
 // numbersOf returns an array's elements if all are numbers.
-func numbersOf(array Value) (numbers []float64, ok bool) {
-	if array.Kind() != KindArray {
+func numbersOf(array datum.Value) (numbers []float64, ok bool) {
+	if array.Kind() != datum.KindArray {
 		return nil, false
 	}
 	for element := range array.Elements {
@@ -219,51 +212,51 @@ func sum(numbers []float64) float64 {
 	return total
 }
 
-func arraySum(_ *Context, args []Value) Value {
+func arraySum(_ *Context, args []datum.Value) datum.Value {
 	numbers, ok := numbersOf(args[0])
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Float(sum(numbers))
+	return datum.Float(sum(numbers))
 }
 
-func arrayAvg(_ *Context, args []Value) Value {
+func arrayAvg(_ *Context, args []datum.Value) datum.Value {
 	numbers, ok := numbersOf(args[0])
 	if !ok || len(numbers) == 0 {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Float(sum(numbers) / float64(len(numbers)))
+	return datum.Float(sum(numbers) / float64(len(numbers)))
 }
 
-func arrayMedian(_ *Context, args []Value) Value {
+func arrayMedian(_ *Context, args []datum.Value) datum.Value {
 	numbers, ok := numbersOf(args[0])
 	if !ok || len(numbers) == 0 {
-		return Undefined()
+		return datum.Undefined()
 	}
 	slices.Sort(numbers)
 	middle := len(numbers) / 2
 	if len(numbers)%2 == 1 {
-		return Float(numbers[middle])
+		return datum.Float(numbers[middle])
 	}
-	return Float((numbers[middle-1] + numbers[middle]) / 2)
+	return datum.Float((numbers[middle-1] + numbers[middle]) / 2)
 }
 
-func arrayMin(_ *Context, args []Value) Value { return extreme(args[0], -1) }
+func arrayMin(_ *Context, args []datum.Value) datum.Value { return extreme(args[0], -1) }
 
-func arrayMax(_ *Context, args []Value) Value { return extreme(args[0], +1) }
+func arrayMax(_ *Context, args []datum.Value) datum.Value { return extreme(args[0], +1) }
 
 // extreme returns the element that Compare puts on the given side of all others.
 // Arrays and objects have no rank among values.
-func extreme(array Value, side int) Value {
-	if array.Kind() != KindArray {
-		return Undefined()
+func extreme(array datum.Value, side int) datum.Value {
+	if array.Kind() != datum.KindArray {
+		return datum.Undefined()
 	}
-	var found Value
+	var found datum.Value
 	for element := range array.Elements {
-		if element.Kind() >= KindArray {
-			return Undefined()
+		if element.Kind() >= datum.KindArray {
+			return datum.Undefined()
 		}
-		if found.IsUndefined() || Compare(element, found) == side {
+		if found.IsUndefined() || datum.Compare(element, found) == side {
 			found = element
 		}
 	}
@@ -271,42 +264,42 @@ func extreme(array Value, side int) Value {
 }
 
 // choose returns the argument after the first that the first counts to from 1.
-func choose(_ *Context, args []Value) Value {
+func choose(_ *Context, args []datum.Value) datum.Value {
 	i, ok := args[0].AsInt()
 	if !ok || i < 1 || i >= int64(len(args)) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return args[i]
 }
 
 // iif returns the second argument if the first is exactly true, and else the
 // third, whatever the first is.
-func iif(_ *Context, args []Value) Value {
+func iif(_ *Context, args []datum.Value) datum.Value {
 	if args[0].IsTrue() {
 		return args[1]
 	}
 	return args[2]
 }
 
-func objectToArray(_ *Context, args []Value) Value {
-	if args[0].Kind() != KindObject {
-		return Undefined()
+func objectToArray(_ *Context, args []datum.Value) datum.Value {
+	if args[0].Kind() != datum.KindObject {
+		return datum.Undefined()
 	}
 	names := [2]string{"k", "v"}
 	for i := range len(args) - 1 {
 		name, ok := args[i+1].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		names[i] = name
 	}
 	if names[0] == names[1] {
-		return Undefined() // an object cannot have both
+		return datum.Undefined() // an object cannot have both
 	}
-	var b ArrayBuilder
+	var b datum.ArrayBuilder
 	for name, property := range args[0].Properties {
-		var pair ObjectBuilder
-		pair.Set(names[0], Str(name))
+		var pair datum.ObjectBuilder
+		pair.Set(names[0], datum.Str(name))
 		pair.Set(names[1], property)
 		b.Add(pair.Value())
 	}
@@ -316,7 +309,7 @@ func objectToArray(_ *Context, args []Value) Value {
 // set holds values by their canonical text.
 type set map[string]bool
 
-func setOf(array Value) set {
+func setOf(array datum.Value) set {
 	s := set{}
 	for element := range array.Elements {
 		s.add(element)
@@ -325,7 +318,7 @@ func setOf(array Value) set {
 }
 
 // add reports whether v was not in the set before.
-func (s set) add(v Value) bool {
+func (s set) add(v datum.Value) bool {
 	key := v.AppendCanonical(nil)
 	if s[string(key)] {
 		return false
@@ -334,24 +327,24 @@ func (s set) add(v Value) bool {
 	return true
 }
 
-func (s set) has(v Value) bool { return s[string(v.AppendCanonical(nil))] }
+func (s set) has(v datum.Value) bool { return s[string(v.AppendCanonical(nil))] }
 
-func areArrays(args []Value) bool {
-	return args[0].Kind() == KindArray && args[1].Kind() == KindArray
+func areArrays(args []datum.Value) bool {
+	return args[0].Kind() == datum.KindArray && args[1].Kind() == datum.KindArray
 }
 
 // Sets keep the order in which their elements first come, of an intersection in
 // the second array, as the service's do.
 
-func setUnion(cx *Context, args []Value) Value {
+func setUnion(cx *Context, args []datum.Value) datum.Value {
 	if !areArrays(args) {
-		return Undefined()
+		return datum.Undefined()
 	}
-	if len(args[0].text)+len(args[1].text) > maxResultBytes {
+	if args[0].Size()+args[1].Size() > maxResultBytes {
 		return cx.fail(ErrResultTooLarge)
 	}
 	seen := set{}
-	var b ArrayBuilder
+	var b datum.ArrayBuilder
 	for _, array := range args {
 		for element := range array.Elements {
 			if seen.add(element) {
@@ -362,25 +355,25 @@ func setUnion(cx *Context, args []Value) Value {
 	return b.Value()
 }
 
-func setIntersect(_ *Context, args []Value) Value {
+func setIntersect(_ *Context, args []datum.Value) datum.Value {
 	if !areArrays(args) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return subset(args[1], setOf(args[0]).has)
 }
 
-func setDifference(_ *Context, args []Value) Value {
+func setDifference(_ *Context, args []datum.Value) datum.Value {
 	if !areArrays(args) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	other := setOf(args[1])
-	return subset(args[0], func(v Value) bool { return !other.has(v) })
+	return subset(args[0], func(v datum.Value) bool { return !other.has(v) })
 }
 
 // subset returns the elements that are wanted, each once.
-func subset(array Value, wanted func(Value) bool) Value {
+func subset(array datum.Value, wanted func(datum.Value) bool) datum.Value {
 	seen := set{}
-	var b ArrayBuilder
+	var b datum.ArrayBuilder
 	for element := range array.Elements {
 		if wanted(element) && seen.add(element) {
 			b.Add(element)
@@ -389,39 +382,39 @@ func subset(array Value, wanted func(Value) bool) Value {
 	return b.Value()
 }
 
-func setEqual(_ *Context, args []Value) Value {
+func setEqual(_ *Context, args []datum.Value) datum.Value {
 	if !areArrays(args) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	a, b := setOf(args[0]), setOf(args[1])
 	if len(a) != len(b) {
-		return Bool(false)
+		return datum.Bool(false)
 	}
 	for key := range a {
 		if !b[key] {
-			return Bool(false)
+			return datum.Bool(false)
 		}
 	}
-	return Bool(true)
+	return datum.Bool(true)
 }
 
 // joinStrings returns an array's strings with a separator between them.
-func joinStrings(cx *Context, args []Value) Value {
+func joinStrings(cx *Context, args []datum.Value) datum.Value {
 	separator, ok := args[1].AsString()
-	if !ok || args[0].Kind() != KindArray {
-		return Undefined()
+	if !ok || args[0].Kind() != datum.KindArray {
+		return datum.Undefined()
 	}
 	var parts []string
 	size := 0
 	for element := range args[0].Elements {
 		s, ok := element.AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		parts = append(parts, s)
 		if size += len(s) + len(separator); size > maxResultBytes {
 			return cx.fail(ErrResultTooLarge)
 		}
 	}
-	return Str(strings.Join(parts, separator))
+	return datum.Str(strings.Join(parts, separator))
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestArrayFunctions(t *testing.T) {
@@ -138,8 +140,8 @@ OBJECTTOARRAY([1]) => undefined
 
 // TestSetLaws holds the set functions to the laws of sets.
 func TestSetLaws(t *testing.T) {
-	array := rapid.Custom(func(t *rapid.T) Value {
-		var b ArrayBuilder
+	array := rapid.Custom(func(t *rapid.T) datum.Value {
+		var b datum.ArrayBuilder
 		for _, v := range rapid.SliceOfN(anyValue(), 0, 6).Draw(t, "elements") {
 			if v.Finite() {
 				b.Add(v)
@@ -150,21 +152,21 @@ func TestSetLaws(t *testing.T) {
 	cx := testContext()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := array.Draw(t, "a"), array.Draw(t, "b")
-		pair := []Value{a, b}
+		pair := []datum.Value{a, b}
 		union, both, left := setUnion(cx, pair), setIntersect(cx, pair), setDifference(cx, pair)
-		if !setEqual(cx, []Value{union, setUnion(cx, []Value{b, a})}).IsTrue() {
+		if !setEqual(cx, []datum.Value{union, setUnion(cx, []datum.Value{b, a})}).IsTrue() {
 			t.Fatalf("the union of %s and %s depends on their order", a, b)
 		}
-		if !setEqual(cx, []Value{a, setUnion(cx, []Value{both, left})}).IsTrue() {
+		if !setEqual(cx, []datum.Value{a, setUnion(cx, []datum.Value{both, left})}).IsTrue() {
 			t.Fatalf("%s is not what it shares with %s and what not", a, b)
 		}
-		if union.Len() != both.Len()+left.Len()+setDifference(cx, []Value{b, a}).Len() {
+		if union.Len() != both.Len()+left.Len()+setDifference(cx, []datum.Value{b, a}).Len() {
 			t.Fatalf("the sizes of %s and %s do not add up", a, b)
 		}
 		for element := range union.Elements {
-			inA := arrayContains(cx, []Value{a, element}).IsTrue()
-			inB := arrayContains(cx, []Value{b, element}).IsTrue()
-			if !inA && !inB || inA && inB != arrayContains(cx, []Value{both, element}).IsTrue() {
+			inA := arrayContains(cx, []datum.Value{a, element}).IsTrue()
+			inB := arrayContains(cx, []datum.Value{b, element}).IsTrue()
+			if !inA && !inB || inA && inB != arrayContains(cx, []datum.Value{both, element}).IsTrue() {
 				t.Fatalf("%s is in the union of %s and %s", element, a, b)
 			}
 		}

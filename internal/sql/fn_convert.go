@@ -8,84 +8,85 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
 func conversionFunctions() []Function {
 	return []Function{
-		{Name: "STRINGTOARRAY", Min: 1, Max: 1, Eval: ofText(KindArray)},
-		{Name: "STRINGTOBOOLEAN", Min: 1, Max: 1, Eval: ofText(KindBool)},
-		{Name: "STRINGTONULL", Min: 1, Max: 1, Eval: ofText(KindNull)},
-		{Name: "STRINGTONUMBER", Min: 1, Max: 1, Eval: ofText(KindNumber)},
-		{Name: "STRINGTOOBJECT", Min: 1, Max: 1, Eval: ofText(KindObject)},
+		{Name: "STRINGTOARRAY", Min: 1, Max: 1, Eval: ofText(datum.KindArray)},
+		{Name: "STRINGTOBOOLEAN", Min: 1, Max: 1, Eval: ofText(datum.KindBool)},
+		{Name: "STRINGTONULL", Min: 1, Max: 1, Eval: ofText(datum.KindNull)},
+		{Name: "STRINGTONUMBER", Min: 1, Max: 1, Eval: ofText(datum.KindNumber)},
+		{Name: "STRINGTOOBJECT", Min: 1, Max: 1, Eval: ofText(datum.KindObject)},
 		{Name: "TOSTRING", Min: 1, Max: 1, Eval: toString},
 	}
 }
 
 // ofText makes a function that reads a string as JSON of one kind. Space may
 // stand around it; all else is as strict as in an item.
-func ofText(kind Kind) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func ofText(kind datum.Kind) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		s, ok := args[0].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		s = strings.Trim(s, " \t\r\n")
 		if s == "" || kindBy(s[0]) != kind {
-			return Undefined()
+			return datum.Undefined()
 		}
 		v, ok := parseJSON(s)
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		return v
 	}
 }
 
 // kindBy returns the kind of which a JSON text with this first byte might be.
-func kindBy(first byte) Kind {
+func kindBy(first byte) datum.Kind {
 	switch first {
 	case '{':
-		return KindObject
+		return datum.KindObject
 	case '[':
-		return KindArray
+		return datum.KindArray
 	case '"':
-		return KindString
+		return datum.KindString
 	case 'n':
-		return KindNull
+		return datum.KindNull
 	case 't', 'f':
-		return KindBool
+		return datum.KindBool
 	}
-	return KindNumber
+	return datum.KindNumber
 }
 
 // parseJSON reads a JSON text without space around it.
-func parseJSON(text string) (Value, bool) {
+func parseJSON(text string) (datum.Value, bool) {
 	switch text[0] {
 	case '{', '[':
 		// As a property of an object it passes the check that items pass.
 		object, err := value.ParseObject([]byte(`{"v":` + text + `}`))
 		if err != nil || len(object.Members()) != 1 {
-			return Value{}, false
+			return datum.Value{}, false
 		}
-		return Raw(object.Members()[0].Raw).sent(), true
+		return datum.Raw(object.Members()[0].Raw).Sent(), true
 	}
 	if _, ok := value.FromJSON([]byte(text)); !ok {
-		return Value{}, false
+		return datum.Value{}, false
 	}
-	return fromText(text), true
+	return datum.Raw([]byte(text)), true
 }
 
 // toString returns strings as they are and other values as JSON, but for
 // numbers: see appendNumberText.
-func toString(_ *Context, args []Value) Value {
+func toString(_ *Context, args []datum.Value) datum.Value {
 	switch args[0].Kind() {
-	case KindUndefined, KindString:
+	case datum.KindUndefined, datum.KindString:
 		return args[0]
-	case KindNumber:
-		return Str(string(appendNumberText(nil, args[0])))
+	case datum.KindNumber:
+		return datum.Str(string(appendNumberText(nil, args[0])))
 	}
-	return Str(string(args[0].AppendJSON(nil)))
+	return datum.Str(string(args[0].AppendJSON(nil)))
 }
 
 // Between these decimal exponents a number is written without one.
@@ -98,10 +99,10 @@ const (
 // appendNumberText appends a number as the service's TOSTRING writes it: with as
 // few digits as tell it from others, and an exponent of at least three, as in
 // 2.0495371758495027e+018.
-func appendNumberText(dst []byte, v Value) []byte {
+func appendNumberText(dst []byte, v datum.Value) []byte {
 	f, _ := v.AsFloat()
 	if f-f != 0 {
-		return appendFloat(dst, f)
+		return datum.Float(f).AppendJSON(dst)
 	}
 	if n, ok := v.AsInt(); ok && -beyondPlain < n && n < beyondPlain {
 		return strconv.AppendInt(dst, n, 10)

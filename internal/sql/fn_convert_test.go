@@ -2,7 +2,10 @@
 
 package sql
 
-import "testing"
+import (
+	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"testing"
+)
 
 func TestConversion(t *testing.T) {
 	sheet(t, `
@@ -71,12 +74,12 @@ func FuzzStringToValue(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range []string{"STRINGTOARRAY", "STRINGTOBOOLEAN", "STRINGTONULL", "STRINGTONUMBER", "STRINGTOOBJECT"} {
-			v := functions[name].Eval(testContext(), []Value{Str(text)})
+			v := functions[name].Eval(testContext(), []datum.Value{datum.Str(text)})
 			if v.IsUndefined() {
 				continue
 			}
-			again := functions[name].Eval(testContext(), []Value{Str(v.String())})
-			if !Equal(v, again) {
+			again := functions[name].Eval(testContext(), []datum.Value{datum.Str(v.String())})
+			if !datum.Equal(v, again) {
 				t.Errorf("%s(%q) is %s, and of that %s", name, text, v, again)
 			}
 		}

@@ -12,6 +12,8 @@ package sql
 import (
 	"strings"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // Units of time in ticks.
@@ -141,9 +143,9 @@ func appendDigits(dst []byte, n, width int) []byte {
 
 // formatDateTime writes a point in time as all functions do, with seven digits of
 // a second. Undefined is what the calendar does not reach.
-func formatDateTime(ticks int64) Value {
+func formatDateTime(ticks int64) datum.Value {
 	if !inRange(ticks) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	c := civilOf(ticks)
 	dst := make([]byte, 0, len("YYYY-MM-DDThh:mm:ss.fffffffZ"))
@@ -153,7 +155,7 @@ func formatDateTime(ticks int64) Value {
 	dst = append(appendDigits(dst, c.hour, 2), ':')
 	dst = append(appendDigits(dst, c.minute, 2), ':')
 	dst = append(appendDigits(dst, c.second, 2), '.')
-	return Str(string(append(appendDigits(dst, c.fraction, 7), 'Z')))
+	return datum.Str(string(append(appendDigits(dst, c.fraction, 7), 'Z')))
 }
 
 // floorDiv and floorMod round towards minus infinity, so that time before 1970
@@ -185,7 +187,7 @@ const (
 )
 
 // datePartOf reads the name of a part; case does not matter.
-func datePartOf(v Value) datePart {
+func datePartOf(v datum.Value) datePart {
 	name, ok := v.AsString()
 	if !ok {
 		return noPart

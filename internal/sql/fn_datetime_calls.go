@@ -9,6 +9,8 @@ import (
 	"math/big"
 	"strings"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func dateFunctions() []Function {
@@ -39,44 +41,44 @@ func dateFunctions() []Function {
 
 func (cx *Context) nowTicks() int64 { return cx.NowMs * millisecond }
 
-func currentDateTime(cx *Context, _ []Value) Value { return formatDateTime(cx.nowTicks()) }
+func currentDateTime(cx *Context, _ []datum.Value) datum.Value { return formatDateTime(cx.nowTicks()) }
 
-func currentTicks(cx *Context, _ []Value) Value { return Int(cx.nowTicks()) }
+func currentTicks(cx *Context, _ []datum.Value) datum.Value { return datum.Int(cx.nowTicks()) }
 
-func currentTimestamp(cx *Context, _ []Value) Value { return Int(cx.NowMs) }
+func currentTimestamp(cx *Context, _ []datum.Value) datum.Value { return datum.Int(cx.NowMs) }
 
 // now returns the current time, or one that many parts later.
-func now(cx *Context, args []Value) Value {
+func now(cx *Context, args []datum.Value) datum.Value {
 	switch len(args) {
 	case 0:
 		return currentDateTime(cx, nil)
 	case 1:
-		return Undefined()
+		return datum.Undefined()
 	}
 	n, ok := args[1].AsInt()
 	return moved(cx.nowTicks(), args[0], n, ok)
 }
 
 // ago returns the time that many parts before the current one.
-func ago(cx *Context, args []Value) Value {
+func ago(cx *Context, args []datum.Value) datum.Value {
 	n, ok := args[1].AsInt()
 	return moved(cx.nowTicks(), args[0], -n, ok && n != math.MinInt64)
 }
 
 // moved writes a point moved by n parts if all of it is valid.
-func moved(ticks int64, part Value, n int64, ok bool) Value {
+func moved(ticks int64, part datum.Value, n int64, ok bool) datum.Value {
 	p := datePartOf(part)
 	if !ok || p == noPart {
-		return Undefined()
+		return datum.Undefined()
 	}
 	if ticks, ok = addPart(ticks, p, n); !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return formatDateTime(ticks)
 }
 
 // pointOf reads an argument that is a point in time.
-func pointOf(v Value) (ticks int64, ok bool) {
+func pointOf(v datum.Value) (ticks int64, ok bool) {
 	s, ok := v.AsString()
 	if !ok {
 		return 0, false
@@ -84,7 +86,7 @@ func pointOf(v Value) (ticks int64, ok bool) {
 	return parseDateTime(s)
 }
 
-func dateTimeAdd(_ *Context, args []Value) Value {
+func dateTimeAdd(_ *Context, args []datum.Value) datum.Value {
 	n, okN := args[1].AsInt()
 	ticks, ok := pointOf(args[2])
 	return moved(ticks, args[0], n, ok && okN)
@@ -92,27 +94,27 @@ func dateTimeAdd(_ *Context, args []Value) Value {
 
 // dateTimeDiff counts the boundaries between two points: from 23:59 to 00:01 is
 // one day.
-func dateTimeDiff(_ *Context, args []Value) Value {
+func dateTimeDiff(_ *Context, args []datum.Value) datum.Value {
 	part := datePartOf(args[0])
 	start, okStart := pointOf(args[1])
 	end, okEnd := pointOf(args[2])
 	if part == noPart || !okStart || !okEnd {
-		return Undefined()
+		return datum.Undefined()
 	}
 	switch part {
 	case partYear:
-		return Int(int64(civilOf(end).year - civilOf(start).year))
+		return datum.Int(int64(civilOf(end).year - civilOf(start).year))
 	case partMonth:
-		return Int(monthIndex(end) - monthIndex(start))
+		return datum.Int(monthIndex(end) - monthIndex(start))
 	case partNanosecond:
 		n, ok := intMul(end-start, nanosecondsPerTick)
 		if !ok {
-			return Float(float64(end-start) * nanosecondsPerTick)
+			return datum.Float(float64(end-start) * nanosecondsPerTick)
 		}
-		return Int(n)
+		return datum.Int(n)
 	}
 	unit := part.ticks()
-	return Int(floorDiv(end, unit) - floorDiv(start, unit))
+	return datum.Int(floorDiv(end, unit) - floorDiv(start, unit))
 }
 
 func monthIndex(ticks int64) int64 {
@@ -120,19 +122,19 @@ func monthIndex(ticks int64) int64 {
 	return int64(c.year)*monthsPerYear + int64(c.month)
 }
 
-func dateTimePart(_ *Context, args []Value) Value {
+func dateTimePart(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[1])
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return partOfPoint(ticks, datePartOf(args[0]))
 }
 
-func partOfDate(part datePart) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func partOfDate(part datePart) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		ticks, ok := pointOf(args[0])
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		return partOfPoint(ticks, part)
 	}
@@ -140,7 +142,7 @@ func partOfDate(part datePart) func(*Context, []Value) Value {
 
 // partOfPoint returns a part as a clock shows it; the parts of a second all
 // count from the full second.
-func partOfPoint(ticks int64, part datePart) Value {
+func partOfPoint(ticks int64, part datePart) datum.Value {
 	c := civilOf(ticks)
 	n := 0
 	switch part {
@@ -163,28 +165,28 @@ func partOfPoint(ticks int64, part datePart) Value {
 	case partNanosecond:
 		n = c.fraction * nanosecondsPerTick
 	default:
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(int64(n))
+	return datum.Int(int64(n))
 }
 
 // dateTimeBin rounds down to the beginning of a bin of some parts, counted from
 // an origin, which is 1970 unless given.
-func dateTimeBin(_ *Context, args []Value) Value {
+func dateTimeBin(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[0])
 	part := datePartOf(args[1])
 	if !ok || part == noPart {
-		return Undefined()
+		return datum.Undefined()
 	}
 	size, origin := int64(1), int64(0)
 	if len(args) > 2 {
 		if size, ok = args[2].AsInt(); !ok || size <= 0 {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
 	if len(args) > 3 {
 		if origin, ok = pointOf(args[3]); !ok || origin < year1601 {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
 	switch part {
@@ -206,93 +208,93 @@ func dateTimeBin(_ *Context, args []Value) Value {
 }
 
 // monthBin bins by months, which do not all have the same length.
-func monthBin(ticks, origin, size int64) Value {
+func monthBin(ticks, origin, size int64) datum.Value {
 	months := monthIndex(ticks) - monthIndex(origin)
 	if start, ok := addMonths(origin, months); ok && start > ticks {
 		months-- // the month that is counted from the origin's day is not over
 	}
 	start, ok := addMonths(origin, floorDiv(months, min(size, maxMonths))*min(size, maxMonths))
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return formatDateTime(start)
 }
 
 // nanosecondBin bins by nanoseconds, of which there are too many for an int64.
-func nanosecondBin(ticks, origin, size int64) Value {
+func nanosecondBin(ticks, origin, size int64) datum.Value {
 	perTick, width := big.NewInt(nanosecondsPerTick), big.NewInt(size)
 	elapsed := new(big.Int).Mul(big.NewInt(ticks-origin), perTick)
 	// Div and Mod of big numbers round down for a positive divisor.
 	elapsed.Sub(elapsed, new(big.Int).Mod(elapsed, width))
 	start := elapsed.Div(elapsed, perTick)
 	if !start.IsInt64() || start.Int64() < minTicks-maxTicks {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return formatDateTime(origin + start.Int64())
 }
 
 // dateTimeFromParts puts a point together from year, month, day, hour, minute,
 // second and ticks.
-func dateTimeFromParts(_ *Context, args []Value) Value {
+func dateTimeFromParts(_ *Context, args []datum.Value) datum.Value {
 	highest := [...]int64{9999, 12, 31, 23, 59, 59, second - 1}
 	var parts [len(highest)]int64
 	for i, a := range args {
 		n, ok := a.AsInt()
 		if !ok || n < 0 || n > highest[i] {
-			return Undefined()
+			return datum.Undefined()
 		}
 		parts[i] = n
 	}
 	date, ok := dateTicks(int(parts[0]), int(parts[1]), int(parts[2]))
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return formatDateTime(date + parts[3]*hour + parts[4]*minute + parts[5]*second + parts[6])
 }
 
-func dateTimeToTicks(_ *Context, args []Value) Value {
+func dateTimeToTicks(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[0])
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(ticks)
+	return datum.Int(ticks)
 }
 
-func dateTimeToTimestamp(_ *Context, args []Value) Value {
+func dateTimeToTimestamp(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[0])
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(floorDiv(ticks, millisecond))
+	return datum.Int(floorDiv(ticks, millisecond))
 }
 
-func ticksToDateTime(_ *Context, args []Value) Value {
+func ticksToDateTime(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := args[0].AsInt()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return formatDateTime(ticks)
 }
 
-func timestampToDateTime(_ *Context, args []Value) Value {
+func timestampToDateTime(_ *Context, args []datum.Value) datum.Value {
 	ms, ok := args[0].AsInt()
 	if !ok || ms < minTicks/millisecond || ms > maxTicks/millisecond {
-		return Undefined()
+		return datum.Undefined()
 	}
 	return formatDateTime(ms * millisecond)
 }
 
-func dateTimeFormat(cx *Context, args []Value) Value {
+func dateTimeFormat(cx *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[0])
 	format, okFormat := args[1].AsString()
 	if !ok || !okFormat {
-		return Undefined()
+		return datum.Undefined()
 	}
 	dst := civilOf(ticks).appendFormat(nil, format)
 	if len(dst) > maxResultBytes {
 		return cx.fail(ErrResultTooLarge)
 	}
-	return Str(string(dst))
+	return datum.Str(string(dst))
 }
 
 // appendFormat writes a point in time by a format of .NET: runs of one of its

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestDateTimeForms(t *testing.T) {
@@ -229,17 +231,17 @@ func TestBinsDoNotOverlap(t *testing.T) {
 	point := rapid.Int64Range(year1601+1000*365*day, maxTicks)
 	parts := []string{"year", "month", "day", "hour", "minute", "second", "ms", "mcs", "ns"}
 	rapid.Check(t, func(t *rapid.T) {
-		args := []Value{
-			formatDateTime(point.Draw(t, "ticks")), Str(rapid.SampledFrom(parts).Draw(t, "part")),
-			Int(rapid.Int64Range(1, 1000).Draw(t, "size")), formatDateTime(rapid.Int64Range(year1601, 0).Draw(t, "origin")),
+		args := []datum.Value{
+			formatDateTime(point.Draw(t, "ticks")), datum.Str(rapid.SampledFrom(parts).Draw(t, "part")),
+			datum.Int(rapid.Int64Range(1, 1000).Draw(t, "size")), formatDateTime(rapid.Int64Range(year1601, 0).Draw(t, "origin")),
 		}
 		bin := dateTimeBin(nil, args)
-		if bin.IsUndefined() || Compare(bin, args[0]) > 0 {
+		if bin.IsUndefined() || datum.Compare(bin, args[0]) > 0 {
 			t.Fatalf("%v is in bin %s", args, bin)
 		}
 		// A bin of nanoseconds may begin between two ticks.
-		again := dateTimeBin(nil, []Value{bin, args[1], args[2], args[3]})
-		if part, _ := args[1].AsString(); part != "ns" && !Equal(again, bin) {
+		again := dateTimeBin(nil, []datum.Value{bin, args[1], args[2], args[3]})
+		if part, _ := args[1].AsString(); part != "ns" && !datum.Equal(again, bin) {
 			t.Fatalf("%v is in bin %s, and that in %s", args, bin, again)
 		}
 	})

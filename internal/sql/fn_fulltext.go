@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/analysis"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 const (
@@ -39,9 +40,9 @@ type phrase struct {
 
 // phraseOf takes a term apart: a string, or an object with a term and a distance
 // for words that may be misspelled.
-func (cx *Context) phraseOf(v Value) (phrase, bool) {
+func (cx *Context) phraseOf(v datum.Value) (phrase, bool) {
 	edits := int64(0)
-	if v.Kind() == KindObject {
+	if v.Kind() == datum.KindObject {
 		var ok bool
 		if edits, ok = v.Member("distance").AsInt(); !ok || edits < 0 || edits > maxEdits {
 			return phrase{}, false
@@ -128,14 +129,14 @@ func alike(a, b string, edits int) bool {
 	return row[len(t)] <= edits
 }
 
-func fullTextContains(join func([]Value, func(Value) truth) Value) func(*Context, []Value) Value {
-	return func(cx *Context, args []Value) Value {
+func fullTextContains(join func([]datum.Value, func(datum.Value) truth) datum.Value) func(*Context, []datum.Value) datum.Value {
+	return func(cx *Context, args []datum.Value) datum.Value {
 		text, ok := args[0].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		words := analysis.Words(text)
-		return join(args[1:], func(term Value) truth {
+		return join(args[1:], func(term datum.Value) truth {
 			p, ok := cx.phraseOf(term)
 			if !ok {
 				return unknown
@@ -146,12 +147,12 @@ func fullTextContains(join func([]Value, func(Value) truth) Value) func(*Context
 }
 
 // fullTextWordCount is what the statistics of a container are summed from.
-func fullTextWordCount(_ *Context, args []Value) Value {
+func fullTextWordCount(_ *Context, args []datum.Value) datum.Value {
 	text, ok := args[0].AsString()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(int64(len(analysis.Words(text))))
+	return datum.Int(int64(len(analysis.Words(text))))
 }
 
 // The parameters of BM25: how soon more occurrences count for less, and how much
@@ -191,7 +192,7 @@ func (s *TextStatistics) Score(words int, occurrences []int) float64 {
 // CountText returns how many words a text has and how often each term occurs in
 // it. Terms are strings, or objects with a term and a distance; it reports false
 // if one is neither.
-func (cx *Context) CountText(text string, terms []Value) (words int, occurrences []int, ok bool) {
+func (cx *Context) CountText(text string, terms []datum.Value) (words int, occurrences []int, ok bool) {
 	list := analysis.Words(text)
 	for _, term := range terms {
 		p, ok := cx.phraseOf(term)
@@ -205,25 +206,25 @@ func (cx *Context) CountText(text string, terms []Value) (words int, occurrences
 
 // fullTextScore is what a FULLTEXTSCORE becomes in the queries that clients run
 // for the parts of a ranking: a text, the terms, and the statistics.
-func fullTextScore(cx *Context, args []Value) Value {
+func fullTextScore(cx *Context, args []datum.Value) datum.Value {
 	text, ok := args[0].AsString()
 	terms, stats, okArguments := scoreArguments(args[1], args[2], args[3], args[4])
 	if !ok || !okArguments {
-		return Undefined()
+		return datum.Undefined()
 	}
 	words, occurrences, ok := cx.CountText(text, terms)
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Float(stats.Score(words, occurrences))
+	return datum.Float(stats.Score(words, occurrences))
 }
 
 // scoreArguments reads what a score is made from beside the text.
-func scoreArguments(list, items, words, hits Value) (terms []Value, stats TextStatistics, ok bool) {
+func scoreArguments(list, items, words, hits datum.Value) (terms []datum.Value, stats TextStatistics, ok bool) {
 	var okItems, okWords bool
 	stats.Items, okItems = items.AsInt()
 	stats.Words, okWords = words.AsInt()
-	if !okItems || !okWords || list.Kind() != KindArray || hits.Kind() != KindArray {
+	if !okItems || !okWords || list.Kind() != datum.KindArray || hits.Kind() != datum.KindArray {
 		return nil, stats, false
 	}
 	for element := range hits.Elements {
@@ -237,8 +238,8 @@ func scoreArguments(list, items, words, hits Value) (terms []Value, stats TextSt
 }
 
 // elementsOf returns an array's elements, at most limit and one more.
-func elementsOf(v Value, limit int) []Value {
-	var list []Value
+func elementsOf(v datum.Value, limit int) []datum.Value {
+	var list []datum.Value
 	for element := range v.Elements {
 		if list = append(list, element); len(list) > limit {
 			break

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/analysis"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestFullTextContains(t *testing.T) {
@@ -72,13 +73,13 @@ func TestScore(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("bird ", maxPhrase)
-	if _, _, ok := testContext().CountText(long, []Value{Str(long)}); !ok {
+	if _, _, ok := testContext().CountText(long, []datum.Value{datum.Str(long)}); !ok {
 		t.Error("the longest term is refused")
 	}
-	if _, _, ok := testContext().CountText(long, []Value{Str(long + "bird")}); ok {
+	if _, _, ok := testContext().CountText(long, []datum.Value{datum.Str(long + "bird")}); ok {
 		t.Error("a longer term is taken")
 	}
-	words, occurrences, ok := testContext().CountText("Birds of a feather: bird, bird house", []Value{Str("bird"), Str("bird house"), Str("fox")})
+	words, occurrences, ok := testContext().CountText("Birds of a feather: bird, bird house", []datum.Value{datum.Str("bird"), datum.Str("bird house"), datum.Str("fox")})
 	if !ok || words != 5 || !slices.Equal(occurrences, []int{3, 1, 0}) {
 		t.Errorf("counted %d words, %v", words, occurrences)
 	}
@@ -122,5 +123,5 @@ func FuzzWords(f *testing.F) {
 
 // contains reports whether a text contains itself.
 func (cx *Context) contains(text string) bool {
-	return fullTextContains(allOf)(cx, []Value{Str(text), Str(text)}).IsTrue()
+	return fullTextContains(allOf)(cx, []datum.Value{datum.Str(text), datum.Str(text)}).IsTrue()
 }

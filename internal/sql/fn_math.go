@@ -8,6 +8,8 @@ package sql
 import (
 	"math"
 	"math/bits"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func mathFunctions() []Function {
@@ -15,7 +17,7 @@ func mathFunctions() []Function {
 		{Name: "ATN2", Min: 2, Max: 2, Eval: ofNumbers(math.Atan2)},
 		{Name: "LOG", Min: 1, Max: 2, Eval: logarithm},
 		{Name: "NUMBERBIN", Min: 1, Max: 2, Eval: numberBin},
-		{Name: "PI", Min: 0, Max: 0, Eval: func(*Context, []Value) Value { return Float(math.Pi) }},
+		{Name: "PI", Min: 0, Max: 0, Eval: func(*Context, []datum.Value) datum.Value { return datum.Float(math.Pi) }},
 		{Name: "POWER", Min: 2, Max: 2, Eval: ofNumbers(math.Pow)},
 		{Name: "RAND", Min: 0, Max: 0, Eval: random, NonDeterministic: true},
 	}
@@ -45,24 +47,24 @@ func mathFunctions() []Function {
 	return list
 }
 
-func ofNumber(f func(float64) float64) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func ofNumber(f func(float64) float64) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		x, ok := args[0].AsFloat()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
-		return Float(f(x))
+		return datum.Float(f(x))
 	}
 }
 
-func ofNumbers(f func(x, y float64) float64) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func ofNumbers(f func(x, y float64) float64) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		x, okX := args[0].AsFloat()
 		y, okY := args[1].AsFloat()
 		if !okX || !okY {
-			return Undefined()
+			return datum.Undefined()
 		}
-		return Float(f(x, y))
+		return datum.Float(f(x, y))
 	}
 }
 
@@ -135,7 +137,7 @@ func sign(x float64) float64 {
 	return x // zero, or NaN
 }
 
-func logarithm(cx *Context, args []Value) Value {
+func logarithm(cx *Context, args []datum.Value) datum.Value {
 	if len(args) == 1 {
 		return ofNumber(math.Log)(cx, args)
 	}
@@ -144,25 +146,25 @@ func logarithm(cx *Context, args []Value) Value {
 
 // numberBin rounds down to a multiple of the bin's size, which is 1 unless given.
 // A negative size makes it round up.
-func numberBin(_ *Context, args []Value) Value {
+func numberBin(_ *Context, args []datum.Value) datum.Value {
 	x, ok := args[0].AsFloat()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	size := 1.0
 	if len(args) == 2 {
 		if size, ok = args[1].AsFloat(); !ok || size == 0 {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
-	return Float(math.Floor(x/size) * size)
+	return datum.Float(math.Floor(x/size) * size)
 }
 
-func random(cx *Context, _ []Value) Value {
+func random(cx *Context, _ []datum.Value) datum.Value {
 	if cx.Random == nil {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Float(cx.Random())
+	return datum.Float(cx.Random())
 }
 
 // integerFunctions compute with int64 and are undefined for a number that is
@@ -189,27 +191,27 @@ func integerFunctions() []Function {
 	return list
 }
 
-func ofIntegers(f func(a, b int64) (int64, bool)) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func ofIntegers(f func(a, b int64) (int64, bool)) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		a, okA := args[0].AsInt()
 		b, okB := args[1].AsInt()
 		if !okA || !okB {
-			return Undefined()
+			return datum.Undefined()
 		}
 		n, ok := f(a, b)
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
-		return Int(n)
+		return datum.Int(n)
 	}
 }
 
-func intBitNot(_ *Context, args []Value) Value {
+func intBitNot(_ *Context, args []datum.Value) datum.Value {
 	n, ok := args[0].AsInt()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(^n)
+	return datum.Int(^n)
 }
 
 func intAdd(a, b int64) (int64, bool) {

@@ -20,6 +20,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -56,7 +57,7 @@ type regexKey struct{ pattern, modifiers string }
 // regex returns the compiled pattern of a call, from the second and third
 // argument. It is undefined (nil) for wrong types, unknown modifiers and patterns
 // that are none.
-func (cx *Context) regex(args []Value) *regex {
+func (cx *Context) regex(args []datum.Value) *regex {
 	pattern, ok := args[1].AsString()
 	if !ok {
 		return nil
@@ -86,7 +87,7 @@ func (cx *Context) regex(args []Value) *regex {
 }
 
 // checkRegex refuses a pattern that is written in the query and can never match.
-func checkRegex(args []Value) *syntax.Error {
+func checkRegex(args []datum.Value) *syntax.Error {
 	pattern, ok := optional(args, 1).AsString()
 	if !ok {
 		return nil
@@ -233,13 +234,13 @@ func withoutSpace(pattern string) string {
 	return b.String()
 }
 
-func regexMatch(cx *Context, args []Value) Value {
+func regexMatch(cx *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	re := cx.regex(args)
 	if !ok || re == nil {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Bool(re.match(cx, s))
+	return datum.Bool(re.match(cx, s))
 }
 
 // findAll returns where all matches and their groups are, or maxMatches and one more.
@@ -296,48 +297,48 @@ func (re *regex) findFrom(cx *Context, s string, at int) []int {
 }
 
 // regexExtract returns the first match, or one group of it.
-func regexExtract(cx *Context, args []Value) Value {
+func regexExtract(cx *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	re := cx.regex(args)
 	if !ok || re == nil {
-		return Undefined()
+		return datum.Undefined()
 	}
 	group := int64(0)
 	if len(args) == 4 {
 		if group, ok = args[3].AsInt(); !ok || group < 0 || group > int64(re.NumSubexp()) {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
 	return groupOf(s, re.find(cx, s), int(group))
 }
 
 // groupOf returns a group of a match, undefined if it took no part in it.
-func groupOf(s string, match []int, group int) Value {
+func groupOf(s string, match []int, group int) datum.Value {
 	if match == nil || match[2*group] < 0 {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Str(s[match[2*group]:match[2*group+1]])
+	return datum.Str(s[match[2*group]:match[2*group+1]])
 }
 
 // regexExtractAll returns an array for each match, with the groups that the
 // fourth argument lists, or the whole match.
-func regexExtractAll(cx *Context, args []Value) Value {
+func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	re := cx.regex(args)
 	if !ok || re == nil {
-		return Undefined()
+		return datum.Undefined()
 	}
 	groups, ok := groupList(args, re.NumSubexp())
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	matches := re.findAll(cx, s)
 	if len(matches) > maxMatches {
 		return cx.fail(ErrResultTooLarge)
 	}
-	var all ArrayBuilder
+	var all datum.ArrayBuilder
 	for _, match := range matches {
-		var b ArrayBuilder
+		var b datum.ArrayBuilder
 		for _, group := range groups {
 			b.Add(groupOf(s, match, group))
 		}
@@ -349,11 +350,11 @@ func regexExtractAll(cx *Context, args []Value) Value {
 	return all.Value()
 }
 
-func groupList(args []Value, last int) (groups []int, ok bool) {
+func groupList(args []datum.Value, last int) (groups []int, ok bool) {
 	if len(args) < 4 {
 		return []int{0}, true
 	}
-	if args[3].Kind() != KindArray {
+	if args[3].Kind() != datum.KindArray {
 		return nil, false
 	}
 	for element := range args[3].Elements {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -58,14 +59,14 @@ func TestRegexFromItems(t *testing.T) {
 		strings.Repeat("a", maxPatternBytes+1): "undefined",
 	} {
 		for range 2 { // the second time from memory
-			got := regexMatch(cx, []Value{Str("aa"), Str(pattern)}).String()
+			got := regexMatch(cx, []datum.Value{datum.Str("aa"), datum.Str(pattern)}).String()
 			if got != want {
 				t.Errorf("%.20q: got %s, want %s", pattern, got, want)
 			}
 		}
 	}
 	for i := range 3 * maxRegexes {
-		regexMatch(cx, []Value{Str("aa"), Str(strings.Repeat("a", i))})
+		regexMatch(cx, []datum.Value{datum.Str("aa"), datum.Str(strings.Repeat("a", i))})
 		if len(cx.regexes) > maxRegexes {
 			t.Fatalf("%d patterns are remembered", len(cx.regexes))
 		}

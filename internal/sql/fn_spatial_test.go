@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // Shapes for the tests, by a letter. All rings run counter-clockwise but those
@@ -116,7 +118,7 @@ func TestWithinAndIntersects(t *testing.T) {
 // near checks a number to a part in ten million.
 func near(t *testing.T, expr string, want float64) {
 	t.Helper()
-	f, ok := Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
+	f, ok := datum.Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
 	if !ok || math.Abs(f-want) > 1e-7*math.Max(1, want) {
 		t.Errorf("%s: got %.9g, want %.9g", expr, f, want)
 	}
@@ -157,7 +159,7 @@ func TestDistances(t *testing.T) {
 // calcFloat is calc for a number.
 func calcFloat(t *testing.T, expr string) float64 {
 	t.Helper()
-	f, _ := Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
+	f, _ := datum.Raw([]byte(calc(t, shapes.Replace(expr)))).AsFloat()
 	return f
 }
 
@@ -205,7 +207,7 @@ func TestValidity(t *testing.T) {
 		if got, want := calc(t, "ST_ISVALID("+expr+")"), fmt.Sprint(c.reason == ""); got != want {
 			t.Errorf("ST_ISVALID(%.80s): got %s", c.json, got)
 		}
-		detailed := Raw([]byte(calc(t, "ST_ISVALIDDETAILED("+expr+")")))
+		detailed := datum.Raw([]byte(calc(t, "ST_ISVALIDDETAILED("+expr+")")))
 		reason, _ := detailed.Member("reason").AsString()
 		if !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") || detailed.Member("valid").IsTrue() != (c.reason == "") {
 			t.Errorf("ST_ISVALIDDETAILED(%.80s): got %s, want %s", c.json, detailed, c.reason)
@@ -227,23 +229,23 @@ func TestValidity(t *testing.T) {
 // TestLargePolygons has many corners, and an interruption.
 func TestLargePolygons(t *testing.T) {
 	const corners = 1000
-	circle := func(radius float64) Value {
+	circle := func(radius float64) datum.Value {
 		text := []byte(`{"type":"Polygon","coordinates":[[`)
 		for i := range corners + 1 {
 			sin, cos := math.Sincos(2 * math.Pi * float64(i%corners) / corners)
 			text = fmt.Appendf(text, "[%v,%v],", radius*cos, radius*sin)
 		}
-		return Raw(append(text[:len(text)-1], "]]}"...))
+		return datum.Raw(append(text[:len(text)-1], "]]}"...))
 	}
 	inner, outer := circle(1), circle(1.001)
 	for name, want := range map[string]string{"ST_WITHIN": "true", "ST_INTERSECTS": "true", "ST_DISTANCE": "0"} {
 		f, _ := lookupFunction(name)
-		if got := f.Eval(testContext(), []Value{inner, outer}).String(); got != want {
+		if got := f.Eval(testContext(), []datum.Value{inner, outer}).String(); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 		stop := errors.New("stop")
 		cx := &Context{Interrupted: func() error { return stop }}
-		f.Eval(cx, []Value{inner, outer})
+		f.Eval(cx, []datum.Value{inner, outer})
 		if !errors.Is(cx.Err(), stop) {
 			t.Errorf("%s is not interrupted", name)
 		}
@@ -251,15 +253,15 @@ func TestLargePolygons(t *testing.T) {
 }
 
 func BenchmarkSpatial(b *testing.B) {
-	value := func(s string) Value { return Raw([]byte(calc(b, shapes.Replace(s)))) }
+	value := func(s string) datum.Value { return datum.Raw([]byte(calc(b, shapes.Replace(s)))) }
 	for _, c := range []struct {
 		name, function string
-		args           []Value
+		args           []datum.Value
 	}{
-		{"DistancePoints", "ST_DISTANCE", []Value{value(point(1, 2)), value(point(3, 4))}},
-		{"WithinBox", "ST_WITHIN", []Value{value(point(1, 2)), value("$box")}},
-		{"IntersectsBoxes", "ST_INTERSECTS", []Value{value("$overlap"), value("$box")}},
-		{"AreaBox", "ST_AREA", []Value{value("$box")}},
+		{"DistancePoints", "ST_DISTANCE", []datum.Value{value(point(1, 2)), value(point(3, 4))}},
+		{"WithinBox", "ST_WITHIN", []datum.Value{value(point(1, 2)), value("$box")}},
+		{"IntersectsBoxes", "ST_INTERSECTS", []datum.Value{value("$overlap"), value("$box")}},
+		{"AreaBox", "ST_AREA", []datum.Value{value("$box")}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f, _ := lookupFunction(c.function)

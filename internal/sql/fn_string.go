@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"unicode"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // maxReplicated is how many code units REPLICATE may make; the service documents
@@ -48,18 +50,18 @@ func stringFunctions() []Function {
 	}
 }
 
-func ofString(f func(string) string) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func ofString(f func(string) string) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		s, ok := args[0].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
-		return Str(f(s))
+		return datum.Str(f(s))
 	}
 }
 
 // twoStrings returns the first two arguments if both are strings.
-func twoStrings(args []Value) (s, t string, ok bool) {
+func twoStrings(args []datum.Value) (s, t string, ok bool) {
 	s, okS := args[0].AsString()
 	t, okT := args[1].AsString()
 	return s, t, okS && okT
@@ -69,37 +71,37 @@ func equalStrings(s, t string) bool { return s == t }
 
 // compareWith makes a function whose third argument, if it is true, chooses the
 // comparison that ignores case.
-func compareWith(exact, ignoringCase func(s, t string) bool) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func compareWith(exact, ignoringCase func(s, t string) bool) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		s, t, ok := twoStrings(args)
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		if len(args) == 2 {
-			return Bool(exact(s, t))
+			return datum.Bool(exact(s, t))
 		}
 		ignore, ok := args[2].AsBool()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		if ignore {
-			return Bool(ignoringCase(s, t))
+			return datum.Bool(ignoringCase(s, t))
 		}
-		return Bool(exact(s, t))
+		return datum.Bool(exact(s, t))
 	}
 }
 
 // containsTerms makes a function that looks for many terms. A term that is no
 // string is unknown, and the others may still decide.
 func containsTerms(
-	join func([]Value, func(Value) truth) Value, contains func(s, term string) bool,
-) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+	join func([]datum.Value, func(datum.Value) truth) datum.Value, contains func(s, term string) bool,
+) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		s, ok := args[0].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
-		return join(args[1:], func(v Value) truth {
+		return join(args[1:], func(v datum.Value) truth {
 			term, ok := v.AsString()
 			if !ok {
 				return unknown
@@ -109,13 +111,13 @@ func containsTerms(
 	}
 }
 
-func concat(cx *Context, args []Value) Value {
+func concat(cx *Context, args []datum.Value) datum.Value {
 	size := 0
 	for _, a := range args {
-		if a.Kind() != KindString {
-			return Undefined()
+		if a.Kind() != datum.KindString {
+			return datum.Undefined()
 		}
-		if size += len(a.text); size > maxResultBytes {
+		if size += a.Size(); size > maxResultBytes {
 			return cx.fail(ErrResultTooLarge)
 		}
 	}
@@ -125,32 +127,32 @@ func concat(cx *Context, args []Value) Value {
 		s, _ := a.AsString()
 		b.WriteString(s)
 	}
-	return Str(b.String())
+	return datum.Str(b.String())
 }
 
-func length(_ *Context, args []Value) Value {
+func length(_ *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(int64(unitsIn(s)))
+	return datum.Int(int64(unitsIn(s)))
 }
 
 // indexOf returns where the second string first begins in the first, at or after
 // a start, or -1. A start before the string is its beginning.
-func indexOf(_ *Context, args []Value) Value {
+func indexOf(_ *Context, args []datum.Value) datum.Value {
 	s, t, ok := twoStrings(args)
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	start := int64(0)
 	if len(args) == 3 {
 		if start, ok = args[2].AsInt(); !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 	}
 	if start > int64(unitsIn(s)) {
-		return Int(-1)
+		return datum.Int(-1)
 	}
 	from, split := offsetOf(s, int(max(start, 0)))
 	if split {
@@ -158,25 +160,25 @@ func indexOf(_ *Context, args []Value) Value {
 	}
 	at := strings.Index(s[from:], t)
 	if at < 0 {
-		return Int(-1)
+		return datum.Int(-1)
 	}
-	return Int(int64(unitsIn(s[:from+at])))
+	return datum.Int(int64(unitsIn(s[:from+at])))
 }
 
 // lastIndexOf returns where the second string last begins in the first, or -1. A
 // third argument is the last position that the match may cover.
-func lastIndexOf(_ *Context, args []Value) Value {
+func lastIndexOf(_ *Context, args []datum.Value) datum.Value {
 	s, t, ok := twoStrings(args)
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	if len(args) == 3 {
 		last, ok := args[2].AsInt()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		if last < 0 {
-			return Int(-1)
+			return datum.Int(-1)
 		}
 		if last < int64(len(s)) {
 			to, _ := offsetOf(s, int(last)+1)
@@ -185,56 +187,56 @@ func lastIndexOf(_ *Context, args []Value) Value {
 	}
 	at := strings.LastIndex(s, t)
 	if at < 0 {
-		return Int(-1)
+		return datum.Int(-1)
 	}
-	return Int(int64(unitsIn(s[:at])))
+	return datum.Int(int64(unitsIn(s[:at])))
 }
 
-func substringFunction(_ *Context, args []Value) Value {
+func substringFunction(_ *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	start, okStart := args[1].AsInt()
 	count, okCount := args[2].AsInt()
 	if !ok || !okStart || !okCount {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Str(substring(s, start, count))
+	return datum.Str(substring(s, start, count))
 }
 
-func left(_ *Context, args []Value) Value {
+func left(_ *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	count, okCount := args[1].AsInt()
 	if !ok || !okCount {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Str(substring(s, 0, count))
+	return datum.Str(substring(s, 0, count))
 }
 
-func right(_ *Context, args []Value) Value {
+func right(_ *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	count, okCount := args[1].AsInt()
 	if !ok || !okCount {
-		return Undefined()
+		return datum.Undefined()
 	}
 	units := int64(unitsIn(s))
-	return Str(substring(s, max(units-max(count, 0), 0), units))
+	return datum.Str(substring(s, max(units-max(count, 0), 0), units))
 }
 
 // trimWith makes a function that cuts off space, or the characters of the second
 // argument in any order.
-func trimWith(trim func(string, func(rune) bool) string) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+func trimWith(trim func(string, func(rune) bool) string) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		s, ok := args[0].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		if len(args) == 1 {
-			return Str(trim(s, unicode.IsSpace))
+			return datum.Str(trim(s, unicode.IsSpace))
 		}
 		set, ok := args[1].AsString()
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
-		return Str(trim(s, oneOf(set)))
+		return datum.Str(trim(s, oneOf(set)))
 	}
 }
 
@@ -255,48 +257,48 @@ func oneOf(set string) func(rune) bool {
 
 // replace changes every occurrence. An empty string to look for has none that
 // could be counted: the result is undefined, as in the service's own test engine.
-func replace(cx *Context, args []Value) Value {
+func replace(cx *Context, args []datum.Value) datum.Value {
 	s, find, ok := twoStrings(args)
 	with, okWith := args[2].AsString()
 	if !ok || !okWith || find == "" {
-		return Undefined()
+		return datum.Undefined()
 	}
 	if grown := len(with) - len(find); grown > 0 && len(s)+grown*strings.Count(s, find) > maxResultBytes {
 		return cx.fail(ErrResultTooLarge)
 	}
-	return Str(strings.ReplaceAll(s, find, with))
+	return datum.Str(strings.ReplaceAll(s, find, with))
 }
 
 // replicate repeats a string; a fraction in the count is dropped.
-func replicate(_ *Context, args []Value) Value {
+func replicate(_ *Context, args []datum.Value) datum.Value {
 	s, ok := args[0].AsString()
 	count, okCount := args[1].AsFloat()
 	if !ok || !okCount || !(count >= 0) || math.IsInf(count, 1) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	if s == "" {
-		return Str("")
+		return datum.Str("")
 	}
 	if math.Trunc(count)*float64(unitsIn(s)) > maxReplicated {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Str(strings.Repeat(s, int(count)))
+	return datum.Str(strings.Repeat(s, int(count)))
 }
 
 // splitString returns what lies between separators. An empty separator occurs
 // nowhere.
-func splitString(_ *Context, args []Value) Value {
+func splitString(_ *Context, args []datum.Value) datum.Value {
 	s, separator, ok := twoStrings(args)
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
-	var b ArrayBuilder
+	var b datum.ArrayBuilder
 	if separator == "" {
-		b.Add(Str(s))
+		b.Add(datum.Str(s))
 		return b.Value()
 	}
 	for part := range strings.SplitSeq(s, separator) {
-		b.Add(Str(part))
+		b.Add(datum.Str(part))
 	}
 	return b.Value()
 }
@@ -311,16 +313,16 @@ func after(s string, at, size int) string { return s[at+size:] }
 // functions of XPath that have the same names.
 func cutAt(
 	find func(s, t string) int, side func(s string, at, size int) string,
-) func(*Context, []Value) Value {
-	return func(_ *Context, args []Value) Value {
+) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
 		s, t, ok := twoStrings(args)
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		at := find(s, t)
 		if at < 0 {
-			return Str("")
+			return datum.Str("")
 		}
-		return Str(side(s, at, len(t)))
+		return datum.Str(side(s, at, len(t)))
 	}
 }

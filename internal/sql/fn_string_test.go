@@ -8,6 +8,8 @@ import (
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestStringFunctions(t *testing.T) {
@@ -214,22 +216,22 @@ func TestFold(t *testing.T) {
 }
 
 func BenchmarkStringFunctions(b *testing.B) {
-	text := Raw([]byte(`"Mountain bike with a carbon frame, 29 inch wheels and hydraulic brakes"`))
+	text := datum.Raw([]byte(`"Mountain bike with a carbon frame, 29 inch wheels and hydraulic brakes"`))
 	for _, c := range []struct {
 		name, function string
-		args           []Value
+		args           []datum.Value
 	}{
-		{"Contains", "CONTAINS", []Value{text, Str("hydraulic")}},
-		{"ContainsIgnoringCase", "CONTAINS", []Value{text, Str("HYDRAULIC"), Bool(true)}},
-		{"StartsWith", "STARTSWITH", []Value{text, Str("Mountain")}},
-		{"StringEqualsIgnoringCase", "STRINGEQUALS", []Value{text, text, Bool(true)}},
-		{"Length", "LENGTH", []Value{text}},
-		{"Substring", "SUBSTRING", []Value{text, Int(9), Int(4)}},
-		{"IndexOf", "INDEX_OF", []Value{text, Str("brakes")}},
-		{"Lower", "LOWER", []Value{text}},
-		{"Concat", "CONCAT", []Value{text, Str("; "), text}},
-		{"RegexMatch", "REGEXMATCH", []Value{text, Str("[0-9]+ inch")}},
-		{"FullTextContains", "FULLTEXTCONTAINS", []Value{text, Str("hydraulic brake")}},
+		{"Contains", "CONTAINS", []datum.Value{text, datum.Str("hydraulic")}},
+		{"ContainsIgnoringCase", "CONTAINS", []datum.Value{text, datum.Str("HYDRAULIC"), datum.Bool(true)}},
+		{"StartsWith", "STARTSWITH", []datum.Value{text, datum.Str("Mountain")}},
+		{"StringEqualsIgnoringCase", "STRINGEQUALS", []datum.Value{text, text, datum.Bool(true)}},
+		{"Length", "LENGTH", []datum.Value{text}},
+		{"Substring", "SUBSTRING", []datum.Value{text, datum.Int(9), datum.Int(4)}},
+		{"IndexOf", "INDEX_OF", []datum.Value{text, datum.Str("brakes")}},
+		{"Lower", "LOWER", []datum.Value{text}},
+		{"Concat", "CONCAT", []datum.Value{text, datum.Str("; "), text}},
+		{"RegexMatch", "REGEXMATCH", []datum.Value{text, datum.Str("[0-9]+ inch")}},
+		{"FullTextContains", "FULLTEXTCONTAINS", []datum.Value{text, datum.Str("hydraulic brake")}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f, _ := lookupFunction(c.function)

@@ -9,12 +9,14 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 // kindTests are the functions that ask whether a value is of a kind.
-var kindTests = map[string]Kind{
-	"IS_NULL": KindNull, "IS_BOOL": KindBool, "IS_NUMBER": KindNumber,
-	"IS_STRING": KindString, "IS_ARRAY": KindArray, "IS_OBJECT": KindObject,
+var kindTests = map[string]datum.Kind{
+	"IS_NULL": datum.KindNull, "IS_BOOL": datum.KindBool, "IS_NUMBER": datum.KindNumber,
+	"IS_STRING": datum.KindString, "IS_ARRAY": datum.KindArray, "IS_OBJECT": datum.KindObject,
 }
 
 func typeFunctions() []Function {
@@ -22,31 +24,33 @@ func typeFunctions() []Function {
 		{Name: "DOCUMENTID", Min: 1, Max: 1, Eval: itemOrdinal},
 		{Name: "HASH", Min: 1, Max: 2, Eval: hash},
 	}
-	add := func(name string, test func(Value) bool) {
+	add := func(name string, test func(datum.Value) bool) {
 		list = append(list, Function{
 			Name: name, Min: 1, Max: 1,
-			Eval: func(_ *Context, args []Value) Value { return Bool(test(args[0])) },
+			Eval: func(_ *Context, args []datum.Value) datum.Value { return datum.Bool(test(args[0])) },
 		})
 	}
 	for name, kind := range kindTests {
-		add(name, func(v Value) bool { return v.Kind() == kind })
+		add(name, func(v datum.Value) bool { return v.Kind() == kind })
 	}
 	add("IS_DATETIME", isDateTime)
-	add("IS_DEFINED", func(v Value) bool { return !v.IsUndefined() })
-	add("IS_FINITE_NUMBER", func(v Value) bool { return v.Kind() == KindNumber && v.Finite() })
+	add("IS_DEFINED", func(v datum.Value) bool { return !v.IsUndefined() })
+	add("IS_FINITE_NUMBER", func(v datum.Value) bool { return v.Kind() == datum.KindNumber && v.Finite() })
 	add("IS_INTEGER", isInteger)
 	add("IS_PRIMITIVE", isPrimitive)
 	return list
 }
 
-func isPrimitive(v Value) bool { return v.Kind() >= KindNull && v.Kind() <= KindString }
+func isPrimitive(v datum.Value) bool {
+	return v.Kind() >= datum.KindNull && v.Kind() <= datum.KindString
+}
 
-func isInteger(v Value) bool {
+func isInteger(v datum.Value) bool {
 	_, ok := v.AsInt()
 	return ok
 }
 
-func isDateTime(v Value) bool {
+func isDateTime(v datum.Value) bool {
 	s, ok := v.AsString()
 	if !ok {
 		return false
@@ -66,20 +70,20 @@ const (
 var ridEncoding = base64.NewEncoding(ridAlphabet)
 
 // itemOrdinal returns the number of the item in its container, from its _rid.
-func itemOrdinal(_ *Context, args []Value) Value {
+func itemOrdinal(_ *Context, args []datum.Value) datum.Value {
 	text, ok := args[0].Member("_rid").AsString()
 	if !ok {
-		return Undefined()
+		return datum.Undefined()
 	}
 	raw, err := ridEncoding.DecodeString(text)
 	if err != nil || len(raw) != ridBytes {
-		return Undefined()
+		return datum.Undefined()
 	}
 	ordinal := binary.LittleEndian.Uint64(raw[ridContainer:])
 	if ordinal > 1<<63-1 {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(int64(ordinal))
+	return datum.Int(int64(ordinal))
 }
 
 // hashBits is how much of a hash is shown: an integer that every JSON reader
@@ -88,19 +92,19 @@ const hashBits = 53
 
 // hash returns a number that is the same for equal values. The service does not
 // say which hash it takes; this is FNV-1a over the canonical text.
-func hash(_ *Context, args []Value) Value {
+func hash(_ *Context, args []datum.Value) datum.Value {
 	if args[0].IsUndefined() {
-		return Undefined()
+		return datum.Undefined()
 	}
 	h := fnv.New64a()
 	h.Write(args[0].AppendCanonical(nil))
 	n := int64(h.Sum64() >> (64 - hashBits))
 	if len(args) == 1 {
-		return Int(n)
+		return datum.Int(n)
 	}
 	modulus, ok := args[1].AsInt()
 	if !ok || modulus <= 0 {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Int(n % modulus)
+	return datum.Int(n % modulus)
 }

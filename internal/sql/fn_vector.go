@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -102,11 +103,11 @@ type vectorOptions struct {
 }
 
 // with reads options. What they do not name stays as it is.
-func (o vectorOptions) with(v Value) (vectorOptions, bool) {
+func (o vectorOptions) with(v datum.Value) (vectorOptions, bool) {
 	if v.IsUndefined() {
 		return o, true
 	}
-	if v.Kind() != KindObject {
+	if v.Kind() != datum.KindObject {
 		return o, false
 	}
 	if named := v.Member("distanceFunction"); !named.IsUndefined() {
@@ -130,36 +131,36 @@ func (o vectorOptions) with(v Value) (vectorOptions, bool) {
 
 // vectorDistance compares two arrays of numbers of the same length. The metric
 // is that of the options, else that of the container's policy.
-func vectorDistance(cx *Context, args []Value) Value {
+func vectorDistance(cx *Context, args []datum.Value) datum.Value {
 	v, _ := cx.compareVectors(args)
 	return v
 }
 
 // vectorScore is vectorDistance with a sign by which a greater number is closer
 // for every metric. Queries that clients run for the parts of a ranking call it.
-func vectorScore(cx *Context, args []Value) Value {
+func vectorScore(cx *Context, args []datum.Value) datum.Value {
 	v, metric := cx.compareVectors(args)
 	if f, ok := v.AsFloat(); ok && !metric.HigherIsCloser() {
-		return Float(-f)
+		return datum.Float(-f)
 	}
 	return v
 }
 
-func (cx *Context) compareVectors(args []Value) (Value, Metric) {
+func (cx *Context) compareVectors(args []datum.Value) (datum.Value, Metric) {
 	if len(args) > 2 {
 		// Whether to search without an index makes no difference here.
 		if _, ok := args[2].AsBool(); !ok {
-			return Undefined(), cx.Metric
+			return datum.Undefined(), cx.Metric
 		}
 	}
 	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, vectorOptionsAt))
 	if !ok {
-		return Undefined(), cx.Metric
+		return datum.Undefined(), cx.Metric
 	}
 	a, okA := cx.vectors[0].read(args[0], options.element)
 	b, okB := cx.vectors[1].read(args[1], options.element)
 	if !okA || !okB || len(a) != len(b) {
-		return Undefined(), cx.Metric
+		return datum.Undefined(), cx.Metric
 	}
 	return sumsOf(a, b).value(options.metric), options.metric
 }
@@ -168,7 +169,7 @@ func (cx *Context) compareVectors(args []Value) (Value, Metric) {
 // execution. One of the two arguments is most often the same in all of them, and
 // then it is read once.
 type vectorReader struct {
-	text    string // that numbers were read from, or "" after too many misses
+	last    datum.Value // that numbers were read from, or undefined after too many misses
 	element elementType
 	numbers []float64
 	misses  int
@@ -180,14 +181,14 @@ const maxMisses = 4
 
 // read returns the numbers of a vector, which are valid until the next call. It
 // reports false if v is none.
-func (r *vectorReader) read(v Value, element elementType) ([]float64, bool) {
-	if v.Kind() != KindArray {
+func (r *vectorReader) read(v datum.Value, element elementType) ([]float64, bool) {
+	if v.Kind() != datum.KindArray {
 		return nil, false
 	}
-	if v.text == r.text && element == r.element {
+	if v == r.last && element == r.element {
 		return r.numbers, true
 	}
-	r.text, r.numbers = "", r.numbers[:0]
+	r.last, r.numbers = datum.Value{}, r.numbers[:0]
 	for number := range v.Elements {
 		f, ok := number.AsFloat()
 		if !ok || len(r.numbers) == maxDimensions {
@@ -200,7 +201,7 @@ func (r *vectorReader) read(v Value, element elementType) ([]float64, bool) {
 	}
 	if r.misses < maxMisses && len(r.numbers) > 0 {
 		r.misses++
-		r.text, r.element = strings.Clone(v.text), element // an item's memory is not kept
+		r.last, r.element = v.Detach(), element // an item's memory is not kept
 	}
 	return r.numbers, len(r.numbers) > 0
 }
@@ -220,17 +221,17 @@ func sumsOf(a, b []float64) (s sums) {
 	return s
 }
 
-func (s sums) value(metric Metric) Value {
+func (s sums) value(metric Metric) datum.Value {
 	switch metric {
 	case MetricDotProduct:
-		return Float(s.dot)
+		return datum.Float(s.dot)
 	case MetricEuclidean:
-		return Float(math.Sqrt(s.gap))
+		return datum.Float(math.Sqrt(s.gap))
 	}
 	if s.normA == 0 || s.normB == 0 {
-		return Undefined() // no direction
+		return datum.Undefined() // no direction
 	}
-	return Float(s.dot / math.Sqrt(s.normA*s.normB))
+	return datum.Float(s.dot / math.Sqrt(s.normA*s.normB))
 }
 
 // The range of the multipliers among the options.
@@ -241,9 +242,9 @@ const (
 
 // checkVectorDistance refuses options that are written in the query and make no
 // sense.
-func checkVectorDistance(args []Value) *syntax.Error {
+func checkVectorDistance(args []datum.Value) *syntax.Error {
 	options := optional(args, 3)
-	if options.Kind() != KindObject {
+	if options.Kind() != datum.KindObject {
 		return nil
 	}
 	if _, ok := (vectorOptions{}).with(options); !ok {

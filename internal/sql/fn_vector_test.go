@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestVectorDistance(t *testing.T) {
@@ -40,10 +42,10 @@ VECTORDISTANCE([1, "2"], [1, 2]) => undefined
 VECTORDISTANCE([1], [1], null) => undefined
 VECTORDISTANCE([1], [1], false, "cosine") => undefined
 `)
-	ones := func(n int) Value { return Raw([]byte("[" + strings.Repeat("1,", n-1) + "1]")) }
+	ones := func(n int) datum.Value { return datum.Raw([]byte("[" + strings.Repeat("1,", n-1) + "1]")) }
 	cx := &Context{Metric: MetricEuclidean}
 	for n, want := range map[int]string{maxDimensions: "0", maxDimensions + 1: "undefined"} {
-		if got := vectorDistance(cx, []Value{ones(n), ones(n)}).String(); got != want {
+		if got := vectorDistance(cx, []datum.Value{ones(n), ones(n)}).String(); got != want {
 			t.Errorf("%d dimensions: got %s, want %s", n, got, want)
 		}
 	}
@@ -56,16 +58,16 @@ func TestVectorsAreReadAgain(t *testing.T) {
 	item := []byte("[0,1]")
 	for i := range 50 {
 		item[1] = byte('0' + i%7)
-		query, factor := Raw([]byte("[2,3]")), 2
+		query, factor := datum.Raw([]byte("[2,3]")), 2
 		if i%10 == 9 {
-			query, factor = Raw([]byte("[5,3]")), 5
+			query, factor = datum.Raw([]byte("[5,3]")), 5
 		}
 		want := float64(factor*(i%7) + 3)
-		if got, _ := vectorDistance(cx, []Value{Raw(item), query}).AsFloat(); got != want {
+		if got, _ := vectorDistance(cx, []datum.Value{datum.Raw(item), query}).AsFloat(); got != want {
 			t.Fatalf("call %d: got %v, want %v", i, got, want)
 		}
-		half := Raw([]byte(`{"dataType":"int8"}`))
-		if v := vectorDistance(cx, []Value{Raw([]byte("[0.5]")), Raw([]byte("[1]")), Bool(false), half}); !v.IsUndefined() {
+		half := datum.Raw([]byte(`{"dataType":"int8"}`))
+		if v := vectorDistance(cx, []datum.Value{datum.Raw([]byte("[0.5]")), datum.Raw([]byte("[1]")), datum.Bool(false), half}); !v.IsUndefined() {
 			t.Fatalf("call %d: half a number is kept as %s", i, v)
 		}
 	}
@@ -83,7 +85,7 @@ func TestVectorOptionsAreChecked(t *testing.T) {
 		`{"distanceFunction":"manhattan"}`:      false,
 		`{"dataType":"float64"}`:                false,
 	} {
-		refused := f.Check([]Value{Undefined(), Undefined(), Undefined(), Raw([]byte(options))})
+		refused := f.Check([]datum.Value{datum.Undefined(), datum.Undefined(), datum.Undefined(), datum.Raw([]byte(options))})
 		if (refused == nil) != ok || refused != nil && refused.Code != "SC2213" {
 			t.Errorf("%s: got %v", options, refused)
 		}
@@ -121,12 +123,12 @@ func TestFuseRanks(t *testing.T) {
 
 func BenchmarkVectorDistance(b *testing.B) {
 	numbers := "[" + strings.Repeat("0.0123456789,", 767) + "1]"
-	items := []Value{Raw([]byte(numbers)), Raw([]byte(strings.Replace(numbers, "1", "2", 1)))}
-	query := Raw([]byte(numbers))
+	items := []datum.Value{datum.Raw([]byte(numbers)), datum.Raw([]byte(strings.Replace(numbers, "1", "2", 1)))}
+	query := datum.Raw([]byte(numbers))
 	cx := testContext()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if vectorDistance(cx, []Value{items[i%2], query}).IsUndefined() {
+		if vectorDistance(cx, []datum.Value{items[i%2], query}).IsUndefined() {
 			b.Fatal("undefined")
 		}
 	}

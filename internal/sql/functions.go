@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -42,7 +43,7 @@ type Context struct {
 	Random func() float64
 
 	// UDF calls a user-defined function. Arguments may be undefined.
-	UDF func(name string, args []Value) (Value, error)
+	UDF func(name string, args []datum.Value) (datum.Value, error)
 
 	// Metric measures vectors in calls that name none: that of the container's
 	// policy.
@@ -64,11 +65,11 @@ type Context struct {
 
 // fail notes why the execution cannot go on. The function that calls it returns
 // undefined, and the executor asks Err after each item.
-func (cx *Context) fail(err error) Value {
+func (cx *Context) fail(err error) datum.Value {
 	if cx.err == nil {
 		cx.err, cx.left = err, 0
 	}
-	return Undefined()
+	return datum.Undefined()
 }
 
 // Err returns the first failure of a function in this execution.
@@ -131,13 +132,13 @@ type Function struct {
 
 	// Eval computes a call. It is nil for aggregates and for functions that only
 	// ORDER BY RANK knows, which are no functions of one item.
-	Eval func(cx *Context, args []Value) Value
+	Eval func(cx *Context, args []datum.Value) datum.Value
 	// Planar, if set, computes a call where places are on a plane.
-	Planar func(cx *Context, args []Value) Value
+	Planar func(cx *Context, args []datum.Value) datum.Value
 
 	// Check, if set, looks at the arguments that are known before the execution
 	// (the others are undefined) and refuses what can never work.
-	Check func(args []Value) *syntax.Error
+	Check func(args []datum.Value) *syntax.Error
 	// CheckedArgument is the argument that Check is about, if it is not the call.
 	CheckedArgument int
 
@@ -278,11 +279,11 @@ func aggregateFunctions() []Function {
 }
 
 // optional returns the i-th argument, or undefined if the call has fewer.
-func optional(args []Value, i int) Value {
+func optional(args []datum.Value, i int) datum.Value {
 	if i < len(args) {
 		return args[i]
 	}
-	return Undefined()
+	return datum.Undefined()
 }
 
 // truth is the result of a comparison that may be undecided.
@@ -303,35 +304,35 @@ func truthOf(b bool) truth {
 
 // anyOf joins the tests of terms as OR does: one that holds decides, and one that
 // is unknown leaves the rest open.
-func anyOf(terms []Value, test func(Value) truth) Value {
+func anyOf(terms []datum.Value, test func(datum.Value) truth) datum.Value {
 	open := false
 	for _, term := range terms {
 		switch test(term) {
 		case isTrue:
-			return Bool(true)
+			return datum.Bool(true)
 		case unknown:
 			open = true
 		}
 	}
 	if open {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Bool(false)
+	return datum.Bool(false)
 }
 
 // allOf joins the tests of terms as AND does.
-func allOf(terms []Value, test func(Value) truth) Value {
+func allOf(terms []datum.Value, test func(datum.Value) truth) datum.Value {
 	open := false
 	for _, term := range terms {
 		switch test(term) {
 		case isFalse:
-			return Bool(false)
+			return datum.Bool(false)
 		case unknown:
 			open = true
 		}
 	}
 	if open {
-		return Undefined()
+		return datum.Undefined()
 	}
-	return Bool(true)
+	return datum.Bool(true)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 	"pgregory.net/rapid"
@@ -258,7 +259,7 @@ TOSTRING(*1)
 // TestWrongTypes puts a value of every other type, and undefined, in place of
 // every argument.
 func TestWrongTypes(t *testing.T) {
-	probes := []Value{Undefined(), Null(), Bool(true), Float(1), Str("x"), Raw([]byte("[]")), Raw([]byte("{}"))}
+	probes := []datum.Value{datum.Undefined(), datum.Null(), datum.Bool(true), datum.Float(1), datum.Str("x"), datum.Raw([]byte("[]")), datum.Raw([]byte("{}"))}
 	tested := map[string]bool{}
 	for line := range strings.Lines(goodCalls) {
 		line = strings.TrimSpace(line)
@@ -275,9 +276,9 @@ func TestWrongTypes(t *testing.T) {
 			t.Fatalf("%s: no such function", line)
 		}
 		tested[f.Name] = true
-		args := make([]Value, len(call.Args))
+		args := make([]datum.Value, len(call.Args))
 		for i, arg := range call.Args {
-			args[i] = Raw([]byte(calc(t, syntax.Print(arg))))
+			args[i] = datum.Raw([]byte(calc(t, syntax.Print(arg))))
 		}
 		if v := f.Eval(testContext(), args); v.IsUndefined() {
 			t.Errorf("%s is undefined", line)
@@ -329,7 +330,7 @@ func freeArguments(line string) map[int]bool {
 }
 
 // anyValue draws a value, often one that functions take for good.
-func anyValue() *rapid.Generator[Value] {
+func anyValue() *rapid.Generator[datum.Value] {
 	texts := []string{
 		"", "a", "É", "😀x", "\u0000", "2020-02-29", "2020-01-02T03:04:05.6789Z", "day", "ns", "(a)(b)?", "[a-", "%_[", "i", "true",
 		`{"a":[1]}`, "-1e5", "the bird", "yyyy-MM-dd", strings.Repeat("ab ", 300),
@@ -344,10 +345,10 @@ func anyValue() *rapid.Generator[Value] {
 		`{"term":"bird","distance":2}`, `{"distanceFunction":"euclidean","dataType":"Float16"}`,
 	}
 	return rapid.OneOf(
-		rapid.Just(Undefined()), rapid.Just(Null()), rapid.Map(rapid.Bool(), Bool),
-		rapid.Map(rapid.Float64(), Float), rapid.Map(rapid.Int64(), Int), rapid.Map(rapid.Int64Range(-3, 40), Int),
-		rapid.Map(rapid.String(), Str), rapid.Map(rapid.SampledFrom(texts), Str),
-		rapid.Map(rapid.SampledFrom(jsons), func(s string) Value { return Raw([]byte(s)) }),
+		rapid.Just(datum.Undefined()), rapid.Just(datum.Null()), rapid.Map(rapid.Bool(), datum.Bool),
+		rapid.Map(rapid.Float64(), datum.Float), rapid.Map(rapid.Int64(), datum.Int), rapid.Map(rapid.Int64Range(-3, 40), datum.Int),
+		rapid.Map(rapid.String(), datum.Str), rapid.Map(rapid.SampledFrom(texts), datum.Str),
+		rapid.Map(rapid.SampledFrom(jsons), func(s string) datum.Value { return datum.Raw([]byte(s)) }),
 	)
 }
 
@@ -383,35 +384,35 @@ func TestFunctionsHoldForAnything(t *testing.T) {
 		if string(object.Bytes()) != text {
 			t.Fatalf("%s%v gives %s, which is not compact", f.Name, args, v)
 		}
-		if again := f.Eval(testContext(), args); !Equal(v, again) {
+		if again := f.Eval(testContext(), args); !datum.Equal(v, again) {
 			t.Fatalf("%s%v gives %s and then %s", f.Name, args, v, again)
 		}
 	})
 }
 
 func TestTooLargeStopsTheQuery(t *testing.T) {
-	big := Str(strings.Repeat("x", maxResultBytes/2))
-	array := func(v Value) Value {
-		var b ArrayBuilder
+	big := datum.Str(strings.Repeat("x", maxResultBytes/2))
+	array := func(v datum.Value) datum.Value {
+		var b datum.ArrayBuilder
 		b.Add(v)
 		return b.Value()
 	}
-	for name, args := range map[string][]Value{
-		"CONCAT":       {big, big, Str("x")},
-		"REPLACE":      {Str(strings.Repeat("x", 10)), Str("x"), big},
-		"STRINGJOIN":   {Raw([]byte(`["a","b","c","d"]`)), big},
+	for name, args := range map[string][]datum.Value{
+		"CONCAT":       {big, big, datum.Str("x")},
+		"REPLACE":      {datum.Str(strings.Repeat("x", 10)), datum.Str("x"), big},
+		"STRINGJOIN":   {datum.Raw([]byte(`["a","b","c","d"]`)), big},
 		"ARRAY_CONCAT": {array(big), array(big)},
 		"SETUNION":     {array(big), array(big)},
 	} {
 		cx := testContext()
 		f, _ := lookupFunction(name)
 		if v := f.Eval(cx, args); !v.IsUndefined() || !errors.Is(cx.Err(), ErrResultTooLarge) || !errors.Is(cx.Tick(), ErrResultTooLarge) {
-			t.Errorf("%s: got %d bytes and %v", name, len(v.text), cx.Err())
+			t.Errorf("%s: got %d bytes and %v", name, v.Size(), cx.Err())
 		}
 	}
 	cx := testContext()
 	f, _ := lookupFunction("REGEXEXTRACTALL")
-	f.Eval(cx, []Value{big, Str("x")})
+	f.Eval(cx, []datum.Value{big, datum.Str("x")})
 	if !errors.Is(cx.Err(), ErrResultTooLarge) {
 		t.Errorf("REGEXEXTRACTALL: got %v", cx.Err())
 	}

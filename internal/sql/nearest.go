@@ -5,7 +5,10 @@
 
 package sql
 
-import "slices"
+import (
+	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"slices"
+)
 
 // VectorScore is a distance from a constant vector, or a score made of one, that rows
 // are ordered by.
@@ -26,7 +29,7 @@ func vectorScoreOf(function string, args []code) *VectorScore {
 		return nil
 	}
 	other := args[1-at]
-	values := make([]Value, len(args))
+	values := make([]datum.Value, len(args))
 	for i, x := range args[2:] {
 		values[i+2] = x.value
 	}
@@ -65,21 +68,21 @@ func (s *VectorScore) Clone() *VectorScore {
 func (s *VectorScore) Rounds() bool { return s.options.element != elementFloat32 }
 
 // Of returns the score of a vector. No numbers are no vector. It is for one goroutine.
-func (s *VectorScore) Of(vector []float32) Value {
+func (s *VectorScore) Of(vector []float32) datum.Value {
 	if len(vector) != len(s.numbers) {
-		return Undefined()
+		return datum.Undefined()
 	}
 	s.kept = s.kept[:0]
 	for _, f := range vector {
 		kept, ok := s.options.element.keep(float64(f))
 		if !ok {
-			return Undefined()
+			return datum.Undefined()
 		}
 		s.kept = append(s.kept, kept)
 	}
 	v := sumsOf(s.kept, s.numbers).value(s.options.metric)
 	if f, ok := v.AsFloat(); ok && s.negated {
-		return Float(-f)
+		return datum.Float(-f)
 	}
 	return v
 }

@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -29,7 +30,7 @@ type rankScore struct {
 	call     *syntax.Call
 	text     evaluator // of a full-text score
 	origin   origin    // of that text
-	terms    []Value
+	terms    []datum.Value
 	distance evaluator // of a vector
 	closer   bool      // a greater distance is better
 }
@@ -77,7 +78,7 @@ func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores 
 	if err != nil {
 		return nil, nil, err
 	}
-	if last.constant && last.value.Kind() == KindArray {
+	if last.constant && last.value.Kind() == datum.KindArray {
 		scores = scores[:len(scores)-1]
 		for v := range last.value.Elements {
 			weight, ok := v.AsFloat()
@@ -125,7 +126,7 @@ func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScor
 		if !part.constant {
 			return rankScore{}, syntax.Errorf(call.Args[i+1].Pos(), "SC2221", "The terms of the FullTextScore function must be constants.")
 		}
-		if part.value.Kind() != KindArray {
+		if part.value.Kind() != datum.KindArray {
 			score.terms = append(score.terms, part.value)
 			continue
 		}
@@ -150,7 +151,7 @@ func (r *Ranking) NewStatistics() []TextStatistics {
 
 // CountText takes an item into the statistics. It is called for all items, also
 // for those that have no row.
-func (r *Runner) CountText(stats []TextStatistics, item Value) error {
+func (r *Runner) CountText(stats []TextStatistics, item datum.Value) error {
 	r.f.slots[itemSlot] = item
 	for i := range r.p.main.ranking.components {
 		stats[i].Items++

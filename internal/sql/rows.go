@@ -9,6 +9,7 @@ package sql
 import (
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -18,7 +19,7 @@ type Runner struct {
 	f  frame
 	cx Context
 	// few is room for the slots, of which most programs have no more.
-	few [2]Value
+	few [2]datum.Value
 }
 
 // NewRunner returns a runner in a context like the one given.
@@ -26,7 +27,7 @@ func (p *Program) NewRunner(cx *Context) *Runner {
 	r := &Runner{p: p, cx: *cx}
 	r.f = frame{cx: &r.cx, args: p.args, slots: r.few[:min(p.slots, len(r.few))]}
 	if p.slots > len(r.few) {
-		r.f.slots = make([]Value, p.slots)
+		r.f.slots = make([]datum.Value, p.slots)
 	}
 	return r
 }
@@ -34,7 +35,7 @@ func (p *Program) NewRunner(cx *Context) *Runner {
 // Rows calls yield for every row that FROM makes of an item and WHERE lets pass,
 // until it returns false. The other methods speak of that row while yield runs. A
 // program that is not [Program.OverItems] takes no item: it has one row.
-func (r *Runner) Rows(item Value, yield func() bool) error {
+func (r *Runner) Rows(item datum.Value, yield func() bool) error {
 	r.f.slots[itemSlot] = item
 	r.f.rows = 0
 	r.p.main.rows(&r.f, 0, yield)
@@ -43,7 +44,7 @@ func (r *Runner) Rows(item Value, yield func() bool) error {
 
 // Filter reports whether an item has a row. If it is true and the program is
 // [Program.Plain], the item's row is the one that the other methods speak of.
-func (r *Runner) Filter(item Value) (bool, error) {
+func (r *Runner) Filter(item datum.Value) (bool, error) {
 	main := r.p.main
 	if !r.p.Plain() {
 		found := false
@@ -67,7 +68,7 @@ func (r *Runner) Filter(item Value) (bool, error) {
 }
 
 // Project returns what the row is in the result: undefined if it is not there.
-func (r *Runner) Project() (Value, error) {
+func (r *Runner) Project() (datum.Value, error) {
 	v := r.p.main.project.eval(&r.f)
 	return v, r.finish(v)
 }
@@ -105,7 +106,7 @@ func (r *Runner) AppendProjection(dst []byte) (_ []byte, ok bool, err error) {
 }
 
 // finish returns why a value cannot be part of a result.
-func (r *Runner) finish(v Value) error {
+func (r *Runner) finish(v datum.Value) error {
 	if !v.Finite() {
 		r.f.cx.fail(syntax.Errorf(r.p.query.Span, "4001", "The result contains a number that is not finite and has no JSON representation."))
 	}
@@ -114,17 +115,17 @@ func (r *Runner) finish(v Value) error {
 
 // AppendSortKeys appends the row's values of the items of ORDER BY. They may share
 // memory with the item: see [Value.Detach].
-func (r *Runner) AppendSortKeys(dst []Value) ([]Value, error) {
+func (r *Runner) AppendSortKeys(dst []datum.Value) ([]datum.Value, error) {
 	for i := range r.p.main.order {
-		dst = append(dst, r.p.main.order[i].eval(&r.f).ordered())
+		dst = append(dst, r.p.main.order[i].eval(&r.f).Ordered())
 	}
 	return dst, r.f.cx.err
 }
 
 // CompareSortKeys orders two rows by what AppendSortKeys has appended for them.
-func (p *Program) CompareSortKeys(a, b []Value) int {
+func (p *Program) CompareSortKeys(a, b []datum.Value) int {
 	for i := range p.main.order {
-		c := Compare(a[i], b[i])
+		c := datum.Compare(a[i], b[i])
 		if c == 0 {
 			continue
 		}
@@ -183,7 +184,7 @@ func (r *Runner) CountRows(g *Group, n int64) {
 
 // ProjectGroup returns what a group is in the result: undefined if it is not
 // there.
-func (r *Runner) ProjectGroup(g *Group) (Value, error) {
+func (r *Runner) ProjectGroup(g *Group) (datum.Value, error) {
 	g.fill(r.p.main.grouping, &r.f)
 	return r.Project()
 }
@@ -192,7 +193,7 @@ func (r *Runner) ProjectGroup(g *Group) (Value, error) {
 // equal.
 func (p *Program) CompareGroups(a, b *Group) int {
 	for _, o := range p.main.grouping.order {
-		if c := Compare(a.keys[o.key], b.keys[o.key]); c != 0 {
+		if c := datum.Compare(a.keys[o.key], b.keys[o.key]); c != 0 {
 			if o.desc {
 				return -c
 			}
@@ -209,7 +210,7 @@ func (p *Program) OrdersGroups() bool { return p.Grouped() && len(p.main.groupin
 func (p *Program) Query() *syntax.Query { return p.query }
 
 // Params returns the values of parameters that it was compiled with.
-func (p *Program) Params() map[string]Value { return p.params }
+func (p *Program) Params() map[string]datum.Value { return p.params }
 
 // Computes reports whether a property of items is computed, whatever is stored by its
 // name.

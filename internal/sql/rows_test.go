@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -18,7 +19,7 @@ func orderItem() []byte {
 		strings.Repeat("please ring twice ", 20)))
 }
 
-func mustCompile(tb testing.TB, query string, params map[string]Value) *Program {
+func mustCompile(tb testing.TB, query string, params map[string]datum.Value) *Program {
 	tb.Helper()
 	q, err := syntax.Parse(query)
 	if err != nil {
@@ -33,7 +34,7 @@ func mustCompile(tb testing.TB, query string, params map[string]Value) *Program 
 
 func TestFilterAllocatesNothing(t *testing.T) {
 	r := mustCompile(t, `SELECT * FROM c WHERE c.total > 100 AND c.state = "open"`, nil).NewRunner(&Context{})
-	item := Raw(orderItem())
+	item := datum.Raw(orderItem())
 	n := testing.AllocsPerRun(100, func() {
 		if ok, err := r.Filter(item); !ok || err != nil {
 			t.Fatalf("Filter = %v, %v", ok, err)
@@ -55,7 +56,7 @@ func BenchmarkFilter(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			r := mustCompile(b, bench.query, nil).NewRunner(&Context{})
-			item := Raw(orderItem())
+			item := datum.Raw(orderItem())
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := r.Filter(item); err != nil {
@@ -75,7 +76,7 @@ func BenchmarkProjection(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			r := mustCompile(b, bench.query, nil).NewRunner(&Context{})
-			item := Raw(orderItem())
+			item := datum.Raw(orderItem())
 			var dst []byte
 			b.ReportAllocs()
 			for b.Loop() {

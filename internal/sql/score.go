@@ -5,7 +5,10 @@
 
 package sql
 
-import "github.com/mayflydb/mayfly/internal/analysis"
+import (
+	"github.com/mayflydb/mayfly/internal/analysis"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
+)
 
 // Phrase is a term of full-text search, taken apart.
 type Phrase struct {
@@ -18,7 +21,7 @@ type Phrase struct {
 func (p Phrase) Single() bool { return len(p.Words) == 1 && p.Edits == 0 }
 
 // phrasesOf takes terms apart. It reports false if one is no term.
-func phrasesOf(terms []Value) ([]Phrase, bool) {
+func phrasesOf(terms []datum.Value) ([]Phrase, bool) {
 	var (
 		cx      Context
 		phrases []Phrase
@@ -40,7 +43,7 @@ type TextQuestion struct {
 }
 
 // textQuestion makes a question of a path and terms.
-func textQuestion(text code, terms []Value) (TextQuestion, bool) {
+func textQuestion(text code, terms []datum.Value) (TextQuestion, bool) {
 	phrases, ok := phrasesOf(terms)
 	return TextQuestion{text.origin.path, phrases}, ok && text.origin.single() && len(text.origin.path) > 0
 }
@@ -53,8 +56,8 @@ type TextScore struct {
 
 // Of returns the score of a text with so many words, in which the phrases occur so
 // many times.
-func (s *TextScore) Of(words int, occurrences []int) Value {
-	return Float(s.statistics.Score(words, occurrences))
+func (s *TextScore) Of(words int, occurrences []int) datum.Value {
+	return datum.Float(s.statistics.Score(words, occurrences))
 }
 
 // textScore reads the arguments of a _FULLTEXTSCORE; nil if they are no such score.
@@ -124,7 +127,7 @@ type TextCount struct {
 
 // CountPhrases answers a question from the text itself. It reports false if there
 // is none.
-func (q *TextQuestion) CountPhrases(item Value) (TextCount, bool) {
+func (q *TextQuestion) CountPhrases(item datum.Value) (TextCount, bool) {
 	text, ok := follow(item, q.Path).AsString()
 	if !ok {
 		return TextCount{}, false
@@ -171,7 +174,7 @@ func textAggregateOf(op aggregateOp, x code) *TextAggregate {
 			return &TextAggregate{Path: q.Path}
 		}
 	case op == aggCountIf && x.function == "FULLTEXTCONTAINS" && x.args[1].constant:
-		if q, ok := textQuestion(x.args[0], []Value{x.args[1].value}); ok {
+		if q, ok := textQuestion(x.args[0], []datum.Value{x.args[1].value}); ok {
 			return &TextAggregate{Path: q.Path, Phrase: &q.Phrases[0]}
 		}
 	}

@@ -18,6 +18,7 @@ package sql
 import (
 	"slices"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -33,12 +34,12 @@ type Template struct {
 // parameter is what a template demands of an argument.
 type parameter struct {
 	name string
-	kind Kind
+	kind datum.Kind
 }
 
 // argument is the value of a parameter, made ready for comparisons.
 type argument struct {
-	value  Value
+	value  datum.Value
 	text   string  // of a string
 	number float64 // of a number
 }
@@ -49,7 +50,7 @@ func (p *Program) Template() *Template { return p.template }
 
 // Bind returns the program for the values of parameters, or false if it takes another
 // one: then the query has to be compiled.
-func (t *Template) Bind(params map[string]Value) (*Program, bool) {
+func (t *Template) Bind(params map[string]datum.Value) (*Program, bool) {
 	if len(t.params) == 0 && len(params) == 0 {
 		return &t.program, true
 	}
@@ -58,7 +59,7 @@ func (t *Template) Bind(params map[string]Value) (*Program, bool) {
 	p.args = p.few[:0]
 	for _, want := range t.params {
 		v := params[want.name]
-		if v.kind != want.kind {
+		if v.Kind() != want.kind {
 			return nil, false
 		}
 		a := argument{value: v}
@@ -83,27 +84,27 @@ func (c *compiler) argument(x code) code {
 		if slot = len(c.args); slot == maxArguments {
 			return x
 		}
-		c.args = append(c.args, parameter{x.param, x.value.kind})
+		c.args = append(c.args, parameter{x.param, x.value.Kind()})
 	}
 	c.constants-- // as which it was counted
 	return code{
 		constant: true,
 		argument: true,
-		value:    Value{kind: x.value.kind, form: formArgument, bits: uint64(slot)},
-		eval:     func(f *frame) Value { return f.args[slot].value },
+		value:    datum.Argument(x.value.Kind(), slot),
+		eval:     func(f *frame) datum.Value { return f.args[slot].value },
 	}
 }
 
 // compareArgument is comparison with an argument.
-func compareArgument(op syntax.Op, x evaluator, y Value) evaluator {
-	slot := y.bits
+func compareArgument(op syntax.Op, x evaluator, y datum.Value) evaluator {
+	slot, _ := y.AsArgument()
 	switch {
-	case y.kind == KindString && op == syntax.OpEq:
-		return func(f *frame) Value { return equalsText(x(f), f.args[slot].text) }
-	case y.kind == KindNumber:
-		return func(f *frame) Value { return compareWithNumber(op, x(f), f.args[slot].number) }
+	case y.Kind() == datum.KindString && op == syntax.OpEq:
+		return func(f *frame) datum.Value { return equalsText(x(f), f.args[slot].text) }
+	case y.Kind() == datum.KindNumber:
+		return func(f *frame) datum.Value { return compareWithNumber(op, x(f), f.args[slot].number) }
 	}
-	return func(f *frame) Value { return compareValues(op, x(f), f.args[slot].value) }
+	return func(f *frame) datum.Value { return compareValues(op, x(f), f.args[slot].value) }
 }
 
 // comparesArguments reports whether a function of two values is a comparison too: what is
@@ -115,8 +116,6 @@ func comparesArguments(function string) bool {
 	}
 	return false
 }
-
-func (v Value) isArgument() bool { return v.form == formArgument }
 
 // bind returns the condition with values in place of its marks. What has none is shared.
 func (c *Condition) bind(args []argument) *Condition {
@@ -142,18 +141,23 @@ func (c *Condition) bind(args []argument) *Condition {
 	return &bound
 }
 
+func isArgument(v datum.Value) bool {
+	_, ok := v.AsArgument()
+	return ok
+}
+
 func (c *Condition) bindValues(args []argument) *Condition {
-	if !slices.ContainsFunc(c.Values, Value.isArgument) {
+	if !slices.ContainsFunc(c.Values, isArgument) {
 		return c
 	}
 	bound := struct {
 		Condition
-		few [1]Value // room for Values
+		few [1]datum.Value // room for Values
 	}{Condition: *c}
 	bound.Values = append(bound.few[:0], c.Values...)
 	for i, v := range bound.Values {
-		if v.isArgument() {
-			bound.Values[i] = args[v.bits].value
+		if slot, ok := v.AsArgument(); ok {
+			bound.Values[i] = args[slot].value
 		}
 	}
 	return &bound.Condition

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -114,8 +115,8 @@ func testTemplate(t *testing.T, text string, serves bool) {
 	}
 }
 
-func templateParams(a, b string) map[string]Value {
-	return map[string]Value{"@a": Raw([]byte(a)), "@b": Raw([]byte(b))}
+func templateParams(a, b string) map[string]datum.Value {
+	return map[string]datum.Value{"@a": datum.Raw([]byte(a)), "@b": datum.Raw([]byte(b))}
 }
 
 // sameProgram compares conditions and rows.
@@ -144,13 +145,13 @@ func conditionDump(c *Condition) string {
 
 // A template demands parameters of the kinds that it was made with, all of them.
 func TestTemplateRefuses(t *testing.T) {
-	template := mustCompile(t, `SELECT * FROM c WHERE c.a = @a`, map[string]Value{"@a": Int(1)}).Template()
-	for _, params := range []map[string]Value{nil, {"@b": Int(1)}, {"@a": Str("1")}, {"@a": Null()}, {"@a": Undefined()}} {
+	template := mustCompile(t, `SELECT * FROM c WHERE c.a = @a`, map[string]datum.Value{"@a": datum.Int(1)}).Template()
+	for _, params := range []map[string]datum.Value{nil, {"@b": datum.Int(1)}, {"@a": datum.Str("1")}, {"@a": datum.Null()}, {"@a": datum.Undefined()}} {
 		if p, ok := template.Bind(params); ok {
 			t.Errorf("%v: bound to %v", params, p.Params())
 		}
 	}
-	if _, ok := template.Bind(map[string]Value{"@a": Float(2.5), "@other": Int(1)}); !ok {
+	if _, ok := template.Bind(map[string]datum.Value{"@a": datum.Float(2.5), "@other": datum.Int(1)}); !ok {
 		t.Error("another number was refused")
 	}
 }
@@ -161,25 +162,25 @@ func TestTemplateCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := func(top, limit, offset Value) map[string]Value {
-		return map[string]Value{"@t": top, "@l": limit, "@o": offset, "@b": Int(0)}
+	params := func(top, limit, offset datum.Value) map[string]datum.Value {
+		return map[string]datum.Value{"@t": top, "@l": limit, "@o": offset, "@b": datum.Int(0)}
 	}
-	p, err := Compile(q, CompileOptions{Params: params(Int(3), Int(2), Int(1))})
+	p, err := Compile(q, CompileOptions{Params: params(datum.Int(3), datum.Int(2), datum.Int(1))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, ok := p.Template().Bind(params(Int(4), Int(5), Int(6)))
+	bound, ok := p.Template().Bind(params(datum.Int(4), datum.Int(5), datum.Int(6)))
 	if want := (Slice{Offset: 6, Limit: 4}); !ok || bound.Slice() != want || p.Slice() != (Slice{1, 2}) {
 		t.Errorf("bound %v to %v, want %v; before %v", ok, bound.Slice(), want, p.Slice())
 	}
 	for _, c := range []struct {
-		params map[string]Value
+		params map[string]datum.Value
 		code   string
 	}{
-		{params(Str("4"), Int(1), Int(1)), "SC2060"},
-		{params(Int(1), Int(-1), Int(1)), "SC2061"},
-		{params(Int(1), Int(1), Float(1.5)), "SC2062"},
-		{map[string]Value{"@b": Int(0), "@t": Int(1), "@l": Int(1)}, "SC2062"},
+		{params(datum.Str("4"), datum.Int(1), datum.Int(1)), "SC2060"},
+		{params(datum.Int(1), datum.Int(-1), datum.Int(1)), "SC2061"},
+		{params(datum.Int(1), datum.Int(1), datum.Float(1.5)), "SC2062"},
+		{map[string]datum.Value{"@b": datum.Int(0), "@t": datum.Int(1), "@l": datum.Int(1)}, "SC2062"},
 	} {
 		if _, ok := p.Template().Bind(c.params); ok {
 			t.Errorf("%v: bound", c.params)
@@ -193,11 +194,11 @@ func TestTemplateCounts(t *testing.T) {
 
 // Beyond a number of arguments, parameters are constants.
 func TestManyParameters(t *testing.T) {
-	params := map[string]Value{}
+	params := map[string]datum.Value{}
 	var parts []string
 	for i := range maxArguments + 1 {
 		name := fmt.Sprintf("@p%d", i)
-		params[name] = Int(int64(i))
+		params[name] = datum.Int(int64(i))
 		parts = append(parts, "c.a = "+name)
 	}
 	items := [][]byte{[]byte(`{"a":0}`), fmt.Appendf(nil, `{"a":%d}`, maxArguments), []byte(`{"a":-1}`)}
@@ -215,12 +216,12 @@ func TestManyParameters(t *testing.T) {
 
 // One template serves many at once, each with values of their own.
 func TestTemplateIsShared(t *testing.T) {
-	template := mustCompile(t, `SELECT VALUE c.id FROM c WHERE c.b = @b AND c.id != @a`, map[string]Value{"@a": Str(""), "@b": Int(0)}).Template()
+	template := mustCompile(t, `SELECT VALUE c.id FROM c WHERE c.b = @b AND c.id != @a`, map[string]datum.Value{"@a": datum.Str(""), "@b": datum.Int(0)}).Template()
 	items := templateItems()
 	var all sync.WaitGroup
 	for i := range len(templateValues) {
 		all.Go(func() {
-			p, ok := template.Bind(map[string]Value{"@a": Str("none"), "@b": Int(int64(i))})
+			p, ok := template.Bind(map[string]datum.Value{"@a": datum.Str("none"), "@b": datum.Int(int64(i))})
 			if !ok {
 				t.Error("not bound")
 				return

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -109,7 +110,7 @@ func answer(t *rapid.T, text string, items [][]byte) []string {
 	}
 	var canonical []string
 	for _, row := range rows {
-		canonical = append(canonical, string(sql.Raw(row).AppendCanonical(nil)))
+		canonical = append(canonical, string(datum.Raw(row).AppendCanonical(nil)))
 	}
 	return canonical
 }
@@ -124,10 +125,10 @@ func merge(t *rapid.T, text string, ranges [][][]byte) []string {
 	if info.Rewritten != "" {
 		text = fillPlaceholders(info.Rewritten)
 	}
-	var rows []sql.Value
+	var rows []datum.Value
 	for _, items := range ranges {
 		for _, row := range answer(t, text, items) {
-			rows = append(rows, sql.Raw([]byte(row)))
+			rows = append(rows, datum.Raw([]byte(row)))
 		}
 	}
 	if info.OrderBy != nil {
@@ -142,11 +143,11 @@ func merge(t *rapid.T, text string, ranges [][][]byte) []string {
 	return mergeSlice(info, rows)
 }
 
-func mergeSorted(info *QueryInfo, rows []sql.Value) []sql.Value {
-	slices.SortStableFunc(rows, func(x, y sql.Value) int {
+func mergeSorted(info *QueryInfo, rows []datum.Value) []datum.Value {
+	slices.SortStableFunc(rows, func(x, y datum.Value) int {
 		for i, order := range info.OrderBy {
-			key := func(row sql.Value) sql.Value { return row.Member("orderByItems").Index(i).Member("item") }
-			c := sql.Compare(key(x), key(y))
+			key := func(row datum.Value) datum.Value { return row.Member("orderByItems").Index(i).Member("item") }
+			c := datum.Compare(key(x), key(y))
 			if order == Descending {
 				c = -c
 			}
@@ -162,8 +163,8 @@ func mergeSorted(info *QueryInfo, rows []sql.Value) []sql.Value {
 	return rows
 }
 
-func mergeDistinct(info *QueryInfo, rows []sql.Value) []sql.Value {
-	var distinct []sql.Value
+func mergeDistinct(info *QueryInfo, rows []datum.Value) []datum.Value {
+	var distinct []datum.Value
 	seen := map[string]bool{}
 	for _, row := range rows {
 		key := string(row.AppendCanonical(nil))
@@ -178,15 +179,15 @@ func mergeDistinct(info *QueryInfo, rows []sql.Value) []sql.Value {
 	return distinct
 }
 
-func mergeSlice(info *QueryInfo, rows []sql.Value) []string {
+func mergeSlice(info *QueryInfo, rows []datum.Value) []string {
 	if info.DistinctCount {
-		total := sql.Int(int64(len(rows)))
+		total := datum.Int(int64(len(rows)))
 		if info.DistinctCountedAlias != "" {
-			var b sql.ObjectBuilder
+			var b datum.ObjectBuilder
 			b.Set(info.DistinctCountedAlias, total)
 			total = b.Value()
 		}
-		rows = []sql.Value{total}
+		rows = []datum.Value{total}
 	}
 	if info.Limit != nil {
 		rows = rows[min(int(*info.Offset), len(rows)):]
@@ -202,8 +203,8 @@ func mergeSlice(info *QueryInfo, rows []sql.Value) []string {
 	return texts
 }
 
-func mergeGroups(t *rapid.T, info *QueryInfo, rows []sql.Value) []sql.Value {
-	groups := map[string][]sql.Value{}
+func mergeGroups(t *rapid.T, info *QueryInfo, rows []datum.Value) []datum.Value {
+	groups := map[string][]datum.Value{}
 	var keys []string
 	for _, row := range rows {
 		key, payload := "", row
@@ -218,7 +219,7 @@ func mergeGroups(t *rapid.T, info *QueryInfo, rows []sql.Value) []sql.Value {
 		}
 		groups[key] = append(groups[key], payload)
 	}
-	var merged []sql.Value
+	var merged []datum.Value
 	for _, key := range keys {
 		if row := mergeGroup(t, info, groups[key]); !row.IsUndefined() {
 			merged = append(merged, row)
@@ -227,9 +228,9 @@ func mergeGroups(t *rapid.T, info *QueryInfo, rows []sql.Value) []sql.Value {
 	return merged
 }
 
-func mergeGroup(t *rapid.T, info *QueryInfo, payloads []sql.Value) sql.Value {
-	parts := func(of func(sql.Value) sql.Value) []sql.Value {
-		var list []sql.Value
+func mergeGroup(t *rapid.T, info *QueryInfo, payloads []datum.Value) datum.Value {
+	parts := func(of func(datum.Value) datum.Value) []datum.Value {
+		var list []datum.Value
 		for _, p := range payloads {
 			list = append(list, of(p))
 		}
@@ -239,11 +240,11 @@ func mergeGroup(t *rapid.T, info *QueryInfo, payloads []sql.Value) sql.Value {
 		if info.Aggregates == nil {
 			return payloads[0]
 		}
-		return mergeAggregate(t, info.Aggregates[0], parts(func(p sql.Value) sql.Value { return p.Index(0) }))
+		return mergeAggregate(t, info.Aggregates[0], parts(func(p datum.Value) datum.Value { return p.Index(0) }))
 	}
-	var b sql.ObjectBuilder
+	var b datum.ObjectBuilder
 	for _, a := range info.AliasAggregates {
-		values := parts(func(p sql.Value) sql.Value { return p.Member(a.Alias) })
+		values := parts(func(p datum.Value) datum.Value { return p.Member(a.Alias) })
 		if a.Aggregate == "" {
 			b.Set(a.Alias, values[0])
 			continue
@@ -254,22 +255,22 @@ func mergeGroup(t *rapid.T, info *QueryInfo, payloads []sql.Value) sql.Value {
 }
 
 // mergeAggregate puts the parts of an aggregate from several ranges together.
-func mergeAggregate(t *rapid.T, name string, parts []sql.Value) sql.Value {
+func mergeAggregate(t *rapid.T, name string, parts []datum.Value) datum.Value {
 	sum, count := 0.0, 0.0
-	var best sql.Value
+	var best datum.Value
 	for _, part := range parts {
 		switch name {
 		case "Count", "CountIf", "Sum":
 			x, ok := part.Member("item").AsFloat()
 			if !ok {
-				return sql.Undefined()
+				return datum.Undefined()
 			}
 			sum += x
 		case "Average":
 			n, _ := part.Member("item").Member("count").AsFloat()
 			x, ok := part.Member("item").Member("sum").AsFloat()
 			if !ok {
-				return sql.Undefined()
+				return datum.Undefined()
 			}
 			sum, count = sum+x, count+n
 		case "Min", "Max":
@@ -281,7 +282,7 @@ func mergeAggregate(t *rapid.T, name string, parts []sql.Value) sql.Value {
 			if x.IsUndefined() {
 				return x
 			}
-			if c := sql.Compare(x, best); best.IsUndefined() || c < 0 && name == "Min" || c > 0 && name == "Max" {
+			if c := datum.Compare(x, best); best.IsUndefined() || c < 0 && name == "Min" || c > 0 && name == "Max" {
 				best = x
 			}
 		default:
@@ -292,11 +293,11 @@ func mergeAggregate(t *rapid.T, name string, parts []sql.Value) sql.Value {
 	case name == "Min" || name == "Max":
 		return best
 	case name == "Average" && count == 0:
-		return sql.Undefined()
+		return datum.Undefined()
 	case name == "Average":
-		return sql.Float(sum / count)
+		return datum.Float(sum / count)
 	}
-	return sql.Float(sum)
+	return datum.Float(sum)
 }
 
 // TestPlansAreJSON checks that every plan is well formed.

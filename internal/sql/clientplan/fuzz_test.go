@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -37,7 +38,7 @@ func FuzzPlan(f *testing.F) {
 
 // checkRewritten compiles what a plan has clients send.
 func checkRewritten(t *testing.T, q *syntax.Query) {
-	o := sql.CompileOptions{Params: map[string]sql.Value{"@p": sql.Int(1)}}
+	o := sql.CompileOptions{Params: map[string]datum.Value{"@p": datum.Int(1)}}
 	program, err := sql.Compile(q, o)
 	if err != nil {
 		return

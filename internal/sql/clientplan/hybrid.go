@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -124,7 +125,7 @@ func (p *planner) ranked() (scores []*syntax.Call, weights []float64, err error)
 
 func (p *planner) weights(x syntax.Expr, n int) (weights []float64, ok bool) {
 	list, ok := sql.Constant(x, p.program.Params())
-	if !ok || list.Kind() != sql.KindArray || list.Len() != n {
+	if !ok || list.Kind() != datum.KindArray || list.Len() != n {
 		return nil, false
 	}
 	for v := range list.Elements {
@@ -170,7 +171,7 @@ func (p *planner) terms(args []syntax.Expr) []syntax.Expr {
 			continue
 		}
 		v, ok := sql.Constant(x, p.program.Params())
-		if !ok || v.Kind() != sql.KindArray {
+		if !ok || v.Kind() != datum.KindArray {
 			terms = append(terms, x)
 			continue
 		}
@@ -182,7 +183,7 @@ func (p *planner) terms(args []syntax.Expr) []syntax.Expr {
 }
 
 // literalOf returns the expression of a value.
-func literalOf(v sql.Value) syntax.Expr {
+func literalOf(v datum.Value) syntax.Expr {
 	if s, ok := v.AsString(); ok {
 		return &syntax.Literal{Kind: syntax.LitString, Text: s}
 	}

@@ -7,7 +7,7 @@ package clientplan
 import (
 	"strconv"
 
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -88,7 +88,7 @@ func (h *HybridInfo) appendJSON(dst []byte) []byte {
 	dst = appendList(dst, h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
 	if h.Weights != nil {
 		dst = append(dst, `,"componentWeights":`...)
-		dst = appendList(dst, h.Weights, func(dst []byte, w float64) []byte { return sql.Float(w).AppendJSON(dst) })
+		dst = appendList(dst, h.Weights, func(dst []byte, w float64) []byte { return datum.Float(w).AppendJSON(dst) })
 	}
 	dst = appendCount(append(dst, `,"skip":`...), h.Skip)
 	dst = appendCount(append(dst, `,"take":`...), h.Take)

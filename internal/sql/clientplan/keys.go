@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -162,9 +163,9 @@ func pinAt(position int, c *sql.Condition) pinned {
 		}
 	case c.Op == sql.CondUndefined:
 		values = []value.Scalar{{}}
-	case c.Op == sql.CondKind && c.Kind == sql.KindNull:
+	case c.Op == sql.CondKind && c.Kind == datum.KindNull:
 		values = []value.Scalar{value.Null()}
-	case c.Op == sql.CondKind && c.Kind == sql.KindBool:
+	case c.Op == sql.CondKind && c.Kind == datum.KindBool:
 		values = []value.Scalar{value.Bool(false), value.Bool(true)}
 	default:
 		return anyKey
@@ -178,7 +179,7 @@ func pinAt(position int, c *sql.Condition) pinned {
 
 // keyValue returns a constant as a value of a partition key, of which none is an
 // array or an object.
-func keyValue(v sql.Value) (k value.Scalar, ok bool) {
+func keyValue(v datum.Value) (k value.Scalar, ok bool) {
 	if !v.Finite() {
 		return value.Scalar{}, false
 	}

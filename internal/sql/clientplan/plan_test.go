@@ -11,12 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-var planParams = map[string]sql.Value{
-	"@n": sql.Int(7), "@neg": sql.Int(-1), "@terms": sql.Raw([]byte(`["a","b"]`)), "@v": sql.Raw([]byte(`[1,2]`)), "@k": sql.Str("k"),
+var planParams = map[string]datum.Value{
+	"@n": datum.Int(7), "@neg": datum.Int(-1), "@terms": datum.Raw([]byte(`["a","b"]`)), "@v": datum.Raw([]byte(`[1,2]`)), "@k": datum.Str("k"),
 }
 
 func planOf(t *testing.T, text string, o Options) (*Plan, error) {
@@ -468,7 +469,7 @@ func TestScopeKeysIsSound(t *testing.T) {
 }
 
 // keyedItem makes an item of the values of its partition key.
-func keyedItem(t *rapid.T, a, b string) (item sql.Value, key value.PartitionKey) {
+func keyedItem(t *rapid.T, a, b string) (item datum.Value, key value.PartitionKey) {
 	var props []string
 	if a != "undefined" {
 		props = append(props, `"a":`+a)
@@ -481,7 +482,7 @@ func keyedItem(t *rapid.T, a, b string) (item sql.Value, key value.PartitionKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sql.Raw([]byte("{" + strings.Join(props, ",") + "}")), key
+	return datum.Raw([]byte("{" + strings.Join(props, ",") + "}")), key
 }
 
 // holds reports whether a key, or a prefix of it, is in the scope.

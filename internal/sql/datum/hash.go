@@ -10,7 +10,7 @@
 //
 // To go on after a value, clients send the value, or the hash of an array or object.
 
-package sql
+package datum
 
 import (
 	"encoding/binary"
@@ -118,7 +118,7 @@ func appendHashedInt(dst []byte, n int64) []byte {
 
 // ordered returns what is left of a value as a key of ORDER BY: of an array or object, its
 // hash.
-func (v Value) ordered() Value {
+func (v Value) Ordered() Value {
 	if v.kind < KindArray {
 		return v
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package datum
 
 import (
 	"os"
@@ -55,7 +55,7 @@ func TestResumedValuesAreOrderedAsTheValues(t *testing.T) {
 		}
 		for _, b := range texts {
 			y := Raw([]byte(b))
-			if got, want := Compare(sent, y.ordered()), Compare(x, y); got != want {
+			if got, want := Compare(sent, y.Ordered()), Compare(x, y); got != want {
 				t.Errorf("%s to %s is %d, and as it is sent %d", x, y, want, got)
 			}
 		}

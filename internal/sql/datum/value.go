@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Package sql is what queries mean: it checks them, and computes their expressions,
-// functions and aggregates for one item at a time. Package syntax reads and prints
-// them, and package clientplan says how a client runs them over several partitions.
-// Which items, from which index and how many at once is decided elsewhere.
+// Package datum is the values that queries compute with: JSON as it came, with
+// undefined, NaN and the infinities besides; their order, their equality and their
+// hash. It knows neither expressions nor functions.
 //
-// It never does I/O, never reads a clock, starts no goroutine, and keeps nothing
-// between two executions.
-//
-// The one invariant: undefined is a value like any other until something leaves the
-// package. Every expression has a value for every item; what is undefined is left
-// out of arrays, objects and results, and is never written.
-package sql
+// The one invariant: a value is immutable, and so is the text that it was made from.
+// An array or object stays that text until something asks for a part of it.
+package datum
 
 import (
 	"math"
@@ -107,7 +102,7 @@ func Raw(json []byte) Value {
 
 // shared returns v as compact JSON that must not be written to. That of an array or
 // object has its numbers as they are spelled, and is no copy.
-func (v Value) shared() []byte {
+func (v Value) Shared() []byte {
 	if v.kind == KindArray || v.kind == KindObject {
 		return unsafe.Slice(unsafe.StringData(v.text), len(v.text))
 	}
@@ -163,6 +158,21 @@ func (v Value) IsUndefined() bool { return v.kind == KindUndefined }
 // IsTrue reports whether v is the boolean true, the only value that a filter
 // lets pass.
 func (v Value) IsTrue() bool { return v.kind == KindBool && v.bits != 0 }
+
+// IsFalse reports whether v is the boolean false.
+func (v Value) IsFalse() bool { return v.kind == KindBool && v.bits == 0 }
+
+// Size returns how many bytes of text v holds, which is about the work of reading it.
+func (v Value) Size() int { return len(v.text) }
+
+// Argument returns a value of which the kind alone is known, and which argument of a query
+// it will be.
+func Argument(kind Kind, slot int) Value {
+	return Value{kind: kind, form: formArgument, bits: uint64(slot)}
+}
+
+// AsArgument returns which argument v will be; ok is false when v is known.
+func (v Value) AsArgument() (slot int, ok bool) { return int(v.bits), v.form == formArgument }
 
 // AsBool returns v's boolean; ok is false when v is of another kind.
 func (v Value) AsBool() (b, ok bool) { return v.bits != 0, v.kind == KindBool }
@@ -282,7 +292,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 
 // sent returns an array or object whose numbers are spelled as a client did, and not as
 // results have them. An item as a whole is not of them: it is given back as it came.
-func (v Value) sent() Value {
+func (v Value) Sent() Value {
 	if v.form == formPlain && (v.kind == KindArray || v.kind == KindObject) {
 		v.form = formSent
 	}

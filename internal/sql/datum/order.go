@@ -7,7 +7,7 @@
 //  2. Equal values have equal canonical text, and only they, but for NaN, which
 //     equals nothing and has one.
 
-package sql
+package datum
 
 import (
 	"bytes"
@@ -37,19 +37,21 @@ func Equal(a, b Value) bool {
 		y, _ := b.AsString()
 		return x == y
 	case KindArray:
-		return a.text == b.text && a.form != formInfinite || equalArrays(a, b)
+		return a.text == b.text && a.form != formInfinite || EqualArrays(a, b, Equal)
 	case KindObject:
 		return a.text == b.text && a.form != formInfinite || equalObjects(a, b)
 	}
 	return true
 }
 
-func equalArrays(a, b Value) bool {
+// EqualArrays reports whether two arrays have the same length and elements that equal says
+// are equal, one by one.
+func EqualArrays(a, b Value, equal func(a, b Value) bool) bool {
 	s, t := a.text, b.text
 	i, j := 1, 1
 	for i < len(s)-1 && j < len(t)-1 {
 		endS, endT := valueEnd(s, i), valueEnd(t, j)
-		if !Equal(a.part(s[i:endS]), b.part(t[j:endT])) {
+		if !equal(a.part(s[i:endS]), b.part(t[j:endT])) {
 			return false
 		}
 		i, j = endS+1, endT+1

@@ -4,7 +4,7 @@
 // be valid and compact. Nothing here checks grammar, and nothing reads beyond
 // its input even so.
 
-package sql
+package datum
 
 import (
 	"strconv"

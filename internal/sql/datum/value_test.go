@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package datum
 
 import (
 	"bytes"
@@ -243,12 +243,12 @@ func TestWideObjectsAreEqualInAnyOrder(t *testing.T) {
 
 func TestBuilders(t *testing.T) {
 	var a ArrayBuilder
-	if got := a.snapshot().String(); got != `[]` {
+	if got := a.Snapshot().String(); got != `[]` {
 		t.Errorf("empty array = %s", got)
 	}
 	a.Add(Int(1))
 	a.Add(Undefined())
-	first := a.snapshot()
+	first := a.Snapshot()
 	a.Add(Str("x\n"))
 	var o ObjectBuilder
 	o.Set("a\"", a.Value())

@@ -2,7 +2,7 @@
 
 // Building arrays and objects.
 
-package sql
+package datum
 
 import (
 	"slices"
@@ -47,7 +47,7 @@ func (b *ArrayBuilder) Value() Value {
 }
 
 // snapshot returns the array so far. More elements may be added afterwards.
-func (b *ArrayBuilder) snapshot() Value {
+func (b *ArrayBuilder) Snapshot() Value {
 	copied := ArrayBuilder{text: slices.Clone(b.text), count: b.count, infinite: b.infinite}
 	return copied.Value()
 }
