@@ -46,25 +46,20 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 	if len(ops) > maxBundle {
 		return nil, &WriteError{maxBundle, ErrTooMuch}
 	}
-	var b *bundle
-	m := roomOf(ctx, ops)
-	err := p.retry(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
-		b = prepareAll(ops, p.Container(), m)
-		for _, t := range tallied {
-			b.tallied(t)
+	for t := p.attempts(roomOf(ctx, ops)); ; {
+		j := &job{bundle: prepareAll(ops, p.Container(), t.room)}
+		for _, logical := range t.tallied {
+			j.bundle.tallied(logical)
 		}
-		_, err = p.submit(ctx, &job{bundle: b})
-		var failed *WriteError
-		if errors.Is(err, errTally) && errors.As(err, &failed) {
-			w := b.writes[failed.Index]
-			logical = w.identity[:w.logical]
+		_, err := p.submit(ctx, j)
+		if t.retry(ctx, j, &err) {
+			continue
 		}
-		return logical, err
-	})
-	if err != nil {
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
+		return j.bundle.results, nil
 	}
-	return b.results, nil
 }
 
 // Outcome is what came of one of several operations that do not depend on each
@@ -90,19 +85,19 @@ type EachOptions struct {
 func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) ([]Outcome, error) {
 	all := make([]Outcome, 0, len(ops))
 	read := 0
-	m := roomOf(ctx, ops)
+	t := p.attempts(roomOf(ctx, ops))
 	for len(all) < len(ops) {
-		var b *bundle
-		err := p.retry(ctx, m, func([][]byte) ([]byte, error) {
-			b = prepareAll(ops[len(all):], p.Container(), m)
-			b.each, b.read = &o, read
-			_, err := p.submit(ctx, &job{bundle: b})
-			return nil, err
-		})
+		b := prepareAll(ops[len(all):], p.Container(), t.room)
+		b.each, b.read = &o, read
+		j := &job{bundle: b}
+		_, err := p.submit(ctx, j)
+		if t.retry(ctx, j, &err) {
+			continue
+		}
 		if err != nil {
 			return all, err
 		}
-		read = b.read
+		read, t.n = b.read, 0
 		for _, out := range b.outcomes {
 			if errors.Is(out.Err, errTally) {
 				out.Result, out.Err = p.Write(ctx, ops[len(all)])

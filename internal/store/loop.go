@@ -6,6 +6,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -49,6 +50,16 @@ func (j *job) bytes() int {
 	return j.write.bytes()
 }
 
+// failing returns the logical partition of the write that failed with err.
+func (j *job) failing(err error) []byte {
+	w := j.write
+	var failed *WriteError
+	if errors.As(err, &failed) {
+		w = j.bundle.writes[failed.Index]
+	}
+	return w.identity[:w.logical]
+}
+
 // task is a group of what no request waits in line for. It was planned outside of the
 // loop.
 type task struct {
@@ -58,19 +69,6 @@ type task struct {
 	under *catalog.Container
 	// awaited: somebody waits for what it does, which is to be durable then.
 	awaited bool
-}
-
-// inBackground does a task when the loop comes to it.
-func (p *Partition) inBackground(ctx context.Context, t task) error {
-	_, err := p.submit(ctx, &job{task: &t})
-	return err
-}
-
-func (t *task) run(w *writer) error {
-	if t.under != nil && t.under.Epoch != w.view.container.Epoch {
-		return errStale
-	}
-	return t.do(w)
 }
 
 // submit hands a job to the loop and waits until it is done. A job that was
@@ -131,7 +129,13 @@ func (p *Partition) loop() {
 			}
 		}
 		group, last = p.collect(group[:0], first)
-		err := p.run(group, task)
+		if task != nil {
+			group = append(group, task)
+		}
+		var err error
+		for rest := group; len(rest) > 0 && err == nil; {
+			rest, err = p.commit(rest)
+		}
 		if err == nil && last != nil {
 			err = p.reconfigure(last)
 		}
@@ -181,37 +185,17 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 	return group, nil
 }
 
-// run executes, commits and publishes a group and a task, either of which may be
-// missing, and answers them. An error means that the outcome of a commit is
-// unknown.
-func (p *Partition) run(group []*job, task *job) error {
-	if task != nil {
-		group = append(group, task) // to be answered with the others
+// commit executes, commits, publishes and answers the first jobs of a group: all, unless
+// they write more than was foreseen. It returns the others. An error means that the
+// outcome of a commit is unknown. All are answered with it.
+func (p *Partition) commit(group []*job) (rest []*job, err error) {
+	v, at, err := p.beginGroup()
+	if err != nil {
+		return nil, answer(group, err)
 	}
-	for len(group) > 0 {
-		v, at, err := p.beginGroup()
-		if err != nil {
-			return answer(group, err)
-		}
-		done, err := p.commit(v, at, group)
-		// The group ends before its answers: whoever has one finds nothing of it still
-		// under way, so that events need not wait for it.
-		p.endGroup(v, err)
-		if err != nil {
-			return answer(group, err)
-		}
-		_ = answer(group[:done], nil)
-		group = group[done:]
-	}
-	return nil
-}
-
-// commit executes, commits and publishes the first jobs of a group: all, unless
-// they write more than was foreseen.
-func (p *Partition) commit(v *view, at moment, group []*job) (done int, err error) {
 	w := &p.writer
 	w.begin(v, at)
-	var last *job
+	done, last := 0, (*job)(nil)
 	for done < len(group) && w.batch.Bytes() < fullBytes {
 		j := group[done]
 		switch {
@@ -230,26 +214,33 @@ func (p *Partition) commit(v *view, at moment, group []*job) (done int, err erro
 			// is durable: a crash may bring it back.
 			w.batch.Lazy()
 		}
-		last.err = last.task.run(w)
+		if t := last.task; t.under != nil && t.under.Epoch != v.container.Epoch {
+			last.err = errStale
+		} else {
+			last.err = t.do(w)
+		}
 	}
-	if w.batch.Len() > 0 || w.indexed {
-		err := w.finish()
-		if err == nil {
+	switch {
+	case w.batch.Len() > 0 || w.indexed:
+		if err = w.finish(); err == nil {
 			err = p.publish(v.container)
 		}
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrFailed, err)
-		}
-		if a := &w.assisted; a.Items > 0 {
-			p.ledger.Add(ru.Assisted, a.units, a.Items, a.Bytes)
-		}
-		if w.batch.Bytes() > keptGroupBytes {
-			w.reset() // the next group may be long in coming
-		}
-	} else if last != nil {
+	case last != nil:
 		p.advance()
 	}
-	return done, nil
+	// The group ends before its answers: a client that has its answer finds
+	// nothing of the group under way, so that events need not wait for it.
+	p.endGroup(v, err)
+	if err != nil {
+		return nil, answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
+	}
+	if a := &w.assisted; a.Items > 0 {
+		p.ledger.Add(ru.Assisted, a.units, a.Items, a.Bytes)
+	}
+	if w.batch.Bytes() > keptGroupBytes {
+		w.reset() // the next group may be long in coming
+	}
+	return group[done:], answer(group[:done], nil)
 }
 
 // answer tells everyone in the group that their job is done, with err in place

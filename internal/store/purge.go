@@ -97,7 +97,7 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)
 	}
 	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.moved {
-		err := p.inBackground(ctx, task{under: pl.under, awaited: q.Cause == ru.Forced, do: func(w *writer) error { return w.purge(pl) }})
+		_, err := p.submit(ctx, &job{task: &task{do: pl.purge, under: pl.under, awaited: q.Cause == ru.Forced}})
 		if err != nil {
 			p.dueBy(0)
 		}
@@ -247,7 +247,7 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 }
 
 // purge takes the items of a plan away, as far as they are still as they were.
-func (w *writer) purge(pl *plan) error {
+func (pl *plan) purge(w *writer) error {
 	for i := range pl.victims {
 		c := &pl.victims[i]
 		same, err := w.unchanged(pl.lsn, &c.current)

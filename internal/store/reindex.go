@@ -58,7 +58,7 @@ func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool
 	if err != nil {
 		return 0, false, err
 	}
-	err = p.inBackground(ctx, task{under: pl.under, do: func(w *writer) error { return w.reindex(pl) }})
+	_, err = p.submit(ctx, &job{task: &task{do: pl.write, under: pl.under}})
 	if errors.Is(err, errStale) {
 		return 0, true, nil
 	}
@@ -97,8 +97,8 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 	return pl, nil
 }
 
-// reindex writes the index rows of a plan's items, as far as those are as they were.
-func (w *writer) reindex(pl *reindexPlan) error {
+// write writes the index rows of a plan's items, as far as those are as they were.
+func (pl *reindexPlan) write(w *writer) error {
 	for i := range pl.items {
 		c := &pl.items[i]
 		same, err := w.unchanged(pl.lsn, c)

@@ -168,7 +168,7 @@ func TestReindexPlansThatAreLate(t *testing.T) {
 	f.put("1", `"x":7`)
 	_, err = f.write(Write{Op: Delete, Key: f.key("k", "2")})
 	f.must(err)
-	err = f.p.inBackground(context.Background(), task{under: pl.under, do: func(w *writer) error { return w.reindex(pl) }})
+	_, err = f.p.submit(context.Background(), &job{task: &task{do: pl.write, under: pl.under}})
 	f.must(err)
 	f.compareIndexWithItems()
 	f.checkClean()
@@ -178,7 +178,7 @@ func TestReindexPlansThatAreLate(t *testing.T) {
 		t.Fatalf("got a plan of %d items, %v, want 3", len(pl.items), err)
 	}
 	f.reconfigure(withoutPath("/y/*"))
-	err = f.p.inBackground(context.Background(), task{under: pl.under, do: func(w *writer) error { return w.reindex(pl) }})
+	_, err = f.p.submit(context.Background(), &job{task: &task{do: pl.write, under: pl.under}})
 	if !errors.Is(err, errStale) {
 		t.Errorf("a plan under an earlier policy: got %v, want errStale", err)
 	}

@@ -58,7 +58,7 @@ func (p *Partition) Remove(ctx context.Context, l LogicalPartition) (Removed, er
 }
 
 func (p *Partition) removeStep(ctx context.Context, r *removal) error {
-	err := p.inBackground(ctx, task{awaited: true, do: func(w *writer) error { return w.remove(r) }})
+	_, err := p.submit(ctx, &job{task: &task{do: r.step, awaited: true}})
 	r.begin, r.identities = false, nil
 	return err
 }
@@ -112,8 +112,8 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	return found, nil
 }
 
-// remove does a step of a removal in the loop.
-func (w *writer) remove(r *removal) error {
+// step does a step of a removal in the loop.
+func (r *removal) step(w *writer) error {
 	key := w.p.prefix.appendKey(nil, removalSpace, r.logical)
 	if r.begin {
 		r.lsn = w.meta.LSN

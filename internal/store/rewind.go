@@ -105,7 +105,7 @@ func (p *Partition) Rewind(ctx context.Context, r Rewind, mark []byte) (Rewound,
 	if err != nil {
 		return Rewound{}, fmt.Errorf("plan a rewind: %w", err)
 	}
-	if err := p.inBackground(ctx, task{do: func(w *writer) error { return w.rewind(pl) }}); err != nil {
+	if _, err := p.submit(ctx, &job{task: &task{do: pl.write}}); err != nil {
 		return Rewound{}, err
 	}
 	return Rewound{Mark: pl.mark, Items: len(pl.items), Done: rewindPass(pl.mark[0]) == rewindDone}, nil
@@ -265,8 +265,8 @@ func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 	return nil
 }
 
-// rewind does what was planned.
-func (w *writer) rewind(pl *rewindPlan) error {
+// write does what was planned.
+func (pl *rewindPlan) write(w *writer) error {
 	for i := range pl.items { // nothing is written before all of this has succeeded
 		it := &pl.items[i]
 		if err := w.prepareRemoval(&it.old, memory.Room{}); err != nil {

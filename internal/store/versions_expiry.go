@@ -33,7 +33,7 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 		if pl == nil || len(pl.victims) == 0 && !pl.marks.farBeyond(logged) {
 			return nil
 		}
-		err = p.inBackground(ctx, task{under: pl.under, do: func(w *writer) error { return w.logExpiredItems(pl) }})
+		_, err = p.submit(ctx, &job{task: &task{do: pl.logExpired, under: pl.under}})
 		switch {
 		case errors.Is(err, errStale): // the next plan goes by the new settings
 		case err != nil:
@@ -65,8 +65,8 @@ func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, logged marks, e
 	return pl, state.Logged, err
 }
 
-// logExpiredItems logs the items of a plan, as far as they are still as they were.
-func (w *writer) logExpiredItems(pl *plan) error {
+// logExpired logs the items of a plan, as far as they are still as they were.
+func (pl *plan) logExpired(w *writer) error {
 	l := &w.log
 	if !l.on {
 		return nil

@@ -95,43 +95,52 @@ const maxPrepares = 16
 var errStale = errors.New("prepared under earlier settings")
 
 // Write changes one item, durably.
-func (p *Partition) Write(ctx context.Context, r Write) (Result, error) {
-	var res Result
-	m := memory.RoomIn(ctx, r.Memory)
-	err := p.retry(ctx, m, func(tallied [][]byte) (logical []byte, err error) {
-		w, err := prepare(r, p.Container(), m)
-		if err != nil {
-			return nil, err
+func (p *Partition) Write(ctx context.Context, r Write) (res Result, err error) {
+	for t := p.attempts(memory.RoomIn(ctx, r.Memory)); ; {
+		j := &job{}
+		if j.write, err = prepare(r, p.Container(), t.room); err == nil {
+			j.write.tallied = len(t.tallied) > 0
+			res, err = p.submit(ctx, j)
 		}
-		w.tallied = len(tallied) > 0
-		res, err = p.submit(ctx, &job{write: w})
-		return w.identity[:w.logical], err
-	})
-	return res, err
-}
-
-// retry tries something until the settings that it was prepared under are those that it is
-// done under. If it returns a logical partition whose dead are to be counted, they are
-// before the next try, which is given all such. What a try takes of the memory is given
-// back.
-func (p *Partition) retry(ctx context.Context, m memory.Room, try func(tallied [][]byte) (logical []byte, err error)) error {
-	var tallied [][]byte
-	mark := m.Mark()
-	defer func() { m.Release(mark) }()
-	for range maxPrepares {
-		m.Release(mark)
-		logical, err := try(tallied)
-		switch {
-		case errors.Is(err, errTally):
-			if err := p.tallyLogical(ctx, logical); err != nil {
-				return err
-			}
-			tallied = append(tallied, logical)
-		case !errors.Is(err, errStale):
-			return err
+		if !t.retry(ctx, j, &err) {
+			return res, err
 		}
 	}
-	return ErrBusy
+}
+
+// attempts counts how often a write was prepared.
+type attempts struct {
+	p       *Partition
+	n       int
+	room    memory.Room
+	mark    int64    // of the room, before the first attempt
+	tallied [][]byte // the logical partitions whose expired items were counted
+}
+
+func (p *Partition) attempts(room memory.Room) attempts {
+	return attempts{p: p, room: room, mark: room.Mark()}
+}
+
+// retry ends an attempt, and reports whether the write must be prepared again: the
+// settings have changed, or the expired items of a logical partition had to be counted,
+// which happens here. What the attempt took of the memory is given back.
+func (t *attempts) retry(ctx context.Context, j *job, err *error) bool {
+	t.room.Release(t.mark)
+	switch {
+	case errors.Is(*err, errTally):
+		logical := j.failing(*err)
+		if failed := t.p.tallyLogical(ctx, logical); failed != nil {
+			*err = failed
+			return false
+		}
+		t.tallied = append(t.tallied, logical)
+	case !errors.Is(*err, errStale):
+		return false
+	}
+	if t.n++; t.n == maxPrepares {
+		*err = ErrBusy
+	}
+	return t.n < maxPrepares
 }
 
 // write is a Write that is prepared: its row is rendered, with places of fixed
