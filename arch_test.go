@@ -34,6 +34,7 @@ var layers = map[string]layer{
 	"internal/clock":       {"", "golang.org/x/sys"},
 	"internal/memory":      {"", ""},
 	"internal/ru":          {"", ""},
+	"internal/binaryjson":  {"internal/value", "github.com/go-json-experiment/json"},
 	"internal/rntbd":       {"internal/value", ""},
 	"internal/kv":          {"", ""},
 	"internal/kv/pebblekv": {"internal/kv", "github.com/cockroachdb/pebble/v2"},
