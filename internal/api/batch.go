@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/binaryjson"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -39,7 +40,13 @@ func (c *Call) batch() error {
 	}
 	r.Atomic = c.Row.Verb == Batch
 	for i := range ops {
-		r.Ops = append(r.Ops, ops[i].ItemOp)
+		op := &ops[i].ItemOp
+		if binaryjson.Is(op.Body) {
+			if op.Body, err = c.textOf(op.Body, engine.MaxItemBytes); err != nil {
+				return err
+			}
+		}
+		r.Ops = append(r.Ops, *op)
 	}
 	a.Answer, err = c.Service.Engine.Batch(c.Context, &r.Request)
 	a.owned(a.Container)

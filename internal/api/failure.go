@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/binaryjson"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -113,6 +114,8 @@ var failures = []struct {
 	{query.ErrQueryTime, Failure{400, 0, "The query ran for as long as a query may, and cannot return a part of its result, since it sorts, groups or compares rows, or makes very many rows of one item. Narrow its filter, index the paths that it filters and orders by, or start the server with a longer --query-time."}},
 	{sql.ErrResultTooLarge, Failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},
 	{engine.ErrTooLarge, Failure{413, 0, "Request size is too large"}},
+	{binaryjson.ErrTooLarge, Failure{413, 0, "Request size is too large"}},
+	{binaryjson.ErrMalformed, Failure{400, 0, "The input content is invalid because it is not well-formed binary JSON."}},
 	{engine.ErrNoKey, Failure{400, 0, "PartitionKey value must be supplied for this operation, in the header x-ms-documentdb-partitionkey."}},
 	{engine.ErrKeyForm, Failure{400, 1001, "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document."}},
 	{engine.ErrKeyMismatch, Failure{400, 1001, "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value"}},

@@ -29,6 +29,8 @@ type Request struct {
 	// Minimal leaves the item out of the answer to a write. PlainItem leaves out the
 	// item's system properties that nothing depends on.
 	Minimal, PlainItem bool
+	// BinaryAnswer says that the client accepts an answer in binary JSON only.
+	BinaryAnswer bool
 	// NoItems asks for a page without items: the client wants to know that the request is
 	// valid, and its charge.
 	NoItems bool
@@ -55,7 +57,7 @@ type Request struct {
 type Answer struct {
 	engine.Answer
 	Status int
-	// Parts are the pieces of the body, which is JSON unless Binary is set.
+	// Parts are the pieces of the body, which is JSON text unless Binary is set.
 	Parts  [3][]byte
 	Binary bool
 	// OwnerPath and OwnerRID name the resource's owner. Clients learn the owner's rid

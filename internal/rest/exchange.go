@@ -28,9 +28,6 @@ const (
 	smallBodyBytes = memory.FreeBytes
 	// bodyGrowth is the factor by which the buffer of a body grows when it is full.
 	bodyGrowth = 4
-	// bodyCopies is how many copies of a body are in memory while it is served: as
-	// received, as parsed, and as the row that is written.
-	bodyCopies = 3
 	// bufferedByHTTP is how many bytes of an answer net/http buffers.
 	bufferedByHTTP = 4 << 10
 	// announcedByHTTP is the length up to which net/http sets Content-Length itself. One
@@ -265,7 +262,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 		conn.unread = false
 	}
 	if len(body) > smallBodyBytes {
-		if err := x.Share.Take(x.r.Context(), (bodyCopies-1)*int64(len(body))); err != nil {
+		if err := x.Share.Take(x.r.Context(), (api.BodyCopies-1)*int64(len(body))); err != nil {
 			return nil, err
 		}
 	}

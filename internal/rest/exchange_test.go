@@ -44,7 +44,7 @@ func TestBodySizes(t *testing.T) {
 				case size <= maxBodyBytes && (err != nil || !bytes.Equal(body, text)):
 					t.Errorf("%d bytes, length %d, %s: %d bytes, %v", size, length, name, len(body), err)
 				}
-				if err == nil && size > smallBodyBytes && x.Share.Used() != int64(bodyCopies*size) && length > 0 {
+				if err == nil && size > smallBodyBytes && x.Share.Used() != int64(api.BodyCopies*size) && length > 0 {
 					t.Errorf("%d bytes, length %d, %s: %d bytes of memory", size, length, name, x.Share.Used())
 				}
 				x.Share.Close()

@@ -95,6 +95,8 @@ func (x *exchange) fillHeader(name, text string) {
 		x.asked.autoscale = text
 	case "X-Ms-Documentdb-Expiry-Seconds":
 		x.asked.tokenSeconds = text
+	case "X-Ms-Cosmos-Supported-Serialization-Formats":
+		r.BinaryAnswer = strings.EqualFold(strings.TrimSpace(text), "CosmosBinary")
 	case "Prefer":
 		r.Minimal = r.Minimal || strings.EqualFold(text, "return=minimal")
 	case "X-Ms-Cosmos-Populate-Content-Response-On-Write":

@@ -193,7 +193,7 @@ func (x *exchange) serve() error {
 			return err
 		}
 	}
-	if err := x.Row.Handle(&x.Call); err != nil {
+	if err := x.Handle(); err != nil {
 		return err
 	}
 	x.render()
