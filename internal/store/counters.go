@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Counters of items and bytes, by time: how much there is, and, since the times
-// are those of the expiry order, how much of it is expired at any moment, or will
-// be. They are exact: they move in the same batch as the items.
+// Counters of items and bytes, by time. The times are those of the expiry orders, so the
+// counters give how much is expired at any moment, or will be. They are exact: they change
+// in the same batch as the items.
 //
 //	stat row: items 8, bytes 8, first lsn 8, first ms 2, last ms 2, big-endian
 //
-// There are counters for every second, minute and hour in which there is anything,
-// so that a sum over any time adds up few of them (usage.go).
+// There is a counter for every second, minute and hour with items in it, so that the sum
+// over any time needs few of them (usage.go).
 
 package store
 
@@ -17,18 +17,18 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// class says by what the items of a bucket expire.
+// class is how the items of a bucket expire.
 type class byte
 
 const (
-	classInherits class = 'i' // by the container's default; time of the last write
-	classOwn      class = 'o' // by their own ttl; time of the deadline
-	classNever    class = 'n' // not at all; one bucket, second 0
+	classInherits class = 'i' // by the container's default; the time is that of the last write
+	classOwn      class = 'o' // by their own ttl; the time is the deadline
+	classNever    class = 'n' // never; one bucket, second 0
 )
 
 func (k ttlKind) class() class { return [...]class{classInherits, classOwn, classNever}[k] }
 
-// level is how much time a bucket covers.
+// level is the length of time that a bucket covers.
 type level byte
 
 // In the order of their keys.
@@ -38,7 +38,7 @@ const (
 	levelSecond level = 's'
 )
 
-// seconds returns how many a bucket of the level covers.
+// seconds returns how many seconds a bucket of the level covers.
 func (l level) seconds() int64 {
 	switch l {
 	case levelHour:
@@ -50,16 +50,16 @@ func (l level) seconds() int64 {
 	}
 }
 
-// bucketKey names a counter. start is its first second.
+// bucketKey identifies a counter. start is its first second.
 type bucketKey struct {
 	class class
 	level level
 	start int64
 }
 
-// bucket is a counter. What follows the totals only a second has: firstLSN is at
-// most the lsn of any item in it, so that its items can be found in the feed, and
-// all of them have times between its milliseconds firstMs and lastMs.
+// bucket is a counter. Only buckets of one second have the fields after the totals.
+// firstLSN is at most the lsn of any item in the bucket, so that the items can be found in
+// the feed. All items have times between the milliseconds firstMs and lastMs of the second.
 type bucket struct {
 	Amount
 	firstLSN        uint64
@@ -68,14 +68,14 @@ type bucket struct {
 
 const (
 	bucketBytes = 28
-	// cachedBuckets bounds the loop's memory; beyond it the cache is emptied.
+	// cachedBuckets bounds the cache; a fuller one is emptied.
 	cachedBuckets = 4096
 )
 
-// counters are buckets that were read or written lately, as they are in the view.
+// counters caches buckets, as they are in the view.
 type counters struct{ cached map[bucketKey]bucket }
 
-// bucketsOf returns the buckets in which an item is counted: its second first.
+// bucketsOf returns the keys of the buckets that count an item, that of its second first.
 func bucketsOf(h *header) (keys [3]bucketKey, n int) {
 	k, second := kindOf(h.ttl), orderMs(h.writtenMs, h.ttl)/1000
 	if k == kindNever {
@@ -87,8 +87,7 @@ func bucketsOf(h *header) (keys [3]bucketKey, n int) {
 	return keys, 3
 }
 
-// loadBuckets makes sure that an item's buckets are in memory, so that addToBuckets
-// cannot fail.
+// loadBuckets reads an item's buckets into the cache, so that addToBuckets cannot fail.
 func (w *writer) loadBuckets(h *header) error {
 	keys, n := bucketsOf(h)
 	for _, k := range keys[:n] {
@@ -107,13 +106,13 @@ func (w *writer) loadBuckets(h *header) error {
 	return nil
 }
 
-// bucketAt returns a counter, which is empty if there is none.
+// bucketAt returns a counter; without a row it is empty.
 func (s stored) bucketAt(k bucketKey) (bucket, error) {
 	b, _, err := rowAt(s.snap, s.prefix.appendStatKey(nil, k), parseBucket)
 	return b.bucket, err
 }
 
-// addToBuckets counts an item in (sign 1) or out (sign -1) of its loaded buckets.
+// addToBuckets adds an item to its loaded buckets (sign 1) or subtracts it (sign -1).
 func (w *writer) addToBuckets(sign int64, h *header) {
 	keys, n := bucketsOf(h)
 	for _, k := range keys[:n] {
@@ -126,18 +125,18 @@ func (w *writer) addToBuckets(sign int64, h *header) {
 	}
 }
 
-// join widens what a second says of its items.
+// join widens firstLSN, firstMs and lastMs to include an item.
 func (b *bucket) join(h *header) {
 	at := uint16(orderMs(h.writtenMs, h.ttl) % 1000)
 	if b.Items == 0 {
 		b.firstLSN, b.firstMs, b.lastMs = h.lsn, at, at
 		return
 	}
-	b.firstLSN = min(b.firstLSN, h.lsn) // in a rewind they do not come in order
+	b.firstLSN = min(b.firstLSN, h.lsn) // a rewind does not add items in order
 	b.firstMs, b.lastMs = min(b.firstMs, at), max(b.lastMs, at)
 }
 
-// flush writes the buckets that have changed; an empty one needs no row.
+// flush writes the changed buckets; an empty one has no row.
 func (c *counters) flush(changed map[bucketKey]bucket, batch *kv.Batch, x *prefix) {
 	var keySpace [32]byte
 	var rowSpace [bucketBytes]byte

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Events: who expired when. Nothing has to happen at a deadline for its event to
-// exist: an item that is still there is found in the expiry orders, where purge
-// finds it too, and one that has been taken away left a row, in the same batch, at
-// the very place in the order of events where it was found before.
+// Events: which items expired, and when. Nothing runs at a deadline. An expired item that
+// is not purged yet is found in the expiry orders, as purge finds it. When it is purged,
+// the same batch writes a row with the key that its event had before.
 //
 //	gone row: {goneMs}{deadlineMs}{lsn}{n} -> ordinal 8, writtenMs 8, ttl 4, identity
 //
@@ -29,7 +28,7 @@ const (
 	eventKeyBytes = prefixBytes + 1 + 8 + markBytes
 )
 
-// EventKey is a place in the order of events: after this one.
+// EventKey orders events. As a cursor it means: after this event.
 type EventKey struct {
 	GoneMs, DeadlineMs int64
 	LSN                uint64
@@ -41,7 +40,7 @@ func (a EventKey) compare(b EventKey) int {
 		cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.N, b.N))
 }
 
-// Event tells that an item expired.
+// Event is the report that an item expired.
 type Event struct {
 	Key          EventKey
 	PartitionKey value.PartitionKey
@@ -51,8 +50,8 @@ type Event struct {
 	TTL          catalog.TTL // the item's own, TTLAbsent if it inherited
 }
 
-// eventKeyOf returns where the event of an expired item stands. One that stays dead
-// only since it was dead before the settings changed is told of once more, now.
+// eventKeyOf returns the key of an expired item's event. An item that is expired only
+// because the settings made it final is reported once more, as of now.
 func eventKeyOf(h *header, r *rules, changedMs, nowMs int64) EventKey {
 	d := deadline(h.writtenMs, h.ttl, r.containerDefault)
 	if d > nowMs {
@@ -61,7 +60,7 @@ func eventKeyOf(h *header, r *rules, changedMs, nowMs int64) EventKey {
 	return EventKey{max(d, changedMs), d, h.lsn, h.n}
 }
 
-// putEvent leaves a row for an expired item that is being taken away.
+// putEvent writes the row of an expired item that is being purged.
 func (w *writer) putEvent(c *current) {
 	var space [eventRowBytes + 128]byte
 	h := &c.header
@@ -76,8 +75,7 @@ func appendEventRow(dst []byte, c *current) []byte {
 	return append(dst, c.header.identity...)
 }
 
-// planPrune decides whether old events leave with this plan, and when to look
-// again.
+// planPrune decides whether this plan removes old events, and when to look again.
 func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int64, err error) {
 	lower, upper := p.prefix.space(eventSpace)
 	first, err := firstKey(v.snap, lower, upper)
@@ -94,7 +92,7 @@ func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int
 	return nowMs + pruneEveryMs, nil
 }
 
-// pruneEveryMs is how much time's events leave at once, by one range delete.
+// pruneEveryMs is the least time of events that one range delete removes.
 const pruneEveryMs = 10 * 60 * 1000
 
 func (w *writer) prune(beforeMs int64) {
@@ -135,23 +133,22 @@ func parseEventRow(e kv.Entry) (Event, error) {
 	return ev, nil
 }
 
-// EventPage is a part of the events of a partition.
+// EventPage is a page of a partition's events.
 type EventPage struct {
 	Events []Event
-	// Next is where to go on. All events before it have been told.
+	// Next is where the next page begins. All events before it have been returned.
 	Next EventKey
-	// More says that there are more already.
+	// More reports that there are more events now.
 	More bool
 }
 
-// Events returns the events after a place, in order, at most so many, up to the clock's
-// horizon.
+// Events returns at most so many events after a key, in order, up to the clock's horizon.
 func (p *Partition) Events(after EventKey, most int) (EventPage, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	// What is told must not be joined later by something that comes before it: the
-	// present millisecond, and what a group under way is about to change, wait. So does
-	// what is in doubt: it may have to be taken back.
+	// No event may appear later before one that was returned. So the page ends before the
+	// present millisecond, and before a group under way, which is about to change items. It
+	// also ends before the time in doubt, whose events may have to be taken back.
 	untilMs := min(p.clock.Horizon(), p.mu.groupMs)
 	changedMs := p.mu.now.meta.ChangedMs
 	p.mu.Unlock()
@@ -171,7 +168,7 @@ func (p *Partition) Events(after EventKey, most int) (EventPage, error) {
 		page.Events, w.full = page.Events[:most], true
 	}
 	page.More = w.full
-	end := EventKey{GoneMs: untilMs - 1, DeadlineMs: never} // of all that is told
+	end := EventKey{GoneMs: untilMs - 1, DeadlineMs: never} // of all events that may be returned
 	switch n := len(page.Events); {
 	case w.full:
 		page.Next = page.Events[n-1].Key
@@ -181,7 +178,7 @@ func (p *Partition) Events(after EventKey, most int) (EventPage, error) {
 	return page, w.describe(page.Events)
 }
 
-// eventWalk collects events from the three places where they are.
+// eventWalk collects events from gone rows and from both expiry orders.
 type eventWalk struct {
 	p                  *Partition
 	v                  *view
@@ -192,7 +189,7 @@ type eventWalk struct {
 	events             []Event
 }
 
-// collect takes up the events that a walk finds, as many as a page has.
+// collect adds the events of a walk, up to the length of a page.
 func (w *eventWalk) collect(walk iter.Seq2[Event, error]) error {
 	found := 0
 	for e, err := range walk {
@@ -211,7 +208,7 @@ func (w *eventWalk) collect(walk iter.Seq2[Event, error]) error {
 	return nil
 }
 
-// ofPurged finds the items that were taken away.
+// ofPurged returns the events of items that were purged.
 func (w *eventWalk) ofPurged() iter.Seq2[Event, error] {
 	x := &w.p.prefix
 	lower := append(x.appendEventKey(nil, w.after), 0)
@@ -222,8 +219,8 @@ func (w *eventWalk) ofPurged() iter.Seq2[Event, error] {
 	return scanRows(w.v.snap, lower, upper, parseEventRow)
 }
 
-// fromMs returns the deadline from which items that are still there may have
-// events to tell.
+// fromMs returns the deadline from which items that are not purged may have events to
+// return.
 func (w *eventWalk) fromMs() int64 {
 	switch {
 	case w.after.GoneMs > w.changedMs:
@@ -235,7 +232,7 @@ func (w *eventWalk) fromMs() int64 {
 	}
 }
 
-// ofPending finds the items of a kind that have expired and are still there.
+// ofPending returns the events of a kind of items that have expired and are not purged yet.
 func (w *eventWalk) ofPending(k ttlKind) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r := &w.v.rules
@@ -266,7 +263,8 @@ func (w *eventWalk) ofPending(k ttlKind) iter.Seq2[Event, error] {
 	}
 }
 
-// describe reads from the items what their rows in the expiry orders do not say.
+// describe completes events from their items, where the rows of the expiry orders have only
+// the ordinal.
 func (w *eventWalk) describe(events []Event) error {
 	for i := range events {
 		e := &events[i]
@@ -286,7 +284,7 @@ func (w *eventWalk) describe(events []Event) error {
 	return nil
 }
 
-// Expiry is what is known of when an item expires.
+// Expiry says when and why an item expires.
 type Expiry struct {
 	WrittenMs int64
 	// Own is the item's ttl, Default its container's.
@@ -294,11 +292,12 @@ type Expiry struct {
 	// DeadlineMs is when it expires, Never if it does not.
 	DeadlineMs int64
 	Expired    bool
-	// Final says that it is expired only since it was so when the settings changed.
+	// Final reports that the item is expired only because it was when the settings changed.
 	Final bool
 }
 
-// ItemExpiry says when the item with the given key expires, expired or not, as of nowMs.
+// ItemExpiry returns when the item with the given key expires, or expired, as of nowMs. The
+// error is ErrNotFound if it does not exist or was purged.
 func (p *Partition) ItemExpiry(k Key, nowMs int64) (Expiry, error) {
 	h, _, at, err := p.find(nil, k, nowMs)
 	if err != nil {

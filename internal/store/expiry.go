@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// When an item expires. This is the only place that decides it: reads, lists,
-// writes and counters ask here, each with one moment that stands still for the
-// whole request.
+// When an item expires. This file alone decides it: reads, lists, writes and counters call
+// it, each with one moment for the whole request.
 
 package store
 
@@ -16,19 +15,19 @@ import (
 // never is the deadline of an item that does not expire.
 const never = math.MaxInt64
 
-// deadline returns the millisecond at which an item written at writtenMs is
-// gone, given its own ttl and its container's default:
+// deadline returns the millisecond at which an item written at writtenMs expires, given its
+// own ttl and its container's default:
 //
 //	            container: absent   -1      n
 //	item: absent           never    never   writtenMs + n s
 //	      -1               never    never   never
 //	      m                never    m       writtenMs + m s
 //
-// Milliseconds in 64 bits: an item lives no shorter than it was told to, though
-// its _ts has whole seconds, and 2147483647 seconds from now are no overflow.
+// Times are milliseconds in 64 bits. So an item never lives shorter than its TTL, though
+// its _ts has whole seconds, and adding 2147483647 seconds does not overflow.
 func deadline(writtenMs int64, own, containerDefault catalog.TTL) int64 {
 	switch {
-	case containerDefault == catalog.TTLAbsent: // off: the item's own is inert
+	case containerDefault == catalog.TTLAbsent: // TTL is off: the item's own has no effect
 		return never
 	case own == catalog.TTLForever:
 		return never
@@ -41,26 +40,26 @@ func deadline(writtenMs int64, own, containerDefault catalog.TTL) int64 {
 	}
 }
 
-// ownDeadline is the deadline by the item's own ttl, which is positive: the
-// place of its row in the expiry order, whatever the container says at the time.
+// ownDeadline returns the deadline by the item's own ttl, which is positive. It is the time
+// in the key of the item's own row, whatever the container's settings are.
 func ownDeadline(writtenMs int64, own catalog.TTL) int64 {
 	return writtenMs + 1000*int64(own)
 }
 
-// rules are what decides, beside an item's own header, whether it is expired.
+// rules decide, together with an item's header, whether the item is expired.
 type rules struct {
 	containerDefault catalog.TTL
-	// With ttlFinality, what had expired when the settings changed stays so: final is
-	// where the lines were. Zero is none.
+	// With ttlFinality, items that had expired when the settings changed stay expired:
+	// final has the cuts of that moment. Zero is none.
 	final cuts
 }
 
-// inert reports whether nothing ever expires by the rules.
+// inert reports whether no item expires under the rules.
 func (r *rules) inert() bool {
 	return r.containerDefault == catalog.TTLAbsent && r.final == cuts{}
 }
 
-// expires reports whether the items of a kind expire at some time.
+// expires reports whether items of a kind expire at all.
 func (r *rules) expires(k ttlKind) bool {
 	if k == kindOwn {
 		return r.containerDefault != catalog.TTLAbsent
@@ -68,8 +67,7 @@ func (r *rules) expires(k ttlKind) bool {
 	return k == kindInherits && r.containerDefault > 0
 }
 
-// expiresAt returns when an item expires, given by what time it lies in the order of its
-// kind.
+// expiresAt returns when an item of a kind expires, given its orderMs.
 func (r *rules) expiresAt(k ttlKind, ms int64) int64 {
 	if k == kindOwn {
 		return ms
@@ -77,15 +75,15 @@ func (r *rules) expiresAt(k ttlKind, ms int64) int64 {
 	return deadline(ms, catalog.TTLAbsent, r.containerDefault)
 }
 
-// cuts are the two lines between the living and the dead at one moment, one in each
-// order: an item that inherits the container's TTL is gone if it was last written at or
-// before this millisecond, and one with a ttl of its own if its deadline is.
+// cuts divide live from expired items at one moment, by kind. An item that inherits the
+// container's TTL is expired if it was last written at or before its cut, and an item with
+// a ttl of its own if its deadline is at or before its cut.
 type cuts [expiring]int64
 
-// noCut is before everything.
+// noCut is before all items: none is expired.
 const noCut = -1
 
-// cutsAt returns where the lines are at nowMs.
+// cutsAt returns the cuts at nowMs.
 func (r *rules) cutsAt(nowMs int64) cuts {
 	c := cuts{noCut, noCut}
 	for k, ms := range r.final {
@@ -103,9 +101,9 @@ func (r *rules) cutsAt(nowMs int64) cuts {
 	return c
 }
 
-// atHorizon returns the rules by which something may be taken away or told for good, with
-// the clock's horizon in place of the time: what settings made final at a time that is
-// in doubt waits too. doubtMs is how far the time is past the horizon.
+// atHorizon returns the rules to purge and report items by: both are irreversible, so they
+// use the clock's horizon in place of the time. Items that settings made final at a time in
+// doubt have to wait too. doubtMs is how far the time is past the horizon.
 func (r rules) atHorizon(horizonMs, doubtMs int64) rules {
 	if r.final[kindOwn] > horizonMs {
 		r.final = cuts{max(0, r.final[kindInherits]-doubtMs), horizonMs}
@@ -113,27 +111,27 @@ func (r rules) atHorizon(horizonMs, doubtMs int64) rules {
 	return r
 }
 
-// horizon returns the clock's, and how far the time is past it.
+// horizon returns the clock's horizon, and how far the time is past it.
 func (p *Partition) horizon() (horizonMs, doubtMs int64) {
 	horizonMs = p.clock.Horizon()
-	return horizonMs, p.clock.Now() - horizonMs // a jump in between only adds to the doubt
+	return horizonMs, p.clock.Now() - horizonMs // a jump between the two readings only adds to the doubt
 }
 
-// expired reports whether an item written at writtenMs with this ttl of its own is
-// expired.
+// expired reports whether an item written at writtenMs with this ttl of its own is expired.
 func (c cuts) expired(writtenMs int64, own catalog.TTL) bool {
 	k := kindOf(own)
 	return k < expiring && orderMs(writtenMs, own) <= c[k]
 }
 
-// earliest is what dies first of several items, by kind: the earliest write of those that
-// inherit the container's TTL, and the earliest deadline of the others.
+// earliest has, of several items, those that expire first, by kind: the earliest write of
+// the items that inherit the container's TTL, and the earliest deadline of those with a ttl
+// of their own.
 type earliest [expiring]int64
 
-// earliestOfNone is soonest of no items.
+// earliestOfNone is the earliest of no items.
 var earliestOfNone = earliest{never, never}
 
-// with adds an item.
+// with includes another item.
 func (s earliest) with(writtenMs int64, own catalog.TTL) earliest {
 	if k := kindOf(own); k < expiring {
 		s[k] = min(s[k], orderMs(writtenMs, own))
@@ -146,14 +144,14 @@ func (c cuts) noneExpired(s earliest) bool {
 	return s[kindOwn] > c[kindOwn] && s[kindInherits] > c[kindInherits]
 }
 
-// expired reports whether the item is gone at nowMs.
+// expired reports whether the item is expired at nowMs.
 func (h *header) expired(r *rules, nowMs int64) bool {
 	return r.cutsAt(nowMs).expired(h.writtenMs, h.ttl)
 }
 
-// finalise returns the rules of the container's new settings, which replace those
-// of r at nowMs. Without ttlFinality an expired item that is still there comes
-// back when its TTL is raised.
+// finalise returns the rules of the container's new settings, which replace r at nowMs.
+// Without ttlFinality, an expired item that is not purged yet is live again when its TTL is
+// raised.
 func (r *rules) finalise(c *catalog.Container, nowMs int64) rules {
 	next := rules{containerDefault: c.DefaultTTL}
 	if c.Final() {
@@ -172,9 +170,9 @@ func (e *TTLError) Error() string {
 	return "The input ttl '" + e.Value + "' is invalid. " + catalog.TTLRule
 }
 
-// itemTTL reads an item's own ttl: the root property of exactly this name. While
-// the container's TTL is off nothing is refused, and what is no valid ttl counts
-// as absent, also when it is switched on later.
+// itemTTL reads an item's own ttl: the root property of exactly this name. While the
+// container's TTL is off, any value is accepted. An invalid one counts as absent, also when
+// TTL is switched on later.
 func itemTTL(o *value.Object, c *catalog.Container) (catalog.TTL, error) {
 	raw, found := o.Lookup("ttl")
 	if !found {

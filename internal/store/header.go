@@ -4,7 +4,7 @@
 //
 //	0   1  version, 1
 //	1   8  lsn of the last write
-//	9   2  n, its place among the writes of that lsn, from 1; 0 if it has none beside it
+//	9   2  n, the number of the write among those of that lsn, from 1; 0 if it is the only one
 //	11  8  writtenMs, the moment of the last write
 //	19  4  ttl: the item's own, 0 for none
 //	23  4  size of the body
@@ -12,8 +12,8 @@
 //	29  …  identity: {epk}{pk}{id}, as in the id row's key
 //	…   …  body: the exact bytes that a read returns
 //
-// A point read returns the body as it is and parses none of it. The identity is
-// here so that whoever holds the item's row can find all its other rows.
+// A point read returns the body as it is, and parses none of it. With the identity, all
+// other rows of the item can be found from this one.
 
 package store
 
@@ -28,7 +28,7 @@ const (
 	headerBytes   = 29
 )
 
-// header is what the database itself knows of an item.
+// header is the part of an item's row before the body.
 type header struct {
 	lsn       uint64
 	n         uint16
@@ -38,8 +38,8 @@ type header struct {
 	identity  []byte
 }
 
-// put writes the fixed part of the header to the start of row. The identity and
-// the body stand there already.
+// put writes the fixed part of the header to the start of row, before the identity and the
+// body.
 func (h *header) put(row []byte) {
 	row[0] = headerVersion
 	binary.BigEndian.PutUint64(row[1:], h.lsn)
@@ -50,7 +50,7 @@ func (h *header) put(row []byte) {
 	binary.BigEndian.PutUint16(row[27:], uint16(len(h.identity)))
 }
 
-// parseItem takes an item's row apart. The results are parts of row.
+// parseItem parses an item's row. The results share its memory.
 func parseItem(key, row []byte) (header, []byte, error) {
 	if len(row) < headerBytes || row[0] != headerVersion {
 		return header{}, nil, corrupt(key, "not an item")

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-// Index rows: one for each entry of an item (package index), written in the item's own
-// batch. Their value is what a reader needs to tell whether the item is live and
-// whose it is, without reading it:
+// Index rows: one for each entry of an item (package index), written in the batch of the
+// item. From its value, a reader learns whether the item is live and which partition key it
+// has, without reading the item:
 //
 //	writtenMs 8, ttl 4, epk
 //
-// and, of the kinds that carry something, that before the epk, after its length:
+// Entries of some kinds carry data, which comes before the epk, after its length:
 //
-//	writtenMs 8, ttl 4, length, what the entry carries, epk
+//	writtenMs 8, ttl 4, length, data, epk
 
 package store
 
@@ -35,7 +35,8 @@ func (p *prefix) appendIndexKey(dst []byte, generation uint32, entry []byte, ord
 	return binary.BigEndian.AppendUint64(dst, index.Turned(ordinal, entry))
 }
 
-// indexOrdinal returns the ordinal of an index row, whose key is as long as one is.
+// indexOrdinal returns the ordinal in the key of an index row. The caller has checked the
+// key's length.
 func indexOrdinal(key []byte) uint64 {
 	entry, ordinal := key[prefixBytes+1+generationBytes:len(key)-ordinalBytes], binary.BigEndian.Uint64(key[len(key)-ordinalBytes:])
 	return index.Turned(ordinal, entry)
@@ -48,8 +49,8 @@ func appendIndexRow(dst []byte, h *header) ([]byte, error) {
 	return append(dst, epk...), err
 }
 
-// appendEntryRow appends the value of one entry's row, given what appendIndexRow
-// makes of the item.
+// appendEntryRow appends the value of an entry's row. row is what appendIndexRow returns
+// for the item.
 func appendEntryRow(dst, row []byte, t *index.Entries, i int) []byte {
 	if !index.Carries(t.At(i)) {
 		return append(dst, row...)
@@ -64,8 +65,8 @@ func rowBytes(t *index.Entries) int {
 	return t.Size() + t.Len()*(prefixBytes+indexRowBytes+2*ordinalBytes)
 }
 
-// putIndex writes the index rows of an item. Those that a version has in common
-// with the one before change too: they say when it was written.
+// putIndex writes the index rows of an item. A new version writes also the rows of entries
+// that have not changed, since they contain the time of the write.
 func (w *writer) putIndex(c *current) {
 	if c.entries.Len() == 0 {
 		return
@@ -81,10 +82,9 @@ func (w *writer) putIndex(c *current) {
 	}
 }
 
-// removeIndex takes away the index rows of an item, but for those of entries that
-// its next version has too. Both lists are sorted. An item that was written under
-// an earlier policy may have no rows yet: then there is nothing to take away. It
-// returns how many rows it took.
+// removeIndex removes the index rows of an item, except those of entries that its next
+// version has too. Both lists are sorted. An item that was written under an earlier policy
+// may have no rows yet; deleting them has no effect. It returns how many rows were removed.
 func (w *writer) removeIndex(c *current, next *index.Entries) (removed int) {
 	if c.overfull && c.ordinal <= w.meta.IndexedTo {
 		w.meta.Overfull--
@@ -111,8 +111,7 @@ func (w *writer) dropGenerations() {
 	w.batch.DeleteRange(lower, w.p.prefix.appendIndexStart(nil, w.meta.Generation))
 }
 
-// derive works out the rows of an item that was read: its unique keys and
-// entries.
+// derive computes the unique keys and the entries of an item that was read.
 func (c *current) derive(container *catalog.Container, m memory.Room) error {
 	if c.derived {
 		return nil
@@ -134,7 +133,7 @@ func (c *current) derive(container *catalog.Container, m memory.Room) error {
 	}
 	c.entries, err = index.Append(index.Entries{}, &container.Definition, o, m)
 	c.entries.Stamp(c.header.writtenMs)
-	if errors.Is(err, ErrTooManyTerms) { // so it has no rows under this policy
+	if errors.Is(err, ErrTooManyTerms) { // it has no index rows under this policy
 		c.entries, c.overfull, err = index.Entries{}, true, nil
 	}
 	return err

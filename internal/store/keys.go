@@ -2,9 +2,9 @@
 
 // Every key of a partition. All begin with its prefix
 //
-//	p = 'p' {db}{container}{index}    4, 4 and 2 bytes: whose partition it is
+//	p = 'p' {db}{container}{index}    4, 4 and 2 bytes
 //
-// so that a container, or a whole database, leaves by one range delete.
+// so that one range delete drops a container or a whole database.
 //
 //	item : p 'd' {ordinal}             -> header | exact response bytes        (header.go)
 //	id   : p 'k' {epk}{pk}{id}         -> ordinal
@@ -14,25 +14,24 @@
 //	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, package index)
 //	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
 //	stat : p 's' {class}{level}{start} -> {items, bytes, first lsn}            (counters.go)
-//	log  : p 'v' {lsn}{place}          -> what happened, and the item            (versions.go)
-//	logs : p 'l'                       -> how far the log goes                   (versions.go)
+//	log  : p 'v' {lsn}{number}         -> kind of change, and the item           (versions.go)
+//	logs : p 'l'                       -> which lsns the log covers              (versions.go)
 //	gone : p 'e' {goneMs}{deadlineMs}{lsn}{n} -> {ordinal, writtenMs, ttl, identity} (events.go)
 //	rm   : p 'r' {epk}{pk}             -> lsn                                  only of deletes under way (removal.go)
-//	meta : p 'm'                       -> what the partition knows of itself   (meta.go)
+//	meta : p 'm'                       -> lsn, totals, settings, marks           (meta.go)
 //
-// Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs,
-// deadlineMs, goneMs and start have eight bytes, generation four, n two, class, level and kind
-// one. {epk} is escaped to be self-delimiting, {pk} is so by itself, and {id} ends the
+// Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs, deadlineMs,
+// goneMs and start have eight bytes, generation and number four, n two, class, level and
+// kind one. {epk} is escaped to be self-delimiting, {pk} is so by itself, and {id} ends the
 // key.
 //
-// Items lie in the order of their ordinal, which is the number in their _rid,
-// given at creation and kept by rewrites. The feed is in write order, which is
-// also the expiry order of the items that inherit the container's TTL. The own
-// rows are in expiry order.
+// Items are in the order of their ordinals. An ordinal is the number in the _rid: it is
+// given at creation, and a replace keeps it. The feed is in write order, which is also the
+// expiry order of the items that inherit the container's TTL. The own rows are in expiry
+// order.
 //
-// {generation} is that of the indexing policy: a change of the policy begins a new
-// one. {kind} is that of the index, and {entry} what it makes of the item.
-// {place} has four bytes, and counts what happened at an lsn.
+// {generation} counts the indexing policies of the container. {kind} is that of the index,
+// and {entry} what the index holds of the item. {number} counts the changes of one lsn.
 
 package store
 
@@ -77,17 +76,18 @@ func partitionPrefix(c catalog.ContainerRID, index int) prefix {
 	return p
 }
 
-// IsIndexKey tells the keys of rows that are only walked along: entries of indexes.
+// IsIndexKey reports whether a key is that of an index row. Those rows are scanned, and
+// never looked up one by one.
 func IsIndexKey(key []byte) bool {
 	return len(key) > prefixBytes && key[0] == partitionTag && key[prefixBytes] == indexSpace
 }
 
-// DropContainer adds to b the removal of everything in the container.
+// DropContainer adds to b the removal of all rows of the container.
 func DropContainer(b *kv.Batch, c catalog.ContainerRID) {
 	drop(b, c, catalog.ContainerRID{Database: c.Database, Container: c.Container + 1})
 }
 
-// DropDatabase adds to b the removal of everything in the database.
+// DropDatabase adds to b the removal of all rows of the database.
 func DropDatabase(b *kv.Batch, d catalog.DatabaseRID) {
 	drop(b, catalog.ContainerRID{Database: d}, catalog.ContainerRID{Database: d + 1})
 }
@@ -102,7 +102,7 @@ func (p *prefix) space(kind byte) (lower, upper []byte) {
 	return append(p[:prefixBytes:prefixBytes], kind), append(p[:prefixBytes:prefixBytes], kind+1)
 }
 
-// appendKey appends a key of one kind, given what comes after that.
+// appendKey appends the prefix, the kind and the rest of a key.
 func (p *prefix) appendKey(dst []byte, kind byte, rest []byte) []byte {
 	return append(append(append(dst, p[:]...), kind), rest...)
 }
@@ -125,7 +125,7 @@ func (p *prefix) appendEventKey(dst []byte, e EventKey) []byte {
 	return mark{e.DeadlineMs, position{e.LSN, e.N}}.append(dst)
 }
 
-// appendIndexStart appends what all index rows of one generation begin with.
+// appendIndexStart appends the start of all index rows of one generation.
 func (p *prefix) appendIndexStart(dst []byte, generation uint32) []byte {
 	return binary.BigEndian.AppendUint32(p.appendKey(dst, indexSpace, nil), generation)
 }
@@ -139,13 +139,13 @@ func (p *prefix) logStateKey() []byte { return append(p[:prefixBytes:prefixBytes
 
 func (p *prefix) metaKey() []byte { return append(p[:prefixBytes:prefixBytes], metaSpace) }
 
-// appendIdentity appends {epk}{pk}{id}: what makes an item itself.
+// appendIdentity appends {epk}{pk}{id}, which identifies an item in its container.
 func appendIdentity(dst, epk []byte, pk value.PartitionKey, id string) []byte {
 	return append(pk.AppendKey(value.AppendBytesKey(dst, epk)), id...)
 }
 
-// logicalOf returns the start of an identity that its whole logical partition has
-// in common: {epk}{pk}.
+// logicalOf returns {epk}{pk}, the start of an identity, which all items of the logical
+// partition share.
 func logicalOf(identity []byte) ([]byte, error) {
 	_, rest, err := value.DecodeBytesKey(identity)
 	if err != nil {
@@ -157,7 +157,7 @@ func logicalOf(identity []byte) ([]byte, error) {
 	return identity[:len(identity)-len(rest)], nil
 }
 
-// identity is an appendIdentity taken apart.
+// identity is what appendIdentity encodes.
 type identity struct {
 	epk []byte
 	pk  value.PartitionKey
@@ -176,7 +176,7 @@ func parseIdentity(raw []byte) (identity, error) {
 	return identity{epk, pk, string(rest)}, nil
 }
 
-// corrupt names the row that is not as it was written.
+// corrupt returns an error that names a damaged row.
 func corrupt(key []byte, why string) error {
 	return fmt.Errorf("%w: row %x: %s", kv.ErrCorrupt, key, why)
 }

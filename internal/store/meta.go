@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The meta row: what a partition knows of itself. It changes in the same batch as
-// whatever it speaks of.
+// The meta row: a partition's lsn, totals, settings and marks. It changes in the same batch
+// as the rows that it describes.
 
 package store
 
@@ -15,39 +15,39 @@ import (
 
 const metaVersion = 3
 
-// meta is the partition's own row. Its fields are written in this order, in
-// big-endian, after a byte for the version.
+// meta is the meta row. Its fields are written in this order, in big-endian, after a byte
+// for the version.
 type meta struct {
 	LSN         uint64
 	NextOrdinal uint64
-	Amount      // all that there is, expired or not
+	Amount      // all items, expired or not
 
-	// Epoch is that of the container's settings that the partition goes by, and
-	// what follows is what it took from them.
+	// Epoch is that of the container's settings that the partition applies. The fields that
+	// follow are from those settings.
 	Epoch            uint64
 	ContainerDefault int32
 	Final            cuts // 0 for none
-	// ChangedMs is when the container's default TTL last changed: what expired by
-	// the change did so at that moment.
+	// ChangedMs is when the container's default TTL last changed. Items that expired
+	// because of that change expired at that moment.
 	ChangedMs int64
-	// Generation is that of the index rows. Items up to the ordinal IndexedTo have
-	// theirs, and so has whatever was written since the generation began.
+	// Generation is that of the index rows. Items up to the ordinal IndexedTo have their
+	// index rows, and so have all items written since the generation began.
 	Generation uint32
 	IndexedTo  uint64
-	// Overfull is how many of those items have no rows, since they have too much to
+	// Overfull is how many of those items have no index rows because they have too much to
 	// index.
 	Overfull int64
-	// 18 bytes follow that mean nothing: an index that lagged behind had its place here.
+	// 18 unused bytes follow, always zero.
 
-	// Up to its mark an order has no item of its kind: purge has taken them away, or
-	// they have moved on. Neither mark ever goes back.
+	// Up to its mark, an order has no items of its kind: they were purged or written again,
+	// which moved them. Only a rewind moves a mark back.
 	Marks marks
 }
 
 // indexedAll is the IndexedTo of a partition whose items all have their index rows.
 const indexedAll = math.MaxUint64
 
-// metaBytes is the length of the row: the version and the fields.
+// metaBytes is the length of the row: the version, the fields and the unused bytes.
 const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 18 + positionBytes + markBytes
 
 func (m *meta) encode() []byte {
@@ -81,7 +81,7 @@ func decodeMeta(e kv.Entry) (meta, error) {
 	}, nil
 }
 
-// readMeta returns the meta row of a partition, or what it begins with if there is none.
+// readMeta returns the meta row of a partition, or its first state if there is none.
 func (s stored) readMeta(index int) (m meta, found bool, err error) {
 	m, found, err = rowAt(s.snap, s.prefix.metaKey(), decodeMeta)
 	if err == nil && !found {
@@ -94,8 +94,8 @@ func (m *meta) rules() rules {
 	return rules{catalog.TTL(m.ContainerDefault), m.Final}
 }
 
-// adopt takes over the container's settings at nowMs. It does nothing for those
-// that the partition has already.
+// adopt takes over the container's settings at nowMs, unless the partition already has
+// them.
 func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 	if m.Epoch == c.Epoch {
 		return
@@ -109,7 +109,7 @@ func (m *meta) adopt(c *catalog.Container, nowMs int64) {
 	m.ContainerDefault, m.Final = int32(next.containerDefault), next.final
 	if m.Generation != c.IndexGeneration {
 		m.IndexedTo, m.Overfull = indexedAll, 0
-		if m.Generation != 0 { // no item has the index rows of the new policy
+		if m.Generation != 0 { // no item has index rows of the new policy yet
 			m.IndexedTo = 0
 		}
 		m.Generation = c.IndexGeneration

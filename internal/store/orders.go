@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// The two orders in which items expire. Those that inherit the container's TTL do so in
-// the order of their last write, which is the feed's; those with a ttl of their own in
-// the order of their deadlines, which is that of the own rows. Whatever is read of them is
-// read alike: by the kind of items that it is about.
+// The two orders in which items expire. Items that inherit the container's TTL expire in
+// the order of their last write, which is the order of the feed. Items with a ttl of their
+// own expire in the order of their deadlines, which is the order of the own rows. Code that
+// reads an order is written once, for both, and takes the kind of item as an argument.
 //
 //	feed row: ordinal 8, writtenMs 8, kind 1, size 4
 //	own row:  ordinal 8, size 4
@@ -17,16 +17,16 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// ttlKind is the class of an item's ttl in its feed row: enough to tell, without
-// reading the item, which expiry order it is in.
+// ttlKind is the class of an item's ttl in its feed row. It says which expiry order the
+// item is in, so that the item itself need not be read.
 type ttlKind uint8
 
 const (
 	kindInherits ttlKind = iota // expires by the container's default
-	kindOwn                     // by its own ttl
-	kindNever                   // its own ttl says never
+	kindOwn                     // expires by its own ttl
+	kindNever                   // never expires, by its own ttl
 
-	// expiring is how many kinds have an order: those before it.
+	// expiring is the number of kinds that expire: those before it, each with an order.
 	expiring = kindNever
 )
 
@@ -41,8 +41,8 @@ func kindOf(ttl catalog.TTL) ttlKind {
 	}
 }
 
-// orderMs returns the time by which an item that was written with a ttl lies in the order
-// of its kind.
+// orderMs returns the time by which an item is sorted in the order of its kind: its
+// deadline if it has a ttl of its own, else its last write.
 func orderMs(writtenMs int64, ttl catalog.TTL) int64 {
 	if kindOf(ttl) == kindOwn {
 		return ownDeadline(writtenMs, ttl)
@@ -50,7 +50,7 @@ func orderMs(writtenMs int64, ttl catalog.TTL) int64 {
 	return writtenMs
 }
 
-// position is a place in the feed: after this lsn and n.
+// position is a position in the feed: after this lsn and n.
 type position struct {
 	LSN uint64
 	N   uint16
@@ -60,7 +60,7 @@ const positionBytes = 10
 
 func (p position) before(q position) bool { return p.LSN < q.LSN || p.LSN == q.LSN && p.N < q.N }
 
-// next is the place where whatever follows may be.
+// next returns the position right after p.
 func (p position) next() position {
 	if p.N++; p.N == 0 {
 		p.LSN++
@@ -76,7 +76,7 @@ func decodePosition(raw []byte) position {
 	return position{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint16(raw[8:])}
 }
 
-// mark is a place in one of the orders. In the feed ExpiryMs is 0.
+// mark is a position in one of the orders. In the feed, ExpiryMs is 0.
 type mark struct {
 	ExpiryMs int64
 	At       position
@@ -84,7 +84,7 @@ type mark struct {
 
 const markBytes = 8 + positionBytes
 
-// marks are a place in each of the orders, by kind.
+// marks are positions in both orders, by kind.
 type marks [expiring]mark
 
 func (m mark) before(n mark) bool {
@@ -99,17 +99,17 @@ func decodeMark(raw []byte) mark {
 	return mark{int64(binary.BigEndian.Uint64(raw)), decodePosition(raw[8:])}
 }
 
-// append appends the places as rows have them.
+// append appends the marks as rows store them.
 func (m *marks) append(dst []byte) []byte { return m[kindOwn].append(m[kindInherits].At.append(dst)) }
 
 func decodeMarks(raw []byte) marks {
 	return marks{{At: decodePosition(raw)}, decodeMark(raw[positionBytes:])}
 }
 
-// at is the item's place in the feed.
+// at returns the item's position in the feed.
 func (h *header) at() position { return position{h.lsn, h.n} }
 
-// mark is the item's place in the order of its kind.
+// mark returns the item's position in the order of its kind.
 func (h *header) mark() mark {
 	if kindOf(h.ttl) == kindOwn {
 		return mark{ownDeadline(h.writtenMs, h.ttl), h.at()}
@@ -117,7 +117,7 @@ func (h *header) mark() mark {
 	return mark{At: h.at()}
 }
 
-// appendOrderKey appends the key of the row at a place of an order.
+// appendOrderKey appends the key of the row at a mark of an order.
 func (p *prefix) appendOrderKey(dst []byte, k ttlKind, m mark) []byte {
 	if k == kindOwn {
 		return m.append(p.appendKey(dst, ownSpace, nil))
@@ -142,12 +142,12 @@ func appendOwnRow(dst []byte, c *current) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
 }
 
-// orderRow is a row of the feed or an own row.
+// orderRow is a feed row or an own row.
 type orderRow struct {
 	mark
 	ordinal uint64
 	kind    ttlKind // of the item
-	ms      int64   // its last write in the feed, its deadline in the other
+	ms      int64   // the last write in a feed row, the deadline in an own row
 	size    int64
 }
 

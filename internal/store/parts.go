@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// How much each logical partition holds, expired items included, for its limit.
+// The totals of each logical partition, expired items included. Quotas use them.
 //
 //	part row: items, bytes; eight bytes each, big-endian
 
@@ -10,27 +10,27 @@ import "github.com/mayflydb/mayfly/internal/kv"
 
 const (
 	partRowBytes = 16
-	// cachedParts bounds the loop's memory; beyond it the cache is emptied.
+	// cachedParts bounds the cache; a fuller one is emptied.
 	cachedParts = 4096
 )
 
-// part is what a logical partition holds, and, in memory alone, the lsn of its
-// last write or a later one.
+// part is the totals of a logical partition. lsn, which is not stored, is that of its last
+// write or later.
 type part struct {
 	Amount
 	lsn uint64
 }
 
-// logicalTotals are the logical partitions that were read or written lately, by the
-// start of their identities, as they are in the view.
+// logicalTotals caches the totals of logical partitions, as they are in the view, by the
+// start of their identities.
 type logicalTotals struct {
 	cached map[string]part
-	// forgotten is the partition's lsn when the cache was last emptied: logical
-	// partitions that are not in it had their last write then or before.
+	// forgotten is the partition's lsn when the cache was last emptied. Logical partitions
+	// that are not in the cache were last written then or before.
 	forgotten uint64
 }
 
-// loadPart returns a logical partition's totals, which addToPart changes.
+// loadPart returns a logical partition's totals, and caches them for addToPart.
 func (w *writer) loadPart(logical []byte) (part, error) {
 	if p, known := w.part(logical); known {
 		return p, nil
@@ -47,7 +47,7 @@ func (w *writer) loadPart(logical []byte) (part, error) {
 	return p, nil
 }
 
-// addToPart counts an item in (sign 1) or out (sign -1) of its loaded part.
+// addToPart adds an item to its loaded part (sign 1) or subtracts it (sign -1).
 func (w *writer) addToPart(sign int64, c *current) {
 	p, _ := w.part(c.logical)
 	p.Amount = p.Plus(c.header.amount(sign))
@@ -55,7 +55,7 @@ func (w *writer) addToPart(sign int64, c *current) {
 	w.parts[string(c.logical)] = p
 }
 
-// flush writes what has changed up to an lsn; an empty part needs no row.
+// flush writes the changed parts; one without items has no row. lsn is the partition's.
 func (s *logicalTotals) flush(changed map[string]part, batch *kv.Batch, x *prefix, lsn uint64) {
 	var key []byte
 	var space [partRowBytes]byte

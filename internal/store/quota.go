@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Storage quotas. They are about live bytes: what has expired and is still there
-// counts for nobody. The totals that are kept at every write include it, so they
-// are only a first, cheap answer: what is within the limit with the dead is so
-// without them.
+// Storage quotas. They limit live bytes: expired items that are not purged yet do not
+// count. The totals that every write keeps include them, so the totals are a first, cheap
+// check: if they are within the limit, so are the live bytes.
 
 package store
 
@@ -21,39 +20,39 @@ var (
 	ErrPartitionFull = errors.New("the partition is full")
 )
 
-// errTally tells Write to add up what is dead in the logical partition, and to try
-// again: that takes too long for the loop.
+// errTally tells Write to add up the expired bytes of the logical partition, and to try
+// again. The loop has no time for that.
 var errTally = errors.New("the dead of the logical partition are to be counted")
 
-// Quotas bound live bytes; zero is no bound.
+// Quotas limit live bytes; zero is no limit.
 type Quotas struct {
-	// PartitionBytes is for this partition, LogicalBytes for all items with one
+	// PartitionBytes is the limit of this partition, LogicalBytes of all items with one
 	// partition key.
 	PartitionBytes, LogicalBytes int64
 }
 
-// tally is how much of a logical partition was expired at a moment. What is
-// removed since is taken off.
+// tally is how many bytes of a logical partition were expired at a moment, less what was
+// purged since.
 type tally struct {
 	bytes            int64
 	epoch            uint64
 	atMs             int64
-	removedMeanwhile bool // while it was counted, something was removed: count again
+	removedMeanwhile bool // items were purged during the count; bytes is what to subtract
 }
 
-// tallyMs is for how long a count of the dead is good enough to refuse a write: the
-// next count may find more of them.
+// tallyMs is how long a tally may be used to refuse a write: the next one may find more
+// expired bytes.
 const tallyMs = 100
 
-// maxTallies bounds how many full logical partitions are remembered.
+// maxTallies bounds the tallies that are kept.
 const maxTallies = 1024
 
-// checkQuotas refuses a write that would exceed a quota. Writes that make an item no
-// larger are never refused.
+// checkQuotas refuses a write that would exceed a quota. A write that does not make an item
+// larger is never refused.
 func (w *writer) checkQuotas(next, old *current, r *write) error {
 	q := &w.quotas
-	// adds is what it adds to all that there is, grows what to the live: an expired
-	// version that is replaced was nobody's.
+	// adds is the change of all bytes, grows the change of live bytes. They differ if the
+	// item replaces an expired one.
 	adds := int64(next.header.size)
 	grows := adds
 	if old.exists {
@@ -92,14 +91,14 @@ func (w *writer) checkQuotas(next, old *current, r *write) error {
 	return ErrLogicalFull
 }
 
-// expiredInPartition returns how many bytes have expired and are still there.
+// expiredInPartition returns how many bytes are expired and not yet purged.
 func (w *writer) expiredInPartition() (int64, error) {
 	expired, err := w.view.expiredBy(w.view.rules.cutsAt(w.nowMs))
 	return expired.Bytes - w.purged.Bytes, err
 }
 
-// expiredInLogical returns how many bytes of a logical partition are known to have
-// expired, and whether that is of now.
+// expiredInLogical returns how many bytes of a logical partition the last tally found to be
+// expired, and whether that is recent.
 func (w *writer) expiredInLogical(logical []byte) (bytes int64, known bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
@@ -110,7 +109,7 @@ func (w *writer) expiredInLogical(logical []byte) (bytes int64, known bool) {
 	return d.bytes - w.purgedIn(logical), w.nowMs-d.atMs < tallyMs
 }
 
-// subtractPurged takes what a group has removed off what is known to be dead; p.mu is held.
+// subtractPurged subtracts what a group has purged from the tallies; p.mu is held.
 func (p *Partition) subtractPurged(purgedItems []purgedItem) {
 	if len(p.mu.tallies) == 0 {
 		return
@@ -124,7 +123,7 @@ func (p *Partition) subtractPurged(purgedItems []purgedItem) {
 	}
 }
 
-// tallyLogical adds up what has expired in a logical partition.
+// tallyLogical adds up the expired bytes of a logical partition.
 func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
@@ -161,7 +160,7 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d := p.mu.tallies[string(logical)]; d.removedMeanwhile {
-		expired += d.bytes // negative: what was removed meanwhile
+		expired += d.bytes // negative: purged during the count
 	}
 	p.mu.tallies[string(logical)] = tally{bytes: max(expired, 0), epoch: v.container.Epoch, atMs: nowMs}
 	return nil

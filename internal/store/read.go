@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Reading items: from the published view, at one moment, and never an expired
-// one. Reads do not enter the loop.
+// Reading items: from the published view, at one moment, and never an expired one. Reads do
+// not enter the loop.
 
 package store
 
@@ -20,17 +20,17 @@ import (
 // Item is an item as it was read.
 type Item struct {
 	Body []byte
-	// Room is the memory that the body lies in, for the next read.
+	// Room is the memory that the body is in. The caller may pass it to the next read.
 	Room []byte
 	ETag string
-	// ItemLSN is that of the item's last write, LSN the partition's at the read.
+	// ItemLSN is that of the item's last write, LSN that of the partition at the read.
 	ItemLSN, LSN uint64
-	// Live is what the partition has, as LiveLately tells it.
+	// Live is the partition's LiveEstimate.
 	Live Amount
 }
 
-// Read returns the item with the given key, as of nowMs, in the memory of room if there
-// is enough. With ErrNotModified, ErrNotFound and success alike, LSN is set.
+// Read returns the item with the given key, as of nowMs, in the memory of room if there is
+// enough. LSN is set on success, and with ErrNotModified and ErrNotFound.
 func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (Item, error) {
 	h, row, at, err := p.find(room[:0], k, nowMs)
 	item := Item{LSN: at.meta.LSN, Live: at.live, Room: row}
@@ -54,15 +54,15 @@ func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (I
 	return item, nil
 }
 
-// readState is the state in which an item was looked for.
+// readState is the state that an item was read from.
 type readState struct {
 	*published
 	live      Amount
-	liveKnown bool // that is known
+	liveKnown bool // live is set
 }
 
-// find appends the row of the item with the given key to dst, which is empty, expired or
-// not, from memory if it was read lately.
+// find appends the row of the item with the given key to dst, which is empty, whether the
+// item is expired or not. It looks in the cache first.
 func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, at readState, err error) {
 	var space [256]byte
 	key := p.prefix.appendKey(space[:0], idSpace, nil)
@@ -98,7 +98,7 @@ func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, 
 	return h, row, at, err
 }
 
-// presentState returns the present state.
+// presentState returns the published state, and how much is live if that is known.
 func (p *Partition) presentState(nowMs int64) (at readState, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +116,8 @@ func (p *Partition) item(v *view, ordinal uint64) (header, []byte, error) {
 	return h, body, err
 }
 
-// itemInto appends the row of an item to dst, which is empty, and takes it apart. It is
-// kept for somebody who may read it again soon, or not.
+// itemInto appends the row of an item to dst, which is empty, and parses it. With keep, the
+// row is cached for later reads.
 func (p *Partition) itemInto(dst []byte, v *view, ordinal uint64, keep bool) (h header, body, row []byte, err error) {
 	var space [32]byte
 	key := p.prefix.appendItemKey(space[:0], ordinal)
@@ -134,10 +134,10 @@ func (p *Partition) itemInto(dst []byte, v *view, ordinal uint64, keep bool) (h 
 
 // List asks for a page of items in the order of their creation.
 type List struct {
-	// Within, if it is set, asks for the items of one logical partition.
+	// Within, if set, asks for the items of one logical partition.
 	Within *LogicalPartition
-	// MinEPK and MaxEPK bound the effective partition keys, inclusive and exclusive;
-	// nil is no bound.
+	// MinEPK and MaxEPK bound the effective partition keys, inclusive and exclusive; nil is
+	// no bound.
 	MinEPK, MaxEPK []byte
 	// After is the ordinal after which to begin; zero is the beginning.
 	After    uint64
@@ -149,21 +149,22 @@ type List struct {
 type LogicalPartition struct {
 	EPK          []byte
 	PartitionKey value.PartitionKey
-	// Prefix says that the key is the beginning of a hierarchical one, and that all
-	// items are meant whose keys begin so.
+	// Prefix says that PartitionKey is the beginning of hierarchical keys. The items of all
+	// keys that begin with it are included.
 	Prefix bool
 }
 
-// appendKey appends {epk}{pk}, or what that begins with for all keys of a prefix.
+// appendKey appends {epk}{pk}. With Prefix it appends what all keys with the prefix begin
+// with.
 func (l *LogicalPartition) appendKey(dst []byte) []byte {
 	dst = value.AppendBytesKey(dst, l.EPK)
 	if l.Prefix {
-		return dst[:len(dst)-len(value.AppendBytesKey(nil, nil))] // without its end
+		return dst[:len(dst)-len(value.AppendBytesKey(nil, nil))] // without its terminator
 	}
 	return l.PartitionKey.AppendKey(dst)
 }
 
-// Holds reports whether an effective partition key is of the logical partition.
+// Holds reports whether an effective partition key belongs to the logical partition.
 func (l *LogicalPartition) Holds(epk []byte) bool {
 	if l.Prefix {
 		return bytes.HasPrefix(epk, l.EPK)
@@ -176,16 +177,16 @@ type Page struct {
 	// Items holds the bodies, with commas between them.
 	Items []byte
 	Count int
-	// Last is the ordinal up to which the page has come, and More whether there
-	// may be items after it.
+	// Last is the last ordinal that the page looked at. More reports whether there may be
+	// items after it.
 	Last uint64
 	More bool
 	LSN  uint64
 }
 
-// A page that passes over many items, which have expired or are not asked for, ends
-// early instead of late: empty if need be, but with More. pageRows bounds how many rows
-// it looks at, and passedBytes how much of items that it does not show.
+// A page that passes over many items, because they have expired or are not asked for, ends
+// early: it may be empty, with More. pageRows bounds the rows that it looks at, and
+// passedBytes the bytes of items that it reads and does not return.
 const (
 	pageRows    = 50_000
 	passedBytes = 32 << 20
@@ -213,11 +214,11 @@ type lister struct {
 	Reader
 	q    List
 	page Page
-	// passed is the bytes of items that were read and not shown.
+	// passed is the bytes of items that were read and not returned.
 	passed int64
 }
 
-// all walks the items.
+// all lists the items of all logical partitions.
 func (l *lister) all(ctx context.Context) error {
 	_, upper := l.p.prefix.space(itemSpace)
 	lower := l.p.prefix.appendItemKey(nil, l.q.After+1)
@@ -256,8 +257,8 @@ func (l *lister) all(ctx context.Context) error {
 	return nil
 }
 
-// epkBetween reports whether an item's effective partition key is from one, inclusive, to
-// another, exclusive. Nil is no bound.
+// epkBetween reports whether an item's effective partition key is between lower, inclusive,
+// and upper, exclusive. Nil is no bound.
 func epkBetween(identity, lower, upper []byte) (bool, error) {
 	if lower == nil && upper == nil {
 		return true, nil
@@ -273,7 +274,7 @@ func ordinalOf(itemKey []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(itemKey[prefixBytes+1:]), nil
 }
 
-// parseOrdinalRow returns the ordinal in an id row or in that of a unique key.
+// parseOrdinalRow returns the ordinal in an id row or a unique key's row.
 func parseOrdinalRow(e kv.Entry) (uint64, error) {
 	if len(e.Value) != idRowBytes {
 		return 0, corrupt(e.Key, "not "+derivedRows[e.Key[prefixBytes]].aRow)
@@ -281,7 +282,7 @@ func parseOrdinalRow(e kv.Entry) (uint64, error) {
 	return binary.BigEndian.Uint64(e.Value), nil
 }
 
-// itemOf takes an item's row apart. The results are parts of it.
+// itemOf parses an item's row. The result shares its memory.
 func itemOf(e kv.Entry) (c current, err error) {
 	c.exists = true
 	if c.ordinal, err = ordinalOf(e.Key); err == nil {
@@ -290,13 +291,13 @@ func itemOf(e kv.Entry) (c current, err error) {
 	return c, err
 }
 
-// full reports whether a body of the given length has no place in the page. The
-// first always has.
+// full reports whether a body of the given length does not fit into the page. The first
+// always fits.
 func (l *lister) full(bytes int) bool {
 	return l.page.Count > 0 && (l.page.Count >= l.q.MaxItems || len(l.page.Items)+len(",")+bytes > l.q.MaxBytes)
 }
 
-// add puts an item into the page, unless it has expired.
+// add adds an item to the page, unless it has expired.
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
 	if l.cut.expired(h.writtenMs, h.ttl) {
@@ -311,10 +312,10 @@ func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Count++
 }
 
-// logicalPartition finds the items through their id rows, which lie together,
-// and takes the oldest that come after the page's beginning. A page of n items
-// looks at every id row of the logical partition, which are a few bytes each,
-// and reads little more than n items.
+// logicalPartition lists the items of a logical partition. It finds them through their id
+// rows, which are adjacent, and returns the oldest after the start of the page. A page of n
+// items scans all id rows of the logical partition, of a few bytes each, and reads little
+// more than n items.
 func (l *lister) logicalPartition() error {
 	for rows := 0; ; {
 		ordinals, more, err := l.oldest(l.q.Within, l.page.Last)
@@ -343,12 +344,12 @@ func (l *lister) logicalPartition() error {
 	}
 }
 
-// oldestOrdinals is how many ordinals one walk over the id rows finds. However few
-// items are asked for, it is that many: the next ones may all have expired.
+// oldestOrdinals is how many ordinals one scan of the id rows returns, even if fewer items
+// are asked for: the next ones may all have expired.
 const oldestOrdinals = 4096
 
-// oldest returns the lowest ordinals of a logical partition after one, in order, and
-// whether there are more than these.
+// oldest returns the lowest ordinals of a logical partition above after, in ascending
+// order, and whether there are more.
 func (r *Reader) oldest(l *LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
 	lower := l.appendKey(r.p.prefix.appendKey(nil, idSpace, nil))
 	keepOldest := func() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Reading for queries: a partition at one moment, live items only. The check for
-// what is live sits here, below everything that a query does, so that nothing above
-// can forget it: not a count that never looks at an item, nor a limit that counts
-// what it passes by.
+// Reading for queries: a partition at one moment, live items only. Expiry is checked here,
+// below all code of queries, so that none of that code can forget it: neither a count that
+// never reads items, nor a limit that counts rows.
 
 package store
 
@@ -25,36 +24,37 @@ type Reader struct {
 	p       *Partition
 	v       *view
 	cut     cuts
-	expired Amount // expired items and index rows that were passed by
-	stop    Stop   // asked now and then, by steps
+	expired Amount // expired items and index rows that were passed over
+	stop    Stop   // checked after a number of steps
 	steps   int
-	over    *tx        // whose changes it sees, or nil
-	row     *rowBuffer // by the last Visit, nil before the first
-	// keys is room for the keys of one call, of which most are short.
+	over    *tx        // the transaction whose changes it sees, or nil
+	row     *rowBuffer // of the last Visit, nil before the first
+	// keys is memory for the keys of one call. Most are short.
 	keys [160]byte
 }
 
-// Stop tells a reader when to end.
+// Stop ends a reader early.
 type Stop struct {
-	// Look says whether to end, and why: it is asked now and then, also by a reader that
-	// passes by what has expired and shows nothing. The error is that of whatever is
-	// under way. Nil is never.
+	// Look returns an error if the reader should end. The reader calls it every so many
+	// rows, also while it passes over expired items and returns nothing, and returns its
+	// error. Nil never ends the reader.
 	Look func() error
-	// Done is closed when a reader that waits for another should end, or nil.
+	// Done, if not nil, is closed when a reader that waits for another should end.
 	Done <-chan struct{}
-	// Every is how many rows pass between two looks; 0 is stopSteps.
+	// Every is how many rows the reader passes between two calls of Look; 0 is stopSteps.
 	Every int
 }
 
 const (
-	// stopSteps is how many rows pass between two looks.
+	// stopSteps is the default of Stop.Every.
 	stopSteps = 1024
-	// stepBytes is how much of an item is read in the time of a row, or looked at by
-	// whoever asks for it.
+	// stepBytes is how many bytes of an item count as one row, since reading them, and
+	// evaluating them in the query, takes as long.
 	stepBytes = 8 << 10
 )
 
-// NewReader returns a reader as of nowMs. The caller closes it, soon.
+// NewReader returns a reader as of nowMs. The caller closes it soon, since it holds a
+// snapshot.
 func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 	r := &Reader{}
 	if err := r.open(p, nowMs); err != nil {
@@ -63,7 +63,7 @@ func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 	return r, nil
 }
 
-// open makes the zero Reader ready.
+// open initialises the zero Reader.
 func (r *Reader) open(p *Partition, nowMs int64) (err error) {
 	if r.v, err = p.acquire(); err == nil {
 		r.p, r.cut = p, r.v.rules.cutsAt(nowMs)
@@ -71,12 +71,12 @@ func (r *Reader) open(p *Partition, nowMs int64) (err error) {
 	return err
 }
 
-// StopWith tells the reader when to end.
+// StopWith sets when the reader ends early.
 func (r *Reader) StopWith(s Stop) { r.stop = s }
 
 func (r *Reader) step() error { return r.stepBy(1) }
 
-// stepBy is so many steps at once.
+// stepBy counts n rows.
 func (r *Reader) stepBy(n int) error {
 	if r.steps += n; r.steps < stopSteps && r.stop.Every == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (r *Reader) stepBy(n int) error {
 	return r.checkStop()
 }
 
-// checkStop looks whether to end, if it is time to.
+// checkStop calls Stop.Look if enough rows have passed.
 func (r *Reader) checkStop() error {
 	if r.steps < cmp.Or(r.stop.Every, stopSteps) {
 		return nil
@@ -96,21 +96,21 @@ func (r *Reader) checkStop() error {
 	return r.stop.Look()
 }
 
-// checkedStop reports whether the last step was one with a look. Then a walk tells where it
-// is, even if there is nothing to show.
+// checkedStop reports whether the last step called Stop.Look. Then walks report how far
+// they are, even if they have nothing to return.
 func (r *Reader) checkedStop() bool { return r.steps == 0 }
 
-// rowBuffer is memory for the row of an item. A reader has one, if it visits any, and
-// leaves it for the next.
+// rowBuffer is memory for the row of an item. A reader takes one from the pool at its first
+// Visit, and puts it back when it is closed.
 type rowBuffer struct {
 	row []byte
 }
 
-// maxKeptRow is how many bytes a row has for which memory is kept.
+// maxKeptRow is the capacity above which a buffer does not go back to the pool.
 const maxKeptRow = 64 << 10
 
-// releaseRow leaves the memory of the last Visit. In test builds it is spoiled, so that
-// whoever still looks at it is found out.
+// releaseRow puts the buffer back. In test builds it is overwritten first, so that tests
+// find code that still uses it.
 func (r *Reader) releaseRow() {
 	if invariant.Enabled {
 		for i := range r.row.row {
@@ -123,7 +123,7 @@ func (r *Reader) releaseRow() {
 	r.row = nil
 }
 
-// Close lets go of the partition, and of what the reader has returned.
+// Close releases the partition and the memory of what the reader has returned.
 func (r *Reader) Close() {
 	if r.row != nil {
 		r.releaseRow()
@@ -134,25 +134,24 @@ func (r *Reader) Close() {
 	r.p.release(r.v)
 }
 
-// LSN is that of the last write that the reader sees.
+// LSN returns that of the last write that the reader sees.
 func (r *Reader) LSN() uint64 { return r.v.meta.LSN }
 
-// Container is the container with its settings of the moment.
+// Container returns the container with its settings at the moment of the reader.
 func (r *Reader) Container() *catalog.Container { return r.v.container }
 
-// Items is how many there are, expired ones included: a cheap figure for planning.
+// Items returns how many items there are, expired ones included. It is cheap, for planning.
 func (r *Reader) Items() int64 { return r.v.meta.Items }
 
-// Found is an item. Its slices are valid until the next step, and not to be
-// changed.
+// Found is an item. Its slices are valid until the next step, and must not be changed.
 type Found struct {
 	Ordinal uint64
 	EPK     []byte
 	Body    []byte
 }
 
-// Scan returns all live items after an ordinal, in the order of their ordinals. One
-// without a body is none: it tells how far the walk has come that shows nothing.
+// Scan returns all live items after an ordinal, in the order of their ordinals. A Found
+// without a body is no item: it reports how far a walk has come that has nothing to return.
 func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		_, upper := r.p.prefix.space(itemSpace)
@@ -176,7 +175,7 @@ func (r *Reader) Scan(after uint64) iter.Seq2[Found, error] {
 	}
 }
 
-// found reads an item's row.
+// found parses an item's row, and reports whether the item is live.
 func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 	if f.Ordinal, err = ordinalOf(key); err != nil {
 		return Found{}, false, err
@@ -194,7 +193,7 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 	return f, true, err
 }
 
-// Get returns the item with an ordinal, if there is one and it is live.
+// Get returns the item with an ordinal, if it exists and is live.
 func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 	if r.over != nil {
 		if c, known := r.over.changedAt(ordinal); known {
@@ -205,8 +204,8 @@ func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 	return f, live, err
 }
 
-// Visit is Get for one item after another: what it returns is valid until the next
-// Visit, or until the reader is closed.
+// Visit is Get for one item after another: its result is valid until the next Visit, or
+// until the reader is closed.
 func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 	if r.over != nil {
 		return r.Get(ordinal)
@@ -220,7 +219,7 @@ func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {
 	return f, live, err
 }
 
-// stored reads an item into memory, as it is in the view.
+// stored reads an item into room, as it is in the view.
 func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []byte, err error) {
 	key := r.p.prefix.appendItemKey(r.keys[:0], ordinal)
 	row, found, err := r.p.readRow(r.v, room, key, ordinal, true)
@@ -234,7 +233,7 @@ func (r *Reader) stored(room []byte, ordinal uint64) (f Found, live bool, row []
 	return f, live, row, err
 }
 
-// found returns the item of a transaction, which is live if it exists.
+// found returns an item that a transaction wrote, which is live if it exists.
 func (c *current) found() (f Found, live bool, err error) {
 	if !c.exists {
 		return Found{}, false, nil
@@ -243,7 +242,7 @@ func (c *current) found() (f Found, live bool, err error) {
 	return Found{Ordinal: c.ordinal, EPK: epk, Body: c.body}, true, err
 }
 
-// Find returns the item with the given key, if there is one and it is live.
+// Find returns the item with the given key, if it exists and is live.
 func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 	key := appendIdentity(r.p.prefix.appendKey(r.keys[:0], idSpace, nil), k.EPK, k.PartitionKey, k.ID)
 	if r.over != nil {
@@ -258,8 +257,8 @@ func (r *Reader) Find(k Key) (f Found, live bool, err error) {
 	return r.Get(ordinal)
 }
 
-// Logical returns the ordinals of a logical partition's items after one, in order,
-// at most so many, expired ones included, and whether there are more.
+// Logical returns the ordinals of a logical partition's items above after, in ascending
+// order, expired ones included, and whether there are more.
 func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
 	ordinals, more, err = r.oldest(&l, after)
 	if err == nil && r.over != nil {
@@ -274,11 +273,11 @@ func (r *Reader) Logical(l LogicalPartition, after uint64) (ordinals []uint64, m
 	return ordinals, more, err
 }
 
-// countedParts is how many partition keys with the same beginning are counted.
+// countedParts is how many partition keys with a common prefix LogicalItems counts.
 const countedParts = 1000
 
-// LogicalItems is how many items a logical partition has, expired ones included. Of
-// the keys with one beginning it counts the first only, if there are very many.
+// LogicalItems returns how many items a logical partition has, expired ones included. With
+// Prefix it counts the first countedParts keys only.
 func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 	key := l.appendKey(r.p.prefix.appendKey(r.keys[:0], partSpace, nil))
 	if l.Prefix {
@@ -295,7 +294,7 @@ func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
 	return part.Items, nil
 }
 
-// itemsUnder adds up the logical partitions whose keys have one beginning.
+// itemsUnder sums up the logical partitions whose keys have one beginning.
 func (r *Reader) itemsUnder(beginning []byte) (items int64, err error) {
 	parts := 0
 	for part, err := range scanRows(r.v.snap, beginning, kv.After(beginning), decodePart) {
@@ -310,15 +309,15 @@ func (r *Reader) itemsUnder(beginning []byte) (items int64, err error) {
 	return items, nil
 }
 
-// logicalSizes keeps how many items logical partitions have in a view. Queries ask for
-// the same ones again and again, and where there are many items it takes a tenth of
-// their time.
+// logicalSizes caches how many items logical partitions have in a view. Queries need the
+// same ones again and again, and in large containers reading them takes a tenth of a
+// query's time.
 type logicalSizes struct {
 	mu    sync.RWMutex
-	items map[string]int64 // by the key of the row
+	items map[string]int64 // by the key of the part row
 }
 
-// keptSizes bounds how many are kept; beyond it they are forgotten.
+// keptSizes bounds the cache; a full one is emptied.
 const keptSizes = 1024
 
 func (s *logicalSizes) get(key []byte) (items int64, known bool) {
@@ -337,7 +336,7 @@ func (s *logicalSizes) put(key []byte, items int64) {
 	s.items[string(key)] = items
 }
 
-// Live is how many live items there are.
+// Live returns how many live items there are.
 func (r *Reader) Live() (int64, error) {
 	expired, err := r.v.expiredBy(r.cut)
 	return r.v.meta.Items - expired.Items, err

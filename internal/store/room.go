@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 
-// What a write takes of the memory that requests share. An item's index rows may be many
-// times as large as the item, so they are counted as they are made: the entries before
-// the loop, where a write can wait, and the group's batch, which is made of them, when
-// the write goes to the loop. What depends on the item's present state is known in the
-// loop only, which waits for nobody: there, a write for which there is no room fails.
+// How much of the memory that requests share a write takes. An item's index rows may be
+// many times as large as the item, so they are counted as they are made: the entries before
+// the loop, where a write can wait for memory, and the group's batch, which contains them,
+// when the write is submitted. What depends on the item's present state is known only in
+// the loop, which must not wait: there, a write without enough memory fails.
 
 package store
 
 import "github.com/mayflydb/mayfly/internal/index"
 
-// batchRowBytes is about what a row takes in the group's batch and in the engine's,
-// beside its bytes in each: where it lies and its place in the order of keys.
+// batchRowBytes is about what a row takes in the group's batch and in the engine's, beside
+// its bytes: its offsets, and its key in the order of the batch.
 const batchRowBytes = 200
 
 // batchBytes is about what the rows of the entries take in batches.

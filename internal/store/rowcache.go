@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// Rows of items that were read lately (package rowcache), by ordinal and by identity.
+// Item rows that were read lately (package rowcache), by ordinal and by identity.
 //
-// The cache goes by the rule of all caches (Partition.follow). So a row that is there is
-// right for every state that is not older than its last write. Expiry is not the cache's
-// business: whoever takes a row out of it asks expiry.go.
+// The cache follows the rule of all caches (Partition.follow). So a cached row is right for
+// every state that is not older than its last write. The cache does not check expiry: its
+// callers do, with expiry.go.
 
 package store
 
@@ -15,16 +15,16 @@ import (
 	"github.com/mayflydb/mayfly/internal/rowcache"
 )
 
-// CacheBudget is what the partitions of an engine share to keep what was read.
+// CacheBudget is the memory for caches that the partitions of an engine share.
 type CacheBudget struct {
-	rows  budget // of indexes (span.go)
+	rows  budget // index rows (span.go)
 	items *rowcache.Cache
 }
 
-// CacheSizes say how much memory may be taken by what was read.
+// CacheSizes are the limits of the caches, in bytes.
 type CacheSizes struct {
-	IndexRows int64 // that queries pass over
-	ItemRows  int64 // that were read
+	IndexRows int64 // index rows that queries pass over
+	ItemRows  int64 // item rows
 }
 
 // NewCacheBudget returns a budget.
@@ -32,13 +32,13 @@ func NewCacheBudget(s CacheSizes) *CacheBudget {
 	return &CacheBudget{rows: budget{most: s.IndexRows}, items: rowcache.New(s.ItemRows)}
 }
 
-// itemRows is the part of a cache that a partition has. The zero value has none.
+// itemRows is a partition's part of the cache. The zero value caches nothing.
 type itemRows struct {
 	cache *rowcache.Cache
-	owner uint32 // another one whenever a partition is opened
+	owner uint32 // a new number whenever a partition is opened
 }
 
-// key returns the key of an item's row, if it can be kept.
+// key returns the key of an item's row, if the row can be cached.
 func (r itemRows) key(ordinal uint64) (k rowcache.Key, ok bool) {
 	if r.cache == nil {
 		return 0, false
@@ -46,7 +46,7 @@ func (r itemRows) key(ordinal uint64) (k rowcache.Key, ok bool) {
 	return rowcache.KeyOf(r.owner, ordinal&(1<<ordinalShift-1))
 }
 
-// get appends to dst the row under a key, if it is there and no younger than an lsn.
+// get appends to dst the row with a key, if it is cached and was written no later than lsn.
 func (r itemRows) get(dst []byte, k rowcache.Key, lsn uint64) (row []byte, found bool) {
 	row, found = r.cache.Get(dst, k)
 	if found && rowLSN(row[len(dst):]) > lsn {
@@ -56,7 +56,7 @@ func (r itemRows) get(dst []byte, k rowcache.Key, lsn uint64) (row []byte, found
 }
 
 // find appends to dst, which is empty, the row of the item with an identity, if it is
-// there and no younger than an lsn.
+// cached and was written no later than lsn.
 func (r itemRows) find(dst, identity []byte, lsn uint64) (row []byte, found bool) {
 	if r.cache == nil {
 		return dst, false
@@ -69,7 +69,7 @@ func (r itemRows) find(dst, identity []byte, lsn uint64) (row []byte, found bool
 	return row, found && bytes.Equal(identityIn(row), identity)
 }
 
-// forget takes out the rows of items that a group has changed.
+// forget removes the rows of items that a group has changed.
 func (r itemRows) forget(changes []change) {
 	for i := range changes {
 		if k, ok := r.key(changes[i].ordinal); ok {
@@ -78,8 +78,8 @@ func (r itemRows) forget(changes []change) {
 	}
 }
 
-// readRow appends to dst the row of an item in a view, given its key and its ordinal.
-// Somebody may read it again soon, if it is to be kept.
+// readRow appends to dst the row of an item in a view, given its key and its ordinal. With
+// keep, the row is cached for later reads.
 func (p *Partition) readRow(v *view, dst, key []byte, ordinal uint64, keep bool) (row []byte, found bool, err error) {
 	k, ok := p.rows.key(ordinal)
 	if !ok {

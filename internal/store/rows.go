@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// All rows of an item are written here and nowhere else. Each function adds what
-// belongs together to the group's one batch, and removing undoes what putting
-// did.
+// All rows of an item are written here and nowhere else. Each function adds the rows that
+// belong together to the group's one batch, and each remove function undoes its put
+// function.
 
 package store
 
@@ -13,24 +13,24 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 )
 
-// current is an item as a transaction has it.
+// current is an item as a transaction sees it.
 type current struct {
 	exists  bool
-	live    bool // it exists and has not expired; known while a write executes
+	live    bool // it exists and has not expired; set while a write executes
 	ordinal uint64
 	header  header
-	logical []byte        // the part of its identity that its logical partition has in common
+	logical []byte        // {epk}{pk}, the start of its identity
 	unique  [][]byte      // the unique keys that it holds
-	entries index.Entries // what it is indexed by
+	entries index.Entries // its index entries
 	derived bool          // unique and entries are known
-	// overfull: it has no entries, since there are too many.
+	// overfull: it has too much to index, and so no entries.
 	overfull bool
 	body     []byte // as a read returns it
 }
 
 const idRowBytes = 8
 
-// insertRows writes all rows of a new item. row is the item's own.
+// insertRows writes all rows of a new item. row is its item row.
 func (w *writer) insertRows(c *current, row []byte) {
 	w.putID(c)
 	w.putUnique(c)
@@ -40,9 +40,9 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.changes = append(w.changes, change{ordinal: c.ordinal, next: c.entries})
 }
 
-// updateRows writes all rows of an item's new version in place of those of the
-// old one, and returns how many index rows that wrote or removed. The item keeps its
-// ordinal, and the id row stays, unless its id is another one.
+// updateRows writes all rows of an item's new version in place of those of the old one, and
+// returns how many index rows were written or removed. The item keeps its ordinal, and its
+// id row unless its id changes.
 func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	if !bytes.Equal(old.header.identity, c.header.identity) {
 		w.removeID(old)
@@ -60,7 +60,7 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	return removed + c.entries.Len() - kept
 }
 
-// removeRows takes away all rows of an item.
+// removeRows removes all rows of an item.
 func (w *writer) removeRows(c *current) {
 	h := &c.header
 	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
@@ -70,8 +70,9 @@ func (w *writer) removeRows(c *current) {
 	w.removeScattered(c)
 }
 
-// removeScattered takes away the rows of an item that lie apart from those of its
-// neighbours in time, and counts it out: all but its own and the one in the feed.
+// removeScattered removes all rows of an item but the item row and the feed row, and
+// subtracts it from the counters. The caller removes those two, which are next to the rows
+// of items written before and after.
 func (w *writer) removeScattered(c *current) {
 	w.removeID(c)
 	w.removeUnique(c)
@@ -108,7 +109,7 @@ func (w *writer) putVersion(c *current, row []byte) {
 	w.soonestMs = min(w.soonestMs, deadline(h.writtenMs, h.ttl, w.view.rules.containerDefault))
 }
 
-// removeVersion undoes putVersion, but for the item's own row.
+// removeVersion undoes putVersion, except for the item row.
 func (w *writer) removeVersion(c *current) {
 	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.lsn, c.header.n)
 	w.batch.Delete(w.key, feedRowBytes)
@@ -123,14 +124,15 @@ func (w *writer) removeOwn(c *current) {
 	}
 }
 
-// count counts an item in (sign 1) or out (sign -1). What it counts in was loaded.
+// count adds an item to all counters (sign 1) or subtracts it (sign -1). loadCounts has
+// loaded them.
 func (w *writer) count(sign int64, c *current) {
 	w.addToBuckets(sign, &c.header)
 	w.addToPart(sign, c)
 	w.meta.Amount = w.meta.Plus(c.header.amount(sign))
 }
 
-// loadCounts reads what count changes.
+// loadCounts loads the counters that count changes.
 func (w *writer) loadCounts(c *current) error {
 	if err := w.loadBuckets(&c.header); err != nil {
 		return err

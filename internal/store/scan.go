@@ -21,28 +21,29 @@ type IndexScan struct {
 	Kind   index.Kind
 	Path   index.Path
 	Values index.ValueRange
-	// Composite, if it is not nil, asks for rows of a composite index in place of these.
+	// Composite, if not nil, asks for rows of a composite index instead.
 	Composite *CompositeRange
 	Order     kv.Order
-	// After and From are where to go on, without the row there and with it. Zero is
-	// the beginning.
+	// After and From are where to resume: after the row at the place, or at it. Zero is the
+	// beginning.
 	After, From index.Place
-	// Alike is where to go on with all rows like the one there: whose strings are cut like
-	// it, or which are all that a composite index has of it.
+	// Alike is where to resume with all rows that equal the one at the place: in a
+	// composite index the rows with the same value, elsewhere the rows of cut strings with
+	// the same beginning.
 	Alike index.Place
-	// Within, if it is not nil, narrows the scan to a logical partition.
+	// Within, if not nil, limits the scan to a logical partition.
 	Within *Within
-	// Places asks for hits that are none: they tell now and then how far a walk has come
-	// that shows nothing. A scan within a logical partition tells Within.
+	// Places asks for hits without a row, which report how far a walk has come that has
+	// nothing to return. A scan within a logical partition reports it to Within.Passed.
 	Places bool
 }
 
 // CompositeRange is a part of a composite index.
 type CompositeRange struct {
-	// Number is that of the index among the container's IndexedComposites.
+	// Number is the position of the index in the container's IndexedComposites.
 	Number int
-	// Equal is what the values at the first paths are, and Next, if it is not nil, a
-	// range of those at the path after them.
+	// Equal has the values at the first paths. Next, if not nil, is a range of values at
+	// the path after them.
 	Equal []value.Scalar
 	Next  *index.ValueRange
 }
@@ -50,18 +51,17 @@ type CompositeRange struct {
 // Hit is an index row of a live item. Its slices are valid until the next step.
 type Hit struct {
 	index.Place
-	EPK []byte // nil if it is a place without a row
-	// Carried is what the row says beside whose it is, for package index to decode.
+	EPK []byte // nil if the hit has no row
+	// Carried is the data that the entry carries, encoded by package index.
 	Carried []byte
 }
 
-// Corrupt says whose row carries what cannot be read.
+// Corrupt returns an error that names the item whose row carries unreadable data.
 func (h *Hit) Corrupt(err error) error { return fmt.Errorf("item %d: %w", h.Ordinal, err) }
 
-// Indexed reports whether queries may go by the index: after a change of the indexing
-// policy it takes a while until all items have their rows, and one that has too much to
-// index never has. A
-// transaction's changes are in no index.
+// Indexed reports whether queries may use the index. After a change of the indexing policy
+// it takes a while until all items have their rows, and an item that has too much to index
+// never has any. The changes of a transaction are in no index.
 func (r *Reader) Indexed() bool {
 	if r.over != nil {
 		return false
@@ -70,8 +70,8 @@ func (r *Reader) Indexed() bool {
 	return m.Items == 0 || m.IndexedTo == indexedAll && m.Overfull == 0
 }
 
-// Index returns the index rows that a scan asks for, of live items, in the order of
-// value and ordinal. In a composite index the value is all that it has of the item.
+// Index returns the index rows of live items that a scan asks for, in the order of value
+// and ordinal. In a composite index, the value is the whole entry.
 func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 	start := r.p.prefix.appendIndexStart(r.keys[:0], r.v.meta.Generation)
 	var lower, upper []byte
@@ -86,18 +86,18 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
 }
 
-// rows returns the index rows of live items in a range. Of their entries, what follows
-// the first bytes of the key is the value of their place.
+// rows returns the index rows of live items in a range. The value of a hit's place is the
+// entry without the first bytes of its key.
 func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within, places bool) iter.Seq2[Hit, error] {
 	if of != nil {
 		return r.within(lower, upper, order, first, of)
 	}
 	if bytes.Compare(lower, upper) >= 0 {
-		return func(func(Hit, error) bool) {} // what is still to come lies beyond the range
+		return func(func(Hit, error) bool) {} // the place to resume is past the range
 	}
 	entries := r.v.snap.Scan(lower, upper, order)
 	return func(yield func(Hit, error) bool) {
-		// Called rather than ranged over: the state of a loop is an allocation more.
+		// A call allocates less than a range loop over the function.
 		entries(func(e kv.Entry, err error) bool {
 			var hit Hit
 			live := false
@@ -119,13 +119,13 @@ func (r *Reader) rows(lower, upper []byte, order kv.Order, first int, of *Within
 	}
 }
 
-// narrow narrows the bounds of a scan to what is still to come.
+// narrow moves the bounds of a scan to where it resumes.
 func (s *IndexScan) narrow(start []byte, lower, upper *[]byte) {
 	row := func(p index.Place) []byte {
 		key := append(bytes.Clone(start), p.Value.Bytes()...)
 		return binary.BigEndian.AppendUint64(key, index.Turned(p.Ordinal, key[prefixBytes+1+generationBytes:]))
 	}
-	var from, to []byte // a client may name a place outside of the bounds
+	var from, to []byte // checked, since a client may send a place outside of the bounds
 	switch {
 	case s.After.Ordinal != 0:
 		to = row(s.After)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Settling: a script sees the etags, rids and times that its draft gave out. In what it
-// answers they become those that the items got when the draft was committed.
+// Settling: the etags, rids and times that a draft gives to items are provisional. In the
+// answer of a script they are replaced by those that the items got at the commit.
 
 package store
 
@@ -12,15 +12,15 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// settlement is what became of what a draft gave out.
+// settlement maps what a draft gave out to what the commit made of it.
 type settlement struct {
 	texts map[string]string // etags, rids and links
-	times map[string][]byte // the _ts of items, by the etags of the draft
+	times map[string][]byte // the _ts of items, by their etags in the draft
 }
 
-// Settle returns the JSON text with which a script answers, settled. Whole values are
-// replaced, never a part of a string; but a string that is JSON itself, as
-// JSON.stringify makes it, is settled inside.
+// Settle returns the JSON text that a script answers with, settled. It replaces whole
+// values, never a part of a string. A string that is itself JSON, as JSON.stringify returns
+// it, is settled inside.
 func (d *Draft) Settle(text []byte, results []Result) []byte {
 	s := d.settlement(results)
 	settled, ok := value.Compact(text)
@@ -53,7 +53,7 @@ func (d *Draft) settlement(results []Result) settlement {
 	return s
 }
 
-// appendValue appends a value, settled. In strings it looks for JSON if inside is true.
+// appendValue appends a value, settled. With inside, strings that are JSON are settled too.
 func (s *settlement) appendValue(dst, raw []byte, inside bool) []byte {
 	if elements, ok := value.Elements(raw); ok {
 		dst = append(dst, '[')
@@ -86,7 +86,7 @@ func (s *settlement) appendValue(dst, raw []byte, inside bool) []byte {
 	return append(dst, raw...)
 }
 
-// appendMembers appends an object, settled. Its _ts is known by its _etag.
+// appendMembers appends an object, settled. Its _etag determines its _ts.
 func (s *settlement) appendMembers(dst []byte, members []value.Member, inside bool) []byte {
 	var ts []byte
 	for i := range members {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Spans of an index, kept in memory. An index has the rows of all partition keys,
-// so that a walk within one key passes over those of the others: a thousand for ten
-// rows, if there are a hundred keys. What such a walk has read is kept, so that the
-// next one, of any key, passes over it without asking the engine.
+// Spans of an index, cached in memory. An index has the rows of all partition keys, so a
+// walk within one key passes over those of the others: over a thousand to find ten, if
+// there are a hundred keys. The rows that such a walk has read are kept, so that the next
+// one, of any key, passes over them without the engine.
 //
-// A span has all rows between two keys. Spans are guarded by the partition's
-// lock and go by the rule of all caches (Partition.follow); a reader uses them only while
-// its view is the published one. Whether a row is live is not their business: whoever
-// walks along one asks expiry.go.
+// A span has all rows between two keys. The partition's lock guards the spans, which follow
+// the rule of all caches (Partition.follow): a reader uses them only while its view is the
+// published one. Spans do not check expiry: the walks do, with expiry.go.
 
 package store
 
@@ -26,39 +25,39 @@ import (
 )
 
 const (
-	// spanRows is how many rows a span has at most: a write takes out a whole one.
+	// spanRows is the most rows in a span. A write to one of them removes the whole span.
 	spanRows = 512
-	// spanPaths bounds the paths of a partition of which there is something kept.
+	// spanPaths bounds the paths of a partition that have spans.
 	spanPaths = 64
-	// spanBytes is what a span takes besides its rows.
+	// spanBytes is about what a span takes besides its rows.
 	spanBytes = 256
 )
 
-// indexSpan is all rows of an index between two keys. Nothing in it changes.
+// indexSpan is all rows of an index between two keys. It never changes.
 type indexSpan struct {
-	lower, upper []byte // of the keys: from lower, inclusive, to upper, exclusive
+	lower, upper []byte // of the keys: inclusive and exclusive
 	rows         []spanRow
-	owners       []uint16 // of the rows: whose they are, among epks
-	keys         []byte   // of all rows, without what all keys of the path begin with
-	epks         []byte   // each once
+	owners       []uint16 // of each row: the number of its effective partition key in epks
+	keys         []byte   // of all rows, without the start that all keys of the path share
+	epks         []byte   // the effective partition keys, each once
 	epkEnds      []uint32
-	slots        []uint16 // of owners by the hash of their epks, one more than their number
+	slots        []uint16 // a hash table of owners: their number plus 1, or 0 for an empty slot
 	earliest     earliest // of the rows' items
 }
 
 type spanRow struct {
 	writtenMs int64
 	ttl       catalog.TTL
-	end       uint32 // of its key
+	end       uint32 // of its key in keys
 }
 
-// bytes is what the span takes of the budget: 16 and 2 for each row and its owner, and
-// 4 and 4 for where an owner's key ends and the slots that it is found by.
+// bytes is what the span takes of the budget: 16 and 2 bytes for each row and its owner,
+// and 4 and 4 for the end of an owner's key and its slots.
 func (s *indexSpan) bytes() int {
 	return spanBytes + len(s.lower) + len(s.upper) + (16+2)*len(s.rows) + len(s.keys) + len(s.epks) + (4+4)*len(s.epkEnds)
 }
 
-// key returns what a row's key has after the beginning of all keys of the path.
+// key returns the key of a row, without the start that all keys of the path share.
 func (s *indexSpan) key(i int) []byte {
 	start := uint32(0)
 	if i > 0 {
@@ -75,10 +74,10 @@ func (s *indexSpan) epk(owner uint16) []byte {
 	return s.epks[start:s.epkEnds[owner]]
 }
 
-// ownerSeed is for the hashes of effective partition keys.
+// ownerSeed is the seed of the hashes of effective partition keys.
 var ownerSeed = maphash.MakeSeed()
 
-// owner returns the number of an effective partition key, if it has rows here.
+// owner returns the number of an effective partition key, if it has rows in the span.
 func (s *indexSpan) owner(epk []byte) (owner uint16, found bool) {
 	if len(s.slots) == 0 {
 		return 0, false
@@ -91,7 +90,7 @@ func (s *indexSpan) owner(epk []byte) (owner uint16, found bool) {
 	}
 }
 
-// makeSlots makes it possible to find owners. Half of the slots stay empty.
+// makeSlots fills the hash table of owners. Half of the slots stay empty.
 func (s *indexSpan) makeSlots() {
 	s.slots = make([]uint16, 2*len(s.epkEnds))
 	for owner := range s.epkEnds {
@@ -103,34 +102,32 @@ func (s *indexSpan) makeSlots() {
 	}
 }
 
-// from returns the first row whose key is not below one, of which the beginning is
-// left out.
+// from returns the first row whose key is not below the given one, which is without the
+// start of the path.
 func (s *indexSpan) from(key []byte) int {
 	return sort.Search(len(s.rows), func(i int) bool { return bytes.Compare(s.key(i), key) >= 0 })
 }
 
-// spanPath is what is kept of one path: spans in order, at least one, and none
-// overlapping.
+// spanPath has the spans of one path: at least one, in order, none overlapping.
 type spanPath struct {
-	start []byte // of all keys of the path
+	start []byte // that all keys of the path share
 	spans []*indexSpan
 }
 
-// spanCache is what is kept of a partition's indexes; the partition's lock guards it.
+// spanCache has the spans of a partition's indexes; the partition's lock guards it.
 type spanCache struct {
 	budget *CacheBudget
 	paths  map[string]*spanPath // by their start
 	used   bool                 // since the last ReleaseIdle
 }
 
-// above returns the number of the first span that ends after a key.
+// above returns the index of the first span that ends after a key.
 func (p *spanPath) above(key []byte) int {
 	return sort.Search(len(p.spans), func(i int) bool { return bytes.Compare(p.spans[i].upper, key) > 0 })
 }
 
-// next fills dst with the spans from where a walk from lower to upper begins, as far
-// as one follows the other. Without any, it returns the part of the way that comes before
-// the next one.
+// next fills dst with adjacent spans, beginning with the one where a walk from lower to
+// upper begins. If there is none, it returns the bounds of the gap before the next span.
 func (k *spanCache) next(dst []*indexSpan, start, lower, upper []byte, order kv.Order) (s []*indexSpan, gapLower, gapUpper []byte) {
 	p := k.paths[string(start)]
 	if p == nil {
@@ -138,7 +135,7 @@ func (k *spanCache) next(dst []*indexSpan, start, lower, upper []byte, order kv.
 	}
 	k.used = true
 	i, step := p.above(lower), 1
-	if order == kv.Reverse { // the last one that begins before upper
+	if order == kv.Reverse { // the last span that begins before upper
 		i, step = sort.Search(len(p.spans), func(i int) bool { return bytes.Compare(p.spans[i].lower, upper) >= 0 })-1, -1
 	}
 	if i < 0 || i == len(p.spans) || bytes.Compare(p.spans[i].lower, upper) >= 0 || bytes.Compare(p.spans[i].upper, lower) <= 0 {
@@ -156,13 +153,13 @@ func (k *spanCache) next(dst []*indexSpan, start, lower, upper []byte, order kv.
 	return s, nil, nil
 }
 
-// meets reports whether nothing lies between a span and the next one.
+// meets reports whether a span is adjacent to the next one.
 func (p *spanPath) meets(i int) bool {
 	return bytes.Equal(p.spans[i].upper, p.spans[i+1].lower)
 }
 
-// put keeps a span. Of small ones that meet it makes one. What overlaps with
-// another, which somebody else was quicker to keep, is not kept.
+// put adds a span. It joins small spans that are adjacent. A span that overlaps another,
+// which another reader added first, is not added.
 func (k *spanCache) put(start []byte, s *indexSpan) {
 	if k.budget == nil {
 		return
@@ -196,7 +193,7 @@ func (k *spanCache) put(start []byte, s *indexSpan) {
 	}
 	k.paths[string(start)] = p
 	p.spans = slices.Insert(p.spans, p.above(s.lower), s)
-	for _, other := range k.paths { // in no order
+	for _, other := range k.paths { // map order is random
 		if len(k.paths) <= spanPaths {
 			break
 		}
@@ -204,16 +201,16 @@ func (k *spanCache) put(start []byte, s *indexSpan) {
 	}
 }
 
-// evict makes room: it takes out some span, and reports whether there was one.
+// evict removes a random span, and reports whether there was one.
 func (k *spanCache) evict() bool {
-	for _, p := range k.paths { // in no order
+	for _, p := range k.paths { // map order is random
 		k.remove(p, rand.IntN(len(p.spans)))
 		return true
 	}
 	return false
 }
 
-// joinedWith returns a span and the one that follows it as one.
+// joinedWith returns the span of s and t, where t is adjacent and after s.
 func (s *indexSpan) joinedWith(t *indexSpan) *indexSpan {
 	b := spanBuilder{}
 	for _, of := range []*indexSpan{s, t} {
@@ -231,7 +228,7 @@ func (k *spanCache) remove(p *spanPath, i int) {
 	}
 }
 
-// empty lets go of everything.
+// empty removes all spans.
 func (k *spanCache) empty() {
 	for _, p := range k.paths {
 		k.drop(p)
@@ -245,11 +242,11 @@ func (k *spanCache) drop(p *spanPath) {
 	delete(k.paths, string(p.start))
 }
 
-// forget takes out the spans with rows that a group has changed.
+// forget removes the spans that contain rows which a group has changed.
 func (k *spanCache) forget(x *prefix, generation uint32, changes []change) {
 	var room [128]byte
 	for _, p := range k.paths {
-		beginning := p.start[prefixBytes+1+generationBytes:] // of its entries
+		beginning := p.start[prefixBytes+1+generationBytes:] // of the path's entries
 		for c := range changes {
 			for _, t := range []*index.Entries{&changes[c].old, &changes[c].next} {
 				for i := t.From(beginning); i < t.Len() && bytes.HasPrefix(t.At(i), beginning); i++ {
@@ -263,10 +260,10 @@ func (k *spanCache) forget(x *prefix, generation uint32, changes []change) {
 	}
 }
 
-// spanBuilder takes up the rows of a span.
+// spanBuilder collects the rows of a span.
 type spanBuilder struct {
 	s      indexSpan
-	owners map[string]uint16 // of effective partition keys
+	owners map[string]uint16 // the numbers of effective partition keys
 }
 
 func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
@@ -289,8 +286,8 @@ func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
 	b.s.earliest = b.s.earliest.with(writtenMs, ttl)
 }
 
-// finish returns the span between two keys, whose rows were taken up in order, or
-// in the opposite one, and begins another.
+// finish returns the span of the collected rows between two keys, and resets the builder.
+// reversed says that the rows were added in descending order.
 func (b *spanBuilder) finish(lower, upper []byte, reversed bool) *indexSpan {
 	s := &indexSpan{
 		lower: bytes.Clone(lower), upper: bytes.Clone(upper),
@@ -319,13 +316,13 @@ func (b *spanBuilder) reset() {
 	clear(b.owners)
 }
 
-// budget bounds memory.
+// budget limits memory.
 type budget struct {
 	most int64
 	used atomic.Int64
 }
 
-// take reserves n bytes, if there are so many.
+// take reserves n bytes, and reports whether there were so many.
 func (b *budget) take(n int) bool {
 	if b.used.Add(int64(n)) > b.most {
 		b.used.Add(int64(-n))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Reading the rows of a partition, whatever they are of.
+// Reading the rows of a partition, of all kinds.
 
 package store
 
@@ -10,13 +10,13 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// stored is what a snapshot has of a partition.
+// stored is a partition's rows in one snapshot.
 type stored struct {
 	snap   kv.Snapshot
 	prefix *prefix
 }
 
-// rowAt returns the row with a key, taken apart, if there is one.
+// rowAt returns the row with a key, parsed, if it exists.
 func rowAt[T any](snap kv.Snapshot, key []byte, parse func(kv.Entry) (T, error)) (row T, found bool, err error) {
 	raw, found, err := snap.Get(key)
 	if err == nil && found {
@@ -25,8 +25,8 @@ func rowAt[T any](snap kv.Snapshot, key []byte, parse func(kv.Entry) (T, error))
 	return row, found && err == nil, err
 }
 
-// scanRows returns the rows of a range, each taken apart. It allocates a little: what runs
-// all the time scans by itself.
+// scanRows returns the parsed rows of a range. It allocates a little, so code on hot paths
+// calls Scan itself.
 func scanRows[T any](snap kv.Snapshot, lower, upper []byte, parse func(kv.Entry) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for e, err := range snap.Scan(lower, upper, kv.Forward) {
@@ -41,7 +41,7 @@ func scanRows[T any](snap kv.Snapshot, lower, upper []byte, parse func(kv.Entry)
 	}
 }
 
-// firstOf returns the first of some rows, if there is one.
+// firstOf returns the first of some rows, if there is any.
 func firstOf[T any](rows iter.Seq2[T, error]) (row T, found bool, err error) {
 	for row, err := range rows {
 		return row, err == nil, err
@@ -49,7 +49,7 @@ func firstOf[T any](rows iter.Seq2[T, error]) (row T, found bool, err error) {
 	return row, false, nil
 }
 
-// order returns the rows of an order from a place on, which k.row takes apart. The feed has
+// order returns the rows of an order from a mark on. k.parseRow parses them. The feed has
 // items of all kinds.
 func (s stored) order(k ttlKind, from mark) iter.Seq2[kv.Entry, error] {
 	space := byte(feedSpace)
@@ -60,7 +60,7 @@ func (s stored) order(k ttlKind, from mark) iter.Seq2[kv.Entry, error] {
 	return s.snap.Scan(s.prefix.appendOrderKey(nil, k, from), upper, kv.Forward)
 }
 
-// parseRow takes apart what order returns.
+// parseRow parses a row that order returned.
 func (k ttlKind) parseRow(e kv.Entry, err error) (orderRow, error) {
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func (k ttlKind) parseRow(e kv.Entry, err error) (orderRow, error) {
 	return parseFeedRow(e)
 }
 
-// itemAt returns the item with an ordinal, if there is one.
+// itemAt returns the item with an ordinal, if it exists.
 func (s stored) itemAt(ordinal uint64) (c current, err error) {
 	c, _, err = rowAt(s.snap, s.prefix.appendItemKey(nil, ordinal), itemOf)
 	return c, err

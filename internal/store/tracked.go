@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// How many items have a scalar at a path. An ascending order begins with the items
-// that have none, which are in no index: whoever wants to walk an index in that
-// order has to know that there are none. Counting takes a walk over the path's
-// rows, so it is done once, for paths that are asked for, and kept up to date from
-// then on.
+// How many items have a scalar at a path. An ascending order begins with the items that
+// have none. They are in no index, so a query can use the index for that order only if it
+// knows that there are none. Counting takes a walk over the path's rows. It is done once,
+// for paths that queries need, and updated from then on.
 
 package store
 
@@ -13,22 +12,23 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// maxTracked bounds the paths of a partition that are kept count of.
+// maxTracked bounds the paths of a partition that are counted.
 const maxTracked = 64
 
 // trackedPath is the count of one path.
 type trackedPath struct {
 	path []byte // encoded
-	// items is how many have it. Until it is counted, that is as if all had had it when
-	// counting began.
+	// items is how many items have a scalar at the path. Until the count is done, it is as
+	// if all had had one when counting began.
 	items   int64
 	counted bool
-	done    chan struct{} // closed when it is counted, or could not be
-	// since is the publication from which on all items have had it, 0 if some have not.
+	done    chan struct{} // closed when counting has ended, even if it failed
+	// since is the publication since which all items have a scalar at the path, 0 if some
+	// have none.
 	since uint64
 }
 
-// settle notes whether all of so many items have it, from a publication on.
+// settle sets since. items is how many there are at a publication.
 func (t *trackedPath) settle(items int64, publication uint64) {
 	switch {
 	case t.items != items:
@@ -38,13 +38,13 @@ func (t *trackedPath) settle(items int64, publication uint64) {
 	}
 }
 
-// change is what a group did to the entries of one item.
+// change is how a group changed the entries of one item.
 type change struct {
 	ordinal   uint64
 	old, next index.Entries
 }
 
-// track brings the counts up to date with a group that is being published; p.mu is held.
+// track updates the counts with a group that is being published; p.mu is held.
 func (p *Partition) track(changes []change) {
 	for _, tracked := range p.mu.tracked {
 		for i := range changes {
@@ -60,8 +60,8 @@ func (p *Partition) track(changes []change) {
 }
 
 // AllHave reports whether every item has a scalar at the path, which has no step to
-// elements, as far as it is known: if there is doubt, it says no. The first who asks
-// counts, and others wait for that: what they would do without knowing takes longer.
+// elements. If that is not known, it returns false. The first caller counts, and later ones
+// wait for it: what they would do otherwise takes longer.
 func (r *Reader) AllHave(path index.Path) (bool, error) {
 	encoded := index.AppendStart(nil, index.Scalars, path)
 	p := r.p
@@ -90,23 +90,23 @@ func (r *Reader) AllHave(path index.Path) (bool, error) {
 	case <-r.stop.Done:
 		return false, r.stop.Look()
 	}
-	return r.AllHave(path) // by now it is known, or who counted was called off
+	return r.AllHave(path) // the count is done, or the reader that counted was stopped
 }
 
-// knowsAll reports whether all items of the reader's view have what is kept count of;
-// p.mu is held.
+// knowsAll reports whether all items of the reader's view have a scalar at the path; p.mu
+// is held.
 func (r *Reader) knowsAll(t *trackedPath) bool {
 	return t.counted && t.since != 0 && r.v.number >= t.since
 }
 
-// countPath counts the items that have a path which nobody has asked for before.
+// countPath counts the items that have a scalar at a path, for the first time.
 func (r *Reader) countPath(t *trackedPath, path index.Path) (all bool, err error) {
 	p := r.p
 	items, err := r.countRows(path)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer close(t.done)
-	current := p.mu.tracked[string(t.path)] == t // and not of an earlier policy
+	current := p.mu.tracked[string(t.path)] == t // false if the indexing policy has changed
 	switch {
 	case err == nil && current:
 		if t.counted = true; items != r.v.meta.Items {
@@ -119,7 +119,7 @@ func (r *Reader) countPath(t *trackedPath, path index.Path) (all bool, err error
 	return items == r.v.meta.Items && err == nil, err
 }
 
-// countRows counts the rows of a path's scalars, of expired items too.
+// countRows counts the rows of a path's scalars, expired items included.
 func (r *Reader) countRows(path index.Path) (int64, error) {
 	lower, upper := index.AllValues().Bounds(index.AppendStart(r.p.prefix.appendIndexStart(nil, r.v.meta.Generation), index.Scalars, path))
 	var n int64

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Unique keys: within a logical partition, no two live items may have the same
-// values at the paths of a key of the container's policy. A missing value counts
-// as null. An expired item holds nothing.
+// Unique keys: within a logical partition, no two live items may have the same values at
+// the paths of a unique key of the container's policy. A missing value counts as null. An
+// expired item holds no unique keys.
 
 package store
 
@@ -15,23 +15,22 @@ import (
 )
 
 const (
-	// maxTupleBytes bounds the values in a unique key's row; longer ones are
-	// hashed.
+	// maxTupleBytes bounds the values in a unique key's row; longer ones are hashed.
 	maxTupleBytes = 256
 
 	tuplePlain  = 1
 	tupleHashed = 2
 
-	// In a tuple, arrays and objects follow their mark as text; values that have
-	// a key encoding follow theirs.
+	// In a tuple, elementText precedes the text of an array or object, and elementScalar
+	// the key encoding of any other value.
 	elementScalar = 1
 	elementText   = 2
 
 	uniqueRowBytes = 8
 )
 
-// uniqueKeys returns the unique keys that an item holds: {policy}{pk}{tuple}, one
-// for each key of the policy.
+// uniqueKeys returns the unique keys that an item holds: {policy}{pk}{tuple}, one for each
+// unique key of the policy.
 func uniqueKeys(c *catalog.Container, pk value.PartitionKey, item *value.Object) [][]byte {
 	keys := make([][]byte, 0, len(c.UniqueKeys))
 	for policy, paths := range c.UniqueKeys {
@@ -62,10 +61,10 @@ func appendElement(dst []byte, item *value.Object, path value.Path) []byte {
 	return value.AppendBytesKey(append(dst, elementText), raw)
 }
 
-// claim checks that the write may hold its unique keys, and its id if that is
-// another one. It returns the expired items that stand in its way, to be removed in
-// the same batch, with their counters loaded. self is the item that is replaced, if
-// there is one.
+// claim checks that the item to be written may have its unique keys, and its new id if the
+// write renames it. It returns the expired items that hold one of these, to be purged in
+// the same batch, with their counters loaded. self is the item that is replaced, if there
+// is one.
 func (w *writer) claim(r *write, self *current) ([]current, error) {
 	var expired []current
 	claim := func(h *current, taken error) error {
@@ -102,8 +101,8 @@ func (w *writer) claim(r *write, self *current) ([]current, error) {
 	return expired, nil
 }
 
-// purgeHolder removes an expired item that stood in the way of another. An item may
-// stand there with several of its keys.
+// purgeHolder purges an expired item that holds a unique key or the id of the item being
+// written. Several keys may have the same holder, which is purged once.
 func (w *writer) purgeHolder(c *current) {
 	if now, known := w.changed(c.header.identity); known && !now.exists {
 		return

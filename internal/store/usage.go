@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// How much there is, how much of it is expired, and how much will be by when: sums
-// over the counters, exact to the millisecond, and quick whatever the number of
-// items. A sum over a time adds up whole hours, minutes at its ends, and seconds at
-// theirs; in the second that a line falls into, the rows of that second are read.
+// How much a partition holds, how much of it is expired, and how much will be at a given
+// time. These are sums over the counters, exact to the millisecond, and their cost does not
+// depend on the number of items. A sum over a time adds up whole hours, the minutes at both
+// ends, and the seconds at theirs. Only in the second that a cut falls into, single rows
+// are read.
 
 package store
 
@@ -26,7 +27,7 @@ func (a Amount) Plus(b Amount) Amount { return Amount{a.Items + b.Items, a.Bytes
 
 func (a Amount) minus(b Amount) Amount { return Amount{a.Items - b.Items, a.Bytes - b.Bytes} }
 
-// amount is the item's, to be added (sign 1) or taken off (sign -1).
+// amount returns the item as an Amount, to be added (sign 1) or subtracted (sign -1).
 func (h *header) amount(sign int64) Amount { return Amount{sign, sign * int64(h.size)} }
 
 func (a Amount) append(dst []byte) []byte {
@@ -38,7 +39,8 @@ func decodeAmount(raw []byte) Amount {
 	return Amount{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}
 }
 
-// countSeconds adds up the seconds from, inclusive, to to, exclusive, of one kind.
+// countSeconds sums up the items of one kind with times in the seconds from, inclusive, to
+// to, exclusive.
 func (s stored) countSeconds(k ttlKind, from, to int64) (Amount, error) {
 	return s.countLevel([]level{levelHour, levelMinute, levelSecond}, k.class(), from, to)
 }
@@ -49,7 +51,7 @@ func (s stored) countLevel(levels []level, c class, from, to int64) (Amount, err
 	}
 	n := levels[0].seconds()
 	first, last := (from+n-1)/n*n, to/n*n
-	if first > last { // both ends lie in one bucket
+	if first > last { // from and to are in one bucket
 		return s.countLevel(levels[1:], c, from, to)
 	}
 	total, err := s.countBuckets(bucketKey{c, levels[0], first}, last)
@@ -66,7 +68,7 @@ func (s stored) countLevel(levels []level, c class, from, to int64) (Amount, err
 	return total, nil
 }
 
-// countBuckets adds up the buckets of one level.
+// countBuckets sums up the buckets of one level.
 func (s stored) countBuckets(from bucketKey, to int64) (total Amount, err error) {
 	upper := from
 	upper.start = to
@@ -83,7 +85,7 @@ func (s stored) countBuckets(from bucketKey, to int64) (total Amount, err error)
 	return total, nil
 }
 
-// expiredBy returns what is gone by the cuts.
+// expiredBy returns how much is expired by the cuts.
 func (s stored) expiredBy(c cuts) (total Amount, err error) {
 	for k := range expiring {
 		expired, err := s.countBetween(k, -1, c[k])
@@ -95,7 +97,7 @@ func (s stored) expiredBy(c cuts) (total Amount, err error) {
 	return total, nil
 }
 
-// countBetween returns what of a kind lies after one cut and up to another.
+// countBetween sums up the items of a kind after one cut and up to another.
 func (s stored) countBetween(k ttlKind, fromMs, toMs int64) (Amount, error) {
 	a, err := s.countSeconds(k, (fromMs+1)/1000, (toMs+1)/1000)
 	if err != nil {
@@ -109,9 +111,9 @@ func (s stored) countBetween(k ttlKind, fromMs, toMs int64) (Amount, error) {
 	return a.Plus(last).minus(before), err
 }
 
-// countInSecond returns what of the second that a cut falls into lies before the cut, if that
-// is not all of the second. As a rule all its items lie on one side: if not, their rows
-// are read.
+// countInSecond sums up the items of the second that a cut falls into, up to the cut. It is
+// zero if the cut is the end of the second. Usually all items of the second are on one side
+// of the cut; if not, their rows are read.
 func (s stored) countInSecond(k ttlKind, cutMs int64) (total Amount, err error) {
 	if cutMs < 0 || (cutMs+1)%1000 == 0 {
 		return Amount{}, nil
@@ -139,8 +141,8 @@ func (s stored) countInSecond(k ttlKind, cutMs int64) (total Amount, err error) 
 	return total, nil
 }
 
-// Usage is what a partition holds at one moment: Live is what clients see, Expired what
-// is gone for them and still takes space.
+// Usage is what a partition holds at one moment. Live is what clients see. Expired is not
+// purged yet, and still takes space.
 type Usage struct {
 	Live    Amount `json:"live"`
 	Expired Amount `json:"expiredPending"`
@@ -159,21 +161,20 @@ func (p *Partition) Usage(nowMs int64) (Usage, error) {
 	return p.usageUnder(v, v.rules.cutsAt(nowMs))
 }
 
-// expiredCount is what had expired and was still there when that was last counted.
+// expiredCount is how much was expired and not yet purged when that was last counted.
 type expiredCount struct {
-	counted bool // ever
+	counted bool // false before the first count
 	atMs    int64
-	epoch   uint64 // of the settings that it was counted by
+	epoch   uint64 // of the settings at the count
 	expired Amount
-	purged  Amount // the partition's of then
+	purged  Amount // published.purged at the count
 }
 
-// estimateMs is for how long what has expired is not counted again for LiveLately.
+// estimateMs is how long LiveEstimate uses a count of expired items.
 const estimateMs = 1000
 
-// LiveEstimate returns what is live, for those who ask with every request. It knows of
-// every write, and of what had expired a second ago: what has done so since may still
-// be in it.
+// LiveEstimate returns how much is live, cheaply enough for every request. It includes all
+// writes and purges. Items that expired within the last second may still be in it.
 func (p *Partition) LiveEstimate(nowMs int64) (Amount, error) {
 	p.mu.Lock()
 	live, known := p.liveLocked(nowMs)
@@ -184,7 +185,7 @@ func (p *Partition) LiveEstimate(nowMs int64) (Amount, error) {
 	return p.countLive(nowMs)
 }
 
-// liveLocked returns what is live, if that can be told without reading.
+// liveLocked returns how much is live, if that is known without reading rows.
 func (p *Partition) liveLocked(nowMs int64) (live Amount, known bool) {
 	if p.mu.now.rules.inert() {
 		return p.mu.now.meta.Amount, true
@@ -196,7 +197,7 @@ func (p *Partition) liveLocked(nowMs int64) (live Amount, known bool) {
 	return p.mu.now.meta.minus(l.expired.minus(p.mu.now.purged.minus(l.purged))), true
 }
 
-// countLive counts what has expired, and notes it for liveLocked.
+// countLive counts what has expired, and keeps the result for liveLocked.
 func (p *Partition) countLive(nowMs int64) (Amount, error) {
 	p.mu.Lock()
 	v, err := p.acquireLocked()
@@ -225,10 +226,10 @@ func (p *Partition) usageUnder(v *view, c cuts) (Usage, error) {
 	return Usage{Live: v.meta.Amount.minus(expired), Expired: expired}, nil
 }
 
-// WhatIf is what another default TTL would do to a partition at one moment.
+// WhatIf is the effect of another default TTL on a partition at one moment.
 type WhatIf struct {
-	// Live is what is live; Expires what of it would be gone, Returns what is gone and
-	// would come back, Remains what would be live then.
+	// Live is what is live now. Expires is the part of it that would be expired, Returns
+	// what is expired and would be live, and Remains what would be live in the end.
 	Live    Amount `json:"live"`
 	Expires Amount `json:"expires"`
 	Returns Amount `json:"returns"`
@@ -240,15 +241,15 @@ func (c WhatIf) Plus(d WhatIf) WhatIf {
 	return WhatIf{c.Live.Plus(d.Live), c.Expires.Plus(d.Expires), c.Returns.Plus(d.Returns), c.Remains.Plus(d.Remains)}
 }
 
-// rulesWith returns the rules that another default TTL of the container would make.
+// rulesWith returns the rules under another default TTL of the container.
 func (s *published) rulesWith(containerDefault catalog.TTL, nowMs int64) rules {
 	other := *s.container
 	other.DefaultTTL = containerDefault
 	return s.rules.finalise(&other, nowMs)
 }
 
-// WhatIf says what another default TTL of the container would do at nowMs. It
-// changes nothing.
+// WhatIf returns the effect that another default TTL of the container would have at nowMs.
+// It changes nothing.
 func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (WhatIf, error) {
 	v, err := p.acquire()
 	if err != nil {
@@ -277,21 +278,20 @@ func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (WhatIf, e
 	return c, nil
 }
 
-// Outlook is what of a partition will expire when, if nothing is written.
+// Outlook is how much of a partition expires when, if nothing is written.
 type Outlook struct {
-	// Expiring has, for each of the moments that were asked for, what expires by
-	// then and not by the one before.
+	// Expiring has, for each of the given moments, how much expires by then and not by the
+	// moment before.
 	Expiring []Amount
-	// Later is what expires after the last of them, and Never what never does.
+	// Later expires after the last of the moments. Never does not expire.
 	Later, Never Amount
-	// LastMs is about when the last item expires: within the hour. Zero if none
-	// does.
+	// LastMs is when the last item expires, up to an hour too late. It is 0 if none does.
 	LastMs int64
 }
 
-// Outlook says what expires by each of the given moments, which grow, of what is
-// live at nowMs. With a container default other than the present, it says what
-// would. Moments are taken to be ends of seconds.
+// Outlook returns how much of what is live at nowMs expires by each of the given moments,
+// which are in ascending order and taken to be ends of seconds. containerDefault may differ
+// from the present default TTL.
 func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, nowMs int64, untilMs []int64) (Outlook, error) {
 	v, err := p.acquire()
 	if err != nil {
@@ -312,7 +312,7 @@ func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, n
 	return o, nil
 }
 
-// add adds what is to be said of one kind of items. The first of the moments is now.
+// add adds the items of one kind. The first of the moments is now.
 func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments []cuts) error {
 	gone, err := v.countBetween(k, -1, moments[0][k])
 	if err != nil {
@@ -353,10 +353,10 @@ func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments
 // endOfSecond returns the last millisecond of the second that ms is in.
 func endOfSecond(ms int64) int64 { return ms - ms%1000 + 999 }
 
-// endOfTimeSeconds is after every deadline that there can be.
+// endOfTimeSeconds is after all deadlines.
 const endOfTimeSeconds = 1 << 40
 
-// lastHour returns the end of the last hour in which there is anything of a kind.
+// lastHour returns the end of the last hour with items of a kind.
 func (s stored) lastHour(k ttlKind) (int64, error) {
 	lower := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, 0})
 	upper := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, endOfTimeSeconds})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Walking along an index within one logical partition, past the rows of others.
+// Walking along an index within one logical partition, past the rows of the others.
 
 package store
 
@@ -15,46 +15,47 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// Within narrows the rows of a scan to those of one logical partition.
+// Within limits a scan to the rows of one logical partition.
 type Within struct {
 	Logical *LogicalPartition
-	// Passed is told how many rows of live items of others were passed over since it
-	// was last told: before each row that is shown, at the end, and now and then, where
-	// it is also told the place. It says whether to go on.
+	// Passed receives how many rows of other logical partitions' live items were passed
+	// over since the last call. It is called before each row that is returned, at the end,
+	// and in between after a number of rows, then also with the place of the walk. It
+	// returns whether to go on.
 	Passed func(rows int64, at index.Place) (more bool, err error)
 }
 
 const (
-	// toldRows is how many rows of others are passed over before somebody is told.
+	// reportRows is how many rows of others a walk passes over before it calls Passed.
 	reportRows = 64
-	// spanStrangers is how many rows of others there must be among what is read for
-	// it to be kept, unless the walk has met something that is.
+	// minOtherRows is how many of the rows read must belong to others for them to be kept,
+	// unless the walk has met a span.
 	minOtherRows = 32
-	// scarce is how many times fewer items than all a partition key must have for what
-	// lies between its rows to be worth keeping.
+	// scarce is by which factor a partition key must have fewer items than the partition
+	// for the rows between its own to be worth keeping.
 	scarce = 4
 )
 
-// withinWalk walks over the rows of one logical partition.
+// withinWalk walks along an index within one logical partition.
 type withinWalk struct {
 	r         *Reader
 	of        *Within
 	order     kv.Order
-	start     []byte // of all keys of the path
-	keepSpans bool   // spans
-	passed    int64  // since Passed was told
+	start     []byte // that all keys of the path share
+	keepSpans bool   // whether it keeps the rows that it reads
+	passed    int64  // rows of others since the last call of Passed
 	yield     func(Hit, error) bool
 
-	lower, upper []byte       // of what is still to come
-	ahead        []*indexSpan // the next that follow one another
+	lower, upper []byte       // of the rest of the walk
+	ahead        []*indexSpan // adjacent spans that come next
 	aheadRoom    [4]*indexSpan
 	key          []byte       // reused
-	built        *spanBuilder // nil if it does not keep what it reads
-	others       int          // among what was built
-	nearSpan     bool         // to a span
+	built        *spanBuilder // nil if keepSpans is false
+	others       int          // rows of others in built
+	nearSpan     bool         // the walk has met a span
 }
 
-// within returns the index rows of live items of a logical partition in a range.
+// within returns the index rows of a logical partition's live items in a range.
 func (r *Reader) within(lower, upper []byte, order kv.Order, first int, of *Within) iter.Seq2[Hit, error] {
 	room := append(append(make([]byte, 0, len(lower)+len(upper)), lower...), upper...)
 	w := &withinWalk{r: r, of: of, order: order, lower: room[:len(lower):len(lower)], upper: room[len(lower):], start: room[:first:first]}
@@ -90,8 +91,7 @@ func (w *withinWalk) run() (err error) {
 	return nil
 }
 
-// worthKeeping reports whether to keep what lies between the rows of a logical
-// partition.
+// worthKeeping reports whether to keep the rows between those of a logical partition.
 func (r *Reader) worthKeeping(l *LogicalPartition, start []byte) (bool, error) {
 	if l.Prefix || index.Carries(start[prefixBytes+1+generationBytes:]) {
 		return false, nil
@@ -100,8 +100,7 @@ func (r *Reader) worthKeeping(l *LogicalPartition, start []byte) (bool, error) {
 	return items*scarce <= r.Items(), err
 }
 
-// next returns the span where to go on, or nil and the part of the way before the
-// next one.
+// next returns the span that comes next, or nil and the bounds of the gap before it.
 func (w *withinWalk) next() (s *indexSpan, lower, upper []byte) {
 	if len(w.ahead) == 0 {
 		if lower, upper = w.lookAhead(); len(w.ahead) == 0 {
@@ -112,8 +111,7 @@ func (w *withinWalk) next() (s *indexSpan, lower, upper []byte) {
 	return s, nil, nil
 }
 
-// lookAhead looks for spans where to go on, or returns the part of the way before the
-// next one.
+// lookAhead fetches the spans that come next, or returns the bounds of the gap before them.
 func (w *withinWalk) lookAhead() (lower, upper []byte) {
 	if !w.keepSpans {
 		return w.lower, w.upper
@@ -130,7 +128,7 @@ func (w *withinWalk) lookAhead() (lower, upper []byte) {
 	return lower, upper
 }
 
-// report tells what was passed over, and the place if it is given.
+// report calls Passed, with the place if it is given.
 func (w *withinWalk) report(at index.Place) (more bool, err error) {
 	if w.passed == 0 && at.Ordinal == 0 {
 		return true, nil
@@ -140,7 +138,7 @@ func (w *withinWalk) report(at index.Place) (more bool, err error) {
 	return w.of.Passed(passed, at)
 }
 
-// show shows a row, after telling what was passed over before it.
+// show returns a row to the caller, after reporting the rows passed over before it.
 func (w *withinWalk) show(h Hit) (more bool, err error) {
 	if more, err := w.report(index.Place{}); err != nil || !more {
 		return false, err
@@ -148,7 +146,7 @@ func (w *withinWalk) show(h Hit) (more bool, err error) {
 	return w.yield(h, nil), nil
 }
 
-// along walks over a span, as far as it is asked for.
+// along walks over a span, within the bounds of the walk.
 func (w *withinWalk) along(s *indexSpan) (more bool, err error) {
 	if invariant.Enabled {
 		w.verify(s)
@@ -176,7 +174,8 @@ func (w *withinWalk) along(s *indexSpan) (more bool, err error) {
 	return true, nil
 }
 
-// passTo notes that the part of the way between two keys is done. It returns its far side.
+// passTo records that the rows between two keys are done. It returns the bound at which the
+// walk continues.
 func (w *withinWalk) passTo(lower, upper []byte) []byte {
 	if w.order == kv.Reverse {
 		w.upper = lower
@@ -186,7 +185,7 @@ func (w *withinWalk) passTo(lower, upper []byte) []byte {
 	return upper
 }
 
-// reportEnd tells the place of the row of a span that was passed over last.
+// reportEnd reports the place of the last row of a span that was passed over.
 func (w *withinWalk) reportEnd(s *indexSpan, first, last int) (more bool, err error) {
 	i := last - 1
 	if w.order == kv.Reverse {
@@ -195,13 +194,13 @@ func (w *withinWalk) reportEnd(s *indexSpan, first, last int) (more bool, err er
 	return w.report(w.place(s, i))
 }
 
-// place returns the place of a row of a span. It is valid until the next.
+// place returns the place of a row of a span. It is valid until the next call.
 func (w *withinWalk) place(s *indexSpan, i int) index.Place {
 	w.key = append(append(w.key[:0], w.start...), s.key(i)...)
 	return index.Place{Value: index.ValueOf(w.key[len(w.start) : len(w.key)-ordinalBytes]), Ordinal: indexOrdinal(w.key)}
 }
 
-// rows walks over some of the rows of a span.
+// rows walks over the rows of a span from first to last, exclusive.
 func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) {
 	noneExpired := w.r.cut.noneExpired(s.earliest)
 	owner, found := s.owner(w.of.Logical.EPK)
@@ -211,7 +210,8 @@ func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) 
 	}
 	for first < last {
 		if noneExpired {
-			// Most rows are of others, and nobody has to look at them.
+			// Most rows belong to others. While none has expired, they need not be looked
+			// at.
 			passed := w.othersBefore(s.owners[first:last], owner)
 			w.passed += int64(passed)
 			if passed == last-first {
@@ -245,8 +245,8 @@ func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) 
 	return true, nil
 }
 
-// othersBefore returns how many rows come before the first of an owner, in the direction of
-// the walk.
+// othersBefore returns how many rows come before the first row of an owner, in the
+// direction of the walk.
 func (w *withinWalk) othersBefore(owners []uint16, owner uint16) (n int) {
 	if w.order == kv.Forward {
 		for n < len(owners) && owners[n] != owner {
@@ -260,8 +260,8 @@ func (w *withinWalk) othersBefore(owners []uint16, owner uint16) (n int) {
 	return n
 }
 
-// rest returns a key of the path without its beginning. A bound that lies after all of
-// them is one that no key reaches.
+// rest returns a key of the path without its start. A bound after the last key of the path
+// becomes pastKeys.
 func (w *withinWalk) rest(key []byte) []byte {
 	if bytes.HasPrefix(key, w.start) {
 		return key[len(w.start):]
@@ -269,15 +269,15 @@ func (w *withinWalk) rest(key []byte) []byte {
 	return pastKeys
 }
 
-// pastKeys is above all that follows the beginning of a path's keys.
+// pastKeys is above all keys of a path without their start.
 var pastKeys = bytes.Repeat([]byte{0xff}, index.MaxEntryBytes)
 
-// verify checks that a span has what the engine has.
+// verify checks that a span has the same rows as the engine.
 func (w *withinWalk) verify(s *indexSpan) {
 	i := 0
 	for e, err := range w.r.v.snap.Scan(s.lower, s.upper, kv.Forward) {
 		if err != nil {
-			return // the same as if it had not been looked for
+			return // as if it had not been checked
 		}
 		invariant.Check(i < len(s.rows), "a span lacks %x", e.Key)
 		row := &s.rows[i]
@@ -289,9 +289,9 @@ func (w *withinWalk) verify(s *indexSpan) {
 	invariant.Check(i == len(s.rows), "a span has %d rows, of which there are %d", len(s.rows), i)
 }
 
-// read walks over rows that are not kept, and keeps them.
+// read walks over rows that are in no span, and keeps them.
 func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
-	from := lower // where what is built begins, or ends if the order is reversed
+	from := lower // the bound where built begins: its upper one if the order is reversed
 	if w.order == kv.Reverse {
 		from = upper
 	}
@@ -335,8 +335,8 @@ func (w *withinWalk) read(lower, upper []byte) (more bool, err error) {
 	return true, nil
 }
 
-// build takes up a row. If what was built from a place on is full, it keeps that and
-// begins another span. It returns where what is built begins.
+// build adds a row to the span being built. If that is full, it is kept first and another
+// one begins. It returns the bound where the span being built begins.
 func (w *withinWalk) build(from []byte, e kv.Entry) []byte {
 	if len(w.built.s.rows) == spanRows {
 		to := bytes.Clone(e.Key)
@@ -351,7 +351,7 @@ func (w *withinWalk) build(from []byte, e kv.Entry) []byte {
 	return from
 }
 
-// beyond is the bound on the far side of a row.
+// beyond returns the bound right after a row, in the direction of the walk.
 func (w *withinWalk) beyond(key []byte) []byte {
 	if w.order == kv.Reverse {
 		return key
@@ -359,7 +359,7 @@ func (w *withinWalk) beyond(key []byte) []byte {
 	return append(bytes.Clone(key), 0)
 }
 
-// keep keeps what was built from one place to another.
+// keep keeps the span being built, between two bounds.
 func (w *withinWalk) keep(from, to []byte) {
 	if !w.keepSpans {
 		return
