@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// Bundles: several writes that happen together, or not at all. They execute in
-// order, each on what the ones before have left, in a child of the group's transaction:
-// when one of them fails, the child is dropped, and the group goes on as if the bundle
-// had never come.
+// Bundles: several writes that all happen, or none does. They execute in order, each on the
+// result of those before, in a child of the group's transaction. If one of them fails, the
+// child is dropped, and the group continues without the bundle.
 //
-// The writes of a bundle have one lsn between them, and n is their place, from 1.
+// The writes of a bundle share one lsn. Their n counts from 1.
 
 package store
 
@@ -22,8 +21,8 @@ import (
 const (
 	// maxBundle is how many operations a bundle may have: n has 16 bits.
 	maxBundle = 1<<16 - 1
-	// bundleBytes bounds the rows that a bundle writes, and bundleReadBytes the
-	// items that it reads.
+	// bundleBytes bounds the rows that a bundle writes, and bundleReadBytes the items that
+	// it reads.
 	bundleBytes     = 24 << 20
 	bundleReadBytes = 10 << 20
 )
@@ -38,10 +37,10 @@ func (e *WriteError) Error() string { return fmt.Sprintf("operation %d: %v", e.I
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// WriteAll does several operations on items of this partition in order, each seeing
-// what those before it did, at one moment, and durably: all of them, or none. If one
-// fails, the error is a *WriteError. Their writes have one lsn, and if there are
-// none the partition's stays.
+// WriteAll does several operations on items of this partition, in order, each seeing the
+// writes before it, at one moment, and durably: all of them or none. If one fails, the
+// error is a *WriteError. The writes share one lsn. Without writes, the partition's lsn
+// stays the same.
 func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error) {
 	if len(ops) > maxBundle {
 		return nil, &WriteError{maxBundle, ErrTooMuch}
@@ -62,26 +61,24 @@ func (p *Partition) WriteAll(ctx context.Context, ops []Write) ([]Result, error)
 	}
 }
 
-// Outcome is what came of one of several operations that do not depend on each
-// other.
+// Outcome is the result of one operation of a WriteEach.
 type Outcome struct {
 	Result
 	Err error
 }
 
-// ErrSkipped: an operation before this one has failed.
+// ErrSkipped: an earlier operation has failed.
 var ErrSkipped = errors.New("an operation before it has failed")
 
-// EachOptions say how several operations are done one by one.
+// EachOptions are the options of a WriteEach.
 type EachOptions struct {
-	// StopAtFailure skips what follows an operation that fails.
+	// StopAtFailure skips all operations after one that fails.
 	StopAtFailure bool
 }
 
-// WriteEach does several operations on items of this partition in order, each seeing
-// what those before it did, and durably, but each by itself: those that fail leave
-// the others as they are. The error is for what kept all that follows from being
-// done.
+// WriteEach does several operations on items of this partition, in order, each seeing the
+// writes before it, and durably, but independently: one that fails does not affect the
+// others. The returned error prevented all operations that have no outcome.
 func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) ([]Outcome, error) {
 	all := make([]Outcome, 0, len(ops))
 	read := 0
@@ -114,18 +111,18 @@ func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) (
 	return all, nil
 }
 
-// bundle is the operations of a WriteAll or a WriteEach, prepared.
+// bundle is the prepared operations of a WriteAll or a WriteEach.
 type bundle struct {
 	writes  []*write
 	results []Result
 
-	each     *EachOptions // of a WriteEach
-	outcomes []Outcome    // of the first writes
-	read     int          // bytes of items
+	each     *EachOptions // nil for a WriteAll
+	outcomes []Outcome    // of the operations done so far
+	read     int          // bytes of items read so far
 }
 
-// prepareAll prepares what can be. An operation that cannot fails when its turn
-// comes: one before it may fail for a reason of its own.
+// prepareAll prepares operations. One that cannot be prepared fails when its turn comes,
+// since an earlier one may fail first, for another reason.
 func prepareAll(ops []Write, c *catalog.Container, m memory.Room) *bundle {
 	b := &bundle{writes: make([]*write, len(ops)), results: make([]Result, 0, len(ops))}
 	for i, op := range ops {
@@ -141,7 +138,7 @@ func prepareAll(ops []Write, c *catalog.Container, m memory.Room) *bundle {
 	return b
 }
 
-// roomOf is that of the one request that operations are of.
+// roomOf returns the memory of the request that all operations belong to.
 func roomOf(ctx context.Context, ops []Write) memory.Room {
 	for i := range ops {
 		if ops[i].Memory != nil {
@@ -151,7 +148,7 @@ func roomOf(ctx context.Context, ops []Write) memory.Room {
 	return memory.Room{}
 }
 
-// bytes is what the bundle adds to a group, as far as it is known.
+// bytes is about what the bundle adds to a group.
 func (b *bundle) bytes() int {
 	bytes := 0
 	for _, w := range b.writes {
@@ -160,21 +157,21 @@ func (b *bundle) bytes() int {
 	return bytes
 }
 
-// tallied notes that the dead of a logical partition were counted.
+// tallied records that the expired bytes of a logical partition were counted.
 func (b *bundle) tallied(logical []byte) {
 	for _, w := range b.writes {
 		w.tallied = w.tallied || bytes.Equal(w.identity[:w.logical], logical)
 	}
 }
 
-// executeAll does the operations of a bundle, or nothing.
+// executeAll does all operations of a bundle, or none.
 func (w *writer) executeAll(b *bundle) (err error) {
 	if b.each != nil {
 		return w.executeEach(b)
 	}
 	w.beginChild()
 	defer func() { w.endChild(err != nil) }()
-	b.read, b.results = 0, b.results[:0] // it may be tried again
+	b.read, b.results = 0, b.results[:0] // it may have been tried before
 	for i, r := range b.writes {
 		res, err := w.executeNext(b, r)
 		if err == nil && w.batch.Bytes()-w.bytes > bundleBytes {
@@ -188,12 +185,12 @@ func (w *writer) executeAll(b *bundle) (err error) {
 	return nil
 }
 
-// executeEach does the first operations of a bundle one by one: all, unless they
-// write more than was foreseen, or one fails that the caller has to know of.
+// executeEach does the operations of a bundle one by one. It stops early if the batch is
+// full, or if one fails and the caller has to act on that.
 func (w *writer) executeEach(b *bundle) error {
 	for _, r := range b.writes {
 		if r.epoch != w.view.container.Epoch {
-			return errStale // before anything was done
+			return errStale // no operation was done yet
 		}
 		if len(b.outcomes) > 0 && w.batch.Bytes() > fullBytes {
 			return nil
@@ -253,7 +250,7 @@ func (w *writer) readOnly(r *write, old *current) (Result, error) {
 	return res, nil
 }
 
-// change makes the write of an Update, now that the item is known.
+// change prepares the write of an Update from the present item.
 func (w *writer) change(r *write, old *current) (*write, error) {
 	asked := r.more.asked
 	item, err := asked.Change(old.body)

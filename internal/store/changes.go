@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// The change feed in its latest version mode: every live item at its last write,
-// in write order. A position in it is an lsn, up to which everything was told, and the
-// incarnation of the partition that has told it. It stays good for ever, since lsns are
-// never given twice within one history of the data. Data that is restored from a copy
-// has another history from there on.
+// The change feed in its latest version mode: every live item at its last write, in write
+// order. A position is an lsn, up to which all changes were returned, and the incarnation
+// of the partition that returned them. A position never becomes invalid, since one history
+// of the data never uses an lsn twice. Data restored from a copy has another history from
+// there on.
 
 package store
 
@@ -19,38 +19,37 @@ import (
 
 // Changes asks for a page of the change feed.
 type Changes struct {
-	// Within, if it is set, asks for the items of one logical partition, and MinEPK
-	// and MaxEPK for those from one effective partition key to before another. Nil
-	// is no bound.
+	// Within, if set, asks for the items of one logical partition. MinEPK and MaxEPK bound
+	// the effective partition keys, inclusive and exclusive; nil is no bound.
 	Within         *LogicalPartition
 	MinEPK, MaxEPK []byte
 	// Start says where to begin.
 	Start ChangeStart
-	// AllVersions asks for all versions and deletes, in a form of their own.
+	// AllVersions asks for all versions and deletes, in their own form.
 	AllVersions bool
-	// Wrapped asks for each item as the current part of an object, beside what is
-	// known of the change.
+	// Wrapped asks for each item in an object, as current, together with the metadata of
+	// the change.
 	Wrapped bool
-	// MaxItems is the length of a page; 0 only finds out where it would begin.
+	// MaxItems is the length of a page; 0 only determines where it would begin.
 	MaxItems int
 	MaxBytes int
 }
 
-// ChangeStart is a place in the change feed: after the lsn After, or one of the
-// others if they are set.
+// ChangeStart is where to begin in the change feed: after the lsn After, unless one of the
+// other fields is set.
 type ChangeStart struct {
 	After uint64
-	// Incarnation is whose position After is; 0 if that is not known.
+	// Incarnation is that of the partition which returned After; 0 if it is not known.
 	Incarnation uint8
-	// Beginning is before everything, wherever that is.
+	// Beginning is before the first change.
 	Beginning bool
-	// Now is after everything that there is.
+	// Now is after the last change.
 	Now bool
-	// SinceMs is before whatever was written at that moment or later; 0 is for none.
+	// SinceMs is before the first change at that moment or later; 0 is not set.
 	SinceMs int64
 }
 
-// Known reports whether the place is an lsn.
+// Known reports whether the start is an lsn.
 func (s ChangeStart) Known() bool { return !s.Beginning && !s.Now && s.SinceMs == 0 }
 
 // ChangePage is a page of the change feed.
@@ -58,8 +57,8 @@ type ChangePage struct {
 	// Items holds the items, with commas between them.
 	Items []byte
 	Count int
-	// Position is the lsn up to which everything was told, and More says that there
-	// may be something after it now.
+	// Position is the lsn up to which all changes were returned. More reports that there
+	// may be changes after it now.
 	Position uint64
 	More     bool
 	LSN      uint64
@@ -67,9 +66,8 @@ type ChangePage struct {
 	Incarnation uint8
 }
 
-// Changes returns a page of the change feed, as of nowMs. A page never ends within
-// the changes of one lsn, which were made together: it may be longer than was asked
-// for.
+// Changes returns a page of the change feed, as of nowMs. A page never ends between changes
+// of one lsn, which were made together, so it may be longer than MaxItems.
 func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (ChangePage, error) {
 	var w changeWalk
 	if err := w.open(p, nowMs); err != nil {
@@ -89,17 +87,17 @@ func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (Change
 	return w.page, err
 }
 
-// changeWalk is a page that is being put together.
+// changeWalk fills a page.
 type changeWalk struct {
 	Reader
 	q       Changes
-	logical []byte // the start of the identities that are asked for, nil for all
+	logical []byte // the start of the identities that are asked for; nil for all
 	page    ChangePage
 	rows    int
-	passed  int64 // bytes of items that were read and not shown
+	passed  int64 // bytes of items that were read and not returned
 }
 
-// begin finds the place where the page begins.
+// begin sets the position at which the page begins.
 func (w *changeWalk) begin(q Changes) error {
 	w.q, w.page.LSN, w.page.Incarnation = q, w.v.meta.LSN, w.p.incarnation
 	w.page.Position = w.p.resumeLSN(q.Start, w.v.meta.LSN)
@@ -116,18 +114,18 @@ func (w *changeWalk) begin(q Changes) error {
 	return err
 }
 
-// MaxIncarnation is the last one that a partition may have; the first is 1.
+// MaxIncarnation is the highest incarnation; the lowest is 1.
 const MaxIncarnation = 63
 
-// newIncarnation returns that of a partition which is being opened: any but none, for
-// whatever could be counted would be copied with the data.
+// newIncarnation returns a random incarnation for a partition that is being opened. It is
+// not a counter in the data, since that would be copied with the data.
 func newIncarnation() uint8 { return 1 + uint8(rand.N(MaxIncarnation)) }
 
-// resumeLSN returns the lsn up to which a reader knows everything, in a partition that is
-// at the given one. What was written before the partition was opened is part of every
-// history that it can have a position of, and what was written since only of its own.
-// So a position of another incarnation is good up to there. One that is ahead without
-// being another's is as good as the last.
+// resumeLSN returns the lsn up to which a reader knows all changes, in a partition that is
+// at the given lsn. Changes from before the partition was opened are in every history that
+// the reader's position can be from; later ones are in this history only. So a position of
+// another incarnation holds up to the lsn at the opening. A position of this incarnation
+// that is ahead of the partition counts as the last lsn.
 func (p *Partition) resumeLSN(s ChangeStart, lsn uint64) uint64 {
 	if s.Incarnation != 0 && s.Incarnation != p.incarnation {
 		return min(s.After, p.openedAt)
@@ -135,7 +133,7 @@ func (p *Partition) resumeLSN(s ChangeStart, lsn uint64) uint64 {
 	return min(s.After, lsn)
 }
 
-// feedBefore returns the last lsn before whatever was written at sinceMs or later.
+// feedBefore returns the last lsn before the first write at sinceMs or later.
 func (p *Partition) feedBefore(v *view, sinceMs int64) (uint64, error) {
 	return lastBefore(v.meta.LSN, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
 		for e, err := range v.order(kindInherits, mark{At: position{LSN: lsn}}) {
@@ -146,12 +144,12 @@ func (p *Partition) feedBefore(v *view, sinceMs int64) (uint64, error) {
 	})
 }
 
-// lastBefore returns the last lsn, of all up to the given one, before whatever came at
-// sinceMs or later. first returns the lsn and the time of the first row from an lsn
-// on: neither ever decreases, so that they can be searched.
+// lastBefore returns the last lsn, of those up to the given one, before the first row at
+// sinceMs or later. first returns the lsn and the time of the first row from an lsn on.
+// Neither ever decreases, so lastBefore is a binary search.
 func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64, bool, error)) (uint64, error) {
 	from, to := uint64(0), lsn+1
-	middle := from // rows that were taken away are passed by once, not in every step
+	middle := from // the first step skips all purged rows at the start, so that the others need not
 	for ; from < to; middle = from + (to-from)/2 {
 		row, ms, found, err := first(middle)
 		if err != nil {
@@ -166,7 +164,7 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 	return max(from, 1) - 1, nil
 }
 
-// feed walks the feed from the page's position on.
+// feed walks along the feed from the page's position on.
 func (w *changeWalk) feed() error {
 	for e, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
 		row, err := kindInherits.parseRow(e, err)
@@ -185,8 +183,8 @@ func (w *changeWalk) feed() error {
 	return nil
 }
 
-// ends reports whether the page ends before a change of so many bytes: it has had its
-// share, and the change is of another lsn than the one before it.
+// ends reports whether the page ends before a change of so many bytes: the page is full, or
+// has passed over too much, and the change has another lsn than the one before.
 func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 	full := w.page.Count > 0 && (w.page.Count >= w.q.MaxItems || int64(len(w.page.Items))+bytes > int64(w.q.MaxBytes))
 	w.page.More = lsn != w.page.Position && (full || w.rows >= pageRows || w.passed >= passedBytes)
@@ -194,7 +192,7 @@ func (w *changeWalk) ends(lsn uint64, bytes int64) bool {
 	return w.page.More
 }
 
-// show puts the item of a row into the page, if it is live and asked for.
+// show adds the item of a row to the page, if it is live and asked for.
 func (w *changeWalk) show(row *orderRow) error {
 	if row.kind == kindInherits && row.ms <= w.cut[kindInherits] {
 		w.expired = w.expired.Plus(Amount{1, row.size})
@@ -225,7 +223,7 @@ func (w *changeWalk) show(row *orderRow) error {
 	return nil
 }
 
-// wants reports whether an item is among those that are asked for.
+// wants reports whether an item is asked for.
 func (w *changeWalk) wants(identity []byte) (bool, error) {
 	if w.logical != nil {
 		return bytes.HasPrefix(identity, w.logical), nil
@@ -233,7 +231,7 @@ func (w *changeWalk) wants(identity []byte) (bool, error) {
 	return epkBetween(identity, w.q.MinEPK, w.q.MaxEPK)
 }
 
-// render writes an item as the feed shows it.
+// render appends an item as the feed returns it.
 func (w *changeWalk) render(dst []byte, h *header, body []byte) []byte {
 	if !w.q.Wrapped {
 		return appendWithLSN(dst, body, h.lsn)
@@ -243,17 +241,17 @@ func (w *changeWalk) render(dst []byte, h *header, body []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// appendMetadata writes what is told of every change, without the braces.
+// appendMetadata appends the metadata of all kinds of changes, without the braces.
 func appendMetadata(dst []byte, lsn uint64, atMs int64) []byte {
 	dst = strconv.AppendUint(append(dst, `"lsn":`...), lsn, 10)
 	return strconv.AppendInt(append(dst, `,"crts":`...), atMs/1000, 10)
 }
 
-// lsnProperty is the one that the feed adds to items.
+// lsnProperty is the property that the feed adds to items.
 const lsnProperty = "_lsn"
 
-// appendWithLSN writes an item with its lsn as its last property, in place of one
-// that it has: who copies items from one feed to a container keeps theirs.
+// appendWithLSN appends an item with its lsn as the last property. It replaces an _lsn in
+// the item: a client that copies items from a feed may store theirs.
 func appendWithLSN(dst, body []byte, lsn uint64) []byte {
 	members := body[:len(body)-1]
 	if bytes.Contains(body, []byte(`"`+lsnProperty+`"`)) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Checking a partition at rest: every item has all its derived rows, every
-// derived row has its item, the counters agree with both, and the body of each
-// item says what its header says.
+// Checking a partition at rest: every item has all its derived rows, every derived row has
+// its item, the counters agree with both, and the body of each item agrees with its header.
 
 package store
 
@@ -16,8 +15,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Check looks at every row of a partition, calls report for each problem and returns what
-// there is. An error means that the check itself could not go on.
+// Check reads every row of a partition, calls report for each problem, and returns how much
+// there is. An error means that the check could not continue.
 func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(problem string)) (Amount, error) {
 	x := partitionPrefix(c.RID, index)
 	k := &checker{
@@ -57,21 +56,21 @@ func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(proble
 	return k.all.meta.Amount, k.unknownRows()
 }
 
-// checker checks a partition. It writes the items that it finds once more, to nowhere: the
-// rows and the counts that come of it are those that should be there.
+// checker checks a partition. It writes every item again, with a writer whose batch is not
+// committed, and compares its rows and counts with those in the partition.
 type checker struct {
 	stored
 	container *catalog.Container
 	index     int
 	meta      meta
 	report    func(format string, args ...any)
-	// all has written all items, and has counted them. What it holds is as long as there
-	// are seconds in which anything was written or expires. one is for a single item.
+	// all has written and counted all items. Its memory grows with the number of seconds in
+	// which items were written or expire. one writes a single item.
 	all, one writer
-	// right is how many rows are as their items say, by their spaces.
+	// correct counts the rows that are as their items require, by space.
 	correct map[byte]int
-	// earlierPolicy: the partition has not met the container's indexing policy yet,
-	// and its index rows, which leave when it does, go by one that is not known.
+	// earlierPolicy: the partition has not adopted the container's indexing policy yet. Its
+	// index rows are of an unknown policy, and will be dropped when it does.
 	earlierPolicy bool
 	lastLSN       uint64
 	lastMs        int64
@@ -93,12 +92,12 @@ func (k *checker) each(space byte, check func(kv.Entry) error) error {
 	return nil
 }
 
-// checked returns a check of rows that can be taken apart: others are reported.
+// checked returns a check of parsed rows. It reports rows that cannot be parsed.
 func checked[T any](k *checker, parse func(kv.Entry) (T, error), check func(kv.Entry, T) error) func(kv.Entry) error {
 	return func(e kv.Entry) error {
 		row, err := parse(e)
 		if err != nil {
-			if e.Key[prefixBytes] != feedSpace { // strays reports those
+			if e.Key[prefixBytes] != feedSpace { // strays reports feed rows
 				k.report("%v", err)
 			}
 			return nil
@@ -107,7 +106,7 @@ func checked[T any](k *checker, parse func(kv.Entry) (T, error), check func(kv.E
 	}
 }
 
-// item checks an item and looks for each of its derived rows.
+// item checks an item and all its derived rows.
 func (k *checker) item(e kv.Entry, c current) error {
 	h, ordinal := &c.header, c.ordinal
 	if ordinal >= k.meta.NextOrdinal || h.lsn > k.meta.LSN {
@@ -119,7 +118,7 @@ func (k *checker) item(e kv.Entry, c current) error {
 	return k.derived(&c, e.Value)
 }
 
-// body compares what the item's JSON says with its header and its place.
+// body compares the item's JSON with its header, and with the partition.
 func (k *checker) body(c *current) {
 	o, err := value.ParseObject(c.body)
 	if err != nil {
@@ -157,7 +156,7 @@ func isText(raw []byte, want string) bool {
 	return v == value.String(want)
 }
 
-// feedRow checks that time does not run backwards.
+// feedRow checks that times do not decrease along the feed.
 func (k *checker) feedRow(_ kv.Entry, row orderRow) error {
 	if row.ms < k.lastMs {
 		k.report("lsn %d was written at %d ms, before lsn %d at %d ms", row.At.LSN, row.ms, k.lastLSN, k.lastMs)
@@ -166,7 +165,7 @@ func (k *checker) feedRow(_ kv.Entry, row orderRow) error {
 	return nil
 }
 
-// stat compares a counter with what was counted.
+// stat compares a counter with the count.
 func (k *checker) stat(_ kv.Entry, b keyedBucket) error {
 	want := k.all.buckets[b.bucketKey]
 	delete(k.all.buckets, b.bucketKey)
@@ -179,7 +178,7 @@ func (k *checker) stat(_ kv.Entry, b keyedBucket) error {
 	return nil
 }
 
-// totals reports what was counted and has no row, or another one.
+// totals reports counts that have no row, and totals of the partition that differ.
 func (k *checker) totals() {
 	for b, n := range k.all.buckets {
 		k.report("counter %c %c %d is missing: it should hold %d items", b.class, b.level, b.start, n.Items)
@@ -196,7 +195,7 @@ func (k *checker) totals() {
 	}
 }
 
-// unknownRows reports the rows that are of no kind: what lies between the spaces.
+// unknownRows reports rows between the known spaces.
 func (k *checker) unknownRows() error {
 	from := k.prefix[:]
 	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, removalSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
@@ -221,8 +220,8 @@ func (k *checker) nothingIn(lower, upper []byte) error {
 	return nil
 }
 
-// CheckOrphans reports partitions whose container does not exist. known tells
-// how many partitions a container has, 0 if there is no such container.
+// CheckOrphans reports rows of partitions that do not exist. known returns how many
+// partitions a container has, 0 if it does not exist.
 func CheckOrphans(snap kv.Snapshot, known func(catalog.ContainerRID) int, report func(problem string)) error {
 	lower, upper := []byte{partitionTag}, []byte{partitionTag + 1}
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
-// checkMark reports an item that purge would never come to.
+// checkMark reports an item that purge's mark has passed, so that it would never be purged.
 func (k *checker) checkMark(h *header, ordinal uint64) {
 	kind := kindOf(h.ttl)
 	if kind == kindNever || k.meta.Marks[kind].before(h.mark()) {
@@ -24,10 +24,10 @@ func (k *checker) checkMark(h *header, ordinal uint64) {
 	}
 }
 
-// derivedRows are the rows that an item has beside its own, by their spaces.
+// derivedRows are the kinds of rows that an item has beside its item row, by space.
 var derivedRows = map[byte]struct {
 	what, aRow string
-	bytes      int // of the row
+	bytes      int // length of the row's value
 	keyBytes   int // 0 for any
 }{
 	idSpace:     {"id row", "an id row", idRowBytes, 0},
@@ -37,7 +37,7 @@ var derivedRows = map[byte]struct {
 	indexSpace:  {what: "index row"},
 }
 
-// shadow makes a writer ready for rows that are written nowhere.
+// shadow initialises a writer whose rows are not committed.
 func (k *checker) shadow(w *writer) {
 	*w = writer{p: &Partition{prefix: *k.prefix}}
 	w.init()
@@ -46,8 +46,8 @@ func (k *checker) shadow(w *writer) {
 	w.meta.Generation = k.meta.Generation
 }
 
-// write returns all rows of an item, as it would be written. Those that depend on what
-// cannot be read are missing, which k.body has reported.
+// write returns all rows of an item, as the loop would write them. Rows that depend on
+// unreadable parts of the item are missing; k.body has reported those parts.
 func (k *checker) write(w *writer, c *current, row []byte) *kv.Batch {
 	w.batch.Reset()
 	_ = c.derive(k.container, memory.Room{})
@@ -62,8 +62,8 @@ func (k *checker) write(w *writer, c *current, row []byte) *kv.Batch {
 	return w.batch
 }
 
-// derived looks for the rows that an item should have. While a new indexing policy is
-// being carried out, some of the index are not there yet.
+// derived checks the rows that an item should have. While a new indexing policy is being
+// applied, some index rows do not exist yet.
 func (k *checker) derived(c *current, row []byte) error {
 	reached, passBy := c.ordinal <= k.meta.IndexedTo, k.earlierPolicy
 	for op := range k.write(&k.all, c, row).Ops {
@@ -91,8 +91,8 @@ func (k *checker) derived(c *current, row []byte) error {
 	return nil
 }
 
-// strays reports rows that are those of no item. Where there are as many as were found to
-// be right, there are no others.
+// strays reports rows that belong to no item. A space with as many rows as were found
+// correct has none.
 func (k *checker) strays() error {
 	for _, space := range []byte{idSpace, feedSpace, ownSpace, uniqueSpace, indexSpace} {
 		rows := 0
@@ -107,7 +107,7 @@ func (k *checker) strays() error {
 	return nil
 }
 
-// owned checks that a derived row belongs to an item that has it.
+// owned checks that a derived row is one that its item requires.
 func (k *checker) owned(e kv.Entry) error {
 	ordinal, ok := k.ownerOf(e)
 	if !ok {
@@ -136,7 +136,7 @@ func (k *checker) owned(e kv.Entry) error {
 	return nil
 }
 
-// ownerOf returns the ordinal of the item that a derived row belongs to, and reports one
+// ownerOf returns the ordinal of the item that a derived row belongs to. It reports a row
 // that cannot be read.
 func (k *checker) ownerOf(e kv.Entry) (ordinal uint64, ok bool) {
 	if e.Key[prefixBytes] == indexSpace {
@@ -155,19 +155,19 @@ func (k *checker) ownerOf(e kv.Entry) (ordinal uint64, ok bool) {
 	return binary.BigEndian.Uint64(e.Value), true
 }
 
-// part compares the totals of a logical partition with what was counted.
+// part compares the totals of a logical partition with the count.
 func (k *checker) part(e kv.Entry, got part) error {
 	logical := string(e.Key[prefixBytes+1:])
 	want := k.all.parts[logical]
 	delete(k.all.parts, logical)
-	if got != want || want.Items == 0 { // one without items has no row
+	if got != want || want.Items == 0 { // totals of 0 items should have no row
 		k.report("the totals of logical partition %x are %d items, %d bytes, but there are %d items, %d bytes",
 			logical, got.Items, got.Bytes, want.Items, want.Bytes)
 	}
 	return nil
 }
 
-// event checks that an event can be read, and that its item is gone.
+// event checks that the item of an event does not exist any more.
 func (k *checker) event(e kv.Entry, ev Event) error {
 	_, found, err := k.snap.Get(k.prefix.appendItemKey(nil, ev.Ordinal))
 	if err == nil && found {

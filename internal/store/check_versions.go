@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Checking the log of all versions: if there is one, it is in order, and ends with what
-// the items are. Whether there should be one the data does not say: a server may keep
-// it for all containers.
+// Checking the log of all versions. If there is one, it must be in order, and its last rows
+// must agree with the items. The data does not say whether there should be one: a flag of
+// the server may ask for it in all containers.
 
 package store
 
@@ -12,33 +12,33 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// logCheck is what the rows of the log have shown so far.
+// logCheck is the state of the check after the rows so far.
 type logCheck struct {
 	state  logState
 	found  bool
 	lastMs int64
-	// last is what last happened to each item, by identity, and names has the
-	// identities by rid: an item may get another id.
+	// last has each item's last row, by identity. names has identities by rid, since an
+	// item may change its id.
 	last  map[string]lastChange
 	names map[string]string
 	seed  maphash.Seed
 }
 
-// lastChange is a row of the log without its bytes.
+// lastChange is a row of the log, with a hash of its image.
 type lastChange struct {
 	kind          logKind
 	lsn, previous uint64
 	image         uint64 // hash
 }
 
-// startLog reads how far the log goes.
+// startLog reads the state of the log.
 func (k *checker) startLog() (err error) {
 	k.log.last, k.log.names, k.log.seed = map[string]lastChange{}, map[string]string{}, maphash.MakeSeed()
 	k.log.state, k.log.found, err = k.logState()
 	return err
 }
 
-// logRow checks a row of the log, and that it goes on from the item's row before it.
+// logRow checks a row of the log against the item's row before it.
 func (k *checker) logRow(e kv.Entry, r logRow) error {
 	l := &k.log
 	if !l.found || r.lsn <= l.state.From || r.lsn > k.meta.LSN || r.atMs < l.lastMs {
@@ -62,7 +62,8 @@ func (k *checker) logRow(e kv.Entry, r logRow) error {
 	return nil
 }
 
-// logName notes which id an item has. One that it had before is told no more of.
+// logName records the identity of an item. If it has changed, the item's last row moves to
+// the new identity.
 func (k *checker) logName(e kv.Entry, r *logRow) {
 	rid, err := textOf(r.image, "_rid")
 	if err != nil {
@@ -87,7 +88,7 @@ func (k *checker) logName(e kv.Entry, r *logRow) {
 	}
 }
 
-// logged checks that the log ends with what an item is.
+// logged checks that the last row of an item in the log agrees with the item.
 func (k *checker) logged(c *current) {
 	l := &k.log
 	if !l.found {
@@ -107,7 +108,7 @@ func (k *checker) logged(c *current) {
 	}
 }
 
-// logEnds reports items that the log has and that are not there.
+// logEnds reports items that exist only in the log.
 func (k *checker) logEnds() {
 	for identity, r := range k.log.last {
 		if r.kind == logCreate || r.kind == logReplace {

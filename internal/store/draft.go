@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Drafts: one logical partition at one moment, with a transaction over it. A draft is
-// made outside of the loop, in as long as it takes, and then committed as a whole if
-// nothing has changed under it: its writes are done again in the loop, which alone knows
-// their lsn, ordinals and time. Quotas are looked at there.
+// Drafts: one logical partition at one moment, with a transaction over it. A draft is made
+// outside of the loop and may take long. It is then committed as a whole, if the logical
+// partition has not changed since: the loop, which alone knows lsn, ordinals and time, does
+// its writes again. Quotas are checked there.
 
 package store
 
@@ -20,37 +20,38 @@ import (
 )
 
 const (
-	// maxDraft is how many writes a draft may have, and draftBytes how long the items
-	// may be that they write.
+	// maxDraft is the most writes in a draft, and draftBytes the most bytes of items that
+	// they write.
 	maxDraft   = 10_000
 	draftBytes = 8 << 20
-	// draftOrdinals are what new items have until they are committed. No item gets
-	// that far.
+	// draftOrdinals is the first ordinal that new items have until they are committed.
+	// Ordinals of stored items never get that high.
 	draftOrdinals = catalog.MaxOrdinal - maxDraft
-	// draftLSNs are in the etags that items have until then.
+	// draftLSNs is the lsn after which drafts number their writes. It is in the etags of
+	// items until they are committed.
 	draftLSNs = 1 << 62
 )
 
 // Draft is a logical partition with changes. It is for one goroutine.
 type Draft struct {
 	r       *Reader
-	w       writer // of what the reader sees
+	w       writer // its transaction is what the reader sees
 	logical LogicalPartition
 
 	ops    []Write
 	stamps []stamp // of the ops
 	bytes  int
 
-	// Memory is what the request may take; nil for no bounds.
+	// Memory is what the request may take; nil is no limit.
 	Memory *memory.Share
 }
 
-// stamp is what the draft has written into an item in place of what only the loop
-// knows.
+// stamp is the provisional values that the draft wrote into an item, where only the loop
+// knows the real ones.
 type stamp struct{ etag, rid string }
 
-// NewDraft begins a draft of a logical partition as of nowMs. The caller closes it,
-// soon.
+// NewDraft begins a draft of a logical partition as of nowMs. The caller closes it soon,
+// since it holds a snapshot.
 func (p *Partition) NewDraft(l LogicalPartition, nowMs int64) (*Draft, error) {
 	r, err := p.NewReader(nowMs)
 	if err != nil {
@@ -65,22 +66,22 @@ func (p *Partition) NewDraft(l LogicalPartition, nowMs int64) (*Draft, error) {
 	return d, nil
 }
 
-// Close lets go of the partition.
+// Close releases the partition.
 func (d *Draft) Close() { d.r.Close() }
 
 // Reader returns a reader of the logical partition with the draft's changes. It is
 // closed with the draft.
 func (d *Draft) Reader() *Reader { return d.r }
 
-// Empty reports whether nothing was written.
+// Empty reports whether the draft has no writes.
 func (d *Draft) Empty() bool { return len(d.ops) == 0 }
 
-// OnlyDeletes reports whether the draft adds nothing.
+// OnlyDeletes reports whether all writes are deletes.
 func (d *Draft) OnlyDeletes() bool {
 	return !slices.ContainsFunc(d.ops, func(w Write) bool { return w.Op != Delete })
 }
 
-// Writes is how many writes the draft has.
+// Writes returns the number of writes.
 func (d *Draft) Writes() int { return len(d.ops) }
 
 // Full reports whether the draft takes no more writes.
@@ -122,7 +123,7 @@ func (d *Draft) IDOf(rid string) (string, error) {
 	return string(id), nil
 }
 
-// textOf returns a property of an item that is a string.
+// textOf returns a property of an item whose value is a string.
 func textOf(body []byte, name string) (string, error) {
 	o, err := value.ParseObject(body)
 	if err != nil {
@@ -134,8 +135,8 @@ func textOf(body []byte, name string) (string, error) {
 	return text, nil
 }
 
-// Write does a Create, Upsert, Replace or Delete in the draft. The result has an etag
-// and a rid that Settle knows; the LSN and the work are unknown.
+// Write does a Create, Upsert, Replace or Delete in the draft. The etag and the rid of the
+// result are provisional; Settle replaces them. LSN and Work are not set.
 func (d *Draft) Write(r Write) (Result, error) {
 	if d.Full() {
 		return Result{}, ErrTooMuch
@@ -144,7 +145,7 @@ func (d *Draft) Write(r Write) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	d.w.out.Reset() // the rows are made again when the draft is committed
+	d.w.out.Reset() // the commit makes the rows again
 	res, err := d.w.execute(w)
 	if err != nil {
 		return Result{}, err
@@ -163,7 +164,7 @@ func (d *Draft) Write(r Write) (Result, error) {
 	return res, nil
 }
 
-// stampOf returns what is to be replaced in an item that was written.
+// stampOf returns the provisional values in an item that was written.
 func (d *Draft) stampOf(w *write, res *Result) (s stamp) {
 	if w.row == nil {
 		return stamp{}
@@ -175,8 +176,8 @@ func (d *Draft) stampOf(w *write, res *Result) (s stamp) {
 	return s
 }
 
-// Commit does the writes, durably: all of them, or none. With ErrChanged the logical
-// partition is not what it was when the draft began, and nothing was done.
+// Commit does the writes, durably: all of them or none. With ErrChanged, the logical
+// partition has changed since the draft began, and nothing was written.
 func (d *Draft) Commit(ctx context.Context) ([]Result, error) {
 	if len(d.ops) == 0 {
 		return nil, nil
@@ -185,7 +186,7 @@ func (d *Draft) Commit(ctx context.Context) ([]Result, error) {
 	results, err := d.w.p.WriteAll(ctx, append([]Write{same}, d.ops...))
 	switch {
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNotFound), errors.Is(err, ErrExists):
-		return nil, ErrChanged // items expire meanwhile, too
+		return nil, ErrChanged // an item that expires meanwhile is a change too
 	case err != nil:
 		return nil, err
 	}

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 
-// Package store keeps a partition: its items, their expiry order, their change
-// feed and their counters. It hides expired items from everyone. It knows
-// nothing of HTTP, and of other partitions.
+// Package store keeps a partition: its items, their expiry order, their change feed and
+// their counters. It hides expired items from all callers. It knows nothing of HTTP or of
+// other partitions.
 //
 // Invariants:
 //
-//  1. A partition has one writer, its loop (loop.go). Everybody else reads what
+//  1. A partition has one writer, its loop (loop.go). All other code reads the state that
 //     the loop has published, which is durable.
 //  2. All rows of an item change in one batch (rows.go).
-//  3. Whether an item is expired is decided in one place (expiry.go), at one
-//     moment per request.
-//  4. LSNs are dense and grow in commit order, and writtenMs never decreases
-//     with them.
+//  3. Whether an item is expired is decided in one place (expiry.go), at one moment per
+//     request.
+//  4. LSNs are dense and grow in commit order, and writtenMs never decreases with them.
 package store
 
 import (
@@ -30,61 +29,59 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no such item, or it has expired.
+	// ErrNotFound: the item does not exist, or has expired.
 	ErrNotFound = errors.New("no such item")
 	// ErrExists: an item with this id and partition key exists.
 	ErrExists = errors.New("an item with this id exists")
 	// ErrNotUnique: another item holds a unique key of the item.
 	ErrNotUnique = errors.New("another item has the same unique key")
-	// ErrPrecondition: the item's etag is not the one that was asked for.
+	// ErrPrecondition: the item's etag does not meet the condition.
 	ErrPrecondition = errors.New("the item has changed")
-	// ErrNotModified: the item's etag is the one that the reader has.
+	// ErrNotModified: the item's etag is the one in IfNoneMatch.
 	ErrNotModified = errors.New("the item has not changed")
-	// ErrClosed: the partition is closed, since its container was dropped or the
-	// database stops.
+	// ErrClosed: the partition is closed, because its container was dropped or the database
+	// is closing.
 	ErrClosed = errors.New("the partition is closed")
-	// ErrFailed: an earlier commit failed, so that nothing can be acknowledged
-	// until the data is opened anew.
+	// ErrFailed: an earlier commit failed. No write can be acknowledged until the data is
+	// opened again.
 	ErrFailed = errors.New("the partition stopped after a failed commit")
 	// ErrChanged: the logical partition has changed since it was read.
 	ErrChanged = errors.New("the logical partition has changed")
-	// ErrTooMuch: the writes of a WriteAll, or what they read, are too much for one
-	// commit.
+	// ErrTooMuch: the writes of a WriteAll, or the items that it reads, are too large for
+	// one commit.
 	ErrTooMuch = errors.New("too much for one commit")
 	// ErrTooManyTerms: the item has too much to index.
 	ErrTooManyTerms = index.ErrTooManyTerms
-	// ErrBusy: the container's settings changed again and again while the write
-	// was being prepared.
+	// ErrBusy: the container's settings kept changing while the write was being prepared.
 	ErrBusy = errors.New("the container's settings keep changing")
 )
 
 const (
-	// ordinalShift leaves 48 bits for counting a partition's items; the bits
-	// above hold the partition's index, so that rids are unique in a container.
+	// ordinalShift leaves 48 bits for counting a partition's items. The bits above hold the
+	// partition's index, so that rids are unique in a container.
 	ordinalShift = 48
 )
 
-// FirstOrdinal returns the lowest ordinal of a partition, which no item has.
+// FirstOrdinal returns a number below all ordinals of a partition.
 func FirstOrdinal(partition int) uint64 { return uint64(partition) << ordinalShift }
 
 // PartitionOf returns the partition of the item with the given ordinal.
 func PartitionOf(ordinal uint64) int { return int(ordinal >> ordinalShift) }
 
-// Options say which partition to open, and where.
+// Options are what Open needs.
 type Options struct {
 	DB        kv.DB
 	Clock     *clock.Clock
 	Container *catalog.Container
 	Index     int
-	// Cache is the budget of the items kept in memory; nil keeps none.
+	// Cache is the memory for caches; nil caches nothing.
 	Cache *CacheBudget
-	// Quotas bound what is kept.
+	// Quotas limit what is stored.
 	Quotas Quotas
-	// Ledger gets what work the partition does without being asked to; nil is for
-	// nobody to know.
+	// Ledger receives the work that the partition does without a request; nil drops it.
 	Ledger *ru.Ledger
-	// Failed is called once if a commit fails. Nothing that was in it has been
-	// acknowledged, and nothing more will be.
+	// Failed is called once if a commit fails. None of its writes was acknowledged, and no
+	// later write will be.
 	Failed func(error)
 }
 
@@ -96,43 +93,43 @@ type Partition struct {
 	prefix prefix
 	failed func(error)
 	ledger *ru.Ledger
-	// incarnation is another one whenever the partition is opened, which was when it was
-	// at the lsn openedAt.
+	// incarnation is a new random number whenever the partition is opened. openedAt is its
+	// lsn at that time.
 	incarnation uint8
 	openedAt    uint64
 
 	queue chan *job
-	// background is for tasks: purges, removals, the log of expired items, index rows and
-	// rewinds.
+	// background is the queue of tasks: purges, removals, expiries to be logged, index rows
+	// and rewinds.
 	background chan *job
 	stop       chan struct{}
 	ended      chan struct{}
 	closed     sync.Once
 
-	writer writer     // the loop's own
-	turn   sync.Mutex // held while a purge or index rows are planned and written
+	writer writer     // only the loop uses it
+	turn   sync.Mutex // held while a purge or index rows are planned and committed
 
-	rowBuffers sync.Pool // of *visited
+	rowBuffers sync.Pool // of *rowBuffer
 	rows       itemRows
 
 	mu struct {
 		sync.Mutex
 		now  *published
-		view *view // of now; nil while idle
+		view *view // of now; nil while the partition is idle
 
-		// What follows is derived from what was published; see follow.
+		// The following fields are derived from the published state; see follow.
 		expiredCount expiredCount
 		// soonestMs is when the next item expires, or earlier.
 		soonestMs int64
-		// groupMs is the moment of the group under way, never if there is none.
+		// groupMs is the moment of the group under way; never if there is none.
 		groupMs int64
-		tracked map[string]*trackedPath // by their encoded paths
-		// dead is what is known of logical partitions that are full, by the start of
-		// their identities.
+		tracked map[string]*trackedPath // by encoded path
+		// tallies has the expired bytes of full logical partitions, by the start of their
+		// identities.
 		tallies map[string]tally
-		// writing says that a group is under way, or ended with a commit whose
-		// outcome is unknown: its rows may already be in the engine and not be
-		// durable, so no new snapshot may be taken.
+		// writing: a group is under way, or has ended with a commit whose outcome is
+		// unknown. Its rows may be in the engine without being durable, so no new snapshot
+		// may be taken.
 		writing bool
 		used    bool // since the last ReleaseIdle
 		spans   spanCache
@@ -140,16 +137,16 @@ type Partition struct {
 	}
 }
 
-// published is the state of a partition after a commit. It never changes: the next
-// commit makes another one.
+// published is the state of a partition after a commit. It never changes: the next commit
+// makes a new one.
 type published struct {
 	container *catalog.Container
 	meta      meta
 	rules     rules // of meta
-	// number counts publications since the partition was opened, from 1: purge leaves
-	// the lsn as it is.
+	// number counts publications since the partition was opened, from 1. The lsn does not:
+	// purge leaves it as it is.
 	number uint64
-	// buried is what had expired and was removed since the partition was opened.
+	// purged is the expired items that were removed since the partition was opened.
 	purged Amount
 }
 
@@ -157,7 +154,7 @@ type published struct {
 type view struct {
 	*published
 	stored
-	refs  int // guarded by Partition.mu; one is Partition.mu.view's own
+	refs  int // guarded by Partition.mu; Partition.mu.view counts as one
 	sizes logicalSizes
 }
 
@@ -176,7 +173,7 @@ func Open(o Options) (*Partition, error) {
 }
 
 // open opens a partition. It returns the removals that were under way when it was last
-// stopped.
+// closed.
 func open(o Options) (*Partition, []*removal, error) {
 	p := &Partition{
 		db:         o.DB,
@@ -204,8 +201,8 @@ func open(o Options) (*Partition, []*removal, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// Settings that it does not know were changed by a call that did not return:
-	// as far as anybody can tell, they change now.
+	// Settings that the partition does not have yet were changed by a call that did not
+	// return. So they may as well change now.
 	generation, epoch := m.Generation, m.Epoch
 	m.adopt(o.Container, o.Clock.Now())
 	w := &p.writer
@@ -217,7 +214,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	}
 	w.log.adopt(o.Container, &w.meta)
 	if found && epoch != m.Epoch {
-		// Readers are about to go by them: what they make final must last.
+		// Readers will use these settings at once, so what they make final must be durable.
 		if err := w.finish(); err != nil {
 			return nil, nil, err
 		}
@@ -233,7 +230,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	return p, under, nil
 }
 
-// Close stops the loop, after the group under way, and refuses what waits.
+// Close stops the loop after the group under way, and refuses the jobs that wait.
 func (p *Partition) Close() {
 	p.closed.Do(func() { close(p.stop) })
 	<-p.ended
@@ -244,8 +241,8 @@ func (p *Partition) Close() {
 	p.mu.spans.empty()
 }
 
-// acquire returns the published view, with a fresh snapshot if the partition was
-// idle. The caller releases it.
+// acquire returns the published view, with a new snapshot if the partition was idle. The
+// caller releases it.
 func (p *Partition) acquire() (*view, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,8 +255,8 @@ func (p *Partition) acquireLocked() (*view, error) {
 	}
 	p.mu.used = true
 	if p.mu.view == nil {
-		// A group under way keeps the view published, so there is none: the
-		// snapshot shows only what is durable.
+		// There is no group under way, since that would keep the view. So the snapshot has
+		// only durable rows.
 		snap, err := p.db.Snapshot()
 		if err != nil {
 			return nil, err
@@ -270,8 +267,8 @@ func (p *Partition) acquireLocked() (*view, error) {
 	return p.mu.view, nil
 }
 
-// beginGroup acquires the view for a group of writes and keeps it published
-// until the group ends. It returns the group's moment.
+// beginGroup acquires the view for a group of writes, and keeps it published until the
+// group ends. It returns the group's moment.
 func (p *Partition) beginGroup() (*view, moment, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -286,7 +283,7 @@ func (p *Partition) beginGroup() (*view, moment, error) {
 	return v, at, nil
 }
 
-// endGroup releases the view. After a failed commit it stays published for good.
+// endGroup releases the view. After a failed commit the view stays published for good.
 func (p *Partition) endGroup(v *view, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,7 +305,7 @@ func (v *view) unref() {
 	}
 }
 
-// drop lets go of the published view; p.mu is held.
+// drop releases the published view; p.mu is held.
 func (p *Partition) drop() {
 	if p.mu.view != nil {
 		p.mu.view.unref()
@@ -316,9 +313,9 @@ func (p *Partition) drop() {
 	}
 }
 
-// ReleaseIdle lets go of the snapshot if nobody used it since the last call: a
-// snapshot holds back the reclaiming of space everywhere in the engine. What is kept
-// of indexes stays a while longer, as long as it is used.
+// ReleaseIdle releases the snapshot if it was not used since the last call, since a
+// snapshot keeps the engine from reclaiming space. Cached spans stay until they have not
+// been used either.
 func (p *Partition) ReleaseIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -338,15 +335,14 @@ func (p *Partition) now() *published {
 	return p.mu.now
 }
 
-// Container returns the container with its settings as the partition has them.
+// Container returns the container with the settings that the partition applies.
 func (p *Partition) Container() *catalog.Container { return p.now().container }
 
-// LSN returns that of the last write that is published.
+// LSN returns that of the last published write.
 func (p *Partition) LSN() uint64 { return p.now().meta.LSN }
 
-// Reconfigure gives the partition new settings of its container. When it
-// returns, every read and every write that begins later goes by them, and none
-// that went by the old ones is still to commit.
+// Reconfigure gives the partition new settings of its container. When it returns, all reads
+// and writes that begin later use them, and no write under the old ones can still commit.
 func (p *Partition) Reconfigure(ctx context.Context, c *catalog.Container) error {
 	_, err := p.submit(ctx, &job{reconfigure: c})
 	return err

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// After a change of the indexing policy, the items that were there get their index
-// rows in the background, a group at a time, in the order of their ordinals. A write
-// puts rows under the new policy by itself, so an item that has changed since it was
-// read is passed by.
+// After a change of the indexing policy, the existing items get their index rows in the
+// background, a group at a time, in the order of their ordinals. A write creates rows under
+// the new policy by itself, so an item that has changed since it was read is skipped.
 
 package store
 
@@ -25,7 +24,7 @@ type reindexPlan struct {
 	under *catalog.Container
 	lsn   uint64
 	items []current
-	to    uint64 // all items up to this ordinal have their rows then
+	to    uint64 // then all items up to this ordinal have their rows
 	more  bool
 }
 
@@ -49,8 +48,8 @@ func (p *Partition) IndexProgress() (int, error) {
 // Unindexed reports whether there are items that have no index rows yet.
 func (p *Partition) Unindexed() bool { return p.now().meta.IndexedTo != indexedAll }
 
-// Reindex writes the index rows of the next items that have none, at most so many.
-// It reports whether there may be more.
+// Reindex writes the index rows of the next items that have none, at most so many. It
+// returns whether there may be more.
 func (p *Partition) Reindex(ctx context.Context, most int) (items int, more bool, err error) {
 	p.turn.Lock() // one background group at a time
 	defer p.turn.Unlock()
@@ -97,7 +96,7 @@ func (p *Partition) planReindex(most int) (*reindexPlan, error) {
 	return pl, nil
 }
 
-// write writes the index rows of a plan's items, as far as those are as they were.
+// write writes the index rows of the plan's items that have not changed since.
 func (pl *reindexPlan) write(w *writer) error {
 	for i := range pl.items {
 		c := &pl.items[i]

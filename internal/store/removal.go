@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// Deleting by partition key: all items of a logical partition, however many, in
-// groups that hold up nobody for long. What is to go is written down first, so that
-// a partition which was stopped in the middle goes on when it opens, before anybody
-// can look. Items that are written after that stay.
+// Deleting by partition key: all items of a logical partition, however many, in groups that
+// delay other writes only briefly. A row records the delete first, so that a partition
+// which was stopped in between continues when it is opened, before any request. Items
+// written after the delete began are kept.
 //
-//	rm row: the lsn up to which items go; eight bytes, big-endian
+//	rm row: the lsn up to which items are deleted; eight bytes, big-endian
 
 package store
 
@@ -22,20 +22,21 @@ import (
 
 const (
 	removalRowBytes = 8
-	// removalItems and removalBytes bound a group: it holds up the writes of others.
+	// removalItems and removalBytes bound a group, for which other writes wait.
 	removalItems = 64
 	removalBytes = 1 << 20
 )
 
-// Removed is what a removal has done.
+// Removed is the result of a removal.
 type Removed struct {
-	// Amount is of the items that were live.
+	// Amount is that of the live items.
 	Amount
 	Units ru.Units
 	LSN   uint64
 }
 
-// removal is a step of a removal: its beginning, a group of items, or its end.
+// removal is a delete by partition key, and its next step: its beginning, a group of items,
+// or its end.
 type removal struct {
 	logical    []byte // {epk}{pk}
 	lsn        uint64
@@ -45,9 +46,9 @@ type removal struct {
 	done Removed
 }
 
-// Remove deletes all items of a logical partition. When it returns they are gone for
-// everybody; until then some may be seen. Once it has begun it is carried through,
-// by the next Open if need be.
+// Remove deletes all items of a logical partition. Until it returns, some of them may still
+// be read. Once begun, a removal is completed, by the next Open if the partition is closed
+// in between.
 func (p *Partition) Remove(ctx context.Context, l LogicalPartition) (Removed, error) {
 	r := &removal{logical: l.appendKey(nil), begin: true}
 	if err := p.removeStep(ctx, r); err != nil {
@@ -63,7 +64,7 @@ func (p *Partition) removeStep(ctx context.Context, r *removal) error {
 	return err
 }
 
-// removeAll takes the items away, group by group.
+// removeAll removes the items, group by group.
 func (p *Partition) removeAll(ctx context.Context, r *removal) error {
 	var after []byte
 	for !r.end {
@@ -112,7 +113,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	return found, nil
 }
 
-// step does a step of a removal in the loop.
+// step does a step of a removal, in the loop.
 func (r *removal) step(w *writer) error {
 	key := w.p.prefix.appendKey(nil, removalSpace, r.logical)
 	if r.begin {
@@ -157,8 +158,8 @@ func (w *writer) removeVictim(r *removal, c *current) {
 	r.done.Amount = r.done.Plus(c.header.amount(1))
 }
 
-// endRemoval forgets what was written down, unless a later removal of the same
-// partition key is under way.
+// endRemoval deletes the row of the removal, unless a later removal of the same partition
+// key has replaced it.
 func (w *writer) endRemoval(r *removal, key []byte) error {
 	under, found, err := rowAt(w.view.snap, key, parseRemoval)
 	if found && under.lsn == r.lsn {
@@ -174,8 +175,7 @@ func parseRemoval(e kv.Entry) (*removal, error) {
 	return &removal{logical: bytes.Clone(e.Key[prefixBytes+1:]), lsn: binary.BigEndian.Uint64(e.Value)}, nil
 }
 
-// resume carries through the removals that were under way when the partition was
-// last stopped.
+// resume completes the removals that were under way when the partition was last closed.
 func (p *Partition) resume(under []*removal) error {
 	for _, r := range under {
 		if err := p.removeAll(context.Background(), r); err != nil {
@@ -185,7 +185,7 @@ func (p *Partition) resume(under []*removal) error {
 	return nil
 }
 
-// removals returns those that are under way.
+// removals returns the removals that are under way.
 func (p *Partition) removals(snap kv.Snapshot) (under []*removal, err error) {
 	lower, upper := p.prefix.space(removalSpace)
 	for r, err := range scanRows(snap, lower, upper, parseRemoval) {
@@ -197,7 +197,7 @@ func (p *Partition) removals(snap kv.Snapshot) (under []*removal, err error) {
 	return under, nil
 }
 
-// removal checks what is written down of a removal.
+// removal checks the row of a removal.
 func (k *checker) removal(_ kv.Entry, r *removal) error {
 	if r.lsn > k.meta.LSN {
 		k.report("a delete by partition key is about items up to lsn %d, beyond the last lsn %d", r.lsn, k.meta.LSN)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 
-// Rewinding a partition at rest, after the database's clock has followed a wrong one:
-// every time in it that was taken from that clock goes back, by a function that keeps
-// their order. An item keeps its lsn, its place in the feed and the life that it has
-// left; its _ts and its etag, which has the second of the write in it, change.
+// Rewinding a partition at rest, after the database's clock has followed a wrong one: all
+// times in it that came from that clock go back, by a function that keeps their order. An
+// item keeps its lsn, its position in the feed and its remaining time to live. Its _ts
+// changes, and so does its etag, which contains the second of the write.
 //
-// The rows go in four passes, each a group of rows at a time, and each group in one
-// batch with a mark that says how far it is: what is interrupted goes on there, and no
-// row is done twice.
+// There are four passes. Each goes through its rows group by group, and commits each group
+// in one batch with a mark of its progress: an interrupted rewind resumes there, and no row
+// is rewound twice.
 //
-//	log     the moments, and the images of what was written
+//	log     the times, and the images of creates and replaces
 //	feed    the items, with all their rows
 //	gone    the events
-//	meta    what was made final, and how far purge has come in the expiry order
+//	meta    the final cuts, and purge's mark in the expiry order
 //
-// The log comes first: items that have expired where it has already passed are added to
-// its end.
+// The log comes first, because the pass of the items appends to it: an item may now be
+// expired before the mark up to which the log has all expiries.
 
 package store
 
@@ -34,32 +34,33 @@ import (
 )
 
 const (
-	// RewindRows is how many rows a group has at most, and rewindBytes how long they are.
+	// RewindRows is the most rows in a group, and rewindBytes about the most bytes.
 	RewindRows  = 512
 	rewindBytes = 4 << 20
 )
 
-// Rewind says how times go back.
+// Rewind is how times go back.
 type Rewind struct {
-	// Back returns where a time goes: not forward, and no time before an earlier one.
+	// Back returns the new time. It never returns a later time than ms, and keeps the order
+	// of times.
 	Back func(ms int64) int64
-	// FromMs is the first time that goes elsewhere.
+	// FromMs is the first time that changes.
 	FromMs int64
-	// Rows is how many rows a group has at most.
+	// Rows is the most rows in a group.
 	Rows int
-	// Mark is the row of the mark, whose value is Owner and then Rewound.Mark.
+	// Mark is the key of the mark's row. Its value is Owner followed by Rewound.Mark.
 	Mark, Owner []byte
 }
 
-// Rewound is what a group of a rewind has done.
+// Rewound is the result of one group.
 type Rewound struct {
-	// Mark is where the next begins.
+	// Mark is where the next group begins.
 	Mark  []byte
 	Items int
 	Done  bool
 }
 
-// rewindPass is the first byte of a mark; the last key that was done follows.
+// rewindPass is the first byte of a mark. The last key that was rewound follows.
 type rewindPass byte
 
 const (
@@ -85,7 +86,7 @@ type rewoundItem struct {
 	row       []byte
 }
 
-// rewoundRow is a row of the log or an event. An event has another key then.
+// rewoundRow is a row of the log, or an event, whose key changes too.
 type rewoundRow struct{ oldKey, key, value []byte }
 
 // HasLog reports whether a partition keeps a log of all versions.
@@ -95,10 +96,10 @@ func HasLog(snap kv.Snapshot, c *catalog.Container, index int) (bool, error) {
 	return found, err
 }
 
-// Rewind does a group of a rewind from a mark on, nil at the beginning. Nobody else may
-// use the partition, and its clock stands where the rewind goes to.
+// Rewind rewinds one group from a mark on, nil at the beginning. Nothing else may use the
+// partition meanwhile, and its clock must be at the time that the rewind goes back to.
 func (p *Partition) Rewind(ctx context.Context, r Rewind, mark []byte) (Rewound, error) {
-	if len(mark) > 0 && rewindPass(mark[0]) >= rewindDone { // it was interrupted after this
+	if len(mark) > 0 && rewindPass(mark[0]) >= rewindDone { // it was interrupted after the last group
 		return Rewound{Mark: mark, Done: true}, nil
 	}
 	pl, err := p.planRewind(r, mark)
@@ -172,7 +173,7 @@ func (p *Partition) rewindLogFrom(v *view, fromMs int64) ([]byte, error) {
 	return p.prefix.appendLogKey(nil, lsn+1, 0), err
 }
 
-// rewindFeedRow plans an item.
+// rewindFeedRow plans the item of a feed row.
 func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 	f, err := parseFeedRow(e)
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 	}
 	var i rewoundItem
 	if i.old, err = v.itemAt(f.ordinal); err != nil || !i.old.exists {
-		return err // purge takes the row away
+		return err // purge removes the row
 	}
 	h := &i.old.header
 	ms := pl.Back(h.writtenMs)
@@ -204,11 +205,11 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 	return nil
 }
 
-// afterETag is what stands between the etag and the time in an item, both of which have
-// places of fixed width (write.render).
+// afterETag is the text between the etag and the time in an item's body. All three have a
+// fixed width (write.render).
 const afterETag = `\"","_attachments":"attachments/","_ts":`
 
-// restamp puts another second into an item's _ts and etag.
+// restamp puts another second into the _ts and the etag of an item's body.
 func restamp(body []byte, ms int64) error {
 	tsAt := len(body) - 1 - len(blankTS)
 	etagAt := tsAt - len(afterETag) - len(blankETag)
@@ -221,8 +222,8 @@ func restamp(body []byte, ms int64) error {
 	return nil
 }
 
-// rewindLogRow plans a row of the log. What a create or a replace has written says when;
-// a delete's image is that of an earlier version, and stays as it was.
+// rewindLogRow plans a row of the log. The image of a create or replace contains the time.
+// Other rows have no image to change.
 func (p *Partition) rewindLogRow(_ *view, pl *rewindPlan, e kv.Entry) error {
 	r, err := parseLogRow(e)
 	if err != nil {
@@ -244,8 +245,8 @@ func (p *Partition) rewindLogRow(_ *view, pl *rewindPlan, e kv.Entry) error {
 	return nil
 }
 
-// rewindEvent plans an event: it keeps its distance from the write, and is not in the
-// future.
+// rewindEvent plans an event. It keeps its distance from the write, and does not get into
+// the future.
 func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 	ev, err := parseEventRow(e)
 	if err != nil {
@@ -265,9 +266,9 @@ func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 	return nil
 }
 
-// write does what was planned.
+// write executes the plan.
 func (pl *rewindPlan) write(w *writer) error {
-	for i := range pl.items { // nothing is written before all of this has succeeded
+	for i := range pl.items { // this may fail; what follows cannot
 		it := &pl.items[i]
 		if err := w.prepareRemoval(&it.old, memory.Room{}); err != nil {
 			return err
@@ -300,15 +301,16 @@ func (w *writer) rewindItem(i *rewoundItem) {
 	w.removeVersion(&i.old)
 	w.putVersion(&i.next, i.row)
 	w.changes = append(w.changes, change{i.old.ordinal, i.old.entries, i.next.entries})
-	// The log has passed where the item is now: it has expired, and nobody would tell.
+	// The item is now before the mark up to which the log has all expiries, so no other
+	// code would log its expiry.
 	if h := &i.next.header; w.log.on && kindOf(h.ttl) == kindOwn && w.log.state.hasExpiry(h) && !w.log.state.hasExpiry(&i.old.header) {
 		w.meta.LSN++
 		w.logChange(logExpiry, h, h.lsn, nil)
 	}
 }
 
-// rewindMeta takes back what was made final at a wrong time, and lets purge begin anew
-// where items may have gone to.
+// rewindMeta moves the final cuts and the change of settings back, and purge's mark to the
+// first time that an item may have gone back to.
 func (w *writer) rewindMeta(pl *rewindPlan) {
 	m := &w.meta
 	was := m.Final[kindOwn]

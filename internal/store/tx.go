@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// Transactions: writes that nobody else sees yet. A transaction holds what its writes
-// have changed, over a parent: that of a bundle lies over its group's, and those of a
-// group and of a draft lie over a view. What a transaction has not changed is read from
-// its parent. A child that succeeds is merged into its parent; one that fails is
-// dropped, and nothing has happened.
+// Transactions: writes that are not published yet. A transaction holds what its writes have
+// changed. The transaction of a group or a draft is over a view. That of a bundle is a
+// child of its group's. What a transaction has not changed is read from its parent, or from
+// the view. A child that succeeds is merged into its parent; one that fails is dropped
+// without effect.
 
 package store
 
@@ -17,47 +17,47 @@ import (
 
 // tx is a transaction.
 type tx struct {
-	parent *tx // nil over a view
+	parent *tx // nil if it is directly over a view
 	view   *view
 	moment
 	state
-	items       map[string]current   // by identity; one that does not exist was removed
-	identities  map[uint64]string    // by ordinal: the identities of those
-	holders     map[string]uint64    // by unique key: the holder's ordinal, 0 for none
-	buckets     map[bucketKey]bucket // counters that have changed
-	parts       map[string]part      // logical partitions that have changed
+	items       map[string]current   // changed items, by identity; a removed one does not exist
+	identities  map[uint64]string    // of changed items, by ordinal
+	holders     map[string]uint64    // ordinals of holders, by unique key; 0 for none
+	buckets     map[bucketKey]bucket // changed counters
+	parts       map[string]part      // changed totals of logical partitions
 	purgedItems []purgedItem
 	changes     []change // of index entries
 
-	batch       *kv.Batch // its rows, after those of the parent
-	rows, bytes int       // of the batch when the transaction began
+	batch       *kv.Batch // its rows, after those of its parent
+	rows, bytes int       // in the batch when the transaction began
 
-	together bool   // its writes have one lsn
-	writes   uint16 // that it has done
+	together bool   // its writes share one lsn
+	writes   uint16 // number of writes done
 }
 
-// state is what a child begins with as its parent has it.
+// state is the part of a transaction that a child starts from.
 type state struct {
 	meta      meta
 	log       changeLog
-	soonestMs int64  // the next deadline of what was written
-	purged    Amount // of expired items that were removed
+	soonestMs int64  // the earliest deadline of the items written
+	purged    Amount // expired items that were removed
 	assisted  assisted
 }
 
-// assisted is the work of removing expired items that stood in the way of writes.
+// assisted is the work of purging expired items that writes replaced.
 type assisted struct {
 	Amount
 	units ru.Units
 }
 
-// purgedItem is the removal of an expired item, for what is known of the dead.
+// purgedItem is an expired item that was removed, for the tallies of quotas.
 type purgedItem struct {
 	logical []byte
 	bytes   int64
 }
 
-// reset forgets what has changed, but for the state.
+// reset forgets all changes. It keeps the state.
 func (t *tx) reset() {
 	if t.items == nil {
 		t.items, t.identities, t.holders = map[string]current{}, map[uint64]string{}, map[string]uint64{}
@@ -74,7 +74,7 @@ func (t *tx) reset() {
 	t.writes = 0
 }
 
-// beginChild begins a child of the present transaction, whose writes have one lsn.
+// beginChild begins a child of the present transaction. The child's writes share one lsn.
 func (w *writer) beginChild() {
 	t, c := w.tx, &w.child
 	c.reset()
@@ -84,7 +84,7 @@ func (w *writer) beginChild() {
 	w.tx = c
 }
 
-// endChild ends the child: it is merged into its parent, or dropped if it has failed.
+// endChild merges the child into its parent, or drops it if it has failed.
 func (w *writer) endChild(failed bool) {
 	c, t := w.tx, w.tx.parent
 	w.tx = t
@@ -103,8 +103,8 @@ func (w *writer) endChild(failed bool) {
 	c.reset()
 }
 
-// nextLSN returns the lsn and the n that the next write has. Those of writes that have
-// one lsn are numbered from 1.
+// nextLSN returns the lsn and the n of the next write. Writes that share an lsn have n from
+// 1.
 func (t *tx) nextLSN() (lsn uint64, n uint16) {
 	switch {
 	case !t.together:
@@ -116,16 +116,16 @@ func (t *tx) nextLSN() (lsn uint64, n uint16) {
 	}
 }
 
-// takeLSN moves on to the place of the write that is about to be done.
+// takeLSN moves to the lsn of the next write.
 func (t *tx) takeLSN() {
 	t.meta.LSN, _ = t.nextLSN()
 	t.writes++
 }
 
-// setItem puts an item over the one that was there.
+// setItem replaces the item with its identity.
 func (t *tx) setItem(c *current) { t.set(c.header.identity, c.ordinal, c) }
 
-// removeItem leaves no item where one was.
+// removeItem records that the item does not exist any more.
 func (t *tx) removeItem(c *current) { t.set(c.header.identity, c.ordinal, &current{}) }
 
 func (t *tx) set(identity []byte, ordinal uint64, c *current) {
@@ -151,12 +151,12 @@ func (t *tx) changedAt(ordinal uint64) (c current, known bool) {
 		return current{}, false
 	}
 	if c, _ = t.changed([]byte(identity)); c.ordinal != ordinal {
-		return current{}, true // another one has its identity
+		return current{}, true // another item has its identity now
 	}
 	return c, true
 }
 
-// current returns the item with an identity as the transaction has it.
+// current returns the item with an identity as the transaction sees it.
 func (w *writer) current(identity []byte) (current, error) {
 	if c, known := w.changed(identity); known {
 		return c, nil
@@ -197,7 +197,7 @@ func (w *writer) holder(key []byte) (current, error) {
 	return w.load(ordinal)
 }
 
-// purgedIn returns how many bytes of a logical partition had expired and were removed.
+// purgedIn returns how many bytes of a logical partition the transaction has purged.
 func (t *tx) purgedIn(logical []byte) (bytes int64) {
 	for ; t != nil; t = t.parent {
 		for i := range t.purgedItems {
@@ -209,7 +209,7 @@ func (t *tx) purgedIn(logical []byte) (bytes int64) {
 	return bytes
 }
 
-// bucket returns a counter that was loaded.
+// bucket returns a loaded counter.
 func (w *writer) bucket(k bucketKey) (b bucket, known bool) {
 	for t := w.tx; t != nil; t = t.parent {
 		if b, known = t.buckets[k]; known {
@@ -220,7 +220,7 @@ func (w *writer) bucket(k bucketKey) (b bucket, known bool) {
 	return b, known
 }
 
-// part returns the totals of a logical partition that were loaded.
+// part returns the loaded totals of a logical partition.
 func (w *writer) part(logical []byte) (p part, known bool) {
 	for t := w.tx; t != nil; t = t.parent {
 		if p, known = t.parts[string(logical)]; known {

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT
 
-// The log of all versions, of containers whose change feed policy asks for it: a row
-// for every create, replace, delete and expiry, written in the same batch as the
-// change itself, in the order of the changes.
+// The log of all versions, of containers whose change feed policy asks for it: a row for
+// every create, replace, delete and expiry, in order, written in the same batch as the
+// change itself.
 //
 // The bytes of a row:
 //
 //	0   1  version, 1
-//	1   1  what happened
-//	2   8  atMs, the moment of it
+//	1   1  kind of change
+//	2   8  atMs, the time of the change
 //	10  8  lsn of the version before, 0 for a create
 //	18  2  length of the identity
 //	20  …  identity: {epk}{pk}{id}
 //	…   …  image: the item that a create or replace wrote
 //
-// and of the one that says how far the log goes:
+// and of the row with the state of the log:
 //
 //	0   1  version, 1
 //	1   8  lsn up to which nothing is kept
 //	9  10  position in the feed, and
-//	19 18  position in the expiry order, up to which expired items are in the log
+//	19 18  position in the expiry order, up to which all expiries are in the log
 //
 // Invariants:
 //
-//  1. Every expired item at or before those two positions has its row in the log,
-//     and no other item that has expired but is still there.
-//  2. What has expired stays so (catalog.Definition.Final), so that nothing comes
-//     back to life that the log has told the end of.
+// 1. Every expired item at or before those two positions has its row in the log. No other
+//    expired item that is not purged has one.
+// 2. Expired items stay expired (catalog.Definition.Final), so that no item is live again
+//    whose expiry is in the log.
 
 package store
 
@@ -44,7 +44,7 @@ const (
 	logKeyBytes   = prefixBytes + 1 + 8 + 4
 )
 
-// logKind is what happened to an item.
+// logKind is the kind of a change.
 type logKind uint8
 
 const (
@@ -54,11 +54,11 @@ const (
 	logExpiry
 )
 
-// logState says how far the log goes.
+// logState is the state of the log: which changes it has.
 type logState struct {
 	// From is the lsn up to which nothing is kept.
 	From uint64
-	// Told is how far expired items were logged.
+	// Logged are the marks up to which all expiries are in the log.
 	Logged marks
 }
 
@@ -67,7 +67,7 @@ func (s *logState) encode() []byte {
 	return s.Logged.append(binary.BigEndian.AppendUint64(b, s.From))
 }
 
-// logState returns how far the log goes, if there is one.
+// logState returns the state of the log, if there is a log.
 func (s stored) logState() (logState, bool, error) {
 	return rowAt(s.snap, s.prefix.logStateKey(), func(e kv.Entry) (logState, error) {
 		if len(e.Value) != logStateBytes || e.Value[0] != logVersion {
@@ -77,22 +77,22 @@ func (s stored) logState() (logState, bool, error) {
 	})
 }
 
-// hasExpiry reports whether the log has the expiry of an item already.
+// hasExpiry reports whether the log already has the expiry of an item.
 func (s *logState) hasExpiry(h *header) bool {
 	return !s.Logged[kindOf(h.ttl)].before(h.mark())
 }
 
-// changeLog is what the loop knows of the log.
+// changeLog is the loop's copy of the log's state.
 type changeLog struct {
 	on    bool
 	state logState
-	dirty bool   // the state is to be written
-	drop  bool   // the log is to be removed
+	dirty bool   // the state has to be written
+	drop  bool   // the log has to be removed
 	lsn   uint64 // of the last row
-	n     uint32 // rows of that lsn
+	n     uint32 // number of rows of that lsn
 }
 
-// adopt begins or ends the log, as the container's settings say.
+// adopt begins or ends the log, according to the container's settings.
 func (l *changeLog) adopt(c *catalog.Container, m *meta) {
 	on := c.AllVersions > 0
 	switch {
@@ -104,7 +104,7 @@ func (l *changeLog) adopt(c *catalog.Container, m *meta) {
 	l.on = on
 }
 
-// flush adds to the batch what has changed of the log itself.
+// flush adds a changed state of the log to the batch, or the removal of the log.
 func (l *changeLog) flush(b *kv.Batch, x *prefix) {
 	if l.drop {
 		lower, upper := x.space(logSpace)
@@ -118,8 +118,7 @@ func (l *changeLog) flush(b *kv.Batch, x *prefix) {
 	}
 }
 
-// logChange writes what happened to an item, at the lsn that the loop has reached,
-// if there is a log.
+// logChange writes a row for a change of an item, at the present lsn, if there is a log.
 func (w *writer) logChange(kind logKind, h *header, previous uint64, image []byte) {
 	l := &w.log
 	if !l.on {
@@ -138,15 +137,15 @@ func (w *writer) logChange(kind logKind, h *header, previous uint64, image []byt
 	w.soonestMs = min(w.soonestMs, w.writeMs+w.view.container.AllVersions.Milliseconds()+logPruneEveryMs)
 }
 
-// logExpired writes that an item has expired, unless the log says so already.
+// logExpired logs the expiry of an item, unless the log already has it.
 func (w *writer) logExpired(h *header) {
 	if w.log.on && !w.log.state.hasExpiry(h) {
 		w.logChange(logExpiry, h, h.lsn, nil)
 	}
 }
 
-// takeExpiryLSN gives the expiry of an item an lsn of its own, if it is to be logged.
-// One that is found by a write which takes the item's place has that of the write.
+// takeExpiryLSN gives the expiry of an item its own lsn, if it has to be logged. If a write
+// replaces the expired item, the expiry has the lsn of the write instead.
 func (w *writer) takeExpiryLSN(h *header) {
 	if w.log.on && !w.log.state.hasExpiry(h) {
 		w.meta.LSN++

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Telling the log of all versions who has expired. Purge does so when it takes an
-// item away, but nobody should have to wait for it: whoever reads the log has the
-// items logged first that have expired by then.
+// Logging expiries for the log of all versions. Purge logs an item's expiry when it removes
+// the item, but readers must not depend on purge: before the log is read, all items that
+// have expired by then are logged.
 
 package store
 
@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// logGroup is how many expired items are logged at once, and logGroups how often
-	// that is done for one reader: the others come with the next.
+	// logGroup is how many expired items a group logs, and logGroups how many groups one
+	// reader waits for. The next reader logs the rest.
 	logGroup  = 128
 	logGroups = 32
 )
 
-// LogExpired makes sure that what has expired at nowMs is in the log of all versions,
-// or as much of it as a reader can wait for. What is not surely expired, by the clock's
-// horizon, is not told: what the log has told is not taken back.
+// LogExpired logs the items that have expired at nowMs, or as many as a reader can wait
+// for. Items that have expired only past the clock's horizon are not logged, since the log
+// is not taken back.
 func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 	horizonMs, doubtMs := p.horizon()
 	nowMs = min(nowMs, horizonMs)
@@ -35,7 +35,7 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 		}
 		_, err = p.submit(ctx, &job{task: &task{do: pl.logExpired, under: pl.under}})
 		switch {
-		case errors.Is(err, errStale): // the next plan goes by the new settings
+		case errors.Is(err, errStale): // the next plan uses the new settings
 		case err != nil:
 			return err
 		case !pl.done.More:
@@ -45,8 +45,8 @@ func (p *Partition) LogExpired(ctx context.Context, nowMs int64) error {
 	return nil
 }
 
-// planExpired finds expired items that are not in the log. It returns nil if there is
-// no log.
+// planExpired finds expired items that are not in the log. It returns nil if there is no
+// log.
 func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, logged marks, err error) {
 	v, err := p.acquire()
 	if err != nil {
@@ -65,13 +65,13 @@ func (p *Partition) planExpired(nowMs, doubtMs int64) (pl *plan, logged marks, e
 	return pl, state.Logged, err
 }
 
-// logExpired logs the items of a plan, as far as they are still as they were.
+// logExpired logs the items of a plan that have not changed since.
 func (pl *plan) logExpired(w *writer) error {
 	l := &w.log
 	if !l.on {
 		return nil
 	}
-	for i := range pl.victims { // nothing is written before all of this has succeeded
+	for i := range pl.victims { // this may fail; what follows cannot
 		c := &pl.victims[i].current
 		same, err := w.unchanged(pl.lsn, c)
 		if err != nil {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// How long the log of all versions is kept. What is older than the container's
-// policy says is refused at once, and its space is taken back with that of expired
-// items.
+// How long the log of all versions is kept. Reads refuse at once what is older than the
+// container's policy allows. Purge frees its space later.
 
 package store
 
 import "github.com/mayflydb/mayfly/internal/catalog"
 
-// logPruneEveryMs is how much time's changes leave the log at once, by one range
-// delete.
+// logPruneEveryMs is the least time of changes that one range delete removes.
 const logPruneEveryMs = 60 * 1000
 
 // firstLogged returns the first row of the log from an lsn on.
@@ -18,8 +16,8 @@ func (s stored) firstLogged(lsn uint64) (row logRow, found bool, err error) {
 	return firstOf(scanRows(s.snap, s.prefix.appendLogKey(nil, lsn, 0), upper, parseLogRow))
 }
 
-// loggedBefore returns the last lsn, of all up to the given one, before whatever happened at
-// sinceMs or later.
+// loggedBefore returns the last lsn, of those up to the given one, before the first change
+// at sinceMs or later.
 func (s stored) loggedBefore(lsn uint64, sinceMs int64) (uint64, error) {
 	return lastBefore(lsn, sinceMs, func(lsn uint64) (uint64, int64, bool, error) {
 		row, found, err := s.firstLogged(lsn)
@@ -27,14 +25,13 @@ func (s stored) loggedBefore(lsn uint64, sinceMs int64) (uint64, error) {
 	})
 }
 
-// logFloor returns the lsn up to which the log is too old to be read at nowMs.
+// logFloor returns the lsn up to which changes are too old to be read at nowMs.
 func (s stored) logFloor(state *logState, lsn uint64, c *catalog.Container, nowMs int64) (uint64, error) {
 	old, err := s.loggedBefore(lsn, nowMs-c.AllVersions.Milliseconds()+1)
 	return max(state.From, old), err
 }
 
-// planLog decides whether old rows of the log leave with a plan, and when to look
-// again.
+// planLog decides whether a plan removes old rows of the log, and when to look again.
 func (p *Partition) planLog(v *view, pl *plan, nowMs int64) (next int64, err error) {
 	if v.container.AllVersions == 0 {
 		return never, nil
@@ -51,7 +48,7 @@ func (p *Partition) planLog(v *view, pl *plan, nowMs int64) (next int64, err err
 	return nowMs + logPruneEveryMs, err
 }
 
-// logDue returns when rows are to leave, never if there are none.
+// logDue returns when the first rows are to be removed, never if there are none.
 func (s stored) logDue(c *catalog.Container) (int64, error) {
 	row, found, err := s.firstLogged(0)
 	if err != nil || !found {

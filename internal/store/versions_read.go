@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The change feed in its mode of all versions and deletes: the log, as far as it is
-// kept. A position is an lsn, as in the other mode.
+// The change feed in its mode of all versions and deletes: the rows of the log. A position
+// is an lsn, as in the other mode.
 
 package store
 
@@ -15,13 +15,12 @@ import (
 var (
 	// ErrNoVersions: the container does not keep all versions.
 	ErrNoVersions = errors.New("the container does not keep all versions")
-	// ErrRetention: the position is from before what is kept, so that changes may have
-	// been missed.
+	// ErrRetention: changes after the position may have been removed already.
 	ErrRetention = errors.New("all versions are not kept for so long")
 )
 
-// allVersions makes a page of all versions and deletes, which begins at a position,
-// or now. Items that have expired are in it as far as they were logged (LogExpired).
+// allVersions fills a page of all versions and deletes, which begins at a position, or now.
+// It includes the expiries that have been logged (LogExpired).
 func (w *changeWalk) allVersions(q Changes, nowMs int64) error {
 	if err := w.begin(q); err != nil {
 		return err
@@ -36,7 +35,7 @@ func (w *changeWalk) allVersions(q Changes, nowMs int64) error {
 	if err != nil {
 		return err
 	}
-	if !found { // it has yet to begin
+	if !found { // no write has begun the log yet
 		state.From = w.v.meta.LSN
 	}
 	floor, err := w.v.logFloor(&state, w.v.meta.LSN, w.v.container, nowMs)
@@ -52,7 +51,7 @@ func (w *changeWalk) allVersions(q Changes, nowMs int64) error {
 	return w.log()
 }
 
-// log walks the log from the page's position on.
+// log walks along the log from the page's position on.
 func (w *changeWalk) log() error {
 	x := &w.p.prefix
 	_, upper := x.space(logSpace)
@@ -80,7 +79,7 @@ func (w *changeWalk) log() error {
 	return nil
 }
 
-// appendChange puts a row of the log into the page.
+// appendChange adds a row of the log to the page.
 func (w *changeWalk) appendChange(row *logRow) error {
 	dst := w.page.Items
 	if w.page.Count > 0 {
@@ -116,8 +115,8 @@ func appendCurrent(dst, image []byte, operation string) []byte {
 	return append(append(dst, `,"metadata":{`...), operation...)
 }
 
-// appendKeyObject writes a partition key as an object, by the names of its properties.
-// A level that is undefined has none.
+// appendKeyObject appends a partition key as an object with the names of its properties. An
+// undefined level is left out.
 func appendKeyObject(dst []byte, paths []value.Path, pk value.PartitionKey) []byte {
 	dst = append(dst, '{')
 	first := true
