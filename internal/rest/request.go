@@ -13,7 +13,6 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -200,8 +199,7 @@ func (x *exchange) parse() (err error) {
 	r, a := &x.Request, &x.asked
 	switch r.Verb {
 	case api.List, api.Changes, api.Query:
-		r.NoItems = a.maxItems == "0"
-		if r.MaxItems, err = x.maxItems(); err != nil {
+		if err := x.parseMaxItems(); err != nil {
 			return err
 		}
 	}
@@ -211,11 +209,11 @@ func (x *exchange) parse() (err error) {
 	case r.Verb == api.Query && r.Resource == api.Items && a.changes != "":
 		return api.Invalid("A change feed cannot be read with a query. Read it without one, and filter the changes.")
 	case r.Verb == api.Query && r.Resource == api.Items:
-		r.MaxContinuationKB, err = x.continuationLimit()
+		err = x.parseContinuationLimit()
 	case r.Verb == api.Changes:
-		err = x.parseChanges()
+		err = r.SetFeed(a.changes, a.since)
 	case r.Resource == api.Permissions:
-		r.TokenExpires, err = x.tokenExpiry()
+		err = x.parseTokenExpiry()
 	case r.Resource == api.Offers && r.Verb == api.Replace:
 		r.Migrate, err = x.migration()
 	case x.Row.Verb == api.Create && (r.Resource == api.Databases || r.Resource == api.Containers):
@@ -224,82 +222,31 @@ func (x *exchange) parse() (err error) {
 	return err
 }
 
-// The values of A-IM, in any case.
-const (
-	feedLatest      = "incremental feed"
-	feedAllVersions = "full-fidelity feed"
-)
-
-// parseChanges parses which changes the request asks for.
-func (x *exchange) parseChanges() (err error) {
-	r, a := &x.Request, &x.asked
-	switch {
-	case strings.EqualFold(a.changes, feedLatest):
-	case strings.EqualFold(a.changes, feedAllVersions):
-		r.AllVersions = true
-	default:
-		return api.Invalid("The value '" + value.Clip(a.changes) + "' of the header A-IM is invalid. Ensure to provide 'Incremental feed' or 'Full-Fidelity Feed'.")
-	}
-	if r.NoItems {
-		// A page without items would skip changes or, with the same continuation, never
-		// advance. The JavaScript SDK refuses such a page itself.
-		return api.Invalid("The value '0' of the header x-ms-max-item-count is invalid for a change feed. Ensure to provide a positive integer, or -1.")
-	}
-	r.SinceMs, err = modifiedSince(a.since)
-	return err
-}
-
-// modifiedSince parses the time from which changes are asked for; 0 if it is not given.
-// The header names a second, as _ts does, and asks for what was written in later seconds.
-// Most clients name its zone GMT, some UTC.
-func modifiedSince(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	t, err := time.Parse(time.RFC1123, text)
-	if err != nil {
-		return 0, api.Invalid("The value '" + value.Clip(text) + "' of the header if-modified-since is invalid. Ensure to provide a date such as 'Fri, 01 Jan 2100 00:00:00 GMT'.")
-	}
-	if t.Unix() <= 0 {
-		return 0, nil // clients send a time long ago for the beginning
-	}
-	return t.Add(time.Second).UnixMilli(), nil
-}
-
-// maxItems parses the page size: 0 if it is not given, -1 for as many as fit. A page of 0
-// is read as one of 1 item, which is then left out.
-func (x *exchange) maxItems() (int, error) {
+// parseMaxItems parses the page size.
+func (x *exchange) parseMaxItems() error {
 	text := x.asked.maxItems
-	switch text {
-	case "":
-		return 0, nil
-	case "0":
-		return 1, nil
+	if text == "" {
+		return nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < -1 {
-		return 0, api.Invalid("The value '" + value.Clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1.")
+		return api.Invalid("The value '" + value.Clip(text) + "' of the header x-ms-max-item-count is invalid. Ensure to provide a positive integer, or -1.")
 	}
-	return n, nil
+	x.Request.SetMaxItems(n)
+	return nil
 }
 
-// maxContinuationLimitKB is far longer than any continuation.
-const maxContinuationLimitKB = 1 << 20
-
-// continuationLimit parses the longest continuation that the client accepts, in KB.
-func (x *exchange) continuationLimit() (int, error) {
+// parseContinuationLimit parses the longest continuation that the client accepts.
+func (x *exchange) parseContinuationLimit() error {
 	text := x.asked.continuationLimit
 	if text == "" {
-		return 0, nil
+		return nil
 	}
 	limit, err := strconv.Atoi(text)
-	if err == nil && limit == 0 {
-		return 0, engine.ErrContinuationLimit // every continuation is longer
+	if err != nil {
+		return api.ErrContinuationLimit
 	}
-	if err != nil || limit < 0 || limit > maxContinuationLimitKB {
-		return 0, api.Invalid("Please pass in a valid continuation token size limit which must be a positive integer")
-	}
-	return limit, nil
+	return x.Request.SetContinuationLimit(limit)
 }
 
 // Headers of an offer's replace that ask for the other kind of throughput.
@@ -321,25 +268,16 @@ func (x *exchange) migration() (catalog.Migration, error) {
 	return catalog.NoMigration, nil
 }
 
-// How long a resource token is valid, in seconds, within the service's limits.
-const (
-	defaultTokenSeconds = 3600
-	minTokenSeconds     = 10
-	maxTokenSeconds     = 24 * 3600
-)
-
-// tokenExpiry returns when the resource tokens in the answer expire, by the wall clock.
-func (x *exchange) tokenExpiry() (time.Time, error) {
-	seconds := defaultTokenSeconds
-	if text := x.asked.tokenSeconds; text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < minTokenSeconds || n > maxTokenSeconds {
-			return time.Time{}, api.Invalid("The value '" + value.Clip(text) + "' of the header x-ms-documentdb-expiry-seconds is invalid. Ensure to provide an integer from " +
-				strconv.Itoa(minTokenSeconds) + " to " + strconv.Itoa(maxTokenSeconds) + ".")
+// parseTokenExpiry parses how long the resource tokens in the answer are valid.
+func (x *exchange) parseTokenExpiry() error {
+	text, seconds := x.asked.tokenSeconds, api.DefaultTokenSeconds
+	if text != "" {
+		var err error
+		if seconds, err = strconv.Atoi(text); err != nil {
+			seconds = -1 // refused as too short
 		}
-		seconds = n
 	}
-	return time.Now().Add(time.Duration(seconds) * time.Second), nil
+	return x.Request.SetTokenSeconds(seconds, text, time.Now())
 }
 
 // throughput parses the throughput of a create.
