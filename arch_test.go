@@ -45,14 +45,16 @@ var layers = map[string]layer{
 	"internal/store":       {"internal/catalog internal/clock internal/index internal/invariant internal/kv internal/memory internal/rowcache internal/ru internal/value", ""},
 	"internal/sql/syntax":  {"internal/value", ""},
 	"internal/sql/datum":   {"internal/value", ""},
-	"internal/sql":         {"internal/analysis internal/geo internal/sql/datum internal/sql/syntax internal/value", ""},
+	"internal/sql":         {"internal/sql/datum internal/sql/function internal/sql/syntax internal/value", ""},
+	"internal/sql/function": {
+		"internal/analysis internal/geo internal/sql/datum internal/sql/syntax internal/value", ""},
 	"internal/sql/clientplan": {
-		"internal/sql internal/sql/datum internal/sql/syntax internal/value", ""},
-	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/datum internal/sql/syntax internal/store internal/value", ""},
+		"internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/value", ""},
+	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
 	"internal/script": {"internal/value", "github.com/dop251/goja"},
 	"internal/purge":  {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
-	"internal/engine": {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/syntax internal/store internal/value", ""},
-	"internal/api":    {"internal/binaryjson internal/catalog internal/engine internal/memory internal/query internal/sql internal/sql/clientplan internal/sql/syntax internal/store internal/value", ""},
+	"internal/engine": {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
+	"internal/api":    {"internal/binaryjson internal/catalog internal/engine internal/memory internal/query internal/sql internal/sql/clientplan internal/sql/function internal/sql/syntax internal/store internal/value", ""},
 	"internal/rest":   {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
 	".": {"internal/api internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
 		"internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},

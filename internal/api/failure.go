@@ -17,8 +17,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -112,7 +112,7 @@ var failures = []struct {
 	{query.ErrResume, Failure{400, 0, "The resume filter does not fit the query: it must have a value for each expression of ORDER BY."}},
 	{query.ErrSortTooLarge, Failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
 	{query.ErrQueryTime, Failure{400, 0, "The query ran for as long as a query may, and cannot return a part of its result, since it sorts, groups or compares rows, or makes very many rows of one item. Narrow its filter, index the paths that it filters and orders by, or start the server with a longer --query-time."}},
-	{sql.ErrResultTooLarge, Failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},
+	{function.ErrResultTooLarge, Failure{400, 0, "The query makes a value, or a row, of more than 4 MB."}},
 	{engine.ErrTooLarge, Failure{413, 0, "Request size is too large"}},
 	{binaryjson.ErrTooLarge, Failure{413, 0, "Request size is too large"}},
 	{binaryjson.ErrMalformed, Failure{400, 0, "The input content is invalid because it is not well-formed binary JSON."}},

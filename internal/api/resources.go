@@ -14,6 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -204,7 +205,7 @@ func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
 	if err != nil {
 		return err
 	}
-	rows, err := sql.Evaluate(p, bodies, &sql.Context{NowMs: e.Clock().Now(), Interrupted: look})
+	rows, err := sql.Evaluate(p, bodies, &function.Context{NowMs: e.Clock().Now(), Interrupted: look})
 	if err != nil {
 		return err
 	}

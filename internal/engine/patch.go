@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -243,7 +243,7 @@ func (e *Engine) patchCondition(c *catalog.Container, text string) (func(body []
 	nowMs := e.clock.Now()
 	return func(body []byte) (bool, error) {
 		checks := 0
-		cx := &sql.Context{NowMs: nowMs, Random: rand.Float64, Interrupted: func() error {
+		cx := &function.Context{NowMs: nowMs, Random: rand.Float64, Interrupted: func() error {
 			if checks++; checks > maxConditionChecks {
 				return errConditionTooLong
 			}

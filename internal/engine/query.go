@@ -21,6 +21,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -138,7 +139,7 @@ func (e *Engine) prepare(ctx context.Context, c *catalog.Container, q *Query) (*
 func vectors(c *catalog.Container) []sql.Vector {
 	var all []sql.Vector
 	for _, v := range c.Vectors {
-		if metric, ok := sql.ParseMetric(v.DistanceFunction); ok {
+		if metric, ok := function.ParseMetric(v.DistanceFunction); ok {
 			all = append(all, sql.Vector{Path: v.Path, Metric: metric, DataType: v.DataType})
 		}
 	}

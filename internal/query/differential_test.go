@@ -15,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -147,7 +148,7 @@ func (f *fixture) naive(text string, s Scope, descending bool) []string {
 	if descending { // rows with equal keys come in the direction of the keys
 		slices.Reverse(items)
 	}
-	rows, err := sql.Evaluate(compile(f.t, text), items, &sql.Context{NowMs: f.clock.Now(), Random: half})
+	rows, err := sql.Evaluate(compile(f.t, text), items, &function.Context{NowMs: f.clock.Now(), Random: half})
 	f.must(err)
 	texts := make([]string, len(rows))
 	for i, row := range rows {

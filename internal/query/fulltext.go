@@ -15,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -264,7 +265,7 @@ func aggregateQuestions(list []sql.TextAggregate) []sql.TextQuestion {
 		}
 		q := sql.TextQuestion{Path: a.Path}
 		if a.Phrase != nil {
-			q.Phrases = []sql.Phrase{*a.Phrase}
+			q.Phrases = []function.Phrase{*a.Phrase}
 		}
 		questions = append(questions, q)
 	}

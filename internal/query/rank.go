@@ -11,8 +11,8 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/kv"
-	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 )
 
 // rankedRow is a row with what it is ranked by.
@@ -75,7 +75,7 @@ func (x *execution) rank() error {
 }
 
 // statistics counts the terms of a ranking, in all items, also those that have no row.
-func (x *execution) statistics() ([]sql.TextStatistics, error) {
+func (x *execution) statistics() ([]function.TextStatistics, error) {
 	ranking := x.q.Program.Ranking()
 	stats := ranking.NewStatistics()
 	chosen := x.plan
@@ -101,7 +101,7 @@ func (x *execution) statistics() ([]sql.TextStatistics, error) {
 
 // rankTexts ranks all items by what the index knows of their texts, and reads those
 // that the page shows.
-func (x *execution) rankTexts(stats []sql.TextStatistics) error {
+func (x *execution) rankTexts(stats []function.TextStatistics) error {
 	ranking := x.q.Program.Ranking()
 	var ordinals []uint64
 	var scores [][]float64

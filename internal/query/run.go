@@ -15,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -181,7 +182,7 @@ func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, 
 	}
 	look := x.look
 	r.StopWith(store.Stop{Look: look, Done: ctx.Done(), Every: q.every})
-	x.runner = q.Program.NewRunner(&sql.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: look, Every: q.every})
+	x.runner = q.Program.NewRunner(&function.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: look, Every: q.every})
 	var err error
 	x.plan, err = choose(r, q.Program, &x.q.Scope)
 	if err != nil {

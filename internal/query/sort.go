@@ -14,6 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 )
 
 // sortedRow is a row with its place in the order.
@@ -240,7 +241,7 @@ func (x *execution) nested() error {
 	if err != nil {
 		return err
 	}
-	cx := &sql.Context{NowMs: x.q.NowMs, Random: x.q.Random, UDF: x.q.UDF, Interrupted: x.look, Every: x.q.every}
+	cx := &function.Context{NowMs: x.q.NowMs, Random: x.q.Random, UDF: x.q.UDF, Interrupted: x.look, Every: x.q.every}
 	outer, err := sql.EvaluateOver(x.q.Program, rows, cx)
 	if err != nil {
 		return err

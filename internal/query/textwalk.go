@@ -11,6 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -18,7 +19,7 @@ import (
 // is no text.
 type textItem struct {
 	ordinal uint64
-	counts  []*sql.TextCount
+	counts  []*function.TextCount
 }
 
 // texts answers the plan's questions for all items in scope, in the order of their
@@ -84,7 +85,7 @@ func newTextWalk(x *execution, order kv.Order) *textWalk {
 		}
 		w.words = append(w.words, words)
 	}
-	w.found.counts = make([]*sql.TextCount, len(x.plan.questions))
+	w.found.counts = make([]*function.TextCount, len(x.plan.questions))
 	return w
 }
 
@@ -170,7 +171,7 @@ func (w *textWalk) item(ordinal uint64) (textItem, error) {
 }
 
 // count answers a question from the rows, unless the text has to be read.
-func (w *textWalk) count(i int, ordinal uint64) (_ *sql.TextCount, known bool, err error) {
+func (w *textWalk) count(i int, ordinal uint64) (_ *function.TextCount, known bool, err error) {
 	found, err := w.sizes[i].to(ordinal, w)
 	if err != nil || !found {
 		return nil, false, err
@@ -180,7 +181,7 @@ func (w *textWalk) count(i int, ordinal uint64) (_ *sql.TextCount, known bool, e
 		return nil, !size.Present, nil
 	}
 	q := &w.x.plan.questions[i]
-	count := &sql.TextCount{Words: size.Words, Occurrences: make([]int, len(q.Phrases))}
+	count := &function.TextCount{Words: size.Words, Occurrences: make([]int, len(q.Phrases))}
 	words := w.words[i]
 	for j, p := range q.Phrases {
 		here, n := 0, 0
@@ -206,7 +207,7 @@ func (w *textWalk) count(i int, ordinal uint64) (_ *sql.TextCount, known bool, e
 }
 
 // read answers a question from the item.
-func (w *textWalk) read(i int, ordinal uint64) (*sql.TextCount, error) {
+func (w *textWalk) read(i int, ordinal uint64) (*function.TextCount, error) {
 	f, live, err := w.x.r.Get(ordinal)
 	if err != nil || !live {
 		return nil, err

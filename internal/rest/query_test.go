@@ -235,7 +235,7 @@ func TestQueriesThatAreNotAboutOneKey(t *testing.T) {
 	}
 	info := decode[struct{ AdditionalErrorInfo string }](t, a).AdditionalErrorInfo
 	plan := query("SELECT VALUE c.n FROM c ORDER BY c.n DESC", map[string]string{
-		"X-Ms-Cosmos-Is-Query-Plan-Request": "True", "X-Ms-Cosmos-Supported-Query-Features": clientplan.AllFeatures.String(),
+		"X-Ms-Cosmos-Is-Query-Plan-Request": "True", "X-Ms-Cosmos-Supported-Query-Features": (^clientplan.FeatureSet(0)).String(),
 	}, 200)
 	if info != string(plan.body) {
 		t.Errorf("the refusal tells the plan\n%s\nand asked for it is\n%s", info, plan.body)

@@ -81,7 +81,7 @@ func (c *resumeClient) newQuery(text string, size int) *clientQuery {
 	}
 	a := c.must(200, "POST", c.path("docs"), map[string]string{
 		"Content-Type": "application/query+json", "X-Ms-Documentdb-Isquery": "True", "X-Ms-Cosmos-Is-Query-Plan-Request": "True",
-		"X-Ms-Cosmos-Supported-Query-Features": clientplan.AllFeatures.String(),
+		"X-Ms-Cosmos-Supported-Query-Features": (^clientplan.FeatureSet(0)).String(),
 	}, `{"query":`+quoted(text)+`}`)
 	p := &queryPlan{}
 	if err := json.Unmarshal(a.body, p); err != nil || p.QueryInfo == nil {

@@ -202,7 +202,7 @@ func (d *directive) times() times {
 // that must come to the same.
 func (q *queryCall) planned(n times) (rows []datum.Value, ordered bool, err error) {
 	q.d.Helper()
-	plan, a := q.plan(clientplan.AllFeatures.String())
+	plan, a := q.plan((^clientplan.FeatureSet(0)).String())
 	if plan == nil {
 		return nil, false, &refusedError{a}
 	}
@@ -297,7 +297,7 @@ func (s *script) queryPage(d *directive, q *queryCall, header map[string]string,
 
 // planLine writes a plan, without what says nothing in it.
 func (s *script) planLine(d *directive, q *queryCall) string {
-	features := clientplan.AllFeatures.String()
+	features := (^clientplan.FeatureSet(0)).String()
 	if _, given := d.data.Arg("features"); given {
 		features = d.option("features")
 		d.used["features"] = true

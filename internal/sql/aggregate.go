@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -73,7 +74,7 @@ func (c *compiler) aggregateCall(op aggregateOp, e *syntax.Call, s *scope) (code
 }
 
 // maxListBytes is how much text MAKELIST and MAKESET collect at most.
-const maxListBytes = maxResultBytes
+const maxListBytes = function.MaxResultBytes
 
 const (
 	// accumulatorBytes and seenBytes are about what an accumulator takes, and a value that
@@ -94,7 +95,7 @@ type accumulator struct {
 }
 
 // add takes one value in.
-func (a *accumulator) add(op aggregateOp, v datum.Value, cx *Context) {
+func (a *accumulator) add(op aggregateOp, v datum.Value, f *frame) {
 	if v.IsUndefined() {
 		return
 	}
@@ -105,34 +106,34 @@ func (a *accumulator) add(op aggregateOp, v datum.Value, cx *Context) {
 		}
 		return
 	case aggSum, aggAvg:
-		f, ok := v.AsFloat()
-		a.sum += f
+		x, ok := v.AsFloat()
+		a.sum += x
 		a.spoiled = a.spoiled || !ok
 	case aggMin:
-		a.takeBest(v, -1, cx)
+		a.takeBest(v, -1, f)
 	case aggMax:
-		a.takeBest(v, +1, cx)
+		a.takeBest(v, +1, f)
 	case aggMakeList, aggMakeSet:
-		a.collect(op, v, cx)
+		a.collect(op, v, f)
 	}
 	a.count++
 }
 
 // takeBest keeps the value at one end of the order. Arrays and objects have no
 // place in it.
-func (a *accumulator) takeBest(v datum.Value, sign int, cx *Context) {
+func (a *accumulator) takeBest(v datum.Value, sign int, f *frame) {
 	if v.Kind() >= datum.KindArray {
 		a.spoiled = true
 		return
 	}
 	if a.best.IsUndefined() || datum.Compare(v, a.best)*sign > 0 {
-		cx.kept -= a.best.Size()
+		f.kept -= a.best.Size()
 		a.best = v.Detach()
-		cx.kept += a.best.Size()
+		f.kept += a.best.Size()
 	}
 }
 
-func (a *accumulator) collect(op aggregateOp, v datum.Value, cx *Context) {
+func (a *accumulator) collect(op aggregateOp, v datum.Value, f *frame) {
 	if op == aggMakeSet {
 		key := string(v.AppendCanonical(nil))
 		if a.seen[key] {
@@ -142,32 +143,15 @@ func (a *accumulator) collect(op aggregateOp, v datum.Value, cx *Context) {
 			a.seen = map[string]bool{}
 		}
 		a.seen[key] = true
-		cx.kept += len(key) + seenBytes
+		f.kept += len(key) + seenBytes
 	}
 	if a.list.Size() > maxListBytes {
-		cx.fail(ErrResultTooLarge)
+		f.cx.Fail(function.ErrResultTooLarge)
 		return
 	}
 	before := a.list.Size()
 	a.list.Add(v)
-	cx.kept += 2 * (a.list.Size() - before) // with the room to grow
-}
-
-// merge takes in what another accumulator of the same aggregate has seen.
-func (a *accumulator) merge(op aggregateOp, b *accumulator, cx *Context) {
-	switch op {
-	case aggMin, aggMax:
-		if sign := map[aggregateOp]int{aggMin: -1, aggMax: +1}[op]; !b.best.IsUndefined() {
-			a.takeBest(b.best, sign, cx)
-		}
-	case aggMakeList, aggMakeSet:
-		for v := range b.list.Snapshot().Elements {
-			a.collect(op, v, cx)
-		}
-	}
-	a.count += b.count
-	a.sum += b.sum
-	a.spoiled = a.spoiled || b.spoiled
+	f.kept += 2 * (a.list.Size() - before) // with the room to grow
 }
 
 // result returns what the aggregate is so far.
@@ -199,11 +183,11 @@ type Group struct {
 
 func newGroup(g *grouping, f *frame) *Group {
 	group := &Group{accumulators: make([]accumulator, len(g.aggregates))}
-	f.cx.kept += len(g.aggregates) * accumulatorBytes
+	f.kept += len(g.aggregates) * accumulatorBytes
 	for _, k := range g.keys {
 		key := k.eval(f).Detach()
 		group.keys = append(group.keys, key)
-		f.cx.kept += key.Size()
+		f.kept += key.Size()
 	}
 	return group
 }
@@ -212,7 +196,7 @@ func newGroup(g *grouping, f *frame) *Group {
 func (group *Group) add(g *grouping, f *frame) {
 	for i := range g.aggregates {
 		a := &g.aggregates[i]
-		group.accumulators[i].add(a.op, a.eval(f), f.cx)
+		group.accumulators[i].add(a.op, a.eval(f), f)
 	}
 }
 

@@ -5,10 +5,6 @@ package sql
 import (
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
-
-	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 func TestAggregates(t *testing.T) {
@@ -52,49 +48,4 @@ func TestAggregatesOfRows(t *testing.T) {
 	people(t, `SELECT VALUE {"s": [SUM(p.w), MIN(p.w) / 2]} FROM c JOIN p IN c.pets`, `{"s":[8,1.5]}`)
 	people(t, `SELECT TOP 0 VALUE COUNT(1) FROM c`, ``)
 	people(t, `SELECT VALUE MAX(c.age) FROM c ORDER BY c.id`, `"old"`)
-}
-
-// Rows divided among groups and merged give what all rows give in one group.
-func TestMergedGroups(t *testing.T) {
-	p := mustCompile(t, `SELECT COUNT(c.v) AS n, SUM(c.v) AS s, AVG(c.v) AS a, MIN(c.v) AS lo, MAX(c.v) AS hi, `+
-		`COUNTIF(c.v > 1) AS i, MAKELIST(c.v) AS l, MAKESET(c.v) AS u FROM c`, nil)
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOf(rapid.SampledFrom([]string{`1`, `1.0`, `2`, `-3`, `null`, `"x"`, `[1]`, `true`, ``})).Draw(t, "values")
-		cut := rapid.IntRange(0, len(values)).Draw(t, "cut")
-		r := p.NewRunner(&Context{})
-		var groups [3]*Group
-		for i := range groups {
-			var err error
-			if groups[i], err = r.NewGroup(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i, v := range values {
-			item := `{}`
-			if v != "" {
-				item = `{"v":` + v + `}`
-			}
-			part := 0
-			if i >= cut {
-				part = 1
-			}
-			err := r.Rows(datum.Raw([]byte(item)), func() bool {
-				return r.AddToGroup(groups[part]) == nil && r.AddToGroup(groups[2]) == nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := r.MergeGroups(groups[0], groups[1]); err != nil {
-			t.Fatal(err)
-		}
-		got, err := r.ProjectGroup(groups[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := r.ProjectGroup(groups[2])
-		if err != nil || got.String() != want.String() {
-			t.Fatalf("%q cut at %d: %v, want %v, %v", values, cut, got, want, err)
-		}
-	})
 }

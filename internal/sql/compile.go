@@ -22,6 +22,7 @@ import (
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -45,7 +46,7 @@ type CompileOptions struct {
 // Vector says how the vectors at a path are compared.
 type Vector struct {
 	Path     value.Path
-	Metric   Metric
+	Metric   function.Metric
 	DataType string // as the policy spells it; empty for float32
 }
 
@@ -67,7 +68,6 @@ type Program struct {
 	rowed  bool // runs over items; otherwise once, without any
 	slice  Slice
 
-	needs     []Path
 	condition *Condition
 	udfs      []string
 	computed  []string // the names of the computed properties that hide stored ones
@@ -149,7 +149,6 @@ type SortKey struct {
 type compiler struct {
 	opts     CompileOptions
 	slots    int
-	needs    pathSet
 	udfs     []string
 	computed map[string]*code // nil while being compiled
 	raw      bool             // computed properties are not seen
@@ -190,9 +189,9 @@ func Compile(q *syntax.Query, o CompileOptions) (*Program, error) {
 		return nil, err
 	}
 	p.main, p.slots = main, c.slots
-	p.needs, p.condition, p.udfs = c.needs.paths, main.condition, c.udfs
+	p.condition, p.udfs = main.condition, c.udfs
 	if p.input != nil {
-		p.needs, p.condition = nil, constantCondition(true).inexact()
+		p.condition = constantCondition(true).inexact()
 		p.udfs = append(p.udfs, p.input.udfs...)
 	}
 	return c.bound(p), nil
@@ -325,7 +324,6 @@ func (c *compiler) source(src *syntax.Source, s *scope, b *block) error {
 	b.condition = b.condition.inexact()
 	bound.slot = c.newSlot()
 	s.bind(bound)
-	c.needs.add(bound.origin)
 	b.sources = append(b.sources, source{slot: bound.slot, kind: bound.kind, from: from.eval})
 	return nil
 }
@@ -403,7 +401,6 @@ func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 	switch {
 	case q.Select.Star:
 		only := s.bindings[0]
-		c.needs.add(only.origin)
 		slot := only.slot
 		b.project.value, b.origin = func(f *frame) datum.Value { return f.slots[slot] }, only.origin
 	case q.Select.Value != nil:

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -185,11 +186,11 @@ func BadWeights(q *syntax.Query) *syntax.Error {
 }
 
 // checkArguments refuses a call that can never work.
-func checkArguments(e *syntax.Call, fn *Function, parts []code, s *scope) error {
+func checkArguments(e *syntax.Call, fn *function.Function, parts []code, s *scope) error {
 	if message := fn.Arity(len(e.Args)); message != "" {
 		return syntax.Errorf(e.Span, "SC2050", "%s", message)
 	}
-	if fn.Name == FnRRF && !s.ranking {
+	if fn.Name == function.RRF && !s.ranking {
 		return unknownFunction(e)
 	}
 	if fn.RankOnly && !s.ranking {
@@ -251,7 +252,7 @@ func isNonDeterministic(e syntax.Expr) bool {
 	if !ok || call.UDF {
 		return ok
 	}
-	fn := FunctionOf(call)
+	fn := function.Of(call)
 	return fn != nil && fn.NonDeterministic
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -23,7 +24,7 @@ type code struct {
 
 	// compares is whether it is a call that compares vectors, by this metric.
 	compares bool
-	metric   Metric
+	metric   function.Metric
 
 	// param is the parameter that it is, if it is one; argument is whether it is an
 	// argument.
@@ -70,7 +71,7 @@ func (x code) whenFalse() *Condition {
 
 func slotEval(slot int) evaluator {
 	return func(f *frame) datum.Value {
-		if v := f.slots[slot]; v.Size() < tickBytes {
+		if v := f.slots[slot]; v.Size() < function.TickBytes {
 			return v
 		}
 		return f.open(slot)
@@ -158,7 +159,7 @@ func (c *compiler) folded(x code, constant bool) code {
 	if !constant {
 		return x
 	}
-	f := &frame{cx: &Context{Interrupted: c.opts.Interrupted}}
+	f := &frame{cx: &function.Context{Interrupted: c.opts.Interrupted}}
 	v := x.eval(f)
 	if f.cx.Err() != nil {
 		_ = c.interrupted() // was it that? c itself would be on the heap if f asked it
@@ -201,7 +202,6 @@ func (c *compiler) path(e syntax.Expr, s *scope) (code, error) {
 	}
 	if !ok {
 		x = c.walk(bound, steps)
-		c.needs.add(x.origin)
 	}
 	x.bare = true
 	return x, nil

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -54,7 +55,7 @@ func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 	case syntax.OpConcat:
 		result.eval = func(f *frame) datum.Value {
 			a, b := x(f), y(f)
-			if !f.cx.read(a.Size()+b.Size(), 1) {
+			if !f.cx.Read(a.Size()+b.Size(), 1) {
 				return datum.Value{}
 			}
 			return binaryValue(op, a, b)
@@ -198,7 +199,7 @@ func (c *compiler) like(e *syntax.Like, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
-	escape := noEscape
+	escape := function.NoEscape
 	if e.Escape != nil {
 		r, size := utf8.DecodeRuneInString(e.Escape.Text)
 		if size == 0 || size != len(e.Escape.Text) {
@@ -208,26 +209,19 @@ func (c *compiler) like(e *syntax.Like, s *scope) (code, error) {
 	}
 	x, pattern := parts[0].eval, parts[1].eval
 	match := func(f *frame) datum.Value {
-		text, ok := x(f).AsString()
-		with, isText := pattern(f).AsString()
-		if !ok || !isText {
+		with, ok := pattern(f).AsString()
+		if !ok || !f.cx.Read(len(with), 1) {
 			return datum.Value{}
 		}
-		compiled, ok := compileLike(with, escape)
-		if !ok || !f.cx.read(len(text)+len(with), compiled.steps) {
+		compiled, ok := function.CompileLike(with, escape)
+		if !ok {
 			return datum.Value{}
 		}
-		return datum.Bool(compiled.match(text))
+		return compiled.Match(f.cx, x(f))
 	}
 	if with, isText := parts[1].value.AsString(); parts[1].constant && isText {
-		if compiled, ok := compileLike(with, escape); ok {
-			match = func(f *frame) datum.Value {
-				text, ok := x(f).AsString()
-				if !ok || !f.cx.read(len(text), compiled.steps) {
-					return datum.Value{}
-				}
-				return datum.Bool(compiled.match(text))
-			}
+		if compiled, ok := function.CompileLike(with, escape); ok {
+			match = func(f *frame) datum.Value { return compiled.Match(f.cx, x(f)) }
 		}
 	}
 	result := code{eval: match, yes: likeCondition(parts[0], parts[1], escape)}
@@ -245,7 +239,7 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if op, ok := aggregateNamed(e.Name); ok {
 		return c.aggregateCall(op, e, s)
 	}
-	fn, ok := lookupFunction(e.Name)
+	fn, ok := function.Lookup(e.Name)
 	if !ok {
 		return code{}, unknownFunction(e)
 	}
@@ -259,8 +253,8 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if err := checkArguments(e, fn, parts, s); err != nil {
 		return code{}, err
 	}
-	compares := fn.Name == FnVectorDistance || fn.Name == fnVectorScoreOf
-	var metric Metric
+	compares := fn.Name == function.VectorDistance || fn.Name == function.VectorScoreOf
+	var metric function.Metric
 	if compares {
 		parts, metric = c.vectorArguments(parts)
 	}
@@ -283,7 +277,7 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 			f.stack = append(f.stack, v)
 		}
 		var v datum.Value
-		if f.cx.read(size, 1) {
+		if f.cx.Read(size, 1) {
 			v = eval(f.cx, f.stack[base:])
 		}
 		f.stack = f.stack[:base]

@@ -8,22 +8,14 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
-)
-
-// The names of the functions that rows can be ordered by.
-const (
-	FnVectorDistance = "VECTORDISTANCE"
-	fnVectorScoreOf  = "_VECTORSCORE"
-	FnFullTextScore  = "FULLTEXTSCORE"
-	fnTextScoreOf    = "_FULLTEXTSCORE"
-	FnRRF            = "RRF"
 )
 
 // isScore reports whether a call is one that ORDER BY RANK takes.
 func isScore(call *syntax.Call) bool {
-	fn := FunctionOf(call)
-	return fn != nil && (fn.RankOnly || fn.Name == FnVectorDistance)
+	fn := function.Of(call)
+	return fn != nil && (fn.RankOnly || fn.Name == function.VectorDistance)
 }
 
 // isSortable reports whether a call is one that ORDER BY takes in place of a
@@ -97,12 +89,12 @@ func (c *compiler) sortKey(item syntax.SortItem, s *scope) (SortKey, error) {
 	switch {
 	case err != nil:
 		return SortKey{}, err
-	case call != nil && !call.UDF && call.Name == FnVectorDistance && item.Explicit:
+	case call != nil && !call.UDF && call.Name == function.VectorDistance && item.Explicit:
 		return SortKey{}, syntax.Errorf(item.Expr.Pos(), "", "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.")
 	case call != nil && isSortable(call):
 		key.Call = call
 		switch {
-		case x.function == fnTextScoreOf:
+		case x.function == function.TextScoreOf:
 			key.Text = textScore(x.args)
 		case x.compares && !x.constant:
 			key.Vector = vectorScoreOf(x.function, x.args)
@@ -169,16 +161,16 @@ func rootOf(e syntax.Expr) string {
 
 // vectorArguments completes a call that compares vectors with what the
 // container's policy says about their path, as if the query had said it.
-func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
+func (c *compiler) vectorArguments(parts []code) ([]code, function.Metric) {
 	var options datum.Value
-	if len(parts) > vectorOptionsAt {
-		if !parts[vectorOptionsAt].constant {
-			return parts, MetricCosine
+	if len(parts) > function.VectorOptionsAt {
+		if !parts[function.VectorOptionsAt].constant {
+			return parts, function.MetricCosine
 		}
-		options = parts[vectorOptionsAt].value
+		options = parts[function.VectorOptionsAt].value
 	}
 	if name, ok := options.Member("distanceFunction").AsString(); ok {
-		metric, _ := ParseMetric(name)
+		metric, _ := function.ParseMetric(name)
 		return parts, metric
 	}
 	policy := c.vectorPolicy(parts[0].origin)
@@ -186,7 +178,7 @@ func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
 		policy = c.vectorPolicy(parts[1].origin)
 	}
 	if policy == nil {
-		return parts, MetricCosine
+		return parts, function.MetricCosine
 	}
 	var b datum.ObjectBuilder
 	for name, v := range options.Properties {
@@ -197,14 +189,11 @@ func (c *compiler) vectorArguments(parts []code) ([]code, Metric) {
 		b.Set("dataType", datum.Str(policy.DataType))
 	}
 	full := append([]code{}, parts...)
-	for len(full) < vectorOptionsAt {
+	for len(full) < function.VectorOptionsAt {
 		full = append(full, constantCode(datum.Bool(false)))
 	}
-	return append(full[:vectorOptionsAt], constantCode(b.Value())), policy.Metric
+	return append(full[:function.VectorOptionsAt], constantCode(b.Value())), policy.Metric
 }
-
-// vectorOptionsAt is the place of the options among the arguments.
-const vectorOptionsAt = 3
 
 func (c *compiler) vectorPolicy(o origin) *Vector {
 	for i := range c.opts.Vectors {

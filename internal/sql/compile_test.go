@@ -3,8 +3,8 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -237,41 +237,15 @@ func pathText(p Path) string {
 	return text
 }
 
-func TestEquals(t *testing.T) {
-	f := func(filter, want string) {
-		t.Helper()
-		values, ok := mustCompile(t, `SELECT * FROM c WHERE `+filter, nil).Condition().Equals(Path{{Name: "pk"}})
-		if got := fmt.Sprint(values, ok); got != want {
-			t.Errorf("%s: %s, want %s", filter, got, want)
+func TestRegexInQuery(t *testing.T) {
+	for _, expr := range []string{`REGEXMATCH(c.a, "(?=x)")`, `REGEXEXTRACT(c.a, "(a)\\1")`, `REGEXEXTRACTALL(c.a, "[")`} {
+		q, err := syntax.Parse("SELECT VALUE " + expr + " FROM c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *syntax.Error
+		if _, err = Compile(q, CompileOptions{}); !errors.As(err, &refused) {
+			t.Errorf("%s: got %v", expr, err)
 		}
 	}
-	f(`c.pk = "a"`, `["a"] true`)
-	f(`c.pk = "a" AND c.x > 1`, `["a"] true`)
-	f(`c.pk IN ("a", "b") AND ABS(c.x) = 1`, `["a" "b"] true`)
-	f(`(c.pk = "a" AND c.x = 1) OR (c.pk = "b" AND c.x = 2)`, `["a" "b"] true`)
-	f(`c.pk = "a" OR c.x = 1`, `[] false`)
-	f(`c.pk > "a"`, `[] false`)
-	f(`c.pk.x = "a"`, `[] false`)
-	f(`c.pk = "a" AND false`, `[] true`)
-}
-
-func TestNeeds(t *testing.T) {
-	f := func(query string, want ...string) {
-		t.Helper()
-		var got []string
-		for _, p := range mustCompile(t, query, nil).Needs() {
-			got = append(got, pathText(p))
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", query, got, want)
-		}
-	}
-	f(`SELECT * FROM c WHERE c.a = 1`, ``, `/a`)
-	f(`SELECT VALUE COUNT(1) FROM c`)
-	f(`SELECT c.a, c.b.d FROM c WHERE c.e[0] > 1 ORDER BY c.f`, `/a`, `/b/d`, `/e/[0]`, `/f`)
-	f(`SELECT VALUE t.x FROM c JOIN t IN c.list`, `/list/[]`, `/list/[]/x`)
-	f(`SELECT VALUE COUNT(c.a) FROM c GROUP BY c.b`, `/a`, `/b`)
-	f(`SELECT VALUE ARRAY(SELECT VALUE c) FROM c`, ``)
 }

@@ -5,6 +5,7 @@ package sql
 import (
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -22,7 +23,7 @@ func TestPathIntoComputedProperty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := Evaluate(p, [][]byte{[]byte(`{"n":1}`)}, &Context{})
+	rows, err := Evaluate(p, [][]byte{[]byte(`{"n":1}`)}, &function.Context{})
 	if err != nil || len(rows) != 1 || string(rows[0]) != `{"x":1,"cp":{"x":1}}` {
 		t.Errorf("got %q, %v", rows, err)
 	}

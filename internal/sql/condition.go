@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -300,7 +301,7 @@ func callConditions(name string, args []code) (yes, no *Condition) {
 		return nil, nil
 	}
 	x := args[0]
-	if kind, ok := kindTests[name]; ok {
+	if kind, ok := function.KindTests[name]; ok {
 		yes = at(x, CondKind)
 		yes.Kind = kind
 		return yes, nil
@@ -387,88 +388,4 @@ func distanceConditions(op syntax.Op, args []code, v datum.Value) (yes, no *Cond
 		return nil, near
 	}
 	return nil, nil
-}
-
-// Equals returns the values that the property at a path must have one of, and
-// false if the condition does not say. No value at all means that nothing
-// passes.
-func (c *Condition) Equals(path Path) (values []datum.Value, ok bool) {
-	if c == nil {
-		return nil, false
-	}
-	switch c.Op {
-	case CondNever:
-		return nil, true
-	case CondEq:
-		if slices.Equal(c.Path, path) {
-			return c.Values, true
-		}
-	case CondAnd:
-		for _, part := range c.Of {
-			if v, found := part.Equals(path); found && (!ok || len(v) < len(values)) {
-				values, ok = v, true
-			}
-		}
-		return values, ok
-	case CondOr:
-		for _, part := range c.Of {
-			v, found := part.Equals(path)
-			if !found {
-				return nil, false
-			}
-			values = append(values[:len(values):len(values)], v...)
-		}
-		return values, true
-	}
-	return nil, false
-}
-
-// pathSet holds paths without repetitions.
-type pathSet struct {
-	paths []Path
-	seen  map[string]bool // if there are many
-}
-
-// comparedPaths is how many paths are compared one by one.
-const comparedPaths = 16
-
-// add takes in a path. One that a shorter path is there for says nothing new, but
-// is kept all the same.
-func (s *pathSet) add(o origin) {
-	if !o.known {
-		return
-	}
-	if s.has(o.path) {
-		return
-	}
-	s.paths = append(s.paths, o.path)
-	if s.seen != nil {
-		s.seen[o.path.key()] = true
-	}
-}
-
-func (s *pathSet) has(path Path) bool {
-	if len(s.paths) < comparedPaths {
-		return slices.ContainsFunc(s.paths, func(p Path) bool { return slices.Equal(p, path) })
-	}
-	if s.seen == nil {
-		s.seen = map[string]bool{}
-		for _, p := range s.paths {
-			s.seen[p.key()] = true
-		}
-	}
-	return s.seen[path.key()]
-}
-
-// key is a text that no other path has.
-func (p Path) key() string {
-	var key []byte
-	for _, step := range p {
-		if step.Element {
-			key = datum.Int(step.Index).AppendJSON(append(key, '/'))
-		} else {
-			key = datum.Str(step.Name).AppendJSON(append(key, '/'))
-		}
-	}
-	return string(key)
 }

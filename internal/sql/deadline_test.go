@@ -5,14 +5,11 @@ package sql
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -40,7 +37,7 @@ func TestExpressionsEndWhenTold(t *testing.T) {
 		"a parameter":          `SELECT VALUE ` + list(`LENGTH(UPPER(CONCAT(@long, c.y ?? "")))`, 10_000) + ` FROM c`,
 	} {
 		asked := 0
-		cx := &Context{Interrupted: func() error {
+		cx := &function.Context{Interrupted: func() error {
 			if asked++; asked > 2 {
 				return errTest
 			}
@@ -74,24 +71,4 @@ func TestCompilationEndsWhenTold(t *testing.T) {
 			t.Errorf("%.50s: got %v, want the end that it was told", text, err)
 		}
 	}
-}
-
-// Matches that are searched for one after the other are those that are found at once.
-func TestMatchesOneByOne(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pattern := rapid.StringOfN(rapid.SampledFrom([]rune(`ab\b^$.*?|()é+`)), 1, 8, -1).Draw(t, "pattern")
-		if rapid.Bool().Draw(t, "lines") {
-			pattern = "(?m)" + pattern
-		}
-		compiled, err := regexp.Compile(pattern)
-		if err != nil {
-			return
-		}
-		s := rapid.StringOfN(rapid.SampledFrom([]rune("abé\n ")), 0, 12, -1).Draw(t, "text")
-		re := &regex{Regexp: compiled, states: maxMatchSteps} // as if it had very many
-		got, want := re.findAll(&Context{}, s), compiled.FindAllStringSubmatchIndex(s, -1)
-		if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
-			t.Fatalf("%q in %q: got %v, want %v", pattern, s, got, want)
-		}
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -17,19 +18,20 @@ const maxRowsPerItem = 1 << 20
 
 // frame is the state of one execution: what is in the slots.
 type frame struct {
-	cx      *Context
+	cx      *function.Context
 	slots   []datum.Value
 	args    []argument
 	stack   []datum.Value // arguments of the calls that are under way
 	scratch []byte
 	rows    int // of this item
+	kept    int // bytes that groups have kept, since [Runner.Kept] was asked
 }
 
 // open returns what is in a slot. Whatever is done with it, all of its text may be
 // read, for what is looked up may be far inside.
 func (f *frame) open(slot int) datum.Value {
 	v := f.slots[slot]
-	if v.Size() >= tickBytes && !f.cx.read(v.Size(), 1) {
+	if v.Size() >= function.TickBytes && !f.cx.Read(v.Size(), 1) {
 		return datum.Undefined()
 	}
 	return v
@@ -38,20 +40,20 @@ func (f *frame) open(slot int) datum.Value {
 // fits stops the query if a value has grown too large, and reports whether it may
 // go on growing.
 func (f *frame) fits(size int) bool {
-	if size > maxResultBytes {
-		f.cx.fail(ErrResultTooLarge)
+	if size > function.MaxResultBytes {
+		f.cx.Fail(function.ErrResultTooLarge)
 	}
-	return f.cx.err == nil
+	return f.cx.Err() == nil
 }
 
 // callUDF calls a user-defined function.
 func (f *frame) callUDF(name string, args []datum.Value, at syntax.Span) datum.Value {
 	if f.cx.UDF == nil {
-		return f.cx.fail(syntax.Errorf(at, "", "The user-defined function '%s' does not exist.", name))
+		return f.cx.Fail(syntax.Errorf(at, "", "The user-defined function '%s' does not exist.", name))
 	}
 	v, err := f.cx.UDF(name, args)
 	if err != nil {
-		return f.cx.fail(fmt.Errorf("user-defined function %q: %w", name, err))
+		return f.cx.Fail(fmt.Errorf("user-defined function %q: %w", name, err))
 	}
 	if !f.fits(v.Size()) {
 		return datum.Undefined()
@@ -63,7 +65,7 @@ func (f *frame) callUDF(name string, args []datum.Value, at syntax.Span) datum.V
 func (f *frame) step() bool {
 	f.rows++
 	if f.rows > maxRowsPerItem {
-		f.cx.fail(syntax.Errorf(syntax.Span{}, "", "The query makes more than %d rows of one item.", maxRowsPerItem))
+		f.cx.Fail(syntax.Errorf(syntax.Span{}, "", "The query makes more than %d rows of one item.", maxRowsPerItem))
 	}
 	return f.cx.Tick() == nil
 }
@@ -78,11 +80,11 @@ func (b *block) rows(f *frame, at int, emit func() bool) bool {
 			return false
 		}
 		if !b.passes(f, at-1) {
-			return f.cx.err == nil
+			return f.cx.Err() == nil
 		}
 	}
 	if at == len(b.sources) {
-		return emit() && f.cx.err == nil
+		return emit() && f.cx.Err() == nil
 	}
 	src := &b.sources[at]
 	switch {
@@ -100,7 +102,7 @@ func (b *block) rows(f *frame, at int, emit func() bool) bool {
 		f.slots[src.slot] = src.from(f)
 	}
 	if f.slots[src.slot].IsUndefined() {
-		return f.cx.err == nil
+		return f.cx.Err() == nil
 	}
 	return b.rows(f, at+1, emit)
 }
@@ -114,7 +116,7 @@ func (b *block) elements(f *frame, at int, array datum.Value, emit func() bool) 
 			return false
 		}
 	}
-	return f.cx.err == nil
+	return f.cx.Err() == nil
 }
 
 // passes tests the part of the filter that needs the given source and none after
@@ -136,7 +138,7 @@ func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 		seen := map[string]bool{}
 		size := 0
 		emit = func(v datum.Value) bool {
-			if !f.cx.read(v.Size(), 1) {
+			if !f.cx.Read(v.Size(), 1) {
 				return false
 			}
 			key := string(v.AppendCanonical(nil))
@@ -144,8 +146,8 @@ func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 				return true
 			}
 			seen[key] = true
-			if size += len(key); size > maxResultBytes {
-				f.cx.fail(ErrResultTooLarge)
+			if size += len(key); size > function.MaxResultBytes {
+				f.cx.Fail(function.ErrResultTooLarge)
 				return false
 			}
 			return all(v)
@@ -177,7 +179,7 @@ func (b *block) runGroups(f *frame, emit func(datum.Value) bool) bool {
 		group := groups[string(key)]
 		if group == nil {
 			if len(order) == maxGroups {
-				f.cx.fail(syntax.Errorf(syntax.Span{}, "", "A subquery has more than %d groups.", maxGroups))
+				f.cx.Fail(syntax.Errorf(syntax.Span{}, "", "A subquery has more than %d groups.", maxGroups))
 				return false
 			}
 			group = newGroup(b.grouping, f)
@@ -193,7 +195,7 @@ func (b *block) runGroups(f *frame, emit func(datum.Value) bool) bool {
 			more = emit(v)
 		}
 	}
-	return more && f.cx.err == nil
+	return more && f.cx.Err() == nil
 }
 
 // eval returns the projected value of the frame's row or group.
@@ -259,8 +261,8 @@ func (b *block) array(f *frame) datum.Value {
 	var list datum.ArrayBuilder
 	b.run(f, func(v datum.Value) bool {
 		list.Add(v)
-		if list.Size() > maxResultBytes {
-			f.cx.fail(ErrResultTooLarge)
+		if list.Size() > function.MaxResultBytes {
+			f.cx.Fail(function.ErrResultTooLarge)
 			return false
 		}
 		return true
@@ -296,7 +298,7 @@ func (b *block) scalar(f *frame, at syntax.Span) datum.Value {
 		return rows == 1
 	})
 	if rows > 1 {
-		return f.cx.fail(syntax.Errorf(at, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
+		return f.cx.Fail(syntax.Errorf(at, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
 	}
 	return row
 }

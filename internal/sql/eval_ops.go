@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -162,7 +163,7 @@ func binaryValue(op syntax.Op, a, b datum.Value) datum.Value {
 	if op == syntax.OpConcat {
 		x, ok := a.AsString()
 		y, too := b.AsString()
-		if !ok || !too || len(x)+len(y) > maxResultBytes {
+		if !ok || !too || len(x)+len(y) > function.MaxResultBytes {
 			return datum.Value{}
 		}
 		return datum.Str(x + y)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -210,7 +211,7 @@ func TestConditionsHoldForWhatPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := p.NewRunner(&Context{})
+		r := p.NewRunner(&function.Context{})
 		for _, item := range items {
 			passes, err := r.Filter(datum.Raw([]byte(item)))
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -28,7 +29,7 @@ func TestLimitsOfExecution(t *testing.T) {
 		`SELECT VALUE {` + manyOf(1000, "a%d:c.s") + `} FROM c`,
 		`SELECT ` + manyOf(1000, "c.s AS a%d") + ` FROM c`,
 	} {
-		if rows, err := evalAll(query, wide); !errors.Is(err, ErrResultTooLarge) {
+		if rows, err := evalAll(query, wide); !errors.Is(err, function.ErrResultTooLarge) {
 			t.Errorf("%s: %d rows, %v; want ErrResultTooLarge", query, len(rows), err)
 		}
 	}
@@ -47,7 +48,7 @@ func manyOf(n int, format string) string {
 func TestInterruptionWithinARow(t *testing.T) {
 	p := mustCompile(t, `SELECT VALUE CONCAT(`+manyOf(10_000, "c.z%d")+`) FROM c`, nil)
 	asked := 0
-	cx := &Context{Interrupted: func() error {
+	cx := &function.Context{Interrupted: func() error {
 		asked++
 		return errTest
 	}}
@@ -65,7 +66,7 @@ func TestInterruptionWithinARow(t *testing.T) {
 func TestInterruption(t *testing.T) {
 	p := mustCompile(t, `SELECT VALUE x FROM c JOIN x IN c.a`, nil)
 	asked := 0
-	cx := &Context{Interrupted: func() error {
+	cx := &function.Context{Interrupted: func() error {
 		if asked++; asked == 3 {
 			return errTest
 		}
@@ -120,7 +121,7 @@ func runFuzzed(q *syntax.Query) ([]byte, error) {
 		return nil, err
 	}
 	steps := 0
-	cx := &Context{Random: func() float64 { return 0.5 }, Interrupted: func() error {
+	cx := &function.Context{Random: func() float64 { return 0.5 }, Interrupted: func() error {
 		if steps++; steps > 50 {
 			return errStopped
 		}

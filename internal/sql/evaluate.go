@@ -7,12 +7,13 @@ package sql
 
 import (
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"slices"
 )
 
 // Evaluate runs a program over items, each compact JSON, and returns all its rows.
 // Items and rows are in memory at once.
-func Evaluate(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
+func Evaluate(p *Program, items [][]byte, cx *function.Context) ([][]byte, error) {
 	if p.input != nil {
 		var err error
 		if items, err = Evaluate(p.input, items, cx); err != nil {
@@ -58,7 +59,7 @@ func Evaluate(p *Program, items [][]byte, cx *Context) ([][]byte, error) {
 
 // EvaluateOver runs a program over the rows of its input, which the caller has: all in
 // memory.
-func EvaluateOver(p *Program, rows [][]byte, cx *Context) ([][]byte, error) {
+func EvaluateOver(p *Program, rows [][]byte, cx *function.Context) ([][]byte, error) {
 	outer := *p
 	outer.input = nil
 	return Evaluate(&outer, rows, cx)

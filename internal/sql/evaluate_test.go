@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -47,8 +48,8 @@ func evalWith(query string, o CompileOptions, items ...string) ([]string, error)
 // out those that are changed by being run.
 func evaluateTwice(p *Program, items [][]byte) (rows [][]byte, err error) {
 	var other sync.WaitGroup
-	other.Go(func() { _, _ = Evaluate(p, items, &Context{NowMs: 1767225600000}) })
-	rows, err = Evaluate(p, items, &Context{NowMs: 1767225600000})
+	other.Go(func() { _, _ = Evaluate(p, items, &function.Context{NowMs: 1767225600000}) })
+	rows, err = Evaluate(p, items, &function.Context{NowMs: 1767225600000})
 	other.Wait()
 	return rows, err
 }
@@ -344,7 +345,7 @@ func TestUserDefinedFunctions(t *testing.T) {
 	if got := p.UDFs(); !slices.Equal(got, []string{"twice"}) {
 		t.Errorf("UDFs = %v", got)
 	}
-	cx := &Context{UDF: func(name string, args []datum.Value) (datum.Value, error) {
+	cx := &function.Context{UDF: func(name string, args []datum.Value) (datum.Value, error) {
 		if args[0].IsUndefined() {
 			return datum.Str("none"), nil
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -51,7 +52,7 @@ func (c *compiler) ranking(q *syntax.Query, s *scope) (*Ranking, error) {
 		}
 		item := rankItem{}
 		parts := []syntax.Expr{call}
-		if FunctionOf(call).Name == FnRRF {
+		if function.Of(call).Name == function.RRF {
 			var err error
 			if parts, item.weights, err = c.fusion(q, call, s); err != nil {
 				return nil, err
@@ -111,10 +112,10 @@ func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScor
 	if err != nil {
 		return rankScore{}, err
 	}
-	switch FunctionOf(call).Name {
-	case FnVectorDistance:
+	switch function.Of(call).Name {
+	case function.VectorDistance:
 		return rankScore{call: call, distance: x.eval, closer: x.metric.HigherIsCloser()}, nil
-	case FnRRF:
+	case function.RRF:
 		return rankScore{}, NoScores(q)
 	}
 	parts, _, err := c.exprs(call.Args, s)
@@ -141,8 +142,8 @@ func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScor
 func (p *Program) Ranking() *Ranking { return p.main.ranking }
 
 // NewStatistics returns what [Runner.CountText] counts in, one for each score.
-func (r *Ranking) NewStatistics() []TextStatistics {
-	stats := make([]TextStatistics, len(r.components))
+func (r *Ranking) NewStatistics() []function.TextStatistics {
+	stats := make([]function.TextStatistics, len(r.components))
 	for i := range r.components {
 		stats[i].Hits = make([]int64, len(r.components[i].terms))
 	}
@@ -151,45 +152,39 @@ func (r *Ranking) NewStatistics() []TextStatistics {
 
 // CountText takes an item into the statistics. It is called for all items, also
 // for those that have no row.
-func (r *Runner) CountText(stats []TextStatistics, item datum.Value) error {
+func (r *Runner) CountText(stats []function.TextStatistics, item datum.Value) error {
 	r.f.slots[itemSlot] = item
 	for i := range r.p.main.ranking.components {
-		stats[i].Items++
-		words, occurrences, ok := r.countText(i)
-		if !ok {
-			continue
-		}
-		stats[i].Words += int64(words)
-		for j, n := range occurrences {
-			if n > 0 {
-				stats[i].Hits[j]++
-			}
-		}
+		stats[i].Add(r.countText(i))
 	}
-	return r.f.cx.err
+	return r.f.cx.Err()
 }
 
-// countText returns the words and the occurrences in what a score is about.
-func (r *Runner) countText(i int) (words int, occurrences []int, ok bool) {
+// countText counts in the text that a score is about; nil if there is none.
+func (r *Runner) countText(i int) *function.TextCount {
 	c := &r.p.main.ranking.components[i]
 	if c.text == nil {
-		return 0, nil, false
+		return nil
 	}
 	text, ok := c.text(&r.f).AsString()
 	if !ok {
-		return 0, nil, false
+		return nil
 	}
-	return r.f.cx.CountText(text, c.terms)
+	count, ok := r.f.cx.CountTerms(text, c.terms)
+	if !ok {
+		return nil
+	}
+	return &count
 }
 
 // AppendScores appends the scores of this row. Greater ones are better.
-func (r *Runner) AppendScores(dst []float64, stats []TextStatistics) ([]float64, error) {
+func (r *Runner) AppendScores(dst []float64, stats []function.TextStatistics) ([]float64, error) {
 	for i := range r.p.main.ranking.components {
 		c := &r.p.main.ranking.components[i]
 		score := float64(absentScore)
 		if c.text != nil {
-			if words, occurrences, ok := r.countText(i); ok {
-				score = stats[i].Score(words, occurrences)
+			if count := r.countText(i); count != nil {
+				score = stats[i].Score(count.Words, count.Occurrences)
 			}
 		} else if distance, ok := c.distance(&r.f).AsFloat(); !ok {
 			score = math.Inf(-1)
@@ -198,7 +193,7 @@ func (r *Runner) AppendScores(dst []float64, stats []TextStatistics) ([]float64,
 		}
 		dst = append(dst, score)
 	}
-	return dst, r.f.cx.err
+	return dst, r.f.cx.Err()
 }
 
 // Rank returns the order of rows, the best first, given what AppendScores has
@@ -223,6 +218,10 @@ func (r *Ranking) Rank(scores [][]float64) []int {
 	return order
 }
 
+// rankConstant is the constant of reciprocal rank fusion: it keeps the first
+// ranks from deciding alone.
+const rankConstant = 60
+
 // keys returns one number for each row, by which rows are ordered.
 func (item *rankItem) keys(scores [][]float64) []float64 {
 	keys := make([]float64, len(scores))
@@ -234,7 +233,7 @@ func (item *rankItem) keys(scores [][]float64) []float64 {
 	}
 	for i, c := range item.components {
 		for row, rank := range denseRanks(scores, c) {
-			keys[row] += FuseRanks([]int{rank}, item.weights[i:i+1])
+			keys[row] += item.weights[i] / float64(rankConstant+rank)
 		}
 	}
 	return keys

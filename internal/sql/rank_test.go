@@ -3,9 +3,11 @@
 package sql
 
 import (
+	"math"
 	"slices"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -31,9 +33,30 @@ func TestRanking(t *testing.T) {
 	f(`SELECT VALUE c.id FROM c ORDER BY RANK RRF(FullTextScore(c.t, "tea"), FullTextScore(c.t, "tea"), [-1, -1])`, `"d" "b" "e" "a" "c"`)
 }
 
+// A row's key is the sum of weight/(60+rank). The first of two rows has these ranks by two
+// scores.
+func TestFusedRanks(t *testing.T) {
+	for _, c := range []struct {
+		scores  [][]float64
+		weights []float64
+		want    float64
+	}{
+		{[][]float64{{2, 2}, {1, 1}}, []float64{1, 1}, 2.0 / 61},
+		{[][]float64{{2, 1}, {1, 2}}, []float64{1, 1}, 1.0/61 + 1.0/62},
+		{[][]float64{{2, 1}, {1, 2}}, []float64{2, 0.5}, 2.0/61 + 0.5/62},
+		{[][]float64{{2, 1}, {1, 2}}, []float64{-1, 1}, 1.0/62 - 1.0/61},
+		{[][]float64{{2, 2}, {2, 3}}, []float64{1, 1}, 1.0/61 + 1.0/62},
+	} {
+		item := rankItem{components: []int{0, 1}, weights: c.weights}
+		if got := item.keys(c.scores)[0]; math.Abs(got-c.want) > 1e-15 {
+			t.Errorf("%v with %v: got %v, want %v", c.scores, c.weights, got, c.want)
+		}
+	}
+}
+
 func TestOrderByDistance(t *testing.T) {
 	items := [][]byte{[]byte(`{"id":"a","v":[1,0]}`), []byte(`{"id":"b","v":[3,0.1]}`), []byte(`{"id":"c","v":[0,1]}`)}
-	f := func(query string, metric Metric, want string) {
+	f := func(query string, metric function.Metric, want string) {
 		t.Helper()
 		q, err := syntax.Parse(query)
 		if err != nil {
@@ -48,10 +71,10 @@ func TestOrderByDistance(t *testing.T) {
 			t.Errorf("%s by metric %v: %s, %v; want %s", query, metric, got, err, want)
 		}
 	}
-	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, MetricCosine, `"a""b""c"`)
-	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, MetricDotProduct, `"b""a""c"`)
-	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, MetricEuclidean, `"a""c""b"`)
-	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0], false, {"distanceFunction": "euclidean"})`, MetricCosine, `"a""c""b"`)
-	f(`SELECT VALUE VectorDistance(c.v, [1, 0]) FROM c WHERE c.id = "c"`, MetricEuclidean, `1.4142135623730951`)
-	f(`SELECT VALUE VectorDistance([1, 0], c.v, true) FROM c WHERE c.id = "b"`, MetricDotProduct, `3`)
+	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, function.MetricCosine, `"a""b""c"`)
+	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, function.MetricDotProduct, `"b""a""c"`)
+	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])`, function.MetricEuclidean, `"a""c""b"`)
+	f(`SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0], false, {"distanceFunction": "euclidean"})`, function.MetricCosine, `"a""c""b"`)
+	f(`SELECT VALUE VectorDistance(c.v, [1, 0]) FROM c WHERE c.id = "c"`, function.MetricEuclidean, `1.4142135623730951`)
+	f(`SELECT VALUE VectorDistance([1, 0], c.v, true) FROM c WHERE c.id = "b"`, function.MetricDotProduct, `3`)
 }

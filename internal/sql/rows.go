@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -17,13 +18,13 @@ import (
 type Runner struct {
 	p  *Program
 	f  frame
-	cx Context
+	cx function.Context
 	// few is room for the slots, of which most programs have no more.
 	few [2]datum.Value
 }
 
 // NewRunner returns a runner in a context like the one given.
-func (p *Program) NewRunner(cx *Context) *Runner {
+func (p *Program) NewRunner(cx *function.Context) *Runner {
 	r := &Runner{p: p, cx: *cx}
 	r.f = frame{cx: &r.cx, args: p.args, slots: r.few[:min(p.slots, len(r.few))]}
 	if p.slots > len(r.few) {
@@ -39,7 +40,7 @@ func (r *Runner) Rows(item datum.Value, yield func() bool) error {
 	r.f.slots[itemSlot] = item
 	r.f.rows = 0
 	r.p.main.rows(&r.f, 0, yield)
-	return r.f.cx.err
+	return r.f.cx.Err()
 }
 
 // Filter reports whether an item has a row. If it is true and the program is
@@ -61,10 +62,10 @@ func (r *Runner) Filter(item datum.Value) (bool, error) {
 	}
 	for i := range main.where {
 		if !main.where[i].eval(&r.f).IsTrue() {
-			return false, r.f.cx.err
+			return false, r.f.cx.Err()
 		}
 	}
-	return true, r.f.cx.err
+	return true, r.f.cx.Err()
 }
 
 // Project returns what the row is in the result: undefined if it is not there.
@@ -99,7 +100,7 @@ func (r *Runner) AppendProjection(dst []byte) (_ []byte, ok bool, err error) {
 		}
 		dst = v.AppendJSON(append(dst, p.items[i].label...))
 		if !r.f.fits(len(dst) - start) {
-			return dst[:start], false, r.f.cx.err
+			return dst[:start], false, r.f.cx.Err()
 		}
 	}
 	return append(dst, '}'), true, nil
@@ -108,9 +109,9 @@ func (r *Runner) AppendProjection(dst []byte) (_ []byte, ok bool, err error) {
 // finish returns why a value cannot be part of a result.
 func (r *Runner) finish(v datum.Value) error {
 	if !v.Finite() {
-		r.f.cx.fail(syntax.Errorf(r.p.query.Span, "4001", "The result contains a number that is not finite and has no JSON representation."))
+		r.f.cx.Fail(syntax.Errorf(r.p.query.Span, "4001", "The result contains a number that is not finite and has no JSON representation."))
 	}
-	return r.f.cx.err
+	return r.f.cx.Err()
 }
 
 // AppendSortKeys appends the row's values of the items of ORDER BY. They may share
@@ -119,7 +120,7 @@ func (r *Runner) AppendSortKeys(dst []datum.Value) ([]datum.Value, error) {
 	for i := range r.p.main.order {
 		dst = append(dst, r.p.main.order[i].eval(&r.f).Ordered())
 	}
-	return dst, r.f.cx.err
+	return dst, r.f.cx.Err()
 }
 
 // CompareSortKeys orders two rows by what AppendSortKeys has appended for them.
@@ -144,34 +145,26 @@ func (p *Program) LatestFirst() bool { return len(p.main.order) > 0 && p.main.or
 
 // AppendGroupKey appends bytes that the rows of one group share, and only they.
 func (r *Runner) AppendGroupKey(dst []byte) ([]byte, error) {
-	return r.p.main.grouping.appendKey(dst, &r.f), r.f.cx.err
+	return r.p.main.grouping.appendKey(dst, &r.f), r.f.cx.Err()
 }
 
 // NewGroup returns a group without rows that has the keys of this row. Without
 // GROUP BY there are no keys and need be no row.
 func (r *Runner) NewGroup() (*Group, error) {
-	return newGroup(r.p.main.grouping, &r.f), r.f.cx.err
+	return newGroup(r.p.main.grouping, &r.f), r.f.cx.Err()
 }
 
 // AddToGroup takes this row into a group.
 func (r *Runner) AddToGroup(g *Group) error {
 	g.add(r.p.main.grouping, &r.f)
-	return r.f.cx.err
+	return r.f.cx.Err()
 }
 
 // Kept returns how many more bytes groups keep than when it was last asked, or fewer.
 func (r *Runner) Kept() int {
-	n := r.f.cx.kept
-	r.f.cx.kept = 0
+	n := r.f.kept
+	r.f.kept = 0
 	return n
-}
-
-// MergeGroups takes the rows of another group with the same keys into one.
-func (r *Runner) MergeGroups(into, from *Group) error {
-	for i := range into.accumulators {
-		into.accumulators[i].merge(r.p.main.grouping.aggregates[i].op, &from.accumulators[i], r.f.cx)
-	}
-	return r.f.cx.err
 }
 
 // CountRows takes n rows into a group of which nothing is asked but how many rows it
@@ -270,10 +263,6 @@ func (p *Program) GroupPaths() []Path {
 	}
 	return paths
 }
-
-// Needs returns the paths of all that the program reads from an item. The empty
-// path is the whole item.
-func (p *Program) Needs() []Path { return p.needs }
 
 // UDFs returns the names of the user-defined functions that are called.
 func (p *Program) UDFs() []string { return p.udfs }

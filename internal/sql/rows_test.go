@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -33,7 +34,7 @@ func mustCompile(tb testing.TB, query string, params map[string]datum.Value) *Pr
 }
 
 func TestFilterAllocatesNothing(t *testing.T) {
-	r := mustCompile(t, `SELECT * FROM c WHERE c.total > 100 AND c.state = "open"`, nil).NewRunner(&Context{})
+	r := mustCompile(t, `SELECT * FROM c WHERE c.total > 100 AND c.state = "open"`, nil).NewRunner(&function.Context{})
 	item := datum.Raw(orderItem())
 	n := testing.AllocsPerRun(100, func() {
 		if ok, err := r.Filter(item); !ok || err != nil {
@@ -55,7 +56,7 @@ func BenchmarkFilter(b *testing.B) {
 		{"join", `SELECT VALUE l FROM c JOIN l IN c.lines WHERE l.amount > 5`},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			r := mustCompile(b, bench.query, nil).NewRunner(&Context{})
+			r := mustCompile(b, bench.query, nil).NewRunner(&function.Context{})
 			item := datum.Raw(orderItem())
 			b.ReportAllocs()
 			for b.Loop() {
@@ -75,7 +76,7 @@ func BenchmarkProjection(b *testing.B) {
 		{"computed", `SELECT VALUE {"id": c.id, "gross": c.total * 1.2} FROM c`},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			r := mustCompile(b, bench.query, nil).NewRunner(&Context{})
+			r := mustCompile(b, bench.query, nil).NewRunner(&function.Context{})
 			item := datum.Raw(orderItem())
 			var dst []byte
 			b.ReportAllocs()

@@ -6,52 +6,26 @@
 package sql
 
 import (
-	"github.com/mayflydb/mayfly/internal/analysis"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 )
-
-// Phrase is a term of full-text search, taken apart.
-type Phrase struct {
-	Words []string // that follow each other
-	// Edits is by how many letters each word may differ.
-	Edits int
-}
-
-// Single reports whether the phrase occurs as often as one word does.
-func (p Phrase) Single() bool { return len(p.Words) == 1 && p.Edits == 0 }
-
-// phrasesOf takes terms apart. It reports false if one is no term.
-func phrasesOf(terms []datum.Value) ([]Phrase, bool) {
-	var (
-		cx      Context
-		phrases []Phrase
-	)
-	for _, term := range terms {
-		p, ok := cx.phraseOf(term)
-		if !ok {
-			return nil, false
-		}
-		phrases = append(phrases, Phrase{p.words, p.edits})
-	}
-	return phrases, true
-}
 
 // TextQuestion asks how often phrases occur in the text at a path.
 type TextQuestion struct {
 	Path    Path
-	Phrases []Phrase
+	Phrases []function.Phrase
 }
 
 // textQuestion makes a question of a path and terms.
 func textQuestion(text code, terms []datum.Value) (TextQuestion, bool) {
-	phrases, ok := phrasesOf(terms)
+	phrases, ok := function.Phrases(terms)
 	return TextQuestion{text.origin.path, phrases}, ok && text.origin.single() && len(text.origin.path) > 0
 }
 
 // TextScore is a score that rows are ordered by.
 type TextScore struct {
 	TextQuestion
-	statistics TextStatistics
+	statistics function.TextStatistics
 }
 
 // Of returns the score of a text with so many words, in which the phrases occur so
@@ -67,7 +41,7 @@ func textScore(args []code) *TextScore {
 			return nil
 		}
 	}
-	terms, statistics, ok := scoreArguments(args[1].value, args[2].value, args[3].value, args[4].value)
+	terms, statistics, ok := function.ScoreArguments(args[1].value, args[2].value, args[3].value, args[4].value)
 	if !ok {
 		return nil
 	}
@@ -108,7 +82,7 @@ func (r *Ranking) Fused() bool {
 
 // TextScores appends the scores of a row, given for each score the words of its text
 // and the occurrences in it; nil if there is no text.
-func (r *Ranking) TextScores(dst []float64, stats []TextStatistics, counts []*TextCount) []float64 {
+func (r *Ranking) TextScores(dst []float64, stats []function.TextStatistics, counts []*function.TextCount) []float64 {
 	for i, c := range counts {
 		if c == nil {
 			dst = append(dst, absentScore)
@@ -119,39 +93,14 @@ func (r *Ranking) TextScores(dst []float64, stats []TextStatistics, counts []*Te
 	return dst
 }
 
-// TextCount is the answer to a question.
-type TextCount struct {
-	Words       int
-	Occurrences []int
-}
-
 // CountPhrases answers a question from the text itself. It reports false if there
 // is none.
-func (q *TextQuestion) CountPhrases(item datum.Value) (TextCount, bool) {
+func (q *TextQuestion) CountPhrases(item datum.Value) (function.TextCount, bool) {
 	text, ok := follow(item, q.Path).AsString()
 	if !ok {
-		return TextCount{}, false
+		return function.TextCount{}, false
 	}
-	words := analysis.Words(text)
-	count := TextCount{Words: len(words), Occurrences: make([]int, len(q.Phrases))}
-	for i, p := range q.Phrases {
-		count.Occurrences[i] = phrase{p.Words, p.Edits}.occurrences(words)
-	}
-	return count, true
-}
-
-// Add takes in an item, with what is to be known of its text; nil if it has none.
-func (s *TextStatistics) Add(count *TextCount) {
-	s.Items++
-	if count == nil {
-		return
-	}
-	s.Words += int64(count.Words)
-	for i, n := range count.Occurrences {
-		if n > 0 {
-			s.Hits[i]++
-		}
-	}
+	return (&function.Context{}).CountPhrases(text, q.Phrases), true
 }
 
 // TextAggregate is what an aggregate asks about texts.
@@ -160,7 +109,7 @@ type TextAggregate struct {
 	Path Path
 	// Phrase is to be contained by the texts that are counted; without, the words of
 	// all texts are added up.
-	Phrase *Phrase
+	Phrase *function.Phrase
 }
 
 // textAggregateOf returns what an aggregate of an expression asks about texts; nil if

@@ -109,8 +109,8 @@ func compareArgument(op syntax.Op, x evaluator, y datum.Value) evaluator {
 
 // comparesArguments reports whether a function of two values is a comparison too: what is
 // known where it is true depends on the kind of the second value only.
-func comparesArguments(function string) bool {
-	switch function {
+func comparesArguments(name string) bool {
+	switch name {
 	case "STARTSWITH", "ENDSWITH", "CONTAINS", "STRINGEQUALS", "ARRAY_CONTAINS":
 		return true
 	}

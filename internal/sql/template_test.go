@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -125,8 +126,8 @@ func sameProgram(t *testing.T, got, want *Program) {
 	if g, w := conditionDump(got.Condition()), conditionDump(want.Condition()); g != w {
 		t.Errorf("%s: condition %s, want %s", want.Query(), g, w)
 	}
-	gotRows, err := Evaluate(got, templateItems(), &Context{})
-	wantRows, wantErr := Evaluate(want, templateItems(), &Context{})
+	gotRows, err := Evaluate(got, templateItems(), &function.Context{})
+	wantRows, wantErr := Evaluate(want, templateItems(), &function.Context{})
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) || !bytes.Equal(bytes.Join(gotRows, []byte(" ")), bytes.Join(wantRows, []byte(" "))) {
 		t.Errorf("%s: got %s (%v), want %s (%v)", want.Query(), gotRows, err, wantRows, wantErr)
 	}
@@ -204,7 +205,7 @@ func TestManyParameters(t *testing.T) {
 	items := [][]byte{[]byte(`{"a":0}`), fmt.Appendf(nil, `{"a":%d}`, maxArguments), []byte(`{"a":-1}`)}
 	for n, serves := range map[int]bool{maxArguments: true, maxArguments + 1: false} {
 		p := mustCompile(t, "SELECT * FROM c WHERE "+strings.Join(parts[:n], " OR "), params)
-		rows, err := Evaluate(p, items, &Context{})
+		rows, err := Evaluate(p, items, &function.Context{})
 		if want := 1 + n - maxArguments; err != nil || len(rows) != want || (p.Template() != nil) != serves {
 			t.Errorf("%d parameters: %d rows (%v), want %d; template %v", n, len(rows), err, want, p.Template() != nil)
 		}
@@ -226,7 +227,7 @@ func TestTemplateIsShared(t *testing.T) {
 				t.Error("not bound")
 				return
 			}
-			rows, err := Evaluate(p, items, &Context{})
+			rows, err := Evaluate(p, items, &function.Context{})
 			if want := fmt.Sprintf(`"%d"`, i); err != nil || len(rows) != 1 || string(rows[0]) != want {
 				t.Errorf("got %s (%v), want %s", rows, err, want)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -104,7 +105,7 @@ func compiled(t *rapid.T, text string) *sql.Program {
 
 // answer runs a query and returns its rows in canonical form.
 func answer(t *rapid.T, text string, items [][]byte) []string {
-	rows, err := sql.Evaluate(compiled(t, text), items, &sql.Context{})
+	rows, err := sql.Evaluate(compiled(t, text), items, &function.Context{})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -117,7 +118,7 @@ func answer(t *rapid.T, text string, items [][]byte) []string {
 
 // merge does what a client does with the rows of several ranges.
 func merge(t *rapid.T, text string, ranges [][][]byte) []string {
-	plan, err := New(compiled(t, text), Options{Features: AllFeatures})
+	plan, err := New(compiled(t, text), Options{Features: allFeatures})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -307,7 +308,7 @@ func TestPlansAreJSON(t *testing.T) {
 		`SELECT COUNT(1) AS "\u0001\"" FROM c`,
 		`SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.t, "\\"), FullTextScore(c.u, 'x'), [1, 0.5])`,
 	} {
-		plan, err := planOf(t, text, Options{Features: AllFeatures})
+		plan, err := planOf(t, text, Options{Features: allFeatures})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

@@ -43,7 +43,7 @@ func checkRewritten(t *testing.T, q *syntax.Query) {
 	if err != nil {
 		return
 	}
-	plan, err := New(program, Options{Features: AllFeatures})
+	plan, err := New(program, Options{Features: allFeatures})
 	if err != nil {
 		return
 	}

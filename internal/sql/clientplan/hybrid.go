@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
@@ -101,7 +102,7 @@ func (p *planner) ranked() (scores []*syntax.Call, weights []float64, err error)
 	for _, item := range p.query.OrderBy {
 		args = append(args, item.Expr)
 	}
-	if c, ok := args[0].(*syntax.Call); ok && !c.UDF && c.Name == sql.FnRRF && len(args) == 1 {
+	if c, ok := args[0].(*syntax.Call); ok && !c.UDF && c.Name == function.RRF && len(args) == 1 {
 		args = c.Args
 	}
 	for i, x := range args {
@@ -141,12 +142,12 @@ func (p *planner) weights(x syntax.Expr, n int) (weights []float64, ok bool) {
 // component makes the score that rewritten queries order by; texts is how many
 // scores of texts there are before it.
 func (p *planner) component(c *syntax.Call, texts int) (component, error) {
-	fn := sql.FunctionOf(c)
+	fn := function.Of(c)
 	switch {
 	case fn == nil:
-	case fn.Name == sql.FnVectorDistance:
+	case fn.Name == function.VectorDistance:
 		return component{score: callOf(fnVectorScore, c.Args...)}, nil
-	case fn.Name == sql.FnFullTextScore && len(c.Args) > 1:
+	case fn.Name == function.FullTextScore && len(c.Args) > 1:
 		at := strconv.Itoa(texts) + "}"
 		terms := p.terms(c.Args[1:])
 		return component{

@@ -37,9 +37,6 @@ const (
 	FeatureNonStreamingOrderBy
 	FeatureHybridSearch
 	FeatureWeightedRankFusion
-
-	// AllFeatures is everything that a plan can ask for.
-	AllFeatures = FeatureWeightedRankFusion<<1 - 1
 )
 
 // featureNames is in the order of the features' bits.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -19,6 +20,9 @@ import (
 var planParams = map[string]datum.Value{
 	"@n": datum.Int(7), "@neg": datum.Int(-1), "@terms": datum.Raw([]byte(`["a","b"]`)), "@v": datum.Raw([]byte(`[1,2]`)), "@k": datum.Str("k"),
 }
+
+// allFeatures is everything that a plan can ask for.
+const allFeatures = FeatureWeightedRankFusion<<1 - 1
 
 func planOf(t *testing.T, text string, o Options) (*Plan, error) {
 	t.Helper()
@@ -28,7 +32,7 @@ func planOf(t *testing.T, text string, o Options) (*Plan, error) {
 	}
 	program, err := sql.Compile(q, sql.CompileOptions{
 		Params:  planParams,
-		Vectors: []sql.Vector{{Path: value.Path{"e"}, Metric: sql.MetricEuclidean}},
+		Vectors: []sql.Vector{{Path: value.Path{"e"}, Metric: function.MetricEuclidean}},
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -134,7 +138,7 @@ var planCases = []struct{ in, fields, rewritten string }{
 
 func TestPlans(t *testing.T) {
 	for _, c := range planCases {
-		plan, err := planOf(t, c.in, Options{Features: AllFeatures, PartitionKey: []value.Path{{"key"}}})
+		plan, err := planOf(t, c.in, Options{Features: allFeatures, PartitionKey: []value.Path{{"key"}}})
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
@@ -197,7 +201,7 @@ func describe(i *QueryInfo) string {
 
 func TestPlanErrors(t *testing.T) {
 	for _, in := range []string{`SELECT MIN(c.a) / 2 FROM c`, `SELECT VALUE {n: COUNT(1)} FROM c`} {
-		_, err := planOf(t, in, Options{Features: AllFeatures})
+		_, err := planOf(t, in, Options{Features: allFeatures})
 		var e *syntax.Error
 		if !errors.As(err, &e) || e.Code != "" || e.Message != "Compositions of aggregates and other expressions are not allowed." {
 			t.Errorf("%s: error %v", in, err)
@@ -209,7 +213,7 @@ func TestPlanErrors(t *testing.T) {
 		features FeatureSet
 		message  string
 	}{
-		{`SELECT COUNT(1) FROM c`, AllFeatures &^ FeatureNonValueAggregate, unsupported + "NonValueAggregate"},
+		{`SELECT COUNT(1) FROM c`, allFeatures &^ FeatureNonValueAggregate, unsupported + "NonValueAggregate"},
 		{`SELECT TOP 1 c.a, COUNT(1), MAX(c.b) FROM c GROUP BY c.a`, 0, unsupported + "MultipleAggregates, GroupBy, Top"},
 		{`SELECT VALUE COUNTIF(c.a) FROM c`, FeatureAggregate, unsupported + "CountIf"},
 		{`SELECT DISTINCT c.a FROM c OFFSET 0 LIMIT 1`, 0, unsupported + "Distinct, OffsetAndLimit"},
@@ -230,7 +234,7 @@ func TestPlanErrors(t *testing.T) {
 // rows get a plan all the same.
 func TestPlanWithoutDistinctCount(t *testing.T) {
 	plan, err := planOf(t, `SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c) s`,
-		Options{Features: AllFeatures &^ FeatureDCount})
+		Options{Features: allFeatures &^ FeatureDCount})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +248,7 @@ func TestFeatures(t *testing.T) {
 	if want := FeatureAggregate | FeatureDistinct | FeatureOrderBy; got != want {
 		t.Errorf("features %v, want %v", got, want)
 	}
-	if again := ParseFeatures(AllFeatures.String()); again != AllFeatures {
+	if again := ParseFeatures(allFeatures.String()); again != allFeatures {
 		t.Errorf("all features are read as %v", again)
 	}
 }
@@ -279,7 +283,7 @@ func TestNeeded(t *testing.T) {
 func TestHybridPlan(t *testing.T) {
 	plan, err := planOf(t, `SELECT TOP 10 c.name FROM c WHERE c.x > 1 `+
 		`ORDER BY RANK RRF(FullTextScore(c.a, 'p', @k), VectorDistance(c.v, @v), FullTextScore(c.b, @terms), [1, -2, 0.5])`,
-		Options{Features: AllFeatures})
+		Options{Features: allFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +325,7 @@ func TestHybridPlan(t *testing.T) {
 
 func TestHybridPlanOfOneScore(t *testing.T) {
 	plan, err := planOf(t, `SELECT VALUE c FROM c ORDER BY RANK VectorDistance(c.v, @v) OFFSET 3 LIMIT 4`,
-		Options{Features: AllFeatures})
+		Options{Features: allFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +341,7 @@ func TestHybridPlanOfOneScore(t *testing.T) {
 }
 
 func TestPlanJSON(t *testing.T) {
-	plan, err := planOf(t, `SELECT TOP 5 c.a, COUNT(1) AS "n\"" FROM c GROUP BY c.a`, Options{Features: AllFeatures})
+	plan, err := planOf(t, `SELECT TOP 5 c.a, COUNT(1) AS "n\"" FROM c GROUP BY c.a`, Options{Features: allFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +391,7 @@ func TestScopeKeys(t *testing.T) {
 		{`SELECT VALUE x FROM c JOIN x IN c.list WHERE c.a = 1 AND x = 2`, `[1]`},
 		{`SELECT * FROM (SELECT DISTINCT c.d FROM c WHERE c.a = 1) s WHERE s.d = 2`, `[1]`},
 	} {
-		plan, err := planOf(t, c.in, Options{Features: AllFeatures, PartitionKey: paths})
+		plan, err := planOf(t, c.in, Options{Features: allFeatures, PartitionKey: paths})
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
@@ -452,7 +456,7 @@ func TestScopeKeysIsSound(t *testing.T) {
 			t.Fatal(err)
 		}
 		scope := ScopeKeys(program, paths)
-		runner := program.NewRunner(&sql.Context{})
+		runner := program.NewRunner(&function.Context{})
 		for _, a := range values {
 			for _, b := range values {
 				item, key := keyedItem(t, a, b)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The built-in functions: which there are, how they are spelled, how many
-// arguments they take, and what a call of one may use.
+// Package function is the built-in functions: which there are, how they are spelled, how
+// many arguments they take, and what they make of them. It knows values, and nothing of
+// expressions, queries or items.
 //
 // Rules for all of them, which the functions' own comments do not repeat:
 //
@@ -9,9 +10,8 @@
 //     an error. The exceptions say so.
 //  2. The number of arguments has been checked before a function is called.
 //  3. A function reads nothing but its arguments and the [Context].
-//  4. A result beyond a limit stops the query: see [Context.fail].
-
-package sql
+//  4. A result beyond a limit stops the query: see [Context.Fail].
+package function
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ var ErrResultTooLarge = errors.New("sql: a value that the query makes exceeds th
 
 // maxResultBytes bounds the text that one expression makes. An item has at most
 // 2 MiB, a page of results 4.
-const maxResultBytes = 4 << 20
+const MaxResultBytes = 4 << 20
 
 // Context is what one execution of a query knows besides the items. It belongs
 // to that execution alone.
@@ -57,7 +57,6 @@ type Context struct {
 
 	err     error // the first failure of a function
 	left    int   // steps until the next question; 0 if they are still to be counted
-	kept    int   // bytes that groups have kept, since it was asked
 	regexes map[regexKey]*regex
 	terms   map[string][]string // of full-text search, taken apart
 	vectors [2]vectorReader
@@ -65,7 +64,7 @@ type Context struct {
 
 // fail notes why the execution cannot go on. The function that calls it returns
 // undefined, and the executor asks Err after each item.
-func (cx *Context) fail(err error) datum.Value {
+func (cx *Context) Fail(err error) datum.Value {
 	if cx.err == nil {
 		cx.err, cx.left = err, 0
 	}
@@ -80,7 +79,7 @@ const (
 	// Interrupted.
 	ticksPerCheck = 256
 	// tickBytes is how much text a function reads or makes in a step of work.
-	tickBytes = 8 << 10
+	TickBytes = 8 << 10
 )
 
 // Tick counts one step of work and reports whether the execution must end: when
@@ -114,11 +113,11 @@ func (cx *Context) spend(steps int) error {
 
 // read is the work of reading a text, in which so much is done with every byte. It
 // reports whether to go on.
-func (cx *Context) read(bytes, perByte int) bool {
-	if bytes*perByte < tickBytes {
+func (cx *Context) Read(bytes, perByte int) bool {
+	if bytes*perByte < TickBytes {
 		return true
 	}
-	return cx.spend(bytes*perByte/tickBytes) == nil
+	return cx.spend(bytes*perByte/TickBytes) == nil
 }
 
 // anyNumber as a Function's Max means that there is no upper bound.
@@ -161,7 +160,7 @@ func (f *Function) Arity(n int) string {
 }
 
 // lookupFunction finds a function by any of its spellings, in any case.
-func lookupFunction(name string) (*Function, bool) {
+func Lookup(name string) (*Function, bool) {
 	if f, ok := functions[name]; ok {
 		return f, true
 	}
@@ -169,12 +168,12 @@ func lookupFunction(name string) (*Function, bool) {
 	return f, ok
 }
 
-// FunctionOf returns the built-in function that a call is of, or nil.
-func FunctionOf(call *syntax.Call) *Function {
+// Of returns the built-in function that a call is of, or nil.
+func Of(call *syntax.Call) *Function {
 	if call.UDF {
 		return nil
 	}
-	f, _ := lookupFunction(call.Name)
+	f, _ := Lookup(call.Name)
 	return f
 }
 

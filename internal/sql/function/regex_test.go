@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
-	"errors"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
-	"github.com/mayflydb/mayfly/internal/sql/syntax"
+	"pgregory.net/rapid"
 )
 
 func TestRegexFunctions(t *testing.T) {
@@ -73,15 +74,22 @@ func TestRegexFromItems(t *testing.T) {
 	}
 }
 
-func TestRegexInQuery(t *testing.T) {
-	for _, expr := range []string{`REGEXMATCH(c.a, "(?=x)")`, `REGEXEXTRACT(c.a, "(a)\\1")`, `REGEXEXTRACTALL(c.a, "[")`} {
-		q, err := syntax.Parse("SELECT VALUE " + expr + " FROM c")
+// Matches that are searched for one after the other are those that are found at once.
+func TestMatchesOneByOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringOfN(rapid.SampledFrom([]rune(`ab\b^$.*?|()é+`)), 1, 8, -1).Draw(t, "pattern")
+		if rapid.Bool().Draw(t, "lines") {
+			pattern = "(?m)" + pattern
+		}
+		compiled, err := regexp.Compile(pattern)
 		if err != nil {
-			t.Fatal(err)
+			return
 		}
-		var refused *syntax.Error
-		if _, err = Compile(q, CompileOptions{}); !errors.As(err, &refused) {
-			t.Errorf("%s: got %v", expr, err)
+		s := rapid.StringOfN(rapid.SampledFrom([]rune("abé\n ")), 0, 12, -1).Draw(t, "text")
+		re := &regex{Regexp: compiled, states: maxMatchSteps} // as if it had very many
+		got, want := re.findAll(&Context{}, s), compiled.FindAllStringSubmatchIndex(s, -1)
+		if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q in %q: got %v, want %v", pattern, s, got, want)
 		}
-	}
+	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
 	"github.com/mayflydb/mayfly/internal/sql/datum"

@@ -2,7 +2,7 @@
 
 // The functions of date and time.
 
-package sql
+package function
 
 import (
 	"math"
@@ -291,8 +291,8 @@ func dateTimeFormat(cx *Context, args []datum.Value) datum.Value {
 		return datum.Undefined()
 	}
 	dst := civilOf(ticks).appendFormat(nil, format)
-	if len(dst) > maxResultBytes {
-		return cx.fail(ErrResultTooLarge)
+	if len(dst) > MaxResultBytes {
+		return cx.Fail(ErrResultTooLarge)
 	}
 	return datum.Str(string(dst))
 }

@@ -10,7 +10,7 @@
 // very much is given to the matcher character by character, and ends where the
 // execution must.
 
-package sql
+package function
 
 import (
 	"io"
@@ -75,7 +75,7 @@ func (cx *Context) regex(args []datum.Value) *regex {
 	re, err := compileRegex(pattern, modifiers)
 	if err != nil {
 		re = nil
-	} else if !cx.read(re.states, stateBytes) {
+	} else if !cx.Read(re.states, stateBytes) {
 		return nil
 	}
 	if cx.regexes == nil || len(cx.regexes) >= maxRegexes {
@@ -182,7 +182,7 @@ const tickStates = 64
 // counted either way.
 func (re *regex) long(cx *Context, s string) bool {
 	if len(s)*re.states <= maxMatchSteps {
-		cx.read(len(s), min(re.states, tickBytes))
+		cx.Read(len(s), min(re.states, TickBytes))
 		return false
 	}
 	return true
@@ -252,7 +252,7 @@ func (re *regex) findAll(cx *Context, s string) [][]int {
 	if re.after == nil {
 		var err error
 		if re.after, err = regexp.Compile("(?s:.)(?:" + re.String() + ")"); err != nil {
-			cx.fail(err)
+			cx.Fail(err)
 		}
 	}
 	var all [][]int
@@ -334,7 +334,7 @@ func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
 	}
 	matches := re.findAll(cx, s)
 	if len(matches) > maxMatches {
-		return cx.fail(ErrResultTooLarge)
+		return cx.Fail(ErrResultTooLarge)
 	}
 	var all datum.ArrayBuilder
 	for _, match := range matches {
@@ -343,8 +343,8 @@ func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
 			b.Add(groupOf(s, match, group))
 		}
 		all.Add(b.Value())
-		if all.Size() > maxResultBytes {
-			return cx.fail(ErrResultTooLarge)
+		if all.Size() > MaxResultBytes {
+			return cx.Fail(ErrResultTooLarge)
 		}
 	}
 	return all.Value()

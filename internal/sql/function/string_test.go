@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
 	"strings"
@@ -234,7 +234,7 @@ func BenchmarkStringFunctions(b *testing.B) {
 		{"FullTextContains", "FULLTEXTCONTAINS", []datum.Value{text, datum.Str("hydraulic brake")}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			f, _ := lookupFunction(c.function)
+			f, _ := Lookup(c.function)
 			cx := testContext()
 			b.ReportAllocs()
 			for b.Loop() {

@@ -3,7 +3,7 @@
 // Functions on numbers. All but the integer family compute with float64 and may
 // return what JSON cannot say, NaN or an infinity, as operators may.
 
-package sql
+package function
 
 import (
 	"math"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func TestLike(t *testing.T) {
 "1" LIKE 1 => undefined
 undefined LIKE "%" => undefined
 `)
-	if _, ok := compileLike("a!", '!'); ok {
+	if _, ok := CompileLike("a!", '!'); ok {
 		t.Error("a pattern may end with the escape character")
 	}
 	for pattern, want := range map[string]bool{
@@ -63,7 +63,7 @@ undefined LIKE "%" => undefined
 		"%" + strings.Repeat("_", maxFloating+1) + "%":          false,
 		"%a%" + strings.Repeat("x", maxFloating) + "[ab]" + "%": false,
 	} {
-		if _, ok := compileLike(pattern, noEscape); ok != want {
+		if _, ok := CompileLike(pattern, NoEscape); ok != want {
 			t.Errorf("a pattern of %d bytes, %.5q…: got %v", len(pattern), pattern, ok)
 		}
 	}
@@ -88,7 +88,7 @@ func TestLikeModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringOfN(letters, 0, 8, -1).Draw(t, "pattern")
 		s := rapid.StringOfN(letters, 0, 12, -1).Draw(t, "s")
-		p, ok := compileLike(pattern, noEscape)
+		p, ok := CompileLike(pattern, NoEscape)
 		if !ok {
 			t.Fatalf("%q is refused", pattern)
 		}
@@ -105,17 +105,17 @@ func FuzzLike(f *testing.F) {
 		f.Add(seed.pattern, seed.s, seed.escape)
 	}
 	f.Fuzz(func(t *testing.T, pattern, s, escape string) {
-		by := noEscape
+		by := NoEscape
 		for _, r := range escape {
 			by = r
 			break
 		}
-		p, ok := compileLike(pattern, by)
+		p, ok := CompileLike(pattern, by)
 		if !ok {
 			return
 		}
 		matched := p.match(s)
-		within, ok := compileLike("%"+pattern+"%", by)
+		within, ok := CompileLike("%"+pattern+"%", by)
 		if ok && by != '%' && matched && !within.match("x"+s+"y") {
 			t.Errorf("%q LIKE %q ESCAPE %q, but not in the middle", s, pattern, escape)
 		}
@@ -128,7 +128,7 @@ func BenchmarkLike(b *testing.B) {
 		"Prefix": "Mountain%", "Middle": "%hydraulic%", "Sets": "%[0-9][0-9] inch%", "Gaps": "%b_ke%br_kes",
 	} {
 		b.Run(name, func(b *testing.B) {
-			p, _ := compileLike(pattern, noEscape)
+			p, _ := CompileLike(pattern, NoEscape)
 			b.ReportAllocs()
 			for b.Loop() {
 				if !p.match(text) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -74,7 +73,7 @@ func TestVectorsAreReadAgain(t *testing.T) {
 }
 
 func TestVectorOptionsAreChecked(t *testing.T) {
-	f, _ := lookupFunction("VECTORDISTANCE")
+	f, _ := Lookup("VECTORDISTANCE")
 	for options, ok := range map[string]bool{
 		`{}`: true,
 		`{"distanceFunction":"cosine","dataType":"float32","searchListSizeMultiplier":100,"filterPriority":0.5}`: true,
@@ -101,23 +100,6 @@ func TestMetrics(t *testing.T) {
 	}
 	if _, ok := ParseMetric("manhattan"); ok {
 		t.Error("manhattan is a metric")
-	}
-}
-
-func TestFuseRanks(t *testing.T) {
-	for _, c := range []struct {
-		ranks   []int
-		weights []float64
-		want    float64
-	}{
-		{[]int{1, 1}, nil, 2.0 / 61},
-		{[]int{1, 2}, nil, 1.0/61 + 1.0/62},
-		{[]int{1, 2}, []float64{2, 0.5}, 2.0/61 + 0.5/62},
-		{[]int{1, 2}, []float64{-1, 1}, 1.0/62 - 1.0/61},
-	} {
-		if got := FuseRanks(c.ranks, c.weights); math.Abs(got-c.want) > 1e-15 {
-			t.Errorf("%v with %v: got %v, want %v", c.ranks, c.weights, got, c.want)
-		}
 	}
 }
 

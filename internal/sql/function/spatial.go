@@ -3,7 +3,7 @@
 // The spatial functions: package geo computes them, on the globe or on a plane. What is
 // no valid geometry makes them undefined.
 
-package sql
+package function
 
 import (
 	"github.com/mayflydb/mayfly/internal/geo"

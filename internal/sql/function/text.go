@@ -7,7 +7,7 @@
 // character, each part has U+FFFD in place of its half, since UTF-8 cannot say
 // half a character.
 
-package sql
+package function
 
 import (
 	"strings"

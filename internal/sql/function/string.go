@@ -2,7 +2,7 @@
 
 // Functions on strings.
 
-package sql
+package function
 
 import (
 	"math"
@@ -117,8 +117,8 @@ func concat(cx *Context, args []datum.Value) datum.Value {
 		if a.Kind() != datum.KindString {
 			return datum.Undefined()
 		}
-		if size += a.Size(); size > maxResultBytes {
-			return cx.fail(ErrResultTooLarge)
+		if size += a.Size(); size > MaxResultBytes {
+			return cx.Fail(ErrResultTooLarge)
 		}
 	}
 	var b strings.Builder
@@ -263,8 +263,8 @@ func replace(cx *Context, args []datum.Value) datum.Value {
 	if !ok || !okWith || find == "" {
 		return datum.Undefined()
 	}
-	if grown := len(with) - len(find); grown > 0 && len(s)+grown*strings.Count(s, find) > maxResultBytes {
-		return cx.fail(ErrResultTooLarge)
+	if grown := len(with) - len(find); grown > 0 && len(s)+grown*strings.Count(s, find) > MaxResultBytes {
+		return cx.Fail(ErrResultTooLarge)
 	}
 	return datum.Str(strings.ReplaceAll(s, find, with))
 }

@@ -2,7 +2,7 @@
 
 // Similarity of vectors.
 
-package sql
+package function
 
 import (
 	"fmt"
@@ -41,13 +41,25 @@ func (m Metric) String() string { return metricNames[m] }
 // HigherIsCloser reports whether the greater number means the more alike.
 func (m Metric) HigherIsCloser() bool { return m != MetricEuclidean }
 
+// The names of the functions that rows can be ordered by.
+const (
+	VectorDistance = "VECTORDISTANCE"
+	VectorScoreOf  = "_VECTORSCORE"
+	FullTextScore  = "FULLTEXTSCORE"
+	TextScoreOf    = "_FULLTEXTSCORE"
+	RRF            = "RRF"
+)
+
 func vectorFunctions() []Function {
 	return []Function{
 		{Name: "RRF", Min: 1, Max: anyNumber, RankOnly: true},
-		{Name: "VECTORDISTANCE", Min: 2, Max: 4, Eval: vectorDistance, Check: checkVectorDistance, CheckedArgument: vectorOptionsAt},
-		{Name: "_VECTORSCORE", Min: 2, Max: 4, Eval: vectorScore, Check: checkVectorDistance, CheckedArgument: vectorOptionsAt},
+		{Name: "VECTORDISTANCE", Min: 2, Max: 4, Eval: vectorDistance, Check: checkVectorDistance, CheckedArgument: VectorOptionsAt},
+		{Name: "_VECTORSCORE", Min: 2, Max: 4, Eval: vectorScore, Check: checkVectorDistance, CheckedArgument: VectorOptionsAt},
 	}
 }
+
+// vectorOptionsAt is the place of the options among the arguments.
+const VectorOptionsAt = 3
 
 // elementType is what a vector's numbers are kept as.
 type elementType uint8
@@ -153,7 +165,7 @@ func (cx *Context) compareVectors(args []datum.Value) (datum.Value, Metric) {
 			return datum.Undefined(), cx.Metric
 		}
 	}
-	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, vectorOptionsAt))
+	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, VectorOptionsAt))
 	if !ok {
 		return datum.Undefined(), cx.Metric
 	}
@@ -262,21 +274,60 @@ func checkVectorDistance(args []datum.Value) *syntax.Error {
 	return nil
 }
 
-// rankConstant is the constant of reciprocal rank fusion: it keeps the first
-// ranks from deciding alone.
-const rankConstant = 60
+// Nearness is how near vectors are to a constant one. It is for one goroutine.
+type Nearness struct {
+	options vectorOptions
+	negated bool      // so that a greater number is nearer
+	numbers []float64 // of the constant vector
+	kept    []float64 // memory
+}
 
-// FuseRanks returns the score of an item from its ranks by several scores, which
-// count from 1 and are the same for equal scores. No weights mean 1 for each. A
-// greater result is better.
-func FuseRanks(ranks []int, weights []float64) float64 {
-	fused := 0.0
-	for i, rank := range ranks {
-		weight := 1.0
-		if i < len(weights) {
-			weight = weights[i]
-		}
-		fused += weight / float64(rankConstant+rank)
+// NewNearness reads the arguments of VECTORDISTANCE or _VECTORSCORE behind the vectors, and
+// the vector that others are compared with. It reports false if they make no call of it.
+func NewNearness(name string, vector datum.Value, arguments []datum.Value) (*Nearness, bool) {
+	if len(arguments) > 0 && arguments[0].Kind() != datum.KindBool {
+		return nil, false
 	}
-	return fused
+	options, ok := vectorOptions{}.with(optional(arguments, VectorOptionsAt-2))
+	if !ok {
+		return nil, false
+	}
+	var reader vectorReader
+	numbers, ok := reader.read(vector, options.element)
+	negated := name == VectorScoreOf && !options.metric.HigherIsCloser()
+	return &Nearness{options: options, negated: negated, numbers: slices.Clone(numbers)}, ok
+}
+
+// String tells how vectors are compared.
+func (n *Nearness) String() string { return n.options.metric.String() }
+
+// Clone returns the same for another goroutine.
+func (n *Nearness) Clone() *Nearness {
+	c := *n
+	c.kept = nil
+	return &c
+}
+
+// Rounds reports whether numbers are rounded more than to float32: then what was
+// rounded to that before is not what they are compared by.
+func (n *Nearness) Rounds() bool { return n.options.element != elementFloat32 }
+
+// Of returns the distance or score of a vector. No numbers are no vector.
+func (n *Nearness) Of(vector []float32) datum.Value {
+	if len(vector) != len(n.numbers) {
+		return datum.Undefined()
+	}
+	n.kept = n.kept[:0]
+	for _, f := range vector {
+		kept, ok := n.options.element.keep(float64(f))
+		if !ok {
+			return datum.Undefined()
+		}
+		n.kept = append(n.kept, kept)
+	}
+	v := sumsOf(n.kept, n.numbers).value(n.options.metric)
+	if f, ok := v.AsFloat(); ok && n.negated {
+		return datum.Float(-f)
+	}
+	return v
 }

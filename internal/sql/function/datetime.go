@@ -7,7 +7,7 @@
 // before. Every point from year 1 to year 9999 has one, and every sum of two fits
 // an int64.
 
-package sql
+package function
 
 import (
 	"strings"

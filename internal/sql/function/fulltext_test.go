@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
 	"math"
@@ -73,15 +73,15 @@ func TestScore(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("bird ", maxPhrase)
-	if _, _, ok := testContext().CountText(long, []datum.Value{datum.Str(long)}); !ok {
+	if _, ok := testContext().CountTerms(long, []datum.Value{datum.Str(long)}); !ok {
 		t.Error("the longest term is refused")
 	}
-	if _, _, ok := testContext().CountText(long, []datum.Value{datum.Str(long + "bird")}); ok {
+	if _, ok := testContext().CountTerms(long, []datum.Value{datum.Str(long + "bird")}); ok {
 		t.Error("a longer term is taken")
 	}
-	words, occurrences, ok := testContext().CountText("Birds of a feather: bird, bird house", []datum.Value{datum.Str("bird"), datum.Str("bird house"), datum.Str("fox")})
-	if !ok || words != 5 || !slices.Equal(occurrences, []int{3, 1, 0}) {
-		t.Errorf("counted %d words, %v", words, occurrences)
+	count, ok := testContext().CountTerms("Birds of a feather: bird, bird house", []datum.Value{datum.Str("bird"), datum.Str("bird house"), datum.Str("fox")})
+	if !ok || count.Words != 5 || !slices.Equal(count.Occurrences, []int{3, 1, 0}) {
+		t.Errorf("counted %d words, %v", count.Words, count.Occurrences)
 	}
 }
 

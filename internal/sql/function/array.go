@@ -2,7 +2,7 @@
 
 // Functions on arrays, sets and objects, and the choice between arguments.
 
-package sql
+package function
 
 import (
 	"math"
@@ -41,8 +41,8 @@ func arrayConcat(cx *Context, args []datum.Value) datum.Value {
 		if a.Kind() != datum.KindArray {
 			return datum.Undefined()
 		}
-		if size += a.Size(); size > maxResultBytes {
-			return cx.fail(ErrResultTooLarge)
+		if size += a.Size(); size > MaxResultBytes {
+			return cx.Fail(ErrResultTooLarge)
 		}
 	}
 	var b datum.ArrayBuilder
@@ -340,8 +340,8 @@ func setUnion(cx *Context, args []datum.Value) datum.Value {
 	if !areArrays(args) {
 		return datum.Undefined()
 	}
-	if args[0].Size()+args[1].Size() > maxResultBytes {
-		return cx.fail(ErrResultTooLarge)
+	if args[0].Size()+args[1].Size() > MaxResultBytes {
+		return cx.Fail(ErrResultTooLarge)
 	}
 	seen := set{}
 	var b datum.ArrayBuilder
@@ -412,8 +412,8 @@ func joinStrings(cx *Context, args []datum.Value) datum.Value {
 			return datum.Undefined()
 		}
 		parts = append(parts, s)
-		if size += len(s) + len(separator); size > maxResultBytes {
-			return cx.fail(ErrResultTooLarge)
+		if size += len(s) + len(separator); size > MaxResultBytes {
+			return cx.Fail(ErrResultTooLarge)
 		}
 	}
 	return datum.Str(strings.Join(parts, separator))

@@ -3,7 +3,7 @@
 // Questions about the type of a value. They are never undefined: what is not
 // there is of no type.
 
-package sql
+package function
 
 import (
 	"encoding/base64"
@@ -14,7 +14,7 @@ import (
 )
 
 // kindTests are the functions that ask whether a value is of a kind.
-var kindTests = map[string]datum.Kind{
+var KindTests = map[string]datum.Kind{
 	"IS_NULL": datum.KindNull, "IS_BOOL": datum.KindBool, "IS_NUMBER": datum.KindNumber,
 	"IS_STRING": datum.KindString, "IS_ARRAY": datum.KindArray, "IS_OBJECT": datum.KindObject,
 }
@@ -30,7 +30,7 @@ func typeFunctions() []Function {
 			Eval: func(_ *Context, args []datum.Value) datum.Value { return datum.Bool(test(args[0])) },
 		})
 	}
-	for name, kind := range kindTests {
+	for name, kind := range KindTests {
 		add(name, func(v datum.Value) bool { return v.Kind() == kind })
 	}
 	add("IS_DATETIME", isDateTime)

@@ -4,7 +4,7 @@
 // is taken apart into words as a text is; if it has more than one, they must follow
 // each other.
 
-package sql
+package function
 
 import (
 	"math"
@@ -32,26 +32,45 @@ func fullTextFunctions() []Function {
 	}
 }
 
-// phrase is a term of a query, taken apart.
-type phrase struct {
-	words []string
-	edits int // by how many letters a word may differ
+// Phrase is a term of a query, taken apart.
+type Phrase struct {
+	Words []string // that follow each other
+	Edits int      // by how many letters each word may differ
+}
+
+// Single reports whether the phrase occurs as often as one word does.
+func (p Phrase) Single() bool { return len(p.Words) == 1 && p.Edits == 0 }
+
+// Phrases takes terms apart. It reports false if one is no term.
+func Phrases(terms []datum.Value) ([]Phrase, bool) {
+	var (
+		cx      Context
+		phrases []Phrase
+	)
+	for _, term := range terms {
+		p, ok := cx.phraseOf(term)
+		if !ok {
+			return nil, false
+		}
+		phrases = append(phrases, p)
+	}
+	return phrases, true
 }
 
 // phraseOf takes a term apart: a string, or an object with a term and a distance
 // for words that may be misspelled.
-func (cx *Context) phraseOf(v datum.Value) (phrase, bool) {
+func (cx *Context) phraseOf(v datum.Value) (Phrase, bool) {
 	edits := int64(0)
 	if v.Kind() == datum.KindObject {
 		var ok bool
 		if edits, ok = v.Member("distance").AsInt(); !ok || edits < 0 || edits > maxEdits {
-			return phrase{}, false
+			return Phrase{}, false
 		}
 		v = v.Member("term")
 	}
 	term, ok := v.AsString()
 	if !ok {
-		return phrase{}, false
+		return Phrase{}, false
 	}
 	words, known := cx.terms[term]
 	if !known {
@@ -61,17 +80,17 @@ func (cx *Context) phraseOf(v datum.Value) (phrase, bool) {
 		words = analysis.Words(term)
 		cx.terms[strings.Clone(term)] = words
 	}
-	return phrase{words, int(edits)}, len(words) <= maxPhrase
+	return Phrase{words, int(edits)}, len(words) <= maxPhrase
 }
 
 // occurrences returns how often a phrase stands in a text, unless the execution must
 // end. Words that may be misspelled are compared letter by letter.
-func (cx *Context) occurrences(p phrase, words []string) int {
+func (cx *Context) occurrences(p Phrase, words []string) int {
 	perWord := wordBytes
-	if p.edits > 0 {
+	if p.Edits > 0 {
 		perWord *= maxFuzzyLetter
 	}
-	if !cx.read(len(words), perWord) {
+	if !cx.Read(len(words), perWord) {
 		return 0
 	}
 	return p.occurrences(words)
@@ -81,12 +100,12 @@ func (cx *Context) occurrences(p phrase, words []string) int {
 const wordBytes = 16
 
 // occurrences returns how often a phrase stands in a text.
-func (p phrase) occurrences(words []string) int {
-	if len(p.words) == 0 {
+func (p Phrase) occurrences(words []string) int {
+	if len(p.Words) == 0 {
 		return 0
 	}
 	count := 0
-	for i := 0; i+len(p.words) <= len(words); i++ {
+	for i := 0; i+len(p.Words) <= len(words); i++ {
 		if p.at(words[i:]) {
 			count++
 		}
@@ -94,9 +113,9 @@ func (p phrase) occurrences(words []string) int {
 	return count
 }
 
-func (p phrase) at(words []string) bool {
-	for i, word := range p.words {
-		if word != words[i] && (p.edits == 0 || !alike(word, words[i], p.edits)) {
+func (p Phrase) at(words []string) bool {
+	for i, word := range p.Words {
+		if word != words[i] && (p.Edits == 0 || !alike(word, words[i], p.Edits)) {
 			return false
 		}
 	}
@@ -189,38 +208,65 @@ func (s *TextStatistics) Score(words int, occurrences []int) float64 {
 	return score
 }
 
-// CountText returns how many words a text has and how often each term occurs in
-// it. Terms are strings, or objects with a term and a distance; it reports false
-// if one is neither.
-func (cx *Context) CountText(text string, terms []datum.Value) (words int, occurrences []int, ok bool) {
-	list := analysis.Words(text)
-	for _, term := range terms {
-		p, ok := cx.phraseOf(term)
-		if !ok {
-			return 0, nil, false
-		}
-		occurrences = append(occurrences, cx.occurrences(p, list))
+// TextCount is what a score asks about one text.
+type TextCount struct {
+	Words       int
+	Occurrences []int // of each term
+}
+
+// Add takes in an item, with what is to be known of its text; nil if it has none.
+func (s *TextStatistics) Add(count *TextCount) {
+	s.Items++
+	if count == nil {
+		return
 	}
-	return len(list), occurrences, true
+	s.Words += int64(count.Words)
+	for i, n := range count.Occurrences {
+		if n > 0 {
+			s.Hits[i]++
+		}
+	}
+}
+
+// CountTerms counts terms in a text. They are strings, or objects with a term and a
+// distance; it reports false if one is neither.
+func (cx *Context) CountTerms(text string, terms []datum.Value) (count TextCount, ok bool) {
+	phrases := make([]Phrase, len(terms))
+	for i, term := range terms {
+		if phrases[i], ok = cx.phraseOf(term); !ok {
+			return TextCount{}, false
+		}
+	}
+	return cx.CountPhrases(text, phrases), true
+}
+
+// CountPhrases counts phrases in a text.
+func (cx *Context) CountPhrases(text string, phrases []Phrase) TextCount {
+	words := analysis.Words(text)
+	count := TextCount{Words: len(words), Occurrences: make([]int, len(phrases))}
+	for i, p := range phrases {
+		count.Occurrences[i] = cx.occurrences(p, words)
+	}
+	return count
 }
 
 // fullTextScore is what a FULLTEXTSCORE becomes in the queries that clients run
 // for the parts of a ranking: a text, the terms, and the statistics.
 func fullTextScore(cx *Context, args []datum.Value) datum.Value {
 	text, ok := args[0].AsString()
-	terms, stats, okArguments := scoreArguments(args[1], args[2], args[3], args[4])
+	terms, stats, okArguments := ScoreArguments(args[1], args[2], args[3], args[4])
 	if !ok || !okArguments {
 		return datum.Undefined()
 	}
-	words, occurrences, ok := cx.CountText(text, terms)
+	count, ok := cx.CountTerms(text, terms)
 	if !ok {
 		return datum.Undefined()
 	}
-	return datum.Float(stats.Score(words, occurrences))
+	return datum.Float(stats.Score(count.Words, count.Occurrences))
 }
 
 // scoreArguments reads what a score is made from beside the text.
-func scoreArguments(list, items, words, hits datum.Value) (terms []datum.Value, stats TextStatistics, ok bool) {
+func ScoreArguments(list, items, words, hits datum.Value) (terms []datum.Value, stats TextStatistics, ok bool) {
 	var okItems, okWords bool
 	stats.Items, okItems = items.AsInt()
 	stats.Words, okWords = words.AsInt()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package sql
+package function
 
 import (
 	"errors"
@@ -239,7 +239,7 @@ func TestLargePolygons(t *testing.T) {
 	}
 	inner, outer := circle(1), circle(1.001)
 	for name, want := range map[string]string{"ST_WITHIN": "true", "ST_INTERSECTS": "true", "ST_DISTANCE": "0"} {
-		f, _ := lookupFunction(name)
+		f, _ := Lookup(name)
 		if got := f.Eval(testContext(), []datum.Value{inner, outer}).String(); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
@@ -264,7 +264,7 @@ func BenchmarkSpatial(b *testing.B) {
 		{"AreaBox", "ST_AREA", []datum.Value{value("$box")}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			f, _ := lookupFunction(c.function)
+			f, _ := Lookup(c.function)
 			cx := testContext()
 			b.ReportAllocs()
 			for b.Loop() {

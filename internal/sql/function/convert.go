@@ -2,7 +2,7 @@
 
 // Conversion between strings and other values.
 
-package sql
+package function
 
 import (
 	"strconv"

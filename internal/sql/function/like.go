@@ -7,16 +7,18 @@
 // the last to the end; the others are each taken where they first fit, which
 // never spoils a later one.
 
-package sql
+package function
 
 import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
-// likePattern is a compiled pattern. It is immutable.
-type likePattern struct {
+// LikePattern is a compiled pattern. It is immutable.
+type LikePattern struct {
 	pieces []likePiece // with a % between each two
 	steps  int         // with every character of a text, at most
 }
@@ -51,12 +53,12 @@ var likeAny = likeSet{negated: true}
 const maxFloating = 256
 
 // noEscape as an escape character means that there is none.
-const noEscape rune = -1
+const NoEscape rune = -1
 
 // compileLike reads a pattern. It reports false if the pattern ends with the
 // escape character or exceeds maxFloating. A [ without its ] stands for itself.
-func compileLike(pattern string, escape rune) (*likePattern, bool) {
-	p := &likePattern{}
+func CompileLike(pattern string, escape rune) (*LikePattern, bool) {
+	p := &LikePattern{}
 	var steps []likeSet
 	for i := 0; i < len(pattern); {
 		r, size := utf8.DecodeRuneInString(pattern[i:])
@@ -140,8 +142,17 @@ func newLikePiece(steps []likeSet) likePiece {
 	return likePiece{literal: b.String(), plain: true, floor: b.Len()}
 }
 
+// Match tests a value, which has to be a string.
+func (p *LikePattern) Match(cx *Context, v datum.Value) datum.Value {
+	s, ok := v.AsString()
+	if !ok || !cx.Read(len(s), p.steps) {
+		return datum.Undefined()
+	}
+	return datum.Bool(p.match(s))
+}
+
 // match reports whether the whole of s fits the pattern.
-func (p *likePattern) match(s string) bool {
+func (p *LikePattern) match(s string) bool {
 	last := len(p.pieces) - 1
 	end, ok := p.pieces[0].at(s)
 	if !ok {
