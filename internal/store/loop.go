@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// queueJobs is how many writes may wait; more wait outside, with their
-	// context.
+	// queueJobs is how many jobs may wait in the queue. The callers of further ones wait
+	// for room, or until their context ends.
 	queueJobs = 1024
-	// groupJobs and groupBytes bound what is collected to be committed together.
+	// groupJobs and groupBytes bound the jobs that are committed together.
 	groupJobs  = 256
 	groupBytes = 4 << 20
-	// fullBytes ends a group early: what an Update writes is not known before.
+	// fullBytes ends a group early: how much an Update writes is not known before it
+	// executes.
 	fullBytes = 16 << 20
-	// keptGroupBytes is the largest group whose memory stays with the loop after it.
+	// keptGroupBytes is the largest group whose memory the loop keeps for the next one.
 	keptGroupBytes = 1 << 20
 )
 
-// job is one entry of the loop's queues: a write, several that happen together, new
-// settings, or a task of the background.
+// job is one entry of the loop's queues: a write, a bundle, new settings, or a background
+// task.
 type job struct {
 	write       *write
 	bundle      *bundle
@@ -60,22 +61,22 @@ func (j *job) failing(err error) []byte {
 	return w.identity[:w.logical]
 }
 
-// task is a group of what no request waits in line for. It was planned outside of the
-// loop.
+// task is background work of one group, planned outside of the loop. No request waits for
+// it in the queue.
 type task struct {
 	do func(*writer) error
-	// under has the settings that it was planned under: it is void under others. Nil is
-	// for any.
+	// under has the settings that the task was planned under: it is void under others. Nil
+	// is for any.
 	under *catalog.Container
-	// awaited: somebody waits for what it does, which is to be durable then.
+	// awaited: a caller waits for the result, which must be durable.
 	awaited bool
 }
 
-// submit hands a job to the loop and waits until it is done. A job that was
-// taken in is always waited for: its outcome is known, and durable.
+// submit passes a job to the loop and waits until it is done. Once the job is in the queue,
+// submit always waits for it: its outcome is then known, and durable.
 func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	select {
-	case <-p.stop: // select picks at random, so this one is asked first
+	case <-p.stop: // checked first, since the next select chooses at random
 		return Result{}, ErrClosed
 	default:
 	}
@@ -94,8 +95,8 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	select {
 	case <-j.done:
 	case <-p.ended:
-		// The loop drained the queue before it ended; a job put in after that
-		// was not seen by anyone.
+		// The loop drained the queue before it ended. It may not have seen a job that came
+		// after that.
 		select {
 		case <-j.done:
 		default:
@@ -105,8 +106,8 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	return j.result, j.err
 }
 
-// loop runs until the partition is closed. Requests come first: a task is run
-// when none waits, or at the end of a group of theirs, whose sync it shares.
+// loop runs until the partition is closed. Requests come first: a task runs when none
+// waits, or at the end of a group of requests, whose sync it shares.
 func (p *Partition) loop() {
 	defer close(p.ended)
 	group := make([]*job, 0, groupJobs)
@@ -147,7 +148,7 @@ func (p *Partition) loop() {
 	}
 }
 
-// lingerYields bounds how often the loop steps aside for a group to grow.
+// lingerYields bounds how often the loop yields so that a group can grow.
 const lingerYields = 4
 
 // linger lets requests that are ready to run reach the queue, so that they share
@@ -163,8 +164,8 @@ func (p *Partition) linger() {
 	}
 }
 
-// collect takes what waits in the queue, up to a bound. New settings end the
-// group: they come after it.
+// collect takes the jobs that wait in the queue, up to a bound. New settings end the group,
+// and are applied after it.
 func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 	bytes := 0
 	for j != nil {
@@ -186,8 +187,8 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 }
 
 // commit executes, commits, publishes and answers the first jobs of a group: all, unless
-// they write more than was foreseen. It returns the others. An error means that the
-// outcome of a commit is unknown. All are answered with it.
+// they write too much for one commit. It returns the others. An error means that the
+// outcome of a commit is unknown. All jobs are answered with it.
 func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	v, at, err := p.beginGroup()
 	if err != nil {
@@ -210,8 +211,8 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	}
 	if last != nil {
 		if w.batch.Len() == 0 && !last.task.awaited && !w.log.on {
-			// Nobody misses what it takes away, so nobody has to wait until that
-			// is durable: a crash may bring it back.
+			// Clients cannot see what the task changes, so it need not be durable: a crash
+			// may undo it.
 			w.batch.Lazy()
 		}
 		if t := last.task; t.under != nil && t.under.Epoch != v.container.Epoch {
@@ -228,8 +229,8 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	case last != nil:
 		p.advance()
 	}
-	// The group ends before its answers: a client that has its answer finds
-	// nothing of the group under way, so that events need not wait for it.
+	// The group ends before its answers: a client that has its answer finds nothing of the
+	// group under way, so that events need not wait for it.
 	p.endGroup(v, err)
 	if err != nil {
 		return nil, answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
@@ -238,13 +239,12 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 		p.ledger.Add(ru.Assisted, a.units, a.Items, a.Bytes)
 	}
 	if w.batch.Bytes() > keptGroupBytes {
-		w.reset() // the next group may be long in coming
+		w.reset() // frees memory: the next group may come much later
 	}
 	return group[done:], answer(group[:done], nil)
 }
 
-// answer tells everyone in the group that their job is done, with err in place
-// of their result if there is one.
+// answer marks all jobs of the group as done. If err is not nil, it replaces their results.
 func answer(group []*job, err error) error {
 	for _, j := range group {
 		if err != nil {
@@ -255,9 +255,9 @@ func answer(group []*job, err error) error {
 	return err
 }
 
-// publish shows the state after the last commit, under the settings of c. Ones
-// that are new hold from here on, and the moment is taken under the lock: a reader
-// who went by the old ones did so at this moment or before.
+// publish publishes the state after the last commit, under the settings of c. New settings
+// hold from here on. Their moment is taken under the lock: a reader that used the old ones
+// did so at this moment or before.
 func (p *Partition) publish(c *catalog.Container) error {
 	snap, err := p.db.Snapshot()
 	if err != nil {
@@ -269,7 +269,7 @@ func (p *Partition) publish(c *catalog.Container) error {
 	if w.meta.Epoch != c.Epoch {
 		w.meta.adopt(c, p.clock.Now())
 		w.log.adopt(c, &w.meta)
-		p.mu.soonestMs = 0 // whatever was known of it
+		p.mu.soonestMs = 0 // it was of the old settings
 	}
 	was := p.mu.now
 	p.mu.now = &published{
@@ -281,11 +281,10 @@ func (p *Partition) publish(c *catalog.Container) error {
 	return nil
 }
 
-// follow brings what is derived from the state up to date with a transaction that is
-// being published; p.mu is held. All caches go by one rule: what they hold is right for
-// the published state. So whatever a transaction has changed leaves them here, in the step
-// that publishes the change, and what a reader has found is put in only while its view is
-// the published one.
+// follow updates what is derived from the state with a transaction that is being published;
+// p.mu is held. All caches follow one rule: their content is right for the published state.
+// So what a transaction has changed is removed here, in the step that publishes the change,
+// and a reader adds what it has read only while its view is the published one.
 func (p *Partition) follow(t *tx, reindexed bool) {
 	p.mu.soonestMs = min(p.mu.soonestMs, t.soonestMs)
 	p.rows.forget(t.changes)
@@ -298,8 +297,8 @@ func (p *Partition) follow(t *tx, reindexed bool) {
 	p.subtractPurged(t.purgedItems)
 }
 
-// advance shows how far purge has walked without finding anything. The next commit
-// makes it durable.
+// advance publishes marks that purge moved without finding an item. The next commit makes
+// them durable.
 func (p *Partition) advance() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,9 +307,9 @@ func (p *Partition) advance() {
 	p.mu.now = &next
 }
 
-// reconfigure goes over to new settings. They are durable in the catalog, and are
-// so here before the answer. They are published before they are committed: see
-// "Settings change in order" in DESIGN.md.
+// reconfigure applies new settings. They are durable in the catalog, and are so here before
+// the answer. They are published before they are committed: see "Settings change in order"
+// in DESIGN.md.
 func (p *Partition) reconfigure(j *job) error {
 	invariant.Check(j.reconfigure.RID == p.Container().RID, "settings of another container")
 	w := &p.writer
@@ -326,8 +325,8 @@ func (p *Partition) reconfigure(j *job) error {
 	return answer([]*job{j}, nil)
 }
 
-// fail ends the partition after a commit whose outcome is unknown: nothing may
-// be acknowledged that is not durable.
+// fail ends the partition after a commit whose outcome is unknown: no later write may be
+// acknowledged.
 func (p *Partition) fail(err error) {
 	p.closed.Do(func() { close(p.stop) })
 	p.refuse(ErrFailed)
@@ -336,7 +335,7 @@ func (p *Partition) fail(err error) {
 	}
 }
 
-// refuse answers what still waits.
+// refuse answers the jobs that still wait with an error.
 func (p *Partition) refuse(err error) {
 	for {
 		select {
@@ -350,32 +349,32 @@ func (p *Partition) refuse(err error) {
 	}
 }
 
-// writer writes transactions. The loop has one, and each draft.
+// writer executes transactions. The loop has one, and so has each draft.
 type writer struct {
 	p        *Partition
 	quotas   Quotas
 	counters counters
 	totals   logicalTotals
-	dropOld  bool  // index rows of earlier generations are to be removed
+	dropOld  bool  // index rows of earlier generations have to be removed
 	indexed  bool  // the group has moved IndexedTo
-	marked   marks // that were last written down
+	marked   marks // as last committed
 
-	*tx      // the present one: the group's, or a child of it
-	group tx // or the draft's
-	child tx // of a bundle
+	*tx      // the present one: &group or &child
+	group tx // the transaction of the group or the draft
+	child tx // the transaction of a bundle
 	out   kv.Batch
 	key   []byte // reused for building keys
 }
 
-// init makes a writer ready, with no group. It is not copied from then on.
+// init initialises a writer, with no group. It must not be copied from then on.
 func (w *writer) init() {
 	w.tx = &w.group
 	w.batch = &w.out
 }
 
-// moment is when a group happens. Items are judged at nowMs, as reads judge them, and
-// what is written bears writeMs, which is up to a millisecond later: an item's life is
-// counted from after its write, to the end of its last millisecond.
+// moment is when a group happens. Expiry is decided at nowMs, as reads do. writeMs is the
+// time of the writes, up to a millisecond later: an item lives from after its write to the
+// end of its last millisecond.
 type moment struct{ nowMs, writeMs int64 }
 
 // begin starts a group at one moment.
@@ -392,7 +391,7 @@ func (w *writer) reset() {
 	w.soonestMs, w.purged, w.assisted, w.indexed = never, Amount{}, assisted{}, false
 }
 
-// finish adds to the batch what goes with every group, and commits it.
+// finish adds the rows that every group writes, and commits the batch.
 func (w *writer) finish() error {
 	x := &w.p.prefix
 	w.counters.flush(w.buckets, w.batch, x)

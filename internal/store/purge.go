@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Purge takes expired items away, a group at a time. It is only about space:
-// nobody sees the difference.
+// Purge removes expired items, a group at a time. It only frees space: clients see no
+// difference.
 //
-// Finding a group happens outside the loop, on a snapshot, from two marks on: the
-// feed, which is the expiry order of the items that inherit, and the own rows,
-// which are that of the others. The loop then takes each item away if it is still
-// as it was found, and moves the marks in the same batch. New settings make a plan
-// void: it was made under the old ones.
+// A group is planned outside of the loop, on a snapshot. Planning reads the two expiry
+// orders, each from its mark on: the feed for the items that inherit the container's TTL,
+// and the own rows for the others. The loop then removes each item that has not changed
+// since, and moves the marks in the same batch. New settings make a plan void.
 
 package store
 
@@ -25,57 +24,56 @@ import (
 )
 
 const (
-	// planRows bounds how many rows a plan looks at: those of items that live on
-	// lie between the dead.
+	// planRows bounds the rows that a plan reads, since rows of live items are between
+	// those of expired ones.
 	planRows = 4096
-	// rangeRun is how many neighbours it takes for one range delete: fewer leave
-	// one by one, since an engine may have to flush for each range.
+	// rangeRun is the least number of adjacent items that are removed by one range delete.
+	// Fewer are removed one by one, since an engine may have to flush for each range.
 	rangeRun = 128
 )
 
-// Purge asks for a group of expired items to be taken away.
+// Purge asks to purge a group of expired items.
 type Purge struct {
 	MaxItems int
 	Cause    ru.Cause
-	// PruneMs is the moment up to which events of expiry need not be kept.
+	// PruneMs is the moment before which events need not be kept.
 	PruneMs int64
 }
 
-// Purged is what a purge has done.
+// Purged is the result of a purge.
 type Purged struct {
 	Amount
 	Units ru.Units
-	// More says that there is more to be taken away now.
+	// More reports that there is more to purge now.
 	More bool
 }
 
-// plan is a group of items to be taken away.
+// plan is a group of items to purge.
 type plan struct {
 	under   *catalog.Container
 	lsn     uint64 // the partition's, when the items were read
 	cause   ru.Cause
 	victims []victim
-	stale   [][]byte // rows that lead to no item
+	stale   [][]byte // keys of rows without an item
 	marks   marks
-	moved   bool   // one of them
-	pruneMs int64  // events before it go; 0 for none
-	logTo   uint64 // the log of all versions goes up to this lsn; 0 for none of it
+	moved   bool   // marks have moved
+	pruneMs int64  // remove events before it; 0 for none
+	logTo   uint64 // remove the log of all versions up to this lsn; 0 for none
 
 	done Purged
 }
 
-// victim is an item that is to leave, or a row of the feed or the expiry order on
-// the way to it.
+// victim is an item of a plan. Until readVictims it is only its row in an expiry order.
 type victim struct {
 	current
 	deadlineMs int64
-	kind       ttlKind // of the order that it was found in
+	kind       ttlKind // of the order that has its row
 	at         mark
 	removed    bool
 }
 
-// PurgeDue returns when purge has something to do: at the earliest when the next
-// item expires by the clock's horizon, never if none does.
+// PurgeDue returns when purge has work here: when the next item expires by the clock's
+// horizon, or earlier. It returns Never if nothing expires.
 func (p *Partition) PurgeDue() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,10 +83,10 @@ func (p *Partition) PurgeDue() int64 {
 	return p.mu.soonestMs
 }
 
-// Never is what PurgeDue returns if nothing expires.
+// Never is the result of PurgeDue if nothing expires.
 const Never = never
 
-// Purge takes a group of items away that have expired by the clock's horizon.
+// Purge purges a group of items that have expired by the clock's horizon.
 func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -112,27 +110,28 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	return pl.done, nil
 }
 
-// dueBy notes that there is something to do at a moment: at once, to make up for what a
-// plan forgot that came to nothing.
+// dueBy makes purge due at a moment or earlier. A plan clears soonestMs, so after a failed
+// plan purge is due at once.
 func (p *Partition) dueBy(ms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.soonestMs = min(p.mu.soonestMs, ms)
 }
 
-// farBeyond reports whether the feed was walked so far without a victim that the mark
-// should be made durable all the same.
+// farBeyond reports whether a walk has moved the feed's mark so far that it is committed
+// even if no item was found.
 func (m *marks) farBeyond(durable marks) bool {
 	return m[kindInherits].At.LSN > durable[kindInherits].At.LSN+planRows
 }
 
-// plan finds a group. next is when to look again, by the clock's horizon.
+// plan plans a group. next is when to plan again, by the clock's horizon.
 func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	nowMs, doubtMs := p.horizon()
 	p.mu.Lock()
 	v, err := p.acquireLocked()
-	from := p.mu.now.meta.Marks // which may be ahead of the view's
-	// Writes from here on tell their deadlines; this finds those before.
+	from := p.mu.now.meta.Marks // may be ahead of the view's
+	// Later writes lower it again by their deadlines; this plan finds those of earlier
+	// ones.
 	p.mu.soonestMs = never
 	p.mu.Unlock()
 	if err != nil {
@@ -163,8 +162,8 @@ func (p *Partition) plan(q Purge) (_ *plan, next int64, err error) {
 	return pl, next, err
 }
 
-// nextExpired returns the first dead items of a kind, and when there may be more. It moves the
-// plan's mark past items of other kinds.
+// nextExpired returns the first expired items of a kind, and when there may be more. It
+// moves the plan's mark past items of other kinds.
 func (s stored) nextExpired(r *rules, k ttlKind, cutMs int64, pl *plan, most int) (expired []victim, next int64, err error) {
 	if cutMs == noCut && !r.expires(k) {
 		return nil, never, nil
@@ -196,8 +195,8 @@ func (s stored) nextExpired(r *rules, k ttlKind, cutMs int64, pl *plan, most int
 	return expired, never, nil
 }
 
-// findExpired finds the first items that are surely dead, after the marks of a plan, and
-// reads them. next is when there may be more.
+// findExpired finds the first items after the plan's marks that have expired by the clock's
+// horizon, and reads them. next is when there may be more.
 func (p *Partition) findExpired(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
 	rules := v.rules.atHorizon(nowMs, doubtMs)
 	cut := rules.cutsAt(nowMs)
@@ -213,7 +212,7 @@ func (p *Partition) findExpired(v *view, pl *plan, nowMs, doubtMs int64, most in
 	return next, p.readVictims(v, pl)
 }
 
-// choose takes the first of what was found in both orders, by the time of death.
+// choose keeps, of the items found in both orders, those that expired first.
 func (pl *plan) choose(most int) {
 	slices.SortStableFunc(pl.victims, func(a, b victim) int { return cmp.Compare(a.deadlineMs, b.deadlineMs) })
 	if len(pl.victims) > most {
@@ -224,7 +223,7 @@ func (pl *plan) choose(most int) {
 	}
 }
 
-// readVictims reads the items, and works out the rows that leave with them.
+// readVictims reads the items, and computes their derived rows.
 func (p *Partition) readVictims(v *view, pl *plan) error {
 	kept := pl.victims[:0]
 	for i := range pl.victims {
@@ -246,7 +245,7 @@ func (p *Partition) readVictims(v *view, pl *plan) error {
 	return nil
 }
 
-// purge takes the items of a plan away, as far as they are still as they were.
+// purge removes the items of a plan that have not changed since.
 func (pl *plan) purge(w *writer) error {
 	for i := range pl.victims {
 		c := &pl.victims[i]
@@ -276,8 +275,8 @@ func (pl *plan) purge(w *writer) error {
 	return nil
 }
 
-// unchanged reports whether an item is as it was read when the partition's lsn was
-// the given one.
+// unchanged reports whether an item has not changed since the partition was at the given
+// lsn.
 func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
 	if _, changed := w.changed(c.header.identity); changed {
 		return false, nil
@@ -285,14 +284,14 @@ func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
 	if w.view.meta.LSN == lsn {
 		return true, nil
 	}
-	// Its row in the feed is at its latest write.
+	// The item has changed unless its feed row is still there, since every write moves it.
 	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.lsn, c.header.n)
 	_, found, err := w.view.snap.Get(w.key)
 	return found, err
 }
 
-// removeVictims takes the items away: what lies together in long runs by range,
-// all else row by row.
+// removeVictims removes the items: long runs of adjacent ones by range, the others row by
+// row.
 func (w *writer) removeVictims(pl *plan) {
 	for from := 0; from < len(pl.victims); {
 		to := from + 1
@@ -322,21 +321,21 @@ func (w *writer) removeVictims(pl *plan) {
 	}
 }
 
-// follows reports whether b was created and last written right after a, so that
-// nothing lies between them in either order: writes of which several share an lsn
-// have another n.
+// follows reports whether b was created and last written right after a, so that no other
+// row is between theirs in the items and in the feed. Writes that share an lsn have an n,
+// and do not count.
 func follows(a, b *victim) bool {
 	return b.ordinal == a.ordinal+1 && b.header.lsn == a.header.lsn+1 && a.header.n == 0 && b.header.n == 0
 }
 
-// removeRun removes the items' own rows, and those in the feed, of a run.
+// removeRun removes the item rows and the feed rows of a run.
 func (w *writer) removeRun(run []victim) {
 	x, first, last := &w.p.prefix, &run[0], &run[len(run)-1]
 	w.batch.DeleteRange(x.appendItemKey(nil, first.ordinal), x.appendItemKey(nil, last.ordinal+1))
 	w.batch.DeleteRange(x.appendFeedKey(nil, first.header.lsn, 0), x.appendFeedKey(nil, last.header.lsn+1, 0))
 }
 
-// purgeItem removes an expired item that stands in the way of a write.
+// purgeItem purges an expired item that a write replaces or removes.
 func (w *writer) purgeItem(c *current) {
 	w.recordPurge(c)
 	w.removeRows(c)
@@ -344,7 +343,8 @@ func (w *writer) purgeItem(c *current) {
 	w.assisted.units += c.removal().Charge()
 }
 
-// recordPurge notes that an expired item leaves.
+// recordPurge records that an expired item is removed: as an event, in the log and in the
+// counts.
 func (w *writer) recordPurge(c *current) {
 	w.putEvent(c)
 	w.logExpired(&c.header)
@@ -352,8 +352,8 @@ func (w *writer) recordPurge(c *current) {
 	w.purgedItems = append(w.purgedItems, purgedItem{c.logical, int64(c.header.size)})
 }
 
-// Oldest returns when the oldest item expired that is still there, and whether
-// there is one, as of nowMs.
+// Oldest returns when the first item expired that is not purged yet, as of nowMs, and
+// whether there is one.
 func (p *Partition) Oldest(nowMs int64) (expiredMs int64, found bool, err error) {
 	v, err := p.acquire()
 	if err != nil {
@@ -365,13 +365,14 @@ func (p *Partition) Oldest(nowMs int64) (expiredMs int64, found bool, err error)
 		return 0, false, err
 	}
 	changedMs := v.meta.ChangedMs
-	if deadlineMs > nowMs { // dead for good only: it was so when the default changed
+	if deadlineMs > nowMs { // final: it had expired before the default changed
 		return changedMs, true, nil
 	}
 	return max(deadlineMs, changedMs), true, nil
 }
 
-// firstExpired returns the deadline of the first of the dead, and whether there is one.
+// firstExpired returns the deadline of the first expired item that is not purged yet, and
+// whether there is one.
 func (v *view) firstExpired(cut cuts) (deadlineMs int64, found bool, err error) {
 	pl := &plan{marks: v.meta.Marks}
 	deadlineMs = never
@@ -391,8 +392,8 @@ func (v *view) firstExpired(cut cuts) (deadlineMs int64, found bool, err error) 
 	return deadlineMs, found, nil
 }
 
-// DueOf returns when purge has something to do in a partition that is not open, as
-// far as can be told from a few rows: at that time or later.
+// DueOf returns when purge has work in a partition that is not open, or earlier. It reads
+// only a few rows.
 func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	x := partitionPrefix(c.RID, index)
 	s := stored{snap, &x}
@@ -401,13 +402,13 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 		return 0, err
 	}
 	if !found {
-		return never, nil // nothing was ever written
+		return never, nil // nothing was written yet
 	}
 	if m.Epoch != c.Epoch {
 		return 0, nil
 	}
 	if m.IndexedTo != indexedAll {
-		return 0, nil // whoever looks after purge looks after the index too
+		return 0, nil // purge's caller also continues indexing
 	}
 	r := m.rules()
 	logNext := int64(never)
@@ -425,7 +426,7 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 	next := logNext
 	for k := range expiring {
 		if r.expires(k) {
-			// Before the beginning of time nothing is dead, so this is the first to die.
+			// No item is expired by this cut, so next is when the first one expires.
 			_, first, err := s.nextExpired(&r, k, 1, &plan{marks: m.Marks}, 1)
 			if err != nil {
 				return 0, err

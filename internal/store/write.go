@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Writing an item. What can be done before the loop is done on the caller's
-// goroutine (prepare); what depends on the item's present state is plain
-// sequential code inside the loop (execute).
+// Writing an item. What does not depend on the item's present state is prepared on the
+// caller's goroutine (prepare). The rest is plain sequential code in the loop (execute).
 
 package store
 
@@ -28,67 +27,66 @@ const (
 	Upsert
 	Replace
 	Delete
-	// Update replaces an item with what Change makes of it.
+	// Update replaces an item with what Change returns for it.
 	Update
 	// Read changes nothing and returns the item. In a WriteAll it sees the writes
 	// before it.
 	Read
-	// Verify changes nothing. With IfMatch it fails unless there is an item with the
-	// etag, with IfNoneMatch if there is one.
+	// Verify changes nothing. With IfMatch it fails unless there is an item with the etag.
+	// With IfNoneMatch it fails if there is one.
 	Verify
-	// Unchanged changes nothing. It fails with ErrChanged if an item with the
-	// partition key was written, or deleted, after the lsn Since. In doubt it fails.
+	// Unchanged changes nothing. It fails with ErrChanged if an item with the partition key
+	// was written or deleted after the lsn Since, or if that is not known.
 	Unchanged
 )
 
-// Key is what makes an item itself within its container: its partition key, the
-// hash of that, and its id.
+// Key identifies an item in its container: its partition key, the hash of that, and its id.
 type Key struct {
 	EPK          []byte
 	PartitionKey value.PartitionKey
 	ID           string
 }
 
-// Write is a request to change one item.
+// Write is an operation on one item.
 type Write struct {
 	Op  Op
 	Key Key
-	// Item is what to write, for Create, Upsert and Replace.
+	// Item is the item to write, for Create, Upsert and Replace.
 	Item *value.Object
-	// NewID is for Replace: the id that the item will have, in Item too. Without one it
-	// keeps that of Key.
+	// NewID, for Replace, is the item's new id, which Item has too. If it is empty, the
+	// item keeps the id of Key.
 	NewID string
-	// Change, for Update, makes a new item of the present one, whose body it is given
-	// as a read returns it. It must be quick, since all other writes of the partition
-	// wait for it, and it may be called several times.
+	// Change, for Update, returns the new item for the body of the present one, as a read
+	// returns it. It must be quick, since all other writes of the partition wait for it,
+	// and it may be called several times.
 	Change func(body []byte) (*value.Object, error)
 	// Since is for Unchanged.
 	Since uint64
-	// Err, if it is set, is why the operation fails when its turn comes among several.
+	// Err, if set, makes the operation fail when its turn comes in a bundle.
 	Err error
 	// IfMatch and IfNoneMatch are etags, "*", or empty for no condition.
 	IfMatch, IfNoneMatch string
-	// Memory is what the request may take; nil for no bounds. What the write took of it
-	// is given back at its end.
+	// Memory is what the request may take; nil is no limit. The write returns what it took
+	// when it ends.
 	Memory *memory.Share
 }
 
-// Result is what a write did.
+// Result is the result of a write.
 type Result struct {
-	// Created says that there was no such item before.
+	// Created reports that the item did not exist before.
 	Created bool
-	// NotModified says that the item that was read has the etag of IfNoneMatch.
+	// NotModified reports that the item has the etag of IfNoneMatch.
 	NotModified bool
 	// Body is the item as a read returns it; nil if none was written or read.
 	Body []byte
 	ETag string
 	LSN  uint64
-	// Work is what it took.
+	// Work is the work of the write, for its charge.
 	Work ru.WriteWork
 }
 
-// maxPrepares bounds how often a write is prepared again since the container's
-// settings changed under it.
+// maxPrepares bounds how often a write is prepared because the container's settings have
+// changed meanwhile.
 const maxPrepares = 16
 
 // errStale tells Write to prepare again: the settings have changed.
@@ -113,17 +111,17 @@ type attempts struct {
 	p       *Partition
 	n       int
 	room    memory.Room
-	mark    int64    // of the room, before the first attempt
-	tallied [][]byte // the logical partitions whose expired items were counted
+	mark    int64    // of the room before the first attempt
+	tallied [][]byte // logical partitions whose expired bytes were counted
 }
 
 func (p *Partition) attempts(room memory.Room) attempts {
 	return attempts{p: p, room: room, mark: room.Mark()}
 }
 
-// retry ends an attempt, and reports whether the write must be prepared again: the
-// settings have changed, or the expired items of a logical partition had to be counted,
-// which happens here. What the attempt took of the memory is given back.
+// retry ends an attempt, and reports whether the write must be prepared again: the settings
+// have changed, or the expired bytes of a logical partition had to be counted, which
+// happens here. It returns the memory that the attempt took.
 func (t *attempts) retry(ctx context.Context, j *job, err *error) bool {
 	t.room.Release(t.mark)
 	switch {
@@ -143,32 +141,32 @@ func (t *attempts) retry(ctx context.Context, j *job, err *error) bool {
 	return t.n < maxPrepares
 }
 
-// write is a Write that is prepared: its row is rendered, with places of fixed
-// width for what only the loop knows.
+// write is a prepared Write. Its row is rendered, with blanks of fixed width for the values
+// that only the loop knows.
 type write struct {
 	op                   Op
 	ifMatch, ifNoneMatch string
 	epoch                uint64
 	ttl                  catalog.TTL
-	identity             []byte        // of the item that the write is about
-	next                 []byte        // the identity that it will have: another one, if its id changes
-	logical              int           // how much of either names the logical partition
-	unique               [][]byte      // unique keys that the item will hold
-	entries              index.Entries // what the item will be indexed by
-	tallied              bool          // the dead of its logical partition were counted
+	identity             []byte        // of the present item
+	next                 []byte        // of the item to write: another one if the id changes
+	logical              int           // length of {epk}{pk}, with which both begin
+	unique               [][]byte      // of the item to write
+	entries              index.Entries // of the item to write
+	tallied              bool          // the expired bytes of its logical partition were counted
 	row                  []byte        // header | identity | body; nil if there is no item to write
 	offsets              offsets
 	more                 *unprepared
 	share                *memory.Share
 }
 
-// unprepared is what only some writes have.
+// unprepared has what only some operations need.
 type unprepared struct {
 	asked Write
-	err   error // why it could not be prepared
+	err   error // why preparing failed
 }
 
-// offsets are the offsets in the row of what the loop fills in.
+// offsets are where in the row the loop's values go.
 type offsets struct {
 	body, rid, self, etag, ts int
 }
@@ -197,11 +195,11 @@ func prepare(r Write, c *catalog.Container, m memory.Room) (*write, error) {
 	return w, m.Take(w.batchBytes())
 }
 
-// bytes is what the write adds to a group.
+// bytes is about what the write adds to a group.
 func (w *write) bytes() int { return len(w.row) + rowBytes(&w.entries) }
 
-// render lays out the row. Properties keep the order in which they came; the
-// server's follow.
+// render lays out the row. The client's properties keep their order; the system properties
+// follow.
 func (w *write) render(r Write, c *catalog.Container) {
 	const room = headerBytes + 400 // system properties, epk and escapes
 	id := r.Key.ID
@@ -233,18 +231,18 @@ func (w *write) render(r Write, c *catalog.Container) {
 	}
 }
 
-// renames reports whether the item will have another id.
+// renames reports whether the write changes the item's id.
 func (w *write) renames() bool { return w.next != nil && !bytes.Equal(w.identity, w.next) }
 
 const (
 	blankRID  = "________________________"
 	blankETag = "00000000-0000-0000-0000-000000000000"
-	// blankTS is as wide as _ts is up to the year 2286. Spaces, since a machine
-	// whose clock was never set counts in fewer digits.
+	// blankTS is as wide as _ts is up to the year 2286. It has spaces, since _ts is shorter
+	// on a machine whose clock was never set.
 	blankTS = "          "
 )
 
-// complete writes the header, and what the loop knows, into the row's places.
+// complete writes the header and the loop's values into the row.
 func (w *write) complete(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
 	row := w.row
 	c.header.put(row)
@@ -257,7 +255,7 @@ func (w *write) complete(c *current, container *catalog.Container, partition int
 	return row[w.offsets.body:], etag
 }
 
-// execute does one write in the present transaction.
+// execute does one operation in the present transaction.
 func (w *writer) execute(r *write) (Result, error) {
 	if r.epoch != w.view.container.Epoch {
 		return Result{}, errStale
@@ -290,7 +288,7 @@ func (w *writer) execute(r *write) (Result, error) {
 	return w.put(r, &old)
 }
 
-// delete takes away a live item whose removal is prepared.
+// delete removes a live item. prepareRemoval was called.
 func (w *writer) delete(old *current) ru.WriteWork {
 	w.takeLSN()
 	w.removeRows(old)
@@ -299,13 +297,13 @@ func (w *writer) delete(old *current) ru.WriteWork {
 	return old.removal()
 }
 
-// removal is the work of taking an item away whose entries are known.
+// removal returns the work of removing an item whose entries are known.
 func (c *current) removal() ru.WriteWork {
 	return ru.WriteWork{OldBytes: c.header.size, IndexRows: c.entries.Len(), Indexed: c.entries.Len() > 0}
 }
 
-// prepareRemoval works out and loads whatever removing an item's rows needs, so
-// that it cannot fail half-way.
+// prepareRemoval computes and loads all that removing an item needs, so that the removal
+// itself cannot fail half-way.
 func (w *writer) prepareRemoval(c *current, m memory.Room) error {
 	if err := c.derive(w.view.container, m); err != nil {
 		return err
@@ -316,8 +314,8 @@ func (w *writer) prepareRemoval(c *current, m memory.Room) error {
 	return w.loadCounts(c)
 }
 
-// put writes an item: in place of a live one, or as a new one. An expired one
-// that is still there leaves in the same batch.
+// put writes an item, in place of a live one or as a new one. An expired one that is not
+// purged yet is purged in the same batch.
 func (w *writer) put(r *write, old *current) (Result, error) {
 	next := current{
 		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
@@ -362,8 +360,8 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
-// admit decides whether the write may happen. An item that does not exist, or
-// has expired, meets no condition but that of not existing.
+// admit decides whether the write may happen. An item that does not exist or has expired
+// fails every condition, except that it does not exist.
 func (w *writer) admit(r *write, old *current) error {
 	switch {
 	case !old.live && (r.op == Replace || r.op == Delete || r.op == Update):
