@@ -18,8 +18,8 @@ const (
 	benchPad   = 720 // makes a body of 1 KiB
 )
 
-// benchWrite is the upsert of one of n items of 1 KiB, prepared as far as a
-// request's goroutine would before it calls the store.
+// benchWrite is the upsert of one of n items of 1 KiB, prepared as a request's goroutine
+// would before it calls the store.
 func (f *fixture) benchWrite(n int) Write {
 	return f.item(Upsert, fmt.Sprint("item ", n), `"ttl":3600,"pad":"`+strings.Repeat("x", benchPad)+`"`)
 }

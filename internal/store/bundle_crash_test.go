@@ -14,9 +14,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// The machine crashes before, in and after every commit of bundles that rewrite the
-// same items, with what was not synced kept in whole, in part or not at all: the
-// items are all of one bundle, and of none before the last that was acknowledged.
+// The machine crashes before, in and after every commit of bundles that rewrite the same
+// items. Unsynced data survives in whole, in part or not at all. After it, all items are of
+// the same bundle, and not of one before the last acknowledged.
 func TestBundleIsThereEntirelyOrNotAtAll(t *testing.T) {
 	const bundles, items = 12, 5
 	fs := vfs.NewCrashableMem()
@@ -32,7 +32,7 @@ func TestBundleIsThereEntirelyOrNotAtAll(t *testing.T) {
 		done int
 	}
 	var crashes []crashed
-	done := 0 // bundles that were acknowledged
+	done := 0 // acknowledged bundles
 	crash := func(when string) {
 		for _, percent := range []int{0, 50, 100} {
 			disk := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
@@ -82,7 +82,7 @@ func TestBundleIsThereEntirelyOrNotAtAll(t *testing.T) {
 	}
 }
 
-// bundleOf returns which bundle an item is of.
+// bundleOf returns which bundle wrote an item.
 func bundleOf(f *fixture, id string) string {
 	item, err := f.read(id)
 	if err != nil {
@@ -94,8 +94,8 @@ func bundleOf(f *fixture, id string) string {
 	return string(raw)
 }
 
-// Clients that move amounts between two items, each a bundle on the condition of
-// what it has read: none is lost, and no reader in a bundle sees half of a move.
+// Clients move amounts between two items, each in a bundle conditional on what it has read.
+// No amount is lost, and no read in a bundle sees half of a move.
 func TestBundlesAreIsolated(t *testing.T) {
 	const clients, moves, total = 4, 30, 1000
 	f := newFixture(t, withTTL("-1"))

@@ -18,8 +18,8 @@ func (f *fixture) writeAll(ops ...Write) ([]Result, error) {
 	return f.p.WriteAll(context.Background(), ops)
 }
 
-// refused asks for a bundle to be refused at an operation, for a reason, and to
-// leave every row as it is.
+// refused checks that a bundle is refused at an operation, for a reason, and that all rows
+// stay as they are.
 func (f *fixture) refused(index int, why error, ops ...Write) {
 	f.t.Helper()
 	before, lsn := f.rows(), f.p.LSN()
@@ -78,7 +78,7 @@ func TestRefusedBundleLeavesNothing(t *testing.T) {
 	f := newFixture(t, withUniqueKeys)
 	one := f.put("1", `"a":1,"b":1`)
 	f.put("2", `"a":2,"b":2,"ttl":1`)
-	f.advance(1500 * time.Millisecond) // 2 is dead, and there
+	f.advance(1500 * time.Millisecond) // 2 is expired, and not purged
 	taken := f.item(Create, "3", `"a":2,"b":3`)
 	first := []Write{f.op(Delete, "1"), f.item(Create, "1", `"a":9,"b":9`), taken}
 	for _, c := range []struct {
@@ -87,8 +87,8 @@ func TestRefusedBundleLeavesNothing(t *testing.T) {
 		why  error
 	}{
 		{"create of one that exists", f.item(Create, "1", `"a":7,"b":7`), ErrExists},
-		{"replace of the dead", f.item(Replace, "2", `"a":7,"b":7`), ErrNotFound},
-		{"read of the dead", f.op(Read, "2"), ErrNotFound},
+		{"replace of an expired item", f.item(Replace, "2", `"a":7,"b":7`), ErrNotFound},
+		{"read of an expired item", f.op(Read, "2"), ErrNotFound},
 		{"delete of none", f.op(Delete, "none"), ErrNotFound},
 		{"unique key", f.item(Create, "4", `"a":9,"b":4`), ErrNotUnique},
 		{"etag from before the bundle", Write{Op: Delete, Key: f.key("k", "1"), IfMatch: one.ETag}, ErrPrecondition},
@@ -105,16 +105,16 @@ func TestRefusedBundleLeavesNothing(t *testing.T) {
 			f.refused(len(first), c.why, append(first[:len(first):len(first)], c.op, f.op(Delete, "1"))...)
 		})
 	}
-	f.check(f.ledger.Total(ru.Assisted).Items == 0, "%d dead items were accounted for by bundles that failed", f.ledger.Total(ru.Assisted).Items)
+	f.check(f.ledger.Total(ru.Assisted).Items == 0, "bundles that failed account for %d purged items", f.ledger.Total(ru.Assisted).Items)
 	res, err := f.writeAll(first...)
 	f.must(err)
 	f.check(res[2].Created, "got %+v", res[2])
-	f.check(f.ledger.Total(ru.Assisted).Items == 1, "%d dead items were accounted for, want 1", f.ledger.Total(ru.Assisted).Items)
+	f.check(f.ledger.Total(ru.Assisted).Items == 1, "%d purged items are in the ledger, want 1", f.ledger.Total(ru.Assisted).Items)
 	f.checkClean()
 }
 
-// An item that could not be prepared fails in its turn: one before it may fail for
-// a reason of its own.
+// An item that could not be prepared fails in its turn, since an earlier one may fail for
+// another reason.
 func TestBundleFailsAtTheFirst(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	bad := f.item(Create, "bad", `"ttl":0`)
@@ -128,24 +128,24 @@ func TestBundleFailsAtTheFirst(t *testing.T) {
 	f.checkClean()
 }
 
-// Scenario 44: whatever lives when a bundle begins does so throughout: it has one
-// moment.
-func TestScenario44NothingDiesWithinABundle(t *testing.T) {
+// Scenario 44: an item that is live when a bundle begins is live throughout, since a bundle
+// has one moment.
+func TestScenario44NothingExpiresWithinABundle(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.put("1", `"ttl":1`)
 	f.advance(999 * time.Millisecond)
-	dies := Write{Op: Update, Key: f.key("k", "2"), Change: func([]byte) (*value.Object, error) {
+	expires := Write{Op: Update, Key: f.key("k", "2"), Change: func([]byte) (*value.Object, error) {
 		f.must(f.clock.Advance(time.Second))
 		return value.ParseObject([]byte(`{"id":"2","pk":"k"}`))
 	}}
-	res, err := f.writeAll(f.item(Create, "2", `"ttl":1`), f.op(Read, "1"), dies, f.op(Read, "1"), f.op(Delete, "1"))
+	res, err := f.writeAll(f.item(Create, "2", `"ttl":1`), f.op(Read, "1"), expires, f.op(Read, "1"), f.op(Delete, "1"))
 	f.must(err)
 	f.check(string(res[3].Body) == string(res[1].Body), "the item is %s, and then %s", res[1].Body, res[3].Body)
 	f.checkClean()
 }
 
-// A write of a bundle shares its lsn with others, whose rows in the feed must
-// survive when a run of its neighbours leaves by range.
+// A write of a bundle shares its lsn with others. Their feed rows must survive when a run
+// of its neighbours is removed by range.
 func TestPurgeOfARunSparesTheRestOfABundle(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("10"))
 	f.put("survivor", `"ttl":-1`)
@@ -188,7 +188,7 @@ func TestBundleWithinTheQuota(t *testing.T) {
 			f.refused(0, c.want, sized("e", 90))
 			drop := Write{Op: Delete, Key: sized("a", 90).Key}
 			f.refused(2, c.want, drop, sized("e", 90), sized("f", 90))
-			f.advance(12 * time.Second) // b, c and d are dead, and there
+			f.advance(12 * time.Second) // b, c and d are expired, and not purged
 			f.refused(5, c.want, sized("b", 90), sized("e", 90), sized("f", 90), drop, sized("g", 90), sized("h", 90))
 			f.refused(3, c.want, sized("b", 90), sized("e", 90), sized("f", 90), sized("g", 90))
 			_, err = f.writeAll(sized("b", 90), sized("e", 90), sized("f", 90))
@@ -215,7 +215,7 @@ func TestUnchanged(t *testing.T) {
 	f.must(err)
 	f.refused(0, ErrChanged, same, f.item(Create, "3", ""))
 	same.Since = f.p.LSN()
-	f.reopen() // what was before is forgotten, and in doubt
+	f.reopen() // the lsns of last writes are forgotten
 	same.Since--
 	f.refused(0, ErrChanged, same)
 	same.Since++
@@ -245,8 +245,8 @@ func TestBundleLimits(t *testing.T) {
 	f.checkClean()
 }
 
-// Updates whose size nobody knows before are spread over as many commits as it
-// takes.
+// Updates, whose size is not known in advance, are spread over several commits if they are
+// too large for one.
 func TestLargeUpdatesEndAGroup(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
 	const n = 40
@@ -270,7 +270,8 @@ func TestLargeUpdatesEndAGroup(t *testing.T) {
 	f.checkClean()
 }
 
-// Operations one by one have an lsn each, see those before them, and fail alone.
+// The operations of a WriteEach have an lsn each, see the writes before them, and fail
+// alone.
 func TestWriteEach(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	ops := []Write{
@@ -304,8 +305,8 @@ func TestWriteEach(t *testing.T) {
 	}
 }
 
-// What is too much for one commit, or needs a look at what has expired, is done in
-// several.
+// Operations that are too large for one commit, or need a count of expired items, are done
+// in several commits.
 func TestWriteEachInSeveralCommits(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
 	ops := []Write{f.item(Create, "1", "")}

@@ -12,7 +12,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/rowcache"
 )
 
-// bodyOf reads an item that must be there.
+// bodyOf reads an item that must exist.
 func (f *fixture) bodyOf(id string) string {
 	f.t.Helper()
 	item, err := f.read(id)
@@ -20,14 +20,14 @@ func (f *fixture) bodyOf(id string) string {
 	return string(item.Body)
 }
 
-// asked returns how many rows the engine was asked for by a function.
+// asked returns how many rows a function reads from the engine.
 func (f *fixture) asked(do func()) int64 {
 	before := f.db.gets.Load()
 	do()
 	return f.db.gets.Load() - before
 }
 
-// The second read of an item does not ask the engine, and needs no snapshot.
+// The second read of an item neither reads from the engine nor needs a snapshot.
 func TestSecondReadIsFromMemory(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	want := string(f.put("a", "").Body)
@@ -36,7 +36,7 @@ func TestSecondReadIsFromMemory(t *testing.T) {
 	}
 	f.p.ReleaseIdle()
 	f.bodyOf("a")
-	f.p.ReleaseIdle() // the snapshot was not used since the last time
+	f.p.ReleaseIdle() // the snapshot was not used since the last call
 	if n := f.asked(func() {
 		if got := f.bodyOf("a"); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -46,7 +46,7 @@ func TestSecondReadIsFromMemory(t *testing.T) {
 	}
 }
 
-// Whatever changes an item is seen by the next read.
+// Every change of an item is seen by the next read.
 func TestChangesAreSeenThroughTheCache(t *testing.T) {
 	f := newFixture(t, withUniqueKeys)
 	f.put("a", `"a":1,"b":1`)
@@ -66,7 +66,7 @@ func TestChangesAreSeenThroughTheCache(t *testing.T) {
 	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("after its deadline: %v", err)
 	}
-	// b takes a's unique key, and with it a's place.
+	// b takes a's unique key, so a is purged.
 	f.put("b", `"a":1,"b":4`)
 	f.reconfigure(strings.Replace(withUniqueKeys, `"defaultTtl":2`, `"defaultTtl":3600`, 1))
 	if _, err := f.read("a"); !errors.Is(err, ErrNotFound) {
@@ -74,7 +74,7 @@ func TestChangesAreSeenThroughTheCache(t *testing.T) {
 	}
 }
 
-// A longer default brings an expired item back, from memory too.
+// A longer default makes an expired item live again, also in the cache.
 func TestSettingsHoldForCachedItems(t *testing.T) {
 	f := newFixture(t, withTTL("5"))
 	f.put("a", "")
@@ -91,8 +91,8 @@ func TestSettingsHoldForCachedItems(t *testing.T) {
 	}
 }
 
-// A reader that is overtaken by a write between its look at the engine and its
-// note in the cache leaves no note.
+// A write commits between a reader's read of the engine and its put into the cache. Then
+// the reader must not put.
 func TestOvertakenReaderLeavesNothingStale(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", `"n":1`)
@@ -106,7 +106,7 @@ func TestOvertakenReaderLeavesNothingStale(t *testing.T) {
 	}
 }
 
-// Large items are not kept, and a closed partition answers nothing from memory.
+// Large items are not cached, and a closed partition answers nothing from the cache.
 func TestWhatIsNotKept(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("large", fmt.Sprintf(`"x":%q`, strings.Repeat("x", rowcache.MaxRowBytes)))

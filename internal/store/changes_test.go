@@ -14,11 +14,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// TestLastBefore compares the search with a look at every row.
+// TestLastBefore compares the search with a scan of all rows.
 func TestLastBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lsn := uint64(rapid.IntRange(0, 40).Draw(t, "lsn"))
-		at := map[uint64]int64{} // the rows that there are, with their times
+		at := map[uint64]int64{} // times by lsn
 		ms := int64(0)
 		for i := uint64(1); i <= lsn; i++ {
 			ms += int64(rapid.IntRange(0, 2).Draw(t, "step"))
@@ -46,7 +46,7 @@ func TestLastBefore(t *testing.T) {
 	})
 }
 
-// bundles writes lists of items, each list at an lsn of its own.
+// bundles writes n lists of items, each list at one lsn.
 func (f *fixture) bundles(n, items int, properties string) {
 	f.t.Helper()
 	for i := range n {
@@ -59,7 +59,7 @@ func (f *fixture) bundles(n, items int, properties string) {
 	}
 }
 
-// TestChangesDoNotCutAnLSN: what was written together is told together.
+// TestChangesDoNotCutAnLSN: a page has all changes of an lsn or none.
 func TestChangesDoNotCutAnLSN(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		f := newFixture(t, withVersions)
@@ -77,8 +77,8 @@ func TestChangesDoNotCutAnLSN(t *testing.T) {
 	}
 }
 
-// TestChangesOverManyExpired: a page that finds nothing to show ends all the same, and
-// the next goes on after it.
+// TestChangesOverManyExpired: a page that finds nothing to return ends early, and the next
+// resumes after it.
 func TestChangesOverManyExpired(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("60"))
 	f.bundles(6, pageRows/5, "")
@@ -94,7 +94,7 @@ func TestChangesOverManyExpired(t *testing.T) {
 	f.check(page.Count == 1 && !page.More && page.Position == 7, "the second page has %d items, and ends at lsn %d, more %v", page.Count, page.Position, page.More)
 }
 
-// TestChangesOverOtherKeys: items that are not asked for are read, but not without end.
+// TestChangesOverOtherKeys: a page reads items that are not asked for only up to a limit.
 func TestChangesOverOtherKeys(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withVersions)
 	pad := `"pad":"` + strings.Repeat("x", 1<<20) + `"`

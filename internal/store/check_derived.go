@@ -171,7 +171,7 @@ func (k *checker) part(e kv.Entry, got part) error {
 func (k *checker) event(e kv.Entry, ev Event) error {
 	_, found, err := k.snap.Get(k.prefix.appendItemKey(nil, ev.Ordinal))
 	if err == nil && found {
-		k.report("row %x tells that item %d has expired, but it is there", e.Key, ev.Ordinal)
+		k.report("row %x says that item %d was purged, but it exists", e.Key, ev.Ordinal)
 	}
 	return err
 }

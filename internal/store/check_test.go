@@ -19,9 +19,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// scene is a sound partition that a test then damages, row by row. Its items are
-// "inherits" (ordinal 1, lsn 4, rewritten), "own" (2, lsn 2) and "forever" (3,
-// lsn 3); each has a unique u, its id. All that it does goes into one batch.
+// scene is a sound partition that a test then damages, row by row. Its items are "inherits"
+// (ordinal 1, lsn 4, rewritten), "own" (2, lsn 2) and "forever" (3, lsn 3). Each has a
+// unique u, which is its id. All damage goes into one batch.
 type scene struct {
 	*fixture
 	prefix prefix
@@ -51,7 +51,7 @@ func (s *scene) remove(key []byte) {
 	s.batch.Delete(key, 0)
 }
 
-// alter writes what change makes of a row.
+// alter replaces a row with what change returns for it.
 func (s *scene) alter(key []byte, change func([]byte) []byte) { s.batch.Set(key, change(s.row(key))) }
 
 func (s *scene) itemKey(ordinal uint64) []byte { return s.prefix.appendItemKey(nil, ordinal) }
@@ -71,31 +71,31 @@ func (s *scene) statKey(c class, l level, start int64) []byte {
 	return s.prefix.appendStatKey(nil, bucketKey{c, l, start})
 }
 
-// stringTerm is the entry of a property that is a string.
+// stringTerm is the entry of a property whose value is a string.
 func stringTerm(property, text string) []byte {
 	return append(index.AppendStart(nil, index.Scalars, index.Path{index.Property(property)}), index.Exactly(value.String(text)).PlaceOf(0).Value.Bytes()...)
 }
 
-// indexKey is that of an item's row in the index, for a property that is a string.
+// indexKey is the key of an item's index row, for a property whose value is a string.
 func (s *scene) indexKey(property, text string, ordinal uint64) []byte {
 	term := stringTerm(property, text)
 	return s.prefix.appendIndexKey(nil, 1, term, ordinal)
 }
 
-// partKey is that of the totals of the logical partition of partition key "k".
+// partKey is the key of the totals of the logical partition "k".
 func (s *scene) partKey() []byte {
 	k := s.key("k", "")
 	return s.prefix.appendKey(nil, partSpace, appendIdentity(nil, k.EPK, k.PartitionKey, ""))
 }
 
-// event writes the row that the named item would leave, at the given place.
+// event writes the event row of an item with a key, changed by change.
 func (s *scene) event(at EventKey, ordinal uint64, change func([]byte) []byte) {
 	k := s.key("k", "gone")
 	c := current{ordinal: ordinal, header: header{writtenMs: startMs, ttl: 1, identity: appendIdentity(nil, k.EPK, k.PartitionKey, k.ID)}}
 	s.batch.Set(s.prefix.appendEventKey(nil, at), change(appendEventRow(nil, &c)))
 }
 
-// meta changes what the partition knows of itself.
+// meta changes the meta row.
 func (s *scene) meta(change func(*meta)) {
 	snap, err := s.db.Snapshot()
 	s.must(err)
@@ -116,7 +116,7 @@ func (s *scene) header(ordinal uint64, change func(*header)) {
 	})
 }
 
-// body changes the body of an item, and its header's size with it.
+// body changes the body of an item, and the size in its header.
 func (s *scene) body(ordinal uint64, change func(string) string) {
 	s.alter(s.itemKey(ordinal), func(raw []byte) []byte {
 		h, body, err := parseItem(nil, raw)
@@ -182,7 +182,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			[]string{"item 2 has a unique key's row that says", "is not one that item 3 has"}},
 		{"unique key's row cut", func(s *scene) { s.alter(s.uniqueKey("own"), cut) },
 			[]string{"item 2 has a unique key's row that says", "is not a unique key's row"}},
-		{"unique key's row that nobody has", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(2)) }, []string{"is not one that item 2 has"}},
+		{"unique key's row of no item", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(2)) }, []string{"is not one that item 2 has"}},
 		{"unique key's row of no item", func(s *scene) { s.batch.Set(s.uniqueKey("stray"), number(77)) }, []string{"belongs to item 77, which does not exist"}},
 
 		{"counter removed", func(s *scene) { s.remove(s.statKey(classInherits, levelSecond, second)) },
@@ -285,12 +285,12 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			s.meta(func(m *meta) { m.Marks[kindOwn] = mark{startMs + 100_000, position{LSN: 1, N: 9}} })
 		}, nil},
 
-		{"event of an item that is gone", func(s *scene) {
+		{"event of a purged item", func(s *scene) {
 			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b })
 		}, nil},
 		{"event of an item that is there", func(s *scene) {
 			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 2, func(b []byte) []byte { return b })
-		}, []string{"tells that item 2 has expired, but it is there"}},
+		}, []string{"says that item 2 was purged, but it exists"}},
 		{"event cut", func(s *scene) {
 			s.event(EventKey{startMs + 9, startMs + 9, 5, 0}, 77, func(b []byte) []byte { return b[:eventRowBytes-1] })
 		}, []string{"not an event"}},
@@ -401,7 +401,7 @@ func TestCheckCounts(t *testing.T) {
 	}
 }
 
-// A broken meta row leaves nothing to compare with, and nothing to go on from.
+// With a broken meta row, neither the check nor Open can continue.
 func TestBrokenMetaRow(t *testing.T) {
 	for name, change := range map[string]func([]byte) []byte{
 		"cut": cut, "longer": lengthen, "newer": func(b []byte) []byte { b[0]++; return b },
@@ -421,7 +421,7 @@ func TestBrokenMetaRow(t *testing.T) {
 	}
 }
 
-// What a reader or a writer meets in broken rows is an error, never an absence.
+// Broken rows are errors for readers and writers, and never look like missing ones.
 func TestBrokenRowsAreErrors(t *testing.T) {
 	for _, c := range []struct {
 		name   string

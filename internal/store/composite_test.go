@@ -20,8 +20,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// withComposites is the definition of a container with these composite indexes:
-// "/x /y-" is ascending by x, then descending by y.
+// withComposites is the definition of a container with these composite indexes: "/x /y-" is
+// ascending by x, then descending by y.
 func withComposites(list ...string) string {
 	var all []string
 	for _, composite := range list {
@@ -39,7 +39,7 @@ func withComposites(list ...string) string {
 	return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"indexingPolicy":{"compositeIndexes":[` + strings.Join(all, ",") + `]}}`
 }
 
-// Which composite indexes have rows, and when a change makes them anew.
+// Which composite indexes have rows, and when a change of the policy makes them again.
 func TestIndexedComposites(t *testing.T) {
 	for _, c := range []struct {
 		policy string
@@ -72,8 +72,8 @@ var compositePolicies = [][]string{
 	{"/x /y"}, {"/x- /y"}, {"/x /y-", "/y /x /_ts"}, {"/_ts- /x", "/x- /y-", "/y- /x"}, {"/o/p /x /y /_ts-"}, nil,
 }
 
-// The rows of a composite index are the live items in its order, both ways, whatever
-// happens to the items and the policy.
+// The rows of a composite index are the live items in its order, in both directions,
+// whatever happens to the items and the policy.
 func TestCompositeAgreesWithItems(t *testing.T) {
 	for range kvtest.LongFactor(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -132,8 +132,8 @@ func anyComposed(t *rapid.T) string {
 type composed struct {
 	ordinal uint64
 	values  []value.Scalar
-	kinds   []int  // in the order of types
-	long    []bool // strings that an index cuts
+	kinds   []int  // by the order of types
+	long    []bool // strings that the index cuts
 }
 
 func (f *fixture) composed(r *Reader, paths []catalog.CompositePath) map[uint64]composed {
@@ -160,7 +160,7 @@ func (f *fixture) composed(r *Reader, paths []catalog.CompositePath) map[uint64]
 	return all
 }
 
-// object reads a body.
+// object parses a body.
 func (f *fixture) object(body []byte) *value.Object {
 	f.t.Helper()
 	o, err := value.ParseObject(body)
@@ -178,7 +178,7 @@ func compareUTF16(a, b value.Scalar) int {
 	return value.Compare(a, b)
 }
 
-// compareComposed orders two items, and tells whether an index can.
+// compareComposed orders two items, and reports whether an index can order them.
 func compareComposed(paths []catalog.CompositePath, a, b composed) (order int, known bool) {
 	for i, p := range paths {
 		order = cmp.Compare(a.kinds[i], b.kinds[i])

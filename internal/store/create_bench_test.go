@@ -15,7 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// processorTime is what this process has used of the processors.
+// processorTime is the processor time that this process has used.
 func processorTime(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -25,7 +25,7 @@ func processorTime(b *testing.B) int64 {
 }
 
 // BenchmarkCreateIndexed creates items of 1 KiB with ten indexed properties, durably, by
-// many clients. What counts is the time of processors: others share the machine.
+// many clients. Its measure is processor time, since other processes share the machine.
 func BenchmarkCreateIndexed(b *testing.B) {
 	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), IsIndexKey: IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

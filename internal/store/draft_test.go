@@ -51,7 +51,8 @@ func draftIDs(f *fixture, d *Draft) []string {
 	return ids
 }
 
-// Nobody sees a draft before it is committed, and it sees nothing that others do.
+// A draft is visible to no reader before it is committed, and does not see the writes of
+// others.
 func TestDraftIsApart(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.put("a", `"v":1`)
@@ -77,7 +78,7 @@ func TestDraftIsApart(t *testing.T) {
 	}
 }
 
-// A draft that would write more than it may is refused, and says so before.
+// A draft refuses writes beyond its limits, and Full reports that before.
 func TestDraftIsBounded(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	d := f.draft()
@@ -96,7 +97,7 @@ func TestDraftIsBounded(t *testing.T) {
 	f.checkClean()
 }
 
-// draftHistory is a draft, and what it should hold.
+// draftHistory is a draft, and its expected content.
 type draftHistory struct {
 	f    *fixture
 	d    *Draft
@@ -104,7 +105,7 @@ type draftHistory struct {
 	uses map[int]string    // ids by unique value
 }
 
-// What a draft gave out is replaced where it is a whole value, and nowhere else.
+// Provisional values of a draft are replaced where they are whole values, and nowhere else.
 func TestSettle(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	d := f.draft()
@@ -134,8 +135,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Whatever is written to a draft is in it as in a map, and in the partition once it
-// is committed.
+// All writes to a draft are in it as in a map, and in the partition once it is committed.
 func TestDraftHistories(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := newFixture(t, withUniqueKeys)
@@ -145,7 +145,7 @@ func TestDraftHistories(t *testing.T) {
 			res := f.put(fmt.Sprint(i), fmt.Sprintf(`"a":%d,"b":%d`, i, i))
 			h.want[fmt.Sprint(i)], h.uses[i] = res.ETag, fmt.Sprint(i)
 		}
-		f.put("dead", `"a":5,"b":5,"ttl":1`)
+		f.put("expired", `"a":5,"b":5,"ttl":1`)
 		f.advance(time.Second)
 		h.d = f.draft()
 		defer h.d.Close()
@@ -157,7 +157,7 @@ func TestDraftHistories(t *testing.T) {
 		if err != nil || len(results) != h.d.Writes() {
 			r.Fatalf("commit: %d results, %v", len(results), err)
 		}
-		for _, id := range []string{"0", "1", "2", "3", "dead"} {
+		for _, id := range []string{"0", "1", "2", "3", "expired"} {
 			item, err := f.read(id)
 			if _, exists := h.want[id]; exists != (err == nil) {
 				r.Fatalf("%s after the commit: %v", id, err)
@@ -172,10 +172,10 @@ func TestDraftHistories(t *testing.T) {
 	})
 }
 
-// write does one write, and knows what should come of it.
+// write does one write, and checks its result.
 func (h *draftHistory) write(r *rapid.T) {
 	op := rapid.SampledFrom([]Op{Create, Upsert, Replace, Delete}).Draw(r, "op")
-	id := rapid.SampledFrom([]string{"0", "1", "2", "3", "dead"}).Draw(r, "id")
+	id := rapid.SampledFrom([]string{"0", "1", "2", "3", "expired"}).Draw(r, "id")
 	n := rapid.IntRange(0, 5).Draw(r, "n")
 	w := h.f.op(Delete, id)
 	if op != Delete {
@@ -217,7 +217,7 @@ func (h *draftHistory) write(r *rapid.T) {
 	}
 }
 
-// check compares the draft with what it should hold.
+// check compares the draft with its expected content.
 func (h *draftHistory) check(r *rapid.T) {
 	if got, want := draftIDs(h.f, h.d), slices.Sorted(maps.Keys(h.want)); !slices.Equal(got, want) {
 		r.Fatalf("the draft has %q, want %q", got, want)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// events reads all events after a place, in pages, and returns their ids.
+// events reads all events after a key, in pages, and returns their ids.
 func (f *fixture) events(after *EventKey, most int) string {
 	f.t.Helper()
 	var ids []string
@@ -28,8 +28,8 @@ func (f *fixture) events(after *EventKey, most int) string {
 	}
 }
 
-// Events come in the order of the deadlines, whether the items are there or not,
-// in pages of any size, and each once.
+// Events come in the order of the deadlines, whether the items are purged or not, in pages
+// of any size, and each once.
 func TestEventsInOrder(t *testing.T) {
 	for purged := range 7 {
 		for most := 1; most <= 7; most++ {
@@ -38,19 +38,20 @@ func TestEventsInOrder(t *testing.T) {
 				f.put(fmt.Sprint(i), properties)
 				f.advance(time.Second)
 			}
-			// They die at 10, 13, 12, 8, never, 15 and 16 s.
+			// They expire at 10, 13, 12, 8, never, 15 and 16 s.
 			f.advance(9 * time.Second)
 			if purged > 0 {
 				_, err := f.p.Purge(context.Background(), Purge{MaxItems: purged})
 				f.must(err)
 			}
 			var after EventKey
-			// The present millisecond is not over: 16 is told in the next.
+			// The present millisecond has not ended, so the event at 16 s is in the next
+			// page.
 			if got, want := f.events(&after, most), "3 0 2 1 5"; got != want {
 				t.Errorf("%d purged, pages of %d: got %q, want %q", purged, most, got, want)
 			}
 			if got := f.events(&after, most); got != "" {
-				t.Errorf("%d purged, pages of %d: told again: %q", purged, most, got)
+				t.Errorf("%d purged, pages of %d: events again: %q", purged, most, got)
 			}
 			f.reopen()
 			f.advance(time.Millisecond)
@@ -61,9 +62,9 @@ func TestEventsInOrder(t *testing.T) {
 	}
 }
 
-// Whoever leaves before the deadline leaves without an event, and whoever is
-// written over after it does not.
-func TestEventsOfTheDeadOnly(t *testing.T) {
+// An item that is deleted before its deadline has no event. One that is replaced after its
+// deadline has.
+func TestEventsOfExpiredItemsOnly(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	for _, id := range []string{"deleted", "extended", "replaced by another", "expires"} {
 		f.put(id, "")
@@ -90,8 +91,7 @@ func TestEventsOfTheDeadOnly(t *testing.T) {
 	}
 }
 
-// A write that is under way may extend an item whose deadline passes meanwhile: its
-// event waits.
+// A write under way may extend an item whose deadline passes meanwhile: its event waits.
 func TestEventsWaitForTheGroupUnderWay(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	f.put("extended", "")
@@ -118,8 +118,8 @@ func TestEventsWaitForTheGroupUnderWay(t *testing.T) {
 	}
 }
 
-// What a change of the default kills dies at the change, and is told after what
-// was told before it.
+// Items that expire because the default changes are gone at the change, and come after all
+// earlier events.
 func TestEventsOfAChange(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("old", "")
@@ -148,14 +148,14 @@ func TestEventsOfAChange(t *testing.T) {
 	if got, want := f.events(&after, 9), "old"; got != want {
 		t.Errorf("then: got %q, want %q", got, want)
 	}
-	// The reader stands exactly at the change, or later, and misses nobody.
+	// The cursor is exactly at the change, or after it, and no event is missed.
 	f.advance(9 * time.Second)
 	if got, want := f.events(&after, 9), "new"; got != want {
 		t.Errorf("at last: got %q, want %q", got, want)
 	}
 }
 
-// Old events are forgotten, in one go and not before it is worth it.
+// Old events are removed, many at once, and not before there are enough.
 func TestEventsAreForgotten(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	f.put("first", "")

@@ -45,8 +45,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// An item is there to the last millisecond of its time and not one longer, also
-// when it was written in the middle of a second.
+// An item is live to the last millisecond of its time and not one longer, also if it was
+// written in the middle of a second.
 func TestLastMillisecond(t *testing.T) {
 	for _, c := range []struct {
 		name, defaultTTL, properties string
@@ -92,7 +92,7 @@ func TestItemTTL(t *testing.T) {
 	for _, c := range []struct {
 		properties string
 		want       catalog.TTL
-		refused    string // what the error quotes
+		refused    string // the value that the error quotes
 	}{
 		{``, catalog.TTLAbsent, ""},
 		{`"ttl":-1`, catalog.TTLForever, ""},
@@ -140,8 +140,7 @@ func TestItemTTL(t *testing.T) {
 	}
 }
 
-// What is no ttl may be stored while TTL is off, and stays without effect when it
-// is switched on.
+// An invalid ttl may be stored while TTL is off, and has no effect when TTL is switched on.
 func TestInvalidTTLStaysInert(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("zero", `"ttl":0`)
@@ -165,8 +164,8 @@ func TestInvalidTTLStaysInert(t *testing.T) {
 	f.checkClean()
 }
 
-// What clients may do with an item that has expired and is still on disk.
-func TestExpiredMeansGone(t *testing.T) {
+// How requests treat an item that has expired and is not purged.
+func TestExpiredItemsAreGone(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(f *fixture, old Result) error
@@ -262,7 +261,7 @@ func TestDefaultChangeRewritesNothing(t *testing.T) {
 			}
 		}
 		if got := strings.Join(live, " "); got != c.live {
-			t.Errorf("defaultTtl %s: alive are %q, want %q", c.defaultTTL, got, c.live)
+			t.Errorf("defaultTtl %s: live are %q, want %q", c.defaultTTL, got, c.live)
 		}
 	}
 	after := f.rows()
@@ -300,14 +299,14 @@ func TestWhatRestartsTheCountdown(t *testing.T) {
 			c.do(f)
 			f.advance(time.Second)
 			if _, err := f.read("a"); (err == nil) != c.restart {
-				t.Errorf("10 s after the first write: got %v, want alive %v", err, c.restart)
+				t.Errorf("10 s after the first write: got %v, want live %v", err, c.restart)
 			}
 		})
 	}
 }
 
-// What dies first tells whether anything is dead.
-func TestSoonest(t *testing.T) {
+// The earliest of several items decides whether any is expired.
+func TestEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cuts{rapid.Int64Range(noCut, 20_000).Draw(t, "inherit"), rapid.Int64Range(noCut, 20_000).Draw(t, "own")}
 		first, expired := earliestOfNone, false
@@ -318,7 +317,7 @@ func TestSoonest(t *testing.T) {
 			expired = expired || c.expired(writtenMs, own)
 		}
 		if got := c.noneExpired(first); got == expired {
-			t.Errorf("none is gone: got %v, want %v", got, !expired)
+			t.Errorf("none is expired: got %v, want %v", got, !expired)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// failing makes the next commit fail, after it was held up at the gate. Whether
-// its rows are in the engine by then is up to apply.
+// failing makes the next commit fail, after it was held at the gate. apply decides whether
+// its rows are in the engine by then.
 func (db *scriptedDB) failing(apply func(commit func() error)) *gate {
 	g := newGate()
 	db.play(func(commit func() error) error {
@@ -21,9 +21,9 @@ func (db *scriptedDB) failing(apply func(commit func() error)) *gate {
 	return g
 }
 
-// A commit whose outcome is unknown: nobody in the group is told that it was
-// done, nobody behind it gets another chance, and readers keep what they had,
-// though the engine may show the failed commit's rows to a new snapshot.
+// A commit has an unknown outcome. No job of its group succeeds, no job behind it is
+// executed, and readers keep their state, though a new snapshot of the engine may have the
+// failed commit's rows.
 func TestFailedCommit(t *testing.T) {
 	for name, apply := range map[string]func(commit func() error){
 		"that did nothing":     func(func() error) {},
@@ -83,8 +83,8 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
-// mustSee checks what a read, a list and a list of its partition key show of the
-// one item "a".
+// mustSee checks what a read, a list and a list of its partition key return of the one item
+// "a".
 func (f *fixture) mustSee(property, when string) {
 	f.t.Helper()
 	want := `{"id":"a","pk":"k",` + property + `,"_rid"`
@@ -102,7 +102,7 @@ func (f *fixture) mustSee(property, when string) {
 	}
 }
 
-// A commit that cannot be published is durable, but nobody can be shown it.
+// A commit that cannot be published is durable, but readers do not see it.
 func TestFailedPublish(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.expected = 1
@@ -118,7 +118,7 @@ func TestFailedPublish(t *testing.T) {
 	f.checkClean()
 }
 
-// An engine that has no snapshot to give to an idle partition stops it.
+// An idle partition stops if the engine cannot give it a snapshot.
 func TestFailedSnapshot(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.expected = 1
@@ -135,9 +135,9 @@ func TestFailedSnapshot(t *testing.T) {
 	}
 }
 
-// Close answers everybody: who was in a group by what became of it, and the rest,
-// in the queue and in front of it, with ErrClosed. What was acknowledged is there
-// and nothing else.
+// Close answers all writes: those in a group with their outcome, and all others, in the
+// queue or waiting for room in it, with ErrClosed. Acknowledged writes exist, and no
+// others.
 func TestCloseAnswersEveryone(t *testing.T) {
 	const writers = queueJobs + groupJobs + 50
 	f := newFixture(t, withTTL("null"))
@@ -203,7 +203,7 @@ func TestClosedPartition(t *testing.T) {
 	f.p.ReleaseIdle()
 }
 
-// A reader that began before Close ends its read.
+// A reader that began before Close can finish.
 func TestReaderOutlivesClose(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", "")
@@ -216,8 +216,8 @@ func TestReaderOutlivesClose(t *testing.T) {
 	f.p.release(v)
 }
 
-// A request that ends while it waits in front of the queue was not done. Once it
-// is in the queue it is, and its outcome is told.
+// A request that ends while it waits for room in the queue was not done. Once it is in the
+// queue it is done, and its outcome is returned.
 func TestContextOfAWaitingWrite(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	g := f.db.holdAfterApplying()

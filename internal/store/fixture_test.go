@@ -29,11 +29,11 @@ import (
 // startMs is when every test begins.
 const startMs = 1_700_000_000_000
 
-// testRowBytes is for rows of indexes that are kept in memory.
+// testRowBytes is the budget for cached index rows.
 const testRowBytes = 1 << 20
 
-// fixture is one partition of one container, on an engine whose commits the test
-// can hold up or fail, under a clock that stands still unless the test moves it.
+// fixture is one partition of one container, on an engine whose commits the test can hold
+// or fail, under a clock that only the test moves.
 type fixture struct {
 	t         rapid.TB
 	db        *scriptedDB
@@ -42,15 +42,15 @@ type fixture struct {
 	container *catalog.Container
 	index     int
 	failures  atomic.Int64 // calls of Failed
-	expected  int64        // how many of them the test means to cause
+	expected  int64        // how many of them the test causes
 	p         *Partition
 	budget    *CacheBudget
 	quotas    Quotas
 	ledger    ru.Ledger
 }
 
-// newFixture opens the first partition of a container with this definition. At
-// the end of the test it is closed, and nothing may still run.
+// newFixture opens the first partition of a container with this definition. At the end of
+// the test it is closed, and no goroutine of it may still run.
 func newFixture(t *testing.T, definition string) *fixture {
 	t.Helper()
 	return newFixtureOn(t, kvtest.NewModel(), definition)
@@ -59,8 +59,8 @@ func newFixture(t *testing.T, definition string) *fixture {
 func newFixtureOn(t *testing.T, db kv.DB, definition string) *fixture {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
-	// The engine is closed later: it may wait before it flushes, as after a range
-	// delete, or be about to compact.
+	// The engine is closed later: it may still be waiting for a flush, as after a range
+	// delete, or for a compaction.
 	engine := []goleak.Option{
 		goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*DB).maybeScheduleDelayedFlush.func1"),
 		goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*DB).compact"),
@@ -92,7 +92,7 @@ func inMemory(t testing.TB) kv.DB {
 	return db
 }
 
-// setup says what to open.
+// setup is the container to open, and how.
 type setup struct {
 	definition string
 	nowMs      int64
@@ -101,7 +101,7 @@ type setup struct {
 	quotas     Quotas
 }
 
-// makeFixture is newFixture for those who close it themselves.
+// makeFixture is newFixture for tests that close it themselves.
 func makeFixture(t rapid.TB, db kv.DB, s setup) *fixture {
 	t.Helper()
 	f := &fixture{t: t, db: &scriptedDB{DB: db}, index: s.index, quotas: s.quotas, budget: NewCacheBudget(CacheSizes{IndexRows: testRowBytes, ItemRows: testRowBytes})}
@@ -186,14 +186,14 @@ func (f *fixture) advance(d time.Duration) {
 	f.must(f.clock.Advance(d))
 }
 
-// key is that of the item with this partition key, which is a string, and id.
+// key is the key of the item with this partition key, which is a string, and id.
 func (f *fixture) key(pk, id string) Key {
 	k := value.PartitionKey{value.String(pk)}
 	return Key{EPK: f.container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: id}
 }
 
-// item is the write of an item in partition key "k". properties follow its id
-// and partition key: `"ttl":5`.
+// item is the write of an item with partition key "k". properties come after its id and
+// partition key: `"ttl":5`.
 func (f *fixture) item(op Op, id, properties string) Write {
 	f.t.Helper()
 	text := fmt.Sprintf(`{"id":%q,"pk":"k"`, id)
@@ -209,7 +209,7 @@ func (f *fixture) write(w Write) (Result, error) {
 	return f.p.Write(context.Background(), w)
 }
 
-// put upserts an item, and waits until its group is over.
+// put upserts an item, and waits until its group has ended.
 func (f *fixture) put(id, properties string) Result {
 	f.t.Helper()
 	r, err := f.write(f.item(Upsert, id, properties))
@@ -220,8 +220,7 @@ func (f *fixture) put(id, properties string) Result {
 	return r
 }
 
-// writing reports whether a group is under way: its writers are answered just
-// before it ends.
+// writing reports whether a group is under way.
 func (f *fixture) writing() bool {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -232,7 +231,7 @@ func (f *fixture) read(id string) (Item, error) {
 	return f.p.Read(nil, f.key("k", id), "", f.clock.Now())
 }
 
-// problems is what a check finds.
+// problems returns what a check reports.
 func (f *fixture) problems() []string {
 	f.t.Helper()
 	snap, err := f.db.Snapshot()
@@ -266,23 +265,23 @@ func (f *fixture) rows() map[string]string {
 	return rows
 }
 
-// errBroken is what a scripted engine fails with.
+// errBroken is the error of a scripted engine.
 var errBroken = errors.New("the disk is on fire")
 
-// scriptedDB is an engine whose commits do what a test says: the script gets the
-// real commit and returns its error, or another. It counts snapshots,
-// gets and the rows of scans.
+// scriptedDB is an engine whose commits do what the test's script says: it is given the
+// real commit and returns its error, or another. The engine counts snapshots, gets and the
+// rows of scans.
 type scriptedDB struct {
 	kv.DB
 	script      atomic.Pointer[func(commit func() error) error]
 	open        atomic.Int64 // snapshots
 	noSnapshots atomic.Bool  // from now on
-	gets        atomic.Int64 // rows asked for
+	gets        atomic.Int64 // rows read by Get
 	scans       atomic.Int64
-	scanned     atomic.Int64 // rows of scans
+	scanned     atomic.Int64 // rows read by Scan
 	onBatch     atomic.Pointer[func(*kv.Batch)]
 	afterGet    atomic.Pointer[func()]
-	onScan      atomic.Pointer[func()] // once, when the next one has its first row
+	onScan      atomic.Pointer[func()] // called once, at the first row of the next scan
 }
 
 func (db *scriptedDB) Snapshot() (kv.Snapshot, error) {
@@ -302,8 +301,7 @@ type countedSnapshot struct {
 	once sync.Once
 }
 
-// Get calls what the test wants to happen after a row was read and before it is
-// used.
+// Get calls the test's function after a row was read and before it is returned.
 func (s *countedSnapshot) Get(key []byte) ([]byte, bool, error) {
 	s.db.gets.Add(1)
 	row, found, err := s.Snapshot.Get(key)
@@ -324,7 +322,7 @@ func (s *countedSnapshot) then() {
 	}
 }
 
-// Scan counts the rows that are asked for.
+// Scan counts the rows.
 func (s *countedSnapshot) Scan(lower, upper []byte, o kv.Order) iter.Seq2[kv.Entry, error] {
 	s.db.scans.Add(1)
 	return func(yield func(kv.Entry, error) bool) {
@@ -359,10 +357,10 @@ func (db *scriptedDB) Commit(ctx context.Context, b *kv.Batch) error {
 func (db *scriptedDB) play(script func(commit func() error) error) { db.script.Store(&script) }
 func (db *scriptedDB) stopPlaying()                                { db.script.Store(nil) }
 
-// gate holds up commits.
+// gate holds commits.
 type gate struct {
-	entered chan struct{} // one for each commit that waits
-	open    chan struct{} // one lets one commit go on
+	entered chan struct{} // receives one for each commit that waits
+	open    chan struct{} // each sent lets one commit continue
 }
 
 func newGate() *gate { return &gate{make(chan struct{}), make(chan struct{})} }
@@ -372,8 +370,8 @@ func (g *gate) wait() {
 	<-g.open
 }
 
-// holdAfterApplying makes every commit wait with its rows in the engine already:
-// visible to whoever takes a snapshot, but not durable.
+// holdAfterApplying makes every commit wait with its rows in the engine already: a new
+// snapshot has them, but they are not durable.
 func (db *scriptedDB) holdAfterApplying() *gate {
 	g := newGate()
 	db.play(func(commit func() error) error {
@@ -384,7 +382,7 @@ func (db *scriptedDB) holdAfterApplying() *gate {
 	return g
 }
 
-// answered is what a write that runs beside the test came to.
+// answered is the outcome of a write that runs beside the test.
 type answered struct {
 	result Result
 	err    error
@@ -407,7 +405,7 @@ func (f *fixture) queued(n int) {
 	}
 }
 
-// start begins a write and does not wait for it.
+// start begins a write without waiting for it.
 func (f *fixture) start(w Write) <-chan answered {
 	done := make(chan answered, 1)
 	go func() {

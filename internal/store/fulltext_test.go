@@ -14,9 +14,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// The rows of a text come and go with its item, and a damaged one is noticed.
+// textPolicy indexes the words of three paths.
 const textPolicy = `{"fullTextIndexes":[{"path":"/t"},{"path":"/o/t"},{"path":"/_etag"}]}`
 
+// The rows of a text are written and removed with its item, and a check reports damaged
+// ones.
 func TestTextRows(t *testing.T) {
 	f := newFixture(t, strings.TrimSuffix(withTTL("100"), "}")+`,"indexingPolicy":`+textPolicy+`}`)
 	f.put("a", `"t":"red house"`)
@@ -57,13 +59,13 @@ func TestTextRows(t *testing.T) {
 	f.check(len(f.problems()) == 1, "got %q, want one problem", f.problems())
 }
 
-// textRow is the key of a word of /t.
+// textRow is the key of the row of a word in /t.
 func (p prefix) textRow(word string, ordinal uint64) []byte {
 	entry := append(index.AppendStart(nil, index.Words, index.Path{index.Property("t")}), index.Word(word).PlaceOf(0).Value.Bytes()...)
 	return p.appendIndexKey(nil, 1, entry, ordinal)
 }
 
-// What a row carries is not trusted.
+// The data that a row carries is validated.
 func TestDamagedTextRows(t *testing.T) {
 	for _, carried := range [][]byte{{0x80}, {1, 1}, bytes.Repeat([]byte{0xff}, 9), binary.AppendUvarint(nil, 1<<63)} {
 		if _, err := index.DecodeTextSize(carried); err == nil {

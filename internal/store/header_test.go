@@ -17,7 +17,7 @@ import (
 // maxIdentityBytes follows from the limits on ids and partition keys.
 const maxIdentityBytes = 1<<16 - 1
 
-// row puts an item's row together.
+// row makes an item's row.
 func row(h header, body string) []byte {
 	b := append(make([]byte, headerBytes), h.identity...)
 	h.size = len(body)
@@ -25,7 +25,7 @@ func row(h header, body string) []byte {
 	return append(b, body...)
 }
 
-// The layout is on disks: it may not change without a new version.
+// The layout is on disks: it must not change without a new version.
 func TestHeaderBytes(t *testing.T) {
 	h := header{lsn: 0x0102030405060708, n: 0x090a, writtenMs: 0x0b0c0d0e0f101112, ttl: 0x13141516, identity: []byte("identity")}
 	want := "01" + "0102030405060708" + "090a" + "0b0c0d0e0f101112" + "13141516" + "00000002" + "0008" +

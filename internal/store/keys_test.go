@@ -16,8 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// The bytes of every key. They are on disks: none may change without a new
-// format.
+// The bytes of every key. They are on disks: none may change without a new format.
 func TestKeyBytes(t *testing.T) {
 	const partition = "70" + "00000102" + "00000304" + "0506"
 	p := partitionPrefix(catalog.ContainerRID{Database: 0x102, Container: 0x304}, 0x506)
@@ -73,7 +72,7 @@ func TestKeyBytes(t *testing.T) {
 	}
 }
 
-// Appending keeps what is there, and keys do not share memory with the prefix.
+// Appending keeps what dst has, and keys do not share memory with the prefix.
 func TestKeysAppend(t *testing.T) {
 	p := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 2}, 3)
 	before := p
@@ -96,7 +95,7 @@ func TestKeysAppend(t *testing.T) {
 	}
 }
 
-// Numbers sort as numbers, and every key lies in its space.
+// Numbers sort as numbers, and every key is in its space.
 func TestKeyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rid := func(name string) catalog.ContainerRID {
@@ -157,7 +156,7 @@ func compare(a, b uint64) int {
 func TestKeyAfter(t *testing.T) {
 	for in, want := range map[string]string{
 		"70": "71", "7000": "7001", "70ff": "71", "70ffff": "71", "707f": "7080",
-		// Bytes that are no UTF-8 are bytes like any other.
+		// Bytes that are not UTF-8 are handled like any other.
 		"7080": "7081", "7085": "7086", "70fe": "70ff", "70efbfbd": "70efbfbe", "7085ff": "7086",
 	} {
 		raw, err := hex.DecodeString(in)
@@ -173,7 +172,7 @@ func TestKeyAfter(t *testing.T) {
 	}
 }
 
-// A container leaves whole, and alone; so does a database.
+// A drop removes a whole container or database, and nothing else.
 func TestDropsCoverWholeContainers(t *testing.T) {
 	target := catalog.ContainerRID{Database: 1, Container: 0xff}
 	for _, c := range []catalog.ContainerRID{
@@ -204,8 +203,8 @@ func covers(b *kv.Batch, key []byte) bool {
 	return false
 }
 
-// FuzzIdentity reads foreign bytes as an identity: what is read is written back as
-// it was, and what is written is read back, in the order of its parts.
+// FuzzIdentity parses foreign bytes as an identity: encoding the result gives the same
+// bytes, and an encoded identity parses to its parts, in their order.
 func FuzzIdentity(f *testing.F) {
 	f.Add([]byte{}, "", "", 0.0)
 	f.Add(appendIdentity(nil, []byte{1, 0, 2}, value.PartitionKey{value.String("a"), value.Null(), value.Scalar{}}, "id"), "a", "b", 1.5)
@@ -217,7 +216,7 @@ func FuzzIdentity(f *testing.F) {
 			}
 		}
 		if math.IsNaN(number) {
-			return // not a number, which JSON has not
+			return // not a number, which JSON does not have
 		}
 		k := value.PartitionKey{value.String(pk), value.Number(number), value.Bool(true)}
 		written := appendIdentity(nil, raw, k, id)

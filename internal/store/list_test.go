@@ -15,7 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// scopes are the two ways to list: everything, and one partition key.
+// scopes are the two ways to list: all items, and those of one partition key.
 func (f *fixture) scopes() map[string]*LogicalPartition {
 	k := f.key("k", "")
 	return map[string]*LogicalPartition{"all": nil, "a partition key": {EPK: k.EPK, PartitionKey: k.PartitionKey}}
@@ -35,7 +35,7 @@ func ids(t *testing.T, page Page) string {
 	return strings.Join(ids, " ")
 }
 
-// pages lists everything, and returns the ids, with a | after each page.
+// pages lists all items and returns their ids, with a | after each page.
 func (f *fixture) pages(t *testing.T, q List) string {
 	t.Helper()
 	var all []string
@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 	}
 	_, err := f.write(Write{Op: Delete, Key: f.key("k", "gone")})
 	f.must(err)
-	size := f.put("e", "").Work.Bytes // a rewrite keeps its place
+	size := f.put("e", "").Work.Bytes // a rewrite keeps its ordinal
 	for _, c := range []struct {
 		items, bytes int
 		want         string
@@ -75,7 +75,7 @@ func TestPages(t *testing.T) {
 		{4, 1 << 20, "e d c b|a"},
 		{2, 1 << 20, "e d|c b|a"},
 		{1, 1 << 20, "e|d|c|b|a"},
-		{100, 1, "e|d|c|b|a"}, // the first fits always
+		{100, 1, "e|d|c|b|a"}, // the first always fits
 		{100, 2*size + 1, "e d|c b|a"},
 		{100, 2 * size, "e|d|c|b|a"}, // the comma counts
 		{3, 2*size + 1, "e d|c b|a"},
@@ -88,8 +88,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page resumes by ordinal: what happens meanwhile to the item it stopped at does
-// not matter, and nothing is repeated or lost.
+// A page resumes by ordinal: whatever happens meanwhile to the item that it ended with,
+// nothing is repeated or lost.
 func TestPagesWhileItemsChange(t *testing.T) {
 	for _, scope := range []string{"all", "a partition key"} {
 		f := newFixture(t, withTTL("100"))
@@ -113,7 +113,7 @@ func TestPagesWhileItemsChange(t *testing.T) {
 	}
 }
 
-// Other partition keys are not listed, also those that only look alike.
+// Items of other partition keys are not listed, also if their keys look similar.
 func TestListOfOnePartitionKey(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	for _, pk := range []string{"", "k", "kk", "k\x00", "\x00k", "K"} {
@@ -127,8 +127,8 @@ func TestListOfOnePartitionKey(t *testing.T) {
 	}
 }
 
-// fill writes n items with ordinals from 1 straight into the engine: the rows that
-// a list looks at, and no others. Those up to dead have a ttl of their own.
+// fill writes n items with ordinals from 1 straight into the engine: only the rows that a
+// list reads. The first expired items have a ttl of their own.
 func (f *fixture) fill(n, expired int) {
 	f.t.Helper()
 	x := partitionPrefix(f.container.RID, 0)
@@ -149,7 +149,7 @@ func (f *fixture) fill(n, expired int) {
 	f.reopen()
 }
 
-// A page that meets nothing but expired items ends early, empty, and goes on.
+// A page over many expired items ends early, empty, and the next one resumes.
 func TestPageOverManyExpired(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	const n = pageRows + oldestOrdinals + 2
@@ -169,8 +169,8 @@ func TestPageOverManyExpired(t *testing.T) {
 	}
 }
 
-// The items of a large logical partition come in the order of their creation,
-// whatever the order of their ids.
+// The items of a large logical partition come in the order of their creation, whatever the
+// order of their ids.
 func TestLargeLogicalPartition(t *testing.T) {
 	const n = 2*oldestOrdinals + 100
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))

@@ -14,7 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// step moves the twin on by a write: to the next lsn, or within that of a bundle.
+// step moves the twin to the next lsn, or to the next n within a bundle.
 func (t *twin) step() {
 	if t.n <= 0 {
 		t.lsn++
@@ -24,7 +24,7 @@ func (t *twin) step() {
 	}
 }
 
-// copy returns a twin that can go its own way.
+// copy returns an independent twin.
 func (t *twin) copy() *twin {
 	c := *t
 	copies := map[*twinItem]*twinItem{}
@@ -45,7 +45,7 @@ func (t *twin) copy() *twin {
 	return &c
 }
 
-// look is what an operation should come to that changes nothing.
+// look returns the expected outcome of an operation that changes nothing.
 func (t *twin) look(w twinWrite) (outcome, bool) {
 	i := t.items[w.name()]
 	if !t.isLive(i) {
@@ -75,14 +75,14 @@ type bundleCase struct {
 	ops   []twinWrite
 }
 
-// bundled is what a bundle came to.
+// bundled is the outcome of a bundle.
 type bundled struct {
 	results []Result
 	err     error
 }
 
-// writeBundles lets bundles and single writes wait while a first write is committed,
-// so that they share a group: what fails leaves no trace in what comes after it.
+// writeBundles lets bundles and single writes wait while a first write is committed, so
+// that they share a group. A bundle that fails must not affect the jobs after it.
 func (h *history) writeBundles(t *rapid.T) {
 	cases := make([]bundleCase, rapid.IntRange(1, 4).Draw(t, "jobs"))
 	for i := range cases {
@@ -139,7 +139,7 @@ func (h *history) drawCase(t *rapid.T) bundleCase {
 			w.op = Verify
 		case 2:
 			w.op = Update
-		case 3: // that succeeds, as a rule
+		case 3: // usually succeeds
 			w.op, w.ifMatch, w.ifNoneMatch, w.ttl = Upsert, "", "", "2"
 		}
 		if w.op != Replace {
@@ -165,7 +165,7 @@ func (h *history) askedAll(t *rapid.T, ops []twinWrite) []Write {
 	return asked
 }
 
-// changed replaces an item that is the one it should be.
+// changed returns a Change that checks the item it is given and replaces it.
 func (h *history) changed(w twinWrite) func([]byte) (*value.Object, error) {
 	return func(body []byte) (*value.Object, error) {
 		if !bytes.Contains(body, fmt.Appendf(nil, `{"id":%q,"pk":%q`, w.id, w.pk)) {
@@ -175,7 +175,7 @@ func (h *history) changed(w twinWrite) func([]byte) (*value.Object, error) {
 	}
 }
 
-// compareBundle does a bundle to the twin too: to all of it, or to none.
+// compareBundle does a bundle on the twin too, all of it or none, and compares.
 func (h *history) compareBundle(t *rapid.T, ops []twinWrite, got bundled) {
 	was := h.twin
 	now := was.copy()

@@ -19,10 +19,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/ru"
 )
 
-// Random histories, and readers of both modes of the change feed who go on from where
-// they were with pages of any size: one of the latest versions has seen every live
-// item as it is, and one of all versions whatever happened to each item, once and in
-// order.
+// Random histories, with readers of both modes of the change feed that resume with pages of
+// any size. The reader of latest versions sees every live item as it is. The reader of all
+// versions sees every change of each item, once and in order.
 func TestChangeFeedAgainstTwin(t *testing.T) {
 	for range modelRounds * kvtest.LongFactor(t) {
 		rapid.Check(t, runFeedHistory)
@@ -30,7 +29,7 @@ func TestChangeFeedAgainstTwin(t *testing.T) {
 }
 
 func runFeedHistory(t *rapid.T) {
-	h := &feedHistory{items: map[string]*feedItem{}, told: map[string][]string{}, ttl: 5}
+	h := &feedHistory{items: map[string]*feedItem{}, changes: map[string][]string{}, ttl: 5}
 	h.f = makeFixture(t, kvtest.NewModel(), setup{definition: h.definition(), nowMs: startMs})
 	defer func() { h.f.p.Close() }()
 	for range 2 {
@@ -59,19 +58,19 @@ func runFeedHistory(t *rapid.T) {
 	h.f.checkClean()
 }
 
-// feedHistory is a partition, and what should be told of it.
+// feedHistory is a partition, and the changes that its feed should return.
 type feedHistory struct {
-	f      *fixture
-	ttl    int // the container's default; 0 for none
-	items  map[string]*feedItem
-	told   map[string][]string // what happened to each item
-	writes int
-	latest []*latestReader
-	all    []*versionsReader
+	f       *fixture
+	ttl     int // the container's default; 0 for none
+	items   map[string]*feedItem
+	changes map[string][]string // the changes of each item
+	writes  int
+	latest  []*latestReader
+	all     []*versionsReader
 }
 
 type feedItem struct {
-	body      string // as it was written, without what the server adds
+	body      string // as written, without the system properties
 	ttl       int    // its own; 0 for none
 	writtenMs int64
 }
@@ -82,10 +81,10 @@ type latestReader struct {
 	seen  map[string]string
 }
 
-// versionsReader has heard so much of each item.
+// versionsReader has seen so many changes of each item.
 type versionsReader struct {
 	start ChangeStart
-	heard map[string]int
+	seen  map[string]int
 }
 
 const feedRetention = 10 * time.Minute
@@ -98,7 +97,7 @@ func (h *feedHistory) definition() string {
 	return text + "}"
 }
 
-// settle lets items expire that have reached their deadline. What was told stays so.
+// settle lets items expire that have reached their deadline. Logged changes stay.
 func (h *feedHistory) settle() {
 	for id, i := range h.items {
 		seconds := h.ttl
@@ -106,13 +105,13 @@ func (h *feedHistory) settle() {
 			seconds = i.ttl
 		}
 		if seconds > 0 && i.writtenMs+int64(seconds)*1000 <= h.f.clock.Now() {
-			h.told[id] = append(h.told[id], "expired")
+			h.changes[id] = append(h.changes[id], "expired")
 			delete(h.items, id)
 		}
 	}
 }
 
-// drawWrite returns a write and what it should come to.
+// drawWrite returns a write, and a function that checks its outcome.
 func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
 	ids := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	id := ids.Draw(t, "id")
@@ -122,7 +121,7 @@ func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
 			if h.items[id] == nil {
 				return ErrNotFound
 			}
-			h.told[id] = append(h.told[id], "delete")
+			h.changes[id] = append(h.changes[id], "delete")
 			delete(h.items, id)
 			return nil
 		}
@@ -150,10 +149,10 @@ func (h *feedHistory) drawWrite(t *rapid.T) (Write, func() error) {
 		case old == nil && op == Replace:
 			return ErrNotFound
 		case old != nil:
-			h.told[newID] = append(h.told[newID], "replace "+item.body)
+			h.changes[newID] = append(h.changes[newID], "replace "+item.body)
 			delete(h.items, id)
 		default:
-			h.told[id] = append(h.told[id], "create "+item.body)
+			h.changes[id] = append(h.changes[id], "create "+item.body)
 		}
 		h.items[newID] = item
 		return nil
@@ -171,12 +170,12 @@ func (h *feedHistory) write(t *rapid.T) {
 // writeAll does several writes, or none.
 func (h *feedHistory) writeAll(t *rapid.T) {
 	var ops []Write
-	items, told := map[string]*feedItem{}, map[string][]string{}
+	items, changes := map[string]*feedItem{}, map[string][]string{}
 	for id, i := range h.items {
 		items[id] = i
 	}
-	for id, list := range h.told {
-		told[id] = slices.Clone(list)
+	for id, list := range h.changes {
+		changes[id] = slices.Clone(list)
 	}
 	var want error
 	for range rapid.IntRange(1, 4).Draw(t, "ops") {
@@ -187,7 +186,7 @@ func (h *feedHistory) writeAll(t *rapid.T) {
 		}
 	}
 	if want != nil {
-		h.items, h.told = items, told
+		h.items, h.changes = items, changes
 	}
 	if _, err := h.f.p.WriteAll(context.Background(), ops); !errors.Is(err, want) {
 		t.Fatalf("write all: %v, want %v", err, want)
@@ -210,7 +209,7 @@ func (h *feedHistory) purge(items int) {
 	h.f.must(err)
 }
 
-// page asks for a page, and checks what holds for all of them.
+// page reads a page, and checks what holds for all pages.
 func (h *feedHistory) page(t *rapid.T, q Changes) (ChangePage, []feedChange) {
 	q.MaxItems, q.MaxBytes = rapid.IntRange(1, 6).Draw(t, "page"), 1<<20
 	page, err := h.f.p.Changes(context.Background(), q, h.f.clock.Now())
@@ -223,7 +222,7 @@ func (h *feedHistory) page(t *rapid.T, q Changes) (ChangePage, []feedChange) {
 	return page, changes
 }
 
-// readLatest reads what is new of the latest versions.
+// readLatest reads the new changes in latest version mode.
 func (h *feedHistory) readLatest(t *rapid.T) {
 	r := rapid.SampledFrom(h.latest).Draw(t, "reader")
 	for more := true; more; {
@@ -249,19 +248,19 @@ func (h *feedHistory) readLatest(t *rapid.T) {
 	}
 }
 
-// newReader begins now, after everything that has happened.
+// newReader begins now, after all changes so far.
 func (h *feedHistory) newReader() *versionsReader {
 	h.f.must(h.f.p.LogExpired(context.Background(), h.f.clock.Now()))
 	page, err := h.f.p.Changes(context.Background(), Changes{AllVersions: true, Start: ChangeStart{Now: true}, MaxItems: 1}, h.f.clock.Now())
 	h.f.must(err)
 	r := &versionsReader{ChangeStart{After: page.Position}, map[string]int{}}
-	for id, told := range h.told {
-		r.heard[id] = len(told)
+	for id, changes := range h.changes {
+		r.seen[id] = len(changes)
 	}
 	return r
 }
 
-// readAll reads what is new of all versions.
+// readAll reads the new changes in the mode of all versions.
 func (h *feedHistory) readAll(t *rapid.T) {
 	h.readAllBy(t, rapid.SampledFrom(h.all).Draw(t, "reader"))
 }
@@ -272,16 +271,16 @@ func (h *feedHistory) readAllBy(t *rapid.T, r *versionsReader) {
 		page, changes := h.page(t, Changes{AllVersions: true, Start: r.start})
 		for _, c := range changes {
 			id, what := c.what()
-			if told := h.told[id]; r.heard[id] >= len(told) || told[r.heard[id]] != what {
-				t.Fatalf("the feed tells %q of %q, who had %q, of which %d were told", what, id, told, r.heard[id])
+			if changes := h.changes[id]; r.seen[id] >= len(changes) || changes[r.seen[id]] != what {
+				t.Fatalf("the feed has %q of %q, whose changes are %q, of which it had returned %d", what, id, changes, r.seen[id])
 			}
-			r.heard[id]++
+			r.seen[id]++
 		}
 		r.start, more = ChangeStart{After: page.Position}, page.More
 	}
-	for id, told := range h.told {
-		if r.heard[id] != len(told) {
-			t.Fatalf("of %q, who had %q, only %d were told", id, told, r.heard[id])
+	for id, changes := range h.changes {
+		if r.seen[id] != len(changes) {
+			t.Fatalf("of %q, whose changes are %q, only %d were returned", id, changes, r.seen[id])
 		}
 	}
 }
@@ -303,7 +302,7 @@ type feedChange struct {
 	}
 }
 
-// what tells what happened to which item.
+// what returns the change and the item's id.
 func (c *feedChange) what() (id, what string) {
 	switch {
 	case c.Metadata.TimeToLiveExpired:
@@ -314,8 +313,7 @@ func (c *feedChange) what() (id, what string) {
 	return c.Current.ID, fmt.Sprintf("%s %d", c.Metadata.OperationType, c.Current.N)
 }
 
-// retire lets the log become too old, after everybody has read it, and purge take it
-// away.
+// retire lets the log become too old, after all readers have read it, and purges it.
 func (h *feedHistory) retire(t *rapid.T) {
 	for _, r := range slices.Clone(h.all) {
 		h.readAllBy(t, r)

@@ -13,10 +13,10 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// modelDefaults are the defaults that histories try. The first is none.
+// modelDefaults are the default TTLs that histories use. The first is none.
 var modelDefaults = []int64{0, -1, 1, 2, 5, 2147483647}
 
-// changeSettings changes the default, and now and then another setting with it.
+// changeSettings changes the default TTL, and sometimes another setting with it.
 func (h *history) changeSettings(t *rapid.T) {
 	s := h.drawSettings(t)
 	h.f.reconfigure(h.kind.definition(s))
@@ -41,8 +41,8 @@ func (h *history) drawSettings(t *rapid.T) twinSettings {
 	return s
 }
 
-// restartUnderNewSettings crashes between the two steps of a change: the catalog
-// has the new settings, and the partition meets them when it is opened.
+// restartUnderNewSettings crashes between the two steps of a change: the catalog has the
+// new settings, and the partition adopts them when it is opened.
 func (h *history) restartUnderNewSettings(t *rapid.T) {
 	s := h.drawSettings(t)
 	h.f.redefine(h.kind.definition(s))
@@ -50,14 +50,14 @@ func (h *history) restartUnderNewSettings(t *rapid.T) {
 	h.twin.configure(s)
 }
 
-// purge takes away a few items, and finds out which.
+// purge purges a few items, and determines which.
 func (h *history) purge(t *rapid.T) {
 	most := rapid.IntRange(1, 5).Draw(t, "most")
 	done, err := h.f.p.Purge(context.Background(), Purge{MaxItems: most})
 	h.account(t, most, done, err)
 }
 
-// purgeAll goes on until there is no more: nothing that has expired is left then.
+// purgeAll purges until there is no more: then no expired item is left.
 func (h *history) purgeAll(t *rapid.T) {
 	const most, calls = 3, 100
 	more := true
@@ -75,7 +75,7 @@ func (h *history) purgeAll(t *rapid.T) {
 	}
 }
 
-// account removes from the twin what a purge has removed, if it was right to.
+// account removes from the twin the items that were purged, if they had expired.
 func (h *history) account(t *rapid.T, most int, done Purged, err error) {
 	if err != nil {
 		t.Fatalf("purge: %v", err)
@@ -97,7 +97,7 @@ func (h *history) account(t *rapid.T, most int, done Purged, err error) {
 	}
 }
 
-// ordinals are those of all items that there are.
+// ordinals are those of all stored items.
 func (h *history) ordinals(t *rapid.T) []uint64 {
 	snap, err := h.f.db.Snapshot()
 	h.f.must(err)
@@ -114,8 +114,7 @@ func (h *history) ordinals(t *rapid.T) []uint64 {
 	return found
 }
 
-// purgeBesideWrites plans a purge on what there was before a group of writes, and
-// lets it come to the loop with them.
+// purgeBesideWrites plans a purge before a group of writes, and executes it with them.
 func (h *history) purgeBesideWrites(t *rapid.T) {
 	const most = 4
 	var done Purged
@@ -131,7 +130,7 @@ func (h *history) purgeBesideWrites(t *rapid.T) {
 	h.account(t, most, done, err)
 }
 
-// poll asks for the next events.
+// poll reads the next events.
 func (h *history) poll(t *rapid.T) {
 	h.pollOnce(t, rapid.IntRange(1, 4).Draw(t, "most"))
 }
@@ -148,15 +147,15 @@ func (h *history) pollOnce(t *rapid.T, most int) (more bool) {
 		if e.Key.compare(h.cursor) <= 0 || e.Key.compare(page.Next) > 0 {
 			t.Fatalf("events after %+v up to %+v: got one at %+v", h.cursor, page.Next, e.Key)
 		}
-		if err := h.twin.hear(e, h.heard); err != nil {
+		if err := h.twin.receive(e, h.lastEvent); err != nil {
 			t.Fatalf("events after %+v: %v", h.cursor, err)
 		}
-		h.heard = e.Key
+		h.lastEvent = e.Key
 	}
 	h.cursor = page.Next
 	if !page.More {
-		if i := h.twin.untold(); i != nil {
-			t.Fatalf("at %d nobody tells of %+v; the reader is at %+v, the default changed at %d", h.twin.nowMs, *i, h.cursor, h.twin.changedMs)
+		if i := h.twin.unreported(); i != nil {
+			t.Fatalf("at %d there is no event of %+v; the reader is at %+v, the default changed at %d", h.twin.nowMs, *i, h.cursor, h.twin.changedMs)
 		}
 	}
 	return page.More
@@ -167,7 +166,7 @@ func (h *history) pollAll(t *rapid.T) {
 	}
 }
 
-// checkAll compares all that can be asked, whatever has just happened.
+// checkAll compares all answers with the twin.
 func (h *history) checkAll(t *rapid.T) {
 	h.twin.passTime()
 	h.checkItems(t)
@@ -175,14 +174,14 @@ func (h *history) checkAll(t *rapid.T) {
 	h.checkPurge(t)
 }
 
-// checkItems looks at every item, live or not.
+// checkItems compares every item, live or not.
 func (h *history) checkItems(t *rapid.T) {
 	for _, pk := range h.keys {
 		for _, id := range append([]string{"head", "transient"}, modelIDs...) {
 			i := h.twin.items[pk+"/"+id]
 			item, err := h.f.p.Read(nil, h.f.key(pk, id), "", h.twin.nowMs)
 			if live := h.twin.isLive(i); live && (err != nil || string(item.Body) != i.body) || !live && !errors.Is(err, ErrNotFound) {
-				t.Fatalf("read of %s/%s: got %s, %v, want alive %v", pk, id, item.Body, err, live)
+				t.Fatalf("read of %s/%s: got %s, %v, want live %v", pk, id, item.Body, err, live)
 			}
 			expiry, err := h.f.p.ItemExpiry(h.f.key(pk, id), h.twin.nowMs)
 			if i == nil && !errors.Is(err, ErrNotFound) || i != nil && (err != nil || expiry != h.twin.expiry(i)) {
@@ -200,10 +199,10 @@ func (h *history) checkItems(t *rapid.T) {
 	}
 }
 
-// checkUsage compares the sums over the counters with what the items say, now, at
-// a moment to come, and under a default that is not set.
+// checkUsage compares the sums over the counters with the twin: now, at a later moment, and
+// under another default TTL.
 func (h *history) checkUsage(t *rapid.T) {
-	n := uint64(h.twin.nowMs) + h.twin.lsn // so that histories stay short
+	n := uint64(h.twin.nowMs) + h.twin.lsn // derived, so that histories stay short
 	laterMs := h.twin.nowMs + int64(n*7919%9000)
 	for _, ms := range []int64{h.twin.nowMs, laterMs} {
 		if got, err := h.f.p.Usage(ms); err != nil || got != h.twin.usage(ms) {
@@ -228,8 +227,7 @@ func (h *history) checkUsage(t *rapid.T) {
 	}
 }
 
-// checkPurge looks at what purge knows: its marks never go back, and it is not
-// late.
+// checkPurge checks that purge's marks never go back, and that purge is not due too late.
 func (h *history) checkPurge(t *rapid.T) {
 	goneMs, found, err := h.f.p.Oldest(h.twin.nowMs)
 	wantMs, want, exact := h.twin.oldest()
@@ -252,7 +250,7 @@ func (h *history) checkPurge(t *rapid.T) {
 	h.marks = m
 }
 
-// checkDue asks when purge has something to do in the partition, which is closed.
+// checkDue checks when purge has work in the closed partition.
 func (h *history) checkDue(t *rapid.T) {
 	snap, err := h.f.db.Snapshot()
 	h.f.must(err)

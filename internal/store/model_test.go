@@ -19,12 +19,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// modelRounds is how many hundreds of histories there are of each kind: with
-// MAYFLY_LONG=70 that is about a million writes, purges, moves and changes.
+// modelRounds is how many hundreds of histories there are of each kind. With MAYFLY_LONG=70
+// that is about a million writes, purges, moves and changes.
 const modelRounds = 1
 
-// Random histories on one partition, in step with its twin: every answer is
-// compared, and after each restart the rows and counters are too.
+// Random histories on one partition, compared with its twin: every answer, and after each
+// restart the rows and counters.
 func TestPartitionAgainstTwin(t *testing.T) {
 	const unique = `,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]},{"paths":["/v"]}]}`
 	for name, k := range map[string]kind{
@@ -38,14 +38,14 @@ func TestPartitionAgainstTwin(t *testing.T) {
 	}
 }
 
-// kind is what kind of partition a history is about.
+// kind is the kind of partition of a history.
 type kind struct {
 	throughput catalog.Throughput
 	index      int
 	properties string // of the container
 }
 
-// definition is the container under the given settings.
+// definition is the container's definition under the given settings.
 func (k kind) definition(s twinSettings) string {
 	return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}` + s.members() + k.properties + "}"
 }
@@ -54,7 +54,7 @@ func runHistory(t *rapid.T, k kind) {
 	h := newHistory(t, k)
 	t.Repeat(map[string]func(*rapid.T){
 		"write":     h.writeOne,
-		"rewrite":   h.writeOne, // twice, for there are many kinds
+		"rewrite":   h.writeOne, // twice, since it has many variants
 		"group":     h.writeGroup,
 		"bundle":    h.writeBundles,
 		"race":      h.purgeBesideWrites,
@@ -80,17 +80,17 @@ func runHistory(t *rapid.T, k kind) {
 	}
 }
 
-// history is a partition, its twin and the lists that are under way.
+// history is a partition, its twin and the lists under way.
 type history struct {
 	kind  kind
 	f     *fixture
 	twin  *twin
-	keys  []string // partition keys that live in this partition
+	keys  []string // partition keys of this partition
 	lists map[string]uint64
 
-	cursor EventKey // of a reader of events
-	heard  EventKey // the last event
-	marks  meta     // as they were last seen
+	cursor    EventKey // of a reader of events
+	lastEvent EventKey // the last event
+	marks     meta     // as they were last seen
 }
 
 var modelIDs = []string{"a", "b", "c", "d"}
@@ -99,7 +99,7 @@ func newHistory(t *rapid.T, k kind) *history {
 	h := &history{kind: k, lists: map[string]uint64{}}
 	s := setup{definition: k.definition(twinSettings{}), nowMs: startMs, throughput: k.throughput, index: k.index}
 	h.f = makeFixture(t, kvtest.NewModel(), s)
-	for i := 0; len(h.keys) < 2; i++ { // one in five is ours
+	for i := 0; len(h.keys) < 2; i++ { // one in five belongs to the partition
 		if k := fmt.Sprint("k", i); h.f.container.Partition(h.f.key(k, "").EPK) == s.index {
 			h.keys = append(h.keys, k)
 		}
@@ -109,7 +109,7 @@ func newHistory(t *rapid.T, k kind) *history {
 	return h
 }
 
-// draw makes a write up. Its conditions are often those that hold.
+// draw draws a write. Its conditions often hold.
 func (h *history) draw(t *rapid.T) twinWrite {
 	w := twinWrite{
 		op:  rapid.SampledFrom([]Op{Create, Upsert, Upsert, Replace, Delete}).Draw(t, "op"),
@@ -142,7 +142,7 @@ func (h *history) draw(t *rapid.T) twinWrite {
 	return w
 }
 
-// asked is the write as the partition gets it.
+// asked is the write for the partition.
 func (h *history) asked(t rapid.TB, w twinWrite) Write {
 	r := Write{Op: w.op, Key: h.f.key(w.pk, w.id), NewID: w.newID, IfMatch: w.ifMatch, IfNoneMatch: w.ifNoneMatch}
 	if w.op != Delete {
@@ -160,7 +160,7 @@ func (h *history) writeOne(t *rapid.T) {
 	h.compare(t, w, got, err)
 }
 
-// compare does a write to the twin too.
+// compare does a write on the twin too, and compares the outcome.
 func (h *history) compare(t *rapid.T, w twinWrite, got Result, err error) {
 	before := h.twin.items[w.name()]
 	want := h.twin.write(w)
@@ -194,12 +194,12 @@ func (h *history) compare(t *rapid.T, w twinWrite, got Result, err error) {
 	}
 }
 
-// writeGroup lets several writes wait while a first one is committed, so that they
-// become one group, in the order in which they came.
+// writeGroup lets several writes wait while a first one is committed, so that they become
+// one group, in their order.
 func (h *history) writeGroup(t *rapid.T) { h.writeBeside(t, func() func() { return func() {} }) }
 
-// writeBeside is writeGroup with something that begins while the writes wait, and
-// is waited for at the end.
+// writeBeside is writeGroup with a task that begins while the writes wait, and is waited
+// for at the end.
 func (h *history) writeBeside(t *rapid.T, begin func() (wait func())) {
 	writes := make([]twinWrite, rapid.IntRange(1, 8).Draw(t, "writes"))
 	for i := range writes {
@@ -229,8 +229,7 @@ func (h *history) writeBeside(t *rapid.T, begin func() (wait func())) {
 	wait()
 }
 
-// refusedUnseen reports whether a write is refused for its ttl before it comes to
-// the queue.
+// refusedUnseen reports whether a write is refused for its ttl before it is queued.
 func (h *history) refusedUnseen(w twinWrite) bool {
 	return w.op != Delete && h.twin.settings.ttl != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
 }
@@ -260,7 +259,7 @@ func (h *history) readOne(t *rapid.T) {
 	}
 }
 
-// listPage takes the next page of a list that is under way, or the first.
+// listPage reads the next page of a list under way, or the first of a new one.
 func (h *history) listPage(t *rapid.T) {
 	pk := rapid.SampledFrom(append([]string{""}, h.keys...)).Draw(t, "list")
 	q := List{
@@ -291,7 +290,7 @@ func (h *history) advance(t *rapid.T) {
 	h.twin.nowMs += ms
 }
 
-// comeAndGo writes an item that is gone again before anybody looks.
+// comeAndGo writes an item and deletes it before any check.
 func (h *history) comeAndGo(t *rapid.T) {
 	for _, op := range []Op{Upsert, Delete} {
 		w := twinWrite{op: op, pk: h.keys[1], id: "transient", u: `"transient"`, v: `"transient"`}
@@ -300,7 +299,7 @@ func (h *history) comeAndGo(t *rapid.T) {
 	}
 }
 
-// restart closes the partition, looks at its rows and opens it again.
+// restart closes the partition, checks its rows and opens it again.
 func (h *history) restart(t *rapid.T) {
 	h.f.p.Close()
 	if found := h.f.problems(); len(found) > 0 {

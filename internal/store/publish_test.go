@@ -13,9 +13,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
-// Nobody sees a write before it is durable, though the engine shows it to every
-// new snapshot: not while the partition has a view, not when it was idle before
-// the write, and not when it is asked to let go of its view meanwhile.
+// A write is visible only once it is durable, though every new snapshot of the engine has
+// it: while the partition has a view, after it was idle before the write, and when
+// ReleaseIdle is called meanwhile.
 func TestReadersSeeOnlyWhatIsDurable(t *testing.T) {
 	for name, before := range map[string]func(f *fixture){
 		"in use": func(f *fixture) { _, err := f.read("a"); f.must(err) },
@@ -55,8 +55,8 @@ func TestReadersSeeOnlyWhatIsDurable(t *testing.T) {
 	}
 }
 
-// The snapshot goes after two calls without a use between them, and the next read
-// takes a fresh one.
+// The snapshot is released after two calls without a use between them, and the next read
+// takes a new one.
 func TestReleaseIdle(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	snapshots := func(want int64, when string) {
@@ -100,9 +100,8 @@ func (f *fixture) inQueue(n int, start func()) {
 	f.queued(n + 1)
 }
 
-// New settings take their place among the writes: those in front of them go by
-// the old ones, those behind were prepared under the old ones and are prepared
-// again.
+// New settings are ordered among the writes: those before them use the old ones. Those
+// behind were prepared under the old ones, and are prepared again.
 func TestReconfigureOrdersWithWrites(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	g := f.db.holdAfterApplying()
@@ -146,8 +145,8 @@ func TestReconfigureOrdersWithWrites(t *testing.T) {
 	f.checkClean()
 }
 
-// Once Reconfigure has returned, nothing goes by the old settings: a write that
-// was prepared before it is prepared again, as often as it takes, up to a bound.
+// Once Reconfigure has returned, the old settings are not used any more: a write that was
+// prepared before is prepared again, up to a number of times.
 func TestStaleEpochs(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", "")
@@ -161,7 +160,7 @@ func TestStaleEpochs(t *testing.T) {
 		t.Errorf("it was written: %v", err)
 	}
 
-	// A partition whose writers always find other settings than its loop.
+	// The writers of this partition always find other settings than its loop.
 	f.p.mu.Lock()
 	other := *f.p.mu.now
 	other.container = f.redefine(withTTL("7"))
@@ -223,7 +222,7 @@ func TestGroupSeesItself(t *testing.T) {
 	f.checkClean()
 }
 
-// Groups have bounds: of jobs, and of bytes.
+// Groups are limited in jobs and bytes.
 func TestGroupBounds(t *testing.T) {
 	for _, c := range []struct {
 		name       string

@@ -22,7 +22,7 @@ const (
 	benchUnindexed = `,"indexingPolicy":{"excludedPaths":[{"path":"/*"}]}}`
 )
 
-// onDisk is an engine as the server has it.
+// onDisk is an engine as the server opens it.
 func onDisk(b *testing.B) kv.DB {
 	b.Helper()
 	db, err := pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), IsIndexKey: IsIndexKey, Logger: slog.New(slog.DiscardHandler), CacheBytes: 256 << 20})
@@ -37,7 +37,7 @@ func onDisk(b *testing.B) kv.DB {
 	return db
 }
 
-// scaled is how many items a benchmark is about, fewer with -short.
+// scaled is how many items a benchmark has, fewer with -short.
 func scaled(n int) int {
 	if testing.Short() {
 		return n / 50
@@ -45,7 +45,7 @@ func scaled(n int) int {
 	return n
 }
 
-// benchPurged is an item of 1 KiB with eight properties to be indexed.
+// benchPurged is an item of 1 KiB with eight indexed properties.
 func benchPurged() string {
 	properties := fmt.Sprintf(`"pad":%q`, strings.Repeat("x", benchPad-160))
 	for i, name := range "abcdefgh" {
@@ -54,8 +54,8 @@ func benchPurged() string {
 	return properties
 }
 
-// BenchmarkPurge takes items away that expired all at once: in groups as they are
-// while requests come, and in large ones.
+// BenchmarkPurge purges items that expired all at once: in small groups, as while requests
+// come, and in large ones.
 func BenchmarkPurge(b *testing.B) {
 	n := scaled(200_000)
 	for _, most := range []int{50, 1000} {
@@ -81,7 +81,7 @@ func BenchmarkPurge(b *testing.B) {
 	}
 }
 
-// BenchmarkFindNext finds the next item to purge, right after many others were.
+// BenchmarkFindNext finds the next item to purge, right after many others were purged.
 func BenchmarkFindNext(b *testing.B) {
 	n := scaled(500_000)
 	f := makeFixture(b, onDisk(b), setup{definition: strings.TrimSuffix(withTTL("3600"), "}") + benchUnindexed, nowMs: startMs})
@@ -106,8 +106,8 @@ func BenchmarkFindNext(b *testing.B) {
 	}
 }
 
-// BenchmarkInsight asks for sums over many items, which were written in the course
-// of a month, a tenth of them with a ttl of their own.
+// BenchmarkInsight sums up many items, which were written in the course of a month, a tenth
+// of them with a ttl of their own.
 func BenchmarkInsight(b *testing.B) {
 	n := scaled(1_000_000)
 	const month = 30 * 24 * time.Hour

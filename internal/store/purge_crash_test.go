@@ -25,10 +25,9 @@ const (
 	crashGroup = 4 // items of a purge
 )
 
-// Scenario 62: the machine crashes before, in and after every commit of a purge,
-// with what was not synced kept in whole, in part or not at all. Nothing that
-// lives is lost, the rows agree, the marks have passed nobody, and every event is
-// told once, before the crash or after it.
+// Scenario 62: the machine crashes before, in and after every commit of a purge. Unsynced
+// data survives in whole, in part or not at all. No live item is lost, the rows agree, the
+// marks have passed no item, and every event is returned once, before or after the crash.
 func TestScenario62CrashAtEveryStepOfAPurge(t *testing.T) {
 	for seed := range uint64(kvtest.LongFactor(t)) {
 		s := newPurgeCrash(t, seed)
@@ -42,28 +41,28 @@ func TestScenario62CrashAtEveryStepOfAPurge(t *testing.T) {
 	}
 }
 
-// purgeCrash is a partition that is purged while the file system is cloned as a
-// crash at that moment may leave it.
+// purgeCrash is a partition that is purged while the file system is cloned as a crash at
+// that moment may leave it.
 type purgeCrash struct {
-	t       *testing.T
-	fs      *vfs.MemFS
-	rng     *rand.Rand
-	f       *fixture
-	cursor  EventKey
-	told    map[uint64]bool   // by ordinal
-	expired map[uint64]bool   // the items that have expired, by ordinal
-	live    map[string]string // bodies of live items that are durable
-	crashes []purgeCrashAt
+	t        *testing.T
+	fs       *vfs.MemFS
+	rng      *rand.Rand
+	f        *fixture
+	cursor   EventKey
+	returned map[uint64]bool   // items whose events were returned, by ordinal
+	expired  map[uint64]bool   // expired items, by ordinal
+	live     map[string]string // bodies of live, durable items
+	crashes  []purgeCrashAt
 }
 
-// purgeCrashAt is what a crash left, and what was known when it happened.
+// purgeCrashAt is the state after a crash, and what was known when it happened.
 type purgeCrashAt struct {
-	disk   *vfs.MemFS
-	when   string
-	cursor EventKey
-	told   map[uint64]bool
-	live   map[string]string
-	nowMs  int64
+	disk     *vfs.MemFS
+	when     string
+	cursor   EventKey
+	returned map[uint64]bool
+	live     map[string]string
+	nowMs    int64
 }
 
 func purgeCrashOptions(fs vfs.FS) pebblekv.Options {
@@ -74,7 +73,7 @@ func newPurgeCrash(t *testing.T, seed uint64) *purgeCrash {
 	t.Helper()
 	s := &purgeCrash{
 		t: t, fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(seed, 62)),
-		told: map[uint64]bool{}, expired: map[uint64]bool{}, live: map[string]string{},
+		returned: map[uint64]bool{}, expired: map[uint64]bool{}, live: map[string]string{},
 	}
 	db, err := pebblekv.Open(purgeCrashOptions(s.fs))
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *purgeCrash) run() {
 		if n%2 == 0 {
 			s.write(fmt.Sprint("new ", n))
 		}
-		s.poll(f.p, s.told, &s.cursor, 3)
+		s.poll(f.p, s.returned, &s.cursor, 3)
 		s.crash("after events")
 	}
 	f.db.stopPlaying()
@@ -125,7 +124,7 @@ func (s *purgeCrash) crashAroundCommits() {
 	})
 }
 
-// write makes a live item, and with it all before it durable.
+// write writes a live item, which makes everything before it durable.
 func (s *purgeCrash) write(id string) {
 	f := s.f
 	f.db.stopPlaying()
@@ -144,26 +143,26 @@ func (s *purgeCrash) crash(when string) {
 		s.crashes = append(s.crashes, purgeCrashAt{
 			disk:   s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: s.rng}),
 			when:   fmt.Sprintf("%s, with %d%% of what was not synced", when, percent),
-			cursor: s.cursor, told: maps.Clone(s.told), live: s.live, nowMs: s.f.clock.Now(),
+			cursor: s.cursor, returned: maps.Clone(s.returned), live: s.live, nowMs: s.f.clock.Now(),
 		})
 	}
 }
 
-// poll reads a page of events and notes who they are of.
-func (s *purgeCrash) poll(p *Partition, told map[uint64]bool, cursor *EventKey, most int) (more bool) {
+// poll reads a page of events, and records their items.
+func (s *purgeCrash) poll(p *Partition, returned map[uint64]bool, cursor *EventKey, most int) (more bool) {
 	page, err := p.Events(*cursor, most)
 	s.f.must(err)
 	for _, e := range page.Events {
-		if told[e.Ordinal] || !s.expired[e.Ordinal] {
-			s.t.Errorf("an event of item %d, %q, which is told %v, dead %v", e.Ordinal, e.ID, told[e.Ordinal], s.expired[e.Ordinal])
+		if returned[e.Ordinal] || !s.expired[e.Ordinal] {
+			s.t.Errorf("an event of item %d, %q, which was returned %v, is expired %v", e.Ordinal, e.ID, returned[e.Ordinal], s.expired[e.Ordinal])
 		}
-		told[e.Ordinal] = true
+		returned[e.Ordinal] = true
 	}
 	*cursor = page.Next
 	return page.More
 }
 
-// recover opens what a crash left.
+// recover opens the data after a crash.
 func (s *purgeCrash) recover(n int) {
 	c := &s.crashes[n]
 	bad := func(format string, args ...any) {
@@ -189,18 +188,18 @@ func (s *purgeCrash) recover(n int) {
 	if err != nil || page.Count != len(c.live) {
 		bad("list: got %d items, %v, want %d", page.Count, err, len(c.live))
 	}
-	// The reader goes on, while the purge does.
-	told, cursor := maps.Clone(c.told), c.cursor
+	// The reader of events continues while the items are purged.
+	returned, cursor := maps.Clone(c.returned), c.cursor
 	for more := true; more; {
-		s.poll(f.p, told, &cursor, 5)
+		s.poll(f.p, returned, &cursor, 5)
 		done, err := f.p.Purge(context.Background(), Purge{MaxItems: crashGroup})
 		f.must(err)
 		more = done.More
 	}
-	for s.poll(f.p, told, &cursor, 5) {
+	for s.poll(f.p, returned, &cursor, 5) {
 	}
-	if len(told) != len(s.expired) {
-		bad("%d events are told, want %d", len(told), len(s.expired))
+	if len(returned) != len(s.expired) {
+		bad("%d events were returned, want %d", len(returned), len(s.expired))
 	}
 	if rows := f.rowsOf(); rows[itemSpace] != len(c.live) || rows[feedSpace] != len(c.live) || rows[ownSpace] != 0 {
 		bad("after the purge there are rows %v, want %d items", rows, len(c.live))
@@ -208,7 +207,7 @@ func (s *purgeCrash) recover(n int) {
 	f.checkClean()
 }
 
-// reopened is the partition on what a crash left, as a new process finds it.
+// reopened is the partition after a crash, as a new process opens it.
 func (s *purgeCrash) reopened(db kv.DB, nowMs int64) *fixture {
 	f := &fixture{t: s.t, db: &scriptedDB{DB: db}}
 	var err error

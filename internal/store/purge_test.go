@@ -29,7 +29,7 @@ func (f *fixture) rowsOf() map[byte]int {
 	return n
 }
 
-// An item that is purged leaves nothing but the event of its end.
+// Of a purged item, only the row of its event is left.
 func TestPurgeLeavesNothing(t *testing.T) {
 	f := newFixture(t, strings.Replace(withUniqueKeys, `"defaultTtl":2`, `"defaultTtl":100`, 1))
 	f.put("a", `"a":1,"b":[1,2,{"c":3}]`)
@@ -56,19 +56,20 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	f.checkClean()
 }
 
-// The oldest go first, whichever order they are found in, and no more than asked.
+// The items that expired first are purged first, in whichever order they are found, and no
+// more than asked for.
 func TestPurgeTakesTheOldestFirst(t *testing.T) {
 	f := newFixture(t, withTTL("100"))
 	for i, ttl := range []string{"", `"ttl":103`, "", `"ttl":101`, `"ttl":-1`, `"ttl":500`} {
 		f.put(fmt.Sprint(i), ttl)
 		f.advance(time.Second)
 	}
-	// They die at 100, 104, 102, 104, never and 505 s; it is 6 s now.
+	// They expire at 100, 104, 102, 104, never and 505 s; it is 6 s now.
 	all := []string{"0", "1", "2", "3", "4", "5"}
 	for _, c := range []struct {
 		seconds int
 		most    int
-		left    int // rows of items
+		left    int // item rows
 		more    bool
 	}{
 		{93, 9, 6, false}, {1, 1, 5, true}, {0, 1, 5, false}, {1, 9, 5, false}, {1, 9, 4, true}, {2, 1, 3, true}, {0, 9, 2, true}, {1000, 9, 1, true}, {0, 9, 1, false},
@@ -92,8 +93,8 @@ func TestPurgeTakesTheOldestFirst(t *testing.T) {
 	f.checkClean()
 }
 
-// While TTL is off, purge reads no row and commits nothing: all that it looks for
-// is an event to forget.
+// While TTL is off, purge reads no row and commits nothing: it only looks for events to
+// remove.
 func TestPurgeWithoutTTLReadsNothing(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", `"ttl":1`)
@@ -110,11 +111,11 @@ func TestPurgeWithoutTTLReadsNothing(t *testing.T) {
 	}
 }
 
-// What only a jump of the wall clock has expired is hidden and stays, and so does what
-// settings made final at such a time; all else is taken away as ever.
+// Items that expired only because of a jump of the wall clock are hidden and not purged,
+// and neither are items that settings made final at such a time. All others are purged.
 func TestPurgeGoesByTheHorizon(t *testing.T) {
 	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":1000,"ttlFinality":true}`)
-	f.put("dead", `"ttl":5`)
+	f.put("expired", `"ttl":5`)
 	f.put("hidden", `"ttl":3600`)
 	f.put("final", "")
 	f.p.Close()
@@ -131,7 +132,7 @@ func TestPurgeGoesByTheHorizon(t *testing.T) {
 	if done, err := f.p.Purge(context.Background(), Purge{MaxItems: 9}); err != nil || done.Items != 1 {
 		t.Errorf("after a jump: got %+v, %v, want one item gone", done, err)
 	}
-	for _, id := range []string{"dead", "hidden", "final"} {
+	for _, id := range []string{"expired", "hidden", "final"} {
 		if _, err := f.read(id); !errors.Is(err, ErrNotFound) {
 			t.Errorf("after a jump %s is not hidden: %v", id, err)
 		}
@@ -150,8 +151,8 @@ func TestPurgeGoesByTheHorizon(t *testing.T) {
 	f.must(f.clock.Close())
 }
 
-// Scenario 64: an item that is rewritten has one row in each order, and a row that
-// leads nowhere is dropped on the way.
+// Scenario 64: an item that is rewritten has one row in each order, and purge removes rows
+// without an item.
 func TestScenario64StaleRows(t *testing.T) {
 	f := newFixture(t, withTTL("1000"))
 	for i := range 100 {
@@ -174,7 +175,7 @@ func TestScenario64StaleRows(t *testing.T) {
 	b.Set(stale[1], appendOwnRow(nil, &current{ordinal: 77, header: header{size: 1}}))
 	b.Set(stale[2], appendFeedRow(nil, &current{ordinal: 2, header: header{writtenMs: startMs}}))
 	f.must(f.db.Commit(context.Background(), &b))
-	f.reopen() // so that the partition sees them
+	f.reopen() // so that the partition reads them
 	f.advance(1050 * time.Second)
 	f.put("own", `"ttl":10`)
 	f.put("inherits", "")
@@ -188,13 +189,13 @@ func TestScenario64StaleRows(t *testing.T) {
 		}
 	}
 	if got := f.liveAmong("own", "inherits"); got != "own inherits" {
-		t.Errorf("alive are %q", got)
+		t.Errorf("live are %q", got)
 	}
 	f.checkClean()
 }
 
-// newBusyFixture is newFixture on an engine that can hold many rows, and may still
-// be compacting them at the end of the test.
+// newBusyFixture is newFixture on an engine that can hold many rows, and may still be
+// compacting them at the end of the test.
 func newBusyFixture(t *testing.T, definition string) *fixture {
 	t.Helper()
 	f := makeFixture(t, inMemory(t), setup{definition: definition, nowMs: startMs})
@@ -209,7 +210,7 @@ func newBusyFixture(t *testing.T, definition string) *fixture {
 // manyClients is how many goroutines createMany has.
 const manyClients = 64
 
-// createMany creates items from several goroutines, in no order.
+// createMany creates items from several goroutines, in any order.
 func (f *fixture) createMany(from, to int, properties string) {
 	f.t.Helper()
 	var wg sync.WaitGroup
@@ -229,8 +230,8 @@ func (f *fixture) createMany(from, to int, properties string) {
 	}
 }
 
-// Scenario 65: many items that live on at the head of the feed are walked over
-// once, and not again, nor after a restart.
+// Scenario 65: many live items at the head of the feed are scanned once, and not again, not
+// even after a restart.
 func TestScenario65SurvivorsAreWalkedOnce(t *testing.T) {
 	survivors := 4*planRows + 100
 	if kvtest.LongFactor(t) > 1 {
@@ -239,7 +240,7 @@ func TestScenario65SurvivorsAreWalkedOnce(t *testing.T) {
 	f := newBusyFixture(t, withTTL("10"))
 	f.createMany(0, survivors, `"ttl":-1`)
 	f.advance(time.Second)
-	f.put("dies", "")
+	f.put("expires", "")
 	f.advance(10 * time.Second)
 	first := f.scanned(func() {
 		if got := f.purgeAll(); got != 1 {
@@ -249,7 +250,7 @@ func TestScenario65SurvivorsAreWalkedOnce(t *testing.T) {
 	if first < int64(survivors) {
 		t.Errorf("the first walk looked at %d rows, and there are %d", first, survivors)
 	}
-	f.put("dies too", "")
+	f.put("expires too", "")
 	f.advance(10 * time.Second)
 	var took time.Duration
 	again := f.scanned(func() {
@@ -264,7 +265,7 @@ func TestScenario65SurvivorsAreWalkedOnce(t *testing.T) {
 		t.Errorf("the next purge looked at %d rows", again)
 	}
 	t.Logf("%d survivors: %d rows at first, then %d in %v", survivors, first, again, took)
-	f.put("dies last", "")
+	f.put("expires last", "")
 	f.advance(10 * time.Second)
 	f.reopen()
 	if again := f.scanned(func() {
@@ -276,7 +277,7 @@ func TestScenario65SurvivorsAreWalkedOnce(t *testing.T) {
 	}
 }
 
-// The way over survivors alone is made durable too.
+// A walk over live items alone makes its marks durable too.
 func TestMarksOfAWalkWithoutVictims(t *testing.T) {
 	const survivors = 4*planRows + 100
 	f := newBusyFixture(t, withTTL("10"))
@@ -291,20 +292,20 @@ func TestMarksOfAWalkWithoutVictims(t *testing.T) {
 	}
 }
 
-// scanned returns how many rows were scanned by a function.
+// scanned returns how many rows a function scans.
 func (f *fixture) scanned(do func()) int64 {
 	before := f.db.scanned.Load()
 	do()
 	return f.db.scanned.Load() - before
 }
 
-// Long runs leave by range, short ones row by row, and what lives in between stays.
+// Long runs are removed by range, short ones row by row, and live items between them stay.
 func TestRangeDeletes(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		items     int
 		survivors []int
-		ranges    int // of items, as many of the feed
+		ranges    int // of items, and as many of the feed
 	}{
 		{"a long run", 2 * rangeRun, nil, 1},
 		{"just long enough", rangeRun, nil, 1},
@@ -349,7 +350,7 @@ func TestRangeDeletes(t *testing.T) {
 			}
 			for i := range c.items {
 				if _, err := f.read(fmt.Sprint(i)); (err == nil) != lives[i] {
-					t.Errorf("item %d: got %v, want alive %v", i, err, lives[i])
+					t.Errorf("item %d: got %v, want live %v", i, err, lives[i])
 				}
 			}
 			if got := f.liveAmong("rewritten"); got == "" {
@@ -360,9 +361,9 @@ func TestRangeDeletes(t *testing.T) {
 	}
 }
 
-// What lives may lie between the dead in one order only: in the feed, if it was
-// rewritten while they were created, or among the items, if they were all
-// rewritten and it was not.
+// A live item may be between expired ones in one order only: in the feed, if it was
+// rewritten while they were created, or among the items, if they were all rewritten and it
+// was not.
 func TestRangeDeletesSpareWhatLiesBetween(t *testing.T) {
 	const n = 3 * rangeRun
 	for name, write := range map[string]func(f *fixture){
@@ -400,13 +401,13 @@ func TestRangeDeletesSpareWhatLiesBetween(t *testing.T) {
 		done, err := f.p.Purge(context.Background(), Purge{MaxItems: 2 * n})
 		f.must(err)
 		if done.Items != n || ranges != 4 || f.liveAmong("lives") == "" {
-			t.Errorf("%s: got %+v with %d ranges, alive %q; want %d items gone with 4, and one that lives", name, done, ranges, f.liveAmong("lives"), n)
+			t.Errorf("%s: got %+v with %d ranges, live %q; want %d items purged with 4, and one live", name, done, ranges, f.liveAmong("lives"), n)
 		}
 		f.checkClean()
 	}
 }
 
-// A purge whose request ends before the loop takes it in is due again at once.
+// After a purge whose context ends before the loop takes it, purge is due again at once.
 func TestPurgeThatIsCalledOff(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	f.put("a", "")
@@ -432,11 +433,11 @@ func TestPurgeThatIsCalledOff(t *testing.T) {
 
 const (
 	raceItems   = 16
-	raceRewrite = 2000 // of all together
+	raceRewrite = 2000 // by all clients together
 )
 
-// Scenario 63: purge races against extensions while time moves. An extension that
-// commits first wins; one that comes too late is told so, and creates anew.
+// Scenario 63: purge races against extensions while time moves. An extension that commits
+// first wins. One that comes too late is refused, and the item is created again.
 func TestScenario63PurgeAgainstExtension(t *testing.T) {
 	f := newBusyFixture(t, withTTL("-1"))
 	stop := make(chan struct{})
@@ -492,11 +493,11 @@ func TestScenario63PurgeAgainstExtension(t *testing.T) {
 	}
 }
 
-// extend rewrites one item again and again, each time for a second, and returns
-// how often it came too late. Nobody else writes the item.
+// extend rewrites one item again and again, each time for a second, and returns how often
+// it came too late. There are no other writes to the item.
 func (f *fixture) extend(t *testing.T, id string, rewrites int) (late int64) {
 	const ttlMs = 1000
-	var firstMs, lastMs int64 // its deadline lies between them
+	var firstMs, lastMs int64 // its deadline is between them
 	var rid string
 	for n := range rewrites {
 		before := f.clock.Now()
@@ -518,11 +519,11 @@ func (f *fixture) extend(t *testing.T, id string, rewrites int) (late int64) {
 			t.Errorf("item %s, rewrite %d: %v", id, n, err)
 			return late
 		case op == Replace && (before >= lastMs || r.Created || property(r.Body, "_rid") != rid):
-			t.Errorf("item %s, rewrite %d from %d on: got %s, but it died by %d", id, n, before, r.Body, lastMs)
+			t.Errorf("item %s, rewrite %d from %d on: got %s, but it expired by %d", id, n, before, r.Body, lastMs)
 		}
 		rid, firstMs, lastMs = property(r.Body, "_rid"), before+ttlMs, after+ttlMs
 		item, err := f.p.Read(nil, f.key("k", id), "", f.clock.Now())
-		// Only if its time is not over by now was it alive all the while.
+		// The item was live all the time only if its deadline has not passed by now.
 		if now := f.clock.Now(); now < firstMs && (err != nil || item.ETag != r.ETag) {
 			t.Errorf("item %s, rewrite %d: read by %d got %v, but it lives to %d at least", id, n, now, err, firstMs)
 		}

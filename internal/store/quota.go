@@ -22,7 +22,7 @@ var (
 
 // errTally tells Write to add up the expired bytes of the logical partition, and to try
 // again. The loop has no time for that.
-var errTally = errors.New("the dead of the logical partition are to be counted")
+var errTally = errors.New("the expired bytes of the logical partition have to be counted")
 
 // Quotas limit live bytes; zero is no limit.
 type Quotas struct {

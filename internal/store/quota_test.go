@@ -16,8 +16,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// quotaFixture has room for n items like sized's, in the partition or in each
-// logical partition.
+// quotaFixture has room for n items like sized's, in the partition or in each logical
+// partition.
 func quotaFixture(t *testing.T, bound func(bytes int64) Quotas, n int64) *fixture {
 	t.Helper()
 	probe := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("-1"), nowMs: startMs})
@@ -31,8 +31,8 @@ func quotaFixture(t *testing.T, bound func(bytes int64) Quotas, n int64) *fixtur
 func inPartition(bytes int64) Quotas { return Quotas{PartitionBytes: bytes} }
 func inLogical(bytes int64) Quotas   { return Quotas{LogicalBytes: bytes} }
 
-// sizedWrite is a write of an item whose id has five characters, so that all have
-// one size if their ttl has two digits.
+// sizedWrite is a write of an item whose id has five characters, so that all items whose
+// ttl has two digits have the same size.
 func (f *fixture) sizedWrite(op Op, pk, id string, ttl int) Write {
 	f.t.Helper()
 	text := fmt.Sprintf(`{"id":"%5s","pk":%q,"ttl":%d}`, id, pk, ttl)
@@ -48,9 +48,9 @@ func (f *fixture) sized(pk, id string, ttl int) Result {
 	return r
 }
 
-// Scenario 59: a full partition, half of it dead and not purged, has room for as
-// much as is dead. So has a logical partition.
-func TestScenario59TheDeadTakeNoRoom(t *testing.T) {
+// Scenario 59: a full partition, half of it expired and not purged, has room for as much as
+// has expired. So has a logical partition.
+func TestScenario59ExpiredItemsTakeNoRoom(t *testing.T) {
 	const n = 10
 	for name, c := range map[string]struct {
 		bound func(int64) Quotas
@@ -68,11 +68,11 @@ func TestScenario59TheDeadTakeNoRoom(t *testing.T) {
 				}
 			}
 			full("with as much as it may hold")
-			f.advance(11 * time.Second) // the second in which they died is over
+			f.advance(11 * time.Second) // the second in which they expired has ended
 			for i := range n / 2 {
 				f.sized("k", fmt.Sprint("n", i), 90)
 			}
-			full("with new items in the place of the dead")
+			full("with new items in place of expired ones")
 			if u, err := f.p.Usage(f.clock.Now()); err != nil || u.Live.Items != n || u.Expired.Items != n/2 {
 				t.Errorf("got %+v, %v, want %d live and %d expired", u, err, n, n/2)
 			}
@@ -81,8 +81,8 @@ func TestScenario59TheDeadTakeNoRoom(t *testing.T) {
 	}
 }
 
-// A dead item that is written over was nobody's: the new one is as large as it is.
-func TestQuotaCountsWhatIsWrittenOverTheDead(t *testing.T) {
+// An item that replaces an expired one counts with its full size.
+func TestQuotaCountsWritesOverExpiredItems(t *testing.T) {
 	const n = 10
 	for name, c := range map[string]struct {
 		bound func(int64) Quotas
@@ -99,13 +99,13 @@ func TestQuotaCountsWhatIsWrittenOverTheDead(t *testing.T) {
 			}
 			for i := range n {
 				if _, err := f.write(f.sizedWrite(Create, "k", fmt.Sprint(i), 90)); !errors.Is(err, c.want) {
-					t.Errorf("over dead item %d in a full one: got %v, want %v", i, err, c.want)
+					t.Errorf("over expired item %d in a full one: got %v, want %v", i, err, c.want)
 				}
 			}
 			if u, err := f.p.Usage(f.clock.Now()); err != nil || u.Live.Items != n {
 				t.Errorf("got %+v, %v, want %d live", u, err, n)
 			}
-			// What leaves makes room, for one.
+			// A delete makes room for one item.
 			_, err := f.write(Write{Op: Delete, Key: f.sizedWrite(Create, "k", "n0", 90).Key})
 			f.must(err)
 			f.sized("k", "0", 90)
@@ -117,8 +117,8 @@ func TestQuotaCountsWhatIsWrittenOverTheDead(t *testing.T) {
 	}
 }
 
-// A write that makes an item no larger is never refused, however little room there
-// is. Other logical partitions have room of their own.
+// A write that does not make an item larger is never refused, however little room there is.
+// Other logical partitions have their own room.
 func TestQuotaRefusesNothingThatShrinks(t *testing.T) {
 	for name, bound := range map[string]func(int64) Quotas{"partition": inPartition, "logical partition": inLogical} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestQuotaRefusesNothingThatShrinks(t *testing.T) {
 			if want := f.quotas.PartitionBytes == 0; (elsewhere == nil) != want {
 				t.Errorf("another partition key: got %v, want room %v", elsewhere, want)
 			}
-			f.quotas = bound(1) // as if it had been lowered
+			f.quotas = bound(1) // as if the quota had been lowered
 			f.reopen()
 			for _, op := range []Op{Replace, Upsert} {
 				if _, err := f.write(f.sizedWrite(op, "k", "1", 80)); err != nil {
@@ -153,15 +153,15 @@ func TestQuotaRefusesNothingThatShrinks(t *testing.T) {
 	}
 }
 
-// What was counted of a full logical partition's dead stays right while they leave.
-func TestQuotaWhileTheDeadLeave(t *testing.T) {
+// The tally of a full logical partition stays right while its expired items are purged.
+func TestQuotaWhileExpiredItemsArePurged(t *testing.T) {
 	const n = 8
 	f := quotaFixture(t, inLogical, n)
 	for i := range n {
 		f.sized("k", fmt.Sprint(i), 10)
 	}
 	f.advance(12 * time.Second)
-	f.sized("k", "n0", 90) // the dead are counted
+	f.sized("k", "n0", 90) // the expired bytes are counted
 	done, err := f.p.Purge(context.Background(), Purge{MaxItems: n / 2})
 	f.must(err)
 	if done.Items != n/2 {
@@ -180,7 +180,7 @@ func TestQuotaWhileTheDeadLeave(t *testing.T) {
 	f.checkClean()
 }
 
-// quotaTwin is the naive twin: the items that there are, and when they expire.
+// quotaTwin is the naive twin: the stored items, and when they expire.
 type quotaTwin map[string]quotaItem
 
 type quotaItem struct {
@@ -189,8 +189,8 @@ type quotaItem struct {
 	deadlineMs int64
 }
 
-// live adds up what lives, of one partition key or of all, and what of the dead
-// died in the second that is under way, which may not be known yet.
+// live sums up the live bytes, of one partition key or of all, and those that expired
+// within the present second, which may not be counted yet.
 func (tw quotaTwin) live(pk string, nowMs int64) (live, dying int64) {
 	for _, i := range tw {
 		switch {
@@ -204,8 +204,8 @@ func (tw quotaTwin) live(pk string, nowMs int64) (live, dying int64) {
 	return live, dying
 }
 
-// Random writes under both quotas: nothing exceeds them, and nothing is refused
-// that would not, but for what has died in the second under way.
+// Random writes under both quotas: none exceeds them, and none is refused that would not,
+// except for bytes that expired within the present second.
 func TestQuotasAgreeWithTheTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := Quotas{PartitionBytes: 2500, LogicalBytes: 1500}
@@ -252,7 +252,7 @@ func (f *fixture) upsertWithin(t *rapid.T, q Quotas, twin quotaTwin) {
 		twin[pk+id] = quotaItem{pk, int64(len(r.Body)), nowMs + 1000*int64(ttl)}
 		return
 	}
-	const systemBytes = 205 // what the server adds
+	const systemBytes = 205 // system properties
 	grows := int64(len(o.Bytes())) + systemBytes - old.bytes
 	switch {
 	case errors.Is(err, ErrPartitionFull) && live+dying+grows > q.PartitionBytes:

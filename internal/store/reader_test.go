@@ -21,8 +21,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// readerFixture writes items with these scalars at /x, every third of which expires
-// after a second.
+// readerFixture writes items with these scalars at /x. Every third expires after a second.
 func readerFixture(t *testing.T, scalars ...string) *fixture {
 	t.Helper()
 	f := newFixture(t, withTTL("-1"))
@@ -132,7 +131,7 @@ func TestReaderWalksAnIndex(t *testing.T) {
 		{"twos", IndexScan{Values: two}, []uint64{4, 5, 10}},
 		{"after a two", IndexScan{Values: two, After: two.PlaceOf(4)}, []uint64{5, 10}},
 		{"from a two", IndexScan{Values: two, From: two.PlaceOf(5)}, []uint64{5, 10}},
-		{"from one that is gone", IndexScan{Values: index.AllValues(), From: two.PlaceOf(6)}, []uint64{10, 1, 7}},
+		{"from one that does not exist", IndexScan{Values: index.AllValues(), From: two.PlaceOf(6)}, []uint64{10, 1, 7}},
 		{"after a two, descending", IndexScan{Values: index.AllValues(), Order: kv.Reverse, After: two.PlaceOf(5)}, []uint64{4, 2, 8}},
 		{"from a two, descending", IndexScan{Values: index.AllValues(), Order: kv.Reverse, From: two.PlaceOf(5)}, []uint64{5, 4, 2, 8}},
 		{"after all", IndexScan{Values: two, After: two.PlaceOf(99)}, nil},
@@ -145,7 +144,7 @@ func TestReaderWalksAnIndex(t *testing.T) {
 	}
 }
 
-// Strings that are cut alike lie together, and a walk can go on before them all.
+// Strings that are cut alike are adjacent, and a scan can resume before all of them.
 func TestReaderGoesOnBeforeStringsThatAreCutAlike(t *testing.T) {
 	long := func(tail string) string { return `"` + string(bytes.Repeat([]byte("x"), 300)) + tail + `"` }
 	f := readerFixture(t, `"a"`, long("b"), "0", long("a"), long("c"), "0", `"y"`)
@@ -171,7 +170,7 @@ func TestReaderGoesOnBeforeStringsThatAreCutAlike(t *testing.T) {
 	}
 }
 
-// A reader asks whether to end also while it passes by rows that it does not show.
+// A reader calls Stop.Look also while it passes over rows that it does not return.
 func TestReaderStops(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("1"))
 	for i := range stopSteps + 1 {
@@ -212,8 +211,9 @@ func TestReaderStops(t *testing.T) {
 	}
 }
 
-// What was dead and in the way is accounted for, and not to the reader.
-func TestReaderAccountsForTheDead(t *testing.T) {
+// Expired items and rows that a reader passes over are in the ledger, and not charged to
+// it.
+func TestReaderAccountsForExpiredRows(t *testing.T) {
 	f := readerFixture(t, "1", "1", "1", "1", "1", "1")
 	before := f.ledger.Total(ru.DeadRead).Items
 	r := f.reader()
@@ -223,11 +223,11 @@ func TestReaderAccountsForTheDead(t *testing.T) {
 	}
 	r.Close()
 	if got := f.ledger.Total(ru.DeadRead).Items - before; got != 4 {
-		t.Errorf("got %d dead in the way, want two items and two index rows", got)
+		t.Errorf("got %d expired rows passed over, want two items and two index rows", got)
 	}
 }
 
-// The index rows of live items are those of a naive walk over the items, in order.
+// The index rows of live items are those of a naive scan of the items, in order.
 func TestReaderIndexAgreesWithTheItems(t *testing.T) {
 	scalars := []string{"null", "true", "0", "-1", "1e300", `""`, `"a"`, `"a\u0000"`, `"\ue000"`, `"😀"`}
 	for range kvtest.LongFactor(t) {
@@ -290,7 +290,7 @@ func (f *fixture) compareIndexWithItems() {
 	}
 }
 
-// Readers leave the memory of their last item to others: each must see its own items,
+// Readers reuse the memory of each other's last items: each must see its own items,
 // whatever others read meanwhile.
 func TestReadersVisitAtOnce(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))

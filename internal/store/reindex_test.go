@@ -25,7 +25,7 @@ func withoutPath(path string) string {
 	return fmt.Sprintf(`{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":-1,"indexingPolicy":{"excludedPaths":[{"path":%q}]}}`, path)
 }
 
-// indexed reports whether a reader may go by the index.
+// indexed reports whether readers may use the index.
 func (f *fixture) indexed() bool {
 	f.t.Helper()
 	r := f.reader()
@@ -42,8 +42,8 @@ func (f *fixture) reindexAll(most int) {
 	}
 }
 
-// After a change of the policy no reader goes by the index until all items have
-// their rows, from the very moment on when the change is known.
+// After a change of the policy, readers do not use the index until all items have their
+// rows. That begins at the moment when the change is published.
 func TestReindexIsSeenWhenItIsDone(t *testing.T) {
 	f := newFixture(t, withoutPath("/x/*"))
 	for i := range 10 {
@@ -95,7 +95,7 @@ func TestReindexIsSeenWhenItIsDone(t *testing.T) {
 	}
 }
 
-// An empty partition has nothing to rebuild, whatever its policy becomes.
+// An empty partition has nothing to rebuild under any policy.
 func TestReindexOfNothing(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.reconfigure(withoutPath("/x/*"))
@@ -108,8 +108,8 @@ func TestReindexOfNothing(t *testing.T) {
 	}
 }
 
-// A rebuild agrees with the items whatever is written, expires, is purged or changes
-// again while it is under way.
+// A rebuild agrees with the items, whatever is written, expires, is purged or changes
+// meanwhile.
 func TestReindexAmongWrites(t *testing.T) {
 	for range kvtest.LongFactor(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -155,8 +155,8 @@ func (f *fixture) reindexStep(t *rapid.T) {
 	}
 }
 
-// The plan of a group is made outside of the loop: what has changed when it gets
-// there is passed by, and a plan under an earlier policy is given up.
+// A group is planned outside of the loop: items that have changed since are skipped, and a
+// plan under an earlier policy is void.
 func TestReindexPlansThatAreLate(t *testing.T) {
 	f := newFixture(t, withoutPath("/z/*"))
 	for i := range 4 {
@@ -190,9 +190,8 @@ func TestReindexPlansThatAreLate(t *testing.T) {
 	f.checkClean()
 }
 
-// The machine crashes around every commit of a rebuild, with what was not synced kept
-// in whole, in part or not at all: the rebuild goes on from where it was, and ends
-// with all rows.
+// The machine crashes around every commit of a rebuild. Unsynced data survives in whole, in
+// part or not at all. The rebuild resumes, and in the end all items have their rows.
 func TestReindexSurvivesCrashes(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	db, err := pebblekv.Open(purgeCrashOptions(fs))

@@ -17,7 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// removalCount is more than a group has.
+// removalCount is more than fits into a group.
 const removalCount = 2*removalItems + 7
 
 func removalDefinition() string {
@@ -29,8 +29,8 @@ func (f *fixture) within(pk string) LogicalPartition {
 	return LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}
 }
 
-// fillRemovable writes items, some of which expire, and one with another partition
-// key, "kk", whose name begins like theirs.
+// fillRemovable writes items, some of which expire, and one with the partition key "kk",
+// which begins like theirs.
 func (f *fixture) fillRemovable() {
 	f.t.Helper()
 	for i := range removalCount {
@@ -46,7 +46,7 @@ func (f *fixture) fillRemovable() {
 	f.must(err)
 }
 
-// checkRemoved checks that there is nothing but the items named and that of "kk".
+// checkRemoved checks that only the named items and that of "kk" exist.
 func (f *fixture) checkRemoved(kept ...string) {
 	f.t.Helper()
 	f.checkClean()
@@ -83,17 +83,16 @@ func TestRemove(t *testing.T) {
 			}
 			f.check(r.Items == live && r.Units > 0 && r.LSN == before+uint64(live), "removed %+v after lsn %d, want %d items", r, before, live)
 			f.checkRemoved()
-			f.put("again", `"n":3`) // and the unique key is free
+			f.put("again", `"n":3`) // its unique key is free
 			f.checkRemoved("again")
-			if r, err = f.p.Remove(context.Background(), f.within("nobody")); err != nil || r.Items != 0 {
+			if r, err = f.p.Remove(context.Background(), f.within("empty")); err != nil || r.Items != 0 {
 				t.Errorf("of a partition key without items: %+v, %v", r, err)
 			}
 		})
 	}
 }
 
-// What is written after it has begun stays: an item that is new, and one that is
-// written anew.
+// Items written after the removal began stay: a new one, and one that is replaced.
 func TestRemoveLeavesWhatIsWrittenLater(t *testing.T) {
 	f := newFixture(t, removalDefinition())
 	f.fillRemovable()
@@ -107,8 +106,8 @@ func TestRemoveLeavesWhatIsWrittenLater(t *testing.T) {
 
 func (l LogicalPartition) appendedKey() []byte { return l.appendKey(nil) }
 
-// A partition that is stopped in the middle goes on when it opens, and is done before
-// anybody can look; also when a second removal was begun meanwhile.
+// A partition that was stopped during a removal completes it when it is opened, before any
+// read. A second removal may have begun meanwhile.
 func TestRemoveGoesOnAfterAStop(t *testing.T) {
 	for groups := range removalCount/removalItems + 2 {
 		for _, again := range []bool{false, true} {
@@ -133,7 +132,7 @@ func TestRemoveGoesOnAfterAStop(t *testing.T) {
 				second := &removal{logical: r.logical, begin: true}
 				f.must(f.p.removeStep(context.Background(), second))
 				r.end = true
-				f.must(f.p.removeStep(context.Background(), r)) // which must not forget the second
+				f.must(f.p.removeStep(context.Background(), r)) // which must not delete the row of the second
 			}
 			f.reopen()
 			f.checkRemoved(kept...)
@@ -141,8 +140,8 @@ func TestRemoveGoesOnAfterAStop(t *testing.T) {
 	}
 }
 
-// A client that goes away before it has begun changes nothing; a partition that closes
-// says so.
+// A request that ends before the removal begins changes nothing. A closed partition refuses
+// it.
 func TestRemoveRefused(t *testing.T) {
 	f := newFixture(t, removalDefinition())
 	f.fillRemovable()
@@ -156,7 +155,7 @@ func TestRemoveRefused(t *testing.T) {
 	}
 }
 
-// The keys that begin alike are listed together, and counted.
+// Partition keys with a common prefix are listed and counted together.
 func TestKeysWithOneBeginning(t *testing.T) {
 	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}}`)
 	epk := func(k ...value.Scalar) []byte { return f.container.PartitionKey.AppendEPK(nil, k) }
@@ -185,12 +184,12 @@ func TestKeysWithOneBeginning(t *testing.T) {
 	}
 }
 
-// removalModel is what a partition should hold: the version of each item by its
+// removalModel is the expected content of a partition: the version of each item by its
 // partition key and id.
 type removalModel map[[2]string]int
 
 // Random removals, some of which are stopped half-way, among writes, expiry, purges and
-// restarts leave what was written after they began, and nothing else.
+// restarts. What was written after they began is left, and nothing else.
 func TestRemovalsAgreeWithAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("-1"), nowMs: startMs})

@@ -23,8 +23,8 @@ func arrayOf(n int) string {
 	return `"a":[` + b.String()[1:] + `]`
 }
 
-// An item takes memory for its index rows too, which may be many times as large as it is,
-// and gives it back when it is written.
+// An item takes memory for its index rows too, which may be many times as large as the
+// item, and returns it when it is written.
 func TestIndexRowsTakeMemory(t *testing.T) {
 	const elements = 20_000
 	f := newFixture(t, withTTL("null"))
@@ -55,8 +55,8 @@ func TestIndexRowsTakeMemory(t *testing.T) {
 	}
 }
 
-// A write for which there is no memory changes nothing, be it before the loop, where it
-// waits, or in it. Small ones go on.
+// A write without enough memory changes nothing, whether it fails before the loop, where it
+// waits, or in it. Small writes succeed meanwhile.
 func TestWritesWithoutMemory(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("large", arrayOf(2_000))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Item rows that were read lately (package rowcache), by ordinal and by identity.
+// Item rows that were read recently (package rowcache), by ordinal and by identity.
 //
 // The cache follows the rule of all caches (Partition.follow). So a cached row is right for
 // every state that is not older than its last write. The cache does not check expiry: its

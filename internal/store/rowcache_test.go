@@ -13,7 +13,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-// bodyBy returns what a reader finds by an ordinal.
+// bodyBy returns the body of the item with an ordinal.
 func (f *fixture) bodyBy(r *Reader, ordinal uint64) string {
 	f.t.Helper()
 	found, live, err := r.Visit(ordinal)
@@ -24,8 +24,8 @@ func (f *fixture) bodyBy(r *Reader, ordinal uint64) string {
 	return string(found.Body)
 }
 
-// mustHave checks that an item has a property, and how many rows it takes to know.
-// (Builds with invariants look again.)
+// mustHave checks that an item has a property, and how many rows are read for it. (Builds
+// with invariants read more.)
 func (f *fixture) mustHave(r *Reader, ordinal uint64, property string, rows int64) {
 	f.t.Helper()
 	var body string
@@ -34,7 +34,7 @@ func (f *fixture) mustHave(r *Reader, ordinal uint64, property string, rows int6
 	f.check(n == rows || invariant.Enabled, "%d rows were asked for, want %d", n, rows)
 }
 
-// Rows are read once, until they change; who has an older view sees what is older.
+// Rows are read once, until they change. A reader with an older view sees the older row.
 func TestRowsAreReadOnce(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	f.put("a", `"n":1`)
@@ -48,11 +48,11 @@ func TestRowsAreReadOnce(t *testing.T) {
 	f.mustHave(older, ordinal, `"n":1`, 1)
 	newer := f.reader()
 	defer newer.Close()
-	f.mustHave(newer, ordinal, `"n":2`, 1) // the older one has left nothing
+	f.mustHave(newer, ordinal, `"n":2`, 1) // the reader of the older view has cached nothing
 	f.mustHave(newer, ordinal, `"n":2`, 0)
 	f.mustHave(older, ordinal, `"n":1`, 1)
 
-	f.put("b", "") // another item: nothing changes for this one
+	f.put("b", "") // another item: this one stays cached
 	newest := f.reader()
 	defer newest.Close()
 	f.mustHave(newest, ordinal, `"n":2`, 0)
@@ -69,7 +69,7 @@ func TestRowsAreReadOnce(t *testing.T) {
 	f.mustHave(after, ordinal, "gone", 1)
 }
 
-// What is written, and what is deleted, is not there any more.
+// Rows that were written or deleted are not in the cache any more.
 func TestRowsFollowWrites(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	for i := range 20 {
@@ -100,7 +100,7 @@ func TestRowsFollowWrites(t *testing.T) {
 	read(6, `"n":0`)
 }
 
-// A reader that is overtaken by a write leaves no row.
+// A reader whose row is written before it puts it into the cache does not put it.
 func TestOvertakenReaderLeavesNoRow(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", `"n":1`)
@@ -118,7 +118,7 @@ func TestOvertakenReaderLeavesNoRow(t *testing.T) {
 	}
 }
 
-// Partitions have rows of their own, however alike their ordinals are.
+// Each partition has its own rows, also if ordinals are equal.
 func TestRowsOfOtherPartitions(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", `"n":1`)
@@ -139,7 +139,7 @@ func TestRowsOfOtherPartitions(t *testing.T) {
 	}
 }
 
-// Readers beside writers see each what its view has.
+// Readers beside writers see the rows of their views.
 func TestRowsBesideWrites(t *testing.T) {
 	const items = 40
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))

@@ -12,8 +12,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// FuzzRows reads foreign bytes as each kind of derived row: whatever is read is
-// written back as it was, and whatever is not is corrupt.
+// FuzzRows parses foreign bytes as each kind of derived row: encoding the result gives the
+// same bytes, and bytes that do not parse are reported as corrupt.
 func FuzzRows(f *testing.F) {
 	x := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 1}, 0)
 	identity := appendIdentity(nil, []byte{1, 2}, value.PartitionKey{value.String("k")}, "id")
@@ -36,7 +36,7 @@ func FuzzRows(f *testing.F) {
 		}
 		e := kv.Entry{Key: key, Value: row}
 		feed, err := parseFeedRow(e)
-		if err == nil { // the size and the kind are all that it tells of the header
+		if err == nil { // it has only the size and the kind of the header
 			h := header{writtenMs: feed.ms, size: int(feed.size), ttl: [...]catalog.TTL{0, 1, -1}[feed.kind%3]}
 			if feed.kind <= kindNever {
 				same("feed row", err, x.appendFeedKey(nil, feed.At.LSN, feed.At.N), appendFeedRow(nil, &current{ordinal: feed.ordinal, header: h}))

@@ -14,13 +14,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
-// withFinality is withTTL under ttlFinality.
+// withFinality is withTTL with ttlFinality.
 func withFinality(ttl string) string {
 	return strings.TrimSuffix(withTTL(ttl), "}") + `,"ttlFinality":true}`
 }
 
-// liveAmong returns which of the items can be read, in the order in which they are
-// named.
+// liveAmong returns which of the items can be read, in the given order.
 func (f *fixture) liveAmong(ids ...string) string {
 	var live []string
 	for _, id := range ids {
@@ -31,7 +30,7 @@ func (f *fixture) liveAmong(ids ...string) string {
 	return strings.Join(live, " ")
 }
 
-// purgeAll purges until there is no more, and returns how many items went.
+// purgeAll purges until there is no more, and returns how many items were purged.
 func (f *fixture) purgeAll() int64 {
 	f.t.Helper()
 	items := int64(0)
@@ -45,16 +44,15 @@ func (f *fixture) purgeAll() int64 {
 	}
 }
 
-// Scenarios 28 to 31 and 34: what becomes of the dead that are not purged when the
-// default changes, with ttlFinality and without. At the beginning the default is
-// 60, and 100 s have passed.
-func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
+// Scenarios 28 to 31 and 34: expired items that are not purged when the default changes,
+// with ttlFinality and without. At the beginning the default is 60, and 100 s have passed.
+func TestScenario28To34DefaultChangesOverExpiredItems(t *testing.T) {
 	const all = "inherits forever own"
 	for _, c := range []struct {
 		name  string
-		to    []string // one default after the other
+		to    []string // defaults, one after the other
 		live  string
-		final string // the same, under ttlFinality
+		final string // the same with ttlFinality
 	}{
 		{"28: raised", []string{"3600"}, "inherits forever", "forever"},
 		{"29: removed", []string{"null"}, all, "forever"},
@@ -72,7 +70,7 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 				f.put("own", `"ttl":50`)
 				f.advance(100 * time.Second)
 				if got := f.liveAmong("inherits", "forever", "own"); got != "forever" {
-					t.Fatalf("%sat first: alive are %q", kind, got)
+					t.Fatalf("%sat first: live are %q", kind, got)
 				}
 				lsn := f.p.LSN()
 				want := c.live
@@ -84,22 +82,22 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 				}
 				for _, when := range []string{"at once", "after a restart"} {
 					if got := f.liveAmong("inherits", "forever", "own"); got != want || f.p.LSN() != lsn {
-						t.Errorf("%s%s: alive are %q at lsn %d, want %q at %d", kind, when, got, f.p.LSN(), want, lsn)
+						t.Errorf("%s%s: live are %q at lsn %d, want %q at %d", kind, when, got, f.p.LSN(), want, lsn)
 					}
 					f.reopen()
 				}
-				// Purge goes by the same lines.
+				// Purge uses the same cuts.
 				if got, expired := f.purgeAll(), int64(3-len(strings.Fields(want))); got != expired {
 					t.Errorf("%spurge took %d items away, want %d", kind, got, expired)
 				}
 				if got := f.liveAmong("inherits", "forever", "own"); got != want {
-					t.Errorf("%safter a purge: alive are %q, want %q", kind, got, want)
+					t.Errorf("%safter a purge: live are %q, want %q", kind, got, want)
 				}
 				f.checkClean()
 			}
 		})
 	}
-	// 34: a definition without defaultTtl has none.
+	// Scenario 34: without defaultTtl in its definition, a container has no default.
 	f := newFixture(t, withTTL("60"))
 	f.put("a", "")
 	f.advance(100 * time.Second)
@@ -112,58 +110,57 @@ func TestScenario28To34DefaultChangesOverTheDead(t *testing.T) {
 	}
 }
 
-// What is dead for good is so item by item: what is written later is not, though
-// the same line is drawn through it.
-func TestFinalityIsOfWhatWasDead(t *testing.T) {
+// Finality holds for the items that had expired, not for items that are written later.
+func TestFinalityHoldsForExpiredItems(t *testing.T) {
 	f := newFixture(t, withFinality("10"))
-	f.put("dead", "")
+	f.put("old", "")
 	f.advance(9 * time.Second)
 	f.put("young", "")
 	f.advance(time.Second)
 	f.reconfigure(withFinality("1000"))
 	f.put("new", "")
-	if got := f.liveAmong("dead", "young", "new"); got != "young new" {
-		t.Errorf("alive are %q, want young and new", got)
+	if got := f.liveAmong("old", "young", "new"); got != "young new" {
+		t.Errorf("live are %q, want young and new", got)
 	}
-	expiry, err := f.p.ItemExpiry(f.key("k", "dead"), f.clock.Now())
+	expiry, err := f.p.ItemExpiry(f.key("k", "old"), f.clock.Now())
 	f.must(err)
 	if !expiry.Expired || !expiry.Final || expiry.DeadlineMs != startMs+1_000_000 {
-		t.Errorf("the fate of the dead: got %+v, want it final", expiry)
+		t.Errorf("the expiry of the final item: got %+v, want it final", expiry)
 	}
-	// Its id can be used again, and the new item lives.
-	if r := f.put("dead", ""); !r.Created {
-		t.Error("an upsert over the dead did not create")
+	// Its id can be used again, and the new item is live.
+	if r := f.put("old", ""); !r.Created {
+		t.Error("an upsert over an expired item did not create")
 	}
-	if got := f.liveAmong("dead", "young", "new"); got != "dead young new" {
-		t.Errorf("alive are %q, want all", got)
+	if got := f.liveAmong("old", "young", "new"); got != "old young new" {
+		t.Errorf("live are %q, want all", got)
 	}
-	// Without finality nothing is dead for good.
+	// Without finality no item stays expired.
 	f.advance(1000 * time.Second)
 	f.reconfigure(withTTL("5000"))
-	if got := f.liveAmong("dead", "young", "new"); got != "dead young new" {
-		t.Errorf("without finality alive are %q, want all", got)
+	if got := f.liveAmong("old", "young", "new"); got != "old young new" {
+		t.Errorf("without finality live are %q, want all", got)
 	}
 }
 
-// Scenario 32: the TTL is raised while a purge is under way. A plan that was made
-// before does nothing once Reconfigure has returned.
+// Scenario 32: the TTL is raised while a purge is being planned. The plan is void once
+// Reconfigure has returned.
 func TestScenario32RaiseDuringAPlan(t *testing.T) {
 	f := newFixture(t, withTTL("60"))
 	f.put("a", "")
 	f.put("b", `"ttl":50`)
 	f.advance(100 * time.Second)
 	raise := func() { f.reconfigure(withTTL("3600")) }
-	f.db.afterGet.Store(&raise) // in the midst of the plan
+	f.db.afterGet.Store(&raise) // while the purge is planned
 	done, err := f.p.Purge(context.Background(), Purge{MaxItems: 10})
 	f.must(err)
 	if done.Items != 0 || !done.More {
 		t.Errorf("a plan of the old settings: got %+v, want nothing done, and more", done)
 	}
 	if got := f.liveAmong("a", "b"); got != "a" {
-		t.Errorf("alive are %q, want a", got)
+		t.Errorf("live are %q, want a", got)
 	}
 	if f.p.PurgeDue() > f.clock.Now() {
-		t.Error("b is dead, and purge is not due")
+		t.Error("b is expired, and purge is not due")
 	}
 	if got := f.purgeAll(); got != 1 {
 		t.Errorf("the next purge took %d items away, want b alone", got)
@@ -171,8 +168,8 @@ func TestScenario32RaiseDuringAPlan(t *testing.T) {
 	f.checkClean()
 }
 
-// Scenario 32, later: the purge is being committed when the new settings come. It
-// is over when they hold, and what it took was dead.
+// Scenario 32, later: new settings come while a purge is being committed. It ends before
+// they hold, and what it removed had expired.
 func TestScenario32RaiseDuringACommit(t *testing.T) {
 	f := newFixture(t, withTTL("60"))
 	f.put("a", "")
@@ -203,7 +200,7 @@ func TestScenario32RaiseDuringACommit(t *testing.T) {
 	}
 	f.must(<-reconfigured)
 	if got := f.liveAmong("a", "b"); got != "b" {
-		t.Errorf("alive are %q, want b", got)
+		t.Errorf("live are %q, want b", got)
 	}
 	f.checkClean()
 }
@@ -213,8 +210,8 @@ const (
 	flips     = 60
 )
 
-// Scenario 33: the default flips again and again under load. Every answer is that
-// of one setting or the other, and the counters stay exact.
+// Scenario 33: the default changes back and forth under load. Every answer is right under
+// one of the two settings, and the counters stay exact.
 func TestScenario33FlipUnderLoad(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	for i := range flipItems {
@@ -256,7 +253,7 @@ func TestScenario33FlipUnderLoad(t *testing.T) {
 	load.Wait()
 	f.reconfigure(withTTL("null"))
 	if got := f.liveAmong("old 0", "old 39"); got != "old 0 old 39" {
-		t.Errorf("alive are %q", got)
+		t.Errorf("live are %q", got)
 	}
 	f.checkClean()
 }

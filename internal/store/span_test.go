@@ -20,7 +20,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// ownedItem is the write of an item under some partition key.
+// ownedItem is the write of an item with the given partition key.
 func (f *fixture) ownedItem(op Op, pk string, id int, properties string) Write {
 	f.t.Helper()
 	o, err := value.ParseObject(fmt.Appendf(nil, `{"id":"%d","pk":%q,%s}`, id, pk, properties))
@@ -44,7 +44,7 @@ func (f *fixture) fillOwned(items int, keys ...string) {
 	wg.Wait()
 }
 
-// walked is what a walk has shown and passed over.
+// walked is the rows that a walk returned and passed over.
 type walked struct {
 	hits   []Hit
 	passed int64
@@ -60,7 +60,7 @@ func (h Hit) clone() Hit {
 	return Hit{Place: index.Place{Value: h.Value.Clone(), Ordinal: h.Ordinal}, EPK: bytes.Clone(h.EPK)}
 }
 
-// walk walks within a partition key, until it has so many rows.
+// walk walks within a partition key until it has so many rows.
 func (f *fixture) walk(r *Reader, s IndexScan, pk string, most int) (w walked) {
 	f.t.Helper()
 	l := f.within(pk)
@@ -77,7 +77,7 @@ func (f *fixture) walk(r *Reader, s IndexScan, pk string, most int) (w walked) {
 	return w
 }
 
-// filtered is walk the long way: over all rows.
+// filtered is walk by a scan of all rows.
 func (f *fixture) filtered(r *Reader, s IndexScan, pk string, most int) (w walked) {
 	f.t.Helper()
 	l := f.within(pk)
@@ -94,9 +94,9 @@ func (f *fixture) filtered(r *Reader, s IndexScan, pk string, most int) (w walke
 	return w
 }
 
-// What a walk has passed over is not read again: not by one within another key, nor in
-// the other direction, nor after writes elsewhere. (Builds with invariants do read it,
-// to compare.)
+// Rows that a walk has passed over are not read again: not by a walk within another key, in
+// the other direction, or after writes elsewhere. (Builds with invariants read them to
+// compare.)
 func TestWalksReadOnce(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -142,7 +142,7 @@ func TestWalksReadOnce(t *testing.T) {
 	if n := read("f", all, -1); n != 0 && !invariant.Enabled {
 		t.Errorf("after a write elsewhere, %d rows were read, want none", n)
 	}
-	// A key that has much of what there is, is found quickly without.
+	// For a key with many of the items, no spans are kept.
 	f.fillOwned(2000, "z")
 	if n := read("z", all, -1); n != 4001 {
 		t.Errorf("within a large key, %d rows were read, want all 4001", n)
@@ -151,7 +151,7 @@ func TestWalksReadOnce(t *testing.T) {
 
 func errorOf(_ Result, err error) error { return err }
 
-// Backwards is as good a beginning.
+// The first walk may be backwards.
 func TestWalksReadOnceBackwards(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.fillOwned(1500, "a", "b", "c", "d", "e", "f")
@@ -169,8 +169,8 @@ func TestWalksReadOnceBackwards(t *testing.T) {
 	}
 }
 
-// The budget bounds what is kept, of all paths; a partition that is idle or closed
-// keeps nothing, and a change of the policy takes all away.
+// The budget limits the spans of all paths. An idle or closed partition keeps none, and a
+// change of the policy removes all.
 func TestSpansAreBounded(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	used := f.budget.rows.used.Load
@@ -190,7 +190,7 @@ func TestSpansAreBounded(t *testing.T) {
 	}
 	walk(true)
 	walk(true)
-	f.p.ReleaseIdle() // it was used
+	f.p.ReleaseIdle() // they were used
 	walk(true)
 	for range 3 {
 		f.p.ReleaseIdle()
@@ -214,7 +214,7 @@ func TestSpansAreBounded(t *testing.T) {
 	}
 }
 
-// There are so many paths at most.
+// The number of paths is limited.
 func TestKeptPathsAreBounded(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	properties := `"x":1`
@@ -237,8 +237,8 @@ func TestKeptPathsAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever happens, a walk shows what a look at all rows shows, and counts what it
-// passes over.
+// In random histories, a walk returns the same rows as a scan of all rows, and counts those
+// that it passes over.
 func TestSpansHistories(t *testing.T) {
 	keys := []string{"a", "b", "c", "d", "e", "f", "g"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -308,7 +308,7 @@ func (f *fixture) spanStep(t *rapid.T, keys []string) {
 	}
 }
 
-// Walks beside writes see each what its view has.
+// Walks beside writers see the rows of their views.
 func TestSpansBesideWrites(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	keys := []string{"a", "b", "c", "d", "e", "f"}
@@ -329,8 +329,8 @@ func TestSpansBesideWrites(t *testing.T) {
 	})
 }
 
-// beside reads again and again while two others write: three goroutines, with a view of
-// its own each time.
+// beside reads again and again in three goroutines, each time with a new view, while two
+// others write.
 func (f *fixture) beside(write func(w int), read func(r *Reader, w, n int)) {
 	done := make(chan struct{})
 	var writers, readers sync.WaitGroup
@@ -360,8 +360,8 @@ func (f *fixture) beside(write func(w int), read func(r *Reader, w, n int)) {
 	readers.Wait()
 }
 
-// A walk in an older view sees what is older, whatever others have kept since, and what
-// it reads is not kept.
+// A walk in an older view sees the older rows, whatever spans were kept since, and keeps
+// none itself.
 func TestOlderViewsKeepApart(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.fillOwned(700, "a", "b", "c", "d", "e", "f", "g")
@@ -386,29 +386,29 @@ func TestOlderViewsKeepApart(t *testing.T) {
 	compare(newest, "in the newest view, after an older")
 }
 
-// Whoever is told what was passed over may end the walk, or let it fail.
-func TestWalkEndsWhereItIsTold(t *testing.T) {
+// Within.Passed may end the walk, or let it fail.
+func TestPassedEndsAWalk(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.fillOwned(700, "a", "b", "c", "d", "e", "f", "g")
 	f.fillOwned(1, "far")
 	f.must(errorOf(f.write(f.ownedItem(Upsert, "far", 1, `"x":99999`))))
 	l := f.within("far")
 	for _, why := range []error{nil, errBroken} {
-		for range 2 { // by the engine, and by what is kept
-			told := int64(0)
+		for range 2 { // from the engine, then from spans
+			rowsPassed := int64(0)
 			var failed error
 			r := f.reader()
 			for hit, err := range r.Index(IndexScan{Path: pathX, Values: index.AllValues(), Within: &Within{Logical: &l, Passed: func(rows int64, _ index.Place) (bool, error) {
-				told += rows
-				return told < 100, map[bool]error{false: nil, true: why}[told >= 100]
+				rowsPassed += rows
+				return rowsPassed < 100, map[bool]error{false: nil, true: why}[rowsPassed >= 100]
 			}}}) {
 				if failed = err; err == nil && hit.Ordinal == 0 {
 					t.Errorf("a row that is none")
 				}
 			}
 			r.Close()
-			if told < 100 || told > 100+spanRows || !errors.Is(failed, why) {
-				t.Errorf("told of %d rows, ended with %v, want %v", told, failed, why)
+			if rowsPassed < 100 || rowsPassed > 100+spanRows || !errors.Is(failed, why) {
+				t.Errorf("passed over %d rows, ended with %v, want %v", rowsPassed, failed, why)
 			}
 		}
 	}

@@ -19,8 +19,7 @@ import (
 
 var trackedPaths = []index.Path{{index.Property("a")}, {index.Property("o"), index.Property("b")}, {index.Property("id")}, {index.Property("none")}}
 
-// haveAll says in the naive way whether every item, expired or not, has a scalar at a
-// path.
+// haveAll determines naively whether every item, expired or not, has a scalar at a path.
 func (f *fixture) haveAll(path index.Path) bool {
 	f.t.Helper()
 	v, err := f.p.acquire()
@@ -45,8 +44,7 @@ func (f *fixture) haveAll(path index.Path) bool {
 	return true
 }
 
-// Whether all items have something at a path is known exactly after any history, and
-// after every restart and change of the policy.
+// AllHave is exact after any history, restart and change of the policy.
 func TestAllHaveAgreesWithTheItems(t *testing.T) {
 	for range kvtest.LongFactor(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -60,7 +58,7 @@ func TestAllHaveAgreesWithTheItems(t *testing.T) {
 				indexed := r.Indexed()
 				r.Close()
 				f.must(err)
-				// While an index is rebuilt, no may mean that it is not known.
+				// While an index is rebuilt, false may mean that it is not known.
 				if want := f.haveAll(path); got != want && (indexed || got) {
 					t.Fatalf("all have %v: got %v, want %v", path, got, want)
 				}
@@ -103,7 +101,7 @@ func (f *fixture) trackedStep(t *rapid.T) {
 	}
 }
 
-// Paths beyond the bound are not kept count of: the answer is no, and not wrong.
+// Paths beyond the limit are not counted: the answer is false.
 func TestAllHaveIsBounded(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	properties := ""
@@ -129,7 +127,7 @@ func TestAllHaveIsBounded(t *testing.T) {
 	}
 }
 
-// While others write, the answer may be no, but yes is never wrong.
+// While others write, the answer may be false, but true is never wrong.
 func TestAllHaveIsNeverWronglySo(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.put("0", `"a":1`)
@@ -172,7 +170,7 @@ func TestAllHaveIsNeverWronglySo(t *testing.T) {
 	}
 }
 
-// A reader who is overtaken by a write still knows: of its own view, whatever that write
+// After a later write, a reader still gets the answer for its own view, whatever that write
 // has changed.
 func TestAllHaveInOlderViews(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
@@ -204,7 +202,7 @@ func TestAllHaveInOlderViews(t *testing.T) {
 	fourth := open()
 	ask(fourth, "without it", true)
 	f.put("4", `"b":4`)
-	f.put("5", `"a":5`) // which lives on
+	f.put("5", `"a":5`) // which does not expire
 	fifth := open()
 	f.advance(9 * time.Second)
 	f.put("5", `"a":5`)
@@ -217,7 +215,7 @@ func TestAllHaveInOlderViews(t *testing.T) {
 	ask(open(), "after a rest", true)
 }
 
-// Who asks while others count waits for them.
+// A reader that asks while another counts waits for the count.
 func TestAllHaveIsCountedOnce(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	f.createMany(0, 3000, `"a":1`)
@@ -243,7 +241,7 @@ func TestAllHaveIsCountedOnce(t *testing.T) {
 	}
 }
 
-// What is written while somebody counts is known of to those who wait.
+// Readers that wait for a count see writes that came during it.
 func TestAllHaveWhileOthersWrite(t *testing.T) {
 	for properties, want := range map[string]bool{`"a":2`: true, `"b":2`: false} {
 		f := newFixture(t, withTTL("-1"))
@@ -268,10 +266,10 @@ func TestAllHaveWhileOthersWrite(t *testing.T) {
 		first := f.reader()
 		defer first.Close()
 		if all, err := first.AllHave(path); err != nil || !all {
-			t.Errorf("%s: who counts got %v, %v, want yes", properties, all, err)
+			t.Errorf("%s: the counting reader got %v, %v, want yes", properties, all, err)
 		}
 		if got := <-answer; got != want {
-			t.Errorf("%s: who waits got %v, want %v", properties, got, want)
+			t.Errorf("%s: the waiting reader got %v, want %v", properties, got, want)
 		}
 		again := f.reader()
 		defer again.Close()
@@ -281,12 +279,12 @@ func TestAllHaveWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// Who waits may be called back.
-func TestWhoWaitsForACountMayEnd(t *testing.T) {
+// A reader that waits may be stopped.
+func TestWaitingForACountMayEnd(t *testing.T) {
 	f := newFixture(t, withTTL("-1"))
 	f.put("1", `"a":1`)
 	path := index.Path{index.Property("a")}
-	f.p.mu.tracked = map[string]*trackedPath{string(index.AppendStart(nil, index.Scalars, path)): {done: make(chan struct{})}} // by somebody who never ends
+	f.p.mu.tracked = map[string]*trackedPath{string(index.AppendStart(nil, index.Scalars, path)): {done: make(chan struct{})}} // a count that never ends
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := f.reader()
@@ -297,7 +295,7 @@ func TestWhoWaitsForACountMayEnd(t *testing.T) {
 	}
 }
 
-// When who counts is called off, one of those who wait counts.
+// When the reader that counts is stopped, one of those that wait counts.
 func TestCountIsTakenOver(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withTTL("-1"))
 	f.createMany(0, stopSteps+1, `"a":1`)
@@ -321,9 +319,9 @@ func TestCountIsTakenOver(t *testing.T) {
 	defer first.Close()
 	first.StopWith(Stop{Look: ctx.Err, Done: ctx.Done()})
 	if _, err := first.AllHave(path); !errors.Is(err, context.Canceled) {
-		t.Errorf("who was called off got %v", err)
+		t.Errorf("the stopped reader got %v", err)
 	}
 	if !<-answer {
-		t.Error("who waited does not know")
+		t.Error("the waiting reader has no answer")
 	}
 }

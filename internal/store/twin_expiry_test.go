@@ -11,11 +11,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
-// twinSettings are what a history changes of its container.
+// twinSettings are the settings of the container that a history changes.
 type twinSettings struct {
 	ttl      int64 // 0 for none
 	finality bool
-	policy   string // the indexing policy, "" for the usual one
+	policy   string // the indexing policy, "" for the default
 }
 
 // members are the settings' properties in a container's definition.
@@ -33,7 +33,7 @@ func (s twinSettings) members() string {
 	return text
 }
 
-// twinVersion names a version of an item.
+// twinVersion identifies a version of an item.
 type twinVersion struct{ ordinal, lsn uint64 }
 
 // expiresAt returns when an item expires under a default, MaxInt64 for never.
@@ -48,12 +48,12 @@ func (i *twinItem) expiresAt(containerDefault int64) int64 {
 	return i.writtenMs + seconds*1000
 }
 
-// expiredAt reports whether an item is expired at a moment, under the settings of now.
+// expiredAt reports whether an item is expired at a moment, under the present settings.
 func (t *twin) expiredAt(i *twinItem, ms int64) bool {
 	return i.final || i.expiresAt(t.settings.ttl) <= ms
 }
 
-// configure goes over to new settings.
+// configure applies new settings.
 func (t *twin) configure(s twinSettings) {
 	for _, i := range t.items {
 		i.final = s.finality && t.expiredAt(i, t.nowMs)
@@ -65,21 +65,21 @@ func (t *twin) configure(s twinSettings) {
 	t.epoch++
 }
 
-// passTime notes what has died by now. It is called after whatever happens.
+// passTime records which items have expired by now. It is called after every step.
 func (t *twin) passTime() {
 	for _, i := range t.items {
 		i.everDead = i.everDead || t.expiredAt(i, t.nowMs)
 	}
 }
 
-// lose removes an expired item that made way, or was purged.
+// lose removes an expired item that was purged.
 func (t *twin) lose(i *twinItem) {
 	i.everDead = true
 	i.lostMs = t.nowMs
 	delete(t.items, i.pk+"/"+i.id)
 }
 
-// usage is what there is at a moment.
+// usage is what the partition holds at a moment.
 func (t *twin) usage(ms int64) Usage {
 	var u Usage
 	for _, i := range t.items {
@@ -107,7 +107,7 @@ func (t *twin) supposed(containerDefault int64) *twin {
 	return other
 }
 
-// change is what it would take to become the other.
+// change is the WhatIf of becoming the other twin.
 func (t *twin) change(other *twin) WhatIf {
 	var c WhatIf
 	for name, i := range other.items {
@@ -128,8 +128,7 @@ func (t *twin) change(other *twin) WhatIf {
 	return c
 }
 
-// checkOutlook compares an outlook with what the items say. The moments are ends
-// of seconds.
+// checkOutlook compares an outlook with the items. The moments are ends of seconds.
 func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 	want := Outlook{Expiring: make([]Amount, len(untilMs))}
 	var last int64
@@ -160,7 +159,7 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 	return nil
 }
 
-// expiry is what is known of an item that is there.
+// expiry is the Expiry of a stored item.
 func (t *twin) expiry(i *twinItem) Expiry {
 	f := Expiry{
 		WrittenMs: i.writtenMs, Own: catalog.TTL(i.ttl), Default: catalog.TTL(t.settings.ttl),
@@ -170,8 +169,8 @@ func (t *twin) expiry(i *twinItem) Expiry {
 	return f
 }
 
-// oldest returns when the oldest expired item expired, and whether there is one.
-// What is dead for good only was so when the default changed, or before.
+// oldest returns when the first expired item expired, and whether there is one. A final one
+// expired when the default changed, or before.
 func (t *twin) oldest() (goneMs int64, found, exact bool) {
 	goneMs, exact = math.MaxInt64, true
 	for _, i := range t.items {
@@ -184,7 +183,7 @@ func (t *twin) oldest() (goneMs int64, found, exact bool) {
 	return goneMs, found, exact
 }
 
-// firstDeadline returns when the next item expires, or did.
+// firstDeadline returns when the next item expires, or expired.
 func (t *twin) firstDeadline() int64 {
 	first := int64(math.MaxInt64)
 	for _, i := range t.items {
@@ -196,8 +195,8 @@ func (t *twin) firstDeadline() int64 {
 	return first
 }
 
-// hear takes in an event that a reader was told.
-func (t *twin) hear(e Event, last EventKey) error {
+// receive checks and records an event that a reader received.
+func (t *twin) receive(e Event, last EventKey) error {
 	i := t.versions[twinVersion{e.Ordinal, e.Key.LSN}]
 	switch {
 	case i == nil:
@@ -212,20 +211,20 @@ func (t *twin) hear(e Event, last EventKey) error {
 		return fmt.Errorf("%+v at %d", e.Key, t.nowMs)
 	case t.items[i.pk+"/"+i.id] == i && !i.final && e.Key.GoneMs >= t.changedMs && e.Key.DeadlineMs != i.expiresAt(t.settings.ttl):
 		return fmt.Errorf("%+v of an item that expires at %d", e.Key, i.expiresAt(t.settings.ttl))
-	case i.told && i.toldIn == t.epoch:
-		return fmt.Errorf("%+v is told twice", e)
+	case i.reported && i.reportedIn == t.epoch:
+		return fmt.Errorf("%+v is returned twice", e)
 	}
-	i.told, i.toldIn = true, t.epoch
+	i.reported, i.reportedIn = true, t.epoch
 	return nil
 }
 
-// untold returns a version whose event a reader who has heard all should know.
-// What is dead for good only is told of when it leaves.
-func (t *twin) untold() *twinItem {
+// unreported returns a version whose event a reader of all events should have received. A final
+// one is reported when it is purged.
+func (t *twin) unreported() *twinItem {
 	for _, i := range t.versions {
 		present := t.items[i.pk+"/"+i.id] == i
 		gone := max(i.expiresAt(t.settings.ttl), t.changedMs)
-		if !i.told && (present && gone < t.nowMs || i.lostMs > 0 && i.lostMs < t.nowMs) {
+		if !i.reported && (present && gone < t.nowMs || i.lostMs > 0 && i.lostMs < t.nowMs) {
 			return i
 		}
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
-// twin is what a partition should be, written down naively: a map of items, the
-// expired ones included until they are written over, and nothing derived. It
-// shares no code with what it is compared to.
+// twin is a naive model of a partition: a map of items, with the expired ones until they
+// are replaced or purged, and nothing derived. It shares no code with the partition.
 type twin struct {
 	rid       catalog.ContainerRID
 	index     int
@@ -26,9 +25,9 @@ type twin struct {
 	nowMs     int64
 	lsn       uint64
 	n         int    // of the last write of the bundle under way, -1 outside of one
-	created   uint64 // how many items ever were
+	created   uint64 // how many items were ever created
 	items     map[string]*twinItem
-	versions  map[twinVersion]*twinItem // all that ever were
+	versions  map[twinVersion]*twinItem // all that ever existed
 	etags     map[string]bool           // all that were ever given
 	unique    bool                      // no two items of a partition key have the same u, nor the same v
 }
@@ -41,23 +40,23 @@ type twinItem struct {
 	body, etag   string
 	u, v         string
 
-	final    bool // dead for good, whatever the settings
-	everDead bool
-	lostMs   int64 // when it was removed as an expired one
-	told     bool  // its event was, last under the settings of toldIn
-	toldIn   int
+	final      bool // stays expired under all settings
+	everDead   bool
+	lostMs     int64 // when it was purged
+	reported   bool  // its event was returned, last under the settings of reportedIn
+	reportedIn int
 }
 
 // twinWrite is a write: ttl, more, u and v are JSON, "" for none.
 type twinWrite struct {
 	op                   Op
 	pk, id, ttl, more    string
-	newID                string // that a replace gives the item, "" for the one it has
+	newID                string // the new id of a replace, "" to keep it
 	u, v                 string
 	ifMatch, ifNoneMatch string
 }
 
-// outcome is what a write should come to.
+// outcome is the expected outcome of a write.
 type outcome struct {
 	err     error
 	badTTL  bool
@@ -76,7 +75,7 @@ func newTwin(c *catalog.Container, index int) *twin {
 
 func (w twinWrite) name() string { return w.pk + "/" + w.id }
 
-// renamed is the write with the id that the item will have.
+// renamed is the write with the new id.
 func (w twinWrite) renamed() twinWrite {
 	if w.newID != "" {
 		w.id = w.newID
@@ -103,7 +102,7 @@ func (t *twin) write(w twinWrite) outcome {
 	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
 	valid := w.ttl == "" || ttlErr == nil && (ttl == -1 || ttl > 0 && ttl < 1<<31)
 	badTTL := w.op != Delete && !valid && t.settings.ttl != 0
-	if badTTL && w.op != Update { // whose item is not known before
+	if badTTL && w.op != Update { // its item is not known before
 		return outcome{badTTL: true}
 	}
 	if !valid {
@@ -152,8 +151,7 @@ func (t *twin) write(w twinWrite) outcome {
 	return outcome{created: !live, body: next.body, etag: next.etag, lsn: t.lsn}
 }
 
-// makeWay removes the expired items that have the same u or v, unless a live one
-// has them.
+// makeWay removes the expired items that have the same u or v, unless a live one has them.
 func (t *twin) makeWay(w twinWrite) bool {
 	if !t.unique {
 		return true
@@ -200,8 +198,8 @@ func (t *twin) itemRID(ordinal uint64) string {
 	return strings.ReplaceAll(base64.StdEncoding.EncodeToString(raw), "/", "-")
 }
 
-// sorted returns the items after an ordinal, of one partition key or of all, in
-// the order of their creation, expired or not.
+// sorted returns the items after an ordinal, of one partition key or of all, in the order
+// of their creation, expired or not.
 func (t *twin) sorted(pk string, after uint64) []*twinItem {
 	var items []*twinItem
 	for _, i := range t.items {
@@ -213,7 +211,7 @@ func (t *twin) sorted(pk string, after uint64) []*twinItem {
 	return items
 }
 
-// checkPage compares a page with what there is.
+// checkPage compares a page with the twin.
 func (t *twin) checkPage(pk string, q List, page Page) error {
 	var bodies []string
 	var rest []*twinItem // after the page

@@ -38,8 +38,8 @@ func (tw uniqueTwin) taken(id string, n uniqueItem, nowMs int64) bool {
 	return false
 }
 
-// Random writes of few items with few values: who gets a key and who is refused is
-// the same as in the twin, in groups and alone, over restarts.
+// Random writes of few items with few values: the same writes succeed as in the twin, in
+// groups and alone, over restarts.
 func TestUniqueKeysAgreeWithTheTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := makeFixture(t, kvtest.NewModel(), setup{definition: withUniqueKeys, nowMs: startMs})
@@ -78,7 +78,7 @@ func (f *fixture) upsertUnique(t *rapid.T, twin uniqueTwin) {
 	twin[id] = n
 }
 
-// Of many that want one key at the same moment, in one group, one gets it.
+// Of many writes that want one key at the same moment, in one group, one succeeds.
 func TestOneOfManyGetsTheKey(t *testing.T) {
 	f := newFixture(t, withUniqueKeys)
 	var wg sync.WaitGroup
@@ -107,7 +107,7 @@ func TestOneOfManyGetsTheKey(t *testing.T) {
 	f.checkClean()
 }
 
-// Values that are too long for a key are told apart all the same.
+// Values that are too long for a key are still distinguished.
 func TestLongUniqueValues(t *testing.T) {
 	f := newFixture(t, withUniqueKeys)
 	long := strings.Repeat("x", 100_000)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// What is live is known at once after a write or a purge, and within a second after an
-// item has expired.
-func TestLiveLately(t *testing.T) {
+// LiveEstimate is exact after a write or a purge, and at most a second late after an item
+// has expired.
+func TestLiveEstimate(t *testing.T) {
 	f := makeFixture(t, inMemory(t), setup{definition: withTTL("10"), nowMs: startMs})
 	defer func() { f.p.Close() }()
 	live := func(want int64) {
@@ -32,7 +32,7 @@ func TestLiveLately(t *testing.T) {
 	live(7) // of which five expired a tenth of a second ago
 	f.advance(time.Second)
 	live(2)
-	f.createMany(0, 3, "") // in the place of three that have expired
+	f.createMany(0, 3, "") // in place of three that have expired
 	live(5)
 	if _, err := f.p.Purge(t.Context(), Purge{MaxItems: 100}); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 
 const withVersions = `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":60,"changeFeedPolicy":{"retentionDuration":10}}`
 
-// TestCheckOfTheLog takes the rows of the log away, one at a time, and lets check find
-// it.
+// TestCheckOfTheLog removes the rows of the log, one at a time; each time, check reports a
+// problem.
 func TestCheckOfTheLog(t *testing.T) {
 	f := newFixture(t, withVersions)
 	f.put("replaced", "")
@@ -52,8 +52,8 @@ func TestCheckOfTheLog(t *testing.T) {
 	f.checkClean()
 }
 
-// TestLogIsDurableBeforeItIsShown: a purge that nobody waits for need not be durable,
-// but the lsns that it gives to what it logs are shown.
+// TestLogIsDurableBeforeItIsShown: a purge need not be durable if no caller waits for it,
+// unless it logs expiries, whose lsns readers see.
 func TestLogIsDurableBeforeItIsShown(t *testing.T) {
 	for _, c := range []struct {
 		definition string
@@ -72,7 +72,8 @@ func TestLogIsDurableBeforeItIsShown(t *testing.T) {
 	}
 }
 
-// TestLogExpiredTwice: the end of an item is told once, whoever finds it first.
+// TestLogExpiredTwice: the expiry of an item is logged once, by the first code that finds
+// it.
 func TestLogExpiredTwice(t *testing.T) {
 	f := newFixture(t, withVersions)
 	for range 300 {
@@ -89,7 +90,7 @@ func TestLogExpiredTwice(t *testing.T) {
 	f.checkClean()
 }
 
-// TestLogOfManyExpired: more than one group can hold are logged for one reader.
+// TestLogOfManyExpired: more expiries than fit into one group are logged for one reader.
 func TestLogOfManyExpired(t *testing.T) {
 	f := newFixtureOn(t, inMemory(t), withVersions)
 	const items = 3*logGroup + 1
@@ -103,7 +104,7 @@ func TestLogOfManyExpired(t *testing.T) {
 	f.checkClean()
 }
 
-// TestRetention: a position is refused when something after it is too old.
+// TestRetention: a position is refused when a change after it is too old.
 func TestRetention(t *testing.T) {
 	f := newFixture(t, withVersions)
 	read := func(after uint64) error {
@@ -142,7 +143,7 @@ func TestRetention(t *testing.T) {
 	f.checkClean()
 }
 
-// FuzzLogRow: a row of the log that was damaged is refused, or read as one.
+// FuzzLogRow: a damaged row of the log is refused, or parsed as another valid one.
 func FuzzLogRow(f *testing.F) {
 	x := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 2}, 3)
 	key := x.appendLogKey(nil, 7, 1)
@@ -163,7 +164,7 @@ func FuzzLogRow(f *testing.F) {
 }
 
 // TestLogIsPrunedInTheBackground: the log makes a partition due for purge, open or not,
-// though nothing in it ever expires.
+// even if nothing in it expires.
 func TestLogIsPrunedInTheBackground(t *testing.T) {
 	f := newFixture(t, strings.Replace(withVersions, `"defaultTtl":60,`, "", 1))
 	_, err := f.p.Purge(context.Background(), Purge{MaxItems: 1, Cause: ru.Sweep})
@@ -189,7 +190,7 @@ func TestLogIsPrunedInTheBackground(t *testing.T) {
 	f.checkClean()
 }
 
-// TestLogBeginsAndEnds: the rows of a log are there under its policy, and only then.
+// TestLogBeginsAndEnds: the log has rows only under its policy.
 func TestLogBeginsAndEnds(t *testing.T) {
 	f := newFixture(t, withTTL("60"))
 	logRows := func() (n int) {
@@ -209,7 +210,7 @@ func TestLogBeginsAndEnds(t *testing.T) {
 		f.check(logRows() == c.want, "under %s there are %d rows, want %d", c.definition, logRows(), c.want)
 		f.checkClean()
 	}
-	// A change of settings that did not come to the partition before it stopped.
+	// The partition was closed before it received a change of settings.
 	f.redefine(withTTL("60"))
 	f.reopen()
 	f.check(logRows() == 0, "a partition that finds its log ended has %d rows of it", logRows())

@@ -25,8 +25,8 @@ func property(body []byte, name string) string {
 
 func equalRows(a, b map[string]string) bool { return maps.Equal(a, b) }
 
-// The exact bytes of an answer: the client's properties in their order and
-// spelling, without those that are the server's, which follow.
+// The exact bytes of an answer: the client's properties in their order and spelling, except
+// for system properties, then the system properties.
 func TestBodyBytes(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	o, err := value.ParseObject([]byte(`{ "z" : 1.50, "_ts" : 7, "id":"a", "_etag":"x", "pk":"k",
@@ -50,7 +50,7 @@ func TestBodyBytes(t *testing.T) {
 	}
 }
 
-// A machine whose clock was never set is in 1970, and _ts is then a short number.
+// On a machine whose clock was never set it is 1970, and _ts is a short number.
 func TestTimestampOfFewDigits(t *testing.T) {
 	for _, nowMs := range []int64{0, 999, 1000, 86_400_000, 999_999_999_999, 1_000_000_000_000, 9_999_999_999_000} {
 		f := makeFixture(t, kvtest.NewModel(), setup{definition: withTTL("5"), nowMs: nowMs})
@@ -70,7 +70,7 @@ func TestConditions(t *testing.T) {
 	precondition := map[Op]error{Create: ErrExists, Upsert: ErrPrecondition, Replace: ErrPrecondition, Delete: ErrPrecondition}
 	for _, c := range []struct {
 		ifMatch, ifNoneMatch string
-		live, absent         map[Op]error // what each write meets
+		live, absent         map[Op]error // the outcome of each write
 	}{
 		{"", "", exists, missing},
 		{current, "", exists, missing},
@@ -129,7 +129,7 @@ func TestReadConditions(t *testing.T) {
 	}
 }
 
-// An id is an item's only together with its partition key.
+// The same id in two partition keys names two items.
 func TestSameIDInTwoPartitionKeys(t *testing.T) {
 	f := newFixture(t, withTTL("null"))
 	f.put("a", `"v":1`)
@@ -147,7 +147,7 @@ func TestSameIDInTwoPartitionKeys(t *testing.T) {
 	f.checkClean()
 }
 
-// Numbers go on where they were, whatever is deleted and restarted in between.
+// Ordinals and lsns continue where they were, whatever is deleted and restarted in between.
 func TestNumbersAreNeverGivenTwice(t *testing.T) {
 	f := newFixture(t, withTTL("1"))
 	seen := map[string]bool{}
@@ -167,7 +167,7 @@ func TestNumbersAreNeverGivenTwice(t *testing.T) {
 			f.must(err)
 			f.check(r.LSN == lsn, "delete: got lsn %d, want %d", r.LSN, lsn)
 		} else {
-			f.advance(time.Second) // both expire, and are written over
+			f.advance(time.Second) // both expire, and are replaced
 		}
 		f.reopen()
 	}
