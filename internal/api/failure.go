@@ -238,11 +238,8 @@ func (c *Call) ErrorBody(f Failure, err error) []byte {
 	switch {
 	case errors.As(err, &noPlan) && !(errors.As(err, &badQuery) && badQuery.Code != ""):
 		message = append(message, f.Text...)
-	case errors.As(err, &badQuery): // it has its own JSON
-		message = append(append(message, "Message: "...), badQuery.JSON()...)
 	default:
-		message = value.AppendString(append(message, `Message: {"Errors":[`...), f.Text)
-		message = append(message, "]}"...)
+		message = append(append(message, "Message: "...), Refusal(f, err)...)
 	}
 	message = append(message, "\r\nActivityId: "...)
 	message = append(message, c.Activity...)
@@ -260,6 +257,16 @@ func (c *Call) ErrorBody(f Failure, err error) []byte {
 		body = value.AppendString(append(body, `,"additionalErrorInfo":`...), string(needsPlan.Plan))
 	}
 	return append(body, '}')
+}
+
+// Refusal returns an error as the service's backend writes it: JSON, which its gateway
+// puts into the message of an error body. Clients of direct mode get it as it is.
+func Refusal(f Failure, err error) []byte {
+	var badQuery *syntax.Error
+	if errors.As(err, &badQuery) { // it has its own JSON
+		return []byte(badQuery.JSON())
+	}
+	return append(value.AppendString([]byte(`{"Errors":[`), f.Text), "]}"...)
 }
 
 // Code returns the name of the status in error bodies.

@@ -5,12 +5,10 @@
 package rest
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
@@ -82,15 +80,11 @@ func (x *exchange) setAnswer() {
 	for _, e := range a.Extras {
 		text := e.Text
 		if e.Kind == api.ScriptLog {
-			text = uriComponent.Replace(url.QueryEscape(text))
+			text = api.EscapeLog(text)
 		}
 		x.set(extraHeaders[e.Kind], text)
 	}
 }
-
-// uriComponent changes a text that is escaped for a query to what encodeURIComponent
-// gives.
-var uriComponent = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 
 // headerPath percent-encodes a path of names if a header cannot hold it as it is. Clients
 // decode it.
@@ -141,28 +135,11 @@ func (x *exchange) address(path string) string {
 	return scheme + "://" + host + path
 }
 
-// defaultQuotaKiB is the quota in the answers about a container that has none. The SDKs'
-// own tests check for this number.
-const defaultQuotaKiB = 10 << 20
-
 // tellQuota sets the quota of a container, and what the container or the partition that
 // answered holds.
 func (x *exchange) tellQuota(live store.Amount) {
 	x.w.Header()[wireName(headerQuota)] = x.h.quota()
 	var text [128]byte
-	size := api.KiB(live.Bytes)
-	usage := strconv.AppendInt(append(text[:0], "documentSize=0;documentsSize="...), size, 10)
-	usage = strconv.AppendInt(append(usage, ";documentsCount="...), live.Items, 10)
-	usage = strconv.AppendInt(append(usage, ";collectionSize="...), size, 10)
-	x.set(headerUsage, string(append(usage, ';')))
+	x.set(headerUsage, string(api.AppendUsage(text[:0], live)))
 	x.quotaTold = true
-}
-
-// quotaHeader makes the header with the quota of a container.
-func quotaHeader(bytes int64) []string {
-	size := int64(defaultQuotaKiB)
-	if bytes > 0 {
-		size = api.KiB(bytes)
-	}
-	return []string{fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", size, size)}
 }

@@ -7,7 +7,6 @@ package rest
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -16,18 +15,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
-	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
 	// maxBodyBytes is the default limit of a body: an item, or a definition.
 	maxBodyBytes = engine.MaxItemBytes
-	// Bodies up to smallBodyBytes are bounded by the number of connections. Larger ones
-	// are charged to the memory budget.
-	smallBodyBytes = memory.FreeBytes
-	// bodyGrowth is the factor by which the buffer of a body grows when it is full.
-	bodyGrowth = 4
 	// bufferedByHTTP is how many bytes of an answer net/http buffers.
 	bufferedByHTTP = 4 << 10
 	// announcedByHTTP is the length up to which net/http sets Content-Length itself. One
@@ -167,11 +160,7 @@ func (x *exchange) setCommon() {
 		h["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
 	x.set(headerActivity, x.Activity)
-	charge := x.Answer.Charge
-	if charge == 0 {
-		charge = ru.Metadata
-	}
-	x.set(headerCharge, strconv.FormatFloat(float64(charge), 'f', 2, 64))
+	x.set(headerCharge, strconv.FormatFloat(float64(x.Charged()), 'f', 2, 64))
 }
 
 // write answers with a JSON body, which may come in parts.
@@ -246,7 +235,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 		most = int(n)
 	}
 	x.Share.AwaitClient(true)
-	body, err := x.receive(most)
+	body, err := x.Receive(x.r.Body, most)
 	x.Share.AwaitClient(false)
 	switch {
 	case errors.Is(err, memory.ErrFull) || errors.Is(err, context.Canceled):
@@ -261,38 +250,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 	if conn := connOf(x.r); conn != nil {
 		conn.unread = false
 	}
-	if len(body) > smallBodyBytes {
-		if err := x.Share.Take(x.r.Context(), (api.BodyCopies-1)*int64(len(body))); err != nil {
-			return nil, err
-		}
-	}
-	return body, nil
-}
-
-// receive reads the body to its end, or up to most bytes. It takes memory as the bytes
-// arrive, whatever length was announced, so that slow clients do not block others.
-func (x *exchange) receive(most int) (body []byte, err error) {
-	for room := min(most, smallBodyBytes); ; room = min(bodyGrowth*room, most) {
-		if err := x.Share.Take(x.r.Context(), int64(room)); err != nil {
-			return nil, err
-		}
-		before := cap(body)
-		body = append(make([]byte, 0, room), body...)
-		x.Share.Give(int64(before))
-		for len(body) < room {
-			n, err := x.r.Body.Read(body[len(body):room])
-			body = body[:len(body)+n]
-			switch {
-			case errors.Is(err, io.EOF):
-				return body, nil
-			case err != nil:
-				return nil, err
-			}
-		}
-		if room == most {
-			return body, nil
-		}
-	}
+	return body, x.TakeCopies(body)
 }
 
 // activityID returns the client's activity id if it can be echoed, or a new one.

@@ -27,8 +27,8 @@ import (
 func TestBodySizes(t *testing.T) {
 	h, _ := logged(t)
 	for _, size := range []int{
-		0, 1, smallBodyBytes - 1, smallBodyBytes, smallBodyBytes + 1, 4 * smallBodyBytes, 4*smallBodyBytes + 1, 1 << 20,
-		maxBodyBytes - 1, maxBodyBytes, maxBodyBytes + 1, maxBodyBytes + smallBodyBytes,
+		0, 1, memory.FreeBytes - 1, memory.FreeBytes, memory.FreeBytes + 1, 4 * memory.FreeBytes, 4*memory.FreeBytes + 1, 1 << 20,
+		maxBodyBytes - 1, maxBodyBytes, maxBodyBytes + 1, maxBodyBytes + memory.FreeBytes,
 	} {
 		text := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
 		for name, pieces := range map[string]func(io.Reader) io.Reader{
@@ -44,7 +44,7 @@ func TestBodySizes(t *testing.T) {
 				case size <= maxBodyBytes && (err != nil || !bytes.Equal(body, text)):
 					t.Errorf("%d bytes, length %d, %s: %d bytes, %v", size, length, name, len(body), err)
 				}
-				if err == nil && size > smallBodyBytes && x.Share.Used() != int64(api.BodyCopies*size) && length > 0 {
+				if err == nil && size > memory.FreeBytes && x.Share.Used() != int64(api.BodyCopies*size) && length > 0 {
 					t.Errorf("%d bytes, length %d, %s: %d bytes of memory", size, length, name, x.Share.Used())
 				}
 				x.Share.Close()
@@ -57,7 +57,7 @@ func TestBodySizes(t *testing.T) {
 func TestCutBodies(t *testing.T) {
 	h, _ := logged(t)
 	broken := errors.New("the line broke")
-	for _, size := range []int{0, 1, smallBodyBytes, smallBodyBytes + 1, 1 << 20} {
+	for _, size := range []int{0, 1, memory.FreeBytes, memory.FreeBytes + 1, 1 << 20} {
 		text := strings.Repeat("x", size)
 		for name, c := range map[string]struct {
 			body   io.Reader

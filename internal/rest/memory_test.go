@@ -94,7 +94,7 @@ func TestLargeArraysWithoutMemory(t *testing.T) {
 	h := newContainer(t)
 	h.memory.Wait = time.Millisecond
 	item := `{"id":"i","pk":"p","a":[0` + manyNumbers(1500) + `]}`
-	if len(item) > smallBodyBytes {
+	if len(item) > memory.FreeBytes {
 		t.Fatalf("the item has %d bytes", len(item))
 	}
 	call(t, h, "POST", "/dbs/d/colls/c/docs", item, pk("p"), 201)

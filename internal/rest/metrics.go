@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/mayflydb/mayfly/internal/api"
-	"github.com/mayflydb/mayfly/internal/ru"
 )
 
 const (
@@ -91,26 +90,29 @@ func newMetrics() *metrics {
 
 // observe counts a request that was answered. A request whose connection was aborted is
 // not counted.
-func (m *metrics) observe(x *exchange) {
-	if x.status < firstStatus || x.status > lastStatus {
-		return
+func (m *metrics) observe(x *exchange) { m.count(&x.Call, x.operation, x.status) }
+
+// Observe counts a request that another transport has answered.
+func (h *Handler) Observe(c *api.Call, status int) {
+	op := opOther
+	if c.Row != nil {
+		op = c.Row.Number
 	}
-	m.counter(x.operation, x.status).Inc()
-	if x.operation == opAdmin {
-		return
-	}
-	m.durations[x.operation].Observe(time.Since(x.Began).Seconds())
-	if x.status != http.StatusTooManyRequests { // its charge is 0, since nothing was executed
-		m.units.Add(float64(x.charged()))
-	}
+	h.metrics.count(c, op, status)
 }
 
-// charged returns the charge in the answer.
-func (x *exchange) charged() ru.Units {
-	if x.Answer.Charge == 0 {
-		return ru.Metadata
+func (m *metrics) count(c *api.Call, op, status int) {
+	if status < firstStatus || status > lastStatus {
+		return
 	}
-	return x.Answer.Charge
+	m.counter(op, status).Inc()
+	if op == opAdmin {
+		return
+	}
+	m.durations[op].Observe(time.Since(c.Began).Seconds())
+	if status != http.StatusTooManyRequests { // its charge is 0, since nothing was executed
+		m.units.Add(float64(c.Charged()))
+	}
 }
 
 func (m *metrics) counter(op int, status int) prometheus.Counter {

@@ -66,7 +66,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, logger: o.Logger,
 		routingGateway: o.RoutingGateway,
-		quota:          sync.OnceValue(func() []string { return quotaHeader(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
+		quota:          sync.OnceValue(func() []string { return []string{api.QuotaText(o.Engine.ContainerQuota())} }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
