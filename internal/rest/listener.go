@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// One port for HTTP and HTTPS. The first byte of a connection tells which: a TLS client
-// begins with a handshake record, and no HTTP request begins with its first byte.
+// One port for HTTP, HTTPS and direct mode. The first bytes of a connection tell which: a
+// TLS client begins with a handshake record, and no HTTP request begins with its first
+// byte. A client of direct mode begins with a frame that has zeros where no HTTP request
+// has them, beneath TLS or, as no SDK does, without.
 //
 //  1. A connection is in the table from before its first byte is read until it is
 //     closed. The table is bounded. One more connection may be open: the one that waits
@@ -24,6 +26,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
 const (
@@ -61,9 +65,12 @@ type SplitOptions struct {
 	// Logger gets failed accepts, and the limit the first time it is reached. Default
 	// slog.Default.
 	Logger *slog.Logger
+	// Direct serves a connection of direct mode from then on, in a goroutine of its own.
+	// Nil if there is no direct mode: such connections are taken for HTTP.
+	Direct func(*Channel)
 }
 
-// Splitter is the listener of both protocols. It must be served or closed: a connection
+// Splitter is the listener of all protocols. It must be served or closed: a connection
 // that is not accepted keeps its place.
 type Splitter struct {
 	root        net.Listener
@@ -96,6 +103,7 @@ func Split(root net.Listener, config *tls.Config, options SplitOptions) *Splitte
 			MaxConns:         cmp.Or(options.MaxConns, defaultMaxConns),
 			FirstByteTimeout: cmp.Or(options.FirstByteTimeout, defaultFirstByteTimeout),
 			Logger:           cmp.Or(options.Logger, slog.Default()),
+			Direct:           options.Direct,
 		},
 		conns: make(chan net.Conn),
 		born:  time.Now(),
@@ -107,8 +115,8 @@ func Split(root net.Listener, config *tls.Config, options SplitOptions) *Splitte
 	return s
 }
 
-// Accept implements net.Listener. It returns a *tls.Conn for a client that speaks TLS.
-// The caller does the handshake, so a slow one does not delay other connections.
+// Accept implements net.Listener. It returns a *tls.Conn, or a *sniffedTLS around one, for
+// a client that speaks TLS.
 func (s *Splitter) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
@@ -278,16 +286,15 @@ func (s *Splitter) pause(c <-chan struct{}, d time.Duration) bool {
 	return true
 }
 
-// sort waits for the first byte of c, which tells its protocol, and passes c to Accept.
+// sort waits for the first bytes of c, which tell its protocol, and passes c on.
 func (s *Splitter) sort(c *splitConn) {
-	first, err := s.peek(c)
+	conn, err := s.sniff(c)
 	if err != nil {
 		_ = c.Close()
 		return
 	}
-	var conn net.Conn = c
-	if first == tlsHandshake {
-		conn = tls.Server(c, s.config)
+	if conn == nil {
+		return // a channel, which is served already
 	}
 	select {
 	case s.conns <- conn:
@@ -296,15 +303,52 @@ func (s *Splitter) sort(c *splitConn) {
 	}
 }
 
-// peek reads the first byte of c and puts it back. Closing c interrupts it.
-func (s *Splitter) peek(c *splitConn) (byte, error) {
-	if err := c.SetReadDeadline(time.Now().Add(s.options.FirstByteTimeout)); err != nil {
-		return 0, err
+// sniff returns the connection for HTTP, or nil if it is a channel of direct mode. The
+// time limit is for all bytes that it needs. Closing c interrupts it.
+func (s *Splitter) sniff(c *splitConn) (net.Conn, error) {
+	if err := c.SetDeadline(time.Now().Add(s.options.FirstByteTimeout)); err != nil {
+		return nil, err
 	}
-	var first [1]byte
-	if _, err := c.Conn.Read(first[:]); err != nil {
-		return 0, err
+	first, err := c.first.peek(c.Conn, s.options.Direct != nil)
+	if err != nil {
+		return nil, err
 	}
-	c.first.Store(peekedBit | uint32(first[0]))
-	return first[0], c.SetReadDeadline(time.Time{})
+	switch {
+	case s.options.Direct != nil && direct(first):
+		return nil, s.channel(c, c)
+	case first[0] != tlsHandshake:
+		return c, c.SetDeadline(time.Time{})
+	}
+	secure := tls.Server(c, s.config)
+	if s.options.Direct == nil {
+		return secure, c.SetDeadline(time.Time{}) // net/http does the handshake
+	}
+	if err := secure.Handshake(); err != nil {
+		s.options.Logger.Debug("TLS handshake failed", "address", c.RemoteAddr(), "error", err)
+		return nil, err
+	}
+	if secure.ConnectionState().NegotiatedProtocol != "" { // direct mode negotiates none
+		return secure, c.SetDeadline(time.Time{})
+	}
+	sniffed := &sniffedTLS{Conn: secure}
+	if first, err = sniffed.first.peek(secure, true); err != nil {
+		return nil, err
+	}
+	if direct(first) {
+		return nil, s.channel(sniffed, c)
+	}
+	return sniffed, c.SetDeadline(time.Time{})
+}
+
+// direct reports whether a stream with these first bytes is of direct mode.
+func direct(first []byte) bool { return len(first) == rntbd.SniffBytes && rntbd.Sniff(first) }
+
+// channel passes a connection of direct mode on. conn is c, or TLS above it.
+func (s *Splitter) channel(conn net.Conn, c *splitConn) error {
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	c.cork = &cork{}
+	s.options.Direct(&Channel{conn, c})
+	return nil
 }

@@ -5,20 +5,60 @@
 package rest
 
 import (
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
-// peekedBit tells a peeked zero byte from no byte.
-const peekedBit = 1 << 8
+// peeked is the start of a stream that was read and put back. It is a pointer, so that
+// reading costs a load and a branch once it is used up.
+type peeked struct {
+	rest atomic.Pointer[[]byte]
+}
 
-// splitConn is a connection whose first byte was already read.
+// peek reads the first byte of a stream, or as many as tell direct mode from all else, and
+// puts them back.
+func (p *peeked) peek(from io.Reader, far bool) ([]byte, error) {
+	var room [rntbd.SniffBytes]byte
+	n, err := from.Read(room[:1])
+	for err == nil && far && n < len(room) && rntbd.Sniff(room[:n]) {
+		var more int
+		more, err = from.Read(room[n:])
+		n += more
+	}
+	if n == 0 {
+		return nil, err
+	}
+	first := room[:n] // a stream that ends early is left to its protocol
+	p.rest.Store(&first)
+	return first, nil
+}
+
+// read returns bytes that were put back, or 0 if there are none.
+func (p *peeked) read(into []byte) int {
+	rest := p.rest.Load()
+	if rest == nil || len(into) == 0 {
+		return 0
+	}
+	n := copy(into, *rest)
+	if left := (*rest)[n:]; len(left) > 0 {
+		p.rest.CompareAndSwap(rest, &left)
+	} else {
+		p.rest.CompareAndSwap(rest, nil)
+	}
+	return n
+}
+
+// splitConn is a connection whose first bytes were already read.
 type splitConn struct {
 	net.Conn
 	splitter *Splitter
-	first    atomic.Uint32 // peekedBit and the byte, until Read returned it
+	first    peeked
 	// idleSince is when the connection became idle, in nanoseconds after the Splitter's
 	// start and at least 1. It is busy while a request is under way, and dropped once the
 	// Splitter has closed the connection.
@@ -37,23 +77,33 @@ type splitConn struct {
 	// follow at least; see together. Only the goroutine that answers uses them.
 	held    []byte
 	awaited int
+	// cork holds back the frames of a channel; nil for HTTP.
+	cork *cork
 }
 
-// Read implements net.Conn. After the first byte it costs one load and one branch.
+// Read implements net.Conn. After the first bytes it costs one load and one branch.
 func (c *splitConn) Read(p []byte) (int, error) {
-	if c.first.Load() != 0 {
-		return c.readFirst(p)
+	if c.first.rest.Load() != nil {
+		if n := c.first.read(p); n > 0 {
+			return n, nil
+		}
 	}
 	return c.Conn.Read(p)
 }
 
-func (c *splitConn) readFirst(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if first := c.first.Swap(0); first != 0 {
-		p[0] = byte(first)
-		return 1, nil
+// sniffedTLS is a connection over TLS whose first bytes were already read. net/http takes
+// its TLS state from it.
+type sniffedTLS struct {
+	*tls.Conn
+	first peeked
+}
+
+// Read implements net.Conn.
+func (c *sniffedTLS) Read(p []byte) (int, error) {
+	if c.first.rest.Load() != nil {
+		if n := c.first.read(p); n > 0 {
+			return n, nil
+		}
 	}
 	return c.Conn.Read(p)
 }
@@ -68,6 +118,9 @@ func (c *splitConn) together(n int) { c.awaited = n }
 
 // Write implements net.Conn.
 func (c *splitConn) Write(p []byte) (int, error) {
+	if c.cork != nil {
+		return c.cork.write(c.Conn, p)
+	}
 	if c.awaited == 0 {
 		return c.Conn.Write(p)
 	}
@@ -109,7 +162,7 @@ func (c *splitConn) begin() {
 // Close implements net.Conn. The connection of a client that may still be sending
 // lingers, and leaves the table after that.
 func (c *splitConn) Close() error {
-	c.first.Store(0)
+	c.first.rest.Store(nil)
 	if c.lingers.CompareAndSwap(true, false) && c.splitter.linger(c) {
 		return nil
 	}

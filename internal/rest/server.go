@@ -70,7 +70,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 
 // underlying returns the splitConn beneath a connection that a Splitter accepted.
 func underlying(c net.Conn) *splitConn {
-	if secure, ok := c.(*tls.Conn); ok {
+	if secure, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = secure.NetConn()
 	}
 	return c.(*splitConn)

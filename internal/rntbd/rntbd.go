@@ -39,11 +39,17 @@ const (
 	SniffBytes = 8
 )
 
-// Sniff reports whether a connection that begins with these SniffBytes is in this format.
-// The first frame opens the channel, and its resource and operation are zero. No HTTP
-// request has a zero byte there.
+// Sniff reports whether a connection that begins with these bytes is in this format, once
+// SniffBytes are there. With fewer it reports whether it may be. The first frame opens the
+// channel: it is not long, and its resource and operation are zero. No HTTP request and no
+// TLS handshake has zeros there.
 func Sniff(first []byte) bool {
-	return len(first) >= SniffBytes && binary.LittleEndian.Uint32(first[4:]) == 0
+	for i, b := range first[:min(len(first), SniffBytes)] {
+		if i == 2 && b > MaxHeadBytes>>16 || i > 2 && b != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // RequestHead is the head of a request.

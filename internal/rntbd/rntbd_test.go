@@ -117,6 +117,19 @@ func TestFramesOfBothSDKsAreReadAndMadeAgain(t *testing.T) {
 	}
 }
 
+func TestSniff(t *testing.T) {
+	for _, text := range []string{"GET", "POST /dbs HTTP/1.1", "PRI * HTTP/2.0", "PUT /", "\x16\x03\x01\x02\x00\x01\x00", "\x16\x03\x01\x00\x00\x01\x00", "\x6b\x00\x03", "\x6b\x00\x00\x01"} {
+		if Sniff([]byte(text)) {
+			t.Errorf("%q is taken for a frame", text)
+		}
+	}
+	for n := range SniffBytes + 1 {
+		if !Sniff([]byte("\x6b\x01\x01\x00\x00\x00\x00\x00\xff")[:n]) {
+			t.Errorf("the first %d bytes of a frame are not taken for it", n)
+		}
+	}
+}
+
 func TestGUIDHasTheTextThatClientsShow(t *testing.T) {
 	b, _ := hex.DecodeString("50a4177b13abee409fd0408e9b654e90")
 	if got := GUID(b).String(); got != "7b17a450-ab13-40ee-9fd0-408e9b654e90" {
