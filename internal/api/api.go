@@ -10,10 +10,12 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/binaryjson"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -46,13 +48,41 @@ type Call struct {
 	Began                  time.Time
 	Activity, Method, Path string
 
-	room *room
+	room   *room
+	waited bool // for memory
 }
 
 // Begin connects a call to the service. The transport fills the rest.
 func (s *Service) Begin(c *Call) {
 	c.Service = s
 	c.Request.Memory = c.Share
+}
+
+// errAgain has a request done again.
+var errAgain = errors.New("the request is done again")
+
+// Handle answers the request, which was admitted, by the handler of its row. It calls the
+// handler again, with a fresh answer, after a wait for memory and if the request's
+// container was dropped under it. This is the only place where a request is repeated.
+func (c *Call) Handle() (err error) {
+	r := &c.Request
+	if binaryjson.Is(r.Body) {
+		if r.Body, err = c.textOf(r.Body, c.Row.MaxBody); err != nil {
+			return err
+		}
+	}
+	target, attempts := r.Target, engine.Attempts{}
+	for {
+		err = c.Row.Handle(c)
+		if !errors.Is(err, errAgain) && !attempts.Again(&err) {
+			break
+		}
+		r.Target, c.Answer = target, Answer{}
+	}
+	if err == nil && r.BinaryAnswer {
+		err = c.Answer.toBinary()
+	}
+	return err
 }
 
 // End gives back the call's memory. Call it after the answer was rendered.
@@ -74,6 +104,9 @@ const maxKeptRoom = 64 << 10
 
 // takeRoom gives the request a buffer for what it reads.
 func (c *Call) takeRoom() {
+	if c.room != nil {
+		return // of an earlier attempt
+	}
 	c.room, _ = c.Service.rooms.Get().(*room)
 	if c.room == nil {
 		c.room = &room{}
@@ -89,19 +122,16 @@ func (s *Service) leaveRoom(r *room, bytes []byte) {
 	s.rooms.Put(r)
 }
 
-// read runs do, and charges the size of its answer to the call's share. If the memory is
-// not there at once, read drops the answer, waits for the memory, and runs do again:
-// answers that wait must not hold what they wait for.
-func (c *Call) read(do func() (engine.Answer, error), size func(*engine.Answer) int) (err error) {
-	c.Answer.Answer, err = do()
-	n := size(&c.Answer.Answer)
-	if n <= memory.FreeBytes || c.Share.TryTake(int64(n)) {
-		return err
+// hold charges n bytes of the answer to the call's share. If the memory is not there at
+// once, hold drops the answer, waits for the memory, and has the request done again:
+// answers that wait must not hold what they wait for. A request waits once.
+func (c *Call) hold(n int) error {
+	if n <= memory.FreeBytes || c.waited || c.Share.TryTake(int64(n)) {
+		return nil
 	}
-	c.Answer.Answer = engine.Answer{}
+	c.Answer.Answer, c.waited = engine.Answer{}, true
 	if err := c.Share.Take(c.Context, int64(n)); err != nil {
 		return err
 	}
-	c.Answer.Answer, err = do()
-	return err
+	return errAgain
 }

@@ -39,6 +39,7 @@ func (c *Call) batch() error {
 		return err
 	}
 	r.Atomic = c.Row.Verb == Batch
+	r.Ops = make([]engine.ItemOp, len(ops))
 	for i := range ops {
 		op := &ops[i].ItemOp
 		if binaryjson.Is(op.Body) {
@@ -46,7 +47,7 @@ func (c *Call) batch() error {
 				return err
 			}
 		}
-		r.Ops = append(r.Ops, *op)
+		r.Ops[i] = *op
 	}
 	a.Answer, err = c.Service.Engine.Batch(c.Context, &r.Request)
 	a.owned(a.Container)

@@ -16,23 +16,6 @@ import (
 // as parsed, and as the row that is written.
 const BodyCopies = 3
 
-// Handle answers the request by its row of the table.
-func (c *Call) Handle() (err error) {
-	r := &c.Request
-	if binaryjson.Is(r.Body) {
-		if r.Body, err = c.textOf(r.Body, c.Row.MaxBody); err != nil {
-			return err
-		}
-	}
-	if err := c.Row.Handle(c); err != nil {
-		return err
-	}
-	if r.BinaryAnswer {
-		return c.Answer.toBinary()
-	}
-	return nil
-}
-
 // textOf returns the text of a document in binary JSON. A short document can have a long
 // text, so memory for the longest is taken before a text is made that is not short.
 func (c *Call) textOf(document []byte, limit int) ([]byte, error) {

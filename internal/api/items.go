@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -40,13 +39,16 @@ func (c *Call) writeItem() (err error) {
 	return a.body(statusOf(a.Created), r.shown(a.Body))
 }
 
-func (c *Call) readItem() error {
+func (c *Call) readItem() (err error) {
 	r, a := &c.Request, &c.Answer
 	if err := c.resolve(); err != nil {
 		return err
 	}
 	c.takeRoom()
-	err := c.read(func() (engine.Answer, error) { return c.Service.Engine.ReadItem(&r.Request) }, func(a *engine.Answer) int { return len(a.Body) })
+	a.Answer, err = c.Service.Engine.ReadItem(&r.Request)
+	if err := c.hold(len(a.Body)); err != nil {
+		return err
+	}
 	a.told()
 	if errors.Is(err, store.ErrNotModified) {
 		return a.empty(statusNotModified)
@@ -80,13 +82,11 @@ func (r *Request) shown(item []byte) []byte {
 	return append(out, '}')
 }
 
-func (c *Call) listItems() error {
-	return c.readPage(func() (engine.Answer, error) { return c.Service.Engine.ListItems(c.Context, &c.Request.Request) })
-}
-
-// readPage reads a page, charges its memory, and answers with it.
-func (c *Call) readPage(do func() (engine.Answer, error)) error {
-	err := c.read(do, func(a *engine.Answer) int { return len(a.Rows) })
+func (c *Call) listItems() (err error) {
+	c.Answer.Answer, err = c.Service.Engine.ListItems(c.Context, &c.Request.Request)
+	if err := c.hold(len(c.Answer.Rows)); err != nil {
+		return err
+	}
 	return c.items(err)
 }
 
@@ -102,11 +102,14 @@ func (c *Call) items(err error) error {
 }
 
 // readChanges answers with a page of the change feed. Its etag is the continuation.
-func (c *Call) readChanges() error {
+func (c *Call) readChanges() (err error) {
 	r, a := &c.Request, &c.Answer
 	r.Continuation = changePosition(r.IfNoneMatch)
-	err := c.readPage(func() (engine.Answer, error) { return c.Service.Engine.ReadChangeFeed(c.Context, &r.Request) })
-	if err != nil {
+	a.Answer, err = c.Service.Engine.ReadChangeFeed(c.Context, &r.Request)
+	if err := c.hold(len(a.Rows)); err != nil {
+		return err
+	}
+	if err := c.items(err); err != nil {
 		return err
 	}
 	a.ETag, a.Continuation = `"`+a.Continuation+`"`, ""

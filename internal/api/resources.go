@@ -8,6 +8,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
+	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -105,6 +107,10 @@ func (c *Call) writeResource() error {
 		return err
 	}
 	body, err := c.tell(written)
+	if errors.Is(err, store.ErrClosed) {
+		// The container was dropped since. The write has succeeded, and is not repeated.
+		body, err = c.show(written), nil
+	}
 	if err != nil {
 		return err
 	}

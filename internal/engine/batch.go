@@ -50,47 +50,53 @@ func (e *Engine) Batch(ctx context.Context, r *Request) (a Answer, err error) {
 	case len(r.Ops) > maxBatchOps:
 		return a, invalid("Batch request has more operations than what is supported.")
 	}
-	err = e.serve(r, &a, ru.Refused, func(seen session) error {
-		ops, err := e.bindBatch(a.Container, r, &a.Partition)
-		if err != nil {
-			return err
+	defer e.observe(e.begin())
+	seen, err := e.lookUp(r, &a, ru.Refused)
+	if err != nil {
+		return a, err
+	}
+	ops, partition, err := e.bindBatch(a.Container, r)
+	if err != nil {
+		return a, err
+	}
+	p, err := e.admit(&a, partition)
+	if err != nil {
+		return a, err
+	}
+	defer e.settle(&a, &err)
+	a.LSN = p.LSN()
+	if reads {
+		if err := seen.check(a.Partition, a.LSN); err != nil {
+			return a, err
 		}
-		return e.metered(&a, func(p *store.Partition) error {
-			a.LSN = p.LSN()
-			if reads {
-				if err := seen.check(a.Partition, a.LSN); err != nil {
-					return err
-				}
-			}
-			if r.Atomic {
-				return a.transaction(ctx, p, ops)
-			}
-			return a.bulk(ctx, p, ops, store.EachOptions{StopAtFailure: !r.ContinueOnError})
-		})
-	})
+	}
+	if r.Atomic {
+		err = a.transaction(ctx, p, ops)
+	} else {
+		err = a.bulk(ctx, p, ops, store.EachOptions{StopAtFailure: !r.ContinueOnError})
+	}
 	e.removed() // harmless if nothing was deleted
 	return a, err
 }
 
-// bindBatch returns the writes for the partition. An invalid operation becomes a write
-// that fails in its turn.
-func (e *Engine) bindBatch(c *catalog.Container, r *Request, partition *int) ([]store.Write, error) {
+// bindBatch returns the writes of a batch, and their partition. An invalid operation
+// becomes a write that fails in its turn.
+func (e *Engine) bindBatch(c *catalog.Container, r *Request) (ops []store.Write, partition int, err error) {
 	var key value.PartitionKey
-	var err error
 	switch {
 	case r.PartitionKey != "" || r.Atomic:
 		if key, err = givenKey(c, r.PartitionKey); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		*partition = c.Partition(c.PartitionKey.AppendEPK(nil, key))
+		partition = c.Partition(c.PartitionKey.AppendEPK(nil, key))
 	case r.Range == "":
-		return nil, invalid("A bulk needs a partition key range, or a partition key.")
+		return nil, 0, invalid("A bulk needs a partition key range, or a partition key.")
 	default:
-		if *partition, err = rangeIndex(c, r.Range); err != nil {
-			return nil, err
+		if partition, err = rangeIndex(c, r.Range); err != nil {
+			return nil, 0, err
 		}
 	}
-	ops := make([]store.Write, len(r.Ops))
+	ops = make([]store.Write, len(r.Ops))
 	for i := range r.Ops {
 		op := &r.Ops[i]
 		text := op.PartitionKey
@@ -98,16 +104,16 @@ func (e *Engine) bindBatch(c *catalog.Container, r *Request, partition *int) ([]
 			text = r.PartitionKey
 		} else if r.PartitionKey != "" { // a resource token may allow only the request's key
 			if own, err := givenKey(c, text); err != nil || !own.Equal(key) {
-				return nil, ErrBatchKeys
+				return nil, 0, ErrBatchKeys
 			}
 		}
 		ops[i] = e.bindOp(c, *op, text)
 		ops[i].Memory = r.Memory
-		if ops[i].Err == nil && c.Partition(ops[i].Key.EPK) != *partition {
+		if ops[i].Err == nil && c.Partition(ops[i].Key.EPK) != partition {
 			ops[i].Err = ErrRangeGone
 		}
 	}
-	return ops, nil
+	return ops, partition, nil
 }
 
 // bindOp turns an operation into a write for the partition.

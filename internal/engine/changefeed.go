@@ -24,20 +24,20 @@ const ChangeFeedNow = "*"
 // ReadChangeFeed returns a page of the change feed of a container, of one of its
 // partition key ranges, of a range of effective partition keys or of one partition
 // key.
-func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (a Answer, err error) {
+func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, err error) {
 	nowMs := e.clock.Now()
-	err = e.serve(r, &a, ru.ListBase, func(seen session) error { return e.readChangeFeed(ctx, r, seen, nowMs, &a) })
-	return a, err
-}
-
-func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
+	defer e.observe(e.begin())
+	seen, err := e.lookUp(r, &page, ru.ListBase)
+	if err != nil {
+		return page, err
+	}
 	s, err := pageScope(page.Container, r)
 	if err != nil {
-		return err
+		return page, err
 	}
 	at, err := r.position(s.last - s.first + 1)
 	if err != nil {
-		return err
+		return page, err
 	}
 	page.Charge = 0 // nothing was read yet
 	q := store.Changes{
@@ -53,12 +53,12 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, n
 		}
 		page.Partition = s.first + turn
 		q.Start = at.starts[turn]
-		part, err := e.changesOf(ctx, page, q, nowMs)
+		part, err := e.changesOf(ctx, &page, q, nowMs)
 		if err != nil {
-			return err
+			return page, err
 		}
 		if err := seen.check(page.Partition, part.LSN); err != nil {
-			return err
+			return page, err
 		}
 		at.starts[turn] = store.ChangeStart{After: part.Position, Incarnation: part.Incarnation}
 		if part.More {
@@ -74,7 +74,7 @@ func (e *Engine) readChangeFeed(ctx context.Context, r *Request, seen session, n
 		}
 	}
 	page.Continuation = at.encode()
-	return nil
+	return page, nil
 }
 
 // changesOf adds the changes of the page's current partition to the page, and charges for

@@ -181,7 +181,7 @@ func (r *crashRun) write(ctx context.Context, writer int) error {
 			w.Body = body(it.pk, it.id, more)
 		}
 		begin := r.begins()
-		res, err := r.e.WriteItem(ctx, w)
+		res, err := again(func() (Answer, error) { return r.e.WriteItem(ctx, w) })
 		switch {
 		case err == nil:
 			done := crashWrite{

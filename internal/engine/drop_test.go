@@ -158,7 +158,7 @@ func TestDropUnderLoad(t *testing.T) {
 				case 1:
 					_, err = w.read("c", keys[i%2], fmt.Sprint(i%5))
 				case 2:
-					_, err = w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}, MaxItems: 3})
+					_, err = w.list("c", 3)
 				}
 				if err != nil && !errors.Is(err, ErrOwnerNotFound) && !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("client %d: %v", client, err)
@@ -207,10 +207,7 @@ func TestRequestsWaitForADrop(t *testing.T) {
 		answers := make(chan error, 3)
 		go func() { _, err := w.read("c", "k", "a"); answers <- err }()
 		go func() { _, err := w.write(store.Upsert, "c", "k", "a", ""); answers <- err }()
-		go func() {
-			_, err := w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}})
-			answers <- err
-		}()
+		go func() { _, err := w.list("c", 0); answers <- err }()
 		synctest.Wait()
 		if n := len(answers); n != 0 {
 			t.Errorf("%d requests are answered while the outcome is open, the first with %v", n, <-answers)

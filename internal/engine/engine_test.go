@@ -281,7 +281,7 @@ func TestCloseUnderLoad(t *testing.T) {
 				case 1:
 					_, err = w.read("c", keys[i%2], "kept")
 				case 2:
-					_, err = w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: "c"}})
+					_, err = w.list("c", 0)
 				}
 				once.Do(begun.Done)
 				if errors.Is(err, ErrStopping) {

@@ -16,27 +16,19 @@ func (e *Engine) ResolveRID(t Target) (Target, error) {
 	if len(t.ID) != catalog.ItemRIDChars || !catalog.IsRID(t.ID) { // as for most requests
 		return t, nil
 	}
-	named := t
-	err := whileClosed(func() error {
-		c, err := e.catalog.Container(t.Database, t.Container)
-		if err != nil || c.RIDText != t.Container {
-			return nil
-		}
-		ordinal, ok := c.RID.Ordinal(t.ID)
-		if !ok {
-			return nil
-		}
-		if store.PartitionOf(ordinal) >= len(c.Ranges) {
-			return store.ErrNotFound
-		}
-		named, err = e.named(c, t, ordinal)
-		return err
-	})
-	return named, err
-}
-
-func (e *Engine) named(c *catalog.Container, t Target, ordinal uint64) (Target, error) {
-	p, err := e.partition(c, store.PartitionOf(ordinal))
+	c, err := e.catalog.Container(t.Database, t.Container)
+	if err != nil || c.RIDText != t.Container {
+		return t, nil
+	}
+	ordinal, ok := c.RID.Ordinal(t.ID)
+	if !ok {
+		return t, nil
+	}
+	partition := store.PartitionOf(ordinal)
+	if partition >= len(c.Ranges) {
+		return t, store.ErrNotFound
+	}
+	p, err := e.partition(c, partition)
 	if err != nil {
 		return t, err
 	}

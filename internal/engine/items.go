@@ -4,7 +4,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -34,31 +33,32 @@ func (e *Engine) WriteItem(ctx context.Context, r *Request) (a Answer, err error
 	if err != nil {
 		return a, err
 	}
-	err = e.serve(r, &a, ru.Refused, func(session) error {
-		w, err := e.bind(a.Container, &d)
-		if err != nil {
-			return err
-		}
-		w.Memory = r.Memory
-		return e.onPartition(&a, w.Key.EPK, func(p *store.Partition) error {
-			done, err := p.Write(ctx, w)
-			if errors.Is(err, store.ErrClosed) {
-				return err
-			}
-			if err != nil {
-				a.LSN, a.Answered = p.LSN(), true // an error has the partition's position too
-				return err
-			}
-			if r.Op == store.Delete {
-				e.removed()
-			}
-			a.Created, a.Body, a.ETag = done.Created, done.Body, done.ETag
-			a.LSN, a.ItemLSN, a.Charge = done.LSN, done.LSN, done.Work.Charge()
-			a.count(p, e.clock.Now())
-			return nil
-		})
-	})
-	return a, err
+	defer e.observe(e.begin())
+	if _, err := e.lookUp(r, &a, ru.Refused); err != nil {
+		return a, err
+	}
+	w, err := e.bind(a.Container, &d)
+	if err != nil {
+		return a, err
+	}
+	w.Memory = r.Memory
+	p, err := e.admit(&a, a.Container.Partition(w.Key.EPK))
+	if err != nil {
+		return a, err
+	}
+	defer e.settle(&a, &err)
+	done, err := p.Write(ctx, w)
+	if err != nil {
+		a.LSN, a.Answered = p.LSN(), true // an error has the partition's position too
+		return a, err
+	}
+	if r.Op == store.Delete {
+		e.removed()
+	}
+	a.Created, a.Body, a.ETag = done.Created, done.Body, done.ETag
+	a.LSN, a.ItemLSN, a.Charge = done.LSN, done.LSN, done.Work.Charge()
+	a.count(p, e.clock.Now())
+	return a, nil
 }
 
 // count adds what the partition holds to the answer of a write. The write has succeeded,
@@ -103,27 +103,29 @@ func (e *Engine) bind(c *catalog.Container, d *draft) (w store.Write, err error)
 // ReadItem returns an item. With store.ErrNotModified the etag is set.
 func (e *Engine) ReadItem(r *Request) (a Answer, err error) {
 	nowMs := e.clock.Now()
-	err = e.serve(r, &a, ru.NotFound, func(seen session) error {
-		k, err := givenKey(a.Container, r.PartitionKey)
-		if err != nil {
-			return err
-		}
-		key := itemKey(a.Container, k, r.ID)
-		return e.onPartition(&a, key.EPK, func(p *store.Partition) error {
-			item, err := p.Read(r.Room, key, r.IfNoneMatch, nowMs)
-			if errors.Is(err, store.ErrClosed) {
-				return err
-			}
-			a.LSN, a.Answered, a.Room = item.LSN, true, item.Room
-			if ahead := seen.check(a.Partition, item.LSN); ahead != nil {
-				return ahead
-			}
-			a.Body, a.ETag, a.ItemLSN = item.Body, item.ETag, item.ItemLSN
-			a.Live, a.Counted = item.Live, item.ItemLSN != 0
-			a.Charge = ru.Read(len(item.Body))
-			return err
-		})
-	})
+	defer e.observe(e.begin())
+	seen, err := e.lookUp(r, &a, ru.NotFound)
+	if err != nil {
+		return a, err
+	}
+	k, err := givenKey(a.Container, r.PartitionKey)
+	if err != nil {
+		return a, err
+	}
+	key := itemKey(a.Container, k, r.ID)
+	p, err := e.admit(&a, a.Container.Partition(key.EPK))
+	if err != nil {
+		return a, err
+	}
+	defer e.settle(&a, &err)
+	item, err := p.Read(r.Room, key, r.IfNoneMatch, nowMs)
+	a.LSN, a.Answered, a.Room = item.LSN, true, item.Room
+	if ahead := seen.check(a.Partition, item.LSN); ahead != nil {
+		return a, ahead
+	}
+	a.Body, a.ETag, a.ItemLSN = item.Body, item.ETag, item.ItemLSN
+	a.Live, a.Counted = item.Live, item.ItemLSN != 0
+	a.Charge = ru.Read(len(item.Body))
 	return a, err
 }
 

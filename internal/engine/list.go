@@ -23,22 +23,22 @@ const (
 
 // ListItems returns a page of the items of a container, of one of its partition
 // key ranges or of one partition key, in the order of their creation.
-func (e *Engine) ListItems(ctx context.Context, r *Request) (a Answer, err error) {
+func (e *Engine) ListItems(ctx context.Context, r *Request) (page Answer, err error) {
 	nowMs := e.clock.Now()
-	err = e.serve(r, &a, ru.ListBase, func(seen session) error { return e.listItems(ctx, r, seen, nowMs, &a) })
-	return a, err
-}
-
-func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
+	defer e.observe(e.begin())
+	seen, err := e.lookUp(r, &page, ru.ListBase)
+	if err != nil {
+		return page, err
+	}
 	c := page.Container
 	s, err := pageScope(c, r)
 	if err != nil {
-		return err
+		return page, err
 	}
 	q := store.List{MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes, Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK}
 	if r.Continuation != "" {
 		if s.first, q.After, err = parseContinuation(c, r.Continuation, s.first, s.last); err != nil {
-			return err
+			return page, err
 		}
 	}
 	page.Charge = 0 // nothing was read yet
@@ -46,7 +46,7 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 	for i := s.first; i <= s.last; i++ {
 		if err := e.meters.admit(c, i); err != nil {
 			if i == s.first {
-				return err
+				return page, err
 			}
 			// The client gets what is there, and asks for the rest later.
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
@@ -55,15 +55,18 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 		page.Partition = i
 		p, err := e.partition(c, i)
 		if err != nil {
-			return e.listFailed(page, err)
+			e.listFailed(&page, err)
+			return page, err
 		}
 		part, err := p.List(ctx, q, nowMs)
 		if err != nil {
-			return e.listFailed(page, err)
+			e.listFailed(&page, err)
+			return page, err
 		}
 		page.LSN = part.LSN
 		if err := seen.check(i, part.LSN); err != nil {
-			return e.listFailed(page, err)
+			e.listFailed(&page, err)
+			return page, err
 		}
 		if page.Count > 0 && part.Count > 0 && len(part.Items) > q.MaxBytes {
 			// A partition returns its first item whatever its size, but here it is not
@@ -71,7 +74,7 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
 			break
 		}
-		e.addRows(page, part.Items, part.Count, ru.Read(0))
+		e.addRows(&page, part.Items, part.Count, ru.Read(0))
 		if part.More {
 			page.Continuation = continuation(c, part.Last)
 			break
@@ -84,7 +87,7 @@ func (e *Engine) listItems(ctx context.Context, r *Request, seen session, nowMs 
 			break
 		}
 	}
-	return nil
+	return page, nil
 }
 
 // addRows adds the rows of a partition to a page, and settles the increase of the page's
@@ -107,12 +110,11 @@ func (e *Engine) addRows(page *Answer, rows []byte, n int, empty ru.Units) {
 }
 
 // listFailed charges for a page that ends with an error.
-func (e *Engine) listFailed(page *Answer, err error) error {
+func (e *Engine) listFailed(page *Answer, err error) {
 	if page.Charge == 0 && !errors.Is(err, store.ErrClosed) {
 		page.Charge = ru.ListBase
 		e.meters.settle(page.Container, page.Partition, page.Charge)
 	}
-	return err
 }
 
 func pageItems(asked int) int {

@@ -22,7 +22,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -178,23 +177,23 @@ func serves(composite []catalog.CompositePath, keys []sql.SortKey, reversed bool
 }
 
 // QueryItems returns a page of a query's result.
-func (e *Engine) QueryItems(ctx context.Context, r *Request) (a Answer, err error) {
+func (e *Engine) QueryItems(ctx context.Context, r *Request) (page Answer, err error) {
 	nowMs := e.clock.Now()
-	err = e.serve(r, &a, ru.Refused, func(seen session) error { return e.queryItems(ctx, r, seen, nowMs, &a) })
-	return a, err
-}
-
-func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs int64, page *Answer) error {
+	defer e.observe(e.begin())
+	seen, err := e.lookUp(r, &page, ru.Refused)
+	if err != nil {
+		return page, err
+	}
 	c, began := page.Container, e.meters.elapsed()
 	program, calls, err := e.prepare(ctx, c, &r.Query)
 	if err != nil {
-		return err
+		return page, err
 	}
 	var seat *script.Seat
 	if calls != nil {
 		if seat, err = e.scripts.Enter(ctx); err != nil {
 			page.Charge = 0
-			return err
+			return page, err
 		}
 		defer seat.Leave()
 		nowMs = e.clock.Now() // items may have expired while the request waited
@@ -203,52 +202,49 @@ func (e *Engine) queryItems(ctx context.Context, r *Request, seen session, nowMs
 	page.Merged = program.Distinct() || program.HasGroupKeys()
 	s, err := e.scope(c, r, program)
 	if err != nil {
-		return err
+		return page, err
 	}
 	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
 	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.options.QueryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {
-		return err
+		return page, err
 	}
 	if r.Continuation != "" {
 		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
-			return err
+			return page, err
 		}
 	}
-	page.Charge = 0
-	if err := e.queryPage(ctx, request, s, seen, page); err != nil {
-		return err
+	if err := e.queryPage(ctx, request, s, seen, &page); err != nil {
+		return page, err
 	}
 	if r.MaxContinuationKB > 0 && len(page.Continuation) > r.MaxContinuationKB<<10 {
-		return ErrContinuationLimit
+		return page, ErrContinuationLimit
 	}
-	return nil
+	return page, nil
 }
 
 // queryPage makes a page with rows of one partition. It ends with its partition, and is
 // empty if that has no rows. The service's pages are like that, and clients count them.
-func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *Answer) error {
-	c, i := page.Container, s.first
-	if err := e.meters.admit(c, i); err != nil {
+func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *Answer) (err error) {
+	i := s.first
+	p, err := e.admit(page, i)
+	if err != nil {
 		return err
 	}
-	page.Partition = i
-	part, err := e.queryPartition(ctx, c, i, q)
+	defer e.settle(page, &err)
+	q.Partition, q.Random = p, rand.Float64
+	part, err := query.Run(ctx, q)
 	if err != nil {
-		if !errors.Is(err, store.ErrClosed) {
-			page.Charge = ru.Refused
-			e.meters.settle(c, i, page.Charge)
-		}
 		return err
 	}
 	page.LSN = part.LSN
 	if err := seen.check(i, part.LSN); err != nil {
+		page.Charge = 0
 		return err
 	}
 	page.Charge = ru.QueryWork{IndexRows: part.Work.IndexRows, Items: part.Work.Items, Bytes: part.Work.Bytes, RowBytes: part.Work.RowBytes}.Charge()
-	e.meters.settle(c, i, page.Charge)
 	page.Rows, page.Room, page.Count, page.Work = part.Rows, part.Rows, part.Count, part.Work
 	page.Times, page.Indexes = part.Times, part.Indexes
 	switch {
@@ -258,15 +254,6 @@ func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, s
 		page.Continuation = queryContinuation(i+1, query.Begin(q))
 	}
 	return nil
-}
-
-func (e *Engine) queryPartition(ctx context.Context, c *catalog.Container, index int, q query.Request) (query.Page, error) {
-	p, err := e.partition(c, index)
-	if err != nil {
-		return query.Page{}, err
-	}
-	q.Partition, q.Random = p, rand.Float64
-	return query.Run(ctx, q)
 }
 
 func queryContinuation(partition int, token string) string {

@@ -17,18 +17,22 @@ func (e *Engine) DeletePartitionKey(ctx context.Context, r *Request) (a Answer, 
 	if err := e.removable(); err != nil {
 		return a, err
 	}
-	err = e.serve(r, &a, ru.Refused, func(session) error {
-		k, err := givenKey(a.Container, r.PartitionKey)
-		if err != nil {
-			return err
-		}
-		epk := a.Container.PartitionKey.AppendEPK(nil, k)
-		return e.onPartition(&a, epk, func(p *store.Partition) error {
-			removed, err := p.Remove(ctx, store.LogicalPartition{EPK: epk, PartitionKey: k})
-			a.LSN, a.Charge = removed.LSN, ru.Refused+removed.Units
-			e.removed()
-			return err
-		})
-	})
+	defer e.observe(e.begin())
+	if _, err := e.lookUp(r, &a, ru.Refused); err != nil {
+		return a, err
+	}
+	k, err := givenKey(a.Container, r.PartitionKey)
+	if err != nil {
+		return a, err
+	}
+	l := store.LogicalPartition{EPK: a.Container.PartitionKey.AppendEPK(nil, k), PartitionKey: k}
+	p, err := e.admit(&a, a.Container.Partition(l.EPK))
+	if err != nil {
+		return a, err
+	}
+	defer e.settle(&a, &err)
+	removed, err := p.Remove(ctx, l)
+	a.LSN, a.Charge = removed.LSN, ru.Refused+removed.Units
+	e.removed()
 	return a, err
 }

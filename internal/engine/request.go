@@ -153,35 +153,15 @@ type ItemOutcome struct {
 	Charge      ru.Units
 }
 
-// serve finds the request's container and calls do, again if the container is dropped
-// meanwhile. The answer is reset each time, with the charge of a refused request.
-func (e *Engine) serve(r *Request, a *Answer, refused ru.Units, do func(seen session) error) error {
-	defer e.observe(e.begin())
+// lookUp finds the request's container, and returns what its client has seen. It begins
+// the answer, with the charge of a refused request.
+func (e *Engine) lookUp(r *Request, a *Answer, refused ru.Units) (seen session, err error) {
 	a.Charge = refused
-	seen, err := parseSession(r.SessionToken)
-	if err != nil {
-		return err
+	if seen, err = parseSession(r.SessionToken); err != nil {
+		return nil, err
 	}
-	return whileClosed(func() error {
-		c, err := e.target(r.Target)
-		*a = Answer{Container: c, Charge: refused}
-		if err != nil {
-			return err
-		}
-		return do(seen)
-	})
-}
-
-// whileClosed calls do again while its partition is closed: the container was dropped,
-// and another one may have its name by now. It gives up after maxDropRetries, as when the
-// database stops.
-func whileClosed(do func() error) error {
-	for range maxDropRetries {
-		if err := do(); !errors.Is(err, store.ErrClosed) {
-			return err
-		}
-	}
-	return ErrStopping
+	a.Container, err = e.target(r.Target)
+	return seen, err
 }
 
 // target finds the container for an operation on its items.
@@ -196,25 +176,43 @@ func (e *Engine) target(t Target) (*catalog.Container, error) {
 	return c, nil
 }
 
-// onPartition calls do with the partition of an effective partition key, between
-// admitting the request and settling its charge.
-func (e *Engine) onPartition(a *Answer, epk []byte, do func(*store.Partition) error) error {
-	a.Partition = a.Container.Partition(epk)
-	return e.metered(a, do)
+// admit admits a request to a partition of the answer's container, and returns the
+// partition. A request that was admitted is settled.
+func (e *Engine) admit(a *Answer, partition int) (p *store.Partition, err error) {
+	a.Partition = partition
+	if err := e.meters.admit(a.Container, partition); err != nil {
+		a.Charge = 0
+		return nil, err
+	}
+	if p, err = e.partition(a.Container, partition); err != nil {
+		e.settle(a, &err)
+	}
+	return p, err
 }
 
-// metered is onPartition for the partition that the answer names.
-func (e *Engine) metered(a *Answer, do func(*store.Partition) error) error {
-	if err := e.meters.admit(a.Container, a.Partition); err != nil {
-		a.Charge = 0
-		return err
-	}
-	p, err := e.partition(a.Container, a.Partition)
-	if err == nil {
-		err = do(p)
-	}
-	if !errors.Is(err, store.ErrClosed) {
+// settle settles the charge of a request that was admitted. One that found its partition
+// closed is not charged, since it is tried again.
+func (e *Engine) settle(a *Answer, err *error) {
+	if !errors.Is(*err, store.ErrClosed) {
 		e.meters.settle(a.Container, a.Partition, a.Charge)
 	}
-	return err
+}
+
+// Attempts counts how often a request was tried. The zero value is for a new request.
+type Attempts struct{ n int }
+
+// Again reports whether a request that ended with err is tried again, from the look-up of
+// its container: its partition was closed, since the container was dropped, and another
+// container may have the name by now. No write is repeated that had an effect: a closed
+// partition has not executed what it refuses. After maxDropRetries, err becomes
+// ErrStopping.
+func (t *Attempts) Again(err *error) bool {
+	if !errors.Is(*err, store.ErrClosed) {
+		return false
+	}
+	if t.n++; t.n < maxDropRetries {
+		return true
+	}
+	*err = ErrStopping
+	return false
 }

@@ -78,7 +78,6 @@ func (e *Engine) transact(ctx context.Context, r *Request, keyOf func(*catalog.C
 func (e *Engine) attempts(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (*transaction, error) {
 	endsAt := e.meters.elapsed() + e.scripts.Time()
 	x := &transaction{e: e, charge: ru.Refused}
-	refusal := ErrContended
 	for range maxScriptRuns {
 		c, err := e.target(r.Target)
 		if err != nil {
@@ -88,20 +87,14 @@ func (e *Engine) attempts(ctx context.Context, r *Request, keyOf func(*catalog.C
 		if x.key, err = keyOf(c); err != nil {
 			return x, err
 		}
-		err = x.attempt(ctx, do)
-		switch {
-		case errors.Is(err, store.ErrChanged):
-			refusal = ErrContended
-		case errors.Is(err, store.ErrClosed):
-			refusal = ErrStopping
-		default:
+		if err = x.attempt(ctx, do); !errors.Is(err, store.ErrChanged) {
 			return x, err
 		}
 		if endsAt = x.endsAt; e.meters.elapsed() > endsAt {
 			break
 		}
 	}
-	return x, refusal
+	return x, ErrContended
 }
 
 // attempt is one run.

@@ -168,7 +168,17 @@ func (w *world) write(op store.Op, container, pk, id, properties string) (Answer
 	if op != store.Delete {
 		r.Body = body(pk, id, properties)
 	}
-	return w.e.WriteItem(context.Background(), r)
+	return again(func() (Answer, error) { return w.e.WriteItem(context.Background(), r) })
+}
+
+// again repeats a request as package api does.
+func again(do func() (Answer, error)) (Answer, error) {
+	for attempts := (Attempts{}); ; {
+		a, err := do()
+		if !attempts.Again(&err) {
+			return a, err
+		}
+	}
 }
 
 // put upserts an item.
@@ -180,7 +190,13 @@ func (w *world) put(container, pk, id, properties string) Answer {
 }
 
 func (w *world) read(container, pk, id string) (Answer, error) {
-	return w.e.ReadItem(&Request{Target: item(container, pk, id)})
+	return again(func() (Answer, error) { return w.e.ReadItem(&Request{Target: item(container, pk, id)}) })
+}
+
+func (w *world) list(container string, most int) (Answer, error) {
+	return again(func() (Answer, error) {
+		return w.e.ListItems(context.Background(), &Request{Target: Target{Database: "d", Container: container}, MaxItems: most})
+	})
 }
 
 // spread returns a partition key for each of a container's partitions, in their order.

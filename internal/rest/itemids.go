@@ -30,23 +30,23 @@ func parseURL(u *url.URL) (route, bool) {
 
 var percentTriplet = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// routed reports whether the routing gateway would serve the id, and answers like it if
-// not. Control characters never reach that gateway: the layer in front of it refuses
-// them, and not in JSON.
-func (x *exchange) routed(rt *route) bool {
+var errInvalidURL = api.Refuse(400, 0, "Invalid URL")
+
+// routed refuses an id that the routing gateway would not serve. Control characters never
+// reach that gateway: the layer in front of it refuses them, and not in JSON.
+func (x *exchange) routed(rt *route) error {
 	switch {
 	case rt.kind != api.Items || rt.feed:
-		return true
+		return nil
 	case strings.ContainsAny(rt.id, "\r\n\t"):
 		const page = "<h2>Bad Request - Invalid URL</h2>"
 		x.set(headerContentType, "text/html")
 		x.set(headerContentLength, strconv.Itoa(len(page)))
 		x.begin(http.StatusBadRequest)
 		_, _ = x.w.Write([]byte(page))
-		return false
+		return errInvalidURL
 	case strings.HasSuffix(rt.id, " "), strings.ContainsAny(rt.id, `/\#`), percentTriplet.MatchString(rt.id):
-		x.writeError(errBadAuthorization)
-		return false
+		return errBadAuthorization
 	}
-	return true
+	return nil
 }

@@ -110,12 +110,7 @@ const adminPrefix = "/_mayfly/"
 // trailing ones, and SDKs send both.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := h.exchange(w, r)
-	h.serve(x)
-	*x = exchange{}
-	h.exchanges.Put(x)
-}
-
-func (h *Handler) serve(x *exchange) {
+	defer h.release(x)
 	defer h.metrics.observe(x)
 	h.life.RLock()
 	defer h.life.RUnlock()
@@ -141,25 +136,38 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
+// release ends an exchange.
+func (h *Handler) release(x *exchange) {
+	*x = exchange{}
+	h.exchanges.Put(x)
+}
+
+// answer answers a request, or returns the error for its client.
 func (x *exchange) answer() error {
-	if x.h.closed {
+	switch path, admin := strings.CutPrefix(x.r.URL.Path, adminPrefix); {
+	case x.h.closed:
 		return engine.ErrStopping
-	}
-	if !x.h.hosts.check(x.r.Host).admitted {
+	case !x.h.hosts.check(x.r.Host).admitted:
 		return hostRefused(x.r.Host)
-	}
-	if path, ok := strings.CutPrefix(x.r.URL.Path, adminPrefix); ok {
+	case admin:
 		x.operation = opAdmin
 		return x.serveAdmin(path)
 	}
-	return x.serve()
+	if err := x.accept(); err != nil {
+		return err
+	}
+	if err := x.Handle(); err != nil {
+		return err
+	}
+	x.render()
+	return nil
 }
 
 // addressesPath is where clients in direct mode look up replicas.
 const addressesPath = "addresses"
 
-// serve answers a request of the protocol.
-func (x *exchange) serve() error {
+// accept fills a request of the protocol, and checks whether its client may make it.
+func (x *exchange) accept() error {
 	rt, ok := parseURL(x.r.URL)
 	if !ok {
 		if strings.Trim(x.r.URL.Path, "/") == addressesPath {
@@ -168,8 +176,10 @@ func (x *exchange) serve() error {
 		}
 		return errNoRoute
 	}
-	if x.h.routingGateway && !x.routed(&rt) {
-		return nil
+	if x.h.routingGateway {
+		if err := x.routed(&rt); err != nil {
+			return err
+		}
 	}
 	x.fill(&rt)
 	g, err := x.h.authorize(x.r, &rt)
@@ -189,13 +199,7 @@ func (x *exchange) serve() error {
 		return err
 	}
 	if x.Row.MaxBody > 0 {
-		if x.Request.Body, err = x.bodyUpTo(x.Row.MaxBody); err != nil {
-			return err
-		}
+		x.Request.Body, err = x.bodyUpTo(x.Row.MaxBody)
 	}
-	if err := x.Handle(); err != nil {
-		return err
-	}
-	x.render()
-	return nil
+	return err
 }
