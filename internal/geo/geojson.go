@@ -7,7 +7,6 @@ package geo
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/value"
@@ -164,8 +163,7 @@ func number(c *value.Cursor) (f float64, ok bool) {
 		c.Skip()
 		return 0, false
 	}
-	f, _ = strconv.ParseFloat(string(c.Raw()), 64)
-	if f == 0 {
+	if f = c.Float(); f == 0 {
 		f = 0 // and not minus zero
 	}
 	return f, true

@@ -110,11 +110,13 @@ func (b *block) rows(f *frame, at int, emit func() bool) bool {
 // elements is rows for a source that iterates over an array.
 func (b *block) elements(f *frame, at int, array datum.Value, emit func() bool) bool {
 	slot := b.sources[at].slot
-	for element := range array.Elements {
+	element, i, ok := array.ElementAt(datum.FirstElement)
+	for ok {
 		f.slots[slot] = element
 		if !b.rows(f, at+1, emit) {
 			return false
 		}
+		element, i, ok = array.ElementAt(i)
 	}
 	return f.cx.Err() == nil
 }

@@ -6,15 +6,7 @@
 
 package value
 
-import (
-	"bytes"
-	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
-
-// maxExactDigits is the longest run of digits that a float64 holds exactly.
-const maxExactDigits = 15
+import "bytes"
 
 // Cursor stands before a value in the text of an [Object], or before the name of
 // a property. Its methods go forward and never back: whoever is before an object
@@ -55,7 +47,7 @@ func (c *Cursor) More() bool {
 }
 
 // Skip goes past a value without looking into it.
-func (c *Cursor) Skip() { c.i = valueEnd(c.src, c.i) }
+func (c *Cursor) Skip() { c.i = ValueEnd(view(c.src), c.i) }
 
 // Raw returns a value as it is written, and goes past it.
 func (c *Cursor) Raw() []byte {
@@ -76,17 +68,13 @@ func (c *Cursor) Name() []byte {
 // Name or Text, and must not be written to.
 func (c *Cursor) Text() []byte {
 	start := c.i
-	c.i = stringEnd(c.src, start)
-	quoted := c.src[start:c.i]
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return quoted[1 : len(quoted)-1]
+	c.i = StringEnd(view(c.src), start)
+	body := c.src[start+1 : c.i-1]
+	if bytes.IndexByte(body, '\\') < 0 {
+		return body
 	}
-	text, err := jsontext.AppendUnquote(c.scratch[:0], quoted)
-	if err != nil {
-		panic("value: string was valid and is not: " + err.Error())
-	}
-	c.scratch = text
-	return text
+	c.scratch, _ = appendUnescaped(c.scratch[:0], view(body))
+	return c.scratch
 }
 
 // Literal returns a value that is no string, object or array, and goes past it.
@@ -102,38 +90,13 @@ func (c *Cursor) Literal() Scalar {
 		c.i += len("false")
 		return Bool(false)
 	}
-	start := c.i
-	c.i = literalEnd(c.src, start)
-	return Number(validNumber(c.src[start:c.i]))
+	return Number(c.Float())
 }
 
-// validNumber reads a number that is known to be one and to fit. Integers that
-// are short enough, which most numbers are, need no strconv.
-func validNumber(raw []byte) float64 {
-	digits := raw
-	if raw[0] == '-' {
-		digits = raw[1:]
-	}
-	if len(digits) <= maxExactDigits {
-		n := int64(0)
-		for _, b := range digits {
-			if b < '0' || b > '9' {
-				return parsedNumber(raw)
-			}
-			n = n*10 + int64(b-'0')
-		}
-		if raw[0] == '-' {
-			n = -n
-		}
-		return float64(n)
-	}
-	return parsedNumber(raw)
-}
-
-func parsedNumber(raw []byte) float64 {
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		panic("value: number was valid and is not: " + err.Error())
-	}
-	return f
+// Float returns a number, and goes past it. It may be one that JSON has no spelling for, and
+// that an expression has made.
+func (c *Cursor) Float() float64 {
+	start, text := c.i, view(c.src)
+	c.i = literalEnd(text, start)
+	return ParseNumber(text[start:c.i])
 }

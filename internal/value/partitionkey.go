@@ -77,9 +77,9 @@ func component(src []byte) (v Scalar, rest []byte, fault string) {
 		}
 		return Scalar{}, rest[1:], ""
 	case '"':
-		end = stringEnd(src, 0)
+		end = StringEnd(view(src), 0)
 	default:
-		end = literalEnd(src, 0)
+		end = literalEnd(view(src), 0)
 	}
 	v, ok := FromJSON(src[:end])
 	if !ok {

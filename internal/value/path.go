@@ -77,19 +77,11 @@ func nextSegment(s string) (segment, rest, reason string) {
 }
 
 func quotedSegment(s string) (segment, rest, reason string) {
-	quote := s[0]
-	end := 1
-	for end < len(s) && s[end] != quote {
-		if s[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end >= len(s) {
+	body, rest, ok := CutQuoted(s)
+	if !ok {
 		return "", "", "quotation has no end"
 	}
-	body := s[1:end]
-	if quote == '\'' {
+	if s[0] == '\'' {
 		// As a JSON string: \' needs no escape there, and " does.
 		body = strings.NewReplacer(`\\`, `\\`, `\"`, `\"`, `\'`, `'`, `"`, `\"`).Replace(body)
 	}
@@ -97,7 +89,7 @@ func quotedSegment(s string) (segment, rest, reason string) {
 	if err != nil {
 		return "", "", "quoted segment is not a JSON string"
 	}
-	return string(unquoted), s[end+1:], ""
+	return string(unquoted), rest, ""
 }
 
 // plainFault says why a segment cannot stand without quotes, or nothing.

@@ -153,56 +153,20 @@ func stringFromJSON(raw []byte) (Scalar, bool) {
 }
 
 func numberFromJSON(raw []byte) (Scalar, bool) {
-	if !numberGrammar(raw) {
+	// strconv alone would also take hexadecimal, underscores, leading zeros and words.
+	text, start := view(raw), 0
+	if text[0] == '-' {
+		start = 1
+	}
+	end, _, _ := NumberEnd(text, start)
+	if start == len(text) || !isDigit(text[start]) || end != len(text) {
 		return Scalar{}, false
 	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
+	f := ParseNumber(text)
+	if !finite(f) {
 		return Scalar{}, false
 	}
 	return Number(f), true
-}
-
-// numberGrammar reports whether raw is a JSON number. strconv alone would also
-// take hexadecimal, underscores, leading zeros and words.
-func numberGrammar(raw []byte) bool {
-	i := 0
-	if raw[0] == '-' {
-		i = 1
-	}
-	whole := digits(raw[i:])
-	if whole == 0 || whole > 1 && raw[i] == '0' {
-		return false
-	}
-	i += whole
-	if i < len(raw) && raw[i] == '.' {
-		fraction := digits(raw[i+1:])
-		if fraction == 0 {
-			return false
-		}
-		i += 1 + fraction
-	}
-	if i < len(raw) && (raw[i] == 'e' || raw[i] == 'E') {
-		i++
-		if i < len(raw) && (raw[i] == '+' || raw[i] == '-') {
-			i++
-		}
-		exponent := digits(raw[i:])
-		if exponent == 0 {
-			return false
-		}
-		i += exponent
-	}
-	return i == len(raw)
-}
-
-// digits returns how many decimal digits b begins with.
-func digits(b []byte) int {
-	n := 0
-	for n < len(b) && '0' <= b[n] && b[n] <= '9' {
-		n++
-	}
-	return n
 }
 
 // AppendJSON appends v as JSON. Numbers are written as JavaScript writes them.

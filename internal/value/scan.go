@@ -1,156 +1,46 @@
 // SPDX-License-Identifier: MIT
 
-// Light passes over JSON that is known to be valid. Every function here relies
-// on that and checks no grammar; none reads beyond its input even so.
+// The scanner: light passes over JSON that is known to be valid and compact, for items and
+// queries alike. Nothing here checks grammar, and nothing reads beyond its input even so.
 
 package value
 
 import (
-	"bytes"
+	"math"
 	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
 )
 
-// maxPlainDigits is the longest number without an exponent that is certainly
-// finite: the greatest float64 has 309 digits.
-const maxPlainDigits = 308
+// view returns bytes as a string without copying them. They must not be written to while
+// it is in use.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// mark holds the offsets of one member of the root in the compact text: of its
-// opening quote, of its colon, and of what follows its value.
-type mark struct{ start, colon, end int }
+// shortString is how many bytes of a string are looked at one by one, which for
+// that many is faster than a search.
+const shortString = 24
 
-// compact copies a valid object without its spaces, appends to marks where the
-// root's members lie in the copy, and checks the limits that are not grammar.
-// It is one loop over local variables because it runs for every item written.
-func compact(src []byte, marks []mark) (text []byte, _ []mark, err error) {
-	text = make([]byte, 0, len(src))
-	var (
-		from   = 0     // src[from:] has not been copied yet
-		depth  = 0     // of open objects and arrays
-		naming = false // the next string is a name of the root's
-	)
-	for i := 0; i < len(src); {
-		switch b := src[i]; b {
+// StringEnd returns what follows the string that begins at text[i].
+func StringEnd(text string, i int) int {
+	i++
+	for short := min(len(text), i+shortString); i < short; i++ {
+		switch text[i] {
 		case '"':
-			end := stringEnd(src, i)
-			if naming {
-				moved := len(text) - from
-				marks = append(marks, mark{start: i + moved, colon: end + moved})
-				naming = false
-			}
-			i = end
-		case ':':
+			return i + 1
+		case '\\':
 			i++
-		case ',', '}', ']':
-			if depth == 1 && len(marks) > 0 {
-				marks[len(marks)-1].end = len(text) - from + i
-			}
-			if b == ',' {
-				naming = depth == 1
-			} else {
-				depth--
-			}
-			i++
-		case '{', '[':
-			if depth == MaxNesting {
-				return nil, nil, tooDeep(i)
-			}
-			naming = depth == 0
-			depth++
-			i++
-		case ' ', '\n', '\r', '\t':
-			text = append(text, src[from:i]...)
-			from = len(src) - len(skipSpace(src[i:]))
-			i = from
-		case 't', 'n':
-			i += len("true")
-		case 'f':
-			i += len("false")
-		default:
-			end, ok := numberEnd(src, i)
-			if !ok {
-				return nil, nil, &SyntaxError{Offset: i, Msg: "a number is too large for a 64-bit floating point value"}
-			}
-			i = end
 		}
 	}
-	return append(text, src[from:]...), marks, nil
-}
-
-// numberEnd returns what follows the number that begins at src[i], and whether
-// a float64 holds the number. Only an exponent or very many digits can make it
-// too large.
-func numberEnd(src []byte, i int) (end int, ok bool) {
-	exponent := false
-	for end = i; end < len(src); end++ {
-		switch b := src[end]; {
-		case b >= '0' && b <= '9' || b == '.' || b == '-' || b == '+':
-			continue
-		case b == 'e' || b == 'E':
-			exponent = true
-			continue
-		}
-		break
-	}
-	if !exponent && end-i <= maxPlainDigits {
-		return end, true
-	}
-	_, err := strconv.ParseFloat(string(src[i:end]), 64)
-	return end, err == nil
-}
-
-// membersOf turns marks in a compact text into members. All names share one
-// allocation.
-func membersOf(text []byte, marks []mark) []Member {
-	size := 0
-	for _, m := range marks {
-		size += m.colon - m.start
-	}
-	var names strings.Builder
-	names.Grow(size)
-	members := make([]Member, len(marks))
-	for i, m := range marks {
-		from := names.Len()
-		writeName(&names, text[m.start:m.colon])
-		members[i] = Member{
-			Name: names.String()[from:],
-			Raw:  text[m.colon+1 : m.end : m.end],
-			text: text[m.start:m.end:m.end],
-		}
-	}
-	return members
-}
-
-// writeName writes a quoted name without its quotes and escapes.
-func writeName(names *strings.Builder, quoted []byte) {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		names.Write(quoted[1 : len(quoted)-1])
-		return
-	}
-	names.Write(unquoteValid(quoted))
-}
-
-// unquoteValid decodes a JSON string with escapes in it.
-func unquoteValid(quoted []byte) []byte {
-	name, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil {
-		panic("value: string was valid and is not: " + err.Error())
-	}
-	return name
-}
-
-// stringEnd returns what follows the string that begins at src[i].
-func stringEnd(src []byte, i int) int {
-	for i++; i < len(src); {
-		quote := bytes.IndexByte(src[i:], '"')
+	for i < len(text) {
+		quote := strings.IndexByte(text[i:], '"')
 		if quote < 0 {
 			break
 		}
 		quote += i
 		backslashes := 0
-		for quote-backslashes > i && src[quote-backslashes-1] == '\\' {
+		for quote-backslashes > i && text[quote-backslashes-1] == '\\' {
 			backslashes++
 		}
 		i = quote + 1
@@ -158,98 +48,230 @@ func stringEnd(src []byte, i int) int {
 			return i
 		}
 	}
-	return len(src)
+	return len(text)
 }
 
-// literalEnd returns what follows the number or word that begins at src[i].
-func literalEnd(src []byte, i int) int {
-	for i < len(src) {
-		switch src[i] {
-		case ',', '}', ']', ' ', '\n', '\r', '\t':
-			return i
+// ValueEnd returns what follows the value that begins at text[i].
+func ValueEnd(text string, i int) int {
+	if i >= len(text) {
+		return i
+	}
+	switch text[i] {
+	case '"':
+		return StringEnd(text, i)
+	case '{', '[':
+		return containerEnd(text, i)
+	}
+	return literalEnd(text, i)
+}
+
+// containerEnd returns what follows the array or object that begins at text[i].
+func containerEnd(text string, i int) int {
+	for depth := 0; i < len(text); {
+		switch text[i] {
+		case '"':
+			i = StringEnd(text, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				return i + 1
+			}
 		}
 		i++
 	}
 	return i
 }
 
-// valueEnd returns what follows the value that begins at src[i], without space
-// before it.
-func valueEnd(src []byte, i int) int {
-	for depth := 0; i < len(src); {
-		switch src[i] {
-		case '"':
-			i = stringEnd(src, i)
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ',', ':':
-			i++
-			continue
-		default:
-			i = literalEnd(src, i)
-		}
-		if depth == 0 {
-			return i
-		}
+// literalEnd returns what follows the number or word that begins at text[i].
+func literalEnd(text string, i int) int {
+	for i < len(text) && !endsLiteral[text[i]] {
+		i++
 	}
 	return i
 }
 
-// memberOf finds a property in a value that is compact JSON.
-func memberOf(raw []byte, name string) (value []byte, ok bool) {
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, false
+var endsLiteral = [256]bool{',': true, '}': true, ']': true, ' ': true, '\t': true, '\n': true, '\r': true}
+
+// MemberAt returns where the value of an object's property begins, or -1 if text is no
+// object or has no such property.
+func MemberAt(text, name string) int {
+	if text == "" || text[0] != '{' {
+		return -1
 	}
-	for i := 1; i < len(raw) && raw[i] == '"'; {
-		colon := stringEnd(raw, i)
-		end := valueEnd(raw, colon+1)
-		if nameIs(raw[i:colon], name) {
-			return raw[colon+1 : end : end], true
+	for i := 1; i < len(text) && text[i] == '"'; {
+		colon := StringEnd(text, i)
+		// Comparing lengths first spares most names the look at their bytes.
+		if colon-i == len(name)+2 && text[i+1:colon-1] == name && strings.IndexByte(name, '\\') < 0 ||
+			colon-i > len(name)+2 && strings.IndexByte(text[i:colon], '\\') >= 0 && Unquote(text[i:colon]) == name {
+			return colon + 1
 		}
-		i = end + 1
+		i = ValueEnd(text, colon+1) + 1
 	}
-	return nil, false
+	return -1
 }
 
-// nameIs compares a quoted name with a name.
-func nameIs(quoted []byte, name string) bool {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1:len(quoted)-1]) == name
+// Digits returns how many decimal digits text begins with.
+func Digits(text string) int {
+	n := 0
+	for n < len(text) && isDigit(text[n]) {
+		n++
 	}
-	return string(unquoteValid(quoted)) == name
+	return n
 }
 
-// Elements returns the elements of an array, whose text is a part of an
-// [Object]. It reports false if raw is no array.
-func Elements(raw []byte) (elements [][]byte, ok bool) {
-	if len(raw) < 2 || raw[0] != '[' {
-		return nil, false
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+// NumberEnd returns what follows the longest number without a sign that begins at text[i],
+// and whether it has a fraction and an exponent. A number begins with one zero at most; its
+// digits before the point may be missing, which JSON does not allow and queries do.
+func NumberEnd(text string, i int) (end int, fraction, exponent bool) {
+	if end = i; end < len(text) && text[end] == '0' {
+		end++
+	} else {
+		end += Digits(text[end:])
 	}
-	for i := 1; i < len(raw)-1; {
-		end := valueEnd(raw, i)
-		elements = append(elements, raw[i:end:end])
-		i = end + 1
+	if end < len(text) && text[end] == '.' {
+		if n := Digits(text[end+1:]); n > 0 {
+			end, fraction = end+1+n, true
+		}
 	}
-	return elements, true
+	if end < len(text) && text[end]|0x20 == 'e' {
+		e := end + 1
+		if e < len(text) && (text[e] == '+' || text[e] == '-') {
+			e++
+		}
+		if n := Digits(text[e:]); n > 0 {
+			end, exponent = e+n, true
+		}
+	}
+	return end, fraction, exponent
 }
 
-// Members returns the properties of an object, whose text is a part of an
-// [Object]. It reports false if raw is no object.
-func Members(raw []byte) (members []Member, ok bool) {
-	if len(raw) < 2 || raw[0] != '{' {
-		return nil, false
+// maxExactDigits is the longest run of digits that a float64 holds exactly.
+const maxExactDigits = 15
+
+// ParseNumber reads a number that is known to be one. One beyond float64 is infinite. Short
+// integers, which most numbers are, need no strconv.
+func ParseNumber(text string) float64 {
+	digits := text
+	if text[0] == '-' {
+		digits = text[1:]
 	}
-	for i := 1; i < len(raw)-1; {
-		colon := stringEnd(raw, i)
-		end := valueEnd(raw, colon+1)
-		members = append(members, Member{
-			Name: string(unquoteValid(raw[i:colon])), Raw: raw[colon+1 : end : end], text: raw[i:end:end],
-		})
-		i = end + 1
+	if len(digits) > maxExactDigits {
+		return parseAnyNumber(text)
 	}
-	return members, true
+	n := int64(0)
+	for i := range len(digits) {
+		d := digits[i] - '0'
+		if d > 9 {
+			return parseAnyNumber(text)
+		}
+		n = n*10 + int64(d)
+	}
+	if text[0] == '-' {
+		n = -n
+	}
+	return float64(n)
+}
+
+func parseAnyNumber(text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && !math.IsInf(f, 0) {
+		panic("value: number was valid and is not: " + err.Error())
+	}
+	return f
+}
+
+// CutQuoted returns what stands in the quotation marks that text begins with, escapes and
+// all, and what follows them. It reports false if the quotation does not end.
+func CutQuoted(text string) (body, rest string, ok bool) {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case text[0]:
+			return text[1:i], text[i+1:], true
+		case '\\':
+			i++
+		}
+	}
+	return "", "", false
+}
+
+// Unquote decodes a valid JSON string with its quotes. It is a call, so that what asks for a
+// string without escapes, as most are, is small enough to be inlined.
+//
+//go:noinline
+func Unquote(quoted string) string {
+	text, _ := Unescape(quoted[1 : len(quoted)-1])
+	return text
+}
+
+// Unescape decodes the escapes of JSON, and \', which queries have too. It reports false
+// for an escape that there is not.
+func Unescape(body string) (text string, ok bool) {
+	if strings.IndexByte(body, '\\') < 0 {
+		return body, true
+	}
+	decoded, ok := appendUnescaped(make([]byte, 0, len(body)), body)
+	return view(decoded), ok
+}
+
+// appendUnescaped is Unescape into memory of the caller's.
+func appendUnescaped(dst []byte, body string) (_ []byte, ok bool) {
+	for {
+		i := strings.IndexByte(body, '\\')
+		if i < 0 {
+			return append(dst, body...), true
+		}
+		dst, body = append(dst, body[:i]...), body[i:]
+		if len(body) < 2 {
+			return dst, false
+		}
+		if body[1] != 'u' {
+			c := escapes[body[1]]
+			if c == 0 {
+				return dst, false
+			}
+			dst, body = append(dst, c), body[2:]
+			continue
+		}
+		r, size := escapedRune(body)
+		if size == 0 {
+			return dst, false
+		}
+		dst, body = utf8.AppendRune(dst, r), body[size:]
+	}
+}
+
+// escapes has what a backslash and a character stand for, or 0 if they stand for nothing.
+var escapes = [256]byte{
+	'"': '"', '\'': '\'', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// unicodeEscape is the length of \uXXXX.
+const unicodeEscape = 6
+
+// escapedRune reads \uXXXX, or two of them that make one character, and returns how long
+// that was; 0 if there is none. Half of such a pair becomes U+FFFD: no item holds one.
+func escapedRune(text string) (r rune, size int) {
+	r, ok := escapedUnit(text)
+	if !ok {
+		return 0, 0
+	}
+	if low, ok := escapedUnit(text[unicodeEscape:]); ok && utf16.IsSurrogate(r) {
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			return pair, 2 * unicodeEscape
+		}
+	}
+	return r, unicodeEscape
+}
+
+func escapedUnit(text string) (unit rune, ok bool) {
+	if len(text) < unicodeEscape || text[:2] != `\u` {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text[2:unicodeEscape], 16, 16)
+	return rune(n), err == nil
 }

@@ -16,70 +16,85 @@ import (
 func AppendShortest(dst []byte, json string) []byte {
 	from := 0 // what has been appended
 	for i := 0; i < len(json); {
-		switch shortestSteps[json[i]] {
-		case stepOver:
-			i++
-		case stepString:
-			i = textEnd(json, i)
-		case stepNumber:
-			if json[i] == 'e' && (i == 0 || json[i-1] < '0' || json[i-1] > '9') { // of true or false
-				i++
-				continue
-			}
-			start, end := numberAround(json, i)
-			if number := json[start:end]; !isShortest(number) {
-				dst = append(dst, json[from:start]...)
-				dst = appendNumber(dst, number)
-				from = end
-			}
-			i = end
+		end, shortest := i+1, true
+		switch marks[json[i]] {
+		case markQuote:
+			end = StringEnd(json, i)
+		case markPoint:
+			end, shortest = fractionEnd(json, i)
+		case markExponent:
+			shortest = i == 0 || !isDigit(json[i-1]) // it is of true or false
 		}
+		if !shortest {
+			start := i
+			for start > from && (isDigit(json[start-1]) || json[start-1] == '-') {
+				start--
+			}
+			end = literalEnd(json, i)
+			dst = appendNumber(append(dst, json[from:start]...), json[start:end])
+			from = end
+		}
+		i = end
 	}
 	return append(dst, json[from:]...)
 }
 
-// How AppendShortest goes on at a byte outside of strings.
+// ShortestEnd returns what follows the array or object that begins at json[i], and whether
+// all numbers in it are certainly in the shortest form: then AppendShortest would copy it.
+func ShortestEnd(json string, i int) (end int, shortest bool) {
+	shortest = true
+	for depth := 0; i < len(json); {
+		switch marks[json[i]] {
+		case markQuote:
+			i = StringEnd(json, i)
+			continue
+		case markOpens:
+			depth++
+		case markCloses:
+			if depth--; depth == 0 {
+				return i + 1, shortest
+			}
+		case markPoint:
+			var certain bool
+			i, certain = fractionEnd(json, i)
+			shortest = shortest && certain
+			continue
+		case markExponent:
+			shortest = shortest && !isDigit(json[i-1])
+		}
+		i++
+	}
+	return i, shortest
+}
+
+// What a byte outside of strings is.
 const (
-	stepOver = iota
-	stepString
-	stepNumber // in which this is a point or an exponent, or in a word
+	markQuote = iota + 1
+	markOpens
+	markCloses
+	markPoint
+	markExponent // or of a word
 )
 
-var shortestSteps = [256]byte{'"': stepString, '.': stepNumber, 'e': stepNumber, 'E': stepNumber}
-
-// textEnd returns what follows the string that begins at json[i].
-func textEnd(json string, i int) int {
-	for i++; i < len(json); i++ {
-		switch json[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
-		}
-	}
-	return len(json)
-}
-
-// numberAround returns where the number begins and ends of which json[i] is a part.
-func numberAround(json string, i int) (start, end int) {
-	for start = i; start > 0 && (json[start-1] >= '0' && json[start-1] <= '9' || json[start-1] == '-'); start-- {
-	}
-	for end = i; end < len(json) && json[end] != ',' && json[end] != '}' && json[end] != ']'; end++ {
-	}
-	return start, end
-}
+var marks = [256]byte{'"': markQuote, '{': markOpens, '[': markOpens, '}': markCloses, ']': markCloses,
+	'.': markPoint, 'e': markExponent, 'E': markExponent}
 
 // smallestPlain is how numbers begin that JavaScript writes with an exponent.
 const smallestPlain = "0.000000"
 
-// isShortest reports whether a number with a point or an exponent is certainly in the
-// shortest form: a decimal fraction of so few digits is the shortest one of its float64,
-// unless it ends with zeros.
-func isShortest(number string) bool {
-	if len(number) > maxExactDigits || number[len(number)-1] == '0' || strings.ContainsAny(number, "eE") {
-		return false
+// fractionEnd returns what follows the fraction that begins with the given point, and
+// whether its number is certainly in the shortest form: a decimal fraction of so few digits
+// is the shortest one of its float64, unless it ends with zeros.
+func fractionEnd(json string, point int) (end int, shortest bool) {
+	end = point + 1 + Digits(json[point+1:])
+	start := point
+	for start > 0 && isDigit(json[start-1]) {
+		start--
 	}
-	return !strings.HasPrefix(strings.TrimPrefix(number, "-"), smallestPlain)
+	if json[end-1] == '0' || end-start-1 > maxExactDigits || end < len(json) && json[end]|0x20 == 'e' {
+		return end, false
+	}
+	return end, json[start] != '0' || !strings.HasPrefix(json[start:end], smallestPlain)
 }
 
 // appendNumber appends a number as JavaScript writes it.

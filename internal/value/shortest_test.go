@@ -48,6 +48,9 @@ func FuzzAppendShortest(f *testing.F) {
 		}
 		raw := string(o.Bytes())
 		short := AppendShortest(nil, raw)
+		if end, shortest := ShortestEnd(raw, 0); end != len(raw) || shortest && string(short) != raw {
+			t.Fatalf("%s: ends at %d, is the shortest: %v", raw, end, shortest)
+		}
 		var was, is any
 		if err := json.Unmarshal([]byte(raw), &was); err != nil {
 			t.Fatal(err)
@@ -71,8 +74,12 @@ func TestIsShortest(t *testing.T) {
 			for point := 1; point < digits; point++ {
 				for _, of := range []string{"123456789123456", "987654321987654", "900000000000001", "100000000000009", "000000000000001"} {
 					number := sign + of[:point] + "." + of[point:digits]
-					if strings.HasPrefix(of, "0") && point > 1 || !isShortest(number) {
+					end, shortest := fractionEnd(number, strings.IndexByte(number, '.'))
+					if strings.HasPrefix(of, "0") && point > 1 || !shortest {
 						continue
+					}
+					if end != len(number) {
+						t.Errorf("%s: its fraction ends at %d", number, end)
 					}
 					var f float64
 					if _, err := fmt.Sscan(number, &f); err != nil || math.IsInf(f, 0) {

@@ -47,16 +47,16 @@ func Equal(a, b Value) bool {
 // EqualArrays reports whether two arrays have the same length and elements that equal says
 // are equal, one by one.
 func EqualArrays(a, b Value, equal func(a, b Value) bool) bool {
-	s, t := a.text, b.text
-	i, j := 1, 1
-	for i < len(s)-1 && j < len(t)-1 {
-		endS, endT := valueEnd(s, i), valueEnd(t, j)
-		if !equal(a.part(s[i:endS]), b.part(t[j:endT])) {
+	x, i, moreX := a.ElementAt(FirstElement)
+	y, j, moreY := b.ElementAt(FirstElement)
+	for moreX && moreY {
+		if !equal(x, y) {
 			return false
 		}
-		i, j = endS+1, endT+1
+		x, i, moreX = a.ElementAt(i)
+		y, j, moreY = b.ElementAt(j)
 	}
-	return i >= len(s)-1 && j >= len(t)-1
+	return moreX == moreY
 }
 
 // maxLookups is the widest object whose properties are looked up one by one in

@@ -186,7 +186,7 @@ func (v Value) AsFloat() (f float64, ok bool) {
 	case formInt:
 		return float64(int64(v.bits)), true
 	case formSpelled:
-		return parseNumber(v.text), true
+		return value.ParseNumber(v.text), true
 	}
 	return math.Float64frombits(v.bits), true
 }
@@ -219,12 +219,8 @@ func (v Value) AsInt() (n int64, ok bool) {
 // isDigits reports whether a number is spelled with nothing but a sign and
 // digits.
 func isDigits(text string) bool {
-	for i := range len(text) {
-		if !isDigit(text[i]) && (i > 0 || text[i] != '-') {
-			return false
-		}
-	}
-	return true
+	text = strings.TrimPrefix(text, "-")
+	return value.Digits(text) == len(text)
 }
 
 // AsString returns v's string; ok is false when v is of another kind.
@@ -233,7 +229,7 @@ func (v Value) AsString() (s string, ok bool) {
 		return "", false
 	}
 	if v.form == formEscaped {
-		return unquote(v.text), true
+		return value.Unquote(v.text), true
 	}
 	return v.text, true
 }
@@ -304,9 +300,6 @@ func (v Value) appendNumber(dst []byte) []byte {
 	case formInt:
 		return strconv.AppendInt(dst, int64(v.bits), 10)
 	case formSpelled:
-		if isPlainNumber(v.text) {
-			return append(dst, v.text...)
-		}
 		return value.AppendShortest(dst, v.text)
 	}
 	return appendFloat(dst, math.Float64frombits(v.bits))
@@ -330,39 +323,4 @@ func (v Value) String() string {
 		return v.kind.String()
 	}
 	return string(v.AppendJSON(nil))
-}
-
-// maxExactDigits is the longest run of digits that a float64 holds exactly.
-const maxExactDigits = 15
-
-// parseNumber reads a number that is known to be one. Short integers, which
-// most numbers are, need no strconv.
-func parseNumber(text string) float64 {
-	digits := text
-	if text[0] == '-' {
-		digits = text[1:]
-	}
-	if len(digits) > maxExactDigits {
-		return parseAnyNumber(text)
-	}
-	n := int64(0)
-	for i := range len(digits) {
-		d := digits[i] - '0'
-		if d > 9 {
-			return parseAnyNumber(text)
-		}
-		n = n*10 + int64(d)
-	}
-	if text[0] == '-' {
-		n = -n
-	}
-	return float64(n)
-}
-
-func parseAnyNumber(text string) float64 {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(f, 0) {
-		panic("sql: number was valid and is not: " + err.Error())
-	}
-	return f
 }

@@ -43,7 +43,7 @@ func (e *Error) JSON() []byte {
 
 func (e *Error) appendJSON(dst []byte) []byte {
 	dst = append(dst, `{"severity":"Error",`...)
-	if digitsLength(e.Code) == len(e.Code) {
+	if value.Digits(e.Code) == len(e.Code) {
 		dst = append(append(dst, `"code":`...), e.Code...)
 	} else {
 		dst = strconv.AppendInt(append(dst, `"location":{"start":`...), int64(e.Span.Start), 10)

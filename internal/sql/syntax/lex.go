@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 type tokenKind uint8
@@ -201,7 +202,10 @@ func (l *lexer) scanNumber(rest string) token {
 		for n = 2; n < len(rest) && isHex(rest[n]); n++ {
 		}
 	} else {
-		kind, n = decimalLength(rest)
+		var fraction, exponent bool
+		if n, fraction, exponent = value.NumberEnd(rest, 0); fraction || exponent {
+			kind = tokenDouble
+		}
 	}
 	if n < len(rest) && (rest[n] == '.' || isNameStart(rest[n]) || isDigit(rest[n])) {
 		kind = tokenBad
@@ -211,121 +215,19 @@ func (l *lexer) scanNumber(rest string) token {
 	return token{kind: kind}
 }
 
-func decimalLength(s string) (kind tokenKind, n int) {
-	kind = tokenInteger
-	if s[0] == '0' {
-		n = 1
-	} else {
-		n = digitsLength(s)
-	}
-	if n < len(s) && s[n] == '.' {
-		if d := digitsLength(s[n+1:]); d > 0 {
-			kind, n = tokenDouble, n+1+d
-		}
-	}
-	if n < len(s) && (s[n] == 'e' || s[n] == 'E') {
-		e := n + 1
-		if e < len(s) && (s[e] == '+' || s[e] == '-') {
-			e++
-		}
-		if d := digitsLength(s[e:]); d > 0 {
-			kind, n = tokenDouble, e+d
-		}
-	}
-	return kind, n
-}
-
 // scanString reads a string in either kind of quotes. One that does not end, or
 // with an escape that there is not, is bad.
 func (l *lexer) scanString(rest string) token {
-	end := 1
-	for end < len(rest) && rest[end] != rest[0] {
-		if rest[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end >= len(rest) {
-		l.pos += len(rest)
+	body, after, ok := value.CutQuoted(rest)
+	l.pos += len(rest) - len(after)
+	if !ok {
 		return token{kind: tokenBad}
 	}
-	l.pos += end + 1
-	text, ok := unescapeString(rest[1:end])
+	text, ok := value.Unescape(body)
 	if !ok {
 		return token{kind: tokenBad}
 	}
 	return token{kind: tokenString, text: text}
-}
-
-func unescapeString(s string) (text string, ok bool) {
-	if !strings.Contains(s, `\`) {
-		return s, true
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		i := lengthBeforeAny(s, `\`)
-		b.WriteString(s[:i])
-		if s = s[i:]; s == "" {
-			break
-		}
-		if s[1] != 'u' {
-			c := escaped(s[1])
-			if c == 0 {
-				return "", false
-			}
-			b.WriteByte(c)
-			s = s[2:]
-			continue
-		}
-		r, n := escapedRune(s)
-		if n == 0 {
-			return "", false
-		}
-		b.WriteRune(r)
-		s = s[n:]
-	}
-	return b.String(), true
-}
-
-// escaped returns what \c stands for, or 0 if it stands for nothing.
-func escaped(c byte) byte {
-	switch c {
-	case '\'', '"', '\\', '/':
-		return c
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	}
-	return 0
-}
-
-// escapedRune reads \uXXXX, or two of them that make one character, at the
-// beginning of s. Half of such a pair becomes U+FFFD: no item holds one.
-func escapedRune(s string) (r rune, n int) {
-	unit := func(s string) (rune, bool) {
-		if len(s) < 6 || s[:2] != `\u` {
-			return 0, false
-		}
-		x, err := strconv.ParseUint(s[2:6], 16, 16)
-		return rune(x), err == nil
-	}
-	r, ok := unit(s)
-	if !ok {
-		return 0, 0
-	}
-	if low, ok := unit(s[6:]); ok && utf16.IsSurrogate(r) {
-		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-			return pair, 12
-		}
-	}
-	return r, 6
 }
 
 // number returns what a tokenInteger or tokenDouble means. Integers beyond 64
@@ -354,14 +256,6 @@ func floatLiteral(text string) Literal {
 func isDigit(c byte) bool     { return '0' <= c && c <= '9' }
 func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 func isHex(c byte) bool       { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
-
-func digitsLength(s string) int {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n
-}
 
 func nameLength(s string) int {
 	n := 0
