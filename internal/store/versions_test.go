@@ -152,12 +152,14 @@ func FuzzLogRow(f *testing.F) {
 	f.Add(key, append(row, 0xff, 0xff))
 	f.Add(key[:9], row)
 	f.Add(key, []byte{logVersion, byte(logExpiry)})
+	f.Add(key, append([]byte{logVersion, byte(logDelete)}, make([]byte, logRowBytes-2)...))
 	f.Fuzz(func(t *testing.T, key, raw []byte) {
 		r, err := parseLogRow(kv.Entry{Key: key, Value: raw})
 		if err != nil {
 			return
 		}
-		if len(r.identity)+len(r.image)+logRowBytes != len(raw) || (len(r.image) == 0) != (r.kind == logExpiry) {
+		written := r.kind == logCreate || r.kind == logReplace
+		if len(r.identity)+len(r.image)+logRowBytes != len(raw) || written && len(r.image) == 0 {
 			t.Errorf("%x is read as %+v", raw, r)
 		}
 	})
