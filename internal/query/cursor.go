@@ -8,6 +8,7 @@ package query
 
 import (
 	"container/heap"
+	"errors"
 	"iter"
 	"slices"
 
@@ -27,27 +28,93 @@ type cursor interface {
 	close()
 }
 
-// open returns a cursor over a set.
-func (x *execution) open(s *set) cursor {
+// cursor returns a cursor over a set whose rows are in the order of ordinals.
+func (x *execution) cursor(s *set) cursor {
 	var parts []cursor
 	for _, v := range s.ranges {
 		parts = append(parts, &rowCursor{x: x, of: s, values: v})
 	}
 	for _, part := range s.any {
-		parts = append(parts, x.open(part))
-	}
-	if s.all != nil {
-		all := &commonCursor{}
-		for _, part := range s.all {
-			all.parts = append(all.parts, x.open(part))
-		}
-		return all
+		parts = append(parts, x.cursor(part))
 	}
 	if len(parts) == 1 {
 		return parts[0]
 	}
 	return &mergedCursor{unopened: parts}
 }
+
+// visitEach reads the items of ordinals that come in order.
+func (x *execution) visitEach(ordinals iter.Seq2[uint64, error], yield visitor) error {
+	for ordinal, err := range ordinals {
+		if errors.Is(err, errPageEnds) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		x.took(&x.page.Times.Index)
+		if more, err := x.visit(ordinal, index.Value{}, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// walked returns the ordinals of a cursor, after one.
+func (x *execution) walked(c cursor, after uint64) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		defer c.close()
+		for {
+			ordinal, err := c.seek(after + 1)
+			if err != nil {
+				yield(0, err)
+				return
+			}
+			if ordinal == 0 || !yield(ordinal, nil) {
+				return
+			}
+			after = ordinal
+		}
+	}
+}
+
+// only returns the ordinals of one value.
+func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		scan := s.rowsAfter(s.ranges[0], after)
+		scan.Within, scan.Places = x.within(), x.endsAnywhere
+		x.r.Index(scan)(func(hit store.Hit, err error) bool {
+			if err != nil {
+				yield(0, err)
+				return false
+			}
+			if hit.EPK != nil {
+				x.page.Work.IndexRows++
+			}
+			if hit.EPK != nil && x.inScope(hit.EPK) {
+				return yield(hit.Ordinal, nil)
+			}
+			ends, err := x.passBy(hit.Ordinal, index.Value{})
+			if err != nil {
+				yield(0, err)
+			}
+			return err == nil && !ends
+		})
+	}
+}
+
+// listCursor walks over ordinals that have been gathered.
+type listCursor struct{ ordinals []uint64 }
+
+func (c *listCursor) seek(ordinal uint64) (uint64, error) {
+	n, _ := slices.BinarySearch(c.ordinals, ordinal)
+	if c.ordinals = c.ordinals[n:]; len(c.ordinals) == 0 {
+		return 0, nil
+	}
+	return c.ordinals[0], nil
+}
+
+func (c *listCursor) close() {}
 
 // rowCursor walks over the rows of one value.
 type rowCursor struct {
@@ -101,7 +168,7 @@ func (c *rowCursor) seek(ordinal uint64) (uint64, error) {
 func (c *rowCursor) reopen(ordinal uint64) {
 	c.close()
 	scan := c.of.rowsAfter(c.values, ordinal-1)
-	scan.Places = c.x.places
+	scan.Places = c.x.endsAnywhere
 	c.next, c.stop = iter.Pull2(c.x.r.Index(scan))
 }
 

@@ -6,8 +6,8 @@
 //     error: everything that may take long asks look now and then, the reader by rows,
 //     expressions by steps.
 //  2. A page of rows that are shown as they are found ends after PageTime with what it
-//     has, and a token. It ends at a place, which may be one where no row is, and that
-//     place comes after the one where the page began, in the order in which items are
+//     has, and a token. It ends at a position, which may be one where no row is, and that
+//     comes after the position where the page began, in the order in which items are
 //     found. So every page gets on, and pages come to an end, though some may be empty.
 //  3. Rows that have to be sorted, grouped or ranked are all found before one is shown,
 //     by every page again: what has been found cannot be handed on in a token, so that
@@ -62,10 +62,10 @@ func (x *execution) catchUp() {
 	x.began = x.q.Elapsed()
 }
 
-// begins is where a page begins that is not the first: the place, and how many rows of
+// begins is where a page begins that is not the first: the position, and how many rows of
 // the item there are done.
 type begins struct {
-	place
+	position
 	rows int
 }
 
@@ -74,41 +74,36 @@ func (b *begins) beforeRow(c *candidate, rows int) bool {
 	return b == nil || !b.same(c) || rows > b.rows
 }
 
-// beforePlace reports whether a place comes after the beginning of the page.
-func (b *begins) beforePlace(c *candidate, p *plan) bool {
-	return b == nil || !b.same(c) && b.before(c, p)
-}
-
-// passBy notes that a place was passed where nothing is shown, and reports whether the
+// passBy notes that a row was passed of which nothing is shown, and reports whether the
 // page ends there.
 func (x *execution) passBy(ordinal uint64, value index.Value) (ends bool, err error) {
-	if !x.places || !x.due() {
+	if !x.endsAnywhere || !x.due() {
 		return false, nil
 	}
 	return x.endAt(ordinal, value)
 }
 
-// endAt ends the page at a place where nothing is shown, if it should end and can. A
-// place in an order is told by an item's keys, so that there must be one.
+// endAt ends the page at a row of which nothing is shown, if it should end and can. A
+// position in an order is told by an item's keys, so that there must be one.
 func (x *execution) endAt(ordinal uint64, value index.Value) (ends bool, err error) {
-	c := candidate{Found: store.Found{Ordinal: ordinal}, value: value}
-	if !x.plan.method.valued() {
-		c.value = index.Value{}
-	}
-	if !x.places || !x.overdue() {
+	if !x.endsAnywhere || !x.overdue() {
 		return false, nil
 	}
-	if x.loose != nil && (!x.loose.empty() || x.loose.takes(index.Place{Value: value, Ordinal: ordinal})) {
+	if r := x.run; r != nil && (len(r.rows) > 0 || r.takes(index.Place{Value: value, Ordinal: ordinal})) {
 		return false, nil // in no order
 	}
-	if !x.begins.beforePlace(&c, x.plan) {
-		return false, nil
+	c := candidate{Found: store.Found{Ordinal: ordinal}}
+	if x.path.order() != byOrdinal {
+		c.value = value
+	}
+	if b := x.begins; b != nil && (b.same(&c) || !x.before(&b.position, &c)) {
+		return false, nil // no further than where it began
 	}
 	if x.behind {
 		x.catchUp()
 		return false, nil
 	}
-	if x.plan.method.keyed() {
+	if x.path.order() == byKeys {
 		f, live, err := x.r.Get(ordinal)
 		if err != nil || !live {
 			return false, err
@@ -118,8 +113,5 @@ func (x *execution) endAt(ordinal uint64, value index.Value) (ends bool, err err
 		}
 	}
 	x.at.set(&c, 0)
-	return true, x.end()
+	return true, x.endPage()
 }
-
-// valued reports whether a place is one in an index by value.
-func (m method) valued() bool { return m.keyed() || m == indexRange || m == compositeRange }

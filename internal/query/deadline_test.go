@@ -109,7 +109,7 @@ func TestPagesEndAmongLongStrings(t *testing.T) {
 	}
 	for _, order := range []string{"", " DESC"} {
 		q := f.request("SELECT VALUE c.n FROM c WHERE c.n + 1 = 5 OR c.n + 1 = 6 ORDER BY c.long" + order)
-		if got, pages := f.hurried(q, func() int { return 0 }); len(got) != 2 || pages < 5 {
+		if got, pages := f.hurried(q, func() int { return 0 }); len(got) != 2 || pages < 3 {
 			t.Errorf("got %v on %d pages", got, pages)
 		}
 	}
@@ -132,7 +132,7 @@ func TestPagesEndWhereThereIsNothing(t *testing.T) {
 		texts []string
 	}{
 		{"others", Scope{Logical: f.logical("k")}, false, []string{
-			"SELECT VALUE c.x FROM c WHERE c.x >= 0 OFFSET 0 LIMIT 1", "SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 0 LIMIT 1", "SELECT VALUE c.x FROM c WHERE c.same = 1 OFFSET 0 LIMIT 1",
+			"SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 0 LIMIT 1", "SELECT VALUE c.x FROM c WHERE c.same = 1 OFFSET 0 LIMIT 1",
 		}},
 		{"a range", Scope{MinEPK: f.logical("k").EPK, MaxEPK: append(f.logical("k").EPK, 0)}, false, []string{
 			"SELECT VALUE c.x FROM c", "SELECT VALUE c.x FROM c WHERE c.x >= 0", "SELECT VALUE c.x FROM c ORDER BY c.x", "SELECT VALUE c.x FROM c WHERE c.same = 1",
@@ -150,7 +150,7 @@ func TestPagesEndWhereThereIsNothing(t *testing.T) {
 		}
 		for _, text := range c.texts {
 			q := f.request(text)
-			q.Scope, q.PageTime = c.scope, PageTime
+			q.Scope, q.PageTime, q.gathered = c.scope, PageTime, 1
 			q.hurry(3, pageIsOver)
 			page := f.page(q)
 			if page.Count > 0 || page.Token == "" {
@@ -200,7 +200,7 @@ func TestQueriesEndInTime(t *testing.T) {
 // A page ends at any look, or a query at any of its looks: what it gives is right.
 func (f *fixture) compareHurried(t *random, q *randomQuery, s Scope, want []string) {
 	r := f.request(q.String())
-	r.Scope, r.MaxRows = s, 1+uniform(t.T, "rows", 50)
+	r.Scope, r.MaxRows, r.gathered = s, 1+uniform(t.T, "rows", 50), q.gathered
 	most := 1 + uniform(t.T, "looks", 60)
 	got, pages := f.hurried(r, func() int { return uniform(t.T, "look", most) })
 	if problem := judge(q, canonical(got), slices.Clone(want)); problem != "" {

@@ -65,13 +65,13 @@ func TestQueriesSeeNoExpiredItem(t *testing.T) {
 		{"SELECT VALUE MAX(c.x) FROM c", "scan", "8"},
 		{"SELECT VALUE c.x FROM c WHERE c.parity = '1'", `seek /parity = "1"`, ""},
 		{"SELECT VALUE c.x FROM c WHERE c.x IN (3, 4, 5, 6)", `seek /x = 3 4 5 … 4 values`, "4 6"},
-		{"SELECT VALUE c.x FROM c WHERE c.x > 4", `range /x > 4`, "6 8"},
+		{"SELECT VALUE c.x FROM c WHERE c.x > 4", `gather /x > 4`, "6 8"},
 		{"SELECT VALUE c.x FROM c ORDER BY c.x DESC", "ordered /x descending", "8 6 4 2 0"},
 		{"SELECT VALUE c.x FROM c ORDER BY c.missing", "scan, sort", "0 2 4 6 8"},
 		{"SELECT TOP 2 VALUE c.x FROM c", "scan", "0 2"},
 		{"SELECT VALUE c.x FROM c OFFSET 1 LIMIT 2", "scan", "2 4"},
 		{"SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 1 LIMIT 2", "ordered /x", "2 4"},
-		{"SELECT VALUE c.x FROM c WHERE c.x > 0 OFFSET 1 LIMIT 2", "range /x > 0", "4 6"},
+		{"SELECT VALUE c.x FROM c WHERE c.x > 0 OFFSET 1 LIMIT 2", "gather /x > 0", "4 6"},
 		{"SELECT DISTINCT VALUE c.parity FROM c", "scan", `"0"`},
 		{"SELECT VALUE c.parity FROM c GROUP BY c.parity", "scan", `"0"`},
 		{"SELECT VALUE t FROM c JOIN t IN c.tags WHERE IS_NUMBER(t)", "scan", "0 2 4 6 8"},
@@ -134,14 +134,14 @@ func TestCountWithinAPartitionKey(t *testing.T) {
 		plan string
 		want int
 	}{
-		{value.PartitionKey{value.String("a"), keys[0]}, `count /b/c = "x"`, each / 2},
-		{value.PartitionKey{value.String("a"), keys[1]}, "logical", each / 2}, // the index has its beginning alone
-		{value.PartitionKey{value.String("a"), keys[2]}, `count /b/c = 1.5`, each / 2},
-		{value.PartitionKey{value.String("a"), keys[3]}, `count /b/c = true`, each / 2},
-		{value.PartitionKey{value.String("a"), keys[4]}, `count /b/c = null`, each / 2},
-		{value.PartitionKey{value.String("a"), keys[5]}, "logical", each / 2}, // no index has what is not there
-		{value.PartitionKey{value.String("a")}, `count /a = "a"`, each / 2 * len(keys)},
-		{value.PartitionKey{value.String("b"), keys[0]}, "logical", 0},
+		{value.PartitionKey{value.String("a"), keys[0]}, "count /b/c of the partition key", each / 2},
+		{value.PartitionKey{value.String("a"), keys[1]}, "scan", each / 2}, // the index has its beginning alone
+		{value.PartitionKey{value.String("a"), keys[2]}, "count /b/c of the partition key", each / 2},
+		{value.PartitionKey{value.String("a"), keys[3]}, "count /b/c of the partition key", each / 2},
+		{value.PartitionKey{value.String("a"), keys[4]}, "count /b/c of the partition key", each / 2},
+		{value.PartitionKey{value.String("a"), keys[5]}, "scan", each / 2}, // no index has what is not there
+		{value.PartitionKey{value.String("a")}, "count /a of the partition key", each / 2 * len(keys)},
+		{value.PartitionKey{value.String("b"), keys[0]}, "scan", 0},
 	} {
 		q := f.request("SELECT VALUE COUNT(1) FROM c")
 		q.Scope.Logical = f.under(c.key)

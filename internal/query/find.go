@@ -17,17 +17,17 @@ import (
 
 // finds returns the keys of all items that can be in the result, if the filter names
 // them.
-func (c *chooser) finds() ([]store.Key, bool) {
-	container := c.r.Container()
-	if c.s.Logical != nil && !c.s.Logical.Prefix {
-		if keys, ok := namedIn(c.s.Logical, c.facts); ok {
+func (pl *planner) finds() ([]store.Key, bool) {
+	container := pl.container
+	if pl.scope.oneKey() {
+		if keys, ok := namedIn(pl.scope.Logical, pl.facts); ok {
 			return keys, true
 		}
 	}
-	if keys, ok := named(container, c.facts); ok {
+	if keys, ok := named(container, pl.facts); ok {
 		return keys, true
 	}
-	for _, f := range c.facts {
+	for _, f := range pl.facts {
 		if f.Op != sql.CondOr || len(f.Of) > maxSeeks {
 			continue
 		}
@@ -150,23 +150,4 @@ func valuesOf(f *sql.Condition) []value.Scalar {
 		values = append(values, scalar)
 	}
 	return values
-}
-
-// many finds the items with one of several keys, in the order of ordinals.
-func (x *execution) many(yield func(candidate) (bool, error)) error {
-	var ordinals []uint64
-	for _, k := range x.plan.keys {
-		if !x.inScope(k.EPK) {
-			continue
-		}
-		f, live, err := x.r.Find(k)
-		if err != nil {
-			return err
-		}
-		if live {
-			ordinals = append(ordinals, f.Ordinal)
-		}
-	}
-	slices.Sort(ordinals)
-	return x.visitAll(slices.Compact(ordinals), yield)
 }

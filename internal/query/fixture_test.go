@@ -345,18 +345,6 @@ func (f *fixture) expect(text string, want ...string) {
 	}
 }
 
-func (f *fixture) context() context.Context { return context.Background() }
+func (f *fixture) context() context.Context { return noContext }
 
-// explain returns how a query would be answered.
-func explain(q Request) (string, error) {
-	r, err := q.Partition.NewReader(q.NowMs)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	p, err := choose(r, q.Program, &q.Scope)
-	if err != nil {
-		return "", err
-	}
-	return p.String(), nil
-}
+var noContext = context.Background()

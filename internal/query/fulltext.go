@@ -9,7 +9,6 @@ package query
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/mayflydb/mayfly/internal/analysis"
 	"github.com/mayflydb/mayfly/internal/index"
@@ -23,187 +22,102 @@ const (
 	// maxWordStreams is how many words are looked up side by side. Questions about
 	// more are answered from the items.
 	maxWordStreams = 64
-	// maxWordsCompared is of how many words of a term, and for how many terms, it is
-	// found out which of them the fewest items have.
+	// maxWordsCompared is of how many words of a condition it is found out which of them
+	// the fewest items have.
 	maxWordsCompared = 8
 )
 
 // fullText returns a path as the index has it, if there is a full-text index of it.
-func (c *chooser) fullText(path sql.Path) (index.Path, bool) {
-	return specialPath(c, path, c.r.Container().Special.FullText)
+func (pl *planner) fullText(path sql.Path) (index.Path, bool) {
+	return pl.specialPath(path, pl.container.Special.FullText)
 }
 
 // specialPath returns a path as the index has it, if it is one of those.
-func specialPath(c *chooser, path sql.Path, indexed []value.Path) (index.Path, bool) {
-	if len(path) == 0 || hasElements(path) || isComputed(c.r.Container(), path[0].Name) {
+func (pl *planner) specialPath(path sql.Path, indexed []value.Path) (index.Path, bool) {
+	if len(path) == 0 || hasElements(path) || isComputed(pl.container, path[0].Name) {
 		return nil, false
 	}
-	var found index.Path
-	for _, s := range path {
-		found = append(found, index.Property(s.Name))
-	}
-	return found, slices.ContainsFunc(indexed, path.Is)
+	return steps(path, false), slices.ContainsFunc(indexed, path.Is)
 }
 
-// wordSeek finds the condition on a text that the fewest items meet.
-func (c *chooser) wordSeek() (*plan, error) {
-	var found []*plan
-	for _, f := range c.facts {
-		if f.Op != sql.CondFullText && f.Op != sql.CondFullTextAny {
-			continue
-		}
-		path, ok := c.fullText(f.Path)
-		if !ok {
-			continue
-		}
-		words, err := c.wordsToSeek(path, f)
-		if err != nil {
-			return nil, err
-		}
-		if len(words) > maxSeeks {
-			continue
-		}
-		s := &set{kind: index.Words, path: path, text: hasText(words)}
-		for _, word := range words {
-			s.ranges = append(s.ranges, index.Word(word))
-		}
-		if len(words) > 0 {
-			s.ranges = append(s.ranges, index.LongTexts())
-		}
-		found = append(found, c.setPlan(s))
+// appendWordSets appends the items that may meet a condition on a text: a set for each of
+// its words if it demands all terms, or one for all terms of which it demands any.
+func (pl *planner) appendWordSets(list []*set, fact int, f *sql.Condition) []*set {
+	path, ok := pl.fullText(f.Path)
+	if !ok || len(f.Values) > maxSeeks {
+		return list
 	}
-	return c.fewest(found)
-}
-
-// fewest returns the plan that reads the fewest index rows, the first of several; nil
-// if there is none. Where there is nothing to choose, nothing is counted.
-func (c *chooser) fewest(plans []*plan) (*plan, error) {
-	switch len(plans) {
-	case 0:
-		return nil, nil
-	case 1:
-		return plans[0], nil
-	}
-	var best *plan
-	least := int64(fewHits)
-	for _, p := range plans {
-		rows, err := c.rows(p, least)
-		if err != nil {
-			return nil, err
-		}
-		if best == nil || rows < least {
-			best, least = p, rows
-		}
-	}
-	return best, nil
-}
-
-// wordsToSeek returns words of which each item that meets a condition has one; none
-// if no item does.
-func (c *chooser) wordsToSeek(path index.Path, f *sql.Condition) ([]string, error) {
 	var all, any []string
 	for _, term := range f.Values {
 		text, _ := term.AsString()
 		words := analysis.Words(text)
 		if len(words) == 0 {
 			if f.Op == sql.CondFullText {
-				return nil, nil // a term without words is contained nowhere
+				return append(list, &set{fact: fact, kind: index.Words, path: path}) // such a term is contained nowhere
 			}
 			continue
 		}
-		if f.Op == sql.CondFullText {
-			all = append(all, words...)
-			continue
-		}
-		if len(f.Values) > maxWordsCompared {
-			any = append(any, words[0])
-			continue
-		}
-		word, err := c.rarest(path, words)
-		if err != nil {
-			return nil, err
-		}
-		any = append(any, word)
+		all = append(all, words...)
+		any = append(any, slices.MaxFunc(words, func(a, b string) int { return len(a) - len(b) }))
 	}
-	if f.Op == sql.CondFullText {
-		word, err := c.rarest(path, all)
-		return []string{word}, err
+	if f.Op == sql.CondFullTextAny {
+		slices.Sort(any)
+		return append(list, wordSet(fact, path, slices.Compact(any)))
 	}
-	slices.Sort(any)
-	return slices.Compact(any), nil
+	for _, word := range all[:min(len(all), maxWordsCompared)] {
+		list = append(list, wordSet(fact, path, []string{word}))
+	}
+	return list
 }
 
-// rarest returns the word that the fewest items have.
-func (c *chooser) rarest(path index.Path, words []string) (string, error) {
-	plans := make([]*plan, 0, maxWordsCompared)
-	for _, word := range words[:min(len(words), maxWordsCompared)] {
-		plans = append(plans, &plan{set: &set{kind: index.Words, path: path, ranges: []index.ValueRange{index.Word(word)}}})
+// wordSet returns the items with one of several words in a text, and those whose texts are
+// too long for their words to have rows.
+func wordSet(fact int, path index.Path, words []string) *set {
+	s := &set{fact: fact, kind: index.Words, path: path}
+	for _, word := range words {
+		s.ranges = append(s.ranges, index.Word(word))
 	}
-	best, err := c.fewest(plans)
-	if err != nil {
-		return "", err
+	if len(words) > 0 {
+		s.ranges = append(s.ranges, index.LongTexts())
 	}
-	return words[slices.Index(plans, best)], nil
+	return s
 }
 
-func hasText(words []string) string {
-	const shown = 3
-	text := "has " + strings.Join(words[:min(len(words), shown)], " or ")
-	if len(words) == 0 {
-		return "has a term without words"
-	}
-	if len(words) > shown {
-		text += " or …"
-	}
-	return value.Clip(text)
+// textPath is all items, with what the index knows of the words in their texts: for
+// statistics, for a ranking, or to read those alone whose scores are among the best.
+type textPath struct {
+	path      index.Path // of the first question
+	questions []sql.TextQuestion
+	totals    bool // of statistics
+	scores    bool // of an order by scores
+	direction kv.Order
 }
 
-// orSpecial returns the best of an equality and conditions on texts and places: the
-// one that the fewest items meet.
-func (c *chooser) orSpecial(seek *plan) (*plan, error) {
-	words, err := c.wordSeek()
-	if err != nil {
-		return nil, err
-	}
-	places, err := c.near()
-	if err != nil {
-		return nil, err
-	}
-	var found []*plan
-	for _, p := range []*plan{seek, words, places} {
-		if p != nil {
-			found = append(found, p)
-		}
-	}
-	return c.fewest(found)
-}
+func (p *textPath) name() string                         { return "text" }
+func (p *textPath) order() order                         { return byOrdinal }
+func (p *textPath) open(*execution, int64) (bool, error) { return true, nil }
 
 // byText finds a way to answer a query about the texts of all items: statistics, a
 // ranking, or an order by scores.
-func (c *chooser) byText() *plan {
-	if list, ok := c.p.TextAggregates(); ok {
-		if found := c.answers(aggregateQuestions(list)); found != nil {
-			found.method, found.sorted = textTotals, true
+func (pl *planner) byText() *textPath {
+	if list, ok := pl.program.TextAggregates(); ok {
+		if found := pl.answers(aggregateQuestions(list)); found != nil {
+			found.totals = true
 			return found
 		}
 		return nil
 	}
-	if ranking := c.p.Ranking(); ranking != nil {
-		questions, ok := ranking.Texts()
-		if !ok || !ranksByText(c.p) {
-			return nil
-		}
-		if found := c.answers(questions); found != nil {
-			found.method, found.sorted = textRank, true
-			return found
+	if ranking := pl.program.Ranking(); ranking != nil {
+		if questions, ok := ranking.Texts(); ok && ranksByText(pl.program) {
+			return pl.answers(questions)
 		}
 		return nil
 	}
-	if keys := c.p.OrderBy(); len(keys) == 1 && keys[0].Text != nil && c.p.Plain() {
-		if found := c.answers([]sql.TextQuestion{keys[0].Text.TextQuestion}); found != nil {
-			found.method = textScores
+	if keys := pl.program.OrderBy(); len(keys) == 1 && keys[0].Text != nil && pl.program.Plain() {
+		if found := pl.answers([]sql.TextQuestion{keys[0].Text.TextQuestion}); found != nil {
+			found.scores = true
 			if keys[0].Desc {
-				found.order = kv.Reverse
+				found.direction = kv.Reverse
 			}
 			return found
 		}
@@ -217,12 +131,12 @@ func ranksByText(p *sql.Program) bool {
 	return p.Plain() && all.Op == sql.CondAlways && all.Exact && !p.Distinct() && !(p.SelectsValue() && p.Ranking().Fused())
 }
 
-// answers returns a plan by which questions are answered from the index, or nil.
-func (c *chooser) answers(questions []sql.TextQuestion) *plan {
-	p := &plan{questions: questions}
+// answers returns a path by which questions are answered from the index, or nil.
+func (pl *planner) answers(questions []sql.TextQuestion) *textPath {
+	p := &textPath{questions: questions}
 	words := 0
 	for i, q := range questions {
-		path, ok := c.fullText(q.Path)
+		path, ok := pl.fullText(q.Path)
 		if !ok {
 			return nil
 		}
@@ -239,21 +153,7 @@ func (c *chooser) answers(questions []sql.TextQuestion) *plan {
 	if len(questions) == 0 || words+len(questions) > maxWordStreams {
 		return nil
 	}
-	p.text = []string{questionsText(questions)}
 	return p
-}
-
-func questionsText(questions []sql.TextQuestion) string {
-	var all []string
-	for _, q := range questions {
-		for _, p := range q.Phrases {
-			all = append(all, strings.Join(p.Words, " "))
-		}
-	}
-	if len(all) == 0 {
-		return "for its length"
-	}
-	return value.Clip("for " + strings.Join(all, ", "))
 }
 
 // aggregateQuestions returns one question for each aggregate that is about a text.

@@ -28,7 +28,7 @@ func TestFullTextSeesNoExpiredItem(t *testing.T) {
 	f.must(f.clock.Set(startMs + 10_000))
 	queries := []struct{ text, plan string }{
 		{"SELECT VALUE c.x FROM c WHERE FullTextContains(c.text, 'bicycles')", "seek /text has bicycl"},
-		{"SELECT VALUE c.x FROM c WHERE FullTextContainsAny(c.text, 'red', 'green')", "seek /text has green or red"},
+		{"SELECT VALUE c.x FROM c WHERE FullTextContainsAny(c.text, 'red', 'green')", "seek /text has red or green"},
 		{"SELECT VALUE COUNT(1) FROM c WHERE FullTextContainsAll(c.text, 'red', 'lane')", "seek /text has red"},
 		{"SELECT TOP 3 c.x FROM c ORDER BY RANK FullTextScore(c.text, 'red', 'lane')", "rank /text for red, lane"},
 		{"SELECT c.x FROM c ORDER BY RANK FullTextScore(c.text, 'lane') OFFSET 1 LIMIT 3", "rank /text for lane"},
@@ -172,7 +172,7 @@ func TestTooMuchToIndexIsFound(t *testing.T) {
 	f.reconfigure(none)
 	f.reindex(10)
 	f.put("k", "4", `"x":4`)
-	if got := f.page(f.request("SELECT VALUE c.x FROM c WHERE c.x > 1")); string(got.Rows) != "3,4" || got.Plan() != "range /x > 1" {
+	if got := f.page(f.request("SELECT VALUE c.x FROM c WHERE c.x > 1")); string(got.Rows) != "3,4" || got.Plan() != "gather /x > 1" {
 		t.Errorf("got %s by %s", got.Rows, got.Plan())
 	}
 	f.checkRows()

@@ -46,44 +46,71 @@ func (i *Indexes) add(spec, filter string) {
 const keyRanges = "/_epk/?"
 
 // indexUse works out what serves a query.
-func indexUse(c *chooser, p *plan) *IndexUse {
+func indexUse(pl *planner, p path) *IndexUse {
 	u := &IndexUse{}
-	switch s := c.s; {
+	switch s := pl.scope; {
 	case s.Logical != nil && !s.Logical.Prefix:
-		for _, path := range c.r.Container().PartitionKey.Paths {
+		for _, path := range pl.container.PartitionKey.Paths {
 			u.Utilized.add(specOf(pathOf(path)), "")
 		}
 	case !s.whole():
 		u.Utilized.add(keyRanges, "")
 	}
-	if p.composite != nil {
+	paths, composite := indexesOf(p)
+	_, byKeys := p.(*keyPath)
+	switch {
+	case composite != nil:
 		var specs []string
-		for _, path := range p.composite.paths {
+		for _, path := range composite.paths {
 			specs = append(specs, compositeSpec(pathOf(path.Path), path.Descending))
 		}
 		u.Utilized.Composite = append(u.Utilized.Composite, specs)
-	} else if p.method != manyFinds && p.method != pointFind {
-		u.Potential.Composite = c.missedComposites()
+	case !byKeys:
+		u.Potential.Composite = pl.missedComposites()
 	}
-	for _, f := range c.facts {
-		c.usedBy(f, p, u)
+	for _, f := range pl.facts {
+		pl.usedBy(f, composite, u)
 	}
-	for _, path := range c.p.Tested() {
-		if at, ok := c.indexed(path, false); ok {
-			c.usedOther(at, u)
+	for _, path := range pl.program.Tested() {
+		if at, ok := pl.indexedAt(path, false); ok {
+			pl.usedOther(at, u)
 		}
 	}
-	if p.set != nil {
-		c.usedSets(p.set, u)
-	} else {
-		c.usedOther(p.path, u)
+	for _, path := range paths {
+		pl.usedOther(path, u)
 	}
 	return u
 }
 
+// indexesOf returns the indexes that a path reads: those of one path, and the composite
+// one if there is one.
+func indexesOf(p path) (paths []index.Path, composite *compositePart) {
+	switch p := p.(type) {
+	case *walkPath:
+		return []index.Path{p.path}, p.composite
+	case *countPath:
+		return []index.Path{p.path}, p.composite
+	case *textPath:
+		return []index.Path{p.path}, nil
+	case *nearestPath:
+		return []index.Path{p.path}, nil
+	case *setPath:
+		for _, s := range p.members {
+			paths = append(paths, s.path)
+			for _, part := range s.any {
+				paths = append(paths, part.path)
+			}
+			if s.composite != nil {
+				composite = s.composite
+			}
+		}
+	}
+	return paths, composite
+}
+
 // usedOther adds an index that serves something else than what usedBy adds.
-func (c *chooser) usedOther(path index.Path, u *IndexUse) {
-	if len(path) > 0 && !slices.ContainsFunc(c.facts, func(f *sql.Condition) bool { return names(f, path) }) {
+func (pl *planner) usedOther(path index.Path, u *IndexUse) {
+	if len(path) > 0 && !slices.ContainsFunc(pl.facts, func(f *sql.Condition) bool { return names(f, path) }) {
 		u.Utilized.add(specOf(path), "")
 	}
 }
@@ -96,67 +123,49 @@ func names(f *sql.Condition, path index.Path) bool {
 	return slices.ContainsFunc(f.Of, func(part *sql.Condition) bool { return names(part, path) })
 }
 
-func (c *chooser) usedSets(s *set, u *IndexUse) {
-	c.usedOther(s.path, u)
-	for _, part := range s.any {
-		c.usedSets(part, u)
-	}
-	for _, part := range s.all {
-		c.usedSets(part, u)
-	}
-}
-
 // usedBy adds what serves a part of the filter, or would.
-func (c *chooser) usedBy(f *sql.Condition, p *plan, u *IndexUse) {
+func (pl *planner) usedBy(f *sql.Condition, used *compositePart, u *IndexUse) {
 	for _, part := range f.Of {
-		c.usedBy(part, p, u)
+		pl.usedBy(part, used, u)
 	}
 	text, ok := filterText(f)
-	if !ok || len(f.Path) == 0 || c.inComposite(p, f.Path) || c.servedByOrder(f.Path, u) {
+	if !ok || len(f.Path) == 0 || used.has(f.Path) || pl.servedByOrder(f.Path, u) {
 		return
 	}
 	elements := f.Op == sql.CondArrayContains
-	if slices.Contains(c.facts, f) {
-		text = c.said(steps(f.Path, elements))
+	if slices.Contains(pl.facts, f) {
+		text = pl.said(steps(f.Path, elements))
 	}
-	if path, indexed := c.indexed(f.Path, elements); indexed {
+	if path, indexed := pl.indexedAt(f.Path, elements); indexed {
 		u.Utilized.add(specOf(path), text)
-	} else if name := f.Path[0].Name; !catalog.SystemProperty(name) && !isComputed(c.r.Container(), name) {
+	} else if name := f.Path[0].Name; !catalog.SystemProperty(name) && !isComputed(pl.container, name) {
 		u.Potential.add(specOf(steps(f.Path, elements)), text)
 	}
 }
 
-// inComposite reports whether a path is one of the composite index that the plan goes by.
-func (c *chooser) inComposite(p *plan, path sql.Path) bool {
-	if p.composite == nil {
-		return false
-	}
-	for _, of := range p.composite.paths {
-		if slices.Equal(pathOf(of.Path), steps(path, false)) {
-			return true
-		}
-	}
-	return false
+// has reports whether a path is one of the composite index.
+func (p *compositePart) has(path sql.Path) bool {
+	return p != nil && slices.ContainsFunc(p.paths, func(of catalog.CompositePath) bool { return path.Is(of.Path) })
 }
 
 // servedByOrder reports whether a path is the one that the query is ordered by, where the
 // filter names others too: the service's metrics leave it out, unless a composite index
 // would help. (IndexMetricsParserBaselineTest of the .NET SDK, OrderBy 2 and 4.)
-func (c *chooser) servedByOrder(path sql.Path, u *IndexUse) bool {
-	keys := c.p.OrderBy()
+func (pl *planner) servedByOrder(path sql.Path, u *IndexUse) bool {
+	keys := pl.program.OrderBy()
 	if len(keys) != 1 || keys[0].Call != nil || !slices.Equal(keys[0].Path, path) || len(u.Potential.Composite) > 0 {
 		return false
 	}
-	return slices.ContainsFunc(c.facts, func(f *sql.Condition) bool {
+	return slices.ContainsFunc(pl.facts, func(f *sql.Condition) bool {
 		_, ok := filterText(f)
 		return ok && !slices.Equal(f.Path, path)
 	})
 }
 
 // said returns what the filter says of an indexed path.
-func (c *chooser) said(path index.Path) string {
+func (pl *planner) said(path index.Path) string {
 	var all []string
-	for _, f := range c.facts {
+	for _, f := range pl.facts {
 		at := steps(f.Path, f.Op == sql.CondArrayContains)
 		if text, ok := filterText(f); ok && slices.Equal(at, path) {
 			all = append(all, text)
@@ -168,9 +177,9 @@ func (c *chooser) said(path index.Path) string {
 // missedComposites suggests indexes of what is equal, followed by what is ordered by or,
 // without an order, by a path of which there is a range; or of what is grouped by, where
 // all of that is equal.
-func (c *chooser) missedComposites() [][]string {
+func (pl *planner) missedComposites() [][]string {
 	var equal, ranges []sql.Path
-	for _, f := range c.facts {
+	for _, f := range pl.facts {
 		if len(f.Path) == 0 || hasElements(f.Path) || catalog.SystemProperty(f.Path[0].Name) {
 			continue
 		}
@@ -185,7 +194,7 @@ func (c *chooser) missedComposites() [][]string {
 	for _, p := range equal {
 		first = append(first, compositeSpec(steps(p, false), false))
 	}
-	ordered, ok := c.orderSpecs(equal)
+	ordered, ok := pl.orderSpecs(equal)
 	if !ok {
 		return nil
 	}
@@ -202,15 +211,15 @@ func (c *chooser) missedComposites() [][]string {
 		}
 	}
 	if len(found) == 0 {
-		return c.missedForGroups(equal)
+		return pl.missedForGroups(equal)
 	}
 	return found
 }
 
 // orderSpecs returns the keys of ORDER BY that are not equal anyway, if an index can have
 // its order.
-func (c *chooser) orderSpecs(equal []sql.Path) (specs []string, ok bool) {
-	for _, k := range c.p.OrderBy() {
+func (pl *planner) orderSpecs(equal []sql.Path) (specs []string, ok bool) {
+	for _, k := range pl.program.OrderBy() {
 		if k.Call != nil || hasElements(k.Path) || catalog.SystemProperty(k.Path[0].Name) {
 			return nil, false
 		}
@@ -222,9 +231,9 @@ func (c *chooser) orderSpecs(equal []sql.Path) (specs []string, ok bool) {
 }
 
 // missedForGroups suggests the index of what is grouped by, if all of it is equal.
-func (c *chooser) missedForGroups(equal []sql.Path) [][]string {
+func (pl *planner) missedForGroups(equal []sql.Path) [][]string {
 	var specs []string
-	for _, p := range c.p.GroupPaths() {
+	for _, p := range pl.program.GroupPaths() {
 		if !containsPath(equal, p) {
 			return nil
 		}
@@ -288,6 +297,14 @@ func filterText(f *sql.Condition) (string, bool) {
 		return "", false
 	}
 	return "(" + path + " " + condText(f) + ")", true
+}
+
+// condText writes what a condition says of its path.
+func condText(f *sql.Condition) string {
+	op := map[sql.CondOp]string{
+		sql.CondEq: "=", sql.CondLt: "<", sql.CondLe: "<=", sql.CondGt: ">", sql.CondGe: ">=", sql.CondPrefix: "begins",
+	}[f.Op]
+	return op + " " + value.Clip(string(f.Values[0].AppendJSON(nil)))
 }
 
 func pathOf(p value.Path) index.Path {

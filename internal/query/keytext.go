@@ -16,7 +16,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -34,7 +33,7 @@ const highest = "\uffff"
 // keyText is a value, or undefined.
 type keyText struct {
 	JSON json.RawMessage `json:"j,omitempty"`
-	// Hash says that the value is an array or an object, whose place in an order is that
+	// Hash says that the value is an array or an object, whose position in an order is that
 	// of its hash.
 	Hash []uint64 `json:"h,omitempty"`
 	// Text is a string that takes less room so than in JSON.
@@ -134,8 +133,7 @@ func (k *keyText) value() (datum.Value, error) {
 	return datum.Value{}, ErrToken
 }
 
-// readKeys finds out what the keys of the token stand for, and where that is in the index
-// that is walked.
+// readKeys finds out what the keys of the token stand for.
 func (x *execution) readKeys() error {
 	cut := false
 	for i := range x.at.Keys {
@@ -146,29 +144,10 @@ func (x *execution) readKeys() error {
 		x.at.keys = append(x.at.keys, v)
 		cut = cut || x.at.Keys[i].Cut
 	}
-	if cut {
-		if err := x.completeKeys(); err != nil {
-			return err
-		}
-	}
-	if x.q.Resume != nil {
-		if err := x.goOnAt(x.q.Resume); err != nil {
-			return err
-		}
-	}
-	if x.at.Method == compositeOrdered {
-		x.compositePlace()
+	if !cut {
 		return nil
 	}
-	if x.at.Method != orderedScan {
-		return nil
-	}
-	v, ok := scalarOf(x.at.keys[0])
-	if !ok {
-		return ErrToken
-	}
-	x.at.Value = index.Exactly(v).PlaceOf(x.at.Ordinal).Value
-	return nil
+	return x.completeKeys()
 }
 
 // completeKeys takes keys that were cut from the item.
@@ -217,11 +196,4 @@ func beginsLike(v, beginning datum.Value) bool {
 	s, isString := v.AsString()
 	prefix, _ := beginning.AsString()
 	return isString && strings.HasPrefix(s, prefix)
-}
-
-// noteKeys puts what the present row is ordered by into the token.
-func (x *execution) noteKeys() error {
-	keys, err := x.runner.AppendSortKeys(nil)
-	x.at.Keys = keyTexts(keys)
-	return err
 }

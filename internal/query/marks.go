@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Pages of rows that have no place of their own: those that are ranked, whose scores
+// Pages of rows that have no position of their own: those that are ranked, whose scores
 // depend on all items, and those of a query over the rows of another. A number of rows
 // to pass over would pass over others once some that were shown are gone. So a token
 // holds marks of the last ones that are done, shown or passed over by OFFSET, and the
@@ -88,7 +88,6 @@ func marksIn(marks []byte) map[uint64]int {
 // show notes that a row was shown.
 func (t *token) show(mark uint64) {
 	t.pass(mark)
-	t.Method = methodRows
 	t.Taken++
 }
 
@@ -101,8 +100,8 @@ func (t *token) goOn(n int, mark func(i int) uint64, offset int64) (first int, p
 	age := marksIn(t.Done)
 	latest := -1
 	for i := range n {
-		if place, ok := age[mark(i)]; ok && place > latest {
-			latest, first = place, i+1
+		if at, ok := age[mark(i)]; ok && at > latest {
+			latest, first = at, i+1
 		}
 	}
 	if latest >= 0 {
@@ -124,7 +123,7 @@ func (x *execution) emitFrom(rows []heldRow, offset int64) error {
 		x.emit(rows[i].json)
 		x.at.show(rows[i].mark)
 		if x.full() && i+1 < len(rows) && x.at.Taken < limit {
-			x.page.Token = x.at.encode(&x.q)
+			x.end()
 			return nil
 		}
 	}

@@ -13,29 +13,39 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
+// nearestPath is all items, of which those are read whose vector is among the nearest.
+type nearestPath struct {
+	path      index.Path
+	direction kv.Order
+}
+
+func (p *nearestPath) name() string                         { return "nearest" }
+func (p *nearestPath) order() order                         { return byOrdinal }
+func (p *nearestPath) open(*execution, int64) (bool, error) { return true, nil }
+
 // byVector finds an index of the vectors whose distances are ordered by.
-func (c *chooser) byVector() *plan {
-	keys := c.p.OrderBy()
-	if len(keys) != 1 || keys[0].Vector == nil || !c.p.Plain() {
+func (pl *planner) byVector() *nearestPath {
+	keys := pl.program.OrderBy()
+	if len(keys) != 1 || keys[0].Vector == nil || !pl.program.Plain() {
 		return nil
 	}
-	path, ok := specialPath(c, keys[0].Vector.Path, c.r.Container().Special.Vectors)
+	path, ok := pl.specialPath(keys[0].Vector.Path, pl.container.Special.Vectors)
 	if !ok {
 		return nil
 	}
-	found := &plan{method: nearest, path: path, text: []string{"by " + keys[0].Vector.String()}}
+	found := &nearestPath{path: path}
 	if keys[0].Desc {
-		found.order = kv.Reverse
+		found.direction = kv.Reverse
 	}
 	return found
 }
 
-// nearest finds the items that a page may show. The rows are read in the direction in
-// which equal distances are shown, so that they are not read in vain.
-func (x *execution) nearest(h *rowHeap, most int, yield func(candidate) (bool, error)) error {
+// find finds the items that a page may show. The rows are read in the direction in which
+// equal distances are shown, so that they are not read in vain.
+func (p *nearestPath) find(x *execution, yield visitor) error {
 	score := x.q.Program.OrderBy()[0].Vector.Clone()
 	var memory []float32
-	for hit, err := range x.r.Index(store.IndexScan{Kind: index.Vectors, Path: x.plan.path, Values: index.EveryItem(), Order: x.plan.order}) {
+	for hit, err := range x.r.Index(store.IndexScan{Kind: index.Vectors, Path: p.path, Values: index.EveryItem(), Order: p.direction}) {
 		if err != nil {
 			return err
 		}
@@ -51,14 +61,10 @@ func (x *execution) nearest(h *rowHeap, most int, yield func(candidate) (bool, e
 		x.page.Work.Bytes += int64(4 * len(memory))
 		row := sortedRow{keys: []datum.Value{score.Of(v.Numbers)}, ordinal: hit.Ordinal, n: 1}
 		known := !v.OnItem && !(v.Rounded && score.Rounds())
-		if known && !h.wants(&row, most) {
+		if known && !x.sorting.wants(&row) {
 			continue
 		}
-		f, live, err := x.r.Get(row.ordinal)
-		if err != nil || !live {
-			return err
-		}
-		if more, err := x.found(candidate{Found: f}, yield); err != nil || !more {
+		if more, err := x.visit(row.ordinal, index.Value{}, yield); err != nil || !more {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func TestNearestSeesNoExpiredItem(t *testing.T) {
 	f.must(f.clock.Set(startMs + 10_000))
 	f.expectLiving([]liveCase{
 		{`SELECT TOP 3 VALUE c.x FROM c ORDER BY VectorDistance(c.v, [7, 0.1], false, {"distanceFunction": "dotproduct"})`, "nearest /v descending by dotproduct, sort", "18 16 14"},
-		{`SELECT TOP 3 VALUE c.x FROM c WHERE c.x > 7 ORDER BY VectorDistance(c.v, [7, 0.1], false, {"distanceFunction": "dotproduct"})`, "range /x > 7, sort", "18 16 14"},
+		{`SELECT TOP 3 VALUE c.x FROM c WHERE c.x > 7 ORDER BY VectorDistance(c.v, [7, 0.1], false, {"distanceFunction": "dotproduct"})`, "gather /x > 7, sort", "18 16 14"},
 		{`SELECT VALUE c.x FROM c ORDER BY VectorDistance(c.v, [7, 0.1], true, {"distanceFunction": "euclidean"}) OFFSET 1 LIMIT 3`, "nearest /v by euclidean, sort", "6 8 4"},
 	})
 }

@@ -218,19 +218,19 @@ func anyTerms(t *random) string {
 	return strings.Join(list, ", ")
 }
 
-// textPath draws a path of texts, which may have an index or not.
-func textPath(t *random) string {
+// pathOfText draws a path of texts, which may have an index or not.
+func pathOfText(t *random) string {
 	return pick(t.T, "path", "c.text", "c.text", "c.text", "c.o.x", "c.b")
 }
 
 func textFilter(t *random) string {
 	if chance(t.T, "one", 40) {
-		return "FullTextContains(" + textPath(t) + ", " + anyTerm(t) + ")"
+		return "FullTextContains(" + pathOfText(t) + ", " + anyTerm(t) + ")"
 	}
-	return pick(t.T, "function", "FullTextContainsAll", "FullTextContainsAny") + "(" + textPath(t) + ", " + anyTerms(t) + ")"
+	return pick(t.T, "function", "FullTextContainsAll", "FullTextContainsAny") + "(" + pathOfText(t) + ", " + anyTerms(t) + ")"
 }
 
-func textScore(t *random) string { return "FullTextScore(" + textPath(t) + ", " + anyTerms(t) + ")" }
+func textScore(t *random) string { return "FullTextScore(" + pathOfText(t) + ", " + anyTerms(t) + ")" }
 
 // specialQuery draws a query that a special index can answer.
 func specialQuery(t *random) *randomQuery {
@@ -247,7 +247,7 @@ func specialQuery(t *random) *randomQuery {
 		if chance(t.T, "statistics", 50) {
 			q.where = ""
 			q.selected = fmt.Sprintf("COUNT(1) AS items, [{words: SUM(_FullTextWordCount(%s)), hits: [COUNTIF(FullTextContains(%s, %s)), COUNTIF(FullTextContains(%s, %s))]}] AS texts",
-				textPath(t), textPath(t), anyTerm(t), textPath(t), anyTerm(t))
+				pathOfText(t), pathOfText(t), anyTerm(t), pathOfText(t), anyTerm(t))
 		}
 		return q
 	}
@@ -262,7 +262,7 @@ func specialQuery(t *random) *randomQuery {
 	case "fused":
 		q.ordered, q.orderBy = true, " ORDER BY RANK RRF("+textScore(t)+", "+textScore(t)+pick(t.T, "weights", ")", ", [1, 2])")
 	case "score":
-		q.orderedBy(t, fmt.Sprintf("_FullTextScore(%s, [%s], 40, 200, [3, 5, 7])", textPath(t), anyTerms(t)))
+		q.orderedBy(t, fmt.Sprintf("_FullTextScore(%s, [%s], 40, 200, [3, 5, 7])", pathOfText(t), anyTerms(t)))
 	}
 	q.slice(t)
 	return q

@@ -195,6 +195,7 @@ type randomQuery struct {
 	offset, limit   int // limit < 0: none
 	top             bool
 	ordered, sliced bool
+	gathered        int64 // how many rows of a range are; 0 is as usual
 }
 
 func (q *randomQuery) String() string { return q.text(q.sliced) }

@@ -7,10 +7,10 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
-	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
 )
@@ -28,12 +28,12 @@ func (x *execution) rank() error {
 	if err != nil {
 		return err
 	}
-	if x.plan.method == textRank {
-		return x.rankTexts(stats)
+	if p, ok := x.path.(*textPath); ok {
+		return x.rankTexts(p, stats)
 	}
 	ranking := x.q.Program.Ranking()
 	var rows []rankedRow
-	err = x.candidates(func(c candidate) (bool, error) {
+	err = x.path.find(x, func(c candidate) (bool, error) {
 		var failed error
 		n := 0
 		err := x.runner.Rows(datum.Raw(c.Body), func() bool {
@@ -56,7 +56,7 @@ func (x *execution) rank() error {
 	}
 	// Rows that are equally good come in the order of their creation, however they were
 	// found.
-	slices.SortStableFunc(rows, func(a, b rankedRow) int { return compareOrdinals(a.ordinal, b.ordinal) })
+	slices.SortStableFunc(rows, func(a, b rankedRow) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	scores := make([][]float64, len(rows))
 	for i := range rows {
 		scores[i] = rows[i].scores
@@ -78,13 +78,10 @@ func (x *execution) rank() error {
 func (x *execution) statistics() ([]function.TextStatistics, error) {
 	ranking := x.q.Program.Ranking()
 	stats := ranking.NewStatistics()
-	chosen := x.plan
-	defer func() { x.plan = chosen }()
-	if questions, ok := ranking.Texts(); ok && x.r.Indexed() && chosen.method != logicalScan {
-		c := chooser{r: x.r, p: x.q.Program, s: &x.q.Scope}
-		if found := c.answers(questions); found != nil {
-			x.plan = found
-			return stats, x.texts(kv.Forward, func(item textItem) (bool, error) {
+	_, all := x.path.(allItems)
+	if questions, ok := ranking.Texts(); ok && x.pl.indexed && !(all && x.q.Scope.Logical != nil) {
+		if p := x.pl.answers(questions); p != nil {
+			return stats, p.each(x, func(item textItem) (bool, error) {
 				for i, count := range item.counts {
 					stats[i].Add(count)
 				}
@@ -92,20 +89,17 @@ func (x *execution) statistics() ([]function.TextStatistics, error) {
 			})
 		}
 	}
-	x.plan = &plan{method: fullScan}
-	if x.q.Scope.Logical != nil {
-		x.plan.method = logicalScan
-	}
-	return stats, x.candidates(func(c candidate) (bool, error) { return true, x.runner.CountText(stats, datum.Raw(c.Body)) })
+	count := func(c candidate) (bool, error) { return true, x.runner.CountText(stats, datum.Raw(c.Body)) }
+	return stats, allItems{}.find(x, count)
 }
 
 // rankTexts ranks all items by what the index knows of their texts, and reads those
 // that the page shows.
-func (x *execution) rankTexts(stats []function.TextStatistics) error {
+func (x *execution) rankTexts(p *textPath, stats []function.TextStatistics) error {
 	ranking := x.q.Program.Ranking()
 	var ordinals []uint64
 	var scores [][]float64
-	err := x.texts(kv.Forward, func(item textItem) (bool, error) {
+	err := p.each(x, func(item textItem) (bool, error) {
 		ordinals = append(ordinals, item.ordinal)
 		scores = append(scores, ranking.TextScores(nil, stats, item.counts))
 		return true, x.hold(rankedBytes + 8*len(item.counts))
@@ -141,7 +135,7 @@ func (x *execution) rankTexts(stats []function.TextStatistics) error {
 		x.emit(row)
 		x.at.show(mark(n))
 		if x.full() && n+1 < len(order) && x.at.Taken < s.Limit {
-			x.page.Token = x.at.encode(&x.q)
+			x.end()
 			return nil
 		}
 	}

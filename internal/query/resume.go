@@ -29,14 +29,14 @@ type Resume struct {
 	Ordinal uint64
 }
 
-// place returns the place before the first row of an item that is still to come. Whether
-// there is such an item does not matter.
-func (r *Resume) place(p *sql.Program) place {
+// position returns the position before the first row of an item that is still to come.
+// Whether there is such an item does not matter.
+func (r *Resume) position(p *sql.Program) position {
 	first, last := uint64(0), uint64(math.MaxUint64) // which no item has
 	if p.LatestFirst() {
 		first, last = last, first
 	}
-	at := place{Ordinal: first, keys: r.Keys, named: true}
+	at := position{Ordinal: first, keys: r.Keys, named: true}
 	switch {
 	case r.Exclude:
 		at.Ordinal = last
@@ -51,47 +51,19 @@ func (r *Resume) fits(p *sql.Program) bool {
 	return p.OverItems() && p.Input() == nil && p.Ranking() == nil && !p.Grouped() && len(p.OrderBy()) > 0 && len(p.OrderBy()) == len(r.Keys)
 }
 
-// goOnAt goes on where the client says, unless the token is further.
-func (x *execution) goOnAt(r *Resume) error {
+// readPosition finds out what the keys of the token stand for, and goes on where the
+// client says, if that is further.
+func (x *execution) readPosition() error {
+	if err := x.readKeys(); err != nil || x.q.Resume == nil {
+		return err
+	}
 	p := x.q.Program
-	if !r.fits(p) {
+	if !x.q.Resume.fits(p) {
 		return ErrResume
 	}
-	at := r.place(p)
-	if x.at.started() && compareRows(p, x.at.keys, at.keys, x.at.Ordinal, at.Ordinal) >= 0 {
-		return nil
+	at := x.q.Resume.position(p)
+	if !x.at.started() || compareRows(p, x.at.keys, at.keys, x.at.Ordinal, at.Ordinal) < 0 {
+		x.at.position, x.at.Rows = at, 0
 	}
-	if x.plan.method == nothing {
-		return nil
-	}
-	x.plan.patience = 0 // as of a token
-	x.at.place, x.at.Rows = at, 0
-	if !x.plan.sorted || !x.plan.leadsTo(at.keys) {
-		x.sortAll()
-		return nil
-	}
-	x.at.Method, x.at.Index = x.plan.method, x.plan.compositeID()
 	return nil
-}
-
-// leadsTo reports whether the index of an ordered plan has a place for such values. What
-// it has none for is in no row that the plan finds, but comes before them or after.
-func (p *plan) leadsTo(keys []datum.Value) bool {
-	if p.composite == nil {
-		_, ok := scalarOf(keys[0])
-		return ok
-	}
-	return p.composite.leadsTo(keys)
-}
-
-// sortAll sorts what all items have, after the place that there is.
-func (x *execution) sortAll() {
-	x.at.Method = methodSort
-	if !x.plan.sorted {
-		return
-	}
-	x.plan = &plan{method: fullScan}
-	if x.q.Scope.Logical != nil {
-		x.plan.method = logicalScan
-	}
 }

@@ -73,8 +73,10 @@ type Request struct {
 	// PageTime is after how much work a page ends with what it has, and QueryTime after
 	// how much one that cannot end is given up; 0 is never.
 	PageTime, QueryTime time.Duration
-	// every is how many steps pass between two looks at the time, in tests.
-	every int
+	// every is how many steps pass between two looks at the time, in tests, and gathered
+	// how many rows of a range are gathered.
+	every    int
+	gathered int64
 	// Measure asks for Times and Indexes, which cost something.
 	Measure bool
 	Random  func() float64
@@ -94,11 +96,9 @@ type Page struct {
 	Times   Times
 	Indexes *IndexUse
 
-	plan *plan
+	path    path // for tests
+	program *sql.Program
 }
-
-// Plan tells how the rows were found.
-func (p Page) Plan() string { return p.plan.String() }
 
 // Work is what a page took.
 type Work struct {
@@ -132,7 +132,7 @@ func RunOn(ctx context.Context, q Request, r *store.Reader) (Page, error) {
 		return Page{}, err
 	}
 	x.took(&x.page.Times.Run)
-	x.page.LSN, x.page.plan = r.LSN(), x.plan
+	x.page.LSN, x.page.path, x.page.program = r.LSN(), x.path, q.Program
 	x.page.Work.Rows, x.page.Work.RowBytes = int64(x.page.Count), int64(len(x.page.Rows))
 	return x.page, nil
 }
@@ -143,17 +143,19 @@ type execution struct {
 	q      Request
 	r      *store.Reader
 	runner *sql.Runner
-	plan   *plan
+	pl     planner
+	path   path
 	at     token
 	page   Page
 
 	// When it ends, in deadline.go:
-	begins *begins       // nil at the first page
-	began  time.Duration // the work that PageTime bounds
-	places bool          // it may end at a place where no row is
-	behind bool          // it meets again what was met before
-	loose  looseRun      // what is found in no order, or nil
-	ticks  int
+	begins       *begins       // nil at the first page
+	began        time.Duration // the work that PageTime bounds
+	endsAnywhere bool          // also at a position where no row is
+	behind       bool          // it meets again what was met before
+	run          *run          // of rows that a walk puts in order, or nil
+	sorting      *rowHeap      // the rows that are sorted, or nil
+	ticks        int
 
 	expected    int64 // how many items will pass the filter, if that is known
 	met, passed int64 // index rows of the partition key, and of others
@@ -183,37 +185,56 @@ func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, 
 	look := x.look
 	r.StopWith(store.Stop{Look: look, Done: ctx.Done(), Every: q.every})
 	x.runner = q.Program.NewRunner(&function.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: look, Every: q.every})
-	var err error
-	x.plan, err = choose(r, q.Program, &x.q.Scope)
-	if err != nil {
+	x.pl = newPlanner(x)
+	if err := x.openPath(); err != nil {
 		return nil, err
-	}
-	if x.at.Method != "" && x.at.Method != x.plan.method && x.streams() {
-		// What was chosen has changed: an index was built, or an item is there that
-		// has no value to order by. The place means nothing in another order.
-		if err := x.keepMethod(); err != nil {
-			return nil, err
-		}
-	}
-	if x.at.started() {
-		x.plan.patience = 0 // the walk is where the items are, and goes on from there
-	}
-	if x.at.Method == compositeRange && x.at.Index != x.plan.compositeID() {
-		return nil, ErrToken
 	}
 	if q.Program.Distinct() {
 		x.seen, x.shown = map[string]struct{}{}, marksIn(x.at.Met)
 	}
 	if q.Measure {
-		c := chooser{r: r, p: q.Program, s: &x.q.Scope, facts: conjuncts(q.Program.Condition())}
-		x.page.Indexes = indexUse(&c, x.plan)
+		x.page.Indexes = indexUse(&x.pl, x.path)
 	}
-	err = x.readKeys()
-	if x.at.place.started() {
+	if x.at.position.started() {
 		x.begins = &begins{x.resume(), x.at.Rows}
 	}
 	x.took(&x.page.Times.Plan)
-	return x, err
+	return x, nil
+}
+
+// openPath opens the path that the token names, or chooses one, and finds where on it the
+// page begins.
+func (x *execution) openPath() (err error) {
+	if err = x.readPosition(); err != nil {
+		return err
+	}
+	resumed := false
+	if x.at.started() && !x.at.refiltered {
+		if x.path, err = x.pl.resume(x.at.Path); err == nil && x.path != nil {
+			resumed, err = x.path.open(x, unlimited)
+		}
+	}
+	if err == nil && !resumed {
+		x.path, err = x.choose()
+	}
+	if err != nil || !x.at.position.started() {
+		return err
+	}
+	w, walks := x.path.(*walkPath)
+	switch {
+	case walks && w.keyed:
+		w.patience = 0 // the walk is where the items are, and goes on from there
+		var ok bool
+		if x.at.Value, ok = w.rowValue(x.at.keys, x.at.Ordinal); !ok {
+			x.path = allItems{} // to be sorted
+		}
+	case len(x.q.Program.OrderBy()) > 0: // rows are sorted, however they are found
+	case !x.at.Value.IsZero() && !(walks && resumed):
+		return ErrToken // of an index that is not there any more
+	case walks && x.at.Value.IsZero():
+		x.path = allItems{}
+	}
+	return nil
 }
 
 // answer makes the page.
@@ -237,48 +258,10 @@ func (x *execution) attempt() error {
 		return x.rank()
 	case p.Grouped():
 		return x.group()
-	case !x.plan.sorted:
+	case len(p.OrderBy()) > 0 && x.path.order() != byKeys:
 		return x.sort()
 	}
 	return x.stream()
-}
-
-// streams reports whether rows come as items are found: whether the way of finding
-// them is a part of the token's place.
-func (x *execution) streams() bool {
-	p := x.q.Program
-	return p.OverItems() && p.Input() == nil && p.Ranking() == nil && !p.Grouped() && (x.plan.sorted || x.at.Method != methodSort)
-}
-
-// keepMethod goes on in the way that the pages before went.
-func (x *execution) keepMethod() error {
-	switch x.at.Method {
-	case fullScan, logicalScan, pointFind, manyFinds, indexSeek, indexUnion, indexIntersection, cellSeek:
-		// All of these go by ordinals, so that any of them can go on.
-		switch x.plan.method {
-		case fullScan, logicalScan, pointFind, manyFinds, indexSeek, indexUnion, indexIntersection, cellSeek:
-			return nil
-		}
-		x.plan = &plan{method: fullScan, sorted: len(x.q.Program.OrderBy()) == 0}
-		if x.q.Scope.Logical != nil {
-			x.plan.method = logicalScan
-		}
-		return nil
-	case indexRange:
-		if x.r.Indexed() {
-			c := chooser{r: x.r, p: x.q.Program, s: &x.q.Scope, facts: conjuncts(x.q.Program.Condition())}
-			if found := c.inRange(); found != nil {
-				x.plan = found
-				return nil
-			}
-		}
-	case orderedScan, compositeOrdered, methodSort:
-		// The keys are the place in a sorted order too. If an index can be walked now,
-		// its places are not.
-		x.sortAll()
-		return nil
-	}
-	return ErrToken
 }
 
 // full reports whether the page has all that it may.
@@ -439,16 +422,15 @@ func (x *execution) group() error {
 			return err
 		}
 		groups[""] = g
-		done, err := x.counted(g)
-		if err != nil {
-			return err
-		}
-		if done {
+		if known, ok := x.path.(answerer); ok {
+			if err := known.answer(x, g); err != nil {
+				return err
+			}
 			return x.emitGroup(g)
 		}
 	}
 	var key []byte
-	err := x.candidates(func(c candidate) (bool, error) {
+	err := x.path.find(x, func(c candidate) (bool, error) {
 		var failed error
 		err := x.runner.Rows(datum.Raw(c.Body), func() bool {
 			x.matched = true
@@ -519,30 +501,30 @@ func (x *execution) groupRow(g *sql.Group) (row []byte, ok bool, err error) {
 
 // emitGroups emits the groups after the token's.
 func (x *execution) emitGroups(groups map[string]*sql.Group) error {
-	type placed struct{ place, key string }
-	var order []placed
+	type mark struct{ text, key string }
+	var order []mark
 	resume, started := string(x.at.Group), x.at.started()
 	for k := range groups {
 		// DISTINCT has to meet again what it met before.
-		if place := groupPlace(k); !started || place > resume || x.seen != nil {
-			order = append(order, placed{place, k})
+		if text := groupMark(k); !started || text > resume || x.seen != nil {
+			order = append(order, mark{text, k})
 		}
 	}
-	slices.SortFunc(order, func(a, b placed) int { return strings.Compare(a.place, b.place) })
+	slices.SortFunc(order, func(a, b mark) int { return strings.Compare(a.text, b.text) })
 	full := false
 	for _, k := range order {
 		row, ok, err := x.groupRow(groups[k.key])
 		if err != nil {
 			return err
 		}
-		if !ok || started && k.place <= resume {
+		if !ok || started && k.text <= resume {
 			continue
 		}
 		if full && x.at.Taken < x.q.Program.Slice().Limit {
-			x.page.Token = x.at.encode(&x.q)
+			x.end()
 			return nil
 		}
-		x.at.Group, x.at.Method = []byte(k.place), methodGroup
+		x.at.Group = []byte(k.text)
 		skip, end := x.window()
 		if end {
 			return nil
@@ -556,37 +538,9 @@ func (x *execution) emitGroups(groups map[string]*sql.Group) error {
 	return nil
 }
 
-// counted answers a query that asks for how many items there are without reading
-// one, if the plan is to.
-func (x *execution) counted(g *sql.Group) (bool, error) {
-	var n int64
-	switch x.plan.method {
-	case countAll:
-		var err error
-		if n, err = x.r.Live(); err != nil {
-			return false, err
-		}
-	case compositeCount:
-		var err error
-		if n, err = x.countComposed(); err != nil {
-			return false, err
-		}
-	case countIndexed:
-		for hit, err := range x.r.Index(store.IndexScan{Path: x.plan.path, Values: x.plan.ranges[0], Within: x.within()}) {
-			if err != nil {
-				return false, err
-			}
-			x.page.Work.IndexRows++
-			if x.inScope(hit.EPK) {
-				n++
-			}
-		}
-	case textTotals:
-		return true, x.textTotals(g)
-	default:
-		return false, nil
-	}
-	x.took(&x.page.Times.Index)
-	x.runner.CountRows(g, n)
-	return true, nil
+// answerer is a path that answers a query for a count or for statistics without reading
+// an item.
+type answerer interface {
+	path
+	answer(x *execution, g *sql.Group) error
 }

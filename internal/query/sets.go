@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 
-// Sets of items that an index names by their ordinals: those with certain values at a
-// path, those that several such sets have in common, and those that are in one of
-// several. They are what equalities, AND and OR come to.
+// Sets of items that an index names by their ordinals. A condition of the filter comes to
+// a set: the items with certain values at a path, with a value in a range, with a word in
+// a text, with a geometry in certain cells. What all conditions have in common is found
+// before an item is read.
 
 package query
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
-	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -24,28 +25,46 @@ const (
 	probeGrowth = 4
 	// maxMembers is how many sets are intersected: what the others say is filtered.
 	maxMembers = 4
+	// gatheredRows is up to how many index rows a range has for its items to come in the
+	// order of creation. Those of a larger one come in the order of the index. A query for
+	// a few rows (fewHits) does not read as many.
+	gatheredRows = 10_000
+	// maxHeldOrdinals is how many items are held that were found and not yet read.
+	maxHeldOrdinals = maxHeldBytes / 4 / ordinalBytes
+	ordinalBytes    = 8
+	// gatheredPerValue is how many rows there may be for each value that is looked up, for
+	// their ordinals to be gathered and sorted. To walk over the values at once takes a
+	// walk of its own for each, which costs more than so many rows.
+	gatheredPerValue = 8
 )
 
-// set is one of: the items with one of the values in ranges at a path; those in any
-// of several sets; those in all of them.
+// set is the items with one of the values in ranges at a path, or in a part of a composite
+// index, or in any of several sets.
 type set struct {
-	kind     index.Kind
-	path     index.Path
-	ranges   []index.ValueRange
-	values   []datum.Value // for people, or text
-	text     string
-	any, all []*set
-	found    *hits
-	one      [1]index.ValueRange // room for ranges
+	fact      int // the condition that it is of; compositeFact if it is of several
+	kind      index.Kind
+	path      index.Path
+	ranges    []index.ValueRange
+	composite *compositePart
+	any       []*set
+	// spread says that the rows are in another order than that of ordinals, so that all
+	// of them are gathered before one is of use: no more than most.
+	spread bool
+	most   int64
+	found  *hits
+	one    [1]index.ValueRange // room for ranges
 }
 
-// hits is all that an index has of a set for one value, if that is not much: what
-// was counted to choose a plan need not be read again.
+// compositeFact stands for the conditions that a composite index answers.
+const compositeFact = -1
+
+// hits is all that an index has of a set, kept so that it need not be read again.
 type hits struct {
 	rows     int64
 	ordinals []uint64 // of those in scope, in order
 	few      [4]uint64
-	err      error // of the index
+	held     int   // memory for them
+	err      error // of the index, or of what is held
 }
 
 // seeks returns how many values are looked up.
@@ -57,103 +76,397 @@ func (s *set) seeks() int {
 	return n
 }
 
-// rowsAfter asks for the rows of one of the values, after an ordinal.
+// single reports whether the set is the rows of one value, which are in the order of
+// ordinals.
+func (s *set) single() bool { return len(s.ranges) == 1 && !s.spread }
+
+// rowsAfter asks for the rows of one of the ranges, after an ordinal if they are in the
+// order of ordinals.
 func (s *set) rowsAfter(v index.ValueRange, ordinal uint64) store.IndexScan {
 	scan := store.IndexScan{Kind: s.kind, Path: s.path, Values: v}
-	if ordinal > 0 {
+	if ordinal > 0 && !s.spread {
 		scan.After = v.PlaceOf(ordinal)
 	}
 	return scan
 }
 
-// leaves appends the sets for values that a union is made of. It reports false if there
-// is an intersection among them.
-func (s *set) leaves(dst []*set) ([]*set, bool) {
-	if s.all != nil {
-		return nil, false
+// eachScan calls yield with the scans that the set is made of, after an ordinal.
+func (s *set) eachScan(after uint64, yield func(store.IndexScan) bool) bool {
+	if s.composite != nil && !yield(store.IndexScan{Composite: &s.composite.CompositeRange}) {
+		return false
 	}
-	if len(s.ranges) > 0 {
-		dst = append(dst, s)
+	for _, v := range s.ranges {
+		if !yield(s.rowsAfter(v, after)) {
+			return false
+		}
 	}
 	for _, part := range s.any {
-		var ok bool
-		if dst, ok = part.leaves(dst); !ok {
-			return nil, false
+		if !part.eachScan(after, yield) {
+			return false
 		}
 	}
-	return dst, true
+	return true
 }
 
-// String tells the set for people and tests.
-func (s *set) String() string {
-	join := func(kind string, parts []*set) string {
-		texts := make([]string, 0, len(parts))
-		for i, part := range parts {
-			if i == 3 && len(parts) > 4 {
-				texts = append(texts, "…")
-				break
+// setPath is the items that several sets have in common, in the order of creation.
+type setPath struct {
+	sets    []*set
+	members []*set // of these, the ones that are looked up
+	picked  bool   // by a page before
+	room    [1]*set
+}
+
+func (p *setPath) order() order { return byOrdinal }
+
+// name tells which sets are looked up.
+func (p *setPath) name() string {
+	names := make([]string, len(p.members))
+	for i, s := range p.members {
+		names[i] = strconv.Itoa(s.fact)
+	}
+	return "set:" + strings.Join(names, ",")
+}
+
+// pick makes those sets members that a token names. The page before has found that they
+// are small enough to gather.
+func (p *setPath) pick(names string) bool {
+	list := strings.Split(names, ",")
+	for _, s := range p.sets {
+		if slices.Contains(list, strconv.Itoa(s.fact)) {
+			s.most = maxHeldOrdinals
+			p.members = append(p.members, s)
+		}
+	}
+	p.picked = p.members != nil
+	return p.picked
+}
+
+// without returns the path without the range of values at an index path, if that is one.
+func (p *setPath) without(path index.Path) *setPath {
+	if p == nil {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(p.sets), func(s *set) bool {
+		return s.spread && s.kind == index.Scalars && slices.Equal(s.path, path)
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	return &setPath{sets: others}
+}
+
+// open chooses the members: the smallest set, and those that are not much larger. It
+// reports whether the smallest has few enough rows.
+func (p *setPath) open(x *execution, most int64) (bool, error) {
+	if p.picked {
+		return true, nil
+	}
+	if s := p.sets[0]; len(p.sets) == 1 {
+		p.members = p.sets
+		if s.spread {
+			most = min(most, s.most)
+		}
+		if most == unlimited {
+			return true, nil
+		}
+		rows, err := x.size(s, most)
+		return rows <= most, err
+	}
+	sizes, err := p.measure(x)
+	if err != nil {
+		return false, err
+	}
+	least := slices.Index(sizes, slices.Min(sizes))
+	if sizes[least] == unlimited {
+		return p.openCells(x, most)
+	}
+	p.members = append(p.room[:0], p.sets[least])
+	for i, s := range p.sets {
+		// To walk over the rows of another set must cost less than to read the items
+		// which it has not.
+		pays := sizes[least] > fewRows && sizes[i] <= rowsPerItem*sizes[least]
+		if i != least && pays && len(p.members) < maxMembers {
+			p.members = append(p.members, s)
+		}
+	}
+	return sizes[least] <= most, nil
+}
+
+// openCells is open where all sets have more rows than a range may have. Of cells there
+// may be more, since all items would be read in their place.
+func (p *setPath) openCells(x *execution, most int64) (bool, error) {
+	for _, s := range p.sets {
+		if s.kind == index.Cells && most == unlimited {
+			p.members = append(p.room[:0], s)
+			rows, err := x.size(s, s.most)
+			return rows <= s.most, err
+		}
+	}
+	return false, nil
+}
+
+// measure counts the rows of all sets, until the smallest is known or all have more than
+// it is worth counting, and of the others as far as it matters. A set that has too many
+// rows to gather is of unlimited size.
+func (p *setPath) measure(x *execution) ([]int64, error) {
+	sizes := make([]int64, len(p.sets))
+	count := func(limit int64) (err error) {
+		for i, s := range p.sets {
+			if sizes[i], err = x.size(s, limit); err != nil {
+				return err
 			}
-			texts = append(texts, part.String())
 		}
-		return kind + " of " + strings.Join(texts, ", ")
+		return nil
 	}
-	switch {
-	case s.any != nil:
-		return join(string(indexUnion), s.any)
-	case s.all != nil:
-		return join(string(indexIntersection), s.all)
+	largest := int64(gatheredRows)
+	if slices.ContainsFunc(p.sets, func(s *set) bool { return !s.spread }) {
+		largest = fewHits
 	}
-	text := s.text
-	if s.values != nil {
-		text = texts(s.values)
+	limit := int64(fewRows)
+	for {
+		if err := count(limit); err != nil {
+			return nil, err
+		}
+		if slices.Min(sizes) <= limit || limit >= largest {
+			break
+		}
+		limit = min(limit*probeGrowth, largest)
 	}
-	return string(indexSeek) + " " + pathText(s.path) + " " + text
-}
-
-// setPlan returns how to find the items of a set.
-func (c *chooser) setPlan(s *set) *plan {
-	p := &plan{method: indexSeek, set: s}
-	switch {
-	case s.any != nil:
-		p.method = indexUnion
-	case s.all != nil:
-		p.method = indexIntersection
-	}
-	return c.unsorted(p)
-}
-
-// sets appends what the conditions that all must hold name.
-func (c *chooser) sets(found []*set) []*set {
-	for _, f := range c.facts {
-		if s := c.setOf(f); s != nil && s.seeks() <= maxSeeks {
-			found = append(found, s)
+	if least := slices.Min(sizes); least > fewRows && least <= limit {
+		if err := count(rowsPerItem * least); err != nil {
+			return nil, err
 		}
 	}
-	return found
+	for i, s := range p.sets {
+		if s.spread && s.found == nil {
+			sizes[i] = unlimited
+		}
+	}
+	return sizes, nil
+}
+
+// size counts the rows of a set up to a limit; beyond, it returns one more. What it reads
+// of few rows, or of those that have to be gathered, it keeps.
+func (x *execution) size(s *set, limit int64) (int64, error) {
+	kept := int64(fewRows)
+	if s.spread {
+		limit = min(limit, s.most)
+		kept = limit
+	}
+	if s.found != nil {
+		return min(s.found.rows, limit+1), nil
+	}
+	found, err := x.gather(s, 0, limit, kept)
+	if err != nil {
+		return 0, err
+	}
+	if found.rows <= min(limit, kept) {
+		s.found = found
+	} else {
+		x.release(found.held)
+	}
+	return min(found.rows, limit+1), nil
+}
+
+// heldStep is for how many ordinals memory is taken at once.
+const heldStep = 1024
+
+// gather reads the rows of a set, after an ordinal, up to a limit; beyond, there are more.
+// It keeps so many ordinals.
+func (x *execution) gather(s *set, after uint64, limit, kept int64) (*hits, error) {
+	found := &hits{}
+	found.ordinals = found.few[:0]
+	// Called rather than ranged over: the variables of a loop are allocations of their
+	// own, and most queries come by here.
+	take := func(hit store.Hit, err error) bool {
+		if found.err = err; err != nil {
+			return false
+		}
+		if found.rows++; found.rows > limit {
+			return false
+		}
+		if found.rows <= kept && hit.Ordinal > after && x.inScope(hit.EPK) {
+			found.ordinals = append(found.ordinals, hit.Ordinal)
+			if len(found.ordinals)%heldStep == 0 {
+				found.held += heldStep * ordinalBytes
+				found.err = x.hold(heldStep * ordinalBytes)
+			}
+		}
+		return found.err == nil
+	}
+	if s.single() {
+		x.r.Index(s.rowsAfter(s.ranges[0], after))(take)
+		return found, found.err
+	}
+	s.eachScan(after, func(scan store.IndexScan) bool {
+		scan.Within = x.counting(&found.rows, limit)
+		x.r.Index(scan)(take)
+		return found.err == nil && found.rows <= limit
+	})
+	slices.Sort(found.ordinals)
+	found.ordinals = slices.Compact(found.ordinals) // an item may have several of the values
+	return found, found.err
+}
+
+func (p *setPath) find(x *execution, yield visitor) error {
+	if s := p.members[0]; len(p.members) == 1 && s.single() && s.found == nil {
+		return x.visitEach(x.only(s, x.from()), yield)
+	}
+	var parts []cursor
+	for _, s := range p.members {
+		found, err := x.collect(s, len(p.members) == 1)
+		if err != nil {
+			return err
+		}
+		switch {
+		case found != nil && len(p.members) == 1:
+			x.took(&x.page.Times.Index)
+			return x.visitAll(found.ordinals, yield)
+		case found != nil:
+			parts = append(parts, &listCursor{ordinals: found.ordinals})
+		case !s.spread:
+			parts = append(parts, x.cursor(s))
+		}
+	}
+	if parts == nil { // by now there are too many rows to gather
+		return allItems{}.find(x, yield)
+	}
+	return x.visitEach(x.walked(&commonCursor{parts}, x.from()), yield)
+}
+
+// collect returns the ordinals of a set, if they have been gathered or should be: those of
+// a spread set, and of a union, if it is alone and has few.
+func (x *execution) collect(s *set, alone bool) (*hits, error) {
+	found, after := s.found, x.from()
+	if found == nil {
+		limit := s.most
+		switch {
+		case !s.spread && alone:
+			limit = int64(gatheredPerValue * s.seeks())
+		case !s.spread:
+			return nil, nil
+		}
+		var err error
+		if found, err = x.gather(s, after, limit, limit); err != nil {
+			return nil, err
+		}
+		if found.rows > limit {
+			x.release(found.held)
+			x.page.Work.IndexRows += limit
+			return nil, nil
+		}
+	}
+	x.page.Work.IndexRows += found.rows
+	return found, nil
+}
+
+// sets returns what the conditions that all must hold come to, or nil.
+func (pl *planner) sets() *setPath {
+	p := &setPath{}
+	p.sets = p.room[:0]
+	composite := pl.compositeRange()
+	if composite != nil {
+		p.sets = append(p.sets, pl.gathered(&set{fact: compositeFact, composite: composite}))
+	}
+	for i, f := range pl.facts {
+		if composite == nil || !composite.answers(f) {
+			p.sets = pl.appendSets(p.sets, i, f)
+		}
+	}
+	if len(p.sets) == 0 {
+		return nil
+	}
+	return p
+}
+
+// answers reports whether a condition is about a path that the part says something of.
+func (p *compositePart) answers(f *sql.Condition) bool {
+	for _, path := range p.paths[:p.said] {
+		if f.Path.Is(path.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// gathered makes a set one whose rows have to be gathered.
+func (pl *planner) gathered(s *set) *set {
+	s.spread, s.most = true, pl.gathers
+	switch {
+	case s.kind == index.Cells:
+		s.most = maxHeldOrdinals
+	case pl.endsEarly():
+		s.most = min(s.most, fewHits)
+	}
+	return s
+}
+
+// appendSets appends the sets that one of the conditions which all must hold comes to.
+func (pl *planner) appendSets(list []*set, fact int, f *sql.Condition) []*set {
+	switch f.Op {
+	case sql.CondFullText, sql.CondFullTextAny:
+		return pl.appendWordSets(list, fact, f)
+	case sql.CondNear:
+		if s := pl.near(f); s != nil {
+			s.fact = fact
+			return append(list, s)
+		}
+		return list
+	}
+	if s := pl.setOf(f); s != nil && s.seeks() <= maxSeeks {
+		s.fact = fact
+		return append(list, s)
+	}
+	if s := pl.rangeSet(fact); s != nil {
+		return append(list, s)
+	}
+	return list
+}
+
+// rangeSet returns the items with a value in the range that a condition is the first to
+// say something of, or nil. A value that is demanded at the same path says more.
+func (pl *planner) rangeSet(fact int) *set {
+	f := pl.facts[fact]
+	if _, ok := rangeOfFact(f); !ok || f.Op == sql.CondEq {
+		return nil
+	}
+	for i, other := range pl.facts {
+		_, ranged := rangeOfFact(other)
+		if slices.Equal(other.Path, f.Path) && (other.Op == sql.CondEq || ranged && i < fact) {
+			return nil
+		}
+	}
+	w := pl.walkRange(fact)
+	if w == nil {
+		return nil
+	}
+	s := pl.gathered(&set{fact: fact, path: w.path})
+	s.ranges = append(s.one[:0], w.values)
+	return s
 }
 
 // setOf returns a set that has all items for which a condition holds, or nil.
-func (c *chooser) setOf(f *sql.Condition) *set {
+func (pl *planner) setOf(f *sql.Condition) *set {
 	switch f.Op {
 	case sql.CondEq, sql.CondArrayContains:
-		return c.leaf(f)
+		return pl.leaf(f)
 	case sql.CondOr:
-		return c.unionOf(f.Of)
+		return pl.unionOf(f.Of)
 	case sql.CondAnd:
-		return c.fewestOf(f.Of)
+		return pl.fewestOf(f.Of)
 	}
 	return nil
 }
 
-func (c *chooser) leaf(f *sql.Condition) *set {
+func (pl *planner) leaf(f *sql.Condition) *set {
 	if len(f.Values) > maxSeeks {
 		return nil
 	}
-	path, ok := c.indexed(f.Path, f.Op == sql.CondArrayContains)
+	path, ok := pl.indexedAt(f.Path, f.Op == sql.CondArrayContains)
 	if !ok {
 		return nil
 	}
-	found := &set{path: path, values: f.Values}
+	found := &set{path: path}
 	if found.ranges, ok = exactly(found.one[:0], f.Values); !ok {
 		return nil
 	}
@@ -162,11 +475,11 @@ func (c *chooser) leaf(f *sql.Condition) *set {
 
 // unionOf returns the items for which one of several conditions holds. All of them
 // must name a set.
-func (c *chooser) unionOf(of []*sql.Condition) *set {
+func (pl *planner) unionOf(of []*sql.Condition) *set {
 	union := &set{}
 	seeks := 0
 	for _, f := range of {
-		part := c.setOf(f)
+		part := pl.setOf(f)
 		if part == nil {
 			return nil
 		}
@@ -182,10 +495,10 @@ func (c *chooser) unionOf(of []*sql.Condition) *set {
 // the id, of which few items have the same, or the one that looks up the fewest
 // values. It is a part of a union, which may have very many of them, so that none is
 // counted.
-func (c *chooser) fewestOf(of []*sql.Condition) *set {
+func (pl *planner) fewestOf(of []*sql.Condition) *set {
 	var best *set
 	for _, f := range of {
-		part := c.setOf(f)
+		part := pl.setOf(f)
 		switch {
 		case part == nil:
 		case isID(f.Path) && f.Op == sql.CondEq:
@@ -198,162 +511,3 @@ func (c *chooser) fewestOf(of []*sql.Condition) *set {
 }
 
 func isID(p sql.Path) bool { return len(p) == 1 && !p[0].Element && p[0].Name == "id" }
-
-// byValues finds items by the values that the filter demands, or returns nil if it
-// demands none.
-func (c *chooser) byValues() (*plan, error) {
-	if found := c.compositeRange(); found != nil {
-		return c.orSpecial(found)
-	}
-	found, err := c.bySets()
-	if err != nil {
-		return nil, err
-	}
-	return c.orSpecial(found)
-}
-
-// bySets finds items by what equalities name, or returns nil if there are none.
-func (c *chooser) bySets() (*plan, error) {
-	var few [maxMembers]*set
-	found := c.sets(few[:0])
-	switch len(found) {
-	case 0:
-		return nil, nil
-	case 1:
-		return c.setPlan(found[0]), nil
-	}
-	sizes, err := c.sizes(found)
-	if err != nil {
-		return nil, err
-	}
-	least := slices.Index(sizes, slices.Min(sizes))
-	members := []*set{found[least]}
-	for i, s := range found {
-		// To walk over the rows of another set must cost less than to read the items
-		// which it has not.
-		pays := sizes[least] > fewRows && sizes[i] <= rowsPerItem*sizes[least]
-		if i != least && pays && len(members) < maxMembers {
-			members = append(members, s)
-		}
-	}
-	if len(members) == 1 {
-		return c.setPlan(members[0]), nil
-	}
-	return c.setPlan(&set{all: members}), nil
-}
-
-// sizes counts the rows of sets, until the smallest is known or all have more than
-// fewHits, and of the others as far as it matters.
-func (c *chooser) sizes(sets []*set) ([]int64, error) {
-	sizes := make([]int64, len(sets))
-	limit := int64(fewRows)
-	for limit < fewHits {
-		for i, s := range sets {
-			var err error
-			if sizes[i], err = c.size(s, limit); err != nil {
-				return nil, err
-			}
-		}
-		if slices.Min(sizes) <= limit {
-			break
-		}
-		limit *= probeGrowth
-	}
-	least := slices.Min(sizes)
-	if least <= fewRows || least > limit {
-		return sizes, nil
-	}
-	for i, s := range sets {
-		if sizes[i] > limit {
-			var err error
-			if sizes[i], err = c.size(s, rowsPerItem*least); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return sizes, nil
-}
-
-// size counts the rows of a set up to a limit; beyond, it returns one more.
-func (c *chooser) size(s *set, limit int64) (int64, error) {
-	if len(s.ranges) == 1 {
-		return c.probe(s, limit)
-	}
-	n, err := c.sizeOfValues(s, limit)
-	if err != nil || n > limit {
-		return n, err
-	}
-	for _, part := range s.any {
-		more, err := c.size(part, limit-n)
-		if n += more; err != nil || n > limit {
-			return n, err
-		}
-	}
-	if len(s.all) > 0 {
-		return c.size(s.all[0], limit) // the smallest; the others have no more in common
-	}
-	return n, nil
-}
-
-// sizeOfValues counts the rows of a set for its values up to a limit; beyond, it returns
-// one more.
-func (c *chooser) sizeOfValues(s *set, limit int64) (n int64, err error) {
-	for _, v := range s.ranges {
-		scan := s.rowsAfter(v, 0)
-		scan.Within = c.counting(&n, limit)
-		for _, err := range c.r.Index(scan) {
-			if err != nil {
-				return 0, err
-			}
-			if n++; n > limit {
-				break
-			}
-		}
-		if n > limit {
-			return limit + 1, nil
-		}
-	}
-	return n, nil
-}
-
-// counting counts the rows of other partition keys that a scan passes over, up to a
-// limit, if the query is about one key.
-func (c *chooser) counting(n *int64, limit int64) *store.Within {
-	if c.s.Logical == nil {
-		return nil
-	}
-	return &store.Within{Logical: c.s.Logical, Passed: func(rows int64, _ index.Place) (bool, error) {
-		*n += rows
-		return *n <= limit, nil
-	}}
-}
-
-// probe counts the rows of a set for one value, up to a limit, and keeps few of them.
-func (c *chooser) probe(s *set, limit int64) (int64, error) {
-	if s.found != nil {
-		return min(s.found.rows, limit+1), nil
-	}
-	found, scope := &hits{}, c.s
-	found.ordinals = found.few[:0]
-	// Called rather than ranged over: the variables of a loop are allocations of their
-	// own, and most queries come by here.
-	c.r.Index(s.rowsAfter(s.ranges[0], 0))(func(hit store.Hit, err error) bool {
-		if found.err = err; err != nil {
-			return false
-		}
-		if found.rows++; found.rows > limit {
-			return false
-		}
-		if found.rows <= fewRows && scope.holds(hit.EPK) {
-			found.ordinals = append(found.ordinals, hit.Ordinal)
-		}
-		return true
-	})
-	if found.err != nil {
-		return 0, found.err
-	}
-	if found.rows <= min(limit, fewRows) {
-		s.found = found
-	}
-	return found.rows, nil
-}

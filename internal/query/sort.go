@@ -8,6 +8,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"errors"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/function"
 )
 
-// sortedRow is a row with its place in the order.
+// sortedRow is a row with its position in the order.
 type sortedRow struct {
 	keys    []datum.Value
 	ordinal uint64
@@ -26,14 +27,17 @@ type sortedRow struct {
 	bytes   int
 }
 
-// measure notes about how much memory a row takes.
-func (r *sortedRow) measure() {
+// detach makes the row's keys its own, and notes about how much memory it takes.
+func (r *sortedRow) detach() {
 	r.bytes = len(r.json) + rowOverhead
-	for _, k := range r.keys {
+	detached := make([]datum.Value, len(r.keys))
+	for i, k := range r.keys {
+		detached[i] = k.Detach()
 		if k.Kind() >= datum.KindString {
 			r.bytes += len(k.AppendJSON(nil))
 		}
 	}
+	r.keys = detached
 }
 
 // sort answers a query whose rows have to be put in order.
@@ -41,22 +45,14 @@ func (x *execution) sort() error {
 	if x.at.Taken >= x.q.Program.Slice().Limit {
 		return nil
 	}
-	h := &rowHeap{x: x}
-	if x.at.Method == methodSort {
+	h := &rowHeap{x: x, most: x.room()}
+	if x.at.position.started() {
 		h.after = &sortedRow{keys: x.at.keys, ordinal: x.at.Ordinal, n: x.at.Rows}
 	}
-	most := x.room()
-	x.at.place = place{}
-	find := x.candidates
-	switch x.plan.method {
-	case textScores:
-		find = func(yield func(candidate) (bool, error)) error { return x.scored(h, most, yield) }
-	case nearest:
-		find = func(yield func(candidate) (bool, error)) error { return x.nearest(h, most, yield) }
-	}
+	x.at.position, x.sorting = position{}, h
 	var keys []datum.Value
 	var row []byte
-	err := find(func(c candidate) (bool, error) {
+	err := x.path.find(x, func(c candidate) (bool, error) {
 		n := 0
 		var failed error
 		err := x.runner.Rows(datum.Raw(c.Body), func() bool {
@@ -66,7 +62,7 @@ func (x *execution) sort() error {
 				return false
 			}
 			found := sortedRow{keys: keys, ordinal: c.Ordinal, n: n}
-			if !h.wants(&found, most) {
+			if !h.wants(&found) {
 				return true
 			}
 			var ok bool
@@ -76,7 +72,7 @@ func (x *execution) sort() error {
 			if !x.projectsLater() {
 				found.json = bytes.Clone(row)
 			}
-			failed = h.add(found, most)
+			failed = h.add(found)
 			return failed == nil
 		})
 		return true, errors.Join(err, failed)
@@ -139,7 +135,7 @@ func (x *execution) emitSorted(h *rowHeap) error {
 		if end {
 			return nil
 		}
-		x.at.Method, x.at.Ordinal, x.at.Rows, x.at.Keys = methodSort, row.ordinal, row.n, nil
+		x.at.Ordinal, x.at.Rows, x.at.Keys = row.ordinal, row.n, nil
 		if skip {
 			continue
 		}
@@ -161,13 +157,14 @@ func (x *execution) emitSorted(h *rowHeap) error {
 func (x *execution) endSorted(last *sortedRow) {
 	if x.at.Taken < x.q.Program.Slice().Limit {
 		x.at.Keys = keyTexts(last.keys)
-		x.page.Token = x.at.encode(&x.q)
+		x.end()
 	}
 }
 
 // rowHeap keeps the first rows of an order, the last of them on top.
 type rowHeap struct {
 	x       *execution
+	most    int // of its rows; 0 is no limit
 	rows    []sortedRow
 	after   *sortedRow // rows up to this one were shown before
 	dropped bool       // there were more
@@ -182,12 +179,24 @@ func (h *rowHeap) less(a, b *sortedRow) bool {
 	return order < 0
 }
 
+// compareRows orders two rows by their keys, then in the order of their creation, or the
+// opposite.
+func compareRows(p *sql.Program, a, b []datum.Value, aOrdinal, bOrdinal uint64) int {
+	order := p.CompareSortKeys(a, b)
+	if order == 0 {
+		if order = cmp.Compare(aOrdinal, bOrdinal); p.LatestFirst() {
+			order = -order
+		}
+	}
+	return order
+}
+
 // wants reports whether a row may be on the page.
-func (h *rowHeap) wants(row *sortedRow, most int) bool {
-	if h.after != nil && most > 0 && !h.less(h.after, row) {
+func (h *rowHeap) wants(row *sortedRow) bool {
+	if h.after != nil && h.most > 0 && !h.less(h.after, row) {
 		return false
 	}
-	if most > 0 && len(h.rows) == most && !h.less(row, &h.rows[0]) {
+	if h.most > 0 && len(h.rows) == h.most && !h.less(row, &h.rows[0]) {
 		h.dropped = true
 		return false
 	}
@@ -195,18 +204,13 @@ func (h *rowHeap) wants(row *sortedRow, most int) bool {
 }
 
 // add keeps a row, and drops the last if there are too many.
-func (h *rowHeap) add(row sortedRow, most int) error {
-	detached := make([]datum.Value, len(row.keys))
-	for i, k := range row.keys {
-		detached[i] = k.Detach()
-	}
-	row.keys = detached
-	row.measure()
+func (h *rowHeap) add(row sortedRow) error {
+	row.detach()
 	if err := h.x.hold(row.bytes); err != nil {
 		return err
 	}
 	heap.Push(h, row)
-	if most > 0 && len(h.rows) > most {
+	if h.most > 0 && len(h.rows) > h.most {
 		last := heap.Pop(h).(sortedRow)
 		h.x.release(last.bytes)
 		h.dropped = true

@@ -25,9 +25,9 @@ type streaming struct {
 	ahead bool
 
 	// Of the item that is looked at:
-	item   candidate
-	before bool // it is one of the pages before
-	rows   int  // how many it has had
+	item candidate
+	done bool // it is one of the pages before
+	rows int  // how many it has had
 }
 
 // stream answers a query whose rows come in the order that was asked for.
@@ -37,12 +37,12 @@ func (x *execution) stream() error {
 	}
 	s := &streaming{execution: x}
 	s.row = s.onRow
-	x.places = x.q.PageTime > 0
-	if x.seen != nil && x.at.started() {
+	x.endsAnywhere = x.q.PageTime > 0
+	if x.seen != nil && x.at.position.started() {
 		resume := x.at
-		s.replay, x.at.place, x.behind = &resume, place{}, true
+		s.replay, x.at.position, x.behind = &resume, position{}, true
 	}
-	err := x.candidates(s.onItem)
+	err := x.path.find(x, s.onItem)
 	if err == nil && x.at.Taken >= x.q.Program.Slice().Limit {
 		x.page.Token = ""
 	}
@@ -52,20 +52,20 @@ func (x *execution) stream() error {
 // onItem shows the rows of an item.
 func (s *streaming) onItem(c candidate) (more bool, err error) {
 	s.item, s.rows, s.failed = c, 0, nil
-	s.before = s.replay != nil && !s.replay.place.same(&s.item) && !s.replay.place.before(&s.item, s.plan)
-	if s.behind && !s.before {
+	s.done = s.replay != nil && !s.replay.position.same(&s.item) && !s.before(&s.replay.position, &s.item)
+	if s.behind && !s.done {
 		s.catchUp()
 	}
 	err = s.runner.Rows(datum.Raw(c.Body), s.row)
 	if err = errors.Join(err, s.failed); err != nil || s.ended {
 		return false, err
 	}
-	if s.before {
+	if s.done {
 		return true, nil
 	}
 	s.at.set(&s.item, s.rows)
 	if s.late() && s.begins.beforeRow(&s.item, s.rows) {
-		return false, s.end()
+		return false, s.endPage()
 	}
 	return true, nil
 }
@@ -74,7 +74,7 @@ func (s *streaming) onItem(c candidate) (more bool, err error) {
 func (s *streaming) onRow() bool {
 	s.rows++
 	s.matched = true
-	if s.replay == nil && s.at.place.same(&s.item) && s.rows <= s.at.Rows {
+	if s.replay == nil && s.at.position.same(&s.item) && s.rows <= s.at.Rows {
 		return true
 	}
 	if s.ended = s.at.Taken >= s.q.Program.Slice().Limit; s.ended {
@@ -90,7 +90,7 @@ func (s *streaming) onRow() bool {
 	if s.failed = err; again || err != nil {
 		return err == nil
 	}
-	if s.before || s.replay != nil && s.replay.place.same(&s.item) && s.rows <= s.replay.Rows {
+	if s.done || s.replay != nil && s.replay.position.same(&s.item) && s.rows <= s.replay.Rows {
 		return true
 	}
 	if s.ahead {
@@ -110,7 +110,7 @@ func (s *streaming) onRow() bool {
 	}
 	if s.full() || s.late() {
 		s.at.set(&s.item, s.rows)
-		s.failed, s.ended = s.end(), true
+		s.failed, s.ended = s.endPage(), true
 		return false
 	}
 	return true
@@ -125,7 +125,7 @@ func (s *streaming) leave() {
 		s.matched = false
 	}
 	s.at.set(&s.item, s.rows-1)
-	s.failed, s.ended = s.end(), true
+	s.failed, s.ended = s.endPage(), true
 }
 
 // looksAhead reports whether a full page looks for another row before it says that there
@@ -133,17 +133,34 @@ func (s *streaming) leave() {
 // range are an exception: there the service does not look, and clients count the empty
 // page that follows.
 func (x *execution) looksAhead() bool {
-	return x.plan.method != fullScan || x.q.Program.Query().Where != nil || x.q.Program.Distinct()
+	_, all := x.path.(allItems)
+	return !all || x.q.Scope.Logical != nil || x.q.Program.Query().Where != nil || x.q.Program.Distinct()
+}
+
+// endPage makes the token of what follows the position, with what the present row is
+// ordered by.
+func (x *execution) endPage() error {
+	if x.path.order() == byKeys {
+		keys, err := x.runner.AppendSortKeys(nil)
+		if err != nil {
+			return err
+		}
+		x.at.Keys = keyTexts(keys)
+	}
+	x.end()
+	return nil
 }
 
 // end makes the token of what follows.
-func (x *execution) end() error {
-	x.at.Method, x.at.Index = x.plan.method, x.plan.compositeID()
-	if x.at.Method.keyed() {
-		if err := x.noteKeys(); err != nil {
-			return err
-		}
-	}
+func (x *execution) end() {
+	x.at.Path = x.path.name()
 	x.page.Token = x.at.encode(&x.q)
-	return nil
+}
+
+// before reports whether a position comes before an item in the order of the path.
+func (x *execution) before(p *position, c *candidate) bool {
+	if w, ok := x.path.(*walkPath); ok {
+		return w.before(x, p, c)
+	}
+	return p.Ordinal < c.Ordinal
 }

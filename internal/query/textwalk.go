@@ -6,6 +6,7 @@ package query
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -22,12 +23,11 @@ type textItem struct {
 	counts  []*function.TextCount
 }
 
-// texts answers the plan's questions for all items in scope, in the order of their
-// ordinals.
-func (x *execution) texts(order kv.Order, yield func(textItem) (more bool, err error)) error {
-	w := newTextWalk(x, order)
+// each answers the questions for all items in scope, in the order of their ordinals.
+func (p *textPath) each(x *execution, yield func(textItem) (more bool, err error)) error {
+	w := newTextWalk(x, p)
 	defer w.stop()
-	for hit, err := range x.r.Index(store.IndexScan{Kind: index.Texts, Path: x.plan.path, Values: index.EveryItem(), Order: order}) {
+	for hit, err := range x.r.Index(store.IndexScan{Kind: index.Texts, Path: p.path, Values: index.EveryItem(), Order: p.direction}) {
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (x *execution) texts(order kv.Order, yield func(textItem) (more bool, err e
 // by side.
 type textWalk struct {
 	x     *execution
-	order kv.Order
+	p     *textPath
 	sizes []*textStream   // by question; the first is where the walk is
 	words [][]*textStream // by question, those of its phrases after each other
 	all   []*textStream
@@ -63,7 +63,7 @@ type textWalk struct {
 // textStream is the rows of one path's texts, or of one word.
 type textStream struct {
 	kind    index.Kind
-	path    string
+	path    index.Path
 	word    string
 	next    func() (store.Hit, error, bool)
 	stop    func()
@@ -73,9 +73,9 @@ type textStream struct {
 	n       int
 }
 
-func newTextWalk(x *execution, order kv.Order) *textWalk {
-	w := &textWalk{x: x, order: order}
-	for _, q := range x.plan.questions {
+func newTextWalk(x *execution, p *textPath) *textWalk {
+	w := &textWalk{x: x, p: p}
+	for _, q := range p.questions {
 		w.sizes = append(w.sizes, w.stream(q.Path, index.Texts, ""))
 		var words []*textStream
 		for _, p := range q.Phrases {
@@ -85,27 +85,23 @@ func newTextWalk(x *execution, order kv.Order) *textWalk {
 		}
 		w.words = append(w.words, words)
 	}
-	w.found.counts = make([]*function.TextCount, len(x.plan.questions))
+	w.found.counts = make([]*function.TextCount, len(p.questions))
 	return w
 }
 
 // stream returns the rows of a path and word, which several questions may share.
 func (w *textWalk) stream(path sql.Path, kind index.Kind, word string) *textStream {
-	var steps index.Path
-	for _, s := range path {
-		steps = append(steps, index.Property(s.Name))
-	}
-	name := pathText(steps)
+	at := steps(path, false)
 	for _, s := range w.all {
-		if s.kind == kind && s.path == name && s.word == word {
+		if s.kind == kind && slices.Equal(s.path, at) && s.word == word {
 			return s
 		}
 	}
-	scan := store.IndexScan{Kind: kind, Path: steps, Values: index.EveryItem(), Order: w.order}
+	scan := store.IndexScan{Kind: kind, Path: at, Values: index.EveryItem(), Order: w.p.direction}
 	if kind == index.Words {
 		scan.Values = index.Word(word)
 	}
-	s := &textStream{kind: kind, path: name, word: word}
+	s := &textStream{kind: kind, path: at, word: word}
 	s.next, s.stop = iter.Pull2(w.x.r.Index(scan))
 	w.all = append(w.all, s)
 	return s
@@ -147,7 +143,7 @@ func (s *textStream) take(hit *store.Hit) (err error) {
 }
 
 func (w *textWalk) before(a, b uint64) bool {
-	if w.order == kv.Reverse {
+	if w.p.direction == kv.Reverse {
 		return a > b
 	}
 	return a < b
@@ -157,7 +153,7 @@ func (w *textWalk) before(a, b uint64) bool {
 // until the next.
 func (w *textWalk) item(ordinal uint64) (textItem, error) {
 	w.found.ordinal = ordinal
-	for i := range w.x.plan.questions {
+	for i := range w.p.questions {
 		count, known, err := w.count(i, ordinal)
 		if err == nil && !known {
 			count, err = w.read(i, ordinal)
@@ -180,7 +176,7 @@ func (w *textWalk) count(i int, ordinal uint64) (_ *function.TextCount, known bo
 	if !size.Present || size.Long {
 		return nil, !size.Present, nil
 	}
-	q := &w.x.plan.questions[i]
+	q := &w.p.questions[i]
 	count := &function.TextCount{Words: size.Words, Occurrences: make([]int, len(q.Phrases))}
 	words := w.words[i]
 	for j, p := range q.Phrases {
@@ -213,18 +209,18 @@ func (w *textWalk) read(i int, ordinal uint64) (*function.TextCount, error) {
 		return nil, err
 	}
 	w.x.read(&f)
-	count, ok := w.x.plan.questions[i].CountPhrases(datum.Raw(f.Body))
+	count, ok := w.p.questions[i].CountPhrases(datum.Raw(f.Body))
 	if !ok {
 		return nil, nil
 	}
 	return &count, nil
 }
 
-// textTotals answers a query for the statistics of texts.
-func (x *execution) textTotals(g *sql.Group) error {
+// answer gives a group the statistics of texts.
+func (p *textPath) answer(x *execution, g *sql.Group) error {
 	list, _ := x.q.Program.TextAggregates()
 	answers := make([]int64, len(list))
-	err := x.texts(kv.Forward, func(item textItem) (bool, error) {
+	err := p.each(x, func(item textItem) (bool, error) {
 		i := 0
 		for n, a := range list {
 			if len(a.Path) == 0 {
@@ -250,22 +246,18 @@ func (x *execution) textTotals(g *sql.Group) error {
 	return nil
 }
 
-// scored finds the items that a page of rows in the order of their scores may show.
-// Those that it cannot are not read.
-func (x *execution) scored(h *rowHeap, most int, yield func(candidate) (bool, error)) error {
+// find finds the items that a page of rows in the order of their scores may show. Those
+// that it cannot are not read.
+func (p *textPath) find(x *execution, yield visitor) error {
 	score := x.q.Program.OrderBy()[0].Text
-	return x.texts(x.plan.order, func(item textItem) (bool, error) {
+	return p.each(x, func(item textItem) (bool, error) {
 		row := sortedRow{keys: []datum.Value{{}}, ordinal: item.ordinal, n: 1}
 		if c := item.counts[0]; c != nil {
 			row.keys[0] = score.Of(c.Words, c.Occurrences)
 		}
-		if !h.wants(&row, most) {
+		if !x.sorting.wants(&row) {
 			return true, nil
 		}
-		f, live, err := x.r.Get(item.ordinal)
-		if err != nil || !live {
-			return err == nil, err
-		}
-		return x.found(candidate{Found: f}, yield)
+		return x.visit(item.ordinal, index.Value{}, yield)
 	})
 }

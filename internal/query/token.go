@@ -19,91 +19,56 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/index"
-	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
 // maxTokenBytes bounds the text of a token.
 const maxTokenBytes = 16 << 10
 
-// Ways to go on that are no way to find items.
-const (
-	methodSort  method = "sort"
-	methodGroup method = "group"
-	methodRows  method = "rows"
-)
-
-// token is where a page ended. It means something for one query only. Without a
-// method it is the beginning of a partition.
+// token is where a page ended. It means something for one query only. Without a path it
+// is the beginning of a partition.
 type token struct {
-	Query  uint64 `json:"q"` // its fingerprint
-	Method method `json:"m,omitzero"`
-	place
-	// Rows is how many rows of the item at the place are done.
+	Query uint64 `json:"q"` // its fingerprint
+	// Filter is the fingerprint of the filter, if there is an order.
+	Filter uint32 `json:"f,omitzero"`
+	// Path names the access path by which the page found its items.
+	Path string `json:"p,omitzero"`
+	position
+	// Rows is how many rows of the item at the position are done.
 	Rows int `json:"r,omitzero"`
 	// Skipped and Taken count rows for OFFSET and LIMIT.
 	Skipped int64 `json:"s,omitzero"`
 	Taken   int64 `json:"t,omitzero"`
-	// Index tells in which composite index the place is.
-	Index uint32 `json:"x,omitzero"`
-	// Group is the place of the last group.
+	// Group is the mark of the last group.
 	Group []byte `json:"g,omitzero"`
 	// Met are the marks of the last rows that DISTINCT let pass.
 	Met []byte `json:"d,omitzero"`
-	// Done are the marks of the last rows that are done, for methodRows.
+	// Done are the marks of the last rows that are done, of rows without a position.
 	Done []byte `json:"w,omitzero"`
+
+	refiltered bool // the query has another filter than the token's
 }
 
-// place is an item in the order in which items are found.
-type place struct {
-	Ordinal uint64 `json:"o,omitzero"`
-	// Value is its place in an index.
-	Value index.Value `json:"v,omitzero"`
-	// Keys are its values in the order that was asked for.
-	Keys []keyText `json:"k,omitzero"`
+// position is an item in the order in which items are found or rows are sorted: an
+// ordinal in the order of creation, with a value in that of an index, with keys in that of
+// ORDER BY.
+type position struct {
+	Ordinal uint64      `json:"o,omitzero"`
+	Value   index.Value `json:"v,omitzero"`
+	Keys    []keyText   `json:"k,omitzero"`
 
 	keys  []datum.Value // what Keys stand for
 	named bool          // by a client, perhaps without an item
 }
 
-func (p *place) started() bool { return p.Ordinal != 0 || p.named }
+func (p *position) started() bool { return p.Ordinal != 0 || p.named }
 
-func (t *token) started() bool { return t.Method != "" }
+func (t *token) started() bool { return t.Path != "" }
 
-// same reports whether a candidate is the item at the place.
-func (p *place) same(c *candidate) bool { return p.started() && p.Ordinal == c.Ordinal }
-
-// before reports whether the place comes before a candidate in the plan's order.
-func (p *place) before(c *candidate, pl *plan) bool {
-	switch pl.method {
-	case compositeRange, compositeOrdered:
-		return p.beforeComposed(c, pl)
-	case indexRange, orderedScan:
-		order := p.Value.Compare(c.value)
-		if len(p.keys) > 0 && p.Value.Alike(c.value) {
-			order = datum.Compare(p.keys[0], c.key)
-		}
-		if order == 0 {
-			order = compareOrdinals(p.Ordinal, c.Ordinal)
-		}
-		if pl.order == kv.Reverse {
-			order = -order
-		}
-		return order < 0
-	}
-	return p.Ordinal < c.Ordinal
-}
-
-func compareOrdinals(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
+// same reports whether a candidate is the item at the position.
+func (p *position) same(c *candidate) bool { return p.started() && p.Ordinal == c.Ordinal }
 
 // set notes that so many rows of a candidate are done.
 func (t *token) set(c *candidate, rows int) {
@@ -111,12 +76,11 @@ func (t *token) set(c *candidate, rows int) {
 	t.Value.Set(c.value)
 }
 
-// keyed reports whether a place is that of an index in order, which is told by the keys.
-func (m method) keyed() bool { return m == orderedScan || m == compositeOrdered }
-
 // fingerprint tells queries apart, with what they were asked about: a token of
-// another would skip rows or repeat them.
-func (q *Request) fingerprint() uint64 {
+// another would skip rows or repeat them. A position in an order means the same under any
+// filter, and clients count on it: to go on, they add one that begins at the last value,
+// and send the token along. So the filter has a fingerprint of its own there.
+func (q *Request) fingerprint() (query uint64, filter uint32) {
 	h := fnv.New64a()
 	part := func(b []byte) {
 		var size [8]byte
@@ -125,10 +89,10 @@ func (q *Request) fingerprint() uint64 {
 		h.Write(b)
 	}
 	text := *q.Program.Query()
-	if len(text.OrderBy) > 0 {
-		// A place in an order means the same under any filter, and clients count on
-		// it: to go on, they add one that begins at the last value, and send the
-		// token along.
+	if len(text.OrderBy) > 0 && text.Where != nil {
+		part([]byte(syntax.Print(text.Where)))
+		filter = uint32(h.Sum64())
+		h.Reset()
 		text.Where = nil
 	}
 	part([]byte(text.String()))
@@ -145,7 +109,7 @@ func (q *Request) fingerprint() uint64 {
 	}
 	part(s.MinEPK)
 	part(s.MaxEPK)
-	return h.Sum64()
+	return h.Sum64(), filter
 }
 
 // Begin returns a token that means the beginning of the request's partition.
@@ -155,9 +119,11 @@ func Begin(q Request) string {
 }
 
 func (t *token) encode(q *Request) string {
-	t.Query = q.fingerprint()
-	if t.Method.keyed() {
-		t.Value = index.Value{} // its key says the same
+	if t.Query == 0 {
+		t.Query, t.Filter = q.fingerprint()
+	}
+	if len(t.Keys) > 0 {
+		t.Value = index.Value{} // they say the same
 	}
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -167,70 +133,71 @@ func (t *token) encode(q *Request) string {
 }
 
 func (t *token) parse(q *Request) error {
-	text, p := q.Token, q.Program
-	if text == "" {
+	if q.Token == "" {
 		return nil
 	}
-	if len(text) > maxTokenBytes {
+	if len(q.Token) > maxTokenBytes {
 		return ErrToken
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
+	raw, err := base64.RawURLEncoding.DecodeString(q.Token)
 	if err != nil {
 		return ErrToken
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err = d.Decode(t)
-	if _, rest := d.Token(); !errors.Is(rest, io.EOF) {
+	if _, rest := d.Token(); err != nil || !errors.Is(rest, io.EOF) {
 		return ErrToken
 	}
-	if err != nil || t.Query != q.fingerprint() || t.Skipped < 0 || t.Taken < 0 || t.Rows < 0 {
+	query, filter := q.fingerprint()
+	begin := token{Query: query, Filter: filter}
+	t.refiltered = t.Filter != filter
+	t.Filter = filter
+	switch {
+	case t.Query != query:
 		return ErrToken
-	}
-	if begin := (token{Query: t.Query}); reflect.DeepEqual(*t, begin) {
+	case !t.started() && t.refiltered, !t.started() && !reflect.DeepEqual(*t, begin):
+		return ErrToken
+	case !t.started() || t.fits(q.Program):
 		return nil
 	}
-	if t.Method == "" || t.Method == compositeRange && (t.Value.IsZero() || t.Ordinal == 0) || !t.Method.goesOn(p) {
-		return ErrToken
+	return ErrToken
+}
+
+// fits reports whether a page of a query can have ended so.
+func (t *token) fits(p *sql.Program) bool {
+	s := p.Slice()
+	if t.Skipped < 0 || t.Skipped > s.Offset || t.Taken < 0 || t.Taken > s.Limit || t.Rows < 0 {
+		return false
 	}
 	if len(t.Met)%markBytes != 0 || len(t.Met) > maxMet*markBytes || len(t.Met) > 0 && !p.Distinct() {
-		return ErrToken
+		return false
 	}
-	if len(t.Done)%markBytes != 0 || len(t.Done) > maxDone*markBytes || len(t.Done) > 0 && t.Method != methodRows {
-		return ErrToken
+	if len(t.Done)%markBytes != 0 || len(t.Done) > maxDone*markBytes {
+		return false
 	}
-	keyed := t.Method == methodSort || t.Method.keyed()
-	if t.Skipped > p.Slice().Offset || t.Taken > p.Slice().Limit || keyed && t.Ordinal == 0 {
-		return ErrToken
+	positioned := t.Ordinal != 0 && len(t.Keys) == len(p.OrderBy()) && (len(t.Keys) == 0 || t.Value.IsZero())
+	none := t.Ordinal == 0 && len(t.Keys) == 0 && t.Value.IsZero() && t.Rows == 0
+	switch {
+	case !p.OverItems():
+		return false // there is one row
+	case p.Input() != nil || p.Ranking() != nil || p.OrdersGroups():
+		return none && len(t.Done) > 0 && len(t.Group) == 0
+	case p.Grouped():
+		return none && len(t.Done) == 0
 	}
-	if keyed != (len(t.Keys) > 0) || keyed && len(t.Keys) != len(p.OrderBy()) {
-		return ErrToken
-	}
-	return nil
+	return positioned && len(t.Done) == 0 && len(t.Group) == 0
 }
 
 // maxGroupText is how much of a group's key a token holds.
 const maxGroupText = 256
 
-// groupPlace returns where a group comes among others: by its key, as far as a token
+// groupMark returns where a group comes among others: by its key, as far as a token
 // has room for it.
-func groupPlace(key string) string {
+func groupMark(key string) string {
 	if len(key) <= maxGroupText {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
 	return beginningOf(key, maxGroupText) + string(sum[:])
-}
-
-// goesOn reports whether pages of a query may go on in this way.
-func (m method) goesOn(p *sql.Program) bool {
-	switch {
-	case !p.OverItems():
-		return false // there is one row
-	case p.Input() != nil || p.Ranking() != nil || p.OrdersGroups():
-		return m == methodRows
-	case p.Grouped():
-		return m == methodGroup
-	}
-	return m != methodRows && m != methodGroup
 }

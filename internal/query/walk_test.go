@@ -36,11 +36,11 @@ func TestWalkAmongOtherPartitionKeys(t *testing.T) {
 		{"SELECT VALUE c.x FROM c WHERE c.x > 0 ORDER BY c.x DESC OFFSET 2 LIMIT 5", "ordered /x descending > 0", down[2:7], 8},
 		{"SELECT VALUE c.x FROM c WHERE c.y + 0 = 1 ORDER BY c.x DESC OFFSET 0 LIMIT 5", "ordered /x descending", odd[:5], 11},
 		{"SELECT VALUE c.x FROM c ORDER BY c.x DESC, c.y DESC OFFSET 0 LIMIT 5", "composite ordered /x, /y, backwards", down[:5], 6},
-		{"SELECT VALUE c.x FROM c ORDER BY c.x", "logical, sort", up, passedPerItem * (mine + 1)},
-		{"SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 2 LIMIT 5", "logical, sort", up[2:7], passedPerItem * (mine + 1)},
-		{"SELECT VALUE c.x FROM c ORDER BY c.x, c.y OFFSET 0 LIMIT 5", "logical, sort", up[:5], passedPerItem * (mine + 1)},
-		{"SELECT DISTINCT VALUE c.x FROM c ORDER BY c.x OFFSET 0 LIMIT 5", "logical, sort", up[:5], passedPerItem * (mine + 1)},
-		{"SELECT VALUE c.x FROM c WHERE c.x > 0 OFFSET 2 LIMIT 5", "logical", up[2:7], passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x", "scan, sort", up, passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x OFFSET 2 LIMIT 5", "scan, sort", up[2:7], passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c ORDER BY c.x, c.y OFFSET 0 LIMIT 5", "scan, sort", up[:5], passedPerItem * (mine + 1)},
+		{"SELECT DISTINCT VALUE c.x FROM c ORDER BY c.x OFFSET 0 LIMIT 5", "scan, sort", up[:5], passedPerItem * (mine + 1)},
+		{"SELECT VALUE c.x FROM c WHERE c.x > 0 OFFSET 2 LIMIT 5", "scan", up[2:7], passedPerItem * (mine + 1)},
 		{fmt.Sprintf("SELECT VALUE COUNT(1) FROM c WHERE c.x >= %d", others-100), fmt.Sprintf("count /x >= %d", others-100), []string{strconv.Itoa(mine)}, 100 + mine},
 	} {
 		q := f.request(c.text)

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: MIT
+
+// Choosing an access path: by rule, from the query and from what the partition publishes
+// about itself. Nothing is read here. Where a rule depends on how many rows an index has,
+// the path says so itself when it is opened, and the next option follows.
+
+package query
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
+	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+const (
+	// maxSeeks is how many values of a list are looked up one by one.
+	maxSeeks = 1000
+	// logicalItems is up to which size a logical partition is read whole, rather
+	// than through an index of all of them.
+	logicalItems = 200
+	// fewHits is up to how many items it is better to find them and sort than to
+	// walk an index in order and filter.
+	fewHits = 1000
+	// rowsPerItem is how many index rows are read in the time of one item.
+	rowsPerItem = 4
+	// probeShare is how many times fewer rows of an index there must be than items of a
+	// large partition key, for the index to be better for sure. It bounds what it takes
+	// to find that out.
+	probeShare = 8
+	// passedPerItem is how many index rows of other partition keys are passed over in
+	// the time of one item.
+	passedPerItem = 16
+	// pageRows is about how many rows a page has, if the query does not say.
+	pageRows = 100
+)
+
+// planner has all that a choice is made from.
+type planner struct {
+	program   *sql.Program
+	scope     *Scope
+	container *catalog.Container
+	facts     []*sql.Condition // that all must hold
+	indexed   bool             // queries may go by the index
+	items     int64            // of the partition
+	ofKey     int64            // of the scope's logical partition, if it is one
+	gathers   int64            // rows of a range
+
+	list []option
+	room [4]option
+}
+
+// option is a path, to be taken if it costs no more than so many index rows.
+type option struct {
+	path path
+	most int64
+}
+
+// newPlanner returns what the reader and the request say.
+func newPlanner(x *execution) planner {
+	p := x.q.Program
+	return planner{
+		program: p, scope: &x.q.Scope, container: x.r.Container(), facts: conjuncts(p.Condition()),
+		indexed: x.r.Indexed(), items: x.r.Items(), gathers: cmp.Or(x.q.gathered, gatheredRows),
+	}
+}
+
+// conjuncts returns the conditions that all must hold.
+func conjuncts(c *sql.Condition) []*sql.Condition {
+	switch {
+	case c == nil || c.Op == sql.CondAlways:
+		return nil
+	case c.Op == sql.CondAnd:
+		return c.Of
+	}
+	return []*sql.Condition{c}
+}
+
+// choose opens the first option that is worth it.
+func (x *execution) choose() (path, error) {
+	pl := &x.pl
+	if p := pl.named(); p != nil {
+		return p, nil
+	}
+	if l := x.q.Scope.Logical; l != nil {
+		var err error
+		if pl.ofKey, err = x.r.LogicalItems(*l); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range pl.options() {
+		ok, err := o.path.open(x, o.most)
+		if err != nil || ok {
+			return o.path, err
+		}
+	}
+	return allItems{}, nil
+}
+
+// named returns the path of a query that needs no index, or nil: one whose items the
+// filter names, that has none, or that is about no items.
+func (pl *planner) named() path {
+	cond := pl.program.Condition()
+	switch {
+	case !pl.program.OverItems() || pl.program.Input() != nil:
+		return allItems{}
+	case cond != nil && cond.Op == sql.CondNever:
+		return noItems{}
+	}
+	if p := pl.byKeys(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// add adds an option, unless it is better to read all items of the scope's partition key.
+func (pl *planner) add(p path, most int64) {
+	if most = min(most, pl.worth(p)); most >= 0 {
+		pl.list = append(pl.list, option{p, most})
+	}
+}
+
+// options returns the paths in the order in which to try them. After them there are all
+// items.
+func (pl *planner) options() []option {
+	pl.list = pl.room[:0]
+	if !pl.indexed {
+		return nil
+	}
+	small := pl.scope.Logical != nil && pl.ofKey <= logicalItems
+	if pl.counts() && (!small || len(pl.facts) == 0) {
+		pl.addCounts()
+	}
+	if small || len(pl.list) > 0 && pl.list[0].most == unlimited {
+		return pl.list
+	}
+	if p := pl.byText(); p != nil && !p.scores {
+		pl.add(p, unlimited)
+		return pl.list
+	}
+	sets := pl.sets()
+	if len(pl.program.OrderBy()) > 0 {
+		pl.addOrdered(sets)
+	}
+	if sets != nil {
+		pl.addFiltered(sets)
+	}
+	return pl.list
+}
+
+// addOrdered adds the ways to find rows in the order that was asked for. Few items that
+// the filter finds are better sorted.
+func (pl *planner) addOrdered(sets *setPath) {
+	composed, ordered := pl.compositeOrdered(), pl.ordered()
+	if ordered != nil {
+		sets = sets.without(ordered.path)
+	}
+	said := composed != nil && composed.composite.said > 0
+	if said {
+		pl.add(composed, fewHits)
+	}
+	if sets != nil {
+		pl.add(sets, fewHits)
+	}
+	if said {
+		pl.add(composed, unlimited)
+	}
+	if ordered != nil {
+		pl.add(ordered, unlimited)
+	}
+	if p := pl.byText(); p != nil {
+		pl.add(p, unlimited)
+	}
+	if composed != nil && !said {
+		pl.add(composed, unlimited)
+	}
+	if p := pl.byVector(); p != nil {
+		pl.add(p, unlimited)
+	}
+}
+
+// addFiltered adds the ways to find the items that the filter is about, in the order of
+// creation if that can be seen.
+func (pl *planner) addFiltered(sets *setPath) {
+	walk := pl.walkOf(sets)
+	if walk == nil || pl.streams() || len(sets.sets) > 1 {
+		pl.add(sets, unlimited)
+	}
+	if walk != nil && (pl.scope.Logical == nil || !pl.streams() || walk.composite != nil && pl.startsWithScope(walk.composite)) {
+		pl.add(walk, unlimited)
+	}
+}
+
+// streams reports whether rows are shown as items are found, and in that order.
+func (pl *planner) streams() bool {
+	return len(pl.program.OrderBy()) == 0 && !pl.program.Grouped() && pl.program.Ranking() == nil
+}
+
+// worth returns how many index rows a path may read so that it is better than reading all
+// items of the scope's partition key. An index has the items of all keys.
+func (pl *planner) worth(p path) int64 {
+	if pl.scope.Logical == nil {
+		return unlimited
+	}
+	fraction := min(pl.ofKey, max(fewHits, pl.ofKey/probeShare))
+	switch p := p.(type) {
+	case *setPath:
+		if pl.reach() <= fewHits || len(p.sets) == 1 && p.sets[0].composite != nil && pl.startsWithScope(p.sets[0].composite) {
+			return unlimited
+		}
+		return fraction
+	case *countPath:
+		switch {
+		case p.all || p.composite != nil && pl.startsWithScope(p.composite) || p.ofKey && len(pl.scope.Logical.PartitionKey) == 1:
+			return unlimited
+		}
+		return rowsPerItem * pl.ofKey
+	case *textPath, *nearestPath:
+		if rowsPerItem*pl.ofKey < pl.items {
+			return -1
+		}
+	case *walkPath:
+		return pl.worthWalking(p, fraction)
+	}
+	return unlimited
+}
+
+// worthWalking is worth of a walk. In order, it leads until a page is full, and goes by
+// how many of all items are of the key. They may yet lie far from where the walk begins,
+// if the partition key and the value have to do with each other: when it has taken as
+// long as reading all of them, it is given up for that.
+func (pl *planner) worthWalking(w *walkPath, fraction int64) int64 {
+	switch {
+	case w.composite != nil && pl.startsWithScope(w.composite):
+		return unlimited
+	case w.composite != nil && w.composite.said > 0:
+		return pl.ofKey
+	case !w.keyed:
+		return fraction
+	}
+	s := pl.program.Slice()
+	rows := s.Offset + min(s.Limit, pageRows) // that a page has to look at
+	if rows+rows*pl.items/pl.ofKey/passedPerItem > pl.ofKey {
+		return -1
+	}
+	w.patience = pl.ofKey
+	return unlimited
+}
+
+// endsEarly reports whether a few rows, in whatever order, are all that is wanted.
+func (pl *planner) endsEarly() bool {
+	s := pl.program.Slice()
+	return s.Limit < fewHits && s.Offset < fewHits && pl.streams()
+}
+
+// reach returns about how many items of an index must be looked at for all rows that the
+// query wants, of those that are of the scope's partition key.
+func (pl *planner) reach() int64 {
+	if !pl.endsEarly() {
+		return math.MaxInt64
+	}
+	s := pl.program.Slice()
+	return (s.Offset + s.Limit) * pl.items / pl.ofKey
+}
+
+// resume returns the path that a token names, or nil if the container's policy does not
+// allow it any more.
+func (pl *planner) resume(name string) (path, error) {
+	kind, which, _ := strings.Cut(name, ":")
+	var found path
+	switch kind {
+	case "all":
+		return allItems{}, nil
+	case "none":
+		return noItems{}, nil
+	case "keys":
+		if p := pl.byKeys(); p != nil {
+			return p, nil
+		}
+		return nil, nil
+	case "set", "range", "composite", "ordered", "text", "nearest":
+	default:
+		return nil, ErrToken
+	}
+	if !pl.indexed {
+		return nil, nil
+	}
+	switch kind {
+	case "set":
+		if p := pl.sets(); p != nil && p.pick(which) {
+			found = p
+		}
+	case "range", "composite", "ordered":
+		if p := pl.resumeWalk(kind, which); p != nil {
+			found = p
+		}
+	case "text":
+		if p := pl.byText(); p != nil {
+			found = p
+		}
+	case "nearest":
+		if p := pl.byVector(); p != nil {
+			found = p
+		}
+	}
+	return found, nil
+}
+
+// resumeWalk returns the walk of a kind, along which index the token says.
+func (pl *planner) resumeWalk(kind, which string) *walkPath {
+	if kind == "ordered" && which == "" {
+		return pl.ordered()
+	}
+	if kind == "range" {
+		fact, err := strconv.Atoi(which)
+		if err != nil || fact < 0 || fact >= len(pl.facts) {
+			return nil
+		}
+		return pl.walkRange(fact)
+	}
+	if kind == "ordered" {
+		if p := pl.compositeOrdered(); p != nil && p.composite.id() == which {
+			return p
+		}
+		return nil
+	}
+	for number := range pl.container.IndexedComposites {
+		if p := pl.part(number); p.id() == which {
+			return &walkPath{composite: p, demanded: true}
+		}
+	}
+	return nil
+}
+
+// exactly appends a range for each value. An index holds no arrays and objects.
+func exactly(ranges []index.ValueRange, values []datum.Value) (_ []index.ValueRange, ok bool) {
+	var seen map[string]bool // of several
+	if len(values) > 1 {
+		seen = make(map[string]bool, len(values))
+	}
+	for _, v := range values {
+		scalar, ok := scalarOf(v)
+		if !ok {
+			return nil, false
+		}
+		found := index.Exactly(scalar)
+		if seen != nil {
+			bytes := string(found.PlaceOf(0).Value.Bytes())
+			if seen[bytes] {
+				continue
+			}
+			seen[bytes] = true
+		}
+		ranges = append(ranges, found)
+	}
+	return ranges, true
+}
+
+// scalarOf returns a value as an index holds it.
+func scalarOf(v datum.Value) (value.Scalar, bool) {
+	switch v.Kind() {
+	case datum.KindNull:
+		return value.Null(), true
+	case datum.KindBool:
+		b, _ := v.AsBool()
+		return value.Bool(b), true
+	case datum.KindNumber:
+		f, _ := v.AsFloat()
+		if !v.Finite() {
+			return value.Scalar{}, false
+		}
+		return value.Number(f), true
+	case datum.KindString:
+		s, _ := v.AsString()
+		return value.String(s), true
+	}
+	return value.Scalar{}, false
+}
+
+// indexedAt returns a path as the index has it, if its scalars are indexed. With
+// elements, it is that of the elements of an array there.
+func (pl *planner) indexedAt(path sql.Path, elements bool) (index.Path, bool) {
+	node := pl.container.Index.Root()
+	var found index.Path
+	for i, s := range path {
+		if node == nil {
+			return nil, false
+		}
+		if s.Element {
+			found = append(found, index.Elements())
+			node = node.Elements()
+			continue
+		}
+		if i == 0 && (catalog.SystemProperty(s.Name) || isComputed(pl.container, s.Name)) {
+			return nil, false
+		}
+		found = append(found, index.Property(s.Name))
+		node = node.Property([]byte(s.Name))
+	}
+	if elements && node != nil {
+		found = append(found, index.Elements())
+		node = node.Elements()
+	}
+	return found, node != nil && node.Scalar() && len(found) > 0
+}
+
+// isComputed reports whether a property of the root is computed: no item has it.
+func isComputed(c *catalog.Container, name string) bool {
+	return slices.ContainsFunc(c.Computed, func(p catalog.ComputedProperty) bool { return p.Name == name })
+}
+
+// rangeOf returns the range of the values at a path, whether the filter says something of
+// it, and whether that is all that the filter says. The path has no step to elements: of
+// several elements, each condition may mean another.
+func (pl *planner) rangeOf(path sql.Path) (v index.ValueRange, said, all bool) {
+	v, all = index.AllValues(), true
+	for _, f := range pl.facts {
+		part, ok := rangeOfFact(f)
+		if !ok || !slices.Equal(f.Path, path) || hasElements(f.Path) {
+			all = false
+			continue
+		}
+		v, said = v.And(part), true
+		all = all && f.Exact
+	}
+	return v, said, all
+}
+
+// hasElements reports whether a path leads through an array, to one of many values.
+func hasElements(path sql.Path) bool {
+	return slices.ContainsFunc(path, func(s syntax.Step) bool { return s.Element })
+}
+
+func rangeOfFact(f *sql.Condition) (index.ValueRange, bool) {
+	switch f.Op {
+	case sql.CondKind:
+		return rangeOfKind(f.Kind)
+	case sql.CondEq, sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe, sql.CondPrefix:
+	default:
+		return index.ValueRange{}, false
+	}
+	if len(f.Values) != 1 {
+		return index.ValueRange{}, false
+	}
+	v, ok := scalarOf(f.Values[0])
+	if !ok {
+		return index.ValueRange{}, false
+	}
+	switch f.Op {
+	case sql.CondEq:
+		return index.Exactly(v), true
+	case sql.CondLt:
+		return index.Below(v), true
+	case sql.CondLe:
+		return index.AtMost(v), true
+	case sql.CondGt:
+		return index.Above(v), true
+	case sql.CondGe:
+		return index.AtLeast(v), true
+	default:
+		s, _ := v.Text()
+		return index.BeginningWith(s), true
+	}
+}
+
+func rangeOfKind(k datum.Kind) (index.ValueRange, bool) {
+	switch k {
+	case datum.KindNull:
+		return index.Exactly(value.Null()), true
+	case datum.KindBool:
+		return index.AtLeast(value.Bool(false)), true
+	case datum.KindNumber:
+		return index.Numbers(), true
+	case datum.KindString:
+		return index.Strings(), true
+	}
+	return index.ValueRange{}, false
+}
+
+// walkRange returns the walk along the range that a condition is a part of, or nil.
+func (pl *planner) walkRange(fact int) *walkPath {
+	f := pl.facts[fact]
+	if _, ok := rangeOfFact(f); !ok || hasElements(f.Path) {
+		return nil
+	}
+	path, ok := pl.indexedAt(f.Path, false)
+	if !ok {
+		return nil
+	}
+	v, _, _ := pl.rangeOf(f.Path)
+	return &walkPath{path: path, values: v, demanded: true, fact: fact}
+}
+
+// walkOf returns a walk that finds the items of one of several sets, or nil.
+func (pl *planner) walkOf(p *setPath) *walkPath {
+	for _, s := range p.sets {
+		switch {
+		case s.composite != nil:
+			return &walkPath{composite: s.composite, demanded: true}
+		case s.kind == index.Scalars && s.spread:
+			return pl.walkRange(s.fact)
+		}
+	}
+	return nil
+}
+
+// ordered finds an index whose order is the one that was asked for, and that has
+// all items which may be in the result.
+func (pl *planner) ordered() *walkPath {
+	keys := pl.program.OrderBy()
+	if len(keys) != 1 || keys[0].Call != nil || hasElements(keys[0].Path) || !pl.program.Plain() {
+		return nil
+	}
+	path, ok := pl.indexedAt(keys[0].Path, false)
+	if !ok {
+		return nil
+	}
+	v, said, _ := pl.rangeOf(keys[0].Path)
+	w := &walkPath{path: path, values: v, keyed: true, demanded: said}
+	if keys[0].Desc {
+		w.direction = kv.Reverse
+	}
+	return w
+}
+
+// byKeys returns the path to the items that the filter names by partition key and id.
+func (pl *planner) byKeys() *keyPath {
+	if pl.scope.oneKey() {
+		if p := pl.point(); p != nil {
+			return p
+		}
+	}
+	if keys, ok := pl.finds(); ok {
+		return &keyPath{keys: keys}
+	}
+	return nil
+}
+
+// point finds the one item that a query about a logical partition can mean.
+func (pl *planner) point() *keyPath {
+	for _, f := range pl.facts {
+		if f.Op != sql.CondEq || !isID(f.Path) || len(f.Values) != 1 {
+			continue
+		}
+		if id, ok := f.Values[0].AsString(); ok {
+			l := pl.scope.Logical
+			p := &keyPath{one: [1]store.Key{{EPK: l.EPK, PartitionKey: l.PartitionKey, ID: id}}}
+			p.keys = p.one[:]
+			return p
+		}
+	}
+	return nil
+}
