@@ -145,13 +145,13 @@ func (s ttlExplain) Run(c *commands) error {
 }
 
 func (s ttlPause) Run(c *commands) error {
-	return tell(&c.TTL, "pause", s.query(), func(w io.Writer, _ *engine.PurgeSetting) {
+	return post(&c.TTL, "pause", s.query(), func(w io.Writer, _ *engine.PurgeSetting) {
 		fmt.Fprintf(w, "Purge is paused %s. Expired items stay hidden, and still take space.\n", s.scope())
 	})
 }
 
 func (s ttlResume) Run(c *commands) error {
-	return tell(&c.TTL, "resume", s.query(), func(w io.Writer, a *engine.PurgeSetting) {
+	return post(&c.TTL, "resume", s.query(), func(w io.Writer, a *engine.PurgeSetting) {
 		if a.Paused { // the container's own pause is over
 			fmt.Fprintf(w, "Purge is no longer paused %s alone, but it is paused everywhere: mayfly ttl resume\n", s.scope())
 			return
@@ -163,7 +163,7 @@ func (s ttlResume) Run(c *commands) error {
 func (s ttlLimit) Run(c *commands) error {
 	q := s.query()
 	q.Set("itemsPerSecond", s.ItemsPerSecond)
-	return tell(&c.TTL, "limit", q, func(w io.Writer, a *engine.PurgeSetting) {
+	return post(&c.TTL, "limit", q, func(w io.Writer, a *engine.PurgeSetting) {
 		limit := "has no limit"
 		if a.Limit != 0 {
 			limit = fmt.Sprintf("removes at most %g items/s", a.Limit)
@@ -173,7 +173,7 @@ func (s ttlLimit) Run(c *commands) error {
 }
 
 func (s ttlPurge) Run(c *commands) error {
-	return tell(&c.TTL, "purge", s.query(), func(w io.Writer, a *engine.PurgeResult) {
+	return post(&c.TTL, "purge", s.query(), func(w io.Writer, a *engine.PurgeResult) {
 		fmt.Fprintf(w, "Purged %s: %s, %s.\n", s.scope(), itemCount(a.Purged.Items), byteCount(a.Purged.Bytes))
 	})
 }
@@ -191,8 +191,8 @@ func show[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer,
 	return c.ask(http.MethodGet, page, q, func(body []byte) error { return printAnswer(c, body, print) })
 }
 
-// tell posts to a page and prints the answer.
-func tell[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer, *T)) error {
+// post posts to a page and prints the answer.
+func post[T any](c *ttlCommand, page string, q url.Values, print func(io.Writer, *T)) error {
 	return c.ask(http.MethodPost, page, q, func(body []byte) error { return printAnswer(c, body, print) })
 }
 

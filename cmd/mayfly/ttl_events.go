@@ -42,9 +42,9 @@ func (s ttlEvents) Run(c *commands) error {
 	err = out.printAll(res.Body)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w%s", err, out.goOn())
+		return fmt.Errorf("%w%s", err, out.continueWith())
 	case s.Follow:
-		return fmt.Errorf("the server has ended the answer%s", out.goOn())
+		return fmt.Errorf("the server has ended the answer%s", out.continueWith())
 	case !c.TTL.JSON:
 		_, err = fmt.Fprintf(os.Stderr, "%s. To continue: --cursor=%s\n", out.summary(), out.cursor)
 	}
@@ -121,8 +121,8 @@ func (p *eventPrinter) summary() string {
 	return text
 }
 
-// goOn says how to continue after an error.
-func (p *eventPrinter) goOn() string {
+// continueWith says how to continue after an error.
+func (p *eventPrinter) continueWith() string {
 	if p.cursor == "" {
 		return ""
 	}

@@ -113,8 +113,8 @@ func (d *Definition) automatic(policy *value.Object) (string, error) {
 	return strconv.FormatBool(on), err
 }
 
-// indexedPaths returns the included and excluded paths, with the root and the etag in
-// their places.
+// indexedPaths returns the included and excluded paths. It adds the root and the etag
+// where the policy leaves them out.
 func (d *Definition) indexedPaths(policy *value.Object) (included, excluded []string, err error) {
 	if included, err = pathList(policy, "includedPaths"); err != nil {
 		return nil, nil, err

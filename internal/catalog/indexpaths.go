@@ -3,7 +3,7 @@
 // Index paths: which values of an item are indexed according to the indexing policy,
 // compiled into a tree that is walked together with the item.
 //
-// A path ends with "/?", for the scalar at this place, or with "/*", for everything at
+// A path ends with "/?", for the scalar at this path, or with "/*", for everything at
 // and below it. Without either it counts as "/*" (the service refuses it). Of the paths
 // that match a value the most precise one decides: a deeper path before a shorter one,
 // and "/?" before "/*". The service does not document a path that is both included and
@@ -98,7 +98,7 @@ func (n *IndexNode) equal(o *IndexNode) bool {
 	return true
 }
 
-// verdict is what the policy's paths say about a place.
+// verdict is what the policy's paths say about a path of an item.
 type verdict uint8
 
 const (
@@ -170,7 +170,7 @@ func (m *indexMarks) property(name string) *indexMarks {
 	return child
 }
 
-// resolve turns marks into a node; inherited is the verdict for the place above. If
+// resolve turns marks into a node; inherited is the verdict for the path above. If
 // everything below is alike, the result is the node everything, or nil.
 func (m *indexMarks) resolve(inherited bool) *IndexNode {
 	n := &IndexNode{below: m.below.or(inherited)}

@@ -169,11 +169,11 @@ func TestParseIndexPath(t *testing.T) {
 }
 
 // naiveIndexed searches all paths of a policy and lets the most precise one decide.
-func naiveIndexed(included, excluded []string, place []indexStep, scalar bool) bool {
-	if SystemProperty(place[0].name) {
+func naiveIndexed(included, excluded []string, path []indexStep, scalar bool) bool {
+	if SystemProperty(path[0].name) {
 		return false
 	}
-	if scalar && len(place) == 1 && place[0].name == "id" {
+	if scalar && len(path) == 1 && path[0].name == "id" {
 		return true
 	}
 	best, verdict := -1, false
@@ -185,10 +185,10 @@ func naiveIndexed(included, excluded []string, place []indexStep, scalar bool) b
 		precision := 2 * len(p.steps)
 		if p.scalar {
 			precision++
-			if !scalar || !slices.Equal(p.steps, place) {
+			if !scalar || !slices.Equal(p.steps, path) {
 				continue
 			}
-		} else if len(p.steps) > len(place) || !slices.Equal(p.steps, place[:len(p.steps)]) {
+		} else if len(p.steps) > len(path) || !slices.Equal(p.steps, path[:len(p.steps)]) {
 			continue
 		}
 		if precision >= best {
@@ -198,7 +198,7 @@ func naiveIndexed(included, excluded []string, place []indexStep, scalar bool) b
 	return verdict
 }
 
-// The tree agrees with a search through all paths, at every place.
+// The tree agrees with a search through all paths, at every path.
 func TestIndexPathsAgreeWithTheTwin(t *testing.T) {
 	segment := rapid.SampledFrom([]string{"/a", "/b", "/[]", "/id", "/_ts", `/"a b"`})
 	pathText := rapid.Custom(func(t *rapid.T) string {
@@ -218,7 +218,7 @@ func TestIndexPathsAgreeWithTheTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := parseIndexPath(pathText.Filter(func(s string) bool { return !strings.HasPrefix(s, "/[]") }).Draw(t, "place"))
+		p, err := parseIndexPath(pathText.Filter(func(s string) bool { return !strings.HasPrefix(s, "/[]") }).Draw(t, "path"))
 		if err != nil {
 			t.Fatal(err)
 		}

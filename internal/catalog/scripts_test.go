@@ -103,7 +103,7 @@ func TestFindUDFs(t *testing.T) {
 		}
 	}
 	if _, ok := list.After(ct.RIDText); ok {
-		t.Error("a container's rid is no place in a list of functions")
+		t.Error("a container's rid is no continuation of a list of functions")
 	}
 }
 

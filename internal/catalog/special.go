@@ -20,7 +20,7 @@ type SpecialIndexes struct {
 	Spatial []SpatialPath
 }
 
-// SpatialPath is the path of geometries: at it, or also at all places below it.
+// SpatialPath is the path of geometries: at it, or also at all paths below it.
 type SpatialPath struct {
 	Path  value.Path
 	Below bool

@@ -308,12 +308,12 @@ func (r *crashRun) recoverAll(ctx context.Context) error {
 
 // at returns which states a crash may show of a sequence of actions: those after the n-th
 // for n from least to most.
-func at[T any](c crash, happened []T, place func(T) span) (least, most int) {
+func at[T any](c crash, happened []T, spanOf func(T) span) (least, most int) {
 	for i, h := range happened {
-		if s := place(h); s.end < c.begin {
+		if s := spanOf(h); s.end < c.begin {
 			least = i
 		}
-		if place(h).begin < c.end {
+		if spanOf(h).begin < c.end {
 			most = i
 		}
 	}

@@ -161,7 +161,7 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		options: o, db: o.DB, logger: o.Logger, cache: store.NewCacheBudget(o.Caches),
 		scripts: script.NewPool(script.PoolOptions{
-			Gate:   script.GateOptions{Places: cmp.Or(o.Scripts, script.MaxAtOnce), Queue: script.MaxWaiting, Wait: script.MaxWait},
+			Gate:   script.GateOptions{Slots: cmp.Or(o.Scripts, script.MaxAtOnce), Queue: script.MaxWaiting, Wait: script.MaxWait},
 			Memory: o.ScriptMemory, Time: o.ScriptTime, Reserve: o.ReserveScript,
 		}),
 	}

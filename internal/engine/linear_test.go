@@ -87,7 +87,7 @@ type linearRun struct {
 	container *catalog.Container
 	rng       func(who uint64) *rand.Rand
 	keys      []string     // the partition key of each item
-	places    atomic.Int64 // the order in which requests begin and end
+	instants  atomic.Int64 // the order in which requests begin and end
 }
 
 func (l *linearRun) run(t *testing.T) []porcupine.Operation {
@@ -149,11 +149,11 @@ func (c *linearClient) request() (porcupine.Operation, error) {
 	}
 	target := item("c", c.run.keys[i], in.item)
 	now := c.run.w.e.Clock().Now
-	o := porcupine.Operation{ClientId: c.id, Input: in, Call: c.run.places.Add(1)}
+	o := porcupine.Operation{ClientId: c.id, Input: in, Call: c.run.instants.Add(1)}
 	out := linearOutput{lo: now()}
 	res, err := c.do(in, target, c.run.keys[i])
 	out.hi = now()
-	o.Return = c.run.places.Add(1)
+	o.Return = c.run.instants.Add(1)
 	if err := out.judge(in, res, err); err != nil {
 		return o, fmt.Errorf("%+v: %w", in, err)
 	}

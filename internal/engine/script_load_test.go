@@ -57,11 +57,11 @@ func scriptWorld(t *testing.T, o script.GateOptions) *world {
 func TestTooManyScripts(t *testing.T) {
 	for name, request := range scriptRequests {
 		t.Run(name, func(t *testing.T) {
-			w := scriptWorld(t, script.GateOptions{Places: 1})
-			place, err := w.e.scripts.Enter(t.Context())
+			w := scriptWorld(t, script.GateOptions{Slots: 1})
+			seat, err := w.e.scripts.Enter(t.Context())
 			w.must(err)
 			if err := request(t.Context(), w); !errors.Is(err, ErrScriptsBusy) {
-				t.Errorf("with all places taken: %v", err)
+				t.Errorf("with all slots taken: %v", err)
 			}
 			if _, err := w.read("c", "k", "new"); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("the item of a script that did not run: %v", err)
@@ -70,7 +70,7 @@ func TestTooManyScripts(t *testing.T) {
 			if _, err := w.query(t.Context(), "SELECT * FROM c"); err != nil {
 				t.Errorf("a query without functions: %v", err)
 			}
-			place.Leave()
+			seat.Leave()
 			w.must(request(t.Context(), w))
 			if running, _ := w.e.ScriptLoad(); running != 0 {
 				t.Errorf("%d scripts are running after the last", running)
@@ -84,8 +84,8 @@ func TestTooManyScripts(t *testing.T) {
 func TestScriptsWait(t *testing.T) {
 	for name, request := range scriptRequests {
 		t.Run(name, func(t *testing.T) {
-			w := scriptWorld(t, script.GateOptions{Places: 1, Queue: 1, Wait: time.Hour})
-			place, err := w.e.scripts.Enter(t.Context())
+			w := scriptWorld(t, script.GateOptions{Slots: 1, Queue: 1, Wait: time.Hour})
+			seat, err := w.e.scripts.Enter(t.Context())
 			w.must(err)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
@@ -103,7 +103,7 @@ func TestScriptsWait(t *testing.T) {
 			ctx = t.Context()
 			begin()
 			w.advance(10 * time.Second) // the item expires
-			place.Leave()
+			seat.Leave()
 			if err := <-ended; (name == "query with a function") != errors.Is(err, store.ErrNotFound) {
 				t.Errorf("after its turn has come: %v", err)
 			}
@@ -112,8 +112,8 @@ func TestScriptsWait(t *testing.T) {
 }
 
 // Scripts that call functions in their own queries need only one seat.
-func TestScriptsThatQueryNeedOnePlace(t *testing.T) {
-	w := scriptWorld(t, script.GateOptions{Places: 2, Queue: 100, Wait: time.Hour})
+func TestScriptsThatQueryNeedOneSlot(t *testing.T) {
+	w := scriptWorld(t, script.GateOptions{Slots: 2, Queue: 100, Wait: time.Hour})
 	var all sync.WaitGroup
 	for client := range 6 {
 		all.Go(func() {

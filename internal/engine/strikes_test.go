@@ -18,7 +18,7 @@ func TestScriptsAreBarred(t *testing.T) {
 	w := newWorld(t)
 	now := time.Hour
 	w.e.strikes.elapsed = func() time.Duration { return now }
-	long, short := w.e.scripts, script.NewPool(script.PoolOptions{Gate: script.GateOptions{Places: 1}, Time: 10 * time.Millisecond})
+	long, short := w.e.scripts, script.NewPool(script.PoolOptions{Gate: script.GateOptions{Slots: 1}, Time: 10 * time.Millisecond})
 	t.Cleanup(func() {
 		short.Close()
 		w.e.scripts = long

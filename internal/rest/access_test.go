@@ -471,8 +471,8 @@ func TestKeyScopedContinuations(t *testing.T) {
 	}
 	crossing := map[string]string{"Content-Type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "true", "x-ms-documentdb-partitionkeyrangeid": "0"}
 	for _, c := range []struct {
-		method, body, place, again string
-		headers                    map[string]string
+		method, body, position, again string
+		headers                       map[string]string
 	}{
 		{"GET", "", "x-ms-continuation", "x-ms-continuation", nil},
 		{"GET", "", "Etag", "If-None-Match", map[string]string{"A-IM": "Incremental Feed"}},
@@ -481,17 +481,17 @@ func TestKeyScopedContinuations(t *testing.T) {
 	} {
 		headers := map[string]string{"x-ms-max-item-count": "2"}
 		maps.Copy(headers, c.headers)
-		place := call(t, w.h, c.method, docs, c.body, headers, 200).header.Get(c.place)
-		if place == "" {
+		position := call(t, w.h, c.method, docs, c.body, headers, 200).header.Get(c.position)
+		if position == "" {
 			t.Fatalf("%s %s has one page only", c.method, c.body)
 		}
-		headers[c.again], headers["x-ms-max-item-count"] = place, "-1"
+		headers[c.again], headers["x-ms-max-item-count"] = position, "-1"
 		headers["Authorization"] = url.QueryEscape(w.tokens["key-all"])
 		call(t, w.h, c.method, docs, c.body, headers, 403)
 		headers[headerPartitionKey] = `["p"]`
 		a := serve(w.h, signedRequest(t, c.method, docs, []byte(c.body), headers))
 		if a.status >= 500 || strings.Contains(string(a.body), `"pk":"q"`) {
-			t.Errorf("%s %s %v from %s: %d %s", c.method, c.body, c.headers, place, a.status, a.body)
+			t.Errorf("%s %s %v from %s: %d %s", c.method, c.body, c.headers, position, a.status, a.body)
 		}
 	}
 }

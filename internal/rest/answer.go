@@ -63,7 +63,7 @@ func (x *exchange) setAnswer() {
 		x.set(headerItemLSN, strconv.FormatUint(a.ItemLSN, 10))
 	}
 	if a.Counted {
-		x.tellQuota(a.Live)
+		x.setQuota(a.Live)
 	}
 	if a.ETag != "" {
 		x.set(headerETag, a.ETag)
@@ -135,9 +135,9 @@ func (x *exchange) address(path string) string {
 	return scheme + "://" + host + path
 }
 
-// tellQuota sets the quota of a container, and what the container or the partition that
+// setQuota sets the quota of a container, and what the container or the partition that
 // answered holds.
-func (x *exchange) tellQuota(live store.Amount) {
+func (x *exchange) setQuota(live store.Amount) {
 	x.w.Header()[wireName(headerQuota)] = x.h.quota()
 	var text [128]byte
 	x.set(headerUsage, string(api.AppendUsage(text[:0], live)))

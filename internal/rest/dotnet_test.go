@@ -48,7 +48,7 @@ func TestDotNetChangeFeed(t *testing.T) {
 				headers["x-ms-max-item-count"] = "100"
 				a := call(t, h, "GET", testDocs, "", headers, want)
 				if a.header.Get("ETag") == "" || !strings.HasPrefix(a.header.Get("x-ms-session-token"), "0:") {
-					t.Errorf("no place to go on from, or no session: %v", a.header)
+					t.Errorf("no continuation, or no session: %v", a.header)
 				}
 				return a
 			}

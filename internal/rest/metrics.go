@@ -116,12 +116,12 @@ func (m *metrics) count(c *api.Call, op, status int) {
 }
 
 func (m *metrics) counter(op int, status int) prometheus.Counter {
-	place := &m.counters[op][status-firstStatus]
-	if c := place.Load(); c != nil {
+	cell := &m.counters[op][status-firstStatus]
+	if c := cell.Load(); c != nil {
 		return *c
 	}
 	c := m.requests.WithLabelValues(operationName(op), strconv.Itoa(status))
-	place.Store(&c)
+	cell.Store(&c)
 	return c
 }
 

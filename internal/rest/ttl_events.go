@@ -96,10 +96,10 @@ func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
 // followEvents sends the first page, and then every page that has events, until the
 // client or the server goes.
 func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) error {
-	if !x.h.followers.places.TryAcquire(1) {
+	if !x.h.followers.slots.TryAcquire(1) {
 		return errFollowers
 	}
-	defer x.h.followers.places.Release(1)
+	defer x.h.followers.slots.Release(1)
 	x.unhurried()
 	x.setCommon()
 	x.set(headerContentType, contentLines)
@@ -166,7 +166,7 @@ func (x *exchange) send(part []byte) error {
 // followers are the clients that follow events. They would delay the end of a server, so
 // it ends their streams.
 type followers struct {
-	places *semaphore.Weighted
+	slots  *semaphore.Weighted
 	closed chan struct{} // closed when the handler is
 	close  func()        // ends all followers
 
@@ -179,7 +179,7 @@ type followers struct {
 }
 
 func newFollowers() *followers {
-	f := &followers{places: semaphore.NewWeighted(maxFollowers), closed: make(chan struct{})}
+	f := &followers{slots: semaphore.NewWeighted(maxFollowers), closed: make(chan struct{})}
 	f.close = sync.OnceFunc(func() { close(f.closed) })
 	f.mu.servers = map[*http.Server]chan struct{}{}
 	return f

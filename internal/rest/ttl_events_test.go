@@ -220,7 +220,7 @@ func TestFollowersEndWithTheServer(t *testing.T) {
 
 func TestFollowersAreBounded(t *testing.T) {
 	h := newCarts(t)
-	if !h.followers.places.TryAcquire(maxFollowers) {
+	if !h.followers.slots.TryAcquire(maxFollowers) {
 		t.Fatal("there is no room for as many followers as may be")
 	}
 	text := admin(t, h, "GET", "ttl/events"+inContainer+"&follow=true", 503).failureText(t, 503, 0)
@@ -228,7 +228,7 @@ func TestFollowersAreBounded(t *testing.T) {
 		t.Errorf("one too many is told %q", text)
 	}
 	events(t, h, "") // pages are not limited
-	h.followers.places.Release(maxFollowers)
+	h.followers.slots.Release(maxFollowers)
 	s := httptest.NewServer(h)
 	defer s.Close()
 	f := follow(t, s, "")

@@ -22,37 +22,37 @@ const (
 	MaxWait = 2 * time.Second
 )
 
-// ErrBusy: no place became free while the request waited, or too many requests waited
+// ErrBusy: no slot became free while the request waited, or too many requests waited
 // already.
 var ErrBusy = errors.New("too many scripts are running")
 
 // gate lets a bounded number of goroutines in at a time, in the order in which they came. Not
 // reentrant: a goroutine that is in may deadlock if it enters again.
 type gate struct {
-	places chan struct{}
-	queue  chan struct{}
-	wait   time.Duration
+	slots chan struct{}
+	queue chan struct{}
+	wait  time.Duration
 }
 
 // GateOptions bound how many scripts run, and how many requests wait and how long.
 type GateOptions struct {
-	Places int           // how many scripts run at once
-	Queue  int           // how many requests wait
-	Wait   time.Duration // how long a request waits at most
+	Slots int           // how many scripts run at once
+	Queue int           // how many requests wait
+	Wait  time.Duration // how long a request waits at most
 }
 
 func newGate(o GateOptions) *gate {
-	return &gate{places: make(chan struct{}, o.Places), queue: make(chan struct{}, o.Queue), wait: o.Wait}
+	return &gate{slots: make(chan struct{}, o.Slots), queue: make(chan struct{}, o.Queue), wait: o.Wait}
 }
 
-// enter waits for a place, which leave gives back. The error is [ErrBusy] or the context's;
+// enter waits for a slot, which leave gives back. The error is [ErrBusy] or the context's;
 // then there is nothing to give back.
 func (g *gate) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case g.places <- struct{}{}: // never overtakes: free places go to waiting goroutines
+	case g.slots <- struct{}{}: // never overtakes: free slots go to waiting goroutines
 		return nil
 	default:
 	}
@@ -65,7 +65,7 @@ func (g *gate) enter(ctx context.Context) error {
 	timeout := time.NewTimer(g.wait)
 	defer timeout.Stop()
 	select {
-	case g.places <- struct{}{}:
+	case g.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -74,8 +74,8 @@ func (g *gate) enter(ctx context.Context) error {
 	}
 }
 
-// leave gives a place back.
-func (g *gate) leave() { <-g.places }
+// leave gives a slot back.
+func (g *gate) leave() { <-g.slots }
 
 // load returns how many goroutines are inside, and how many wait.
-func (g *gate) load() (inside, waiting int) { return len(g.places), len(g.queue) }
+func (g *gate) load() (inside, waiting int) { return len(g.slots), len(g.queue) }

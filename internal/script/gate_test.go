@@ -15,14 +15,14 @@ import (
 
 const testWait = time.Second
 
-func testGate(places, queue int) *gate {
-	return newGate(GateOptions{Places: places, Queue: queue, Wait: testWait})
+func testGate(slots, queue int) *gate {
+	return newGate(GateOptions{Slots: slots, Queue: queue, Wait: testWait})
 }
 
 func TestGateBoundsWhoIsInside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const places, all = 3, 50
-		g := testGate(places, all)
+		const slots, all = 3, 50
+		g := testGate(slots, all)
 		var inside, most atomic.Int32
 		var ended sync.WaitGroup
 		for range all {
@@ -40,8 +40,8 @@ func TestGateBoundsWhoIsInside(t *testing.T) {
 			})
 		}
 		ended.Wait()
-		if most.Load() != places {
-			t.Errorf("%d were inside at once, want %d", most.Load(), places)
+		if most.Load() != slots {
+			t.Errorf("%d were inside at once, want %d", most.Load(), slots)
 		}
 	})
 }
@@ -69,7 +69,7 @@ func TestGateRefuses(t *testing.T) {
 			t.Errorf("of a client that went away: %v after %v", err, time.Since(began))
 		}
 		if err := <-late; !errors.Is(err, ErrBusy) || time.Since(began) != testWait {
-			t.Errorf("without a place: %v after %v", err, time.Since(began))
+			t.Errorf("without a slot: %v after %v", err, time.Since(began))
 		}
 		if err := g.enter(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("of a client that is gone: %v", err)

@@ -72,8 +72,8 @@ func (p *Pool) share(part float64) time.Duration { return time.Duration(part * f
 // Load returns how many scripts are running, and how many requests wait to run one.
 func (p *Pool) Load() (running, waiting int) { return p.gate.load() }
 
-// Enter waits for a place to run scripts; the caller calls Leave. The error is [ErrBusy], the
-// context's, or that of the reservation. Not reentrant: callers that hold a place and wait for
+// Enter waits for a slot to run scripts; the caller calls Leave. The error is [ErrBusy], the
+// context's, or that of the reservation. Not reentrant: callers that hold a slot and wait for
 // a second one may deadlock.
 func (p *Pool) Enter(ctx context.Context) (*Seat, error) {
 	if err := p.gate.enter(ctx); err != nil {
@@ -188,14 +188,14 @@ func (p *Pool) endIdle() {
 	}
 }
 
-// Seat is a place to run scripts, with one worker. It is for one goroutine.
+// Seat is a slot to run scripts in, with one worker. It is for one goroutine.
 type Seat struct {
 	pool    *Pool
 	worker  *process // nil before the first script, and after a worker has ended
 	release func()
 }
 
-// Leave gives the place back.
+// Leave gives the slot back.
 func (s *Seat) Leave() {
 	if s.worker != nil {
 		s.pool.put(s.worker)

@@ -73,7 +73,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	mustCall(t, s)
 }
 
-// Each worker serves one place at a time.
+// Each worker serves one slot at a time.
 func TestWorkersAreNotShared(t *testing.T) {
 	p := NewPool(testPool())
 	defer p.Close()

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 // testPool returns options with such long waits and times that only a test's own limits
 // apply.
 func testPool() PoolOptions {
-	return PoolOptions{Time: longest, Gate: GateOptions{Places: MaxAtOnce, Queue: MaxWaiting, Wait: time.Hour}}
+	return PoolOptions{Time: longest, Gate: GateOptions{Slots: MaxAtOnce, Queue: MaxWaiting, Wait: time.Hour}}
 }
 
-// enter takes a place until the test ends.
+// enter takes a slot until the test ends.
 func enter(t testing.TB, p *Pool) *Seat {
 	t.Helper()
 	s, err := p.Enter(t.Context())
