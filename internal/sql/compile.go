@@ -66,6 +66,7 @@ type Program struct {
 	input  *Program // whose rows are this one's items, or nil
 	slots  int
 	rowed  bool // runs over items; otherwise once, without any
+	planar bool // places are on a plane
 	slice  Slice
 
 	condition *Condition
@@ -166,7 +167,7 @@ func Compile(q *syntax.Query, o CompileOptions) (*Program, error) {
 		return nil, err
 	}
 	c := &compiler{opts: o, slots: itemSlot + 1}
-	p := &Program{query: q, params: o.Params, rowed: q.From != nil}
+	p := &Program{query: q, params: o.Params, rowed: q.From != nil, planar: o.Planar}
 	s := &scope{container: true}
 	if inner := blockingInput(q); inner != nil {
 		input, err := Compile(inner, o)

@@ -159,7 +159,7 @@ func (c *compiler) folded(x code, constant bool) code {
 	if !constant {
 		return x
 	}
-	f := &frame{cx: &function.Context{Interrupted: c.opts.Interrupted}}
+	f := &frame{cx: &function.Context{Interrupted: c.opts.Interrupted, Planar: c.opts.Planar}}
 	v := x.eval(f)
 	if f.cx.Err() != nil {
 		_ = c.interrupted() // was it that? c itself would be on the heap if f asked it

@@ -261,11 +261,7 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if comparesArguments(fn.Name) && len(parts) == 2 && !parts[0].constant {
 		parts[1] = c.argument(parts[1])
 	}
-	eval := fn.Eval
-	if c.opts.Planar && fn.Planar != nil {
-		eval = fn.Planar
-	}
-	if eval == nil {
+	if fn.Eval == nil {
 		// A score that no item has by itself.
 		return code{eval: func(*frame) datum.Value { return datum.Value{} }}, nil
 	}
@@ -278,7 +274,7 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 		}
 		var v datum.Value
 		if f.cx.Read(size, 1) {
-			v = eval(f.cx, f.stack[base:])
+			v = fn.Call(f.cx, f.stack[base:])
 		}
 		f.stack = f.stack[:base]
 		return v

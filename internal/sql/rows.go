@@ -26,6 +26,7 @@ type Runner struct {
 // NewRunner returns a runner in a context like the one given.
 func (p *Program) NewRunner(cx *function.Context) *Runner {
 	r := &Runner{p: p, cx: *cx}
+	r.cx.Planar = p.planar
 	r.f = frame{cx: &r.cx, args: p.args, slots: r.few[:min(p.slots, len(r.few))]}
 	if p.slots > len(r.few) {
 		r.f.slots = make([]datum.Value, p.slots)

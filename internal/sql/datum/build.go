@@ -46,7 +46,7 @@ func (b *ArrayBuilder) Value() Value {
 	return built(append(b.text, ']'), b.infinite)
 }
 
-// snapshot returns the array so far. More elements may be added afterwards.
+// Snapshot returns the array so far. More elements may be added afterwards.
 func (b *ArrayBuilder) Snapshot() Value {
 	copied := ArrayBuilder{text: slices.Clone(b.text), count: b.count, infinite: b.infinite}
 	return copied.Value()

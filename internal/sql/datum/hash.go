@@ -116,7 +116,7 @@ func appendHashedInt(dst []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint16(dst, uint16(digits&(1<<extraDigits-1)<<extraShift))
 }
 
-// ordered returns what is left of a value as a key of ORDER BY: of an array or object, its
+// Ordered returns what is left of a value as a key of ORDER BY: of an array or object, its
 // hash.
 func (v Value) Ordered() Value {
 	if v.kind < KindArray {
@@ -126,7 +126,7 @@ func (v Value) Ordered() Value {
 }
 
 // Hashed returns an array or object of which no more is known than its hash. It can be
-// ordered, and nothing else.
+// Ordered, and nothing else.
 func Hashed(kind Kind, h value.Hash) Value {
 	return Value{kind: kind, form: formHashed, bits: h.Low, text: string(binary.LittleEndian.AppendUint64(nil, h.High))}
 }

@@ -93,14 +93,14 @@ func Str(s string) Value { return Value{kind: KindString, text: s} }
 
 // Raw returns the value that a compact JSON text spells: no space outside
 // strings, no name twice in an object, no number beyond float64. The text is
-// shared: whoever calls must not write to it while the value is in use. The
+// Shared: whoever calls must not write to it while the value is in use. The
 // empty text is undefined.
 func Raw(json []byte) Value {
 	// A string, and not a slice, keeps a Value at 32 bytes.
 	return fromText(unsafe.String(unsafe.SliceData(json), len(json)))
 }
 
-// shared returns v as compact JSON that must not be written to. That of an array or
+// Shared returns v as compact JSON that must not be written to. That of an array or
 // object has its numbers as they are spelled, and is no copy.
 func (v Value) Shared() []byte {
 	if v.kind == KindArray || v.kind == KindObject {
@@ -286,7 +286,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 	return append(dst, v.text...)
 }
 
-// sent returns an array or object whose numbers are spelled as a client did, and not as
+// Sent returns an array or object whose numbers are spelled as a client did, and not as
 // results have them. An item as a whole is not of them: it is given back as it came.
 func (v Value) Sent() Value {
 	if v.form == formPlain && (v.kind == KindArray || v.kind == KindObject) {

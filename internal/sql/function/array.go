@@ -14,33 +14,30 @@ import (
 
 func arrayFunctions() []Function {
 	return []Function{
-		{Name: "ARRAY_AVG", Min: 1, Max: 1, Eval: arrayAvg},
-		{Name: "ARRAY_CONCAT", Min: 2, Max: anyNumber, Eval: arrayConcat},
-		{Name: "ARRAY_CONTAINS", Min: 2, Max: 3, Eval: arrayContains},
-		{Name: "ARRAY_CONTAINS_ALL", Min: 2, Max: anyNumber, Eval: arrayContainsAll},
-		{Name: "ARRAY_CONTAINS_ANY", Min: 2, Max: anyNumber, Eval: arrayContainsAny},
-		{Name: "ARRAY_LENGTH", Min: 1, Max: 1, Eval: arrayLength},
-		{Name: "ARRAY_MAX", Min: 1, Max: 1, Eval: arrayMax},
-		{Name: "ARRAY_MEDIAN", Min: 1, Max: 1, Eval: arrayMedian},
-		{Name: "ARRAY_MIN", Min: 1, Max: 1, Eval: arrayMin},
-		{Name: "ARRAY_SLICE", Min: 2, Max: 3, Eval: arraySlice},
-		{Name: "ARRAY_SUM", Min: 1, Max: 1, Eval: arraySum},
-		{Name: "CHOOSE", Min: 2, Max: anyNumber, Eval: choose},
-		{Name: "IIF", Min: 3, Max: 3, Eval: iif},
-		{Name: "OBJECTTOARRAY", Min: 1, Max: 3, Eval: objectToArray},
-		{Name: "SETDIFFERENCE", Min: 2, Max: 2, Eval: setDifference},
-		{Name: "SETEQUAL", Min: 2, Max: 2, Eval: setEqual},
-		{Name: "SETINTERSECT", Min: 2, Max: 2, Eval: setIntersect},
-		{Name: "SETUNION", Min: 2, Max: 2, Eval: setUnion},
+		{Name: "ARRAY_AVG", Also: "ARRAYAVG", Args: "a", Eval: arrayAvg},
+		{Name: "ARRAY_CONCAT", Also: "ARRAYCONCAT", Args: "aa*", Eval: arrayConcat},
+		{Name: "ARRAY_CONTAINS", Also: "_TRY_ARRAY_CONTAINS ARRAYCONTAINS", Args: "a!|.", Eval: arrayContains},
+		{Name: "ARRAY_CONTAINS_ALL", Also: "ARRAYCONTAINSALL", Args: "a.*", Eval: arrayContainsAll},
+		{Name: "ARRAY_CONTAINS_ANY", Also: "ARRAYCONTAINSANY", Args: "a.*", Eval: arrayContainsAny},
+		{Name: "ARRAY_LENGTH", Also: "ARRAYLENGTH", Args: "a", Eval: arrayLength},
+		{Name: "ARRAY_MAX", Also: "ARRAYMAX", Args: "a", Eval: arrayMax},
+		{Name: "ARRAY_MEDIAN", Also: "ARRAYMEDIAN", Args: "a", Eval: arrayMedian},
+		{Name: "ARRAY_MIN", Also: "ARRAYMIN", Args: "a", Eval: arrayMin},
+		{Name: "ARRAY_SLICE", Also: "ARRAYSLICE", Args: "ai|i", Eval: arraySlice},
+		{Name: "ARRAY_SUM", Also: "ARRAYSUM", Args: "a", Eval: arraySum},
+		{Name: "CHOOSE", Args: "i.*", Eval: choose},
+		{Name: "IIF", Args: "...", Eval: iif},
+		{Name: "OBJECTTOARRAY", Also: "OBJECT_TO_ARRAY", Args: "o|ss", Eval: objectToArray},
+		{Name: "SETDIFFERENCE", Also: "SET_DIFFERENCE", Args: "aa", Eval: setDifference},
+		{Name: "SETEQUAL", Also: "SET_EQUAL", Args: "aa", Eval: setEqual},
+		{Name: "SETINTERSECT", Also: "SET_INTERSECT", Args: "aa", Eval: setIntersect},
+		{Name: "SETUNION", Also: "SET_UNION", Args: "aa", Eval: setUnion},
 	}
 }
 
 func arrayConcat(cx *Context, args []datum.Value) datum.Value {
 	size := 0
 	for _, a := range args {
-		if a.Kind() != datum.KindArray {
-			return datum.Undefined()
-		}
 		if size += a.Size(); size > MaxResultBytes {
 			return cx.Fail(ErrResultTooLarge)
 		}
@@ -59,9 +56,6 @@ func arrayConcat(cx *Context, args []datum.Value) datum.Value {
 // argument counts as false.
 func arrayContains(_ *Context, args []datum.Value) datum.Value {
 	array, needle, partial := args[0], args[1], optional(args, 2)
-	if array.Kind() != datum.KindArray || needle.IsUndefined() {
-		return datum.Undefined()
-	}
 	if !partial.IsUndefined() && partial.Kind() != datum.KindBool {
 		return datum.Undefined()
 	}
@@ -113,64 +107,46 @@ func objectPartOf(a, b datum.Value) bool {
 }
 
 func arrayContainsAny(_ *Context, args []datum.Value) datum.Value {
-	if args[0].Kind() != datum.KindArray {
-		return datum.Undefined()
-	}
 	return anyOf(args[1:], inArray(args[0], len(args)-1))
 }
 
 func arrayContainsAll(_ *Context, args []datum.Value) datum.Value {
-	if args[0].Kind() != datum.KindArray {
-		return datum.Undefined()
-	}
 	return allOf(args[1:], inArray(args[0], len(args)-1))
 }
 
 // inArray returns a test for so many needles. If they are many, one pass over the
 // array does for all of them.
-func inArray(array datum.Value, needles int) func(datum.Value) truth {
+func inArray(array datum.Value, needles int) func(datum.Value) datum.Value {
 	var elements set
 	if needles > manyLookups {
 		elements = setOf(array)
 	}
-	return func(needle datum.Value) truth {
+	return func(needle datum.Value) datum.Value {
 		if needle.IsUndefined() {
-			return unknown
+			return needle
 		}
 		if elements != nil && needle.Finite() {
-			return truthOf(elements.has(needle))
+			return datum.Bool(elements.has(needle))
 		}
 		for element := range array.Elements {
 			if datum.Equal(element, needle) {
-				return isTrue
+				return datum.Bool(true)
 			}
 		}
-		return isFalse
+		return datum.Bool(false)
 	}
 }
 
 func arrayLength(_ *Context, args []datum.Value) datum.Value {
-	if args[0].Kind() != datum.KindArray {
-		return datum.Undefined()
-	}
 	return datum.Int(int64(args[0].Len()))
 }
 
 // arraySlice returns the elements from a position on, which counts from the end
 // if it is negative.
 func arraySlice(_ *Context, args []datum.Value) datum.Value {
-	if args[0].Kind() != datum.KindArray {
-		return datum.Undefined()
-	}
-	start, ok := args[1].AsInt()
-	if !ok {
-		return datum.Undefined()
-	}
-	count := int64(math.MaxInt64)
+	start, count := integer(args[1]), int64(math.MaxInt64)
 	if len(args) == 3 {
-		if count, ok = args[2].AsInt(); !ok {
-			return datum.Undefined()
-		}
+		count = integer(args[2])
 	}
 	if start < 0 {
 		start = max(start+int64(args[0].Len()), 0)
@@ -191,9 +167,6 @@ func arraySlice(_ *Context, args []datum.Value) datum.Value {
 
 // numbersOf returns an array's elements if all are numbers.
 func numbersOf(array datum.Value) (numbers []float64, ok bool) {
-	if array.Kind() != datum.KindArray {
-		return nil, false
-	}
 	for element := range array.Elements {
 		f, ok := element.AsFloat()
 		if !ok {
@@ -248,9 +221,6 @@ func arrayMax(_ *Context, args []datum.Value) datum.Value { return extreme(args[
 // extreme returns the element that Compare puts on the given side of all others.
 // Arrays and objects have no rank among values.
 func extreme(array datum.Value, side int) datum.Value {
-	if array.Kind() != datum.KindArray {
-		return datum.Undefined()
-	}
 	var found datum.Value
 	for element := range array.Elements {
 		if element.Kind() >= datum.KindArray {
@@ -265,8 +235,8 @@ func extreme(array datum.Value, side int) datum.Value {
 
 // choose returns the argument after the first that the first counts to from 1.
 func choose(_ *Context, args []datum.Value) datum.Value {
-	i, ok := args[0].AsInt()
-	if !ok || i < 1 || i >= int64(len(args)) {
+	i := integer(args[0])
+	if i < 1 || i >= int64(len(args)) {
 		return datum.Undefined()
 	}
 	return args[i]
@@ -282,16 +252,9 @@ func iif(_ *Context, args []datum.Value) datum.Value {
 }
 
 func objectToArray(_ *Context, args []datum.Value) datum.Value {
-	if args[0].Kind() != datum.KindObject {
-		return datum.Undefined()
-	}
 	names := [2]string{"k", "v"}
-	for i := range len(args) - 1 {
-		name, ok := args[i+1].AsString()
-		if !ok {
-			return datum.Undefined()
-		}
-		names[i] = name
+	for i, name := range args[1:] {
+		names[i] = text(name)
 	}
 	if names[0] == names[1] {
 		return datum.Undefined() // an object cannot have both
@@ -329,17 +292,10 @@ func (s set) add(v datum.Value) bool {
 
 func (s set) has(v datum.Value) bool { return s[string(v.AppendCanonical(nil))] }
 
-func areArrays(args []datum.Value) bool {
-	return args[0].Kind() == datum.KindArray && args[1].Kind() == datum.KindArray
-}
-
 // Sets keep the order in which their elements first come, of an intersection in
 // the second array, as the service's do.
 
 func setUnion(cx *Context, args []datum.Value) datum.Value {
-	if !areArrays(args) {
-		return datum.Undefined()
-	}
 	if args[0].Size()+args[1].Size() > MaxResultBytes {
 		return cx.Fail(ErrResultTooLarge)
 	}
@@ -356,16 +312,10 @@ func setUnion(cx *Context, args []datum.Value) datum.Value {
 }
 
 func setIntersect(_ *Context, args []datum.Value) datum.Value {
-	if !areArrays(args) {
-		return datum.Undefined()
-	}
 	return subset(args[1], setOf(args[0]).has)
 }
 
 func setDifference(_ *Context, args []datum.Value) datum.Value {
-	if !areArrays(args) {
-		return datum.Undefined()
-	}
 	other := setOf(args[1])
 	return subset(args[0], func(v datum.Value) bool { return !other.has(v) })
 }
@@ -383,9 +333,6 @@ func subset(array datum.Value, wanted func(datum.Value) bool) datum.Value {
 }
 
 func setEqual(_ *Context, args []datum.Value) datum.Value {
-	if !areArrays(args) {
-		return datum.Undefined()
-	}
 	a, b := setOf(args[0]), setOf(args[1])
 	if len(a) != len(b) {
 		return datum.Bool(false)
@@ -400,10 +347,7 @@ func setEqual(_ *Context, args []datum.Value) datum.Value {
 
 // joinStrings returns an array's strings with a separator between them.
 func joinStrings(cx *Context, args []datum.Value) datum.Value {
-	separator, ok := args[1].AsString()
-	if !ok || args[0].Kind() != datum.KindArray {
-		return datum.Undefined()
-	}
+	separator := text(args[1])
 	var parts []string
 	size := 0
 	for element := range args[0].Elements {

@@ -14,12 +14,12 @@ import (
 
 func conversionFunctions() []Function {
 	return []Function{
-		{Name: "STRINGTOARRAY", Min: 1, Max: 1, Eval: ofText(datum.KindArray)},
-		{Name: "STRINGTOBOOLEAN", Min: 1, Max: 1, Eval: ofText(datum.KindBool)},
-		{Name: "STRINGTONULL", Min: 1, Max: 1, Eval: ofText(datum.KindNull)},
-		{Name: "STRINGTONUMBER", Min: 1, Max: 1, Eval: ofText(datum.KindNumber)},
-		{Name: "STRINGTOOBJECT", Min: 1, Max: 1, Eval: ofText(datum.KindObject)},
-		{Name: "TOSTRING", Min: 1, Max: 1, Eval: toString},
+		{Name: "STRINGTOARRAY", Also: "STRING_TO_ARRAY", Args: "s", Eval: ofText(datum.KindArray)},
+		{Name: "STRINGTOBOOLEAN", Also: "STRING_TO_BOOLEAN", Args: "s", Eval: ofText(datum.KindBool)},
+		{Name: "STRINGTONULL", Also: "STRING_TO_NULL", Args: "s", Eval: ofText(datum.KindNull)},
+		{Name: "STRINGTONUMBER", Also: "STRING_TO_NUMBER", Args: "s", Eval: ofText(datum.KindNumber)},
+		{Name: "STRINGTOOBJECT", Also: "STRING_TO_OBJECT", Args: "s", Eval: ofText(datum.KindObject)},
+		{Name: "TOSTRING", Also: "TO_STRING", Args: "!", Eval: toString},
 	}
 }
 
@@ -27,11 +27,7 @@ func conversionFunctions() []Function {
 // stand around it; all else is as strict as in an item.
 func ofText(kind datum.Kind) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s, ok := args[0].AsString()
-		if !ok {
-			return datum.Undefined()
-		}
-		s = strings.Trim(s, " \t\r\n")
+		s := strings.Trim(text(args[0]), " \t\r\n")
 		if s == "" || kindBy(s[0]) != kind {
 			return datum.Undefined()
 		}
@@ -81,7 +77,7 @@ func parseJSON(text string) (datum.Value, bool) {
 // numbers: see appendNumberText.
 func toString(_ *Context, args []datum.Value) datum.Value {
 	switch args[0].Kind() {
-	case datum.KindUndefined, datum.KindString:
+	case datum.KindString:
 		return args[0]
 	case datum.KindNumber:
 		return datum.Str(string(appendNumberText(nil, args[0])))
@@ -100,7 +96,7 @@ const (
 // few digits as tell it from others, and an exponent of at least three, as in
 // 2.0495371758495027e+018.
 func appendNumberText(dst []byte, v datum.Value) []byte {
-	f, _ := v.AsFloat()
+	f := number(v)
 	if f-f != 0 {
 		return datum.Float(f).AppendJSON(dst)
 	}

@@ -74,11 +74,11 @@ func FuzzStringToValue(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range []string{"STRINGTOARRAY", "STRINGTOBOOLEAN", "STRINGTONULL", "STRINGTONUMBER", "STRINGTOOBJECT"} {
-			v := functions[name].Eval(testContext(), []datum.Value{datum.Str(text)})
+			v := functions[name].Call(testContext(), []datum.Value{datum.Str(text)})
 			if v.IsUndefined() {
 				continue
 			}
-			again := functions[name].Eval(testContext(), []datum.Value{datum.Str(v.String())})
+			again := functions[name].Call(testContext(), []datum.Value{datum.Str(v.String())})
 			if !datum.Equal(v, again) {
 				t.Errorf("%s(%q) is %s, and of that %s", name, text, v, again)
 			}

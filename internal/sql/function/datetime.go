@@ -188,11 +188,7 @@ const (
 
 // datePartOf reads the name of a part; case does not matter.
 func datePartOf(v datum.Value) datePart {
-	name, ok := v.AsString()
-	if !ok {
-		return noPart
-	}
-	switch strings.ToLower(name) {
+	switch strings.ToLower(text(v)) {
 	case "year", "yyyy", "yy":
 		return partYear
 	case "month", "mm", "m":

@@ -15,27 +15,27 @@ import (
 
 func dateFunctions() []Function {
 	return []Function{
-		{Name: "AGO", Min: 2, Max: 2, Eval: ago, NonDeterministic: true},
-		{Name: "DATETIMEADD", Min: 3, Max: 3, Eval: dateTimeAdd},
-		{Name: "DATETIMEBIN", Min: 2, Max: 4, Eval: dateTimeBin},
-		{Name: "DATETIMEDIFF", Min: 3, Max: 3, Eval: dateTimeDiff},
-		{Name: "DATETIMEFORMAT", Min: 2, Max: 2, Eval: dateTimeFormat},
-		{Name: "DATETIMEFROMPARTS", Min: 3, Max: 7, Eval: dateTimeFromParts},
-		{Name: "DATETIMEPART", Min: 2, Max: 2, Eval: dateTimePart},
-		{Name: "DATETIMETOTICKS", Min: 1, Max: 1, Eval: dateTimeToTicks},
-		{Name: "DATETIMETOTIMESTAMP", Min: 1, Max: 1, Eval: dateTimeToTimestamp},
-		{Name: "DAY", Min: 1, Max: 1, Eval: partOfDate(partDay)},
-		{Name: "GETCURRENTDATETIME", Min: 0, Max: 0, Eval: currentDateTime, NonDeterministic: true},
-		{Name: "GETCURRENTDATETIMESTATIC", Min: 0, Max: 0, Eval: currentDateTime, NonDeterministic: true},
-		{Name: "GETCURRENTTICKS", Min: 0, Max: 0, Eval: currentTicks, NonDeterministic: true},
-		{Name: "GETCURRENTTICKSSTATIC", Min: 0, Max: 0, Eval: currentTicks, NonDeterministic: true},
-		{Name: "GETCURRENTTIMESTAMP", Min: 0, Max: 0, Eval: currentTimestamp, NonDeterministic: true},
-		{Name: "GETCURRENTTIMESTAMPSTATIC", Min: 0, Max: 0, Eval: currentTimestamp, NonDeterministic: true},
-		{Name: "MONTH", Min: 1, Max: 1, Eval: partOfDate(partMonth)},
-		{Name: "NOW", Min: 0, Max: 2, Eval: now, NonDeterministic: true},
-		{Name: "TICKSTODATETIME", Min: 1, Max: 1, Eval: ticksToDateTime},
-		{Name: "TIMESTAMPTODATETIME", Min: 1, Max: 1, Eval: timestampToDateTime},
-		{Name: "YEAR", Min: 1, Max: 1, Eval: partOfDate(partYear)},
+		{Name: "AGO", Args: "si", Eval: ago, NonDeterministic: true},
+		{Name: "DATETIMEADD", Args: "sis", Eval: dateTimeAdd},
+		{Name: "DATETIMEBIN", Args: "ss|is", Eval: dateTimeBin},
+		{Name: "DATETIMEDIFF", Args: "sss", Eval: dateTimeDiff},
+		{Name: "DATETIMEFORMAT", Args: "ss", Eval: dateTimeFormat},
+		{Name: "DATETIMEFROMPARTS", Args: "iii|iiii", Eval: dateTimeFromParts},
+		{Name: "DATETIMEPART", Args: "ss", Eval: dateTimePart},
+		{Name: "DATETIMETOTICKS", Args: "s", Eval: ofPoint(datum.Int)},
+		{Name: "DATETIMETOTIMESTAMP", Args: "s", Eval: ofPoint(toTimestamp)},
+		{Name: "DAY", Args: "s", Eval: ofPoint(func(ticks int64) datum.Value { return partOfPoint(ticks, partDay) })},
+		{Name: "GETCURRENTDATETIME", Eval: currentDateTime, NonDeterministic: true},
+		{Name: "GETCURRENTDATETIMESTATIC", Eval: currentDateTime, NonDeterministic: true},
+		{Name: "GETCURRENTTICKS", Eval: currentTicks, NonDeterministic: true},
+		{Name: "GETCURRENTTICKSSTATIC", Eval: currentTicks, NonDeterministic: true},
+		{Name: "GETCURRENTTIMESTAMP", Eval: currentTimestamp, NonDeterministic: true},
+		{Name: "GETCURRENTTIMESTAMPSTATIC", Eval: currentTimestamp, NonDeterministic: true},
+		{Name: "MONTH", Args: "s", Eval: ofPoint(func(ticks int64) datum.Value { return partOfPoint(ticks, partMonth) })},
+		{Name: "NOW", Args: "|si", Eval: now, NonDeterministic: true},
+		{Name: "TICKSTODATETIME", Args: "i", Eval: ticksToDateTime},
+		{Name: "TIMESTAMPTODATETIME", Args: "i", Eval: timestampToDateTime},
+		{Name: "YEAR", Args: "s", Eval: ofPoint(func(ticks int64) datum.Value { return partOfPoint(ticks, partYear) })},
 	}
 }
 
@@ -55,14 +55,13 @@ func now(cx *Context, args []datum.Value) datum.Value {
 	case 1:
 		return datum.Undefined()
 	}
-	n, ok := args[1].AsInt()
-	return moved(cx.nowTicks(), args[0], n, ok)
+	return moved(cx.nowTicks(), args[0], integer(args[1]), true)
 }
 
 // ago returns the time that many parts before the current one.
 func ago(cx *Context, args []datum.Value) datum.Value {
-	n, ok := args[1].AsInt()
-	return moved(cx.nowTicks(), args[0], -n, ok && n != math.MinInt64)
+	n := integer(args[1])
+	return moved(cx.nowTicks(), args[0], -n, n != math.MinInt64)
 }
 
 // moved writes a point moved by n parts if all of it is valid.
@@ -87,9 +86,8 @@ func pointOf(v datum.Value) (ticks int64, ok bool) {
 }
 
 func dateTimeAdd(_ *Context, args []datum.Value) datum.Value {
-	n, okN := args[1].AsInt()
 	ticks, ok := pointOf(args[2])
-	return moved(ticks, args[0], n, ok && okN)
+	return moved(ticks, args[0], integer(args[1]), ok)
 }
 
 // dateTimeDiff counts the boundaries between two points: from 23:59 to 00:01 is
@@ -128,16 +126,6 @@ func dateTimePart(_ *Context, args []datum.Value) datum.Value {
 		return datum.Undefined()
 	}
 	return partOfPoint(ticks, datePartOf(args[0]))
-}
-
-func partOfDate(part datePart) func(*Context, []datum.Value) datum.Value {
-	return func(_ *Context, args []datum.Value) datum.Value {
-		ticks, ok := pointOf(args[0])
-		if !ok {
-			return datum.Undefined()
-		}
-		return partOfPoint(ticks, part)
-	}
 }
 
 // partOfPoint returns a part as a clock shows it; the parts of a second all
@@ -180,9 +168,10 @@ func dateTimeBin(_ *Context, args []datum.Value) datum.Value {
 	}
 	size, origin := int64(1), int64(0)
 	if len(args) > 2 {
-		if size, ok = args[2].AsInt(); !ok || size <= 0 {
-			return datum.Undefined()
-		}
+		size = integer(args[2])
+	}
+	if size <= 0 {
+		return datum.Undefined()
 	}
 	if len(args) > 3 {
 		if origin, ok = pointOf(args[3]); !ok || origin < year1601 {
@@ -239,11 +228,9 @@ func dateTimeFromParts(_ *Context, args []datum.Value) datum.Value {
 	highest := [...]int64{9999, 12, 31, 23, 59, 59, second - 1}
 	var parts [len(highest)]int64
 	for i, a := range args {
-		n, ok := a.AsInt()
-		if !ok || n < 0 || n > highest[i] {
+		if parts[i] = integer(a); parts[i] < 0 || parts[i] > highest[i] {
 			return datum.Undefined()
 		}
-		parts[i] = n
 	}
 	date, ok := dateTicks(int(parts[0]), int(parts[1]), int(parts[2]))
 	if !ok {
@@ -252,33 +239,26 @@ func dateTimeFromParts(_ *Context, args []datum.Value) datum.Value {
 	return formatDateTime(date + parts[3]*hour + parts[4]*minute + parts[5]*second + parts[6])
 }
 
-func dateTimeToTicks(_ *Context, args []datum.Value) datum.Value {
-	ticks, ok := pointOf(args[0])
-	if !ok {
-		return datum.Undefined()
+// ofPoint is a function of a point in time.
+func ofPoint(f func(ticks int64) datum.Value) func(*Context, []datum.Value) datum.Value {
+	return func(_ *Context, args []datum.Value) datum.Value {
+		ticks, ok := pointOf(args[0])
+		if !ok {
+			return datum.Undefined()
+		}
+		return f(ticks)
 	}
-	return datum.Int(ticks)
 }
 
-func dateTimeToTimestamp(_ *Context, args []datum.Value) datum.Value {
-	ticks, ok := pointOf(args[0])
-	if !ok {
-		return datum.Undefined()
-	}
-	return datum.Int(floorDiv(ticks, millisecond))
-}
+func toTimestamp(ticks int64) datum.Value { return datum.Int(floorDiv(ticks, millisecond)) }
 
 func ticksToDateTime(_ *Context, args []datum.Value) datum.Value {
-	ticks, ok := args[0].AsInt()
-	if !ok {
-		return datum.Undefined()
-	}
-	return formatDateTime(ticks)
+	return formatDateTime(integer(args[0]))
 }
 
 func timestampToDateTime(_ *Context, args []datum.Value) datum.Value {
-	ms, ok := args[0].AsInt()
-	if !ok || ms < minTicks/millisecond || ms > maxTicks/millisecond {
+	ms := integer(args[0])
+	if ms < minTicks/millisecond || ms > maxTicks/millisecond {
 		return datum.Undefined()
 	}
 	return formatDateTime(ms * millisecond)
@@ -286,11 +266,10 @@ func timestampToDateTime(_ *Context, args []datum.Value) datum.Value {
 
 func dateTimeFormat(cx *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[0])
-	format, okFormat := args[1].AsString()
-	if !ok || !okFormat {
+	if !ok {
 		return datum.Undefined()
 	}
-	dst := civilOf(ticks).appendFormat(nil, format)
+	dst := civilOf(ticks).appendFormat(nil, text(args[1]))
 	if len(dst) > MaxResultBytes {
 		return cx.Fail(ErrResultTooLarge)
 	}

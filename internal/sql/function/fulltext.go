@@ -23,12 +23,12 @@ const (
 
 func fullTextFunctions() []Function {
 	return []Function{
-		{Name: "FULLTEXTCONTAINS", Min: 2, Max: 2, Eval: fullTextContains(allOf)},
-		{Name: "FULLTEXTCONTAINSALL", Min: 2, Max: anyNumber, Eval: fullTextContains(allOf)},
-		{Name: "FULLTEXTCONTAINSANY", Min: 2, Max: anyNumber, Eval: fullTextContains(anyOf)},
-		{Name: "FULLTEXTSCORE", Min: 2, Max: anyNumber, RankOnly: true},
-		{Name: "_FULLTEXTSCORE", Min: 5, Max: 5, Eval: fullTextScore},
-		{Name: "_FULLTEXTWORDCOUNT", Min: 1, Max: 1, Eval: fullTextWordCount},
+		{Name: "FULLTEXTCONTAINS", Also: "FULLTEXT_CONTAINS", Args: "s.", Eval: fullTextContains(allOf)},
+		{Name: "FULLTEXTCONTAINSALL", Also: "FULLTEXT_CONTAINS_ALL", Args: "s.*", Eval: fullTextContains(allOf)},
+		{Name: "FULLTEXTCONTAINSANY", Also: "FULLTEXT_CONTAINS_ANY", Args: "s.*", Eval: fullTextContains(anyOf)},
+		{Name: "FULLTEXTSCORE", Args: "..*", RankOnly: true},
+		{Name: "_FULLTEXTSCORE", Args: "saiia", Eval: fullTextScore},
+		{Name: "_FULLTEXTWORDCOUNT", Args: "s", Eval: fullTextWordCount},
 	}
 }
 
@@ -148,30 +148,22 @@ func alike(a, b string, edits int) bool {
 	return row[len(t)] <= edits
 }
 
-func fullTextContains(join func([]datum.Value, func(datum.Value) truth) datum.Value) func(*Context, []datum.Value) datum.Value {
+func fullTextContains(join func([]datum.Value, func(datum.Value) datum.Value) datum.Value) func(*Context, []datum.Value) datum.Value {
 	return func(cx *Context, args []datum.Value) datum.Value {
-		text, ok := args[0].AsString()
-		if !ok {
-			return datum.Undefined()
-		}
-		words := analysis.Words(text)
-		return join(args[1:], func(term datum.Value) truth {
+		words := analysis.Words(text(args[0]))
+		return join(args[1:], func(term datum.Value) datum.Value {
 			p, ok := cx.phraseOf(term)
 			if !ok {
-				return unknown
+				return datum.Undefined()
 			}
-			return truthOf(cx.occurrences(p, words) > 0)
+			return datum.Bool(cx.occurrences(p, words) > 0)
 		})
 	}
 }
 
 // fullTextWordCount is what the statistics of a container are summed from.
 func fullTextWordCount(_ *Context, args []datum.Value) datum.Value {
-	text, ok := args[0].AsString()
-	if !ok {
-		return datum.Undefined()
-	}
-	return datum.Int(int64(len(analysis.Words(text))))
+	return datum.Int(int64(len(analysis.Words(text(args[0])))))
 }
 
 // The parameters of BM25: how soon more occurrences count for less, and how much
@@ -253,19 +245,18 @@ func (cx *Context) CountPhrases(text string, phrases []Phrase) TextCount {
 // fullTextScore is what a FULLTEXTSCORE becomes in the queries that clients run
 // for the parts of a ranking: a text, the terms, and the statistics.
 func fullTextScore(cx *Context, args []datum.Value) datum.Value {
-	text, ok := args[0].AsString()
-	terms, stats, okArguments := ScoreArguments(args[1], args[2], args[3], args[4])
-	if !ok || !okArguments {
+	terms, stats, ok := ScoreArguments(args[1], args[2], args[3], args[4])
+	if !ok {
 		return datum.Undefined()
 	}
-	count, ok := cx.CountTerms(text, terms)
+	count, ok := cx.CountTerms(text(args[0]), terms)
 	if !ok {
 		return datum.Undefined()
 	}
 	return datum.Float(stats.Score(count.Words, count.Occurrences))
 }
 
-// scoreArguments reads what a score is made from beside the text.
+// ScoreArguments reads what a score is made from beside the text.
 func ScoreArguments(list, items, words, hits datum.Value) (terms []datum.Value, stats TextStatistics, ok bool) {
 	var okItems, okWords bool
 	stats.Items, okItems = items.AsInt()

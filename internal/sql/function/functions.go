@@ -7,7 +7,7 @@
 // Rules for all of them, which the functions' own comments do not repeat:
 //
 //  1. An argument of a wrong type, and undefined, make the result undefined, not
-//     an error. The exceptions say so.
+//     an error. [Function.Call] sees to it for all.
 //  2. The number of arguments has been checked before a function is called.
 //  3. A function reads nothing but its arguments and the [Context].
 //  4. A result beyond a limit stops the query: see [Context.Fail].
@@ -28,7 +28,7 @@ import (
 // text than a page.
 var ErrResultTooLarge = errors.New("sql: a value that the query makes exceeds the size limit")
 
-// maxResultBytes bounds the text that one expression makes. An item has at most
+// MaxResultBytes bounds the text that one expression makes. An item has at most
 // 2 MiB, a page of results 4.
 const MaxResultBytes = 4 << 20
 
@@ -44,6 +44,9 @@ type Context struct {
 
 	// UDF calls a user-defined function. Arguments may be undefined.
 	UDF func(name string, args []datum.Value) (datum.Value, error)
+
+	// Planar says that places are on a plane, and not on the globe.
+	Planar bool
 
 	// Metric measures vectors in calls that name none: that of the container's
 	// policy.
@@ -62,7 +65,7 @@ type Context struct {
 	vectors [2]vectorReader
 }
 
-// fail notes why the execution cannot go on. The function that calls it returns
+// Fail notes why the execution cannot go on. The function that calls it returns
 // undefined, and the executor asks Err after each item.
 func (cx *Context) Fail(err error) datum.Value {
 	if cx.err == nil {
@@ -111,7 +114,7 @@ func (cx *Context) spend(steps int) error {
 	return cx.err
 }
 
-// read is the work of reading a text, in which so much is done with every byte. It
+// Read is the work of reading a text, in which so much is done with every byte. It
 // reports whether to go on.
 func (cx *Context) Read(bytes, perByte int) bool {
 	if bytes*perByte < TickBytes {
@@ -120,20 +123,17 @@ func (cx *Context) Read(bytes, perByte int) bool {
 	return cx.spend(bytes*perByte/TickBytes) == nil
 }
 
-// anyNumber as a Function's Max means that there is no upper bound.
-const anyNumber = -1
-
 // Function is one built-in function.
 type Function struct {
 	Name string // canonical: upper case
-	Min  int    // of arguments
-	Max  int    // of arguments, or -1 for any number
+	Also string // other spellings that the service accepts, with spaces between
+	// Args has a letter for each argument, which says of what type it must be: see kindsBy.
+	// Those behind | may be left out, and * lets the one before it come any number of times.
+	Args string
 
-	// Eval computes a call. It is nil for aggregates and for functions that only
-	// ORDER BY RANK knows, which are no functions of one item.
+	// Eval computes a call whose arguments are of the right types: see Call. It is nil for
+	// functions that only ORDER BY RANK knows, which are no functions of one item.
 	Eval func(cx *Context, args []datum.Value) datum.Value
-	// Planar, if set, computes a call where places are on a plane.
-	Planar func(cx *Context, args []datum.Value) datum.Value
 
 	// Check, if set, looks at the arguments that are known before the execution
 	// (the others are undefined) and refuses what can never work.
@@ -142,24 +142,97 @@ type Function struct {
 	CheckedArgument int
 
 	NonDeterministic bool // may differ from call to call: not folded, not cached
-	AggregateOnly    bool
 	RankOnly         bool // allowed in ORDER BY RANK alone
+
+	min, max int // how many arguments
+	kinds    []kinds
+}
+
+// anyNumber as a Function's max means that there is no upper bound.
+const anyNumber = -1
+
+// kinds is a set of kinds, by their bits, and perhaps integers.
+type kinds uint8
+
+const (
+	defined  kinds = 1<<datum.KindNull | 1<<datum.KindBool | 1<<datum.KindNumber | 1<<datum.KindString | 1<<datum.KindArray | 1<<datum.KindObject
+	integers kinds = 1 << 7 // of the numbers, those that an int64 holds
+)
+
+// kindsBy has what the letters of a Function's Args stand for.
+var kindsBy = map[rune]kinds{
+	'.': defined | 1<<datum.KindUndefined, '!': defined, 'b': 1 << datum.KindBool, 'n': 1 << datum.KindNumber,
+	'i': 1<<datum.KindNumber | integers, 's': 1 << datum.KindString, 'a': 1 << datum.KindArray, 'o': 1 << datum.KindObject,
+}
+
+// readArgs works out what Args says.
+func (f *Function) readArgs() {
+	optional := false
+	for _, letter := range f.Args {
+		switch letter {
+		case '|':
+			optional = true
+			continue
+		case '*':
+			f.max = anyNumber
+			continue
+		}
+		f.kinds = append(f.kinds, kindsBy[letter])
+		f.max++
+		if !optional {
+			f.min++
+		}
+	}
+}
+
+// Call computes a call with as many arguments as the function takes. It is undefined if one
+// is of a wrong type.
+func (f *Function) Call(cx *Context, args []datum.Value) datum.Value {
+	for i := range args {
+		wanted := f.kinds[min(i, len(f.kinds)-1)]
+		if wanted>>args[i].Kind()&1 == 0 {
+			return datum.Undefined()
+		}
+		if wanted&integers != 0 {
+			if _, ok := args[i].AsInt(); !ok {
+				return datum.Undefined()
+			}
+		}
+	}
+	return f.Eval(cx, args)
+}
+
+// What functions read their arguments with, after Call has seen to their types.
+
+func text(v datum.Value) string {
+	s, _ := v.AsString()
+	return s
+}
+
+func number(v datum.Value) float64 {
+	f, _ := v.AsFloat()
+	return f
+}
+
+func integer(v datum.Value) int64 {
+	n, _ := v.AsInt()
+	return n
 }
 
 // Arity returns the message for a call with n arguments, or "" if n is right.
 func (f *Function) Arity(n int) string {
 	switch {
-	case n >= f.Min && (n <= f.Max || f.Max == anyNumber):
+	case n >= f.min && (n <= f.max || f.max == anyNumber):
 		return ""
-	case f.Max == anyNumber:
-		return fmt.Sprintf("The %s function requires at least %d argument(s).", f.Name, f.Min)
-	case f.Min != f.Max:
-		return fmt.Sprintf("The %s function requires %d to %d argument(s).", f.Name, f.Min, f.Max)
+	case f.max == anyNumber:
+		return fmt.Sprintf("The %s function requires at least %d argument(s).", f.Name, f.min)
+	case f.min != f.max:
+		return fmt.Sprintf("The %s function requires %d to %d argument(s).", f.Name, f.min, f.max)
 	}
-	return fmt.Sprintf("The %s function requires %d argument(s).", f.Name, f.Min)
+	return fmt.Sprintf("The %s function requires %d argument(s).", f.Name, f.min)
 }
 
-// lookupFunction finds a function by any of its spellings, in any case.
+// Lookup finds a function by any of its spellings, in any case.
 func Lookup(name string) (*Function, bool) {
 	if f, ok := functions[name]; ok {
 		return f, true
@@ -180,7 +253,6 @@ func Of(call *syntax.Call) *Function {
 // functions holds every spelling of every function. It is never written to
 // after it has been made.
 var functions = indexFunctions(slices.Concat(
-	aggregateFunctions(),
 	arrayFunctions(),
 	typeFunctions(),
 	mathFunctions(),
@@ -197,84 +269,16 @@ var functions = indexFunctions(slices.Concat(
 func indexFunctions(list []Function) map[string]*Function {
 	index := make(map[string]*Function, 2*len(list))
 	for i := range list {
-		index[list[i].Name] = &list[i]
-	}
-	for spelling, name := range alternativeSpellings() {
-		f := index[name]
-		if f == nil || index[spelling] != nil {
-			panic("sql: alternative spelling " + spelling + " of " + name)
+		f := &list[i]
+		f.readArgs()
+		for _, spelling := range append(strings.Fields(f.Also), f.Name) {
+			if index[spelling] != nil {
+				panic("sql: two functions are spelled " + spelling)
+			}
+			index[spelling] = f
 		}
-		index[spelling] = f
 	}
 	return index
-}
-
-// alternativeSpellings lists the other names that the service accepts.
-func alternativeSpellings() map[string]string {
-	return map[string]string{
-		"_TRY_ARRAY_CONTAINS":   "ARRAY_CONTAINS",
-		"ARRAYAVG":              "ARRAY_AVG",
-		"ARRAYCONCAT":           "ARRAY_CONCAT",
-		"ARRAYCONTAINS":         "ARRAY_CONTAINS",
-		"ARRAYCONTAINSALL":      "ARRAY_CONTAINS_ALL",
-		"ARRAYCONTAINSANY":      "ARRAY_CONTAINS_ANY",
-		"ARRAYLENGTH":           "ARRAY_LENGTH",
-		"ARRAYMAX":              "ARRAY_MAX",
-		"ARRAYMEDIAN":           "ARRAY_MEDIAN",
-		"ARRAYMIN":              "ARRAY_MIN",
-		"ARRAYSLICE":            "ARRAY_SLICE",
-		"ARRAYSUM":              "ARRAY_SUM",
-		"CONTAINSALLCI":         "CONTAINS_ALL_CI",
-		"CONTAINSALLCS":         "CONTAINS_ALL_CS",
-		"CONTAINSANYCI":         "CONTAINS_ANY_CI",
-		"CONTAINSANYCS":         "CONTAINS_ANY_CS",
-		"FULLTEXT_CONTAINS":     "FULLTEXTCONTAINS",
-		"FULLTEXT_CONTAINS_ALL": "FULLTEXTCONTAINSALL",
-		"FULLTEXT_CONTAINS_ANY": "FULLTEXTCONTAINSANY",
-		"INDEXOF":               "INDEX_OF",
-		"INTBITWISEAND":         "INTBITAND",
-		"INTBITWISELEFTSHIFT":   "INTBITLEFTSHIFT",
-		"INTBITWISENOT":         "INTBITNOT",
-		"INTBITWISEOR":          "INTBITOR",
-		"INTBITWISERIGHTSHIFT":  "INTBITRIGHTSHIFT",
-		"INTBITWISEXOR":         "INTBITXOR",
-		"INTMULTIPLY":           "INTMUL",
-		"ISARRAY":               "IS_ARRAY",
-		"ISBOOL":                "IS_BOOL",
-		"IS_BOOLEAN":            "IS_BOOL",
-		"ISDATETIME":            "IS_DATETIME",
-		"ISDEFINED":             "IS_DEFINED",
-		"ISFINITENUMBER":        "IS_FINITE_NUMBER",
-		"ISINTEGER":             "IS_INTEGER",
-		"ISNULL":                "IS_NULL",
-		"ISNUMBER":              "IS_NUMBER",
-		"ISOBJECT":              "IS_OBJECT",
-		"ISPRIMITIVE":           "IS_PRIMITIVE",
-		"ISSTRING":              "IS_STRING",
-		"OBJECT_TO_ARRAY":       "OBJECTTOARRAY",
-		"SET_DIFFERENCE":        "SETDIFFERENCE",
-		"SET_EQUAL":             "SETEQUAL",
-		"SET_INTERSECT":         "SETINTERSECT",
-		"SET_UNION":             "SETUNION",
-		"STRING_EQUALS":         "STRINGEQUALS",
-		"STRING_JOIN":           "STRINGJOIN",
-		"STRING_SPLIT":          "STRINGSPLIT",
-		"STRING_TO_ARRAY":       "STRINGTOARRAY",
-		"STRING_TO_BOOLEAN":     "STRINGTOBOOLEAN",
-		"STRING_TO_NULL":        "STRINGTONULL",
-		"STRING_TO_NUMBER":      "STRINGTONUMBER",
-		"STRING_TO_OBJECT":      "STRINGTOOBJECT",
-		"TO_STRING":             "TOSTRING",
-	}
-}
-
-// aggregateFunctions are here for their names and arity alone.
-func aggregateFunctions() []Function {
-	var list []Function
-	for _, name := range []string{"AVG", "COUNT", "COUNTIF", "MAKELIST", "MAKESET", "MAX", "MIN", "SUM"} {
-		list = append(list, Function{Name: name, Min: 1, Max: 1, AggregateOnly: true})
-	}
-	return list
 }
 
 // optional returns the i-th argument, or undefined if the call has fewer.
@@ -285,53 +289,28 @@ func optional(args []datum.Value, i int) datum.Value {
 	return datum.Undefined()
 }
 
-// truth is the result of a comparison that may be undecided.
-type truth uint8
-
-const (
-	unknown truth = iota
-	isFalse
-	isTrue
-)
-
-func truthOf(b bool) truth {
-	if b {
-		return isTrue
-	}
-	return isFalse
-}
-
-// anyOf joins the tests of terms as OR does: one that holds decides, and one that
-// is unknown leaves the rest open.
-func anyOf(terms []datum.Value, test func(datum.Value) truth) datum.Value {
-	open := false
-	for _, term := range terms {
-		switch test(term) {
-		case isTrue:
-			return datum.Bool(true)
-		case unknown:
-			open = true
-		}
-	}
-	if open {
-		return datum.Undefined()
-	}
-	return datum.Bool(false)
+// anyOf joins the tests of terms as OR does: one that is true decides, and one that
+// is undefined leaves the rest open.
+func anyOf(terms []datum.Value, test func(datum.Value) datum.Value) datum.Value {
+	return joined(terms, test, true)
 }
 
 // allOf joins the tests of terms as AND does.
-func allOf(terms []datum.Value, test func(datum.Value) truth) datum.Value {
-	open := false
+func allOf(terms []datum.Value, test func(datum.Value) datum.Value) datum.Value {
+	return joined(terms, test, false)
+}
+
+// joined is the boolean that decides if one of the tests has it, and else the other, unless
+// a test is undefined.
+func joined(terms []datum.Value, test func(datum.Value) datum.Value, decides bool) datum.Value {
+	result := datum.Bool(!decides)
 	for _, term := range terms {
-		switch test(term) {
-		case isFalse:
-			return datum.Bool(false)
-		case unknown:
-			open = true
+		switch b, known := test(term).AsBool(); {
+		case !known:
+			result = datum.Undefined()
+		case b == decides:
+			return datum.Bool(b)
 		}
 	}
-	if open {
-		return datum.Undefined()
-	}
-	return datum.Bool(true)
+	return result
 }

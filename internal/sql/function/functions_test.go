@@ -65,7 +65,7 @@ func TestSpellings(t *testing.T) {
 				t.Errorf("%s is not found", written)
 			}
 		}
-		if f.Eval == nil && !f.AggregateOnly && !f.RankOnly {
+		if f.Eval == nil && !f.RankOnly {
 			t.Errorf("%s can be called and does nothing", spelling)
 		}
 	}
@@ -276,7 +276,7 @@ func TestWrongTypes(t *testing.T) {
 		for i, arg := range call.Args {
 			args[i] = datum.Raw([]byte(calc(t, syntax.Print(arg))))
 		}
-		if v := f.Eval(testContext(), args); v.IsUndefined() {
+		if v := f.Call(testContext(), args); v.IsUndefined() {
 			t.Errorf("%s is undefined", line)
 		}
 		free := freeArguments(line)
@@ -290,7 +290,7 @@ func TestWrongTypes(t *testing.T) {
 				}
 				wrong := slices.Clone(args)
 				wrong[i] = probe
-				if v := f.Eval(testContext(), wrong); !v.IsUndefined() {
+				if v := f.Call(testContext(), wrong); !v.IsUndefined() {
 					t.Errorf("%s with %s as argument %d: got %s", line, probe, i+1, v)
 				}
 			}
@@ -360,15 +360,15 @@ func TestFunctionsHoldForAnything(t *testing.T) {
 	slices.Sort(names)
 	rapid.Check(t, func(t *rapid.T) {
 		f := functions[rapid.SampledFrom(names).Draw(t, "function")]
-		most := f.Max
+		most := f.max
 		if most == anyNumber {
-			most = f.Min + 3
+			most = f.min + 3
 		}
-		args := rapid.SliceOfN(anyValue(), f.Min, most).Draw(t, "args")
+		args := rapid.SliceOfN(anyValue(), f.min, most).Draw(t, "args")
 		if f.Check != nil {
 			_ = f.Check(args)
 		}
-		v := f.Eval(testContext(), args)
+		v := f.Call(testContext(), args)
 		if v.IsUndefined() || !v.Finite() {
 			return
 		}
@@ -380,7 +380,7 @@ func TestFunctionsHoldForAnything(t *testing.T) {
 		if string(object.Bytes()) != text {
 			t.Fatalf("%s%v gives %s, which is not compact", f.Name, args, v)
 		}
-		if again := f.Eval(testContext(), args); !datum.Equal(v, again) {
+		if again := f.Call(testContext(), args); !datum.Equal(v, again) {
 			t.Fatalf("%s%v gives %s and then %s", f.Name, args, v, again)
 		}
 	})
@@ -402,13 +402,13 @@ func TestTooLargeStopsTheQuery(t *testing.T) {
 	} {
 		cx := testContext()
 		f, _ := Lookup(name)
-		if v := f.Eval(cx, args); !v.IsUndefined() || !errors.Is(cx.Err(), ErrResultTooLarge) || !errors.Is(cx.Tick(), ErrResultTooLarge) {
+		if v := f.Call(cx, args); !v.IsUndefined() || !errors.Is(cx.Err(), ErrResultTooLarge) || !errors.Is(cx.Tick(), ErrResultTooLarge) {
 			t.Errorf("%s: got %d bytes and %v", name, v.Size(), cx.Err())
 		}
 	}
 	cx := testContext()
 	f, _ := Lookup("REGEXEXTRACTALL")
-	f.Eval(cx, []datum.Value{big, datum.Str("x")})
+	f.Call(cx, []datum.Value{big, datum.Str("x")})
 	if !errors.Is(cx.Err(), ErrResultTooLarge) {
 		t.Errorf("REGEXEXTRACTALL: got %v", cx.Err())
 	}

@@ -52,10 +52,10 @@ var likeAny = likeSet{negated: true}
 // is linear in it.
 const maxFloating = 256
 
-// noEscape as an escape character means that there is none.
+// NoEscape as an escape character means that there is none.
 const NoEscape rune = -1
 
-// compileLike reads a pattern. It reports false if the pattern ends with the
+// CompileLike reads a pattern. It reports false if the pattern ends with the
 // escape character or exceeds maxFloating. A [ without its ] stands for itself.
 func CompileLike(pattern string, escape rune) (*LikePattern, bool) {
 	p := &LikePattern{}

@@ -14,12 +14,12 @@ import (
 
 func mathFunctions() []Function {
 	list := []Function{
-		{Name: "ATN2", Min: 2, Max: 2, Eval: ofNumbers(math.Atan2)},
-		{Name: "LOG", Min: 1, Max: 2, Eval: logarithm},
-		{Name: "NUMBERBIN", Min: 1, Max: 2, Eval: numberBin},
-		{Name: "PI", Min: 0, Max: 0, Eval: func(*Context, []datum.Value) datum.Value { return datum.Float(math.Pi) }},
-		{Name: "POWER", Min: 2, Max: 2, Eval: ofNumbers(math.Pow)},
-		{Name: "RAND", Min: 0, Max: 0, Eval: random, NonDeterministic: true},
+		{Name: "ATN2", Args: "nn", Eval: ofNumbers(math.Atan2)},
+		{Name: "LOG", Args: "n|n", Eval: logarithm},
+		{Name: "NUMBERBIN", Args: "n|n", Eval: numberBin},
+		{Name: "PI", Eval: func(*Context, []datum.Value) datum.Value { return datum.Float(math.Pi) }},
+		{Name: "POWER", Args: "nn", Eval: ofNumbers(math.Pow)},
+		{Name: "RAND", Eval: random, NonDeterministic: true},
 	}
 	for name, f := range map[string]func(float64) float64{
 		"ABS":     math.Abs,
@@ -42,29 +42,18 @@ func mathFunctions() []Function {
 		"TAN":     tangent,
 		"TRUNC":   math.Trunc,
 	} {
-		list = append(list, Function{Name: name, Min: 1, Max: 1, Eval: ofNumber(f)})
+		list = append(list, Function{Name: name, Args: "n", Eval: ofNumber(f)})
 	}
 	return list
 }
 
 func ofNumber(f func(float64) float64) func(*Context, []datum.Value) datum.Value {
-	return func(_ *Context, args []datum.Value) datum.Value {
-		x, ok := args[0].AsFloat()
-		if !ok {
-			return datum.Undefined()
-		}
-		return datum.Float(f(x))
-	}
+	return func(_ *Context, args []datum.Value) datum.Value { return datum.Float(f(number(args[0]))) }
 }
 
 func ofNumbers(f func(x, y float64) float64) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		x, okX := args[0].AsFloat()
-		y, okY := args[1].AsFloat()
-		if !okX || !okY {
-			return datum.Undefined()
-		}
-		return datum.Float(f(x, y))
+		return datum.Float(f(number(args[0]), number(args[1])))
 	}
 }
 
@@ -137,25 +126,23 @@ func sign(x float64) float64 {
 	return x // zero, or NaN
 }
 
-func logarithm(cx *Context, args []datum.Value) datum.Value {
-	if len(args) == 1 {
-		return ofNumber(math.Log)(cx, args)
+func logarithm(_ *Context, args []datum.Value) datum.Value {
+	log := math.Log(number(args[0]))
+	if len(args) == 2 {
+		log /= math.Log(number(args[1]))
 	}
-	return ofNumbers(func(x, base float64) float64 { return math.Log(x) / math.Log(base) })(cx, args)
+	return datum.Float(log)
 }
 
 // numberBin rounds down to a multiple of the bin's size, which is 1 unless given.
 // A negative size makes it round up.
 func numberBin(_ *Context, args []datum.Value) datum.Value {
-	x, ok := args[0].AsFloat()
-	if !ok {
-		return datum.Undefined()
-	}
-	size := 1.0
+	x, size := number(args[0]), 1.0
 	if len(args) == 2 {
-		if size, ok = args[1].AsFloat(); !ok || size == 0 {
-			return datum.Undefined()
-		}
+		size = number(args[1])
+	}
+	if size == 0 {
+		return datum.Undefined()
 	}
 	return datum.Float(math.Floor(x/size) * size)
 }
@@ -171,47 +158,36 @@ func random(cx *Context, _ []datum.Value) datum.Value {
 // none. So are results that an int64 cannot hold, which the service does not
 // document.
 func integerFunctions() []Function {
-	list := []Function{
-		{Name: "INTBITNOT", Min: 1, Max: 1, Eval: intBitNot},
-	}
-	for name, f := range map[string]func(a, b int64) (int64, bool){
-		"INTADD":           intAdd,
-		"INTBITAND":        func(a, b int64) (int64, bool) { return a & b, true },
-		"INTBITLEFTSHIFT":  func(a, b int64) (int64, bool) { return a << uint64(b), b >= 0 },
-		"INTBITOR":         func(a, b int64) (int64, bool) { return a | b, true },
-		"INTBITRIGHTSHIFT": func(a, b int64) (int64, bool) { return a >> uint64(b), b >= 0 },
-		"INTBITXOR":        func(a, b int64) (int64, bool) { return a ^ b, true },
-		"INTDIV":           intDiv,
-		"INTMOD":           intMod,
-		"INTMUL":           intMul,
-		"INTSUB":           intSub,
+	not := func(_ *Context, args []datum.Value) datum.Value { return datum.Int(^integer(args[0])) }
+	list := []Function{{Name: "INTBITNOT", Also: "INTBITWISENOT", Args: "i", Eval: not}}
+	for _, two := range []struct {
+		name, also string
+		eval       func(a, b int64) (int64, bool)
+	}{
+		{"INTADD", "", intAdd},
+		{"INTBITAND", "INTBITWISEAND", func(a, b int64) (int64, bool) { return a & b, true }},
+		{"INTBITLEFTSHIFT", "INTBITWISELEFTSHIFT", func(a, b int64) (int64, bool) { return a << uint64(b), b >= 0 }},
+		{"INTBITOR", "INTBITWISEOR", func(a, b int64) (int64, bool) { return a | b, true }},
+		{"INTBITRIGHTSHIFT", "INTBITWISERIGHTSHIFT", func(a, b int64) (int64, bool) { return a >> uint64(b), b >= 0 }},
+		{"INTBITXOR", "INTBITWISEXOR", func(a, b int64) (int64, bool) { return a ^ b, true }},
+		{"INTDIV", "", intDiv},
+		{"INTMOD", "", intMod},
+		{"INTMUL", "INTMULTIPLY", intMul},
+		{"INTSUB", "", intSub},
 	} {
-		list = append(list, Function{Name: name, Min: 2, Max: 2, Eval: ofIntegers(f)})
+		list = append(list, Function{Name: two.name, Also: two.also, Args: "ii", Eval: ofIntegers(two.eval)})
 	}
 	return list
 }
 
 func ofIntegers(f func(a, b int64) (int64, bool)) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		a, okA := args[0].AsInt()
-		b, okB := args[1].AsInt()
-		if !okA || !okB {
-			return datum.Undefined()
-		}
-		n, ok := f(a, b)
+		n, ok := f(integer(args[0]), integer(args[1]))
 		if !ok {
 			return datum.Undefined()
 		}
 		return datum.Int(n)
 	}
-}
-
-func intBitNot(_ *Context, args []datum.Value) datum.Value {
-	n, ok := args[0].AsInt()
-	if !ok {
-		return datum.Undefined()
-	}
-	return datum.Int(^n)
 }
 
 func intAdd(a, b int64) (int64, bool) {

@@ -46,28 +46,18 @@ type regex struct {
 
 func regexFunctions() []Function {
 	return []Function{
-		{Name: "REGEXEXTRACT", Min: 2, Max: 4, Eval: regexExtract, Check: checkRegex},
-		{Name: "REGEXEXTRACTALL", Min: 2, Max: 4, Eval: regexExtractAll, Check: checkRegex},
-		{Name: "REGEXMATCH", Min: 2, Max: 3, Eval: regexMatch, Check: checkRegex},
+		{Name: "REGEXEXTRACT", Args: "ss|si", Eval: regexExtract, Check: checkRegex},
+		{Name: "REGEXEXTRACTALL", Args: "ss|sa", Eval: regexExtractAll, Check: checkRegex},
+		{Name: "REGEXMATCH", Args: "ss|s", Eval: regexMatch, Check: checkRegex},
 	}
 }
 
 type regexKey struct{ pattern, modifiers string }
 
 // regex returns the compiled pattern of a call, from the second and third
-// argument. It is undefined (nil) for wrong types, unknown modifiers and patterns
-// that are none.
+// argument. It is undefined (nil) for unknown modifiers and patterns that are none.
 func (cx *Context) regex(args []datum.Value) *regex {
-	pattern, ok := args[1].AsString()
-	if !ok {
-		return nil
-	}
-	modifiers := ""
-	if len(args) > 2 {
-		if modifiers, ok = args[2].AsString(); !ok {
-			return nil
-		}
-	}
+	pattern, modifiers := text(args[1]), text(optional(args, 2))
 	key := regexKey{pattern, modifiers}
 	if re, ok := cx.regexes[key]; ok {
 		return re
@@ -92,7 +82,7 @@ func checkRegex(args []datum.Value) *syntax.Error {
 	if !ok {
 		return nil
 	}
-	modifiers, _ := optional(args, 2).AsString()
+	modifiers := text(optional(args, 2))
 	if _, flags := modifierFlags(modifiers); !flags {
 		return nil // undefined in the service's language, and no fault of the pattern
 	}
@@ -235,9 +225,8 @@ func withoutSpace(pattern string) string {
 }
 
 func regexMatch(cx *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	re := cx.regex(args)
-	if !ok || re == nil {
+	s, re := text(args[0]), cx.regex(args)
+	if re == nil {
 		return datum.Undefined()
 	}
 	return datum.Bool(re.match(cx, s))
@@ -298,16 +287,13 @@ func (re *regex) findFrom(cx *Context, s string, at int) []int {
 
 // regexExtract returns the first match, or one group of it.
 func regexExtract(cx *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	re := cx.regex(args)
-	if !ok || re == nil {
+	s, re := text(args[0]), cx.regex(args)
+	if re == nil {
 		return datum.Undefined()
 	}
-	group := int64(0)
-	if len(args) == 4 {
-		if group, ok = args[3].AsInt(); !ok || group < 0 || group > int64(re.NumSubexp()) {
-			return datum.Undefined()
-		}
+	group := integer(optional(args, 3))
+	if group < 0 || group > int64(re.NumSubexp()) {
+		return datum.Undefined()
 	}
 	return groupOf(s, re.find(cx, s), int(group))
 }
@@ -323,9 +309,8 @@ func groupOf(s string, match []int, group int) datum.Value {
 // regexExtractAll returns an array for each match, with the groups that the
 // fourth argument lists, or the whole match.
 func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	re := cx.regex(args)
-	if !ok || re == nil {
+	s, re := text(args[0]), cx.regex(args)
+	if re == nil {
 		return datum.Undefined()
 	}
 	groups, ok := groupList(args, re.NumSubexp())
@@ -353,9 +338,6 @@ func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
 func groupList(args []datum.Value, last int) (groups []int, ok bool) {
 	if len(args) < 4 {
 		return []int{0}, true
-	}
-	if args[3].Kind() != datum.KindArray {
-		return nil, false
 	}
 	for element := range args[3].Elements {
 		group, ok := element.AsInt()

@@ -12,32 +12,32 @@ import (
 
 func spatialFunctions() []Function {
 	return []Function{
-		spatialFunction("ST_AREA", 1, stArea),
-		spatialFunction("ST_DISTANCE", 2, ofGeometries(func(cx *Context, a, b *geo.Geometry) datum.Value { return datum.Float(a.Distance(cx, b)) })),
-		spatialFunction("ST_INTERSECTS", 2, ofGeometries(func(cx *Context, a, b *geo.Geometry) datum.Value { return datum.Bool(a.Intersects(cx, b)) })),
-		spatialFunction("ST_ISVALID", 1, stIsValid),
-		spatialFunction("ST_ISVALIDDETAILED", 1, stIsValidDetailed),
-		spatialFunction("ST_WITHIN", 2, ofGeometries(func(cx *Context, a, b *geo.Geometry) datum.Value { return datum.Bool(a.Within(cx, b)) })),
+		{Name: "ST_AREA", Args: "!", Eval: stArea},
+		{Name: "ST_DISTANCE", Args: "!!", Eval: ofGeometries(func(cx *Context, a, b *geo.Geometry) datum.Value { return datum.Float(a.Distance(cx, b)) })},
+		{Name: "ST_INTERSECTS", Args: "!!", Eval: ofGeometries(func(cx *Context, a, b *geo.Geometry) datum.Value { return datum.Bool(a.Intersects(cx, b)) })},
+		{Name: "ST_ISVALID", Args: "!", Eval: stIsValid},
+		{Name: "ST_ISVALIDDETAILED", Args: "!", Eval: stIsValidDetailed},
+		{Name: "ST_WITHIN", Args: "!!", Eval: ofGeometries(func(cx *Context, a, b *geo.Geometry) datum.Value { return datum.Bool(a.Within(cx, b)) })},
 	}
 }
 
-// spatialFunction is a function of so many arguments on both surfaces.
-func spatialFunction(name string, args int, eval func(geo.Surface, *Context, []datum.Value) datum.Value) Function {
-	return Function{
-		Name: name, Min: args, Max: args,
-		Eval:   func(cx *Context, args []datum.Value) datum.Value { return eval(geo.Globe{}, cx, args) },
-		Planar: func(cx *Context, args []datum.Value) datum.Value { return eval(geo.Plane{}, cx, args) },
+// geometry reads a geometry on the surface that places are on. The reason is empty if it is
+// one, but for what [geo.Geometry.Flaw] finds.
+func (cx *Context) geometry(v datum.Value) (g geo.Geometry, reason string) {
+	if cx.Planar {
+		return geo.Read(geo.Plane{}, v.Shared())
 	}
+	return geo.Read(geo.Globe{}, v.Shared())
 }
 
 // ofGeometries is a function of two geometries.
-func ofGeometries(eval func(cx *Context, a, b *geo.Geometry) datum.Value) func(geo.Surface, *Context, []datum.Value) datum.Value {
-	return func(on geo.Surface, cx *Context, args []datum.Value) datum.Value {
-		a, reason := geo.Read(on, args[0].Shared())
+func ofGeometries(eval func(cx *Context, a, b *geo.Geometry) datum.Value) func(*Context, []datum.Value) datum.Value {
+	return func(cx *Context, args []datum.Value) datum.Value {
+		a, reason := cx.geometry(args[0])
 		if reason != "" {
 			return datum.Undefined()
 		}
-		b, reason := geo.Read(on, args[1].Shared())
+		b, reason := cx.geometry(args[1])
 		if reason != "" {
 			return datum.Undefined()
 		}
@@ -45,28 +45,21 @@ func ofGeometries(eval func(cx *Context, a, b *geo.Geometry) datum.Value) func(g
 	}
 }
 
-func stArea(on geo.Surface, _ *Context, args []datum.Value) datum.Value {
-	g, reason := geo.Read(on, args[0].Shared())
+func stArea(cx *Context, args []datum.Value) datum.Value {
+	g, reason := cx.geometry(args[0])
 	if reason != "" {
 		return datum.Undefined()
 	}
 	return datum.Float(g.Area())
 }
 
-// stIsValid is false for everything that is no geometry, and undefined only if
-// there is nothing to ask about.
-func stIsValid(on geo.Surface, cx *Context, args []datum.Value) datum.Value {
-	if args[0].IsUndefined() {
-		return datum.Undefined()
-	}
-	return datum.Bool(flaw(on, cx, args[0]) == "")
+// stIsValid is false for everything that is no geometry.
+func stIsValid(cx *Context, args []datum.Value) datum.Value {
+	return datum.Bool(cx.flaw(args[0]) == "")
 }
 
-func stIsValidDetailed(on geo.Surface, cx *Context, args []datum.Value) datum.Value {
-	if args[0].IsUndefined() {
-		return datum.Undefined()
-	}
-	reason := flaw(on, cx, args[0])
+func stIsValidDetailed(cx *Context, args []datum.Value) datum.Value {
+	reason := cx.flaw(args[0])
 	var b datum.ObjectBuilder
 	b.Set("valid", datum.Bool(reason == ""))
 	if reason != "" {
@@ -76,8 +69,8 @@ func stIsValidDetailed(on geo.Surface, cx *Context, args []datum.Value) datum.Va
 }
 
 // flaw returns why a value is no valid geometry, or "".
-func flaw(on geo.Surface, cx *Context, v datum.Value) string {
-	g, reason := geo.Read(on, v.Shared())
+func (cx *Context) flaw(v datum.Value) string {
+	g, reason := cx.geometry(v)
 	if reason == "" {
 		reason = g.Flaw(cx)
 	}

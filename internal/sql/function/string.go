@@ -18,53 +18,40 @@ const maxReplicated = 10_000
 
 func stringFunctions() []Function {
 	return []Function{
-		{Name: "CONCAT", Min: 2, Max: anyNumber, Eval: concat},
-		{Name: "CONTAINS", Min: 2, Max: 3, Eval: compareWith(strings.Contains, containsFold)},
-		{Name: "CONTAINS_ALL_CI", Min: 2, Max: anyNumber, Eval: containsTerms(allOf, containsFold)},
-		{Name: "CONTAINS_ALL_CS", Min: 2, Max: anyNumber, Eval: containsTerms(allOf, strings.Contains)},
-		{Name: "CONTAINS_ANY_CI", Min: 2, Max: anyNumber, Eval: containsTerms(anyOf, containsFold)},
-		{Name: "CONTAINS_ANY_CS", Min: 2, Max: anyNumber, Eval: containsTerms(anyOf, strings.Contains)},
-		{Name: "ENDSWITH", Min: 2, Max: 3, Eval: compareWith(strings.HasSuffix, hasSuffixFold)},
-		{Name: "INDEX_OF", Min: 2, Max: 3, Eval: indexOf},
-		{Name: "LASTINDEXOF", Min: 2, Max: 3, Eval: lastIndexOf},
-		{Name: "LASTSUBSTRINGAFTER", Min: 2, Max: 2, Eval: cutAt(strings.LastIndex, after)},
-		{Name: "LASTSUBSTRINGBEFORE", Min: 2, Max: 2, Eval: cutAt(strings.LastIndex, before)},
-		{Name: "LEFT", Min: 2, Max: 2, Eval: left},
-		{Name: "LENGTH", Min: 1, Max: 1, Eval: length},
-		{Name: "LOWER", Min: 1, Max: 1, Eval: ofString(lower)},
-		{Name: "LTRIM", Min: 1, Max: 2, Eval: trimWith(strings.TrimLeftFunc)},
-		{Name: "REPLACE", Min: 3, Max: 3, Eval: replace},
-		{Name: "REPLICATE", Min: 2, Max: 2, Eval: replicate},
-		{Name: "REVERSE", Min: 1, Max: 1, Eval: ofString(reverse)},
-		{Name: "RIGHT", Min: 2, Max: 2, Eval: right},
-		{Name: "RTRIM", Min: 1, Max: 2, Eval: trimWith(strings.TrimRightFunc)},
-		{Name: "STARTSWITH", Min: 2, Max: 3, Eval: compareWith(strings.HasPrefix, hasPrefixFold)},
-		{Name: "STRINGEQUALS", Min: 2, Max: 3, Eval: compareWith(equalStrings, equalFold)},
-		{Name: "STRINGJOIN", Min: 2, Max: 2, Eval: joinStrings},
-		{Name: "STRINGSPLIT", Min: 2, Max: 2, Eval: splitString},
-		{Name: "SUBSTRING", Min: 3, Max: 3, Eval: substringFunction},
-		{Name: "SUBSTRINGAFTER", Min: 2, Max: 2, Eval: cutAt(strings.Index, after)},
-		{Name: "SUBSTRINGBEFORE", Min: 2, Max: 2, Eval: cutAt(strings.Index, before)},
-		{Name: "TRIM", Min: 1, Max: 2, Eval: trimWith(strings.TrimFunc)},
-		{Name: "UPPER", Min: 1, Max: 1, Eval: ofString(upper)},
+		{Name: "CONCAT", Args: "ss*", Eval: concat},
+		{Name: "CONTAINS", Args: "ss|b", Eval: compareWith(strings.Contains, containsFold)},
+		{Name: "CONTAINS_ALL_CI", Also: "CONTAINSALLCI", Args: "s.*", Eval: containsTerms(allOf, containsFold)},
+		{Name: "CONTAINS_ALL_CS", Also: "CONTAINSALLCS", Args: "s.*", Eval: containsTerms(allOf, strings.Contains)},
+		{Name: "CONTAINS_ANY_CI", Also: "CONTAINSANYCI", Args: "s.*", Eval: containsTerms(anyOf, containsFold)},
+		{Name: "CONTAINS_ANY_CS", Also: "CONTAINSANYCS", Args: "s.*", Eval: containsTerms(anyOf, strings.Contains)},
+		{Name: "ENDSWITH", Args: "ss|b", Eval: compareWith(strings.HasSuffix, hasSuffixFold)},
+		{Name: "INDEX_OF", Also: "INDEXOF", Args: "ss|i", Eval: indexOf},
+		{Name: "LASTINDEXOF", Args: "ss|i", Eval: lastIndexOf},
+		{Name: "LASTSUBSTRINGAFTER", Args: "ss", Eval: cutAt(strings.LastIndex, after)},
+		{Name: "LASTSUBSTRINGBEFORE", Args: "ss", Eval: cutAt(strings.LastIndex, before)},
+		{Name: "LEFT", Args: "si", Eval: left},
+		{Name: "LENGTH", Args: "s", Eval: length},
+		{Name: "LOWER", Args: "s", Eval: ofString(lower)},
+		{Name: "LTRIM", Args: "s|s", Eval: trimWith(strings.TrimLeftFunc)},
+		{Name: "REPLACE", Args: "sss", Eval: replace},
+		{Name: "REPLICATE", Args: "sn", Eval: replicate},
+		{Name: "REVERSE", Args: "s", Eval: ofString(reverse)},
+		{Name: "RIGHT", Args: "si", Eval: right},
+		{Name: "RTRIM", Args: "s|s", Eval: trimWith(strings.TrimRightFunc)},
+		{Name: "STARTSWITH", Args: "ss|b", Eval: compareWith(strings.HasPrefix, hasPrefixFold)},
+		{Name: "STRINGEQUALS", Also: "STRING_EQUALS", Args: "ss|b", Eval: compareWith(equalStrings, equalFold)},
+		{Name: "STRINGJOIN", Also: "STRING_JOIN", Args: "as", Eval: joinStrings},
+		{Name: "STRINGSPLIT", Also: "STRING_SPLIT", Args: "ss", Eval: splitString},
+		{Name: "SUBSTRING", Args: "sii", Eval: substringFunction},
+		{Name: "SUBSTRINGAFTER", Args: "ss", Eval: cutAt(strings.Index, after)},
+		{Name: "SUBSTRINGBEFORE", Args: "ss", Eval: cutAt(strings.Index, before)},
+		{Name: "TRIM", Args: "s|s", Eval: trimWith(strings.TrimFunc)},
+		{Name: "UPPER", Args: "s", Eval: ofString(upper)},
 	}
 }
 
 func ofString(f func(string) string) func(*Context, []datum.Value) datum.Value {
-	return func(_ *Context, args []datum.Value) datum.Value {
-		s, ok := args[0].AsString()
-		if !ok {
-			return datum.Undefined()
-		}
-		return datum.Str(f(s))
-	}
-}
-
-// twoStrings returns the first two arguments if both are strings.
-func twoStrings(args []datum.Value) (s, t string, ok bool) {
-	s, okS := args[0].AsString()
-	t, okT := args[1].AsString()
-	return s, t, okS && okT
+	return func(_ *Context, args []datum.Value) datum.Value { return datum.Str(f(text(args[0]))) }
 }
 
 func equalStrings(s, t string) bool { return s == t }
@@ -73,40 +60,26 @@ func equalStrings(s, t string) bool { return s == t }
 // comparison that ignores case.
 func compareWith(exact, ignoringCase func(s, t string) bool) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s, t, ok := twoStrings(args)
-		if !ok {
-			return datum.Undefined()
+		if len(args) == 3 && args[2].IsTrue() {
+			return datum.Bool(ignoringCase(text(args[0]), text(args[1])))
 		}
-		if len(args) == 2 {
-			return datum.Bool(exact(s, t))
-		}
-		ignore, ok := args[2].AsBool()
-		if !ok {
-			return datum.Undefined()
-		}
-		if ignore {
-			return datum.Bool(ignoringCase(s, t))
-		}
-		return datum.Bool(exact(s, t))
+		return datum.Bool(exact(text(args[0]), text(args[1])))
 	}
 }
 
 // containsTerms makes a function that looks for many terms. A term that is no
 // string is unknown, and the others may still decide.
 func containsTerms(
-	join func([]datum.Value, func(datum.Value) truth) datum.Value, contains func(s, term string) bool,
+	join func([]datum.Value, func(datum.Value) datum.Value) datum.Value, contains func(s, term string) bool,
 ) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s, ok := args[0].AsString()
-		if !ok {
-			return datum.Undefined()
-		}
-		return join(args[1:], func(v datum.Value) truth {
+		s := text(args[0])
+		return join(args[1:], func(v datum.Value) datum.Value {
 			term, ok := v.AsString()
 			if !ok {
-				return unknown
+				return datum.Undefined()
 			}
-			return truthOf(contains(s, term))
+			return datum.Bool(contains(s, term))
 		})
 	}
 }
@@ -114,9 +87,6 @@ func containsTerms(
 func concat(cx *Context, args []datum.Value) datum.Value {
 	size := 0
 	for _, a := range args {
-		if a.Kind() != datum.KindString {
-			return datum.Undefined()
-		}
 		if size += a.Size(); size > MaxResultBytes {
 			return cx.Fail(ErrResultTooLarge)
 		}
@@ -124,32 +94,21 @@ func concat(cx *Context, args []datum.Value) datum.Value {
 	var b strings.Builder
 	b.Grow(size)
 	for _, a := range args {
-		s, _ := a.AsString()
-		b.WriteString(s)
+		b.WriteString(text(a))
 	}
 	return datum.Str(b.String())
 }
 
 func length(_ *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	if !ok {
-		return datum.Undefined()
-	}
-	return datum.Int(int64(unitsIn(s)))
+	return datum.Int(int64(unitsIn(text(args[0]))))
 }
 
 // indexOf returns where the second string first begins in the first, at or after
 // a start, or -1. A start before the string is its beginning.
 func indexOf(_ *Context, args []datum.Value) datum.Value {
-	s, t, ok := twoStrings(args)
-	if !ok {
-		return datum.Undefined()
-	}
-	start := int64(0)
+	s, t, start := text(args[0]), text(args[1]), int64(0)
 	if len(args) == 3 {
-		if start, ok = args[2].AsInt(); !ok {
-			return datum.Undefined()
-		}
+		start = integer(args[2])
 	}
 	if start > int64(unitsIn(s)) {
 		return datum.Int(-1)
@@ -168,15 +127,9 @@ func indexOf(_ *Context, args []datum.Value) datum.Value {
 // lastIndexOf returns where the second string last begins in the first, or -1. A
 // third argument is the last position that the match may cover.
 func lastIndexOf(_ *Context, args []datum.Value) datum.Value {
-	s, t, ok := twoStrings(args)
-	if !ok {
-		return datum.Undefined()
-	}
+	s, t := text(args[0]), text(args[1])
 	if len(args) == 3 {
-		last, ok := args[2].AsInt()
-		if !ok {
-			return datum.Undefined()
-		}
+		last := integer(args[2])
 		if last < 0 {
 			return datum.Int(-1)
 		}
@@ -193,50 +146,28 @@ func lastIndexOf(_ *Context, args []datum.Value) datum.Value {
 }
 
 func substringFunction(_ *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	start, okStart := args[1].AsInt()
-	count, okCount := args[2].AsInt()
-	if !ok || !okStart || !okCount {
-		return datum.Undefined()
-	}
-	return datum.Str(substring(s, start, count))
+	return datum.Str(substring(text(args[0]), integer(args[1]), integer(args[2])))
 }
 
 func left(_ *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	count, okCount := args[1].AsInt()
-	if !ok || !okCount {
-		return datum.Undefined()
-	}
-	return datum.Str(substring(s, 0, count))
+	return datum.Str(substring(text(args[0]), 0, integer(args[1])))
 }
 
 func right(_ *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	count, okCount := args[1].AsInt()
-	if !ok || !okCount {
-		return datum.Undefined()
-	}
+	s := text(args[0])
 	units := int64(unitsIn(s))
-	return datum.Str(substring(s, max(units-max(count, 0), 0), units))
+	return datum.Str(substring(s, max(units-max(integer(args[1]), 0), 0), units))
 }
 
 // trimWith makes a function that cuts off space, or the characters of the second
 // argument in any order.
 func trimWith(trim func(string, func(rune) bool) string) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s, ok := args[0].AsString()
-		if !ok {
-			return datum.Undefined()
+		cut := unicode.IsSpace
+		if len(args) == 2 {
+			cut = oneOf(text(args[1]))
 		}
-		if len(args) == 1 {
-			return datum.Str(trim(s, unicode.IsSpace))
-		}
-		set, ok := args[1].AsString()
-		if !ok {
-			return datum.Undefined()
-		}
-		return datum.Str(trim(s, oneOf(set)))
+		return datum.Str(trim(text(args[0]), cut))
 	}
 }
 
@@ -258,9 +189,8 @@ func oneOf(set string) func(rune) bool {
 // replace changes every occurrence. An empty string to look for has none that
 // could be counted: the result is undefined, as in the service's own test engine.
 func replace(cx *Context, args []datum.Value) datum.Value {
-	s, find, ok := twoStrings(args)
-	with, okWith := args[2].AsString()
-	if !ok || !okWith || find == "" {
+	s, find, with := text(args[0]), text(args[1]), text(args[2])
+	if find == "" {
 		return datum.Undefined()
 	}
 	if grown := len(with) - len(find); grown > 0 && len(s)+grown*strings.Count(s, find) > MaxResultBytes {
@@ -271,9 +201,8 @@ func replace(cx *Context, args []datum.Value) datum.Value {
 
 // replicate repeats a string; a fraction in the count is dropped.
 func replicate(_ *Context, args []datum.Value) datum.Value {
-	s, ok := args[0].AsString()
-	count, okCount := args[1].AsFloat()
-	if !ok || !okCount || !(count >= 0) || math.IsInf(count, 1) {
+	s, count := text(args[0]), number(args[1])
+	if !(count >= 0) || math.IsInf(count, 1) {
 		return datum.Undefined()
 	}
 	if s == "" {
@@ -288,10 +217,7 @@ func replicate(_ *Context, args []datum.Value) datum.Value {
 // splitString returns what lies between separators. An empty separator occurs
 // nowhere.
 func splitString(_ *Context, args []datum.Value) datum.Value {
-	s, separator, ok := twoStrings(args)
-	if !ok {
-		return datum.Undefined()
-	}
+	s, separator := text(args[0]), text(args[1])
 	var b datum.ArrayBuilder
 	if separator == "" {
 		b.Add(datum.Str(s))
@@ -315,10 +241,7 @@ func cutAt(
 	find func(s, t string) int, side func(s string, at, size int) string,
 ) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s, t, ok := twoStrings(args)
-		if !ok {
-			return datum.Undefined()
-		}
+		s, t := text(args[0]), text(args[1])
 		at := find(s, t)
 		if at < 0 {
 			return datum.Str("")

@@ -9,11 +9,12 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
+	"strings"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
-// kindTests are the functions that ask whether a value is of a kind.
+// KindTests are the functions that ask whether a value is of a kind.
 var KindTests = map[string]datum.Kind{
 	"IS_NULL": datum.KindNull, "IS_BOOL": datum.KindBool, "IS_NUMBER": datum.KindNumber,
 	"IS_STRING": datum.KindString, "IS_ARRAY": datum.KindArray, "IS_OBJECT": datum.KindObject,
@@ -21,23 +22,27 @@ var KindTests = map[string]datum.Kind{
 
 func typeFunctions() []Function {
 	list := []Function{
-		{Name: "DOCUMENTID", Min: 1, Max: 1, Eval: itemOrdinal},
-		{Name: "HASH", Min: 1, Max: 2, Eval: hash},
+		{Name: "DOCUMENTID", Args: "o", Eval: itemOrdinal},
+		{Name: "HASH", Args: "!|i", Eval: hash},
 	}
-	add := func(name string, test func(datum.Value) bool) {
+	add := func(name, also string, test func(datum.Value) bool) {
 		list = append(list, Function{
-			Name: name, Min: 1, Max: 1,
+			Name: name, Also: also, Args: ".",
 			Eval: func(_ *Context, args []datum.Value) datum.Value { return datum.Bool(test(args[0])) },
 		})
 	}
 	for name, kind := range KindTests {
-		add(name, func(v datum.Value) bool { return v.Kind() == kind })
+		also := strings.Replace(name, "_", "", 1)
+		if kind == datum.KindBool {
+			also += " IS_BOOLEAN"
+		}
+		add(name, also, func(v datum.Value) bool { return v.Kind() == kind })
 	}
-	add("IS_DATETIME", isDateTime)
-	add("IS_DEFINED", func(v datum.Value) bool { return !v.IsUndefined() })
-	add("IS_FINITE_NUMBER", func(v datum.Value) bool { return v.Kind() == datum.KindNumber && v.Finite() })
-	add("IS_INTEGER", isInteger)
-	add("IS_PRIMITIVE", isPrimitive)
+	add("IS_DATETIME", "ISDATETIME", isDateTime)
+	add("IS_DEFINED", "ISDEFINED", func(v datum.Value) bool { return !v.IsUndefined() })
+	add("IS_FINITE_NUMBER", "ISFINITENUMBER", func(v datum.Value) bool { return v.Kind() == datum.KindNumber && v.Finite() })
+	add("IS_INTEGER", "ISINTEGER", isInteger)
+	add("IS_PRIMITIVE", "ISPRIMITIVE", isPrimitive)
 	return list
 }
 
@@ -51,11 +56,7 @@ func isInteger(v datum.Value) bool {
 }
 
 func isDateTime(v datum.Value) bool {
-	s, ok := v.AsString()
-	if !ok {
-		return false
-	}
-	_, ok = parseDateTime(s)
+	_, ok := pointOf(v)
 	return ok
 }
 
@@ -71,11 +72,7 @@ var ridEncoding = base64.NewEncoding(ridAlphabet)
 
 // itemOrdinal returns the number of the item in its container, from its _rid.
 func itemOrdinal(_ *Context, args []datum.Value) datum.Value {
-	text, ok := args[0].Member("_rid").AsString()
-	if !ok {
-		return datum.Undefined()
-	}
-	raw, err := ridEncoding.DecodeString(text)
+	raw, err := ridEncoding.DecodeString(text(args[0].Member("_rid")))
 	if err != nil || len(raw) != ridBytes {
 		return datum.Undefined()
 	}
@@ -93,17 +90,14 @@ const hashBits = 53
 // hash returns a number that is the same for equal values. The service does not
 // say which hash it takes; this is FNV-1a over the canonical text.
 func hash(_ *Context, args []datum.Value) datum.Value {
-	if args[0].IsUndefined() {
-		return datum.Undefined()
-	}
 	h := fnv.New64a()
 	h.Write(args[0].AppendCanonical(nil))
 	n := int64(h.Sum64() >> (64 - hashBits))
 	if len(args) == 1 {
 		return datum.Int(n)
 	}
-	modulus, ok := args[1].AsInt()
-	if !ok || modulus <= 0 {
+	modulus := integer(args[1])
+	if modulus <= 0 {
 		return datum.Undefined()
 	}
 	return datum.Int(n % modulus)

@@ -52,13 +52,13 @@ const (
 
 func vectorFunctions() []Function {
 	return []Function{
-		{Name: "RRF", Min: 1, Max: anyNumber, RankOnly: true},
-		{Name: "VECTORDISTANCE", Min: 2, Max: 4, Eval: vectorDistance, Check: checkVectorDistance, CheckedArgument: VectorOptionsAt},
-		{Name: "_VECTORSCORE", Min: 2, Max: 4, Eval: vectorScore, Check: checkVectorDistance, CheckedArgument: VectorOptionsAt},
+		{Name: "RRF", Args: ".*", RankOnly: true},
+		{Name: "VECTORDISTANCE", Args: "aa|b.", Eval: vectorDistance, Check: checkVectorDistance, CheckedArgument: VectorOptionsAt},
+		{Name: "_VECTORSCORE", Args: "aa|b.", Eval: vectorScore, Check: checkVectorDistance, CheckedArgument: VectorOptionsAt},
 	}
 }
 
-// vectorOptionsAt is the place of the options among the arguments.
+// VectorOptionsAt is the place of the options among the arguments.
 const VectorOptionsAt = 3
 
 // elementType is what a vector's numbers are kept as.
@@ -159,12 +159,7 @@ func vectorScore(cx *Context, args []datum.Value) datum.Value {
 }
 
 func (cx *Context) compareVectors(args []datum.Value) (datum.Value, Metric) {
-	if len(args) > 2 {
-		// Whether to search without an index makes no difference here.
-		if _, ok := args[2].AsBool(); !ok {
-			return datum.Undefined(), cx.Metric
-		}
-	}
+	// The third argument, whether to search without an index, makes no difference here.
 	options, ok := vectorOptions{metric: cx.Metric}.with(optional(args, VectorOptionsAt))
 	if !ok {
 		return datum.Undefined(), cx.Metric
