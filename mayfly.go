@@ -363,14 +363,14 @@ func (o Options) keys() []string {
 const minKeyBytes = 32
 
 func short(key string) bool {
-	decoded, err := rest.ParseKey(key)
+	decoded, err := api.ParseKey(key)
 	return err == nil && len(decoded) < minKeyBytes // Open refuses a key that cannot be parsed
 }
 
 // wellKnown compares the bytes of keys: base64 can spell them in several ways.
 func wellKnown(key string) bool {
-	given, err1 := rest.ParseKey(key)
-	known, err2 := rest.ParseKey(WellKnownKey)
+	given, err1 := api.ParseKey(key)
+	known, err2 := api.ParseKey(WellKnownKey)
 	return err1 == nil && err2 == nil && bytes.Equal(given, known)
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Package api is what the database does for clients, whatever the transport. A transport
-// finds out which resource and verb a request means and verifies its credential. It fills
+// finds out which resource and verb a request means, and passes on its credential. It fills
 // the fields of a Request, and renders the fields of an Answer. One table lists the
 // requests that there are: which credentials allow each, its name in metrics, and the
 // function that answers it. Errors become statuses and messages for clients in failure.go,
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/binaryjson"
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
 )
@@ -25,9 +24,8 @@ import (
 type Service struct {
 	Engine  *engine.Engine
 	Account *Account
+	Keys    *Keys
 	Logger  *slog.Logger
-	// Token makes a resource token for a permission.
-	Token func(p *catalog.Permission, expires time.Time) string
 
 	rooms sync.Pool // of *room
 }

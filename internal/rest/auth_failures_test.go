@@ -43,6 +43,7 @@ func TestFailuresAreCounted(t *testing.T) {
 // A connection with many failed requests gets one refusal in a second. Other connections,
 // and requests that need no credential, do not wait.
 func TestFailuresAreLimited(t *testing.T) {
+	const maxFailuresAtOnce, failureEvery = 10, time.Second
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(Options{Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"}, Memory: testMemory(t)})
 		if err != nil {

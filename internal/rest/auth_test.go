@@ -49,7 +49,7 @@ func TestPublishedSignature(t *testing.T) {
 			t.Errorf("the published request is refused: %v", err)
 		}
 		other, _ := parseRoute("/dbs/ToDoLists")
-		if _, err := h.authorize(r, &other); !errors.Is(err, errBadAuthorization) {
+		if _, err := h.authorize(r, &other); !errors.Is(err, api.ErrBadAuthorization) {
 			t.Errorf("for another database: %v, want a refusal", err)
 		}
 	})
@@ -67,10 +67,10 @@ func TestSignedDateWindow(t *testing.T) {
 			{0, nil},
 			{-15 * time.Minute, nil},
 			{15 * time.Minute, nil},
-			{-15*time.Minute - time.Second, errDate},
-			{15*time.Minute + time.Second, errDate},
-			{-24 * time.Hour, errDate},
-			{24 * 365 * time.Hour, errDate},
+			{-15*time.Minute - time.Second, api.ErrDate},
+			{15*time.Minute + time.Second, api.ErrDate},
+			{-24 * time.Hour, api.ErrDate},
+			{24 * 365 * time.Hour, api.ErrDate},
 		} {
 			date := dateText(now.Add(c.offset))
 			r := &http.Request{Method: "GET", Header: http.Header{
@@ -88,7 +88,7 @@ func TestSignedDateWindow(t *testing.T) {
 		for _, step := range []struct {
 			wait time.Duration
 			want error
-		}{{0, nil}, {14 * time.Minute, nil}, {2 * time.Minute, errDate}} {
+		}{{0, nil}, {14 * time.Minute, nil}, {2 * time.Minute, api.ErrDate}} {
 			time.Sleep(step.wait)
 			if _, err := h.authorize(r, &rt); !errors.Is(err, step.want) {
 				t.Errorf("%v later: %v, want %v", step.wait, err, step.want)
@@ -401,7 +401,7 @@ func FuzzAuthorization(f *testing.F) {
 	f.Add("POST", "/dbs/AQAAAA==/colls/AQAAAIAAAAA=", "type=master&ver=1.0&sig=", date, "")
 	f.Add("GET", "/", "Bearer "+testKey, date, date)
 	f.Add("PUT", "/offers/x", "type%3dmaster%26ver%3d1.0%26sig%3d%2b", "x", "y")
-	f.Add("GET", "/dbs/d/colls/c", "type=resource&ver=1&sig="+base64.StdEncoding.EncodeToString(raw[:32])+";"+base64.StdEncoding.EncodeToString(raw[:tokenBytes])+";", date, "")
+	f.Add("GET", "/dbs/d/colls/c", "type=resource&ver=1&sig="+base64.StdEncoding.EncodeToString(raw[:32])+";"+base64.StdEncoding.EncodeToString(raw[:33])+";", date, "")
 	f.Add("GET", "/", "type=aad&ver=1.0&sig=e30.eyJleHAiOjk5OTk5OTk5OTl9."+base64.RawURLEncoding.EncodeToString([]byte(testKey)), date, "")
 	f.Add("", "%2F", "sig=AAAA&type=master&ver=1.0&type=master", "", "")
 	f.Fuzz(func(t *testing.T, method, path, header, msDate, date string) {

@@ -63,7 +63,7 @@ func TestFailuresAreRendered(t *testing.T) {
 	}{
 		{errNoRoute, *errNoRoute.(*api.Failure)},
 		{errBodyTooBig, *errBodyTooBig.(*api.Failure)},
-		{errBadAuthorization, *errBadAuthorization.(*api.Failure)},
+		{api.ErrBadAuthorization, *api.ErrBadAuthorization.(*api.Failure)},
 		{store.ErrNotFound, api.Failure{Status: 404, Text: "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 		{engine.ErrSession, api.Failure{Status: 404, SubStatus: 1002, Text: "The read session is not available for the input session token."}},
 		{engine.ErrScriptsBusy, api.Failure{Status: 429, Text: "Too many scripts are running, or wait to run. No changes were made. Please retry this request later."}},

@@ -35,6 +35,7 @@ const (
 const (
 	headerActivity       = "X-Ms-Activity-Id"
 	headerAltPath        = "X-Ms-Alt-Content-Path"
+	headerAuthorization  = "Authorization"
 	headerCharge         = "X-Ms-Request-Charge"
 	headerContentLength  = "Content-Length"
 	headerContentPath    = "X-Ms-Content-Path"

@@ -46,7 +46,7 @@ func (x *exchange) routed(rt *route) error {
 		_, _ = x.w.Write([]byte(page))
 		return errInvalidURL
 	case strings.HasSuffix(rt.id, " "), strings.ContainsAny(rt.id, `/\#`), percentTriplet.MatchString(rt.id):
-		return errBadAuthorization
+		return api.ErrBadAuthorization
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (c *Channel) Idle() { c.under.idle() }
 
 // Failed records a failed authentication, and returns how long its answer has to wait.
 // One goroutine calls it.
-func (c *Channel) Failed(now time.Time) time.Duration { return c.under.failed(now) }
+func (c *Channel) Failed(now time.Time) time.Duration { return c.under.failures.Add(now) }
 
 // Hold keeps back what is written, until Flush.
 func (c *Channel) Hold() { c.under.cork.hold() }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
@@ -69,9 +70,9 @@ type splitConn struct {
 	// unread says that the body of the current request was not read to its end. Only the
 	// goroutine that answers uses it.
 	unread bool
-	// paidUntil is when the failed authentications so far would have happened at the
-	// permitted rate. Only the goroutine that answers uses it.
-	paidUntil time.Time
+	// failures are the connection's failed authentications. Only the goroutine that
+	// answers uses them.
+	failures api.Failures
 
 	// held is the start of an answer that waits for the rest, and awaited how many bytes
 	// follow at least; see together. Only the goroutine that answers uses them.

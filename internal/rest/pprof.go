@@ -35,7 +35,7 @@ var errProfiling = api.Refuse(409, 0, "Another profile is being made, and there 
 func (x *exchange) servePprof(page string) error {
 	by, err := x.h.bearer(x.r)
 	if _, password, basic := x.r.BasicAuth(); basic {
-		by, err = x.h.key(password)
+		by, err = x.h.service.Keys.Key(password)
 	}
 	switch {
 	case err != nil:

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
 
-// Package rest is the transport over HTTP: paths, headers, signatures and bodies. It
-// decides nothing about data: it fills a request from what the client sends, package api
-// answers it, and the answer is rendered here. It also has Mayfly's own pages, under
-// /_mayfly/.
+// Package rest is the transport over HTTP: paths, headers and bodies. It decides nothing
+// about data: it fills a request from what the client sends, package api answers it, and
+// the answer is rendered here. It also has Mayfly's own pages, under /_mayfly/.
 package rest
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
@@ -43,13 +40,11 @@ type Options struct {
 // Handler answers every request to the server.
 type Handler struct {
 	engine         *engine.Engine
-	keys           []*key // keys that may write come first
 	service        *api.Service
 	hosts          *hosts
 	routingGateway bool
 	quota          func() []string // the header with the quota of every container
 	logger         *slog.Logger
-	lastDate       atomic.Pointer[checkedDate]
 	memory         *memory.Budget
 	exchanges      sync.Pool // of *exchange
 	followers      *followers
@@ -71,7 +66,7 @@ func New(o Options) (*Handler, error) {
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h.service = &api.Service{Engine: o.Engine, Account: &o.Account, Logger: h.logger, Token: h.newToken}
+	h.service = &api.Service{Engine: o.Engine, Account: &o.Account, Logger: h.logger}
 	if err := o.Account.Check(); err != nil {
 		return nil, err
 	}
@@ -79,17 +74,8 @@ func New(o Options) (*Handler, error) {
 	if h.hosts, err = newHosts(!o.PublicKey, &o.Account, o.AllowHosts); err != nil {
 		return nil, err
 	}
-	for by, texts := range [][]string{api.ByKey: o.Keys, api.ByReadOnlyKey: o.ReadOnlyKeys} {
-		for _, text := range texts {
-			k, err := newKey(api.Credential(by), text)
-			if err != nil {
-				return nil, err
-			}
-			h.keys = append(h.keys, k)
-		}
-	}
-	if len(o.Keys) == 0 {
-		return nil, errors.New("there is no master key")
+	if h.service.Keys, err = api.NewKeys(o.Keys, o.ReadOnlyKeys); err != nil {
+		return nil, err
 	}
 	return h, nil
 }

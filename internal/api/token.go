@@ -10,7 +10,7 @@
 // test that moves that time years ahead keeps its credentials, and moving it back makes
 // no old token valid.
 
-package rest
+package api
 
 import (
 	"crypto/sha256"
@@ -19,7 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
@@ -40,15 +39,19 @@ type token struct {
 	container  uint32 // 0 for none
 }
 
-// newToken makes a resource token for a permission. If the permission's container does
-// not exist, the token allows nothing.
-func (h *Handler) newToken(p *catalog.Permission, expires time.Time) string {
+// Token makes a resource token for a permission. If the permission's container does not
+// exist, the token allows nothing.
+func (s *Service) Token(p *catalog.Permission, expires time.Time) string {
 	t := token{expires: expires, permission: p.Numbers()}
-	if c, err := h.engine.Catalog().Granted(p); err == nil {
+	if c, err := s.Engine.Catalog().Granted(p); err == nil {
 		t.container = c.RID.Container
 	}
+	return s.Keys.token(&t)
+}
+
+func (ks *Keys) token(t *token) string {
 	payload := t.append(nil)
-	sum := h.keys[0].sign(append([]byte(tokenDomain), payload...))
+	sum := ks.all[0].sign(append([]byte(tokenDomain), payload...))
 	return "type=resource&ver=1&sig=" + base64.StdEncoding.EncodeToString(sum[:]) + ";" + base64.StdEncoding.EncodeToString(payload) + ";"
 }
 
@@ -63,17 +66,17 @@ func (t *token) append(dst []byte) []byte {
 
 // parseToken verifies the signature of a resource token with each key that may write, and
 // parses it. It does not check the expiry.
-func (h *Handler) parseToken(sig string) (token, error) {
+func (ks *Keys) parseToken(sig string) (token, error) {
 	mac, rest, _ := strings.Cut(sig, ";")
 	text, rest, _ := strings.Cut(rest, ";")
 	given, err1 := base64.StdEncoding.DecodeString(mac)
 	payload, err2 := base64.StdEncoding.DecodeString(text)
 	if err1 != nil || err2 != nil || rest != "" || len(given) != sha256.Size || len(payload) != tokenBytes {
-		return token{}, errBadAuthorization
+		return token{}, ErrBadAuthorization
 	}
-	by, err := h.signed(given, append([]byte(tokenDomain), payload...))
-	if err != nil || by != api.ByKey || payload[0] != tokenVersion {
-		return token{}, errBadAuthorization
+	by, err := ks.signed(given, append([]byte(tokenDomain), payload...))
+	if err != nil || by != ByKey || payload[0] != tokenVersion {
+		return token{}, ErrBadAuthorization
 	}
 	return token{
 		expires: time.Unix(int64(binary.BigEndian.Uint64(payload[1:])), 0),
