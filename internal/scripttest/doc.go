@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 
-// Package scripttest is the script language of our tests. A script in testdata
-// is a dialogue with a database: each directive is a request or a turn of the
-// clock, and below its ---- stands what came back. The package tests behaviour
-// through the protocol alone, and never looks at rows, but for the check that
-// ends every script: all rows of the data must agree with each other.
+// Package scripttest is the script language of our tests. A script in testdata is a
+// dialogue with a database: each directive is a request or a move of the clock, and below
+// its ---- is the answer. The package tests behaviour through the protocol alone. It never
+// reads rows, except in the check at the end of every script: all rows of the data must
+// agree with each other.
 //
-// Every script runs three times and must read the same each time: in process,
-// with the handler called directly; in process, with four physical partitions
-// to every container; and over HTTPS against a server on disk. `go test -rewrite`
-// writes down what happened: read the difference as you read code.
+// Every script runs three times, with the same output: in process, with the handler called
+// directly; in process, with four physical partitions in every container; and over HTTPS
+// against a server on disk. `go test -rewrite` writes the present output into the scripts:
+// review the difference like code.
 //
-// A script begins with a comment that says what it shows. Before its first
-// directive there are a new server, a database "db" in it, and a test clock that
-// stands at 2100-01-01T00:00:00Z, which is 4102444800 in _ts. What it speaks of
-// is container "c" of that database, unless in= and db= name another.
+// A script begins with a comment that says what it shows. Before its first directive there
+// are a new server with a database "db", and a test clock that stands at
+// 2100-01-01T00:00:00Z, which is 4102444800 in _ts. Directives are about container "c" of
+// that database, unless in= and db= name another.
 //
 //	container [name]     create a container, partitioned by /id
 //	show [name]          read it
@@ -28,11 +28,11 @@
 //	patch, batch               change parts of an item, do several operations at once
 //	list                       list the items, all pages of them
 //	delete-key                 delete all items with a partition key
-//	feed                       what has changed since the change feed was last read
+//	feed                       the changes since the change feed was last read
 //
 //	query                run a query as SDKs do, over all partitions, and in other ways
-//	                     that must come to the same: in pages of one row, in one
-//	                     partition, and without a plan; query plan shows the plan
+//	                     with the same result: in pages of one row, in one partition,
+//	                     and without a plan; query plan shows the plan
 //	where                the ids of the items for which each of several filters holds
 //	value                the value of each of several expressions
 //
@@ -40,7 +40,7 @@
 //	                     for sproc and trigger
 //	run                  a stored procedure
 //
-//	throughput [name]    what is provisioned for a container, or a database
+//	throughput [name]    the provisioned throughput of a container, or a database
 //	set-throughput       change it
 //	offers, query-offers list or query the offers
 //
@@ -50,22 +50,22 @@
 //	account              the account's regions and its consistency
 //	send GET dbs/db      send a request that has no verb of its own
 //
-//	purge                take away what has expired: nothing else does, unless the
-//	                     server was told to
-//	usage, lag           what is live and what waits to be purged, and since when
-//	ttl                  a container's settings, and what purge may do in it
-//	pause, resume, limit say that; drain waits for purge in the background
-//	whatif 60            what another default would do
-//	forecast 1h 24       what will expire when
+//	purge                purge all expired items; purge does not run in the
+//	                     background, unless the server was started with it
+//	usage, lag           what is live, what has expired and is not purged, and since when
+//	ttl                  a container's TTL, and the settings of purge in it
+//	pause, resume, limit change those; drain waits for purge in the background
+//	whatif 60            the effect of another default TTL
+//	forecast 1h 24       how much will expire when
 //	explain a            when an item expires, and why
-//	events               what has expired since they were last asked for
+//	events               the items that expired since events were last read
 //
 //	now, freeze, advance 5s, set 2100-01-01T00:01:00Z, release, confirm
-//	wall                 move the machine's own clocks, under the database
-//	server               first of all: set the server up in another way
+//	wall                 move the machine's clocks, which the database follows
+//	server               as the first directive: set up the server in another way
 //	restart              stop the server and start it on the same data
 //	crash                lose what was not durable, and start on the rest
-//	check                look at every row
+//	check                check all rows
 //
 // Items are given as JSON, on the directive's line or one to a line below it,
 // and each is a request of its own; a bare word is the id of one, so that

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Batches as .NET sends them, in HybridRow, and what they are answered with. The bytes
-// are written and read here a second time, and not by what is under test: rest's
-// hybridrow.go has the layout.
+// Batches as .NET sends them, in HybridRow, and their answers. This file encodes and
+// decodes the bytes independently of the code under test, whose layout is in rest's
+// hybridrow.go.
 
 package scripttest
 
@@ -90,7 +90,7 @@ func appendHybridText(dst []byte, text string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
-// hybridResults reads results in HybridRow, and writes them as those of JSON are.
+// hybridResults decodes results in HybridRow, and returns them as JSON.
 func (d *directive) hybridResults(stream []byte) [][]byte {
 	d.Helper()
 	var results [][]byte
@@ -113,7 +113,7 @@ func (d *directive) hybridResults(stream []byte) [][]byte {
 	return results
 }
 
-// hybridResult writes a row as JSON.
+// hybridResult returns a row as JSON.
 func (d *directive) hybridResult(row []byte) []byte {
 	d.Helper()
 	const fixed = 1 + 4 + 1 + 4 + 4
@@ -148,8 +148,8 @@ func (d *directive) hybridResult(row []byte) []byte {
 	return fmt.Appendf(nil, `%s,"requestCharge":%v}`, out, charge)
 }
 
-// hybridFailure takes what is said out of an operation's error, whose body is the one
-// that a single request would be answered with.
+// hybridFailure returns the message of an operation's error. Its body is that of a single
+// request's error.
 func (d *directive) hybridFailure(body string) string {
 	d.Helper()
 	var e struct{ Message string }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Taking JSON apart without changing a byte of it. All of this is for text that is
-// known to be valid, and looks at it once, since some answers have megabytes. What
-// it makes of other text is of no use, but it comes to an end.
+// Parsing JSON without changing a byte. It is only for valid text, and passes over it once,
+// since some answers have megabytes. For invalid text the results are meaningless, but
+// parsing ends.
 
 package scripttest
 
@@ -14,8 +14,7 @@ type member struct {
 	raw  []byte
 }
 
-// members returns the properties of an object in their order, none of what is not
-// an object.
+// members returns the properties of an object in their order, and none for any other value.
 func members(object []byte) []member {
 	var list []member
 	s := scanner{text: object}
@@ -60,7 +59,7 @@ type scanner struct {
 	at   int
 }
 
-// accept passes space and the given character, if it is what comes next.
+// accept skips space and the given character, if that is next.
 func (s *scanner) accept(char byte) bool {
 	for s.at < len(s.text) && bytes.IndexByte([]byte(" \t\r\n"), s.text[s.at]) >= 0 {
 		s.at++
@@ -72,7 +71,7 @@ func (s *scanner) accept(char byte) bool {
 	return true
 }
 
-// value passes a value and returns its text.
+// value skips a value and returns its text.
 func (s *scanner) value() []byte {
 	if s.accept('"') {
 		start := s.at - 1
@@ -103,7 +102,7 @@ func (s *scanner) value() []byte {
 	return s.text[start:]
 }
 
-// string passes the rest of a string, whose opening quote has been passed.
+// string skips the rest of a string, after its opening quote.
 func (s *scanner) string() {
 	for s.at < len(s.text) {
 		quote := bytes.IndexByte(s.text[s.at:], '"')

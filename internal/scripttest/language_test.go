@@ -86,8 +86,8 @@ func TestJSONApart(t *testing.T) {
 	}
 }
 
-// TestCheckMissesNothing takes away each of the rows that items are made of, one
-// at a time, and lets check find it.
+// TestCheckMissesNothing removes each of the rows of items, one at a time; each time, check
+// reports a problem.
 func TestCheckMissesNothing(t *testing.T) {
 	m := newMachine()
 	p := &inProcess{machine: m}

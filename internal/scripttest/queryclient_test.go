@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A client that runs queries as SDKs do: it asks for the plan, sends the rewritten
-// query to each physical partition that the plan names, and merges what comes back.
+// A client that runs queries as SDKs do: it requests the plan, sends the rewritten query to
+// each physical partition of the plan, and merges the rows.
 
 package scripttest
 
@@ -16,7 +16,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
-// queryInfo is what a plan tells a client to do with the rows of several ranges.
+// queryInfo is how a plan tells a client to merge the rows of several ranges.
 type queryInfo struct {
 	DistinctType                string
 	Top, Offset, Limit          *int
@@ -41,12 +41,13 @@ type queryPlan struct {
 	}
 }
 
-// ordered reports whether the plan's rows come in an order that the query asks for.
+// ordered reports whether the rows of the plan have an order.
 func (p *queryPlan) ordered() bool {
 	return p.HybridSearchQueryInfo != nil || len(p.QueryInfo.OrderBy) > 0
 }
 
-// merges reports whether the answer is more than the rows of all ranges.
+// merges reports whether the client has to do more than to concatenate the rows of all
+// ranges.
 func (i *queryInfo) merges() bool {
 	return i.DistinctType != "None" || i.Top != nil || i.Limit != nil || len(i.OrderBy) > 0 || i.groups() || i.DCountInfo != nil
 }
@@ -55,7 +56,7 @@ func (i *queryInfo) groups() bool {
 	return len(i.Aggregates)+len(i.GroupByExpressions)+len(i.GroupByAliasToAggregateType) > 0
 }
 
-// queryCall is a query that a directive makes.
+// queryCall is the query of a directive.
 type queryCall struct {
 	s      *script
 	d      *directive
@@ -63,12 +64,12 @@ type queryCall struct {
 	header map[string]string
 	text   string
 	params []byte // as a JSON array
-	page   int    // the most rows of a page, 0 for what the server gives
+	page   int    // the most rows of a page, 0 for the server's default
 
 	charge float64 // of all requests so far
 }
 
-// refusedError is an answer that is no result.
+// refusedError is an answer with an error.
 type refusedError struct{ answer answer }
 
 func (e *refusedError) Error() string { return strconv.Itoa(e.answer.status) }
@@ -96,7 +97,7 @@ func (q *queryCall) post(text string, header map[string]string) answer {
 	return a
 }
 
-// rows takes the rows out of a page.
+// rows returns the rows of a page.
 func (q *queryCall) rows(a answer) []datum.Value {
 	q.d.Helper()
 	page := q.s.page(q.d, a, "Documents")
@@ -110,7 +111,7 @@ func (q *queryCall) rows(a answer) []datum.Value {
 	return rows
 }
 
-// all reads all pages of a query that goes to one place.
+// all reads all pages of a query to one range or partition key.
 func (q *queryCall) all(text string, header map[string]string) ([]datum.Value, error) {
 	q.d.Helper()
 	h := map[string]string{}
@@ -134,7 +135,7 @@ func (q *queryCall) all(text string, header map[string]string) ([]datum.Value, e
 	return nil, nil
 }
 
-// plan asks for the plan of the query, for a client with the given features.
+// plan requests the plan of the query, for a client with the given features.
 func (q *queryCall) plan(features string) (*queryPlan, answer) {
 	q.d.Helper()
 	a := q.post(q.text, map[string]string{
@@ -152,7 +153,7 @@ func (q *queryCall) plan(features string) (*queryPlan, answer) {
 	return p, a
 }
 
-// ranges returns the ids of the physical partitions that a plan is about.
+// ranges returns the ids of the physical partitions of a plan.
 func (q *queryCall) ranges(p *queryPlan) []string {
 	q.d.Helper()
 	a := q.s.send(q.d, request{method: http.MethodGet, path: append(slices.Clone(q.path[:len(q.path)-1]), "pkranges")})
@@ -174,7 +175,7 @@ func (q *queryCall) ranges(p *queryPlan) []string {
 	return ids
 }
 
-// run runs the query over all partitions that it is about.
+// run runs the query over all its partitions.
 func (q *queryCall) run(p *queryPlan) ([]datum.Value, error) {
 	q.d.Helper()
 	ids := q.ranges(p)
@@ -188,7 +189,7 @@ func (q *queryCall) run(p *queryPlan) ([]datum.Value, error) {
 	return q.merged(p.QueryInfo, perRange), nil
 }
 
-// nothingSeen is what a client that begins puts in place of its resume filter.
+// nothingSeen replaces the resume filter of a client that begins.
 var nothingSeen = strings.NewReplacer("{documentdb-formattableorderbyquery-filter}", "true")
 
 // each sends the query to each range.
@@ -209,7 +210,7 @@ func (q *queryCall) each(info *queryInfo, ids []string) ([][]datum.Value, error)
 	return perRange, nil
 }
 
-// merged makes the answer of the ranges' rows.
+// merged merges the rows of the ranges.
 func (q *queryCall) merged(info *queryInfo, perRange [][]datum.Value) []datum.Value {
 	var rows []datum.Value
 	if len(info.OrderBy) > 0 {
@@ -237,7 +238,8 @@ func (q *queryCall) merged(info *queryInfo, perRange [][]datum.Value) []datum.Va
 	return sliced(rows, info.Offset, info.Limit, info.Top)
 }
 
-// payloadOf returns what a row has beside what it is merged by, in the server's own words.
+// payloadOf returns the payload of a row, without the values that it is merged by, as the
+// server's text.
 func payloadOf(row datum.Value) datum.Value {
 	var of struct {
 		Payload json.RawMessage `json:"payload"`
@@ -260,8 +262,8 @@ func sliced(rows []datum.Value, offset, limit, top *int) []datum.Value {
 	return rows
 }
 
-// mergeOrdered takes the first of the ranges' next rows again and again. It does not
-// sort: that each range is in order is the server's part.
+// mergeOrdered repeatedly takes the first of the ranges' next rows. It does not sort: each
+// range must be in order.
 func mergeOrdered(info *queryInfo, perRange [][]datum.Value) []datum.Value {
 	var rows []datum.Value
 	for {
@@ -301,7 +303,7 @@ func distinctRows(info *queryInfo, rows []datum.Value) []datum.Value {
 			continue
 		}
 		if info.DistinctType == "Ordered" {
-			clear(seen) // equal rows come one after another
+			clear(seen) // equal rows are adjacent
 		}
 		seen[key] = true
 		distinct = append(distinct, row)
@@ -309,7 +311,7 @@ func distinctRows(info *queryInfo, rows []datum.Value) []datum.Value {
 	return distinct
 }
 
-// mergeGroups puts the groups of several ranges together.
+// mergeGroups merges the groups of several ranges.
 func (q *queryCall) mergeGroups(info *queryInfo, rows []datum.Value) []datum.Value {
 	groups := map[string][]datum.Value{}
 	var keys []string
@@ -361,7 +363,7 @@ func (q *queryCall) mergeGroup(info *queryInfo, payloads []datum.Value) datum.Va
 	return b.Value()
 }
 
-// mergeAggregate makes one aggregate of its parts.
+// mergeAggregate merges the parts of an aggregate.
 func (q *queryCall) mergeAggregate(name string, parts []datum.Value) datum.Value {
 	switch name {
 	case "Count", "CountIf", "Sum":
@@ -414,8 +416,8 @@ func extreme(name string, parts []datum.Value) datum.Value {
 	return best
 }
 
-// collected returns the elements of all parts, in the order of their texts: that of a
-// list is not defined.
+// collected returns the elements of all parts, in the order of their texts, since a list
+// has no defined order.
 func collected(name string, parts []datum.Value) datum.Value {
 	var all [][]byte
 	for _, p := range parts {

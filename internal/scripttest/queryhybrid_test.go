@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What the client does for ORDER BY RANK.
+// The client's part of ORDER BY RANK.
 
 package scripttest
 
@@ -13,7 +13,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
-// hybridInfo is what a plan tells a client to do for ORDER BY RANK.
+// hybridInfo is how a plan tells a client to run ORDER BY RANK.
 type hybridInfo struct {
 	GlobalStatisticsQuery    string
 	ComponentQueryInfos      []queryInfo
@@ -22,11 +22,11 @@ type hybridInfo struct {
 	RequiresGlobalStatistics bool
 }
 
-// rankConstant is that of reciprocal rank fusion.
+// rankConstant is the constant of reciprocal rank fusion.
 const rankConstant = 60
 
-// hybrid runs ORDER BY RANK: the statistics of all ranges first, then a query for
-// each score, whose rows are put in order by their ranks.
+// hybrid runs ORDER BY RANK: first the statistics of all ranges, then a query for each
+// score, whose rows are ordered by their ranks.
 func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]datum.Value, error) {
 	fill := nothingSeen
 	if info.RequiresGlobalStatistics {
@@ -60,7 +60,7 @@ func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]datum.Value, error
 	return sliced(fused, info.Skip, info.Take, nil), nil
 }
 
-// statisticsReplacer adds up the statistics and puts them in place of their names.
+// statisticsReplacer adds up the statistics and replaces their names with the sums.
 func statisticsReplacer(rows []datum.Value) *strings.Replacer {
 	const name = "{documentdb-formattablehybridsearchquery-"
 	add := func(of func(datum.Value) datum.Value) string {

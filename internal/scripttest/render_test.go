@@ -15,11 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// labels gives rids and etags names that are the same in every run.
+// labels replace rids and etags with names that are the same in every run.
 type labels map[string]string
 
-// of returns the label of a value, which is the next of its kind if the value is
-// new.
+// of returns the label of a value: the next of its kind if the value is new.
 func (l *labels) of(kind, value string) string {
 	if *l == nil {
 		*l = labels{}
@@ -36,15 +35,15 @@ func (l *labels) of(kind, value string) string {
 	return (*l)[value]
 }
 
-// added are the properties that the server adds.
+// added are the system properties.
 var added = []string{
 	"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn",
 	"_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "_colls", "_users",
 	"_permissions", "_token",
 }
 
-// filledIn are the parts of a container's definition that are left out of scripts
-// when they are as the server, or the verb container, fills them in.
+// filledIn are the parts of a container's definition that scripts do not show when they
+// have the default of the server, or of the verb container.
 var filledIn = map[string]string{
 	"partitionKey":             defaultKey,
 	"indexingPolicy":           `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`,
@@ -53,13 +52,13 @@ var filledIn = map[string]string{
 	"geospatialConfig":         `{"type":"Geography"}`,
 }
 
-// view says what of a resource a script wants to see.
+// view is which properties of a resource a script shows.
 type view struct {
 	full bool
 	with []string
 }
 
-// view reads the arguments that every verb takes which shows a resource:
+// view parses the arguments of all verbs that show a resource:
 //
 //	read a with=(_ts, _etag)
 //	show full
@@ -86,7 +85,7 @@ func (s *script) resource(body []byte, v view) string {
 	return "{" + strings.TrimPrefix(collapse(out.String()), ",") + "}"
 }
 
-// stable writes a property's value with labels in place of rids and etags.
+// stable renders a property's value with labels in place of rids and etags.
 func (s *script) stable(m member) string {
 	switch m.name {
 	case "_rid":
@@ -105,18 +104,18 @@ func (s *script) stable(m member) string {
 	return string(m.raw)
 }
 
-// quoted writes a JSON string without escaping what HTML would.
+// quoted returns a JSON string without escapes for HTML.
 func quoted(text string) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(text); err != nil {
-		panic(err) // a string can be written
+		panic(err) // a string can always be encoded
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// unquoted returns what a JSON string says, and any other value as it is.
+// unquoted returns the text of a JSON string, and any other value as it is.
 func unquoted(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -125,7 +124,7 @@ func unquoted(raw []byte) string {
 	return text
 }
 
-// line writes an answer: the status, and the resource or the error's text.
+// line renders an answer: the status, and the resource or the error's text.
 func (s *script) line(d *directive, a answer, v view) string {
 	d.Helper()
 	out := strconv.Itoa(a.status)
@@ -173,7 +172,7 @@ func collapse(text string) string {
 
 var run = regexp.MustCompile(`<([^<>*])\*(\d+)>`)
 
-// longestRun bounds what a script can ask for.
+// longestRun is the longest run that a script can write.
 const longestRun = 8 << 20
 
 // expand undoes collapse.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Requests as an SDK makes them, and what every answer must have.
+// Requests as an SDK makes them, and checks of all answers.
 
 package scripttest
 
@@ -36,7 +36,7 @@ func containerPath(database, container string) []string {
 	return []string{"dbs", database, "colls", container}
 }
 
-// send signs and sends a request, and checks what every answer must have.
+// send signs and sends a request, and checks the answer.
 func (s *script) send(d *directive, r request) answer {
 	d.Helper()
 	header := http.Header{}
@@ -68,7 +68,7 @@ func (s *script) send(d *directive, r request) answer {
 	return a
 }
 
-// signature is what the Authorization header holds: that the owner of the key
+// signature is the value of the Authorization header: it proves that an owner of the key
 // made this request on this date.
 func (r *request) signature(d *directive, date string) string {
 	key, err := base64.StdEncoding.DecodeString(mayfly.WellKnownKey)
@@ -79,7 +79,7 @@ func (r *request) signature(d *directive, date string) string {
 	if len(link) > 0 {
 		kind = link[(len(link)-1)&^1]
 	}
-	if kind == "operations" { // on a container, as which it is signed
+	if kind == "operations" { // it is signed as one on the container
 		link, kind = r.path[:4], r.path[2]
 	}
 	if len(link)%2 == 1 { // a list is signed as its owner
@@ -90,7 +90,7 @@ func (r *request) signature(d *directive, date string) string {
 	return "type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// wellFormed checks what the protocol promises of every answer.
+// wellFormed checks what the protocol guarantees for every answer.
 func (a *answer) wellFormed() error {
 	if a.header.Get("X-Ms-Activity-Id") == "" {
 		return fmt.Errorf("it has no activity id")
@@ -122,7 +122,7 @@ func (a *answer) wellFormed() error {
 
 func (a *answer) charge() string { return a.header.Get("X-Ms-Request-Charge") }
 
-// errorText takes what an error's body says out of it:
+// errorText returns the message in an error's body:
 //
 //	{"code":"NotFound","message":"Message: {\"Errors\":[\"…\"]}\r\nActivityId: …"}
 func (a *answer) errorText() (string, error) {
@@ -141,15 +141,14 @@ func (a *answer) errorText() (string, error) {
 	if ok {
 		return refusalText([]byte(inner))
 	}
-	if !strings.HasSuffix(trailer, ", Gateway Failed to Retrieve Query Plan") { // which is refused in plain words
+	if !strings.HasSuffix(trailer, ", Gateway Failed to Retrieve Query Plan") { // the message is plain text
 		return "", fmt.Errorf("the message is not the service's: %q", e.Message)
 	}
 	return first, nil
 }
 
-// refusalText reads what an error's message holds: one sentence or, of a query,
-// one or more with a code and, unless that is a number, with where in the text it
-// is about.
+// refusalText parses an error's message: one sentence or, for a query, one or more with a
+// code and, unless that is a number, with a position in the query.
 func refusalText(message []byte) (string, error) {
 	if !json.Valid(message) || len(members(message)) != 1 || len(elements(members(message)[0].raw)) == 0 {
 		return "", fmt.Errorf("the message does not hold an error: %q", message)
@@ -183,7 +182,7 @@ func refusalText(message []byte) (string, error) {
 	return strings.Join(lines, "\n    "), nil
 }
 
-// ascii writes what is beyond ASCII as SDKs do in headers.
+// ascii escapes characters beyond ASCII as SDKs do in headers.
 func ascii(text string) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// startOfTime is where the test clock stands when a script begins: far enough
-	// ahead that no machine's clock has passed it.
+	// startOfTime is where the test clock stands when a script begins. It is later than any
+	// machine's clock.
 	startOfTime = "2100-01-01T00:00:00Z"
-	// fourPartitions is the throughput for which a container gets four physical
-	// partitions, onePartition one for which it gets one.
+	// fourPartitions is the throughput of a container with four physical partitions, and
+	// onePartition that of a container with one.
 	fourPartitions = "21000"
 	onePartition   = "400"
 
@@ -57,7 +57,7 @@ func TestScriptsOverHTTP(t *testing.T) {
 
 func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		t.Parallel() // a server on a disk waits most of the time
+		t.Parallel() // a server on disk mostly waits
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -84,26 +84,26 @@ func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
 	})
 }
 
-// needsMachine finds the directives that a script can use in process only.
+// needsMachine matches the directives that work only in process.
 var needsMachine = regexp.MustCompile(`(?m)^(wall|crash)\b`)
 
 // script is one run of a script.
 type script struct {
 	server server
-	// machine is what an in-process server runs on; nil over HTTP.
+	// machine is the machine of an in-process server; nil over HTTP.
 	machine    *machine
-	throughput string // of containers for which the script says none
+	throughput string // of containers for which the script gives none
 
 	begun   bool
 	keys    map[string]string // partition key definitions, by database and container
-	kept    map[string]string // what the script has asked to keep, by name
-	cursors map[string]string // where the events of a container were last left off
+	kept    map[string]string // values that the script keeps, by name
+	cursors map[string]string // where events of a container were last read to
 	labels  labels
-	// credential is what requests carry in place of a signature, nil for one.
+	// credential replaces the signature in requests; nil signs them.
 	credential *string
 }
 
-// verb carries out one directive and returns what came of it.
+// verb executes one directive and returns its output.
 type verb func(s *script, d *directive) string
 
 var verbs = map[string]verb{
@@ -146,9 +146,9 @@ func (s *script) run(t *testing.T, data *datadriven.TestData) string {
 	return out
 }
 
-// begin starts the server. A script that begins with the verb wall has the
-// machine's clocks in its hands; all others have a test clock, which stands still.
-// One that begins with the verb server says how it is set up.
+// begin starts the server. A script that begins with the verb wall moves the machine's
+// clocks. All others have a test clock, which stands still. A script that begins with the
+// verb server sets up the server.
 func (s *script) begin(d *directive) {
 	s.begun = true
 	s.keys, s.kept, s.cursors = map[string]string{}, map[string]string{}, map[string]string{}
@@ -170,12 +170,12 @@ func (s *script) begin(d *directive) {
 	}
 }
 
-// directive is a line of a script with what stands below it.
+// directive is a line of a script with the lines below it.
 type directive struct {
 	*testing.T
 	data  *datadriven.TestData
 	used  map[string]bool
-	first bool // of its script
+	first bool // in its script
 }
 
 func (d *directive) fatalf(format string, args ...any) {
@@ -212,8 +212,7 @@ func (d *directive) flag(word string) bool {
 	return true
 }
 
-// words returns the bare words that are no flags: verbs ask for their flags
-// first.
+// words returns the bare words that are not flags. Verbs read their flags first.
 func (d *directive) words() []string {
 	var words []string
 	for _, arg := range d.data.CmdArgs {
@@ -229,7 +228,7 @@ func (d *directive) words() []string {
 	return words
 }
 
-// word returns the only bare word, or otherwise if there is none.
+// word returns the only bare word, or the given default if there is none.
 func (d *directive) word(otherwise string) string {
 	words := d.words()
 	switch len(words) {

@@ -31,36 +31,36 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// server is a database under test, and the door through which scripts reach it.
+// server is a database under test, and how scripts reach it.
 type server interface {
-	// setUp says how it is to start, if not as all servers do.
+	// setUp changes how the server starts.
 	setUp(setup)
-	// start opens the data, new or left behind by stop, and begins to answer.
+	// start opens the data, new or existing, and begins to answer.
 	start() error
-	// stop ends it cleanly. A server that is not running stays so.
+	// stop ends it cleanly. It has no effect on a stopped server.
 	stop() error
-	// send passes on a request. The target is a path, percent-encoded.
+	// send sends a request. The target is a path, percent-encoded.
 	send(method, target string, header http.Header, body []byte) (answer, error)
-	// endpoint is where clients find it.
+	// endpoint is the server's address for clients.
 	endpoint() string
-	// check looks at every row and returns what does not agree.
+	// check checks all rows and returns the problems.
 	check() (problems []string, err error)
 }
 
-// setup is what can differ between servers. The zero value has purge paused, no
-// quotas, and lets everybody spend what they like.
+// setup is what can differ between servers. With the zero value, purge is paused, and there
+// are no quotas and no limit of throughput.
 type setup struct {
-	purge                             bool // works in the background
-	enforce                           bool // of what is provisioned
+	purge                             bool // purge runs in the background
+	enforce                           bool // provisioned throughput is enforced
 	containerQuota, partitionKeyQuota int64
 	regions                           []string      // names, or name=endpoint; none for one
-	multiWrite                        bool          // in every region
+	multiWrite                        bool          // every region takes writes
 	consistency                       string        // of the account, empty for Session
-	retention                         time.Duration // of all versions, where containers do not say
-	scriptTime                        time.Duration // that a procedure has, 0 for plenty
+	retention                         time.Duration // of all versions, for containers without a policy
+	scriptTime                        time.Duration // limit of a procedure, 0 for a long one
 }
 
-// account is what the server says of itself.
+// account is the server's description of its account.
 func (s *setup) account() api.Account {
 	a := api.Account{Regions: s.regions, MultiWrite: s.multiWrite, Consistency: cmp.Or(s.consistency, mayfly.DefaultConsistency)}
 	if len(a.Regions) == 0 {
@@ -69,18 +69,18 @@ func (s *setup) account() api.Account {
 	return a
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// machine is what an in-process server runs on: a disk that can lose what was not
-// synced, and clocks that scripts can take in hand.
+// machine is the machine of an in-process server: a disk that can lose unsynced data, and
+// clocks that scripts can move.
 type machine struct {
 	disk *vfs.MemFS
-	// manual says that the clocks below are the machine's.
+	// manual says that the machine's clocks are the ones below.
 	manual bool
 
 	mu struct {
@@ -96,8 +96,8 @@ func newMachine() *machine {
 	return m
 }
 
-// crash forgets what was not durable. Whoever has the disk open writes to one
-// that nobody will see again.
+// crash drops all that was not durable. A server that still has the old disk open writes to
+// a copy that is never read again.
 func (m *machine) crash() { m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{}) }
 
 func (m *machine) clocks() clock.Reading {
@@ -112,7 +112,7 @@ func (m *machine) boot() clock.Boot {
 	return m.mu.boot
 }
 
-// pass lets time pass, of which the machine sleeps a part, and step sets the wall clock.
+// pass lets time pass, for a part of which the machine sleeps. step sets the wall clock.
 func (m *machine) pass(awake, asleep, step time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *machine) pass(awake, asleep, step time.Duration) {
 	m.mu.boot.Ms += (awake + asleep).Milliseconds()
 }
 
-// reboot starts the machine anew, after it was off for some time.
+// reboot restarts the machine after it was off for some time.
 func (m *machine) reboot(off time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ func (m *machine) reboot(off time.Duration) {
 	m.mu.boot = clock.Boot{ID: m.mu.boot.ID + "again "}
 }
 
-// inProcess calls the handler directly, with no network between.
+// inProcess calls the handler directly, without a network.
 type inProcess struct {
 	machine *machine
 	setup   setup
@@ -170,10 +170,10 @@ func (p *inProcess) start() (err error) {
 	return err
 }
 
-// scriptMemory is what the requests of a script may take: they come one by one.
+// scriptMemory is the memory of a script's requests, which come one by one.
 const scriptMemory = 128 << 20
 
-// endpoint is the host that httptest gives requests.
+// endpoint is the host in the requests of httptest.
 func (p *inProcess) endpoint() string { return "http://example.com/" }
 
 func (p *inProcess) stop() error {
@@ -196,14 +196,14 @@ func (p *inProcess) send(method, target string, header http.Header, body []byte)
 	}
 	w := httptest.NewRecorder()
 	p.handler.ServeHTTP(w, r)
-	received := http.Header{} // as a client's net/http spells them
+	received := http.Header{} // as net/http of a client spells them
 	for name, values := range w.Result().Header {
 		received[http.CanonicalHeaderKey(name)] = values
 	}
 	return answer{w.Code, received, w.Body.Bytes()}, nil
 }
 
-// rewind sets the clock of the stopped server right.
+// rewind corrects the clock of the stopped server.
 func (p *inProcess) rewind(force bool) (res engine.RewindResult, err error) {
 	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, IsIndexKey: store.IsIndexKey, Logger: quiet()}); err != nil {
 		return res, err
@@ -221,7 +221,7 @@ func (p *inProcess) check() (problems []string, err error) {
 	return problems, err
 }
 
-// overHTTP is a whole server with its data on disk, and a client of it.
+// overHTTP is a whole server with its data on disk, and its client.
 type overHTTP struct {
 	dir   string
 	setup setup
@@ -232,8 +232,8 @@ type overHTTP struct {
 	base   string
 }
 
-// plenty is the time of a procedure that something else must stop, however busy the machine
-// is. A call of a function has a fifth of it.
+// plenty is the time limit of a procedure that is stopped by something else, however busy
+// the machine is. A call of a function has a fifth of it.
 const plenty = 5 * patience
 
 // patience is how long to wait for an answer, or for the server to stop.
@@ -306,7 +306,7 @@ func (h *overHTTP) send(method, target string, header http.Header, body []byte) 
 	if err != nil {
 		return answer{}, err
 	}
-	r.Header, r.Host = header, header.Get("Host") // of the server, if it is empty
+	r.Header, r.Host = header, header.Get("Host") // the server's own if empty
 	res, err := h.client.Do(r)
 	if err != nil {
 		return answer{}, err
@@ -316,7 +316,7 @@ func (h *overHTTP) send(method, target string, header http.Header, body []byte) 
 	return answer{res.StatusCode, res.Header, got}, err
 }
 
-// check is made on data at rest, as an operator makes it.
+// check checks the data at rest, as an operator would.
 func (h *overHTTP) check() ([]string, error) {
 	if err := h.stop(); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Users and permissions, requests made with their tokens, and requests that have no
-// verb of their own.
+// Users and permissions, requests with their tokens, and requests without a verb of their
+// own.
 
 package scripttest
 
@@ -15,9 +15,9 @@ import (
 
 const defaultUser = "u"
 
-// children are the resources below an owner that one verb is for.
+// children are the resources of one kind below an owner.
 type children struct {
-	// owner returns the path of what they are below.
+	// owner returns the path of the owner.
 	owner         func(d *directive) []string
 	segment, kind string
 }
@@ -76,7 +76,7 @@ func (c children) show(s *script, d *directive) string {
 	return s.accessLine(d, s.send(d, request{method: http.MethodGet, path: append(path, s.name(d)), header: header}), v)
 }
 
-// replace replaces a resource by what stands in the line below.
+// replace replaces a resource with the body in the line below.
 //
 //	replace-user u
 //	{"id":"v"}
@@ -110,7 +110,7 @@ func (c children) list(s *script, d *directive) string {
 	return s.list(d, request{method: http.MethodGet, path: path, header: header}, c.kind)
 }
 
-// name is the only bare word; $r stands for what was kept as r.
+// name is the only bare word; $r is the value kept as r.
 func (s *script) name(d *directive) string { return s.named(d, d.word("")) }
 
 func (s *script) named(d *directive, word string) string {
@@ -129,7 +129,7 @@ func (s *script) accessHeader(d *directive) map[string]string {
 	return h
 }
 
-// accessLine writes an answer, and keeps the token in it.
+// accessLine renders an answer, and keeps the token in it.
 func (s *script) accessLine(d *directive, a answer, v view) string {
 	s.keep(d, a)
 	if name := d.option("ticket"); name != "" {
@@ -142,8 +142,8 @@ func (s *script) accessLine(d *directive, a answer, v view) string {
 	return s.line(d, a, v)
 }
 
-// makeAs makes all requests from here on with a token that was kept, and none at all
-// with nobody. With owner they are signed with the key again.
+// makeAs makes all later requests with a kept token. With nobody they have no credential,
+// and with owner they are signed with the key again.
 //
 //	as t
 //	----
@@ -163,8 +163,8 @@ func makeAs(s *script, d *directive) string {
 	return "as " + who
 }
 
-// sendAny sends a request that has no verb of its own, with the body in the lines
-// below. $r in its path stands for what was kept as r.
+// sendAny sends a request without a verb of its own, with the body in the lines below. $r
+// in its path is the value kept as r.
 //
 //	send GET dbs/db/colls/c/conflicts
 //	----
@@ -200,8 +200,8 @@ func sendAny(s *script, d *directive) string {
 	return s.accessLine(d, s.send(d, request{method: words[0], path: path, header: header, body: []byte(body)}), v)
 }
 
-// showAccount writes what the account says of itself: its regions and where they
-// are, which is here unless they have an endpoint of their own.
+// showAccount shows the account's description: its regions and their endpoints, which are
+// here unless they have one of their own.
 //
 //	account
 //	----
@@ -239,8 +239,8 @@ func showAccount(s *script, d *directive) string {
 		account.UserConsistencyPolicy.DefaultConsistencyLevel)
 }
 
-// authorization is what a request carries: a signature, unless the script says
-// something else.
+// authorization is the credential of a request: a signature, unless the script sets
+// another.
 func (s *script) authorization(d *directive, r *request, date string) string {
 	if s.credential != nil {
 		return url.QueryEscape(*s.credential)

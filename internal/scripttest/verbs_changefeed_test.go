@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The change feed, as the SDKs read it: each physical partition by itself, from
-// where it was left off, until nothing is new.
+// The change feed, as the SDKs read it: each physical partition by itself, from its last
+// position, until nothing is new.
 
 package scripttest
 
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// readFeed tells what has changed since the feed was last read, at first from the
+// readFeed shows the changes since the feed was last read, at first from the
 // beginning, in the order of the items' JSON. Between two reads of one reader it
-// asks in other ways too, which must come to the same: in pages of one, in ranges of
+// reads in other ways too, with the same result: in pages of one, in ranges of
 // effective partition keys, and for the whole container at once.
 //
 //	feed
@@ -33,7 +33,7 @@ import (
 //
 // It takes in=, db= and what to show, and
 //
-//	as=r              who reads: each reader goes on from where it was
+//	as=r              the reader: each resumes at its own position
 //	from=beginning from=now   begin anew
 //	since=2100-01-01T00:00:05Z    begin anew, with what was written then or later
 //	at=12             begin anew, at an etag: a kept one, or one
@@ -100,20 +100,20 @@ type feedReader struct {
 	pageCharges               []string
 }
 
-// feedScope is what of a container is read.
+// feedScope is the part of a container that is read.
 type feedScope struct {
 	id, pk         string
 	min, max       string // of a physical partition
 	minEPK, maxEPK string // of a part of it
 }
 
-// feedStart is where a reader begins that has no place yet.
+// feedStart is where a reader without a position begins.
 type feedStart struct {
 	anew          bool
 	etag, instant string
 }
 
-// feedChange is a change that was told, as it is to be written.
+// feedChange is a change in the feed, as the script shows it.
 type feedChange struct {
 	rid, place, line string
 }
@@ -159,13 +159,13 @@ func (f *feedReader) ranges() []feedScope {
 	for _, r := range list.PartitionKeyRanges {
 		scopes = append(scopes, feedScope{id: r.ID, min: r.MinInclusive, max: r.MaxExclusive})
 	}
-	if len(scopes) == 0 { // no such container: let the feed say so
+	if len(scopes) == 0 { // no such container: the feed reports it
 		scopes = []feedScope{{id: "0"}}
 	}
 	return scopes
 }
 
-// read reads what is new of a scope, and goes on from there the next time.
+// read reads the new changes of a scope, and keeps the position for the next read.
 func (f *feedReader) read(scope feedScope, start feedStart) (changes []feedChange, refusal string) {
 	f.d.Helper()
 	place := f.name + scope.id + scope.pk
@@ -202,7 +202,7 @@ func (f *feedReader) cut(scope feedScope) string {
 	}
 	upper := scope.max
 	if upper == "FF" {
-		upper = "40" // no hash begins with two bits
+		upper = "40" // no hash begins with its two highest bits set
 	}
 	bound := func(text string) *big.Int {
 		raw, err := hex.DecodeString(text)
@@ -222,7 +222,7 @@ func (f *feedReader) readWhole(start feedStart, want []feedChange) (refusal stri
 	if !start.anew && f.s.kept[place] != "" {
 		start = feedStart{etag: f.s.kept[place]}
 	} else if start.etag != "" && start.etag != "*" {
-		return "" // the place of a partition says nothing of the others
+		return "" // positions of single partitions cannot be compared with it
 	}
 	changes, next, refusal := f.pages(feedScope{}, start, f.max)
 	if refusal != "" {
@@ -249,7 +249,7 @@ func (f *feedReader) same(how string, want, got []feedChange) {
 	}
 }
 
-// pages reads all pages of a scope until nothing is new, and returns where that was.
+// pages reads all pages of a scope until nothing is new, and returns the last position.
 func (f *feedReader) pages(scope feedScope, start feedStart, most string) (changes []feedChange, next, refusal string) {
 	f.d.Helper()
 	header := map[string]string{
@@ -301,7 +301,7 @@ func (f *feedReader) pages(scope feedScope, start feedStart, most string) (chang
 	return nil, "", ""
 }
 
-// change reads a change, checks what it says of itself, and writes it.
+// change parses a change, checks its metadata, and renders it.
 func (f *feedReader) change(raw []byte) (c feedChange, lsn uint64) {
 	f.d.Helper()
 	if !f.wrapped && !f.all {

@@ -102,13 +102,13 @@ func (s *script) clock(d *directive, body string) string {
 	return text
 }
 
-// wall has the machine's clocks in hand. A script that uses it begins with it,
-// and has no test clock: its database goes by the machine.
+// wall moves the machine's clocks. A script that uses it begins with it, and has no test
+// clock: its database follows the machine's clocks.
 //
 //	wall start=2100-01-01T00:00:00Z    where the wall clock stands at first
 //	wall pass=60s                      a minute passes
 //	wall sleep=8h                      the machine sleeps
-//	wall step=-1h                      somebody sets the wall clock back
+//	wall step=-1h                      the wall clock is set back
 func wall(s *script, d *directive) string {
 	if s.machine.manual && d.option("start") == "" {
 		s.machine.pass(d.duration("pass"), d.duration("sleep"), d.duration("step"))
@@ -116,7 +116,7 @@ func wall(s *script, d *directive) string {
 	return s.clock(d, "")
 }
 
-// takeClocks takes the machine's clocks in hand before the server starts.
+// takeClocks replaces the machine's clocks before the server starts.
 func (s *script) takeClocks(d *directive) {
 	t, err := time.Parse(time.RFC3339, d.option("start"))
 	if err != nil {
@@ -214,7 +214,7 @@ func rewind(s *script, d *directive) string {
 	return text
 }
 
-// crash takes the power away: the server starts again with what was durable.
+// crash cuts the power: the server starts again with what was durable.
 //
 //	crash
 //	----
@@ -224,11 +224,10 @@ func crash(s *script, d *directive) string {
 	return restart(s, d)
 }
 
-// allIsWell is what check says if it has nothing to say.
+// allIsWell is the output of a check without problems.
 const allIsWell = "ok"
 
-// check looks at every row of the data. It is also made at the end of every
-// script.
+// check checks all rows of the data. Every script ends with it.
 //
 //	check
 //	----

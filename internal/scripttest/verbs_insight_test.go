@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What would expire, what will, why an item does, and which have.
+// What would expire, what will, which items have, and why.
 
 package scripttest
 
@@ -206,7 +206,7 @@ func events(s *script, d *directive) string {
 	return s.eventLines(all, v)
 }
 
-// eventPage takes a page apart, and checks that it is in order.
+// eventPage parses a page, and checks that it is in order.
 func (d *directive) eventPage(a answer) (told []expiryEvent, last expiryEvent) {
 	d.Helper()
 	for line := range bytes.Lines(a.body) {
@@ -231,7 +231,7 @@ func (d *directive) eventPage(a answer) (told []expiryEvent, last expiryEvent) {
 	return told, last
 }
 
-// eventLines writes events. Between partitions those of one moment have no order.
+// eventLines renders events. Events of different partitions at one moment have no order.
 func (s *script) eventLines(all []expiryEvent, v view) string {
 	slices.SortStableFunc(all, func(a, b expiryEvent) int {
 		return strings.Compare(a.GoneAt+"\x00"+a.ID, b.GoneAt+"\x00"+b.ID)

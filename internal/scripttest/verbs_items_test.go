@@ -128,7 +128,7 @@ func (s *script) items(d *directive, op itemOp) string {
 	return strings.Join(lines, "\n")
 }
 
-// counted writes how often there was which status.
+// counted renders how often each status occurred.
 func counted(statuses map[string]int) string {
 	var lines []string
 	for status, n := range statuses {
@@ -169,11 +169,11 @@ func (s *script) itemHeader(d *directive) map[string]string {
 	return h
 }
 
-// plainName is what a kept value is called; what looks different is a value.
+// plainName matches the name of a kept value; any other text is a value itself.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 
-// given returns an option's value, which may be the name of one that was kept, or
-// bare:name for one without its quotes.
+// given returns an option's value, which may be the name of a kept one, or bare:name for
+// one without its quotes.
 func (s *script) given(d *directive, key string) string {
 	value := d.option(key)
 	if kept, ok := s.kept[value]; ok {
@@ -188,7 +188,7 @@ func (s *script) given(d *directive, key string) string {
 	return value
 }
 
-// keeps are the parts of an answer that can be kept, and by which option.
+// keeps are the parts of an answer that can be kept, by option.
 var keeps = map[string]func(answer) string{
 	"etag":  func(a answer) string { return a.header.Get("Etag") },
 	"token": func(a answer) string { return a.header.Get("X-Ms-Session-Token") },
@@ -208,7 +208,7 @@ func (d *directive) mayKeep(answers int) {
 	}
 }
 
-// keep keeps what the directive asks for.
+// keep keeps the values that the directive names.
 func (s *script) keep(d *directive, a answer) {
 	d.Helper()
 	for key, part := range keeps {
@@ -223,7 +223,7 @@ func (s *script) keep(d *directive, a answer) {
 	}
 }
 
-// number reads an optional number.
+// number parses an optional number.
 func (d *directive) number(key string) int {
 	text := d.option(key)
 	if text == "" {
@@ -260,7 +260,7 @@ func (d *directive) objects() [][]byte {
 	return repeated
 }
 
-// padded gives an object a property "pad" that makes it as long as it should be.
+// padded gives an object a property "pad" so that it has the given length.
 func padded(object []byte, size int) []byte {
 	const frame = len(`,"pad":""}`)
 	body := strings.TrimSuffix(string(object), "}")
@@ -279,8 +279,8 @@ func pointID(object []byte, given string) string {
 	return unquoted(raw)
 }
 
-// partitionKey makes the header: what the directive gives, or what an SDK would
-// take out of the item.
+// partitionKey returns the header: the directive's, or what an SDK would take from the
+// item.
 func (s *script) partitionKey(d *directive, database, container string, object []byte) string {
 	switch given := d.option("pk"); {
 	case given == "-":
@@ -305,7 +305,7 @@ func (s *script) partitionKey(d *directive, database, container string, object [
 	for _, path := range key.Paths {
 		raw := at(object, path)
 		if strings.HasPrefix(raw, "{") || strings.HasPrefix(raw, "[") {
-			raw = "{}" // what is no scalar is no value of a key
+			raw = "{}" // only scalars are values of a key
 		}
 		values = append(values, raw)
 	}

@@ -57,7 +57,7 @@ func (s *script) rangeID(d *directive) string {
 	return id
 }
 
-// cutOut asks for a range of effective partition keys, if the directive does.
+// cutOut sets a range of effective partition keys, if the directive has one.
 func (d *directive) cutOut(header map[string]string) {
 	bounds := d.options("epk")
 	if len(bounds) == 0 {
@@ -70,7 +70,7 @@ func (d *directive) cutOut(header map[string]string) {
 	header["X-Ms-Start-Epk"], header["X-Ms-End-Epk"] = bounds[0], bounds[1]
 }
 
-// list reads a feed and writes what is in it.
+// list reads a feed and renders its resources.
 func (s *script) list(d *directive, r request, kind string) string {
 	d.Helper()
 	v, ordered, count := d.view(), d.flag("ordered"), d.flag("count")
@@ -119,7 +119,7 @@ func (s *script) list(d *directive, r request, kind string) string {
 	return strings.Join(append([]string{head}, lines...), "\n")
 }
 
-// page takes a page apart and checks what it says of itself.
+// page parses a page and checks its metadata.
 func (s *script) page(d *directive, a answer, kind string) [][]byte {
 	d.Helper()
 	list := members(a.body)

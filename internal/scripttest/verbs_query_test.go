@@ -163,8 +163,8 @@ func (s *script) newQuery(d *directive, text string, params []byte) *queryCall {
 	}
 }
 
-// directHeader returns the headers of a query that is to be sent as it is, nil if it
-// is not.
+// directHeader returns the headers of a query that is sent as it is, nil if the query needs
+// a plan.
 func (q *queryCall) directHeader() map[string]string {
 	d, h := q.d, map[string]string{}
 	if d.option("pk") != "" {
@@ -187,7 +187,7 @@ func (q *queryCall) directHeader() map[string]string {
 type times int
 
 const (
-	againAndAgain times = iota // in all ways that must come to the same
+	againAndAgain times = iota // in all ways that must have the same result
 	once
 )
 
@@ -198,8 +198,8 @@ func (d *directive) times() times {
 	return againAndAgain
 }
 
-// planned runs the query as SDKs do and, unless it is to be run once, in other ways
-// that must come to the same.
+// planned runs the query as SDKs do and, unless it is to be run once, in other ways that
+// must have the same result.
 func (q *queryCall) planned(n times) (rows []datum.Value, ordered bool, err error) {
 	q.d.Helper()
 	plan, a := q.plan((^clientplan.FeatureSet(0)).String())
@@ -220,8 +220,8 @@ func (q *queryCall) planned(n times) (rows []datum.Value, ordered bool, err erro
 	return rows, plan.ordered(), nil
 }
 
-// withoutPlan checks what the query comes to for clients that know of no plans: those
-// are refused if there is something to merge and more than one partition to ask.
+// withoutPlan checks the result for clients that do not use plans. They are refused if
+// several partitions have to be merged.
 func (q *queryCall) withoutPlan(plan *queryPlan, rows []datum.Value) {
 	q.d.Helper()
 	ids := q.ranges(plan)
@@ -246,7 +246,7 @@ func (q *queryCall) withoutPlan(plan *queryPlan, rows []datum.Value) {
 	}
 }
 
-// same checks that a query came to the same rows again.
+// same checks that a query has the same rows again.
 func (q *queryCall) same(how string, plan *queryPlan, want, got []datum.Value, err error) {
 	q.d.Helper()
 	if err != nil {
@@ -295,7 +295,7 @@ func (s *script) queryPage(d *directive, q *queryCall, header map[string]string,
 	return s.rowLines(d, q.rows(a), nil, v)
 }
 
-// planLine writes a plan, without what says nothing in it.
+// planLine renders a plan, without its empty parts.
 func (s *script) planLine(d *directive, q *queryCall) string {
 	features := (^clientplan.FeatureSet(0)).String()
 	if _, given := d.data.Arg("features"); given {
@@ -332,11 +332,11 @@ func (s *script) refusal(d *directive, err error) string {
 	return s.line(d, refused.answer, view{})
 }
 
-// rowView says what of rows a script wants to see.
+// rowView is how a script shows rows.
 type rowView struct {
 	view
-	count  bool // only how many there are
-	sorted bool // by their texts, for they have no order
+	count  bool // only the number of rows
+	sorted bool // by their texts, since they have no order
 }
 
 // rowLines writes rows, one to a line.
@@ -363,8 +363,8 @@ func (s *script) rowLines(d *directive, rows []datum.Value, err error, v rowView
 	return strings.Join(lines, "\n")
 }
 
-// row writes a row. In what is a whole item, wherever it stands, the properties that
-// the server adds are left out as elsewhere.
+// row renders a row. In whole items, at any depth, the system properties are left out as
+// elsewhere.
 func (s *script) row(row datum.Value, v view) string {
 	return collapse(string(s.appendRow(nil, row.AppendJSON(nil), v)))
 }

@@ -117,7 +117,7 @@ func setThroughput(s *script, d *directive) string {
 	return s.offerLine(d, s.send(d, request{method: http.MethodPut, path: []string{"offers", rid}, header: header, body: body}))
 }
 
-// offeredPath is what the directive speaks of: a container, or a database.
+// offeredPath is the path of the directive's container or database.
 func (s *script) offeredPath(d *directive) []string {
 	if database := d.option("database"); database != "" {
 		return databasePath(database)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What has expired, and purge, which scripts have in their hands: it works when they
-// say so. All of this is asked of the pages under /_mayfly/ttl.
+// Expiry and purge. Purge runs only when a script says so. All of this uses the pages under
+// /_mayfly/ttl.
 
 package scripttest
 
@@ -31,8 +31,8 @@ func (a amount) String() string {
 
 func (a amount) plus(b amount) amount { return amount{a.Items + b.Items, a.Bytes + b.Bytes} }
 
-// expiry asks one of the pages. Where a directive names no container with in= and
-// db=, the page is asked about c; with the flag all it is asked about all of them.
+// expiry requests one of the pages. Without in= and db=, it is about container c; with the
+// flag all, about all containers.
 func (s *script) expiry(d *directive, method, page string, query url.Values) answer {
 	d.Helper()
 	if query == nil {
@@ -50,7 +50,7 @@ func (s *script) expiry(d *directive, method, page string, query url.Values) ans
 	return a
 }
 
-// decoded reads the answer of a page, or returns what to write of its refusal.
+// decoded parses the answer of a page, or returns the text of its refusal.
 func (s *script) decoded(d *directive, a answer, into any) (refusal string) {
 	d.Helper()
 	if a.status != http.StatusOK {
@@ -62,7 +62,7 @@ func (s *script) decoded(d *directive, a answer, into any) (refusal string) {
 	return ""
 }
 
-// expiryStatus is what the page says of a container.
+// expiryStatus is the status of a container on the page.
 type expiryStatus struct {
 	Database, Container  string
 	DefaultTTL           *int32
@@ -86,8 +86,7 @@ type expiryStatus struct {
 	}
 }
 
-// statuses asks for the status of a container, or of all, and checks that it adds
-// up.
+// statuses requests the status of a container, or of all, and checks the sums.
 func (s *script) statuses(d *directive) (all []expiryStatus, refusal string) {
 	d.Helper()
 	var page struct{ Containers []expiryStatus }
@@ -105,7 +104,7 @@ func (s *script) statuses(d *directive) (all []expiryStatus, refusal string) {
 	return page.Containers, refusal
 }
 
-// status asks for the status of one container.
+// status requests the status of one container.
 func (s *script) status(d *directive) (_ expiryStatus, refusal string) {
 	d.Helper()
 	all, refusal := s.statuses(d)
@@ -118,14 +117,14 @@ func (s *script) status(d *directive) (_ expiryStatus, refusal string) {
 	return all[0], ""
 }
 
-// purge takes away all that has expired, in the container or, with all, everywhere.
+// purge purges all expired items, in the container or, with all, everywhere.
 //
 //	purge
 //	----
 //	purged 1 item, 204 bytes
 //
-// Nobody waits until a purge is durable, so after a crash it may be to do again:
-// uncounted does not tell how much there was.
+// A purge is not durable at once, so after a crash it may have to be repeated: with
+// uncounted, the output does not say how much was purged.
 func purge(s *script, d *directive) string {
 	all, uncounted := d.flag("all"), d.flag("uncounted")
 	var before, after expiryStatus
@@ -145,7 +144,7 @@ func purge(s *script, d *directive) string {
 	if !all {
 		after, _ = s.status(d)
 		gone := amount{after.Purge.PurgedItems - before.Purge.PurgedItems, after.Purge.PurgedBytes - before.Purge.PurgedBytes}
-		// What is in doubt stays.
+		// Items in doubt are not purged.
 		left := amount{before.ExpiredPending.Items - taken.Purged.Items, before.ExpiredPending.Bytes - taken.Purged.Bytes}
 		sure := left == (amount{}) || strings.Contains(s.clock(d, ""), "in doubt")
 		if !sure || taken.Purged != gone || after.ExpiredPending != left || after.Live != before.Live {
@@ -302,8 +301,7 @@ func (s *script) purgeSetting(d *directive, page string, query url.Values) strin
 	return strings.TrimPrefix(purgeText(set.Paused, set.Limit), ", ")
 }
 
-// drain waits until purge, which works in the background, has taken away all that
-// has expired.
+// drain waits until purge, in the background, has purged all expired items.
 //
 //	drain
 //	----
@@ -322,5 +320,5 @@ func drain(s *script, d *directive) string {
 	return ""
 }
 
-// drainPoll is how often drain looks.
+// drainPoll is how often drain checks.
 const drainPoll = 10 * time.Millisecond
