@@ -265,16 +265,18 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 		// A score that no item has by itself.
 		return code{eval: func(*frame) datum.Value { return datum.Value{} }}, nil
 	}
+	types := fn.Types(len(parts))
 	result := code{compares: compares, metric: metric, function: fn.Name, args: parts, eval: func(f *frame) datum.Value {
-		base, size := len(f.stack), 0
+		base, size, fit := len(f.stack), 0, true
 		for i := range parts {
 			v := parts[i].eval(f)
+			fit = fit && types[i].Has(v)
 			size += v.Size()
 			f.stack = append(f.stack, v)
 		}
 		var v datum.Value
-		if f.cx.Read(size, 1) {
-			v = fn.Call(f.cx, f.stack[base:])
+		if fit && f.cx.Read(size, 1) {
+			v = fn.Eval(f.cx, f.stack[base:])
 		}
 		f.stack = f.stack[:base]
 		return v

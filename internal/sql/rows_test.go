@@ -51,6 +51,7 @@ func BenchmarkFilter(b *testing.B) {
 		{"two properties", `SELECT * FROM c WHERE c.total > 100 AND c.state = "open"`},
 		{"nested", `SELECT * FROM c WHERE c.address.city = "Graz"`},
 		{"in", `SELECT * FROM c WHERE c.state IN ("new", "open", "held")`},
+		{"functions", `SELECT * FROM c WHERE STARTSWITH(c.state, "o") AND LENGTH(c.state) = 4 AND CONTAINS(c.state, "pe")`},
 		{"array contains", `SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, "abroad")`},
 		{"exists", `SELECT * FROM c WHERE EXISTS(SELECT VALUE l FROM l IN c.lines WHERE l.amount > 1)`},
 		{"join", `SELECT VALUE l FROM c JOIN l IN c.lines WHERE l.amount > 5`},

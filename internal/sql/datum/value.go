@@ -228,10 +228,27 @@ func (v Value) AsString() (s string, ok bool) {
 	if v.kind != KindString {
 		return "", false
 	}
-	if v.form == formEscaped {
+	if v.form == formEscaped { // and not by Text, to be small enough to be inlined
 		return value.Unquote(v.text), true
 	}
 	return v.text, true
+}
+
+// Text returns the string that v is known to be.
+func (v Value) Text() string {
+	if v.form == formEscaped {
+		return value.Unquote(v.text)
+	}
+	return v.text
+}
+
+// IsInt reports whether v is an integer that an int64 holds: see AsInt.
+func (v Value) IsInt() bool {
+	if v.form == formInt {
+		return true
+	}
+	_, ok := v.AsInt()
+	return ok
 }
 
 // Finite reports whether v can be written as JSON: whether it is no number, and

@@ -254,7 +254,7 @@ func iif(_ *Context, args []datum.Value) datum.Value {
 func objectToArray(_ *Context, args []datum.Value) datum.Value {
 	names := [2]string{"k", "v"}
 	for i, name := range args[1:] {
-		names[i] = text(name)
+		names[i] = name.Text()
 	}
 	if names[0] == names[1] {
 		return datum.Undefined() // an object cannot have both
@@ -347,7 +347,7 @@ func setEqual(_ *Context, args []datum.Value) datum.Value {
 
 // joinStrings returns an array's strings with a separator between them.
 func joinStrings(cx *Context, args []datum.Value) datum.Value {
-	separator := text(args[1])
+	separator := args[1].Text()
 	var parts []string
 	size := 0
 	for element := range args[0].Elements {

@@ -27,7 +27,7 @@ func conversionFunctions() []Function {
 // stand around it; all else is as strict as in an item.
 func ofText(kind datum.Kind) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s := strings.Trim(text(args[0]), " \t\r\n")
+		s := strings.Trim(args[0].Text(), " \t\r\n")
 		if s == "" || kindBy(s[0]) != kind {
 			return datum.Undefined()
 		}

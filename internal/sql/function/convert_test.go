@@ -74,11 +74,11 @@ func FuzzStringToValue(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range []string{"STRINGTOARRAY", "STRINGTOBOOLEAN", "STRINGTONULL", "STRINGTONUMBER", "STRINGTOOBJECT"} {
-			v := functions[name].Call(testContext(), []datum.Value{datum.Str(text)})
+			v := invoke(functions[name], testContext(), []datum.Value{datum.Str(text)})
 			if v.IsUndefined() {
 				continue
 			}
-			again := functions[name].Call(testContext(), []datum.Value{datum.Str(v.String())})
+			again := invoke(functions[name], testContext(), []datum.Value{datum.Str(v.String())})
 			if !datum.Equal(v, again) {
 				t.Errorf("%s(%q) is %s, and of that %s", name, text, v, again)
 			}

@@ -188,7 +188,7 @@ const (
 
 // datePartOf reads the name of a part; case does not matter.
 func datePartOf(v datum.Value) datePart {
-	switch strings.ToLower(text(v)) {
+	switch strings.ToLower(v.Text()) {
 	case "year", "yyyy", "yy":
 		return partYear
 	case "month", "mm", "m":

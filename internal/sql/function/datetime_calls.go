@@ -269,7 +269,7 @@ func dateTimeFormat(cx *Context, args []datum.Value) datum.Value {
 	if !ok {
 		return datum.Undefined()
 	}
-	dst := civilOf(ticks).appendFormat(nil, text(args[1]))
+	dst := civilOf(ticks).appendFormat(nil, args[1].Text())
 	if len(dst) > MaxResultBytes {
 		return cx.Fail(ErrResultTooLarge)
 	}

@@ -150,7 +150,7 @@ func alike(a, b string, edits int) bool {
 
 func fullTextContains(join func([]datum.Value, func(datum.Value) datum.Value) datum.Value) func(*Context, []datum.Value) datum.Value {
 	return func(cx *Context, args []datum.Value) datum.Value {
-		words := analysis.Words(text(args[0]))
+		words := analysis.Words(args[0].Text())
 		return join(args[1:], func(term datum.Value) datum.Value {
 			p, ok := cx.phraseOf(term)
 			if !ok {
@@ -163,7 +163,7 @@ func fullTextContains(join func([]datum.Value, func(datum.Value) datum.Value) da
 
 // fullTextWordCount is what the statistics of a container are summed from.
 func fullTextWordCount(_ *Context, args []datum.Value) datum.Value {
-	return datum.Int(int64(len(analysis.Words(text(args[0])))))
+	return datum.Int(int64(len(analysis.Words(args[0].Text()))))
 }
 
 // The parameters of BM25: how soon more occurrences count for less, and how much
@@ -249,7 +249,7 @@ func fullTextScore(cx *Context, args []datum.Value) datum.Value {
 	if !ok {
 		return datum.Undefined()
 	}
-	count, ok := cx.CountTerms(text(args[0]), terms)
+	count, ok := cx.CountTerms(args[0].Text(), terms)
 	if !ok {
 		return datum.Undefined()
 	}

@@ -7,7 +7,7 @@
 // Rules for all of them, which the functions' own comments do not repeat:
 //
 //  1. An argument of a wrong type, and undefined, make the result undefined, not
-//     an error. [Function.Call] sees to it for all.
+//     an error. The caller sees to it for all: [Function.Types].
 //  2. The number of arguments has been checked before a function is called.
 //  3. A function reads nothing but its arguments and the [Context].
 //  4. A result beyond a limit stops the query: see [Context.Fail].
@@ -131,7 +131,7 @@ type Function struct {
 	// Those behind | may be left out, and * lets the one before it come any number of times.
 	Args string
 
-	// Eval computes a call whose arguments are of the right types: see Call. It is nil for
+	// Eval computes a call whose arguments are of the right types. It is nil for
 	// functions that only ORDER BY RANK knows, which are no functions of one item.
 	Eval func(cx *Context, args []datum.Value) datum.Value
 
@@ -145,22 +145,22 @@ type Function struct {
 	RankOnly         bool // allowed in ORDER BY RANK alone
 
 	min, max int // how many arguments
-	kinds    []kinds
+	kinds    []Kinds
 }
 
 // anyNumber as a Function's max means that there is no upper bound.
 const anyNumber = -1
 
-// kinds is a set of kinds, by their bits, and perhaps integers.
-type kinds uint8
+// Kinds is a set of kinds, by their bits, and perhaps integers.
+type Kinds uint8
 
 const (
-	defined  kinds = 1<<datum.KindNull | 1<<datum.KindBool | 1<<datum.KindNumber | 1<<datum.KindString | 1<<datum.KindArray | 1<<datum.KindObject
-	integers kinds = 1 << 7 // of the numbers, those that an int64 holds
+	defined  Kinds = 1<<datum.KindNull | 1<<datum.KindBool | 1<<datum.KindNumber | 1<<datum.KindString | 1<<datum.KindArray | 1<<datum.KindObject
+	integers Kinds = 1 << 7 // of the numbers, those that an int64 holds
 )
 
 // kindsBy has what the letters of a Function's Args stand for.
-var kindsBy = map[rune]kinds{
+var kindsBy = map[rune]Kinds{
 	'.': defined | 1<<datum.KindUndefined, '!': defined, 'b': 1 << datum.KindBool, 'n': 1 << datum.KindNumber,
 	'i': 1<<datum.KindNumber | integers, 's': 1 << datum.KindString, 'a': 1 << datum.KindArray, 'o': 1 << datum.KindObject,
 }
@@ -185,29 +185,22 @@ func (f *Function) readArgs() {
 	}
 }
 
-// Call computes a call with as many arguments as the function takes. It is undefined if one
-// is of a wrong type.
-func (f *Function) Call(cx *Context, args []datum.Value) datum.Value {
-	for i := range args {
-		wanted := f.kinds[min(i, len(f.kinds)-1)]
-		if wanted>>args[i].Kind()&1 == 0 {
-			return datum.Undefined()
-		}
-		if wanted&integers != 0 {
-			if _, ok := args[i].AsInt(); !ok {
-				return datum.Undefined()
-			}
-		}
+// Types returns what n arguments must be. With one that is not, a call is undefined, and
+// Eval is not asked.
+func (f *Function) Types(n int) []Kinds {
+	types := slices.Clone(f.kinds[:min(n, len(f.kinds))])
+	for len(types) < n {
+		types = append(types, f.kinds[len(f.kinds)-1])
 	}
-	return f.Eval(cx, args)
+	return types
 }
 
-// What functions read their arguments with, after Call has seen to their types.
-
-func text(v datum.Value) string {
-	s, _ := v.AsString()
-	return s
+// Has reports whether an argument is what it must be.
+func (k Kinds) Has(v datum.Value) bool {
+	return k>>(v.Kind()&7)&1 != 0 && (k&integers == 0 || v.IsInt())
 }
+
+// What functions read their arguments with, and [datum.Value.Text]: their types are right.
 
 func number(v datum.Value) float64 {
 	f, _ := v.AsFloat()

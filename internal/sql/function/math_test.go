@@ -158,7 +158,7 @@ func TestIntegerModel(t *testing.T) {
 			results["INTDIV"], results["INTMOD"] = new(big.Int).QuoRem(x, y, new(big.Int))
 		}
 		for name, want := range results {
-			v := functions[name].Call(testContext(), []datum.Value{datum.Int(a), datum.Int(b)})
+			v := invoke(functions[name], testContext(), []datum.Value{datum.Int(a), datum.Int(b)})
 			got, ok := v.AsInt()
 			if ok != want.IsInt64() || ok && got != want.Int64() {
 				t.Fatalf("%s(%d, %d): got %s, want %s", name, a, b, v, want)

@@ -57,7 +57,7 @@ type regexKey struct{ pattern, modifiers string }
 // regex returns the compiled pattern of a call, from the second and third
 // argument. It is undefined (nil) for unknown modifiers and patterns that are none.
 func (cx *Context) regex(args []datum.Value) *regex {
-	pattern, modifiers := text(args[1]), text(optional(args, 2))
+	pattern, modifiers := args[1].Text(), optional(args, 2).Text()
 	key := regexKey{pattern, modifiers}
 	if re, ok := cx.regexes[key]; ok {
 		return re
@@ -82,7 +82,7 @@ func checkRegex(args []datum.Value) *syntax.Error {
 	if !ok {
 		return nil
 	}
-	modifiers := text(optional(args, 2))
+	modifiers := optional(args, 2).Text()
 	if _, flags := modifierFlags(modifiers); !flags {
 		return nil // undefined in the service's language, and no fault of the pattern
 	}
@@ -225,7 +225,7 @@ func withoutSpace(pattern string) string {
 }
 
 func regexMatch(cx *Context, args []datum.Value) datum.Value {
-	s, re := text(args[0]), cx.regex(args)
+	s, re := args[0].Text(), cx.regex(args)
 	if re == nil {
 		return datum.Undefined()
 	}
@@ -287,7 +287,7 @@ func (re *regex) findFrom(cx *Context, s string, at int) []int {
 
 // regexExtract returns the first match, or one group of it.
 func regexExtract(cx *Context, args []datum.Value) datum.Value {
-	s, re := text(args[0]), cx.regex(args)
+	s, re := args[0].Text(), cx.regex(args)
 	if re == nil {
 		return datum.Undefined()
 	}
@@ -309,7 +309,7 @@ func groupOf(s string, match []int, group int) datum.Value {
 // regexExtractAll returns an array for each match, with the groups that the
 // fourth argument lists, or the whole match.
 func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
-	s, re := text(args[0]), cx.regex(args)
+	s, re := args[0].Text(), cx.regex(args)
 	if re == nil {
 		return datum.Undefined()
 	}

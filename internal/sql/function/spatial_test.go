@@ -240,12 +240,12 @@ func TestLargePolygons(t *testing.T) {
 	inner, outer := circle(1), circle(1.001)
 	for name, want := range map[string]string{"ST_WITHIN": "true", "ST_INTERSECTS": "true", "ST_DISTANCE": "0"} {
 		f, _ := Lookup(name)
-		if got := f.Call(testContext(), []datum.Value{inner, outer}).String(); got != want {
+		if got := invoke(f, testContext(), []datum.Value{inner, outer}).String(); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 		stop := errors.New("stop")
 		cx := &Context{Interrupted: func() error { return stop }}
-		f.Call(cx, []datum.Value{inner, outer})
+		invoke(f, cx, []datum.Value{inner, outer})
 		if !errors.Is(cx.Err(), stop) {
 			t.Errorf("%s is not interrupted", name)
 		}
@@ -268,7 +268,7 @@ func BenchmarkSpatial(b *testing.B) {
 			cx := testContext()
 			b.ReportAllocs()
 			for b.Loop() {
-				if f.Call(cx, c.args).IsUndefined() {
+				if invoke(f, cx, c.args).IsUndefined() {
 					b.Fatal("undefined")
 				}
 			}

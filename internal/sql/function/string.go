@@ -51,7 +51,7 @@ func stringFunctions() []Function {
 }
 
 func ofString(f func(string) string) func(*Context, []datum.Value) datum.Value {
-	return func(_ *Context, args []datum.Value) datum.Value { return datum.Str(f(text(args[0]))) }
+	return func(_ *Context, args []datum.Value) datum.Value { return datum.Str(f(args[0].Text())) }
 }
 
 func equalStrings(s, t string) bool { return s == t }
@@ -61,9 +61,9 @@ func equalStrings(s, t string) bool { return s == t }
 func compareWith(exact, ignoringCase func(s, t string) bool) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
 		if len(args) == 3 && args[2].IsTrue() {
-			return datum.Bool(ignoringCase(text(args[0]), text(args[1])))
+			return datum.Bool(ignoringCase(args[0].Text(), args[1].Text()))
 		}
-		return datum.Bool(exact(text(args[0]), text(args[1])))
+		return datum.Bool(exact(args[0].Text(), args[1].Text()))
 	}
 }
 
@@ -73,7 +73,7 @@ func containsTerms(
 	join func([]datum.Value, func(datum.Value) datum.Value) datum.Value, contains func(s, term string) bool,
 ) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s := text(args[0])
+		s := args[0].Text()
 		return join(args[1:], func(v datum.Value) datum.Value {
 			term, ok := v.AsString()
 			if !ok {
@@ -94,19 +94,19 @@ func concat(cx *Context, args []datum.Value) datum.Value {
 	var b strings.Builder
 	b.Grow(size)
 	for _, a := range args {
-		b.WriteString(text(a))
+		b.WriteString(a.Text())
 	}
 	return datum.Str(b.String())
 }
 
 func length(_ *Context, args []datum.Value) datum.Value {
-	return datum.Int(int64(unitsIn(text(args[0]))))
+	return datum.Int(int64(unitsIn(args[0].Text())))
 }
 
 // indexOf returns where the second string first begins in the first, at or after
 // a start, or -1. A start before the string is its beginning.
 func indexOf(_ *Context, args []datum.Value) datum.Value {
-	s, t, start := text(args[0]), text(args[1]), int64(0)
+	s, t, start := args[0].Text(), args[1].Text(), int64(0)
 	if len(args) == 3 {
 		start = integer(args[2])
 	}
@@ -127,7 +127,7 @@ func indexOf(_ *Context, args []datum.Value) datum.Value {
 // lastIndexOf returns where the second string last begins in the first, or -1. A
 // third argument is the last position that the match may cover.
 func lastIndexOf(_ *Context, args []datum.Value) datum.Value {
-	s, t := text(args[0]), text(args[1])
+	s, t := args[0].Text(), args[1].Text()
 	if len(args) == 3 {
 		last := integer(args[2])
 		if last < 0 {
@@ -146,15 +146,15 @@ func lastIndexOf(_ *Context, args []datum.Value) datum.Value {
 }
 
 func substringFunction(_ *Context, args []datum.Value) datum.Value {
-	return datum.Str(substring(text(args[0]), integer(args[1]), integer(args[2])))
+	return datum.Str(substring(args[0].Text(), integer(args[1]), integer(args[2])))
 }
 
 func left(_ *Context, args []datum.Value) datum.Value {
-	return datum.Str(substring(text(args[0]), 0, integer(args[1])))
+	return datum.Str(substring(args[0].Text(), 0, integer(args[1])))
 }
 
 func right(_ *Context, args []datum.Value) datum.Value {
-	s := text(args[0])
+	s := args[0].Text()
 	units := int64(unitsIn(s))
 	return datum.Str(substring(s, max(units-max(integer(args[1]), 0), 0), units))
 }
@@ -165,9 +165,9 @@ func trimWith(trim func(string, func(rune) bool) string) func(*Context, []datum.
 	return func(_ *Context, args []datum.Value) datum.Value {
 		cut := unicode.IsSpace
 		if len(args) == 2 {
-			cut = oneOf(text(args[1]))
+			cut = oneOf(args[1].Text())
 		}
-		return datum.Str(trim(text(args[0]), cut))
+		return datum.Str(trim(args[0].Text(), cut))
 	}
 }
 
@@ -189,7 +189,7 @@ func oneOf(set string) func(rune) bool {
 // replace changes every occurrence. An empty string to look for has none that
 // could be counted: the result is undefined, as in the service's own test engine.
 func replace(cx *Context, args []datum.Value) datum.Value {
-	s, find, with := text(args[0]), text(args[1]), text(args[2])
+	s, find, with := args[0].Text(), args[1].Text(), args[2].Text()
 	if find == "" {
 		return datum.Undefined()
 	}
@@ -201,7 +201,7 @@ func replace(cx *Context, args []datum.Value) datum.Value {
 
 // replicate repeats a string; a fraction in the count is dropped.
 func replicate(_ *Context, args []datum.Value) datum.Value {
-	s, count := text(args[0]), number(args[1])
+	s, count := args[0].Text(), number(args[1])
 	if !(count >= 0) || math.IsInf(count, 1) {
 		return datum.Undefined()
 	}
@@ -217,7 +217,7 @@ func replicate(_ *Context, args []datum.Value) datum.Value {
 // splitString returns what lies between separators. An empty separator occurs
 // nowhere.
 func splitString(_ *Context, args []datum.Value) datum.Value {
-	s, separator := text(args[0]), text(args[1])
+	s, separator := args[0].Text(), args[1].Text()
 	var b datum.ArrayBuilder
 	if separator == "" {
 		b.Add(datum.Str(s))
@@ -241,7 +241,7 @@ func cutAt(
 	find func(s, t string) int, side func(s string, at, size int) string,
 ) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		s, t := text(args[0]), text(args[1])
+		s, t := args[0].Text(), args[1].Text()
 		at := find(s, t)
 		if at < 0 {
 			return datum.Str("")

@@ -238,7 +238,7 @@ func BenchmarkStringFunctions(b *testing.B) {
 			cx := testContext()
 			b.ReportAllocs()
 			for b.Loop() {
-				if f.Call(cx, c.args).IsUndefined() {
+				if f.Eval(cx, c.args).IsUndefined() {
 					b.Fatal("undefined")
 				}
 			}

@@ -184,9 +184,13 @@ func containsFold(s, term string) bool {
 	if len(term) > maxScanned || !isASCII(s) || !isASCII(term) {
 		return strings.Contains(fold(s), fold(term))
 	}
-	first := foldByte(term[0])
+	upper := foldByte(term[0])
+	lower := upper
+	if 'A' <= upper && upper <= 'Z' {
+		lower += 'a' - 'A'
+	}
 	for i := 0; i+len(term) <= len(s); i++ {
-		if foldByte(s[i]) == first && hasPrefixASCII(s[i+1:], term[1:]) {
+		if (s[i] == upper || s[i] == lower) && hasPrefixASCII(s[i+1:], term[1:]) {
 			return true
 		}
 	}

@@ -72,7 +72,8 @@ var ridEncoding = base64.NewEncoding(ridAlphabet)
 
 // itemOrdinal returns the number of the item in its container, from its _rid.
 func itemOrdinal(_ *Context, args []datum.Value) datum.Value {
-	raw, err := ridEncoding.DecodeString(text(args[0].Member("_rid")))
+	rid, _ := args[0].Member("_rid").AsString()
+	raw, err := ridEncoding.DecodeString(rid)
 	if err != nil || len(raw) != ridBytes {
 		return datum.Undefined()
 	}
