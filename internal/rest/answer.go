@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
@@ -105,8 +106,9 @@ func (x *exchange) setPosition(partition int, lsn uint64) {
 	if version := x.Request.Version; version != "" && version < sessionVersionsSince {
 		token = engine.OldSessionToken
 	}
-	x.set(headerSession, token(partition, lsn))
-	x.set(headerLSN, strconv.FormatUint(lsn, 10))
+	session := token(partition, lsn)
+	x.set(headerSession, session)
+	x.set(headerLSN, session[strings.LastIndexAny(session, ":#")+1:]) // which ends with it
 	x.set(headerDuration, strconv.FormatFloat(float64(time.Since(x.Began).Nanoseconds())/1e6, 'f', 4, 64))
 }
 

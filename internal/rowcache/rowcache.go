@@ -111,8 +111,9 @@ func (c *Cache) hint(name []byte) *atomic.Uint64 {
 	return &c.hints[maphash.Bytes(c.seed, name)&uint64(len(c.hints)-1)]
 }
 
-// Get appends to dst the row under a key, if the cache has it.
-func (c *Cache) Get(dst []byte, k Key) (row []byte, found bool) {
+// Get appends to dst the row under a key, if the cache has it and it fits. A row that does
+// not fit is not copied.
+func (c *Cache) Get(dst []byte, k Key, fits func(row []byte) bool) (row []byte, found bool) {
 	s := c.shard(k)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -121,6 +122,9 @@ func (c *Cache) Get(dst []byte, k Key) (row []byte, found bool) {
 		return dst, false
 	}
 	_, row, _ = cutRow(s.from(at))
+	if !fits(row) {
+		return dst, false
+	}
 	return append(dst, row...), true
 }
 

@@ -98,6 +98,26 @@ func TestTable(t *testing.T) {
 	})
 }
 
+func anyRow([]byte) bool { return true }
+
+// A row that does not fit is not returned.
+func TestRowsThatDoNotFit(t *testing.T) {
+	c := New(shardCount * chunkBytes)
+	k, want := keyOf(1, 1), testRow(7, 100)
+	c.Put(k, want)
+	for _, fits := range []bool{true, false} {
+		got, found := c.Get(nil, k, func(row []byte) bool {
+			if string(row) != string(want) {
+				t.Errorf("asked whether %x fits, want %x", row, want)
+			}
+			return fits
+		})
+		if found != fits || (got != nil) != fits {
+			t.Errorf("fits is %v: got %x, %v", fits, got, found)
+		}
+	}
+}
+
 // However many rows are put and removed, memory is bounded, and Get returns the last row that
 // was put, or none.
 func TestCacheIsBounded(t *testing.T) {
@@ -112,7 +132,7 @@ func TestCacheIsBounded(t *testing.T) {
 			c.Remove(k)
 			delete(last, k)
 		case 1:
-			got, found := c.Get([]byte("before"), k)
+			got, found := c.Get([]byte("before"), k, anyRow)
 			if found {
 				hits++
 			}
@@ -123,7 +143,7 @@ func TestCacheIsBounded(t *testing.T) {
 			if last[k] == nil {
 				last[k] = testRow(byte(n), 1+rand.IntN(8000))
 				c.Put(k, last[k])
-			} else if _, found := c.Get(nil, k); !found {
+			} else if _, found := c.Get(nil, k, anyRow); !found {
 				c.Put(k, last[k]) // its chunk was reused
 			}
 		}
@@ -154,12 +174,12 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	k := keyOf(9, 9)
 	c.Put(k, testRow(1, MaxRowBytes+1))
-	if _, found := c.Get(nil, k); found {
+	if _, found := c.Get(nil, k, anyRow); found {
 		t.Error("a large row is kept")
 	}
 	var none Cache
 	none.Put(k, testRow(1, 100))
-	if _, found := none.Get(nil, k); found {
+	if _, found := none.Get(nil, k, anyRow); found {
 		t.Error("a cache without memory keeps a row")
 	}
 }

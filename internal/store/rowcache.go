@@ -48,11 +48,7 @@ func (r itemRows) key(ordinal uint64) (k rowcache.Key, ok bool) {
 
 // get appends to dst the row with a key, if it is cached and was written no later than lsn.
 func (r itemRows) get(dst []byte, k rowcache.Key, lsn uint64) (row []byte, found bool) {
-	row, found = r.cache.Get(dst, k)
-	if found && rowLSN(row[len(dst):]) > lsn {
-		return dst, false
-	}
-	return row, found
+	return r.cache.Get(dst, k, func(row []byte) bool { return rowLSN(row) <= lsn })
 }
 
 // find appends to dst, which is empty, the row of the item with an identity, if it is
@@ -65,8 +61,7 @@ func (r itemRows) find(dst, identity []byte, lsn uint64) (row []byte, found bool
 	if k == 0 {
 		return dst, false
 	}
-	row, found = r.get(dst, k, lsn)
-	return row, found && bytes.Equal(identityIn(row), identity)
+	return r.cache.Get(dst, k, func(row []byte) bool { return rowLSN(row) <= lsn && bytes.Equal(identityIn(row), identity) })
 }
 
 // forget removes the rows of items that a group has changed.
