@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What a writer knows of items that are written together, and what follows from it.
+// A writer's knowledge of items that are written together, and its consequences.
 
 package main
 
@@ -12,31 +12,31 @@ import (
 	"strings"
 )
 
-// bundle is everything with one partition key: items that their only writer writes
-// several at a time, each time all of them or none.
+// bundle is all items with one partition key. Their only writer writes several at a time,
+// each time all of them or none.
 type bundle struct {
 	pk      string
 	members []*member
-	// doubt is a write that got no answer, or nil.
+	// doubt is a write without an answer, or nil.
 	doubt *bundleWrite
 }
 
-// member is one item of a bundle. It never expires while a trial goes on.
+// member is one item of a bundle. It does not expire during a trial.
 type member struct {
 	id   string
-	sent []byte // what was last acknowledged; nil if there is no such item
-	// body is the item as the server has shown it, to the byte; nil if it has not.
+	sent []byte // as last acknowledged; nil if the item does not exist
+	// body is the item's exact bytes in an answer; nil if no answer had it.
 	body []byte
 }
 
-// bundleWrite is a write of several items that was asked for.
+// bundleWrite is a request to write several items.
 type bundleWrite struct {
 	way     way
 	doom    doom
 	changes []change
 }
 
-// change is what a write makes of one item.
+// change is the effect of a write on one item.
 type change struct {
 	member *member
 	op     op
@@ -49,7 +49,8 @@ type way string
 const (
 	batched   way = "batch"
 	procedure way = "procedure"
-	// triggered is a write of one item that a pre- and a post-trigger add one to each.
+	// triggered is a write of one item, to which a pre-trigger and a post-trigger each add
+	// one.
 	triggered way = "write with triggers"
 )
 
@@ -58,13 +59,13 @@ type doom string
 
 const (
 	none       doom = ""
-	impossible doom = "impossible" // one of its operations is
+	impossible doom = "impossible" // one of its operations cannot succeed
 	thrown     doom = "thrown"     // its script throws, after it has written everything
 )
 
 func (b *bundle) String() string { return "bundle " + b.pk }
 
-// matches reports whether what was read, nil for nothing, is what is known.
+// matches reports whether what was read, nil for nothing, is what the writer knows.
 func (m *member) matches(read []byte) bool {
 	switch {
 	case m.sent == nil || read == nil:
@@ -75,7 +76,7 @@ func (m *member) matches(read []byte) bool {
 	return sameProperties(read, m.sent)
 }
 
-// made reports whether what was read, nil for nothing, is what a change makes.
+// made reports whether what was read, nil for nothing, is the result of a change.
 func (c *change) made(read []byte) bool {
 	if c.body == nil || read == nil {
 		return c.body == nil && read == nil
@@ -83,7 +84,7 @@ func (c *change) made(read []byte) bool {
 	return sameProperties(read, c.body)
 }
 
-// asBefore reports whether everything is as it was before the doubtful write.
+// asBefore reports whether all items are as before the write in doubt.
 func (b *bundle) asBefore(read map[string][]byte) bool {
 	for _, m := range b.members {
 		if !m.matches(read[m.id]) {
@@ -93,7 +94,7 @@ func (b *bundle) asBefore(read map[string][]byte) bool {
 	return true
 }
 
-// asAfter reports whether everything is as the doubtful write would leave it.
+// asAfter reports whether all items are as after the write in doubt.
 func (b *bundle) asAfter(read map[string][]byte) bool {
 	if b.doubt == nil || b.doubt.doom != none {
 		return false
@@ -107,13 +108,13 @@ func (b *bundle) asAfter(read map[string][]byte) bool {
 	return true
 }
 
-// settle compares everything that the partition key has with what is known, and ends
-// the doubt: its write was done as a whole, or not at all.
+// settle compares all items of the partition key with what the writer knows, and ends the
+// doubt: its write was done as a whole, or not at all.
 func (b *bundle) settle(read map[string][]byte) error {
 	defer func() { b.doubt = nil }()
 	for id := range read {
 		if !slices.ContainsFunc(b.members, func(m *member) bool { return m.id == id }) {
-			return fmt.Errorf("it has an item that nobody wrote: %s", brief(read[id]))
+			return fmt.Errorf("it has an item that was never written: %s", brief(read[id]))
 		}
 	}
 	switch {
@@ -129,14 +130,14 @@ func (b *bundle) settle(read map[string][]byte) error {
 	return nil
 }
 
-// apply notes that a write was done.
+// apply records that a write was done.
 func (b *bundle) apply(w *bundleWrite) {
 	for _, c := range w.changes {
 		c.member.sent, c.member.body = c.body, nil
 	}
 }
 
-// compare tells what was read beside what is known, an item a line.
+// compare lists what was read beside what the writer knows, an item a line.
 func (b *bundle) compare(read map[string][]byte) string {
 	var lines strings.Builder
 	for _, m := range b.members {

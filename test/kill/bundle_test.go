@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shownAs is an item as the server shows it.
+// shownAs is an item as the server returns it.
 func shownAs(id string, version int) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"version":%d,"_rid":"r","_self":"s","_etag":"%d","_attachments":"a","_ts":1}`, id, version, version)
 }
@@ -16,8 +16,8 @@ func sentAs(id string, version int) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"version":%d}`, id, version)
 }
 
-// A bundle of a, b and c, of which a and b were acknowledged in version 1: what may be
-// found after a kill, and what not. In doubt is a write of version 2 that replaces a,
+// A bundle of a, b and c, of which a and b were acknowledged in version 1: what may exist
+// after a kill, and what may not. A write of version 2 is in doubt, which replaces a,
 // deletes b and creates c.
 func TestBundleSettles(t *testing.T) {
 	before := map[string]int{"a": 1, "b": 1}
@@ -32,7 +32,7 @@ func TestBundleSettles(t *testing.T) {
 		{"all that was acknowledged", false, none, before, true},
 		{"an acknowledged item is missing", false, none, map[string]int{"a": 1}, false},
 		{"an acknowledged item is another", false, none, map[string]int{"a": 1, "b": 2}, false},
-		{"an item that nobody wrote", false, none, map[string]int{"a": 1, "b": 1, "d": 1}, false},
+		{"an item that was never written", false, none, map[string]int{"a": 1, "b": 1, "d": 1}, false},
 		{"nothing of the doubtful write", true, none, before, true},
 		{"all of the doubtful write", true, none, after, true},
 		{"a replace without the rest", true, none, map[string]int{"a": 2, "b": 1}, false},
@@ -46,7 +46,7 @@ func TestBundleSettles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			one, two, three := &member{id: "a"}, &member{id: "b"}, &member{id: "c"}
 			one.sent, two.sent = sentAs("a", 1), sentAs("b", 1)
-			one.body = shownAs("a", 1) // and b was shown to nobody
+			one.body = shownAs("a", 1) // no answer had b
 			b := &bundle{pk: "k", members: []*member{one, two, three}}
 			if c.doubt {
 				b.doubt = &bundleWrite{way: batched, doom: c.doom, changes: []change{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Writes of several items at once: how they are made up, asked for and answered.
+// Writes of several items at once: how they are chosen, sent and answered.
 
 package main
 
@@ -15,15 +15,14 @@ import (
 const (
 	bundlesPerWriter = 6
 	itemsPerBundle   = 4
-	// bundleShare is one in how many writes is of a bundle.
+	// bundleShare: one in so many writes is of a bundle.
 	bundleShare = 2
-	// doomShare is one in how many of those must fail.
+	// doomShare: one in so many of those must fail.
 	doomShare = 4
 )
 
-// scripts are what the container has beside items: a procedure that does a list of
-// operations, and triggers that each write one item more, named by the one that is
-// written.
+// scripts are the container's scripts: a procedure that does a list of operations, and
+// triggers that each write one more item, whose id is made from the written one's.
 var scripts = []struct{ kind, body string }{
 	{"sprocs", `{"id":"several","body":"function(writes, doomed) {
 		const done = [];
@@ -64,7 +63,7 @@ func newBundle(writer, number int) *bundle {
 	return b
 }
 
-// writeBundle asks for one write of several items.
+// writeBundle sends one write of several items.
 func (w *writer) writeBundle(c *client, b *bundle) error {
 	b.doubt = w.chooseBundle(b)
 	res, err := c.do(b.request())
@@ -75,7 +74,7 @@ func (w *writer) writeBundle(c *client, b *bundle) error {
 	return nil
 }
 
-// chooseBundle makes up a write of several items.
+// chooseBundle chooses a write of several items.
 func (w *writer) chooseBundle(b *bundle) *bundleWrite {
 	chosen := &bundleWrite{way: []way{batched, procedure, triggered}[w.random.IntN(3)]}
 	if w.random.IntN(doomShare) == 0 {
@@ -100,7 +99,7 @@ func (w *writer) chooseBundle(b *bundle) *bundleWrite {
 	return chosen
 }
 
-// choosePossible makes up a change that can be made.
+// choosePossible chooses a change that can succeed.
 func (w *writer) choosePossible(b *bundle, m *member) change {
 	ops := []op{create, upsert}
 	if m.sent != nil {
@@ -113,7 +112,7 @@ func (w *writer) choosePossible(b *bundle, m *member) change {
 	return c
 }
 
-// notNow returns an operation that cannot be done with an item as it is.
+// notNow returns an operation that cannot succeed on an item in its present state.
 func notNow(m *member) op {
 	if m.sent != nil {
 		return create
@@ -121,8 +120,7 @@ func notNow(m *member) op {
 	return replace
 }
 
-// chooseTriggered makes up a write of the first item, by which the triggers write the
-// two that follow.
+// chooseTriggered chooses a write of the first item, whose triggers write the next two.
 func (w *writer) chooseTriggered(b *bundle, chosen *bundleWrite) {
 	main, before, after := b.members[0], b.members[1], b.members[2]
 	o := upsert
@@ -145,8 +143,8 @@ func (w *writer) chooseTriggered(b *bundle, chosen *bundleWrite) {
 	}
 }
 
-// bundleBody is an item as one write of its bundle sends it. The version tells which,
-// and stands before the words: a complaint shows the start of a body.
+// bundleBody is an item in one write of its bundle. The version identifies the write. It
+// comes before the words, since messages show the start of a body.
 func (w *writer) bundleBody(b *bundle, m *member, more map[string]any) []byte {
 	properties := map[string]any{
 		"id": m.id, "pk": b.pk, "version": w.version,
@@ -156,7 +154,7 @@ func (w *writer) bundleBody(b *bundle, m *member, more map[string]any) []byte {
 	return mustJSON(properties)
 }
 
-// mustJSON writes what is made of texts, numbers and lists.
+// mustJSON encodes texts, numbers and lists.
 func mustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -165,7 +163,7 @@ func mustJSON(v any) []byte {
 	return text
 }
 
-// request is how the doubtful write is asked for.
+// request is the request of the write in doubt.
 func (b *bundle) request() request {
 	header := map[string]string{"x-ms-documentdb-partitionkey": `["` + b.pk + `"]`}
 	feed := request{method: http.MethodPost, kind: "docs", link: containerLink, path: containerLink + "/docs", header: header}
@@ -218,7 +216,7 @@ func (w *bundleWrite) procedureBody() []byte {
 	return mustJSON([]any{writes, w.doom == thrown})
 }
 
-// answer is the status that a write must be answered with, before it is noted.
+// answer is the status that a write must be answered with, before it is recorded.
 func (w *bundleWrite) answer() int {
 	main := w.changes[0]
 	switch {
@@ -236,7 +234,7 @@ func (w *bundleWrite) answer() int {
 	return http.StatusNotFound
 }
 
-// noteBundle takes an answer to the write in doubt into the writer's memory.
+// noteBundle records the answer to the write in doubt.
 func (w *writer) noteBundle(b *bundle, res reply) {
 	asked := b.doubt
 	b.doubt = nil
@@ -267,8 +265,8 @@ func (w *writer) noteBundle(b *bundle, res reply) {
 	w.noteSession(res)
 }
 
-// shown returns the items that an answer holds, in the order of the changes and as far
-// as it tells; nil for one that was deleted.
+// shown returns the items in an answer, in the order of the changes, as far as it has them;
+// nil for a deleted one.
 func (w *bundleWrite) shown(answer []byte) ([][]byte, error) {
 	var bodies []json.RawMessage
 	switch w.way {
@@ -299,8 +297,8 @@ func (w *bundleWrite) shown(answer []byte) ([][]byte, error) {
 	return shown, nil
 }
 
-// readBundle lists what there is with the bundle's partition key, and compares it with
-// what is known. It returns how many items that is.
+// readBundle lists the items of the bundle's partition key, and compares them with what the
+// writer knows. It returns their number.
 func (w *writer) readBundle(c *client, b *bundle) (int, error) {
 	res, err := w.read(c, b, request{
 		method: http.MethodGet, kind: "docs", link: containerLink, path: containerLink + "/docs",

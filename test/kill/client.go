@@ -27,7 +27,7 @@ const (
 
 	databaseLink  = "dbs/kill"
 	containerLink = databaseLink + "/colls/items"
-	// throughput that asks for four partitions.
+	// throughput of a container with four partitions.
 	throughput = "21000"
 )
 
@@ -43,7 +43,7 @@ func newClient(endpoint string) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// request is what is asked of the server. link is what the signature covers: the
+// request is a request to the server. link is the part that the signature covers: the
 // resource, or the owner of a feed.
 type request struct {
 	method, kind, link, path string
@@ -51,15 +51,15 @@ type request struct {
 	body                     []byte
 }
 
-// reply is a whole answer.
+// reply is a complete answer.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// do sends a request. An error says that there is no whole answer: the server may
-// have done what was asked, or not.
+// do sends a request. An error means that there is no complete answer: the server may have
+// done the request, or not.
 func (c *client) do(r request) (reply, error) {
 	q, err := http.NewRequest(r.method, c.endpoint+"/"+r.path, bytes.NewReader(r.body))
 	if err != nil {
@@ -106,7 +106,7 @@ func createContainer(c *client) error {
 		},
 	}
 	for _, s := range scripts {
-		// The texts have lines, which JSON's do not.
+		// The scripts have line breaks, which JSON strings cannot have.
 		body := strings.ReplaceAll(strings.ReplaceAll(s.body, "\n", " "), "\t", "")
 		requests = append(requests, request{
 			method: "POST", kind: s.kind, link: containerLink, path: containerLink + "/" + s.kind, body: []byte(body),

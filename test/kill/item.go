@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What a writer knows of an item, and what follows from it.
+// A writer's knowledge of an item, and its consequences.
 
 package main
 
@@ -14,22 +14,20 @@ import (
 // item is one item as its only writer knows it.
 type item struct {
 	id, pk string
-	// body is what the server last answered with, to the byte; nil if there is no
-	// such item.
+	// body is the item's exact bytes in the last answer; nil if the item does not exist.
 	body []byte
 	ts   int64 // its _ts, in seconds
 	ttl  int64 // in seconds, 0 for none
-	// doubt is a write that got no answer, or nil.
+	// doubt is a write without an answer, or nil.
 	doubt *write
 }
 
-// write is a write that was asked for.
+// write is a request to write an item.
 type write struct {
 	op   op
 	ttl  int64
 	body []byte // nil for a delete
-	// possible says whether, from what was known when it was asked for, the server
-	// may do it.
+	// possible says whether the write may succeed, by what was known when it was sent.
 	possible bool
 }
 
@@ -44,7 +42,7 @@ const (
 
 func (it *item) String() string { return "item " + it.id }
 
-// life is whether an item is there, as far as it can be told.
+// life is whether an item exists, as far as that is known.
 type life int
 
 const (
@@ -56,8 +54,8 @@ const (
 // span bounds the database's time, in milliseconds.
 type span struct{ fromMs, toMs int64 }
 
-// life tells whether the item is there some time within now, without its doubt.
-// _ts has whole seconds, so of an item's write time one knows but the second.
+// life determines whether the item exists at some time within now, apart from its doubt.
+// _ts has whole seconds, so only the second of an item's write is known.
 func (it *item) life(now span) life {
 	switch {
 	case it.body == nil:
@@ -70,8 +68,7 @@ func (it *item) life(now span) life {
 	return unsure
 }
 
-// status is what the server answers to an operation on an item that is there, and
-// on one that is not.
+// status is the status of an operation on an item that exists, and on one that does not.
 var status = map[op]map[life]int{
 	create:  {alive: 409, dead: 201},
 	upsert:  {alive: 200, dead: 201},
@@ -79,13 +76,13 @@ var status = map[op]map[life]int{
 	remove:  {alive: 204, dead: 404},
 }
 
-// expects reports whether an answer to an operation fits what is known.
+// expects reports whether an answer to an operation agrees with what is known.
 func (it *item) expects(o op, now span, answered int) bool {
 	l := it.life(now)
 	return l != dead && answered == status[o][alive] || l != alive && answered == status[o][dead]
 }
 
-// allows reports whether an operation may succeed, from what is known.
+// allows reports whether an operation may succeed, by what is known.
 func (it *item) allows(o op, now span) bool {
 	switch o {
 	case create:
@@ -96,7 +93,7 @@ func (it *item) allows(o op, now span) bool {
 	return true
 }
 
-// keep notes that a body is what is there now.
+// keep records a body as the present one.
 func (it *item) keep(body []byte, ttl int64) error {
 	ts, err := timeOf(body)
 	if err != nil {
@@ -119,8 +116,8 @@ func timeOf(body []byte) (int64, error) {
 
 func (it *item) forget() { it.body = nil }
 
-// settle compares what was read with what is known, and ends the doubt. missing
-// says that the server knows no such item.
+// settle compares what was read with what is known, and ends the doubt. missing says that
+// the server has no such item.
 func (it *item) settle(now span, read []byte, missing bool) error {
 	doubt := it.doubt
 	done := doubt != nil && doubt.possible
@@ -147,8 +144,8 @@ func (it *item) settle(now span, read []byte, missing bool) error {
 	return fmt.Errorf("it is %s, and %s was acknowledged", brief(read), brief(it.body))
 }
 
-// sameProperties reports whether an answer holds what was sent, all of it and
-// nothing else but what the server adds.
+// sameProperties reports whether an answer has all properties that were sent, and no others
+// but the system properties.
 func sameProperties(answer, sent []byte) bool {
 	var got, want map[string]any
 	if json.Unmarshal(answer, &got) != nil || json.Unmarshal(sent, &want) != nil {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-// Command kill proves that what the server has acknowledged survives its death.
-// It starts the real binary on a directory, writes to it from several clients at
-// once, ends it with SIGKILL in the middle, has "mayfly check" look at the data,
-// starts it again and reads everything back; and so on with the same data. It
-// never looks into the data itself, and imports nothing of Mayfly.
+// Command kill shows that acknowledged writes survive the death of the server. It starts
+// the real binary on a directory, writes to it from several clients at once, ends it with
+// SIGKILL, checks the data with "mayfly check", starts it again and reads everything back;
+// and so on with the same data. It never reads the data itself, and imports nothing of
+// Mayfly.
 //
-// What must hold: an acknowledged write is there after the kill, byte for byte; a
-// write that was under way is there as a whole or not at all, be it of one item, a
-// transactional batch, a stored procedure or a write with triggers; one that was
-// refused has left nothing behind; an expired item stays gone, and the database's time
-// does not go back.
+// What must hold: an acknowledged write exists after the kill, byte for byte. A write that
+// was under way exists as a whole or not at all, be it of one item, a transactional batch,
+// a stored procedure or a write with triggers. A refused write has left nothing behind. An
+// expired item stays gone. The database's time does not go back.
 package main
 
 import (
@@ -22,14 +21,14 @@ import (
 	"time"
 )
 
-// errBroken: the database did not keep a promise.
+// errBroken: the database broke one of these guarantees.
 var errBroken = errors.New("promises were broken")
 
 const (
 	writers      = 8
 	minLoad      = 50 * time.Millisecond
 	maxLoad      = 400 * time.Millisecond
-	maxComplaint = 20 // that are printed of a round
+	maxComplaint = 20 // that are printed in a round
 )
 
 func main() {
@@ -51,7 +50,7 @@ func main() {
 	}
 }
 
-// trial is the whole run: the clients' memories outlive every server.
+// trial is the whole run. The clients' knowledge outlives every server.
 type trial struct {
 	binary, data string
 	writers      []*writer
@@ -73,8 +72,8 @@ func run(binary, data string, rounds int, seed uint64) error {
 	return err
 }
 
-// rounds kills the server so many times, or until something is wrong, and reads
-// back what the last kill left from a server that then stops in peace.
+// rounds kills the server so many times, or until something is wrong, and reads the data
+// back from a server that is then stopped cleanly.
 func (t *trial) rounds(most int) error {
 	for n := 1; n <= most; n++ {
 		if err := t.round(n); err != nil {
@@ -100,8 +99,8 @@ func (t *trial) setUp() error {
 	return errors.Join(err, s.stop())
 }
 
-// round starts the server, reads back what the round before left, and kills the
-// server under load.
+// round starts the server, reads back the writes of the round before, and kills the server
+// under load.
 func (t *trial) round(n int) error {
 	began := time.Now()
 	s, err := start(t.binary, t.data)
@@ -147,7 +146,7 @@ func (t *trial) round(n int) error {
 	return nil
 }
 
-// readBack has every writer compare what it remembers with what is there.
+// readBack lets every writer compare what it knows with the data.
 func (t *trial) readBack(s *server) (int, error) {
 	ended := make(chan int)
 	for _, w := range t.writers {
@@ -160,7 +159,7 @@ func (t *trial) readBack(s *server) (int, error) {
 	return read, t.complaints()
 }
 
-// complaints prints what the writers found wrong, and counts it.
+// complaints prints the problems that the writers found, and counts them.
 func (t *trial) complaints() error {
 	found := 0
 	for _, w := range t.writers {

@@ -37,7 +37,7 @@ var listens = regexp.MustCompile(`^Mayfly listens on (http://\S+) and https://`)
 // start starts the binary on the directory and a free port.
 func start(binary, data string) (*server, error) {
 	s := &server{cmd: exec.Command(binary, "serve", "--data", data, "--listen", "127.0.0.1:0"), ended: make(chan struct{})}
-	s.cmd.Env = []string{} // so that no MAYFLY_ variable has a say
+	s.cmd.Env = []string{} // without any MAYFLY_ variables
 	s.cmd.Stderr = &s.log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *server) stop() error {
 	return nil
 }
 
-// check has the binary look at the data, and returns what it says of it.
+// check checks the data with the binary, and returns its output.
 func check(binary, data string) (string, error) {
 	var problems bytes.Buffer
 	cmd := exec.Command(binary, "check", "--data", data)

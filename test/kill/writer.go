@@ -15,7 +15,7 @@ const (
 	itemsPerWriter = 150
 	keysPerWriter  = 20
 
-	trialMs     = 3600_000 // is longer than a trial takes
+	trialMs     = 3600_000 // longer than a trial takes
 	longTTL     = 24 * 3600
 	maxShortTTL = 3
 	smallBytes  = 2 << 10
@@ -25,14 +25,14 @@ const (
 	sessionNotAvailable = "1002"
 )
 
-// writer is one client with items of its own. It outlives the servers.
+// writer is one client with its own items. It outlives the servers.
 type writer struct {
 	number int
 	random *rand.Rand
 	items  []*item
 	// bundles are items that are written several at a time.
 	bundles []*bundle
-	// version is in each body that is sent, so that no two are alike.
+	// version is in each body that is sent, so that all differ.
 	version int
 	// lastTS is the highest _ts that was seen, in seconds.
 	lastTS int64
@@ -41,7 +41,7 @@ type writer struct {
 
 	acknowledged int      // in this round
 	bundled      int      // of them, several items at a time
-	complaints   []string // since they were last taken away
+	complaints   []string // since they were last printed
 }
 
 func newWriter(number int, random *rand.Rand) *writer {
@@ -76,7 +76,7 @@ func (w *writer) doubts() (n int) {
 	return n
 }
 
-// write writes until the server no longer answers, and returns how that showed.
+// write writes until the server no longer answers, and returns the error.
 func (w *writer) write(c *client) error {
 	defer c.close()
 	w.acknowledged, w.bundled = 0, 0
@@ -93,7 +93,7 @@ func (w *writer) write(c *client) error {
 	}
 }
 
-// writeItem asks for one write of one item.
+// writeItem sends one write of one item.
 func (w *writer) writeItem(c *client, it *item) error {
 	it.doubt = w.choose(it)
 	it.doubt.possible = it.allows(it.doubt.op, w.now())
@@ -108,7 +108,7 @@ func (w *writer) writeItem(c *client, it *item) error {
 // now is the time as far as the writer knows it: not before its last write.
 func (w *writer) now() span { return span{w.lastTS * 1000, w.lastTS*1000 + trialMs} }
 
-// choose makes up a write.
+// choose chooses a write.
 func (w *writer) choose(it *item) *write {
 	o := []op{create, create, create, upsert, upsert, upsert, replace, replace, remove}[w.random.IntN(9)]
 	if o == remove {
@@ -137,7 +137,7 @@ func (w *writer) choose(it *item) *write {
 	return chosen
 }
 
-// request is how a write is asked for.
+// request is the request of a write.
 func (it *item) request(w write) request {
 	key := map[string]string{"x-ms-documentdb-partitionkey": `["` + it.pk + `"]`}
 	switch w.op {
@@ -154,7 +154,7 @@ func (it *item) request(w write) request {
 
 func (it *item) link() string { return containerLink + "/docs/" + it.id }
 
-// note takes an answer to the write in doubt into the writer's memory.
+// note records the answer to the write in doubt.
 func (w *writer) note(it *item, res reply) {
 	asked := *it.doubt
 	it.doubt = nil
@@ -173,14 +173,14 @@ func (w *writer) note(it *item, res reply) {
 			w.complain(it, "%v", err)
 		}
 		w.noteTime(it, res.body)
-	default: // refused, as it should be: nothing has changed
+	default: // refused, as expected: nothing has changed
 		return
 	}
 	w.acknowledged++
 	w.noteSession(res)
 }
 
-// noteTime looks at the time of an item that was just written.
+// noteTime checks the time of an item that was just written.
 func (w *writer) noteTime(about fmt.Stringer, body []byte) {
 	ts, err := timeOf(body)
 	if err != nil {
@@ -197,8 +197,7 @@ func (w *writer) noteSession(res reply) {
 	w.sessions[res.header.Get("x-ms-documentdb-partitionkeyrangeid")] = res.header.Get("x-ms-session-token")
 }
 
-// readBack reads every item and compares it with what is known. It returns how
-// many are there.
+// readBack reads every item and compares it with what is known. It returns how many exist.
 func (w *writer) readBack(c *client) int {
 	defer c.close()
 	there := 0
@@ -252,8 +251,8 @@ func (w *writer) readItem(c *client, it *item) (found bool, err error) {
 	return !missing, nil
 }
 
-// read reads in the session of all the writes that were acknowledged: a server that
-// has forgotten one is behind it, and says so.
+// read reads in the session of all acknowledged writes: a server that has lost one is
+// behind it, and refuses the read.
 func (w *writer) read(c *client, about fmt.Stringer, r request) (reply, error) {
 	if len(w.sessions) == 0 {
 		return c.do(r)
