@@ -23,7 +23,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		{"none", func(*kv.Batch) {}, nil},
 		{"a database's name is gone", func(b *kv.Batch) { b.Delete(databaseNameKey("d"), 0) }, []string{`catalog row "cnd" is missing`}},
 		{"a container's name is gone", func(b *kv.Batch) { b.Delete(containerNameKey(1, "c"), 0) }, []string{`is missing`}},
-		{"a name of nobody", func(b *kv.Batch) { b.Set(databaseNameKey("x"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnx" says 00000009, want `}},
+		{"a name of no database", func(b *kv.Batch) { b.Set(databaseNameKey("x"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnx" says 00000009, want `}},
 		{"another's number", func(b *kv.Batch) { b.Set(databaseNameKey("d"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnd" says 00000009, want 00000001`}},
 		{"numbers that were not given", func(b *kv.Batch) { b.Set(sequenceKey, sequence{changes: 9}.encode()) },
 			[]string{`container "c" of database "d" has number 1`, `database "d" has number 1`}},
@@ -81,7 +81,7 @@ func TestCorruptResources(t *testing.T) {
 		"a user of no database":                {string(userKey(9, 7)), `{"v":1,"id":"u"}`},
 		"a user of another version":            {string(userKey(1, 7)), `{"v":2,"id":"u"}`},
 		"a user whose key is short":            {"cw\x00\x00\x00\x01", `{"v":1,"id":"u"}`},
-		"a permission of nobody":               {string(permissionKey(1, 7, 8)), `{"v":1,"id":"p","mode":"All","resource":"dbs/d/colls/c"}`},
+		"a permission of no user":              {string(permissionKey(1, 7, 8)), `{"v":1,"id":"p","mode":"All","resource":"dbs/d/colls/c"}`},
 		"a key without a definition":           {string(encryptionKeyKey(1, 7)), `{"v":1,"id":"k"}`},
 		"a key that is a permission by length": {string(encryptionKeyKey(1, 7)) + "12345678", `{"v":1,"id":"k","definition":{}}`},
 	} {

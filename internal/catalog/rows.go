@@ -214,21 +214,21 @@ func (c *Catalog) Check(snap kv.Snapshot, report func(problem string)) error {
 
 // checkNumbers reports numbers that were never given.
 func (s *state) checkNumbers(owner, r *Resource, report func(problem string)) {
-	who := fmt.Sprintf("%s %q", kinds[r.kind].name, r.ID)
+	name := fmt.Sprintf("%s %q", kinds[r.kind].name, r.ID)
 	switch owner.kind {
 	case account:
 	case Containers:
-		who += fmt.Sprintf(" of container %q", owner.Path)
+		name += fmt.Sprintf(" of container %q", owner.Path)
 	default:
-		who += fmt.Sprintf(" of %s %q", kinds[owner.kind].name, owner.ID)
+		name += fmt.Sprintf(" of %s %q", kinds[owner.kind].name, owner.ID)
 	}
 	given := s.last.given(r.kind)
 	switch {
 	case r.number() > given && kinds[r.kind].names != "":
-		report(fmt.Sprintf("%s has number %d, and the last one given was %d", who, r.number(), given))
+		report(fmt.Sprintf("%s has number %d, and the last one given was %d", name, r.number(), given))
 	case r.number() > given:
-		report(fmt.Sprintf("%s has number %d, and there were %d changes", who, r.number(), given))
+		report(fmt.Sprintf("%s has number %d, and there were %d changes", name, r.number(), given))
 	case r.revision > s.last.changes && kinds[r.kind].dated:
-		report(fmt.Sprintf("%s has revision %d, and there were %d changes", who, r.revision, s.last.changes))
+		report(fmt.Sprintf("%s has revision %d, and there were %d changes", name, r.revision, s.last.changes))
 	}
 }

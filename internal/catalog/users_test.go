@@ -106,7 +106,7 @@ func TestPermissionsThatAreRefused(t *testing.T) {
 	}
 	_, _, err := c.WritePermission(t.Context(), d.RID, "nobody", create(`{"id":"p","permissionMode":"All","resource":"dbs/d/colls/c"}`))
 	if !errors.Is(err, ErrNotFound) {
-		t.Errorf("a permission for nobody: %v", err)
+		t.Errorf("a permission for a missing user: %v", err)
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *crashRun) options(fs vfs.FS) pebblekv.Options {
 	return pebblekv.Options{Dir: "data", FS: fs, Logger: quiet(), CacheBytes: 1 << 20}
 }
 
-func (r *crashRun) rng(who uint64) *rand.Rand { return rand.New(rand.NewPCG(r.seed, who)) }
+func (r *crashRun) rng(client uint64) *rand.Rand { return rand.New(rand.NewPCG(r.seed, client)) }
 
 func (r *crashRun) run(ctx context.Context) error {
 	r.fs = vfs.NewCrashableMem()

@@ -103,11 +103,11 @@ func TestRecreateContainer(t *testing.T) {
 		stale := item("c", "k", "a")
 		stale.IntendedRID = old.RID.String()
 		if _, err := w.e.ReadItem(&Request{Target: stale}); !errors.Is(err, ErrContainerChanged) {
-			t.Errorf("round %d: who means the old one: got %v, want ErrContainerChanged", round, err)
+			t.Errorf("round %d: a request for the old one: got %v, want ErrContainerChanged", round, err)
 		}
 		stale.IntendedRID = fresh.RID.String()
 		if _, err := w.e.ReadItem(&Request{Target: stale}); err != nil {
-			t.Errorf("round %d: who means this one: %v", round, err)
+			t.Errorf("round %d: a request for this one: %v", round, err)
 		}
 		byRID := item(fresh.RID.String(), "k", "a")
 		if _, err := w.e.ReadItem(&Request{Target: byRID}); err != nil {

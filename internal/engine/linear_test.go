@@ -45,7 +45,7 @@ func TestLinearizability(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			answers := map[verdict]int{}
 			for seed := range uint64(c.histories * kvtest.LongFactor(t)) {
-				l := &linearRun{w: newWorld(t), rng: func(who uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, who)) }}
+				l := &linearRun{w: newWorld(t), rng: func(client uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, client)) }}
 				l.container = l.w.container("c", c.ttl, c.partitions)
 				history := l.run(t)
 				l.w.close()
@@ -85,7 +85,7 @@ func checkLinear(t *testing.T, seed uint64, containerDefault catalog.TTL, histor
 type linearRun struct {
 	w         *world
 	container *catalog.Container
-	rng       func(who uint64) *rand.Rand
+	rng       func(client uint64) *rand.Rand
 	keys      []string     // the partition key of each item
 	instants  atomic.Int64 // the order in which requests begin and end
 }

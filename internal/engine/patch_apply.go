@@ -192,11 +192,11 @@ func (n *patchNode) parent(op *patchOp, path value.Path) (_ *patchNode, fault st
 }
 
 func noParent(kind patchKind, name string) string {
-	who := "Given"
+	operation := "Given"
 	if kind == patchAdd {
-		who = "Add"
+		operation = "Add"
 	}
-	return fmt.Sprintf("%s Operation can only create a child object of an existing node(array or object) and cannot create path recursively, no path found beyond: '%s'", who, value.Clip(name))
+	return fmt.Sprintf("%s Operation can only create a child object of an existing node(array or object) and cannot create path recursively, no path found beyond: '%s'", operation, value.Clip(name))
 }
 
 func outOfBounds(index string) string {

@@ -20,21 +20,21 @@ func TestExpiredForEverybody(t *testing.T) {
 	call(t, w.h, "PUT", "/dbs/d/colls/c/docs/i", `{"id":"i","pk":"p"}`, pk("p"), 200)
 
 	const items, item = "/dbs/d/colls/c/docs", "/dbs/d/colls/c/docs/i"
-	everybody := []string{"key", "key2", "ro", "aad", "aad-ro", "read", "all", "key-read", "key-all", "item-read", "item-all"}
+	credentials := []string{"key", "key2", "ro", "aad", "aad-ro", "read", "all", "key-read", "key-all", "item-read", "item-all"}
 	seen := func(credential string) (reads, lists, queries bool) {
 		lists = bytes.Contains(w.try(t, "GET", items, credential).body, []byte(`"id":"i"`))
 		queries = bytes.Contains(w.try(t, "QUERY", items, credential).body, []byte(`"id":"i"`))
 		return w.try(t, "GET", item, credential).status == 200, lists, queries
 	}
 	advance(t, w.h, 9999*time.Millisecond)
-	for _, credential := range everybody {
+	for _, credential := range credentials {
 		wide := credential != "item-read" && credential != "item-all"
 		if reads, lists, queries := seen(credential); !reads || lists != wide || queries != wide {
 			t.Errorf("%s, before its deadline: the item is read %t, listed %t, queried %t", credential, reads, lists, queries)
 		}
 	}
 	advance(t, w.h, time.Millisecond)
-	for _, credential := range everybody {
+	for _, credential := range credentials {
 		if reads, lists, queries := seen(credential); reads || lists || queries {
 			t.Errorf("%s, at its deadline: the item is read %t, listed %t, queried %t", credential, reads, lists, queries)
 		}

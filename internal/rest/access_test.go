@@ -53,7 +53,7 @@ const (
 
 // access says which credentials allow which requests. The methods of a row are separated
 // by spaces. QUERY is a POST that is a query, and so on.
-var access = []struct{ path, methods, who string }{
+var access = []struct{ path, methods, allowed string }{
 	{"/", "GET HEAD", valid},
 	{"/", "POST QUERY PUT PATCH DELETE", masters},
 	{"/dbs", "GET HEAD QUERY", looks},
@@ -165,19 +165,19 @@ func TestAccess(t *testing.T) {
 			if _, twice := rows[op]; twice || !slices.Contains(routes, row.path) {
 				t.Errorf("%s has two rows, or is no route", op)
 			}
-			rows[op] = row.who
+			rows[op] = row.allowed
 		}
 	}
 	for _, path := range routes {
 		for _, method := range methodsAt(path) {
-			who, known := rows[method+" "+path]
+			allowed, known := rows[method+" "+path]
 			if !known {
 				t.Errorf("nothing is said about %s %s: give it a row", method, path)
 				continue
 			}
 			t.Run(method+" "+path, func(t *testing.T) {
 				t.Parallel()
-				row := tryAll(t, method, path, strings.Fields(who))
+				row := tryAll(t, method, path, strings.Fields(allowed))
 				seen.Lock()
 				defer seen.Unlock()
 				seen.rows[row] = true
@@ -188,7 +188,7 @@ func TestAccess(t *testing.T) {
 
 // tryAll makes a request with every credential, first with those that must be refused and
 // must change nothing. A request without a row is refused with every credential.
-func tryAll(t *testing.T, method, path string, who []string) *api.Row {
+func tryAll(t *testing.T, method, path string, allowed []string) *api.Row {
 	w := newAccessWorld(t)
 	r, _ := w.request(t, method, path)
 	rt, _ := parseRoute(path)
@@ -196,7 +196,7 @@ func tryAll(t *testing.T, method, path string, who []string) *api.Row {
 	x.fill(&rt)
 	before := w.everything(t)
 	for _, c := range credentials {
-		if slices.Contains(who, c) {
+		if slices.Contains(allowed, c) {
 			continue
 		}
 		if a := w.try(t, method, path, c); a.status != 401 && a.status != 403 && (a.status != 405 || x.Row != nil) {
@@ -209,7 +209,7 @@ func tryAll(t *testing.T, method, path string, who []string) *api.Row {
 		t.Errorf("a refused request has changed something:\n%s\nwas\n%s", after, before)
 	}
 	for _, c := range credentials {
-		if !slices.Contains(who, c) {
+		if !slices.Contains(allowed, c) {
 			continue
 		}
 		if a := w.try(t, method, path, c); a.status == 401 || a.status == 403 || (a.status == 405) != (x.Row == nil) {

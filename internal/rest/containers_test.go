@@ -64,7 +64,7 @@ func TestPartitionStatistics(t *testing.T) {
 		return decode[struct{ Statistics []statistics }](t, a).Statistics
 	}
 	if got := read(nil); got != nil {
-		t.Errorf("nobody asked for %v", got)
+		t.Errorf("got %v without asking for it", got)
 	}
 	got := read(map[string]string{"x-ms-documentdb-populatepartitionstatistics": "True"})
 	if len(got) != 2 || got[0].ID != "0" || got[1].ID != "1" || got[0].DocumentCount+got[1].DocumentCount != 10 {

@@ -468,7 +468,7 @@ func TestQueryMetrics(t *testing.T) {
 	plain := call(t, h, "POST", docsPath, body, asQuery(nil), 200).header
 	for _, name := range []string{"X-Ms-Documentdb-Query-Metrics", "X-Ms-Cosmos-Index-Utilization"} {
 		if got := plain.Get(name); got != "" {
-			t.Errorf("%s is %q, and nobody asked for it", name, got)
+			t.Errorf("%s is %q, without being asked for", name, got)
 		}
 	}
 	a := call(t, h, "POST", docsPath, body, asQuery(map[string]string{

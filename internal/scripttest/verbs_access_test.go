@@ -149,18 +149,18 @@ func (s *script) accessLine(d *directive, a answer, v view) string {
 //	----
 //	as t
 func makeAs(s *script, d *directive) string {
-	who := d.word("owner")
-	switch who {
+	name := d.word("owner")
+	switch name {
 	case "owner":
 		s.credential = nil
 	case "nobody":
 		none := ""
 		s.credential = &none
 	default:
-		token := s.named(d, "$"+who)
+		token := s.named(d, "$"+name)
 		s.credential = &token
 	}
-	return "as " + who
+	return "as " + name
 }
 
 // sendAny sends a request without a verb of its own, with the body in the lines below. $r
