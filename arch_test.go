@@ -48,6 +48,7 @@ var layers = map[string]layer{
 	"internal/sql":         {"internal/sql/datum internal/sql/function internal/sql/syntax internal/value", ""},
 	"internal/sql/function": {
 		"internal/analysis internal/geo internal/sql/datum internal/sql/syntax internal/value", ""},
+	"internal/oracle": {"internal/sql/datum internal/sql/function internal/sql/syntax", ""},
 	"internal/sql/clientplan": {
 		"internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/value", ""},
 	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},

@@ -14,9 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
-	"github.com/mayflydb/mayfly/internal/sql"
+	"github.com/mayflydb/mayfly/internal/oracle"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
+	"github.com/mayflydb/mayfly/internal/sql/syntax"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -149,13 +150,19 @@ func (f *fixture) naive(text string, s Scope, descending bool) []string {
 	if descending { // rows with equal keys come in the direction of the keys
 		slices.Reverse(items)
 	}
-	rows, err := sql.Evaluate(compile(f.t, text), items, &function.Context{NowMs: f.clock.Now(), Random: half})
+	q, err := syntax.Parse(text)
+	f.must(err)
+	var values []datum.Value
+	for _, item := range items {
+		values = append(values, datum.Raw(item))
+	}
+	rows, err := oracle.Rows(q, values, &function.Context{NowMs: f.clock.Now(), Random: half})
 	f.must(err)
 	texts := make([]string, len(rows))
 	for i, row := range rows {
-		texts[i] = string(row)
+		texts[i] = string(row.AppendCanonical(nil))
 	}
-	return canonical(texts)
+	return texts
 }
 
 // compareWithOracle runs a query in pages of several sizes.

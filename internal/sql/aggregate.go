@@ -217,3 +217,16 @@ func (g *grouping) appendKey(dst []byte, f *frame) []byte {
 	}
 	return dst
 }
+
+// compare orders two groups as ORDER BY asks.
+func (g *grouping) compare(a, b *Group) int {
+	for _, o := range g.order {
+		if c := datum.Compare(a.keys[o.key], b.keys[o.key]); c != 0 {
+			if o.desc {
+				return -c
+			}
+			return c
+		}
+	}
+	return 0
+}

@@ -6,6 +6,7 @@ package sql
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
@@ -156,7 +157,7 @@ func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 		}
 	}
 	if b.grouping != nil {
-		return b.runGroups(f, emit)
+		return b.runGroups(f, func(add func() bool) bool { return b.rows(f, 0, add) }, maxGroups, emit)
 	}
 	return b.rows(f, 0, func() bool {
 		v := b.project.eval(f)
@@ -167,7 +168,9 @@ func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 // maxGroups is how many groups a subquery may have.
 const maxGroups = 1 << 16
 
-func (b *block) runGroups(f *frame, emit func(datum.Value) bool) bool {
+// runGroups collects the rows that feed makes, and calls emit for the groups in the order of
+// ORDER BY. It returns false if emit did, or if the execution must end.
+func (b *block) runGroups(f *frame, feed func(add func() bool) bool, limit int, emit func(datum.Value) bool) bool {
 	groups := map[string]*Group{}
 	var order []*Group
 	var key []byte
@@ -176,12 +179,12 @@ func (b *block) runGroups(f *frame, emit func(datum.Value) bool) bool {
 		order = append(order, newGroup(b.grouping, f))
 		groups[""] = order[0]
 	}
-	more := b.rows(f, 0, func() bool {
+	more := feed(func() bool {
 		key = b.grouping.appendKey(key[:0], f)
 		group := groups[string(key)]
 		if group == nil {
-			if len(order) == maxGroups {
-				f.cx.Fail(syntax.Errorf(syntax.Span{}, "", "A subquery has more than %d groups.", maxGroups))
+			if len(order) == limit {
+				f.cx.Fail(syntax.Errorf(syntax.Span{}, "", "A subquery has more than %d groups.", limit))
 				return false
 			}
 			group = newGroup(b.grouping, f)
@@ -191,6 +194,7 @@ func (b *block) runGroups(f *frame, emit func(datum.Value) bool) bool {
 		group.add(b.grouping, f)
 		return true
 	})
+	slices.SortStableFunc(order, b.grouping.compare)
 	for i := 0; more && i < len(order); i++ {
 		order[i].fill(b.grouping, f)
 		if v := b.project.eval(f); !v.IsUndefined() {

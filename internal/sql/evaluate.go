@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// The whole of a query over items in memory, step by step and with nothing clever in
-// it. It answers queries over few items, and what every faster way must agree with.
+// The whole of a query over items that are all in memory.
 
 package sql
 
 import (
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
+	"math"
 	"slices"
 )
 
@@ -120,43 +120,19 @@ func evaluateRows(r *Runner, items [][]byte) (rows []heldRow, err error) {
 }
 
 func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
-	groups := map[string]*Group{}
-	var order []*Group
-	find := func() (*Group, error) {
-		key, err := r.AppendGroupKey(nil)
-		if group := groups[string(key)]; group != nil || err != nil {
-			return group, err
+	feed := func(add func() bool) bool {
+		for _, item := range items {
+			if r.Rows(datum.Raw(item), add) != nil {
+				return false
+			}
 		}
-		group, err := r.NewGroup()
-		groups[string(key)] = group
-		order = append(order, group)
-		return group, err
+		return true
 	}
-	if !r.p.HasGroupKeys() {
-		if _, err := find(); err != nil {
-			return nil, err
-		}
-	}
-	for _, item := range items {
-		err := r.Rows(datum.Raw(item), func() bool {
-			group, err := find()
-			return err == nil && r.AddToGroup(group) == nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	slices.SortStableFunc(order, r.p.CompareGroups)
-	for _, group := range order {
-		v, err := r.ProjectGroup(group)
-		if err != nil {
-			return nil, err
-		}
-		if !v.IsUndefined() {
-			rows = append(rows, heldRow{json: v.AppendJSON(nil)})
-		}
-	}
-	return rows, nil
+	r.p.main.runGroups(&r.f, feed, math.MaxInt, func(v datum.Value) bool {
+		rows = append(rows, heldRow{json: v.AppendJSON(nil)})
+		return r.finish(v) == nil
+	})
+	return rows, r.f.cx.Err()
 }
 
 func distinctRows(rows []heldRow) []heldRow {

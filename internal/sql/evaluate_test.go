@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mayflydb/mayfly/internal/oracle"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
@@ -65,6 +66,31 @@ func expect(t *testing.T, query, want string, items ...string) {
 	}
 	if got := strings.Join(rows, " "); got != want {
 		t.Errorf("%s\n got %s\nwant %s", query, got, want)
+	}
+	asksOracle(t, query, rows, items)
+}
+
+// asksOracle compares rows that are written by hand with the oracle's, so that they pin both.
+func asksOracle(t *testing.T, query string, want, items []string) {
+	t.Helper()
+	q, err := syntax.Parse(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []datum.Value
+	for _, item := range items {
+		values = append(values, datum.Raw([]byte(item)))
+	}
+	rows, err := oracle.Rows(q, values, &function.Context{NowMs: 1767225600000})
+	if err != nil {
+		t.Errorf("%s: %v", query, err)
+		return
+	}
+	same := slices.EqualFunc(rows, want, func(row datum.Value, text string) bool {
+		return datum.Equal(row, datum.Raw([]byte(text)))
+	})
+	if !same {
+		t.Errorf("%s\n the oracle says %v\nwant %v", query, rows, want)
 	}
 }
 

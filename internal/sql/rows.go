@@ -185,17 +185,7 @@ func (r *Runner) ProjectGroup(g *Group) (datum.Value, error) {
 
 // CompareGroups orders two groups as ORDER BY asks. Those with equal keys of it are
 // equal.
-func (p *Program) CompareGroups(a, b *Group) int {
-	for _, o := range p.main.grouping.order {
-		if c := datum.Compare(a.keys[o.key], b.keys[o.key]); c != 0 {
-			if o.desc {
-				return -c
-			}
-			return c
-		}
-	}
-	return 0
-}
+func (p *Program) CompareGroups(a, b *Group) int { return p.main.grouping.compare(a, b) }
 
 // OrdersGroups reports whether there is an ORDER BY for groups.
 func (p *Program) OrdersGroups() bool { return p.Grouped() && len(p.main.grouping.order) > 0 }
