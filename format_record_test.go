@@ -60,7 +60,7 @@ func recordFixture(t *testing.T, name string) {
 	dir := t.TempDir()
 	first, second := fixtureWrites()
 	s := serveTest(t, Options{Dir: dir})
-	s.tellPurge(t, "pause")
+	s.postPurge(t, "pause")
 	s.write(t, first)
 	s.stop(t)
 	s = serveTest(t, Options{Dir: dir})

@@ -85,8 +85,8 @@ func TestFormats(t *testing.T) {
 						passed.Add(time.Minute.Milliseconds())
 						s.must(t, 200, "GET", "/dbs/shop/colls/sessions/docs", "", nil)
 					}
-					s.tellPurge(t, "resume")
-					s.tellPurge(t, "purge")
+					s.postPurge(t, "resume")
+					s.postPurge(t, "purge")
 				}
 				s.stop(t)
 				checkClean(t, o.Dir)
@@ -184,8 +184,8 @@ func (s *testServer) containers(t *testing.T) []string {
 	return paths
 }
 
-// tellPurge posts to a page of purge, with the key as bearer token.
-func (s *testServer) tellPurge(t *testing.T, order string) {
+// postPurge posts to a page of purge, with the key as bearer token.
+func (s *testServer) postPurge(t *testing.T, order string) {
 	t.Helper()
 	if a := s.admin(t, "POST", "ttl/"+order, "", "Bearer "+s.Key()); a.status != 200 {
 		t.Fatalf("%s: status %d: %s", order, a.status, a.body)

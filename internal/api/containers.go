@@ -11,9 +11,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// tellContainer adds what the request asks for about a container, and returns its
+// containerAnswer adds what the request asks for about a container, and returns its
 // definition.
-func (c *Call) tellContainer(of *catalog.Container) ([]byte, error) {
+func (c *Call) containerAnswer(of *catalog.Container) ([]byte, error) {
 	r, a, e := &c.Request, &c.Answer, c.Service.Engine
 	a.OwnerPath, a.OwnerRID = "dbs/"+of.DatabaseID, of.RID.Database.String()
 	if of.Throughput.None() {

@@ -26,7 +26,7 @@ func (c *Call) writeItem() (err error) {
 	}
 	r.Op = ops[c.Row.Verb]
 	a.Answer, err = c.Service.Engine.WriteItem(c.Context, &r.Request)
-	a.told()
+	a.setPosition()
 	switch {
 	case err != nil:
 		return err
@@ -49,7 +49,7 @@ func (c *Call) readItem() (err error) {
 	if err := c.hold(len(a.Body)); err != nil {
 		return err
 	}
-	a.told()
+	a.setPosition()
 	if errors.Is(err, store.ErrNotModified) {
 		return a.empty(statusNotModified)
 	}
@@ -60,8 +60,8 @@ func (c *Call) readItem() (err error) {
 	return a.body(statusOK, r.shown(a.Body))
 }
 
-// told sets the fields about the container and the position, also for an error.
-func (a *Answer) told() {
+// setPosition sets the fields about the container and the position, also for an error.
+func (a *Answer) setPosition() {
 	a.owned(a.Container)
 	a.Positioned = a.Container != nil && (a.LSN != 0 || a.Answered)
 }
@@ -132,7 +132,7 @@ func changePosition(etag string) string {
 // deletePartitionKey deletes all items with the request's partition key.
 func (c *Call) deletePartitionKey() (err error) {
 	c.Answer.Answer, err = c.Service.Engine.DeletePartitionKey(c.Context, &c.Request.Request)
-	c.Answer.told()
+	c.Answer.setPosition()
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (c *Call) queryItems() (err error) {
 		a.extra(RequiresDistribution, requires)
 	}
 	if err == nil {
-		c.tellMetrics()
+		c.addMetrics()
 	}
 	return c.items(err)
 }

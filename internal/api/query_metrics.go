@@ -27,9 +27,9 @@ const (
 // headerRoom is the number of bytes left in the header.
 type headerRoom int
 
-// told returns the first indexes of a list that there is room for. bytes returns the
+// fitting returns the first indexes of a list that there is room for. bytes returns the
 // length of one.
-func told[T any](room *headerRoom, list []T, bytes func(T) int) []T {
+func fitting[T any](room *headerRoom, list []T, bytes func(T) int) []T {
 	for i, index := range list[:min(len(list), maxIndexMetrics)] {
 		if *room -= headerRoom(bytes(index)); *room < 0 {
 			return list[:i]
@@ -38,8 +38,8 @@ func told[T any](room *headerRoom, list []T, bytes func(T) int) []T {
 	return list[:min(len(list), maxIndexMetrics)]
 }
 
-// tellMetrics adds the metrics in the forms that the request asks for.
-func (c *Call) tellMetrics() {
+// addMetrics adds the metrics in the forms that the request asks for.
+func (c *Call) addMetrics() {
 	r, page := &c.Request, &c.Answer
 	if r.QueryMetrics {
 		page.extra(QueryMetrics, queryMetrics(page))
@@ -124,14 +124,14 @@ func indexMetrics(u *query.IndexUse) []byte {
 	room := headerRoom(maxIndexMetricBytes)
 	single := func(list []query.SingleIndex) []singleIndexMetric {
 		out := []singleIndexMetric{}
-		for _, i := range told(&room, list, func(s query.SingleIndex) int { return base64.StdEncoding.EncodedLen(len(s.Spec) + len(s.Filter)) }) {
+		for _, i := range fitting(&room, list, func(s query.SingleIndex) int { return base64.StdEncoding.EncodedLen(len(s.Spec) + len(s.Filter)) }) {
 			out = append(out, singleIndexMetric{i.Filter, i.Spec, true, true, "High"})
 		}
 		return out
 	}
 	composite := func(list [][]string) []compositeIndexMetric {
 		out := []compositeIndexMetric{}
-		for _, specs := range told(&room, list, func(specs []string) int { return base64.StdEncoding.EncodedLen(len(strings.Join(specs, ""))) }) {
+		for _, specs := range fitting(&room, list, func(specs []string) int { return base64.StdEncoding.EncodedLen(len(strings.Join(specs, ""))) }) {
 			out = append(out, compositeIndexMetric{specs, false, "High"})
 		}
 		return out
@@ -156,12 +156,12 @@ func indexMetricsV2(u *query.IndexUse) []byte {
 	room := headerRoom(maxIndexMetricBytes)
 	all := func(i *query.Indexes) indexes {
 		out := indexes{[]single{}, []composite{}}
-		for _, s := range told(&room, i.Single, func(s query.SingleIndex) int { return len(url.PathEscape(s.Spec)) }) {
+		for _, s := range fitting(&room, i.Single, func(s query.SingleIndex) int { return len(url.PathEscape(s.Spec)) }) {
 			if spec := (single{s.Spec}); !slices.Contains(out.SingleIndexes, spec) {
 				out.SingleIndexes = append(out.SingleIndexes, spec)
 			}
 		}
-		for _, specs := range told(&room, i.Composite, func(specs []string) int { return len(url.PathEscape(strings.Join(specs, ""))) }) {
+		for _, specs := range fitting(&room, i.Composite, func(specs []string) int { return len(url.PathEscape(strings.Join(specs, ""))) }) {
 			out.CompositeIndexes = append(out.CompositeIndexes, composite{specs, "High"})
 		}
 		return out

@@ -2,7 +2,7 @@
 
 // Databases, containers, scripts, users, permissions, client encryption keys and offers:
 // all resources but items. They are listed, queried, read, written and deleted alike.
-// What differs between kinds is in tell and show.
+// What differs between kinds is in resourceAnswer and show.
 
 package api
 
@@ -79,7 +79,7 @@ func (c *Call) readResource() error {
 	if err != nil {
 		return err
 	}
-	body, err := c.tell(found)
+	body, err := c.resourceAnswer(found)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *Call) writeResource() error {
 	if err != nil {
 		return err
 	}
-	body, err := c.tell(written)
+	body, err := c.resourceAnswer(written)
 	if errors.Is(err, store.ErrClosed) {
 		// The container was dropped since. The write has succeeded, and is not repeated.
 		body, err = c.show(written), nil
@@ -125,13 +125,13 @@ func (c *Call) deleteResource() error {
 	return c.Answer.empty(statusNoContent)
 }
 
-// tell sets what an answer with one resource has, and returns the resource's body.
-func (c *Call) tell(found catalog.Any) ([]byte, error) {
+// resourceAnswer sets what an answer with one resource has, and returns the resource's body.
+func (c *Call) resourceAnswer(found catalog.Any) ([]byte, error) {
 	switch r := found.(type) {
 	case *catalog.Container:
-		return c.tellContainer(r)
+		return c.containerAnswer(r)
 	case *catalog.Script:
-		c.tellScripts()
+		c.scriptAnswer()
 	case *catalog.Offer:
 		c.Answer.extra(MinThroughput, strconv.Itoa(r.Minimum()))
 		c.Answer.extra(ReplacePending, "false") // a change takes effect at once
@@ -139,10 +139,10 @@ func (c *Call) tell(found catalog.Any) ([]byte, error) {
 	return c.show(found), nil
 }
 
-// tellScripts sets the owner of a script, and how many scripts of its kind the container
+// scriptAnswer sets the owner of a script, and how many scripts of its kind the container
 // has and may have. If the container was deleted meanwhile it sets nothing: the request
 // itself has succeeded.
-func (c *Call) tellScripts() {
+func (c *Call) scriptAnswer() {
 	l, err := c.Service.Engine.Catalog().List(c.Request.address())
 	if err != nil {
 		return
@@ -195,10 +195,10 @@ func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
 	if err != nil {
 		return err
 	}
-	told := uint64(0)
+	returned := uint64(0)
 	if r.Continuation != "" {
 		text, ok := strings.CutPrefix(r.Continuation, resourceRows)
-		if told, err = strconv.ParseUint(text, 10, 32); err != nil || !ok {
+		if returned, err = strconv.ParseUint(text, 10, 32); err != nil || !ok {
 			return engine.ErrContinuation
 		}
 	}
@@ -215,7 +215,7 @@ func (c *Call) queryResources(owner, kind string, bodies [][]byte) error {
 	if err != nil {
 		return err
 	}
-	first := min(int(told), len(rows))
+	first := min(int(returned), len(rows))
 	last := min(first+r.feedItems(), len(rows))
 	if last < len(rows) {
 		c.Answer.Continuation = resourceRows + strconv.Itoa(last)

@@ -126,7 +126,7 @@ type Clock struct {
 		guard   guard // unused under a test clock
 		saveErr error // of the latest save
 
-		told           telling
+		logged         loggedState
 		quietUntilMono int64 // no change is logged before this monotonic time
 
 		closing bool // no more background saves

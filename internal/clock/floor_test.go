@@ -31,7 +31,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestTimeIsTheWallClocks(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.now(0)
@@ -44,7 +44,7 @@ func TestTimeIsTheWallClocks(t *testing.T) {
 }
 
 func TestFloorIsSavedAheadAndNotWhenIdle(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	steps := []struct {
 		passMs, nowMs int64
@@ -75,7 +75,7 @@ func TestFloorIsSavedAheadAndNotWhenIdle(t *testing.T) {
 }
 
 func TestNobodyWaitsForASaveInTheBackground(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.gate = make(chan struct{})
@@ -97,7 +97,7 @@ func TestNobodyWaitsForASaveInTheBackground(t *testing.T) {
 }
 
 func TestOneSavesAndTheOthersWait(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(hour)
@@ -116,7 +116,7 @@ func TestOneSavesAndTheOthersWait(t *testing.T) {
 }
 
 func TestFailingSaveStopsTimeAtTheFloor(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.setFault(errDisk)
@@ -150,7 +150,7 @@ func TestFailingSaveStopsTimeAtTheFloor(t *testing.T) {
 }
 
 func TestFailingSaveIsRetriedAtABoundedRate(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.setFault(errDisk)
@@ -169,7 +169,7 @@ func TestFailingSaveIsRetriedAtABoundedRate(t *testing.T) {
 }
 
 func TestASaveThatFailedMayHaveHappened(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.keepFaulty = true
 	s.open()
 	s.now(0)
@@ -184,7 +184,7 @@ func TestASaveThatFailedMayHaveHappened(t *testing.T) {
 }
 
 func TestCrashRestartBeginsAtTheFloor(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(900)
@@ -205,7 +205,7 @@ func TestCrashRestartBeginsAtTheFloor(t *testing.T) {
 }
 
 func TestCleanRestartGoesOnExactly(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(900)
@@ -221,7 +221,7 @@ func TestCleanRestartGoesOnExactly(t *testing.T) {
 }
 
 func TestCloseExactlyOnTheFloor(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(1000)
@@ -233,7 +233,7 @@ func TestCloseExactlyOnTheFloor(t *testing.T) {
 }
 
 func TestClosedClockStandsStill(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(300)
@@ -249,7 +249,7 @@ func TestClosedClockStandsStill(t *testing.T) {
 }
 
 func TestCloseReportsAFailingSave(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(300)
@@ -263,7 +263,7 @@ func TestCloseReportsAFailingSave(t *testing.T) {
 }
 
 func TestTimeEndsAtMaxMs(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.at.WallMs = MaxMs - 1200
 	s.open()
 	last := int64(0)
@@ -288,7 +288,7 @@ func TestTimeEndsAtMaxMs(t *testing.T) {
 }
 
 func TestWallClockBeforeTheEpoch(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.at.WallMs = -5 * year
 	s.open()
 	if got := s.c.Now(); got != 0 {

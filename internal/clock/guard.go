@@ -224,7 +224,7 @@ func (c *Clock) openGuardLocked() {
 	g.jumps, g.countedMono, c.mu.quietUntilMono = c.mu.state.Jumps, r.MonoMs, r.MonoMs
 	g.offsetMs, g.sinceMono = r.WallMs-r.MonoMs, r.MonoMs
 	g.awayMs = boot.Ms - r.MonoMs
-	c.mu.told.doubtMs, _ = g.doubtMs()
+	c.mu.logged.doubtMs, _ = g.doubtMs()
 	switch {
 	case lastMs == 0: // fresh data: there are no items that could expire
 		g.lineMs = r.WallMs - boot.Ms
@@ -254,14 +254,14 @@ func (c *Clock) observeLocked(r Reading, lastMs int64) (wantMs int64) {
 // logChangesLocked logs what has changed since the last line. It logs one line a minute
 // at most, so that a wall clock that steps often cannot fill the log.
 func (c *Clock) logChangesLocked(r Reading, lastMs int64) {
-	g, told := &c.mu.guard, &c.mu.told
-	now := telling{mode: g.mode}
+	g, logged := &c.mu.guard, &c.mu.logged
+	now := loggedState{mode: g.mode}
 	now.doubtMs, _ = g.doubtMs()
-	if now == *told || r.MonoMs < c.mu.quietUntilMono {
+	if now == *logged || r.MonoMs < c.mu.quietUntilMono {
 		return
 	}
-	was := *told
-	*told, c.mu.quietUntilMono = now, r.MonoMs+AgreeForMs
+	was := *logged
+	*logged, c.mu.quietUntilMono = now, r.MonoMs+AgreeForMs
 	nowMs := g.bootMs(r) + g.lineMs
 	switch {
 	case now.mode == holding && was.mode != holding:
@@ -277,8 +277,8 @@ func (c *Clock) logChangesLocked(r Reading, lastMs int64) {
 	}
 }
 
-// telling is the part of the guard's state that was last logged.
-type telling struct {
+// loggedState is the part of the guard's state that was last logged.
+type loggedState struct {
 	mode    mode
 	doubtMs int64
 }
@@ -306,7 +306,7 @@ func (c *Clock) Confirm() error {
 		return ErrNothingToConfirm
 	}
 	g.settle()
-	c.mu.told = telling{}
+	c.mu.logged = loggedState{}
 	next := c.nextLocked(min(max(c.mu.floorMs, wantMs)+ReserveMs, MaxMs))
 	err := c.save(next)
 	c.settleLocked(next, err)

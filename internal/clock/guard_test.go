@@ -11,7 +11,7 @@ import (
 // inUse opens a clock on data that has been in use in this boot. Its time is
 // startMs+60 s.
 func inUse(t *testing.T) *story {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(minute)
@@ -515,7 +515,7 @@ func TestAJumpIsInDoubtBeforeItsTimeIsGivenOut(t *testing.T) {
 }
 
 func TestFreshDataIsTrustedAtOnce(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.horizon(0)

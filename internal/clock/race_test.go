@@ -40,7 +40,7 @@ func (w *witness) read(t *testing.T, c *Clock) {
 }
 
 func TestReadersNeverSeeTimeGoBack(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	var w witness
 	w.read(t, s.c)
@@ -78,7 +78,7 @@ func TestReadersNeverSeeTimeGoBack(t *testing.T) {
 // returned, even to readers that ran at the same time.
 func TestCloseAmongReaders(t *testing.T) {
 	for range 20 {
-		s := tell(t)
+		s := newStory(t)
 		s.open()
 		var w witness
 		w.read(t, s.c)
@@ -99,7 +99,7 @@ func TestCloseAmongReaders(t *testing.T) {
 }
 
 func TestMovesAmongReaders(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	var w witness
 	w.read(t, s.c)
 	w.wg.Go(func() {
@@ -131,7 +131,7 @@ func TestMovesAmongReaders(t *testing.T) {
 // TestFrozenTimeIsExactForAll: calls of Now that began before the freeze cannot move the
 // frozen time.
 func TestFrozenTimeIsExactForAll(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	var w witness
 	w.read(t, s.c)
 	for range 200 {

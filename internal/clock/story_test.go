@@ -190,7 +190,7 @@ type story struct {
 	c    *Clock
 }
 
-func tell(t *testing.T) *story {
+func newStory(t *testing.T) *story {
 	return &story{T: t, hands: newHands()}
 }
 

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-func tellTest(t *testing.T) *story {
-	s := tell(t)
+func newTestStory(t *testing.T) *story {
+	s := newStory(t)
 	s.test = true
 	s.open()
 	return s
 }
 
 func TestOnlyATestClockMoves(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.refused(s.c.Freeze(), ErrNotTestClock)
 	s.refused(s.c.Release(), ErrNotTestClock)
@@ -28,7 +28,7 @@ func TestOnlyATestClockMoves(t *testing.T) {
 }
 
 func TestTestClockMoves(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.now(0)
 	s.pass(250)
 	s.now(250)
@@ -70,7 +70,7 @@ func TestTestClockMoves(t *testing.T) {
 }
 
 func TestTestClockRefusals(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.now(0)
 	tests := []struct {
 		name string
@@ -109,7 +109,7 @@ func TestTestClockRefusals(t *testing.T) {
 
 func TestScenario72FrozenAndAdvancedBy68Years(t *testing.T) {
 	const longestTTLMs = 2147483647 * second
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.ok(s.c.Freeze())
 	s.ok(s.c.Advance(time.Duration(longestTTLMs) * time.Millisecond))
 	s.now(longestTTLMs)
@@ -130,7 +130,7 @@ func TestScenario72FrozenAndAdvancedBy68Years(t *testing.T) {
 func TestFrozenClockReopensFrozen(t *testing.T) {
 	for _, end := range []string{"crash", "restart"} {
 		t.Run(end, func(t *testing.T) {
-			s := tellTest(t)
+			s := newTestStory(t)
 			s.pass(123)
 			s.ok(s.c.Freeze())
 			s.ok(s.c.Advance(time.Minute))
@@ -151,7 +151,7 @@ func TestFrozenClockReopensFrozen(t *testing.T) {
 }
 
 func TestRunningClockReopensWithItsOffset(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.ok(s.c.Advance(10 * 24 * time.Hour))
 	s.now(10 * day)
 	s.pass(400)
@@ -166,7 +166,7 @@ func TestRunningClockReopensWithItsOffset(t *testing.T) {
 }
 
 func TestTestClockFollowsAnyJumpButNeverBack(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.now(0)
 	s.step(10 * year)
 	s.now(10 * year)
@@ -187,7 +187,7 @@ func TestTestClockFollowsAnyJumpButNeverBack(t *testing.T) {
 }
 
 func TestTestDataIsMarked(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.open()
 	s.now(0)
 	s.pass(10)
@@ -204,7 +204,7 @@ func TestTestDataIsMarked(t *testing.T) {
 }
 
 func TestMoveThatIsNotSavedDoesNotHappen(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.now(0)
 	s.setFault(errDisk)
 	s.refused(s.c.Advance(time.Hour), errDisk)
@@ -225,7 +225,7 @@ func TestMoveThatIsNotSavedDoesNotHappen(t *testing.T) {
 // TestFreezeThatFailedMayHaveHappened: a freeze lowers the floor to the time. If its save
 // fails and was kept nevertheless, ticking on would pass the saved floor.
 func TestFreezeThatFailedMayHaveHappened(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.now(0)
 	s.pass(100)
 	s.keepFaulty = true
@@ -241,7 +241,7 @@ func TestFreezeThatFailedMayHaveHappened(t *testing.T) {
 // TestCloseSettlesAFailedMove: after a failed save the saved state is unknown, so Close
 // saves although nothing changed.
 func TestCloseSettlesAFailedMove(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.ok(s.c.Freeze())
 	s.keepFaulty = true
 	s.setFault(errDisk)
@@ -252,7 +252,7 @@ func TestCloseSettlesAFailedMove(t *testing.T) {
 }
 
 func TestFrozenClockDoesNotSave(t *testing.T) {
-	s := tellTest(t)
+	s := newTestStory(t)
 	s.ok(s.c.Freeze())
 	before := s.saves()
 	for range 100 {

@@ -20,7 +20,7 @@ func (s *story) wrote(wantNow, wantWrite int64) {
 // A clock that is finer than a millisecond is rounded down for reads and up for
 // writes; neither goes back when it is set back, crashes or is started again.
 func TestWritesAreRoundedUp(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.at.Floored = true
 	s.open()
 	s.wrote(0, 1)
@@ -36,7 +36,7 @@ func TestWritesAreRoundedUp(t *testing.T) {
 
 // Write times are no larger than the largest time either: _ts has room for no more.
 func TestWritesEndWithTime(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.at = Reading{WallMs: MaxMs, Floored: true}
 	s.open()
 	if now, write := s.c.NowAndWrite(); now != MaxMs || write != MaxMs {
@@ -46,7 +46,7 @@ func TestWritesEndWithTime(t *testing.T) {
 
 // A frozen time is exact, and not before anything that was written while it ticked.
 func TestFrozenWritesAreExact(t *testing.T) {
-	s := tell(t)
+	s := newStory(t)
 	s.test, s.at.Floored = true, true
 	s.open()
 	s.wrote(0, 1)

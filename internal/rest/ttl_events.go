@@ -109,8 +109,8 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 	defer look.Stop()
 	remind := time.NewTicker(cursorEvery)
 	defer remind.Stop()
-	for tell := true; ; {
-		if tell || len(page.Events) > 0 {
+	for sendCursor := true; ; {
+		if sendCursor || len(page.Events) > 0 {
 			lines, err := pageLines(&page)
 			if err != nil {
 				return err
@@ -120,7 +120,7 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 			}
 			remind.Reset(cursorEvery)
 		}
-		tell = false
+		sendCursor = false
 		if !page.More {
 			select {
 			case <-x.r.Context().Done():
@@ -130,7 +130,7 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 			case <-x.h.followers.closed:
 				return nil
 			case <-remind.C:
-				tell = true
+				sendCursor = true
 			case <-look.C:
 			}
 		}

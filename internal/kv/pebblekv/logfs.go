@@ -113,7 +113,7 @@ func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 	if fs.open.Load() || err != nil {
 		return f, fs.ofOpening(err)
 	}
-	return &file{File: f, tell: fs.ofOpening}, nil
+	return &file{File: f, translate: fs.ofOpening}, nil
 }
 
 // ReuseForWrite implements vfs.FS. The engine recycles nothing but logs.
@@ -132,13 +132,13 @@ func (fs *logFS) createLog(name string, create func() (vfs.File, error)) (vfs.Fi
 	if err == nil {
 		var f vfs.File
 		if f, err = create(); err == nil {
-			return &file{File: f, tell: fs.ofLog, lost: fs.failure, firstSync: fs.noteLog(name), scarce: fs.scarce(name)}, nil
+			return &file{File: f, translate: fs.ofLog, lost: fs.failure, firstSync: fs.noteLog(name), scarce: fs.scarce(name)}, nil
 		}
 	}
 	if err := fs.ofLog(err); err != nil {
 		return nil, err
 	}
-	return &file{File: vfs.NewMemFile(nil), tell: fs.ofLog, lost: fs.failure}, nil
+	return &file{File: vfs.NewMemFile(nil), translate: fs.ofLog, lost: fs.failure}, nil
 }
 
 // noteLog returns the function to call at the first sync of a log, before the engine sees
@@ -180,12 +180,12 @@ func (fs *logFS) OpenDir(name string) (vfs.File, error) {
 // Unwrap implements vfs.FS.
 func (fs *logFS) Unwrap() vfs.FS { return fs.FS }
 
-// file is a file whose errors are translated by tell for the engine. Once lost returns an
+// file is a file whose errors are translated for the engine. Once lost returns an
 // error, it drops all writes.
 type file struct {
 	vfs.File
-	tell func(error) error
-	lost func() error
+	translate func(error) error
+	lost      func() error
 	// firstSync, unless it is nil, is called after each sync until it succeeds.
 	firstSync func() error
 	// scarce reports whether space must not be preallocated; nil for never.
@@ -228,13 +228,13 @@ func (f *file) SyncTo(length int64) (fullSync bool, err error) {
 }
 
 // Close closes the file even if it is lost, so that its descriptor is freed.
-func (f *file) Close() error { return f.tell(f.File.Close()) }
+func (f *file) Close() error { return f.translate(f.File.Close()) }
 
 func (f *file) do(op func() error) error {
 	if f.lost != nil && f.lost() != nil {
-		return f.tell(errLogLost)
+		return f.translate(errLogLost)
 	}
-	return f.tell(op())
+	return f.translate(op())
 }
 
 // directory is a directory whose sync must not fail: after a failure the engine would panic,

@@ -26,7 +26,7 @@ func (c *Call) Charged() ru.Units {
 // own tests check for this number.
 const defaultQuotaKiB = 10 << 20
 
-// QuotaText returns the quota of a container as answers tell it.
+// QuotaText returns the quota of a container as answers show it.
 func QuotaText(bytes int64) string {
 	size := int64(defaultQuotaKiB)
 	if bytes > 0 {
@@ -35,7 +35,7 @@ func QuotaText(bytes int64) string {
 	return fmt.Sprintf("documentSize=10240;documentsSize=%d;documentsCount=-1;collectionSize=%d;", size, size)
 }
 
-// AppendUsage appends what a container or a partition holds, as answers tell it.
+// AppendUsage appends what a container or a partition holds, as answers show it.
 func AppendUsage(dst []byte, live store.Amount) []byte {
 	size := KiB(live.Bytes)
 	dst = strconv.AppendInt(append(dst, "documentSize=0;documentsSize="...), size, 10)
