@@ -16,7 +16,7 @@ import (
 	"github.com/mayflydb/mayfly"
 )
 
-// now tells the time and what drives it.
+// now shows the time and what drives it.
 //
 //	now
 //	----

@@ -89,7 +89,7 @@ func forecast(s *script, d *directive) string {
 	return strings.Join(append(lines, fmt.Sprintf("later %v; never %v", f.Later, f.Never)), "\n")
 }
 
-// explain tells when items expire, and why. It takes what names items elsewhere.
+// explain shows when items expire, and why. It takes items as other verbs do.
 //
 //	explain a b
 //	----
@@ -142,8 +142,8 @@ type expiryEvent struct {
 	More                         bool
 }
 
-// events tells of the items that have expired since events were last asked for, in
-// the order in which they went, and of one moment by id.
+// events shows the items that have expired since events were last read, in
+// the order in which they expired, and those of one moment by id.
 //
 //	events from=now
 //	----

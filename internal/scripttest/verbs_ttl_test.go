@@ -157,7 +157,7 @@ func purge(s *script, d *directive) string {
 	return "purged " + taken.Purged.String()
 }
 
-// usage tells how much is live, and how much has expired and still takes space. It
+// usage shows how much is live, and how much has expired and still takes space. It
 // checks that a read of the container with its quota says the same, and that the
 // items of the container, listed, have that number and size.
 //
@@ -205,7 +205,7 @@ func (s *script) listed(d *directive, container []string) amount {
 	return sum
 }
 
-// lag tells for how long the oldest expired item has waited to be purged.
+// lag shows how long the oldest expired item has waited to be purged.
 //
 //	lag
 //	----
@@ -218,7 +218,7 @@ func lag(s *script, d *directive) string {
 	return (time.Duration(c.Purge.LagSeconds*1000) * time.Millisecond).String()
 }
 
-// expiryOf tells what a container's settings are, and what purge may do in it; with
+// expiryOf shows a container's TTL, and the settings of purge in it; with
 // all, for each container.
 //
 //	ttl all
@@ -272,7 +272,7 @@ func purgeText(paused bool, limit *float64) string {
 }
 
 // pause stops purge in the container or, with all, everywhere, and resume lets it
-// go on. A server starts with all of it paused, unless it is told purge=on. limit
+// go on. A server starts with all of it paused, unless it is set up with purge=on. limit
 // bounds it; 0 is no bound.
 //
 //	pause
