@@ -90,3 +90,18 @@ func (c *Call) withStatistics(of *catalog.Container) ([]byte, error) {
 
 // KiB returns how many KiB are needed for this many bytes, rounded up.
 func KiB(bytes int64) int64 { return (bytes + 1023) / 1024 }
+
+// readPosition answers with the position of a partition of the container. The metadata is
+// in no partition.
+func (c *Call) readPosition() (err error) {
+	a := &c.Answer
+	if c.Request.Container != "" {
+		a.Answer, err = c.Service.Engine.Position(&c.Request.Request)
+		a.owned(a.Container)
+		if err != nil {
+			return err
+		}
+		a.Positioned = true
+	}
+	return a.empty(statusOK)
+}

@@ -51,7 +51,8 @@ var names = [resources]string{
 // Verb is what to do with a resource, or with the list of a type.
 type Verb uint8
 
-// The verbs. None has no row in the table.
+// The verbs. None has no row in the table. Position asks for nothing but the position of a
+// partition, or of the metadata.
 const (
 	None Verb = iota
 	Create
@@ -67,6 +68,7 @@ const (
 	Bulk
 	Changes
 	Execute
+	Position
 
 	verbs
 )
@@ -74,10 +76,11 @@ const (
 var verbNames = [verbs]string{
 	None: "none", Create: "create", Upsert: "upsert", Read: "read", Replace: "replace", Patch: "patch", Delete: "delete", List: "list",
 	Query: "query", QueryPlan: "query_plan", Batch: "batch", Bulk: "bulk", Changes: "changes", Execute: "execute",
+	Position: "position",
 }
 
 // reads marks the verbs that change nothing.
-var reads = [verbs]bool{Read: true, List: true, Query: true, QueryPlan: true, Changes: true}
+var reads = [verbs]bool{Read: true, List: true, Query: true, QueryPlan: true, Changes: true, Position: true}
 
 // Row describes a request.
 type Row struct {
@@ -164,12 +167,16 @@ func families() [resources]family {
 		}
 		return h
 	}
+	databases := metadata(Create, Read, Delete, List, Query)
+	databases[Position] = (*Call).readPosition
+	containers := metadata(Create, Read, Replace, Delete, List, Query)
+	containers[Position] = (*Call).readPosition
 	procedures := metadata(Create, Read, Replace, Delete, List, Query)
 	procedures[Execute] = (*Call).execute
 	return [resources]family{
 		AccountResource: {handlers{Read: (*Call).readAccount}, looking},
-		Databases:       {metadata(Create, Read, Delete, List, Query), looking},
-		Containers:      {metadata(Create, Read, Replace, Delete, List, Query), looking},
+		Databases:       {databases, looking},
+		Containers:      {containers, looking},
 		Items: {handlers{
 			Create: (*Call).writeItem, Upsert: (*Call).writeItem, Read: (*Call).readItem, Replace: (*Call).writeItem,
 			Patch: (*Call).writeItem, Delete: (*Call).writeItem, List: (*Call).listItems, Query: (*Call).queryItems,

@@ -87,6 +87,9 @@ func (r ContainerRID) Ordinal(itemRID string) (uint64, bool) {
 	return ordinal, ordinal <= MaxOrdinal && bytes.Equal(raw[:containerRIDBytes], r.bytes(own[:0]))
 }
 
+// RIDText returns the text of a rid, whose bytes are given.
+func RIDText(rid string) string { return ridText.EncodeToString([]byte(rid)) }
+
 // IsRID reports whether a text has the form of a rid, of any kind.
 func IsRID(text string) bool {
 	_, ok := appendRID(nil, text)

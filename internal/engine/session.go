@@ -28,6 +28,12 @@ func SessionToken(partition int, lsn uint64) string {
 	return string(strconv.AppendUint(b, lsn, 10))
 }
 
+// SessionPosition is SessionToken without the partition.
+func SessionPosition(lsn uint64) string {
+	_, position, _ := strings.Cut(SessionToken(0, lsn), ":")
+	return position
+}
+
 // OldSessionToken is SessionToken in the form without a version: only the LSN.
 func OldSessionToken(partition int, lsn uint64) string {
 	return strconv.Itoa(partition) + ":" + strconv.FormatUint(lsn, 10)

@@ -152,7 +152,7 @@ func TestAccess(t *testing.T) {
 	t.Cleanup(func() {
 		for _, row := range api.Rows {
 			upsert := row.Verb == api.Upsert && row.Resource != api.Items // as a create, by the same path
-			if !seen.rows[row] && !upsert {
+			if !seen.rows[row] && !upsert && row.Verb != api.Position {   // which HTTP cannot ask for
 				t.Errorf("%s was not tried: give it a method here", row.Name)
 			}
 		}
