@@ -51,13 +51,15 @@ var layers = map[string]layer{
 	"internal/oracle": {"internal/sql/datum internal/sql/function internal/sql/syntax", ""},
 	"internal/sql/clientplan": {
 		"internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/value", ""},
-	"internal/query":  {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
-	"internal/script": {"internal/value", "github.com/dop251/goja"},
-	"internal/purge":  {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
-	"internal/engine": {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
-	"internal/api":    {"internal/binaryjson internal/catalog internal/engine internal/memory internal/query internal/ru internal/sql internal/sql/clientplan internal/sql/function internal/sql/syntax internal/store internal/value", ""},
-	"internal/rest":   {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
-	".": {"internal/api internal/catalog internal/clock internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
+	"internal/query":               {"internal/analysis internal/catalog internal/geo internal/index internal/kv internal/memory internal/ru internal/sql internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
+	"internal/script":              {"internal/value", "github.com/dop251/goja"},
+	"internal/purge":               {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
+	"internal/engine":              {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
+	"internal/api":                 {"internal/binaryjson internal/catalog internal/engine internal/memory internal/query internal/ru internal/sql internal/sql/clientplan internal/sql/function internal/sql/syntax internal/store internal/value", ""},
+	"internal/rest":                {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
+	"internal/direct/directclient": {"internal/rntbd", ""},
+	"internal/direct":              {"internal/api internal/catalog internal/engine internal/memory internal/rntbd", ""},
+	".": {"internal/api internal/catalog internal/clock internal/direct internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
 		"internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
@@ -76,13 +78,15 @@ var testLibraries = []string{
 // wallClock lists the packages that may call time.Now outside of tests, with the reason.
 // Database time comes only from package clock.
 var wallClock = map[string]string{
-	"internal/script": "measures how long scripts take",
-	"internal/clock":  "it is the database's time",
-	"internal/engine": "throughput is a rate of real time, not of the database's",
-	"internal/rest":   "signature dates are compared with the wall clock, not with the database's time",
-	"cmd/mayfly":      "start-up figures",
-	".":               "validity of the certificate",
-	"mayflytest":      "deadlines of a test's client",
+	"internal/script":              "measures how long scripts take",
+	"internal/clock":               "it is the database's time",
+	"internal/engine":              "throughput is a rate of real time, not of the database's",
+	"internal/direct/directclient": "it signs requests",
+	"internal/direct":              "signature dates and time limits of connections",
+	"internal/rest":                "signature dates are compared with the wall clock, not with the database's time",
+	"cmd/mayfly":                   "start-up figures",
+	".":                            "validity of the certificate",
+	"mayflytest":                   "deadlines of a test's client",
 }
 
 const (

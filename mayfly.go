@@ -26,6 +26,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/direct"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
@@ -190,6 +191,7 @@ type Server struct {
 	engine  *engine.Engine
 	handler *rest.Handler
 	http    *rest.Server
+	direct  *direct.Server
 	failed  chan error
 
 	closeOnce sync.Once
@@ -242,7 +244,11 @@ func (s *Server) open() (err error) {
 	if err != nil {
 		return err
 	}
-	s.http = rest.NewServer(s.handler, certificate, o.Logger)
+	s.direct = direct.New(direct.Options{
+		Service: s.handler.Service(), Memory: budget, Logger: o.Logger,
+		Unauthenticated: s.handler.Unauthenticated, Observe: s.handler.Observe,
+	})
+	s.http = rest.NewServer(s.handler, certificate, func(c *rest.Channel) { s.direct.Serve(c) }, o.Logger)
 	return nil
 }
 
@@ -396,7 +402,12 @@ func (s *Server) Key() string { return s.options.Key }
 
 // Shutdown stops serving: it takes no new requests, and waits for those under way
 // until ctx ends. The database stays open until Close.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.direct.Drain() // before the idle connections are closed
+	channels := make(chan error, 1)
+	go func() { channels <- s.direct.Shutdown(ctx) }()
+	return errors.Join(s.http.Shutdown(ctx), <-channels)
+}
 
 // Close cuts all connections, waits for the requests under way, and closes the database.
 // Acknowledged writes are kept.
@@ -406,6 +417,7 @@ func (s *Server) Close() error {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel() // do not wait for clients: Shutdown is for that
 			_ = s.http.Shutdown(ctx)
+			s.direct.Close()
 		}
 		if s.handler != nil {
 			s.handler.Close()

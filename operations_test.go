@@ -95,6 +95,11 @@ func TestOperationsAreAsDocumented(t *testing.T) {
 				op.headers[name] = value[0]
 			}
 		}
+		if strings.HasPrefix(path, "/addresses/") { // it is signed as what it asks for
+			for name, value := range signedHeaders(t, s.Key(), op.method, "/dbs") {
+				op.headers[name] = value[0]
+			}
+		}
 		before := s.operationsAsked(t)
 		if got := s.send(t, op.method, path, body, op.headers); got.status != op.status {
 			t.Errorf("docs/operations.md says that %q, %s %s, is answered %d. It is %d: correct its row, or the server: %s",

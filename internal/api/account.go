@@ -156,9 +156,9 @@ func (a *Account) render(endpoint string) []byte {
 		`"writableLocations":[%s],"readableLocations":[%s],`+
 		`"enableMultipleWriteLocations":%t,"continuousBackupEnabled":%t,"enableNRegionSynchronousCommit":false,`+
 		`"enablePerPartitionFailoverBehavior":false,"disableCrossRegionalHedging":false,`+
-		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
+		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":1},`+
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":"%s"},`+
-		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4},`+
+		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":1},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},`+
 		`"queryEngineConfiguration":%s}`,
 		accountID, accountID, renderLocations(a.writeLocations(), endpoint), renderLocations(a.locations, endpoint), a.MultiWrite, a.ContinuousBackup, a.Consistency, value.AppendString(nil, queryEngine))

@@ -35,9 +35,9 @@ func TestAccountBody(t *testing.T) {
 		"writableLocations": here, "readableLocations": here,
 		"enableMultipleWriteLocations": false, "continuousBackupEnabled": false, "enableNRegionSynchronousCommit": false,
 		"enablePerPartitionFailoverBehavior": false, "disableCrossRegionalHedging": false,
-		"userReplicationPolicy":   map[string]any{"asyncReplication": false, "minReplicaSetSize": 1.0, "maxReplicasetSize": 4.0},
+		"userReplicationPolicy":   map[string]any{"asyncReplication": false, "minReplicaSetSize": 1.0, "maxReplicasetSize": 1.0},
 		"userConsistencyPolicy":   map[string]any{"defaultConsistencyLevel": "Session"},
-		"systemReplicationPolicy": map[string]any{"minReplicaSetSize": 1.0, "maxReplicasetSize": 4.0},
+		"systemReplicationPolicy": map[string]any{"minReplicaSetSize": 1.0, "maxReplicasetSize": 1.0},
 		"readPolicy":              map[string]any{"primaryReadCoefficient": 1.0, "secondaryReadCoefficient": 1.0},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -52,16 +52,21 @@ func newFailureCounter() *prometheus.CounterVec {
 // unauthenticated counts a refused request, and delays its answer if there were many on
 // its connection. It returns err.
 func (x *exchange) unauthenticated(err error) error {
-	for _, f := range api.AuthenticationFailures {
-		if errors.Is(err, f.Err) {
-			x.h.metrics.failures.WithLabelValues(f.Reason).Inc()
-			break
-		}
-	}
+	x.h.Unauthenticated(err)
 	conn := connOf(x.r)
 	if conn == nil {
 		return err // not served by a Splitter
 	}
 	x.pause(conn.failures.Add(time.Now()))
 	return err
+}
+
+// Unauthenticated counts a request that was refused for its credential, on any transport.
+func (h *Handler) Unauthenticated(err error) {
+	for _, f := range api.AuthenticationFailures {
+		if errors.Is(err, f.Err) {
+			h.metrics.failures.WithLabelValues(f.Reason).Inc()
+			return
+		}
+	}
 }

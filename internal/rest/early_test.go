@@ -207,7 +207,7 @@ func TestLingerEndsWithServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(h, pair, slog.New(slog.DiscardHandler))
+	s := NewServer(h, pair, nil, slog.New(slog.DiscardHandler))
 	l := listenLoopback(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()

@@ -15,7 +15,7 @@ import (
 
 var (
 	errNoRoute    = api.Refuse(404, 0, "Resource Not Found: no resource has this path. Learn more: https://aka.ms/cosmosdb-tsg-not-found")
-	errDirectMode = api.Refuse(400, 0, "Direct mode is not served: there are no addresses to resolve. Connect in gateway mode instead: in Java with CosmosClientBuilder.gatewayMode() or gatewayMode(new GatewayConnectionConfig()), in .NET with CosmosClientOptions.ConnectionMode = ConnectionMode.Gateway.")
+	errDirectMode = api.Refuse(400, 0, "Direct mode is not served here: there are no addresses to resolve. Connect in gateway mode instead: in Java with CosmosClientBuilder.gatewayMode() or gatewayMode(new GatewayConnectionConfig()), in .NET with CosmosClientOptions.ConnectionMode = ConnectionMode.Gateway.")
 	errBodyTooBig = api.Refuse(413, 0, "Request size is too large")
 	errBodyCut    = api.Refuse(400, 0, "The input content is invalid because the body of the request could not be read to its end.")
 	errBodySlow   = api.Refuse(408, 0, "The body of the request did not arrive in time.")

@@ -8,7 +8,6 @@ package rest
 import (
 	"net"
 	"sync"
-	"time"
 )
 
 // Channel is a connection of direct mode, with TLS or without. It belongs to the function
@@ -34,10 +33,6 @@ func (c *Channel) Begin() bool {
 
 // Idle records that no request is under way.
 func (c *Channel) Idle() { c.under.idle() }
-
-// Failed records a failed authentication, and returns how long its answer has to wait.
-// One goroutine calls it.
-func (c *Channel) Failed(now time.Time) time.Duration { return c.under.failures.Add(now) }
 
 // Hold keeps back what is written, until Flush.
 func (c *Channel) Hold() { c.under.cork.hold() }

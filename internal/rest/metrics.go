@@ -92,15 +92,6 @@ func newMetrics() *metrics {
 // not counted.
 func (m *metrics) observe(x *exchange) { m.count(&x.Call, x.operation, x.status) }
 
-// Observe counts a request that another transport has answered.
-func (h *Handler) Observe(c *api.Call, status int) {
-	op := opOther
-	if c.Row != nil {
-		op = c.Row.Number
-	}
-	h.metrics.count(c, op, status)
-}
-
 func (m *metrics) count(c *api.Call, op, status int) {
 	if status < firstStatus || status > lastStatus {
 		return

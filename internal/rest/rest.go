@@ -138,6 +138,8 @@ func (x *exchange) answer() error {
 	case admin:
 		x.operation = opAdmin
 		return x.serveAdmin(path)
+	case isAddresses(x.r.URL):
+		return x.serveAddresses()
 	}
 	if err := x.accept(); err != nil {
 		return err
@@ -149,17 +151,10 @@ func (x *exchange) answer() error {
 	return nil
 }
 
-// addressesPath is where clients in direct mode look up replicas.
-const addressesPath = "addresses"
-
 // accept fills a request of the protocol, and checks whether its client may make it.
 func (x *exchange) accept() error {
 	rt, ok := parseURL(x.r.URL)
 	if !ok {
-		if strings.Trim(x.r.URL.Path, "/") == addressesPath {
-			x.operation = opAddressResolve
-			return errDirectMode
-		}
 		return errNoRoute
 	}
 	if x.h.routingGateway {

@@ -24,13 +24,15 @@ const (
 
 // Server serves a handler on one port, over HTTP and HTTPS.
 type Server struct {
-	http   http.Server
-	logger *slog.Logger
+	http     http.Server
+	channels func(*Channel)
+	logger   *slog.Logger
 }
 
-// NewServer returns a server with the given certificate.
-func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger) *Server {
-	s := &Server{logger: logger, http: http.Server{
+// NewServer returns a server with the given certificate. Connections of direct mode go to
+// the function channels, or are taken for HTTP if it is nil.
+func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Channel), logger *slog.Logger) *Server {
+	s := &Server{logger: logger, channels: channels, http: http.Server{
 		Handler:           onConn(h),
 		ConnState:         track,
 		ConnContext:       withConn,
@@ -45,6 +47,8 @@ func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger)
 			Certificates: []tls.Certificate{certificate},
 			MinVersion:   tls.VersionTLS12,
 			NextProtos:   []string{"http/1.1"},
+			// Small records first would help browsers, and cost all others.
+			DynamicRecordSizingDisabled: true,
 		},
 	}}
 	// The service speaks HTTP/1.1, and the limits above are made for it.
@@ -54,7 +58,7 @@ func NewServer(h http.Handler, certificate tls.Certificate, logger *slog.Logger)
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(Split(l, s.http.TLSConfig, SplitOptions{Logger: s.logger}))
+	err := s.http.Serve(Split(l, s.http.TLSConfig, SplitOptions{Logger: s.logger, Direct: s.channels}))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

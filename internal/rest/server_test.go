@@ -42,7 +42,7 @@ func serveOn(t *testing.T, l net.Listener, h http.Handler, change func(*http.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(h, pair, slog.New(slog.DiscardHandler))
+	s := NewServer(h, pair, nil, slog.New(slog.DiscardHandler))
 	change(&s.http)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
@@ -76,7 +76,7 @@ func rawRequest(t *testing.T, method, path string, headers map[string]string) st
 }
 
 func TestServerHasLimits(t *testing.T) {
-	s := NewServer(http.NotFoundHandler(), tls.Certificate{}, slog.New(slog.DiscardHandler))
+	s := NewServer(http.NotFoundHandler(), tls.Certificate{}, nil, slog.New(slog.DiscardHandler))
 	h := &s.http
 	if h.MaxHeaderBytes != 64<<10 {
 		t.Errorf("headers may have %d bytes", h.MaxHeaderBytes)

@@ -29,7 +29,7 @@ func TestShutdownWaitsForNoIdleClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(http.NotFoundHandler(), pair, slog.New(slog.DiscardHandler))
+		s := NewServer(http.NotFoundHandler(), pair, nil, slog.New(slog.DiscardHandler))
 		root := newPipeListener()
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(root) }()

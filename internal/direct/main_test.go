@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+
+package direct_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/mayflydb/mayfly"
+)
+
+func TestMain(m *testing.M) {
+	mayfly.RunScriptWorker()
+	os.Exit(m.Run())
+}
