@@ -7,6 +7,7 @@ package geo
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/value"
@@ -22,19 +23,14 @@ const (
 	MultiPolygon
 )
 
+var kindNames = [...]string{Point: "Point", LineString: "LineString", Polygon: "Polygon", MultiPolygon: "MultiPolygon"}
+
 // KindOf returns the kind that GeoJSON calls so.
 func KindOf(name []byte) Kind {
-	switch string(name) {
-	case "Point":
-		return Point
-	case "LineString":
-		return LineString
-	case "Polygon":
-		return Polygon
-	case "MultiPolygon":
-		return MultiPolygon
+	if len(name) == 0 {
+		return 0
 	}
-	return 0
+	return Kind(max(0, slices.Index(kindNames[:], string(name))))
 }
 
 // Members returns the type and the coordinates of a geometry, which is a JSON object, or

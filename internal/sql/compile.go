@@ -441,6 +441,9 @@ func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 
 // sliceOf evaluates TOP, OFFSET and LIMIT.
 func sliceOf(q *syntax.Query, params map[string]datum.Value) (Slice, error) {
+	if q.Top == nil && q.Limit == nil { // as in most queries, which are bound for every request
+		return Slice{Limit: NoLimit}, nil
+	}
 	top, err := count{q.Top, NoLimit, "SC2060", "The count value provided for a TOP clause must be an integer."}.in(params)
 	if err != nil {
 		return Slice{}, err

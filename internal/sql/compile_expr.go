@@ -48,25 +48,20 @@ func constantCode(v datum.Value) code {
 }
 
 // whenTrue returns what is known where the expression is true.
-func (x code) whenTrue() *Condition {
-	switch {
-	case x.constant:
-		return constantCondition(x.value.IsTrue())
-	case x.bare:
-		return at(x, CondEq, datum.Bool(true)).orUnknown()
-	}
-	return x.yes.orUnknown()
-}
+func (x code) whenTrue() *Condition { return x.when(true, x.yes) }
 
 // whenFalse returns what is known where the expression is false.
-func (x code) whenFalse() *Condition {
+func (x code) whenFalse() *Condition { return x.when(false, x.no) }
+
+func (x code) when(b bool, known *Condition) *Condition {
 	switch {
 	case x.constant:
-		return constantCondition(x.value.IsFalse())
+		is, ok := x.value.AsBool()
+		return constantCondition(ok && is == b)
 	case x.bare:
-		return at(x, CondEq, datum.Bool(false)).orUnknown()
+		return at(x, CondEq, datum.Bool(b)).orUnknown()
 	}
-	return x.no.orUnknown()
+	return known.orUnknown()
 }
 
 func slotEval(slot int) evaluator {

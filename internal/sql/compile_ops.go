@@ -5,7 +5,6 @@
 package sql
 
 import (
-	"slices"
 	"unicode/utf8"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
@@ -125,11 +124,9 @@ func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 		}
 	}
 	x, not := needle.eval, e.Not
-	var found evaluator
-	if constant && !slices.ContainsFunc(parts, func(part code) bool { return part.argument }) {
+	found := inAny(x, parts)
+	if constant && len(parts) > maxScannedList {
 		found = inConstants(x, parts)
-	} else {
-		found = inAny(x, parts)
 	}
 	result := code{eval: found}
 	if not {
@@ -146,18 +143,12 @@ func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 // longer ones are hashed.
 const maxScannedList = 8
 
-// inConstants compiles IN with a list of constants.
+// inConstants compiles IN with a long list of constants.
 func inConstants(x evaluator, parts []code) evaluator {
-	list := make([]datum.Value, len(parts))
-	for i := range parts {
-		list[i] = parts[i].value
-	}
-	if len(list) <= maxScannedList {
-		return func(f *frame) datum.Value { return inList(x(f), list) }
-	}
-	set := make(map[string]bool, len(list))
+	set := make(map[string]bool, len(parts))
 	unknown := false
-	for _, v := range list {
+	for i := range parts {
+		v := parts[i].value
 		unknown = unknown || v.IsUndefined()
 		if !v.IsUndefined() && v.Finite() {
 			set[string(v.AppendCanonical(nil))] = true

@@ -6,6 +6,7 @@ package sql
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
@@ -227,26 +228,41 @@ func (c *compiler) subquery(e *syntax.Subquery, s *scope) (code, error) {
 	}
 	switch e.Kind {
 	case syntax.Exists:
-		return code{eval: func(f *frame) datum.Value { return datum.Bool(b.exists(f)) }, yes: b.whenAnyRow()}, nil
+		return code{yes: b.whenAnyRow(), eval: func(f *frame) datum.Value {
+			rows, _ := b.last(f, 1)
+			return datum.Bool(rows > 0)
+		}}, nil
 	case syntax.All:
 		return code{eval: func(f *frame) datum.Value { return datum.Bool(b.all(f)) }}, nil
 	case syntax.Array:
 		return code{eval: b.array}, nil
 	case syntax.First:
-		return code{eval: b.first}, nil
+		return code{eval: func(f *frame) datum.Value {
+			_, row := b.last(f, 1)
+			return row
+		}}, nil
 	case syntax.Last:
-		return code{eval: b.last}, nil
+		return code{eval: func(f *frame) datum.Value {
+			_, row := b.last(f, math.MaxInt)
+			return row
+		}}, nil
 	}
-	return code{eval: func(f *frame) datum.Value { return b.scalar(f, e.Span) }}, nil
+	return code{eval: func(f *frame) datum.Value {
+		rows, row := b.last(f, 2)
+		if rows > 1 {
+			return f.cx.Fail(syntax.Errorf(e.Span, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
+		}
+		return row
+	}}, nil
 }
 
-func (b *block) exists(f *frame) bool {
-	found := false
-	b.run(f, func(datum.Value) bool {
-		found = true
-		return false
+// last computes rows up to a limit, and returns how many there are and the last of them.
+func (b *block) last(f *frame, limit int) (rows int, row datum.Value) {
+	b.run(f, func(v datum.Value) bool {
+		rows, row = rows+1, v
+		return rows < limit
 	})
-	return found
+	return rows, row
 }
 
 // all reports whether there is no row for which the filter is false.
@@ -274,37 +290,4 @@ func (b *block) array(f *frame) datum.Value {
 		return true
 	})
 	return list.Value()
-}
-
-func (b *block) first(f *frame) datum.Value {
-	var row datum.Value
-	b.run(f, func(v datum.Value) bool {
-		row = v
-		return false
-	})
-	return row
-}
-
-func (b *block) last(f *frame) datum.Value {
-	var row datum.Value
-	b.run(f, func(v datum.Value) bool {
-		row = v
-		return true
-	})
-	return row
-}
-
-// scalar returns the only row. That there is a second one is an error.
-func (b *block) scalar(f *frame, at syntax.Span) datum.Value {
-	var row datum.Value
-	rows := 0
-	b.run(f, func(v datum.Value) bool {
-		row = v
-		rows++
-		return rows == 1
-	})
-	if rows > 1 {
-		return f.cx.Fail(syntax.Errorf(at, "", "The cardinality of a scalar subquery result set cannot be greater than one."))
-	}
-	return row
 }

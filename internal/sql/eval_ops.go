@@ -79,21 +79,6 @@ func falseUnless(unknown bool) datum.Value {
 	return datum.Bool(false)
 }
 
-// inList searches a short list.
-func inList(v datum.Value, list []datum.Value) datum.Value {
-	if v.IsUndefined() {
-		return v
-	}
-	unknown := false
-	for i := range list {
-		if datum.Equal(v, list[i]) {
-			return datum.Bool(true)
-		}
-		unknown = unknown || list[i].IsUndefined()
-	}
-	return falseUnless(unknown)
-}
-
 // compareValues applies a comparison. Equality holds between all values that are
 // defined; order only between two of one primitive type.
 func compareValues(op syntax.Op, a, b datum.Value) datum.Value {

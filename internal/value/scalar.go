@@ -34,22 +34,12 @@ const (
 	KindString
 )
 
-// String returns the kind's name as query functions and messages spell it.
-func (k Kind) String() string {
-	switch k {
-	case KindUndefined:
-		return "undefined"
-	case KindNull:
-		return "null"
-	case KindBool:
-		return "boolean"
-	case KindNumber:
-		return "number"
-	case KindString:
-		return "string"
-	}
-	return "kind " + strconv.Itoa(int(k))
+var kindNames = [...]string{
+	KindUndefined: "undefined", KindNull: "null", KindBool: "boolean", KindNumber: "number", KindString: "string",
 }
+
+// String returns the kind's name as query functions and messages spell it.
+func (k Kind) String() string { return kindNames[k] }
 
 // Scalar is one scalar, normalised: a number is a finite float64 without minus zero, a
 // string is decoded, and neither keeps the spelling it came with. The zero Scalar is

@@ -67,20 +67,17 @@ func ValueEnd(text string, i int) int {
 
 // containerEnd returns what follows the array or object that begins at text[i].
 func containerEnd(text string, i int) int {
-	for depth := 0; i < len(text); {
-		switch text[i] {
-		case '"':
-			i = StringEnd(text, i)
-			continue
-		case '{', '[':
+	for depth := 0; i < len(text); i++ {
+		switch marks[text[i]] {
+		case markQuote:
+			i = StringEnd(text, i) - 1
+		case markOpens:
 			depth++
-		case '}', ']':
-			depth--
-			if depth == 0 {
+		case markCloses:
+			if depth--; depth == 0 {
 				return i + 1
 			}
 		}
-		i++
 	}
 	return i
 }

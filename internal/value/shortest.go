@@ -86,16 +86,24 @@ const smallestPlain = "0.000000"
 // whether its number is certainly in the shortest form: a decimal fraction of so few digits
 // is the shortest one of its float64, unless it ends with zeros.
 func fractionEnd(json string, point int) (end int, shortest bool) {
-	end = point + 1 + Digits(json[point+1:])
+	for end = point + 1; end < len(json) && isDigit(json[end]); end++ {
+	}
+	if json[end-1] == '0' || end < len(json) && json[end]|0x20 == 'e' {
+		return end, false
+	}
+	// Most numbers are short, and need no look at their beginning.
+	if end-point <= fewDigits && (point < fewDigits || !isDigit(json[point-fewDigits])) {
+		return end, true
+	}
 	start := point
 	for start > 0 && isDigit(json[start-1]) {
 		start--
 	}
-	if json[end-1] == '0' || end-start-1 > maxExactDigits || end < len(json) && json[end]|0x20 == 'e' {
-		return end, false
-	}
-	return end, json[start] != '0' || !strings.HasPrefix(json[start:end], smallestPlain)
+	return end, end-start-1 <= maxExactDigits && !strings.HasPrefix(json[start:end], smallestPlain)
 }
+
+// fewDigits are so few that as many before the point and after it are not too many.
+const fewDigits = 7
 
 // appendNumber appends a number as JavaScript writes it.
 func appendNumber(dst []byte, number string) []byte {

@@ -186,49 +186,39 @@ const (
 	partNanosecond
 )
 
-// datePartOf reads the name of a part; case does not matter.
-func datePartOf(v datum.Value) datePart {
-	switch strings.ToLower(v.Text()) {
-	case "year", "yyyy", "yy":
-		return partYear
-	case "month", "mm", "m":
-		return partMonth
-	case "day", "dd", "d":
-		return partDay
-	case "hour", "hh":
-		return partHour
-	case "minute", "mi", "n":
-		return partMinute
-	case "second", "ss", "s":
-		return partSecond
-	case "millisecond", "ms":
-		return partMillisecond
-	case "microsecond", "mcs":
-		return partMicrosecond
-	case "nanosecond", "ns":
-		return partNanosecond
-	}
-	return noPart
+// dateParts has the names of each part, how long it is, or 0 if that varies or is less than
+// a tick, and what a clock shows of it; the parts of a second all count from the full second.
+var dateParts = [...]struct {
+	names string
+	ticks int64
+	shown func(c civil) int
+}{
+	partYear:        {"year yyyy yy", 0, func(c civil) int { return c.year }},
+	partMonth:       {"month mm m", 0, func(c civil) int { return c.month }},
+	partDay:         {"day dd d", day, func(c civil) int { return c.day }},
+	partHour:        {"hour hh", hour, func(c civil) int { return c.hour }},
+	partMinute:      {"minute mi n", minute, func(c civil) int { return c.minute }},
+	partSecond:      {"second ss s", second, func(c civil) int { return c.second }},
+	partMillisecond: {"millisecond ms", millisecond, func(c civil) int { return c.fraction / int(millisecond) }},
+	partMicrosecond: {"microsecond mcs", microsecond, func(c civil) int { return c.fraction / int(microsecond) }},
+	partNanosecond:  {"nanosecond ns", 0, func(c civil) int { return c.fraction * nanosecondsPerTick }},
 }
 
-// ticks returns how long a part is, or 0 if that varies or is less than a tick.
-func (p datePart) ticks() int64 {
-	switch p {
-	case partDay:
-		return day
-	case partHour:
-		return hour
-	case partMinute:
-		return minute
-	case partSecond:
-		return second
-	case partMillisecond:
-		return millisecond
-	case partMicrosecond:
-		return microsecond
+// partsByName is never written to after it has been made.
+var partsByName = func() map[string]datePart {
+	index := map[string]datePart{}
+	for part := range dateParts {
+		for _, name := range strings.Fields(dateParts[part].names) {
+			index[name] = datePart(part)
+		}
 	}
-	return 0
-}
+	return index
+}()
+
+// datePartOf reads the name of a part; case does not matter.
+func datePartOf(v datum.Value) datePart { return partsByName[strings.ToLower(v.Text())] }
+
+func (p datePart) ticks() int64 { return dateParts[p].ticks }
 
 const (
 	monthsPerYear = 12

@@ -128,34 +128,12 @@ func dateTimePart(_ *Context, args []datum.Value) datum.Value {
 	return partOfPoint(ticks, datePartOf(args[0]))
 }
 
-// partOfPoint returns a part as a clock shows it; the parts of a second all
-// count from the full second.
+// partOfPoint returns a part as a clock shows it.
 func partOfPoint(ticks int64, part datePart) datum.Value {
-	c := civilOf(ticks)
-	n := 0
-	switch part {
-	case partYear:
-		n = c.year
-	case partMonth:
-		n = c.month
-	case partDay:
-		n = c.day
-	case partHour:
-		n = c.hour
-	case partMinute:
-		n = c.minute
-	case partSecond:
-		n = c.second
-	case partMillisecond:
-		n = c.fraction / int(millisecond)
-	case partMicrosecond:
-		n = c.fraction / int(microsecond)
-	case partNanosecond:
-		n = c.fraction * nanosecondsPerTick
-	default:
+	if part == noPart {
 		return datum.Undefined()
 	}
-	return datum.Int(int64(n))
+	return datum.Int(int64(dateParts[part].shown(civilOf(ticks))))
 }
 
 // dateTimeBin rounds down to the beginning of a bin of some parts, counted from
