@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Aggregates: what becomes of many values. Undefined is skipped by all of them.
+// Aggregates: one value made of many. All of them skip undefined, as the service does: a
+// property that some items lack must not spoil the sum of the others.
 
 package sql
 
@@ -210,7 +211,7 @@ func (group *Group) fill(g *grouping, f *frame) {
 	}
 }
 
-// appendKey appends what tells the frame's row from rows of other groups.
+// appendKey appends a text that the rows of one group share, and only they.
 func (g *grouping) appendKey(dst []byte, f *frame) []byte {
 	for _, k := range g.keys {
 		dst = append(k.eval(f).AppendCanonical(dst), ',')

@@ -27,7 +27,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// CompileOptions is what a query means something relative to.
+// CompileOptions is what the meaning of a query depends on besides its text.
 type CompileOptions struct {
 	// Params are the values of the query's parameters, by name with the @. One that is
 	// not there is undefined.
@@ -38,7 +38,7 @@ type CompileOptions struct {
 	Vectors []Vector
 	// Planar says that places are on a plane, and not on the globe.
 	Planar bool
-	// Interrupted, if set, is asked now and then; an error ends the compilation.
+	// Interrupted, if set, is called every so many steps; an error ends the compilation.
 	// Functions of constants, and regular expressions, may take long.
 	Interrupted func() error
 }
@@ -414,7 +414,7 @@ func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 			b.tested = []Path{v.yes.Path}
 		}
 	default:
-		ungrouped := &errorList{} // all of which are told
+		ungrouped := &errorList{} // the service reports all of them
 		for _, item := range q.Select.Items {
 			v, err := c.expr(item.Expr, s)
 			var refused *syntax.Error

@@ -56,6 +56,8 @@ func checkQuery(q *syntax.Query) error {
 // service does.
 func checkInner(q *syntax.Query, list *errorList) {
 	nested := func(inner *syntax.Query) {
+		// The clauses of a query whose subqueries are refused are not looked at: their errors
+		// would be about something that is not there.
 		before := len(list.errs)
 		checkInner(inner, list)
 		checkNested(inner, list)
@@ -95,6 +97,8 @@ func checkNested(q *syntax.Query, list *errorList) {
 	}
 }
 
+// checkClauses refuses clauses of one query that do not go together. Several of these reasons
+// have no code in the service.
 func checkClauses(q *syntax.Query) error {
 	if q.Select.Star {
 		switch {
@@ -109,6 +113,7 @@ func checkClauses(q *syntax.Query) error {
 	if err := checkAliases(q.From); err != nil {
 		return err
 	}
+	// Two properties of one name would make an object that is no JSON.
 	seen := map[string]bool{}
 	for _, item := range q.Select.Items {
 		if seen[item.Name] {
@@ -247,6 +252,8 @@ func checkComputed(q *syntax.Query) error {
 	return nil
 }
 
+// isNonDeterministic reports whether an expression may have another value for the same item.
+// A computed property may not: an index would keep one of them.
 func isNonDeterministic(e syntax.Expr) bool {
 	call, ok := e.(*syntax.Call)
 	if !ok || call.UDF {

@@ -64,6 +64,7 @@ func (x code) when(b bool, known *Condition) *Condition {
 	return known.orUnknown()
 }
 
+// slotEval reads a slot. Values that are small, which nearly all are, cost no call.
 func slotEval(slot int) evaluator {
 	return func(f *frame) datum.Value {
 		if v := f.slots[slot]; v.Size() < function.TickBytes {
@@ -75,6 +76,8 @@ func slotEval(slot int) evaluator {
 
 // expr compiles one expression.
 func (c *compiler) expr(e syntax.Expr, s *scope) (code, error) {
+	// In a group, an expression that is one of its keys has the key's value, whatever it is
+	// made of: its parts have no one value there.
 	if slot, ok := s.keySlot(e); ok {
 		return code{eval: slotEval(slot)}, nil
 	}
@@ -309,6 +312,8 @@ func (c *compiler) computedProperty(p Computed) (*code, error) {
 	if err := checkComputed(p.Query); err != nil {
 		return nil, err
 	}
+	// While a definition is compiled, names stand for stored properties: a computed property
+	// may hide one of its own name and use it.
 	c.raw = true
 	defer func() { c.raw = false }()
 	s := &scope{container: true}
@@ -324,6 +329,8 @@ func (c *compiler) computedProperty(p Computed) (*code, error) {
 	return &x, nil
 }
 
+// ternary computes only the branch that is chosen: what the other would fail with does not
+// matter.
 func (c *compiler) ternary(e *syntax.Ternary, s *scope) (code, error) {
 	parts, constant, err := c.exprs([]syntax.Expr{e.Cond, e.Then, e.Else}, s)
 	if err != nil {
@@ -372,6 +379,8 @@ func (c *compiler) let(e *syntax.Let, s *scope) (code, error) {
 	}}, nil
 }
 
+// array builds an array for every row. Its size is checked while it grows, because an array of
+// arrays can be far larger than the item.
 func (c *compiler) array(e *syntax.ArrayLit, s *scope) (code, error) {
 	parts, constant, err := c.exprs(e.Items, s)
 	if err != nil {
@@ -389,6 +398,7 @@ func (c *compiler) array(e *syntax.ArrayLit, s *scope) (code, error) {
 	}}, constant), nil
 }
 
+// object builds an object for every row, with a check of its size as for arrays.
 func (c *compiler) object(e *syntax.ObjectLit, s *scope) (code, error) {
 	values := make([]syntax.Expr, len(e.Props))
 	seen := make(map[string]bool, len(e.Props))
@@ -403,6 +413,7 @@ func (c *compiler) object(e *syntax.ObjectLit, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
+	// A query around this one may order by a property that is built here of the item's.
 	var built origin
 	for i := range parts {
 		built.addMember(s, e.Props[i].Name, parts[i])

@@ -12,6 +12,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
+// unary compiles an operator before its operand. NOT swaps what is known where the operand is
+// true and where it is false, so that no condition has a negation in it.
 func (c *compiler) unary(e *syntax.Unary, s *scope) (code, error) {
 	operand, err := c.expr(e.X, s)
 	if err != nil {
@@ -25,6 +27,8 @@ func (c *compiler) unary(e *syntax.Unary, s *scope) (code, error) {
 	return c.folded(result, operand.constant), nil
 }
 
+// binary compiles an operator between two operands. Both are compiled before the operator is
+// looked at, so that the errors of an expression come in the order of its text.
 func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 	left, err := c.expr(e.X, s)
 	if err != nil {
@@ -46,6 +50,7 @@ func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 		result.yes = or(left.whenTrue(), right.whenTrue())
 		result.no = and(left.whenFalse(), right.whenFalse())
 	case syntax.OpEq, syntax.OpNe, syntax.OpLt, syntax.OpLe, syntax.OpGt, syntax.OpGe:
+		// A constant compared with a parameter is folded, and needs the value.
 		if !left.constant {
 			right = c.argument(right)
 		}
@@ -83,6 +88,7 @@ func comparison(op syntax.Op, left, right code) evaluator {
 	return func(f *frame) datum.Value { return compareValues(op, x(f), y(f)) }
 }
 
+// between compiles BETWEEN as two comparisons of one value, which is computed once.
 func (c *compiler) between(e *syntax.Between, s *scope) (code, error) {
 	parts, constant, err := c.exprs([]syntax.Expr{e.X, e.Low, e.High}, s)
 	if err != nil {
@@ -109,6 +115,8 @@ func (c *compiler) between(e *syntax.Between, s *scope) (code, error) {
 	return c.folded(result, constant), nil
 }
 
+// in compiles IN. What is undefined in the list leaves open whether the value is there, unless
+// another element is equal: as OR between comparisons would.
 func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 	needle, err := c.expr(e.X, s)
 	if err != nil {
@@ -118,6 +126,7 @@ func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
+	// A long list is hashed, which takes the values of its parameters.
 	if !needle.constant && len(parts) <= maxScannedList {
 		for i := range parts {
 			parts[i] = c.argument(parts[i])
@@ -167,6 +176,7 @@ func inConstants(x evaluator, parts []code) evaluator {
 	}
 }
 
+// inAny compiles IN with a list that is searched one by one.
 func inAny(x evaluator, parts []code) evaluator {
 	return func(f *frame) datum.Value {
 		v := x(f)
@@ -185,6 +195,8 @@ func inAny(x evaluator, parts []code) evaluator {
 	}
 }
 
+// like compiles LIKE. A pattern that is written in the query is compiled once; one that comes
+// from the item, for every row.
 func (c *compiler) like(e *syntax.Like, s *scope) (code, error) {
 	parts, constant, err := c.exprs([]syntax.Expr{e.X, e.Pattern}, s)
 	if err != nil {
@@ -244,6 +256,8 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if err := checkArguments(e, fn, parts, s); err != nil {
 		return code{}, err
 	}
+	// Vectors are compared by the metric of their path in the container's policy, which is put
+	// among the arguments here: the functions know no container.
 	compares := fn.Name == function.VectorDistance || fn.Name == function.VectorScoreOf
 	var metric function.Metric
 	if compares {
@@ -258,6 +272,8 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	}
 	types := fn.Types(len(parts))
 	result := code{compares: compares, metric: metric, function: fn.Name, args: parts, eval: func(f *frame) datum.Value {
+		// The arguments of calls inside each other lie on one stack, so that a call needs no
+		// memory of its own.
 		base, size, fit := len(f.stack), 0, true
 		for i := range parts {
 			v := parts[i].eval(f)
@@ -282,6 +298,7 @@ func (c *compiler) udf(e *syntax.Call, s *scope) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
+	// The caller loads the functions before the query runs.
 	c.udfs = append(c.udfs, e.Name)
 	name := e.Name
 	return code{eval: func(f *frame) datum.Value {

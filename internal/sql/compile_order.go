@@ -24,6 +24,8 @@ func isSortable(call *syntax.Call) bool {
 	return isScore(call) || !call.UDF && len(call.Name) > 0 && call.Name[0] == '_'
 }
 
+// orderBy compiles ORDER BY. All items are checked for what the service refuses before one is
+// compiled, because the refusal comes before any other.
 func (c *compiler) orderBy(q *syntax.Query, s *scope, b *block) error {
 	s.ranking = q.Rank
 	defer func() { s.ranking = false }()
@@ -46,6 +48,7 @@ func (c *compiler) orderBy(q *syntax.Query, s *scope, b *block) error {
 		}
 	}
 	for _, item := range q.OrderBy {
+		// It is compiled all the same: it may name something that there is not.
 		if b.grouping != nil && isPath(item.Expr) { // one row needs no order
 			if _, err := c.expr(item.Expr, s); err != nil {
 				return err
@@ -82,6 +85,7 @@ func (c *compiler) groupOrder(q *syntax.Query, s *scope, b *block) error {
 	return nil
 }
 
+// sortKey compiles one item of ORDER BY: a path, which an index may have in order, or a score.
 func (c *compiler) sortKey(item syntax.SortItem, s *scope) (SortKey, error) {
 	key := SortKey{Desc: item.Desc, Explicit: item.Explicit}
 	call, _ := item.Expr.(*syntax.Call)
@@ -195,6 +199,7 @@ func (c *compiler) vectorArguments(parts []code) ([]code, function.Metric) {
 	return append(full[:function.VectorOptionsAt], constantCode(b.Value())), policy.Metric
 }
 
+// vectorPolicy returns the policy for the vectors at a path, or nil if there is none.
 func (c *compiler) vectorPolicy(o origin) *Vector {
 	for i := range c.opts.Vectors {
 		policy := &c.opts.Vectors[i]

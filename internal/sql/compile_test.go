@@ -116,7 +116,7 @@ func TestErrorsSayWhere(t *testing.T) {
 	}
 }
 
-// TestAllErrorsAreTold checks what is told together, and in which order.
+// TestAllErrorsAreTold checks which errors are reported together, and in which order.
 func TestAllErrorsAreTold(t *testing.T) {
 	for query, want := range map[string]string{
 		`SELECT VALUE x FROM (SELECT TOP 1 * FROM (SELECT * FROM c OFFSET 0 LIMIT 1) y ORDER BY y.a) x`: "SC2204 SC2202 SC2203",

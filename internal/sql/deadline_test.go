@@ -13,8 +13,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
 )
 
-// Whatever an expression does with one item, it ends soon after it is told to. None of
-// these would end while anybody waits for it.
+// Whatever an expression does with one item, it ends soon after it is interrupted. Each of
+// these would run for hours otherwise.
 func TestExpressionsEndWhenTold(t *testing.T) {
 	long := strings.Repeat("a", 1<<19)
 	numbers := "[" + strings.TrimSuffix(strings.Repeat("1,", 1000), ",") + "]"
@@ -50,7 +50,7 @@ func TestExpressionsEndWhenTold(t *testing.T) {
 	}
 }
 
-// A constant that takes long to work out ends the compilation when it is told to.
+// A constant that takes long to work out ends the compilation when it is interrupted.
 func TestCompilationEndsWhenTold(t *testing.T) {
 	for _, text := range []string{
 		`SELECT VALUE REGEXMATCH(@long, "(?:a?){1000}(?:a?){1000}(?:a?){1000}b")`,

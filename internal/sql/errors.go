@@ -7,7 +7,7 @@ import "github.com/mayflydb/mayfly/internal/sql/syntax"
 // codeUngrouped is the code of a path in a select list that needs a group's key.
 const codeUngrouped = "SC2102"
 
-// maxErrors is how many errors of a query are told.
+// maxErrors is how many errors of a query are reported at once.
 const maxErrors = 16
 
 // errorList collects errors of a query.

@@ -137,6 +137,7 @@ func (b *block) passes(f *frame, at int) bool {
 // run calls emit for the rows of a subquery's result. It returns false if emit
 // did, or if the execution must end.
 func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
+	// Rows are compared by their canonical text, which is kept: its size is bounded.
 	if b.distinct {
 		all := emit
 		seen := map[string]bool{}
@@ -267,6 +268,7 @@ func (b *block) last(f *frame, limit int) (rows int, row datum.Value) {
 
 // all reports whether there is no row for which the filter is false.
 func (b *block) all(f *frame) bool {
+	// The filter is what is asked here, and not what rows are left out by.
 	open := *b
 	open.where = nil
 	holds := true

@@ -45,6 +45,7 @@ func evalAnd(f *frame, x, y evaluator) datum.Value {
 	return bothTrue(a, y(f))
 }
 
+// bothTrue is AND of two values that are both there.
 func bothTrue(a, b datum.Value) datum.Value {
 	switch {
 	case a.IsFalse() || b.IsFalse():

@@ -60,6 +60,7 @@ func Evaluate(p *Program, items [][]byte, cx *function.Context) ([][]byte, error
 // EvaluateOver runs a program over the rows of its input, which the caller has: all in
 // memory.
 func EvaluateOver(p *Program, rows [][]byte, cx *function.Context) ([][]byte, error) {
+	// The program is shared: what is changed is a copy.
 	outer := *p
 	outer.input = nil
 	return Evaluate(&outer, rows, cx)
@@ -99,6 +100,8 @@ func rankRows(r *Runner, items [][]byte, rows []heldRow) ([]heldRow, error) {
 	return ranked, nil
 }
 
+// evaluateRows projects every row and keeps its sort keys. Keys are not computed for rows that
+// are not in the result.
 func evaluateRows(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	for _, item := range items {
 		var failed error
@@ -119,6 +122,8 @@ func evaluateRows(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	return rows, nil
 }
 
+// evaluateGroups collects the rows of all items as a subquery collects those of one, but without
+// its limit: the caller holds all items already.
 func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	feed := func(add func() bool) bool {
 		for _, item := range items {
@@ -135,6 +140,8 @@ func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
 	return rows, r.f.cx.Err()
 }
 
+// distinctRows leaves the first of equal rows, after they are ordered: which of them is first
+// depends on the order.
 func distinctRows(rows []heldRow) []heldRow {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(rows, func(row heldRow) bool {

@@ -79,6 +79,7 @@ func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores 
 	if err != nil {
 		return nil, nil, err
 	}
+	// An array can be nothing but weights, for no score is one.
 	if last.constant && last.value.Kind() == datum.KindArray {
 		scores = scores[:len(scores)-1]
 		for v := range last.value.Elements {

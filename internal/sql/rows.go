@@ -140,8 +140,8 @@ func (p *Program) CompareSortKeys(a, b []datum.Value) int {
 }
 
 // LatestFirst reports whether rows that are equal in all keys come with the latest item
-// first: they go in the direction of the first key, however they are found. Clients are
-// told, and skip rows by it when they go on.
+// first: they go in the direction of the first key, however they are found. Clients count
+// on it: they skip rows by it when they resume.
 func (p *Program) LatestFirst() bool { return len(p.main.order) > 0 && p.main.order[0].Desc }
 
 // AppendGroupKey appends bytes that the rows of one group share, and only they.

@@ -3,7 +3,7 @@
 // Effective partition keys: where a partition key lies in a container's key
 // space, and where that space is cut into physical partitions.
 //
-// Clients compute them too and compare them with the ranges they are told, as
+// Clients compute them too and compare them with the ranges that they were sent, as
 // upper-case hexadecimal text; so every byte here follows what the SDKs do
 // (vectors in the tests are from the JavaScript SDK). Comparing the bytes is
 // comparing the texts.

@@ -9,9 +9,9 @@ package value
 import "bytes"
 
 // Cursor stands before a value in the text of an [Object], or before the name of
-// a property. Its methods go forward and never back: whoever is before an object
-// calls Enter, then Name and what reads the value, and asks More whether there is
-// another one.
+// a property. Its methods go forward and never back: before an object, the caller
+// calls Enter, then Name and a method that reads the value, and then More, which reports
+// whether there is another one.
 type Cursor struct {
 	src     []byte
 	i       int
@@ -24,7 +24,7 @@ func (o *Object) Cursor() Cursor { return Cursor{src: o.text} }
 // CursorAt returns a cursor before a value that was taken from an [Object].
 func CursorAt(raw []byte) Cursor { return Cursor{src: raw} }
 
-// Next returns the first byte of the value, which tells its type: one of {, [, ",
+// Next returns the first byte of the value, by which its type is known: one of {, [, ",
 // t, f, n, or else that of a number.
 func (c *Cursor) Next() byte { return c.src[c.i] }
 

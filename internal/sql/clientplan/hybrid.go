@@ -223,11 +223,11 @@ func (p *planner) statistics(components []component) string {
 // componentInfo plans the query for one score. Its rows carry all scores, for
 // the client to rank those that another score found.
 //
-// A client ranks by the direction that it is told and multiplies by the weight,
+// A client ranks by the direction in its plan and multiplies by the weight,
 // sign and all: the best by a score must have the first rank by it also where its
 // weight is negative, or the two would cancel out. But then the rows that matter
 // are the worst ones. So each range returns those first, under keys that the
-// client merges in the direction that it is told.
+// client merges in the direction in its plan.
 func (p *planner) componentInfo(components []component, order syntax.SortItem) *QueryInfo {
 	q := p.query
 	key := order.Expr

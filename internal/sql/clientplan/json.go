@@ -97,6 +97,7 @@ func (h *HybridInfo) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// appendCount appends a number, or null: clients tell no TOP from TOP 0.
 func appendCount(dst []byte, n *int64) []byte {
 	if n == nil {
 		return append(dst, "null"...)
@@ -116,6 +117,7 @@ func appendStrings(dst []byte, list []string) []byte {
 	return appendList(dst, list, value.AppendString)
 }
 
+// appendList appends a list, which is never null: some clients iterate without a look.
 func appendList[T any](dst []byte, list []T, one func([]byte, T) []byte) []byte {
 	dst = append(dst, '[')
 	for i, x := range list {

@@ -18,7 +18,7 @@ const maxScopedKeys = 4096
 
 // KeyScope is which partition keys can hold what a query asks for.
 type KeyScope struct {
-	// All is set if that cannot be told.
+	// All is set if the filter does not say.
 	All bool
 	// Keys are the only ones otherwise, none of them a prefix of another. Each
 	// may be a prefix of a hierarchical key. If there is none, all ranges give
@@ -186,6 +186,7 @@ func keyValue(v datum.Value) (k value.Scalar, ok bool) {
 	return value.FromJSON(v.AppendJSON(nil))
 }
 
+// either is OR: the keys of both, unless they are too many.
 func either(a, b pinned) pinned {
 	if a.any || b.any || len(a.list)+len(b.list) > maxScopedKeys {
 		return anyKey
@@ -218,6 +219,7 @@ func both(a, b pinned) pinned {
 	return met
 }
 
+// and returns what two pins demand together, and false if they contradict each other.
 func (k pin) and(other pin) (pin, bool) {
 	for i := range k {
 		if !other[i].known {

@@ -258,11 +258,14 @@ func (p *planner) limited(q syntax.Query) syntax.Query {
 	return q
 }
 
+// unsliced returns a query whose slice is left to the client.
 func unsliced(q syntax.Query) syntax.Query {
 	q.Top, q.Offset, q.Limit = nil, nil, nil
 	return q
 }
 
+// distinct has the client leave out equal rows of several ranges. A range must not cut its rows
+// before that.
 func (p *planner) distinct() {
 	p.need(FeatureDistinct)
 	p.info.Distinct = DistinctUnordered

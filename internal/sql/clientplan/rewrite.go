@@ -230,6 +230,8 @@ func (p *planner) orderedGroups(rewritten *syntax.Query, merged syntax.Expr) {
 	rewritten.Where = resumable(&syntax.Query{Where: q.Where})
 }
 
+// groupedValue plans SELECT VALUE of an aggregate or of a group's key. Clients expect the parts
+// of an aggregate in an array of one.
 func (p *planner) groupedValue() (syntax.Expr, error) {
 	x := p.query.Select.Value
 	aggregate, parts, err := p.aggregate(x)
@@ -241,6 +243,8 @@ func (p *planner) groupedValue() (syntax.Expr, error) {
 	return arrayOf(parts), nil
 }
 
+// groupedItems plans a select list with aggregates: an object with the parts of each, which the
+// client puts together by its alias.
 func (p *planner) groupedItems() (syntax.Expr, error) {
 	q, found := p.query, 0
 	props := make([]syntax.Property, len(q.Select.Items))

@@ -93,7 +93,7 @@ func Str(s string) Value { return Value{kind: KindString, text: s} }
 
 // Raw returns the value that a compact JSON text spells: no space outside
 // strings, no name twice in an object, no number beyond float64. The text is
-// Shared: whoever calls must not write to it while the value is in use. The
+// shared: the caller must not write to it while the value is in use. The
 // empty text is undefined.
 func Raw(json []byte) Value {
 	// A string, and not a slice, keeps a Value at 32 bytes.

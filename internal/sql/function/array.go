@@ -35,6 +35,7 @@ func arrayFunctions() []Function {
 	}
 }
 
+// arrayConcat adds up the sizes before it copies anything.
 func arrayConcat(cx *Context, args []datum.Value) datum.Value {
 	size := 0
 	for _, a := range args {
@@ -88,6 +89,7 @@ func partOf(a, b datum.Value) bool {
 // manyLookups is how many values are looked up one by one; for more, a table is made first.
 const manyLookups = 16
 
+// objectPartOf reports whether b has all properties of a, each with at least its parts.
 func objectPartOf(a, b datum.Value) bool {
 	member := b.Member
 	if a.Len() > manyLookups {
@@ -177,6 +179,7 @@ func numbersOf(array datum.Value) (numbers []float64, ok bool) {
 	return numbers, true
 }
 
+// sum adds up from the first on, as the aggregates do: another order would round differently.
 func sum(numbers []float64) float64 {
 	total := 0.0
 	for _, f := range numbers {
@@ -201,6 +204,7 @@ func arrayAvg(_ *Context, args []datum.Value) datum.Value {
 	return datum.Float(sum(numbers) / float64(len(numbers)))
 }
 
+// arrayMedian of an even number is the mean of the two in the middle.
 func arrayMedian(_ *Context, args []datum.Value) datum.Value {
 	numbers, ok := numbersOf(args[0])
 	if !ok || len(numbers) == 0 {
@@ -251,6 +255,7 @@ func iif(_ *Context, args []datum.Value) datum.Value {
 	return args[2]
 }
 
+// objectToArray makes an array of objects with the name and the value of each property.
 func objectToArray(_ *Context, args []datum.Value) datum.Value {
 	names := [2]string{"k", "v"}
 	for i, name := range args[1:] {
@@ -311,6 +316,7 @@ func setUnion(cx *Context, args []datum.Value) datum.Value {
 	return b.Value()
 }
 
+// setIntersect returns the elements of the second array that the first has too.
 func setIntersect(_ *Context, args []datum.Value) datum.Value {
 	return subset(args[1], setOf(args[0]).has)
 }
@@ -332,6 +338,7 @@ func subset(array datum.Value, wanted func(datum.Value) bool) datum.Value {
 	return b.Value()
 }
 
+// setEqual compares sets, so that neither order nor repetitions count.
 func setEqual(_ *Context, args []datum.Value) datum.Value {
 	a, b := setOf(args[0]), setOf(args[1])
 	if len(a) != len(b) {

@@ -115,11 +115,13 @@ func dateTimeDiff(_ *Context, args []datum.Value) datum.Value {
 	return datum.Int(floorDiv(end, unit) - floorDiv(start, unit))
 }
 
+// monthIndex counts months since the year 0, for differences.
 func monthIndex(ticks int64) int64 {
 	c := civilOf(ticks)
 	return int64(c.year)*monthsPerYear + int64(c.month)
 }
 
+// dateTimePart reads the part's name for every call: it may come from the item.
 func dateTimePart(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[1])
 	if !ok {
@@ -234,6 +236,7 @@ func ticksToDateTime(_ *Context, args []datum.Value) datum.Value {
 	return formatDateTime(integer(args[0]))
 }
 
+// timestampToDateTime checks the range first: ticks of a larger number would wrap around.
 func timestampToDateTime(_ *Context, args []datum.Value) datum.Value {
 	ms := integer(args[0])
 	if ms < minTicks/millisecond || ms > maxTicks/millisecond {

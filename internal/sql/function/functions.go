@@ -52,14 +52,14 @@ type Context struct {
 	// policy.
 	Metric Metric
 
-	// Interrupted, if set, is asked now and then; an error ends the execution.
+	// Interrupted, if set, is called every so many steps; an error ends the execution.
 	Interrupted func() error
-	// Every is how many steps of work pass between two questions to Interrupted; 0 is
+	// Every is how many steps of work pass between two calls of Interrupted; 0 is
 	// ticksPerCheck.
 	Every int
 
 	err     error // the first failure of a function
-	left    int   // steps until the next question; 0 if they are still to be counted
+	left    int   // steps until the next call of Interrupted; 0 if they are still to be counted
 	regexes map[regexKey]*regex
 	terms   map[string][]string // of full-text search, taken apart
 	vectors [2]vectorReader
@@ -78,7 +78,7 @@ func (cx *Context) Fail(err error) datum.Value {
 func (cx *Context) Err() error { return cx.err }
 
 const (
-	// ticksPerCheck is how many steps of work pass between two questions to
+	// ticksPerCheck is how many steps of work pass between two calls of
 	// Interrupted.
 	ticksPerCheck = 256
 	// tickBytes is how much text a function reads or makes in a step of work.
@@ -95,8 +95,8 @@ func (cx *Context) Tick() error {
 	return cx.spend(1)
 }
 
-// spend is so many steps at once: whoever is about to do work that cannot be
-// interrupted says how much it is.
+// spend counts several steps at once, before work of that size which cannot be
+// interrupted.
 func (cx *Context) spend(steps int) error {
 	if cx.err != nil {
 		return cx.err
@@ -114,8 +114,8 @@ func (cx *Context) spend(steps int) error {
 	return cx.err
 }
 
-// Read is the work of reading a text, in which so much is done with every byte. It
-// reports whether to go on.
+// Read counts the steps of reading a text, with so much work for every byte. It reports
+// whether the execution may go on.
 func (cx *Context) Read(bytes, perByte int) bool {
 	if bytes*perByte < TickBytes {
 		return true

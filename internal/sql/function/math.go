@@ -77,6 +77,7 @@ func turn(x float64) (rest float64, quarters int) {
 	return math.FMA(-n, quarter3, rest), int(n) & 3
 }
 
+// sine and cosine are as exact as the service's for every angle that queries have.
 func sine(x float64) float64 {
 	if !(math.Abs(x) < maxTurned) {
 		return math.Sin(x)
@@ -116,6 +117,7 @@ func tangent(x float64) float64 {
 	return math.Tan(rest)
 }
 
+// sign keeps zero and NaN as they are, with their sign.
 func sign(x float64) float64 {
 	switch {
 	case x > 0:
@@ -147,6 +149,7 @@ func numberBin(_ *Context, args []datum.Value) datum.Value {
 	return datum.Float(math.Floor(x/size) * size)
 }
 
+// random asks the context, so that tests have the same numbers each time.
 func random(cx *Context, _ []datum.Value) datum.Value {
 	if cx.Random == nil {
 		return datum.Undefined()
@@ -190,6 +193,8 @@ func ofIntegers(f func(a, b int64) (int64, bool)) func(*Context, []datum.Value) 
 	}
 }
 
+// The sum has wrapped around unless it moved in the direction of b. intSub is the same for
+// the difference.
 func intAdd(a, b int64) (int64, bool) {
 	c := a + b
 	return c, (c > a) == (b > 0)
@@ -200,6 +205,7 @@ func intSub(a, b int64) (int64, bool) {
 	return c, (c < a) == (b > 0)
 }
 
+// intMul multiplies magnitudes in 128 bits: the least int64 has a magnitude that no other has.
 func intMul(a, b int64) (int64, bool) {
 	high, low := bits.Mul64(magnitude(a), magnitude(b))
 	negative := (a < 0) != (b < 0)

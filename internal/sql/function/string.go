@@ -84,6 +84,7 @@ func containsTerms(
 	}
 }
 
+// concat adds up the sizes before it copies anything.
 func concat(cx *Context, args []datum.Value) datum.Value {
 	size := 0
 	for _, a := range args {
@@ -153,6 +154,7 @@ func left(_ *Context, args []datum.Value) datum.Value {
 	return datum.Str(substring(args[0].Text(), 0, integer(args[1])))
 }
 
+// right counts from the end, in code units: see unitsIn.
 func right(_ *Context, args []datum.Value) datum.Value {
 	s := args[0].Text()
 	units := int64(unitsIn(s))

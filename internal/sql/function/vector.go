@@ -73,11 +73,6 @@ const (
 
 var elementNames = [...]string{elementFloat32: "float32", elementFloat16: "float16", elementInt8: "int8", elementUint8: "uint8"}
 
-func parseElementType(name string) (elementType, bool) {
-	at := slices.Index(elementNames[:], strings.ToLower(name))
-	return elementType(max(at, 0)), at >= 0
-}
-
 // keep returns what the type keeps of a number. It reports false if that is
 // nothing.
 func (t elementType) keep(f float64) (kept float64, ok bool) {
@@ -122,23 +117,21 @@ func (o vectorOptions) with(v datum.Value) (vectorOptions, bool) {
 	if v.Kind() != datum.KindObject {
 		return o, false
 	}
-	if named := v.Member("distanceFunction"); !named.IsUndefined() {
-		name, _ := named.AsString()
-		metric, ok := ParseMetric(name)
-		if !ok {
-			return o, false
-		}
-		o.metric = metric
+	ok := readOption(v, "distanceFunction", metricNames[:], &o.metric) && readOption(v, "dataType", elementNames[:], &o.element)
+	return o, ok
+}
+
+// readOption reads an option that has one of several names. It reports false if it has
+// another, and changes nothing if it is not there.
+func readOption[T ~uint8](options datum.Value, option string, names []string, to *T) bool {
+	v := options.Member(option)
+	if v.IsUndefined() {
+		return true
 	}
-	if named := v.Member("dataType"); !named.IsUndefined() {
-		name, _ := named.AsString()
-		element, ok := parseElementType(name)
-		if !ok {
-			return o, false
-		}
-		o.element = element
-	}
-	return o, true
+	name, _ := v.AsString()
+	at := slices.Index(names, strings.ToLower(name))
+	*to = T(max(at, 0))
+	return at >= 0
 }
 
 // vectorDistance compares two arrays of numbers of the same length. The metric
@@ -293,7 +286,7 @@ func NewNearness(name string, vector datum.Value, arguments []datum.Value) (*Nea
 	return &Nearness{options: options, negated: negated, numbers: slices.Clone(numbers)}, ok
 }
 
-// String tells how vectors are compared.
+// String returns the name of the metric.
 func (n *Nearness) String() string { return n.options.metric.String() }
 
 // Clone returns the same for another goroutine.

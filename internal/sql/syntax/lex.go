@@ -73,6 +73,8 @@ func (l *lexer) countUnits(from int) {
 	}
 }
 
+// skipSpace goes past space and comments. A comment that does not end is left where it is, for
+// scan to refuse.
 func (l *lexer) skipSpace() {
 	start := l.pos
 	for l.pos < len(l.text) {
@@ -257,6 +259,7 @@ func isDigit(c byte) bool     { return '0' <= c && c <= '9' }
 func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 func isHex(c byte) bool       { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
+// nameLength is for ASCII alone: other letters stand in quotes.
 func nameLength(s string) int {
 	n := 0
 	for n < len(s) && (isNameStart(s[n]) || isDigit(s[n])) {

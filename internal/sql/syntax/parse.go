@@ -74,6 +74,7 @@ type parser struct {
 	udfCalls   int
 }
 
+// advance goes on by one token. After an error there are no more.
 func (p *parser) advance() {
 	p.end = p.tok.End
 	p.tok = p.ahead
@@ -143,7 +144,7 @@ func (p *parser) label() string {
 	return text
 }
 
-// enter counts a level of recursion; whoever calls it must call leave.
+// enter counts a level of recursion; its caller must call leave.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.failTooDeep()
@@ -158,6 +159,8 @@ func (p *parser) failTooDeep() {
 
 func (p *parser) spanFrom(start int) Span { return Span{start, p.end} }
 
+// query reads the clauses in the only order that the grammar has. Where each stands is kept for
+// those that may be refused later.
 func (p *parser) query() *Query {
 	p.enter()
 	defer p.leave()
@@ -224,6 +227,7 @@ func (p *parser) selection() Select {
 	return Select{Items: items}
 }
 
+// selectItem reads an expression and its alias, with or without AS.
 func (p *parser) selectItem() SelectItem {
 	item := SelectItem{Expr: p.expr()}
 	if p.take("AS") || p.tok.kind == tokenName || p.tok.kind == tokenString {
@@ -254,6 +258,7 @@ func nameItems(items []SelectItem) {
 	}
 }
 
+// from reads the sources. Their number is bounded, as in the service: each multiplies rows.
 func (p *parser) from() *From {
 	f := &From{Sources: []Source{p.source()}}
 	for p.take("JOIN") {
@@ -266,6 +271,7 @@ func (p *parser) from() *From {
 	return f
 }
 
+// source reads one source, in one of its two forms: alias IN collection, or collection AS alias.
 func (p *parser) source() Source {
 	s := Source{}
 	start := p.tok.Start
@@ -283,6 +289,8 @@ func (p *parser) source() Source {
 	return s
 }
 
+// collection reads what a source is: a subquery, a call, or a path. Without an alias, the last
+// name of a path is one.
 func (p *parser) collection(s *Source) {
 	start := p.tok.Start
 	defer func() { s.SetAt = p.spanFrom(start) }()
@@ -361,6 +369,7 @@ func (p *parser) sortItem(operand func() Expr) SortItem {
 	return item
 }
 
+// rankCall reads a score. The service blames the first token if it is none.
 func (p *parser) rankCall() Expr {
 	at := p.tok
 	if p.tok.kind == tokenName && !p.ahead.is("(") {
@@ -404,6 +413,7 @@ func (p *parser) countValue() (n int64, ok bool) {
 	return math.MaxInt64, true
 }
 
+// countExpr reads a number or a parameter, the only expressions that these clauses take.
 func (p *parser) countExpr() Expr {
 	switch p.tok.kind {
 	case tokenInteger, tokenParam:

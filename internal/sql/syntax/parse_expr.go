@@ -40,6 +40,7 @@ func (p *parser) node(start int, parts ...Expr) node {
 	return node{Span: p.spanFrom(start), height: height}
 }
 
+// exprList reads expressions with commas between, at least one.
 func (p *parser) exprList() []Expr {
 	list := []Expr{p.expr()}
 	for p.take(",") {
@@ -63,6 +64,7 @@ func (p *parser) expr() Expr {
 	return &Ternary{node: p.node(start, x, then, otherwise), Cond: x, Then: then, Else: otherwise}
 }
 
+// coalesce reads x ?? y, which groups from the right, below the operators and above ? and :.
 func (p *parser) coalesce() Expr {
 	start := p.tok.Start
 	x := p.binary(levelOr)
@@ -98,6 +100,8 @@ func (p *parser) binary(loosest level) Expr {
 	}
 }
 
+// atPredicate looks ahead: NOT before IN, LIKE or BETWEEN belongs to them, and anywhere else
+// before an operand.
 func (p *parser) atPredicate() bool {
 	t := p.tok
 	if t.is("NOT") {
@@ -106,6 +110,8 @@ func (p *parser) atPredicate() bool {
 	return t.is("IN") || t.is("LIKE") || t.is("BETWEEN")
 }
 
+// predicate reads what follows the operand of IN, LIKE or BETWEEN. AND belongs to BETWEEN
+// there, so its bounds take in nothing looser than a comparison.
 func (p *parser) predicate(start int, x Expr) Expr {
 	not := p.take("NOT")
 	switch {
@@ -132,6 +138,7 @@ func (p *parser) predicate(start int, x Expr) Expr {
 	return &Between{node: p.node(start, x, low, high), Not: not, X: x, Low: low, High: high}
 }
 
+// unary reads signs before an operand. They bind tighter than any operator between two.
 func (p *parser) unary() Expr {
 	start := p.tok.Start
 	var op Op
@@ -179,6 +186,8 @@ func (l *Literal) sign(op Op) bool {
 	return true
 }
 
+// postfix reads a path. A name in brackets is the same property as one behind a dot, and a
+// flag says how it was written.
 func (p *parser) postfix() Expr {
 	start := p.tok.Start
 	x := p.primary()
@@ -209,6 +218,7 @@ func (p *parser) literal(v Literal) *Literal {
 	return &v
 }
 
+// primary reads what no operator takes apart.
 func (p *parser) primary() Expr {
 	start := p.tok.Start
 	switch p.tok.kind {
@@ -305,6 +315,8 @@ func wordBeforeSubquery(name string) (kind SubqueryKind, ok bool) {
 // isRankWord reports whether a name is RANK.
 func isRankWord(name string) bool { return strings.EqualFold(name, "RANK") }
 
+// word reads an expression that begins with a reserved word. LEFT and RIGHT are reserved, and
+// functions all the same.
 func (p *parser) word() Expr {
 	start, text := p.tok.Start, p.tok.text
 	switch p.tok.word {
@@ -345,6 +357,8 @@ func (p *parser) inQuery(start int, kind SubqueryKind) Expr {
 	return x
 }
 
+// udf reads a call of a user-defined function. The service bounds how many there are, so they
+// are counted.
 func (p *parser) udf(start int) Expr {
 	p.advance()
 	p.expect(".")
@@ -375,6 +389,8 @@ func (p *parser) array(start int) Expr {
 	return &ArrayLit{node: p.node(start, items...), Items: items}
 }
 
+// object reads the properties of an object. That a name comes twice is for the compiler to
+// refuse: the grammar has no objection.
 func (p *parser) object(start int) Expr {
 	x := &ObjectLit{}
 	var values []Expr

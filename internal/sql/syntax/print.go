@@ -80,6 +80,7 @@ func (p *printer) clause(parts ...any) {
 	p.put(parts...)
 }
 
+// query prints the clauses, one a line, as the service does in rewritten queries.
 func (p *printer) query(q *Query) {
 	p.put("SELECT ")
 	if q.Distinct {
@@ -145,6 +146,7 @@ func isName(s string) bool {
 
 func (p *printer) quote(s string) { p.dst = value.AppendString(p.dst, s) }
 
+// source prints an alias only where one was written: the one taken from a path is taken again.
 func (p *printer) source(s *Source) {
 	if s.Iterate {
 		p.put(s.Alias, " IN ")
@@ -179,6 +181,7 @@ func (p *printer) step(s Step) {
 	p.put("]")
 }
 
+// orderBy prints ASC only where it was written: clients compare these texts.
 func (p *printer) orderBy(q *Query) {
 	p.clause("ORDER BY ")
 	if q.Rank {
@@ -249,6 +252,7 @@ func (p *printer) ident(name string) {
 	p.put(name)
 }
 
+// call prints a function as it was written, or in a canonical text by its one name.
 func (p *printer) call(x *Call) {
 	name := x.Written
 	if x.UDF {
@@ -303,6 +307,7 @@ func negation(not bool) string {
 	return ""
 }
 
+// object prints names in quotes, whether they had them or not.
 func (p *printer) object(x *ObjectLit) {
 	p.put("{")
 	for i, prop := range x.Props {
@@ -331,6 +336,7 @@ func (p *printer) literal(l *Literal) {
 	}
 }
 
+// float prints a number with more digits than it needs, as the service does, but for integers.
 func (p *printer) float(l *Literal) {
 	_, integer := l.AsInt()
 	switch f := l.Float; {
