@@ -113,3 +113,23 @@ func BenchmarkQuery(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPages compares the first page of an ordered query with the second, which goes by
+// the path of the first and must not cost more.
+func BenchmarkPages(b *testing.B) {
+	const items, rows = 10_000, 20
+	f := benchFixture(b, items)
+	for _, c := range []struct{ name, text string }{
+		{"sorted", `SELECT * FROM c WHERE c.city = "city 7" ORDER BY c.mixed`},
+		{"missing", `SELECT * FROM c WHERE c.city = "city 7" ORDER BY c.missing`},
+		{"walked", "SELECT * FROM c WHERE c.active ORDER BY c.mixed"},
+		{"gathered", "SELECT * FROM c WHERE c.mixed < 1000"},
+		{"intersected", `SELECT * FROM c WHERE c.mixed < 1000 AND c.x < 5000`},
+	} {
+		q := f.request(c.text)
+		q.MaxRows = rows
+		b.Run(c.name+"/first", func(b *testing.B) { f.bench(b, q, rows) })
+		q.Token = f.page(q).Token
+		b.Run(c.name+"/second", func(b *testing.B) { f.bench(b, q, rows) })
+	}
+}

@@ -10,91 +10,40 @@ import (
 	"testing"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
 const (
-	sevenPartitions = "42000"
-	resumedItems    = 42
+	fivePartitions = "30000"
+	resumedItems   = 42
 )
 
-// What a shape has that not every SDK can go on with, whatever the server does.
-type trait int
+// resumedSizes are how many rows a page has; the last is more than there are.
+var resumedSizes = []int{1, 2, 3, 7, 1000}
 
-const (
-	sorted  trait = 1 << iota // it has an order
-	kinds                     // it is ordered by values of several kinds, which JavaScript and Python refuse to merge
-	hashes                    // it is ordered by arrays or objects: Java's filters compare none, and its hash is another
-	nulls                     // it is ordered by null, which JavaScript refuses to compare
-	missing                   // it is ordered by what no item has: JavaScript's filters are about values
-	several                   // it has several keys: of those, JavaScript's filter leaves out rows that come later
-	joins                     // an item has several rows: Java begins with the item's first again, JavaScript skips too many, and .NET too few if it stops twice among the last rows of a range, as it does not here
-	passes                    // it has an OFFSET: JavaScript has no continuation of a page that it passes over
-	apart                     // DISTINCT, ordered: JavaScript forgets what it had
-	gathers                   // DISTINCT, without an order: no SDK goes on with it
-	cuts                      // TOP or LIMIT, without an order: which rows depends on the client
-)
+func long(t *testing.T) bool { return kvtest.LongFactor(t) > 1 }
 
-// shape is a query.
-type shape struct {
-	traits trait
-	text   string
+// sizes returns the sizes of pages to try: all in a long run, else the one whose turn it is.
+func sizes(t *testing.T, turn int) []int {
+	if long(t) {
+		return resumedSizes
+	}
+	return resumedSizes[turn%len(resumedSizes):][:1]
 }
 
-var shapes = []shape{
-	{0, "SELECT * FROM c"},
-	{0, "SELECT c.id FROM c WHERE c.n > 2"},
-	{0, "SELECT c.id FROM c WHERE c.s = 's1'"},
-	{0, "SELECT c.id, x FROM c JOIN x IN c.list"},
-	{0, "SELECT c.id, x FROM c JOIN x IN c.list WHERE c.n = 3"},
-	{cuts, "SELECT TOP 23 c.id FROM c"},
-	{cuts, "SELECT c.id FROM c OFFSET 5 LIMIT 31"},
-	{gathers, "SELECT DISTINCT c.n FROM c"},
-	{sorted, "SELECT c.id FROM c ORDER BY c.n"},
-	{sorted, "SELECT c.id FROM c ORDER BY c.n DESC"},
-	{sorted, "SELECT VALUE c.id FROM c ORDER BY c.u"},
-	{sorted, "SELECT VALUE c.id FROM c ORDER BY c.u DESC"},
-	{sorted, "SELECT c.id FROM c ORDER BY c._ts"},
-	{sorted, "SELECT c.id FROM c ORDER BY c._ts DESC"},
-	{sorted, "SELECT * FROM c ORDER BY c.s"},
-	{sorted, "SELECT * FROM c ORDER BY c.s DESC"},
-	{sorted, "SELECT c.id FROM c ORDER BY c.long"},
-	{sorted, "SELECT c.id FROM c ORDER BY c.long DESC"},
-	{sorted, "SELECT c.id FROM c ORDER BY c.flag"},
-	{sorted, "SELECT c.id FROM c ORDER BY c.flag DESC"},
-	{sorted | missing, "SELECT c.id FROM c ORDER BY c.nowhere"},
-	{sorted | missing, "SELECT c.id FROM c ORDER BY c.nowhere DESC"},
-	{sorted | nulls, "SELECT c.id FROM c ORDER BY c.nil"},
-	{sorted | nulls, "SELECT c.id FROM c ORDER BY c.nil DESC"},
-	{sorted | kinds | nulls, "SELECT c.id FROM c ORDER BY c.mixed"},
-	{sorted | kinds | nulls, "SELECT c.id FROM c ORDER BY c.mixed DESC"},
-	{sorted | kinds | nulls, "SELECT c.id FROM c WHERE IS_DEFINED(c.mixed) ORDER BY c.mixed"},
-	{sorted | kinds | hashes, "SELECT c.id FROM c ORDER BY c.deep"},
-	{sorted | kinds | hashes, "SELECT c.id FROM c ORDER BY c.deep DESC"},
-	{sorted | several, "SELECT c.id FROM c ORDER BY c.n, c.u"},
-	{sorted | several, "SELECT c.id FROM c ORDER BY c.n DESC, c.u DESC"},
-	{sorted | several, "SELECT c.id FROM c ORDER BY c.n, c.s DESC"},
-	{sorted | several, "SELECT c.id FROM c ORDER BY c.n DESC, c.s"},
-	{sorted | several | kinds | nulls, "SELECT c.id FROM c ORDER BY c.mixed, c.flag"},
-	{sorted | several | kinds | nulls, "SELECT c.id FROM c ORDER BY c.mixed DESC, c.flag DESC"},
-	{sorted | several | kinds | hashes, "SELECT c.id FROM c ORDER BY c.flag, c.deep"},
-	{sorted | several | kinds | hashes, "SELECT c.id FROM c ORDER BY c.flag DESC, c.deep DESC"},
-	{sorted, "SELECT c.id FROM c WHERE c.n > 2 ORDER BY c.n"},
-	{sorted, "SELECT c.id FROM c WHERE c.n > 2 AND c.flag ORDER BY c.n DESC"},
-	{sorted, "SELECT c.id FROM c WHERE c.s = 's1' ORDER BY c.u DESC"},
-	{sorted | several, "SELECT c.id FROM c WHERE c.n = 3 ORDER BY c.n DESC, c.s"},
-	{sorted, "SELECT TOP 17 c.id FROM c ORDER BY c.n DESC"},
-	{sorted | passes, "SELECT c.id FROM c ORDER BY c.n OFFSET 7 LIMIT 20"},
-	{sorted | passes, "SELECT c.id FROM c ORDER BY c.s DESC OFFSET 3 LIMIT 100"},
-	{sorted | joins, "SELECT c.id, x FROM c JOIN x IN c.list ORDER BY c.n"},
-	{sorted | joins, "SELECT c.id, x FROM c JOIN x IN c.list ORDER BY c.n DESC"},
-	{sorted, `SELECT VALUE s FROM (SELECT * FROM c WHERE c.n > 1) s ORDER BY s["n"] DESC`},
-	{sorted, `SELECT VALUE r FROM (SELECT VALUE {"id": root["id"], "F": root["s"]} FROM root WHERE root["n"] < 5) AS r ORDER BY r["F"]`},
-	{sorted | passes, `SELECT r["id"] FROM (SELECT VALUE {"id": root["id"], "F": root["n"]} FROM root) AS r ORDER BY r["F"] DESC OFFSET 5 LIMIT 30`},
-	{sorted | several, `SELECT r["id"] FROM (SELECT root["id"], root["n"], root["u"] AS U FROM root) AS r WHERE r["n"] != 3 ORDER BY r["n"], r["U"]`},
-	{sorted | apart, "SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n"},
-	{sorted | apart, "SELECT DISTINCT c.s FROM c ORDER BY c.s DESC"},
-	{sorted | apart, "SELECT DISTINCT TOP 4 c.n FROM c ORDER BY c.n DESC"},
+// overRanges runs a test over a container of one range, and over one of five.
+func overRanges(t *testing.T, test func(t *testing.T, c *resumeClient)) {
+	for ranges, throughput := range map[int]string{1: onePartition, 5: fivePartitions} {
+		t.Run(fmt.Sprint(ranges), func(t *testing.T) {
+			t.Parallel()
+			c := startResumed(t, throughput, `"defaultTtl":-1`)
+			if got := len(c.newQuery("SELECT * FROM c", 1).ranges); got != ranges {
+				t.Fatalf("the container has %d ranges", got)
+			}
+			test(t, c)
+		})
+	}
 }
 
 // The SDKs, and what they cannot do with shapes: run them over several ranges, and go on
@@ -104,53 +53,54 @@ var sdks = []struct {
 	open    func(*clientQuery, string) pipeline
 	refused trait
 	through trait // can only be run through
+	across  trait // over several ranges, can only be run through
 }{
-	{".NET", newDotnet, 0, gathers},
-	{"Java", newJava, hashes, gathers | joins},
-	{"JavaScript", newJavaScript, kinds | hashes | nulls | gathers, several | missing | joins | passes | apart},
-	{"Python", newPython, kinds | hashes, sorted | gathers | cuts},
+	{".NET", newDotnet, 0, gathers, joins},
+	{"Java", newJava, hashes, gathers | joins, 0},
+	{"JavaScript", newJavaScript, kinds | hashes | nulls | gathers, several | missing | joins | passes | apart, 0},
+	{"Python", newPython, kinds | hashes, sorted | gathers | cuts, 0},
 }
 
 // TestClientsGoOn runs queries as each SDK does, through and stopped after each page, over
-// one range and seven: every run must come to the same rows.
+// one range and five: every run must come to the same rows.
 func TestClientsGoOn(t *testing.T) {
-	for name, throughput := range map[string]string{"one range": onePartition, "seven ranges": sevenPartitions} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := startResumed(t, throughput, `"defaultTtl":-1`)
-			c.fillResumed("")
-			for _, s := range shapes {
-				want := c.unpaged(s)
-				for _, sdk := range sdks {
-					for _, size := range []int{1, 2, 3, 7, 20, 100} {
-						q := c.newQuery(s.text, size)
-						if s.traits&sdk.refused != 0 && (len(q.ranges) > 1 || s.traits&sdk.refused&hashes != 0) {
-							continue
-						}
-						q.sdk = sdk.name
-						q.compare(s, "through", want, q.through(sdk.open))
-						if s.traits&(sdk.through|sdk.refused) == 0 {
-							q.compare(s, "resumed", want, q.resumed(sdk.open, func(int) {}))
-						}
+	overRanges(t, func(t *testing.T, c *resumeClient) {
+		c.fillResumed("")
+		for i, s := range shapes {
+			want := c.unpaged(s)
+			for j, sdk := range sdks {
+				for _, size := range sizes(t, i+j) {
+					q := c.newQuery(s.text, size)
+					if s.traits&sdk.refused != 0 && (len(q.ranges) > 1 || s.traits&sdk.refused&hashes != 0) {
+						continue
+					}
+					q.sdk = sdk.name
+					q.compare(s, "through", want, q.through(sdk.open))
+					through := sdk.through
+					if len(q.ranges) > 1 {
+						through |= sdk.across
+					}
+					if s.traits&(through|sdk.refused) == 0 {
+						q.compare(s, "resumed", want, q.resumed(sdk.open, func(int) {}))
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestClientsGoOnInOneKey goes on with queries within a partition key. The page with the
 // last row has no continuation.
 func TestClientsGoOnInOneKey(t *testing.T) {
-	c := startResumed(t, sevenPartitions, `"defaultTtl":-1`)
+	c := startResumed(t, fivePartitions, `"defaultTtl":-1`)
 	for range 10 { // for many items with the key
 		c.fillResumed("")
 		c.more += "+"
 	}
 	more := []shape{{sorted, "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n"}, {sorted, "SELECT DISTINCT c.n, c.s FROM c WHERE c.u > 3"}}
-	for _, s := range append(more, shapes...) {
+	for i, s := range append(more, shapes...) {
 		want := c.newQuery(s.text, 1000).through(newPythonKey)
-		for _, size := range []int{1, 2, 3, 7, 10, 100} {
+		for _, size := range sizes(t, i) {
 			q := c.newQuery(s.text, size)
 			q.sdk = "Python"
 			rows, pages := 0, 0
@@ -169,37 +119,46 @@ func TestClientsGoOnInOneKey(t *testing.T) {
 // TestClientsGoOnWhileItemsExpire moves the clock between the pages: what lives comes once,
 // what has expired at most once.
 func TestClientsGoOnWhileItemsExpire(t *testing.T) {
-	for name, throughput := range map[string]string{"one range": onePartition, "seven ranges": sevenPartitions} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := startResumed(t, throughput, `"defaultTtl":-1`)
-			for _, s := range shapes {
-				for _, sdk := range sdks {
-					if s.traits&(sdk.through|sdk.refused|passes|cuts|apart|joins) != 0 || strings.Contains(s.text, "TOP") {
-						continue
-					}
-					c.fillResumed(`,"ttl":20`)
-					q := c.newQuery(s.text, 4)
-					q.sdk = sdk.name
-					before := q.ids(c.unpaged(s))
-					got := q.ids(q.resumed(sdk.open, func(page int) {
-						if page == 3 {
-							c.must(200, "POST", []string{"_mayfly", "clock"}, map[string]string{"Authorization": "Bearer " + mayfly.WellKnownKey}, `{"advance":"30s"}`)
-						}
-					}))
-					for id, n := range q.ids(c.unpaged(s)) {
-						if got[id] != n {
-							t.Errorf("%s: %s: %s lives and came %d times, want %d", s.text, sdk.name, id, got[id], n)
-						}
-					}
-					for id, n := range got {
-						if n > before[id] {
-							t.Errorf("%s: %s: %s came %d times, and was there %d times", s.text, sdk.name, id, n, before[id])
-						}
+	overRanges(t, func(t *testing.T, c *resumeClient) {
+		for i, s := range shapes {
+			for j, sdk := range sdks {
+				if s.traits&(sdk.through|sdk.refused|passes|cuts|apart|joins) != 0 || strings.Contains(s.text, "TOP") {
+					continue
+				}
+				if !long(t) && i%len(sdks) != j { // it is another's turn
+					continue
+				}
+				for _, size := range sizes(t, i+j) {
+					if size < resumedItems {
+						c.expireBetween(s, sdk.name, sdk.open, size)
 					}
 				}
 			}
-		})
+		}
+	})
+}
+
+// expireBetween lets every other item expire when a client has had a third of them.
+func (c *resumeClient) expireBetween(s shape, sdk string, open func(*clientQuery, string) pipeline, size int) {
+	c.t.Helper()
+	c.fillResumed(`,"ttl":20`)
+	q := c.newQuery(s.text, size)
+	q.sdk = sdk
+	before := q.ids(c.unpaged(s))
+	got := q.ids(q.resumed(open, func(page int) {
+		if page == len(before)/3/size {
+			c.must(200, "POST", []string{"_mayfly", "clock"}, map[string]string{"Authorization": "Bearer " + mayfly.WellKnownKey}, `{"advance":"30s"}`)
+		}
+	}))
+	for id, n := range q.ids(c.unpaged(s)) {
+		if got[id] != n {
+			c.t.Errorf("%s: %s in pages of %d: %s lives and came %d times, want %d", s.text, sdk, size, id, got[id], n)
+		}
+	}
+	for id, n := range got {
+		if n > before[id] {
+			c.t.Errorf("%s: %s in pages of %d: %s came %d times, and was there %d times", s.text, sdk, size, id, n, before[id])
+		}
 	}
 }
 
@@ -216,16 +175,19 @@ func startResumed(t *testing.T, throughput, definition string) *resumeClient {
 	})
 	c := &resumeClient{t: t, server: s, container: defaultContainer}
 	c.must(201, "POST", []string{"dbs"}, nil, `{"id":"db"}`)
-	composite := func(a, b string) string {
-		path := func(text string) string {
+	composite := func(paths ...string) string {
+		for i, text := range paths {
 			name, order, _ := strings.Cut(text, " ")
-			return `{"path":"/` + name + `","order":"` + map[string]string{"": "ascending", "desc": "descending"}[order] + `"}`
+			paths[i] = `{"path":"/` + name + `","order":"` + map[string]string{"": "ascending", "desc": "descending"}[order] + `"}`
 		}
-		return "[" + path(a) + "," + path(b) + "]"
+		return "[" + strings.Join(paths, ",") + "]"
 	}
+	composites := strings.Join([]string{
+		composite("n", "u"), composite("n", "s desc"), composite("mixed", "flag"), composite("flag", "deep"),
+		composite("obj", "arr desc"), composite("maybe desc", "n"), composite("flag", "n desc", "u"),
+	}, ",")
 	c.must(201, "POST", []string{"dbs", "db", "colls"}, map[string]string{"X-Ms-Offer-Throughput": throughput},
-		`{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},`+definition+`,"indexingPolicy":{"compositeIndexes":[`+
-			composite("n", "u")+","+composite("n", "s desc")+","+composite("mixed", "flag")+","+composite("flag", "deep")+`]}}`)
+		`{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},`+definition+`,"indexingPolicy":{"compositeIndexes":[`+composites+`]}}`)
 	return c
 }
 
@@ -235,8 +197,11 @@ func (c *resumeClient) fillResumed(more string) {
 	mixed := []string{"", `,"mixed":null`, `,"mixed":false`, `,"mixed":true`, `,"mixed":1`, `,"mixed":-2.5`, `,"mixed":"a"`, `,"mixed":"ab"`}
 	deep := []string{`[]`, `[1]`, `[2,"x"]`, `{}`, `{"a":1}`, `{"b":[null]}`, `"text"`, `7`}
 	for i := range resumedItems {
-		item := fmt.Sprintf(`{"id":"i%d%s","pk":"p%d","n":%d,"u":%d,"s":"s%d","flag":%t,"nil":null,"long":"%s%d","deep":%s,"list":[%s]%s`,
-			i, c.more, i%17, i%7, i, i%5, i%3 == 0, strings.Repeat("x", 300), i%6, deep[i%len(deep)], strings.Join([]string{"1", "2", "3", "4"}[:i%5], ","), mixed[(i/2)%len(mixed)])
+		item := fmt.Sprintf(`{"id":"i%d%s","pk":"p%d","n":%d,"u":%d,"s":"s%d","flag":%t,"nil":null,"long":"%s%d","deep":%s,"list":[%s],"arr":[%d,"x"],"obj":{"k":{"of":%d}}%s`,
+			i, c.more, i%17, i%7, i, i%5, i%3 == 0, strings.Repeat("x", 300), i%6, deep[i%len(deep)], strings.Join([]string{"1", "2", "3", "4"}[:i%5], ","), i%9, i%4, mixed[(i/2)%len(mixed)])
+		if i%3 == 1 {
+			item += fmt.Sprintf(`,"maybe":%d`, i%5)
+		}
 		if i%2 == 1 {
 			item += more
 		}
