@@ -102,19 +102,24 @@ func countsRows(e syntax.Expr) bool {
 	return false
 }
 
-// addCounts adds ways to count without reading items.
-func (pl *planner) addCounts() {
-	if !pl.scope.whole() && pl.scope.Logical == nil || !pl.program.Condition().Exact {
-		return
+// countOptions returns the ways to count without reading items.
+func (pl *planner) countOptions() []option {
+	pl.list = pl.room[:0]
+	if !pl.indexed || !pl.counts() || !pl.scope.whole() && pl.scope.Logical == nil || !pl.program.Condition().Exact {
+		return nil
+	}
+	if pl.small() && len(pl.facts) > 0 {
+		return nil
 	}
 	if p := pl.count(); p != nil {
 		pl.add(p, unlimited)
 	}
-	if len(pl.facts) > 0 {
+	if len(pl.facts) > 0 && len(pl.list) == 0 {
 		if p := pl.compositeCount(); p != nil {
 			pl.add(p, unlimited)
 		}
 	}
+	return pl.list
 }
 
 // count finds a count of all items, or an index whose rows are just what the filter asks

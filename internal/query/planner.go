@@ -98,13 +98,25 @@ func (x *execution) choose() (path, error) {
 			return nil, err
 		}
 	}
-	for _, o := range pl.options() {
+	p, err := x.first(pl.countOptions())
+	if err == nil && p == nil {
+		p, err = x.first(pl.options())
+	}
+	if err == nil && p == nil {
+		p = allItems{}
+	}
+	return p, err
+}
+
+// first opens the first of several options that is worth it, or returns nil.
+func (x *execution) first(options []option) (path, error) {
+	for _, o := range options {
 		ok, err := o.path.open(x, o.most)
 		if err != nil || ok {
 			return o.path, err
 		}
 	}
-	return allItems{}, nil
+	return nil, nil
 }
 
 // named returns the path of a query that needs no index, or nil: one whose items the
@@ -130,19 +142,15 @@ func (pl *planner) add(p path, most int64) {
 	}
 }
 
+// small reports whether the scope is a partition key that is read whole.
+func (pl *planner) small() bool { return pl.scope.Logical != nil && pl.ofKey <= logicalItems }
+
 // options returns the paths in the order in which to try them. After them there are all
 // items.
 func (pl *planner) options() []option {
 	pl.list = pl.room[:0]
-	if !pl.indexed {
+	if !pl.indexed || pl.small() {
 		return nil
-	}
-	small := pl.scope.Logical != nil && pl.ofKey <= logicalItems
-	if pl.counts() && (!small || len(pl.facts) == 0) {
-		pl.addCounts()
-	}
-	if small || len(pl.list) > 0 && pl.list[0].most == unlimited {
-		return pl.list
 	}
 	if p := pl.byText(); p != nil && !p.scores {
 		pl.add(p, unlimited)
@@ -215,7 +223,13 @@ func (pl *planner) worth(p path) int64 {
 	fraction := min(pl.ofKey, max(fewHits, pl.ofKey/probeShare))
 	switch p := p.(type) {
 	case *setPath:
-		if pl.reach() <= fewHits || len(p.sets) == 1 && p.sets[0].composite != nil && pl.startsWithScope(p.sets[0].composite) {
+		alone := len(p.sets) == 1
+		switch {
+		case alone && p.sets[0].composite != nil && pl.startsWithScope(p.sets[0].composite):
+			return unlimited
+		case alone && p.sets[0].spread && pl.endsEarly():
+			return pl.ofKey / probeShare // the key's items, in their order, soon fill a page
+		case pl.reach() <= fewHits:
 			return unlimited
 		}
 		return fraction

@@ -50,6 +50,8 @@ func (x *execution) sort() error {
 		h.after = &sortedRow{keys: x.at.keys, ordinal: x.at.Ordinal, n: x.at.Rows}
 	}
 	x.at.position, x.sorting = position{}, h
+	later := x.projectsLater()
+	whole := later && x.q.Program.Query().Select.Star // an item always has such a row
 	var keys []datum.Value
 	var row []byte
 	err := x.path.find(x, func(c candidate) (bool, error) {
@@ -65,11 +67,14 @@ func (x *execution) sort() error {
 			if !h.wants(&found) {
 				return true
 			}
-			var ok bool
-			if row, ok, failed = x.runner.AppendProjection(row[:0]); failed != nil || !ok {
+			ok := whole
+			if !whole {
+				row, ok, failed = x.runner.AppendProjection(row[:0])
+			}
+			if failed != nil || !ok {
 				return failed == nil
 			}
-			if !x.projectsLater() {
+			if !later {
 				found.json = bytes.Clone(row)
 			}
 			failed = h.add(found)
