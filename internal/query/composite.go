@@ -102,7 +102,7 @@ func (pl *planner) compositeCount() *countPath {
 	}
 	for number := range pl.container.IndexedComposites {
 		if p := pl.part(number); p.said > 1 && pl.tellsAll(p) {
-			return &countPath{composite: p}
+			return &countPath{indexPart: indexPart{composite: p}}
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (pl *planner) compositeOrdered() *walkPath {
 			continue
 		}
 		if direction, ok := pl.serves(p, keys); ok {
-			best = &walkPath{composite: p, direction: direction, keyed: true, demanded: true}
+			best = &walkPath{indexPart: indexPart{composite: p}, direction: direction, keyed: true, demanded: true}
 		}
 	}
 	return best

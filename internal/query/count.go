@@ -8,34 +8,21 @@ import (
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
-	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // countPath counts the rows of a part of an index, each of which is an item.
 type countPath struct {
-	all       bool // items, by the partition's counters
-	path      index.Path
-	values    index.ValueRange
-	composite *compositePart // in place of path and values
-	ofKey     bool           // all that the scope's partition key has
+	indexPart
+	all   bool // items, by the partition's counters
+	ofKey bool // all that the scope's partition key has
 }
 
 func (p *countPath) name() string                   { return "count" } // of one row: no page follows
 func (p *countPath) order() order                   { return byOrdinal }
 func (p *countPath) find(*execution, visitor) error { return nil }
 
-func (p *countPath) scan() store.IndexScan {
-	if p.composite != nil {
-		return store.IndexScan{Composite: &p.composite.CompositeRange}
-	}
-	return store.IndexScan{Path: p.path, Values: p.values}
-}
-
 func (p *countPath) open(x *execution, most int64) (bool, error) {
-	if most == unlimited {
-		return true, nil
-	}
-	rows, err := x.countRows(p.scan(), most)
+	rows, err := p.countRows(x, most)
 	return rows <= most, err
 }
 
@@ -111,13 +98,9 @@ func (pl *planner) countOptions() []option {
 	if pl.small() && len(pl.facts) > 0 {
 		return nil
 	}
-	if p := pl.count(); p != nil {
-		pl.add(p, unlimited)
-	}
-	if len(pl.facts) > 0 && len(pl.list) == 0 {
-		if p := pl.compositeCount(); p != nil {
-			pl.add(p, unlimited)
-		}
+	pl.add(orNone(pl.count()), unlimited)
+	if len(pl.list) == 0 {
+		pl.add(orNone(pl.compositeCount()), unlimited)
 	}
 	return pl.list
 }
@@ -141,7 +124,7 @@ func (pl *planner) count() *countPath {
 	if !said || !all || !v.Exact() {
 		return nil
 	}
-	return &countPath{path: path, values: v}
+	return &countPath{indexPart: indexPart{path: path, values: v}}
 }
 
 // countLogical finds the items of a partition key by the index of one of the
@@ -161,5 +144,5 @@ func (pl *planner) countLogical() *countPath {
 	if !ok || !v.Exact() {
 		return nil
 	}
-	return &countPath{path: path, values: v, ofKey: true}
+	return &countPath{indexPart: indexPart{path: path, values: v}, ofKey: true}
 }

@@ -7,7 +7,6 @@
 package query
 
 import (
-	"container/heap"
 	"errors"
 	"iter"
 	"slices"
@@ -40,7 +39,7 @@ func (x *execution) cursor(s *set) cursor {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	return &mergedCursor{unopened: parts}
+	return &mergedCursor{parts, make([]uint64, len(parts))}
 }
 
 // visitEach reads the items of ordinals that come in order.
@@ -180,54 +179,33 @@ func (c *rowCursor) close() {
 
 // mergedCursor walks over what is in any of several sets.
 type mergedCursor struct {
-	unopened []cursor
-	heads    headHeap
+	parts []cursor
+	at    []uint64 // where each of them is; 0 before its first and after its last
 }
 
-// head is a set with the ordinal at which its cursor is.
-type head struct {
-	cursor
-	at uint64
-}
-
-func (c *mergedCursor) seek(ordinal uint64) (uint64, error) {
-	for len(c.unopened) > 0 {
-		part := c.unopened[0]
-		at, err := part.seek(ordinal)
-		if err != nil {
-			return 0, err
+func (c *mergedCursor) seek(ordinal uint64) (least uint64, err error) {
+	for i := 0; i < len(c.parts); i++ {
+		if c.at[i] < ordinal {
+			if c.at[i], err = c.parts[i].seek(ordinal); err != nil {
+				return 0, err
+			}
 		}
-		c.unopened = c.unopened[1:]
-		if at == 0 {
-			part.close()
+		if c.at[i] == 0 { // it has no more
+			c.parts[i].close()
+			c.parts, c.at = slices.Delete(c.parts, i, i+1), slices.Delete(c.at, i, i+1)
+			i--
 			continue
 		}
-		heap.Push(&c.heads, head{part, at})
-	}
-	for len(c.heads) > 0 && c.heads[0].at < ordinal {
-		at, err := c.heads[0].seek(ordinal)
-		if err != nil {
-			return 0, err
+		if least == 0 || c.at[i] < least {
+			least = c.at[i]
 		}
-		if at == 0 {
-			heap.Pop(&c.heads).(head).close()
-			continue
-		}
-		c.heads[0].at = at
-		heap.Fix(&c.heads, 0)
 	}
-	if len(c.heads) == 0 {
-		return 0, nil
-	}
-	return c.heads[0].at, nil
+	return least, nil
 }
 
 func (c *mergedCursor) close() {
-	for _, part := range c.unopened {
+	for _, part := range c.parts {
 		part.close()
-	}
-	for _, h := range c.heads {
-		h.close()
 	}
 }
 
@@ -256,18 +234,4 @@ func (c *commonCursor) close() {
 	for _, part := range c.parts {
 		part.close()
 	}
-}
-
-// headHeap has the least ordinal first.
-type headHeap []head
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (h headHeap) Len() int           { return len(h) }
-func (h headHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h headHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *headHeap) Push(v any)        { *h = append(*h, v.(head)) }
-func (h *headHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = slices.Delete(*h, len(*h)-1, len(*h))
-	return last
 }

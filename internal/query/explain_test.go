@@ -54,6 +54,8 @@ func (e *explainer) path(p path) string {
 	switch p := p.(type) {
 	case allItems:
 		return "scan"
+	case noSource:
+		return "once"
 	case noItems:
 		return "nothing"
 	case *keyPath:
@@ -225,4 +227,12 @@ func pathText(path index.Path) string {
 		b.WriteString("/" + s.String())
 	}
 	return b.String()
+}
+
+// condText writes what a condition says of its path.
+func condText(f *sql.Condition) string {
+	op := map[sql.CondOp]string{
+		sql.CondEq: "=", sql.CondLt: "<", sql.CondLe: "<=", sql.CondGt: ">", sql.CondGe: ">=", sql.CondPrefix: "begins",
+	}[f.Op]
+	return op + " " + value.Clip(string(f.Values[0].AppendJSON(nil)))
 }

@@ -15,42 +15,71 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// finds returns the keys of all items that can be in the result, if the filter names
-// them.
-func (pl *planner) finds() ([]store.Key, bool) {
-	container := pl.container
-	if pl.scope.oneKey() {
-		if keys, ok := namedIn(pl.scope.Logical, pl.facts); ok {
-			return keys, true
+// keyPath is items that the filter names by partition key and id.
+type keyPath struct {
+	asCreated
+	keys []store.Key
+	one  [1]store.Key // room for keys
+}
+
+func (p *keyPath) name() string { return "keys" }
+
+func (p *keyPath) find(x *execution, yield visitor) error {
+	var ordinals []uint64
+	for _, k := range p.keys {
+		if !x.inScope(k.EPK) {
+			continue
+		}
+		f, live, err := x.r.Find(k)
+		if err != nil {
+			return err
+		}
+		if live && len(p.keys) == 1 && f.Ordinal > x.from() {
+			_, err := x.found(candidate{Found: f}, yield)
+			return err
+		}
+		if live {
+			ordinals = append(ordinals, f.Ordinal)
 		}
 	}
-	if keys, ok := named(container, pl.facts); ok {
-		return keys, true
+	slices.Sort(ordinals)
+	return x.visitAll(slices.Compact(ordinals), yield)
+}
+
+// byKeys returns the path to all items that can be in the result, if the filter names
+// them, or nil.
+func (pl *planner) byKeys() *keyPath {
+	if pl.scope.oneKey() {
+		for _, f := range pl.facts {
+			if isID(f.Path) && f.Op == sql.CondEq && len(f.Values) <= maxSeeks {
+				return namedIn(pl.scope.Logical, f.Values)
+			}
+		}
+	}
+	if keys, ok := named(pl.container, pl.facts); ok {
+		return &keyPath{keys: keys}
 	}
 	for _, f := range pl.facts {
 		if f.Op != sql.CondOr || len(f.Of) > maxSeeks {
 			continue
 		}
-		if keys, ok := namedByOne(container, f.Of); ok {
-			return keys, true
+		if keys, ok := namedByOne(pl.container, f.Of); ok {
+			return &keyPath{keys: keys}
 		}
 	}
-	return nil, false
+	return nil
 }
 
-// namedIn returns the keys of items with one of several ids in a logical partition.
-func namedIn(l *store.LogicalPartition, facts []*sql.Condition) ([]store.Key, bool) {
-	ids, ok := idsOf(facts)
-	if !ok {
-		return nil, false
-	}
-	var keys []store.Key
+// namedIn returns the items with one of several ids in a logical partition.
+func namedIn(l *store.LogicalPartition, ids []datum.Value) *keyPath {
+	p := &keyPath{}
+	p.keys = p.one[:0]
 	for _, id := range ids {
-		if text, ok := id.Text(); ok {
-			keys = append(keys, store.Key{EPK: l.EPK, PartitionKey: l.PartitionKey, ID: text})
+		if text, ok := id.AsString(); ok {
+			p.keys = append(p.keys, store.Key{EPK: l.EPK, PartitionKey: l.PartitionKey, ID: text})
 		}
 	}
-	return keys, true
+	return p
 }
 
 // idsOf returns the ids that conditions which all must hold leave.
@@ -85,15 +114,10 @@ func named(container *catalog.Container, facts []*sql.Condition) ([]store.Key, b
 	if !ok {
 		return nil, false
 	}
-	paths := container.PartitionKey.Paths
-	partitionKeys := []value.PartitionKey{nil}
-	byID := -1
-	for i, path := range paths {
+	parts := make([][]value.Scalar, len(container.PartitionKey.Paths)) // nil is the id
+	n := len(ids)
+	for i, path := range container.PartitionKey.Paths {
 		if len(path) == 1 && path[0] == "id" {
-			byID = i // it is what the id is
-			for k := range partitionKeys {
-				partitionKeys[k] = append(partitionKeys[k], value.Scalar{})
-			}
 			continue
 		}
 		if isComputed(container, path[0]) {
@@ -103,13 +127,8 @@ func named(container *catalog.Container, facts []*sql.Condition) ([]store.Key, b
 		if at < 0 {
 			return nil, false
 		}
-		var longer []value.PartitionKey
-		for _, k := range partitionKeys {
-			for _, v := range valuesOf(facts[at]) {
-				longer = append(longer, append(slices.Clone(k), v))
-			}
-		}
-		if partitionKeys = longer; len(partitionKeys)*len(ids) > maxSeeks {
+		parts[i] = valuesOf(facts[at])
+		if n *= len(parts[i]); n > maxSeeks {
 			return nil, false
 		}
 	}
@@ -119,15 +138,28 @@ func named(container *catalog.Container, facts []*sql.Condition) ([]store.Key, b
 		if !ok {
 			continue // no item has such an id
 		}
-		for _, k := range partitionKeys {
-			k = slices.Clone(k)
-			if byID >= 0 {
-				k[byID] = id
+		partitionKeys := []value.PartitionKey{nil}
+		for _, values := range parts {
+			if values == nil {
+				values = []value.Scalar{id}
 			}
+			partitionKeys = longer(partitionKeys, values)
+		}
+		for _, k := range partitionKeys {
 			keys = append(keys, store.Key{EPK: container.PartitionKey.AppendEPK(nil, k), PartitionKey: k, ID: text})
 		}
 	}
 	return keys, true
+}
+
+// longer returns partition keys with each of several values for their next part.
+func longer(keys []value.PartitionKey, values []value.Scalar) (list []value.PartitionKey) {
+	for _, k := range keys {
+		for _, v := range values {
+			list = append(list, append(slices.Clone(k), v))
+		}
+	}
+	return list
 }
 
 // valuesOf returns the values of which a path must have one, or nil if there are more

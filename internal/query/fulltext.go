@@ -86,6 +86,7 @@ func wordSet(fact int, path index.Path, words []string) *set {
 // textPath is all items, with what the index knows of the words in their texts: for
 // statistics, for a ranking, or to read those alone whose scores are among the best.
 type textPath struct {
+	asCreated
 	path      index.Path // of the first question
 	questions []sql.TextQuestion
 	totals    bool // of statistics
@@ -93,9 +94,7 @@ type textPath struct {
 	direction kv.Order
 }
 
-func (p *textPath) name() string                         { return "text" }
-func (p *textPath) order() order                         { return byOrdinal }
-func (p *textPath) open(*execution, int64) (bool, error) { return true, nil }
+func (p *textPath) name() string { return "text" }
 
 // byText finds a way to answer a query about the texts of all items: statistics, a
 // ranking, or an order by scores.

@@ -256,9 +256,23 @@ func appendPath(list []sql.Path, p sql.Path) []sql.Path {
 	return append(list, p)
 }
 
+// filterTexts are how the service writes conditions that an index can serve, with the path
+// and the value.
+var filterTexts = map[sql.CondOp][2]string{
+	sql.CondEq: {"(", " = %s)"}, sql.CondLt: {"(", " < %s)"}, sql.CondLe: {"(", " <= %s)"}, sql.CondGt: {"(", " > %s)"}, sql.CondGe: {"(", " >= %s)"},
+	sql.CondPrefix: {"STARTSWITH(", ", %s)"}, sql.CondPrefixFold: {"STARTSWITH(", ", %s, true)"},
+	sql.CondSuffix: {"ENDSWITH(", ", %s)"}, sql.CondSuffixFold: {"ENDSWITH(", ", %s, true)"},
+	sql.CondContains: {"CONTAINS(", ", %s)"}, sql.CondContainsFold: {"CONTAINS(", ", %s, true)"},
+	sql.CondEqualFold: {"STRINGEQUALS(", ", %s, true)"}, sql.CondDefined: {"IS_DEFINED(", ")"}, sql.CondArrayContains: {"ARRAY_CONTAINS(", ", …)"},
+}
+
 // filterText writes a condition as the service does, if an index can serve it.
 func filterText(f *sql.Condition) (string, bool) {
-	path := "ROOT"
+	around, ok := filterTexts[f.Op]
+	if !ok {
+		return "", false
+	}
+	path := around[0] + "ROOT"
 	for _, s := range f.Path {
 		if s.Element {
 			path += "[]"
@@ -266,45 +280,13 @@ func filterText(f *sql.Condition) (string, bool) {
 			path += "[" + strconv.Quote(s.Name) + "]"
 		}
 	}
-	call := func(name, more string) (string, bool) {
-		return name + "(" + path + ", " + value.Clip(string(f.Values[0].AppendJSON(nil))) + more + ")", true
+	if f.Op == sql.CondEq && len(f.Values) > 1 {
+		return path + " IN (…))", true
 	}
-	switch f.Op {
-	case sql.CondEq:
-		if len(f.Values) > 1 {
-			return "(" + path + " IN (…))", true
-		}
-	case sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe:
-	case sql.CondDefined:
-		return "IS_DEFINED(" + path + ")", true
-	case sql.CondPrefix:
-		return call("STARTSWITH", "")
-	case sql.CondSuffix:
-		return call("ENDSWITH", "")
-	case sql.CondContains:
-		return call("CONTAINS", "")
-	case sql.CondEqualFold:
-		return call("STRINGEQUALS", ", true")
-	case sql.CondPrefixFold:
-		return call("STARTSWITH", ", true")
-	case sql.CondSuffixFold:
-		return call("ENDSWITH", ", true")
-	case sql.CondContainsFold:
-		return call("CONTAINS", ", true")
-	case sql.CondArrayContains:
-		return "ARRAY_CONTAINS(" + path + ", …)", true
-	default:
-		return "", false
+	if before, after, found := strings.Cut(around[1], "%s"); found {
+		return path + before + value.Clip(string(f.Values[0].AppendJSON(nil))) + after, true
 	}
-	return "(" + path + " " + condText(f) + ")", true
-}
-
-// condText writes what a condition says of its path.
-func condText(f *sql.Condition) string {
-	op := map[sql.CondOp]string{
-		sql.CondEq: "=", sql.CondLt: "<", sql.CondLe: "<=", sql.CondGt: ">", sql.CondGe: ">=", sql.CondPrefix: "begins",
-	}[f.Op]
-	return op + " " + value.Clip(string(f.Values[0].AppendJSON(nil)))
+	return path + around[1], true
 }
 
 func pathOf(p value.Path) index.Path {

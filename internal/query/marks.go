@@ -25,10 +25,11 @@ const (
 	markBytes = 8
 )
 
-// heldRow is a row of a page whose rows are all made before one is shown.
+// heldRow is a row of a page whose rows are all known before one is shown.
 type heldRow struct {
-	mark uint64
-	json []byte
+	mark    uint64
+	json    []byte
+	ordinal uint64 // of the item that the row is made from when it is shown
 }
 
 // markOf returns the mark of the nth row of an item.
@@ -53,7 +54,7 @@ func held(rows [][]byte) []heldRow {
 	for i, row := range rows {
 		text := markText(row)
 		said[text]++
-		out[i] = heldRow{markOf(text, said[text]), row}
+		out[i] = heldRow{mark: markOf(text, said[text]), json: row}
 	}
 	return out
 }
@@ -110,18 +111,28 @@ func (t *token) goOn(n int, mark func(i int) uint64, offset int64) (first int, p
 	return 0, max(0, offset+t.Taken-int64(len(t.Done)/markBytes))
 }
 
-// emitFrom makes a page of rows that are all there, from where the last one ended.
+// emitFrom makes a page of rows that are all known, from where the last one ended.
 func (x *execution) emitFrom(rows []heldRow, offset int64) error {
 	first, pass := x.at.goOn(len(rows), func(i int) uint64 { return rows[i].mark }, offset)
 	limit := x.q.Program.Slice().Limit
 	for i := first; i < len(rows) && x.at.Taken < limit; i++ {
-		if pass > 0 {
+		row, ok, err := &rows[i], true, error(nil)
+		// A row that is passed over is made only if there may be none.
+		if row.json == nil && (pass == 0 || x.q.Program.SelectsValue()) {
+			row.json, ok, err = x.rowOf(row.ordinal)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			continue
+		case pass > 0:
 			pass--
-			x.at.pass(rows[i].mark)
+			x.at.pass(row.mark)
 			continue
 		}
-		x.emit(rows[i].json)
-		x.at.show(rows[i].mark)
+		x.emit(row.json)
+		x.at.show(row.mark)
 		if x.full() && i+1 < len(rows) && x.at.Taken < limit {
 			x.end()
 			return nil

@@ -15,13 +15,12 @@ import (
 
 // nearestPath is all items, of which those are read whose vector is among the nearest.
 type nearestPath struct {
+	asCreated
 	path      index.Path
 	direction kv.Order
 }
 
-func (p *nearestPath) name() string                         { return "nearest" }
-func (p *nearestPath) order() order                         { return byOrdinal }
-func (p *nearestPath) open(*execution, int64) (bool, error) { return true, nil }
+func (p *nearestPath) name() string { return "nearest" }
 
 // byVector finds an index of the vectors whose distances are ordered by.
 func (pl *planner) byVector() *nearestPath {

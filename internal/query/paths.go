@@ -55,12 +55,17 @@ type candidate struct {
 	keys []datum.Value
 }
 
-// allItems is all items of the scope, in the order of creation.
-type allItems struct{}
+// asCreated is what paths have in common that find items in the order of creation and are
+// always open.
+type asCreated struct{}
 
-func (allItems) name() string                         { return "all" }
-func (allItems) order() order                         { return byOrdinal }
-func (allItems) open(*execution, int64) (bool, error) { return true, nil }
+func (asCreated) order() order                         { return byOrdinal }
+func (asCreated) open(*execution, int64) (bool, error) { return true, nil }
+
+// allItems is all items of the scope.
+type allItems struct{ asCreated }
+
+func (allItems) name() string { return "all" }
 
 func (allItems) find(x *execution, yield visitor) error {
 	if x.q.Scope.Logical != nil {
@@ -103,43 +108,19 @@ func (x *execution) logical(yield visitor) error {
 }
 
 // noItems is none: the filter cannot hold.
-type noItems struct{}
+type noItems struct{ asCreated }
 
-func (noItems) name() string                         { return "none" }
-func (noItems) order() order                         { return byOrdinal }
-func (noItems) open(*execution, int64) (bool, error) { return true, nil }
-func (noItems) find(*execution, visitor) error       { return nil }
+func (noItems) name() string                   { return "none" }
+func (noItems) find(*execution, visitor) error { return nil }
 
-// keyPath is items that the filter names by partition key and id.
-type keyPath struct {
-	keys []store.Key
-	one  [1]store.Key // room for keys
-}
+// noSource is what a query without FROM is about: one row, of no item.
+type noSource struct{ asCreated }
 
-func (p *keyPath) name() string                         { return "keys" }
-func (p *keyPath) order() order                         { return byOrdinal }
-func (p *keyPath) open(*execution, int64) (bool, error) { return true, nil }
+func (noSource) name() string { return "once" }
 
-func (p *keyPath) find(x *execution, yield visitor) error {
-	var ordinals []uint64
-	for _, k := range p.keys {
-		if !x.inScope(k.EPK) {
-			continue
-		}
-		f, live, err := x.r.Find(k)
-		if err != nil {
-			return err
-		}
-		if live && len(p.keys) == 1 && f.Ordinal > x.from() {
-			_, err := x.found(candidate{Found: f}, yield)
-			return err
-		}
-		if live {
-			ordinals = append(ordinals, f.Ordinal)
-		}
-	}
-	slices.Sort(ordinals)
-	return x.visitAll(slices.Compact(ordinals), yield)
+func (noSource) find(_ *execution, yield visitor) error {
+	_, err := yield(candidate{})
+	return err
 }
 
 // from returns the ordinal after which to go on in the order of creation.

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -19,7 +18,6 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/syntax"
-	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -124,19 +122,33 @@ func (x *execution) first(options []option) (path, error) {
 func (pl *planner) named() path {
 	cond := pl.program.Condition()
 	switch {
-	case !pl.program.OverItems() || pl.program.Input() != nil:
-		return allItems{}
+	case !pl.program.OverItems():
+		return noSource{}
+	case pl.program.Input() != nil:
+		return allItems{} // of the inner query
 	case cond != nil && cond.Op == sql.CondNever:
 		return noItems{}
 	}
-	if p := pl.byKeys(); p != nil {
-		return p
-	}
-	return nil
+	return orNone(pl.byKeys())
 }
 
-// add adds an option, unless it is better to read all items of the scope's partition key.
+// orNone returns a path as an interface: nil if it is nil.
+func orNone[T any, P interface {
+	*T
+	path
+}](p P) path {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+// add adds an option, if there is one, unless it is better to read all items of the
+// scope's partition key.
 func (pl *planner) add(p path, most int64) {
+	if p == nil {
+		return
+	}
 	if most = min(most, pl.worth(p)); most >= 0 {
 		pl.list = append(pl.list, option{p, most})
 	}
@@ -177,24 +189,16 @@ func (pl *planner) addOrdered(sets *setPath) {
 	if said {
 		pl.add(composed, fewHits)
 	}
-	if sets != nil {
-		pl.add(sets, fewHits)
-	}
+	pl.add(orNone(sets), fewHits)
 	if said {
 		pl.add(composed, unlimited)
 	}
-	if ordered != nil {
-		pl.add(ordered, unlimited)
+	pl.add(orNone(ordered), unlimited)
+	pl.add(orNone(pl.byText()), unlimited)
+	if !said {
+		pl.add(orNone(composed), unlimited)
 	}
-	if p := pl.byText(); p != nil {
-		pl.add(p, unlimited)
-	}
-	if composed != nil && !said {
-		pl.add(composed, unlimited)
-	}
-	if p := pl.byVector(); p != nil {
-		pl.add(p, unlimited)
-	}
+	pl.add(orNone(pl.byVector()), unlimited)
 }
 
 // addFiltered adds the ways to find the items that the filter is about, in the order of
@@ -291,66 +295,44 @@ func (pl *planner) reach() int64 {
 // allow it any more.
 func (pl *planner) resume(name string) (path, error) {
 	kind, which, _ := strings.Cut(name, ":")
-	var found path
 	switch kind {
 	case "all":
 		return allItems{}, nil
 	case "none":
 		return noItems{}, nil
 	case "keys":
-		if p := pl.byKeys(); p != nil {
-			return p, nil
-		}
-		return nil, nil
+		return orNone(pl.byKeys()), nil
 	case "set", "range", "composite", "ordered", "text", "nearest":
 	default:
 		return nil, ErrToken
 	}
-	if !pl.indexed {
+	switch p := pl.sets(); {
+	case !pl.indexed:
 		return nil, nil
+	case kind == "set" && p != nil && p.pick(which):
+		return p, nil
+	case kind == "set":
+		return nil, nil
+	case kind == "text":
+		return orNone(pl.byText()), nil
+	case kind == "nearest":
+		return orNone(pl.byVector()), nil
 	}
-	switch kind {
-	case "set":
-		if p := pl.sets(); p != nil && p.pick(which) {
-			found = p
-		}
-	case "range", "composite", "ordered":
-		if p := pl.resumeWalk(kind, which); p != nil {
-			found = p
-		}
-	case "text":
-		if p := pl.byText(); p != nil {
-			found = p
-		}
-	case "nearest":
-		if p := pl.byVector(); p != nil {
-			found = p
-		}
-	}
-	return found, nil
+	return orNone(pl.walkNamed(name)), nil
 }
 
-// resumeWalk returns the walk of a kind, along which index the token says.
-func (pl *planner) resumeWalk(kind, which string) *walkPath {
-	if kind == "ordered" && which == "" {
-		return pl.ordered()
-	}
-	if kind == "range" {
-		fact, err := strconv.Atoi(which)
-		if err != nil || fact < 0 || fact >= len(pl.facts) {
-			return nil
-		}
-		return pl.walkRange(fact)
-	}
-	if kind == "ordered" {
-		if p := pl.compositeOrdered(); p != nil && p.composite.id() == which {
-			return p
-		}
-		return nil
+// walkNamed returns the walk with a name, or nil.
+func (pl *planner) walkNamed(name string) *walkPath {
+	walks := []*walkPath{pl.ordered(), pl.compositeOrdered()}
+	for i := range pl.facts {
+		walks = append(walks, pl.walkRange(i))
 	}
 	for number := range pl.container.IndexedComposites {
-		if p := pl.part(number); p.id() == which {
-			return &walkPath{composite: p, demanded: true}
+		walks = append(walks, &walkPath{indexPart: indexPart{composite: pl.part(number)}, demanded: true})
+	}
+	for _, w := range walks {
+		if w != nil && w.name() == name {
+			return w
 		}
 	}
 	return nil
@@ -512,7 +494,7 @@ func (pl *planner) walkRange(fact int) *walkPath {
 		return nil
 	}
 	v, _, _ := pl.rangeOf(f.Path)
-	return &walkPath{path: path, values: v, demanded: true, fact: fact}
+	return &walkPath{indexPart: indexPart{path: path, values: v}, demanded: true, fact: fact}
 }
 
 // walkOf returns a walk that finds the items of one of several sets, or nil.
@@ -520,7 +502,7 @@ func (pl *planner) walkOf(p *setPath) *walkPath {
 	for _, s := range p.sets {
 		switch {
 		case s.composite != nil:
-			return &walkPath{composite: s.composite, demanded: true}
+			return &walkPath{indexPart: indexPart{composite: s.composite}, demanded: true}
 		case s.kind == index.Scalars && s.spread:
 			return pl.walkRange(s.fact)
 		}
@@ -540,38 +522,9 @@ func (pl *planner) ordered() *walkPath {
 		return nil
 	}
 	v, said, _ := pl.rangeOf(keys[0].Path)
-	w := &walkPath{path: path, values: v, keyed: true, demanded: said}
+	w := &walkPath{indexPart: indexPart{path: path, values: v}, keyed: true, demanded: said}
 	if keys[0].Desc {
 		w.direction = kv.Reverse
 	}
 	return w
-}
-
-// byKeys returns the path to the items that the filter names by partition key and id.
-func (pl *planner) byKeys() *keyPath {
-	if pl.scope.oneKey() {
-		if p := pl.point(); p != nil {
-			return p
-		}
-	}
-	if keys, ok := pl.finds(); ok {
-		return &keyPath{keys: keys}
-	}
-	return nil
-}
-
-// point finds the one item that a query about a logical partition can mean.
-func (pl *planner) point() *keyPath {
-	for _, f := range pl.facts {
-		if f.Op != sql.CondEq || !isID(f.Path) || len(f.Values) != 1 {
-			continue
-		}
-		if id, ok := f.Values[0].AsString(); ok {
-			l := pl.scope.Logical
-			p := &keyPath{one: [1]store.Key{{EPK: l.EPK, PartitionKey: l.PartitionKey, ID: id}}}
-			p.keys = p.one[:]
-			return p
-		}
-	}
-	return nil
 }

@@ -18,8 +18,7 @@ import (
 // rankedRow is a row with what it is ranked by.
 type rankedRow struct {
 	heldRow
-	ordinal uint64
-	scores  []float64
+	scores []float64
 }
 
 // rank answers a query whose rows are ordered by how well they match.
@@ -46,7 +45,7 @@ func (x *execution) rank() error {
 			if err == nil {
 				err = x.hold(len(row) + rowOverhead)
 			}
-			rows, failed = append(rows, rankedRow{heldRow{markOf(c.Ordinal, n), row}, c.Ordinal, score}), err
+			rows, failed = append(rows, rankedRow{heldRow{markOf(c.Ordinal, n), row, c.Ordinal}, score}), err
 			return err == nil
 		})
 		return true, errors.Join(err, failed)
@@ -107,39 +106,11 @@ func (x *execution) rankTexts(p *textPath, stats []function.TextStatistics) erro
 	if err != nil {
 		return err
 	}
-	s := x.q.Program.Slice()
-	order := ranking.Rank(scores)
-	mark := func(n int) uint64 { return markOf(ordinals[order[n]], 1) }
-	first, passed := x.at.goOn(len(order), mark, s.Offset)
-	for n := first; n < len(order); n++ {
-		if x.at.Taken >= s.Limit {
-			return nil
-		}
-		if passed > 0 && !x.q.Program.SelectsValue() {
-			passed--
-			x.at.pass(mark(n))
-			continue
-		}
-		row, ok, err := x.rowOf(ordinals[order[n]])
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if passed > 0 {
-			passed--
-			x.at.pass(mark(n))
-			continue
-		}
-		x.emit(row)
-		x.at.show(mark(n))
-		if x.full() && n+1 < len(order) && x.at.Taken < s.Limit {
-			x.end()
-			return nil
-		}
+	rows := make([]heldRow, 0, len(ordinals))
+	for _, i := range ranking.Rank(scores) {
+		rows = append(rows, heldRow{mark: markOf(ordinals[i], 1), ordinal: ordinals[i]})
 	}
-	return nil
+	return x.emitFrom(rows, x.q.Program.Slice().Offset)
 }
 
 // rowOf reads an item and makes its row, if it has one.
@@ -157,4 +128,4 @@ func (x *execution) rowOf(ordinal uint64) (row []byte, ok bool, err error) {
 }
 
 // rankedBytes is about what an item takes that is ranked without being read.
-const rankedBytes = 64
+const rankedBytes = 96

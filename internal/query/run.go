@@ -250,8 +250,6 @@ func (x *execution) answer() error {
 // attempt makes the page by the plan that there is.
 func (x *execution) attempt() error {
 	switch p := x.q.Program; {
-	case !p.OverItems():
-		return x.once()
 	case p.Input() != nil:
 		return x.nested()
 	case p.Ranking() != nil:
@@ -369,35 +367,6 @@ func (x *execution) window() (skip, end bool) {
 	return false, false
 }
 
-// once answers a query without FROM.
-func (x *execution) once() error {
-	if x.at.Taken > 0 {
-		return nil
-	}
-	if x.q.Program.Grouped() {
-		g, err := x.runner.NewGroup()
-		if err != nil {
-			return err
-		}
-		if err := x.runner.Rows(datum.Undefined(), func() bool { return x.runner.AddToGroup(g) == nil }); err != nil {
-			return err
-		}
-		return x.emitGroup(g)
-	}
-	var failed error
-	err := x.runner.Rows(datum.Undefined(), func() bool {
-		var row []byte
-		var ok bool
-		if row, ok, failed = x.runner.AppendProjection(nil); ok && failed == nil {
-			if skip, end := x.window(); !skip && !end {
-				x.emit(row)
-			}
-		}
-		return false
-	})
-	return errors.Join(err, failed)
-}
-
 func (x *execution) emitGroup(g *sql.Group) error {
 	v, err := x.runner.ProjectGroup(g)
 	if err != nil || v.IsUndefined() {
@@ -482,7 +451,7 @@ func (x *execution) emitOrdered(groups map[string]*sql.Group) error {
 		if err := x.hold(len(row) + rowOverhead); err != nil {
 			return err
 		}
-		rows = append(rows, heldRow{markText([]byte(key)), row})
+		rows = append(rows, heldRow{mark: markText([]byte(key)), json: row})
 	}
 	return x.emitFrom(rows, p.Slice().Offset)
 }

@@ -17,9 +17,7 @@ import (
 
 // walkPath is the items with values in a range, in the order of an index.
 type walkPath struct {
-	path      index.Path
-	values    index.ValueRange
-	composite *compositePart // of a composite index, in place of path and values
+	indexPart
 	direction kv.Order
 	// keyed says that the order is that of ORDER BY.
 	keyed bool
@@ -51,29 +49,38 @@ func (w *walkPath) order() order {
 	return byValue
 }
 
-func (w *walkPath) scan() store.IndexScan {
-	if w.composite != nil {
-		return store.IndexScan{Composite: &w.composite.CompositeRange, Order: w.direction}
-	}
-	return store.IndexScan{Path: w.path, Values: w.values, Order: w.direction}
-}
-
 func (w *walkPath) open(x *execution, most int64) (bool, error) {
 	if !w.demanded {
 		if all, err := x.r.AllHave(w.path); err != nil || !all {
 			return false, err
 		}
 	}
-	if most == unlimited {
-		return true, nil
-	}
-	rows, err := x.countRows(w.scan(), most)
+	rows, err := w.countRows(x, most)
 	return rows <= most, err
 }
 
-// countRows counts the rows of a scan, also those of other partition keys, up to a limit;
-// beyond, it returns one more.
-func (x *execution) countRows(s store.IndexScan, most int64) (n int64, err error) {
+// indexPart is the rows of an index with values in a range at a path, or a part of a
+// composite index in place of these.
+type indexPart struct {
+	path      index.Path
+	values    index.ValueRange
+	composite *compositePart
+}
+
+func (p *indexPart) scan() store.IndexScan {
+	if p.composite != nil {
+		return store.IndexScan{Composite: &p.composite.CompositeRange}
+	}
+	return store.IndexScan{Path: p.path, Values: p.values}
+}
+
+// countRows counts the rows, also those of other partition keys, up to a limit; beyond, it
+// returns one more. Without a limit it counts none.
+func (p *indexPart) countRows(x *execution, most int64) (n int64, err error) {
+	if most == unlimited {
+		return 0, nil
+	}
+	s := p.scan()
 	s.Within = x.counting(&n, most)
 	for _, err := range x.r.Index(s) {
 		if err != nil {
@@ -100,7 +107,7 @@ func (x *execution) counting(n *int64, limit int64) *store.Within {
 
 func (w *walkPath) find(x *execution, yield visitor) error {
 	s := w.scan()
-	s.Within, s.Places = x.within(), x.endsAnywhere
+	s.Order, s.Within, s.Places = w.direction, x.within(), x.endsAnywhere
 	run := &run{x: x, w: w, from: x.resume()}
 	if run.from.started() {
 		// The item itself again: perhaps not all its rows are done.
