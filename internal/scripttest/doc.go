@@ -6,9 +6,9 @@
 // reads rows, except in the check at the end of every script: all rows of the data must
 // agree with each other.
 //
-// Every script runs three times, with the same output: in process, with the handler called
-// directly; in process, with four physical partitions in every container; and over HTTPS
-// against a server on disk. `go test -rewrite` writes the present output into the scripts:
+// Every script runs four times, with the same output: in process, with the handler called
+// directly; in process, with four physical partitions in every container; over HTTPS
+// against a server on disk; and over direct mode against such a server. `go test -rewrite` writes the present output into the scripts:
 // review the difference like code.
 //
 // A script begins with a comment that says what it shows. Before its first directive there

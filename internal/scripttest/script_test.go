@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -25,6 +26,9 @@ const (
 	// onePartition that of a container with one.
 	fourPartitions = "21000"
 	onePartition   = "400"
+
+	// minFrames is fewer than the requests of all scripts that go by direct mode.
+	minFrames = 5000
 
 	defaultDatabase  = "db"
 	defaultContainer = "c"
@@ -53,6 +57,18 @@ func TestScriptsOverHTTP(t *testing.T) {
 	runScripts(t, func(t *testing.T) *script {
 		return &script{server: &overHTTP{dir: t.TempDir()}, throughput: onePartition}
 	})
+}
+
+func TestScriptsOverDirectMode(t *testing.T) {
+	var frames atomic.Int64
+	t.Run("scripts", func(t *testing.T) { // until all that run in parallel have ended
+		runScripts(t, func(t *testing.T) *script {
+			return &script{server: &overDirect{overHTTP: overHTTP{dir: t.TempDir()}, frames: &frames}, throughput: onePartition}
+		})
+	})
+	if n := frames.Load(); n < minFrames {
+		t.Errorf("%d requests of all scripts were sent in frames", n)
+	}
 }
 
 func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
