@@ -24,8 +24,8 @@ import java.util.TreeSet;
 import java.util.stream.IntStream;
 
 /**
- * Drives the real binary with the Java SDK, in gateway mode over HTTPS, as a program of a user
- * would.
+ * Drives the real binary with the Java SDK as a program of a user would: in gateway mode over
+ * HTTPS, and in direct mode, which the SDK uses unless it is told otherwise.
  */
 final class Compat {
   private final Server server;
@@ -163,21 +163,30 @@ final class Compat {
     server.clock("{\"release\":true}");
   }
 
-  public static void main(String[] args) {
-    int status = 1;
-    try (Server server = new Server();
-        CosmosClient client = server.client().buildClient();
-        CosmosAsyncClient async = server.client().contentResponseOnWriteEnabled(true).buildAsyncClient()) {
-      client.createDatabase("java");
+  /** Runs all checks with clients in one mode. */
+  private static void run(Server server, boolean direct) throws Exception {
+    String mode = direct ? "direct" : "gateway";
+    try (CosmosClient client = server.client(direct).buildClient();
+        CosmosAsyncClient async = server.client(direct).contentResponseOnWriteEnabled(true).buildAsyncClient()) {
+      client.createDatabase(mode);
       Map<String, Check> checks = new TreeMap<>();
-      Containers containers = new Containers(client.getDatabase("java"));
+      Containers containers = new Containers(client.getDatabase(mode));
       new Compat(server, containers).all(checks);
-      new Processors(server, containers, async.getDatabase("java")).all(checks);
+      new Lives(server, containers, async, mode, direct).all(checks);
+      new Processors(server, containers, async.getDatabase(mode)).all(checks);
       new Shop(server, containers).all(checks);
       for (Map.Entry<String, Check> c : checks.entrySet()) {
         c.getValue().run();
-        System.out.println("ok  " + c.getKey());
+        System.out.println("ok  " + mode + ": " + c.getKey());
       }
+    }
+  }
+
+  public static void main(String[] args) {
+    int status = 1;
+    try (Server server = new Server()) {
+      run(server, false);
+      run(server, true);
       status = 0;
     } catch (Throwable t) {
       t.printStackTrace();

@@ -26,35 +26,56 @@ final class Server implements AutoCloseable {
   private static final Pattern LISTENS = Pattern.compile("^Mayfly listens on http://\\S+:(\\d+) and https:.*");
   private static final int STOP_LIMIT_SECONDS = 20;
 
-  private final Path scratch;
-  private final Process process;
-  private final int port;
+  private final String binary = System.getenv("MAYFLY_BINARY");
+  private final Path scratch = Files.createTempDirectory("mayfly-compat");
+  private final Path data = scratch.resolve("data");
+  private Process process;
+  private int port; // 0 for any
 
   Server() throws Exception {
-    String binary = System.getenv("MAYFLY_BINARY");
-    scratch = Files.createTempDirectory("mayfly-compat");
-    Path data = scratch.resolve("data");
-    ProcessBuilder serve =
-        new ProcessBuilder(binary, "serve", "--listen", "127.0.0.1:0", "--data", data.toString(), "--test-clock", "--sync=false")
-            .redirectError(ProcessBuilder.Redirect.INHERIT);
-    serve.environment().clear(); // so that no MAYFLY_ variable has a say
-    process = serve.start();
+    start();
     try {
-      port = listens();
-      trust(binary, data);
+      trust();
     } catch (Exception e) {
       process.destroy();
       throw e;
     }
   }
 
-  /** Begins a client in gateway mode over HTTPS. */
-  CosmosClientBuilder client() {
-    return new CosmosClientBuilder()
-        .endpoint("https://localhost:" + port + "/")
-        .key(KEY)
-        .gatewayMode(new GatewayConnectionConfig())
-        .consistencyLevel(ConsistencyLevel.SESSION);
+  private void start() throws Exception {
+    ProcessBuilder serve =
+        new ProcessBuilder(binary, "serve", "--listen", "127.0.0.1:" + port, "--data", data.toString(), "--test-clock")
+            .redirectError(ProcessBuilder.Redirect.INHERIT);
+    serve.environment().clear(); // so that no MAYFLY_ variable has a say
+    process = serve.start();
+    try {
+      port = listens();
+    } catch (Exception e) {
+      process.destroy();
+      throw e;
+    }
+  }
+
+  /** Ends the server, in peace or not, and starts it again with the same data at the same address. */
+  void restart(boolean killed) throws Exception {
+    if (killed) {
+      process.destroyForcibly().waitFor();
+    } else {
+      stop();
+    }
+    start();
+  }
+
+  /** Begins a client over HTTPS, with the settings that the SDK has by itself or in gateway mode. */
+  CosmosClientBuilder client(boolean direct) {
+    return stranger(direct).key(KEY);
+  }
+
+  /** Begins a client without a credential. */
+  CosmosClientBuilder stranger(boolean direct) {
+    CosmosClientBuilder b =
+        new CosmosClientBuilder().endpoint("https://localhost:" + port + "/").consistencyLevel(ConsistencyLevel.SESSION);
+    return direct ? b : b.gatewayMode(new GatewayConnectionConfig());
   }
 
   /** Moves the time, for example {"advance":"5s"}. */
@@ -84,7 +105,7 @@ final class Server implements AutoCloseable {
   }
 
   /** Makes this process trust the certificate that the server exports. */
-  private void trust(String binary, Path data) throws Exception {
+  private void trust() throws Exception {
     Process p = new ProcessBuilder(binary, "cert", "--data", data.toString()).start();
     KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
     trusted.load(null, null);
@@ -99,15 +120,22 @@ final class Server implements AutoCloseable {
     System.setProperty("javax.net.ssl.trustStorePassword", "trusted");
   }
 
-  @Override
-  public void close() throws Exception {
+  private void stop() throws Exception {
     process.destroy();
     boolean stopped = process.waitFor(STOP_LIMIT_SECONDS, TimeUnit.SECONDS);
-    try (var files = Files.walk(scratch)) {
-      files.sorted(Comparator.reverseOrder()).forEach(f -> f.toFile().delete());
-    }
     if (!stopped || process.exitValue() != 0) {
       throw new AssertionError("the server is to stop in peace, and did not");
+    }
+  }
+
+  @Override
+  public void close() throws Exception {
+    try {
+      stop();
+    } finally {
+      try (var files = Files.walk(scratch)) {
+        files.sorted(Comparator.reverseOrder()).forEach(f -> f.toFile().delete());
+      }
     }
   }
 }
