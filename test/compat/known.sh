@@ -1,18 +1,22 @@
 # What the suites of others came to, held against KNOWN.md: sourced by their
 # recipes.
 
+# listed ENDING prints the tests that KNOWN.md lists for files that end with ENDING.
+listed() {
+  awk -v ending="$1" '
+    function cell(s) { gsub(/^ +| +$|`/, "", s); return s }
+    split($0, cells, "|") == 5 && index(cell(cells[2]) "\n", ending "\n") { print cell(cells[2]) ": " cell(cells[3]) }
+  ' "$(dirname "${BASH_SOURCE[0]}")/KNOWN.md"
+}
+
 # compare RESULTS ENDING LEAST compares a run with the rows of KNOWN.md, | file |
 # test | why |, whose file ends with ENDING. It fails if a test failed that is not
 # listed, or if less than LEAST percent passed. RESULTS has a line for each test
 # that ran or was left out, of fields between tabs: passed, failed, or why it was
 # left out; the file; the test; the message.
 compare() {
-  awk -v ending="$2" -v least="$3" '
-    function cell(s) { gsub(/^ +| +$|`/, "", s); return s }
-    FILENAME == ARGV[1] {
-      if (split($0, cells, "|") == 5 && index(cell(cells[2]) "\n", ending "\n")) listed[cell(cells[2]) ": " cell(cells[3])] = 1
-      next
-    }
+  awk -v least="$3" '
+    listing { listed[$0] = 1; next }
     { test = $2 ": " $3 }
     $1 == "passed" { passed++; next }
     $1 != "failed" { out[$1]++; next }
@@ -27,5 +31,5 @@ compare() {
       for (why in out) printf "%d left out: %s\n", out[why], why
       exit besides > 0 || share < least
     }
-  ' "$(dirname "${BASH_SOURCE[0]}")/KNOWN.md" FS='\t' "$1"
+  ' listing=1 FS='\n' - listing=0 FS='\t' "$1" < <(listed "$2")
 }

@@ -28,6 +28,7 @@ start_server() {
     port=$((20000 + RANDOM % 10000))
     data=$(mktemp -d "$scratch/data.XXXX")
     log="$data.log"
+    : >"$log" # the loop below may read it before the server writes it
     env -i "$MAYFLY_BINARY" serve --listen "127.0.0.1:$port" --data "$data" --sync=false \
       --log-level=warn "${@//PORT/$port}" >"$log" 2>&1 &
     pid=$!

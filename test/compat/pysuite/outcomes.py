@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 
 """A plugin of pytest: writes what each test came to into the file that OUTCOMES
-names, as known.sh wants it."""
+names, as known.sh wants it. What fails and is not in the file that LISTED names gets
+a second chance."""
 
 import os
 import sys
@@ -26,6 +27,24 @@ stand_in()
 outcomes = {}
 
 
+def known():
+    with open(os.environ["LISTED"], encoding="utf-8") as file:
+        return set(file.read().splitlines())
+
+
+def place(nodeid):
+    """The file and the test, whatever its parameters."""
+    path, *_, test = nodeid.partition("[")[0].split("::")
+    return path.removeprefix("tests/"), test
+
+
+def pytest_collection_modifyitems(items):
+    listed = known()
+    for item in items:
+        if ": ".join(place(item.nodeid)) not in listed:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 def pytest_deselected(items):
     for item in items:
         outcomes[item.nodeid] = "for another account", ""
@@ -33,13 +52,22 @@ def pytest_deselected(items):
 
 def pytest_runtest_logreport(report):
     """Is told of each test three times: before, itself, and after. One failure makes
-    the test a failed one."""
-    if report.failed and outcomes.get(report.nodeid, ("",))[0] != "failed":
+    the test a failed one, unless it is run again."""
+    if report.outcome == "rerun":
+        outcomes.pop(report.nodeid, None)
+        print(f"{report.nodeid} is run again: {message(report)}")
+    elif report.failed and outcomes.get(report.nodeid, ("",))[0] != "failed":
         outcomes[report.nodeid] = "failed", message(report)
     elif report.skipped:
-        outcomes[report.nodeid] = "skipped by the suite", ""
+        outcomes[report.nodeid] = "skipped by the suite", reason(report)
     elif report.when == "call":
         outcomes[report.nodeid] = "passed", ""
+
+
+def reason(report):
+    """Why a test is skipped: pytest gives the file, the line and the reason."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return " ".join(text.removeprefix("Skipped: ").split())
 
 
 def message(report):
@@ -53,5 +81,4 @@ def pytest_sessionfinish(exitstatus):
         return
     with open(os.environ["OUTCOMES"], "w", encoding="utf-8") as file:
         for nodeid, (outcome, why) in outcomes.items():
-            path, *_, test = nodeid.partition("[")[0].split("::")  # whatever its parameters
-            print(outcome, path.removeprefix("tests/"), test, why, sep="\t", file=file)
+            print(outcome, *place(nodeid), why, sep="\t", file=file)
