@@ -183,8 +183,8 @@ func NoScores(q *syntax.Query) *syntax.Error {
 	return syntax.Errorf(q.OrderAt, "SC2221", "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.")
 }
 
-// BadWeights is what ORDER BY RANK is refused with for a list of weights.
-func BadWeights(q *syntax.Query) *syntax.Error {
+// badWeights is what ORDER BY RANK is refused with for a list of weights.
+func badWeights(q *syntax.Query) *syntax.Error {
 	return syntax.Errorf(q.OrderAt, "SC2229", "The last parameter of the RRF function is an optional array of weights. When present, it must be "+
 		"a literal array of numbers, one for each of the component scores used for the RRF function. "+
 		"The length of this array must be the same as the number of the component scores.")

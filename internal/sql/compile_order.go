@@ -31,9 +31,7 @@ func (c *compiler) orderBy(q *syntax.Query, s *scope, b *block) error {
 	defer func() { s.ranking = false }()
 	if q.Rank {
 		ranking, err := c.ranking(q, s)
-		if b.grouping == nil {
-			b.ranking = ranking
-		}
+		b.ranking = ranking
 		return err
 	}
 	if len(q.GroupBy) > 0 {

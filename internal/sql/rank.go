@@ -40,6 +40,7 @@ type rankScore struct {
 type rankItem struct {
 	components []int
 	weights    []float64 // of a fusion, else nil
+	weighted   bool      // the weights were written
 }
 
 // ranking compiles the clause.
@@ -57,6 +58,7 @@ func (c *compiler) ranking(q *syntax.Query, s *scope) (*Ranking, error) {
 			if parts, item.weights, err = c.fusion(q, call, s); err != nil {
 				return nil, err
 			}
+			item.weighted = len(parts) < len(call.Args)
 		}
 		for _, part := range parts {
 			x, err := c.component(q, part, s)
@@ -84,16 +86,16 @@ func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores 
 		scores = scores[:len(scores)-1]
 		for v := range last.value.Elements {
 			weight, ok := v.AsFloat()
-			if !ok {
-				return nil, nil, BadWeights(q)
+			if !ok || !v.Finite() {
+				return nil, nil, badWeights(q)
 			}
 			weights = append(weights, weight)
 		}
 		if len(weights) != len(scores) {
-			return nil, nil, BadWeights(q)
+			return nil, nil, badWeights(q)
 		}
 	} else if _, list := final.(*syntax.ArrayLit); list {
-		return nil, nil, BadWeights(q)
+		return nil, nil, badWeights(q)
 	} else {
 		weights = slices.Repeat([]float64{1}, len(scores))
 	}
@@ -139,8 +141,28 @@ func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScor
 	return score, nil
 }
 
-// Ranking returns what ORDER BY RANK asks for, or nil if there is none.
-func (p *Program) Ranking() *Ranking { return p.main.ranking }
+// Ranking returns what ORDER BY RANK asks for, or nil if there is none. One row, of
+// aggregates, needs no order.
+func (p *Program) Ranking() *Ranking {
+	if p.Grouped() {
+		return nil
+	}
+	return p.main.ranking
+}
+
+// Scores returns the calls that ORDER BY RANK orders by, and the weights that are written for
+// them; nil if there are none. It reports false for a fusion beside other scores, which no
+// client merges.
+func (p *Program) Scores() (calls []*syntax.Call, weights []float64, ok bool) {
+	r := p.main.ranking
+	for i := range r.components {
+		calls = append(calls, r.components[i].call)
+	}
+	if r.items[0].weighted {
+		weights = r.items[0].weights
+	}
+	return calls, weights, len(r.items) == 1 || !r.Fused()
+}
 
 // NewStatistics returns what [Runner.CountText] counts in, one for each score.
 func (r *Ranking) NewStatistics() []function.TextStatistics {

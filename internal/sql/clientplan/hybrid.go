@@ -62,9 +62,9 @@ type component struct {
 
 func (p *planner) hybrid() (*HybridInfo, error) {
 	p.need(FeatureHybridSearch)
-	scores, weights, err := p.ranked()
-	if err != nil {
-		return nil, err
+	scores, weights, ok := p.program.Scores()
+	if !ok {
+		return nil, sql.NoScores(p.query)
 	}
 	info := &HybridInfo{Weights: weights, Skip: p.offset, Take: p.limit}
 	if p.top != nil {
@@ -76,10 +76,7 @@ func (p *planner) hybrid() (*HybridInfo, error) {
 	var components []component
 	texts := 0
 	for _, c := range scores {
-		part, err := p.component(c, texts)
-		if err != nil {
-			return nil, err
-		}
+		part := p.component(c, texts)
 		if part.path != nil {
 			texts++
 		}
@@ -96,70 +93,22 @@ func (p *planner) hybrid() (*HybridInfo, error) {
 	return info, nil
 }
 
-// ranked returns the scores that the query orders by, and their weights.
-func (p *planner) ranked() (scores []*syntax.Call, weights []float64, err error) {
-	var args []syntax.Expr
-	for _, item := range p.query.OrderBy {
-		args = append(args, item.Expr)
-	}
-	if c, ok := args[0].(*syntax.Call); ok && !c.UDF && c.Name == function.RRF && len(args) == 1 {
-		args = c.Args
-	}
-	for i, x := range args {
-		c, ok := x.(*syntax.Call)
-		if ok {
-			scores = append(scores, c)
-			continue
-		}
-		if i == 0 || i < len(args)-1 {
-			return nil, nil, sql.NoScores(p.query)
-		}
-		if weights, ok = p.weights(x, len(scores)); !ok {
-			return nil, nil, sql.BadWeights(p.query)
-		}
-	}
-	if len(scores) == 0 {
-		return nil, nil, sql.NoScores(p.query)
-	}
-	return scores, weights, nil
-}
-
-func (p *planner) weights(x syntax.Expr, n int) (weights []float64, ok bool) {
-	list, ok := sql.Constant(x, p.program.Params())
-	if !ok || list.Kind() != datum.KindArray || list.Len() != n {
-		return nil, false
-	}
-	for v := range list.Elements {
-		w, ok := v.AsFloat()
-		if !ok || math.IsNaN(w) || math.IsInf(w, 0) {
-			return nil, false
-		}
-		weights = append(weights, w)
-	}
-	return weights, true
-}
-
 // component makes the score that rewritten queries order by; texts is how many
 // scores of texts there are before it.
-func (p *planner) component(c *syntax.Call, texts int) (component, error) {
-	fn := function.Of(c)
-	switch {
-	case fn == nil:
-	case fn.Name == function.VectorDistance:
-		return component{score: callOf(fnVectorScore, c.Args...)}, nil
-	case fn.Name == function.FullTextScore && len(c.Args) > 1:
-		at := strconv.Itoa(texts) + "}"
-		terms := p.terms(c.Args[1:])
-		return component{
-			score: callOf(fnTextScore, c.Args[0], arrayOf(terms...),
-				&syntax.Verbatim{Text: totalItemsPlaceholder},
-				&syntax.Verbatim{Text: totalWordsPlaceholder + at},
-				&syntax.Verbatim{Text: hitCountsPlaceholder + at}),
-			path:  c.Args[0],
-			terms: terms,
-		}, nil
+func (p *planner) component(c *syntax.Call, texts int) component {
+	if function.Of(c).Name == function.VectorDistance {
+		return component{score: callOf(fnVectorScore, c.Args...)}
 	}
-	return component{}, sql.NoScores(p.query)
+	at := strconv.Itoa(texts) + "}"
+	terms := p.terms(c.Args[1:])
+	return component{
+		score: callOf(fnTextScore, c.Args[0], arrayOf(terms...),
+			&syntax.Verbatim{Text: totalItemsPlaceholder},
+			&syntax.Verbatim{Text: totalWordsPlaceholder + at},
+			&syntax.Verbatim{Text: hitCountsPlaceholder + at}),
+		path:  c.Args[0],
+		terms: terms,
+	}
 }
 
 // terms returns the terms that a text is scored by, of which some may come as
