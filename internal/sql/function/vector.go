@@ -45,7 +45,6 @@ func (m Metric) HigherIsCloser() bool { return m != MetricEuclidean }
 const (
 	VectorDistance = "VECTORDISTANCE"
 	VectorScoreOf  = "_VECTORSCORE"
-	FullTextScore  = "FULLTEXTSCORE"
 	TextScoreOf    = "_FULLTEXTSCORE"
 	RRF            = "RRF"
 )
