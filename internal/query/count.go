@@ -21,10 +21,7 @@ func (p *countPath) name() string                   { return "count" } // of one
 func (p *countPath) order() order                   { return byOrdinal }
 func (p *countPath) find(*execution, visitor) error { return nil }
 
-func (p *countPath) open(x *execution, most int64) (bool, error) {
-	rows, err := p.countRows(x, most)
-	return rows <= most, err
-}
+func (p *countPath) open(x *execution, most int64) (bool, error) { return p.fits(x, most) }
 
 // answer gives a group the number of items.
 func (p *countPath) answer(x *execution, g *sql.Group) (err error) {

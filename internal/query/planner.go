@@ -64,13 +64,12 @@ type option struct {
 	most int64
 }
 
-// newPlanner returns what the reader and the request say.
-func newPlanner(x *execution) planner {
-	p := x.q.Program
-	return planner{
-		program: p, scope: &x.q.Scope, container: x.r.Container(), facts: conjuncts(p.Condition()),
-		indexed: x.r.Indexed(), items: x.r.Items(), gathers: cmp.Or(x.q.gathered, gatheredRows),
-	}
+// read takes in what the request and the reader say.
+func (pl *planner) read(x *execution) {
+	pl.program, pl.scope, pl.container = x.q.Program, &x.q.Scope, x.r.Container()
+	pl.facts = conjuncts(pl.program.Condition())
+	pl.indexed, pl.items = x.r.Indexed(), x.r.Items()
+	pl.gathers = cmp.Or(x.q.gathered, gatheredRows)
 }
 
 // conjuncts returns the conditions that all must hold.

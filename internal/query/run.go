@@ -185,7 +185,7 @@ func newExecution(ctx context.Context, q Request, r *store.Reader) (*execution, 
 	look := x.look
 	r.StopWith(store.Stop{Look: look, Done: ctx.Done(), Every: q.every})
 	x.runner = q.Program.NewRunner(&function.Context{NowMs: q.NowMs, Random: q.Random, UDF: q.UDF, Interrupted: look, Every: q.every})
-	x.pl = newPlanner(x)
+	x.pl.read(x)
 	if err := x.openPath(); err != nil {
 		return nil, err
 	}

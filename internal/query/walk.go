@@ -55,8 +55,7 @@ func (w *walkPath) open(x *execution, most int64) (bool, error) {
 			return false, err
 		}
 	}
-	rows, err := w.countRows(x, most)
-	return rows <= most, err
+	return w.fits(x, most)
 }
 
 // indexPart is the rows of an index with values in a range at a path, or a part of a
@@ -74,12 +73,18 @@ func (p *indexPart) scan() store.IndexScan {
 	return store.IndexScan{Path: p.path, Values: p.values}
 }
 
-// countRows counts the rows, also those of other partition keys, up to a limit; beyond, it
-// returns one more. Without a limit it counts none.
-func (p *indexPart) countRows(x *execution, most int64) (n int64, err error) {
+// fits reports whether there are no more than so many rows.
+func (p *indexPart) fits(x *execution, most int64) (bool, error) {
 	if most == unlimited {
-		return 0, nil
+		return true, nil
 	}
+	rows, err := p.countRows(x, most)
+	return rows <= most, err
+}
+
+// countRows counts the rows, also those of other partition keys, up to a limit; beyond, it
+// returns one more.
+func (p *indexPart) countRows(x *execution, most int64) (n int64, err error) {
 	s := p.scan()
 	s.Within = x.counting(&n, most)
 	for _, err := range x.r.Index(s) {
