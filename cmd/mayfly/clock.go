@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,9 +17,7 @@ import (
 )
 
 type clockCommand struct {
-	Endpoint string  `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
-	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key. Default: the well-known key."`
-	KeyFile  keyFile `env:"MAYFLY_KEY_FILE" placeholder:"FILE" help:"File with that key."`
+	running
 
 	Show    clockShow    `cmd:"" default:"1" help:"Show the time and how it follows the machine's clock."`
 	Freeze  clockFreeze  `cmd:"" help:"Stop the time where it is (test clock only)."`
@@ -72,10 +68,7 @@ func (a clockAdvance) Run(c *commands) error {
 	return c.Clock.post("advance", a.Duration)
 }
 
-const (
-	clockTimeout     = 10 * time.Second
-	maxResponseBytes = 1 << 20
-)
+const clockTimeout = 10 * time.Second
 
 func (c *clockCommand) post(what string, value any) error {
 	body, err := json.Marshal(map[string]any{what: value})
@@ -86,41 +79,15 @@ func (c *clockCommand) post(what string, value any) error {
 }
 
 func (c *clockCommand) call(method string, body []byte) error {
-	key, err := c.KeyFile.orWellKnown(c.Key)
+	res, err := c.send(method, "clock", nil, body, clockTimeout)
 	if err != nil {
 		return err
-	}
-	r, err := http.NewRequest(method, strings.TrimRight(c.Endpoint, "/")+"/_mayfly/clock", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	res, err := (&http.Client{Timeout: clockTimeout}).Do(r)
-	if err != nil {
-		return fmt.Errorf("cannot reach the server: %w", err)
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxResponseBytes))
 	if err != nil {
 		return err
 	}
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", res.Status, refusal(answer))
-	}
 	_, err = fmt.Fprintln(os.Stdout, string(answer))
 	return err
-}
-
-// refusal returns the sentence in an error's body, whose message holds JSON and a trailer.
-func refusal(body []byte) string {
-	var failure struct{ Message string }
-	if err := json.Unmarshal(body, &failure); err != nil {
-		return string(body)
-	}
-	inner, _, _ := strings.Cut(strings.TrimPrefix(failure.Message, "Message: "), "\r\n")
-	var list struct{ Errors []string }
-	if err := json.Unmarshal([]byte(inner), &list); err != nil || len(list.Errors) == 0 {
-		return failure.Message
-	}
-	return strings.Join(list.Errors, " ")
 }

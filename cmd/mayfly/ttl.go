@@ -8,23 +8,19 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/engine"
 )
 
 type ttlCommand struct {
-	Endpoint string  `default:"http://127.0.0.1:8081" env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server (${default})."`
-	Key      string  `env:"MAYFLY_KEY" placeholder:"BASE64" help:"Its master key. Default: the well-known key."`
-	KeyFile  keyFile `env:"MAYFLY_KEY_FILE" placeholder:"FILE" help:"File with that key."`
-	JSON     bool    `name:"json" help:"Print the server's answer unchanged, for programs."`
+	running
+	JSON bool `name:"json" help:"Print the server's answer unchanged, for programs."`
 
 	Status   ttlStatus   `cmd:"" default:"withargs" help:"Show how many items are live, how many have expired, and how far purge is behind."`
 	Whatif   ttlWhatif   `cmd:"" help:"Show the effect of another default TTL. Changes nothing."`
@@ -224,7 +220,7 @@ func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) er
 	if page == "purge" {
 		timeout = 0
 	}
-	res, err := c.send(method, page, q, timeout)
+	res, err := c.send(method, "ttl/"+page, q, nil, timeout)
 	if err != nil {
 		return err
 	}
@@ -234,47 +230,4 @@ func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) er
 		return fmt.Errorf("cannot read all of the server's answer: %w", err)
 	}
 	return then(body)
-}
-
-// send sends a request and returns its answer, or an error if the server refused it.
-func (c *ttlCommand) send(method, page string, q url.Values, timeout time.Duration) (*http.Response, error) {
-	key, err := c.KeyFile.orWellKnown(c.Key)
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequest(method, strings.TrimRight(c.Endpoint, "/")+"/_mayfly/ttl/"+page+"?"+q.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	res, err := (&http.Client{Timeout: timeout}).Do(r)
-	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err // without the address, which is long with its parameters
-		}
-		return nil, fmt.Errorf("cannot reach the server at %s: %w: is it running? Name it with --endpoint or MAYFLY_ENDPOINT", c.Endpoint, err)
-	}
-	if res.StatusCode == http.StatusOK {
-		return res, nil
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponseBytes))
-	if err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("%s: %s%s", res.Status, refusal(body), advice(res.StatusCode, page))
-}
-
-// advice returns a sentence about what to do after a refusal.
-func advice(status int, page string) string {
-	switch {
-	case status == http.StatusUnauthorized:
-		return " Give the server's key with --key or MAYFLY_KEY."
-	case status == http.StatusNotFound && page != "explain":
-		return " To list all containers: mayfly ttl status"
-	case status == http.StatusGone:
-		return " Use --from=kept or --from=now in place of --cursor."
-	}
-	return ""
 }

@@ -33,7 +33,7 @@ func (s ttlEvents) Run(c *commands) error {
 		q.Set("follow", "true")
 		timeout = 0
 	}
-	res, err := c.TTL.send(http.MethodGet, "events", q, timeout)
+	res, err := c.TTL.send(http.MethodGet, "ttl/events", q, nil, timeout)
 	if err != nil {
 		return err
 	}
