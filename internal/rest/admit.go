@@ -34,12 +34,12 @@ const laterVersions = "2018-01-01"
 // admitHeaders refuses values of headers that the service does not know.
 func (x *exchange) admitHeaders() error {
 	for _, h := range namedHeaders {
-		text := x.header(h.name)
+		text := headerOf(x.r, h.name)
 		if text != "" && !slices.ContainsFunc(h.values, func(v string) bool { return strings.EqualFold(v, text) }) {
 			return unknownValue(h.name, text)
 		}
 	}
-	version := x.header(headerVersion)
+	version := x.Request.Version
 	if version == "" || slices.Contains(earlyVersions, version) {
 		return nil
 	}

@@ -213,9 +213,6 @@ func (x *exchange) begin(status int) {
 	x.w.WriteHeader(status)
 }
 
-// header returns a request header; the name is in net/http's spelling.
-func (x *exchange) header(name string) string { return headerOf(x.r, name) }
-
 // headerOf is r.Header.Get for a name in net/http's spelling.
 func headerOf(r *http.Request, name string) string {
 	if v := r.Header[name]; len(v) > 0 {
