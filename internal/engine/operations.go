@@ -92,7 +92,7 @@ func (x *transaction) operation(ctx context.Context, name, args string) (scriptR
 	case "replace":
 		return x.replace(id, &a)
 	default:
-		_, err := x.write(store.Write{Op: store.Delete, Key: itemKey(x.c, x.key, id), IfMatch: a.Options.ETag})
+		_, err := x.write(store.Write{Op: store.Delete, Key: itemKey(x.Container, x.key, id), IfMatch: a.Options.ETag})
 		return scriptReply{}, err
 	}
 }
@@ -137,7 +137,7 @@ func (x *transaction) put(item *value.Object, w store.Write) (scriptReply, error
 	if err != nil {
 		return scriptReply{}, err
 	}
-	key, err := bodyKey(x.c, item)
+	key, err := bodyKey(x.Container, item)
 	if err != nil {
 		return scriptReply{}, err
 	}
@@ -147,7 +147,7 @@ func (x *transaction) put(item *value.Object, w store.Write) (scriptReply, error
 	if w.Op == store.Replace {
 		w.NewID, id = id, w.Key.ID
 	}
-	w.Item, w.Key = item, itemKey(x.c, key, id)
+	w.Item, w.Key = item, itemKey(x.Container, key, id)
 	res, err := x.write(w)
 	return scriptReply{Resource: res.Body}, err
 }
@@ -163,10 +163,10 @@ func (x *transaction) write(w store.Write) (store.Result, error) {
 func (x *transaction) read(id string, a *scriptArgs) (scriptReply, error) {
 	body, etag, err := x.draft.Read(id)
 	if err != nil {
-		x.charge += ru.NotFound
+		x.Charge += ru.NotFound
 		return scriptReply{}, err
 	}
-	x.charge += ru.Read(len(body))
+	x.Charge += ru.Read(len(body))
 	if a.Options.IfNoneMatch != "" && catalog.Matches(a.Options.IfNoneMatch, etag) {
 		return scriptReply{Options: scriptOptions{NotModified: true}}, nil
 	}
@@ -212,11 +212,11 @@ func list(rows []byte) []byte { return append(append([]byte{'['}, rows...), ']')
 // page runs a query over the draft. The functions that it calls run in the script's seat,
 // since waiting for another one could deadlock.
 func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query.Page, error) {
-	program, calls, err := x.e.prepare(ctx, x.c, &q)
+	program, calls, err := x.e.prepare(ctx, x.Container, &q)
 	if err != nil {
 		return query.Page{}, err
 	}
-	r.Program, r.Partition, r.Scope, r.NowMs = program, x.p, keyScope(x.c, x.key).Scope, x.nowMs
+	r.Program, r.Partition, r.Scope, r.NowMs = program, x.p, keyScope(x.Container, x.key).Scope, x.nowMs
 	r.Random, r.UDF = rand.Float64, calls.bind(ctx, x.seat, x.nowMs)
 	r.Elapsed, r.Began = x.e.meters.elapsed, x.e.meters.elapsed()
 	r.QueryTime = max(x.endsAt-r.Began, 1) // the rest of the script's time
@@ -227,14 +227,14 @@ func (x *transaction) page(ctx context.Context, q Query, r query.Request) (query
 	if err != nil {
 		return page, err
 	}
-	x.charge += ru.QueryWork{IndexRows: page.Work.IndexRows, Items: page.Work.Items, Bytes: page.Work.Bytes, RowBytes: page.Work.RowBytes}.Charge()
+	x.Charge += ru.QueryWork{IndexRows: page.Work.IndexRows, Items: page.Work.Items, Bytes: page.Work.Bytes, RowBytes: page.Work.RowBytes}.Charge()
 	return page, nil
 }
 
 // checkLink checks that a link is that of the container, by rid or by name.
 func (x *transaction) checkLink(link string) error {
 	switch strings.Trim(link, "/") {
-	case strings.Trim(selfLink(x.c), "/"), x.c.Path:
+	case strings.Trim(selfLink(x.Container), "/"), x.Container.Path:
 		return nil
 	}
 	return invalid("The link '%s' is not that of the container.", value.Clip(link))

@@ -34,14 +34,15 @@ func (e *Engine) Execute(ctx context.Context, r *Request) (Answer, error) {
 	}
 	var out script.Outcome
 	key := func(c *catalog.Container) (value.PartitionKey, error) { return givenKey(c, r.PartitionKey) }
-	a, x, err := e.transact(ctx, r, key, func(ctx context.Context, x *transaction) error {
-		s, err := x.c.Script(catalog.Procedures, r.ID)
+	x, err := e.transact(ctx, r, key, func(ctx context.Context, x *transaction) error {
+		s, err := x.Container.Script(catalog.Procedures, r.ID)
 		if err != nil {
 			return err
 		}
 		out, err = x.run(ctx, s, script.Host{HasResponse: true}, args...)
 		return err
 	})
+	a := x.Answer
 	if err != nil {
 		return a, err
 	}
@@ -98,7 +99,7 @@ func compactAll(elements []json.RawMessage) ([][]byte, error) {
 func (e *Engine) writeTriggered(ctx context.Context, r *Request) (Answer, error) {
 	op := r.op()
 	var done triggered
-	a, x, err := e.transact(ctx, r, func(c *catalog.Container) (value.PartitionKey, error) {
+	x, err := e.transact(ctx, r, func(c *catalog.Container) (value.PartitionKey, error) {
 		d, err := draftOf(op)
 		if err != nil {
 			return nil, err
@@ -109,14 +110,13 @@ func (e *Engine) writeTriggered(ctx context.Context, r *Request) (Answer, error)
 		done, err = x.writeTriggered(ctx, r, op)
 		return err
 	})
+	a := x.Answer
 	if err != nil {
 		return a, err
 	}
 	main := &x.results[done.index]
 	a.Created, a.Body, a.ETag, a.ItemLSN = main.Created, main.Body, main.ETag, main.LSN
-	if p, err := e.partition(x.c, x.partition); err == nil {
-		a.count(p, e.clock.Now())
-	}
+	a.count(x.p, e.clock.Now())
 	if done.response != "" {
 		a.Body = x.draft.Settle([]byte(done.response), x.results)
 	}
@@ -179,7 +179,7 @@ func (x *transaction) intend(w *ItemOp) error {
 	if err != nil {
 		return err
 	}
-	change, err := x.e.change(x.c, p)
+	change, err := x.e.change(x.Container, p)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (x *transaction) main(op *ItemOp) (store.Result, error) {
 	if err != nil {
 		return store.Result{}, err
 	}
-	w, err := x.e.bind(x.c, &d)
+	w, err := x.e.bind(x.Container, &d)
 	if err != nil {
 		return store.Result{}, err
 	}
@@ -236,7 +236,7 @@ func (x *transaction) triggers(names, kind string, op store.Op) ([]*catalog.Scri
 	var all []*catalog.Script
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		s, found := x.c.ScriptNamed(catalog.Triggers, name)
+		s, found := x.Container.ScriptNamed(catalog.Triggers, name)
 		switch {
 		case !found:
 			return nil, invalid("The trigger '%s' does not exist in the container.", value.Clip(name))

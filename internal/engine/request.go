@@ -207,12 +207,11 @@ type Attempts struct{ n int }
 // partition has not executed what it refuses. After maxDropRetries, err becomes
 // ErrStopping.
 func (t *Attempts) Again(err *error) bool {
-	if !errors.Is(*err, store.ErrClosed) {
-		return false
+	if errors.Is(*err, store.ErrClosed) {
+		if t.n++; t.n < maxDropRetries {
+			return true
+		}
+		*err = ErrStopping
 	}
-	if t.n++; t.n < maxDropRetries {
-		return true
-	}
-	*err = ErrStopping
 	return false
 }

@@ -46,51 +46,37 @@ func (e *ScriptError) Error() string { return e.Message }
 
 // transaction is one run of scripts.
 type transaction struct {
-	e         *Engine
-	c         *catalog.Container
-	partition int
-	p         *store.Partition
-	key       value.PartitionKey
-	seat      *script.Seat // while it runs
-	draft     *store.Draft
-	memory    *memory.Share // the request's share
-	nowMs     int64
-	endsAt    time.Duration // in the meters' time
+	Answer
+	e      *Engine
+	p      *store.Partition
+	key    value.PartitionKey
+	seat   *script.Seat // while it runs
+	draft  *store.Draft
+	memory *memory.Share // the request's share
+	nowMs  int64
+	endsAt time.Duration // in the meters' time
 
 	results []store.Result // of the draft's writes, once it is committed
-	charge  ru.Units
-	lsn     uint64
-	log     string
 }
 
 // transact calls do with a draft of a logical partition and commits the draft. keyOf
 // returns the partition key, for the current version of the container. With an error, the
-// answer and the transaction have what is known.
-func (e *Engine) transact(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (Answer, *transaction, error) {
+// transaction's answer has what is known.
+func (e *Engine) transact(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (x *transaction, err error) {
 	defer e.observe(e.begin())
-	if _, err := parseSession(r.SessionToken); err != nil {
-		return Answer{Charge: ru.Refused}, nil, err
-	}
-	x, err := e.attempts(ctx, r, keyOf, do)
-	return Answer{Container: x.c, Partition: x.partition, LSN: x.lsn, Charge: x.charge, Log: x.log}, x, err
-}
-
-func (e *Engine) attempts(ctx context.Context, r *Request, keyOf func(*catalog.Container) (value.PartitionKey, error), do func(context.Context, *transaction) error) (*transaction, error) {
-	endsAt := e.meters.elapsed() + e.scripts.Time()
-	x := &transaction{e: e, charge: ru.Refused}
+	endsAt, log := e.meters.elapsed()+e.scripts.Time(), ""
 	for range maxScriptRuns {
-		c, err := e.target(r.Target)
-		if err != nil {
+		x = &transaction{Answer: Answer{Log: log}, e: e, memory: r.Memory, endsAt: endsAt}
+		if _, err = e.lookUp(r, &x.Answer, ru.Refused); err != nil {
 			return x, err
 		}
-		x = &transaction{e: e, c: c, memory: r.Memory, endsAt: endsAt, charge: ru.Refused, log: x.log}
-		if x.key, err = keyOf(c); err != nil {
+		if x.key, err = keyOf(x.Container); err != nil {
 			return x, err
 		}
 		if err = x.attempt(ctx, do); !errors.Is(err, store.ErrChanged) {
 			return x, err
 		}
-		if endsAt = x.endsAt; e.meters.elapsed() > endsAt {
+		if endsAt, log = x.endsAt, x.Log; e.meters.elapsed() > endsAt {
 			break
 		}
 	}
@@ -98,15 +84,13 @@ func (e *Engine) attempts(ctx context.Context, r *Request, keyOf func(*catalog.C
 }
 
 // attempt is one run.
-func (x *transaction) attempt(ctx context.Context, do func(context.Context, *transaction) error) error {
-	l := store.LogicalPartition{EPK: x.c.PartitionKey.AppendEPK(nil, x.key), PartitionKey: x.key}
-	x.partition = x.c.Partition(l.EPK)
-	if err := x.e.meters.admit(x.c, x.partition); err != nil {
-		x.charge = 0
+func (x *transaction) attempt(ctx context.Context, do func(context.Context, *transaction) error) (err error) {
+	l := store.LogicalPartition{EPK: x.Container.PartitionKey.AppendEPK(nil, x.key), PartitionKey: x.key}
+	if x.p, err = x.e.admit(&x.Answer, x.Container.Partition(l.EPK)); err != nil {
 		return err
 	}
-	defer func() { x.e.meters.settle(x.c, x.partition, x.charge) }()
-	err := x.drafted(ctx, l, do)
+	defer x.e.settle(&x.Answer, &err)
+	err = x.drafted(ctx, l, do)
 	if x.draft != nil {
 		defer x.draft.Close()
 	}
@@ -117,8 +101,8 @@ func (x *transaction) attempt(ctx context.Context, do func(context.Context, *tra
 		return err
 	}
 	for i := range x.results {
-		x.charge += x.results[i].Work.Charge()
-		x.lsn = x.results[i].LSN
+		x.Charge += x.results[i].Work.Charge()
+		x.LSN = x.results[i].LSN
 	}
 	return nil
 }
@@ -129,20 +113,17 @@ func (x *transaction) drafted(ctx context.Context, l store.LogicalPartition, do 
 	began := x.e.meters.elapsed()
 	var err error
 	if x.seat, err = x.e.scripts.Enter(ctx); err != nil {
-		x.charge = 0
+		x.Charge = 0
 		return err
 	}
 	defer x.seat.Leave()
 	x.nowMs = x.e.clock.Now()
 	x.endsAt += x.e.meters.elapsed() - began // waiting does not count as the script's time
-	if x.p, err = x.e.partition(x.c, x.partition); err != nil {
-		return err
-	}
 	if x.draft, err = x.p.NewDraft(l, x.nowMs); err != nil {
 		return err
 	}
 	x.draft.Memory = x.memory
-	x.lsn = x.draft.Reader().LSN()
+	x.LSN = x.draft.Reader().LSN()
 	return do(ctx, x)
 }
 
@@ -166,12 +147,12 @@ func (x *transaction) run(ctx context.Context, s *catalog.Script, h script.Host,
 	if err := x.e.strikes.check(s); err != nil {
 		return script.Outcome{}, err
 	}
-	h.SelfLink, h.AltLink = selfLink(x.c), x.c.Path
+	h.SelfLink, h.AltLink = selfLink(x.Container), x.Container.Path
 	h.Operate, h.Full = x.operate, x.draft.Full
 	left := max(x.endsAt-x.e.meters.elapsed(), time.Millisecond)
 	sandbox := x.seat.NewSandbox(script.Options{NowMs: x.nowMs, CallTime: left})
 	out, err := sandbox.Run(ctx, &script.Function{Name: s.ID, Text: s.Text}, &h, args...)
-	x.log = out.Log
+	x.Log = out.Log
 	x.e.judge(s, err)
 	return out, scriptFailure(err)
 }
