@@ -34,15 +34,8 @@ var (
 )
 
 // AuthenticationFailures are these errors with their names in metrics.
-var AuthenticationFailures = []struct {
-	Err    error
-	Reason string
-}{
-	{ErrNoAuthorization, "missing"},
-	{ErrBadAuthorization, "wrong"},
-	{ErrDate, "date"},
-	{ErrPrincipalDate, "date"},
-	{ErrTokenExpired, "expired"},
+var AuthenticationFailures = map[error]string{
+	ErrNoAuthorization: "missing", ErrBadAuthorization: "wrong", ErrDate: "date", ErrPrincipalDate: "date", ErrTokenExpired: "expired",
 }
 
 const (
@@ -285,23 +278,17 @@ type checkedDate struct {
 // UTC where RFC 1123 wants GMT.
 var dateForms = []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC, time.RFC1123}
 
-func parseDate(text string) (t time.Time, err error) {
-	text = strings.ToUpper(text) // some clients send the date as they sign it, in lower case
-	for _, form := range dateForms {
-		if t, err = time.Parse(form, text); err == nil {
-			break
-		}
-	}
-	return t, err
-}
-
 // checkDate compares a date with the wall clock, not with the database's time, which a
 // test may have moved. Most requests of one second carry the same text, so the last one
 // that was parsed is kept.
 func (ks *Keys) checkDate(text string, now time.Time) error {
 	d := ks.lastDate.Load()
 	if d == nil || d.text != text {
-		t, err := parseDate(text)
+		upper := strings.ToUpper(text) // some clients send the date as they sign it, in lower case
+		t, err := time.Time{}, ErrBadAuthorization
+		for i := 0; i < len(dateForms) && err != nil; i++ {
+			t, err = time.Parse(dateForms[i], upper)
+		}
 		if err != nil {
 			return ErrBadAuthorization
 		}

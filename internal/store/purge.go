@@ -98,11 +98,9 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 		_, err := p.submit(ctx, &job{task: &task{do: pl.purge, under: pl.under, awaited: q.Cause == ru.Forced}})
 		if err != nil {
 			p.dueBy(0)
-		}
-		if errors.Is(err, errStale) {
-			return Purged{More: true}, nil
-		}
-		if err != nil {
+			if errors.Is(err, errStale) {
+				return Purged{More: true}, nil
+			}
 			return Purged{}, err
 		}
 	}
