@@ -46,3 +46,14 @@ func (c *Call) TakeCopies(body []byte) error {
 	}
 	return c.Share.Take(c.Context, (BodyCopies-1)*int64(len(body)))
 }
+
+// Keep reduces the share to the n bytes of the answer, since a slow client may hold it for
+// long.
+func (c *Call) Keep(n int64) {
+	if used := c.Share.Used(); used > n {
+		c.Share.Give(used - n)
+	} else {
+		c.Share.MustTake(n - used)
+	}
+	c.Share.AwaitClient(true)
+}

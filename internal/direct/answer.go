@@ -123,6 +123,7 @@ func (x *exchange) send(b []byte, status, n int, parts [3][]byte) {
 	}
 	if n > maxCopied {
 		x.release()
+		x.Keep(int64(n))
 		o.x, o.parts = x, parts
 	} else {
 		for _, part := range parts {

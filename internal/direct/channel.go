@@ -21,8 +21,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
-// readBytes is the size of a channel's buffer: as much as a TLS record has.
-const readBytes = 16 << 10
+// readBytes is the size of a channel's buffer: several requests for small items.
+const readBytes = 8 << 10
 
 // channel is a connection and its requests.
 type channel struct {
@@ -43,11 +43,12 @@ type channel struct {
 		queued   int64      // bytes of answers that wait or are being written
 		writing  bool
 		failed   bool // the client cannot be written to any more
+		// share holds the memory of answers that wait. Those of large ones are held by
+		// their own shares.
+		share memory.Share
 	}
 	// room is signalled when requests or bytes have left.
 	room *sync.Cond
-	// share holds the memory of answers that wait.
-	share memory.Share
 }
 
 // outgoing is an answer that waits to be written. Its frame is in head, with a small
@@ -60,7 +61,8 @@ type outgoing struct {
 }
 
 func newChannel(s *Server, conn Conn) *channel {
-	ch := &channel{s: s, conn: conn, in: bufio.NewReaderSize(conn, readBytes), share: s.Memory.Share()}
+	ch := &channel{s: s, conn: conn, in: bufio.NewReaderSize(conn, readBytes)}
+	ch.mu.share = s.Memory.Share()
 	ch.ctx, ch.cancel = context.WithCancel(context.Background())
 	ch.room = sync.NewCond(&ch.mu)
 	return ch
@@ -79,7 +81,7 @@ func (ch *channel) serve() {
 	}
 	ch.abort()
 	ch.awaitAnswers()
-	ch.share.Close()
+	ch.mu.share.Close()
 }
 
 // logEnd logs the end of a channel whose client does not speak the protocol.
@@ -248,7 +250,6 @@ func (ch *channel) leave(requests int, bytes int64) {
 	ch.mu.Lock()
 	ch.mu.inFlight -= requests
 	ch.mu.queued -= bytes
-	ch.share.Give(bytes)
 	if ch.mu.inFlight == 0 && !ch.s.draining.Load() {
 		ch.conn.Idle()
 	}
@@ -261,8 +262,8 @@ func (ch *channel) send(o outgoing) {
 	ch.mu.Lock()
 	ch.mu.queue = append(ch.mu.queue, o)
 	ch.mu.queued += o.size
-	ch.share.MustTake(o.size)
-	ch.share.AwaitClient(true)
+	ch.mu.share.MustTake(int64(len(o.head)))
+	ch.mu.share.AwaitClient(true)
 	if ch.mu.writing {
 		ch.mu.Unlock()
 		return
@@ -311,9 +312,10 @@ func (ch *channel) write(batch []outgoing) error {
 
 // written frees what answers held.
 func (ch *channel) written(batch []outgoing) {
-	var bytes int64
+	var bytes, copied int64
 	for i := range batch {
 		bytes += batch[i].size
+		copied += int64(len(batch[i].head))
 		if x := batch[i].x; x != nil {
 			x.end()
 		}
@@ -321,6 +323,9 @@ func (ch *channel) written(batch []outgoing) {
 	}
 	requests := len(batch)
 	clear(batch)
+	ch.mu.Lock()
+	ch.mu.share.Give(copied)
+	ch.mu.Unlock()
 	ch.leave(requests, bytes)
 }
 

@@ -178,7 +178,7 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	if n > announcedByHTTP || x.r.Method == http.MethodHead {
 		x.set(headerContentLength, strconv.Itoa(n))
 	}
-	x.keep(int64(n))
+	x.Keep(int64(n))
 	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
 		if conn := connOf(x.r); conn != nil {
 			conn.together(n)
@@ -188,17 +188,6 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	for _, part := range body {
 		_, _ = x.w.Write(part)
 	}
-}
-
-// keep reduces the share to the n bytes of the answer, since a slow client may hold it
-// for long.
-func (x *exchange) keep(n int64) {
-	if used := x.Share.Used(); used > n {
-		x.Share.Give(used - n)
-	} else {
-		x.Share.MustTake(n - used)
-	}
-	x.Share.AwaitClient(true)
 }
 
 // writeEmpty answers without a body.
