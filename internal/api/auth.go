@@ -350,12 +350,15 @@ const (
 // attacker who tries keys faster needs many connections, and their number is limited.
 // Only refusals wait: a client with a valid credential never does, on any connection.
 type Failures struct {
+	mu sync.Mutex
 	// paidUntil is when the failures so far would have happened at the permitted rate.
 	paidUntil time.Time
 }
 
 // Add records a failure, and returns how long its answer has to wait.
 func (f *Failures) Add(now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.paidUntil.Before(now) {
 		f.paidUntil = now
 	}

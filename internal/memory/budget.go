@@ -21,7 +21,7 @@ const (
 	// MaxWait is how long a share waits for memory.
 	MaxWait = 10 * time.Second
 	// FreeBytes is what every request may take without the budget: the number of
-	// connections bounds the sum.
+	// requests under way bounds the sum.
 	FreeBytes = 16 << 10
 	// chunkBytes is how much a share takes from the budget at a time, so that it does
 	// not lock the budget for every row.

@@ -33,6 +33,7 @@ func (x *exchange) serveAdmin(path string) error {
 		return errNoRoute
 	}
 	by, err := x.h.bearer(x.r)
+	x.known = err == nil
 	switch {
 	case err != nil:
 		return x.unauthenticated(err)

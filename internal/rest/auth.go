@@ -56,7 +56,12 @@ func (x *exchange) unauthenticated(err error) error {
 	if conn == nil {
 		return err // not served by a Splitter
 	}
-	x.pause(conn.failures.Add(time.Now()))
+	wait := conn.failures.Add(time.Now())
+	if wait > 0 && isStream(x.r) {
+		wait = min(wait, maxStreamPause)
+		x.w.Header()["Connection"] = []string{"close"} // once its streams have ended
+	}
+	x.pause(wait)
 	return err
 }
 

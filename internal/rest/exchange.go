@@ -109,6 +109,7 @@ type exchange struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	asked asked
+	known bool // the client has a valid credential
 	wrote bool // the status has been sent
 	// quotaTold and located say that the answer has the headers of the quota and of its
 	// address.
@@ -180,13 +181,13 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	}
 	x.Keep(int64(n))
 	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
-		if conn := connOf(x.r); conn != nil {
+		if conn := soleConn(x.r); conn != nil {
 			conn.together(n)
 		}
 	}
 	x.begin(status)
 	for _, part := range body {
-		_, _ = x.w.Write(part)
+		x.put(part)
 	}
 }
 
@@ -199,6 +200,7 @@ func (x *exchange) writeEmpty(status int) {
 // begin sends the status and the headers.
 func (x *exchange) begin(status int) {
 	x.wrote, x.status = true, status
+	x.hurry()
 	x.w.WriteHeader(status)
 }
 
@@ -234,7 +236,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 	case len(body) > limit:
 		return nil, errBodyTooBig
 	}
-	if conn := connOf(x.r); conn != nil {
+	if conn := soleConn(x.r); conn != nil {
 		conn.unread = false
 	}
 	return body, x.TakeCopies(body)

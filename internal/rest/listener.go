@@ -13,6 +13,7 @@
 //     idle. If it lingers after the caller has closed it, it is the Splitter's again.
 //  3. The Splitter closes connections that are not busy: the one that has been idle
 //     longest for a new one, and all of them when it stops. It never closes a busy one.
+//     When it stops, it leaves those of HTTP/2 to http.Server, which says goodbye.
 //  4. Once Close has returned, no goroutine of the Splitter is left.
 
 package rest
@@ -36,7 +37,7 @@ const (
 	tlsHandshake = 0x16
 
 	// defaultMaxConns also bounds the requests under way: HTTP/1.1 has one on each
-	// connection.
+	// connection. HTTP/2 has a bound of its own.
 	defaultMaxConns         = 4096
 	defaultFirstByteTimeout = 10 * time.Second
 
@@ -150,7 +151,7 @@ func (s *Splitter) stop(cause error) {
 		defer s.mu.Unlock()
 		s.mu.stopped = true
 		for c := range s.mu.table {
-			if since := c.idleSince.Load(); since > 0 {
+			if since := c.idleSince.Load(); since > 0 && !c.shared.Load() {
 				s.dropLocked(c, since)
 			}
 		}

@@ -67,11 +67,12 @@ type splitConn struct {
 	// lingers says that the client may still be sending a request that was already
 	// answered.
 	lingers atomic.Bool
+	// shared says that requests come as streams of HTTP/2.
+	shared atomic.Bool
 	// unread says that the body of the current request was not read to its end. Only the
 	// goroutine that answers uses it.
 	unread bool
-	// failures are the connection's failed authentications. Only the goroutine that
-	// answers uses them.
+	// failures are the connection's failed authentications.
 	failures api.Failures
 
 	// held is the start of an answer that waits for the rest, and awaited how many bytes
@@ -156,7 +157,17 @@ func (c *splitConn) idle() {
 // handler if it is malformed.
 func (c *splitConn) begin() {
 	if since := c.idleSince.Load(); since != dropped && c.idleSince.CompareAndSwap(since, busy) {
-		c.lingers.Store(true)
+		c.lingers.Store(!c.shared.Load())
+	}
+}
+
+// share records that requests come as streams. Then the connection does not linger:
+// net/http itself reads on after an early answer, and for a second before it closes a
+// connection.
+func (c *splitConn) share() {
+	if !c.shared.Load() {
+		c.shared.Store(true)
+		c.lingers.Store(false)
 	}
 }
 

@@ -201,7 +201,7 @@ func TestSplitNothingForTheGone(t *testing.T) {
 	conn.idleSince.Store(1)
 	conn.idleSince.Store(dropped)
 	track(conn, http.StateActive)
-	h := onConn(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the request was carried out") }))
+	h := onConn(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the request was carried out") }), &streams{})
 	defer func() {
 		if p := recover(); p != http.ErrAbortHandler {
 			t.Errorf("panic %v, want %v", p, http.ErrAbortHandler)

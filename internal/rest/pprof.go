@@ -37,6 +37,7 @@ func (x *exchange) servePprof(page string) error {
 	if _, password, basic := x.r.BasicAuth(); basic {
 		by, err = x.h.service.Keys.Key(password)
 	}
+	x.known = err == nil
 	switch {
 	case err != nil:
 		return x.unauthenticated(err)

@@ -105,6 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := x.answer(); err != nil {
 		x.writeError(err)
 	}
+	x.seeOff()
 }
 
 // exchange begins an exchange. Exchanges are pooled: a new one would be most of the
@@ -167,6 +168,7 @@ func (x *exchange) accept() error {
 	if err != nil {
 		return x.unauthenticated(err)
 	}
+	x.known = true
 	if x.operation = opOther; x.Row != nil {
 		x.operation = x.Row.Number
 	}

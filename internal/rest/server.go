@@ -22,9 +22,10 @@ const (
 	idleTimeout       = 3 * time.Minute
 )
 
-// Server serves a handler on one port, over HTTP and HTTPS.
+// Server serves a handler on one port, over HTTP and HTTPS, in versions 1.1 and 2.
 type Server struct {
 	http     http.Server
+	streams  streams
 	channels func(*Channel)
 	logger   *slog.Logger
 }
@@ -32,8 +33,7 @@ type Server struct {
 // NewServer returns a server with the given certificate. Connections of direct mode go to
 // the function channels, or are taken for HTTP if it is nil.
 func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Channel), logger *slog.Logger) *Server {
-	s := &Server{logger: logger, channels: channels, http: http.Server{
-		Handler:           onConn(h),
+	s := &Server{logger: logger, channels: channels, streams: streams{most: maxStreamsAtOnce}, http: http.Server{
 		ConnState:         track,
 		ConnContext:       withConn,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -43,22 +43,25 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		Protocols:         new(http.Protocols),
+		HTTP2:             http2Config(),
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{certificate},
 			MinVersion:   tls.VersionTLS12,
-			NextProtos:   []string{"http/1.1"},
+			NextProtos:   []string{"h2", "http/1.1"},
 			// Small records first would help browsers, and cost all others.
 			DynamicRecordSizingDisabled: true,
 		},
 	}}
-	// The service speaks HTTP/1.1, and the limits above are made for it.
+	s.http.Handler = onConn(h, &s.streams)
 	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(true)
+	s.http.Protocols.SetUnencryptedHTTP2(true)
 	return s
 }
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(Split(l, s.http.TLSConfig, SplitOptions{Logger: s.logger, Direct: s.channels}))
+	err := s.http.Serve(Split(l, s.http.TLSConfig.Clone(), SplitOptions{Logger: s.logger, Direct: s.channels}))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -96,12 +99,27 @@ func connOf(r *http.Request) *splitConn {
 	return conn
 }
 
-// onConn wraps a handler and records in the connection whether the request was read.
-func onConn(h http.Handler) http.HandlerFunc {
+// soleConn is connOf for what concerns the one request of a connection. It returns nil for
+// a stream, which shares its connection with others.
+func soleConn(r *http.Request) *splitConn {
+	if isStream(r) {
+		return nil
+	}
+	return connOf(r)
+}
+
+// onConn wraps a handler and records in the connection whether the request was read, or
+// that its requests are streams.
+func onConn(h http.Handler, all *streams) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn := connOf(r)
 		if conn.idleSince.Load() == dropped {
 			panic(http.ErrAbortHandler) // the connection is closed, so the request is not executed
+		}
+		if isStream(r) {
+			conn.share()
+			all.serve(h, w, r)
+			return
 		}
 		conn.lingers.Store(false) // closing the connection during the request aborts it
 		conn.unread = r.ContentLength != 0

@@ -152,14 +152,13 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A handshake that stalls does not delay other connections, and HTTPS clients are offered
-// HTTP/1.1.
+// A handshake that stalls does not delay other connections.
 func TestSlowHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := serveInMemory(t, http.HandlerFunc(describeRequest))
 		begin := time.Now()
 		slow := []net.Conn{root.dial("\x16"), root.dial("\x16\x03\x01")}
-		client := tls.Client(root.dial(""), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+		client := tls.Client(root.dial(""), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
