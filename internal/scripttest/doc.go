@@ -8,8 +8,9 @@
 //
 // Every script runs four times, with the same output: in process, with the handler called
 // directly; in process, with four physical partitions in every container; over HTTPS
-// against a server on disk; and over direct mode against such a server. `go test -rewrite` writes the present output into the scripts:
-// review the difference like code.
+// against a server on disk; and over direct mode against such a server. Those of TTL run over
+// HTTP/2 too, and all of them if MAYFLY_LONG is set. `go test -rewrite` writes the present
+// output into the scripts: review the difference like code.
 //
 // A script begins with a comment that says what it shows. Before its first directive there
 // are a new server with a database "db", and a test clock that stands at

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,8 +72,23 @@ func TestScriptsOverDirectMode(t *testing.T) {
 	}
 }
 
+// TestScriptsOverHTTP2 runs the scenarios of TTL, and all scripts if MAYFLY_LONG is set.
+func TestScriptsOverHTTP2(t *testing.T) {
+	dir := filepath.Join("testdata", "ttl")
+	if os.Getenv("MAYFLY_LONG") != "" {
+		dir = "testdata"
+	}
+	runScriptsIn(t, dir, func(t *testing.T) *script {
+		return &script{server: &overHTTP{dir: t.TempDir(), http2: true}, throughput: onePartition}
+	})
+}
+
 func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	runScriptsIn(t, "testdata", prepare)
+}
+
+func runScriptsIn(t *testing.T, dir string, prepare func(t *testing.T) *script) {
+	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		t.Parallel() // a server on disk mostly waits
 		text, err := os.ReadFile(path)
 		if err != nil {

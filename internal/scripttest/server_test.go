@@ -224,6 +224,7 @@ func (p *inProcess) check() (problems []string, err error) {
 // overHTTP is a whole server with its data on disk, and its client.
 type overHTTP struct {
 	dir   string
+	http2 bool // speaks HTTP/2, else HTTP/1.1
 	setup setup
 
 	server *mayfly.Server
@@ -264,8 +265,11 @@ func (h *overHTTP) start() (err error) {
 		return err
 	}
 	h.base = "https://" + l.Addr().String()
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(!h.http2)
+	protocols.SetHTTP2(h.http2)
 	h.client = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, Protocols: protocols},
 		Timeout:   patience,
 	}
 	served := make(chan error, 1)
@@ -313,6 +317,9 @@ func (h *overHTTP) send(method, target string, header http.Header, body []byte) 
 	}
 	defer res.Body.Close()
 	got, err := io.ReadAll(res.Body)
+	if version := res.ProtoMajor == 2; version != h.http2 {
+		err = errors.Join(err, fmt.Errorf("the answer came by %s", res.Proto))
+	}
 	return answer{res.StatusCode, res.Header, got}, err
 }
 
