@@ -77,6 +77,6 @@ func TestIndexUse(t *testing.T) {
 		}
 	}
 	if page := f.page(f.request("SELECT * FROM c")); page.Indexes != nil || page.Times != (Times{}) {
-		t.Errorf("nobody asked for %+v, %+v", page.Indexes, page.Times)
+		t.Errorf("not asked for: %+v, %+v", page.Indexes, page.Times)
 	}
 }

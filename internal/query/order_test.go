@@ -142,4 +142,12 @@ func TestGatheredOrdinalsTakeMemory(t *testing.T) {
 	if use := budget.Use(); use.Held != 0 {
 		t.Errorf("at the end: %+v", use)
 	}
+	// A query that may not hold as much goes in the order of the index.
+	small := memory.NewBudget(memory.FreeBytes)
+	share = small.Share()
+	q.Memory = &share
+	if page, err := Run(f.context(), q); err != nil || page.Plan() != "range /x >= 0" {
+		t.Errorf("with little memory: %v by %s", err, page.Plan())
+	}
+	share.Close()
 }

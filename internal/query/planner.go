@@ -339,24 +339,12 @@ func (pl *planner) walkNamed(name string) *walkPath {
 
 // exactly appends a range for each value. An index holds no arrays and objects.
 func exactly(ranges []index.ValueRange, values []datum.Value) (_ []index.ValueRange, ok bool) {
-	var seen map[string]bool // of several
-	if len(values) > 1 {
-		seen = make(map[string]bool, len(values))
-	}
 	for _, v := range values {
 		scalar, ok := scalarOf(v)
 		if !ok {
 			return nil, false
 		}
-		found := index.Exactly(scalar)
-		if seen != nil {
-			bytes := string(found.PlaceOf(0).Value.Bytes())
-			if seen[bytes] {
-				continue
-			}
-			seen[bytes] = true
-		}
-		ranges = append(ranges, found)
+		ranges = append(ranges, index.Exactly(scalar))
 	}
 	return ranges, true
 }

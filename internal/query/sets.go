@@ -8,6 +8,7 @@
 package query
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,6 +272,19 @@ func (x *execution) size(s *set, limit int64) (int64, error) {
 // heldStep is for how many ordinals memory is taken at once.
 const heldStep = 1024
 
+// hold takes memory for the last ordinals. If a query may not have as much, there are too
+// many rows to gather.
+func (h *hits) hold(x *execution, limit int64) error {
+	err := x.hold(heldStep * ordinalBytes)
+	switch {
+	case err == nil:
+		h.held += heldStep * ordinalBytes
+	case errors.Is(err, ErrSortTooLarge):
+		h.rows, err = limit+1, nil
+	}
+	return err
+}
+
 // gather reads the rows of a set, after an ordinal, up to a limit; beyond, there are more.
 // It keeps so many ordinals.
 func (x *execution) gather(s *set, after uint64, limit, kept int64) (*hits, error) {
@@ -288,11 +302,10 @@ func (x *execution) gather(s *set, after uint64, limit, kept int64) (*hits, erro
 		if found.rows <= kept && hit.Ordinal > after && x.inScope(hit.EPK) {
 			found.ordinals = append(found.ordinals, hit.Ordinal)
 			if len(found.ordinals)%heldStep == 0 {
-				found.held += heldStep * ordinalBytes
-				found.err = x.hold(heldStep * ordinalBytes)
+				found.err = found.hold(x, limit)
 			}
 		}
-		return found.err == nil
+		return found.err == nil && found.rows <= limit
 	}
 	if s.single() {
 		x.r.Index(s.rowsAfter(s.ranges[0], after))(take)
