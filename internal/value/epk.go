@@ -168,6 +168,9 @@ func appendComponentV1(dst []byte, v Scalar) []byte {
 // appendTruncated appends as much of s as counts in version 1. Where the cut
 // halves a surrogate pair, the SDKs encode the half that is left as U+FFFD.
 func appendTruncated(dst []byte, s string) []byte {
+	if len(s) <= maxStringUnitsV1 { // there are never more units than bytes
+		return append(dst, s...)
+	}
 	units := 0
 	for i, r := range s {
 		if units == maxStringUnitsV1 {

@@ -18,6 +18,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -134,12 +135,26 @@ func FromJSON(raw []byte) (Scalar, bool) {
 }
 
 func stringFromJSON(raw []byte) (Scalar, bool) {
+	if last := len(raw) - 1; last > 0 && raw[last] == '"' && isPlain(raw[1:last]) {
+		return String(string(raw[1:last])), true
+	}
 	var scratch [128]byte
 	s, err := jsontext.AppendUnquote(scratch[:0], raw)
 	if err != nil {
 		return Scalar{}, false
 	}
 	return String(string(s)), true
+}
+
+// isPlain reports whether a string that is spelled so is valid and has no escapes. Most have
+// ASCII alone, so the others need not be found here.
+func isPlain(body []byte) bool {
+	for _, b := range body {
+		if b < ' ' || b >= utf8.RuneSelf || b == '"' || b == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func numberFromJSON(raw []byte) (Scalar, bool) {

@@ -18,9 +18,9 @@ import (
 // it is in use.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// shortString is how many bytes of a string are looked at one by one, which for
-// that many is faster than a search.
-const shortString = 24
+// shortString is how many bytes of a string are looked at one by one. The names of most
+// properties end within them, and a search would take longer to begin.
+const shortString = 16
 
 // StringEnd returns what follows the string that begins at text[i].
 func StringEnd(text string, i int) int {

@@ -50,6 +50,10 @@ func stringFunctions() []Function {
 	}
 }
 
+// The functions below that make an Eval are not inlined: stringFunctions is so large that
+// the compiler would then inline next to nothing into the closures.
+
+//go:noinline
 func ofString(f func(string) string) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value { return datum.Str(f(args[0].Text())) }
 }
@@ -58,6 +62,8 @@ func equalStrings(s, t string) bool { return s == t }
 
 // compareWith makes a function whose third argument, if it is true, chooses the
 // comparison that ignores case.
+//
+//go:noinline
 func compareWith(exact, ignoringCase func(s, t string) bool) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
 		if len(args) == 3 && args[2].IsTrue() {
@@ -69,6 +75,8 @@ func compareWith(exact, ignoringCase func(s, t string) bool) func(*Context, []da
 
 // containsTerms makes a function that looks for many terms. A term that is no
 // string is unknown, and the others may still decide.
+//
+//go:noinline
 func containsTerms(
 	join func([]datum.Value, func(datum.Value) datum.Value) datum.Value, contains func(s, term string) bool,
 ) func(*Context, []datum.Value) datum.Value {
@@ -107,16 +115,15 @@ func length(_ *Context, args []datum.Value) datum.Value {
 // indexOf returns where the second string first begins in the first, at or after
 // a start, or -1. A start before the string is its beginning.
 func indexOf(_ *Context, args []datum.Value) datum.Value {
-	s, t, start := args[0].Text(), args[1].Text(), int64(0)
+	s, t, from := args[0].Text(), args[1].Text(), 0
 	if len(args) == 3 {
-		start = integer(args[2])
-	}
-	if start > int64(unitsIn(s)) {
-		return datum.Int(-1)
-	}
-	from, split := offsetOf(s, int(max(start, 0)))
-	if split {
-		from += astralBytes // what begins with half a character is not found
+		start, split := integer(args[2]), false
+		if start > int64(unitsIn(s)) {
+			return datum.Int(-1)
+		}
+		if from, split = offsetOf(s, int(start)); split {
+			from += astralBytes // what begins with half a character is not found
+		}
 	}
 	at := strings.Index(s[from:], t)
 	if at < 0 {
@@ -163,6 +170,8 @@ func right(_ *Context, args []datum.Value) datum.Value {
 
 // trimWith makes a function that cuts off space, or the characters of the second
 // argument in any order.
+//
+//go:noinline
 func trimWith(trim func(string, func(rune) bool) string) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
 		cut := unicode.IsSpace
@@ -239,6 +248,8 @@ func after(s string, at, size int) string { return s[at+size:] }
 // the second argument. The service has these functions and does not document
 // them; where there is no occurrence, the result is empty, as it is for the
 // functions of XPath that have the same names.
+//
+//go:noinline
 func cutAt(
 	find func(s, t string) int, side func(s string, at, size int) string,
 ) func(*Context, []datum.Value) datum.Value {
