@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -78,7 +79,9 @@ type EachOptions struct {
 
 // WriteEach does several operations on items of this partition, in order, each seeing the
 // writes before it, and durably, but independently: one that fails does not affect the
-// others. The returned error prevented all operations that have no outcome.
+// others. An error means that no operation was done. If the partition ends after some were
+// done, the others fail one by one: a caller that repeats a request after an error must not
+// repeat what was done.
 func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) ([]Outcome, error) {
 	all := make([]Outcome, 0, len(ops))
 	read := 0
@@ -91,8 +94,11 @@ func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) (
 		if t.retry(ctx, j, &err) {
 			continue
 		}
-		if err != nil {
-			return all, err
+		switch {
+		case err != nil && len(all) == 0:
+			return nil, err
+		case err != nil:
+			return append(all, slices.Repeat([]Outcome{{Err: err}}, len(ops)-len(all))...), nil
 		}
 		read, t.n = b.read, 0
 		for _, out := range b.outcomes {
@@ -105,10 +111,7 @@ func (p *Partition) WriteEach(ctx context.Context, ops []Write, o EachOptions) (
 			break
 		}
 	}
-	for len(all) < len(ops) {
-		all = append(all, Outcome{Err: ErrSkipped})
-	}
-	return all, nil
+	return append(all, slices.Repeat([]Outcome{{Err: ErrSkipped}}, len(ops)-len(all))...), nil
 }
 
 // bundle is the prepared operations of a WriteAll or a WriteEach.

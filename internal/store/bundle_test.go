@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -334,4 +335,32 @@ func TestWriteEachInSeveralCommits(t *testing.T) {
 		q.check(errors.Is(got[i].Err, want) && (got[i].Err == nil) == (want == nil), "operation %d: got %v, want %v", i, got[i].Err, want)
 	}
 	q.checkClean()
+}
+
+// A partition that closes between two commits of a WriteEach fails the operations that are
+// left. An error for all of them would let the caller repeat those that are done.
+func TestWriteEachMeetsAClosedPartition(t *testing.T) {
+	f := newFixtureOn(t, inMemory(t), `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"none"}}`)
+	var closing sync.Once
+	ops := []Write{f.item(Create, "1", "")}
+	for range 40 {
+		ops = append(ops, Write{Op: Update, Key: f.key("k", "1"), Change: func([]byte) (*value.Object, error) {
+			closing.Do(func() { go f.p.Close() })
+			<-f.p.stop
+			return value.ParseObject([]byte(`{"id":"1","pk":"k","pad":"` + strings.Repeat("y", 1<<20) + `"}`))
+		}})
+	}
+	got, err := f.p.WriteEach(context.Background(), ops, EachOptions{})
+	f.must(err)
+	done := 0
+	for done < len(got) && got[done].Err == nil {
+		done++
+	}
+	f.check(done > 1 && done < len(ops), "%d of %d operations are done", done, len(ops))
+	f.check(len(got) == len(ops), "%d outcomes of %d operations", len(got), len(ops))
+	for i, o := range got[done:] {
+		f.check(errors.Is(o.Err, ErrClosed), "operation %d: %v", done+i, o.Err)
+	}
+	f.reopen()
+	f.check(f.p.LSN() == uint64(done), "lsn %d after %d operations", f.p.LSN(), done)
 }
