@@ -157,9 +157,14 @@ func (s *benchServer) ask(b *testing.B, query string, inKey bool, rows int) erro
 	})
 }
 
-// post sends a signed request and reads the answer to its end.
+// post sends a signed POST and reads the answer to its end.
 func (s *benchServer) post(b *testing.B, path, kind, link string, body []byte, headers map[string]string, want int, check func(http.Header) error) error {
-	r, err := http.NewRequest(http.MethodPost, "http://"+s.addr+path, bytes.NewReader(body))
+	return s.send(b, &s.client, http.MethodPost, path, kind, link, body, headers, want, check)
+}
+
+// send is post with a client and a method.
+func (s *benchServer) send(b *testing.B, client *http.Client, method, path, kind, link string, body []byte, headers map[string]string, want int, check func(http.Header) error) error {
+	r, err := http.NewRequest(method, "http://"+s.addr+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -167,7 +172,7 @@ func (s *benchServer) post(b *testing.B, path, kind, link string, body []byte, h
 		r.Header.Set(name, value)
 	}
 	sign(b, r, mayfly.WellKnownKey, kind, link)
-	res, err := s.client.Do(r)
+	res, err := client.Do(r)
 	if err != nil {
 		return err
 	}
