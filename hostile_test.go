@@ -179,7 +179,8 @@ func TestManyLargeBodies(t *testing.T) {
 		name    string
 		clients int
 		chunked bool
-	}{{"with lengths", 100, false}, {"chunked", 100, true}} {
+		http2   bool
+	}{{"with lengths", 100, false, false}, {"chunked", 100, true, false}, {"streams", 100, false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serveTest(t, Options{Dir: t.TempDir(), NoSync: true, MemoryBytes: 768 * megabyte})
 			s.makeContainer(t)
@@ -187,6 +188,8 @@ func TestManyLargeBodies(t *testing.T) {
 			peak := heapPeak()
 			gate, waiting := make(chan struct{}), make(chan struct{}, c.clients)
 			var all sync.WaitGroup
+			client := largeBodyClient(c.http2)
+			defer client.CloseIdleConnections()
 			fits, tooLong := largeItem("large", 2*megabyte), largeItem("large", 2*megabyte+1)
 			for i := range c.clients {
 				body := fits
@@ -194,7 +197,7 @@ func TestManyLargeBodies(t *testing.T) {
 					body = tooLong
 				}
 				all.Go(func() {
-					s.sendInTwo(t, body, c.chunked, func() {
+					s.sendInTwo(t, client, body, c.chunked, func() {
 						waiting <- struct{}{}
 						<-gate
 					})
@@ -215,8 +218,17 @@ func TestManyLargeBodies(t *testing.T) {
 	}
 }
 
+// largeBodyClient returns a client with a connection for each request, or with one of
+// HTTP/2 for all of them.
+func largeBodyClient(http2 bool) *http.Client {
+	transport := &http.Transport{DisableKeepAlives: !http2, Protocols: &http.Protocols{}}
+	transport.Protocols.SetHTTP1(!http2)
+	transport.Protocols.SetUnencryptedHTTP2(http2)
+	return &http.Client{Transport: transport, Timeout: 3 * time.Minute}
+}
+
 // sendInTwo upserts an item and pauses before the last byte of its body.
-func (s *testServer) sendInTwo(t *testing.T, body string, chunked bool, pause func()) {
+func (s *testServer) sendInTwo(t *testing.T, client *http.Client, body string, chunked bool, pause func()) {
 	r := &pausingReader{text: body, pause: pause}
 	headers := pk("p")
 	headers["x-ms-documentdb-is-upsert"] = "true"
@@ -225,7 +237,7 @@ func (s *testServer) sendInTwo(t *testing.T, body string, chunked bool, pause fu
 	if !chunked {
 		request.ContentLength = int64(len(body))
 	}
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 3 * time.Minute}).Do(request)
+	res, err := client.Do(request)
 	if err != nil {
 		t.Errorf("a large body: %v", err)
 		return

@@ -91,6 +91,10 @@ func TestServerHasLimits(t *testing.T) {
 	if h.WriteTimeout <= h.ReadTimeout {
 		t.Error("a request whose body came late could not be answered")
 	}
+	// What net/http keeps for each connection of HTTP/2, and for each stream.
+	if c := h.HTTP2; c == nil || c.MaxConcurrentStreams != 100 || c.MaxReadFrameSize != 16<<10 || c.MaxReceiveBufferPerStream != 64<<10 || c.WriteByteTimeout <= 0 {
+		t.Errorf("the limits of HTTP/2 are %+v", c)
+	}
 	if h.TLSConfig.MinVersion < tls.VersionTLS12 {
 		t.Error("TLS before 1.2 is accepted")
 	}
