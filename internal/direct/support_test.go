@@ -33,6 +33,9 @@ type testServer struct {
 	t      testing.TB
 	addr   string
 	served chan error
+	// masterKey is the server's key, in base64, and pid its process if it is another.
+	masterKey string
+	pid       int
 }
 
 func serveTest(t testing.TB, o mayfly.Options) *testServer {
@@ -48,7 +51,7 @@ func serveTest(t testing.TB, o mayfly.Options) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ts := &testServer{Server: s, t: t, addr: l.Addr().String(), served: make(chan error, 1)}
+	ts := &testServer{Server: s, t: t, addr: l.Addr().String(), served: make(chan error, 1), masterKey: s.Key()}
 	go func() { ts.served <- s.Serve(l) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
@@ -67,7 +70,7 @@ func serveTest(t testing.TB, o mayfly.Options) *testServer {
 }
 
 func (s *testServer) key() []byte {
-	key, err := base64.StdEncoding.DecodeString(s.Key())
+	key, err := base64.StdEncoding.DecodeString(s.masterKey)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -81,11 +84,7 @@ func (s *testServer) http(method, path, kind, link, body string, headers map[str
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	date := time.Now().UTC().Format(http.TimeFormat)
-	mac := hmac.New(sha256.New, s.key())
-	fmt.Fprintf(mac, "%s\n%s\n%s\n%s\n\n", strings.ToLower(method), kind, link, strings.ToLower(date))
-	r.Header.Set("Authorization", "type=master&ver=1.0&sig="+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	r.Header.Set("x-ms-date", date)
+	s.sign(r, kind, link)
 	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
@@ -103,6 +102,15 @@ func (s *testServer) http(method, path, kind, link, body string, headers map[str
 		s.t.Fatalf("%s %s = %d %s, want %d", method, path, res.StatusCode, got, want)
 	}
 	return got
+}
+
+// sign signs a request over HTTP.
+func (s *testServer) sign(r *http.Request, kind, link string) {
+	date := time.Now().UTC().Format(http.TimeFormat)
+	mac := hmac.New(sha256.New, s.key())
+	fmt.Fprintf(mac, "%s\n%s\n%s\n%s\n\n", strings.ToLower(r.Method), kind, link, strings.ToLower(date))
+	r.Header.Set("Authorization", "type=master&ver=1.0&sig="+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	r.Header.Set("x-ms-date", date)
 }
 
 func (s *testServer) database(name string) {
