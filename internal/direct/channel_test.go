@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -81,6 +82,19 @@ func TestAllProtocolsOnOnePort(t *testing.T) {
 		res.Body.Close()
 		if res.StatusCode != 200 {
 			t.Errorf("with ALPN %v: %s", alpn, res.Status)
+		}
+		account, err := http.NewRequest("GET", "https://"+s.addr+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sign(account, "", "")
+		if res, err = client.Do(account); err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !bytes.Contains(body, []byte(`"https://`+s.addr+`/"`)) { // the handler knows of TLS
+			t.Errorf("with ALPN %v: %s, %v", alpn, body, err)
 		}
 	}
 	s.http("GET", "/dbs/d", "dbs", "dbs/d", "", nil, 200)

@@ -43,7 +43,6 @@ var resources = map[rntbd.Resource]api.Resource{
 	rntbd.Database: api.Databases, rntbd.Collection: api.Containers, rntbd.Document: api.Items, rntbd.User: api.Users,
 	rntbd.Permission: api.Permissions, rntbd.StoredProcedure: api.Procedures, rntbd.Conflict: api.Conflicts, rntbd.Trigger: api.Triggers,
 	rntbd.UserDefinedFunction: api.UDFs, rntbd.PartitionKeyRange: api.Ranges, rntbd.ClientEncryptionKey: api.EncryptionKeys,
-	rntbd.Offer: api.Offers,
 }
 
 // levels are the names of the consistency levels.
