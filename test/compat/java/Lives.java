@@ -38,6 +38,7 @@ final class Lives {
 
   void all(Map<String, Check> checks) {
     checks.put("requests for items go by the mode of the client", this::mode);
+    checks.put("a request is sent once, and nothing waits for replicas", this::once);
     checks.put("a container that is created again under its client is the new one", this::recreated);
     checks.put("a resource token reads and writes what it allows", this::token);
     checks.put("a server that stops and starts again loses no client", () -> restarted(false));
@@ -49,6 +50,22 @@ final class Lives {
     c.createItem(Containers.item("1", "a", 1));
     String told = c.readItem("1", new PartitionKey("a"), ObjectNode.class).getDiagnostics().toString();
     Check.equal(direct, told.contains("rntbd://localhost:"));
+  }
+
+  /** Clients ask again, or for positions, if an answer lacks what they need. */
+  private void once() {
+    CosmosContainer c = containers.create(p -> {});
+    int reads = server.requests("item_read");
+    int creates = server.requests("item_create");
+    int positions = server.requests("container_position");
+    Check.refused(404, () -> c.readItem("1", new PartitionKey("a"), ObjectNode.class));
+    c.createItem(Containers.item("1", "a", 1));
+    Check.refused(409, () -> c.createItem(Containers.item("1", "a", 1)));
+    Check.refused(404, () -> c.readItem("2", new PartitionKey("a"), ObjectNode.class));
+    c.readItem("1", new PartitionKey("a"), ObjectNode.class);
+    Check.equal(3, server.requests("item_read") - reads);
+    Check.equal(2, server.requests("item_create") - creates);
+    Check.equal(0, server.requests("container_position") - positions);
   }
 
   private void recreated() {

@@ -93,6 +93,28 @@ final class Server implements AutoCloseable {
     }
   }
 
+  /** Counts the requests of an operation that the server has answered. */
+  int requests(String operation) {
+    try {
+      HttpResponse<String> page =
+          HttpClient.newHttpClient()
+              .send(
+                  HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/_mayfly/metrics"))
+                      .header("Authorization", "Bearer " + KEY)
+                      .build(),
+                  HttpResponse.BodyHandlers.ofString());
+      Matcher m =
+          Pattern.compile("(?m)^mayfly_requests_total\\{operation=\"" + operation + "\",status=\"\\d+\"\\} (\\d+)$").matcher(page.body());
+      int n = 0;
+      while (m.find()) {
+        n += Integer.parseInt(m.group(1));
+      }
+      return n;
+    } catch (IOException | InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   private int listens() throws IOException {
     BufferedReader lines = process.inputReader();
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
