@@ -5,6 +5,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -78,4 +79,20 @@ func TestMalformedBinaryJSON(t *testing.T) {
 	if use := h.memory.Use(); use.Held != 0 {
 		t.Errorf("memory is held: %+v", use)
 	}
+}
+
+// The rows of a batch from .NET may hold items in binary JSON.
+func TestBinaryJSONInAHybridBatch(t *testing.T) {
+	h := newContainer(t)
+	upsert := func(body string) string {
+		return fmt.Sprintf("81 7054E17F 43 14000000 02000000 %02X %x", len(body), body)
+	}
+	a := call(t, h, "POST", testDocs, hybridStream(t, upsert(binaryOf(t, `{"id":"1","pk":"a","n":7}`))), batchHeaders(), 200)
+	if r := hybridResults(t, a.body); len(r) != 1 || r[0].status != 201 {
+		t.Fatalf("got %+v", r)
+	}
+	if a := call(t, h, "GET", testDocs+"/1", "", pk("a"), 200); !strings.Contains(string(a.body), `"n":7`) {
+		t.Errorf("stored as %s", a.body)
+	}
+	call(t, h, "POST", testDocs, hybridStream(t, upsert("\x80\xe2\x09")), batchHeaders(), 400)
 }
