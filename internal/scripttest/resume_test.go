@@ -15,26 +15,32 @@ import (
 )
 
 const (
-	fivePartitions = "30000"
-	resumedItems   = 42
+	fivePartitions  = "30000"
+	sevenPartitions = "42000"
+	resumedItems    = 42
 )
 
 // resumedSizes are how many rows a page has; the last is more than there are.
-var resumedSizes = []int{1, 2, 3, 7, 1000}
+var resumedSizes = []int{1, 2, 3, 7, 20, 1000}
+
+// shortSizes is how many of these a query is tried with in a run that is not long. Which
+// ones changes from query to query and from SDK to SDK, so that all have their turn.
+const shortSizes = 2
 
 func long(t *testing.T) bool { return kvtest.LongFactor(t) > 1 }
 
-// sizes returns the sizes of pages to try: all in a long run, else the one whose turn it is.
+// sizes returns the sizes of pages to try: all in a long run, else those whose turn it is.
 func sizes(t *testing.T, turn int) []int {
 	if long(t) {
 		return resumedSizes
 	}
-	return resumedSizes[turn%len(resumedSizes):][:1]
+	from := turn * shortSizes % len(resumedSizes)
+	return resumedSizes[from : from+shortSizes]
 }
 
-// overRanges runs a test over a container of one range, and over one of five.
+// overRanges runs a test over containers of one, five and seven ranges.
 func overRanges(t *testing.T, test func(t *testing.T, c *resumeClient)) {
-	for ranges, throughput := range map[int]string{1: onePartition, 5: fivePartitions} {
+	for ranges, throughput := range map[int]string{1: onePartition, 5: fivePartitions, 7: sevenPartitions} {
 		t.Run(fmt.Sprint(ranges), func(t *testing.T) {
 			t.Parallel()
 			c := startResumed(t, throughput, `"defaultTtl":-1`)
@@ -62,7 +68,7 @@ var sdks = []struct {
 }
 
 // TestClientsGoOn runs queries as each SDK does, through and stopped after each page, over
-// one range and five: every run must come to the same rows.
+// one range, five and seven: every run must come to the same rows.
 func TestClientsGoOn(t *testing.T) {
 	overRanges(t, func(t *testing.T, c *resumeClient) {
 		c.fillResumed("")
