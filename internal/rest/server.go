@@ -33,7 +33,7 @@ type Server struct {
 // NewServer returns a server with the given certificate. Connections of direct mode go to
 // the function channels, or are taken for HTTP if it is nil.
 func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Channel), logger *slog.Logger) *Server {
-	s := &Server{logger: logger, channels: channels, streams: streams{most: maxStreamsAtOnce}, http: http.Server{
+	s := &Server{logger: logger, channels: channels, streams: streams{most: maxStreamsAtOnce, logger: logger}, http: http.Server{
 		ConnState:         track,
 		ConnContext:       withConn,
 		MaxHeaderBytes:    maxHeaderBytes,

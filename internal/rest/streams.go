@@ -7,7 +7,9 @@
 package rest
 
 import (
+	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -59,8 +61,10 @@ func isStream(r *http.Request) bool { return r.ProtoMajor > 1 }
 
 // streams are the requests under way on all connections of HTTP/2.
 type streams struct {
-	most int64
-	now  atomic.Int64
+	most        int64
+	now         atomic.Int64
+	logger      *slog.Logger
+	limitLogged sync.Once
 }
 
 // serve answers a stream. Clients can open streams faster than they are answered, and
@@ -71,6 +75,9 @@ func (s *streams) serve(h http.Handler, w http.ResponseWriter, r *http.Request) 
 	}
 	if s.now.Add(1) > s.most {
 		s.now.Add(-1)
+		s.limitLogged.Do(func() {
+			s.logger.Warn("limit of requests under way over HTTP/2 reached: more of them get 429", "limit", s.most)
+		})
 		// Without headers of ours, net/http does not wait until the client has accepted
 		// the answer. A refusal that waits would be no limit.
 		w.WriteHeader(http.StatusTooManyRequests)

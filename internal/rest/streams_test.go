@@ -161,7 +161,8 @@ func TestStreamLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = maxStreams + 10
 		h := newHeldHandler()
-		s, root := startStreams(t, h, func(s *Server) { s.streams.most = most })
+		logger, full := waitForLog("limit of requests under way")
+		s, root := startStreams(t, h, func(s *Server) { s.streams.most, s.streams.logger = most, logger })
 		get := plainRequest(t, "GET", "/")
 		first, second := speak(t, root.dial("")), speak(t, root.dial(""))
 		ids := func(from, n int) (ids []uint32) {
@@ -180,12 +181,14 @@ func TestStreamLimits(t *testing.T) {
 		}
 		for _, id := range ids(0, 15) {
 			second.begin(t, id, get, false)
+			synctest.Wait() // so that the last ones are refused
 		}
 		for id, end := range second.ends(t, ids(10, 5)...) {
 			if id != 0 && end.status != 429 {
 				t.Errorf("stream %d beyond the server's limit: status %d, reset %d", id, end.status, end.reset)
 			}
 		}
+		<-full
 		if got := s.streams.now.Load(); got != most || len(h.arrived) != most {
 			t.Errorf("%d streams are under way, and %d requests, want %d", got, len(h.arrived), most)
 		}
