@@ -117,6 +117,20 @@ func TestALaterPageCostsNoMore(t *testing.T) {
 	}
 }
 
+// A query for a few rows gathers few, and fewer in a large partition.
+func TestFewRowsGatherFew(t *testing.T) {
+	for _, c := range []struct{ items, most int }{{2 * fewHits, fewHits}, {gatheredRows + 1, fewGathered}} {
+		f := newFixture(t, "")
+		f.fillWith(c.items, func(i int) string { return fmt.Sprintf(`"x":%d`, i) })
+		for rows, plan := range map[int]string{c.most: "gather /x < %d", c.most + 1: "range /x < %d"} {
+			q := f.request(fmt.Sprintf("SELECT TOP 5 VALUE c.x FROM c WHERE c.x < %d", rows))
+			if page := f.page(q); page.Plan() != fmt.Sprintf(plan, rows) || page.Count != 5 {
+				t.Errorf("5 of %d rows among %d items: %d by %s", rows, c.items, page.Count, page.Plan())
+			}
+		}
+	}
+}
+
 // Ordinals that are gathered are a part of what a query holds in memory.
 func TestGatheredOrdinalsTakeMemory(t *testing.T) {
 	const items = 2 * memory.FreeBytes / ordinalBytes

@@ -28,8 +28,10 @@ const (
 	maxMembers = 4
 	// gatheredRows is up to how many index rows a range has for its items to come in the
 	// order of creation. Those of a larger one come in the order of the index. A query for
-	// a few rows (fewHits) does not read as many.
+	// a few rows does not read as many: fewHits, or fewGathered in a partition with more
+	// than gatheredRows items, where few rows are expected to cost little.
 	gatheredRows = 10_000
+	fewGathered  = 128
 	// maxHeldOrdinals is how many items are held that were found and not yet read.
 	maxHeldOrdinals = maxHeldBytes / 4 / ordinalBytes
 	ordinalBytes    = 8
@@ -224,6 +226,9 @@ func (p *setPath) measure(x *execution) ([]int64, error) {
 		largest = fewHits
 	}
 	limit := int64(fewRows)
+	if len(p.sets) == 1 { // there is no smaller one to find
+		limit = largest
+	}
 	for {
 		if err := count(limit); err != nil {
 			return nil, err
@@ -408,6 +413,8 @@ func (pl *planner) gathered(s *set) *set {
 	switch {
 	case s.kind == index.Cells:
 		s.most = maxHeldOrdinals
+	case pl.endsEarly() && pl.items > gatheredRows:
+		s.most = min(s.most, fewGathered)
 	case pl.endsEarly():
 		s.most = min(s.most, fewHits)
 	}
