@@ -5,6 +5,7 @@
 package sql
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
@@ -176,16 +177,25 @@ func inConstants(x evaluator, parts []code) evaluator {
 	}
 }
 
-// inAny compiles IN with a list that is searched one by one.
+// inAny compiles IN with a list that is searched one by one. Constants are put in a list of
+// their own: a call for each would cost as much as the comparison.
 func inAny(x evaluator, parts []code) evaluator {
+	open := slices.ContainsFunc(parts, func(p code) bool { return !p.constant || p.argument })
+	list := make([]datum.Value, len(parts))
+	for i := range parts {
+		list[i] = parts[i].value
+	}
 	return func(f *frame) datum.Value {
 		v := x(f)
 		if v.IsUndefined() {
 			return datum.Value{}
 		}
 		unknown := false
-		for i := range parts {
-			item := parts[i].eval(f)
+		for i := range list {
+			item := list[i]
+			if open {
+				item = parts[i].eval(f)
+			}
 			if datum.Equal(v, item) {
 				return datum.Bool(true)
 			}
