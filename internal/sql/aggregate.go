@@ -92,7 +92,7 @@ type accumulator struct {
 	spoiled bool
 	best    datum.Value
 	list    datum.ArrayBuilder
-	seen    map[string]bool
+	seen    datum.Set
 }
 
 // add takes one value in.
@@ -136,15 +136,14 @@ func (a *accumulator) takeBest(v datum.Value, sign int, f *frame) {
 
 func (a *accumulator) collect(op aggregateOp, v datum.Value, f *frame) {
 	if op == aggMakeSet {
-		key := string(v.AppendCanonical(nil))
-		if a.seen[key] {
+		if a.seen == nil {
+			a.seen = datum.Set{}
+		}
+		kept := a.seen.Add(v)
+		if kept == 0 {
 			return
 		}
-		if a.seen == nil {
-			a.seen = map[string]bool{}
-		}
-		a.seen[key] = true
-		f.kept += len(key) + seenBytes
+		f.kept += kept + seenBytes
 	}
 	if a.list.Size() > maxListBytes {
 		f.cx.Fail(function.ErrResultTooLarge)

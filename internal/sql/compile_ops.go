@@ -155,13 +155,13 @@ const maxScannedList = 8
 
 // inConstants compiles IN with a long list of constants.
 func inConstants(x evaluator, parts []code) evaluator {
-	set := make(map[string]bool, len(parts))
+	set := make(datum.Set, len(parts))
 	unknown := false
 	for i := range parts {
 		v := parts[i].value
 		unknown = unknown || v.IsUndefined()
 		if !v.IsUndefined() && v.Finite() {
-			set[string(v.AppendCanonical(nil))] = true
+			set.Add(v)
 		}
 	}
 	return func(f *frame) datum.Value {

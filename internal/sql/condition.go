@@ -106,23 +106,16 @@ func or(a, b *Condition) *Condition {
 		return a
 	case a.Op == CondAlways && a.Exact:
 		return a
+	case b.Op == CondAlways && b.Exact:
+		return b
 	case a.Op == CondAlways || b.Op == CondAlways:
-		return b.orAlways()
+		return &Condition{Op: CondAlways}
 	case a.Op == CondEq && b.Op == CondEq && slices.Equal(a.Path, b.Path):
 		return &Condition{Op: CondEq, Path: a.Path, Values: append(a.Values, b.Values...), Exact: a.Exact && b.Exact}
 	}
 	joined := &Condition{Op: CondOr, Exact: a.Exact && b.Exact}
 	joined.Of = append(a.operands(CondOr), b.operands(CondOr)...)
 	return joined
-}
-
-// orAlways returns the condition itself if everything passes it, and one that is
-// unknown otherwise.
-func (c *Condition) orAlways() *Condition {
-	if c.Op == CondAlways && c.Exact {
-		return c
-	}
-	return &Condition{Op: CondAlways}
 }
 
 func (c *Condition) operands(op CondOp) []*Condition {
@@ -164,12 +157,7 @@ func at(x code, op CondOp, values ...datum.Value) *Condition {
 // single reports whether a path leads to one value. An element of any index is
 // there more than once, and not each time the same.
 func (o origin) single() bool {
-	for _, step := range o.path {
-		if step.Element {
-			return false
-		}
-	}
-	return o.known
+	return o.known && !slices.ContainsFunc(o.path, func(s syntax.Step) bool { return s.Element })
 }
 
 // comparisonConditions returns what is known where a comparison with a constant

@@ -140,22 +140,14 @@ func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 	// Rows are compared by their canonical text, which is kept: its size is bounded.
 	if b.distinct {
 		all := emit
-		seen := map[string]bool{}
-		size := 0
+		seen, size := datum.Set{}, 0
 		emit = func(v datum.Value) bool {
 			if !f.cx.Read(v.Size(), 1) {
 				return false
 			}
-			key := string(v.AppendCanonical(nil))
-			if seen[key] {
-				return true
-			}
-			seen[key] = true
-			if size += len(key); size > function.MaxResultBytes {
-				f.cx.Fail(function.ErrResultTooLarge)
-				return false
-			}
-			return all(v)
+			kept := seen.Add(v)
+			size += kept
+			return f.fits(size) && (kept == 0 || all(v))
 		}
 	}
 	if b.grouping != nil {
@@ -285,11 +277,7 @@ func (b *block) array(f *frame) datum.Value {
 	var list datum.ArrayBuilder
 	b.run(f, func(v datum.Value) bool {
 		list.Add(v)
-		if list.Size() > function.MaxResultBytes {
-			f.cx.Fail(function.ErrResultTooLarge)
-			return false
-		}
-		return true
+		return f.fits(list.Size())
 	})
 	return list.Value()
 }

@@ -96,8 +96,7 @@ func compareValues(op syntax.Op, a, b datum.Value) datum.Value {
 		return datum.Value{}
 	}
 	if a.Kind() == datum.KindNumber {
-		y, _ := b.AsFloat()
-		return compareWithNumber(op, a, y)
+		return compareWithNumber(op, a, b.Number())
 	}
 	return datum.Bool(holds(op, datum.Compare(a, b)))
 }

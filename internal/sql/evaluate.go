@@ -5,10 +5,11 @@
 package sql
 
 import (
-	"github.com/mayflydb/mayfly/internal/sql/datum"
-	"github.com/mayflydb/mayfly/internal/sql/function"
 	"math"
 	"slices"
+
+	"github.com/mayflydb/mayfly/internal/sql/datum"
+	"github.com/mayflydb/mayfly/internal/sql/function"
 )
 
 // Evaluate runs a program over items, each compact JSON, and returns all its rows.
@@ -143,11 +144,6 @@ func evaluateGroups(r *Runner, items [][]byte) (rows []heldRow, err error) {
 // distinctRows leaves the first of equal rows, after they are ordered: which of them is first
 // depends on the order.
 func distinctRows(rows []heldRow) []heldRow {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(rows, func(row heldRow) bool {
-		key := string(datum.Raw(row.json).AppendCanonical(nil))
-		again := seen[key]
-		seen[key] = true
-		return again
-	})
+	seen := datum.Set{}
+	return slices.DeleteFunc(rows, func(row heldRow) bool { return seen.Add(datum.Raw(row.json)) == 0 })
 }

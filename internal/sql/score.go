@@ -6,6 +6,8 @@
 package sql
 
 import (
+	"slices"
+
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 	"github.com/mayflydb/mayfly/internal/sql/function"
 )
@@ -72,12 +74,7 @@ func (r *Ranking) Texts() ([]TextQuestion, bool) {
 
 // Fused reports whether the place of a row depends on the rows that there are.
 func (r *Ranking) Fused() bool {
-	for i := range r.items {
-		if r.items[i].weights != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.items, func(item rankItem) bool { return item.weights != nil })
 }
 
 // TextScores appends the scores of a row, given for each score the words of its text

@@ -23,38 +23,28 @@ type Range struct {
 
 // AppendJSON appends the plan, with the ranges that hold the keys of its scope.
 func (p *Plan) AppendJSON(dst []byte, ranges []Range) []byte {
-	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":`...)
-	dst = strconv.AppendInt(dst, planVersion, 10)
+	dst = strconv.AppendInt(append(dst, `{"partitionedQueryExecutionInfoVersion":`...), planVersion, 10)
 	if p.Hybrid != nil {
-		dst = append(dst, `,"hybridSearchQueryInfo":`...)
-		dst = p.Hybrid.appendJSON(dst)
+		dst = p.Hybrid.appendJSON(append(dst, `,"hybridSearchQueryInfo":`...))
 	} else {
-		dst = append(dst, `,"queryInfo":`...)
-		dst = p.Query.appendJSON(dst)
+		dst = p.Query.appendJSON(append(dst, `,"queryInfo":`...))
 	}
-	dst = append(dst, `,"queryRanges":`...)
-	dst = appendList(dst, ranges, func(dst []byte, r Range) []byte {
-		dst = append(dst, `{"min":`...)
-		dst = value.AppendString(dst, r.Min)
-		dst = append(dst, `,"max":`...)
-		dst = value.AppendString(dst, r.Max)
-		dst = append(dst, `,"isMinInclusive":`...)
-		dst = strconv.AppendBool(dst, r.MinInclusive)
-		dst = append(dst, `,"isMaxInclusive":`...)
-		dst = strconv.AppendBool(dst, r.MaxInclusive)
+	dst = appendList(append(dst, `,"queryRanges":`...), ranges, func(dst []byte, r Range) []byte {
+		dst = value.AppendString(append(dst, `{"min":`...), r.Min)
+		dst = value.AppendString(append(dst, `,"max":`...), r.Max)
+		dst = strconv.AppendBool(append(dst, `,"isMinInclusive":`...), r.MinInclusive)
+		dst = strconv.AppendBool(append(dst, `,"isMaxInclusive":`...), r.MaxInclusive)
 		return append(dst, '}')
 	})
 	return append(dst, '}')
 }
 
 func (i *QueryInfo) appendJSON(dst []byte) []byte {
-	dst = append(dst, `{"distinctType":`...)
-	dst = value.AppendString(dst, string(i.Distinct))
+	dst = value.AppendString(append(dst, `{"distinctType":`...), string(i.Distinct))
 	dst = appendCount(append(dst, `,"top":`...), i.Top)
 	dst = appendCount(append(dst, `,"offset":`...), i.Offset)
 	dst = appendCount(append(dst, `,"limit":`...), i.Limit)
-	dst = append(dst, `,"orderBy":`...)
-	dst = appendList(dst, i.OrderBy, func(dst []byte, o SortOrder) []byte { return value.AppendString(dst, string(o)) })
+	dst = appendList(append(dst, `,"orderBy":`...), i.OrderBy, func(dst []byte, o SortOrder) []byte { return value.AppendString(dst, string(o)) })
 	dst = appendStrings(append(dst, `,"orderByExpressions":`...), i.OrderByExpressions)
 	dst = appendStrings(append(dst, `,"groupByExpressions":`...), i.GroupByExpressions)
 	dst = appendStrings(append(dst, `,"groupByAliases":`...), i.GroupByAliases)
@@ -67,12 +57,9 @@ func (i *QueryInfo) appendJSON(dst []byte) []byte {
 		dst = append(value.AppendString(dst, a.Alias), ':')
 		dst = appendNameOrNull(dst, a.Aggregate)
 	}
-	dst = append(dst, `},"rewrittenQuery":`...)
-	dst = value.AppendString(dst, i.Rewritten)
-	dst = append(dst, `,"hasSelectValue":`...)
-	dst = strconv.AppendBool(dst, i.SelectValue)
-	dst = append(dst, `,"hasNonStreamingOrderBy":`...)
-	dst = strconv.AppendBool(dst, i.NonStreamingOrderBy)
+	dst = value.AppendString(append(dst, `},"rewrittenQuery":`...), i.Rewritten)
+	dst = strconv.AppendBool(append(dst, `,"hasSelectValue":`...), i.SelectValue)
+	dst = strconv.AppendBool(append(dst, `,"hasNonStreamingOrderBy":`...), i.NonStreamingOrderBy)
 	dst = append(dst, `,"dCountInfo":`...)
 	if !i.DistinctCount {
 		return append(dst, "null}"...)
@@ -82,18 +69,14 @@ func (i *QueryInfo) appendJSON(dst []byte) []byte {
 }
 
 func (h *HybridInfo) appendJSON(dst []byte) []byte {
-	dst = append(dst, `{"globalStatisticsQuery":`...)
-	dst = value.AppendString(dst, h.Statistics)
-	dst = append(dst, `,"componentQueryInfos":`...)
-	dst = appendList(dst, h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
+	dst = value.AppendString(append(dst, `{"globalStatisticsQuery":`...), h.Statistics)
+	dst = appendList(append(dst, `,"componentQueryInfos":`...), h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
 	if h.Weights != nil {
-		dst = append(dst, `,"componentWeights":`...)
-		dst = appendList(dst, h.Weights, func(dst []byte, w float64) []byte { return datum.Float(w).AppendJSON(dst) })
+		dst = appendList(append(dst, `,"componentWeights":`...), h.Weights, func(dst []byte, w float64) []byte { return datum.Float(w).AppendJSON(dst) })
 	}
 	dst = appendCount(append(dst, `,"skip":`...), h.Skip)
 	dst = appendCount(append(dst, `,"take":`...), h.Take)
-	dst = append(dst, `,"requiresGlobalStatistics":`...)
-	dst = strconv.AppendBool(dst, h.Statistics != "")
+	dst = strconv.AppendBool(append(dst, `,"requiresGlobalStatistics":`...), h.Statistics != "")
 	return append(dst, '}')
 }
 

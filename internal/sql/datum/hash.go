@@ -54,8 +54,7 @@ func (v Value) hashIn(seed value.Hash) value.Hash {
 	case KindNumber:
 		return seed.SumHash(hashNumber).Sum(string(v.appendHashed(nil)))
 	case KindString:
-		s, _ := v.AsString()
-		return seed.SumHash(hashString).Sum(s)
+		return seed.SumHash(hashString).Sum(v.Text())
 	case KindArray:
 		h := seed.SumHash(hashArray)
 		i := uint64(0)
@@ -95,8 +94,7 @@ func (v Value) appendHashed(dst []byte) []byte {
 			return appendHashedInt(dst, n)
 		}
 	}
-	f, _ := v.AsFloat()
-	return append(binary.LittleEndian.AppendUint64(dst, math.Float64bits(f)), 0, 0)
+	return append(binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Number())), 0, 0)
 }
 
 func appendHashedInt(dst []byte, n int64) []byte {

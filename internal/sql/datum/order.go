@@ -29,13 +29,9 @@ func Equal(a, b Value) bool {
 	case KindBool:
 		return a.bits == b.bits
 	case KindNumber:
-		x, _ := a.AsFloat()
-		y, _ := b.AsFloat()
-		return x == y
+		return a.Number() == b.Number()
 	case KindString:
-		x, _ := a.AsString()
-		y, _ := b.AsString()
-		return x == y
+		return a.Text() == b.Text()
 	case KindArray:
 		return a.text == b.text && a.form != formInfinite || EqualArrays(a, b, Equal)
 	case KindObject:
@@ -92,13 +88,9 @@ func Compare(a, b Value) int {
 	case KindBool:
 		return cmp.Compare(a.bits, b.bits)
 	case KindNumber:
-		x, _ := a.AsFloat()
-		y, _ := b.AsFloat()
-		return cmp.Compare(x, y)
+		return cmp.Compare(a.Number(), b.Number())
 	case KindString:
-		x, _ := a.AsString()
-		y, _ := b.AsString()
-		return compareStrings(x, y)
+		return compareStrings(a.Text(), b.Text())
 	case KindArray, KindObject:
 		return a.Hash().Compare(b.Hash())
 	}
@@ -137,11 +129,9 @@ func (v Value) AppendCanonical(dst []byte) []byte {
 	case KindUndefined:
 		return append(dst, "undefined"...)
 	case KindNumber:
-		f, _ := v.AsFloat()
-		return appendFloat(dst, f)
+		return appendFloat(dst, v.Number())
 	case KindString:
-		s, _ := v.AsString()
-		return value.AppendString(dst, s)
+		return value.AppendString(dst, v.Text())
 	case KindArray:
 		dst = append(dst, '[')
 		separator := ""
@@ -178,3 +168,28 @@ func (v Value) appendCanonicalObject(dst []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// Set holds values by their canonical text.
+type Set map[string]bool
+
+// SetOf returns the elements of an array.
+func SetOf(array Value) Set {
+	s := Set{}
+	for element := range array.Elements {
+		s.Add(element)
+	}
+	return s
+}
+
+// Add returns how many bytes the set keeps of a new value, or 0 if it had the value already.
+func (s Set) Add(v Value) int {
+	key := v.AppendCanonical(nil)
+	if s[string(key)] {
+		return 0
+	}
+	s[string(key)] = true
+	return len(key)
+}
+
+// Has reports whether the value, or one that is equal to it, has been added.
+func (s Set) Has(v Value) bool { return s[string(v.AppendCanonical(nil))] }

@@ -85,8 +85,7 @@ func (v Value) Properties(yield func(name string, property Value) bool) {
 	for i := 1; i < len(v.text)-1; {
 		colon := value.StringEnd(v.text, i)
 		end := value.ValueEnd(v.text, colon+1)
-		name, _ := fromText(v.text[i:colon]).AsString()
-		if !yield(name, v.part(v.text[colon+1:end])) {
+		if !yield(fromText(v.text[i:colon]).Text(), v.part(v.text[colon+1:end])) {
 			return
 		}
 		i = end + 1

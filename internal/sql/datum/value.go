@@ -242,6 +242,12 @@ func (v Value) Text() string {
 	return v.text
 }
 
+// Number returns the number that v is known to be.
+func (v Value) Number() float64 {
+	f, _ := v.AsFloat()
+	return f
+}
+
 // IsInt reports whether v is an integer that an int64 holds: see AsInt.
 func (v Value) IsInt() bool {
 	if v.form == formInt {

@@ -5,6 +5,7 @@
 package function
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -119,16 +120,16 @@ func arrayContainsAll(_ *Context, args []datum.Value) datum.Value {
 // inArray returns a test for so many needles. If they are many, one pass over the
 // array does for all of them.
 func inArray(array datum.Value, needles int) func(datum.Value) datum.Value {
-	var elements set
+	var elements datum.Set
 	if needles > manyLookups {
-		elements = setOf(array)
+		elements = datum.SetOf(array)
 	}
 	return func(needle datum.Value) datum.Value {
 		if needle.IsUndefined() {
 			return needle
 		}
 		if elements != nil && needle.Finite() {
-			return datum.Bool(elements.has(needle))
+			return datum.Bool(elements.Has(needle))
 		}
 		for element := range array.Elements {
 			if datum.Equal(element, needle) {
@@ -274,29 +275,6 @@ func objectToArray(_ *Context, args []datum.Value) datum.Value {
 	return b.Value()
 }
 
-// set holds values by their canonical text.
-type set map[string]bool
-
-func setOf(array datum.Value) set {
-	s := set{}
-	for element := range array.Elements {
-		s.add(element)
-	}
-	return s
-}
-
-// add reports whether v was not in the set before.
-func (s set) add(v datum.Value) bool {
-	key := v.AppendCanonical(nil)
-	if s[string(key)] {
-		return false
-	}
-	s[string(key)] = true
-	return true
-}
-
-func (s set) has(v datum.Value) bool { return s[string(v.AppendCanonical(nil))] }
-
 // Sets keep the order in which their elements first come, of an intersection in
 // the second array, as the service's do.
 
@@ -304,11 +282,11 @@ func setUnion(cx *Context, args []datum.Value) datum.Value {
 	if args[0].Size()+args[1].Size() > MaxResultBytes {
 		return cx.Fail(ErrResultTooLarge)
 	}
-	seen := set{}
+	seen := datum.Set{}
 	var b datum.ArrayBuilder
 	for _, array := range args {
 		for element := range array.Elements {
-			if seen.add(element) {
+			if seen.Add(element) > 0 {
 				b.Add(element)
 			}
 		}
@@ -318,20 +296,20 @@ func setUnion(cx *Context, args []datum.Value) datum.Value {
 
 // setIntersect returns the elements of the second array that the first has too.
 func setIntersect(_ *Context, args []datum.Value) datum.Value {
-	return subset(args[1], setOf(args[0]).has)
+	return subset(args[1], datum.SetOf(args[0]).Has)
 }
 
 func setDifference(_ *Context, args []datum.Value) datum.Value {
-	other := setOf(args[1])
-	return subset(args[0], func(v datum.Value) bool { return !other.has(v) })
+	other := datum.SetOf(args[1])
+	return subset(args[0], func(v datum.Value) bool { return !other.Has(v) })
 }
 
 // subset returns the elements that are wanted, each once.
 func subset(array datum.Value, wanted func(datum.Value) bool) datum.Value {
-	seen := set{}
+	seen := datum.Set{}
 	var b datum.ArrayBuilder
 	for element := range array.Elements {
-		if wanted(element) && seen.add(element) {
+		if wanted(element) && seen.Add(element) > 0 {
 			b.Add(element)
 		}
 	}
@@ -340,16 +318,7 @@ func subset(array datum.Value, wanted func(datum.Value) bool) datum.Value {
 
 // setEqual compares sets, so that neither order nor repetitions count.
 func setEqual(_ *Context, args []datum.Value) datum.Value {
-	a, b := setOf(args[0]), setOf(args[1])
-	if len(a) != len(b) {
-		return datum.Bool(false)
-	}
-	for key := range a {
-		if !b[key] {
-			return datum.Bool(false)
-		}
-	}
-	return datum.Bool(true)
+	return datum.Bool(maps.Equal(datum.SetOf(args[0]), datum.SetOf(args[1])))
 }
 
 // joinStrings returns an array's strings with a separator between them.

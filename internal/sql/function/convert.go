@@ -96,7 +96,7 @@ const (
 // few digits as tell it from others, and an exponent of at least three, as in
 // 2.0495371758495027e+018.
 func appendNumberText(dst []byte, v datum.Value) []byte {
-	f := number(v)
+	f := v.Number()
 	if f-f != 0 {
 		return datum.Float(f).AppendJSON(dst)
 	}

@@ -244,11 +244,8 @@ func addMonths(ticks, months int64) (int64, bool) {
 // addPart moves a point by n parts.
 func addPart(ticks int64, part datePart, n int64) (int64, bool) {
 	switch part {
-	case partYear:
-		if n < -maxMonths || n > maxMonths {
-			return 0, false
-		}
-		return addMonths(ticks, n*monthsPerYear)
+	case partYear: // so many years as there are months at most are too many, and fit an int64
+		return addMonths(ticks, max(min(n, maxMonths), -maxMonths)*monthsPerYear)
 	case partMonth:
 		return addMonths(ticks, n)
 	case partNanosecond:

@@ -160,10 +160,8 @@ func dateTimeBin(_ *Context, args []datum.Value) datum.Value {
 	}
 	switch part {
 	case partYear:
-		if size > maxMonths {
-			size = maxMonths // one bin from the origin on, as for every such size
-		}
-		return monthBin(ticks, origin, size*monthsPerYear)
+		// One bin from the origin on, as for every size as large.
+		return monthBin(ticks, origin, min(size, maxMonths)*monthsPerYear)
 	case partMonth:
 		return monthBin(ticks, origin, size)
 	case partNanosecond:

@@ -42,17 +42,15 @@ type Phrase struct {
 func (p Phrase) Single() bool { return len(p.Words) == 1 && p.Edits == 0 }
 
 // Phrases takes terms apart. It reports false if one is no term.
-func Phrases(terms []datum.Value) ([]Phrase, bool) {
-	var (
-		cx      Context
-		phrases []Phrase
-	)
-	for _, term := range terms {
-		p, ok := cx.phraseOf(term)
-		if !ok {
+func Phrases(terms []datum.Value) ([]Phrase, bool) { return (&Context{}).phrases(terms) }
+
+// phrases is Phrases for one execution, which remembers terms: most come with every item.
+func (cx *Context) phrases(terms []datum.Value) (phrases []Phrase, ok bool) {
+	phrases = make([]Phrase, len(terms))
+	for i, term := range terms {
+		if phrases[i], ok = cx.phraseOf(term); !ok {
 			return nil, false
 		}
-		phrases = append(phrases, p)
 	}
 	return phrases, true
 }
@@ -223,11 +221,9 @@ func (s *TextStatistics) Add(count *TextCount) {
 // CountTerms counts terms in a text. They are strings, or objects with a term and a
 // distance; it reports false if one is neither.
 func (cx *Context) CountTerms(text string, terms []datum.Value) (count TextCount, ok bool) {
-	phrases := make([]Phrase, len(terms))
-	for i, term := range terms {
-		if phrases[i], ok = cx.phraseOf(term); !ok {
-			return TextCount{}, false
-		}
+	phrases, ok := cx.phrases(terms)
+	if !ok {
+		return TextCount{}, false
 	}
 	return cx.CountPhrases(text, phrases), true
 }

@@ -200,13 +200,8 @@ func (k Kinds) Has(v datum.Value) bool {
 	return k>>(v.Kind()&7)&1 != 0 && (k&integers == 0 || v.IsInt())
 }
 
-// What functions read their arguments with, and [datum.Value.Text]: their types are right.
-
-func number(v datum.Value) float64 {
-	f, _ := v.AsFloat()
-	return f
-}
-
+// integer returns an argument that is known to be one, as [datum.Value.Number] and
+// [datum.Value.Text] return theirs.
 func integer(v datum.Value) int64 {
 	n, _ := v.AsInt()
 	return n

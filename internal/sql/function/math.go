@@ -48,12 +48,12 @@ func mathFunctions() []Function {
 }
 
 func ofNumber(f func(float64) float64) func(*Context, []datum.Value) datum.Value {
-	return func(_ *Context, args []datum.Value) datum.Value { return datum.Float(f(number(args[0]))) }
+	return func(_ *Context, args []datum.Value) datum.Value { return datum.Float(f(args[0].Number())) }
 }
 
 func ofNumbers(f func(x, y float64) float64) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
-		return datum.Float(f(number(args[0]), number(args[1])))
+		return datum.Float(f(args[0].Number(), args[1].Number()))
 	}
 }
 
@@ -78,24 +78,16 @@ func turn(x float64) (rest float64, quarters int) {
 }
 
 // sine and cosine are as exact as the service's for every angle that queries have.
-func sine(x float64) float64 {
-	if !(math.Abs(x) < maxTurned) {
-		return math.Sin(x)
-	}
-	rest, quarters := turn(x)
-	return sineOf(rest, quarters)
-}
+func sine(x float64) float64   { return sineOf(x, 0, math.Sin) }
+func cosine(x float64) float64 { return sineOf(x, 1, math.Cos) }
 
-func cosine(x float64) float64 {
+// sineOf returns the sine of an angle and so many quarter turns; large asks math for it.
+func sineOf(x float64, quarters int, large func(float64) float64) float64 {
 	if !(math.Abs(x) < maxTurned) {
-		return math.Cos(x)
+		return large(x)
 	}
-	rest, quarters := turn(x)
-	return sineOf(rest, quarters+1)
-}
-
-func sineOf(rest float64, quarters int) float64 {
-	switch quarters & 3 {
+	rest, turned := turn(x)
+	switch (quarters + turned) & 3 {
 	case 1:
 		return math.Cos(rest)
 	case 2:
@@ -129,9 +121,9 @@ func sign(x float64) float64 {
 }
 
 func logarithm(_ *Context, args []datum.Value) datum.Value {
-	log := math.Log(number(args[0]))
+	log := math.Log(args[0].Number())
 	if len(args) == 2 {
-		log /= math.Log(number(args[1]))
+		log /= math.Log(args[1].Number())
 	}
 	return datum.Float(log)
 }
@@ -139,9 +131,9 @@ func logarithm(_ *Context, args []datum.Value) datum.Value {
 // numberBin rounds down to a multiple of the bin's size, which is 1 unless given.
 // A negative size makes it round up.
 func numberBin(_ *Context, args []datum.Value) datum.Value {
-	x, size := number(args[0]), 1.0
+	x, size := args[0].Number(), 1.0
 	if len(args) == 2 {
-		size = number(args[1])
+		size = args[1].Number()
 	}
 	if size == 0 {
 		return datum.Undefined()

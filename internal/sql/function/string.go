@@ -212,7 +212,7 @@ func replace(cx *Context, args []datum.Value) datum.Value {
 
 // replicate repeats a string; a fraction in the count is dropped.
 func replicate(_ *Context, args []datum.Value) datum.Value {
-	s, count := args[0].Text(), number(args[1])
+	s, count := args[0].Text(), args[1].Number()
 	if !(count >= 0) || math.IsInf(count, 1) {
 		return datum.Undefined()
 	}

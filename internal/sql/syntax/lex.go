@@ -49,7 +49,9 @@ type lexer struct {
 
 // next returns the next token; after the last one it returns tokenEnd for good.
 func (l *lexer) next() token {
+	before := l.pos
 	l.skipSpace()
+	l.countUnits(before)
 	start, from := l.pos, l.units
 	t := l.scan()
 	if t.kind != tokenString {
@@ -76,27 +78,27 @@ func (l *lexer) countUnits(from int) {
 // skipSpace goes past space and comments. A comment that does not end is left where it is, for
 // scan to refuse.
 func (l *lexer) skipSpace() {
-	start := l.pos
 	for l.pos < len(l.text) {
 		rest := l.text[l.pos:]
 		switch space := spaceLength(rest); {
 		case space > 0:
 			l.pos += space
 		case strings.HasPrefix(rest, "--"):
-			l.pos += lengthBeforeAny(rest, "\r\n")
+			end := strings.IndexAny(rest, "\r\n")
+			if end < 0 {
+				end = len(rest)
+			}
+			l.pos += end
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				l.countUnits(start)
 				return
 			}
 			l.pos += 2 + end + 2
 		default:
-			l.countUnits(start)
 			return
 		}
 	}
-	l.countUnits(start)
 }
 
 // spaceLength returns how many bytes the space has that s begins with. The spaces
@@ -112,15 +114,6 @@ func spaceLength(s string) int {
 		return n
 	}
 	return 0
-}
-
-// lengthBeforeAny returns how much of s comes before any of the characters: all of
-// it if there are none.
-func lengthBeforeAny(s, chars string) int {
-	if i := strings.IndexAny(s, chars); i >= 0 {
-		return i
-	}
-	return len(s)
 }
 
 // scan goes past one token. Its text and span are set by the caller.
