@@ -148,7 +148,7 @@ func TestHostileGeometries(t *testing.T) {
 		t.Errorf("got %x, and %d are left", got, budget)
 	}
 	if got := ItemCells(LineString, []byte("["+strings.Repeat("[1,1],", 1<<17)+"[1,1]]"), &budget); !slices.Equal(got, []Cell{Everywhere}) {
-		t.Errorf("a line of so many places is in %x", got)
+		t.Errorf("a line of so many points is in %x", got)
 	}
 	if got := ItemCells(Polygon, []byte(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), &budget); got != nil {
 		t.Errorf("arrays of arrays are in %x", got)

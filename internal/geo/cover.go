@@ -17,11 +17,11 @@ const (
 	queryCells = 24
 
 	// shortestRadius is the least by which the Earth is curved, in metres: no two
-	// places are nearer to each other than the angle between them times this.
+	// points are nearer to each other than the angle between them times this.
 	shortestRadius = 6335000
 
 	// maxCap is the radius of the largest cap, in radians: all below a right angle are
-	// such that the shortest way between two places in one is in it too.
+	// such that the shortest way between two points in one is in it too.
 	maxCap = 1.4
 
 	// CoverBudget bounds how many pairs of edges of an item are looked at.
@@ -57,7 +57,7 @@ func QueryCells(geometry []byte, metres float64) []Cell {
 	return s.cover(&budget, metres/shortestRadius, queryCells)
 }
 
-// readOnGlobe reports whether coordinates are those of places on the Earth, in arrays as
+// readOnGlobe reports whether coordinates are those of points on the Earth, in arrays as
 // their kind has them.
 func readOnGlobe(kind Kind, coordinates []byte) (s shape, ok bool) {
 	if kind == 0 || len(coordinates) == 0 || coordinates[0] != '[' {
@@ -180,7 +180,7 @@ func turnsBack(a, b, c [2]float64) bool {
 	return (a[0]-b[0])*(c[0]-b[0])+(a[1]-b[1])*(c[1]-b[1]) > 0
 }
 
-// flatness is how little beside a line a place may be for it to count as on it.
+// flatness is how little beside a line a point may be for it to count as on it.
 const flatness = 1e-15
 
 // side is 1 to the left of the line through a and b, -1 to its right, 0 on it.

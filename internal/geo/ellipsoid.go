@@ -2,7 +2,7 @@
 
 // Distances and areas on the ellipsoid WGS-84.
 //
-// The straight line between two places is an arc of the ellipse in which the
+// The straight line between two points is an arc of the ellipse in which the
 // plane through them and the Earth's centre cuts the ellipsoid. The lengths and
 // areas that the service returns are those of such arcs, which on a map are the
 // same curves as the arcs of great circles by which sides are decided. Over less
@@ -40,7 +40,7 @@ func arcBetween(p, q vector) arc {
 	a, b := p.stretched(), q.stretched()
 	normal := a.plus(b).cross(b.minus(a))
 	if normal.norm() < opposite && a.dot(b) < 0 {
-		// Of all ellipses through opposite places, that by the pole is shortest.
+		// Of all ellipses through opposite points, that by the pole is shortest.
 		normal = a.cross(vector{0, 0, 1})
 		if normal.norm() < opposite {
 			normal = a.anyPerpendicular()
@@ -50,11 +50,11 @@ func arcBetween(p, q vector) arc {
 	return arc{start: a, ahead: normal.cross(a), normal: normal, angle: a.angle(b)}
 }
 
-// opposite is how far from a straight angle places are when no plane through
+// opposite is how far from a straight angle points are when no plane through
 // them can be told from another.
 const opposite = 1e-12
 
-// stretched returns where a place is on the sphere that the ellipsoid becomes.
+// stretched returns where a point is on the sphere that the ellipsoid becomes.
 func (a vector) stretched() vector {
 	return vector{a.x, a.y, a.z * (1 - flattening)}.unit()
 }
@@ -231,8 +231,8 @@ var hemisphere = belt(1)
 //
 // It is the pole's belt for the whole turn in longitude less what lies between
 // line and pole: near a pole the longitude turns fast, and that part vanishes.
-func areaUnder(p, q place) float64 {
-	turn := math.Remainder(q.lon-p.lon, 2*math.Pi)
+func areaUnder(p, q corner) float64 {
+	turn := p.turnTo(q)
 	pole := math.Copysign(hemisphere, p.lat+q.lat)
 	if turn == 0 {
 		return 0
@@ -250,16 +250,18 @@ func areaUnder(p, q place) float64 {
 	})
 }
 
-// areaLeftOf returns the area to the left of a closed path.
-func areaLeftOf(ring []place) float64 {
-	under, turns := 0.0, 0.0
+// turnTo returns by how much the longitude turns on the shorter way to another point.
+func (p corner) turnTo(q corner) float64 { return math.Remainder(q.lon-p.lon, 2*math.Pi) }
+
+// areaLeftOf returns the area to the left of a closed path, given that of the whole Earth
+// and that under a line, as areaUnder returns it.
+func areaLeftOf(ring []corner, earth float64, under func(p, q corner) float64) float64 {
+	area, turns := 0.0, 0.0
 	for i, p := range ring {
 		q := ring[(i+1)%len(ring)]
-		under += areaUnder(p, q)
-		turns += math.Remainder(q.lon-p.lon, 2*math.Pi)
+		area -= under(p, q)
+		turns += p.turnTo(q)
 	}
-	earth := 4 * math.Pi * hemisphere
-	area := -under
 	if math.Abs(turns) > math.Pi { // around a pole
 		area += earth / 2
 	}
@@ -274,7 +276,7 @@ func (Globe) area(g polygon) float64 {
 	area := 0.0
 	earth := 4 * math.Pi * hemisphere
 	for i := range g {
-		left := areaLeftOf(g[i].places)
+		left := areaLeftOf(g[i].corners, earth, areaUnder)
 		if i > 0 {
 			left = -min(left, earth-left)
 		}
@@ -285,19 +287,7 @@ func (Globe) area(g polygon) float64 {
 
 // leftIsSmaller reports whether less than half of the Earth is to the left of a
 // closed path. It takes a sphere and chords of the map, which is enough for that.
-func leftIsSmaller(ring []place) bool {
-	area, turns := 0.0, 0.0
-	for i, p := range ring {
-		q := ring[(i+1)%len(ring)]
-		turn := math.Remainder(q.lon-p.lon, 2*math.Pi)
-		area -= turn * (p.at.z + q.at.z) / 2
-		turns += turn
-	}
-	if math.Abs(turns) > math.Pi { // around a pole
-		area += 2 * math.Pi
-	}
-	if area < 0 {
-		area += 4 * math.Pi
-	}
-	return area < 2*math.Pi
+func leftIsSmaller(ring []corner) bool {
+	under := func(p, q corner) float64 { return p.turnTo(q) * (p.at.z + q.at.z) / 2 }
+	return areaLeftOf(ring, 4*math.Pi, under) < 2*math.Pi
 }

@@ -71,9 +71,9 @@ func Members(raw []byte) (kind Kind, coordinates []byte, ok bool) {
 	return kind, coordinates, true
 }
 
-// maxPlaces is how many places of a geometry are read. It is more than functions accept.
+// maxPositions is how many positions of a geometry are read. It is more than functions accept.
 // To an index, a geometry with more may be everywhere.
-const maxPlaces = 1 << 16
+const maxPositions = 1 << 16
 
 // shape is the coordinates of a geometry as they are written.
 type shape struct {
@@ -85,7 +85,7 @@ type shape struct {
 	broken bool
 }
 
-// position is a place as GeoJSON has it: an array that begins with two numbers.
+// position is a point as GeoJSON has it: an array that begins with two numbers.
 type position struct {
 	x, y   float64
 	length int // of the array; 0 if it does not begin with two numbers
@@ -93,13 +93,13 @@ type position struct {
 
 // read reads coordinates, which are an array.
 func (s *shape) read(kind Kind, coordinates []byte) {
-	s.positions = make([]position, 0, min(bytes.Count(coordinates, []byte{']'}), maxPlaces+1))
+	s.positions = make([]position, 0, min(bytes.Count(coordinates, []byte{']'}), maxPositions+1))
 	c := value.CursorAt(coordinates)
 	s.list(&c, int(kind-Point))
 }
 
-// full reports whether there are more places than are read.
-func (s *shape) full() bool { return len(s.positions) > maxPlaces }
+// full reports whether there are more positions than are read.
+func (s *shape) full() bool { return len(s.positions) > maxPositions }
 
 // list reads what is so many arrays above its positions. Positions beside a faulty one
 // are read, because their number is checked first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Package geo is about places: it reads GeoJSON, compares and measures geometries on the
+// Package geo is about geometries: it reads GeoJSON, compares and measures them on the
 // globe and on a plane for functions of queries, and says in which cells of a grid a
 // geometry may be for spatial indexes.
 //
@@ -57,32 +57,32 @@ type Geometry struct {
 
 // Surface is what geometries lie on: a [Globe] or a [Plane].
 type Surface interface {
-	// place returns a place, or why there is none with these coordinates.
-	place(x, y float64) (p place, reason string)
-	// edges returns the edges from each place to the next that differs.
-	edges(places []place) []edge
+	// corner returns the point with these coordinates, or why there is none.
+	corner(x, y float64) (p corner, reason string)
+	// edges returns the edges from each point to the next that differs.
+	edges(corners []corner) []edge
 	// encloses completes a ring and reports whether it has enough corners.
 	encloses(ring *path, hole bool) bool
 
-	// same reports whether two places are one.
+	// same reports whether two points are one.
 	same(p, q vector) bool
-	// has reports whether a place lies on an edge, ends included.
+	// has reports whether a point lies on an edge, ends included.
 	has(e *edge, p vector) bool
 	// crosses reports whether two edges go through each other, and do not only touch.
 	crosses(e, f *edge) bool
-	// pieces appends places on an edge, at least one of each part of it that the other
+	// pieces appends points on an edge, at least one of each part of it that the other
 	// edges may have on another side. It reports whether another edge crosses it, if that
 	// has not become a part of its own.
-	pieces(list []vector, e *edge, others []*edge) (places []vector, crossed bool)
-	// inside reports whether a place is inside of a polygon, or else on one of its edges.
+	pieces(list []vector, e *edge, others []*edge) (points []vector, crossed bool)
+	// inside reports whether a point is inside of a polygon, or else on one of its edges.
 	inside(g polygon, p vector) (inside, on bool)
 
 	area(g polygon) float64
 	distance(t Ticker, g, h *Geometry) float64
 }
 
-// place is a corner of a geometry. On the globe it has its coordinates too, in radians.
-type place struct {
+// corner is a point that a geometry names. On the globe it has its coordinates too, in radians.
+type corner struct {
 	at       vector
 	lon, lat float64
 }
@@ -102,9 +102,9 @@ func (e *edge) apart(f *edge) bool {
 		e.low.z > f.high.z || f.low.z > e.high.z
 }
 
-// path is a line, or a ring, whose first place is not repeated at its end.
+// path is a line, or a ring, whose first point is not repeated at its end.
 type path struct {
-	places   []place
+	corners  []corner
 	edges    []edge
 	reversed bool // on the globe: a hole with the smaller part on its left
 }
@@ -125,7 +125,7 @@ func Read(on Surface, raw []byte) (g Geometry, reason string) {
 	}
 	if kind == Point { // needs no list, and therefore no memory
 		c := value.CursorAt(coordinates)
-		p, reason := g.place(readPosition(&c))
+		p, reason := g.corner(readPosition(&c))
 		g.isPoint, g.point = true, p.at
 		return g, reason
 	}
@@ -139,23 +139,23 @@ func Read(on Surface, raw []byte) (g Geometry, reason string) {
 	return g, reason
 }
 
-func (g *Geometry) place(p position) (place, string) {
+func (g *Geometry) corner(p position) (corner, string) {
 	if p.length < 2 || p.length > 3 {
-		return place{}, notPosition
+		return corner{}, notPosition
 	}
-	return g.on.place(p.x, p.y)
+	return g.on.corner(p.x, p.y)
 }
 
-func (g *Geometry) places(positions []position) (places []place, reason string) {
-	places = make([]place, 0, len(positions))
+func (g *Geometry) readCorners(positions []position) (corners []corner, reason string) {
+	corners = make([]corner, 0, len(positions))
 	for _, p := range positions {
-		at, reason := g.place(p)
+		at, reason := g.corner(p)
 		if reason != "" {
 			return nil, reason
 		}
-		places = append(places, at)
+		corners = append(corners, at)
 	}
-	return places, ""
+	return corners, ""
 }
 
 func (g *Geometry) addLine(positions []position) (reason string) {
@@ -166,10 +166,10 @@ func (g *Geometry) addLine(positions []position) (reason string) {
 		return longLine
 	}
 	var l path
-	if l.places, reason = g.places(positions); reason != "" {
+	if l.corners, reason = g.readCorners(positions); reason != "" {
 		return reason
 	}
-	if l.edges = g.on.edges(l.places); len(l.edges) == 0 {
+	if l.edges = g.on.edges(l.corners); len(l.edges) == 0 {
 		return lineOfOnePoint
 	}
 	g.lines = []path{l}
@@ -184,7 +184,7 @@ func (g *Geometry) addPolygons(s *shape) string {
 			return reason
 		}
 		for _, r := range p {
-			points += len(r.places)
+			points += len(r.corners)
 		}
 		if points > maxLinePoints {
 			return tooManyPolygons
@@ -221,17 +221,17 @@ func (g *Geometry) polygon(s *shape, first, end int) (polygon, string) {
 // ring returns the ring with the given number, counted from 1. All but the first are
 // holes.
 func (g *Geometry) ring(positions []position, number int) (r path, reason string) {
-	places, reason := g.places(positions)
+	corners, reason := g.readCorners(positions)
 	if reason != "" {
 		return r, reason
 	}
-	if len(places) == 0 || places[0] != places[len(places)-1] {
+	if len(corners) == 0 || corners[0] != corners[len(corners)-1] {
 		return r, fmt.Sprintf(openRing, number)
 	}
-	r.edges = g.on.edges(places)
-	r.places = slices.Compact(places)
-	if last := len(r.places) - 1; last > 0 {
-		r.places = r.places[:last]
+	r.edges = g.on.edges(corners)
+	r.corners = slices.Compact(corners)
+	if last := len(r.corners) - 1; last > 0 {
+		r.corners = r.corners[:last]
 	}
 	if len(positions) < 4 || !g.on.encloses(&r, number > 1) {
 		return r, fmt.Sprintf(shortRing, number)
@@ -265,26 +265,26 @@ func (g *Geometry) edges() (list []*edge) {
 	return list
 }
 
-// corners lists all places that a geometry names.
+// corners lists the points that a geometry names.
 func (g *Geometry) corners() (list []vector) {
 	if g.isPoint {
 		list = append(list, g.point)
 	}
 	for p := range g.paths {
-		for _, q := range p.places {
+		for _, q := range p.corners {
 			list = append(list, q.at)
 		}
 	}
 	return list
 }
 
-// samples lists one place of each connected part of a geometry's edges, or the point.
+// samples lists one point of each connected part of a geometry's edges, or the point.
 func (g *Geometry) samples() (list []vector) {
 	if g.isPoint {
 		list = append(list, g.point)
 	}
 	for p := range g.paths {
-		list = append(list, p.places[0].at)
+		list = append(list, p.corners[0].at)
 	}
 	return list
 }

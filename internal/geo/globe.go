@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Sides, crossings and containment on the sphere. Edges are the shorter arcs of
-// great circles between two places. A ring has its inside on its left, so that
+// great circles between two points. A ring has its inside on its left, so that
 // one that runs clockwise encloses everything but what it surrounds, as the
 // service documents.
 
@@ -15,28 +15,28 @@ import (
 // Globe is the Earth: coordinates are longitude and latitude in degrees.
 type Globe struct{}
 
-// onEdgeTolerance is how far beside an edge a place may lie and still be on it:
+// onEdgeTolerance is how far beside an edge a point may lie and still be on it:
 // in radians, less than a tenth of a micrometre on the Earth.
 const onEdgeTolerance = 1e-14
 
-func placeAt(lonDegrees, latDegrees float64) place {
-	p := place{lon: lonDegrees * (math.Pi / 180), lat: latDegrees * (math.Pi / 180)}
+func cornerAt(lonDegrees, latDegrees float64) corner {
+	p := corner{lon: lonDegrees * (math.Pi / 180), lat: latDegrees * (math.Pi / 180)}
 	p.at = direction(p.lon, p.lat)
 	return p
 }
 
-func (Globe) place(lon, lat float64) (place, string) {
+func (Globe) corner(lon, lat float64) (corner, string) {
 	switch {
 	case !(lat >= -90 && lat <= 90):
-		return place{}, notLatitude
+		return corner{}, notLatitude
 	case !(lon >= -180 && lon <= 180):
-		return place{}, notLongitude
+		return corner{}, notLongitude
 	}
-	return placeAt(lon, lat), ""
+	return cornerAt(lon, lat), ""
 }
 
 func arcEdge(a, b vector) edge {
-	// The same direction as a × b, and precise for places that are close.
+	// The same direction as a × b, and precise for points that are close.
 	normal := a.plus(b).cross(b.minus(a)).unit()
 	e := edge{a: a, b: b, normal: normal, middle: a.plus(b).unit()}
 	// An arc rises above its chord by no more than its own length squared.
@@ -47,12 +47,12 @@ func arcEdge(a, b vector) edge {
 	return e
 }
 
-// edges has none between places that are one, however they are written: a pole is at
+// edges has none between points that are one, however they are written: a pole is at
 // every longitude, and the date line at two. Its direction would be chance.
-func (Globe) edges(places []place) []edge {
-	edges := make([]edge, 0, len(places)-1)
-	from := places[0].at
-	for _, p := range places[1:] {
+func (Globe) edges(corners []corner) []edge {
+	edges := make([]edge, 0, len(corners)-1)
+	from := corners[0].at
+	for _, p := range corners[1:] {
 		if p.at.minus(from).norm() > onEdgeTolerance {
 			edges = append(edges, arcEdge(from, p.at))
 			from = p.at
@@ -65,8 +65,8 @@ func (Globe) encloses(r *path, hole bool) bool {
 	if last := len(r.edges) - 1; last >= 0 && r.edges[last].b != r.edges[0].a {
 		r.edges[last] = arcEdge(r.edges[last].a, r.edges[0].a) // ends where it began, to the last digit
 	}
-	r.reversed = hole && leftIsSmaller(r.places)
-	return len(r.places) >= 3 && len(r.edges) >= 2
+	r.reversed = hole && leftIsSmaller(r.corners)
+	return len(r.corners) >= 3 && len(r.edges) >= 2
 }
 
 func (Globe) same(p, q vector) bool { return p.angle(q) <= onEdgeTolerance }
@@ -115,7 +115,7 @@ func (e *edge) angleTo(p vector) (angle, along float64) {
 	return b, 1
 }
 
-// point returns the place some way along the edge.
+// point returns the point some way along the edge.
 func (e *edge) point(along float64) vector {
 	angle := e.a.angle(e.b)
 	ahead := e.normal.cross(e.a)
@@ -123,7 +123,7 @@ func (e *edge) point(along float64) vector {
 	return e.a.times(cos).plus(ahead.times(sin)).unit()
 }
 
-// wideEnough is how far beside an edge a place must lie for the edge to tell
+// wideEnough is how far beside an edge a point must lie for the edge to tell
 // which side it is on.
 const wideEnough = 1e-10
 

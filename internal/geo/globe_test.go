@@ -24,7 +24,7 @@ func geometryOf(t *testing.T, on Surface, text string) *Geometry {
 	return &g
 }
 
-// A place that a clockwise ring surrounds is outside of it.
+// A point that a clockwise ring surrounds is outside of it.
 func TestDistanceToRing(t *testing.T) {
 	clockwise := geometryOf(t, Globe{}, `{"type":"Polygon","coordinates":[[[0,0],[0,4],[4,4],[4,0],[0,0]]]}`)
 	p := geometryOf(t, Globe{}, `{"type":"Point","coordinates":[2,2]}`)
@@ -33,15 +33,15 @@ func TestDistanceToRing(t *testing.T) {
 	}
 }
 
-// distanceToEdge is how far a place in the box is from its nearest side, by
+// distanceToEdge is how far a point in the box is from its nearest side, by
 // trying many points of it.
 func distanceToEdge(lon, lat float64) float64 {
-	p := placeAt(lon, lat).at
+	p := cornerAt(lon, lat).at
 	least := math.Inf(1)
 	for i := range 4001 {
 		at := float64(i) / 1000
-		top := arcEdge(placeAt(4, 4).at, placeAt(0, 4).at)
-		for _, q := range []vector{placeAt(at, 0).at, placeAt(0, at).at, placeAt(4, at).at, top.point(at / 4)} {
+		top := arcEdge(cornerAt(4, 4).at, cornerAt(0, 4).at)
+		for _, q := range []vector{cornerAt(at, 0).at, cornerAt(0, at).at, cornerAt(4, at).at, top.point(at / 4)} {
 			least = min(least, metres(p, q))
 		}
 	}
@@ -54,11 +54,11 @@ func TestAreaAroundPole(t *testing.T) {
 		{-58, -63.1}, {-74, -72.9}, {-102, -71.9}, {-102, -74.9}, {-131, -74.3}, {-163, -77.5}, {163, -77.4}, {172, -71.7}, {140, -65.9},
 		{113, -65.7}, {88, -66.6}, {59, -66.9}, {25, -69.8}, {-4, -70.0}, {-14, -71.0}, {-33, -77.3}, {-46, -77.9}, {-61, -74.7},
 	}
-	var ring []place
+	var ring []corner
 	for _, p := range outline {
-		ring = append(ring, placeAt(p[0], p[1]))
+		ring = append(ring, cornerAt(p[0], p[1]))
 	}
-	if got, want := areaLeftOf(ring), 13663158800775.9; math.Abs(got-want) > 1e-10*want {
+	if got, want := areaLeftOf(ring, 4*math.Pi*hemisphere, areaUnder), 13663158800775.9; math.Abs(got-want) > 1e-10*want {
 		t.Errorf("got %.1f, want %.1f", got, want)
 	}
 }
@@ -73,10 +73,10 @@ func starRing(t *rapid.T) (path, [][2]float64) {
 		angle := 2 * math.Pi * float64(i) / float64(n)
 		radius := float64(rapid.IntRange(2, 10).Draw(t, "radius")) * 1e-4
 		flat = append(flat, [2]float64{radius * math.Cos(angle), radius * math.Sin(angle)})
-		r.places = append(r.places, placeAt(flat[i][0], flat[i][1]))
+		r.corners = append(r.corners, cornerAt(flat[i][0], flat[i][1]))
 	}
 	for i := range n {
-		r.edges = append(r.edges, arcEdge(r.places[i].at, r.places[(i+1)%n].at))
+		r.edges = append(r.edges, arcEdge(r.corners[i].at, r.corners[(i+1)%n].at))
 	}
 	return r, flat
 }
@@ -99,7 +99,7 @@ func TestRingModel(t *testing.T) {
 		r, flat := starRing(t)
 		x := float64(rapid.IntRange(-1100, 1100).Draw(t, "x")) * 1e-6
 		y := float64(rapid.IntRange(-1100, 1100).Draw(t, "y")) * 1e-6
-		p := placeAt(x, y).at
+		p := cornerAt(x, y).at
 		for i := range r.edges {
 			if angle, _ := r.edges[i].angleTo(p); angle < 1e-12 {
 				t.Skip("too near to an edge to tell")
@@ -122,7 +122,7 @@ func TestRingModel(t *testing.T) {
 // many short chords along the line, which is the same in both directions.
 func TestDistanceLaws(t *testing.T) {
 	anywhere := rapid.Custom(func(t *rapid.T) vector {
-		return placeAt(rapid.Float64Range(-180, 180).Draw(t, "lon"), rapid.Float64Range(-90, 90).Draw(t, "lat")).at
+		return cornerAt(rapid.Float64Range(-180, 180).Draw(t, "lon"), rapid.Float64Range(-90, 90).Draw(t, "lat")).at
 	})
 	inSpace := func(p vector) vector {
 		at := p.stretched()

@@ -70,8 +70,8 @@ func (b *box) quarters() (list [4]box) {
 	return list
 }
 
-// cellAt returns the smallest cell of a place. Halving degrees is exact, so that the
-// same place has the same cell on every machine.
+// cellAt returns the smallest cell of a point. Halving degrees is exact, so that the
+// same point has the same cell on every machine.
 func cellAt(lon, lat float64) Cell {
 	b := earth
 	for !b.smallest() {
@@ -87,7 +87,7 @@ func cellAt(lon, lat float64) Cell {
 	return b.id
 }
 
-// vectorAt returns the direction of a place in degrees. Rows of indexes depend on the
+// vectorAt returns the direction of a point in degrees. Rows of indexes depend on the
 // last bit of it: degrees are multiplied first.
 func vectorAt(lon, lat float64) vector { return direction(lon*math.Pi/180, lat*math.Pi/180) }
 
@@ -103,7 +103,7 @@ func (b *box) middle() (v vector, radius float64) {
 	return v, max(v.angle(south), v.angle(north))
 }
 
-// circle is a cap: all that is no farther than some angle from a place.
+// circle is a cap: all that is no farther than some angle from its middle.
 type circle struct {
 	at     vector
 	radius float64

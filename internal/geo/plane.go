@@ -11,21 +11,21 @@ import (
 // coordinates are any numbers, edges are straight, and distances have their unit.
 type Plane struct{}
 
-// flatTolerance is by how much, relative to the lengths, a place may be beside a line
+// flatTolerance is by how much, relative to the lengths, a point may be beside a line
 // that it lies on.
 const flatTolerance = 1e-12
 
-func (Plane) place(x, y float64) (place, string) {
+func (Plane) corner(x, y float64) (corner, string) {
 	if math.IsInf(x, 0) || math.IsInf(y, 0) {
-		return place{}, notPosition
+		return corner{}, notPosition
 	}
-	return place{at: vector{x: x, y: y}}, ""
+	return corner{at: vector{x: x, y: y}}, ""
 }
 
-func (Plane) edges(places []place) []edge {
-	edges := make([]edge, 0, len(places)-1)
-	for i := range places[1:] {
-		if a, b := places[i].at, places[i+1].at; a != b {
+func (Plane) edges(corners []corner) []edge {
+	edges := make([]edge, 0, len(corners)-1)
+	for i := range corners[1:] {
+		if a, b := corners[i].at, corners[i+1].at; a != b {
 			low, high := vector{x: min(a.x, b.x), y: min(a.y, b.y)}, vector{x: max(a.x, b.x), y: max(a.y, b.y)}
 			edges = append(edges, edge{a: a, b: b, low: low, high: high})
 		}
@@ -55,12 +55,12 @@ func (Plane) crosses(e, f *edge) bool {
 	return turn(e.a, e.b, f.a)*turn(e.a, e.b, f.b) < 0 && turn(f.a, f.b, e.a)*turn(f.a, f.b, e.b) < 0
 }
 
-// part returns the place a part of the way along the edge.
+// part returns the point a part of the way along the edge.
 func (e *edge) part(part float64) vector {
 	return vector{x: e.a.x + part*(e.b.x-e.a.x), y: e.a.y + part*(e.b.y-e.a.y)}
 }
 
-// along returns how far along the edge the place is that is nearest to p: 0 to 1.
+// along returns how far along the edge the point is that is nearest to p: 0 to 1.
 func (e *edge) along(p vector) float64 {
 	dx, dy := e.b.x-e.a.x, e.b.y-e.a.y
 	length := dx*dx + dy*dy
@@ -135,11 +135,11 @@ func (Plane) distance(t Ticker, g, h *Geometry) float64 {
 func (Plane) area(g polygon) float64 {
 	area := 0.0
 	for i := range g {
-		twice, places := 0.0, g[i].places
-		first := places[0].at
-		for j := range places[1:] {
+		twice, corners := 0.0, g[i].corners
+		first := corners[0].at
+		for j := range corners[1:] {
 			// From the first corner on: coordinates may be far from zero.
-			a, b := places[j].at.minus(first), places[j+1].at.minus(first)
+			a, b := corners[j].at.minus(first), corners[j+1].at.minus(first)
 			twice += a.x*b.y - b.x*a.y
 		}
 		if i == 0 {

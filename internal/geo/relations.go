@@ -47,7 +47,7 @@ func (g *Geometry) Area() float64 {
 // Distance returns the least distance of two geometries: metres on the globe.
 func (g *Geometry) Distance(t Ticker, h *Geometry) float64 { return g.on.distance(t, g, h) }
 
-// Intersects reports whether two geometries have a place in common.
+// Intersects reports whether two geometries have a point in common.
 func (g *Geometry) Intersects(t Ticker, h *Geometry) bool {
 	others := h.edges()
 	for _, e := range g.edges() {
@@ -63,12 +63,12 @@ func (g *Geometry) Intersects(t Ticker, h *Geometry) bool {
 	return slices.ContainsFunc(g.samples(), h.has) || slices.ContainsFunc(h.samples(), g.has)
 }
 
-// meet reports whether two edges have a place in common.
+// meet reports whether two edges have a point in common.
 func meet(on Surface, e, f *edge) bool {
 	return !e.apart(f) && (on.crosses(e, f) || on.has(e, f.a) || on.has(e, f.b) || on.has(f, e.a) || on.has(f, e.b))
 }
 
-// has reports whether a place lies in a geometry, edges and ends included.
+// has reports whether a point lies in a geometry, edges and ends included.
 func (g *Geometry) has(p vector) bool {
 	if g.isPoint {
 		return g.on.same(g.point, p)
@@ -84,7 +84,7 @@ func (g *Geometry) has(p vector) bool {
 	})
 }
 
-// touches reports whether a place is on an edge of a path.
+// touches reports whether a point is on an edge of a path.
 func touches(on Surface, l *path, p vector) bool {
 	for i := range l.edges {
 		if on.has(&l.edges[i], p) {
@@ -160,7 +160,7 @@ func (g polygon) contains(t Ticker, part *Geometry) bool {
 // withinLine reports whether a point or line lies on a line, whose ends are its boundary.
 func (g *Geometry) withinLine(t Ticker, h *Geometry) bool {
 	l := &h.lines[0]
-	first, last := l.places[0].at, l.places[len(l.places)-1].at
+	first, last := l.corners[0].at, l.corners[len(l.corners)-1].at
 	if g.isPoint {
 		return h.has(g.point) && (first == last || g.point != first && g.point != last)
 	}

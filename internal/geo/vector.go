@@ -5,10 +5,10 @@ package geo
 import "math"
 
 // vector is a vector in space: on the globe a direction from the middle of the Earth,
-// of unit length; on a plane a place whose z is zero.
+// of unit length; on a plane a point whose z is zero.
 type vector struct{ x, y, z float64 }
 
-// direction returns the direction of a place whose coordinates are in radians.
+// direction returns the direction of a point whose coordinates are in radians.
 func direction(lon, lat float64) vector {
 	sinLat, cosLat := math.Sincos(lat)
 	sinLon, cosLon := math.Sincos(lon)
