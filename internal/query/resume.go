@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// Going on where a client says, and not a token of ours. A client that has merged rows
-// of several ranges has a token of the page that it took the last of them from, at best.
-// It says of what values its last row was, to each range, and which row.
+// Resuming an ordered query at the values of a row, instead of at a continuation token.
+//
+// A client that merges the rows of several ranges stops in the middle of a page of each. The
+// token that it has of a range begins after that page, or at it, and never in between. So it
+// sends to each range the sort keys of the last row that it returned, and the item that the
+// row was of.
 
 package query
 
@@ -14,23 +17,24 @@ import (
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
-// ErrResume: the query has no order, or another one than what a client wants to go on at.
+// ErrResume is returned for a query without an order, or with another number of sort keys
+// than the client sent values.
 var ErrResume = errors.New("the query cannot go on at these values")
 
-// Resume is where an ordered query goes on: with the rows that do not come before these
-// values.
+// Resume is where an ordered query resumes: at the first row whose sort keys do not come
+// before Keys.
 type Resume struct {
 	// Keys are the values, one for each key of the order.
 	Keys []datum.Value
-	// Exclude leaves out the rows that have just these.
+	// Exclude skips the rows whose sort keys equal Keys.
 	Exclude bool
-	// Ordinal is that of the item with which rows begin that have just these; 0 is with
-	// the first.
+	// Ordinal skips, among the rows whose sort keys equal Keys, those of items that come
+	// before the item with this ordinal; 0 skips none.
 	Ordinal uint64
 }
 
-// position returns the position before the first row of an item that is still to come.
-// Whether there is such an item does not matter.
+// position returns the position at which the page begins. No item need exist there: the item
+// of the last row may have expired since.
 func (r *Resume) position(p *sql.Program) position {
 	first, last := uint64(0), uint64(math.MaxUint64) // which no item has
 	if p.LatestFirst() {
@@ -46,13 +50,14 @@ func (r *Resume) position(p *sql.Program) position {
 	return at
 }
 
-// fits reports whether a query can go on so.
+// fits reports whether a query can resume at values: it has an order of the rows of single
+// items, with as many keys as there are values.
 func (r *Resume) fits(p *sql.Program) bool {
 	return p.OverItems() && p.Input() == nil && p.Ranking() == nil && !p.Grouped() && len(p.OrderBy()) > 0 && len(p.OrderBy()) == len(r.Keys)
 }
 
-// readPosition finds out what the keys of the token stand for, and goes on where the
-// client says, if that is further.
+// readPosition decodes the position of the continuation token. If the client also sent the
+// values of a row, the page begins at whichever of the two comes later.
 func (x *execution) readPosition() error {
 	if err := x.readKeys(); err != nil || x.q.Resume == nil {
 		return err
