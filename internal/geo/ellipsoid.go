@@ -50,8 +50,8 @@ func arcBetween(p, q vector) arc {
 	return arc{start: a, ahead: normal.cross(a), normal: normal, angle: a.angle(b)}
 }
 
-// opposite is how far from a straight angle points are when no plane through
-// them can be told from another.
+// opposite is how far from a straight angle points are when every plane through
+// one of them is as good as another.
 const opposite = 1e-12
 
 // stretched returns where a point is on the sphere that the ellipsoid becomes.

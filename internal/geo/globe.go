@@ -89,7 +89,7 @@ func (Globe) crosses(e, f *edge) bool {
 	a, b := f.side(e.a), f.side(e.b)
 	const tolerance = onEdgeTolerance
 	// One way or the other round: each edge's ends on different sides of the
-	// other, in an order that tells the crossing from the one opposite.
+	// other, in an order that the crossing on the other side of the Earth does not have.
 	return c < -tolerance && d > tolerance && b < -tolerance && a > tolerance ||
 		c > tolerance && d < -tolerance && b > tolerance && a < -tolerance
 }

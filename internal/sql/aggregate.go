@@ -95,7 +95,7 @@ type accumulator struct {
 	seen    datum.Set
 }
 
-// add takes one value in.
+// add takes one value in. COUNTIF counts what is true, and nothing else about it matters.
 func (a *accumulator) add(op aggregateOp, v datum.Value, f *frame) {
 	if v.IsUndefined() {
 		return
@@ -120,8 +120,8 @@ func (a *accumulator) add(op aggregateOp, v datum.Value, f *frame) {
 	a.count++
 }
 
-// takeBest keeps the value at one end of the order. Arrays and objects have no
-// place in it.
+// takeBest keeps the value at one end of the order. Arrays and objects are ordered
+// for ORDER BY alone: with one of them, MIN and MAX are undefined.
 func (a *accumulator) takeBest(v datum.Value, sign int, f *frame) {
 	if v.Kind() >= datum.KindArray {
 		a.spoiled = true
@@ -134,6 +134,8 @@ func (a *accumulator) takeBest(v datum.Value, sign int, f *frame) {
 	}
 }
 
+// collect takes a value into a list or a set. What both keep is counted, for the caller to
+// hold against a budget.
 func (a *accumulator) collect(op aggregateOp, v datum.Value, f *frame) {
 	if op == aggMakeSet {
 		if a.seen == nil {
@@ -154,7 +156,8 @@ func (a *accumulator) collect(op aggregateOp, v datum.Value, f *frame) {
 	f.kept += 2 * (a.list.Size() - before) // with the room to grow
 }
 
-// result returns what the aggregate is so far.
+// result returns what the aggregate is so far. AVG of nothing has no value, and SUM of
+// nothing is 0, as in the service.
 func (a *accumulator) result(op aggregateOp) datum.Value {
 	if a.spoiled {
 		return datum.Value{}
@@ -175,12 +178,14 @@ func (a *accumulator) result(op aggregateOp) datum.Value {
 	return a.list.Snapshot()
 }
 
-// Group holds the keys and the aggregates of rows that belong together.
+// Group holds the keys and the aggregates of rows that belong together. It outlives the
+// rows, so that it keeps no memory of theirs.
 type Group struct {
 	keys         []datum.Value
 	accumulators []accumulator
 }
 
+// newGroup returns a group with the keys of the frame's row, detached from its item.
 func newGroup(g *grouping, f *frame) *Group {
 	group := &Group{accumulators: make([]accumulator, len(g.aggregates))}
 	f.kept += len(g.aggregates) * accumulatorBytes

@@ -36,7 +36,7 @@ type CompileOptions struct {
 	Computed []Computed
 	// Vectors are the paths of the container's vector policy.
 	Vectors []Vector
-	// Planar says that places are on a plane, and not on the globe.
+	// Planar says that geometries lie on a plane, and not on the globe.
 	Planar bool
 	// Interrupted, if set, is called every so many steps; an error ends the compilation.
 	// Functions of constants, and regular expressions, may take long.
@@ -66,7 +66,7 @@ type Program struct {
 	input  *Program // whose rows are this one's items, or nil
 	slots  int
 	rowed  bool // runs over items; otherwise once, without any
-	planar bool // places are on a plane
+	planar bool // geometries lie on a plane
 	slice  Slice
 
 	condition *Condition
@@ -206,7 +206,9 @@ func (c *compiler) interrupted() error {
 	return c.stopped
 }
 
-// bound gives a program the values of its arguments, and its template, if it has one.
+// bound gives a program the values of its arguments, and its template, if it has one. A
+// parameter that became a constant, and a subquery that is a program of its own, hold values
+// that another request does not have: such a program has no template.
 func (c *compiler) bound(p *Program) *Program {
 	params := p.params
 	p.params = nil
@@ -255,11 +257,15 @@ func (c *compiler) block(q *syntax.Query, s *scope, fed bool) (*block, error) {
 	return b, c.orderBy(q, s, b)
 }
 
+// newSlot returns a slot that nothing else has. Slots are not used again, so that a value
+// stays where a closure expects it for the whole row.
 func (c *compiler) newSlot() int {
 	c.slots++
 	return c.slots - 1
 }
 
+// from compiles the sources in the order of the text: each may begin with the name of one
+// before it.
 func (c *compiler) from(q *syntax.Query, s *scope, b *block, fed bool) error {
 	if q.From == nil {
 		return nil
@@ -285,6 +291,9 @@ func (s *scope) bind(b binding) {
 	s.bindings = append(s.bindings, b)
 }
 
+// source compiles a path, or a call that makes an array, as a source. Only the first source
+// of the query may name the container, which has no name of its own: any that is not known
+// stands for it.
 func (c *compiler) source(src *syntax.Source, s *scope, b *block) error {
 	if src.Query != nil {
 		return c.sourceQuery(src, s, b)
@@ -321,7 +330,7 @@ func (c *compiler) source(src *syntax.Source, s *scope, b *block) error {
 		b.sources = append(b.sources, source{slot: base.slot, kind: sourceItem})
 		return nil
 	}
-	// The path must lead somewhere, which is not part of the condition.
+	// A row needs a value at the path, which the condition does not say.
 	b.condition = b.condition.inexact()
 	bound.slot = c.newSlot()
 	s.bind(bound)
@@ -329,6 +338,8 @@ func (c *compiler) source(src *syntax.Source, s *scope, b *block) error {
 	return nil
 }
 
+// sourceQuery compiles a subquery as a source. It sees the sources before it, and runs
+// again for each of their rows.
 func (c *compiler) sourceQuery(src *syntax.Source, s *scope, b *block) error {
 	inner := &scope{outer: s, container: s.container && len(s.bindings) == 0}
 	query, err := c.block(src.Query, inner, false)
@@ -357,6 +368,8 @@ func (b *block) whenAnyRow() *Condition {
 	return b.condition.inexact()
 }
 
+// where compiles the filter in parts. Each is tested as soon as the sources are there that
+// it needs, so that a row that fails opens none of the sources behind them.
 func (c *compiler) where(q *syntax.Query, s *scope, b *block) error {
 	if q.Where == nil {
 		return nil
@@ -381,6 +394,8 @@ func splitAnd(e syntax.Expr, dst []syntax.Expr) []syntax.Expr {
 	return append(dst, e)
 }
 
+// groupBy compiles the keys of groups. An aggregate without GROUP BY makes one group of all
+// rows.
 func (c *compiler) groupBy(q *syntax.Query, s *scope, b *block) error {
 	if q.GroupBy == nil && !HasAggregate(q) {
 		return nil
@@ -396,6 +411,8 @@ func (c *compiler) groupBy(q *syntax.Query, s *scope, b *block) error {
 	return nil
 }
 
+// selection compiles the select list. With groups it is computed once per group, from the
+// slots of the keys and aggregates, because a path has no one value there.
 func (c *compiler) selection(q *syntax.Query, s *scope, b *block) error {
 	s.grouping = b.grouping
 	defer func() { s.grouping = nil }()
@@ -476,7 +493,8 @@ func (c count) in(params map[string]datum.Value) (int64, error) {
 	return n, nil
 }
 
-// Constant returns the value of a literal, at any depth, or of a parameter.
+// Constant returns the value of a literal, at any depth, or of a parameter. It is for
+// callers that read the tree without a program; the compiler folds far more.
 func Constant(x syntax.Expr, params map[string]datum.Value) (v datum.Value, ok bool) {
 	switch x := x.(type) {
 	case *syntax.Literal:
@@ -507,6 +525,7 @@ func Constant(x syntax.Expr, params map[string]datum.Value) (v datum.Value, ok b
 	return datum.Value{}, false
 }
 
+// unresolved is the error for a name that stands for no source.
 func unresolved(name string, at syntax.Span) *syntax.Error {
 	return syntax.Errorf(at, "SC2001", "Identifier '%s' could not be resolved.", name)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What the grammar allows and the language does not.
+// What the grammar allows and the language does not. These checks need the tree alone; those
+// that need names or types are in the compiler.
 
 package sql
 
@@ -39,7 +40,8 @@ func HasAggregate(q *syntax.Query) bool {
 	return false
 }
 
-// checkQuery refuses clauses that do not go together, here and in all subqueries.
+// checkQuery refuses clauses that do not go together, here and in all subqueries. The order
+// of the checks is the service's: a client sees the first error, or the first list of them.
 func checkQuery(q *syntax.Query) error {
 	list := &errorList{}
 	if q.Rank {
@@ -132,7 +134,8 @@ func checkClauses(q *syntax.Query) error {
 	return nil
 }
 
-// checkAliases refuses sources that share a name, given or taken from a path.
+// checkAliases refuses sources that share a name, given or taken from a path: the later one
+// would hide the earlier one, which is hardly meant.
 func checkAliases(f *syntax.From) error {
 	if f == nil {
 		return nil
@@ -148,7 +151,8 @@ func checkAliases(f *syntax.From) error {
 	return nil
 }
 
-// checkRanked refuses what ORDER BY RANK does not go with.
+// checkRanked refuses what ORDER BY RANK does not go with. A rank is that of an item, so an
+// item must have one row at most.
 func checkRanked(q *syntax.Query, list *errorList) {
 	if q.From == nil {
 		return
@@ -190,7 +194,8 @@ func badWeights(q *syntax.Query) *syntax.Error {
 		"The length of this array must be the same as the number of the component scores.")
 }
 
-// checkArguments refuses a call that can never work.
+// checkArguments refuses a call that can never work: by the number of its arguments, by
+// the clause it stands in, or by arguments that are already known.
 func checkArguments(e *syntax.Call, fn *function.Function, parts []code, s *scope) error {
 	if message := fn.Arity(len(e.Args)); message != "" {
 		return syntax.Errorf(e.Span, "SC2050", "%s", message)
@@ -231,7 +236,8 @@ func CheckComputed(q *syntax.Query) error {
 	return err
 }
 
-// checkComputed looks at the form of a definition only.
+// checkComputed looks at the form of a definition only. A definition is compiled with every
+// query that uses it, and this must be true of it each time.
 func checkComputed(q *syntax.Query) error {
 	refuse := func(at syntax.Span) error {
 		return syntax.Errorf(at, "", "A computed property is defined by SELECT VALUE and a scalar expression FROM the container, without other clauses.")

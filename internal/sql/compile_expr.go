@@ -38,11 +38,12 @@ type code struct {
 	// bare is whether it is a path, which as a filter stands for itself: only true is
 	// true.
 	bare bool
-	// What an index can tell about the rows for which the expression is true, and
-	// for which it is false; nil if nothing, or if it is bare.
+	// yes is what an index knows about the rows for which the expression is true, and no
+	// about those for which it is false; nil if nothing, or if it is bare.
 	yes, no *Condition
 }
 
+// constantCode is an expression that has the same value for every row.
 func constantCode(v datum.Value) code {
 	return code{constant: true, value: v, eval: func(*frame) datum.Value { return v }}
 }
@@ -53,6 +54,8 @@ func (x code) whenTrue() *Condition { return x.when(true, x.yes) }
 // whenFalse returns what is known where the expression is false.
 func (x code) whenFalse() *Condition { return x.when(false, x.no) }
 
+// when completes what is known of an expression that has one value, true or false. A bare
+// path passes a filter only where the property is exactly that boolean.
 func (x code) when(b bool, known *Condition) *Condition {
 	switch {
 	case x.constant:
@@ -120,6 +123,7 @@ func (c *compiler) expr(e syntax.Expr, s *scope) (code, error) {
 }
 
 // literalValue returns what a literal means.
+// literalValue makes a value of a literal, once for all rows.
 func literalValue(l *syntax.Literal) datum.Value {
 	switch l.Kind {
 	case syntax.LitNull:
@@ -239,7 +243,7 @@ func (c *compiler) steps(e syntax.Expr, s *scope) (steps []syntax.Step, base syn
 const noElement int64 = -2
 
 // constantStep turns a constant subscript into a step. One that is neither a
-// name nor a place leads nowhere.
+// name nor an index leads nowhere.
 func constantStep(sub code) (step syntax.Step, ok bool) {
 	if !sub.constant {
 		return syntax.Step{}, false
@@ -345,6 +349,7 @@ func (c *compiler) ternary(e *syntax.Ternary, s *scope) (code, error) {
 	}}, constant), nil
 }
 
+// coalesce computes the right side only where the left is undefined. Null is a value.
 func (c *compiler) coalesce(e *syntax.Coalesce, s *scope) (code, error) {
 	parts, constant, err := c.exprs([]syntax.Expr{e.X, e.Y}, s)
 	if err != nil {
@@ -430,6 +435,8 @@ func (c *compiler) object(e *syntax.ObjectLit, s *scope) (code, error) {
 	}}, constant), nil
 }
 
+// duplicateProperty is the error for two properties of one name, in an object or in the
+// select list.
 func duplicateProperty(name string, at syntax.Span) *syntax.Error {
 	return syntax.Errorf(at, "", "The property name '%s' is specified more than once.", name)
 }

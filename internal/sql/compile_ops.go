@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Operators to closures, with what an index can know about them.
+// Operators and calls to closures, with what an index can know about them. Each compiles
+// its operands first, and is folded if all of them are constant.
 
 package sql
 
@@ -72,7 +73,7 @@ func (c *compiler) binary(e *syntax.Binary, s *scope) (code, error) {
 }
 
 // comparison compiles an operator between values. Most of them compare with a
-// constant.
+// constant, whose kind is looked at here once instead of for every row.
 func comparison(op syntax.Op, left, right code) evaluator {
 	x, y := left.eval, right.eval
 	if right.argument {
@@ -153,7 +154,9 @@ func (c *compiler) in(e *syntax.In, s *scope) (code, error) {
 // longer ones are hashed.
 const maxScannedList = 8
 
-// inConstants compiles IN with a long list of constants.
+// inConstants compiles IN with a long list of constants: the row's value is looked up by
+// its canonical text. NaN and infinities are left out, for they equal nothing that an item
+// can have.
 func inConstants(x evaluator, parts []code) evaluator {
 	set := make(datum.Set, len(parts))
 	unknown := false
@@ -244,7 +247,9 @@ func (c *compiler) like(e *syntax.Like, s *scope) (code, error) {
 	return c.folded(result, constant), nil
 }
 
-// call compiles a function.
+// call compiles a function. Its arguments are computed and checked for their types here,
+// once for all functions: see [function.Function.Types]. What it reads is counted before it
+// runs, because a function over long texts cannot be interrupted.
 func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	if e.UDF {
 		return c.udf(e, s)
@@ -302,7 +307,8 @@ func (c *compiler) call(e *syntax.Call, s *scope) (code, error) {
 	return c.folded(result, constant && !fn.NonDeterministic), nil
 }
 
-// udf compiles a call of a user-defined function.
+// udf compiles a call of a user-defined function. It is never folded: the function is a
+// script, and may return something else each time.
 func (c *compiler) udf(e *syntax.Call, s *scope) (code, error) {
 	parts, _, err := c.exprs(e.Args, s)
 	if err != nil {
@@ -320,6 +326,8 @@ func (c *compiler) udf(e *syntax.Call, s *scope) (code, error) {
 	}}, nil
 }
 
+// unknownFunction is the error for a name that no function has. It points to the name, and
+// not to the call.
 func unknownFunction(e *syntax.Call) *syntax.Error {
 	name := syntax.Span{Start: e.Start, End: e.Start + len(e.Written)}
 	return syntax.Errorf(name, "SC2005", "'%s' is not a recognized built-in function name.", e.Written)

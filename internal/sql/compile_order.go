@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// ORDER BY.
+// ORDER BY. The service orders by paths and by scores, and refuses other expressions, since
+// an index has no order for them.
 
 package sql
 
@@ -138,6 +139,7 @@ func (c *compiler) isStored(o origin) bool {
 		!slices.ContainsFunc(c.opts.Computed, func(p Computed) bool { return p.Name == o.path[0].Name })
 }
 
+// unsupportedOrder is the error for an item of ORDER BY that leads to no property.
 func unsupportedOrder(e syntax.Expr) *syntax.Error {
 	return syntax.Errorf(e.Pos(), "2206", "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
 }
@@ -197,7 +199,8 @@ func (c *compiler) vectorArguments(parts []code) ([]code, function.Metric) {
 	return append(full[:function.VectorOptionsAt], constantCode(b.Value())), policy.Metric
 }
 
-// vectorPolicy returns the policy for the vectors at a path, or nil if there is none.
+// vectorPolicy returns the container's policy for the vectors at a path, or nil if there is
+// none.
 func (c *compiler) vectorPolicy(o origin) *Vector {
 	for i := range c.opts.Vectors {
 		policy := &c.opts.Vectors[i]

@@ -118,6 +118,8 @@ func or(a, b *Condition) *Condition {
 	return joined
 }
 
+// operands returns the parts of a condition that is joined in the same way, so that a chain
+// of AND or OR is one list and not a tower.
 func (c *Condition) operands(op CondOp) []*Condition {
 	if c.Op == op {
 		return c.Of
@@ -136,7 +138,8 @@ func (c *Condition) inexact() *Condition {
 	return &weaker
 }
 
-// constantCondition is about something that is the same for every item.
+// constantCondition is about something that is the same for every item. With
+// CondNever, no item has to be looked at.
 func constantCondition(holds bool) *Condition {
 	if holds {
 		return &Condition{Op: CondAlways, Exact: true}
@@ -196,6 +199,8 @@ var comparisons = [...]struct {
 	syntax.OpGe: {CondGe, CondLt, syntax.OpLe},
 }
 
+// inConditions is about a value that is in a list, or not. An undefined element leaves open
+// whether the value is missing, so that nothing is certainly outside of such a list.
 func inConditions(needle code, list []code) (yes, no *Condition) {
 	var values []datum.Value
 	unknown := false
@@ -277,7 +282,8 @@ func literalStart(pattern string, escape rune) (start, rest string) {
 }
 
 // callConditions returns what is known where a call is true, and where it is
-// false.
+// false. For most calls the latter is not known: there is no condition for "does not
+// begin with".
 func callConditions(name string, args []code) (yes, no *Condition) {
 	if name == "ST_WITHIN" || name == "ST_INTERSECTS" {
 		return nearCondition(args, datum.Int(0)), nil
@@ -338,6 +344,8 @@ func textCondition(args []code, exact, fold CondOp) *Condition {
 	return nil
 }
 
+// termsCondition is about a text with terms. An index of words may find too much, such as
+// words that do not follow each other, and each item is looked at again.
 func termsCondition(args []code, op CondOp) *Condition {
 	var terms []datum.Value
 	for _, x := range args[1:] {
@@ -350,7 +358,7 @@ func termsCondition(args []code, op CondOp) *Condition {
 }
 
 // nearCondition is about a geometry of the item and one that is constant, in either
-// order.
+// order. It is never exact: cells of a grid are larger than what is in them.
 func nearCondition(args []code, metres datum.Value) *Condition {
 	x, other := args[0], args[1]
 	if x.constant {

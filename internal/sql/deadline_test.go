@@ -45,7 +45,7 @@ func TestExpressionsEndWhenTold(t *testing.T) {
 		}}
 		p := mustCompile(t, text, map[string]datum.Value{"@long": datum.Str(long)})
 		if _, err := Evaluate(p, [][]byte{[]byte(item)}, cx); !errors.Is(err, errTest) || asked != 3 {
-			t.Errorf("%s: asked %d times and got %v, want the end that it was told", name, asked, err)
+			t.Errorf("%s: asked %d times and got %v, want the error of Interrupted", name, asked, err)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestCompilationEndsWhenTold(t *testing.T) {
 			return nil
 		}})
 		if !errors.Is(err, errTest) {
-			t.Errorf("%.50s: got %v, want the end that it was told", text, err)
+			t.Errorf("%.50s: got %v, want the error of Interrupted", text, err)
 		}
 	}
 }

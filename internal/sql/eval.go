@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // Running compiled queries: rows of a FROM, and what subqueries make of theirs.
+//
+// Rows are passed to a function as they are made, and never collected here: an item may make
+// a million rows, of which EXISTS wants one. A function that has enough returns false.
 
 package sql
 
@@ -48,7 +51,8 @@ func (f *frame) fits(size int) bool {
 	return f.cx.Err() == nil
 }
 
-// callUDF calls a user-defined function.
+// callUDF calls a user-defined function. Its failure ends the query: an undefined value in
+// its place would look like an answer.
 func (f *frame) callUDF(name string, args []datum.Value, at syntax.Span) datum.Value {
 	if f.cx.UDF == nil {
 		return f.cx.Fail(syntax.Errorf(at, "", "The user-defined function '%s' does not exist.", name))
@@ -159,7 +163,8 @@ func (b *block) run(f *frame, emit func(datum.Value) bool) bool {
 	})
 }
 
-// maxGroups is how many groups a subquery may have.
+// maxGroups is how many groups a subquery may have. All are in memory at
+// once.
 const maxGroups = 1 << 16
 
 // runGroups collects the rows that feed makes, and calls emit for the groups in the order of
@@ -198,7 +203,8 @@ func (b *block) runGroups(f *frame, feed func(add func() bool) bool, limit int, 
 	return more && f.cx.Err() == nil
 }
 
-// eval returns the projected value of the frame's row or group.
+// eval returns the projected value of the frame's row or group. The size is checked after
+// each property, because a few of them can hold many copies of an item.
 func (p *projection) eval(f *frame) datum.Value {
 	if p.value != nil {
 		return p.value(f)
@@ -213,7 +219,8 @@ func (p *projection) eval(f *frame) datum.Value {
 	return b.Value()
 }
 
-// subquery compiles a subquery in an expression.
+// subquery compiles a subquery in an expression. It asks for no more rows than decide its
+// value: one for EXISTS, two to see that there is more than one.
 func (c *compiler) subquery(e *syntax.Subquery, s *scope) (code, error) {
 	b, err := c.block(e.Query, &scope{outer: s}, false)
 	if err != nil {
@@ -273,6 +280,7 @@ func (b *block) all(f *frame) bool {
 	return holds
 }
 
+// array collects all rows, up to the size that a value may have.
 func (b *block) array(f *frame) datum.Value {
 	var list datum.ArrayBuilder
 	b.run(f, func(v datum.Value) bool {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // What operators do with values. Whatever an operator is not made for gives
-// undefined.
+// undefined. Numbers are float64 here, as in JavaScript: integers keep all their digits
+// only where they are copied.
 
 package sql
 
@@ -118,8 +119,8 @@ func holds(op syntax.Op, order int) bool {
 	return order >= 0
 }
 
-// compareWithNumber is compareValues with a number on the right. NaN is neither
-// less nor equal nor greater.
+// compareWithNumber is compareValues with a number on the right, which most filters
+// have. NaN is neither less nor equal nor greater.
 func compareWithNumber(op syntax.Op, v datum.Value, y float64) datum.Value {
 	x, ok := v.AsFloat()
 	if !ok {
@@ -134,7 +135,8 @@ func compareWithNumber(op syntax.Op, v datum.Value, y float64) datum.Value {
 	return datum.Bool(holds(op, cmp.Compare(x, y)))
 }
 
-// equalsText is OpEq with a string on the right.
+// equalsText is OpEq with a string on the right: the most frequent filter of all, without
+// the switch over kinds.
 func equalsText(v datum.Value, text string) datum.Value {
 	if v.Kind() == datum.KindUndefined {
 		return v
@@ -176,7 +178,8 @@ func binaryValue(op syntax.Op, a, b datum.Value) datum.Value {
 // shiftMask keeps the bits of a shift count that count.
 const shiftMask = 31
 
-// bitwise applies an operator on 32-bit integers, as JavaScript has them.
+// bitwise applies an operator on 32-bit integers, as JavaScript has them: a shift counts
+// modulo 32, and only the zero-filling shift to the right is without a sign.
 func bitwise(op syntax.Op, x, y int32) float64 {
 	switch op {
 	case syntax.OpBitAnd:

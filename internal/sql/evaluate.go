@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The whole of a query over items that are all in memory.
+// The whole of a query over items that are all in memory: rows are ordered, made distinct
+// and cut in the order of the clauses, and not in pages as package query does.
 
 package sql
 
@@ -67,7 +68,8 @@ func EvaluateOver(p *Program, rows [][]byte, cx *function.Context) ([][]byte, er
 	return Evaluate(&outer, rows, cx)
 }
 
-// heldRow is a row before it is ordered and cut.
+// heldRow is a row before it is ordered and cut. It has the item for ranking, which comes
+// after all rows are known.
 type heldRow struct {
 	json []byte
 	keys []datum.Value
@@ -75,7 +77,7 @@ type heldRow struct {
 }
 
 // rankRows orders the rows of a query with ORDER BY RANK, where every item has
-// one at most.
+// one at most. Statistics are counted over all items, also those that the filter leaves out.
 func rankRows(r *Runner, items [][]byte, rows []heldRow) ([]heldRow, error) {
 	ranking := r.p.Ranking()
 	stats := ranking.NewStatistics()

@@ -36,7 +36,8 @@ type rankScore struct {
 	closer   bool      // a greater distance is better
 }
 
-// rankItem is one item of the clause: a score, or a fusion of several.
+// rankItem is one item of the clause: a score, or a fusion of several. Scores are numbered
+// through all items, so that a row's scores are one list.
 type rankItem struct {
 	components []int
 	weights    []float64 // of a fusion, else nil
@@ -105,7 +106,8 @@ func (c *compiler) fusion(q *syntax.Query, call *syntax.Call, s *scope) (scores 
 	return scores, weights, nil
 }
 
-// component compiles one score.
+// component compiles one score. The score of a text is not an expression: the runner asks
+// for the text, and counts its terms itself.
 func (c *compiler) component(q *syntax.Query, e syntax.Expr, s *scope) (rankScore, error) {
 	call, ok := e.(*syntax.Call)
 	if !ok || !isScore(call) {
@@ -183,7 +185,8 @@ func (r *Runner) CountText(stats []function.TextStatistics, item datum.Value) er
 	return r.f.cx.Err()
 }
 
-// countText counts in the text that a score is about; nil if there is none.
+// countText counts in the text that a score is about; nil if there is none. A vector's
+// distance is a score without a text.
 func (r *Runner) countText(i int) *function.TextCount {
 	c := &r.p.main.ranking.components[i]
 	if c.text == nil {
@@ -200,7 +203,8 @@ func (r *Runner) countText(i int) *function.TextCount {
 	return &count
 }
 
-// AppendScores appends the scores of this row. Greater ones are better.
+// AppendScores appends the scores of this row. Greater ones are better: distances that are
+// better when they are less change their sign.
 func (r *Runner) AppendScores(dst []float64, stats []function.TextStatistics) ([]float64, error) {
 	for i := range r.p.main.ranking.components {
 		c := &r.p.main.ranking.components[i]
@@ -245,7 +249,8 @@ func (r *Ranking) Rank(scores [][]float64) []int {
 // ranks from deciding alone.
 const rankConstant = 60
 
-// keys returns one number for each row, by which rows are ordered.
+// keys returns one number for each row, by which rows are ordered. A fused number is made of
+// ranks alone, since scores of different kinds cannot be added.
 func (item *rankItem) keys(scores [][]float64) []float64 {
 	keys := make([]float64, len(scores))
 	if item.weights == nil {

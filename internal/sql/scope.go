@@ -64,6 +64,8 @@ func (b *builtObject) member(s syntax.Step) origin {
 	return origin{}
 }
 
+// with returns the origin of what steps lead to. The path is copied, for others may lead on
+// from the same one.
 func (o origin) with(steps ...syntax.Step) origin {
 	if len(steps) > 0 && !o.known {
 		return o.built.member(steps[0]).with(steps[1:]...)
@@ -82,7 +84,7 @@ func (o origin) with(steps ...syntax.Step) origin {
 type binding struct {
 	name    string
 	slot    int
-	source  int // its place among the sources of its query
+	source  int // its position among the sources of its query
 	kind    sourceKind
 	origin  origin
 	derived bool // the value is not a part of the item as it is stored
@@ -149,6 +151,8 @@ type groupOrder struct {
 	desc bool
 }
 
+// addKey notes a key by a text that the same expression has wherever it stands. Heights keep
+// most other expressions from being printed for a comparison.
 func (g *grouping) addKey(e syntax.Expr, s *scope, k groupKey) {
 	g.keys = append(g.keys, k)
 	g.slots[fingerprint(e, s)] = k.slot

@@ -18,7 +18,8 @@ type TextQuestion struct {
 	Phrases []function.Phrase
 }
 
-// textQuestion makes a question of a path and terms.
+// textQuestion makes a question of a path and terms. An index has words by path, so that
+// the path must lead to one text.
 func textQuestion(text code, terms []datum.Value) (TextQuestion, bool) {
 	phrases, ok := function.Phrases(terms)
 	return TextQuestion{text.origin.path, phrases}, ok && text.origin.single() && len(text.origin.path) > 0
@@ -72,7 +73,8 @@ func (r *Ranking) Texts() ([]TextQuestion, bool) {
 	return questions, true
 }
 
-// Fused reports whether the place of a row depends on the rows that there are.
+// Fused reports whether the rank of a row depends on the other rows. Then no row can be
+// returned before all of them are known.
 func (r *Ranking) Fused() bool {
 	return slices.ContainsFunc(r.items, func(item rankItem) bool { return item.weights != nil })
 }

@@ -7,7 +7,7 @@
 //     parameter is for its values alone.
 //  2. Compared with something that each row has its own of, also by a function that
 //     looks for it there, a parameter is an argument: the program reads the value when
-//     it runs, and its condition holds a mark in its place, until a program is bound.
+//     it runs, and its condition holds a mark instead of it, until a program is bound.
 //     What is made of it depends on its kind only. What TOP, OFFSET and LIMIT say is
 //     worked out when a program is bound.
 //  3. So a program whose parameters are arguments wherever they stand serves all

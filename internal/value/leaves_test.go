@@ -107,7 +107,7 @@ func TestCursorFindsTheLeaves(t *testing.T) {
 	checkLeaves(t, mustParse(t, deepest))
 }
 
-// Strings of all lengths, with an escape at every place or none.
+// Strings of all lengths, with an escape at every offset or none.
 func TestCursorReadsStrings(t *testing.T) {
 	const characters = "abcdefgh\u00e9!#[]\u0080ijklmnop"
 	for length := range 64 {

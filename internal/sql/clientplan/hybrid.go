@@ -60,6 +60,7 @@ type component struct {
 	terms []syntax.Expr
 }
 
+// hybrid plans ORDER BY RANK: one query for the statistics, and one for each score.
 func (p *planner) hybrid() (*HybridInfo, error) {
 	p.need(FeatureHybridSearch)
 	scores, weights, ok := p.program.Scores()
@@ -132,7 +133,7 @@ func (p *planner) terms(args []syntax.Expr) []syntax.Expr {
 	return terms
 }
 
-// literalOf returns the expression of a value.
+// literalOf returns the expression of a value, for terms that are elements of a parameter.
 func literalOf(v datum.Value) syntax.Expr {
 	if s, ok := v.AsString(); ok {
 		return &syntax.Literal{Kind: syntax.LitString, Text: s}
@@ -205,7 +206,8 @@ func (p *planner) componentInfo(components []component, order syntax.SortItem) *
 	return info
 }
 
-// sliceComponent has a score return enough rows for those that are asked for.
+// sliceComponent has a score return enough rows for those that are asked for. A row that is
+// good by two scores may be among the first of neither.
 func (p *planner) sliceComponent(info *QueryInfo, q *syntax.Query, components int) {
 	rows := func(n int64) *int64 {
 		n *= rankSurplus

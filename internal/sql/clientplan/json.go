@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Query plans as clients read them.
+// Query plans as clients read them. The names of properties, and which of them are null, are
+// the service's: clients fail on others.
 
 package clientplan
 
@@ -39,6 +40,7 @@ func (p *Plan) AppendJSON(dst []byte, ranges []Range) []byte {
 	return append(dst, '}')
 }
 
+// appendJSON appends all properties, also those that the query has no use for.
 func (i *QueryInfo) appendJSON(dst []byte) []byte {
 	dst = value.AppendString(append(dst, `{"distinctType":`...), string(i.Distinct))
 	dst = appendCount(append(dst, `,"top":`...), i.Top)
@@ -68,6 +70,7 @@ func (i *QueryInfo) appendJSON(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
+// appendJSON leaves out weights that are all alike: clients then weigh all scores the same.
 func (h *HybridInfo) appendJSON(dst []byte) []byte {
 	dst = value.AppendString(append(dst, `{"globalStatisticsQuery":`...), h.Statistics)
 	dst = appendList(append(dst, `,"componentQueryInfos":`...), h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
@@ -80,7 +83,7 @@ func (h *HybridInfo) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendCount appends a number, or null: clients tell no TOP from TOP 0.
+// appendCount appends a number, or null: to clients, TOP 0 is not the same as no TOP.
 func appendCount(dst []byte, n *int64) []byte {
 	if n == nil {
 		return append(dst, "null"...)
@@ -88,7 +91,7 @@ func appendCount(dst []byte, n *int64) []byte {
 	return strconv.AppendInt(dst, *n, 10)
 }
 
-// appendNameOrNull appends a name, or null for none.
+// appendNameOrNull appends a name, or null for none: the empty text would be a name.
 func appendNameOrNull(dst []byte, name string) []byte {
 	if name == "" {
 		return append(dst, "null"...)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The partition keys that a filter leaves.
+// The partition keys that a filter leaves. A client asks only the ranges that have one of
+// them, so a key too many costs a request, and a key too few loses rows: what is not
+// understood leaves all keys.
 
 package clientplan
 
@@ -33,7 +35,7 @@ func (s KeyScope) prefixOf(paths []value.Path) bool {
 }
 
 // ScopeKeys returns the partition keys that a query can find something under,
-// as far as its condition tells: WHERE c.key = 1, c.key IN (1, 2) and the like,
+// as far as its condition says: WHERE c.key = 1, c.key IN (1, 2) and the like,
 // with AND and OR between them.
 func ScopeKeys(p *sql.Program, paths []value.Path) KeyScope {
 	for p.Input() != nil {
@@ -106,6 +108,8 @@ func scopeOf(p pinned) KeyScope {
 	return KeyScope{Keys: keys}
 }
 
+// length returns how many values are known from the first on. Only these name keys: a
+// prefix of a hierarchical key is a range of keys, and a later value alone is not.
 func (k pin) length() int {
 	n := 0
 	for n < len(k) && k[n].known {
@@ -114,6 +118,7 @@ func (k pin) length() int {
 	return n
 }
 
+// first returns the first n values, as a key that others can be compared with.
 func (k pin) first(n int) pin {
 	var short pin
 	copy(short[:n], k[:n])

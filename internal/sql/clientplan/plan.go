@@ -127,6 +127,7 @@ const (
 	Descending SortOrder = "Descending"
 )
 
+// sortOrder returns a direction by the name that clients have for it.
 func sortOrder(desc bool) SortOrder {
 	if desc {
 		return Descending
@@ -149,7 +150,7 @@ func ListsAggregates(q *syntax.Query) bool {
 	return q.From != nil && q.Select.Value == nil && q.GroupBy == nil && sql.HasAggregate(q)
 }
 
-// Plan makes the plan of a query. The error is an *[syntax.Error].
+// New makes the plan of a query. The error is an *[syntax.Error].
 func New(program *sql.Program, o Options) (*Plan, error) {
 	q := program.Query()
 	p := &planner{program: program, query: q, opts: o}
@@ -181,6 +182,7 @@ func (e *FeatureError) Error() string {
 	return "Query contains the following features, which the calling client does not support: " + e.Missing.String()
 }
 
+// planner holds a query while its plan is made.
 type planner struct {
 	program *sql.Program
 	query   *syntax.Query
@@ -192,6 +194,7 @@ type planner struct {
 	single             bool // one partition key, or none, has all rows
 }
 
+// need notes what the plan asks of the client.
 func (p *planner) need(f FeatureSet) { p.needed |= f }
 
 // count returns the value of TOP, OFFSET or LIMIT, which the compiler has checked, or
@@ -235,7 +238,7 @@ func (p *planner) plain() error {
 	return nil
 }
 
-// slice has the client cut the result.
+// slice has the client cut the result: no range knows how many rows the others have.
 func (p *planner) slice() {
 	p.info.Top, p.info.Offset, p.info.Limit = p.top, p.offset, p.limit
 	if p.top != nil {
@@ -246,6 +249,7 @@ func (p *planner) slice() {
 	}
 }
 
+// rewrite sets the query for each range; without a call, that is the client's own.
 func (p *planner) rewrite(q syntax.Query) { p.info.Rewritten = q.String() }
 
 // limited has every range return as many rows as the client may need of it.
@@ -305,6 +309,7 @@ func (p *planner) distinctCount() bool {
 	return true
 }
 
+// isDefinedLiteral reports whether COUNT of an expression counts all rows.
 func isDefinedLiteral(x syntax.Expr) bool {
 	lit, ok := x.(*syntax.Literal)
 	return ok && lit.Kind != syntax.LitUndefined

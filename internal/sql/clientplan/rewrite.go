@@ -20,6 +20,9 @@ const resumeFilter = "({documentdb-formattableorderbyquery-filter})"
 // from several ranges would have to be put together first.
 const errComposed = "Compositions of aggregates and other expressions are not allowed."
 
+// Short names for the nodes that rewritten queries are made of. They have no position in a
+// text.
+
 func countOf(n int64) syntax.Expr { return &syntax.Literal{Kind: syntax.LitInt, Int: n} }
 func callOf(name string, args ...syntax.Expr) *syntax.Call {
 	return &syntax.Call{Name: strings.ToUpper(name), Written: name, Args: args}
@@ -30,11 +33,13 @@ func prop(name string, x syntax.Expr) syntax.Property {
 func objectOf(props ...syntax.Property) syntax.Expr { return &syntax.ObjectLit{Props: props} }
 func arrayOf(items ...syntax.Expr) syntax.Expr      { return &syntax.ArrayLit{Items: items} }
 
+// aliased is an item of a select list by the name that clients expect.
 func aliased(x syntax.Expr, alias string) syntax.SelectItem {
 	return syntax.SelectItem{Expr: x, Alias: alias, Name: alias, Aliased: true}
 }
 
-// wrapped returns [{"item": x}, …].
+// wrapped returns [{"item": x}, …]: an undefined x leaves out the property, and not the
+// element, so that every key stays at its index.
 func wrapped(list []syntax.Expr) syntax.Expr {
 	items := make([]syntax.Expr, len(list))
 	for i, x := range list {
@@ -43,7 +48,8 @@ func wrapped(list []syntax.Expr) syntax.Expr {
 	return arrayOf(items...)
 }
 
-// payload returns what a query projects, as one expression.
+// payload returns what a query projects, as one expression: a row that is merged has its
+// keys beside it.
 func payload(q *syntax.Query) syntax.Expr {
 	switch {
 	case q.Select.Star:
@@ -291,7 +297,7 @@ func (p *planner) aggregate(x syntax.Expr) (name string, parts syntax.Expr, err 
 	case "AVG":
 		props[0].Value = objectOf(prop("sum", callOf("SUM", c.Args...)), prop("count", callOf("COUNT", c.Args...)))
 	case "MIN", "MAX":
-		// The least of nothing must be told from the least of values that have none.
+		// The count shows whether there was no value, or only values that have no least one.
 		props = append(props, prop("item2", objectOf(prop(strings.ToLower(c.Name), c), prop("count", callOf("COUNT", c.Args...)))))
 	case "COUNTIF":
 		p.need(FeatureCountIf)

@@ -4,7 +4,7 @@
 //
 // Clients that merge the rows of several ranges order arrays, and objects, by a hash, and
 // so rows that are ordered by them have to come in its order. It is that of the .NET SDK:
-// MurmurHash3 of 128 bits, with a seed for each kind of value, an element's place and a
+// MurmurHash3 of 128 bits, with a seed for each kind of value, an element's index and a
 // property's name as the seed of what is there. Numbers are hashed as they are spelled,
 // so that integers beyond 2^53, and -0.0, differ here from those that they are equal to.
 //

@@ -51,7 +51,7 @@ const (
 	formSent                 // an array or object: numbers in text are spelled as the client did
 	formInfinite             // an array or object: text holds NaN or an infinity
 	formHashed               // an array or object: bits and text are the halves of its hash
-	formArgument             // not known yet: bits are the place of an argument
+	formArgument             // not known yet: bits are the position of an argument
 )
 
 // Value is one value of the query language. It is small, immutable and passed

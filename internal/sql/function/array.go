@@ -109,6 +109,8 @@ func objectPartOf(a, b datum.Value) bool {
 	return true
 }
 
+// arrayContainsAny and arrayContainsAll take their needles as arguments, and one that is
+// undefined leaves the result open unless the others decide.
 func arrayContainsAny(_ *Context, args []datum.Value) datum.Value {
 	return anyOf(args[1:], inArray(args[0], len(args)-1))
 }
@@ -140,6 +142,7 @@ func inArray(array datum.Value, needles int) func(datum.Value) datum.Value {
 	}
 }
 
+// arrayLength counts the elements on the way over the text: nothing is parsed for it.
 func arrayLength(_ *Context, args []datum.Value) datum.Value {
 	return datum.Int(int64(args[0].Len()))
 }
@@ -189,6 +192,7 @@ func sum(numbers []float64) float64 {
 	return total
 }
 
+// arraySum is undefined if an element is no number; of nothing it is 0.
 func arraySum(_ *Context, args []datum.Value) datum.Value {
 	numbers, ok := numbersOf(args[0])
 	if !ok {
@@ -197,6 +201,7 @@ func arraySum(_ *Context, args []datum.Value) datum.Value {
 	return datum.Float(sum(numbers))
 }
 
+// arrayAvg has no value for an empty array: there is nothing to divide by.
 func arrayAvg(_ *Context, args []datum.Value) datum.Value {
 	numbers, ok := numbersOf(args[0])
 	if !ok || len(numbers) == 0 {
@@ -219,6 +224,8 @@ func arrayMedian(_ *Context, args []datum.Value) datum.Value {
 	return datum.Float((numbers[middle-1] + numbers[middle]) / 2)
 }
 
+// arrayMin and arrayMax order their elements as ORDER BY does, also those of different
+// types.
 func arrayMin(_ *Context, args []datum.Value) datum.Value { return extreme(args[0], -1) }
 
 func arrayMax(_ *Context, args []datum.Value) datum.Value { return extreme(args[0], +1) }
@@ -275,9 +282,10 @@ func objectToArray(_ *Context, args []datum.Value) datum.Value {
 	return b.Value()
 }
 
-// Sets keep the order in which their elements first come, of an intersection in
-// the second array, as the service's do.
+// Sets keep the order in which their elements first come, as the service's do; an
+// intersection keeps that of the second array.
 
+// setUnion checks the size before it copies: both arrays may be a whole item.
 func setUnion(cx *Context, args []datum.Value) datum.Value {
 	if args[0].Size()+args[1].Size() > MaxResultBytes {
 		return cx.Fail(ErrResultTooLarge)
@@ -299,6 +307,7 @@ func setIntersect(_ *Context, args []datum.Value) datum.Value {
 	return subset(args[1], datum.SetOf(args[0]).Has)
 }
 
+// setDifference returns the elements of the first array that the second does not have.
 func setDifference(_ *Context, args []datum.Value) datum.Value {
 	other := datum.SetOf(args[1])
 	return subset(args[0], func(v datum.Value) bool { return !other.Has(v) })
@@ -321,7 +330,8 @@ func setEqual(_ *Context, args []datum.Value) datum.Value {
 	return datum.Bool(maps.Equal(datum.SetOf(args[0]), datum.SetOf(args[1])))
 }
 
-// joinStrings returns an array's strings with a separator between them.
+// joinStrings returns an array's strings with a separator between them. It is undefined if
+// an element is no string; nothing is converted.
 func joinStrings(cx *Context, args []datum.Value) datum.Value {
 	separator := args[1].Text()
 	var parts []string

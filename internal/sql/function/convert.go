@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Conversion between strings and other values.
+// Conversion between strings and other values. A text becomes a value only if an item could
+// hold it, so that what was converted can be stored and read again.
 
 package function
 
@@ -56,7 +57,8 @@ func kindBy(first byte) datum.Kind {
 	return datum.KindNumber
 }
 
-// parseJSON reads a JSON text without space around it.
+// parseJSON reads a JSON text without space around it. A scalar is checked alone, which
+// needs no copy of an object.
 func parseJSON(text string) (datum.Value, bool) {
 	switch text[0] {
 	case '{', '[':
@@ -92,8 +94,8 @@ const (
 	beyondPlain         = 100_000_000_000_000_000
 )
 
-// appendNumberText appends a number as the service's TOSTRING writes it: with as
-// few digits as tell it from others, and an exponent of at least three, as in
+// appendNumberText appends a number as the service's TOSTRING writes it: with the
+// fewest digits that no other number has, and an exponent of at least three, as in
 // 2.0495371758495027e+018.
 func appendNumberText(dst []byte, v datum.Value) []byte {
 	f := v.Number()

@@ -37,6 +37,7 @@ const (
 	year1601 int64 = -11644473600 * second
 )
 
+// inRange reports whether a point can be written with a year of four digits.
 func inRange(ticks int64) bool { return minTicks <= ticks && ticks <= maxTicks }
 
 // digitsAt reads n decimal digits at s[i:].
@@ -108,6 +109,7 @@ func dateTicks(year, month, dayOfMonth int) (ticks int64, ok bool) {
 	return time.Date(year, time.Month(month), dayOfMonth, 0, 0, 0, 0, time.UTC).Unix() * second, true
 }
 
+// daysIn returns how many days a month has, leap years included.
 func daysIn(year, month int) int {
 	// The day before the first of the next month.
 	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
@@ -121,6 +123,8 @@ type civil struct {
 	weekday              time.Weekday
 }
 
+// civilOf takes a point apart in UTC. Package time does the calendar, in seconds: it has no
+// ticks.
 func civilOf(ticks int64) civil {
 	t := time.Unix(floorDiv(ticks, second), 0).UTC()
 	year, month, dayOfMonth := t.Date()
@@ -218,6 +222,7 @@ var partsByName = func() map[string]datePart {
 // datePartOf reads the name of a part; case does not matter.
 func datePartOf(v datum.Value) datePart { return partsByName[strings.ToLower(v.Text())] }
 
+// ticks is how long the part is, or 0 if that varies or is less than a tick.
 func (p datePart) ticks() int64 { return dateParts[p].ticks }
 
 const (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The functions of date and time.
+// The functions of date and time. A string that is no point in time, and a part that is not
+// known, make them undefined.
 
 package function
 
@@ -39,6 +40,8 @@ func dateFunctions() []Function {
 	}
 }
 
+// nowTicks is the moment of the execution: the same for every call and every item, so that
+// a filter by time treats all items alike.
 func (cx *Context) nowTicks() int64 { return cx.NowMs * millisecond }
 
 func currentDateTime(cx *Context, _ []datum.Value) datum.Value { return formatDateTime(cx.nowTicks()) }
@@ -85,6 +88,7 @@ func pointOf(v datum.Value) (ticks int64, ok bool) {
 	return parseDateTime(s)
 }
 
+// dateTimeAdd moves a point by a number of parts, which may be negative.
 func dateTimeAdd(_ *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[2])
 	return moved(ticks, args[0], integer(args[1]), ok)
@@ -228,8 +232,10 @@ func ofPoint(f func(ticks int64) datum.Value) func(*Context, []datum.Value) datu
 	}
 }
 
+// toTimestamp rounds down: a moment before 1970 belongs to the millisecond that it is in.
 func toTimestamp(ticks int64) datum.Value { return datum.Int(floorDiv(ticks, millisecond)) }
 
+// ticksToDateTime is undefined for what the calendar does not reach: see formatDateTime.
 func ticksToDateTime(_ *Context, args []datum.Value) datum.Value {
 	return formatDateTime(integer(args[0]))
 }
@@ -243,6 +249,8 @@ func timestampToDateTime(_ *Context, args []datum.Value) datum.Value {
 	return formatDateTime(ms * millisecond)
 }
 
+// dateTimeFormat checks the size afterwards: a format makes a few times its own length at
+// most.
 func dateTimeFormat(cx *Context, args []datum.Value) datum.Value {
 	ticks, ok := pointOf(args[0])
 	if !ok {
@@ -326,7 +334,7 @@ func (c civil) appendRun(dst []byte, letter byte, run int) ([]byte, bool) {
 	return nil, false
 }
 
-// appendNumber appends n with at least width digits.
+// appendNumber appends n with at least width digits; a width never cuts a number.
 func appendNumber(dst []byte, n, width int) []byte {
 	digits := 1
 	for rest := n; rest >= 10; rest /= 10 {

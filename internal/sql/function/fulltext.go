@@ -111,6 +111,7 @@ func (p Phrase) occurrences(words []string) int {
 	return count
 }
 
+// at reports whether the words that follow are those of the phrase. There are enough of them.
 func (p Phrase) at(words []string) bool {
 	for i, word := range p.Words {
 		if word != words[i] && (p.Edits == 0 || !alike(word, words[i], p.Edits)) {
@@ -146,6 +147,8 @@ func alike(a, b string, edits int) bool {
 	return row[len(t)] <= edits
 }
 
+// fullTextContains makes a function that looks for phrases. The text is taken apart once for
+// all of them.
 func fullTextContains(join func([]datum.Value, func(datum.Value) datum.Value) datum.Value) func(*Context, []datum.Value) datum.Value {
 	return func(cx *Context, args []datum.Value) datum.Value {
 		words := analysis.Words(args[0].Text())
@@ -228,7 +231,8 @@ func (cx *Context) CountTerms(text string, terms []datum.Value) (count TextCount
 	return cx.CountPhrases(text, phrases), true
 }
 
-// CountPhrases counts phrases in a text.
+// CountPhrases counts phrases in a text. A score needs the number of words too: long texts
+// have more occurrences by chance.
 func (cx *Context) CountPhrases(text string, phrases []Phrase) TextCount {
 	words := analysis.Words(text)
 	count := TextCount{Words: len(words), Occurrences: make([]int, len(phrases))}

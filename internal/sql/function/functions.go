@@ -45,7 +45,7 @@ type Context struct {
 	// UDF calls a user-defined function. Arguments may be undefined.
 	UDF func(name string, args []datum.Value) (datum.Value, error)
 
-	// Planar says that places are on a plane, and not on the globe.
+	// Planar says that geometries lie on a plane, and not on the globe.
 	Planar bool
 
 	// Metric measures vectors in calls that name none: that of the container's
@@ -81,7 +81,7 @@ const (
 	// ticksPerCheck is how many steps of work pass between two calls of
 	// Interrupted.
 	ticksPerCheck = 256
-	// tickBytes is how much text a function reads or makes in a step of work.
+	// TickBytes is how much text a function reads or makes in a step of work.
 	TickBytes = 8 << 10
 )
 
@@ -254,6 +254,8 @@ var functions = indexFunctions(slices.Concat(
 	fullTextFunctions(),
 ))
 
+// indexFunctions makes the table of all spellings. Two functions of one spelling are a fault
+// of the program, which shows when it starts.
 func indexFunctions(list []Function) map[string]*Function {
 	index := make(map[string]*Function, 2*len(list))
 	for i := range list {

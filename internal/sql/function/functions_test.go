@@ -313,7 +313,7 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// freeArguments tells which arguments of a line have a *. Only the last ones
+// freeArguments returns which arguments of a line have a *. Only the last ones
 // follow commas that are not their own.
 func freeArguments(line string) map[int]bool {
 	free := map[int]bool{}

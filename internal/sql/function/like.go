@@ -101,6 +101,7 @@ func CompileLike(pattern string, escape rune) (*LikePattern, bool) {
 	return p, true
 }
 
+// oneCharacter is the set that a character of the pattern is by itself.
 func oneCharacter(r rune) likeSet { return likeSet{ranges: []likeRange{{r, r}}} }
 
 // parseLikeSet reads a set after its [. It reports false if there is no ].
@@ -131,6 +132,8 @@ func parseLikeSet(pattern string, i int, escape rune) (set likeSet, after int, o
 	return likeSet{}, 0, false
 }
 
+// newLikePiece makes a piece of steps. If all of them are single characters, the piece is a
+// string, which the search functions of package strings find far faster.
 func newLikePiece(steps []likeSet) likePiece {
 	var b strings.Builder
 	for _, step := range steps {

@@ -47,10 +47,13 @@ func mathFunctions() []Function {
 	return list
 }
 
+// ofNumber is a function of one number. A result that is not finite stays a value: the query
+// fails only if it is part of a row.
 func ofNumber(f func(float64) float64) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value { return datum.Float(f(args[0].Number())) }
 }
 
+// ofNumbers is a function of two numbers.
 func ofNumbers(f func(x, y float64) float64) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
 		return datum.Float(f(args[0].Number(), args[1].Number()))
@@ -98,6 +101,8 @@ func sineOf(x float64, quarters int, large func(float64) float64) float64 {
 	return math.Sin(rest)
 }
 
+// tangent is infinite at an odd number of quarter turns; near there, a small error of the
+// angle is a large one of the result.
 func tangent(x float64) float64 {
 	if !(math.Abs(x) < maxTurned) {
 		return math.Tan(x)
@@ -120,6 +125,7 @@ func sign(x float64) float64 {
 	return x // zero, or NaN
 }
 
+// logarithm is natural, unless the second argument is its base.
 func logarithm(_ *Context, args []datum.Value) datum.Value {
 	log := math.Log(args[0].Number())
 	if len(args) == 2 {
@@ -175,6 +181,7 @@ func integerFunctions() []Function {
 	return list
 }
 
+// ofIntegers is a function of two integers that reports whether its result is one.
 func ofIntegers(f func(a, b int64) (int64, bool)) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value {
 		n, ok := f(integer(args[0]), integer(args[1]))
@@ -214,6 +221,8 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
+// intDiv rounds towards zero. The least int64 divided by -1 is the one quotient that no int64
+// holds.
 func intDiv(a, b int64) (int64, bool) {
 	if b == 0 || a == math.MinInt64 && b == -1 {
 		return 0, false

@@ -52,6 +52,7 @@ func regexFunctions() []Function {
 	}
 }
 
+// regexKey is what the compiled patterns of an execution are remembered by.
 type regexKey struct{ pattern, modifiers string }
 
 // regex returns the compiled pattern of a call, from the second and third
@@ -109,6 +110,8 @@ func modifierFlags(modifiers string) (flags string, ok bool) {
 // stateBytes is about how much text could be read while a state of a pattern is made.
 const stateBytes = 256
 
+// compileRegex reads a pattern with its modifiers. Patterns may come from items, so their
+// length is bounded before any work is done.
 func compileRegex(pattern, modifiers string) (*regex, error) {
 	flags, ok := modifierFlags(modifiers)
 	if !ok {
@@ -224,6 +227,7 @@ func withoutSpace(pattern string) string {
 	return b.String()
 }
 
+// regexMatch looks for a match anywhere in the text, as a pattern without anchors does.
 func regexMatch(cx *Context, args []datum.Value) datum.Value {
 	s, re := args[0].Text(), cx.regex(args)
 	if re == nil {
@@ -335,6 +339,8 @@ func regexExtractAll(cx *Context, args []datum.Value) datum.Value {
 	return all.Value()
 }
 
+// groupList reads the numbers of the groups that are wanted. One that the pattern does not
+// have makes the call undefined.
 func groupList(args []datum.Value, last int) (groups []int, ok bool) {
 	if len(args) < 4 {
 		return []int{0}, true

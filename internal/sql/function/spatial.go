@@ -21,8 +21,8 @@ func spatialFunctions() []Function {
 	}
 }
 
-// geometry reads a geometry on the surface that places are on. The reason is empty if it is
-// one, but for what [geo.Geometry.Flaw] finds.
+// geometry reads a geometry on the surface that the container's geometries lie on. The reason
+// is empty if it is one, but for what [geo.Geometry.Flaw] finds.
 func (cx *Context) geometry(v datum.Value) (g geo.Geometry, reason string) {
 	if cx.Planar {
 		return geo.Read(geo.Plane{}, v.Shared())
@@ -30,7 +30,8 @@ func (cx *Context) geometry(v datum.Value) (g geo.Geometry, reason string) {
 	return geo.Read(geo.Globe{}, v.Shared())
 }
 
-// ofGeometries is a function of two geometries.
+// ofGeometries is a function of two geometries. A ring that crosses itself is taken as it
+// is: ST_ISVALID is there to find it.
 func ofGeometries(eval func(cx *Context, a, b *geo.Geometry) datum.Value) func(*Context, []datum.Value) datum.Value {
 	return func(cx *Context, args []datum.Value) datum.Value {
 		a, reason := cx.geometry(args[0])
@@ -45,6 +46,7 @@ func ofGeometries(eval func(cx *Context, a, b *geo.Geometry) datum.Value) func(*
 	}
 }
 
+// stArea is in square metres on the globe. Points and lines have none.
 func stArea(cx *Context, args []datum.Value) datum.Value {
 	g, reason := cx.geometry(args[0])
 	if reason != "" {
@@ -58,6 +60,7 @@ func stIsValid(cx *Context, args []datum.Value) datum.Value {
 	return datum.Bool(cx.flaw(args[0]) == "")
 }
 
+// stIsValidDetailed also says why a geometry is not valid.
 func stIsValidDetailed(cx *Context, args []datum.Value) datum.Value {
 	reason := cx.flaw(args[0])
 	var b datum.ObjectBuilder

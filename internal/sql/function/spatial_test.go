@@ -63,7 +63,7 @@ func TestWithinAndIntersects(t *testing.T) {
 		{point(10, 85), "$pole", "true", "true"},
 		{point(10, 75), "$pole", "false", "false"},
 		{point(10, -90), "$pole", "false", "false"},
-		// Corners that are one place, written in two ways.
+		// Corners that are one point, written in two ways.
 		{point(0, -89.7), "$wedge", "true", "true"},
 		{point(179, -41), "$wedge", "false", "false"},
 		{point(90, -89.7), "$wedge", "false", "false"},

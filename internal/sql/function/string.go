@@ -58,6 +58,7 @@ func ofString(f func(string) string) func(*Context, []datum.Value) datum.Value {
 	return func(_ *Context, args []datum.Value) datum.Value { return datum.Str(f(args[0].Text())) }
 }
 
+// equalStrings is the comparison of STRINGEQUALS that minds case.
 func equalStrings(s, t string) bool { return s == t }
 
 // compareWith makes a function whose third argument, if it is true, chooses the
@@ -108,6 +109,7 @@ func concat(cx *Context, args []datum.Value) datum.Value {
 	return datum.Str(b.String())
 }
 
+// length counts code units, and not characters or bytes: see unitsIn.
 func length(_ *Context, args []datum.Value) datum.Value {
 	return datum.Int(int64(unitsIn(args[0].Text())))
 }
@@ -153,10 +155,12 @@ func lastIndexOf(_ *Context, args []datum.Value) datum.Value {
 	return datum.Int(int64(unitsIn(s[:at])))
 }
 
+// substringFunction is SUBSTRING; its start counts from 0.
 func substringFunction(_ *Context, args []datum.Value) datum.Value {
 	return datum.Str(substring(args[0].Text(), integer(args[1]), integer(args[2])))
 }
 
+// left is the beginning, in code units.
 func left(_ *Context, args []datum.Value) datum.Value {
 	return datum.Str(substring(args[0].Text(), 0, integer(args[1])))
 }
@@ -186,6 +190,7 @@ func trimWith(trim func(string, func(rune) bool) string) func(*Context, []datum.
 // character of a text.
 const maxScannedSet = 32
 
+// oneOf returns a test for the characters of a set.
 func oneOf(set string) func(rune) bool {
 	if len(set) <= maxScannedSet {
 		return func(r rune) bool { return strings.ContainsRune(set, r) }
@@ -240,6 +245,7 @@ func splitString(_ *Context, args []datum.Value) datum.Value {
 	return b.Value()
 }
 
+// before and after are the sides of an occurrence, for cutAt.
 func before(s string, at, _ int) string { return s[:at] }
 
 func after(s string, at, size int) string { return s[at+size:] }

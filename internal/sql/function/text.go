@@ -21,6 +21,8 @@ const (
 	halfACharacter = "\uFFFD"
 )
 
+// isASCII reports whether bytes, characters and code units are the same in s. Most texts are
+// so, and all functions here have a faster way for them.
 func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -159,6 +161,8 @@ func hasPrefixASCII(s, prefix string) bool {
 	return true
 }
 
+// hasPrefixFold, hasSuffixFold and containsFold ignore case. ASCII is compared in place, other
+// text in copies.
 func hasPrefixFold(s, prefix string) bool {
 	if isASCII(s) && isASCII(prefix) {
 		return len(prefix) <= len(s) && hasPrefixASCII(s, prefix)
@@ -197,6 +201,7 @@ func containsFold(s, term string) bool {
 	return false
 }
 
+// reverse turns characters around, and never the bytes of one.
 func reverse(s string) string {
 	out := make([]byte, len(s))
 	if isASCII(s) {

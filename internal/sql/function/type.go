@@ -20,6 +20,8 @@ var KindTests = map[string]datum.Kind{
 	"IS_STRING": datum.KindString, "IS_ARRAY": datum.KindArray, "IS_OBJECT": datum.KindObject,
 }
 
+// typeFunctions lists the tests of kinds from [KindTests], which conditions use too: a filter
+// by kind is answered by an index where there is one.
 func typeFunctions() []Function {
 	list := []Function{
 		{Name: "DOCUMENTID", Args: "o", Eval: itemOrdinal},
@@ -46,6 +48,7 @@ func typeFunctions() []Function {
 	return list
 }
 
+// isPrimitive reports whether a value is neither an array nor an object, nor undefined.
 func isPrimitive(v datum.Value) bool {
 	return v.Kind() >= datum.KindNull && v.Kind() <= datum.KindString
 }
@@ -55,6 +58,7 @@ func isInteger(v datum.Value) bool {
 	return ok
 }
 
+// isDateTime accepts what the functions of date and time accept, and nothing else.
 func isDateTime(v datum.Value) bool {
 	_, ok := pointOf(v)
 	return ok

@@ -57,7 +57,7 @@ func vectorFunctions() []Function {
 	}
 }
 
-// VectorOptionsAt is the place of the options among the arguments.
+// VectorOptionsAt is the position of the options among the arguments.
 const VectorOptionsAt = 3
 
 // elementType is what a vector's numbers are kept as.
@@ -94,6 +94,7 @@ const (
 	halfMinScale = -24 // the least step is 2 to this
 )
 
+// float16 rounds to the nearest number of half precision, ties to even.
 func float16(f float64) (kept float64, ok bool) {
 	_, exponent := math.Frexp(f)
 	scale := max(exponent-halfBits, halfMinScale)
@@ -220,6 +221,7 @@ func sumsOf(a, b []float64) (s sums) {
 	return s
 }
 
+// value is undefined for the cosine of a vector without a direction.
 func (s sums) value(metric Metric) datum.Value {
 	switch metric {
 	case MetricDotProduct:

@@ -11,7 +11,8 @@ package syntax
 import "math"
 
 // Span is where something stands in the query text: offsets in UTF-16 code
-// units, as clients count characters, the end exclusive.
+// units, as clients count characters, the end exclusive. Errors carry it to clients,
+// which show the part of the text that is wrong.
 type Span struct{ Start, End int }
 
 // Query is one SELECT with its clauses, the whole text or a subquery.
@@ -34,7 +35,8 @@ type Query struct {
 	height int
 }
 
-// Select is what a query projects: exactly one of its fields is set.
+// Select is what a query projects: exactly one of its fields is set. SELECT VALUE makes rows
+// of any kind, the other two make objects.
 type Select struct {
 	Star  bool
 	Value Expr
@@ -47,7 +49,7 @@ type SelectItem struct {
 	Alias string // as given, or empty: see Aliased
 	Name  string // the property it becomes: the alias, the last name of a path, or $1, $2, …
 
-	// Aliased tells an alias from none, for "" can be one.
+	// Aliased is whether there is an alias: "" can be one.
 	Aliased bool
 }
 
@@ -55,7 +57,7 @@ type SelectItem struct {
 type From struct{ Sources []Source }
 
 // Source is one input set: a path from the container or from an earlier alias,
-// or a subquery.
+// a subquery, or a call. One of Root, Query and Expr is set.
 type Source struct {
 	Span
 	Iterate bool   // "x IN …": the elements instead of the value
@@ -69,7 +71,8 @@ type Source struct {
 	Expr  Expr // "x IN F(…)": a function call in place of a path
 }
 
-// Step goes one level down a path: to a property, or to an element.
+// Step goes one level down a path: to a property, or to an element. Bracket makes no
+// difference to what is meant; the printer keeps it, since clients see printed queries.
 type Step struct {
 	Name    string // if it is no element
 	Index   int64
@@ -77,7 +80,8 @@ type Step struct {
 	Bracket bool // a property written ["name"]
 }
 
-// SortItem is one item of ORDER BY.
+// SortItem is one item of ORDER BY. ASC that was written is kept apart from ASC that was
+// not, because some clauses refuse the former.
 type SortItem struct {
 	Expr     Expr
 	Desc     bool
@@ -101,10 +105,11 @@ type node struct {
 func (n *node) Pos() Span       { return n.Span }
 func (n *node) exprNode() *node { return n }
 
-// Height returns how many levels a parsed expression has.
+// Height returns how many levels a parsed expression has. It is kept in each node, so that
+// to ask for it costs nothing, however large the tree.
 func Height(x Expr) int { return x.exprNode().height }
 
-// Literal is a constant. A sign before a number is part of it.
+// Literal is a constant. A sign before a number is part of it: -1 is no operation.
 type Literal struct {
 	node
 	Kind  LiteralKind
@@ -127,7 +132,8 @@ const (
 	LitString
 )
 
-// AsInt returns the integer that a literal is, in either form of numbers.
+// AsInt returns the integer that a literal is, in either form of numbers: 1.0 and 1e3 are
+// integers too.
 func (l *Literal) AsInt() (n int64, ok bool) {
 	switch f := l.Float; {
 	case l.Kind == LitInt:
@@ -140,13 +146,14 @@ func (l *Literal) AsInt() (n int64, ok bool) {
 	}
 }
 
-// Param is a parameter.
+// Param is a parameter. Its value is not part of the tree: one tree serves all requests that
+// send the same text.
 type Param struct {
 	node
 	Name string // with its @
 }
 
-// Ident is the alias of a source.
+// Ident is the alias of a source. Whether there is such a source is not known here.
 type Ident struct {
 	node
 	Name string
@@ -160,7 +167,7 @@ type Member struct {
 	Bracket bool // written ["name"]
 }
 
-// Index is [expr] for everything but a string literal.
+// Index is [expr] for everything but a string literal, which makes a Member of it.
 type Index struct {
 	node
 	Of Expr
@@ -216,14 +223,16 @@ type Like struct {
 	Escape     *Literal // a string, or nil if left out
 }
 
-// Let is (LET Name = Value IN Body).
+// Let is (LET Name = Value IN Body): Value is computed once, however often Body has its
+// name.
 type Let struct {
 	node
 	Name        string
 	Value, Body Expr
 }
 
-// Call is a built-in function, an aggregate or a user-defined function.
+// Call is a built-in function, an aggregate or a user-defined function. The grammar does not
+// know which functions there are. Messages quote the name as it was written.
 type Call struct {
 	node
 	Name    string // of a built-in in upper case, of a user-defined one as written
@@ -238,7 +247,7 @@ type ArrayLit struct {
 	Items []Expr
 }
 
-// ObjectLit is {"a": x, "b": y, …}.
+// ObjectLit is {"a": x, "b": y, …}, in the order of the text.
 type ObjectLit struct {
 	node
 	Props []Property
@@ -281,7 +290,8 @@ type Verbatim struct {
 // Op is an operator.
 type Op uint8
 
-// The operators, from those that bind tightest to those that bind loosest.
+// The operators, from those that bind tightest to those that bind loosest. How tight is
+// for the parser to know: the tree shows it by its form.
 const (
 	OpNeg Op = iota
 	OpPlus
@@ -315,6 +325,7 @@ const (
 	OpOr
 )
 
+// opNames is by operator: the same sign may be two, as - is before an operand and between two.
 var opNames = [...]string{
 	OpNeg: "-", OpPlus: "+", OpBitNot: "~", OpNot: "NOT",
 	OpMul: "*", OpDiv: "/", OpMod: "%",

@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// JSON returns what the message of a 400 response carries. The few reasons
+// JSON returns what the message of a 400 response carries, which clients parse. The few reasons
 // without a code come in a form of their own, and a code that is a number is
 // one there too, and does not say where.
 func (e *Error) JSON() []byte {
@@ -41,6 +41,8 @@ func (e *Error) JSON() []byte {
 	return append(dst, "]}"...)
 }
 
+// appendJSON appends one error of the list. A code of digits alone is written as a number,
+// without a location.
 func (e *Error) appendJSON(dst []byte) []byte {
 	dst = append(dst, `{"severity":"Error",`...)
 	if value.Digits(e.Code) == len(e.Code) {
@@ -54,6 +56,7 @@ func (e *Error) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// Errorf makes an error. An empty code means that the service has none for the reason.
 func Errorf(s Span, code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Span: s}
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Words, numbers, strings and signs of a query text.
+// Words, numbers, strings and signs of a query text. A token is made only when the parser
+// asks for it: a long text with a fault at its beginning is not taken apart to its end.
 
 package syntax
 
@@ -13,6 +14,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
+// tokenKind is what a token is by its characters alone. Whether it may stand where it does is
+// for the parser to say.
 type tokenKind uint8
 
 const (
@@ -27,6 +30,8 @@ const (
 	tokenBad               // nothing that the language knows
 )
 
+// token is a part of the text. It is copied and never shared, so that looking ahead needs no
+// memory.
 type token struct {
 	kind  tokenKind
 	op    Op    // of a word or sign that can stand between two operands
@@ -36,7 +41,8 @@ type token struct {
 	Span
 }
 
-// is reports whether the token is this reserved word or sign.
+// is reports whether the token is this reserved word or sign. Names and strings have no word,
+// whatever their text is.
 func (t token) is(word string) bool { return t.word == word }
 
 // lexer hands out the tokens of a text from left to right. It is small and
@@ -44,7 +50,7 @@ func (t token) is(word string) bool { return t.word == word }
 type lexer struct {
 	text  string
 	pos   int // in bytes
-	units int // the same place in UTF-16 code units
+	units int // the same offset in UTF-16 code units
 }
 
 // next returns the next token; after the last one it returns tokenEnd for good.
@@ -62,7 +68,8 @@ func (l *lexer) next() token {
 	return t
 }
 
-// countUnits brings units up to pos; it stood for from.
+// countUnits brings units up to pos; it stood for from. Counting as the text is read keeps
+// positions linear, where a count from the beginning for each token would not be.
 func (l *lexer) countUnits(from int) {
 	for i := from; i < l.pos; i++ {
 		b := l.text[i]
@@ -176,7 +183,7 @@ var signs = [...]sign{
 }
 
 // signAt returns the sign that s begins with, or nil. A comment that does not end is
-// none.
+// none: it would be read as a division, and the error would point behind it.
 func signAt(s string) *sign {
 	if strings.HasPrefix(s, "/*") {
 		return nil
@@ -243,6 +250,7 @@ func (t token) number() Literal {
 	return floatLiteral(t.text)
 }
 
+// floatLiteral reads a number that the scanner has taken. Beyond float64 it is infinite.
 func floatLiteral(text string) Literal {
 	f, _ := strconv.ParseFloat(text, 64) // the only error is the range, with f infinite
 	return Literal{Kind: LitFloat, Float: f}
@@ -252,7 +260,8 @@ func isDigit(c byte) bool     { return '0' <= c && c <= '9' }
 func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 func isHex(c byte) bool       { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// nameLength is for ASCII alone: other letters stand in quotes.
+// nameLength returns how long the name is that s begins with. Names are ASCII alone: other
+// letters stand in quotes.
 func nameLength(s string) int {
 	n := 0
 	for n < len(s) && (isNameStart(s[n]) || isDigit(s[n])) {
@@ -274,6 +283,8 @@ var reservedWords = wordSet(
 	"SET", "THEN", "TOP", "TRUE", "UDF", "UNDEFINED", "UPDATE", "VALUE", "WHEN", "WHERE", "WITH",
 )
 
+// wordSet has each word as its own value, so that a lookup returns a string that does not
+// keep the query text.
 func wordSet(words ...string) map[string]string {
 	set := make(map[string]string, len(words))
 	for _, w := range words {
@@ -282,7 +293,8 @@ func wordSet(words ...string) map[string]string {
 	return set
 }
 
-// reserved returns a reserved word in upper case, or "" for any other name.
+// reserved returns a reserved word in upper case, or "" for any other name. The copy in
+// upper case is on the stack: this runs for every name of a query.
 func reserved(name string) string {
 	if len(name) > longestWord {
 		return ""

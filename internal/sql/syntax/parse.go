@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // The parser: queries and their clauses. Expressions are in parse_expr.go.
+//
+// It is a recursive descent with one token of lookahead. Limits on what a query may have are
+// enforced while it is read, so that no text makes a tree that is too large to walk.
 
 package syntax
 
@@ -74,7 +77,8 @@ type parser struct {
 	udfCalls   int
 }
 
-// advance goes on by one token. After an error there are no more.
+// advance goes on by one token. After an error there are no more, so that a loop over a list
+// needs no check of its own.
 func (p *parser) advance() {
 	p.end = p.tok.End
 	p.tok = p.ahead
@@ -91,7 +95,8 @@ func (p *parser) fail(s Span, code, format string, args ...any) {
 	p.tok, p.ahead = token{}, token{}
 }
 
-// failHere says that the token to look at cannot stand where it does.
+// failHere says that the token to look at cannot stand where it does. The text is the
+// service's, and quotes no more of the query than a message should have.
 func (p *parser) failHere() {
 	if p.err != nil {
 		return
@@ -123,7 +128,8 @@ func (p *parser) expect(word string) {
 	}
 }
 
-// name goes past an identifier that must be there.
+// name goes past an identifier that must be there. A reserved word is none, although the
+// name of a function may be one: see word.
 func (p *parser) name() string {
 	text := p.tok.text
 	if p.tok.kind != tokenName {
@@ -134,7 +140,8 @@ func (p *parser) name() string {
 	return text
 }
 
-// label goes past the name of a property, bare or in quotes, that must be there.
+// label goes past the name of a property, bare or in quotes, that must be there. Quotes allow
+// any name, which JSON does too.
 func (p *parser) label() string {
 	text := p.tok.text
 	if p.tok.kind != tokenName && p.tok.kind != tokenString {
@@ -144,7 +151,8 @@ func (p *parser) label() string {
 	return text
 }
 
-// enter counts a level of recursion; its caller must call leave.
+// enter counts a level of recursion; its caller must call leave. The bound keeps a text of
+// nothing but parentheses from taking the whole stack.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.failTooDeep()
@@ -153,10 +161,13 @@ func (p *parser) enter() {
 
 func (p *parser) leave() { p.depth-- }
 
+// failTooDeep is for the height of the tree and for the parser's own recursion: to a client
+// they are one limit.
 func (p *parser) failTooDeep() {
 	p.fail(p.tok.Span, "", "The SQL query is nested too deeply. The allowed limit is %d levels.", maxHeight)
 }
 
+// spanFrom returns what stands between an offset and the end of the last token.
 func (p *parser) spanFrom(start int) Span { return Span{start, p.end} }
 
 // query reads the clauses in the only order that the grammar has. Where each stands is kept for
@@ -202,7 +213,8 @@ func (p *parser) query() *Query {
 	return q
 }
 
-// subquery reads a query inside another one, without its parentheses.
+// subquery reads a query inside another one, without its parentheses. The depth of
+// subqueries has a bound of its own: each level runs once for every row of the one around it.
 func (p *parser) subquery() *Query {
 	if p.subqueries++; p.subqueries > maxSubqueryDepth {
 		p.fail(p.tok.Span, "", "The SQL query has too many nested subqueries. The allowed limit is %d.", maxSubqueryDepth)
@@ -212,6 +224,7 @@ func (p *parser) subquery() *Query {
 	return q
 }
 
+// selection reads the select list, and names its items when all are known.
 func (p *parser) selection() Select {
 	if p.take("*") {
 		return Select{Star: true}
@@ -227,7 +240,8 @@ func (p *parser) selection() Select {
 	return Select{Items: items}
 }
 
-// selectItem reads an expression and its alias, with or without AS.
+// selectItem reads an expression and its alias, with or without AS. Behind an expression
+// nothing else can begin with a name, so that AS is not missed.
 func (p *parser) selectItem() SelectItem {
 	item := SelectItem{Expr: p.expr()}
 	if p.take("AS") || p.tok.kind == tokenName || p.tok.kind == tokenString {
@@ -318,6 +332,7 @@ func (p *parser) collection(s *Source) {
 	}
 }
 
+// step reads .name, ["name"] or [0] of a source's path, where no other expression may stand.
 func (p *parser) step() Step {
 	if p.take(".") {
 		return Step{Name: p.name()}
@@ -342,6 +357,7 @@ func (p *parser) step() Step {
 	return s
 }
 
+// orderBy reads the items of ORDER BY, or of ORDER BY RANK, which takes calls alone.
 func (p *parser) orderBy(q *Query) {
 	// RANK is no reserved word: it is one only with a name behind it.
 	if p.tok.kind == tokenName && p.ahead.kind == tokenName && isRankWord(p.tok.text) {
@@ -358,6 +374,7 @@ func (p *parser) orderBy(q *Query) {
 	}
 }
 
+// sortItem reads one item and its direction.
 func (p *parser) sortItem(operand func() Expr) SortItem {
 	item := SortItem{Expr: operand()}
 	switch {
@@ -393,6 +410,8 @@ func (p *parser) top() Expr {
 	return p.countExpr()
 }
 
+// count reads the number of OFFSET or LIMIT. One that is too large is refused here, where
+// its position is known; a parameter is checked when it has a value.
 func (p *parser) count(code, clause string) Expr {
 	if n, ok := p.countValue(); ok && n > math.MaxUint32 {
 		p.fail(p.tok.Span, code, "The %s count value exceeds the maximum allowed value.", clause)

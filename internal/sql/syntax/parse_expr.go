@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// level is how tight a binary operator binds; 0 is none. The loosest comes first. Comparisons and shifts
-// are one level, and so are addition and the bitwise operators; NOT binds
-// tighter than all of them, like any sign. Predicates do not chain.
+// level is how tight a binary operator binds; 0 is none. The loosest comes first. Comparisons
+// and shifts are one level, and so are addition and the bitwise operators; NOT binds
+// tighter than all of them, like any sign. Predicates do not chain. This is the service's
+// grammar, and not that of SQL or C.
 type level uint8
 
 const (
@@ -40,7 +41,8 @@ func (p *parser) node(start int, parts ...Expr) node {
 	return node{Span: p.spanFrom(start), height: height}
 }
 
-// exprList reads expressions with commas between, at least one.
+// exprList reads expressions with commas between, at least one. Callers that allow none look
+// for the closing bracket first.
 func (p *parser) exprList() []Expr {
 	list := []Expr{p.expr()}
 	for p.take(",") {
@@ -158,6 +160,7 @@ func (p *parser) unary() Expr {
 	p.enter()
 	x := p.unary()
 	p.leave()
+	// The literal was made by this parser just now, so that it may be changed.
 	if number, ok := x.(*Literal); ok && number.sign(op) {
 		number.node = p.node(start)
 		return number
@@ -165,7 +168,8 @@ func (p *parser) unary() Expr {
 	return &Unary{node: p.node(start, x), Op: op, X: x}
 }
 
-// sign makes a sign a part of the number that it is before, if they are these.
+// sign makes a sign a part of the number that it is before, if they are these. The least
+// int64 can only be written so: without its sign it is beyond an int64, and a float.
 func (l *Literal) sign(op Op) bool {
 	if l.Kind != LitInt && l.Kind != LitFloat || op != OpPlus && op != OpNeg {
 		return false
@@ -251,6 +255,7 @@ func (p *parser) primary() Expr {
 	return p.nothing()
 }
 
+// parenthesized reads what stands between parentheses, the only position where LET may be.
 func (p *parser) parenthesized() Expr {
 	if p.atLet() {
 		return p.let()
@@ -280,7 +285,8 @@ func (p *parser) let() Expr {
 	return &Let{node: p.node(start, value, body), Name: name, Value: value, Body: body}
 }
 
-// nothing fails: there should be an expression.
+// nothing fails: there should be an expression. It returns one all the same, so that no
+// caller meets nil.
 func (p *parser) nothing() Expr {
 	p.failHere()
 	return &Literal{}
@@ -346,7 +352,8 @@ func (p *parser) word() Expr {
 	return p.nothing()
 }
 
-// inQuery reads a subquery behind its opening parenthesis, and the closing one.
+// inQuery reads a subquery behind its opening parenthesis, and the closing one. Its height
+// counts for the expression around it, because walks go on into it.
 func (p *parser) inQuery(start int, kind SubqueryKind) Expr {
 	q := p.subquery()
 	p.expect(")")
@@ -370,7 +377,8 @@ func (p *parser) udf(start int) Expr {
 	return x
 }
 
-// call reads arguments behind the opening parenthesis, and the closing one.
+// call reads arguments behind the opening parenthesis, and the closing one. Functions are
+// found by their name in upper case, and printed as they were written.
 func (p *parser) call(start int, name string) *Call {
 	var args []Expr
 	if !p.tok.is(")") {
@@ -380,6 +388,7 @@ func (p *parser) call(start int, name string) *Call {
 	return &Call{node: p.node(start, args...), Name: strings.ToUpper(name), Written: name, Args: args}
 }
 
+// array reads the elements behind the opening bracket, and the closing one.
 func (p *parser) array(start int) Expr {
 	var items []Expr
 	if !p.tok.is("]") {
@@ -408,6 +417,7 @@ func (p *parser) object(start int) Expr {
 	return x
 }
 
+// property reads a name, with or without quotes, and its value.
 func (p *parser) property() Property {
 	name := p.label()
 	p.expect(":")

@@ -116,7 +116,7 @@ func TestParseQueries(t *testing.T) {
 	}
 }
 
-// TestParseErrors checks the codes, places and texts that clients see.
+// TestParseErrors checks the codes, positions and texts that clients see.
 func TestParseErrors(t *testing.T) {
 	near := func(x string) string { return "Syntax error, incorrect syntax near '" + x + "'." }
 	const end = "Syntax error, unexpected end-of-file."

@@ -37,13 +37,16 @@ func Canonical(x Expr, name func(string) string) string {
 	return string(p.dst)
 }
 
+// printer appends to one text. Its name is set for a canonical text, and is nil inside of
+// what has names of its own.
 type printer struct {
 	dst    []byte
 	indent int                 // subqueries around the line
 	name   func(string) string // nil unless the text is canonical
 }
 
-// put writes texts, expressions, and lists of expressions.
+// put writes texts, expressions, and lists of expressions: a line of the printer looks like
+// the line of the grammar that it prints.
 func (p *printer) put(parts ...any) {
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -67,6 +70,7 @@ func (p *printer) separate(item int) {
 	}
 }
 
+// line starts a line, indented by four spaces for each subquery around it.
 func (p *printer) line() {
 	p.put("\n")
 	for range p.indent {
@@ -114,6 +118,8 @@ func (p *printer) query(q *Query) {
 	}
 }
 
+// selection prints an alias only where one was written: the parser names items without one
+// the same way again.
 func (p *printer) selection(s Select) {
 	switch {
 	case s.Star:
@@ -140,10 +146,12 @@ func (p *printer) alias(name string) {
 	p.quote(name)
 }
 
+// isName reports whether the lexer reads a text as one name.
 func isName(s string) bool {
 	return s != "" && isNameStart(s[0]) && nameLength(s) == len(s) && reserved(s) == ""
 }
 
+// quote prints a string as JSON, whichever quotes it was written in.
 func (p *printer) quote(s string) { p.dst = value.AppendString(p.dst, s) }
 
 // source prints an alias only where one was written: the one taken from a path is taken again.
@@ -167,6 +175,7 @@ func (p *printer) source(s *Source) {
 	}
 }
 
+// step prints a step as it was written.
 func (p *printer) step(s Step) {
 	if !s.Element && !s.Bracket {
 		p.put(".", s.Name)
@@ -199,8 +208,10 @@ func (p *printer) orderBy(q *Query) {
 	}
 }
 
-// subquery prints a query in parentheses on lines of its own.
+// subquery prints a query in parentheses on lines of its own. It is never canonical inside:
+// its sources have names of their own.
 func (p *printer) subquery(q *Query) {
+	// Through a copy, so that a canonical text and its indentation are as before behind it.
 	inner := printer{dst: append(p.dst, '('), indent: p.indent + 1}
 	inner.line()
 	inner.query(q)
@@ -208,6 +219,8 @@ func (p *printer) subquery(q *Query) {
 	p.clause(")")
 }
 
+// expr prints an expression. Operators stand in parentheses, whether they need them or not:
+// the printer need not know how tight they bind.
 func (p *printer) expr(x Expr) {
 	switch x := x.(type) {
 	case *Literal:
@@ -245,6 +258,7 @@ func (p *printer) expr(x Expr) {
 	}
 }
 
+// ident prints an alias, or in a canonical text what stands for it.
 func (p *printer) ident(name string) {
 	if p.name != nil {
 		name = p.name(name)
@@ -300,6 +314,7 @@ func (p *printer) operation(x Expr) {
 	}
 }
 
+// negation is the NOT of IN, LIKE and BETWEEN, which stands behind the operand.
 func negation(not bool) string {
 	if not {
 		return " NOT"
@@ -353,6 +368,6 @@ func (p *printer) float(l *Literal) {
 	}
 }
 
-// printedDigits are those that the service writes a number with, more than are
-// needed to tell it from others.
+// printedDigits are those that the service writes a number with, more than it takes for
+// no two numbers to be written alike.
 const printedDigits = 17

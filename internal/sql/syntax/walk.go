@@ -12,7 +12,8 @@ func Operands(e Expr) iter.Seq[Expr] {
 	return func(yield func(Expr) bool) { eachOperand(e, yield) }
 }
 
-// eachOperand reports whether yield wants more.
+// eachOperand calls yield for the operands of e and reports whether yield wants more. It is
+// the one list of what each node is made of: whatever walks the tree goes through it.
 func eachOperand(e Expr, yield func(Expr) bool) bool {
 	switch e := e.(type) {
 	case *Member:
@@ -64,7 +65,7 @@ func Contains(e Expr, is func(Expr) bool) bool {
 	return is(e) || !eachOperand(e, func(part Expr) bool { return !Contains(part, is) })
 }
 
-// Selected yields the expressions of the select list.
+// Selected yields the expressions of the select list. SELECT * has none.
 func (q *Query) Selected(yield func(Expr) bool) {
 	if q.Select.Value != nil {
 		yield(q.Select.Value)
@@ -78,7 +79,8 @@ func (q *Query) Selected(yield func(Expr) bool) {
 }
 
 // EachClause calls f for the expressions of a query's clauses, and inner for the
-// subqueries that are sources.
+// subqueries that are sources. Numbers of TOP, OFFSET and LIMIT are left out: they have
+// nothing inside them.
 func (q *Query) EachClause(f func(Expr), inner func(*Query)) {
 	if q.From != nil {
 		for i := range q.From.Sources {
