@@ -91,9 +91,7 @@ func and(a, b *Condition) *Condition {
 	case b.Op == CondAlways:
 		return a.inexact()
 	}
-	joined := &Condition{Op: CondAnd, Exact: a.Exact && b.Exact}
-	joined.Of = append(a.operands(CondAnd), b.operands(CondAnd)...)
-	return joined
+	return joined(CondAnd, a, b)
 }
 
 // or joins two conditions of which one must hold; nil is one that is unknown.
@@ -113,9 +111,12 @@ func or(a, b *Condition) *Condition {
 	case a.Op == CondEq && b.Op == CondEq && slices.Equal(a.Path, b.Path):
 		return &Condition{Op: CondEq, Path: a.Path, Values: append(a.Values, b.Values...), Exact: a.Exact && b.Exact}
 	}
-	joined := &Condition{Op: CondOr, Exact: a.Exact && b.Exact}
-	joined.Of = append(a.operands(CondOr), b.operands(CondOr)...)
-	return joined
+	return joined(CondOr, a, b)
+}
+
+// joined puts two conditions together, of which neither decides alone.
+func joined(op CondOp, a, b *Condition) *Condition {
+	return &Condition{Op: op, Of: append(a.operands(op), b.operands(op)...), Exact: a.Exact && b.Exact}
 }
 
 // operands returns the parts of a condition that is joined in the same way, so that a chain

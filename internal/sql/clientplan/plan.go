@@ -211,28 +211,23 @@ func (p *planner) count(x syntax.Expr) *int64 {
 // plain plans a query without ORDER BY RANK.
 func (p *planner) plain() error {
 	q := p.query
-	switch {
-	case q.From == nil: // one row, whatever is in the container
-		return nil
-	case p.distinctCount():
-		return nil
-	case q.GroupBy != nil || sql.HasAggregate(q):
-		p.slice()
-		return p.grouped()
-	case q.OrderBy != nil:
-		p.slice()
-		p.ordered()
-		return nil
-	case q.Distinct:
-		p.slice()
-		p.distinct()
+	// Without FROM there is one row, whatever is in the container.
+	if q.From == nil || p.distinctCount() {
 		return nil
 	}
-	if p.single {
-		p.offset, p.limit = nil, nil
+	grouped := q.GroupBy != nil || sql.HasAggregate(q)
+	if p.single && !grouped && q.OrderBy == nil && !q.Distinct {
+		p.offset, p.limit = nil, nil // the one range cuts the rows itself
 	}
 	p.slice()
-	if p.limit != nil {
+	switch {
+	case grouped:
+		return p.grouped()
+	case q.OrderBy != nil:
+		p.ordered()
+	case q.Distinct:
+		p.distinct()
+	case p.limit != nil:
 		p.rewrite(p.limited(*q))
 	}
 	return nil

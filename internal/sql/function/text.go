@@ -24,7 +24,7 @@ const (
 // isASCII reports whether bytes, characters and code units are the same in s. Most texts are
 // so, and all functions here have a faster way for them.
 func isASCII(s string) bool {
-	for i := range len(s) {
+	for i := asciiStart(s); i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {
 			return false
 		}
@@ -32,10 +32,22 @@ func isASCII(s string) bool {
 	return true
 }
 
+// asciiStart returns how many bytes at the beginning of s are ASCII, in steps of eight: one
+// test for as many is what makes functions of long texts fast.
+func asciiStart(s string) int {
+	n := 0
+	for ; n+8 <= len(s); n += 8 {
+		if b := s[n : n+8]; b[0]|b[1]|b[2]|b[3]|b[4]|b[5]|b[6]|b[7] >= utf8.RuneSelf {
+			break
+		}
+	}
+	return n
+}
+
 // unitsIn returns how many code units s has.
 func unitsIn(s string) int {
-	units := 0
-	for i := range len(s) {
+	units := asciiStart(s)
+	for i := units; i < len(s); i++ {
 		switch b := s[i]; {
 		case b < utf8.RuneSelf, b >= 0xC0 && b < 0xF0:
 			units++

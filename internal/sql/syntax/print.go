@@ -95,13 +95,11 @@ func (p *printer) query(q *Query) {
 	}
 	p.selection(q.Select)
 	if q.From != nil {
+		word := "FROM "
 		for i := range q.From.Sources {
-			if i == 0 {
-				p.clause("FROM ")
-			} else {
-				p.clause("JOIN ")
-			}
+			p.clause(word)
 			p.source(&q.From.Sources[i])
+			word = "JOIN "
 		}
 	}
 	if q.Where != nil {
