@@ -117,15 +117,29 @@ func TestALaterPageCostsNoMore(t *testing.T) {
 	}
 }
 
-// A query for a few rows gathers few, and fewer in a large partition.
+// A query for a few rows of many items gathers few. Those of a larger range come in the
+// order of the index, also within a partition key: items that are older may all lie
+// outside of the range.
 func TestFewRowsGatherFew(t *testing.T) {
-	for _, c := range []struct{ items, most int }{{2 * fewHits, fewHits}, {gatheredRows + 1, fewGathered}} {
+	for _, c := range []struct {
+		items, rows int
+		plan        string
+	}{
+		{fewHits, fewHits, "gather"},
+		{fewHits + 1, fewGathered, "gather"},
+		{fewHits + 1, fewGathered + 1, "range"},
+	} {
 		f := newFixture(t, "")
 		f.fillWith(c.items, func(i int) string { return fmt.Sprintf(`"x":%d`, i) })
-		for rows, plan := range map[int]string{c.most: "gather /x < %d", c.most + 1: "range /x < %d"} {
-			q := f.request(fmt.Sprintf("SELECT TOP 5 VALUE c.x FROM c WHERE c.x < %d", rows))
-			if page := f.page(q); page.Plan() != fmt.Sprintf(plan, rows) || page.Count != 5 {
-				t.Errorf("5 of %d rows among %d items: %d by %s", rows, c.items, page.Count, page.Plan())
+		for _, scope := range []Scope{{}, {Logical: f.logical("k")}} {
+			q := f.request(fmt.Sprintf("SELECT TOP 5 VALUE c.x FROM c WHERE c.x >= %d", c.items-c.rows))
+			q.Scope = scope
+			page := f.page(q)
+			if want := fmt.Sprintf("%s /x >= %d", c.plan, c.items-c.rows); page.Plan() != want || page.Count != 5 {
+				t.Errorf("5 of %d rows among %d items: %d by %s, want %s", c.rows, c.items, page.Count, page.Plan(), want)
+			}
+			if page.Work.Items > 6 {
+				t.Errorf("5 of %d rows among %d items: %d items read", c.rows, c.items, page.Work.Items)
 			}
 		}
 	}

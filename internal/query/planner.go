@@ -153,6 +153,15 @@ func (pl *planner) add(p path, most int64) {
 	}
 }
 
+// within returns how many items there are in the scope's partition key, or else in the
+// partition.
+func (pl *planner) within() int64 {
+	if pl.scope.Logical != nil {
+		return pl.ofKey
+	}
+	return pl.items
+}
+
 // small reports whether the scope is a partition key that is read whole.
 func (pl *planner) small() bool { return pl.scope.Logical != nil && pl.ofKey <= logicalItems }
 
@@ -207,7 +216,7 @@ func (pl *planner) addFiltered(sets *setPath) {
 	if walk == nil || pl.streams() || len(sets.sets) > 1 {
 		pl.add(sets, unlimited)
 	}
-	if walk != nil && (pl.scope.Logical == nil || !pl.streams() || walk.composite != nil && pl.startsWithScope(walk.composite)) {
+	if walk != nil && (pl.scope.Logical == nil || !pl.streams() || pl.endsEarly() || walk.composite != nil && pl.startsWithScope(walk.composite)) {
 		pl.add(walk, unlimited)
 	}
 }
@@ -230,8 +239,7 @@ func (pl *planner) worth(p path) int64 {
 		switch {
 		case alone && p.sets[0].composite != nil && pl.startsWithScope(p.sets[0].composite):
 			return unlimited
-		case alone && p.sets[0].spread && pl.endsEarly():
-			return pl.ofKey / probeShare // the key's items, in their order, soon fill a page
+		case alone && p.sets[0].spread:
 		case pl.reach() <= fewHits:
 			return unlimited
 		}
@@ -252,8 +260,8 @@ func (pl *planner) worth(p path) int64 {
 	return unlimited
 }
 
-// worthWalking is worth of a walk. In order, it leads until a page is full, and goes by
-// how many of all items are of the key. They may yet lie far from where the walk begins,
+// worthWalking is worth of a walk. In order, or for few rows, it leads until a page is
+// full, and goes by how many of all items are of the key. They may yet lie far from where the walk begins,
 // if the partition key and the value have to do with each other: when it has taken as
 // long as reading all of them, it is given up for that.
 func (pl *planner) worthWalking(w *walkPath, fraction int64) int64 {
@@ -262,7 +270,7 @@ func (pl *planner) worthWalking(w *walkPath, fraction int64) int64 {
 		return unlimited
 	case w.composite != nil && w.composite.said > 0:
 		return pl.ofKey
-	case !w.keyed:
+	case !w.keyed && !pl.endsEarly():
 		return fraction
 	}
 	s := pl.program.Slice()

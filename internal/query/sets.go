@@ -28,8 +28,8 @@ const (
 	maxMembers = 4
 	// gatheredRows is up to how many index rows a range has for its items to come in the
 	// order of creation. Those of a larger one come in the order of the index. A query for
-	// a few rows does not read as many: fewHits, or fewGathered in a partition with more
-	// than gatheredRows items, where few rows are expected to cost little.
+	// a few rows among more than fewHits items reads fewGathered at most: it is expected
+	// to cost little.
 	gatheredRows = 10_000
 	fewGathered  = 128
 	// maxHeldOrdinals is how many items are held that were found and not yet read.
@@ -413,10 +413,8 @@ func (pl *planner) gathered(s *set) *set {
 	switch {
 	case s.kind == index.Cells:
 		s.most = maxHeldOrdinals
-	case pl.endsEarly() && pl.items > gatheredRows:
+	case pl.endsEarly() && pl.within() > fewHits:
 		s.most = min(s.most, fewGathered)
-	case pl.endsEarly():
-		s.most = min(s.most, fewHits)
 	}
 	return s
 }
