@@ -119,7 +119,7 @@ func (pl *planner) tellsAll(p *compositePart) bool {
 				continue
 			}
 			facts++
-			if _, ok := rangeOfFact(f); ok {
+			if bounds(f) {
 				ranges++
 			}
 		}

@@ -416,11 +416,11 @@ func isComputed(c *catalog.Container, name string) bool {
 func (pl *planner) rangeOf(path sql.Path) (v index.ValueRange, said, all bool) {
 	v, all = index.AllValues(), true
 	for _, f := range pl.facts {
-		part, ok := rangeOfFact(f)
-		if !ok || !slices.Equal(f.Path, path) || hasElements(f.Path) {
+		if !slices.Equal(f.Path, path) || hasElements(f.Path) || !bounds(f) {
 			all = false
 			continue
 		}
+		part, _ := rangeOfFact(f)
 		v, said = v.And(part), true
 		all = all && f.Exact
 	}
@@ -432,21 +432,28 @@ func hasElements(path sql.Path) bool {
 	return slices.ContainsFunc(path, func(s syntax.Step) bool { return s.Element })
 }
 
-func rangeOfFact(f *sql.Condition) (index.ValueRange, bool) {
+// bounds reports whether a condition bounds the values at its path. It encodes none.
+func bounds(f *sql.Condition) (ok bool) {
 	switch f.Op {
 	case sql.CondKind:
-		return rangeOfKind(f.Kind)
+		_, ok = rangeOfKind(f.Kind)
 	case sql.CondEq, sql.CondLt, sql.CondLe, sql.CondGt, sql.CondGe, sql.CondPrefix:
-	default:
-		return index.ValueRange{}, false
+		if len(f.Values) == 1 {
+			_, ok = scalarOf(f.Values[0])
+		}
 	}
-	if len(f.Values) != 1 {
+	return ok
+}
+
+// rangeOfFact returns the range that a condition bounds.
+func rangeOfFact(f *sql.Condition) (index.ValueRange, bool) {
+	switch {
+	case !bounds(f):
 		return index.ValueRange{}, false
+	case f.Op == sql.CondKind:
+		return rangeOfKind(f.Kind)
 	}
-	v, ok := scalarOf(f.Values[0])
-	if !ok {
-		return index.ValueRange{}, false
-	}
+	v, _ := scalarOf(f.Values[0])
 	switch f.Op {
 	case sql.CondEq:
 		return index.Exactly(v), true
@@ -481,7 +488,7 @@ func rangeOfKind(k datum.Kind) (index.ValueRange, bool) {
 // walkRange returns the walk along the range that a condition is a part of, or nil.
 func (pl *planner) walkRange(fact int) *walkPath {
 	f := pl.facts[fact]
-	if _, ok := rangeOfFact(f); !ok || hasElements(f.Path) {
+	if !bounds(f) || hasElements(f.Path) {
 		return nil
 	}
 	path, ok := pl.indexedAt(f.Path, false)
@@ -499,7 +506,7 @@ func (pl *planner) walkOf(p *setPath) *walkPath {
 		case s.composite != nil:
 			return &walkPath{indexPart: indexPart{composite: s.composite}, demanded: true}
 		case s.kind == index.Scalars && s.spread:
-			return pl.walkRange(s.fact)
+			return &walkPath{indexPart: indexPart{path: s.path, values: s.ranges[0]}, demanded: true, fact: s.fact}
 		}
 	}
 	return nil

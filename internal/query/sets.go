@@ -445,12 +445,11 @@ func (pl *planner) appendSets(list []*set, fact int, f *sql.Condition) []*set {
 // say something of, or nil. A value that is demanded at the same path says more.
 func (pl *planner) rangeSet(fact int) *set {
 	f := pl.facts[fact]
-	if _, ok := rangeOfFact(f); !ok || f.Op == sql.CondEq {
+	if !bounds(f) || f.Op == sql.CondEq {
 		return nil
 	}
 	for i, other := range pl.facts {
-		_, ranged := rangeOfFact(other)
-		if slices.Equal(other.Path, f.Path) && (other.Op == sql.CondEq || ranged && i < fact) {
+		if slices.Equal(other.Path, f.Path) && (other.Op == sql.CondEq || i < fact && bounds(other)) {
 			return nil
 		}
 	}
