@@ -75,6 +75,28 @@ func TestErrorsOfItems(t *testing.T) {
 	s.do(c, s.item(rntbd.Read, "a", "p", ""), 200) // the channel goes on
 }
 
+// TestLatestCommittedReads: a client that asks for the latest committed version names a
+// level, too, which may be stronger than the account's.
+func TestLatestCommittedReads(t *testing.T) {
+	s := newContainer(t, mayfly.Options{Consistency: "Session"})
+	c := s.dial()
+	s.do(c, s.item(rntbd.Create, "", "p", `{"id":"a","pk":"p"}`), 201)
+	reading := func(level byte, strategy ...byte) *directclient.Request {
+		r := s.item(rntbd.Read, "a", "p", "")
+		for _, b := range strategy {
+			r.Tokens = rntbd.AppendByte(r.Tokens, rntbd.RequestReadConsistencyStrategy, b)
+		}
+		r.Tokens = rntbd.AppendByte(r.Tokens, rntbd.RequestConsistencyLevel, level)
+		return r
+	}
+	s.do(c, reading(rntbd.BoundedStaleness, rntbd.ReadLatestCommitted), 200)
+	s.do(c, reading(rntbd.Session, rntbd.ReadSession), 200)
+	s.do(c, reading(rntbd.Eventual, rntbd.ReadEventual), 200)
+	s.refused(c, reading(rntbd.BoundedStaleness), 400, 0, "stronger")
+	s.refused(c, reading(rntbd.Strong, rntbd.ReadGlobalStrong), 400, 0, "stronger")
+	s.refused(c, reading(rntbd.Strong, rntbd.ReadLatestCommitted), 400, 0, "stronger")
+}
+
 func TestErrorsOfCredentials(t *testing.T) {
 	s := newContainer(t, mayfly.Options{})
 	c := s.dial()

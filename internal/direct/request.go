@@ -18,6 +18,7 @@ import (
 // once it is known that the request needs it.
 type asked struct {
 	payload, atomic, unknown bool
+	latest                   bool // the read is to see the latest committed version
 	authorization, date      string
 
 	rid                        string // bytes
@@ -76,7 +77,10 @@ func (x *exchange) fill(h *rntbd.RequestHead, tokens string) error {
 	if r.IntendedRID = a.intendedRID; r.IntendedRID == "" && r.Container != "" {
 		r.IntendedRID = a.collectionRID
 	}
-	if !perItem(resource) {
+	switch {
+	case a.latest && r.Consistency == levels[rntbd.BoundedStaleness]:
+		r.Consistency = "" // an account of any level has such reads
+	case !perItem(resource):
 		r.Consistency = "" // clients read metadata with Strong, whatever the account's level is
 	}
 	switch h.Operation {
@@ -220,6 +224,8 @@ func (x *exchange) fillFlag(s *rntbd.Scanner) {
 		r.AnalyticalProgress = s.Flag()
 	case rntbd.RequestSupportedSerializationFormats:
 		r.BinaryAnswer = s.Byte()&(rntbd.AcceptsText|rntbd.AcceptsBinary) == rntbd.AcceptsBinary
+	case rntbd.RequestReadConsistencyStrategy:
+		a.latest = s.Byte() == rntbd.ReadLatestCommitted
 	case rntbd.RequestReadFeedKeyType:
 		a.epkBytes = s.Byte() == rntbd.ByEffectivePartitionKey
 	}

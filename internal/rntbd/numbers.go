@@ -87,6 +87,15 @@ const (
 	ConsistentPrefix
 )
 
+// What a read is to see, in RequestReadConsistencyStrategy. A client names the level that
+// comes nearest, too, in RequestConsistencyLevel: BoundedStaleness for the latest committed.
+const (
+	ReadEventual byte = iota + 1
+	ReadSession
+	ReadLatestCommitted
+	ReadGlobalStrong
+)
+
 // Kinds of range of a feed, in RequestReadFeedKeyType. Only the last has texts in StartEpk
 // and EndEpk.
 const (
