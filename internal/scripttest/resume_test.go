@@ -23,31 +23,35 @@ const (
 // resumedSizes are how many rows a page has; the last is more than there are.
 var resumedSizes = []int{1, 2, 3, 7, 20, 1000}
 
-// shortSizes is how many of these a query is tried with in a run that is not long. Which
-// ones changes from query to query and from SDK to SDK, so that all have their turn.
-const shortSizes = 2
-
 func long(t *testing.T) bool { return kvtest.LongFactor(t) > 1 }
 
-// sizes returns the sizes of pages to try: all in a long run, else those whose turn it is.
+// sizes returns the sizes of pages to try: all in a long run, else the one whose turn it is.
+// Which that is differs between queries, SDKs and numbers of ranges.
 func sizes(t *testing.T, turn int) []int {
 	if long(t) {
 		return resumedSizes
 	}
-	from := turn * shortSizes % len(resumedSizes)
-	return resumedSizes[from : from+shortSizes]
+	return resumedSizes[turn%len(resumedSizes):][:1]
 }
 
-// overRanges runs a test over containers of one, five and seven ranges.
-func overRanges(t *testing.T, test func(t *testing.T, c *resumeClient)) {
-	for ranges, throughput := range map[int]string{1: onePartition, 5: fivePartitions, 7: sevenPartitions} {
+// resumedRanges are the numbers of ranges that containers have, and their throughput.
+var resumedRanges = []struct {
+	ranges     int
+	throughput string
+}{{1, onePartition}, {5, fivePartitions}, {7, sevenPartitions}}
+
+// overRanges runs a test over containers with these numbers of ranges, which take turns in
+// what they try.
+func overRanges(t *testing.T, test func(t *testing.T, c *resumeClient, turn int)) {
+	for turn, r := range resumedRanges {
+		ranges, throughput := r.ranges, r.throughput
 		t.Run(fmt.Sprint(ranges), func(t *testing.T) {
 			t.Parallel()
 			c := startResumed(t, throughput, `"defaultTtl":-1`)
 			if got := len(c.newQuery("SELECT * FROM c", 1).ranges); got != ranges {
 				t.Fatalf("the container has %d ranges", got)
 			}
-			test(t, c)
+			test(t, c, turn)
 		})
 	}
 }
@@ -70,12 +74,12 @@ var sdks = []struct {
 // TestClientsGoOn runs queries as each SDK does, through and stopped after each page, over
 // one range, five and seven: every run must come to the same rows.
 func TestClientsGoOn(t *testing.T) {
-	overRanges(t, func(t *testing.T, c *resumeClient) {
+	overRanges(t, func(t *testing.T, c *resumeClient, turn int) {
 		c.fillResumed("")
 		for i, s := range shapes {
 			want := c.unpaged(s)
 			for j, sdk := range sdks {
-				for _, size := range sizes(t, i+j) {
+				for _, size := range sizes(t, i+j+turn) {
 					q := c.newQuery(s.text, size)
 					if s.traits&sdk.refused != 0 && (len(q.ranges) > 1 || s.traits&sdk.refused&hashes != 0) {
 						continue
@@ -125,13 +129,13 @@ func TestClientsGoOnInOneKey(t *testing.T) {
 // TestClientsGoOnWhileItemsExpire moves the clock between the pages: what lives comes once,
 // what has expired at most once.
 func TestClientsGoOnWhileItemsExpire(t *testing.T) {
-	overRanges(t, func(t *testing.T, c *resumeClient) {
+	overRanges(t, func(t *testing.T, c *resumeClient, turn int) {
 		for i, s := range shapes {
 			for j, sdk := range sdks {
 				if s.traits&(sdk.through|sdk.refused|passes|cuts|apart|joins) != 0 || strings.Contains(s.text, "TOP") {
 					continue
 				}
-				if !long(t) && i%len(sdks) != j { // it is another's turn
+				if !long(t) && (i%len(sdks) != j || i/len(sdks)%len(resumedRanges) != turn) { // it is another's turn
 					continue
 				}
 				for _, size := range sizes(t, i+j) {

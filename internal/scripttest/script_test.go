@@ -28,8 +28,12 @@ const (
 	fourPartitions = "21000"
 	onePartition   = "400"
 
-	// minFrames is fewer than the requests of all scripts that go by direct mode.
-	minFrames = 5000
+	// allScripts is where the scripts are.
+	allScripts = "testdata"
+	// minFrames and minTTLFrames are fewer than the requests that go by direct mode, of all
+	// scripts and of the scenarios of TTL.
+	minFrames    = 5000
+	minTTLFrames = 500
 
 	defaultDatabase  = "db"
 	defaultContainer = "c"
@@ -60,31 +64,42 @@ func TestScriptsOverHTTP(t *testing.T) {
 	})
 }
 
+// TestScriptsOverDirectMode counts the requests that were sent in frames: a client that
+// falls back to HTTP would prove nothing.
 func TestScriptsOverDirectMode(t *testing.T) {
 	var frames atomic.Int64
+	dir, least := transportScripts(), int64(minFrames)
+	if dir != allScripts {
+		least = minTTLFrames
+	}
 	t.Run("scripts", func(t *testing.T) { // until all that run in parallel have ended
-		runScripts(t, func(t *testing.T) *script {
+		runScriptsIn(t, dir, func(t *testing.T) *script {
 			return &script{server: &overDirect{overHTTP: overHTTP{dir: t.TempDir()}, frames: &frames}, throughput: onePartition}
 		})
 	})
-	if n := frames.Load(); n < minFrames {
+	if n := frames.Load(); n < least {
 		t.Errorf("%d requests of all scripts were sent in frames", n)
 	}
 }
 
-// TestScriptsOverHTTP2 runs the scenarios of TTL, and all scripts if MAYFLY_LONG is set.
 func TestScriptsOverHTTP2(t *testing.T) {
-	dir := filepath.Join("testdata", "ttl")
-	if os.Getenv("MAYFLY_LONG") != "" {
-		dir = "testdata"
-	}
-	runScriptsIn(t, dir, func(t *testing.T) *script {
+	runScriptsIn(t, transportScripts(), func(t *testing.T) *script {
 		return &script{server: &overHTTP{dir: t.TempDir(), http2: true}, throughput: onePartition}
 	})
 }
 
+// transportScripts returns where the scripts for direct mode and HTTP/2 are: the scenarios
+// of TTL, and all if MAYFLY_TRANSPORTS or MAYFLY_LONG is set. All of them over every
+// transport would take half of the time that all tests have.
+func transportScripts() string {
+	if os.Getenv("MAYFLY_TRANSPORTS") != "" || os.Getenv("MAYFLY_LONG") != "" {
+		return allScripts
+	}
+	return filepath.Join(allScripts, "ttl")
+}
+
 func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
-	runScriptsIn(t, "testdata", prepare)
+	runScriptsIn(t, allScripts, prepare)
 }
 
 func runScriptsIn(t *testing.T, dir string, prepare func(t *testing.T) *script) {
