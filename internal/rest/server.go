@@ -28,12 +28,20 @@ type Server struct {
 	streams  streams
 	channels func(*Channel)
 	logger   *slog.Logger
+	secure   *tls.Config // of every connection; nothing changes it
 }
 
 // NewServer returns a server with the given certificate. Connections of direct mode go to
 // the function channels, or are taken for HTTP if it is nil.
 func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Channel), logger *slog.Logger) *Server {
-	s := &Server{logger: logger, channels: channels, streams: streams{most: maxStreamsAtOnce, logger: logger}, http: http.Server{
+	secure := &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2", "http/1.1"},
+		// Small records first would help browsers, and cost all others.
+		DynamicRecordSizingDisabled: true,
+	}
+	s := &Server{logger: logger, secure: secure, channels: channels, streams: streams{most: maxStreamsAtOnce, logger: logger}, http: http.Server{
 		ConnState:         track,
 		ConnContext:       withConn,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -44,13 +52,7 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		Protocols:         new(http.Protocols),
 		HTTP2:             http2Config(),
-		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{certificate},
-			MinVersion:   tls.VersionTLS12,
-			NextProtos:   []string{"h2", "http/1.1"},
-			// Small records first would help browsers, and cost all others.
-			DynamicRecordSizingDisabled: true,
-		},
+		TLSConfig:         secure.Clone(), // net/http changes it when it begins to serve
 	}}
 	s.http.Handler = onConn(h, &s.streams)
 	s.http.Protocols.SetHTTP1(true)
@@ -61,7 +63,7 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(Split(l, s.http.TLSConfig.Clone(), SplitOptions{Logger: s.logger, Direct: s.channels}))
+	err := s.http.Serve(Split(l, s.secure, SplitOptions{Logger: s.logger, Direct: s.channels}))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
