@@ -14,7 +14,7 @@ const (
 	nulls                     // it is ordered by null, which JavaScript refuses to compare
 	missing                   // it is ordered by what no item has: JavaScript's filters are about values
 	several                   // it has several keys: of those, JavaScript's filter leaves out rows that come later
-	joins                     // an item has several rows: Java begins with the item's first again, JavaScript skips too many, and .NET too few if it stops twice among the last rows of a range
+	joins                     // an item has several rows: Java begins with the item's first again, JavaScript skips too many, and .NET too few if it stops twice among the last rows of a range, as it does over five ranges here
 	passes                    // it has an OFFSET: JavaScript has no continuation of a page that it passes over
 	apart                     // DISTINCT, ordered: JavaScript forgets what it had
 	gathers                   // DISTINCT, without an order: no SDK goes on with it
