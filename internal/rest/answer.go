@@ -140,7 +140,7 @@ func (x *exchange) address(path string) string {
 // setQuota sets the quota of a container, and what the container or the partition that
 // answered holds.
 func (x *exchange) setQuota(live store.Amount) {
-	x.w.Header()[wireName(headerQuota)] = x.h.quota()
+	x.set(headerQuota, x.h.quota())
 	var text [128]byte
 	x.set(headerUsage, string(api.AppendUsage(text[:0], live)))
 	x.quotaTold = true

@@ -81,6 +81,7 @@ type Splitter struct {
 	born        time.Time     // idleSince counts from here
 	room        chan struct{} // holds a value after a connection has left the table
 	limitLogged sync.Once
+	heads       sync.Pool // of *head
 	wg          sync.WaitGroup
 
 	stopOnce        sync.Once
@@ -318,6 +319,7 @@ func (s *Splitter) sniff(c *splitConn) (net.Conn, error) {
 	case s.options.Direct != nil && direct(first):
 		return nil, s.channel(c, c)
 	case first[0] != tlsHandshake:
+		c.own.pool, c.heads = &s.heads, &c.own
 		return c, c.SetDeadline(time.Time{})
 	}
 	secure := tls.Server(c, s.config)
@@ -328,10 +330,15 @@ func (s *Splitter) sniff(c *splitConn) (net.Conn, error) {
 		s.options.Logger.Debug("TLS handshake failed", "address", c.RemoteAddr(), "error", err)
 		return nil, err
 	}
-	if secure.ConnectionState().NegotiatedProtocol != "" { // direct mode negotiates none
+	protocol := secure.ConnectionState().NegotiatedProtocol
+	if protocol == "h2" {
 		return secure, c.SetDeadline(time.Time{})
 	}
-	sniffed := &sniffedTLS{Conn: secure}
+	sniffed := &sniffedTLS{Conn: secure, heads: heads{pool: &s.heads}}
+	c.heads = &sniffed.heads
+	if protocol != "" { // direct mode negotiates none
+		return sniffed, c.SetDeadline(time.Time{})
+	}
 	if first, err = sniffed.first.peek(secure, true); err != nil {
 		return nil, err
 	}

@@ -79,6 +79,10 @@ type splitConn struct {
 	// follow at least; see together. Only the goroutine that answers uses them.
 	held    []byte
 	awaited int
+	// heads adds headers to answers, here or above TLS; nil if net/http writes to a
+	// connection that adds none. own is for connections without TLS.
+	heads *heads
+	own   heads
 	// cork holds back the frames of a channel; nil for HTTP.
 	cork *cork
 }
@@ -93,11 +97,20 @@ func (c *splitConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// sniffedTLS is a connection over TLS whose first bytes were already read. net/http takes
-// its TLS state from it.
+// sniffedTLS is a connection of HTTP/1.1 over TLS after its handshake. Some of its bytes may
+// have been read already. net/http takes its TLS state from it.
 type sniffedTLS struct {
 	*tls.Conn
 	first peeked
+	heads heads
+}
+
+// Write implements net.Conn.
+func (c *sniffedTLS) Write(p []byte) (int, error) {
+	if c.heads.next != nil {
+		return c.heads.write(c.Conn.Write, p)
+	}
+	return c.Conn.Write(p)
 }
 
 // Read implements net.Conn.
@@ -123,6 +136,14 @@ func (c *splitConn) Write(p []byte) (int, error) {
 	if c.cork != nil {
 		return c.cork.write(c.Conn, p)
 	}
+	if c.own.next != nil {
+		return c.own.write(c.send, p)
+	}
+	return c.send(p)
+}
+
+// send writes what follows together.
+func (c *splitConn) send(p []byte) (int, error) {
 	if c.awaited == 0 {
 		return c.Conn.Write(p)
 	}

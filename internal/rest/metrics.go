@@ -142,6 +142,7 @@ func (x *exchange) serveMetrics() error {
 		return err
 	}
 	x.setCommon()
+	x.placeFields()
 	x.wrote, x.status = true, http.StatusOK
 	promhttp.HandlerFor(prometheus.Gatherers{m.registry, moment}, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.r)
 	return nil

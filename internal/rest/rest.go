@@ -43,7 +43,7 @@ type Handler struct {
 	service        *api.Service
 	hosts          *hosts
 	routingGateway bool
-	quota          func() []string // the header with the quota of every container
+	quota          func() string // the header with the quota of every container
 	logger         *slog.Logger
 	memory         *memory.Budget
 	exchanges      sync.Pool // of *exchange
@@ -61,7 +61,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, logger: o.Logger,
 		routingGateway: o.RoutingGateway,
-		quota:          sync.OnceValue(func() []string { return []string{api.QuotaText(o.Engine.ContainerQuota())} }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
+		quota:          sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -115,9 +115,9 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
 	if x == nil {
 		x = &exchange{}
 	}
-	k := &kept{share: h.memory.Share()}
-	x.h, x.w, x.r, x.operation, x.kept = h, w, r, opUnknown, k
-	x.Began, x.Activity, x.Share = time.Now(), activityID(r), &k.share
+	share := h.memory.Share() // not pooled: a write whose client has gone may still use it
+	x.h, x.w, x.r, x.operation = h, w, r, opUnknown
+	x.Began, x.Activity, x.Share = time.Now(), activityID(r), &share
 	x.Context, x.Method, x.Path = r.Context(), r.Method, r.URL.EscapedPath()
 	h.service.Begin(&x.Call)
 	return x
