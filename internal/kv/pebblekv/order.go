@@ -11,8 +11,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// ordering sorts the operations of a batch by key, if their order does not matter otherwise:
-// neighbouring keys are cheaper to insert. It is reused for other batches.
+// ordering sorts the operations of a batch by key: neighbouring keys are cheaper to insert.
+// No operation is moved past a range delete, since it may be of a key in the range. It is
+// reused for other batches.
 type ordering struct {
 	ops  []kv.Op
 	keys []opKey
@@ -29,20 +30,27 @@ type opKey struct {
 // of fills o.ops with the operations of b, and returns their keys in the order of writing.
 // Operations on the same key keep their order.
 func (o *ordering) of(b *kv.Batch) []opKey {
-	ranges := false
 	for op := range b.Ops {
 		o.keys = append(o.keys, opKey{op: int32(len(o.ops))})
 		o.ops = append(o.ops, op)
-		ranges = ranges || op.Kind == kv.OpDeleteRange
 	}
-	if ranges {
-		return o.keys
+	for from, i := 0, 0; i <= len(o.ops); i++ {
+		if i == len(o.ops) || o.ops[i].Kind == kv.OpDeleteRange {
+			o.sort(from, i)
+			from = i + 1
+		}
 	}
-	common := o.commonPrefix()
-	for i := range o.keys {
-		o.keys[i].key = leading(o.ops[i].Key[common:])
+	return o.keys
+}
+
+// sort sorts the operations of a batch from one up to another, exclusive.
+func (o *ordering) sort(from, to int) {
+	keys := o.keys[from:to]
+	common := commonPrefix(o.ops[from:to])
+	for i := range keys {
+		keys[i].key = leading(o.ops[from+i].Key[common:])
 	}
-	slices.SortFunc(o.keys, func(x, y opKey) int {
+	slices.SortFunc(keys, func(x, y opKey) int {
 		if c := cmp.Compare(x.key, y.key); c != 0 {
 			return c
 		}
@@ -51,17 +59,16 @@ func (o *ordering) of(b *kv.Batch) []opKey {
 		}
 		return cmp.Compare(x.op, y.op)
 	})
-	return o.keys
 }
 
 // commonPrefix returns the length of the longest common prefix of all keys.
-func (o *ordering) commonPrefix() int {
-	if len(o.ops) == 0 {
+func commonPrefix(ops []kv.Op) int {
+	if len(ops) == 0 {
 		return 0
 	}
-	first := o.ops[0].Key
+	first := ops[0].Key
 	common := len(first)
-	for _, op := range o.ops[1:] {
+	for _, op := range ops[1:] {
 		common = min(common, len(op.Key))
 		for i := range common {
 			if op.Key[i] != first[i] {
