@@ -223,24 +223,70 @@ func (pl *plan) choose(most int) {
 
 // readVictims reads the items, and computes their derived rows.
 func (p *Partition) readVictims(v *view, pl *plan) error {
-	kept := pl.victims[:0]
-	for i := range pl.victims {
-		c := &pl.victims[i]
-		var err error
-		if c.current, err = v.itemAt(c.ordinal); err != nil {
+	for from := 0; from < len(pl.victims); {
+		to := from + 1
+		for to < len(pl.victims) && isNear(&pl.victims[to-1], &pl.victims[to]) {
+			to++
+		}
+		if err := v.readRun(pl.victims[from:to]); err != nil {
 			return err
 		}
-		if !c.exists || c.header.at() != c.at.At {
+		from = to
+	}
+	pl.victims = slices.DeleteFunc(pl.victims, func(c victim) bool {
+		if stale := !c.exists; stale {
 			pl.stale = append(pl.stale, p.prefix.appendOrderKey(nil, c.kind, c.at))
+		}
+		return !c.exists
+	})
+	return nil
+}
+
+// nearItems is how far apart two items may be for a walk from one to the other to be
+// cheaper than finding the second.
+const nearItems = 4
+
+// isNear reports whether b is a little after a among the items.
+func isNear(a, b *victim) bool { return a.ordinal < b.ordinal && b.ordinal-a.ordinal <= nearItems }
+
+// readRun reads items that are near each other, in one walk. An item that has been written
+// again, or removed, does not exist.
+func (v *view) readRun(run []victim) error {
+	last := run[len(run)-1].ordinal
+	lower, upper := v.prefix.appendItemKey(nil, run[0].ordinal), v.prefix.appendItemKey(nil, last+1)
+	for e, err := range v.snap.Scan(lower, upper, kv.Forward) {
+		if err != nil {
+			return err
+		}
+		ordinal, err := ordinalOf(e.Key)
+		if err != nil {
+			return err
+		}
+		for len(run) > 0 && run[0].ordinal < ordinal {
+			run = run[1:]
+		}
+		if len(run) == 0 || run[0].ordinal != ordinal {
 			continue
 		}
-		if err := c.derive(v.container, memory.Room{}); err != nil {
+		if err := run[0].read(v.container, e); err != nil {
 			return err
 		}
-		kept = append(kept, *c)
+		run = run[1:]
 	}
-	pl.victims = kept
 	return nil
+}
+
+// read takes the item from its row, unless it was written after the victim was found. It
+// keeps what a removal needs, which does not include the body.
+func (c *victim) read(container *catalog.Container, e kv.Entry) error {
+	item, err := itemOf(e)
+	if err != nil || item.header.at() != c.at.At {
+		return err
+	}
+	err = item.derive(container, memory.Room{})
+	item.header.identity, item.body = slices.Clone(item.header.identity), nil
+	c.current = item
+	return err
 }
 
 // purge removes the items of a plan that have not changed since.

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -79,6 +81,56 @@ func BenchmarkPurge(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// BenchmarkPurgeIndexed purges items that were written once, of 1 KiB with ten indexed
+// properties whose values differ, as the creates of BenchmarkCreateIndexed leave them. Its
+// measure is processor time, with the flushes and compactions that the deletes cause.
+func BenchmarkPurgeIndexed(b *testing.B) {
+	n := scaled(300_000)
+	f := makeFixture(b, onDisk(b), setup{definition: withTTL("3600"), nowMs: startMs})
+	defer func() { f.p.Close() }()
+	for range b.N {
+		b.StopTimer()
+		f.createOrders(n)
+		f.advance(2 * time.Hour)
+		began := processorTime(b)
+		b.StartTimer()
+		for more := true; more; {
+			done, err := f.p.Purge(context.Background(), Purge{MaxItems: 512})
+			if err != nil {
+				b.Fatal(err)
+			}
+			more = done.More
+		}
+		b.StopTimer()
+		b.ReportMetric(float64(processorTime(b)-began)/1000/float64(n), "cpu-us/item")
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "items/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// createOrders creates orders as BenchmarkCreateIndexed does.
+func (f *fixture) createOrders(n int) {
+	f.t.Helper()
+	var wg sync.WaitGroup
+	for c := range manyClients {
+		wg.Go(func() {
+			for i := c; i < n; i += manyClients {
+				id := fmt.Sprint("order-", i)
+				o, err := value.ParseObject(benchOrder(id, i))
+				if err == nil {
+					_, err = f.p.Write(context.Background(), Write{Op: Create, Key: f.key("k", id), Item: o})
+				}
+				if err != nil {
+					f.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // BenchmarkFindNext finds the next item to purge, right after many others were purged.

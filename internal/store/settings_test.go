@@ -150,7 +150,7 @@ func TestScenario32RaiseDuringAPlan(t *testing.T) {
 	f.put("b", `"ttl":50`)
 	f.advance(100 * time.Second)
 	raise := func() { f.reconfigure(withTTL("3600")) }
-	f.db.afterGet.Store(&raise) // while the purge is planned
+	f.db.onScan.Store(&raise) // while the purge is planned
 	done, err := f.p.Purge(context.Background(), Purge{MaxItems: 10})
 	f.must(err)
 	if done.Items != 0 || !done.More {
