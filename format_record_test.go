@@ -135,6 +135,7 @@ func fixtureWrites() (first, second []formatExchange) {
 		`{"id":"lazy","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"indexingPolicy":{"indexingMode":"lazy"}}`,
 		`{"id":"unindexed","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"indexingPolicy":{"indexingMode":"none","automatic":false}}`,
 		`{"id":"final","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":1,"ttlFinality":true}`,
+		`{"id":"ends","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1,"expireAtPath":"/end","expireAtPast":"accept"}`,
 		`{"id":"dropped","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`,
 	} {
 		first = append(first, with("POST", "/dbs/shop/colls", definition))
@@ -177,6 +178,9 @@ func fixtureItems(n string) []formatExchange {
 		put("sessions", `["soon`+n+`"]`, `{"id":"soon`+n+`","ttl":2592000}`),
 		put("final", `["p"]`, `{"id":"gone`+n+`","pk":"p"}`),
 		put("final", `["p"]`, `{"id":"kept`+n+`","pk":"p","ttl":-1}`),
+		put("ends", `["p"]`, `{"id":"gone`+n+`","pk":"p","end":1}`),
+		put("ends", `["p"]`, `{"id":"kept`+n+`","pk":"p","end":"9999-12-31T00:00:00Z"}`),
+		put("ends", `["p"]`, `{"id":"soon`+n+`","pk":"p","ttl":-1}`),
 		put("dropped", `["p"]`, `{"id":"gone`+n+`","pk":"p"}`),
 		put("goods", `["tea"]`, `{"id":"odd`+n+`","kind":"tea","\u00e4\ud83d\ude00":[null,true,-0,1e300,0.1,{"":{}}],"spaces" : [ ] }`),
 	}
@@ -236,7 +240,7 @@ func fixtureQuestions(containers []string, position string) []formatExchange {
 		qs = append(qs, query("goods", `["tea"]`, text))
 	}
 	for _, n := range []string{"0", "1"} {
-		for _, item := range [][2]string{{"carts", "ada"}, {"carts", "bob"}, {"sessions", ""}, {"final", "p"}} {
+		for _, item := range [][2]string{{"carts", "ada"}, {"carts", "bob"}, {"sessions", ""}, {"final", "p"}, {"ends", "p"}} {
 			for _, id := range []string{"gone" + n, "kept" + n, "soon" + n} {
 				key := item[1]
 				if key == "" {

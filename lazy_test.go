@@ -24,7 +24,6 @@ func TestLazyContainersAreReindexed(t *testing.T) {
 		return clock.Reading{WallMs: atMs + passed, MonoMs: passed}
 	}}
 	unpack(t, "testdata/lazy/db.tar.gz", o.Dir)
-	checkClean(t, o.Dir)
 	for range 2 {
 		s := serveTest(t, o)
 		for _, c := range []string{"lagging", "paths"} {

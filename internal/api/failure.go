@@ -157,6 +157,7 @@ func FailureOf(err error) (f Failure, known bool) {
 		badRequest    *engine.InvalidError
 		badJSON       *value.SyntaxError
 		badTTL        *store.TTLError
+		badDeadline   *store.DeadlineError
 		tooMuch       *engine.ThrottledError
 		badQuery      *syntax.Error
 		needsPlan     *engine.NeedsPlanError
@@ -187,6 +188,8 @@ func FailureOf(err error) (f Failure, known bool) {
 		return Failure{400, 0, "The input content is invalid because it is not well-formed JSON: " + badJSON.Error() + "."}, true
 	case errors.As(err, &badTTL):
 		return Failure{400, 0, badTTL.Error()}, true
+	case errors.As(err, &badDeadline):
+		return Failure{400, 0, badDeadline.Error()}, true
 	case errors.As(err, &tooMuch):
 		return Failure{429, 3200, throttled}, true
 	}

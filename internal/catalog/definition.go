@@ -34,6 +34,12 @@ type Definition struct {
 	// TTLFinality is Mayfly's own: an expired item stays gone if the container's default
 	// TTL changes.
 	TTLFinality bool
+	// ExpireAtPath is Mayfly's own: the value there is an item's deadline, and wins over
+	// any TTL. Nil is none.
+	ExpireAtPath value.Path
+	// ExpireAtPast is Mayfly's own: an item whose deadline has passed is written, and
+	// expires at once. Otherwise it is refused.
+	ExpireAtPast bool
 	// AllVersions is how long the change feed keeps all versions and deletes; 0 means not
 	// at all.
 	AllVersions  time.Duration
@@ -85,7 +91,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseChangeFeed, d.checkOtherTypes,
+		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseChangeFeed, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err
@@ -338,6 +344,43 @@ func (d *Definition) parseFinality(o *value.Object) error {
 	if d.TTLFinality, err = asBool("ttlFinality", raw); err != nil {
 		return invalid("One of the specified inputs is invalid: 'ttlFinality' must be a boolean.")
 	}
+	return nil
+}
+
+func (d *Definition) parseExpireAt(o *value.Object) error {
+	past, ok := o.Lookup("expireAtPast")
+	if !absent(past, ok) {
+		text, err := asString("expireAtPast", past)
+		if err != nil {
+			return err
+		}
+		if text != "accept" && text != "reject" {
+			return invalid("The input expireAtPast '%s' is invalid. Ensure to provide 'accept' or 'reject'.", value.Clip(text))
+		}
+		d.ExpireAtPast = text == "accept"
+	}
+	raw, ok := o.Lookup("expireAtPath")
+	if absent(raw, ok) {
+		if past != nil && !absent(past, true) {
+			return invalid("The property 'expireAtPast' can only be set together with 'expireAtPath'.")
+		}
+		return nil
+	}
+	text, err := asString("expireAtPath", raw)
+	if err != nil {
+		return err
+	}
+	path, err := value.ParsePath(text)
+	if err != nil {
+		return invalid("The input expireAtPath '%s' is invalid. A path starts with '/' and has no trailing slash or wildcard character.", value.Clip(text))
+	}
+	if path[0] == "id" || path[0] == "ttl" || SystemProperty(path[0]) {
+		return invalid("The input expireAtPath '%s' is invalid: the property '%s' has another meaning.", value.Clip(text), path[0])
+	}
+	if d.DefaultTTL == TTLAbsent {
+		return invalid("The property 'expireAtPath' can only be set together with 'defaultTtl'.")
+	}
+	d.ExpireAtPath = path
 	return nil
 }
 

@@ -4,7 +4,9 @@ package catalog
 
 import (
 	"math"
+	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -40,4 +42,42 @@ func ParseTTL(raw []byte) (TTL, bool) {
 		return TTLAbsent, false
 	}
 	return TTL(f), true
+}
+
+// DeadlineRule is the sentence that follows a refused deadline.
+const DeadlineRule = "Ensure to provide whole seconds since 1970-01-01T00:00:00Z, up to '253402300799', or an instant such as '2030-01-31T12:00:00Z'."
+
+// lastDeadlineSeconds is the end of the year 9999, the last that ISO 8601 writes with four
+// digits. Milliseconds in place of seconds are beyond it.
+const lastDeadlineSeconds = 253402300799
+
+// instant is what ISO 8601 calls a date and time of day with its offset from UTC, in the
+// form of RFC 3339.
+var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$`)
+
+// ParseDeadline parses the JSON text of a deadline, and returns its millisecond: whole
+// seconds since 1970, in any form of an integer, or an instant. A part of a millisecond
+// counts as a whole one, so that nothing expires early. A deadline before 1970 counts as
+// the first millisecond: all of them have passed.
+func ParseDeadline(raw []byte) (ms int64, ok bool) {
+	v, _ := value.FromJSON(raw)
+	if f, ok := v.Number(); ok {
+		if f != math.Trunc(f) || f > lastDeadlineSeconds || f < -lastDeadlineSeconds {
+			return 0, false
+		}
+		return max(1, 1000*int64(f)), true
+	}
+	text, ok := v.Text()
+	if !ok || !instant.MatchString(text) {
+		return 0, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Unix() > lastDeadlineSeconds {
+		return 0, false
+	}
+	ms = at.UnixMilli()
+	if at.Nanosecond()%int(time.Millisecond) > 0 {
+		ms++
+	}
+	return max(1, ms), true
 }

@@ -41,7 +41,8 @@ type Event struct {
 	ExpiredAt string `json:"expiredAt"`
 	GoneAt    string `json:"goneAt"`
 	// TTL is the item's own, absent if it inherited its container's: the container's TTL
-	// at that time is not kept. Source says which: "item" or "container".
+	// at that time is not kept. Source says what decided: "item" or "container" for the
+	// TTL of either, "expireAtPath" for a deadline that the item named.
 	TTL    catalog.TTL `json:"ttl"`
 	Source string      `json:"source"`
 
@@ -113,7 +114,10 @@ func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, 
 				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Key.DeadlineMs), GoneAt: clock.Stamp(ev.Key.GoneMs),
 				TTL: ev.TTL, Source: "item", goneMs: ev.Key.GoneMs,
 			}
-			if ev.TTL == catalog.TTLAbsent {
+			switch {
+			case ev.Named:
+				told.Source = sourceNamed
+			case ev.TTL == catalog.TTLAbsent:
 				told.Source = "container"
 			}
 			page.Events = append(page.Events, told)

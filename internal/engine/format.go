@@ -26,7 +26,13 @@ const formatVersion = oldestFormat + len(migrations)
 type migration func(db kv.DB, logger *slog.Logger) error
 
 // migrations has the steps in order: the first one begins at oldestFormat.
-var migrations = [...]migration{}
+var migrations = [...]migration{
+	noMigration, // to 6: items that name their deadline have a longer header
+}
+
+// noMigration is the step to a format that keeps all rows of the one before. Its number
+// makes versions that cannot read the format refuse the data.
+func noMigration(kv.DB, *slog.Logger) error { return nil }
 
 // openFormat marks new data with the current format, migrates older data with the steps
 // from oldestFormat on, and refuses any other.

@@ -38,6 +38,8 @@ type TTLStatus struct {
 	Container   string      `json:"container"`
 	DefaultTTL  catalog.TTL `json:"defaultTtl"`
 	TTLFinality bool        `json:"ttlFinality"`
+	// ExpireAtPath is where items name their deadlines, absent if they do not.
+	ExpireAtPath string `json:"expireAtPath,omitempty"`
 	store.Usage
 	Purge      PurgeStatus       `json:"purge"`
 	Throughput ThroughputStatus  `json:"throughput"`
@@ -83,7 +85,8 @@ func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport
 func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 	s := TTLStatus{
 		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(),
-		Purge: PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
+		ExpireAtPath: c.ExpireAtPath.String(),
+		Purge:        PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
 	}
 	nowMs := e.clock.Now()
 	err := e.eachPartition(c, func(i int, p *store.Partition) error {
@@ -287,8 +290,9 @@ type Explanation struct {
 	Expired bool `json:"expired"`
 	// Final says that only ttlFinality keeps it expired.
 	Final bool `json:"final"`
-	// TTL is the item's own, DefaultTTL its container's, and Source the one that applies:
-	// "item", "container" or "none".
+	// TTL is the item's own, DefaultTTL its container's, and Source what applies: "item" or
+	// "container" for one of these, "expireAtPath" for a deadline that the item names, or
+	// "none".
 	TTL         catalog.TTL `json:"ttl"`
 	DefaultTTL  catalog.TTL `json:"defaultTtl"`
 	Source      string      `json:"source"`
@@ -329,15 +333,22 @@ func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey)
 	return x, nil
 }
 
+// sourceNamed is the source of a deadline that an item names itself.
+const sourceNamed = "expireAtPath"
+
 func explain(f *store.Expiry) (source, reason string) {
 	source = "none"
 	switch {
 	case f.Final:
 		return source, "It had expired when the settings were changed, and the container's ttlFinality keeps it so."
+	case f.Default == catalog.TTLAbsent && f.Named:
+		reason = "It never expires: it names a deadline, but its container has no defaultTtl, and without one a deadline has no effect."
 	case f.Default == catalog.TTLAbsent && f.Own != catalog.TTLAbsent:
 		reason = "It never expires: it has a ttl of its own, but its container has no defaultTtl, and without one a ttl has no effect."
 	case f.Default == catalog.TTLAbsent:
 		reason = "It never expires: its container has no defaultTtl."
+	case f.Named:
+		source, reason = sourceNamed, fmt.Sprintf("It expires at %s, the deadline that it named at the container's expireAtPath when it was last written.", clock.Stamp(f.DeadlineMs))
 	case f.Own == catalog.TTLForever:
 		source, reason = "item", "It never expires: its own ttl is -1."
 	case f.Own > 0:

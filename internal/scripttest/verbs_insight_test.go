@@ -247,6 +247,8 @@ func (s *script) eventLines(all []expiryEvent, v view) string {
 		}
 		text += " expired " + e.ExpiredAt
 		switch {
+		case e.Source == "expireAtPath":
+			text += " at the deadline that it named"
 		case (e.Source == "item") != (e.TTL != nil):
 			text += " by " + e.Source + " or not"
 		case e.TTL != nil:

@@ -202,7 +202,7 @@ func (w *changeWalk) show(row *orderRow) error {
 	if err != nil {
 		return err
 	}
-	if w.cut.expired(h.writtenMs, h.ttl) {
+	if w.cut.expired(h.life()) {
 		w.expired = w.expired.Plus(Amount{1, row.size})
 		w.passed += row.size
 		return nil

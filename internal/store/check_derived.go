@@ -13,7 +13,7 @@ import (
 
 // checkMark reports an item that purge's mark has passed, so that it would never be purged.
 func (k *checker) checkMark(h *header, ordinal uint64) {
-	kind := kindOf(h.ttl)
+	kind := h.kind()
 	if kind == kindNever || k.meta.Marks[kind].before(h.mark()) {
 		return
 	}

@@ -96,7 +96,7 @@ func (k *checker) logged(c *current) {
 	}
 	was, known := l.last[string(c.header.identity)]
 	delete(l.last, string(c.header.identity))
-	logged := kindOf(c.header.ttl) != kindNever && l.state.hasExpiry(&c.header)
+	logged := c.header.kind() != kindNever && l.state.hasExpiry(&c.header)
 	switch {
 	case !known && c.header.lsn > l.state.From:
 		k.report("item %d, lsn %d, is not in the log", c.ordinal, c.header.lsn)

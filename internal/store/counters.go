@@ -77,7 +77,7 @@ type counters struct{ cached map[bucketKey]bucket }
 
 // bucketsOf returns the keys of the buckets that count an item, that of its second first.
 func bucketsOf(h *header) (keys [3]bucketKey, n int) {
-	k, second := kindOf(h.ttl), orderMs(h.writtenMs, h.ttl)/1000
+	k, second := h.kind(), h.orderMs()/1000
 	if k == kindNever {
 		return [3]bucketKey{{classNever, levelSecond, 0}}, 1
 	}
@@ -127,7 +127,7 @@ func (w *writer) addToBuckets(sign int64, h *header) {
 
 // join widens firstLSN, firstMs and lastMs to include an item.
 func (b *bucket) join(h *header) {
-	at := uint16(orderMs(h.writtenMs, h.ttl) % 1000)
+	at := uint16(h.orderMs() % 1000)
 	if b.Items == 0 {
 		b.firstLSN, b.firstMs, b.lastMs = h.lsn, at, at
 		return

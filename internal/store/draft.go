@@ -114,7 +114,7 @@ func (d *Draft) IDOf(rid string) (string, error) {
 		if c, err = d.r.v.itemAt(ordinal); err != nil {
 			return "", err
 		}
-		c.exists = c.exists && !d.r.cut.expired(c.header.writtenMs, c.header.ttl)
+		c.exists = c.exists && !d.r.cut.expired(c.header.life())
 	}
 	id, ours := bytes.CutPrefix(c.header.identity, d.logical.appendKey(nil))
 	if !c.exists || !ours {

@@ -4,7 +4,7 @@
 // is not purged yet is found in the expiry orders, as purge finds it. When it is purged,
 // the same batch writes a row with the key that its event had before.
 //
-//	gone row: {goneMs}{deadlineMs}{lsn}{n} -> ordinal 8, writtenMs 8, ttl 4, identity
+//	gone row: {goneMs}{deadlineMs}{lsn}{n} -> ordinal 8, writtenMs 8, ttl of its life 4, identity
 //
 // An item is gone at its deadline, or, if its deadline had passed already when the
 // container's default TTL was changed, at that change.
@@ -48,12 +48,21 @@ type Event struct {
 	Ordinal      uint64
 	WrittenMs    int64
 	TTL          catalog.TTL // the item's own, TTLAbsent if it inherited
+	// Named reports that the item named its deadline itself. TTL is then absent.
+	Named bool
+}
+
+// setTTL sets what the event says about the item's ttl, from the ttl of its life.
+func (e *Event) setTTL(ttl catalog.TTL) {
+	if e.TTL, e.Named = ttl, ttl == ttlNamed; e.Named {
+		e.TTL = catalog.TTLAbsent
+	}
 }
 
 // eventKeyOf returns the key of an expired item's event. An item that is expired only
 // because the settings made it final is reported once more, as of now.
 func eventKeyOf(h *header, r *rules, changedMs, nowMs int64) EventKey {
-	d := deadline(h.writtenMs, h.ttl, r.containerDefault)
+	d := h.deadline(r.containerDefault)
 	if d > nowMs {
 		d = nowMs
 	}
@@ -71,7 +80,7 @@ func (w *writer) putEvent(c *current) {
 func appendEventRow(dst []byte, c *current) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.header.writtenMs))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(c.header.ttl))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(c.header.life().ttl))
 	return append(dst, c.header.identity...)
 }
 
@@ -123,8 +132,8 @@ func parseEventRow(e kv.Entry) (Event, error) {
 		Key:       at,
 		Ordinal:   binary.BigEndian.Uint64(e.Value),
 		WrittenMs: int64(binary.BigEndian.Uint64(e.Value[8:])),
-		TTL:       catalog.TTL(binary.BigEndian.Uint32(e.Value[16:])),
 	}
+	ev.setTTL(catalog.TTL(binary.BigEndian.Uint32(e.Value[16:])))
 	i, err := parseIdentity(e.Value[eventRowBytes:])
 	if err != nil {
 		return Event{}, corrupt(e.Key, err.Error())
@@ -279,7 +288,8 @@ func (w *eventWalk) describe(events []Event) error {
 		if err != nil {
 			return err
 		}
-		e.ID, e.PartitionKey, e.WrittenMs, e.TTL = id.id, id.pk, h.writtenMs, h.ttl
+		e.ID, e.PartitionKey, e.WrittenMs = id.id, id.pk, h.writtenMs
+		e.setTTL(h.life().ttl)
 	}
 	return nil
 }
@@ -289,6 +299,8 @@ type Expiry struct {
 	WrittenMs int64
 	// Own is the item's ttl, Default its container's.
 	Own, Default catalog.TTL
+	// Named reports that the item names its deadline itself, which wins over both.
+	Named bool
 	// DeadlineMs is when it expires, Never if it does not.
 	DeadlineMs int64
 	Expired    bool
@@ -305,8 +317,8 @@ func (p *Partition) ItemExpiry(k Key, nowMs int64) (Expiry, error) {
 	}
 	f := Expiry{
 		WrittenMs: h.writtenMs, Own: h.ttl, Default: at.rules.containerDefault,
-		DeadlineMs: deadline(h.writtenMs, h.ttl, at.rules.containerDefault),
-		Expired:    h.expired(&at.rules, nowMs),
+		DeadlineMs: h.deadline(at.rules.containerDefault), Named: h.atMs != 0,
+		Expired: h.expired(&at.rules, nowMs),
 	}
 	f.Final = f.Expired && f.DeadlineMs > nowMs
 	return f, nil

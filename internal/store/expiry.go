@@ -6,44 +6,97 @@
 package store
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // never is the deadline of an item that does not expire.
 const never = math.MaxInt64
 
-// deadline returns the millisecond at which an item written at writtenMs expires, given its
-// own ttl and its container's default:
-//
-//	            container: absent   -1      n
-//	item: absent           never    never   writtenMs + n s
-//	      -1               never    never   never
-//	      m                never    m       writtenMs + m s
-//
-// Times are milliseconds in 64 bits. So an item never lives shorter than its TTL, though
-// its _ts has whole seconds, and adding 2147483647 seconds does not overflow.
-func deadline(writtenMs int64, own, containerDefault catalog.TTL) int64 {
-	switch {
-	case containerDefault == catalog.TTLAbsent: // TTL is off: the item's own has no effect
-		return never
-	case own == catalog.TTLForever:
-		return never
-	case own != catalog.TTLAbsent:
-		return ownDeadline(writtenMs, own)
-	case containerDefault == catalog.TTLForever:
-		return never
+// life is what decides, under the container's settings, when an item expires: a ttl, and
+// the time from which it counts. Index rows have it too, so that an index can be read
+// without its items.
+type life struct {
+	ms  int64 // the last write; with ttlNamed the deadline itself
+	ttl catalog.TTL
+}
+
+// ttlNamed is the ttl of a life whose time is the deadline, since the item names it. No
+// client can write it.
+const ttlNamed catalog.TTL = -2
+
+// lifeBytes is the length of a life in a row: ms 8, ttl 4.
+const lifeBytes = 12
+
+func (l life) append(dst []byte) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, uint64(l.ms)), uint32(l.ttl))
+}
+
+func decodeLife(raw []byte) life {
+	return life{int64(binary.BigEndian.Uint64(raw)), catalog.TTL(binary.BigEndian.Uint32(raw[8:]))}
+}
+
+// life returns what decides when the item expires. A deadline that it names wins over its
+// ttl.
+func (h *header) life() life {
+	if h.atMs != 0 {
+		return life{h.atMs, ttlNamed}
+	}
+	return life{h.writtenMs, h.ttl}
+}
+
+// kind returns the order in which an item with this life expires.
+func (l life) kind() ttlKind {
+	switch l.ttl {
+	case catalog.TTLAbsent:
+		return kindInherits
+	case catalog.TTLForever:
+		return kindNever
 	default:
-		return writtenMs + 1000*int64(containerDefault)
+		return kindOwn
 	}
 }
 
-// ownDeadline returns the deadline by the item's own ttl, which is positive. It is the time
-// in the key of the item's own row, whatever the container's settings are.
-func ownDeadline(writtenMs int64, own catalog.TTL) int64 {
-	return writtenMs + 1000*int64(own)
+// orderMs returns the time by which an item is sorted in the order of its kind: its
+// deadline if it has a ttl of its own or names its deadline, whatever the container's
+// settings are, else its last write.
+func (l life) orderMs() int64 {
+	if l.ttl > 0 {
+		return l.ms + 1000*int64(l.ttl)
+	}
+	return l.ms
+}
+
+// deadline returns the millisecond at which an item expires, given its container's default:
+//
+//	                 container: absent   -1      n
+//	item: nothing               never    never   last write + n s
+//	      ttl -1                never    never   never
+//	      ttl m                 never    last write + m s
+//	      names a deadline      never    that deadline
+//
+// Times are milliseconds in 64 bits. So an item never lives shorter than its TTL, though
+// its _ts has whole seconds, and adding 2147483647 seconds does not overflow.
+func (l life) deadline(containerDefault catalog.TTL) int64 {
+	switch {
+	case containerDefault == catalog.TTLAbsent: // TTL is off: the item's own has no effect
+		return never
+	case l.kind() == kindOwn:
+		return l.orderMs()
+	case l.kind() == kindNever || containerDefault == catalog.TTLForever:
+		return never
+	default:
+		return l.ms + 1000*int64(containerDefault)
+	}
+}
+
+// deadline returns the millisecond at which the item expires, given its container's default.
+func (h *header) deadline(containerDefault catalog.TTL) int64 {
+	return h.life().deadline(containerDefault)
 }
 
 // rules decide, together with an item's header, whether the item is expired.
@@ -72,12 +125,12 @@ func (r *rules) expiresAt(k ttlKind, ms int64) int64 {
 	if k == kindOwn {
 		return ms
 	}
-	return deadline(ms, catalog.TTLAbsent, r.containerDefault)
+	return life{ms: ms}.deadline(r.containerDefault)
 }
 
 // cuts divide live from expired items at one moment, by kind. An item that inherits the
 // container's TTL is expired if it was last written at or before its cut, and an item with
-// a ttl of its own if its deadline is at or before its cut.
+// a ttl or a deadline of its own if its deadline is at or before its cut.
 type cuts [expiring]int64
 
 // noCut is before all items: none is expired.
@@ -117,24 +170,23 @@ func (p *Partition) horizon() (horizonMs, doubtMs int64) {
 	return horizonMs, p.clock.Now() - horizonMs // a jump between the two readings only adds to the doubt
 }
 
-// expired reports whether an item written at writtenMs with this ttl of its own is expired.
-func (c cuts) expired(writtenMs int64, own catalog.TTL) bool {
-	k := kindOf(own)
-	return k < expiring && orderMs(writtenMs, own) <= c[k]
+// expired reports whether an item with this life is expired.
+func (c cuts) expired(l life) bool {
+	k := l.kind()
+	return k < expiring && l.orderMs() <= c[k]
 }
 
 // earliest has, of several items, those that expire first, by kind: the earliest write of
-// the items that inherit the container's TTL, and the earliest deadline of those with a ttl
-// of their own.
+// the items that inherit the container's TTL, and the earliest deadline of the others.
 type earliest [expiring]int64
 
 // earliestOfNone is the earliest of no items.
 var earliestOfNone = earliest{never, never}
 
 // with includes another item.
-func (s earliest) with(writtenMs int64, own catalog.TTL) earliest {
-	if k := kindOf(own); k < expiring {
-		s[k] = min(s[k], orderMs(writtenMs, own))
+func (s earliest) with(l life) earliest {
+	if k := l.kind(); k < expiring {
+		s[k] = min(s[k], l.orderMs())
 	}
 	return s
 }
@@ -146,7 +198,7 @@ func (c cuts) noneExpired(s earliest) bool {
 
 // expired reports whether the item is expired at nowMs.
 func (h *header) expired(r *rules, nowMs int64) bool {
-	return r.cutsAt(nowMs).expired(h.writtenMs, h.ttl)
+	return r.cutsAt(nowMs).expired(h.life())
 }
 
 // finalise returns the rules of the container's new settings, which replace r at nowMs.
@@ -183,4 +235,70 @@ func itemTTL(o *value.Object, c *catalog.Container) (catalog.TTL, error) {
 		return 0, &TTLError{value.Clip(string(raw))}
 	}
 	return ttl, nil
+}
+
+// DeadlineError refuses an item for the value at its container's expireAtPath.
+type DeadlineError struct {
+	Path  string
+	Value string // the JSON text that the client sent
+	// NowMs is the time if the deadline has passed, 0 if the value is none.
+	NowMs int64
+}
+
+func (e *DeadlineError) Error() string {
+	what := "The value " + e.Value + " at '" + e.Path + "', the container's expireAtPath, "
+	if e.NowMs == 0 {
+		return what + "is invalid. " + catalog.DeadlineRule
+	}
+	return what + "is a deadline that has passed: it is " + clock.Stamp(e.NowMs) + ". Ensure to provide a later one, or set the container's expireAtPast to 'accept'."
+}
+
+// namedDeadline is the deadline that an item names at its container's expireAtPath. The
+// zero value is none.
+type namedDeadline struct {
+	ms   int64
+	text string // its JSON text, for a refusal
+}
+
+// itemDeadline reads the deadline that an item names. Without an expireAtPath, which a
+// container has only while its TTL is on, there is none. An item's deadline is decoded here
+// once: another path holds for items that are written from then on.
+func itemDeadline(o *value.Object, c *catalog.Container) (namedDeadline, error) {
+	if c.ExpireAtPath == nil {
+		return namedDeadline{}, nil
+	}
+	raw, found := o.At(c.ExpireAtPath)
+	if !found || string(raw) == "null" {
+		return namedDeadline{}, nil
+	}
+	ms, ok := catalog.ParseDeadline(raw)
+	if !ok {
+		return namedDeadline{}, &DeadlineError{Path: c.ExpireAtPath.String(), Value: value.Clip(string(raw))}
+	}
+	return namedDeadline{ms, value.Clip(string(raw))}, nil
+}
+
+// from returns the deadline of an item that is written at nowMs, 0 for none. One that has
+// passed is refused, unless the container accepts it: then the item expires at nowMs, which
+// no mark of purge and no event has passed.
+func (d namedDeadline) from(nowMs int64, c *catalog.Container) (int64, error) {
+	switch {
+	case d.ms == 0 || d.ms > nowMs:
+		return d.ms, nil
+	case c.ExpireAtPast:
+		return nowMs, nil
+	}
+	return 0, &DeadlineError{c.ExpireAtPath.String(), d.text, nowMs}
+}
+
+// rewound returns the header with its times taken back by a rewind of the clock. A deadline
+// that the client has named stays. One that had passed at the write is the moment of the
+// write, and goes back with it.
+func (h *header) rewound(back func(ms int64) int64) header {
+	next := *h
+	next.writtenMs = back(h.writtenMs)
+	if h.atMs != 0 && h.atMs <= h.writtenMs {
+		next.atMs = max(1, min(h.atMs, next.writtenMs))
+	}
+	return next
 }

@@ -38,8 +38,12 @@ func TestDeadline(t *testing.T) {
 		{absent, longest, at + 2_147_483_647_000},
 		{longest, forever, at + 2_147_483_647_000},
 		{longest, absent, never},
+
+		{ttlNamed, absent, never},
+		{ttlNamed, forever, at},
+		{ttlNamed, 10, at},
 	} {
-		if got := deadline(at, c.own, c.container); got != c.want {
+		if got := (life{at, c.own}).deadline(c.container); got != c.want {
 			t.Errorf("deadline of ttl %d in defaultTtl %d: got %d, want %d", c.own, c.container, got, c.want)
 		}
 	}
@@ -313,8 +317,8 @@ func TestEarliest(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(t, "items") {
 			writtenMs := rapid.Int64Range(0, 25_000).Draw(t, "written")
 			own := rapid.SampledFrom([]catalog.TTL{catalog.TTLAbsent, catalog.TTLForever, 1, 3, 10}).Draw(t, "ttl")
-			first = first.with(writtenMs, own)
-			expired = expired || c.expired(writtenMs, own)
+			first = first.with(life{writtenMs, own})
+			expired = expired || c.expired(life{writtenMs, own})
 		}
 		if got := c.noneExpired(first); got == expired {
 			t.Errorf("none is expired: got %v, want %v", got, !expired)

@@ -19,7 +19,7 @@ const maxIdentityBytes = 1<<16 - 1
 
 // row makes an item's row.
 func row(h header, body string) []byte {
-	b := append(make([]byte, headerBytes), h.identity...)
+	b := append(make([]byte, h.bytes()), h.identity...)
 	h.size = len(body)
 	h.put(b)
 	return append(b, body...)
@@ -33,6 +33,11 @@ func TestHeaderBytes(t *testing.T) {
 	if got := hex.EncodeToString(row(h, "{}")); got != want {
 		t.Errorf("row:\ngot  %s\nwant %s", got, want)
 	}
+	h.baseMs, h.atMs = 0x1718191a1b1c1d1e, 0x1f20212223242526
+	want = "02" + want[2:2*plainBytes] + "1718191a1b1c1d1e" + "1f20212223242526" + want[2*plainBytes:]
+	if got := hex.EncodeToString(row(h, "{}")); got != want {
+		t.Errorf("row:\ngot  %s\nwant %s", got, want)
+	}
 }
 
 func TestHeaderRoundTrip(t *testing.T) {
@@ -41,11 +46,13 @@ func TestHeaderRoundTrip(t *testing.T) {
 		{lsn: 1, writtenMs: startMs},
 		{lsn: math.MaxUint64, n: math.MaxUint16, writtenMs: math.MaxInt64, ttl: math.MaxInt32, identity: bytes.Repeat([]byte{0xff}, maxIdentityBytes)},
 		{lsn: 2, ttl: catalog.TTLForever, identity: []byte{0}},
+		{lsn: 3, atMs: startMs, identity: []byte{1}},
+		{lsn: 4, baseMs: startMs, ttl: 5, identity: []byte{1}},
 	} {
 		for _, body := range []string{"", "{}", `{"id":"a"}`} {
 			got, gotBody, err := parseItem([]byte("key"), row(h, body))
 			h.size = len(body)
-			if err != nil || got.lsn != h.lsn || got.n != h.n || got.writtenMs != h.writtenMs || got.ttl != h.ttl ||
+			if err != nil || got.lsn != h.lsn || got.n != h.n || got.writtenMs != h.writtenMs || got.ttl != h.ttl || got.baseMs != h.baseMs || got.atMs != h.atMs ||
 				got.size != h.size || !bytes.Equal(got.identity, h.identity) || string(gotBody) != body {
 				t.Errorf("got %+v, %q, %v, want %+v, %q", got, gotBody, err, h, body)
 			}
@@ -56,13 +63,15 @@ func TestHeaderRoundTrip(t *testing.T) {
 func TestParseItemRefuses(t *testing.T) {
 	good := row(header{lsn: 1, identity: []byte("i")}, "{}")
 	for name, bad := range map[string][]byte{
-		"nothing":            {},
-		"a header cut short": good[:headerBytes-1],
-		"a body cut short":   good[:len(good)-1],
-		"a longer body":      append(slices.Clone(good), '}'),
-		"version 0":          append([]byte{0}, good[1:]...),
-		"a newer version":    append([]byte{headerVersion + 1}, good[1:]...),
-		"a huge size":        append(append(slices.Clone(good[:23]), 0xff, 0xff, 0xff, 0xff), good[27:]...),
+		"nothing":                {},
+		"a header cut short":     good[:plainBytes-1],
+		"a version 2 of nothing": append([]byte{timedVersion}, append(bytes.Clone(good[1:plainBytes]), make([]byte, 16)...)...),
+		"a version 2 cut short":  append([]byte{timedVersion}, good[1:]...),
+		"a body cut short":       good[:len(good)-1],
+		"a longer body":          append(slices.Clone(good), '}'),
+		"version 0":              append([]byte{0}, good[1:]...),
+		"a newer version":        append([]byte{plainVersion + 1}, good[1:]...),
+		"a huge size":            append(append(slices.Clone(good[:23]), 0xff, 0xff, 0xff, 0xff), good[27:]...),
 	} {
 		if _, _, err := parseItem([]byte("key"), bad); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: got %v, want ErrCorrupt", name, err)
@@ -74,7 +83,7 @@ func FuzzParseItem(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(row(header{}, ""))
 	f.Add(row(header{lsn: 7, n: 1, writtenMs: startMs, ttl: 5, identity: []byte("abc")}, `{"id":"a"}`))
-	f.Add(row(header{ttl: catalog.TTLForever, writtenMs: -1}, "{}")[:headerBytes])
+	f.Add(row(header{ttl: catalog.TTLForever, writtenMs: -1}, "{}")[:plainBytes])
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		h, body, err := parseItem([]byte("key"), raw)
 		if err != nil {

@@ -4,11 +4,13 @@
 // item. From its value, a reader learns whether the item is live and which partition key it
 // has, without reading the item:
 //
-//	writtenMs 8, ttl 4, epk
+//	ms 8, ttl 4, epk
 //
 // Entries of some kinds carry data, which comes before the epk, after its length:
 //
-//	writtenMs 8, ttl 4, length, data, epk
+//	ms 8, ttl 4, length, data, epk
+//
+// ms and ttl are the item's life (expiry.go).
 
 package store
 
@@ -24,7 +26,7 @@ import (
 )
 
 const (
-	indexRowBytes   = 12
+	indexRowBytes   = lifeBytes
 	generationBytes = 4
 	ordinalBytes    = 8
 )
@@ -44,9 +46,7 @@ func indexOrdinal(key []byte) uint64 {
 
 func appendIndexRow(dst []byte, h *header) ([]byte, error) {
 	epk, _, err := value.DecodeBytesKey(h.identity)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.writtenMs))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(h.ttl))
-	return append(dst, epk...), err
+	return append(h.life().append(dst), epk...), err
 }
 
 // appendEntryRow appends the value of an entry's row. row is what appendIndexRow returns

@@ -9,9 +9,9 @@
 //	item : p 'd' {ordinal}             -> header | exact response bytes        (header.go)
 //	id   : p 'k' {epk}{pk}{id}         -> ordinal
 //	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write (orders.go)
-//	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0 (orders.go)
+//	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0 or a deadline that they name (orders.go)
 //	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
-//	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {writtenMs, ttl, epk}  (index.go, package index)
+//	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {ms, ttl, epk}         (index.go, package index)
 //	part : p 'b' {epk}{pk}             -> {items, bytes}                       (parts.go)
 //	stat : p 's' {class}{level}{start} -> {items, bytes, first lsn}            (counters.go)
 //	log  : p 'v' {lsn}{number}         -> kind of change, and the item           (versions.go)

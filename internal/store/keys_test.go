@@ -67,7 +67,7 @@ func TestKeyBytes(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
-	if kinds := []ttlKind{kindOf(catalog.TTLAbsent), kindOf(5), kindOf(catalog.TTLForever)}; !slices.Equal(kinds, []ttlKind{0, 1, 2}) {
+	if kinds := []ttlKind{life{}.kind(), life{ttl: 5}.kind(), life{ttl: catalog.TTLForever}.kind()}; !slices.Equal(kinds, []ttlKind{0, 1, 2}) {
 		t.Errorf("kinds of ttl in the feed: got %v, want 0, 1, 2", kinds)
 	}
 }

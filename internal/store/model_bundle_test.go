@@ -189,11 +189,13 @@ func (h *history) compareBundle(t *rapid.T, ops []twinWrite, got bundled) {
 			want = now.write(w)
 		}
 		var bad *TTLError
+		var late *DeadlineError
 		switch {
-		case want.badTTL && (!errors.As(got.err, &failed) || failed.Index != i || !errors.As(got.err, &bad)),
+		case want.past && (!errors.As(got.err, &failed) || failed.Index != i || !errors.As(got.err, &late)),
+			want.badTTL && (!errors.As(got.err, &failed) || failed.Index != i || !errors.As(got.err, &bad)),
 			want.err != nil && (!errors.As(got.err, &failed) || failed.Index != i || !errors.Is(got.err, want.err)):
 			t.Fatalf("bundle %+v: got %v, want operation %d refused: %+v", ops, got.err, i, want)
-		case want.badTTL || want.err != nil:
+		case want.past || want.badTTL || want.err != nil:
 			return
 		case got.err != nil:
 			if errors.As(got.err, &failed) && failed.Index > i {

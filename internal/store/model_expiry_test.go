@@ -38,6 +38,10 @@ func (h *history) drawSettings(t *rapid.T) twinSettings {
 	default:
 		s.ttl = rapid.SampledFrom(modelDefaults).Draw(t, "default")
 	}
+	s.expireAt = ""
+	if s.ttl != 0 {
+		s.expireAt = rapid.SampledFrom([]string{"", "reject", "accept"}).Draw(t, "expire at")
+	}
 	return s
 }
 

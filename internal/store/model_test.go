@@ -117,6 +117,9 @@ func (h *history) draw(t *rapid.T) twinWrite {
 		id:  rapid.SampledFrom(modelIDs).Draw(t, "id"),
 		ttl: rapid.SampledFrom([]string{"", "", "-1", "1", "2", "3", "2147483647", "0", "-2", "null"}).Draw(t, "ttl"),
 	}
+	if rapid.IntRange(0, 3).Draw(t, "with a deadline") == 0 {
+		w.at = h.twin.nowMs/1000 + rapid.Int64Range(-2, 4).Draw(t, "at")
+	}
 	if w.op == Replace {
 		w.newID = rapid.SampledFrom(append([]string{""}, modelIDs...)).Draw(t, "new id")
 	}
@@ -165,7 +168,13 @@ func (h *history) compare(t *rapid.T, w twinWrite, got Result, err error) {
 	before := h.twin.items[w.name()]
 	want := h.twin.write(w)
 	var bad *TTLError
+	var late *DeadlineError
 	switch {
+	case want.past:
+		if !errors.As(err, &late) || late.NowMs != h.twin.nowMs {
+			t.Fatalf("%+v: got %v, want the deadline refused", w, err)
+		}
+		return
 	case want.badTTL:
 		if !errors.As(err, &bad) || bad.Value != w.ttl {
 			t.Fatalf("%+v: got %v, want the ttl refused", w, err)

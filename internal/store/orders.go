@@ -2,7 +2,8 @@
 
 // The two orders in which items expire. Items that inherit the container's TTL expire in
 // the order of their last write, which is the order of the feed. Items with a ttl of their
-// own expire in the order of their deadlines, which is the order of the own rows. Code that
+// own, or with a deadline that they name themselves, expire in the order of their
+// deadlines, which is the order of the own rows. Code that
 // reads an order is written once, for both, and takes the kind of item as an argument.
 //
 //	feed row: ordinal 8, writtenMs 8, kind 1, size 4
@@ -13,7 +14,6 @@ package store
 import (
 	"encoding/binary"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
@@ -23,32 +23,18 @@ type ttlKind uint8
 
 const (
 	kindInherits ttlKind = iota // expires by the container's default
-	kindOwn                     // expires by its own ttl
+	kindOwn                     // expires by its own ttl, or at the deadline that it names
 	kindNever                   // never expires, by its own ttl
 
 	// expiring is the number of kinds that expire: those before it, each with an order.
 	expiring = kindNever
 )
 
-func kindOf(ttl catalog.TTL) ttlKind {
-	switch {
-	case ttl == catalog.TTLAbsent:
-		return kindInherits
-	case ttl == catalog.TTLForever:
-		return kindNever
-	default:
-		return kindOwn
-	}
-}
+// kind returns which order the item is in.
+func (h *header) kind() ttlKind { return h.life().kind() }
 
-// orderMs returns the time by which an item is sorted in the order of its kind: its
-// deadline if it has a ttl of its own, else its last write.
-func orderMs(writtenMs int64, ttl catalog.TTL) int64 {
-	if kindOf(ttl) == kindOwn {
-		return ownDeadline(writtenMs, ttl)
-	}
-	return writtenMs
-}
+// orderMs returns the time by which the item is sorted in the order of its kind.
+func (h *header) orderMs() int64 { return h.life().orderMs() }
 
 // position is a position in the feed: after this lsn and n.
 type position struct {
@@ -111,8 +97,8 @@ func (h *header) at() position { return position{h.lsn, h.n} }
 
 // mark returns the item's position in the order of its kind.
 func (h *header) mark() mark {
-	if kindOf(h.ttl) == kindOwn {
-		return mark{ownDeadline(h.writtenMs, h.ttl), h.at()}
+	if h.kind() == kindOwn {
+		return mark{h.orderMs(), h.at()}
 	}
 	return mark{At: h.at()}
 }
@@ -133,7 +119,7 @@ const (
 func appendFeedRow(dst []byte, c *current) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.header.writtenMs))
-	dst = append(dst, byte(kindOf(c.header.ttl)))
+	dst = append(dst, byte(c.header.kind()))
 	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
 }
 

@@ -153,7 +153,7 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 		if err != nil {
 			return err
 		}
-		if cut.expired(h.writtenMs, h.ttl) {
+		if cut.expired(h.life()) {
 			expired += int64(h.size)
 		}
 	}

@@ -300,7 +300,7 @@ func (l *lister) full(bytes int) bool {
 // add adds an item to the page, unless it has expired.
 func (l *lister) add(ordinal uint64, h *header, body []byte) {
 	l.page.Last = ordinal
-	if l.cut.expired(h.writtenMs, h.ttl) {
+	if l.cut.expired(h.life()) {
 		l.expired = l.expired.Plus(h.amount(1))
 		l.passed += int64(len(body))
 		return

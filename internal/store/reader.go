@@ -184,7 +184,7 @@ func (r *Reader) found(key, row []byte) (f Found, live bool, err error) {
 	if err != nil {
 		return Found{}, false, err
 	}
-	if r.cut.expired(h.writtenMs, h.ttl) {
+	if r.cut.expired(h.life()) {
 		r.expired = r.expired.Plus(h.amount(1))
 		return f, false, nil
 	}

@@ -188,9 +188,9 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 	if h.at() != f.At || ms == h.writtenMs {
 		return nil
 	}
-	i.row = slices.Concat(make([]byte, headerBytes), h.identity, i.old.body)
-	i.next = current{exists: true, ordinal: f.ordinal, header: *h, body: i.row[headerBytes+len(h.identity):]}
-	i.next.header.writtenMs = ms
+	i.next = current{exists: true, ordinal: f.ordinal, header: h.rewound(pl.Back)}
+	i.row = slices.Concat(make([]byte, h.bytes()), h.identity, i.old.body)
+	i.next.body = i.row[h.bodyAt():]
 	i.next.header.put(i.row)
 	if err := restamp(i.next.body, ms); err != nil {
 		return corrupt(p.prefix.appendItemKey(nil, f.ordinal), err.Error())
@@ -245,17 +245,20 @@ func (p *Partition) rewindLogRow(_ *view, pl *rewindPlan, e kv.Entry) error {
 	return nil
 }
 
-// rewindEvent plans an event. It keeps its distance from the write, and does not get into
-// the future.
+// rewindEvent plans an event. It keeps its distance from the write, unless the item named
+// its deadline itself, and does not get into the future.
 func (p *Partition) rewindEvent(_ *view, pl *rewindPlan, e kv.Entry) error {
 	ev, err := parseEventRow(e)
 	if err != nil {
 		return err
 	}
 	nowMs, ms := pl.Back(math.MaxInt64), pl.Back(ev.WrittenMs)
-	to := ev.Key
-	to.DeadlineMs = min(to.DeadlineMs-(ev.WrittenMs-ms), nowMs)
-	to.GoneMs = min(to.GoneMs-(ev.WrittenMs-ms), nowMs)
+	to, by := ev.Key, ev.WrittenMs-ms
+	if ev.Named {
+		by = 0
+	}
+	to.DeadlineMs = min(to.DeadlineMs-by, nowMs)
+	to.GoneMs = min(to.GoneMs-by, nowMs)
 	if to == ev.Key && ms == ev.WrittenMs {
 		return nil
 	}
@@ -303,7 +306,7 @@ func (w *writer) rewindItem(i *rewoundItem) {
 	w.changes = append(w.changes, change{i.old.ordinal, i.old.entries, i.next.entries})
 	// The item is now before the mark up to which the log has all expiries, so no other
 	// code would log its expiry.
-	if h := &i.next.header; w.log.on && kindOf(h.ttl) == kindOwn && w.log.state.hasExpiry(h) && !w.log.state.hasExpiry(&i.old.header) {
+	if h := &i.next.header; w.log.on && h.kind() == kindOwn && w.log.state.hasExpiry(h) && !w.log.state.hasExpiry(&i.old.header) {
 		w.meta.LSN++
 		w.logChange(logExpiry, h, h.lsn, nil)
 	}

@@ -88,7 +88,7 @@ func (p *Partition) readRow(v *view, dst, key []byte, ordinal uint64, keep bool)
 		return row, true, nil
 	}
 	row, found, err = v.snap.GetInto(dst, key)
-	if err != nil || !found || !keep || len(row)-len(dst) < headerBytes {
+	if err != nil || !found || !keep || fixedBytes(row[len(dst):]) == 0 {
 		return row, found, err
 	}
 	p.mu.Lock()

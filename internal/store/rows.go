@@ -36,7 +36,7 @@ func (w *writer) insertRows(c *current, row []byte) {
 	w.putUnique(c)
 	w.putIndex(c)
 	w.putVersion(c, row)
-	w.logChange(logCreate, &c.header, 0, row[headerBytes+len(c.header.identity):])
+	w.logChange(logCreate, &c.header, 0, row[c.header.bodyAt():])
 	w.changes = append(w.changes, change{ordinal: c.ordinal, next: c.entries})
 }
 
@@ -54,7 +54,7 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
-	w.logChange(logReplace, &c.header, old.header.lsn, row[headerBytes+len(c.header.identity):])
+	w.logChange(logReplace, &c.header, old.header.lsn, row[c.header.bodyAt():])
 	w.changes = append(w.changes, change{c.ordinal, old.entries, c.entries})
 	kept := old.entries.Len() - removed
 	return removed + c.entries.Len() - kept
@@ -64,7 +64,7 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 func (w *writer) removeRows(c *current) {
 	h := &c.header
 	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
-	w.batch.Delete(w.key, headerBytes+len(h.identity)+h.size)
+	w.batch.Delete(w.key, h.bodyAt()+h.size)
 	w.key = w.p.prefix.appendFeedKey(w.key[:0], h.lsn, h.n)
 	w.batch.Delete(w.key, feedRowBytes)
 	w.removeScattered(c)
@@ -101,12 +101,12 @@ func (w *writer) putVersion(c *current, row []byte) {
 	w.batch.Set(w.key, row)
 	w.key = x.appendFeedKey(w.key[:0], h.lsn, h.n)
 	w.batch.Set(w.key, appendFeedRow(buf[:0], c))
-	if kindOf(h.ttl) == kindOwn {
+	if h.kind() == kindOwn {
 		w.key = x.appendOrderKey(w.key[:0], kindOwn, h.mark())
 		w.batch.Set(w.key, appendOwnRow(buf[:0], c))
 	}
 	w.count(1, c)
-	w.soonestMs = min(w.soonestMs, deadline(h.writtenMs, h.ttl, w.view.rules.containerDefault))
+	w.soonestMs = min(w.soonestMs, h.deadline(w.view.rules.containerDefault))
 }
 
 // removeVersion undoes putVersion, except for the item row.
@@ -118,7 +118,7 @@ func (w *writer) removeVersion(c *current) {
 }
 
 func (w *writer) removeOwn(c *current) {
-	if h := &c.header; kindOf(h.ttl) == kindOwn {
+	if h := &c.header; h.kind() == kindOwn {
 		w.key = w.p.prefix.appendOrderKey(w.key[:0], kindOwn, h.mark())
 		w.batch.Delete(w.key, ownRowBytes)
 	}

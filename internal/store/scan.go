@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -156,9 +155,7 @@ func (r *Reader) hit(e kv.Entry, start int) (h Hit, live bool, err error) {
 		return Hit{}, false, corrupt(e.Key, "not an index row")
 	}
 	h.Place = index.Place{Value: index.ValueOf(e.Key[start:end]), Ordinal: indexOrdinal(e.Key)}
-	writtenMs := int64(binary.BigEndian.Uint64(e.Value))
-	ttl := catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
-	if r.cut.expired(writtenMs, ttl) {
+	if r.cut.expired(decodeLife(e.Value)) {
 		r.expired = r.expired.Plus(Amount{1, int64(len(e.Key) + len(e.Value))})
 		return h, false, nil
 	}

@@ -46,10 +46,12 @@ type indexSpan struct {
 }
 
 type spanRow struct {
-	writtenMs int64
-	ttl       catalog.TTL
-	end       uint32 // of its key in keys
+	ms  int64 // ms and ttl are the life of its item, here without padding
+	ttl catalog.TTL
+	end uint32 // of its key in keys
 }
+
+func (r *spanRow) life() life { return life{r.ms, r.ttl} }
 
 // bytes is what the span takes of the budget: 16 and 2 bytes for each row and its owner,
 // and 4 and 4 for the end of an owner's key and its slots.
@@ -215,7 +217,7 @@ func (s *indexSpan) joinedWith(t *indexSpan) *indexSpan {
 	b := spanBuilder{}
 	for _, of := range []*indexSpan{s, t} {
 		for i, row := range of.rows {
-			b.add(of.key(i), of.epk(of.owners[i]), row.writtenMs, row.ttl)
+			b.add(of.key(i), of.epk(of.owners[i]), row.life())
 		}
 	}
 	return b.finish(s.lower, t.upper, false)
@@ -266,7 +268,7 @@ type spanBuilder struct {
 	owners map[string]uint16 // the numbers of effective partition keys
 }
 
-func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
+func (b *spanBuilder) add(key, epk []byte, l life) {
 	owner, known := b.owners[string(epk)]
 	if !known {
 		if b.owners == nil {
@@ -279,11 +281,11 @@ func (b *spanBuilder) add(key, epk []byte, writtenMs int64, ttl catalog.TTL) {
 	}
 	b.s.keys = append(b.s.keys, key...)
 	b.s.owners = append(b.s.owners, owner)
-	b.s.rows = append(b.s.rows, spanRow{writtenMs, ttl, uint32(len(b.s.keys))})
+	b.s.rows = append(b.s.rows, spanRow{l.ms, l.ttl, uint32(len(b.s.keys))})
 	if len(b.s.rows) == 1 {
 		b.s.earliest = earliestOfNone
 	}
-	b.s.earliest = b.s.earliest.with(writtenMs, ttl)
+	b.s.earliest = b.s.earliest.with(l)
 }
 
 // finish returns the span of the collected rows between two keys, and resets the builder.

@@ -16,6 +16,7 @@ type twinSettings struct {
 	ttl      int64 // 0 for none
 	finality bool
 	policy   string // the indexing policy, "" for the default
+	expireAt string // the expireAtPast of the container, "" if items name no deadlines
 }
 
 // members are the settings' properties in a container's definition.
@@ -26,6 +27,9 @@ func (s twinSettings) members() string {
 	}
 	if s.finality {
 		text += `,"ttlFinality":true`
+	}
+	if s.expireAt != "" {
+		text += fmt.Sprintf(`,"expireAtPath":"/end/at","expireAtPast":%q`, s.expireAt)
 	}
 	if s.policy != "" {
 		text += `,"indexingPolicy":` + s.policy
@@ -42,7 +46,10 @@ func (i *twinItem) expiresAt(containerDefault int64) int64 {
 	if seconds == 0 {
 		seconds = containerDefault
 	}
-	if containerDefault == 0 || seconds == -1 {
+	switch {
+	case i.atMs != 0 && containerDefault != 0:
+		return i.atMs
+	case containerDefault == 0 || seconds == -1:
 		return math.MaxInt64
 	}
 	return i.writtenMs + seconds*1000
@@ -163,7 +170,7 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 func (t *twin) expiry(i *twinItem) Expiry {
 	f := Expiry{
 		WrittenMs: i.writtenMs, Own: catalog.TTL(i.ttl), Default: catalog.TTL(t.settings.ttl),
-		DeadlineMs: i.expiresAt(t.settings.ttl), Expired: t.expiredAt(i, t.nowMs),
+		DeadlineMs: i.expiresAt(t.settings.ttl), Expired: t.expiredAt(i, t.nowMs), Named: i.atMs != 0,
 	}
 	f.Final = f.Expired && f.DeadlineMs > t.nowMs
 	return f
@@ -203,7 +210,7 @@ func (t *twin) receive(e Event, last EventKey) error {
 		return fmt.Errorf("%+v is of no version of an item", e)
 	case !i.everDead:
 		return fmt.Errorf("%+v: %s/%s, lsn %d, never expired", e, i.pk, i.id, i.lsn)
-	case e.ID != i.id || strings.Trim(e.PartitionKey.String(), `[]"`) != i.pk || e.WrittenMs != i.writtenMs || int64(e.TTL) != i.ttl:
+	case e.ID != i.id || strings.Trim(e.PartitionKey.String(), `[]"`) != i.pk || e.WrittenMs != i.writtenMs || e.Named != (i.atMs != 0) || !e.Named && int64(e.TTL) != i.ttl:
 		return fmt.Errorf("got %+v, want %+v", e, i)
 	case e.Key.compare(last) <= 0:
 		return fmt.Errorf("%+v comes after %+v", e.Key, last)

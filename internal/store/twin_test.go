@@ -37,6 +37,7 @@ type twinItem struct {
 	ordinal, lsn uint64
 	writtenMs    int64
 	ttl          int64
+	atMs         int64 // the deadline that it names, 0 for none
 	body, etag   string
 	u, v         string
 
@@ -47,11 +48,13 @@ type twinItem struct {
 	reportedIn int
 }
 
-// twinWrite is a write: ttl, more, u and v are JSON, "" for none.
+// twinWrite is a write: ttl, more, u and v are JSON, "" for none. at is the deadline that the
+// item names, in seconds, 0 for none.
 type twinWrite struct {
 	op                   Op
 	pk, id, ttl, more    string
 	newID                string // the new id of a replace, "" to keep it
+	at                   int64
 	u, v                 string
 	ifMatch, ifNoneMatch string
 }
@@ -60,6 +63,7 @@ type twinWrite struct {
 type outcome struct {
 	err     error
 	badTTL  bool
+	past    bool // the deadline has passed
 	created bool
 	body    string
 	etag    string
@@ -88,6 +92,9 @@ func (w twinWrite) text() string { return "{" + w.members() + "}" }
 
 func (w twinWrite) members() string {
 	text := `"id":"` + w.renamed().id + `","pk":"` + w.pk + `"`
+	if w.at != 0 {
+		text += fmt.Sprintf(`,"end":{"at":%d}`, w.at)
+	}
 	for _, p := range []struct{ name, value string }{{"ttl", w.ttl}, {"more", w.more}, {"u", w.u}, {"v", w.v}} {
 		if p.value != "" {
 			text += fmt.Sprintf(`,%q:%s`, p.name, p.value)
@@ -121,6 +128,13 @@ func (t *twin) write(w twinWrite) outcome {
 		delete(t.items, w.name())
 		return outcome{lsn: t.lsn}
 	}
+	atMs := int64(0)
+	if t.settings.expireAt != "" && w.at != 0 {
+		atMs = max(1000*w.at, t.nowMs)
+		if 1000*w.at <= t.nowMs && t.settings.expireAt != "accept" {
+			return outcome{past: true}
+		}
+	}
 	if other := t.items[w.renamed().name()]; other != old && t.isLive(other) {
 		return outcome{err: ErrExists}
 	}
@@ -134,7 +148,7 @@ func (t *twin) write(w twinWrite) outcome {
 	if old != nil && !live {
 		t.lose(old)
 	}
-	next := &twinItem{pk: w.pk, id: w.renamed().id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, u: w.u, v: w.v}
+	next := &twinItem{pk: w.pk, id: w.renamed().id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, atMs: atMs, u: w.u, v: w.v}
 	if live {
 		next.ordinal = old.ordinal
 	} else {
@@ -248,10 +262,12 @@ func (t *twin) buckets() map[bucketKey]bucket {
 		second := i.writtenMs / 1000
 		keys := []bucketKey{{'i', 's', second}, {'i', 'm', second / 60 * 60}, {'i', 'h', second / 3600 * 3600}}
 		switch {
-		case i.ttl == -1:
+		case i.atMs == 0 && i.ttl == -1:
 			keys = []bucketKey{{'n', 's', 0}}
-		case i.ttl > 0:
-			second = (i.writtenMs + i.ttl*1000) / 1000
+		case i.atMs > 0 || i.ttl > 0:
+			if second = (i.writtenMs + i.ttl*1000) / 1000; i.atMs > 0 {
+				second = i.atMs / 1000
+			}
 			keys = []bucketKey{{'o', 's', second}, {'o', 'm', second / 60 * 60}, {'o', 'h', second / 3600 * 3600}}
 		}
 		for _, k := range keys {

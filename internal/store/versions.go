@@ -79,7 +79,7 @@ func (s stored) logState() (logState, bool, error) {
 
 // hasExpiry reports whether the log already has the expiry of an item.
 func (s *logState) hasExpiry(h *header) bool {
-	return !s.Logged[kindOf(h.ttl)].before(h.mark())
+	return !s.Logged[h.kind()].before(h.mark())
 }
 
 // changeLog is the loop's copy of the log's state.

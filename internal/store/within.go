@@ -6,10 +6,8 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"iter"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -230,7 +228,7 @@ func (w *withinWalk) rows(s *indexSpan, first, last int) (more bool, err error) 
 			last--
 			i = last
 		}
-		if row := &s.rows[i]; w.r.cut.expired(row.writtenMs, row.ttl) {
+		if row := &s.rows[i]; w.r.cut.expired(row.life()) {
 			w.r.expired = w.r.expired.Plus(Amount{1, int64(len(w.start) + len(s.key(i)) + indexRowBytes + len(s.epk(s.owners[i])))})
 			continue
 		}
@@ -282,7 +280,7 @@ func (w *withinWalk) verify(s *indexSpan) {
 		invariant.Check(i < len(s.rows), "a span lacks %x", e.Key)
 		row := &s.rows[i]
 		invariant.Check(bytes.Equal(s.key(i), e.Key[len(w.start):]) && bytes.Equal(s.epk(s.owners[i]), e.Value[indexRowBytes:]) &&
-			row.writtenMs == int64(binary.BigEndian.Uint64(e.Value)) && row.ttl == catalog.TTL(binary.BigEndian.Uint32(e.Value[8:])),
+			row.life() == decodeLife(e.Value),
 			"a span has %x in place of %x", s.key(i), e.Key)
 		i++
 	}
@@ -346,8 +344,7 @@ func (w *withinWalk) build(from []byte, e kv.Entry) []byte {
 		w.keep(from, to)
 		from = to
 	}
-	writtenMs, ttl := int64(binary.BigEndian.Uint64(e.Value)), catalog.TTL(binary.BigEndian.Uint32(e.Value[8:]))
-	w.built.add(e.Key[len(w.start):], e.Value[indexRowBytes:], writtenMs, ttl)
+	w.built.add(e.Key[len(w.start):], e.Value[indexRowBytes:], decodeLife(e.Value))
 	return from
 }
 

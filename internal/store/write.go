@@ -148,6 +148,7 @@ type write struct {
 	ifMatch, ifNoneMatch string
 	epoch                uint64
 	ttl                  catalog.TTL
+	at                   namedDeadline
 	identity             []byte        // of the present item
 	next                 []byte        // of the item to write: another one if the id changes
 	logical              int           // length of {epk}{pk}, with which both begin
@@ -185,6 +186,9 @@ func prepare(r Write, c *catalog.Container, m memory.Room) (*write, error) {
 	if w.ttl, err = itemTTL(r.Item, c); err != nil {
 		return nil, err
 	}
+	if w.at, err = itemDeadline(r.Item, c); err != nil {
+		return nil, err
+	}
 	if len(c.UniqueKeys) > 0 {
 		w.unique = uniqueKeys(c, r.Key.PartitionKey, r.Item)
 	}
@@ -201,12 +205,13 @@ func (w *write) bytes() int { return len(w.row) + rowBytes(&w.entries) }
 // render lays out the row. The client's properties keep their order; the system properties
 // follow.
 func (w *write) render(r Write, c *catalog.Container) {
-	const room = headerBytes + 400 // system properties, epk and escapes
+	const room = 400 // system properties, epk and escapes
 	id := r.Key.ID
 	if r.NewID != "" {
 		id = r.NewID
 	}
-	row := make([]byte, headerBytes, room+2*len(id)+len(r.Item.Bytes()))
+	fixed := (&header{atMs: w.at.ms}).bytes()
+	row := make([]byte, fixed, fixed+room+2*len(id)+len(r.Item.Bytes()))
 	row = appendIdentity(row, r.Key.EPK, r.Key.PartitionKey, id)
 	w.offsets.body = len(row)
 	row = r.Item.AppendMembers(append(row, '{'), catalog.SystemProperty)
@@ -223,7 +228,7 @@ func (w *write) render(r Write, c *catalog.Container) {
 	row = append(row, `\"","_attachments":"attachments/","_ts":`...)
 	w.offsets.ts = len(row)
 	w.row = append(row, blankTS+"}"...)
-	w.next = w.row[headerBytes:w.offsets.body:w.offsets.body]
+	w.next = w.row[fixed:w.offsets.body:w.offsets.body]
 	w.logical = len(w.next) - len(id)
 	w.identity = w.next
 	if id != r.Key.ID {
@@ -317,10 +322,14 @@ func (w *writer) prepareRemoval(c *current, m memory.Room) error {
 // put writes an item, in place of a live one or as a new one. An expired one that is not
 // purged yet is purged in the same batch.
 func (w *writer) put(r *write, old *current) (Result, error) {
+	atMs, err := r.at.from(w.nowMs, w.view.container)
+	if err != nil {
+		return Result{}, err
+	}
 	next := current{
 		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
 		header: header{
-			writtenMs: w.writeMs, ttl: r.ttl, size: len(r.row) - r.offsets.body, identity: r.next,
+			writtenMs: w.writeMs, ttl: r.ttl, atMs: atMs, size: len(r.row) - r.offsets.body, identity: r.next,
 		},
 		derived: true, body: r.row[r.offsets.body:],
 	}
