@@ -91,6 +91,9 @@ func TestClockPage(t *testing.T) {
 	if c := s.move(t, `{"advance":"90s"}`); c.NowMs != frozen.NowMs+90_000 {
 		t.Errorf("90 s after %d it is %d", frozen.NowMs, c.NowMs)
 	}
+	if c := s.move(t, `{"advance":"1d1h"}`); c.NowMs != frozen.NowMs+90_000+25*3600_000 {
+		t.Errorf("a day and an hour later it is %d", c.NowMs)
+	}
 	if c := s.move(t, `{"set":"2100-01-01T00:00:00Z"}`); c.Now != "2100-01-01T00:00:00.000Z" {
 		t.Errorf("set to 2100 it is %s", c.Now)
 	}
@@ -135,7 +138,7 @@ func TestClockPageBadBodies(t *testing.T) {
 	for _, body := range []string{
 		"", "{}", "null", "[]", "true", `"freeze"`, "{", `{"freeze":true`, `{"freeze":false}`, `{"freeze":1}`, `{"freeze":"true"}`,
 		`{"frieze":true}`, `{"freeze":true,"release":true}`, `{"advance":"90s","set":"2100-01-01T00:00:00Z"}`, `{"advance":90}`,
-		`{"advance":""}`, `{"advance":"90"}`, `{"advance":"forever"}`, `{"advance":"99999999999h"}`, `{"set":"tomorrow"}`,
+		`{"advance":""}`, `{"advance":"90 s"}`, `{"advance":"forever"}`, `{"advance":"99999999999h"}`, `{"set":"tomorrow"}`,
 		`{"set":"2100-01-01"}`, `{"set":4102444800}`, `{"set":"2100-13-01T00:00:00Z"}`, `{"set":null}`,
 		`{"advance":"1h"}{"advance":"1h"}`, `{"advance":"1h"} x`, "\xff\xfe", "\x00", strings.Repeat("[", 100_000),
 	} {

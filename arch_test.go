@@ -63,7 +63,7 @@ var layers = map[string]layer{
 		"internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
-	"cmd/mayfly":          {". internal/catalog internal/engine internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints
+	"cmd/mayfly":          {". internal/catalog internal/clock internal/engine internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints, and durations
 }
 
 // testLibraries may be imported by test files, and by no other.

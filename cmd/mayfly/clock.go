@@ -37,7 +37,7 @@ type (
 		Time string `arg:"" help:"For example 2030-01-01T00:00:00Z."`
 	}
 	clockAdvance struct {
-		Duration string `arg:"" help:"For example 90s, 24h."`
+		Duration string `arg:"" help:"For example 90s, 24h, 3d."`
 	}
 )
 

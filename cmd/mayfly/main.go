@@ -7,10 +7,13 @@ package main
 import (
 	"fmt"
 	"os"
+	"reflect"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/clock"
 )
 
 type commands struct {
@@ -35,11 +38,31 @@ Examples:
   mayfly clock rewind                     after the machine's clock was wrong, on a stopped server
   mayfly ttl                              what is live and what has expired; see mayfly ttl --help`
 
+// durations lets flags take durations as all of Mayfly does.
+func durations() kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration))
+}
+
+// decodeDuration decodes the value of a flag that is a duration.
+func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := clock.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is %w", text, err)
+	}
+	target.SetInt(int64(d))
+	return nil
+}
+
 func main() {
 	mayfly.RunScriptWorker()
 	var c commands
 	k := kong.Parse(&c,
 		kong.Name("mayfly"), kong.Description(description),
+		durations(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
 	if err := k.Run(); err != nil {

@@ -36,7 +36,7 @@ type serveCommand struct {
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse requests for item ids that the service's older gateway refuses in a path: those that end with a space, or contain a percent triplet, a slash, a hash or a line end."`
 	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least level that is logged, on standard error: ${enum} (${default})."`
 
-	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 720h at most. Default: it keeps none."`
+	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 30d at most. Default: it keeps none."`
 
 	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may take that cannot end a page early, such as one that sorts without an index (${default}). Other queries end a page after 5 seconds."`
 }

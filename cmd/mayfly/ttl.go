@@ -41,7 +41,7 @@ Examples:
 
   mayfly ttl                                          all containers of the server
   mayfly ttl status shop carts                        one container, with its partitions
-  mayfly ttl whatif shop carts --ttl=3600             what if items lived for an hour?
+  mayfly ttl whatif shop carts --ttl=1h               what if items lived for an hour?
   mayfly ttl whatif shop carts --ttl=off
   mayfly ttl forecast shop carts --interval=1h --count=24
   mayfly ttl explain shop carts 1 ada                 the item "1" with the partition key "ada"
@@ -83,11 +83,11 @@ type (
 	ttlStatus struct{ anyContainer }
 	ttlWhatif struct {
 		oneContainer
-		TTL string `name:"ttl" required:"" placeholder:"SECONDS" help:"The default TTL in seconds, -1 for items that never expire by default, or off."`
+		TTL string `name:"ttl" required:"" placeholder:"DURATION" help:"The default TTL: for example 90s, 1h, 3d or a number of seconds, -1 for items that never expire by default, or off."`
 	}
 	ttlForecast struct {
 		oneContainer
-		Interval string `default:"1h" placeholder:"DURATION" help:"How long each interval is: for example 90s, 1h, 24h (${default})."`
+		Interval string `default:"1h" placeholder:"DURATION" help:"How long each interval is: for example 90s, 1h, 3d (${default})."`
 		Count    int    `default:"24" placeholder:"N" help:"How many intervals (${default})."`
 	}
 	ttlExplain struct {

@@ -61,6 +61,7 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl status", []string{"shop      carts"}},
 		{"ttl status shop carts", []string{"Container               carts of shop\n", "2 items, ", "1 item, ", "Lag                     30s\n", "PARTITION", "(report)"}},
 		{"ttl whatif shop carts --ttl=60", []string{"were 1m (it is 1h)", "would be gone at once      1"}},
+		{"ttl whatif shop carts --ttl=2d", []string{"were 2d (it is 1h)", "would be gone at once      0"}},
 		{"ttl whatif shop carts --ttl=-1", []string{"were never", "of these never expire      2", "The last would expire: never"}},
 		{"ttl whatif shop carts --ttl=off", []string{"were off", "would come back            1"}},
 		{"ttl forecast shop carts --interval=30m --count=2", []string{"UNTIL", "\nlater                         0", "\nnever                         1"}},
@@ -76,7 +77,7 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl purge shop carts", []string{"Purged in carts of shop: 1 item, "}},
 		{"ttl purge", []string{"Purged everywhere: 0 items, 0 B."}},
 		{"ttl resume", []string{"Purge goes on everywhere."}},
-		{"ttl --help", []string{"Examples:", "mayfly ttl whatif shop carts --ttl=3600", "--json"}},
+		{"ttl --help", []string{"Examples:", "mayfly ttl whatif shop carts --ttl=1h", "--json"}},
 	} {
 		o := b.run(t, nil, append(strings.Fields(c.args), at)...)
 		for _, want := range c.wants {

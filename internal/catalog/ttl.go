@@ -22,6 +22,9 @@ const (
 	TTLForever TTL = -1
 )
 
+// MaxTTL is the longest TTL.
+const MaxTTL = math.MaxInt32
+
 // MarshalJSON writes a TTL as in definitions; null if it is absent.
 func (t TTL) MarshalJSON() ([]byte, error) {
 	if t == TTLAbsent {
@@ -38,7 +41,7 @@ const TTLRule = "Ensure to provide a nonzero positive integer less than or equal
 func ParseTTL(raw []byte) (TTL, bool) {
 	v, _ := value.FromJSON(raw)
 	f, ok := v.Number()
-	if !ok || f != math.Trunc(f) || f < -1 || f > math.MaxInt32 || f == 0 {
+	if !ok || f != math.Trunc(f) || f < -1 || f > MaxTTL || f == 0 {
 		return TTLAbsent, false
 	}
 	return TTL(f), true

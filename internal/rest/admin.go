@@ -67,7 +67,7 @@ type clockRequest struct {
 	Release bool   `json:"release"`
 	Confirm bool   `json:"confirm"`
 	Set     string `json:"set"`     // RFC 3339
-	Advance string `json:"advance"` // a duration such as "90s" or "24h"
+	Advance string `json:"advance"` // a duration such as "90s" or "3d"
 }
 
 // serveClock shows the clock. A POST changes it first.
@@ -123,7 +123,7 @@ func (r clockRequest) apply(c *clock.Clock) error {
 		}
 		return c.Set(t.UnixMilli())
 	case clockRequest{Advance: r.Advance}:
-		d, err := time.ParseDuration(r.Advance)
+		d, err := clock.ParseDuration(r.Advance)
 		if err != nil {
 			return api.Invalid(clockUsage)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -94,14 +95,18 @@ func (p params) container() (containerName, error) {
 // ttl parses a default TTL.
 func (p params) ttl() (catalog.TTL, error) {
 	text := p[paramTTL]
-	if text == "off" {
+	switch text {
+	case "off":
 		return catalog.TTLAbsent, nil
+	case "-1":
+		return catalog.TTLForever, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < -1 || n == 0 {
-		return 0, badRequestf("The parameter ttl must be a number of seconds from 1 to 2147483647, -1 for a TTL that never ends, or off, not '%s'.", value.Clip(text))
+	d, err := clock.ParseDuration(text)
+	if err != nil || d < time.Second || d%time.Second != 0 || d/time.Second > catalog.MaxTTL {
+		return 0, badRequestf("The parameter ttl must be %s, from 1 to %d whole seconds, -1 for a TTL that never ends, or off, not '%s'.",
+			clock.DurationRule, catalog.MaxTTL, value.Clip(text))
 	}
-	return catalog.TTL(n), nil
+	return catalog.TTL(d / time.Second), nil
 }
 
 // interval parses a duration, or a number of seconds.
@@ -110,13 +115,9 @@ func (p params) interval() (time.Duration, error) {
 	if !given {
 		return defaultInterval, nil
 	}
-	d, err := time.ParseDuration(text)
-	if seconds, bad := strconv.ParseInt(text, 10, 32); bad == nil {
-		d, err = time.Duration(seconds)*time.Second, nil
-	}
+	d, err := clock.ParseDuration(text)
 	if err != nil || d < engine.MinForecastInterval || d > maxInterval {
-		return 0, badRequestf("The parameter interval must be a duration such as 90s or 1h, or a number of seconds, from %v to %v, not '%s'.",
-			engine.MinForecastInterval, maxInterval, value.Clip(text))
+		return 0, badRequestf("The parameter interval must be %s, from %v up to 366d, not '%s'.", clock.DurationRule, engine.MinForecastInterval, value.Clip(text))
 	}
 	return d, nil
 }
