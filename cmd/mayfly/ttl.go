@@ -43,6 +43,7 @@ Examples:
   mayfly ttl status shop carts                        one container, with its partitions
   mayfly ttl whatif shop carts --ttl=1h               what if items lived for an hour?
   mayfly ttl whatif shop carts --ttl=off
+  mayfly ttl forecast shop carts                      how much expires when
   mayfly ttl forecast shop carts --interval=1h --count=24
   mayfly ttl explain shop carts 1 ada                 the item "1" with the partition key "ada"
   mayfly ttl explain shop carts 1 '["ada",7]'         a partition key of two parts
@@ -87,7 +88,7 @@ type (
 	}
 	ttlForecast struct {
 		oneContainer
-		Interval string `default:"1h" placeholder:"DURATION" help:"How long each interval is: for example 90s, 1h, 3d (${default})."`
+		Interval string `placeholder:"DURATION" help:"How long each interval is: for example 90s, 1h, 3d. Default: chosen so that all intervals together cover the container's TTL."`
 		Count    int    `default:"24" placeholder:"N" help:"How many intervals (${default})."`
 	}
 	ttlExplain struct {
@@ -128,7 +129,9 @@ func (s ttlWhatif) Run(c *commands) error {
 
 func (s ttlForecast) Run(c *commands) error {
 	q := s.query()
-	q.Set("interval", s.Interval)
+	if s.Interval != "" {
+		q.Set("interval", s.Interval)
+	}
 	q.Set("count", fmt.Sprint(s.Count))
 	return show(&c.TTL, "forecast", q, printForecast)
 }

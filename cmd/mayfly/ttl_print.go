@@ -96,7 +96,7 @@ func printStatus(w io.Writer, a *engine.TTLReport) {
 func printWhatIf(w io.Writer, a *engine.WhatIf) {
 	last := "never"
 	if a.LastExpiresAt != nil {
-		last = "about " + *a.LastExpiresAt
+		last = *a.LastExpiresAt
 	}
 	fmt.Fprintf(w, "If the default TTL of %s of %s were %s (it is %s):\n\n", plain(a.Container), plain(a.Database), ttlText(a.DefaultTTL), ttlText(a.CurrentDefaultTTL))
 	table(w, "lrr", [][]string{

@@ -65,6 +65,7 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl whatif shop carts --ttl=-1", []string{"were never", "of these never expire      2", "The last would expire: never"}},
 		{"ttl whatif shop carts --ttl=off", []string{"were off", "would come back            1"}},
 		{"ttl forecast shop carts --interval=30m --count=2", []string{"UNTIL", "\nlater                         0", "\nnever                         1"}},
+		{"ttl forecast shop carts --count=12", []string{"UNTIL", "\nlater                         0", "\nnever                         1"}},
 		{"ttl explain shop carts 1 ada", []string{"in 58m 30s", "Its own ttl   none", "defaultTtl is 3600 s"}},
 		{`ttl explain shop carts 2 ["ada"]`, []string{"30s ago", "still takes space"}},
 		{"ttl explain shop carts 3 ada", []string{"Expires       never\n"}},

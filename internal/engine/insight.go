@@ -172,8 +172,8 @@ type WhatIf struct {
 	store.WhatIf
 	// Never is the part of Remains that would never expire.
 	Never store.Amount `json:"never"`
-	// LastExpiresAt is when the last of Remains would expire, to within an hour; null if
-	// none of it ever would.
+	// LastExpiresAt is when the last of Remains would expire; null if none of it ever
+	// would.
 	LastExpiresAt   *string `json:"lastExpiresAt"`
 	LastExpiresAtMs *int64  `json:"lastExpiresAtMs"`
 }
@@ -221,8 +221,12 @@ func (e *Engine) outlook(ctx context.Context, c *catalog.Container, ttl catalog.
 const (
 	// MaxForecastIntervals bounds the length of a forecast.
 	MaxForecastIntervals = 1000
-	// MinForecastInterval is the shortest interval.
+	// MinForecastInterval is the shortest interval, and MaxForecastInterval the longest: it
+	// keeps the last moment of a forecast within four-digit years.
 	MinForecastInterval = time.Second
+	MaxForecastInterval = 366 * day
+
+	day = 24 * time.Hour
 )
 
 // Forecast reports what expires when, if nothing is written.
@@ -230,7 +234,8 @@ type Forecast struct {
 	Database  string `json:"database"`
 	Container string `json:"container"`
 	clock.Moment
-	Intervals []Interval `json:"intervals"`
+	IntervalSeconds float64    `json:"intervalSeconds"`
+	Intervals       []Interval `json:"intervals"`
 	// Later expires after the last interval. Never does not expire.
 	Later store.Amount `json:"later"`
 	Never store.Amount `json:"never"`
@@ -244,12 +249,20 @@ type Interval struct {
 }
 
 // Forecast computes how much of a container expires in each of the next intervals. They
-// end with whole seconds.
+// end with whole seconds. An interval of 0 is chosen by the TTL.
 func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval time.Duration, count int) (Forecast, error) {
-	if count < 1 || count > MaxForecastIntervals || interval < MinForecastInterval {
+	if count < 1 || count > MaxForecastIntervals || interval != 0 && interval < MinForecastInterval {
 		return Forecast{}, invalid("A forecast has 1 to %d intervals of at least %v each.", MaxForecastIntervals, MinForecastInterval)
 	}
 	f := Forecast{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), Intervals: make([]Interval, count)}
+	if interval == 0 {
+		span, err := e.forecastSpan(ctx, c, f.NowMs)
+		if err != nil {
+			return f, err
+		}
+		interval = intervalFor(span, count)
+	}
+	f.IntervalSeconds = interval.Seconds()
 	until := make([]int64, count)
 	for i := range until {
 		until[i] = (f.NowMs+int64(i+1)*interval.Milliseconds())/1000*1000 + 999
@@ -262,6 +275,42 @@ func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval ti
 	}
 	f.Later, f.Never = o.Later, o.Never
 	return f, err
+}
+
+// forecastSpan returns how long a forecast should cover: the container's TTL, by which all
+// items expire that have none of their own. Without one, it is the time until the last
+// item expires.
+func (e *Engine) forecastSpan(ctx context.Context, c *catalog.Container, nowMs int64) (time.Duration, error) {
+	if c.DefaultTTL > 0 {
+		return time.Duration(c.DefaultTTL) * time.Second, nil
+	}
+	o, err := e.outlook(ctx, c, c.DefaultTTL, nowMs, nil)
+	if err != nil || o.LastMs == 0 {
+		return spanOfNone, err
+	}
+	return time.Duration(o.LastMs-nowMs) * time.Millisecond, nil
+}
+
+// spanOfNone is what a forecast covers where nothing expires.
+const spanOfNone = 24 * time.Hour
+
+// forecastIntervals are the intervals that a forecast chooses from: those of clocks and
+// calendars. The last is the longest that a client may ask for.
+var forecastIntervals = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 180 * day, MaxForecastInterval,
+}
+
+// intervalFor returns the shortest interval of which count cover the span.
+func intervalFor(span time.Duration, count int) time.Duration {
+	for _, i := range forecastIntervals {
+		if i >= (span+time.Duration(count)-1)/time.Duration(count) {
+			return i
+		}
+	}
+	return MaxForecastInterval
 }
 
 // ExpiringWithin returns how much of a container expires within each of the given times,

@@ -37,12 +37,8 @@ const (
 	paramTTL       = "ttl"
 )
 
-const (
-	defaultInterval  = time.Hour
-	defaultIntervals = 24
-	// maxInterval keeps the last moment of a forecast within four-digit years.
-	maxInterval = 366 * 24 * time.Hour
-)
+// defaultIntervals is how many intervals a forecast has.
+const defaultIntervals = 24
 
 // params are the parameters of one request.
 type params map[string]string
@@ -109,14 +105,14 @@ func (p params) ttl() (catalog.TTL, error) {
 	return catalog.TTL(d / time.Second), nil
 }
 
-// interval parses a duration, or a number of seconds.
+// interval parses how long the intervals of a forecast are; 0 if it is not given.
 func (p params) interval() (time.Duration, error) {
 	text, given := p[paramInterval]
 	if !given {
-		return defaultInterval, nil
+		return 0, nil
 	}
 	d, err := clock.ParseDuration(text)
-	if err != nil || d < engine.MinForecastInterval || d > maxInterval {
+	if err != nil || d < engine.MinForecastInterval || d > engine.MaxForecastInterval {
 		return 0, badRequestf("The parameter interval must be %s, from %v up to 366d, not '%s'.", clock.DurationRule, engine.MinForecastInterval, value.Clip(text))
 	}
 	return d, nil

@@ -142,7 +142,7 @@ func TestForecastPage(t *testing.T) {
 			t.Errorf("%s: %+v, want one item in the first interval, one later, and one never", interval, f)
 		}
 	}
-	if f := decode[engine.Forecast](t, admin(t, h, "GET", "ttl/forecast"+inContainer, 200)); len(f.Intervals) != defaultIntervals || f.Intervals[0].Items != 2 {
+	if f := decode[engine.Forecast](t, admin(t, h, "GET", "ttl/forecast"+inContainer, 200)); len(f.Intervals) != defaultIntervals || f.IntervalSeconds != 5 || f.Intervals[0].Items != 0 || f.Later.Items != 0 {
 		t.Errorf("without parameters: %+v", f)
 	}
 }
@@ -367,7 +367,7 @@ func FuzzTTLParams(f *testing.F) {
 		if ttl, err := p.ttl(); err == nil && ttl < -1 {
 			t.Errorf("%q: the ttl %d", query, ttl)
 		}
-		if d, err := p.interval(); err == nil && (d < time.Second || d > maxInterval) {
+		if d, err := p.interval(); err == nil && (d != 0 && d < time.Second || d > engine.MaxForecastInterval) {
 			t.Errorf("%q: the interval %v", query, d)
 		}
 		if n, err := p.count(); err == nil && (n < 1 || n > 1000) {
@@ -401,7 +401,7 @@ func TestTTLAnswersAreSpelled(t *testing.T) {
 			`"live":{"items":0,"bytes":0},"expires":{"items":0,"bytes":0},"returns":{"items":0,"bytes":0},"remains":{"items":0,"bytes":0},"never":{"items":0,"bytes":0},` +
 			`"lastExpiresAt":null,"lastExpiresAtMs":null}`,
 		"ttl/forecast" + inContainer + "&count=1": `{"database":"d","container":"c","now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,` +
-			`"intervals":[{"from":"2101-01-01T00:00:00.000Z","until":"2101-01-01T01:00:00.999Z","items":0,"bytes":0}],"later":{"items":0,"bytes":0},"never":{"items":0,"bytes":0}}`,
+			`"intervalSeconds":60,"intervals":[{"from":"2101-01-01T00:00:00.000Z","until":"2101-01-01T00:01:00.999Z","items":0,"bytes":0}],"later":{"items":0,"bytes":0},"never":{"items":0,"bytes":0}}`,
 		"ttl/explain?database=d&container=e&id=1&partitionKey=ada": `{"database":"d","container":"e","id":"1","partitionKey":["ada"],"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,` +
 			`"expired":false,"final":false,"ttl":5,"defaultTtl":60,"source":"item","writtenAt":"2101-01-01T00:00:00.000Z","writtenAtMs":4133980800000,` +
 			`"expiresAt":"2101-01-01T00:00:05.000Z","expiresAtMs":4133980805000,"reason":"Its own ttl is 5 s from its last write."}`,

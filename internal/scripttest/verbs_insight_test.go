@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // whatIf asks what another default TTL would do: off, -1, or a number of seconds.
@@ -23,7 +24,7 @@ import (
 //	would expire 1 item, 204 bytes
 //	would return 0 items, 0 bytes
 //	would remain 2 items, 408 bytes; for ever 1 item, 204 bytes
-//	the last would expire by 2100-01-01T00:59:59.999Z
+//	the last would expire 2100-01-01T00:59:30.000Z
 func whatIf(s *script, d *directive) string {
 	var w struct {
 		Live, Expires, Returns, Remains, Never amount
@@ -41,13 +42,13 @@ func whatIf(s *script, d *directive) string {
 		fmt.Sprintf("would remain %v; for ever %v", w.Remains, w.Never),
 	}
 	if w.LastExpiresAt != nil {
-		lines = append(lines, "the last would expire by "+*w.LastExpiresAt)
+		lines = append(lines, "the last would expire "+*w.LastExpiresAt)
 	}
 	return strings.Join(lines, "\n")
 }
 
 // forecast asks what expires in each of so many intervals, and shows those in which
-// something does.
+// something does. It shows an interval that it was not given.
 //
 //	forecast 1h 24
 //	----
@@ -59,7 +60,8 @@ func forecast(s *script, d *directive) string {
 		query.Set([]string{"interval", "count", "too-many-words"}[min(i, 2)], word)
 	}
 	var f struct {
-		Intervals []struct {
+		IntervalSeconds float64
+		Intervals       []struct {
 			From, Until  string
 			Items, Bytes int64
 		}
@@ -73,6 +75,9 @@ func forecast(s *script, d *directive) string {
 		d.fatalf("%d intervals, want %s", len(f.Intervals), count)
 	}
 	var lines []string
+	if query.Get("interval") == "" {
+		lines = append(lines, fmt.Sprintf("in intervals of %v", time.Duration(f.IntervalSeconds*float64(time.Second))))
+	}
 	sum := f.Later.plus(f.Never)
 	for i, v := range f.Intervals {
 		if i > 0 && v.From != f.Intervals[i-1].Until {

@@ -160,8 +160,8 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 	if !slices.Equal(got.Expiring, want.Expiring) || got.Later != want.Later || got.Never != want.Never {
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
-	if last == 0 && got.LastMs != 0 || last > 0 && (got.LastMs < last || got.LastMs >= last+3_600_000) {
-		return fmt.Errorf("the last expires about %d, want within the hour after %d", got.LastMs, last)
+	if got.LastMs != last {
+		return fmt.Errorf("the last expires at %d, want %d", got.LastMs, last)
 	}
 	return nil
 }

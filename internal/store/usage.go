@@ -285,7 +285,7 @@ type Outlook struct {
 	Expiring []Amount
 	// Later expires after the last of the moments. Never does not expire.
 	Later, Never Amount
-	// LastMs is when the last item expires, up to an hour too late. It is 0 if none does.
+	// LastMs is when the last item expires. It is 0 if none does.
 	LastMs int64
 }
 
@@ -329,7 +329,7 @@ func (o *Outlook) add(ctx context.Context, v *view, k ttlKind, r *rules, moments
 	rest := all.minus(gone)
 	o.Never = o.Never.minus(rest)
 	if rest.Items > 0 {
-		lastMs, err := v.lastHour(k)
+		lastMs, err := v.lastOf(k)
 		if err != nil {
 			return err
 		}
@@ -356,16 +356,40 @@ func endOfSecond(ms int64) int64 { return ms - ms%1000 + 999 }
 // endOfTimeSeconds is after all deadlines.
 const endOfTimeSeconds = 1 << 40
 
-// lastHour returns the end of the last hour with items of a kind.
-func (s stored) lastHour(k ttlKind) (int64, error) {
-	lower := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, 0})
-	upper := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelHour, endOfTimeSeconds})
+// lastOf returns the latest time of the items of a kind, which has some. A bucket's bounds
+// may be wider than its items are, so the rows of its second are read.
+func (s stored) lastOf(k ttlKind) (lastMs int64, err error) {
+	lower := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelSecond, 0})
+	upper := s.prefix.appendStatKey(nil, bucketKey{k.class(), levelSecond, endOfTimeSeconds})
 	for e, err := range s.snap.Scan(lower, upper, kv.Reverse) {
 		if err != nil {
 			return 0, err
 		}
 		b, err := parseBucket(e)
-		return 1000*(b.start+b.level.seconds()) - 1, err
+		if err != nil {
+			return 0, err
+		}
+		if b.firstMs == b.lastMs {
+			return 1000*b.start + int64(b.lastMs), nil
+		}
+		return s.lastIn(k, b.start, b.firstLSN)
 	}
 	return 0, nil
+}
+
+// lastIn returns the latest time of the items of a kind in a second.
+func (s stored) lastIn(k ttlKind, second int64, firstLSN uint64) (lastMs int64, err error) {
+	for e, err := range s.order(k, mark{1000 * second, position{LSN: firstLSN}}) {
+		row, err := k.parseRow(e, err)
+		if err != nil {
+			return 0, err
+		}
+		if row.ms/1000 > second {
+			break
+		}
+		if row.kind == k && row.ms/1000 == second {
+			lastMs = max(lastMs, row.ms)
+		}
+	}
+	return lastMs, nil
 }
