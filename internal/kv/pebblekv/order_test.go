@@ -22,7 +22,7 @@ func TestOrdering(t *testing.T) {
 		var b kv.Batch
 		prefix := rapid.SampledFrom([]string{"", "p", "partition"}).Draw(t, "prefix")
 		var ranges []int
-		for i := range rapid.IntRange(0, 30).Draw(t, "operations") {
+		for i := range rapid.SampledFrom([]int{0, 1, 5, 30, 2 * manyKeys}).Draw(t, "operations") {
 			key := prefix + rapid.StringOfN(rapid.SampledFrom([]rune("\x00ab")), 1, 12, -1).Draw(t, "key")
 			switch rapid.IntRange(0, 9).Draw(t, "kind") {
 			case 0:
@@ -53,18 +53,27 @@ func TestOrdering(t *testing.T) {
 	})
 }
 
-// BenchmarkOrdering orders the writes of eight creates with ten indexed properties.
+// BenchmarkOrdering orders the writes of creates and purges with ten indexed properties.
+// Half of these have few values.
 func BenchmarkOrdering(b *testing.B) {
-	var batch kv.Batch
-	for range 8 {
-		for path := range 14 {
-			batch.Set(fmt.Appendf(nil, "part0001i%cpath%016x%08d", 'a'+path, rand.Uint64(), path), []byte("row"))
-		}
-	}
-	o := new(ordering)
-	b.ReportAllocs()
-	for b.Loop() {
-		o.of(&batch)
-		o.reset()
+	for _, items := range []int{1, 8, 512} {
+		b.Run(fmt.Sprintf("items=%d", items), func(b *testing.B) {
+			var batch kv.Batch
+			for item := range items {
+				for path := range 14 {
+					value := rand.Uint64()
+					if path%2 > 0 {
+						value %= 10
+					}
+					batch.Set(fmt.Appendf(nil, "part0001i%cpath%016x%08d", 'a'+path, value, item), []byte("row"))
+				}
+			}
+			o := new(ordering)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.of(&batch)
+				o.reset()
+			}
+		})
 	}
 }
