@@ -98,6 +98,11 @@ func (t *Entries) Carried(i int) []byte {
 	return t.buf[s.end:s.after:s.after]
 }
 
+// Clone returns a copy that takes no more memory than it needs.
+func (t *Entries) Clone() Entries {
+	return Entries{buf: slices.Clone(t.buf), spans: slices.Clone(t.spans), stamps: slices.Clone(t.stamps)}
+}
+
 // Size returns the number of bytes of all entries.
 func (t *Entries) Size() int { return len(t.buf) }
 

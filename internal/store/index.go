@@ -116,14 +116,26 @@ func (c *current) derive(container *catalog.Container, m memory.Room) error {
 	if c.derived {
 		return nil
 	}
-	c.derived = true
-	if len(container.UniqueKeys) == 0 && container.Index.Empty() {
+	if !derives(container) {
+		c.derived = true
 		return nil
 	}
 	o, err := value.ParseObject(c.body)
 	if err != nil {
 		return err
 	}
+	return c.deriveFrom(container, o, index.Entries{}, m)
+}
+
+// derives reports whether the items of a container have unique keys or entries.
+func derives(container *catalog.Container) bool {
+	return len(container.UniqueKeys) > 0 || !container.Index.Empty()
+}
+
+// deriveFrom computes the unique keys and the entries of an item that was read, whose body
+// is o. It uses the memory of space.
+func (c *current) deriveFrom(container *catalog.Container, o *value.Object, space index.Entries, m memory.Room) error {
+	c.derived = true
 	if len(container.UniqueKeys) > 0 {
 		i, err := parseIdentity(c.header.identity)
 		if err != nil {
@@ -131,7 +143,8 @@ func (c *current) derive(container *catalog.Container, m memory.Room) error {
 		}
 		c.unique = uniqueKeys(container, i.pk, o)
 	}
-	c.entries, err = index.Append(index.Entries{}, &container.Definition, o, m)
+	var err error
+	c.entries, err = index.Append(space, &container.Definition, o, m)
 	c.entries.Stamp(c.header.writtenMs)
 	if errors.Is(err, ErrTooManyTerms) { // it has no index rows under this policy
 		c.entries, c.overfull, err = index.Entries{}, true, nil

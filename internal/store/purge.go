@@ -18,9 +18,11 @@ import (
 	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/index"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -223,12 +225,13 @@ func (pl *plan) choose(most int) {
 
 // readVictims reads the items, and computes their derived rows.
 func (p *Partition) readVictims(v *view, pl *plan) error {
+	var space index.Entries
 	for from := 0; from < len(pl.victims); {
 		to := from + 1
 		for to < len(pl.victims) && isNear(&pl.victims[to-1], &pl.victims[to]) {
 			to++
 		}
-		if err := v.readRun(pl.victims[from:to]); err != nil {
+		if err := v.readRun(pl.victims[from:to], &space); err != nil {
 			return err
 		}
 		from = to
@@ -250,8 +253,8 @@ const nearItems = 4
 func isNear(a, b *victim) bool { return a.ordinal < b.ordinal && b.ordinal-a.ordinal <= nearItems }
 
 // readRun reads items that are near each other, in one walk. An item that has been written
-// again, or removed, does not exist.
-func (v *view) readRun(run []victim) error {
+// again, or removed, does not exist. The memory of space is used for each of them.
+func (v *view) readRun(run []victim, space *index.Entries) error {
 	last := run[len(run)-1].ordinal
 	lower, upper := v.prefix.appendItemKey(nil, run[0].ordinal), v.prefix.appendItemKey(nil, last+1)
 	for e, err := range v.snap.Scan(lower, upper, kv.Forward) {
@@ -268,7 +271,7 @@ func (v *view) readRun(run []victim) error {
 		if len(run) == 0 || run[0].ordinal != ordinal {
 			continue
 		}
-		if err := run[0].read(v.container, e); err != nil {
+		if err := run[0].read(v.container, e, space); err != nil {
 			return err
 		}
 		run = run[1:]
@@ -278,12 +281,16 @@ func (v *view) readRun(run []victim) error {
 
 // read takes the item from its row, unless it was written after the victim was found. It
 // keeps what a removal needs, which does not include the body.
-func (c *victim) read(container *catalog.Container, e kv.Entry) error {
+func (c *victim) read(container *catalog.Container, e kv.Entry, space *index.Entries) error {
 	item, err := itemOf(e)
 	if err != nil || item.header.at() != c.at.At {
 		return err
 	}
-	err = item.derive(container, memory.Room{})
+	if item.derived = true; derives(container) {
+		err = item.deriveFrom(container, value.ObjectOf(item.body), *space, memory.Room{})
+		*space = item.entries
+		item.entries = space.Clone()
+	}
 	item.header.identity, item.body = slices.Clone(item.header.identity), nil
 	c.current = item
 	return err

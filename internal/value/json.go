@@ -33,7 +33,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (at byte %d)", e.M
 // callers must not write to.
 type Object struct {
 	text    []byte
-	members []Member
+	members []Member // nil if they have not been listed: see [ObjectOf]
 }
 
 // Member is one property of an [Object].
@@ -74,14 +74,28 @@ func ParseObject(src []byte) (*Object, error) {
 	return &Object{text: slices.Clip(text), members: membersOf(text, marks)}, nil
 }
 
+// ObjectOf returns the object of a text that [Object.Bytes] has returned before, as stored
+// items have it. It does not check the text, and shares its memory. Its properties are found
+// in the text when they are asked for, which is the cheaper way for a few of them.
+func ObjectOf(text []byte) *Object { return &Object{text: text} }
+
 // Bytes returns the whole object as compact JSON.
 func (o *Object) Bytes() []byte { return o.text }
 
 // Members returns the properties of the root in the order they came in.
-func (o *Object) Members() []Member { return o.members }
+func (o *Object) Members() []Member {
+	if o.members == nil {
+		members, _ := Members(o.text)
+		return members
+	}
+	return o.members
+}
 
 // Lookup returns the value of a property of the root.
 func (o *Object) Lookup(name string) (raw []byte, ok bool) {
+	if o.members == nil {
+		return memberOf(o.text, name)
+	}
 	for i := range o.members {
 		if o.members[i].Name == name {
 			return o.members[i].Raw, true
@@ -112,8 +126,9 @@ func (o *Object) At(p Path) (raw []byte, ok bool) {
 // skip reports true for. A nil skip leaves out nothing.
 func (o *Object) AppendMembers(dst []byte, skip func(name string) bool) []byte {
 	written := false
-	for i := range o.members {
-		m := &o.members[i]
+	members := o.Members()
+	for i := range members {
+		m := &members[i]
 		if skip != nil && skip(m.Name) {
 			continue
 		}

@@ -454,3 +454,36 @@ func TestMembersOfAPart(t *testing.T) {
 		t.Error("an array has members")
 	}
 }
+
+// An object made of the text of another has the same properties.
+func TestObjectOf(t *testing.T) {
+	for _, src := range []string{
+		`{}`, `{"a":1}`, `{ "a" : [1, {"b":"}"}], "\u0062":{"c":{"d":"x\"y"}}, "":null, "e":"" }`,
+	} {
+		o, err := ParseObject([]byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := ObjectOf(o.Bytes())
+		if got, want := of.AppendMembers(nil, nil), o.AppendMembers(nil, nil); !bytes.Equal(got, want) {
+			t.Errorf("%s: members %s, want %s", src, got, want)
+		}
+		if got, want := len(of.Members()), len(o.Members()); got != want {
+			t.Fatalf("%s: %d members, want %d", src, got, want)
+		}
+		for i, m := range of.Members() {
+			if want := o.Members()[i]; m.Name != want.Name || !bytes.Equal(m.Raw, want.Raw) || !bytes.Equal(m.Head(), want.Head()) {
+				t.Errorf("%s: member %d is %q, want %q", src, i, m, want)
+			}
+			if raw, ok := of.Lookup(m.Name); !ok || !bytes.Equal(raw, m.Raw) {
+				t.Errorf("%s: Lookup(%q) = %s, %v", src, m.Name, raw, ok)
+			}
+		}
+		for _, p := range []Path{nil, {"a"}, {"b", "c", "d"}, {"b", "x"}, {"x"}} {
+			got, found := of.At(p)
+			if want, ok := o.At(p); ok != found || !bytes.Equal(got, want) {
+				t.Errorf("%s: At(%v) = %s, %v; want %s, %v", src, p, got, found, want, ok)
+			}
+		}
+	}
+}
