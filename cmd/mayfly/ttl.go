@@ -40,6 +40,7 @@ func (*ttlCommand) Help() string {
 Examples:
 
   mayfly ttl                                          all containers of the server
+  mayfly ttl status shop                              those of a database
   mayfly ttl status shop carts                        one container, with its partitions
   mayfly ttl whatif shop carts --ttl=1h               what if items lived for an hour?
   mayfly ttl whatif shop carts --ttl=off
@@ -113,7 +114,7 @@ type (
 
 func (s ttlStatus) Run(c *commands) error {
 	return show(&c.TTL, "status", s.query(), func(w io.Writer, a *engine.TTLReport) {
-		if s.Database == "" {
+		if s.Container == "" {
 			printStatuses(w, a)
 			return
 		}

@@ -119,7 +119,10 @@ func printForecast(w io.Writer, a *engine.Forecast) {
 }
 
 func printExplanation(w io.Writer, a *engine.Explanation) {
-	expires := "never"
+	expires, label := "never", "Expires"
+	if a.Expired {
+		label = "Expired"
+	}
 	switch {
 	case a.Expired && a.ExpiresAt == nil:
 		expires = "gone"
@@ -139,7 +142,7 @@ func printExplanation(w io.Writer, a *engine.Explanation) {
 		{"Last written", a.WrittenAt},
 		{"Its own ttl", own},
 		{"Default TTL", ttlText(a.DefaultTTL)},
-		{"Expires", expires},
+		{label, expires},
 	})
 	fmt.Fprintf(w, "\n%s\n", a.Reason)
 }

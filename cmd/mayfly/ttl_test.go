@@ -59,6 +59,7 @@ func testTTL(t *testing.T, b binary) {
 	}{
 		{"ttl", []string{"DATABASE  CONTAINER  TTL  LIVE", "shop      carts       1h     2", "30s  paused\n"}},
 		{"ttl status", []string{"shop      carts"}},
+		{"ttl status shop", []string{"DATABASE  CONTAINER  TTL  LIVE", "shop      carts"}},
 		{"ttl status shop carts", []string{"Container               carts of shop\n", "2 items, ", "1 item, ", "Lag                     30s\n", "PARTITION", "(report)"}},
 		{"ttl whatif shop carts --ttl=60", []string{"were 1m (it is 1h)", "would be gone at once      1"}},
 		{"ttl whatif shop carts --ttl=2d", []string{"were 2d (it is 1h)", "would be gone at once      0"}},
@@ -76,6 +77,7 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl pause shop carts", []string{"Purge is paused in carts of shop."}},
 		{"ttl resume shop carts", []string{"paused everywhere: mayfly ttl resume"}},
 		{"ttl purge shop carts", []string{"Purged in carts of shop: 1 item, "}},
+		{"ttl explain shop carts 2 ada", []string{"Expired       ", "30s ago", "by its own ttl of 60 s, and was purged."}},
 		{"ttl purge", []string{"Purged everywhere: 0 items, 0 B."}},
 		{"ttl resume", []string{"Purge goes on everywhere."}},
 		{"ttl --help", []string{"Examples:", "mayfly ttl whatif shop carts --ttl=1h", "--json"}},
@@ -113,7 +115,8 @@ func testTTLJSON(t *testing.T, b binary, at string) {
 // Errors say what to do.
 func testTTLFails(t *testing.T, b binary, at string) {
 	for args, text := range map[string]string{
-		"status shop":                          "both database and container",
+		"pause shop":                           "both database and container",
+		"status nosuch":                        "There is no database 'nosuch'",
 		"status shop nosuch":                   "mayfly ttl status",
 		"whatif shop carts --ttl=0":            "from 1 to 2147483647",
 		"whatif shop carts":                    "--ttl",

@@ -112,13 +112,7 @@ func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, 
 			told := Event{
 				ID: ev.ID, PartitionKey: json.RawMessage(ev.PartitionKey.String()), RID: c.RID.ItemRID(ev.Ordinal),
 				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Key.DeadlineMs), GoneAt: clock.Stamp(ev.Key.GoneMs),
-				TTL: ev.TTL, Source: "item", goneMs: ev.Key.GoneMs,
-			}
-			switch {
-			case ev.Named:
-				told.Source = sourceNamed
-			case ev.TTL == catalog.TTLAbsent:
-				told.Source = "container"
+				TTL: ev.TTL, Source: eventSource(&ev), goneMs: ev.Key.GoneMs,
 			}
 			page.Events = append(page.Events, told)
 		}
@@ -129,6 +123,17 @@ func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, 
 	slices.SortStableFunc(page.Events, func(a, b Event) int { return cmp.Compare(a.goneMs, b.goneMs) })
 	page.Cursor = at.encode()
 	return page, err
+}
+
+// eventSource returns what decided when an item expired.
+func eventSource(ev *store.Event) string {
+	switch {
+	case ev.Named:
+		return sourceNamed
+	case ev.TTL == catalog.TTLAbsent:
+		return sourceContainer
+	}
+	return sourceItem
 }
 
 // eventCursor is a position in the events of each partition of a container.

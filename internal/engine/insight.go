@@ -62,23 +62,46 @@ type PartitionStatus struct {
 
 // TTLReport reports on one container, or on all if c is nil.
 func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport, error) {
-	r := TTLReport{Containers: []TTLStatus{}}
-	for _, one := range e.oneOrAll(c) {
+	if c == nil {
+		return e.ttlReport(ctx, e.AllContainers())
+	}
+	s, err := e.TTLStatus(c)
+	if err != nil {
+		return TTLReport{}, err
+	}
+	return e.reported([]TTLStatus{s}), nil
+}
+
+// TTLReportOf reports on the containers of a database.
+func (e *Engine) TTLReportOf(ctx context.Context, d *catalog.Database) (TTLReport, error) {
+	return e.ttlReport(ctx, d.Containers())
+}
+
+// ttlReport reports on several containers, without those that are dropped meanwhile.
+func (e *Engine) ttlReport(ctx context.Context, all []*catalog.Container) (TTLReport, error) {
+	statuses := []TTLStatus{}
+	for _, c := range all {
 		if err := ctx.Err(); err != nil {
-			return r, err
+			return TTLReport{}, err
 		}
-		s, err := e.TTLStatus(one)
-		if c == nil && errors.Is(err, store.ErrClosed) { // the container was dropped meanwhile
+		s, err := e.TTLStatus(c)
+		if errors.Is(err, store.ErrClosed) {
 			continue
 		}
 		if err != nil {
-			return r, err
+			return TTLReport{}, err
 		}
-		r.Containers = append(r.Containers, s)
+		statuses = append(statuses, s)
 	}
+	return e.reported(statuses), nil
+}
+
+// reported returns the report with the given statuses.
+func (e *Engine) reported(containers []TTLStatus) TTLReport {
+	r := TTLReport{Containers: containers}
 	status := e.clock.Status()
 	r.Moment, r.Clock = status.Moment, TTLClock{status.Trusted, status.Notice}
-	return r, nil
+	return r
 }
 
 // TTLStatus reports on one container.
@@ -337,6 +360,9 @@ type Explanation struct {
 	PartitionKey json.RawMessage `json:"partitionKey"`
 	clock.Moment
 	Expired bool `json:"expired"`
+	// Purged says that the item expired and was purged, as its event tells. There is no
+	// item of this name any more.
+	Purged bool `json:"purged"`
 	// Final says that only ttlFinality keeps it expired.
 	Final bool `json:"final"`
 	// TTL is the item's own, DefaultTTL its container's, and Source what applies: "item" or
@@ -351,12 +377,17 @@ type Explanation struct {
 	// keeps expired.
 	ExpiresAt   *string `json:"expiresAt"`
 	ExpiresAtMs *int64  `json:"expiresAtMs"`
+	// GoneAt is when a purged item was gone: later than its deadline if a change of
+	// settings expired it.
+	GoneAt   *string `json:"goneAt,omitempty"`
+	GoneAtMs *int64  `json:"goneAtMs,omitempty"`
 	// Reason is a sentence.
 	Reason string `json:"reason"`
 }
 
-// Explain reports when an item expires and why, or why it does not.
-func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey) (Explanation, error) {
+// Explain reports when an item expires and why, or why it does not. An item that was purged
+// is explained from its event, as long as that is kept and names it.
+func (e *Engine) Explain(ctx context.Context, c *catalog.Container, id string, pk value.PartitionKey) (Explanation, error) {
 	k, err := givenKey(c, pk.String())
 	if err != nil {
 		return Explanation{}, err
@@ -367,14 +398,18 @@ func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey)
 		return Explanation{}, err
 	}
 	now := clock.At(e.clock.Now())
+	x := Explanation{
+		Database: c.DatabaseID, Container: c.ID, ID: id, PartitionKey: json.RawMessage(pk.String()), Moment: now,
+	}
 	f, err := p.ItemExpiry(key, now.NowMs)
+	if errors.Is(err, store.ErrNotFound) {
+		return x, x.ofPurged(ctx, p, key)
+	}
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := Explanation{
-		Database: c.DatabaseID, Container: c.ID, ID: id, PartitionKey: json.RawMessage(pk.String()), Moment: now,
-		Expired: f.Expired, Final: f.Final, TTL: f.Own, DefaultTTL: f.Default, WrittenAt: clock.Stamp(f.WrittenMs), WrittenAtMs: f.WrittenMs,
-	}
+	x.Expired, x.Final, x.TTL, x.DefaultTTL = f.Expired, f.Final, f.Own, f.Default
+	x.WrittenAt, x.WrittenAtMs = clock.Stamp(f.WrittenMs), f.WrittenMs
 	if f.DeadlineMs != store.Never && !f.Final {
 		x.ExpiresAt, x.ExpiresAtMs = optional(f.DeadlineMs)
 	}
@@ -382,11 +417,45 @@ func (e *Engine) Explain(c *catalog.Container, id string, pk value.PartitionKey)
 	return x, nil
 }
 
-// sourceNamed is the source of a deadline that an item names itself.
-const sourceNamed = "expireAtPath"
+// ofPurged explains an item that was purged. The error is store.ErrNotFound if no event
+// tells of it.
+func (x *Explanation) ofPurged(ctx context.Context, p *store.Partition, k store.Key) error {
+	ev, found, err := p.LastEvent(ctx, k)
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	x.Expired, x.Purged, x.TTL, x.DefaultTTL, x.Source = true, true, ev.TTL, p.Container().DefaultTTL, eventSource(&ev)
+	x.WrittenAt, x.WrittenAtMs = clock.Stamp(ev.WrittenMs), ev.WrittenMs
+	x.ExpiresAt, x.ExpiresAtMs = optional(ev.Key.DeadlineMs)
+	x.GoneAt, x.GoneAtMs = optional(ev.Key.GoneMs)
+	by := "the TTL of its container"
+	switch x.Source {
+	case sourceNamed:
+		by = "the deadline that it named"
+	case sourceItem:
+		by = fmt.Sprintf("its own ttl of %d s", ev.TTL)
+	}
+	x.Reason = fmt.Sprintf("There is no such item now. The last one expired at %s, by %s, and was purged.", *x.ExpiresAt, by)
+	if ev.Key.GoneMs != ev.Key.DeadlineMs {
+		x.Reason += fmt.Sprintf(" It was gone at %s, when its container's settings changed.", *x.GoneAt)
+	}
+	return nil
+}
+
+// The sources of a deadline: the TTL of the item or of its container, a deadline that the
+// item names itself, or none.
+const (
+	sourceItem      = "item"
+	sourceContainer = "container"
+	sourceNamed     = "expireAtPath"
+	sourceNone      = "none"
+)
 
 func explain(f *store.Expiry) (source, reason string) {
-	source = "none"
+	source = sourceNone
 	switch {
 	case f.Final:
 		return source, "It had expired when the settings were changed, and the container's ttlFinality keeps it so."
@@ -399,13 +468,13 @@ func explain(f *store.Expiry) (source, reason string) {
 	case f.Named:
 		source, reason = sourceNamed, fmt.Sprintf("It expires at %s, the deadline that it named at the container's expireAtPath when it was last written.", clock.Stamp(f.DeadlineMs))
 	case f.Own == catalog.TTLForever:
-		source, reason = "item", "It never expires: its own ttl is -1."
+		source, reason = sourceItem, "It never expires: its own ttl is -1."
 	case f.Own > 0:
-		source, reason = "item", fmt.Sprintf("Its own ttl is %d s from its last write.", f.Own)
+		source, reason = sourceItem, fmt.Sprintf("Its own ttl is %d s from its last write.", f.Own)
 	case f.Default == catalog.TTLForever:
-		source, reason = "container", "It never expires: it has no ttl of its own, and its container's defaultTtl is -1."
+		source, reason = sourceContainer, "It never expires: it has no ttl of its own, and its container's defaultTtl is -1."
 	default:
-		source, reason = "container", fmt.Sprintf("It has no ttl of its own, and its container's defaultTtl is %d s from its last write.", f.Default)
+		source, reason = sourceContainer, fmt.Sprintf("It has no ttl of its own, and its container's defaultTtl is %d s from its last write.", f.Default)
 	}
 	if f.Expired {
 		reason += " That has passed: it is gone, though it still takes space."

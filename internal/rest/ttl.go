@@ -19,25 +19,33 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// ttlPage is a page under ttl/. It is about one container, or about all if none is named
-// and all is set. serve returns the answer, or nil if it has already written it.
+// ttlPage is a page under ttl/. serve returns the answer, or nil if it has already written it.
 type ttlPage struct {
 	method string
-	all    bool
+	scope  scope
 	params []string // beside those that name the container
 	serve  func(*exchange, params, *catalog.Container) (any, error)
 }
 
+// scope is what a page may be about.
+type scope int
+
+const (
+	ofContainer  scope = iota // one container
+	ofAll                     // one container, or all
+	ofAnyOfThese              // one container, those of a database, or all
+)
+
 var ttlPages = map[string]ttlPage{
-	"status":   {http.MethodGet, true, nil, (*exchange).serveTTLStatus},
-	"whatif":   {http.MethodGet, false, []string{paramTTL}, (*exchange).serveWhatIf},
-	"forecast": {http.MethodGet, false, []string{paramInterval, paramCount}, (*exchange).serveForecast},
-	"explain":  {http.MethodGet, false, []string{paramID, paramKey}, (*exchange).serveExplain},
-	"events":   {http.MethodGet, false, []string{paramCursor, paramFrom, paramFollow}, (*exchange).serveEvents},
-	"pause":    {http.MethodPost, true, nil, (*exchange).servePause},
-	"resume":   {http.MethodPost, true, nil, (*exchange).serveResume},
-	"limit":    {http.MethodPost, true, []string{paramRate}, (*exchange).serveLimit},
-	"purge":    {http.MethodPost, true, nil, (*exchange).servePurge},
+	"status":   {http.MethodGet, ofAnyOfThese, nil, (*exchange).serveTTLStatus},
+	"whatif":   {http.MethodGet, ofContainer, []string{paramTTL}, (*exchange).serveWhatIf},
+	"forecast": {http.MethodGet, ofContainer, []string{paramInterval, paramCount}, (*exchange).serveForecast},
+	"explain":  {http.MethodGet, ofContainer, []string{paramID, paramKey}, (*exchange).serveExplain},
+	"events":   {http.MethodGet, ofContainer, []string{paramCursor, paramFrom, paramFollow}, (*exchange).serveEvents},
+	"pause":    {http.MethodPost, ofAll, nil, (*exchange).servePause},
+	"resume":   {http.MethodPost, ofAll, nil, (*exchange).serveResume},
+	"limit":    {http.MethodPost, ofAll, []string{paramRate}, (*exchange).serveLimit},
+	"purge":    {http.MethodPost, ofAll, nil, (*exchange).servePurge},
 }
 
 // serveTTL answers a page under ttl/. The client's key was already checked.
@@ -55,7 +63,7 @@ func (x *exchange) serveTTL(name string) error {
 	if err != nil {
 		return err
 	}
-	c, err := x.find(p, page.all)
+	c, err := x.find(p, page.scope)
 	if err != nil {
 		return err
 	}
@@ -66,15 +74,17 @@ func (x *exchange) serveTTL(name string) error {
 	return x.writeJSON(answer)
 }
 
-// find returns the named container, or nil for all of them. Both names and rids are
-// accepted.
-func (x *exchange) find(p params, all bool) (*catalog.Container, error) {
-	n, err := p.container()
+// find returns the named container, or nil if the page is about several. Both names and
+// rids are accepted.
+func (x *exchange) find(p params, about scope) (*catalog.Container, error) {
+	n, err := p.container(about)
 	switch {
-	case err != nil || n == containerName{} && all:
+	case err != nil:
 		return nil, err
-	case n == containerName{}:
+	case n.container == "" && about == ofContainer:
 		return nil, badRequestf("Name the container with the parameters database and container.")
+	case n.container == "":
+		return nil, nil
 	}
 	c, err := x.h.engine.Catalog().Container(n.database, n.container)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -92,8 +102,19 @@ func (x *exchange) writeJSON(answer any) error {
 	return nil
 }
 
-func (x *exchange) serveTTLStatus(_ params, c *catalog.Container) (any, error) {
-	return x.h.engine.TTLReport(x.r.Context(), c)
+func (x *exchange) serveTTLStatus(p params, c *catalog.Container) (any, error) {
+	name, given := p[paramDatabase]
+	if c != nil || !given {
+		return x.h.engine.TTLReport(x.r.Context(), c)
+	}
+	d, err := x.h.engine.Catalog().Database(name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, api.Refuse(404, 0, fmt.Sprintf("There is no database '%s'.", value.Clip(name)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.h.engine.TTLReportOf(x.r.Context(), d)
 }
 
 func (x *exchange) serveWhatIf(p params, c *catalog.Container) (any, error) {
@@ -125,9 +146,9 @@ func (x *exchange) serveExplain(p params, c *catalog.Container) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := x.h.engine.Explain(c, id, key)
+	answer, err := x.h.engine.Explain(x.r.Context(), c, id, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, api.Refuse(404, 0, fmt.Sprintf("There is no item '%s' with the partition key %s: it was never written, was deleted, or has expired and was purged.",
+		return nil, api.Refuse(404, 0, fmt.Sprintf("There is no item '%s' with the partition key %s: it was never written, was deleted, or has expired and was purged, and no event that is kept tells of it.",
 			value.Clip(id), value.Clip(key.String())))
 	}
 	return answer, err

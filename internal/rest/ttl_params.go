@@ -68,19 +68,23 @@ func badRequestf(format string, args ...any) error {
 	return api.Invalid(fmt.Sprintf(format, args...))
 }
 
-// containerName names a container; both parts are empty for all containers.
+// containerName names a container; without its own name, those of a database, and without
+// both names all containers.
 type containerName struct {
 	database, container string
 }
 
-// container returns the name of one container, or an empty one for all if none is given.
-// An empty parameter is refused: it is probably an unset variable of a script, and does
-// not mean all.
-func (p params) container() (containerName, error) {
+// container returns the name of one container, of a database, or an empty one for all if
+// none is given. An empty parameter is refused: it is probably an unset variable of a
+// script, and does not mean all.
+func (p params) container(about scope) (containerName, error) {
 	database, given1 := p[paramDatabase]
 	container, given2 := p[paramContainer]
 	if !given1 && !given2 {
 		return containerName{}, nil
+	}
+	if about == ofAnyOfThese && !given2 && database != "" {
+		return containerName{database: database}, nil
 	}
 	if database == "" || container == "" {
 		return containerName{}, badRequestf("Name the container with both database and container, or give neither for all of them.")

@@ -250,7 +250,7 @@ func TestPurgePages(t *testing.T) {
 func TestTTLPagesRefuse(t *testing.T) {
 	h := newCarts(t)
 	for page, text := range map[string]string{
-		"ttl/status?database=d":                                "both database and container",
+		"ttl/status?database=":                                 "both database and container",
 		"ttl/status?container=c":                               "both database and container",
 		"ttl/status?database=&container=":                      "both database and container",
 		"ttl/status" + inContainer + "&database=e":             "more than once",
@@ -361,7 +361,7 @@ func FuzzTTLParams(f *testing.F) {
 			}
 			return
 		}
-		if n, err := p.container(); err == nil && (n.database == "") != (n.container == "") {
+		if n, err := p.container(ofAll); err == nil && (n.database == "") != (n.container == "") {
 			t.Errorf("%q names half a container: %+v", query, n)
 		}
 		if ttl, err := p.ttl(); err == nil && ttl < -1 {
@@ -403,7 +403,7 @@ func TestTTLAnswersAreSpelled(t *testing.T) {
 		"ttl/forecast" + inContainer + "&count=1": `{"database":"d","container":"c","now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,` +
 			`"intervalSeconds":60,"intervals":[{"from":"2101-01-01T00:00:00.000Z","until":"2101-01-01T00:01:00.999Z","items":0,"bytes":0}],"later":{"items":0,"bytes":0},"never":{"items":0,"bytes":0}}`,
 		"ttl/explain?database=d&container=e&id=1&partitionKey=ada": `{"database":"d","container":"e","id":"1","partitionKey":["ada"],"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,` +
-			`"expired":false,"final":false,"ttl":5,"defaultTtl":60,"source":"item","writtenAt":"2101-01-01T00:00:00.000Z","writtenAtMs":4133980800000,` +
+			`"expired":false,"purged":false,"final":false,"ttl":5,"defaultTtl":60,"source":"item","writtenAt":"2101-01-01T00:00:00.000Z","writtenAtMs":4133980800000,` +
 			`"expiresAt":"2101-01-01T00:00:05.000Z","expiresAtMs":4133980805000,"reason":"Its own ttl is 5 s from its last write."}`,
 		"POST ttl/limit" + inContainer + "&itemsPerSecond=2.5": `{"paused":true,"limit":2.5}`,
 		"POST ttl/limit" + inContainer + "&itemsPerSecond=0":   `{"paused":true}`,

@@ -106,6 +106,7 @@ func explain(s *script, d *directive) string {
 	for _, object := range d.objects() {
 		var x struct {
 			Expired, Final bool
+			Purged         bool
 			ExpiresAt      *string
 			Source, Reason string
 		}
@@ -123,6 +124,8 @@ func explain(s *script, d *directive) string {
 			d.fatalf("it is expired and never expires: %+v", x)
 		case x.Final:
 			text = "expired for good"
+		case x.Purged:
+			text = "purged, expired " + *x.ExpiresAt
 		case x.Expired:
 			text = "expired " + *x.ExpiresAt
 		case x.ExpiresAt == nil:

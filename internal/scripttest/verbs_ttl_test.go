@@ -32,7 +32,7 @@ func (a amount) String() string {
 func (a amount) plus(b amount) amount { return amount{a.Items + b.Items, a.Bytes + b.Bytes} }
 
 // expiry requests one of the pages. Without in= and db=, it is about container c; with the
-// flag all, about all containers.
+// flag all, about all containers; with the flag whole, about those of the database.
 func (s *script) expiry(d *directive, method, page string, query url.Values) answer {
 	d.Helper()
 	if query == nil {
@@ -40,7 +40,9 @@ func (s *script) expiry(d *directive, method, page string, query url.Values) ans
 	}
 	if !d.flag("all") {
 		query.Set("database", d.database())
-		query.Set("container", d.container())
+		if !d.flag("whole") {
+			query.Set("container", d.container())
+		}
 	}
 	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
 	a, err := s.server.send(method, "/_mayfly/ttl/"+page+"?"+query.Encode(), header, nil)

@@ -14,6 +14,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"iter"
 	"slices"
@@ -293,6 +294,42 @@ func (w *eventWalk) describe(events []Event) error {
 	}
 	return nil
 }
+
+// MaxEventSearch is how many events LastEvent reads: a second's work.
+const MaxEventSearch = 1_000_000
+
+// LastEvent returns the latest event of an item with the given key that was purged, if it
+// is among the latest MaxEventSearch events that are kept, and still has its identity.
+// Events are in the order of time, so this reads them one by one, the latest first.
+func (p *Partition) LastEvent(ctx context.Context, k Key) (e Event, found bool, err error) {
+	v, err := p.acquire()
+	if err != nil {
+		return Event{}, false, err
+	}
+	defer p.release(v)
+	identity := appendIdentity(nil, k.EPK, k.PartitionKey, k.ID)
+	lower, upper := p.prefix.space(eventSpace)
+	searched := 0
+	for row, err := range v.snap.Scan(lower, upper, kv.Reverse) {
+		if err == nil && searched%eventsPerLook == 0 {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return Event{}, false, err
+		}
+		if len(row.Value) > eventRowBytes && bytes.Equal(row.Value[eventRowBytes:], identity) {
+			e, err := parseEventRow(row)
+			return e, err == nil, err
+		}
+		if searched++; searched == MaxEventSearch {
+			break
+		}
+	}
+	return Event{}, false, nil
+}
+
+// eventsPerLook is how many events a search reads between looks at its context.
+const eventsPerLook = 4096
 
 // Expiry says when and why an item expires.
 type Expiry struct {
