@@ -56,7 +56,7 @@ var layers = map[string]layer{
 	"internal/purge":               {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
 	"internal/engine":              {"internal/catalog internal/clock internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
 	"internal/api":                 {"internal/binaryjson internal/catalog internal/engine internal/memory internal/query internal/ru internal/sql internal/sql/clientplan internal/sql/function internal/sql/syntax internal/store internal/value", ""},
-	"internal/rest":                {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync"},
+	"internal/rest":                {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync golang.org/x/sys"},
 	"internal/direct/directclient": {"internal/rntbd", ""},
 	"internal/direct":              {"internal/api internal/catalog internal/engine internal/memory internal/rntbd", ""},
 	".": {"internal/api internal/catalog internal/clock internal/direct internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +

@@ -21,8 +21,6 @@ import (
 const (
 	// maxBodyBytes is the default limit of a body: an item, or a definition.
 	maxBodyBytes = engine.MaxItemBytes
-	// bufferedByHTTP is how many bytes of an answer net/http buffers.
-	bufferedByHTTP = 4 << 10
 	// announcedByHTTP is the length up to which net/http sets Content-Length itself. One
 	// header less keeps an item's headers within what their map holds before it grows.
 	announcedByHTTP = 2 << 10
@@ -152,15 +150,12 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 	}
 	x.setCommon()
 	x.set(headerContentType, contentType)
-	if n > announcedByHTTP || x.r.Method == http.MethodHead {
+	if lane, ok := x.w.(*laneAnswer); ok {
+		lane.announce(n)
+	} else if n > announcedByHTTP || x.r.Method == http.MethodHead {
 		x.set(headerContentLength, strconv.Itoa(n))
 	}
 	x.Keep(int64(n))
-	if n > bufferedByHTTP && x.r.Method != http.MethodHead {
-		if conn := soleConn(x.r); conn != nil {
-			conn.together(n)
-		}
-	}
 	x.begin(status)
 	for _, part := range body {
 		x.put(part)
@@ -169,6 +164,9 @@ func (x *exchange) writeAs(status int, contentType string, body ...[]byte) {
 
 // writeEmpty answers without a body.
 func (x *exchange) writeEmpty(status int) {
+	if lane, ok := x.w.(*laneAnswer); ok {
+		lane.announce(0)
+	}
 	x.setCommon()
 	x.begin(status)
 }

@@ -5,7 +5,6 @@ package rest
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -43,7 +42,7 @@ func TestHeadersAreTheSameOnEveryConnection(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Serve(l) })
 	defer wg.Wait()
-	defer func() { _ = s.http.Close() }()
+	defer func() { _ = s.Shutdown(t.Context()) }()
 	for name, dial := range map[string]func() (net.Conn, error){
 		"plain": func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) },
 		"TLS": func() (net.Conn, error) {
@@ -109,39 +108,6 @@ func TestFieldIsOneLine(t *testing.T) {
 	} {
 		if got := string(appendField(nil, "x", value)); got != "x: "+want+"\r\n" {
 			t.Errorf("%q: %q", value, got)
-		}
-	}
-}
-
-// What net/http learns of a write is about its own bytes.
-func TestHeadsCountTheCallersBytes(t *testing.T) {
-	const answer, fields = "HTTP/1.1 200 OK\r\nDate: x\r\n\r\nbody", "a: b\r\n"
-	failed := errors.New("gone")
-	for _, c := range []struct {
-		answer    string
-		accepts   int
-		err       error
-		want      int
-		wantErr   error
-		wantBytes string
-	}{
-		{answer, len(answer + fields), nil, len(answer), nil, "HTTP/1.1 200 OK\r\na: b\r\nDate: x\r\n\r\nbody"},
-		{answer, 3, failed, 0, failed, "HTT"},
-		{answer, len(answer+fields) - 1, failed, len(answer) - 1, failed, "HTTP/1.1 200 OK\r\na: b\r\nDate: x\r\n\r\nbod"},
-		{"no line", 0, nil, 0, errNoStatusLine, ""},
-	} {
-		h := heads{pool: &sync.Pool{}}
-		h.begin().fields = []byte(fields)
-		sent := ""
-		n, err := h.write(func(p []byte) (int, error) {
-			sent += string(p[:c.accepts])
-			return c.accepts, c.err
-		}, []byte(c.answer))
-		if n != c.want || !errors.Is(err, c.wantErr) || sent != c.wantBytes {
-			t.Errorf("%q: %d, %v, sent %q", c.answer, n, err, sent)
-		}
-		if h.next != nil {
-			t.Errorf("%q: the headers are added again", c.answer)
 		}
 	}
 }

@@ -69,6 +69,9 @@ type SplitOptions struct {
 	// Direct serves a connection of direct mode from then on, in a goroutine of its own.
 	// Nil if there is no direct mode: such connections are taken for HTTP.
 	Direct func(*Channel)
+	// Lane serves a connection of HTTP/1.1, until it returns whether Accept should return
+	// the connection. Nil to accept all. The Splitter does not wait for it.
+	Lane func(net.Conn, *splitConn) (accept bool)
 }
 
 // Splitter is the listener of all protocols. It must be served or closed: a connection
@@ -81,7 +84,6 @@ type Splitter struct {
 	born        time.Time     // idleSince counts from here
 	room        chan struct{} // holds a value after a connection has left the table
 	limitLogged sync.Once
-	heads       sync.Pool // of *head
 	wg          sync.WaitGroup
 
 	stopOnce        sync.Once
@@ -106,6 +108,7 @@ func Split(root net.Listener, config *tls.Config, options SplitOptions) *Splitte
 			FirstByteTimeout: cmp.Or(options.FirstByteTimeout, defaultFirstByteTimeout),
 			Logger:           cmp.Or(options.Logger, slog.Default()),
 			Direct:           options.Direct,
+			Lane:             options.Lane,
 		},
 		conns: make(chan net.Conn),
 		born:  time.Now(),
@@ -298,6 +301,19 @@ func (s *Splitter) sort(c *splitConn) {
 	if conn == nil {
 		return // a channel, which is served already
 	}
+	if _, secure := conn.(*tls.Conn); secure || s.options.Lane == nil {
+		s.pass(conn, c)
+		return
+	}
+	go func() {
+		if s.options.Lane(conn, c) {
+			s.pass(conn, c)
+		}
+	}()
+}
+
+// pass passes a connection to Accept.
+func (s *Splitter) pass(conn net.Conn, c *splitConn) {
 	select {
 	case s.conns <- conn:
 	case <-s.done:
@@ -319,7 +335,6 @@ func (s *Splitter) sniff(c *splitConn) (net.Conn, error) {
 	case s.options.Direct != nil && direct(first):
 		return nil, s.channel(c, c)
 	case first[0] != tlsHandshake:
-		c.own.pool, c.heads = &s.heads, &c.own
 		return c, c.SetDeadline(time.Time{})
 	}
 	secure := tls.Server(c, s.config)
@@ -334,8 +349,7 @@ func (s *Splitter) sniff(c *splitConn) (net.Conn, error) {
 	if protocol == "h2" {
 		return secure, c.SetDeadline(time.Time{})
 	}
-	sniffed := &sniffedTLS{Conn: secure, heads: heads{pool: &s.heads}}
-	c.heads = &sniffed.heads
+	sniffed := &sniffedTLS{Conn: secure}
 	if protocol != "" { // direct mode negotiates none
 		return sniffed, c.SetDeadline(time.Time{})
 	}

@@ -74,15 +74,6 @@ type splitConn struct {
 	unread bool
 	// failures are the connection's failed authentications.
 	failures api.Failures
-
-	// held is the start of an answer that waits for the rest, and awaited how many bytes
-	// follow at least; see together. Only the goroutine that answers uses them.
-	held    []byte
-	awaited int
-	// heads adds headers to answers, here or above TLS; nil if net/http writes to a
-	// connection that adds none. own is for connections without TLS.
-	heads *heads
-	own   heads
 	// cork holds back the frames of a channel; nil for HTTP.
 	cork *cork
 }
@@ -102,15 +93,6 @@ func (c *splitConn) Read(p []byte) (int, error) {
 type sniffedTLS struct {
 	*tls.Conn
 	first peeked
-	heads heads
-}
-
-// Write implements net.Conn.
-func (c *sniffedTLS) Write(p []byte) (int, error) {
-	if c.heads.next != nil {
-		return c.heads.write(c.Conn.Write, p)
-	}
-	return c.Conn.Write(p)
 }
 
 // Read implements net.Conn.
@@ -123,43 +105,12 @@ func (c *sniffedTLS) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// maxHeldBytes bounds how much a connection holds back.
-const maxHeldBytes = 8 << 10
-
-// together announces that at least n bytes follow at once. net/http collects 4 KiB and
-// then writes them. The start of a larger answer would be sent alone, with its own system
-// call and often its own packet. So it is held back until the rest is there.
-func (c *splitConn) together(n int) { c.awaited = n }
-
 // Write implements net.Conn.
 func (c *splitConn) Write(p []byte) (int, error) {
 	if c.cork != nil {
 		return c.cork.write(c.Conn, p)
 	}
-	if c.own.next != nil {
-		return c.own.write(c.send, p)
-	}
-	return c.send(p)
-}
-
-// send writes what follows together.
-func (c *splitConn) send(p []byte) (int, error) {
-	if c.awaited == 0 {
-		return c.Conn.Write(p)
-	}
-	if n := len(c.held) + len(p); n < c.awaited && n <= maxHeldBytes {
-		c.held = append(c.held, p...)
-		return len(p), nil
-	}
-	c.awaited = 0
-	if len(c.held) == 0 {
-		return c.Conn.Write(p)
-	}
-	before := len(c.held)
-	both := net.Buffers{c.held, p}
-	n, err := both.WriteTo(c.Conn)
-	c.held = c.held[:0]
-	return max(int(n)-before, 0), err
+	return c.Conn.Write(p)
 }
 
 // Values of idleSince that are no moments.

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -192,53 +191,6 @@ func TestSplitConnHalfCloses(t *testing.T) {
 	_ = client.CloseWrite()
 	if got, err := io.ReadAll(server); err != nil || string(got) != "xy" {
 		t.Errorf("server read %q, %v, want %q", got, err, "xy")
-	}
-}
-
-// writesOf records each write to a connection.
-type writesOf struct {
-	net.Conn
-	writes []string
-}
-
-func (c *writesOf) Write(p []byte) (int, error) {
-	c.writes = append(c.writes, string(p))
-	return len(p), nil
-}
-
-// The beginning of a large answer waits for the rest, and what comes after it does not wait.
-func TestSplitConnWritesTogether(t *testing.T) {
-	begin, rest := strings.Repeat("b", 4<<10), strings.Repeat("r", 6<<10)
-	write := func(c *splitConn, text string) {
-		t.Helper()
-		if n, err := io.WriteString(c, text); n != len(text) || err != nil {
-			t.Fatalf("Write = %d, %v, want %d", n, err, len(text))
-		}
-	}
-	root := &writesOf{}
-	c := &splitConn{Conn: root}
-	for range 2 { // an answer does not affect the next
-		root.writes = nil
-		c.together(9 << 10)
-		write(c, begin)
-		if len(root.writes) != 0 {
-			t.Fatalf("%d bytes were written before the rest was there", len(root.writes[0]))
-		}
-		write(c, rest)
-		write(c, "next")
-		// On a socket, the first two are one system call.
-		if want := []string{begin, rest, "next"}; !slices.Equal(root.writes, want) {
-			t.Fatalf("%d writes, want %d", len(root.writes), len(want))
-		}
-	}
-
-	root.writes = nil
-	c.together(1 << 20)
-	for range 3 {
-		write(c, begin)
-	}
-	if got := strings.Join(root.writes, ""); got != begin+begin+begin || len(c.held) != 0 {
-		t.Errorf("%d bytes written and %d held of an answer in many pieces, want all written", len(got), len(c.held))
 	}
 }
 

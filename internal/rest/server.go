@@ -26,6 +26,7 @@ const (
 type Server struct {
 	http     http.Server
 	streams  streams
+	lanes    lanes
 	channels func(*Channel)
 	logger   *slog.Logger
 	secure   *tls.Config // of every connection; nothing changes it
@@ -55,6 +56,7 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 		TLSConfig:         secure.Clone(), // net/http changes it when it begins to serve
 	}}
 	s.http.Handler = onConn(h, &s.streams)
+	s.lanes = lanes{http: &s.http, logger: logger, open: map[*lane]struct{}{}}
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(true)
 	s.http.Protocols.SetUnencryptedHTTP2(true)
@@ -63,7 +65,7 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(Split(l, s.secure, SplitOptions{Logger: s.logger, Direct: s.channels}))
+	err := s.http.Serve(Split(l, s.secure, SplitOptions{Logger: s.logger, Direct: s.channels, Lane: s.lanes.serve}))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -135,7 +137,8 @@ func onConn(h http.Handler, all *streams) http.HandlerFunc {
 func (s *Server) Shutdown(ctx context.Context) error {
 	// The Splitter stops with its listener, and closes the connections without a request.
 	// http.Server alone would give connections that never had a request five seconds.
-	err := s.http.Shutdown(ctx)
+	s.lanes.stopping.Store(true)
+	err := errors.Join(s.http.Shutdown(ctx), s.lanes.stop(ctx))
 	if err != nil {
 		err = errors.Join(err, s.http.Close())
 	}
