@@ -114,6 +114,11 @@ func put(container, key, item string) formatExchange {
 	return with("POST", "/dbs/shop/colls/"+container+"/docs", item, keyHeader, key)
 }
 
+// touch reads an item and restarts its countdown.
+func touch(container, id, key string) formatExchange {
+	return with("GET", "/dbs/shop/colls/"+container+"/docs/"+id, "", keyHeader, key, "x-mayfly-sliding-ttl", "0")
+}
+
 const keyHeader = "x-ms-documentdb-partitionkey"
 
 // fixtureWrites are the requests that make the data, in two parts: the rows of the first
@@ -136,6 +141,7 @@ func fixtureWrites() (first, second []formatExchange) {
 		`{"id":"unindexed","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"indexingPolicy":{"indexingMode":"none","automatic":false}}`,
 		`{"id":"final","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":1,"ttlFinality":true}`,
 		`{"id":"ends","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1,"expireAtPath":"/end","expireAtPast":"accept"}`,
+		`{"id":"slides","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":8640000,"slidingTtlPercent":50,"slidingTtlInChangeFeed":true}`,
 		`{"id":"dropped","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`,
 	} {
 		first = append(first, with("POST", "/dbs/shop/colls", definition))
@@ -181,6 +187,8 @@ func fixtureItems(n string) []formatExchange {
 		put("ends", `["p"]`, `{"id":"gone`+n+`","pk":"p","end":1}`),
 		put("ends", `["p"]`, `{"id":"kept`+n+`","pk":"p","end":"9999-12-31T00:00:00Z"}`),
 		put("ends", `["p"]`, `{"id":"soon`+n+`","pk":"p","ttl":-1}`),
+		put("slides", `["p"]`, `{"id":"soon`+n+`","pk":"p"}`),
+		put("slides", `["p"]`, `{"id":"kept`+n+`","pk":"p","ttl":-1}`),
 		put("dropped", `["p"]`, `{"id":"gone`+n+`","pk":"p"}`),
 		put("goods", `["tea"]`, `{"id":"odd`+n+`","kind":"tea","\u00e4\ud83d\ude00":[null,true,-0,1e300,0.1,{"":{}}],"spaces" : [ ] }`),
 	}
@@ -207,6 +215,7 @@ func fixtureItems(n string) []formatExchange {
 		with("POST", "/dbs/shop/colls/wide/operations/partitionkeydelete", "", keyHeader, `["p3"]`),
 		with("POST", "/dbs/shop/colls/lazy/docs", `[{"operationType":"Create","resourceBody":{"id":"a`+n+`","pk":"b"}},{"operationType":"Upsert","resourceBody":{"id":"b`+n+`","pk":"b"}}]`,
 			keyHeader, `["b"]`, "x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "True"),
+		touch("slides", "soon"+n, `["p"]`), touch("sessions", "soon"+n, `["soon`+n+`"]`), touch("orders", n+"-0", `["t0","u0",0]`),
 	)
 }
 
@@ -220,7 +229,7 @@ func fixtureQuestions(containers []string, position string) []formatExchange {
 		with("GET", "/dbs/shop/colls/goods/udfs", ""), with("GET", "/dbs/shop/colls/goods/sprocs", ""), with("GET", "/dbs/shop/colls/goods/triggers", ""),
 		with("POST", "/dbs/shop/colls/goods/sprocs/hello", `["ada"]`, keyHeader, `["tea"]`),
 	}
-	passing := map[string]bool{"/dbs/shop/colls/carts": true, "/dbs/shop/colls/sessions": true, "/dbs/shop/colls/orders": true}
+	passing := map[string]bool{"/dbs/shop/colls/carts": true, "/dbs/shop/colls/sessions": true, "/dbs/shop/colls/orders": true, "/dbs/shop/colls/slides": true}
 	for _, path := range containers {
 		all := []formatExchange{with("GET", path+"/docs", "", "x-ms-max-item-count", "1000"), with("GET", path+"/docs", "", "A-IM", "Incremental Feed", "x-ms-max-item-count", "1000")}
 		for i := range all {
@@ -240,7 +249,7 @@ func fixtureQuestions(containers []string, position string) []formatExchange {
 		qs = append(qs, query("goods", `["tea"]`, text))
 	}
 	for _, n := range []string{"0", "1"} {
-		for _, item := range [][2]string{{"carts", "ada"}, {"carts", "bob"}, {"sessions", ""}, {"final", "p"}, {"ends", "p"}} {
+		for _, item := range [][2]string{{"carts", "ada"}, {"carts", "bob"}, {"sessions", ""}, {"final", "p"}, {"ends", "p"}, {"slides", "p"}} {
 			for _, id := range []string{"gone" + n, "kept" + n, "soon" + n} {
 				key := item[1]
 				if key == "" {

@@ -7,6 +7,7 @@ package api
 
 import (
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -56,6 +57,14 @@ func (c *Call) Admit(g *Grant) error {
 	return c.Service.Account.admitConsistency(c.Request.Consistency)
 }
 
+// reads reports whether a right to read suffices. A read that asks by itself to restart an
+// item's countdown is a write. Where the container's definition asks for it, the owner has
+// allowed it to every reader.
+func (c *Call) reads(row *Row) bool {
+	asks := row.Resource == Items && row.Verb == Read && c.Request.SlidingTTL != "" && c.Request.SlidingTTL != engine.SlidingOff
+	return row.Reads && !asks
+}
+
 func (c *Call) admit(row *Row, g *Grant) error {
 	if row.Resource == AccountResource {
 		return nil // every client reads the account first
@@ -65,7 +74,7 @@ func (c *Call) admit(row *Row, g *Grant) error {
 		return nil
 	case ByReadOnlyKey:
 		// The answer with a permission contains a resource token, which may allow writes.
-		if !row.Reads || row.Resource == Permissions {
+		if !c.reads(row) || row.Resource == Permissions {
 			return ErrForbidden
 		}
 		return nil
@@ -73,7 +82,7 @@ func (c *Call) admit(row *Row, g *Grant) error {
 		switch {
 		case !row.DataPlane:
 			return errNotDataPlane
-		case !row.Reads && g.By == ByReadOnlyPrincipal:
+		case !c.reads(row) && g.By == ByReadOnlyPrincipal:
 			return errPrincipal
 		}
 		return nil
@@ -101,7 +110,7 @@ func (c *Call) admitToken(row *Row, g *Grant) error {
 	if asked, err := known.Container(r.Database, r.Container); err != nil || asked.RID != granted.RID {
 		return ErrForbidden
 	}
-	if !r.within(row, p) || !row.Reads && !p.All {
+	if !r.within(row, p) || !c.reads(row) && !p.All {
 		return ErrForbidden
 	}
 	return nil

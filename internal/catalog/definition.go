@@ -40,6 +40,11 @@ type Definition struct {
 	// ExpireAtPast is Mayfly's own: an item whose deadline has passed is written, and
 	// expires at once. Otherwise it is refused.
 	ExpireAtPast bool
+	// SlidingPercent is Mayfly's own: a read of an item that has used up so many percent of
+	// its life restarts its countdown. Zero means that no read does.
+	SlidingPercent int
+	// SlidingInFeed is Mayfly's own: the change feed shows that a countdown was restarted.
+	SlidingInFeed bool
 	// AllVersions is how long the change feed keeps all versions and deletes; 0 means not
 	// at all.
 	AllVersions  time.Duration
@@ -91,7 +96,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseChangeFeed, d.checkOtherTypes,
+		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseSliding, d.parseChangeFeed, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err
@@ -381,6 +386,32 @@ func (d *Definition) parseExpireAt(o *value.Object) error {
 		return invalid("The property 'expireAtPath' can only be set together with 'defaultTtl'.")
 	}
 	d.ExpireAtPath = path
+	return nil
+}
+
+// MaxSlidingPercent is the largest share of an item's life after which a read restarts its
+// countdown. An item that has used up all of its life has expired.
+const MaxSlidingPercent = 99
+
+func (d *Definition) parseSliding(o *value.Object) error {
+	raw, ok := o.Lookup("slidingTtlPercent")
+	if !absent(raw, ok) {
+		var err error
+		if d.SlidingPercent, err = asInt("slidingTtlPercent", raw, 1, MaxSlidingPercent); err != nil {
+			return invalid("The input slidingTtlPercent '%s' is invalid. Ensure to provide an integer from 1 to %d.", value.Clip(string(raw)), MaxSlidingPercent)
+		}
+		if d.DefaultTTL == TTLAbsent {
+			return invalid("The property 'slidingTtlPercent' can only be set together with 'defaultTtl'.")
+		}
+	}
+	raw, ok = o.Lookup("slidingTtlInChangeFeed")
+	if absent(raw, ok) {
+		return nil
+	}
+	var err error
+	if d.SlidingInFeed, err = asBool("slidingTtlInChangeFeed", raw); err != nil {
+		return invalid("One of the specified inputs is invalid: 'slidingTtlInChangeFeed' must be a boolean.")
+	}
 	return nil
 }
 

@@ -28,6 +28,7 @@ type migration func(db kv.DB, logger *slog.Logger) error
 // migrations has the steps in order: the first one begins at oldestFormat.
 var migrations = [...]migration{
 	noMigration, // to 6: items that name their deadline have a longer header
+	noMigration, // to 7: items that were touched have a longer header, and two feed rows
 }
 
 // noMigration is the step to a format that keeps all rows of the one before. Its number

@@ -373,6 +373,10 @@ type Explanation struct {
 	Source      string      `json:"source"`
 	WrittenAt   string      `json:"writtenAt"`
 	WrittenAtMs int64       `json:"writtenAtMs"`
+	// TouchedAt is when a read last restarted the countdown, absent if none did since the
+	// last write.
+	TouchedAt   *string `json:"touchedAt,omitempty"`
+	TouchedAtMs *int64  `json:"touchedAtMs,omitempty"`
 	// ExpiresAt is null for an item that never expires, and for one that only ttlFinality
 	// keeps expired.
 	ExpiresAt   *string `json:"expiresAt"`
@@ -412,6 +416,9 @@ func (e *Engine) Explain(ctx context.Context, c *catalog.Container, id string, p
 	x.WrittenAt, x.WrittenAtMs = clock.Stamp(f.WrittenMs), f.WrittenMs
 	if f.DeadlineMs != store.Never && !f.Final {
 		x.ExpiresAt, x.ExpiresAtMs = optional(f.DeadlineMs)
+	}
+	if f.TouchedMs != 0 {
+		x.TouchedAt, x.TouchedAtMs = optional(f.TouchedMs)
 	}
 	x.Source, x.Reason = explain(&f)
 	return x, nil
@@ -456,6 +463,10 @@ const (
 
 func explain(f *store.Expiry) (source, reason string) {
 	source = sourceNone
+	from := "its last write"
+	if f.TouchedMs != 0 {
+		from = fmt.Sprintf("%s, when a read restarted its countdown", clock.Stamp(f.TouchedMs))
+	}
 	switch {
 	case f.Final:
 		return source, "It had expired when the settings were changed, and the container's ttlFinality keeps it so."
@@ -470,11 +481,11 @@ func explain(f *store.Expiry) (source, reason string) {
 	case f.Own == catalog.TTLForever:
 		source, reason = sourceItem, "It never expires: its own ttl is -1."
 	case f.Own > 0:
-		source, reason = sourceItem, fmt.Sprintf("Its own ttl is %d s from its last write.", f.Own)
+		source, reason = sourceItem, fmt.Sprintf("Its own ttl is %d s from %s.", f.Own, from)
 	case f.Default == catalog.TTLForever:
 		source, reason = sourceContainer, "It never expires: it has no ttl of its own, and its container's defaultTtl is -1."
 	default:
-		source, reason = sourceContainer, fmt.Sprintf("It has no ttl of its own, and its container's defaultTtl is %d s from its last write.", f.Default)
+		source, reason = sourceContainer, fmt.Sprintf("It has no ttl of its own, and its container's defaultTtl is %d s from %s.", f.Default, from)
 	}
 	if f.Expired {
 		reason += " That has passed: it is gone, though it still takes space."

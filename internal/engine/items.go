@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -112,6 +113,10 @@ func (e *Engine) ReadItem(r *Request) (a Answer, err error) {
 	if err != nil {
 		return a, err
 	}
+	percent, slides, err := sliding(a.Container, r.SlidingTTL)
+	if err != nil {
+		return a, err
+	}
 	key := itemKey(a.Container, k, r.ID)
 	p, err := e.admit(&a, a.Container.Partition(key.EPK))
 	if err != nil {
@@ -126,7 +131,29 @@ func (e *Engine) ReadItem(r *Request) (a Answer, err error) {
 	a.Body, a.ETag, a.ItemLSN = item.Body, item.ETag, item.ItemLSN
 	a.Live, a.Counted = item.Live, item.ItemLSN != 0
 	a.Charge = ru.Read(len(item.Body))
+	if slides && e.writable() == nil {
+		a.Charge += p.Slide(&item, key, percent, nowMs)
+	}
 	return a, err
+}
+
+// SlidingOff is the SlidingTTL of a read that restarts no countdown.
+const SlidingOff = "off"
+
+// sliding returns after how many percent of an item's life a read restarts its countdown,
+// and whether it does so at all: as the request says, or else the container.
+func sliding(c *catalog.Container, asked string) (percent int, slides bool, err error) {
+	switch asked {
+	case "":
+		return c.SlidingPercent, c.SlidingPercent > 0, nil
+	case SlidingOff:
+		return 0, false, nil
+	}
+	percent, err = strconv.Atoi(asked)
+	if err != nil || percent < 0 || percent > catalog.MaxSlidingPercent {
+		return 0, false, invalid("The sliding TTL '%s' is invalid. Ensure to provide an integer from 0 to %d, or '%s'.", value.Clip(asked), catalog.MaxSlidingPercent, SlidingOff)
+	}
+	return percent, true, nil
 }
 
 // parseItem checks an item. As in the service, its strings may contain unescaped tabs,

@@ -13,8 +13,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
-// opRead is a read, in addition to the store's writes.
-const opRead store.Op = 0
+// opRead is a read, in addition to the store's writes. opTouch is a read that restarts the
+// item's countdown: only that counts here, since it happens after the read.
+const (
+	opRead  store.Op = 0
+	opTouch store.Op = -1
+)
 
 // linearInput is a client's request for one item.
 type linearInput struct {
@@ -22,6 +26,7 @@ type linearInput struct {
 	op      store.Op
 	ifMatch string
 	ttl     catalog.TTL
+	at      int64 // the deadline that the item names, in seconds, 0 for none
 }
 
 // verdict is the result of a request.
@@ -33,8 +38,9 @@ const (
 	verdictNotFound     verdict = "not found"
 	verdictExists       verdict = "exists"
 	verdictPrecondition verdict = "precondition"
+	verdictTouched      verdict = "touched"
 
-	verdicts = 5 // in all
+	verdicts = 6 // in all
 )
 
 // linearOutput is what the client saw: the clock before and after the request, and its
@@ -55,21 +61,29 @@ type linearState struct {
 	etag   string
 	ts     int64
 	ttl    catalog.TTL
-	lsn    uint64 // the highest seen so far
+	at     int64 // the deadline that it names, in seconds, 0 for none
+	// touchedLo and touchedHi are between what times it was last touched; 0 if it was not.
+	touchedLo, touchedHi int64
+	lsn                  uint64 // the highest seen so far
 }
 
 const noDeadline = 1 << 62
 
-// deadline returns the millisecond at which the item expires.
-func (s linearState) deadline(containerDefault catalog.TTL) int64 {
+// deadline returns between which milliseconds the item expires. They differ only if time has
+// passed during its last touch.
+func (s linearState) deadline(containerDefault catalog.TTL) (lo, hi int64) {
 	ttl := s.ttl
 	if ttl == catalog.TTLAbsent {
 		ttl = containerDefault
 	}
-	if containerDefault == catalog.TTLAbsent || ttl < 0 {
-		return noDeadline
+	switch {
+	case s.at != 0:
+		return max(s.at, s.ts) * 1000, max(s.at, s.ts) * 1000
+	case containerDefault == catalog.TTLAbsent || ttl < 0:
+		return noDeadline, noDeadline
 	}
-	return (s.ts + int64(ttl)) * 1000
+	life := int64(ttl) * 1000
+	return max(s.ts*1000, s.touchedLo) + life, max(s.ts*1000, s.touchedHi) + life
 }
 
 // linearModel is the model of one item in a container with this defaultTtl. Histories are
@@ -106,9 +120,17 @@ func byItem(history []porcupine.Operation) [][]porcupine.Operation {
 // step reports whether the answer is right for an item in state s, and returns the next
 // state.
 func (s linearState) step(containerDefault catalog.TTL, in linearInput, out linearOutput) (bool, linearState) {
-	end := s.deadline(containerDefault)
-	wasAlive := s.exists && end > out.lo  // at some moment of the request
-	wasGone := !s.exists || end <= out.hi // likewise
+	early, end := s.deadline(containerDefault)
+	wasAlive := s.exists && end > out.lo    // at some moment of the request
+	wasGone := !s.exists || early <= out.hi // likewise
+	switch {
+	case in.op == opTouch && out.verdict != verdictTouched:
+		return true, s
+	case in.op == opTouch:
+		next := s
+		next.touchedLo, next.touchedHi = max(s.touchedLo, out.lo), out.hi
+		return wasAlive && s.at == 0 && end != noDeadline, next
+	}
 	switch out.verdict {
 	case verdictNotFound:
 		next := s
@@ -126,11 +148,11 @@ func (s linearState) step(containerDefault catalog.TTL, in linearInput, out line
 		next.lsn = out.lsn
 		return wasAlive && out.verdict == verdictDone && out.etag == s.etag && out.lsn >= s.lsn, next
 	}
-	return s.write(end, in, out)
+	return s.write(early, end, in, out)
 }
 
 // write is a step that changed the item.
-func (s linearState) write(end int64, in linearInput, out linearOutput) (bool, linearState) {
+func (s linearState) write(early, end int64, in linearInput, out linearOutput) (bool, linearState) {
 	if out.lsn <= s.lsn {
 		return false, s
 	}
@@ -140,14 +162,14 @@ func (s linearState) write(end int64, in linearInput, out linearOutput) (bool, l
 	}
 	// A put has its time to the second, and the clock moves by whole seconds.
 	at := out.ts * 1000
-	next := linearState{exists: true, etag: out.etag, ts: out.ts, ttl: in.ttl, lsn: out.lsn}
+	next := linearState{exists: true, etag: out.etag, ts: out.ts, ttl: in.ttl, at: in.at, lsn: out.lsn}
 	if at < out.lo || at > out.hi || out.etag == s.etag || out.ts < s.ts {
 		return false, s
 	}
-	alive := s.exists && end > at
+	alive, gone := s.exists && end > at, !s.exists || early <= at
 	switch out.verdict {
 	case verdictCreated:
-		return !alive && (in.op == store.Create || in.op == store.Upsert), next
+		return gone && (in.op == store.Create || in.op == store.Upsert), next
 	case verdictDone:
 		return alive && matches && (in.op == store.Upsert || in.op == store.Replace), next
 	}
@@ -160,16 +182,22 @@ func TestLinearModelRefuses(t *testing.T) {
 	const second = 1000
 	type op = porcupine.Operation
 	create := func(etag string, ttl catalog.TTL, ts int64, lsn uint64) op {
-		return op{Input: linearInput{"a", store.Create, "", ttl}, Output: linearOutput{verdictCreated, etag, ts, lsn, ts * second, ts * second}}
+		return op{Input: linearInput{item: "a", op: store.Create, ttl: ttl}, Output: linearOutput{verdictCreated, etag, ts, lsn, ts * second, ts * second}}
 	}
 	put := func(o store.Op, v verdict, etag, ifMatch string, ts int64, lsn uint64) op {
-		return op{Input: linearInput{"a", o, ifMatch, catalog.TTLAbsent}, Output: linearOutput{v, etag, ts, lsn, ts * second, ts * second}}
+		return op{Input: linearInput{item: "a", op: o, ifMatch: ifMatch}, Output: linearOutput{v, etag, ts, lsn, ts * second, ts * second}}
 	}
 	remove := func(v verdict, ifMatch string, lo, hi int64, lsn uint64) op {
-		return op{Input: linearInput{"a", store.Delete, ifMatch, 0}, Output: linearOutput{v, "", 0, lsn, lo * second, hi * second}}
+		return op{Input: linearInput{item: "a", op: store.Delete, ifMatch: ifMatch}, Output: linearOutput{v, "", 0, lsn, lo * second, hi * second}}
 	}
 	read := func(v verdict, etag string, lo, hi int64, lsn uint64) op {
-		return op{Input: linearInput{"a", opRead, "", 0}, Output: linearOutput{v, etag, 0, lsn, lo * second, hi * second}}
+		return op{Input: linearInput{item: "a", op: opRead}, Output: linearOutput{v, etag, 0, lsn, lo * second, hi * second}}
+	}
+	named := func(etag string, at, ts int64, lsn uint64) op {
+		return op{Input: linearInput{item: "a", op: store.Create, at: at}, Output: linearOutput{verdictCreated, etag, ts, lsn, ts * second, ts * second}}
+	}
+	touch := func(v verdict, lo, hi int64) op {
+		return op{Input: linearInput{item: "a", op: opTouch}, Output: linearOutput{verdict: v, lo: lo * second, hi: hi * second}}
 	}
 	for _, c := range []struct {
 		name string
@@ -190,6 +218,17 @@ func TestLinearModelRefuses(t *testing.T) {
 		{"read after a delete", []op{create("x", -1, 10, 1), remove(verdictDone, "", 10, 10, 2), read(verdictDone, "x", 10, 10, 2)}, false},
 		{"miss after a delete", []op{create("x", -1, 10, 1), remove(verdictDone, "", 10, 10, 2), read(verdictNotFound, "", 10, 10, 2)}, true},
 		{"partition that goes back", []op{create("x", -1, 10, 5), read(verdictDone, "x", 10, 10, 4)}, false},
+
+		{"read before the deadline that it names", []op{named("x", 15, 10, 1), read(verdictDone, "x", 14, 14, 1)}, true},
+		{"read at the deadline that it names", []op{named("x", 15, 10, 1), read(verdictDone, "x", 15, 15, 1)}, false},
+		{"read of what named a deadline that had passed", []op{named("x", 5, 10, 1), read(verdictDone, "x", 10, 10, 1)}, false},
+		{"read after a touch", []op{create("x", 0, 10, 1), touch(verdictTouched, 11, 11), read(verdictDone, "x", 12, 12, 2)}, true},
+		{"miss after a touch", []op{create("x", 0, 10, 1), touch(verdictTouched, 11, 11), read(verdictNotFound, "", 12, 12, 2)}, false},
+		{"read after a touch has run out", []op{create("x", 0, 10, 1), touch(verdictTouched, 11, 11), read(verdictDone, "x", 13, 13, 2)}, false},
+		{"either after a touch that took time", []op{create("x", 0, 10, 1), touch(verdictTouched, 10, 11), read(verdictNotFound, "", 12, 12, 2)}, true},
+		{"touch of what has expired", []op{create("x", 0, 10, 1), touch(verdictTouched, 12, 12)}, false},
+		{"touch of what never expires", []op{create("x", -1, 10, 1), touch(verdictTouched, 12, 12)}, false},
+		{"touch of what names its deadline", []op{named("x", 15, 10, 1), touch(verdictTouched, 12, 12)}, false},
 
 		{"create over what is there", []op{create("x", 0, 10, 1), create("y", 0, 11, 2)}, false},
 		{"create over what has expired", []op{create("x", 0, 10, 1), create("y", 0, 12, 2)}, true},
@@ -225,7 +264,7 @@ func TestLinearModelRefuses(t *testing.T) {
 		{"etag given twice", []op{create("x", 0, 10, 1), put(store.Upsert, verdictDone, "x", "", 11, 2)}, false},
 		{"time goes back", []op{create("x", -1, 10, 1), put(store.Upsert, verdictDone, "y", "", 9, 2)}, false},
 		{"time of a write is not that of its request", []op{{
-			Input: linearInput{"a", store.Create, "", 0}, Output: linearOutput{verdictCreated, "x", 10, 1, 11 * second, 12 * second},
+			Input: linearInput{item: "a", op: store.Create}, Output: linearOutput{verdictCreated, "x", 10, 1, 11 * second, 12 * second},
 		}}, false},
 	} {
 		for i := range c.history {

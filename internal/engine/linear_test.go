@@ -18,6 +18,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -41,6 +42,7 @@ func TestLinearizability(t *testing.T) {
 		{"items that expire by default", "2", 1, 4},
 		{"items that expire by their own ttl", "-1", 1, 3},
 		{"four partitions", "2", 4, 3},
+		{"items that name their deadlines", `2,"expireAtPath":"/at","expireAtPast":"accept"`, 1, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answers := map[verdict]int{}
@@ -141,14 +143,17 @@ func (c *linearClient) request() (porcupine.Operation, error) {
 	i := c.rng.IntN(linearItems)
 	in := linearInput{
 		item: fmt.Sprint("item ", i),
-		op:   []store.Op{opRead, opRead, opRead, store.Upsert, store.Upsert, store.Create, store.Create, store.Replace, store.Delete}[c.rng.IntN(9)],
+		op:   []store.Op{opRead, opRead, opRead, store.Upsert, store.Upsert, store.Create, store.Create, store.Replace, store.Delete, opTouch}[c.rng.IntN(10)],
 		ttl:  []catalog.TTL{catalog.TTLAbsent, catalog.TTLAbsent, catalog.TTLForever, 1, 2, 3}[c.rng.IntN(6)],
-	}
-	if in.op != opRead && in.op != store.Create && c.rng.IntN(3) == 0 {
-		in.ifMatch = c.seen[in.item]
 	}
 	target := item("c", c.run.keys[i], in.item)
 	now := c.run.w.e.Clock().Now
+	if c.run.container.ExpireAtPath != nil && in.op > opRead && in.op != store.Delete && c.rng.IntN(2) == 0 {
+		in.at = now()/1000 - 1 + c.rng.Int64N(5)
+	}
+	if in.op > opRead && in.op != store.Create && c.rng.IntN(3) == 0 {
+		in.ifMatch = c.seen[in.item]
+	}
 	o := porcupine.Operation{ClientId: c.id, Input: in, Call: c.run.instants.Add(1)}
 	out := linearOutput{lo: now()}
 	res, err := c.do(in, target, c.run.keys[i])
@@ -165,14 +170,20 @@ func (c *linearClient) request() (porcupine.Operation, error) {
 }
 
 func (c *linearClient) do(in linearInput, target Target, pk string) (Answer, error) {
-	if in.op == opRead {
+	switch in.op {
+	case opRead:
 		return c.run.w.e.ReadItem(&Request{Target: target})
+	case opTouch:
+		return c.run.w.e.ReadItem(&Request{Target: target, SlidingTTL: "0"})
 	}
 	w := &Request{Target: target, Op: in.op, IfMatch: in.ifMatch}
 	if in.op != store.Delete {
 		more := ""
 		if in.ttl != catalog.TTLAbsent {
 			more = fmt.Sprintf(`"ttl":%d`, in.ttl)
+		}
+		if in.at != 0 {
+			more = strings.Trim(fmt.Sprintf(`%s,"at":%d`, more, in.at), ",")
 		}
 		w.Body = body(pk, in.item, more)
 	}
@@ -191,10 +202,12 @@ func (out *linearOutput) judge(in linearInput, res Answer, err error) error {
 		out.verdict = verdictPrecondition
 	case err != nil:
 		return err
+	case in.op == opTouch && res.Charge > ru.Read(len(res.Body)):
+		out.verdict = verdictTouched
 	case res.Created:
 		out.verdict = verdictCreated
 	}
-	if err == nil && in.op != opRead && in.op != store.Delete {
+	if err == nil && in.op > opRead && in.op != store.Delete {
 		_, out.ts = systemProperties(res.Body)
 	}
 	return nil

@@ -32,6 +32,10 @@ type Target struct {
 type Request struct {
 	Target
 	IfMatch, IfNoneMatch string
+	// SlidingTTL, for a read of an item, says how much of its life in percent the item must
+	// have used up for the read to restart its countdown; "off" means that it does not, and
+	// an empty text that the container decides.
+	SlidingTTL string
 	// SessionToken must be valid if it is given. A write does not check its LSN.
 	SessionToken string
 	// Memory is the request's share; nil for no bound. Memory for a page of a query is

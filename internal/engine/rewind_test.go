@@ -19,6 +19,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -130,6 +131,24 @@ func (w *wronged) put(t *rapid.T) {
 	_, err := w.e.WriteItem(context.Background(), &Request{Target: item(container, id, id), Op: store.Upsert, Body: body(id, id, properties)})
 	w.must(err)
 	w.items[container+id] = i
+}
+
+// touch reads an item and restarts its countdown.
+func (w *wronged) touch(t *rapid.T) {
+	container, id := w.drawKey(t)
+	i, known := w.items[container+id]
+	got, err := w.e.ReadItem(&Request{Target: item(container, id, id), SlidingTTL: "0"})
+	if !known || !w.visible(i) {
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("read %s: %v, though it is not there", id, err)
+		}
+		return
+	}
+	w.must(err)
+	if got.Charge > ru.Read(len(got.Body)) {
+		i.writtenMs, i.leadMs = w.realMs, w.leadMs
+		w.items[container+id] = i
+	}
 }
 
 func (w *wronged) remove(t *rapid.T) {
@@ -288,6 +307,8 @@ func TestRewind(t *testing.T) {
 			"put2":    w.put,
 			"put3":    w.put,
 			"remove":  w.remove,
+			"touch":   w.touch,
+			"touch2":  w.touch,
 			"pass":    w.pass,
 			"jump":    w.jump,
 			"tell":    w.tell,

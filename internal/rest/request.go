@@ -57,6 +57,8 @@ func (x *exchange) fillHeader(name, text string) {
 		r.IfNoneMatch = text
 	case headerSession:
 		r.SessionToken = text
+	case "X-Mayfly-Sliding-Ttl":
+		r.SlidingTTL = text
 	case headerVersion:
 		r.Version = text
 	case "X-Ms-Consistency-Level":

@@ -39,6 +39,7 @@ type itemOp struct {
 //	session=s               read no earlier state than that: a kept token, or one
 //	intended=r              the container as the client remembers it: a kept rid
 //	pre=t post=t            triggers
+//	slide=50 slide=off      restart the countdown after this share of the item's life
 //	prefer=minimal          ask for an answer without a body
 //	bytes=2097152           give the item a property "pad" so that it has this size
 //	repeat=100              do it for each of 1 to 100 in place of %d
@@ -162,6 +163,7 @@ func (s *script) itemHeader(d *directive) map[string]string {
 		"X-Ms-Consistency-Level":               d.option("consistency"),
 		"X-Ms-Documentdb-Pre-Trigger-Include":  d.option("pre"),
 		"X-Ms-Documentdb-Post-Trigger-Include": d.option("post"),
+		"X-Mayfly-Sliding-Ttl":                 d.option("slide"),
 	}
 	if p := d.option("prefer"); p != "" {
 		h["Prefer"] = "return=" + p

@@ -171,6 +171,11 @@ func (w *changeWalk) feed() error {
 		if err == nil {
 			err = w.step()
 		}
+		if err == nil && row.hidden && w.rows < pageRows {
+			w.page.Position = row.At.LSN
+			w.rows++
+			continue
+		}
 		if err != nil || w.ends(row.At.LSN, row.size) {
 			return err
 		}
@@ -233,11 +238,12 @@ func (w *changeWalk) wants(identity []byte) (bool, error) {
 
 // render appends an item as the feed returns it.
 func (w *changeWalk) render(dst []byte, h *header, body []byte) []byte {
+	at, ms := h.shownAt()
 	if !w.q.Wrapped {
-		return appendWithLSN(dst, body, h.lsn)
+		return appendWithLSN(dst, body, at.LSN)
 	}
-	dst = appendWithLSN(append(dst, `{"current":`...), body, h.lsn)
-	dst = appendMetadata(append(dst, `,"metadata":{`...), h.lsn, h.writtenMs)
+	dst = appendWithLSN(append(dst, `{"current":`...), body, at.LSN)
+	dst = appendMetadata(append(dst, `,"metadata":{`...), at.LSN, ms)
 	return append(dst, "}}"...)
 }
 

@@ -63,7 +63,7 @@ func (s *scene) uniqueKey(u string) []byte {
 	tuple := value.AppendKey([]byte{tuplePlain, elementScalar}, value.String(u))
 	return s.prefix.appendKey(nil, uniqueSpace, append(s.key("k", "").PartitionKey.AppendKey([]byte{0}), tuple...))
 }
-func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, lsn, 0) }
+func (s *scene) feedKey(lsn uint64) []byte { return s.prefix.appendFeedKey(nil, position{LSN: lsn}) }
 func (s *scene) ownKey() []byte {
 	return s.prefix.appendOrderKey(nil, kindOwn, mark{startMs + 100_000, position{LSN: 2}})
 }
@@ -156,7 +156,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		}, []string{"item 1 has a feed row that says"}},
 		{"feed row cut", func(s *scene) { s.alter(s.feedKey(4), cut) }, []string{"item 1 has a feed row that says", "is not a feed row"}},
 		{"feed row of an old version", func(s *scene) { s.batch.Set(s.feedKey(1), s.row(s.feedKey(2))) }, []string{"is not one that item 2 has"}},
-		{"feed row twice in an lsn", func(s *scene) { s.batch.Set(s.prefix.appendFeedKey(nil, 4, 1), s.row(s.feedKey(4))) },
+		{"feed row twice in an lsn", func(s *scene) { s.batch.Set(s.prefix.appendFeedKey(nil, position{4, 1}), s.row(s.feedKey(4))) },
 			[]string{"is not one that item 1 has"}},
 		{"feed row of no item", func(s *scene) {
 			s.batch.Set(s.feedKey(1), append(number(77), s.row(s.feedKey(2))[8:]...))

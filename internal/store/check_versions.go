@@ -96,15 +96,16 @@ func (k *checker) logged(c *current) {
 	}
 	was, known := l.last[string(c.header.identity)]
 	delete(l.last, string(c.header.identity))
+	lsn := c.header.wroteAt().LSN
 	logged := c.header.kind() != kindNever && l.state.hasExpiry(&c.header)
 	switch {
-	case !known && c.header.lsn > l.state.From:
-		k.report("item %d, lsn %d, is not in the log", c.ordinal, c.header.lsn)
-	case !known, was.kind == logExpiry && logged && was.previous == c.header.lsn:
-	case was.lsn != c.header.lsn || was.image != maphash.Bytes(l.seed, c.body):
-		k.report("item %d, lsn %d, is in the log as of lsn %d, or as another", c.ordinal, c.header.lsn, was.lsn)
+	case !known && lsn > l.state.From:
+		k.report("item %d, lsn %d, is not in the log", c.ordinal, lsn)
+	case !known, was.kind == logExpiry && logged && was.previous == lsn:
+	case was.lsn != lsn || was.image != maphash.Bytes(l.seed, c.body):
+		k.report("item %d, lsn %d, is in the log as of lsn %d, or as another", c.ordinal, lsn, was.lsn)
 	case logged:
-		k.report("item %d, lsn %d, has no expiry in the log, which has passed it", c.ordinal, c.header.lsn)
+		k.report("item %d, lsn %d, has no expiry in the log, which has passed it", c.ordinal, lsn)
 	}
 }
 

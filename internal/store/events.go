@@ -334,6 +334,9 @@ const eventsPerLook = 4096
 // Expiry says when and why an item expires.
 type Expiry struct {
 	WrittenMs int64
+	// TouchedMs is when a read last restarted its countdown, 0 if none did since the last
+	// write.
+	TouchedMs int64
 	// Own is the item's ttl, Default its container's.
 	Own, Default catalog.TTL
 	// Named reports that the item names its deadline itself, which wins over both.
@@ -353,7 +356,7 @@ func (p *Partition) ItemExpiry(k Key, nowMs int64) (Expiry, error) {
 		return Expiry{}, err
 	}
 	f := Expiry{
-		WrittenMs: h.writtenMs, Own: h.ttl, Default: at.rules.containerDefault,
+		WrittenMs: h.writtenMs, TouchedMs: h.baseMs, Own: h.ttl, Default: at.rules.containerDefault,
 		DeadlineMs: h.deadline(at.rules.containerDefault), Named: h.atMs != 0,
 		Expired: h.expired(&at.rules, nowMs),
 	}

@@ -21,7 +21,7 @@ const never = math.MaxInt64
 // the time from which it counts. Index rows have it too, so that an index can be read
 // without its items.
 type life struct {
-	ms  int64 // the last write; with ttlNamed the deadline itself
+	ms  int64 // the last write or touch; with ttlNamed the deadline itself
 	ttl catalog.TTL
 }
 
@@ -46,7 +46,7 @@ func (h *header) life() life {
 	if h.atMs != 0 {
 		return life{h.atMs, ttlNamed}
 	}
-	return life{h.writtenMs, h.ttl}
+	return life{max(h.writtenMs, h.baseMs), h.ttl}
 }
 
 // kind returns the order in which an item with this life expires.
@@ -97,6 +97,18 @@ func (l life) deadline(containerDefault catalog.TTL) int64 {
 // deadline returns the millisecond at which the item expires, given its container's default.
 func (h *header) deadline(containerDefault catalog.TTL) int64 {
 	return h.life().deadline(containerDefault)
+}
+
+// slides reports whether a read at nowMs restarts the countdown of a live item: it has used
+// up so many percent of its life. A deadline that the item names stays, and an item that
+// never expires has no countdown.
+func (l life) slides(containerDefault catalog.TTL, percent int, nowMs int64) bool {
+	d := l.deadline(containerDefault)
+	if d == never || l.ttl == ttlNamed || d <= nowMs {
+		return false
+	}
+	used := nowMs - l.ms
+	return used > 0 && 100*used >= int64(percent)*(d-l.ms)
 }
 
 // rules decide, together with an item's header, whether the item is expired.
@@ -297,6 +309,9 @@ func (d namedDeadline) from(nowMs int64, c *catalog.Container) (int64, error) {
 func (h *header) rewound(back func(ms int64) int64) header {
 	next := *h
 	next.writtenMs = back(h.writtenMs)
+	if h.baseMs != 0 {
+		next.baseMs = back(h.baseMs)
+	}
 	if h.atMs != 0 && h.atMs <= h.writtenMs {
 		next.atMs = max(1, min(h.atMs, next.writtenMs))
 	}

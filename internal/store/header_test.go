@@ -33,8 +33,14 @@ func TestHeaderBytes(t *testing.T) {
 	if got := hex.EncodeToString(row(h, "{}")); got != want {
 		t.Errorf("row:\ngot  %s\nwant %s", got, want)
 	}
-	h.baseMs, h.atMs = 0x1718191a1b1c1d1e, 0x1f20212223242526
-	want = "02" + want[2:2*plainBytes] + "1718191a1b1c1d1e" + "1f20212223242526" + want[2*plainBytes:]
+	plain := want
+	h.atMs = 0x1f20212223242526
+	want = "02" + plain[2:2*plainBytes] + "0000000000000000" + "1f20212223242526" + plain[2*plainBytes:]
+	if got := hex.EncodeToString(row(h, "{}")); got != want {
+		t.Errorf("row:\ngot  %s\nwant %s", got, want)
+	}
+	h.atMs, h.baseMs, h.touched = 0, 0x1718191a1b1c1d1e, touched{position{0x2728292a2b2c2d2e, 0x2f30}, true}
+	want = "03" + plain[2:2*plainBytes] + "1718191a1b1c1d1e" + "0000000000000000" + "2728292a2b2c2d2e" + "2f30" + "01" + plain[2*plainBytes:]
 	if got := hex.EncodeToString(row(h, "{}")); got != want {
 		t.Errorf("row:\ngot  %s\nwant %s", got, want)
 	}
@@ -48,11 +54,12 @@ func TestHeaderRoundTrip(t *testing.T) {
 		{lsn: 2, ttl: catalog.TTLForever, identity: []byte{0}},
 		{lsn: 3, atMs: startMs, identity: []byte{1}},
 		{lsn: 4, baseMs: startMs, ttl: 5, identity: []byte{1}},
+		{lsn: 5, baseMs: startMs, touched: touched{position{4, 3}, true}, identity: []byte{1}},
 	} {
 		for _, body := range []string{"", "{}", `{"id":"a"}`} {
 			got, gotBody, err := parseItem([]byte("key"), row(h, body))
 			h.size = len(body)
-			if err != nil || got.lsn != h.lsn || got.n != h.n || got.writtenMs != h.writtenMs || got.ttl != h.ttl || got.baseMs != h.baseMs || got.atMs != h.atMs ||
+			if err != nil || got.lsn != h.lsn || got.n != h.n || got.writtenMs != h.writtenMs || got.ttl != h.ttl || got.baseMs != h.baseMs || got.atMs != h.atMs || got.touched != h.touched ||
 				got.size != h.size || !bytes.Equal(got.identity, h.identity) || string(gotBody) != body {
 				t.Errorf("got %+v, %q, %v, want %+v, %q", got, gotBody, err, h, body)
 			}
@@ -67,10 +74,12 @@ func TestParseItemRefuses(t *testing.T) {
 		"a header cut short":     good[:plainBytes-1],
 		"a version 2 of nothing": append([]byte{timedVersion}, append(bytes.Clone(good[1:plainBytes]), make([]byte, 16)...)...),
 		"a version 2 cut short":  append([]byte{timedVersion}, good[1:]...),
+		"a version 3 of nothing": append([]byte{touchedVersion}, append(bytes.Clone(good[1:plainBytes]), make([]byte, 27)...)...),
+		"a version 3 cut short":  append([]byte{touchedVersion}, good[1:]...),
 		"a body cut short":       good[:len(good)-1],
 		"a longer body":          append(slices.Clone(good), '}'),
 		"version 0":              append([]byte{0}, good[1:]...),
-		"a newer version":        append([]byte{plainVersion + 1}, good[1:]...),
+		"a newer version":        append([]byte{touchedVersion + 1}, good[1:]...),
 		"a huge size":            append(append(slices.Clone(good[:23]), 0xff, 0xff, 0xff, 0xff), good[27:]...),
 	} {
 		if _, _, err := parseItem([]byte("key"), bad); !errors.Is(err, kv.ErrCorrupt) {
@@ -83,6 +92,7 @@ func FuzzParseItem(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(row(header{}, ""))
 	f.Add(row(header{lsn: 7, n: 1, writtenMs: startMs, ttl: 5, identity: []byte("abc")}, `{"id":"a"}`))
+	f.Add(row(header{lsn: 7, writtenMs: startMs, baseMs: startMs, touched: touched{position{6, 1}, true}, identity: []byte("abc")}, `{"id":"a"}`))
 	f.Add(row(header{ttl: catalog.TTLForever, writtenMs: -1}, "{}")[:plainBytes])
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		h, body, err := parseItem([]byte("key"), raw)

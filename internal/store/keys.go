@@ -8,7 +8,7 @@
 //
 //	item : p 'd' {ordinal}             -> header | exact response bytes        (header.go)
 //	id   : p 'k' {epk}{pk}{id}         -> ordinal
-//	feed : p 'f' {lsn}{n}              -> {ordinal, writtenMs, ttlKind, size}  one per item, at its latest write (orders.go)
+//	feed : p 'f' {lsn}{n}              -> {ordinal, ms, ttlKind, size}         one per item, at its latest write, and one at its latest touch (orders.go)
 //	own  : p 'x' {expiryMs}{lsn}{n}    -> {ordinal, size}                      only items with ttl > 0 or a deadline that they name (orders.go)
 //	uniq : p 'u' {policy}{pk}{tuple}   -> ordinal                              (unique.go)
 //	idx  : p 'i' {generation}{kind}{entry}{ordinal} -> {ms, ttl, epk}         (index.go, package index)
@@ -111,8 +111,8 @@ func (p *prefix) appendItemKey(dst []byte, ordinal uint64) []byte {
 	return binary.BigEndian.AppendUint64(p.appendKey(dst, itemSpace, nil), ordinal)
 }
 
-func (p *prefix) appendFeedKey(dst []byte, lsn uint64, n uint16) []byte {
-	return p.appendOrderKey(dst, kindInherits, mark{At: position{lsn, n}})
+func (p *prefix) appendFeedKey(dst []byte, at position) []byte {
+	return p.appendOrderKey(dst, kindInherits, mark{At: at})
 }
 
 func (p *prefix) appendStatKey(dst []byte, b bucketKey) []byte {

@@ -38,7 +38,7 @@ func TestKeyBytes(t *testing.T) {
 		{"item", p.appendItemKey(nil, 0x0102030405060708), partition + "64" + "0102030405060708"},
 		{"identity", identity, "ab00ffcd" + "0001" + "50" + "6b" + "0001" + "40" + "bff0000000000000" + "00" + "69642f00"},
 		{"id", p.appendKey(nil, idSpace, identity), partition + "6b" + hex.EncodeToString(identity)},
-		{"feed", p.appendFeedKey(nil, 0x0102030405060708, 0x090a), partition + "66" + "0102030405060708" + "090a"},
+		{"feed", p.appendFeedKey(nil, position{0x0102030405060708, 0x090a}), partition + "66" + "0102030405060708" + "090a"},
 		{"own", p.appendOrderKey(nil, kindOwn, mark{0x1112131415161718, position{0x0102030405060708, 0x090a}}),
 			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},
 		{"unique", p.appendKey(nil, uniqueSpace, []byte("key")), partition + "75" + "6b6579"},
@@ -59,8 +59,12 @@ func TestKeyBytes(t *testing.T) {
 		{"event row", appendEventRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, identity: []byte("i")}}),
 			"0000000000000001" + "0000000000000002" + "00000003" + "69"},
 		{"counter row", bucketRow(1, 2, 3), "0000000000000001" + "0000000000000002" + "0000000000000003" + "0001" + "03e7"},
-		{"feed row", appendFeedRow(nil, &current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, size: 4}}),
+		{"feed row", feedRowOf(&current{ordinal: 1, header: header{writtenMs: 2, ttl: 3, size: 4}}),
 			"0000000000000001" + "0000000000000002" + "01" + "00000004"},
+		{"feed row of a touch", feedRowOf(&current{ordinal: 1, header: header{writtenMs: 2, baseMs: 5, ttl: 3, size: 4}}),
+			"0000000000000001" + "0000000000000005" + "81" + "00000004"},
+		{"feed row of a touch that the feed shows", feedRowOf(&current{ordinal: 1, header: header{writtenMs: 2, baseMs: 5, touched: touched{shown: true}, size: 4}}),
+			"0000000000000001" + "0000000000000005" + "00" + "00000004"},
 		{"own row", appendOwnRow(nil, &current{ordinal: 1, header: header{size: 4}}), "0000000000000001" + "00000004"},
 	} {
 		if got := hex.EncodeToString(c.got); got != c.want {
@@ -78,7 +82,7 @@ func TestKeysAppend(t *testing.T) {
 	before := p
 	for name, key := range map[string][]byte{
 		"item": p.appendItemKey([]byte("x"), 1), "id": p.appendKey([]byte("x"), idSpace, []byte("i")),
-		"feed": p.appendFeedKey([]byte("x"), 1, 2), "own": p.appendOrderKey([]byte("x"), kindOwn, mark{1, position{2, 3}}),
+		"feed": p.appendFeedKey([]byte("x"), position{1, 2}), "own": p.appendOrderKey([]byte("x"), kindOwn, mark{1, position{2, 3}}),
 		"stat": p.appendStatKey([]byte("x"), bucketKey{classOwn, levelSecond, 1}),
 	} {
 		if key[0] != 'x' || !bytes.HasPrefix(key[1:], p[:]) {
@@ -120,12 +124,12 @@ func TestKeyOrder(t *testing.T) {
 			byBoth = compare(uint64(an), uint64(bn))
 		}
 		order("item", p.appendItemKey(nil, a), p.appendItemKey(nil, b), byNumber)
-		order("feed", p.appendFeedKey(nil, a, an), p.appendFeedKey(nil, b, bn), byBoth)
+		order("feed", p.appendFeedKey(nil, position{a, an}), p.appendFeedKey(nil, position{b, bn}), byBoth)
 		order("own", p.appendOrderKey(nil, kindOwn, mark{aMs, position{1, 0}}), p.appendOrderKey(nil, kindOwn, mark{bMs, position{1, 0}}), compare(uint64(aMs), uint64(bMs)))
 		order("own of one moment", p.appendOrderKey(nil, kindOwn, mark{5, position{a, an}}), p.appendOrderKey(nil, kindOwn, mark{5, position{b, bn}}), byBoth)
 		order("stat", p.appendStatKey(nil, bucketKey{classOwn, levelSecond, aMs}), p.appendStatKey(nil, bucketKey{classOwn, levelSecond, bMs}), compare(uint64(aMs), uint64(bMs)))
 		for space, key := range map[byte][]byte{
-			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendKey(nil, idSpace, []byte{0xff}), feedSpace: p.appendFeedKey(nil, a, an),
+			itemSpace: p.appendItemKey(nil, a), idSpace: p.appendKey(nil, idSpace, []byte{0xff}), feedSpace: p.appendFeedKey(nil, position{a, an}),
 			ownSpace: p.appendOrderKey(nil, kindOwn, mark{aMs, position{b, bn}}), statSpace: p.appendStatKey(nil, bucketKey{classNever, levelSecond, aMs}), metaSpace: p.metaKey(),
 		} {
 			lower, upper := p.space(space)

@@ -92,6 +92,11 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	case <-p.stop:
 		return Result{}, ErrClosed
 	}
+	return p.await(j)
+}
+
+// await waits for a job that is in a queue.
+func (p *Partition) await(j *job) (Result, error) {
 	select {
 	case <-j.done:
 	case <-p.ended:

@@ -29,7 +29,7 @@ func TestChangeFeedAgainstTwin(t *testing.T) {
 }
 
 func runFeedHistory(t *rapid.T) {
-	h := &feedHistory{items: map[string]*feedItem{}, changes: map[string][]string{}, ttl: 5}
+	h := &feedHistory{items: map[string]*feedItem{}, changes: map[string][]string{}, ttl: 5, inFeed: rapid.Bool().Draw(t, "touches in the feed")}
 	h.f = makeFixture(t, kvtest.NewModel(), setup{definition: h.definition(), nowMs: startMs})
 	defer func() { h.f.p.Close() }()
 	for range 2 {
@@ -44,6 +44,7 @@ func runFeedHistory(t *rapid.T) {
 			h.f.t = t
 			h.advance(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond)
 		},
+		"slide":    func(t *rapid.T) { h.f.t = t; h.slide(t) },
 		"settings": func(t *rapid.T) { h.f.t = t; h.changeTTL(t) },
 		"purge":    func(t *rapid.T) { h.f.t = t; h.purge(rapid.IntRange(1, 3).Draw(t, "items")) },
 		"restart":  func(t *rapid.T) { h.f.t = t; h.f.reopen(); h.f.checkClean() },
@@ -62,6 +63,7 @@ func runFeedHistory(t *rapid.T) {
 type feedHistory struct {
 	f       *fixture
 	ttl     int // the container's default; 0 for none
+	inFeed  bool
 	items   map[string]*feedItem
 	changes map[string][]string // the changes of each item
 	writes  int
@@ -72,7 +74,8 @@ type feedHistory struct {
 type feedItem struct {
 	body      string // as written, without the system properties
 	ttl       int    // its own; 0 for none
-	writtenMs int64
+	writtenMs int64  // when it was written, or touched
+	touches   int
 }
 
 // latestReader has seen these versions.
@@ -94,7 +97,30 @@ func (h *feedHistory) definition() string {
 	if h.ttl != 0 {
 		text += fmt.Sprintf(`,"defaultTtl":%d`, h.ttl)
 	}
+	if h.inFeed {
+		text += `,"slidingTtlInChangeFeed":true`
+	}
 	return text + "}"
+}
+
+// slide restarts the countdown of an item. The log does not have that, and the feed of latest
+// versions only if the container says so.
+func (h *feedHistory) slide(t *rapid.T) {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "id")
+	item, err := h.f.read(id)
+	if h.items[id] == nil {
+		if !errors.Is(err, ErrNotFound) {
+			t.Fatalf("read of %q: %v, want ErrNotFound", id, err)
+		}
+		return
+	}
+	h.f.must(err)
+	if h.f.p.Slide(&item, h.f.key("k", id), 0, h.f.clock.Now()) > 0 {
+		h.items[id].writtenMs = h.f.clock.Now()
+		if h.inFeed {
+			h.items[id].touches++
+		}
+	}
 }
 
 // settle lets items expire that have reached their deadline. Logged changes stay.
@@ -237,13 +263,16 @@ func (h *feedHistory) readLatest(t *rapid.T) {
 				t.Fatalf("the feed has %s of %q, which is %+v", n, id, h.items[id])
 			}
 			after = lsn
+			if n = fmt.Sprint(n, " ", h.items[id].touches); r.seen[id] == n {
+				t.Fatalf("the feed has %s of %q again", n, id)
+			}
 			r.seen[id] = n
 		}
 		r.start, more = ChangeStart{After: page.Position}, page.More
 	}
 	for id, i := range h.items {
-		if r.seen[id] != i.body {
-			t.Fatalf("the reader has seen %q of %q, which is %q", r.seen[id], id, i.body)
+		if n := fmt.Sprint(i.body, " ", i.touches); r.seen[id] != n {
+			t.Fatalf("the reader has seen %q of %q, which is %q", r.seen[id], id, n)
 		}
 	}
 }

@@ -25,6 +25,7 @@ func (h *history) changeSettings(t *rapid.T) {
 
 func (h *history) drawSettings(t *rapid.T) twinSettings {
 	s := h.twin.settings
+	s.inFeed = rapid.Bool().Draw(t, "touches in the feed")
 	switch rapid.IntRange(0, 5).Draw(t, "setting") {
 	case 0:
 		s.policy = rapid.SampledFrom([]string{

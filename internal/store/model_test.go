@@ -59,6 +59,8 @@ func runHistory(t *rapid.T, k kind) {
 		"bundle":    h.writeBundles,
 		"race":      h.purgeBesideWrites,
 		"read":      h.readOne,
+		"slide":     h.slide,
+		"slides":    h.slideBesideWrites,
 		"list":      h.listPage,
 		"settings":  h.changeSettings,
 		"purge":     h.purge,
@@ -265,6 +267,59 @@ func (h *history) readOne(t *rapid.T) {
 		}
 	case err != nil || string(item.Body) != i.body || item.ETag != i.etag || item.ItemLSN != i.lsn:
 		t.Fatalf("read of %s/%s: got %+v, %s, %v, want %+v", pk, id, item, item.Body, err, i)
+	}
+}
+
+// slide reads an item and restarts its countdown.
+func (h *history) slide(t *rapid.T) {
+	pk, id, percent := h.drawSlide(t)
+	h.compareSlide(t, pk, id, percent, h.slideOne(t, pk, id, percent))
+}
+
+func (h *history) drawSlide(t *rapid.T) (pk, id string, percent int) {
+	percents := rapid.SampledFrom([]int{0, 0, 10, 50, 99})
+	return rapid.SampledFrom(h.keys).Draw(t, "pk"), rapid.SampledFrom(modelIDs).Draw(t, "id"), percents.Draw(t, "percent")
+}
+
+func (h *history) slideOne(t rapid.TB, pk, id string, percent int) bool {
+	key := h.f.key(pk, id)
+	item, err := h.f.p.Read(nil, key, "", h.twin.nowMs)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		t.Fatalf("read of %s/%s: %v", pk, id, err)
+	}
+	return h.f.p.Slide(&item, key, percent, h.twin.nowMs) > 0
+}
+
+// compareSlide does a touch on the twin too.
+func (h *history) compareSlide(t *rapid.T, pk, id string, percent int, got bool) {
+	i := h.twin.items[pk+"/"+id]
+	if want := i != nil && h.twin.slide(i, int64(percent)); got != want {
+		t.Fatalf("sliding of %s/%s after %d%%: got %v, want %v: %+v", pk, id, percent, got, want, i)
+	}
+}
+
+// slideBesideWrites reads an item before a group of writes, and restarts its countdown after
+// them, in the same group.
+func (h *history) slideBesideWrites(t *rapid.T) {
+	pk, id, percent := h.drawSlide(t)
+	before, slid := h.twin.items[pk+"/"+id], false
+	if before != nil && !h.twin.copy().slide(before, int64(percent)) {
+		return // it would not get to the queue
+	}
+	h.writeBeside(t, func() func() {
+		over := make(chan struct{})
+		waiting := len(h.f.p.queue)
+		go func() {
+			defer close(over)
+			slid = h.slideOne(t, pk, id, percent)
+		}()
+		if before != nil {
+			h.f.queued(waiting + 1)
+		}
+		return func() { <-over }
+	})
+	if before != nil {
+		h.compareSlide(t, pk, id, percent, slid)
 	}
 }
 

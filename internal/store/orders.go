@@ -6,8 +6,12 @@
 // deadlines, which is the order of the own rows. Code that
 // reads an order is written once, for both, and takes the kind of item as an argument.
 //
-//	feed row: ordinal 8, writtenMs 8, kind 1, size 4
+//	feed row: ordinal 8, ms 8, kind 1, size 4
 //	own row:  ordinal 8, size 4
+//
+// An item that was touched since its last write has a second feed row, at the touch, unless
+// the change feed shows touches: then the touch has moved the only one. The row at the touch
+// is in the order of expiry, and the row at the write in the change feed.
 
 package store
 
@@ -25,6 +29,10 @@ const (
 	kindInherits ttlKind = iota // expires by the container's default
 	kindOwn                     // expires by its own ttl, or at the deadline that it names
 	kindNever                   // never expires, by its own ttl
+
+	// kindMoved is of the feed row at the last write of an item that was touched since: in
+	// the order of expiry it is at the touch.
+	kindMoved
 
 	// expiring is the number of kinds that expire: those before it, each with an order.
 	expiring = kindNever
@@ -92,9 +100,6 @@ func decodeMarks(raw []byte) marks {
 	return marks{{At: decodePosition(raw)}, decodeMark(raw[positionBytes:])}
 }
 
-// at returns the item's position in the feed.
-func (h *header) at() position { return position{h.lsn, h.n} }
-
 // mark returns the item's position in the order of its kind.
 func (h *header) mark() mark {
 	if h.kind() == kindOwn {
@@ -114,12 +119,31 @@ func (p *prefix) appendOrderKey(dst []byte, k ttlKind, m mark) []byte {
 const (
 	feedRowBytes = 21
 	ownRowBytes  = 12
+	// hiddenBit is set in the kind of a feed row that the change feed does not show.
+	hiddenBit = 0x80
 )
 
-func appendFeedRow(dst []byte, c *current) []byte {
+// feedRow is the part of a feed row that two rows of one item differ in.
+type feedRow struct {
+	at   position
+	ms   int64
+	kind byte
+}
+
+// feedRows returns the item's feed rows: one, or two if it was touched and the change feed
+// does not show that.
+func (h *header) feedRows() (rows [2]feedRow, n int) {
+	kind, ms := byte(h.kind()), max(h.baseMs, h.writtenMs)
+	if !h.hidden() {
+		return [2]feedRow{{h.at(), ms, kind}}, 1
+	}
+	return [2]feedRow{{h.at(), ms, kind | hiddenBit}, {h.touched.wrote, h.writtenMs, byte(kindMoved)}}, 2
+}
+
+func (r *feedRow) append(dst []byte, c *current) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, c.ordinal)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(c.header.writtenMs))
-	dst = append(dst, byte(c.header.kind()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.ms))
+	dst = append(dst, r.kind)
 	return binary.BigEndian.AppendUint32(dst, uint32(c.header.size))
 }
 
@@ -133,18 +157,21 @@ type orderRow struct {
 	mark
 	ordinal uint64
 	kind    ttlKind // of the item
-	ms      int64   // the last write in a feed row, the deadline in an own row
+	ms      int64   // the last write or touch in a feed row, the deadline in an own row
 	size    int64
+	hidden  bool // from the change feed
 }
 
 func parseFeedRow(e kv.Entry) (orderRow, error) {
-	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+positionBytes {
+	if len(e.Value) != feedRowBytes || len(e.Key) != prefixBytes+1+positionBytes ||
+		e.Value[16]&^hiddenBit > byte(kindMoved) || e.Value[16] == byte(kindMoved)|hiddenBit {
 		return orderRow{}, corrupt(e.Key, "not a feed row")
 	}
 	return orderRow{
 		mark:    mark{At: decodePosition(e.Key[prefixBytes+1:])},
 		ordinal: binary.BigEndian.Uint64(e.Value),
-		kind:    ttlKind(e.Value[16]),
+		kind:    ttlKind(e.Value[16] &^ hiddenBit),
+		hidden:  e.Value[16]&hiddenBit != 0,
 		ms:      int64(binary.BigEndian.Uint64(e.Value[8:])),
 		size:    int64(binary.BigEndian.Uint32(e.Value[17:])),
 	}, nil
@@ -155,5 +182,7 @@ func parseOwnRow(e kv.Entry) (orderRow, error) {
 		return orderRow{}, corrupt(e.Key, "not an own row")
 	}
 	at := decodeMark(e.Key[prefixBytes+1:])
-	return orderRow{at, binary.BigEndian.Uint64(e.Value), kindOwn, at.ExpiryMs, int64(binary.BigEndian.Uint32(e.Value[8:]))}, nil
+	return orderRow{
+		mark: at, ordinal: binary.BigEndian.Uint64(e.Value), kind: kindOwn, ms: at.ExpiryMs, size: int64(binary.BigEndian.Uint32(e.Value[8:])),
+	}, nil
 }

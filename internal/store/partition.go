@@ -109,6 +109,8 @@ type Partition struct {
 	writer writer     // only the loop uses it
 	turn   sync.Mutex // held while a purge or index rows are planned and committed
 
+	touches touches
+
 	rowBuffers sync.Pool // of *rowBuffer
 	rows       itemRows
 

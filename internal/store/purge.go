@@ -335,8 +335,9 @@ func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
 	if w.view.meta.LSN == lsn {
 		return true, nil
 	}
-	// The item has changed unless its feed row is still there, since every write moves it.
-	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.lsn, c.header.n)
+	// The item has changed unless its feed row is still there, since every write and touch
+	// moves it.
+	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.at())
 	_, found, err := w.view.snap.Get(w.key)
 	return found, err
 }
@@ -374,16 +375,17 @@ func (w *writer) removeVictims(pl *plan) {
 
 // follows reports whether b was created and last written right after a, so that no other
 // row is between theirs in the items and in the feed. Writes that share an lsn have an n,
-// and do not count.
+// and do not count. Nor do items that were touched.
 func follows(a, b *victim) bool {
-	return b.ordinal == a.ordinal+1 && b.header.lsn == a.header.lsn+1 && a.header.n == 0 && b.header.n == 0
+	return b.ordinal == a.ordinal+1 && b.header.lsn == a.header.lsn+1 && a.header.n == 0 && b.header.n == 0 &&
+		a.header.baseMs == 0 && b.header.baseMs == 0
 }
 
 // removeRun removes the item rows and the feed rows of a run.
 func (w *writer) removeRun(run []victim) {
 	x, first, last := &w.p.prefix, &run[0], &run[len(run)-1]
 	w.batch.DeleteRange(x.appendItemKey(nil, first.ordinal), x.appendItemKey(nil, last.ordinal+1))
-	w.batch.DeleteRange(x.appendFeedKey(nil, first.header.lsn, 0), x.appendFeedKey(nil, last.header.lsn+1, 0))
+	w.batch.DeleteRange(x.appendFeedKey(nil, position{LSN: first.header.lsn}), x.appendFeedKey(nil, position{LSN: last.header.lsn + 1}))
 }
 
 // purgeItem purges an expired item that a write replaces or removes.

@@ -168,12 +168,12 @@ func TestScenario64StaleRows(t *testing.T) {
 	stale := [][]byte{
 		x.appendOrderKey(nil, kindOwn, mark{startMs + 11_000, position{LSN: 3}}), // of an earlier version
 		x.appendOrderKey(nil, kindOwn, mark{startMs + 12_000, position{LSN: 1 << 40}}),
-		x.appendFeedKey(nil, 5, 0),
+		x.appendFeedKey(nil, position{LSN: 5}),
 	}
 	var b kv.Batch
 	b.Set(stale[0], appendOwnRow(nil, &current{ordinal: 1, header: header{size: 1}}))
 	b.Set(stale[1], appendOwnRow(nil, &current{ordinal: 77, header: header{size: 1}}))
-	b.Set(stale[2], appendFeedRow(nil, &current{ordinal: 2, header: header{writtenMs: startMs}}))
+	b.Set(stale[2], feedRowOf(&current{ordinal: 2, header: header{writtenMs: startMs}}))
 	f.must(f.db.Commit(context.Background(), &b))
 	f.reopen() // so that the partition reads them
 	f.advance(1050 * time.Second)

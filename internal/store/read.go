@@ -27,6 +27,9 @@ type Item struct {
 	ItemLSN, LSN uint64
 	// Live is the partition's LiveEstimate.
 	Live Amount
+
+	life life
+	at   *published
 }
 
 // Read returns the item with the given key, as of nowMs, in the memory of room if there is
@@ -46,7 +49,8 @@ func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (I
 			return item, err
 		}
 	}
-	item.ETag, item.ItemLSN = h.etagText(p.index), h.lsn
+	item.life, item.at = h.life(), at.published
+	item.ETag, item.ItemLSN = h.etagText(p.index), h.wroteAt().LSN
 	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
 		return item, ErrNotModified
 	}

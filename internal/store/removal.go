@@ -128,7 +128,7 @@ func (r *removal) step(w *writer) error {
 		if err != nil {
 			return err
 		}
-		if !c.exists || c.header.lsn > r.lsn {
+		if !c.exists || c.header.wroteAt().LSN > r.lsn {
 			continue
 		}
 		if err := w.prepareRemoval(&c, memory.Room{}); err != nil {

@@ -165,7 +165,7 @@ func (p *Partition) planRewind(r Rewind, mark []byte) (*rewindPlan, error) {
 // rewindFeedFrom and rewindLogFrom return the key of the first row that has to change.
 func (p *Partition) rewindFeedFrom(v *view, fromMs int64) ([]byte, error) {
 	lsn, err := p.feedBefore(v, fromMs)
-	return p.prefix.appendFeedKey(nil, lsn+1, 0), err
+	return p.prefix.appendFeedKey(nil, position{LSN: lsn + 1}), err
 }
 
 func (p *Partition) rewindLogFrom(v *view, fromMs int64) ([]byte, error) {
@@ -184,15 +184,15 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 		return err // purge removes the row
 	}
 	h := &i.old.header
-	ms := pl.Back(h.writtenMs)
-	if h.at() != f.At || ms == h.writtenMs {
-		return nil
+	next := h.rewound(pl.Back)
+	if h.at() != f.At || next.writtenMs == h.writtenMs && next.baseMs == h.baseMs {
+		return nil // also at the write of an item that was touched since: the row of the touch comes later
 	}
-	i.next = current{exists: true, ordinal: f.ordinal, header: h.rewound(pl.Back)}
+	i.next = current{exists: true, ordinal: f.ordinal, header: next}
 	i.row = slices.Concat(make([]byte, h.bytes()), h.identity, i.old.body)
 	i.next.body = i.row[h.bodyAt():]
 	i.next.header.put(i.row)
-	if err := restamp(i.next.body, ms); err != nil {
+	if err := restamp(i.next.body, next.writtenMs); err != nil {
 		return corrupt(p.prefix.appendItemKey(nil, f.ordinal), err.Error())
 	}
 	for _, c := range []*current{&i.old, &i.next} {
@@ -308,7 +308,7 @@ func (w *writer) rewindItem(i *rewoundItem) {
 	// code would log its expiry.
 	if h := &i.next.header; w.log.on && h.kind() == kindOwn && w.log.state.hasExpiry(h) && !w.log.state.hasExpiry(&i.old.header) {
 		w.meta.LSN++
-		w.logChange(logExpiry, h, h.lsn, nil)
+		w.logChange(logExpiry, h, h.wroteAt().LSN, nil)
 	}
 }
 

@@ -54,7 +54,7 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	w.putIndex(c)
 	w.removeVersion(old)
 	w.putVersion(c, row)
-	w.logChange(logReplace, &c.header, old.header.lsn, row[c.header.bodyAt():])
+	w.logChange(logReplace, &c.header, old.header.wroteAt().LSN, row[c.header.bodyAt():])
 	w.changes = append(w.changes, change{c.ordinal, old.entries, c.entries})
 	kept := old.entries.Len() - removed
 	return removed + c.entries.Len() - kept
@@ -65,8 +65,7 @@ func (w *writer) removeRows(c *current) {
 	h := &c.header
 	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
 	w.batch.Delete(w.key, h.bodyAt()+h.size)
-	w.key = w.p.prefix.appendFeedKey(w.key[:0], h.lsn, h.n)
-	w.batch.Delete(w.key, feedRowBytes)
+	w.removeFeed(c)
 	w.removeScattered(c)
 }
 
@@ -95,26 +94,46 @@ func (w *writer) removeID(c *current) {
 
 // putVersion writes the rows that change with every write, and counts the item.
 func (w *writer) putVersion(c *current, row []byte) {
+	w.putTimes(c, row)
+	w.count(1, c)
+}
+
+// putTimes writes the rows that depend on when the item was written or touched.
+func (w *writer) putTimes(c *current, row []byte) {
 	x, h := &w.p.prefix, &c.header
 	var buf [feedRowBytes]byte
 	w.key = x.appendItemKey(w.key[:0], c.ordinal)
 	w.batch.Set(w.key, row)
-	w.key = x.appendFeedKey(w.key[:0], h.lsn, h.n)
-	w.batch.Set(w.key, appendFeedRow(buf[:0], c))
+	rows, n := h.feedRows()
+	for i := range rows[:n] {
+		w.key = x.appendFeedKey(w.key[:0], rows[i].at)
+		w.batch.Set(w.key, rows[i].append(buf[:0], c))
+	}
 	if h.kind() == kindOwn {
 		w.key = x.appendOrderKey(w.key[:0], kindOwn, h.mark())
 		w.batch.Set(w.key, appendOwnRow(buf[:0], c))
 	}
-	w.count(1, c)
 	w.soonestMs = min(w.soonestMs, h.deadline(w.view.rules.containerDefault))
 }
 
 // removeVersion undoes putVersion, except for the item row.
 func (w *writer) removeVersion(c *current) {
-	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.lsn, c.header.n)
-	w.batch.Delete(w.key, feedRowBytes)
-	w.removeOwn(c)
+	w.removeTimes(c)
 	w.count(-1, c)
+}
+
+// removeTimes undoes putTimes, except for the item row.
+func (w *writer) removeTimes(c *current) {
+	w.removeFeed(c)
+	w.removeOwn(c)
+}
+
+func (w *writer) removeFeed(c *current) {
+	rows, n := c.header.feedRows()
+	for i := range rows[:n] {
+		w.key = w.p.prefix.appendFeedKey(w.key[:0], rows[i].at)
+		w.batch.Delete(w.key, feedRowBytes)
+	}
 }
 
 func (w *writer) removeOwn(c *current) {

@@ -12,6 +12,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
+// feedRowOf returns the feed row of an item's last write or touch.
+func feedRowOf(c *current) []byte {
+	rows, _ := c.header.feedRows()
+	return rows[0].append(nil, c)
+}
+
 // FuzzRows parses foreign bytes as each kind of derived row: encoding the result gives the
 // same bytes, and bytes that do not parse are reported as corrupt.
 func FuzzRows(f *testing.F) {
@@ -19,7 +25,10 @@ func FuzzRows(f *testing.F) {
 	identity := appendIdentity(nil, []byte{1, 2}, value.PartitionKey{value.String("k")}, "id")
 	c := current{ordinal: 7, header: header{lsn: 3, n: 1, writtenMs: startMs, ttl: 5, size: 100, identity: identity}}
 	f.Add([]byte{}, []byte{})
-	f.Add(x.appendFeedKey(nil, 3, 1), appendFeedRow(nil, &c))
+	f.Add(x.appendFeedKey(nil, position{3, 1}), feedRowOf(&c))
+	touchedItem := c
+	touchedItem.header.baseMs = startMs + 1
+	f.Add(x.appendFeedKey(nil, position{3, 1}), feedRowOf(&touchedItem))
 	f.Add(x.appendOrderKey(nil, kindOwn, mark{startMs + 5000, position{3, 1}}), appendOwnRow(nil, &c))
 	f.Add(x.appendEventKey(nil, EventKey{startMs + 6000, startMs + 5000, 3, 1}), appendEventRow(nil, &c))
 	f.Add(x.appendStatKey(nil, bucketKey{classOwn, levelMinute, 60}), bucketRow(1, 2, 3))
@@ -37,10 +46,11 @@ func FuzzRows(f *testing.F) {
 		e := kv.Entry{Key: key, Value: row}
 		feed, err := parseFeedRow(e)
 		if err == nil { // it has only the size and the kind of the header
-			h := header{writtenMs: feed.ms, size: int(feed.size), ttl: [...]catalog.TTL{0, 1, -1}[feed.kind%3]}
-			if feed.kind <= kindNever {
-				same("feed row", err, x.appendFeedKey(nil, feed.At.LSN, feed.At.N), appendFeedRow(nil, &current{ordinal: feed.ordinal, header: h}))
+			r := feedRow{feed.At, feed.ms, byte(feed.kind)}
+			if feed.hidden {
+				r.kind |= hiddenBit
 			}
+			same("feed row", err, x.appendFeedKey(nil, feed.At), r.append(nil, &current{ordinal: feed.ordinal, header: header{size: int(feed.size)}}))
 		}
 		own, err := parseOwnRow(e)
 		if err == nil && own.ordinal != 0 {

@@ -16,6 +16,7 @@ type twinSettings struct {
 	ttl      int64 // 0 for none
 	finality bool
 	policy   string // the indexing policy, "" for the default
+	inFeed   bool   // the change feed shows touches
 	expireAt string // the expireAtPast of the container, "" if items name no deadlines
 }
 
@@ -27,6 +28,9 @@ func (s twinSettings) members() string {
 	}
 	if s.finality {
 		text += `,"ttlFinality":true`
+	}
+	if s.inFeed {
+		text += `,"slidingTtlInChangeFeed":true`
 	}
 	if s.expireAt != "" {
 		text += fmt.Sprintf(`,"expireAtPath":"/end/at","expireAtPast":%q`, s.expireAt)
@@ -52,7 +56,7 @@ func (i *twinItem) expiresAt(containerDefault int64) int64 {
 	case containerDefault == 0 || seconds == -1:
 		return math.MaxInt64
 	}
-	return i.writtenMs + seconds*1000
+	return i.startMs() + seconds*1000
 }
 
 // expiredAt reports whether an item is expired at a moment, under the present settings.
@@ -169,7 +173,7 @@ func (t *twin) checkOutlook(got Outlook, untilMs []int64) error {
 // expiry is the Expiry of a stored item.
 func (t *twin) expiry(i *twinItem) Expiry {
 	f := Expiry{
-		WrittenMs: i.writtenMs, Own: catalog.TTL(i.ttl), Default: catalog.TTL(t.settings.ttl),
+		WrittenMs: i.writtenMs, TouchedMs: i.touchedMs, Own: catalog.TTL(i.ttl), Default: catalog.TTL(t.settings.ttl),
 		DeadlineMs: i.expiresAt(t.settings.ttl), Expired: t.expiredAt(i, t.nowMs), Named: i.atMs != 0,
 	}
 	f.Final = f.Expired && f.DeadlineMs > t.nowMs

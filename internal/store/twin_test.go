@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ type twinItem struct {
 	pk, id       string
 	ordinal, lsn uint64
 	writtenMs    int64
+	touchedMs    int64  // 0 if it was not touched since
+	at           uint64 // lsn of its last write or touch
 	ttl          int64
 	atMs         int64 // the deadline that it names, 0 for none
 	body, etag   string
@@ -148,7 +151,7 @@ func (t *twin) write(w twinWrite) outcome {
 	if old != nil && !live {
 		t.lose(old)
 	}
-	next := &twinItem{pk: w.pk, id: w.renamed().id, lsn: t.lsn, writtenMs: t.nowMs, ttl: ttl, atMs: atMs, u: w.u, v: w.v}
+	next := &twinItem{pk: w.pk, id: w.renamed().id, lsn: t.lsn, at: t.lsn, writtenMs: t.nowMs, ttl: ttl, atMs: atMs, u: w.u, v: w.v}
 	if live {
 		next.ordinal = old.ordinal
 	} else {
@@ -164,6 +167,23 @@ func (t *twin) write(w twinWrite) outcome {
 	t.versions[twinVersion{next.ordinal, next.lsn}] = next
 	return outcome{created: !live, body: next.body, etag: next.etag, lsn: t.lsn}
 }
+
+// slide restarts the countdown of an item, if a read after so many percent of its life does.
+func (t *twin) slide(i *twinItem, percent int64) bool {
+	ms, at := i.startMs(), i.expiresAt(t.settings.ttl)
+	if !t.isLive(i) || i.atMs != 0 || at == math.MaxInt64 || t.nowMs == ms || (t.nowMs-ms)*100 < percent*(at-ms) {
+		return false
+	}
+	t.step()
+	next := *i
+	next.at, next.touchedMs, next.reported, next.everDead = t.lsn, t.nowMs, false, false
+	t.items[i.pk+"/"+i.id] = &next
+	t.versions[twinVersion{next.ordinal, next.at}] = &next
+	return true
+}
+
+// startMs is when the item's countdown began.
+func (i *twinItem) startMs() int64 { return max(i.writtenMs, i.touchedMs) }
 
 // makeWay removes the expired items that have the same u or v, unless a live one has them.
 func (t *twin) makeWay(w twinWrite) bool {
@@ -259,13 +279,13 @@ func (t *twin) checkPage(pk string, q List, page Page) error {
 func (t *twin) buckets() map[bucketKey]bucket {
 	counts := map[bucketKey]bucket{}
 	for _, i := range t.items {
-		second := i.writtenMs / 1000
+		second := i.startMs() / 1000
 		keys := []bucketKey{{'i', 's', second}, {'i', 'm', second / 60 * 60}, {'i', 'h', second / 3600 * 3600}}
 		switch {
 		case i.atMs == 0 && i.ttl == -1:
 			keys = []bucketKey{{'n', 's', 0}}
 		case i.atMs > 0 || i.ttl > 0:
-			if second = (i.writtenMs + i.ttl*1000) / 1000; i.atMs > 0 {
+			if second = (i.startMs() + i.ttl*1000) / 1000; i.atMs > 0 {
 				second = i.atMs / 1000
 			}
 			keys = []bucketKey{{'o', 's', second}, {'o', 'm', second / 60 * 60}, {'o', 'h', second / 3600 * 3600}}
@@ -273,8 +293,8 @@ func (t *twin) buckets() map[bucketKey]bucket {
 		for _, k := range keys {
 			b := counts[k]
 			b.Amount = b.Plus(Amount{1, int64(len(i.body))})
-			if k.level == 's' && (b.firstLSN == 0 || i.lsn < b.firstLSN) {
-				b.firstLSN = i.lsn
+			if k.level == 's' && (b.firstLSN == 0 || i.at < b.firstLSN) {
+				b.firstLSN = i.at
 			}
 			counts[k] = b
 		}

@@ -140,7 +140,7 @@ func (w *writer) logChange(kind logKind, h *header, previous uint64, image []byt
 // logExpired logs the expiry of an item, unless the log already has it.
 func (w *writer) logExpired(h *header) {
 	if w.log.on && !w.log.state.hasExpiry(h) {
-		w.logChange(logExpiry, h, h.lsn, nil)
+		w.logChange(logExpiry, h, h.wroteAt().LSN, nil)
 	}
 }
 

@@ -35,6 +35,8 @@ const (
 	// Verify changes nothing. With IfMatch it fails unless there is an item with the etag.
 	// With IfNoneMatch it fails if there is one.
 	Verify
+	// touch restarts the countdown of an item, if that is still due.
+	touch
 	// Unchanged changes nothing. It fails with ErrChanged if an item with the partition key
 	// was written or deleted after the lsn Since, or if that is not known.
 	Unchanged
@@ -155,6 +157,7 @@ type write struct {
 	unique               [][]byte      // of the item to write
 	entries              index.Entries // of the item to write
 	tallied              bool          // the expired bytes of its logical partition were counted
+	percent              int           // of a touch: how much of its life an item must have used up
 	row                  []byte        // header | identity | body; nil if there is no item to write
 	offsets              offsets
 	more                 *unprepared
@@ -270,6 +273,9 @@ func (w *writer) execute(r *write) (Result, error) {
 		return Result{}, err
 	}
 	old.live = old.exists && !old.header.expired(&w.view.rules, w.nowMs)
+	if r.op == touch {
+		return w.touch(r, &old)
+	}
 	if r.op > Update {
 		return w.readOnly(r, &old)
 	}
@@ -297,7 +303,7 @@ func (w *writer) execute(r *write) (Result, error) {
 func (w *writer) delete(old *current) ru.WriteWork {
 	w.takeLSN()
 	w.removeRows(old)
-	w.logChange(logDelete, &old.header, old.header.lsn, nil)
+	w.logChange(logDelete, &old.header, old.header.wroteAt().LSN, nil)
 	w.removeItem(old)
 	return old.removal()
 }
