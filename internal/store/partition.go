@@ -107,6 +107,7 @@ type Partition struct {
 	closed     sync.Once
 
 	writer writer     // only the loop uses it
+	rhythm rhythm     // only the loop uses it
 	turn   sync.Mutex // held while a purge or index rows are planned and committed
 
 	touches touches
