@@ -115,7 +115,7 @@ func (x *exchange) answerError(err error) {
 // send queues a frame with a payload of n bytes. After it the exchange is gone, unless the
 // payload is its memory.
 func (x *exchange) send(b []byte, status, n int, parts [3][]byte) {
-	ch := x.ch
+	ch, inline := x.ch, x.inline
 	ch.s.Observe(&x.Call, status)
 	o := outgoing{size: int64(len(b) + n)}
 	if n > 0 {
@@ -131,8 +131,11 @@ func (x *exchange) send(b []byte, status, n int, parts [3][]byte) {
 		}
 		x.end()
 	}
-	o.head = b
-	ch.send(o)
+	if o.head = b; inline {
+		ch.queue(o)
+	} else {
+		ch.send(o)
+	}
 }
 
 // appendAnswer appends the tokens of an answer; for an error, as many as are known.

@@ -21,8 +21,14 @@ import (
 	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
-// readBytes is the size of a channel's buffer: several requests for small items.
-const readBytes = 8 << 10
+const (
+	// readBytes is the size of a channel's buffer: several requests for small items.
+	readBytes = 8 << 10
+	// A channel's reader executes reads of items itself, but not for slowTime after one that
+	// took longer than briefTime.
+	briefTime = time.Millisecond
+	slowTime  = 100 * time.Millisecond
+)
 
 // channel is a connection and its requests.
 type channel struct {
@@ -34,6 +40,11 @@ type channel struct {
 	failures api.Failures // of authentication
 	// idleFrom is when the read deadline of an idle channel was last set.
 	idleFrom time.Time
+	// slowUntil is until when the reader executes no request itself.
+	slowUntil time.Time
+	// writeFrom is when the write deadline was last set. Only the goroutine that writes
+	// uses it.
+	writeFrom time.Time
 
 	mu struct {
 		sync.Mutex
@@ -106,6 +117,7 @@ func (ch *channel) abort() {
 func (ch *channel) awaitAnswers() {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
+	ch.drainLocked()
 	for ch.mu.inFlight > 0 {
 		ch.room.Wait()
 	}
@@ -122,6 +134,7 @@ func (ch *channel) drain() {
 // the head has not arrived with it.
 func (ch *channel) awaitFrame() error {
 	for ch.in.Buffered() == 0 {
+		ch.flush()
 		if err := ch.setIdleDeadline(); err != nil {
 			return err
 		}
@@ -160,11 +173,13 @@ func (ch *channel) underWay() bool {
 	return ch.mu.inFlight > 0
 }
 
-// expect sets a time limit if fewer than n bytes have arrived.
+// expect sets a time limit if fewer than n bytes have arrived, and sends what the reader has
+// answered itself before it waits for the rest.
 func (ch *channel) expect(n int) error {
 	if ch.in.Buffered() >= n {
 		return nil
 	}
+	ch.flush()
 	ch.idleFrom = time.Time{} // the next idle time has to set its own
 	return ch.conn.SetReadDeadline(time.Now().Add(frameTimeout))
 }
@@ -232,7 +247,9 @@ func (ch *channel) drop(n int64) error {
 func (ch *channel) begin() error {
 	ch.mu.Lock()
 	for !ch.mu.failed && (ch.mu.inFlight >= maxInFlight || ch.mu.queued >= maxQueuedBytes) {
-		ch.room.Wait()
+		if ch.drainLocked(); ch.mu.inFlight >= maxInFlight || ch.mu.queued >= maxQueuedBytes {
+			ch.room.Wait()
+		}
 	}
 	failed := ch.mu.failed
 	first := ch.mu.inFlight == 0
@@ -257,23 +274,50 @@ func (ch *channel) leave(requests int, bytes int64) {
 	ch.room.Broadcast()
 }
 
-// send queues an answer. If no goroutine writes, this one does, until nothing waits.
-func (ch *channel) send(o outgoing) {
+// queue queues an answer. flush sends it.
+func (ch *channel) queue(o outgoing) {
 	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.queueLocked(o)
+}
+
+func (ch *channel) queueLocked(o outgoing) {
 	ch.mu.queue = append(ch.mu.queue, o)
 	ch.mu.queued += o.size
 	ch.mu.share.MustTake(int64(len(o.head)))
 	ch.mu.share.AwaitClient(true)
-	if ch.mu.writing {
+}
+
+// send queues an answer. If no goroutine writes, this one does, until nothing waits.
+func (ch *channel) send(o outgoing) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.queueLocked(o)
+	if !ch.mu.writing {
+		ch.mu.writing = true
 		ch.mu.Unlock()
+		runtime.Gosched() // requests that arrived together are mostly answered together
+		ch.mu.Lock()
+		ch.mu.writing = false
+	}
+	ch.drainLocked()
+}
+
+// flush sends the answers that wait, unless another goroutine does.
+func (ch *channel) flush() {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.drainLocked()
+}
+
+// drainLocked writes until nothing waits, unless another goroutine does.
+func (ch *channel) drainLocked() {
+	if ch.mu.writing || len(ch.mu.queue) == 0 {
 		return
 	}
 	ch.mu.writing = true
 	batch := ch.mu.spare
 	for len(ch.mu.queue) > 0 {
-		ch.mu.Unlock()
-		runtime.Gosched() // requests that arrived together are mostly answered together
-		ch.mu.Lock()
 		batch, ch.mu.queue = ch.mu.queue, batch[:0]
 		failed := ch.mu.failed
 		ch.mu.Unlock()
@@ -284,14 +328,17 @@ func (ch *channel) send(o outgoing) {
 		ch.mu.Lock()
 	}
 	ch.mu.writing, ch.mu.spare = false, batch[:0]
-	ch.mu.Unlock()
 }
 
 // write writes answers. Each begins a TLS record of its own: the Java SDK mixes up frames
 // that share one.
 func (ch *channel) write(batch []outgoing) error {
-	if err := ch.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
+	const refreshEvery = time.Second
+	if now := time.Now(); now.Sub(ch.writeFrom) > refreshEvery {
+		ch.writeFrom = now
+		if err := ch.conn.SetWriteDeadline(now.Add(writeTimeout + refreshEvery)); err != nil {
+			return err
+		}
 	}
 	ch.conn.Hold()
 	for i := range batch {

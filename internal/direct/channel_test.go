@@ -243,3 +243,52 @@ func TestClientLeaves(t *testing.T) {
 		t.Errorf("another client waited %v", took)
 	}
 }
+
+// Reads that arrive together are answered, whatever follows them: nothing, a part of a
+// frame, a request that takes longer, more reads than may be under way, or bytes that are
+// no frame.
+func TestReadsThatArriveTogether(t *testing.T) {
+	s := newContainer(t, mayfly.Options{})
+	s.do(s.dial(), s.item(rntbd.Create, "", "p", `{"id":"1","pk":"p"}`), 201)
+	reads := func(n int) (b []byte) {
+		for i := range n {
+			b = append(b, s.item(rntbd.Read, "1", "p", "").Frame(uint32(i))...)
+		}
+		return b
+	}
+	noFrame := rntbd.BeginRequest(nil, rntbd.Document, rntbd.Read, rntbd.GUID{})
+	binary.LittleEndian.PutUint32(noFrame, 1)
+	create := s.item(rntbd.Create, "", "p", `{"id":"2","pk":"p"}`).Frame(99)
+	for _, c := range []struct {
+		name    string
+		n       int
+		follows []byte
+		rest    []byte // is sent after the answers
+		more    int    // answers after that
+		ends    bool
+	}{
+		{"nothing", 3, nil, nil, 0, false},
+		{"a part of a head", 3, reads(1)[:5], reads(1)[5:], 1, false},
+		{"a part of a frame", 3, reads(1)[:40], reads(1)[40:], 1, false},
+		{"a part of a payload", 3, create[:len(create)-4], create[len(create)-4:], 1, false},
+		{"many", 3000, nil, nil, 0, false},
+		{"no frame", 3, noFrame, nil, 0, true},
+	} {
+		ch := s.rawChannel()
+		go func() { _, _ = ch.Write(append(reads(c.n), c.follows...)) }()
+		for range c.n {
+			ch.answer(200)
+		}
+		if c.rest != nil {
+			ch.send(c.rest)
+		}
+		for range c.more {
+			if a, _, err := directclient.ReadResponse(ch.in); err != nil || a.Status >= 400 {
+				t.Errorf("%s: %d, %v", c.name, a.Status, err)
+			}
+		}
+		if c.ends {
+			ch.ended(c.name)
+		}
+	}
+}

@@ -31,6 +31,7 @@ type exchange struct {
 	transport uint32     // by which the client finds the answer's request
 	asked     asked
 	executing bool // holds a value in the server's channel of that name
+	inline    bool // the channel's reader executes it
 }
 
 // open reads the frame that opens the channel, and answers it.
@@ -110,6 +111,13 @@ func (x *exchange) acquire() error {
 	case x.ch.s.executing <- struct{}{}:
 		x.executing = true
 		return nil
+	default:
+	}
+	x.ch.flush()
+	select {
+	case x.ch.s.executing <- struct{}{}:
+		x.executing = true
+		return nil
 	case <-x.ch.ctx.Done():
 		return x.ch.ctx.Err()
 	}
@@ -156,12 +164,29 @@ func (x *exchange) read() (passed bool, err error) {
 		}
 	}
 	if refusal == nil {
-		x.ch.s.running.Go(x.execute)
+		x.ch.run(x)
 		return true, nil
 	}
 	err = x.ch.drop(length)
 	x.refuse(refusal)
 	return true, err
+}
+
+// run executes a request. A read of one item takes less time than a goroutine for it would,
+// so the reader executes it, and answers to requests that arrived together leave together.
+// After one that took long, as from a slow disk, reads have goroutines for a while: others
+// must not wait for them.
+func (ch *channel) run(x *exchange) {
+	began := x.Began
+	if x.Request.Resource != api.Items || x.Request.Verb != api.Read || began.Before(ch.slowUntil) {
+		ch.s.running.Go(x.execute)
+		return
+	}
+	x.inline = true
+	x.execute()
+	if now := time.Now(); now.Sub(began) > briefTime {
+		ch.slowUntil = now.Add(slowTime)
+	}
 }
 
 // admit verifies the request's credential, and decides whether it may go on.
