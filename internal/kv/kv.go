@@ -28,7 +28,9 @@
 //  6. Slices. The caller may reuse the slices it passed as soon as the call
 //     returns. A value that Get returns belongs to the caller. An Entry belongs
 //     to the engine and is valid until the next step of the loop.
-//  7. Errors. An error never looks like an empty result: Get reports found=false
+//  7. Erasure. When Erase returns nil, no file of the store holds what was deleted
+//     in its ranges before: not the rows, and not the keys of the deletes.
+//  8. Errors. An error never looks like an empty result: Get reports found=false
 //     without an error only for a key that does not exist, and a Scan that fails
 //     yields the error as its last step.
 //
@@ -81,6 +83,16 @@ type DB interface {
 	// the batch is handed to the engine, Commit returns ctx's error; afterwards
 	// ctx has no effect.
 	Commit(ctx context.Context, b *Batch) error
+	// Remains returns what the files of the store may still hold of data that was deleted in
+	// each of the ranges. position is that of the last commit: it never decreases, and grows
+	// with each commit. It survives a restart.
+	Remains(ranges []Range) (position uint64, left []Remains, err error)
+	// Erase rewrites files until none of them holds anything in the ranges that was deleted
+	// by a commit which returned before Erase was called. It waits for Snapshots that were
+	// taken before, as they may show deleted rows. It calls step, which may wait, before each
+	// piece of work and while it waits itself, with what is left to do; an error of step ends
+	// it. What was erased by then stays erased, and another Erase does the rest.
+	Erase(ctx context.Context, ranges []Range, step func(left Remains) error) error
 	// Close waits for the commits that are under way and releases the store.
 	// Open snapshots must be closed first. A second Close returns ErrClosed.
 	Close() error

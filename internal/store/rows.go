@@ -53,6 +53,9 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	removed := w.removeIndex(old, &c.entries)
 	w.putIndex(c)
 	w.removeVersion(old)
+	// Without the delete, the engine would not know that there are bytes to erase.
+	w.key = w.p.prefix.appendItemKey(w.key[:0], old.ordinal)
+	w.batch.Delete(w.key, old.header.bodyAt()+old.header.size)
 	w.putVersion(c, row)
 	w.logChange(logReplace, &c.header, old.header.wroteAt().LSN, row[c.header.bodyAt():])
 	w.changes = append(w.changes, change{c.ordinal, old.entries, c.entries})

@@ -21,6 +21,8 @@ type Model struct {
 		sync.Mutex
 		rows   map[string]string // never changed: a commit replaces the map
 		closed bool
+		// commits counts those that were applied.
+		commits uint64
 	}
 }
 
@@ -67,7 +69,29 @@ func (m *Model) Commit(ctx context.Context, b *kv.Batch) error {
 		applyToMap(rows, op)
 	}
 	m.mu.rows = rows
+	m.mu.commits++
 	return nil
+}
+
+// Remains implements kv.DB. There are no files.
+func (m *Model) Remains(ranges []kv.Range) (position uint64, left []kv.Remains, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return 0, nil, kv.ErrClosed
+	}
+	return m.mu.commits, make([]kv.Remains, len(ranges)), nil
+}
+
+// Erase implements kv.DB.
+func (m *Model) Erase(ctx context.Context, _ []kv.Range, step func(kv.Remains) error) error {
+	if m.isClosed() {
+		return kv.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return step(kv.Remains{})
 }
 
 // Close implements kv.DB.

@@ -4,6 +4,8 @@ package kvtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -405,5 +407,53 @@ func wantClosed(t *testing.T, s kv.Snapshot) {
 	}
 	if steps != 1 {
 		t.Errorf("a scan after the close took %d steps, want the error alone", steps)
+	}
+}
+
+func testErase(t *testing.T, db kv.DB) {
+	ctx := context.Background()
+	all := []kv.Range{{}}
+	first, left, err := db.Remains([]kv.Range{{}, {Lower: []byte("a"), Upper: []byte("b")}})
+	if err != nil || len(left) != 2 {
+		t.Fatalf("Remains: got %v, %v", left, err)
+	}
+	commit(t, db, func(b *kv.Batch) {
+		for i := range 100 {
+			b.Set(fmt.Appendf(nil, "k%02d", i), []byte("old"))
+		}
+	})
+	commit(t, db, func(b *kv.Batch) {
+		for i := range 100 {
+			key := fmt.Appendf(nil, "k%02d", i)
+			b.Delete(key, 3)
+			if i%3 == 0 {
+				b.Set(key, []byte("new"))
+			}
+		}
+		b.DeleteRange([]byte("k90"), []byte("k95"))
+	})
+	steps := 0
+	step := func(kv.Remains) error { steps++; return nil }
+	if err := db.Erase(ctx, all, step); err != nil || steps == 0 {
+		t.Fatalf("Erase: got %v after %d steps", err, steps)
+	}
+	position, left, err := db.Remains(all)
+	if err != nil || left[0].Oldest != 0 || position <= first {
+		t.Errorf("after Erase: got %+v, %v at position %d, which was %d", left, err, position, first)
+	}
+	for i := range 100 {
+		value, found, err := kv.Get(db, fmt.Appendf(nil, "k%02d", i))
+		if want := i%3 == 0 && i != 90 && i != 93; err != nil || found != want || found && string(value) != "new" {
+			t.Errorf("row %d after Erase: got %q, %v, %v", i, value, found, err)
+		}
+	}
+	stop := errors.New("stop")
+	if err := db.Erase(ctx, all, func(kv.Remains) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("Erase that a step ends: got %v", err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := db.Erase(ended, all, step); !errors.Is(err, context.Canceled) {
+		t.Errorf("Erase with a context that has ended: got %v", err)
 	}
 }

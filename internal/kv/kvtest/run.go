@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.DB) {
 		{"slices handed out", with(testSlicesOut)},
 		{"limits", with(testLimits)},
 		{"ended context", with(testContext)},
+		{"erasure changes nothing that is there", with(testErase)},
 		{"closed snapshot", with(testClosedSnapshot)},
 		{"closed store", testClosedStore},
 		{"counter loses nothing", with(testCounter)},

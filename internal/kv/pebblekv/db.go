@@ -38,6 +38,12 @@ type DB struct {
 	memTableBytes uint64
 	release       func() error // releases the inventory, the lock and the disk monitor
 
+	// position is one more than the engine's last sequence number. logged is the sequence
+	// number of the first delete since all logs were new, or 0 (remains.go).
+	position, logged atomic.Uint64
+	known            known
+	erasing          chan struct{} // held by Erase
+
 	pointReads pebble.IterOptions // never changes
 	orderings  sync.Pool          // of *ordering
 
@@ -91,14 +97,15 @@ func (db *DB) Commit(ctx context.Context, b *kv.Batch) error {
 	}
 
 	pb := db.pebble.NewBatchWithSize(b.Bytes() + (b.Len()+1)*opOverheadBytes)
-	conditional, err := db.fill(pb, b)
+	holds, err := db.fill(pb, b)
 	if err != nil {
 		return fmt.Errorf("fill a batch: %w", err)
 	}
 	durable := db.durable && !b.IsLazy()
-	if err := db.apply(pb, b, conditional, durable); err != nil {
+	if err := db.apply(pb, b, holds.requires, durable); err != nil {
 		return errors.Join(err, pb.Close())
 	}
+	db.notePosition(pb, holds.deletes)
 	if durable {
 		if err := pb.SyncWait(); err != nil {
 			return translate(err)
@@ -167,8 +174,11 @@ const opOverheadBytes = 12
 // a bound.
 const firstKey = "\x00"
 
-// fill adds the writes of b to pb, and reports whether b has Requires.
-func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) {
+// holds says which kinds of operations a batch has.
+type holds struct{ requires, deletes bool }
+
+// fill adds the writes of b to pb.
+func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (has holds, err error) {
 	o, _ := db.orderings.Get().(*ordering)
 	if o == nil {
 		o = new(ordering)
@@ -182,12 +192,14 @@ func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) 
 		case kv.OpSet:
 			err = pb.Set(op.Key, op.Value, nil)
 		case kv.OpDelete:
+			has.deletes = true
 			if op.SizeHint > 0 {
 				err = pb.DeleteSized(op.Key, op.SizeHint, nil)
 			} else {
 				err = pb.Delete(op.Key, nil)
 			}
 		case kv.OpDeleteRange:
+			has.deletes = true
 			lower := op.Key
 			if len(lower) == 0 {
 				lower = []byte(firstKey)
@@ -196,13 +208,13 @@ func (db *DB) fill(pb *pebble.Batch, b *kv.Batch) (conditional bool, err error) 
 				err = pb.DeleteRange(lower, op.Value, nil)
 			}
 		case kv.OpRequire, kv.OpRequireAbsent:
-			conditional = true
+			has.requires = true
 		}
 		if err != nil {
-			return false, err
+			return holds{}, err
 		}
 	}
-	return conditional, nil
+	return has, nil
 }
 
 // apply checks the Requires of the batch, makes its writes visible and, if the commit must be

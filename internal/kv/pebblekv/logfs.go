@@ -40,7 +40,10 @@ type logFS struct {
 	open  atomic.Bool // the store is open
 	// closing says that there are no more commits: later syncs concern no acknowledged commit
 	// that was not synced before.
-	closing  atomic.Bool
+	closing atomic.Bool
+	// newLogs says that no log may be overwritten: it would keep the bytes behind the new
+	// ones.
+	newLogs  atomic.Bool
 	first    atomic.Pointer[error]
 	reserves reserves
 	// inventory records the first sync of each log; nil in memory.
@@ -119,6 +122,12 @@ func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 // ReuseForWrite implements vfs.FS. The engine recycles nothing but logs.
 func (fs *logFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return fs.createLog(newname, func() (vfs.File, error) {
+		if fs.newLogs.Load() {
+			if err := fs.FS.Remove(oldname); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+				return nil, err
+			}
+			return fs.FS.Create(newname, category)
+		}
 		f, err := fs.FS.ReuseForWrite(oldname, newname, category)
 		if errors.Is(err, iofs.ErrNotExist) { // removed for its space
 			return fs.FS.Create(newname, category)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -74,11 +75,14 @@ func open(o Options) (*DB, error) {
 		return nil, errors.Join(err, release())
 	}
 	fs.open.Store(true)
-	return &DB{
+	db := &DB{
 		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, withoutLog: o.withoutLog, release: release,
 		memTableBytes: options.MemTableSize,
 		pointReads:    pebble.IterOptions{UseL6Filters: true},
-	}, nil
+		erasing:       make(chan struct{}, 1),
+	}
+	db.beginPosition()
+	return db, nil
 }
 
 // makeDir makes the directory, durably, and returns its absolute name without symbolic links:
@@ -161,6 +165,10 @@ func openPebble(dir string, o *pebble.Options, fs *logFS) (*pebble.DB, error) {
 		}()
 		if r.err = fs.inspect(dir, o.DisableWAL); r.err == nil {
 			r.db, r.err = pebble.Open(dir, o)
+		}
+		if r.err != nil && strings.Contains(r.err.Error(), "name from file") {
+			// The old options end within a name that the engine compares.
+			r.err = fmt.Errorf("%w: the newest of %s*, which can be removed: %w", kv.ErrCorrupt, optionsPrefix, r.err)
 		}
 		if errors.Is(r.err, iofs.ErrNotExist) {
 			// The directory exists, so a file of the store is missing.

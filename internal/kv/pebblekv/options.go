@@ -93,6 +93,11 @@ const (
 	// size, so that the operating system does not write it all at once.
 	unsyncedLogBytes = 512 << 10
 
+	// A manifest has the first and the last key of tables, also of tables that are gone. The
+	// engine begins a new one only when its edits have more tables than the store, so that the
+	// smallest limit costs little, and Erase can have a new one soon.
+	maxManifestBytes = 1
+
 	// A write or sync that takes this long is reported.
 	diskSlowThreshold = 5 * time.Second
 )
@@ -130,6 +135,8 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 		FlushDelayDeleteRange:       flushDelayDeleteRange,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return compactionConcurrency(fs.open.Load()) },
 		DisableWAL:                  o.withoutLog,
+		MaxManifestFileSize:         maxManifestBytes,
+		BlockPropertyCollectors:     []func() pebble.BlockPropertyCollector{newCollector},
 		EventListener:               w.listener(),
 		Logger:                      w,
 	}

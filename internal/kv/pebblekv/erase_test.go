@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+
+package pebblekv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/pebblekv/rawtest"
+)
+
+// uncompressed makes tables small and readable.
+func uncompressed(p *pebble.Options) {
+	p.MemTableSize = 64 << 10
+	p.LBaseMaxBytes = 128 << 10
+	for i := range p.TargetFileSizes {
+		p.TargetFileSizes[i] = 16 << 10
+	}
+	p.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+}
+
+// secretsIn returns which files of a directory hold the text.
+func secretsIn(t *testing.T, dir, secret string) []string {
+	t.Helper()
+	found, err := rawtest.Find(dir, []byte(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func everything() []kv.Range { return []kv.Range{{}} }
+
+func goOn(kv.Remains) error { return nil }
+
+func TestEraseLeavesNoDeletedBytes(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *DB {
+		db, err := Open(Options{Dir: dir, tune: uncompressed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	db := open()
+	const secret = "the-secret-of-"
+	random := rand.New(rand.NewPCG(1, 2))
+	commit := func(fill func(b *kv.Batch)) {
+		var b kv.Batch
+		fill(&b)
+		if err := db.Commit(context.Background(), &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := func(i int) []byte { return fmt.Appendf(nil, "row %06d", i) }
+	pad := strings.Repeat("x", 300)
+	const rows = 4000
+	for i := 0; i < rows; i += 50 {
+		commit(func(b *kv.Batch) {
+			for j := i; j < i+50; j++ {
+				value := fmt.Sprintf("public %d %s", j, pad)
+				if j%7 < 3 {
+					value = fmt.Sprintf("%s%d %s", secret, j, pad)
+				}
+				b.Set(key(j), []byte(value))
+				if j%7 == 0 {
+					b.Set(fmt.Appendf(nil, "index %s%d", secret, random.IntN(1e9)), nil)
+				}
+			}
+		})
+	}
+	old, err := db.Snapshot() // which keeps rows that are deleted now
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < rows; i++ {
+		commit(func(b *kv.Batch) {
+			switch i % 7 {
+			case 0, 1:
+				b.Delete(key(i), 300)
+			case 2:
+				b.Delete(key(i), 300)
+				b.Set(key(i), fmt.Appendf(nil, "public again %d", i))
+			}
+		})
+	}
+	commit(func(b *kv.Batch) { b.DeleteRange([]byte("index "), []byte("index!")) })
+	if err := db.Compact(context.Background(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(secretsIn(t, dir, secret)) == 0 {
+		t.Fatal("there is nothing to erase: the test tests nothing")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	if err := db.Erase(ctx, everything(), goOn); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Erase beside a snapshot of the deleted rows: got %v", err)
+	}
+	cancel()
+	old.Close()
+
+	position, left, err := db.Remains(everything())
+	if err != nil || left[0].Oldest == 0 || left[0].Oldest > position || left[0].Tables == 0 {
+		t.Errorf("before: got %+v at %d, %v", left, position, err)
+	}
+	if err := db.Erase(context.Background(), everything(), goOn); err != nil {
+		t.Fatal(err)
+	}
+	if found := secretsIn(t, dir, secret); len(found) > 0 {
+		t.Errorf("after Erase, found in %v", found)
+	}
+	if _, left, err := db.Remains(everything()); err != nil || left[0] != (kv.Remains{}) {
+		t.Errorf("after: got %+v, %v", left, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found := secretsIn(t, dir, secret); len(found) > 0 {
+		t.Errorf("after Close, found in %v", found)
+	}
+	db = open()
+	defer func() { _ = db.Close() }()
+	for i := range rows {
+		want := fmt.Sprintf("public %d", i)
+		if i%7 == 2 {
+			want = fmt.Sprintf("public again %d", i)
+		}
+		value, found, err := kv.Get(db, key(i))
+		if err != nil || found != (i%7 > 1) || found && !strings.HasPrefix(string(value), want) {
+			t.Fatalf("row %d: got %.30q, %v, %v", i, value, found, err)
+		}
+	}
+	if now, _, _ := db.Remains(nil); now < position {
+		t.Errorf("the position fell from %d to %d", position, now)
+	}
+}
