@@ -8,6 +8,7 @@ package mayfly
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -28,6 +29,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/direct"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/erase"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -119,6 +121,10 @@ type Options struct {
 	// containers without a changeFeedPolicy, as continuous backup does in the service: 30
 	// days at most; 0 keeps none.
 	ChangeFeedRetention time.Duration
+	// EraseWithin is the time in which the bytes of expired, deleted and overwritten items leave
+	// the files of the data; 0 for DefaultEraseWithin, negative for any time. A container may
+	// set another. It has no effect in memory.
+	EraseWithin time.Duration
 	// MemoryBytes is the memory that the server divides among its parts; 0 for the memory
 	// of the machine, or of the process's control group if that is less. Requests under
 	// way share a quarter of it: those that do not fit wait, and get 429 after ten
@@ -224,6 +230,7 @@ func (s *Server) open() (err error) {
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
+		EraseWithin: o.eraseWithin(),
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail, Explain: api.Explain,
 		Caches:  store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
@@ -265,6 +272,17 @@ func (o Options) throughputMode() (engine.ThroughputMode, error) {
 	return "", fmt.Errorf("the throughput %q is neither %q nor %q", o.Throughput, ThroughputReport, ThroughputEnforce)
 }
 
+// DefaultEraseWithin is the time in which deleted data is erased.
+const DefaultEraseWithin = 24 * time.Hour
+
+// eraseWithin returns the time in which deleted data is erased, 0 for any.
+func (o Options) eraseWithin() time.Duration {
+	if o.Memory {
+		return 0
+	}
+	return max(cmp.Or(o.EraseWithin, DefaultEraseWithin), 0)
+}
+
 // checkSizes refuses sizes and times that are out of range.
 func (o Options) checkSizes() error {
 	for _, size := range []struct {
@@ -279,6 +297,9 @@ func (o Options) checkSizes() error {
 		if limit < 0 {
 			return fmt.Errorf("the %s is %v: give 0, or leave it out, for the default", name, limit)
 		}
+	}
+	if o.EraseWithin > 0 && o.EraseWithin < erase.Shortest {
+		return fmt.Errorf("the time to erase is %v: give %v at least", o.EraseWithin, erase.Shortest)
 	}
 	if o.ChangeFeedRetention < 0 || o.ChangeFeedRetention > catalog.MaxRetention {
 		return fmt.Errorf("the change feed retention is %v: give 0, or leave it out, for none, and %v at most", o.ChangeFeedRetention, catalog.MaxRetention)

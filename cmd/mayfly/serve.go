@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/clock"
 )
 
 type serveCommand struct {
@@ -38,7 +39,21 @@ type serveCommand struct {
 
 	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 30d at most. Default: it keeps none."`
 
+	EraseWithin string `default:"24h" env:"MAYFLY_ERASE_WITHIN" placeholder:"DURATION" help:"The time in which the bytes of expired, deleted and overwritten items leave all files of the data directory (${default}), or off. A container may set its own."`
+
 	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may take that cannot end a page early, such as one that sorts without an index (${default}). Other queries end a page after 5 seconds."`
+}
+
+// eraseWithin returns the time in which deleted data is erased, negative for any.
+func (c *serveCommand) eraseWithin() (time.Duration, error) {
+	if c.EraseWithin == "off" {
+		return -1, nil
+	}
+	within, err := clock.ParseDuration(c.EraseWithin)
+	if err != nil || within <= 0 {
+		return 0, fmt.Errorf("--erase-within is %q: give a duration such as 24h or 7d, or off", c.EraseWithin)
+	}
+	return within, nil
 }
 
 // shutdownLimit is how long a stop waits for requests under way.
@@ -63,6 +78,9 @@ func (c *serveCommand) Run() error {
 		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway,
 		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime, ChangeFeedRetention: c.ChangeFeedRetention,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	}
+	if o.EraseWithin, err = c.eraseWithin(); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	if err := c.setKeys(&o); err != nil {
 		return errors.Join(err, l.Close())

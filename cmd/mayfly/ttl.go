@@ -31,6 +31,7 @@ type ttlCommand struct {
 	Resume   ttlResume   `cmd:"" help:"Resume purge."`
 	Limit    ttlLimit    `cmd:"" help:"Limit the number of items that are purged per second in a container."`
 	Purge    ttlPurge    `cmd:"" help:"Purge all expired items at once."`
+	Erase    ttlErase    `cmd:"" help:"Purge all expired items, and erase the bytes of all that was deleted from the disk at once."`
 }
 
 // Help is shown below the usage.
@@ -51,7 +52,8 @@ Examples:
   mayfly ttl events shop carts --follow --json        a line for each item as it expires
   mayfly ttl pause shop carts
   mayfly ttl limit shop carts 500                     at most 500 items per second; 0 for no limit
-  mayfly ttl purge shop carts`
+  mayfly ttl purge shop carts
+  mayfly ttl erase                                    returns when no file holds a deleted item`
 }
 
 // anyContainer names a container, or all containers if it is empty.
@@ -110,6 +112,7 @@ type (
 		ItemsPerSecond string `arg:"" help:"The limit; 0 for none."`
 	}
 	ttlPurge struct{ anyContainer }
+	ttlErase struct{ anyContainer }
 )
 
 func (s ttlStatus) Run(c *commands) error {
@@ -178,6 +181,51 @@ func (s ttlPurge) Run(c *commands) error {
 	})
 }
 
+func (s ttlErase) Run(c *commands) error {
+	if !c.TTL.JSON {
+		defer s.progress(&c.TTL)()
+	}
+	return post(&c.TTL, "erase", s.query(), func(w io.Writer, a *engine.ErasureResult) {
+		fmt.Fprintf(w, "Erased %s in %.1f s, and rewrote %s for it. No file of the data holds what was deleted before.\n", s.scope(), a.Seconds, byteCount(int64(a.RewrittenBytes)))
+		for _, name := range a.Paused {
+			fmt.Fprintf(w, "Purge is paused in %s: items that have expired are still there.\n", plain(name))
+		}
+	})
+}
+
+// progressEvery is how often the progress of an erasure is printed.
+const progressEvery = time.Second
+
+// progress prints what is left to erase, on standard error, until the returned function is
+// called.
+func (s ttlErase) progress(c *ttlCommand) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			// Without an answer there is no progress to print: the erasure itself reports errors.
+			_ = c.ask(http.MethodGet, "erasure", url.Values{}, func(body []byte) error {
+				var a engine.ErasureStatus
+				if err := json.Unmarshal(body, &a); err != nil {
+					return err
+				}
+				if a.Working {
+					fmt.Fprintf(os.Stderr, "%d tables of %s are left to rewrite\n", a.LeftTables, byteCount(int64(a.LeftBytes)))
+				}
+				return nil
+			})
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
 // scope returns the containers that a command is for, as in a sentence.
 func (c anyContainer) scope() string {
 	if c.Database == "" {
@@ -221,7 +269,7 @@ const (
 // ask sends a request and calls then with the body of the answer.
 func (c *ttlCommand) ask(method, page string, q url.Values, then func([]byte) error) error {
 	timeout := ttlTimeout
-	if page == "purge" {
+	if page == "purge" || page == "erase" {
 		timeout = 0
 	}
 	res, err := c.send(method, "ttl/"+page, q, nil, timeout)

@@ -33,12 +33,37 @@ func printStatuses(w io.Writer, a *engine.TTLReport) {
 		})
 	}
 	table(w, "llrrrrrrl", rows)
+	printErasure(w, &a.Erasure)
 	printClock(w, a)
 }
 
 func printClock(w io.Writer, a *engine.TTLReport) {
 	if !a.Clock.Trusted {
 		fmt.Fprintf(w, "\nSome expired items are not purged: %s\nSee: mayfly clock\n", a.Clock.Reason)
+	}
+}
+
+// printErasure prints what is left on disk of deleted data.
+func printErasure(w io.Writer, a *engine.ErasureStatus) {
+	if a.WithinSeconds == nil && len(a.Containers) == 0 {
+		fmt.Fprintln(w, "\nDeleted data stays on disk until the storage engine rewrites it: erasure is off.")
+		return
+	}
+	time := "no time is set for other containers than those that set one"
+	if a.WithinSeconds != nil {
+		time = "has to be erased within " + lag(*a.WithinSeconds)
+	}
+	switch {
+	case a.LagSeconds == 0:
+		fmt.Fprintf(w, "\nNothing is left on disk of deleted data (%s).\n", time)
+	default:
+		fmt.Fprintf(w, "\nDeleted data is left on disk, the oldest for %s (%s): %d tables of %s to rewrite.\n", lag(a.LagSeconds), time, a.LeftTables, byteCount(int64(a.LeftBytes)))
+	}
+	if a.OverdueSeconds > 0 {
+		fmt.Fprintf(w, "It is overdue by %s.\n", lag(a.OverdueSeconds))
+	}
+	if a.Failure != "" {
+		fmt.Fprintf(w, "It cannot be erased now: %s\n", a.Failure)
 	}
 }
 

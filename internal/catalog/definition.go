@@ -8,6 +8,7 @@ package catalog
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,6 +46,9 @@ type Definition struct {
 	SlidingPercent int
 	// SlidingInFeed is Mayfly's own: the change feed shows that a countdown was restarted.
 	SlidingInFeed bool
+	// EraseWithin is Mayfly's own: the time in which the bytes of deleted items leave the
+	// disk; 0 for the server's, negative for any time.
+	EraseWithin time.Duration
 	// AllVersions is how long the change feed keeps all versions and deletes; 0 means not
 	// at all.
 	AllVersions  time.Duration
@@ -96,7 +100,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseSliding, d.parseChangeFeed, d.checkOtherTypes,
+		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseSliding, d.parseErasure, d.parseChangeFeed, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err
@@ -412,6 +416,26 @@ func (d *Definition) parseSliding(o *value.Object) error {
 	if d.SlidingInFeed, err = asBool("slidingTtlInChangeFeed", raw); err != nil {
 		return invalid("One of the specified inputs is invalid: 'slidingTtlInChangeFeed' must be a boolean.")
 	}
+	return nil
+}
+
+// Limits of eraseWithin, in seconds.
+const (
+	minEraseSeconds = 10
+	maxEraseSeconds = math.MaxInt32
+)
+
+func (d *Definition) parseErasure(o *value.Object) error {
+	raw, ok := o.Lookup("eraseWithin")
+	if absent(raw, ok) {
+		return nil
+	}
+	seconds, err := asInt("eraseWithin", raw, -1, maxEraseSeconds)
+	if err != nil || seconds >= 0 && seconds < minEraseSeconds {
+		return invalid("The input eraseWithin '%s' is invalid. Ensure to provide a number of seconds from %d to %d, or -1 for any time.",
+			value.Clip(string(raw)), minEraseSeconds, maxEraseSeconds)
+	}
+	d.EraseWithin = time.Duration(seconds) * time.Second
 	return nil
 }
 

@@ -15,6 +15,7 @@
 //	's' 'f'                   -> format of the data
 //	's' 'c'                   -> state of the clock
 //	's' 'p'                   -> what operators want of purge (JSON)
+//	's' 'e'                   -> when the store was at which position, for erasure (JSON)
 //	's' 'r'                   -> how far a rewind of the clock is, only while one is under way
 //
 // Numbers are big-endian, and four bytes unless something else is said.
@@ -26,6 +27,7 @@ var (
 	FormatKey = []byte("sf")
 	ClockKey  = []byte("sc")
 	PurgeKey  = []byte("sp")
+	EraseKey  = []byte("se")
 	RewindKey = []byte("sr")
 )
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/erase"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/purge"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -66,6 +67,9 @@ type Options struct {
 	ScriptMemory  int64
 	ScriptTime    time.Duration
 	ReserveScript func(ctx context.Context, bytes int64) (release func(), err error)
+	// EraseWithin is the time in which the bytes of deleted data leave the disk, in containers
+	// that set none; 0 for any time.
+	EraseWithin time.Duration
 	// PurgePaused starts with purge paused everywhere, whatever the stored setting.
 	PurgePaused bool
 	// TestClock lets clients move the database's time.
@@ -103,6 +107,7 @@ type Engine struct {
 	meters  *meters
 	ledger  ru.Ledger
 	purger  *purge.Purger
+	eraser  *erase.Eraser
 	cache   *store.CacheBudget
 	space   atomic.Int32 // the current space
 	// removals counts deletes, for reclaim.
@@ -189,7 +194,12 @@ func Open(o Options) (*Engine, error) {
 		cancel()
 		return nil, errors.Join(err, e.clock.Close())
 	}
-	for _, work := range []func(context.Context){e.purger.Run, e.housekeep, e.reclaim} {
+	e.eraser, err = erase.New(erase.Options{Database: &erasable{Engine: e}, Rows: e.db, Clock: e.clock, Logger: e.logger})
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, e.clock.Close())
+	}
+	for _, work := range []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run} {
 		e.background.Go(func() { work(ctx) })
 	}
 	return e, nil

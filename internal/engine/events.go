@@ -32,8 +32,9 @@ var ErrEventsGone = errors.New("the cursor is older than the events that are kep
 
 // Event reports that an item has expired.
 type Event struct {
-	ID           string          `json:"id"`
-	PartitionKey json.RawMessage `json:"partitionKey"`
+	// ID and PartitionKey are absent once they are erased.
+	ID           string          `json:"id,omitempty"`
+	PartitionKey json.RawMessage `json:"partitionKey,omitempty"`
 	RID          string          `json:"rid"`
 	// WrittenAt is the item's last write, ExpiredAt its deadline, and GoneAt when it
 	// became invisible: later than its deadline if a change of settings expired it.
@@ -110,9 +111,12 @@ func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, 
 		}
 		for _, ev := range part.Events {
 			told := Event{
-				ID: ev.ID, PartitionKey: json.RawMessage(ev.PartitionKey.String()), RID: c.RID.ItemRID(ev.Ordinal),
+				ID: ev.ID, RID: c.RID.ItemRID(ev.Ordinal),
 				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Key.DeadlineMs), GoneAt: clock.Stamp(ev.Key.GoneMs),
 				TTL: ev.TTL, Source: eventSource(&ev), goneMs: ev.Key.GoneMs,
+			}
+			if !ev.Erased {
+				told.PartitionKey = json.RawMessage(ev.PartitionKey.String())
 			}
 			page.Events = append(page.Events, told)
 		}

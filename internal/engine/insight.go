@@ -22,8 +22,10 @@ import (
 // TTLReport reports the expired items of containers at one moment.
 type TTLReport struct {
 	clock.Moment
-	Clock      TTLClock    `json:"clock"`
-	Containers []TTLStatus `json:"containers"`
+	Clock TTLClock `json:"clock"`
+	// Erasure says what is left on disk of deleted data, in all containers.
+	Erasure    ErasureStatus `json:"erasure"`
+	Containers []TTLStatus   `json:"containers"`
 }
 
 // TTLClock says whether purge may follow the time and, if not, why.
@@ -69,7 +71,7 @@ func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport
 	if err != nil {
 		return TTLReport{}, err
 	}
-	return e.reported([]TTLStatus{s}), nil
+	return e.reported([]TTLStatus{s})
 }
 
 // TTLReportOf reports on the containers of a database.
@@ -93,15 +95,19 @@ func (e *Engine) ttlReport(ctx context.Context, all []*catalog.Container) (TTLRe
 		}
 		statuses = append(statuses, s)
 	}
-	return e.reported(statuses), nil
+	return e.reported(statuses)
 }
 
 // reported returns the report with the given statuses.
-func (e *Engine) reported(containers []TTLStatus) TTLReport {
-	r := TTLReport{Containers: containers}
+func (e *Engine) reported(containers []TTLStatus) (TTLReport, error) {
+	left, err := e.Erasure()
+	if err != nil {
+		return TTLReport{}, err
+	}
+	r := TTLReport{Erasure: left, Containers: containers}
 	status := e.clock.Status()
 	r.Moment, r.Clock = status.Moment, TTLClock{status.Trusted, status.Notice}
-	return r
+	return r, nil
 }
 
 // TTLStatus reports on one container.

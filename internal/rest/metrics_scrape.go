@@ -56,6 +56,11 @@ var (
 	descPurgedBytes   = describe("ttl_purged_bytes_total", "Bytes of expired items purged since the start.", "reason")
 	descPurgedRU      = describe("ttl_purged_ru_total", "Request units for purging expired items since the start, which no client was charged.", "reason")
 	descThrottled     = describe("ttl_purge_throttled_seconds_total", "How long purge was held back while it had work to do.", "cause")
+	descErasureLag    = describe("ttl_erasure_lag_seconds", "How long ago the oldest data was deleted of which bytes are left on disk, at most; 0 if none are left. Data that need not be erased in time does not count.")
+	descErasureLate   = describe("ttl_erasure_overdue_seconds", "By how much that exceeds the time in which it has to be erased.")
+	descErasureBytes  = describe("ttl_erasure_left_bytes", "Size of the tables that have to be rewritten to erase deleted data.")
+	descErasureTables = describe("ttl_erasure_left_tables", "Tables that have to be rewritten to erase deleted data.")
+	descErased        = describe("ttl_erasure_rewritten_bytes_total", "Size of the tables that were rewritten to erase deleted data since the start.")
 	descSkew          = describe("ttl_clock_skew_seconds", "How far the wall clock is ahead of the database's time.")
 	descScripts       = describe("mayfly_scripts_running", "Stored procedures, writes with triggers and queries with functions that are running.")
 	descScriptsWait   = describe("mayfly_scripts_waiting", "Stored procedures, writes with triggers and queries with functions that wait for others to end.")
@@ -115,6 +120,9 @@ func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 	for cause, d := range e.PurgeThrottled() {
 		s.counter(descThrottled, d.Seconds(), strings.ReplaceAll(string(cause), " ", "_"))
 	}
+	if err := s.erasure(e); err != nil {
+		return nil, err
+	}
 	s.clock(e.Clock().Status())
 	running, waiting := e.ScriptLoad()
 	s.gauge(descScripts, float64(running))
@@ -122,6 +130,20 @@ func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 	s.memory(h.memory.Use())
 	s.engine(e)
 	return s, nil
+}
+
+// erasure adds what is left of deleted data.
+func (s *scrape) erasure(e *engine.Engine) error {
+	left, err := e.Erasure()
+	if err != nil {
+		return err
+	}
+	s.gauge(descErasureLag, left.LagSeconds)
+	s.gauge(descErasureLate, left.OverdueSeconds)
+	s.gauge(descErasureBytes, float64(left.LeftBytes))
+	s.gauge(descErasureTables, float64(left.LeftTables))
+	s.counter(descErased, float64(left.RewrittenBytes))
+	return nil
 }
 
 // memory adds what requests hold of the memory budget.

@@ -46,6 +46,8 @@ var ttlPages = map[string]ttlPage{
 	"resume":   {http.MethodPost, ofAll, nil, (*exchange).serveResume},
 	"limit":    {http.MethodPost, ofAll, []string{paramRate}, (*exchange).serveLimit},
 	"purge":    {http.MethodPost, ofAll, nil, (*exchange).servePurge},
+	"erase":    {http.MethodPost, ofAll, nil, (*exchange).serveErase},
+	"erasure":  {http.MethodGet, ofAll, nil, (*exchange).serveErasure},
 }
 
 // serveTTL answers a page under ttl/. The client's key was already checked.
@@ -177,6 +179,19 @@ func (x *exchange) serveLimit(p params, c *catalog.Container) (any, error) {
 func (x *exchange) servePurge(_ params, c *catalog.Container) (any, error) {
 	x.unhurried()
 	return x.h.engine.PurgeNow(x.r.Context(), c)
+}
+
+// serveErase may take longer still.
+func (x *exchange) serveErase(_ params, c *catalog.Container) (any, error) {
+	x.unhurried()
+	return x.h.engine.EraseNow(x.r.Context(), c)
+}
+
+func (x *exchange) serveErasure(_ params, c *catalog.Container) (any, error) {
+	if c != nil {
+		return nil, badRequestf("This page is about all containers: name none.")
+	}
+	return x.h.engine.Erasure()
 }
 
 // unhurried removes the time limits of a request. Without the read limit's removal,

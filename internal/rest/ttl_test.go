@@ -392,7 +392,8 @@ func TestTTLAnswersAreSpelled(t *testing.T) {
 	admin(t, h, "POST", "ttl/pause", 200)
 	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
 	for page, want := range map[string]string{
-		"ttl/status" + inContainer: `{"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,"clock":{"trusted":true},"containers":[{"database":"d","container":"c",` +
+		"ttl/status" + inContainer: `{"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,"clock":{"trusted":true},` +
+			`"erasure":{"withinSeconds":null,"lagSeconds":0,"overdueSeconds":0,"leftTables":0,"leftBytes":0,"working":false,"rewrittenBytes":0},"containers":[{"database":"d","container":"c",` +
 			`"defaultTtl":60,"ttlFinality":false,"live":{"items":0,"bytes":0},"expiredPending":{"items":0,"bytes":0},` +
 			`"purge":{"lagSeconds":0,"itemsPerSecond":0,"purgedItems":0,"purgedBytes":0,"requestUnits":0,"paused":true,"limit":null,"heldBack":"paused"},` +
 			`"throughput":{"mode":"report","provisioned":400,"used":0,"leftover":400,"shared":false},` +

@@ -6,6 +6,8 @@
 //
 //	gone row: {goneMs}{deadlineMs}{lsn}{n} -> ordinal 8, writtenMs 8, ttl of its life 4, identity
 //
+// The identity is removed when it is due to be erased (forget.go).
+//
 // An item is gone at its deadline, or, if its deadline had passed already when the
 // container's default TTL was changed, at that change.
 
@@ -51,6 +53,8 @@ type Event struct {
 	TTL          catalog.TTL // the item's own, TTLAbsent if it inherited
 	// Named reports that the item named its deadline itself. TTL is then absent.
 	Named bool
+	// Erased reports that the partition key and the id were erased.
+	Erased bool
 }
 
 // setTTL sets what the event says about the item's ttl, from the ttl of its life.
@@ -74,8 +78,13 @@ func eventKeyOf(h *header, r *rules, changedMs, nowMs int64) EventKey {
 func (w *writer) putEvent(c *current) {
 	var space [eventRowBytes + 128]byte
 	h := &c.header
-	w.key = w.p.prefix.appendEventKey(w.key[:0], eventKeyOf(h, &w.view.rules, w.meta.ChangedMs, w.nowMs))
-	w.batch.Set(w.key, appendEventRow(space[:0], c))
+	at := eventKeyOf(h, &w.view.rules, w.meta.ChangedMs, w.nowMs)
+	row := appendEventRow(space[:0], c)
+	if at.GoneMs < w.p.forgottenMs.Load() {
+		row = row[:eventRowBytes]
+	}
+	w.key = w.p.prefix.appendEventKey(w.key[:0], at)
+	w.batch.Set(w.key, row)
 }
 
 func appendEventRow(dst []byte, c *current) []byte {
@@ -135,6 +144,9 @@ func parseEventRow(e kv.Entry) (Event, error) {
 		WrittenMs: int64(binary.BigEndian.Uint64(e.Value[8:])),
 	}
 	ev.setTTL(catalog.TTL(binary.BigEndian.Uint32(e.Value[16:])))
+	if ev.Erased = len(e.Value) == eventRowBytes; ev.Erased {
+		return ev, nil
+	}
 	i, err := parseIdentity(e.Value[eventRowBytes:])
 	if err != nil {
 		return Event{}, corrupt(e.Key, err.Error())
@@ -278,7 +290,7 @@ func (w *eventWalk) ofPending(k ttlKind) iter.Seq2[Event, error] {
 func (w *eventWalk) describe(events []Event) error {
 	for i := range events {
 		e := &events[i]
-		if e.ID != "" {
+		if e.ID != "" || e.Erased {
 			continue
 		}
 		h, _, err := w.p.item(w.v, e.Ordinal)

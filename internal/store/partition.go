@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
@@ -114,6 +115,9 @@ type Partition struct {
 
 	rowBuffers sync.Pool // of *rowBuffer
 	rows       itemRows
+
+	// forgottenMs is the time before which events have no identities (forget.go).
+	forgottenMs atomic.Int64
 
 	mu struct {
 		sync.Mutex
