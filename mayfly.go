@@ -232,8 +232,9 @@ func (s *Server) open() (err error) {
 		QueryTime:   o.QueryTime,
 		EraseWithin: o.eraseWithin(),
 		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail, Explain: api.Explain,
-		Caches:  store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
-		Scripts: division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
+		HistoryBytes: division.History,
+		Caches:       store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
+		Scripts:      division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
 	})
 	if err != nil {
 		return fmt.Errorf("open the data in %s: %w", o.location(), err)

@@ -26,6 +26,7 @@ type ttlCommand struct {
 	Whatif   ttlWhatif   `cmd:"" help:"Show the effect of another default TTL. Changes nothing."`
 	Forecast ttlForecast `cmd:"" help:"Show how much expires when, if nothing is written."`
 	Explain  ttlExplain  `cmd:"" help:"Show when an item expires, or that it does not, and why."`
+	History  ttlHistory  `cmd:"" help:"Show the last hour of a container: live, expired, and how far purge was behind."`
 	Events   ttlEvents   `cmd:"" help:"Show which items have expired, or follow them as they expire."`
 	Pause    ttlPause    `cmd:"" help:"Pause purge, everywhere or in one container. A restart does not resume it."`
 	Resume   ttlResume   `cmd:"" help:"Resume purge."`
@@ -49,6 +50,7 @@ Examples:
   mayfly ttl forecast shop carts --interval=1h --count=24
   mayfly ttl explain shop carts 1 ada                 the item "1" with the partition key "ada"
   mayfly ttl explain shop carts 1 '["ada",7]'         a partition key of two parts
+  mayfly ttl history shop carts                       the last hour
   mayfly ttl events shop carts --follow --json        a line for each item as it expires
   mayfly ttl pause shop carts
   mayfly ttl limit shop carts 500                     at most 500 items per second; 0 for no limit
@@ -99,7 +101,8 @@ type (
 		ID           string `arg:"" name:"id" help:"The item's id."`
 		PartitionKey string `arg:"" help:"Its partition key: plain text, or a JSON array."`
 	}
-	ttlEvents struct {
+	ttlHistory struct{ oneContainer }
+	ttlEvents  struct {
 		oneContainer
 		From   string `enum:"kept,now" default:"kept" placeholder:"WHEN" help:"Where to begin: ${enum} (${default}). Events are kept for an hour."`
 		Cursor string `placeholder:"CURSOR" help:"Begin where an earlier call ended, in place of --from."`
@@ -145,6 +148,10 @@ func (s ttlExplain) Run(c *commands) error {
 	q.Set("id", s.ID)
 	q.Set("partitionKey", s.PartitionKey)
 	return show(&c.TTL, "explain", q, printExplanation)
+}
+
+func (s ttlHistory) Run(c *commands) error {
+	return show(&c.TTL, "history", s.query(), printHistory)
 }
 
 func (s ttlPause) Run(c *commands) error {

@@ -70,6 +70,7 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl explain shop carts 1 ada", []string{"in 58m 30s", "Its own ttl   none", "defaultTtl is 3600 s"}},
 		{`ttl explain shop carts 2 ["ada"]`, []string{"30s ago", "still takes space"}},
 		{"ttl explain shop carts 3 ada", []string{"Expires       never\n"}},
+		{"ttl history shop carts", []string{"carts of shop", "live          2", "expired       1", "lag         30s", "SINCE "}},
 		{"ttl events shop carts", []string{`  2  ["ada"]  by its own ttl of 1m`}},
 		{"ttl limit shop carts 500", []string{"at most 500 items/s in carts of shop"}},
 		{"ttl status shop carts", []string{"Limit                   500 items/s"}},
@@ -97,7 +98,7 @@ func testTTL(t *testing.T, b binary) {
 // With --json every command prints only JSON.
 func testTTLJSON(t *testing.T, b binary, at string) {
 	for _, args := range []string{
-		"status", "status shop carts", "whatif shop carts --ttl=60", "forecast shop carts", "explain shop carts 1 ada", "events shop carts",
+		"status", "status shop carts", "whatif shop carts --ttl=60", "forecast shop carts", "explain shop carts 1 ada", "history shop carts", "events shop carts",
 		"pause", "resume", "limit shop carts 5", "limit shop carts 0", "purge",
 	} {
 		o := b.run(t, nil, append(append([]string{"ttl"}, strings.Fields(args)...), "--json", at)...)
@@ -198,6 +199,12 @@ func TestTextForPeople(t *testing.T) {
 		if got := plain(s); got != want {
 			t.Errorf("%q is printed as %s, want %s", s, got, want)
 		}
+	}
+	if got, want := plot([]float64{0, -1, 1, 4, 7}, 7), "▁ ▂▅█"; got != want {
+		t.Errorf("the plot is %q, want %q", got, want)
+	}
+	if got, want := plot([]float64{0, 0}, 0), "▁▁"; got != want {
+		t.Errorf("the plot of nothing is %q, want %q", got, want)
 	}
 	var b strings.Builder
 	table(&b, "lr", [][]string{{"NAME", "N"}, {"ä", "100"}, {"longer", ""}})

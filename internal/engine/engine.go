@@ -58,6 +58,9 @@ type Options struct {
 	// Caches bound the memory for rows that queries have read; the zero value means
 	// defaultCaches.
 	Caches store.CacheSizes
+	// HistoryBytes bounds the memory for the last hour of containers; 0 means
+	// defaultHistories.
+	HistoryBytes int64
 	// Scripts is how many scripts may run at once; 0 means script.MaxAtOnce. ScriptMemory
 	// is the memory limit of each, in bytes; 0 means script.DefaultMemory. ReserveScript
 	// reserves that memory before a script runs, and may wait; nil means that there is
@@ -109,7 +112,9 @@ type Engine struct {
 	purger  *purge.Purger
 	eraser  *erase.Eraser
 	cache   *store.CacheBudget
-	space   atomic.Int32 // the current space
+	// histories has the last hour of containers.
+	histories *histories
+	space     atomic.Int32 // the current space
 	// removals counts deletes, for reclaim.
 	removals atomic.Int64
 	failed   atomic.Pointer[error]
@@ -164,7 +169,7 @@ func Open(o Options) (*Engine, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{
-		options: o, db: o.DB, logger: o.Logger, cache: store.NewCacheBudget(o.Caches),
+		options: o, db: o.DB, logger: o.Logger, cache: store.NewCacheBudget(o.Caches), histories: newHistories(cmp.Or(o.HistoryBytes, defaultHistories)),
 		scripts: script.NewPool(script.PoolOptions{
 			Gate:   script.GateOptions{Slots: cmp.Or(o.Scripts, script.MaxAtOnce), Queue: script.MaxWaiting, Wait: script.MaxWait},
 			Memory: o.ScriptMemory, Time: o.ScriptTime, Reserve: o.ReserveScript,
@@ -199,7 +204,7 @@ func Open(o Options) (*Engine, error) {
 		cancel()
 		return nil, errors.Join(err, e.clock.Close())
 	}
-	for _, work := range []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run} {
+	for _, work := range []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run, e.keepHistories} {
 		e.background.Go(func() { work(ctx) })
 	}
 	return e, nil

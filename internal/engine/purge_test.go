@@ -279,7 +279,8 @@ func TestPurgeAfterRestart(t *testing.T) {
 	})
 }
 
-// With TTL off, purge reads nothing. With no item due yet, it reads hardly anything.
+// With TTL off, purge reads nothing. With no item due yet, it reads hardly anything, and
+// neither does the history of a container after its first point.
 func TestPurgeReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &countingDB{DB: kvtest.NewModel()}
@@ -291,11 +292,16 @@ func TestPurgeReadsNothing(t *testing.T) {
 			w.put("off", "k", fmt.Sprint(i), `"ttl":1`)
 			w.put("later", "k", fmt.Sprint(i), "")
 		}
-		pass(5 * time.Second)
+		pass(5*time.Second + HistoryEvery)
 		before := db.taken.Load()
 		pass(time.Hour)
 		if got := db.taken.Load() - before; got > 0 {
 			t.Errorf("%d snapshots were taken in an idle hour", got)
+		}
+		h, err := w.e.History(w.find("later"))
+		w.must(err)
+		if n := len(h.Points); n < historyPoints-1 || h.Points[0].Live != h.Points[n-1].Live || h.Points[0].Live.Items != 100 {
+			t.Errorf("the history of the idle hour has %d points, the first of %+v", n, h.Points[0])
 		}
 		w.must(w.e.Close())
 	})

@@ -27,6 +27,12 @@ const (
 	leastMemTable = 4 * mebi
 	mostMemTable  = 32 * mebi
 
+	// The last hour of containers, for plots, has a little: 8 MiB of 2 GiB, which is enough
+	// for some 360 containers. It fills as containers are used.
+	historyShare = 256
+	leastHistory = 1 * mebi
+	mostHistory  = 16 * mebi
+
 	// Requests under way have a quarter. Together with the parts above that is less than
 	// half. As much again is left for garbage that is not yet collected, for connections,
 	// for the engine's work in the background and for the system.
@@ -49,6 +55,7 @@ type Division struct {
 	ItemRows  int64 // the cache of items
 	IndexRows int64 // the cache of index rows that queries pass over
 	MemTable  int64 // one memtable
+	History   int64 // the last hour of all containers
 	Requests  int64 // all requests under way together
 	Script    int64 // one script
 	Scripts   int   // how many scripts may run at once
@@ -70,6 +77,7 @@ func Divide(available, cache int64) Division {
 		Blocks: cache - rows, ItemRows: rows + min(cache/itemShare, mostItems),
 		IndexRows: min(cache/indexRowShare, mostIndexRows),
 		MemTable:  min(max(available/memTableShare, leastMemTable), mostMemTable),
+		History:   min(max(available/historyShare, leastHistory), mostHistory),
 		Requests:  requests,
 		Script:    script,
 		Scripts:   int(min(max(requests/scriptsShare/script, 1), mostScripts)),

@@ -41,6 +41,7 @@ var ttlPages = map[string]ttlPage{
 	"whatif":   {http.MethodGet, ofContainer, []string{paramTTL}, (*exchange).serveWhatIf},
 	"forecast": {http.MethodGet, ofContainer, []string{paramInterval, paramCount}, (*exchange).serveForecast},
 	"explain":  {http.MethodGet, ofContainer, []string{paramID, paramKey}, (*exchange).serveExplain},
+	"history":  {http.MethodGet, ofContainer, nil, (*exchange).serveHistory},
 	"events":   {http.MethodGet, ofContainer, []string{paramCursor, paramFrom, paramFollow}, (*exchange).serveEvents},
 	"pause":    {http.MethodPost, ofAll, nil, (*exchange).servePause},
 	"resume":   {http.MethodPost, ofAll, nil, (*exchange).serveResume},
@@ -154,6 +155,10 @@ func (x *exchange) serveExplain(p params, c *catalog.Container) (any, error) {
 			value.Clip(id), value.Clip(key.String())))
 	}
 	return answer, err
+}
+
+func (x *exchange) serveHistory(_ params, c *catalog.Container) (any, error) {
+	return x.h.engine.History(c)
 }
 
 func (x *exchange) servePause(_ params, c *catalog.Container) (any, error) {

@@ -138,6 +138,40 @@ func explain(s *script, d *directive) string {
 	return strings.Join(lines, "\n")
 }
 
+// history shows the points of the last hour, the present included.
+//
+//	history
+//	----
+//	2100-01-01T00:00:00.000Z: live 2 items, 408 bytes; expired 0 items, 0 bytes
+//	2100-01-01T00:01:00.000Z: live 1 item, 204 bytes; expired 1 item, 204 bytes, for 30 s
+func history(s *script, d *directive) string {
+	var h struct {
+		Now          string
+		EverySeconds float64
+		Kept         bool
+		Points       []struct {
+			At                   string
+			Live, ExpiredPending amount
+			LagSeconds           float64
+		}
+	}
+	if refusal := s.decoded(d, s.expiry(d, http.MethodGet, "history", nil), &h); refusal != "" {
+		return refusal
+	}
+	if !h.Kept || len(h.Points) == 0 || h.Points[len(h.Points)-1].At != h.Now {
+		d.fatalf("the present is missing: %+v", h)
+	}
+	var lines []string
+	for _, p := range h.Points {
+		text := fmt.Sprintf("%s: live %v; expired %v", p.At, p.Live, p.ExpiredPending)
+		if p.LagSeconds > 0 {
+			text += fmt.Sprintf(", for %v s", p.LagSeconds)
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // expiryEvent is one line of a page of events.
 type expiryEvent struct {
 	Type, ID                     string
