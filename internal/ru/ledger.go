@@ -15,6 +15,9 @@ const (
 	Assisted
 	// Forced purges expired items whether throughput was left over or not.
 	Forced
+	// Debt purges expired items that writes carry with them, since purge was too far
+	// behind.
+	Debt
 	// DeadRead reads expired items on the way to live ones.
 	DeadRead
 
@@ -30,6 +33,8 @@ func (c Cause) String() string {
 		return "assisted"
 	case Forced:
 		return "forced"
+	case Debt:
+		return "debt"
 	case DeadRead:
 		return "dead_read"
 	default:

@@ -113,7 +113,8 @@ func (p *Partition) await(j *job) (Result, error) {
 }
 
 // loop runs until the partition is closed. Requests come first: a task runs when none
-// waits, or at the end of a group of requests, whose sync it shares.
+// waits, or at the end of a group of requests, whose sync it shares. Only a partition that
+// is in debt lets requests wait for a purge (debt.go).
 func (p *Partition) loop() {
 	defer close(p.ended)
 	group := make([]*job, 0, groupJobs)
@@ -125,10 +126,7 @@ func (p *Partition) loop() {
 			return
 		case first = <-p.queue:
 			p.linger()
-			select {
-			case task = <-p.background:
-			default:
-			}
+			task = p.carried()
 		case task = <-p.background:
 			select {
 			case first = <-p.queue:
@@ -223,6 +221,7 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 		}
 		done++
 	}
+	written := len(w.items)
 	if last != nil {
 		if w.batch.Len() == 0 && !last.task.awaited && !w.log.on {
 			// Clients cannot see what the task changes, so it need not be durable: a crash
@@ -249,6 +248,7 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	if err != nil {
 		return nil, answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
 	}
+	p.debt.settle(written, w.purged.Items)
 	if a := &w.assisted; a.Items > 0 {
 		p.ledger.Add(ru.Assisted, a.units, a.Items, a.Bytes)
 	}

@@ -106,6 +106,7 @@ type Partition struct {
 	stop       chan struct{}
 	ended      chan struct{}
 	closed     sync.Once
+	debt       debt
 
 	writer writer     // only the loop uses it
 	rhythm rhythm     // only the loop uses it
@@ -194,6 +195,7 @@ func open(o Options) (*Partition, []*removal, error) {
 		stop:       make(chan struct{}),
 		ended:      make(chan struct{}),
 	}
+	p.debt.owes, p.debt.lifted, p.debt.mu.step = make(chan struct{}, 1), make(chan struct{}, 1), debtStep
 	snap, err := p.db.Snapshot()
 	if err != nil {
 		return nil, nil, err

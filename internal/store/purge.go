@@ -198,8 +198,7 @@ func (s stored) nextExpired(r *rules, k ttlKind, cutMs int64, pl *plan, most int
 // findExpired finds the first items after the plan's marks that have expired by the clock's
 // horizon, and reads them. next is when there may be more.
 func (p *Partition) findExpired(v *view, pl *plan, nowMs, doubtMs int64, most int) (next int64, err error) {
-	rules := v.rules.atHorizon(nowMs, doubtMs)
-	cut := rules.cutsAt(nowMs)
+	rules, cut := v.purgeable(nowMs, doubtMs)
 	next = never
 	for k := range expiring {
 		expired, more, err := v.nextExpired(&rules, k, cut[k], pl, most)
@@ -210,6 +209,13 @@ func (p *Partition) findExpired(v *view, pl *plan, nowMs, doubtMs int64, most in
 	}
 	pl.choose(most)
 	return next, p.readVictims(v, pl)
+}
+
+// purgeable returns the rules that purge goes by, and the cuts up to which items may be
+// purged.
+func (v *view) purgeable(horizonMs, doubtMs int64) (rules, cuts) {
+	r := v.rules.atHorizon(horizonMs, doubtMs)
+	return r, r.cutsAt(horizonMs)
 }
 
 // choose keeps, of the items found in both orders, those that expired first.
