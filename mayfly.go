@@ -143,6 +143,9 @@ type Options struct {
 	// PausePurge starts with purge paused, until it is resumed over HTTP or with mayfly
 	// ttl resume.
 	PausePurge bool
+	// PurgeDebt is how many bytes the expired items of a container may take, if its live
+	// items take less; 0 for 256 MiB. Near that, writes carry purges with them.
+	PurgeDebt int64
 	// Advertise is the endpoint that clients are told to use; empty for the one that
 	// their request came to.
 	Advertise string
@@ -231,7 +234,7 @@ func (s *Server) open() (err error) {
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
 		EraseWithin: o.eraseWithin(),
-		PurgePaused: o.PausePurge, Logger: o.Logger, Failed: s.fail, Explain: api.Explain,
+		PurgePaused: o.PausePurge, PurgeDebt: o.PurgeDebt, Logger: o.Logger, Failed: s.fail, Explain: api.Explain,
 		HistoryBytes: division.History,
 		Caches:       store.CacheSizes{IndexRows: division.IndexRows, ItemRows: division.ItemRows},
 		Scripts:      division.Scripts, ScriptMemory: division.Script, ScriptTime: o.ScriptTime, ReserveScript: budget.Reserve,
@@ -289,7 +292,7 @@ func (o Options) checkSizes() error {
 	for _, size := range []struct {
 		name  string
 		bytes int64
-	}{{"container quota", o.ContainerQuota}, {"partition key quota", o.PartitionKeyQuota}, {"cache", o.CacheBytes}, {"memory", o.MemoryBytes}} {
+	}{{"container quota", o.ContainerQuota}, {"partition key quota", o.PartitionKeyQuota}, {"cache", o.CacheBytes}, {"memory", o.MemoryBytes}, {"purge debt", o.PurgeDebt}} {
 		if size.bytes < 0 {
 			return fmt.Errorf("the %s is %d bytes: give 0, or leave it out, for the default", size.name, size.bytes)
 		}

@@ -82,6 +82,22 @@ func purgeText(c *engine.TTLStatus) string {
 	return "idle"
 }
 
+// debtText returns what writes pay for purge.
+func debtText(c *engine.TTLStatus) string {
+	d := &c.Purge.Debt
+	text := "none"
+	if d.Bytes > 0 {
+		text = fmt.Sprintf("%s above %s", byteCount(d.Bytes), byteCount(d.Limit))
+	}
+	if d.ItemsPerWrite > 0 {
+		text += fmt.Sprintf(", each write carries %.2g expired items", d.ItemsPerWrite)
+	}
+	if d.PaidItems > 0 {
+		text += fmt.Sprintf(", %d carried since the start", d.PaidItems)
+	}
+	return text
+}
+
 // printStatus prints all figures of one container.
 func printStatus(w io.Writer, a *engine.TTLReport) {
 	for i := range a.Containers {
@@ -102,6 +118,7 @@ func printStatus(w io.Writer, a *engine.TTLReport) {
 			{"Purge", purgeText(c)},
 			{"Lag", lag(c.Purge.LagSeconds)},
 			{"Limit", limit},
+			{"Debt", debtText(c)},
 			{"Purged since the start", fmt.Sprintf("%s, for %.0f RU", amountText(store.Amount{Items: c.Purge.PurgedItems, Bytes: c.Purge.PurgedBytes}), c.Purge.Units)},
 			{"Throughput" + of, fmt.Sprintf("%.0f RU/s (%s): %.0f used, %.0f left over", c.Throughput.Provisioned, c.Throughput.Mode, c.Throughput.Used, c.Throughput.Leftover)},
 		})

@@ -75,6 +75,9 @@ type Options struct {
 	EraseWithin time.Duration
 	// PurgePaused starts with purge paused everywhere, whatever the stored setting.
 	PurgePaused bool
+	// PurgeDebt is how many bytes the expired items of a container may take, if its live
+	// items take less, before writes carry purges with them; 0 means purge.DefaultDebt.
+	PurgeDebt int64
 	// TestClock lets clients move the database's time.
 	TestClock bool
 	// ClockSource reads the machine's clocks, and ClockBoot its boot clock; nil means the
@@ -193,7 +196,7 @@ func Open(o Options) (*Engine, error) {
 	e.cancel = cancel
 	e.watchSpace()
 	e.purger, err = purge.New(purge.Options{
-		Database: &purgeable{e, map[partitionID]closedPartition{}, 0}, Rows: e.db, Clock: e.clock, Retention: EventRetention, Paused: o.PurgePaused, Logger: e.logger,
+		Database: &purgeable{e, map[partitionID]closedPartition{}, 0}, Rows: e.db, Clock: e.clock, Retention: EventRetention, Debt: o.PurgeDebt, Paused: o.PurgePaused, Logger: e.logger,
 	})
 	if err != nil {
 		cancel()

@@ -53,6 +53,7 @@ type TTLStatus struct {
 type PurgeStatus struct {
 	LagSeconds float64 `json:"lagSeconds"`
 	purge.Status
+	Debt purge.Debt `json:"debt"`
 }
 
 // PartitionStatus is TTLStatus for one physical partition.
@@ -118,6 +119,7 @@ func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 		Purge:        PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
 	}
 	nowMs := e.clock.Now()
+	var usage []store.Usage
 	err := e.eachPartition(c, func(i int, p *store.Partition) error {
 		ps := PartitionStatus{ID: catalog.RangeID(i)}
 		var err error
@@ -129,9 +131,18 @@ func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 			ps.LagSeconds = float64(nowMs-oldestMs) / 1000
 		}
 		s.Usage, s.Purge.LagSeconds = s.Usage.Plus(ps.Usage), max(s.Purge.LagSeconds, ps.LagSeconds)
+		if err != nil {
+			return err
+		}
 		s.Partitions = append(s.Partitions, ps)
+		backlog := store.Backlog{Usage: ps.Usage}
+		if e.clock.Horizon() < nowMs { // what is in doubt is no debt
+			backlog, err = p.Backlog()
+		}
+		usage = append(usage, backlog.Usage)
 		return err
 	})
+	s.Purge.Debt = e.purger.DebtOf(c.RID, usage)
 	return s, err
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 
-// How fast purge works. Where throughput is enforced, purge may spend in a partition a
-// part of what its requests left over in the last second. In addition, while requests
-// come, there is a rate, which is halved when they take longer or the engine falls behind,
-// and grows slowly otherwise. While none come, the rate holds only if the engine is behind.
+// How fast purge works in the background. Where throughput is enforced, it may spend in a
+// partition a part of what its requests left over in the last second. In addition, while
+// requests come, there is a rate. It is at least the rate at which items have expired in
+// the last seconds, so that purge keeps up. Above that it is halved while requests take
+// longer with purge than without, and grows otherwise. An engine that is behind with
+// compactions brakes it. While no requests come, only that brake holds.
 
 package purge
 
 import (
 	"context"
 	"math"
-	"math/bits"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/store"
@@ -25,83 +25,51 @@ const (
 	// itemUnits is about what purging an item costs; it determines the size of a group.
 	itemUnits = 6
 
-	// The rates while requests come, in items a second. startRate and politeRate are for
-	// each processor. The rate begins at startRate. Slow requests lower it only to
-	// politeRate, since they may be slow for other reasons; an engine that is behind lowers
-	// it to leastRate.
-	startRate  = 600
+	// The rates while requests come, in items a second. politeRate and mostKeepUp are for
+	// each processor. The rate begins at politeRate, and slow requests lower it only to
+	// that. An engine that is behind brakes it down to leastRate.
 	politeRate = 600
 	leastRate  = 100
 	mostRate   = 50_000
 
-	// lookEvery is how often the rate is adjusted: multiplied by rateGrowth or rateCut.
-	lookEvery  = 250 * time.Millisecond
-	rateGrowth = 1.0125
+	// Purge keeps up with what expires: keepUp times the rate of the last second or of the
+	// last deathSeconds, whichever is higher, up to mostKeepUp. So a burst that expires at
+	// once is purged in about deathSeconds.
+	keepUp       = 1.5
+	deathSeconds = 8
+	mostKeepUp   = 12_500
+
+	// While requests come, purge works for workWindow and rests for restWindow, in turn.
+	// After each rest the rate is adjusted: multiplied by rateCut if requests are slow with
+	// purge, and by rateGrowth if they are not and the rate was used.
+	workWindow = 800 * time.Millisecond
+	restWindow = 200 * time.Millisecond
+	rateGrowth = 1.25
 	rateCut    = 0.5
+
+	// lookEvery is how often the engine and the deaths are looked at.
+	lookEvery = 250 * time.Millisecond
 
 	// idleAfter is how long after the last request the server counts as idle.
 	idleAfter = 200 * time.Millisecond
-	// enoughSamples is how many requests it takes to judge their latency.
-	enoughSamples = 50
-	// Requests are slow if their 99th percentile is above tolerable, and above slower
-	// times what it is without purge.
-	slower    = 1.3
-	tolerable = 2 * time.Millisecond
 
 	// mostReadAmp is how many runs may overlap in the engine's first level; with more, the
 	// engine is behind.
 	mostReadAmp = 16
+
+	// While requests come, groups are small and frequent: groupEvery apart, if purge is
+	// alone. On a slow disk, where a loop commits few groups a second, they grow to keep
+	// the rate. While no requests come, they are larger.
+	groupEvery    = 20 * time.Millisecond
+	busyGroup     = 8
+	mostBusyGroup = 256
+	idleGroup     = 512
 
 	// Items that have waited for floorLag are purged at floorRate even if requests leave
 	// nothing over: otherwise their space might never come back.
 	floorLag  = 10 * time.Minute
 	floorRate = 50
 )
-
-// Traffic counts the requests since the start, and their latencies once they have ended.
-type Traffic struct {
-	requests atomic.Int64
-	latency  [latencyBuckets]atomic.Int64
-}
-
-// latencyBuckets is how many classes of latency there are.
-const latencyBuckets = 32
-
-// latencies counts requests by how long they took: element i those of up to 2^i
-// microseconds.
-type latencies [latencyBuckets]int64
-
-// Begin records that a request has come.
-func (t *Traffic) Begin() { t.requests.Add(1) }
-
-// End records how long a request took.
-func (t *Traffic) End(took time.Duration) {
-	t.latency[min(bits.Len64(uint64(max(0, took.Microseconds()))), latencyBuckets-1)].Add(1)
-}
-
-func (t *Traffic) latencies() (l latencies) {
-	for i := range l {
-		l[i] = t.latency[i].Load()
-	}
-	return l
-}
-
-// quantile returns a latency that the given share of the requests since before did not
-// exceed, and how many requests there were.
-func (l *latencies) quantile(before *latencies, share float64) (time.Duration, int64) {
-	var n int64
-	for i := range l {
-		n += l[i] - before[i]
-	}
-	rank := int64(math.Ceil(share * float64(n)))
-	var seen int64
-	for i := range l {
-		if seen += l[i] - before[i]; seen >= rank && n > 0 {
-			return time.Duration(1<<i) * time.Microsecond, n
-		}
-	}
-	return 0, n
-}
 
 // pace is the state of the rates.
 type pace struct {
@@ -110,35 +78,91 @@ type pace struct {
 
 	mu struct {
 		sync.Mutex
-		rate     float64
+		rate     float64 // by comparison
+		brake    float64 // the part of the rate that an engine which is behind leaves
+		deaths   deaths
 		tokens   float64
 		filledAt time.Duration
 
-		looked    time.Duration
-		requests  int64         // at the last look
-		latencies latencies     // at the last look
-		busyAt    time.Duration // when a request was last seen
-		busy      bool
-		behind    bool // the engine is behind
-		stalls    int64
-		slow      bool          // requests are slow
-		baseline  time.Duration // what requests take without purge
-		purged    int64         // since the last look
+		looked   time.Duration
+		requests int64         // at the last look
+		busyAt   time.Duration // when a request was last seen
+		busy     bool
+		readAmp  int // of the engine
+		behind   bool
+		stalls   int64
+
+		resting    bool
+		windowEnds time.Duration
+		latencies  latencies // when the window began
+		purged     int64     // in the window
+		used       int64     // in the last working window
+		paid       bool      // writes paid in the window: it compares nothing
+		comparison comparison
+		slow       bool
 	}
 }
 
 func newPace(db Database, t *Traffic) *pace {
 	p := &pace{db: db, traffic: t}
-	p.mu.rate = startRate * float64(runtime.GOMAXPROCS(0))
+	p.mu.rate, p.mu.brake = perProcessor(politeRate), 1
 	return p
 }
 
-// look adjusts the rate, at most every lookEvery.
+func perProcessor(rate float64) float64 { return rate * float64(runtime.GOMAXPROCS(0)) }
+
+// deaths counts the items that expired in the last seconds, second s at s%deathSeconds.
+type deaths struct {
+	seconds [deathSeconds]int64
+	last    int64 // the second that was last counted in
+}
+
+// count adds items to a second's count.
+func (d *deaths) count(second, items int64) {
+	for ; d.last < second; d.last++ {
+		if second-d.last > deathSeconds {
+			d.last = second - deathSeconds
+		}
+		d.seconds[(d.last+1)%deathSeconds] = 0
+	}
+	d.seconds[second%deathSeconds] += items
+}
+
+// rate returns how many items expire in a second, by the last ones.
+func (d *deaths) rate() float64 {
+	var sum, most int64
+	for _, n := range d.seconds {
+		sum += n
+	}
+	for _, s := range [2]int64{d.last, d.last + deathSeconds - 1} { // this second and the last
+		most = max(most, d.seconds[s%deathSeconds])
+	}
+	return max(float64(sum)/deathSeconds, float64(most))
+}
+
+// died records that items have expired.
+func (p *pace) died(items int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.deaths.count(int64(p.db.Elapsed()/time.Second), max(0, items))
+}
+
+// target returns the rate while requests come; the lock is held.
+func (p *pace) target() float64 {
+	m := &p.mu
+	r := max(m.rate, min(keepUp*m.deaths.rate(), perProcessor(mostKeepUp)))
+	return max(min(r, leastRate), r*m.brake)
+}
+
+// limited reports whether there is a rate; the lock is held.
+func (p *pace) limited() bool { return p.mu.busy || p.mu.brake < 1 }
+
+// look follows requests and the engine. It moves from window to window.
 func (p *pace) look(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := &p.mu
-	if !m.busy && !m.behind { // there was no rate until now
+	if !p.limited() { // there was no rate until now
 		m.tokens, m.filledAt = 0, now
 	}
 	requests := p.traffic.requests.Load()
@@ -146,44 +170,58 @@ func (p *pace) look(now time.Duration) {
 		m.busyAt = now
 	}
 	m.busy = m.busyAt > 0 && now-m.busyAt < idleAfter
+	if now >= m.windowEnds {
+		p.turnWindow(now)
+	}
 	if now-m.looked < lookEvery {
 		return
 	}
 	m.looked, m.requests = now, requests
-	p.judge()
-	switch polite := politeRate * float64(runtime.GOMAXPROCS(0)); {
-	case m.behind:
-		m.rate = max(leastRate, m.rate*rateCut)
-	case m.slow:
-		m.rate = max(min(polite, m.rate), m.rate*rateCut)
-	default:
-		m.rate = min(mostRate, m.rate*rateGrowth)
-	}
-	m.purged = 0
-}
-
-// judge decides whether the engine is behind and whether requests are slow; the
-// lock is held.
-func (p *pace) judge() {
-	m := &p.mu
+	m.deaths.count(int64(now/time.Second), 0)
 	health := p.db.Health()
 	m.behind = health.Stalled || health.Stalls > m.stalls || health.ReadAmp > mostReadAmp
-	m.stalls = health.Stalls
-	latencies := p.traffic.latencies()
-	p99, n := latencies.quantile(&m.latencies, 0.99)
-	m.latencies, m.slow = latencies, false
+	m.readAmp, m.stalls = health.ReadAmp, health.Stalls
+	if m.behind {
+		m.brake *= rateCut
+	} else {
+		m.brake = min(1, m.brake/rateCut)
+	}
+	m.brake = max(m.brake, 1.0*leastRate/mostRate)
+}
+
+// turnWindow ends a window and begins the next; the lock is held.
+func (p *pace) turnWindow(now time.Duration) {
+	m := &p.mu
+	l := p.traffic.latencies()
 	switch {
-	case n < enoughSamples:
-	case m.purged == 0:
-		// A moving average over some seconds.
-		m.baseline += (p99 - m.baseline) / 8
-		if m.baseline == 0 {
-			m.baseline = p99
-		}
-	case m.baseline > 0:
-		m.slow = p99 > max(tolerable, time.Duration(slower*float64(m.baseline)))
+	case m.paid || m.windowEnds == 0 || now-m.windowEnds > workWindow: // or nothing was looked at
+	case m.purged > 0:
+		m.comparison.with.add(&l, &m.latencies)
 	default:
-		m.slow = p99 > tolerable
+		m.comparison.without.add(&l, &m.latencies)
+	}
+	if m.resting {
+		p.adjust()
+	} else {
+		m.used = m.purged
+	}
+	m.resting = m.busy && !m.resting && m.purged > 0
+	m.latencies, m.purged, m.paid = l, 0, false
+	m.windowEnds = now + workWindow
+	if m.resting {
+		m.windowEnds = now + restWindow
+	}
+}
+
+// adjust adjusts the rate after a window with purge and one without; the lock is held.
+func (p *pace) adjust() {
+	m := &p.mu
+	m.slow = m.comparison.slow()
+	switch {
+	case m.slow:
+		m.rate = max(min(perProcessor(politeRate), m.rate), m.rate*rateCut)
+	case float64(m.used) > m.rate*workWindow.Seconds()/2:
+		m.rate = min(mostRate, m.rate*rateGrowth)
 	}
 }
 
@@ -225,15 +263,18 @@ func (p *pace) take(n int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := &p.mu
-	if !m.busy && !m.behind {
+	if !p.limited() {
 		return 0
+	}
+	if m.busy && m.resting {
+		return max(time.Millisecond, m.windowEnds-p.db.Elapsed())
 	}
 	p.fill()
 	if m.tokens >= float64(n) {
 		m.tokens -= float64(n)
 		return 0
 	}
-	return max(time.Millisecond, time.Duration((float64(n)-m.tokens)/m.rate*float64(time.Second)))
+	return max(time.Millisecond, time.Duration((float64(n)-m.tokens)/p.target()*float64(time.Second)))
 }
 
 // fill adds the tokens that the rate has given since the last fill; the lock is held. At
@@ -241,8 +282,22 @@ func (p *pace) take(n int) time.Duration {
 func (p *pace) fill() {
 	m := &p.mu
 	now := p.db.Elapsed()
-	m.tokens = min(mostBusyGroup, m.tokens+m.rate*(now-m.filledAt).Seconds())
+	m.tokens = min(mostBusyGroup, m.tokens+p.target()*(now-m.filledAt).Seconds())
 	m.filledAt = now
+}
+
+// begin begins a round: time in which nothing was due has saved nothing up.
+func (p *pace) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.tokens, p.mu.filledAt = 0, p.db.Elapsed()
+}
+
+// refund gives back what was taken for items that were not there.
+func (p *pace) refund(items int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.tokens += float64(max(0, items))
 }
 
 // spent records what was purged.
@@ -259,30 +314,26 @@ func (p *pace) spent(t Target, done store.Purged) {
 func (p *pace) group() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mu.busy || p.mu.behind {
-		p.fill()
-		return max(busyGroup, int(p.mu.tokens))
+	if !p.limited() {
+		return idleGroup
 	}
-	return idleGroup
+	p.fill()
+	return min(mostBusyGroup, max(busyGroup, int(p.target()*groupEvery.Seconds()), int(p.mu.tokens)))
 }
 
 // allowance returns how many items of a partition may be purged now, or what holds purge
 // back.
 func (p *Purger) allowance(t Target) (items int, held Cause) {
 	items = p.pace.group()
+	if held = p.forbidden(t); held != None {
+		return 0, held
+	}
 	p.mu.Lock()
-	set := p.mu.settings.Containers[t.Container.RID.String()]
-	paused := p.mu.settings.Paused || set.Paused
+	limit := p.mu.settings.Containers[t.Container.RID.String()].ItemsPerSecond
 	taken := float64(p.record(t.Container.RID).count(p.second(), 0)) // in this second
 	p.mu.Unlock()
-	if paused {
-		return 0, Paused
-	}
-	if p.db.Room() != nil {
-		return 0, Disk
-	}
-	if set.ItemsPerSecond > 0 {
-		if items = min(items, int(math.Ceil(float64(set.ItemsPerSecond)-taken))); items <= 0 {
+	if limit > 0 {
+		if items = min(items, int(math.Ceil(float64(limit)-taken))); items <= 0 {
 			return 0, RateLimit
 		}
 	}
@@ -298,6 +349,20 @@ func (p *Purger) allowance(t Target) (items int, held Cause) {
 		return 0, Throughput
 	}
 	return min(items, left), None
+}
+
+// forbidden returns what keeps purge from a partition altogether.
+func (p *Purger) forbidden(t Target) Cause {
+	p.mu.Lock()
+	paused := p.mu.settings.Paused || p.mu.settings.Containers[t.Container.RID.String()].Paused
+	p.mu.Unlock()
+	switch {
+	case paused:
+		return Paused
+	case p.db.Room() != nil:
+		return Disk
+	}
+	return None
 }
 
 // starving reports whether an item has waited for so long that it is purged even if

@@ -4,7 +4,6 @@ package purge
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,38 +36,79 @@ func (b *bench) Health() kv.Health        { return b.health }
 func (b *bench) Elapsed() time.Duration   { return b.now }
 func (b *bench) Meter(t Target) *ru.Meter { return b.meters[t.Index] }
 
-// requests counts n requests that took up to 2^class microseconds, and looks.
-func (b *bench) requests(n int64, class int) {
+// requests counts n requests that took the given time, in the time from one look to the
+// next.
+func (b *bench) requests(n int64, took time.Duration) {
 	b.now += lookEvery
 	b.traffic.requests.Add(n)
-	b.traffic.latency[class].Add(n)
+	b.traffic.latency[latencyBucket(took)].Add(n)
 	b.look(b.now)
 }
 
-func (b *bench) rate() float64 { return b.mu.rate }
+func (b *bench) rate() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.target()
+}
 
-// purged records that an item was purged, so that the latency of requests does not count
-// as their latency without purge.
-func (b *bench) purged() { b.spent(Target{}, store.Purged{Amount: store.Amount{Items: 1}}) }
+// purged records that items were purged.
+func (b *bench) purged(n int64) {
+	b.spent(Target{}, store.Purged{Amount: store.Amount{Items: n}})
+}
+
+// cycle is a window in which purge works, as fast as it may, and one in which it rests.
+// Requests take the given times.
+func (b *bench) cycle(n int64, with, without time.Duration) {
+	for b.mu.resting {
+		b.requests(0, 0)
+	}
+	for !b.mu.resting {
+		b.purged(int64(b.rate() * lookEvery.Seconds()))
+		b.requests(n, with)
+	}
+	for b.mu.resting {
+		b.requests(n, without)
+	}
+}
+
+// Every latency is below the bound of its class, and not below that of the class before.
+func TestLatencyBuckets(t *testing.T) {
+	for micros := range int64(10_000) {
+		took := time.Duration(micros) * time.Microsecond
+		i := latencyBucket(took)
+		if took >= bucketLatency(i) || i > 0 && micros > 1 && took < bucketLatency(i-1) {
+			t.Fatalf("%v is in class %d, from %v to %v", took, i, bucketLatency(i-1), bucketLatency(i))
+		}
+	}
+	if i := latencyBucket(time.Duration(1<<63 - 1)); i != latencyBuckets-1 {
+		t.Errorf("the longest latency is in class %d", i)
+	}
+}
 
 func TestQuantile(t *testing.T) {
-	before := latencies{3: 5}
+	before := latencies{12: 5}
 	for _, c := range []struct {
 		name    string
 		latency latencies
 		share   float64
-		want    time.Duration
-		n       int64
+		want    int // the class
+		n       float64
 	}{
-		{"nothing", latencies{3: 5}, 0.99, 0, 0},
-		{"one", latencies{3: 6}, 0.99, 8 * time.Microsecond, 1},
-		{"99 of 100", latencies{3: 5, 4: 99, 10: 1}, 0.99, 16 * time.Microsecond, 100},
-		{"98 of 100", latencies{3: 5, 4: 98, 10: 2}, 0.99, 1024 * time.Microsecond, 100},
-		{"half", latencies{3: 5, 4: 50, 10: 50}, 0.5, 16 * time.Microsecond, 100},
-		{"the slowest", latencies{3: 5, latencyBuckets - 1: 1}, 0.5, (1 << 31) * time.Microsecond, 1},
+		{"nothing", latencies{12: 5}, 0.99, -1, 0},
+		{"one", latencies{12: 6}, 0.99, 12, 1},
+		{"99 of 100", latencies{12: 5, 16: 99, 40: 1}, 0.99, 16, 100},
+		{"98 of 100", latencies{12: 5, 16: 98, 40: 2}, 0.99, 40, 100},
+		{"half", latencies{12: 5, 16: 50, 40: 50}, 0.5, 16, 100},
+		{"the slowest", latencies{12: 5, latencyBuckets - 1: 1}, 0.5, latencyBuckets - 1, 1},
 	} {
-		if got, n := c.latency.quantile(&before, c.share); got != c.want || n != c.n {
-			t.Errorf("%s: got %v of %d, want %v of %d", c.name, got, n, c.want, c.n)
+		var f fading
+		f.add(&c.latency, &before)
+		want := time.Duration(0)
+		if c.want >= 0 {
+			want = bucketLatency(c.want)
+		}
+		if got, n := f.quantile(c.share); got != want || n != c.n {
+			t.Errorf("%s: got %v of %v, want %v of %v", c.name, got, n, want, c.n)
 		}
 	}
 }
@@ -80,23 +120,30 @@ func TestIdleAndBusy(t *testing.T) {
 	if d := b.take(idleGroup); d != 0 || b.group() != idleGroup {
 		t.Errorf("idle: wait %v for groups of %d", d, b.group())
 	}
-	b.requests(10, 5)
-	if b.group() != busyGroup {
-		t.Errorf("busy: groups of %d", b.group())
+	b.requests(10, 32*time.Microsecond)
+	b.begin()
+	group := max(busyGroup, int(perProcessor(politeRate)*groupEvery.Seconds()))
+	if b.group() != group {
+		t.Errorf("busy: groups of %d, want %d", b.group(), group)
 	}
-	b.take(busyGroup)
-	if d := b.take(busyGroup); d <= 0 {
+	b.take(group)
+	if d := b.take(group); d <= 0 {
 		t.Errorf("busy: two groups go at once")
 	}
 	b.now += time.Hour
 	if got := b.group(); got != mostBusyGroup {
-		t.Errorf("an hour later: groups of %d, want %d", got, mostBusyGroup)
+		t.Errorf("after an hour without a turn: groups of %d, want %d", got, mostBusyGroup)
 	}
 	if d := b.take(mostBusyGroup); d != 0 {
-		t.Errorf("an hour later: wait %v", d)
+		t.Errorf("after an hour without a turn: wait %v", d)
 	}
-	if d := b.take(busyGroup); d <= 0 || b.group() != busyGroup {
-		t.Errorf("after a quiet hour more than one group goes at once")
+	if d := b.take(group); d <= 0 || b.group() != group {
+		t.Errorf("after an hour without a turn more than one group goes at once")
+	}
+	b.now += time.Hour
+	b.begin()
+	if d := b.take(group); d <= 0 {
+		t.Errorf("an hour without work has saved something up")
 	}
 	b.now += idleAfter
 	b.look(b.now)
@@ -108,7 +155,7 @@ func TestIdleAndBusy(t *testing.T) {
 // Over any time, no more items are let through than the rate allows.
 func TestRateHolds(t *testing.T) {
 	b := newBench()
-	b.requests(10, 5)
+	b.requests(10, 32*time.Microsecond)
 	const rate = 1000.0
 	through := 0
 	began := b.now
@@ -128,7 +175,7 @@ func TestRateHolds(t *testing.T) {
 // Where a group takes long because the disk is slow, groups grow, and the rate holds.
 func TestRateHoldsOnSlowDisks(t *testing.T) {
 	b := newBench()
-	b.requests(10, 5)
+	b.requests(10, 32*time.Microsecond)
 	through := 0
 	began := b.now
 	for b.now-began < 10*time.Second {
@@ -146,42 +193,125 @@ func TestRateHoldsOnSlowDisks(t *testing.T) {
 	}
 }
 
-// Requests that take longer than without purge halve the rate, down to politeRate;
-// otherwise it grows.
+// Requests that take longer with purge than without halve the rate, down to politeRate;
+// otherwise it grows. How slow they are in both does not matter.
 func TestLatencyHalvesTheRate(t *testing.T) {
-	b := newBench()
-	for range 20 { // about 4 ms without purge
-		b.requests(100, 12)
-	}
-	start := b.rate()
-	b.purged()
-	b.requests(100, 12)
-	if b.rate() <= start {
-		t.Errorf("requests as fast as without purge: the rate went from %.0f to %.0f", start, b.rate())
-	}
-	b.mu.rate = 40_000
-	b.purged()
-	b.requests(100, 13)
-	if b.rate() != 20_000 || b.why() != Latency {
-		t.Errorf("requests twice as slow: the rate went from 40000 to %.0f", b.rate())
-	}
-	for range 50 {
-		b.purged()
-		b.requests(100, 13)
-	}
-	polite := politeRate * float64(runtime.GOMAXPROCS(0))
-	if b.rate() != polite {
-		t.Errorf("slow for long: the rate is %.0f, want %.0f", b.rate(), polite)
-	}
-	b.purged()
-	b.requests(enoughSamples-1, 20)
-	if b.rate() <= polite {
-		t.Errorf("too few requests to judge by: the rate is %.0f", b.rate())
+	polite := perProcessor(politeRate)
+	for _, ms := range []time.Duration{1, 10, 1000} {
+		b := newBench()
+		took := ms * time.Millisecond
+		for range 12 {
+			b.cycle(100, took, took)
+		}
+		high := b.rate()
+		if high < 8*polite || b.why() != None {
+			t.Errorf("as slow as without purge, %v: the rate went from %.0f to %.0f", took, polite, high)
+		}
+		b.cycle(100, 2*took, took)
+		if b.rate() != high/2 || b.why() != Latency {
+			t.Errorf("twice as slow as without purge, %v: the rate went from %.0f to %.0f", took, high, b.rate())
+		}
+		for range 20 {
+			b.cycle(100, 2*took, took)
+		}
+		if b.rate() != polite {
+			t.Errorf("slow for long, %v: the rate is %.0f, want %.0f", took, b.rate(), polite)
+		}
+		for range 12 {
+			b.cycle(100, took, took)
+		}
+		if b.rate() <= polite {
+			t.Errorf("no longer slow, %v: the rate is %.0f", took, b.rate())
+		}
 	}
 }
 
-// An engine that is behind lowers the rate further, even while no request comes.
-func TestHealthHalvesTheRate(t *testing.T) {
+// Too few requests are not compared, and a window in which writes paid is not either.
+func TestWhatIsNotCompared(t *testing.T) {
+	b := newBench()
+	for range 5 {
+		b.cycle(1, time.Second, time.Millisecond)
+	}
+	if b.why() != None {
+		t.Errorf("too few requests: %v", b.why())
+	}
+	b = newBench()
+	for range 5 {
+		b.paid()
+		b.cycle(100, time.Second, time.Millisecond)
+	}
+	if got := b.mu.comparison.with; got != (fading{}) {
+		t.Errorf("windows in which writes paid were counted")
+	}
+}
+
+// A rate that purge does not use does not grow: it is not known what it would do.
+func TestUnusedRateStays(t *testing.T) {
+	b := newBench()
+	for range 100 {
+		b.purged(1)
+		b.requests(100, time.Millisecond)
+	}
+	if b.rate() != perProcessor(politeRate) {
+		t.Errorf("the rate is %.0f", b.rate())
+	}
+}
+
+// Purge is at least as fast as items expire, however slow requests are.
+func TestRateFollowsDeaths(t *testing.T) {
+	b := newBench()
+	for range 40 { // ten seconds
+		b.died(1000)
+		b.purged(1000)
+		b.requests(100, time.Millisecond)
+		b.mu.slow, b.mu.rate = true, perProcessor(politeRate)
+	}
+	if got := b.rate() * workWindow.Seconds() / (workWindow + restWindow).Seconds(); got < 4000 {
+		t.Errorf("at 4000 deaths a second the rate is %.0f", got)
+	}
+	for range 4 * (deathSeconds + 1) {
+		b.requests(100, time.Millisecond)
+	}
+	b.mu.rate = perProcessor(politeRate)
+	if b.rate() != perProcessor(politeRate) {
+		t.Errorf("after the last death the rate is %.0f", b.rate())
+	}
+	// A burst is purged within the time over which deaths are counted, and a little.
+	const burst = 60_000
+	b.died(burst)
+	left, began := float64(burst), b.now
+	for left > 0 {
+		b.requests(100, time.Millisecond)
+		left -= b.rate() * lookEvery.Seconds() * workWindow.Seconds() / (workWindow + restWindow).Seconds()
+	}
+	if took := b.now - began; took > deathSeconds*time.Second {
+		t.Errorf("a burst of %d items takes %v", burst, took)
+	}
+	b.died(1e9)
+	if most := perProcessor(mostKeepUp); b.rate() != most {
+		t.Errorf("after a storm the rate is %.0f, want %.0f", b.rate(), most)
+	}
+}
+
+// While requests come, purge rests in between.
+func TestPurgeRests(t *testing.T) {
+	b := newBench()
+	b.requests(100, time.Millisecond)
+	for !b.mu.resting {
+		b.purged(10)
+		b.requests(100, time.Millisecond)
+	}
+	if d := b.take(1); d != restWindow {
+		t.Errorf("resting: wait %v", d)
+	}
+	b.requests(100, time.Millisecond)
+	if b.mu.resting {
+		t.Errorf("it rests again")
+	}
+}
+
+// An engine that is behind brakes the rate, even while no request comes.
+func TestEngineBrakes(t *testing.T) {
 	for name, sick := range map[string]kv.Health{
 		"stalled":            {Stalled: true},
 		"has stalled":        {Stalls: 1},
@@ -192,12 +322,18 @@ func TestHealthHalvesTheRate(t *testing.T) {
 		b.health = sick
 		b.now += lookEvery
 		b.look(b.now)
-		if b.rate() != 500 || b.group() != busyGroup {
+		b.begin()
+		if b.rate() != 500 || b.group() != 10 {
 			t.Errorf("%s: the rate is %.0f, groups of %d", name, b.rate(), b.group())
 		}
 		b.take(busyGroup)
 		if d := b.take(busyGroup); d <= 0 || b.why() != Engine {
 			t.Errorf("%s: the next group waits %v, because of %q", name, d, b.why())
+		}
+		b.health = kv.Health{Stalls: sick.Stalls}
+		b.now += lookEvery
+		if b.look(b.now); b.rate() != 1000 || b.limited() {
+			t.Errorf("well again: the rate is %.0f", b.rate())
 		}
 	}
 	b := newBench()
@@ -235,7 +371,7 @@ func TestUnspent(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()
-		b.requests(10, 5)
+		b.requests(10, 32*time.Microsecond)
 		b.mu.rate = leastRate
 		b.take(busyGroup)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 
-// Package purge frees the space of expired items, in the background, with what requests
-// leave over: of their container's throughput where that is enforced, and of the machine
-// always. It decides when and how fast. The store decides which items may be purged:
-// answers are right even if purge is slow, stopped or absent.
+// Package purge frees the space of expired items. It works in the background, as fast as
+// items expire, and faster with what requests leave over: of their container's throughput
+// where that is enforced, and of the machine always. It decides when and how fast. The
+// store decides which items may be purged: answers are right even if purge is slow, stopped
+// or absent.
 //
-// The one invariant: nothing that purge does is charged to a request, or makes a request
-// queue for it.
+// Invariants:
+//
+//  1. Nothing that purge does is charged to a request.
+//  2. No read waits for purge, and no write does while expired items take less space than
+//     they may. Near that limit (debt.go), each group of writes carries the purge of at
+//     most two items for each item written, and waits for it.
+//  3. While purge may not run, no write waits for it.
 package purge
 
 import (
@@ -30,13 +36,6 @@ const (
 	tick = 100 * time.Millisecond
 	// quantum is how long one partition is worked on before the next has its turn.
 	quantum = 5 * time.Millisecond
-	// While requests come, groups are small: one holds the partition's loop for less
-	// than half a millisecond. On a slow disk, where a loop commits few groups a second,
-	// they grow to keep the rate; the time that this adds is short beside a commit there.
-	// While no requests come, they are large enough for range deletes.
-	busyGroup     = 8
-	mostBusyGroup = 32
-	idleGroup     = 512
 )
 
 // Target is a partition in which items may have expired.
@@ -71,6 +70,9 @@ type Options struct {
 	Clock *clock.Clock
 	// Retention is how long events of expiry are kept.
 	Retention time.Duration
+	// Debt is how many bytes the expired items of a container may take, if its live items
+	// take less; 0 means DefaultDebt.
+	Debt int64
 	// Paused starts with purge paused everywhere, whatever the saved settings are.
 	Paused bool
 	Logger *slog.Logger
@@ -81,10 +83,15 @@ type Purger struct {
 	// Traffic counts requests; the code that serves them reports them to it.
 	Traffic Traffic
 
-	o     Options
-	db    Database
-	pace  *pace
-	turns sync.Mutex // held for each group, from the check of its allowance to its end
+	o    Options
+	db   Database
+	pace *pace
+	// turns is held for reading for each group, from the check of its allowance to its end.
+	turns sync.RWMutex
+	// accounts has the partitions that were due; only Run's goroutine uses it. payers are
+	// the goroutines that purge what writes owe.
+	accounts map[*store.Partition]*account
+	payers   sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
@@ -97,7 +104,8 @@ type Purger struct {
 
 // New returns a purger with the saved settings. Run starts it.
 func New(o Options) (*Purger, error) {
-	p := &Purger{o: o, db: o.Database}
+	o.Debt = cmp.Or(o.Debt, DefaultDebt)
+	p := &Purger{o: o, db: o.Database, accounts: map[*store.Partition]*account{}}
 	p.pace = newPace(p.db, &p.Traffic)
 	p.mu.containers = map[catalog.ContainerRID]*record{}
 	p.mu.throttled = map[Cause]time.Duration{}
@@ -114,6 +122,7 @@ func New(o Options) (*Purger, error) {
 func (p *Purger) Run(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
+	defer p.payers.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -127,9 +136,11 @@ func (p *Purger) Run(ctx context.Context) {
 // round works until nothing is due, or something holds back all that is.
 func (p *Purger) round(ctx context.Context) {
 	p.sample()
+	p.pace.begin()
 	for ctx.Err() == nil {
 		p.pace.look(p.db.Elapsed())
 		targets := p.due()
+		p.assess(ctx, targets)
 		worked := false
 		for _, t := range targets {
 			if ctx.Err() != nil {
@@ -212,8 +223,6 @@ func (p *Purger) turn(ctx context.Context, t Target) (worked bool, err error) {
 
 // group purges one group of items, unless something holds it back.
 func (p *Purger) group(ctx context.Context, t Target) (store.Purged, Cause, error) {
-	p.turns.Lock()
-	defer p.turns.Unlock()
 	items, cause := p.allowance(t)
 	if cause != None {
 		return store.Purged{}, cause, nil
@@ -222,12 +231,19 @@ func (p *Purger) group(ctx context.Context, t Target) (store.Purged, Cause, erro
 	if err != nil {
 		return store.Purged{}, None, err
 	}
-	done, err := t.Partition.Purge(ctx, store.Purge{MaxItems: items, Cause: ru.Sweep, PruneMs: p.pruneMs()})
-	if err == nil {
+	p.turns.RLock()
+	defer p.turns.RUnlock()
+	done := store.Purged{}
+	allowed, cause := p.allowance(t) // it may be less than before the wait
+	if cause == None {
+		done, err = t.Partition.Purge(ctx, store.Purge{MaxItems: min(items, allowed), Cause: ru.Sweep, PruneMs: p.pruneMs()})
+	}
+	p.pace.refund(int64(items) - done.Items)
+	if err == nil && cause == None {
 		p.did(t, done)
 		p.slowed(t, why, took)
 	}
-	return done, None, err
+	return done, cause, err
 }
 
 // Force purges everything that has expired in the given partitions, whatever requests left

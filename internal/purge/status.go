@@ -118,6 +118,22 @@ type record struct {
 	last    int64 // the second that was last counted in
 	held    Cause
 	heldAt  time.Duration
+	// paid is how many items writes have carried with them. levies has how many each item
+	// written takes with it, by partition, where it is not 0.
+	paid   int64
+	levies map[int]float64
+}
+
+// levied records the levy of a partition.
+func (r *record) levied(partition int, itemsPerWrite float64) {
+	if itemsPerWrite == 0 {
+		delete(r.levies, partition)
+		return
+	}
+	if r.levies == nil {
+		r.levies = map[int]float64{}
+	}
+	r.levies[partition] = itemsPerWrite
 }
 
 // rateSeconds is how many seconds are counted: the present one, and those over which a

@@ -48,6 +48,7 @@ var (
 	descLag           = describe("ttl_purge_lag_seconds", "How long ago the oldest item expired that still takes space.", "database", "container")
 	descPendingItems  = describe("ttl_expired_pending_items", "Items that have expired and still take space.", "database", "container")
 	descPendingBytes  = describe("ttl_expired_pending_bytes", "Bytes of items that have expired and still take space.", "database", "container")
+	descDebt          = describe("ttl_purge_debt_bytes", "Bytes by which expired items exceed the space from which on writes carry purges with them.", "database", "container")
 	descLeftover      = describe("ttl_leftover_ru", "Request units that requests did not use in the last second; without a container label if the database's containers share them.", "database", "container")
 	descForecastItems = describe("ttl_forecast_items", "Items that expire within the horizon if nothing is written.", "database", "container", "horizon")
 	descForecastBytes = describe("ttl_forecast_bytes", "Bytes of items that expire within the horizon if nothing is written.", "database", "container", "horizon")
@@ -110,7 +111,7 @@ func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 	if err := s.containers(ctx, e); err != nil {
 		return nil, err
 	}
-	for _, cause := range []ru.Cause{ru.Sweep, ru.Assisted, ru.Forced} {
+	for _, cause := range []ru.Cause{ru.Sweep, ru.Assisted, ru.Debt, ru.Forced} {
 		work := e.SystemWork(cause)
 		s.counter(descPurgedItems, float64(work.Items), cause.String())
 		s.counter(descPurgedBytes, float64(work.Bytes), cause.String())
@@ -181,6 +182,7 @@ func (f *containerFigures) add(g *containerFigures) {
 	for i, a := range g.expiring {
 		f.expiring[i] = f.expiring[i].Plus(a)
 	}
+	f.Purge.Debt.Bytes += g.Purge.Debt.Bytes
 	f.Throughput.Leftover += g.Throughput.Leftover
 }
 
@@ -232,6 +234,7 @@ func (s *scrape) container(f *containerFigures) {
 	s.gauge(descLag, f.Purge.LagSeconds, f.Database, f.Container)
 	s.gauge(descPendingItems, float64(f.Expired.Items), f.Database, f.Container)
 	s.gauge(descPendingBytes, float64(f.Expired.Bytes), f.Database, f.Container)
+	s.gauge(descDebt, float64(f.Purge.Debt.Bytes), f.Database, f.Container)
 	for i, a := range f.expiring {
 		s.gauge(descForecastItems, float64(a.Items), f.Database, f.Container, horizonNames[i])
 		s.gauge(descForecastBytes, float64(a.Bytes), f.Database, f.Container, horizonNames[i])

@@ -395,7 +395,7 @@ func TestTTLAnswersAreSpelled(t *testing.T) {
 		"ttl/status" + inContainer: `{"now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,"clock":{"trusted":true},` +
 			`"erasure":{"withinSeconds":null,"lagSeconds":0,"overdueSeconds":0,"leftTables":0,"leftBytes":0,"working":false,"rewrittenBytes":0},"containers":[{"database":"d","container":"c",` +
 			`"defaultTtl":60,"ttlFinality":false,"live":{"items":0,"bytes":0},"expiredPending":{"items":0,"bytes":0},` +
-			`"purge":{"lagSeconds":0,"itemsPerSecond":0,"purgedItems":0,"purgedBytes":0,"requestUnits":0,"paused":true,"limit":null,"heldBack":"paused"},` +
+			`"purge":{"lagSeconds":0,"itemsPerSecond":0,"purgedItems":0,"purgedBytes":0,"requestUnits":0,"paused":true,"limit":null,"heldBack":"paused","debt":{"limitBytes":201326592,"bytes":0,"itemsPerWrite":0,"paidItems":0}},` +
 			`"throughput":{"mode":"report","provisioned":400,"used":0,"leftover":400,"shared":false},` +
 			`"partitions":[{"id":"0","live":{"items":0,"bytes":0},"expiredPending":{"items":0,"bytes":0},"lagSeconds":0}]}]}`,
 		"ttl/whatif" + inContainer + "&ttl=off": `{"database":"d","container":"c","now":"2101-01-01T00:00:00.000Z","nowMs":4133980800000,"currentDefaultTtl":60,"defaultTtl":null,` +
