@@ -31,6 +31,7 @@ var figures = []figure{
 	{"  size", func(p *engine.HistoryPoint) float64 { return float64(p.Expired.Bytes) }, bytesText},
 	{"lag", func(p *engine.HistoryPoint) float64 { return p.LagSeconds }, lag},
 	{"purged/s", func(p *engine.HistoryPoint) float64 { return p.ItemsPerSecond }, wholeText},
+	{"debt", func(p *engine.HistoryPoint) float64 { return float64(p.DebtBytes) }, bytesText},
 }
 
 func wholeText(f float64) string { return fmt.Sprintf("%.0f", f) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // The last hour of each container, for plots: what was live, what had expired and how long
-// ago, and how fast it was purged. A point is taken every ten seconds of the database's
+// ago, how fast it was purged, and the debt of purge. A point is taken every ten seconds of the database's
 // time, and kept in memory.
 
 package engine
@@ -38,6 +38,7 @@ type point struct {
 	usage          store.Usage
 	lagMs          int64
 	itemsPerSecond float64
+	debtBytes      int64
 }
 
 // slot returns the ten seconds that the point stands for.
@@ -174,6 +175,8 @@ type HistoryPoint struct {
 	LagSeconds float64 `json:"lagSeconds"`
 	// ItemsPerSecond is how many items purge removed in each of the seconds before.
 	ItemsPerSecond float64 `json:"itemsPerSecond"`
+	// DebtBytes is how far expired items exceeded the space that they may take.
+	DebtBytes int64 `json:"debtBytes"`
 }
 
 // History returns the last hour of a container, the present included.
@@ -187,7 +190,7 @@ func (e *Engine) History(c *catalog.Container) (History, error) {
 		Kept: kept, Points: make([]HistoryPoint, len(points)),
 	}
 	for i, p := range points {
-		h.Points[i] = HistoryPoint{clock.Stamp(p.atMs), p.atMs, p.usage, float64(p.lagMs) / 1000, p.itemsPerSecond}
+		h.Points[i] = HistoryPoint{clock.Stamp(p.atMs), p.atMs, p.usage, float64(p.lagMs) / 1000, p.itemsPerSecond, p.debtBytes}
 	}
 	return h, nil
 }
@@ -200,7 +203,7 @@ func (e *Engine) observeUsage(c *catalog.Container) (points []point, kept bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	p := point{nowMs, s.Usage, int64(1000 * s.Purge.LagSeconds), s.Purge.ItemsPerSecond}
+	p := point{nowMs, s.Usage, int64(1000 * s.Purge.LagSeconds), s.Purge.ItemsPerSecond, s.Purge.Debt.Bytes}
 	points, kept = e.histories.add(c.RID, v, p, nowMs-HistoryLength.Milliseconds())
 	return points, kept, nil
 }
