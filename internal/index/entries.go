@@ -126,6 +126,10 @@ func (t *Entries) HasScalar(start []byte) bool {
 // ordinal.
 func Carries(entry []byte) bool { return entryKind(entry[0]).carries() }
 
+// IsTerm reports whether an entry is a term. Terms are self-delimiting: the rows of a term
+// lie together, in the order of the items' ordinals, and no other row is among them.
+func IsTerm(entry []byte) bool { return entryKind(entry[0]) == entryTerm }
+
 // AppendStart appends the bytes that the entries of an index begin with.
 func AppendStart(dst []byte, k Kind, p Path) []byte {
 	return appendTermPath(append(dst, byte(k.entry())), p...)

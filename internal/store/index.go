@@ -84,8 +84,9 @@ func (w *writer) putIndex(c *current) {
 
 // removeIndex removes the index rows of an item, except those of entries that its next
 // version has too. Both lists are sorted. An item that was written under an earlier policy
-// may have no rows yet; deleting them has no effect. It returns how many rows were removed.
-func (w *writer) removeIndex(c *current, next *index.Entries) (removed int) {
+// may have no rows yet; deleting them has no effect. The rows of the ranged terms are removed
+// by the caller. It returns how many rows were removed.
+func (w *writer) removeIndex(c *current, next *index.Entries, ranged terms) (removed int) {
 	if c.overfull && c.ordinal <= w.meta.IndexedTo {
 		w.meta.Overfull--
 	}
@@ -98,11 +99,23 @@ func (w *writer) removeIndex(c *current, next *index.Entries) (removed int) {
 		if next != nil && n < next.Len() && bytes.Equal(next.At(n), entry) {
 			continue
 		}
+		if _, is := ranged[string(entry)]; is {
+			continue
+		}
 		w.key = w.p.prefix.appendIndexKey(w.key[:0], w.meta.Generation, entry, c.ordinal)
 		w.batch.Delete(w.key, indexRowBytes+ordinalBytes)
 		removed++
 	}
 	return removed
+}
+
+// terms is a set of terms.
+type terms map[string]struct{}
+
+// removeTerm removes the rows that a term has of the items from first to last.
+func (w *writer) removeTerm(term []byte, first, last uint64) {
+	x, generation := &w.p.prefix, w.meta.Generation
+	w.batch.DeleteRange(x.appendIndexKey(nil, generation, term, first), x.appendIndexKey(nil, generation, term, last+1))
 }
 
 // dropGenerations removes the index rows of all generations before the present.

@@ -357,15 +357,16 @@ func (w *writer) removeVictims(pl *plan) {
 			to++
 		}
 		run := pl.victims[from:to]
+		var ranged terms
 		if len(run) >= rangeRun {
-			w.removeRun(run)
+			ranged = w.removeRun(run)
 		}
 		for i := range run {
 			c := &run[i].current
 			w.takeExpiryLSN(&c.header)
 			w.recordPurge(c)
 			if len(run) >= rangeRun {
-				w.removeScattered(c)
+				w.removeScattered(c, ranged)
 			} else {
 				w.removeRows(c)
 			}
@@ -387,11 +388,49 @@ func follows(a, b *victim) bool {
 		a.header.baseMs == 0 && b.header.baseMs == 0
 }
 
-// removeRun removes the item rows and the feed rows of a run.
-func (w *writer) removeRun(run []victim) {
+// removeRun removes the item rows and the feed rows of a run, and the index rows of the terms
+// that it returns. A run is all items between its first and its last, so that every row that
+// a term has in between is of one of them.
+func (w *writer) removeRun(run []victim) (ranged terms) {
 	x, first, last := &w.p.prefix, &run[0], &run[len(run)-1]
 	w.batch.DeleteRange(x.appendItemKey(nil, first.ordinal), x.appendItemKey(nil, last.ordinal+1))
 	w.batch.DeleteRange(x.appendFeedKey(nil, position{LSN: first.header.lsn}), x.appendFeedKey(nil, position{LSN: last.header.lsn + 1}))
+	ranged = commonTerms(run)
+	for term := range ranged {
+		w.removeTerm([]byte(term), first.ordinal, last.ordinal)
+	}
+	return ranged
+}
+
+const (
+	// termSample is how many items of a run are looked at for common terms: the first ones,
+	// since values may come back in any rhythm.
+	termSample = 64
+	// commonTerm is how many of them have a common term. One range delete of its rows then
+	// replaces dozens of deletes.
+	commonTerm = 8
+)
+
+// commonTerms returns the terms that many items of a run have, such as those of a property
+// with few values.
+func commonTerms(run []victim) terms {
+	counts := map[string]int{}
+	common := terms{}
+	for i := range min(len(run), termSample) {
+		entries := &run[i].entries
+		for e := range entries.Len() {
+			entry := entries.At(e)
+			if !index.IsTerm(entry) {
+				continue
+			}
+			n := counts[string(entry)] + 1
+			counts[string(entry)] = n
+			if n == commonTerm {
+				common[string(entry)] = struct{}{}
+			}
+		}
+	}
+	return common
 }
 
 // purgeItem purges an expired item that a write replaces or removes.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +88,8 @@ func BenchmarkPurge(b *testing.B) {
 // properties whose values differ, as the creates of BenchmarkCreateIndexed leave them. Its
 // measure is processor time, with the flushes and compactions that the deletes cause.
 func BenchmarkPurgeIndexed(b *testing.B) {
+	const serverGCPercent = 400
+	defer debug.SetGCPercent(debug.SetGCPercent(serverGCPercent))
 	n := scaled(300_000)
 	f := makeFixture(b, onDisk(b), setup{definition: withTTL("3600"), nowMs: startMs})
 	defer func() { f.p.Close() }()

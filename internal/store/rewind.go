@@ -298,7 +298,7 @@ func (pl *rewindPlan) write(w *writer) error {
 
 func (w *writer) rewindItem(i *rewoundItem) {
 	if !i.old.overfull {
-		w.removeIndex(&i.old, &i.next.entries)
+		w.removeIndex(&i.old, &i.next.entries, nil)
 	}
 	w.putIndex(&i.next)
 	w.removeVersion(&i.old)

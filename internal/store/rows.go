@@ -50,7 +50,7 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	}
 	w.removeUnique(old)
 	w.putUnique(c)
-	removed := w.removeIndex(old, &c.entries)
+	removed := w.removeIndex(old, &c.entries, nil)
 	w.putIndex(c)
 	w.removeVersion(old)
 	// Without the delete, the engine would not know that there are bytes to erase.
@@ -69,16 +69,16 @@ func (w *writer) removeRows(c *current) {
 	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
 	w.batch.Delete(w.key, h.bodyAt()+h.size)
 	w.removeFeed(c)
-	w.removeScattered(c)
+	w.removeScattered(c, nil)
 }
 
 // removeScattered removes all rows of an item but the item row and the feed row, and
 // subtracts it from the counters. The caller removes those two, which are next to the rows
-// of items written before and after.
-func (w *writer) removeScattered(c *current) {
+// of items written before and after, and the rows of the ranged terms.
+func (w *writer) removeScattered(c *current, ranged terms) {
 	w.removeID(c)
 	w.removeUnique(c)
-	w.removeIndex(c, nil)
+	w.removeIndex(c, nil, ranged)
 	w.removeOwn(c)
 	w.count(-1, c)
 	w.changes = append(w.changes, change{ordinal: c.ordinal, old: c.entries})
