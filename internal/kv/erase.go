@@ -9,8 +9,9 @@ type Range struct {
 
 // Remains is what the files of a store may still hold of data that was deleted: the bytes of
 // deleted rows, and the deletes themselves, which name keys. A row that is deleted and set
-// again in one batch counts as deleted. One that is only set again does not: whether the bytes
-// of its old value are there is not known.
+// again in one batch counts as deleted. One that is only set again does not, and may hide
+// deletes of the same key: where values have to be erased, every batch that sets a key again
+// has to delete it first.
 type Remains struct {
 	// Oldest is the position of the oldest delete of which something may be left, or a lower
 	// one; 0 if nothing is left.

@@ -53,9 +53,6 @@ func (w *writer) updateRows(old, c *current, row []byte) (changed int) {
 	removed := w.removeIndex(old, &c.entries, nil)
 	w.putIndex(c)
 	w.removeVersion(old)
-	// Without the delete, the engine would not know that there are bytes to erase.
-	w.key = w.p.prefix.appendItemKey(w.key[:0], old.ordinal)
-	w.batch.Delete(w.key, old.header.bodyAt()+old.header.size)
 	w.putVersion(c, row)
 	w.logChange(logReplace, &c.header, old.header.wroteAt().LSN, row[c.header.bodyAt():])
 	w.changes = append(w.changes, change{c.ordinal, old.entries, c.entries})
@@ -119,14 +116,17 @@ func (w *writer) putTimes(c *current, row []byte) {
 	w.soonestMs = min(w.soonestMs, h.deadline(w.view.rules.containerDefault))
 }
 
-// removeVersion undoes putVersion, except for the item row.
+// removeVersion undoes putVersion.
 func (w *writer) removeVersion(c *current) {
 	w.removeTimes(c)
 	w.count(-1, c)
 }
 
-// removeTimes undoes putTimes, except for the item row.
+// removeTimes undoes putTimes. The item row is deleted although it is always written again:
+// otherwise the engine would not know that there are bytes to erase.
 func (w *writer) removeTimes(c *current) {
+	w.key = w.p.prefix.appendItemKey(w.key[:0], c.ordinal)
+	w.batch.Delete(w.key, c.header.bodyAt()+c.header.size)
 	w.removeFeed(c)
 	w.removeOwn(c)
 }

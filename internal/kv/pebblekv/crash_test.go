@@ -35,10 +35,12 @@ func TestCrash(t *testing.T) {
 	for _, mode := range []struct {
 		name   string
 		noSync bool
-	}{{"sync", false}, {"no sync", true}} {
+		erases bool // deleted rows are erased all the time
+	}{{"sync", false, false}, {"no sync", true, false}, {"sync and erase", false, true}} {
 		t.Run(mode.name, func(t *testing.T) {
 			for seed := range uint64(crashRuns * kvtest.LongFactor(t)) {
 				c := newCrashRun(seed, Options{NoSync: mode.noSync, tune: smallTables})
+				c.erases = mode.erases
 				if err := c.run(); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
@@ -144,6 +146,7 @@ type crashRun struct {
 	options Options
 	fs      *vfs.MemFS
 	rng     *rand.Rand // used by the crashing goroutine alone
+	erases  bool
 
 	begun, returned [crashWriters]atomic.Int64
 	started         chan struct{} // gets a value for each commit that begins
@@ -182,7 +185,20 @@ func (c *crashRun) run() error {
 		wg.Wait()
 		close(c.started)
 	}()
+	ctx, stop := context.WithCancel(context.Background())
+	erased := make(chan error, 1)
+	go func() {
+		var err error
+		for c.erases && err == nil {
+			err = db.Erase(ctx, everything(), goOn)
+		}
+		erased <- err
+	}()
 	c.crashNowAndThen()
+	stop()
+	if err := <-erased; err != nil && !errors.Is(err, context.Canceled) {
+		errs = append(errs, err)
+	}
 	errs = append(errs, db.Close())
 	for _, crash := range c.crashes {
 		if err := c.recover(crash); err != nil {

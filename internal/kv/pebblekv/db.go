@@ -38,7 +38,8 @@ type DB struct {
 	memTableBytes uint64
 	release       func() error // releases the inventory, the lock and the disk monitor
 
-	// position is one more than the engine's last sequence number. logged is the sequence
+	// position is one more than the engine's last sequence number, or 0 until that is known
+	// (now in remains.go). logged is the sequence
 	// number of the first delete since all logs were new, or 0 (remains.go).
 	position, logged atomic.Uint64
 	known            known

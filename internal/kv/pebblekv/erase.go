@@ -51,7 +51,10 @@ func (db *DB) Erase(ctx context.Context, ranges []kv.Range, step func(left kv.Re
 		return ctx.Err()
 	}
 	defer func() { <-db.erasing }()
-	e := &erasure{db: db, ranges: ranges, until: db.position.Load(), step: step}
+	e := &erasure{db: db, ranges: ranges, step: step}
+	if err := e.alive(func() error { e.until = db.now(); return nil }); err != nil {
+		return err
+	}
 	if err := step(e.left); err != nil {
 		return err
 	}
@@ -245,7 +248,7 @@ func (e *erasure) nudge(ctx context.Context, p piece) (gone bool, err error) {
 	return gone, err
 }
 
-// again writes keys again with their present values, and deletes those that do not exist.
+// again deletes keys, and sets those that exist again, with their present values.
 // The caller keeps the store open.
 func (e *erasure) again(ctx context.Context, keys ...[]byte) error {
 	db := e.db
@@ -261,7 +264,7 @@ func (e *erasure) again(ctx context.Context, keys ...[]byte) error {
 		case errors.Is(err, pebble.ErrNotFound):
 			err = b.Delete(key, nil)
 		case err == nil:
-			err = errors.Join(b.Set(key, value, nil), closer.Close())
+			err = errors.Join(b.Delete(key, nil), b.Set(key, value, nil), closer.Close())
 		}
 		if err != nil {
 			return errors.Join(translate(err), b.Close())
@@ -330,6 +333,10 @@ func (e *erasure) current() (m manifest, err error) {
 // removeManifests removes the manifests before the current one. The engine would keep one of
 // them.
 func (e *erasure) removeManifests(current uint64) error {
+	// The engine may be about to sync the marker of the current one.
+	if err := e.alive(func() error { return syncDir(e.db.fs, e.db.dir) }); err != nil {
+		return err
+	}
 	return e.remove(func(name string) bool {
 		digits, ok := strings.CutPrefix(name, manifestPrefix)
 		n, err := strconv.ParseUint(digits, 10, 63)
@@ -415,19 +422,4 @@ func (e *erasure) still(names *[]string) error {
 	}
 	*names = slices.DeleteFunc(*names, func(name string) bool { return !slices.Contains(now, name) })
 	return nil
-}
-
-// beginPosition sets the position of a store that was opened.
-func (db *DB) beginPosition() {
-	levels, err := db.pebble.SSTables()
-	if err != nil {
-		return // the position follows with the first commit
-	}
-	var last uint64
-	for _, level := range levels {
-		for i := range level {
-			last = max(last, uint64(level[i].LargestSeqNum))
-		}
-	}
-	db.position.Store(last + 1)
 }

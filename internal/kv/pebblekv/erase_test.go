@@ -141,3 +141,68 @@ func TestEraseLeavesNoDeletedBytes(t *testing.T) {
 		t.Errorf("the position fell from %d to %d", position, now)
 	}
 }
+
+// A row that is replaced twice, with compactions between, is erased too: the second
+// replacement must not hide the first.
+func TestEraseFindsReplacedRows(t *testing.T) {
+	dir := t.TempDir()
+	db := mustOpen(t, Options{Dir: dir, tune: uncompressed})
+	defer func() { _ = db.Close() }()
+	for round, value := range []string{"the first secret", "the second secret", "public"} {
+		var b kv.Batch
+		for i := range 100 {
+			b.Delete(fmt.Appendf(nil, "row %03d", i), 20)
+			b.Set(fmt.Appendf(nil, "row %03d", i), []byte(value))
+		}
+		if err := db.Commit(context.Background(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 { // to the last level
+			if err := db.Erase(context.Background(), everything(), goOn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.pebble.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Erase(context.Background(), everything(), goOn); err != nil {
+		t.Fatal(err)
+	}
+	if found := secretsIn(t, dir, "secret"); len(found) > 0 {
+		t.Errorf("found in %v", found)
+	}
+}
+
+// Only what is asked for is erased, and the rest is still known to be left.
+func TestEraseOfARange(t *testing.T) {
+	dir := t.TempDir()
+	db := mustOpen(t, Options{Dir: dir, tune: uncompressed})
+	defer func() { _ = db.Close() }()
+	for _, kind := range []string{"a", "b"} {
+		var set, remove kv.Batch
+		for i := range 2000 {
+			key := fmt.Appendf(nil, "%s %04d", kind, i)
+			set.Set(key, fmt.Appendf(nil, "secret of %s %s", kind, strings.Repeat("x", 100)))
+			if i%2 == 0 {
+				remove.Delete(key, 100)
+			}
+		}
+		for _, b := range []*kv.Batch{&set, &remove} {
+			if err := db.Commit(context.Background(), b); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.pebble.Flush(); err != nil { // each kind has tables of its own
+				t.Fatal(err)
+			}
+		}
+	}
+	ranges := []kv.Range{{Upper: []byte("b")}, {Lower: []byte("b")}}
+	if err := db.Erase(context.Background(), ranges[:1], goOn); err != nil {
+		t.Fatal(err)
+	}
+	_, left, err := db.Remains(ranges)
+	if err != nil || left[0] != (kv.Remains{}) || left[1].Tables == 0 {
+		t.Errorf("after the first range was erased: got %+v, %v", left, err)
+	}
+}

@@ -75,14 +75,12 @@ func open(o Options) (*DB, error) {
 		return nil, errors.Join(err, release())
 	}
 	fs.open.Store(true)
-	db := &DB{
+	return &DB{
 		pebble: pdb, fs: fs, watch: watch, dir: dir, durable: !o.NoSync, withoutLog: o.withoutLog, release: release,
 		memTableBytes: options.MemTableSize,
 		pointReads:    pebble.IterOptions{UseL6Filters: true},
 		erasing:       make(chan struct{}, 1),
-	}
-	db.beginPosition()
-	return db, nil
+	}, nil
 }
 
 // makeDir makes the directory, durably, and returns its absolute name without symbolic links:

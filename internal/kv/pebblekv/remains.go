@@ -249,7 +249,7 @@ func (db *DB) Remains(ranges []kv.Range) (position uint64, left []kv.Remains, er
 	if db.closed.Load() {
 		return 0, nil, kv.ErrClosed
 	}
-	position = db.position.Load()
+	position = db.now()
 	tables, err := db.tables()
 	if err != nil {
 		return 0, nil, err
@@ -267,17 +267,46 @@ func (db *DB) Remains(ranges []kv.Range) (position uint64, left []kv.Remains, er
 	return position, left, nil
 }
 
+// enginePosition returns one more than the engine's last sequence number; 0 if it cannot be
+// read, and then the next commit shows it.
+func (db *DB) enginePosition() uint64 {
+	empty := db.pebble.NewBatch()
+	defer func() { _ = empty.Close() }() // it holds memory alone
+	if empty.LogData([]byte{0}, nil) != nil || db.pebble.Apply(empty, pebble.NoSync) != nil {
+		return 0
+	}
+	return uint64(empty.SeqNum())
+}
+
+// now returns the position. Until the first commit it is not known.
+func (db *DB) now() uint64 {
+	if db.position.Load() == 0 {
+		db.reached(db.enginePosition())
+	}
+	return db.position.Load()
+}
+
+// reached records a position.
+func (db *DB) reached(position uint64) {
+	for {
+		now := db.position.Load()
+		if position <= now || db.position.CompareAndSwap(now, position) {
+			return
+		}
+	}
+}
+
 // notePosition records a commit that was applied: the engine's position after it, and
 // whether it deleted anything.
 func (db *DB) notePosition(pb *pebble.Batch, deletes bool) {
 	first := uint64(pb.SeqNum())
 	last := first + uint64(pb.Count()) // one more than the last
-	for {
-		now := db.position.Load()
-		if last <= now || db.position.CompareAndSwap(now, last) {
-			break
-		}
+	if first == 0 {
+		// The batch was as large as a memtable, and has become one: the engine has taken its
+		// data. The position is that of an empty batch behind it.
+		first, last = max(db.position.Load(), 1), db.enginePosition()
 	}
+	db.reached(last)
 	if deletes && db.logged.Load() == 0 {
 		db.logged.CompareAndSwap(0, first)
 	}

@@ -166,6 +166,14 @@ func (db *DB) removeSpareLogs() error {
 	if err != nil {
 		return err
 	}
+	// The engine may be about to sync what was read of the manifest.
+	if current.number > 0 {
+		if err := syncFile(db.fs.FS, db.fs.PathJoin(db.dir, manifestName(current.number))); errors.Is(err, iofs.ErrNotExist) {
+			return nil // another one is in use by now, and the next call reads it
+		} else if err != nil {
+			return err
+		}
+	}
 	for _, name := range files {
 		if n, ok := logNumber(name); ok && n < current.firstLog {
 			if err := db.fs.Remove(db.fs.PathJoin(db.dir, name)); err != nil && !errors.Is(err, iofs.ErrNotExist) {
@@ -174,6 +182,14 @@ func (db *DB) removeSpareLogs() error {
 		}
 	}
 	return nil
+}
+
+func syncFile(fs vfs.FS, name string) error {
+	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // flushNow writes the memtable out.
