@@ -41,11 +41,13 @@ type storm struct {
 	db *pebblekv.DB
 	e  *Engine
 	n  int
+	// dir has the files of db.
+	dir string
 }
 
 func newStorm(b testing.TB, paused bool) *storm {
 	b.Helper()
-	s := &storm{b: b, n: stormItems}
+	s := &storm{b: b, n: stormItems, dir: b.TempDir()}
 	if text := os.Getenv("MAYFLY_STORM"); text != "" {
 		var err error
 		if s.n, err = strconv.Atoi(text); err != nil {
@@ -53,7 +55,7 @@ func newStorm(b testing.TB, paused bool) *storm {
 		}
 	}
 	var err error
-	s.db, err = pebblekv.Open(pebblekv.Options{Dir: b.TempDir(), IsIndexKey: store.IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
+	s.db, err = pebblekv.Open(pebblekv.Options{Dir: s.dir, IsIndexKey: store.IsIndexKey, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
