@@ -55,6 +55,10 @@ suites: ## run the SDKs' own suites (AZURE_SDK_FOR_JS, _JAVA and _RUST name chec
 kill: ## kill the real server 20 times under load; nothing may be lost
 	test/kill/run
 
+.PHONY: alerts
+alerts: ## evaluate the alerts and the dashboard with Prometheus's engine
+	test/alerts/run
+
 .PHONY: lint
 lint: ## formatting, vet, staticcheck and tidiness
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
