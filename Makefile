@@ -40,6 +40,11 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: forget
+forget: ## measure purge beside the loads that it must keep up with (15 minutes)
+	go test -run '^$$' -bench Forget -benchtime 1x -timeout 1h -v ./cmd/mayfly
+	go test -run '^$$' -bench StormTraffic -benchtime 1x -timeout 1h -v ./internal/engine
+
 .PHONY: compat
 compat: ## run the official SDKs against the server
 	test/compat/run
