@@ -383,3 +383,27 @@ func TestPurgeIsFair(t *testing.T) {
 		}
 	})
 }
+
+// Purge follows a burst at once, also in a container in which nothing has expired before,
+// and while requests come.
+func TestPurgeFollowsABurst(t *testing.T) {
+	alive(t, Options{}, func(w *world) {
+		const burst = 3000
+		w.container("c", "-1", 1)
+		w.put("c", "k", "live", `"ttl":-1`)
+		for i := range burst {
+			w.put("c", "k", fmt.Sprint(i), "")
+		}
+		pass(20 * time.Second)
+		_, err := w.e.ReplaceContainer(context.Background(), "d", "c", definition("c", "1"), "")
+		w.must(err)
+		for range 150 {
+			_, err := w.read("c", "k", "live")
+			w.must(err)
+			pass(10 * time.Millisecond)
+		}
+		if s := w.status("c"); s.Expired.Items != 0 {
+			t.Errorf("after 1.5 seconds of requests, %d of %d items are left", s.Expired.Items, burst)
+		}
+	})
+}

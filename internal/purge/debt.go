@@ -107,9 +107,10 @@ func (p *Purger) assess(ctx context.Context, targets []Target) {
 			p.report(ctx, t, "expired items cannot be counted", err)
 			continue
 		}
-		if a.at > 0 {
-			p.pace.died(b.Expired.Items + b.Purged.Items - a.backlog.Expired.Items - a.backlog.Purged.Items)
+		if a.at == 0 { // nothing was due here: all that is expired has died since
+			a.backlog.Purged = b.Purged
 		}
+		p.pace.died(b.Expired.Items + b.Purged.Items - a.backlog.Expired.Items - a.backlog.Purged.Items)
 		a.target, a.at, a.backlog = t, now, b
 		p.charge(ctx, a, p.levyFor(a))
 		if now-began > quantum {
