@@ -60,7 +60,7 @@ func advice(status int, page string) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return " Give the server's key with --key or MAYFLY_KEY."
-	case status == http.StatusNotFound && strings.HasPrefix(page, "ttl/") && page != "ttl/explain":
+	case status == http.StatusNotFound && strings.HasPrefix(page, "ttl/") && page != "ttl/explain" && page != "ttl/undelete":
 		return " To list all containers: mayfly ttl status"
 	case status == http.StatusGone:
 		return " Use --from=kept or --from=now in place of --cursor."

@@ -8,6 +8,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +28,7 @@ type ttlCommand struct {
 	Forecast ttlForecast `cmd:"" help:"Show how much expires when, if nothing is written."`
 	Explain  ttlExplain  `cmd:"" help:"Show when an item expires, or that it does not, and why."`
 	History  ttlHistory  `cmd:"" help:"Show the last hour of a container: live, expired, and how far purge was behind."`
+	Undelete ttlUndelete `cmd:"" help:"Bring back an expired item that is not purged yet, or list such items."`
 	Events   ttlEvents   `cmd:"" help:"Show which items have expired, or follow them as they expire."`
 	Pause    ttlPause    `cmd:"" help:"Pause purge, everywhere or in one container. A restart does not resume it."`
 	Resume   ttlResume   `cmd:"" help:"Resume purge."`
@@ -51,6 +53,8 @@ Examples:
   mayfly ttl explain shop carts 1 ada                 the item "1" with the partition key "ada"
   mayfly ttl explain shop carts 1 '["ada",7]'         a partition key of two parts
   mayfly ttl history shop carts                       the last hour
+  mayfly ttl undelete shop carts                      list the expired items that can come back
+  mayfly ttl undelete shop carts 1 ada --ttl=1h       bring one back, for an hour
   mayfly ttl events shop carts --follow --json        a line for each item as it expires
   mayfly ttl pause shop carts
   mayfly ttl limit shop carts 500                     at most 500 items per second; 0 for no limit
@@ -101,8 +105,15 @@ type (
 		ID           string `arg:"" name:"id" help:"The item's id."`
 		PartitionKey string `arg:"" help:"Its partition key: plain text, or a JSON array."`
 	}
-	ttlHistory struct{ oneContainer }
-	ttlEvents  struct {
+	ttlHistory  struct{ oneContainer }
+	ttlUndelete struct {
+		oneContainer
+		ID           string `arg:"" name:"id" optional:"" help:"The item's id. Default: list the items that can come back."`
+		PartitionKey string `arg:"" optional:"" help:"Its partition key: plain text, or a JSON array."`
+		TTL          string `name:"ttl" placeholder:"DURATION" help:"How long the item lives from now on: for example 90s, 1h, 3d or a number of seconds, or -1 for ever."`
+		Count        int    `default:"100" placeholder:"N" help:"How many items to list, of each partition (${default})."`
+	}
+	ttlEvents struct {
 		oneContainer
 		From   string `enum:"kept,now" default:"kept" placeholder:"WHEN" help:"Where to begin: ${enum} (${default}). Events are kept for an hour."`
 		Cursor string `placeholder:"CURSOR" help:"Begin where an earlier call ended, in place of --from."`
@@ -152,6 +163,21 @@ func (s ttlExplain) Run(c *commands) error {
 
 func (s ttlHistory) Run(c *commands) error {
 	return show(&c.TTL, "history", s.query(), printHistory)
+}
+
+func (s ttlUndelete) Run(c *commands) error {
+	q := s.query()
+	switch {
+	case s.ID == "":
+		q.Set("count", fmt.Sprint(s.Count))
+		return show(&c.TTL, "undeletable", q, printUndeletable)
+	case s.PartitionKey == "" || s.TTL == "":
+		return errors.New("give the item's partition key, and with --ttl how long the item lives from now on")
+	}
+	q.Set("id", s.ID)
+	q.Set("partitionKey", s.PartitionKey)
+	q.Set("ttl", s.TTL)
+	return post(&c.TTL, "undelete", q, printExplanation)
 }
 
 func (s ttlPause) Run(c *commands) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -179,14 +180,33 @@ func printExplanation(w io.Writer, a *engine.Explanation) {
 	if a.TTL != catalog.TTLAbsent {
 		own = ttlText(a.TTL)
 	}
-	table(w, "ll", [][]string{
+	rows := [][]string{
 		{"Item", plain(a.ID) + " with the partition key " + plain(string(a.PartitionKey))},
 		{"Last written", a.WrittenAt},
 		{"Its own ttl", own},
 		{"Default TTL", ttlText(a.DefaultTTL)},
 		{label, expires},
-	})
+	}
+	if a.TouchedAt != nil {
+		rows = slices.Insert(rows, 2, []string{"Last touched", *a.TouchedAt})
+	}
+	table(w, "ll", rows)
 	fmt.Fprintf(w, "\n%s\n", a.Reason)
+}
+
+func printUndeletable(w io.Writer, a *engine.Undeletable) {
+	if len(a.Items) == 0 {
+		fmt.Fprintln(w, "There is no expired item that can come back.")
+		return
+	}
+	rows := [][]string{{"ID", "PARTITION KEY", "EXPIRED", "PURGED FROM"}}
+	for _, i := range a.Items {
+		rows = append(rows, []string{plain(i.ID), plain(string(i.PartitionKey)), i.ExpiredAt, i.PurgedFrom})
+	}
+	table(w, "llll", rows)
+	if a.More {
+		fmt.Fprintln(w, "\nThere are more: --count")
+	}
 }
 
 // plain returns a text unchanged, or quoted if it has control characters that a terminal

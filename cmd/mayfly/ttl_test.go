@@ -71,6 +71,7 @@ func testTTL(t *testing.T, b binary) {
 		{`ttl explain shop carts 2 ["ada"]`, []string{"30s ago", "still takes space"}},
 		{"ttl explain shop carts 3 ada", []string{"Expires       never\n"}},
 		{"ttl history shop carts", []string{"carts of shop", "live          2", "expired       1", "lag         30s", "SINCE "}},
+		{"ttl undelete shop carts", []string{"ID  PARTITION KEY  EXPIRED", `2   ["ada"]`}},
 		{"ttl events shop carts", []string{`  2  ["ada"]  by its own ttl of 1m`}},
 		{"ttl limit shop carts 500", []string{"at most 500 items/s in carts of shop"}},
 		{"ttl status shop carts", []string{"Limit                   500 items/s"}},
@@ -79,6 +80,7 @@ func testTTL(t *testing.T, b binary) {
 		{"ttl resume shop carts", []string{"paused everywhere: mayfly ttl resume"}},
 		{"ttl purge shop carts", []string{"Purged in carts of shop: 1 item, "}},
 		{"ttl explain shop carts 2 ada", []string{"Expired       ", "30s ago", "by its own ttl of 60 s, and was purged."}},
+		{"ttl undelete shop carts", []string{"There is no expired item that can come back."}},
 		{"ttl purge", []string{"Purged everywhere: 0 items, 0 B."}},
 		{"ttl resume", []string{"Purge goes on everywhere."}},
 		{"ttl --help", []string{"Examples:", "mayfly ttl whatif shop carts --ttl=1h", "--json"}},
@@ -98,7 +100,7 @@ func testTTL(t *testing.T, b binary) {
 // With --json every command prints only JSON.
 func testTTLJSON(t *testing.T, b binary, at string) {
 	for _, args := range []string{
-		"status", "status shop carts", "whatif shop carts --ttl=60", "forecast shop carts", "explain shop carts 1 ada", "history shop carts", "events shop carts",
+		"status", "status shop carts", "whatif shop carts --ttl=60", "forecast shop carts", "explain shop carts 1 ada", "history shop carts", "undelete shop carts", "events shop carts",
 		"pause", "resume", "limit shop carts 5", "limit shop carts 0", "purge",
 	} {
 		o := b.run(t, nil, append(append([]string{"ttl"}, strings.Fields(args)...), "--json", at)...)
@@ -123,6 +125,10 @@ func testTTLFails(t *testing.T, b binary, at string) {
 		"whatif shop carts":                    "--ttl",
 		"explain shop carts 9 ada":             "There is no item '9'",
 		"explain shop carts 9":                 "<partition-key>",
+		"undelete shop carts 9":                "with --ttl",
+		"undelete shop carts 1 ada":            "with --ttl",
+		"undelete shop carts 9 ada --ttl=1h":   "There is no item '9'",
+		"undelete shop carts 1 ada --ttl=1h":   "is live",
 		"forecast shop carts --interval=x":     "a duration such as",
 		"events shop carts --from=then":        "--from",
 		"events shop carts --cursor=x":         "Omit it to start over",

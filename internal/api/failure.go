@@ -93,6 +93,8 @@ var failures = []struct {
 	{catalog.ErrNotFound, Failure{404, 0, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{engine.ErrOwnerNotFound, Failure{404, 1003, "Owner resource does not exist. Learn more: https://aka.ms/cosmosdb-tsg-not-found"}},
 	{engine.ErrSession, Failure{404, 1002, "The read session is not available for the input session token."}},
+	{store.ErrLive, Failure{409, 0, "There is nothing to undelete: an item with this id and partition key is live."}},
+	{store.ErrFinal, Failure{403, 0, "Expired items of this container stay expired, since it has ttlFinality or a change feed of all versions."}},
 	{store.ErrExists, Failure{409, 0, "Entity with the specified id already exists in the system. Resource with specified id or name already exists."}},
 	{store.ErrNotUnique, Failure{409, 0, "Unique index constraint violation. Resource with specified id, name, or unique index already exists."}},
 	{catalog.ErrExists, Failure{409, 0, "Resource with specified id, name, or unique index already exists."}},

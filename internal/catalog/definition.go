@@ -49,6 +49,9 @@ type Definition struct {
 	// EraseWithin is Mayfly's own: the time in which the bytes of deleted items leave the
 	// disk; 0 for the server's, negative for any time.
 	EraseWithin time.Duration
+	// UndeleteGrace is Mayfly's own: how long after their deadlines items are not purged, so
+	// that they can be undeleted.
+	UndeleteGrace time.Duration
 	// AllVersions is how long the change feed keeps all versions and deletes; 0 means not
 	// at all.
 	AllVersions  time.Duration
@@ -100,7 +103,7 @@ func ParseDefinition(body []byte) (*Definition, error) {
 	}
 	for _, parse := range []func(*value.Object) error{
 		d.parseIndexing, d.parsePartitionKey, d.parseUniqueKeys, d.parseConflictResolution,
-		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseSliding, d.parseErasure, d.parseChangeFeed, d.checkOtherTypes,
+		d.parseGeospatial, d.parseComputed, d.parseVectors, d.parseTTL, d.parseFinality, d.parseExpireAt, d.parseSliding, d.parseErasure, d.parseChangeFeed, d.parseGrace, d.checkOtherTypes,
 	} {
 		if err := parse(o); err != nil {
 			return nil, err
@@ -436,6 +439,25 @@ func (d *Definition) parseErasure(o *value.Object) error {
 			value.Clip(string(raw)), minEraseSeconds, maxEraseSeconds)
 	}
 	d.EraseWithin = time.Duration(seconds) * time.Second
+	return nil
+}
+
+// parseGrace parses the grace, after all settings that it depends on.
+func (d *Definition) parseGrace(o *value.Object) error {
+	raw, ok := o.Lookup("undeleteGraceSeconds")
+	if absent(raw, ok) {
+		return nil
+	}
+	seconds, err := asInt("undeleteGraceSeconds", raw, 1, MaxTTL)
+	switch {
+	case err != nil:
+		return err
+	case d.DefaultTTL == TTLAbsent:
+		return invalid("The property 'undeleteGraceSeconds' can only be set together with 'defaultTtl'.")
+	case d.Final():
+		return invalid("The property 'undeleteGraceSeconds' cannot be set together with 'ttlFinality' or a change feed of all versions: there, expired items stay expired.")
+	}
+	d.UndeleteGrace = time.Duration(seconds) * time.Second
 	return nil
 }
 

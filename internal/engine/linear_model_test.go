@@ -139,7 +139,7 @@ func (s linearState) step(containerDefault catalog.TTL, in linearInput, out line
 		}
 		return wasGone && in.op != store.Create && in.op != store.Upsert && next.lsn >= s.lsn, next
 	case verdictExists:
-		return wasAlive && in.op == store.Create, s
+		return wasAlive && (in.op == store.Create || in.op == store.Undelete), s
 	case verdictPrecondition:
 		return wasAlive && in.ifMatch != "" && in.ifMatch != s.etag && in.op != store.Create && in.op != opRead, s
 	}
@@ -171,6 +171,9 @@ func (s linearState) write(early, end int64, in linearInput, out linearOutput) (
 	case verdictCreated:
 		return gone && (in.op == store.Create || in.op == store.Upsert), next
 	case verdictDone:
+		if in.op == store.Undelete {
+			return s.exists && early <= at, next
+		}
 		return alive && matches && (in.op == store.Upsert || in.op == store.Replace), next
 	}
 	return false, s
@@ -219,6 +222,11 @@ func TestLinearModelRefuses(t *testing.T) {
 		{"miss after a delete", []op{create("x", -1, 10, 1), remove(verdictDone, "", 10, 10, 2), read(verdictNotFound, "", 10, 10, 2)}, true},
 		{"partition that goes back", []op{create("x", -1, 10, 5), read(verdictDone, "x", 10, 10, 4)}, false},
 
+		{"undelete of what has expired", []op{create("x", 0, 10, 1), put(store.Undelete, verdictDone, "y", "", 12, 2), read(verdictDone, "y", 13, 13, 2)}, true},
+		{"undelete of what is there", []op{create("x", 0, 10, 1), put(store.Undelete, verdictDone, "y", "", 11, 2)}, false},
+		{"undelete of what was deleted", []op{create("x", 0, 10, 1), remove(verdictDone, "", 10, 10, 2), put(store.Undelete, verdictDone, "y", "", 12, 3)}, false},
+		{"undelete refused, since it is there", []op{create("x", 0, 10, 1), put(store.Undelete, verdictExists, "", "", 11, 0)}, true},
+		{"undelete refused, though it has expired", []op{create("x", 0, 10, 1), put(store.Undelete, verdictExists, "", "", 12, 0)}, false},
 		{"read before the deadline that it names", []op{named("x", 15, 10, 1), read(verdictDone, "x", 14, 14, 1)}, true},
 		{"read at the deadline that it names", []op{named("x", 15, 10, 1), read(verdictDone, "x", 15, 15, 1)}, false},
 		{"read of what named a deadline that had passed", []op{named("x", 5, 10, 1), read(verdictDone, "x", 10, 10, 1)}, false},

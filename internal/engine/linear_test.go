@@ -20,6 +20,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/ru"
 	"github.com/mayflydb/mayfly/internal/store"
+	"github.com/mayflydb/mayfly/internal/value"
 )
 
 const (
@@ -143,15 +144,21 @@ func (c *linearClient) request() (porcupine.Operation, error) {
 	i := c.rng.IntN(linearItems)
 	in := linearInput{
 		item: fmt.Sprint("item ", i),
-		op:   []store.Op{opRead, opRead, opRead, store.Upsert, store.Upsert, store.Create, store.Create, store.Replace, store.Delete, opTouch}[c.rng.IntN(10)],
+		op:   []store.Op{opRead, opRead, opRead, store.Upsert, store.Upsert, store.Create, store.Create, store.Replace, store.Delete, opTouch, store.Undelete}[c.rng.IntN(11)],
 		ttl:  []catalog.TTL{catalog.TTLAbsent, catalog.TTLAbsent, catalog.TTLForever, 1, 2, 3}[c.rng.IntN(6)],
+	}
+	if in.op == store.Undelete && c.run.container.ExpireAtPath != nil { // its deadline is by another reading of the clock
+		in.op = opRead
+	}
+	if in.op == store.Undelete && in.ttl == catalog.TTLAbsent {
+		in.ttl = 2
 	}
 	target := item("c", c.run.keys[i], in.item)
 	now := c.run.w.e.Clock().Now
 	if c.run.container.ExpireAtPath != nil && in.op > opRead && in.op != store.Delete && c.rng.IntN(2) == 0 {
 		in.at = now()/1000 - 1 + c.rng.Int64N(5)
 	}
-	if in.op > opRead && in.op != store.Create && c.rng.IntN(3) == 0 {
+	if in.op > opRead && in.op != store.Create && in.op != store.Undelete && c.rng.IntN(3) == 0 {
 		in.ifMatch = c.seen[in.item]
 	}
 	o := porcupine.Operation{ClientId: c.id, Input: in, Call: c.run.instants.Add(1)}
@@ -173,6 +180,8 @@ func (c *linearClient) do(in linearInput, target Target, pk string) (Answer, err
 	switch in.op {
 	case opRead:
 		return c.run.w.e.ReadItem(&Request{Target: target})
+	case store.Undelete:
+		return c.run.w.e.undelete(context.Background(), c.run.container, itemKey(c.run.container, value.PartitionKey{value.String(pk)}, in.item), in.ttl)
 	case opTouch:
 		return c.run.w.e.ReadItem(&Request{Target: target, SlidingTTL: "0"})
 	}
@@ -196,7 +205,7 @@ func (out *linearOutput) judge(in linearInput, res Answer, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		out.verdict = verdictNotFound
-	case errors.Is(err, store.ErrExists):
+	case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrLive):
 		out.verdict = verdictExists
 	case errors.Is(err, store.ErrPrecondition):
 		out.verdict = verdictPrecondition

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -37,18 +38,20 @@ const (
 )
 
 var ttlPages = map[string]ttlPage{
-	"status":   {http.MethodGet, ofAnyOfThese, nil, (*exchange).serveTTLStatus},
-	"whatif":   {http.MethodGet, ofContainer, []string{paramTTL}, (*exchange).serveWhatIf},
-	"forecast": {http.MethodGet, ofContainer, []string{paramInterval, paramCount}, (*exchange).serveForecast},
-	"explain":  {http.MethodGet, ofContainer, []string{paramID, paramKey}, (*exchange).serveExplain},
-	"history":  {http.MethodGet, ofContainer, nil, (*exchange).serveHistory},
-	"events":   {http.MethodGet, ofContainer, []string{paramCursor, paramFrom, paramFollow}, (*exchange).serveEvents},
-	"pause":    {http.MethodPost, ofAll, nil, (*exchange).servePause},
-	"resume":   {http.MethodPost, ofAll, nil, (*exchange).serveResume},
-	"limit":    {http.MethodPost, ofAll, []string{paramRate}, (*exchange).serveLimit},
-	"purge":    {http.MethodPost, ofAll, nil, (*exchange).servePurge},
-	"erase":    {http.MethodPost, ofAll, nil, (*exchange).serveErase},
-	"erasure":  {http.MethodGet, ofAll, nil, (*exchange).serveErasure},
+	"status":      {http.MethodGet, ofAnyOfThese, nil, (*exchange).serveTTLStatus},
+	"whatif":      {http.MethodGet, ofContainer, []string{paramTTL}, (*exchange).serveWhatIf},
+	"forecast":    {http.MethodGet, ofContainer, []string{paramInterval, paramCount}, (*exchange).serveForecast},
+	"explain":     {http.MethodGet, ofContainer, []string{paramID, paramKey}, (*exchange).serveExplain},
+	"history":     {http.MethodGet, ofContainer, nil, (*exchange).serveHistory},
+	"undeletable": {http.MethodGet, ofContainer, []string{paramCount}, (*exchange).serveUndeletable},
+	"undelete":    {http.MethodPost, ofContainer, []string{paramID, paramKey, paramTTL}, (*exchange).serveUndelete},
+	"events":      {http.MethodGet, ofContainer, []string{paramCursor, paramFrom, paramFollow}, (*exchange).serveEvents},
+	"pause":       {http.MethodPost, ofAll, nil, (*exchange).servePause},
+	"resume":      {http.MethodPost, ofAll, nil, (*exchange).serveResume},
+	"limit":       {http.MethodPost, ofAll, []string{paramRate}, (*exchange).serveLimit},
+	"purge":       {http.MethodPost, ofAll, nil, (*exchange).servePurge},
+	"erase":       {http.MethodPost, ofAll, nil, (*exchange).serveErase},
+	"erasure":     {http.MethodGet, ofAll, nil, (*exchange).serveErasure},
 }
 
 // serveTTL answers a page under ttl/. The client's key was already checked.
@@ -159,6 +162,37 @@ func (x *exchange) serveExplain(p params, c *catalog.Container) (any, error) {
 
 func (x *exchange) serveHistory(_ params, c *catalog.Container) (any, error) {
 	return x.h.engine.History(c)
+}
+
+func (x *exchange) serveUndeletable(p params, c *catalog.Container) (any, error) {
+	most, err := p.number(paramCount, defaultUndeletable, engine.MaxUndeletable)
+	if err != nil {
+		return nil, err
+	}
+	return x.h.engine.Undeletable(x.r.Context(), c, most)
+}
+
+func (x *exchange) serveUndelete(p params, c *catalog.Container) (any, error) {
+	id, err := p.id()
+	if err != nil {
+		return nil, err
+	}
+	key, err := p.partitionKey()
+	if err != nil {
+		return nil, err
+	}
+	if _, given := p[paramTTL]; !given {
+		return nil, badRequestf("Give the ttl that the item comes back with in the parameter ttl.")
+	}
+	ttl, err := p.ttl()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := x.h.engine.Undelete(x.r.Context(), c, id, key, ttl)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, api.Refuse(404, 0, fmt.Sprintf("There is no item '%s' with the partition key %s that has expired and is not purged.", value.Clip(id), value.Clip(key.String())))
+	}
+	return answer, err
 }
 
 func (x *exchange) servePause(_ params, c *catalog.Container) (any, error) {

@@ -37,8 +37,12 @@ const (
 	paramTTL       = "ttl"
 )
 
-// defaultIntervals is how many intervals a forecast has.
-const defaultIntervals = 24
+// defaultIntervals is how many intervals a forecast has, and defaultUndeletable how many items
+// a list of expired ones, if nothing else is asked for.
+const (
+	defaultIntervals   = 24
+	defaultUndeletable = 100
+)
 
 // params are the parameters of one request.
 type params map[string]string
@@ -123,13 +127,18 @@ func (p params) interval() (time.Duration, error) {
 }
 
 func (p params) count() (int, error) {
-	text, given := p[paramCount]
+	return p.number(paramCount, defaultIntervals, engine.MaxForecastIntervals)
+}
+
+// number parses a whole number from 1 on.
+func (p params) number(name string, absent, most int) (int, error) {
+	text, given := p[name]
 	if !given {
-		return defaultIntervals, nil
+		return absent, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > engine.MaxForecastIntervals {
-		return 0, badRequestf("The parameter count must be a whole number from 1 to %d, not '%s'.", engine.MaxForecastIntervals, value.Clip(text))
+	if err != nil || n < 1 || n > most {
+		return 0, badRequestf("The parameter %s must be a whole number from 1 to %d, not '%s'.", name, most, value.Clip(text))
 	}
 	return n, nil
 }

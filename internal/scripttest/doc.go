@@ -59,6 +59,7 @@
 //	whatif 60            the effect of another default TTL
 //	forecast 1h 24       how much will expire when
 //	explain a            when an item expires, and why
+//	undelete a ttl=10    bring an expired item back; undeletable lists those that can come back
 //	events               the items that expired since events were last read
 //
 //	now, freeze, advance 5s, set 2100-01-01T00:01:00Z, release, confirm

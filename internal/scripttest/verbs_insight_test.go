@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -101,6 +102,51 @@ func forecast(s *script, d *directive) string {
 //	lives until 2100-01-01T00:01:00.000Z (container): It has no ttl of its own, and …
 //	404 There is no item 'b' …
 func explain(s *script, d *directive) string {
+	return s.explained(d, http.MethodGet, "explain", nil)
+}
+
+// undelete brings items back, with a new ttl.
+//
+//	undelete a ttl=10
+//	----
+//	lives until 2100-01-01T00:00:20.000Z (item): Its own ttl is 10 s from its last write.
+func undelete(s *script, d *directive) string {
+	return s.explained(d, http.MethodPost, "undelete", url.Values{"ttl": {d.option("ttl")}})
+}
+
+// undeletable lists the items that can come back.
+//
+//	undeletable
+//	----
+//	a expired 2100-01-01T00:00:10.000Z, kept until 2100-01-01T00:01:10.000Z
+func undeletable(s *script, d *directive) string {
+	var u struct {
+		Items []struct{ ID, ExpiredAt, PurgedFrom string }
+		More  bool
+	}
+	query := url.Values{}
+	if count := d.option("count"); count != "" {
+		query.Set("count", count)
+	}
+	if refusal := s.decoded(d, s.expiry(d, http.MethodGet, "undeletable", query), &u); refusal != "" {
+		return refusal
+	}
+	var lines []string
+	for _, i := range u.Items {
+		lines = append(lines, fmt.Sprintf("%s expired %s, kept until %s", i.ID, i.ExpiredAt, i.PurgedFrom))
+	}
+	slices.Sort(lines) // partitions list theirs one after the other
+	if u.More {
+		lines = append(lines, "and more")
+	}
+	if len(lines) == 0 {
+		return "none"
+	}
+	return strings.Join(lines, "\n")
+}
+
+// explained asks a page that explains items, once for each.
+func (s *script) explained(d *directive, method, page string, more url.Values) string {
 	database, container := d.database(), d.container()
 	var lines []string
 	for _, object := range d.objects() {
@@ -114,7 +160,8 @@ func explain(s *script, d *directive) string {
 			"id":           {pointID(object, d.option("id"))},
 			"partitionKey": {s.partitionKey(d, database, container, object)},
 		}
-		if refusal := s.decoded(d, s.expiry(d, http.MethodGet, "explain", query), &x); refusal != "" {
+		maps.Copy(query, more)
+		if refusal := s.decoded(d, s.expiry(d, method, page, query), &x); refusal != "" {
 			lines = append(lines, refusal)
 			continue
 		}

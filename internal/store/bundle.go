@@ -253,7 +253,7 @@ func (w *writer) readOnly(r *write, old *current) (Result, error) {
 	return res, nil
 }
 
-// change prepares the write of an Update from the present item.
+// change prepares the write of an Update or Undelete from the present item.
 func (w *writer) change(r *write, old *current) (*write, error) {
 	asked := r.more.asked
 	item, err := asked.Change(old.body)
@@ -265,6 +265,6 @@ func (w *writer) change(r *write, old *current) (*write, error) {
 	if err != nil {
 		return nil, err
 	}
-	next.tallied = r.tallied
+	next.tallied, next.revives = r.tallied, r.op == Undelete
 	return next, nil
 }

@@ -42,7 +42,7 @@ func (k *checker) shadow(w *writer) {
 	*w = writer{p: &Partition{prefix: *k.prefix}}
 	w.init()
 	w.reset()
-	w.view = &view{published: &published{}}
+	w.view = &view{published: &published{container: k.container}}
 	w.meta.Generation = k.meta.Generation
 }
 

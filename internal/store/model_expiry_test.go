@@ -39,7 +39,10 @@ func (h *history) drawSettings(t *rapid.T) twinSettings {
 	default:
 		s.ttl = rapid.SampledFrom(modelDefaults).Draw(t, "default")
 	}
-	s.expireAt = ""
+	s.expireAt, s.grace = "", 0
+	if s.ttl != 0 && !s.finality && rapid.Bool().Draw(t, "with a grace") {
+		s.grace = rapid.Int64Range(1, 3).Draw(t, "grace")
+	}
 	if s.ttl != 0 {
 		s.expireAt = rapid.SampledFrom([]string{"", "reject", "accept"}).Draw(t, "expire at")
 	}
@@ -74,7 +77,7 @@ func (h *history) purgeAll(t *rapid.T) {
 		}
 	}
 	for _, i := range h.twin.items {
-		if h.twin.expiredAt(i, h.twin.nowMs) {
+		if h.twin.purgeable(i) {
 			t.Fatalf("%s/%s, lsn %d, is left after a purge", i.pk, i.id, i.lsn)
 		}
 	}
@@ -91,8 +94,8 @@ func (h *history) account(t *rapid.T, most int, done Purged, err error) {
 		if slices.Contains(there, i.ordinal) {
 			continue
 		}
-		if !h.twin.expiredAt(i, h.twin.nowMs) {
-			t.Fatalf("purge has removed %s/%s, lsn %d, which lives", i.pk, i.id, i.lsn)
+		if !h.twin.purgeable(i) {
+			t.Fatalf("purge has removed %s/%s, lsn %d, which lives or is kept", i.pk, i.id, i.lsn)
 		}
 		gone = gone.Plus(i.amount())
 		h.twin.lose(i)

@@ -59,6 +59,7 @@ func runHistory(t *rapid.T, k kind) {
 		"bundle":    h.writeBundles,
 		"race":      h.purgeBesideWrites,
 		"read":      h.readOne,
+		"undelete":  h.undelete,
 		"slide":     h.slide,
 		"slides":    h.slideBesideWrites,
 		"list":      h.listPage,
@@ -114,7 +115,7 @@ func newHistory(t *rapid.T, k kind) *history {
 // draw draws a write. Its conditions often hold.
 func (h *history) draw(t *rapid.T) twinWrite {
 	w := twinWrite{
-		op:  rapid.SampledFrom([]Op{Create, Upsert, Upsert, Replace, Delete}).Draw(t, "op"),
+		op:  rapid.SampledFrom([]Op{Create, Upsert, Upsert, Upsert, Replace, Replace, Delete, Undelete}).Draw(t, "op"),
 		pk:  rapid.SampledFrom(h.keys).Draw(t, "pk"),
 		id:  rapid.SampledFrom(modelIDs).Draw(t, "id"),
 		ttl: rapid.SampledFrom([]string{"", "", "-1", "1", "2", "3", "2147483647", "0", "-2", "null"}).Draw(t, "ttl"),
@@ -150,7 +151,9 @@ func (h *history) draw(t *rapid.T) twinWrite {
 // asked is the write for the partition.
 func (h *history) asked(t rapid.TB, w twinWrite) Write {
 	r := Write{Op: w.op, Key: h.f.key(w.pk, w.id), NewID: w.newID, IfMatch: w.ifMatch, IfNoneMatch: w.ifNoneMatch}
-	if w.op != Delete {
+	if w.op == Undelete {
+		r.Change = h.changed(w)
+	} else if w.op != Delete {
 		var err error
 		if r.Item, err = value.ParseObject([]byte(w.text())); err != nil {
 			t.Fatalf("%s: %v", w.text(), err)
@@ -242,7 +245,7 @@ func (h *history) writeBeside(t *rapid.T, begin func() (wait func())) {
 
 // refusedUnseen reports whether a write is refused for its ttl before it is queued.
 func (h *history) refusedUnseen(w twinWrite) bool {
-	return w.op != Delete && h.twin.settings.ttl != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
+	return w.op != Delete && w.op != Undelete && h.twin.settings.ttl != 0 && (w.ttl == "0" || w.ttl == "-2" || w.ttl == "null")
 }
 
 func (h *history) readOne(t *rapid.T) {
@@ -268,6 +271,28 @@ func (h *history) readOne(t *rapid.T) {
 	case err != nil || string(item.Body) != i.body || item.ETag != i.etag || item.ItemLSN != i.lsn:
 		t.Fatalf("read of %s/%s: got %+v, %s, %v, want %+v", pk, id, item, item.Body, err, i)
 	}
+}
+
+// undelete brings back an item, if it has expired and was not purged. It also looks for it
+// in the list of those that can come back.
+func (h *history) undelete(t *rapid.T) {
+	w := h.draw(t)
+	w.op, w.newID, w.ifMatch, w.ifNoneMatch = Undelete, "", "", ""
+	if i := h.twin.items[w.name()]; i != nil { // it keeps its unique keys
+		w.u, w.v = i.u, i.v
+	}
+	items, more, err := h.f.p.Undeletable(context.Background(), 100, h.twin.nowMs)
+	listed := 0
+	for _, i := range h.twin.items {
+		if !h.twin.isLive(i) {
+			listed++
+		}
+	}
+	if err != nil || more || len(items) != listed {
+		t.Fatalf("undeletable: got %+v, %v, %v, want %d", items, more, err, listed)
+	}
+	got, err := h.f.write(h.asked(t, w))
+	h.compare(t, w, got, err)
 }
 
 // slide reads an item and restarts its countdown.

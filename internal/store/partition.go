@@ -127,7 +127,7 @@ type Partition struct {
 
 		// The following fields are derived from the published state; see follow.
 		expiredCount expiredCount
-		// soonestMs is when the next item expires, or earlier.
+		// soonestMs is when the next item may be purged, or earlier.
 		soonestMs int64
 		// groupMs is the moment of the group under way; never if there is none.
 		groupMs int64
@@ -154,7 +154,8 @@ type published struct {
 	// number counts publications since the partition was opened, from 1. The lsn does not:
 	// purge leaves it as it is.
 	number uint64
-	// purged is the expired items that were removed since the partition was opened.
+	// purged is the expired items that were removed or undeleted since the partition was
+	// opened.
 	purged Amount
 }
 

@@ -74,7 +74,7 @@ type victim struct {
 	removed    bool
 }
 
-// PurgeDue returns when purge has work here: when the next item expires by the clock's
+// PurgeDue returns when purge has work here: when the next item may be purged by the clock's
 // horizon, or earlier. It returns Never if nothing expires.
 func (p *Partition) PurgeDue() int64 {
 	p.mu.Lock()
@@ -88,7 +88,8 @@ func (p *Partition) PurgeDue() int64 {
 // Never is the result of PurgeDue if nothing expires.
 const Never = never
 
-// Purge purges a group of items that have expired by the clock's horizon.
+// Purge purges a group of items that have expired by the clock's horizon, and whose
+// container's grace has passed.
 func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -208,12 +209,16 @@ func (p *Partition) findExpired(v *view, pl *plan, nowMs, doubtMs int64, most in
 		pl.victims, next = append(pl.victims, expired...), min(next, more)
 	}
 	pl.choose(most)
+	if next > 0 { // 0 is at once
+		next = purgeableFrom(next, graceMs(v.container))
+	}
 	return next, p.readVictims(v, pl)
 }
 
 // purgeable returns the rules that purge goes by, and the cuts up to which items may be
 // purged.
 func (v *view) purgeable(horizonMs, doubtMs int64) (rules, cuts) {
+	horizonMs -= graceMs(v.container)
 	r := v.rules.atHorizon(horizonMs, doubtMs)
 	return r, r.cutsAt(horizonMs)
 }
@@ -451,17 +456,20 @@ func (w *writer) recordPurge(c *current) {
 }
 
 // Oldest returns when the first item expired that is not purged yet, as of nowMs, and
-// whether there is one.
+// whether there is one. An item counts as expired from the end of its container's grace on,
+// since purge waits for that.
 func (p *Partition) Oldest(nowMs int64) (expiredMs int64, found bool, err error) {
 	v, err := p.acquire()
 	if err != nil {
 		return 0, false, err
 	}
 	defer p.release(v)
-	deadlineMs, found, err := v.firstExpired(v.rules.cutsAt(nowMs))
+	grace := graceMs(v.container)
+	deadlineMs, found, err := v.firstExpired(v.rules.cutsAt(nowMs - grace))
 	if !found || err != nil {
 		return 0, false, err
 	}
+	deadlineMs = purgeableFrom(deadlineMs, grace)
 	changedMs := v.meta.ChangedMs
 	if deadlineMs > nowMs { // final: it had expired before the default changed
 		return changedMs, true, nil
@@ -529,7 +537,7 @@ func DueOf(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
 			if err != nil {
 				return 0, err
 			}
-			next = min(next, first)
+			next = min(next, purgeableFrom(first, graceMs(c)))
 		}
 	}
 	return next, nil

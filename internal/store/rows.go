@@ -113,7 +113,7 @@ func (w *writer) putTimes(c *current, row []byte) {
 		w.key = x.appendOrderKey(w.key[:0], kindOwn, h.mark())
 		w.batch.Set(w.key, appendOwnRow(buf[:0], c))
 	}
-	w.soonestMs = min(w.soonestMs, h.deadline(w.view.rules.containerDefault))
+	w.soonestMs = min(w.soonestMs, purgeableFrom(h.deadline(w.view.rules.containerDefault), graceMs(w.view.container)))
 }
 
 // removeVersion undoes putVersion.

@@ -16,6 +16,7 @@ type twinSettings struct {
 	ttl      int64 // 0 for none
 	finality bool
 	policy   string // the indexing policy, "" for the default
+	grace    int64  // in seconds, 0 for none
 	inFeed   bool   // the change feed shows touches
 	expireAt string // the expireAtPast of the container, "" if items name no deadlines
 }
@@ -28,6 +29,9 @@ func (s twinSettings) members() string {
 	}
 	if s.finality {
 		text += `,"ttlFinality":true`
+	}
+	if s.grace != 0 {
+		text += fmt.Sprintf(`,"undeleteGraceSeconds":%d`, s.grace)
 	}
 	if s.inFeed {
 		text += `,"slidingTtlInChangeFeed":true`
@@ -63,6 +67,9 @@ func (i *twinItem) expiresAt(containerDefault int64) int64 {
 func (t *twin) expiredAt(i *twinItem, ms int64) bool {
 	return i.final || i.expiresAt(t.settings.ttl) <= ms
 }
+
+// purgeable reports whether purge may remove an item.
+func (t *twin) purgeable(i *twinItem) bool { return t.expiredAt(i, t.nowMs-1000*t.settings.grace) }
 
 // configure applies new settings.
 func (t *twin) configure(s twinSettings) {
@@ -185,20 +192,22 @@ func (t *twin) expiry(i *twinItem) Expiry {
 func (t *twin) oldest() (goneMs int64, found, exact bool) {
 	goneMs, exact = math.MaxInt64, true
 	for _, i := range t.items {
-		if t.expiredAt(i, t.nowMs) {
+		if t.purgeable(i) {
 			found = true
 			exact = exact && !i.final
-			goneMs = min(goneMs, max(i.expiresAt(t.settings.ttl), t.changedMs))
+			goneMs = min(goneMs, max(i.expiresAt(t.settings.ttl)+1000*t.settings.grace, t.changedMs))
 		}
 	}
 	return goneMs, found, exact
 }
 
-// firstDeadline returns when the next item expires, or expired.
+// firstDeadline returns when the next item may be purged.
 func (t *twin) firstDeadline() int64 {
 	first := int64(math.MaxInt64)
 	for _, i := range t.items {
-		first = min(first, i.expiresAt(t.settings.ttl))
+		if at := i.expiresAt(t.settings.ttl); at != math.MaxInt64 {
+			first = min(first, at+1000*t.settings.grace)
+		}
 		if i.final {
 			first = min(first, t.nowMs)
 		}

@@ -112,7 +112,7 @@ func (t *twin) write(w twinWrite) outcome {
 	ttl, ttlErr := strconv.ParseInt(w.ttl, 10, 64)
 	valid := w.ttl == "" || ttlErr == nil && (ttl == -1 || ttl > 0 && ttl < 1<<31)
 	badTTL := w.op != Delete && !valid && t.settings.ttl != 0
-	if badTTL && w.op != Update { // its item is not known before
+	if badTTL && w.op != Update && w.op != Undelete { // its item is not known before
 		return outcome{badTTL: true}
 	}
 	if !valid {
@@ -120,6 +120,17 @@ func (t *twin) write(w twinWrite) outcome {
 	}
 	old := t.items[w.name()]
 	live := t.isLive(old)
+	if w.op == Undelete {
+		switch {
+		case old == nil:
+			return outcome{err: ErrNotFound}
+		case live:
+			return outcome{err: ErrLive}
+		case t.settings.finality:
+			return outcome{err: ErrFinal}
+		}
+		live = true // it is replaced
+	}
 	if err := t.refusal(w, old, live); err != nil {
 		return outcome{err: err}
 	}
@@ -215,6 +226,9 @@ func (t *twin) refusal(w twinWrite, old *twinItem, live bool) error {
 	}
 	if w.op == Create {
 		return ErrExists
+	}
+	if w.op == Undelete {
+		return nil
 	}
 	if w.ifMatch != "" && w.ifMatch != "*" && w.ifMatch != old.etag {
 		return ErrPrecondition

@@ -40,8 +40,8 @@ type tx struct {
 type state struct {
 	meta      meta
 	log       changeLog
-	soonestMs int64  // the earliest deadline of the items written
-	purged    Amount // expired items that were removed
+	soonestMs int64  // when the first of the items written may be purged
+	purged    Amount // expired items that were removed or undeleted
 	assisted  assisted
 }
 

@@ -29,6 +29,9 @@ const (
 	Delete
 	// Update replaces an item with what Change returns for it.
 	Update
+	// Undelete brings back an expired item that is not purged, as what Change returns for
+	// it.
+	Undelete
 	// Read changes nothing and returns the item. In a WriteAll it sees the writes
 	// before it.
 	Read
@@ -58,7 +61,7 @@ type Write struct {
 	// NewID, for Replace, is the item's new id, which Item has too. If it is empty, the
 	// item keeps the id of Key.
 	NewID string
-	// Change, for Update, returns the new item for the body of the present one, as a read
+	// Change, for Update and Undelete, returns the new item for the body of the present one, as a read
 	// returns it. It must be quick, since all other writes of the partition wait for it,
 	// and it may be called several times.
 	Change func(body []byte) (*value.Object, error)
@@ -157,6 +160,7 @@ type write struct {
 	unique               [][]byte      // of the item to write
 	entries              index.Entries // of the item to write
 	tallied              bool          // the expired bytes of its logical partition were counted
+	revives              bool          // it brings back the expired item that it replaces
 	percent              int           // of a touch: how much of its life an item must have used up
 	row                  []byte        // header | identity | body; nil if there is no item to write
 	offsets              offsets
@@ -276,13 +280,13 @@ func (w *writer) execute(r *write) (Result, error) {
 	if r.op == touch {
 		return w.touch(r, &old)
 	}
-	if r.op > Update {
+	if r.op > Undelete {
 		return w.readOnly(r, &old)
 	}
 	if err := w.admit(r, &old); err != nil {
 		return Result{}, err
 	}
-	if r.op == Update {
+	if r.op == Update || r.op == Undelete {
 		if r, err = w.change(r, &old); err != nil {
 			return Result{}, err
 		}
@@ -341,7 +345,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	}
 	next.header.lsn, next.header.n = w.nextLSN()
 	work := ru.WriteWork{Bytes: next.header.size, IndexRows: next.entries.Len(), Indexed: next.entries.Len() > 0}
-	if old.live {
+	if old.live || r.revives {
 		next.ordinal = old.ordinal
 	}
 	expired, err := w.claim(r, old)
@@ -359,7 +363,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		w.purgeHolder(&expired[i])
 	}
 	body, etag := r.complete(&next, w.view.container, w.p.index)
-	if old.live {
+	if old.live || r.revives {
 		work.OldBytes, work.IndexRows = old.header.size, w.updateRows(old, &next, r.row)
 	} else {
 		if old.exists {
@@ -368,17 +372,22 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		w.meta.NextOrdinal++
 		w.insertRows(&next, r.row)
 	}
+	if r.revives {
+		w.discountExpired(old)
+	}
 	if r.renames() {
 		w.removeItem(old)
 	}
 	w.setItem(&next)
-	return Result{Created: !old.live, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
+	return Result{Created: !old.live && !r.revives, Body: body, ETag: etag, LSN: w.meta.LSN, Work: work}, nil
 }
 
 // admit decides whether the write may happen. An item that does not exist or has expired
 // fails every condition, except that it does not exist.
 func (w *writer) admit(r *write, old *current) error {
 	switch {
+	case r.op == Undelete:
+		return w.admitUndelete(old)
 	case !old.live && (r.op == Replace || r.op == Delete || r.op == Update):
 		return ErrNotFound
 	case !old.live:
