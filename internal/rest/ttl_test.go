@@ -182,9 +182,12 @@ func TestExplainPage(t *testing.T) {
 		}
 	}
 	admin(t, h, "POST", "ttl/purge", 200)
-	text := admin(t, h, "GET", "ttl/explain"+inContainer+"&id=own&partitionKey=ada", 404).failureText(t, 404, 0)
-	if !strings.Contains(text, `no item 'own' with the partition key ["ada"]`) || !strings.Contains(text, "was purged") {
-		t.Errorf("a purged item: %q", text)
+	if e := decode[engine.Explanation](t, admin(t, h, "GET", "ttl/explain"+inContainer+"&id=own&partitionKey=ada", 200)); !e.Purged || !e.Expired || !strings.Contains(e.Reason, "was purged") {
+		t.Errorf("a purged item: %+v", e)
+	}
+	text := admin(t, h, "GET", "ttl/explain"+inContainer+"&id=nobody&partitionKey=ada", 404).failureText(t, 404, 0)
+	if !strings.Contains(text, `no item 'nobody' with the partition key ["ada"]`) || !strings.Contains(text, "was purged") {
+		t.Errorf("an item that never was: %q", text)
 	}
 }
 
