@@ -111,9 +111,12 @@ func printStatus(w io.Writer, a *engine.TTLReport) {
 		if c.Throughput.Shared {
 			of = " of the database"
 		}
-		table(w, "ll", [][]string{
+		rows := [][]string{
 			{"Container", plain(c.Container) + " of " + plain(c.Database)},
 			{"Default TTL", ttlText(c.DefaultTTL)},
+		}
+		rows = append(rows, extensionRows(c)...)
+		table(w, "ll", append(rows, [][]string{
 			{"Live", amountText(c.Live)},
 			{"Expired, not purged", amountText(c.Expired)},
 			{"Purge", purgeText(c)},
@@ -122,8 +125,8 @@ func printStatus(w io.Writer, a *engine.TTLReport) {
 			{"Debt", debtText(c)},
 			{"Purged since the start", fmt.Sprintf("%s, for %.0f RU", amountText(store.Amount{Items: c.Purge.PurgedItems, Bytes: c.Purge.PurgedBytes}), c.Purge.Units)},
 			{"Throughput" + of, fmt.Sprintf("%.0f RU/s (%s): %.0f used, %.0f left over", c.Throughput.Provisioned, c.Throughput.Mode, c.Throughput.Used, c.Throughput.Leftover)},
-		})
-		rows := [][]string{{"PARTITION", "LIVE", "SIZE", "EXPIRED", "SIZE", "LAG"}}
+		}...))
+		rows = [][]string{{"PARTITION", "LIVE", "SIZE", "EXPIRED", "SIZE", "LAG"}}
 		for _, p := range c.Partitions {
 			rows = append(rows, []string{
 				p.ID, fmt.Sprint(p.Live.Items), byteCount(p.Live.Bytes),
@@ -192,6 +195,20 @@ func printExplanation(w io.Writer, a *engine.Explanation) {
 	}
 	table(w, "ll", rows)
 	fmt.Fprintf(w, "\n%s\n", a.Reason)
+}
+
+// extensionRows describes the settings of TTL that a container has beside its default.
+func extensionRows(c *engine.TTLStatus) (rows [][]string) {
+	if c.ExpireAtPath != "" {
+		rows = append(rows, []string{"Deadlines at", plain(c.ExpireAtPath)})
+	}
+	if c.SlidingTTLPercent != 0 {
+		rows = append(rows, []string{"Reads restart it", fmt.Sprintf("from %d %% of an item's life on", c.SlidingTTLPercent)})
+	}
+	if c.UndeleteGraceSeconds != 0 {
+		rows = append(rows, []string{"Purge waits", duration(time.Duration(c.UndeleteGraceSeconds) * time.Second)})
+	}
+	return rows
 }
 
 func printUndeletable(w io.Writer, a *engine.Undeletable) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/engine"
 )
 
 // post creates a resource on a server.
@@ -219,5 +220,15 @@ func TestTextForPeople(t *testing.T) {
 	}
 	if got := fmt.Sprint(itemCount(1), ", ", itemCount(0)); got != "1 item, 0 items" {
 		t.Errorf("items are counted as %q", got)
+	}
+}
+
+func TestStatusOfExtensions(t *testing.T) {
+	var b strings.Builder
+	printStatus(&b, &engine.TTLReport{Containers: []engine.TTLStatus{{Container: "c", Database: "d", ExpireAtPath: "/end", SlidingTTLPercent: 20, UndeleteGraceSeconds: 86400}}})
+	for _, want := range []string{"Deadlines at            /end\n", "Reads restart it        from 20 % of an item's life on\n", "Purge waits             1d\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got\n%s\nwant %q", b.String(), want)
+		}
 	}
 }

@@ -42,6 +42,11 @@ type TTLStatus struct {
 	TTLFinality bool        `json:"ttlFinality"`
 	// ExpireAtPath is where items name their deadlines, absent if they do not.
 	ExpireAtPath string `json:"expireAtPath,omitempty"`
+	// SlidingTTLPercent is after which share of their life reads restart the countdown of
+	// items, absent if they do not.
+	SlidingTTLPercent int `json:"slidingTtlPercent,omitempty"`
+	// UndeleteGraceSeconds is how long purge waits after deadlines, absent if it does not.
+	UndeleteGraceSeconds int64 `json:"undeleteGraceSeconds,omitempty"`
 	store.Usage
 	Purge      PurgeStatus       `json:"purge"`
 	Throughput ThroughputStatus  `json:"throughput"`
@@ -115,8 +120,8 @@ func (e *Engine) reported(containers []TTLStatus) (TTLReport, error) {
 func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
 	s := TTLStatus{
 		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(),
-		ExpireAtPath: c.ExpireAtPath.String(),
-		Purge:        PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
+		ExpireAtPath: c.ExpireAtPath.String(), SlidingTTLPercent: c.SlidingPercent, UndeleteGraceSeconds: int64(c.UndeleteGrace / time.Second),
+		Purge: PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
 	}
 	nowMs := e.clock.Now()
 	var usage []store.Usage
