@@ -50,15 +50,24 @@ type truth struct {
 	writtenMs     int64
 	leadMs        int64 // of the wall clock, at the write
 	ttlMs         int64 // 0 for no expiry
+	atMs          int64 // the deadline that it names, by any clock; 0 for none
 	n             int
 }
 
 // visible reports whether the database shows the item, by its wrong time, and live whether
 // it should.
 func (w *wronged) visible(i truth) bool {
+	if i.atMs != 0 {
+		return i.atMs > w.realMs+w.leadMs
+	}
 	return i.ttlMs == 0 || i.writtenMs+i.leadMs+i.ttlMs > w.realMs+w.leadMs
 }
-func (w *wronged) live(i truth) bool { return i.ttlMs == 0 || i.writtenMs+i.ttlMs > w.realMs }
+func (w *wronged) live(i truth) bool {
+	if i.atMs != 0 {
+		return i.atMs > w.realMs
+	}
+	return i.ttlMs == 0 || i.writtenMs+i.ttlMs > w.realMs
+}
 
 func (w *wronged) source() clock.Reading {
 	w.machine.Lock()
@@ -100,6 +109,7 @@ var wrongContainers = map[string]struct {
 	"own":  {`"defaultTtl":-1`, 1, 0},
 	"many": {`"defaultTtl":100`, 3, 100 * secondMs},
 	"log":  {`"defaultTtl":1000,"changeFeedPolicy":{"retentionDuration":1440}`, 1, 1000 * secondMs},
+	"ends": {`"defaultTtl":100,"expireAtPath":"/at"`, 1, 100 * secondMs},
 	"text": {`"defaultTtl":50,"fullTextPolicy":{"paths":[{"path":"/pk","language":"en-US"}]},"indexingPolicy":{"fullTextIndexes":[{"path":"/pk"}]}`, 1, 50 * secondMs},
 }
 
@@ -127,6 +137,11 @@ func (w *wronged) put(t *rapid.T) {
 	if ttl := rapid.SampledFrom([]int64{0, 2, 20, 200, 5000}).Draw(t, "ttl"); ttl > 0 {
 		i.ttlMs = ttl * secondMs
 		properties += fmt.Sprintf(`,"ttl":%d`, ttl)
+	}
+	if container == "ends" && rapid.Bool().Draw(t, "names its deadline") {
+		in := rapid.SampledFrom([]int64{1, 20, 200, 5000, 80_000}).Draw(t, "in")
+		i.atMs = ((w.realMs+w.leadMs)/secondMs + in) * secondMs
+		properties += fmt.Sprintf(`,"at":%d`, i.atMs/secondMs)
 	}
 	_, err := w.e.WriteItem(context.Background(), &Request{Target: item(container, id, id), Op: store.Upsert, Body: body(id, id, properties)})
 	w.must(err)
