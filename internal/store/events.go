@@ -307,7 +307,7 @@ func (w *eventWalk) describe(events []Event) error {
 	return nil
 }
 
-// MaxEventSearch is how many events LastEvent reads: a second's work.
+// MaxEventSearch is how many events LastEvent reads at most.
 const MaxEventSearch = 1_000_000
 
 // LastEvent returns the latest event of an item with the given key that was purged, if it

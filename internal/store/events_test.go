@@ -4,11 +4,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
 // events reads all events after a key, in pages, and returns their ids.
@@ -185,6 +188,46 @@ func TestEventsAreForgotten(t *testing.T) {
 	}
 	if got := f.rowsOf()[eventSpace]; got != 1 {
 		t.Errorf("the third event: %d are left, want 1", got)
+	}
+	f.checkClean()
+}
+
+// The last event of an item is found by its name, of several lives the latest, until the
+// name is erased from it.
+func TestLastEvent(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	for range 2 {
+		f.put("twice", "")
+		f.put("other", `"ttl":3`)
+		f.advance(11 * time.Second)
+		f.purgeAll()
+	}
+	last := func(id string) (Event, bool) {
+		t.Helper()
+		e, found, err := f.p.LastEvent(t.Context(), f.key("k", id))
+		f.must(err)
+		return e, found
+	}
+	if e, found := last("twice"); !found || e.ID != "twice" || e.Key.DeadlineMs != startMs+21_000 || e.WrittenMs != startMs+11_000 || e.TTL != catalog.TTLAbsent {
+		t.Errorf("got %+v, %v", e, found)
+	}
+	if e, found := last("other"); !found || e.Key.DeadlineMs != startMs+14_000 || e.TTL != 3 {
+		t.Errorf("got %+v, %v", e, found)
+	}
+	if e, found := last("none"); found {
+		t.Errorf("got %+v", e)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := f.p.LastEvent(ended, f.key("k", "none")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that has gone: %v", err)
+	}
+	f.must(f.p.Forget(t.Context(), startMs+21_000)) // up to the last event of the other
+	if e, found := last("other"); found {
+		t.Errorf("its name is erased, and it is found: %+v", e)
+	}
+	if _, found := last("twice"); !found {
+		t.Error("an event is not found, though its name is not erased")
 	}
 	f.checkClean()
 }
