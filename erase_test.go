@@ -5,6 +5,7 @@ package mayfly
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -160,5 +161,33 @@ func TestEraseRespectsPause(t *testing.T) {
 	found, err = rawtest.Find(o.Dir, []byte(secret+"-id-9"))
 	if err != nil || len(found) > 0 {
 		t.Errorf("a deleted item is in %v, %v", found, err)
+	}
+}
+
+// In real time, beside requests that go on: a minute after the last secret may be purged, no
+// file holds one.
+func TestEraseWithinAMinute(t *testing.T) {
+	if os.Getenv("MAYFLY_LONG") == "" {
+		t.Skip("takes 90 s; set MAYFLY_LONG")
+	}
+	o := Options{Dir: t.TempDir(), EraseWithin: time.Minute}
+	s := serveTest(t, o)
+	s.must(t, 201, "POST", "/dbs", `{"id":"d"}`, nil)
+	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}`, nil)
+	began := time.Now()
+	const lastSecret, ttl = 20 * time.Second, 5 * time.Second
+	for i := 0; time.Since(began) < lastSecret+ttl+time.Minute; i++ {
+		mark, life := "plain", ""
+		if time.Since(began) < lastSecret && i%2 == 0 {
+			mark, life = secret, `,"ttl":5`
+		}
+		s.must(t, 201, "POST", "/dbs/d/colls/c/docs", fmt.Sprintf(`{"id":"%s-%d","pk":"%s-%d","name":"%s %d"%s}`, mark, i, mark, i%100, mark, i, life), pk(fmt.Sprintf("%s-%d", mark, i%100)))
+		if i == 100 && len(secretFiles(t, o.Dir)) == 0 {
+			t.Fatal("no file holds a secret: the test tests nothing")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if found := secretFiles(t, o.Dir); len(found) > 0 {
+		t.Errorf("secrets are in %v: %+v", found, s.erasure(t))
 	}
 }

@@ -298,6 +298,10 @@ func TestDefinitionRefusals(t *testing.T) {
 
 		{with(`"ttlPropertyPath":"/a"`), "can only be set together with 'defaultTtl'"},
 		{with(`"expireAtPath":"/a"`), "can only be set together with 'defaultTtl'"},
+		{with(`"eraseWithin":"1h"`), "The input eraseWithin '\"1h\"' is invalid."},
+		{with(`"eraseWithin":9`), "from 10 to 2147483647, or -1 for any time"},
+		{with(`"eraseWithin":-2`), "The input eraseWithin '-2' is invalid."},
+		{with(`"eraseWithin":10.5`), "The input eraseWithin '10.5' is invalid."},
 		{with(`"defaultTtl":1,"expireAtPath":1`), mustBe("expireAtPath", "a string")},
 		{with(`"defaultTtl":1,"expireAtPath":"a"`), "The input expireAtPath 'a' is invalid."},
 		{with(`"defaultTtl":1,"expireAtPath":"/"`), "The input expireAtPath '/' is invalid."},
