@@ -82,7 +82,6 @@ var testLibraries = []string{
 var wallClock = map[string]string{
 	"internal/script":              "measures how long scripts take",
 	"internal/clock":               "it is the database's time",
-	"internal/store":               "a small group of writes waits as long as a sync takes",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
 	"internal/direct/directclient": "it signs requests",
 	"internal/direct":              "signature dates and time limits of connections",

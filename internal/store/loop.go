@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/invariant"
@@ -134,16 +133,12 @@ func (p *Partition) loop() {
 			}
 		}
 		group, last = p.collect(group[:0], first)
-		began, requests := time.Now(), len(group)
 		if task != nil {
 			group = append(group, task)
 		}
 		var err error
 		for rest := group; len(rest) > 0 && err == nil; {
 			rest, err = p.commit(rest)
-		}
-		if requests > 0 {
-			p.rhythm.note(requests, began, time.Now())
 		}
 		if err == nil && last != nil {
 			err = p.reconfigure(last)
@@ -161,12 +156,8 @@ const lingerYields = 4
 
 // linger lets requests that are ready to run reach the queue, so that they share
 // the group's sync: on busy processors that makes groups almost twice as large
-// (DESIGN.md has figures), and on idle ones it takes no time. There a small group waits
-// (rhythm.go).
+// (DESIGN.md has figures), and on idle ones it takes no time.
 func (p *Partition) linger() {
-	if d := p.rhythm.wait(1+len(p.queue), time.Now()); d > 0 {
-		time.Sleep(d)
-	}
 	for range lingerYields {
 		before := len(p.queue)
 		runtime.Gosched()

@@ -109,7 +109,6 @@ type Partition struct {
 	debt       debt
 
 	writer writer     // only the loop uses it
-	rhythm rhythm     // only the loop uses it
 	turn   sync.Mutex // held while a purge or index rows are planned and committed
 
 	touches touches
