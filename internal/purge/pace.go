@@ -62,7 +62,7 @@ const (
 	// the rate. While no requests come, they are larger.
 	groupEvery    = 20 * time.Millisecond
 	busyGroup     = 8
-	mostBusyGroup = 512
+	mostBusyGroup = 256
 	idleGroup     = 512
 
 	// Items that have waited for floorLag are purged at floorRate even if requests leave
