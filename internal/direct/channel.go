@@ -117,7 +117,7 @@ func (ch *channel) abort() {
 func (ch *channel) awaitAnswers() {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	ch.drainLocked()
+	ch.drainLocked(false)
 	for ch.mu.inFlight > 0 {
 		ch.room.Wait()
 	}
@@ -247,7 +247,7 @@ func (ch *channel) drop(n int64) error {
 func (ch *channel) begin() error {
 	ch.mu.Lock()
 	for !ch.mu.failed && (ch.mu.inFlight >= maxInFlight || ch.mu.queued >= maxQueuedBytes) {
-		if ch.drainLocked(); ch.mu.inFlight >= maxInFlight || ch.mu.queued >= maxQueuedBytes {
+		if ch.drainLocked(false); ch.mu.inFlight >= maxInFlight || ch.mu.queued >= maxQueuedBytes {
 			ch.room.Wait()
 		}
 	}
@@ -293,31 +293,31 @@ func (ch *channel) send(o outgoing) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.queueLocked(o)
-	if !ch.mu.writing {
-		ch.mu.writing = true
-		ch.mu.Unlock()
-		runtime.Gosched() // requests that arrived together are mostly answered together
-		ch.mu.Lock()
-		ch.mu.writing = false
-	}
-	ch.drainLocked()
+	ch.drainLocked(true)
 }
 
 // flush sends the answers that wait, unless another goroutine does.
 func (ch *channel) flush() {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	ch.drainLocked()
+	ch.drainLocked(false)
 }
 
-// drainLocked writes until nothing waits, unless another goroutine does.
-func (ch *channel) drainLocked() {
+// drainLocked writes until nothing waits, unless another goroutine does. If more answers may
+// come at once, from other goroutines, it lets these run before each write: requests that
+// arrived together are mostly answered together.
+func (ch *channel) drainLocked(more bool) {
 	if ch.mu.writing || len(ch.mu.queue) == 0 {
 		return
 	}
 	ch.mu.writing = true
 	batch := ch.mu.spare
 	for len(ch.mu.queue) > 0 {
+		if more {
+			ch.mu.Unlock()
+			runtime.Gosched()
+			ch.mu.Lock()
+		}
 		batch, ch.mu.queue = ch.mu.queue, batch[:0]
 		failed := ch.mu.failed
 		ch.mu.Unlock()
