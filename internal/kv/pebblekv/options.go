@@ -82,11 +82,10 @@ const (
 	// default of half of that, a third more bytes were compacted.
 	memTablesInBase = 8
 
-	// A range delete frees no space before its memtable is flushed: flush after a while,
-	// rather than when the memtable is full. After a second, as purge goes on, memtables were
-	// flushed that were almost empty, and each flush adds to what is compacted (DESIGN.md has
-	// figures).
-	flushDelayDeleteRange = 10 * time.Second
+	// A range delete frees no space before its memtable is flushed, and until then each
+	// commit has the next reader sort all range deletes of the memtable again: flush soon,
+	// rather than when the memtable is full (DESIGN.md has figures).
+	flushDelayDeleteRange = time.Second
 
 	// At most this many compactions at once, and half the processors.
 	compactionsMax = 4
