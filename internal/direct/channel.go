@@ -81,6 +81,8 @@ func newChannel(s *Server, conn Conn) *channel {
 
 // serve reads requests until the channel ends, and waits for those under way.
 func (ch *channel) serve() {
+	// What the reader has answered itself leaves before it waits for more requests.
+	ch.conn.BeforeRead(ch.flush)
 	err := ch.open()
 	for err == nil {
 		err = ch.next()
@@ -134,7 +136,6 @@ func (ch *channel) drain() {
 // the head has not arrived with it.
 func (ch *channel) awaitFrame() error {
 	for ch.in.Buffered() == 0 {
-		ch.flush()
 		if err := ch.setIdleDeadline(); err != nil {
 			return err
 		}
@@ -173,13 +174,11 @@ func (ch *channel) underWay() bool {
 	return ch.mu.inFlight > 0
 }
 
-// expect sets a time limit if fewer than n bytes have arrived, and sends what the reader has
-// answered itself before it waits for the rest.
+// expect sets a time limit if fewer than n bytes have arrived.
 func (ch *channel) expect(n int) error {
 	if ch.in.Buffered() >= n {
 		return nil
 	}
-	ch.flush()
 	ch.idleFrom = time.Time{} // the next idle time has to set its own
 	return ch.conn.SetReadDeadline(time.Now().Add(frameTimeout))
 }
@@ -204,6 +203,7 @@ func (ch *channel) head(share *memory.Share) (h rntbd.RequestHead, tokens string
 		_, err = ch.in.Discard(h.Length)
 		return h, tokens, err
 	}
+	ch.flush() // there may be no memory for long
 	if err := share.Take(ch.ctx, int64(2*h.Length)); err != nil {
 		return h, "", err
 	}

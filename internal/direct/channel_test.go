@@ -3,6 +3,7 @@
 package direct_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -289,6 +290,55 @@ func TestReadsThatArriveTogether(t *testing.T) {
 		}
 		if c.ends {
 			ch.ended(c.name)
+		}
+	}
+}
+
+// held is a connection that keeps back what is written.
+type held struct {
+	net.Conn
+	kept []byte
+	on   bool
+}
+
+func (c *held) Write(p []byte) (int, error) {
+	if !c.on {
+		return c.Conn.Write(p)
+	}
+	c.kept = append(c.kept, p...)
+	return len(p), nil
+}
+
+// Over TLS, reads whose records arrive together are answered, and leave before the
+// server waits for the rest of a record of which a part has arrived.
+func TestRecordsThatArriveTogether(t *testing.T) {
+	s := newContainer(t, mayfly.Options{})
+	s.do(s.dial(), s.item(rntbd.Create, "", "p", `{"id":"1","pk":"p"}`), 201)
+	const reads = 5
+	for _, late := range []int{0, 1, 30, 200} { // bytes of the last record that come later
+		plain := s.connect()
+		under := &held{Conn: plain.Conn}
+		conn := tls.Client(under, &tls.Config{InsecureSkipVerify: true})
+		ch := &raw{conn, bufio.NewReader(conn), t}
+		ch.send(opening(1))
+		if status := ch.head(); status != 200 {
+			t.Fatalf("opened with %d", status)
+		}
+		for range 2 {
+			under.on = true
+			for i := range reads {
+				ch.send(s.item(rntbd.Read, "1", "p", "").Frame(uint32(i)))
+			}
+			ends := len(under.kept) - late
+			plain.send(under.kept[:ends])
+			for range reads - min(late, 1) {
+				ch.answer(200)
+			}
+			if late > 0 {
+				plain.send(under.kept[ends:])
+				ch.answer(200)
+			}
+			under.on, under.kept = false, nil
 		}
 	}
 }

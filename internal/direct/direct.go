@@ -62,6 +62,9 @@ type Conn interface {
 	// closed before. Idle records that there are none.
 	Begin() bool
 	Idle()
+	// BeforeRead has f called before each read that may wait for the client. It is called
+	// before the first read.
+	BeforeRead(f func())
 	// Hold keeps back what is written, until Flush.
 	Hold()
 	Flush() error

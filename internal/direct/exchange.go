@@ -231,6 +231,9 @@ func (x *exchange) readBody(length int64) (left int64, err error) {
 	if err := x.ch.expect(int(length)); err != nil {
 		return from.N, err
 	}
+	if length > readBytes {
+		x.ch.flush() // there may be no memory for long
+	}
 	x.Share.AwaitClient(true)
 	x.Request.Body, err = x.Receive(&from, int(length))
 	x.Share.AwaitClient(false)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +26,8 @@ import (
 )
 
 // TestMeasure measures the server's CPU time for reads and creates of items of 1 KiB, over
-// HTTP/1.1 and over direct mode by turns, with eight requests in flight. It needs a binary
+// HTTP/1.1 and over direct mode by turns, with eight requests in flight, and logs the medians
+// of all rounds, and of the ratios within each, and the means. It needs a binary
 // (MAYFLY_BINARY) and a machine with nothing else to do, so it runs only if it is asked to
 // (MAYFLY_MEASURE is how many rounds).
 func TestMeasure(t *testing.T) {
@@ -33,7 +35,7 @@ func TestMeasure(t *testing.T) {
 	if rounds == 0 {
 		t.Skip("MAYFLY_MEASURE is not set")
 	}
-	m := &measured{s: startBinary(t), sums: map[string]time.Duration{}, counts: map[string]int{}}
+	m := &measured{s: startBinary(t), micros: map[string][]float64{}}
 	m.s.database("d")
 	m.s.container("d", "c", "/pk")
 	m.create(m.direct(false), "first")
@@ -41,29 +43,44 @@ func TestMeasure(t *testing.T) {
 		name string
 		do   func(op, id string) error
 	}{{"HTTP", m.http()}, {"direct over TLS", m.direct(true)}, {"direct without TLS", m.direct(false)}}
-	for range rounds {
+	for i := range rounds {
 		for _, op := range []string{"read", "create"} {
-			for _, over := range transports {
+			for j := range transports {
+				over := transports[(i+j)%len(transports)]
 				m.round(t, op, over.name, over.do)
 			}
 		}
 	}
 	for _, op := range []string{"read", "create"} {
 		for _, over := range transports {
-			t.Logf("%-7s %-20s %5.1f us, %.2f of HTTP", op, over.name, m.micros(op+over.name), m.micros(op+over.name)/m.micros(op+"HTTP"))
+			took, http := m.micros[op+over.name], m.micros[op+"HTTP"]
+			ratios := make([]float64, rounds)
+			for i := range ratios {
+				ratios[i] = took[i] / http[i]
+			}
+			t.Logf("%-7s %-20s median %5.1f us, %.2f of HTTP; mean %5.1f us, %.2f of HTTP", op, over.name, median(took), median(ratios), mean(took), mean(took)/mean(http))
 		}
 	}
 }
 
 type measured struct {
 	s      *testServer
-	sums   map[string]time.Duration
-	counts map[string]int
+	micros map[string][]float64 // CPU time per request, of each round
 	next   atomic.Int64
 }
 
-func (m *measured) micros(of string) float64 {
-	return float64(m.sums[of].Microseconds()) / float64(max(m.counts[of], 1))
+func median(of []float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// mean has the flushes and compactions of the store in it, which fall into some rounds.
+func mean(of []float64) float64 {
+	sum := 0.0
+	for _, v := range of {
+		sum += v
+	}
+	return sum / float64(len(of))
 }
 
 // item1K is an item of about 1 KiB.
@@ -79,7 +96,7 @@ func (m *measured) create(do func(op, id string) error, id string) {
 
 // round sends requests for a while, eight at a time.
 func (m *measured) round(t *testing.T, op, over string, do func(op, id string) error) {
-	const inFlight, each = 8, 2 * time.Second
+	const inFlight, each = 8, 500 * time.Millisecond
 	before, n := cpuTime(t, m.s.pid), atomic.Int64{}
 	end := time.Now().Add(each)
 	var wg sync.WaitGroup
@@ -99,8 +116,8 @@ func (m *measured) round(t *testing.T, op, over string, do func(op, id string) e
 		})
 	}
 	wg.Wait()
-	m.sums[op+over] += cpuTime(t, m.s.pid) - before
-	m.counts[op+over] += int(n.Load())
+	took := cpuTime(t, m.s.pid) - before
+	m.micros[op+over] = append(m.micros[op+over], float64(took.Microseconds())/float64(max(n.Load(), 1)))
 }
 
 func (m *measured) direct(secure bool) func(op, id string) error {

@@ -19,6 +19,7 @@
 package rest
 
 import (
+	"bufio"
 	"cmp"
 	"crypto/tls"
 	"errors"
@@ -370,7 +371,10 @@ func (s *Splitter) channel(conn net.Conn, c *splitConn) error {
 	if err := c.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	c.cork = &cork{}
+	c.cork, c.ahead = &cork{}, &ahead{from: c.Conn}
+	if conn != net.Conn(c) {
+		c.ahead.buffer = bufio.NewReaderSize(c.ahead, aheadBytes)
+	}
 	s.options.Direct(&Channel{conn, c})
 	return nil
 }

@@ -6,6 +6,7 @@
 package rest
 
 import (
+	"bufio"
 	"net"
 	"sync"
 )
@@ -39,6 +40,37 @@ func (c *Channel) Hold() { c.under.cork.hold() }
 
 // Flush sends what was kept back, with one system call.
 func (c *Channel) Flush() error { return c.under.cork.flush(c.under.Conn) }
+
+// BeforeRead has f called before each read of the connection that may wait for the client.
+// With TLS, frames that have arrived are read without one.
+func (c *Channel) BeforeRead(f func()) { c.under.ahead.before = f }
+
+// aheadBytes is how much is read of a channel at once, beneath TLS: several requests that
+// write small items.
+const aheadBytes = 16 << 10
+
+// ahead reads a channel's connection. TLS asks for little more than one record at a time, so
+// beneath it a buffer takes all that has arrived.
+type ahead struct {
+	from   net.Conn
+	before func()
+	buffer *bufio.Reader // nil without TLS
+}
+
+// Read reads from the network.
+func (a *ahead) Read(p []byte) (int, error) {
+	if a.before != nil {
+		a.before()
+	}
+	return a.from.Read(p)
+}
+
+func (a *ahead) read(p []byte) (int, error) {
+	if a.buffer != nil {
+		return a.buffer.Read(p)
+	}
+	return a.Read(p)
+}
 
 const (
 	// maxCorked is how many bytes a cork keeps back at most: several frames, or a large

@@ -74,16 +74,20 @@ type splitConn struct {
 	unread bool
 	// failures are the connection's failed authentications.
 	failures api.Failures
-	// cork holds back the frames of a channel; nil for HTTP.
-	cork *cork
+	// cork holds back the frames of a channel, and ahead reads them; nil for HTTP.
+	cork  *cork
+	ahead *ahead
 }
 
-// Read implements net.Conn. After the first bytes it costs one load and one branch.
+// Read implements net.Conn. After the first bytes it costs two loads and two branches.
 func (c *splitConn) Read(p []byte) (int, error) {
 	if c.first.rest.Load() != nil {
 		if n := c.first.read(p); n > 0 {
 			return n, nil
 		}
+	}
+	if c.ahead != nil {
+		return c.ahead.read(p)
 	}
 	return c.Conn.Read(p)
 }
