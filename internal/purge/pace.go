@@ -34,18 +34,20 @@ const (
 
 	// Purge keeps up with what expires: keepUp times the rate of the last second or of the
 	// last deathSeconds, whichever is higher, up to mostKeepUp. So a burst that expires at
-	// once is purged in about deathSeconds.
+	// once is purged within deathSeconds.
 	keepUp       = 1.5
-	deathSeconds = 8
+	deathSeconds = 10
 	mostKeepUp   = 12_500
 
 	// While requests come, purge works for workWindow and rests for restWindow, in turn.
 	// After each rest the rate is adjusted: multiplied by rateCut if requests are slow with
-	// purge, and by rateGrowth if they are not and the rate was used.
-	workWindow = 800 * time.Millisecond
-	restWindow = 200 * time.Millisecond
-	rateGrowth = 1.25
-	rateCut    = 0.5
+	// purge, and by rateGrowth if they are not and the rate was used. While the rate follows
+	// what expires, a comparison changes nothing at once, and purge works for followWindow.
+	workWindow   = 800 * time.Millisecond
+	followWindow = 5 * workWindow
+	restWindow   = 200 * time.Millisecond
+	rateGrowth   = 1.25
+	rateCut      = 0.5
 
 	// lookEvery is how often the engine and the deaths are looked at.
 	lookEvery = 250 * time.Millisecond
@@ -93,10 +95,11 @@ type pace struct {
 		stalls   int64
 
 		resting    bool
+		windowAt   time.Duration // when the window began
 		windowEnds time.Duration
 		latencies  latencies // when the window began
 		purged     int64     // in the window
-		used       int64     // in the last working window
+		used       float64   // items a second, in the last working window
 		paid       bool      // writes paid in the window: it compares nothing
 		comparison comparison
 		slow       bool
@@ -150,8 +153,13 @@ func (p *pace) died(items int64) {
 // target returns the rate while requests come; the lock is held.
 func (p *pace) target() float64 {
 	m := &p.mu
-	r := max(m.rate, min(keepUp*m.deaths.rate(), perProcessor(mostKeepUp)))
+	r := max(m.rate, p.keepUpRate())
 	return max(min(r, leastRate), r*m.brake)
+}
+
+// keepUpRate returns the rate at which purge keeps up with what expires; the lock is held.
+func (p *pace) keepUpRate() float64 {
+	return min(keepUp*p.mu.deaths.rate(), perProcessor(mostKeepUp))
 }
 
 // limited reports whether there is a rate; the lock is held.
@@ -203,13 +211,17 @@ func (p *pace) turnWindow(now time.Duration) {
 	if m.resting {
 		p.adjust()
 	} else {
-		m.used = m.purged
+		m.used = float64(m.purged) / max(restWindow, now-m.windowAt).Seconds()
 	}
 	m.resting = m.busy && !m.resting && m.purged > 0
-	m.latencies, m.purged, m.paid = l, 0, false
-	m.windowEnds = now + workWindow
-	if m.resting {
+	m.latencies, m.purged, m.paid, m.windowAt = l, 0, false, now
+	switch {
+	case m.resting:
 		m.windowEnds = now + restWindow
+	case p.keepUpRate() > m.rate:
+		m.windowEnds = now + followWindow
+	default:
+		m.windowEnds = now + workWindow
 	}
 }
 
@@ -220,7 +232,7 @@ func (p *pace) adjust() {
 	switch {
 	case m.slow:
 		m.rate = max(min(perProcessor(politeRate), m.rate), m.rate*rateCut)
-	case float64(m.used) > m.rate*workWindow.Seconds()/2:
+	case m.used > m.rate/2:
 		m.rate = min(mostRate, m.rate*rateGrowth)
 	}
 }

@@ -276,7 +276,7 @@ func TestRateFollowsDeaths(t *testing.T) {
 	if b.rate() != perProcessor(politeRate) {
 		t.Errorf("after the last death the rate is %.0f", b.rate())
 	}
-	// A burst is purged within the time over which deaths are counted, and a little.
+	// A burst is purged within the time over which deaths are counted.
 	const burst = 60_000
 	b.died(burst)
 	left, began := float64(burst), b.now
@@ -286,6 +286,22 @@ func TestRateFollowsDeaths(t *testing.T) {
 	}
 	if took := b.now - began; took > deathSeconds*time.Second {
 		t.Errorf("a burst of %d items takes %v", burst, took)
+	}
+	// So is one that takes all of that time at the highest rate, with its few rests.
+	b.now += deathSeconds * time.Second
+	b.requests(100, time.Millisecond)
+	left, began = 9*perProcessor(mostKeepUp), b.now
+	for b.died(int64(left)); left > 0; {
+		worked := b.rate() * lookEvery.Seconds()
+		if b.mu.resting {
+			worked = 0
+		}
+		b.purged(int64(worked))
+		b.requests(100, time.Millisecond)
+		left -= worked
+	}
+	if took := b.now - began; took > deathSeconds*time.Second {
+		t.Errorf("a burst at the highest rate takes %v", took)
 	}
 	b.died(1e9)
 	if most := perProcessor(mostKeepUp); b.rate() != most {
