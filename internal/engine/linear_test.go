@@ -32,7 +32,7 @@ const (
 )
 
 // Concurrent clients use few items while time passes. Some order of their requests must
-// explain all answers. Ten histories of a thousand requests, times MAYFLY_LONG.
+// explain all answers. Thirteen histories of a thousand requests, times MAYFLY_LONG.
 func TestLinearizability(t *testing.T) {
 	for _, c := range []struct {
 		name       string

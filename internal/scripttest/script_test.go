@@ -4,11 +4,13 @@ package scripttest
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,8 +41,15 @@ const (
 	defaultContainer = "c"
 )
 
+// scriptsAtOnce is how many scripts run at a time, unless -parallel says otherwise.
+const scriptsAtOnce = 8
+
 func TestMain(m *testing.M) {
 	mayfly.RunScriptWorker()
+	// A server on disk mostly waits for it, so more of them run than there are processors.
+	if err := flag.Set("test.parallel", strconv.Itoa(scriptsAtOnce)); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -104,7 +113,7 @@ func runScripts(t *testing.T, prepare func(t *testing.T) *script) {
 
 func runScriptsIn(t *testing.T, dir string, prepare func(t *testing.T) *script) {
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
-		t.Parallel() // a server on disk mostly waits
+		t.Parallel()
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// modelRounds is how many hundreds of histories there are of each kind. With MAYFLY_LONG=70
-// that is about a million writes, purges, moves and changes.
+// modelRounds is how many times the histories of each kind are run, times MAYFLY_LONG. With
+// MAYFLY_LONG=100 that is a million steps of partitions, and a million writes in them.
 const modelRounds = 1
 
 // Random histories on one partition, compared with its twin: every answer, and after each

@@ -254,8 +254,8 @@ func TestAllHaveWhileOthersWrite(t *testing.T) {
 			f.put("new", properties)
 			newer := f.reader()
 			go func() {
-				defer newer.Close()
 				all, err := newer.AllHave(path)
+				newer.Close() // before the answer: the test ends with it
 				if err != nil {
 					t.Error(err)
 				}
@@ -305,8 +305,8 @@ func TestCountIsTakenOver(t *testing.T) {
 	off := func() {
 		next := f.reader()
 		go func() {
-			defer next.Close()
 			all, err := next.AllHave(path)
+			next.Close() // before the answer: the test ends with it
 			if err != nil {
 				t.Error(err)
 			}

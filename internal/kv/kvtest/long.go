@@ -3,10 +3,25 @@
 package kvtest
 
 import (
+	"flag"
 	"os"
 	"strconv"
 	"testing"
 )
+
+// plainChecks is how many random histories a property has in a plain run.
+const plainChecks = "30"
+
+// FewerChecks has TestMain lower the default of -rapid.checks, which is 100, in packages
+// whose histories take long. A long run keeps it. Every run draws others.
+func FewerChecks() {
+	if os.Getenv("MAYFLY_LONG") != "" {
+		return
+	}
+	if err := flag.Set("rapid.checks", plainChecks); err != nil {
+		panic(err)
+	}
+}
 
 // LongFactor returns how many times more runs than usual a random test makes: the value of
 // the environment variable MAYFLY_LONG, or one.

@@ -12,13 +12,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
+// A table that the store has not finished is read this often, with a pause in between: for
+// ten seconds.
+const (
+	readings = 1000
+	pause    = 10 * time.Millisecond
+)
+
 // Find returns the files below a directory that hold the text, with its offset for a raw file
-// and the first row for a decoded table. Files that disappear meanwhile hold nothing.
+// and the first row for a decoded table. Files that disappear meanwhile hold nothing. A table
+// without its end is being written, if the store is open: it is read again until it is whole.
 func Find(dir string, text []byte) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -27,33 +36,47 @@ func Find(dir string, text []byte) (found []string, err error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		raw, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 		name, _ := filepath.Rel(dir, path)
-		if at := bytes.Index(raw, text); at >= 0 {
-			found = append(found, fmt.Sprintf("%s at %d", name, at))
-		}
-		if filepath.Ext(path) != ".sst" || len(raw) == 0 {
-			return nil
-		}
-		row, err := findInTable(raw, text)
-		if err != nil {
-			if _, gone := os.Stat(path); gone != nil { // it was being written
+		for reading := 1; ; reading++ {
+			in, err := findInFile(path, text)
+			if err == nil {
+				for _, place := range in {
+					found = append(found, name+place)
+				}
 				return nil
 			}
-			return fmt.Errorf("%s: %w", name, err)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if filepath.Ext(path) != ".sst" || reading == readings {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			time.Sleep(pause)
 		}
-		if row != "" {
-			found = append(found, fmt.Sprintf("%s: row %s", name, row))
-		}
-		return nil
 	})
 	return found, err
+}
+
+// findInFile returns where in a file the text is.
+func findInFile(path string, text []byte) (places []string, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if at := bytes.Index(raw, text); at >= 0 {
+		places = append(places, fmt.Sprintf(" at %d", at))
+	}
+	if filepath.Ext(path) != ".sst" || len(raw) == 0 {
+		return places, nil
+	}
+	row, err := findInTable(raw, text)
+	if err != nil {
+		return nil, err
+	}
+	if row != "" {
+		places = append(places, ": row "+row)
+	}
+	return places, nil
 }
 
 // findInTable returns the first row of a table that has the text in its key or its value.

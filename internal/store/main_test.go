@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+
+package store
+
+import (
+	"os"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+)
+
+func TestMain(m *testing.M) {
+	kvtest.FewerChecks()
+	os.Exit(m.Run())
+}
