@@ -82,6 +82,8 @@ var testLibraries = []string{
 var wallClock = map[string]string{
 	"internal/script":              "measures how long scripts take",
 	"internal/clock":               "it is the database's time",
+	"internal/kv/pebblekv":         "the engine's time is the machine's",
+	"internal/kv/kvtest":           "the engine's time is the machine's, unless a test sets it",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
 	"internal/direct/directclient": "it signs requests",
 	"internal/direct":              "signature dates and time limits of connections",

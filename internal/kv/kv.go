@@ -29,10 +29,19 @@
 //     returns. A value that Get returns belongs to the caller. An Entry belongs
 //     to the engine and is valid until the next step of the loop.
 //  7. Erasure. When Erase returns nil, no file of the store holds what was deleted
-//     in its ranges before: not the rows, and not the keys of the deletes.
+//     in its ranges before: not the rows, and not the keys of the deletes. An engine
+//     that cannot promise that returns ErrNoErasure.
 //  8. Errors. An error never looks like an empty result: Get reports found=false
 //     without an error only for a key that does not exist, and a Scan that fails
 //     yields the error as its last step.
+//  9. Time. Look shows what a Snapshot taken while it was under way would show, and
+//     an engine's time that was read while it was under way. All handles on one
+//     store have the same time, whichever process or machine they are in. It goes back
+//     if the clock of the engine does.
+//
+// A store of an engine that serves several processes may be open more than once. Each
+// promise then holds for all of its handles together: a Snapshot shows every commit that
+// had returned on any of them.
 //
 // All methods may be called from several goroutines at once, except those of
 // one Batch.
@@ -58,6 +67,15 @@ var (
 	// ErrDiskFull: the engine ran out of space. Whether the commit that failed with it
 	// happened is unknown until the store is opened again.
 	ErrDiskFull = errors.New("the disk is full")
+	// ErrUnavailable: the engine cannot be reached at present. Nothing was written. A
+	// Snapshot that returns it once returns it always: the caller takes a new one.
+	ErrUnavailable = errors.New("the storage engine cannot be reached")
+	// ErrUnknown: the connection broke, or the time was up, before the answer to a commit
+	// came. The commit has happened, or has not, or still will: only a commit that removes
+	// what the lost one required makes sure that it does not happen any more.
+	ErrUnknown = errors.New("whether the commit happened is unknown")
+	// ErrNoErasure: the engine cannot erase deleted data from the files of its store.
+	ErrNoErasure = errors.New("the storage engine cannot erase deleted data from its files")
 	// ErrCorrupt: the engine found bytes that it did not write.
 	ErrCorrupt = errors.New("the data is corrupt")
 )
@@ -77,12 +95,24 @@ type DB interface {
 	// Snapshots hold back the reclaiming of space, so they should be short-lived.
 	Snapshot() (Snapshot, error)
 	// Commit applies the batch: all or nothing, durable when it returns nil. The
-	// batch may be Reset and reused afterwards. ErrConflict, ErrLimit, ErrClosed
-	// and ctx's own error say that nothing was written; after any other error
-	// the outcome is unknown until the store is opened again. If ctx ends before
+	// batch may be Reset and reused afterwards. ErrConflict, ErrLimit, ErrClosed,
+	// ErrUnavailable and ctx's own error say that nothing was written; ErrUnknown leaves
+	// that open; after any other error the outcome is unknown until the store is opened
+	// again. If ctx ends before
 	// the batch is handed to the engine, Commit returns ctx's error; afterwards
 	// ctx has no effect.
 	Commit(ctx context.Context, b *Batch) error
+	// Look returns the values of keys as they are now, nil for a key that does not exist, and
+	// the engine's time in milliseconds since 1970. It is one round trip.
+	Look(ctx context.Context, keys ...[]byte) (values [][]byte, ms int64, err error)
+	// Sweep removes every key k with lower <= k < upper. It is for ranges that nobody reads
+	// any more, of any length: it is not atomic, Snapshots may lose the rows too, and an
+	// error leaves a part of them there. A Sweep that returned nil survives a crash once a
+	// later commit does; until then the caller may have to repeat it.
+	Sweep(ctx context.Context, lower, upper []byte) error
+	// Far reports whether a Get is a round trip to another process, so that a caller gathers
+	// keys and Warms them.
+	Far() bool
 	// Remains returns what the files of the store may still hold of data that was deleted in
 	// each of the ranges. position is that of the last commit: it never decreases, and grows
 	// with each commit. It survives a restart.
@@ -105,6 +135,9 @@ type Snapshot interface {
 	// GetInto is Get into the caller's memory: the value is appended to dst. If there is
 	// no value, dst is returned unchanged.
 	GetInto(dst, key []byte) (value []byte, found bool, err error)
+	// Warm reads keys together, so that their Gets come from memory, until the snapshot is
+	// closed. It does nothing if Gets are cheap.
+	Warm(keys [][]byte) error
 	// Scan walks the keys k with lower <= k < upper, in the given order. A nil
 	// bound is open; an empty upper bound is not nil, and nothing lies below it.
 	// Breaking out of the loop releases what the scan holds.

@@ -36,6 +36,9 @@ const (
 	stepRelease
 	stepGet
 	stepScan
+	stepWarm
+	stepLook
+	stepSweep
 )
 
 // step is one step of a history. Its snapshot is any number, taken modulo the number of open
@@ -45,6 +48,7 @@ type step struct {
 	ops          []kv.Op
 	snapshot     int
 	key          []byte
+	keys         [][]byte
 	lower, upper []byte
 	order        kv.Order
 	limit        int
@@ -67,6 +71,12 @@ func (s step) String() string {
 		return fmt.Sprintf("release #%d", s.snapshot)
 	case stepGet:
 		return fmt.Sprintf("get #%d %q", s.snapshot, s.key)
+	case stepWarm:
+		return fmt.Sprintf("warm #%d %q", s.snapshot, s.keys)
+	case stepLook:
+		return fmt.Sprintf("look %q", s.keys)
+	case stepSweep:
+		return fmt.Sprintf("sweep [%q, %q), after all snapshots are released", s.lower, s.upper)
 	default:
 		return fmt.Sprintf("scan #%d [%s, %s) order %d limit %d",
 			s.snapshot, formatBound(s.lower), formatBound(s.upper), s.order, s.limit)
@@ -152,6 +162,22 @@ func (h *history) release() {
 		h.engineSnapshots[i].Close()
 		h.modelSnapshots[i].Close()
 	}
+	h.engineSnapshots, h.modelSnapshots = nil, nil
+}
+
+func (h *history) look(s step) error {
+	got, _, err := h.engine.Look(context.Background(), s.keys...)
+	if err != nil {
+		return err
+	}
+	want, _, err := h.model.Look(context.Background(), s.keys...)
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(got, want, func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }) {
+		return fmt.Errorf("%s: got %q, want %q", s, got, want)
+	}
+	return nil
 }
 
 func (h *history) step(s step) error {
@@ -165,6 +191,13 @@ func (h *history) step(s step) error {
 			return nil
 		}
 		return h.takeSnapshot()
+	case stepLook:
+		return h.look(s)
+	case stepSweep:
+		// Snapshots may show or lose what is swept.
+		h.release()
+		return errors.Join(h.engine.Sweep(context.Background(), s.lower, s.upper),
+			h.model.Sweep(context.Background(), s.lower, s.upper))
 	}
 	if len(h.engineSnapshots) == 0 {
 		return nil
@@ -180,6 +213,16 @@ func (h *history) step(s step) error {
 		return nil
 	case stepGet:
 		return compareGet(engine, model, s.key)
+	case stepWarm:
+		if err := engine.Warm(s.keys); err != nil {
+			return err
+		}
+		for _, key := range s.keys {
+			if err := compareGet(engine, model, key); err != nil {
+				return err
+			}
+		}
+		return nil
 	default:
 		return compareScan(engine, model, s)
 	}
@@ -281,11 +324,13 @@ func collect(s kv.Snapshot, by step) ([]string, error) {
 func stepGenerator() *rapid.Generator[step] {
 	keys := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 'b', 0xff}), 1, 3)
 	bounds := rapid.OneOf(rapid.Just([]byte(nil)), rapid.Just([]byte{}), keys)
+	sets := rapid.SliceOfN(keys, 0, 5)
 	ops := rapid.SliceOfN(opGenerator(keys), 0, maxOpsPerBatch)
 	// Commits and reads come more often than the rest.
 	kinds := rapid.SampledFrom([]stepKind{
 		stepNothing, stepCommit, stepCommit, stepCommit, stepCommit,
-		stepSnapshot, stepRelease, stepGet, stepGet, stepScan,
+		stepSnapshot, stepRelease, stepGet, stepGet, stepScan, stepScan,
+		stepWarm, stepLook, stepSweep,
 	})
 	return rapid.Custom(func(t *rapid.T) step {
 		s := step{kind: kinds.Draw(t, "kind")}
@@ -295,11 +340,20 @@ func stepGenerator() *rapid.Generator[step] {
 			return s
 		case stepNothing, stepSnapshot:
 			return s
+		case stepLook:
+			s.keys = sets.Draw(t, "keys")
+			return s
+		case stepSweep:
+			s.lower = keys.Draw(t, "lower")
+			s.upper = keys.Draw(t, "upper")
+			return s
 		}
 		s.snapshot = rapid.IntRange(0, maxOpenSnapshots-1).Draw(t, "snapshot")
 		switch s.kind {
 		case stepGet:
 			s.key = keys.Draw(t, "key")
+		case stepWarm:
+			s.keys = sets.Draw(t, "keys")
 		case stepScan:
 			s.lower = bounds.Draw(t, "lower")
 			s.upper = bounds.Draw(t, "upper")

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 )
@@ -16,18 +17,40 @@ import (
 // Model is a simple engine: a map that every commit copies. It keeps every promise of
 // package kv but durability, slowly and evidently. It is stricter with the slices of an
 // Entry than an engine has to be: it overwrites them at the next step of the scan.
+//
+// A Model is one handle on its rows. There may be more.
 type Model struct {
+	*modelRows
+	closed bool // guarded by mu
+}
+
+// modelRows is what all handles on one store share.
+type modelRows struct {
 	mu struct {
 		sync.Mutex
-		rows   map[string]string // never changed: a commit replaces the map
-		closed bool
+		rows map[string]string // never changed: a commit replaces the map
 		// commits counts those that were applied.
 		commits uint64
+		time    func() int64
 	}
 }
 
 // NewModel returns an empty Model.
-func NewModel() *Model { return &Model{} }
+func NewModel() *Model {
+	m := &Model{modelRows: &modelRows{}}
+	m.mu.time = func() int64 { return time.Now().UnixMilli() }
+	return m
+}
+
+// Another returns one more handle on the same rows, as another process would open one.
+func (m *Model) Another() *Model { return &Model{modelRows: m.modelRows} }
+
+// SetTime makes the result of ms the engine's time, for all handles.
+func (m *Model) SetTime(ms func() int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.time = ms
+}
 
 var _ kv.DB = (*Model)(nil)
 
@@ -35,7 +58,7 @@ var _ kv.DB = (*Model)(nil)
 func (m *Model) Snapshot() (kv.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.closed {
+	if m.closed {
 		return nil, kv.ErrClosed
 	}
 	return &modelSnapshot{model: m, rows: m.mu.rows}, nil
@@ -51,7 +74,7 @@ func (m *Model) Commit(ctx context.Context, b *kv.Batch) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.closed {
+	if m.closed {
 		return kv.ErrClosed
 	}
 	for op := range b.Ops {
@@ -73,11 +96,40 @@ func (m *Model) Commit(ctx context.Context, b *kv.Batch) error {
 	return nil
 }
 
+// Look implements kv.DB.
+func (m *Model) Look(ctx context.Context, keys ...[]byte) (values [][]byte, ms int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, 0, kv.ErrClosed
+	}
+	values = make([][]byte, len(keys))
+	for i, key := range keys {
+		if value, found := m.mu.rows[string(key)]; found {
+			values[i] = []byte(value)
+		}
+	}
+	return values, m.mu.time(), nil
+}
+
+// Sweep implements kv.DB.
+func (m *Model) Sweep(ctx context.Context, lower, upper []byte) error {
+	var b kv.Batch
+	b.DeleteRange(lower, upper)
+	return m.Commit(ctx, &b)
+}
+
+// Far implements kv.DB.
+func (m *Model) Far() bool { return false }
+
 // Remains implements kv.DB. There are no files.
 func (m *Model) Remains(ranges []kv.Range) (position uint64, left []kv.Remains, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.closed {
+	if m.closed {
 		return 0, nil, kv.ErrClosed
 	}
 	return m.mu.commits, make([]kv.Remains, len(ranges)), nil
@@ -98,17 +150,17 @@ func (m *Model) Erase(ctx context.Context, _ []kv.Range, step func(kv.Remains) e
 func (m *Model) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.closed {
+	if m.closed {
 		return kv.ErrClosed
 	}
-	m.mu.closed = true
+	m.closed = true
 	return nil
 }
 
 func (m *Model) isClosed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.mu.closed
+	return m.closed
 }
 
 func applyToMap(rows map[string]string, op kv.Op) {
@@ -147,6 +199,13 @@ func (s *modelSnapshot) Get(key []byte) ([]byte, bool, error) {
 func (s *modelSnapshot) GetInto(dst, key []byte) ([]byte, bool, error) {
 	value, found, err := s.Get(key)
 	return append(dst, value...), found, err
+}
+
+func (s *modelSnapshot) Warm([][]byte) error {
+	if s.isClosed() {
+		return kv.ErrClosed
+	}
+	return nil
 }
 
 func (s *modelSnapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry, error] {

@@ -390,6 +390,9 @@ func testClosedStore(t *testing.T, open func(t *testing.T) kv.DB) {
 	wantError(t, "commit", tryCommit(db, func(b *kv.Batch) { b.Set([]byte("a"), nil) }), kv.ErrClosed)
 	wantError(t, "conditional commit", tryCommit(db, func(b *kv.Batch) { b.RequireAbsent([]byte("a")) }), kv.ErrClosed)
 	wantError(t, "empty commit", tryCommit(db, func(*kv.Batch) {}), kv.ErrClosed)
+	_, _, err = db.Look(context.Background(), []byte("a"))
+	wantError(t, "look", err, kv.ErrClosed)
+	wantError(t, "sweep", db.Sweep(context.Background(), []byte("a"), []byte("b")), kv.ErrClosed)
 	wantError(t, "second close", db.Close(), kv.ErrClosed)
 }
 
@@ -397,6 +400,7 @@ func wantClosed(t *testing.T, s kv.Snapshot) {
 	t.Helper()
 	_, found, err := s.Get([]byte("a"))
 	wantError(t, "get", err, kv.ErrClosed)
+	wantError(t, "warm", s.Warm([][]byte{[]byte("a")}), kv.ErrClosed)
 	if found {
 		t.Errorf("get found something although it is closed")
 	}
@@ -414,6 +418,11 @@ func testErase(t *testing.T, db kv.DB) {
 	ctx := context.Background()
 	all := []kv.Range{{}}
 	first, left, err := db.Remains([]kv.Range{{}, {Lower: []byte("a"), Upper: []byte("b")}})
+	if errors.Is(err, kv.ErrNoErasure) {
+		err := db.Erase(ctx, all, func(kv.Remains) error { return nil })
+		wantError(t, "Erase where Remains is refused", err, kv.ErrNoErasure)
+		return
+	}
 	if err != nil || len(left) != 2 {
 		t.Fatalf("Remains: got %v, %v", left, err)
 	}

@@ -80,6 +80,14 @@ func (s *snapshot) GetInto(dst, key []byte) (value []byte, found bool, err error
 	return value, found, nil
 }
 
+// Warm implements kv.Snapshot. Gets are cheap.
+func (s *snapshot) Warm([][]byte) error {
+	if s.isClosed() {
+		return kv.ErrClosed
+	}
+	return nil
+}
+
 // Scan implements kv.Snapshot.
 func (s *snapshot) Scan(lower, upper []byte, order kv.Order) iter.Seq2[kv.Entry, error] {
 	nothing := upper != nil && bytes.Compare(lower, upper) >= 0
