@@ -7,8 +7,6 @@
 package catalog
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -33,6 +31,7 @@ type Catalog struct {
 type state struct {
 	account *Resource
 	last    sequence
+	purge   []byte // what operators want of purge; nil if they have said nothing
 }
 
 // sequence holds the last numbers given to a database and to a container, and counts the
@@ -85,29 +84,6 @@ func (c *Catalog) Current(rid ContainerRID) (*Container, error) {
 // DatabaseOf returns the database with the given rid as it is now.
 func (c *Catalog) DatabaseOf(rid DatabaseRID) (*Database, error) {
 	return now[*Database](c, Databases, path{uint64(rid)})
-}
-
-// commit makes a change durable and then publishes it. The sequence row guards against a
-// second writer: every change requires the row to be as it was read, and advances it.
-func (c *Catalog) commit(ctx context.Context, b *kv.Batch, old, next *state) error {
-	next.last.changes++
-	if old.last == (sequence{}) {
-		b.RequireAbsent(sequenceKey)
-	} else {
-		b.Require(sequenceKey, old.last.encode())
-	}
-	b.Set(sequenceKey, next.last.encode())
-	err := c.db.Commit(ctx, b)
-	switch {
-	case err == nil:
-		c.state.Store(next)
-		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, kv.ErrConflict):
-		err = fmt.Errorf("the catalog was changed by another process: %w", err)
-	}
-	return fmt.Errorf("%w: %w", ErrCommit, err)
 }
 
 // Matches reports whether an If-Match condition holds: it is empty, "*", or this etag,

@@ -332,40 +332,6 @@ func TestPersistence(t *testing.T) {
 	}
 }
 
-// Two processes on one store: the second one's change fails, and leaves nothing.
-func TestSecondWriterIsDetected(t *testing.T) {
-	db := kvtest.NewModel()
-	first, second := open(t, db), open(t, db)
-	d := createDatabase(t, first, "d")
-	if _, err := second.CreateDatabase(t.Context(), []byte(`{"id":"e"}`), Throughput{}, nowMs); !errors.Is(err, kv.ErrConflict) {
-		t.Errorf("create database in what was an empty store: got %v, want ErrConflict", err)
-	}
-	second = open(t, db)
-	ct := createContainer(t, first, d, with(""), Throughput{})
-	before := rowsOf(t, db)
-	shown := bodies(second)
-	var b kv.Batch
-	if err := second.DeleteDatabase(t.Context(), d.RID, "", &b); !errors.Is(err, kv.ErrConflict) {
-		t.Errorf("delete database: got %v, want ErrConflict", err)
-	}
-	if _, err := second.CreateContainer(t.Context(), d.RID, named("x"), Throughput{}, nowMs); !errors.Is(err, kv.ErrConflict) {
-		t.Errorf("create container: got %v, want ErrConflict", err)
-	}
-	second = open(t, db)
-	if _, err := first.ReplaceContainer(t.Context(), ct.RID, with(`"defaultTtl":1`), "", nowMs); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := second.ReplaceContainer(t.Context(), ct.RID, with(`"defaultTtl":2`), "", nowMs); !errors.Is(err, kv.ErrConflict) {
-		t.Errorf("replace: got %v, want ErrConflict", err)
-	}
-	if now, _ := open(t, db).Current(ct.RID); now.DefaultTTL != 1 {
-		t.Errorf("the container has defaultTtl %d, want the first writer's 1", now.DefaultTTL)
-	}
-	if len(rowsOf(t, db)) != len(before) || len(shown) != 1 {
-		t.Errorf("rows have come or gone: %q, %q", rowsOf(t, db), shown)
-	}
-}
-
 // A change that did not commit is not published.
 func TestFailedChangeIsNotShown(t *testing.T) {
 	c := open(t, kvtest.NewModel())

@@ -25,7 +25,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		{"a container's name is gone", func(b *kv.Batch) { b.Delete(containerNameKey(1, "c"), 0) }, []string{`is missing`}},
 		{"a name of no database", func(b *kv.Batch) { b.Set(databaseNameKey("x"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnx" says 00000009, want `}},
 		{"another's number", func(b *kv.Batch) { b.Set(databaseNameKey("d"), []byte{0, 0, 0, 9}) }, []string{`catalog row "cnd" says 00000009, want 00000001`}},
-		{"numbers that were not given", func(b *kv.Batch) { b.Set(sequenceKey, sequence{changes: 9}.encode()) },
+		{"numbers that were not given", func(b *kv.Batch) { b.Set(SequenceKey, sequence{changes: 9}.encode()) },
 			[]string{`container "c" of database "d" has number 1`, `database "d" has number 1`}},
 		{"a script's number that was not given", func(b *kv.Batch) { b.Set(scriptKey(ContainerRID{1, 1}, 99), []byte(`{"v":1,"id":"f"}`)) },
 			[]string{`script "f" of container "dbs/d/colls/c" has number 99, and there were 2 changes`}},

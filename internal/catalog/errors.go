@@ -23,6 +23,9 @@ var (
 	// ErrAutoscaleSettings: the settings of autoscale are not of the form
 	// {"maxThroughput":4000}.
 	ErrAutoscaleSettings = errors.New("invalid autoscale settings")
+	// ErrContended: others changed the catalog again and again, each time before this
+	// change. Nothing was written.
+	ErrContended = errors.New("the catalog is being changed by others")
 	// ErrCommit: a change could not be made durable, or it is unknown whether it is.
 	ErrCommit = errors.New("commit a change of the catalog")
 )

@@ -16,6 +16,8 @@
 //	's' 'c'                   -> state of the clock
 //	's' 'p'                   -> what operators want of purge (JSON)
 //	's' 'e'                   -> when the store was at which position, for erasure (JSON)
+//	's' 'n' {name}            -> a node of a shared engine (package cluster)
+//	's' 't'                   -> the clock row of a shared engine (clock.Shared)
 //	's' 'r'                   -> how far a rewind of the clock is, only while one is under way
 //
 // Numbers are big-endian, and four bytes unless something else is said.
@@ -29,9 +31,13 @@ var (
 	PurgeKey  = []byte("sp")
 	EraseKey  = []byte("se")
 	RewindKey = []byte("sr")
+	TimeKey   = []byte("st")
+	// NodePrefix is the start of all node rows.
+	NodePrefix = []byte("sn")
 )
 
-var sequenceKey = []byte("cs")
+// SequenceKey is the row that changes with every change of the catalog.
+var SequenceKey = []byte("cs")
 
 // prefixEnd returns the first key after all that begin with p.
 func prefixEnd(p []byte) []byte {

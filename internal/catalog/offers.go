@@ -186,9 +186,15 @@ const (
 // writeOffer changes the throughput of an offer's resource. The body decides between
 // manual and autoscale, unless the write asks for a migration. The number of physical
 // partitions stays.
-func (c *Catalog) writeOffer(ctx context.Context, w *Write) (*Offer, error) {
-	c.changes.Lock()
-	defer c.changes.Unlock()
+func (c *Catalog) writeOffer(ctx context.Context, w *Write) (o *Offer, err error) {
+	err = c.change(func() (err error) {
+		o, err = c.replaceOffer(ctx, w)
+		return err
+	})
+	return o, err
+}
+
+func (c *Catalog) replaceOffer(ctx context.Context, w *Write) (*Offer, error) {
 	old := c.state.Load()
 	was, err := old.offer(w.ID)
 	if err != nil {

@@ -370,19 +370,35 @@ func (c *Catalog) Write(ctx context.Context, w Write) (r Any, created bool, err 
 			return nil, false, err
 		}
 	}
-	c.changes.Lock()
-	defer c.changes.Unlock()
+	fresh := true
+	err = c.change(func() (err error) {
+		if !fresh { // the attempt before has numbered it
+			if r, err = kinds[w.Kind].parse(&w); err != nil {
+				return err
+			}
+		}
+		fresh = false
+		created, err = c.write(ctx, &w, r, owner.Common())
+		return err
+	})
+	return r, created, err
+}
+
+// write writes a parsed resource below the owner, of which the caller may have an earlier
+// version.
+func (c *Catalog) write(ctx context.Context, w *Write, r Any, earlier *Resource) (created bool, err error) {
 	old := c.state.Load()
 	next, b := *old, kv.Batch{}
-	if owner = next.altered(owner.Common().kind, owner.Common().path); owner == nil {
-		return nil, false, ErrNotFound
+	owner := next.altered(earlier.kind, earlier.path)
+	if owner == nil {
+		return false, ErrNotFound
 	}
-	was, err := owner.Common().standing(&w, r.Common().ID)
+	was, err := owner.Common().standing(w, r.Common().ID)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
-	if err := c.version(r, owner, was, &w, &next.last); err != nil {
-		return nil, false, err
+	if err := c.version(r, owner, was, w, &next.last); err != nil {
+		return false, err
 	}
 	below := &owner.Common().below[w.Kind]
 	*below = (*below).clone()
@@ -391,7 +407,7 @@ func (c *Catalog) Write(ctx context.Context, w Write) (r Any, created bool, err 
 	}
 	(*below).put(r)
 	r.Common().setRows(&b, was == nil, r.record())
-	return r, was == nil, c.commit(ctx, &b, old, &next)
+	return was == nil, c.commit(ctx, &b, old, &next)
 }
 
 // version makes a parsed resource the next version of was, or the first one if was is
@@ -421,9 +437,15 @@ func (c *Catalog) version(r, owner, was Any, w *Write, last *sequence) error {
 // Delete removes a resource and everything below it. The caller's batch deletes the items
 // of containers in the same commit.
 func (c *Catalog) Delete(ctx context.Context, r Any, ifMatch string, b *kv.Batch) error {
-	c.changes.Lock()
-	defer c.changes.Unlock()
-	k, p, old := r.Common().kind, r.Common().path, c.state.Load()
+	callers := b.Len()
+	return c.change(func() error {
+		b.Truncate(callers)
+		return c.delete(ctx, r.Common(), ifMatch, b)
+	})
+}
+
+func (c *Catalog) delete(ctx context.Context, r *Resource, ifMatch string, b *kv.Batch) error {
+	k, p, old := r.kind, r.path, c.state.Load()
 	now := old.at(k, p)
 	if now == nil {
 		return ErrNotFound

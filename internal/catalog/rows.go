@@ -72,6 +72,17 @@ func (s sequence) encode() []byte {
 	return binary.BigEndian.AppendUint64(b, s.changes)
 }
 
+// decodeSequence reads the row. A catalog that was never changed has none.
+func decodeSequence(raw []byte, found bool) (sequence, error) {
+	switch {
+	case !found:
+		return sequence{}, nil
+	case len(raw) == 16:
+		return sequence{binary.BigEndian.Uint32(raw), binary.BigEndian.Uint32(raw[4:]), binary.BigEndian.Uint64(raw[8:])}, nil
+	}
+	return sequence{}, fmt.Errorf("%w: catalog row %q", kv.ErrCorrupt, SequenceKey)
+}
+
 // next returns a number for a new resource. Databases and containers are counted; others
 // get the count of the change that makes them.
 func (s *sequence) next(k Kind) uint64 {
@@ -121,15 +132,17 @@ func load(db kv.DB, o Options) (*state, error) {
 	}
 	defer snap.Close()
 	s := &state{account: &Resource{}}
-	raw, found, err := snap.Get(sequenceKey)
+	raw, found, err := snap.Get(SequenceKey)
 	if err != nil {
 		return nil, err
 	}
-	if found {
-		if len(raw) != 16 {
-			return nil, fmt.Errorf("%w: catalog row %q", kv.ErrCorrupt, sequenceKey)
-		}
-		s.last = sequence{binary.BigEndian.Uint32(raw), binary.BigEndian.Uint32(raw[4:]), binary.BigEndian.Uint64(raw[8:])}
+	if s.last, err = decodeSequence(raw, found); err != nil {
+		return nil, err
+	}
+	if s.purge, found, err = snap.Get(PurgeKey); err != nil {
+		return nil, err
+	} else if !found {
+		s.purge = nil
 	}
 	read := map[string]bool{"": true} // by prefix: the kinds of scripts share one
 	for k := range kinds {

@@ -196,7 +196,7 @@ func Open(o Options) (*Engine, error) {
 	e.cancel = cancel
 	e.watchSpace()
 	e.purger, err = purge.New(purge.Options{
-		Database: &purgeable{e, map[partitionID]closedPartition{}, 0}, Rows: e.db, Clock: e.clock, Retention: EventRetention, Debt: o.PurgeDebt, Paused: o.PurgePaused, Logger: e.logger,
+		Database: &purgeable{e, map[partitionID]closedPartition{}, 0}, Saved: e.catalog, Clock: e.clock, Retention: EventRetention, Debt: o.PurgeDebt, Paused: o.PurgePaused, Logger: e.logger,
 	})
 	if err != nil {
 		cancel()
@@ -342,12 +342,4 @@ func (e *Engine) releaseIdle() {
 	for _, p := range e.mu.open {
 		p.ReleaseIdle()
 	}
-}
-
-// commitFailed records and returns the error of a commit: its outcome is unknown.
-func (e *Engine) commitFailed(err error) error {
-	if err != nil {
-		e.fail(err)
-	}
-	return err
 }

@@ -160,7 +160,7 @@ func (e *Engine) PausePurge(c *catalog.Container, paused bool) (PurgeSetting, er
 	if err := e.removable(); err != nil {
 		return PurgeSetting{}, err
 	}
-	return PurgeSetting{Paused: paused}, e.commitFailed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
+	return PurgeSetting{Paused: paused}, e.changed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
 }
 
 // LimitPurge bounds how many items a second purge removes in a container; 0 means no
@@ -185,7 +185,7 @@ func (e *Engine) changePurge(c *catalog.Container, change func(*purge.ContainerS
 		s.Containers[c.RID.String()] = set
 	})
 	s := e.purger.Status(c.RID)
-	return PurgeSetting{s.Paused, s.Limit}, e.commitFailed(err)
+	return PurgeSetting{s.Paused, s.Limit}, e.changed(err)
 }
 
 // PurgeResult is the result of PurgeNow.

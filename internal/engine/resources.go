@@ -131,7 +131,7 @@ func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) 
 		e.removed()
 	}
 	for _, c := range containers {
-		if err := e.commitFailed(e.purger.Forget(c.RID)); err != nil {
+		if err := e.changed(e.purger.Forget(c.RID)); err != nil {
 			return err
 		}
 	}

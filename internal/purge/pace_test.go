@@ -418,7 +418,11 @@ func TestRecordRate(t *testing.T) {
 // Empty settings of a container are not saved.
 func TestChange(t *testing.T) {
 	rows := &counting{DB: kvtest.NewModel()}
-	p, err := New(Options{Database: newBench(), Rows: rows})
+	saved, err := catalog.Open(rows, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Options{Database: newBench(), Saved: saved})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,9 +447,9 @@ func TestChange(t *testing.T) {
 	if err := p.Forget(rid); err != nil {
 		t.Fatal(err)
 	}
-	saved, err := loadSettings(rows)
-	if got := p.mu.settings; len(got.Containers) != 0 || rows.commits != 4 || err != nil || len(saved.Containers) != 0 {
-		t.Errorf("forgotten: %+v, saved %+v %d times, %v", got, saved, rows.commits, err)
+	kept, err := decodeSettings(saved.PurgeSettings())
+	if got := p.mu.settings; len(got.Containers) != 0 || rows.commits != 4 || err != nil || len(kept.Containers) != 0 {
+		t.Errorf("forgotten: %+v, saved %+v %d times, %v", got, kept, rows.commits, err)
 	}
 	if err := p.Forget(rid); err != nil || rows.commits != 4 {
 		t.Errorf("forgotten twice: %v, saved %d times", err, rows.commits)

@@ -65,8 +65,11 @@ type Database interface {
 // Options are the parameters of New.
 type Options struct {
 	Database Database
-	// Rows keeps the settings.
-	Rows  kv.DB
+	// Saved keeps the settings: the catalog.
+	Saved interface {
+		PurgeSettings() []byte
+		ChangePurge(ctx context.Context, change func(was []byte) ([]byte, error)) error
+	}
 	Clock *clock.Clock
 	// Retention is how long events of expiry are kept.
 	Retention time.Duration
@@ -96,6 +99,7 @@ type Purger struct {
 	mu struct {
 		sync.Mutex
 		settings   Settings
+		started    bool // paused by Options.Paused, until the settings are changed
 		containers map[catalog.ContainerRID]*record
 		throttled  map[Cause]time.Duration
 		samples    []sample
@@ -112,10 +116,8 @@ func New(o Options) (*Purger, error) {
 	for _, cause := range causes {
 		p.mu.throttled[cause] = 0
 	}
-	var err error
-	p.mu.settings, err = loadSettings(o.Rows)
-	p.mu.settings.Paused = p.mu.settings.Paused || o.Paused
-	return p, err
+	p.mu.started = o.Paused
+	return p, p.Follow()
 }
 
 // Run works until ctx ends.

@@ -67,28 +67,14 @@ type ContainerSettings struct {
 	ItemsPerSecond Rate `json:"itemsPerSecond,omitzero"`
 }
 
-func loadSettings(rows kv.DB) (s Settings, err error) {
-	raw, found, err := kv.Get(rows, catalog.PurgeKey)
-	if err != nil || !found {
-		return s, err
+func decodeSettings(raw []byte) (s Settings, err error) {
+	if raw == nil {
+		return s, nil
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return s, fmt.Errorf("%w: purge settings: %w", kv.ErrCorrupt, err)
 	}
 	return s, nil
-}
-
-func (s Settings) save(rows kv.DB) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return kv.Set(context.Background(), rows, catalog.PurgeKey, raw)
-}
-
-func (s Settings) clone() Settings {
-	s.Containers = maps.Clone(s.Containers)
-	return s
 }
 
 // Work is what purge has done in a container.
@@ -233,21 +219,45 @@ func (p *Purger) Throttled() map[Cause]time.Duration {
 }
 
 // Change changes the settings, durably. When it returns, no group under the old settings
-// is under way.
+// is under way here. change may be called more than once.
 func (p *Purger) Change(change func(*Settings)) error {
-	p.mu.Lock()
-	next := p.mu.settings.clone()
-	if next.Containers == nil {
-		next.Containers = map[string]ContainerSettings{}
-	}
-	change(&next)
-	maps.DeleteFunc(next.Containers, func(_ string, c ContainerSettings) bool { return c == ContainerSettings{} })
-	if err := next.save(p.o.Rows); err != nil {
+	err := p.o.Saved.ChangePurge(context.Background(), func(was []byte) ([]byte, error) {
+		s, err := decodeSettings(was)
+		if err != nil {
+			return nil, err
+		}
+		p.mu.Lock()
+		s.Paused = s.Paused || p.mu.started
 		p.mu.Unlock()
+		if s.Containers == nil {
+			s.Containers = map[string]ContainerSettings{}
+		}
+		change(&s)
+		maps.DeleteFunc(s.Containers, func(_ string, c ContainerSettings) bool { return c == ContainerSettings{} })
+		return json.Marshal(s)
+	})
+	if err != nil {
 		return err
 	}
-	p.mu.settings = next
+	p.mu.Lock()
+	p.mu.started = false
 	p.mu.Unlock()
+	return p.Follow()
+}
+
+// Follow applies the settings that are saved now. When it returns, no group under other
+// settings is under way.
+func (p *Purger) Follow() error {
+	p.mu.Lock()
+	s, err := decodeSettings(p.o.Saved.PurgeSettings())
+	if err == nil {
+		s.Paused = s.Paused || p.mu.started
+		p.mu.settings = s
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	// A group under way may have checked the old settings: wait for its end.
 	p.turns.Lock()
 	defer p.turns.Unlock()
