@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -39,6 +40,8 @@ var layers = map[string]layer{
 	"internal/kv":                  {"", ""},
 	"internal/kv/pebblekv":         {"internal/kv", "github.com/cockroachdb/pebble/v2"},
 	"internal/kv/pebblekv/rawtest": {"", "github.com/cockroachdb/pebble/v2"},
+	"internal/kv/pgkv":             {"internal/kv", "github.com/jackc/pgx/v5"},
+	"internal/kv/pgkv/pgtest":      {"", "github.com/jackc/pgx/v5"},
 	"internal/kv/kvtest":           {"internal/kv", "pgregory.net/rapid"},
 	"internal/catalog":             {"internal/kv internal/value", ""},
 	"internal/rowcache":            {"", ""},
@@ -83,6 +86,7 @@ var wallClock = map[string]string{
 	"internal/script":              "measures how long scripts take",
 	"internal/clock":               "it is the database's time",
 	"internal/kv/pebblekv":         "the engine's time is the machine's",
+	"internal/kv/pgkv":             "limits of connections; the engine's time is the server's",
 	"internal/kv/kvtest":           "the engine's time is the machine's, unless a test sets it",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
 	"internal/direct/directclient": "it signs requests",
@@ -182,6 +186,30 @@ func allowed(l layer, test bool, imported string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool {
 		return imported == m || strings.HasPrefix(imported, m+"/")
 	})
+}
+
+// A program that embeds the database does not carry the client of an engine that it does not
+// use.
+func TestImportsOfTheLibraryHaveNoSharedEngine(t *testing.T) {
+	deps := func(pkg string) []string {
+		list := exec.Command("go", "list", "-deps", pkg)
+		list.Stderr = os.Stderr
+		out, err := list.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(strings.Fields(string(out)), func(dep string) bool {
+			return !strings.HasPrefix(dep, "github.com/jackc/")
+		})
+	}
+	for _, pkg := range []string{".", "./mayflytest"} {
+		if found := deps(pkg); len(found) > 0 {
+			t.Errorf("package %s links %s", pkg, found)
+		}
+	}
+	if len(deps("./internal/kv/pgkv")) == 0 {
+		t.Error("the engine has another client than this test looks for")
+	}
 }
 
 var headerName = regexp.MustCompile(`^"(?i:x-ms-[a-z0-9-]+)"$`)
