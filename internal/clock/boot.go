@@ -24,3 +24,11 @@ func (b Boot) key() (k BootKey) {
 	}
 	return k
 }
+
+// Watch returns a function that counts milliseconds from some fixed moment, while the
+// machine sleeps too, where the system has such a clock. Nodes of a shared engine judge the
+// engine's time by it; it is not the time of anything.
+func Watch() func() int64 {
+	source, boot := machine(), machineBoot()
+	return func() int64 { return boot(source()).Ms }
+}

@@ -66,6 +66,12 @@ var (
 	ErrBadState = errors.New("clock: corrupt state")
 	// ErrNewerState: the state was saved by a later version of this program.
 	ErrNewerState = errors.New("clock: state of a newer format")
+	// ErrEngineBehind: Confirm was called while the shared engine's clock was behind.
+	ErrEngineBehind = errors.New("clock: " + adviceEngineBehind)
+	// ErrNotFrozen: the nodes of a shared engine were too slow to be stopped at one time.
+	ErrNotFrozen = errors.New("clock: the nodes could not be stopped at one time: the engine answers too slowly")
+	// ErrSharedRewind: a rewind was asked of data in a shared engine.
+	ErrSharedRewind = errors.New("clock: the time of a shared engine cannot be rewound: it goes at half its pace until the engine's clock has caught up")
 	// ErrNoSave: Options has no Save, so time could go back after a restart.
 	ErrNoSave = errors.New("clock: options without Save")
 )
@@ -107,6 +113,7 @@ type Clock struct {
 	save   func(State) error
 	logger *slog.Logger
 	test   bool
+	follow *follower // nil for a clock with a source
 
 	last        atomic.Int64         // the highest time returned, or closedMark
 	view        atomic.Pointer[view] // nil under a test clock
@@ -271,6 +278,9 @@ func (r Reading) stepMs() int64 {
 func (c *Clock) now() (int64, Reading) {
 	v := c.view.Load()
 	if v == nil {
+		if c.follow != nil {
+			return c.follow.now(c)
+		}
 		return c.slowNow()
 	}
 	r := c.source()
@@ -356,6 +366,9 @@ func (c *Clock) Close() error {
 }
 
 func (c *Clock) close() error {
+	if c.follow != nil {
+		return nil // its floor is in the node's row
+	}
 	c.mu.Lock()
 	c.mu.closing = true
 	c.mu.Unlock()

@@ -287,6 +287,9 @@ type loggedState struct {
 // doubts end. It cannot be undone, and is durable when it returns. The error is
 // ErrNothingToConfirm if there is no such jump, and ErrAhead if the wall clock is behind.
 func (c *Clock) Confirm() error {
+	if c.follow != nil {
+		return c.follow.confirm(c)
+	}
 	c.saver.Lock()
 	defer c.saver.Unlock()
 	c.mu.Lock()
@@ -321,6 +324,9 @@ func (c *Clock) Confirm() error {
 // itself or, while jumps of the wall clock are in doubt, the line from before them. It
 // may go back when the clock is opened again.
 func (c *Clock) Horizon() int64 {
+	if c.follow != nil {
+		return c.follow.horizon(c)
+	}
 	c.Now() // extends the floor if that is due
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,15 +25,20 @@ const (
 	ModeTest Mode = "test"
 	// ModeTestFrozen: a test clock that is frozen.
 	ModeTestFrozen Mode = "test frozen"
+	// ModeEngine: time is that of the engine that several nodes share.
+	ModeEngine Mode = "engine"
 	// ModeClosed: time stands still because the clock was closed.
 	ModeClosed Mode = "closed"
 )
 
 // What operators read when the time is not simply the wall clock's.
 const (
-	adviceAhead = "database time is ahead of the wall clock, and goes on there: if the wall clock is right, stop the server and run mayfly clock rewind; if it is wrong, set it right"
-	adviceHeld  = "the wall clock jumped by more than a day: it is followed after ten minutes, unless it returns; if it is right, run mayfly clock confirm"
-	adviceDoubt = "the wall clock jumped, or the machine was restarted: items that expired only because of that are hidden, and will be purged and reported after a day; if the wall clock is right, run mayfly clock confirm"
+	adviceAhead        = "database time is ahead of the wall clock, and goes on there: if the wall clock is right, stop the server and run mayfly clock rewind; if it is wrong, set it right"
+	adviceHeld         = "the wall clock jumped by more than a day: it is followed after ten minutes, unless it returns; if it is right, run mayfly clock confirm"
+	adviceEngineBehind = "the engine's clock stepped back: database time is ahead of it, and goes at half its pace until the engine's clock is there; if that clock is wrong, set it right"
+	adviceEngineHeld   = "the engine's clock jumped by more than seven days: the time goes on without the jump on all nodes, until it goes back; if the engine's clock is right, run mayfly clock confirm"
+	adviceEngineDoubt  = "the engine's clock stepped ahead, or all nodes were off for long: items that expired only because of that are hidden, and will be purged and reported after a day; if the engine's clock is right, run mayfly clock confirm"
+	adviceDoubt        = "the wall clock jumped, or the machine was restarted: items that expired only because of that are hidden, and will be purged and reported after a day; if the wall clock is right, run mayfly clock confirm"
 )
 
 // Stamp returns a time in RFC 3339, in UTC and to the millisecond.
@@ -73,6 +78,9 @@ type Status struct {
 
 // Status reads the time, as Now does, and returns it with its mode and horizon.
 func (c *Clock) Status() Status {
+	if c.follow != nil {
+		return c.follow.status(c)
+	}
 	c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,6 +68,9 @@ func (c *Clock) move(to func(pose) (pose, error)) error {
 	if !c.test {
 		return ErrNotTestClock
 	}
+	if c.follow != nil {
+		return c.follow.move(c, to)
+	}
 	c.saver.Lock()
 	defer c.saver.Unlock()
 	c.mu.Lock()
