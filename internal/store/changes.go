@@ -69,6 +69,7 @@ type ChangePage struct {
 // Changes returns a page of the change feed, as of nowMs. A page never ends between changes
 // of one lsn, which were made together, so it may be longer than MaxItems.
 func (p *Partition) Changes(ctx context.Context, q Changes, nowMs int64) (ChangePage, error) {
+	nowMs = p.notBefore(nowMs)
 	var w changeWalk
 	if err := w.open(p, nowMs); err != nil {
 		return ChangePage{}, err

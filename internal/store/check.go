@@ -198,12 +198,12 @@ func (k *checker) totals() {
 // unknownRows reports rows between the known spaces.
 func (k *checker) unknownRows() error {
 	from := k.prefix[:]
-	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, removalSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
+	for _, space := range []byte{partSpace, itemSpace, eventSpace, feedSpace, indexSpace, idSpace, logStateSpace, metaSpace, ownerSpace, removalSpace, statSpace, uniqueSpace, logSpace, ownSpace} {
 		lower, upper := k.prefix.space(space)
 		if err := k.nothingIn(from, lower); err != nil {
 			return err
 		}
-		if from = upper; space == metaSpace || space == logStateSpace { // one row, not a space
+		if from = upper; space == metaSpace || space == logStateSpace || space == ownerSpace { // one row, not a space
 			from = append(lower, 0)
 		}
 	}

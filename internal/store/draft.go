@@ -60,7 +60,7 @@ func (p *Partition) NewDraft(l LogicalPartition, nowMs int64) (*Draft, error) {
 	d := &Draft{r: r, w: writer{p: p}, logical: l}
 	d.w.init()
 	d.w.reset()
-	d.w.view, d.w.moment = r.v, moment{nowMs, nowMs}
+	d.w.view, d.w.moment = r.v, moment{p.notBefore(nowMs), p.notBefore(nowMs)}
 	d.w.meta = meta{LSN: draftLSNs, NextOrdinal: draftOrdinals}
 	r.over = d.w.tx
 	return d, nil

@@ -363,6 +363,7 @@ type Expiry struct {
 // ItemExpiry returns when the item with the given key expires, or expired, as of nowMs. The
 // error is ErrNotFound if it does not exist or was purged.
 func (p *Partition) ItemExpiry(k Key, nowMs int64) (Expiry, error) {
+	nowMs = p.notBefore(nowMs)
 	h, _, at, err := p.find(nil, k, nowMs)
 	if err != nil {
 		return Expiry{}, err

@@ -179,7 +179,7 @@ func (r rules) atHorizon(horizonMs, doubtMs int64) rules {
 // horizon returns the clock's horizon, and how far the time is past it.
 func (p *Partition) horizon() (horizonMs, doubtMs int64) {
 	horizonMs = p.clock.Horizon()
-	return horizonMs, p.clock.Now() - horizonMs // a jump between the two readings only adds to the doubt
+	return horizonMs, p.time() - horizonMs // a jump between the two readings only adds to the doubt
 }
 
 // expired reports whether an item with this life is expired.

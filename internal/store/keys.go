@@ -19,6 +19,7 @@
 //	gone : p 'e' {goneMs}{deadlineMs}{lsn}{n} -> {ordinal, writtenMs, ttl, identity} (events.go)
 //	rm   : p 'r' {epk}{pk}             -> lsn                                  only of deletes under way (removal.go)
 //	meta : p 'm'                       -> lsn, totals, settings, marks           (meta.go)
+//	own. : p 'o'                       -> the owner, only on a shared engine     (lease.go, package cluster)
 //
 // Numbers are big-endian, so that they sort as numbers: ordinal, lsn, expiryMs, deadlineMs,
 // goneMs and start have eight bytes, generation and number four, n two, class, level and
@@ -57,6 +58,7 @@ const (
 	eventSpace    = 'e'
 	statSpace     = 's'
 	metaSpace     = 'm'
+	ownerSpace    = 'o'
 	logSpace      = 'v'
 	logStateSpace = 'l'
 	removalSpace  = 'r'

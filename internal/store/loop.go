@@ -195,10 +195,15 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	v, at, err := p.beginGroup()
 	if err != nil {
-		return nil, answer(group, err)
+		err = answer(group, err)
+		if p.shared() {
+			return nil, nil // the engine cannot be reached, or the partition is closed
+		}
+		return nil, err
 	}
 	w := &p.writer
 	w.begin(v, at)
+	was := w.before()
 	done, last := 0, (*job)(nil)
 	for done < len(group) && w.batch.Bytes() < fullBytes {
 		j := group[done]
@@ -235,6 +240,9 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	}
 	// The group ends before its answers: a client that has its answer finds nothing of the
 	// group under way, so that events need not wait for it.
+	if err != nil && p.shared() {
+		return p.refused(v, group[:done], group[done:], was, err)
+	}
 	p.endGroup(v, err)
 	if err != nil {
 		return nil, answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
@@ -264,15 +272,19 @@ func answer(group []*job, err error) error {
 // hold from here on. Their moment is taken under the lock: a reader that used the old ones
 // did so at this moment or before.
 func (p *Partition) publish(c *catalog.Container) error {
-	snap, err := p.db.Snapshot()
-	if err != nil {
+	snap, err := p.snapshot()
+	switch {
+	case err == nil:
+	case !p.shared():
 		return err
+	case errors.Is(err, errNotOwner): // another node has come after the commit
+		p.lose(err)
 	}
 	w := &p.writer
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.meta.Epoch != c.Epoch {
-		w.meta.adopt(c, p.clock.Now())
+		w.meta.adopt(c, p.time())
 		w.log.adopt(c, &w.meta)
 		p.mu.soonestMs = 0 // it was of the old settings
 	}
@@ -281,7 +293,9 @@ func (p *Partition) publish(c *catalog.Container) error {
 		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, purged: was.purged.Plus(w.purged),
 	}
 	p.drop()
-	p.mu.view = &view{published: p.mu.now, stored: stored{snap, &p.prefix}, refs: 1}
+	if err == nil { // else the next reader takes a snapshot
+		p.mu.view = p.newView(snap)
+	}
 	p.follow(w.tx, w.dropOld || was.container.IndexGeneration != c.IndexGeneration)
 	return nil
 }
@@ -324,16 +338,33 @@ func (p *Partition) reconfigure(j *job) error {
 		return answer([]*job{j}, err)
 	}
 	w.dropOld = w.dropOld || generation != w.meta.Generation
-	if err := w.finish(); err != nil {
-		return answer([]*job{j}, fmt.Errorf("%w: %w", ErrFailed, err))
+	err := w.finish()
+	switch {
+	case err == nil:
+		p.mu.Lock()
+		p.mu.sending = false
+		p.mu.Unlock()
+	case p.shared():
+		// Readers may have used the settings already, so they cannot be taken back. The next
+		// open adopts them, if this commit did not happen.
+		p.shut()
+		_ = answer([]*job{j}, fmt.Errorf("%w: new settings could not be stored: %w", ErrClosed, err))
+		return err
+	default:
+		err = fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	return answer([]*job{j}, nil)
+	return answer([]*job{j}, err)
 }
 
-// fail ends the partition after a commit whose outcome is unknown: no later write may be
-// acknowledged.
+// fail ends the partition after a commit whose outcome is unknown, or that its lease did not
+// allow: no later write may be acknowledged.
 func (p *Partition) fail(err error) {
-	p.closed.Do(func() { close(p.stop) })
+	p.stopLoop()
+	if p.shared() {
+		p.refuse(ErrClosed)
+		p.lose(err)
+		return
+	}
 	p.refuse(ErrFailed)
 	if p.failed != nil {
 		p.failed(err)
@@ -406,7 +437,11 @@ func (w *writer) finish() error {
 		w.dropOld = false
 	}
 	w.log.flush(w.batch, x)
+	w.meta.Commits++
 	w.batch.Set(x.metaKey(), w.meta.encode())
 	w.marked = w.meta.Marks
+	if held := w.p.held.Load(); held != nil {
+		return w.fenced(held)
+	}
 	return w.p.db.Commit(context.Background(), w.batch)
 }

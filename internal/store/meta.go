@@ -37,7 +37,10 @@ type meta struct {
 	// Overfull is how many of those items have no index rows because they have too much to
 	// index.
 	Overfull int64
-	// 18 unused bytes follow, always zero.
+	// 10 unused bytes follow, always zero.
+
+	// Commits counts the commits that wrote the row. It tells whether a commit happened.
+	Commits uint64
 
 	// Up to its mark, an order has no items of its kind: they were purged or written again,
 	// which moved them. Only a rewind moves a mark back.
@@ -48,7 +51,7 @@ type meta struct {
 const indexedAll = math.MaxUint64
 
 // metaBytes is the length of the row: the version, the fields and the unused bytes.
-const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 18 + positionBytes + markBytes
+const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 10 + 8 + positionBytes + markBytes
 
 func (m *meta) encode() []byte {
 	b := append(make([]byte, 0, metaBytes), metaVersion)
@@ -62,7 +65,7 @@ func (m *meta) encode() []byte {
 	b = binary.BigEndian.AppendUint32(b, m.Generation)
 	b = binary.BigEndian.AppendUint64(b, m.IndexedTo)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Overfull))
-	return m.Marks.append(append(b, make([]byte, 18)...))
+	return m.Marks.append(binary.BigEndian.AppendUint64(append(b, make([]byte, 10)...), m.Commits))
 }
 
 // decodeMeta reads what encode wrote.
@@ -77,7 +80,7 @@ func decodeMeta(e kv.Entry) (meta, error) {
 		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
 		Final:            cuts{int64(number(44)), int64(number(52))}, ChangedMs: int64(number(60)),
 		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
-		Marks: decodeMarks(raw[106:]),
+		Commits: number(98), Marks: decodeMarks(raw[106:]),
 	}, nil
 }
 

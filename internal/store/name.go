@@ -7,6 +7,7 @@ import "github.com/mayflydb/mayfly/internal/value"
 // NameOf returns the partition key and the id of the item with the given ordinal. The error
 // is ErrNotFound if the item does not exist or is expired at nowMs.
 func (p *Partition) NameOf(ordinal uint64, nowMs int64) (value.PartitionKey, string, error) {
+	nowMs = p.notBefore(nowMs)
 	v, err := p.acquire()
 	if err != nil {
 		return nil, "", err

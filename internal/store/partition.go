@@ -82,8 +82,18 @@ type Options struct {
 	// Ledger receives the work that the partition does without a request; nil drops it.
 	Ledger *ru.Ledger
 	// Failed is called once if a commit fails. None of its writes was acknowledged, and no
-	// later write will be.
+	// later write will be. On a shared engine Lost is called instead.
 	Failed func(error)
+
+	// Lease is set on a shared engine.
+	Lease *Lease
+	// Renew changes the owner row to one that no earlier commit requires, and returns the new
+	// lease. The partition calls it after a commit whose outcome is unknown.
+	Renew func(ctx context.Context) (*Lease, error)
+	// Lost is called once, on a goroutine of its own, when the partition has found that it is
+	// no longer its owner, or cannot know what was committed. By then it is closed. It may
+	// be called before Open returns.
+	Lost func(error)
 }
 
 // Partition is one physical partition of a container.
@@ -94,6 +104,7 @@ type Partition struct {
 	prefix prefix
 	failed func(error)
 	ledger *ru.Ledger
+	lease
 	// incarnation is a new random number whenever the partition is opened. openedAt is its
 	// lsn at that time.
 	incarnation uint8
@@ -138,6 +149,10 @@ type Partition struct {
 		// unknown. Its rows may be in the engine without being durable, so no new snapshot
 		// may be taken.
 		writing bool
+		// sending: on a shared engine, a commit was sent whose outcome is not published yet.
+		// sends counts commits.
+		sending bool
+		sends   uint64
 		used    bool // since the last ReleaseIdle
 		spans   spanCache
 		closed  bool
@@ -196,7 +211,9 @@ func open(o Options) (*Partition, []*removal, error) {
 		ended:      make(chan struct{}),
 	}
 	p.debt.owes, p.debt.lifted, p.debt.mu.step = make(chan struct{}, 1), make(chan struct{}, 1), debtStep
-	snap, err := p.db.Snapshot()
+	p.lease.renew, p.lost = o.Renew, o.Lost
+	p.hold(o.Lease)
+	snap, err := p.snapshot()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +230,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	// Settings that the partition does not have yet were changed by a call that did not
 	// return. So they may as well change now.
 	generation, epoch := m.Generation, m.Epoch
-	m.adopt(o.Container, o.Clock.Now())
+	m.adopt(o.Container, p.time())
 	w := &p.writer
 	*w = writer{p: p, quotas: o.Quotas, dropOld: found && generation != m.Generation, totals: logicalTotals{forgotten: m.LSN}}
 	w.init()
@@ -224,9 +241,15 @@ func open(o Options) (*Partition, []*removal, error) {
 	w.log.adopt(o.Container, &w.meta)
 	if found && epoch != m.Epoch {
 		// Readers will use these settings at once, so what they make final must be durable.
-		if err := w.finish(); err != nil {
+		err := w.finish()
+		if errors.Is(err, ErrUnknown) {
+			err = fmt.Errorf("%w: %w", ErrClosed, err) // no client waits for an answer
+		}
+		if err != nil {
 			return nil, nil, err
 		}
+		m = w.meta
+		p.mu.sending = false
 	}
 	p.incarnation, p.openedAt = newIncarnation(), m.LSN
 	p.mu.now = &published{container: o.Container, meta: m, rules: m.rules(), number: 1}
@@ -241,8 +264,17 @@ func open(o Options) (*Partition, []*removal, error) {
 
 // Close stops the loop after the group under way, and refuses the jobs that wait.
 func (p *Partition) Close() {
-	p.closed.Do(func() { close(p.stop) })
+	p.stopLoop()
 	<-p.ended
+	p.shut()
+}
+
+// stopLoop ends the loop, after the group under way.
+func (p *Partition) stopLoop() { p.closed.Do(func() { close(p.stop) }) }
+
+// shut makes all further requests fail with ErrClosed.
+func (p *Partition) shut() {
+	p.stopLoop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.closed = true
@@ -264,13 +296,9 @@ func (p *Partition) acquireLocked() (*view, error) {
 	}
 	p.mu.used = true
 	if p.mu.view == nil {
-		// There is no group under way, since that would keep the view. So the snapshot has
-		// only durable rows.
-		snap, err := p.db.Snapshot()
-		if err != nil {
+		if err := p.takeLocked(); err != nil {
 			return nil, err
 		}
-		p.mu.view = &view{published: p.mu.now, stored: stored{snap, &p.prefix}, refs: 1}
 	}
 	p.mu.view.refs++
 	return p.mu.view, nil
@@ -286,8 +314,7 @@ func (p *Partition) beginGroup() (*view, moment, error) {
 		return nil, moment{}, err
 	}
 	p.mu.writing = true
-	var at moment
-	at.nowMs, at.writeMs = p.clock.NowAndWrite()
+	at := p.moment()
 	p.mu.groupMs = at.nowMs
 	return v, at, nil
 }
@@ -296,7 +323,7 @@ func (p *Partition) beginGroup() (*view, moment, error) {
 func (p *Partition) endGroup(v *view, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.writing = err != nil
+	p.mu.writing, p.mu.sending = err != nil, false
 	p.mu.groupMs = never
 	v.unref()
 }

@@ -466,6 +466,7 @@ func (w *writer) recordPurge(c *current) {
 // whether there is one. An item counts as expired from the end of its container's grace on,
 // since purge waits for that.
 func (p *Partition) Oldest(nowMs int64) (expiredMs int64, found bool, err error) {
+	nowMs = p.notBefore(nowMs)
 	v, err := p.acquire()
 	if err != nil {
 		return 0, false, err

@@ -131,7 +131,7 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 		p.mu.Unlock()
 		return err
 	}
-	nowMs := p.clock.Now()
+	nowMs := p.time()
 	if p.mu.tallies == nil || len(p.mu.tallies) >= maxTallies {
 		p.mu.tallies = map[string]tally{}
 	}

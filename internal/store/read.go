@@ -35,6 +35,7 @@ type Item struct {
 // Read returns the item with the given key, as of nowMs, in the memory of room if there is
 // enough. LSN is set on success, and with ErrNotModified and ErrNotFound.
 func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (Item, error) {
+	nowMs = p.notBefore(nowMs)
 	h, row, at, err := p.find(room[:0], k, nowMs)
 	item := Item{LSN: at.meta.LSN, Live: at.live, Room: row}
 	if err != nil {

@@ -66,7 +66,7 @@ func (p *Partition) NewReader(nowMs int64) (*Reader, error) {
 // open initialises the zero Reader.
 func (r *Reader) open(p *Partition, nowMs int64) (err error) {
 	if r.v, err = p.acquire(); err == nil {
-		r.p, r.cut = p, r.v.rules.cutsAt(nowMs)
+		r.p, r.cut = p, r.v.rules.cutsAt(p.notBefore(nowMs))
 	}
 	return err
 }

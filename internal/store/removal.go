@@ -13,7 +13,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -25,6 +27,8 @@ const (
 	// removalItems and removalBytes bound a group, for which other writes wait.
 	removalItems = 64
 	removalBytes = 1 << 20
+	// removalPause is how long a removal waits while a shared engine cannot be reached.
+	removalPause = 200 * time.Millisecond
 )
 
 // Removed is the result of a removal.
@@ -54,13 +58,26 @@ func (p *Partition) Remove(ctx context.Context, l LogicalPartition) (Removed, er
 	if err := p.removeStep(ctx, r); err != nil {
 		return Removed{}, err
 	}
-	err := p.removeAll(context.WithoutCancel(ctx), r)
-	return r.done, err
+	for {
+		err := p.removeAll(context.WithoutCancel(ctx), r)
+		if !p.shared() || !errors.Is(err, kv.ErrUnavailable) {
+			return r.done, err
+		}
+		select { // nothing is lost: it begins again with the items that are left
+		case <-time.After(removalPause):
+		case <-p.stop:
+			return r.done, ErrClosed
+		}
+	}
 }
 
 func (p *Partition) removeStep(ctx context.Context, r *removal) error {
+	was := r.done
 	_, err := p.submit(ctx, &job{task: &task{do: r.step, awaited: true}})
 	r.begin, r.identities = false, nil
+	if err != nil {
+		r.done, r.end = was, false
+	}
 	return err
 }
 

@@ -35,6 +35,7 @@ type touches struct {
 // returns, the new deadline is durable, unless another read has begun the touch: then Slide
 // waits for it, and costs nothing.
 func (p *Partition) Slide(item *Item, k Key, percent int, nowMs int64) ru.Units {
+	nowMs = p.notBefore(nowMs)
 	if item.at == nil || !item.life.slides(item.at.rules.containerDefault, percent, nowMs) {
 		return 0
 	}

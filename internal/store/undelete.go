@@ -74,6 +74,7 @@ type ExpiredItem struct {
 // Undeletable returns expired items that are not purged yet, as of nowMs: at most so many,
 // those that purge takes first, and whether there are more.
 func (p *Partition) Undeletable(ctx context.Context, most int, nowMs int64) (items []ExpiredItem, more bool, err error) {
+	nowMs = p.notBefore(nowMs)
 	v, err := p.acquire()
 	if err != nil {
 		return nil, false, err

@@ -153,6 +153,7 @@ func (u Usage) Plus(v Usage) Usage { return Usage{u.Live.Plus(v.Live), u.Expired
 
 // Usage returns what the partition holds, as of nowMs.
 func (p *Partition) Usage(nowMs int64) (Usage, error) {
+	nowMs = p.notBefore(nowMs)
 	v, err := p.acquire()
 	if err != nil {
 		return Usage{}, err
@@ -176,6 +177,7 @@ const estimateMs = 1000
 // LiveEstimate returns how much is live, cheaply enough for every request. It includes all
 // writes and purges. Items that expired within the last second may still be in it.
 func (p *Partition) LiveEstimate(nowMs int64) (Amount, error) {
+	nowMs = p.notBefore(nowMs)
 	p.mu.Lock()
 	live, known := p.liveLocked(nowMs)
 	p.mu.Unlock()
@@ -251,6 +253,7 @@ func (s *published) rulesWith(containerDefault catalog.TTL, nowMs int64) rules {
 // WhatIf returns the effect that another default TTL of the container would have at nowMs.
 // It changes nothing.
 func (p *Partition) WhatIf(containerDefault catalog.TTL, nowMs int64) (WhatIf, error) {
+	nowMs = p.notBefore(nowMs)
 	v, err := p.acquire()
 	if err != nil {
 		return WhatIf{}, err
@@ -293,6 +296,7 @@ type Outlook struct {
 // which are in ascending order and taken to be ends of seconds. containerDefault may differ
 // from the present default TTL.
 func (p *Partition) Outlook(ctx context.Context, containerDefault catalog.TTL, nowMs int64, untilMs []int64) (Outlook, error) {
+	nowMs = p.notBefore(nowMs)
 	v, err := p.acquire()
 	if err != nil {
 		return Outlook{}, err
