@@ -4,6 +4,7 @@ package direct_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ import (
 // HTTP/1.1 and over direct mode by turns, with eight requests in flight, and logs the medians
 // of all rounds, and of the ratios within each, and the means. It needs a binary
 // (MAYFLY_BINARY) and a machine with nothing else to do, so it runs only if it is asked to
-// (MAYFLY_MEASURE is how many rounds).
+// (MAYFLY_MEASURE is how many rounds). MAYFLY_MEASURE_SYNC=true is for a server that syncs.
 func TestMeasure(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("MAYFLY_MEASURE"))
 	if rounds == 0 {
@@ -182,7 +183,7 @@ func startBinary(t *testing.T) *testServer {
 	t.Helper()
 	var log bytes.Buffer
 	out := &lockedBuffer{b: &log}
-	cmd := exec.Command(os.Getenv("MAYFLY_BINARY"), "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--sync=false")
+	cmd := exec.Command(os.Getenv("MAYFLY_BINARY"), "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--sync="+cmp.Or(os.Getenv("MAYFLY_MEASURE_SYNC"), "false"))
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, []string{}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

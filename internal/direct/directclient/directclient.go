@@ -16,6 +16,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -85,8 +86,11 @@ type Channel struct {
 		next    uint32
 		pending map[uint32]chan Response
 		err     error // once the channel has ended
+		// queue has the frames that wait for the goroutine that writes, and spare the memory
+		// of the queue before.
+		queue, spare []byte
+		writing      bool
 	}
-	write sync.Mutex
 }
 
 // Open opens a channel on a connection, which it closes with it.
@@ -136,31 +140,51 @@ func (c *Channel) Do(r *Request) (Response, error) {
 func (c *Channel) Start(r *Request) (<-chan Response, error) {
 	done := make(chan Response, 1)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.mu.err != nil {
-		defer c.mu.Unlock()
 		return nil, c.mu.err
 	}
 	c.mu.next++
-	id := c.mu.next
-	c.mu.pending[id] = done
-	c.mu.Unlock()
-	frame := r.Frame(id)
-	c.write.Lock()
-	defer c.write.Unlock()
-	if _, err := c.conn.Write(frame); err != nil {
-		return nil, err
+	c.mu.pending[c.mu.next] = done
+	c.mu.queue = r.append(c.mu.queue, c.mu.next)
+	return done, c.flushLocked()
+}
+
+// flushLocked writes what waits, unless another goroutine does. Before each write it lets
+// other goroutines run: requests that are made together leave together.
+func (c *Channel) flushLocked() (err error) {
+	if c.mu.writing {
+		return nil
 	}
-	return done, nil
+	c.mu.writing = true
+	for len(c.mu.queue) > 0 && err == nil {
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+		frames := c.mu.queue
+		c.mu.queue = c.mu.spare[:0]
+		c.mu.Unlock()
+		_, err = c.conn.Write(frames)
+		c.mu.Lock()
+		c.mu.spare = frames
+	}
+	c.mu.writing = false
+	return err
 }
 
 // Frame returns the request's frame and payload, with a number.
 func (r *Request) Frame(id uint32) []byte {
-	b := make([]byte, 0, rntbd.HeadBytes+len(r.Tokens)+len(r.Body)+16)
+	return r.append(make([]byte, 0, rntbd.HeadBytes+len(r.Tokens)+len(r.Body)+16), id)
+}
+
+// append appends the request's frame and payload to b.
+func (r *Request) append(b []byte, id uint32) []byte {
+	begin := len(b)
 	b = rntbd.BeginRequest(b, r.Resource, r.Operation, r.Activity)
 	b = append(b, r.Tokens...)
 	b = rntbd.AppendFlag(b, rntbd.RequestPayloadPresent, r.Body != nil)
 	b = rntbd.AppendULong(b, rntbd.RequestTransportRequestID, id)
-	rntbd.End(b, 0)
+	rntbd.End(b, begin)
 	if r.Body != nil {
 		b = append(rntbd.AppendLength(b, len(r.Body)), r.Body...)
 	}
