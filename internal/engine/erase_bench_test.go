@@ -4,10 +4,13 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/erase"
 )
 
 // BenchmarkErase measures how many bytes an erasure rewrites for each byte that leaves the
@@ -96,4 +99,75 @@ func (s *storm) settled() {
 	s.must(s.db.Compact(context.Background(), nil, nil))
 	_, err := s.e.EraseNow(context.Background(), nil)
 	s.must(err)
+}
+
+// BenchmarkEraseSteady measures what erasure rewrites in a container in which as many items are
+// created as expire, over one whole TTL. In that time all items leave that were there at its
+// begin, so erased is their size when all is compacted. Rewritten is all that was compacted, to
+// erase or otherwise: with erasure off, it is the engine's own work.
+func BenchmarkEraseSteady(b *testing.B) {
+	for _, c := range []struct {
+		name      string
+		deadlines int // in a TTL
+	}{{"off", 0}, {"a tenth of the TTL", 10}, {"a 24th of the TTL", 24}} {
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				s := newStorm(b, true)
+				_, err := s.e.PausePurge(nil, false)
+				s.must(err)
+				var within time.Duration
+				if c.deadlines > 0 {
+					within = stormTTL * time.Second / time.Duration(c.deadlines)
+				}
+				work := &steady{erasable: &erasable{Engine: s.e}, within: within}
+				eraser, err := erase.New(erase.Options{
+					Database: work, Rows: s.db, Clock: s.e.Clock(), Logger: slog.New(slog.DiscardHandler),
+				})
+				s.must(err)
+				// Looks are a sixteenth of the time apart.
+				steps := 16 * max(c.deadlines, 10)
+				turn := func(first, i int) {
+					s.must(s.e.Clock().Advance(stormTTL * time.Second / time.Duration(steps)))
+					s.fill(first+i*s.n/steps, (i+1)*s.n/steps-i*s.n/steps, "")
+					_, err := s.e.PurgeNow(context.Background(), nil)
+					s.must(err)
+					eraser.Turn(context.Background())
+				}
+				for i := range steps {
+					turn(0, i)
+				}
+				s.settled()
+				had, before := s.tableBytes(), s.db.Health()
+				work.passes = 0
+				for i := range steps {
+					turn(s.n, i)
+				}
+				if now, err := eraser.Status(); err != nil || now.Failure != "" {
+					b.Fatal(now.Failure, err)
+				}
+				after := s.db.Health()
+				rewritten := float64(after.BytesCompacted - before.BytesCompacted)
+				b.ReportMetric(rewritten/had, "rewritten/erased")
+				b.ReportMetric(had/1e6, "erased-MB")
+				b.ReportMetric(float64(after.BytesFlushed-before.BytesFlushed)/1e6, "flushed-MB")
+				b.ReportMetric(rewritten/1e6, "rewritten-MB")
+				b.ReportMetric(float64(work.passes), "passes")
+				s.close()
+			}
+		})
+	}
+}
+
+// steady has one span for all data, and counts passes.
+type steady struct {
+	*erasable
+	within time.Duration
+	passes int
+}
+
+func (s *steady) Spans() []erase.Span { return []erase.Span{{Name: "all", Within: s.within}} }
+
+func (s *steady) Settle(ctx context.Context, spans []erase.Span, beforeMs int64) error {
+	s.passes++
+	return s.erasable.Settle(ctx, spans, beforeMs)
 }

@@ -24,14 +24,18 @@ const (
 	// write out what it holds in memory.
 	Shortest = 10 * time.Second
 
-	// Work begins when the oldest remains have used up half of their time. The other half is
-	// for the work itself, and for purge: an item counts from when purge may take it.
-	beginAt = 2
+	// Work begins when the oldest remains have used up three quarters of their time: the later,
+	// the more deaths share a rewrite. The rest is for settleAt and lookAt, and an eighth of the
+	// time for the work itself. If workSpare times the last pass is more than that, or if there
+	// was none yet, work begins earlier, but never before half of the time.
+	workSpare = 2
 	// settleAt is the part of the time, from its begin, that purge gets by itself, and that
-	// events keep their identities.
-	settleAt = 4
+	// events keep their identities: an item counts from when purge may take it.
+	settleAt = 16
 	// lookAt is the part of the time that passes between two looks.
 	lookAt = 16
+	// A pass takes with it the spans that have used up half of their time.
+	joinAt = 2
 	// tick is how often Run checks whether a look is due.
 	tick = 250 * time.Millisecond
 	// retryAfter is the pause after a failure.
@@ -90,6 +94,7 @@ type Eraser struct {
 		known  time.Duration // when status was derived
 		nextMs int64
 		paused time.Duration // until then, after a failure
+		took   time.Duration // by the last pass in the background, 0 if there was none
 	}
 }
 
@@ -111,13 +116,13 @@ func (e *Eraser) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			e.turn(ctx)
+			e.Turn(ctx)
 		}
 	}
 }
 
-// turn looks, if that is due, and erases what is due.
-func (e *Eraser) turn(ctx context.Context) {
+// Turn looks, if that is due, and erases what is due. Run calls it again and again.
+func (e *Eraser) Turn(ctx context.Context) {
 	nowMs, elapsed := e.o.Clock.Now(), e.db.Elapsed()
 	e.mu.Lock()
 	waits := nowMs < e.mu.nextMs || elapsed < e.mu.paused
@@ -186,8 +191,8 @@ func (e *Eraser) look(sampled bool) (due []Span, err error) {
 			continue
 		}
 		oldest = min(oldest, max(left[i].Oldest, e.mu.state.Erased[span.Name]))
-		begins = begins || age >= span.Within/beginAt
-		if age >= span.Within/settleAt {
+		begins = begins || age >= beginAfter(span.Within, e.mu.took)
+		if age >= span.Within/joinAt {
 			due = append(due, span)
 		}
 	}
@@ -200,6 +205,16 @@ func (e *Eraser) look(sampled bool) (due []Span, err error) {
 		return nil, err
 	}
 	return due, err
+}
+
+// beginAfter returns how old remains are when work begins, by their time and by how long the
+// last pass took.
+func beginAfter(within, took time.Duration) time.Duration {
+	if took <= 0 {
+		return within / 2
+	}
+	spare := within/settleAt + within/lookAt + max(within/8, workSpare*took)
+	return max(within-spare, within/2)
 }
 
 // Erase erases all that is deleted in the spans, and first removes what purge may take. It
@@ -241,6 +256,9 @@ func (e *Eraser) pass(ctx context.Context, spans []Span, nowMs int64, polite boo
 	e.mu.status.ErasedBytes += p.did
 	e.mu.known = -reportAge
 	e.mu.nextMs = 0
+	if polite {
+		e.mu.took = max(e.db.Elapsed()-began, 1)
+	}
 	e.mu.Unlock()
 	e.o.Logger.Debug("deleted data was erased", "rewrittenBytes", p.did, "seconds", (e.db.Elapsed() - began).Seconds())
 	return p.did, err

@@ -91,3 +91,17 @@ func TestSamplesAreBoundedAndSurvive(t *testing.T) {
 		t.Errorf("after a rewind: %+v, %v", rewound, err)
 	}
 }
+
+func TestWorkBeginsAsLateAsTheLastPassAllows(t *testing.T) {
+	for _, c := range []struct{ took, want time.Duration }{
+		{0, 8 * time.Minute}, // there was none
+		{time.Second, 12 * time.Minute},
+		{time.Minute, 12 * time.Minute},
+		{90 * time.Second, 11 * time.Minute},
+		{time.Hour, 8 * time.Minute},
+	} {
+		if got := beginAfter(16*time.Minute, c.took); got != c.want {
+			t.Errorf("after a pass of %v: got %v, want %v", c.took, got, c.want)
+		}
+	}
+}
