@@ -60,7 +60,7 @@ var layers = map[string]layer{
 	"internal/script":              {"internal/value", "github.com/dop251/goja"},
 	"internal/purge":               {"internal/catalog internal/clock internal/kv internal/ru internal/store", ""},
 	"internal/erase":               {"internal/catalog internal/clock internal/kv", ""},
-	"internal/engine":              {"internal/catalog internal/clock internal/erase internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
+	"internal/engine":              {"internal/catalog internal/clock internal/cluster internal/erase internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
 	"internal/api":                 {"internal/binaryjson internal/catalog internal/engine internal/memory internal/query internal/ru internal/sql internal/sql/clientplan internal/sql/function internal/sql/syntax internal/store internal/value", ""},
 	"internal/rest":                {"internal/api internal/catalog internal/clock internal/engine internal/kv internal/memory internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync golang.org/x/sys"},
 	"internal/direct/directclient": {"internal/rntbd", ""},

@@ -95,6 +95,9 @@ func (c *Call) admit(row *Row, g *Grant) error {
 // admitToken checks the permission of a resource token as it is now, not as it was when
 // the token was made.
 func (c *Call) admitToken(row *Row, g *Grant) error {
+	if err := c.Service.Engine.Moment(c.Context); err != nil { // another node may have changed it
+		return err
+	}
 	r, known := &c.Request, c.Service.Engine.Catalog()
 	p, err := known.Permission(g.Permission)
 	if err != nil {

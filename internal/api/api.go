@@ -61,7 +61,8 @@ var errAgain = errors.New("the request is done again")
 
 // Handle answers the request, which was admitted, by the handler of its row. It calls the
 // handler again, with a fresh answer, after a wait for memory and if the request's
-// container was dropped under it. This is the only place where a request is repeated.
+// partition was closed under it. This is the only place where a request is repeated, and
+// where its moment is taken.
 func (c *Call) Handle() (err error) {
 	r := &c.Request
 	if binaryjson.Is(r.Body) {
@@ -71,7 +72,9 @@ func (c *Call) Handle() (err error) {
 	}
 	target, attempts := r.Target, engine.Attempts{}
 	for {
-		err = c.Row.Handle(c)
+		if err = c.Service.Engine.Moment(c.Context); err == nil {
+			err = c.Row.Handle(c)
+		}
 		if !errors.Is(err, errAgain) && !attempts.Again(&err) {
 			break
 		}

@@ -133,6 +133,8 @@ var failures = []struct {
 	{engine.ErrEventsGone, Failure{410, 0, "The cursor is older than the events that are kept, so some events may be missed. Start over with from=kept or from=now."}},
 	{memory.ErrFull, Failure{429, 0, "The memory of the server is taken by other requests. No changes were made. Please retry this request later."}},
 	{engine.ErrScriptsBusy, Failure{429, 0, "Too many scripts are running, or wait to run. No changes were made. Please retry this request later."}},
+	{store.ErrUnknown, Failure{408, 0, "The storage engine did not answer in time, so it is not known whether the change was made."}},
+	{engine.ErrUnavailable, Failure{503, 0, "The storage engine cannot be reached now, or this server may not answer. No changes were made. Please retry this request."}},
 	{engine.ErrStopping, Failure{503, 0, "The server is stopping."}},
 	{store.ErrClosed, Failure{503, 0, "The server is stopping."}},
 	{store.ErrFailed, Failure{503, 0, "The server cannot write to its disk and is stopping. What was acknowledged is safe."}},

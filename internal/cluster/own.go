@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -148,11 +149,33 @@ func (n *Node) Release(ctx context.Context, key []byte, latestMs int64) error {
 	return nil
 }
 
-// Disown forgets a partition that is closed, or gone with its container. Nothing is written.
-func (n *Node) Disown(key []byte) {
+// Remove removes the owner row of a partition that this node has claimed and whose
+// container was deleted before the claim.
+func (n *Node) Remove(ctx context.Context, key []byte) error {
+	n.mu.Lock()
+	was, ok := n.mu.owned[string(key)]
+	delete(n.mu.owned, string(key))
+	n.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	var b kv.Batch
+	b.Require(key, was.encode())
+	b.Delete(key, len(was.encode()))
+	if err := n.commit(ctx, &b); err != nil && !errors.Is(err, kv.ErrConflict) {
+		return fmt.Errorf("remove the owner row %x: %w", key, err)
+	}
+	return nil
+}
+
+// Disown forgets a partition that is closed, or gone with its container, if its owner row
+// is still that of the lease; nil is for any. Nothing is written.
+func (n *Node) Disown(key, fence []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.mu.owned, string(key))
+	if was, ok := n.mu.owned[string(key)]; ok && (fence == nil || bytes.Equal(was.encode(), fence)) {
+		delete(n.mu.owned, string(key))
+	}
 }
 
 // Preferred returns the node that should own a partition, if there is a choice: the highest

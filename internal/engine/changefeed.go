@@ -80,11 +80,11 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, e
 // changesOf adds the changes of the page's current partition to the page, and charges for
 // them.
 func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, nowMs int64) (store.ChangePage, error) {
-	if err := e.meters.admit(page.Container, page.Partition); err != nil {
-		return store.ChangePage{}, err
-	}
 	p, err := e.partition(page.Container, page.Partition)
 	if err != nil {
+		return store.ChangePage{}, err
+	}
+	if err := e.meters.admit(page.Container, page.Partition); err != nil {
 		return store.ChangePage{}, err
 	}
 	if q.AllVersions && e.writable() == nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/erase"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/purge"
@@ -86,8 +87,16 @@ type Options struct {
 	ClockBoot   func() clock.Boot
 	Logger      *slog.Logger
 	// Failed is called when a commit failed. Nothing more can be written, and the process
-	// should end. It must not call the engine.
+	// should end. It must not call the engine. On a shared storage engine a failed commit
+	// ends its partition only, and Failed is called if another process took this node's name.
 	Failed func(error)
+
+	// Cluster makes the engine a node of a cluster, on a storage engine that other processes
+	// use too; nil if it has DB for itself. Open sets its DB, TestClock, Logger, Dropped and
+	// Surrender.
+	Cluster *cluster.Options
+	// Peers reaches the other nodes; nil if there are none.
+	Peers Peers
 
 	elapsed func() time.Duration // replaces the time since Open in tests
 }
@@ -125,13 +134,29 @@ type Engine struct {
 	background sync.WaitGroup
 	cancel     context.CancelFunc
 
+	// The following is for a node of a cluster (node.go). node is nil if there is none.
+	node *cluster.Node
+	// behind wakes the goroutine that follows changes of other nodes, and following is held
+	// while they are applied.
+	behind    chan struct{}
+	following sync.Mutex
+	// closing counts the partitions that are being closed.
+	closing                 sync.WaitGroup
+	moments, claims, losses atomic.Int64
+
 	mu struct {
 		sync.RWMutex
 		open map[partitionID]*store.Partition
+		// opening has the partitions that are being opened.
+		opening map[partitionID]*opening
 		// dropping has the containers that are being deleted, each with a channel that is
 		// closed when that is over.
 		dropping map[catalog.ContainerRID]chan struct{}
 		closed   bool
+		// keys has the partitions by the keys of their owner rows, and lives counts how often
+		// this node was declared dead.
+		keys  map[string]partitionID
+		lives int
 	}
 }
 
@@ -157,11 +182,6 @@ func (q Quotas) of(c *catalog.Container) store.Quotas {
 	return s
 }
 
-type partitionID struct {
-	container catalog.ContainerRID
-	index     int
-}
-
 // Open opens the database in o.DB. The caller closes o.DB, after the engine.
 func Open(o Options) (*Engine, error) {
 	if o.Caches == (store.CacheSizes{}) {
@@ -178,8 +198,9 @@ func Open(o Options) (*Engine, error) {
 			Memory: o.ScriptMemory, Time: o.ScriptTime, Reserve: o.ReserveScript,
 		}),
 	}
-	e.mu.open = map[partitionID]*store.Partition{}
-	e.mu.dropping = map[catalog.ContainerRID]chan struct{}{}
+	e.mu.open, e.mu.opening = map[partitionID]*store.Partition{}, map[partitionID]*opening{}
+	e.mu.dropping, e.mu.keys = map[catalog.ContainerRID]chan struct{}{}, map[string]partitionID{}
+	e.behind = make(chan struct{}, 1)
 	if err := openFormat(o.DB, migrations[:], e.logger); err != nil {
 		return nil, err
 	}
@@ -187,7 +208,12 @@ func Open(o Options) (*Engine, error) {
 	if e.catalog, err = catalog.Open(o.DB, catalog.Options{Retention: o.Retention}); err != nil {
 		return nil, err
 	}
-	if e.clock, err = openClock(o); err != nil {
+	if o.Cluster != nil {
+		err = e.join()
+	} else {
+		e.clock, err = openClock(o)
+	}
+	if err != nil {
 		return nil, err
 	}
 	e.meters = newMeters(&o, e.catalog)
@@ -200,33 +226,36 @@ func Open(o Options) (*Engine, error) {
 	})
 	if err != nil {
 		cancel()
-		return nil, errors.Join(err, e.clock.Close())
+		return nil, errors.Join(err, e.leave(), e.clock.Close())
 	}
 	e.eraser, err = erase.New(erase.Options{Database: &erasable{Engine: e}, Rows: e.db, Clock: e.clock, Logger: e.logger})
 	if err != nil {
 		cancel()
-		return nil, errors.Join(err, e.clock.Close())
+		return nil, errors.Join(err, e.leave(), e.clock.Close())
 	}
-	for _, work := range []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run, e.keepHistories} {
+	works := []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run, e.keepHistories}
+	if e.node != nil {
+		works = append(works, e.keepUp)
+	}
+	for _, work := range works {
 		e.background.Go(func() { work(ctx) })
 	}
 	return e, nil
 }
 
 // Close ends scripts and background work, stops the partitions after their current
-// groups, and closes the clock last.
+// groups, and closes the clock last. A node of a cluster gives its partitions up and leaves.
 func (e *Engine) Close() error {
 	e.cancel()
 	e.scripts.Close()
 	e.background.Wait()
 	e.mu.Lock()
-	open := e.mu.open
-	e.mu.open, e.mu.closed = nil, true
+	e.mu.closed = true // no partition is opened any more
 	e.mu.Unlock()
-	for _, p := range open {
-		p.Close()
-	}
-	return e.clock.Close()
+	err := e.leave()
+	e.closeAll()
+	e.closing.Wait()
+	return errors.Join(err, e.clock.Close())
 }
 
 func openClock(o Options) (*clock.Clock, error) {
@@ -265,47 +294,12 @@ func (e *Engine) Ready() error {
 	if e.mu.closed {
 		return ErrStopping
 	}
+	if e.node != nil {
+		if err := e.node.Ready(); err != nil {
+			return err
+		}
+	}
 	return e.writable()
-}
-
-// partition returns a partition of a container, and opens it if necessary. While the
-// container is being deleted it waits for the outcome.
-func (e *Engine) partition(c *catalog.Container, index int) (*store.Partition, error) {
-	id := partitionID{c.RID, index}
-	e.mu.RLock()
-	p, over := e.mu.open[id], e.mu.dropping[c.RID]
-	e.mu.RUnlock()
-	if p != nil {
-		return p, nil
-	}
-	if over != nil {
-		<-over
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case e.mu.closed:
-		return nil, ErrStopping
-	case e.mu.dropping[c.RID] != nil: // another delete: the caller tries again
-		return nil, store.ErrClosed
-	case e.mu.open[id] != nil:
-		return e.mu.open[id], nil
-	}
-	// The definition is read again under the lock: a concurrent replace either finds the
-	// partition open or is seen here.
-	now, err := e.catalog.Current(c.RID)
-	if err != nil {
-		return nil, store.ErrClosed
-	}
-	p, err = store.Open(store.Options{
-		DB: e.db, Clock: e.clock, Container: now, Index: index, Cache: e.cache, Failed: e.fail,
-		Quotas: e.options.Quotas.of(now), Ledger: &e.ledger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	e.mu.open[id] = p
-	return p, nil
 }
 
 // fail records that a commit failed, once.

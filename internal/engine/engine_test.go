@@ -20,6 +20,7 @@ import (
 )
 
 func TestClockStateOfTheData(t *testing.T) {
+	alone(t)
 	w := newWorld(t)
 	w.advance(7 * time.Second)
 	w.reopen(Options{})
@@ -217,6 +218,7 @@ func (db *brokenDB) Commit(ctx context.Context, b *kv.Batch) error {
 // After a failed commit the engine is not ready and reports why, once. No write is
 // acknowledged any more, and reads go on.
 func TestFailedCommit(t *testing.T) {
+	alone(t)
 	for name, fail := range map[string]func(w *world) error{
 		"of items": func(w *world) error { _, err := w.write(store.Upsert, "c", "k", "a", `"v":2`); return err },
 		"of the catalog": func(w *world) error {

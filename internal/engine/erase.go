@@ -20,6 +20,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
+// errNoErasure refuses to erase on a shared storage engine.
+var errNoErasure = invalid("Deleted data cannot be erased here: the storage engine is another server, which keeps old rows in its files, logs and backups for as long as it likes.")
+
 // busyFor is how long after a request erasure still gives way.
 const busyFor = 200 * time.Millisecond
 
@@ -33,6 +36,9 @@ type erasable struct {
 // Spans returns a span for each container with a time of its own, and spans for all keys
 // between these, with the server's time.
 func (e *erasable) Spans() []erase.Span {
+	if e.node != nil {
+		return nil
+	}
 	var own []erase.Span
 	for _, c := range e.AllContainers() {
 		if c.EraseWithin != 0 {
@@ -219,6 +225,9 @@ type ErasureResult struct {
 // is paused, and erases all that was deleted or overwritten there. It returns when that is in
 // no file of the data any more.
 func (e *Engine) EraseNow(ctx context.Context, c *catalog.Container) (r ErasureResult, err error) {
+	if e.node != nil {
+		return r, errNoErasure
+	}
 	for _, one := range e.oneOrAll(c) {
 		if e.purger.Status(one.RID).Paused {
 			r.Paused = append(r.Paused, one.DatabaseID+"/"+one.ID)

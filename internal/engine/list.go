@@ -44,20 +44,19 @@ func (e *Engine) ListItems(ctx context.Context, r *Request) (page Answer, err er
 	page.Charge = 0 // nothing was read yet
 	ends := e.meters.elapsed() + query.PageTime
 	for i := s.first; i <= s.last; i++ {
-		if err := e.meters.admit(c, i); err != nil {
-			if i == s.first {
-				return page, err
-			}
+		p, err := e.partition(c, i)
+		if err == nil {
+			err = e.meters.admit(c, i)
+		}
+		if err != nil && i > s.first && endsPage(err) {
 			// The client gets what is there, and asks for the rest later.
 			page.Continuation = continuation(c, store.FirstOrdinal(i))
 			break
 		}
-		page.Partition = i
-		p, err := e.partition(c, i)
 		if err != nil {
-			e.listFailed(&page, err)
 			return page, err
 		}
+		page.Partition = i
 		part, err := p.List(ctx, q, nowMs)
 		if err != nil {
 			e.listFailed(&page, err)
@@ -88,6 +87,14 @@ func (e *Engine) ListItems(ctx context.Context, r *Request) (page Answer, err er
 		}
 	}
 	return page, nil
+}
+
+// endsPage reports whether a page ends before the partition that the error is of: it is
+// throttled, or another node owns it.
+func endsPage(err error) bool {
+	var throttled *ThrottledError
+	var elsewhere *NotOwnerError
+	return errors.As(err, &throttled) || errors.As(err, &elsewhere)
 }
 
 // addRows adds the rows of a partition to a page, and settles the increase of the page's

@@ -181,17 +181,19 @@ func (e *Engine) target(t Target) (*catalog.Container, error) {
 }
 
 // admit admits a request to a partition of the answer's container, and returns the
-// partition. A request that was admitted is settled.
+// partition. A request that was admitted is settled. One for a partition of another node is
+// neither admitted nor settled here.
 func (e *Engine) admit(a *Answer, partition int) (p *store.Partition, err error) {
 	a.Partition = partition
+	if p, err = e.partition(a.Container, partition); err != nil {
+		a.Charge = 0
+		return nil, err
+	}
 	if err := e.meters.admit(a.Container, partition); err != nil {
 		a.Charge = 0
 		return nil, err
 	}
-	if p, err = e.partition(a.Container, partition); err != nil {
-		e.settle(a, &err)
-	}
-	return p, err
+	return p, nil
 }
 
 // settle settles the charge of a request that was admitted. One that found its partition

@@ -51,6 +51,9 @@ func (e *Engine) Write(ctx context.Context, w catalog.Write) (r catalog.Any, cre
 func (e *Engine) checkWrite(ctx context.Context, kind catalog.Kind, r catalog.Any) error {
 	switch r := r.(type) {
 	case *catalog.Container:
+		if e.node != nil && r.EraseWithin > 0 {
+			return errNoErasure
+		}
 		return checkComputed(r.Computed)
 	case *catalog.Script:
 		if kind != catalog.Procedures {
@@ -129,6 +132,7 @@ func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) 
 	}
 	if len(containers) > 0 {
 		e.removed()
+		e.disown(containers)
 	}
 	for _, c := range containers {
 		if err := e.changed(e.purger.Forget(c.RID)); err != nil {
@@ -140,34 +144,11 @@ func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) 
 
 // changed returns the error of a change of the catalog, and records a failed commit.
 func (e *Engine) changed(err error) error {
+	if e.node != nil {
+		return unavailable(err) // nothing is broken here
+	}
 	if errors.Is(err, catalog.ErrCommit) {
 		e.fail(err)
 	}
 	return err
-}
-
-// closePartitions closes the partitions of a container that is being deleted. Until
-// dropped is called, they cannot be opened again. The caller holds settings.
-func (e *Engine) closePartitions(c *catalog.Container) {
-	var ps []*store.Partition
-	e.mu.Lock()
-	e.mu.dropping[c.RID] = make(chan struct{})
-	for i := range c.Ranges {
-		id := partitionID{c.RID, i}
-		if p := e.mu.open[id]; p != nil {
-			ps = append(ps, p)
-			delete(e.mu.open, id)
-		}
-	}
-	e.mu.Unlock()
-	for _, p := range ps {
-		p.Close()
-	}
-}
-
-func (e *Engine) dropped(c *catalog.Container) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	close(e.mu.dropping[c.RID])
-	delete(e.mu.dropping, c.RID)
 }

@@ -147,10 +147,17 @@ func (m *meters) settle(c *catalog.Container, index int, charge ru.Units) {
 // follow updates the rates of all meters of a database and its containers, and drops
 // those whose container or database is gone.
 func (m *meters) follow(database catalog.DatabaseRID) {
+	m.followThose(func(id meterID) bool { return id.database == database })
+}
+
+// followAll is follow for all databases.
+func (m *meters) followAll() { m.followThose(func(meterID) bool { return true }) }
+
+func (m *meters) followThose(which func(meterID) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, meter := range m.mu.byID {
-		if id.database != database {
+		if !which(id) {
 			continue
 		}
 		if rate, found := m.rate(id); !found {

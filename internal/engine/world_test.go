@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -15,8 +16,12 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/kv/pgkv"
+	"github.com/mayflydb/mayfly/internal/kv/pgkv/pgtest"
 	"github.com/mayflydb/mayfly/internal/store"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -47,11 +52,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, running) })
-	db, err := pebblekv.OpenMemory(pebblekv.Options{Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, db: db}
+	w := &world{t: t, db: newDB(t)}
 	w.open(Options{})
 	t.Cleanup(w.close)
 	return w
@@ -65,13 +66,60 @@ func (w *world) close() {
 	}
 	w.must(w.e.Close())
 	w.checkClean()
-	w.must(w.db.Close())
+	if err := w.db.Close(); err != nil && os.Getenv(lane) != "model" {
+		w.t.Error(err)
+	}
 	w.db = nil
+}
+
+// lane is the environment variable that has the worlds of all tests be nodes of a shared
+// engine: "model" for that of package kvtest, "postgres" for a server.
+const lane = "MAYFLY_TEST_ENGINE"
+
+// newDB returns an empty store of the lane.
+func newDB(t testing.TB) kv.DB {
+	t.Helper()
+	var db kv.DB
+	var err error
+	switch os.Getenv(lane) {
+	case "model":
+		db = standing{kvtest.NewModel()}
+	case "postgres":
+		db, err = pgkv.Open(t.Context(), pgkv.Options{URL: pgtest.New(t), Logger: quiet()})
+		db = standing{db}
+	default:
+		db, err = pebblekv.OpenMemory(pebblekv.Options{Logger: quiet()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// standing is a store whose clock stands at startMs, less the ten milliseconds ahead of it
+// at which a shared clock is frozen.
+type standing struct{ kv.DB }
+
+func (s standing) Look(ctx context.Context, keys ...[]byte) ([][]byte, int64, error) {
+	values, _, err := s.DB.Look(ctx, keys...)
+	return values, startMs - 10, err
+}
+
+// alone skips a test that is about an engine of its own, or that needs a bubble, in the other
+// lanes.
+func alone(t testing.TB) {
+	t.Helper()
+	if os.Getenv(lane) != "" {
+		t.Skip("not on a shared engine")
+	}
 }
 
 func (w *world) open(o Options) {
 	w.t.Helper()
 	o.DB, o.TestClock, o.ClockSource, o.Explain = w.db, true, atStart, testExplain
+	if os.Getenv(lane) != "" {
+		o.Cluster = &cluster.Options{Name: "a", Address: "http://a"}
+	}
 	o.ScriptTime = cmp.Or(o.ScriptTime, scriptTime)
 	var err error
 	w.e, err = Open(o)

@@ -282,6 +282,16 @@ func (p *Partition) shut() {
 	p.mu.spans.empty()
 }
 
+// Closed reports whether the partition takes no requests any more.
+func (p *Partition) Closed() bool {
+	select {
+	case <-p.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // acquire returns the published view, with a new snapshot if the partition was idle. The
 // caller releases it.
 func (p *Partition) acquire() (*view, error) {
