@@ -81,7 +81,7 @@ func (x *execution) walked(c cursor, after uint64) iter.Seq2[uint64, error] {
 func (x *execution) only(s *set, after uint64) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
 		scan := s.rowsAfter(s.ranges[0], after)
-		scan.Within, scan.Places = x.within(), x.endsAnywhere
+		scan.Within, scan.Places, scan.Visits = x.within(), x.endsAnywhere, true
 		x.r.Index(scan)(func(hit store.Hit, err error) bool {
 			if err != nil {
 				yield(0, err)

@@ -95,7 +95,11 @@ func (x *execution) logical(yield visitor) error {
 		if err != nil {
 			return err
 		}
-		for _, ordinal := range ordinals {
+		warm := 0
+		for i, ordinal := range ordinals {
+			if i == warm {
+				warm += x.r.Warm(ordinals[i:])
+			}
 			after = ordinal
 			if more, err := x.visit(ordinal, index.Value{}, yield); err != nil || !more {
 				return err
@@ -154,7 +158,11 @@ func (x *execution) visitAll(ordinals []uint64, yield visitor) error {
 	if c := x.q.Program.Condition(); c.Exact && c.Op != sql.CondAnd {
 		x.expected = int64(len(ordinals)) // the filter says no more than that
 	}
-	for _, ordinal := range ordinals {
+	warm := 0
+	for i, ordinal := range ordinals {
+		if i == warm {
+			warm += x.r.Warm(ordinals[i:])
+		}
 		if more, err := x.visit(ordinal, index.Value{}, yield); err != nil || !more {
 			return err
 		}

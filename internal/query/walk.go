@@ -112,7 +112,7 @@ func (x *execution) counting(n *int64, limit int64) *store.Within {
 
 func (w *walkPath) find(x *execution, yield visitor) error {
 	s := w.scan()
-	s.Order, s.Within, s.Places = w.direction, x.within(), x.endsAnywhere
+	s.Order, s.Within, s.Places, s.Visits = w.direction, x.within(), x.endsAnywhere, true
 	run := &run{x: x, w: w, from: x.resume()}
 	if run.from.started() {
 		// The item itself again: perhaps not all its rows are done.
@@ -294,20 +294,22 @@ func (x *execution) within() *store.Within {
 	if x.q.Scope.Logical == nil {
 		return nil
 	}
-	return &store.Within{Logical: x.q.Scope.Logical, Passed: x.pass}
+	w := &store.Within{Logical: x.q.Scope.Logical}
+	w.Passed = func(rows int64, at index.Place) (bool, error) { return x.pass(rows, at, x.met+w.Gathered) }
+	return w
 }
 
 // pass counts rows of other partition keys. It reports whether more of the one that is
 // asked for may follow: not if an index that has one row for each item has shown as many
-// as there are. Of keys with one beginning that is not known. Where the place is told the
+// as there are, of which the walk has met so many. Of keys with one beginning that is not known. Where the place is told the
 // page may end.
-func (x *execution) pass(rows int64, at index.Place) (more bool, err error) {
+func (x *execution) pass(rows int64, at index.Place, met int64) (more bool, err error) {
 	x.took(&x.page.Times.Index)
 	more = true
 	if w, ok := x.path.(*walkPath); ok && w.patience > 0 {
-		most := (w.patience-x.met+1)*passedPerItem - x.passed // that may be passed before it is given up
+		most := (w.patience-met+1)*passedPerItem - x.passed // that may be passed before it is given up
 		switch {
-		case x.met == w.patience && x.q.Scope.oneKey():
+		case met == w.patience && x.q.Scope.oneKey():
 			rows, more = 1, false
 		case rows >= most:
 			rows, more, err = most, false, errLost

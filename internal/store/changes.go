@@ -167,8 +167,14 @@ func lastBefore(lsn uint64, sinceMs int64, first func(lsn uint64) (uint64, int64
 
 // feed walks along the feed from the page's position on.
 func (w *changeWalk) feed() error {
-	for e, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
-		row, err := kindInherits.parseRow(e, err)
+	rows := func(yield func(orderRow, error) bool) {
+		for e, err := range w.v.order(kindInherits, mark{At: position{LSN: w.page.Position + 1}}) {
+			if row, err := kindInherits.parseRow(e, err); !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+	for row, err := range ahead(w.p, w.v, rows, func(r *orderRow) uint64 { return r.ordinal }) {
 		if err == nil {
 			err = w.step()
 		}

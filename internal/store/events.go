@@ -288,11 +288,22 @@ func (w *eventWalk) ofPending(k ttlKind) iter.Seq2[Event, error] {
 // describe completes events from their items, where the rows of the expiry orders have only
 // the ordinal.
 func (w *eventWalk) describe(events []Event) error {
+	var ordinals []uint64
+	for i := range events {
+		if e := &events[i]; e.pending() {
+			ordinals = append(ordinals, e.Ordinal)
+		}
+	}
+	n, warm := 0, 0
 	for i := range events {
 		e := &events[i]
-		if e.ID != "" || e.Erased {
+		if !e.pending() {
 			continue
 		}
+		if n == warm {
+			warm += w.p.warmItems(w.v, ordinals[n:])
+		}
+		n++
 		h, _, err := w.p.item(w.v, e.Ordinal)
 		if err != nil {
 			return err
@@ -306,6 +317,9 @@ func (w *eventWalk) describe(events []Event) error {
 	}
 	return nil
 }
+
+// pending reports whether the event is of an item that is not purged yet.
+func (e *Event) pending() bool { return e.ID == "" && !e.Erased }
 
 // MaxEventSearch is how many events LastEvent reads at most.
 const MaxEventSearch = 1_000_000

@@ -204,6 +204,7 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 	w := &p.writer
 	w.begin(v, at)
 	was := w.before()
+	w.warm(group)
 	done, last := 0, (*job)(nil)
 	for done < len(group) && w.batch.Bytes() < fullBytes {
 		j := group[done]

@@ -99,6 +99,7 @@ type Options struct {
 // Partition is one physical partition of a container.
 type Partition struct {
 	db     kv.DB
+	far    bool // the engine is
 	clock  *clock.Clock
 	index  int
 	prefix prefix
@@ -200,6 +201,7 @@ func Open(o Options) (*Partition, error) {
 func open(o Options) (*Partition, []*removal, error) {
 	p := &Partition{
 		db:         o.DB,
+		far:        o.DB.Far(),
 		clock:      o.Clock,
 		index:      o.Index,
 		prefix:     partitionPrefix(o.Container.RID, o.Index),

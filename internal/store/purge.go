@@ -238,7 +238,12 @@ func (pl *plan) choose(most int) {
 // readVictims reads the items, and computes their derived rows.
 func (p *Partition) readVictims(v *view, pl *plan) error {
 	var space index.Entries
-	for from := 0; from < len(pl.victims); {
+	if p.far {
+		if err := p.readFarVictims(v, pl.victims, &space); err != nil {
+			return err
+		}
+	}
+	for from := 0; from < len(pl.victims) && !p.far; {
 		to := from + 1
 		for to < len(pl.victims) && isNear(&pl.victims[to-1], &pl.victims[to]) {
 			to++
@@ -316,6 +321,7 @@ func (c *victim) read(container *catalog.Container, e kv.Entry, space *index.Ent
 
 // purge removes the items of a plan that have not changed since.
 func (pl *plan) purge(w *writer) error {
+	w.warmRemovals(pl.victims)
 	for i := range pl.victims {
 		c := &pl.victims[i]
 		same, err := w.unchanged(pl.lsn, &c.current)

@@ -142,7 +142,7 @@ func (p *Partition) tallyLogical(ctx context.Context, logical []byte) error {
 	cut := v.rules.cutsAt(nowMs)
 	var expired int64
 	lower := p.prefix.appendKey(nil, idSpace, logical)
-	for ordinal, err := range scanRows(v.snap, lower, kv.After(lower), parseOrdinalRow) {
+	for ordinal, err := range ahead(p, v, scanRows(v.snap, lower, kv.After(lower), parseOrdinalRow), sameOrdinal) {
 		if err == nil {
 			err = ctx.Err()
 		}

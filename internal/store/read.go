@@ -327,7 +327,11 @@ func (l *lister) logicalPartition() error {
 		if err != nil {
 			return err
 		}
-		for _, ordinal := range ordinals {
+		warm := 0
+		for i, ordinal := range ordinals {
+			if i == warm {
+				warm += l.p.warmItems(l.v, ordinals[i:])
+			}
 			h, body, err := l.p.item(l.v, ordinal)
 			if err != nil {
 				return err

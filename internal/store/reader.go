@@ -204,6 +204,15 @@ func (r *Reader) Get(ordinal uint64) (f Found, live bool, err error) {
 	return f, live, err
 }
 
+// Warm prepares visits of items: of the first of them, as many as it returns. If the engine
+// is far, they are read together.
+func (r *Reader) Warm(ordinals []uint64) int {
+	if r.over != nil {
+		return len(ordinals)
+	}
+	return r.p.warmItems(r.v, ordinals)
+}
+
 // Visit is Get for one item after another: its result is valid until the next Visit, or
 // until the reader is closed.
 func (r *Reader) Visit(ordinal uint64) (f Found, live bool, err error) {

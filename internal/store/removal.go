@@ -114,7 +114,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	}
 	var found [][]byte
 	size := 0
-	for ordinal, err := range scanRows(v.snap, lower, upper, parseOrdinalRow) {
+	for ordinal, err := range ahead(p, v, scanRows(v.snap, lower, upper, parseOrdinalRow), sameOrdinal) {
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,8 @@ type IndexScan struct {
 	Alike index.Place
 	// Within, if not nil, limits the scan to a logical partition.
 	Within *Within
+	// Visits says that the caller visits the items of the hits.
+	Visits bool
 	// Places asks for hits without a row, which report how far a walk has come that has
 	// nothing to return. A scan within a logical partition reports it to Within.Passed.
 	Places bool
@@ -82,7 +84,43 @@ func (r *Reader) Index(s IndexScan) iter.Seq2[Hit, error] {
 		lower, upper = s.Values.Bounds(start)
 	}
 	s.narrow(start, &lower, &upper)
+	if s.Visits && r.p.far && r.over == nil {
+		return r.gathered(lower, upper, len(start), s)
+	}
 	return r.rows(lower, upper, s.Order, len(start), s.Within, s.Places)
+}
+
+// gathered is rows for a caller that visits the items of the hits.
+func (r *Reader) gathered(lower, upper []byte, first int, s IndexScan) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		c := chunk[Hit]{p: r.p, v: r.v, ordinal: func(h *Hit) uint64 { return h.Ordinal }, yield: yield, most: firstGather}
+		if s.Within != nil {
+			asked, of, passed := s.Within, *s.Within, s.Within.Passed
+			of.Passed = func(rows int64, at index.Place) (bool, error) {
+				// The walk may end at the place, which what was gathered comes before.
+				if at.Ordinal != 0 && !c.flush() {
+					return false, nil
+				}
+				asked.Gathered = int64(len(c.rows))
+				return passed(rows, at)
+			}
+			s.Within = &of
+		}
+		c.walk(ownHits(r.rows(lower, upper, s.Order, first, s.Within, s.Places)))
+	}
+}
+
+// ownHits returns hits with memory of their own.
+func ownHits(hits iter.Seq2[Hit, error]) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		for hit, err := range hits {
+			hit.Value = hit.Value.Clone()
+			hit.EPK, hit.Carried = bytes.Clone(hit.EPK), bytes.Clone(hit.Carried)
+			if !yield(hit, err) {
+				return
+			}
+		}
+	}
 }
 
 // rows returns the index rows of live items in a range. The value of a hit's place is the

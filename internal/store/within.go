@@ -21,6 +21,8 @@ type Within struct {
 	// and in between after a number of rows, then also with the place of the walk. It
 	// returns whether to go on.
 	Passed func(rows int64, at index.Place) (more bool, err error)
+	// Gathered is how many hits were found and not returned yet when Passed is called.
+	Gathered int64
 }
 
 const (
