@@ -63,6 +63,7 @@ const shutdownLimit = 20 * time.Second
 // Run serves until a signal or a failed write to the disk stops it.
 func (c *serveCommand) Run() error {
 	paceCollector(c.MemoryLimit)
+	addProcessors()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var level slog.Level

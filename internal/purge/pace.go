@@ -112,7 +112,10 @@ func newPace(db Database, t *Traffic) *pace {
 	return p
 }
 
-func perProcessor(rate float64) float64 { return rate * float64(runtime.GOMAXPROCS(0)) }
+func perProcessor(rate float64) float64 { return rate * processors }
+
+// processors is how many the program began with: a server adds some for background work.
+var processors = float64(runtime.GOMAXPROCS(0))
 
 // deaths counts the items that expired in the last seconds, second s at s%deathSeconds.
 type deaths struct {
