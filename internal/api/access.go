@@ -65,6 +65,9 @@ func (c *Call) reads(row *Row) bool {
 	return row.Reads && !asks
 }
 
+// Reads reports whether the request, which has a row, changes nothing.
+func (c *Call) Reads() bool { return c.reads(c.Row) }
+
 func (c *Call) admit(row *Row, g *Grant) error {
 	if row.Resource == AccountResource {
 		return nil // every client reads the account first

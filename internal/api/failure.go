@@ -14,6 +14,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/binaryjson"
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/query"
@@ -168,8 +169,13 @@ func FailureOf(err error) (f Failure, known bool) {
 		newFeature    *clientplan.FeatureError
 		badFunction   *engine.CompileError
 		badScript     *engine.ScriptError
+		notOwner      *cluster.NotOwnerError
 	)
 	switch {
+	case errors.As(err, &notOwner):
+		// Over HTTP the request is passed on. A client of direct mode looks for the address
+		// of the partition again.
+		return Failure{410, 0, "The partition belongs to another node. Look for its address again."}, true
 	case errors.As(err, &badScript) && badScript.Barred:
 		return Failure{403, 0, badScript.Message}, true
 	case errors.As(err, &badScript) && badScript.TooLong:

@@ -14,6 +14,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
@@ -64,6 +65,9 @@ func (x *exchange) handle() error {
 	if errors.Is(err, engine.ErrContainerChanged) && x.asked.intendedRID == "" {
 		return errStale
 	}
+	if errors.Is(err, kv.ErrUnavailable) {
+		return errUnavailable
+	}
 	if err == nil && len(x.Answer.Continuation) > rntbd.MaxText {
 		x.Answer.Continuation = ""
 		return engine.ErrContinuationLimit
@@ -73,6 +77,10 @@ func (x *exchange) handle() error {
 
 // errStale tells a client that another container has the name that it uses.
 var errStale = api.Refuse(statusGone, 1000, "The container that the client knows by this name was deleted and created again.")
+
+// errUnavailable tells a client that this node cannot answer now, and has written nothing.
+// With this status clients look for the address again, and retry for 30 s.
+var errUnavailable = api.Refuse(statusGone, 0, "The node cannot answer for the partition now. Nothing was changed. Look for its address again.")
 
 // answer sends the answer.
 func (x *exchange) answer() {

@@ -713,7 +713,7 @@ func TestPrincipals(t *testing.T) {
 		{"", api.ErrBadAuthorization},
 	} {
 		r := &http.Request{Method: "GET", Header: http.Header{"Authorization": {"type=aad&ver=1.0&sig=" + c.jwt}}}
-		g, err := h.authorize(r, &route{})
+		g, err := h.authorize(r, &route{}, time.Now())
 		if err != c.want || err == nil && g.By != api.ByPrincipal {
 			t.Errorf("%q: %v, %v, want %v", c.jwt, g.By, err, c.want)
 		}

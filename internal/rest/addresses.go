@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Where clients in direct mode find partitions. Each partition has one address here, that
-// of this server, by the name that the client used. In a cluster it would be that of the
-// partition's owner.
+// Where clients in direct mode find partitions. A partition that this node owns is at this
+// server, by the name that the client used. In a cluster, a partition of another node is at
+// the address by which the nodes know that one.
 
 package rest
 
@@ -45,7 +45,7 @@ func (x *exchange) serveAddresses() error {
 	if !ok {
 		return errNoRoute
 	}
-	g, err := x.h.authorize(x.r, &rt)
+	g, err := x.h.authorize(x.r, &rt, x.came())
 	if err != nil {
 		return x.unauthenticated(err)
 	}
@@ -60,16 +60,23 @@ func (x *exchange) serveAddresses() error {
 		return err
 	}
 	if rt.container == "" {
-		x.writeAddresses(catalog.ContainerRID{}, []string{masterRange})
+		x.writeAddresses(catalog.ContainerRID{}, []located{{masterRange, x.ownHost()}})
 		return nil
 	}
 	c, err := x.Service.Engine.Catalog().Container(rt.database, rt.container)
 	if err != nil {
 		return err
 	}
-	x.writeAddresses(c.RID, existing(c, ranges))
+	all, err := x.locate(c, ranges)
+	if err != nil {
+		return err
+	}
+	x.writeAddresses(c.RID, all)
 	return nil
 }
+
+// located is a range, and the host and port at which it is served.
+type located struct{ id, host string }
 
 // addressQuery returns the resource and the ranges that a client asks for. A plus sign is
 // one: rids contain them, and no SDK writes a space so.
@@ -91,16 +98,42 @@ func addressQuery(query string) (resolveFor string, ranges []string) {
 	return resolveFor, ranges[:min(len(ranges), maxAddressRanges)]
 }
 
-// existing returns the ranges of a container that were asked for, or all if none was. A
-// client that asks for a range that does not exist gets no address for it, and reads the
+// locate returns where the ranges of a container are that were asked for, or all if none was.
+// A client that asks for a range that does not exist gets no address for it, and reads the
 // ranges again.
-func existing(c *catalog.Container, asked []string) (ids []string) {
+func (x *exchange) locate(c *catalog.Container, asked []string) (all []located, err error) {
+	own := x.ownHost()
 	for i := range c.Ranges {
-		if id := catalog.RangeID(i); asked == nil || slices.Contains(asked, id) {
-			ids = append(ids, id)
+		id, host := catalog.RangeID(i), own
+		if asked != nil && !slices.Contains(asked, id) {
+			continue
 		}
+		if x.h.cluster != nil {
+			_, address, err := x.h.cluster.Owner(x.r.Context(), c, i)
+			if err == nil && address != "" {
+				host, err = hostPort(address)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, located{id, host})
 	}
-	return ids
+	return all, nil
+}
+
+// ownHost returns the host and port by which the client reaches this server.
+func (x *exchange) ownHost() string {
+	host := x.address("")
+	_, host, _ = strings.Cut(host, "://")
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		port := "80"
+		if x.secure() {
+			port = "443"
+		}
+		host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+	}
+	return host
 }
 
 // Parts of an address that clients echo and nothing reads.
@@ -117,32 +150,23 @@ var replicas = []struct {
 }{{"true", "/replicas/1p/"}, {"false", "/replicas/2s/"}}
 
 // writeAddresses answers with the addresses of ranges.
-func (x *exchange) writeAddresses(of catalog.ContainerRID, ids []string) {
-	host := x.address("")
-	_, host, _ = strings.Cut(host, "://")
-	if _, _, err := net.SplitHostPort(host); err != nil {
-		port := "80"
-		if x.r.TLS != nil {
-			port = "443"
-		}
-		host = net.JoinHostPort(strings.Trim(host, "[]"), port)
-	}
+func (x *exchange) writeAddresses(of catalog.ContainerRID, all []located) {
 	var partition [value.GUIDChars]byte
 	value.PutGUID(partition[:], uint64(of.Database)<<32|uint64(of.Container), 0)
 	body := []byte(`{"_rid":"","Addresss":[`)
-	for i, id := range ids {
+	for i, at := range all {
 		for j, r := range replicas {
 			if i+j > 0 {
 				body = append(body, ',')
 			}
 			body = append(append(body, `{"isPrimary":`...), r.primary...)
 			body = append(body, `,"protocol":"rntbd","partitionKeyRangeId":"`...)
-			body = append(append(body, id...), `","partitionIndex":"`...)
-			body = append(append(body, id...), `@0","physcialUri":`...)
-			body = value.AppendString(body, "rntbd://"+host+addressApp+addressService+"/partitions/"+string(partition[:])+r.path)
+			body = append(append(body, at.id...), `","partitionIndex":"`...)
+			body = append(append(body, at.id...), `@0","physcialUri":`...)
+			body = value.AppendString(body, "rntbd://"+at.host+addressApp+addressService+"/partitions/"+string(partition[:])+r.path)
 			body = append(body, '}')
 		}
 	}
-	body = strconv.AppendInt(append(body, `],"_count":`...), int64(len(ids)*len(replicas)), 10)
+	body = strconv.AppendInt(append(body, `],"_count":`...), int64(len(all)*len(replicas)), 10)
 	x.write(http.StatusOK, append(body, '}'))
 }

@@ -24,6 +24,8 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.serveHealth(nil)
 	case "ready":
 		return x.serveHealth(x.h.engine.Ready())
+	case "peer":
+		return x.serveAsked()
 	}
 	if page, ok := strings.CutPrefix(path, "pprof/"); ok {
 		return x.servePprof(page)

@@ -126,7 +126,7 @@ func (x *exchange) setLocation() {
 // address returns the address of a path, with the scheme and host that the client used.
 func (x *exchange) address(path string) string {
 	scheme, host := "http", x.r.Host
-	if x.r.TLS != nil {
+	if x.secure() {
 		scheme = "https"
 	}
 	if host == "" { // HTTP/1.0 lets a client leave it out

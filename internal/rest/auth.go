@@ -15,14 +15,14 @@ import (
 )
 
 // authorize verifies the credential of a request.
-func (h *Handler) authorize(r *http.Request, rt *route) (api.Grant, error) {
+func (h *Handler) authorize(r *http.Request, rt *route, now time.Time) (api.Grant, error) {
 	p := api.Proof{
 		Authorization: headerOf(r, headerAuthorization), Method: r.Method, Resource: rt.kind, Link: rt.link, MsDate: headerOf(r, "X-Ms-Date"),
 	}
 	if p.MsDate == "" {
 		p.Date = headerOf(r, "Date")
 	}
-	return h.service.Keys.Authorize(&p, time.Now())
+	return h.service.Keys.Authorize(&p, now)
 }
 
 // bearer verifies a key that is sent as a bearer token, for the pages under /_mayfly/.

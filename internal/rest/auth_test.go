@@ -45,11 +45,11 @@ func TestPublishedSignature(t *testing.T) {
 		h := authorizer(t, key)
 		r := &http.Request{Method: "GET", Header: http.Header{"Authorization": {header}, "X-Ms-Date": {date}}}
 		rt, _ := parseRoute("/dbs/ToDoList")
-		if _, err := h.authorize(r, &rt); err != nil {
+		if _, err := h.authorize(r, &rt, time.Now()); err != nil {
 			t.Errorf("the published request is refused: %v", err)
 		}
 		other, _ := parseRoute("/dbs/ToDoLists")
-		if _, err := h.authorize(r, &other); !errors.Is(err, api.ErrBadAuthorization) {
+		if _, err := h.authorize(r, &other, time.Now()); !errors.Is(err, api.ErrBadAuthorization) {
 			t.Errorf("for another database: %v, want a refusal", err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestSignedDateWindow(t *testing.T) {
 			r := &http.Request{Method: "GET", Header: http.Header{
 				"Authorization": {masterToken(clientSignature(t, testKey, "GET", "dbs", "", date, ""))}, "X-Ms-Date": {date},
 			}}
-			if _, err := h.authorize(r, &rt); !errors.Is(err, c.want) {
+			if _, err := h.authorize(r, &rt, time.Now()); !errors.Is(err, c.want) {
 				t.Errorf("a date %v from now: %v, want %v", c.offset, err, c.want)
 			}
 		}
@@ -90,7 +90,7 @@ func TestSignedDateWindow(t *testing.T) {
 			want error
 		}{{0, nil}, {14 * time.Minute, nil}, {2 * time.Minute, api.ErrDate}} {
 			time.Sleep(step.wait)
-			if _, err := h.authorize(r, &rt); !errors.Is(err, step.want) {
+			if _, err := h.authorize(r, &rt, time.Now()); !errors.Is(err, step.want) {
 				t.Errorf("%v later: %v, want %v", step.wait, err, step.want)
 			}
 		}
@@ -412,7 +412,7 @@ func FuzzAuthorization(f *testing.F) {
 		r := &http.Request{Method: method, Header: http.Header{
 			"Authorization": {header}, "X-Ms-Date": {msDate}, "Date": {date},
 		}}
-		if _, err := h.authorize(r, &rt); err == nil {
+		if _, err := h.authorize(r, &rt, time.Now()); err == nil {
 			t.Errorf("%s %s is accepted with %q, dates %q and %q", method, path, header, msDate, date)
 		}
 		if _, err := h.bearer(r); err == nil {

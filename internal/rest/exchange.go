@@ -15,6 +15,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
+	"github.com/mayflydb/mayfly/internal/peer"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -107,6 +108,12 @@ type exchange struct {
 	asked asked
 	known bool // the client has a valid credential
 	wrote bool // the status has been sent
+	// received is the body, once it was read, and whole says that there is one.
+	received []byte
+	whole    bool
+	// passed says that another node has passed the request on, with this note.
+	passed bool
+	note   peer.Note
 	// quotaTold and located say that the answer has the headers of the quota and of its
 	// address.
 	quotaTold, located bool
@@ -132,7 +139,7 @@ func (x *exchange) setCommon() {
 	}
 	// Strict-Transport-Security for this machine's own names would also apply to the
 	// other servers on it.
-	if x.r.TLS != nil && !x.h.hosts.check(x.r.Host).loopback {
+	if x.secure() && !x.h.hosts.check(x.r.Host).loopback {
 		x.setWire("Strict-Transport-Security", "max-age=31536000")
 	}
 	x.set(headerActivity, x.Activity)
@@ -192,6 +199,9 @@ func (x *exchange) body() ([]byte, error) { return x.bodyUpTo(maxBodyBytes) }
 
 // bodyUpTo is body with a limit of its own.
 func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
+	if x.whole {
+		return x.received, nil // the request is repeated
+	}
 	most := limit + 1 // if the length is unknown, or the body longer than announced
 	if n := x.r.ContentLength; n > int64(limit) {
 		return nil, errBodyTooBig
@@ -214,6 +224,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 	if conn := soleConn(x.r); conn != nil {
 		conn.unread = false
 	}
+	x.received, x.whole = body, true
 	return body, x.TakeCopies(body)
 }
 

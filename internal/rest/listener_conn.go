@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
+	"github.com/mayflydb/mayfly/internal/peer"
 	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
@@ -72,6 +73,8 @@ type splitConn struct {
 	// unread says that the body of the current request was not read to its end. Only the
 	// goroutine that answers uses it.
 	unread bool
+	// link is that of a connection of another node; nil before its first request.
+	link atomic.Pointer[peer.Link]
 	// failures are the connection's failed authentications.
 	failures api.Failures
 	// cork holds back the frames of a channel, and ahead reads them; nil for HTTP.

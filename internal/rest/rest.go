@@ -35,6 +35,9 @@ type Options struct {
 	// Memory is the budget of all requests under way; nil for no limit.
 	Memory *memory.Budget
 	Logger *slog.Logger
+	// Peers and Cluster are those of a node of a cluster; nil if there is none.
+	Peers   *Peers
+	Cluster Cluster
 }
 
 // Handler answers every request to the server.
@@ -49,6 +52,9 @@ type Handler struct {
 	exchanges      sync.Pool // of *exchange
 	followers      *followers
 	metrics        *metrics
+	peers          *Peers
+	cluster        Cluster
+	handle         func(*api.Call) error // Handle of package api; tests say where partitions are
 
 	// Every request under way holds life for reading, and Close takes it for writing: the
 	// engine must not be closed during a request.
@@ -60,8 +66,8 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, logger: o.Logger,
-		routingGateway: o.RoutingGateway,
-		quota:          sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
+		routingGateway: o.RoutingGateway, peers: o.Peers, cluster: o.Cluster, handle: (*api.Call).Handle,
+		quota: sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -131,22 +137,37 @@ func (h *Handler) release(x *exchange) {
 
 // answer answers a request, or returns the error for its client.
 func (x *exchange) answer() error {
+	if isPeer(x.r) {
+		if err := x.recognise(); err != nil {
+			return err
+		}
+	}
 	switch path, admin := strings.CutPrefix(x.r.URL.Path, adminPrefix); {
+	case x.h.closed && x.passed:
+		return misdirected(engine.ErrStopping)
 	case x.h.closed:
 		return engine.ErrStopping
 	case !x.h.hosts.check(x.r.Host).admitted:
 		return hostRefused(x.r.Host)
 	case admin:
 		x.operation = opAdmin
-		return x.serveAdmin(path)
+		return x.atOwner(func() error { return x.serveAdmin(path) })
 	case isAddresses(x.r.URL):
 		return x.serveAddresses()
 	}
 	if err := x.accept(); err != nil {
 		return err
 	}
-	if err := x.Handle(); err != nil {
-		return err
+	target := x.Request.Target
+	if err := x.h.handle(&x.Call); err != nil {
+		return x.elsewhere(err, func() error {
+			x.Request.Target, x.Answer = target, api.Answer{}
+			err := x.h.handle(&x.Call)
+			if err == nil {
+				x.render()
+			}
+			return err
+		})
 	}
 	x.render()
 	return nil
@@ -164,7 +185,7 @@ func (x *exchange) accept() error {
 		}
 	}
 	x.fill(&rt)
-	g, err := x.h.authorize(x.r, &rt)
+	g, err := x.h.authorize(x.r, &rt, x.came())
 	if err != nil {
 		return x.unauthenticated(err)
 	}

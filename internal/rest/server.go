@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/peer"
 )
 
 const (
@@ -61,6 +63,18 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 	s.http.Protocols.SetHTTP2(true)
 	s.http.Protocols.SetUnencryptedHTTP2(true)
 	return s
+}
+
+// AcceptPeers has connections of other nodes accepted, in addition to those of clients. Call
+// it before Serve.
+func (s *Server) AcceptPeers(p *Peers) {
+	config := p.ServerTLS()
+	s.secure.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if hello.ServerName == peer.ServerName {
+			return config, nil
+		}
+		return nil, nil
+	}
 }
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
