@@ -66,11 +66,11 @@ var layers = map[string]layer{
 	"internal/rest":                {"internal/api internal/catalog internal/clock internal/cluster internal/engine internal/kv internal/memory internal/peer internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync golang.org/x/sys"},
 	"internal/direct/directclient": {"internal/rntbd", ""},
 	"internal/direct":              {"internal/api internal/catalog internal/engine internal/kv internal/memory internal/rntbd", ""},
-	".": {"internal/api internal/catalog internal/clock internal/direct internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
+	".": {"internal/api internal/catalog internal/clock internal/cluster internal/direct internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
 		"internal/erase internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
-	"cmd/mayfly":          {". internal/catalog internal/clock internal/engine internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints, and durations
+	"cmd/mayfly":          {". internal/catalog internal/clock internal/engine internal/kv internal/kv/pgkv internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints, and durations
 }
 
 // testLibraries may be imported by test files, and by no other.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
 	"github.com/mayflydb/mayfly/internal/memory"
 )
@@ -42,6 +43,19 @@ func Check(dir string, w io.Writer) (CheckReport, error) {
 		return report, fmt.Errorf("open the data in %s: %w", dir, err)
 	}
 	defer db.Close()
+	err = report.check(db, w)
+	return report, err
+}
+
+// CheckCluster is Check for the data in a shared storage engine. Nodes may be running: it
+// checks the rows of one moment.
+func CheckCluster(db kv.DB, w io.Writer) (CheckReport, error) {
+	var report CheckReport
+	err := report.check(db, w)
+	return report, err
+}
+
+func (report *CheckReport) check(db kv.DB, w io.Writer) error {
 	totals, err := engine.Check(db, func(c *catalog.Container) {
 		fmt.Fprintf(w, "checking container %s of database %s\n", c.ID, c.DatabaseID)
 	}, func(problem string) {
@@ -51,5 +65,5 @@ func Check(dir string, w io.Writer) (CheckReport, error) {
 		}
 	})
 	report.Items, report.Bytes = totals.Items, totals.Bytes
-	return report, err
+	return err
 }

@@ -158,6 +158,9 @@ type Options struct {
 	// percent triplet or one of / \\ # and line ends, as the service's older gateway does.
 	// It is for test suites that expect this.
 	RoutingGateway bool
+	// Cluster makes the server a node of a cluster, with its data in a storage engine that
+	// all nodes share; nil for data of its own. Dir, Memory and NoSync are not used then.
+	Cluster *Cluster
 	// Logger gets the log for the operator; nil for no log.
 	Logger *slog.Logger
 
@@ -196,7 +199,7 @@ func (o Options) withDefaults() Options {
 // Server is an open database that can serve clients.
 type Server struct {
 	options Options
-	db      *pebblekv.DB
+	db      kv.DB
 	engine  *engine.Engine
 	handler *rest.Handler
 	http    *rest.Server
@@ -224,12 +227,23 @@ func (s *Server) open() (err error) {
 		return err
 	}
 	division := memory.Divide(o.MemoryBytes, o.CacheBytes)
-	if s.db, err = openData(o, division); err != nil {
-		return err
+	var certificate tls.Certificate
+	of := engine.Options{}
+	if o.Cluster != nil {
+		s.db = o.Cluster.DB
+		if certificate, err = o.joins(&of); err != nil {
+			return err
+		}
+	} else {
+		embedded, err := openData(o, division)
+		if err != nil {
+			return err
+		}
+		s.db, of.FreeBytes, of.Reclaim, of.Health = embedded, embedded.FreeBytes, embedded.Reclaim, embedded.Health
 	}
 	budget := memory.NewBudget(division.Requests)
 	s.engine, err = engine.Open(engine.Options{
-		DB: s.db, FreeBytes: s.db.FreeBytes, Reclaim: s.db.Reclaim, Health: s.db.Health, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
+		DB: s.db, FreeBytes: of.FreeBytes, Reclaim: of.Reclaim, Health: of.Health, Cluster: of.Cluster, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
@@ -251,9 +265,10 @@ func (s *Server) open() (err error) {
 	if err != nil {
 		return err
 	}
-	certificate, err := o.certificate()
-	if err != nil {
-		return err
+	if o.Cluster == nil {
+		if certificate, err = o.certificate(); err != nil {
+			return err
+		}
 	}
 	s.direct = direct.New(direct.Options{
 		Service: s.handler.Service(), Memory: budget, Logger: o.Logger,
@@ -281,7 +296,7 @@ const DefaultEraseWithin = 24 * time.Hour
 
 // eraseWithin returns the time in which deleted data is erased, 0 for any.
 func (o Options) eraseWithin() time.Duration {
-	if o.Memory {
+	if o.Memory || o.Cluster != nil {
 		return 0
 	}
 	return max(cmp.Or(o.EraseWithin, DefaultEraseWithin), 0)
@@ -302,6 +317,9 @@ func (o Options) checkSizes() error {
 			return fmt.Errorf("the %s is %v: give 0, or leave it out, for the default", name, limit)
 		}
 	}
+	if o.EraseWithin > 0 && o.Cluster != nil {
+		return ErrNoErasure
+	}
 	if o.EraseWithin > 0 && o.EraseWithin < erase.Shortest {
 		return fmt.Errorf("the time to erase is %v: give %v at least", o.EraseWithin, erase.Shortest)
 	}
@@ -320,7 +338,10 @@ func (o Options) dataDir() string { return filepath.Join(o.Dir, "db") }
 
 // location names where the data is, for messages.
 func (o Options) location() string {
-	if o.Memory {
+	switch {
+	case o.Cluster != nil:
+		return "the shared storage engine"
+	case o.Memory:
 		return "memory"
 	}
 	return o.Dir
@@ -426,12 +447,14 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Key() string { return s.options.Key }
 
 // Shutdown stops serving: it takes no new requests, and waits for those under way
-// until ctx ends. The database stays open until Close.
+// until ctx ends. A node of a cluster first gives its partitions to others. The database
+// stays open until Close.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.direct.Drain() // before the idle connections are closed
+	drained := s.engine.Drain(ctx) // other nodes take over before this one stops
+	s.direct.Drain()               // before the idle connections are closed
 	channels := make(chan error, 1)
 	go func() { channels <- s.direct.Shutdown(ctx) }()
-	return errors.Join(s.http.Shutdown(ctx), <-channels)
+	return errors.Join(drained, s.http.Shutdown(ctx), <-channels)
 }
 
 // Close cuts all connections, waits for the requests under way, and closes the database.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/clock"
 )
 
 type clockCommand struct {
@@ -42,6 +43,7 @@ type (
 )
 
 type clockRewind struct {
+	engineFlag
 	Data  string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 	Force bool   `help:"Rewind even if the time is ahead by more than the jumps that it has followed."`
 }
@@ -50,6 +52,9 @@ type clockRewind struct {
 func (r clockRewind) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if r.Engine != "" {
+		return clock.ErrSharedRewind
+	}
 	done, err := mayfly.RewindClock(ctx, mayfly.RewindOptions{Dir: r.Data, Force: r.Force, Progress: os.Stderr})
 	if err != nil {
 		return openFailed(err)

@@ -32,6 +32,7 @@ Examples:
   mayfly                                  serve on 127.0.0.1:8081, data in ./mayfly-data
   mayfly serve --memory --test-clock      for tests: data in memory, the time can be moved
   mayfly serve --listen 0.0.0.0:8081 --key-file mayfly.key
+  mayfly serve --engine postgres://db/mayfly --node a --peer https://10.0.0.1:8081
   mayfly check --data ./mayfly-data       does every item have all its rows?
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock

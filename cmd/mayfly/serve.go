@@ -21,6 +21,7 @@ type serveCommand struct {
 	Listen string `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
 	Data   string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 	Memory bool   `env:"MAYFLY_MEMORY" help:"Keep the data in memory until the server stops."`
+	nodeFlags
 	keyFlags
 	AllowHost         []string `env:"MAYFLY_ALLOW_HOST" placeholder:"NAME" help:"Host name that requests may come to, or *.NAME for all names below it. Repeat for more. With the well-known key, which a page in a browser knows too, requests to other names get 403, except localhost, names without a dot, host.docker.internal and the advertised endpoints. Addresses are always allowed."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
@@ -39,15 +40,19 @@ type serveCommand struct {
 
 	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 30d at most. Default: it keeps none."`
 
-	EraseWithin string `default:"24h" env:"MAYFLY_ERASE_WITHIN" placeholder:"DURATION" help:"The time in which the bytes of expired, deleted and overwritten items leave all files of the data directory (${default}), or off. A container may set its own."`
+	EraseWithin string `env:"MAYFLY_ERASE_WITHIN" placeholder:"DURATION" help:"The time in which the bytes of expired, deleted and overwritten items leave all files of the data directory (24h), or off. A container may set its own. With --engine they cannot be erased in time, and this is refused."`
 	PurgeDebt   size   `default:"256MiB" env:"MAYFLY_PURGE_DEBT" placeholder:"SIZE" help:"Space that the expired items of a container may take, as in --purge-debt=64MiB (${default}), or as much as its live items if that is more. As they come near it, writes carry purges with them and take longer, so that space is bounded at any load."`
 
 	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may take that cannot end a page early, such as one that sorts without an index (${default}). Other queries end a page after 5 seconds."`
 }
 
-// eraseWithin returns the time in which deleted data is erased, negative for any.
+// eraseWithin returns the time in which deleted data is erased, negative for any, and 0 for
+// the default.
 func (c *serveCommand) eraseWithin() (time.Duration, error) {
-	if c.EraseWithin == "off" {
+	switch c.EraseWithin {
+	case "":
+		return 0, nil
+	case "off":
 		return -1, nil
 	}
 	within, err := clock.ParseDuration(c.EraseWithin)
@@ -90,6 +95,9 @@ func (c *serveCommand) Run() error {
 	if err := o.Admits(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	if err := c.join(&o, l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	s, err := mayfly.Open(o)
 	if err != nil {
 		return errors.Join(openFailed(err), l.Close())
@@ -117,8 +125,11 @@ func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 		endpoint = "http://" + a.String() + "/"
 	}
 	data := c.Data
-	if c.Memory {
+	switch {
+	case c.Memory:
 		data = "memory"
+	case c.Engine != "":
+		data = "the shared storage engine, node " + c.Node
 	}
 	fmt.Printf("Mayfly listens on http://%s and https://%s, data in %s\n", a, a, data)
 	if s.Key() == mayfly.WellKnownKey {

@@ -11,13 +11,14 @@ import (
 )
 
 type checkCommand struct {
+	engineFlag
 	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 }
 
 // Run checks the data and prints the problems. It fails if there are any.
 func (c *checkCommand) Run() error {
 	paceCollector(0)
-	report, err := mayfly.Check(c.Data, os.Stderr)
+	report, err := c.check()
 	for _, p := range report.Problems {
 		fmt.Println(p)
 	}
@@ -31,18 +32,43 @@ func (c *checkCommand) Run() error {
 	return nil
 }
 
+func (c *checkCommand) check() (mayfly.CheckReport, error) {
+	if c.Engine == "" {
+		return mayfly.Check(c.Data, os.Stderr)
+	}
+	db, err := c.tool()
+	if err != nil {
+		return mayfly.CheckReport{}, err
+	}
+	defer db.Close()
+	return mayfly.CheckCluster(db, os.Stderr)
+}
+
 type certCommand struct {
+	engineFlag
 	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 }
 
 // Run prints the certificate.
 func (c *certCommand) Run() error {
-	pem, err := mayfly.Certificate(c.Data)
+	pem, err := c.certificate()
 	if err != nil {
 		return err
 	}
 	_, err = os.Stdout.Write(pem)
 	return err
+}
+
+func (c *certCommand) certificate() ([]byte, error) {
+	if c.Engine == "" {
+		return mayfly.Certificate(c.Data)
+	}
+	db, err := c.tool()
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return mayfly.ClusterCertificate(db)
 }
 
 type versionCommand struct{}

@@ -17,6 +17,7 @@
 //	's' 'p'                   -> what operators want of purge (JSON)
 //	's' 'e'                   -> when the store was at which position, for erasure (JSON)
 //	's' 'n' {name}            -> a node of a shared engine (package cluster)
+//	's' 'k'                   -> root of the certificates of a shared engine's nodes (JSON)
 //	's' 't'                   -> the clock row of a shared engine (clock.Shared)
 //	's' 'r'                   -> how far a rewind of the clock is, only while one is under way
 //
@@ -31,6 +32,7 @@ var (
 	PurgeKey  = []byte("sp")
 	EraseKey  = []byte("se")
 	RewindKey = []byte("sr")
+	RootKey   = []byte("sk")
 	TimeKey   = []byte("st")
 	// NodePrefix is the start of all node rows.
 	NodePrefix = []byte("sn")

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -234,9 +235,9 @@ func (e *Engine) surrender(ctx context.Context, key []byte) {
 }
 
 // Drain gives all partitions up, and claims none any more. Requests that come are for other
-// nodes from then on.
+// nodes from then on. If no other node serves, nothing changes.
 func (e *Engine) Drain(ctx context.Context) error {
-	if e.node == nil {
+	if e.node == nil || !slices.ContainsFunc(e.node.Members(), func(m cluster.Member) bool { return !m.Self && m.Preferable }) {
 		return nil
 	}
 	return e.node.Drain(ctx)

@@ -41,12 +41,16 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.unauthenticated(err)
 	case by == api.ByReadOnlyKey && x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
 		return api.ErrForbidden // a read-only key may only read
-	case ttl:
-		return x.serveTTL(page)
-	case path == "clock":
-		return x.serveClock()
+	case path == "metrics":
+		return x.serveMetrics()
 	}
-	return x.serveMetrics()
+	if err := x.h.engine.Moment(x.Context); err != nil {
+		return err
+	}
+	if ttl {
+		return x.serveTTL(page)
+	}
+	return x.serveClock()
 }
 
 // serveHealth reports whether the server can serve. It needs no credential.

@@ -16,7 +16,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -52,27 +51,11 @@ const (
 // MakeCertificate makes a certificate for localhost and this machine's host name.
 // certPEM holds the server's certificate, then the root that clients are to trust.
 func MakeCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
-	// Each root has a name of its own, for clients look roots up by name and may
-	// still trust an older one.
-	root := &x509.Certificate{
-		Subject:        pkix.Name{CommonName: certificateName + " root " + rand.Text()[:8]},
-		IsCA:           true,
-		MaxPathLenZero: true,
-		KeyUsage:       x509.KeyUsageCertSign,
-	}
-	rootKey, root, err := signCertificate(root, nil, nil, now)
+	rootKey, root, err := signCertificate(rootTemplate(), nil, nil, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	names, addresses := certificateHosts()
-	leaf := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: certificateName},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    names,
-		IPAddresses: addresses,
-	}
-	key, leaf, err := signCertificate(leaf, root, rootKey, now)
+	key, leaf, err := signCertificate(leafTemplate(), root, rootKey, now)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,7 +9,8 @@
 // Every script runs four times, with the same output: in process, with the handler called
 // directly; in process, with four physical partitions in every container; over HTTPS
 // against a server on disk; and over direct mode against such a server. Those of TTL run over
-// HTTP/2 too, and all of them if MAYFLY_LONG is set. `go test -rewrite` writes the present
+// HTTP/2 too, and all of them if MAYFLY_LONG is set. Where PostgreSQL is installed they run on
+// it too: some, and all of them if MAYFLY_REQUIRE_POSTGRES is set. `go test -rewrite` writes the present
 // output into the scripts: review the difference like code.
 //
 // A script begins with a comment that says what it shows. Before its first directive there

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv/pgkv/pgtest"
 )
 
 const (
@@ -94,6 +95,29 @@ func TestScriptsOverDirectMode(t *testing.T) {
 func TestScriptsOverHTTP2(t *testing.T) {
 	runScriptsIn(t, transportScripts(), func(t *testing.T) *script {
 		return &script{server: &overHTTP{dir: t.TempDir(), http2: true}, throughput: onePartition}
+	})
+}
+
+// TestScriptsOnPostgres runs the scripts on a node of a cluster: some of them, and all if
+// MAYFLY_REQUIRE_POSTGRES is set, since every one takes a second.
+func TestScriptsOnPostgres(t *testing.T) {
+	dir := filepath.Join(allScripts, "items")
+	if os.Getenv(pgtest.Require) != "" {
+		dir = allScripts
+	}
+	pgtest.Server(t)
+	runScriptsIn(t, dir, func(t *testing.T) *script {
+		return &script{server: &onPostgres{url: pgtest.New(t)}, throughput: onePartition}
+	})
+}
+
+// TestScriptsOnPostgresPartitions is the same with four partitions in each container.
+func TestScriptsOnPostgresPartitions(t *testing.T) {
+	if os.Getenv(pgtest.Require) == "" {
+		t.Skip("only if " + pgtest.Require + " is set")
+	}
+	runScripts(t, func(t *testing.T) *script {
+		return &script{server: &onPostgres{url: pgtest.New(t)}, throughput: fourPartitions}
 	})
 }
 

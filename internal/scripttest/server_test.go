@@ -24,8 +24,11 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
+	"github.com/mayflydb/mayfly/internal/kv/pgkv"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/rest"
 	"github.com/mayflydb/mayfly/internal/store"
@@ -147,20 +150,32 @@ func (p *inProcess) start() (err error) {
 	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, IsIndexKey: store.IsIndexKey, Logger: quiet()}); err != nil {
 		return err
 	}
+	o := p.options()
+	o.DB = p.db
+	if m := p.machine; m.manual {
+		o.TestClock = false
+		o.ClockSource, o.ClockBoot = m.clocks, m.boot
+	}
+	return p.serve(o, p.db)
+}
+
+// options are those of the engine, but for the storage engine.
+func (p *inProcess) options() engine.Options {
 	o := engine.Options{
-		DB: p.db, TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
+		TestClock: true, PurgePaused: !p.setup.purge, Logger: quiet(),
 		Quotas: engine.Quotas{ContainerBytes: p.setup.containerQuota, LogicalBytes: p.setup.partitionKeyQuota}, Retention: p.setup.retention,
 		ScriptTime: cmp.Or(p.setup.scriptTime, plenty), Explain: api.Explain,
 	}
 	if p.setup.enforce {
 		o.Throughput = engine.Enforce
 	}
-	if m := p.machine; m.manual {
-		o.TestClock = false
-		o.ClockSource, o.ClockBoot = m.clocks, m.boot
-	}
+	return o
+}
+
+// serve opens the engine and its handler.
+func (p *inProcess) serve(o engine.Options, db kv.DB) (err error) {
 	if p.engine, err = engine.Open(o); err != nil {
-		return errors.Join(err, p.db.Close())
+		return errors.Join(err, db.Close())
 	}
 	p.memory = memory.NewBudget(scriptMemory)
 	p.handler, err = rest.New(rest.Options{
@@ -180,7 +195,12 @@ func (p *inProcess) stop() error {
 	if p.engine == nil {
 		return nil
 	}
-	err := errors.Join(p.engine.Close(), p.db.Close())
+	return p.end(p.db)
+}
+
+// end closes the engine and its storage engine.
+func (p *inProcess) end(db kv.DB) error {
+	err := errors.Join(p.engine.Close(), db.Close())
 	if use := p.memory.Use(); use.Held != 0 {
 		err = errors.Join(err, fmt.Errorf("requests that have ended hold memory: %+v", use))
 	}
@@ -214,12 +234,40 @@ func (p *inProcess) rewind(force bool) (res engine.RewindResult, err error) {
 	return res, errors.Join(err, p.db.Close())
 }
 
-func (p *inProcess) check() (problems []string, err error) {
-	_, err = engine.Check(p.db, func(*catalog.Container) {}, func(problem string) {
+func (p *inProcess) check() (problems []string, err error) { return checkRows(p.db) }
+
+func checkRows(db kv.DB) (problems []string, err error) {
+	_, err = engine.Check(db, func(*catalog.Container) {}, func(problem string) {
 		problems = append(problems, problem)
 	})
 	return problems, err
 }
+
+// onPostgres is a node of a cluster, with its data in PostgreSQL, whose handler is called
+// directly.
+type onPostgres struct {
+	inProcess
+	url string
+	db  kv.DB
+}
+
+func (p *onPostgres) start() (err error) {
+	if p.db, err = pgkv.Open(context.Background(), pgkv.Options{URL: p.url, Connections: 24, Logger: quiet()}); err != nil {
+		return err
+	}
+	o := p.options()
+	o.DB, o.Cluster = p.db, &cluster.Options{Name: "a", Address: "http://example.com/"}
+	return p.serve(o, p.db)
+}
+
+func (p *onPostgres) stop() error {
+	if p.engine == nil {
+		return nil
+	}
+	return p.end(p.db)
+}
+
+func (p *onPostgres) check() (problems []string, err error) { return checkRows(p.db) }
 
 // overHTTP is a whole server with its data on disk, and its client.
 type overHTTP struct {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+
+// Data in a storage engine that several servers share.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/pgkv"
+)
+
+// engineFlag names a shared storage engine.
+type engineFlag struct {
+	Engine string `env:"MAYFLY_ENGINE" placeholder:"URL" help:"Storage engine that several servers share, in place of --data: postgres://user:password@host/database."`
+}
+
+// nodeFlags say how a server joins the others on its storage engine.
+type nodeFlags struct {
+	engineFlag
+	Node        string `env:"MAYFLY_NODE" placeholder:"NAME" help:"Name of this server among those on the storage engine. A server that starts takes the place of one with the same name."`
+	Peer        string `env:"MAYFLY_PEER" placeholder:"URL" help:"URL at which the other servers reach this one. Default: the address that it listens on."`
+	Connections int    `default:"32" env:"MAYFLY_CONNECTIONS" placeholder:"N" help:"Connections to the storage engine, at most (${default})."`
+}
+
+// engineOpenLimit is how long a start waits for the storage engine.
+const engineOpenLimit = 30 * time.Second
+
+// open opens the storage engine.
+func (f *engineFlag) open(connections int, logger *slog.Logger) (kv.DB, error) {
+	if !strings.HasPrefix(f.Engine, "postgres://") && !strings.HasPrefix(f.Engine, "postgresql://") {
+		return nil, errors.New("--engine must be the URL of a PostgreSQL database: postgres://user:password@host/database")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), engineOpenLimit)
+	defer cancel()
+	db, err := pgkv.Open(ctx, pgkv.Options{URL: f.Engine, Connections: connections, Logger: logger})
+	if err != nil {
+		return nil, fmt.Errorf("open the storage engine: %w", err)
+	}
+	return db, nil
+}
+
+// tool opens the storage engine for a tool.
+func (f *engineFlag) tool() (kv.DB, error) {
+	return f.open(0, slog.New(slog.NewTextHandler(io.Discard, nil)))
+}
+
+// join opens the storage engine and sets the options of a node on it.
+func (f *nodeFlags) join(o *mayfly.Options, a net.Addr) error {
+	switch {
+	case f.Engine == "" && (f.Node != "" || f.Peer != ""):
+		return errors.New("--node and --peer are for servers that share a storage engine: name it with --engine")
+	case f.Engine == "":
+		return nil
+	case f.Node == "":
+		return errors.New("--engine needs --node, a name of this server's own")
+	case o.Memory:
+		return errors.New("give either --engine or --memory")
+	case o.NoSync:
+		return errors.New("--sync=false has no effect with --engine: the storage engine decides when a write is durable")
+	}
+	peer := f.Peer
+	if peer == "" {
+		peer = "https://" + a.String()
+	}
+	db, err := f.open(f.Connections, o.Logger)
+	if err != nil {
+		return err
+	}
+	o.Cluster = &mayfly.Cluster{DB: db, Node: f.Node, Peer: peer}
+	return nil
+}

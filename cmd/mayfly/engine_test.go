@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mayflydb/mayfly/internal/kv/pgkv/pgtest"
+)
+
+// A node starts on PostgreSQL, answers, leaves on SIGTERM, and starts again. A node with
+// another key does not start, and tools work on the data or say why they cannot.
+func testEngine(t *testing.T, b binary) {
+	url := pgtest.New(t)
+	node := []string{"--engine", url, "--node", "a"}
+	for range 2 {
+		p := b.start(t, nil, node...)
+		if !strings.Contains(p.greeting, "the shared storage engine, node a") {
+			t.Errorf("the greeting is %q", p.greeting)
+		}
+		p.stop(t, syscall.SIGTERM)
+	}
+	b.fails(t, nil, "the key is not that of the cluster", append([]string{"serve", "--listen", "127.0.0.1:0", "--key", ownKey}, node...)...)
+	b.fails(t, nil, "cannot be erased in time", append([]string{"serve", "--listen", "127.0.0.1:0", "--erase-within", "1h"}, node...)...)
+	b.fails(t, nil, "needs --node", "serve", "--listen", "127.0.0.1:0", "--engine", url)
+	b.fails(t, nil, "cannot be rewound", "clock", "rewind", "--engine", url)
+	for want, args := range map[string][]string{"ok: 0 items": {"check", "--engine", url}, "BEGIN CERTIFICATE": {"cert", "--engine", url}} {
+		if o := b.run(t, nil, args...); o.code != 0 || !strings.Contains(o.stdout, want) {
+			t.Errorf("mayfly %q: exit %d: %s%s, want %q", args, o.code, o.stdout, o.stderr, want)
+		}
+	}
+}
