@@ -144,6 +144,7 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 	if o.NoSync {
 		p.WALBytesPerSync = unsyncedLogBytes
 	}
+	copy(p.TargetFileSizes[:], tableBytes[:])
 	setFilters(p, o.IsIndexKey)
 	for i := range p.Levels {
 		p.Levels[i].BlockSize = blockBytes
@@ -157,6 +158,12 @@ func (o Options) pebbleOptions(fs *logFS, lock *pebble.Lock, w *watcher) *pebble
 	}
 	return p
 }
+
+// tableBytes is the size of tables in L0, in the level that it is compacted into, and in those
+// below. Small tables have few rows beside dead ones: they are dropped whole, and erasure
+// rewrites less (internal/erase/DESIGN.md). The lower levels of a large store have tables of
+// the engine's usual size, so that there are not too many files.
+var tableBytes = [...]int64{256 << 10, 1 << 20, 4 << 20, 16 << 20, 32 << 20, 64 << 20}
 
 // compactionConcurrency returns how many compactions may run at once: usually one, and more
 // when the engine sees that they fall behind. While the store is opened there is none, unless
