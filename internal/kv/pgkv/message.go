@@ -97,11 +97,6 @@ func message(b *kv.Batch) string {
 		m.WriteByte(';')
 		deleteRange(&m, r.Key, r.Value)
 	}
-	if len(e.deletes) > 0 {
-		m.WriteString(";DELETE FROM kv WHERE k IN(")
-		literals(&m, e.deletes)
-		m.WriteByte(')')
-	}
 	for i, op := range e.sets {
 		if i == 0 {
 			m.WriteString(";INSERT INTO kv VALUES(")
@@ -114,6 +109,11 @@ func message(b *kv.Batch) string {
 	}
 	if len(e.sets) > 0 {
 		m.WriteString(")ON CONFLICT(k)DO UPDATE SET v=EXCLUDED.v")
+	}
+	if len(e.deletes) > 0 {
+		m.WriteString(";DELETE FROM kv WHERE k IN(")
+		literals(&m, e.deletes)
+		m.WriteByte(')')
 	}
 	if m.Len() == empty {
 		return ""
@@ -130,29 +130,59 @@ func deleteRange(m *strings.Builder, lower, upper []byte) {
 
 // writeChecks writes statements that divide by zero unless all Requires hold. A key that two
 // Requires want to have different values fails.
+//
+// The rows are locked until the batch is committed: a commit that changes such a row comes
+// before this one, which then fails, or becomes visible after it. They are locked before all
+// other rows, and those that the batch also writes are not shared, so that commits rarely
+// wait for each other.
 func (e effect) writeChecks(m *strings.Builder) {
-	if len(e.requires) > 0 {
-		m.WriteString(";SELECT 1/(count(*)=")
-		m.WriteString(strconv.Itoa(len(e.requires)))
-		m.WriteString(")::int FROM kv WHERE k IN(") // which the index can find, unlike an OR
-		literals(m, e.requires)
-		m.WriteString(")AND(")
-		for i, op := range e.requires {
-			if i > 0 {
-				m.WriteString(" OR ")
-			}
-			m.WriteString("k=")
-			literal(m, op.Key)
-			m.WriteString(" AND v=")
-			literal(m, op.Value)
+	var kept, changed []kv.Op
+	for _, op := range e.requires {
+		if e.writes(op.Key) {
+			changed = append(changed, op)
+		} else {
+			kept = append(kept, op)
 		}
-		m.WriteByte(')')
 	}
+	writeCheck(m, changed, " FOR UPDATE")
+	writeCheck(m, kept, " FOR SHARE")
 	if len(e.absent) > 0 {
 		m.WriteString(";SELECT 1/(count(*)=0)::int FROM kv WHERE k IN(")
 		literals(m, e.absent)
 		m.WriteByte(')')
 	}
+}
+
+// writeCheck writes a statement that divides by zero unless all of these Requires hold.
+func writeCheck(m *strings.Builder, requires []kv.Op, lock string) {
+	if len(requires) == 0 {
+		return
+	}
+	m.WriteString(";SELECT 1/(count(*)=")
+	m.WriteString(strconv.Itoa(len(requires)))
+	m.WriteString(")::int FROM(SELECT 1 FROM kv WHERE k IN(") // which the index can find, unlike an OR
+	literals(m, requires)
+	m.WriteString(")AND(")
+	for i, op := range requires {
+		if i > 0 {
+			m.WriteString(" OR ")
+		}
+		m.WriteString("k=")
+		literal(m, op.Key)
+		m.WriteString(" AND v=")
+		literal(m, op.Value)
+	}
+	m.WriteByte(')')
+	m.WriteString(lock)
+	m.WriteString(")AS r")
+}
+
+// writes reports whether the batch sets or deletes a key.
+func (e effect) writes(key []byte) bool {
+	by := func(op kv.Op, key []byte) int { return bytes.Compare(op.Key, key) }
+	_, set := slices.BinarySearchFunc(e.sets, key, by)
+	_, deleted := slices.BinarySearchFunc(e.deletes, key, by)
+	return set || deleted || covered(e.ranges, key)
 }
 
 // literals writes the keys of ops, with commas between.

@@ -72,6 +72,7 @@ type conn struct {
 	wire       *wire
 	statements [statementCount]*pgconn.StatementDescription // those that are prepared
 	used       time.Time
+	by         time.Time // the deadline of the caller that has it; zero: none
 }
 
 // wire is the network connection below. It remembers whether a write failed: a message is one
@@ -118,6 +119,7 @@ func (p *pool) acquire(ctx context.Context) (c *conn, err error) {
 		if c == nil {
 			break
 		}
+		c.by, _ = ctx.Deadline()
 		if trusted {
 			return c, nil
 		}
@@ -130,6 +132,7 @@ func (p *pool) acquire(ctx context.Context) (c *conn, err error) {
 		<-p.slots
 		return nil, err
 	}
+	c.by, _ = ctx.Deadline()
 	return c, nil
 }
 
@@ -219,10 +222,14 @@ func (c *conn) close() {
 	_ = c.pg.Close(ctx) // what cannot be told to the server, it notices
 }
 
-// limit bounds the exchange that follows. The contexts of callers do not: a client that goes
-// away should not cost a connection.
+// limit bounds the exchange that follows, by the caller's deadline too. A caller that cancels
+// does not end it: a client that goes away should not cost a connection.
 func (c *conn) limit() {
-	_ = c.wire.SetDeadline(time.Now().Add(answerLimit)) // it fails only on a closed connection
+	by := time.Now().Add(answerLimit)
+	if !c.by.IsZero() && c.by.Before(by) {
+		by = c.by
+	}
+	_ = c.wire.SetDeadline(by) // it fails only on a closed connection
 }
 
 // simple sends one message of the simple protocol, and returns the rows of its last statement.
