@@ -38,7 +38,7 @@ type Cluster interface {
 	// empty if it is this node.
 	Owner(ctx context.Context, c *catalog.Container, index int) (node, address string, err error)
 	// Asked answers a question of another node.
-	Asked(ctx context.Context, from string, question []byte) ([]byte, error)
+	Asked(ctx context.Context, question []byte) ([]byte, error)
 }
 
 var (
@@ -225,7 +225,7 @@ func (x *exchange) serveAsked() error {
 	if err != nil {
 		return err
 	}
-	answer, err := x.h.cluster.Asked(x.r.Context(), x.note.Sender, question)
+	answer, err := x.h.cluster.Asked(x.r.Context(), question)
 	if err == nil && len(answer) > MaxAskBytes {
 		err = errors.New("the answer is too long")
 	}

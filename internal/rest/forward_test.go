@@ -46,7 +46,7 @@ type peerNode struct {
 	handler       *Handler
 	peers         *Peers
 	executed      atomic.Int64 // requests that it has answered as the owner
-	asked         func(ctx context.Context, from string, question []byte) ([]byte, error)
+	asked         func(ctx context.Context, question []byte) ([]byte, error)
 }
 
 func newPeerWorld(t *testing.T, names ...string) *peerWorld {
@@ -158,8 +158,8 @@ func (n *peerNode) Owner(_ context.Context, _ *catalog.Container, index int) (no
 }
 
 // Asked implements Cluster.
-func (n *peerNode) Asked(ctx context.Context, from string, question []byte) ([]byte, error) {
-	return n.asked(ctx, from, question)
+func (n *peerNode) Asked(ctx context.Context, question []byte) ([]byte, error) {
+	return n.asked(ctx, question)
 }
 
 // send sends a signed request to a node, over one of its protocols.

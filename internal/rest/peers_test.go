@@ -25,7 +25,7 @@ import (
 func TestNodesAskEachOther(t *testing.T) {
 	w := newPeerWorld(t, "a", "b")
 	a, b := w.nodes["a"], w.nodes["b"]
-	b.asked = func(_ context.Context, from string, question []byte) ([]byte, error) {
+	b.asked = func(_ context.Context, question []byte) ([]byte, error) {
 		switch {
 		case len(question) == 0:
 			return nil, nil
@@ -34,7 +34,7 @@ func TestNodesAskEachOther(t *testing.T) {
 		case string(question) == "long":
 			return make([]byte, MaxAskBytes+1), nil
 		}
-		return append([]byte(from+" asks "), question...), nil
+		return append([]byte("a asks "), question...), nil
 	}
 	large := strings.Repeat("x", 1<<20)
 	for _, question := range []string{"", "why?", large, "\x00\r\n\r\n"} {
@@ -58,7 +58,7 @@ func TestNodesAskEachOther(t *testing.T) {
 		t.Errorf("a question that was meant for another node: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	b.asked = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	b.asked = func(ctx context.Context, _ []byte) ([]byte, error) {
 		cancel()
 		<-ctx.Done() // the asker has gone
 		return nil, ctx.Err()
@@ -71,7 +71,7 @@ func TestNodesAskEachOther(t *testing.T) {
 // TestManyQuestionsAtOnce: no more connections than permitted are open, and all are answered.
 func TestManyQuestionsAtOnce(t *testing.T) {
 	w := newPeerWorld(t, "a", "b")
-	w.nodes["b"].asked = func(_ context.Context, _ string, q []byte) ([]byte, error) { return q, nil }
+	w.nodes["b"].asked = func(_ context.Context, q []byte) ([]byte, error) { return q, nil }
 	var all sync.WaitGroup
 	for i := range maxPeerConns / 4 {
 		all.Go(func() {
@@ -99,7 +99,7 @@ func TestClientsAreNoNodes(t *testing.T) {
 	w := newPeerWorld(t, "a", "b")
 	w.container()
 	a := w.nodes["a"]
-	a.asked = func(context.Context, string, []byte) ([]byte, error) {
+	a.asked = func(context.Context, []byte) ([]byte, error) {
 		t.Error("a client was answered as if it were a node")
 		return nil, nil
 	}
