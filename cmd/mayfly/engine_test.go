@@ -32,3 +32,19 @@ func testEngine(t *testing.T, b binary) {
 		}
 	}
 }
+
+// The data goes to PostgreSQL and back, with its items. A target with data is refused.
+func testCopy(t *testing.T, b binary) {
+	url, first, last := pgtest.New(t), t.TempDir()+"/first", t.TempDir()+"/last"
+	p := b.start(t, nil, "--data", first)
+	p.stop(t, syscall.SIGTERM)
+	b.fails(t, nil, "there is no data", "copy", "--from", t.TempDir()+"/none", "--to", url)
+	for _, way := range [][2]string{{first, url}, {url, last}} {
+		if o := b.run(t, nil, "copy", "--from", way[0], "--to", way[1]); o.code != 0 || !strings.Contains(o.stdout, "copied ") {
+			t.Fatalf("exit %d: %s%s", o.code, o.stdout, o.stderr)
+		}
+		b.fails(t, nil, "is not empty", "copy", "--from", first, "--to", way[1])
+	}
+	b.start(t, nil, "--data", last).stop(t, syscall.SIGTERM)
+	b.start(t, nil, "--engine", url, "--node", "a").stop(t, syscall.SIGTERM)
+}

@@ -19,6 +19,7 @@ import (
 type commands struct {
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve clients (the default)."`
 	Check   checkCommand   `cmd:"" help:"Check the data of a stopped server."`
+	Copy    copyCommand    `cmd:"" help:"Copy all data to another directory or storage engine."`
 	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
 	Clock   clockCommand   `cmd:"" help:"Show, move or correct the time of a server."`
 	TTL     ttlCommand     `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
@@ -34,6 +35,7 @@ Examples:
   mayfly serve --listen 0.0.0.0:8081 --key-file mayfly.key
   mayfly serve --engine postgres://db/mayfly --node a --peer https://10.0.0.1:8081
   mayfly check --data ./mayfly-data       does every item have all its rows?
+  mayfly copy --from ./mayfly-data --to postgres://db/mayfly
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock
   mayfly clock rewind                     after the machine's clock was wrong, on a stopped server

@@ -66,6 +66,10 @@ func readFormat(db kv.DB, newest int) (int, error) {
 	switch {
 	case err != nil || !found:
 		return 0, err
+	case len(raw) == 0:
+		return 0, fmt.Errorf("%w: the format row is empty", kv.ErrCorrupt)
+	case raw[0] == copyFormat && len(raw) == copyMarkBytes:
+		return 0, ErrHalfCopied
 	case len(raw) != 1 || raw[0] == 0:
 		return 0, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
 	case raw[0] < oldestFormat:

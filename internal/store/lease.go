@@ -45,6 +45,11 @@ func OwnerKey(c catalog.ContainerRID, index int) []byte {
 	return append(p[:], ownerSpace)
 }
 
+// IsOwnerKey reports whether a key is that of an owner row.
+func IsOwnerKey(key []byte) bool {
+	return len(key) == prefixBytes+1 && key[0] == partitionTag && key[prefixBytes] == ownerSpace
+}
+
 const (
 	// renewTime bounds how long a lease is renewed.
 	renewTime = 10 * time.Second

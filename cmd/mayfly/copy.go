@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mayflydb/mayfly"
+)
+
+type copyCommand struct {
+	From string `required:"" placeholder:"PLACE" help:"Where the data is: a directory that no server has open, or the URL of a storage engine, as in postgres://user:password@host/database."`
+	To   string `required:"" placeholder:"PLACE" help:"Where to copy it: an empty or new directory, or the URL of a storage engine without data. A copy that was interrupted cannot be opened: repeat it, and it starts over."`
+}
+
+// Run copies the data and prints the progress.
+func (c *copyCommand) Run() error {
+	paceCollector(0)
+	if c.From == c.To {
+		return errors.New("--from and --to are the same place")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	from, err := openPlace(c.From)
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	defer closePlace(from)
+	to, err := openPlace(c.To)
+	if err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	defer closePlace(to)
+	began := time.Now()
+	done, err := mayfly.Copy(ctx, from, to, func(p mayfly.CopyProgress) { printProgress(os.Stderr, p) }, os.Stderr)
+	if err != nil {
+		return openFailed(err)
+	}
+	fmt.Printf("copied %d rows, %d bytes in %v\n", done.Rows, done.Bytes, time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+func openPlace(text string) (mayfly.Place, error) {
+	if !strings.Contains(text, "://") {
+		return mayfly.Place{Dir: text}, nil
+	}
+	db, err := (&engineFlag{Engine: text}).tool()
+	return mayfly.Place{DB: db}, err
+}
+
+func closePlace(p mayfly.Place) {
+	if p.DB != nil {
+		_ = p.DB.Close()
+	}
+}
+
+// printProgress prints a line about a copy under way.
+func printProgress(w io.Writer, p mayfly.CopyProgress) {
+	const mega = 1e6
+	if p.Counting {
+		fmt.Fprintf(w, "counting: %d rows, %.1f MB\n", p.Rows, float64(p.Bytes)/mega)
+		return
+	}
+	fmt.Fprintf(w, "copying: %d of %d rows, %.1f of %.1f MB, %.1f MB/s, %v left\n",
+		p.Rows, p.AllRows, float64(p.Bytes)/mega, float64(p.AllBytes)/mega, p.Rate()/mega, p.Remaining().Round(time.Second))
+}
