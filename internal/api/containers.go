@@ -24,13 +24,13 @@ func (c *Call) containerAnswer(of *catalog.Container) ([]byte, error) {
 		a.extra(AnalyticalProgress, "100")
 	}
 	if r.QuotaInfo {
-		percent, err := e.IndexProgress(of)
+		percent, err := e.IndexProgress(c.Context, of)
 		if err != nil {
 			return nil, err
 		}
 		a.extra(IndexProgress, strconv.Itoa(percent))
 		if c.Row.Verb != Create {
-			usage, err := e.Usage(of)
+			usage, err := e.Usage(c.Context, of)
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +74,7 @@ func (r *Request) withSystemKey(body []byte) []byte {
 // The service also lists partition keys of a gigabyte and more. Here a key's total
 // includes expired items that are not purged yet, so none is listed.
 func (c *Call) withStatistics(of *catalog.Container) ([]byte, error) {
-	parts, err := c.Service.Engine.UsageByRange(of)
+	parts, err := c.Service.Engine.UsageByRange(c.Context, of)
 	if err != nil {
 		return nil, err
 	}

@@ -332,6 +332,42 @@ func (n *Node) kill(ctx context.Context, name string, m member) {
 	}
 }
 
+// Kill declares a node dead that does not answer this one (rule 3), whether it beats or not.
+// It registers anew if it is alive, without its partitions.
+func (n *Node) Kill(ctx context.Context, name string) error {
+	for range rowTries {
+		values, _, err := n.lookAt(ctx, nodeKey(name))
+		if err != nil {
+			return err
+		}
+		if values[0] == nil {
+			return nil
+		}
+		row, err := decodeNode(values[0])
+		if err != nil {
+			return fmt.Errorf("row of node %s: %w", name, err)
+		}
+		if !row.alive() {
+			return nil
+		}
+		next := row
+		next.state = Dead
+		raw := next.encode()
+		err = n.replace(ctx, nodeKey(name), values[0], raw)
+		if err == nil {
+			n.o.Logger.Warn("cluster: a node that does not answer was declared dead", "node", name, "incarnation", row.incarnation)
+			n.mu.Lock()
+			n.sawLocked(name, next, raw, time.Now())
+			n.mu.Unlock()
+			return nil
+		}
+		if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnknown) { // it may beat meanwhile
+			return err
+		}
+	}
+	return ErrContended
+}
+
 // refuseTimeout bounds the attempt to connect to a node that has stopped beating.
 const refuseTimeout = 200 * time.Millisecond
 

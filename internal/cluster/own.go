@@ -28,9 +28,15 @@ type Lease struct {
 // Own claims the partition whose owner row has the key: always under a new epoch, so that
 // nothing sent under an older one can land (rule 6). The caller has no such partition open.
 // The error is a *NotOwnerError if another live node owns it, or should claim it.
-func (n *Node) Own(ctx context.Context, key []byte) (Lease, error) {
+func (n *Node) Own(ctx context.Context, key []byte) (Lease, error) { return n.own(ctx, key, false) }
+
+// Take is Own of a partition without a live owner, whichever node is preferred: for a caller
+// that cannot reach that node.
+func (n *Node) Take(ctx context.Context, key []byte) (Lease, error) { return n.own(ctx, key, true) }
+
+func (n *Node) own(ctx context.Context, key []byte, anyway bool) (Lease, error) {
 	for range rowTries {
-		lease, err := n.claim(ctx, key)
+		lease, err := n.claim(ctx, key, anyway)
 		if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnknown) {
 			return lease, err
 		}
@@ -42,7 +48,7 @@ func (n *Node) Own(ctx context.Context, key []byte) (Lease, error) {
 // partition is closed.
 func (n *Node) Renew(ctx context.Context, key []byte) (Lease, error) { return n.Own(ctx, key) }
 
-func (n *Node) claim(ctx context.Context, key []byte) (Lease, error) {
+func (n *Node) claim(ctx context.Context, key []byte, anyway bool) (Lease, error) {
 	n.mu.Lock()
 	incarnation, err := n.mu.row.incarnation, n.readyLocked()
 	delete(n.mu.owned, string(key))
@@ -60,7 +66,7 @@ func (n *Node) claim(ctx context.Context, key []byte) (Lease, error) {
 			return Lease{}, fmt.Errorf("owner row %x: %w", key, err)
 		}
 	}
-	openMs, err := n.mayClaim(ctx, key, was, incarnation)
+	openMs, err := n.mayClaim(ctx, key, was, incarnation, anyway)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -87,7 +93,7 @@ func (n *Node) claim(ctx context.Context, key []byte) (Lease, error) {
 
 // mayClaim decides whether this node claims a partition with the owner row was, and returns
 // the time before which it must not look at its items.
-func (n *Node) mayClaim(ctx context.Context, key []byte, was ownerRow, incarnation uint64) (openMs int64, err error) {
+func (n *Node) mayClaim(ctx context.Context, key []byte, was ownerRow, incarnation uint64, anyway bool) (openMs int64, err error) {
 	if was.node == n.o.Name && was.incarnation == incarnation {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -114,6 +120,9 @@ func (n *Node) mayClaim(ctx context.Context, key []byte, was ownerRow, incarnati
 		// Rule 5: the floor of the row is at or above that of the dead incarnation, whichever
 		// incarnation the row shows.
 		openMs = max(openMs, owner.floorMs)
+	}
+	if anyway {
+		return openMs, nil
 	}
 	name, address, err := n.Preferred(key)
 	if err != nil {

@@ -54,6 +54,16 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, e
 		page.Partition = s.first + turn
 		q.Start = at.starts[turn]
 		part, err := e.changesOf(ctx, &page, q, nowMs)
+		if elsewhere := (*NotOwnerError)(nil); n > 0 && errors.As(err, &elsewhere) {
+			more, err := e.peek(ctx, page.Container, page.Partition, &at.starts[turn], q.AllVersions)
+			if err != nil {
+				return page, err
+			}
+			if more && !page.More { // the next page begins there, at its owner
+				page.More, at.turn = true, turn
+			}
+			continue
+		}
 		if err != nil {
 			return page, err
 		}
@@ -76,6 +86,51 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, e
 	page.Continuation = at.encode()
 	return page, nil
 }
+
+// peek reports whether a partition of another node has changes after a start, and replaces
+// a start that is no position by one.
+func (e *Engine) peek(ctx context.Context, c *catalog.Container, partition int, start *store.ChangeStart, allVersions bool) (more bool, err error) {
+	seen, err := gatherThose(ctx, e, c, []int{partition}, opPeek, peeking{*start, allVersions})
+	if err != nil {
+		return false, err
+	}
+	*start = seen[partition].Start
+	return seen[partition].More, nil
+}
+
+// peeking is a question about changes after a start, and peeked the answer.
+type (
+	peeking struct {
+		Start       store.ChangeStart
+		AllVersions bool
+	}
+	peeked struct {
+		Start store.ChangeStart
+		More  bool
+	}
+)
+
+// opPeek looks at the changes of a partition. It knows no bounds within the partition, so it
+// may report changes that a page then leaves out.
+var opPeek = newOperation(operation[peeking, peeked]{"peek", func(ctx context.Context, e *Engine, _ *catalog.Container, _ int, p *store.Partition, q peeking) (peeked, error) {
+	nowMs := e.clock.Now()
+	if q.AllVersions && e.writable() == nil {
+		if err := p.LogExpired(ctx, nowMs); err != nil {
+			return peeked{}, err
+		}
+	}
+	at := peeked{Start: q.Start}
+	if !q.Start.Known() {
+		begin, err := p.Changes(ctx, store.Changes{Start: q.Start, AllVersions: q.AllVersions, MaxBytes: maxPageBytes}, nowMs)
+		if err != nil {
+			return peeked{}, err
+		}
+		at.Start = store.ChangeStart{After: begin.Position, Incarnation: begin.Incarnation}
+	}
+	next, err := p.Changes(ctx, store.Changes{Start: at.Start, AllVersions: q.AllVersions, MaxItems: 1, MaxBytes: maxPageBytes}, nowMs)
+	at.More = next.Count > 0 || next.More
+	return at, err
+}, false})
 
 // changesOf adds the changes of the page's current partition to the page, and charges for
 // them.

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,7 +92,7 @@ func TestNobodyPaysForPausedPurge(t *testing.T) {
 		"paused":          func(w *world) { w.pausePurge(w.find("c"), true) },
 		"paused globally": func(w *world) { w.pausePurge(nil, true) },
 		"limited": func(w *world) {
-			_, err := w.e.LimitPurge(w.find("c"), 1)
+			_, err := w.e.LimitPurge(context.Background(), w.find("c"), 1)
 			w.must(err)
 		},
 		"no room": func(w *world) { w.e.space.Store(int32(spaceNone)) },

@@ -157,6 +157,8 @@ type Engine struct {
 		// this node was declared dead.
 		keys  map[string]partitionID
 		lives int
+		// taking has the partitions that are claimed although another node is preferred.
+		taking map[partitionID]bool
 	}
 }
 
@@ -200,7 +202,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.mu.open, e.mu.opening = map[partitionID]*store.Partition{}, map[partitionID]*opening{}
 	e.mu.dropping, e.mu.keys = map[catalog.ContainerRID]chan struct{}{}, map[string]partitionID{}
-	e.behind = make(chan struct{}, 1)
+	e.behind, e.mu.taking = make(chan struct{}, 1), map[partitionID]bool{}
 	if err := openFormat(o.DB, migrations[:], e.logger); err != nil {
 		return nil, err
 	}

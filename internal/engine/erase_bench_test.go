@@ -54,7 +54,7 @@ func BenchmarkErase(b *testing.B) {
 				s := newStorm(b, true)
 				c.fill(s)
 				before, had := s.db.Health(), s.tableBytes()
-				_, err := s.e.PausePurge(nil, false)
+				_, err := s.e.PausePurge(context.Background(), nil, false)
 				s.must(err)
 				_, err = s.e.PurgeNow(context.Background(), nil)
 				s.must(err)
@@ -113,7 +113,7 @@ func BenchmarkEraseSteady(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {
 				s := newStorm(b, true)
-				_, err := s.e.PausePurge(nil, false)
+				_, err := s.e.PausePurge(context.Background(), nil, false)
 				s.must(err)
 				var within time.Duration
 				if c.deadlines > 0 {

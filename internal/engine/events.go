@@ -6,6 +6,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,7 @@ type Event struct {
 	TTL    catalog.TTL `json:"ttl"`
 	Source string      `json:"source"`
 
-	goneMs int64
+	GoneMs int64 `json:"-"`
 }
 
 // EventPage is a page of the events of a container.
@@ -68,14 +69,14 @@ type EventStart struct {
 
 // Events returns a reader's first page. It fails with ErrEventsGone if a reader with a
 // cursor may have missed events.
-func (e *Engine) Events(c *catalog.Container, from EventStart) (EventPage, error) {
+func (e *Engine) Events(ctx context.Context, c *catalog.Container, from EventStart) (EventPage, error) {
 	nowMs := e.clock.Horizon()
 	oldestMs := nowMs - EventRetention.Milliseconds()
 	switch {
 	case from.Now:
-		return e.eventsAfter(c, newCursor(c, nowMs-1))
+		return e.eventsAfter(ctx, c, newCursor(c, nowMs-1))
 	case from.Cursor == "":
-		return e.eventsAfter(c, newCursor(c, oldestMs))
+		return e.eventsAfter(ctx, c, newCursor(c, oldestMs))
 	}
 	at, err := parseCursor(c, from.Cursor)
 	if err != nil {
@@ -84,12 +85,12 @@ func (e *Engine) Events(c *catalog.Container, from EventStart) (EventPage, error
 	if slices.ContainsFunc(at.After, func(p store.EventKey) bool { return p.GoneMs < oldestMs }) {
 		return EventPage{}, ErrEventsGone
 	}
-	return e.eventsAfter(c, at)
+	return e.eventsAfter(ctx, c, at)
 }
 
 // NextEvents returns the page after another one, for a reader that has not paused. It
 // gets all events since then, however far the time has moved.
-func (e *Engine) NextEvents(c *catalog.Container, cursor string) (EventPage, error) {
+func (e *Engine) NextEvents(ctx context.Context, c *catalog.Container, cursor string) (EventPage, error) {
 	c, err := e.catalog.Current(c.RID)
 	if err != nil {
 		return EventPage{}, err
@@ -98,36 +99,56 @@ func (e *Engine) NextEvents(c *catalog.Container, cursor string) (EventPage, err
 	if err != nil {
 		return EventPage{}, err
 	}
-	return e.eventsAfter(c, at)
+	return e.eventsAfter(ctx, c, at)
 }
 
 // eventsAfter returns the events after a cursor, in order within each partition.
-func (e *Engine) eventsAfter(c *catalog.Container, at *eventCursor) (EventPage, error) {
+func (e *Engine) eventsAfter(ctx context.Context, c *catalog.Container, at *eventCursor) (EventPage, error) {
 	var page EventPage
-	err := e.eachPartition(c, func(i int, p *store.Partition) error {
-		part, err := p.Events(at.After[i], MaxEvents)
-		if err != nil {
-			return err
-		}
-		for _, ev := range part.Events {
-			told := Event{
-				ID: ev.ID, RID: c.RID.ItemRID(ev.Ordinal),
-				WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Key.DeadlineMs), GoneAt: clock.Stamp(ev.Key.GoneMs),
-				TTL: ev.TTL, Source: eventSource(&ev), goneMs: ev.Key.GoneMs,
-			}
-			if !ev.Erased {
-				told.PartitionKey = json.RawMessage(ev.PartitionKey.String())
-			}
-			page.Events = append(page.Events, told)
-		}
+	parts, err := gather(ctx, e, c, opEvents, at.After)
+	if err != nil {
+		return page, err
+	}
+	for i, part := range parts {
+		page.Events = append(page.Events, part.Events...)
 		at.After[i] = part.Next
 		page.More = page.More || part.More
-		return nil
-	})
-	slices.SortStableFunc(page.Events, func(a, b Event) int { return cmp.Compare(a.goneMs, b.goneMs) })
+	}
+	slices.SortStableFunc(page.Events, func(a, b Event) int { return cmp.Compare(a.GoneMs, b.GoneMs) })
 	page.Cursor = at.encode()
-	return page, err
+	return page, nil
 }
+
+// eventPart is a page of the events of a partition.
+type eventPart struct {
+	Events []Event
+	Next   store.EventKey
+	More   bool
+}
+
+// opEvents returns the events of a partition after its position among those of all.
+var opEvents = newOperation(operation[[]store.EventKey, eventPart]{"events", func(_ context.Context, _ *Engine, c *catalog.Container, i int, p *store.Partition, after []store.EventKey) (eventPart, error) {
+	if i >= len(after) {
+		return eventPart{}, store.ErrClosed // another container
+	}
+	part, err := p.Events(after[i], MaxEvents)
+	if err != nil {
+		return eventPart{}, err
+	}
+	out := eventPart{Next: part.Next, More: part.More}
+	for _, ev := range part.Events {
+		told := Event{
+			ID: ev.ID, RID: c.RID.ItemRID(ev.Ordinal),
+			WrittenAt: clock.Stamp(ev.WrittenMs), ExpiredAt: clock.Stamp(ev.Key.DeadlineMs), GoneAt: clock.Stamp(ev.Key.GoneMs),
+			TTL: ev.TTL, Source: eventSource(&ev), GoneMs: ev.Key.GoneMs,
+		}
+		if !ev.Erased {
+			told.PartitionKey = json.RawMessage(ev.PartitionKey.String())
+		}
+		out.Events = append(out.Events, told)
+	}
+	return out, nil
+}, false})
 
 // eventSource returns what decided when an item expired.
 func eventSource(ev *store.Event) string {

@@ -7,9 +7,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -179,12 +181,14 @@ type HistoryPoint struct {
 	DebtBytes int64 `json:"debtBytes"`
 }
 
-// History returns the last hour of a container, the present included.
-func (e *Engine) History(c *catalog.Container) (History, error) {
-	points, kept, err := e.observeUsage(c)
+// History returns the last hour of a container, the present included: of a cluster, what all
+// live nodes have seen of it.
+func (e *Engine) History(ctx context.Context, c *catalog.Container) (History, error) {
+	all, _, err := askNodes(ctx, e, c, opHistory, 0)
 	if err != nil {
 		return History{}, err
 	}
+	points, kept := sumPoints(all)
 	h := History{
 		Database: c.DatabaseID, Container: c.ID, Moment: clock.At(points[len(points)-1].atMs), EverySeconds: HistoryEvery.Seconds(),
 		Kept: kept, Points: make([]HistoryPoint, len(points)),
@@ -195,11 +199,58 @@ func (e *Engine) History(c *catalog.Container) (History, error) {
 	return h, nil
 }
 
+// seenPoints are the points of a node.
+type seenPoints struct {
+	Points []seenPoint
+	Kept   bool
+}
+
+// seenPoint is a point as it is sent.
+type seenPoint struct {
+	AtMs           int64
+	Usage          store.Usage
+	LagMs          int64
+	ItemsPerSecond float64
+	DebtBytes      int64
+}
+
+var opHistory = newOperation(operation[int, seenPoints]{"history", func(_ context.Context, e *Engine, c *catalog.Container, _ int, _ *store.Partition, _ int) (seenPoints, error) {
+	points, kept, err := e.observeUsage(c)
+	s := seenPoints{make([]seenPoint, len(points)), kept}
+	for i, p := range points {
+		s.Points[i] = seenPoint{p.atMs, p.usage, p.lagMs, p.itemsPerSecond, p.debtBytes}
+	}
+	return s, err
+}, false})
+
+// sumPoints adds up the points of nodes that stand for the same ten seconds.
+func sumPoints(nodes []seenPoints) (points []point, kept bool) {
+	at := map[int64]int{}
+	kept = true
+	for _, n := range nodes {
+		kept = kept && n.Kept
+		for _, s := range n.Points {
+			p := point{s.AtMs, s.Usage, s.LagMs, s.ItemsPerSecond, s.DebtBytes}
+			i, ok := at[p.slot()]
+			if !ok {
+				at[p.slot()] = len(points)
+				points = append(points, p)
+				continue
+			}
+			sum := &points[i]
+			sum.atMs, sum.usage, sum.lagMs = max(sum.atMs, p.atMs), sum.usage.Plus(p.usage), max(sum.lagMs, p.lagMs)
+			sum.itemsPerSecond, sum.debtBytes = sum.itemsPerSecond+p.itemsPerSecond, sum.debtBytes+p.debtBytes
+		}
+	}
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.atMs, b.atMs) })
+	return points, kept
+}
+
 // observeUsage adds the present to a container's history, and returns its last hour.
 func (e *Engine) observeUsage(c *catalog.Container) (points []point, kept bool, err error) {
 	nowMs := e.clock.Now()
 	v, _ := e.look(c, nowMs)
-	s, err := e.TTLStatus(c)
+	s, err := e.StatusHere(context.Background(), c)
 	if err != nil {
 		return nil, false, err
 	}

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -82,7 +83,7 @@ func TestHistoryIsKept(t *testing.T) {
 			w.put("c", keys[i%2], fmt.Sprint(i), "")
 			pass(HistoryEvery)
 		}
-		h, err := w.e.History(busy)
+		h, err := w.e.History(context.Background(), busy)
 		w.must(err)
 		if n := len(h.Points); !h.Kept || n < historyPoints-1 || n > historyPoints {
 			t.Fatalf("%d points, kept %v", n, h.Kept)
@@ -101,7 +102,7 @@ func TestHistoryIsKept(t *testing.T) {
 		// TTL is switched off: the hour goes on.
 		w.replace("c", "null")
 		pass(time.Minute)
-		off, err := w.e.History(w.find("c"))
+		off, err := w.e.History(context.Background(), w.find("c"))
 		w.must(err)
 		if last := off.Points[len(off.Points)-2]; last.AtMs <= h.NowMs || last.Live.Items == 0 {
 			t.Errorf("after TTL was switched off, the last point is %+v", last)

@@ -73,7 +73,7 @@ func (e *Engine) TTLReport(ctx context.Context, c *catalog.Container) (TTLReport
 	if c == nil {
 		return e.ttlReport(ctx, e.AllContainers())
 	}
-	s, err := e.TTLStatus(c)
+	s, err := e.TTLStatus(ctx, c)
 	if err != nil {
 		return TTLReport{}, err
 	}
@@ -92,7 +92,7 @@ func (e *Engine) ttlReport(ctx context.Context, all []*catalog.Container) (TTLRe
 		if err := ctx.Err(); err != nil {
 			return TTLReport{}, err
 		}
-		s, err := e.TTLStatus(c)
+		s, err := e.TTLStatus(ctx, c)
 		if errors.Is(err, store.ErrClosed) {
 			continue
 		}
@@ -117,38 +117,100 @@ func (e *Engine) reported(containers []TTLStatus) (TTLReport, error) {
 }
 
 // TTLStatus reports on one container.
-func (e *Engine) TTLStatus(c *catalog.Container) (TTLStatus, error) {
+func (e *Engine) TTLStatus(ctx context.Context, c *catalog.Container) (TTLStatus, error) {
+	parts, err := gather(ctx, e, c, opStatus, 0)
+	if err != nil {
+		return TTLStatus{}, err
+	}
+	work, _, err := askNodes(ctx, e, c, opPurgeWork, 0)
+	if err != nil {
+		return TTLStatus{}, err
+	}
+	return e.status(c, parts, work), nil
+}
+
+// StatusHere reports on what this node has of a container: all, if there is no cluster.
+func (e *Engine) StatusHere(ctx context.Context, c *catalog.Container) (TTLStatus, error) {
+	var parts []partStatus
+	err := e.eachHere(c, func(i int, p *store.Partition) error {
+		part, err := opStatus.here(ctx, e, c, i, p, 0)
+		parts = append(parts, part)
+		return err
+	})
+	if err != nil {
+		return TTLStatus{}, err
+	}
+	work, err := opPurgeWork.here(ctx, e, c, -1, nil, 0)
+	return e.status(c, parts, []purgeWork{work}), err
+}
+
+// partStatus is what a report on a container has of one partition.
+type partStatus struct {
+	PartitionStatus
+	// Backlog is what purge may take.
+	Backlog store.Usage
+}
+
+// opStatus reports on a partition.
+var opStatus = newOperation(operation[int, partStatus]{"status", func(_ context.Context, e *Engine, _ *catalog.Container, i int, p *store.Partition, _ int) (s partStatus, err error) {
+	nowMs := e.clock.Now()
+	s.ID = catalog.RangeID(i)
+	if s.Usage, err = p.Usage(nowMs); err != nil {
+		return s, err
+	}
+	oldestMs, found, err := p.Oldest(nowMs)
+	if found {
+		s.LagSeconds = float64(nowMs-oldestMs) / 1000
+	}
+	if err != nil {
+		return s, err
+	}
+	if e.clock.Horizon() < nowMs { // what is in doubt is no debt
+		backlog, err := p.Backlog()
+		s.Backlog = backlog.Usage
+		return s, err
+	}
+	s.Backlog = s.Usage
+	return s, nil
+}, false})
+
+// purgeWork is what a node knows of purge and throughput in a container.
+type purgeWork struct {
+	Purge      purge.Status
+	Debt       purge.Debt // without bytes
+	Throughput ThroughputStatus
+}
+
+// opPurgeWork reports on purge and throughput on a node.
+var opPurgeWork = newOperation(operation[int, purgeWork]{"purge work", func(_ context.Context, e *Engine, c *catalog.Container, _ int, _ *store.Partition, _ int) (purgeWork, error) {
+	return purgeWork{e.purger.Status(c.RID), e.purger.DebtOf(c.RID, nil), e.throughputOf(c)}, nil
+}, false})
+
+// status adds up the parts of a report. The first work is this node's.
+func (e *Engine) status(c *catalog.Container, parts []partStatus, works []purgeWork) TTLStatus {
 	s := TTLStatus{
 		Database: c.DatabaseID, Container: c.ID, DefaultTTL: c.DefaultTTL, TTLFinality: c.Final(),
 		ExpireAtPath: c.ExpireAtPath.String(), SlidingTTLPercent: c.SlidingPercent, UndeleteGraceSeconds: int64(c.UndeleteGrace / time.Second),
-		Purge: PurgeStatus{Status: e.purger.Status(c.RID)}, Throughput: e.throughputOf(c),
+		Purge: PurgeStatus{Status: works[0].Purge}, Throughput: works[0].Throughput,
 	}
-	nowMs := e.clock.Now()
-	var usage []store.Usage
-	err := e.eachPartition(c, func(i int, p *store.Partition) error {
-		ps := PartitionStatus{ID: catalog.RangeID(i)}
-		var err error
-		if ps.Usage, err = p.Usage(nowMs); err != nil {
-			return err
+	backlogs := make([]store.Usage, len(parts))
+	for i, part := range parts {
+		s.Usage, s.Purge.LagSeconds = s.Usage.Plus(part.Usage), max(s.Purge.LagSeconds, part.LagSeconds)
+		s.Partitions = append(s.Partitions, part.PartitionStatus)
+		backlogs[i] = part.Backlog
+	}
+	s.Purge.Debt = e.purger.DebtOf(c.RID, backlogs)
+	for _, w := range works[1:] {
+		s.Purge.Work = s.Purge.Work.Plus(w.Purge.Work)
+		if s.Purge.HeldBack == purge.None {
+			s.Purge.HeldBack = w.Purge.HeldBack
 		}
-		oldestMs, found, err := p.Oldest(nowMs)
-		if found {
-			ps.LagSeconds = float64(nowMs-oldestMs) / 1000
-		}
-		s.Usage, s.Purge.LagSeconds = s.Usage.Plus(ps.Usage), max(s.Purge.LagSeconds, ps.LagSeconds)
-		if err != nil {
-			return err
-		}
-		s.Partitions = append(s.Partitions, ps)
-		backlog := store.Backlog{Usage: ps.Usage}
-		if e.clock.Horizon() < nowMs { // what is in doubt is no debt
-			backlog, err = p.Backlog()
-		}
-		usage = append(usage, backlog.Usage)
-		return err
-	})
-	s.Purge.Debt = e.purger.DebtOf(c.RID, usage)
-	return s, err
+		s.Purge.Debt.PaidItems += w.Debt.PaidItems
+		s.Purge.Debt.ItemsPerWrite = max(s.Purge.Debt.ItemsPerWrite, w.Debt.ItemsPerWrite)
+		s.Throughput.Used += w.Throughput.Used
+		s.Throughput.Leftover = max(0, s.Throughput.Leftover-w.Throughput.Used) // each node counts from the whole
+	}
+	return s
 }
 
 // AllContainers returns the containers of all databases, the oldest first in each.
@@ -183,12 +245,32 @@ func (e *Engine) eachPartition(c *catalog.Container, do func(i int, p *store.Par
 	return nil
 }
 
+// eachHere calls do with the partitions of a container that this node has: all of them, or
+// those that are open, if there is a cluster.
+func (e *Engine) eachHere(c *catalog.Container, do func(i int, p *store.Partition) error) error {
+	if e.node == nil {
+		return e.eachPartition(c, do)
+	}
+	for i := range c.Ranges {
+		e.mu.RLock()
+		p := e.mu.open[partitionID{c.RID, i}]
+		e.mu.RUnlock()
+		if p == nil {
+			continue
+		}
+		if err := do(i, p); err != nil && !errors.Is(err, store.ErrClosed) {
+			return err
+		}
+	}
+	return nil
+}
+
 // ContainerQuota returns the quota of live bytes of a container; 0 for no bound.
 func (e *Engine) ContainerQuota() int64 { return e.options.Quotas.ContainerBytes }
 
 // Usage returns what a container holds.
-func (e *Engine) Usage(c *catalog.Container) (u store.Usage, err error) {
-	parts, err := e.UsageByRange(c)
+func (e *Engine) Usage(ctx context.Context, c *catalog.Container) (u store.Usage, err error) {
+	parts, err := e.UsageByRange(ctx, c)
 	for _, got := range parts {
 		u = u.Plus(got)
 	}
@@ -196,15 +278,13 @@ func (e *Engine) Usage(c *catalog.Container) (u store.Usage, err error) {
 }
 
 // UsageByRange returns what each of a container's partitions holds.
-func (e *Engine) UsageByRange(c *catalog.Container) ([]store.Usage, error) {
-	parts := make([]store.Usage, len(c.Ranges))
-	nowMs := e.clock.Now()
-	err := e.eachPartition(c, func(i int, p *store.Partition) (err error) {
-		parts[i], err = p.Usage(nowMs)
-		return err
-	})
-	return parts, err
+func (e *Engine) UsageByRange(ctx context.Context, c *catalog.Container) ([]store.Usage, error) {
+	return gather(ctx, e, c, opUsage, 0)
 }
+
+var opUsage = newOperation(operation[int, store.Usage]{"usage", func(_ context.Context, e *Engine, _ *catalog.Container, _ int, p *store.Partition, _ int) (store.Usage, error) {
+	return p.Usage(e.clock.Now())
+}, false})
 
 // WhatIf reports what another default TTL would do to a container now. It changes
 // nothing.
@@ -226,13 +306,12 @@ type WhatIf struct {
 // WhatIf computes what a default TTL would do.
 func (e *Engine) WhatIf(ctx context.Context, c *catalog.Container, ttl catalog.TTL) (WhatIf, error) {
 	w := WhatIf{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), CurrentDefaultTTL: c.DefaultTTL, DefaultTTL: ttl}
-	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
-		change, err := p.WhatIf(ttl, w.NowMs)
-		w.WhatIf = w.WhatIf.Plus(change)
-		return err
-	})
+	changes, err := gather(ctx, e, c, opWhatIf, whatIf{ttl, w.NowMs})
 	if err != nil {
 		return w, err
+	}
+	for _, change := range changes {
+		w.WhatIf = w.WhatIf.Plus(change)
 	}
 	o, err := e.outlook(ctx, c, ttl, w.NowMs, nil)
 	w.Never = o.Never
@@ -241,6 +320,16 @@ func (e *Engine) WhatIf(ctx context.Context, c *catalog.Container, ttl catalog.T
 	}
 	return w, err
 }
+
+// whatIf is a question about another default TTL, at a moment.
+type whatIf struct {
+	TTL   catalog.TTL
+	NowMs int64
+}
+
+var opWhatIf = newOperation(operation[whatIf, store.WhatIf]{"what if", func(_ context.Context, _ *Engine, _ *catalog.Container, _ int, p *store.Partition, q whatIf) (store.WhatIf, error) {
+	return p.WhatIf(q.TTL, q.NowMs)
+}, false})
 
 // optional returns a moment in the form of optional fields.
 func optional(ms int64) (text *string, milliseconds *int64) {
@@ -251,17 +340,31 @@ func optional(ms int64) (text *string, milliseconds *int64) {
 // outlook returns what would expire by each of the given moments, in ascending order,
 // under a default TTL.
 func (e *Engine) outlook(ctx context.Context, c *catalog.Container, ttl catalog.TTL, nowMs int64, untilMs []int64) (store.Outlook, error) {
-	all := store.Outlook{Expiring: make([]store.Amount, len(untilMs))}
-	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
-		o, err := p.Outlook(ctx, ttl, nowMs, untilMs)
+	parts, err := gather(ctx, e, c, opOutlook, outlook{ttl, nowMs, untilMs})
+	return sumOutlook(parts, len(untilMs)), err
+}
+
+func sumOutlook(parts []store.Outlook, moments int) store.Outlook {
+	all := store.Outlook{Expiring: make([]store.Amount, moments)}
+	for _, o := range parts {
 		for n, a := range o.Expiring {
 			all.Expiring[n] = all.Expiring[n].Plus(a)
 		}
 		all.Later, all.Never, all.LastMs = all.Later.Plus(o.Later), all.Never.Plus(o.Never), max(all.LastMs, o.LastMs)
-		return err
-	})
-	return all, err
+	}
+	return all
 }
+
+// outlook is a question about what expires when.
+type outlook struct {
+	TTL     catalog.TTL
+	NowMs   int64
+	UntilMs []int64
+}
+
+var opOutlook = newOperation(operation[outlook, store.Outlook]{"outlook", func(ctx context.Context, _ *Engine, _ *catalog.Container, _ int, p *store.Partition, q outlook) (store.Outlook, error) {
+	return p.Outlook(ctx, q.TTL, q.NowMs, q.UntilMs)
+}, false})
 
 const (
 	// MaxForecastIntervals bounds the length of a forecast.
@@ -358,16 +461,22 @@ func intervalFor(span time.Duration, count int) time.Duration {
 	return MaxForecastInterval
 }
 
-// ExpiringWithin returns how much of a container expires within each of the given times,
-// in ascending order, if nothing is written. It takes a few sums, where a forecast up to
-// the last of them would take many.
-func (e *Engine) ExpiringWithin(ctx context.Context, c *catalog.Container, within []time.Duration) ([]store.Amount, error) {
+// ExpiringHere returns how much of what this node has of a container expires within each of
+// the given times, in ascending order, if nothing is written. It takes a few sums, where a
+// forecast up to the last of them would take many.
+func (e *Engine) ExpiringHere(ctx context.Context, c *catalog.Container, within []time.Duration) ([]store.Amount, error) {
 	nowMs := e.clock.Now()
 	untilMs := make([]int64, len(within))
 	for i, d := range within {
 		untilMs[i] = nowMs + d.Milliseconds()
 	}
-	o, err := e.outlook(ctx, c, c.DefaultTTL, nowMs, untilMs)
+	var parts []store.Outlook
+	err := e.eachHere(c, func(_ int, p *store.Partition) error {
+		o, err := p.Outlook(ctx, c.DefaultTTL, nowMs, untilMs)
+		parts = append(parts, o)
+		return err
+	})
+	o := sumOutlook(parts, len(untilMs))
 	for i := 1; i < len(o.Expiring); i++ {
 		o.Expiring[i] = o.Expiring[i].Plus(o.Expiring[i-1])
 	}

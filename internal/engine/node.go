@@ -128,8 +128,13 @@ func (e *Engine) own(id partitionID, o *opening) (store.Options, error) {
 	key := store.OwnerKey(id.container, id.index)
 	e.mu.Lock()
 	e.mu.keys[string(key)] = id
+	claim := e.node.Own
+	if e.mu.taking[id] {
+		claim = e.node.Take
+	}
+	delete(e.mu.taking, id)
 	e.mu.Unlock()
-	lease, err := e.node.Own(ctx, key)
+	lease, err := claim(ctx, key)
 	if err == nil {
 		e.claims.Add(1)
 		err = e.moment(ctx)
@@ -151,6 +156,14 @@ func (e *Engine) own(id partitionID, o *opening) (store.Options, error) {
 		},
 		Lost: func(err error) { e.lost(id, o, err) },
 	}, nil
+}
+
+// take has the next claim of a partition succeed if it has no live owner, whichever node is
+// preferred.
+func (e *Engine) take(id partitionID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.taking[id] = true
 }
 
 // held records and returns the lease of a partition.

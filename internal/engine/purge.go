@@ -8,6 +8,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -20,6 +21,9 @@ import (
 // lookAtClosedEvery is how often closed partitions are checked. They have no writes, so
 // what is due there does not change in between.
 const lookAtClosedEvery = time.Second
+
+// lookAgainEvery is how long what is known of a closed partition holds in a cluster.
+const lookAgainEvery = 10 * time.Second
 
 // purgeable is the engine as purge sees it. Only purge's goroutine uses its own fields.
 type purgeable struct {
@@ -72,15 +76,14 @@ func (e *Engine) targets(wanted func(*store.Partition) bool) []purge.Target {
 
 // IndexProgress returns the percentage of a container's items that have their index rows,
 // in the partition that has the lowest.
-func (e *Engine) IndexProgress(c *catalog.Container) (int, error) {
-	least := 100
-	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
-		percent, err := p.IndexProgress()
-		least = min(least, percent)
-		return err
-	})
-	return least, err
+func (e *Engine) IndexProgress(ctx context.Context, c *catalog.Container) (int, error) {
+	all, err := gather(ctx, e, c, opIndexProgress, 0)
+	return slices.Min(append(all, 100)), err
 }
+
+var opIndexProgress = newOperation(operation[int, int]{"index progress", func(_ context.Context, _ *Engine, _ *catalog.Container, _ int, p *store.Partition, _ int) (int, error) {
+	return p.IndexProgress()
+}, false})
 
 // closedTargets opens and returns the closed partitions that are due.
 func (e *purgeable) closedTargets(nowMs int64) []purge.Target {
@@ -98,7 +101,7 @@ func (e *purgeable) closedTargets(nowMs int64) []purge.Target {
 			p, err := e.partition(c, i)
 			if err == nil {
 				due = append(due, purge.Target{Container: c, Index: i, Partition: p})
-			} else if !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) {
+			} else if elsewhere := (*NotOwnerError)(nil); !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) && !errors.Is(err, ErrUnavailable) && !errors.As(err, &elsewhere) {
 				e.logger.Error("cannot open a partition to purge it", "container", c.ID, "partition", i, "err", err)
 			}
 		}
@@ -120,7 +123,11 @@ func (e *purgeable) closedDue(c *catalog.Container, index int) int64 {
 		delete(e.closed, id)
 		return store.Never
 	}
-	if known, ok := e.closed[id]; ok && known.epoch == c.Epoch {
+	if e.node != nil && !e.mayOpen(id) {
+		delete(e.closed, id)
+		return store.Never
+	}
+	if known, ok := e.closed[id]; ok && known.epoch == c.Epoch && (e.node == nil || e.meters.elapsed() < known.until) {
 		return known.dueMs
 	}
 	dueMs := int64(0)
@@ -133,7 +140,7 @@ func (e *purgeable) closedDue(c *catalog.Container, index int) int64 {
 		e.logger.Error("cannot read when a partition's items expire", "container", c.ID, "partition", index, "err", err)
 		dueMs = store.Never
 	}
-	e.closed[id] = closedPartition{c.Epoch, dueMs}
+	e.closed[id] = closedPartition{c.Epoch, dueMs, e.meters.elapsed() + lookAgainEvery}
 	return dueMs
 }
 
@@ -141,6 +148,14 @@ func (e *purgeable) closedDue(c *catalog.Container, index int) int64 {
 type closedPartition struct {
 	epoch uint64
 	dueMs int64
+	// until is how long that holds in a cluster, where another node may have had it.
+	until time.Duration
+}
+
+// mayOpen reports whether this node is the one to claim a partition that nobody has.
+func (e *Engine) mayOpen(id partitionID) bool {
+	name, _, err := e.node.Preferred(store.OwnerKey(id.container, id.index))
+	return err == nil && name == e.node.Name()
 }
 
 // PurgeSetting is the setting of a container, or the global one.
@@ -153,29 +168,29 @@ type PurgeSetting struct {
 
 // PausePurge pauses or resumes purge, in a container or, if c is nil, globally. The
 // setting survives restarts.
-func (e *Engine) PausePurge(c *catalog.Container, paused bool) (PurgeSetting, error) {
+func (e *Engine) PausePurge(ctx context.Context, c *catalog.Container, paused bool) (PurgeSetting, error) {
 	if c != nil {
-		return e.changePurge(c, func(s *purge.ContainerSettings) { s.Paused = paused })
+		return e.changePurge(ctx, c, func(s *purge.ContainerSettings) { s.Paused = paused })
 	}
 	if err := e.removable(); err != nil {
 		return PurgeSetting{}, err
 	}
-	return PurgeSetting{Paused: paused}, e.changed(e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
+	return PurgeSetting{Paused: paused}, e.tellNodes(ctx, e.purger.Change(func(s *purge.Settings) { s.Paused = paused }))
 }
 
 // LimitPurge bounds how many items a second purge removes in a container; 0 means no
 // bound.
-func (e *Engine) LimitPurge(c *catalog.Container, itemsPerSecond float64) (PurgeSetting, error) {
+func (e *Engine) LimitPurge(ctx context.Context, c *catalog.Container, itemsPerSecond float64) (PurgeSetting, error) {
 	if !(itemsPerSecond >= 0 && itemsPerSecond <= maxPurgeLimit) {
 		return PurgeSetting{}, invalid("The rate must be between 0, for no limit, and %d items per second.", int64(maxPurgeLimit))
 	}
-	return e.changePurge(c, func(s *purge.ContainerSettings) { s.ItemsPerSecond = purge.Rate(itemsPerSecond) })
+	return e.changePurge(ctx, c, func(s *purge.ContainerSettings) { s.ItemsPerSecond = purge.Rate(itemsPerSecond) })
 }
 
 // maxPurgeLimit is more than any machine can do.
 const maxPurgeLimit = 1e9
 
-func (e *Engine) changePurge(c *catalog.Container, change func(*purge.ContainerSettings)) (PurgeSetting, error) {
+func (e *Engine) changePurge(ctx context.Context, c *catalog.Container, change func(*purge.ContainerSettings)) (PurgeSetting, error) {
 	if err := e.removable(); err != nil {
 		return PurgeSetting{}, err
 	}
@@ -185,7 +200,7 @@ func (e *Engine) changePurge(c *catalog.Container, change func(*purge.ContainerS
 		s.Containers[c.RID.String()] = set
 	})
 	s := e.purger.Status(c.RID)
-	return PurgeSetting{s.Paused, s.Limit}, e.changed(err)
+	return PurgeSetting{s.Paused, s.Limit}, e.tellNodes(ctx, err)
 }
 
 // PurgeResult is the result of PurgeNow.
@@ -197,18 +212,35 @@ type PurgeResult struct {
 // PurgeNow purges all expired items of a container or, if c is nil, of all, at once and
 // regardless of throughput. It is for tests, and for operators who need the space.
 func (e *Engine) PurgeNow(ctx context.Context, c *catalog.Container) (PurgeResult, error) {
-	var targets []purge.Target
+	r := PurgeResult{Reason: ru.Forced.String()}
 	for _, c := range e.oneOrAll(c) {
-		err := e.eachPartition(c, func(i int, p *store.Partition) error {
-			targets = append(targets, purge.Target{Container: c, Index: i, Partition: p})
-			return nil
-		})
+		purged, err := gather(ctx, e, c, opPurgeNow, 0)
+		for _, a := range purged {
+			r.Purged = r.Purged.Plus(a)
+		}
 		if err != nil {
-			return PurgeResult{}, err
+			return r, err
 		}
 	}
-	purged, err := e.purger.Force(ctx, targets)
-	return PurgeResult{purged, ru.Forced.String()}, err
+	return r, nil
+}
+
+var opPurgeNow = newOperation(operation[int, store.Amount]{"purge now", func(ctx context.Context, e *Engine, c *catalog.Container, i int, p *store.Partition, _ int) (store.Amount, error) {
+	return e.purger.Force(ctx, []purge.Target{{Container: c, Index: i, Partition: p}})
+}, false})
+
+// opFollow has a node follow the settings of purge that are saved now.
+var opFollow = newOperation(operation[int, bool]{"follow", func(_ context.Context, e *Engine, _ *catalog.Container, _ int, _ *store.Partition, _ int) (bool, error) {
+	return true, e.purger.Follow()
+}, false})
+
+// tellNodes has all nodes follow the settings of purge. One that does not answer follows them
+// by itself within a tick, or is dead.
+func (e *Engine) tellNodes(ctx context.Context, err error) error {
+	if err == nil && e.node != nil {
+		_, _, err = askNodes(ctx, e, nil, opFollow, 0)
+	}
+	return e.changed(err)
 }
 
 // PurgeThrottled returns for how long each cause has held purge back.

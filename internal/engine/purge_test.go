@@ -64,7 +64,7 @@ func pass(d time.Duration) {
 
 func (w *world) status(container string) TTLStatus {
 	w.t.Helper()
-	s, err := w.e.TTLStatus(w.find(container))
+	s, err := w.e.TTLStatus(context.Background(), w.find(container))
 	w.must(err)
 	return s
 }
@@ -79,7 +79,7 @@ func (w *world) find(container string) *catalog.Container {
 
 func (w *world) pausePurge(c *catalog.Container, paused bool) {
 	w.t.Helper()
-	_, err := w.e.PausePurge(c, paused)
+	_, err := w.e.PausePurge(context.Background(), c, paused)
 	w.must(err)
 }
 
@@ -218,7 +218,7 @@ func TestPurgeObeys(t *testing.T) {
 		if s := w.status("c"); s.Expired.Items != 50 || !s.Purge.Paused {
 			t.Errorf("paused, after a restart: %+v", s)
 		}
-		_, err := w.e.LimitPurge(w.find("c"), 5)
+		_, err := w.e.LimitPurge(context.Background(), w.find("c"), 5)
 		w.must(err)
 		w.pausePurge(w.find("c"), false)
 		pass(4*time.Second + 500*time.Millisecond)
@@ -239,7 +239,7 @@ func TestPurgeObeys(t *testing.T) {
 		if got := w.e.SystemWork(ru.Forced); got.Items != stopped.Items {
 			t.Errorf("the ledger says %+v", got)
 		}
-		if _, err := w.e.LimitPurge(w.find("c"), -1); err == nil {
+		if _, err := w.e.LimitPurge(context.Background(), w.find("c"), -1); err == nil {
 			t.Errorf("a limit below zero is accepted")
 		}
 		w.must(w.e.DeleteContainer(context.Background(), "d", "c", ""))
@@ -298,7 +298,7 @@ func TestPurgeReadsNothing(t *testing.T) {
 		if got := db.taken.Load() - before; got > 0 {
 			t.Errorf("%d snapshots were taken in an idle hour", got)
 		}
-		h, err := w.e.History(w.find("later"))
+		h, err := w.e.History(context.Background(), w.find("later"))
 		w.must(err)
 		if n := len(h.Points); n < historyPoints-1 || h.Points[0].Live != h.Points[n-1].Live || h.Points[0].Live.Items != 100 {
 			t.Errorf("the history of the idle hour has %d points, the first of %+v", n, h.Points[0])

@@ -77,6 +77,13 @@ func (e *Engine) checkFunction(ctx context.Context, f *script.Function) error {
 // that are not open: what has expired under the old settings must be determined now. The
 // change is already durable, so it is completed whatever the client does.
 func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
+	if e.node != nil {
+		_, err := gather(ctx, e, c, opReconfigure, 0)
+		if errors.Is(err, store.ErrClosed) {
+			return nil // it was dropped meanwhile
+		}
+		return err
+	}
 	errs := make([]error, len(c.Ranges))
 	var all sync.WaitGroup
 	for i := range c.Ranges {
@@ -93,6 +100,21 @@ func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
 	all.Wait()
 	return errors.Join(errs...)
 }
+
+// opReconfigure has a partition follow the definition of its container that its owner's
+// catalog has now: the one that was just written, or a later one.
+var opReconfigure = newOperation(operation[int, bool]{"reconfigure", func(ctx context.Context, e *Engine, c *catalog.Container, _ int, p *store.Partition, _ int) (bool, error) {
+	e.following.Lock()
+	defer e.following.Unlock()
+	now, err := e.catalog.Current(c.RID)
+	if err != nil {
+		return false, store.ErrClosed
+	}
+	if p.Container().Epoch >= now.Epoch {
+		return true, nil
+	}
+	return true, p.Reconfigure(ctx, now)
+}, true})
 
 // Delete removes a resource of the catalog and everything in it, items included.
 func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) error {

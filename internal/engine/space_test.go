@@ -91,7 +91,7 @@ func TestDiskFull(t *testing.T) {
 		_, batch := w.e.Batch(t.Context(), deletes)
 		_, all := w.e.DeletePartitionKey(t.Context(), &Request{Target: target})
 		_, purge := w.e.PurgeNow(t.Context(), w.find("c"))
-		_, pause := w.e.PausePurge(nil, true)
+		_, pause := w.e.PausePurge(context.Background(), nil, true)
 		for i, err := range []error{remove, batch, all, purge, pause} {
 			if !errors.Is(err, ErrDiskSpent) {
 				t.Errorf("delete %d without space: got %v, want ErrDiskSpent", i, err)

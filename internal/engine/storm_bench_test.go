@@ -134,7 +134,7 @@ func (s *storm) gone() {
 	}
 }
 
-func (s *storm) status() (store.Usage, error) { return s.e.Usage(s.container()) }
+func (s *storm) status() (store.Usage, error) { return s.e.Usage(context.Background(), s.container()) }
 
 func (s *storm) container() *catalog.Container {
 	c, err := s.e.Container("d", "c")
@@ -143,7 +143,7 @@ func (s *storm) container() *catalog.Container {
 }
 
 func (s *storm) pausePurge(paused bool) {
-	_, err := s.e.PausePurge(nil, paused)
+	_, err := s.e.PausePurge(context.Background(), nil, paused)
 	s.must(err)
 }
 

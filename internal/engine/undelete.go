@@ -127,15 +127,33 @@ func (e *Engine) Undeletable(ctx context.Context, c *catalog.Container, most int
 	if c.Final() {
 		return u, nil
 	}
-	err := e.eachPartition(c, func(_ int, p *store.Partition) error {
-		items, more, err := p.Undeletable(ctx, most, u.NowMs)
-		u.More = u.More || more
-		for _, i := range items {
-			u.Items = append(u.Items, UndeletableItem{
-				i.ID, json.RawMessage(i.PartitionKey.String()), clock.Stamp(i.WrittenMs), clock.Stamp(i.DeadlineMs), clock.Stamp(i.PurgeMs),
-			})
-		}
-		return err
-	})
+	parts, err := gather(ctx, e, c, opUndeletable, undeletable{most, u.NowMs})
+	for _, part := range parts {
+		u.More = u.More || part.More
+		u.Items = append(u.Items, part.Items...)
+	}
 	return u, err
 }
+
+// undeletable is a question about items that can come back.
+type undeletable struct {
+	Most  int
+	NowMs int64
+}
+
+// undeletablePart is the answer of a partition.
+type undeletablePart struct {
+	Items []UndeletableItem
+	More  bool
+}
+
+var opUndeletable = newOperation(operation[undeletable, undeletablePart]{"undeletable", func(ctx context.Context, _ *Engine, _ *catalog.Container, _ int, p *store.Partition, q undeletable) (part undeletablePart, err error) {
+	items, more, err := p.Undeletable(ctx, q.Most, q.NowMs)
+	part.More = more
+	for _, i := range items {
+		part.Items = append(part.Items, UndeletableItem{
+			i.ID, json.RawMessage(i.PartitionKey.String()), clock.Stamp(i.WrittenMs), clock.Stamp(i.DeadlineMs), clock.Stamp(i.PurgeMs),
+		})
+	}
+	return part, err
+}, false})

@@ -87,6 +87,11 @@ type Work struct {
 	Units       ru.Units `json:"requestUnits"`
 }
 
+// Plus returns the sum of both.
+func (w Work) Plus(v Work) Work {
+	return Work{w.ItemsPerSecond + v.ItemsPerSecond, w.PurgedItems + v.PurgedItems, w.PurgedBytes + v.PurgedBytes, w.Units + v.Units}
+}
+
 // Status is the state of purge in a container.
 type Status struct {
 	Work

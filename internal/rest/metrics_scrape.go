@@ -196,10 +196,10 @@ func (s *scrape) containers(ctx context.Context, e *engine.Engine) error {
 		var f containerFigures
 		err := ctx.Err()
 		if err == nil {
-			f.TTLStatus, err = e.TTLStatus(c)
+			f.TTLStatus, err = e.StatusHere(ctx, c)
 		}
 		if err == nil {
-			f.expiring, err = e.ExpiringWithin(ctx, c, horizons)
+			f.expiring, err = e.ExpiringHere(ctx, c, horizons)
 		}
 		if errors.Is(err, store.ErrClosed) { // the container was dropped meanwhile
 			continue

@@ -161,7 +161,7 @@ func (x *exchange) serveExplain(p params, c *catalog.Container) (any, error) {
 }
 
 func (x *exchange) serveHistory(_ params, c *catalog.Container) (any, error) {
-	return x.h.engine.History(c)
+	return x.h.engine.History(x.r.Context(), c)
 }
 
 func (x *exchange) serveUndeletable(p params, c *catalog.Container) (any, error) {
@@ -196,11 +196,11 @@ func (x *exchange) serveUndelete(p params, c *catalog.Container) (any, error) {
 }
 
 func (x *exchange) servePause(_ params, c *catalog.Container) (any, error) {
-	return x.h.engine.PausePurge(c, true)
+	return x.h.engine.PausePurge(x.r.Context(), c, true)
 }
 
 func (x *exchange) serveResume(_ params, c *catalog.Container) (any, error) {
-	return x.h.engine.PausePurge(c, false)
+	return x.h.engine.PausePurge(x.r.Context(), c, false)
 }
 
 func (x *exchange) serveLimit(p params, c *catalog.Container) (any, error) {
@@ -211,7 +211,7 @@ func (x *exchange) serveLimit(p params, c *catalog.Container) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.h.engine.LimitPurge(c, rate)
+	return x.h.engine.LimitPurge(x.r.Context(), c, rate)
 }
 
 // servePurge may take longer than other requests. It ends when its client goes.

@@ -79,7 +79,7 @@ func (x *exchange) serveEvents(p params, c *catalog.Container) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := x.h.engine.Events(c, begin)
+	page, err := x.h.engine.Events(x.Context, c, begin)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (x *exchange) followEvents(c *catalog.Container, page engine.EventPage) err
 			}
 		}
 		var err error
-		if page, err = x.h.engine.NextEvents(c, page.Cursor); err != nil {
+		if page, err = x.h.engine.NextEvents(x.Context, c, page.Cursor); err != nil {
 			x.sendFailure(err)
 			return err
 		}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/cluster"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/store"
+)
+
+// nodes are engines on one store, in one process, that ask each other by function calls.
+type nodes struct {
+	t    *testing.T
+	db   kv.DB
+	mu   sync.Mutex
+	all  map[string]*Engine
+	deaf map[string]bool // does not answer questions
+	asks atomic.Int64
+}
+
+// startNodes starts nodes with a test clock that stands.
+func startNodes(t *testing.T, names ...string) *nodes {
+	t.Helper()
+	ns := &nodes{t: t, all: map[string]*Engine{}, deaf: map[string]bool{}}
+	if os.Getenv(lane) == "" {
+		ns.db = kvtest.NewModel()
+	} else {
+		ns.db = newDB(t).(standing).DB
+	}
+	for _, name := range names {
+		ns.start(name)
+	}
+	t.Cleanup(func() {
+		for _, e := range ns.all {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := Check(ns.db, func(*catalog.Container) {}, func(problem string) { t.Errorf("check: %s", problem) })
+		if err := errors.Join(err, ns.db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, e := range ns.all { // until every node knows all
+		for len(e.alive()) < len(names) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := ns.all[names[0]].Clock().Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+func (ns *nodes) start(name string) {
+	ns.t.Helper()
+	e, err := Open(Options{
+		DB: ns.db, TestClock: true, Explain: testExplain, ScriptTime: scriptTime, Peers: ns, PurgePaused: true,
+		Cluster: &cluster.Options{
+			Name: name, Address: name, Beat: 50 * time.Millisecond, Settled: time.Hour,
+			Refuses: func(context.Context, string) bool { return false },
+		},
+	})
+	if err != nil {
+		ns.t.Fatal(err)
+	}
+	ns.mu.Lock()
+	ns.all[name] = e
+	ns.mu.Unlock()
+}
+
+// Ask implements Peers.
+func (ns *nodes) Ask(ctx context.Context, node, _ string, request []byte) ([]byte, error) {
+	ns.asks.Add(1)
+	ns.mu.Lock()
+	e, deaf := ns.all[node], ns.deaf[node]
+	ns.mu.Unlock()
+	if e == nil || deaf {
+		return nil, errors.New("no answer")
+	}
+	return e.Asked(ctx, request)
+}
+
+// do does a request at a node as a transport does: it is passed on to the owner, once.
+func (ns *nodes) do(name string, request func(e *Engine) (Answer, error)) (Answer, error) {
+	for tries := 0; ; tries++ {
+		e := ns.all[name]
+		a, err := again(func() (Answer, error) {
+			if err := e.Moment(context.Background()); err != nil {
+				return Answer{}, err
+			}
+			return request(e)
+		})
+		var elsewhere *NotOwnerError
+		if !errors.As(err, &elsewhere) || tries > 20 {
+			return a, err
+		}
+		name = elsewhere.Node
+		if tries > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+func (ns *nodes) container(name, ttl string, n int) *catalog.Container {
+	ns.t.Helper()
+	e := ns.all["a"]
+	ctx := context.Background()
+	if _, err := e.catalog.Database("d"); err != nil {
+		if _, err := e.CreateDatabase(ctx, []byte(`{"id":"d"}`), catalog.Throughput{}); err != nil {
+			ns.t.Fatal(err)
+		}
+	}
+	c, err := e.CreateContainer(ctx, "d", definition(name, ttl), partitions(n))
+	if err != nil {
+		ns.t.Fatal(err)
+	}
+	return c
+}
+
+func (ns *nodes) put(at, container, pk, id, properties string) (Answer, error) {
+	return ns.do(at, func(e *Engine) (Answer, error) {
+		return e.WriteItem(context.Background(), &Request{Target: item(container, pk, id), Op: store.Upsert, Body: body(pk, id, properties)})
+	})
+}
+
+func (ns *nodes) read(at, container, pk, id string) (Answer, error) {
+	return ns.do(at, func(e *Engine) (Answer, error) { return e.ReadItem(&Request{Target: item(container, pk, id)}) })
+}
+
+// owners returns how many partitions of a container each node has open.
+func (ns *nodes) owners(c *catalog.Container) map[string]int {
+	all := map[string]int{}
+	for name, e := range ns.all {
+		e.mu.RLock()
+		for i := range c.Ranges {
+			if p := e.mu.open[partitionID{c.RID, i}]; p != nil && !p.Closed() {
+				all[name]++
+			}
+		}
+		e.mu.RUnlock()
+	}
+	return all
+}
+
+// Items are written, read, listed and counted through every node, whichever owns their
+// partition, and expire everywhere at once.
+func TestThreeNodes(t *testing.T) {
+	ns := startNodes(t, "a", "b", "c")
+	c := ns.container("c", "10", 12)
+	keys := spread(c)
+	names := []string{"a", "b", "c"}
+	for i, pk := range keys {
+		if _, err := ns.put(names[i%3], "c", pk, "x", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owners := ns.owners(c)
+	if len(owners) < 2 || owners["a"]+owners["b"]+owners["c"] != len(keys) {
+		t.Fatalf("the partitions are owned as %v, want all %d, by several nodes", owners, len(keys))
+	}
+	for _, name := range names {
+		for _, pk := range keys {
+			if _, err := ns.read(name, "c", pk, "x"); err != nil {
+				t.Errorf("read of %s at %s: %v", pk, name, err)
+			}
+		}
+		if n := ns.list(name, "c"); n != len(keys) {
+			t.Errorf("a list at %s has %d items, want %d", name, n, len(keys))
+		}
+		if n := ns.changes(name, "c"); n != len(keys) {
+			t.Errorf("the change feed at %s has %d items, want %d", name, n, len(keys))
+		}
+		u, err := ns.all[name].Usage(t.Context(), ns.find(name, "c"))
+		if err != nil || u.Live.Items != int64(len(keys)) {
+			t.Errorf("the usage at %s is %+v, %v", name, u, err)
+		}
+		s, err := ns.all[name].TTLStatus(t.Context(), ns.find(name, "c"))
+		if err != nil || len(s.Partitions) != len(keys) {
+			t.Errorf("the status at %s has %d partitions, %v", name, len(s.Partitions), err)
+		}
+		h, err := ns.all[name].History(t.Context(), ns.find(name, "c"))
+		if err != nil || h.Points[len(h.Points)-1].Live.Items != int64(len(keys)) {
+			t.Errorf("the history at %s is %+v, %v", name, h, err)
+		}
+	}
+	if err := ns.all["b"].Clock().Advance(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		for _, pk := range keys {
+			if _, err := ns.read(name, "c", pk, "x"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("read of %s at %s after it expired: %v", pk, name, err)
+			}
+		}
+	}
+	done, err := ns.all["c"].PurgeNow(t.Context(), ns.find("c", "c"))
+	if err != nil || done.Purged.Items != int64(len(keys)) {
+		t.Errorf("purged %+v, %v, want all items", done, err)
+	}
+	if err := ns.all["a"].Clock().Advance(time.Second); err != nil { // events of the present millisecond wait
+		t.Fatal(err)
+	}
+	ns.moments()
+	page, err := ns.all["b"].Events(t.Context(), ns.find("b", "c"), EventStart{})
+	if err != nil || len(page.Events) != len(keys) {
+		t.Errorf("%d events, %v, want %d", len(page.Events), err, len(keys))
+	}
+}
+
+func (ns *nodes) moments() {
+	ns.t.Helper()
+	for _, e := range ns.all {
+		if err := e.Moment(context.Background()); err != nil {
+			ns.t.Fatal(err)
+		}
+	}
+}
+
+// find returns a container as a node knows it now.
+func (ns *nodes) find(at, name string) *catalog.Container {
+	ns.t.Helper()
+	ns.moments()
+	c, err := ns.all[at].catalog.Container("d", name)
+	if err != nil {
+		ns.t.Fatal(err)
+	}
+	return c
+}
+
+func (ns *nodes) list(at, container string) (count int) {
+	r := &Request{Target: Target{Database: "d", Container: container}}
+	for {
+		page, err := ns.do(at, func(e *Engine) (Answer, error) { return e.ListItems(context.Background(), r) })
+		if err != nil {
+			ns.t.Errorf("list at %s: %v", at, err)
+			return count
+		}
+		count += page.Count
+		if r.Continuation = page.Continuation; r.Continuation == "" {
+			return count
+		}
+	}
+}
+
+func (ns *nodes) changes(at, container string) (count int) {
+	r := &Request{Target: Target{Database: "d", Container: container}}
+	for range 100 {
+		page, err := ns.do(at, func(e *Engine) (Answer, error) { return e.ReadChangeFeed(context.Background(), r) })
+		if err != nil {
+			ns.t.Errorf("changes at %s: %v", at, err)
+			return count
+		}
+		count += page.Count
+		if r.Continuation = page.Continuation; !page.More {
+			return count
+		}
+	}
+	ns.t.Error("the change feed does not end")
+	return count
+}
+
+// A replace holds in all partitions, at their owners, when it returns: items that would have
+// expired live on. An owner that does not answer is declared dead first.
+func TestReplaceReachesAllOwners(t *testing.T) {
+	for _, deaf := range []string{"", "b"} {
+		t.Run("deaf:"+deaf, func(t *testing.T) {
+			ns := startNodes(t, "a", "b", "c")
+			c := ns.container("c", "10", 9)
+			keys := spread(c)
+			for _, pk := range keys {
+				if _, err := ns.put("a", "c", pk, "x", ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ns.mu.Lock()
+			ns.deaf[deaf] = true
+			ns.mu.Unlock()
+			ns.moments()
+			if _, err := ns.all["c"].ReplaceContainer(t.Context(), "d", "c", definition("c", "100"), ""); err != nil {
+				t.Fatal(err)
+			}
+			ns.mu.Lock()
+			ns.deaf[deaf] = false
+			ns.mu.Unlock()
+			if err := ns.all["a"].Clock().Advance(20 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			for _, pk := range keys {
+				if _, err := ns.read("b", "c", pk, "x"); err != nil {
+					t.Errorf("read of %s: %v", pk, err)
+				}
+			}
+		})
+	}
+}
+
+// A container that one node drops is gone on all, and one of the same name is empty.
+func TestDropOnAnotherNode(t *testing.T) {
+	ns := startNodes(t, "a", "b")
+	c := ns.container("c", "null", 6)
+	for _, pk := range spread(c) {
+		if _, err := ns.put("a", "c", pk, "x", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ns.moments()
+	if err := ns.all["b"].DeleteContainer(t.Context(), "d", "c", ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, err := ns.read(name, "c", "k", "x"); !errors.Is(err, ErrOwnerNotFound) {
+			t.Errorf("read at %s: %v, want ErrOwnerNotFound", name, err)
+		}
+	}
+	ns.container("c", "null", 6)
+	if n := ns.list("b", "c"); n != 0 {
+		t.Errorf("%d items are in the new container", n)
+	}
+}
+
+// When a node drains, the others own its partitions, nothing is lost, and nothing comes back.
+func TestDrain(t *testing.T) {
+	ns := startNodes(t, "a", "b")
+	c := ns.container("c", "null", 8)
+	keys := spread(c)
+	for i, pk := range keys {
+		if _, err := ns.put("b", "c", pk, "x", fmt.Sprintf(`"n":%d`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ns.all["a"].Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := ns.owners(c)["a"]; n != 0 {
+		t.Errorf("a still has %d partitions", n)
+	}
+	for i, pk := range keys {
+		a, err := ns.read("a", "c", pk, "x")
+		if err != nil || !strings.Contains(string(a.Body), fmt.Sprintf(`"n":%d`, i)) {
+			t.Errorf("read of %s: %s, %v", pk, a.Body, err)
+		}
+	}
+	if n := ns.owners(c)["b"]; n != len(keys) {
+		t.Errorf("b has %d partitions, want %d", n, len(keys))
+	}
+}
+
+// A request to a node that does not own its partition is neither charged nor throttled.
+func TestNotOwnerBeforeAdmission(t *testing.T) {
+	ns := startNodes(t, "a", "b")
+	c := ns.container("c", "null", 6)
+	for _, pk := range spread(c) {
+		if _, err := ns.put("a", "c", pk, "x", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ns.moments()
+	refused := 0
+	for _, pk := range spread(c) {
+		a, err := ns.all["b"].ReadItem(&Request{Target: item("c", pk, "x")})
+		var elsewhere *NotOwnerError
+		if errors.As(err, &elsewhere) {
+			refused++
+			if a.Charge != 0 || elsewhere.Node != "a" || elsewhere.Address != "a" {
+				t.Errorf("got charge %v and %+v", a.Charge, elsewhere)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("node b owns every partition")
+	}
+}
