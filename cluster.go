@@ -60,6 +60,19 @@ func (o Options) joins(of *engine.Options) (tls.Certificate, error) {
 	return root.Sign(hosts, time.Now())
 }
 
+// peers returns the connections to the other nodes.
+func (o Options) peers() (*rest.Peers, error) {
+	var secrets [][]byte
+	for _, text := range given(o.Key, o.SecondaryKey) {
+		secret, err := api.ParseKey(text)
+		if err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, secret)
+	}
+	return rest.NewPeers(o.Cluster.Node, secrets, o.Logger)
+}
+
 // sealedRoot is the row of the root of the cluster's certificates. Its key is sealed under
 // the master key, so the row also tells whether a node has that.
 type sealedRoot struct {

@@ -204,6 +204,7 @@ type Server struct {
 	handler *rest.Handler
 	http    *rest.Server
 	direct  *direct.Server
+	peers   *rest.Peers // nil if there is no cluster
 	failed  chan error
 
 	closeOnce sync.Once
@@ -234,6 +235,10 @@ func (s *Server) open() (err error) {
 		if certificate, err = o.joins(&of); err != nil {
 			return err
 		}
+		if s.peers, err = o.peers(); err != nil {
+			return err
+		}
+		of.Peers = s.peers
 	} else {
 		embedded, err := openData(o, division)
 		if err != nil {
@@ -243,7 +248,7 @@ func (s *Server) open() (err error) {
 	}
 	budget := memory.NewBudget(division.Requests)
 	s.engine, err = engine.Open(engine.Options{
-		DB: s.db, FreeBytes: of.FreeBytes, Reclaim: of.Reclaim, Health: of.Health, Cluster: of.Cluster, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
+		DB: s.db, FreeBytes: of.FreeBytes, Reclaim: of.Reclaim, Health: of.Health, Cluster: of.Cluster, Peers: of.Peers, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,
@@ -260,7 +265,7 @@ func (s *Server) open() (err error) {
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
-		RoutingGateway: o.RoutingGateway, Memory: budget,
+		RoutingGateway: o.RoutingGateway, Memory: budget, Peers: s.peers, Cluster: s.engine,
 	})
 	if err != nil {
 		return err
@@ -275,6 +280,10 @@ func (s *Server) open() (err error) {
 		Unauthenticated: s.handler.Unauthenticated, Observe: s.handler.Observe,
 	})
 	s.http = rest.NewServer(s.handler, certificate, func(c *rest.Channel) { s.direct.Serve(c) }, o.Logger)
+	if s.peers != nil {
+		s.peers.Watch(s.engine.Node().Incarnation)
+		s.http.AcceptPeers(s.peers)
+	}
 	return nil
 }
 
@@ -472,6 +481,9 @@ func (s *Server) Close() error {
 		}
 		if s.engine != nil {
 			s.closeErr = s.engine.Close()
+		}
+		if s.peers != nil {
+			s.peers.Close()
 		}
 		if s.db != nil {
 			s.closeErr = errors.Join(s.closeErr, s.db.Close())

@@ -246,6 +246,35 @@ func (n *Node) Members() []Member {
 	return all
 }
 
+// Incarnation returns the incarnation of a node as of the last beat, 0 if it is not alive.
+func (n *Node) Incarnation(name string) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m := n.mu.members[name]; m != nil && m.row.alive() {
+		return m.row.incarnation
+	}
+	return 0
+}
+
+// Where returns the node that owns the partition whose owner row has the key, or that should
+// claim it if no live node owns it.
+func (n *Node) Where(ctx context.Context, key []byte) (name, address string, err error) {
+	owners, err := n.Owners(ctx, [][]byte{key})
+	if err != nil {
+		return "", "", err
+	}
+	n.mu.Lock()
+	m := n.mu.members[owners[0].Node]
+	if m != nil && m.row.alive() {
+		name, address = owners[0].Node, m.row.address
+	}
+	n.mu.Unlock()
+	if name != "" {
+		return name, address, nil
+	}
+	return n.Preferred(key)
+}
+
 // Ready returns why the node cannot serve; nil if it can.
 func (n *Node) Ready() error {
 	n.mu.Lock()

@@ -37,8 +37,6 @@ type Cluster interface {
 	// Owner returns the node that owns a partition, or that should claim it. Its address is
 	// empty if it is this node.
 	Owner(ctx context.Context, c *catalog.Container, index int) (node, address string, err error)
-	// Asked answers a question of another node.
-	Asked(ctx context.Context, question []byte) ([]byte, error)
 }
 
 var (
@@ -218,14 +216,14 @@ func (x *exchange) relay(a *peerAnswer) {
 
 // serveAsked answers a question of another node. To clients there is no such page.
 func (x *exchange) serveAsked() error {
-	if !x.passed || x.h.cluster == nil || x.r.Method != http.MethodPost {
+	if !x.passed || x.h.asked == nil || x.r.Method != http.MethodPost {
 		return errNoRoute
 	}
 	question, err := x.bodyUpTo(MaxAskBytes)
 	if err != nil {
 		return err
 	}
-	answer, err := x.h.cluster.Asked(x.r.Context(), question)
+	answer, err := x.h.asked(x.r.Context(), question)
 	if err == nil && len(answer) > MaxAskBytes {
 		err = errors.New("the answer is too long")
 	}

@@ -89,7 +89,7 @@ func (w *peerWorld) start(name string) *peerNode {
 	})
 	n.handler, err = New(Options{
 		Engine: w.engine, Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"},
-		Memory: testMemory(w.t), Peers: n.peers, Cluster: n,
+		Memory: testMemory(w.t), Peers: n.peers, Cluster: n, Asked: n.Asked,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -157,7 +157,7 @@ func (n *peerNode) Owner(_ context.Context, _ *catalog.Container, index int) (no
 	return node, "http://" + n.world.addressOf(node), nil
 }
 
-// Asked implements Cluster.
+// Asked answers another node.
 func (n *peerNode) Asked(ctx context.Context, question []byte) ([]byte, error) {
 	return n.asked(ctx, question)
 }

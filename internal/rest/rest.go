@@ -6,6 +6,7 @@
 package rest
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -38,6 +39,8 @@ type Options struct {
 	// Peers and Cluster are those of a node of a cluster; nil if there is none.
 	Peers   *Peers
 	Cluster Cluster
+	// Asked answers a question of another node; nil if none is answered.
+	Asked func(ctx context.Context, question []byte) ([]byte, error)
 }
 
 // Handler answers every request to the server.
@@ -54,6 +57,7 @@ type Handler struct {
 	metrics        *metrics
 	peers          *Peers
 	cluster        Cluster
+	asked          func(ctx context.Context, question []byte) ([]byte, error)
 	handle         func(*api.Call) error // Handle of package api; tests say where partitions are
 
 	// Every request under way holds life for reading, and Close takes it for writing: the
@@ -66,7 +70,7 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, logger: o.Logger,
-		routingGateway: o.RoutingGateway, peers: o.Peers, cluster: o.Cluster, handle: (*api.Call).Handle,
+		routingGateway: o.RoutingGateway, peers: o.Peers, cluster: o.Cluster, asked: o.Asked, handle: (*api.Call).Handle,
 		quota: sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if h.logger == nil {
