@@ -3,6 +3,7 @@
 package mayfly
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -81,6 +82,18 @@ func TestEveryNodeServesEveryItem(t *testing.T) {
 				"x-ms-documentdb-isquery": "true", "content-type": "application/query+json",
 				"x-ms-documentdb-query-enablecrosspartition": "true", "x-ms-documentdb-partitionkeyrangeid": fmt.Sprint(i),
 			})
+		}
+	}
+	// What concerns all partitions is asked of their owners: here how many items there are.
+	for n, node := range nodes {
+		r, err := http.NewRequest("GET", "http://"+node.addr+"/_mayfly/ttl/status?database=d&container=c", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+node.Key())
+		a, err := node.do(r)
+		if err != nil || a.status != 200 || !bytes.Contains(a.body, []byte(fmt.Sprintf(`"items":%d`, count))) {
+			t.Errorf("node %d: status %d, %v: %s", n, a.status, err, a.body)
 		}
 	}
 	nodes[2].stop(t)

@@ -265,7 +265,7 @@ func (s *Server) open() (err error) {
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
-		RoutingGateway: o.RoutingGateway, Memory: budget, Peers: s.peers, Cluster: s.engine,
+		RoutingGateway: o.RoutingGateway, Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
 	})
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (w *peerWorld) start(name string) *peerNode {
 	})
 	n.handler, err = New(Options{
 		Engine: w.engine, Keys: []string{testKey}, Account: api.Account{Regions: []string{"Here"}, Consistency: "Session"},
-		Memory: testMemory(w.t), Peers: n.peers, Cluster: n, Asked: n.Asked,
+		Memory: testMemory(w.t), PublicKey: true, Peers: n.peers, Cluster: n, Asked: n.Asked,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -151,7 +151,7 @@ func (x *exchange) answer() error {
 		return misdirected(engine.ErrStopping)
 	case x.h.closed:
 		return engine.ErrStopping
-	case !x.h.hosts.check(x.r.Host).admitted:
+	case !x.passed && !x.h.hosts.check(x.r.Host).admitted: // a node has checked what it passes on
 		return hostRefused(x.r.Host)
 	case admin:
 		x.operation = opAdmin
