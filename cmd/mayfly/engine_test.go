@@ -20,6 +20,10 @@ func testEngine(t *testing.T, b binary) {
 		if !strings.Contains(p.greeting, "the shared storage engine, node a") {
 			t.Errorf("the greeting is %q", p.greeting)
 		}
+		if o := b.run(t, nil, "cluster", "--endpoint", "http://"+p.addr); o.code != 0 || !strings.Contains(o.stdout, "a     serving") {
+			t.Errorf("mayfly cluster: exit %d: %s%s", o.code, o.stdout, o.stderr)
+		}
+		b.fails(t, nil, "no live node 'z'", "cluster", "--endpoint", "http://"+p.addr, "drain", "z")
 		p.stop(t, syscall.SIGTERM)
 	}
 	b.fails(t, nil, "the key is not that of the cluster", append([]string{"serve", "--listen", "127.0.0.1:0", "--key", ownKey}, node...)...)

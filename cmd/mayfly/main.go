@@ -23,6 +23,7 @@ type commands struct {
 	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
 	Clock   clockCommand   `cmd:"" help:"Show, move or correct the time of a server."`
 	TTL     ttlCommand     `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
+	Cluster clusterCommand `cmd:"" help:"Show or change the nodes of a cluster."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

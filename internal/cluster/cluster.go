@@ -50,6 +50,8 @@ var (
 	ErrReplaced = errors.New("cluster: another process has registered under the name of this node: every node needs a name of its own")
 	// ErrLeft: the node has left.
 	ErrLeft = errors.New("cluster: this node has left")
+	// ErrUnknownNode: no live node has the name.
+	ErrUnknownNode = errors.New("cluster: there is no live node of this name")
 	// ErrNoNode: no node is serving that could claim the partition.
 	ErrNoNode = errors.New("cluster: no node is serving")
 	// ErrContended: a row was changed by others each time that this node tried to.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/kv"
 )
 
 // keepBalance moves partitions to their preferred nodes, one at a time, while the
@@ -81,6 +83,42 @@ func (n *Node) Drain(ctx context.Context) error {
 	}
 	n.surrenderAll(ctx)
 	return nil
+}
+
+// DrainNode says in the row of a node that it drains. The node finds that with its next
+// beat. The error is ErrUnknownNode if no live node has the name.
+func (n *Node) DrainNode(ctx context.Context, name string) error {
+	if name == n.o.Name {
+		return n.Drain(ctx)
+	}
+	for range rowTries {
+		values, _, err := n.lookAt(ctx, nodeKey(name))
+		if err != nil {
+			return err
+		}
+		if values[0] == nil {
+			return ErrUnknownNode
+		}
+		row, err := decodeNode(values[0])
+		if err != nil {
+			return fmt.Errorf("row of node %s: %w", name, err)
+		}
+		if !row.alive() {
+			return ErrUnknownNode
+		}
+		row.state = Draining
+		err = n.replace(ctx, nodeKey(name), values[0], row.encode())
+		if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnknown) {
+			return err
+		}
+	}
+	return ErrContended
+}
+
+// Draining reports whether the node gives its partitions up.
+func (n *Node) Draining() bool {
+	state, _ := n.standing()
+	return state == Draining
 }
 
 // Leave gives all partitions up, ends the beats and writes that the node has left. The

@@ -300,6 +300,9 @@ func (e *Engine) Ready() error {
 		if err := e.node.Ready(); err != nil {
 			return err
 		}
+		if e.node.Draining() {
+			return ErrDraining
+		}
 	}
 	return e.writable()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -31,7 +32,7 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.servePprof(page)
 	}
 	page, ttl := strings.CutPrefix(path, "ttl/")
-	if !ttl && path != "clock" && path != "metrics" {
+	if !ttl && path != "clock" && path != "metrics" && path != "cluster" {
 		return errNoRoute
 	}
 	by, err := x.h.bearer(x.r)
@@ -47,10 +48,52 @@ func (x *exchange) serveAdmin(path string) error {
 	if err := x.h.engine.Moment(x.Context); err != nil {
 		return err
 	}
-	if ttl {
+	switch {
+	case ttl:
 		return x.serveTTL(page)
+	case path == "cluster":
+		return x.serveCluster()
 	}
 	return x.serveClock()
+}
+
+// clusterRequest is the body of POST /_mayfly/cluster.
+type clusterRequest struct {
+	Drain string `json:"drain"` // the name of a node
+}
+
+// serveCluster shows the nodes. A POST changes something first.
+func (x *exchange) serveCluster() error {
+	switch x.r.Method {
+	case http.MethodGet:
+	case http.MethodPost:
+		body, err := x.body()
+		if err != nil {
+			return err
+		}
+		var r clusterRequest
+		if err := decodeStrict(body, &r); err != nil || r.Drain == "" {
+			return api.Invalid(`The body must be {"drain":"NODE"}.`)
+		}
+		if err := x.h.engine.DrainNode(x.Context, r.Drain); err != nil {
+			return clusterFailed(err)
+		}
+	default:
+		return api.ErrMethod
+	}
+	s, err := x.h.engine.ClusterStatus(x.Context)
+	if err != nil {
+		return clusterFailed(err)
+	}
+	return x.writeJSON(s)
+}
+
+// clusterFailed returns the error for the client.
+func clusterFailed(err error) error {
+	if errors.Is(err, engine.ErrNoCluster) {
+		return api.Refuse(http.StatusNotFound, 0, "This server is not a node of a cluster: it was started without --engine.")
+	}
+	return err
 }
 
 // serveHealth reports whether the server can serve. It needs no credential.

@@ -73,6 +73,15 @@ var (
 	descGuard         = describe("ttl_clock_guard_state", "0 normally, 1 while a jump of the wall clock is in doubt, 2 while one is held back, 3 while the wall clock is behind the database's time.")
 )
 
+// The figures of a node of a cluster.
+var (
+	descNodes   = describe("mayfly_cluster_nodes", "Nodes that this one knows, by state.", "state")
+	descOwned   = describe("mayfly_cluster_owned_partitions", "Partitions that this node serves.")
+	descMoments = describe("mayfly_cluster_moments_total", "Looks at the storage engine before requests were answered, since the start. Requests share them.")
+	descClaims  = describe("mayfly_cluster_claims_total", "Partitions that this node has claimed since the start.")
+	descLosses  = describe("mayfly_cluster_lost_partitions_total", "Partitions that this node has lost to others since the start, or whose state was unknown after a commit.")
+)
+
 // scrape holds the figures of one page.
 type scrape struct {
 	figures []prometheus.Metric
@@ -130,7 +139,27 @@ func takeScrape(ctx context.Context, h *Handler) (*scrape, error) {
 	s.gauge(descScriptsWait, float64(waiting))
 	s.memory(h.memory.Use())
 	s.engine(e)
+	s.cluster(e)
 	return s, nil
+}
+
+// cluster adds the figures of a node of a cluster.
+func (s *scrape) cluster(e *engine.Engine) {
+	if e.Node() == nil {
+		return
+	}
+	states := map[string]int{}
+	for _, m := range e.Node().Members() {
+		states[m.State]++
+	}
+	for state, n := range states {
+		s.gauge(descNodes, float64(n), state)
+	}
+	w := e.Work()
+	s.gauge(descOwned, float64(w.Partitions))
+	s.counter(descMoments, float64(w.Moments))
+	s.counter(descClaims, float64(w.Claims))
+	s.counter(descLosses, float64(w.Losses))
 }
 
 // erasure adds what is left of deleted data.

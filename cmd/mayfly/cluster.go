@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/engine"
+)
+
+type clusterCommand struct {
+	running
+
+	Status clusterStatus `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
+	Drain  clusterDrain  `cmd:"" help:"Have a node give its partitions to the others, before it is stopped. It serves again when it is restarted."`
+}
+
+type (
+	clusterStatus struct{}
+	clusterDrain  struct {
+		Node string `arg:"" help:"The name of the node."`
+	}
+)
+
+// clusterTimeout is longer than a node takes to hand over many partitions.
+const clusterTimeout = time.Minute
+
+func (clusterStatus) Run(c *commands) error { return c.Cluster.call(http.MethodGet, nil) }
+
+func (d clusterDrain) Run(c *commands) error {
+	body, err := json.Marshal(map[string]string{"drain": d.Node})
+	if err != nil {
+		return err
+	}
+	return c.Cluster.call(http.MethodPost, body)
+}
+
+func (c *clusterCommand) call(method string, body []byte) error {
+	res, err := c.send(method, "cluster", nil, body, clusterTimeout)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var s engine.ClusterStatus
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxResponseBytes)).Decode(&s); err != nil {
+		return fmt.Errorf("the server's answer cannot be read: %w", err)
+	}
+	return printCluster(os.Stdout, &s)
+}
+
+func printCluster(w io.Writer, s *engine.ClusterStatus) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NODE\tSTATE\tADDRESS\tPARTITIONS\tQUIET\tCLAIMS\tLOST")
+	for _, n := range s.Nodes {
+		partitions, claims, losses := "-", "-", "-" // it does not answer
+		if n.Answers {
+			partitions, claims, losses = fmt.Sprint(n.Partitions), fmt.Sprint(n.Claims), fmt.Sprint(n.Losses)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.1fs\t%s\t%s\n", n.Name, n.State, n.Address, partitions, n.QuietSeconds, claims, losses)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d partitions, of which no node has %d; the time is %s, seen by node %s\n", s.Partitions, s.Unowned, s.Now, s.Node)
+	return err
+}
