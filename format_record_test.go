@@ -172,6 +172,13 @@ func fixtureWrites() (first, second []formatExchange) {
 	return first, second
 }
 
+// longKey is a partition key that takes more bytes than keys of rows have room for, with
+// characters that are escaped there, and longID the longest id.
+var (
+	longKey = strings.Repeat("k", 1500) + strings.Repeat(`\u0000`, 50)
+	longID  = strings.Repeat("i", 1022)
+)
+
 // fixtureItems are writes to items; n is the number of the part.
 func fixtureItems(n string) []formatExchange {
 	goods := "/dbs/shop/colls/goods/docs"
@@ -192,6 +199,20 @@ func fixtureItems(n string) []formatExchange {
 		put("dropped", `["p"]`, `{"id":"gone`+n+`","pk":"p"}`),
 		put("goods", `["tea"]`, `{"id":"odd`+n+`","kind":"tea","\u00e4\ud83d\ude00":[null,true,-0,1e300,0.1,{"":{}}],"spaces" : [ ] }`),
 	}
+	for _, id := range []string{"gone" + n, longID + n} {
+		ttl := "1"
+		if id != "gone"+n {
+			ttl = "-1"
+		}
+		writes = append(writes,
+			put("carts", `["`+longKey+`"]`, `{"id":"`+id+`","customer":"`+longKey+`","email":"`+id+`","ttl":`+ttl+`}`),
+			put("goods", `["`+longKey+`"]`, `{"id":"`+id+`","kind":"`+longKey+`"}`),
+			put("orders", `["`+longKey+`","u",null]`, `{"id":"`+id+`","tenant":"`+longKey+`","user":"u","day":null,"n":1,"ttl":`+ttl+`}`),
+			put("lazy", `["`+longKey+n+`"]`, `{"id":"`+id+`","pk":"`+longKey+n+`"}`),
+			put("wide", `["`+longKey+`"]`, `{"id":"`+id+`","pk":"`+longKey+`"}`),
+			put("final", `["`+longKey+`"]`, `{"id":"`+id+`","pk":"`+longKey+`","ttl":`+ttl+`}`),
+		)
+	}
 	for i, name := range []string{"Assam", "Ceylon", "Darjeeling", "Earl Grey"} {
 		item := fmt.Sprintf(`{"id":"%s%s","kind":"tea","name":"%s","price":%d,"from":{"type":"Point","coordinates":[%d,20]},"v":[%d,1],"text":"a cup of %s in the morning"}`, name, n, name, i/2, 70+i, i, name)
 		item = strings.Replace(item, "Earl Grey", "Earl", 1) // of the id: a path has no spaces
@@ -210,6 +231,10 @@ func fixtureItems(n string) []formatExchange {
 		with("PATCH", goods+"/Ceylon"+n, `{"operations":[{"op":"incr","path":"/price","value":5}]}`, keyHeader, `["tea"]`, "Content-Type", "application/json_patch+json"),
 		with("DELETE", goods+"/Darjeeling"+n, "", keyHeader, `["tea"]`),
 		with("PUT", "/dbs/shop/colls/orders/docs/"+n+"-1", `{"id":"`+n+`-1","tenant":"t1","user":"u1","day":1,"n":2}`, keyHeader, `["t1","u1",1]`),
+		with("DELETE", "/dbs/shop/colls/lazy/docs/gone"+n, "", keyHeader, `["`+longKey+n+`"]`),
+		with("DELETE", goods+"/gone"+n, "", keyHeader, `["`+longKey+`"]`),
+		with("POST", "/dbs/shop/colls/wide/operations/partitionkeydelete", "", keyHeader, `["`+longKey+`"]`),
+		with("PUT", "/dbs/shop/colls/orders/docs/"+longID+n, `{"id":"`+longID+n+`","tenant":"`+longKey+`","user":"u","day":null,"n":2}`, keyHeader, `["`+longKey+`","u",null]`),
 		with("DELETE", "/dbs/shop/colls/orders/docs/"+n+"-2", "", keyHeader, `["t0","u2",2]`),
 		put("orders", `["t0","u0",0]`, `{"id":"gone`+n+`","tenant":"t0","user":"u0","day":0,"ttl":1}`),
 		with("POST", "/dbs/shop/colls/wide/operations/partitionkeydelete", "", keyHeader, `["p3"]`),
@@ -261,6 +286,15 @@ func fixtureQuestions(containers []string, position string) []formatExchange {
 			}
 		}
 	}
+	for _, n := range []string{"0", "1"} {
+		for _, id := range []string{"gone" + n, longID + n} {
+			for _, item := range [][2]string{{"carts", longKey}, {"goods", longKey}, {"lazy", longKey + n}, {"wide", longKey}, {"final", longKey}} {
+				qs = append(qs, with("GET", "/dbs/shop/colls/"+item[0]+"/docs/"+id, "", keyHeader, `["`+item[1]+`"]`))
+			}
+		}
+		qs = append(qs, query("goods", `["`+longKey+`"]`, "SELECT VALUE c.id FROM c"), query("lazy", `["`+longKey+n+`"]`, "SELECT VALUE c.id FROM c"))
+	}
+	qs = append(qs, with("GET", "/dbs/shop/colls/carts/docs", "", keyHeader, `["`+longKey+`"]`, "A-IM", "Incremental Feed"))
 	versions := with("GET", "/dbs/shop/colls/orders/docs", "", "A-IM", "Full-Fidelity Feed", "If-None-Match", position, "x-ms-documentdb-partitionkeyrangeid", "0",
 		"x-ms-cosmos-changefeed-wire-format-version", "2021-09-15")
 	prefix := query("orders", `["t1"]`, "SELECT * FROM c WHERE c.n > 0 ORDER BY c.day DESC")
