@@ -86,6 +86,8 @@ func (c *Catalog) commit(ctx context.Context, b *kv.Batch, old, next *state) err
 		return err
 	case errors.Is(err, kv.ErrConflict):
 		return errOvertaken
+	case errors.Is(err, kv.ErrLimit): // nothing was written
+		return invalid("The resource is too large to be stored: it takes more than %d MiB.", kv.MaxValueBytes>>20)
 	}
 	return fmt.Errorf("%w: %w", ErrCommit, err)
 }

@@ -13,6 +13,7 @@
 //	'c' 'u' {db}{container}{number, 8 bytes} -> record of a script (JSON)
 //	'c' 's'                   -> the last database and container numbers given, count of changes
 //	's' 'f'                   -> format of the data
+//	's' 'm'                   -> the format before, and who migrates, only while a migration is under way
 //	's' 'c'                   -> state of the clock
 //	's' 'p'                   -> what operators want of purge (JSON)
 //	's' 'e'                   -> when the store was at which position, for erasure (JSON)
@@ -28,12 +29,14 @@ package catalog
 // Keys of the system's own rows.
 var (
 	FormatKey = []byte("sf")
-	ClockKey  = []byte("sc")
-	PurgeKey  = []byte("sp")
-	EraseKey  = []byte("se")
-	RewindKey = []byte("sr")
-	RootKey   = []byte("sk")
-	TimeKey   = []byte("st")
+	// MigrationKey is the row of a migration that is under way.
+	MigrationKey = []byte("sm")
+	ClockKey     = []byte("sc")
+	PurgeKey     = []byte("sp")
+	EraseKey     = []byte("se")
+	RewindKey    = []byte("sr")
+	RootKey      = []byte("sk")
+	TimeKey      = []byte("st")
 	// NodePrefix is the start of all node rows.
 	NodePrefix = []byte("sn")
 )

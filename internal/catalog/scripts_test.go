@@ -44,6 +44,25 @@ func TestUDFBody(t *testing.T) {
 	}
 }
 
+// A record may be longer than the request that it came with: a line separator has three
+// bytes there, and six in the record. One that is too long is refused, and nothing is
+// written.
+func TestScriptTooLargeToStore(t *testing.T) {
+	db := kvtest.NewModel()
+	c := open(t, db)
+	ct := createContainer(t, c, createDatabase(t, c, "d"), named("c"), Throughput{})
+	before := rowsOf(t, db)
+	var refused *InvalidError
+	_, err := c.writeUDF(t.Context(), Create, ct.RID, "f", strings.Repeat("\u2028", 2<<20/3), nowMs)
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "too large to be stored") {
+		t.Errorf("got %v", err)
+	}
+	if !maps.Equal(before, rowsOf(t, db)) {
+		t.Error("a write that was refused has changed rows")
+	}
+	createUDF(t, c, ct, "f", strings.Repeat("\u2028", 1<<20/3))
+}
+
 func TestParseScript(t *testing.T) {
 	f := func(body, id, text, refusal string) {
 		t.Helper()

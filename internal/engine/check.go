@@ -15,12 +15,12 @@ import (
 // calls progress before each container. An error means that the check could not go on.
 func Check(db kv.DB, progress func(c *catalog.Container), report func(problem string)) (store.Amount, error) {
 	var totals store.Amount
-	format, err := readFormat(db, formatVersion)
+	f, err := readFormat(db, formatVersion)
 	if err != nil {
 		return totals, err
 	}
-	if format != 0 && format < formatVersion {
-		return totals, fmt.Errorf("the data has format %d: start a server on it once, which migrates it to %d, and check it then", format, formatVersion)
+	if f.number != 0 && f.number < formatVersion {
+		return totals, fmt.Errorf("the data has format %d: start a server on it once, which migrates it to %d, and check it then", f.number, formatVersion)
 	}
 	state, err := loadClock(db)
 	if err != nil {

@@ -203,11 +203,13 @@ func (c *copying) prepare(ctx context.Context, snap kv.Snapshot) error {
 		}
 		c.report(false)
 	}
-	switch _, err := readFormat(c.o.From, formatVersion); {
+	switch f, err := readFormat(c.o.From, formatVersion); {
 	case err != nil:
 		return fmt.Errorf("the source: %w", err)
 	case c.format == nil:
 		return ErrNoData
+	case f.number < formatVersion: // its rows may exceed the limits of today
+		return fmt.Errorf("the source has format %d: start a server on it once, which migrates it to %d, and copy it then", f.number, formatVersion)
 	}
 	c.progress = CopyProgress{AllRows: c.progress.Rows, AllBytes: c.progress.Bytes}
 	if alive && c.o.Alive != nil {

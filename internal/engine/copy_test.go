@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -357,4 +358,16 @@ func (m *meanwhile) Commit(ctx context.Context, b *kv.Batch) error {
 		do()
 	}
 	return err
+}
+
+// Data of an older format is not copied: its rows may exceed the limits of today.
+func TestCopyOfOlderFormat(t *testing.T) {
+	from, to := kvtest.NewModel(), kvtest.NewModel()
+	setRow(t, from, catalog.FormatKey, []byte{byte(formatVersion) - 1})
+	if _, err := Copy(t.Context(), CopyOptions{From: from, To: to}); err == nil || !strings.Contains(err.Error(), "migrates it to") {
+		t.Errorf("got %v", err)
+	}
+	if empty, err := isEmpty(to); err != nil || !empty {
+		t.Errorf("the target is empty: %v, %v", empty, err)
+	}
 }

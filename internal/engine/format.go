@@ -7,11 +7,15 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/store"
 )
 
 // oldestFormat is the first format that will always open.
@@ -27,8 +31,9 @@ type migration func(db kv.DB, logger *slog.Logger) error
 
 // migrations has the steps in order: the first one begins at oldestFormat.
 var migrations = [...]migration{
-	noMigration, // to 6: items that name their deadline have a longer header
-	noMigration, // to 7: items that were touched have a longer header, and two feed rows
+	noMigration,     // to 6: items that name their deadline have a longer header
+	noMigration,     // to 7: items that were touched have a longer header, and two feed rows
+	store.PlaceLong, // to 8: long partition keys are hashed in keys
 }
 
 // noMigration is the step to a format that keeps all rows of the one before. Its number
@@ -39,47 +44,122 @@ func noMigration(kv.DB, *slog.Logger) error { return nil }
 // from oldestFormat on, and refuses any other.
 func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
 	newest := oldestFormat + len(steps)
-	format, err := readFormat(db, newest)
+	f, err := readFormat(db, newest)
 	if err != nil {
 		return err
 	}
-	if format == 0 {
-		return writeFormat(db, newest)
+	if f.number == 0 {
+		return markFormat(db, newest)
 	}
-	for ; format < newest; format++ {
-		logger.Info("migrating the data to a newer format", "from", format, "to", format+1)
-		if err := steps[format-oldestFormat](db, logger); err != nil {
-			return fmt.Errorf("migrate the data from format %d to %d: %w", format, format+1, err)
-		}
-		if err := writeFormat(db, format+1); err != nil {
+	for f.number < newest {
+		logger.Info("migrating the data to a newer format", "from", f.number, "to", f.number+1)
+		if f, err = migrate(db, f, steps[f.number-oldestFormat], logger); err != nil {
 			return err
 		}
-		logger.Info("migrated the data", "format", format+1)
+		logger.Info("migrated the data", "format", f.number)
 	}
 	return nil
 }
 
-// readFormat returns the format of the data, 0 if there is none, and refuses those that
-// are not from oldestFormat to newest.
-func readFormat(db kv.DB, newest int) (int, error) {
-	raw, found, err := kv.Get(db, catalog.FormatKey)
-	switch {
-	case err != nil || !found:
-		return 0, err
-	case len(raw) == 0:
-		return 0, fmt.Errorf("%w: the format row is empty", kv.ErrCorrupt)
-	case raw[0] == copyFormat && len(raw) == copyMarkBytes:
-		return 0, ErrHalfCopied
-	case len(raw) != 1 || raw[0] == 0:
-		return 0, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, raw)
-	case raw[0] < oldestFormat:
-		return 0, fmt.Errorf("the data has format %d, from before the first release: this version reads %d to %d", raw[0], oldestFormat, newest)
-	case int(raw[0]) > newest:
-		return 0, fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, raw[0], newest)
+// markFormat marks new data.
+func markFormat(db kv.DB, number int) error {
+	var b kv.Batch
+	b.RequireAbsent(catalog.FormatKey)
+	b.Set(catalog.FormatKey, []byte{byte(number)})
+	err := db.Commit(context.Background(), &b)
+	if errors.Is(err, kv.ErrConflict) { // another node was first
+		f, err := readFormat(db, number)
+		if err == nil && f.number != number {
+			err = errMigrating
+		}
+		return err
 	}
-	return int(raw[0]), nil
+	return err
 }
 
-func writeFormat(db kv.DB, format int) error {
-	return kv.Set(context.Background(), db, catalog.FormatKey, []byte{byte(format)})
+// errMigrating: another process has begun a migration, or has gone on with this one's.
+var errMigrating = errors.New("another node migrates the data: start this one again when that is done")
+
+// migrate does one step. Its beginning marks the data with the next format, so that no
+// earlier version opens what is rewritten in part, and a row says which step is under way.
+// All commits of the step require that row: a process that is replaced in the middle cannot
+// go on beside its successor.
+func migrate(db kv.DB, f format, step migration, logger *slog.Logger) (format, error) {
+	next := format{number: f.number + 1, row: []byte{byte(f.number + 1)}}
+	under := fenced{db, binary.BigEndian.AppendUint64([]byte{byte(f.number)}, rand.Uint64())}
+	var b kv.Batch
+	b.Require(catalog.FormatKey, f.row)
+	if f.migration == nil {
+		b.RequireAbsent(catalog.MigrationKey)
+	} else {
+		b.Require(catalog.MigrationKey, f.migration)
+	}
+	b.Set(catalog.FormatKey, next.row)
+	b.Set(catalog.MigrationKey, under.row)
+	err := db.Commit(context.Background(), &b)
+	if err == nil {
+		err = step(under, logger)
+	}
+	if err == nil {
+		b.Reset()
+		b.Delete(catalog.MigrationKey, len(under.row))
+		err = under.Commit(context.Background(), &b)
+	}
+	if errors.Is(err, kv.ErrConflict) {
+		err = errMigrating
+	}
+	if err != nil {
+		return format{}, fmt.Errorf("migrate the data from format %d to %d: %w", f.number, next.number, err)
+	}
+	return next, nil
+}
+
+// fenced is a store whose commits require the row of a migration.
+type fenced struct {
+	kv.DB
+	row []byte
+}
+
+// Commit implements kv.DB.
+func (f fenced) Commit(ctx context.Context, b *kv.Batch) error {
+	b.Require(catalog.MigrationKey, f.row)
+	return f.DB.Commit(ctx, b)
+}
+
+// format is what the data says of its format.
+type format struct {
+	number         int    // the format of all rows; 0 if there is no data
+	row, migration []byte // nil if they do not exist
+}
+
+// migrationRowBytes is the length of the row of a migration: the format before, and a
+// number that no other migration has.
+const migrationRowBytes = 9
+
+// readFormat returns the format of the data, that before the step if a migration is under
+// way, and refuses those that are not from oldestFormat to newest.
+func readFormat(db kv.DB, newest int) (format, error) {
+	values, _, err := db.Look(context.Background(), catalog.FormatKey, catalog.MigrationKey)
+	if err != nil {
+		return format{}, err
+	}
+	f := format{row: values[0], migration: values[1]}
+	switch {
+	case f.row == nil && f.migration == nil:
+		return f, nil
+	case len(f.row) == copyMarkBytes && f.row[0] == copyFormat:
+		return f, ErrHalfCopied
+	case len(f.row) != 1 || f.row[0] == 0:
+		return f, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, f.row)
+	case f.row[0] < oldestFormat:
+		return f, fmt.Errorf("the data has format %d, from before the first release: this version reads %d to %d", f.row[0], oldestFormat, newest)
+	case int(f.row[0]) > newest:
+		return f, fmt.Errorf("%w: it is %d, and this version understands up to %d", kv.ErrNewerFormat, f.row[0], newest)
+	case f.migration != nil && (len(f.migration) != migrationRowBytes || f.migration[0] != f.row[0]-1 || f.migration[0] < oldestFormat):
+		return f, fmt.Errorf("%w: row %x of a migration to format %d", kv.ErrCorrupt, f.migration, f.row[0])
+	}
+	if f.number = int(f.row[0]); f.migration != nil {
+		f.number--
+	}
+	return f, nil
 }

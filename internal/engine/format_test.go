@@ -103,10 +103,76 @@ func TestMigrations(t *testing.T) {
 	if got := strings.Join(done, " "); got != "first second" {
 		t.Errorf("done: %s, want each step once", got)
 	}
-	if got, err := readFormat(db, oldestFormat+len(steps)); got != oldestFormat+2 || err != nil {
-		t.Errorf("the format is %d, %v, want %d", got, err, oldestFormat+2)
+	if got, err := readFormat(db, oldestFormat+len(steps)); got.number != oldestFormat+2 || got.migration != nil || err != nil {
+		t.Errorf("the format is %d, with migration %x, %v, want %d", got.number, got.migration, err, oldestFormat+2)
 	}
 	if err := openFormat(db, steps[:1], quiet()); !errors.Is(err, kv.ErrNewerFormat) {
 		t.Errorf("opened by a version that knows one step: got %v", err)
+	}
+}
+
+// While a step is under way, earlier versions refuse the data, the check does too, and the
+// next start of this version does the step again. A process that is replaced in the middle
+// of the step cannot write any more.
+func TestMigrationUnderWay(t *testing.T) {
+	db := kvtest.NewModel()
+	setRow(t, db, catalog.FormatKey, []byte{oldestFormat})
+	var stale kv.DB
+	broken := errors.New("broken")
+	step := func(db kv.DB, _ *slog.Logger) error { stale = db; return broken }
+	if err := openFormat(db, []migration{step}, quiet()); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if err := openFormat(db, nil, quiet()); !errors.Is(err, kv.ErrNewerFormat) {
+		t.Errorf("opened by the version before: got %v", err)
+	}
+	f, err := readFormat(db, oldestFormat+1)
+	if err != nil || f.number != oldestFormat {
+		t.Errorf("the format is %d, %v, want %d until the step has ended", f.number, err, oldestFormat)
+	}
+	again := false
+	step = func(db kv.DB, _ *slog.Logger) error {
+		again = true
+		if err := kv.Set(t.Context(), stale, []byte("x"), nil); !errors.Is(err, kv.ErrConflict) {
+			t.Errorf("a write of a process that was replaced: got %v", err)
+		}
+		return kv.Set(t.Context(), db, []byte("y"), nil)
+	}
+	if err := openFormat(db, []migration{step}, quiet()); err != nil || !again {
+		t.Errorf("the step was done again: %v, %v", again, err)
+	}
+	if f, err := readFormat(db, oldestFormat+1); err != nil || f.number != oldestFormat+1 || f.migration != nil {
+		t.Errorf("after the step: got %+v, %v", f, err)
+	}
+	if err := kv.Set(t.Context(), stale, []byte("x"), nil); !errors.Is(err, kv.ErrConflict) {
+		t.Errorf("a write after the migration: got %v", err)
+	}
+	for _, row := range []string{"", "\x05", "\x06_number_", "\x04_number_", "\x05_number__"} {
+		setRow(t, db, catalog.MigrationKey, []byte(row))
+		if _, err := readFormat(db, oldestFormat+1); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("row %q of a migration: got %v", row, err)
+		}
+	}
+}
+
+// Of two processes that begin a migration, or mark new data, at once, one succeeds.
+func TestMigrationsAtOnce(t *testing.T) {
+	db := kvtest.NewModel()
+	setRow(t, db, catalog.FormatKey, []byte{oldestFormat})
+	first := func(db kv.DB, _ *slog.Logger) error {
+		second := func(kv.DB, *slog.Logger) error { return nil }
+		if err := openFormat(db.(fenced).DB, []migration{second}, quiet()); err != nil {
+			t.Error(err)
+		}
+		return kv.Set(t.Context(), db, []byte("x"), nil)
+	}
+	if err := openFormat(db, []migration{first}, quiet()); !errors.Is(err, errMigrating) {
+		t.Errorf("the migration of a process that was overtaken: got %v", err)
+	}
+	if err := markFormat(db, oldestFormat+1); err != nil {
+		t.Errorf("data that another node has just marked: got %v", err)
+	}
+	if err := markFormat(db, oldestFormat); !errors.Is(err, kv.ErrNewerFormat) {
+		t.Errorf("data that another node has just marked with a newer format: got %v", err)
 	}
 }

@@ -82,10 +82,11 @@ var (
 
 // Limits on what a batch may hold: a key has at least one byte and at most
 // MaxKeyBytes, and so on. A batch that breaks one is refused whole, with
-// ErrLimit, by Commit. The bounds of a Scan and of a DeleteRange may be empty.
+// ErrLimit, by Commit. The bounds of a Scan and of a DeleteRange may be empty. PostgreSQL
+// refuses keys of more than 2,704 bytes, and TiKV rows of more than 6 MiB.
 const (
-	MaxKeyBytes   = 16 << 10
-	MaxValueBytes = 16 << 20
+	MaxKeyBytes   = 2560
+	MaxValueBytes = 4 << 20
 	MaxBatchBytes = 64 << 20
 )
 

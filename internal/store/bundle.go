@@ -163,7 +163,7 @@ func (b *bundle) bytes() int {
 // tallied records that the expired bytes of a logical partition were counted.
 func (b *bundle) tallied(logical []byte) {
 	for _, w := range b.writes {
-		w.tallied = w.tallied || bytes.Equal(w.identity[:w.logical], logical)
+		w.tallied = w.tallied || bytes.Equal(w.place(), logical)
 	}
 }
 
@@ -227,7 +227,7 @@ func (w *writer) executeNext(b *bundle, r *write) (Result, error) {
 func (w *writer) readOnly(r *write, old *current) (Result, error) {
 	res := Result{LSN: w.meta.LSN}
 	if r.op == Unchanged {
-		part, err := w.loadPart(r.identity[:r.logical])
+		part, err := w.loadPart(r.place())
 		if err == nil && part.lsn > r.more.asked.Since {
 			err = ErrChanged
 		}

@@ -158,14 +158,14 @@ func (w *writer) warm(group []*job) {
 		if len(r.identity) == 0 { // it could not be prepared
 			continue
 		}
-		leads = append(leads, x.appendKey(nil, idSpace, r.identity))
+		leads = append(leads, x.appendIDKey(nil, r.identity))
 		if r.renames() {
-			leads = append(leads, x.appendKey(nil, idSpace, r.next))
+			leads = append(leads, x.appendIDKey(nil, r.next))
 		}
 		for _, key := range r.unique {
 			leads = append(leads, x.appendKey(nil, uniqueSpace, key))
 		}
-		w.gatherPart(&g, r.identity[:r.logical])
+		w.gatherPart(&g, r.place())
 		if r.row != nil {
 			w.gatherBuckets(&g, &header{writtenMs: w.writeMs, ttl: r.ttl, atMs: r.at.ms})
 		}

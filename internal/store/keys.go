@@ -26,6 +26,10 @@
 // kind one. {epk} is escaped to be self-delimiting, {pk} is so by itself, and {id} ends the
 // key.
 //
+// A {pk} of more than maxPlacedPK bytes is its hash in keys: 01 {SHA-256}. No partition key
+// begins with 01. The item's header has it whole, and so have log rows and gone rows. So no
+// key exceeds kv.MaxKeyBytes, and whatever needs a partition key reads it there.
+//
 // Items are in the order of their ordinals. An ordinal is the number in the _rid: it is
 // given at creation, and a replace keeps it. The feed is in write order, which is also the
 // expiry order of the items that inherit the container's TTL. The own rows are in expiry
@@ -37,6 +41,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
@@ -64,6 +69,11 @@ const (
 	removalSpace  = 'r'
 
 	prefixBytes = 11
+
+	// maxPlacedPK is the length of the longest {pk} that keys have whole.
+	maxPlacedPK = 512
+	// hashedPK is the first byte of the hash of a longer one.
+	hashedPK = 0x01
 )
 
 // prefix is the start of all keys of one partition.
@@ -141,13 +151,46 @@ func (p *prefix) logStateKey() []byte { return append(p[:prefixBytes:prefixBytes
 
 func (p *prefix) metaKey() []byte { return append(p[:prefixBytes:prefixBytes], metaSpace) }
 
+// appendIDKey appends the key of the id row of the item with an identity.
+func (p *prefix) appendIDKey(dst, identity []byte) []byte {
+	return append(append(append(dst, p[:]...), idSpace), placed(identity)...)
+}
+
+// placed returns an identity, or the {epk}{pk} that it begins with, as it is in keys. The
+// result shares its memory if nothing in it is hashed.
+func placed(identity []byte) []byte {
+	if len(identity) <= maxPlacedPK {
+		return identity
+	}
+	_, rest, err := value.DecodeBytesKey(identity)
+	if err != nil {
+		return identity // of a damaged row
+	}
+	after, err := value.SkipPartitionKey(rest)
+	if err != nil || len(rest)-len(after) <= maxPlacedPK {
+		return identity
+	}
+	place := make([]byte, 0, len(identity)-len(rest)+1+sha256.Size+len(after))
+	place = append(place, identity[:len(identity)-len(rest)]...)
+	return append(appendPlacedPK(place, rest[:len(rest)-len(after)]), after...)
+}
+
+// appendPlacedPK appends an encoded partition key as it is in keys.
+func appendPlacedPK(dst, pk []byte) []byte {
+	if len(pk) <= maxPlacedPK {
+		return append(dst, pk...)
+	}
+	sum := sha256.Sum256(pk)
+	return append(append(dst, hashedPK), sum[:]...)
+}
+
 // appendIdentity appends {epk}{pk}{id}, which identifies an item in its container.
 func appendIdentity(dst, epk []byte, pk value.PartitionKey, id string) []byte {
 	return append(pk.AppendKey(value.AppendBytesKey(dst, epk)), id...)
 }
 
 // logicalOf returns {epk}{pk}, the start of an identity, which all items of the logical
-// partition share.
+// partition share, as it is in keys.
 func logicalOf(identity []byte) ([]byte, error) {
 	_, rest, err := value.DecodeBytesKey(identity)
 	if err != nil {
@@ -156,7 +199,7 @@ func logicalOf(identity []byte) ([]byte, error) {
 	if rest, err = value.SkipPartitionKey(rest); err != nil {
 		return nil, err
 	}
-	return identity[:len(identity)-len(rest)], nil
+	return placed(identity[:len(identity)-len(rest)]), nil
 }
 
 // identity is what appendIdentity encodes.

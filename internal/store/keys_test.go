@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -37,7 +38,9 @@ func TestKeyBytes(t *testing.T) {
 		{"prefix", p[:], partition},
 		{"item", p.appendItemKey(nil, 0x0102030405060708), partition + "64" + "0102030405060708"},
 		{"identity", identity, "ab00ffcd" + "0001" + "50" + "6b" + "0001" + "40" + "bff0000000000000" + "00" + "69642f00"},
-		{"id", p.appendKey(nil, idSpace, identity), partition + "6b" + hex.EncodeToString(identity)},
+		{"id", p.appendIDKey(nil, identity), partition + "6b" + hex.EncodeToString(identity)},
+		{"id, of a long partition key", p.appendIDKey(nil, appendIdentity(nil, []byte{0xab}, value.PartitionKey{value.String(strings.Repeat("k", 600))}, "id")),
+			partition + "6b" + "ab" + "0001" + "01" + "aeff921f60b99a979edfbdbe673b82efbfe56515152d0b701f24ab5f9848d97e" + "6964"},
 		{"feed", p.appendFeedKey(nil, position{0x0102030405060708, 0x090a}), partition + "66" + "0102030405060708" + "090a"},
 		{"own", p.appendOrderKey(nil, kindOwn, mark{0x1112131415161718, position{0x0102030405060708, 0x090a}}),
 			partition + "78" + "1112131415161718" + "0102030405060708" + "090a"},

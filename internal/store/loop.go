@@ -58,7 +58,7 @@ func (j *job) failing(err error) []byte {
 	if errors.As(err, &failed) {
 		w = j.bundle.writes[failed.Index]
 	}
-	return w.identity[:w.logical]
+	return w.place()
 }
 
 // task is background work of one group, planned outside of the loop. No request waits for

@@ -22,7 +22,7 @@ type part struct {
 }
 
 // logicalTotals caches the totals of logical partitions, as they are in the view, by the
-// start of their identities.
+// start of their identities, as it is in keys.
 type logicalTotals struct {
 	cached map[string]part
 	// forgotten is the partition's lsn when the cache was last emptied. Logical partitions

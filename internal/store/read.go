@@ -89,7 +89,7 @@ func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, 
 	if at.number != v.number {
 		at.published, at.liveKnown = v.published, false
 	}
-	ordinal, found, err := rowAt(v.snap, bytes.Clone(key), parseOrdinalRow) // key itself stays on the stack
+	ordinal, found, err := rowAt(v.snap, p.prefix.appendIDKey(nil, identity), parseOrdinalRow) // key itself stays on the stack
 	if err == nil && !found {
 		err = ErrNotFound
 	}
@@ -167,6 +167,14 @@ func (l *LogicalPartition) appendKey(dst []byte) []byte {
 		return dst[:len(dst)-len(value.AppendBytesKey(nil, nil))] // without its terminator
 	}
 	return l.PartitionKey.AppendKey(dst)
+}
+
+// appendPlace appends what appendKey does, as it is in keys.
+func (l *LogicalPartition) appendPlace(dst []byte) []byte {
+	if l.Prefix {
+		return l.appendKey(dst)
+	}
+	return append(dst, placed(l.appendKey(nil))...)
 }
 
 // Holds reports whether an effective partition key belongs to the logical partition.
@@ -360,7 +368,7 @@ const oldestOrdinals = 4096
 // oldest returns the lowest ordinals of a logical partition above after, in ascending
 // order, and whether there are more.
 func (r *Reader) oldest(l *LogicalPartition, after uint64) (ordinals []uint64, more bool, err error) {
-	lower := l.appendKey(r.p.prefix.appendKey(nil, idSpace, nil))
+	lower := l.appendPlace(r.p.prefix.appendKey(nil, idSpace, nil))
 	keepOldest := func() {
 		slices.Sort(ordinals)
 		if len(ordinals) > oldestOrdinals {

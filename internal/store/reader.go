@@ -253,13 +253,14 @@ func (c *current) found() (f Found, live bool, err error) {
 
 // Find returns the item with the given key, if it exists and is live.
 func (r *Reader) Find(k Key) (f Found, live bool, err error) {
-	key := appendIdentity(r.p.prefix.appendKey(r.keys[:0], idSpace, nil), k.EPK, k.PartitionKey, k.ID)
+	var space [160]byte
+	identity := appendIdentity(space[:0], k.EPK, k.PartitionKey, k.ID)
 	if r.over != nil {
-		if c, known := r.over.changed(key[prefixBytes+1:]); known {
+		if c, known := r.over.changed(identity); known {
 			return c.found()
 		}
 	}
-	ordinal, found, err := rowAt(r.v.snap, key, parseOrdinalRow)
+	ordinal, found, err := rowAt(r.v.snap, r.p.prefix.appendIDKey(r.keys[:0], identity), parseOrdinalRow)
 	if err != nil || !found {
 		return Found{}, false, err
 	}
@@ -288,7 +289,7 @@ const countedParts = 1000
 // LogicalItems returns how many items a logical partition has, expired ones included. With
 // Prefix it counts the first countedParts keys only.
 func (r *Reader) LogicalItems(l LogicalPartition) (items int64, err error) {
-	key := l.appendKey(r.p.prefix.appendKey(r.keys[:0], partSpace, nil))
+	key := l.appendPlace(r.p.prefix.appendKey(r.keys[:0], partSpace, nil))
 	if l.Prefix {
 		return r.itemsUnder(key)
 	}

@@ -42,7 +42,7 @@ type Removed struct {
 // removal is a delete by partition key, and its next step: its beginning, a group of items,
 // or its end.
 type removal struct {
-	logical    []byte // {epk}{pk}
+	logical    []byte // {epk}{pk}, as it is in keys
 	lsn        uint64
 	begin, end bool
 	identities [][]byte
@@ -54,7 +54,7 @@ type removal struct {
 // be read. Once begun, a removal is completed, by the next Open if the partition is closed
 // in between.
 func (p *Partition) Remove(ctx context.Context, l LogicalPartition) (Removed, error) {
-	r := &removal{logical: l.appendKey(nil), begin: true}
+	r := &removal{logical: l.appendPlace(nil), begin: true}
 	if err := p.removeStep(ctx, r); err != nil {
 		return Removed{}, err
 	}
@@ -110,7 +110,7 @@ func (p *Partition) removable(logical, after []byte) ([][]byte, error) {
 	lower := p.prefix.appendKey(nil, idSpace, logical)
 	upper := kv.After(lower)
 	if after != nil {
-		lower = append(p.prefix.appendKey(nil, idSpace, after), 0)
+		lower = append(p.prefix.appendIDKey(nil, after), 0)
 	}
 	var found [][]byte
 	size := 0

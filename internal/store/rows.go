@@ -19,7 +19,7 @@ type current struct {
 	live    bool // it exists and has not expired; set while a write executes
 	ordinal uint64
 	header  header
-	logical []byte        // {epk}{pk}, the start of its identity
+	logical []byte        // {epk}{pk}, the start of its identity, as it is in keys
 	unique  [][]byte      // the unique keys that it holds
 	entries index.Entries // its index entries
 	derived bool          // unique and entries are known
@@ -83,12 +83,12 @@ func (w *writer) removeScattered(c *current, ranged terms) {
 
 func (w *writer) putID(c *current) {
 	var buf [idRowBytes]byte
-	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, c.header.identity)
+	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
 	w.batch.Set(w.key, binary.BigEndian.AppendUint64(buf[:0], c.ordinal))
 }
 
 func (w *writer) removeID(c *current) {
-	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, c.header.identity)
+	w.key = w.p.prefix.appendIDKey(w.key[:0], c.header.identity)
 	w.batch.Delete(w.key, idRowBytes)
 }
 

@@ -25,7 +25,7 @@ func TestRemovalOfATouchedItem(t *testing.T) {
 	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":10}`)
 	f.put("a", "")
 	k := f.key("k", "")
-	r := &removal{logical: (&LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}).appendKey(nil), begin: true}
+	r := &removal{logical: (&LogicalPartition{EPK: k.EPK, PartitionKey: k.PartitionKey}).appendPlace(nil), begin: true}
 	f.must(f.p.removeStep(context.Background(), r))
 	f.advance(time.Second)
 	f.slide("a")

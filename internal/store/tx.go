@@ -161,7 +161,7 @@ func (w *writer) current(identity []byte) (current, error) {
 	if c, known := w.changed(identity); known {
 		return c, nil
 	}
-	w.key = w.p.prefix.appendKey(w.key[:0], idSpace, identity)
+	w.key = w.p.prefix.appendIDKey(w.key[:0], identity)
 	ordinal, found, err := rowAt(w.view.snap, w.key, parseOrdinalRow)
 	if err != nil || !found {
 		return current{}, err

@@ -30,15 +30,16 @@ const (
 )
 
 // uniqueKeys returns the unique keys that an item holds: {policy}{pk}{tuple}, one for each
-// unique key of the policy.
+// unique key of the policy, as they are in keys of rows.
 func uniqueKeys(c *catalog.Container, pk value.PartitionKey, item *value.Object) [][]byte {
 	keys := make([][]byte, 0, len(c.UniqueKeys))
+	encoded := pk.AppendKey(nil)
 	for policy, paths := range c.UniqueKeys {
 		var tuple []byte
 		for _, path := range paths {
 			tuple = appendElement(tuple, item, path)
 		}
-		key := pk.AppendKey([]byte{byte(policy)})
+		key := appendPlacedPK([]byte{byte(policy)}, encoded)
 		if len(tuple) > maxTupleBytes {
 			sum := sha256.Sum256(tuple)
 			key = append(append(key, tupleHashed), sum[:]...)

@@ -243,6 +243,9 @@ func (w *write) render(r Write, c *catalog.Container) {
 	}
 }
 
+// place returns the {epk}{pk} of the item, as it is in keys.
+func (w *write) place() []byte { return placed(w.identity[:w.logical:w.logical]) }
+
 // renames reports whether the write changes the item's id.
 func (w *write) renames() bool { return w.next != nil && !bytes.Equal(w.identity, w.next) }
 
@@ -337,7 +340,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 		return Result{}, err
 	}
 	next := current{
-		exists: true, ordinal: w.meta.NextOrdinal, logical: r.identity[:r.logical], unique: r.unique, entries: r.entries,
+		exists: true, ordinal: w.meta.NextOrdinal, logical: r.place(), unique: r.unique, entries: r.entries,
 		header: header{
 			writtenMs: w.writeMs, ttl: r.ttl, atMs: atMs, size: len(r.row) - r.offsets.body, identity: r.next,
 		},
