@@ -39,7 +39,7 @@ import (
 
 // WellKnownKey is the key of the service's emulators, which every SDK's samples
 // use. It is public, so a server with it listens on the loopback interface only.
-const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+const WellKnownKey = api.WellKnownKey
 
 // ErrNeedsKey is returned for an address beyond the loopback interface if a key of the
 // server is WellKnownKey.
@@ -161,6 +161,8 @@ type Options struct {
 	// Cluster makes the server a node of a cluster, with its data in a storage engine that
 	// all nodes share; nil for data of its own. Dir, Memory and NoSync are not used then.
 	Cluster *Cluster
+	// NoExplorer serves no pages for people under /_explorer/.
+	NoExplorer bool
 	// Logger gets the log for the operator; nil for no log.
 	Logger *slog.Logger
 
@@ -265,7 +267,7 @@ func (s *Server) open() (err error) {
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
-		RoutingGateway: o.RoutingGateway, Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
+		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
 	})
 	if err != nil {
 		return err

@@ -17,14 +17,15 @@ import (
 )
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve clients (the default)."`
-	Check   checkCommand   `cmd:"" help:"Check the data of a stopped server."`
-	Copy    copyCommand    `cmd:"" help:"Copy all data to another directory or storage engine."`
-	Cert    certCommand    `cmd:"" help:"Print the certificate for clients to trust."`
-	Clock   clockCommand   `cmd:"" help:"Show, move or correct the time of a server."`
-	TTL     ttlCommand     `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
-	Cluster clusterCommand `cmd:"" help:"Show or change the nodes of a cluster."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" default:"withargs" help:"Serve clients (the default)."`
+	Check    checkCommand    `cmd:"" help:"Check the data of a stopped server."`
+	Copy     copyCommand     `cmd:"" help:"Copy all data to another directory or storage engine."`
+	Cert     certCommand     `cmd:"" help:"Print the certificate for clients to trust."`
+	Clock    clockCommand    `cmd:"" help:"Show, move or correct the time of a server."`
+	Explorer explorerCommand `cmd:"" help:"Print a link that opens a running server in a browser, signed in. It works once."`
+	TTL      ttlCommand      `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
+	Cluster  clusterCommand  `cmd:"" help:"Show or change the nodes of a cluster."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 const description = `A document database that forgets on time. It speaks the REST protocol of Azure Cosmos DB for NoSQL.
@@ -40,6 +41,7 @@ Examples:
   mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
   mayfly clock advance 90s                with serve --test-clock
   mayfly clock rewind                     after the machine's clock was wrong, on a stopped server
+  mayfly explorer                         a link that opens the server in a browser, signed in
   mayfly ttl                              what is live and what has expired; see mayfly ttl --help`
 
 // durations lets flags take durations as all of Mayfly does.

@@ -36,6 +36,7 @@ type serveCommand struct {
 	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for the cache of data read from disk. It is taken as data is read. Default: an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where the memory is not known."`
 	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Default: the address that their request came to."`
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse requests for item ids that the service's older gateway refuses in a path: those that end with a space, or contain a percent triplet, a slash, a hash or a line end."`
+	Explorer          bool     `default:"true" negatable:"" env:"MAYFLY_EXPLORER" help:"Serve pages for people, who open the server's address in a browser. From other machines they are open over HTTPS only. --explorer=false turns them off."`
 	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least level that is logged, on standard error: ${enum} (${default})."`
 
 	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 30d at most. Default: it keeps none."`
@@ -82,7 +83,7 @@ func (c *serveCommand) Run() error {
 	}
 	o := mayfly.Options{
 		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
-		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway,
+		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway, NoExplorer: !c.Explorer,
 		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime, PurgeDebt: int64(c.PurgeDebt), ChangeFeedRetention: c.ChangeFeedRetention,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
@@ -136,6 +137,9 @@ func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 		fmt.Printf("Connection string: %s\n", s.ConnectionString(endpoint))
 	} else {
 		fmt.Printf("Connection string: AccountEndpoint=%s;AccountKey=<your key>;\n", endpoint)
+	}
+	if c.Explorer {
+		fmt.Printf("Open %s in a browser to look into it.\n", endpoint)
 	}
 	if !c.Sync && !c.Memory {
 		fmt.Println("--sync is off: a crash of the server or the machine may lose the last writes.")

@@ -24,6 +24,9 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
+// WellKnownKey is the key of the service's emulators. It is public.
+const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
 // The errors by which authentication fails.
 var (
 	ErrNoAuthorization  = Refuse(401, 0, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
@@ -83,7 +86,8 @@ type Proof struct {
 
 // key is one of the account's keys.
 type key struct {
-	by     Credential        // ByKey or ByReadOnlyKey
+	by     Credential // ByKey or ByReadOnlyKey
+	text   string
 	digest [sha256.Size]byte // of its text
 	pool   sync.Pool         // of *signing
 }
@@ -112,7 +116,7 @@ func newKey(by Credential, text string) (*key, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &key{by: by, digest: sha256.Sum256([]byte(text))}
+	k := &key{by: by, text: text, digest: sha256.Sum256([]byte(text))}
 	k.pool.New = func() any { return &signing{mac: hmac.New(sha256.New, secret)} }
 	return k, nil
 }
@@ -155,6 +159,26 @@ func (ks *Keys) signed(given, text []byte) (Credential, error) {
 func (ks *Keys) Key(text string) (Credential, error) {
 	given := sha256.Sum256([]byte(text))
 	return ks.opened(func(k *key) int { return subtle.ConstantTimeCompare(given[:], k.digest[:]) })
+}
+
+// Text returns a key with the rights of a credential, for a request of this server to
+// another node.
+func (ks *Keys) Text(by Credential) string { return ks.having(by).text }
+
+// Sign returns the authorization of a request that is made with such a key.
+func (ks *Keys) Sign(by Credential, p *Proof) string {
+	sum := ks.having(by).sign(p.appendSigned(nil, p.Link))
+	return "type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// having returns the first key with the rights of a credential that one of them has given.
+func (ks *Keys) having(by Credential) *key {
+	for _, k := range ks.all {
+		if k.by == by {
+			return k
+		}
+	}
+	panic("no key has these rights")
 }
 
 // Authorize verifies the credential of a request: a recent signature with a key, a

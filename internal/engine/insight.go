@@ -399,12 +399,17 @@ type Interval struct {
 // Forecast computes how much of a container expires in each of the next intervals. They
 // end with whole seconds. An interval of 0 is chosen by the TTL.
 func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval time.Duration, count int) (Forecast, error) {
+	return e.ForecastUnder(ctx, c, c.DefaultTTL, interval, count)
+}
+
+// ForecastUnder is Forecast as it would be with another default TTL.
+func (e *Engine) ForecastUnder(ctx context.Context, c *catalog.Container, ttl catalog.TTL, interval time.Duration, count int) (Forecast, error) {
 	if count < 1 || count > MaxForecastIntervals || interval != 0 && interval < MinForecastInterval {
 		return Forecast{}, invalid("A forecast has 1 to %d intervals of at least %v each.", MaxForecastIntervals, MinForecastInterval)
 	}
 	f := Forecast{Database: c.DatabaseID, Container: c.ID, Moment: clock.At(e.clock.Now()), Intervals: make([]Interval, count)}
 	if interval == 0 {
-		span, err := e.forecastSpan(ctx, c, f.NowMs)
+		span, err := e.forecastSpan(ctx, c, ttl, f.NowMs)
 		if err != nil {
 			return f, err
 		}
@@ -415,7 +420,7 @@ func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval ti
 	for i := range until {
 		until[i] = (f.NowMs+int64(i+1)*interval.Milliseconds())/1000*1000 + 999
 	}
-	o, err := e.outlook(ctx, c, c.DefaultTTL, f.NowMs, until)
+	o, err := e.outlook(ctx, c, ttl, f.NowMs, until)
 	from := f.Now
 	for i, a := range o.Expiring {
 		f.Intervals[i] = Interval{from, clock.Stamp(until[i]), a}
@@ -425,14 +430,14 @@ func (e *Engine) Forecast(ctx context.Context, c *catalog.Container, interval ti
 	return f, err
 }
 
-// forecastSpan returns how long a forecast should cover: the container's TTL, by which all
+// forecastSpan returns how long a forecast should cover: the default TTL, by which all
 // items expire that have none of their own. Without one, it is the time until the last
 // item expires.
-func (e *Engine) forecastSpan(ctx context.Context, c *catalog.Container, nowMs int64) (time.Duration, error) {
-	if c.DefaultTTL > 0 {
-		return time.Duration(c.DefaultTTL) * time.Second, nil
+func (e *Engine) forecastSpan(ctx context.Context, c *catalog.Container, ttl catalog.TTL, nowMs int64) (time.Duration, error) {
+	if ttl > 0 {
+		return time.Duration(ttl) * time.Second, nil
 	}
-	o, err := e.outlook(ctx, c, c.DefaultTTL, nowMs, nil)
+	o, err := e.outlook(ctx, c, ttl, nowMs, nil)
 	if err != nil || o.LastMs == 0 {
 		return spanOfNone, err
 	}

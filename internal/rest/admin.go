@@ -32,10 +32,10 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.servePprof(page)
 	}
 	page, ttl := strings.CutPrefix(path, "ttl/")
-	if !ttl && path != "clock" && path != "metrics" && path != "cluster" {
+	if !ttl && path != "clock" && path != "metrics" && path != "cluster" && path != "explorer" {
 		return errNoRoute
 	}
-	by, err := x.h.bearer(x.r)
+	by, err := x.bearer()
 	x.known = err == nil
 	switch {
 	case err != nil:
@@ -53,6 +53,8 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.serveTTL(page)
 	case path == "cluster":
 		return x.serveCluster()
+	case path == "explorer":
+		return x.serveLink(by)
 	}
 	return x.serveClock()
 }

@@ -14,6 +14,24 @@ import (
 	"github.com/mayflydb/mayfly/internal/api"
 )
 
+// authorize verifies the credential of a request. One that came by way of the explorer has
+// the rights of its session, and nothing else.
+func (x *exchange) authorize(rt *route) (api.Grant, error) {
+	if x.signedIn {
+		return api.Grant{By: x.by}, nil
+	}
+	return x.h.authorize(x.r, rt, x.came())
+}
+
+// bearer verifies the key of a request for a page under /_mayfly/, or takes the rights of the
+// explorer's session.
+func (x *exchange) bearer() (api.Credential, error) {
+	if x.signedIn {
+		return x.by, nil
+	}
+	return x.h.bearer(x.r)
+}
+
 // authorize verifies the credential of a request.
 func (h *Handler) authorize(r *http.Request, rt *route, now time.Time) (api.Grant, error) {
 	p := api.Proof{

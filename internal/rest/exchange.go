@@ -107,7 +107,11 @@ type exchange struct {
 	r     *http.Request
 	asked asked
 	known bool // the client has a valid credential
-	wrote bool // the status has been sent
+	// signedIn says that the request came by way of the explorer, whose session has the
+	// rights of the credential by.
+	signedIn bool
+	by       api.Credential
+	wrote    bool // the status has been sent
 	// received is the body, once it was read, and whole says that there is one.
 	received []byte
 	whole    bool

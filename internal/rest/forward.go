@@ -180,8 +180,12 @@ func restFor(ctx context.Context, d time.Duration) bool {
 
 // toPeer returns the request as it is passed on.
 func (x *exchange) toPeer() *peerRequest {
+	header := x.r.Header
+	if x.signedIn {
+		header = x.signed()
+	}
 	return &peerRequest{
-		method: x.r.Method, target: x.r.URL.RequestURI(), host: x.r.Host, header: x.r.Header, activity: x.Activity,
+		method: x.r.Method, target: x.r.URL.RequestURI(), host: x.r.Host, header: header, activity: x.Activity,
 		body: x.received, at: x.Began, secure: x.secure(), room: x.roomForAnswer,
 	}
 }
@@ -207,6 +211,9 @@ func (x *exchange) roomForAnswer(n int) error {
 // relay answers with another node's answer.
 func (x *exchange) relay(a *peerAnswer) {
 	x.fields = append(x.fields[:0], a.fields...)
+	if x.signedIn {
+		x.setExplorerHeaders()
+	}
 	x.Keep(int64(len(a.body)))
 	x.begin(a.status)
 	if len(a.body) > 0 {

@@ -108,7 +108,7 @@ func (h *laneHead) parseLine(line string) (ok bool) {
 		return false
 	}
 	h.method, h.target, _ = strings.Cut(line, " ")
-	if strings.HasPrefix(h.target, adminPrefix) && h.target != peerPath {
+	if strings.HasPrefix(h.target, adminPrefix) && h.target != peerPath || strings.HasPrefix(h.target, explorerPrefix) {
 		return false // some of these pages last, and are sent as they are made
 	}
 	simple := true

@@ -33,6 +33,8 @@ type Options struct {
 	AllowHosts []string
 	// RoutingGateway refuses the ids in paths that the service's older gateway refuses.
 	RoutingGateway bool
+	// NoExplorer serves no pages for people under /_explorer/.
+	NoExplorer bool
 	// Memory is the budget of all requests under way; nil for no limit.
 	Memory *memory.Budget
 	Logger *slog.Logger
@@ -59,6 +61,7 @@ type Handler struct {
 	cluster        Cluster
 	asked          func(ctx context.Context, question []byte) ([]byte, error)
 	handle         func(*api.Call) error // Handle of package api; tests say where partitions are
+	sessions       *sessions             // of the explorer; nil if it is off
 
 	// Every request under way holds life for reading, and Close takes it for writing: the
 	// engine must not be closed during a request.
@@ -72,6 +75,9 @@ func New(o Options) (*Handler, error) {
 		engine: o.Engine, logger: o.Logger,
 		routingGateway: o.RoutingGateway, peers: o.Peers, cluster: o.Cluster, asked: o.Asked, handle: (*api.Call).Handle,
 		quota: sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
+	}
+	if !o.NoExplorer {
+		h.sessions = newSessions()
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -146,13 +152,25 @@ func (x *exchange) answer() error {
 			return err
 		}
 	}
-	switch path, admin := strings.CutPrefix(x.r.URL.Path, adminPrefix); {
+	switch {
 	case x.h.closed && x.passed:
 		return misdirected(engine.ErrStopping)
 	case x.h.closed:
 		return engine.ErrStopping
 	case !x.passed && !x.h.hosts.check(x.r.Host).admitted: // a node has checked what it passes on
 		return hostRefused(x.r.Host)
+	case x.h.wantsPage(x.r):
+		return x.leadToExplorer()
+	}
+	if page, ok := strings.CutPrefix(x.r.URL.Path, explorerPrefix); ok {
+		return x.serveExplorer(page)
+	}
+	return x.route()
+}
+
+// route answers a request of the protocol, or for one of Mayfly's own pages.
+func (x *exchange) route() error {
+	switch path, admin := strings.CutPrefix(x.r.URL.Path, adminPrefix); {
 	case admin:
 		x.operation = opAdmin
 		return x.atOwner(func() error { return x.serveAdmin(path) })
@@ -189,7 +207,7 @@ func (x *exchange) accept() error {
 		}
 	}
 	x.fill(&rt)
-	g, err := x.h.authorize(x.r, &rt, x.came())
+	g, err := x.authorize(&rt)
 	if err != nil {
 		return x.unauthenticated(err)
 	}

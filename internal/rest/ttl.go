@@ -40,7 +40,7 @@ const (
 var ttlPages = map[string]ttlPage{
 	"status":      {http.MethodGet, ofAnyOfThese, nil, (*exchange).serveTTLStatus},
 	"whatif":      {http.MethodGet, ofContainer, []string{paramTTL}, (*exchange).serveWhatIf},
-	"forecast":    {http.MethodGet, ofContainer, []string{paramInterval, paramCount}, (*exchange).serveForecast},
+	"forecast":    {http.MethodGet, ofContainer, []string{paramInterval, paramCount, paramTTL}, (*exchange).serveForecast},
 	"explain":     {http.MethodGet, ofContainer, []string{paramID, paramKey}, (*exchange).serveExplain},
 	"history":     {http.MethodGet, ofContainer, nil, (*exchange).serveHistory},
 	"undeletable": {http.MethodGet, ofContainer, []string{paramCount}, (*exchange).serveUndeletable},
@@ -140,7 +140,13 @@ func (x *exchange) serveForecast(p params, c *catalog.Container) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.h.engine.Forecast(x.r.Context(), c, interval, count)
+	ttl := c.DefaultTTL
+	if _, given := p[paramTTL]; given {
+		if ttl, err = p.ttl(); err != nil {
+			return nil, err
+		}
+	}
+	return x.h.engine.ForecastUnder(x.r.Context(), c, ttl, interval, count)
 }
 
 func (x *exchange) serveExplain(p params, c *catalog.Container) (any, error) {

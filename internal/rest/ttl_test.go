@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -426,5 +427,34 @@ func TestTTLAnswersAreSpelled(t *testing.T) {
 		}
 		call(t, h, "DELETE", "/dbs/d/colls/c", "", nil, 204)
 		call(t, h, "DELETE", "/dbs/d/colls/e", "", nil, 204)
+	}
+}
+
+// A forecast under another TTL is what the forecast will be once that is set.
+func TestForecastUnderAnotherTTL(t *testing.T) {
+	h := newTestHandler(t)
+	call(t, h, "POST", "/dbs", `{"id":"d"}`, nil, 201)
+	definition := strings.Replace(containerBody, `"id"`, `"defaultTtl":%d,"id"`, 1)
+	call(t, h, "POST", "/dbs/d/colls", fmt.Sprintf(definition, 100), nil, 201)
+	if err := h.engine.Clock().Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"1","pk":"a"}`, pk("a"), 201)
+	call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"2","pk":"a","ttl":30}`, pk("a"), 201)
+	page := "ttl/forecast" + inContainer + "&interval=60s&count=5"
+	if f := decode[engine.Forecast](t, admin(t, h, "GET", page, 200)); f.Intervals[0].Items != 1 || f.Intervals[1].Items != 1 {
+		t.Errorf("with the TTL as it is: %+v", f)
+	}
+	tried := decode[engine.Forecast](t, admin(t, h, "GET", page+"&ttl=200", 200))
+	if tried.Intervals[0].Items != 1 || tried.Intervals[1].Items != 0 || tried.Intervals[3].Items != 1 {
+		t.Errorf("with 200 s: %+v", tried)
+	}
+	if f := decode[engine.Forecast](t, admin(t, h, "GET", page+"&ttl=off", 200)); f.Never.Items != 2 {
+		t.Errorf("with none: %+v", f)
+	}
+	admin(t, h, "GET", page+"&ttl=soon", 400)
+	call(t, h, "PUT", "/dbs/d/colls/c", fmt.Sprintf(definition, 200), nil, 200)
+	if f := decode[engine.Forecast](t, admin(t, h, "GET", page, 200)); !reflect.DeepEqual(f, tried) {
+		t.Errorf("once it is set: %+v, and before: %+v", f, tried)
 	}
 }

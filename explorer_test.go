@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+
+// The explorer in a real browser, as a person uses it.
+
+package mayfly
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// A new user opens the server's address, makes a container, sees an item count down and
+// vanish, mends a query, and looks at what expires.
+func TestExplorerFromTheStart(t *testing.T) {
+	b := startBrowser(t)
+	s := serveTest(t, Options{Memory: true, TestClock: true})
+	b.visit("http://" + s.addr + "/")
+	b.shows("Open this server")
+	b.shoot("sign-in")
+	b.press("Open this server")
+	b.shows("There is no container yet.")
+	b.shoot("empty")
+
+	b.press("Create a database and a container")
+	b.write("Name", "shop")
+	b.press("Create")
+	b.shows("New container in shop")
+	b.write("Name", "carts")
+	b.write("Partition key", "/customer")
+	b.write("Default time to live", "1h")
+	b.shoot("new-container")
+	b.press("Create")
+	b.shows("There are no items here.")
+
+	// The clock stands, so that the countdown is the same in every run.
+	b.press("Freeze")
+	b.shows("Release")
+	for _, item := range []string{
+		`{"id":"short","customer":"ada","price":5,"ttl":30}`,
+		`{"id":"long","customer":"ada","price":50}`,
+		`{"id":"forever","customer":"bob","price":7,"ttl":-1}`,
+		`{"id":"<img src=x onerror=alert(1)>","customer":"<script>alert(1)</script>","price":1,"note":"\u0000'\"<b>"}`,
+	} {
+		b.press("New item")
+		b.write("Item as JSON", item)
+		b.press("Create")
+		b.await(`document.querySelectorAll("dialog").length === 0`)
+	}
+	b.shows("30 s")
+	b.shows("1 h")
+	b.shows("never")
+	b.shows("<script>alert(1)</script>")
+	if b.eval(`document.querySelectorAll("main img, main script, main b").length`) != 0.0 {
+		t.Error("text of an item became markup")
+	}
+	b.shoot("items")
+
+	// The item that lives for 30 seconds is announced before the clock moves, and gone after.
+	b.press("+1 m")
+	b.shows("shop/carts: 1")
+	b.press("Move it")
+	b.lacks("short")
+	b.shows("long")
+
+	// Editing: a save that comes second sees both versions.
+	b.press("long")
+	b.shows("its container's defaultTtl is 3600 s")
+	b.write("Item long as JSON", `{"id":"long","customer":"ada","price":51}`)
+	b.shoot("editor")
+	s.must(t, 200, "PUT", "/dbs/shop/colls/carts/docs/long", `{"id":"long","customer":"ada","price":50,"note":"from elsewhere"}`, pk("ada"))
+	b.press("Save")
+	b.shows("The item was changed meanwhile")
+	b.shoot("conflict")
+	b.press("Save these")
+	b.await(`document.querySelectorAll("dialog").length === 0`)
+	got := s.must(t, 200, "GET", "/dbs/shop/colls/carts/docs/long", "", pk("ada")).object(t)
+	if got["price"] != 51.0 || got["note"] != "from elsewhere" {
+		t.Errorf("the merged item is %v", got)
+	}
+
+	// Several at once.
+	b.eval(`document.querySelector("[aria-label='Select long']").click()`)
+	b.press("Never expire")
+	b.shows("1 changed.")
+	if got := s.must(t, 200, "GET", "/dbs/shop/colls/carts/docs/long", "", pk("ada")).object(t); got["ttl"] != -1.0 {
+		t.Errorf("the item is %v", got)
+	}
+
+	// A query with an error, and mended.
+	b.press("Query")
+	b.write("Query", "SELECT * FROM c WHER c.price > 5")
+	b.press("Run")
+	b.shows("Syntax error")
+	b.await(`document.querySelector("mark")?.textContent.length > 0`)
+	b.shoot("query-error")
+	b.write("Query", "SELECT c.id, c.price FROM c WHERE c.price > 5 ORDER BY c.price")
+	b.press("Run")
+	b.shows("2 rows")
+	b.lacks("Syntax error")
+	b.shoot("query")
+	b.press("Indexes")
+	b.shows("/price/")
+	b.write("Query", "SELECT VALUE COUNT(1) FROM c")
+	b.press("Run")
+	b.press("JSON")
+	b.shows("3")
+
+	// What expires, and what would.
+	b.press("Time to live")
+	b.shows("Items that expire, in steps of")
+	b.write("Time to live to try, typed", "2h")
+	b.eval(field("Time to live to try, typed") + `.dispatchEvent(new Event("change"))`)
+	b.shows("0 items would expire at once")
+	b.press("Pause")
+	b.shows("paused")
+	b.press("Follow")
+	b.shows("short")
+	b.shoot("ttl")
+	b.press("Apply…")
+	b.write("Type carts to set it", "wrong")
+	b.press("Set it")
+	b.shows("This is not the container's name.")
+	b.write("Type carts to set it", "carts")
+	b.press("Set it")
+	b.shows("The default TTL is set, for all items.")
+	if got := s.must(t, 200, "GET", "/dbs/shop/colls/carts", "", nil).object(t); got["defaultTtl"] != 7200.0 {
+		t.Errorf("the container is %v", got)
+	}
+	b.press("Settings")
+	b.shows("Delete this container…")
+	b.press("Overview")
+	b.shows("Connect")
+
+	// Small, and dark.
+	b.eval(`location.hash = "#/shop/carts/items"`)
+	b.shows("long")
+	b.resize(390, 800, true)
+	b.shoot("phone-dark")
+	if wide := b.eval(`document.documentElement.scrollWidth`); wide.(float64) > 390 {
+		t.Errorf("on a phone the page is %v wide", wide)
+	}
+	b.press("Sign out")
+	b.shows("Open this server")
+	if cookies := b.eval(`document.cookie`); cookies != "" {
+		t.Errorf("scripts see the cookie %v", cookies)
+	}
+}
+
+// Pages of other origins cannot reach the explorer, although the browser has its cookie.
+func TestExplorerAgainstOtherPages(t *testing.T) {
+	b := startBrowser(t)
+	s := serveTest(t, Options{Memory: true})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<iframe src="http://%[1]s/_explorer/"></iframe><form method=post enctype=text/plain action="http://%[1]s/_explorer/api/dbs"><input name='{"id":"form","x":"' value='"}'></form>`, s.addr)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- evil.Serve(l) }()
+	t.Cleanup(func() { _ = evil.Close(); <-served })
+
+	b.visit("http://" + s.addr + "/")
+	b.press("Open this server")
+	b.shows("There is no container yet.")
+	if status := b.eval(`fetch("/dbs").then(r => r.status)`); status != 401.0 {
+		t.Errorf("the cookie opens the protocol: %v", status)
+	}
+	b.visit("http://" + l.Addr().String() + "/") // the same host, so that the browser sends the cookie
+	for _, attack := range []string{
+		`fetch("http://%s/_explorer/api/dbs", {credentials: "include"}).then(r => r.text(), () => "refused")`,
+		`fetch("http://%s/_explorer/api/dbs", {credentials: "include", headers: {"X-Mayfly-Explorer": "1"}}).then(r => r.text(), () => "refused")`,
+		`fetch("http://%s/_explorer/api/dbs", {method: "POST", credentials: "include", headers: {"X-Mayfly-Explorer": "1"}, body: '{"id":"fetch"}'}).then(r => r.text(), () => "refused")`,
+		`fetch("http://%s/_explorer/api/dbs", {method: "POST", mode: "no-cors", credentials: "include", body: '{"id":"simple"}'}).then(() => "refused", () => "refused")`,
+		`fetch("http://%s/_explorer/session", {method: "POST", mode: "no-cors", credentials: "include", body: '{"oneClick":true}'}).then(() => "refused", () => "refused")`,
+	} {
+		if got := b.eval(fmt.Sprintf(attack, s.addr)); got != "refused" {
+			t.Errorf("%s got %v", attack, got)
+		}
+	}
+	if n := b.eval(`(() => { try { return document.querySelector("iframe").contentDocument === null ? 0 : document.querySelector("iframe").contentDocument.body.children.length } catch { return 0 } })()`); n != 0.0 {
+		t.Errorf("the explorer can be framed: %v", n)
+	}
+	b.eval(`document.querySelector("form").submit()`)
+	b.shows("Only the explorer's own pages may make this request.")
+	if got := s.must(t, 200, "GET", "/dbs", "", nil).object(t); got["_count"] != 0.0 {
+		t.Errorf("another page has made databases: %v", got)
+	}
+	b.mu.Lock()
+	b.problems = nil // what the policy refused was expected
+	b.mu.Unlock()
+}

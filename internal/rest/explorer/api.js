@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+
+// Requests to the server, with the rights of the browser's session, and the server's time.
+
+const base = "/_explorer/";
+
+/** An answer that refuses a request. */
+export class Refusal extends Error {
+  constructor(status, subStatus, message, location) {
+    super(message);
+    this.status = status;
+    this.subStatus = subStatus;
+    this.location = location; // where in a query, or undefined
+  }
+}
+
+/** Called when the session has ended. */
+export const events = { signedOut: () => {} };
+
+/**
+ * Sends a request. The path is that of the protocol, or begins with _mayfly/.
+ * @returns {Promise<{status: number, headers: Headers, body: any}>}
+ */
+export async function send(method, path, { body, headers = {}, signal } = {}) {
+  const res = await fetch(base + "api/" + path, {
+    method, signal, headers: { "X-Mayfly-Explorer": "1", ...headers },
+    body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+  });
+  if (!res.ok && res.status !== 304) throw await refused(res);
+  const text = await res.text();
+  return { status: res.status, headers: res.headers, body: text === "" ? null : JSON.parse(text) };
+}
+
+/** Opens an answer that is sent bit by bit. */
+export async function stream(path, signal) {
+  const res = await fetch(base + "api/" + path, { signal, headers: { "X-Mayfly-Explorer": "1" } });
+  if (!res.ok) throw await refused(res);
+  return res.body.pipeThrough(new TextDecoderStream()).getReader();
+}
+
+async function refused(res) {
+  if (res.status === 401) events.signedOut();
+  return refusal(res);
+}
+
+async function refusal(res) {
+  const text = await res.text();
+  const subStatus = Number(res.headers.get("x-ms-substatus") ?? 0);
+  let message = text, location;
+  try {
+    const inner = JSON.parse(text).message;
+    message = inner;
+    const list = JSON.parse(inner.replace(/^Message: /, "").split("\r\n")[0]);
+    const first = (list.Errors ?? list.errors)[0];
+    message = typeof first === "string" ? first : first.message;
+    location = first.location;
+  } catch { /* the text as it is */ }
+  return new Refusal(res.status, subStatus, message || `The server answered ${res.status}.`, location);
+}
+
+/** Signs in, out, or asks whether someone is signed in. */
+export async function session(method = "GET", body = undefined) {
+  const res = await fetch(base + "session", {
+    method, headers: { "X-Mayfly-Explorer": "1" }, body: body && JSON.stringify(body),
+  });
+  if (!res.ok) throw await refusal(res);
+  return res.json();
+}
+
+// The server's time. The browser only measures how long ago the server said it.
+
+let known = { nowMs: 0, at: 0, frozen: false, test: false };
+
+/** Notes what the server says about its time. */
+export function heard(status) {
+  known = { ...known, nowMs: status.nowMs, at: performance.now() };
+  if (status.mode !== undefined) {
+    known.test = status.mode.startsWith("test");
+    known.frozen = status.mode === "test frozen";
+  }
+}
+
+/** The server's time in milliseconds. */
+export const now = () => known.nowMs + (known.frozen ? 0 : performance.now() - known.at);
+export const clockState = () => known;
+
+/** Asks the server for its time. */
+export async function readClock() {
+  const { body } = await send("GET", "_mayfly/clock");
+  heard(body);
+  return body;
+}
+
+/** Moves the test clock. */
+export async function moveClock(change) {
+  const { body } = await send("POST", "_mayfly/clock", { body: change });
+  heard(body);
+  return body;
+}
+
+// Paths.
+
+const esc = encodeURIComponent;
+export const dbPath = db => `dbs/${esc(db)}`;
+export const collPath = (db, coll) => `dbs/${esc(db)}/colls/${esc(coll)}`;
+export const itemPath = (db, coll, id) => `${collPath(db, coll)}/docs/${esc(id)}`;
+export function ttlPath(page, db, coll, more = {}) {
+  const q = new URLSearchParams({ ...(db === undefined ? {} : { database: db, container: coll }), ...more });
+  return `_mayfly/ttl/${page}?${q}`;
+}
+
+/** Reads all pages of a list of resources. */
+export async function listAll(path, property) {
+  const all = [];
+  let continuation;
+  do {
+    const { headers, body } = await send("GET", path, { headers: { "x-ms-max-item-count": "1000", ...(continuation ? { "x-ms-continuation": continuation } : {}) } });
+    all.push(...body[property]);
+    continuation = headers.get("x-ms-continuation");
+  } while (continuation);
+  return all;
+}
+
+/** The value at a path such as /a/b of an item; undefined if there is none. */
+export function at(item, path) {
+  let v = item;
+  for (const part of path.split("/").slice(1)) {
+    const name = part.startsWith('"') ? JSON.parse(part) : part;
+    if (v === null || typeof v !== "object") return undefined;
+    v = v[name];
+  }
+  return v;
+}
+
+/** An item's partition key as the header has it. */
+export function keyOf(container, item) {
+  const parts = container.partitionKey.paths.map(path => at(item, path));
+  return headerJSON(parts.map(v => v === undefined ? {} : v));
+}
+
+/** JSON in ASCII, as headers need it. */
+export const headerJSON = v => JSON.stringify(v).replace(/[\u007f-\uffff]/g, c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+
+export const keyHeader = (container, item) => ({ "x-ms-documentdb-partitionkey": keyOf(container, item) });
+
+/** Why an item expires, and when. null if the server knows nothing of it. */
+export async function explain(db, container, item, signal) {
+  try {
+    const { body } = await send("GET", ttlPath("explain", db, container.id, { id: item.id, partitionKey: keyOf(container, item) }), { signal });
+    heard(body);
+    return body;
+  } catch (err) {
+    if (err.status === 404) return null;
+    throw err;
+  }
+}
+
+/**
+ * Runs a page of a query. Queries that must merge partitions are run on the only partition,
+ * if there is one.
+ */
+export async function query(db, coll, text, { parameters = [], continuation, max = 100, key, metrics = false, signal } = {}) {
+  const headers = {
+    "content-type": "application/query+json", "x-ms-documentdb-isquery": "true",
+    "x-ms-max-item-count": String(max),
+    ...(key ? { "x-ms-documentdb-partitionkey": key } : { "x-ms-documentdb-query-enablecrosspartition": "true" }),
+    ...(continuation ? { "x-ms-continuation": continuation } : {}),
+    ...(metrics ? { "x-ms-documentdb-populatequerymetrics": "true", "x-ms-cosmos-populateindexmetrics": "true" } : {}),
+  };
+  const path = collPath(db, coll) + "/docs", body = { query: text, parameters };
+  try {
+    return page(await send("POST", path, { headers, body, signal }));
+  } catch (err) {
+    if (err.subStatus !== 1004 || key) throw err;
+  }
+  const ranges = await listAll(collPath(db, coll) + "/pkranges", "PartitionKeyRanges");
+  if (ranges.length !== 1) {
+    throw new Refusal(400, 0, `This query would have to be merged over ${ranges.length} physical partitions, which SDKs do and this page does not. Give a partition key.`);
+  }
+  return page(await send("POST", path, { headers: { ...headers, "x-ms-documentdb-partitionkeyrangeid": ranges[0].id }, body, signal }));
+}
+
+function page({ headers, body }) {
+  const utilization = headers.get("x-ms-cosmos-index-utilization");
+  return {
+    rows: body.Documents, continuation: headers.get("x-ms-continuation"), charge: Number(headers.get("x-ms-request-charge")),
+    metrics: headers.get("x-ms-documentdb-query-metrics") ?? "",
+    indexes: utilization ? JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(utilization), c => c.charCodeAt(0)))) : null,
+  };
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+
+// What expires in a container: now, later, and if it lived for another time.
+
+import { el, ask, complain, count, doing, labelled, seconds, size, span, toast, ttlText } from "./dom.js";
+import * as api from "./api.js";
+import { bars, line } from "./plot.js";
+
+const SECONDS_MOST = 10 * 365 * 86400; // the longest life on the slider
+const STEPS = 200;
+const MOST_EVENTS = 500;
+const clockText = text => text.slice(11, 19);
+
+/** The slider is logarithmic: a second at its left, ten years at its right. */
+export const lifeAt = step => Math.round(SECONDS_MOST ** (step / STEPS));
+export const stepOf = life => Math.round(Math.log(life) / Math.log(SECONDS_MOST) * STEPS);
+
+export async function ttlView(main, ctx) {
+  const { db, container, session, signal, reload } = ctx;
+  const figures = el("div", { class: "cards" }), controls = el("div", { class: "bar" });
+  let tried = null; // the TTL that the slider shows, as the pages take it, or null
+  const outlook = el("div", {}), plots = el("div", { class: "plots" });
+  main.replaceChildren(figures, controls, outlook, whatIfCard(), el("h2", {}, "The last hour"), plots, eventsCard(), explainCard());
+  await Promise.all([drawStatus(), drawForecast(), drawHistory()]);
+  const timers = [setInterval(() => quietly(drawStatus), 2000), setInterval(() => quietly(drawForecast), 5000), setInterval(() => quietly(drawHistory), 10_000)];
+  signal.addEventListener("abort", () => timers.forEach(clearInterval));
+
+  async function quietly(work) {
+    if (document.hidden || main.querySelector("figure details[open]")) return; // someone reads it
+    try { await work(); } catch (err) { if (!signal.aborted && err.status !== 401) complain(err); }
+  }
+
+  async function get(page, more) {
+    const { body } = await api.send("GET", api.ttlPath(page, db, container.id, more), { signal });
+    api.heard(body);
+    return body;
+  }
+
+  function post(page, more) { return api.send("POST", api.ttlPath(page, db, container.id, more)); }
+
+  async function drawStatus() {
+    const s = (await get("status")).containers[0];
+    const card = (title, figure, note) => el("div", { class: "card" }, el("div", { class: "faint" }, title), el("div", { class: "figure" }, figure), el("div", { class: "faint" }, note));
+    figures.replaceChildren(
+      card("Default TTL", ttlText(s.defaultTtl), s.expireAtPath ? `deadlines at ${s.expireAtPath}` : s.slidingTtlPercent ? `sliding, ${s.slidingTtlPercent} %` : ""),
+      card("Live", count(s.live.items), size(s.live.bytes)),
+      card("Expired, not purged", count(s.expiredPending.items), size(s.expiredPending.bytes)),
+      card("Purge is behind", span(s.purge.lagSeconds), s.purge.paused ? "paused" : s.purge.heldBack ? `held back: ${s.purge.heldBack}` : `${s.purge.itemsPerSecond.toFixed(1)} items/s`),
+      card("Debt", size(s.purge.debt.bytes), `of ${size(s.purge.debt.limitBytes)}`));
+    if (session.readOnly || controls.contains(document.activeElement)) return;
+    const act = (text, work, cls) => el("button", { class: cls, onclick: doing(async e => { await work(e); e?.currentTarget?.blur?.(); document.activeElement?.blur?.(); await drawStatus(); }) }, text);
+    controls.replaceChildren("Purge:",
+      s.purge.paused ? act("Resume", () => post("resume")) : act("Pause", () => post("pause")),
+      act(s.purge.limit === null ? "Limit…" : `Limit: ${s.purge.limit}/s…`, limit),
+      act("Purge now", async () => { await post("purge"); toast("All that has expired is purged."); }),
+      act("Erase…", erase, "danger"));
+  }
+
+  async function limit() {
+    const rate = el("input", { type: "number", min: "0", value: "0", required: true });
+    await ask({ title: "Limit purge", ok: "Set", body: labelled("Items a second", rate, "0 for no limit."), submit: async () => { await post("limit", { itemsPerSecond: rate.value }); return true; } });
+  }
+
+  async function erase() {
+    const done = await ask({
+      title: "Erase", ok: "Erase", danger: true, body: el("p", {}, "Expired items are purged, and the bytes of all that was deleted leave the files of the data now. This may take a while."),
+      submit: async () => { await post("erase"); return true; },
+    });
+    if (done) toast("Erased.");
+  }
+
+  // The forecast, and another one under a TTL that is tried.
+
+  async function drawForecast() {
+    const f = await get("forecast", { count: "40" });
+    const other = tried === null ? null : await get("forecast", { count: "40", interval: `${f.intervalSeconds}s`, ttl: tried });
+    const name = i => `in ${span(Math.max(0, (Date.parse(i.until) - f.nowMs) / 1000))}`;
+    outlook.replaceChildren(
+      bars({
+        label: `Items that expire, in steps of ${span(f.intervalSeconds)}, if nothing is written`, heads: other ? ["within", "now", "if"] : ["within", "items"],
+        names: f.intervals.map(name), bars: f.intervals.map(i => i.items), others: other?.intervals.map(i => i.items) ?? null,
+        ticks: ["now", name(f.intervals[Math.floor(f.intervals.length / 2)]), name(f.intervals.at(-1))],
+      }),
+      el("p", { class: "legend" }, el("span", { class: "a" }, `with the TTL as it is: ${count(f.later.items)} later, ${count(f.never.items)} never`),
+        other && el("span", { class: "b" }, `with ${tried}: ${count(other.later.items)} later, ${count(other.never.items)} never`)));
+  }
+
+  function whatIfCard() {
+    const current = container.defaultTtl;
+    const slider = el("input", { type: "range", min: "0", max: String(STEPS), value: String(current > 0 ? stepOf(current) : stepOf(3600)), "aria-label": "Time to live to try" });
+    const kind = el("select", { "aria-label": "Kind of TTL to try" }, [["time", "a time"], ["-1", "never, unless items say so"], ["off", "off"]].map(([value, text]) => el("option", { value }, text)));
+    const typed = el("input", { "aria-label": "Time to live to try, typed", size: 8 });
+    const says = el("p", { role: "status" }, "Move the slider to see what another default TTL would do. Nothing changes by that.");
+    const apply = el("button", { class: "danger", disabled: true, onclick: doing(set) }, "Apply…");
+    let timer, answer = null;
+    const value = () => kind.value === "time" ? `${seconds(typed.value)}s` : kind.value;
+    const write = () => { typed.value = span(lifeAt(Number(slider.value))).replaceAll(" ", ""); };
+    write();
+    const changed = () => {
+      slider.disabled = typed.disabled = kind.value !== "time";
+      clearTimeout(timer);
+      timer = setTimeout(async () => {
+        try {
+          tried = value();
+          answer = await get("whatif", { ttl: tried });
+          says.textContent = `${count(answer.expires.items)} items would expire at once, ${count(answer.returns.items)} would come back, ${count(answer.remains.items)} would live on`
+            + (answer.lastExpiresAt ? `, the last until ${answer.lastExpiresAt}.` : answer.remains.items ? ", and never expire." : ".");
+          apply.disabled = false;
+          await drawForecast();
+        } catch (err) {
+          if (signal.aborted) return;
+          tried = null;
+          apply.disabled = true;
+          says.textContent = err.message;
+        }
+      }, 200);
+    };
+    slider.addEventListener("input", () => { write(); changed(); });
+    typed.addEventListener("change", () => { const n = seconds(typed.value); if (n >= 1) slider.value = String(stepOf(n)); changed(); });
+    kind.addEventListener("change", changed);
+
+    async function set() {
+      const name = el("input", { required: true });
+      const done = await ask({
+        title: `Set the default TTL to ${tried}`, ok: "Set it", danger: true, body: [el("p", {}, says.textContent), labelled(`Type ${container.id} to set it`, name)],
+        submit: async () => {
+          if (name.value !== container.id) throw new Error("This is not the container's name.");
+          const path = api.collPath(db, container.id);
+          const { body } = await api.send("GET", path);
+          delete body.defaultTtl;
+          if (tried !== "off") body.defaultTtl = tried === "-1" ? -1 : seconds(tried);
+          await api.send("PUT", path, { body, headers: { "If-Match": body._etag } });
+          return true;
+        },
+      });
+      if (done) { toast("The default TTL is set, for all items."); await reload(); }
+    }
+    return el("section", { class: "card" }, el("h2", {}, "What if?"), el("div", { class: "bar" }, kind, typed, el("span", { class: "grow" }, slider)), says, !session.readOnly && apply);
+  }
+
+  // The last hour.
+
+  async function drawHistory() {
+    const h = await get("history");
+    const at = h.points.map(p => clockText(p.at)), ticks = at.length > 1 ? [at[0], at.at(-1)] : at;
+    const one = (label, of) => line({ label, heads: ["at", label], names: at, values: h.points.map(of), ticks });
+    plots.replaceChildren(one("Live items", p => p.live.items), one("Expired, not purged", p => p.expiredPending.items),
+      one("Purge is behind, seconds", p => p.lagSeconds), one("Items purged a second", p => p.itemsPerSecond), one("Debt, bytes", p => p.debtBytes));
+  }
+
+  // Events as they happen. A pause keeps the cursor, so that nothing is missed.
+
+  function eventsCard() {
+    const list = el("tbody", {}), state = el("span", { class: "faint", role: "status" }, "");
+    let cursor = null, run = null;
+    const toggle = el("button", { onclick: doing(async () => { if (run) stop(); else follow(); }) }, "Follow");
+    const stop = () => { run?.abort(); run = null; toggle.textContent = cursor ? "Resume" : "Follow"; state.textContent = cursor ? "Paused. Nothing will be missed." : ""; };
+    signal.addEventListener("abort", () => run?.abort());
+
+    async function follow() {
+      const mine = run = new AbortController();
+      toggle.textContent = "Pause";
+      state.textContent = "Following.";
+      try {
+        const reader = await api.stream(api.ttlPath("events", db, container.id, { follow: "true", ...(cursor ? { cursor } : { from: "kept" }) }), mine.signal);
+        let rest = "";
+        for (let part = await reader.read(); !part.done; part = await reader.read()) {
+          const lines = (rest + part.value).split("\n");
+          rest = lines.pop();
+          for (const l of lines.map(text => JSON.parse(text))) {
+            if (l.type === "cursor") cursor = l.cursor;
+            else if (l.type === "error") throw new Error(l.message);
+            else add(l);
+          }
+        }
+      } catch (err) { if (err.name !== "AbortError") complain(err); }
+      if (run === mine) stop();
+    }
+
+    function add(e) {
+      list.prepend(el("tr", {}, [e.goneAt, e.id ?? "(erased)", e.partitionKey ? JSON.stringify(e.partitionKey) : "", e.source === "container" ? "default" : "own"].map(c => el("td", {}, c))));
+      while (list.children.length > MOST_EVENTS) list.lastChild.remove();
+    }
+    return el("section", { class: "card" }, el("h2", {}, "Expired items, as they expire"), el("div", { class: "bar" }, toggle, state),
+      el("div", { class: "scroll events", tabIndex: 0, role: "region", "aria-label": "Events" }, el("table", {}, el("thead", {}, el("tr", {}, ["gone at", "id", "partition key", "by the TTL"].map(t => el("th", { scope: "col" }, t)))), list)));
+  }
+
+  function explainCard() {
+    const id = el("input", { required: true }), key = el("input", {}), says = el("p", { role: "status" });
+    return el("section", { class: "card" }, el("h2", {}, "Why does an item expire?"),
+      el("form", { class: "bar", onsubmit: async e => {
+        e.preventDefault();
+        try {
+          const x = await get("explain", { id: id.value, partitionKey: key.value || id.value });
+          says.textContent = `${x.reason} ${x.expired || x.purged ? "It has expired" : "It expires"}${x.expiresAt ? ` at ${x.expiresAt}` : x.expired ? "" : " never"}.`;
+        } catch (err) { says.textContent = err.message; }
+      } }, labelled("id", id), labelled("Partition key", key, "if it is not the id"), el("button", { type: "submit" }, "Explain")), says);
+  }
+}
