@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -202,4 +203,10 @@ func ClusterCertificate(db kv.DB) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the certificate of the cluster: %w", kv.ErrCorrupt, err)
 	}
 	return row.Certificate, nil
+}
+
+// FinalizeCluster migrates the data in a shared storage engine to the format of this version,
+// and returns that. No node may be running.
+func FinalizeCluster(ctx context.Context, db kv.DB, logger *slog.Logger) (format int, err error) {
+	return engine.Finalize(ctx, db, logger)
 }

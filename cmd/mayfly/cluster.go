@@ -3,14 +3,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/engine"
 )
 
@@ -18,6 +24,7 @@ type clusterCommand struct {
 	running
 
 	Status clusterStatus `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
+	Finalize clusterFinalize `cmd:"" help:"Migrate the data in a storage engine to the format of this version, while no node runs."`
 	Drain  clusterDrain  `cmd:"" help:"Have a node give its partitions to the others, before it is stopped. It serves again when it is restarted."`
 }
 
@@ -27,6 +34,30 @@ type (
 		Node string `arg:"" help:"The name of the node."`
 	}
 )
+
+type clusterFinalize struct {
+	engineFlag
+}
+
+// Run migrates the data.
+func (f clusterFinalize) Run() error {
+	if f.Engine == "" {
+		return errors.New("name the storage engine with --engine")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	db, err := f.tool()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	format, err := mayfly.FinalizeCluster(ctx, db, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		return openFailed(err)
+	}
+	fmt.Printf("The data has format %d. Nodes of this version can start.\n", format)
+	return nil
+}
 
 // clusterTimeout is longer than a node takes to hand over many partitions.
 const clusterTimeout = time.Minute

@@ -24,13 +24,14 @@ func testEngine(t *testing.T, b binary) {
 			t.Errorf("mayfly cluster: exit %d: %s%s", o.code, o.stdout, o.stderr)
 		}
 		b.fails(t, nil, "no live node 'z'", "cluster", "--endpoint", "http://"+p.addr, "drain", "z")
+		b.fails(t, nil, "nodes are running", "cluster", "finalize", "--engine", url)
 		p.stop(t, syscall.SIGTERM)
 	}
 	b.fails(t, nil, "the key is not that of the cluster", append([]string{"serve", "--listen", "127.0.0.1:0", "--key", ownKey}, node...)...)
 	b.fails(t, nil, "cannot be erased in time", append([]string{"serve", "--listen", "127.0.0.1:0", "--erase-within", "1h"}, node...)...)
 	b.fails(t, nil, "needs --node", "serve", "--listen", "127.0.0.1:0", "--engine", url)
 	b.fails(t, nil, "cannot be rewound", "clock", "rewind", "--engine", url)
-	for want, args := range map[string][]string{"ok: 0 items": {"check", "--engine", url}, "BEGIN CERTIFICATE": {"cert", "--engine", url}} {
+	for want, args := range map[string][]string{"The data has format": {"cluster", "finalize", "--engine", url}, "ok: 0 items": {"check", "--engine", url}, "BEGIN CERTIFICATE": {"cert", "--engine", url}} {
 		if o := b.run(t, nil, args...); o.code != 0 || !strings.Contains(o.stdout, want) {
 			t.Errorf("mayfly %q: exit %d: %s%s, want %q", args, o.code, o.stdout, o.stderr, want)
 		}

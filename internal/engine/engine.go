@@ -203,10 +203,15 @@ func Open(o Options) (*Engine, error) {
 	e.mu.open, e.mu.opening = map[partitionID]*store.Partition{}, map[partitionID]*opening{}
 	e.mu.dropping, e.mu.keys = map[catalog.ContainerRID]chan struct{}{}, map[string]partitionID{}
 	e.behind, e.mu.taking = make(chan struct{}, 1), map[partitionID]bool{}
-	if err := openFormat(o.DB, migrations[:], e.logger); err != nil {
+	var err error
+	if o.Cluster != nil {
+		err = openShared(o.DB)
+	} else {
+		err = openFormat(o.DB, migrations[:], e.logger)
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if e.catalog, err = catalog.Open(o.DB, catalog.Options{Retention: o.Retention}); err != nil {
 		return nil, err
 	}

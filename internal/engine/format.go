@@ -12,8 +12,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/store"
 )
@@ -59,6 +62,38 @@ func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
 		logger.Info("migrated the data", "format", f.number)
 	}
 	return nil
+}
+
+// openShared is openFormat for a shared storage engine. It migrates nothing, since other nodes
+// may be running: Finalize does that.
+func openShared(db kv.DB) error {
+	f, err := readFormat(db, formatVersion)
+	switch {
+	case err != nil:
+		return err
+	case f.number == 0:
+		return markFormat(db, formatVersion)
+	case f.number < formatVersion:
+		return fmt.Errorf("the data in the storage engine has format %d, and this version writes %d: stop all nodes, and run mayfly cluster finalize --engine", f.number, formatVersion)
+	}
+	return nil
+}
+
+// finalizeWatch is how long Finalize watches for nodes that are running: a node beats twice a
+// second.
+const finalizeWatch = 2 * time.Second
+
+// Finalize migrates the data in a shared storage engine to the format of this version. The
+// error names the nodes that are running: there must be none.
+func Finalize(ctx context.Context, db kv.DB, logger *slog.Logger) (number int, err error) {
+	running, err := cluster.Running(ctx, db, finalizeWatch)
+	if err != nil {
+		return 0, err
+	}
+	if len(running) > 0 {
+		return 0, fmt.Errorf("nodes are running, which would write the old format: %s: stop them first", strings.Join(running, ", "))
+	}
+	return formatVersion, openFormat(db, migrations[:], logger)
 }
 
 // markFormat marks new data.
