@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,20 +26,58 @@ type nodes struct {
 	mu   sync.Mutex
 	all  map[string]*Engine
 	deaf map[string]bool // does not answer questions
-	asks atomic.Int64
+	// links are the nodes' ways to the store.
+	links map[string]*gate
+	// settled is how long the nodes must be the same before partitions move.
+	settled time.Duration
+}
+
+// gate is a node's way to the store, which a test can close: then calls wait.
+type gate struct {
+	kv.DB
+	open sync.RWMutex
+}
+
+func (g *gate) Look(ctx context.Context, keys ...[]byte) ([][]byte, int64, error) {
+	g.open.RLock()
+	defer g.open.RUnlock()
+	return g.DB.Look(context.WithoutCancel(ctx), keys...)
+}
+
+func (g *gate) Snapshot() (kv.Snapshot, error) {
+	g.open.RLock()
+	defer g.open.RUnlock()
+	return g.DB.Snapshot()
+}
+
+func (g *gate) Commit(ctx context.Context, b *kv.Batch) error {
+	g.open.RLock()
+	defer g.open.RUnlock()
+	return g.DB.Commit(context.WithoutCancel(ctx), b)
 }
 
 // startNodes starts nodes with a test clock that stands.
 func startNodes(t *testing.T, names ...string) *nodes {
 	t.Helper()
-	ns := &nodes{t: t, all: map[string]*Engine{}, deaf: map[string]bool{}}
+	ns := newNodes(t)
+	for _, name := range names {
+		ns.start(name)
+	}
+	ns.meet()
+	if err := ns.all[names[0]].Clock().Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+// newNodes returns an empty store for nodes.
+func newNodes(t *testing.T) *nodes {
+	t.Helper()
+	ns := &nodes{t: t, all: map[string]*Engine{}, deaf: map[string]bool{}, links: map[string]*gate{}, settled: time.Hour}
 	if os.Getenv(lane) == "" {
 		ns.db = kvtest.NewModel()
 	} else {
 		ns.db = newDB(t).(standing).DB
-	}
-	for _, name := range names {
-		ns.start(name)
 	}
 	t.Cleanup(func() {
 		for _, e := range ns.all {
@@ -53,23 +90,26 @@ func startNodes(t *testing.T, names ...string) *nodes {
 			t.Error(err)
 		}
 	})
-	for _, e := range ns.all { // until every node knows all
-		for len(e.alive()) < len(names) {
+	return ns
+}
+
+// meet waits until every node knows all.
+func (ns *nodes) meet() {
+	for _, e := range ns.all {
+		for len(e.alive()) < len(ns.all) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	if err := ns.all[names[0]].Clock().Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	return ns
 }
 
 func (ns *nodes) start(name string) {
 	ns.t.Helper()
+	link := &gate{DB: ns.db}
 	e, err := Open(Options{
-		DB: ns.db, TestClock: true, Explain: testExplain, ScriptTime: scriptTime, Peers: ns, PurgePaused: true,
+		DB: link, TestClock: true, Explain: testExplain, ScriptTime: scriptTime, Peers: ns, PurgePaused: true,
 		Cluster: &cluster.Options{
-			Name: name, Address: name, Beat: 50 * time.Millisecond, Settled: time.Hour,
+			Name: name, Address: name, Beat: 50 * time.Millisecond, Death: 500 * time.Millisecond, Reserve: 200 * time.Millisecond,
+			ClaimWait: 200 * time.Millisecond, Settled: ns.settled, MoveEvery: 10 * time.Millisecond,
 			Refuses: func(context.Context, string) bool { return false },
 		},
 	})
@@ -77,13 +117,12 @@ func (ns *nodes) start(name string) {
 		ns.t.Fatal(err)
 	}
 	ns.mu.Lock()
-	ns.all[name] = e
+	ns.all[name], ns.links[name] = e, link
 	ns.mu.Unlock()
 }
 
 // Ask implements Peers.
 func (ns *nodes) Ask(ctx context.Context, node, _ string, request []byte) ([]byte, error) {
-	ns.asks.Add(1)
 	ns.mu.Lock()
 	e, deaf := ns.all[node], ns.deaf[node]
 	ns.mu.Unlock()
@@ -381,5 +420,105 @@ func TestNotOwnerBeforeAdmission(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("node b owns every partition")
+	}
+}
+
+// A node that stands still is declared dead, and another serves its partitions. When it goes
+// on, it answers neither what it knew before, nor does a write land that was under way.
+func TestNodeStandsStill(t *testing.T) {
+	ns := newNodes(t)
+	ns.start("a")
+	ns.start("b")
+	ns.meet()
+	c := ns.container("c", "100", 8)
+	keys := spread(c)
+	for _, pk := range keys {
+		if _, err := ns.put("a", "c", pk, "x", `"v":"old"`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := ns.owners(c)["a"]; n == 0 {
+		t.Fatal("node a owns nothing")
+	}
+	ns.links["a"].open.Lock()
+	type result struct {
+		pk  string
+		a   Answer
+		err error
+	}
+	reads, writes := make(chan result, len(keys)), make(chan result, len(keys))
+	for _, pk := range keys {
+		go func() {
+			a, err := ns.read("a", "c", pk, "x")
+			reads <- result{pk, a, err}
+		}()
+		go func() { // straight into the partition: its moment was taken before
+			a, err := ns.all["a"].WriteItem(context.Background(), &Request{Target: item("c", pk, "late"), Op: store.Create, Body: body(pk, "late", "")})
+			writes <- result{pk, a, err}
+		}()
+	}
+	for _, pk := range keys { // until b serves all
+		for began := time.Now(); ; {
+			_, err := ns.all["b"].WriteItem(context.Background(), &Request{Target: item("c", pk, "x"), Op: store.Upsert, Body: body(pk, "x", `"v":"new"`)})
+			if err == nil {
+				break
+			}
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("b does not take %s over: %v", pk, err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	ns.links["a"].open.Unlock()
+	for range keys {
+		if r := <-reads; r.err != nil || !strings.Contains(string(r.a.Body), "new") {
+			t.Errorf("a read of %s at the node that stood still: %s, %v", r.pk, r.a.Body, r.err)
+		}
+	}
+	for range keys {
+		r := <-writes
+		_, err := ns.read("b", "c", r.pk, "late")
+		if done := r.err == nil; done != (err == nil) {
+			t.Errorf("a write of %s that was under way: %v, and then a read: %v", r.pk, r.err, err)
+		}
+	}
+}
+
+// Partitions move to a node that joins, while clients write and read, and no write is lost.
+func TestRebalance(t *testing.T) {
+	ns := newNodes(t)
+	ns.settled = 100 * time.Millisecond
+	ns.start("a")
+	c := ns.container("c", "null", 12)
+	keys := spread(c)
+	for _, pk := range keys {
+		if _, err := ns.put("a", "c", pk, "x", `"n":0`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ns.start("b")
+	ns.meet()
+	want := 0
+	for i := range c.Ranges {
+		if name, _, err := ns.all["a"].node.Preferred(store.OwnerKey(c.RID, i)); err == nil && name == "b" {
+			want++
+		}
+	}
+	written := make([]int, len(keys))
+	began := time.Now()
+	for n := 1; ns.owners(c)["b"] < want && time.Since(began) < 20*time.Second; n++ {
+		for i, pk := range keys {
+			if _, err := ns.put([]string{"a", "b"}[n%2], "c", pk, "x", fmt.Sprintf(`"n":%d`, n)); err != nil {
+				t.Fatalf("write of %s: %v", pk, err)
+			}
+			written[i] = n
+			a, err := ns.read([]string{"b", "a"}[n%2], "c", pk, "x")
+			if err != nil || !strings.Contains(string(a.Body), fmt.Sprintf(`"n":%d,`, n)) {
+				t.Fatalf("read of %s after write %d: %s, %v", pk, n, a.Body, err)
+			}
+		}
+	}
+	if got := ns.owners(c)["b"]; want == 0 || got != want {
+		t.Errorf("node b has %d partitions, want %d", got, want)
 	}
 }
