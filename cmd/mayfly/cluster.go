@@ -23,9 +23,9 @@ import (
 type clusterCommand struct {
 	running
 
-	Status clusterStatus `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
+	Status   clusterStatus   `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
 	Finalize clusterFinalize `cmd:"" help:"Migrate the data in a storage engine to the format of this version, while no node runs."`
-	Drain  clusterDrain  `cmd:"" help:"Have a node give its partitions to the others, before it is stopped. It serves again when it is restarted."`
+	Drain    clusterDrain    `cmd:"" help:"Have a node give its partitions to the others, before it is stopped. It serves again when it is restarted."`
 }
 
 type (
