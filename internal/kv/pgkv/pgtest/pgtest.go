@@ -114,12 +114,12 @@ cat >/dev/null; kill -QUIT $!; wait; rm -rf "$2"`
 		return "", err
 	}
 	_ = in.Close()
-	end = out
+	ends = append(ends, out)
 	return dir, ready(dir)
 }
 
-// end is the end of the pipe that keeps the server running.
-var end *os.File
+// ends keeps the ends of the pipes open that keep servers running.
+var ends []*os.File
 
 // programs finds the directory of the server's programs.
 func programs() (string, error) {
