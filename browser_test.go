@@ -223,7 +223,6 @@ func (b *browser) await(condition string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	b.shoot("failed")
 	b.t.Fatalf("the page never had: %s\nit shows: %.2000v", condition, b.eval(`document.body.innerText`))
 }
 
@@ -258,6 +257,13 @@ func (b *browser) write(label, text string) {
 	b.call("Input.insertText", map[string]any{"text": text}, nil)
 }
 
+// upload chooses a file with the given text.
+func (b *browser) upload(label, name, text string) {
+	b.t.Helper()
+	b.await(field(label))
+	b.eval(fmt.Sprintf(`(f => { const d = new DataTransfer(); d.items.add(new File([%s], %s)); f.files = d.files; f.dispatchEvent(new Event("change")) })(%s)`, literal(text), literal(name), field(label)))
+}
+
 // shows waits until the page shows a text.
 func (b *browser) shows(text string) {
 	b.t.Helper()
@@ -281,9 +287,26 @@ func (b *browser) resize(width, height int, dark bool) {
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// shoot takes a screenshot, if screenshots are wanted.
+// audit finds controls without a name, pictures without a text, and tables without heads.
+func (b *browser) audit(where string) {
+	b.t.Helper()
+	found := b.eval(`[
+		...[...document.querySelectorAll("button, a[href], input, select, textarea, [role=region], dialog")].filter(e => e.checkVisibility() &&
+			!(e.ariaLabel || e.labels?.length && [...e.labels].some(l => l.innerText.trim()) || !/^(INPUT|SELECT|TEXTAREA|DIALOG)$/.test(e.tagName) && e.role !== "region" && e.innerText.trim())).map(e => "no name: " + e.outerHTML.slice(0, 200)),
+		...[...document.querySelectorAll("img:not([alt]), svg[role=img]:not([aria-label])")].map(e => "no text: " + e.outerHTML.slice(0, 200)),
+		...[...document.querySelectorAll("table")].filter(e => !e.querySelector("th")).map(e => "no heads: " + e.outerHTML.slice(0, 200)),
+		...(document.querySelectorAll("main").length === 1 && document.querySelectorAll("h1").length === 1 ? [] : ["not one main part with one heading"]),
+		...[...document.querySelectorAll("[id]")].filter(e => document.querySelectorAll("#" + CSS.escape(e.id)).length > 1).map(e => "twice: " + e.id),
+	].join("\n")`)
+	if found != "" {
+		b.t.Errorf("%s is hard to use without sight or mouse:\n%v", where, found)
+	}
+}
+
+// shoot audits the page, and takes a screenshot if screenshots are wanted.
 func (b *browser) shoot(name string) {
 	b.t.Helper()
+	b.audit(name)
 	dir := os.Getenv(screenshots)
 	if dir == "" {
 		return

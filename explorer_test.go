@@ -82,6 +82,7 @@ func TestExplorerFromTheStart(t *testing.T) {
 	}
 
 	// Several at once.
+	b.await(`document.querySelector("main table")?.innerText.includes("from elsewhere") || document.querySelector("main table")?.innerText.includes("51")`)
 	b.eval(`document.querySelector("[aria-label='Select long']").click()`)
 	b.press("Never expire")
 	b.shows("1 changed.")
@@ -129,6 +130,45 @@ func TestExplorerFromTheStart(t *testing.T) {
 	if got := s.must(t, 200, "GET", "/dbs/shop/colls/carts", "", nil).object(t); got["defaultTtl"] != 7200.0 {
 		t.Errorf("the container is %v", got)
 	}
+
+	// The change feed, while it goes on.
+	b.press("Change feed")
+	b.press("Follow")
+	b.shows("forever")
+	s.must(t, 200, "PUT", "/dbs/shop/colls/carts/docs/forever", `{"id":"forever","customer":"bob","price":8,"ttl":-1}`, pk("bob"))
+	b.shows("price: 7 → 8")
+	b.shoot("feed")
+
+	// A stored procedure.
+	b.press("Scripts")
+	b.press("New stored procedure")
+	b.write("Name", "hello")
+	b.press("Save")
+	b.press("Run hello…")
+	b.write("Partition key", "ada")
+	b.write("Arguments", `["Ada"]`)
+	b.press("Run")
+	b.shows(`"Hello, Ada"`)
+	b.shoot("scripts")
+	b.press("Cancel")
+
+	// Export, and import of a file with a row that cannot be one.
+	b.press("Import and export")
+	b.press("Export")
+	b.shows("3 items exported.")
+	b.upload("File to import", "more.jsonl", `{"id":"in-1","customer":"eve"}`+"\n"+`{"id":"long","customer":"ada"}`+"\n"+`nonsense`+"\n"+`{"id":"in-2","customer":"eve"}`+"\n")
+	b.press("Import")
+	b.shows("2 items imported, 2 rejected.")
+	b.shows("Save what was rejected")
+	b.shoot("import")
+	s.must(t, 200, "GET", "/dbs/shop/colls/carts/docs/in-2", "", pk("eve"))
+	b.upload("File to import", "more.csv", "id,customer,price,note\r\ncsv-1,eve,5,\"a, \"\"b\"\"\"\r\n")
+	b.press("Import")
+	b.shows("1 items imported, 0 rejected.")
+	if got := s.must(t, 200, "GET", "/dbs/shop/colls/carts/docs/csv-1", "", pk("eve")).object(t); got["price"] != 5.0 || got["note"] != `a, "b"` {
+		t.Errorf("the row of CSV became %v", got)
+	}
+
 	b.press("Settings")
 	b.shows("Delete this container…")
 	b.press("Overview")

@@ -8,10 +8,14 @@ import { overview } from "./overview.js";
 import { itemsView } from "./items.js";
 import { queryView } from "./query.js";
 import { ttlView } from "./ttl.js";
+import { feedView } from "./feed.js";
+import { transferView } from "./transfer.js";
+import { scriptsView } from "./scripts.js";
 import { settingsView } from "./settings.js";
 
 const views = {
-  items: ["Items", itemsView], query: ["Query", queryView], ttl: ["Time to live", ttlView], settings: ["Settings", settingsView],
+  items: ["Items", itemsView], query: ["Query", queryView], ttl: ["Time to live", ttlView], feed: ["Change feed", feedView],
+  transfer: ["Import and export", transferView], scripts: ["Scripts", scriptsView], settings: ["Settings", settingsView],
 };
 
 const app = document.getElementById("app");
@@ -152,10 +156,33 @@ async function show() {
 
 addEventListener("hashchange", () => { if (session?.signedIn) show(); });
 addEventListener("keydown", e => {
+  if (e.key === "k" && (e.ctrlKey || e.metaKey) && session?.signedIn && !document.querySelector("dialog")) { e.preventDefault(); palette(); return; }
+  if (e.key === "?" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "") && !document.querySelector("dialog")) { e.preventDefault(); help(); return; }
   if (e.key !== "/" || e.ctrlKey || e.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "")) return;
   const filter = document.getElementById("filter");
   if (filter) { e.preventDefault(); filter.focus(); }
 });
+
+/** Goes to a container by a part of its name. */
+function palette() {
+  const name = el("input", { list: "places", required: true, autocomplete: "off" });
+  const places = databases.flatMap(d => d.containers.flatMap(c => Object.entries(views).map(([view, [title]]) => [`${d.id} / ${c.id}: ${title}`, address(d.id, c.id, view)])));
+  ask({
+    title: "Go to", ok: "Go", body: [labelled("Container and view", name), el("datalist", { id: "places" }, places.map(([text]) => el("option", { value: text })))],
+    submit: () => {
+      const text = name.value.toLowerCase();
+      const found = places.find(([p]) => p.toLowerCase() === text) ?? places.find(([p]) => p.toLowerCase().includes(text));
+      if (!found) throw new Error("There is no such container.");
+      location.hash = found[1];
+      return true;
+    },
+  }).catch(complain);
+}
+
+function help() {
+  const keys = [["Ctrl+K", "go to a container"], ["/", "filter the items"], ["Ctrl+Enter", "run the query"], ["Ctrl+Space", "take the first completion"], ["Esc", "close a dialog"], ["?", "this help"]];
+  ask({ title: "Keys", ok: "Close", body: el("table", {}, el("tbody", {}, keys.map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, what))))) }).catch(complain);
+}
 
 // Making and dropping.
 

@@ -33,7 +33,9 @@ export function draw(tag, props = {}, ...children) {
 /** Shows a message for some seconds. It is also read out. */
 export function toast(text, bad = false) {
   const e = el("div", { class: bad ? "toast bad" : "toast" }, text);
-  document.getElementById("toasts").append(e);
+  const all = document.getElementById("toasts");
+  all.append(e);
+  while (all.children.length > 3) all.firstChild.remove();
   setTimeout(() => e.remove(), bad ? 9000 : 4000);
 }
 

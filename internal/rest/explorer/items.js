@@ -70,7 +70,7 @@ export async function itemsView(main, ctx) {
     try {
       do { // a page may be empty where the query goes on
         const page = await api.query(db, container.id, text, { parameters, continuation, max: PAGE, signal });
-        items = items.concat(page.rows);
+        for (const item of page.rows) items.push(item);
         charge += page.charge;
         continuation = page.continuation;
       } while (items.length === 0 && continuation);
@@ -138,6 +138,7 @@ export async function itemsView(main, ctx) {
       el("td", {}, el("button", { class: "link", onclick: doing(async () => { if (await editItem(ctx, item)) await load(); }) }, item.id)),
       el("td", {}, left, " ", badge),
       (columns ?? []).map(c => { const v = item[c]; return el("td", {}, v === undefined ? "" : typeof v === "string" ? v : JSON.stringify(v)); }));
+    tr.item = item;
     tr.left = left;
     tr.badge = badge;
     drawn.set(item._rid, tr);
@@ -190,15 +191,12 @@ export async function itemsView(main, ctx) {
   }
 
   function tick() {
-    for (const [rid, tr] of drawn) {
-      const item = items.find(i => i._rid === rid);
-      if (item && !tr.classList.contains("gone")) count1(item, tr);
-    }
+    for (const tr of drawn.values()) if (!tr.classList.contains("gone")) count1(tr.item, tr);
   }
 
   /** Asks the server for the exact deadlines of the rows that are drawn. */
   function lookUp() {
-    const due = () => items.find(i => drawn.has(i._rid) && !known.has(i._rid) && !deadline(i).exact);
+    const due = () => [...drawn.values()].map(tr => tr.item).find(i => !known.has(i._rid) && !deadline(i).exact);
     lookUp.busy ??= 0;
     while (lookUp.busy < LOOKUPS) {
       const item = due();

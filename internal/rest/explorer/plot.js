@@ -4,12 +4,14 @@
 
 import { draw, el, table } from "./dom.js";
 
-const W = 640, H = 190, LEFT = 46, BOTTOM = 22, TOP = 8;
+const LEFT = 46, BOTTOM = 22, TOP = 8;
+/** Width and height: of bars, which have a row of their own, and of a line, which has others beside it. */
+const wide = [960, 210], narrow = [330, 130];
 
 /** A number of few digits. */
 export const brief = n => n >= 1e6 ? `${(n / 1e6).toFixed(1)}M` : n >= 1e4 ? `${Math.round(n / 1e3)}k` : n >= 10 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
 
-function frame(label, most, ticks) {
+function frame(label, most, ticks, [W, H]) {
   const svg = draw("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label });
   for (const part of [0, .5, 1]) {
     const y = TOP + (H - TOP - BOTTOM) * (1 - part);
@@ -31,7 +33,7 @@ function twin(heads, rows) {
  */
 export function bars({ label, heads, names, bars, others, ticks }) {
   const most = Math.max(1, ...bars, ...(others ?? []));
-  const svg = frame(label, most, ticks), step = (W - LEFT) / bars.length, room = H - TOP - BOTTOM;
+  const [W, H] = wide, svg = frame(label, most, ticks, wide), step = (W - LEFT) / bars.length, room = H - TOP - BOTTOM;
   const rect = (cls, n, i) => n > 0 && svg.append(draw("rect", { class: cls, x: LEFT + i * step + 1, y: TOP + room * (1 - n / most), width: Math.max(1, step - 2), height: room * n / most },
     draw("title", {}, `${names[i]}: ${n}`)));
   bars.forEach((n, i) => rect("bar-a", n, i));
@@ -42,7 +44,7 @@ export function bars({ label, heads, names, bars, others, ticks }) {
 /** A line over time. */
 export function line({ label, heads, names, values, ticks }) {
   const most = Math.max(1, ...values);
-  const svg = frame(label, most, ticks), room = H - TOP - BOTTOM;
+  const [W, H] = narrow, svg = frame(label, most, ticks, narrow), room = H - TOP - BOTTOM;
   const x = i => LEFT + (W - LEFT) * (values.length < 2 ? 1 : i / (values.length - 1)), y = n => TOP + room * (1 - n / most);
   const points = values.length === 1 ? `${LEFT},${y(values[0])} ${W},${y(values[0])}` : values.map((n, i) => `${x(i).toFixed(1)},${y(n).toFixed(1)}`).join(" ");
   svg.append(draw("polyline", { class: "line-a", points }));
