@@ -20,6 +20,7 @@
 //	's' 'n' {name}            -> a node of a shared engine (package cluster)
 //	's' 'k'                   -> root of the certificates of a shared engine's nodes (JSON)
 //	's' 't'                   -> the clock row of a shared engine (clock.Shared)
+//	's' 'w' {lower}           -> upper, of a range of rows to be swept (package store)
 //	's' 'r'                   -> how far a rewind of the clock is, only while one is under way
 //
 // Numbers are big-endian, and four bytes unless something else is said.
@@ -37,8 +38,9 @@ var (
 	RewindKey    = []byte("sr")
 	RootKey      = []byte("sk")
 	TimeKey      = []byte("st")
-	// NodePrefix is the start of all node rows.
-	NodePrefix = []byte("sn")
+	// NodePrefix is the start of all node rows, and SweepPrefix of all sweep rows.
+	NodePrefix  = []byte("sn")
+	SweepPrefix = []byte("sw")
 )
 
 // SequenceKey is the row that changes with every change of the catalog.

@@ -434,17 +434,14 @@ func (c *Catalog) version(r, owner, was Any, w *Write, last *sequence) error {
 	return nil
 }
 
-// Delete removes a resource and everything below it. The caller's batch deletes the items
-// of containers in the same commit.
-func (c *Catalog) Delete(ctx context.Context, r Any, ifMatch string, b *kv.Batch) error {
-	callers := b.Len()
-	return c.change(func() error {
-		b.Truncate(callers)
-		return c.delete(ctx, r.Common(), ifMatch, b)
-	})
+// Delete removes a resource and everything below it. also, if it is not nil, adds to the
+// commit the removal of items of containers; now is the resource as it is at the commit. It
+// may be called again if another process changes the catalog meanwhile.
+func (c *Catalog) Delete(ctx context.Context, r Any, ifMatch string, also func(b *kv.Batch, now Any)) error {
+	return c.change(func() error { return c.delete(ctx, r.Common(), ifMatch, also) })
 }
 
-func (c *Catalog) delete(ctx context.Context, r *Resource, ifMatch string, b *kv.Batch) error {
+func (c *Catalog) delete(ctx context.Context, r *Resource, ifMatch string, also func(b *kv.Batch, now Any)) error {
 	k, p, old := r.kind, r.path, c.state.Load()
 	now := old.at(k, p)
 	if now == nil {
@@ -453,13 +450,16 @@ func (c *Catalog) delete(ctx context.Context, r *Resource, ifMatch string, b *kv
 	if !Matches(ifMatch, now.Common().ETag) {
 		return ErrPrecondition
 	}
-	next := *old
+	next, b := *old, kv.Batch{}
 	below := &next.altered(kinds[k].owner, p).Common().below[k]
 	*below = (*below).clone()
 	(*below).remove(now)
-	now.Common().deleteRows(b)
-	now.Common().walk(func(_ *Resource, r Any) { r.Common().deleteRows(b) })
-	return c.commit(ctx, b, old, &next)
+	if also != nil {
+		also(&b, now)
+	}
+	now.Common().deleteRows(&b)
+	now.Common().walk(func(_ *Resource, r Any) { r.Common().deleteRows(&b) })
+	return c.commit(ctx, &b, old, &next)
 }
 
 // parseResource parses the body of a write and its name, and reports missing properties.

@@ -26,8 +26,28 @@ func (c *Catalog) CreateDatabase(ctx context.Context, body []byte, t Throughput,
 	return d, err
 }
 
+// plus adds the operations of a batch to another one.
+func plus(b *kv.Batch) func(*kv.Batch, Any) {
+	return func(to *kv.Batch, _ Any) {
+		for op := range b.Ops {
+			switch op.Kind {
+			case kv.OpSet:
+				to.Set(op.Key, op.Value)
+			case kv.OpDelete:
+				to.Delete(op.Key, int(op.SizeHint))
+			case kv.OpDeleteRange:
+				to.DeleteRange(op.Key, op.Value)
+			case kv.OpRequire:
+				to.Require(op.Key, op.Value)
+			case kv.OpRequireAbsent:
+				to.RequireAbsent(op.Key)
+			}
+		}
+	}
+}
+
 func (c *Catalog) DeleteDatabase(ctx context.Context, rid DatabaseRID, ifMatch string, b *kv.Batch) error {
-	return c.Delete(ctx, &Database{Resource: Resource{kind: Databases, path: path{uint64(rid)}}}, ifMatch, b)
+	return c.Delete(ctx, &Database{Resource: Resource{kind: Databases, path: path{uint64(rid)}}}, ifMatch, plus(b))
 }
 
 // containerAt returns the address of a container, or of its database's containers.
@@ -51,7 +71,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, rid ContainerRID, body, 
 
 func (c *Catalog) DeleteContainer(ctx context.Context, rid ContainerRID, ifMatch string, b *kv.Batch) error {
 	p := path{uint64(rid.Database), uint64(rid.Container)}
-	return c.Delete(ctx, &Container{Resource: Resource{kind: Containers, path: p}}, ifMatch, b)
+	return c.Delete(ctx, &Container{Resource: Resource{kind: Containers, path: p}}, ifMatch, plus(b))
 }
 
 func (c *Catalog) WriteUser(ctx context.Context, db DatabaseRID, w Write) (*User, bool, error) {
@@ -75,7 +95,7 @@ func (c *Catalog) remove(ctx context.Context, a Address) error {
 	if err != nil {
 		return err
 	}
-	return c.Delete(ctx, r, "", &kv.Batch{})
+	return c.Delete(ctx, r, "", nil)
 }
 
 // udfAt returns the address of a function, or of its container's functions.

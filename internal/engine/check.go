@@ -38,6 +38,9 @@ func Check(db kv.DB, progress func(c *catalog.Container), report func(problem st
 		return totals, err
 	}
 	defer snap.Close()
+	if snap, err = store.WithoutSwept(snap); err != nil {
+		return totals, err
+	}
 	if err := cat.Check(snap, report); err != nil {
 		return totals, err
 	}

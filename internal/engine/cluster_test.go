@@ -60,25 +60,35 @@ func (g *gate) Commit(ctx context.Context, b *kv.Batch) error {
 func startNodes(t *testing.T, names ...string) *nodes {
 	t.Helper()
 	ns := newNodes(t)
+	ns.begin(names...)
+	return ns
+}
+
+// begin starts nodes, and stops the clock.
+func (ns *nodes) begin(names ...string) {
+	ns.t.Helper()
 	for _, name := range names {
 		ns.start(name)
 	}
 	ns.meet()
 	if err := ns.all[names[0]].Clock().Freeze(); err != nil {
-		t.Fatal(err)
+		ns.t.Fatal(err)
 	}
-	return ns
 }
 
 // newNodes returns an empty store for nodes.
 func newNodes(t *testing.T) *nodes {
 	t.Helper()
-	ns := &nodes{t: t, all: map[string]*Engine{}, deaf: map[string]bool{}, links: map[string]*gate{}, settled: time.Hour}
 	if os.Getenv(lane) == "" {
-		ns.db = kvtest.NewModel()
-	} else {
-		ns.db = newDB(t).(standing).DB
+		return newNodesOn(t, kvtest.NewModel())
 	}
+	return newNodesOn(t, newDB(t).(standing).DB)
+}
+
+// newNodesOn returns no nodes yet, on an empty store.
+func newNodesOn(t *testing.T, db kv.DB) *nodes {
+	t.Helper()
+	ns := &nodes{t: t, db: db, all: map[string]*Engine{}, deaf: map[string]bool{}, links: map[string]*gate{}, settled: time.Hour}
 	t.Cleanup(func() {
 		for _, e := range ns.all {
 			if err := e.Close(); err != nil {

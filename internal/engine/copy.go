@@ -112,6 +112,9 @@ func Copy(ctx context.Context, o CopyOptions) (CopyProgress, error) {
 		return c.progress, err
 	}
 	defer snap.Close()
+	if snap, err = store.WithoutSwept(snap); err != nil {
+		return c.progress, err
+	}
 	if err := c.prepare(ctx, snap); err != nil {
 		return c.progress, err
 	}

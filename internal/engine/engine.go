@@ -244,6 +244,9 @@ func Open(o Options) (*Engine, error) {
 	if e.node != nil {
 		works = append(works, e.keepUp)
 	}
+	if e.db.Far() {
+		works = append(works, e.keepSweeping)
+	}
 	for _, work := range works {
 		e.background.Go(func() { work(ctx) })
 	}

@@ -130,17 +130,22 @@ func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) 
 		return catalog.ErrPrecondition
 	}
 	var (
-		b          kv.Batch
 		database   catalog.DatabaseRID
 		containers []*catalog.Container
 	)
 	switch r := r.(type) {
 	case *catalog.Database:
 		database, containers = r.RID, r.Containers()
-		store.DropDatabase(&b, r.RID)
 	case *catalog.Container:
 		database, containers = r.RID.Database, []*catalog.Container{r}
-		store.DropContainer(&b, r.RID)
+	}
+	drop := func(b *kv.Batch, now catalog.Any) {
+		switch now := now.(type) {
+		case *catalog.Database:
+			store.DropDatabase(b, e.db.Far(), now)
+		case *catalog.Container:
+			store.DropContainer(b, e.db.Far(), now)
+		}
 	}
 	for _, c := range containers {
 		e.closePartitions(c)
@@ -149,7 +154,7 @@ func (e *Engine) Delete(ctx context.Context, a catalog.Address, ifMatch string) 
 	if database != 0 {
 		defer e.meters.follow(database)
 	}
-	if err := e.changed(e.catalog.Delete(ctx, r, ifMatch, &b)); err != nil {
+	if err := e.changed(e.catalog.Delete(ctx, r, ifMatch, drop)); err != nil {
 		return err
 	}
 	if len(containers) > 0 {

@@ -280,5 +280,9 @@ func (w *world) rowsOf(c *catalog.Container) int {
 	rid := []byte{
 		0, 0, byte(c.RID.Database >> 8), byte(c.RID.Database), 0, 0, byte(c.RID.Container >> 8), byte(c.RID.Container),
 	}
+	if w.db.Far() {
+		_, err := w.e.sweep(context.Background())
+		w.must(err)
+	}
 	return w.partitionRows()[string(rid)]
 }

@@ -51,7 +51,9 @@ func (b *Batch) Delete(key []byte, sizeHint int) {
 }
 
 // DeleteRange removes every key k with lower <= k < upper; nothing, if upper is not above
-// lower. It is meant for long runs of keys: an engine may have to flush for each range.
+// lower. An engine that is near may have to flush for each range, so it is meant for long
+// runs of keys. On one that is far it is a transaction of all those rows, so it is meant for
+// runs that are known to be bounded; longer ones are left to DB.Sweep.
 func (b *Batch) DeleteRange(lower, upper []byte) { b.add(OpDeleteRange, lower, upper, 0) }
 
 // Require makes the commit fail with ErrConflict unless key holds value.

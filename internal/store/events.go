@@ -117,7 +117,7 @@ const pruneEveryMs = 10 * 60 * 1000
 func (w *writer) prune(beforeMs int64) {
 	if beforeMs > 0 {
 		lower, _ := w.p.prefix.space(eventSpace)
-		w.batch.DeleteRange(lower, w.p.prefix.appendEventKey(nil, EventKey{GoneMs: beforeMs}))
+		removeRange(w.batch, w.p.far, lower, w.p.prefix.appendEventKey(nil, EventKey{GoneMs: beforeMs}))
 	}
 }
 

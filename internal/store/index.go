@@ -121,7 +121,7 @@ func (w *writer) removeTerm(term []byte, first, last uint64) {
 // dropGenerations removes the index rows of all generations before the present.
 func (w *writer) dropGenerations() {
 	lower, _ := w.p.prefix.space(indexSpace)
-	w.batch.DeleteRange(lower, w.p.prefix.appendIndexStart(nil, w.meta.Generation))
+	removeRange(w.batch, w.p.far, lower, w.p.prefix.appendIndexStart(nil, w.meta.Generation))
 }
 
 // derive computes the unique keys and the entries of an item that was read.

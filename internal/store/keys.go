@@ -94,19 +94,32 @@ func IsIndexKey(key []byte) bool {
 	return len(key) > prefixBytes && key[0] == partitionTag && key[prefixBytes] == indexSpace
 }
 
-// DropContainer adds to b the removal of all rows of the container.
-func DropContainer(b *kv.Batch, c catalog.ContainerRID) {
-	drop(b, c, catalog.ContainerRID{Database: c.Database, Container: c.Container + 1})
+// DropContainer adds to b the removal of all rows of the container. If the engine is far,
+// they are swept later, but for the owner rows, so that no owner can write any more.
+func DropContainer(b *kv.Batch, far bool, c *catalog.Container) {
+	dropOwners(b, far, c)
+	drop(b, far, c.RID, catalog.ContainerRID{Database: c.RID.Database, Container: c.RID.Container + 1})
 }
 
-// DropDatabase adds to b the removal of all rows of the database.
-func DropDatabase(b *kv.Batch, d catalog.DatabaseRID) {
-	drop(b, catalog.ContainerRID{Database: d}, catalog.ContainerRID{Database: d + 1})
+// DropDatabase adds to b the removal of all rows of the database, as DropContainer does.
+func DropDatabase(b *kv.Batch, far bool, d *catalog.Database) {
+	for _, c := range d.Containers() {
+		dropOwners(b, far, c)
+	}
+	drop(b, far, catalog.ContainerRID{Database: d.RID}, catalog.ContainerRID{Database: d.RID + 1})
 }
 
-func drop(b *kv.Batch, from, to catalog.ContainerRID) {
+func dropOwners(b *kv.Batch, far bool, c *catalog.Container) {
+	for i := range c.Ranges {
+		if far {
+			b.Delete(OwnerKey(c.RID, i), 0)
+		}
+	}
+}
+
+func drop(b *kv.Batch, far bool, from, to catalog.ContainerRID) {
 	first, end := partitionPrefix(from, 0), partitionPrefix(to, 0)
-	b.DeleteRange(first[:], end[:])
+	removeRange(b, far, first[:], end[:])
 }
 
 // space returns the bounds of all keys of one kind.

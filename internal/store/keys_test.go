@@ -189,11 +189,11 @@ func TestDropsCoverWholeContainers(t *testing.T) {
 			p := partitionPrefix(c, index)
 			for _, key := range [][]byte{p[:], p.metaKey(), p.appendKey(nil, idSpace, bytes.Repeat([]byte{0xff}, 5))} {
 				var container, database kv.Batch
-				DropContainer(&container, target)
+				DropContainer(&container, false, &catalog.Container{RID: target})
 				if got, want := covers(&container, key), c == target; got != want {
 					t.Errorf("drop of container %v: key %x is covered %v, want %v", target, key, got, want)
 				}
-				DropDatabase(&database, target.Database)
+				DropDatabase(&database, false, &catalog.Database{RID: target.Database})
 				if got, want := covers(&database, key), c.Database == target.Database; got != want {
 					t.Errorf("drop of database %v: key %x is covered %v, want %v", target.Database, key, got, want)
 				}

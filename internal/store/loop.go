@@ -437,7 +437,7 @@ func (w *writer) finish() error {
 		w.dropGenerations()
 		w.dropOld = false
 	}
-	w.log.flush(w.batch, x)
+	w.log.flush(w.batch, w.p.far, x, w.meta.LSN)
 	w.meta.Commits++
 	w.batch.Set(x.metaKey(), w.meta.encode())
 	w.marked = w.meta.Marks

@@ -104,11 +104,11 @@ func (l *changeLog) adopt(c *catalog.Container, m *meta) {
 	l.on = on
 }
 
-// flush adds a changed state of the log to the batch, or the removal of the log.
-func (l *changeLog) flush(b *kv.Batch, x *prefix) {
+// flush adds a changed state of the log to the batch, or the removal of the log, whose last
+// row is of lsn or earlier. A log that begins later has later rows.
+func (l *changeLog) flush(b *kv.Batch, far bool, x *prefix, lsn uint64) {
 	if l.drop {
-		lower, upper := x.space(logSpace)
-		b.DeleteRange(lower, upper)
+		removeRange(b, far, x.appendLogKey(nil, 0, 0), x.appendLogKey(nil, lsn+1, 0))
 		b.Delete(x.logStateKey(), logStateBytes)
 		l.drop = false
 	}

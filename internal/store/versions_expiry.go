@@ -91,7 +91,7 @@ func (pl *plan) logExpired(w *writer) error {
 		}
 	}
 	if l.dirty && w.batch.Len() == 0 { // the state alone is worth a commit
-		l.flush(w.batch, &w.p.prefix)
+		l.flush(w.batch, w.p.far, &w.p.prefix, w.meta.LSN)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (s stored) logDue(c *catalog.Container) (int64, error) {
 // pruneLog removes the rows of the log up to an lsn.
 func (w *writer) pruneLog(lsn uint64) {
 	if l := &w.log; l.on && lsn > l.state.From {
-		w.batch.DeleteRange(w.p.prefix.appendLogKey(nil, 0, 0), w.p.prefix.appendLogKey(nil, lsn+1, 0))
+		removeRange(w.batch, w.p.far, w.p.prefix.appendLogKey(nil, 0, 0), w.p.prefix.appendLogKey(nil, lsn+1, 0))
 		l.state.From, l.dirty = lsn, true
 	}
 }
