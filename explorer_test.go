@@ -5,7 +5,10 @@
 package mayfly
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -187,6 +190,87 @@ func TestExplorerFromTheStart(t *testing.T) {
 	if cookies := b.eval(`document.cookie`); cookies != "" {
 		t.Errorf("scripts see the cookie %v", cookies)
 	}
+}
+
+// The certificate that the explorer offers is the one that clients must trust.
+func TestExplorerOffersTheCertificate(t *testing.T) {
+	s := serveTest(t, Options{Memory: true})
+	get := func(client *http.Client, url string) []byte {
+		t.Helper()
+		res, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("%s: %s, %v", url, res.Status, err)
+		}
+		return body
+	}
+	trusted := x509.NewCertPool()
+	if !trusted.AppendCertsFromPEM(get(s.client, "http://"+s.addr+"/_explorer/emulator.pem")) {
+		t.Fatal("it is no certificate")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}
+	defer transport.CloseIdleConnections()
+	get(&http.Client{Transport: transport, Timeout: waitLimit}, "https://"+s.addr+"/_mayfly/health")
+}
+
+// A link signs a browser in, and is not kept in its address. A read-only key shows no buttons
+// that change anything.
+func TestExplorerLinksAndReadOnlyKeys(t *testing.T) {
+	b := startBrowser(t)
+	const readOnly = "cmVhZC1vbmx5IGtleSB0aGF0IGlzIGxvbmcgZW5vdWdo"
+	s := serveTest(t, Options{Memory: true, TestClock: true, ReadOnlyKey: readOnly})
+	s.must(t, 201, "POST", "/dbs", `{"id":"shop"}`, nil)
+	s.must(t, 201, "POST", "/dbs/shop/colls", `{"id":"carts","partitionKey":{"paths":["/customer"],"version":2},"defaultTtl":60}`, nil)
+	const items = 1000
+	for i := range items {
+		s.must(t, 201, "POST", "/dbs/shop/colls/carts/docs", fmt.Sprintf(`{"id":"item-%04d","customer":"ada"}`, i), pk("ada"))
+	}
+	r, err := http.NewRequest("POST", "http://"+s.addr+"/_mayfly/explorer", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.Key())
+	a, err := s.do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.visit("http://" + s.addr + a.object(t)["path"].(string))
+	b.shows("shop / carts")
+	if at := b.eval("location.href"); at != "http://"+s.addr+"/_explorer/" {
+		t.Errorf("the address is %v", at)
+	}
+	b.press("Sign out")
+	b.write("Or sign in with another key of this server", "bm9uc2Vuc2U=")
+	b.press("Sign in")
+	b.shows("This is not a key of this server.")
+	b.write("Or sign in with another key of this server", readOnly)
+	b.press("Sign in")
+	b.shows("read-only")
+	b.lacks("New database")
+
+	// A long list draws the rows that are visible, and reads on as it is scrolled.
+	b.press("shop / carts")
+	b.shows("item-0000")
+	b.lacks("New item")
+	b.await(`(l => { l.scrollTop = l.scrollHeight; return l.innerText.includes("item-0999") })(document.querySelector(".list"))`)
+	if n := b.eval(`document.querySelectorAll("tbody tr").length`).(float64); n > 100 {
+		t.Errorf("%v rows are drawn", n)
+	}
+	b.shoot("scrolled")
+
+	// The countdown runs by itself, and the item fades once its deadline is over.
+	b.await(`/\b[345]\d s\b/.test(document.querySelector(".list").innerText)`)
+	b.press("item-0999")
+	b.shows("It expires at")
+	if err := s.Clock().Advance(2 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	b.press("Close")
+	b.lacks("item-0999")
 }
 
 // Pages of other origins cannot reach the explorer, although the browser has its cookie.

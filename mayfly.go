@@ -281,6 +281,7 @@ func (s *Server) open() (err error) {
 		Service: s.handler.Service(), Memory: budget, Logger: o.Logger,
 		Unauthenticated: s.handler.Unauthenticated, Observe: s.handler.Observe,
 	})
+	s.handler.ShowCertificate(certificate)
 	s.http = rest.NewServer(s.handler, certificate, func(c *rest.Channel) { s.direct.Serve(c) }, o.Logger)
 	if s.peers != nil {
 		s.peers.Watch(s.engine.Node().Incarnation)

@@ -8,8 +8,10 @@ package rest
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
 	"embed"
 	"encoding/hex"
+	"encoding/pem"
 	"io/fs"
 	"mime"
 	"net"
@@ -29,6 +31,8 @@ const (
 	// headerExplorer is sent with every request of the explorer's scripts. A page of another
 	// origin could send it only if an answer allowed that, and none does.
 	headerExplorer = "X-Mayfly-Explorer"
+	// offeredName is where the service's emulators offer their certificate.
+	offeredName = "emulator.pem"
 	// maxSessionBody is the longest body of a request to sign in.
 	maxSessionBody = 4 << 10
 )
@@ -136,6 +140,10 @@ func (x *exchange) serveExplorer(name string) error {
 	}
 	x.setExplorerHeaders()
 	_, data := strings.CutPrefix(x.r.URL.Path, explorerAPI+"/")
+	if name == offeredName && x.h.root != nil && x.r.Method == http.MethodGet {
+		x.writeAs(http.StatusOK, "application/x-pem-file", x.h.root)
+		return nil
+	}
 	if !data && name != "session" {
 		return x.serveExplorerFile(name)
 	}
@@ -149,6 +157,14 @@ func (x *exchange) serveExplorer(name string) error {
 		return x.serveSession()
 	}
 	return x.serveExplorerData()
+}
+
+// ShowCertificate has the explorer offer the certificate that clients must trust: the last
+// of the server's chain. It is called before the first request.
+func (h *Handler) ShowCertificate(c tls.Certificate) {
+	if n := len(c.Certificate); n > 0 {
+		h.root = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[n-1]})
+	}
 }
 
 func (x *exchange) serveExplorerFile(name string) error {

@@ -62,6 +62,7 @@ type Handler struct {
 	asked          func(ctx context.Context, question []byte) ([]byte, error)
 	handle         func(*api.Call) error // Handle of package api; tests say where partitions are
 	sessions       *sessions             // of the explorer; nil if it is off
+	root           []byte                // the certificate that clients must trust, in PEM; nil if it is not known
 
 	// Every request under way holds life for reading, and Close takes it for writing: the
 	// engine must not be closed during a request.

@@ -57,6 +57,7 @@ function connect(session) {
   return el("section", { class: "card" }, el("h2", {}, "Connect"),
     el("p", {}, "The endpoint is ", el("code", {}, endpoint()), ". ",
       session.oneClick ? "The key is the well-known key of the emulators; the server prints it when it starts." : "The key is the one that the server was started with."),
-    location.protocol === "https:" && el("p", { class: "faint" }, "Clients must trust the server's certificate: mayfly cert > mayfly.pem, then for example NODE_EXTRA_CA_CERTS=mayfly.pem, SSL_CERT_FILE=mayfly.pem or curl --cacert mayfly.pem."),
+    el("p", { class: "faint" }, "Over https, clients must trust the server's certificate: ", el("a", { href: "emulator.pem", download: "mayfly.pem" }, "save it"),
+      " as mayfly.pem, then set for example NODE_EXTRA_CA_CERTS=mayfly.pem, SSL_CERT_FILE=mayfly.pem or curl --cacert mayfly.pem."),
     el("div", { class: "bar" }, choose, el("button", { onclick: doing(async () => { await navigator.clipboard.writeText(code.textContent); toast("Copied."); }) }, "Copy")), code);
 }
