@@ -49,7 +49,15 @@ func (o Options) joins(of *engine.Options) (tls.Certificate, error) {
 	if c.Node == "" {
 		return tls.Certificate{}, errors.New("a node of a cluster needs a name of its own: give it with --node")
 	}
+	if len(o.Regions) != 1 {
+		return tls.Certificate{}, errors.New("a node of a cluster is in one region: give --region once. The regions of the cluster are those of its nodes")
+	}
+	region, err := catalog.ParseRegion(o.Regions[0])
+	if err != nil {
+		return tls.Certificate{}, err
+	}
 	of.Cluster = &cluster.Options{Name: c.Node, Address: c.Peer}
+	of.Region, of.MultiWrite = region, o.MultiWrite
 	root, err := o.root(time.Now())
 	if err != nil {
 		return tls.Certificate{}, err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,12 +19,24 @@ import (
 
 // serveNode starts a node on a storage engine that others share.
 func serveNode(t *testing.T, db *kvtest.Model, name string) *testServer {
+	return serveNodeIn(t, db, name, "")
+}
+
+// serveNodeIn starts a node in a region, whose endpoint it is.
+func serveNodeIn(t *testing.T, db *kvtest.Model, name, region string, options ...func(*Options)) *testServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(Options{Cluster: &Cluster{DB: db.Another(), Node: name, Peer: "http://" + l.Addr().String()}, MemoryBytes: 256 << 20})
+	o := Options{Cluster: &Cluster{DB: db.Another(), Node: name, Peer: "http://" + l.Addr().String()}, MemoryBytes: 256 << 20}
+	if region != "" {
+		o.Regions = []string{region + "=http://" + l.Addr().String() + "/"}
+	}
+	for _, set := range options {
+		set(&o)
+	}
+	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,4 +118,108 @@ func TestEveryNodeServesEveryItem(t *testing.T) {
 		nodes[i%len(nodes)].must(t, 200, "PUT", items+"/"+id, fmt.Sprintf(`{"id":%q,"pk":%q,"wrote":9}`, id, id), pk(id))
 	}
 	read(count)
+}
+
+// TestFailoverOfTheWriteRegion: clients are told the regions of the nodes. The endpoint of one
+// takes writes, and that of another refuses them with 403/3, until the regions change places:
+// from then on all nodes say so, without a restart.
+func TestFailoverOfTheWriteRegion(t *testing.T) {
+	leaks := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
+	db := kvtest.NewModel()
+	west, east := serveNodeIn(t, db, "a", "West US"), serveNodeIn(t, db, "b", "East US")
+	west.makeContainer(t)
+	admin := func(want int, method, body string) string {
+		t.Helper()
+		r, err := http.NewRequest(method, "http://"+east.addr+"/_mayfly/cluster", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+east.Key())
+		a, err := east.do(r)
+		if err != nil || a.status != want {
+			t.Fatalf("%s: status %d, want %d, %v: %s", body, a.status, want, err, a.body)
+		}
+		return string(a.body)
+	}
+	count := 0
+	holds := func(first, second *testServer, firstName, secondName string) {
+		t.Helper()
+		for _, s := range []*testServer{first, second} {
+			account := string(s.must(t, 200, "GET", "/", "", nil).body)
+			entry := func(s *testServer, name string) string {
+				return fmt.Sprintf(`{"name":"%s","databaseAccountEndpoint":"http://%s/"}`, name, s.addr)
+			}
+			want := fmt.Sprintf(`"writableLocations":[%s],"readableLocations":[%[1]s,%s],"enableMultipleWriteLocations":false`, entry(first, firstName), entry(second, secondName))
+			if !strings.Contains(account, want) {
+				t.Errorf("the account is\n%s, want\n%s", account, want)
+			}
+		}
+		id := fmt.Sprint(count)
+		count++
+		first.must(t, 201, "POST", items, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id), pk("p"))
+		for _, s := range []*testServer{first, second} { // every region reads what was just written
+			s.must(t, 200, "GET", items+"/"+id, "", pk("p"))
+		}
+		refused := second.must(t, 403, "PUT", items+"/"+id, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id), pk("p"))
+		if got := refused.header.Get("x-ms-substatus"); got != "3" {
+			t.Errorf("a write at the second region has the sub-status %q, want 3: %s", got, refused.body)
+		}
+		second.must(t, 403, "POST", "/dbs", `{"id":"other"}`, nil)
+		// A balancer over all nodes is no region's endpoint.
+		r := second.request(t, "PUT", items+"/"+id, strings.NewReader(fmt.Sprintf(`{"id":%q,"pk":"p","n":1}`, id)), pk("p"))
+		r.Host = "localhost:1"
+		if a, err := second.do(r); err != nil || a.status != 200 {
+			t.Errorf("a write by another name: status %d, %v: %s", a.status, err, a.body)
+		}
+	}
+	holds(west, east, "West US", "East US")
+	admin(200, "POST", `{"failover":"East US"}`)
+	holds(east, west, "East US", "West US")
+	admin(200, "POST", `{"failover":"East US"}`) // it is the first already
+	holds(east, west, "East US", "West US")
+	admin(400, "POST", `{"failover":"Mars"}`)
+	admin(400, "POST", `{"failover":"West US","forget":"East US"}`)
+	admin(400, "POST", `{"forget":"West US"}`)
+	admin(400, "POST", `{}`)
+	admin(200, "POST", `{"failover":"West US"}`)
+	holds(west, east, "West US", "East US")
+	if status := admin(200, "GET", ""); !strings.Contains(status, `"regions":[{"name":"West US"`) {
+		t.Errorf("the status has no regions: %s", status)
+	}
+}
+
+// TestSeveralWriteRegionsOfACluster: each region takes writes, and each item has one history.
+func TestSeveralWriteRegionsOfACluster(t *testing.T) {
+	leaks := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
+	db := kvtest.NewModel()
+	multi := func(o *Options) { o.MultiWrite = true }
+	west, east := serveNodeIn(t, db, "a", "West US", multi), serveNodeIn(t, db, "b", "East US", multi)
+	west.makeContainer(t)
+	west.must(t, 201, "POST", items, `{"id":"i","pk":"p","n":0}`, pk("p"))
+	const writes = 20
+	var clients sync.WaitGroup
+	for _, s := range []*testServer{west, east} {
+		if account := string(s.must(t, 200, "GET", "/", "", nil).body); strings.Count(account, `"name":"East US"`) != 2 || !strings.Contains(account, `"enableMultipleWriteLocations":true`) {
+			t.Errorf("the account is %s", account)
+		}
+		clients.Go(func() {
+			for range writes {
+				if a := s.send(t, "PATCH", items+"/i", `{"operations":[{"op":"incr","path":"/n","value":1}]}`, pk("p")); a.status != 200 {
+					t.Errorf("status %d: %s", a.status, a.body)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	for _, s := range []*testServer{west, east} {
+		if item := string(s.must(t, 200, "GET", items+"/i", "", pk("p")).body); !strings.Contains(item, fmt.Sprintf(`"n":%d`, 2*writes)) {
+			t.Errorf("the item is %s, want n %d", item, 2*writes)
+		}
+	}
+	_, err := Open(Options{Cluster: &Cluster{DB: db.Another(), Node: "c", Peer: "http://127.0.0.1:1"}, Regions: []string{"A=http://a/", "B=http://b/"}})
+	if err == nil || !strings.Contains(err.Error(), "is in one region") {
+		t.Errorf("a node in two regions: %v", err)
+	}
 }

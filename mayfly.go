@@ -101,7 +101,8 @@ type Options struct {
 	// clients fall back on them. This server serves all of them. Either no name or every
 	// name has an endpoint behind it, as in West US=http://localhost:8081/. A request
 	// that comes to the endpoint of a region other than the first can only read, unless
-	// MultiWrite is set.
+	// MultiWrite is set. A node of a cluster has one: where it is. The regions of the cluster
+	// are those of its nodes, a new one last; mayfly cluster failover changes the order.
 	Regions []string
 	// MultiWrite makes the account one that is written to in every region. The regions
 	// are all this server, so there are no conflicts. It excludes the consistency level
@@ -250,7 +251,7 @@ func (s *Server) open() (err error) {
 	}
 	budget := memory.NewBudget(division.Requests)
 	s.engine, err = engine.Open(engine.Options{
-		DB: s.db, FreeBytes: of.FreeBytes, Reclaim: of.Reclaim, Health: of.Health, Cluster: of.Cluster, Peers: of.Peers, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
+		DB: s.db, FreeBytes: of.FreeBytes, Reclaim: of.Reclaim, Health: of.Health, Cluster: of.Cluster, Region: of.Region, MultiWrite: of.MultiWrite, Peers: of.Peers, Throughput: mode, TestClock: o.TestClock, ClockSource: o.clockSource,
 		Quotas:      engine.Quotas{ContainerBytes: o.ContainerQuota, LogicalBytes: o.PartitionKeyQuota},
 		Retention:   o.ChangeFeedRetention,
 		QueryTime:   o.QueryTime,

@@ -26,12 +26,20 @@ type clusterCommand struct {
 	Status   clusterStatus   `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
 	Finalize clusterFinalize `cmd:"" help:"Migrate the data in a storage engine to the format of this version, while no node runs."`
 	Drain    clusterDrain    `cmd:"" help:"Have a node give its partitions to the others, before it is stopped. It serves again when it is restarted."`
+	Failover clusterFailover `cmd:"" help:"Make a region the one that takes writes, as in: mayfly cluster failover 'West US'. Clients follow by themselves, and partitions move to its nodes."`
+	Forget   clusterForget   `cmd:"" help:"Take a region without nodes out of what clients are told."`
 }
 
 type (
 	clusterStatus struct{}
 	clusterDrain  struct {
 		Node string `arg:"" help:"The name of the node."`
+	}
+	clusterFailover struct {
+		Region string `arg:"" help:"The name of the region."`
+	}
+	clusterForget struct {
+		Region string `arg:"" help:"The name of the region."`
 	}
 )
 
@@ -64,12 +72,19 @@ const clusterTimeout = time.Minute
 
 func (clusterStatus) Run(c *commands) error { return c.Cluster.call(http.MethodGet, nil) }
 
-func (d clusterDrain) Run(c *commands) error {
-	body, err := json.Marshal(map[string]string{"drain": d.Node})
+func (d clusterDrain) Run(c *commands) error { return c.Cluster.change("drain", d.Node) }
+
+func (f clusterFailover) Run(c *commands) error { return c.Cluster.change("failover", f.Region) }
+
+func (f clusterForget) Run(c *commands) error { return c.Cluster.change("forget", f.Region) }
+
+// change has the cluster do something with a node or a region, and prints what is then.
+func (c *clusterCommand) change(what, name string) error {
+	body, err := json.Marshal(map[string]string{what: name})
 	if err != nil {
 		return err
 	}
-	return c.Cluster.call(http.MethodPost, body)
+	return c.call(http.MethodPost, body)
 }
 
 func (c *clusterCommand) call(method string, body []byte) error {
@@ -87,16 +102,27 @@ func (c *clusterCommand) call(method string, body []byte) error {
 
 func printCluster(w io.Writer, s *engine.ClusterStatus) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tSTATE\tADDRESS\tPARTITIONS\tQUIET\tCLAIMS\tLOST")
+	fmt.Fprintln(t, "NODE\tSTATE\tREGION\tADDRESS\tPARTITIONS\tQUIET\tCLAIMS\tLOST")
 	for _, n := range s.Nodes {
 		partitions, claims, losses := "-", "-", "-" // it does not answer
 		if n.Answers {
 			partitions, claims, losses = fmt.Sprint(n.Partitions), fmt.Sprint(n.Claims), fmt.Sprint(n.Losses)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.1fs\t%s\t%s\n", n.Name, n.State, n.Address, partitions, n.QuietSeconds, claims, losses)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1fs\t%s\t%s\n", n.Name, n.State, n.Region, n.Address, partitions, n.QuietSeconds, claims, losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for i, r := range s.Regions.List {
+		takes := "is read"
+		if i == 0 || s.MultiWrite {
+			takes = "takes writes"
+		}
+		at := r.Endpoint
+		if at == "" {
+			at = "the address that clients use"
+		}
+		fmt.Fprintf(w, "%s %s, at %s\n", r.Name, takes, at)
 	}
 	_, err := fmt.Fprintf(w, "%d partitions, of which no node has %d; the time is %s, seen by node %s\n", s.Partitions, s.Unowned, s.Now, s.Node)
 	return err

@@ -51,9 +51,6 @@ func (c *Call) Admit(g *Grant) error {
 	if err := c.admit(row, g); err != nil {
 		return err
 	}
-	if !row.Reads && !c.Service.Account.writable(c.Request.Host) {
-		return errRegion
-	}
 	return c.Service.Account.admitConsistency(c.Request.Consistency)
 }
 

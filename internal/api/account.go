@@ -7,10 +7,10 @@ package api
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -20,10 +20,11 @@ type Account struct {
 	// back on them; at least one. Writes go to the first. A name may be followed by an
 	// endpoint, as in West US=http://localhost:8081/. Either all regions have one or none
 	// has, unless Advertise is set. Requests by the endpoint of any region but the first
-	// may only read, unless MultiWrite is set.
+	// may only read, unless MultiWrite is set. The regions of a cluster, and whether all of
+	// them take writes, are in its catalog, and Regions has that of this node.
 	Regions []string
-	// MultiWrite lets clients write in every region. All regions are this one engine, so
-	// two writes never conflict.
+	// MultiWrite lets clients write in every region. All regions are one engine, so two
+	// writes never conflict.
 	MultiWrite bool
 	// Consistency is the default level.
 	Consistency string
@@ -33,14 +34,7 @@ type Account struct {
 	// ContinuousBackup says that older versions of items are kept for a while.
 	ContinuousBackup bool
 
-	locations []location // of Regions
-}
-
-// location is a region of the account document.
-type location struct {
-	name string
-	// endpoint and its host are empty if the region has no endpoint of its own.
-	endpoint, host string
+	given catalog.Regions // Regions and MultiWrite
 }
 
 // consistencyLevels are ordered from the strongest to the weakest.
@@ -53,19 +47,15 @@ func (a *Account) Check() error {
 	if len(a.Regions) == 0 {
 		return fmt.Errorf("there is no region")
 	}
-	var ownEndpoints int
-	a.locations = nil
+	a.given = catalog.Regions{MultiWrite: a.MultiWrite}
 	for _, text := range a.Regions {
-		l, err := parseLocation(text)
+		r, err := catalog.ParseRegion(text)
 		if err != nil {
 			return err
 		}
-		if l.endpoint != "" {
-			ownEndpoints++
-		}
-		a.locations = append(a.locations, l)
+		a.given.List = append(a.given.List, r)
 	}
-	if ownEndpoints > 0 && ownEndpoints < len(a.Regions) && a.Advertise == "" {
+	if a.given.Mixed() && a.Advertise == "" {
 		return fmt.Errorf("some regions have an endpoint and others have none: give all of them one, or set the endpoint to advertise")
 	}
 	if !slices.Contains(consistencyLevels, a.Consistency) {
@@ -77,50 +67,24 @@ func (a *Account) Check() error {
 	return nil
 }
 
-func parseLocation(text string) (location, error) {
-	name, endpoint, given := strings.Cut(text, "=")
-	l := location{name: strings.TrimSpace(name)}
-	if l.name == "" {
-		return l, fmt.Errorf("the region %q has no name", text)
-	}
-	if !given {
-		return l, nil
-	}
-	u, err := url.Parse(strings.TrimSpace(endpoint))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return l, fmt.Errorf("the endpoint of the region %q is not of the form http://host:port/", text)
-	}
-	l.endpoint, l.host = u.Scheme+"://"+u.Host+"/", u.Host
-	return l, nil
-}
-
 // Hosts returns the hosts of the regions that have an endpoint of their own.
 func (a *Account) Hosts() (hosts []string) {
-	for _, l := range a.locations {
-		if l.host != "" {
-			hosts = append(hosts, l.host)
+	for _, r := range a.given.List {
+		if r.Host != "" {
+			hosts = append(hosts, r.Host)
 		}
 	}
 	return hosts
 }
 
-// writeLocations returns the regions that take writes.
-func (a *Account) writeLocations() []location {
-	if a.MultiWrite {
-		return a.locations
-	}
-	return a.locations[:1]
-}
-
-// writable reports whether a client that used this host may write. It may not if the host
-// is the endpoint of a region that takes no writes.
-func (a *Account) writable(host string) bool {
-	for _, l := range a.locations {
-		if l.host != "" && strings.EqualFold(l.host, host) {
-			return slices.ContainsFunc(a.writeLocations(), func(w location) bool { return w.name == l.name })
+// regions returns the regions of the account as they are now.
+func (s *Service) regions() *catalog.Regions {
+	if s.Engine != nil {
+		if shared := s.Engine.Regions(); shared != nil {
+			return shared
 		}
 	}
-	return true
+	return &s.Account.given
 }
 
 // admitConsistency refuses a level that is unknown, or stronger than the account's.
@@ -145,13 +109,13 @@ func (c *Call) readAccount() error {
 	c.Answer.Located = true
 	c.Answer.extra(MaxMediaMB, maxMediaMB)
 	c.Answer.extra(MediaMB, "0")
-	return c.Answer.body(statusOK, account.render(cmp.Or(account.Advertise, c.Request.Endpoint)))
+	return c.Answer.body(statusOK, account.render(c.Service.regions(), cmp.Or(account.Advertise, c.Request.Endpoint)))
 }
 
 // maxMediaMB is the service's quota of attachments. There are no attachments here.
 const maxMediaMB = "10240"
 
-func (a *Account) render(endpoint string) []byte {
+func (a *Account) render(r *catalog.Regions, endpoint string) []byte {
 	return fmt.Appendf(nil, `{"id":"%s","_rid":"%s.mayfly","_self":"","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/",`+
 		`"writableLocations":[%s],"readableLocations":[%s],`+
 		`"enableMultipleWriteLocations":%t,"continuousBackupEnabled":%t,"enableNRegionSynchronousCommit":false,`+
@@ -161,25 +125,21 @@ func (a *Account) render(endpoint string) []byte {
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":1},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},`+
 		`"queryEngineConfiguration":%s}`,
-		accountID, accountID, renderLocations(a.writeLocations(), endpoint), renderLocations(a.locations, endpoint), a.MultiWrite, a.ContinuousBackup, a.Consistency, value.AppendString(nil, queryEngine))
+		accountID, accountID, renderRegions(r.Writable(), endpoint), renderRegions(r.List, endpoint), r.MultiWrite, a.ContinuousBackup, a.Consistency, value.AppendString(nil, queryEngine))
 }
 
-// renderLocations returns the locations, joined by commas. Those without an endpoint of
-// their own get the given one.
-func renderLocations(all []location, endpoint string) (list []byte) {
-	for i, l := range all {
+// renderRegions returns regions, joined by commas. Those without an endpoint of their own get
+// the given one.
+func renderRegions(all []catalog.Region, endpoint string) (list []byte) {
+	for i, r := range all {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = l.append(list, endpoint)
+		list = value.AppendString(append(list, `{"name":`...), r.Name)
+		list = value.AppendString(append(list, `,"databaseAccountEndpoint":`...), cmp.Or(r.Endpoint, endpoint))
+		list = append(list, '}')
 	}
 	return list
-}
-
-func (l location) append(dst []byte, otherwise string) []byte {
-	dst = value.AppendString(append(dst, `{"name":`...), l.name)
-	dst = value.AppendString(append(dst, `,"databaseAccountEndpoint":`...), cmp.Or(l.endpoint, otherwise))
-	return append(dst, '}')
 }
 
 // queryEngine is JSON in a string, as .NET's native query engine reads it.

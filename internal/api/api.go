@@ -73,7 +73,7 @@ func (c *Call) Handle() (err error) {
 	target, attempts := r.Target, engine.Attempts{}
 	for {
 		if err = c.Service.Engine.Moment(c.Context); err == nil {
-			err = c.Row.Handle(c)
+			err = c.handle()
 		}
 		if !errors.Is(err, errAgain) && !attempts.Again(&err) {
 			break
@@ -84,6 +84,14 @@ func (c *Call) Handle() (err error) {
 		err = c.Answer.toBinary()
 	}
 	return err
+}
+
+// handle answers a request by what holds at its moment.
+func (c *Call) handle() error {
+	if !c.Row.Reads && !c.Service.regions().WritableAt(c.Request.Host) {
+		return errRegion
+	}
+	return c.Row.Handle(c)
 }
 
 // End gives back the call's memory. Call it after the answer was rendered.

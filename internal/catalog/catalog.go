@@ -31,7 +31,8 @@ type Catalog struct {
 type state struct {
 	account *Resource
 	last    sequence
-	purge   []byte // what operators want of purge; nil if they have said nothing
+	purge   []byte   // what operators want of purge; nil if they have said nothing
+	regions *Regions // of a cluster; nil if no node has entered any
 }
 
 // sequence holds the last numbers given to a database and to a container, and counts the

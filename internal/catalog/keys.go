@@ -19,6 +19,7 @@
 //	's' 'e'                   -> when the store was at which position, for erasure (JSON)
 //	's' 'n' {name}            -> a node of a shared engine (package cluster)
 //	's' 'k'                   -> root of the certificates of a shared engine's nodes (JSON)
+//	's' 'a'                   -> the regions of a shared engine's nodes, in order (JSON)
 //	's' 't'                   -> the clock row of a shared engine (clock.Shared)
 //	's' 'w' {lower}           -> upper, of a range of rows to be swept (package store)
 //	's' 'r'                   -> how far a rewind of the clock is, only while one is under way
@@ -38,6 +39,7 @@ var (
 	RewindKey    = []byte("sr")
 	RootKey      = []byte("sk")
 	TimeKey      = []byte("st")
+	RegionsKey   = []byte("sa")
 	// NodePrefix is the start of all node rows, and SweepPrefix of all sweep rows.
 	NodePrefix  = []byte("sn")
 	SweepPrefix = []byte("sw")

@@ -144,6 +144,13 @@ func load(db kv.DB, o Options) (*state, error) {
 	} else if !found {
 		s.purge = nil
 	}
+	if raw, found, err = snap.Get(RegionsKey); err != nil {
+		return nil, err
+	} else if found {
+		if s.regions, err = decodeRegions(raw); err != nil {
+			return nil, fmt.Errorf("%w: catalog row %q: %v", kv.ErrCorrupt, RegionsKey, err)
+		}
+	}
 	read := map[string]bool{"": true} // by prefix: the kinds of scripts share one
 	for k := range kinds {
 		prefix := kinds[k].prefix

@@ -26,6 +26,9 @@ type ClusterStatus struct {
 	Node string `json:"node"`
 	clock.Moment
 	Nodes []NodeStatus `json:"nodes"`
+	// Regions are in the order in which clients fall back on them: the first takes writes, or
+	// all do.
+	catalog.Regions
 	// Partitions is how many there are in all containers, and Unowned how many of them no
 	// node that answers has: they are claimed when they are next used.
 	Partitions int `json:"partitions"`
@@ -83,6 +86,9 @@ func (e *Engine) ClusterStatus(ctx context.Context) (ClusterStatus, error) {
 		by[w.Name] = w.Work
 	}
 	s := ClusterStatus{Node: e.node.Name(), Moment: clock.At(e.clock.Now()), Nodes: []NodeStatus{}}
+	if r := e.Regions(); r != nil {
+		s.Regions = *r
+	}
 	for _, c := range e.AllContainers() {
 		s.Partitions += len(c.Ranges)
 	}

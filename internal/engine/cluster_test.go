@@ -114,8 +114,16 @@ func (ns *nodes) meet() {
 
 func (ns *nodes) start(name string) {
 	ns.t.Helper()
+	if err := ns.startIn(name, catalog.Region{}, false); err != nil {
+		ns.t.Fatal(err)
+	}
+}
+
+// startIn starts a node in a region.
+func (ns *nodes) startIn(name string, region catalog.Region, multiWrite bool) error {
 	link := &gate{DB: ns.db}
 	e, err := Open(Options{
+		Region: region, MultiWrite: multiWrite,
 		DB: link, TestClock: true, Explain: testExplain, ScriptTime: scriptTime, Peers: ns, PurgePaused: true,
 		Cluster: &cluster.Options{
 			Name: name, Address: name, Beat: 50 * time.Millisecond, Death: 500 * time.Millisecond, Reserve: 200 * time.Millisecond,
@@ -124,11 +132,12 @@ func (ns *nodes) start(name string) {
 		},
 	})
 	if err != nil {
-		ns.t.Fatal(err)
+		return err
 	}
 	ns.mu.Lock()
 	ns.all[name], ns.links[name] = e, link
 	ns.mu.Unlock()
+	return nil
 }
 
 // Ask implements Peers.

@@ -8,8 +8,8 @@
 //     version opens. The last commit replaces it. So a copy that was interrupted cannot be
 //     opened, and another one begins from the start.
 //  3. The time of the target never is below a time that the source has used. Rows that are
-//     about the source's engine are not copied: its clock, its nodes, the owners of its
-//     partitions, and what its files hold of deleted data.
+//     about the source's engine are not copied: its clock, its nodes and their
+//     regions, the owners of its partitions, and what its files hold of deleted data.
 
 package engine
 
@@ -157,7 +157,7 @@ func (c *copying) stays(key []byte) bool {
 	if bytes.Equal(key, catalog.RootKey) {
 		return !c.o.Shared
 	}
-	for _, k := range [][]byte{catalog.FormatKey, catalog.ClockKey, catalog.TimeKey, catalog.EraseKey} {
+	for _, k := range [][]byte{catalog.FormatKey, catalog.ClockKey, catalog.TimeKey, catalog.EraseKey, catalog.RegionsKey} {
 		if bytes.Equal(key, k) {
 			return true
 		}

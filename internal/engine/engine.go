@@ -95,6 +95,10 @@ type Options struct {
 	// use too; nil if it has DB for itself. Open sets its DB, TestClock, Logger, Dropped and
 	// Surrender.
 	Cluster *cluster.Options
+	// Region is where this node of a cluster is, and MultiWrite lets clients write in every
+	// region of the cluster.
+	Region     catalog.Region
+	MultiWrite bool
 	// Peers reaches the other nodes; nil if there are none.
 	Peers Peers
 

@@ -44,6 +44,7 @@ func (e *Engine) join() error {
 	o := *e.options.Cluster
 	o.DB, o.TestClock, o.Logger = e.db, e.options.TestClock, e.logger
 	o.Dropped, o.Surrender = e.dropAll, e.surrender
+	o.Region, o.WriteRegion = e.options.Region.Name, e.writeRegion
 	ctx, cancel := context.WithTimeout(context.Background(), joinLimit)
 	defer cancel()
 	node, err := cluster.Join(ctx, o)
@@ -51,6 +52,9 @@ func (e *Engine) join() error {
 		return fmt.Errorf("join the cluster as node %s: %w", o.Name, err)
 	}
 	e.node, e.clock = node, node.Clock()
+	if err := e.enterRegion(ctx); err != nil {
+		return errors.Join(fmt.Errorf("enter the region %s: %w", o.Region, err), e.leave(), e.clock.Close())
+	}
 	return nil
 }
 

@@ -60,9 +60,14 @@ func (x *exchange) serveAdmin(path string) error {
 }
 
 // clusterRequest is the body of POST /_mayfly/cluster.
+// One of its members is given.
 type clusterRequest struct {
-	Drain string `json:"drain"` // the name of a node
+	Drain    string `json:"drain"`    // the name of a node
+	Failover string `json:"failover"` // the name of a region
+	Forget   string `json:"forget"`   // the name of a region
 }
+
+var errClusterRequest = api.Invalid(`The body must be one of {"drain":"NODE"}, {"failover":"REGION"} and {"forget":"REGION"}.`)
 
 // serveCluster shows the nodes. A POST changes something first.
 func (x *exchange) serveCluster() error {
@@ -74,10 +79,20 @@ func (x *exchange) serveCluster() error {
 			return err
 		}
 		var r clusterRequest
-		if err := decodeStrict(body, &r); err != nil || r.Drain == "" {
-			return api.Invalid(`The body must be {"drain":"NODE"}.`)
+		err = decodeStrict(body, &r)
+		switch e := x.h.engine; {
+		case err != nil:
+			return errClusterRequest
+		case r == clusterRequest{Drain: r.Drain} && r.Drain != "":
+			err = e.DrainNode(x.Context, r.Drain)
+		case r == clusterRequest{Failover: r.Failover} && r.Failover != "":
+			err = e.Failover(x.Context, r.Failover)
+		case r == clusterRequest{Forget: r.Forget} && r.Forget != "":
+			err = e.ForgetRegion(x.Context, r.Forget)
+		default:
+			return errClusterRequest
 		}
-		if err := x.h.engine.DrainNode(x.Context, r.Drain); err != nil {
+		if err != nil {
 			return clusterFailed(err)
 		}
 	default:
