@@ -70,7 +70,8 @@ var layers = map[string]layer{
 		"internal/erase internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
-	"cmd/mayfly":          {". internal/catalog internal/clock internal/engine internal/kv internal/kv/pgkv internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints, and durations
+	"internal/cli":        {". internal/catalog internal/clock internal/engine internal/kv internal/kv/pgkv internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints, and durations
+	"cmd/mayfly":          {"internal/cli", ""},
 }
 
 // testLibraries may be imported by test files, and by no other.
@@ -95,7 +96,7 @@ var wallClock = map[string]string{
 	"internal/direct/directclient": "it signs requests",
 	"internal/direct":              "signature dates and time limits of connections",
 	"internal/rest":                "signature dates are compared with the wall clock, not with the database's time",
-	"cmd/mayfly":                   "start-up figures",
+	"internal/cli":                 "start-up figures",
 	".":                            "validity of the certificate",
 	"mayflytest":                   "deadlines of a test's client",
 }
@@ -192,9 +193,9 @@ func allowed(l layer, test bool, imported string) bool {
 }
 
 // A program that embeds the database does not carry the client of an engine that it does not
-// use.
+// use, and the default binary carries that of PostgreSQL alone.
 func TestImportsOfTheLibraryHaveNoSharedEngine(t *testing.T) {
-	deps := func(pkg string) []string {
+	deps := func(pkg, client string) []string {
 		list := exec.Command("go", "list", "-deps", pkg)
 		list.Stderr = os.Stderr
 		out, err := list.Output()
@@ -202,16 +203,22 @@ func TestImportsOfTheLibraryHaveNoSharedEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		return slices.DeleteFunc(strings.Fields(string(out)), func(dep string) bool {
-			return !strings.HasPrefix(dep, "github.com/jackc/")
+			return !strings.HasPrefix(dep, client)
 		})
 	}
+	const postgres = "github.com/jackc/"
 	for _, pkg := range []string{".", "./mayflytest"} {
-		if found := deps(pkg); len(found) > 0 {
+		if found := deps(pkg, postgres); len(found) > 0 {
 			t.Errorf("package %s links %s", pkg, found)
 		}
 	}
-	if len(deps("./internal/kv/pgkv")) == 0 {
+	if len(deps("./internal/kv/pgkv", postgres)) == 0 {
 		t.Error("the engine has another client than this test looks for")
+	}
+	for _, client := range []string{"github.com/tikv/", "github.com/pingcap/", "google.golang.org/grpc"} {
+		if found := deps("./cmd/mayfly", client); len(found) > 0 {
+			t.Errorf("the default binary links %s", found)
+		}
 	}
 }
 

@@ -3,7 +3,7 @@
 // Package mayfly is a document database that forgets on time, embedded in a Go
 // program. It speaks the REST protocol of Azure Cosmos DB for NoSQL, so the
 // official SDKs use it unchanged. This package connects the internal packages; the
-// binary cmd/mayfly is a thin layer over it.
+// binary cmd/mayfly and its command line, internal/cli, are a thin layer over it.
 package mayfly
 
 import (

@@ -1,78 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// Command mayfly is the server and its tools: flags, environment and signals.
-// The database is in package mayfly.
+// Command mayfly is the server and its tools. Its commands and flags are in package
+// internal/cli, the database is in package mayfly.
 package main
 
-import (
-	"fmt"
-	"os"
-	"reflect"
-	"time"
+import "github.com/mayflydb/mayfly/internal/cli"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/mayflydb/mayfly"
-	"github.com/mayflydb/mayfly/internal/clock"
-)
-
-type commands struct {
-	Serve    serveCommand    `cmd:"" default:"withargs" help:"Serve clients (the default)."`
-	Check    checkCommand    `cmd:"" help:"Check the data of a stopped server."`
-	Copy     copyCommand     `cmd:"" help:"Copy all data to another directory or storage engine."`
-	Cert     certCommand     `cmd:"" help:"Print the certificate for clients to trust."`
-	Clock    clockCommand    `cmd:"" help:"Show, move or correct the time of a server."`
-	Explorer explorerCommand `cmd:"" help:"Print a link that opens a running server in a browser, signed in. It works once."`
-	TTL      ttlCommand      `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
-	Cluster  clusterCommand  `cmd:"" help:"Show or change the nodes of a cluster."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
-}
-
-const description = `A document database that forgets on time. It speaks the REST protocol of Azure Cosmos DB for NoSQL.
-
-Examples:
-
-  mayfly                                  serve on 127.0.0.1:8081, data in ./mayfly-data
-  mayfly serve --memory --test-clock      for tests: data in memory, the time can be moved
-  mayfly serve --listen 0.0.0.0:8081 --key-file mayfly.key
-  mayfly serve --engine postgres://db/mayfly --node a --peer https://10.0.0.1:8081
-  mayfly check --data ./mayfly-data       does every item have all its rows?
-  mayfly copy --from ./mayfly-data --to postgres://db/mayfly
-  mayfly cert > mayfly.pem                NODE_EXTRA_CA_CERTS=mayfly.pem node app.js
-  mayfly clock advance 90s                with serve --test-clock
-  mayfly clock rewind                     after the machine's clock was wrong, on a stopped server
-  mayfly explorer                         a link that opens the server in a browser, signed in
-  mayfly ttl                              what is live and what has expired; see mayfly ttl --help`
-
-// durations lets flags take durations as all of Mayfly does.
-func durations() kong.Option {
-	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration))
-}
-
-// decodeDuration decodes the value of a flag that is a duration.
-func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := c.Scan.PopValueInto("duration", &text); err != nil {
-		return err
-	}
-	d, err := clock.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("%q is %w", text, err)
-	}
-	target.SetInt(int64(d))
-	return nil
-}
-
-func main() {
-	mayfly.RunScriptWorker()
-	var c commands
-	k := kong.Parse(&c,
-		kong.Name("mayfly"), kong.Description(description),
-		durations(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-	)
-	if err := k.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "mayfly:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("mayfly") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package main
+package cli
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 type copyCommand struct {
-	From string `required:"" placeholder:"PLACE" help:"Where the data is: a directory that no server has open, or the URL of a storage engine, as in postgres://user:password@host/database."`
+	From string `required:"" placeholder:"PLACE" help:"Where the data is: a directory that no server has open, or the URL of a storage engine, as in ${engines}."`
 	To   string `required:"" placeholder:"PLACE" help:"Where to copy it: an empty or new directory, or the URL of a storage engine without data. A copy that was interrupted cannot be opened: repeat it, and it starts over."`
 }
 

@@ -2,7 +2,7 @@
 
 // Keys in files: every user of the machine can see the command line.
 
-package main
+package cli
 
 import (
 	"cmp"

@@ -3,7 +3,7 @@
 // The command ttl shows what expires in a running server, when and why, and controls
 // purge.
 
-package main
+package cli
 
 import (
 	"bufio"

@@ -2,7 +2,7 @@
 
 //go:build cgo && linux
 
-package main
+package cli
 
 /*
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-package main
+package cli
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 func TestFlagsTakeDurations(t *testing.T) {
 	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "1h30m": 90 * time.Minute, "5": 5 * time.Second} {
 		var c commands
-		k := kong.Must(&c, durations())
+		k := kong.Must(&c, options("mayfly")...)
 		if _, err := k.Parse([]string{"serve", "--query-time=" + text}); err != nil || c.Serve.QueryTime != want {
 			t.Errorf("%s: got %v, %v, want %v", text, c.Serve.QueryTime, err, want)
 		}

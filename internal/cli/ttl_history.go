@@ -2,7 +2,7 @@
 
 // Prints the last hour of a container, a line for each figure.
 
-package main
+package cli
 
 import (
 	"fmt"

@@ -2,7 +2,7 @@
 
 //go:build !cgo || !linux
 
-package main
+package cli
 
 // paceMalloc does nothing: without cgo there is no C memory, and the allocators of other
 // systems do not keep large blocks.

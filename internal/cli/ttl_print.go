@@ -2,7 +2,7 @@
 
 // Prints the answers of the ttl pages for people.
 
-package main
+package cli
 
 import (
 	"fmt"

@@ -2,7 +2,7 @@
 
 // Data in a storage engine that several servers share.
 
-package main
+package cli
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,9 +20,54 @@ import (
 	"github.com/mayflydb/mayfly/internal/kv/pgkv"
 )
 
+// Engine is a kind of storage engine that several servers can share.
+type Engine struct {
+	Name    string
+	Schemes []string // of its URLs
+	Example string   // a URL, for help and messages
+	Open    func(ctx context.Context, o EngineOptions) (kv.DB, error)
+}
+
+// EngineOptions are the parameters of Engine.Open.
+type EngineOptions struct {
+	URL string
+	// Connections is how many connections to the engine this process may have; 0 is the
+	// engine's default. It is for engines whose snapshots hold connections.
+	Connections int
+	Logger      *slog.Logger
+}
+
+// engines are those that this program can open.
+var engines = []Engine{{
+	Name: "PostgreSQL", Schemes: []string{"postgres", "postgresql"}, Example: "postgres://user:password@host/database",
+	Open: func(ctx context.Context, o EngineOptions) (kv.DB, error) {
+		return pgkv.Open(ctx, pgkv.Options{URL: o.URL, Connections: o.Connections, Logger: o.Logger})
+	},
+}}
+
+// engineExamples returns a URL of each engine.
+func engineExamples() string {
+	var all []string
+	for _, e := range engines {
+		all = append(all, e.Example)
+	}
+	return strings.Join(all, " or ")
+}
+
+// engineOf returns the engine of a URL.
+func engineOf(url string) (Engine, error) {
+	scheme, _, found := strings.Cut(url, "://")
+	for _, e := range engines {
+		if found && slices.Contains(e.Schemes, scheme) {
+			return e, nil
+		}
+	}
+	return Engine{}, fmt.Errorf("--engine must be the URL of a storage engine that this program knows: %s", engineExamples())
+}
+
 // engineFlag names a shared storage engine.
 type engineFlag struct {
-	Engine string `env:"MAYFLY_ENGINE" placeholder:"URL" help:"Storage engine that several servers share, in place of --data: postgres://user:password@host/database."`
+	Engine string `env:"MAYFLY_ENGINE" placeholder:"URL" help:"Storage engine that several servers share, in place of --data: ${engines}."`
 }
 
 // nodeFlags say how a server joins the others on its storage engine.
@@ -37,12 +83,13 @@ const engineOpenLimit = 30 * time.Second
 
 // open opens the storage engine.
 func (f *engineFlag) open(connections int, logger *slog.Logger) (kv.DB, error) {
-	if !strings.HasPrefix(f.Engine, "postgres://") && !strings.HasPrefix(f.Engine, "postgresql://") {
-		return nil, errors.New("--engine must be the URL of a PostgreSQL database: postgres://user:password@host/database")
+	engine, err := engineOf(f.Engine)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), engineOpenLimit)
 	defer cancel()
-	db, err := pgkv.Open(ctx, pgkv.Options{URL: f.Engine, Connections: connections, Logger: logger})
+	db, err := engine.Open(ctx, EngineOptions{URL: f.Engine, Connections: connections, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the storage engine: %w", err)
 	}
