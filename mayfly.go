@@ -166,6 +166,11 @@ type Options struct {
 	NoExplorer bool
 	// Logger gets the log for the operator; nil for no log.
 	Logger *slog.Logger
+	// LogRequests has the log get a line for every request.
+	LogRequests bool
+	// SlowRequest is the duration from which a request gets a line in the log; 0 for one
+	// second, negative for none.
+	SlowRequest time.Duration
 
 	clockSource func() clock.Reading // in tests, in place of the machine's clocks
 }
@@ -268,10 +273,13 @@ func (s *Server) open() (err error) {
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
-		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
+		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, LogRequests: o.LogRequests, SlowRequest: max(cmp.Or(o.SlowRequest, api.DefaultSlowRequest), 0), Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
 	})
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(o.keys(), wellKnown) {
+		o.Logger.Info("audit", "what", "keys", "fingerprints", s.handler.Service().Keys.Fingerprints())
 	}
 	if o.Cluster == nil {
 		if certificate, err = o.certificate(); err != nil {

@@ -51,6 +51,7 @@ func (c *Call) Admit(g *Grant) error {
 	if err := c.admit(row, g); err != nil {
 		return err
 	}
+	c.by, c.admitted = g.By, true
 	return c.Service.Account.admitConsistency(c.Request.Consistency)
 }
 

@@ -25,6 +25,7 @@ type Service struct {
 	Engine  *engine.Engine
 	Account *Account
 	Keys    *Keys
+	Journal *Journal
 	Logger  *slog.Logger
 
 	rooms sync.Pool // of *room
@@ -45,9 +46,19 @@ type Call struct {
 	// Method and Path describe it there, in the terms of its transport.
 	Began                  time.Time
 	Activity, Method, Path string
+	// Origin tells the log where the call came from; nil if nobody knows.
+	Origin Origin
 
 	room   *room
 	waited bool // for memory
+
+	// For the log: the client's credential, once it was admitted; the error that it got, and
+	// its cause, if clients may not see that; and what it did, if that matters for security.
+	by       Credential
+	admitted bool
+	failure  Failure
+	cause    error
+	audited  string
 }
 
 // Begin connects a call to the service. The transport fills the rest.

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,6 +146,15 @@ func (ks *Keys) opened(matches func(*key) int) (Credential, error) {
 		}
 	}
 	return 0, ErrBadAuthorization
+}
+
+// Fingerprints returns what tells keys apart in the log, without showing any of them.
+func (ks *Keys) Fingerprints() []string {
+	all := make([]string, len(ks.all))
+	for i, k := range ks.all {
+		all[i] = credentialNames[k.by] + " " + hex.EncodeToString(k.digest[:4])
+	}
+	return all
 }
 
 // signed returns the credential of the key that signed a text.

@@ -212,11 +212,12 @@ func Explain(err error) (status int, text string) {
 	return f.Status, f.Text
 }
 
-// Fail turns an error into what the client sees, and logs it if it is not a known one.
-func (c *Call) Fail(what string, err error) Failure {
+// Fail turns an error into what the client sees, and keeps it for the log, which also gets
+// an error that clients may not see.
+func (c *Call) Fail(err error) Failure {
 	f, known := FailureOf(err)
-	if !known {
-		c.Service.Logger.Error(what, "method", c.Method, "path", c.Path, "activity", c.Activity, "err", err)
+	if c.failure = f; !known {
+		c.cause = err
 	}
 	return f
 }

@@ -114,8 +114,27 @@ func (c *Call) writeResource() error {
 	if err != nil {
 		return err
 	}
+	if c.Row.Audited {
+		c.Audit(c.by, written.Common().ID)
+		if p, ok := written.(*catalog.Permission); ok {
+			c.Audit(c.by, auditOf(p))
+		}
+	}
 	a.ETag, a.Located = written.Common().ETag, true
 	return a.body(statusOf(created), body)
+}
+
+// auditOf says in the log what a permission allows.
+func auditOf(p *catalog.Permission) string {
+	mode := "Read"
+	if p.All {
+		mode = "All"
+	}
+	text := p.ID + " " + mode + " dbs/" + p.Database + "/colls/" + p.Container
+	if p.Kind != "" {
+		text += "/" + p.Kind + "/" + p.Child
+	}
+	return text
 }
 
 func (c *Call) deleteResource() error {

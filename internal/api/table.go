@@ -97,6 +97,8 @@ type Row struct {
 	DataPlane bool
 	// MaxBody is the largest length of its body; 0 if it has none.
 	MaxBody int
+	// Audited says that the log gets a line about it: it changes who may do what.
+	Audited bool
 	// Handle answers it.
 	Handle func(*Call) error
 }
@@ -127,6 +129,7 @@ var table = func() (all [resources][verbs]*Row) {
 			all[r][v] = &Row{
 				Resource: Resource(r), Verb: v, Name: names[r] + "_" + verbNames[v], Number: n,
 				Reads: reads[v], DataPlane: f.principal != nil && f.principal(v), MaxBody: maxBodies[v], Handle: handle,
+				Audited: !reads[v] && (Resource(r) == Users || Resource(r) == Permissions || Resource(r) == EncryptionKeys),
 			}
 			n++
 		}

@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -37,12 +39,16 @@ type serveCommand struct {
 	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Default: the address that their request came to."`
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse requests for item ids that the service's older gateway refuses in a path: those that end with a space, or contain a percent triplet, a slash, a hash or a line end."`
 	Explorer          bool     `default:"true" negatable:"" env:"MAYFLY_EXPLORER" help:"Serve pages for people, who open the server's address in a browser. From other machines they are open over HTTPS only. --explorer=false turns them off."`
+	LogRequests       bool     `env:"MAYFLY_LOG_REQUESTS" help:"Log a line for every request."`
+	LogFormat         string   `default:"text" env:"MAYFLY_LOG_FORMAT" enum:"text,json" placeholder:"FORMAT" help:"Form of the log: ${enum} (${default})."`
 	LogLevel          string   `default:"info" env:"MAYFLY_LOG_LEVEL" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least level that is logged, on standard error: ${enum} (${default})."`
 
 	ChangeFeedRetention time.Duration `env:"MAYFLY_CHANGE_FEED_RETENTION" placeholder:"DURATION" help:"How long the change feed keeps all versions and deletes of containers without a changeFeedPolicy, as continuous backup does in the service: 30d at most. Default: it keeps none."`
 
 	EraseWithin string `env:"MAYFLY_ERASE_WITHIN" placeholder:"DURATION" help:"The time in which the bytes of expired, deleted and overwritten items leave all files of the data directory (24h), or off. A container may set its own. With --engine they cannot be erased in time, and this is refused."`
 	PurgeDebt   size   `default:"256MiB" env:"MAYFLY_PURGE_DEBT" placeholder:"SIZE" help:"Space that the expired items of a container may take, as in --purge-debt=64MiB (${default}), or as much as its live items if that is more. As they come near it, writes carry purges with them and take longer, so that space is bounded at any load."`
+
+	SlowRequest time.Duration `default:"1s" env:"MAYFLY_SLOW_REQUEST" placeholder:"DURATION" help:"How long a request takes that gets a line in the log (${default}); 0 for none."`
 
 	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may take that cannot end a page early, such as one that sorts without an index (${default}). Other queries end a page after 5 seconds."`
 }
@@ -85,7 +91,7 @@ func (c *serveCommand) Run() error {
 		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway, NoExplorer: !c.Explorer,
 		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime, PurgeDebt: int64(c.PurgeDebt), ChangeFeedRetention: c.ChangeFeedRetention,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Logger: newLogger(os.Stderr, c.LogFormat, level), LogRequests: c.LogRequests, SlowRequest: cmp.Or(c.SlowRequest, -1),
 	}
 	if o.EraseWithin, err = c.eraseWithin(); err != nil {
 		return errors.Join(err, l.Close())
@@ -113,10 +119,19 @@ func (c *serveCommand) Run() error {
 	case <-ctx.Done():
 	}
 	stop() // a second signal ends the process at once
-	fmt.Fprintln(os.Stderr, "mayfly: stopping after the requests under way")
+	o.Logger.Info("stopping after the requests under way")
 	limited, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()
 	return errors.Join(s.Shutdown(limited), s.Close())
+}
+
+// newLogger returns the server's log in one of its forms.
+func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }
 
 // greet prints the server's addresses and a connection string.

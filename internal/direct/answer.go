@@ -100,7 +100,7 @@ func (x *exchange) answer() {
 // answerError sends an error, with as much of the answer as is known.
 func (x *exchange) answerError(err error) {
 	x.Activity = x.id.String()
-	f := x.Fail("request failed", err)
+	f := x.Fail(err)
 	payload := api.Refusal(f, err)
 	b := rntbd.BeginResponse(newFrame(), f.Status, x.id)
 	b = rntbd.AppendFlag(b, rntbd.ResponsePayloadPresent, true)

@@ -5,7 +5,10 @@ package direct_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,12 +100,35 @@ func TestLatestCommittedReads(t *testing.T) {
 	s.refused(c, reading(rntbd.Strong, rntbd.ReadLatestCommitted), 400, 0, "stronger")
 }
 
+// safeLog is a log that a test reads while a server writes it.
+type safeLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *safeLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func TestErrorsOfCredentials(t *testing.T) {
-	s := newContainer(t, mayfly.Options{})
+	var log safeLog
+	s := newContainer(t, mayfly.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c := s.dial()
 	r := s.item(rntbd.Read, "a", "p", "")
 	r.Tokens = []byte(strings.Replace(string(r.Tokens), "master", "mastex", 1))
 	s.refused(c, r, 401, 0, "authorization token")
+	line := regexp.MustCompile(`level=WARN .*method=GET path=dbs/d/colls/c/docs/a status=401 activity=[-0-9a-f]{36} client=127.0.0.1:[0-9]+ operation=item_read`)
+	if !line.MatchString(log.String()) {
+		t.Errorf("the log lacks a line about the refusal: %s", log.String())
+	}
 	r = s.item(rntbd.Read, "a", "p", "")
 	r.Operation = rntbd.Delete // another method than was signed
 	s.refused(c, r, 401, 0, "authorization token")

@@ -92,8 +92,14 @@ func (s *Server) newExchange(ch *channel) *exchange {
 	x.ch = ch
 	share := s.Memory.Share()
 	x.Began, x.Context, x.Share = time.Now(), ch.ctx, &share
+	x.Origin = x
 	s.Service.Begin(&x.Call)
 	return x
+}
+
+// CameFrom implements api.Origin.
+func (x *exchange) CameFrom() (activity, client string) {
+	return x.id.String(), x.ch.conn.RemoteAddr().String()
 }
 
 // end gives back what the exchange holds.

@@ -100,7 +100,7 @@ func FuzzRequest(f *testing.F) {
 			status = x.Answer.Status
 		}
 		if err != nil {
-			status = x.Fail("fuzzed", err).Status
+			status = x.Fail(err).Status
 			if status == 500 {
 				t.Fatalf("%s %s: %v", x.Method, x.Path, err)
 			}

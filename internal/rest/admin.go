@@ -48,6 +48,9 @@ func (x *exchange) serveAdmin(path string) error {
 	if err := x.h.engine.Moment(x.Context); err != nil {
 		return err
 	}
+	if x.r.Method == http.MethodPost {
+		x.Audit(by, strings.TrimSuffix(path+" "+x.r.URL.RawQuery, " "))
+	}
 	switch {
 	case ttl:
 		return x.serveTTL(page)
@@ -80,6 +83,7 @@ func (x *exchange) serveCluster() error {
 		}
 		var r clusterRequest
 		err = decodeStrict(body, &r)
+		x.Audit(api.ByKey, "cluster "+string(body))
 		switch e := x.h.engine; {
 		case err != nil:
 			return errClusterRequest
@@ -150,6 +154,7 @@ func (x *exchange) serveClock() error {
 		if err := decodeStrict(body, &r); err != nil {
 			return api.Invalid(clockUsage)
 		}
+		x.Audit(api.ByKey, "clock "+string(body))
 		if err := r.apply(c); err != nil {
 			return clockFailed(err)
 		}

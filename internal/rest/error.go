@@ -23,7 +23,7 @@ var (
 
 // writeError answers with an error.
 func (x *exchange) writeError(err error) {
-	f := x.Fail("request failed", err)
+	f := x.Fail(err)
 	if x.wrote { // the answer has begun
 		return
 	}

@@ -129,6 +129,9 @@ type exchange struct {
 	fieldRoom [fieldsAtOnce]field
 }
 
+// CameFrom implements api.Origin.
+func (x *exchange) CameFrom() (activity, client string) { return x.Activity, x.r.RemoteAddr }
+
 // setCommon sets the headers that go with every answer.
 func (x *exchange) setCommon() {
 	versions := versionHeaders

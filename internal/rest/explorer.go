@@ -260,6 +260,7 @@ func (x *exchange) signIn() error {
 		return err
 	}
 	x.known = true
+	x.Audit(by, "explorer sign in")
 	x.setWire("Set-Cookie", cookie(x.r, x.h.sessions.begin(by)))
 	return x.writeSession(by, true)
 }

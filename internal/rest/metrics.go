@@ -88,11 +88,18 @@ func newMetrics() *metrics {
 	return m
 }
 
-// observe counts a request that was answered. A request whose connection was aborted is
-// not counted.
-func (m *metrics) observe(x *exchange) { m.count(&x.Call, x.operation, x.status) }
+// observe counts a request that was answered, and has the log get its line.
+func (h *Handler) observe(x *exchange) { h.ended(&x.Call, x.operation, x.status) }
 
-func (m *metrics) count(c *api.Call, op, status int) {
+// ended records how a request of any transport ended.
+func (h *Handler) ended(c *api.Call, op, status int) {
+	took := time.Since(c.Began)
+	h.metrics.count(c, op, status, took)
+	h.service.Journal.Ended(c, status, took)
+}
+
+// count counts a request. One whose connection was aborted is not counted.
+func (m *metrics) count(c *api.Call, op, status int, took time.Duration) {
 	if status < firstStatus || status > lastStatus {
 		return
 	}
@@ -100,7 +107,7 @@ func (m *metrics) count(c *api.Call, op, status int) {
 	if op == opAdmin {
 		return
 	}
-	m.durations[op].Observe(time.Since(c.Began).Seconds())
+	m.durations[op].Observe(took.Seconds())
 	if status != http.StatusTooManyRequests { // its charge is 0, since nothing was executed
 		m.units.Add(float64(c.Charged()))
 	}

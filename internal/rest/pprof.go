@@ -46,6 +46,7 @@ func (x *exchange) servePprof(page string) error {
 	case x.r.Method != http.MethodGet:
 		return api.ErrMethod
 	}
+	x.Audit(by, "pprof "+page)
 	switch page {
 	case "":
 		return x.listProfiles()

@@ -38,6 +38,10 @@ type Options struct {
 	// Memory is the budget of all requests under way; nil for no limit.
 	Memory *memory.Budget
 	Logger *slog.Logger
+	// LogRequests has the log get a line for every request, and SlowRequest for each that
+	// takes as long; 0 for none.
+	LogRequests bool
+	SlowRequest time.Duration
 	// Peers and Cluster are those of a node of a cluster; nil if there is none.
 	Peers   *Peers
 	Cluster Cluster
@@ -83,7 +87,10 @@ func New(o Options) (*Handler, error) {
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h.service = &api.Service{Engine: o.Engine, Account: &o.Account, Logger: h.logger}
+	h.service = &api.Service{
+		Engine: o.Engine, Account: &o.Account, Logger: h.logger,
+		Journal: &api.Journal{Logger: h.logger, All: o.LogRequests, Slow: o.SlowRequest},
+	}
 	if err := o.Account.Check(); err != nil {
 		return nil, err
 	}
@@ -114,7 +121,7 @@ const adminPrefix = "/_mayfly/"
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := h.exchange(w, r)
 	defer h.release(x)
-	defer h.metrics.observe(x)
+	defer h.observe(x)
 	h.life.RLock()
 	defer h.life.RUnlock()
 	defer x.End()
@@ -136,6 +143,7 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x.h, x.w, x.r, x.operation = h, w, r, opUnknown
 	x.Began, x.Activity, x.Share = time.Now(), activityID(r), &share
 	x.Context, x.Method, x.Path = r.Context(), r.Method, r.URL.EscapedPath()
+	x.Origin = x
 	h.service.Begin(&x.Call)
 	return x
 }
