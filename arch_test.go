@@ -46,6 +46,7 @@ var layers = map[string]layer{
 	"internal/catalog":             {"internal/kv internal/value", ""},
 	"internal/cluster":             {"internal/catalog internal/clock internal/kv", ""},
 	"internal/peer":                {"", ""},
+	"internal/client":              {"internal/value", ""},
 	"internal/rowcache":            {"", ""},
 	"internal/index":               {"internal/analysis internal/catalog internal/geo internal/kv internal/memory internal/value", ""},
 	"internal/store":               {"internal/catalog internal/clock internal/index internal/invariant internal/kv internal/memory internal/rowcache internal/ru internal/value", ""},
@@ -70,7 +71,7 @@ var layers = map[string]layer{
 		"internal/erase internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
-	"internal/cli":        {". internal/catalog internal/clock internal/engine internal/kv internal/kv/pgkv internal/store", "github.com/alecthomas/kong"}, // the shapes of the answers that it prints, and durations
+	"internal/cli":        {". internal/catalog internal/client internal/clock internal/engine internal/kv internal/kv/pgkv internal/store internal/value", "github.com/alecthomas/kong golang.org/x/term"}, // the shapes of the answers that it prints, and durations
 	"cmd/mayfly":          {"internal/cli", ""},
 }
 
@@ -94,6 +95,7 @@ var wallClock = map[string]string{
 	"internal/cluster":             "other nodes are watched by this node's own watch, which costs availability only",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
 	"internal/direct/directclient": "it signs requests",
+	"internal/client":              "it signs requests, and repeats them for a time",
 	"internal/direct":              "signature dates and time limits of connections",
 	"internal/rest":                "signature dates are compared with the wall clock, not with the database's time",
 	"internal/cli":                 "start-up figures",
@@ -224,11 +226,14 @@ func TestImportsOfTheLibraryHaveNoSharedEngine(t *testing.T) {
 
 var headerName = regexp.MustCompile(`^"(?i:x-ms-[a-z0-9-]+)"$`)
 
+// ofHTTP are the packages that speak HTTP, as a server or as a client.
+var ofHTTP = []string{"internal/rest", "internal/scripttest", "internal/client"}
+
 // HTTP is one transport of several: the packages below it neither import it nor name its
 // headers.
 func TestHTTPStaysInItsTransport(t *testing.T) {
 	for _, f := range sourceFiles(t) {
-		if f.test || !strings.HasPrefix(f.dir, "internal/") || f.dir == "internal/rest" || f.dir == "internal/scripttest" {
+		if f.test || !strings.HasPrefix(f.dir, "internal/") || slices.Contains(ofHTTP, f.dir) {
 			continue
 		}
 		for _, spec := range f.tree.Imports {

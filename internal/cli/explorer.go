@@ -31,7 +31,11 @@ func (c *explorerCommand) Run() error {
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxResponseBytes)).Decode(&link); err != nil {
 		return fmt.Errorf("the server's answer cannot be read: %w", err)
 	}
-	fmt.Println(strings.TrimRight(c.Endpoint, "/") + link.Path)
+	endpoint, _, err := c.address()
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.TrimRight(endpoint, "/") + link.Path)
 	fmt.Printf("The link works once, within %v. It gives the rights of the master key.\n", time.Duration(link.Seconds)*time.Second)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -17,6 +18,8 @@ import (
 )
 
 type commands struct {
+	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
+
 	Serve    serveCommand    `cmd:"" default:"withargs" help:"Serve clients (the default)."`
 	Check    checkCommand    `cmd:"" help:"Check the data of a stopped server."`
 	Copy     copyCommand     `cmd:"" help:"Copy all data to another directory or storage engine."`
@@ -25,6 +28,12 @@ type commands struct {
 	Explorer explorerCommand `cmd:"" help:"Print a link that opens a running server in a browser, signed in. It works once."`
 	TTL      ttlCommand      `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
 	Cluster  clusterCommand  `cmd:"" help:"Show or change the nodes of a cluster."`
+	Query    queryCommand    `cmd:"" help:"Run a query."`
+	Get      getCommand      `cmd:"" help:"Print an item, or the definition of a container or database."`
+	Put      putCommand      `cmd:"" help:"Write an item, or make a container or database."`
+	Rm       rmCommand       `cmd:"" help:"Delete an item, a container or a database."`
+	Ls       lsCommand       `cmd:"" help:"List databases, containers or items."`
+	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
@@ -42,6 +51,9 @@ Examples:
   mayfly clock advance 90s                with serve --test-clock
   mayfly clock rewind                     after the machine's clock was wrong, on a stopped server
   mayfly explorer                         a link that opens the server in a browser, signed in
+  mayfly put shop carts --key-path /customer --ttl 1h
+  mayfly put shop carts '{"id":"1","customer":"ada"}'
+  mayfly query shop carts 'SELECT * FROM c WHERE c.customer = "ada"'
   mayfly ttl                              what is live and what has expired; see mayfly ttl --help`
 
 // durations lets flags take durations as all of Mayfly does.
@@ -66,10 +78,21 @@ func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
 // options say how the command line of the program name is read.
 func options(name string) []kong.Option {
 	return []kong.Option{
-		kong.Name(name), kong.Description(description), kong.Vars{"engines": engineExamples()},
+		kong.Name(name), kong.Description(description), kong.Vars{"engines": engineExamples(), "version": versionLine()},
 		durations(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	}
+}
+
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command, as in mayfly help ttl events."`
+}
+
+// Run prints the help of a command, and ends the process.
+func (h *helpCommand) Run(k *kong.Kong) error {
+	_, err := k.Parse(append(slices.Clone(h.Command), "--help"))
+	k.FatalIfErrorf(err)
+	return nil
 }
 
 // Main runs the program with its arguments, and ends the process if that fails. name is what
@@ -79,8 +102,11 @@ func Main(name string, more ...Engine) {
 	mayfly.RunScriptWorker()
 	engines = append(engines, more...)
 	var c commands
-	k := kong.Parse(&c, options(name)...)
-	if err := k.Run(); err != nil {
+	k := kong.Must(&c, options(name)...)
+	warnOfVariables(os.Stderr, k.Model, os.Environ())
+	parsed, err := k.Parse(os.Args[1:])
+	k.FatalIfErrorf(err)
+	if err := parsed.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "mayfly:", err)
 		os.Exit(1)
 	}

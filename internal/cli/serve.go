@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 )
 
 type serveCommand struct {
-	Listen string `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default})."`
+	Listen string `default:"127.0.0.1:8081" env:"MAYFLY_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on, for HTTP and HTTPS (${default}). A port alone is one of this machine."`
 	Data   string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 	Memory bool   `env:"MAYFLY_MEMORY" help:"Keep the data in memory until the server stops."`
 	nodeFlags
@@ -32,10 +33,10 @@ type serveCommand struct {
 	MultiWrite        bool     `env:"MAYFLY_MULTI_WRITE" help:"Let clients write in every region, as in --region='West US' --region='East US' --multi-write. All regions have one database, so there are never conflicts. Excludes --consistency=Strong."`
 	Consistency       string   `default:"Session" env:"MAYFLY_CONSISTENCY" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" placeholder:"LEVEL" help:"Default consistency level of the account: ${enum} (${default})."`
 	Throughput        string   `default:"report" env:"MAYFLY_THROUGHPUT" enum:"report,enforce" placeholder:"MODE" help:"What provisioned throughput means: ${enum} (${default}). report counts request units and limits nothing; enforce refuses requests beyond it with 429."`
-	ContainerQuota    int64    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"BYTES" help:"Bytes of live items that a container may hold, in equal shares for its physical partitions; 0 for no limit."`
-	PartitionKeyQuota int64    `default:"21474836480" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"BYTES" help:"Bytes of live items with one partition key (${default}, 20 GiB)."`
-	MemoryLimit       int64    `env:"MAYFLY_MEMORY_LIMIT" placeholder:"BYTES" help:"Memory that the server divides among its parts. Default: the memory of the machine, or the limit of its container or service if that is less. Requests under way share a quarter of it: those that do not fit wait, and get 429 after ten seconds."`
-	Cache             int64    `env:"MAYFLY_CACHE" placeholder:"BYTES" help:"Memory for the cache of data read from disk. It is taken as data is read. Default: an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where the memory is not known."`
+	ContainerQuota    limit    `default:"0" env:"MAYFLY_CONTAINER_QUOTA" placeholder:"SIZE" help:"Bytes of live items that a container may hold, in equal shares for its physical partitions; 0 for no limit."`
+	PartitionKeyQuota limit    `default:"20GiB" env:"MAYFLY_PARTITION_KEY_QUOTA" placeholder:"SIZE" help:"Bytes of live items with one partition key (${default})."`
+	MemoryLimit       limit    `env:"MAYFLY_MEMORY_LIMIT" placeholder:"SIZE" help:"Memory, such as 512MB or 2GiB, that the server divides among its parts. Default: the memory of the machine, or the limit of its container or service if that is less. Requests under way share a quarter of it: those that do not fit wait, and get 429 after ten seconds."`
+	Cache             limit    `env:"MAYFLY_CACHE" placeholder:"SIZE" help:"Memory for the cache of data read from disk. It is taken as data is read. Default: an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where the memory is not known."`
 	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Default: the address that their request came to."`
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse requests for item ids that the service's older gateway refuses in a path: those that end with a space, or contain a percent triplet, a slash, a hash or a line end."`
 	Explorer          bool     `default:"true" negatable:"" env:"MAYFLY_EXPLORER" help:"Serve pages for people, who open the server's address in a browser. From other machines they are open over HTTPS only. --explorer=false turns them off."`
@@ -74,7 +75,7 @@ const shutdownLimit = 20 * time.Second
 
 // Run serves until a signal or a failed write to the disk stops it.
 func (c *serveCommand) Run() error {
-	paceCollector(c.MemoryLimit)
+	paceCollector(int64(c.MemoryLimit))
 	addProcessors()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -83,6 +84,7 @@ func (c *serveCommand) Run() error {
 		return err
 	}
 	// The port comes first: a port in use is the commonest failure, and cheap to detect.
+	c.Listen = listenAddress(c.Listen)
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return listenFailed(c.Listen, err)
@@ -90,7 +92,7 @@ func (c *serveCommand) Run() error {
 	o := mayfly.Options{
 		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway, NoExplorer: !c.Explorer,
-		ContainerQuota: c.ContainerQuota, PartitionKeyQuota: c.PartitionKeyQuota, CacheBytes: c.Cache, MemoryBytes: c.MemoryLimit, QueryTime: c.QueryTime, PurgeDebt: int64(c.PurgeDebt), ChangeFeedRetention: c.ChangeFeedRetention,
+		ContainerQuota: int64(c.ContainerQuota), PartitionKeyQuota: int64(c.PartitionKeyQuota), CacheBytes: int64(c.Cache), MemoryBytes: int64(c.MemoryLimit), QueryTime: c.QueryTime, PurgeDebt: int64(c.PurgeDebt), ChangeFeedRetention: c.ChangeFeedRetention,
 		Logger: newLogger(os.Stderr, c.LogFormat, level), LogRequests: c.LogRequests, SlowRequest: cmp.Or(c.SlowRequest, -1),
 	}
 	if o.EraseWithin, err = c.eraseWithin(); err != nil {
@@ -159,6 +161,15 @@ func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 	if !c.Sync && !c.Memory {
 		fmt.Println("--sync is off: a crash of the server or the machine may lose the last writes.")
 	}
+}
+
+// listenAddress completes an address that is a port alone. It stays on this machine: all
+// addresses are :PORT or 0.0.0.0:PORT.
+func listenAddress(text string) string {
+	if _, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return net.JoinHostPort("127.0.0.1", text)
+	}
+	return text
 }
 
 func listenFailed(address string, err error) error {

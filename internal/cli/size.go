@@ -40,6 +40,18 @@ func (s *size) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size: give a number of bytes above 0, or one with a unit, such as 64MiB or 1.5GB", text)
 }
 
+// limit is a size that may be 0, for none or for the default.
+type limit int64
+
+// UnmarshalText parses a limit.
+func (l *limit) UnmarshalText(text []byte) error {
+	if n, err := strconv.ParseFloat(string(text), 64); err == nil && n == 0 {
+		*l = 0
+		return nil
+	}
+	return (*size)(l).UnmarshalText(text)
+}
+
 // cutSuffixFold is strings.CutSuffix without regard to case.
 func cutSuffixFold(s, suffix string) (before string, found bool) {
 	if at := len(s) - len(suffix); at >= 0 && strings.EqualFold(s[at:], suffix) {

@@ -75,17 +75,21 @@ type versionCommand struct{}
 
 // Run prints the version that the binary was built from.
 func (versionCommand) Run() error {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-				version = "devel-" + s.Value
-			}
-		}
-		fmt.Printf("mayfly %s, %s\n", version, info.GoVersion)
-		return nil
+	_, err := fmt.Println(versionLine())
+	return err
+}
+
+// versionLine names the version that the binary was built from.
+func versionLine() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "mayfly unknown"
 	}
-	fmt.Println("mayfly", version)
-	return nil
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = "devel-" + s.Value
+		}
+	}
+	return fmt.Sprintf("mayfly %s, %s", version, info.GoVersion)
 }
