@@ -43,30 +43,31 @@ var (
 	ErrNoErasure = errors.New("deleted data cannot be erased in time on a shared storage engine: that is another server, which keeps old rows in its files, logs and backups for as long as it likes. Leave --erase-within out, or give off")
 )
 
-// joins adds to the engine's options what a node needs, and returns its certificate.
-func (o Options) joins(of *engine.Options) (tls.Certificate, error) {
+// joins adds to the engine's options what a node needs.
+func (o Options) joins(of *engine.Options) error {
 	c := o.Cluster
 	if c.Node == "" {
-		return tls.Certificate{}, errors.New("a node of a cluster needs a name of its own: give it with --node")
+		return errors.New("a node of a cluster needs a name of its own: give it with --node")
 	}
 	if len(o.Regions) != 1 {
-		return tls.Certificate{}, errors.New("a node of a cluster is in one region: give --region once. The regions of the cluster are those of its nodes")
+		return errors.New("a node of a cluster is in one region: give --region once. The regions of the cluster are those of its nodes")
 	}
 	region, err := catalog.ParseRegion(o.Regions[0])
 	if err != nil {
-		return tls.Certificate{}, err
+		return err
 	}
 	of.Cluster = &cluster.Options{Name: c.Node, Address: c.Peer}
 	of.Region, of.MultiWrite = region, o.MultiWrite
-	root, err := o.root(time.Now())
-	if err != nil {
-		return tls.Certificate{}, err
+	return nil
+}
+
+// nodeCertificate returns a certificate of this node, signed by the cluster's root.
+func (o Options) nodeCertificate(root *rest.Root, now time.Time) (tls.Certificate, error) {
+	hosts := o.TLSNames
+	if u, err := url.Parse(o.Cluster.Peer); err == nil && u.Hostname() != "" {
+		hosts = append([]string{u.Hostname()}, hosts...)
 	}
-	var hosts []string
-	if u, err := url.Parse(c.Peer); err == nil && u.Hostname() != "" {
-		hosts = append(hosts, u.Hostname())
-	}
-	return root.Sign(hosts, time.Now())
+	return root.Sign(hosts, now)
 }
 
 // peers returns the connections to the other nodes.

@@ -164,6 +164,13 @@ type Options struct {
 	Cluster *Cluster
 	// NoExplorer serves no pages for people under /_explorer/.
 	NoExplorer bool
+	// TLSCert and TLSKey name the files of a certificate and its key, in PEM, that the server
+	// presents in place of one that it makes; empty for that. It reads them again when they
+	// change.
+	TLSCert, TLSKey string
+	// TLSNames are host names and addresses that the certificate which the server makes is
+	// for, beside localhost and the machine's own name.
+	TLSNames []string
 	// Logger gets the log for the operator; nil for no log.
 	Logger *slog.Logger
 	// LogRequests has the log get a line for every request.
@@ -215,6 +222,8 @@ type Server struct {
 	peers   *rest.Peers // nil if there is no cluster
 	failed  chan error
 
+	stopKeeping func() // of the certificate; nil before it is kept
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -232,7 +241,7 @@ func Open(o Options) (*Server, error) {
 func (s *Server) open() (err error) {
 	o := s.options
 	mode, err := o.throughputMode()
-	if err := errors.Join(err, o.checkSizes()); err != nil {
+	if err := errors.Join(err, o.checkSizes(), o.checkCertificate()); err != nil {
 		return err
 	}
 	division := memory.Divide(o.MemoryBytes, o.CacheBytes)
@@ -240,7 +249,10 @@ func (s *Server) open() (err error) {
 	of := engine.Options{}
 	if o.Cluster != nil {
 		s.db = o.Cluster.DB
-		if certificate, err = o.joins(&of); err != nil {
+		if err = o.joins(&of); err != nil {
+			return err
+		}
+		if certificate, err = o.certificate(time.Now(), 0); err != nil { // which also checks the key
 			return err
 		}
 		if s.peers, err = o.peers(); err != nil {
@@ -282,7 +294,7 @@ func (s *Server) open() (err error) {
 		o.Logger.Info("audit", "what", "keys", "fingerprints", s.handler.Service().Keys.Fingerprints())
 	}
 	if o.Cluster == nil {
-		if certificate, err = o.certificate(); err != nil {
+		if certificate, err = o.certificate(time.Now(), 0); err != nil {
 			return err
 		}
 	}
@@ -296,6 +308,7 @@ func (s *Server) open() (err error) {
 		s.peers.Watch(s.engine.Node().Incarnation)
 		s.http.AcceptPeers(s.peers)
 	}
+	s.keepCertificate(certificate)
 	return nil
 }
 
@@ -382,17 +395,6 @@ func openData(o Options, d memory.Division) (*pebblekv.DB, error) {
 		return nil, fmt.Errorf("open the data in %s: %w", o.Dir, err)
 	}
 	return db, nil
-}
-
-func (o Options) certificate() (tls.Certificate, error) {
-	if !o.Memory {
-		return rest.LoadOrMakeCertificate(o.Dir, time.Now())
-	}
-	cert, key, err := rest.MakeCertificate(time.Now())
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(cert, key)
 }
 
 // Serve answers clients on l until Shutdown is called or a commit fails.
@@ -482,6 +484,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Acknowledged writes are kept.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
+		if s.stopKeeping != nil {
+			s.stopKeeping()
+		}
 		if s.http != nil {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel() // do not wait for clients: Shutdown is for that
@@ -508,10 +513,6 @@ func (s *Server) Close() error {
 func (s *Server) ConnectionString(endpoint string) string {
 	return "AccountEndpoint=" + endpoint + ";AccountKey=" + s.options.Key + ";"
 }
-
-// Certificate returns, in PEM, the certificate that the server with its data in
-// dir presents to clients.
-func Certificate(dir string) ([]byte, error) { return rest.CertificatePEM(dir) }
 
 // exists reports whether there is data in dir.
 func exists(dir string) bool {

@@ -9,6 +9,8 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -440,6 +442,27 @@ func testCertificate(t *testing.T, b binary) {
 	if o.code != 0 || !strings.HasPrefix(o.stdout, "-----BEGIN CERTIFICATE-----\n") || strings.Contains(o.stdout, "KEY") {
 		t.Errorf("cert: %+v", o)
 	}
+	// A server with its data in memory is asked itself.
+	p := b.start(t, nil, "serve", anyPort, "--memory", "--tls-name=db.example")
+	o = b.run(t, nil, "cert", "--endpoint=http://"+p.addr)
+	roots := x509.NewCertPool()
+	if o.code != 0 || o.stderr != "" || !roots.AppendCertsFromPEM([]byte(o.stdout)) {
+		t.Fatalf("cert of a running server: %+v", o)
+	}
+	conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: roots, ServerName: "db.example"})
+	if err != nil {
+		t.Fatalf("a client that trusts it: %v", err)
+	}
+	_ = conn.Close()
+	if _, err := tls.Dial("tcp", p.addr, &tls.Config{ServerName: "db.example"}); err == nil {
+		t.Error("a client that trusts nothing has connected")
+	}
+	p.stop(t, os.Interrupt)
+	if log := p.stderr.String(); !strings.Contains(log, "a client does not trust the certificate") || !strings.Contains(log, "emulator.pem") || !strings.Contains(log, "db.example") {
+		t.Errorf("the log does not say what to do about that: %s", log)
+	}
+	b.fails(t, nil, "is it running?", "cert", "--endpoint=http://"+p.addr)
+	b.fails(t, nil, "give both", "serve", anyPort, "--memory", "--tls-cert=x")
 }
 
 func testCheck(t *testing.T, b binary) {

@@ -38,6 +38,9 @@ type serveCommand struct {
 	MemoryLimit       limit    `env:"MAYFLY_MEMORY_LIMIT" placeholder:"SIZE" help:"Memory, such as 512MB or 2GiB, that the server divides among its parts. Default: the memory of the machine, or the limit of its container or service if that is less. Requests under way share a quarter of it: those that do not fit wait, and get 429 after ten seconds."`
 	Cache             limit    `env:"MAYFLY_CACHE" placeholder:"SIZE" help:"Memory for the cache of data read from disk. It is taken as data is read. Default: an eighth of the memory, 32 MiB to 4 GiB; 256 MiB where the memory is not known."`
 	Advertise         string   `env:"MAYFLY_ADVERTISE" placeholder:"URL" help:"Endpoint that clients are told to use. Default: the address that their request came to."`
+	TLSCert           string   `name:"tls-cert" env:"MAYFLY_TLS_CERT" placeholder:"FILE" help:"Certificate to present, in PEM, with those that have signed it behind it. Default: the server makes one, which clients must trust (mayfly cert). It is read again when the file changes."`
+	TLSKey            string   `name:"tls-key" env:"MAYFLY_TLS_KEY" placeholder:"FILE" help:"Key of that certificate, in PEM."`
+	TLSName           []string `name:"tls-name" env:"MAYFLY_TLS_NAME" placeholder:"NAME" help:"Host name or address that the certificate which the server makes is for, beside localhost and the name of the machine. Repeat for more. A new name makes a new certificate."`
 	RoutingGateway    bool     `env:"MAYFLY_ROUTING_GATEWAY" help:"Refuse requests for item ids that the service's older gateway refuses in a path: those that end with a space, or contain a percent triplet, a slash, a hash or a line end."`
 	Explorer          bool     `default:"true" negatable:"" env:"MAYFLY_EXPLORER" help:"Serve pages for people, who open the server's address in a browser. From other machines they are open over HTTPS only. --explorer=false turns them off."`
 	LogRequests       bool     `env:"MAYFLY_LOG_REQUESTS" help:"Log a line for every request."`
@@ -93,7 +96,9 @@ func (c *serveCommand) Run() error {
 		Dir: c.Data, Memory: c.Memory, AllowHosts: c.AllowHost, NoSync: !c.Sync, TestClock: c.TestClock,
 		Regions: c.Region, MultiWrite: c.MultiWrite, Consistency: c.Consistency, Throughput: c.Throughput, Advertise: c.Advertise, RoutingGateway: c.RoutingGateway, NoExplorer: !c.Explorer,
 		ContainerQuota: int64(c.ContainerQuota), PartitionKeyQuota: int64(c.PartitionKeyQuota), CacheBytes: int64(c.Cache), MemoryBytes: int64(c.MemoryLimit), QueryTime: c.QueryTime, PurgeDebt: int64(c.PurgeDebt), ChangeFeedRetention: c.ChangeFeedRetention,
-		Logger: newLogger(os.Stderr, c.LogFormat, level), LogRequests: c.LogRequests, SlowRequest: cmp.Or(c.SlowRequest, -1),
+		Logger: newLogger(os.Stderr, c.LogFormat, level), LogRequests: c.LogRequests,
+		TLSCert: c.TLSCert, TLSKey: c.TLSKey, TLSNames: c.TLSName,
+		SlowRequest: cmp.Or(c.SlowRequest, -1),
 	}
 	if o.EraseWithin, err = c.eraseWithin(); err != nil {
 		return errors.Join(err, l.Close())

@@ -3,9 +3,17 @@
 package cli
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/mayflydb/mayfly"
 )
@@ -46,12 +54,16 @@ func (c *checkCommand) check() (mayfly.CheckReport, error) {
 
 type certCommand struct {
 	engineFlag
-	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
+	Data     string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
+	Endpoint string `env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"A running server to ask instead, which may have its data in memory or a certificate of its own, as in --endpoint http://127.0.0.1:8081."`
 }
 
 // Run prints the certificate.
 func (c *certCommand) Run() error {
 	pem, err := c.certificate()
+	if errors.Is(err, mayfly.ErrNoCertificate) {
+		return fmt.Errorf("%w. That of a running server: mayfly cert --endpoint http://127.0.0.1:8081", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -60,6 +72,9 @@ func (c *certCommand) Run() error {
 }
 
 func (c *certCommand) certificate() ([]byte, error) {
+	if c.Endpoint != "" {
+		return presented(c.Endpoint)
+	}
 	if c.Engine == "" {
 		return mayfly.Certificate(c.Data)
 	}
@@ -69,6 +84,36 @@ func (c *certCommand) certificate() ([]byte, error) {
 	}
 	defer db.Close()
 	return mayfly.ClusterCertificate(db)
+}
+
+// presentedLimit is how long a server may take to present its certificate.
+const presentedLimit = 10 * time.Second
+
+// presented returns the certificate that clients of a running server must trust: the last of
+// the chain that it presents. Nothing vouches for it, so for a server on another machine its
+// fingerprint is shown, to be compared.
+func presented(endpoint string) ([]byte, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("%q is no URL of a server, such as http://127.0.0.1:8081", endpoint)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80"}[u.Scheme]
+	}
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(port, "443"))
+	// The certificate is what is asked for, so it cannot be verified.
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: presentedLimit}, "tcp", address, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask the server at %s for its certificate: %w: is it running?", endpoint, err)
+	}
+	defer conn.Close()
+	chain := conn.ConnectionState().PeerCertificates
+	last := chain[len(chain)-1]
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		fmt.Fprintf(os.Stderr, "mayfly: the certificate came over the network. Compare its fingerprint with what openssl x509 -noout -fingerprint -sha256 shows on the server: %X\n", sha256.Sum256(last.Raw))
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: last.Raw}), nil
 }
 
 type versionCommand struct{}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -35,6 +36,10 @@ func isAddresses(u *url.URL) bool { return strings.Trim(u.Path, "/") == addresse
 func (x *exchange) serveAddresses() error {
 	x.operation = opAddressResolve
 	if connOf(x.r) == nil {
+		if omitted, ok := x.h.directModes.Take(time.Now()); ok {
+			x.h.logger.Warn("a client wants direct mode, which this server has not, since its program serves HTTP itself", "client", x.r.RemoteAddr,
+				"remedy", "set gateway mode in the client: gatewayMode() in Java, ConnectionMode.Gateway in .NET; or let Server.Serve have the port", "omitted", omitted)
+		}
 		return errDirectMode // the handler is part of another server, which has no channels
 	}
 	if x.r.Method != http.MethodGet {

@@ -15,12 +15,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,14 +50,14 @@ const (
 	maxChainLength = 16
 )
 
-// MakeCertificate makes a certificate for localhost and this machine's host name.
-// certPEM holds the server's certificate, then the root that clients are to trust.
-func MakeCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
+// MakeCertificate makes a certificate for localhost, this machine's host name, and the given
+// names. certPEM holds the server's certificate, then the root that clients are to trust.
+func MakeCertificate(now time.Time, names ...string) (certPEM, keyPEM []byte, err error) {
 	rootKey, root, err := signCertificate(rootTemplate(), nil, nil, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	key, leaf, err := signCertificate(leafTemplate(), root, rootKey, now)
+	key, leaf, err := signCertificate(leafTemplate(names), root, rootKey, now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,6 +105,54 @@ func certificateHosts() (names []string, addresses []net.IP) {
 		names = append(names, own)
 	}
 	return names, addresses
+}
+
+// CheckName refuses what cannot be a name in a certificate.
+func CheckName(name string) error {
+	if net.ParseIP(name) == nil && !isHostName(strings.ToLower(name)) {
+		return fmt.Errorf("%q is neither a host name nor an address, which a certificate could have", name)
+	}
+	return nil
+}
+
+// covers reports whether a certificate is for all of these names.
+func covers(c *x509.Certificate, names []string) bool {
+	for _, name := range names {
+		name = strings.ToLower(name)
+		if ip := net.ParseIP(name); ip != nil {
+			if !slices.ContainsFunc(c.IPAddresses, ip.Equal) {
+				return false
+			}
+		} else if !slices.Contains(c.DNSNames, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// CertificateEnds returns when clients stop to trust a certificate: with the first of its
+// chain that ends.
+func CertificateEnds(pair tls.Certificate) time.Time {
+	var ends time.Time
+	for _, der := range pair.Certificate {
+		if c, err := x509.ParseCertificate(der); err == nil && (ends.IsZero() || c.NotAfter.Before(ends)) {
+			ends = c.NotAfter
+		}
+	}
+	return ends
+}
+
+// LoadCertificate returns a certificate and its key that the operator has given in two files.
+// The first may have the certificates that have signed it behind it.
+func LoadCertificate(certFile, keyFile string, now time.Time) (tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("%w: %s and %s: %w", ErrBadCertificate, certFile, keyFile, err)
+	}
+	if now.After(pair.Leaf.NotAfter) {
+		return tls.Certificate{}, fmt.Errorf("%w: %s expired on %s", ErrBadCertificate, certFile, pair.Leaf.NotAfter.Format(time.DateOnly))
+	}
+	return pair, nil
 }
 
 // isHostName reports whether s, in lower case, may be in a certificate. Underscores are

@@ -12,6 +12,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -41,16 +42,24 @@ const (
 	renewBefore = 30 * 24 * time.Hour
 )
 
+// CertificateWish says which certificate a server wants.
+type CertificateWish struct {
+	// Names are those that it must be for, beside localhost and the machine's own.
+	Names []string
+	// Before is how long before its end one that Mayfly made is replaced; 0 for 30 days.
+	Before time.Duration
+}
+
 // LoadOrMakeCertificate returns the certificate in dir. It makes one if there is none,
-// and replaces one that Mayfly made and that is about to expire. Clients must then trust
-// the new root.
-func LoadOrMakeCertificate(dir string, now time.Time) (tls.Certificate, error) {
+// and replaces one that Mayfly made and that is about to expire, or that lacks a name.
+// Clients must then trust the new root.
+func LoadOrMakeCertificate(dir string, now time.Time, wish CertificateWish) (tls.Certificate, error) {
 	f, err := readCertificateFiles(dir)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	if f.cert == nil && f.key == nil {
-		return makeCertificateFiles(dir, now)
+		return makeCertificateFiles(dir, now, wish.Names)
 	}
 	pair, err := f.pair(now)
 	if !f.ours() {
@@ -60,8 +69,8 @@ func LoadOrMakeCertificate(dir string, now time.Time) (tls.Certificate, error) {
 		}
 		return pair, nil
 	}
-	if err != nil || !now.Add(renewBefore).Before(pair.Leaf.NotAfter) {
-		return makeCertificateFiles(dir, now)
+	if err != nil || !now.Add(cmp.Or(wish.Before, renewBefore)).Before(pair.Leaf.NotAfter) || !covers(pair.Leaf, wish.Names) {
+		return makeCertificateFiles(dir, now, wish.Names)
 	}
 	return pair, nil
 }
@@ -147,8 +156,8 @@ func (f certificateFiles) ours() bool {
 		leaf.CheckSignatureFrom(root) == nil && root.CheckSignatureFrom(root) == nil
 }
 
-func makeCertificateFiles(dir string, now time.Time) (tls.Certificate, error) {
-	certPEM, keyPEM, err := MakeCertificate(now)
+func makeCertificateFiles(dir string, now time.Time, names []string) (tls.Certificate, error) {
+	certPEM, keyPEM, err := MakeCertificate(now, names...)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

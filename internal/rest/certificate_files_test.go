@@ -23,7 +23,7 @@ const (
 // loadCertificate is LoadOrMakeCertificate for tests in which it must work.
 func loadCertificate(t *testing.T, dir string, now time.Time) tls.Certificate {
 	t.Helper()
-	pair, err := LoadOrMakeCertificate(dir, now)
+	pair, err := LoadOrMakeCertificate(dir, now, CertificateWish{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestCertificateFilesOfTheUserAreKept(t *testing.T) {
 	} {
 		dir := putCertificateFiles(t, c.cert, c.key)
 		before := dirContents(t, dir)
-		_, err := LoadOrMakeCertificate(dir, certificateTime.Add(c.after))
+		_, err := LoadOrMakeCertificate(dir, certificateTime.Add(c.after), CertificateWish{})
 		if c.works != (err == nil) || (!c.works && !errors.Is(err, ErrBadCertificate)) {
 			t.Errorf("%s: %v, want it to work = %t", c.name, err, c.works)
 		}
@@ -217,15 +217,46 @@ func TestCertificateFilesUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		var path *fs.PathError
-		if _, err := LoadOrMakeCertificate(dir, certificateTime); !errors.As(err, &path) {
+		if _, err := LoadOrMakeCertificate(dir, certificateTime, CertificateWish{}); !errors.As(err, &path) {
 			t.Errorf("%s unreadable: %v, want the error of reading it", name, err)
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := LoadOrMakeCertificate(missing, certificateTime); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := LoadOrMakeCertificate(missing, certificateTime, CertificateWish{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no such directory: %v, want %v", err, fs.ErrNotExist)
 	}
 	if _, err := CertificatePEM(putCertificateFiles(t, []byte("hello"), nil)); !errors.Is(err, ErrBadCertificate) {
 		t.Errorf("CertificatePEM of garbage: %v, want %v", err, ErrBadCertificate)
+	}
+}
+
+// A certificate that lacks a name which the server was given is replaced. One that has it is
+// kept.
+func TestCertificateFilesHaveTheNames(t *testing.T) {
+	dir := t.TempDir()
+	first := loadCertificate(t, dir, certificateTime)
+	wish := CertificateWish{Names: []string{"Cosmos.Test", "192.0.2.8"}}
+	second, err := LoadOrMakeCertificate(dir, certificateTime, wish)
+	if err != nil || sameCertificate(first, second) {
+		t.Fatalf("the certificate without the names is kept: %v", err)
+	}
+	trusted, err := CertificatePEM(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"cosmos.test", "192.0.2.8", "localhost"} {
+		if err := handshake(t, second, trusted, host, certificateTime); err != nil {
+			t.Errorf("host %s: %v", host, err)
+		}
+	}
+	for _, same := range []CertificateWish{wish, {}, {Names: []string{"cosmos.test"}, Before: time.Hour}} {
+		if again, err := LoadOrMakeCertificate(dir, certificateTime, same); err != nil || !sameCertificate(second, again) {
+			t.Errorf("with %v another certificate is made: %v", same, err)
+		}
+	}
+	for name, ok := range map[string]bool{"a.example": true, "*.a.example": true, "10.0.0.1": true, "::1": true, "a_b": true, "": false, "a b": false, "a/b": false, "a:1": false} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("the name %q: %v, want ok = %t", name, err, ok)
+		}
 	}
 }

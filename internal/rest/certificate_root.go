@@ -81,25 +81,25 @@ func (r *Root) Expires(now time.Time) bool {
 
 // Sign returns a certificate for this machine and the given hosts, with the root behind it.
 func (r *Root) Sign(hosts []string, now time.Time) (tls.Certificate, error) {
-	leaf := leafTemplate()
-	for _, host := range hosts {
-		host = strings.ToLower(host)
-		if ip := net.ParseIP(host); ip != nil {
-			leaf.IPAddresses = append(leaf.IPAddresses, ip)
-		} else if isHostName(host) && !slices.Contains(leaf.DNSNames, host) {
-			leaf.DNSNames = append(leaf.DNSNames, host)
-		}
-	}
-	key, leaf, err := signCertificate(leaf, r.certificate, r.key, now)
+	key, leaf, err := signCertificate(leafTemplate(hosts), r.certificate, r.key, now)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	return tls.Certificate{Certificate: [][]byte{leaf.Raw, r.certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// leafTemplate is the certificate of a server on this machine, without its times.
-func leafTemplate() *x509.Certificate {
+// leafTemplate is the certificate of a server on this machine, also for the given hosts,
+// without its times.
+func leafTemplate(hosts []string) *x509.Certificate {
 	names, addresses := certificateHosts()
+	for _, host := range hosts {
+		host = strings.ToLower(host)
+		if ip := net.ParseIP(host); ip != nil {
+			addresses = append(addresses, ip)
+		} else if isHostName(host) && !slices.Contains(names, host) {
+			names = append(names, host)
+		}
+	}
 	return &x509.Certificate{
 		Subject:     pkix.Name{CommonName: certificateName},
 		KeyUsage:    x509.KeyUsageDigitalSignature,

@@ -135,15 +135,18 @@ func (x *exchange) setExplorerHeaders() {
 // serveExplorer answers a request under /_explorer/.
 func (x *exchange) serveExplorer(name string) error {
 	x.operation = opAdmin
+	if name == offeredName && x.r.Method == http.MethodGet {
+		if root := x.h.root.Load(); root != nil { // TLS shows it to everybody anyway
+			x.setExplorerHeaders()
+			x.writeAs(http.StatusOK, "application/x-pem-file", *root)
+			return nil
+		}
+	}
 	if x.h.sessions == nil {
 		return errNoRoute
 	}
 	x.setExplorerHeaders()
 	_, data := strings.CutPrefix(x.r.URL.Path, explorerAPI+"/")
-	if name == offeredName && x.h.root != nil && x.r.Method == http.MethodGet {
-		x.writeAs(http.StatusOK, "application/x-pem-file", x.h.root)
-		return nil
-	}
 	if !data && name != "session" {
 		return x.serveExplorerFile(name)
 	}
@@ -160,10 +163,11 @@ func (x *exchange) serveExplorer(name string) error {
 }
 
 // ShowCertificate has the explorer offer the certificate that clients must trust: the last
-// of the server's chain. It is called before the first request.
+// of the server's chain. It is called before the first request, and when that changes.
 func (h *Handler) ShowCertificate(c tls.Certificate) {
 	if n := len(c.Certificate); n > 0 {
-		h.root = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[n-1]})
+		root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[n-1]})
+		h.root.Store(&root)
 	}
 }
 

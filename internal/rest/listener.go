@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/rntbd"
 )
 
@@ -85,6 +86,7 @@ type Splitter struct {
 	born        time.Time     // idleSince counts from here
 	room        chan struct{} // holds a value after a connection has left the table
 	limitLogged sync.Once
+	distrust    api.LineLimit
 	wg          sync.WaitGroup
 
 	stopOnce        sync.Once
@@ -343,7 +345,7 @@ func (s *Splitter) sniff(c *splitConn) (net.Conn, error) {
 		return secure, c.SetDeadline(time.Time{}) // net/http does the handshake
 	}
 	if err := secure.Handshake(); err != nil {
-		s.options.Logger.Debug("TLS handshake failed", "address", c.RemoteAddr(), "error", err)
+		s.handshakeFailed(c, err)
 		return nil, err
 	}
 	protocol := secure.ConnectionState().NegotiatedProtocol

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
@@ -64,9 +65,11 @@ type Handler struct {
 	peers          *Peers
 	cluster        Cluster
 	asked          func(ctx context.Context, question []byte) ([]byte, error)
-	handle         func(*api.Call) error // Handle of package api; tests say where partitions are
-	sessions       *sessions             // of the explorer; nil if it is off
-	root           []byte                // the certificate that clients must trust, in PEM; nil if it is not known
+	handle         func(*api.Call) error  // Handle of package api; tests say where partitions are
+	sessions       *sessions              // of the explorer; nil if it is off
+	root           atomic.Pointer[[]byte] // the certificate that clients must trust, in PEM; nil if it is not known
+
+	directModes api.LineLimit // of the line about clients that want direct mode where there is none
 
 	// Every request under way holds life for reading, and Close takes it for writing: the
 	// engine must not be closed during a request.

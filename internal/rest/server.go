@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/peer"
@@ -32,15 +33,16 @@ type Server struct {
 	channels func(*Channel)
 	logger   *slog.Logger
 	secure   *tls.Config // of every connection; nothing changes it
+	// certificate is the one for clients. SetCertificate replaces it.
+	certificate atomic.Pointer[tls.Certificate]
 }
 
 // NewServer returns a server with the given certificate. Connections of direct mode go to
 // the function channels, or are taken for HTTP if it is nil.
 func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Channel), logger *slog.Logger) *Server {
 	secure := &tls.Config{
-		Certificates: []tls.Certificate{certificate},
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
 		// Small records first would help browsers, and cost all others.
 		DynamicRecordSizingDisabled: true,
 	}
@@ -55,14 +57,24 @@ func NewServer(h http.Handler, certificate tls.Certificate, channels func(*Chann
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		Protocols:         new(http.Protocols),
 		HTTP2:             http2Config(),
-		TLSConfig:         secure.Clone(), // net/http changes it when it begins to serve
 	}}
+	secure.GetCertificate = s.presented
+	s.http.TLSConfig = secure.Clone() // net/http changes it when it begins to serve
+	s.SetCertificate(certificate)
 	s.http.Handler = onConn(h, &s.streams)
 	s.lanes = lanes{http: &s.http, logger: logger, open: map[*lane]struct{}{}}
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(true)
 	s.http.Protocols.SetUnencryptedHTTP2(true)
 	return s
+}
+
+// SetCertificate has new connections get another certificate.
+func (s *Server) SetCertificate(c tls.Certificate) { s.certificate.Store(&c) }
+
+// presented implements tls.Config.GetCertificate.
+func (s *Server) presented(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return s.certificate.Load(), nil
 }
 
 // AcceptPeers has connections of other nodes accepted, in addition to those of clients. Call
