@@ -83,7 +83,7 @@ func (c *Call) withStatistics(of *catalog.Container) ([]byte, error) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = fmt.Appendf(body, `{"id":"%s","sizeInKB":%d,"documentCount":%d,"partitionKeys":[]}`, catalog.RangeID(i), KiB(part.Live.Bytes), part.Live.Items)
+		body = fmt.Appendf(body, `{"id":"%s","sizeInKB":%d,"documentCount":%d,"partitionKeys":[]}`, catalog.RangeID(of.Ranges[i].ID), KiB(part.Live.Bytes), part.Live.Items)
 	}
 	return append(body, "]}"...), nil
 }

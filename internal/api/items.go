@@ -12,7 +12,7 @@ import (
 
 // resolve replaces a rid in the request's target by the id and key of its item.
 func (c *Call) resolve() (err error) {
-	c.Request.Target, err = c.Service.Engine.ResolveRID(c.Request.Target)
+	c.Request.Target, err = c.Service.Engine.ResolveRID(c.Context, c.Request.Target)
 	return err
 }
 

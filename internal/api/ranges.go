@@ -20,17 +20,18 @@ func (c *Call) listRanges() error {
 		return err
 	}
 	a := &c.Answer
-	// The ranges of a container never change, so its rid identifies them.
+	// The ranges of a container change when one is split, and then there is one more: its rid
+	// and their number identify them.
 	a.ETag = strconv.Quote(of.RIDText + "-" + strconv.Itoa(len(of.Ranges)))
 	if condition := c.Request.IfNoneMatch; condition != "" && catalog.SameETag(condition, a.ETag) {
 		return a.empty(statusNotModified)
 	}
 	var items []byte
-	for i, r := range of.Ranges {
+	for i := range of.Ranges {
 		if i > 0 {
 			items = append(items, ',')
 		}
-		items = appendRange(items, of, i, r, a.ETag)
+		items = appendRange(items, of, &of.Ranges[i], a.ETag)
 	}
 	return c.page(of.RIDText, "PartitionKeyRanges", items, len(of.Ranges))
 }
@@ -45,15 +46,21 @@ func (c *Call) container() (*catalog.Container, error) {
 	return of, nil
 }
 
-func appendRange(dst []byte, c *catalog.Container, i int, r catalog.Range, etag string) []byte {
+func appendRange(dst []byte, c *catalog.Container, r *catalog.Range, etag string) []byte {
 	upper := value.EPKText(r.Max)
 	if r.Max == nil {
 		upper = "FF"
 	}
-	rid := c.RID.RangeRID(i)
+	rid, parents := c.RID.RangeRID(r.ID), []byte(nil)
+	for i, id := range r.Parents {
+		if i > 0 {
+			parents = append(parents, ',')
+		}
+		parents = strconv.AppendQuote(parents, catalog.RangeID(id))
+	}
 	return fmt.Appendf(dst, `{"_rid":"%s","id":"%s","_etag":%s,"minInclusive":"%s","maxExclusive":"%s","ridPrefix":%d,`+
-		`"_self":"dbs/%s/colls/%s/pkranges/%s/","throughputFraction":%s,"status":"online","parents":[],"ownedArchivalPKRangeIds":[],`+
+		`"_self":"dbs/%s/colls/%s/pkranges/%s/","throughputFraction":%s,"status":"online","parents":[%s],"ownedArchivalPKRangeIds":[],`+
 		`"_ts":%d,"lsn":1,"vectorClockVersion":0}`,
-		rid, catalog.RangeID(i), strconv.Quote(etag), value.EPKText(r.Min), upper, i,
-		c.RID.Database, c.RID, rid, strconv.FormatFloat(1/float64(len(c.Ranges)), 'f', -1, 64), c.TS)
+		rid, catalog.RangeID(r.ID), strconv.Quote(etag), value.EPKText(r.Min), upper, r.ID,
+		c.RID.Database, c.RID, rid, strconv.FormatFloat(1/float64(len(c.Ranges)), 'f', -1, 64), parents, c.TS)
 }

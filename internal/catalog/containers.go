@@ -25,7 +25,11 @@ type Container struct {
 	IndexGeneration uint32
 	// Throughput is the container's own; none if it shares its database's.
 	Throughput Provision
-	Ranges     []Range
+	// Ranges are in the order of their keys, and Split is the split that is under way.
+	Ranges []Range
+	Split  *Split
+	// nextRange is the id of the next range that a split makes.
+	nextRange int
 	// ItemLinks is the start of its items' _self.
 	ItemLinks string
 }
@@ -38,6 +42,11 @@ type containerRecord struct {
 	Partitions int             `json:"partitions"`
 	Throughput Provision       `json:"throughput"`
 	Definition json.RawMessage `json:"definition"`
+	// The following fields are of a container of which a range was split, or is. The
+	// record then has splitVersion.
+	Ranges    []rangeRecord `json:"ranges,omitempty"`
+	NextRange int           `json:"nextRange,omitempty"`
+	Split     *Split        `json:"split,omitempty"`
 }
 
 // parseContainer also checks the throughput and the vector indexes of a new container.
@@ -59,6 +68,7 @@ func parseContainer(w *Write) (Any, error) {
 		return nil, err
 	}
 	ct.IndexGeneration, ct.Throughput, ct.Ranges = 1, provision(w.Throughput, w.NowMs/1000), def.PartitionKey.ranges(partitions)
+	ct.nextRange = partitions
 	return ct, def.checkVectorIndexes()
 }
 
@@ -71,7 +81,8 @@ func (ct *Container) follow(owner, was Any) error {
 	if err := ct.replaces(&old.Definition); err != nil {
 		return err
 	}
-	ct.IndexGeneration, ct.Throughput, ct.Ranges = old.IndexGeneration, old.Throughput, old.Ranges
+	ct.IndexGeneration, ct.Throughput = old.IndexGeneration, old.Throughput
+	ct.Ranges, ct.Split, ct.nextRange = old.Ranges, old.Split, old.nextRange
 	if !ct.indexesLike(&old.Definition) {
 		ct.IndexGeneration++
 	}
@@ -80,8 +91,11 @@ func (ct *Container) follow(owner, was Any) error {
 
 func decodeContainer(row []byte) (Any, error) {
 	var r containerRecord
-	if err := decodeRecord(row, &r, &r.Version); err != nil {
+	if err := json.Unmarshal(row, &r); err != nil {
 		return nil, err
+	}
+	if want := r.version(); r.Version != want {
+		return nil, fmt.Errorf("it is of version %d", r.Version)
 	}
 	if r.Partitions < 1 || r.Partitions > MaxPartitions {
 		return nil, fmt.Errorf("it has %d partitions", r.Partitions)
@@ -95,15 +109,21 @@ func decodeContainer(row []byte) (Any, error) {
 		// may lag behind. A new generation rebuilds the index rows.
 		r.Epoch, r.Generation = r.Epoch+1, r.Generation+1
 	}
-	return &Container{
+	ct := &Container{
 		Resource: Resource{ID: def.id, TS: r.TS, revision: r.Epoch}, Definition: *def,
-		IndexGeneration: r.Generation, Throughput: r.Throughput, Ranges: def.PartitionKey.ranges(r.Partitions),
-	}, nil
+		IndexGeneration: r.Generation, Throughput: r.Throughput,
+	}
+	return ct, ct.decodeRanges(&r)
 }
 
 func (ct *Container) record() any {
 	def := append(ct.appendDefinition([]byte("{")), '}')
-	return containerRecord{recordVersion, ct.Epoch, ct.IndexGeneration, ct.TS, len(ct.Ranges), ct.Throughput, def}
+	r := containerRecord{
+		Epoch: ct.Epoch, Generation: ct.IndexGeneration, TS: ct.TS, Partitions: len(ct.Ranges), Throughput: ct.Throughput, Definition: def,
+	}
+	ct.encodeRanges(&r)
+	r.Version = r.version()
+	return r
 }
 
 // render also fills in what the definition and the row leave to the account and the

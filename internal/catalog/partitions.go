@@ -161,30 +161,58 @@ func (t Throughput) partitions() (int, error) {
 	return n, nil
 }
 
-// Range is a physical partition's range of effective partition keys: from Min, inclusive,
-// to Max, exclusive. A nil Max is the end of the key space.
+// Range is a physical partition: its id, and its range of effective partition keys, from Min,
+// inclusive, to Max, exclusive. A nil Max is the end of the key space.
 type Range struct {
+	// ID names the partition for ever. A container's first ranges count from 0, and later
+	// ones get ids that no range had before.
+	ID       int
 	Min, Max []byte
+	// Parents are the ids of the ranges that were split to make this one, the first one
+	// first; nil for a range that the container began with.
+	Parents []int
 }
 
-// RangeID returns the id of the i-th range.
-func RangeID(i int) string { return strconv.Itoa(i) }
+// First returns the id of the range that this one descends from, of those that the container
+// began with.
+func (r *Range) First() int {
+	if len(r.Parents) > 0 {
+		return r.Parents[0]
+	}
+	return r.ID
+}
+
+// DescendsFrom reports whether the range is the one with the id, or was made from it.
+func (r *Range) DescendsFrom(id int) bool { return r.ID == id || slices.Contains(r.Parents, id) }
+
+// RangeID returns a range's id as clients see it.
+func RangeID(id int) string { return strconv.Itoa(id) }
 
 // ranges cuts the key space where the service cuts it.
 func (d *PartitionKeyDefinition) ranges(n int) []Range {
-	cuts := value.BoundariesV2(n)
-	if d.Version == 1 {
-		cuts = value.BoundariesV1(n)
-	}
 	rs := make([]Range, n)
-	for i, cut := range cuts {
+	for i, cut := range d.boundaries(n) {
 		rs[i].Max, rs[i+1].Min = cut, cut
+	}
+	for i := range rs {
+		rs[i].ID = i
 	}
 	return rs
 }
 
-// Partition returns the index of the range that epk falls into.
-func (c *Container) Partition(epk []byte) int {
+// boundaries returns the cuts between n equal parts of the key space.
+func (d *PartitionKeyDefinition) boundaries(n int) [][]byte {
+	if d.Version == 1 {
+		return value.BoundariesV1(n)
+	}
+	return value.BoundariesV2(n)
+}
+
+// Partition returns the id of the range that epk falls into.
+func (c *Container) Partition(epk []byte) int { return c.Ranges[c.Position(epk)].ID }
+
+// Position returns the position in Ranges of the range that epk falls into.
+func (c *Container) Position(epk []byte) int {
 	i, found := slices.BinarySearchFunc(c.Ranges, epk, func(r Range, epk []byte) int {
 		return bytes.Compare(r.Min, epk)
 	})
@@ -192,4 +220,15 @@ func (c *Container) Partition(epk []byte) int {
 		return i
 	}
 	return i - 1
+}
+
+// RangeOf returns the range with an id that it has.
+func (c *Container) RangeOf(id int) *Range { return &c.Ranges[c.PositionOf(id)] }
+
+// PositionOf returns the position in Ranges of the range with an id, -1 if there is none.
+func (c *Container) PositionOf(id int) int {
+	if id >= 0 && id < len(c.Ranges) && c.Ranges[id].ID == id { // always, without splits
+		return id
+	}
+	return slices.IndexFunc(c.Ranges, func(r Range) bool { return r.ID == id })
 }

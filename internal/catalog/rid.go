@@ -69,9 +69,9 @@ func (r ContainerRID) ItemRID(ordinal uint64) string {
 	return string(text[:])
 }
 
-// RangeRID returns the rid of the container's i-th partition key range.
-func (r ContainerRID) RangeRID(i int) string {
-	return r.ItemRID(uint64(kindRange)<<kindShift | uint64(i))
+// RangeRID returns the rid of the container's partition key range with the id.
+func (r ContainerRID) RangeRID(id int) string {
+	return r.ItemRID(uint64(kindRange)<<kindShift | uint64(id))
 }
 
 // Ordinal parses the rid of an item of the container. It returns false for any other

@@ -68,7 +68,7 @@ func newOperation[A, R any](o operation[A, R]) *operation[A, R] {
 type question struct {
 	Operation string
 	Container catalog.ContainerRID // zero for none
-	// Partitions are those that are asked about; none for the whole node.
+	// Partitions are the ids of those that are asked about; none for the whole node.
 	Partitions []int
 	Args       []byte
 }
@@ -208,19 +208,20 @@ func gather[A, R any](ctx context.Context, e *Engine, c *catalog.Container, o *o
 	if e.node == nil {
 		results := make([]R, len(c.Ranges))
 		err := e.eachPartition(c, func(i int, p *store.Partition) (err error) {
-			results[i], err = o.here(ctx, e, c, i, p, args)
+			results[i], err = o.here(ctx, e, c, c.Ranges[i].ID, p, args)
 			return err
 		})
 		return results, err
 	}
 	all := make([]int, len(c.Ranges))
 	for i := range all {
-		all[i] = i
+		all[i] = c.Ranges[i].ID
 	}
 	return gatherThose(ctx, e, c, all, o, args)
 }
 
-// gatherThose is gather for some of the partitions, on a cluster. The others have no result.
+// gatherThose is gather for some of the partitions, by their ids, on a cluster. The others
+// have no result.
 func gatherThose[A, R any](ctx context.Context, e *Engine, c *catalog.Container, partitions []int, o *operation[A, R], args A) ([]R, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -271,7 +272,7 @@ func (g *gathering[A, R]) round(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			g.results[i], err = g.o.here(ctx, g.e, g.c, i, p, g.args)
+			g.results[g.c.PositionOf(i)], err = g.o.here(ctx, g.e, g.c, i, p, g.args)
 		}
 		if err := g.settle(i, err); err != nil {
 			return err
@@ -295,7 +296,7 @@ func (g *gathering[A, R]) round(ctx context.Context) error {
 				one := err
 				if err == nil {
 					one = errs[n]
-					g.results[i] = results[n]
+					g.results[g.c.PositionOf(i)] = results[n]
 				}
 				failed = errors.Join(failed, g.settle(i, one))
 			}
@@ -311,8 +312,8 @@ func (g *gathering[A, R]) settle(i int, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrClosed):
-		if _, gone := g.e.catalog.Current(g.c.RID); gone != nil {
-			return err
+		if now, gone := g.e.catalog.Current(g.c.RID); gone != nil || now.PositionOf(i) < 0 {
+			return err // the caller looks the container up again
 		}
 	case !errors.Is(err, errElsewhere) && !errors.Is(err, ErrUnavailable):
 		return err

@@ -66,7 +66,7 @@ func (e *Engine) Batch(ctx context.Context, r *Request) (a Answer, err error) {
 	defer e.settle(&a, &err)
 	a.LSN = p.LSN()
 	if reads {
-		if err := seen.check(a.Partition, a.LSN); err != nil {
+		if err := seen.check(a.Container.RangeOf(a.Partition), a.LSN); err != nil {
 			return a, err
 		}
 	}
@@ -92,9 +92,11 @@ func (e *Engine) bindBatch(c *catalog.Container, r *Request) (ops []store.Write,
 	case r.Range == "":
 		return nil, 0, invalid("A bulk needs a partition key range, or a partition key.")
 	default:
-		if partition, err = rangeIndex(c, r.Range); err != nil {
+		i, err := rangeIndex(c, r.Range)
+		if err != nil {
 			return nil, 0, err
 		}
+		partition = c.Ranges[i].ID
 	}
 	ops = make([]store.Write, len(r.Ops))
 	for i := range r.Ops {

@@ -8,6 +8,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, e
 	if err != nil {
 		return page, err
 	}
-	at, err := r.position(s.last - s.first + 1)
+	at, err := r.position(page.Container, s.first, s.last)
 	if err != nil {
 		return page, err
 	}
@@ -51,7 +52,8 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, e
 			page.More = true
 			continue
 		}
-		page.Partition = s.first + turn
+		of := &page.Container.Ranges[s.first+turn]
+		page.Partition = of.ID
 		q.Start = at.starts[turn]
 		part, err := e.changesOf(ctx, &page, q, nowMs)
 		if elsewhere := (*NotOwnerError)(nil); n > 0 && errors.As(err, &elsewhere) {
@@ -67,7 +69,7 @@ func (e *Engine) ReadChangeFeed(ctx context.Context, r *Request) (page Answer, e
 		if err != nil {
 			return page, err
 		}
-		if err := seen.check(page.Partition, part.LSN); err != nil {
+		if err := seen.check(of, part.LSN); err != nil {
 			return page, err
 		}
 		at.starts[turn] = store.ChangeStart{After: part.Position, Incarnation: part.Incarnation}
@@ -94,8 +96,9 @@ func (e *Engine) peek(ctx context.Context, c *catalog.Container, partition int, 
 	if err != nil {
 		return false, err
 	}
-	*start = seen[partition].Start
-	return seen[partition].More, nil
+	found := seen[c.PositionOf(partition)]
+	*start = found.Start
+	return found.More, nil
 }
 
 // peeking is a question about changes after a start, and peeked the answer.
@@ -164,7 +167,7 @@ func (e *Engine) changesOf(ctx context.Context, page *Answer, q store.Changes, n
 //
 // where turn is the partition that comes first in the next page, so that one with
 // constant writes does not keep the others from being read. An unknown incarnation is
-// left out.
+// left out. If ranges were split since, each of those that they became goes on at their lsn.
 type changePosition struct {
 	turn   int
 	starts []store.ChangeStart
@@ -174,9 +177,9 @@ type changePosition struct {
 // most 24 bytes.
 const maxPositionBytes = 8 + 24*catalog.MaxPartitions
 
-// position returns where to begin in each of the partitions.
-func (r *Request) position(partitions int) (changePosition, error) {
-	at := changePosition{starts: make([]store.ChangeStart, partitions)}
+// position returns where to begin in each of the partitions from first to last.
+func (r *Request) position(c *catalog.Container, first, last int) (changePosition, error) {
+	at := changePosition{starts: make([]store.ChangeStart, last-first+1)}
 	switch r.Continuation {
 	case "":
 		for i := range at.starts {
@@ -189,14 +192,19 @@ func (r *Request) position(partitions int) (changePosition, error) {
 		}
 		return at, nil
 	}
-	if partitions == 1 {
-		var ok bool
-		if at.starts[0], ok = parsePosition(r.Continuation); !ok {
-			return at, r.refusal()
-		}
-		return at, nil
+	was, err := r.parsePositions(len(at.starts))
+	if err != nil {
+		return at, err
 	}
-	return at, r.parsePositions(&at)
+	of, ok := origins(c, first, last, len(was.starts))
+	if !ok {
+		return at, r.refusal()
+	}
+	for i, origin := range of {
+		at.starts[i] = was.starts[origin]
+	}
+	at.turn = slices.Index(of, was.turn)
+	return at, nil
 }
 
 func (r *Request) refusal() error {
@@ -211,18 +219,26 @@ func parsePosition(text string) (store.ChangeStart, bool) {
 	return store.ChangeStart{After: lsn, Incarnation: uint8(zeros)}, err == nil && zeros <= store.MaxIncarnation
 }
 
-// parsePositions parses a position in several partitions.
-func (r *Request) parsePositions(at *changePosition) error {
-	turn, position, _ := strings.Cut(r.Continuation, "@")
+// parsePositions parses a position in at most so many partitions.
+func (r *Request) parsePositions(most int) (at changePosition, err error) {
+	turn, position, several := strings.Cut(r.Continuation, "@")
+	if !several {
+		start, ok := parsePosition(r.Continuation)
+		if !ok {
+			return at, r.refusal()
+		}
+		return changePosition{starts: []store.ChangeStart{start}}, nil
+	}
 	n, err := strconv.ParseUint(turn, 10, 16)
-	if err != nil || int(n) >= len(at.starts) || len(r.Continuation) > maxPositionBytes {
-		return r.refusal()
+	if err != nil || len(r.Continuation) > maxPositionBytes {
+		return at, r.refusal()
 	}
 	at.turn = int(n)
-	texts := strings.SplitN(position, ".", len(at.starts)+1)
-	if len(texts) != len(at.starts) {
-		return r.refusal()
+	texts := strings.SplitN(position, ".", most+1)
+	if at.turn >= len(texts) || len(texts) > most || len(texts) == 1 {
+		return at, r.refusal()
 	}
+	at.starts = make([]store.ChangeStart, len(texts))
 	for i, text := range texts {
 		digits, of, known := strings.Cut(text, "-")
 		lsn, err := strconv.ParseUint(digits, 10, 64)
@@ -231,11 +247,11 @@ func (r *Request) parsePositions(at *changePosition) error {
 			incarnation, err = strconv.ParseUint(of, 10, 8)
 		}
 		if err != nil || incarnation > store.MaxIncarnation {
-			return r.refusal()
+			return at, r.refusal()
 		}
 		at.starts[i] = store.ChangeStart{After: lsn, Incarnation: uint8(incarnation)}
 	}
-	return nil
+	return at, nil
 }
 
 func (at *changePosition) encode() string {

@@ -20,14 +20,14 @@ func FuzzChangePosition(f *testing.F) {
 		if partitions < 1 || partitions > catalog.MaxPartitions {
 			t.Skip()
 		}
-		at, err := (&Request{Continuation: text}).position(partitions)
+		at, err := (&Request{Continuation: text}).position(manyRanges(partitions), 0, partitions-1)
 		if err != nil {
 			return
 		}
 		if len(at.starts) != partitions || at.turn < 0 || at.turn >= partitions {
 			t.Fatalf("%q is a position at turn %d of %d partitions, want one of %d", text, at.turn, len(at.starts), partitions)
 		}
-		again, err := (&Request{Continuation: at.encode()}).position(partitions)
+		again, err := (&Request{Continuation: at.encode()}).position(manyRanges(partitions), 0, partitions-1)
 		if err != nil || again.encode() != at.encode() {
 			t.Errorf("%q is told as %q, which is read as %q: %v", text, at.encode(), again.encode(), err)
 		}

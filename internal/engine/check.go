@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
@@ -47,18 +48,15 @@ func Check(db kv.DB, progress func(c *catalog.Container), report func(problem st
 	for _, c := range containersOf(cat) {
 		progress(c)
 		for i := range c.Ranges {
-			t, err := store.Check(snap, c, i, report)
+			t, err := store.Check(snap, c, c.Ranges[i].ID, report)
 			if err != nil {
 				return totals, err
 			}
 			totals = totals.Plus(t)
 		}
 	}
-	return totals, store.CheckOrphans(snap, func(rid catalog.ContainerRID) int {
+	return totals, store.CheckOrphans(snap, func(rid catalog.ContainerRID, index int) bool {
 		c, err := cat.Current(rid)
-		if err != nil {
-			return 0
-		}
-		return len(c.Ranges)
+		return err == nil && (c.PositionOf(index) >= 0 || c.Split != nil && slices.Contains(c.Split.Children[:], index))
 	}, report)
 }

@@ -77,7 +77,7 @@ func (e *erasable) Settle(ctx context.Context, spans []erase.Span, beforeMs int6
 			continue
 		}
 		for i := range c.Ranges {
-			if err := e.settle(ctx, c, i, beforeMs); err != nil && !errors.Is(err, store.ErrClosed) {
+			if err := e.settle(ctx, c, c.Ranges[i].ID, beforeMs); err != nil && !errors.Is(err, store.ErrClosed) {
 				return err
 			}
 		}

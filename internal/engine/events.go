@@ -105,7 +105,11 @@ func (e *Engine) NextEvents(ctx context.Context, c *catalog.Container, cursor st
 // eventsAfter returns the events after a cursor, in order within each partition.
 func (e *Engine) eventsAfter(ctx context.Context, c *catalog.Container, at *eventCursor) (EventPage, error) {
 	var page EventPage
-	parts, err := gather(ctx, e, c, opEvents, at.After)
+	after := map[int]store.EventKey{}
+	for i := range at.After {
+		after[c.Ranges[i].ID] = at.After[i]
+	}
+	parts, err := gather(ctx, e, c, opEvents, after)
 	if err != nil {
 		return page, err
 	}
@@ -127,10 +131,7 @@ type eventPart struct {
 }
 
 // opEvents returns the events of a partition after its position among those of all.
-var opEvents = newOperation(operation[[]store.EventKey, eventPart]{"events", func(_ context.Context, _ *Engine, c *catalog.Container, i int, p *store.Partition, after []store.EventKey) (eventPart, error) {
-	if i >= len(after) {
-		return eventPart{}, store.ErrClosed // another container
-	}
+var opEvents = newOperation(operation[map[int]store.EventKey, eventPart]{"events", func(_ context.Context, _ *Engine, c *catalog.Container, i int, p *store.Partition, after map[int]store.EventKey) (eventPart, error) {
 	part, err := p.Events(after[i], MaxEvents)
 	if err != nil {
 		return eventPart{}, err
@@ -161,7 +162,8 @@ func eventSource(ev *store.Event) string {
 	return sourceItem
 }
 
-// eventCursor is a position in the events of each partition of a container.
+// eventCursor is a position in the events of each partition of a container. If a partition was
+// split since, both that it became go on at its position.
 type eventCursor struct {
 	Container string           `json:"c"`
 	After     []store.EventKey `json:"p"`
@@ -194,8 +196,16 @@ func parseCursor(c *catalog.Container, text string) (*eventCursor, error) {
 		return nil, refused
 	}
 	var at eventCursor
-	if err := json.Unmarshal(raw, &at); err != nil || at.Container != c.RIDText || len(at.After) != len(c.Ranges) {
+	if err := json.Unmarshal(raw, &at); err != nil || at.Container != c.RIDText || len(at.After) == 0 {
 		return nil, refused
 	}
-	return &at, nil
+	of, ok := origins(c, 0, len(c.Ranges)-1, len(at.After))
+	if !ok {
+		return nil, refused
+	}
+	now := eventCursor{Container: c.RIDText}
+	for _, origin := range of {
+		now.After = append(now.After, at.After[origin])
+	}
+	return &now, nil
 }

@@ -306,7 +306,7 @@ func (e *Engine) look(c *catalog.Container, nowMs int64) (v version, quiet bool)
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for i := range c.Ranges {
-		p := e.mu.open[partitionID{c.RID, i}]
+		p := e.mu.open[partitionID{c.RID, c.Ranges[i].ID}]
 		if p == nil {
 			return v, false
 		}
@@ -322,7 +322,7 @@ func (e *Engine) used(c *catalog.Container) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for i := range c.Ranges {
-		if e.mu.open[partitionID{c.RID, i}] != nil {
+		if e.mu.open[partitionID{c.RID, c.Ranges[i].ID}] != nil {
 			return true
 		}
 	}

@@ -133,7 +133,7 @@ func (e *Engine) TTLStatus(ctx context.Context, c *catalog.Container) (TTLStatus
 func (e *Engine) StatusHere(ctx context.Context, c *catalog.Container) (TTLStatus, error) {
 	var parts []partStatus
 	err := e.eachHere(c, func(i int, p *store.Partition) error {
-		part, err := opStatus.here(ctx, e, c, i, p, 0)
+		part, err := opStatus.here(ctx, e, c, c.Ranges[i].ID, p, 0)
 		parts = append(parts, part)
 		return err
 	})
@@ -231,10 +231,10 @@ func containersOf(cat *catalog.Catalog) (all []*catalog.Container) {
 	return all
 }
 
-// eachPartition calls do with every partition of a container.
+// eachPartition calls do with every partition of a container, and its position.
 func (e *Engine) eachPartition(c *catalog.Container, do func(i int, p *store.Partition) error) error {
 	for i := range c.Ranges {
-		p, err := e.partition(c, i)
+		p, err := e.partition(c, c.Ranges[i].ID)
 		if err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func (e *Engine) eachHere(c *catalog.Container, do func(i int, p *store.Partitio
 	}
 	for i := range c.Ranges {
 		e.mu.RLock()
-		p := e.mu.open[partitionID{c.RID, i}]
+		p := e.mu.open[partitionID{c.RID, c.Ranges[i].ID}]
 		e.mu.RUnlock()
 		if p == nil {
 			continue

@@ -125,7 +125,7 @@ func (e *Engine) ReadItem(r *Request) (a Answer, err error) {
 	defer e.settle(&a, &err)
 	item, err := p.Read(r.Room, key, r.IfNoneMatch, nowMs)
 	a.LSN, a.Answered, a.Room = item.LSN, true, item.Room
-	if ahead := seen.check(a.Partition, item.LSN); ahead != nil {
+	if ahead := seen.check(a.Container.RangeOf(a.Partition), item.LSN); ahead != nil {
 		return a, ahead
 	}
 	a.Body, a.ETag, a.ItemLSN = item.Body, item.ETag, item.ItemLSN

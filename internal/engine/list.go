@@ -7,6 +7,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
@@ -36,53 +38,56 @@ func (e *Engine) ListItems(ctx context.Context, r *Request) (page Answer, err er
 		return page, err
 	}
 	q := store.List{MaxItems: pageItems(r.MaxItems), MaxBytes: maxPageBytes, Within: s.Logical, MinEPK: s.MinEPK, MaxEPK: s.MaxEPK}
+	var begun listPlaces
 	if r.Continuation != "" {
-		if s.first, q.After, err = parseContinuation(c, r.Continuation, s.first, s.last); err != nil {
+		if begun, err = parseContinuation(c, r.Continuation, s.first, s.last); err != nil {
 			return page, err
 		}
+		s.first = begun[0].at
 	}
 	page.Charge = 0 // nothing was read yet
 	ends := e.meters.elapsed() + query.PageTime
 	for i := s.first; i <= s.last; i++ {
-		p, err := e.partition(c, i)
+		id := c.Ranges[i].ID
+		p, err := e.partition(c, id)
 		if err == nil {
-			err = e.meters.admit(c, i)
+			err = e.meters.admit(c, id)
 		}
 		if err != nil && i > s.first && endsPage(err) {
 			// The client gets what is there, and asks for the rest later.
-			page.Continuation = continuation(c, store.FirstOrdinal(i))
+			page.Continuation = begun.continuation(c, i)
 			break
 		}
 		if err != nil {
 			return page, err
 		}
-		page.Partition = i
+		page.Partition = id
+		q.After = begun.after(c, i)
 		part, err := p.List(ctx, q, nowMs)
 		if err != nil {
 			e.listFailed(&page, err)
 			return page, err
 		}
 		page.LSN = part.LSN
-		if err := seen.check(i, part.LSN); err != nil {
+		if err := seen.check(&c.Ranges[i], part.LSN); err != nil {
 			e.listFailed(&page, err)
 			return page, err
 		}
 		if page.Count > 0 && part.Count > 0 && len(part.Items) > q.MaxBytes {
 			// A partition returns its first item whatever its size, but here it is not
 			// the page's first.
-			page.Continuation = continuation(c, store.FirstOrdinal(i))
+			page.Continuation = begun.continuation(c, i)
 			break
 		}
 		e.addRows(&page, part.Items, part.Count, ru.Read(0))
 		if part.More {
-			page.Continuation = continuation(c, part.Last)
+			page.Continuation = begun.at(i, part.Last).continuation(c, i)
 			break
 		}
-		q.After = 0
 		q.MaxItems -= part.Count
 		q.MaxBytes -= len(part.Items)
 		if i < s.last && (q.MaxItems <= 0 || q.MaxBytes <= 0 || e.meters.elapsed() > ends) {
-			page.Continuation = continuation(c, store.FirstOrdinal(i+1))
+			page.Continuation = begun.continuation(c, i+1)
 			break
 		}
 	}
@@ -135,20 +140,98 @@ func pageItems(asked int) int {
 }
 
 // A continuation is the rid after which the next page begins. Its ordinal also tells the
-// partition, and it stays valid if the item is deleted.
-const continuationPrefix, continuationSuffix = "+RID:", "#RT:1"
+// partition, and it stays valid if the item is deleted:
+//
+//	+RID:{rid}#RT:1
+//
+// A partition that was made by a split has items with ordinals of its parents. So there its
+// id follows, and then where the next ones begin that were made from the same range, if the
+// page began in that:
+//
+//	+RID:{rid}#RT:1#PKR:{id},{id}:{ordinal},…
+const continuationPrefix, continuationSuffix, continuationRanges = "+RID:", "#RT:1", "#PKR:"
+
+// listPlace is a partition, by its position, and the ordinal after which a list begins there.
+type listPlace struct {
+	at      int
+	ordinal uint64
+}
+
+// listPlaces are where a list begins, in ascending order of positions, the first one first.
+// In the partitions that are not among them it begins at the beginning.
+type listPlaces []listPlace
+
+// from returns the places from a position on.
+func (l listPlaces) from(i int) listPlaces {
+	n := slices.IndexFunc(l, func(p listPlace) bool { return p.at >= i })
+	if n < 0 {
+		return nil
+	}
+	return l[n:]
+}
+
+// at returns the places from a position on, with another beginning there.
+func (l listPlaces) at(i int, ordinal uint64) listPlaces {
+	return append(listPlaces{{i, ordinal}}, l.from(i+1)...)
+}
+
+// after returns the ordinal after which the list begins in a partition.
+func (l listPlaces) after(c *catalog.Container, i int) uint64 {
+	if next := l.from(i); len(next) > 0 && next[0].at == i {
+		return next[0].ordinal
+	}
+	if r := &c.Ranges[i]; len(r.Parents) == 0 {
+		return store.FirstOrdinal(r.ID)
+	}
+	return 0
+}
+
+// continuation returns the text for a page that begins at a position.
+func (l listPlaces) continuation(c *catalog.Container, i int) string {
+	id, after := c.Ranges[i].ID, l.after(c, i)
+	text, rest := continuation(c, after), l.from(i+1)
+	if store.PartitionOf(after) == id && len(rest) == 0 {
+		return text
+	}
+	text += continuationRanges + strconv.Itoa(id)
+	for _, p := range rest {
+		text += "," + strconv.Itoa(c.Ranges[p.at].ID) + ":" + strconv.FormatUint(p.ordinal, 10)
+	}
+	return text
+}
 
 func continuation(c *catalog.Container, after uint64) string {
 	return continuationPrefix + c.RID.ItemRID(after) + continuationSuffix
 }
 
-func parseContinuation(c *catalog.Container, text string, first, last int) (partition int, after uint64, err error) {
+// parseContinuation returns where a list of the partitions from first to last goes on.
+func parseContinuation(c *catalog.Container, text string, first, last int) (places listPlaces, err error) {
+	text, ranges, split := strings.Cut(text, continuationRanges)
 	inner, ok1 := strings.CutPrefix(text, continuationPrefix)
 	inner, ok2 := strings.CutSuffix(inner, continuationSuffix)
 	after, ok3 := c.RID.Ordinal(inner)
-	partition = store.PartitionOf(after)
-	if !ok1 || !ok2 || !ok3 || partition < first || partition > last {
-		return 0, 0, ErrContinuation
+	if !ok1 || !ok2 || !ok3 || len(ranges) > maxContinuationBytes {
+		return nil, ErrContinuation
 	}
-	return partition, after, nil
+	if !split {
+		ranges = strconv.Itoa(store.PartitionOf(after))
+	}
+	for n, part := range strings.Split(ranges, ",") {
+		number, ordinal, other := strings.Cut(part, ":")
+		id, err := strconv.ParseUint(number, 10, 16)
+		if n > 0 && err == nil {
+			after, err = strconv.ParseUint(ordinal, 10, 64)
+		}
+		if err != nil || other != (n > 0) {
+			return nil, ErrContinuation
+		}
+		of := descendants(c, int(id), first, last)
+		if len(of) == 0 || len(places) > 0 && of[0] <= places[len(places)-1].at {
+			return nil, ErrContinuation
+		}
+		for _, i := range of {
+			places = append(places, listPlace{i, after})
+		}
+	}
+	return places, nil
 }

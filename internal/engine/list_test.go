@@ -123,12 +123,12 @@ func TestPageBytes(t *testing.T) {
 }
 
 func TestContinuation(t *testing.T) {
-	c := &catalog.Container{RID: catalog.ContainerRID{Database: 1, Container: 2}}
+	c := manyRanges(catalog.MaxPartitions)
 	for _, ordinal := range []uint64{0, 1, store.FirstOrdinal(3), store.FirstOrdinal(3) + 1<<47, store.FirstOrdinal(255)} {
 		text := continuation(c, ordinal)
-		partition, after, err := parseContinuation(c, text, 0, 255)
-		if err != nil || after != ordinal || partition != store.PartitionOf(ordinal) {
-			t.Errorf("%s: got %d, %d, %v, want %d", text, partition, after, err, ordinal)
+		places, err := parseContinuation(c, text, 0, 255)
+		if want := (listPlaces{{store.PartitionOf(ordinal), ordinal}}); err != nil || !slices.Equal(places, want) {
+			t.Errorf("%s: got %v, %v, want %v", text, places, err, want)
 		}
 		if len(text) > 100 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			t.Errorf("%s is not a header's text", text)
@@ -145,11 +145,11 @@ func TestContinuation(t *testing.T) {
 		"a range": "+RID:" + c.RID.RangeRID(2) + "#RT:1", "nonsense": "+RID:nonsense#RT:1", "more after it": good + "#TRC:5",
 		"below the scope": continuation(c, store.FirstOrdinal(0)+1), "above the scope": continuation(c, store.FirstOrdinal(3)),
 	} {
-		if _, _, err := parseContinuation(c, bad, 1, 2); !errors.Is(err, ErrContinuation) {
+		if _, err := parseContinuation(c, bad, 1, 2); !errors.Is(err, ErrContinuation) {
 			t.Errorf("%s, %q: got %v, want ErrContinuation", name, bad, err)
 		}
 	}
-	if _, _, err := parseContinuation(c, good, 1, 2); err != nil {
+	if _, err := parseContinuation(c, good, 1, 2); err != nil {
 		t.Errorf("in its scope: %v", err)
 	}
 }
@@ -172,21 +172,35 @@ func TestForeignContinuation(t *testing.T) {
 }
 
 func FuzzContinuation(f *testing.F) {
-	c := &catalog.Container{RID: catalog.ContainerRID{Database: 1, Container: 2}}
+	c := manyRanges(catalog.MaxPartitions)
 	f.Add("")
+	f.Add("+RID:AAAAAYAAAAIFAAAAAAAAAA==#RT:1#PKR:7")
+	f.Add("+RID:AAAAAYAAAAIFAAAAAAAAAA==#RT:1#PKR:7,9:12,10:0")
 	f.Add(continuation(c, 0))
 	f.Add(continuation(c, store.FirstOrdinal(200)+7))
 	f.Add("+RID:AAAAAYAAAAIFAAAAAAAAAA==#RT:1#TRC:1")
 	f.Add("+RID:" + c.RID.RangeRID(1) + "#RT:1")
 	f.Fuzz(func(t *testing.T, text string) {
-		partition, after, err := parseContinuation(c, text, 0, catalog.MaxPartitions-1)
+		places, err := parseContinuation(c, text, 0, catalog.MaxPartitions-1)
 		switch {
 		case err != nil:
 			if !errors.Is(err, ErrContinuation) {
 				t.Errorf("%q: got %v, want ErrContinuation", text, err)
 			}
-		case continuation(c, after) != text || partition != store.PartitionOf(after) || partition >= catalog.MaxPartitions:
-			t.Errorf("%q is read as %d in partition %d, which is %q", text, after, partition, continuation(c, after))
+		default:
+			again := places.continuation(c, places[0].at)
+			if read, err := parseContinuation(c, again, 0, catalog.MaxPartitions-1); err != nil || !slices.Equal(read, places) {
+				t.Errorf("%q is read as %v, which is %q, and that %v, %v", text, places, again, read, err)
+			}
 		}
 	})
+}
+
+// manyRanges returns a container with so many ranges.
+func manyRanges(n int) *catalog.Container {
+	c := &catalog.Container{RID: catalog.ContainerRID{Database: 1, Container: 2}}
+	for i := range n {
+		c.Ranges = append(c.Ranges, catalog.Range{ID: i})
+	}
+	return c
 }

@@ -217,7 +217,7 @@ func (e *Engine) disown(containers []*catalog.Container) {
 	defer e.mu.Unlock()
 	for _, c := range containers {
 		for i := range c.Ranges {
-			key := store.OwnerKey(c.RID, i)
+			key := store.OwnerKey(c.RID, c.Ranges[i].ID)
 			delete(e.mu.keys, string(key))
 			e.node.Disown(key, nil)
 		}

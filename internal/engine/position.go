@@ -13,7 +13,7 @@ func (e *Engine) Position(r *Request) (a Answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.Partition = scope.first
+	a.Partition = a.Container.Ranges[scope.first].ID
 	p, err := e.partition(a.Container, a.Partition)
 	if err != nil {
 		return a, err

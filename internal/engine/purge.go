@@ -95,14 +95,15 @@ func (e *purgeable) closedTargets(nowMs int64) []purge.Target {
 	var due []purge.Target
 	for _, c := range e.AllContainers() {
 		for i := range c.Ranges {
-			if e.closedDue(c, i) > nowMs {
+			id := c.Ranges[i].ID
+			if e.closedDue(c, id) > nowMs {
 				continue
 			}
-			p, err := e.partition(c, i)
+			p, err := e.partition(c, id)
 			if err == nil {
-				due = append(due, purge.Target{Container: c, Index: i, Partition: p})
+				due = append(due, purge.Target{Container: c, Index: id, Partition: p})
 			} else if elsewhere := (*NotOwnerError)(nil); !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrStopping) && !errors.Is(err, ErrUnavailable) && !errors.As(err, &elsewhere) {
-				e.logger.Error("cannot open a partition to purge it", "container", c.ID, "partition", i, "err", err)
+				e.logger.Error("cannot open a partition to purge it", "container", c.ID, "partition", id, "err", err)
 			}
 		}
 	}

@@ -204,7 +204,8 @@ func (e *Engine) QueryItems(ctx context.Context, r *Request) (page Answer, err e
 	if err != nil {
 		return page, err
 	}
-	s.Name = c.RIDText + "/" + strconv.Itoa(s.first) + "-" + strconv.Itoa(s.last)
+	// The ranges that the container began with: a split does not change what was asked for.
+	s.Name = c.RIDText + "/" + strconv.Itoa(c.Ranges[s.first].First()) + "-" + strconv.Itoa(c.Ranges[s.last].First())
 	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.options.QueryTime}
@@ -212,9 +213,10 @@ func (e *Engine) QueryItems(ctx context.Context, r *Request) (page Answer, err e
 		return page, err
 	}
 	if r.Continuation != "" {
-		if s.first, request.Token, err = parseQueryContinuation(r.Continuation, s.first, s.last); err != nil {
+		if s.begun, err = parseQueryContinuation(c, r.Continuation, s.first, s.last); err != nil {
 			return page, err
 		}
+		s.first, request.Token = s.begun[0].at, s.begun[0].token
 	}
 	if err := e.queryPage(ctx, request, s, seen, &page); err != nil {
 		return page, err
@@ -228,8 +230,8 @@ func (e *Engine) QueryItems(ctx context.Context, r *Request) (page Answer, err e
 // queryPage makes a page with rows of one partition. It ends with its partition, and is
 // empty if that has no rows. The service's pages are like that, and clients count them.
 func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, seen session, page *Answer) (err error) {
-	i := s.first
-	p, err := e.admit(page, i)
+	r := &page.Container.Ranges[s.first]
+	p, err := e.admit(page, r.ID)
 	if err != nil {
 		return err
 	}
@@ -240,7 +242,7 @@ func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, s
 		return err
 	}
 	page.LSN = part.LSN
-	if err := seen.check(i, part.LSN); err != nil {
+	if err := seen.check(r, part.LSN); err != nil {
 		page.Charge = 0
 		return err
 	}
@@ -249,24 +251,56 @@ func (e *Engine) queryPage(ctx context.Context, q query.Request, s queryScope, s
 	page.Times, page.Indexes = part.Times, part.Indexes
 	switch {
 	case part.Token != "":
-		page.Continuation = queryContinuation(i, part.Token)
-	case i < s.last:
-		page.Continuation = queryContinuation(i+1, query.Begin(q))
+		page.Continuation = queryContinuation(r.ID, part.Token)
+	case s.first == s.last:
+		return nil
+	case len(s.begun) < 2:
+		page.Continuation = queryContinuation(page.Container.Ranges[s.first+1].ID, query.Begin(q))
+	}
+	for _, next := range s.begun[min(1, len(s.begun)):] { // made from the same range
+		text := queryContinuation(page.Container.Ranges[next.at].ID, next.token)
+		page.Continuation = strings.TrimPrefix(page.Continuation+"."+text, ".")
 	}
 	return nil
 }
 
-func queryContinuation(partition int, token string) string {
-	return strconv.Itoa(partition) + "." + token
+// A continuation of a query is the id of a range and the token of its page there:
+//
+//	{id}.{token}
+//
+// If the range was split since, the page goes on in the first that was made from it, and the
+// continuation also has where to begin in the others.
+func queryContinuation(id int, token string) string {
+	return strconv.Itoa(id) + "." + token
 }
 
-func parseQueryContinuation(text string, first, last int) (partition int, token string, err error) {
-	number, token, ok := strings.Cut(text, ".")
-	partition, err = strconv.Atoi(number)
-	if !ok || err != nil || token == "" || partition < first || partition > last || len(text) > maxContinuationBytes {
-		return 0, "", ErrContinuation
+// queryPlace is a partition, by its position, and the token with which a query goes on there.
+type queryPlace struct {
+	at    int
+	token string
+}
+
+func parseQueryContinuation(c *catalog.Container, text string, first, last int) (places []queryPlace, err error) {
+	if len(text) > maxContinuationBytes {
+		return nil, ErrContinuation
 	}
-	return partition, token, nil
+	for more := true; more; {
+		var number, token string
+		number, text, _ = strings.Cut(text, ".")
+		token, text, more = strings.Cut(text, ".")
+		id, err := strconv.ParseUint(number, 10, 16)
+		if err != nil || token == "" {
+			return nil, ErrContinuation
+		}
+		of := descendants(c, int(id), first, last)
+		if len(of) == 0 || len(places) > 0 && of[0] <= places[len(places)-1].at {
+			return nil, ErrContinuation
+		}
+		for _, i := range of {
+			places = append(places, queryPlace{i, token})
+		}
+	}
+	return places, nil
 }
 
 // QueryPlan returns the plan of a query for clients that query several ranges and merge

@@ -88,7 +88,7 @@ func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
 	var all sync.WaitGroup
 	for i := range c.Ranges {
 		all.Go(func() {
-			p, err := e.partition(c, i)
+			p, err := e.partition(c, c.Ranges[i].ID)
 			if err == nil {
 				err = p.Reconfigure(ctx, c)
 			}

@@ -104,15 +104,16 @@ func (r *rewinder) containers(ctx context.Context, toMs int64) (err error) {
 	}
 	for _, c := range inOrder(cat) {
 		for i := range c.Ranges {
-			at := slices.Compare(rewindOwner(c, i), owner)
+			id := c.Ranges[i].ID
+			at := slices.Compare(rewindOwner(c, id), owner)
 			if at < 0 {
 				continue // already done
 			}
 			if at > 0 {
 				mark = nil
 			}
-			if err := r.partition(ctx, c, i, mark); err != nil {
-				return fmt.Errorf("rewind partition %d of container %q: %w", i, c.ID, err)
+			if err := r.partition(ctx, c, id, mark); err != nil {
+				return fmt.Errorf("rewind partition %d of container %q: %w", id, c.ID, err)
 			}
 		}
 	}

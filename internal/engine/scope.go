@@ -20,10 +20,12 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// queryScope is the partitions that a query reads, and the part of them.
+// queryScope is the partitions that a query reads, by their positions in the ranges of the
+// container, and the part of them.
 type queryScope struct {
 	query.Scope
 	first, last int
+	begun       []queryPlace // where a query has begun already, in ascending order
 }
 
 // pageScope returns the scope that the request states: one partition key, or a range.
@@ -87,8 +89,8 @@ func queryKey(c *catalog.Container, text string) (value.PartitionKey, error) {
 func keyScope(c *catalog.Container, k value.PartitionKey) queryScope {
 	epk := c.PartitionKey.AppendEPK(nil, k)
 	if len(k) == len(c.PartitionKey.Paths) {
-		i := c.Partition(epk)
-		return queryScope{query.Scope{Logical: &store.LogicalPartition{EPK: epk, PartitionKey: k}}, i, i}
+		i := c.Position(epk)
+		return queryScope{Scope: query.Scope{Logical: &store.LogicalPartition{EPK: epk, PartitionKey: k}}, first: i, last: i}
 	}
 	return prefixScope(c, epk)
 }
@@ -96,7 +98,7 @@ func keyScope(c *catalog.Container, k value.PartitionKey) queryScope {
 // prefixScope is all items whose hierarchical keys have one prefix.
 func prefixScope(c *catalog.Container, epk []byte) queryScope {
 	all := store.LogicalPartition{EPK: epk, Prefix: true}
-	return queryScope{query.Scope{Logical: &all}, c.Partition(epk), c.Partition(append(slices.Clone(epk), prefixEnd))}
+	return queryScope{Scope: query.Scope{Logical: &all}, first: c.Position(epk), last: c.Position(append(slices.Clone(epk), prefixEnd))}
 }
 
 // prefixEnd, appended to an effective partition key, is after all that begin with it.
@@ -125,10 +127,10 @@ func rangeScope(c *catalog.Container, id, start, end string) (queryScope, error)
 		return prefix, nil
 	}
 	if id == "" && s.MinEPK != nil {
-		s.first = c.Partition(s.MinEPK)
+		s.first = c.Position(s.MinEPK)
 	}
 	if id == "" && s.MaxEPK != nil {
-		s.last = max(s.first, c.Partition(s.MaxEPK))
+		s.last = max(s.first, c.Position(s.MaxEPK))
 		if s.last > s.first && bytes.Equal(c.Ranges[s.last].Min, s.MaxEPK) {
 			s.last-- // the range ends where this partition begins
 		}
@@ -153,7 +155,7 @@ func onePrefix(d *catalog.PartitionKeyDefinition, start, end []byte) bool {
 	return bytes.Equal(end, next) || bytes.Equal(end, append(slices.Clone(start), prefixEnd))
 }
 
-// rangeIndex parses the id of a range. Some clients put the container's rid before it.
+// rangeIndex returns the position of the range with an id. Some clients put the container's rid before it.
 func rangeIndex(c *catalog.Container, id string) (int, error) {
 	if rid, rest, ok := strings.Cut(id, ","); ok {
 		if rid != c.RID.String() {
@@ -161,8 +163,12 @@ func rangeIndex(c *catalog.Container, id string) (int, error) {
 		}
 		id = rest
 	}
-	i, err := strconv.Atoi(id)
-	if err != nil || i < 0 || i >= len(c.Ranges) {
+	number, err := strconv.Atoi(id)
+	if err != nil {
+		return 0, ErrRangeGone
+	}
+	i := c.PositionOf(number)
+	if i < 0 {
 		return 0, ErrRangeGone
 	}
 	return i, nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
@@ -97,11 +98,21 @@ func validRegions(text string) bool {
 	return true
 }
 
-// check returns ErrSession if the client has seen a later state of the partition.
-func (s session) check(partition int, lsn uint64) error {
-	p, ok := s[partition]
-	if ok && (p.version > sessionVersion || p.version == sessionVersion && p.lsn > lsn) {
+// check returns ErrSession if the client has seen a later state of the partition, or of one
+// that it was made from: it has gone on with that one's lsn.
+func (s session) check(r *catalog.Range, lsn uint64) error {
+	if s.ahead(r.ID, lsn) {
 		return ErrSession
 	}
+	for _, id := range r.Parents {
+		if s.ahead(id, lsn) {
+			return ErrSession
+		}
+	}
 	return nil
+}
+
+func (s session) ahead(partition int, lsn uint64) bool {
+	p, ok := s[partition]
+	return ok && (p.version > sessionVersion || p.version == sessionVersion && p.lsn > lsn)
 }

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/catalog"
 )
 
 func TestParseSession(t *testing.T) {
@@ -59,12 +61,17 @@ func TestSessionCheck(t *testing.T) {
 		{"0:-1#5", 1, 0, nil}, // of another partition
 		{"0:0#1", 0, 5, ErrSession},
 		{"0:-1#1,1:-1#9", 1, 8, ErrSession},
+		{"", 7, 0, nil},
+		{"2:-1#5", 7, 4, ErrSession}, // of a partition that it was made from
+		{"2:-1#5", 7, 5, nil},
+		{"2:-1#5,7:-1#8", 7, 6, ErrSession},
+		{"6:-1#9", 7, 5, nil}, // of one that was made from the same
 	} {
 		s, err := parseSession(c.token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.check(c.partition, c.lsn); !errors.Is(err, c.want) || c.want == nil && err != nil {
+		if err := s.check(&catalog.Range{ID: c.partition, Parents: map[int][]int{7: {0, 2}}[c.partition]}, c.lsn); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%q at %d of partition %d: got %v, want %v", c.token, c.lsn, c.partition, err, c.want)
 		}
 	}
@@ -117,7 +124,7 @@ func FuzzParseSession(f *testing.F) {
 				t.Errorf("%q names partition %d", token, partition)
 			}
 			parts = append(parts, fmt.Sprintf("%d:%d#%d", partition, p.version, p.lsn))
-			if (s.check(partition, p.lsn) == nil) != (p.version <= sessionVersion) {
+			if (s.check(&catalog.Range{ID: partition}, p.lsn) == nil) != (p.version <= sessionVersion) {
 				t.Errorf("%q: what it has seen itself is ahead of it", token)
 			}
 		}

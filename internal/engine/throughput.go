@@ -181,13 +181,13 @@ type ThroughputStatus struct {
 // throughputOf returns how a container's throughput is used.
 func (e *Engine) throughputOf(c *catalog.Container) ThroughputStatus {
 	s := ThroughputStatus{Mode: e.meters.mode, Shared: c.Throughput.None()}
-	n := len(c.Ranges)
+	ranges := c.Ranges
 	if s.Shared {
-		n = 1
+		ranges = ranges[:1]
 	}
 	now := e.meters.elapsed()
-	for i := range n {
-		if meter := e.meters.meter(meterOf(c, i)); meter != nil {
+	for i := range ranges {
+		if meter := e.meters.meter(meterOf(c, ranges[i].ID)); meter != nil {
 			s.Provisioned += meter.Rate()
 			s.Used += meter.Used(now)
 			s.Leftover += meter.Leftover(now)

@@ -109,12 +109,12 @@ func addressQuery(query string) (resolveFor string, ranges []string) {
 func (x *exchange) locate(c *catalog.Container, asked []string) (all []located, err error) {
 	own := x.ownHost()
 	for i := range c.Ranges {
-		id, host := catalog.RangeID(i), own
+		id, host := catalog.RangeID(c.Ranges[i].ID), own
 		if asked != nil && !slices.Contains(asked, id) {
 			continue
 		}
 		if x.h.cluster != nil {
-			_, address, err := x.h.cluster.Owner(x.r.Context(), c, i)
+			_, address, err := x.h.cluster.Owner(x.r.Context(), c, c.Ranges[i].ID)
 			if err == nil && address != "" {
 				host, err = hostPort(address)
 			}

@@ -234,7 +234,7 @@ func (w *writer) readOnly(r *write, old *current) (Result, error) {
 		return res, err
 	}
 	if old.live {
-		res.ETag = old.header.etagText(w.p.index)
+		res.ETag = old.header.etagText(old.ordinal)
 	}
 	modified := !old.live || r.ifNoneMatch == "" || !catalog.Matches(r.ifNoneMatch, res.ETag)
 	switch {

@@ -127,7 +127,7 @@ func (k *checker) body(c *current) {
 	}
 	for _, p := range []struct{ name, want string }{
 		{"_rid", k.container.RID.ItemRID(c.ordinal)},
-		{"_etag", c.header.etagText(k.index)},
+		{"_etag", c.header.etagText(c.ordinal)},
 	} {
 		raw, _ := o.Lookup(p.name)
 		if v, _ := value.FromJSON(raw); v != value.String(p.want) {
@@ -220,9 +220,9 @@ func (k *checker) nothingIn(lower, upper []byte) error {
 	return nil
 }
 
-// CheckOrphans reports rows of partitions that do not exist. known returns how many
-// partitions a container has, 0 if it does not exist.
-func CheckOrphans(snap kv.Snapshot, known func(catalog.ContainerRID) int, report func(problem string)) error {
+// CheckOrphans reports rows of partitions that do not exist. known reports
+// whether a container has a partition, or a split makes it.
+func CheckOrphans(snap kv.Snapshot, known func(c catalog.ContainerRID, index int) bool, report func(problem string)) error {
 	lower, upper := []byte{partitionTag}, []byte{partitionTag + 1}
 	for {
 		key, err := firstKey(snap, lower, upper)
@@ -238,7 +238,7 @@ func CheckOrphans(snap kv.Snapshot, known func(catalog.ContainerRID) int, report
 			Database:  catalog.DatabaseRID(binary.BigEndian.Uint32(key[1:])),
 			Container: binary.BigEndian.Uint32(key[5:]),
 		}
-		if index := int(binary.BigEndian.Uint16(key[9:])); index >= known(c) {
+		if index := int(binary.BigEndian.Uint16(key[9:])); !known(c, index) {
 			report(fmt.Sprintf("there are rows of partition %d of container %s, which does not exist", index, c))
 		}
 		lower = kv.After(key[:prefixBytes])

@@ -496,7 +496,7 @@ func TestCheckOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 		var found []string
-		if err := CheckOrphans(snap, known, func(p string) { found = append(found, p) }); err != nil {
+		if err := CheckOrphans(snap, func(c catalog.ContainerRID, index int) bool { return index < known(c) }, func(p string) { found = append(found, p) }); err != nil {
 			t.Fatal(err)
 		}
 		snap.Close()

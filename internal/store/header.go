@@ -177,9 +177,9 @@ func (h *header) shownAt() (at position, ms int64) {
 func (h *header) hidden() bool { return h.baseMs != 0 && !h.touched.shown }
 
 // etagText returns the etag of this version of the item. The second of the write is in it
-// so that data restored from a copy does not give an old etag to new content. A touch keeps
-// it.
-func (h *header) etagText(partition int) string {
+// so that data restored from a copy does not give an old etag to new content. The partition
+// in it is that of the ordinal, so that a split keeps it, and so does a touch.
+func (h *header) etagText(ordinal uint64) string {
 	at := h.wroteAt()
-	return catalog.ETag(uint64(h.writtenMs/1000)<<32|uint64(uint16(partition))<<16|uint64(at.N), at.LSN)
+	return catalog.ETag(uint64(h.writtenMs/1000)<<32|uint64(uint16(PartitionOf(ordinal)))<<16|uint64(at.N), at.LSN)
 }

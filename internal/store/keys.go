@@ -112,7 +112,7 @@ func DropDatabase(b *kv.Batch, far bool, d *catalog.Database) {
 func dropOwners(b *kv.Batch, far bool, c *catalog.Container) {
 	for i := range c.Ranges {
 		if far {
-			b.Delete(OwnerKey(c.RID, i), 0)
+			b.Delete(OwnerKey(c.RID, c.Ranges[i].ID), 0)
 		}
 	}
 }

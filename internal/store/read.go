@@ -51,7 +51,10 @@ func (p *Partition) Read(room []byte, k Key, ifNoneMatch string, nowMs int64) (I
 		}
 	}
 	item.life, item.at = h.life(), at.published
-	item.ETag, item.ItemLSN = h.etagText(p.index), h.wroteAt().LSN
+	if item.ETag, err = etagIn(row[len(row)-h.size:]); err != nil {
+		return item, err
+	}
+	item.ItemLSN = h.wroteAt().LSN
 	if ifNoneMatch != "" && catalog.Matches(ifNoneMatch, item.ETag) {
 		return item, ErrNotModified
 	}

@@ -209,12 +209,30 @@ func (p *Partition) rewindFeedRow(v *view, pl *rewindPlan, e kv.Entry) error {
 // fixed width (write.render).
 const afterETag = `\"","_attachments":"attachments/","_ts":`
 
+// stampsIn returns where in an item's body its etag and its _ts begin.
+func stampsIn(body []byte) (etagAt, tsAt int, err error) {
+	tsAt = len(body) - 1 - len(blankTS)
+	etagAt = tsAt - len(afterETag) - len(blankETag)
+	if etagAt < 0 || string(body[tsAt-len(afterETag):tsAt]) != afterETag {
+		return 0, 0, fmt.Errorf("%w: an item that does not end with its _ts", kv.ErrCorrupt)
+	}
+	return etagAt, tsAt, nil
+}
+
+// etagIn returns the etag in an item's body.
+func etagIn(body []byte) (string, error) {
+	at, _, err := stampsIn(body)
+	if err != nil {
+		return "", err
+	}
+	return `"` + string(body[at:at+len(blankETag)]) + `"`, nil
+}
+
 // restamp puts another second into the _ts and the etag of an item's body.
 func restamp(body []byte, ms int64) error {
-	tsAt := len(body) - 1 - len(blankTS)
-	etagAt := tsAt - len(afterETag) - len(blankETag)
-	if etagAt < 0 || string(body[tsAt-len(afterETag):tsAt]) != afterETag {
-		return fmt.Errorf("an item that does not end with its _ts")
+	etagAt, tsAt, err := stampsIn(body)
+	if err != nil {
+		return err
 	}
 	copy(body[tsAt:], blankTS)
 	strconv.AppendInt(body[tsAt:tsAt], ms/1000, 10)

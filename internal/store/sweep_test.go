@@ -215,7 +215,7 @@ func TestWithoutSwept(t *testing.T) {
 // A far drop removes the owner rows at once, and leaves the rest to be swept.
 func TestFarDrop(t *testing.T) {
 	c := &catalog.Container{RID: catalog.ContainerRID{Database: 1, Container: 2}}
-	c.Ranges = make([]catalog.Range, 3)
+	c.Ranges = []catalog.Range{{ID: 0}, {ID: 1}, {ID: 2}}
 	var b kv.Batch
 	DropContainer(&b, true, c)
 	var ops []string

@@ -258,13 +258,13 @@ const (
 )
 
 // complete writes the header and the loop's values into the row.
-func (w *write) complete(c *current, container *catalog.Container, partition int) (body []byte, etag string) {
+func (w *write) complete(c *current, container *catalog.Container) (body []byte, etag string) {
 	row := w.row
 	c.header.put(row)
 	c.entries.Stamp(c.header.writtenMs)
 	container.RID.PutItemRID(row[w.offsets.rid:], c.ordinal)
 	copy(row[w.offsets.self:], row[w.offsets.rid:w.offsets.rid+catalog.ItemRIDChars])
-	etag = c.header.etagText(partition)
+	etag = c.header.etagText(c.ordinal)
 	copy(row[w.offsets.etag:], etag[1:len(etag)-1])
 	strconv.AppendInt(row[w.offsets.ts:w.offsets.ts], c.header.writtenMs/1000, 10)
 	return row[w.offsets.body:], etag
@@ -365,7 +365,7 @@ func (w *writer) put(r *write, old *current) (Result, error) {
 	for i := range expired {
 		w.purgeHolder(&expired[i])
 	}
-	body, etag := r.complete(&next, w.view.container, w.p.index)
+	body, etag := r.complete(&next, w.view.container)
 	if old.live || r.revives {
 		work.OldBytes, work.IndexRows = old.header.size, w.updateRows(old, &next, r.row)
 	} else {
@@ -400,7 +400,7 @@ func (w *writer) admit(r *write, old *current) error {
 	case r.ifMatch == "" && r.ifNoneMatch == "":
 		return nil
 	}
-	etag := old.header.etagText(w.p.index)
+	etag := old.header.etagText(old.ordinal)
 	if !catalog.Matches(r.ifMatch, etag) || r.ifNoneMatch != "" && catalog.Matches(r.ifNoneMatch, etag) {
 		return ErrPrecondition
 	}
