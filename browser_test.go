@@ -210,7 +210,7 @@ func (b *browser) visit(url string) {
 }
 
 // pageWait bounds every wait for something that the page must show.
-const pageWait = 15 * time.Second
+const pageWait = time.Minute
 
 // await waits until a condition holds in the page.
 func (b *browser) await(condition string) {

@@ -60,7 +60,7 @@ var explorerHeaders = []field{
 	{"Cross-Origin-Resource-Policy", "same-origin"},
 }
 
-//go:embed explorer
+//go:embed explorer/*.js explorer/*.css explorer/*.html explorer/*.svg
 var explorerFiles embed.FS
 
 // explorerFile is a file of the explorer.

@@ -6,6 +6,7 @@ const base = "/_explorer/";
 
 /** An answer that refuses a request. */
 export class Refusal extends Error {
+  /** @param {number} status @param {number} subStatus @param {string} message @param {{start: number, end: number}} [location] */
   constructor(status, subStatus, message, location) {
     super(message);
     this.status = status;
@@ -18,35 +19,42 @@ export class Refusal extends Error {
 export const events = { signedOut: () => {} };
 
 /**
- * Sends a request. The path is that of the protocol, or begins with _mayfly/.
+ * Sends a request. The path is that of the protocol, or begins with _mayfly/. A plain answer
+ * is text.
+ * @param {string} method
+ * @param {string} path
+ * @param {{body?: any, headers?: Record<string, string>, signal?: AbortSignal, plain?: boolean}} [options]
  * @returns {Promise<{status: number, headers: Headers, body: any}>}
  */
-export async function send(method, path, { body, headers = {}, signal } = {}) {
+export async function send(method, path, { body, headers = {}, signal, plain = false } = {}) {
   const res = await fetch(base + "api/" + path, {
     method, signal, headers: { "X-Mayfly-Explorer": "1", ...headers },
     body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
   });
   if (!res.ok && res.status !== 304) throw await refused(res);
   const text = await res.text();
-  return { status: res.status, headers: res.headers, body: text === "" ? null : JSON.parse(text) };
+  return { status: res.status, headers: res.headers, body: plain ? text : text === "" ? null : JSON.parse(text) };
 }
 
-/** Opens an answer that is sent bit by bit. */
+/** Opens an answer that is sent bit by bit. @param {string} path @param {AbortSignal} signal */
 export async function stream(path, signal) {
   const res = await fetch(base + "api/" + path, { signal, headers: { "X-Mayfly-Explorer": "1" } });
   if (!res.ok) throw await refused(res);
+  if (!res.body) throw new Refusal(res.status, 0, "The answer is empty.");
   return res.body.pipeThrough(new TextDecoderStream()).getReader();
 }
 
+/** @param {Response} res */
 async function refused(res) {
   if (res.status === 401) events.signedOut();
   return refusal(res);
 }
 
+/** @param {Response} res */
 async function refusal(res) {
   const text = await res.text();
   const subStatus = Number(res.headers.get("x-ms-substatus") ?? 0);
-  let message = text, location;
+  let message = text, /** @type {any} */ location;
   try {
     const inner = JSON.parse(text).message;
     message = inner;
@@ -58,8 +66,8 @@ async function refusal(res) {
   return new Refusal(res.status, subStatus, message || `The server answered ${res.status}.`, location);
 }
 
-/** Signs in, out, or asks whether someone is signed in. */
-export async function session(method = "GET", body = undefined) {
+/** Signs in, out, or asks whether someone is signed in. @param {string} [method] @param {any} [body] */
+export async function session(method = "GET", body) {
   const res = await fetch(base + "session", {
     method, headers: { "X-Mayfly-Explorer": "1" }, body: body && JSON.stringify(body),
   });
@@ -71,7 +79,7 @@ export async function session(method = "GET", body = undefined) {
 
 let known = { nowMs: 0, at: 0, frozen: false, test: false };
 
-/** Notes what the server says about its time. */
+/** Notes what the server says about its time. @param {{nowMs: number, mode?: string}} status */
 export function heard(status) {
   known = { ...known, nowMs: status.nowMs, at: performance.now() };
   if (status.mode !== undefined) {
@@ -104,17 +112,20 @@ const esc = encodeURIComponent;
 export const dbPath = db => `dbs/${esc(db)}`;
 export const collPath = (db, coll) => `dbs/${esc(db)}/colls/${esc(coll)}`;
 export const itemPath = (db, coll, id) => `${collPath(db, coll)}/docs/${esc(id)}`;
+/** @param {string} page @param {string} [db] @param {string} [coll] @param {Record<string, string>} [more] */
 export function ttlPath(page, db, coll, more = {}) {
-  const q = new URLSearchParams({ ...(db === undefined ? {} : { database: db, container: coll }), ...more });
+  const q = new URLSearchParams({ ...(db === undefined ? {} : { database: db, container: coll ?? "" }), ...more });
   return `_mayfly/ttl/${page}?${q}`;
 }
 
-/** Reads all pages of a list of resources. */
-export async function listAll(path, property) {
+/** Reads all pages of a list of resources. @param {string} path @param {string} property @param {AbortSignal} [signal] */
+export async function listAll(path, property, signal) {
+  /** @type {any[]} */
   const all = [];
+  /** @type {string | null | undefined} */
   let continuation;
   do {
-    const { headers, body } = await send("GET", path, { headers: { "x-ms-max-item-count": "1000", ...(continuation ? { "x-ms-continuation": continuation } : {}) } });
+    const { headers, body } = await send("GET", path, { signal, headers: { "x-ms-max-item-count": "1000", ...(continuation ? { "x-ms-continuation": continuation } : {}) } });
     all.push(...body[property]);
     continuation = headers.get("x-ms-continuation");
   } while (continuation);
@@ -143,10 +154,19 @@ export const headerJSON = v => JSON.stringify(v).replace(/[\u007f-\uffff]/g, c =
 
 export const keyHeader = (container, item) => ({ "x-ms-documentdb-partitionkey": keyOf(container, item) });
 
-/** Why an item expires, and when. null if the server knows nothing of it. */
-export async function explain(db, container, item, signal) {
+/** The operations that give an item n seconds from now on; -1 for ever. */
+export function lifeOperations(container, item, n) {
+  const path = container.expireAtPath;
+  return [path && at(item, path) != null ? { op: "set", path, value: n === -1 ? null : Math.ceil(now() / 1000) + n } : { op: "set", path: "/ttl", value: n }];
+}
+
+/**
+ * Why an item expires, and when. null if the server knows nothing of it.
+ * @param {string} db @param {any} container @param {string} id @param {string} key @param {AbortSignal} [signal]
+ */
+export async function explain(db, container, id, key, signal) {
   try {
-    const { body } = await send("GET", ttlPath("explain", db, container.id, { id: item.id, partitionKey: keyOf(container, item) }), { signal });
+    const { body } = await send("GET", ttlPath("explain", db, container.id, { id, partitionKey: key }), { signal });
     heard(body);
     return body;
   } catch (err) {
@@ -158,8 +178,13 @@ export async function explain(db, container, item, signal) {
 /**
  * Runs a page of a query. Queries that must merge partitions are run on the only partition,
  * if there is one.
+ * @param {string} db
+ * @param {string} coll
+ * @param {string} text
+ * @param {{parameters?: {name: string, value: any}[], continuation?: string | null, max?: number, key?: string, metrics?: boolean, signal?: AbortSignal}} [options]
  */
 export async function query(db, coll, text, { parameters = [], continuation, max = 100, key, metrics = false, signal } = {}) {
+  /** @type {Record<string, string>} */
   const headers = {
     "content-type": "application/query+json", "x-ms-documentdb-isquery": "true",
     "x-ms-max-item-count": String(max),

@@ -1,28 +1,49 @@
 // SPDX-License-Identifier: MIT
 
-// The frame around all views: signing in, the tree, addresses of views, the test clock.
+// The frame around all views: signing in, addresses of views, the tree, keys.
 
-import { el, toast, ask, complain, confirmed, doing, labelled, ticked, seconds, span } from "./dom.js";
+import { complain, doing, el, labelled, store, stored, toast } from "./dom.js";
 import * as api from "./api.js";
-import { overview } from "./overview.js";
-import { itemsView } from "./items.js";
-import { queryView } from "./query.js";
-import { ttlView } from "./ttl.js";
+import { signal } from "./core.js";
+import { accessView } from "./access.js";
+import { clockBanner } from "./clock.js";
+import { connectView } from "./connect.js";
+import { askContainer, askDatabase, askDropDatabase } from "./containers.js";
 import { feedView } from "./feed.js";
-import { transferView } from "./transfer.js";
+import { itemsView } from "./items.js";
+import { overview } from "./overview.js";
+import { keysHelp, palette } from "./palette.js";
+import { queryView } from "./query.js";
 import { scriptsView } from "./scripts.js";
+import { metricsView, nodesView } from "./server.js";
 import { settingsView } from "./settings.js";
+import { transferView } from "./transfer.js";
+import { address, treeView } from "./tree.js";
+import { ttlView } from "./ttl.js";
 
+/** The views of a container. @type {Record<string, [string, (main: any, ctx: any) => any]>} */
 const views = {
   items: ["Items", itemsView], query: ["Query", queryView], ttl: ["Time to live", ttlView], feed: ["Change feed", feedView],
   transfer: ["Import and export", transferView], scripts: ["Scripts", scriptsView], settings: ["Settings", settingsView],
 };
+/** The pages of the server. @type {Record<string, [string, (main: any, ctx: any) => any]>} */
+const pages = { "": ["Overview", overview], connect: ["Connect", connectView], metrics: ["Metrics", metricsView], nodes: ["Nodes and partitions", nodesView] };
+const READ_CLOCK = 10_000; // how often the server is asked for its time, in milliseconds
+const AT_ONCE = 8;
 
-const app = document.getElementById("app");
-let session, databases = [], leave = new AbortController();
-let tree, main, banner;
+const app = /** @type {HTMLElement} */ (document.getElementById("app"));
+/** @type {any} */
+let session;
+let leave = new AbortController();
+/** @type {HTMLElement} */
+let main;
+/** @type {ReturnType<typeof clockBanner>} */
+let banner;
+/** Ends what belongs to the frame. */
+let frame = new AbortController();
+const databases = signal(/** @type {any[]} */ ([])), place = signal(placeOf(location.hash));
 
-applyTheme(localStorage.getItem("theme") ?? "");
+applyTheme(stored("theme", ""));
 api.events.signedOut = () => { if (session?.signedIn) { session = { ...session, signedIn: false }; toast("The session has ended.", true); signInPage(); } };
 start().catch(complain);
 
@@ -30,6 +51,7 @@ async function start() {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   if (code) {
     history.replaceState(null, "", location.pathname); // a code works once, and is not kept
+    place.value = {};
     try { session = await api.session("POST", { code }); } catch (err) { complain(err); }
   }
   session = session?.signedIn ? session : await api.session();
@@ -43,15 +65,15 @@ function applyTheme(theme) {
 }
 
 function themeSwitch() {
-  return el("select", { "aria-label": "Colours", onchange: e => { localStorage.setItem("theme", e.target.value); applyTheme(e.target.value); } },
-    [["", "Colours of the system"], ["light", "Light"], ["dark", "Dark"]].map(([value, text]) =>
-      el("option", { value, selected: (localStorage.getItem("theme") ?? "") === value }, text)));
+  return el("select", { "aria-label": "Colours", onchange: e => { store("theme", e.target.value); applyTheme(e.target.value); } },
+    [["", "Colours of the system"], ["light", "Light"], ["dark", "Dark"]].map(([value, text]) => el("option", { value, selected: stored("theme", "") === value }, text)));
 }
 
 // Signing in.
 
 function signInPage() {
   leave.abort();
+  document.title = "Mayfly";
   const key = el("input", { type: "password", name: "key", autocomplete: "current-password", required: true });
   const problem = el("p", { class: "error", role: "alert", hidden: true });
   const signIn = async body => {
@@ -76,9 +98,11 @@ function signInPage() {
 // The frame.
 
 async function enter() {
-  tree = el("nav", { class: "tree", "aria-label": "Databases and containers" });
+  frame.abort();
+  frame = new AbortController();
   main = el("main", { class: "main", id: "main", tabIndex: -1 });
-  banner = el("section", { class: "banner", "aria-label": "Test clock", hidden: true });
+  banner = clockBanner({ readOnly: session.readOnly, databases: () => databases.peek(), moved: show, until: frame.signal });
+  const tree = treeView(databases, place, { readOnly: session.readOnly, newDatabase, newContainer, dropDatabase, pages: Object.entries(pages).map(([name, [title]]) => [name, title]), until: frame.signal });
   const shell = el("div", { class: "shell" },
     el("header", { class: "top" },
       el("button", { class: "menu", "aria-expanded": "false", onclick: e => {
@@ -86,60 +110,71 @@ async function enter() {
       } }, "Menu"),
       el("a", { class: "brand", href: "#/" }, el("img", { src: "icon.svg", alt: "" }), "Mayfly"),
       el("span", { class: "faint wide" }, location.host), session.readOnly && el("span", { class: "badge on" }, "read-only"),
-      el("span", { class: "space" }), el("span", { class: "wide" }, themeSwitch()),
+      el("span", { class: "space" }), el("button", { class: "wide", onclick: goTo }, "Go to… ", el("kbd", {}, "Ctrl K")),
+      el("button", { class: "wide", onclick: keysHelp, "aria-label": "Keys" }, "?"), el("span", { class: "wide" }, themeSwitch()),
       el("button", { onclick: doing(async () => { await api.session("DELETE"); session = await api.session(); signInPage(); }) }, "Sign out")),
-    banner, tree, main);
+    banner.element, tree, main);
   app.replaceChildren(shell);
   shell.addEventListener("click", e => { if (e.target.closest?.(".tree a")) shell.classList.remove("open"); });
-  await showClock();
+  await banner.show();
   await loadTree();
   await show();
 }
 
 async function loadTree() {
-  const list = await api.listAll("dbs", "Databases");
-  databases = await Promise.all(list.map(async d => ({ ...d, containers: await api.listAll(api.dbPath(d.id) + "/colls", "DocumentCollections") })));
-  drawTree();
+  const list = await api.listAll("dbs", "Databases"), all = list.map(d => ({ ...d, containers: [] })), queue = [...all];
+  const worker = async () => {
+    for (let d = queue.shift(); d; d = queue.shift()) d.containers = await api.listAll(api.dbPath(d.id) + "/colls", "DocumentCollections");
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  databases.value = all;
 }
 
-const address = (db, coll, view) => `#/${[db, coll, view].map(encodeURIComponent).join("/")}`;
-
-function drawTree() {
-  const [db, coll, view] = place();
-  tree.replaceChildren(
-    el("div", { class: "row" }, el("a", { href: "#/", "aria-current": db === undefined ? "page" : undefined }, "Overview")),
-    el("ul", {}, databases.map(d => el("li", {}, el("details", { open: true },
-      el("summary", {}, d.id),
-      el("ul", {},
-        d.containers.map(c => el("li", {}, el("a", {
-          href: address(d.id, c.id, d.id === db ? view : "items"), "aria-current": d.id === db && c.id === coll ? "page" : undefined,
-        }, c.id))),
-        !session.readOnly && el("li", {}, el("button", { class: "plain", onclick: () => newContainer(d.id) }, "+ New container"),
-          el("button", { class: "plain", "aria-label": `Delete database ${d.id}`, onclick: doing(() => dropDatabase(d.id)) }, "Delete"))))))),
-    !session.readOnly && el("button", { onclick: newDatabase }, "+ New database"));
+/**
+ * What an address is about: a page of the server, of a database or of a container. Names
+ * cannot have a slash, and are not empty.
+ * @param {string} hash
+ * @returns {{db?: string, coll?: string, view?: string, page?: string, params?: URLSearchParams}}
+ */
+function placeOf(hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?"), params = new URLSearchParams(query ?? "");
+  let parts;
+  try { parts = path.split("/").map(decodeURIComponent); } catch { parts = [""]; }
+  if (parts.length < 2) return { page: pages[parts[0]] ? parts[0] : "", params };
+  const [db, coll, view] = parts;
+  return coll === "" ? { db, coll, view: "access", params } : { db, coll, view: views[view] ? view : "items", params };
 }
 
-/** The parts of the address: database, container and view. */
-function place() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
-  return parts.length < 2 ? [] : [parts[0], parts[1], views[parts[2]] ? parts[2] : "items"];
-}
-
+/** Shows the view of the address. */
 async function show() {
   leave.abort(); // the requests and timers of the view before
   leave = new AbortController();
-  const signal = leave.signal;
-  const [db, coll, view] = place();
-  drawTree();
+  const { signal } = leave;
+  place.value = placeOf(location.hash);
+  const { db, coll, view = "", page = "", params = new URLSearchParams() } = place.value;
   main.replaceChildren();
-  const ctx = { session, signal, databases, reload: async () => { await loadTree(); await show(); }, newDatabase, newContainer };
+  main.scrollTop = 0;
+  const ctx = {
+    session, signal, params, databases: databases.peek(), reload: async () => { await loadTree(); await show(); }, scriptsChanged: () => databases.touch(), newDatabase, newContainer, db,
+    /** Keeps what a view shows in its address. */
+    remember: more => { if (!signal.aborted) history.replaceState(null, "", db === undefined ? `#/${page}${Object.keys(more).length > 0 ? `?${new URLSearchParams(more)}` : ""}` : address(db, coll ?? "", view, more)); },
+  };
   try {
     if (db === undefined) {
-      document.title = "Mayfly";
-      return await overview(main, ctx);
+      const [title, work] = pages[page];
+      document.title = page === "" ? "Mayfly" : `${title} – Mayfly`;
+      return await work(main, ctx);
     }
-    const container = databases.find(d => d.id === db)?.containers.find(c => c.id === coll);
-    if (!container) return main.replaceChildren(el("p", { class: "empty" }, `There is no container '${coll}' in a database '${db}'.`));
+    const database = databases.peek().find(d => d.id === db);
+    if (!database) return missing(`There is no database '${db}'.`);
+    if (coll === "") {
+      document.title = `${db} – Mayfly`;
+      const body = el("div", {});
+      main.replaceChildren(el("h1", {}, el("span", { class: "faint" }, db, " / "), "Users and permissions"), body);
+      return await accessView(body, ctx);
+    }
+    const container = database.containers.find(c => c.id === coll);
+    if (!container) return missing(`There is no container '${coll}' in the database '${db}'.`);
     document.title = `${coll} – Mayfly`;
     const body = el("div", {});
     main.replaceChildren(
@@ -147,156 +182,61 @@ async function show() {
       el("nav", { class: "tabs", "aria-label": "Views of the container" }, Object.entries(views).map(([name, [title]]) =>
         el("a", { href: address(db, coll, name), "aria-current": name === view ? "page" : undefined }, title))),
       body);
-    await views[view][1](body, { ...ctx, db, container });
+    await views[view][1](body, { ...ctx, container });
   } catch (err) {
     if (signal.aborted || err.status === 401) return;
     main.append(el("p", { class: "error", role: "alert" }, err.message));
   }
 }
 
-addEventListener("hashchange", () => { if (session?.signedIn) show(); });
-addEventListener("keydown", e => {
-  if (e.key === "k" && (e.ctrlKey || e.metaKey) && session?.signedIn && !document.querySelector("dialog")) { e.preventDefault(); palette(); return; }
-  if (e.key === "?" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "") && !document.querySelector("dialog")) { e.preventDefault(); help(); return; }
-  if (e.key !== "/" || e.ctrlKey || e.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "")) return;
-  const filter = document.getElementById("filter");
-  if (filter) { e.preventDefault(); filter.focus(); }
-});
-
-/** Goes to a container by a part of its name. */
-function palette() {
-  const name = el("input", { list: "places", required: true, autocomplete: "off" });
-  const places = databases.flatMap(d => d.containers.flatMap(c => Object.entries(views).map(([view, [title]]) => [`${d.id} / ${c.id}: ${title}`, address(d.id, c.id, view)])));
-  ask({
-    title: "Go to", ok: "Go", body: [labelled("Container and view", name), el("datalist", { id: "places" }, places.map(([text]) => el("option", { value: text })))],
-    submit: () => {
-      const text = name.value.toLowerCase();
-      const found = places.find(([p]) => p.toLowerCase() === text) ?? places.find(([p]) => p.toLowerCase().includes(text));
-      if (!found) throw new Error("There is no such container.");
-      location.hash = found[1];
-      return true;
-    },
-  }).catch(complain);
+function missing(text) {
+  main.replaceChildren(el("h1", {}, "Not here"), el("p", { class: "empty" }, text, " ", el("a", { href: "#/" }, "Overview")));
 }
 
-function help() {
-  const keys = [["Ctrl+K", "go to a container"], ["/", "filter the items"], ["Ctrl+Enter", "run the query"], ["Ctrl+Space", "take the first completion"], ["Esc", "close a dialog"], ["?", "this help"]];
-  ask({ title: "Keys", ok: "Close", body: el("table", {}, el("tbody", {}, keys.map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, what))))) }).catch(complain);
+addEventListener("hashchange", () => { if (session?.signedIn) show(); });
+addEventListener("keydown", e => {
+  if (!session?.signedIn || document.querySelector("dialog")) return;
+  const writing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
+  if (e.key.toLowerCase() === "k" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); goTo(); return; }
+  if (writing || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === "?") { e.preventDefault(); keysHelp(); return; }
+  if (e.key !== "/") return;
+  const filter = document.getElementById("filter") ?? document.getElementById("find-container");
+  if (filter?.checkVisibility()) { e.preventDefault(); filter.focus(); }
+});
+
+function goTo() {
+  const go = hash => () => { location.hash = hash; };
+  const here = place.peek();
+  const of = (d, c) => Object.entries(views).map(([view, [title]]) => ({ text: `${d.id} / ${c.id}: ${title}`, go: go(address(d.id, c.id, view)) }));
+  const containers = databases.peek().flatMap(d => d.containers.map(c => [d, c]));
+  // The container that is open comes first.
+  containers.sort(([d1, c1], [d2, c2]) => Number(d2.id === here.db && c2.id === here.coll) - Number(d1.id === here.db && c1.id === here.coll));
+  palette([...containers.flatMap(([d, c]) => of(d, c)), ...Object.entries(pages).map(([name, [title]]) => ({ text: title, go: go(`#/${name}`) })),
+    ...databases.peek().map(d => ({ text: `${d.id}: Users and permissions`, go: go(address(d.id, "", "access")) }))]);
 }
 
 // Making and dropping.
 
 async function newDatabase() {
-  const id = el("input", { required: true, maxLength: 255 });
-  const made = await ask({
-    title: "New database", ok: "Create", body: labelled("Name", id),
-    submit: async () => { await api.send("POST", "dbs", { body: { id: id.value } }); return id.value; },
-  });
+  const made = await askDatabase();
   if (!made) return;
   await loadTree();
   await newContainer(made);
 }
 
 async function newContainer(db) {
-  const id = el("input", { required: true, maxLength: 255 });
-  const key = el("input", { required: true, value: "/id", pattern: "(/[^,]+)(\\s*,\\s*/[^,]+){0,2}" });
-  const ttl = el("input", { value: "1h" });
-  const on = ticked("Items expire", { checked: true });
-  on.box.addEventListener("change", () => { ttl.disabled = !on.box.checked; });
-  const made = await ask({
-    title: `New container in ${db}`, ok: "Create",
-    body: [
-      labelled("Name", id), labelled("Partition key", key, "A path such as /customer; up to three, with commas, for a hierarchical key."),
-      on.label, labelled("Default time to live", ttl, "Such as 90s, 5m, 1h or 3d; empty if only items with a ttl of their own expire."),
-    ],
-    submit: async () => {
-      const paths = key.value.split(",").map(p => p.trim());
-      const body = { id: id.value, partitionKey: { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2 } };
-      if (on.box.checked) {
-        body.defaultTtl = ttl.value.trim() === "" ? -1 : seconds(ttl.value);
-        if (Number.isNaN(body.defaultTtl)) throw new Error(`${ttl.value} is no duration. Give one such as 90s, 5m, 1h or 3d.`);
-      }
-      await api.send("POST", api.dbPath(db) + "/colls", { body });
-      return id.value;
-    },
-  });
-  if (!made) return drawTree();
+  const made = await askContainer(db);
+  if (!made) return;
   await loadTree();
   location.hash = address(db, made, "items");
 }
 
 async function dropDatabase(db) {
-  const n = databases.find(d => d.id === db)?.containers.length ?? 0;
-  const name = el("input", { required: true });
-  const done = await ask({
-    title: `Delete database ${db}`, ok: "Delete", danger: true,
-    body: [el("p", {}, `The database, its ${n} containers and all their items will be gone.`), labelled(`Type ${db} to delete it`, name)],
-    submit: async () => {
-      if (name.value !== db) throw new Error("This is not the database's name.");
-      await api.send("DELETE", api.dbPath(db));
-      return true;
-    },
-  });
-  if (!done) return;
+  if (!await askDropDatabase(db, databases.peek().find(d => d.id === db)?.containers.length ?? 0)) return;
   await loadTree();
-  if (place()[0] === db) location.hash = "#/";
+  if (place.peek().db === db) location.hash = "#/";
+  else await show();
 }
 
-// The test clock.
-
-async function showClock() {
-  const status = await api.readClock();
-  const { test, frozen } = api.clockState();
-  if (!test) {
-    banner.hidden = !status.reason;
-    banner.replaceChildren(status.reason ?? "");
-  } else {
-    banner.hidden = false;
-    const time = el("strong", { class: "count" });
-    const tick = () => { time.textContent = new Date(api.now()).toISOString().replace("T", " ").slice(0, 19) + " UTC"; };
-    tick();
-    clearInterval(showClock.timer);
-    showClock.timer = setInterval(tick, 250);
-    const move = (text, change, step) => el("button", { onclick: doing(async () => {
-      if (step && !await previewed(step, text)) return;
-      await api.moveClock(change);
-      await showClock();
-      await show();
-    }) }, text);
-    banner.replaceChildren("Test clock:", time, ...(session.readOnly ? [] : [
-      frozen ? move("Release", { release: true }) : move("Freeze", { freeze: true }),
-      move("+1 m", { advance: "1m" }, 60), move("+1 h", { advance: "1h" }, 3600), move("+1 d", { advance: "24h" }, 86400),
-      el("button", { onclick: doing(setClock) }, "Set…")]));
-  }
-}
-
-/** Says what a step of the clock would expire, and asks whether to take it if it is something. */
-async function previewed(step, text) {
-  const expiring = [];
-  for (const d of databases) {
-    for (const c of d.containers.filter(c => c.defaultTtl !== undefined)) {
-      const { body } = await api.send("GET", api.ttlPath("forecast", d.id, c.id, { interval: `${step}s`, count: "1" }));
-      if (body.intervals[0].items > 0) expiring.push(`${d.id}/${c.id}: ${body.intervals[0].items}`);
-    }
-  }
-  return expiring.length === 0 || confirmed(`Move the clock by ${text}`, `These items will expire – ${expiring.join(", ")}. The time never goes back.`, "Move it");
-}
-
-async function setClock() {
-  const to = el("input", { required: true, value: new Date(api.now()).toISOString() });
-  const done = await ask({
-    title: "Set the test clock", ok: "Set", body: labelled("Time, in UTC", to, "The time never goes back."),
-    submit: async () => {
-      const step = Math.ceil((Date.parse(to.value) - api.now()) / 1000);
-      if (Number.isNaN(step)) throw new Error("This is no time. Give one such as 2030-01-01T00:00:00Z.");
-      if (step > 0 && !await previewed(step, span(step))) return false;
-      await api.moveClock({ set: to.value });
-      return true;
-    },
-  });
-  if (!done) return;
-  await showClock();
-  await show();
-}
-
-setInterval(() => { if (session?.signedIn && !document.hidden) api.readClock().catch(() => {}); }, 10_000);
+setInterval(() => { if (session?.signedIn && !document.hidden) api.readClock().catch(() => {}); }, READ_CLOCK);

@@ -3,19 +3,15 @@
 // Editing one item. A save names the version that was read, so that nothing is overwritten
 // unseen.
 
-import { el, ask, confirmed, doing, toast } from "./dom.js";
+import { ask, confirmed, doing, el, labelled, seconds, span, toast } from "./dom.js";
 import * as api from "./api.js";
-import { isSystem } from "./items.js";
+import { codeEditor } from "./code.js";
+import { pick, threeWay } from "./diff.js";
 
-const pick = (item, system) => Object.fromEntries(Object.entries(item).filter(([name]) => isSystem(name) === system));
 const pretty = v => JSON.stringify(v, null, 2);
 
-function editor(text, label) {
-  return el("textarea", { rows: 16, value: text, spellcheck: false, "aria-label": label, autocomplete: "off" });
-}
-
-function parsed(text) {
-  const v = JSON.parse(text);
+function parsed(code) {
+  const v = code.json();
   if (v === null || typeof v !== "object" || Array.isArray(v)) throw new Error("An item is a JSON object.");
   return v;
 }
@@ -29,49 +25,48 @@ export function newItem({ db, container }) {
     for (const name of parts.slice(0, -1)) at = at[name] ??= {};
     at[parts.at(-1)] ??= "";
   }
-  const text = editor(pretty(draft), "Item as JSON");
+  const code = codeEditor({ value: pretty(draft), label: "Item as JSON", language: "json" });
   return ask({
     title: `New item in ${container.id}`, ok: "Create",
-    body: [text, container.defaultTtl === undefined ? el("p", { class: "faint" }, "In this container nothing expires: its settings have no TTL.")
+    body: [code.element, container.defaultTtl === undefined ? el("p", { class: "faint" }, "In this container nothing expires: its settings have no TTL.")
       : el("p", { class: "faint" }, "A property ttl, in seconds, gives the item a life of its own; -1 means that it never expires.")],
     submit: async () => {
-      const item = parsed(text.value);
-      await api.send("POST", api.collPath(db, container.id) + "/docs", { headers: api.keyHeader(container, item), body: text.value });
+      const item = parsed(code);
+      await api.send("POST", api.collPath(db, container.id) + "/docs", { headers: api.keyHeader(container, item), body: code.value });
       return true;
     },
   });
 }
 
-/** Opens an item. Resolves to true if it was changed, or is gone. */
-export async function editItem(ctx, listed) {
+/** Opens an item by its id and its partition key. Resolves to true if it was changed, or is gone. */
+export async function editItem(ctx, { id, key: keyText }) {
   const { db, container, session } = ctx;
-  const path = api.itemPath(db, container.id, listed.id), key = api.keyHeader(container, listed);
-  const why = await api.explain(db, container, listed);
+  const path = api.itemPath(db, container.id, id), key = { "x-ms-documentdb-partitionkey": keyText };
+  // Looking at an item here must not restart its countdown.
+  const read = async () => (await api.send("GET", path, { headers: { ...key, "x-mayfly-sliding-ttl": "off" } })).body;
+  let why = await api.explain(db, container, id, keyText);
   let base;
-  try {
-    // Looking at an item here must not restart its countdown.
-    base = (await api.send("GET", path, { headers: { ...key, "x-mayfly-sliding-ttl": "off" } })).body;
-  } catch (err) {
+  try { base = await read(); } catch (err) {
     if (err.status !== 404) throw err;
     toast(gone(why), true);
     return true;
   }
-  const text = editor(pretty(pick(base, false)), `Item ${base.id} as JSON`);
-  text.readOnly = session.readOnly;
+  const code = codeEditor({ value: pretty(pick(base, false)), label: `Item ${base.id} as JSON`, language: "json", readOnly: session.readOnly });
+  const system = el("pre", { class: "system", "aria-label": "System properties, which cannot be edited" }, pretty(pick(base, true)));
   let changed = false;
   const save = async () => {
-    const item = parsed(text.value);
+    const item = parsed(code);
     try {
-      await api.send("PUT", path, { headers: { ...key, "If-Match": base._etag }, body: text.value });
+      await api.send("PUT", path, { headers: { ...key, "If-Match": base._etag }, body: code.value });
       return true;
     } catch (err) {
-      if (err.status === 404) throw new Error(gone(await api.explain(db, container, listed)));
+      if (err.status === 404) throw new Error(gone(await api.explain(db, container, id, keyText)));
       if (err.status !== 412) throw err;
-      const theirs = (await api.send("GET", path, { headers: { ...key, "x-mayfly-sliding-ttl": "off" } })).body;
+      const theirs = await read();
       const merged = await resolve(pick(base, false), item, pick(theirs, false));
       if (merged === undefined) return false;
       base = theirs;
-      text.value = pretty(merged);
+      code.value = pretty(merged);
       return save();
     }
   };
@@ -82,13 +77,47 @@ export async function editItem(ctx, listed) {
     changed = true;
     dialog.close();
   }) }, "Delete…");
-  const saved = await ask({
-    title: base.id, ok: session.readOnly ? "Close" : "Save", extra: session.readOnly ? [] : [remove],
-    body: [text, why && el("p", { class: "notice" }, why.reason, why.expiresAt ? ` It expires at ${why.expiresAt}.` : ""),
-      el("pre", { class: "system", "aria-label": "System properties" }, pretty(pick(base, true)))],
-    submit: session.readOnly ? () => true : save,
-  });
-  return changed || saved === true && !session.readOnly;
+
+  // How long it has left. The rest of the sentence is read out; the seconds are not.
+  const left = el("strong", { class: "count", "aria-hidden": "true" });
+  const reason = el("p", { class: "notice" });
+  const tick = () => {
+    const ms = why?.expiresAtMs == null ? null : why.expiresAtMs - api.now();
+    left.textContent = ms === null ? "" : ms > 0 ? ` ${span(ms / 1000)} left.` : " It has expired.";
+  };
+  const explained = () => {
+    reason.replaceChildren(why ? why.reason : "", why?.expiresAt ? ` It expires at ${why.expiresAt}.` : "", left);
+    reason.hidden = !why;
+    tick();
+  };
+  explained();
+  const timer = setInterval(tick, 250);
+  /** Gives it another life, without what is written in the editor. */
+  const live = async n => {
+    base = (await api.send("PATCH", path, { headers: { ...key, "If-Match": base._etag }, body: { operations: api.lifeOperations(container, base, n) } })).body;
+    const draft = parsed(code);
+    if (base.ttl === undefined) delete draft.ttl; else draft.ttl = base.ttl;
+    code.value = pretty(draft);
+    system.textContent = pretty(pick(base, true));
+    why = await api.explain(db, container, id, keyText);
+    changed = true;
+    explained();
+  };
+  const extend = async () => {
+    const time = el("input", { value: "1h", required: true });
+    const n = await ask({ title: `Extend ${base.id}`, ok: "Extend", body: labelled("It expires after", time, "From now on: a duration such as 90s, 5m, 1h or 3d."),
+      submit: () => { const n = seconds(time.value); if (!(n >= 1)) throw new Error("This is no duration."); return n; } });
+    if (n) await live(n);
+  };
+  const lives = !session.readOnly && container.defaultTtl !== undefined && el("div", { class: "bar" },
+    el("button", { type: "button", onclick: doing(extend) }, "Extend…"), el("button", { type: "button", onclick: doing(() => live(-1)) }, "Never expire"));
+  try {
+    const saved = await ask({
+      title: base.id, ok: session.readOnly ? "Close" : "Save", extra: session.readOnly ? [] : [remove],
+      body: [code.element, reason, lives, system], submit: session.readOnly ? () => true : save,
+    });
+    return changed || saved === true && !session.readOnly;
+  } finally { clearInterval(timer); }
 }
 
 /** Why an item is no longer there. */
@@ -99,22 +128,17 @@ function gone(why) {
 
 /** Shows what it was, what was written here, and what was written elsewhere, property by property. */
 async function resolve(base, mine, theirs) {
-  const names = [...new Set([...Object.keys(base), ...Object.keys(mine), ...Object.keys(theirs)])];
-  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   const show = v => v === undefined ? "(absent)" : pretty(v);
-  const choice = new Map();
-  const rows = names.map(name => {
-    const iChanged = !same(base[name], mine[name]), theyChanged = !same(base[name], theirs[name]);
-    choice.set(name, theyChanged && !iChanged ? "theirs" : "mine");
-    const conflict = iChanged && theyChanged && !same(mine[name], theirs[name]);
-    const select = el("select", { "aria-label": `Keep ${name}`, onchange: () => choice.set(name, select.value) },
-      el("option", { value: "mine", selected: choice.get(name) === "mine" }, "yours"), el("option", { value: "theirs", selected: choice.get(name) === "theirs" }, "theirs"));
-    return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, show(base[name])), el("td", { class: iChanged ? "changed" : "" }, show(mine[name])),
-      el("td", { class: theyChanged ? "changed" : "" }, show(theirs[name])), el("td", {}, iChanged || theyChanged ? select : "", conflict ? " both" : ""));
+  const rows = threeWay(base, mine, theirs);
+  const lines = rows.map(r => {
+    const select = el("select", { "aria-label": `Keep ${r.name}`, onchange: () => { r.keep = select.value; } },
+      el("option", { value: "mine", selected: r.keep === "mine" }, "yours"), el("option", { value: "theirs", selected: r.keep === "theirs" }, "theirs"));
+    return el("tr", {}, el("th", { scope: "row" }, r.name), el("td", {}, show(r.base)), el("td", { class: r.iChanged ? "changed" : "" }, show(r.mine)),
+      el("td", { class: r.theyChanged ? "changed" : "" }, show(r.theirs)), el("td", {}, r.iChanged || r.theyChanged ? select : "", r.conflict ? " both" : ""));
   });
   return ask({
     title: "The item was changed meanwhile", ok: "Save these",
-    body: el("div", { class: "scroll diff" }, el("table", {}, el("thead", {}, el("tr", {}, ["", "before", "yours", "theirs", "keep"].map(t => el("th", { scope: "col" }, t)))), el("tbody", {}, rows))),
-    submit: () => Object.fromEntries(names.map(n => [n, choice.get(n) === "mine" ? mine[n] : theirs[n]]).filter(([, v]) => v !== undefined)),
+    body: el("div", { class: "scroll diff", tabIndex: 0, role: "region", "aria-label": "Versions" }, el("table", {}, el("thead", {}, el("tr", {}, ["property", "before", "yours", "theirs", "keep"].map(t => el("th", { scope: "col" }, t)))), el("tbody", {}, lines))),
+    submit: () => Object.fromEntries(rows.map(r => [r.name, r.keep === "mine" ? r.mine : r.theirs]).filter(([, v]) => v !== undefined)),
   });
 }

@@ -4,21 +4,14 @@
 
 import { el, complain, doing, labelled } from "./dom.js";
 import * as api from "./api.js";
-import { isSystem } from "./items.js";
+import { difference } from "./diff.js";
 
 const EVERY = 1000;      // how often the feed is asked, in milliseconds
 const MOST_ROWS = 1000;  // changes that are shown
 const MOST_KNOWN = 10_000; // versions that are remembered, to compare the next with
 
-/** What differs between two versions, as lines. */
-export function difference(before, after) {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(n => !isSystem(n));
-  const text = v => v === undefined ? "(absent)" : JSON.stringify(v);
-  return names.filter(n => text(before?.[n]) !== text(after?.[n])).map(n => before ? `${n}: ${text(before[n])} → ${text(after?.[n])}` : `${n}: ${text(after[n])}`);
-}
-
 export async function feedView(main, { db, container, signal }) {
-  let run = null, positions = null;
+  let run = /** @type {AbortController | null} */ (null), positions = /** @type {{id: string, headers: Record<string, string>}[] | null} */ (null);
   const known = new Map();
   const mode = el("select", {}, el("option", { value: "latest" }, "latest versions"), el("option", { value: "all" }, "all versions and deletes"));
   const from = el("select", {}, [["start", "the start"], ["now", "now"], ["time", "a time"]].map(([value, text]) => el("option", { value }, text)));
@@ -42,6 +35,7 @@ export async function feedView(main, { db, container, signal }) {
     if (positions) state.textContent = "Paused. Nothing will be missed.";
   }
 
+  /** @returns {Record<string, string>} */
   function startHeaders() {
     if (from.value === "now") return { "If-None-Match": "*" };
     if (from.value === "start") return {};

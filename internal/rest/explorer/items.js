@@ -2,48 +2,65 @@
 
 // The items of a container, each with its countdown, and what can be done to them.
 
-import { el, ask, complain, count, doing, download, labelled, seconds, span, ticked, toast } from "./dom.js";
+import { ask, complain, count, doing, download, el, labelled, seconds, span, stored, store, table, ticked, toast } from "./dom.js";
 import * as api from "./api.js";
+import { codeEditor } from "./code.js";
+import { keyed, signal } from "./core.js";
+import { difference, isSystem, patched } from "./diff.js";
 import { editItem, newItem } from "./editor.js";
+import { cellText } from "./formats.js";
+import { pathsOf } from "./language.js";
+import { MOST_ROWS, Pages } from "./pages.js";
 
 const ROW = 34;          // the height of a row, in pixels, as in the style sheet
-const PAGE = 100;        // items read at once
 const SPARE = 12;        // rows drawn above and below what is visible
-const LOOKUPS = 4;       // deadlines asked for at the same time
+const AHEAD = 60;        // rows read before they are visible
+const AT_ONCE = 4;       // requests at the same time
 const FADE = 3000;       // how long an expired item stays visible, in milliseconds
 const SOON = 10_000;     // a countdown below this is marked
 const MOST_SAMPLED = 200;
-
-export const isSystem = name => ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"].includes(name);
+const MOST_SELECTED = 10_000;
+const PREVIEWED = 10;
+const LONGEST_CELL = 300; // characters that are shown of a value
 
 export async function itemsView(main, ctx) {
-  const { db, container, session, signal } = ctx;
-  const path = api.collPath(db, container.id) + "/docs";
-  let items = [], continuation, loading = false, charge = 0, columns = null;
+  const { db, container, session, params } = ctx;
+  const columnsKey = `columns/${db}/${container.id}`;
+  let lookingUp = 0, actionsDrawn = "";
+  let charge = 0, columns = stored(columnsKey, null), loading = true, active = 0, round = 0;
+  let ending = new AbortController(); // of the requests for the list as it is filtered now
+  /** @type {Pages<any>} */
+  let pages;
   const selected = new Map(); // items by _rid
   const known = new Map();    // what is known of deadlines, by _rid
-  const drawn = new Map();    // rows, by _rid
+  const shown = signal(/** @type {any[]} */ ([]));
+  ctx.signal.addEventListener("abort", () => ending.abort());
 
-  const filter = el("input", { id: "filter", type: "search", placeholder: "an id, or a condition such as c.price > 5", "aria-label": "Filter", onkeydown: e => { if (e.key === "Enter") load(); } });
-  const status = el("span", { class: "faint", role: "status" });
-  const problem = el("p", { class: "error", role: "alert", hidden: true });
-  const body = el("tbody", {}), head = el("tr", {});
-  const list = el("div", { class: "scroll list", tabIndex: 0, role: "region", "aria-label": "Items", onscroll: () => requestAnimationFrame(render) },
-    el("table", { class: "rows" }, el("thead", {}, head), body));
-  const actions = el("div", { class: "bar", hidden: true });
+  const filter = el("input", {
+    id: "filter", type: "search", placeholder: "a part of an id, or a condition such as c.price > 5", "aria-label": "Filter", autocomplete: "off", value: params.get("filter") ?? "",
+    list: "filter-paths", onkeydown: e => { if (e.key === "Enter") load().catch(complain); },
+  });
+  const offers = el("datalist", { id: "filter-paths" });
+  const status = el("span", { class: "faint", role: "status" }), problem = el("p", { class: "error", role: "alert", hidden: true });
+  const above = el("tbody", { class: "pad", "aria-hidden": "true" }), body = el("tbody", {}), below = el("tbody", { class: "pad", "aria-hidden": "true" }), head = el("tr", {});
+  const grid = el("table", { class: "rows" }, el("thead", {}, head), above, body, below);
+  const list = el("div", { class: "scroll list", tabIndex: 0, role: "region", "aria-label": "Items", onscroll: () => requestAnimationFrame(render), onkeydown: moved }, grid);
+  const actions = el("div", { class: "bar actions", hidden: true });
   const empty = el("div", { class: "empty", hidden: true });
 
   main.replaceChildren(
     el("div", { class: "bar" },
-      el("span", { class: "grow" }, filter), el("button", { onclick: doing(load) }, "Filter"),
-      el("button", { onclick: chooseColumns }, "Columns"), el("button", { onclick: doing(load) }, "Refresh"),
+      el("span", { class: "grow" }, filter, offers), el("button", { onclick: doing(load) }, "Filter"),
+      el("button", { onclick: () => chooseColumns() }, "Columns"), el("button", { onclick: doing(load) }, "Refresh"),
       !session.readOnly && el("button", { class: "primary", onclick: doing(async () => { if (await newItem(ctx)) await load(); }) }, "New item")),
     problem, actions, list, empty, el("div", { class: "bar" }, status));
 
+  keyed(body, () => shown.value, item => item, row, { until: ctx.signal });
   const timer = setInterval(tick, 200);
-  signal.addEventListener("abort", () => clearInterval(timer));
-  addEventListener("resize", render, { signal });
-  return load();
+  ctx.signal.addEventListener("abort", () => clearInterval(timer));
+  addEventListener("resize", render, { signal: ctx.signal });
+  await load();
+  if (params.get("id") !== null) await open({ id: params.get("id"), key: params.get("key") ?? "[]" });
 
   /** The query of the filter bar. A plain word is looked for in ids. */
   function filterQuery() {
@@ -56,30 +73,32 @@ export async function itemsView(main, ctx) {
   }
 
   async function load() {
-    items = []; continuation = undefined; charge = 0;
-    selected.clear(); known.clear(); drawn.clear();
+    ending.abort();
+    ending = new AbortController();
+    if (ctx.signal.aborted) return;
+    const { text, parameters } = filterQuery(), signal = ending.signal;
+    pages = new Pages(async (continuation, max) => {
+      const page = await api.query(db, container.id, text, { parameters, continuation, max, signal });
+      charge += page.charge;
+      return page;
+    });
+    round++;
+    charge = 0; active = 0; loading = true;
+    selected.clear(); known.clear();
+    shown.value = [];
     list.scrollTop = 0;
-    await more(true);
-  }
-
-  async function more(first = false) {
-    if (loading || !first && !continuation) return;
-    loading = true;
     problem.hidden = true;
-    const { text, parameters } = filterQuery();
+    ctx.remember(filter.value === "" ? {} : { filter: filter.value });
     try {
-      do { // a page may be empty where the query goes on
-        const page = await api.query(db, container.id, text, { parameters, continuation, max: PAGE, signal });
-        for (const item of page.rows) items.push(item);
-        charge += page.charge;
-        continuation = page.continuation;
-      } while (items.length === 0 && continuation);
-      if (items.length > 0) columns ??= firstColumns();
+      await pages.ensure(0, 1);
     } catch (err) {
       if (signal.aborted) return;
       problem.textContent = err.message;
       problem.hidden = false;
-    } finally { loading = false; }
+    }
+    loading = false;
+    if (pages.length > 0) columns ??= firstColumns();
+    offers.replaceChildren(...pathsOf(pages.kept().slice(0, MOST_SAMPLED)).filter(p => !p.includes("[]")).map(p => el("option", { value: `c${p} ` })));
     drawHead();
     render();
   }
@@ -92,58 +111,99 @@ export async function itemsView(main, ctx) {
 
   /** The names of properties that the first items have. */
   function names() {
-    const all = new Set();
-    for (const item of items.slice(0, MOST_SAMPLED)) for (const name of Object.keys(item)) all.add(name);
-    return [...all];
+    return [...new Set([...(columns ?? []), ...pages.kept().slice(0, MOST_SAMPLED).flatMap(item => Object.keys(item))])].filter(n => n !== "id");
   }
 
   function drawHead() {
-    const all = el("input", { type: "checkbox", "aria-label": "Select all loaded items", checked: selected.size > 0 && selected.size === items.length, onchange: e => {
+    const all = el("input", { type: "checkbox", "aria-label": "Select all loaded items", onchange: e => {
       selected.clear();
-      if (e.target.checked) for (const item of items) selected.set(item._rid, item);
-      drawn.clear();
-      render();
+      if (e.target.checked) for (const item of pages.kept().slice(0, MOST_SELECTED)) selected.set(item._rid, item);
+      redraw();
     } });
-    head.replaceChildren(...[session.readOnly ? "" : all, "id", "expires in", ...(columns ?? [])].map(c => el("th", { scope: "col" }, c)));
+    head.replaceChildren(...[session.readOnly ? el("span", { class: "hidden-text" }, "Selection") : all, "id", "expires in", ...(columns ?? [])].map(c => el("th", { scope: "col" }, c)));
   }
 
+  function redraw() { shown.value = []; render(); }
+
   function render() {
-    const first = Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE);
-    const last = Math.min(items.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + SPARE);
-    const focused = document.activeElement;
-    const pad = height => { const tr = el("tr", { class: "pad", "aria-hidden": "true" }, el("td", { colspan: 3 + (columns?.length ?? 0) })); tr.style.height = `${height}px`; return tr; };
-    const shown = items.slice(first, last);
-    for (const rid of drawn.keys()) if (!shown.some(i => i._rid === rid)) drawn.delete(rid);
-    body.replaceChildren(pad(first * ROW), ...shown.map(row), pad((items.length - last) * ROW));
-    if (focused instanceof HTMLElement && body.contains(focused)) focused.focus({ preventScroll: true });
-    list.querySelector("table").setAttribute("aria-rowcount", continuation ? "-1" : String(items.length + 1));
-    empty.hidden = items.length > 0 || loading;
-    list.hidden = items.length === 0;
+    if (ctx.signal.aborted) return;
+    const total = pages.length, room = Math.max(list.clientHeight, ROW);
+    const first = Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE), last = Math.min(total, Math.ceil((list.scrollTop + room) / ROW) + SPARE);
+    const now = [];
+    for (let i = first; i < last; i++) now.push(pages.at(i) ?? { missing: i });
+    const focused = document.activeElement, inside = focused instanceof HTMLElement && body.contains(focused);
+    above.style.height = `${first * ROW}px`;
+    below.style.height = `${(total - last) * ROW}px`;
+    // A page that is read is another list of objects, but a place that is missing is no object of its own.
+    const before = new Map(shown.peek().filter(r => r.missing !== undefined).map(r => [r.missing, r]));
+    shown.value = now.map(r => r.missing === undefined ? r : before.get(r.missing) ?? r);
+    if (inside && !body.contains(focused)) list.focus({ preventScroll: true });
+    grid.setAttribute("aria-rowcount", pages.more ? "-1" : String(total + 1));
+    empty.hidden = total > 0 || loading;
+    list.hidden = total === 0;
     empty.replaceChildren(filter.value ? "No item matches." : "There are no items here.");
-    status.textContent = `${count(items.length)}${continuation ? "+" : ""} items, ${charge.toFixed(2)} RU`;
+    status.textContent = `${count(total)}${pages.more ? "+" : ""} items, ${charge.toFixed(2)} RU${total >= MOST_ROWS ? ". The list ends here; filter it to see others." : ""}`;
     drawActions();
     lookUp();
-    if (last >= items.length - SPARE) more().catch(complain);
+    const mine = round;
+    if (!loading && (last + AHEAD > total && pages.more || now.some(r => r.missing !== undefined))) {
+      pages.ensure(first, last + AHEAD).then(read => { if (read && mine === round) render(); }).catch(err => { if (!ctx.signal.aborted && mine === round) complain(err); });
+    }
   }
 
   function row(item) {
-    let tr = drawn.get(item._rid);
-    if (tr) return tr;
-    const box = el("input", { type: "checkbox", "aria-label": `Select ${item.id}`, checked: selected.has(item._rid), onchange: e => {
-      if (e.target.checked) selected.set(item._rid, item); else selected.delete(item._rid);
-      drawActions();
-    } });
+    if (item.missing !== undefined) return el("tr", {}, el("td", { class: "faint", colspan: 3 + (columns?.length ?? 0) }, "…"));
+    const box = el("input", { type: "checkbox", tabIndex: -1, "aria-label": `Select ${item.id}`, checked: selected.has(item._rid), onchange: () => select(item, box.checked) });
     const left = el("span", { class: "count" }), badge = el("span", { class: "badge" });
-    tr = el("tr", {}, el("td", {}, session.readOnly ? "" : box),
-      el("td", {}, el("button", { class: "link", onclick: doing(async () => { if (await editItem(ctx, item)) await load(); }) }, item.id)),
+    const tr = el("tr", {}, el("td", {}, session.readOnly ? "" : box),
+      el("td", {}, el("button", { class: "link", tabIndex: -1, onclick: doing(() => open({ id: item.id, key: api.keyOf(container, item) })), onfocus: () => { active = indexOf(item); } }, item.id)),
       el("td", {}, left, " ", badge),
-      (columns ?? []).map(c => { const v = item[c]; return el("td", {}, v === undefined ? "" : typeof v === "string" ? v : JSON.stringify(v)); }));
-    tr.item = item;
-    tr.left = left;
-    tr.badge = badge;
-    drawn.set(item._rid, tr);
-    count1(item, tr);
+      (columns ?? []).map(c => el("td", {}, cellText(item[c]).slice(0, LONGEST_CELL))));
+    Object.assign(tr, { item, left, badge, box });
+    countDown(item, tr);
     return tr;
+  }
+
+  function indexOf(item) {
+    const i = shown.peek().indexOf(item);
+    return i < 0 ? active : Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE) + i;
+  }
+
+  function select(item, on) {
+    if (on) selected.set(item._rid, item); else selected.delete(item._rid);
+    drawActions();
+  }
+
+  /** Arrows go from item to item, the space bar selects, Enter opens. */
+  function moved(e) {
+    const inRow = body.contains(e.target), page = Math.max(1, Math.floor(list.clientHeight / ROW) - 2);
+    const steps = { ArrowDown: inRow ? 1 : 0, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (e.key === " " && inRow && !session.readOnly && e.target.tagName === "BUTTON") {
+      e.preventDefault();
+      const tr = e.target.closest("tr");
+      tr.box.checked = !tr.box.checked;
+      select(tr.item, tr.box.checked);
+      return;
+    }
+    if (!(e.key in steps) || e.ctrlKey || e.metaKey || e.altKey || pages.length === 0) return;
+    e.preventDefault();
+    active = Math.min(pages.length - 1, Math.max(0, active + steps[e.key]));
+    const top = active * ROW, head = ROW;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + ROW > list.scrollTop + list.clientHeight - head) list.scrollTop = top + ROW + head - list.clientHeight;
+    render();
+    const item = pages.at(active);
+    [...body.children].find(tr => tr.item === item && item)?.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  async function open(place) {
+    ctx.remember({ ...(filter.value ? { filter: filter.value } : {}), id: place.id, key: place.key });
+    const changed = await editItem(ctx, place);
+    if (ctx.signal.aborted) return;
+    ctx.remember(filter.value ? { filter: filter.value } : {});
+    if (changed) await load();
+    // Back to where the keyboard was.
+    else [...body.children].find(tr => tr.item?.id === place.id)?.querySelector("button")?.focus({ preventScroll: true });
   }
 
   /** What is known of an item's deadline: what the server said, or what its TTL lets one expect. */
@@ -158,29 +218,29 @@ export async function itemsView(main, ctx) {
   }
 
   /** Draws the countdown of a row. */
-  function count1(item, tr) {
+  function countDown(item, tr) {
     const d = deadline(item);
     const left = d.ms === null ? Infinity : d.ms === undefined ? NaN : d.ms - api.now();
-    tr.badge.textContent = d.source;
-    tr.left.textContent = left === Infinity ? "" : Number.isNaN(left) ? "…" : left <= 0 ? "expired" : left < SOON ? `${(left / 1000).toFixed(1)} s` : span(left / 1000);
+    const text = left === Infinity ? "" : Number.isNaN(left) ? "…" : left <= 0 ? "expired" : left < SOON ? `${(left / 1000).toFixed(1)} s` : span(left / 1000);
+    if (tr.badge.textContent !== d.source) tr.badge.textContent = d.source;
+    if (tr.left.textContent !== text) tr.left.textContent = text;
     tr.left.classList.toggle("soon", left < SOON);
     if (left > 0 || Number.isNaN(left) || d.gone) return;
     if (!d.exact) { lookUp(); return; }
     d.gone = true;
     known.set(item._rid, d);
-    confirmGone(item, tr).catch(complain);
+    confirmGone(item, tr).catch(err => { if (!ctx.signal.aborted) complain(err); });
   }
 
   /** Asks the server whether an item is gone, whose countdown may have been restarted. */
   async function confirmGone(item, tr) {
-    const e = await api.explain(db, container, item, signal);
+    const mine = round, e = await api.explain(db, container, item.id, api.keyOf(container, item), ctx.signal);
     if (e && !e.expired && !e.purged) { known.set(item._rid, learned(e)); return; }
     tr.classList.add("gone");
     selected.delete(item._rid);
     setTimeout(() => {
-      if (signal.aborted) return;
-      items = items.filter(i => i !== item);
-      drawn.delete(item._rid);
+      if (ctx.signal.aborted || mine !== round) return;
+      pages.remove(item);
       render();
     }, FADE);
   }
@@ -191,46 +251,64 @@ export async function itemsView(main, ctx) {
   }
 
   function tick() {
-    for (const tr of drawn.values()) if (!tr.classList.contains("gone")) count1(tr.item, tr);
+    for (const tr of body.children) if (tr.item && !tr.classList.contains("gone")) countDown(tr.item, tr);
   }
 
   /** Asks the server for the exact deadlines of the rows that are drawn. */
   function lookUp() {
-    const due = () => [...drawn.values()].map(tr => tr.item).find(i => !known.has(i._rid) && !deadline(i).exact);
-    lookUp.busy ??= 0;
-    while (lookUp.busy < LOOKUPS) {
-      const item = due();
-      if (!item || signal.aborted) return;
-      lookUp.busy++;
-      known.set(item._rid, { ...deadline(item), exact: false, asked: true });
-      api.explain(db, container, item, signal)
+    while (lookingUp < AT_ONCE) {
+      const item = shown.peek().find(i => i.missing === undefined && !known.has(i._rid) && !deadline(i).exact);
+      if (!item || ctx.signal.aborted) return;
+      lookingUp++;
+      known.set(item._rid, { ...deadline(item), exact: false });
+      api.explain(db, container, item.id, api.keyOf(container, item), ctx.signal)
         .then(e => known.set(item._rid, e && !e.purged ? learned(e) : { exact: true, ms: 0, source: "own" }))
-        .catch(err => { if (!signal.aborted) complain(err); })
-        .finally(() => { lookUp.busy--; lookUp(); });
+        .catch(err => { if (!ctx.signal.aborted) complain(err); })
+        .finally(() => { lookingUp--; lookUp(); });
     }
   }
 
   // What can be done to several items.
 
   function drawActions() {
-    actions.hidden = selected.size === 0;
-    const expires = container.defaultTtl !== undefined;
-    actions.replaceChildren(el("span", {}, `${selected.size} selected:`),
+    const n = selected.size, expires = container.defaultTtl !== undefined;
+    const state = `${n} ${pages.more || pages.length > n}`;
+    if (actionsDrawn === state) return;
+    actionsDrawn = state;
+    actions.hidden = n === 0;
+    actions.replaceChildren(...[el("strong", {}, `${count(n)} selected`),
+      pages.length > n || pages.more ? el("button", { onclick: doing(selectAll) }, "Select all that match") : null,
       expires && el("button", { onclick: doing(extend) }, "Extend…"),
       expires && el("button", { onclick: doing(() => patchTTL(-1)) }, "Never expire"),
       el("button", { onclick: doing(patchSeveral) }, "Patch…"),
       el("button", { onclick: () => download(`${container.id}.jsonl`, "application/x-ndjson", [...selected.values()].map(i => JSON.stringify(i) + "\n")) }, "Save as JSONL"),
-      el("button", { class: "danger", onclick: doing(deleteSeveral) }, "Delete…"));
+      el("button", { class: "danger", onclick: doing(deleteSeveral) }, "Delete…")].filter(Boolean));
   }
 
-  function preview() {
-    return el("p", { class: "faint" }, [...selected.values()].slice(0, 10).map(i => i.id).join(", "), selected.size > 10 ? ` and ${selected.size - 10} more` : "");
+  async function selectAll() {
+    const { text, parameters } = filterQuery();
+    let continuation;
+    do {
+      const page = await api.query(db, container.id, text, { parameters, continuation, max: 1000, signal: ctx.signal });
+      for (const item of page.rows) if (selected.size < MOST_SELECTED) selected.set(item._rid, item);
+      continuation = page.continuation;
+    } while (continuation && selected.size < MOST_SELECTED);
+    if (continuation) toast(`The first ${count(MOST_SELECTED)} items are selected: more cannot be done at once.`);
+    redraw();
+  }
+
+  /** Shows what something does to the first of the selected items. */
+  function preview(what = item => cellText(api.keyOf(container, item))) {
+    const rows = [...selected.values()].slice(0, PREVIEWED).map(item => [item.id, what(item)]);
+    return [el("div", { class: "scroll diff", tabIndex: 0, role: "region", "aria-label": "Preview" }, table(["id", "preview"], rows)),
+      selected.size > PREVIEWED && el("p", { class: "faint" }, `and ${count(selected.size - PREVIEWED)} more`)];
   }
 
   async function extend() {
     const time = el("input", { value: "1h", required: true });
     const n = await ask({
-      title: `Extend ${selected.size} items`, ok: "Extend", body: [preview(), labelled("They expire after", time, "From now on: a duration such as 90s, 5m, 1h or 3d.")],
+      title: `Extend ${count(selected.size)} items`, ok: "Extend",
+      body: [labelled("They expire after", time, "From now on: a duration such as 90s, 5m, 1h or 3d."), preview(item => { const d = deadline(item); return d.ms ? `expires in ${span((d.ms - api.now()) / 1000)}` : "never expires"; })],
       submit: () => { const n = seconds(time.value); if (!(n >= 1)) throw new Error("This is no duration."); return n; },
     });
     if (n) await patchTTL(n);
@@ -238,10 +316,7 @@ export async function itemsView(main, ctx) {
 
   /** Gives the selected items n seconds from now on; -1 for ever. */
   function patchTTL(n) {
-    const path = container.expireAtPath;
-    return each("changed", item => patch(item, [path && api.at(item, path) != null
-      ? { op: "set", path, value: n === -1 ? null : Math.ceil(api.now() / 1000) + n }
-      : { op: "set", path: "/ttl", value: n }]));
+    return each("changed", item => patch(item, api.lifeOperations(container, item, n)));
   }
 
   function patch(item, operations) {
@@ -249,44 +324,54 @@ export async function itemsView(main, ctx) {
   }
 
   async function patchSeveral() {
-    const text = el("textarea", { rows: 6, value: '[{"op": "set", "path": "/name", "value": 1}]', spellcheck: false });
+    const makes = el("div", { role: "status" });
+    const paths = pathsOf([...selected.values()].slice(0, MOST_SAMPLED));
+    const show = () => {
+      try {
+        const operations = JSON.parse(code.value);
+        makes.replaceChildren(...preview(item => { try { return difference(item, patched(item, operations)).join("\n") || "no change"; } catch (err) { return err.message; } }).filter(Boolean));
+      } catch (err) { makes.replaceChildren(el("p", { class: "faint" }, err.message)); }
+    };
+    const code = codeEditor({ value: '[\n  {"op": "set", "path": "/name", "value": 1}\n]', label: "Operations", language: "json", rows: 6, onchange: show });
+    show();
     const operations = await ask({
-      title: `Patch ${selected.size} items`, ok: "Patch", body: [preview(), labelled("Operations", text, "add, set, replace, remove, incr and move, as in the service.")],
-      submit: () => JSON.parse(text.value),
+      title: `Patch ${count(selected.size)} items`, ok: "Patch",
+      body: [el("p", { class: "faint" }, "add, set, replace, remove, incr and move, as in the service. ", paths.length > 0 && `Paths here: ${paths.filter(p => !p.includes("[")).slice(0, 12).map(p => p.replaceAll(".", "/")).join(" ")}`), code.element, makes],
+      submit: () => code.json(),
     });
     if (operations) await each("patched", item => patch(item, operations));
   }
 
   async function deleteSeveral() {
-    const sure = await ask({ title: `Delete ${selected.size} items`, ok: "Delete", danger: true, body: preview() });
-    if (sure) await each("deleted", item => api.send("DELETE", api.itemPath(db, container.id, item.id), { headers: api.keyHeader(container, item) }));
+    const sure = await ask({ title: `Delete ${count(selected.size)} items`, ok: "Delete", danger: true, body: preview() });
+    if (sure) await each("deleted", item => api.send("DELETE", api.itemPath(db, container.id, item.id), { headers: { ...api.keyHeader(container, item), "If-Match": item._etag } }));
   }
 
-  /** Does something to each selected item, four at a time, and says how many failed. */
+  /** Does something to each selected item, several at a time, and says how many failed. */
   async function each(done, work) {
     const queue = [...selected.values()], failures = [];
     let n = 0;
     const worker = async () => {
       for (let item = queue.shift(); item; item = queue.shift()) {
         try { await work(item); n++; } catch (err) {
-          if (signal.aborted) return;
+          if (ctx.signal.aborted) return;
           failures.push(`${item.id}: ${err.status === 412 ? "it was changed meanwhile" : err.status === 404 ? "it is gone" : err.message}`);
         }
-        status.textContent = `${n} ${done}, ${queue.length} to go`;
+        status.textContent = `${count(n)} ${done}, ${count(queue.length)} to go`;
       }
     };
-    await Promise.all(Array.from({ length: LOOKUPS }, worker));
-    toast(`${n} ${done}${failures.length ? `, ${failures.length} failed. ${failures[0]}` : "."}`, failures.length > 0);
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    toast(`${count(n)} ${done}${failures.length ? `, ${count(failures.length)} failed. ${failures[0]}` : "."}`, failures.length > 0);
     await load();
   }
 
   function chooseColumns() {
-    const boxes = names().filter(n => n !== "id").map(name => ({ name, ...ticked(name, { checked: columns?.includes(name) }) }));
-    ask({ title: "Columns", body: boxes.map(b => b.label), submit: () => {
+    const boxes = names().map(name => ({ name, ...ticked(name, { checked: columns?.includes(name) }) }));
+    ask({ title: "Columns", body: el("div", { class: "choices" }, boxes.map(b => b.label)), submit: () => {
       columns = boxes.filter(b => b.box.checked).map(b => b.name);
-      drawn.clear();
+      store(columnsKey, columns);
       drawHead();
-      render();
+      redraw();
       return true;
     } }).catch(complain);
   }

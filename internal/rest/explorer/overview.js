@@ -1,63 +1,37 @@
 // SPDX-License-Identifier: MIT
 
-// The first page: all containers, what lives in them, and how to connect.
+// The first page: all containers, and what lives in them.
 
-import { el, count, doing, size, span, toast, ttlText } from "./dom.js";
+import { count, el, size, span, ttlText } from "./dom.js";
 import * as api from "./api.js";
 
-export async function overview(main, { session, signal, newDatabase }) {
+const MOST_SHOWN = 1000;
+
+export async function overview(main, { session, signal, newDatabase, params, remember }) {
   const { body } = await api.send("GET", api.ttlPath("status"), { signal });
   api.heard(body);
-  const cell = (text, number) => el("td", { class: number ? "number" : undefined }, text);
-  const all = body.containers;
-  main.replaceChildren(el("h1", {}, "Overview"),
-    all.length === 0
-      ? el("div", { class: "card empty" }, el("p", {}, "There is no container yet."),
-        !session.readOnly && el("button", { class: "primary", onclick: newDatabase }, "Create a database and a container"))
-      : el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Containers" }, el("table", {},
-        el("thead", {}, el("tr", {}, ["Container", "Default TTL", "Live items", "Size", "Expired, not purged", "Purge is behind"].map((t, i) => el("th", { scope: "col", class: i > 1 ? "number" : undefined }, t)))),
-        el("tbody", {}, all.map(c => el("tr", {},
-          el("td", {}, el("a", { href: `#/${encodeURIComponent(c.database)}/${encodeURIComponent(c.container)}/items` }, `${c.database} / ${c.container}`)),
-          cell(ttlText(c.defaultTtl)), cell(count(c.live.items), true), cell(size(c.live.bytes), true), cell(count(c.expiredPending.items), true),
-          cell(c.purge.paused ? "paused" : span(c.purge.lagSeconds), true)))))),
-    connect(session));
-}
+  const all = body.containers, rows = el("tbody", {}), said = el("p", { class: "faint", role: "status" });
+  const filter = el("input", { id: "filter", type: "search", "aria-label": "Filter", placeholder: "a part of a name", value: params.get("filter") ?? "", oninput: () => { remember(filter.value ? { filter: filter.value } : {}); draw(); } });
+  const heads = ["Container", "Default TTL", "Live items", "Size", "Expired, not purged", "Purge is behind"];
+  const sum = of => all.reduce((n, c) => n + of(c), 0);
+  const card = (title, figure, note) => el("div", { class: "card" }, el("div", { class: "faint" }, title), el("div", { class: "figure" }, figure), el("div", { class: "faint" }, note));
+  main.replaceChildren(el("h1", {}, "Overview"), ...all.length === 0
+    ? [el("div", { class: "card empty" }, el("p", {}, "There is no container yet."), !session.readOnly && el("button", { class: "primary", onclick: newDatabase }, "Create a database and a container")),
+      el("p", {}, "Programs connect as the page ", el("a", { href: "#/connect" }, "Connect"), " shows.")]
+    : [el("div", { class: "cards" }, card("Containers", count(all.length), ""), card("Live items", count(sum(c => c.live.items)), size(sum(c => c.live.bytes))),
+      card("Expired, not purged", count(sum(c => c.expiredPending.items)), size(sum(c => c.expiredPending.bytes)))),
+    all.length > 8 ? el("div", { class: "bar" }, el("span", { class: "grow" }, filter)) : "",
+    el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Containers" }, el("table", {},
+      el("thead", {}, el("tr", {}, heads.map((t, i) => el("th", { scope: "col", class: i > 1 ? "number" : undefined }, t)))), rows)), said]);
+  draw();
 
-const endpoint = () => location.origin + "/";
-
-/** Code to copy, for each kind of client. The key is a placeholder: it never comes to this page. */
-const programs = {
-  JavaScript: () => `import { CosmosClient } from "@azure/cosmos";
-
-const client = new CosmosClient({ endpoint: "${endpoint()}", key: process.env.MAYFLY_KEY });
-const { database } = await client.databases.createIfNotExists({ id: "shop" });`,
-  Python: () => `import os
-from azure.cosmos import CosmosClient
-
-client = CosmosClient("${endpoint()}", credential=os.environ["MAYFLY_KEY"])
-shop = client.create_database_if_not_exists("shop")`,
-  Go: () => `key, err := azcosmos.NewKeyCredential(os.Getenv("MAYFLY_KEY"))
-// …
-client, err := azcosmos.NewClientWithKey("${endpoint()}", key, nil)`,
-  Java: () => `CosmosClient client = new CosmosClientBuilder()
-    .endpoint("${endpoint()}")
-    .key(System.getenv("MAYFLY_KEY"))
-    .gatewayMode()
-    .buildClient();`,
-  ".NET": () => `var client = new CosmosClient("${endpoint()}", Environment.GetEnvironmentVariable("MAYFLY_KEY"),
-    new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway });`,
-  curl: () => `# Mayfly's own pages take the key as it is:
-curl -H "Authorization: Bearer $MAYFLY_KEY" ${endpoint()}_mayfly/ttl/status`,
-};
-
-function connect(session) {
-  const code = el("pre", { class: "block", tabIndex: 0, role: "region", "aria-label": "Program" });
-  const choose = el("select", { "aria-label": "Language", onchange: () => { code.textContent = programs[choose.value](); } }, Object.keys(programs).map(name => el("option", {}, name)));
-  code.textContent = programs.JavaScript();
-  return el("section", { class: "card" }, el("h2", {}, "Connect"),
-    el("p", {}, "The endpoint is ", el("code", {}, endpoint()), ". ",
-      session.oneClick ? "The key is the well-known key of the emulators; the server prints it when it starts." : "The key is the one that the server was started with."),
-    el("p", { class: "faint" }, "Over https, clients must trust the server's certificate: ", el("a", { href: "emulator.pem", download: "mayfly.pem" }, "save it"),
-      " as mayfly.pem, then set for example NODE_EXTRA_CA_CERTS=mayfly.pem, SSL_CERT_FILE=mayfly.pem or curl --cacert mayfly.pem."),
-    el("div", { class: "bar" }, choose, el("button", { onclick: doing(async () => { await navigator.clipboard.writeText(code.textContent); toast("Copied."); }) }, "Copy")), code);
+  function draw() {
+    const cell = (text, number) => el("td", { class: number ? "number" : undefined }, text), wanted = filter.value.toLowerCase();
+    const fits = all.filter(c => `${c.database}/${c.container}`.toLowerCase().includes(wanted));
+    rows.replaceChildren(...fits.slice(0, MOST_SHOWN).map(c => el("tr", {},
+      el("td", {}, el("a", { href: `#/${encodeURIComponent(c.database)}/${encodeURIComponent(c.container)}/items` }, `${c.database} / ${c.container}`)),
+      cell(ttlText(c.defaultTtl)), cell(count(c.live.items), true), cell(size(c.live.bytes), true), cell(count(c.expiredPending.items), true),
+      cell(c.purge.paused ? "paused" : span(c.purge.lagSeconds), true))));
+    said.textContent = fits.length > MOST_SHOWN ? `The first ${count(MOST_SHOWN)} of ${count(fits.length)} are shown.` : wanted ? `${count(fits.length)} of ${count(all.length)}` : "";
+  }
 }

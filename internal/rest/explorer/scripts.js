@@ -4,35 +4,48 @@
 
 import { el, ask, confirmed, doing, labelled, toast } from "./dom.js";
 import * as api from "./api.js";
+import { codeEditor } from "./code.js";
 
-const kinds = {
+/** The kinds of scripts, by the word in their paths. */
+export const scriptKinds = {
   sprocs: { title: "Stored procedures", one: "stored procedure", list: "StoredProcedures", draft: "function (name) {\n  getContext().getResponse().setBody('Hello, ' + name);\n}\n" },
   triggers: { title: "Triggers", one: "trigger", list: "Triggers", draft: "function () {\n  var request = getContext().getRequest();\n  var item = request.getBody();\n  request.setBody(item);\n}\n" },
   udfs: { title: "Functions", one: "user-defined function", list: "UserDefinedFunctions", draft: "function (x) {\n  return x;\n}\n" },
 };
 
 export async function scriptsView(main, ctx) {
-  const { db, container, session, signal } = ctx;
+  const { db, container, session, signal, params } = ctx;
   const base = api.collPath(db, container.id);
-  const all = await Promise.all(Object.keys(kinds).map(kind => api.listAll(`${base}/${kind}`, kinds[kind].list)));
+  const all = await Promise.all(Object.keys(scriptKinds).map(kind => api.listAll(`${base}/${kind}`, scriptKinds[kind].list)));
   if (signal.aborted) return;
-  const again = () => scriptsView(main, ctx);
-  main.replaceChildren(...Object.entries(kinds).map(([kind, k], i) => el("section", { class: "card" }, el("h2", {}, k.title),
+  const again = async () => { ctx.scriptsChanged(); await scriptsView(main, { ...ctx, params: new URLSearchParams() }); };
+  main.replaceChildren(...Object.entries(scriptKinds).map(([kind, k], i) => el("section", { class: "card" }, el("h2", {}, k.title),
     all[i].length === 0 ? el("p", { class: "faint" }, "none") : el("ul", {}, all[i].map(s => el("li", {},
-      el("button", { class: "plain", onclick: doing(async () => { if (await edit(kind, s)) await again(); }) }, s.id), " ",
+      el("button", { class: "plain", onclick: doing(() => open(kind, s)) }, s.id), " ",
       kind === "sprocs" && !session.readOnly && el("button", { onclick: doing(() => execute(s)) }, `Run ${s.id}…`)))),
     !session.readOnly && el("button", { onclick: doing(async () => { if (await edit(kind, null)) await again(); }) }, `New ${k.one}`))));
 
+  const asked = Object.keys(scriptKinds).indexOf(params.get("kind") ?? ""), named = asked < 0 ? undefined : all[asked].find(s => s.id === params.get("id"));
+  if (named) await open(params.get("kind"), named);
+
+  async function open(kind, script) {
+    ctx.remember({ kind, id: script.id });
+    const changed = await edit(kind, script);
+    if (signal.aborted) return;
+    ctx.remember({});
+    if (changed) await again();
+  }
+
   function edit(kind, script) {
     const id = el("input", { required: true, value: script?.id ?? "", disabled: script !== null });
-    const body = el("textarea", { rows: 16, spellcheck: false, value: script?.body ?? kinds[kind].draft, "aria-label": "Program", readOnly: session.readOnly });
+    const code = codeEditor({ value: script?.body ?? scriptKinds[kind].draft, label: "Program", language: "script", readOnly: session.readOnly });
     const when = el("select", {}, ["Pre", "Post"].map(v => el("option", { selected: script?.triggerType === v }, v)));
     const on = el("select", {}, ["All", "Create", "Replace", "Delete"].map(v => el("option", { selected: script?.triggerOperation === v }, v)));
     const path = script && `${base}/${kind}/${encodeURIComponent(script.id)}`;
     let removed = false;
     return ask({
-      title: script ? script.id : `New ${kinds[kind].one}`, ok: session.readOnly ? "Close" : "Save",
-      body: [labelled("Name", id), kind === "triggers" && labelled("When", when, "before or after the write"), kind === "triggers" && labelled("On", on), body],
+      title: script ? script.id : `New ${scriptKinds[kind].one}`, ok: session.readOnly ? "Close" : "Save",
+      body: [labelled("Name", id), kind === "triggers" && labelled("When", when, "before or after the write"), kind === "triggers" && labelled("On", on), code.element],
       extra: script && !session.readOnly ? [el("button", { type: "button", class: "danger", onclick: doing(async e => {
         const dialog = e.currentTarget.closest("dialog");
         if (!await confirmed(`Delete ${script.id}`, "The script will be gone.", "Delete")) return;
@@ -42,7 +55,7 @@ export async function scriptsView(main, ctx) {
       }) }, "Delete…")] : [],
       submit: async () => {
         if (session.readOnly) return true;
-        const definition = { id: id.value, body: body.value, ...(kind === "triggers" ? { triggerType: when.value, triggerOperation: on.value } : {}) };
+        const definition = { id: id.value, body: code.value, ...(kind === "triggers" ? { triggerType: when.value, triggerOperation: on.value } : {}) };
         await api.send(script ? "PUT" : "POST", path ?? `${base}/${kind}`, { body: definition, headers: script ? { "If-Match": script._etag } : {} });
         toast("Saved.");
         return true;
@@ -51,15 +64,15 @@ export async function scriptsView(main, ctx) {
   }
 
   function execute(script) {
-    const key = el("input", { placeholder: '"ada"', required: true }), args = el("textarea", { rows: 3, value: "[]", "aria-label": "Arguments", spellcheck: false });
-    const out = el("pre", { class: "block", hidden: true, tabIndex: 0, "aria-label": "Result" });
+    const key = el("input", { placeholder: '"ada"', required: true }), args = codeEditor({ rows: 3, value: "[]", label: "Arguments", language: "json" });
+    const out = el("pre", { class: "block", hidden: true, tabIndex: 0, role: "region", "aria-label": "Result" });
     return ask({
-      title: `Run ${script.id}`, ok: "Run", body: [labelled("Partition key", key, "It runs in one logical partition."), labelled("Arguments, as a JSON array", args), out],
+      title: `Run ${script.id}`, ok: "Run", body: [labelled("Partition key", key, "It runs in one logical partition."), el("p", { class: "faint" }, "Arguments, as a JSON array"), args.element, out],
       submit: async () => {
         let k = key.value;
         try { k = JSON.parse(k); } catch { /* plain text is a string */ }
         const { headers, body } = await api.send("POST", `${base}/sprocs/${encodeURIComponent(script.id)}`, {
-          body: JSON.stringify(JSON.parse(args.value)), headers: { "x-ms-documentdb-partitionkey": api.headerJSON(Array.isArray(k) ? k : [k]), "x-ms-documentdb-script-enable-logging": "true" },
+          body: JSON.stringify(args.json()), headers: { "x-ms-documentdb-partitionkey": api.headerJSON(Array.isArray(k) ? k : [k]), "x-ms-documentdb-script-enable-logging": "true" },
         });
         const log = headers.get("x-ms-documentdb-script-log-results");
         out.textContent = JSON.stringify(body, null, 2) + (log ? `\n\nLog:\n${decodeURIComponent(log)}` : "");

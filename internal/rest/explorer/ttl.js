@@ -2,9 +2,9 @@
 
 // What expires in a container: now, later, and if it lived for another time.
 
-import { el, ask, complain, count, doing, labelled, seconds, size, span, toast, ttlText } from "./dom.js";
+import { el, ask, complain, count, doing, labelled, letGo, seconds, size, span, toast, ttlText } from "./dom.js";
 import * as api from "./api.js";
-import { bars, line } from "./plot.js";
+import { plot } from "./plot.js";
 
 const SECONDS_MOST = 10 * 365 * 86400; // the longest life on the slider
 const STEPS = 200;
@@ -18,15 +18,22 @@ export const stepOf = life => Math.round(Math.log(life) / Math.log(SECONDS_MOST)
 export async function ttlView(main, ctx) {
   const { db, container, session, signal, reload } = ctx;
   const figures = el("div", { class: "cards" }), controls = el("div", { class: "bar" });
-  let tried = null; // the TTL that the slider shows, as the pages take it, or null
-  const outlook = el("div", {}), plots = el("div", { class: "plots" });
-  main.replaceChildren(figures, controls, outlook, whatIfCard(), el("h2", {}, "The last hour"), plots, eventsCard(), explainCard());
-  await Promise.all([drawStatus(), drawForecast(), drawHistory()]);
-  const timers = [setInterval(() => quietly(drawStatus), 2000), setInterval(() => quietly(drawForecast), 5000), setInterval(() => quietly(drawHistory), 10_000)];
+  let tried = /** @type {any} */ (null); // the TTL that the slider shows, as the pages take it, or null
+  const outlook = plot({ label: "Items that expire", kind: "bars", heads: "within" }), legend = el("p", { class: "legend" });
+  const hour = [
+    ["Live items", p => p.live.items, ""], ["Expired, not purged", p => p.expiredPending.items, ""], ["Purge is behind", p => p.lagSeconds, " s"],
+    ["Items purged a second", p => p.itemsPerSecond, ""], ["Debt", p => p.debtBytes, " B"],
+  ].map(([label, of, unit]) => ({ label: String(label), of: /** @type {(p: any) => number} */ (of), plot: plot({ label: String(label), unit: String(unit), kind: "line", height: 130, heads: "at" }) }));
+  const plots = el("div", { class: "plots" }, hour.map(h => h.plot.element));
+  signal.addEventListener("abort", () => { for (const p of [outlook, ...hour.map(h => h.plot)]) p.stop(); });
+  const brought = el("section", { class: "card", hidden: true });
+  main.replaceChildren(figures, controls, outlook.element, legend, whatIfCard(), el("h2", {}, "The last hour"), plots, eventsCard(), brought, explainCard());
+  await Promise.all([drawStatus(), drawForecast(), drawHistory(), drawBrought()]);
+  const timers = [setInterval(() => quietly(drawStatus), 2000), setInterval(() => quietly(drawForecast), 5000), setInterval(() => quietly(drawHistory), 10_000), setInterval(() => quietly(drawBrought), 5000)];
   signal.addEventListener("abort", () => timers.forEach(clearInterval));
 
   async function quietly(work) {
-    if (document.hidden || main.querySelector("figure details[open]")) return; // someone reads it
+    if (document.hidden || document.querySelector("dialog")) return;
     try { await work(); } catch (err) { if (!signal.aborted && err.status !== 401) complain(err); }
   }
 
@@ -48,7 +55,7 @@ export async function ttlView(main, ctx) {
       card("Purge is behind", span(s.purge.lagSeconds), s.purge.paused ? "paused" : s.purge.heldBack ? `held back: ${s.purge.heldBack}` : `${s.purge.itemsPerSecond.toFixed(1)} items/s`),
       card("Debt", size(s.purge.debt.bytes), `of ${size(s.purge.debt.limitBytes)}`));
     if (session.readOnly || controls.contains(document.activeElement)) return;
-    const act = (text, work, cls) => el("button", { class: cls, onclick: doing(async e => { await work(e); e?.currentTarget?.blur?.(); document.activeElement?.blur?.(); await drawStatus(); }) }, text);
+    const act = (text, work, cls) => el("button", { class: cls, onclick: doing(async e => { await work(e); letGo(); await drawStatus(); }) }, text);
     controls.replaceChildren("Purge:",
       s.purge.paused ? act("Resume", () => post("resume")) : act("Pause", () => post("pause")),
       act(s.purge.limit === null ? "Limit…" : `Limit: ${s.purge.limit}/s…`, limit),
@@ -75,14 +82,12 @@ export async function ttlView(main, ctx) {
     const f = await get("forecast", { count: "40" });
     const other = tried === null ? null : await get("forecast", { count: "40", interval: `${f.intervalSeconds}s`, ttl: tried });
     const name = i => `in ${span(Math.max(0, (Date.parse(i.until) - f.nowMs) / 1000))}`;
-    outlook.replaceChildren(
-      bars({
-        label: `Items that expire, in steps of ${span(f.intervalSeconds)}, if nothing is written`, heads: other ? ["within", "now", "if"] : ["within", "items"],
-        names: f.intervals.map(name), bars: f.intervals.map(i => i.items), others: other?.intervals.map(i => i.items) ?? null,
-        ticks: ["now", name(f.intervals[Math.floor(f.intervals.length / 2)]), name(f.intervals.at(-1))],
-      }),
-      el("p", { class: "legend" }, el("span", { class: "a" }, `with the TTL as it is: ${count(f.later.items)} later, ${count(f.never.items)} never`),
-        other && el("span", { class: "b" }, `with ${tried}: ${count(other.later.items)} later, ${count(other.never.items)} never`)));
+    outlook.update({
+      names: f.intervals.map(name), ticks: ["now", name(f.intervals[Math.floor(f.intervals.length / 2)]), name(f.intervals.at(-1))],
+      series: [{ name: other ? "now" : "items", values: f.intervals.map(i => i.items) }, ...(other ? [{ name: "if", values: other.intervals.map(i => i.items) }] : [])],
+    }, `Items that expire, in steps of ${span(f.intervalSeconds)}, if nothing is written`);
+    legend.replaceChildren(...[el("span", { class: "a" }, `with the TTL as it is: ${count(f.later.items)} later, ${count(f.never.items)} never`),
+      other && el("span", { class: "b" }, `with ${tried}: ${count(other.later.items)} later, ${count(other.never.items)} never`)].filter(Boolean));
   }
 
   function whatIfCard() {
@@ -92,7 +97,7 @@ export async function ttlView(main, ctx) {
     const typed = el("input", { "aria-label": "Time to live to try, typed", size: 8 });
     const says = el("p", { role: "status" }, "Move the slider to see what another default TTL would do. Nothing changes by that.");
     const apply = el("button", { class: "danger", disabled: true, onclick: doing(set) }, "Apply…");
-    let timer, answer = null;
+    let timer, answer = /** @type {any} */ (null);
     const value = () => kind.value === "time" ? `${seconds(typed.value)}s` : kind.value;
     const write = () => { typed.value = span(lifeAt(Number(slider.value))).replaceAll(" ", ""); };
     write();
@@ -142,17 +147,43 @@ export async function ttlView(main, ctx) {
 
   async function drawHistory() {
     const h = await get("history");
-    const at = h.points.map(p => clockText(p.at)), ticks = at.length > 1 ? [at[0], at.at(-1)] : at;
-    const one = (label, of) => line({ label, heads: ["at", label], names: at, values: h.points.map(of), ticks });
-    plots.replaceChildren(one("Live items", p => p.live.items), one("Expired, not purged", p => p.expiredPending.items),
-      one("Purge is behind, seconds", p => p.lagSeconds), one("Items purged a second", p => p.itemsPerSecond), one("Debt, bytes", p => p.debtBytes));
+    const names = h.points.map(p => clockText(p.at)), ticks = names.length > 1 ? [names[0], names.at(-1)] : names;
+    for (const one of hour) one.plot.update({ names, ticks, series: [{ name: one.label.toLowerCase(), values: h.points.map(one.of) }] });
+  }
+
+  // What has expired, but is not purged, can be brought back.
+
+  async function drawBrought() {
+    const list = await get("undeletable", { count: "100" });
+    brought.hidden = list.items.length === 0;
+    if (brought.contains(document.activeElement)) return;
+    brought.replaceChildren(el("h2", {}, "Expired, and not purged yet"), el("p", { class: "faint" }, "These can be brought back, as long as purge has not come to them."),
+      el("div", { class: "scroll events", tabIndex: 0, role: "region", "aria-label": "Expired, and not purged yet" }, el("table", {},
+        el("thead", {}, el("tr", {}, ["id", "partition key", "expired at", "bring back"].map(t => el("th", { scope: "col" }, t)))),
+        el("tbody", {}, list.items.map(i => el("tr", {}, el("td", {}, i.id), el("td", {}, JSON.stringify(i.partitionKey)), el("td", {}, i.expiredAt),
+          el("td", {}, !session.readOnly && el("button", { "aria-label": `Bring back ${i.id}`, onclick: doing(() => bringBack(i)) }, "Bring back…"))))))));
+  }
+
+  async function bringBack(item) {
+    const time = el("input", { value: "1h", required: true });
+    const done = await ask({
+      title: `Bring back ${item.id}`, ok: "Bring back", body: labelled("It lives for", time, "A duration such as 1h or 3d, or -1 for ever."),
+      submit: async () => {
+        const n = time.value.trim() === "-1" ? -1 : seconds(time.value);
+        if (Number.isNaN(n)) throw new Error("This is no duration.");
+        await post("undelete", { id: item.id, partitionKey: JSON.stringify(item.partitionKey), ttl: n === -1 ? "-1" : `${n}s` });
+        return true;
+      },
+    });
+    letGo();
+    if (done) { toast(`${item.id} is back.`); await Promise.all([drawStatus(), drawForecast(), drawBrought()]); }
   }
 
   // Events as they happen. A pause keeps the cursor, so that nothing is missed.
 
   function eventsCard() {
     const list = el("tbody", {}), state = el("span", { class: "faint", role: "status" }, "");
-    let cursor = null, run = null;
+    let cursor = /** @type {string | null} */ (null), run = /** @type {AbortController | null} */ (null);
     const toggle = el("button", { onclick: doing(async () => { if (run) stop(); else follow(); }) }, "Follow");
     const stop = () => { run?.abort(); run = null; toggle.textContent = cursor ? "Resume" : "Follow"; state.textContent = cursor ? "Paused. Nothing will be missed." : ""; };
     signal.addEventListener("abort", () => run?.abort());
@@ -166,7 +197,7 @@ export async function ttlView(main, ctx) {
         let rest = "";
         for (let part = await reader.read(); !part.done; part = await reader.read()) {
           const lines = (rest + part.value).split("\n");
-          rest = lines.pop();
+          rest = lines.pop() ?? "";
           for (const l of lines.map(text => JSON.parse(text))) {
             if (l.type === "cursor") cursor = l.cursor;
             else if (l.type === "error") throw new Error(l.message);
