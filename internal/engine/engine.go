@@ -227,6 +227,9 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db, ok := o.DB.(kv.Scarce); ok {
+		db.WhenScarce(func() { e.release((*store.Partition).ReleaseUnused) })
+	}
 	e.meters = newMeters(&o, e.catalog)
 	e.strikes.elapsed = e.meters.elapsed
 	ctx, cancel := context.WithCancel(context.Background())
@@ -340,17 +343,18 @@ func (e *Engine) housekeep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			e.releaseIdle()
+			e.release((*store.Partition).ReleaseIdle)
 		case <-look.C:
 			e.watchSpace()
 		}
 	}
 }
 
-func (e *Engine) releaseIdle() {
+// release has all open partitions release their snapshots, under the condition of f.
+func (e *Engine) release(f func(*store.Partition)) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for _, p := range e.mu.open {
-		p.ReleaseIdle()
+		f(p)
 	}
 }

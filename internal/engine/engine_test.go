@@ -68,7 +68,7 @@ func TestReplaceIsSeenAtOnce(t *testing.T) {
 	for _, pk := range keys {
 		w.put("c", pk, "a", "")
 	}
-	w.reopen(Options{})
+	w.reopen(Options{PurgePaused: true}) // what expires has to come back
 	w.advance(10 * time.Second)
 	_, err := w.read("c", keys[1], "a") // opens one partition, not the others
 	w.must(err)
@@ -155,6 +155,9 @@ func TestIdleSnapshotsGo(t *testing.T) {
 		keys := spread(w.container("c", "null", 3))
 		for _, pk := range keys {
 			w.put("c", pk, "a", "")
+			if _, err := w.read("c", pk, "a"); err != nil {
+				t.Error(err)
+			}
 		}
 		synctest.Wait()
 		if got := db.open.Load(); got != 3 {

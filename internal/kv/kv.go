@@ -129,6 +129,14 @@ type DB interface {
 	Close() error
 }
 
+// Scarce is a DB that has a limited number of snapshots.
+type Scarce interface {
+	DB
+	// WhenScarce sets the function to call when a Snapshot waits for another one to be closed.
+	// It is called in a goroutine of its own, and not again before it has returned.
+	WhenScarce(release func())
+}
+
 // Snapshot is an unchanging view of a DB.
 type Snapshot interface {
 	// Get returns the value of key. The value belongs to the caller.

@@ -272,14 +272,17 @@ func answer(group []*job, err error) error {
 // publish publishes the state after the last commit, under the settings of c. New settings
 // hold from here on. Their moment is taken under the lock: a reader that used the old ones
 // did so at this moment or before.
+//
+// On a shared engine the next reader, or the next group, takes the snapshot: the group still
+// has its own, and if groups held one while they waited for another, those of several
+// partitions would wait for each other.
 func (p *Partition) publish(c *catalog.Container) error {
-	snap, err := p.snapshot()
-	switch {
-	case err == nil:
-	case !p.shared():
-		return err
-	case errors.Is(err, errNotOwner): // another node has come after the commit
-		p.lose(err)
+	var snap kv.Snapshot
+	if !p.shared() {
+		var err error
+		if snap, err = p.snapshot(); err != nil {
+			return err
+		}
 	}
 	w := &p.writer
 	p.mu.Lock()
@@ -293,8 +296,9 @@ func (p *Partition) publish(c *catalog.Container) error {
 	p.mu.now = &published{
 		container: c, meta: w.meta, rules: w.meta.rules(), number: was.number + 1, purged: was.purged.Plus(w.purged),
 	}
+	p.mu.sending = false // what was sent is published: a snapshot shows it
 	p.drop()
-	if err == nil { // else the next reader takes a snapshot
+	if snap != nil {
 		p.mu.view = p.newView(snap)
 	}
 	p.follow(w.tx, w.dropOld || was.container.IndexGeneration != c.IndexGeneration)
@@ -337,6 +341,12 @@ func (p *Partition) reconfigure(j *job) error {
 	generation := w.meta.Generation
 	if err := p.publish(j.reconfigure); err != nil {
 		return answer([]*job{j}, err)
+	}
+	if p.shared() {
+		// While a commit is under way, readers need a view that was taken before.
+		if v, _, err := p.beginGroup(); err == nil {
+			defer p.endGroup(v, nil)
+		}
 	}
 	w.dropOld = w.dropOld || generation != w.meta.Generation
 	err := w.finish()

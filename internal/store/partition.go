@@ -376,6 +376,16 @@ func (p *Partition) ReleaseIdle() {
 	p.mu.used, p.mu.spans.used = false, false
 }
 
+// ReleaseUnused releases the snapshot if nothing uses it at this moment: the storage engine has
+// no more of them.
+func (p *Partition) ReleaseUnused() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.view != nil && p.mu.view.refs == 1 && !p.mu.writing {
+		p.drop()
+	}
+}
+
 // now returns the published state.
 func (p *Partition) now() *published {
 	p.mu.Lock()

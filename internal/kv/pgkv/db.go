@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -46,6 +47,10 @@ type DB struct {
 	log  *slog.Logger
 	// snapshots has a token for each connection that a snapshot may hold.
 	snapshots chan struct{}
+	// release has the callers of snapshots close those that they can do without; it may be nil.
+	// releasing says that it is under way.
+	release   atomic.Pointer[func()]
+	releasing atomic.Bool
 
 	// life is held for reading by methods that use the server, and for writing by Close.
 	life   sync.RWMutex
@@ -60,7 +65,7 @@ type DB struct {
 	}
 }
 
-var _ kv.DB = (*DB)(nil)
+var _ kv.Scarce = (*DB)(nil)
 
 // Open opens the store, and makes its tables if there are none. It returns kv.ErrUnavailable if
 // the server cannot be reached, and kv.ErrNewerFormat.
@@ -119,6 +124,22 @@ func (db *DB) Close() error {
 	db.background.Wait()
 	db.pool.close()
 	return nil
+}
+
+// WhenScarce implements kv.Scarce.
+func (db *DB) WhenScarce(release func()) { db.release.Store(&release) }
+
+// ask has snapshots released that are kept for later, unless that is under way. The caller has
+// entered.
+func (db *DB) ask() {
+	release := db.release.Load()
+	if release == nil || db.releasing.Swap(true) {
+		return
+	}
+	db.background.Go(func() {
+		defer db.releasing.Store(false)
+		(*release)()
+	})
 }
 
 // enter begins the use of the server, until the caller calls db.life.RUnlock.

@@ -27,6 +27,9 @@ const (
 	// warmKeysMax is how many keys one statement of Warm has.
 	warmKeysMax = 4096
 
+	// askEvery is how often callers are asked to release snapshots while one waits.
+	askEvery = 20 * time.Millisecond
+
 	// beat is how often a snapshot that is not used tells the server that it is still needed.
 	beat = idleLimit / 3
 )
@@ -60,7 +63,7 @@ func (db *DB) Snapshot() (kv.Snapshot, error) {
 	select {
 	case db.snapshots <- struct{}{}:
 	default:
-		if err := wait(ctx, db.snapshots); err != nil {
+		if err := db.turn(ctx); err != nil {
 			return nil, fmt.Errorf("snapshots hold all connections that they may: %w", err)
 		}
 	}
@@ -73,6 +76,23 @@ func (db *DB) Snapshot() (kv.Snapshot, error) {
 	db.open.snapshots[s] = struct{}{}
 	db.open.Unlock()
 	return s, nil
+}
+
+// turn waits until a snapshot is closed, and has others released meanwhile: one that is in use
+// now may be kept for later in a moment.
+func (db *DB) turn(ctx context.Context) error {
+	asking := time.NewTicker(askEvery)
+	defer asking.Stop()
+	waited := make(chan error, 1)
+	go func() { waited <- wait(ctx, db.snapshots) }()
+	for {
+		db.ask()
+		select {
+		case err := <-waited:
+			return err
+		case <-asking.C:
+		}
+	}
 }
 
 // begin gives s a connection, and begins its transaction. It tries another connection if the
