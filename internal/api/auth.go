@@ -37,9 +37,52 @@ var (
 	ErrTokenExpired     = Refuse(403, 0, "The input authorization token is not valid at the current time. Please create another token and retry.")
 )
 
-// AuthenticationFailures are these errors with their names in metrics.
-var AuthenticationFailures = map[error]string{
-	ErrNoAuthorization: "missing", ErrBadAuthorization: "wrong", ErrDate: "date", ErrPrincipalDate: "date", ErrTokenExpired: "expired",
+// authenticationFailures are these errors with their names in metrics.
+var authenticationFailures = []struct {
+	err  error
+	name string
+}{
+	{ErrBadAuthorization, "wrong"}, {ErrNoAuthorization, "missing"}, {ErrDate, "date"}, {ErrPrincipalDate, "date"}, {ErrTokenExpired, "expired"},
+}
+
+// AuthenticationFailure returns the name of an error of authentication in metrics.
+func AuthenticationFailure(err error) string {
+	for _, f := range authenticationFailures {
+		if errors.Is(err, f.err) {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// AuthenticationFailures returns all these names.
+func AuthenticationFailures() (names []string) {
+	for _, f := range authenticationFailures {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// wrongSignature is ErrBadAuthorization with the text that should have been signed.
+type wrongSignature struct{ *Failure }
+
+func (w *wrongSignature) Unwrap() []error { return []error{w.Failure, ErrBadAuthorization} }
+
+// maxSignedShown is how much of the text that should have been signed is shown.
+const maxSignedShown = 1 << 10
+
+// explainSignature says what the server has signed, as the service does, and whether the
+// client has the key of the emulators where the server has another.
+func (ks *Keys) explainSignature(p *Proof, given []byte) error {
+	text := p.appendSigned(nil, p.Link)
+	f := *ErrBadAuthorization.(*Failure)
+	f.Text += " Server used the following payload to sign: '" + strings.ToValidUTF8(string(text[:min(len(text), maxSignedShown)]), "") + "'"
+	if known, err := newKey(ByKey, WellKnownKey); err == nil {
+		if want := known.sign(text); subtle.ConstantTimeCompare(given, want[:]) == 1 {
+			f.Text += ". The request is signed with the well-known key of the emulators, but this server has a key of its own"
+		}
+	}
+	return &wrongSignature{&f}
 }
 
 const (
@@ -231,10 +274,10 @@ func (ks *Keys) verify(p *Proof, sig string, now time.Time) (Credential, error) 
 	if err != nil {
 		rid, isRID := p.signedRID()
 		if !isRID {
-			return 0, err
+			return 0, ks.explainSignature(p, given)
 		}
 		if by, err = ks.signed(given, p.appendSigned(room[:0], rid)); err != nil {
-			return 0, err
+			return 0, ks.explainSignature(p, given)
 		}
 	}
 	return by, ks.checkDate(cmp.Or(p.MsDate, p.Date), now)

@@ -154,7 +154,10 @@ func (c *Call) batchResult(op *batchOp, done *engine.ItemOutcome) batchResult {
 	r := batchResult{status: statusOK, charge: float64(done.Charge), etag: done.ETag, body: done.Body}
 	switch {
 	case done.Err != nil:
-		f := c.Fail(done.Err)
+		f, known := FailureOf(done.Err)
+		if !known {
+			c.cause = done.Err
+		}
 		r.status, r.subStatus = f.Status, f.SubStatus
 		if f.Status != statusFailedDependency {
 			r.message, r.failure = f.Text, c.ErrorBody(f, done.Err)

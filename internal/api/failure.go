@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/binaryjson"
@@ -110,7 +111,6 @@ var failures = []struct {
 	{store.ErrPartitionFull, Failure{403, 1005, "The container's storage quota is reached: its live items would exceed it. Items that have expired do not count."}},
 	{engine.ErrCrossPartition, Failure{400, 0, "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."}},
 	{engine.ErrContinuationLimit, Failure{400, 0, "The continuation token limit specified is not large enough: the continuation of this page is longer."}},
-	{engine.ErrNoIndex, Failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}},
 	{query.ErrToken, Failure{400, 0, "Invalid Continuation Token"}},
 	{query.ErrResume, Failure{400, 0, "The resume filter does not fit the query: it must have a value for each expression of ORDER BY."}},
 	{query.ErrSortTooLarge, Failure{400, 0, "The query needs more memory than it may have to sort, group or compare its rows. Narrow its filter, or order by an indexed property."}},
@@ -167,6 +167,7 @@ func FailureOf(err error) (f Failure, known bool) {
 		badQuery      *syntax.Error
 		needsPlan     *engine.NeedsPlanError
 		newFeature    *clientplan.FeatureError
+		noIndex       *engine.NoIndexError
 		badFunction   *engine.CompileError
 		badScript     *engine.ScriptError
 		notOwner      *cluster.NotOwnerError
@@ -176,6 +177,12 @@ func FailureOf(err error) (f Failure, known bool) {
 		// Over HTTP the request is passed on. A client of direct mode looks for the address
 		// of the partition again.
 		return Failure{410, 0, "The partition belongs to another node. Look for its address again."}, true
+	case errors.As(err, &noIndex):
+		f := Failure{400, 0, "The order by query does not have a corresponding composite index that it can be served from."}
+		if noIndex.Index != "" {
+			f.Text += " Add this one to compositeIndexes in the container's indexing policy: " + noIndex.Index
+		}
+		return f, true
 	case errors.As(err, &badScript) && badScript.Barred:
 		return Failure{403, 0, badScript.Message}, true
 	case errors.As(err, &badScript) && badScript.TooLong:
@@ -216,10 +223,49 @@ func Explain(err error) (status int, text string) {
 // an error that clients may not see.
 func (c *Call) Fail(err error) Failure {
 	f, known := FailureOf(err)
+	if f.Status == 404 && (errors.Is(err, store.ErrNotFound) || errors.Is(err, catalog.ErrNotFound) || errors.Is(err, engine.ErrOwnerNotFound)) {
+		f.Text += c.missing()
+	}
 	if c.failure = f; !known {
 		c.cause = err
 	}
 	return f
+}
+
+// missing says what of a request's resource does not exist.
+func (c *Call) missing() string {
+	r := &c.Request
+	if c.Row == nil || c.Service.Engine == nil || r.Database == "" {
+		return ""
+	}
+	known := c.Service.Engine.Catalog()
+	if _, err := known.Database(r.Database); err != nil {
+		return ". There is no database '" + value.Clip(r.Database) + "'."
+	}
+	if r.Container != "" {
+		if _, err := known.Container(r.Database, r.Container); err != nil {
+			return ". There is no container '" + value.Clip(r.Container) + "' in the database '" + value.Clip(r.Database) + "'."
+		}
+	}
+	if r.User != "" {
+		if _, err := known.Find(catalog.Address{Kind: catalog.Users, Database: r.Database, ID: r.User}); err != nil {
+			return ". There is no user '" + value.Clip(r.User) + "' in the database '" + value.Clip(r.Database) + "'."
+		}
+	}
+	switch {
+	case r.Resource == Items:
+		text := ". There is no such item"
+		if r.ID != "" {
+			text = ". There is no item '" + value.Clip(r.ID) + "'"
+		}
+		if r.PartitionKey != "" {
+			text += " with the partition key " + value.Clip(r.PartitionKey)
+		}
+		return text + " in the container '" + value.Clip(r.Container) + "': it was never written, was deleted, or has expired."
+	case r.ID != "":
+		return ". There is no " + strings.ReplaceAll(names[r.Resource], "_", " ") + " '" + value.Clip(r.ID) + "'."
+	}
+	return ""
 }
 
 // RetryAfter returns how long a client should wait before it tries again; 0 if trying

@@ -7,6 +7,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -69,9 +70,13 @@ var (
 	ErrCrossPartition = errors.New("cross partition query is required but disabled")
 	// ErrContinuationLimit: the page's continuation is longer than the client allows.
 	ErrContinuationLimit = errors.New("the continuation is longer than the limit")
-	// ErrNoIndex: the query's order needs a composite index that does not exist.
-	ErrNoIndex = errors.New("no corresponding composite index")
 )
+
+// NoIndexError refuses a query whose order needs a composite index that does not exist. Index
+// is that index, as an indexing policy has it.
+type NoIndexError struct{ Index string }
+
+func (e *NoIndexError) Error() string { return "no corresponding composite index" }
 
 // NeedsPlanError refuses a query whose result the client has to merge. Plan is what it
 // needs for that.
@@ -157,7 +162,34 @@ func checkOrder(c *catalog.Container, p *sql.Program) error {
 			return nil
 		}
 	}
-	return ErrNoIndex
+	return &NoIndexError{compositeOf(keys)}
+}
+
+// compositeOf returns the composite index for an order; empty if there can be none, since it
+// orders by an element of an array.
+func compositeOf(keys []sql.SortKey) string {
+	type path struct {
+		Path  string `json:"path"`
+		Order string `json:"order"`
+	}
+	all := make([]path, len(keys))
+	for i, k := range keys {
+		var names value.Path
+		for _, step := range k.Path {
+			if step.Element {
+				return ""
+			}
+			names = append(names, step.Name)
+		}
+		if all[i] = (path{names.String(), "ascending"}); k.Desc {
+			all[i].Order = "descending"
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // serves reports whether a composite index has the order of the keys or, if reversed, the

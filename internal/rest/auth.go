@@ -60,7 +60,7 @@ func newFailureCounter() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mayfly_authentication_failures_total", Help: "Requests that were refused because their credential was missing or wrong.",
 	}, []string{"reason"})
-	for _, reason := range api.AuthenticationFailures {
+	for _, reason := range api.AuthenticationFailures() {
 		c.WithLabelValues(reason) // so that the counter exists with value 0
 	}
 	return c
@@ -85,5 +85,5 @@ func (x *exchange) unauthenticated(err error) error {
 
 // Unauthenticated counts a request that was refused for its credential, on any transport.
 func (h *Handler) Unauthenticated(err error) {
-	h.metrics.failures.WithLabelValues(api.AuthenticationFailures[err]).Inc()
+	h.metrics.failures.WithLabelValues(api.AuthenticationFailure(err)).Inc()
 }

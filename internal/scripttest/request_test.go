@@ -147,6 +147,16 @@ func (a *answer) errorText() (string, error) {
 	return first, nil
 }
 
+// unexplained cuts what an answer with 404 says beyond the service's text: which resource is
+// missing. TestMissingResourcesAreNamed of package rest is about that.
+func unexplained(text string) string {
+	const service = "https://aka.ms/cosmosdb-tsg-not-found"
+	if i := strings.Index(text, service+". There is no "); i >= 0 {
+		return text[:i+len(service)]
+	}
+	return text
+}
+
 // refusalText parses an error's message: one sentence or, for a query, one or more with a
 // code and, unless that is a number, with a position in the query.
 func refusalText(message []byte) (string, error) {
@@ -156,7 +166,7 @@ func refusalText(message []byte) (string, error) {
 	list := members(message)[0]
 	all := elements(list.raw)
 	if list.name == "Errors" && len(all) == 1 {
-		return unquoted(all[0]), nil
+		return unexplained(unquoted(all[0])), nil
 	}
 	var lines []string
 	for _, one := range all {
