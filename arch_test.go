@@ -47,6 +47,7 @@ var layers = map[string]layer{
 	"internal/cluster":             {"internal/catalog internal/clock internal/kv", ""},
 	"internal/peer":                {"", ""},
 	"internal/client":              {"internal/value", ""},
+	"internal/transfer":            {"internal/client internal/value", ""},
 	"internal/rowcache":            {"", ""},
 	"internal/index":               {"internal/analysis internal/catalog internal/geo internal/kv internal/memory internal/value", ""},
 	"internal/store":               {"internal/catalog internal/clock internal/index internal/invariant internal/kv internal/memory internal/rowcache internal/ru internal/value", ""},
@@ -71,7 +72,7 @@ var layers = map[string]layer{
 		"internal/erase internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},
-	"internal/cli":        {". internal/catalog internal/client internal/clock internal/engine internal/kv internal/kv/pgkv internal/store internal/value", "github.com/alecthomas/kong golang.org/x/term"}, // the shapes of the answers that it prints, and durations
+	"internal/cli":        {". internal/catalog internal/client internal/clock internal/engine internal/kv internal/kv/pgkv internal/store internal/transfer internal/value", "github.com/alecthomas/kong golang.org/x/term"}, // the shapes of the answers that it prints, and durations
 	"cmd/mayfly":          {"internal/cli", ""},
 }
 
@@ -95,6 +96,7 @@ var wallClock = map[string]string{
 	"internal/cluster":             "other nodes are watched by this node's own watch, which costs availability only",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
 	"internal/direct/directclient": "it signs requests",
+	"internal/transfer":            "the time between two saves, and the time of servers that do not tell theirs",
 	"internal/client":              "it signs requests, and repeats them for a time",
 	"internal/direct":              "signature dates and time limits of connections",
 	"internal/rest":                "signature dates are compared with the wall clock, not with the database's time",
@@ -227,7 +229,7 @@ func TestImportsOfTheLibraryHaveNoSharedEngine(t *testing.T) {
 var headerName = regexp.MustCompile(`^"(?i:x-ms-[a-z0-9-]+)"$`)
 
 // ofHTTP are the packages that speak HTTP, as a server or as a client.
-var ofHTTP = []string{"internal/rest", "internal/scripttest", "internal/client"}
+var ofHTTP = []string{"internal/rest", "internal/scripttest", "internal/client", "internal/transfer"}
 
 // HTTP is one transport of several: the packages below it neither import it nor name its
 // headers.

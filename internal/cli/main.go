@@ -33,6 +33,8 @@ type commands struct {
 	Put      putCommand      `cmd:"" help:"Write an item, or make a container or database."`
 	Rm       rmCommand       `cmd:"" help:"Delete an item, a container or a database."`
 	Ls       lsCommand       `cmd:"" help:"List databases, containers or items."`
+	Export   exportCommand   `cmd:"" help:"Write items to a file, or containers with their definitions to a directory."`
+	Import   importCommand   `cmd:"" help:"Read items from a file, or containers from a directory or from another account."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
@@ -54,6 +56,8 @@ Examples:
   mayfly put shop carts --key-path /customer --ttl 1h
   mayfly put shop carts '{"id":"1","customer":"ada"}'
   mayfly query shop carts 'SELECT * FROM c WHERE c.customer = "ada"'
+  mayfly export shop carts --to carts.jsonl
+  mayfly import --from 'AccountEndpoint=https://…;AccountKey=…;' --follow
   mayfly ttl                              what is live and what has expired; see mayfly ttl --help`
 
 // durations lets flags take durations as all of Mayfly does.

@@ -140,6 +140,25 @@ func (of *Container) KeyOf(item *value.Object) (value.PartitionKey, error) {
 	return key, nil
 }
 
+// NamedKey returns the partition key that an object has, as a change feed names it: by the
+// names of its properties, without a path to them.
+func (of *Container) NamedKey(named *value.Object) value.PartitionKey {
+	key := make(value.PartitionKey, len(of.paths))
+	for i, path := range of.paths {
+		raw, ok := named.At(path)
+		if !ok {
+			raw, ok = named.Lookup(path[len(path)-1])
+		}
+		if !ok {
+			raw, ok = named.Lookup(strings.TrimPrefix(path.String(), "/"))
+		}
+		if v, scalar := value.FromJSON(raw); ok && scalar {
+			key[i] = v
+		}
+	}
+	return key
+}
+
 // KeyPaths returns the paths of the partition key.
 func (of *Container) KeyPaths() []value.Path { return of.paths }
 

@@ -230,6 +230,17 @@ func (c *Client) ReadItem(ctx context.Context, n Name, id string, key value.Part
 	return c.Do(ctx, r)
 }
 
+// Usage returns what a container holds, as the server words it.
+func (c *Client) Usage(ctx context.Context, n Name) (string, error) {
+	r := Name{Database: n.Database}.of(http.MethodGet, Containers, n.Container)
+	r.Header["X-Ms-Documentdb-Populatequotainfo"] = "True"
+	a, err := c.Do(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return a.Header.Get("X-Ms-Resource-Usage"), nil
+}
+
 // Write is how an item is written.
 type Write int
 
