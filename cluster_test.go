@@ -223,3 +223,26 @@ func TestSeveralWriteRegionsOfACluster(t *testing.T) {
 		t.Errorf("a node in two regions: %v", err)
 	}
 }
+
+// TestAnswersHaveTheirMoment: under a test clock an answer says between which times it was made,
+// and without one it does not.
+func TestAnswersHaveTheirMoment(t *testing.T) {
+	s := serveTest(t, Options{Memory: true, TestClock: true})
+	s.makeContainer(t)
+	s.move(t, `{"freeze":true}`)
+	first := s.Clock().Now().UnixMilli()
+	made := s.must(t, 201, "POST", items, `{"id":"i","pk":"p"}`, pk("p"))
+	s.move(t, `{"advance":"1h"}`)
+	second := s.Clock().Now().UnixMilli()
+	missing := s.must(t, 404, "GET", items+"/j", "", pk("p"))
+	for a, ms := range map[*reply]int64{&made: first, &missing: second} {
+		if got, want := a.header.Get("x-mayfly-moment"), fmt.Sprintf("%d-%d", ms, ms); got != want {
+			t.Errorf("status %d at %q, want %s", a.status, got, want)
+		}
+	}
+	s = serveTest(t, Options{Memory: true})
+	s.makeContainer(t)
+	if got := s.must(t, 201, "POST", items, `{"id":"i","pk":"p"}`, pk("p")).header.Get("x-mayfly-moment"); got != "" {
+		t.Errorf("without a test clock the answer has the moment %s", got)
+	}
+}

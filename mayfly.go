@@ -95,7 +95,8 @@ type Options struct {
 	// NoSync acknowledges writes before they are on disk: for throw-away data.
 	NoSync bool
 	// TestClock lets the time be moved, through Server.Clock and over HTTP. Data
-	// written with it opens only with it.
+	// written with it opens only with it. Answers say in x-mayfly-moment between which
+	// times of the database, in milliseconds, they were made.
 	TestClock bool
 	// Regions are the region names that the account advertises, in the order in which
 	// clients fall back on them. This server serves all of them. Either no name or every
@@ -285,7 +286,7 @@ func (s *Server) open() (err error) {
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
 		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
 		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
-		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, LogRequests: o.LogRequests, SlowRequest: max(cmp.Or(o.SlowRequest, api.DefaultSlowRequest), 0), Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
+		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, ShowMoments: o.TestClock, LogRequests: o.LogRequests, SlowRequest: max(cmp.Or(o.SlowRequest, api.DefaultSlowRequest), 0), Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
 	})
 	if err != nil {
 		return err

@@ -27,6 +27,8 @@ type Service struct {
 	Keys    *Keys
 	Journal *Journal
 	Logger  *slog.Logger
+	// Moments has calls note the time at which they began, for tests.
+	Moments bool
 
 	rooms sync.Pool // of *room
 }
@@ -48,6 +50,9 @@ type Call struct {
 	Activity, Method, Path string
 	// Origin tells the log where the call came from; nil if nobody knows.
 	Origin Origin
+	// FromMs is the database's time when the handler was called; 0 unless the service's
+	// Moments is set.
+	FromMs int64
 
 	room   *room
 	waited bool // for memory
@@ -84,6 +89,9 @@ func (c *Call) Handle() (err error) {
 	target, attempts := r.Target, engine.Attempts{}
 	for {
 		if err = c.Service.Engine.Moment(c.Context); err == nil {
+			if c.Service.Moments {
+				c.FromMs = c.Service.Engine.Clock().Now()
+			}
 			err = c.handle()
 		}
 		if !errors.Is(err, errAgain) && !attempts.Again(&err) {

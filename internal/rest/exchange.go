@@ -46,6 +46,7 @@ const (
 	headerItemCount      = "X-Ms-Item-Count"
 	headerItemLSN        = "X-Ms-Item-Lsn"
 	headerLSN            = "Lsn"
+	headerMoment         = "X-Mayfly-Moment"
 	headerMaxItems       = "X-Ms-Max-Item-Count"
 	headerPartitionKey   = "X-Ms-Documentdb-Partitionkey"
 	headerQueryExecution = "X-Ms-Cosmos-Query-Execution-Info"
@@ -148,6 +149,9 @@ func (x *exchange) setCommon() {
 	// other servers on it.
 	if x.secure() && !x.h.hosts.check(x.r.Host).loopback {
 		x.setWire("Strict-Transport-Security", "max-age=31536000")
+	}
+	if x.FromMs != 0 {
+		x.set(headerMoment, strconv.FormatInt(x.FromMs, 10)+"-"+strconv.FormatInt(x.h.engine.Clock().Now(), 10))
 	}
 	x.set(headerActivity, x.Activity)
 	x.set(headerCharge, strconv.FormatFloat(float64(x.Charged()), 'f', 2, 64))

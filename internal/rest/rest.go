@@ -36,6 +36,8 @@ type Options struct {
 	RoutingGateway bool
 	// NoExplorer serves no pages for people under /_explorer/.
 	NoExplorer bool
+	// ShowMoments adds to every answer between which times of the database it was made.
+	ShowMoments bool
 	// Memory is the budget of all requests under way; nil for no limit.
 	Memory *memory.Budget
 	Logger *slog.Logger
@@ -91,7 +93,7 @@ func New(o Options) (*Handler, error) {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	h.service = &api.Service{
-		Engine: o.Engine, Account: &o.Account, Logger: h.logger,
+		Engine: o.Engine, Moments: o.ShowMoments, Account: &o.Account, Logger: h.logger,
 		Journal: &api.Journal{Logger: h.logger, All: o.LogRequests, Slow: o.SlowRequest},
 	}
 	if err := o.Account.Check(); err != nil {
