@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,8 @@ type nodes struct {
 type gate struct {
 	kv.DB
 	open sync.RWMutex
+	// before is called with each commit, if there is one.
+	before atomic.Pointer[func(*kv.Batch)]
 }
 
 func (g *gate) Look(ctx context.Context, keys ...[]byte) ([][]byte, int64, error) {
@@ -53,6 +56,9 @@ func (g *gate) Snapshot() (kv.Snapshot, error) {
 func (g *gate) Commit(ctx context.Context, b *kv.Batch) error {
 	g.open.RLock()
 	defer g.open.RUnlock()
+	if before := g.before.Load(); before != nil {
+		(*before)(b)
+	}
 	return g.DB.Commit(context.WithoutCancel(ctx), b)
 }
 
@@ -413,6 +419,80 @@ func TestDrain(t *testing.T) {
 	}
 	if n := ns.owners(c)["b"]; n != len(keys) {
 		t.Errorf("b has %d partitions, want %d", n, len(keys))
+	}
+}
+
+// A partition that is given up while a commit of it is under way is not opened anew by a
+// request that comes meanwhile: the node would go on answering for it after it has written
+// that nobody owns it.
+func TestDrainUnderRequests(t *testing.T) {
+	ns := startNodes(t, "a", "b")
+	c := ns.container("c", "null", 8)
+	preferred := func(by string, i int) string {
+		name, _, err := ns.all[by].node.Preferred(store.OwnerKey(c.RID, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	var pk string
+	var index int
+	for i, key := range spread(c) {
+		if preferred("a", i) == "a" {
+			pk, index = key, i
+		}
+	}
+	if _, err := ns.put("a", "c", pk, "x", `"n":1`); err != nil {
+		t.Fatal(err)
+	}
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	hold := func(b *kv.Batch) {
+		for op := range b.Ops {
+			if op.Kind == kv.OpSet && len(op.Key) > 0 && op.Key[0] == 'p' && !store.IsOwnerKey(op.Key) {
+				first.Do(func() { close(reached); <-goOn })
+				return
+			}
+		}
+	}
+	ns.links["a"].before.Store(&hold)
+	var all sync.WaitGroup
+	all.Go(func() { // a client that does not try again
+		_, err := ns.all["a"].WriteItem(context.Background(), &Request{Target: item("c", pk, "y"), Op: store.Upsert, Body: body(pk, "y", "")})
+		if err != nil && !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	<-reached
+	all.Go(func() {
+		if err := ns.all["a"].Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for !ns.all["a"].node.Draining() || ns.owners(c)["a"] > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	read := make(chan struct{})
+	all.Go(func() {
+		defer close(read)
+		if a, err := ns.read("a", "c", pk, "x"); err != nil || !strings.Contains(string(a.Body), `"n":1,`) {
+			t.Errorf("a read during the drain: %s, %v", a.Body, err)
+		}
+	})
+	select { // it waits; if it did not, it would be done soon
+	case <-read:
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(goOn)
+	all.Wait()
+	for preferred("b", index) != "b" {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := ns.put("b", "c", pk, "x", `"n":2`); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := ns.read("a", "c", pk, "x"); err != nil || !strings.Contains(string(a.Body), `"n":2,`) {
+		t.Errorf("a read after b has written: %s, %v", a.Body, err)
 	}
 }
 

@@ -236,18 +236,32 @@ func (e *Engine) abandon(id partitionID) {
 	}
 }
 
-// surrender closes a partition and releases it, for another node.
+// surrender closes a partition and releases it, for another node. Requests that come
+// meanwhile wait, as for an opening, and then find that it is closed: if they opened it anew,
+// it would still be open after its release.
 func (e *Engine) surrender(ctx context.Context, key []byte) {
 	e.mu.Lock()
 	id, known := e.mu.keys[string(key)]
-	ps, under := e.takeLocked(func(other partitionID) bool { return known && other == id })
-	e.mu.Unlock()
-	closeThem(ps, under)
-	if len(under) > 0 {
-		return // it was just claimed: its turn comes again
+	if under := e.mu.opening[id]; known && under != nil { // it was just claimed: its turn comes again
+		e.mu.Unlock()
+		<-under.done
+		return
 	}
+	o := &opening{done: make(chan struct{}), err: store.ErrClosed}
+	if known {
+		e.mu.opening[id] = o
+	}
+	ps, _ := e.takeLocked(func(other partitionID) bool { return known && other == id })
+	e.mu.Unlock()
+	closeThem(ps, nil)
 	if err := e.node.Release(ctx, key, e.clock.Now()); err != nil {
 		e.logger.Warn("a partition could not be released; its next owner claims it when this node has gone", "err", err)
+	}
+	if known {
+		e.mu.Lock()
+		delete(e.mu.opening, id)
+		e.mu.Unlock()
+		close(o.done)
 	}
 }
 

@@ -15,7 +15,7 @@ type partitionID struct {
 }
 
 // opening is a partition that is being opened. The first request for it opens it, without
-// the engine's lock, and the others wait.
+// the engine's lock, and the others wait. So they do while it is given up.
 type opening struct {
 	done chan struct{} // closed at the end, when the result is there
 	p    *store.Partition
