@@ -3,6 +3,8 @@
 # LONG is how many times longer than usual the long runs are.
 LONG ?= 100
 FUZZTIME ?= 30s
+# CLUSTERTIME is how long faults happen to the nodes of a cluster.
+CLUSTERTIME ?= 10m
 
 .PHONY: help
 help: ## print these targets
@@ -25,8 +27,9 @@ race: ## run the tests with the race detector and the invariants
 	go test -race -tags invariants ./...
 
 .PHONY: long
-long: ## crash points by the thousand, a million concurrent operations (an hour; LONG=10 is a tenth of it)
+long: ## crash points by the thousand, a million concurrent operations, nodes under faults (an hour; LONG=10 is a tenth of it)
 	MAYFLY_LONG=$(LONG) go test -count=1 -timeout 6h ./...
+	MAYFLY_REQUIRE_POSTGRES=1 test/cluster/run -for $(CLUSTERTIME)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s)
@@ -59,6 +62,10 @@ suites: ## run the SDKs' own suites (AZURE_SDK_FOR_JS, _JAVA and _RUST name chec
 .PHONY: kill
 kill: ## kill the real server 20 times under load; nothing may be lost
 	test/kill/run
+
+.PHONY: cluster
+cluster: ## several nodes on one PostgreSQL, under faults for CLUSTERTIME (10m)
+	test/cluster/run -for $(CLUSTERTIME)
 
 .PHONY: alerts
 alerts: ## evaluate the alerts and the dashboard with Prometheus's engine
