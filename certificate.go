@@ -35,6 +35,9 @@ const (
 // dir must trust.
 func Certificate(dir string) ([]byte, error) { return rest.CertificatePEM(dir) }
 
+// TrustedCertificate returns, in PEM, the certificate that clients must trust.
+func (s *Server) TrustedCertificate() []byte { return s.handler.Root() }
+
 // checkCertificate refuses settings that do not fit together.
 func (o Options) checkCertificate() error {
 	switch {

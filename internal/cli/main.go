@@ -108,7 +108,9 @@ func Main(name string, more ...Engine) {
 	var c commands
 	k := kong.Must(&c, options(name)...)
 	warnOfVariables(os.Stderr, k.Model, os.Environ())
-	parsed, err := k.Parse(os.Args[1:])
+	args, err := emulated(os.Args[1:], os.LookupEnv)
+	k.FatalIfErrorf(err)
+	parsed, err := k.Parse(args)
 	k.FatalIfErrorf(err)
 	if err := parsed.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "mayfly:", err)

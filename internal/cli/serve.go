@@ -25,6 +25,7 @@ type serveCommand struct {
 	Data   string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 	Memory bool   `env:"MAYFLY_MEMORY" help:"Keep the data in memory until the server stops."`
 	nodeFlags
+	emulatorFlags
 	keyFlags
 	AllowHost         []string `env:"MAYFLY_ALLOW_HOST" placeholder:"NAME" help:"Host name that requests may come to, or *.NAME for all names below it. Repeat for more. With the well-known key, which a page in a browser knows too, requests to other names get 403, except localhost, names without a dot, host.docker.internal and the advertised endpoints. Addresses are always allowed."`
 	Sync              bool     `default:"true" negatable:"" env:"MAYFLY_SYNC" help:"Acknowledge a write when it is on disk. --sync=false is for throw-away data: a crash of the server or the machine may lose the last writes."`
@@ -98,7 +99,7 @@ func (c *serveCommand) Run() error {
 		ContainerQuota: int64(c.ContainerQuota), PartitionKeyQuota: int64(c.PartitionKeyQuota), CacheBytes: int64(c.Cache), MemoryBytes: int64(c.MemoryLimit), QueryTime: c.QueryTime, PurgeDebt: int64(c.PurgeDebt), ChangeFeedRetention: c.ChangeFeedRetention,
 		Logger: newLogger(os.Stderr, c.LogFormat, level), LogRequests: c.LogRequests,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, TLSNames: c.TLSName,
-		SlowRequest: cmp.Or(c.SlowRequest, -1),
+		SlowRequest: cmp.Or(c.SlowRequest, -1), Emulator: c.Emulator,
 	}
 	if o.EraseWithin, err = c.eraseWithin(); err != nil {
 		return errors.Join(err, l.Close())
@@ -117,9 +118,23 @@ func (c *serveCommand) Run() error {
 		return errors.Join(openFailed(err), l.Close())
 	}
 	defer s.Close()
-	served := make(chan error, 1)
+	if c.WriteCert != "" {
+		if err := writeCertificate(c.WriteCert, s.TrustedCertificate()); err != nil {
+			return errors.Join(err, l.Close())
+		}
+	}
+	served := make(chan error, 2)
 	go func() { served <- s.Serve(l) }()
 	c.greet(s, l.Addr())
+	closeMore, err := c.listenMore(s, served, o.Logger)
+	if err != nil {
+		return err
+	}
+	defer closeMore()
+	if c.Emulator {
+		o.Logger.Warn("emulator mode: anybody who reaches this port has all rights, since the key is public", "address", l.Addr().String())
+		announce(os.Stdout, l.Addr())
+	}
 	select {
 	case err := <-served:
 		return errors.Join(err, s.Close())

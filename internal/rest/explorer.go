@@ -153,7 +153,7 @@ func (x *exchange) serveExplorer(name string) error {
 	if !x.fromExplorer() {
 		return errOtherOrigin
 	}
-	if x.r.TLS == nil && !fromThisMachine(x.r) {
+	if x.r.TLS == nil && !fromThisMachine(x.r) && !x.h.emulator {
 		return errInClear
 	}
 	if !data {
@@ -169,6 +169,14 @@ func (h *Handler) ShowCertificate(c tls.Certificate) {
 		root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[n-1]})
 		h.root.Store(&root)
 	}
+}
+
+// Root returns the certificate that clients must trust, in PEM; nil if it is not known.
+func (h *Handler) Root() []byte {
+	if root := h.root.Load(); root != nil {
+		return *root
+	}
+	return nil
 }
 
 func (x *exchange) serveExplorerFile(name string) error {

@@ -34,6 +34,9 @@ type Options struct {
 	AllowHosts []string
 	// RoutingGateway refuses the ids in paths that the service's older gateway refuses.
 	RoutingGateway bool
+	// Emulator answers a read of the account without a credential, and opens the explorer to
+	// other machines without TLS.
+	Emulator bool
 	// NoExplorer serves no pages for people under /_explorer/.
 	NoExplorer bool
 	// ShowMoments adds to every answer between which times of the database it was made.
@@ -58,6 +61,7 @@ type Handler struct {
 	service        *api.Service
 	hosts          *hosts
 	routingGateway bool
+	emulator       bool
 	quota          func() string // the header with the quota of every container
 	logger         *slog.Logger
 	memory         *memory.Budget
@@ -83,7 +87,7 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	h := &Handler{
 		engine: o.Engine, logger: o.Logger,
-		routingGateway: o.RoutingGateway, peers: o.Peers, cluster: o.Cluster, asked: o.Asked, handle: (*api.Call).Handle,
+		routingGateway: o.RoutingGateway, emulator: o.Emulator, peers: o.Peers, cluster: o.Cluster, asked: o.Asked, handle: (*api.Call).Handle,
 		quota: sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if !o.NoExplorer {
