@@ -49,6 +49,10 @@ const requireBrowser = "MAYFLY_REQUIRE_BROWSER"
 // screenshots names the directory that screenshots go to, if any.
 const screenshots = "MAYFLY_SCREENSHOTS"
 
+// axeFile names the file of axe-core, which looks for what keeps people out. It is not part of
+// the tree; .ci/run gets it from npm.
+const axeFile = "MAYFLY_AXE"
+
 // startBrowser starts Chromium, or skips the test where there is none. The browser ends with
 // the test, which fails if a script did.
 func startBrowser(t testing.TB) *browser {
@@ -303,10 +307,32 @@ func (b *browser) audit(where string) {
 	}
 }
 
+// axe fails the test if axe-core finds something in the page. Without axe-core it does nothing.
+func (b *browser) axe(where string) {
+	b.t.Helper()
+	file := os.Getenv(axeFile)
+	if file == "" {
+		return
+	}
+	if b.eval(`typeof axe`) == "undefined" {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.eval(string(source) + "\n;0")
+	}
+	found := b.eval(`axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r =>
+		r.violations.map(v => v.id + ": " + v.help + "\n" + v.nodes.slice(0, 4).map(n => "   " + n.html.slice(0, 200) + " " + n.any.concat(n.all).map(c => c.message).join("; ")).join("\n")).join("\n"))`)
+	if found != "" {
+		b.t.Errorf("axe finds in %s:\n%v", where, found)
+	}
+}
+
 // shoot audits the page, and takes a screenshot if screenshots are wanted.
 func (b *browser) shoot(name string) {
 	b.t.Helper()
 	b.audit(name)
+	b.axe(name)
 	dir := os.Getenv(screenshots)
 	if dir == "" {
 		return

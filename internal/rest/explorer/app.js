@@ -41,7 +41,7 @@ let main;
 let banner;
 /** Ends what belongs to the frame. */
 let frame = new AbortController();
-const databases = signal(/** @type {any[]} */ ([])), place = signal(placeOf(location.hash));
+const databases = signal(/** @type {any[]} */ ([])), place = signal(placeOf(location.hash)), moves = signal(0);
 
 applyTheme(stored("theme", ""));
 api.events.signedOut = () => { if (session?.signedIn) { session = { ...session, signedIn: false }; toast("The session has ended.", true); signInPage(); } };
@@ -101,7 +101,7 @@ async function enter() {
   frame.abort();
   frame = new AbortController();
   main = el("main", { class: "main", id: "main", tabIndex: -1 });
-  banner = clockBanner({ readOnly: session.readOnly, databases: () => databases.peek(), moved: show, until: frame.signal });
+  banner = clockBanner({ readOnly: session.readOnly, databases: () => databases.peek(), moved: () => { moves.value++; }, until: frame.signal });
   const tree = treeView(databases, place, { readOnly: session.readOnly, newDatabase, newContainer, dropDatabase, pages: Object.entries(pages).map(([name, [title]]) => [name, title]), until: frame.signal });
   const shell = el("div", { class: "shell" },
     el("header", { class: "top" },
@@ -155,7 +155,7 @@ async function show() {
   main.replaceChildren();
   main.scrollTop = 0;
   const ctx = {
-    session, signal, params, databases: databases.peek(), reload: async () => { await loadTree(); await show(); }, scriptsChanged: () => databases.touch(), newDatabase, newContainer, db,
+    session, signal, params, databases: databases.peek(), reload: async () => { await loadTree(); await show(); }, scriptsChanged: () => databases.touch(), moves, newDatabase, newContainer, db,
     /** Keeps what a view shows in its address. */
     remember: more => { if (!signal.aborted) history.replaceState(null, "", db === undefined ? `#/${page}${Object.keys(more).length > 0 ? `?${new URLSearchParams(more)}` : ""}` : address(db, coll ?? "", view, more)); },
   };

@@ -148,6 +148,7 @@ export function codeEditor({ value, label, language, rows = 16, readOnly = false
         throw new Error(`This is not JSON: ${message}`);
       }
     },
-    refresh: paint,
+    /** Offers again what may come next, when more is known. */
+    offer() { if (document.activeElement === text) offer(false); },
   };
 }

@@ -6,7 +6,7 @@ import { ask, complain, count, doing, download, el, labelled, seconds, span, sto
 import * as api from "./api.js";
 import { codeEditor } from "./code.js";
 import { keyed, signal } from "./core.js";
-import { difference, isSystem, patched } from "./diff.js";
+import { difference, isSystem, patched, pick } from "./diff.js";
 import { editItem, newItem } from "./editor.js";
 import { cellText } from "./formats.js";
 import { pathsOf } from "./language.js";
@@ -88,7 +88,7 @@ export async function itemsView(main, ctx) {
     shown.value = [];
     list.scrollTop = 0;
     problem.hidden = true;
-    ctx.remember(filter.value === "" ? {} : { filter: filter.value });
+    if (round > 1) ctx.remember(filter.value === "" ? {} : { filter: filter.value });
     try {
       await pages.ensure(0, 1);
     } catch (err) {
@@ -325,7 +325,7 @@ export async function itemsView(main, ctx) {
 
   async function patchSeveral() {
     const makes = el("div", { role: "status" });
-    const paths = pathsOf([...selected.values()].slice(0, MOST_SAMPLED));
+    const paths = pathsOf([...selected.values()].slice(0, MOST_SAMPLED).map(item => pick(item, false)));
     const show = () => {
       try {
         const operations = JSON.parse(code.value);

@@ -2,12 +2,19 @@
 
 // The first page: all containers, and what lives in them.
 
-import { count, el, size, span, ttlText } from "./dom.js";
+import { complain, count, el, size, span, ttlText } from "./dom.js";
 import * as api from "./api.js";
+import { effect } from "./core.js";
 
 const MOST_SHOWN = 1000;
 
-export async function overview(main, { session, signal, newDatabase, params, remember }) {
+export async function overview(main, ctx) {
+  const { session, signal, newDatabase, params, remember } = ctx;
+  const seen = ctx.moves.peek();
+  const stop = effect(() => { // the test clock was moved
+    if (ctx.moves.value === seen) return;
+    queueMicrotask(() => { stop(); overview(main, ctx).catch(complain); });
+  }, signal);
   const { body } = await api.send("GET", api.ttlPath("status"), { signal });
   api.heard(body);
   const all = body.containers, rows = el("tbody", {}), said = el("p", { class: "faint", role: "status" });

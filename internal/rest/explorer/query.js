@@ -18,7 +18,7 @@ const scalar = r => r === null || typeof r !== "object" || Array.isArray(r);
 const clean = r => scalar(r) ? r : Object.fromEntries(Object.entries(r).filter(([n]) => !isSystem(n)));
 
 export async function queryView(main, ctx) {
-  const { db, container, signal, session, reload, params } = ctx;
+  const { db, container, signal, session, params } = ctx;
   const historyKey = `queries/${db}/${container.id}`, savedKey = `saved/${db}/${container.id}`;
   let run = /** @type {AbortController | null} */ (null), indexes = /** @type {any} */ (null);
   let rows = [], continuation, pages = [], tab = "table", metrics = "", sampled = [];
@@ -43,7 +43,7 @@ export async function queryView(main, ctx) {
     tabs, results, el("div", { class: "bar" }, more, status));
   drawEarlier(); drawTabs(); drawResults();
   signal.addEventListener("abort", () => run?.abort());
-  api.query(db, container.id, `SELECT TOP ${SAMPLED} * FROM c`, { max: SAMPLED, signal }).then(p => { sampled = pathsOf(p.rows); }).catch(() => {});
+  api.query(db, container.id, `SELECT TOP ${SAMPLED} * FROM c`, { max: SAMPLED, signal }).then(p => { sampled = pathsOf(p.rows); code.offer(); }).catch(() => {});
 
   async function go(first) {
     const query = code.value;
@@ -231,8 +231,8 @@ export async function queryView(main, ctx) {
     const { body } = await api.send("GET", path);
     mend(body.indexingPolicy);
     await api.send("PUT", path, { body, headers: { "If-Match": body._etag } });
+    problem.hidden = true;
     toast("The index is added.");
-    await reload();
   }
 
   function addSingle(spec) {

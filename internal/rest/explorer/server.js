@@ -97,9 +97,9 @@ export async function nodesView(main, { session, signal, databases }) {
   const nodes = el("div", {}), partitions = el("div", {});
   main.replaceChildren(el("h1", {}, "Nodes and partitions"), nodes, el("h2", {}, "Partitions of containers"), partitions);
   const quietly = () => { if (!document.hidden && !document.querySelector("dialog") && !nodes.contains(document.activeElement)) drawNodes().catch(err => { if (!signal.aborted && err.status !== 401) complain(err); }); };
-  await drawNodes();
   const timer = setInterval(quietly, EVERY);
   signal.addEventListener("abort", () => clearInterval(timer));
+  await drawNodes();
   const all = databases.flatMap(d => d.containers.map(c => ({ db: d.id, coll: c.id })));
   const choose = el("select", { "aria-label": "Container", onchange: () => drawPartitions().catch(complain) }, all.map((c, i) => el("option", { value: i }, `${c.db} / ${c.coll}`)));
   const list = el("div", {});

@@ -4,6 +4,7 @@
 
 import { el, ask, complain, count, doing, labelled, letGo, seconds, size, span, toast, ttlText } from "./dom.js";
 import * as api from "./api.js";
+import { effect } from "./core.js";
 import { plot } from "./plot.js";
 
 const SECONDS_MOST = 10 * 365 * 86400; // the longest life on the slider
@@ -31,6 +32,13 @@ export async function ttlView(main, ctx) {
   await Promise.all([drawStatus(), drawForecast(), drawHistory(), drawBrought()]);
   const timers = [setInterval(() => quietly(drawStatus), 2000), setInterval(() => quietly(drawForecast), 5000), setInterval(() => quietly(drawHistory), 10_000), setInterval(() => quietly(drawBrought), 5000)];
   signal.addEventListener("abort", () => timers.forEach(clearInterval));
+
+  let seen = ctx.moves.peek();
+  effect(() => { // the test clock was moved
+    if (ctx.moves.value === seen) return;
+    seen = ctx.moves.value;
+    for (const work of [drawStatus, drawForecast, drawHistory, drawBrought]) quietly(work);
+  }, signal);
 
   async function quietly(work) {
     if (document.hidden || document.querySelector("dialog")) return;
