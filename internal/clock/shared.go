@@ -166,9 +166,12 @@ func (s Shared) Judge(engineMs, watchMs int64, was Trail) Shared {
 	passed := max(0, watchMs-was.watchMs)
 	line := was.timeMs + passed
 	stepped := engineMs - was.engineMs - passed
-	if s.ShiftMs < 0 && engineMs <= line+JumpMs { // the held jump went back
+	switch {
+	case s.ShiftMs < 0 && engineMs <= line+JumpMs: // the held jump went back
 		s.ShiftMs, s.ShiftFromMs = 0, 0
 		stepped = max(stepped, engineMs-line)
+	case s.ShiftMs > 0 && stepped > 0 && stepped >= s.shift(engineMs) && engineMs >= line: // a step back was made good: nothing is left to bridge
+		s.ShiftMs, s.ShiftFromMs = 0, 0
 	}
 	now := s.corrected(engineMs)
 	// Both must have moved: the row's change alone is an operator's, or another node's, and
