@@ -4,6 +4,7 @@ package scripttest
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +20,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv"
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
+	"github.com/mayflydb/mayfly/internal/kv/pgkv"
 	"github.com/mayflydb/mayfly/internal/kv/pgkv/pgtest"
 )
 
@@ -118,6 +122,25 @@ func TestScriptsOnPostgresPartitions(t *testing.T) {
 	}
 	runScripts(t, func(t *testing.T) *script {
 		return &script{server: &onPostgres{url: pgtest.New(t)}, throughput: fourPartitions}
+	})
+}
+
+// TestScriptsThroughAnotherNode runs the scripts on two nodes, through the one that owns
+// nothing: on a model of a shared storage engine, or on PostgreSQL if MAYFLY_REQUIRE_POSTGRES
+// is set.
+func TestScriptsThroughAnotherNode(t *testing.T) {
+	runScriptsIn(t, transportScripts(), func(t *testing.T) *script {
+		n := &overNodes{overHTTP: overHTTP{dir: t.TempDir()}}
+		if os.Getenv(pgtest.Require) != "" {
+			url := pgtest.New(t)
+			n.another = func() (kv.DB, error) {
+				return pgkv.Open(context.Background(), pgkv.Options{URL: url, Connections: 20, Logger: quiet()})
+			}
+		} else {
+			model := kvtest.NewModel()
+			n.another = func() (kv.DB, error) { return model.Another(), nil }
+		}
+		return &script{server: n, throughput: onePartition}
 	})
 }
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+
+package scripttest
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/kv"
+)
+
+// overNodes is two nodes of a cluster. Clients use the one that owns nothing, so that each
+// request for items is passed on to the other.
+type overNodes struct {
+	overHTTP
+	// another opens one more handle on the storage engine that the nodes share.
+	another func() (kv.DB, error)
+
+	owner       *mayfly.Server
+	ownerServed chan error
+}
+
+func (n *overNodes) start() (err error) {
+	regions := n.setup.account().Regions
+	if len(regions) > 1 && !strings.Contains(regions[0], "=") {
+		return n.overHTTP.start() // only a server alone has several regions without endpoints
+	}
+	l, s, served, err := n.node("owner", regions[0])
+	if err != nil {
+		return err
+	}
+	n.owner, n.ownerServed = s, served
+	if l, n.server, n.served, err = n.node("entry", regions[len(regions)-1]); err != nil {
+		return err
+	}
+	db, err := n.another()
+	if err != nil {
+		return err
+	}
+	pem, err := mayfly.ClusterCertificate(db)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("no certificate in %s", pem)
+	}
+	n.base = "https://" + l.String()
+	n.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}
+	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
+	if a, err := n.send("POST", "/_mayfly/cluster", header, []byte(`{"drain":"entry"}`)); err != nil || a.status != http.StatusOK {
+		return fmt.Errorf("drain the node that clients use: status %d, %w: %s", a.status, err, a.body)
+	}
+	return nil
+}
+
+// node starts a node.
+func (n *overNodes) node(name, region string) (net.Addr, *mayfly.Server, chan error, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	db, err := n.another()
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, l.Close())
+	}
+	account := n.setup.account()
+	o := mayfly.Options{
+		Cluster: &mayfly.Cluster{DB: db, Node: name, Peer: "https://" + l.Addr().String()}, TestClock: true, PausePurge: !n.setup.purge, Logger: quiet(),
+		ContainerQuota: n.setup.containerQuota, PartitionKeyQuota: n.setup.partitionKeyQuota, ChangeFeedRetention: n.setup.retention,
+		ScriptTime: cmp.Or(n.setup.scriptTime, plenty), MemoryBytes: 256 << 20, AllowHosts: []string{"*.example"},
+		Regions: []string{region}, MultiWrite: account.MultiWrite, Consistency: account.Consistency,
+	}
+	if n.setup.enforce {
+		o.Throughput = mayfly.ThroughputEnforce
+	}
+	s, err := mayfly.Open(o)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, l.Close())
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	return l.Addr(), s, served, nil
+}
+
+func (n *overNodes) stop() error {
+	err := n.overHTTP.stop()
+	if n.owner == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = errors.Join(err, n.owner.Shutdown(ctx), <-n.ownerServed, n.owner.Close())
+	n.owner = nil
+	return err
+}
+
+func (n *overNodes) check() (problems []string, err error) {
+	alone := n.owner == nil
+	if err := n.stop(); err != nil {
+		return nil, err
+	}
+	if alone {
+		report, err := mayfly.Check(n.dir, io.Discard)
+		if err != nil {
+			return nil, err
+		}
+		return report.Problems, n.start()
+	}
+	db, err := n.another()
+	if err != nil {
+		return nil, err
+	}
+	problems, err = checkRows(db)
+	return problems, errors.Join(err, db.Close(), n.start())
+}
