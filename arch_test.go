@@ -93,6 +93,7 @@ var wallClock = map[string]string{
 	"internal/kv/pebblekv":         "the engine's time is the machine's",
 	"internal/kv/pgkv":             "limits of connections; the engine's time is the server's",
 	"internal/kv/kvtest":           "the engine's time is the machine's, unless a test sets it",
+	"internal/store":               "clients that were answered are awaited for a moment",
 	"internal/cluster":             "other nodes are watched by this node's own watch, which costs availability only",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
 	"internal/direct/directclient": "it signs requests",

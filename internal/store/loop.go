@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/invariant"
@@ -92,6 +93,7 @@ func (p *Partition) submit(ctx context.Context, j *job) (Result, error) {
 	case <-p.stop:
 		return Result{}, ErrClosed
 	}
+	p.returning.queued(len(p.queue))
 	return p.await(j)
 }
 
@@ -124,6 +126,7 @@ func (p *Partition) loop() {
 			p.refuse(ErrClosed)
 			return
 		case first = <-p.queue:
+			p.awaitReturning()
 			p.linger()
 			task = p.carried()
 		case task = <-p.background:
@@ -193,6 +196,7 @@ func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 // they write too much for one commit. It returns the others. An error means that the
 // outcome of a commit is unknown. All jobs are answered with it.
 func (p *Partition) commit(group []*job) (rest []*job, err error) {
+	p.returning.began = time.Now()
 	v, at, err := p.beginGroup()
 	if err != nil {
 		err = answer(group, err)
@@ -218,8 +222,9 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 		}
 		done++
 	}
-	written := len(w.items)
+	written, requests := len(w.items), done
 	if last != nil {
+		requests--
 		if w.batch.Len() == 0 && !last.task.awaited && !w.log.on {
 			// Clients cannot see what the task changes, so it need not be durable: a crash
 			// may undo it.
@@ -245,6 +250,9 @@ func (p *Partition) commit(group []*job) (rest []*job, err error) {
 		return p.refused(v, group[:done], group[done:], was, err)
 	}
 	p.endGroup(v, err)
+	if requests > 0 {
+		p.returning.answers(requests, len(p.queue), time.Now())
+	}
 	if err != nil {
 		return nil, answer(group, fmt.Errorf("%w: %w", ErrFailed, err))
 	}

@@ -119,6 +119,7 @@ type Partition struct {
 	ended      chan struct{}
 	closed     sync.Once
 	debt       debt
+	returning  returning
 
 	writer writer     // only the loop uses it
 	turn   sync.Mutex // held while a purge or index rows are planned and committed
@@ -260,6 +261,7 @@ func open(o Options) (*Partition, []*removal, error) {
 	if o.Cache != nil {
 		p.rows = itemRows{o.Cache.items, o.Cache.items.Owner()}
 	}
+	p.returning.init()
 	go p.loop()
 	return p, under, nil
 }
