@@ -71,6 +71,10 @@ cluster: ## several nodes on one PostgreSQL, under faults for CLUSTERTIME (10m)
 alerts: ## evaluate the alerts and the dashboard with Prometheus's engine
 	test/alerts/run
 
+.PHONY: tikv
+tikv: ## run the tests on TiKV's protocol: builds PD and a store, starts and stops them
+	engine/tikv/run
+
 .PHONY: lint
 lint: ## formatting, vet, staticcheck and tidiness
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }

@@ -125,5 +125,8 @@ func printCluster(w io.Writer, s *engine.ClusterStatus) error {
 		fmt.Fprintf(w, "%s %s, at %s\n", r.Name, takes, at)
 	}
 	_, err := fmt.Fprintf(w, "%d partitions, of which no node has %d; the time is %s, seen by node %s\n", s.Partitions, s.Unowned, s.Now, s.Node)
+	if err == nil && s.TimeStepMs > 1 {
+		_, err = fmt.Fprintf(w, "the storage engine's time moves in steps of %d ms: an item expires up to that much late, at one instant on all nodes\n", s.TimeStepMs)
+	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/cluster"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -33,6 +34,9 @@ type ClusterStatus struct {
 	// node that answers has: they are claimed when they are next used.
 	Partitions int `json:"partitions"`
 	Unowned    int `json:"unowned"`
+	// TimeStepMs is how far the storage engine's time moves at once, if it says so: an item
+	// leaves at most that much after its deadline, at one instant on all nodes.
+	TimeStepMs int64 `json:"timeStepMs,omitempty"`
 }
 
 // NodeStatus is the state of a node.
@@ -88,6 +92,9 @@ func (e *Engine) ClusterStatus(ctx context.Context) (ClusterStatus, error) {
 	s := ClusterStatus{Node: e.node.Name(), Moment: clock.At(e.clock.Now()), Nodes: []NodeStatus{}}
 	if r := e.Regions(); r != nil {
 		s.Regions = *r
+	}
+	if stepper, ok := e.db.(kv.Stepper); ok {
+		s.TimeStepMs = stepper.Step().Milliseconds()
 	}
 	for _, c := range e.AllContainers() {
 		s.Partitions += len(c.Ranges)

@@ -51,7 +51,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, running) })
+	t.Cleanup(func() { goleak.VerifyNone(t, append(moreRunning, running)...) })
 	w := &world{t: t, db: newDB(t)}
 	w.open(Options{})
 	t.Cleanup(w.close)
@@ -76,6 +76,13 @@ func (w *world) close() {
 // engine: "model" for that of package kvtest, "postgres" for a server.
 const lane = "MAYFLY_TEST_ENGINE"
 
+// moreLanes open stores on engines of other modules, and moreRunning ignores what their clients
+// leave running. A module adds a file to this package when it runs the tests.
+var (
+	moreLanes   = map[string]func(t testing.TB) (kv.DB, error){}
+	moreRunning []goleak.Option
+)
+
 // newDB returns an empty store of the lane.
 func newDB(t testing.TB) kv.DB {
 	t.Helper()
@@ -88,6 +95,11 @@ func newDB(t testing.TB) kv.DB {
 		db, err = pgkv.Open(t.Context(), pgkv.Options{URL: pgtest.New(t), Logger: quiet()})
 		db = standing{db}
 	default:
+		if open := moreLanes[os.Getenv(lane)]; open != nil {
+			db, err = open(t)
+			db = standing{db}
+			break
+		}
 		db, err = pebblekv.OpenMemory(pebblekv.Options{Logger: quiet()})
 	}
 	if err != nil {

@@ -2,6 +2,8 @@
 
 package kv
 
+import "time"
+
 // Health is the state of an engine that keeps its data in sorted runs, at one moment: it
 // shows whether background work should go on, slow down or stop, and serves as metrics.
 // Counts start at zero when the store is opened.
@@ -43,4 +45,11 @@ type Health struct {
 	// BytesCompacted the bytes that they wrote.
 	Flushes, Compactions         int64
 	BytesFlushed, BytesCompacted uint64
+}
+
+// Stepper is implemented by engines whose time moves in steps that people notice.
+type Stepper interface {
+	// Step returns how far the time moves at once. What was due in between happens that much
+	// late.
+	Step() time.Duration
 }

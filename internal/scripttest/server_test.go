@@ -243,16 +243,23 @@ func checkRows(db kv.DB) (problems []string, err error) {
 	return problems, err
 }
 
-// onPostgres is a node of a cluster, with its data in PostgreSQL, whose handler is called
+// onShared is a node of a cluster, with its data in a shared engine, whose handler is called
 // directly.
-type onPostgres struct {
+type onShared struct {
 	inProcess
-	url string
-	db  kv.DB
+	open func() (kv.DB, error)
+	db   kv.DB
 }
 
-func (p *onPostgres) start() (err error) {
-	if p.db, err = pgkv.Open(context.Background(), pgkv.Options{URL: p.url, Connections: 24, Logger: quiet()}); err != nil {
+// onPostgres is one with its data in PostgreSQL.
+func onPostgres(url string) *onShared {
+	return &onShared{open: func() (kv.DB, error) {
+		return pgkv.Open(context.Background(), pgkv.Options{URL: url, Connections: 24, Logger: quiet()})
+	}}
+}
+
+func (p *onShared) start() (err error) {
+	if p.db, err = p.open(); err != nil {
 		return err
 	}
 	o := p.options()
@@ -260,14 +267,14 @@ func (p *onPostgres) start() (err error) {
 	return p.serve(o, p.db)
 }
 
-func (p *onPostgres) stop() error {
+func (p *onShared) stop() error {
 	if p.engine == nil {
 		return nil
 	}
 	return p.end(p.db)
 }
 
-func (p *onPostgres) check() (problems []string, err error) { return checkRows(p.db) }
+func (p *onShared) check() (problems []string, err error) { return checkRows(p.db) }
 
 // overHTTP is a whole server with its data on disk, and its client.
 type overHTTP struct {
