@@ -134,7 +134,7 @@ func (ct *Container) Middle(r *Range) []byte {
 				within = append(within, cut)
 			}
 		}
-		if len(within) > 0 {
+		if len(within) > 2 { // those at the ends may be there by rounding
 			return within[len(within)/2]
 		}
 	}
@@ -167,7 +167,7 @@ func (c *Catalog) BeginSplit(ctx context.Context, rid ContainerRID, id int, cut 
 // EndSplit replaces the range that is split by the two that it becomes. add adds the changes
 // of other rows to the same commit. The error is ErrNotSplitting if that split is not under
 // way in the container of the given epoch.
-func (c *Catalog) EndSplit(ctx context.Context, rid ContainerRID, s *Split, epoch uint64, add func(*kv.Batch)) (now *Container, err error) {
+func (c *Catalog) EndSplit(ctx context.Context, rid ContainerRID, s *Split, epoch uint64, add func(*kv.Batch) error) (now *Container, err error) {
 	return c.changeRanges(ctx, rid, add, func(ct *Container) error {
 		if ct.Split == nil || *ct.Split != *s || ct.Epoch != epoch {
 			return ErrNotSplitting
@@ -184,7 +184,7 @@ func (c *Catalog) EndSplit(ctx context.Context, rid ContainerRID, s *Split, epoc
 
 // AbandonSplit forgets a split that is under way. add adds the removal of what was stored for
 // it to the same commit.
-func (c *Catalog) AbandonSplit(ctx context.Context, rid ContainerRID, s *Split, add func(*kv.Batch)) (now *Container, err error) {
+func (c *Catalog) AbandonSplit(ctx context.Context, rid ContainerRID, s *Split, add func(*kv.Batch) error) (now *Container, err error) {
 	return c.changeRanges(ctx, rid, add, func(ct *Container) error {
 		if ct.Split == nil || *ct.Split != *s {
 			return ErrNotSplitting
@@ -195,7 +195,7 @@ func (c *Catalog) AbandonSplit(ctx context.Context, rid ContainerRID, s *Split, 
 }
 
 // changeRanges changes the ranges of a container. Its definition, epoch and etag stay.
-func (c *Catalog) changeRanges(ctx context.Context, rid ContainerRID, add func(*kv.Batch), do func(*Container) error) (now *Container, err error) {
+func (c *Catalog) changeRanges(ctx context.Context, rid ContainerRID, add func(*kv.Batch) error, do func(*Container) error) (now *Container, err error) {
 	err = c.change(func() error {
 		old := c.state.Load()
 		next, b := *old, kv.Batch{}
@@ -208,7 +208,9 @@ func (c *Catalog) changeRanges(ctx context.Context, rid ContainerRID, add func(*
 		}
 		now.setRows(&b, false, now.record())
 		if add != nil {
-			add(&b)
+			if err := add(&b); err != nil {
+				return err
+			}
 		}
 		return c.commit(ctx, &b, old, &next)
 	})

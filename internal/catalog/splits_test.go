@@ -47,7 +47,7 @@ func TestSplit(t *testing.T) {
 	if _, err := c.BeginSplit(t.Context(), ct.RID, 0, cut); !errors.Is(err, ErrSplitting) {
 		t.Errorf("a second split: got %v", err)
 	}
-	if _, err := c.AbandonSplit(t.Context(), ct.RID, under.Split, func(b *kv.Batch) { b.Set([]byte("x"), nil) }); err != nil {
+	if _, err := c.AbandonSplit(t.Context(), ct.RID, under.Split, func(b *kv.Batch) error { b.Set([]byte("x"), nil); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if _, found := rowsOf(t, db)["x"]; !found {

@@ -85,6 +85,7 @@ func (w *writer) putEvent(c *current) {
 	}
 	w.key = w.p.prefix.appendEventKey(w.key[:0], at)
 	w.batch.Set(w.key, row)
+	w.events = append(w.events, at)
 }
 
 func appendEventRow(dst []byte, c *current) []byte {

@@ -49,6 +49,7 @@ func (p *Partition) Forget(ctx context.Context, beforeMs int64) error {
 // forgetPlan is the events of one group, whose rows become rows.
 type forgetPlan struct {
 	keys, rows [][]byte
+	events     []EventKey
 	last       EventKey
 }
 
@@ -73,6 +74,7 @@ func (p *Partition) planForget(after EventKey, beforeMs int64) (*forgetPlan, err
 		if pl.last, err = parseEventKey(e.Key); err != nil {
 			return nil, err
 		}
+		pl.events = append(pl.events, pl.last)
 		pl.keys = append(pl.keys, bytes.Clone(e.Key))
 		pl.rows = append(pl.rows, bytes.Clone(e.Value[:eventRowBytes]))
 		if len(pl.keys) == forgetRows {
@@ -88,6 +90,7 @@ func (pl *forgetPlan) write(w *writer) error {
 		w.batch.Delete(key, eventRowBytes) // so that the old row is erased
 		w.batch.Set(key, pl.rows[i])
 	}
+	w.events = append(w.events, pl.events...)
 	return nil
 }
 

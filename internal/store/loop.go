@@ -31,13 +31,14 @@ const (
 	keptGroupBytes = 1 << 20
 )
 
-// job is one entry of the loop's queues: a write, a bundle, new settings, or a background
-// task.
+// job is one entry of the loop's queues: a write, a bundle, new settings, a background task,
+// or the seal of a split, after which the partition takes nothing any more.
 type job struct {
 	write       *write
 	bundle      *bundle
 	reconfigure *catalog.Container
 	task        *task
+	seal        func() error
 
 	result Result
 	err    error
@@ -143,7 +144,13 @@ func (p *Partition) loop() {
 		for rest := group; len(rest) > 0 && err == nil; {
 			rest, err = p.commit(rest)
 		}
-		if err == nil && last != nil {
+		switch {
+		case err != nil || last == nil:
+		case last.seal != nil:
+			if p.sealed(last) {
+				return
+			}
+		default:
 			err = p.reconfigure(last)
 		}
 		clear(group)
@@ -171,11 +178,11 @@ func (p *Partition) linger() {
 }
 
 // collect takes the jobs that wait in the queue, up to a bound. New settings end the group,
-// and are applied after it.
+// and are applied after it. So does the seal of a split.
 func (p *Partition) collect(group []*job, j *job) ([]*job, *job) {
 	bytes := 0
 	for j != nil {
-		if j.reconfigure != nil {
+		if j.reconfigure != nil || j.seal != nil {
 			return group, j
 		}
 		group = append(group, j)
@@ -326,6 +333,7 @@ func (p *Partition) follow(t *tx, reindexed bool) {
 	}
 	p.mu.spans.forget(&p.prefix, t.meta.Generation, t.changes)
 	p.track(t.changes)
+	p.mu.journal.note(t)
 	p.subtractPurged(t.purgedItems)
 }
 

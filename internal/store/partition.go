@@ -157,6 +157,8 @@ type Partition struct {
 		sends   uint64
 		used    bool // since the last ReleaseIdle
 		spans   spanCache
+		// journal has what has changed since a split began; nil if there is none.
+		journal *journal
 		closed  bool
 	}
 }
@@ -259,7 +261,10 @@ func open(o Options) (*Partition, []*removal, error) {
 	p.mu.groupMs = never
 	p.mu.spans.budget = o.Cache
 	if o.Cache != nil {
-		p.rows = itemRows{o.Cache.items, o.Cache.items.Owner()}
+		p.rows = itemRows{o.Cache.items, o.Cache.items.Owner(), []int{o.Index}}
+		if i := o.Container.PositionOf(o.Index); i >= 0 {
+			p.rows.line = append(p.rows.line, o.Container.Ranges[i].Parents...)
+		}
 	}
 	p.returning.init()
 	go p.loop()

@@ -10,6 +10,7 @@ package store
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/mayflydb/mayfly/internal/invariant"
 	"github.com/mayflydb/mayfly/internal/rowcache"
@@ -36,14 +37,25 @@ func NewCacheBudget(s CacheSizes) *CacheBudget {
 type itemRows struct {
 	cache *rowcache.Cache
 	owner uint32 // a new number whenever a partition is opened
+	// line has the partition, and those that it was made from by splits: it has items with
+	// the ordinals of all of them.
+	line []int
 }
+
+// lineShift leaves room for the place in the line above 34 billion items of each partition.
+// Those beyond are not cached.
+const lineShift = 35
 
 // key returns the key of an item's row, if the row can be cached.
 func (r itemRows) key(ordinal uint64) (k rowcache.Key, ok bool) {
 	if r.cache == nil {
 		return 0, false
 	}
-	return rowcache.KeyOf(r.owner, ordinal&(1<<ordinalShift-1))
+	number, of := ordinal&(1<<ordinalShift-1), slices.Index(r.line, PartitionOf(ordinal))
+	if number>>lineShift != 0 || of < 0 {
+		return 0, false
+	}
+	return rowcache.KeyOf(r.owner, uint64(of)<<lineShift|number)
 }
 
 // get appends to dst the row with a key, if it is cached and was written no later than lsn.

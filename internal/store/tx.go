@@ -27,7 +27,8 @@ type tx struct {
 	buckets     map[bucketKey]bucket // changed counters
 	parts       map[string]part      // changed totals of logical partitions
 	purgedItems []purgedItem
-	changes     []change // of index entries
+	changes     []change   // of index entries
+	events      []EventKey // whose rows are new, or others
 
 	batch       *kv.Batch // its rows, after those of its parent
 	rows, bytes int       // in the batch when the transaction began
@@ -70,7 +71,7 @@ func (t *tx) reset() {
 	clear(t.parts)
 	clear(t.purgedItems)
 	clear(t.changes)
-	t.purgedItems, t.changes = t.purgedItems[:0], t.changes[:0]
+	t.purgedItems, t.changes, t.events = t.purgedItems[:0], t.changes[:0], t.events[:0]
 	t.writes = 0
 }
 
@@ -99,6 +100,7 @@ func (w *writer) endChild(failed bool) {
 		maps.Copy(t.parts, c.parts)
 		t.purgedItems = append(t.purgedItems, c.purgedItems...)
 		t.changes = append(t.changes, c.changes...)
+		t.events = append(t.events, c.events...)
 	}
 	c.reset()
 }
