@@ -82,7 +82,7 @@ type reply struct {
 }
 
 // refusals are the errors that a node which asks has to recognise.
-var refusals = []error{store.ErrClosed, store.ErrRetention, store.ErrNoVersions, ErrDiskFull, ErrDiskSpent, ErrUnavailable, ErrStopping}
+var refusals = []error{store.ErrClosed, store.ErrRetention, store.ErrNoVersions, ErrDiskFull, ErrDiskSpent, ErrUnavailable, ErrStopping, ErrSplitting}
 
 // errElsewhere: the node that was asked does not own the partition.
 var errElsewhere = errors.New("the node does not own the partition")

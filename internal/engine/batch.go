@@ -74,6 +74,7 @@ func (e *Engine) Batch(ctx context.Context, r *Request) (a Answer, err error) {
 		err = a.transaction(ctx, p, ops)
 	} else {
 		err = a.bulk(ctx, p, ops, store.EachOptions{StopAtFailure: !r.ContinueOnError})
+		e.afterSplit(&a)
 	}
 	e.removed() // harmless if nothing was deleted
 	return a, err
@@ -135,6 +136,19 @@ func (e *Engine) bindOp(c *catalog.Container, op ItemOp, partitionKey string) st
 	w, err := e.bind(c, &d)
 	w.Err = err
 	return w
+}
+
+// afterSplit tells a client which operations of a bulk were not done because the partition was
+// split in the middle.
+func (e *Engine) afterSplit(a *Answer) {
+	for i := range a.Ops {
+		if !errors.Is(a.Ops[i].Err, store.ErrClosed) {
+			continue
+		}
+		if now, gone := e.catalog.Current(a.Container.RID); gone == nil && now.PositionOf(a.Partition) < 0 {
+			a.Ops[i].Err = ErrRangeGone
+		}
+	}
 }
 
 // transaction executes all operations or none.

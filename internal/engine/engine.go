@@ -134,8 +134,9 @@ type Engine struct {
 	// removals counts deletes, for reclaim.
 	removals atomic.Int64
 	failed   atomic.Pointer[error]
-	// background counts the goroutines that run until cancel is called.
+	// background counts the goroutines that run until cancel is called, which ends running.
 	background sync.WaitGroup
+	running    context.Context
 	cancel     context.CancelFunc
 
 	// The following is for a node of a cluster (node.go). node is nil if there is none.
@@ -161,6 +162,8 @@ type Engine struct {
 		// this node was declared dead.
 		keys  map[string]partitionID
 		lives int
+		// splits has the last split of each container that this node has begun.
+		splits map[catalog.ContainerRID]*splitRun
 		// taking has the partitions that are claimed although another node is preferred.
 		taking map[partitionID]bool
 	}
@@ -205,6 +208,7 @@ func Open(o Options) (*Engine, error) {
 		}),
 	}
 	e.mu.open, e.mu.opening = map[partitionID]*store.Partition{}, map[partitionID]*opening{}
+	e.mu.splits = map[catalog.ContainerRID]*splitRun{}
 	e.mu.dropping, e.mu.keys = map[catalog.ContainerRID]chan struct{}{}, map[string]partitionID{}
 	e.behind, e.mu.taking = make(chan struct{}, 1), map[partitionID]bool{}
 	var err error
@@ -233,7 +237,7 @@ func Open(o Options) (*Engine, error) {
 	e.meters = newMeters(&o, e.catalog)
 	e.strikes.elapsed = e.meters.elapsed
 	ctx, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
+	e.running, e.cancel = ctx, cancel
 	e.watchSpace()
 	e.purger, err = purge.New(purge.Options{
 		Database: &purgeable{e, map[partitionID]closedPartition{}, 0}, Saved: e.catalog, Clock: e.clock, Retention: EventRetention, Debt: o.PurgeDebt, Paused: o.PurgePaused, Logger: e.logger,

@@ -114,9 +114,15 @@ func (e *Engine) openStore(id partitionID, under *opening) (*store.Partition, er
 		}
 	}
 	now, err := e.catalog.Current(id.container)
-	if err != nil {
+	if err != nil || now.PositionOf(id.index) < 0 {
 		e.abandon(id)
 		return nil, store.ErrClosed
+	}
+	if now.Split != nil && now.Split.Range == id.index {
+		// Nobody is at it any more: whoever splits a partition has it open.
+		if err := e.abandonSplit(e.running, now); err != nil {
+			return nil, err
+		}
 	}
 	o.DB, o.Clock, o.Container, o.Index = e.db, e.clock, now, id.index
 	o.Cache, o.Quotas, o.Ledger = e.cache, e.options.Quotas.of(now), &e.ledger
@@ -129,8 +135,13 @@ func (e *Engine) closePartitions(c *catalog.Container) {
 	e.mu.Lock()
 	e.mu.dropping[c.RID] = make(chan struct{})
 	ps, under := e.takeLocked(func(id partitionID) bool { return id.container == c.RID })
+	split := e.mu.splits[c.RID]
+	delete(e.mu.splits, c.RID)
 	e.mu.Unlock()
 	closeThem(ps, under)
+	if split != nil {
+		<-split.done // what it copies is removed with the container
+	}
 }
 
 func (e *Engine) dropped(c *catalog.Container) {

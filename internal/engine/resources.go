@@ -80,7 +80,11 @@ func (e *Engine) reconfigure(ctx context.Context, c *catalog.Container) error {
 	if e.node != nil {
 		_, err := gather(ctx, e, c, opReconfigure, 0)
 		if errors.Is(err, store.ErrClosed) {
-			return nil // it was dropped meanwhile
+			now, gone := e.catalog.Current(c.RID)
+			if gone != nil || len(now.Ranges) == len(c.Ranges) {
+				return nil // it was dropped meanwhile
+			}
+			return e.reconfigure(ctx, now) // a partition was split
 		}
 		return err
 	}
