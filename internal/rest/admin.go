@@ -32,7 +32,7 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.servePprof(page)
 	}
 	page, ttl := strings.CutPrefix(path, "ttl/")
-	if !ttl && path != "clock" && path != "metrics" && path != "cluster" && path != "explorer" {
+	if !ttl && path != "clock" && path != "metrics" && path != "cluster" && path != splitPage && path != "explorer" {
 		return errNoRoute
 	}
 	by, err := x.bearer()
@@ -56,6 +56,8 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.serveTTL(page)
 	case path == "cluster":
 		return x.serveCluster()
+	case path == splitPage:
+		return x.serveSplit()
 	case path == "explorer":
 		return x.serveLink(by)
 	}
