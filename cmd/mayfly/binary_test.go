@@ -54,7 +54,7 @@ func TestBinary(t *testing.T) {
 		{"TakenPort", testTakenPort}, {"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
 		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
 		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"IdleConnections", testIdleConnections}, {"Scripts", testScripts},
-		{"Emulator", testEmulator},
+		{"Emulator", testEmulator}, {"Action", testAction},
 		{"Pprof", testPprof}, {"Engine", testEngine}, {"Copy", testCopy}, {"Log", testLog}, {"Items", testItems}, {"Trust", testTrust}, {"Transfer", testTransfer}, {"KilledImport", testKilledImport},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })

@@ -199,11 +199,18 @@ func testEmulator(t *testing.T, b binary) {
 	}
 
 	t.Run("Health", func(t *testing.T) {
-		out, _ := b.startEmulator(t, append([]string{"PORT=" + freePort(t)}, quiet...), nil, "Started")
+		port := freePort(t)
+		out, _ := b.startEmulator(t, append([]string{"PORT=" + port}, quiet...), nil, "Started")
 		m := regexp.MustCompile(`Health is at (http://\S+)/ready`).FindStringSubmatch(out.all())
 		e := regexp.MustCompile(`The explorer is at http://\S+:(\d+) too`).FindStringSubmatch(out.all())
 		if m == nil || e == nil {
 			t.Fatalf("the output is %s", out.all())
+		}
+		if o := b.run(t, []string{"MAYFLY_EMULATOR=true", "PORT=" + port}, "health"); o.code != 0 || o.stdout != "ready\n" {
+			t.Errorf("health: %+v", o)
+		}
+		if o := b.run(t, []string{"MAYFLY_LISTEN=" + freePort(t)}, "health"); o.code == 0 || !strings.Contains(o.stderr, "does not answer") {
+			t.Errorf("health of no server: %+v", o)
 		}
 		for page, status := range map[string]int{"/alive": 200, "/ready": 200, "/status": 200, "/": 404, "/_mayfly/metrics": 404} {
 			wantPage(t, trustAll(), m[1]+page, status)

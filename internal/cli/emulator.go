@@ -76,8 +76,7 @@ type emulation struct {
 // emulated returns the arguments of a server that is to take the place of an emulator, with
 // the emulators' own translated. Without emulator mode it returns them as they are.
 func emulated(args []string, lookup func(string) (string, bool)) ([]string, error) {
-	on, _ := lookup(emulatorVariable)
-	asked := slices.Contains(args, emulatorFlag) || on == "true" || on == "1"
+	asked := slices.Contains(args, emulatorFlag) || emulating(lookup)
 	if !asked || len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "serve" {
 		return args, nil
 	}
@@ -112,6 +111,12 @@ func emulated(args []string, lookup func(string) (string, bool)) ([]string, erro
 	}
 	e.orDefault("--health-listen", "MAYFLY_HEALTH_LISTEN", "0.0.0.0:"+emulatorHealthPort)
 	return append(rest, e.args...), nil
+}
+
+// emulating reports whether the environment asks for emulator mode.
+func emulating(lookup func(string) (string, bool)) bool {
+	on, _ := lookup(emulatorVariable)
+	return on == "true" || on == "1"
 }
 
 // emulatorArguments separates the emulators' arguments, by the indexes of their settings, from

@@ -35,6 +35,7 @@ type commands struct {
 	Ls       lsCommand       `cmd:"" help:"List databases, containers or items."`
 	Export   exportCommand   `cmd:"" help:"Write items to a file, or containers with their definitions to a directory."`
 	Import   importCommand   `cmd:"" help:"Read items from a file, or containers from a directory or from another account."`
+	Health   healthCommand   `cmd:"" help:"Is a running server ready? For checks of containers: fails if it is not."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }

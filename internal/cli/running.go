@@ -60,7 +60,11 @@ func (s *running) address() (endpoint, key string, err error) {
 func ownEndpoint() string {
 	host, port, err := net.SplitHostPort(listenAddress(os.Getenv("MAYFLY_LISTEN")))
 	if err != nil || port == "0" {
-		return "http://127.0.0.1:" + defaultPort
+		port = defaultPort
+		if emulating(os.LookupEnv) {
+			port = cmp.Or(os.Getenv("PORT"), port)
+		}
+		return "http://127.0.0.1:" + port
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

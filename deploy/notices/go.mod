@@ -1,0 +1,3 @@
+module github.com/mayflydb/mayfly/deploy/notices
+
+go 1.26
