@@ -77,7 +77,7 @@ func (n *overNodes) node(name, region string) (net.Addr, *mayfly.Server, chan er
 	o := mayfly.Options{
 		Cluster: &mayfly.Cluster{DB: db, Node: name, Peer: "https://" + l.Addr().String()}, TestClock: true, PausePurge: !n.setup.purge, Logger: quiet(),
 		ContainerQuota: n.setup.containerQuota, PartitionKeyQuota: n.setup.partitionKeyQuota, ChangeFeedRetention: n.setup.retention,
-		ScriptTime: cmp.Or(n.setup.scriptTime, plenty), MemoryBytes: 256 << 20, AllowHosts: []string{"*.example"},
+		ScriptTime: cmp.Or(n.setup.scriptTime, plenty), AllowHosts: []string{"*.example"},
 		Regions: []string{region}, MultiWrite: account.MultiWrite, Consistency: account.Consistency,
 	}
 	if n.setup.enforce {
