@@ -33,6 +33,7 @@ type state struct {
 	last    sequence
 	purge   []byte   // what operators want of purge; nil if they have said nothing
 	regions *Regions // of a cluster; nil if no node has entered any
+	format  int      // of the data
 }
 
 // sequence holds the last numbers given to a database and to a container, and counts the

@@ -110,3 +110,20 @@ func (c *Catalog) ChangePurge(ctx context.Context, change func(was []byte) ([]by
 		return c.commit(ctx, &b, old, &next)
 	})
 }
+
+// Format returns the format of the data as of the last change of the catalog: the one that
+// rows are written in. It is 0 if there was no data yet.
+func (c *Catalog) Format() int { return c.state.Load().format }
+
+// RaiseFormat replaces the format row, which is was. Every node knows that with its next
+// moment.
+func (c *Catalog) RaiseFormat(ctx context.Context, was []byte, number int) error {
+	return c.change(func() error {
+		old := c.state.Load()
+		next, b := *old, kv.Batch{}
+		next.format = number
+		b.Require(FormatKey, was)
+		b.Set(FormatKey, []byte{byte(number)})
+		return c.commit(ctx, &b, old, &next)
+	})
+}

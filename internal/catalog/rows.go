@@ -144,6 +144,11 @@ func load(db kv.DB, o Options) (*state, error) {
 	} else if !found {
 		s.purge = nil
 	}
+	if raw, found, err = snap.Get(FormatKey); err != nil {
+		return nil, err
+	} else if found && len(raw) > 0 {
+		s.format = int(raw[0])
+	}
 	if raw, found, err = snap.Get(RegionsKey); err != nil {
 		return nil, err
 	} else if found {

@@ -35,9 +35,12 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	if err := n.scan(); err != nil {
 		return err
 	}
-	values, ms, err := n.lookAt(ctx, n.key, catalog.TimeKey)
+	values, ms, err := n.lookAt(ctx, n.key, catalog.TimeKey, catalog.FormatKey)
 	if err != nil {
 		return err
+	}
+	if format := values[2]; n.o.Format > 0 && len(format) > 0 && int(format[len(format)-1]) > n.o.Format {
+		return ErrNewerData
 	}
 	var old nodeRow
 	if values[0] != nil {
@@ -64,12 +67,15 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	n.mu.Lock()
 	reach := max(row.At(ms), n.mu.lastMs) + n.o.Reserve.Milliseconds()
 	n.mu.Unlock()
-	next := nodeRow{Serving, rand.Uint64(), 1, min(max(reach, old.floorMs), clock.MaxMs), n.o.Address, n.o.Region}
+	next := nodeRow{Serving, rand.Uint64(), 1, min(max(reach, old.floorMs), clock.MaxMs), byte(n.o.Format), n.o.Address, n.o.Region}
 	raw := next.encode()
 	var b kv.Batch
 	require(&b, n.key, values[0])
 	b.Set(n.key, raw)
 	require(&b, catalog.TimeKey, values[1])
+	if n.o.Format > 0 { // no node registers beside a change of the format that it did not see
+		require(&b, catalog.FormatKey, values[2])
+	}
 	if row != was || values[1] == nil {
 		b.Set(catalog.TimeKey, row.Encode())
 	}
@@ -122,8 +128,16 @@ func (n *Node) drop(incarnation uint64, raw []byte, row nodeRow) error {
 		if errors.Is(why, ErrReplaced) {
 			return
 		}
-		for n.register(n.ctx) != nil {
-			if sleep(n.ctx, n.o.Beat) != nil {
+		for {
+			err := n.register(n.ctx)
+			if errors.Is(err, ErrNewerData) { // the format was raised while this process was stopped
+				n.mu.Lock()
+				n.mu.why = err
+				n.mu.Unlock()
+				n.o.Dropped()
+				return
+			}
+			if err == nil || sleep(n.ctx, n.o.Beat) != nil {
 				return
 			}
 		}

@@ -58,6 +58,9 @@ var (
 	ErrContended = errors.New("cluster: a row of the cluster changes too often")
 	// ErrName: a name, address or region that cannot be stored.
 	ErrName = errors.New("cluster: a node's name must have 1 to 255 bytes, its address and region at most 255")
+	// ErrNewerData: the data has a format, or is about to have one, that this node does not
+	// understand.
+	ErrNewerData = errors.New("cluster: the data has a newer format than this version understands: use a newer version of mayfly")
 	// ErrTestMix: nodes with and without a test clock on one engine.
 	ErrTestMix = errors.New("cluster: other nodes of this engine run without a test clock")
 )
@@ -79,6 +82,9 @@ type Options struct {
 	Name string
 	// Address is where the other nodes reach this one, and Region where it is.
 	Address, Region string
+	// Format is the newest format of data that this version understands; 0 if the caller has
+	// none.
+	Format int
 	// WriteRegion returns the region whose nodes are preferred as owners; nil or an empty
 	// name: none. It must not call the node.
 	WriteRegion func() string
@@ -87,7 +93,8 @@ type Options struct {
 	Logger    *slog.Logger
 
 	// Dropped is called when the incarnation was lost, before the node registers anew: the
-	// callee closes all partitions, without any write.
+	// callee closes all partitions, without any write. It is called again if the node cannot
+	// register any more, with ErrReplaced or ErrNewerData from Ready.
 	Dropped func()
 	// Surrender is called when a partition should go to another node: the callee closes it,
 	// then calls Release. Without it the node keeps its partitions until it leaves.

@@ -40,7 +40,7 @@ type sight struct {
 
 // Moment takes a moment (rule 2). While one is under way, all that ask share the next, never
 // the one under way: its look may have been before the request came. The error is
-// ErrNotAlive, ErrReplaced or ErrLeft if this node may not answer.
+// ErrNotAlive, ErrReplaced, ErrNewerData or ErrLeft if this node may not answer.
 func (n *Node) Moment(ctx context.Context) (Moment, error) {
 	f, err := n.moment(ctx)
 	if err != nil {

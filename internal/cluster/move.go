@@ -135,7 +135,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	n.mu.left = true
 	n.mu.Unlock()
 	for _, err := range []error{drained, left} {
-		if err != nil && !errors.Is(err, ErrNotAlive) && !errors.Is(err, ErrReplaced) && !errors.Is(err, ErrLeft) {
+		if err != nil && !errors.Is(err, ErrNotAlive) && !errors.Is(err, ErrReplaced) && !errors.Is(err, ErrNewerData) && !errors.Is(err, ErrLeft) {
 			return fmt.Errorf("leave the cluster: %w", err)
 		}
 	}

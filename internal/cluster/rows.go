@@ -56,6 +56,7 @@ type nodeRow struct {
 	incarnation uint64 // random; another one in each life of the node
 	beat        uint64 // counts the saves: no two rows of an incarnation are the same
 	floorMs     int64  // no moment of the incarnation, or of an earlier one, is above it
+	format      byte   // the newest format of data that the node understands
 	address     string
 	region      string
 }
@@ -71,13 +72,14 @@ type ownerRow struct {
 	latestMs    int64  // no time at which the partition was looked at before this epoch is above it
 }
 
-// version | state | incarnation | beat | floor ms | address | region | CRC-32C
+// version | state | incarnation | beat | floor ms | format | address | region | CRC-32C
 func (r *nodeRow) encode() []byte {
-	b := make([]byte, 0, 2+3*8+2+len(r.address)+len(r.region)+sumBytes)
+	b := make([]byte, 0, 2+3*8+1+2+len(r.address)+len(r.region)+sumBytes)
 	b = append(b, rowVersion, byte(r.state))
 	b = binary.BigEndian.AppendUint64(b, r.incarnation)
 	b = binary.BigEndian.AppendUint64(b, r.beat)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.floorMs))
+	b = append(b, r.format)
 	b = appendText(b, r.address)
 	b = appendText(b, r.region)
 	return appendSum(b)
@@ -86,7 +88,7 @@ func (r *nodeRow) encode() []byte {
 func decodeNode(raw []byte) (nodeRow, error) {
 	d := decoder{raw: raw}
 	d.open("node")
-	r := nodeRow{state: State(d.byte()), incarnation: d.uint64(), beat: d.uint64(), floorMs: d.ms(), address: d.text(), region: d.text()}
+	r := nodeRow{state: State(d.byte()), incarnation: d.uint64(), beat: d.uint64(), floorMs: d.ms(), format: d.byte(), address: d.text(), region: d.text()}
 	if r.state < Serving || r.state > Left {
 		d.fail("state %d", byte(r.state))
 	}

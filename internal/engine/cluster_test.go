@@ -126,16 +126,19 @@ func (ns *nodes) start(name string) {
 }
 
 // startIn starts a node in a region.
-func (ns *nodes) startIn(name string, region catalog.Region, multiWrite bool) error {
+func (ns *nodes) startIn(name string, region catalog.Region, multiWrite bool, set ...func(*cluster.Options)) error {
 	link := &gate{DB: ns.db}
+	o := cluster.Options{
+		Name: name, Address: name, Beat: 50 * time.Millisecond, Death: 500 * time.Millisecond, Reserve: 200 * time.Millisecond,
+		ClaimWait: 200 * time.Millisecond, Settled: ns.settled, MoveEvery: 10 * time.Millisecond,
+		Refuses: func(context.Context, string) bool { return false },
+	}
+	for _, set := range set {
+		set(&o)
+	}
 	e, err := Open(Options{
-		Region: region, MultiWrite: multiWrite,
 		DB: link, TestClock: true, Explain: testExplain, ScriptTime: scriptTime, Peers: ns, PurgePaused: true,
-		Cluster: &cluster.Options{
-			Name: name, Address: name, Beat: 50 * time.Millisecond, Death: 500 * time.Millisecond, Reserve: 200 * time.Millisecond,
-			ClaimWait: 200 * time.Millisecond, Settled: ns.settled, MoveEvery: 10 * time.Millisecond,
-			Refuses: func(context.Context, string) bool { return false },
-		},
+		Region: region, MultiWrite: multiWrite, Cluster: &o,
 	})
 	if err != nil {
 		return err

@@ -213,7 +213,7 @@ func Open(o Options) (*Engine, error) {
 	e.behind, e.mu.taking = make(chan struct{}, 1), map[partitionID]bool{}
 	var err error
 	if o.Cluster != nil {
-		err = openShared(o.DB)
+		err = current().openShared(o.DB)
 	} else {
 		err = openFormat(o.DB, migrations[:], e.logger)
 	}

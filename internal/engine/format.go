@@ -39,6 +39,11 @@ var migrations = [...]migration{
 	store.PlaceLong, // to 8: long partition keys are hashed in keys
 }
 
+// gradual has the formats that need no migration, and whose version can go on writing the
+// format before: until the format is raised, its nodes run beside nodes of the version before.
+// The catalog says which of the two to write (Catalog.Format).
+var gradual = map[int]bool{}
+
 // noMigration is the step to a format that keeps all rows of the one before. Its number
 // makes versions that cannot read the format refuse the data.
 func noMigration(kv.DB, *slog.Logger) error { return nil }
@@ -64,17 +69,33 @@ func openFormat(db kv.DB, steps []migration, logger *slog.Logger) error {
 	return nil
 }
 
+// formats are the formats that a version knows.
+type formats struct {
+	steps   []migration
+	gradual map[int]bool
+	watch   time.Duration // for how long nodes are watched
+}
+
+func (f formats) newest() int { return oldestFormat + len(f.steps) }
+
+// current are those of this version.
+func current() formats { return formats{migrations[:], gradual, finalizeWatch} }
+
 // openShared is openFormat for a shared storage engine. It migrates nothing, since other nodes
-// may be running: Finalize does that.
-func openShared(db kv.DB) error {
-	f, err := readFormat(db, formatVersion)
+// may be running: finalize does that. A gradual format may be that of nodes of the version
+// before, which are still running.
+func (known formats) openShared(db kv.DB) error {
+	newest := known.newest()
+	f, err := readFormat(db, newest)
 	switch {
 	case err != nil:
 		return err
 	case f.number == 0:
-		return markFormat(db, formatVersion)
-	case f.number < formatVersion:
-		return fmt.Errorf("the data in the storage engine has format %d, and this version writes %d: stop all nodes, and run mayfly cluster finalize --engine", f.number, formatVersion)
+		return markFormat(db, newest)
+	case f.number == newest-1 && known.gradual[newest] && f.migration == nil:
+		return nil
+	case f.number < newest:
+		return fmt.Errorf("the data in the storage engine has format %d, and this version writes %d: stop all nodes, and run mayfly cluster finalize --engine", f.number, newest)
 	}
 	return nil
 }
@@ -83,17 +104,64 @@ func openShared(db kv.DB) error {
 // second.
 const finalizeWatch = 2 * time.Second
 
-// Finalize migrates the data in a shared storage engine to the format of this version. The
-// error names the nodes that are running: there must be none.
+// Finalize brings the data in a shared storage engine to the format of this version, and
+// returns that. To a gradual format it goes while nodes run, if all of them are of this
+// version. For others no node may run. The error names the nodes that stand in the way.
 func Finalize(ctx context.Context, db kv.DB, logger *slog.Logger) (number int, err error) {
-	running, err := cluster.Running(ctx, db, finalizeWatch)
+	return current().finalize(ctx, db, logger)
+}
+
+func (known formats) finalize(ctx context.Context, db kv.DB, logger *slog.Logger) (int, error) {
+	newest := known.newest()
+	f, err := readFormat(db, newest)
 	if err != nil {
 		return 0, err
 	}
-	if len(running) > 0 {
-		return 0, fmt.Errorf("nodes are running, which would write the old format: %s: stop them first", strings.Join(running, ", "))
+	raise := f.number == newest-1 && known.gradual[newest] && f.migration == nil
+	if raise && len(f.row) == 1 {
+		// From here on no node of the version before registers. So those that are to be seen
+		// are all.
+		if err := changeFormat(ctx, db, f.row, []byte{byte(newest - 1), byte(newest)}); err != nil {
+			return 0, err
+		}
+		f.row = []byte{byte(newest - 1), byte(newest)}
 	}
-	return formatVersion, openFormat(db, migrations[:], logger)
+	running, err := cluster.Running(ctx, db, known.watch)
+	if err != nil {
+		return 0, err
+	}
+	var inTheWay []string
+	for _, n := range running {
+		if f.number < newest && (!raise || n.Format < newest) {
+			inTheWay = append(inTheWay, n.Name)
+		}
+	}
+	switch {
+	case len(inTheWay) == 0 && raise:
+		c, err := catalog.Open(db, catalog.Options{})
+		if err != nil {
+			return 0, err
+		}
+		return newest, c.RaiseFormat(ctx, f.row, newest)
+	case len(inTheWay) == 0:
+		return newest, openFormat(db, known.steps, logger)
+	case raise:
+		err := fmt.Errorf("nodes of an earlier version are running: %s: upgrade them first", strings.Join(inTheWay, ", "))
+		return 0, errors.Join(err, changeFormat(ctx, db, f.row, f.row[:1]))
+	}
+	return 0, fmt.Errorf("nodes are running, which would write the old format: %s: stop them first", strings.Join(inTheWay, ", "))
+}
+
+// changeFormat replaces the format row.
+func changeFormat(ctx context.Context, db kv.DB, was, next []byte) error {
+	var b kv.Batch
+	b.Require(catalog.FormatKey, was)
+	b.Set(catalog.FormatKey, next)
+	err := db.Commit(ctx, &b)
+	if errors.Is(err, kv.ErrConflict) {
+		return errMigrating
+	}
+	return err
 }
 
 // markFormat marks new data.
@@ -184,6 +252,11 @@ func readFormat(db kv.DB, newest int) (format, error) {
 		return f, nil
 	case len(f.row) == copyMarkBytes && f.row[0] == copyFormat:
 		return f, ErrHalfCopied
+	case len(f.row) == 2 && f.row[1] == f.row[0]+1 && f.migration == nil:
+		// It is about to be raised, and is the one before until it is.
+		if int(f.row[1]) > newest {
+			return f, fmt.Errorf("%w: it is about to be %d, and this version understands up to %d", kv.ErrNewerFormat, f.row[1], newest)
+		}
 	case len(f.row) != 1 || f.row[0] == 0:
 		return f, fmt.Errorf("%w: format row %x", kv.ErrCorrupt, f.row)
 	case f.row[0] < oldestFormat:

@@ -181,17 +181,17 @@ func TestMigrationsAtOnce(t *testing.T) {
 // finalized. Fresh data gets the present format.
 func TestSharedFormat(t *testing.T) {
 	db := kvtest.NewModel()
-	if err := openShared(db); err != nil {
+	if err := current().openShared(db); err != nil {
 		t.Fatal(err)
 	}
 	setRow(t, db, catalog.FormatKey, []byte{byte(formatVersion - 1)})
-	if err := openShared(db); err == nil || !strings.Contains(err.Error(), "mayfly cluster finalize") {
+	if err := current().openShared(db); err == nil || !strings.Contains(err.Error(), "mayfly cluster finalize") {
 		t.Errorf("got %v, want advice to finalize", err)
 	}
 	if number, err := Finalize(t.Context(), db, quiet()); err != nil || number != formatVersion {
 		t.Errorf("finalized to %d, %v", number, err)
 	}
-	if err := openShared(db); err != nil {
+	if err := current().openShared(db); err != nil {
 		t.Error(err)
 	}
 }

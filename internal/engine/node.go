@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ var ErrUnavailable = kv.ErrUnavailable
 func (e *Engine) join() error {
 	o := *e.options.Cluster
 	o.DB, o.TestClock, o.Logger = e.db, e.options.TestClock, e.logger
+	o.Format = cmp.Or(o.Format, formatVersion) // tests have nodes of other versions
 	o.Dropped, o.Surrender = e.dropAll, e.surrender
 	o.Region, o.WriteRegion = e.options.Region.Name, e.writeRegion
 	ctx, cancel := context.WithTimeout(context.Background(), joinLimit)
@@ -104,7 +106,7 @@ func (e *Engine) refresh(m cluster.Moment) error {
 // unavailable marks the errors of a node that may not answer, or cannot claim, as
 // ErrUnavailable. Others stay as they are.
 func unavailable(err error) error {
-	for _, known := range []error{cluster.ErrNotAlive, cluster.ErrReplaced, cluster.ErrLeft, cluster.ErrNoNode, cluster.ErrContended, catalog.ErrContended, kv.ErrClosed} {
+	for _, known := range []error{cluster.ErrNotAlive, cluster.ErrReplaced, cluster.ErrNewerData, cluster.ErrLeft, cluster.ErrNoNode, cluster.ErrContended, catalog.ErrContended, kv.ErrClosed} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
@@ -203,7 +205,7 @@ func (e *Engine) dropAll() {
 	for _, p := range ps {
 		e.closing.Go(p.Close)
 	}
-	if err := e.node.Ready(); errors.Is(err, cluster.ErrReplaced) && e.options.Failed != nil {
+	if err := e.node.Ready(); (errors.Is(err, cluster.ErrReplaced) || errors.Is(err, cluster.ErrNewerData)) && e.options.Failed != nil {
 		e.options.Failed(err)
 	}
 }
