@@ -184,7 +184,20 @@ func (s *server) waitReady(t *testing.T) {
 // moveClock posts to /_mayfly/clock, for example {"advance":"5s"}.
 func (s *server) moveClock(t *testing.T, body string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, s.http()+"/_mayfly/clock", strings.NewReader(body))
+	s.command(t, "clock", body)
+}
+
+// pausePurge has expired items stay where they are until the test ends.
+func (s *server) pausePurge(t *testing.T) {
+	t.Helper()
+	s.command(t, "ttl/pause", "")
+	t.Cleanup(func() { s.command(t, "ttl/resume", "") })
+}
+
+// command posts to a page below /_mayfly/.
+func (s *server) command(t *testing.T, page, body string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, s.http()+"/_mayfly/"+page, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +212,7 @@ func (s *server) moveClock(t *testing.T, body string) {
 		t.Fatal(err)
 	}
 	if res.StatusCode != http.StatusOK {
-		t.Fatalf("POST /_mayfly/clock %s: %s: %s", body, res.Status, answer)
+		t.Fatalf("POST /_mayfly/%s %s: %s: %s", page, body, res.Status, answer)
 	}
 }
 

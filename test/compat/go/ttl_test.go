@@ -137,6 +137,7 @@ func TestTTLIsInertWithoutADefault(t *testing.T) {
 
 func TestDefaultTTLChanges(t *testing.T) {
 	x := startTTL(t, to.Ptr[int32](3600))
+	x.s.pausePurge(t) // what expires has to come back
 	x.upsert(`{"id":"inherits","pk":"a"}`)
 	x.upsert(`{"id":"own","pk":"a","ttl":60}`)
 	x.s.advance(t, 10*time.Second)

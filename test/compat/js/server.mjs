@@ -57,10 +57,19 @@ export class Server {
 
   /** Moves the time, for example {advance: "5s"}. */
   async clock(move) {
-    const res = await fetch(`${this.endpoint}/_mayfly/clock`, {
+    await this.command("clock", move);
+  }
+
+  /** Has expired items stay where they are, so that they can come back. */
+  async pausePurge() {
+    await this.command("ttl/pause");
+  }
+
+  async command(page, body) {
+    const res = await fetch(`${this.endpoint}/_mayfly/${page}`, {
       method: "POST",
       headers: { authorization: `Bearer ${wellKnownKey}` },
-      body: JSON.stringify(move),
+      body: JSON.stringify(body),
     });
     assert.equal(res.status, 200, await res.text());
   }

@@ -13,6 +13,7 @@ async function begin(t, defaultTtl) {
     c,
     upsert: (id, ttl) => c.items.upsert({ id, pk: "a", ...(ttl && { ttl }) }),
     advance: (advance) => server.clock({ advance }),
+    pausePurge: () => server.pausePurge(),
     alive: async (id) => assert.equal(await status(id), 200, `${id} is to be there`),
     gone: async (id) => assert.equal(await status(id), 404, `${id} is to be gone`),
     setDefault: async (defaultTtl) => {
@@ -81,6 +82,7 @@ test("a container without a default ignores ttl", async (t) => {
 
 test("a new default holds for old items at once", async (t) => {
   const x = await begin(t, 3600);
+  await x.pausePurge();
   await x.upsert("inherits");
   await x.upsert("own", 60);
   await x.advance("10s");
