@@ -3,8 +3,11 @@
 package tikvkv_test
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mayflydb/mayfly/engine/tikv/tikvkv"
 	"github.com/mayflydb/mayfly/engine/tikv/tikvtest"
@@ -30,4 +33,48 @@ func TestHandles(t *testing.T) {
 		url := tikvtest.New(t)
 		return func() kv.DB { return mustOpen(t, url) }
 	})
+}
+
+// A long range is destroyed by the servers of the cluster, after the safe point has passed, and
+// its neighbours are not. The time moves in the steps that PD has.
+func TestLongRangesAreDestroyed(t *testing.T) {
+	url := tikvtest.New(t)
+	restore, piece := tikvkv.OpenCollecting(200*time.Millisecond, time.Second, 400*time.Millisecond)
+	defer restore()
+	db := mustOpen(t, url)
+	defer db.Close()
+	if step := db.Step(); step != 50*time.Millisecond {
+		t.Errorf("PD's time moves in steps of %v", step)
+	}
+	var b kv.Batch
+	b.Set([]byte("j"), nil)
+	b.Set([]byte("l"), nil)
+	for i := range 3*piece + 1 {
+		b.Set(fmt.Appendf(nil, "k%07d", i), []byte("x"))
+	}
+	if err := db.Commit(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := db.Sweep(t.Context(), []byte("k"), []byte("l")); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("the range was swept after %v, before the safe point can have passed", took)
+	}
+	s, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var left []string
+	for e, err := range s.Scan(nil, nil, kv.Forward) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, string(e.Key))
+	}
+	if got := strings.Join(left, " "); got != "j l" {
+		t.Errorf("%.60s is left", got)
+	}
 }
