@@ -253,6 +253,7 @@ func (s *Server) open() (err error) {
 	division := memory.Divide(o.MemoryBytes, o.CacheBytes)
 	var certificate tls.Certificate
 	of := engine.Options{}
+	var checkpoint func(context.Context) (kv.Checkpoint, error) // nil with a shared engine
 	if o.Cluster != nil {
 		s.db = o.Cluster.DB
 		if err = o.joins(&of); err != nil {
@@ -271,6 +272,7 @@ func (s *Server) open() (err error) {
 			return err
 		}
 		s.db, of.FreeBytes, of.Reclaim, of.Health = embedded, embedded.FreeBytes, embedded.Reclaim, embedded.Health
+		checkpoint = embedded.Checkpoint
 	}
 	budget := memory.NewBudget(division.Requests)
 	s.engine, err = engine.Open(engine.Options{
@@ -289,8 +291,9 @@ func (s *Server) open() (err error) {
 	}
 	s.handler, err = rest.New(rest.Options{
 		Engine: s.engine, Keys: given(o.Key, o.SecondaryKey), ReadOnlyKeys: given(o.ReadOnlyKey, o.SecondaryReadOnlyKey), Logger: o.Logger,
-		Account:   api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
-		PublicKey: slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
+		Account:    api.Account{Regions: o.Regions, MultiWrite: o.MultiWrite, Consistency: o.Consistency, Advertise: o.Advertise, ContinuousBackup: o.ChangeFeedRetention > 0},
+		Checkpoint: checkpoint,
+		PublicKey:  slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
 		Emulator:       o.Emulator,
 		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, ShowMoments: o.TestClock, LogRequests: o.LogRequests, SlowRequest: max(cmp.Or(o.SlowRequest, api.DefaultSlowRequest), 0), Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
 	})

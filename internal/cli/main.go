@@ -35,6 +35,8 @@ type commands struct {
 	Ls       lsCommand       `cmd:"" help:"List databases, containers or items."`
 	Export   exportCommand   `cmd:"" help:"Write items to a file, or containers with their definitions to a directory."`
 	Import   importCommand   `cmd:"" help:"Read items from a file, or containers from a directory or from another account."`
+	Backup   backupCommand   `cmd:"" help:"Back up a running server."`
+	Restore  restoreCommand  `cmd:"" help:"Make a directory of data from a backup."`
 	Health   healthCommand   `cmd:"" help:"Is a running server ready? For checks of containers: fails if it is not."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`

@@ -53,6 +53,8 @@ type serveCommand struct {
 	EraseWithin string `env:"MAYFLY_ERASE_WITHIN" placeholder:"DURATION" help:"The time in which the bytes of expired, deleted and overwritten items leave all files of the data directory (24h), or off. A container may set its own. With --engine they cannot be erased in time, and this is refused."`
 	PurgeDebt   size   `default:"256MiB" env:"MAYFLY_PURGE_DEBT" placeholder:"SIZE" help:"Space that the expired items of a container may take, as in --purge-debt=64MiB (${default}), or as much as its live items if that is more. As they come near it, writes carry purges with them and take longer, so that space is bounded at any load."`
 
+	Init string `env:"MAYFLY_INIT" placeholder:"PLACE" help:"Fill a new server from this file of databases, containers and items, or from the directory of an export. Data that is there stays as it is."`
+
 	SlowRequest time.Duration `default:"1s" env:"MAYFLY_SLOW_REQUEST" placeholder:"DURATION" help:"How long a request takes that gets a line in the log (${default}); 0 for none."`
 
 	QueryTime time.Duration `default:"60s" env:"MAYFLY_QUERY_TIME" placeholder:"DURATION" help:"How long a query may take that cannot end a page early, such as one that sorts without an index (${default}). Other queries end a page after 5 seconds."`
@@ -125,6 +127,9 @@ func (c *serveCommand) Run() error {
 	}
 	served := make(chan error, 2)
 	go func() { served <- s.Serve(l) }()
+	if err := c.seed(ctx, s, l.Addr()); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	c.greet(s, l.Addr())
 	closeMore, err := c.listenMore(s, served, o.Logger)
 	if err != nil {

@@ -32,7 +32,7 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.servePprof(page)
 	}
 	page, ttl := strings.CutPrefix(path, "ttl/")
-	if !ttl && path != "clock" && path != "metrics" && path != "cluster" && path != splitPage && path != "explorer" {
+	if !ttl && path != "clock" && path != "metrics" && path != "cluster" && path != splitPage && path != "explorer" && path != "backup" {
 		return errNoRoute
 	}
 	by, err := x.bearer()
@@ -58,6 +58,8 @@ func (x *exchange) serveAdmin(path string) error {
 		return x.serveCluster()
 	case path == splitPage:
 		return x.serveSplit()
+	case path == "backup":
+		return x.serveBackup(by)
 	case path == "explorer":
 		return x.serveLink(by)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/api"
 	"github.com/mayflydb/mayfly/internal/engine"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/memory"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// web page can have, and AllowHosts.
 	PublicKey  bool
 	AllowHosts []string
+	// Checkpoint makes a checkpoint of the data; nil if there can be none.
+	Checkpoint func(context.Context) (kv.Checkpoint, error)
 	// RoutingGateway refuses the ids in paths that the service's older gateway refuses.
 	RoutingGateway bool
 	// Emulator answers a read of the account without a credential, and opens the explorer to
@@ -64,6 +67,7 @@ type Handler struct {
 	emulator       bool
 	quota          func() string // the header with the quota of every container
 	logger         *slog.Logger
+	checkpoint     func(context.Context) (kv.Checkpoint, error)
 	memory         *memory.Budget
 	exchanges      sync.Pool // of *exchange
 	followers      *followers
@@ -86,7 +90,7 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) (*Handler, error) {
 	h := &Handler{
-		engine: o.Engine, logger: o.Logger,
+		engine: o.Engine, logger: o.Logger, checkpoint: o.Checkpoint,
 		routingGateway: o.RoutingGateway, emulator: o.Emulator, peers: o.Peers, cluster: o.Cluster, asked: o.Asked, handle: (*api.Call).Handle,
 		quota: sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}

@@ -44,6 +44,7 @@ type DB struct {
 	position, logged atomic.Uint64
 	known            known
 	erasing          chan struct{} // held by Erase
+	checkpointing    chan struct{} // held while a checkpoint is there
 
 	pointReads pebble.IterOptions // never changes
 	orderings  sync.Pool          // of *ordering

@@ -94,6 +94,9 @@ func (fs *logFS) ofOpening(err error) error {
 // Create implements vfs.FS.
 func (fs *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	create := func() (vfs.File, error) { return fs.FS.Create(name, category) }
+	if isAside(name) {
+		return create()
+	}
 	if filepath.Ext(name) == logSuffix {
 		return fs.createLog(name, create)
 	}
@@ -180,6 +183,9 @@ func (fs *logFS) List(dir string) ([]string, error) {
 // OpenDir implements vfs.FS.
 func (fs *logFS) OpenDir(name string) (vfs.File, error) {
 	f, err := fs.FS.OpenDir(name)
+	if isAside(name) {
+		return f, err
+	}
 	if err != nil {
 		return nil, fs.ofOpening(err)
 	}

@@ -69,6 +69,9 @@ func open(o Options) (*DB, error) {
 		return nil, errors.Join(err, stop())
 	}
 	release := func() error { return errors.Join(fs.inventory.release(), lock.Close(), stop()) }
+	if err := removeAside(inner, dir); err != nil {
+		return nil, errors.Join(err, release())
+	}
 	options := o.pebbleOptions(fs, lock, watch)
 	pdb, err := openPebble(dir, options, fs)
 	if err != nil {
@@ -80,6 +83,7 @@ func open(o Options) (*DB, error) {
 		memTableBytes: options.MemTableSize,
 		pointReads:    pebble.IterOptions{UseL6Filters: true},
 		erasing:       make(chan struct{}, 1),
+		checkpointing: make(chan struct{}, 1),
 	}, nil
 }
 
