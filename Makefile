@@ -67,6 +67,10 @@ kill: ## kill the real server 20 times under load; nothing may be lost
 cluster: ## several nodes on one PostgreSQL, under faults for CLUSTERTIME (10m)
 	test/cluster/run -for $(CLUSTERTIME)
 
+.PHONY: explorer
+explorer: ## check the explorer: types, style, and every view in Chromium
+	test/explorer/run
+
 .PHONY: alerts
 alerts: ## evaluate the alerts and the dashboard with Prometheus's engine
 	test/alerts/run

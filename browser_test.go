@@ -55,7 +55,7 @@ const axeFile = "MAYFLY_AXE"
 
 // startBrowser starts Chromium, or skips the test where there is none. The browser ends with
 // the test, which fails if a script did.
-func startBrowser(t testing.TB) *browser {
+func startBrowser(t testing.TB, flags ...string) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -69,8 +69,10 @@ func startBrowser(t testing.TB) *browser {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
-		"--user-data-dir="+t.TempDir(), "--window-size=1280,800", "--hide-scrollbars", "--disable-background-networking", "about:blank")
+	cmd := exec.Command(path, append([]string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe", "--user-data-dir=" + t.TempDir(),
+		"--window-size=1280,800", "--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic",
+	}, append(flags, "about:blank")...)...)
 	cmd.ExtraFiles = []*os.File{fromUs, fromIt} // its descriptors 3 and 4
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -9,15 +9,26 @@ import { difference, patched, threeWay } from "../../internal/rest/explorer/diff
 test("words cover the text without gaps, whatever it is", () => {
   for (const language of ["sql", "json", "script"]) {
     for (const text of ["", "SELECT * FROM c", '{"a": [1, "b\\"", tru', "'unended", "/* unended", "\u0000\ud83d\ude00 ` @", '"a\nb"']) {
-      assert.equal(tokens(text, language).map(t => t.text).join(""), text);
+      assert.equal(
+        tokens(text, language)
+          .map(t => t.text)
+          .join(""),
+        text,
+      );
     }
   }
 });
 
 test("words have their kinds", () => {
-  const kinds = (text, language) => tokens(text, language).filter(t => t.kind !== "space").map(t => t.kind).join(" ");
-  assert.equal(kinds("SELECT c.order, COUNT(1) FROM c WHERE c.x = @p -- why", "sql"),
-    "keyword plain other plain other function bracket number bracket keyword plain keyword plain other plain other parameter comment");
+  const kinds = (text, language) =>
+    tokens(text, language)
+      .filter(t => t.kind !== "space")
+      .map(t => t.kind)
+      .join(" ");
+  assert.equal(
+    kinds("SELECT c.order, COUNT(1) FROM c WHERE c.x = @p -- why", "sql"),
+    "keyword plain other plain other function bracket number bracket keyword plain keyword plain other plain other parameter comment",
+  );
   assert.equal(kinds('{"a": "b", "c": nul}', "json"), "bracket name other string other name other wrong bracket");
 });
 
@@ -28,7 +39,10 @@ test("brackets find their partners, but not in texts", () => {
   assert.equal(at("[1", 0), null);
 });
 
-const known = { paths: pathsOf([{ price: 1, address: { city: "x", "post code": 2 }, tags: [{ name: "n" }], order: 3 }]), parameters: ["@low"] };
+const known = {
+  paths: pathsOf([{ price: 1, address: { city: "x", "post code": 2 }, tags: [{ name: "n" }], order: 3 }]),
+  parameters: ["@low"],
+};
 const offered = (text, asked) => completions(text, text.length, known, asked).offers.map(o => o.text);
 
 test("paths of sampled items are offered under the item's name", () => {
@@ -50,12 +64,26 @@ test("keywords, functions and parameters are offered", () => {
 });
 
 test("names of a query", () => {
-  assert.deepEqual([...aliases("SELECT * FROM root r JOIN t IN r.tags JOIN n IN t.names")], [["r", ""], ["t", ".tags[]"], ["n", ".tags[].names[]"]]);
+  assert.deepEqual(
+    [...aliases("SELECT * FROM root r JOIN t IN r.tags JOIN n IN t.names")],
+    [
+      ["r", ""],
+      ["t", ".tags[]"],
+      ["n", ".tags[].names[]"],
+    ],
+  );
   assert.deepEqual([...aliases("SELECT 1")], [["c", ""]]);
 });
 
 test("faults of JSON have a place", () => {
-  const fault = text => { try { JSON.parse(text); } catch (err) { return jsonFault(err.message, text); } return null; };
+  const fault = text => {
+    try {
+      JSON.parse(text);
+    } catch (err) {
+      return jsonFault(err.message, text);
+    }
+    return null;
+  };
   assert.deepEqual(fault('{"a": 1,\n "b" 2}'), { start: 14, end: 15 });
   assert.equal(fault("{}"), null);
   assert.ok(fault('{"a": '));
@@ -66,13 +94,21 @@ function* cuts(text) {
   for (let i = 0; i <= text.length; i++) yield [text.slice(0, i), text.slice(i)];
   yield [...text];
 }
-const all = async rows => { const list = []; for await (const row of rows) list.push(row); return list; };
+const all = async rows => {
+  const list = [];
+  for await (const row of rows) list.push(row);
+  return list;
+};
 
 test("files are read alike wherever they are cut", async () => {
   for (const parts of cuts('\n{"a":1}\n\n{"b":"\u00e9"}')) assert.deepEqual(await all(lines(parts)), ['{"a":1}', '{"b":"\u00e9"}']);
-  for (const parts of cuts(' [ {"a": "]}\\"," }, [1, 2],\n3 ] \n')) assert.deepEqual(await all(elements(parts)), ['{"a": "]}\\"," }', "[1, 2]", "3"]);
+  for (const parts of cuts(' [ {"a": "]}\\"," }, [1, 2],\n3 ] \n'))
+    assert.deepEqual(await all(elements(parts)), ['{"a": "]}\\"," }', "[1, 2]", "3"]);
   for (const parts of cuts('\ufeffid,n,note,deep\r\n1,2,"a, ""b""\nc","{""x"":1}"\r\n"3",,x\r\n')) {
-    assert.deepEqual(await all(csvRows(parts)), [{ id: 1, n: 2, note: 'a, "b"\nc', deep: { x: 1 } }, { id: "3", note: "x" }]);
+    assert.deepEqual(await all(csvRows(parts)), [
+      { id: 1, n: 2, note: 'a, "b"\nc', deep: { x: 1 } },
+      { id: "3", note: "x" },
+    ]);
   }
 });
 
@@ -97,12 +133,24 @@ test("differences name what changed, and nothing of the system", () => {
 
 test("of three versions the changed one is kept", () => {
   const keep = threeWay({ a: 1, b: 1, c: 1 }, { a: 2, b: 1, c: 2 }, { a: 1, b: 2, c: 3 });
-  assert.deepEqual(keep.map(k => [k.name, k.keep, k.conflict]), [["a", "mine", false], ["b", "theirs", false], ["c", "mine", true]]);
+  assert.deepEqual(
+    keep.map(k => [k.name, k.keep, k.conflict]),
+    [
+      ["a", "mine", false],
+      ["b", "theirs", false],
+      ["c", "mine", true],
+    ],
+  );
 });
 
 test("a patch is shown before it is made", () => {
   const item = { n: 1, list: [1, 2], deep: { x: 1 } };
-  const after = patched(item, [{ op: "incr", path: "/n", value: 2 }, { op: "add", path: "/list/-", value: 3 }, { op: "move", from: "/deep/x", path: "/y" }, { op: "remove", path: "/list/0" }]);
+  const after = patched(item, [
+    { op: "incr", path: "/n", value: 2 },
+    { op: "add", path: "/list/-", value: 3 },
+    { op: "move", from: "/deep/x", path: "/y" },
+    { op: "remove", path: "/list/0" },
+  ]);
   assert.deepEqual(after, { n: 3, list: [2, 3], deep: {}, y: 1 });
   assert.deepEqual(item.list, [1, 2]);
   assert.throws(() => patched(item, [{ op: "remove", path: "/absent" }]), /no \/absent/);

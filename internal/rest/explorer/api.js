@@ -28,7 +28,9 @@ export const events = { signedOut: () => {} };
  */
 export async function send(method, path, { body, headers = {}, signal, plain = false } = {}) {
   const res = await fetch(base + "api/" + path, {
-    method, signal, headers: { "X-Mayfly-Explorer": "1", ...headers },
+    method,
+    signal,
+    headers: { "X-Mayfly-Explorer": "1", ...headers },
     body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
   });
   if (!res.ok && res.status !== 304) throw await refused(res);
@@ -54,7 +56,8 @@ async function refused(res) {
 async function refusal(res) {
   const text = await res.text();
   const subStatus = Number(res.headers.get("x-ms-substatus") ?? 0);
-  let message = text, /** @type {any} */ location;
+  let message = text,
+    /** @type {any} */ location;
   try {
     const inner = JSON.parse(text).message;
     message = inner;
@@ -62,14 +65,18 @@ async function refusal(res) {
     const first = (list.Errors ?? list.errors)[0];
     message = typeof first === "string" ? first : first.message;
     location = first.location;
-  } catch { /* the text as it is */ }
+  } catch {
+    /* the text as it is */
+  }
   return new Refusal(res.status, subStatus, message || `The server answered ${res.status}.`, location);
 }
 
 /** Signs in, out, or asks whether someone is signed in. @param {string} [method] @param {any} [body] */
 export async function session(method = "GET", body) {
   const res = await fetch(base + "session", {
-    method, headers: { "X-Mayfly-Explorer": "1" }, body: body && JSON.stringify(body),
+    method,
+    headers: { "X-Mayfly-Explorer": "1" },
+    body: body && JSON.stringify(body),
   });
   if (!res.ok) throw await refusal(res);
   return res.json();
@@ -125,7 +132,10 @@ export async function listAll(path, property, signal) {
   /** @type {string | null | undefined} */
   let continuation;
   do {
-    const { headers, body } = await send("GET", path, { signal, headers: { "x-ms-max-item-count": "1000", ...(continuation ? { "x-ms-continuation": continuation } : {}) } });
+    const { headers, body } = await send("GET", path, {
+      signal,
+      headers: { "x-ms-max-item-count": "1000", ...(continuation ? { "x-ms-continuation": continuation } : {}) },
+    });
     all.push(...body[property]);
     continuation = headers.get("x-ms-continuation");
   } while (continuation);
@@ -146,7 +156,7 @@ export function at(item, path) {
 /** An item's partition key as the header has it. */
 export function keyOf(container, item) {
   const parts = container.partitionKey.paths.map(path => at(item, path));
-  return headerJSON(parts.map(v => v === undefined ? {} : v));
+  return headerJSON(parts.map(v => (v === undefined ? {} : v)));
 }
 
 /** JSON in ASCII, as headers need it. */
@@ -157,7 +167,11 @@ export const keyHeader = (container, item) => ({ "x-ms-documentdb-partitionkey":
 /** The operations that give an item n seconds from now on; -1 for ever. */
 export function lifeOperations(container, item, n) {
   const path = container.expireAtPath;
-  return [path && at(item, path) != null ? { op: "set", path, value: n === -1 ? null : Math.ceil(now() / 1000) + n } : { op: "set", path: "/ttl", value: n }];
+  return [
+    path && at(item, path) != null
+      ? { op: "set", path, value: n === -1 ? null : Math.ceil(now() / 1000) + n }
+      : { op: "set", path: "/ttl", value: n },
+  ];
 }
 
 /**
@@ -186,13 +200,15 @@ export async function explain(db, container, id, key, signal) {
 export async function query(db, coll, text, { parameters = [], continuation, max = 100, key, metrics = false, signal } = {}) {
   /** @type {Record<string, string>} */
   const headers = {
-    "content-type": "application/query+json", "x-ms-documentdb-isquery": "true",
+    "content-type": "application/query+json",
+    "x-ms-documentdb-isquery": "true",
     "x-ms-max-item-count": String(max),
     ...(key ? { "x-ms-documentdb-partitionkey": key } : { "x-ms-documentdb-query-enablecrosspartition": "true" }),
     ...(continuation ? { "x-ms-continuation": continuation } : {}),
     ...(metrics ? { "x-ms-documentdb-populatequerymetrics": "true", "x-ms-cosmos-populateindexmetrics": "true" } : {}),
   };
-  const path = collPath(db, coll) + "/docs", body = { query: text, parameters };
+  const path = collPath(db, coll) + "/docs",
+    body = { query: text, parameters };
   try {
     return page(await send("POST", path, { headers, body, signal }));
   } catch (err) {
@@ -200,7 +216,11 @@ export async function query(db, coll, text, { parameters = [], continuation, max
   }
   const ranges = await listAll(collPath(db, coll) + "/pkranges", "PartitionKeyRanges");
   if (ranges.length !== 1) {
-    throw new Refusal(400, 0, `This query would have to be merged over ${ranges.length} physical partitions, which SDKs do and this page does not. Give a partition key.`);
+    throw new Refusal(
+      400,
+      0,
+      `This query would have to be merged over ${ranges.length} physical partitions, which SDKs do and this page does not. Give a partition key.`,
+    );
   }
   return page(await send("POST", path, { headers: { ...headers, "x-ms-documentdb-partitionkeyrangeid": ranges[0].id }, body, signal }));
 }
@@ -208,7 +228,9 @@ export async function query(db, coll, text, { parameters = [], continuation, max
 function page({ headers, body }) {
   const utilization = headers.get("x-ms-cosmos-index-utilization");
   return {
-    rows: body.Documents, continuation: headers.get("x-ms-continuation"), charge: Number(headers.get("x-ms-request-charge")),
+    rows: body.Documents,
+    continuation: headers.get("x-ms-continuation"),
+    charge: Number(headers.get("x-ms-request-charge")),
     metrics: headers.get("x-ms-documentdb-query-metrics") ?? "",
     indexes: utilization ? JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(utilization), c => c.charCodeAt(0)))) : null,
   };

@@ -92,28 +92,82 @@ curl --cacert mayfly.pem -H "Authorization: Bearer $MAYFLY_KEY" ${at}_mayfly/ttl
 
 export function connectView(main, { session, params, remember }) {
   const names = Object.keys(programs);
-  const code = el("pre", { class: "block", tabIndex: 0, role: "region", "aria-label": "Program" }), trust = el("pre", { class: "block", tabIndex: 0, role: "region", "aria-label": "Trusting the certificate" }), get = el("p", {});
-  const choose = el("select", { "aria-label": "Language", onchange: () => show() }, names.map(name => el("option", { selected: name === params.get("language") }, name)));
-  const over = el("select", { "aria-label": "Over", onchange: () => show() }, el("option", { value: "https" }, "over HTTPS"), local() && el("option", { value: "http" }, "without encryption"));
-  const copy = from => el("button", { onclick: doing(async () => { await navigator.clipboard.writeText(from.textContent); toast("Copied."); }) }, "Copy");
+  const code = el("pre", { class: "block", tabIndex: 0, role: "region", "aria-label": "Program" }),
+    trust = el("pre", { class: "block", tabIndex: 0, role: "region", "aria-label": "Trusting the certificate" }),
+    get = el("p", {});
+  const choose = el(
+    "select",
+    { "aria-label": "Language", onchange: () => show() },
+    names.map(name => el("option", { selected: name === params.get("language") }, name)),
+  );
+  const over = el(
+    "select",
+    { "aria-label": "Over", onchange: () => show() },
+    el("option", { value: "https" }, "over HTTPS"),
+    local() && el("option", { value: "http" }, "without encryption"),
+  );
+  const copy = from =>
+    el(
+      "button",
+      {
+        onclick: doing(async () => {
+          await navigator.clipboard.writeText(from.textContent);
+          toast("Copied.");
+        }),
+      },
+      "Copy",
+    );
   const steps = el("section", { class: "card" });
 
   function show() {
-    const p = programs[choose.value], plain = over.value === "http";
+    const p = programs[choose.value],
+      plain = over.value === "http";
     const text = p.code(plain ? `http://${location.host}/` : secure());
     code.textContent = plain ? text.replace(', connection_verify="mayfly.pem"', "").replace("--cacert mayfly.pem ", "") : text;
-    get.replaceChildren(...p.get ? [el("code", {}, p.get)] : []);
+    get.replaceChildren(...(p.get ? [el("code", {}, p.get)] : []));
     trust.textContent = p.trust;
     steps.hidden = plain;
     remember({ language: choose.value });
   }
-  steps.append(el("h2", {}, "Trust the certificate"),
-    el("ol", {}, el("li", {}, el("a", { href: "emulator.pem", download: "mayfly.pem" }, "Save the certificate"), " as ", el("code", {}, "mayfly.pem"), ". On the server's machine ", el("code", {}, "mayfly cert > mayfly.pem"), " does the same."),
-      el("li", {}, "Have the program trust it:", trust, copy(trust))));
-  main.replaceChildren(el("h1", {}, "Connect"),
-    el("section", { class: "card" },
-      el("p", {}, "The endpoint is ", el("code", {}, secure()), local() ? [" or ", el("code", {}, `http://${location.host}/`)] : "", ". ",
-        session.oneClick ? "The key is the well-known key of the emulators; the server prints it when it starts." : "The key is the one that the server was started with. Here it is never shown."),
-      el("div", { class: "bar" }, choose, over, copy(code)), get, code), steps);
+  steps.append(
+    el("h2", {}, "Trust the certificate"),
+    el(
+      "ol",
+      {},
+      el(
+        "li",
+        {},
+        el("a", { href: "emulator.pem", download: "mayfly.pem" }, "Save the certificate"),
+        " as ",
+        el("code", {}, "mayfly.pem"),
+        ". On the server's machine ",
+        el("code", {}, "mayfly cert > mayfly.pem"),
+        " does the same.",
+      ),
+      el("li", {}, "Have the program trust it:", trust, copy(trust)),
+    ),
+  );
+  main.replaceChildren(
+    el("h1", {}, "Connect"),
+    el(
+      "section",
+      { class: "card" },
+      el(
+        "p",
+        {},
+        "The endpoint is ",
+        el("code", {}, secure()),
+        local() ? [" or ", el("code", {}, `http://${location.host}/`)] : "",
+        ". ",
+        session.oneClick
+          ? "The key is the well-known key of the emulators; the server prints it when it starts."
+          : "The key is the one that the server was started with. Here it is never shown.",
+      ),
+      el("div", { class: "bar" }, choose, over, copy(code)),
+      get,
+      code,
+    ),
+    steps,
+  );
   show();
 }

@@ -18,7 +18,9 @@ export class Signal {
   #value;
 
   /** @param {T} value */
-  constructor(value) { this.#value = value; }
+  constructor(value) {
+    this.#value = value;
+  }
 
   /** The value. Who reads it in an effect runs again when it changes. */
   get value() {
@@ -32,14 +34,22 @@ export class Signal {
   set value(value) {
     if (Object.is(value, this.#value)) return;
     this.#value = value;
-    batch(() => { for (const reader of this.#readers) waiting?.add(reader); });
+    batch(() => {
+      for (const reader of this.#readers) waiting?.add(reader);
+    });
   }
 
   /** The value, without being told of changes. */
-  peek() { return this.#value; }
+  peek() {
+    return this.#value;
+  }
 
   /** Tells the readers of a value that was changed in place. */
-  touch() { batch(() => { for (const reader of this.#readers) waiting?.add(reader); }); }
+  touch() {
+    batch(() => {
+      for (const reader of this.#readers) waiting?.add(reader);
+    });
+  }
 }
 
 /**
@@ -69,7 +79,11 @@ export function effect(work, until) {
     reader.sources.clear();
     const outer = reading;
     reading = reader;
-    try { work(); } finally { reading = outer; }
+    try {
+      work();
+    } finally {
+      reading = outer;
+    }
   }
   if (until?.aborted) return stop;
   until?.addEventListener("abort", stop, { once: true });
@@ -86,7 +100,9 @@ export function effect(work, until) {
 export function computed(work, until) {
   /** @type {Signal<any>} */
   const result = signal(undefined);
-  effect(() => { result.value = work(); }, until);
+  effect(() => {
+    result.value = work();
+  }, until);
   return /** @type {Signal<T>} */ (result);
 }
 
@@ -98,7 +114,10 @@ const MOST_ROUNDS = 100;
  * @param {() => void} work
  */
 export function batch(work) {
-  if (waiting) { work(); return; }
+  if (waiting) {
+    work();
+    return;
+  }
   waiting = new Set();
   try {
     work();
@@ -108,7 +127,9 @@ export function batch(work) {
       waiting = new Set();
       for (const reader of now) reader.run();
     }
-  } finally { waiting = null; }
+  } finally {
+    waiting = null;
+  }
 }
 
 /**

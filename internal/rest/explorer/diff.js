@@ -19,8 +19,10 @@ export const pick = (item, system) => Object.fromEntries(Object.entries(item).fi
 export function difference(before, after) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(n => !isSystem(n));
   /** @param {any} v */
-  const text = v => v === undefined ? "(absent)" : JSON.stringify(v);
-  return names.filter(n => text(before?.[n]) !== text(after?.[n])).map(n => before ? `${n}: ${text(before[n])} → ${text(after?.[n])}` : `${n}: ${text(after?.[n])}`);
+  const text = v => (v === undefined ? "(absent)" : JSON.stringify(v));
+  return names
+    .filter(n => text(before?.[n]) !== text(after?.[n]))
+    .map(n => (before ? `${n}: ${text(before[n])} → ${text(after?.[n])}` : `${n}: ${text(after?.[n])}`));
 }
 
 /**
@@ -34,9 +36,18 @@ export function threeWay(base, mine, theirs) {
   /** @param {any} a @param {any} b */
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   return [...new Set([...Object.keys(base), ...Object.keys(mine), ...Object.keys(theirs)])].map(name => {
-    const iChanged = !same(base[name], mine[name]), theyChanged = !same(base[name], theirs[name]);
-    return { name, base: base[name], mine: mine[name], theirs: theirs[name], iChanged, theyChanged,
-      conflict: iChanged && theyChanged && !same(mine[name], theirs[name]), keep: theyChanged && !iChanged ? "theirs" : "mine" };
+    const iChanged = !same(base[name], mine[name]),
+      theyChanged = !same(base[name], theirs[name]);
+    return {
+      name,
+      base: base[name],
+      mine: mine[name],
+      theirs: theirs[name],
+      iChanged,
+      theyChanged,
+      conflict: iChanged && theyChanged && !same(mine[name], theirs[name]),
+      keep: theyChanged && !iChanged ? "theirs" : "mine",
+    };
   });
 }
 
@@ -52,7 +63,11 @@ export function patched(item, operations) {
   /** @param {string} path @returns {[any, string]} */
   const place = path => {
     if (typeof path !== "string" || !path.startsWith("/")) throw new Error(`A path such as /name is missing in ${JSON.stringify(path)}.`);
-    const parts = path.slice(1).split("/").map(p => p.replaceAll("~1", "/").replaceAll("~0", "~")), last = parts.pop() ?? "";
+    const parts = path
+        .slice(1)
+        .split("/")
+        .map(p => p.replaceAll("~1", "/").replaceAll("~0", "~")),
+      last = parts.pop() ?? "";
     let at = out;
     for (const part of parts) {
       at = at?.[part];
@@ -68,19 +83,25 @@ export function patched(item, operations) {
   };
   /** @param {string} path */
   const take = path => {
-    const [at, name] = place(path), value = at[name];
+    const [at, name] = place(path),
+      value = at[name];
     if (value === undefined) throw new Error(`There is no ${path}.`);
-    if (Array.isArray(at)) at.splice(Number(name), 1); else delete at[name];
+    if (Array.isArray(at)) at.splice(Number(name), 1);
+    else delete at[name];
     return value;
   };
   for (const { op, path, value, from } of operations) {
     if (op === "add") write(path, value, true);
     else if (op === "set") write(path, value, false);
-    else if (op === "replace") { take(path); write(path, value, true); }
-    else if (op === "remove") take(path);
+    else if (op === "replace") {
+      take(path);
+      write(path, value, true);
+    } else if (op === "remove") take(path);
     else if (op === "move") write(path, take(from ?? ""), true);
-    else if (op === "incr") { const [at, name] = place(path); at[name] = (at[name] ?? 0) + value; }
-    else throw new Error(`${JSON.stringify(op)} is no operation. There are add, set, replace, remove, incr and move.`);
+    else if (op === "incr") {
+      const [at, name] = place(path);
+      at[name] = (at[name] ?? 0) + value;
+    } else throw new Error(`${JSON.stringify(op)} is no operation. There are add, set, replace, remove, incr and move.`);
   }
   return out;
 }

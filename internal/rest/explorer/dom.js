@@ -16,12 +16,17 @@ const attributes = new Set(["class", "role", "for", "colspan", "scope", "list"])
 export function el(tag, props = {}, ...children) {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false && !name.startsWith("aria-")) continue;
+    if (value === undefined || value === null || (value === false && !name.startsWith("aria-"))) continue;
     if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
     else if (attributes.has(name) || name.includes("-")) e.setAttribute(name, String(value));
-    else /** @type {any} */ (e)[name] = value;
+    /** @type {any} */ else e[name] = value;
   }
-  e.append(...children.flat(3).filter(c => c !== undefined && c !== null && c !== false).map(c => c instanceof Node ? c : String(c)));
+  e.append(
+    ...children
+      .flat(3)
+      .filter(c => c !== undefined && c !== null && c !== false)
+      .map(c => (c instanceof Node ? c : String(c))),
+  );
   return e;
 }
 
@@ -34,7 +39,7 @@ export function el(tag, props = {}, ...children) {
 export function draw(tag, props = {}, ...children) {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(props)) e.setAttribute(name, String(value));
-  e.append(...children.map(c => c instanceof Node ? c : String(c)));
+  e.append(...children.map(c => (c instanceof Node ? c : String(c))));
   return e;
 }
 
@@ -58,7 +63,13 @@ export function doing(work) {
   return async (/** @type {any} */ event) => {
     const button = event?.currentTarget instanceof HTMLButtonElement ? event.currentTarget : null;
     if (button) button.disabled = true;
-    try { await work(event); } catch (err) { complain(err); } finally { if (button) button.disabled = false; }
+    try {
+      await work(event);
+    } catch (err) {
+      complain(err);
+    } finally {
+      if (button) button.disabled = false;
+    }
   };
 }
 
@@ -91,20 +102,47 @@ export function ask({ title, body, ok = "OK", danger = false, submit = () => tru
     const button = el("button", { class: danger ? "danger" : "primary", type: "submit" }, ok);
     /** @type {any} */
     let result;
-    const form = el("form", { method: "dialog", onsubmit: async event => {
-      event.preventDefault();
-      button.disabled = true;
-      try {
-        result = await submit(form);
-        if (result !== false) dialog.close();
-      } catch (err) {
-        problem.textContent = err.message ?? String(err);
-        problem.hidden = false;
-      } finally { button.disabled = false; }
-    } }, el("h2", {}, title), el("div", { class: "fields" }, body), problem,
-    el("div", { class: "ends" }, extra, el("span", { class: "space" }),
-      el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), button));
-    const dialog = el("dialog", { "aria-label": title, onclose: () => { dialog.remove(); resolve(result); } }, form);
+    const form = el(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: async event => {
+          event.preventDefault();
+          button.disabled = true;
+          try {
+            result = await submit(form);
+            if (result !== false) dialog.close();
+          } catch (err) {
+            problem.textContent = err.message ?? String(err);
+            problem.hidden = false;
+          } finally {
+            button.disabled = false;
+          }
+        },
+      },
+      el("h2", {}, title),
+      el("div", { class: "fields" }, body),
+      problem,
+      el(
+        "div",
+        { class: "ends" },
+        extra,
+        el("span", { class: "space" }),
+        el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
+        button,
+      ),
+    );
+    const dialog = el(
+      "dialog",
+      {
+        "aria-label": title,
+        onclose: () => {
+          dialog.remove();
+          resolve(result);
+        },
+      },
+      form,
+    );
     document.body.append(dialog);
     dialog.showModal();
   });
@@ -121,9 +159,30 @@ export const confirmed = (title, text, ok) => ask({ title, body: el("p", {}, tex
  */
 export function table(heads, rows, numbers = []) {
   const cell = (tag, c, i) => el(tag, { class: numbers.includes(i) ? "number" : undefined, scope: tag === "th" ? "col" : undefined }, c);
-  return el("table", {},
-    el("thead", {}, el("tr", {}, heads.map((h, i) => cell("th", h, i)))),
-    el("tbody", {}, rows.map(r => el("tr", {}, r.map((c, i) => cell("td", c, i))))));
+  return el(
+    "table",
+    {},
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        heads.map((h, i) => cell("th", h, i)),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      rows.map(r =>
+        el(
+          "tr",
+          {},
+          r.map((c, i) => cell("td", c, i)),
+        ),
+      ),
+    ),
+  );
 }
 
 /** Offers text as a file. @param {string} name @param {string} type @param {BlobPart[]} parts */
@@ -137,7 +196,12 @@ export function download(name, type, parts) {
 }
 
 /** @type {[string, number][]} */
-const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+const units = [
+  ["d", 86400],
+  ["h", 3600],
+  ["m", 60],
+  ["s", 1],
+];
 
 /** A time span as people say it: the two largest units. @param {number} seconds */
 export function span(seconds) {
@@ -161,7 +225,11 @@ export function ttlText(ttl) {
 
 /** A number of bytes. @param {number} bytes */
 export function size(bytes) {
-  for (const [name, unit] of /** @type {[string, number][]} */ ([["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])) {
+  for (const [name, unit] of /** @type {[string, number][]} */ ([
+    ["GiB", 2 ** 30],
+    ["MiB", 2 ** 20],
+    ["KiB", 2 ** 10],
+  ])) {
     if (bytes >= unit) return `${(bytes / unit).toFixed(1)} ${name}`;
   }
   return `${bytes} B`;
@@ -182,10 +250,18 @@ export function seconds(text) {
 
 /** Reads what this browser remembers. @param {string} name @param {any} otherwise */
 export function stored(name, otherwise) {
-  try { return JSON.parse(localStorage.getItem(name) ?? "null") ?? otherwise; } catch { return otherwise; }
+  try {
+    return JSON.parse(localStorage.getItem(name) ?? "null") ?? otherwise;
+  } catch {
+    return otherwise;
+  }
 }
 
 /** Remembers something in this browser. Where that is not allowed, it is forgotten with the page. @param {string} name @param {any} value */
 export function store(name, value) {
-  try { localStorage.setItem(name, JSON.stringify(value)); } catch { /* full, or not allowed */ }
+  try {
+    localStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    /* full, or not allowed */
+  }
 }

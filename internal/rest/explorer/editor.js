@@ -27,9 +27,14 @@ export function newItem({ db, container }) {
   }
   const code = codeEditor({ value: pretty(draft), label: "Item as JSON", language: "json" });
   return ask({
-    title: `New item in ${container.id}`, ok: "Create",
-    body: [code.element, container.defaultTtl === undefined ? el("p", { class: "faint" }, "In this container nothing expires: its settings have no TTL.")
-      : el("p", { class: "faint" }, "A property ttl, in seconds, gives the item a life of its own; -1 means that it never expires.")],
+    title: `New item in ${container.id}`,
+    ok: "Create",
+    body: [
+      code.element,
+      container.defaultTtl === undefined
+        ? el("p", { class: "faint" }, "In this container nothing expires: its settings have no TTL.")
+        : el("p", { class: "faint" }, "A property ttl, in seconds, gives the item a life of its own; -1 means that it never expires."),
+    ],
     submit: async () => {
       const item = parsed(code);
       await api.send("POST", api.collPath(db, container.id) + "/docs", { headers: api.keyHeader(container, item), body: code.value });
@@ -41,17 +46,25 @@ export function newItem({ db, container }) {
 /** Opens an item by its id and its partition key. Resolves to true if it was changed, or is gone. */
 export async function editItem(ctx, { id, key: keyText }) {
   const { db, container, session } = ctx;
-  const path = api.itemPath(db, container.id, id), key = { "x-ms-documentdb-partitionkey": keyText };
+  const path = api.itemPath(db, container.id, id),
+    key = { "x-ms-documentdb-partitionkey": keyText };
   // Looking at an item here must not restart its countdown.
   const read = async () => (await api.send("GET", path, { headers: { ...key, "x-mayfly-sliding-ttl": "off" } })).body;
   let why = await api.explain(db, container, id, keyText);
   let base;
-  try { base = await read(); } catch (err) {
+  try {
+    base = await read();
+  } catch (err) {
     if (err.status !== 404) throw err;
     toast(gone(why), true);
     return true;
   }
-  const code = codeEditor({ value: pretty(pick(base, false)), label: `Item ${base.id} as JSON`, language: "json", readOnly: session.readOnly });
+  const code = codeEditor({
+    value: pretty(pick(base, false)),
+    label: `Item ${base.id} as JSON`,
+    language: "json",
+    readOnly: session.readOnly,
+  });
   const system = el("pre", { class: "system", "aria-label": "System properties, which cannot be edited" }, pretty(pick(base, true)));
   let changed = false;
   const save = async () => {
@@ -70,13 +83,21 @@ export async function editItem(ctx, { id, key: keyText }) {
       return save();
     }
   };
-  const remove = el("button", { type: "button", class: "danger", onclick: doing(async event => {
-    const dialog = event.currentTarget.closest("dialog");
-    if (!await confirmed(`Delete ${base.id}`, "The item will be gone.", "Delete")) return;
-    await api.send("DELETE", path, { headers: { ...key, "If-Match": base._etag } });
-    changed = true;
-    dialog.close();
-  }) }, "Delete…");
+  const remove = el(
+    "button",
+    {
+      type: "button",
+      class: "danger",
+      onclick: doing(async event => {
+        const dialog = event.currentTarget.closest("dialog");
+        if (!(await confirmed(`Delete ${base.id}`, "The item will be gone.", "Delete"))) return;
+        await api.send("DELETE", path, { headers: { ...key, "If-Match": base._etag } });
+        changed = true;
+        dialog.close();
+      }),
+    },
+    "Delete…",
+  );
 
   // How long it has left. The rest of the sentence is read out; the seconds are not.
   const left = el("strong", { class: "count", "aria-hidden": "true" });
@@ -94,9 +115,15 @@ export async function editItem(ctx, { id, key: keyText }) {
   const timer = setInterval(tick, 250);
   /** Gives it another life, without what is written in the editor. */
   const live = async n => {
-    base = (await api.send("PATCH", path, { headers: { ...key, "If-Match": base._etag }, body: { operations: api.lifeOperations(container, base, n) } })).body;
+    base = (
+      await api.send("PATCH", path, {
+        headers: { ...key, "If-Match": base._etag },
+        body: { operations: api.lifeOperations(container, base, n) },
+      })
+    ).body;
     const draft = parsed(code);
-    if (base.ttl === undefined) delete draft.ttl; else draft.ttl = base.ttl;
+    if (base.ttl === undefined) delete draft.ttl;
+    else draft.ttl = base.ttl;
     code.value = pretty(draft);
     system.textContent = pretty(pick(base, true));
     why = await api.explain(db, container, id, keyText);
@@ -105,19 +132,39 @@ export async function editItem(ctx, { id, key: keyText }) {
   };
   const extend = async () => {
     const time = el("input", { value: "1h", required: true });
-    const n = await ask({ title: `Extend ${base.id}`, ok: "Extend", body: labelled("It expires after", time, "From now on: a duration such as 90s, 5m, 1h or 3d."),
-      submit: () => { const n = seconds(time.value); if (!(n >= 1)) throw new Error("This is no duration."); return n; } });
+    const n = await ask({
+      title: `Extend ${base.id}`,
+      ok: "Extend",
+      body: labelled("It expires after", time, "From now on: a duration such as 90s, 5m, 1h or 3d."),
+      submit: () => {
+        const n = seconds(time.value);
+        if (!(n >= 1)) throw new Error("This is no duration.");
+        return n;
+      },
+    });
     if (n) await live(n);
   };
-  const lives = !session.readOnly && container.defaultTtl !== undefined && el("div", { class: "bar" },
-    el("button", { type: "button", onclick: doing(extend) }, "Extend…"), el("button", { type: "button", onclick: doing(() => live(-1)) }, "Never expire"));
+  const lives =
+    !session.readOnly &&
+    container.defaultTtl !== undefined &&
+    el(
+      "div",
+      { class: "bar" },
+      el("button", { type: "button", onclick: doing(extend) }, "Extend…"),
+      el("button", { type: "button", onclick: doing(() => live(-1)) }, "Never expire"),
+    );
   try {
     const saved = await ask({
-      title: base.id, ok: session.readOnly ? "Close" : "Save", extra: session.readOnly ? [] : [remove],
-      body: [code.element, reason, lives, system], submit: session.readOnly ? () => true : save,
+      title: base.id,
+      ok: session.readOnly ? "Close" : "Save",
+      extra: session.readOnly ? [] : [remove],
+      body: [code.element, reason, lives, system],
+      submit: session.readOnly ? () => true : save,
     });
-    return changed || saved === true && !session.readOnly;
-  } finally { clearInterval(timer); }
+    return changed || (saved === true && !session.readOnly);
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** Why an item is no longer there. */
@@ -128,17 +175,51 @@ function gone(why) {
 
 /** Shows what it was, what was written here, and what was written elsewhere, property by property. */
 async function resolve(base, mine, theirs) {
-  const show = v => v === undefined ? "(absent)" : pretty(v);
+  const show = v => (v === undefined ? "(absent)" : pretty(v));
   const rows = threeWay(base, mine, theirs);
   const lines = rows.map(r => {
-    const select = el("select", { "aria-label": `Keep ${r.name}`, onchange: () => { r.keep = select.value; } },
-      el("option", { value: "mine", selected: r.keep === "mine" }, "yours"), el("option", { value: "theirs", selected: r.keep === "theirs" }, "theirs"));
-    return el("tr", {}, el("th", { scope: "row" }, r.name), el("td", {}, show(r.base)), el("td", { class: r.iChanged ? "changed" : "" }, show(r.mine)),
-      el("td", { class: r.theyChanged ? "changed" : "" }, show(r.theirs)), el("td", {}, r.iChanged || r.theyChanged ? select : "", r.conflict ? " both" : ""));
+    const select = el(
+      "select",
+      {
+        "aria-label": `Keep ${r.name}`,
+        onchange: () => {
+          r.keep = select.value;
+        },
+      },
+      el("option", { value: "mine", selected: r.keep === "mine" }, "yours"),
+      el("option", { value: "theirs", selected: r.keep === "theirs" }, "theirs"),
+    );
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, r.name),
+      el("td", {}, show(r.base)),
+      el("td", { class: r.iChanged ? "changed" : "" }, show(r.mine)),
+      el("td", { class: r.theyChanged ? "changed" : "" }, show(r.theirs)),
+      el("td", {}, r.iChanged || r.theyChanged ? select : "", r.conflict ? " both" : ""),
+    );
   });
   return ask({
-    title: "The item was changed meanwhile", ok: "Save these",
-    body: el("div", { class: "scroll diff", tabIndex: 0, role: "region", "aria-label": "Versions" }, el("table", {}, el("thead", {}, el("tr", {}, ["property", "before", "yours", "theirs", "keep"].map(t => el("th", { scope: "col" }, t)))), el("tbody", {}, lines))),
+    title: "The item was changed meanwhile",
+    ok: "Save these",
+    body: el(
+      "div",
+      { class: "scroll diff", tabIndex: 0, role: "region", "aria-label": "Versions" },
+      el(
+        "table",
+        {},
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            ["property", "before", "yours", "theirs", "keep"].map(t => el("th", { scope: "col" }, t)),
+          ),
+        ),
+        el("tbody", {}, lines),
+      ),
+    ),
     submit: () => Object.fromEntries(rows.map(r => [r.name, r.keep === "mine" ? r.mine : r.theirs]).filter(([, v]) => v !== undefined)),
   });
 }

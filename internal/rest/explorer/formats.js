@@ -29,7 +29,12 @@ export async function* lines(chunks) {
  * @param {Chunks} chunks
  */
 export async function* elements(chunks) {
-  let depth = 0, quoted = false, escaped = false, begun = false, ended = false, text = "";
+  let depth = 0,
+    quoted = false,
+    escaped = false,
+    begun = false,
+    ended = false,
+    text = "";
   for await (const chunk of chunks) {
     let start = 0; // of what belongs to the element
     for (let i = 0; i < chunk.length; i++) {
@@ -42,7 +47,10 @@ export async function* elements(chunks) {
       }
       if (c === '"') quoted = true;
       if (!begun) {
-        if (c === "[") { begun = true; start = i + 1; } else if (c.trim() !== "" && c !== "\ufeff") throw new Error("The file is not an array of JSON.");
+        if (c === "[") {
+          begun = true;
+          start = i + 1;
+        } else if (c.trim() !== "" && c !== "\ufeff") throw new Error("The file is not an array of JSON.");
         continue;
       }
       if (ended) {
@@ -75,26 +83,48 @@ export async function* csvRows(chunks) {
   let heads = null;
   /** @type {any[]} */
   let row = [];
-  let cell = "", quoted = false, wasQuoted = false, quote = false, first = true;
+  let cell = "",
+    quoted = false,
+    wasQuoted = false,
+    quote = false,
+    first = true;
   const value = () => {
-    if (wasQuoted && !/^[[{]/.test(cell) || cell === "") return cell;
-    try { return JSON.parse(cell); } catch { return cell; }
+    if ((wasQuoted && !/^[[{]/.test(cell)) || cell === "") return cell;
+    try {
+      return JSON.parse(cell);
+    } catch {
+      return cell;
+    }
   };
-  const endCell = () => { row.push(heads === null ? cell : value()); cell = ""; wasQuoted = false; };
+  const endCell = () => {
+    row.push(heads === null ? cell : value());
+    cell = "";
+    wasQuoted = false;
+  };
   const endRow = () => {
     endCell();
     const done = row;
     row = [];
-    if (heads === null) { heads = done.map(String); return null; }
+    if (heads === null) {
+      heads = done.map(String);
+      return null;
+    }
     if (done.length === 1 && done[0] === "") return null;
     return Object.fromEntries(heads.map((h, i) => [h, done[i]]).filter(([, v]) => v !== undefined && v !== ""));
   };
   for await (let chunk of chunks) {
-    if (first && chunk !== "") { chunk = chunk.replace(/^\ufeff/, ""); first = false; }
+    if (first && chunk !== "") {
+      chunk = chunk.replace(/^\ufeff/, "");
+      first = false;
+    }
     for (const c of chunk) {
-      if (quote) { // a quote within quotes: one that is doubled, or the end
+      if (quote) {
+        // a quote within quotes: one that is doubled, or the end
         quote = false;
-        if (c === '"') { cell += '"'; continue; }
+        if (c === '"') {
+          cell += '"';
+          continue;
+        }
         quoted = false;
       }
       if (quoted) {
@@ -103,25 +133,35 @@ export async function* csvRows(chunks) {
         else cell += c;
       } else if (c === '"') quoted = wasQuoted = true;
       else if (c === ",") endCell();
-      else if (c === "\n") { const done = endRow(); if (done) yield done; }
-      else if (c !== "\r") cell += c;
+      else if (c === "\n") {
+        const done = endRow();
+        if (done) yield done;
+      } else if (c !== "\r") cell += c;
     }
   }
-  if (cell !== "" || row.length > 0) { const done = endRow(); if (done) yield done; }
+  if (cell !== "" || row.length > 0) {
+    const done = endRow();
+    if (done) yield done;
+  }
 }
 
 /** A value as a cell of a table. @param {any} v */
-export const cellText = v => v === undefined ? "" : typeof v === "string" ? v : JSON.stringify(v);
+export const cellText = v => (v === undefined ? "" : typeof v === "string" ? v : JSON.stringify(v));
 
 /**
  * A line of CSV. A text that a spreadsheet would take for a formula gets an apostrophe.
  * @param {any[]} values
  */
 export function csvLine(values) {
-  return values.map(v => {
-    const text = cellText(v), safe = typeof v === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    // A text that would be read as a number, or as nothing, is quoted.
-    const misread = typeof v === "string" && (text === "" || /^(true|false|null|-?\d)/.test(text));
-    return misread || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  }).join(",") + "\r\n";
+  return (
+    values
+      .map(v => {
+        const text = cellText(v),
+          safe = typeof v === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+        // A text that would be read as a number, or as nothing, is quoted.
+        const misread = typeof v === "string" && (text === "" || /^(true|false|null|-?\d)/.test(text));
+        return misread || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+      })
+      .join(",") + "\r\n"
+  );
 }

@@ -33,23 +33,34 @@ export class Pages {
   #under = null;
 
   /** @param {(continuation: string | undefined, most: number) => Promise<Page<T>>} read */
-  constructor(read) { this.read = read; }
+  constructor(read) {
+    this.read = read;
+  }
 
   /** How many rows are known. */
-  get length() { const last = this.#pages.at(-1); return last ? last.start + last.length : 0; }
+  get length() {
+    const last = this.#pages.at(-1);
+    return last ? last.start + last.length : 0;
+  }
 
   /** Whether there is more than is known. */
-  get more() { return !this.#begun || Boolean(this.#next) && this.length < MOST_ROWS; }
+  get more() {
+    return !this.#begun || (Boolean(this.#next) && this.length < MOST_ROWS);
+  }
 
   /** The rows that are kept. */
-  kept() { return this.#pages.flatMap(p => p.rows ?? []); }
+  kept() {
+    return this.#pages.flatMap(p => p.rows ?? []);
+  }
 
   /** The page with a row. @param {number} i */
   #pageOf(i) {
-    let low = 0, high = this.#pages.length - 1;
+    let low = 0,
+      high = this.#pages.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.#pages[middle].start <= i) low = middle; else high = middle - 1;
+      if (this.#pages[middle].start <= i) low = middle;
+      else high = middle - 1;
     }
     return this.#pages[low];
   }
@@ -75,14 +86,17 @@ export class Pages {
       const missing = this.#pages.find(p => p.rows === null && p.length > 0 && p.start < last && p.start + p.length > first);
       if (!missing && (last < this.length || !this.more)) return read;
       const work = missing ? this.#again(missing) : this.#further();
-      this.#under = work.finally(() => { this.#under = null; });
+      this.#under = work.finally(() => {
+        this.#under = null;
+      });
       await this.#under;
       read = true;
     }
   }
 
   async #further() {
-    const size = SIZES[Math.min(this.#pages.length, SIZES.length - 1)], continuation = this.#next ?? undefined;
+    const size = SIZES[Math.min(this.#pages.length, SIZES.length - 1)],
+      continuation = this.#next ?? undefined;
     const { rows, continuation: next } = await this.read(continuation, size);
     this.#begun = true;
     this.#next = next;
@@ -110,7 +124,10 @@ export class Pages {
 
   #renumber() {
     let start = 0;
-    for (const page of this.#pages) { page.start = start; start += page.length; }
+    for (const page of this.#pages) {
+      page.start = start;
+      start += page.length;
+    }
   }
 
   /** Removes a row. @param {T} row */
