@@ -195,7 +195,7 @@ func (s state) maybe(containerTTL int, in asked, out told) state {
 		return s
 	}
 	if out.tsMs == 0 { // its time is not known
-		next, _ := s.written(containerTTL, in, told{tsMs: out.at.lo, at: out.at})
+		next, _ := s.written(containerTTL, in, told{tsMs: out.at.lo, at: moment{out.at.lo, never - 1}})
 		if next.goneHi != never {
 			next.goneHi += lateMs
 		}

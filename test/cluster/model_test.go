@@ -33,6 +33,7 @@ func TestModel(t *testing.T) {
 	}
 	base := write(create, created, 1, 0, 10_500, 1)
 	brief := write(create, created, 1, 2, 10_500, 1) // gone at 12,501 at the latest
+	const now = 1_795_000_000_500                    // where times are real ones
 	for _, c := range []struct {
 		name    string
 		history []op // each ends before the next begins
@@ -78,6 +79,8 @@ func TestModel(t *testing.T) {
 		{"no answer, never seen, but it is in the way", []op{lost(create, 1, 2, 10_000, 0), write(create, exists, 2, 0, 11_000, 0)}, true},
 		{"no answer to a create, and it replaced what was there", []op{base, lost(create, 2, 0, 10_600, 10_000), look(done, 2, 10_700, 2)}, false},
 		{"no answer to a replace, and it created", []op{lost(replace, 2, 0, 10_600, 10_000), look(done, 2, 10_700, 2)}, false},
+		{"no answer, never seen, and it came late", []op{lost(create, 1, 1, now, 0), write(upsert, done, 2, 0, now+2_000, 2)}, true},
+		{"no answer, never seen, and it lives far too long", []op{lost(create, 1, 1, now, 0), write(upsert, done, 2, 0, now+2*lateMs, 2)}, false},
 		{"the time of a write is not that of its request", []op{{
 			Input: asked{verb: create, v: 1}, Output: told{verdict: created, v: 1, tsMs: 9_000, lsn: 1, at: at(10_000, 10_100)},
 		}}, false},
