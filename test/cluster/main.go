@@ -42,6 +42,7 @@ func main() {
 		length    = flag.Duration("for", 90*time.Second, "how long faults happen")
 		allowance = flag.Duration("busy", 2*time.Second, "what is added to the limits for the return of service, on a busy machine")
 		seed      = flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses the requests and the faults, though not what the machine makes of them")
+		sizes     = flag.Int("sizes", 0, "measure what open partitions take instead, on a node with so many `connections` at most")
 	)
 	flag.Parse()
 	if *binary == "" || *logs == "" || flag.NArg() > 0 {
@@ -51,7 +52,11 @@ func main() {
 	fmt.Printf("seed %d, logs in %s\n", *seed, *logs)
 	t := &trial{binary: *binary, logs: *logs, allowance: *allowance, random: rand.New(rand.NewPCG(*seed, 0)), returns: map[string][]time.Duration{}}
 	t.load = &load{seed: *seed, record: &record{refused: map[int64]string{}, counts: map[string]int{}}}
-	err := t.run(*length)
+	run := func() error { return t.run(*length) }
+	if *sizes > 0 {
+		run = func() error { return t.measure(*sizes) }
+	}
+	err := run()
 	if errors.Is(err, errAbsent) && os.Getenv("MAYFLY_REQUIRE_POSTGRES") == "" && os.Getenv("CI") == "" {
 		fmt.Println("SKIPPED:", err)
 		return
@@ -70,7 +75,8 @@ type trial struct {
 	began        time.Time
 	db           *postgres
 	nodes        []*node
-	client       *client // of the trial itself
+	client       *client  // of the trial itself
+	more         []string // flags of the nodes
 	load         *load
 
 	returns map[string][]time.Duration
@@ -96,7 +102,7 @@ func (t *trial) run(length time.Duration) error {
 		{name: "narrow", ttl: -1, throughput: "400", partitions: 1},
 		{name: "wide", ttl: 3, throughput: "21000", partitions: 4},
 	}
-	if err := t.createContainers(); err != nil {
+	if err := t.createContainers(t.load.containers...); err != nil {
 		return err
 	}
 	if err := t.wrongDates(); err != nil {
@@ -150,7 +156,7 @@ func (t *trial) setUp(count int) (err error) {
 	t.client = newClient()
 	for i := range count {
 		name := string(rune('a' + i))
-		n := &node{name: name, binary: t.binary, offset: wallOffsets[name], logs: t.logs}
+		n := &node{name: name, binary: t.binary, more: t.more, offset: wallOffsets[name], logs: t.logs}
 		if n.listen, err = freePort(t.random.IntN); err != nil {
 			return err
 		}
@@ -209,7 +215,7 @@ func (t *trial) endNodes() error {
 }
 
 // createContainers creates the containers, and finds a partition key for each partition.
-func (t *trial) createContainers() error {
+func (t *trial) createContainers(containers ...*container) error {
 	post := func(kind, link string, header map[string]string, body any) (reply, error) {
 		path := strings.TrimPrefix(link+"/"+kind, "/")
 		return t.client.do(context.Background(), t.nodes[0], request{method: http.MethodPost, kind: kind, link: link, path: path, header: header, body: mustJSON(body)})
@@ -220,10 +226,12 @@ func (t *trial) createContainers() error {
 		}
 		return err
 	}
-	if err := expect(post("dbs", "", nil, map[string]string{"id": "faults"})); err != nil {
-		return err
+	if res, err := post("dbs", "", nil, map[string]string{"id": "faults"}); res.status != http.StatusConflict {
+		if err := expect(res, err); err != nil {
+			return err
+		}
 	}
-	for _, c := range t.load.containers {
+	for _, c := range containers {
 		if err := expect(post("colls", databaseLink, map[string]string{"x-ms-offer-throughput": c.throughput}, map[string]any{
 			"id": c.name, "partitionKey": map[string]any{"paths": []string{"/pk"}, "kind": "Hash", "version": 2}, "defaultTtl": c.ttl,
 		})); err != nil {

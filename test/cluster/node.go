@@ -28,6 +28,7 @@ const (
 type node struct {
 	name   string
 	binary string
+	more   []string      // flags
 	listen string        // where clients come
 	offset time.Duration // of its wall clock
 	engine *proxy        // between it and PostgreSQL
@@ -58,6 +59,7 @@ func (n *node) start() error {
 	p := &process{ended: make(chan struct{})}
 	p.cmd = exec.Command(n.binary, "serve", "--engine", engine, "--node", n.name, "--listen", n.listen, "--peer", "http://"+n.peers.address,
 		"--test-clock", "--memory-limit", strconv.Itoa(1<<30))
+	p.cmd.Args = append(p.cmd.Args, n.more...)
 	p.cmd.Env = []string{"WALL_OFFSET_SECONDS=" + strconv.Itoa(int(n.offset.Seconds()))}
 	log, err := os.OpenFile(n.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
