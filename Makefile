@@ -52,6 +52,10 @@ forget: ## measure purge beside the loads that it must keep up with (15 minutes)
 compat: ## run the official SDKs against the server
 	test/compat/run
 
+.PHONY: clients
+clients: ## test the packages for tests in other languages
+	clients/run
+
 .PHONY: suites
 suites: ## run the SDKs' own suites (AZURE_SDK_FOR_JS, _JAVA and _RUST name checkouts)
 	test/compat/azcosmos/run
