@@ -226,6 +226,7 @@ var verbs = map[string]verb{
 	"trigger": triggers.create, "show-trigger": triggers.show, "replace-trigger": triggers.replace, "drop-trigger": triggers.drop, "triggers": triggers.list,
 	"run":        runProcedure,
 	"throughput": showThroughput, "set-throughput": setThroughput, "offers": listOffers, "query-offers": queryOffers,
+	"split": splitRange,
 	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
 	"purge": purge, "drain": drain, "pause": pause, "resume": resume, "limit": limit,
 	"usage": usage, "lag": lag, "ttl": expiryOf, "whatif": whatIf, "forecast": forecast, "explain": explain, "undelete": undelete, "undeletable": undeletable, "history": history, "events": events,

@@ -105,6 +105,7 @@ type feedScope struct {
 	id, pk         string
 	min, max       string // of a physical partition
 	minEPK, maxEPK string // of a part of it
+	parents        []string
 }
 
 // feedStart is where a reader without a position begins.
@@ -150,14 +151,17 @@ func (f *feedReader) ranges() []feedScope {
 	f.d.Helper()
 	a := f.s.send(f.d, request{method: http.MethodGet, path: append(slices.Clone(f.path[:len(f.path)-1]), "pkranges")})
 	var list struct {
-		PartitionKeyRanges []struct{ ID, MinInclusive, MaxExclusive string }
+		PartitionKeyRanges []struct {
+			ID, MinInclusive, MaxExclusive string
+			Parents                        []string
+		}
 	}
 	if err := json.Unmarshal(a.body, &list); err != nil {
 		f.d.fatalf("%s: %v", a.body, err)
 	}
 	var scopes []feedScope
 	for _, r := range list.PartitionKeyRanges {
-		scopes = append(scopes, feedScope{id: r.ID, min: r.MinInclusive, max: r.MaxExclusive})
+		scopes = append(scopes, feedScope{id: r.ID, min: r.MinInclusive, max: r.MaxExclusive, parents: r.Parents})
 	}
 	if len(scopes) == 0 { // no such container: the feed reports it
 		scopes = []feedScope{{id: "0"}}
@@ -169,8 +173,10 @@ func (f *feedReader) ranges() []feedScope {
 func (f *feedReader) read(scope feedScope, start feedStart) (changes []feedChange, refusal string) {
 	f.d.Helper()
 	place := f.name + scope.id + scope.pk
-	if !start.anew && f.s.kept[place] != "" {
-		start = feedStart{etag: f.s.kept[place]}
+	for _, was := range append(slices.Clone(scope.parents), scope.id) { // it goes on where that was
+		if at := f.s.kept[f.name+was+scope.pk]; at != "" && !start.anew {
+			start = feedStart{etag: at}
+		}
 	}
 	changes, next, refusal := f.pages(scope, start, f.max)
 	f.charge = false
