@@ -4,10 +4,11 @@ package engine
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
@@ -27,12 +28,17 @@ func BenchmarkSplit(b *testing.B) {
 	w := &world{t: b, db: db}
 	w.open(Options{})
 	w.container("c", "-1", 1)
-	more := fmt.Sprintf(`"a":1,"b":"two","text":%q`, strings.Repeat("0123456789abcdef", 256))
+	rng := rand.New(rand.NewPCG(1, 1))
+	text := make([]byte, 3072) // which cannot be compressed
 	for i := 0; i < items; i += batch {
 		r := &Request{Target: Target{Database: "d", Container: "c"}, Range: "0", ContinueOnError: true}
 		for n := i; n < i+batch; n++ {
 			pk := fmt.Sprint("key ", n%10_000)
 			t := item("c", pk, "")
+			for i := range text {
+				text[i] = byte(rng.Uint32())
+			}
+			more := fmt.Sprintf(`"a":%d,"b":"two","text":%q`, n%100, base64.StdEncoding.EncodeToString(text))
 			r.Ops = append(r.Ops, ItemOp{Op: store.Create, ID: fmt.Sprint(n), PartitionKey: t.PartitionKey, Body: body(pk, fmt.Sprint(n), more)})
 		}
 		a, err := w.e.Batch(context.Background(), r)

@@ -339,6 +339,37 @@ func TestSplitEmptyAndRefused(t *testing.T) {
 	}
 }
 
+// A split does not divide the keys with one first value of a hierarchical key: a query for that
+// value has one answer, without a plan.
+func TestSplitOfHierarchicalKeys(t *testing.T) {
+	w := newWorld(t)
+	w.database("d")
+	_, err := w.e.CreateContainer(t.Context(), "d", []byte(`{"id":"c","partitionKey":{"paths":["/tenant","/user"],"kind":"MultiHash","version":2}}`), catalog.Throughput{})
+	w.must(err)
+	for tenant := range 3 {
+		for user := range 20 {
+			body := fmt.Appendf(nil, `{"id":"i%d","tenant":"t%d","user":"u%d"}`, user, tenant, user)
+			_, err := w.e.WriteItem(t.Context(), &Request{Target: Target{Database: "d", Container: "c"}, Op: store.Upsert, Body: body})
+			w.must(err)
+		}
+	}
+	w.split("0")
+	c := w.named("c")
+	if parts, err := w.e.UsageByRange(t.Context(), c); err != nil || parts[0].Live.Items == 0 || parts[1].Live.Items == 0 {
+		t.Errorf("the partitions have %+v, %v", parts, err)
+	}
+	for tenant := range 3 {
+		page, err := again(func() (Answer, error) {
+			return w.e.QueryItems(t.Context(), &Request{
+				Target: Target{Database: "d", Container: "c", PartitionKey: fmt.Sprintf(`["t%d"]`, tenant)}, Query: Query{Text: "SELECT VALUE COUNT(1) FROM c"},
+			})
+		})
+		if err != nil || string(page.Rows) != "20" || page.Continuation != "" {
+			t.Errorf("tenant %d: got %s, %v", tenant, page.Rows, err)
+		}
+	}
+}
+
 // Settings that change while a partition is being split hold in the children, which are
 // copied again.
 func TestSplitUnderNewSettings(t *testing.T) {

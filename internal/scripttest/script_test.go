@@ -227,7 +227,7 @@ var verbs = map[string]verb{
 	"run":        runProcedure,
 	"throughput": showThroughput, "set-throughput": setThroughput, "offers": listOffers, "query-offers": queryOffers,
 	"split": splitRange,
-	"now": now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
+	"now":   now, "freeze": freeze, "advance": advance, "set": set, "release": release, "confirm": confirm, "wall": wall,
 	"purge": purge, "drain": drain, "pause": pause, "resume": resume, "limit": limit,
 	"usage": usage, "lag": lag, "ttl": expiryOf, "whatif": whatIf, "forecast": forecast, "explain": explain, "undelete": undelete, "undeletable": undeletable, "history": history, "events": events,
 	"user": usersOf.create, "users": usersOf.list, "show-user": usersOf.show, "replace-user": usersOf.replace, "drop-user": usersOf.drop,

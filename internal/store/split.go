@@ -89,7 +89,8 @@ type Split struct {
 }
 
 // SplitKey returns a key that divides a partition's range of keys into halves of about the same
-// size; nil if it holds less than two different keys.
+// size; nil if it holds less than two different keys. It does not divide the keys that begin
+// with one value of a hierarchical key: a query for that value has one answer, without a plan.
 func (p *Partition) SplitKey(r *catalog.Range) ([]byte, error) {
 	v, err := p.acquire()
 	if err != nil {
@@ -97,8 +98,12 @@ func (p *Partition) SplitKey(r *catalog.Range) ([]byte, error) {
 	}
 	defer p.release(v)
 	lower, upper := p.prefix.space(partSpace)
-	var key []byte
+	var key, first []byte
 	var sum int64
+	level := math.MaxInt
+	if v.container.PartitionKey.Hierarchical() {
+		level = value.EPKLevelBytes
+	}
 	for e, err := range v.snap.Scan(lower, upper, kv.Forward) {
 		if err != nil {
 			return nil, err
@@ -111,7 +116,10 @@ func (p *Partition) SplitKey(r *catalog.Range) ([]byte, error) {
 		if err != nil {
 			return nil, corrupt(e.Key, err.Error())
 		}
-		if sum > 0 && r.Within(epk) {
+		if epk = epk[:min(level, len(epk))]; first == nil {
+			first = bytes.Clone(epk)
+		}
+		if !bytes.Equal(epk, first) && r.Within(epk) {
 			if key = bytes.Clone(epk); 2*sum >= v.meta.Bytes {
 				break
 			}

@@ -44,8 +44,8 @@ const (
 	// hashMaskV2 clears the two top bits of a hash, to stay below FF, the end
 	// of the key space.
 	hashMaskV2 = math.MaxUint64 >> 2
-	// epkBytesV2 is how long the effective partition key is, of one component.
-	epkBytesV2 = 16
+	// EPKLevelBytes is how long the effective partition key is, of one component.
+	EPKLevelBytes = 16
 	// hashBitsV2 are the bits of a hash that are left.
 	hashBitsV2 = 126
 	// epkScratch is room for hashing most keys without an allocation.
@@ -91,7 +91,7 @@ func AppendEPKV2(dst []byte, pk PartitionKey) []byte {
 		}
 	}
 	low, high := murmur3.Sum128(typed)
-	dst = binary.BigEndian.AppendUint64(slices.Grow(dst, epkBytesV2), high&hashMaskV2)
+	dst = binary.BigEndian.AppendUint64(slices.Grow(dst, EPKLevelBytes), high&hashMaskV2)
 	return binary.BigEndian.AppendUint64(dst, low)
 }
 
@@ -127,7 +127,7 @@ func BoundariesV2(n int) [][]byte {
 	for i := 1; i < n; i++ {
 		step := new(big.Int).Div(greatest, big.NewInt(int64(n)))
 		boundary := step.Mul(step, big.NewInt(int64(i)))
-		boundaries = append(boundaries, boundary.FillBytes(make([]byte, epkBytesV2)))
+		boundaries = append(boundaries, boundary.FillBytes(make([]byte, EPKLevelBytes)))
 	}
 	return boundaries
 }
