@@ -49,23 +49,23 @@ final class Lives {
     CosmosContainer c = containers.create(p -> {});
     c.createItem(Containers.item("1", "a", 1));
     String told = c.readItem("1", new PartitionKey("a"), ObjectNode.class).getDiagnostics().toString();
-    Check.equal(direct, told.contains("rntbd://localhost:"));
+    Check.equal(direct, told.contains("rntbd://localhost:") || told.contains("rntbd://127.0.0.1:"));
   }
 
   /** Clients ask again, or for positions, if an answer lacks what they need. */
   private void once() {
     CosmosContainer c = containers.create(p -> {});
-    int reads = server.requests("item_read");
-    int creates = server.requests("item_create");
-    int positions = server.requests("container_position");
+    int reads = server.requests("item_read", direct);
+    int creates = server.requests("item_create", direct);
+    int positions = server.requests("container_position", direct);
     Check.refused(404, () -> c.readItem("1", new PartitionKey("a"), ObjectNode.class));
     c.createItem(Containers.item("1", "a", 1));
     Check.refused(409, () -> c.createItem(Containers.item("1", "a", 1)));
     Check.refused(404, () -> c.readItem("2", new PartitionKey("a"), ObjectNode.class));
     c.readItem("1", new PartitionKey("a"), ObjectNode.class);
-    Check.equal(3, server.requests("item_read") - reads);
-    Check.equal(2, server.requests("item_create") - creates);
-    Check.equal(0, server.requests("container_position") - positions);
+    Check.equal(3, server.requests("item_read", direct) - reads);
+    Check.equal(2, server.requests("item_create", direct) - creates);
+    Check.equal(0, server.requests("container_position", direct) - positions);
   }
 
   private void recreated() {

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.util.Comparator;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -93,26 +94,41 @@ final class Server implements AutoCloseable {
     }
   }
 
-  /** Counts the requests of an operation that the server has answered. */
-  int requests(String operation) {
+  /**
+   * Counts the requests of an operation that the server has answered. If it is a node of a cluster, as in
+   * test/compat/cluster, requests in direct mode go to the owners, and others come to this node first.
+   */
+  int requests(String operation, boolean direct) {
     try {
-      HttpResponse<String> page =
-          HttpClient.newHttpClient()
-              .send(
-                  HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/_mayfly/metrics"))
-                      .header("Authorization", "Bearer " + KEY)
-                      .build(),
-                  HttpResponse.BodyHandlers.ofString());
-      Matcher m =
-          Pattern.compile("(?m)^mayfly_requests_total\\{operation=\"" + operation + "\",status=\"\\d+\"\\} (\\d+)$").matcher(page.body());
       int n = 0;
-      while (m.find()) {
-        n += Integer.parseInt(m.group(1));
+      for (String address : direct ? nodes() : List.of("127.0.0.1:" + port)) {
+        Matcher m =
+            Pattern.compile("(?m)^mayfly_requests_total\\{operation=\"" + operation + "\",status=\"\\d+\"\\} (\\d+)$")
+                .matcher(page(address, "metrics").body());
+        while (m.find()) {
+          n += Integer.parseInt(m.group(1));
+        }
       }
       return n;
     } catch (IOException | InterruptedException e) {
       throw new AssertionError(e);
     }
+  }
+
+  /** Returns the addresses of all nodes, or that of the server if it is alone. */
+  private List<String> nodes() throws IOException, InterruptedException {
+    HttpResponse<String> cluster = page("127.0.0.1:" + port, "cluster");
+    if (cluster.statusCode() == 404) {
+      return List.of("127.0.0.1:" + port);
+    }
+    return Pattern.compile("\"address\":\"https?://([^\"]+)\"").matcher(cluster.body()).results().map(m -> m.group(1)).toList();
+  }
+
+  private static HttpResponse<String> page(String address, String name) throws IOException, InterruptedException {
+    return HttpClient.newHttpClient()
+        .send(
+            HttpRequest.newBuilder(URI.create("http://" + address + "/_mayfly/" + name)).header("Authorization", "Bearer " + KEY).build(),
+            HttpResponse.BodyHandlers.ofString());
   }
 
   private int listens() throws IOException {

@@ -126,7 +126,8 @@ async function start(t, flags) {
   const address = await listens(child);
   for (const deadline = Date.now() + startLimitMs; ; ) {
     const res = await fetch(`http://${address}/_mayfly/ready`);
-    if (res.ok) return address;
+    // A node that owns nothing, as those of test/compat/cluster, is not ready, but it answers.
+    if (res.ok || (await res.text()).includes("is draining")) return address;
     assert.ok(Date.now() < deadline, "the server did not get ready");
   }
 }

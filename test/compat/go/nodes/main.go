@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+
+// Command nodes takes the place of the server's binary for the programs beside: it serves
+// with three nodes on PostgreSQL. The address that it prints is that of a node that owns
+// nothing, so every request for an item is passed on. A data directory, or memory, becomes a
+// schema of the database.
+//
+//	nodes BINARY SOCKETS PSQL serve --listen HOST:PORT --data DIR | --memory …
+//	nodes BINARY SOCKETS PSQL cert --data DIR
+//
+// SOCKETS is the directory of PostgreSQL's socket. test/compat/cluster/run starts that.
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	startLimit = 30 * time.Second
+	greeting   = "Mayfly listens on http://"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "nodes:", err)
+		os.Exit(1)
+	}
+}
+
+type world struct{ binary, sockets, psql string }
+
+func run(args []string) error {
+	if len(args) < 4 {
+		return errors.New("usage: nodes BINARY SOCKETS PSQL serve|cert …")
+	}
+	w := world{args[0], args[1], args[2]}
+	flags, own := parse(args[4:])
+	switch args[3] {
+	case "serve":
+		return w.serve(flags, own)
+	case "cert":
+		cert := exec.Command(w.binary, "cert", "--engine", w.url(schema(own["data"])))
+		cert.Stdout, cert.Stderr = os.Stdout, os.Stderr
+		return cert.Run()
+	}
+	return fmt.Errorf("there is no command %q here", args[3])
+}
+
+// parse takes out of the flags what a cluster has in another way. The regions are joined by
+// newlines.
+func parse(args []string) (flags []string, own map[string]string) {
+	own = map[string]string{}
+	for i := 0; i < len(args); i++ {
+		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		switch name {
+		case "memory", "sync":
+		case "data", "listen", "region":
+			if !joined {
+				i++
+				value = args[i]
+			}
+			if name == "region" && own[name] != "" {
+				value = own[name] + "\n" + value
+			}
+			own[name] = value
+		default:
+			flags = append(flags, args[i])
+		}
+	}
+	return flags, own
+}
+
+// schema returns the name of the schema for a data directory, or of one for a server in
+// memory.
+func schema(dir string) string {
+	if dir == "" {
+		dir = fmt.Sprint(os.Getpid(), time.Now())
+	}
+	return fmt.Sprintf("s%x", sha256.Sum256([]byte(dir)))[:24]
+}
+
+func (w world) url(schema string) string {
+	return "postgres://postgres@/postgres?host=" + url.QueryEscape(w.sockets) + "&search_path=" + schema
+}
+
+func (w world) serve(flags []string, own map[string]string) error {
+	stopped, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	name := schema(own["data"])
+	create := exec.Command(w.psql, "-q", "-h", w.sockets, "-U", "postgres", "-c", "SET client_min_messages=warning; CREATE SCHEMA IF NOT EXISTS "+name)
+	create.Stderr = os.Stderr
+	if err := create.Run(); err != nil {
+		return fmt.Errorf("create the schema: %w", err)
+	}
+	regions := []string{""}
+	if own["region"] != "" {
+		regions = strings.Split(own["region"], "\n")
+	}
+	if len(regions) > 1 && !strings.Contains(regions[0], "=") { // two regions of a cluster have endpoints
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		own["listen"] = fmt.Sprintf("127.0.0.1:%d", port)
+		regions = []string{fmt.Sprintf("%s=http://localhost:%d/", regions[0], port), fmt.Sprintf("%s=http://127.0.0.1:%d/", regions[1], port)}
+	}
+	var nodes []*node
+	defer func() { // they end together, so that none takes over from another
+		for _, n := range nodes {
+			_ = n.process.Process.Signal(syscall.SIGTERM)
+		}
+		for _, n := range nodes {
+			_ = n.process.Wait()
+		}
+	}()
+	for i, node := range []string{"a", "b", "entry"} {
+		listen, region := "127.0.0.1:0", regions[0]
+		if node == "entry" {
+			listen, region = own["listen"], regions[len(regions)-1]
+		}
+		all := append([]string{"serve", "--engine", w.url(name), "--node", node, "--listen", listen, "--connections", "24"}, flags...)
+		if region != "" {
+			all = append(all, "--region", region)
+		}
+		n, err := start(w.binary, all)
+		if err != nil {
+			return fmt.Errorf("start node %d: %w", i, err)
+		}
+		nodes = append(nodes, n)
+	}
+	entry := nodes[len(nodes)-1]
+	drain := exec.Command(w.binary, "cluster", "--endpoint", "http://"+entry.address, "drain", "entry")
+	if out, err := drain.CombinedOutput(); err != nil {
+		return fmt.Errorf("drain the node that clients use: %w: %s", err, out)
+	}
+	fmt.Print(entry.greeting)
+	<-stopped.Done()
+	var failed error
+	for i := len(nodes) - 1; i >= 0; i-- { // the last to stop has nobody to hand over to
+		_ = nodes[i].process.Process.Signal(syscall.SIGTERM)
+		failed = errors.Join(failed, nodes[i].process.Wait())
+	}
+	nodes = nil
+	return failed
+}
+
+// freePort returns a port that was free.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// node is a running server.
+type node struct {
+	process           *exec.Cmd
+	address, greeting string
+}
+
+// start starts a node, which ends with this process in whatever way that ends.
+func start(binary string, args []string) (*node, error) {
+	n := &node{process: exec.Command(binary, args...)}
+	n.process.Env = []string{}
+	n.process.Stderr = os.Stderr
+	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := n.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := n.process.Start(); err != nil {
+		return nil, err
+	}
+	greeted := make(chan string, 1)
+	go func() {
+		lines := bufio.NewReader(out)
+		line, _ := lines.ReadString('\n')
+		greeted <- line
+		_, _ = io.Copy(io.Discard, lines)
+	}()
+	select {
+	case n.greeting = <-greeted:
+	case <-time.After(startLimit):
+	}
+	rest, ok := strings.CutPrefix(n.greeting, greeting)
+	if !ok {
+		_ = n.process.Process.Kill()
+		_ = n.process.Wait()
+		return nil, fmt.Errorf("it did not say where it listens: %q", n.greeting)
+	}
+	n.address, _, _ = strings.Cut(rest, " ")
+	return n, nil
+}
