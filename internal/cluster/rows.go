@@ -44,8 +44,9 @@ var (
 )
 
 const (
-	rowVersion = 1
-	sumBytes   = 4
+	nodeVersion  = 2 // version 1 has no format
+	ownerVersion = 1
+	sumBytes     = 4
 	// MaxNameBytes bounds the name, address and region of a node.
 	MaxNameBytes = 255
 )
@@ -75,7 +76,7 @@ type ownerRow struct {
 // version | state | incarnation | beat | floor ms | format | address | region | CRC-32C
 func (r *nodeRow) encode() []byte {
 	b := make([]byte, 0, 2+3*8+1+2+len(r.address)+len(r.region)+sumBytes)
-	b = append(b, rowVersion, byte(r.state))
+	b = append(b, nodeVersion, byte(r.state))
 	b = binary.BigEndian.AppendUint64(b, r.incarnation)
 	b = binary.BigEndian.AppendUint64(b, r.beat)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.floorMs))
@@ -87,8 +88,12 @@ func (r *nodeRow) encode() []byte {
 
 func decodeNode(raw []byte) (nodeRow, error) {
 	d := decoder{raw: raw}
-	d.open("node")
-	r := nodeRow{state: State(d.byte()), incarnation: d.uint64(), beat: d.uint64(), floorMs: d.ms(), format: d.byte(), address: d.text(), region: d.text()}
+	version := d.open("node", nodeVersion)
+	r := nodeRow{state: State(d.byte()), incarnation: d.uint64(), beat: d.uint64(), floorMs: d.ms()}
+	if version > 1 {
+		r.format = d.byte()
+	}
+	r.address, r.region = d.text(), d.text()
 	if r.state < Serving || r.state > Left {
 		d.fail("state %d", byte(r.state))
 	}
@@ -98,7 +103,7 @@ func decodeNode(raw []byte) (nodeRow, error) {
 // version | epoch | incarnation | latest ms | node | CRC-32C
 func (r *ownerRow) encode() []byte {
 	b := make([]byte, 0, 1+3*8+1+len(r.node)+sumBytes)
-	b = append(b, rowVersion)
+	b = append(b, ownerVersion)
 	b = binary.BigEndian.AppendUint64(b, r.epoch)
 	b = binary.BigEndian.AppendUint64(b, r.incarnation)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.latestMs))
@@ -108,7 +113,7 @@ func (r *ownerRow) encode() []byte {
 
 func decodeOwner(raw []byte) (ownerRow, error) {
 	d := decoder{raw: raw}
-	d.open("owner")
+	d.open("owner", ownerVersion)
 	r := ownerRow{epoch: d.uint64(), incarnation: d.uint64(), latestMs: d.ms(), node: d.text()}
 	if r.epoch == 0 {
 		d.fail("epoch 0")
@@ -134,21 +139,23 @@ func (d *decoder) fail(format string, args ...any) {
 	}
 }
 
-func (d *decoder) open(kind string) {
-	if len(d.raw) > 0 && d.raw[0] > rowVersion {
-		d.err = fmt.Errorf("%w: %s row of version %d, this program reads up to %d", ErrNewerRow, kind, d.raw[0], rowVersion)
-		return
+// open begins a row, and returns its version.
+func (d *decoder) open(kind string, newest byte) (version byte) {
+	if len(d.raw) > 0 && d.raw[0] > newest {
+		d.err = fmt.Errorf("%w: %s row of version %d, this program reads up to %d", ErrNewerRow, kind, d.raw[0], newest)
+		return 0
 	}
-	if len(d.raw) < 1+sumBytes || d.raw[0] != rowVersion {
+	if len(d.raw) < 1+sumBytes || d.raw[0] == 0 {
 		d.fail("%s row of %d bytes", kind, len(d.raw))
-		return
+		return 0
 	}
 	body := d.raw[:len(d.raw)-sumBytes]
 	if got, want := binary.BigEndian.Uint32(d.raw[len(body):]), sum(body); got != want {
 		d.fail("%s row with checksum %08x, computed %08x", kind, got, want)
-		return
+		return 0
 	}
 	d.rest = body[1:]
+	return d.raw[0]
 }
 
 func (d *decoder) close() error {
