@@ -215,7 +215,8 @@ func ClusterCertificate(db kv.DB) ([]byte, error) {
 }
 
 // FinalizeCluster migrates the data in a shared storage engine to the format of this version,
-// and returns that. No node may be running.
+// and returns that. It may have to wait until no node runs, or none of an earlier version:
+// the error says so.
 func FinalizeCluster(ctx context.Context, db kv.DB, logger *slog.Logger) (format int, err error) {
 	return engine.Finalize(ctx, db, logger)
 }

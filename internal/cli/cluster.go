@@ -24,7 +24,7 @@ type clusterCommand struct {
 	running
 
 	Status   clusterStatus   `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
-	Finalize clusterFinalize `cmd:"" help:"Migrate the data in a storage engine to the format of this version, while no node runs."`
+	Finalize clusterFinalize `cmd:"" help:"Bring the data in a storage engine to the format of this version, when all nodes are of this version. Where rows have to be rewritten, no node may run: the command says so."`
 	Drain    clusterDrain    `cmd:"" help:"Have a node give its partitions to the others, before it is stopped. It serves again when it is restarted."`
 	Failover clusterFailover `cmd:"" help:"Make a region the one that takes writes, as in: mayfly cluster failover 'West US'. Clients follow by themselves, and partitions move to its nodes."`
 	Split    clusterSplit    `cmd:"" help:"Split a partition into two, as in: mayfly cluster split shop carts 0. This is for a server with its own data, too. Clients notice nothing, and reads and writes go on."`
