@@ -31,6 +31,12 @@ const (
 // StoreDir returns the directory of the storage engine's files in a directory of data.
 func StoreDir(dir string) string { return Options{Dir: dir}.dataDir() }
 
+// LeastFreeBytes is how much space must be free on the disk for writes that add data.
+const LeastFreeBytes = engine.LeastFreeBytes
+
+// FreeBytes returns how much space is left on the disk of a directory, if the system says so.
+func FreeBytes(dir string) (free uint64, known bool) { return pebblekv.FreeBytes(dir) }
+
 // RestoreOptions are the options of Restore.
 type RestoreOptions struct {
 	// Store is a directory with the files of a backup, and nothing else.

@@ -37,6 +37,8 @@ type commands struct {
 	Import   importCommand   `cmd:"" help:"Read items from a file, or containers from a directory or from another account."`
 	Backup   backupCommand   `cmd:"" help:"Back up a running server."`
 	Restore  restoreCommand  `cmd:"" help:"Make a directory of data from a backup."`
+	Doctor   doctorCommand   `cmd:"" help:"Find out why a server or its clients do not work: port, key, certificate, clock, disk, memory."`
+	Bench    benchCommand    `cmd:"" help:"Measure a running server."`
 	Health   healthCommand   `cmd:"" help:"Is a running server ready? For checks of containers: fails if it is not."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`

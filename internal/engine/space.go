@@ -13,11 +13,14 @@ import (
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
+// LeastFreeBytes is how much space must be free on the disk for writes that add data.
+const LeastFreeBytes = 128 << 20
+
 const (
 	// spaceInterval is how often the free space is read.
 	spaceInterval = 100 * time.Millisecond
 	// reservedBytes is the free space below which nothing is added.
-	reservedBytes = 128 << 20
+	reservedBytes = LeastFreeBytes
 	// lastReserveBytes is the free space below which nothing is deleted either: a delete
 	// is also a write, until compactions free what it deletes. The rest is for
 	// compactions and flushes.

@@ -55,6 +55,12 @@ func (fs *logFS) free(dir string) (uint64, error) {
 	return usage.AvailBytes, nil
 }
 
+// FreeBytes returns how much space is left on the disk of a directory, if the system says so.
+func FreeBytes(dir string) (free uint64, known bool) {
+	usage, err := vfs.Default.GetDiskUsage(dir)
+	return usage.AvailBytes, err == nil
+}
+
 // tableFile is a table whose writes fail when only reserved space is left.
 type tableFile struct {
 	vfs.File

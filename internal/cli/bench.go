@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mayflydb/mayfly/internal/client"
+	"github.com/mayflydb/mayfly/internal/value"
+)
+
+type benchCommand struct {
+	running
+	Seconds     int  `default:"10" placeholder:"N" help:"How long each measurement takes (${default})."`
+	Connections int  `default:"8" placeholder:"N" help:"How many requests are under way (${default})."`
+	Bytes       size `default:"1KB" placeholder:"SIZE" help:"Size of the items (${default})."`
+	TTL         int  `name:"ttl" default:"3600" placeholder:"SECONDS" help:"Their ttl (${default})."`
+	Keep        bool `help:"Keep the database with the items."`
+}
+
+// Help is shown below the usage.
+func (*benchCommand) Help() string {
+	return `It makes a database of its own in a running server, measures creates, reads, replaces,
+queries and deletes of items, one request for each, and deletes the database. The figures
+are those of the server and of this client together: on one machine they share its
+processors.
+
+Examples:
+
+  mayfly bench
+  mayfly bench --connections 64 --seconds 30 --bytes 4KB`
+}
+
+const (
+	benchKeys      = 1000
+	maxConnections = 4096
+	// benchWatch is how many latencies a connection keeps.
+	benchWatch = 1 << 20
+)
+
+// Run measures a running server.
+func (b *benchCommand) Run() error {
+	if b.Seconds < 1 || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
+		return fmt.Errorf("give at least a second, 1 to %d connections, and items of 1 MiB at most", maxConnections)
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	c, err := b.open(b.Connections)
+	if err != nil {
+		return err
+	}
+	name := client.Name{Database: fmt.Sprintf("mayfly-bench-%08x", rand.Uint32()), Container: "items"}
+	err = explained(b.make(ctx, c, name), "")
+	if err == nil {
+		err = explained(b.measure(ctx, c, name), "")
+	}
+	if b.Keep {
+		return err
+	}
+	// The database is deleted also after Ctrl-C.
+	return errors.Join(err, ignoreNotFound(c.Delete(context.WithoutCancel(ctx), client.Name{}, client.Databases, name.Database)))
+}
+
+func ignoreNotFound(err error) error {
+	if client.Is(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (b *benchCommand) make(ctx context.Context, c *client.Client, name client.Name) error {
+	if err := c.Create(ctx, client.Name{}, client.Databases, idBody(name.Database), nil); err != nil {
+		return err
+	}
+	definition := `{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}`
+	return c.Create(ctx, client.Name{Database: name.Database}, client.Containers, []byte(definition), nil)
+}
+
+// measure runs the measurements and prints a line for each.
+func (b *benchCommand) measure(ctx context.Context, c *client.Client, name client.Name) error {
+	pad := strings.Repeat("x", max(0, int(b.Bytes)-100))
+	item := func(i int64) (id string, key value.PartitionKey, body []byte) {
+		id, pk := fmt.Sprint(i), fmt.Sprint("p", i%benchKeys)
+		return id, value.PartitionKey{value.String(pk)}, fmt.Appendf(nil, `{"id":"%s","pk":"%s","n":%d,"even":%t,"ttl":%d,"pad":"%s"}`, id, pk, i, i%2 == 0, b.TTL, pad)
+	}
+	var made, gone atomic.Int64
+	some := func() int64 { return 1 + rand.Int64N(max(made.Load(), 1)) }
+	query := []byte(`{"query":"SELECT c.id, c.n FROM c WHERE c.n >= 0 ORDER BY c.n OFFSET 0 LIMIT 10","parameters":[]}`)
+	rows := [][]string{{"", "A SECOND", "MEAN", "HALF", "99 %", "99.9 %", "RU"}}
+	for _, m := range []struct {
+		what string
+		do   func(context.Context) (*client.Answer, error)
+	}{
+		{"create", func(ctx context.Context) (*client.Answer, error) {
+			_, key, body := item(made.Add(1))
+			return c.WriteItem(ctx, name, body, key, client.Create)
+		}},
+		{"read", func(ctx context.Context) (*client.Answer, error) {
+			id, key, _ := item(some())
+			return c.ReadItem(ctx, name, id, key)
+		}},
+		{"replace", func(ctx context.Context) (*client.Answer, error) {
+			_, key, body := item(some())
+			return c.WriteItem(ctx, name, body, key, client.Upsert)
+		}},
+		{"query", func(ctx context.Context) (*client.Answer, error) {
+			_, key, _ := item(some())
+			return c.Query(ctx, name, query, client.Page{Key: key, MaxItems: 10})
+		}},
+		{"delete", func(ctx context.Context) (*client.Answer, error) {
+			next := gone.Add(1)
+			if next > made.Load() {
+				return nil, errNoMore
+			}
+			id, key, _ := item(next)
+			return c.DeleteItem(ctx, name, id, key)
+		}},
+	} {
+		fmt.Fprintf(os.Stderr, "measuring %s for %d s\n", m.what, b.Seconds)
+		row, err := b.drive(ctx, m.do)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.what, err)
+		}
+		rows = append(rows, append([]string{m.what}, row...))
+	}
+	table(os.Stdout, "lrrrrrr", rows)
+	return nil
+}
+
+// errNoMore: everything is deleted.
+var errNoMore = errors.New("there are no more items")
+
+// drive repeats a request over all connections, and returns the figures.
+func (b *benchCommand) drive(ctx context.Context, do func(context.Context) (*client.Answer, error)) ([]string, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := time.Duration(b.Seconds) * time.Second
+	latencies := make([][]time.Duration, b.Connections)
+	var charge, count atomic.Int64 // hundredths
+	began := time.Now()
+	var wait sync.WaitGroup
+	for w := range b.Connections {
+		wait.Go(func() {
+			for time.Since(began) < limit && ctx.Err() == nil {
+				at := time.Now()
+				a, err := do(ctx)
+				if errors.Is(err, errNoMore) {
+					return
+				}
+				if err != nil {
+					cancel(err)
+					return
+				}
+				if len(latencies[w]) < benchWatch {
+					latencies[w] = append(latencies[w], time.Since(at))
+				}
+				charge.Add(int64(a.Charge() * 100))
+				count.Add(1)
+			}
+		})
+	}
+	wait.Wait()
+	took := time.Since(began)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(latencies...)
+	if len(all) == 0 {
+		return nil, errors.New("nothing was measured")
+	}
+	slices.Sort(all)
+	var sum time.Duration
+	for _, l := range all {
+		sum += l
+	}
+	at := func(share float64) string { return milliseconds(all[min(int(share*float64(len(all))), len(all)-1)]) }
+	n := count.Load()
+	return []string{
+		grouped(int64(float64(n) / took.Seconds())), milliseconds(sum / time.Duration(len(all))), at(0.5), at(0.99), at(0.999),
+		fmt.Sprintf("%.2f", float64(charge.Load())/100/float64(n)),
+	}, nil
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1000) }
