@@ -94,11 +94,16 @@ func options(name string) []kong.Option {
 }
 
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command, as in mayfly help ttl events."`
+	Command  []string `arg:"" optional:"" help:"The command, as in mayfly help ttl events."`
+	Markdown bool     `help:"Print all commands and settings as one page of Markdown."`
 }
 
 // Run prints the help of a command, and ends the process.
 func (h *helpCommand) Run(k *kong.Kong) error {
+	if h.Markdown {
+		_, err := fmt.Fprint(k.Stdout, reference(k.Model))
+		return err
+	}
 	_, err := k.Parse(append(slices.Clone(h.Command), "--help"))
 	k.FatalIfErrorf(err)
 	return nil
