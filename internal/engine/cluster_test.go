@@ -213,7 +213,7 @@ func (ns *nodes) owners(c *catalog.Container) map[string]int {
 	for name, e := range ns.all {
 		e.mu.RLock()
 		for i := range c.Ranges {
-			if p := e.mu.open[partitionID{c.RID, i}]; p != nil && !p.Closed() {
+			if p := e.mu.open[partitionID{c.RID, c.Ranges[i].ID}]; p != nil && !p.Closed() {
 				all[name]++
 			}
 		}

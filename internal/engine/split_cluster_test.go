@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A partition of a cluster is split twice, by a node that need not own it, while clients of all
+// nodes write and read, and partitions move. Nothing that was acknowledged is lost, and every node
+// finds all of it.
+func TestSplitInACluster(t *testing.T) {
+	ns := newNodes(t)
+	ns.settled = 100 * time.Millisecond // partitions move
+	ns.begin("a", "b", "c")
+	ns.container("c", "null", 1)
+	names := []string{"a", "b", "c"}
+	var stop atomic.Bool
+	var writing sync.WaitGroup
+	var written [3]int
+	for n, at := range names {
+		writing.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				if _, err := ns.put(at, "c", fmt.Sprint("key ", i%60), fmt.Sprint(at, i), ""); err != nil {
+					t.Errorf("write %d at %s: %v", i, at, err)
+					return
+				}
+				written[n] = i + 1
+				if _, err := ns.read(names[i%3], "c", fmt.Sprint("key ", i%60), fmt.Sprint(at, i)); err != nil {
+					t.Errorf("read %d of %s at %s: %v", i, at, names[i%3], err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	// split splits a range, again if its partition moves in between, and returns a new range.
+	split := func(at, id string) string {
+		t.Helper()
+		e := ns.all[at]
+		for tries := 0; ; tries++ {
+			if err := e.Moment(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.Container("d", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = e.SplitRange(t.Context(), c, id); err != nil && tries > 50 {
+				t.Fatal(err)
+			}
+			for err == nil {
+				last, found, failed := e.SplitStatus(t.Context(), c)
+				if failed != nil || !found {
+					t.Fatalf("the split is %+v, %v", last, failed)
+				}
+				if last.State == SplitDone {
+					return last.Ranges[1]
+				}
+				if last.State == SplitFailed {
+					t.Logf("the split failed: %s", last.Error)
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	time.Sleep(200 * time.Millisecond)
+	id := split("b", "0")
+	split("c", id)
+	stop.Store(true)
+	writing.Wait()
+	for n, at := range names {
+		if written[n] == 0 {
+			t.Errorf("nothing was written at %s", at)
+		}
+		for i := range written[n] {
+			if _, err := ns.read(names[i%3], "c", fmt.Sprint("key ", i%60), fmt.Sprint(at, i)); err != nil {
+				t.Fatalf("%s%d, at %s: %v", at, i, names[i%3], err)
+			}
+		}
+	}
+	c, err := ns.all["a"].Container("d", "c")
+	if err != nil || len(c.Ranges) != 3 {
+		t.Fatalf("there are %d ranges, %v", len(c.Ranges), err)
+	}
+}
