@@ -7,6 +7,7 @@ package mayfly
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,7 @@ func TestExplorerOfAMillionItems(t *testing.T) {
 	if os.Getenv("MAYFLY_LONG") == "" {
 		t.Skip("SKIPPED: it takes minutes; MAYFLY_LONG=1 runs it")
 	}
-	b, s := openExplorer(t, Options{}, `{"id":"carts","partitionKey":{"paths":["/customer"],"version":2},"defaultTtl":86400,"indexingPolicy":{"indexingMode":"none"}}`)
+	b, s := openExplorer(t, Options{}, `{"id":"carts","partitionKey":{"paths":["/customer"],"version":2},"defaultTtl":86400,"indexingPolicy":{"indexingMode":"consistent","includedPaths":[{"path":"/price/?"}],"excludedPaths":[{"path":"/*"}]}}`)
 	const batch, writers = 100, 4
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -75,28 +76,27 @@ func TestExplorerOfAMillionItems(t *testing.T) {
 	wg.Wait()
 
 	// From the moment that the view is asked for, to a drawn row.
-	var best float64
+	var firsts []float64
 	for range 5 {
 		b.goTo("#/connect")
 		b.shows("The endpoint is")
 		ms := b.eval(`new Promise(done => { const began = performance.now(); location.hash = "#/shop/carts/items";
 			const look = () => document.querySelector(".list tbody button.link") ? requestAnimationFrame(() => done(performance.now() - began)) : requestAnimationFrame(look); look() })`).(float64)
 		t.Logf("first list after %.0f ms", ms)
-		if best == 0 || ms < best {
-			best = ms
-		}
+		firsts = append(firsts, ms)
 	}
-	if best > 300 {
-		t.Errorf("the first list took %.0f ms at best, more than 300", best)
+	slices.Sort(firsts)
+	if median := firsts[len(firsts)/2]; median > 300 {
+		t.Errorf("the first list took %.0f ms, more than 300", median)
 	}
 
 	// Scrolling, a screen with each frame; then back to the top, whose pages are gone.
-	got := b.eval(`new Promise(done => { const list = document.querySelector(".list"), until = performance.now() + 20_000; let last = performance.now(), gaps = [];
+	got := b.eval(`new Promise(done => { const list = document.querySelector(".list"), until = performance.now() + 10_000; let last = performance.now(), gaps = [];
 		const step = now => { gaps.push(now - last); last = now; list.scrollTop += 1500; now < until ? requestAnimationFrame(step) : (gaps.sort((a, b) => a - b),
 			done({frames: gaps.length, median: gaps[gaps.length >> 1], most: gaps.at(-1), slow: gaps.filter(g => g > 100).length, rows: document.querySelectorAll(".list tbody tr").length, status: document.querySelector(".bar:last-child").innerText, heap: performance.memory.usedJSHeapSize / 2 ** 20})) };
 		requestAnimationFrame(step) })`).(map[string]any)
-	t.Logf("scrolling for 20 s: %v", got)
-	if got["rows"].(float64) > 100 || got["slow"].(float64) > got["frames"].(float64)/50 {
+	t.Logf("scrolling for 10 s: %v", got)
+	if got["rows"].(float64) > 100 || got["most"].(float64) > 500 || got["slow"].(float64) > got["frames"].(float64)/20 {
 		t.Errorf("scrolling is not smooth: %v", got)
 	}
 	b.eval(`document.querySelector(".list").scrollTop = 0`)

@@ -8,6 +8,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -534,4 +535,49 @@ func TestExplorerFeed(t *testing.T) {
 	s.must(t, 201, "POST", "/dbs/shop/colls/carts/docs", `{"id":"3","customer":"ada"}`, pk("ada"))
 	b.press("Follow")
 	b.shows("write, first seen")
+}
+
+// The main pages as the documentation shows them, in light and dark, each searched by axe.
+func TestExplorerPictures(t *testing.T) {
+	b, s := openExplorer(t, Options{TestClock: true}, carts)
+	b.press("Freeze")
+	b.await(button("Release"))
+	for i := range 60 {
+		ttl := ""
+		if i%3 == 0 {
+			ttl = fmt.Sprintf(`,"ttl":%d`, 45+i*60)
+		} else if i%7 == 1 {
+			ttl = `,"ttl":-1`
+		}
+		s.must(t, 201, "POST", "/dbs/shop/colls/carts/docs", fmt.Sprintf(`{"id":"cart-%03d","customer":"ada","items":%d,"total":%d.5,"city":"%s"%s}`, i, 1+i%5, 10+7*i%90, []string{"Lisbon", "Oslo", "Kyoto"}[i%3], ttl), pk("ada"))
+	}
+	for _, dark := range []bool{false, true} {
+		b.resize(1200, 760, dark)
+		suffix := map[bool]string{false: "light", true: "dark"}[dark]
+		b.goTo("#/shop/carts/items")
+		b.shows("cart-002")
+		b.shoot("explorer-items-" + suffix)
+		b.goTo("#/shop/carts/query?q=" + url.QueryEscape("SELECT c.city, COUNT(1) AS carts, AVG(c.total) AS total\nFROM c\nWHERE c.items > @few -- more than a few\nGROUP BY c.city"))
+		b.write("Parameters", `{"@few": 2}`)
+		b.write("Partition key", "ada")
+		b.press("Run")
+		b.shows("3 rows")
+		b.shoot("explorer-query-" + suffix)
+		b.goTo("#/shop/carts/ttl")
+		b.await(`document.querySelectorAll("figure .bar-a").length > 3`)
+		b.write("Time to live to try, typed", "20m")
+		b.eval(field("Time to live to try, typed") + `.dispatchEvent(new Event("change"))`)
+		b.await(`document.querySelectorAll("figure .bar-b").length > 0`)
+		b.shoot("explorer-ttl-" + suffix)
+		b.goTo("#/shop/carts/feed")
+		b.press("Follow")
+		b.shows("write, first seen")
+		b.shoot("explorer-feed-" + suffix)
+		for hash, shows := range map[string]string{"#/": "Live items", "#/connect": "Trust the certificate", "#/metrics": "Requests a second", "#/nodes": "(first)", "#/shop//access": "There are no users.",
+			"#/shop/carts/scripts": "Stored procedures", "#/shop/carts/settings": "Definition", "#/shop/carts/transfer": "Export"} {
+			b.goTo(hash)
+			b.shows(shows)
+			b.axe(hash + " in " + suffix)
+		}
+	}
 }

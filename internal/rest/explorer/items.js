@@ -18,6 +18,7 @@ const AHEAD = 60; // rows read before they are visible
 const AT_ONCE = 4; // requests at the same time
 const FADE = 3000; // how long an expired item stays visible, in milliseconds
 const SOON = 10_000; // a countdown below this is marked
+const STILL = 150; // after which time a list stands still, in milliseconds
 const MOST_SAMPLED = 200;
 const MOST_SELECTED = 10_000;
 const PREVIEWED = 10;
@@ -26,7 +27,8 @@ const LONGEST_CELL = 300; // characters that are shown of a value
 export async function itemsView(main, ctx) {
   const { db, container, session, params } = ctx;
   const columnsKey = `columns/${db}/${container.id}`;
-  let lookingUp = 0,
+  let scrolling = 0,
+    lookingUp = 0,
     actionsDrawn = "";
   let charge = 0,
     columns = stored(columnsKey, null),
@@ -68,7 +70,7 @@ export async function itemsView(main, ctx) {
       tabIndex: 0,
       role: "region",
       "aria-label": "Items",
-      onscroll: () => requestAnimationFrame(render),
+      onscroll: scrolled,
       onkeydown: moved,
     },
     grid,
@@ -297,6 +299,16 @@ export async function itemsView(main, ctx) {
     drawActions();
   }
 
+  /** Draws what has come into view. Deadlines are asked for when the list stands still. */
+  function scrolled() {
+    clearTimeout(scrolling);
+    scrolling = setTimeout(() => {
+      scrolling = 0;
+      lookUp();
+    }, STILL);
+    requestAnimationFrame(render);
+  }
+
   /** Arrows go from item to item, the space bar selects, Enter opens. */
   function moved(e) {
     const inRow = body.contains(e.target),
@@ -406,6 +418,7 @@ export async function itemsView(main, ctx) {
 
   /** Asks the server for the exact deadlines of the rows that are drawn. */
   function lookUp() {
+    if (scrolling) return;
     while (lookingUp < AT_ONCE) {
       const item = shown.peek().find(i => i.missing === undefined && !known.has(i._rid) && !deadline(i).exact);
       if (!item || ctx.signal.aborted) return;

@@ -175,6 +175,11 @@ export async function ttlView(main, ctx) {
 
   // The forecast, and another one under a TTL that is tried.
 
+  /** What is tried, as people say it. */
+  function triedText() {
+    return tried === "off" ? "no TTL" : tried === "-1" ? "no default" : span(seconds(tried));
+  }
+
   async function drawForecast() {
     const f = await get("forecast", { count: "40" });
     const other = tried === null ? null : await get("forecast", { count: "40", interval: `${f.intervalSeconds}s`, ttl: tried });
@@ -193,7 +198,7 @@ export async function ttlView(main, ctx) {
     legend.replaceChildren(
       ...[
         el("span", { class: "a" }, `with the TTL as it is: ${count(f.later.items)} later, ${count(f.never.items)} never`),
-        other && el("span", { class: "b" }, `with ${tried}: ${count(other.later.items)} later, ${count(other.never.items)} never`),
+        other && el("span", { class: "b" }, `with ${triedText()}: ${count(other.later.items)} later, ${count(other.never.items)} never`),
       ].filter(Boolean),
     );
   }
@@ -260,7 +265,7 @@ export async function ttlView(main, ctx) {
     async function set() {
       const name = el("input", { required: true });
       const done = await ask({
-        title: `Set the default TTL to ${tried}`,
+        title: `Set the default TTL to ${triedText()}`,
         ok: "Set it",
         danger: true,
         body: [el("p", {}, says.textContent), labelled(`Type ${container.id} to set it`, name)],
