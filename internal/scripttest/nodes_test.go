@@ -34,11 +34,10 @@ func (n *overNodes) start() (err error) {
 	if len(regions) > 1 && !strings.Contains(regions[0], "=") {
 		return n.overHTTP.start() // only a server alone has several regions without endpoints
 	}
-	l, s, served, err := n.node("owner", regions[0])
-	if err != nil {
+	if _, n.owner, n.ownerServed, err = n.node("owner", regions[0]); err != nil {
 		return err
 	}
-	n.owner, n.ownerServed = s, served
+	var l net.Addr
 	if l, n.server, n.served, err = n.node("entry", regions[len(regions)-1]); err != nil {
 		return err
 	}
