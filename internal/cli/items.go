@@ -304,21 +304,30 @@ func (p *putCommand) write(ctx context.Context, c *client.Client) error {
 	if p.Item == "" {
 		return nil
 	}
+	done, err := p.writeItem(ctx, c)
+	if err == nil {
+		fmt.Fprintln(os.Stderr, done)
+	}
+	return err
+}
+
+// writeItem writes the item, and returns what was done.
+func (p *putCommand) writeItem(ctx context.Context, c *client.Client) (done string, err error) {
 	raw, err := readItem(p.Item)
 	if err != nil {
-		return err
+		return "", err
 	}
 	o, err := value.ParseObject(raw)
 	if err != nil {
-		return fmt.Errorf("the item is no JSON object: %w", err)
+		return "", fmt.Errorf("the item is no JSON object: %w", err)
 	}
 	of, err := c.Container(ctx, client.Name{Database: p.Database, Container: p.Container})
 	if err != nil {
-		return err
+		return "", err
 	}
 	key, err := of.KeyOf(o)
 	if err != nil {
-		return err
+		return "", err
 	}
 	way := client.Upsert
 	if p.New {
@@ -326,14 +335,13 @@ func (p *putCommand) write(ctx context.Context, c *client.Client) error {
 	}
 	a, err := c.WriteItem(ctx, of.Name, raw, key, way)
 	if err != nil {
-		return err
+		return "", err
 	}
-	done := "replaced"
+	done = "replaced"
 	if a.Status == http.StatusCreated {
 		done = "created"
 	}
-	fmt.Fprintf(os.Stderr, "%s the item %s, for %.2f RU\n", done, plain(client.ID(raw)), a.Charge())
-	return nil
+	return fmt.Sprintf("%s the item %s, for %.2f RU", done, plain(client.ID(raw)), a.Charge()), nil
 }
 
 // makeContainer makes the database and the container, if they are not there.

@@ -20,28 +20,31 @@ import (
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
 
-	Serve    serveCommand    `cmd:"" default:"withargs" help:"Serve clients (the default)."`
-	Check    checkCommand    `cmd:"" help:"Check the data of a stopped server."`
-	Copy     copyCommand     `cmd:"" help:"Copy all data to another directory or storage engine."`
-	Cert     certCommand     `cmd:"" help:"Print the certificate for clients to trust."`
-	Clock    clockCommand    `cmd:"" help:"Show, move or correct the time of a server."`
-	Explorer explorerCommand `cmd:"" help:"Print a link that opens a running server in a browser, signed in. It works once."`
-	TTL      ttlCommand      `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
-	Cluster  clusterCommand  `cmd:"" help:"Show or change the nodes of a cluster."`
-	Query    queryCommand    `cmd:"" help:"Run a query."`
-	Get      getCommand      `cmd:"" help:"Print an item, or the definition of a container or database."`
-	Put      putCommand      `cmd:"" help:"Write an item, or make a container or database."`
-	Rm       rmCommand       `cmd:"" help:"Delete an item, a container or a database."`
-	Ls       lsCommand       `cmd:"" help:"List databases, containers or items."`
-	Export   exportCommand   `cmd:"" help:"Write items to a file, or containers with their definitions to a directory."`
-	Import   importCommand   `cmd:"" help:"Read items from a file, or containers from a directory or from another account."`
-	Backup   backupCommand   `cmd:"" help:"Back up a running server."`
-	Restore  restoreCommand  `cmd:"" help:"Make a directory of data from a backup."`
-	Doctor   doctorCommand   `cmd:"" help:"Find out why a server or its clients do not work: port, key, certificate, clock, disk, memory."`
-	Bench    benchCommand    `cmd:"" help:"Measure a running server."`
-	Health   healthCommand   `cmd:"" help:"Is a running server ready? For checks of containers: fails if it is not."`
-	Help     helpCommand     `cmd:"" help:"Show help for a command."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Serve      serveCommand      `cmd:"" default:"withargs" help:"Serve clients (the default)."`
+	Check      checkCommand      `cmd:"" help:"Check the data of a stopped server."`
+	Copy       copyCommand       `cmd:"" help:"Copy all data to another directory or storage engine."`
+	Cert       certCommand       `cmd:"" help:"Print the certificate for clients to trust."`
+	Clock      clockCommand      `cmd:"" help:"Show, move or correct the time of a server."`
+	Explorer   explorerCommand   `cmd:"" help:"Print a link that opens a running server in a browser, signed in. It works once."`
+	TTL        ttlCommand        `cmd:"" name:"ttl" help:"Show what expires in a running server, when and why, and control purge."`
+	Cluster    clusterCommand    `cmd:"" help:"Show or change the nodes of a cluster."`
+	Query      queryCommand      `cmd:"" help:"Run a query."`
+	Get        getCommand        `cmd:"" help:"Print an item, or the definition of a container or database."`
+	Put        putCommand        `cmd:"" help:"Write an item, or make a container or database."`
+	Rm         rmCommand         `cmd:"" help:"Delete an item, a container or a database."`
+	Ls         lsCommand         `cmd:"" help:"List databases, containers or items."`
+	Export     exportCommand     `cmd:"" help:"Write items to a file, or containers with their definitions to a directory."`
+	Import     importCommand     `cmd:"" help:"Read items from a file, or containers from a directory or from another account."`
+	Backup     backupCommand     `cmd:"" help:"Back up a running server."`
+	Restore    restoreCommand    `cmd:"" help:"Make a directory of data from a backup."`
+	Doctor     doctorCommand     `cmd:"" help:"Find out why a server or its clients do not work: port, key, certificate, clock, disk, memory."`
+	Bench      benchCommand      `cmd:"" help:"Measure a running server."`
+	Shell      shellCommand      `cmd:"" help:"Run queries and commands one after the other, with history and completion."`
+	Man        manCommand        `cmd:"" help:"Print manual pages."`
+	Completion completionCommand `cmd:"" help:"Print the completion of a shell."`
+	Health     healthCommand     `cmd:"" help:"Is a running server ready? For checks of containers: fails if it is not."`
+	Help       helpCommand       `cmd:"" help:"Show help for a command."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 const description = `A document database that forgets on time. It speaks the REST protocol of Azure Cosmos DB for NoSQL.
