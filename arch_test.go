@@ -93,6 +93,7 @@ var wallClock = map[string]string{
 	"internal/kv/pebblekv":         "the engine's time is the machine's",
 	"internal/kv/pgkv":             "limits of connections; the engine's time is the server's",
 	"internal/kv/kvtest":           "the engine's time is the machine's, unless a test sets it",
+	"internal/api":                 "lines in the log are limited in rate",
 	"internal/store":               "clients that were answered are awaited for a moment",
 	"internal/cluster":             "other nodes are watched by this node's own watch, which costs availability only",
 	"internal/engine":              "throughput is a rate of real time, not of the database's",
@@ -230,7 +231,7 @@ func TestImportsOfTheLibraryHaveNoSharedEngine(t *testing.T) {
 var headerName = regexp.MustCompile(`^"(?i:x-ms-[a-z0-9-]+)"$`)
 
 // ofHTTP are the packages that speak HTTP, as a server or as a client.
-var ofHTTP = []string{"internal/rest", "internal/scripttest", "internal/client", "internal/transfer"}
+var ofHTTP = []string{"internal/rest", "internal/scripttest", "internal/client", "internal/transfer", "internal/cli"}
 
 // HTTP is one transport of several: the packages below it neither import it nor name its
 // headers.

@@ -25,6 +25,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -128,8 +129,37 @@ type process struct {
 	greeting   string // its output, up to the connection string
 	later      string // its output after that; to be read only after it has ended
 	connection string // the connection string in greeting
-	stderr     *bytes.Buffer
+	stderr     *journal
 	ended      chan error
+}
+
+// journal is what a running server has written to standard error.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// await waits until the text is there, for a while, and returns all.
+func (j *journal) await(text string) string {
+	for range 1000 {
+		if strings.Contains(j.String(), text) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return j.String()
 }
 
 var listens = regexp.MustCompile(`listens on http://(\S+) and https://(\S+), data in (.*)`)
@@ -142,7 +172,7 @@ func (b binary) start(t testing.TB, env []string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: c, stderr: &bytes.Buffer{}, ended: make(chan error, 1)}
+	p := &process{cmd: c, stderr: &journal{}, ended: make(chan error, 1)}
 	c.Stderr = p.stderr
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -459,10 +489,10 @@ func testCertificate(t *testing.T, b binary) {
 	if _, err := tls.Dial("tcp", p.addr, &tls.Config{ServerName: "db.example"}); err == nil {
 		t.Error("a client that trusts nothing has connected")
 	}
-	p.stop(t, os.Interrupt)
-	if log := p.stderr.String(); !strings.Contains(log, "a client does not trust the certificate") || !strings.Contains(log, "emulator.pem") || !strings.Contains(log, "db.example") {
+	if log := p.stderr.await("a client does not trust the certificate"); !strings.Contains(log, "emulator.pem") || !strings.Contains(log, "db.example") {
 		t.Errorf("the log does not say what to do about that: %s", log)
 	}
+	p.stop(t, os.Interrupt)
 	b.fails(t, nil, "is it running?", "cert", "--endpoint=http://"+p.addr)
 	b.fails(t, nil, "give both", "serve", anyPort, "--memory", "--tls-cert=x")
 }

@@ -81,7 +81,8 @@ func sentence(body []byte) string {
 		}
 		sentences = append(sentences, text)
 	}
-	return clip(strings.Join(sentences, " "))
+	// Some have what the server signed, which has several lines.
+	return clip(strings.ReplaceAll(strings.Join(sentences, " "), "\n", `\n`))
 }
 
 func clip(text string) string {
