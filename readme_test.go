@@ -3,19 +3,24 @@
 package mayfly
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The programs in the README are those that test/compat runs with the real SDKs.
+// The programs in the README, and for the same SDKs on the page to start with, are those that test/compat runs with the real SDKs.
 func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
-	readme := read(t, "README.md")
-	for _, name := range []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"} {
-		_, program, _ := strings.Cut(read(t, name), "\n") // without the licence line
-		if !strings.Contains(readme, strings.TrimSpace(program)) {
-			t.Errorf("README.md does not show %s as it is", name)
+	for _, page := range []string{"README.md", "docs/start.md"} {
+		text := read(t, page)
+		for _, name := range []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"} {
+			_, program, _ := strings.Cut(read(t, name), "\n") // without the licence line
+			if !strings.Contains(text, strings.TrimSpace(program)) {
+				t.Errorf("%s does not show %s as it is", page, name)
+			}
 		}
 	}
 }
@@ -51,6 +56,64 @@ func TestCompatNamesTheVersions(t *testing.T) {
 		if !strings.Contains(page, "| "+words+" |") {
 			t.Errorf("test/compat/README.md does not name %s", words)
 		}
+	}
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// headings returns the names that the headings of a page have in links to them.
+func headings(page string) map[string]bool {
+	names := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		name := strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")
+		first := name
+		for n := 1; names[name]; n++ {
+			name = fmt.Sprintf("%s-%d", first, n)
+		}
+		names[name] = true
+	}
+	return names
+}
+
+// Every link within the project leads to a file that is there, and to a heading that it has;
+// and the index of the pages leads to each of them.
+func TestReadmeAndDocsLinkToWhatThereIs(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("there are no pages: %v", err)
+	}
+	linked := map[string][]string{} // what each page links to
+	for _, page := range append(pages, "README.md") {
+		text := read(t, page)
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			name, anchor, _ := strings.Cut(l[1], "#")
+			file := page
+			if name != "" {
+				file = filepath.Join(filepath.Dir(page), name)
+			}
+			linked[page] = append(linked[page], file)
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s: %v", page, l[1], err)
+			} else if anchor != "" && !headings(read(t, file))[anchor] {
+				t.Errorf("%s links to %s, and there is no such heading", page, l[1])
+			}
+		}
+	}
+	for _, page := range pages {
+		if page != "docs/README.md" && !slices.Contains(linked["docs/README.md"], page) {
+			t.Errorf("docs/README.md does not link to %s", page)
+		}
+	}
+	if !slices.Contains(linked["README.md"], "docs/README.md") {
+		t.Error("README.md does not link to docs/README.md")
 	}
 }
 
