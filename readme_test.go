@@ -12,11 +12,16 @@ import (
 	"testing"
 )
 
-// The programs in the README, and for the same SDKs on the page to start with, are those that test/compat runs with the real SDKs.
+// The programs in the README, and on the page to start with, are those that test/compat runs
+// with the real SDKs, or compiles.
 func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
-	for _, page := range []string{"README.md", "docs/start.md"} {
+	both := []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"}
+	for page, programs := range map[string][]string{
+		"README.md":     both,
+		"docs/start.md": append(both, "test/compat/python/example.py", "test/compat/java/Example.java"),
+	} {
 		text := read(t, page)
-		for _, name := range []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"} {
+		for _, name := range programs {
 			_, program, _ := strings.Cut(read(t, name), "\n") // without the licence line
 			if !strings.Contains(text, strings.TrimSpace(program)) {
 				t.Errorf("%s does not show %s as it is", page, name)
