@@ -430,7 +430,7 @@ func TestExplorerServerAndAccess(t *testing.T) {
 	b.shows("(first)")
 	b.shoot("nodes")
 	b.press("Connect")
-	for language, has := range map[string]string{"Rust": "azure_data_cosmos", "Java": "gatewayMode", ".NET": "ConnectionMode.Gateway", "Go": "azcosmos", "Python": "connection_verify", "curl": "--cacert", "JavaScript": "NODE_EXTRA_CA_CERTS"} {
+	for language, has := range map[string]string{"Rust": "azure_data_cosmos", "Java": "trustStore", ".NET": "SSL_CERT_FILE", "Go": "azcosmos", "Python": "connection_verify", "curl": "--cacert", "JavaScript": "NODE_EXTRA_CA_CERTS"} {
 		b.choose("Language", language)
 		b.shows(has)
 	}

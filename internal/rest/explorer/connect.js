@@ -8,8 +8,9 @@ const local = () => /^(localhost|127\.|\[::1\])/.test(location.host);
 const secure = () => `https://${local() ? `localhost${location.port ? `:${location.port}` : ""}` : location.host}/`;
 
 /**
- * Each program: how to get the SDK, the code, and how it trusts the certificate.
- * @type {Record<string, {get: string, code: (at: string) => string, trust: string}>}
+ * Each program: how to get the SDK, the code, how it trusts the certificate, and whether its SDK
+ * always encrypts.
+ * @type {Record<string, {get: string, code: (at: string) => string, trust: string, encrypted?: boolean}>}
  */
 const programs = {
   JavaScript: {
@@ -48,11 +49,11 @@ _, err = carts.CreateItem(ctx, azcosmos.NewPartitionKeyString("ada"),
     trust: "SSL_CERT_FILE=mayfly.pem go run .   # on Linux; elsewhere add it to the system",
   },
   Java: {
+    encrypted: true, // direct mode is, and in gateway mode the SDK insists on it
     get: "<dependency><groupId>com.azure</groupId><artifactId>azure-cosmos</artifactId>…</dependency>",
     code: at => `CosmosClient client = new CosmosClientBuilder()
     .endpoint("${at}")
     .key(System.getenv("MAYFLY_KEY"))
-    .gatewayMode()
     .buildClient();
 client.createDatabaseIfNotExists("shop");
 CosmosContainerProperties carts = new CosmosContainerProperties("carts", "/customer");
@@ -62,9 +63,9 @@ client.getDatabase("shop").createContainerIfNotExists(carts);`,
 java -Djavax.net.ssl.trustStore=mayfly.p12 -Djavax.net.ssl.trustStorePassword=trusted …`,
   },
   ".NET": {
+    encrypted: true, // direct mode is
     get: "dotnet add package Microsoft.Azure.Cosmos",
-    code: at => `var client = new CosmosClient("${at}", Environment.GetEnvironmentVariable("MAYFLY_KEY"),
-    new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway });
+    code: at => `var client = new CosmosClient("${at}", Environment.GetEnvironmentVariable("MAYFLY_KEY"));
 Database shop = await client.CreateDatabaseIfNotExistsAsync("shop");
 Container carts = await shop.CreateContainerIfNotExistsAsync(
     new ContainerProperties("carts", "/customer") { DefaultTimeToLive = 3600 });
@@ -121,7 +122,7 @@ export function connectView(main, { session, params, remember }) {
 
   function show() {
     const p = programs[choose.value],
-      plain = over.value === "http";
+      plain = over.value === "http" && !p.encrypted;
     const text = p.code(plain ? `http://${location.host}/` : secure());
     code.textContent = plain ? text.replace(', connection_verify="mayfly.pem"', "").replace("--cacert mayfly.pem ", "") : text;
     get.replaceChildren(...(p.get ? [el("code", {}, p.get)] : []));
