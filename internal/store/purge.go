@@ -360,10 +360,10 @@ func (w *writer) unchanged(lsn uint64, c *current) (bool, error) {
 		return true, nil
 	}
 	// The item has changed unless its feed row is still there, since every write and touch
-	// moves it.
+	// moves it. A touch that the change feed does not show leaves a row behind, which says so.
 	w.key = w.p.prefix.appendFeedKey(w.key[:0], c.header.at())
-	_, found, err := w.view.snap.Get(w.key)
-	return found, err
+	row, found, err := rowAt(w.view.snap, w.key, parseFeedRow)
+	return found && row.kind != kindMoved, err
 }
 
 // removeVictims removes the items: long runs of adjacent ones by range, the others row by

@@ -57,6 +57,44 @@ func TestATouchIsNoChangeToADraft(t *testing.T) {
 	}
 }
 
+// An item that was touched after it was planned to be purged has changed: it lives on.
+func TestATouchedItemHasChanged(t *testing.T) {
+	for name, more := range map[string]string{
+		"a touch that the change feed does not show": "",
+		"a touch that it shows":                      `,"slidingTtlInChangeFeed":true`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":10`+more+`}`)
+			f.put("a", "")
+			f.advance(time.Second)
+			k := f.key("k", "a")
+			var planned current
+			inLoop := func(do func(w *writer) error) {
+				t.Helper()
+				_, err := f.p.submit(context.Background(), &job{task: &task{do: do}})
+				f.must(err)
+			}
+			inLoop(func(w *writer) (err error) {
+				planned, err = w.current(appendIdentity(nil, k.EPK, k.PartitionKey, k.ID))
+				return err
+			})
+			lsn := f.p.LSN()
+			for touches := range 3 {
+				var same bool
+				inLoop(func(w *writer) (err error) {
+					same, err = w.unchanged(lsn, &planned)
+					return err
+				})
+				if same != (touches == 0) {
+					t.Errorf("after %d touches: unchanged is %v", touches, same)
+				}
+				f.advance(time.Second)
+				f.slide("a")
+			}
+		})
+	}
+}
+
 // Touched items are purged on time, among others that were not touched, in both orders.
 func TestPurgeOfTouchedItems(t *testing.T) {
 	f := newFixture(t, `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":10}`)
