@@ -6,12 +6,15 @@
 // reads rows, except in the check at the end of every script: all rows of the data must
 // agree with each other.
 //
-// Every script runs four times, with the same output: in process, with the handler called
-// directly; in process, with four physical partitions in every container; over HTTPS
-// against a server on disk; and over direct mode against such a server. Those of TTL run over
-// HTTP/2 too, and all of them if MAYFLY_LONG is set. Where PostgreSQL is installed they run on
-// it too: some, and all of them if MAYFLY_REQUIRE_POSTGRES is set. `go test -rewrite` writes the present
-// output into the scripts: review the difference like code.
+// Every script runs three times, with the same output: in process, with the handler called
+// directly; in process, with four physical partitions in every container; and over HTTPS
+// against a server on disk. Those of TTL run over direct mode and HTTP/2 too, and on two nodes
+// of a cluster, through the one that owns nothing; all of them if MAYFLY_TRANSPORTS or
+// MAYFLY_LONG is set. Where PostgreSQL is installed scripts run on it too:
+// some, and all of them if MAYFLY_REQUIRE_POSTGRES is set. Scripts that move the machine's
+// clocks or lose what was not durable run in process only, and -v names them where they are
+// left out. `go test -rewrite` writes the present output into the scripts: review the
+// difference like code.
 //
 // A script begins with a comment that says what it shows. Before its first directive there
 // are a new server with a database "db", and a test clock that stands at

@@ -7,16 +7,23 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/mayflydb/mayfly"
+	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
+
+// errAlone: only a server alone has several regions without endpoints.
+var errAlone = errors.New("the script is about a server alone")
+
+// entryNode is the node that clients use.
+const entryNode = "entry"
 
 // overNodes is two nodes of a cluster. Clients use the one that owns nothing, so that each
 // request for items is passed on to the other.
@@ -32,13 +39,13 @@ type overNodes struct {
 func (n *overNodes) start() (err error) {
 	regions := n.setup.account().Regions
 	if len(regions) > 1 && !strings.Contains(regions[0], "=") {
-		return n.overHTTP.start() // only a server alone has several regions without endpoints
+		return errAlone
 	}
 	if _, n.owner, n.ownerServed, err = n.node("owner", regions[0]); err != nil {
 		return err
 	}
 	var l net.Addr
-	if l, n.server, n.served, err = n.node("entry", regions[len(regions)-1]); err != nil {
+	if l, n.server, n.served, err = n.node(entryNode, regions[len(regions)-1]); err != nil {
 		return err
 	}
 	db, err := n.another()
@@ -56,7 +63,7 @@ func (n *overNodes) start() (err error) {
 	n.base = "https://" + l.String()
 	n.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}
 	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
-	if a, err := n.send("POST", "/_mayfly/cluster", header, []byte(`{"drain":"entry"}`)); err != nil || a.status != http.StatusOK {
+	if a, err := n.send("POST", "/_mayfly/cluster", header, []byte(`{"drain":"`+entryNode+`"}`)); err != nil || a.status != http.StatusOK {
 		return fmt.Errorf("drain the node that clients use: status %d, %w: %s", a.status, err, a.body)
 	}
 	return nil
@@ -91,11 +98,34 @@ func (n *overNodes) node(name, region string) (net.Addr, *mayfly.Server, chan er
 	return l.Addr(), s, served, nil
 }
 
-func (n *overNodes) stop() error {
-	err := n.overHTTP.stop()
-	if n.owner == nil {
+// bystander returns an error unless the node that clients use has claimed no partition since
+// it started, so that all requests for items were passed on.
+func (n *overNodes) bystander() error {
+	if n.server == nil {
+		return nil
+	}
+	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
+	a, err := n.send("GET", "/_mayfly/cluster", header, nil)
+	if err != nil {
 		return err
 	}
+	var s engine.ClusterStatus
+	if err := json.Unmarshal(a.body, &s); err != nil {
+		return fmt.Errorf("%w: %s", err, a.body)
+	}
+	for _, node := range s.Nodes {
+		if node.Name == entryNode && node.Answers && node.Partitions == 0 && node.Claims == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the node that clients use should have claimed nothing: %s", a.body)
+}
+
+func (n *overNodes) stop() error {
+	if n.owner == nil {
+		return nil
+	}
+	err := errors.Join(n.bystander(), n.overHTTP.stop())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	err = errors.Join(err, n.owner.Shutdown(ctx), <-n.ownerServed, n.owner.Close())
@@ -104,16 +134,8 @@ func (n *overNodes) stop() error {
 }
 
 func (n *overNodes) check() (problems []string, err error) {
-	alone := n.owner == nil
 	if err := n.stop(); err != nil {
 		return nil, err
-	}
-	if alone {
-		report, err := mayfly.Check(n.dir, io.Discard)
-		if err != nil {
-			return nil, err
-		}
-		return report.Problems, n.start()
 	}
 	db, err := n.another()
 	if err != nil {
