@@ -43,6 +43,7 @@ func main() {
 		allowance = flag.Duration("busy", 2*time.Second, "what is added to the limits for the return of service, on a busy machine")
 		seed      = flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses the requests and the faults, though not what the machine makes of them")
 		sizes     = flag.Int("sizes", 0, "measure what open partitions take instead, on a node with so many `connections` at most")
+		costs     = flag.Bool("costs", false, "measure what requests cost instead: processor time and round trips")
 	)
 	flag.Parse()
 	if *binary == "" || *logs == "" || flag.NArg() > 0 {
@@ -55,6 +56,9 @@ func main() {
 	run := func() error { return t.run(*length) }
 	if *sizes > 0 {
 		run = func() error { return t.measure(*sizes) }
+	}
+	if *costs {
+		run = t.costs
 	}
 	err := run()
 	if errors.Is(err, errAbsent) && os.Getenv("MAYFLY_REQUIRE_POSTGRES") == "" && os.Getenv("CI") == "" {

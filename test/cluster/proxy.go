@@ -6,6 +6,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type proxy struct {
 	l     net.Listener
 	link  link
 	delay time.Duration
+	tap   func() io.Writer // for each connection, told what its client sends; or nil
 	conns map[*passage]struct{}
 	over  bool
 }
@@ -79,6 +81,13 @@ func (p *proxy) accept(l net.Listener) {
 		}
 		go p.pass(client)
 	}
+}
+
+// watch has a tap told what the clients of later connections send.
+func (p *proxy) watch(tap func() io.Writer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tap = tap
 }
 
 // set changes the link.
@@ -146,10 +155,14 @@ func (p *proxy) pass(client net.Conn) {
 	p.mu.Lock()
 	broken = p.link == cut || p.link == refused
 	p.conns[c] = struct{}{}
+	var from io.Reader = client
+	if p.tap != nil {
+		from = io.TeeReader(client, p.tap())
+	}
 	p.mu.Unlock()
 	if !broken {
 		var halves sync.WaitGroup
-		halves.Go(func() { p.copy(c, client, server, mute) })
+		halves.Go(func() { p.copy(c, from, server, mute) })
 		halves.Go(func() { p.copy(c, server, client, deaf) })
 		halves.Wait()
 	}
@@ -161,7 +174,7 @@ func (p *proxy) pass(client net.Conn) {
 
 // copy passes one direction of a connection on. What comes while the link loses this
 // direction is lost.
-func (p *proxy) copy(c *passage, from, to net.Conn, loses link) {
+func (p *proxy) copy(c *passage, from io.Reader, to io.Writer, loses link) {
 	defer c.abort()
 	b := make([]byte, proxyBuffer)
 	for {

@@ -149,33 +149,46 @@ func memoryOf(pid int) (bytes int64, err error) {
 
 // memory returns the memory of all processes of PostgreSQL.
 func (p *postgres) memory() (bytes int64, err error) {
-	text, err := os.ReadFile(filepath.Join(p.dir, "data", "postmaster.pid"))
+	parent, children, err := p.processes()
 	if err != nil {
 		return 0, err
 	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	parent, err := strconv.Atoi(first)
+	for _, pid := range append(children, parent) {
+		if n, err := memoryOf(pid); err == nil { // else it has ended
+			bytes += n
+		}
+	}
+	return bytes, nil
+}
+
+// processes returns the process that PostgreSQL was started as, and its children.
+func (p *postgres) processes() (parent int, children []int, err error) {
+	text, err := os.ReadFile(filepath.Join(p.dir, "data", "postmaster.pid"))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if parent, err = strconv.Atoi(first); err != nil {
+		return 0, nil, err
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for _, name := range stats {
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		stat, err := os.ReadFile(name)
 		if err != nil {
 			continue // it has ended
 		}
 		_, rest, _ := strings.Cut(string(stat), ") ")
-		fields := strings.Fields(rest)
-		if pid != parent && (len(fields) < 2 || fields[1] != first) {
+		if fields := strings.Fields(rest); len(fields) < 2 || fields[1] != first {
 			continue
 		}
-		if n, err := memoryOf(pid); err == nil {
-			bytes += n
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			return 0, nil, err
 		}
+		children = append(children, pid)
 	}
-	return bytes, nil
+	return parent, children, nil
 }
