@@ -68,6 +68,9 @@ type wrongSignature struct{ *Failure }
 
 func (w *wrongSignature) Unwrap() []error { return []error{w.Failure, ErrBadAuthorization} }
 
+// signedPayload begins the part of a message that shows what should have been signed.
+const signedPayload = " Server used the following payload to sign: '"
+
 // maxSignedShown is how much of the text that should have been signed is shown.
 const maxSignedShown = 1 << 10
 
@@ -76,12 +79,13 @@ const maxSignedShown = 1 << 10
 func (ks *Keys) explainSignature(p *Proof, given []byte) error {
 	text := p.appendSigned(nil, p.Link)
 	f := *ErrBadAuthorization.(*Failure)
-	f.Text += " Server used the following payload to sign: '" + strings.ToValidUTF8(string(text[:min(len(text), maxSignedShown)]), "") + "'"
+	payload := signedPayload + strings.ToValidUTF8(string(text[:min(len(text), maxSignedShown)]), "") + "'"
 	if known, err := newKey(ByKey, WellKnownKey); err == nil {
 		if want := known.sign(text); subtle.ConstantTimeCompare(given, want[:]) == 1 {
-			f.Text += ". The request is signed with the well-known key of the emulators, but this server has a key of its own"
+			f.Text += " The request is signed with the well-known key of the emulators, but this server has a key of its own."
 		}
 	}
+	f.Text += payload
 	return &wrongSignature{&f}
 }
 

@@ -3,6 +3,9 @@
 // The lines that the operator's log has about requests: refused credentials, errors of the
 // server, requests that took long, and commands that matter for security. All transports
 // report here how their requests ended. A request without a line costs a few comparisons.
+//
+// A log outlives what Mayfly erases. So unless the operator asks for all requests, no line
+// names an item: paths end before an item's id, and texts that quote the request are cut.
 
 package api
 
@@ -10,6 +13,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +35,7 @@ const (
 type Journal struct {
 	// Logger gets the lines.
 	Logger *slog.Logger
-	// All has every request get a line, without a limit.
+	// All has every request get a line, without a limit and with the ids of items.
 	All bool
 	// Slow is the duration from which a request gets a line; 0 for none.
 	Slow time.Duration
@@ -112,14 +117,14 @@ func (j *Journal) write(c *Call, kind lineKind, status int, took time.Duration) 
 			return
 		}
 	}
-	attrs := append(c.attrs(status), slog.Float64("ms", float64(took.Microseconds())/1e3))
+	attrs := append(j.attrs(c, status), slog.Float64("ms", float64(took.Microseconds())/1e3))
 	if c.failure.SubStatus != 0 {
 		attrs = append(attrs, slog.Int("substatus", c.failure.SubStatus))
 	}
 	if c.cause != nil {
 		attrs = append(attrs, slog.Any("err", c.cause))
-	} else if c.failure.Text != "" {
-		attrs = append(attrs, slog.String("text", value.Clip(c.failure.Text)))
+	} else if text := j.text(&c.failure); text != "" {
+		attrs = append(attrs, slog.String("text", value.Clip(text)))
 	}
 	if omitted > 0 {
 		attrs = append(attrs, slog.Int("omitted", omitted))
@@ -130,7 +135,7 @@ func (j *Journal) write(c *Call, kind lineKind, status int, took time.Duration) 
 // audit writes a line about a command that matters for security. There is no limit: only
 // who has a key can cause it.
 func (j *Journal) audit(c *Call, status int) {
-	attrs := append(c.attrs(status), slog.String("by", credentialNames[c.by]))
+	attrs := append(j.attrs(c, status), slog.String("by", credentialNames[c.by]))
 	if c.audited != "" {
 		attrs = append(attrs, slog.String("what", value.Clip(c.audited)))
 	} else if id := c.Request.ID; id != "" {
@@ -139,14 +144,65 @@ func (j *Journal) audit(c *Call, status int) {
 	j.Logger.LogAttrs(context.Background(), slog.LevelInfo, "audit", attrs...)
 }
 
+// text returns what a line says about a failure. Errors of a client's own requests may quote
+// an item, and a signature covers its id.
+func (j *Journal) text(f *Failure) string {
+	switch {
+	case j.All || f.Status >= 500 || f.Status == 403:
+		return f.Text
+	case f.Status == 401:
+		text, _, _ := strings.Cut(f.Text, signedPayload)
+		return text
+	}
+	return ""
+}
+
+// hidden is in the place of what a line leaves out.
+const hidden = "…"
+
+// PathWithoutItem returns the path of a request without the id of an item. Names of
+// databases and containers may be "docs" too: they are the second and the fourth segment.
+func PathWithoutItem(path string) string {
+	names := 0 // segments, without empty ones
+	for at := 0; at < len(path); {
+		segment, _, _ := strings.Cut(path[at:], "/")
+		end := at + len(segment)
+		if segment != "" {
+			names++
+		}
+		if names != 2 && names != 4 && strings.EqualFold(segment, Items.Word()) && end+1 < len(path) {
+			return path[:end+1] + hidden
+		}
+		at = end + 1
+	}
+	return path
+}
+
+// QueryWithoutItem returns the query of an address without the id and the partition key of an
+// item.
+func QueryWithoutItem(query string) string {
+	parts := strings.Split(query, "&")
+	for i, part := range parts {
+		raw, _, _ := strings.Cut(part, "=")
+		if name, err := url.QueryUnescape(raw); err != nil || name == "id" || name == "partitionKey" {
+			parts[i] = raw + "=" + hidden
+		}
+	}
+	return strings.Join(parts, "&")
+}
+
 // attrs are those of every line.
-func (c *Call) attrs(status int) []slog.Attr {
+func (j *Journal) attrs(c *Call, status int) []slog.Attr {
+	path := c.Path
+	if !j.All {
+		path = PathWithoutItem(path)
+	}
 	activity, client := c.Activity, ""
 	if c.Origin != nil {
 		activity, client = c.Origin.CameFrom()
 	}
 	attrs := append(make([]slog.Attr, 0, 12),
-		slog.String("method", c.Method), slog.String("path", value.Clip(c.Path)), slog.Int("status", status),
+		slog.String("method", c.Method), slog.String("path", value.Clip(path)), slog.Int("status", status),
 		slog.String("activity", activity), slog.String("client", client))
 	if c.Row != nil {
 		attrs = append(attrs, slog.String("operation", c.Row.Name))

@@ -125,7 +125,7 @@ func TestErrorsOfCredentials(t *testing.T) {
 	r := s.item(rntbd.Read, "a", "p", "")
 	r.Tokens = []byte(strings.Replace(string(r.Tokens), "master", "mastex", 1))
 	s.refused(c, r, 401, 0, "authorization token")
-	line := regexp.MustCompile(`level=WARN .*method=GET path=dbs/d/colls/c/docs/a status=401 activity=[-0-9a-f]{36} client=127.0.0.1:[0-9]+ operation=item_read`)
+	line := regexp.MustCompile(`level=WARN .*method=GET path=dbs/d/colls/c/docs/… status=401 activity=[-0-9a-f]{36} client=127.0.0.1:[0-9]+ operation=item_read`)
 	if !line.MatchString(log.String()) {
 		t.Errorf("the log lacks a line about the refusal: %s", log.String())
 	}

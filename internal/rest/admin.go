@@ -49,7 +49,11 @@ func (x *exchange) serveAdmin(path string) error {
 		return err
 	}
 	if x.r.Method == http.MethodPost {
-		x.Audit(by, strings.TrimSuffix(path+" "+x.r.URL.RawQuery, " "))
+		query := x.r.URL.RawQuery
+		if !x.h.service.Journal.All {
+			query = api.QueryWithoutItem(query)
+		}
+		x.Audit(by, strings.TrimSuffix(path+" "+query, " "))
 	}
 	switch {
 	case ttl:

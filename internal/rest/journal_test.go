@@ -74,7 +74,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		}
 		line := only(t, lines())
 		for name, want := range map[string]any{
-			"level": "WARN", "status": c.status, "activity": "activity-1", "client": "192.0.2.7:1234", "method": "GET", "path": "/dbs/d/colls/c/docs/i",
+			"level": "WARN", "status": c.status, "activity": "activity-1", "client": "192.0.2.7:1234", "method": "GET", "path": "/dbs/d/colls/c/docs/…",
 		} {
 			if line[name] != want {
 				t.Errorf("%s: %s is %v, want %v: %v", c.name, name, line[name], want, line)
@@ -99,6 +99,80 @@ func TestSlowRequestsAreLogged(t *testing.T) {
 	call(t, h, "GET", "/dbs/d/colls/c/docs/i", "", pk("p"), 200)
 	if got := lines(); len(got) > 0 {
 		t.Errorf("a request that took no hour is logged: %v", got)
+	}
+}
+
+// The log outlives what is erased: no line names an item, unless the operator wants all
+// requests to be logged.
+func TestLinesNameNoItem(t *testing.T) {
+	h, lines := journaled(t)
+	const item = "/dbs/d/colls/c/docs/Erased-1"
+	provoke := func(want int) string {
+		t.Helper()
+		for _, c := range []struct {
+			status int
+			send   func(*http.Request)
+		}{
+			{404, func(*http.Request) {}}, // slow
+			{401, func(r *http.Request) { r.Header.Set("Authorization", masterToken(strings.Repeat("AAAA", 11))) }},
+			{403, func(r *http.Request) {
+				date := dateText(time.Now().Add(-time.Hour))
+				r.Header.Set("x-ms-date", date)
+				r.Header.Set("Authorization", masterToken(clientSignature(t, testKey, "GET", "docs", item[1:], date, "")))
+			}},
+		} {
+			r := signedRequest(t, "GET", item, nil, pk("Erased-2"))
+			c.send(r)
+			if a := serve(h, r); a.status != c.status || c.status == 401 && !strings.Contains(string(a.body), `payload to sign: 'get\\ndocs\\ndbs/d/colls/c/docs/Erased-1`) {
+				t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
+			}
+		}
+		call(t, h, "POST", "/dbs/d/colls/c/docs", `{"id":"Erased-1","pk":"Erased-3"}`, pk("Erased-2"), 400) // slow
+		command(t, h, "POST", "/_mayfly/ttl/undelete?database=d&container=c&id=Erased-1&partitionKey=Erased-2&ttl=1h", "", 404)
+		got := lines()
+		if len(got) != want {
+			t.Errorf("%d lines, want %d: %v", len(got), want, got)
+		}
+		return strings.ToLower(fmt.Sprint(got))
+	}
+	h.service.Journal.Slow = time.Nanosecond
+	log := provoke(5)
+	if strings.Contains(log, "erased-") {
+		t.Errorf("the log names an item: %s", log)
+	}
+	for _, want := range []string{"/dbs/d/colls/c/docs/…", "check the key being used", "15 minutes from the server's", "ttl/undelete database=d&container=c&id=…&partitionkey=…&ttl=1h"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %q: %s", want, log)
+		}
+	}
+	h.service.Journal.All = true
+	log = provoke(6) // one more for the page of Mayfly's own
+	for _, want := range []string{"/dbs/d/colls/c/docs/erased-1", "payload to sign", "id=erased-1&partitionkey=erased-2"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log of all requests has no %q: %s", want, log)
+		}
+	}
+}
+
+func TestPathsWithoutItems(t *testing.T) {
+	for path, want := range map[string]string{
+		"/dbs/d/colls/c/docs/i":               "/dbs/d/colls/c/docs/…",
+		"dbs/d/colls/c/docs/i":                "dbs/d/colls/c/docs/…", // as direct mode has it
+		"//dbs/d/colls/c/DOCS/i/attachments/": "//dbs/d/colls/c/DOCS/…",
+		"/dbs/docs/colls/docs/docs/i":         "/dbs/docs/colls/docs/docs/…",
+		"/dbs/docs/colls/docs/docs":           "/dbs/docs/colls/docs/docs",
+		"/dbs/docs/colls/docs/sprocs/docs":    "/dbs/docs/colls/docs/sprocs/docs",
+		"/dbs/d/colls/c/docs/":                "/dbs/d/colls/c/docs/",
+		"/dbs/d/users/u/permissions/p":        "/dbs/d/users/u/permissions/p",
+		"/":                                   "/",
+		"":                                    "",
+	} {
+		if got := api.PathWithoutItem(path); got != want {
+			t.Errorf("%s: logged as %s, want %s", path, got, want)
+		}
+	}
+	if got := api.QueryWithoutItem("a=1&i%64=x&partitionKey=y&%zz=1"); got != "a=1&i%64=…&partitionKey=…&%zz=…" {
+		t.Errorf("logged %s", got)
 	}
 }
 
