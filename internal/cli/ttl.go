@@ -249,7 +249,10 @@ func (s ttlErase) progress(c *ttlCommand) (stop func()) {
 				if err := json.Unmarshal(body, &a); err != nil {
 					return err
 				}
-				if a.Working {
+				switch {
+				case a.Backup:
+					fmt.Fprintln(os.Stderr, "waiting for the end of a backup, which has links to old tables")
+				case a.Working:
 					fmt.Fprintf(os.Stderr, "%d tables of %s are left to rewrite\n", a.LeftTables, byteCount(int64(a.LeftBytes)))
 				}
 				return nil

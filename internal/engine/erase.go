@@ -150,6 +150,9 @@ type ErasureStatus struct {
 	ErasureLeft
 	// Working says that data is being erased now. The figures are then those of this work.
 	Working bool `json:"working"`
+	// Backup says that the work is done but for a backup that is being sent: it has links to
+	// files that the store no longer has.
+	Backup bool `json:"backup,omitempty"`
 	// Failure is why it cannot be erased now.
 	Failure string `json:"failure,omitempty"`
 	// RewrittenBytes is the size of the tables that were rewritten since the start.
@@ -208,7 +211,7 @@ func (e *Engine) Erasure() (ErasureStatus, error) {
 		}
 	}
 	if s.Working {
-		r.LeftTables, r.LeftBytes = s.Left.Tables, s.Left.Bytes
+		r.LeftTables, r.LeftBytes, r.Backup = s.Left.Tables, s.Left.Bytes, s.Left.InCheckpoint
 	}
 	return r, nil
 }

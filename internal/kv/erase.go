@@ -20,6 +20,9 @@ type Remains struct {
 	// size. Both are estimates: more may have to be rewritten with them.
 	Tables int
 	Bytes  uint64
+	// InCheckpoint says that nothing has to be rewritten any more: what is left is in a
+	// checkpoint, until that is closed.
+	InCheckpoint bool
 }
 
 // Add returns the remains of two ranges together.
@@ -29,5 +32,6 @@ func (r Remains) Add(o Remains) Remains {
 	}
 	r.Tables += o.Tables
 	r.Bytes += o.Bytes
+	r.InCheckpoint = r.InCheckpoint || o.InCheckpoint
 	return r
 }

@@ -116,13 +116,15 @@ type DB interface {
 	Far() bool
 	// Remains returns what the files of the store may still hold of data that was deleted in
 	// each of the ranges. position is that of the last commit: it never decreases, and grows
-	// with each commit. It survives a restart.
+	// with each commit. It survives a restart. While there is a checkpoint, all that was
+	// deleted since it was made counts as left.
 	Remains(ranges []Range) (position uint64, left []Remains, err error)
 	// Erase rewrites files until none of them holds anything in the ranges that was deleted
 	// by a commit which returned before Erase was called. It waits for Snapshots that were
-	// taken before, as they may show deleted rows. It calls step, which may wait, before each
-	// piece of work and while it waits itself, with what is left to do; an error of step ends
-	// it. What was erased by then stays erased, and another Erase does the rest.
+	// taken before, as they may show deleted rows, and for a checkpoint that was made before,
+	// whose files have them. It calls step, which may wait, before each piece of work and while
+	// it waits itself, with what is left to do; an error of step ends it. What was erased by
+	// then stays erased, and another Erase does the rest.
 	Erase(ctx context.Context, ranges []Range, step func(left Remains) error) error
 	// Close waits for the commits that are under way and releases the store.
 	// Open snapshots must be closed first. A second Close returns ErrClosed.

@@ -10,6 +10,7 @@ import (
 	iofs "io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -59,15 +60,116 @@ func (db *DB) checkpoint(ctx context.Context) (*checkpoint, error) {
 	c := &checkpoint{db: db, fs: db.fs.FS, dir: db.dir + asideSuffix}
 	err := removeAside(c.fs, db.dir)
 	if err == nil {
+		err = db.noteCheckpoint()
+	}
+	if err == nil {
 		err = db.pebble.Checkpoint(c.dir, pebble.WithFlushedWAL())
 	}
 	if err == nil {
 		err = c.list()
 	}
 	if err != nil {
-		return nil, errors.Join(err, removeAside(c.fs, db.dir))
+		return nil, errors.Join(err, db.removeCheckpoint())
 	}
 	return c, nil
+}
+
+// aside is what the store knows about its checkpoint, which may have what it deletes
+// meanwhile, and what was deleted before and is still in tables.
+type aside struct {
+	sync.Mutex
+	// begun is how many checkpoints were begun, each after the one before was removed.
+	begun uint64
+	// position is the one before the checkpoint was made, 0 without a checkpoint; logged and
+	// tables are what was left of deleted data then.
+	position, logged uint64
+	tables           []table
+}
+
+// noteCheckpoint records what a checkpoint that is made from now on may have of deleted data.
+func (db *DB) noteCheckpoint() error {
+	position := max(db.now(), 1)
+	logged := db.logged.Load()
+	tables, err := db.tables()
+	if err != nil {
+		return err
+	}
+	a := &db.aside
+	a.Lock()
+	defer a.Unlock()
+	a.begun++
+	a.position, a.logged = position, logged
+	a.tables = slices.DeleteFunc(tables, func(t table) bool { return t.oldest == 0 })
+	return nil
+}
+
+// oldest returns the position of the oldest delete of which the checkpoint may have something
+// left in a range, or a lower one, when the store is at a position; 0 if nothing is left.
+func (a *aside) oldest(r kv.Range, now uint64) (oldest uint64) {
+	a.Lock()
+	defer a.Unlock()
+	if a.position == 0 {
+		return 0
+	}
+	if now > a.position {
+		oldest = a.position
+	}
+	if a.logged != 0 {
+		lower(&oldest, a.logged)
+	}
+	for i := range a.tables {
+		if a.tables[i].overlaps(r) {
+			lower(&oldest, a.tables[i].oldest)
+		}
+	}
+	return oldest
+}
+
+// count returns how many checkpoints were begun.
+func (a *aside) count() uint64 {
+	a.Lock()
+	defer a.Unlock()
+	return a.begun
+}
+
+// removeCheckpoint removes the checkpoint that is there. If that fails, what is in it still
+// counts as left. The caller has the place of the checkpoint.
+func (db *DB) removeCheckpoint() error {
+	if err := removeAside(db.fs.FS, db.dir); err != nil {
+		return err
+	}
+	a := &db.aside
+	a.Lock()
+	defer a.Unlock()
+	a.position, a.logged, a.tables = 0, 0, nil
+	return nil
+}
+
+// checkpoint waits until there is no checkpoint that was made before. One that was begun since
+// has the files of the store as they are now, and so none of what was erased.
+func (e *erasure) checkpoint(ctx context.Context) error {
+	db := e.db
+	before := db.aside.count()
+	for {
+		select {
+		case db.checkpointing <- struct{}{}:
+			defer func() { <-db.checkpointing }()
+			return e.alive(func() error {
+				if err := db.removeCheckpoint(); err != nil || db.withoutLog {
+					return err
+				}
+				return syncDir(db.fs, db.fs.PathDir(db.dir))
+			})
+		default:
+		}
+		if db.aside.count() > before {
+			return nil
+		}
+		e.left.InCheckpoint = true
+		if err := e.wait(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // removeAside removes a checkpoint that is there, perhaps from a process that crashed.
@@ -114,5 +216,5 @@ func (c *checkpoint) Open(name string) (io.ReadCloser, error) {
 
 func (c *checkpoint) Close() error {
 	defer func() { <-c.db.checkpointing }()
-	return removeAside(c.fs, c.db.dir)
+	return c.db.removeCheckpoint()
 }

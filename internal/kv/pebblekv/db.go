@@ -45,6 +45,7 @@ type DB struct {
 	known            known
 	erasing          chan struct{} // held by Erase
 	checkpointing    chan struct{} // held while a checkpoint is there
+	aside            aside
 
 	pointReads pebble.IterOptions // never changes
 	orderings  sync.Pool          // of *ordering

@@ -41,6 +41,7 @@ var errNotErased = errors.New("deleted rows are left in tables")
 //     piece, and looked at again, until none is left.
 //  3. The manifest, which has keys of tables that are gone, is replaced.
 //  4. Files that are no longer needed are removed by the engine when no reader uses them.
+//  5. A checkpoint has links to such files. The last step waits until it is closed.
 func (db *DB) Erase(ctx context.Context, ranges []kv.Range, step func(left kv.Remains) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (db *DB) Erase(ctx context.Context, ranges []kv.Range, step func(left kv.Re
 	if err := step(e.left); err != nil {
 		return err
 	}
-	for _, stage := range []func(context.Context) error{e.logs, e.snapshots, e.tables, e.manifest, e.files} {
+	for _, stage := range []func(context.Context) error{e.logs, e.snapshots, e.tables, e.manifest, e.files, e.checkpoint} {
 		if err := stage(ctx); err != nil {
 			return err
 		}

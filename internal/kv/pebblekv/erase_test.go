@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,5 +208,117 @@ func TestEraseOfARange(t *testing.T) {
 	_, left, err := db.Remains(ranges)
 	if err != nil || left[0] != (kv.Remains{}) || left[1].Tables == 0 {
 		t.Errorf("after the first range was erased: got %+v, %v", left, err)
+	}
+}
+
+// A checkpoint has links to old tables. Erase is not done before it is closed, and until then
+// what was deleted counts as left, whenever that was.
+func TestEraseWaitsForTheCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	db := mustOpen(t, Options{Dir: filepath.Join(dir, "db"), tune: uncompressed})
+	defer func() { _ = db.Close() }()
+	// fill writes rows of a kind, and deletes them if asked to.
+	fill := func(kind string, remove bool) {
+		t.Helper()
+		var b kv.Batch
+		for i := range 500 {
+			if key := fmt.Appendf(nil, "%s %03d", kind, i); remove {
+				b.Delete(key, 50)
+			} else {
+				b.Set(key, fmt.Appendf(nil, "secret of %s", kind))
+			}
+		}
+		if err := db.Commit(context.Background(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.pebble.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ranges := []kv.Range{{Upper: []byte("b")}, {Lower: []byte("b")}}
+	oldest := func() (position uint64, a, b uint64) {
+		t.Helper()
+		position, left, err := db.Remains(ranges)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return position, left[0].Oldest, left[1].Oldest
+	}
+	fill("a", false)
+	fill("b", false)
+	fill("a", true)
+	if err := db.Erase(context.Background(), ranges[1:], goOn); err != nil { // so that logs have no deletes
+		t.Fatal(err)
+	}
+	_, first, _ := oldest()
+	c, err := db.Checkpoint(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, a, b := oldest()
+	if a != first || b != 0 {
+		t.Errorf("with a checkpoint %d and %d are left, want %d and nothing", a, b, first)
+	}
+	fill("b", true)
+	waits, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var once sync.Once
+		ended <- db.Erase(context.Background(), everything(), func(left kv.Remains) error {
+			if left.InCheckpoint {
+				once.Do(func() { close(waits) })
+			}
+			return nil
+		})
+	}()
+	select {
+	case <-waits:
+	case err := <-ended:
+		t.Fatalf("Erase has ended beside a checkpoint: %v", err)
+	}
+	// All has been erased, but for the links.
+	if found := secretsIn(t, dir, "secret of b"); len(found) == 0 || slices.ContainsFunc(found, func(name string) bool { return !strings.HasPrefix(name, "db"+asideSuffix) }) {
+		t.Errorf("while Erase waits, found in %v", found)
+	}
+	if _, a, b := oldest(); a != first || b != at {
+		t.Errorf("while Erase waits %d and %d are left, want %d and %d", a, b, first, at)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if found := secretsIn(t, dir, "secret"); len(found) > 0 {
+		t.Errorf("after Erase, found in %v", found)
+	}
+	if _, a, b := oldest(); a != 0 || b != 0 {
+		t.Errorf("after Erase %d and %d are left", a, b)
+	}
+
+	// What a checkpoint left behind that could not be removed goes too.
+	fill("c", false)
+	if c, err = db.Checkpoint(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.fs.FS.MkdirAll(filepath.Join(dir, "kept"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range c.Files() {
+		if err := os.Link(filepath.Join(dir, "db"+asideSuffix, f.Name), filepath.Join(dir, "kept", f.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "kept"), filepath.Join(dir, "db"+asideSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	fill("c", true)
+	if err := db.Erase(context.Background(), everything(), goOn); err != nil {
+		t.Fatal(err)
+	}
+	if found := secretsIn(t, dir, "secret"); len(found) > 0 {
+		t.Errorf("after Erase, found in %v", found)
 	}
 }

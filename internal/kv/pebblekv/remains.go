@@ -263,6 +263,7 @@ func (db *DB) Remains(ranges []kv.Range) (position uint64, left []kv.Remains, er
 				left[i] = left[i].Add(t.remains())
 			}
 		}
+		left[i] = left[i].Add(kv.Remains{Oldest: db.aside.oldest(r, position)})
 	}
 	return position, left, nil
 }
