@@ -48,6 +48,9 @@ type Call struct {
 	// Method and Path describe it there, in the terms of its transport.
 	Began                  time.Time
 	Activity, Method, Path string
+	// Bare has errors within an answer, those of operations of a batch, written as the
+	// service's backend writes them. Else they have what its gateway puts around them.
+	Bare bool
 	// Origin tells the log where the call came from; nil if nobody knows.
 	Origin Origin
 	// FromMs is the database's time when the handler was called; 0 unless the service's

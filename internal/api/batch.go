@@ -160,7 +160,11 @@ func (c *Call) batchResult(op *batchOp, done *engine.ItemOutcome) batchResult {
 		}
 		r.status, r.subStatus = f.Status, f.SubStatus
 		if f.Status != statusFailedDependency {
-			r.message, r.failure = f.Text, c.ErrorBody(f, done.Err)
+			if r.message = f.Text; c.Bare {
+				r.failure = Refusal(f, done.Err)
+			} else {
+				r.failure = c.ErrorBody(f, done.Err)
+			}
 		}
 	case done.NotModified:
 		r.status = statusNotModified

@@ -92,7 +92,7 @@ func (s *Server) newExchange(ch *channel) *exchange {
 	x.ch = ch
 	share := s.Memory.Share()
 	x.Began, x.Context, x.Share = time.Now(), ch.ctx, &share
-	x.Origin = x
+	x.Origin, x.Bare = x, true
 	s.Service.Begin(&x.Call)
 	return x
 }

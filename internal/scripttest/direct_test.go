@@ -302,5 +302,5 @@ func httpAnswer(a *directclient.Response, target string) answer {
 			"message": "Message: " + string(a.Body) + "\r\nActivityId: " + a.Activity.String() + ", Request URI: " + target,
 		})
 	}
-	return answer{a.Status, h, body}
+	return answer{a.Status, h, body, true}
 }

@@ -91,8 +91,9 @@ func appendHybridText(dst []byte, text string) []byte {
 }
 
 // hybridResults decodes results in HybridRow, and returns them as JSON.
-func (d *directive) hybridResults(stream []byte) [][]byte {
+func (d *directive) hybridResults(a answer) [][]byte {
 	d.Helper()
+	stream := a.body
 	var results [][]byte
 	for rest := stream[min(hybridSegmentBytes, len(stream)):]; len(rest) > 0; {
 		if len(rest) < hybridRecordBytes {
@@ -107,14 +108,14 @@ func (d *directive) hybridResults(stream []byte) [][]byte {
 		if crc32.ChecksumIEEE(row) != sum {
 			d.fatalf("a record with another checksum: %x", rest)
 		}
-		results = append(results, d.hybridResult(row))
+		results = append(results, d.hybridResult(row, a.framed))
 		rest = rest[hybridRecordBytes+n:]
 	}
 	return results
 }
 
 // hybridResult returns a row as JSON.
-func (d *directive) hybridResult(row []byte) []byte {
+func (d *directive) hybridResult(row []byte, framed bool) []byte {
 	d.Helper()
 	const fixed = 1 + 4 + 1 + 4 + 4
 	if len(row) < fixed || binary.LittleEndian.Uint32(row[1:]) != hybridResult {
@@ -135,8 +136,8 @@ func (d *directive) hybridResult(row []byte) []byte {
 		out += `,"eTag":` + quoted(text())
 	}
 	if present&(1<<3) != 0 {
-		if body := text(); strings.HasPrefix(body, `{"code":`) {
-			out += `,"message":` + quoted(d.hybridFailure(body))
+		if body := text(); binary.LittleEndian.Uint32(row[6:]) >= 400 {
+			out += `,"message":` + quoted(d.hybridFailure(body, framed))
 		} else {
 			out += `,"resourceBody":` + body
 		}
@@ -149,9 +150,16 @@ func (d *directive) hybridResult(row []byte) []byte {
 }
 
 // hybridFailure returns the message of an operation's error. Its body is that of a single
-// request's error.
-func (d *directive) hybridFailure(body string) string {
+// request's error: over direct mode the backend's, and over HTTP the gateway's.
+func (d *directive) hybridFailure(body string, framed bool) string {
 	d.Helper()
+	if framed {
+		said, err := refusalText([]byte(body))
+		if err != nil {
+			d.fatalf("%v", err)
+		}
+		return said
+	}
 	var e struct{ Message string }
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
 		d.fatalf("%s: %v", body, err)

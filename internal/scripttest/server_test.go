@@ -77,6 +77,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	// framed says that it came over direct mode.
+	framed bool
 }
 
 // machine is the machine of an in-process server: a disk that can lose unsynced data, and
@@ -220,7 +222,7 @@ func (p *inProcess) send(method, target string, header http.Header, body []byte)
 	for name, values := range w.Result().Header {
 		received[http.CanonicalHeaderKey(name)] = values
 	}
-	return answer{w.Code, received, w.Body.Bytes()}, nil
+	return answer{status: w.Code, header: received, body: w.Body.Bytes()}, nil
 }
 
 // rewind corrects the clock of the stopped server.
@@ -375,7 +377,7 @@ func (h *overHTTP) send(method, target string, header http.Header, body []byte) 
 	if version := res.ProtoMajor == 2; version != h.http2 {
 		err = errors.Join(err, fmt.Errorf("the answer came by %s", res.Proto))
 	}
-	return answer{res.StatusCode, res.Header, got}, err
+	return answer{status: res.StatusCode, header: res.Header, body: got}, err
 }
 
 // check checks the data at rest, as an operator would.

@@ -107,7 +107,7 @@ func sendBatch(s *script, d *directive) string {
 	lines := []string{fmt.Sprint(a.status)}
 	results := elements(a.body)
 	if hybrid {
-		results = d.hybridResults(a.body)
+		results = d.hybridResults(a)
 	}
 	for _, raw := range results {
 		lines = append(lines, s.batchLine(d, raw, v, charge))
