@@ -28,7 +28,9 @@ const debtLimit = 96 << 10
 func inDebt(t *testing.T, o Options, test func(w *world)) {
 	t.Helper()
 	o.PurgeDebt = debtLimit
-	o.Health = func() kv.Health { return kv.Health{Stalled: true} }
+	if o.Health == nil {
+		o.Health = func() kv.Health { return kv.Health{Stalled: true} }
+	}
 	alive(t, o, func(w *world) {
 		w.container("c", "5", 1)
 		w.pausePurge(nil, true)
@@ -123,6 +125,35 @@ func TestNobodyPaysForPausedPurge(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Above sixteen runs in the first level of the engine, each group of writes that pays waits:
+// 2 ms for each run more, and 20 ms at most. Without debt none does.
+func TestRunsOfTheEngineDelayWrites(t *testing.T) {
+	var runs atomic.Int64
+	inDebt(t, Options{Health: func() kv.Health { return kv.Health{Stalled: true, ReadAmp: int(runs.Load())} }}, func(w *world) {
+		const groups = 5
+		for _, c := range []struct {
+			runs   int64
+			paused bool
+			want   time.Duration
+		}{
+			{16, false, 0}, {17, false, 2 * time.Millisecond}, {20, false, 8 * time.Millisecond}, {26, false, 20 * time.Millisecond},
+			{40, false, 20 * time.Millisecond}, {40, true, 0}, {3, false, 0},
+		} {
+			runs.Store(c.runs)
+			w.pausePurge(nil, c.paused)
+			pass(400 * time.Millisecond) // until purge has looked at the engine and the backlog
+			if s := w.status("c"); (s.Purge.Debt.ItemsPerWrite > 0) == c.paused {
+				t.Fatalf("with %d runs, paused %v: %+v", c.runs, c.paused, s.Purge.Debt)
+			}
+			began := w.e.meters.elapsed()
+			w.writes(groups, 0)
+			if took := w.e.meters.elapsed() - began; took != groups*c.want {
+				t.Errorf("with %d runs, paused %v: %d groups of writes take %v, want %v", c.runs, c.paused, groups, took, groups*c.want)
+			}
+		}
+	})
 }
 
 // With enforced throughput, writes carry purges when nothing is left over.
