@@ -153,7 +153,7 @@ func (c *Call) resourceAnswer(found catalog.Any) ([]byte, error) {
 		c.scriptAnswer()
 	case *catalog.Offer:
 		c.Answer.extra(MinThroughput, strconv.Itoa(r.Minimum()))
-		c.Answer.extra(ReplacePending, "false") // a change takes effect at once
+		c.Answer.extra(ReplacePending, strconv.FormatBool(r.Pending))
 	}
 	return c.show(found), nil
 }

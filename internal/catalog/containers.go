@@ -30,6 +30,9 @@ type Container struct {
 	Split  *Split
 	// nextRange is the id of the next range that a split makes.
 	nextRange int
+	// Wanted is how many ranges the container's throughput took when it was last replaced,
+	// if the container had fewer; otherwise 0.
+	Wanted int
 	// ItemLinks is the start of its items' _self.
 	ItemLinks string
 }
@@ -47,6 +50,7 @@ type containerRecord struct {
 	Ranges    []rangeRecord `json:"ranges,omitempty"`
 	NextRange int           `json:"nextRange,omitempty"`
 	Split     *Split        `json:"split,omitempty"`
+	Wanted    int           `json:"wanted,omitempty"` // whichever version the record has
 }
 
 // parseContainer also checks the throughput and the vector indexes of a new container.
@@ -82,7 +86,7 @@ func (ct *Container) follow(owner, was Any) error {
 		return err
 	}
 	ct.IndexGeneration, ct.Throughput = old.IndexGeneration, old.Throughput
-	ct.Ranges, ct.Split, ct.nextRange = old.Ranges, old.Split, old.nextRange
+	ct.Ranges, ct.Split, ct.nextRange, ct.Wanted = old.Ranges, old.Split, old.nextRange, old.Wanted
 	if !ct.indexesLike(&old.Definition) {
 		ct.IndexGeneration++
 	}
@@ -111,7 +115,7 @@ func decodeContainer(row []byte) (Any, error) {
 	}
 	ct := &Container{
 		Resource: Resource{ID: def.id, TS: r.TS, revision: r.Epoch}, Definition: *def,
-		IndexGeneration: r.Generation, Throughput: r.Throughput,
+		IndexGeneration: r.Generation, Throughput: r.Throughput, Wanted: r.Wanted,
 	}
 	return ct, ct.decodeRanges(&r)
 }
@@ -119,7 +123,7 @@ func decodeContainer(row []byte) (Any, error) {
 func (ct *Container) record() any {
 	def := append(ct.appendDefinition([]byte("{")), '}')
 	r := containerRecord{
-		Epoch: ct.Epoch, Generation: ct.IndexGeneration, TS: ct.TS, Partitions: len(ct.Ranges), Throughput: ct.Throughput, Definition: def,
+		Epoch: ct.Epoch, Generation: ct.IndexGeneration, TS: ct.TS, Partitions: len(ct.Ranges), Throughput: ct.Throughput, Definition: def, Wanted: ct.Wanted,
 	}
 	ct.encodeRanges(&r)
 	r.Version = r.version()

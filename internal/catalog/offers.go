@@ -27,6 +27,9 @@ type Offer struct {
 	// Database is the offer's resource, or the database of its container.
 	Database DatabaseRID
 
+	// Pending says that partitions are still to be split, so that they carry the throughput.
+	Pending bool
+
 	sharing int // the containers that share it, if it is a database's
 }
 
@@ -92,8 +95,11 @@ func (o *Offer) appendContent(dst []byte) []byte {
 	if o.AutoscaleMax != 0 {
 		inUse = o.AutoscaleMax / autoscaleRule.divisor
 	}
-	dst = fmt.Appendf(dst, `{"offerThroughput":%d,"offerIsRUPerMinuteThroughputEnabled":false,`+
-		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":%d,"maxConsumedStorageEverInKB":0}`, inUse, o.Highest)
+	dst = fmt.Appendf(dst, `{"offerThroughput":%d,"offerIsRUPerMinuteThroughputEnabled":false,`, inUse)
+	if o.Pending {
+		dst = append(dst, `"isOfferReplacePending":true,`...)
+	}
+	dst = fmt.Appendf(dst, `"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":%d,"maxConsumedStorageEverInKB":0}`, o.Highest)
 	if o.AutoscaleMax == 0 {
 		return append(dst, '}')
 	}
@@ -123,6 +129,9 @@ func offerOf(r Any) *Offer {
 		return nil
 	}
 	o := &Offer{Provision: *p, Link: n.self, ResourceRID: n.RIDText, Database: DatabaseRID(n.path[0])}
+	if ct, ok := r.(*Container); ok {
+		o.Pending = ct.Growing()
+	}
 	for _, ct := range n.below[Containers].numbers() {
 		if provisioned(ct).None() {
 			o.sharing++
@@ -184,8 +193,8 @@ const (
 )
 
 // writeOffer changes the throughput of an offer's resource. The body decides between
-// manual and autoscale, unless the write asks for a migration. The number of physical
-// partitions stays.
+// manual and autoscale, unless the write asks for a migration. If the container's physical
+// partitions do not carry it, they are to be split.
 func (c *Catalog) writeOffer(ctx context.Context, w *Write) (o *Offer, err error) {
 	err = c.change(func() (err error) {
 		o, err = c.replaceOffer(ctx, w)
@@ -217,6 +226,9 @@ func (c *Catalog) replaceOffer(ctx context.Context, w *Write) (*Offer, error) {
 	next, b, subject := *old, kv.Batch{}, old.offered(w.ID).Common()
 	changed := next.altered(subject.kind, subject.path)
 	*provisioned(changed) = was.with(t, w.NowMs/1000)
+	if ct, ok := changed.(*Container); ok {
+		ct.followThroughput()
+	}
 	changed.Common().setRows(&b, false, changed.record())
 	return offerOf(changed), c.commit(ctx, &b, old, &next)
 }

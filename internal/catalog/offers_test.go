@@ -153,6 +153,75 @@ func TestReplaceOffer(t *testing.T) {
 	}
 }
 
+// A container grows if its throughput takes more ranges than it has, of 10,000 RU/s each,
+// until it has them, its throughput takes fewer, or growing is given up. That is written.
+func TestOfferGrows(t *testing.T) {
+	db := kvtest.NewModel()
+	c := open(t, db)
+	d := createSharing(t, c, "d", Throughput{Manual: 400})
+	ct := createContainer(t, c, d, with(""), Throughput{Manual: 11_000})
+	replace := func(rid, body string) *Offer {
+		t.Helper()
+		o := offerFor(c, rid)
+		got, err := c.ReplaceOffer(t.Context(), offerReplace(o.RIDText, body, ""), nowMs)
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		return got
+	}
+	for _, step := range []struct {
+		body string
+		want int
+	}{
+		{manual(20_000), 0}, {manual(20_100), 3}, {manual(25_000), 3}, {autoscale(20_000), 0},
+		{autoscale(21_000), 3}, {manual(1_000_000), 100}, {manual(10_000), 0}, {manual(30_100), 4},
+	} {
+		o := replace(ct.RIDText, step.body)
+		for _, c := range []*Catalog{c, open(t, db)} {
+			now, err := c.Current(ct.RID)
+			if err != nil || now.Wanted != step.want || now.Growing() != (step.want > 0) || now.ETag != ct.ETag {
+				t.Errorf("%s: %d ranges are wanted, %v, want %d", step.body, now.Wanted, err, step.want)
+			}
+			if read, err := c.Offer(o.RIDText); err != nil || read.Pending != (step.want > 0) || strings.Contains(string(read.Body), `"isOfferReplacePending":true`) != (step.want > 0) {
+				t.Errorf("%s: the offer is %s, %v", step.body, read.Body, err)
+			}
+		}
+	}
+	if o := replace(d.RID.String(), manual(100_000)); o.Pending {
+		t.Errorf("what a database shares: %s", o.Body)
+	}
+	if _, err := c.ReplaceContainer(t.Context(), ct.RID, with(`"defaultTtl":5`), "", nowMs); err != nil {
+		t.Fatal(err)
+	}
+	var split []int
+	for {
+		now, err := c.Current(ct.RID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !now.Growing() {
+			break
+		}
+		r := now.Largest()
+		split = append(split, r.ID)
+		if now, err = c.BeginSplit(t.Context(), ct.RID, r.ID, now.Middle(r)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.EndSplit(t.Context(), ct.RID, now.Split, now.Epoch, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(split, []int{0, 1}) || offerFor(c, ct.RIDText).Pending {
+		t.Errorf("the ranges %v were split, and the offer is %+v", split, offerFor(c, ct.RIDText))
+	}
+	if o := replace(ct.RIDText, manual(50_000)); !o.Pending {
+		t.Errorf("got %s", o.Body)
+	}
+	if err := c.StopGrowing(t.Context(), ct.RID); err != nil || offerFor(open(t, db), ct.RIDText).Pending {
+		t.Errorf("given up: %v, %+v", err, offerFor(c, ct.RIDText))
+	}
+}
+
 // offerReplace returns a replace of the offer with this body.
 func offerReplace(rid, body, ifMatch string) Write {
 	body = strings.Replace(body, `{"content"`, `{"id":"`+rid+`","content"`, 1)

@@ -20,11 +20,10 @@ const (
 	// maxKeyPaths is the greatest depth of a hierarchical partition key.
 	maxKeyPaths = 3
 
-	// One physical partition serves up to singlePartitionRU. Beyond that the service
-	// makes one for every 6,000 RU/s, or 10,000 of autoscale.
-	singlePartitionRU    = 10_000
-	manualPartitionRU    = 6_000
-	autoscalePartitionRU = 10_000
+	// One physical partition carries up to singlePartitionRU. A container that is made for
+	// more has as many as carry it or, of manual throughput, one for every 6,000 RU/s.
+	singlePartitionRU = 10_000
+	manualPartitionRU = 6_000
 	// MaxPartitions bounds how many a container may have. Each is a goroutine and a range
 	// of keys, and more of them would add no speed here.
 	MaxPartitions = 256
@@ -145,14 +144,16 @@ func parseKeyPaths(raw []byte, hierarchical bool) ([]value.Path, error) {
 	return paths, nil
 }
 
+// carriers returns how many physical partitions it takes to carry this throughput.
+func (t Throughput) carriers() int {
+	return max(1, (t.PerSecond()+singlePartitionRU-1)/singlePartitionRU)
+}
+
 // partitions returns with how many physical partitions a container is made for this
-// throughput. Later changes of the throughput do not change the number.
+// throughput.
 func (t Throughput) partitions() (int, error) {
-	n := 1
-	switch {
-	case t.AutoscaleMax > singlePartitionRU:
-		n = (t.AutoscaleMax + autoscalePartitionRU - 1) / autoscalePartitionRU
-	case t.Manual > singlePartitionRU:
+	n := t.carriers()
+	if t.Manual > singlePartitionRU {
 		n = (t.Manual + manualPartitionRU - 1) / manualPartitionRU
 	}
 	if n > MaxPartitions {

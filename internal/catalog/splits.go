@@ -194,6 +194,40 @@ func (c *Catalog) AbandonSplit(ctx context.Context, rid ContainerRID, s *Split, 
 	})
 }
 
+// Growing reports whether ranges of the container are to be split, until they carry its
+// throughput.
+func (ct *Container) Growing() bool { return ct.Wanted > len(ct.Ranges) }
+
+// Largest returns the range to split so that a container grows: one that comes from the fewest
+// splits, since each halves what a range has.
+func (ct *Container) Largest() *Range {
+	least := &ct.Ranges[0]
+	for i := range ct.Ranges {
+		if len(ct.Ranges[i].Parents) < len(least.Parents) {
+			least = &ct.Ranges[i]
+		}
+	}
+	return least
+}
+
+// followThroughput has the container grow if its ranges do not carry its throughput. They
+// never become fewer.
+func (ct *Container) followThroughput() {
+	if ct.Wanted = ct.Throughput.carriers(); !ct.Growing() {
+		ct.Wanted = 0
+	}
+}
+
+// StopGrowing gives up growing: the container keeps the ranges that it has until its throughput
+// is replaced again.
+func (c *Catalog) StopGrowing(ctx context.Context, rid ContainerRID) error {
+	_, err := c.changeRanges(ctx, rid, nil, func(ct *Container) error {
+		ct.Wanted = 0
+		return nil
+	})
+	return err
+}
+
 // changeRanges changes the ranges of a container. Its definition, epoch and etag stay.
 func (c *Catalog) changeRanges(ctx context.Context, rid ContainerRID, add func(*kv.Batch) error, do func(*Container) error) (now *Container, err error) {
 	err = c.change(func() error {

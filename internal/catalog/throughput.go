@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // Throughput: what is provisioned for a container, or for a database whose containers
-// share it. It determines with how many physical partitions a container is made. A later
-// change does not change that number.
+// share it. It determines with how many physical partitions a container is made, and whether
+// they are split later.
 
 package catalog
 

@@ -138,6 +138,8 @@ type Engine struct {
 	background sync.WaitGroup
 	running    context.Context
 	cancel     context.CancelFunc
+	// growing wakes the goroutine that splits partitions for a higher throughput.
+	growing chan struct{}
 
 	// The following is for a node of a cluster (node.go). node is nil if there is none.
 	node *cluster.Node
@@ -210,7 +212,7 @@ func Open(o Options) (*Engine, error) {
 	e.mu.open, e.mu.opening = map[partitionID]*store.Partition{}, map[partitionID]*opening{}
 	e.mu.splits = map[catalog.ContainerRID]*splitRun{}
 	e.mu.dropping, e.mu.keys = map[catalog.ContainerRID]chan struct{}{}, map[string]partitionID{}
-	e.behind, e.mu.taking = make(chan struct{}, 1), map[partitionID]bool{}
+	e.behind, e.growing, e.mu.taking = make(chan struct{}, 1), make(chan struct{}, 1), map[partitionID]bool{}
 	var err error
 	if o.Cluster != nil {
 		err = current().openShared(o.DB)
@@ -251,7 +253,7 @@ func Open(o Options) (*Engine, error) {
 		cancel()
 		return nil, errors.Join(err, e.leave(), e.clock.Close())
 	}
-	works := []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run, e.keepHistories}
+	works := []func(context.Context){e.purger.Run, e.housekeep, e.reclaim, e.eraser.Run, e.keepHistories, e.keepGrowing}
 	if e.node != nil {
 		works = append(works, e.keepUp)
 	}

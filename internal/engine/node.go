@@ -313,6 +313,7 @@ func (e *Engine) follow(ctx context.Context) error {
 	defer e.following.Unlock()
 	err := e.purger.Follow()
 	e.meters.followAll()
+	e.wakeGrowing()
 	e.mu.Lock()
 	gone, _ := e.takeLocked(func(id partitionID) bool {
 		_, err := e.catalog.Current(id.container)

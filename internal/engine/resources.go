@@ -42,6 +42,7 @@ func (e *Engine) Write(ctx context.Context, w catalog.Write) (r catalog.Any, cre
 		}
 	case *catalog.Offer:
 		e.meters.follow(r.Database)
+		e.wakeGrowing()
 	}
 	return r, created, err
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// Splits of partitions: begun by an operator, copied in the background by the owner of the
-// partition (store.Split), and ended by one commit of the catalog. A split that fails, or
+// Splits of partitions: begun by an operator or for a higher throughput (grow.go), copied in
+// the background by the owner of the partition (store.Split), and ended by one commit of the
+// catalog. A split that fails, or
 // whose process ends, is abandoned when the partition is next opened.
 
 package engine
@@ -249,6 +250,7 @@ func (e *Engine) split(run *splitRun, c *catalog.Container, p *store.Partition, 
 		err = errors.Join(err, failed) // the next start does it
 	}
 	close(run.done)
+	e.wakeGrowing()
 	if err != nil {
 		e.logger.Error("a partition could not be split; it serves on as it was", "container", c.Path, "range", status.Range, "err", err)
 		return

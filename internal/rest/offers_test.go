@@ -144,11 +144,19 @@ func TestReplaceOffer(t *testing.T) {
 	body := strings.Replace(string(before.body), `"offerThroughput":400`, `"offerThroughput":50000`, 1)
 	a := call(t, h, "PUT", path, body, map[string]string{"If-Match": before.header.Get("etag")}, 200)
 	if got := decode[offerJSON](t, a); got.Content.OfferThroughput != 50_000 || a.header.Get("etag") == before.header.Get("etag") || a.header.Get("etag") != got.ETag ||
-		a.header.Get("x-ms-cosmos-min-throughput") != "500" || a.header.Get("x-ms-offer-replace-pending") != "false" {
+		a.header.Get("x-ms-cosmos-min-throughput") != "500" || a.header.Get("x-ms-offer-replace-pending") != "true" {
 		t.Errorf("replaced: %s, %v", a.body, a.header)
 	}
-	if read := call(t, h, "GET", path, "", nil, 200); !bytes.Equal(read.body, a.body) {
-		t.Errorf("read %s, want %s", read.body, a.body)
+	// It is pending until there are five partitions, of which each carries 10,000 RU/s.
+	read := call(t, h, "GET", path, "", nil, 200)
+	for began := time.Now(); read.header.Get("x-ms-offer-replace-pending") == "true" && time.Since(began) < time.Minute; read = call(t, h, "GET", path, "", nil, 200) {
+		time.Sleep(time.Millisecond)
+	}
+	if want := bytes.Replace(a.body, []byte(`"isOfferReplacePending":true,`), nil, 1); !bytes.Equal(read.body, want) || len(want) == len(a.body) || read.header.Get("x-ms-offer-replace-pending") != "false" {
+		t.Errorf("read %s, %v, want %s", read.body, read.header, want)
+	}
+	if ranges := call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200).json(t)["_count"]; ranges != 5.0 {
+		t.Errorf("there are %v partitions", ranges)
 	}
 	text := call(t, h, "PUT", path, content+`{"offerThroughput":400}}`, nil, 400).failureText(t, 400, 0)
 	if !strings.Contains(text, "Requested throughput 400 is less than required minimum throughput 500") {
@@ -164,7 +172,7 @@ func TestReplaceOffer(t *testing.T) {
 		t.Errorf("manual: %s", a.body)
 	}
 	call(t, h, "PUT", path, `{`, nil, 400).failureText(t, 400, 0)
-	if ranges := call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200).json(t); ranges["_count"] != 1.0 {
+	if ranges := call(t, h, "GET", "/dbs/d/colls/c/pkranges", "", nil, 200).json(t); ranges["_count"] != 5.0 {
 		t.Errorf("the container has %v ranges", ranges["_count"])
 	}
 	// The offer is deleted with its resource.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // throughput returns the headers for the options throughput= and autoscale=: what
@@ -35,7 +36,8 @@ type offer struct {
 	RID      string `json:"_rid"`
 	Resource string `json:"resource"`
 	Content  struct {
-		Throughput int `json:"offerThroughput"`
+		Throughput int  `json:"offerThroughput"`
+		Pending    bool `json:"isOfferReplacePending"`
 		Autoscale  *struct {
 			Max int `json:"maxThroughput"`
 		} `json:"offerAutopilotSettings"`
@@ -76,7 +78,7 @@ func showThroughput(s *script, d *directive) string {
 	if rid == "" {
 		return "none"
 	}
-	return s.offerLine(d, s.send(d, request{method: http.MethodGet, path: []string{"offers", rid}, header: s.conditions(d)}))
+	return s.offerLine(d, s.settled(d, rid, s.conditions(d)))
 }
 
 // setThroughput replaces an offer.
@@ -85,7 +87,7 @@ func showThroughput(s *script, d *directive) string {
 //	----
 //	200 500 RU/s, at least 400, highest 500
 //
-// It takes manual=500, autoscale=4000, or the body as it is in the lines below, with the
+// If partitions are split for it, it waits for their end, and says so. It takes manual=500, autoscale=4000, or the body as it is in the lines below, with the
 // offer's id unless unnamed is given, and
 //
 //	migrate=autoscale    a header that asks for the other kind; so does migrate=manual
@@ -114,7 +116,13 @@ func setThroughput(s *script, d *directive) string {
 	if after, ok := bytes.CutPrefix(body, []byte("{")); ok && !unnamed {
 		body = append([]byte(`{"id":`+quoted(rid)+`,`), after...)
 	}
-	return s.offerLine(d, s.send(d, request{method: http.MethodPut, path: []string{"offers", rid}, header: header, body: body}))
+	a := s.send(d, request{method: http.MethodPut, path: []string{"offers", rid}, header: header, body: body})
+	line := s.offerLine(d, a)
+	if a.status == http.StatusOK && d.offer(a.body).Content.Pending {
+		s.settled(d, rid, nil)
+		line += ", after splits"
+	}
+	return line
 }
 
 // offeredPath is the path of the directive's container or database.
@@ -154,11 +162,24 @@ func (s *script) offerLine(d *directive, a answer) string {
 		return s.line(d, a, view{})
 	}
 	s.keep(d, a)
-	if a.header.Get("X-Ms-Offer-Replace-Pending") != "false" {
-		d.fatalf("a replace is pending: %v", a.header)
-	}
 	o := d.offer(a.body)
+	if a.header.Get("X-Ms-Offer-Replace-Pending") != strconv.FormatBool(o.Content.Pending) {
+		d.fatalf("whether a replace is pending: %v, %s", a.header, a.body)
+	}
 	return fmt.Sprintf("200 %s, at least %s, highest %d", o, a.header.Get("X-Ms-Cosmos-Min-Throughput"), o.Content.Minimum.Highest)
+}
+
+// settled reads an offer until no replace of it is pending, as SDKs do.
+func (s *script) settled(d *directive, rid string, header map[string]string) answer {
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		a := s.send(d, request{method: http.MethodGet, path: []string{"offers", rid}, header: header})
+		if a.status != http.StatusOK || !d.offer(a.body).Content.Pending {
+			return a
+		}
+		if time.Since(began) > time.Minute {
+			d.fatalf("the replace of an offer takes more than a minute: %s", a.body)
+		}
+	}
 }
 
 // listOffers lists all offers.

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { precondition, refused, startMemory } from "./server.mjs";
 
 const partitionKey = { paths: ["/pk"], version: 2 };
@@ -19,8 +20,16 @@ test("a container's throughput is read and replaced", async (t) => {
   assert.equal(replaced.statusCode, 200);
   assert.equal(replaced.resource.content.offerThroughput, 50_000);
   assert.equal(replaced.headers["x-ms-cosmos-min-throughput"], "500");
-  assert.equal(replaced.headers["x-ms-offer-replace-pending"], "false");
-  assert.equal((await client.offer(offer.id).read()).resource.content.offerThroughput, 50_000);
+  // Partitions are split until each carries 10,000 RU/s.
+  assert.equal(replaced.headers["x-ms-offer-replace-pending"], "true");
+  let read = await client.offer(offer.id).read();
+  for (const began = Date.now(); read.resource.content.isOfferReplacePending && Date.now() - began < 30_000; ) {
+    await sleep(20);
+    read = await client.offer(offer.id).read();
+  }
+  assert.equal(read.headers["x-ms-offer-replace-pending"], "false");
+  assert.equal(read.resource.content.offerThroughput, 50_000);
+  assert.equal((await c.readPartitionKeyRanges().fetchAll()).resources.length, 5);
 
   resource.content.offerThroughput = 400;
   await refused(offer.replace(resource), {
