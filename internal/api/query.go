@@ -16,8 +16,12 @@ func (c *Call) queryItems() (err error) {
 		return err
 	}
 	r.Measure = r.QueryMetrics || r.IndexMetrics || r.IndexMetricsV2
-	c.takeRoom()
-	a.Answer, err = c.Service.Engine.QueryItems(c.Context, &r.Request)
+	if r.Merge {
+		a.Answer, err = c.Service.Engine.QueryMerged(c.Context, &r.Request)
+	} else {
+		c.takeRoom()
+		a.Answer, err = c.Service.Engine.QueryItems(c.Context, &r.Request)
+	}
 	if err == nil && r.Optimistic {
 		// .NET sent the query without a plan, and hopes that no merging is needed. If
 		// there are more pages, and the answer does not say False here, the SDK drops the

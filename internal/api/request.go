@@ -40,6 +40,8 @@ type Request struct {
 	// The first three ask for metrics of a query. Optimistic says that the client hopes
 	// to need no merging of several ranges.
 	QueryMetrics, IndexMetrics, IndexMetricsV2, Optimistic bool
+	// Merge leaves it to the server to merge the rows of several partitions.
+	Merge bool
 	// ScriptLog asks for the log of a stored procedure.
 	ScriptLog bool
 

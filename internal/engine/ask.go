@@ -16,6 +16,8 @@ import (
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/cluster"
+	"github.com/mayflydb/mayfly/internal/memory"
+	"github.com/mayflydb/mayfly/internal/query"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -82,7 +84,8 @@ type reply struct {
 }
 
 // refusals are the errors that a node which asks has to recognise.
-var refusals = []error{store.ErrClosed, store.ErrRetention, store.ErrNoVersions, ErrDiskFull, ErrDiskSpent, ErrUnavailable, ErrStopping, ErrSplitting}
+var refusals = []error{store.ErrClosed, store.ErrRetention, store.ErrNoVersions, ErrDiskFull, ErrDiskSpent, ErrUnavailable, ErrStopping, ErrSplitting, ErrSession, ErrContinuation, ErrScriptsBusy,
+	query.ErrSortTooLarge, query.ErrQueryTime, query.ErrToken, memory.ErrFull}
 
 // errElsewhere: the node that was asked does not own the partition.
 var errElsewhere = errors.New("the node does not own the partition")

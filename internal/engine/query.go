@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -238,7 +239,7 @@ func (e *Engine) QueryItems(ctx context.Context, r *Request) (page Answer, err e
 	}
 	// The ranges that the container began with: a split does not change what was asked for.
 	s.Name = c.RIDText + "/" + strconv.Itoa(c.Ranges[s.first].First()) + "-" + strconv.Itoa(c.Ranges[s.last].First())
-	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: maxPageBytes,
+	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageItems(r.MaxItems), MaxBytes: cmp.Or(r.maxBytes, maxPageBytes),
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.options.QueryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {

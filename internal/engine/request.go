@@ -66,6 +66,8 @@ type Request struct {
 	// MaxItems is the page size that the client asks for: 0 for none, -1 for as many as
 	// fit.
 	MaxItems int
+	// maxBytes bounds the rows of a query's page; 0 means maxPageBytes.
+	maxBytes int
 	// Continuation is where the page begins: from an earlier answer, or empty for the
 	// beginning.
 	Continuation string

@@ -16,6 +16,15 @@ type Times struct {
 	Write time.Duration // writing rows
 }
 
+// Add adds the times of another page.
+func (t *Times) Add(other Times) {
+	t.Plan += other.Plan
+	t.Index += other.Index
+	t.Load += other.Load
+	t.Run += other.Run
+	t.Write += other.Write
+}
+
 // took adds the time since the last call to a part.
 func (x *execution) took(part *time.Duration) {
 	if !x.q.Measure {

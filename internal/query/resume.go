@@ -50,11 +50,14 @@ func (r *Resume) position(p *sql.Program) position {
 	return at
 }
 
-// fits reports whether a query can resume at values: it has an order of the rows of single
-// items, with as many keys as there are values.
-func (r *Resume) fits(p *sql.Program) bool {
-	return p.OverItems() && p.Input() == nil && p.Ranking() == nil && !p.Grouped() && len(p.OrderBy()) > 0 && len(p.OrderBy()) == len(r.Keys)
+// Resumable reports whether a query can resume at values: it has an order of the rows of
+// single items.
+func Resumable(p *sql.Program) bool {
+	return p.OverItems() && p.Input() == nil && p.Ranking() == nil && !p.Grouped() && len(p.OrderBy()) > 0
 }
+
+// fits reports whether a query can resume at these values: there are as many as keys.
+func (r *Resume) fits(p *sql.Program) bool { return Resumable(p) && len(p.OrderBy()) == len(r.Keys) }
 
 // readPosition decodes the position of the continuation token. If the client also sent the
 // values of a row, the page begins at whichever of the two comes later.

@@ -110,6 +110,16 @@ type Work struct {
 	RowBytes  int64
 }
 
+// Add adds the work for another page.
+func (w *Work) Add(other Work) {
+	w.IndexRows += other.IndexRows
+	w.Items += other.Items
+	w.Bytes += other.Bytes
+	w.Matched += other.Matched
+	w.Rows += other.Rows
+	w.RowBytes += other.RowBytes
+}
+
 // Run returns a page of a query's result.
 func Run(ctx context.Context, q Request) (Page, error) {
 	r, err := q.Partition.NewReader(q.NowMs)

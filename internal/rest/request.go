@@ -133,6 +133,8 @@ func (x *exchange) fillFlag(name string, set bool) {
 		r.IndexMetricsV2 = set
 	case "X-Ms-Cosmos-Query-Optimisticdirectexecute":
 		r.Optimistic = set
+	case "X-Mayfly-Merge":
+		r.Merge = set
 	case "X-Ms-Exclude-System-Properties":
 		r.PlainItem = set
 	case "X-Ms-Documentdb-Script-Enable-Logging":

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mayflydb/mayfly/internal/sql/clientplan"
@@ -28,14 +29,16 @@ import (
 //
 // The query is run as SDKs run it, over all partitions: see queryclient_test.go. Rows
 // without an order are written in the order of their texts. It is also run in pages of
-// one row, and as clients do that know of no plans, and must come to the same. It takes
+// one row, as clients do that know of no plans, and as those that leave the merging to the
+// server, and must come to the same. It takes
 //
 //	in=c2 db=d2     the container and its database
 //	pk="x"          one partition key, as createItems has it: the rows come as they
 //	                are, and so they do for
 //	range=0         one physical partition, with epk=(00, 20) for a range of effective
 //	                partition keys in it, and for
-//	cross           all of them, without a plan, or
+//	cross           all of them, without a plan,
+//	merge           all of them, merged by the server, or
 //	direct          without a word on whether it may go to several
 //	page=2          pages of two rows
 //	next=p last from=p    one page only, where there is no plan, as for lists
@@ -177,6 +180,9 @@ func (q *queryCall) directHeader() map[string]string {
 	if d.flag("cross") {
 		h["X-Ms-Documentdb-Query-Enablecrosspartition"] = "True"
 	}
+	if d.flag("merge") {
+		h["X-Ms-Documentdb-Query-Enablecrosspartition"], h["X-Mayfly-Merge"] = "True", "True"
+	}
 	if !d.flag("direct") && len(h) == 0 {
 		return nil
 	}
@@ -217,7 +223,20 @@ func (q *queryCall) planned(n times) (rows []datum.Value, ordered bool, err erro
 		q.same("in pages of one row", plan, rows, again, err)
 	}
 	q.withoutPlan(plan, rows)
+	q.byServer(plan, rows)
 	return rows, plan.ordered(), nil
+}
+
+// byServer checks the result for clients that leave the merging to the server, which is none of
+// the ways of direct mode: in pages as they come, and in small ones.
+func (q *queryCall) byServer(plan *queryPlan, rows []datum.Value) {
+	q.d.Helper()
+	page := q.page
+	defer func() { q.page = page }()
+	for _, q.page = range []int{page, 1, 2} {
+		again, err := q.all(q.text, map[string]string{"X-Ms-Documentdb-Query-Enablecrosspartition": "True", "X-Mayfly-Merge": "True"})
+		q.same("merged by the server, in pages of "+strconv.Itoa(q.page), plan, rows, again, err)
+	}
 }
 
 // withoutPlan checks the result for clients that do not use plans. They are refused if
