@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,6 +56,26 @@ func testItems(t *testing.T, b binary) {
 		if got := "\n" + b.ok(t, env, args...); !strings.Contains(got, want) {
 			t.Errorf("mayfly %q prints %q, want %q", args, got, want)
 		}
+	}
+	// Several partitions, whose rows the server merges.
+	b.ok(t, env, "put", "shop", "orders", "--key-path=/customer", "--throughput=21000")
+	for i := range 9 {
+		b.ok(t, env, "put", "shop", "orders", fmt.Sprintf(`{"id":"%d","customer":"c%d","total":%d}`, i, i, i%3))
+	}
+	for query, want := range map[string]string{
+		"SELECT VALUE COUNT(1) FROM c":                                           "9\n",
+		"SELECT TOP 2 VALUE c.id FROM c ORDER BY c.id DESC":                      "\"8\"\n\"7\"\n",
+		"SELECT DISTINCT VALUE c.total FROM c ORDER BY c.total":                  "0\n1\n2\n",
+		"SELECT c.total, COUNT(1) AS n FROM c GROUP BY c.total ORDER BY c.total": `{"total":0,"n":3}` + "\n" + `{"total":1,"n":3}` + "\n" + `{"total":2,"n":3}` + "\n",
+	} {
+		if got := b.ok(t, env, "query", "shop", "orders", query, "--json"); got != want {
+			t.Errorf("%s over four partitions: %q, want %q", query, got, want)
+		}
+	}
+	said := b.command(t, env, "shell", "shop", "orders", "--json")
+	said.Stdin = strings.NewReader("SELECT VALUE SUM(c.total)\nFROM c;\n")
+	if out, err := said.Output(); err != nil || string(out) != "9\n" {
+		t.Errorf("the shell over four partitions: %q, %v", out, err)
 	}
 	b.fails(t, env, "incorrect syntax", "query", "shop", "carts", "SELEC")
 	b.fails(t, env, "404", "get", "shop", "carts", "1", "bö")

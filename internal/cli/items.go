@@ -91,7 +91,7 @@ func runQuery(ctx context.Context, c *client.Client, name client.Name, text, pk 
 	if err != nil {
 		return err
 	}
-	p := client.Page{MaxItems: pageRows}
+	p := client.Page{MaxItems: pageRows, Merge: true}
 	if out.most > 0 {
 		p.MaxItems = min(pageRows, out.most)
 	}
@@ -106,7 +106,7 @@ func runQuery(ctx context.Context, c *client.Client, name client.Name, text, pk 
 	}
 	for {
 		began := time.Now()
-		a, err := queryPage(ctx, c, name, body, &p)
+		a, err := c.Query(ctx, name, body, p)
 		if err != nil {
 			return err
 		}
@@ -126,29 +126,6 @@ func runQuery(ctx context.Context, c *client.Client, name client.Name, text, pk 
 			return nil
 		}
 	}
-}
-
-// subStatusMerge refuses a query whose rows of several partitions the client would have to
-// merge.
-const subStatusMerge = 1004
-
-// queryPage runs a page. A query that must be merged over partitions is sent to the only one,
-// if there is one.
-func queryPage(ctx context.Context, c *client.Client, name client.Name, body []byte, p *client.Page) (*client.Answer, error) {
-	a, err := c.Query(ctx, name, body, *p)
-	var refused *client.Error
-	if err == nil || !errors.As(err, &refused) || refused.SubStatus != subStatusMerge || p.Key != nil || p.Range != "" {
-		return a, err
-	}
-	of, err := c.Container(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if len(of.Ranges) != 1 {
-		return nil, fmt.Errorf("the rows of this query would have to be merged over %d physical partitions, which SDKs do and this command does not: give a partition key with --pk, or leave out ORDER BY, DISTINCT, GROUP BY and aggregates", len(of.Ranges))
-	}
-	p.Range = of.Ranges[0].ID
-	return c.Query(ctx, name, body, *p)
 }
 
 // queryBody returns the body of a query request.

@@ -45,6 +45,7 @@ const (
 	headerMaxItems     = "X-Ms-Max-Item-Count"
 	headerIsQuery      = "X-Ms-Documentdb-Isquery"
 	headerCross        = "X-Ms-Documentdb-Query-Enablecrosspartition"
+	headerMerge        = "X-Mayfly-Merge"
 	headerUpsert       = "X-Ms-Documentdb-Is-Upsert"
 	headerMinimal      = "Prefer"
 	headerThroughput   = "X-Ms-Offer-Throughput"
@@ -285,6 +286,8 @@ type Page struct {
 	Key          value.PartitionKey
 	Continuation string
 	MaxItems     int
+	// Merge has the server merge the rows of several partitions, for queries that need it.
+	Merge bool
 }
 
 func (p *Page) set(r *Request) {
@@ -316,6 +319,9 @@ func (c *Client) Query(ctx context.Context, n Name, body []byte, p Page) (*Answe
 	r.Header[headerIsQuery] = "True"
 	if p.Key == nil {
 		r.Header[headerCross] = "True"
+	}
+	if p.Merge {
+		r.Header[headerMerge] = "True"
 	}
 	return c.Do(ctx, r)
 }

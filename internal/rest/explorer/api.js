@@ -190,8 +190,8 @@ export async function explain(db, container, id, key, signal) {
 }
 
 /**
- * Runs a page of a query. Queries that must merge partitions are run on the only partition,
- * if there is one.
+ * Runs a page of a query. The server merges the rows of several partitions where that is
+ * needed.
  * @param {string} db
  * @param {string} coll
  * @param {string} text
@@ -203,26 +203,12 @@ export async function query(db, coll, text, { parameters = [], continuation, max
     "content-type": "application/query+json",
     "x-ms-documentdb-isquery": "true",
     "x-ms-max-item-count": String(max),
+    "x-mayfly-merge": "true",
     ...(key ? { "x-ms-documentdb-partitionkey": key } : { "x-ms-documentdb-query-enablecrosspartition": "true" }),
     ...(continuation ? { "x-ms-continuation": continuation } : {}),
     ...(metrics ? { "x-ms-documentdb-populatequerymetrics": "true", "x-ms-cosmos-populateindexmetrics": "true" } : {}),
   };
-  const path = collPath(db, coll) + "/docs",
-    body = { query: text, parameters };
-  try {
-    return page(await send("POST", path, { headers, body, signal }));
-  } catch (err) {
-    if (err.subStatus !== 1004 || key) throw err;
-  }
-  const ranges = await listAll(collPath(db, coll) + "/pkranges", "PartitionKeyRanges");
-  if (ranges.length !== 1) {
-    throw new Refusal(
-      400,
-      0,
-      `This query would have to be merged over ${ranges.length} physical partitions, which SDKs do and this page does not. Give a partition key.`,
-    );
-  }
-  return page(await send("POST", path, { headers: { ...headers, "x-ms-documentdb-partitionkeyrangeid": ranges[0].id }, body, signal }));
+  return page(await send("POST", collPath(db, coll) + "/docs", { headers, body: { query: text, parameters }, signal }));
 }
 
 function page({ headers, body }) {
