@@ -41,7 +41,19 @@ var stores atomic.Int64
 // there. They serve all tests of the process, and end with it.
 func New(t testing.TB) string {
 	t.Helper()
-	return fmt.Sprintf("%s/t%d_%d", cluster(t), os.Getpid(), stores.Add(1))
+	return newOn(t, server)
+}
+
+// NewSmall is New on servers of their own, whose store writes and merges files from half a
+// megabyte on, so that a test meets that soon.
+func NewSmall(t testing.TB) string {
+	t.Helper()
+	return newOn(t, small)
+}
+
+func newOn(t testing.TB, server func() (url string, err error)) string {
+	t.Helper()
+	return fmt.Sprintf("%s/t%d_%d", cluster(t, server), os.Getpid(), stores.Add(1))
 }
 
 // Prepare starts the servers before the first test, if they are there. New returns the error.
@@ -52,7 +64,7 @@ func Prepare() {
 	}
 }
 
-func cluster(t testing.TB) string {
+func cluster(t testing.TB, server func() (url string, err error)) string {
 	t.Helper()
 	if url := os.Getenv(Engine); url != "" {
 		return url
@@ -68,10 +80,13 @@ func cluster(t testing.TB) string {
 	return url
 }
 
-var server = sync.OnceValues(start)
+var (
+	server = sync.OnceValues(func() (string, error) { return start() })
+	small  = sync.OnceValues(func() (string, error) { return start("-memory-table=500000", "-table=50000") })
+)
 
-// start starts the servers in a temporary directory.
-func start() (url string, err error) {
+// start starts the servers in a temporary directory, and the store with flags.
+func start(flags ...string) (url string, err error) {
 	bin := os.Getenv(Servers)
 	if bin == "" {
 		return "", errAbsent
@@ -87,12 +102,13 @@ func start() (url string, err error) {
 	// The servers end when the other end of the pipe is closed: when this process ends, in
 	// whatever way.
 	const script = `
-"$1/pd-server" -name pd -data-dir "$2/pd" -client-urls "http://$3" -peer-urls "http://$4" -log-file "$2/pd.log" -L error >"$2/pd.out" 2>&1 </dev/null &
+bin=$1 dir=$2 pd_at=$3 peer_at=$4 store_at=$5; shift 5
+"$bin/pd-server" -name pd -data-dir "$dir/pd" -client-urls "http://$pd_at" -peer-urls "http://$peer_at" -log-file "$dir/pd.log" -L error >"$dir/pd.out" 2>&1 </dev/null &
 pd=$!
-"$1/unistore" -pd "$3" -addr "$5" -data "$2/unistore" >"$2/unistore.out" 2>&1 </dev/null &
+"$bin/unistore" -pd "$pd_at" -addr "$store_at" -data "$dir/unistore" "$@" >"$dir/unistore.out" 2>&1 </dev/null &
 store=$!
-cat >/dev/null; kill -KILL $store $pd; wait; rm -rf "$2"`
-	shell := exec.Command("sh", "-c", script, "sh", bin, dir, ports[0], ports[1], ports[2])
+cat >/dev/null; kill -KILL $store $pd; wait; rm -rf "$dir"`
+	shell := exec.Command("sh", append([]string{"-c", script, "sh", bin, dir, ports[0], ports[1], ports[2]}, flags...)...)
 	shell.Env = append(os.Environ(), "GODEBUG=httpmuxgo121=1") // PD's patterns are older than those of today
 	shell.Dir = "/"
 	in, out, err := os.Pipe()

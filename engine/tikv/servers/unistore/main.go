@@ -31,6 +31,8 @@ func main() {
 	flag.StringVar(&conf.Server.StoreAddr, "addr", conf.Server.StoreAddr, "address to listen on")
 	flag.StringVar(&conf.Engine.DBPath, "data", "", "directory of the data")
 	flag.Int64Var(&conf.Server.RegionSize, "region-size", conf.Server.RegionSize, "size in bytes from which a region is split")
+	flag.Int64Var(&conf.Engine.MaxMemTableSize, "memory-table", conf.Engine.MaxMemTableSize, "size in bytes from which a table in memory becomes a file")
+	flag.Int64Var(&conf.Engine.MaxTableSize, "table", conf.Engine.MaxTableSize, "size in bytes of a file that was merged from others")
 	flag.BoolVar(&conf.Engine.SyncWrite, "sync", false, "acknowledge a write when it is on disk")
 	level := flag.String("log", "error", "least level that is logged")
 	flag.Parse()
