@@ -65,10 +65,11 @@ var layers = map[string]layer{
 	"internal/erase":               {"internal/catalog internal/clock internal/kv", ""},
 	"internal/engine":              {"internal/catalog internal/clock internal/cluster internal/erase internal/kv internal/memory internal/purge internal/query internal/ru internal/script internal/sql internal/sql/clientplan internal/sql/datum internal/sql/function internal/sql/syntax internal/store internal/value", ""},
 	"internal/api":                 {"internal/binaryjson internal/catalog internal/cluster internal/engine internal/memory internal/query internal/ru internal/sql internal/sql/clientplan internal/sql/function internal/sql/syntax internal/store internal/value", ""},
-	"internal/rest":                {"internal/api internal/catalog internal/clock internal/cluster internal/engine internal/kv internal/memory internal/peer internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync golang.org/x/sys"},
+	"internal/docs":                {"", ""},
+	"internal/rest":                {"internal/api internal/catalog internal/clock internal/cluster internal/docs internal/engine internal/kv internal/memory internal/peer internal/purge internal/query internal/rntbd internal/ru internal/sql internal/store internal/value", "github.com/prometheus/client_golang golang.org/x/sync golang.org/x/sys"},
 	"internal/direct/directclient": {"internal/rntbd", ""},
 	"internal/direct":              {"internal/api internal/catalog internal/engine internal/kv internal/memory internal/rntbd", ""},
-	".": {"internal/api internal/catalog internal/clock internal/cluster internal/direct internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
+	".": {"internal/api internal/catalog internal/clock internal/cluster internal/direct internal/docs internal/engine internal/invariant internal/kv internal/kv/pebblekv internal/memory " +
 		"internal/erase internal/purge internal/query internal/rest internal/ru internal/script internal/sql internal/store internal/value", ""},
 	"mayflytest":          {".", ""},
 	"internal/scripttest": {"*", "github.com/cockroachdb/datadriven"},

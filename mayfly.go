@@ -295,7 +295,7 @@ func (s *Server) open() (err error) {
 		Checkpoint: checkpoint,
 		PublicKey:  slices.ContainsFunc(o.keys(), wellKnown), AllowHosts: o.AllowHosts,
 		Emulator:       o.Emulator,
-		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, ShowMoments: o.TestClock, LogRequests: o.LogRequests, SlowRequest: max(cmp.Or(o.SlowRequest, api.DefaultSlowRequest), 0), Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
+		RoutingGateway: o.RoutingGateway, NoExplorer: o.NoExplorer, Docs: site, ShowMoments: o.TestClock, LogRequests: o.LogRequests, SlowRequest: max(cmp.Or(o.SlowRequest, api.DefaultSlowRequest), 0), Memory: budget, Peers: s.peers, Cluster: s.engine, Asked: s.engine.Asked,
 	})
 	if err != nil {
 		return err

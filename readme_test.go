@@ -88,12 +88,20 @@ func headings(page string) map[string]bool {
 // Every link within the project leads to a file that is there, and to a heading that it has;
 // and the index of the pages leads to each of them.
 func TestReadmeAndDocsLinkToWhatThereIs(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) == 0 {
+	inDocs, err := filepath.Glob("docs/*.md")
+	if err != nil || len(inDocs) == 0 {
 		t.Fatalf("there are no pages: %v", err)
 	}
+	all := inDocs
+	for _, other := range []string{"*.md", "deploy/*.md", "clients/*/README.md", "test/compat/*.md"} {
+		more, err := filepath.Glob(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, more...)
+	}
 	linked := map[string][]string{} // what each page links to
-	for _, page := range append(pages, "README.md") {
+	for _, page := range all {
 		text := read(t, page)
 		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			if strings.Contains(l[1], "://") {
@@ -112,7 +120,7 @@ func TestReadmeAndDocsLinkToWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range pages {
+	for _, page := range inDocs {
 		if page != "docs/README.md" && !slices.Contains(linked["docs/README.md"], page) {
 			t.Errorf("docs/README.md does not link to %s", page)
 		}

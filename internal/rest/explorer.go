@@ -23,6 +23,7 @@ import (
 	"sync"
 
 	"github.com/mayflydb/mayfly/internal/api"
+	"github.com/mayflydb/mayfly/internal/docs"
 )
 
 const (
@@ -69,6 +70,11 @@ type explorerFile struct {
 	body             []byte
 }
 
+func newExplorerFile(contentType string, body []byte) explorerFile {
+	sum := sha256.Sum256(body)
+	return explorerFile{contentType, `"` + hex.EncodeToString(sum[:8]) + `"`, body}
+}
+
 // explorerSite has the explorer's files by their paths. It is made when it is first needed.
 var explorerSite = sync.OnceValue(func() map[string]explorerFile {
 	site := map[string]explorerFile{}
@@ -80,8 +86,7 @@ var explorerSite = sync.OnceValue(func() map[string]explorerFile {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(body)
-		site[strings.TrimPrefix(name, "explorer/")] = explorerFile{contentTypeOf(name), `"` + hex.EncodeToString(sum[:8]) + `"`, body}
+		site[strings.TrimPrefix(name, "explorer/")] = newExplorerFile(contentTypeOf(name), body)
 		return nil
 	})
 	if err != nil {
@@ -147,6 +152,9 @@ func (x *exchange) serveExplorer(name string) error {
 	}
 	x.setExplorerHeaders()
 	_, data := strings.CutPrefix(x.r.URL.Path, explorerAPI+"/")
+	if page, ok := strings.CutPrefix(x.r.URL.Path+"/", docs.Prefix); ok && x.h.docs != nil {
+		return x.serveDocs(strings.TrimSuffix(page, "/"))
+	}
 	if !data && name != "session" {
 		return x.serveExplorerFile(name)
 	}
@@ -181,9 +189,27 @@ func (h *Handler) Root() []byte {
 
 func (x *exchange) serveExplorerFile(name string) error {
 	file, ok := explorerSite()[name]
+	if !ok {
+		return errNoRoute
+	}
+	return x.writeFile(file)
+}
+
+// serveDocs answers with a page of the docs. They are public: nobody need sign in.
+func (x *exchange) serveDocs(name string) error {
+	file, ok, err := x.h.docs.File(name)
 	switch {
+	case err != nil:
+		return err
 	case !ok:
 		return errNoRoute
+	}
+	return x.writeFile(newExplorerFile(file.ContentType, file.Body))
+}
+
+// writeFile answers with a file, unless the browser has it.
+func (x *exchange) writeFile(file explorerFile) error {
+	switch {
 	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
 		return api.ErrMethod
 	}

@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/docs"
 )
 
 // explorerRequest returns a request as the explorer's scripts send it from this machine.
@@ -106,6 +109,48 @@ func TestExplorerFiles(t *testing.T) {
 	}
 	status(t, h, explorerRequest(t, "GET", "/_explorer/nonsense", "", ""), 404)
 	status(t, h, explorerRequest(t, "POST", "/_explorer/app.js", "", ""), 405)
+}
+
+// The docs are open to everybody, with the explorer and its headers.
+func TestExplorerServesDocs(t *testing.T) {
+	h := newTestHandler(t)
+	h.docs = docs.New(fstest.MapFS{
+		"docs/README.md": {Data: []byte("# Pages\n")}, "deploy/README.md": {Data: []byte("# Deploy\n")}, "docs/a.png": {Data: []byte("PNG")},
+	})
+	get := func(path string, want int) answer {
+		t.Helper()
+		r := explorerRequest(t, "GET", path, "", "")
+		r.Header.Del(headerExplorer)
+		r.Header.Set("Sec-Fetch-Site", "none")
+		r.RemoteAddr = "203.0.113.5:4711"
+		return status(t, h, r, want)
+	}
+	for path, want := range map[string]string{
+		"/_explorer/docs": "text/html; charset=utf-8", "/_explorer/docs/": "text/html; charset=utf-8", "/_explorer/docs/deploy": "text/html; charset=utf-8", "/_explorer/docs/a.png": "image/png",
+	} {
+		a := get(path, 200)
+		if got := a.header.Get("Content-Type"); got != want {
+			t.Errorf("%s is %s", path, got)
+		}
+		for _, f := range explorerHeaders {
+			if a.header.Get(f.name) != f.value {
+				t.Errorf("%s: %s is %q", path, f.name, a.header.Get(f.name))
+			}
+		}
+		r := explorerRequest(t, "GET", path, "", "")
+		r.Header.Set("If-None-Match", a.header.Get("Etag"))
+		status(t, h, r, 304)
+	}
+	get("/_explorer/docs/nonsense", 404)
+	status(t, h, explorerRequest(t, "POST", "/_explorer/docs/", "", ""), 405)
+
+	off, err := New(Options{Engine: h.engine, Keys: []string{testKey}, Account: *h.service.Account, NoExplorer: true, Docs: h.docs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status(t, off, explorerRequest(t, "GET", "/_explorer/docs/", "", ""), 404)
+	off.sessions = h.sessions // without docs
+	status(t, off, explorerRequest(t, "GET", "/_explorer/docs/", "", ""), 404)
 }
 
 // maxExplorer is how large all files of the explorer may be together, compressed.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/api"
+	"github.com/mayflydb/mayfly/internal/docs"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/memory"
@@ -42,6 +43,8 @@ type Options struct {
 	Emulator bool
 	// NoExplorer serves no pages for people under /_explorer/.
 	NoExplorer bool
+	// Docs has the pages that the explorer serves under /_explorer/docs/; nil for none.
+	Docs *docs.Site
 	// ShowMoments adds to every answer between which times of the database it was made.
 	ShowMoments bool
 	// Memory is the budget of all requests under way; nil for no limit.
@@ -77,6 +80,7 @@ type Handler struct {
 	asked          func(ctx context.Context, question []byte) ([]byte, error)
 	handle         func(*api.Call) error  // Handle of package api; tests say where partitions are
 	sessions       *sessions              // of the explorer; nil if it is off
+	docs           *docs.Site             // nil for none
 	root           atomic.Pointer[[]byte] // the certificate that clients must trust, in PEM; nil if it is not known
 
 	directModes api.LineLimit // of the line about clients that want direct mode where there is none
@@ -95,7 +99,7 @@ func New(o Options) (*Handler, error) {
 		quota: sync.OnceValue(func() string { return api.QuotaText(o.Engine.ContainerQuota()) }), memory: o.Memory, followers: newFollowers(), metrics: newMetrics(),
 	}
 	if !o.NoExplorer {
-		h.sessions = newSessions()
+		h.sessions, h.docs = newSessions(), o.Docs
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -150,6 +150,7 @@ function signInPage() {
         problem,
         el("button", { class: session.oneClick ? "" : "primary", type: "submit" }, "Sign in"),
       ),
+      el("p", {}, el("a", { href: "docs/" }, "Docs"), ", for which nobody need sign in"),
     ),
   );
 }
@@ -198,6 +199,7 @@ async function enter() {
       session.readOnly && el("span", { class: "badge on" }, "read-only"),
       el("span", { class: "space" }),
       el("button", { class: "wide", onclick: goTo }, "Go to… ", el("kbd", {}, "Ctrl K")),
+      el("a", { href: "docs/" }, "Docs"),
       el("button", { class: "wide", onclick: keysHelp, "aria-label": "Keys" }, "?"),
       el("span", { class: "wide" }, themeSwitch()),
       el(

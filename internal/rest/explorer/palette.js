@@ -97,15 +97,18 @@ export function keysHelp() {
   ask({
     title: "Keys",
     ok: "Close",
-    body: el(
-      "table",
-      {},
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "key"), el("th", { scope: "col" }, "what it does"))),
+    body: [
       el(
-        "tbody",
+        "table",
         {},
-        keys.map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, el("kbd", {}, key)), el("td", {}, what))),
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "key"), el("th", { scope: "col" }, "what it does"))),
+        el(
+          "tbody",
+          {},
+          keys.map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, el("kbd", {}, key)), el("td", {}, what))),
+        ),
       ),
-    ),
+      el("p", {}, "More: ", el("a", { href: "docs/explorer" }, "the explorer"), ", ", el("a", { href: "docs/" }, "all pages"), "."),
+    ],
   }).catch(complain);
 }
