@@ -45,6 +45,8 @@ type ExportOptions struct {
 const (
 	// exportPage is how many items are read at once.
 	exportPage = 1000
+	// splitsDeep bounds how often in a row a partition is found to be split while it is read.
+	splitsDeep = 64
 	// dirMode is the mode of directories that are made.
 	dirMode = 0o700
 )
@@ -228,6 +230,7 @@ func (e *exporting) container(ctx context.Context, n client.Name, name string) (
 	defer func() { err = errors.Join(err, w.file.close()) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	e.state.adopt(p, of.Ranges)
 	ranges := make(chan client.Range, len(of.Ranges))
 	for _, r := range of.Ranges {
 		ranges <- r
@@ -237,7 +240,7 @@ func (e *exporting) container(ctx context.Context, n client.Name, name string) (
 	for range min(max(e.Connections, 1), len(of.Ranges)) {
 		wait.Go(func() {
 			for r := range ranges {
-				if err := w.partition(ctx, of, r); err != nil {
+				if err := w.lineage(ctx, n, r, splitsDeep); err != nil {
 					cancel(err)
 					return
 				}
@@ -261,8 +264,38 @@ type writer struct {
 	file  appender
 }
 
+// lineage writes the items of a physical partition. If it was split meanwhile, it goes on in
+// those that it was split into, from the same position.
+func (w *writer) lineage(ctx context.Context, n client.Name, r client.Range, deep int) error {
+	err := w.partition(ctx, n, r)
+	if !rangeGone(err) {
+		return err
+	}
+	if deep == 0 {
+		return ErrSplit
+	}
+	of, err := w.e.From.Container(ctx, n)
+	if err != nil {
+		return err
+	}
+	w.e.state.adopt(w.p, of.Ranges)
+	found := false
+	for _, child := range of.Ranges {
+		if slices.Contains(child.Parents, r.ID) {
+			found = true
+			if err := w.lineage(ctx, n, child, deep-1); err != nil {
+				return err
+			}
+		}
+	}
+	if !found { // the server does not know yet what it was split into
+		return ErrSplit
+	}
+	return nil
+}
+
 // partition writes the items of a physical partition, a page at a time.
-func (w *writer) partition(ctx context.Context, of *client.Container, r client.Range) error {
+func (w *writer) partition(ctx context.Context, n client.Name, r client.Range) error {
 	var at *place
 	w.e.state.change(func() {
 		if at = w.p.Ranges[r.ID]; at == nil {
@@ -271,7 +304,7 @@ func (w *writer) partition(ctx context.Context, of *client.Container, r client.R
 		}
 	})
 	for done, next := at.Done, at.At; !done; {
-		a, err := w.e.From.ReadItems(ctx, of.Name, client.Page{Range: r.ID, Continuation: next, MaxItems: exportPage})
+		a, err := w.e.From.ReadItems(ctx, n, client.Page{Range: r.ID, Continuation: next, MaxItems: exportPage})
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,12 +32,6 @@ const (
 	// containersAtOnce bounds how many containers are followed.
 	containersAtOnce = 256
 )
-
-// subStatusRangeGone says that a physical partition is no more.
-const subStatusRangeGone = 1002
-
-// ErrSplit: a physical partition of the source was split.
-var ErrSplit = errors.New("a physical partition of the source was split: run the same command again, which goes on from where it is")
 
 // MoveOptions are the parameters of Move.
 type MoveOptions struct {
@@ -133,7 +126,7 @@ func (m *moving) prepare(ctx context.Context, n client.Name, throughputs map[str
 	if c.lives, err = newLives(m.TTL, of); err != nil {
 		return nil, err
 	}
-	m.adopt(c)
+	m.state.adopt(c.part, of.Ranges)
 	m.Progress.All.Add(countItems(ctx, m.From, n))
 	m.Progress.before(c.part.Rows)
 	if m.Follow && !c.versions && m.Report != nil {
@@ -151,24 +144,6 @@ func (m *moving) prepare(ctx context.Context, n client.Name, throughputs map[str
 		m.state.change(func() { at.Versions = position })
 	}
 	return c, m.state.save(true, nil)
-}
-
-// adopt gives partitions that were split off the position of the one that they come from.
-func (m *moving) adopt(c *moved) {
-	m.state.change(func() {
-		for _, r := range c.from.Ranges {
-			if c.part.Ranges[r.ID] != nil {
-				continue
-			}
-			for _, parent := range slices.Backward(r.Parents) {
-				if at := c.part.Ranges[parent]; at != nil {
-					inherited := *at
-					c.part.Ranges[r.ID] = &inherited
-					break
-				}
-			}
-		}
-	})
 }
 
 // place returns the position in a physical partition.
@@ -256,7 +231,7 @@ func (m *moving) page(s *sink, c *moved, feed client.Feed, r client.Range, at *p
 	from := ""
 	m.state.change(func() { from = at.next(feed) })
 	a, err := m.From.Changes(s.ctx, c.from.Name, feed, r.ID, from, changesPage)
-	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusGone && refused.SubStatus == subStatusRangeGone {
+	if rangeGone(err) {
 		return false, ErrSplit
 	}
 	if err != nil {

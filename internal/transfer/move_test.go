@@ -315,7 +315,7 @@ func TestSplitPartitions(t *testing.T) {
 		part: &part{Ranges: map[string]*place{"0": {At: "17", Versions: "18"}}},
 		from: &client.Container{Ranges: []client.Range{{ID: "1", Parents: []string{"0"}}, {ID: "2", Parents: []string{"0"}}, {ID: "3"}}},
 	}
-	m.adopt(c)
+	m.state.adopt(c.part, c.from.Ranges)
 	for id, want := range map[string]string{"1": "17", "2": "17"} {
 		if at := c.part.Ranges[id]; at == nil || at.At != want || at == c.part.Ranges["0"] {
 			t.Errorf("partition %s begins at %+v, want %s", id, at, want)

@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,6 +133,36 @@ func (f *stateFile) part(name string) *part {
 		p.Ranges = map[string]*place{}
 	}
 	return p
+}
+
+// adopt gives partitions that were split off the position of the one that they come from.
+func (f *stateFile) adopt(p *part, ranges []client.Range) {
+	f.change(func() {
+		for _, r := range ranges {
+			if p.Ranges[r.ID] != nil {
+				continue
+			}
+			for _, parent := range slices.Backward(r.Parents) {
+				if at := p.Ranges[parent]; at != nil {
+					inherited := *at
+					p.Ranges[r.ID] = &inherited
+					break
+				}
+			}
+		}
+	})
+}
+
+// ErrSplit: a physical partition of the source was split.
+var ErrSplit = errors.New("a physical partition of the source was split: run the same command again, which goes on from where it is")
+
+// subStatusRangeGone says that a physical partition is no more.
+const subStatusRangeGone = 1002
+
+// rangeGone reports whether a request was refused since its physical partition is no more.
+func rangeGone(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusGone && refused.SubStatus == subStatusRangeGone
 }
 
 // change changes the state.

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -309,6 +310,113 @@ func TestInterruptedTransfersGoOn(t *testing.T) {
 		if _, err := makeContainer(t.Context(), to.client, carts, &Definition{Container: mustClean(t, of.Definition), Throughput: client.Throughput{Manual: 12_000}}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// split splits a physical partition of carts in two, and waits for the end.
+func (s *server) split(t *testing.T, id string) {
+	t.Helper()
+	q := url.Values{"database": {carts.Database}, "container": {carts.Container}, "range": {id}}
+	for method := http.MethodPost; ; method = http.MethodGet {
+		res, err := s.client.Page(t.Context(), method, "cluster/split", q, nil, time.Minute)
+		q.Del("range")
+		if err != nil {
+			t.Error(err) // a handler calls this, too
+			return
+		}
+		var status struct{ State, Error string }
+		err = errors.Join(json.NewDecoder(res.Body).Decode(&status), res.Body.Close())
+		switch {
+		case err != nil || status.State == "failed":
+			t.Errorf("the split: %v %s", err, status.Error)
+			return
+		case status.State == "done":
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// An export goes on in the partitions that the one it was reading was split into, whether the
+// split came in its midst or while it was interrupted.
+func TestExportGoesOnAfterSplits(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T, s *server, o ExportOptions) error{
+		"while interrupted": func(t *testing.T, s *server, o ExportOptions) error {
+			for _, id := range []string{"0", "1", "3"} { // the second and third are a child and its child
+				ctx, cancel := s.breakAfter(2)
+				defer cancel()
+				if err := Export(ctx, o); !errors.Is(err, context.Canceled) {
+					return fmt.Errorf("an interrupted export: %w", err)
+				}
+				s.before.Store(nil)
+				s.split(t, id)
+			}
+			return Export(t.Context(), o)
+		},
+		"in its midst": func(t *testing.T, s *server, o ExportOptions) error {
+			var n atomic.Int64
+			f := func(_ http.ResponseWriter, r *http.Request) bool {
+				if strings.HasSuffix(r.URL.Path, "/docs") {
+					if id, ok := map[int64]string{2: "0", 4: "1", 6: "3"}[n.Add(1)]; ok {
+						s.split(t, id)
+					}
+				}
+				return false
+			}
+			s.before.Store(&f)
+			return Export(t.Context(), o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			s.make(t, plainCarts, 0)
+			want := s.fill(t, 8_000)
+			place := filepath.Join(t.TempDir(), "carts.jsonl")
+			if err := run(t, s, s.exportOptions(place)); err != nil {
+				t.Fatal(err)
+			}
+			s.before.Store(nil)
+			of, err := s.client.Container(t.Context(), carts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(of.Ranges) != 4 {
+				t.Errorf("the container has %d partitions, want 4", len(of.Ranges))
+			}
+			raw, err := os.ReadFile(place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for line := range bytes.Lines(raw) {
+				got = append(got, bare(t, line, true))
+			}
+			slices.Sort(got)
+			equal(t, name, got, want)
+		})
+	}
+}
+
+// A server that says of every partition that it was split is no endless loop.
+func TestExportOfEndlessSplits(t *testing.T) {
+	s := start(t)
+	s.make(t, plainCarts, 0)
+	s.fill(t, 10)
+	f := func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/docs"):
+			w.Header().Set("X-Ms-Substatus", "1002")
+			http.Error(w, "gone", http.StatusGone)
+		case strings.HasSuffix(r.URL.Path, "/pkranges"):
+			fmt.Fprint(w, `{"PartitionKeyRanges":[{"id":"0","minInclusive":"","maxExclusive":"FF","parents":["0"]}]}`)
+		default:
+			return false
+		}
+		return true
+	}
+	s.before.Store(&f)
+	if err := Export(t.Context(), s.exportOptions(filepath.Join(t.TempDir(), "carts.jsonl"))); !errors.Is(err, ErrSplit) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
