@@ -476,6 +476,10 @@ func (s *Server) fail(err error) {
 	}
 }
 
+// Hold has the server say at /_mayfly/ready that it is not ready, and why, until the function
+// is called: while it is filled, for example. It answers requests all the same.
+func (s *Server) Hold(why error) (release func()) { return s.handler.Hold(why) }
+
 // Handler returns the server as an http.Handler, for the caller's own http.Server.
 func (s *Server) Handler() http.Handler { return s.handler }
 

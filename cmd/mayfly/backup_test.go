@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -243,4 +245,68 @@ func testInit(t *testing.T, b binary) {
 		t.Fatal(err)
 	}
 	b.fails(t, nil, "unknown field", "serve", anyPort, "--memory", "--init="+file)
+}
+
+// A server that is still being filled is alive, and not ready.
+func testInitUnready(t *testing.T, b binary) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The file comes from a pipe, so the server is being filled until that ends.
+	c := b.command(t, nil, "serve", "--listen="+addr, "--memory", "--init=/dev/stdin")
+	stderr := &journal{}
+	c.Stderr = stderr
+	seed, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	page := func(path string) (status int, body string) {
+		t.Helper()
+		for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			r, err := http.NewRequest("GET", "http://"+addr+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, body, err := do(r)
+			if err == nil {
+				return status, string(body)
+			}
+			if time.Since(began) > waitLimit {
+				t.Fatalf("the server does not answer: %v\n%s", err, stderr)
+			}
+		}
+	}
+	if status, body := page("/_mayfly/health"); status != http.StatusOK {
+		t.Errorf("health while it is being filled: %d %s", status, body)
+	}
+	if status, body := page("/_mayfly/ready"); status != http.StatusServiceUnavailable || !strings.Contains(body, "--init") {
+		t.Errorf("ready while it is being filled: %d %s", status, body)
+	}
+	b.fails(t, nil, "not ready", "health", "--endpoint="+addr)
+	if _, err := io.WriteString(seed, `{"databases":[{"id":"shop"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); b.run(t, nil, "health", "--endpoint="+addr).code != 0; {
+		if time.Since(began) > waitLimit {
+			t.Fatalf("it is never ready:\n%s", stderr)
+		}
+	}
+	if got := b.ok(t, nil, "ls", "--endpoint="+addr); !strings.Contains(got, "shop") {
+		t.Errorf("when it is ready there is:\n%s", got)
+	}
 }

@@ -20,6 +20,9 @@ import (
 // finds it goes on.
 const seedingFile = "seeding"
 
+// errSeeding says why a server is not ready that is being filled.
+var errSeeding = errors.New("it is being filled from what --init names")
+
 // seed fills a new server from the file or directory of --init, through its own port.
 func (c *serveCommand) seed(ctx context.Context, s *mayfly.Server, a net.Addr) error {
 	if c.Init == "" {

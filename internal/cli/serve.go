@@ -126,10 +126,15 @@ func (c *serveCommand) Run() error {
 		}
 	}
 	served := make(chan error, 2)
+	ready := func() {}
+	if c.Init != "" {
+		ready = s.Hold(errSeeding) // before the port is served: nobody is to see it ready too early
+	}
 	go func() { served <- s.Serve(l) }()
 	if err := c.seed(ctx, s, l.Addr()); err != nil {
 		return errors.Join(err, s.Close())
 	}
+	ready()
 	c.greet(s, l.Addr())
 	closeMore, err := c.listenMore(s, served, o.Logger)
 	if err != nil {

@@ -24,7 +24,7 @@ func (x *exchange) serveAdmin(path string) error {
 	case "health":
 		return x.serveHealth(nil)
 	case "ready":
-		return x.serveHealth(x.h.engine.Ready())
+		return x.serveHealth(x.h.ready())
 	case "peer":
 		return x.serveAsked()
 	}

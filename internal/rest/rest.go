@@ -83,12 +83,28 @@ type Handler struct {
 	docs           *docs.Site             // nil for none
 	root           atomic.Pointer[[]byte] // the certificate that clients must trust, in PEM; nil if it is not known
 
-	directModes api.LineLimit // of the line about clients that want direct mode where there is none
+	held        atomic.Pointer[error] // why the server is not ready yet; nil if nothing holds it
+	directModes api.LineLimit         // of the line about clients that want direct mode where there is none
 
 	// Every request under way holds life for reading, and Close takes it for writing: the
 	// engine must not be closed during a request.
 	life   sync.RWMutex
 	closed bool // written under life
+}
+
+// Hold says that the server is not ready, and why, until the function is called. It answers
+// requests all the same.
+func (h *Handler) Hold(why error) (release func()) {
+	h.held.Store(&why)
+	return func() { h.held.Store(nil) }
+}
+
+// ready returns why the server is not ready; nil if it is.
+func (h *Handler) ready() error {
+	if why := h.held.Load(); why != nil {
+		return *why
+	}
+	return h.engine.Ready()
 }
 
 // New returns a handler.
