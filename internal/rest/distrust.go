@@ -24,7 +24,8 @@ var distrustAlerts = []string{
 const trustRemedy = "have the client trust the certificate of http://HOST:PORT/_explorer/emulator.pem, or of mayfly cert, and use one of its names (--tls-name adds more). " +
 	"Node.js: NODE_EXTRA_CA_CERTS=FILE. Java: keytool -importcert -cacerts -alias mayfly -noprompt -storepass changeit -file FILE. " +
 	"Python and Go: SSL_CERT_FILE=FILE. .NET: HttpClientFactory with a handler that accepts it. " +
-	"Without TLS: an endpoint that begins with http://, and in Java and .NET gateway mode, since direct mode always uses TLS"
+	"Without TLS: an endpoint that begins with http://, in Java and .NET together with gateway mode, since direct mode always uses TLS, " +
+	"and in Java also with -DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true"
 
 // distrusts reports whether a handshake failed because the client refused the certificate.
 func distrusts(err error) bool {
