@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -249,14 +248,7 @@ func testInit(t *testing.T, b binary) {
 
 // A server that is still being filled is alive, and not ready.
 func testInitUnready(t *testing.T, b binary) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := "127.0.0.1:" + freePort(t)
 	// The file comes from a pipe, so the server is being filled until that ends.
 	c := b.command(t, nil, "serve", "--listen="+addr, "--memory", "--init=/dev/stdin")
 	stderr := &journal{}

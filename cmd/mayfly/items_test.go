@@ -110,6 +110,9 @@ func testTrust(t *testing.T, b binary) {
 		t.Fatal(err)
 	}
 	b.ok(t, []string{"MAYFLY_CA=" + pem}, "ls", at)
+	b.ok(t, []string{"MAYFLY_CONNECTION=" + p.connection}, "health")
+	b.ok(t, []string{"MAYFLY_CONNECTION=" + strings.Replace(p.connection, "http:", "https:", 1)}, "health", "--ca="+pem)
+	b.fails(t, nil, "does not answer", "health", at)
 	b.ok(t, []string{"MAYFLY_DATA=" + dir}, "ls", at)
 	b.fails(t, nil, "no certificate", "ls", at, "--ca="+writeKey(t, "nonsense", 0o600))
 	b.fails(t, nil, "401", "ls", at, "--ca="+dir, "--key="+ownKey)
