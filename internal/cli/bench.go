@@ -21,6 +21,7 @@ import (
 
 type benchCommand struct {
 	running
+	printed
 	Seconds     int  `default:"10" placeholder:"N" help:"How long each measurement takes (${default})."`
 	Connections int  `default:"8" placeholder:"N" help:"How many requests are under way (${default})."`
 	Bytes       size `default:"1KB" placeholder:"SIZE" help:"Size of the items (${default})."`
@@ -38,7 +39,8 @@ processors.
 Examples:
 
   mayfly bench
-  mayfly bench --connections 64 --seconds 30 --bytes 4KB`
+  mayfly bench --connections 64 --seconds 30 --bytes 4KB
+  mayfly bench --json | jq .perSecond`
 }
 
 const (
@@ -96,7 +98,7 @@ func (b *benchCommand) measure(ctx context.Context, c *client.Client, name clien
 	var made, gone atomic.Int64
 	some := func() int64 { return 1 + rand.Int64N(max(made.Load(), 1)) }
 	query := []byte(`{"query":"SELECT c.id, c.n FROM c WHERE c.n >= 0 ORDER BY c.n OFFSET 0 LIMIT 10","parameters":[]}`)
-	rows := [][]string{{"", "A SECOND", "MEAN", "HALF", "99 %", "99.9 %", "RU"}}
+	var all []measurement
 	for _, m := range []struct {
 		what string
 		do   func(context.Context) (*client.Answer, error)
@@ -127,21 +129,43 @@ func (b *benchCommand) measure(ctx context.Context, c *client.Client, name clien
 		}},
 	} {
 		fmt.Fprintf(os.Stderr, "measuring %s for %d s\n", m.what, b.Seconds)
-		row, err := b.drive(ctx, m.do)
+		of, err := b.drive(ctx, m.do)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.what, err)
 		}
-		rows = append(rows, append([]string{m.what}, row...))
+		of.What = m.what
+		all = append(all, of)
 	}
-	table(os.Stdout, "lrrrrrr", rows)
-	return nil
+	return b.show(func() error {
+		rows := [][]string{{"", "A SECOND", "MEAN", "HALF", "99 %", "99.9 %", "RU"}}
+		for _, m := range all {
+			rows = append(rows, []string{
+				m.What, grouped(int64(m.PerSecond)), milliseconds(m.MeanMs), milliseconds(m.HalfMs), milliseconds(m.P99Ms), milliseconds(m.P999Ms), fmt.Sprintf("%.2f", m.RU),
+			})
+		}
+		table(os.Stdout, "lrrrrrr", rows)
+		return nil
+	}, anys(all)...)
+}
+
+// measurement is what one kind of request came to.
+type measurement struct {
+	What      string  `json:"what"`
+	PerSecond float64 `json:"perSecond"`
+	// The times that requests took.
+	MeanMs float64 `json:"meanMs"`
+	HalfMs float64 `json:"halfMs"`
+	P99Ms  float64 `json:"p99Ms"`
+	P999Ms float64 `json:"p999Ms"`
+	// RU is the charge of one request.
+	RU float64 `json:"requestUnits"`
 }
 
 // errNoMore: everything is deleted.
 var errNoMore = errors.New("there are no more items")
 
 // drive repeats a request over all connections, and returns the figures.
-func (b *benchCommand) drive(ctx context.Context, do func(context.Context) (*client.Answer, error)) ([]string, error) {
+func (b *benchCommand) drive(ctx context.Context, do func(context.Context) (*client.Answer, error)) (m measurement, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := time.Duration(b.Seconds) * time.Second
@@ -172,23 +196,25 @@ func (b *benchCommand) drive(ctx context.Context, do func(context.Context) (*cli
 	wait.Wait()
 	took := time.Since(began)
 	if err := context.Cause(ctx); err != nil {
-		return nil, err
+		return m, err
 	}
 	all := slices.Concat(latencies...)
 	if len(all) == 0 {
-		return nil, errors.New("nothing was measured")
+		return m, errors.New("nothing was measured")
 	}
 	slices.Sort(all)
 	var sum time.Duration
 	for _, l := range all {
 		sum += l
 	}
-	at := func(share float64) string { return milliseconds(all[min(int(share*float64(len(all))), len(all)-1)]) }
-	n := count.Load()
-	return []string{
-		grouped(int64(float64(n) / took.Seconds())), milliseconds(sum / time.Duration(len(all))), at(0.5), at(0.99), at(0.999),
-		fmt.Sprintf("%.2f", float64(charge.Load())/100/float64(n)),
+	at := func(share float64) float64 {
+		return 1000 * all[min(int(share*float64(len(all))), len(all)-1)].Seconds()
+	}
+	n := float64(count.Load())
+	return measurement{
+		PerSecond: n / took.Seconds(), MeanMs: 1000 * (sum / time.Duration(len(all))).Seconds(), HalfMs: at(0.5), P99Ms: at(0.99), P999Ms: at(0.999),
+		RU: float64(charge.Load()) / 100 / n,
 	}, nil
 }
 
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1000) }
+func milliseconds(ms float64) string { return fmt.Sprintf("%.2f ms", ms) }
