@@ -111,6 +111,50 @@ func TestEraseNow(t *testing.T) {
 	checkPlain(t, s)
 }
 
+// Secrets that are in compressed tables, and in their indexes, when they expire.
+func TestEraseCompressedTables(t *testing.T) {
+	o := Options{Dir: t.TempDir(), TestClock: true}
+	s := serveTest(t, o)
+	s.move(t, `{"freeze":true}`)
+	s.must(t, 201, "POST", "/dbs", `{"id":"d"}`, nil)
+	s.must(t, 201, "POST", "/dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}`, nil)
+	const items = 600
+	for i := range items {
+		mark, ttl := secret, `,"ttl":60`
+		if i%3 == 2 {
+			mark, ttl = "plain", ""
+		}
+		body := fmt.Sprintf(`{"id":"%s-%d","pk":"%s","name":"%s %d","text":%q%s}`, mark, i, mark, mark, i, strings.Repeat(fmt.Sprint(mark, i, " "), 40), ttl)
+		s.must(t, 201, "POST", "/dbs/d/colls/c/docs", body, pk(mark))
+	}
+	eraseNow := func() {
+		t.Helper()
+		if a := s.admin(t, "POST", "ttl/erase", "", "Bearer "+s.Key()); a.status != 200 {
+			t.Fatalf("erase: status %d: %s", a.status, a.body)
+		}
+	}
+	eraseNow() // which writes all to tables
+	places := strings.Join(secretFiles(t, o.Dir), "\n")
+	for _, want := range []string{".sst: row ", ".sst: block of the index"} {
+		if !strings.Contains(places, want) {
+			t.Fatalf("no secret is in %q, only in %s: the test tests nothing", want, places)
+		}
+	}
+	s.move(t, `{"advance":"61s"}`)
+	eraseNow()
+	if found := secretFiles(t, o.Dir); len(found) > 0 {
+		t.Errorf("after an erasure, secrets are in %v", found)
+	}
+	for i := 2; i < items; i += 3 {
+		s.must(t, 200, "GET", fmt.Sprintf("/dbs/d/colls/c/docs/plain-%d", i), "", pk("plain"))
+	}
+	s.stop(t)
+	if found := secretFiles(t, o.Dir); len(found) > 0 {
+		t.Errorf("after a stop, secrets are in %v", found)
+	}
+	checkClean(t, o.Dir)
+}
+
 // Nobody asks for the erasure here: it happens in time, by the database's time, also if the
 // time passes while the server is stopped.
 func TestEraseWithin(t *testing.T) {
