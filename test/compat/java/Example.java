@@ -17,7 +17,6 @@ class Example {
         new CosmosClientBuilder()
             .endpoint("https://localhost:8081/")
             .key(System.getenv("MAYFLY_KEY"))
-            .gatewayMode()
             .buildClient()) {
       client.createDatabaseIfNotExists("shop");
       CosmosContainerProperties p = new CosmosContainerProperties("carts", "/customer");
