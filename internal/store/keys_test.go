@@ -102,6 +102,22 @@ func TestKeysAppend(t *testing.T) {
 	}
 }
 
+// Keys are made in the room that is there, also since long partition keys are hashed in them.
+func TestKeysAllocate(t *testing.T) {
+	p := partitionPrefix(catalog.ContainerRID{Database: 1, Container: 2}, 3)
+	l := LogicalPartition{EPK: []byte("01234567"), PartitionKey: value.PartitionKey{value.String("a key")}}
+	identity := append(l.appendPlace(nil), "an id"...)
+	room := make([]byte, 0, 256)
+	for what, appendTo := range map[string]func(){
+		"the key of an id row":         func() { p.appendIDKey(room, identity) },
+		"the place of a partition key": func() { l.appendPlace(room) },
+	} {
+		if n := testing.AllocsPerRun(100, appendTo); n != 0 {
+			t.Errorf("%s: got %v allocations, want none", what, n)
+		}
+	}
+}
+
 // Numbers sort as numbers, and every key is in its space.
 func TestKeyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -92,7 +92,7 @@ func (p *Partition) find(dst []byte, k Key, nowMs int64) (h header, row []byte, 
 	if at.number != v.number {
 		at.published, at.liveKnown = v.published, false
 	}
-	ordinal, found, err := rowAt(v.snap, p.prefix.appendIDKey(nil, identity), parseOrdinalRow) // key itself stays on the stack
+	ordinal, found, err := rowAt(v.snap, p.prefix.appendIDKey(make([]byte, 0, len(key)), identity), parseOrdinalRow) // key itself stays on the stack
 	if err == nil && !found {
 		err = ErrNotFound
 	}
@@ -174,10 +174,11 @@ func (l *LogicalPartition) appendKey(dst []byte) []byte {
 
 // appendPlace appends what appendKey does, as it is in keys.
 func (l *LogicalPartition) appendPlace(dst []byte) []byte {
+	whole := l.appendKey(dst)
 	if l.Prefix {
-		return l.appendKey(dst)
+		return whole
 	}
-	return append(dst, placed(l.appendKey(nil))...)
+	return append(whole[:len(dst)], placed(whole[len(dst):])...)
 }
 
 // Holds reports whether an effective partition key belongs to the logical partition.
