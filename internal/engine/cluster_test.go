@@ -39,6 +39,8 @@ type gate struct {
 	open sync.RWMutex
 	// before is called with each commit, if there is one.
 	before atomic.Pointer[func(*kv.Batch)]
+	// commit takes the place of each commit, if there is one; do commits the batch.
+	commit atomic.Pointer[func(b *kv.Batch, do func() error) error]
 }
 
 func (g *gate) Look(ctx context.Context, keys ...[]byte) ([][]byte, int64, error) {
@@ -59,7 +61,11 @@ func (g *gate) Commit(ctx context.Context, b *kv.Batch) error {
 	if before := g.before.Load(); before != nil {
 		(*before)(b)
 	}
-	return g.DB.Commit(context.WithoutCancel(ctx), b)
+	do := func() error { return g.DB.Commit(context.WithoutCancel(ctx), b) }
+	if commit := g.commit.Load(); commit != nil {
+		return (*commit)(b, do)
+	}
+	return do()
 }
 
 // startNodes starts nodes with a test clock that stands.
