@@ -168,7 +168,7 @@ func (e *Engine) beginSplit(ctx context.Context, c *catalog.Container, id int, p
 	}
 	if was := e.mu.splits[c.RID]; was != nil && !was.over() {
 		e.mu.Unlock()
-		return SplitStatus{}, fmt.Errorf("%w: range %s", ErrSplitting, was.status.Range)
+		return SplitStatus{}, fmt.Errorf("%w: range %d", ErrSplitting, was.id.index)
 	}
 	was := e.mu.splits[c.RID]
 	e.mu.splits[c.RID] = run
