@@ -34,11 +34,15 @@ CREATE FUNCTION sign_row() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.w := 
 CREATE TRIGGER sign_row BEFORE INSERT OR UPDATE ON kv FOR EACH ROW EXECUTE FUNCTION sign_row();`
 
 // readAudit returns the changes of owner rows and of meta rows, which every commit of a
-// partition writes.
+// partition writes, and the ends of owner rows.
 const readAudit = `SELECT data FROM pg_logical_slot_get_changes('audit', NULL, %d)
-WHERE data ~ '^table public\.kv: (INSERT|UPDATE): k\[bytea\]:''\\x70[0-9a-f]{20}(6d|6f)'' '`
+WHERE data ~ '^table public\.kv: (INSERT|UPDATE): k\[bytea\]:''\\x70[0-9a-f]{20}(6d|6f)'' '
+OR data ~ '^table public\.kv: DELETE: k\[bytea\]:''\\x70[0-9a-f]{20}6f''$'`
 
-var auditRow = regexp.MustCompile(`^table public\.kv: (?:INSERT|UPDATE): k\[bytea\]:'\\x([0-9a-f]+)' v\[bytea\]:'\\x([0-9a-f]*)' w\[text\]:'([^']*)'`)
+var (
+	auditRow = regexp.MustCompile(`^table public\.kv: (?:INSERT|UPDATE): k\[bytea\]:'\\x([0-9a-f]+)' v\[bytea\]:'\\x([0-9a-f]*)' w\[text\]:'([^']*)'`)
+	auditEnd = regexp.MustCompile(`^table public\.kv: DELETE: k\[bytea\]:'\\x([0-9a-f]+)'$`)
+)
 
 // audit knows the owner of each partition.
 type audit struct {
@@ -47,6 +51,7 @@ type audit struct {
 	breach  func(format string, args ...any)
 	commits int // of partitions
 	claims  int
+	ends    int // of owner rows
 }
 
 // claim is an owner row with the process that wrote it; owned says that it names a node.
@@ -94,6 +99,13 @@ func (a *audit) run(ctx context.Context) error {
 
 // see judges one change.
 func (a *audit) see(text string) error {
+	if m := auditEnd.FindStringSubmatch(text); m != nil {
+		// The partition was split, or a claim of one that was gone is taken back: nothing is
+		// written to it any more, unless another claim comes, which begins anew.
+		a.owners[m[1][:2*prefixBytes]] = claim{}
+		a.ends++
+		return nil
+	}
 	m := auditRow.FindStringSubmatch(text)
 	if m == nil {
 		return fmt.Errorf("a change in PostgreSQL's log cannot be read: %s", brief([]byte(text)))

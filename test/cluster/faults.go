@@ -41,6 +41,9 @@ type fault struct {
 	end   func(t *trial, n *node) error
 	// orderly says that service should go on while it begins.
 	orderly bool
+	// splits says that it comes while a partition is split, to the node that does that. If it
+	// hits none, the split is all that happens.
+	splits bool
 }
 
 func bad(of func(*node) *proxy, to link) func(*trial, *node) error {
@@ -65,20 +68,25 @@ func send(s syscall.Signal) func(*trial, *node) error {
 // faults is the order of a trial, which begins anew after the last. So each run of a minute
 // and a half has most of them.
 var faults = []fault{
+	{name: "split", limit: cutLimit, orderly: true, splits: true},
 	{name: "kill -9", hits: 1, limit: killLimit, begin: kill, end: start},
 	{name: "SIGSTOP", hits: 1, hold: hold, limit: cutLimit, begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)},
 	{name: "engine cut", hits: 1, hold: hold, limit: cutLimit, begin: bad(toEngine, cut), end: bad(toEngine, whole)},
 	{name: "engine deaf", hits: 1, hold: deafTime, limit: cutLimit, begin: bad(toEngine, deaf), end: bad(toEngine, whole)},
 	{name: "kill -9 and restart at once", hits: 1, hold: time.Nanosecond, limit: killLimit, begin: kill, end: start},
+	{name: "kill -9 in a split", hits: 1, limit: killLimit, begin: kill, end: start, splits: true},
 	{name: "peers silent", hits: 1, hold: hold, limit: cutLimit, begin: bad(toPeers, silent), end: bad(toPeers, whole)},
 	{name: "engine silent", hits: 1, hold: hold, limit: cutLimit, begin: bad(toEngine, silent), end: bad(toEngine, whole)},
 	{name: "kill -9", hits: 1, limit: killLimit, begin: kill, end: start},
+	{name: "SIGSTOP in a split", hits: 1, hold: hold, limit: cutLimit, begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT), splits: true},
 	{name: "drain", hits: 1, hold: hold, limit: cutLimit, begin: (*trial).drain, end: restart, orderly: true},
 	{name: "peers deaf", hits: 1, hold: deafTime, limit: cutLimit, begin: bad(toPeers, deaf), end: bad(toPeers, whole)},
 	{name: "engine slow", hits: 1, hold: hold, limit: cutLimit, begin: bad(toEngine, slow), end: bad(toEngine, whole)},
+	{name: "engine deaf in a split", hits: 1, hold: deafTime, limit: cutLimit, begin: bad(toEngine, deaf), end: bad(toEngine, whole), splits: true},
 	{name: "kill -9 of two", hits: 2, limit: killLimit, begin: kill, end: start},
 	{name: "peers cut", hits: 1, hold: hold, limit: cutLimit, begin: bad(toPeers, cut), end: bad(toPeers, whole)},
 	{name: "engine mute", hits: 1, hold: deafTime, limit: cutLimit, begin: bad(toEngine, mute), end: bad(toEngine, whole)},
+	{name: "engine cut in a split", hits: 1, hold: hold, limit: cutLimit, begin: bad(toEngine, cut), end: bad(toEngine, whole), splits: true},
 	{name: "SIGSTOP", hits: 1, hold: hold, limit: cutLimit, begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)},
 	{name: "peers slow", hits: 1, hold: hold, limit: cutLimit, begin: bad(toPeers, slow), end: bad(toPeers, whole)},
 	{name: "kill -9", hits: 1, limit: killLimit, begin: kill, end: start},
@@ -124,6 +132,22 @@ func (t *trial) suffer(f *fault) error {
 	if t.random.IntN(4) > 0 { // mostly owners are hit
 		slices.SortStableFunc(order, func(a, b *node) int { return owned[b.name] - owned[a.name] })
 	}
+	if f.splits {
+		s, err := t.beginSplit()
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(order, func(a, b *node) int { return rank(a.name == s.node) - rank(b.name == s.node) })
+		if f.hits == 0 {
+			began := time.Now()
+			watch := t.watch(began, t.nodes)
+			if t.splitTime, err = t.settle(s.container, order[0]); err != nil {
+				return err
+			}
+			return t.recover(f, nil, owned, began, watch)
+		}
+		time.Sleep(time.Duration(t.random.Int64N(int64(t.splitTime)*5/4 + 1))) // the end of a split is the most delicate
+	}
 	hit, others := order[:f.hits], order[f.hits:]
 	began := time.Now()
 	if f.orderly {
@@ -138,6 +162,14 @@ func (t *trial) suffer(f *fault) error {
 	}
 	began = time.Now()
 	return t.recover(f, hit, owned, began, t.watch(began, others))
+}
+
+// rank sorts what is to be first before the rest.
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
 }
 
 func each(nodes []*node, t *trial, do func(*trial, *node) error) error {

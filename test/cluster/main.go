@@ -3,13 +3,13 @@
 // Cluster runs three nodes, as real processes, on one PostgreSQL, with clients on all, and
 // does to them what happens to servers: processes are killed, stand still and are drained;
 // links to PostgreSQL and between the nodes are cut, silent, slow, or lose what goes one
-// way. The nodes' wall clocks are hours apart all the time.
+// way. Partitions are split meanwhile. The nodes' wall clocks are hours apart all the time.
 //
 // What must hold: for each item some order of the requests explains all answers, with its
 // expiry at one instant on all nodes. No acknowledged write is lost, and none happened whose
 // client was told that nothing was changed. Nothing is written to a partition but by the
-// process that claimed it last. Moments grow with the time. Service returns in time. At the
-// end all rows are checked.
+// process that claimed it last. A split leaves the parent or both children. Moments grow with
+// the time. Service returns in time. At the end all rows are checked.
 package main
 
 import (
@@ -83,8 +83,11 @@ type trial struct {
 	more         []string // flags of the nodes
 	load         *load
 
-	returns map[string][]time.Duration
-	wholes  []time.Duration
+	splits []*splitting
+	// splitTime is about how long a split takes.
+	splitTime time.Duration
+	returns   map[string][]time.Duration
+	wholes    []time.Duration
 }
 
 func (t *trial) run(length time.Duration) error {
@@ -109,6 +112,11 @@ func (t *trial) run(length time.Duration) error {
 	if err := t.createContainers(t.load.containers...); err != nil {
 		return err
 	}
+	for _, c := range t.load.containers {
+		if err := t.addBallast(c); err != nil {
+			return err
+		}
+	}
 	if err := t.wrongDates(); err != nil {
 		return err
 	}
@@ -130,7 +138,7 @@ func (t *trial) run(length time.Duration) error {
 	<-loaded
 	if err == nil {
 		t.load.readAll()
-		err = t.endNodes()
+		err = errors.Join(t.judgeSplits(), t.endNodes())
 	}
 	endAudit()
 	err = errors.Join(err, <-audited)
@@ -298,8 +306,8 @@ func (t *trial) owners() map[string]int {
 
 func (t *trial) report(a *audit, items, undecided int) {
 	r := t.load.record
-	fmt.Printf("%d requests for %d items, %d queries; %d commits and %d claims in PostgreSQL's log; %d histories undecided\n",
-		len(r.operations), items, len(r.queries), a.commits, a.claims, undecided)
+	fmt.Printf("%d requests for %d items, %d queries; %d commits, %d claims and %d ends of partitions in PostgreSQL's log; %d histories undecided\n",
+		len(r.operations), items, len(r.queries), a.commits, a.claims, a.ends, undecided)
 	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
 		fmt.Printf("  %-24s %d\n", what, r.counts[what])
 	}
