@@ -31,6 +31,32 @@ func TestNoticesAreCurrent(t *testing.T) {
 	}
 }
 
+// What a release makes before it builds is ignored by git: else Go takes the tree for changed,
+// and the version for a dirty one.
+func TestReleaseLeavesTreeClean(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	if _, err := os.Stat(".git"); err != nil {
+		t.Skip("this is no repository of git")
+	}
+	for _, made := range []string{"dist/artifacts.json", "release/configuration.md", "release/man/mayfly.1.gz"} {
+		if out, err := exec.Command(git, "check-ignore", "-q", made).CombinedOutput(); err != nil {
+			t.Errorf("git does not ignore %s: %v %s", made, err, out)
+		}
+	}
+	text, err := os.ReadFile(".goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, hooks, _ := strings.Cut(string(text), "hooks:\n")
+	hooks, _, _ = strings.Cut(hooks, "builds:")
+	if !strings.Contains(hooks, "- deploy/release-files\n") || strings.Contains(hooks, ">") {
+		t.Errorf("the hooks write elsewhere than deploy/release-files:\n%s", hooks)
+	}
+}
+
 // systemd accepts the unit.
 func TestUnitIsValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")

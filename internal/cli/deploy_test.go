@@ -4,6 +4,7 @@ package cli
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,6 +35,26 @@ func TestOwnEndpoint(t *testing.T) {
 				t.Errorf("%v: %s, want %s", c.env, got, c.want)
 			}
 		})
+	}
+}
+
+// What a release links into the program is the version that it says, and the files that build
+// releases name that variable as it is called.
+func TestVersionOfReleases(t *testing.T) {
+	version = "v1.2.3"
+	t.Cleanup(func() { version = "" })
+	if got := versionLine(); !strings.HasPrefix(got, "mayfly v1.2.3, go") {
+		t.Errorf("it says %q", got)
+	}
+	name := reflect.TypeFor[commands]().PkgPath() + ".version="
+	for file, value := range map[string]string{".goreleaser.yaml": "v{{ .Version }}", "deploy/Dockerfile": "$VERSION"} {
+		text, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "-X "+name+value) {
+			t.Errorf("%s does not set %s%s", file, name, value)
+		}
 	}
 }
 

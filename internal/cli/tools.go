@@ -124,17 +124,21 @@ func (versionCommand) Run() error {
 	return err
 }
 
+// version is that of a release, which sets it when it links: -ldflags "-X …/cli.version=v0.1.0".
+// The builds of images do not see the repository, from which Go would take it.
+var version string
+
 // versionLine names the version that the binary was built from.
 func versionLine() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "mayfly unknown"
+		return "mayfly " + cmp.Or(version, "unknown")
 	}
-	version := info.Main.Version
+	of := cmp.Or(version, info.Main.Version)
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-			version = "devel-" + s.Value
+		if s.Key == "vcs.revision" && (of == "" || of == "(devel)") {
+			of = "devel-" + s.Value
 		}
 	}
-	return fmt.Sprintf("mayfly %s, %s", version, info.GoVersion)
+	return fmt.Sprintf("mayfly %s, %s", of, info.GoVersion)
 }
