@@ -17,8 +17,10 @@ import (
 func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
 	both := []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"}
 	for page, programs := range map[string][]string{
-		"README.md":     both,
-		"docs/start.md": append(both, "test/compat/python/example.py", "test/compat/java/Example.java"),
+		"README.md":          both,
+		"docs/start.md":      append(both, "test/compat/python/example.py", "test/compat/java/Example.java"),
+		"docs/changefeed.md": {"test/compat/js/feed.mjs"},
+		"docs/scripts.md":    {"test/compat/js/script.mjs"},
 	} {
 		text := read(t, page)
 		for _, name := range programs {
@@ -61,6 +63,23 @@ func TestCompatNamesTheVersions(t *testing.T) {
 		if !strings.Contains(page, "| "+words+" |") {
 			t.Errorf("test/compat/README.md does not name %s", words)
 		}
+	}
+}
+
+// The page on compatibility has the versions and figures of the pages that it sums up.
+func TestCompatibilityHasTheFigures(t *testing.T) {
+	sources := read(t, "test/compat/README.md") + read(t, "test/compat/KNOWN.md")
+	page := read(t, "docs/compatibility.md")
+	known := strings.Count(strings.Split(read(t, "test/compat/KNOWN.md"), "\n## ")[1], ".spec.ts`") // of JavaScript
+	figures := 0
+	for _, figure := range regexp.MustCompile(`v?[0-9][0-9.,]*[0-9](?:-beta\.[0-9]+)?%?`).FindAllString(page, -1) {
+		figures++
+		if !strings.Contains(sources, figure) && figure != fmt.Sprint(known) {
+			t.Errorf("docs/compatibility.md has %s, which test/compat does not", figure)
+		}
+	}
+	if figures < 25 {
+		t.Errorf("docs/compatibility.md has %d figures", figures)
 	}
 }
 

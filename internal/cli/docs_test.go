@@ -70,6 +70,11 @@ func TestDocsNameCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, name := range regexp.MustCompile(`MAYFLY_[A-Z_]*[A-Z]`).FindAllString(string(text), -1) {
+			if !slices.Contains(variables(k.Model.Node), name) && !slices.Contains(append(notSettings, "MAYFLY_BINARY", "MAYFLY_FROM"), name) {
+				t.Errorf("%s: there is no setting %s", filepath.Base(page), name)
+			}
+		}
 		code := codeLine.FindAllString(string(text), -1)
 		for _, piece := range append(code, codeSpan.FindAllString(codeLine.ReplaceAllString(string(text), ""), -1)...) {
 			for _, line := range commandLine.FindAllStringSubmatch(piece, -1) {

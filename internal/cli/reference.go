@@ -29,7 +29,8 @@ func describe(b *strings.Builder, n *kong.Node, name string) {
 		path := name + " " + child.Name
 		fmt.Fprintf(b, "\n## %s\n\n%s\n", path, child.Help)
 		if child.Detail != "" {
-			fmt.Fprintf(b, "\n%s\n", child.Detail)
+			// Examples, which have two spaces before them, are code.
+			fmt.Fprintf(b, "\n%s\n", strings.ReplaceAll(child.Detail, "\n  ", "\n    "))
 		}
 		rows := []string{}
 		for _, p := range child.Positional {

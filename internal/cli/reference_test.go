@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -31,6 +32,13 @@ func TestReference(t *testing.T) {
 		if strings.HasPrefix(line, "|") && strings.Count(line, "|")-strings.Count(line, `\|`) != 5 {
 			t.Errorf("the row %q has not four cells", line)
 		}
+	}
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != page {
+		t.Error("docs/configuration.md is not what the program says: go run ./cmd/mayfly help --markdown > docs/configuration.md")
 	}
 	if strings.Contains(page, "${") {
 		t.Error("the page has a placeholder")
