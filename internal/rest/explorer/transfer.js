@@ -157,7 +157,7 @@ export async function transferView(main, { db, container, session, signal }) {
             state = null;
           } catch (err) {
             if (err.name !== "AbortError") throw err;
-            shown.show(`${count(state?.n ?? 0)} items read. Paused.`, NaN, 0, true);
+            shown.show(state ? `${count(state.n)} items read. Paused.` : "Cancelled, before anything was read.", NaN, 0, true);
           } finally {
             pause.disabled = true;
             run = null;
