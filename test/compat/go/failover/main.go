@@ -18,7 +18,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +33,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mayflydb/mayfly/test/compat/go/programs"
 )
 
 const (
@@ -104,11 +105,11 @@ func run(args []string) error {
 	_ = a.process.Wait()
 	time.Sleep(quiet) // an operator needs longer
 	fmt.Println("failover to", east)
-	if err := errors.Join(w.failover(c, east), w.recovered(killed, func(p *program) bool { return !slices.Contains(patient, p.name) })); err != nil {
+	if err := errors.Join(w.failover(c, east), w.recovered(killed, func(p *programs.Program) bool { return !slices.Contains(patient, p.Name) })); err != nil {
 		return err
 	}
 	fmt.Println("the endpoint of", west, "leads to nodes of", east)
-	if err := errors.Join(w.west.lead(w.nodes[1:]...), w.recovered(killed, func(*program) bool { return true })); err != nil {
+	if err := errors.Join(w.west.lead(w.nodes[1:]...), w.recovered(killed, func(*programs.Program) bool { return true })); err != nil {
 		return err
 	}
 	return errors.Join(w.end(), w.check())
@@ -117,7 +118,7 @@ func run(args []string) error {
 type world struct {
 	binary, engine, scratch string
 	nodes                   []*node
-	programs                []*program
+	programs                []*programs.Program
 	// The endpoints of the regions, and that of the account.
 	west, east, account *balancer
 }
@@ -125,27 +126,6 @@ type world struct {
 type node struct {
 	process *exec.Cmd
 	address string
-}
-
-type program struct {
-	name    string
-	process *exec.Cmd
-	input   io.Closer
-	log     bytes.Buffer
-	ended   chan error
-
-	mu   sync.Mutex
-	now  counts
-	last string    // the last error
-	good time.Time // when the last error was heard of
-}
-
-type counts struct{ writes, reads, errors int64 }
-
-func (p *program) counts() counts {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
 }
 
 // startNodes starts one node in the first region and two in the second.
@@ -260,16 +240,6 @@ func (b *balancer) pass(c net.Conn) {
 	}
 }
 
-// until waits until something holds. The error says what did not.
-func until(limit time.Duration, not string, holds func() bool) error {
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s within %v", not, limit)
-		}
-	}
-	return nil
-}
-
 // startProgram starts a program that prefers the first region, and reads what it says.
 func (w *world) startProgram(name, command string) error {
 	certificate := filepath.Join(w.scratch, "cert.pem")
@@ -285,79 +255,26 @@ func (w *world) startProgram(name, command string) error {
 	if err != nil {
 		return err
 	}
-	p := &program{name: name, process: exec.Command("sh", "-c", "exec "+command), ended: make(chan error, 1)}
-	p.process.Env = append(os.Environ(), "MAYFLY_ENDPOINT=https://localhost:"+port+"/", "MAYFLY_KEY="+key,
-		"MAYFLY_REGIONS="+west+","+east, "MAYFLY_CERTIFICATE="+certificate, "NODE_EXTRA_CA_CERTS="+certificate)
-	p.process.Stderr = &p.log
-	p.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := p.process.StdoutPipe()
-	if err != nil {
-		return err
+	environment := append(programs.Environment("https://localhost:"+port+"/", key, certificate), "MAYFLY_REGIONS="+west+","+east)
+	p, err := programs.Start(name, command, environment, func(string) {}) // lines of the SDK
+	if err == nil {
+		w.programs = append(w.programs, p)
 	}
-	if p.input, err = p.process.StdinPipe(); err != nil {
-		return err
-	}
-	if err := p.process.Start(); err != nil {
-		return err
-	}
-	w.programs = append(w.programs, p)
-	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			p.heard(lines.Text())
-		}
-		p.ended <- p.process.Wait()
-	}()
-	return nil
-}
-
-func (p *program) heard(line string) {
-	var now counts
-	if n, _ := fmt.Sscan(line, &now.writes, &now.reads, &now.errors); n < 3 {
-		return // a line of the SDK
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now.errors > p.now.errors {
-		p.good = time.Now()
-		p.last = strings.Join(strings.Fields(line)[3:], " ")
-	}
-	p.now = now
-}
-
-// each calls do for all programs, at the same time.
-func (w *world) each(do func(p *program) error) error {
-	errs := make([]error, len(w.programs))
-	var all sync.WaitGroup
-	for i, p := range w.programs {
-		all.Go(func() {
-			if err := do(p); err != nil {
-				errs[i] = fmt.Errorf("%s: %w\n%s", p.name, err, p.log.Bytes())
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return err
 }
 
 // progress waits until all programs have written and read some more.
 func (w *world) progress() error {
-	return w.each(func(p *program) error {
-		was := p.counts()
-		return until(progressLimit, fmt.Sprintf("it does not write and read %d items", enough), func() bool {
-			now := p.counts()
-			return now.writes >= was.writes+enough && now.reads >= was.reads+enough
-		})
-	})
+	return programs.Each(w.programs, func(p *programs.Program) error { return p.Progress(enough, progressLimit) })
 }
 
 func (w *world) noErrors() error {
-	return w.each(func(p *program) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.now.errors > 0 {
-			return fmt.Errorf("%d calls failed: %s", p.now.errors, p.last)
+	return programs.Each(w.programs, func(p *programs.Program) error {
+		if err := p.NoErrors(); err != nil {
+			return err
 		}
-		fmt.Printf("  %s: %d writes, %d reads, no errors\n", p.name, p.now.writes, p.now.reads)
+		now := p.State()
+		fmt.Printf("  %s: %d writes, %d reads, no errors\n", p.Name, now.Writes, now.Reads)
 		return nil
 	})
 }
@@ -375,7 +292,7 @@ var upserts = regexp.MustCompile(`(?m)^mayfly_requests_total\{operation="item_up
 // noWrites waits until no writes are answered by a node any more.
 func (w *world) noWrites(n *node) error {
 	was, since := -1, time.Now()
-	return until(progressLimit, "writes still come to the former region", func() bool {
+	return programs.Until(progressLimit, "writes still come to the former region", func() bool {
 		r, err := http.NewRequest(http.MethodGet, "http://"+n.address+"/_mayfly/metrics", nil)
 		if err != nil {
 			return false
@@ -403,43 +320,33 @@ func (w *world) noWrites(n *node) error {
 }
 
 // recovered waits until programs go on without errors.
-func (w *world) recovered(killed time.Time, those func(*program) bool) error {
+func (w *world) recovered(killed time.Time, those func(*programs.Program) bool) error {
 	began := time.Now()
-	return w.each(func(p *program) error {
+	return programs.Each(w.programs, func(p *programs.Program) error {
 		if !those(p) {
 			return nil
 		}
-		was := p.counts()
-		err := until(recoverLimit, "it does not recover", func() bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.now.writes >= was.writes+enough && p.now.reads >= was.reads+enough && time.Since(p.good) > quiet && time.Since(began) > quiet
+		was := p.State()
+		err := programs.Until(recoverLimit, "it does not recover", func() bool {
+			now := p.State()
+			return now.Writes >= was.Writes+enough && now.Reads >= was.Reads+enough && time.Since(now.Failed) > quiet && time.Since(began) > quiet
 		})
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		now := p.State()
 		if err != nil {
-			return fmt.Errorf("%w: it has %+v, and its last error is %s", err, p.now, p.last)
+			return fmt.Errorf("%w: it has %d writes, %d reads and %d errors, the last of which is %s", err, now.Writes, now.Reads, now.Errors, now.Last)
 		}
 		last := "no errors"
-		if p.now.errors > 0 {
-			last = fmt.Sprintf("%d errors, the last %.1f s after the kill: %s", p.now.errors, p.good.Sub(killed).Seconds(), p.last)
+		if now.Errors > 0 {
+			last = fmt.Sprintf("%d errors, the last %.1f s after the kill: %s", now.Errors, now.Failed.Sub(killed).Seconds(), now.Last)
 		}
-		fmt.Printf("  %s: %d writes, %d reads, %s\n", p.name, p.now.writes, p.now.reads, last)
+		fmt.Printf("  %s: %d writes, %d reads, %s\n", p.Name, now.Writes, now.Reads, last)
 		return nil
 	})
 }
 
 // end ends the programs, which say whether a write was lost.
 func (w *world) end() error {
-	return w.each(func(p *program) error {
-		_ = p.input.Close()
-		select {
-		case err := <-p.ended:
-			return err
-		case <-time.After(progressLimit):
-			return errors.New("it does not end")
-		}
-	})
+	return programs.Each(w.programs, func(p *programs.Program) error { return p.End(progressLimit) })
 }
 
 // check stops the nodes that are left and checks all rows.
@@ -459,7 +366,7 @@ func (w *world) check() error {
 // close ends what still runs.
 func (w *world) close() {
 	for _, p := range w.programs {
-		_ = p.process.Process.Kill()
+		p.Kill()
 	}
 	for _, n := range w.nodes {
 		_ = n.process.Process.Kill()
