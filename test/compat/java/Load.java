@@ -120,7 +120,7 @@ final class Load {
     System.out.println(writes + " " + reads + " " + errors + " " + last);
   }
 
-  private static void trust(Path certificate) throws Exception {
+  static void trust(Path certificate) throws Exception {
     KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
     trusted.load(null, null);
     try (InputStream pem = Files.newInputStream(certificate)) {

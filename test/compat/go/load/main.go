@@ -4,7 +4,9 @@
 // says how it goes on each line that it prints: writes, reads, errors, and the last error.
 // It repeats nothing by itself: what is repeated, the SDK repeats. A read must show what its
 // writer was told to be written. MAYFLY_ENDPOINT and MAYFLY_KEY name the account, MAYFLY_REGIONS
-// the preferred regions, and MAYFLY_CERTIFICATE the certificate to trust.
+// the preferred regions if there are several, and MAYFLY_CERTIFICATE the certificate to trust.
+//
+// With the argument mixed it uses one container with others: see mixed.go.
 package main
 
 import (
@@ -39,21 +41,13 @@ func main() {
 }
 
 func run() error {
-	pem, err := os.ReadFile(os.Getenv("MAYFLY_CERTIFICATE"))
+	client, err := connect()
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return errors.New("there is no certificate to trust")
-	}
-	o := azcosmos.ClientOptions{
-		ClientOptions:    azcore.ClientOptions{Transport: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}},
-		PreferredRegions: strings.Split(os.Getenv("MAYFLY_REGIONS"), ","),
-	}
-	client, err := azcosmos.NewClientFromConnectionString("AccountEndpoint="+os.Getenv("MAYFLY_ENDPOINT")+";AccountKey="+os.Getenv("MAYFLY_KEY")+";", &o)
-	if err != nil {
-		return err
+	l := load{}
+	if len(os.Args) > 1 && os.Args[1] == "mixed" {
+		return l.mixed(client)
 	}
 	ctx := context.Background()
 	if _, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "go"}, nil); err != nil {
@@ -74,10 +68,33 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	var l load
+	return l.run(func(worker int) { l.work(container, fmt.Sprint(worker)) })
+}
+
+// connect returns a client as the environment says.
+func connect() (*azcosmos.Client, error) {
+	pem, err := os.ReadFile(os.Getenv("MAYFLY_CERTIFICATE"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("there is no certificate to trust")
+	}
+	o := azcosmos.ClientOptions{
+		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}},
+	}
+	if regions := os.Getenv("MAYFLY_REGIONS"); regions != "" {
+		o.PreferredRegions = strings.Split(regions, ",")
+	}
+	return azcosmos.NewClientFromConnectionString("AccountEndpoint="+os.Getenv("MAYFLY_ENDPOINT")+";AccountKey="+os.Getenv("MAYFLY_KEY")+";", &o)
+}
+
+// run has workers work until the standard input ends, and says how it goes.
+func (l *load) run(work func(worker int)) error {
 	var all sync.WaitGroup
 	for i := range workers {
-		all.Go(func() { l.work(container, fmt.Sprint(i)) })
+		all.Go(func() { work(i) })
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
