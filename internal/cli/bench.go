@@ -16,17 +16,18 @@ import (
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/client"
+	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
 type benchCommand struct {
 	running
 	printed
-	Seconds     int  `default:"10" placeholder:"N" help:"How long each measurement takes (${default})."`
-	Connections int  `default:"8" placeholder:"N" help:"How many requests are under way (${default})."`
-	Bytes       size `default:"1KB" placeholder:"SIZE" help:"Size of the items (${default})."`
-	TTL         int  `name:"ttl" default:"3600" placeholder:"SECONDS" help:"Their ttl (${default})."`
-	Keep        bool `help:"Keep the database with the items."`
+	Seconds     time.Duration `default:"10s" placeholder:"DURATION" help:"How long each measurement takes (${default})."`
+	Connections int           `default:"8" placeholder:"N" help:"How many requests are under way (${default})."`
+	Bytes       size          `default:"1KB" placeholder:"SIZE" help:"Size of the items (${default})."`
+	TTL         time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Their ttl (${default}); -1 for none."`
+	Keep        bool          `help:"Keep the database with the items."`
 }
 
 // Help is shown below the usage.
@@ -39,7 +40,7 @@ processors.
 Examples:
 
   mayfly bench
-  mayfly bench --connections 64 --seconds 30 --bytes 4KB
+  mayfly bench --connections 64 --seconds 1m --bytes 4KB
   mayfly bench --json | jq .perSecond`
 }
 
@@ -52,7 +53,10 @@ const (
 
 // Run measures a running server.
 func (b *benchCommand) Run() error {
-	if b.Seconds < 1 || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
+	if b.TTL != -time.Second && (b.TTL < time.Second || b.TTL%time.Second != 0) {
+		return fmt.Errorf("--ttl is %v: give %s, of whole seconds, or -1", b.TTL, clock.DurationRule)
+	}
+	if b.Seconds < time.Second || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
 		return fmt.Errorf("give at least a second, 1 to %d connections, and items of 1 MiB at most", maxConnections)
 	}
 	ctx, stop := interruptible()
@@ -93,7 +97,7 @@ func (b *benchCommand) measure(ctx context.Context, c *client.Client, name clien
 	pad := strings.Repeat("x", max(0, int(b.Bytes)-100))
 	item := func(i int64) (id string, key value.PartitionKey, body []byte) {
 		id, pk := fmt.Sprint(i), fmt.Sprint("p", i%benchKeys)
-		return id, value.PartitionKey{value.String(pk)}, fmt.Appendf(nil, `{"id":"%s","pk":"%s","n":%d,"even":%t,"ttl":%d,"pad":"%s"}`, id, pk, i, i%2 == 0, b.TTL, pad)
+		return id, value.PartitionKey{value.String(pk)}, fmt.Appendf(nil, `{"id":"%s","pk":"%s","n":%d,"even":%t,"ttl":%d,"pad":"%s"}`, id, pk, i, i%2 == 0, b.TTL/time.Second, pad)
 	}
 	var made, gone atomic.Int64
 	some := func() int64 { return 1 + rand.Int64N(max(made.Load(), 1)) }
@@ -128,7 +132,7 @@ func (b *benchCommand) measure(ctx context.Context, c *client.Client, name clien
 			return c.DeleteItem(ctx, name, id, key)
 		}},
 	} {
-		fmt.Fprintf(os.Stderr, "measuring %s for %d s\n", m.what, b.Seconds)
+		fmt.Fprintf(os.Stderr, "measuring %s for %v\n", m.what, b.Seconds)
 		of, err := b.drive(ctx, m.do)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.what, err)
@@ -168,14 +172,13 @@ var errNoMore = errors.New("there are no more items")
 func (b *benchCommand) drive(ctx context.Context, do func(context.Context) (*client.Answer, error)) (m measurement, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	limit := time.Duration(b.Seconds) * time.Second
 	latencies := make([][]time.Duration, b.Connections)
 	var charge, count atomic.Int64 // hundredths
 	began := time.Now()
 	var wait sync.WaitGroup
 	for w := range b.Connections {
 		wait.Go(func() {
-			for time.Since(began) < limit && ctx.Err() == nil {
+			for time.Since(began) < b.Seconds && ctx.Err() == nil {
 				at := time.Now()
 				a, err := do(ctx)
 				if errors.Is(err, errNoMore) {
