@@ -48,6 +48,10 @@ forget: ## measure purge beside the loads that it must keep up with (15 minutes)
 	go test -run '^$$' -bench Forget -benchtime 1x -timeout 1h -v ./cmd/mayfly
 	go test -run '^$$' -bench StormTraffic -benchtime 1x -timeout 1h -v ./internal/engine
 
+.PHONY: measure
+measure: ## measure the CPU of reads and creates over all transports (4 minutes)
+	MAYFLY_MEASURE=14 go test -count=1 -run TestMeasure -v ./internal/direct
+
 .PHONY: compat
 compat: ## run the official SDKs against the server
 	test/compat/run

@@ -11,5 +11,6 @@ import (
 
 func TestMain(m *testing.M) {
 	mayfly.RunScriptWorker()
+	runNullServer()
 	os.Exit(m.Run())
 }
