@@ -44,7 +44,7 @@ bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: forget
-forget: ## measure purge beside the loads that it must keep up with (15 minutes)
+forget: ## measure purge beside the loads that it must keep up with (20 minutes)
 	go test -run '^$$' -bench Forget -benchtime 1x -timeout 1h -v ./cmd/mayfly
 	go test -run '^$$' -bench StormTraffic -benchtime 1x -timeout 1h -v ./internal/engine
 

@@ -39,6 +39,8 @@ const (
 	burstLive        = 10_000
 	burstRate        = 1000 // reads a second
 	burstTime        = 20 * time.Second
+	erasePairs       = 9
+	eraseTime        = 10 * time.Second
 )
 
 var forgetPad = strings.Repeat("x", 900)
@@ -298,5 +300,38 @@ func BenchmarkForgetBurst(b *testing.B) {
 		b.ReportMetric(float64(with.p99)/float64(without.p99), "p99-ratio")
 		b.ReportMetric(0, "ns/op")
 		s.end(b)
+	}
+}
+
+// BenchmarkForgetErase measures what --erase-within=24h adds to the CPU of a create, beside
+// --erase-within=off: pairs of new servers with the same load, in changing order.
+func BenchmarkForgetErase(b *testing.B) {
+	built := build(b)
+	for b.Loop() {
+		run := func(within string) float64 {
+			s := newForgetful(b, built, "-1", "--erase-within="+within)
+			defer s.end(b)
+			cpu := s.cpuMicros(b)
+			d := forgetTime(b, eraseTime)
+			p := press(b, saturatedClients, 0, d, func(i int) error { return s.create(b, strconv.Itoa(i), "") })
+			return (s.cpuMicros(b) - cpu) / (p.perSecond * d.Seconds())
+		}
+		var ratios, off, day []float64
+		for i := range erasePairs {
+			order := []string{"off", "24h"}
+			if i%2 == 1 {
+				slices.Reverse(order)
+			}
+			took := map[string]float64{}
+			for _, within := range order {
+				took[within] = run(within)
+			}
+			off, day = append(off, took["off"]), append(day, took["24h"])
+			ratios = append(ratios, took["24h"]/took["off"])
+		}
+		b.Logf("us of CPU for a create, off %.1f, 24h %.1f, ratios %.3f", off, day, ratios)
+		slices.Sort(ratios)
+		b.ReportMetric(ratios[erasePairs/2], "cpu-ratio")
+		b.ReportMetric(0, "ns/op")
 	}
 }
