@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
 // metricsPage has the labels of each metric of a page, and the values of each label.
@@ -94,7 +96,7 @@ func (m metricsPage) check(expr string, texts ...string) (unknown []string) {
 }
 
 // The alerts and the dashboard in deploy name only metrics and labels that the metrics page
-// of a server has.
+// of a server has, or that of a node of a cluster.
 func TestDeployedExpressionsNameWhatThereIs(t *testing.T) {
 	s := serveTest(t, Options{Dir: t.TempDir()})
 	s.must(t, 201, "POST", "/dbs", `{"id":"d"}`, nil)
@@ -104,7 +106,11 @@ func TestDeployedExpressionsNameWhatThereIs(t *testing.T) {
 	if a.status != 200 {
 		t.Fatalf("status %d: %s", a.status, a.body)
 	}
-	page := parseMetrics(string(a.body))
+	node := serveNode(t, kvtest.NewModel(), "a").admin(t, "GET", "metrics", "", "Bearer "+WellKnownKey)
+	if node.status != 200 {
+		t.Fatalf("status %d: %s", node.status, node.body)
+	}
+	page := parseMetrics(string(a.body) + string(node.body))
 
 	rules, err := os.ReadFile("deploy/prometheus/mayfly.rules.yml")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mayflydb/mayfly/internal/clock"
+	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/memory"
 	"github.com/mayflydb/mayfly/internal/ru"
@@ -152,8 +153,8 @@ func (s *scrape) cluster(e *engine.Engine) {
 	for _, m := range e.Node().Members() {
 		states[m.State]++
 	}
-	for state, n := range states {
-		s.gauge(descNodes, float64(n), state)
+	for _, state := range []cluster.State{cluster.Serving, cluster.Draining, cluster.Dead, cluster.Left} {
+		s.gauge(descNodes, float64(states[state.String()]), state.String())
 	}
 	w := e.Work()
 	s.gauge(descOwned, float64(w.Partitions))

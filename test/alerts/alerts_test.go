@@ -5,6 +5,7 @@ package alerts
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -46,7 +47,11 @@ func firing(t *testing.T, rules []rulefmt.Rule, p *page) string {
 	return strings.Join(names, " ")
 }
 
-func loadRules(t *testing.T) (all []rulefmt.Rule) {
+// clusterGroup is the group of alerts about nodes that share a storage engine.
+const clusterGroup = "mayfly-cluster"
+
+// loadRules returns all rules, and the names of those of the cluster and of all others.
+func loadRules(t *testing.T) (all []rulefmt.Rule, alone, cluster []string) {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile("../../deploy/prometheus/mayfly.rules.yml", false, model.UTF8Validation)
 	if len(errs) > 0 {
@@ -54,28 +59,68 @@ func loadRules(t *testing.T) (all []rulefmt.Rule) {
 	}
 	for _, g := range groups.Groups {
 		all = append(all, g.Rules...)
+		for _, r := range g.Rules {
+			if g.Name == clusterGroup {
+				cluster = append(cluster, r.Alert)
+			} else {
+				alone = append(alone, r.Alert)
+			}
+		}
 	}
-	return all
+	return all, alone, cluster
+}
+
+// expectation compares the alerts that fire with those that should.
+type expectation struct {
+	rules []rulefmt.Rule
+	seen  map[string]bool
+}
+
+func (e *expectation) of(t *testing.T, what string, p *page, want string) {
+	t.Helper()
+	if got := firing(t, e.rules, p); got != want {
+		t.Errorf("%s: firing are %q, want %q", what, got, want)
+	}
+	for _, name := range strings.Fields(want) {
+		e.seen[name] = true
+	}
+}
+
+// complete fails unless each of these alerts was seen to fire.
+func (e *expectation) complete(t *testing.T, names []string) {
+	t.Helper()
+	for _, name := range names {
+		if !e.seen[name] {
+			t.Errorf("%s was never seen to fire", name)
+		}
+	}
+}
+
+// set and grow change a series: its value, or how much it grows each second.
+func set(f float64) func(*series)  { return func(s *series) { s.value = f } }
+func grow(f float64) func(*series) { return func(s *series) { s.growth = f } }
+
+// unanswered adds requests that were answered with 503, so many each second.
+func (p *page) unanswered(t *testing.T, each float64) *page {
+	t.Helper()
+	out := &page{p.now, slices.Clone(p.all)}
+	out.add("mayfly_requests_total", nil, 1, "operation", "item_read", "status", "503")
+	return out.with(t, grow(each), "mayfly_requests_total", `status="503"`)
 }
 
 // A server that is well raises no alert. What each alert is about raises it, and no other.
 func TestAlerts(t *testing.T) {
-	rules := loadRules(t)
+	rules, alone, _ := loadRules(t)
+	e := expectation{rules, map[string]bool{}}
 	s := startServer(t)
 	s.create(t, "/dbs", `{"id":"shop"}`)
 	s.create(t, "/dbs/shop/colls", `{"id":"carts","defaultTtl":60,"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`)
 	s.create(t, "/dbs/shop/colls/carts/docs", `{"id":"1","pk":"p"}`)
 	s.own(t, "POST", "ttl/pause?database=shop&container=carts", "")
 	well := parsePage(t, s.own(t, "GET", "metrics", ""))
-	seen := map[string]bool{}
 	expect := func(what string, p *page, want string) {
 		t.Helper()
-		if got := firing(t, rules, p); got != want {
-			t.Errorf("%s: firing are %q, want %q", what, got, want)
-		}
-		for _, name := range strings.Fields(want) {
-			seen[name] = true
-		}
+		e.of(t, what, p, want)
 	}
 	expect("a server that is well", well, "")
 
@@ -86,8 +131,6 @@ func TestAlerts(t *testing.T) {
 	if v := evaluate(t, late, "ttl_purge_lag_seconds > 300"); len(v) != 1 || v[0].F < 3530 || v[0].Metric.Get("container") != "carts" || v[0].Metric.Get("database") != "shop" {
 		t.Errorf("the lag is %v", v)
 	}
-	set := func(f float64) func(*series) { return func(s *series) { s.value = f } }
-	grow := func(f float64) func(*series) { return func(s *series) { s.growth = f } }
 	for _, c := range []struct {
 		what   string
 		change func(*series)
@@ -114,12 +157,53 @@ func TestAlerts(t *testing.T) {
 	// While the clock is in doubt, purge has to wait, and its lag is no news.
 	doubtful := late.with(t, set(3600), "ttl_clock_doubt_seconds").with(t, set(2<<30), "ttl_expired_pending_bytes").with(t, set(1), "ttl_clock_guard_state")
 	expect("lag in doubt", doubtful, "MayflyClockInDoubt")
-	for _, r := range rules {
-		if !seen[r.Alert] {
-			t.Errorf("%s was never seen to fire", r.Alert)
+	expect("requests are refused by a server alone", well.unanswered(t, 1), "")
+	e.complete(t, alone)
+}
+
+// Two nodes that are well raise no alert. One that is killed does, and so do partitions that
+// are lost and requests that find no owner. The panels about the cluster show something.
+func TestClusterAlerts(t *testing.T) {
+	sockets := os.Getenv("MAYFLY_POSTGRES_SOCKETS")
+	if sockets == "" {
+		t.Skip("SKIPPED: needs PostgreSQL, as run starts it")
+	}
+	binary := build(t)
+	engine := "--engine=postgres://postgres@/postgres?host=" + url.QueryEscape(sockets)
+	s, _ := start(t, binary, engine, "--node=a")
+	_, other := start(t, binary, engine, "--node=b")
+	s.create(t, "/dbs", `{"id":"shop"}`)
+	s.create(t, "/dbs/shop/colls", `{"id":"carts","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`)
+	s.create(t, "/dbs/shop/colls/carts/docs", `{"id":"1","pk":"p"}`)
+	rules, _, cluster := loadRules(t)
+	e := expectation{rules, map[string]bool{}}
+	well := parsePage(t, s.own(t, "GET", "metrics", ""))
+	e.of(t, "two nodes that are well", well, "")
+	for expr := range panels(t, true) {
+		if len(evaluate(t, well, expr)) == 0 {
+			t.Errorf("%s shows nothing", expr)
 		}
 	}
+	e.of(t, "partitions are lost", well.with(t, grow(0.1), "mayfly_cluster_lost_partitions_total"), "MayflyPartitionsLost")
+	e.of(t, "a partition is lost now and then", well.with(t, grow(0.005), "mayfly_cluster_lost_partitions_total"), "")
+	e.of(t, "requests find no owner", well.unanswered(t, 0.1), "MayflyRequestsWithoutOwner")
+
+	if err := other.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(noticeLimit)
+	for !strings.Contains(s.own(t, "GET", "metrics", ""), `mayfly_cluster_nodes{state="dead"} 1`) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the death of a node was not noticed within %v", noticeLimit)
+		}
+		time.Sleep(50 * time.Millisecond) // processes, whose clocks no test moves
+	}
+	e.of(t, "a node was killed", parsePage(t, s.own(t, "GET", "metrics", "")), "MayflyNodeDead")
+	e.complete(t, cluster)
 }
+
+// noticeLimit is how long nodes may take to notice that another is dead.
+const noticeLimit = 30 * time.Second
 
 // Every panel of the dashboard shows something of a server in use.
 func TestDashboard(t *testing.T) {
@@ -128,25 +212,39 @@ func TestDashboard(t *testing.T) {
 	s.create(t, "/dbs/shop/colls", `{"id":"carts","defaultTtl":60,"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`)
 	s.create(t, "/dbs/shop/colls/carts/docs", `{"id":"1","pk":"p"}`)
 	p := parsePage(t, s.own(t, "GET", "metrics", ""))
+	for expr := range panels(t, false) {
+		if len(evaluate(t, p, expr)) == 0 {
+			t.Errorf("%s shows nothing", expr)
+		}
+	}
+}
+
+// panels returns the expressions of the dashboard that are about a cluster, or all others.
+func panels(t *testing.T, cluster bool) map[string]bool {
+	t.Helper()
 	raw, err := os.ReadFile("../../deploy/grafana/mayfly.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var board struct {
 		Panels []struct {
-			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(raw, &board); err != nil || len(board.Panels) == 0 {
-		t.Fatalf("%d panels: %v", len(board.Panels), err)
+	if err := json.Unmarshal(raw, &board); err != nil {
+		t.Fatal(err)
 	}
+	all := map[string]bool{}
 	variables := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*")
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
-			if len(evaluate(t, p, variables.Replace(target.Expr))) == 0 {
-				t.Errorf("%s: %s shows nothing", panel.Title, target.Expr)
+			if strings.Contains(target.Expr, "mayfly_cluster_") == cluster {
+				all[variables.Replace(target.Expr)] = true
 			}
 		}
 	}
+	if len(all) == 0 {
+		t.Fatalf("no panel with cluster %v", cluster)
+	}
+	return all
 }

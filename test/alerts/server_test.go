@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -27,16 +28,30 @@ var listens = regexp.MustCompile(`listens on (http://\S+) `)
 // server is the address of a server in a process of its own.
 type server string
 
-// startServer builds the server and starts it, with data on disk and a clock to move.
-func startServer(t *testing.T) server {
+// build builds the server.
+func build(t *testing.T) (binary string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "mayfly")
+	binary = filepath.Join(t.TempDir(), "mayfly")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/mayfly")
 	build.Dir = filepath.Join("..", "..")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v: %s", err, text)
 	}
-	c := exec.Command(binary, "serve", "--test-clock", "--listen=127.0.0.1:0", "--data="+filepath.Join(t.TempDir(), "data"))
+	return binary
+}
+
+// startServer starts a server, with data on disk and a clock to move.
+func startServer(t *testing.T) server {
+	t.Helper()
+	s, _ := start(t, build(t), "--data="+filepath.Join(t.TempDir(), "data"))
+	return s
+}
+
+// start starts a server in a process of its own, which ends with the test.
+func start(t *testing.T, binary string, flags ...string) (server, *os.Process) {
+	t.Helper()
+	c := exec.Command(binary, append([]string{"serve", "--test-clock", "--listen=127.0.0.1:0"}, flags...)...)
+	c.Env = []string{}
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +68,7 @@ func startServer(t *testing.T) server {
 	if at == nil {
 		t.Fatalf("the server prints %q, %v", line, err)
 	}
-	return server(at[1])
+	return server(at[1]), c.Process
 }
 
 // send sends a request and returns the body of its answer.
