@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
@@ -237,6 +239,7 @@ func TestComposeFile(t *testing.T) {
 	for _, name := range names {
 		until(t, "node "+name+" is ready", func() bool { return ready(name) })
 	}
+	w.staySignedIn()
 	for _, name := range names { // as docker compose up does with a new image
 		if err := w.nodes[name].Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -263,6 +266,43 @@ func TestComposeFile(t *testing.T) {
 		w.must(200, "GET", "docs", "dbs/d/colls/c/docs/"+id, "/dbs/d/colls/c/docs/"+id, "", "x-ms-documentdb-partitionkey", `["`+id+`"]`)
 	}
 	write()
+}
+
+// staySignedIn: a browser's session of the explorer holds on each of its connections, while
+// requests of the protocol come to all nodes.
+func (w *world) staySignedIn() {
+	w.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	// The certificate is that of the nodes, and the test trusts it as it is.
+	browser := http.Client{Jar: jar, Timeout: 20 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	at := fmt.Sprintf("https://127.0.0.1:%d/_explorer/session", w.ports["balancer"])
+	signedIn := func(method, body string) {
+		w.t.Helper()
+		r, err := http.NewRequest(method, at, strings.NewReader(body))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		r.Header.Set("X-Mayfly-Explorer", "1")
+		r.Header.Set("Origin", strings.TrimSuffix(at, "/_explorer/session"))
+		a, err := browser.Do(r)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(a.Body, 1<<20))
+		if err != nil || a.StatusCode != 200 || !strings.Contains(string(text), `"signedIn":true`) {
+			w.t.Fatalf("%s %s: %d, %v: %s", method, at, a.StatusCode, err, text)
+		}
+	}
+	signedIn("POST", fmt.Sprintf(`{"key":%q}`, key))
+	for range 12 { // connections, four for each node if they were shared out
+		signedIn("GET", "")
+	}
 }
 
 // build builds the binary as the image's recipe does.
