@@ -55,7 +55,7 @@ func TestBinary(t *testing.T) {
 		{"TakenPort", testTakenPort}, {"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
 		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
 		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"IdleConnections", testIdleConnections}, {"Scripts", testScripts},
-		{"Emulator", testEmulator}, {"Action", testAction}, {"Split", testSplit},
+		{"Emulator", testEmulator}, {"Action", testAction}, {"Docs", testDocs}, {"Split", testSplit},
 		{"Pprof", testPprof}, {"Engine", testEngine}, {"Copy", testCopy}, {"Log", testLog}, {"Items", testItems}, {"Trust", testTrust}, {"Transfer", testTransfer}, {"KilledImport", testKilledImport},
 		{"Backup", testBackup}, {"Doctor", testDoctor}, {"Manual", testManual}, {"Shell", testShell}, {"Bench", testBench}, {"Init", testInit}, {"InitUnready", testInitUnready}, {"RestoreWithoutTTL", testRestoreWithoutTTL},
 	} {
