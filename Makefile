@@ -29,6 +29,9 @@ race: ## run the tests with the race detector and the invariants
 .PHONY: long
 long: ## crash points by the thousand, a million concurrent operations, nodes under faults (an hour; LONG=10 is a tenth of it)
 	MAYFLY_LONG=$(LONG) go test -count=1 -timeout 6h ./...
+	@if command -v chromium >/dev/null; then \
+	  echo "== the explorer with a million items"; MAYFLY_LONG=$(LONG) MAYFLY_REQUIRE_BROWSER=1 go test -count=1 -timeout 1h -run ExplorerOfAMillionItems .; \
+	else echo "SKIPPED: no Chromium, so the explorer is not tried with a million items"; fi
 	MAYFLY_REQUIRE_POSTGRES=1 test/cluster/run -for $(CLUSTERTIME)
 
 .PHONY: fuzz

@@ -10,7 +10,7 @@ import { difference, isSystem, patched, pick } from "./diff.js";
 import { editItem, newItem } from "./editor.js";
 import { cellText } from "./formats.js";
 import { pathsOf } from "./language.js";
-import { MOST_ROWS, Pages } from "./pages.js";
+import { baseFor, COVERED, MOST_ROWS, Pages } from "./pages.js";
 
 const ROW = 34; // the height of a row, in pixels, as in the style sheet
 const SPARE = 12; // rows drawn above and below what is visible
@@ -34,6 +34,8 @@ export async function itemsView(main, ctx) {
     columns = stored(columnsKey, null),
     loading = true,
     active = 0,
+    base = 0, // the row that the list begins with
+    firstShown = 0,
     round = 0;
   let ending = new AbortController(); // of the requests for the list as it is filtered now
   /** @type {Pages<any>} */
@@ -114,7 +116,7 @@ export async function itemsView(main, ctx) {
   );
   const timer = setInterval(tick, 200);
   ctx.signal.addEventListener("abort", () => clearInterval(timer));
-  addEventListener("resize", render, { signal: ctx.signal });
+  addEventListener("resize", () => render(), { signal: ctx.signal });
   await load();
   if (params.get("id") !== null) await open({ id: params.get("id"), key: params.get("key") ?? "[]" });
 
@@ -146,6 +148,7 @@ export async function itemsView(main, ctx) {
     selected.clear();
     known.clear();
     shown.value = [];
+    base = 0;
     list.scrollTop = 0;
     problem.hidden = true;
     if (round > 1) ctx.remember(filter.value === "" ? {} : { filter: filter.value });
@@ -208,18 +211,25 @@ export async function itemsView(main, ctx) {
     render();
   }
 
-  function render() {
+  /** Draws the rows in view. @param {number} [top] where that is to begin, in pixels from the base */
+  function render(top = list.scrollTop) {
     if (ctx.signal.aborted) return;
     const total = pages.length,
       room = Math.max(list.clientHeight, ROW);
-    const first = Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE),
-      last = Math.min(total, Math.ceil((list.scrollTop + room) / ROW) + SPARE);
+    const stood = list.scrollTop,
+      next = baseFor(base, base + Math.floor(top / ROW), total);
+    top += (base - next) * ROW;
+    base = next;
+    const covered = Math.min(total, base + COVERED);
+    const first = base + Math.max(0, Math.floor(top / ROW) - SPARE),
+      last = Math.min(covered, base + Math.ceil((top + room) / ROW) + SPARE);
+    firstShown = first;
     const now = [];
     for (let i = first; i < last; i++) now.push(pages.at(i) ?? { missing: i });
     const focused = document.activeElement,
       inside = focused instanceof HTMLElement && body.contains(focused);
-    above.style.height = `${first * ROW}px`;
-    below.style.height = `${(total - last) * ROW}px`;
+    above.style.height = `${(first - base) * ROW}px`;
+    below.style.height = `${Math.max(0, covered - last) * ROW}px`;
     // A page that is read is another list of objects, but a place that is missing is no object of its own.
     const before = new Map(
       shown
@@ -228,6 +238,7 @@ export async function itemsView(main, ctx) {
         .map(r => [r.missing, r]),
     );
     shown.value = now.map(r => (r.missing === undefined ? r : (before.get(r.missing) ?? r)));
+    if (top !== stood) list.scrollTop = top; // now that the rows are there
     if (inside && !body.contains(focused)) list.focus({ preventScroll: true });
     grid.setAttribute("aria-rowcount", pages.more ? "-1" : String(total + 1));
     empty.hidden = total > 0 || loading;
@@ -290,7 +301,7 @@ export async function itemsView(main, ctx) {
 
   function indexOf(item) {
     const i = shown.peek().indexOf(item);
-    return i < 0 ? active : Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE) + i;
+    return i < 0 ? active : firstShown + i;
   }
 
   function select(item, on) {
@@ -306,7 +317,7 @@ export async function itemsView(main, ctx) {
       scrolling = 0;
       lookUp();
     }, STILL);
-    requestAnimationFrame(render);
+    requestAnimationFrame(() => render());
   }
 
   /** Arrows go from item to item, the space bar selects, Enter opens. */
@@ -324,11 +335,13 @@ export async function itemsView(main, ctx) {
     if (!(e.key in steps) || e.ctrlKey || e.metaKey || e.altKey || pages.length === 0) return;
     e.preventDefault();
     active = Math.min(pages.length - 1, Math.max(0, active + steps[e.key]));
-    const top = active * ROW,
+    let view = list.scrollTop;
+    if (active < base || active >= base + COVERED) base = Math.max(0, active - COVERED / 2);
+    const top = (active - base) * ROW,
       head = ROW;
-    if (top < list.scrollTop) list.scrollTop = top;
-    else if (top + ROW > list.scrollTop + list.clientHeight - head) list.scrollTop = top + ROW + head - list.clientHeight;
-    render();
+    if (top < view) view = top;
+    else if (top + ROW > view + list.clientHeight - head) view = top + ROW + head - list.clientHeight;
+    render(view);
     const item = pages.at(active);
     [...body.children]
       .find(tr => tr.item === item && item)

@@ -7,8 +7,27 @@
 const SIZES = [100, 100, 500];
 /** How many pages are kept. */
 const KEPT = 24;
-/** The most rows that a list shows: a browser draws nothing that is higher. */
-export const MOST_ROWS = 900_000;
+/** The most rows that a list shows. What is known of its pages takes memory. */
+export const MOST_ROWS = 10_000_000;
+/**
+ * How many rows a list covers at once, from a base on: browsers draw nothing that is higher than
+ * some millions of pixels.
+ */
+export const COVERED = 400_000;
+/** Nearer to an end of what is covered than this, the base moves by half of that. */
+const NEAR = COVERED / 10;
+
+/**
+ * The base of a list, moved where the view comes near an end of the rows that it covers.
+ * @param {number} base
+ * @param {number} top the first row in view
+ * @param {number} total
+ */
+export function baseFor(base, top, total) {
+  if (top - base > COVERED - NEAR && total > base + COVERED) return base + COVERED / 2;
+  if (top - base < NEAR && base > 0) return Math.max(0, base - COVERED / 2);
+  return base;
+}
 
 /**
  * @template T
