@@ -23,7 +23,7 @@ import (
 type benchCommand struct {
 	running
 	printed
-	Seconds     time.Duration `default:"10s" placeholder:"DURATION" help:"How long each measurement takes (${default})."`
+	Time        time.Duration `name:"seconds" default:"10s" placeholder:"DURATION" help:"How long each measurement takes (${default})."`
 	Connections int           `default:"8" placeholder:"N" help:"How many requests are under way (${default})."`
 	Bytes       size          `default:"1KB" placeholder:"SIZE" help:"Size of the items (${default})."`
 	TTL         time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Their ttl (${default}); -1 for none."`
@@ -56,7 +56,7 @@ func (b *benchCommand) Run() error {
 	if b.TTL != -time.Second && (b.TTL < time.Second || b.TTL%time.Second != 0) {
 		return fmt.Errorf("--ttl is %v: give %s, of whole seconds, or -1", b.TTL, clock.DurationRule)
 	}
-	if b.Seconds < time.Second || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
+	if b.Time < time.Second || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
 		return fmt.Errorf("give at least a second, 1 to %d connections, and items of 1 MiB at most", maxConnections)
 	}
 	ctx, stop := interruptible()
@@ -132,7 +132,7 @@ func (b *benchCommand) measure(ctx context.Context, c *client.Client, name clien
 			return c.DeleteItem(ctx, name, id, key)
 		}},
 	} {
-		fmt.Fprintf(os.Stderr, "measuring %s for %v\n", m.what, b.Seconds)
+		fmt.Fprintf(os.Stderr, "measuring %s for %v\n", m.what, b.Time)
 		of, err := b.drive(ctx, m.do)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.what, err)
@@ -178,7 +178,7 @@ func (b *benchCommand) drive(ctx context.Context, do func(context.Context) (*cli
 	var wait sync.WaitGroup
 	for w := range b.Connections {
 		wait.Go(func() {
-			for time.Since(began) < b.Seconds && ctx.Err() == nil {
+			for time.Since(began) < b.Time && ctx.Err() == nil {
 				at := time.Now()
 				a, err := do(ctx)
 				if errors.Is(err, errNoMore) {
