@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pebblekv"
@@ -26,10 +25,13 @@ type CheckReport struct {
 // maxProblems bounds CheckReport.Problems.
 const maxProblems = 1000
 
+// CheckProgress says how far a check is.
+type CheckProgress = engine.CheckProgress
+
 // Check reads every row of the data in dir, which no server may have open. It verifies
 // that every item has all its derived rows, that every derived row has its item, and that
-// the counters agree. It writes its progress to w.
-func Check(dir string, w io.Writer) (CheckReport, error) {
+// the counters agree. It calls progress now and then, which may be nil.
+func Check(dir string, progress func(CheckProgress)) (CheckReport, error) {
 	var report CheckReport
 	o := Options{Dir: dir}
 	if !exists(o.dataDir()) {
@@ -43,22 +45,20 @@ func Check(dir string, w io.Writer) (CheckReport, error) {
 		return report, fmt.Errorf("open the data in %s: %w", dir, err)
 	}
 	defer db.Close()
-	err = report.check(db, w)
+	err = report.check(db, progress)
 	return report, err
 }
 
 // CheckCluster is Check for the data in a shared storage engine. Nodes may be running: it
 // checks the rows of one moment.
-func CheckCluster(db kv.DB, w io.Writer) (CheckReport, error) {
+func CheckCluster(db kv.DB, progress func(CheckProgress)) (CheckReport, error) {
 	var report CheckReport
-	err := report.check(db, w)
+	err := report.check(db, progress)
 	return report, err
 }
 
-func (report *CheckReport) check(db kv.DB, w io.Writer) error {
-	totals, err := engine.Check(db, func(c *catalog.Container) {
-		fmt.Fprintf(w, "checking container %s of database %s\n", c.ID, c.DatabaseID)
-	}, func(problem string) {
+func (report *CheckReport) check(db kv.DB, progress func(CheckProgress)) error {
+	totals, err := engine.Check(db, progress, func(problem string) {
 		report.Found++
 		if len(report.Problems) < maxProblems {
 			report.Problems = append(report.Problems, problem)

@@ -114,7 +114,7 @@ func TestShutdownLosesNothing(t *testing.T) {
 // checkClean fails if a check of the data finds anything.
 func checkClean(t *testing.T, dir string) CheckReport {
 	t.Helper()
-	report, err := Check(dir, io.Discard)
+	report, err := Check(dir, nil)
 	if err != nil || report.Found > 0 {
 		t.Errorf("Check = %v, %d problems: %q", err, report.Found, report.Problems)
 	}
@@ -170,7 +170,7 @@ func TestOpenTwice(t *testing.T) {
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second Open = %v, want ErrInUse and the directory", err)
 	}
-	if _, err := Check(dir, io.Discard); !errors.Is(err, ErrInUse) {
+	if _, err := Check(dir, nil); !errors.Is(err, ErrInUse) {
 		t.Errorf("Check of data in use = %v, want ErrInUse", err)
 	}
 	s.must(t, 200, "GET", "/dbs", "", nil) // the first server goes on
@@ -278,7 +278,7 @@ func TestNewerFormat(t *testing.T) {
 	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "it is 99") {
 		t.Errorf("Open = %v, want ErrNewerFormat", err)
 	}
-	if _, err := Check(dir, io.Discard); !errors.Is(err, ErrNewerFormat) {
+	if _, err := Check(dir, nil); !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("Check = %v, want ErrNewerFormat", err)
 	}
 	changeRow(t, dir, func(b *kv.Batch) { b.Set(catalog.FormatKey, ours) })
@@ -354,7 +354,7 @@ func TestOpenRefusesOptions(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nothing")
-	if _, err := Check(missing, io.Discard); err == nil || !strings.Contains(err.Error(), missing) {
+	if _, err := Check(missing, nil); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("Check of nothing = %v, want an error that names it", err)
 	}
 	if _, err := os.Stat(missing); err == nil {
@@ -368,20 +368,20 @@ func TestCheck(t *testing.T) {
 		s.must(t, 201, "POST", items, fmt.Sprintf(`{"id":"i%d","pk":"p%d","ttl":100}`, i, i), pk(fmt.Sprintf("p%d", i)))
 	}
 	s.stop(t)
-	var progress bytes.Buffer
-	report, err := Check(dir, &progress)
+	var progress []CheckProgress
+	report, err := Check(dir, func(p CheckProgress) { progress = append(progress, p) })
 	if err != nil || report.Found != 0 || report.Items != 10 || report.Bytes == 0 {
 		t.Errorf("Check = %+v, %v, want 10 items and no problem", report, err)
 	}
-	if !strings.Contains(progress.String(), "container c of database d") {
-		t.Errorf("the progress is %q", progress.String())
+	if len(progress) < 2 || progress[0] != (CheckProgress{AllItems: 10}) || progress[len(progress)-1] != (CheckProgress{Items: 10, AllItems: 10}) {
+		t.Errorf("the progress is %+v", progress)
 	}
 	// Remove one row of each kind of the partition.
 	for _, space := range []string{"d", "k", "f"} {
 		key := firstKey(t, dir, "p\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00"+space)
 		row := readRow(t, dir, key)
 		changeRow(t, dir, func(b *kv.Batch) { b.Delete([]byte(key), 0) })
-		report, err := Check(dir, io.Discard)
+		report, err := Check(dir, nil)
 		if err != nil || report.Found == 0 || len(report.Problems) == 0 || len(report.Problems[0]) < 20 {
 			t.Errorf("without the row %q: Check = %+v, %v, want a problem in a sentence", key, report, err)
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -140,6 +141,52 @@ func testBackup(t *testing.T, b binary) {
 	}
 	if shared == 0 {
 		t.Errorf("two backups share none of %d tables; the second says %q", len(tables), said)
+	}
+	// A restore that was interrupted keeps the tables that it has copied, and nothing else.
+	data := filepath.Join(dir, "resumed")
+	under := filepath.Join(data, "restoring", "db")
+	if err := os.MkdirAll(under, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(under, filepath.Base(tables[0]))
+	raw, err := os.ReadFile(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, raw []byte) {
+		t.Helper()
+		if err := os.WriteFile(name, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(under, "MANIFEST-999999"), []byte("of a storage engine that was opened"))
+	for what, content := range map[string][]byte{"whole": raw, "damaged": append([]byte{^raw[0]}, raw[1:]...), "cut": raw[:len(raw)/2]} {
+		write(copied, content)
+		held := filepath.Join(dir, "held "+what) // a link, so that no other file gets its number
+		if err := os.Link(copied, held); err != nil {
+			t.Fatal(err)
+		}
+		was, err := os.Stat(held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.ok(t, nil, "restore", "--from="+first, "--data="+data)
+		if now, err := os.Stat(filepath.Join(data, "db", filepath.Base(copied))); err == nil && os.SameFile(was, now) != (what == "whole") {
+			t.Errorf("a table that was %s is the same file afterwards: %t", what, what != "whole")
+		}
+		if o := b.run(t, nil, "check", "--data="+data); o.code != 0 {
+			t.Errorf("check after a table that was %s: %+v", what, o)
+		}
+		if err := errors.Join(os.RemoveAll(filepath.Join(data, "db")), os.MkdirAll(under, 0o700)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// A damaged backup is refused.
 	if err := os.Truncate(tables[0], 10); err != nil {

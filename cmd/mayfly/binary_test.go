@@ -57,7 +57,7 @@ func TestBinary(t *testing.T) {
 		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"IdleConnections", testIdleConnections}, {"Scripts", testScripts},
 		{"Emulator", testEmulator}, {"Action", testAction}, {"Docs", testDocs}, {"Split", testSplit},
 		{"Pprof", testPprof}, {"Engine", testEngine}, {"Copy", testCopy}, {"Log", testLog}, {"Items", testItems}, {"Trust", testTrust}, {"Transfer", testTransfer}, {"KilledImport", testKilledImport},
-		{"Backup", testBackup}, {"Doctor", testDoctor}, {"Manual", testManual}, {"Shell", testShell}, {"Bench", testBench}, {"Init", testInit}, {"InitUnready", testInitUnready}, {"RestoreWithoutTTL", testRestoreWithoutTTL},
+		{"Backup", testBackup}, {"Doctor", testDoctor}, {"Manual", testManual}, {"Shell", testShell}, {"Bench", testBench}, {"Init", testInit}, {"InitUnready", testInitUnready}, {"JSON", testJSON}, {"RestoreWithoutTTL", testRestoreWithoutTTL},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
 	}

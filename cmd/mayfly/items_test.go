@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -131,4 +132,38 @@ func testTrust(t *testing.T, b binary) {
 	if o := b.run(t, env[:1], "clock", "--endpoint=http://db.example:8081"); strings.Contains(o.stderr, "in clear") {
 		t.Errorf("with the well-known key it says %q", o.stderr)
 	}
+}
+
+// What commands print for programs is JSON, a line for each thing, and nothing else.
+func testJSON(t *testing.T, b binary) {
+	dir := t.TempDir()
+	p := b.start(t, nil, "serve", anyPort, "--data="+filepath.Join(dir, "data"))
+	env := []string{"MAYFLY_CONNECTION=" + p.connection}
+	says := func(code int, want string, args ...string) {
+		t.Helper()
+		o := b.run(t, env, append(args, "--json")...)
+		if o.code != code || !strings.Contains(o.stdout, want) {
+			t.Errorf("mayfly %q: exit %d, want %d and %s:\n%s%s", args, o.code, code, want, o.stdout, o.stderr)
+		}
+		for line := range strings.Lines(o.stdout) {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("mayfly %q prints %q", args, line)
+			}
+		}
+	}
+	says(0, `{"did":"made","resource":"container","id":"carts"}`, "put", "shop", "carts", "--key-path=/customer")
+	says(0, `{"did":"created","resource":"item","id":"<1>","requestUnits":`, "put", "shop", "carts", `{"id":"<1>","customer":"ada"}`)
+	says(0, `"did":"replaced"`, "put", "shop", "carts", `{"id":"<1>","customer":"ada"}`)
+	says(0, `{"did":"deleted","resource":"item","id":"<1>"}`, "rm", "shop", "carts", "<1>", "ada")
+	says(0, `"did":"created"`, "put", "shop", "carts", `{"id":"2","customer":"ada"}`)
+	says(0, `{"status":"ready"}`, "health")
+	says(0, `"what":"port"`, "doctor", "--data="+dir)
+	says(0, `"what":"read","perSecond":`, "bench", "--seconds=1", "--bytes=200")
+	says(0, `"checked":true`, "backup", "--to="+filepath.Join(dir, "backups"))
+	says(0, `"state":"done"`, "cluster", "split", "shop", "carts", "0")
+	says(0, `{"did":"deleted","resource":"container","id":"carts"}`, "rm", "shop", "carts", "--yes")
+	p.stop(t, syscall.SIGTERM)
+	says(0, `{"ok":true,"items":0,`, "check", "--data="+filepath.Join(dir, "data"))
+	says(1, `"state":"bad"`, "doctor", "--data="+dir)
+	says(1, "", "check", "--data="+filepath.Join(dir, "none"))
 }

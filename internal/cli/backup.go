@@ -36,6 +36,7 @@ import (
 
 type backupCommand struct {
 	running
+	printed
 	To    string `required:"" placeholder:"DIR" help:"Directory of backups. Each gets a directory of its own in it; what has not changed since the one before is linked."`
 	Check bool   `default:"true" negatable:"" help:"Check afterwards that every item has all its rows."`
 }
@@ -79,11 +80,15 @@ func (b *backupCommand) Run() error {
 	_, key, _ := b.address()
 	warnOfClearKey(c.Endpoint(), key)
 	began := time.Now()
-	r := &receiving{dir: filepath.Join(b.To, partialName)}
+	r := &receiving{dir: filepath.Join(b.To, partialName), work: &work{}}
 	if r.last, err = lastBackup(b.To); err != nil {
 		return err
 	}
-	if err := r.receive(ctx, c); err != nil {
+	r.work.begin("asking for a backup", "", 0)
+	end := showProgress(r.work)
+	err = r.receive(ctx, c)
+	end()
+	if err != nil {
 		if ctx.Err() != nil {
 			return errors.New("interrupted: run the same command again, which goes on with what has arrived")
 		}
@@ -101,8 +106,18 @@ func (b *backupCommand) Run() error {
 	if err := syncDir(b.To); err != nil {
 		return err
 	}
-	fmt.Printf("%s: %d files, %s, of which %s are new, in %v\n", name, len(r.record.Files), byteCount(r.all), byteCount(r.received), time.Since(began).Round(time.Millisecond))
-	return nil
+	took := time.Since(began)
+	return b.show(func() error {
+		_, err := fmt.Printf("%s: %d files, %s, of which %s are new, in %v\n", name, len(r.record.Files), byteCount(r.all), byteCount(r.received), took.Round(time.Millisecond))
+		return err
+	}, struct {
+		Backup   string  `json:"backup"`
+		Files    int     `json:"files"`
+		Bytes    int64   `json:"bytes"`
+		NewBytes int64   `json:"newBytes"`
+		Seconds  float64 `json:"seconds"`
+		Checked  bool    `json:"checked"`
+	}{name, len(r.record.Files), r.all, r.received, took.Seconds(), b.Check})
 }
 
 // lastBackup returns the newest backup in a directory; empty for none.
@@ -124,6 +139,7 @@ type receiving struct {
 	dir, last     string
 	record        backupRecord
 	all, received int64
+	work          *work
 }
 
 func (r *receiving) store() string { return filepath.Join(r.dir, backupStore) }
@@ -177,7 +193,9 @@ func (r *receiving) receive(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	defer res.Body.Close()
-	sums, err := r.unpack(res.Body)
+	sums, err := r.unpack(r.work.counted(res.Body), func(f kv.CheckpointFile) bool {
+		return arrived[f.Name] == f || linked[f.Name] == f
+	})
 	if err != nil {
 		return err
 	}
@@ -233,8 +251,9 @@ func (r *receiving) finish(keep map[string]bool) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// unpack writes the files that the server sends, and returns their checksums.
-func (r *receiving) unpack(from io.Reader) (mayfly.Sums, error) {
+// unpack writes the files that the server sends, and returns their checksums. here reports
+// whether a file need not be sent.
+func (r *receiving) unpack(from io.Reader, here func(kv.CheckpointFile) bool) (mayfly.Sums, error) {
 	archive := tar.NewReader(from)
 	sums := mayfly.Sums{}
 	for {
@@ -247,6 +266,13 @@ func (r *receiving) unpack(from io.Reader) (mayfly.Sums, error) {
 			if err := json.NewDecoder(archive).Decode(&r.record.Backup); err != nil {
 				return nil, fmt.Errorf("the backup cannot be read: %w", err)
 			}
+			wanted := int64(0)
+			for _, f := range r.record.Files {
+				if !here(f) {
+					wanted += f.Bytes
+				}
+			}
+			r.work.begin("receiving", "", wanted)
 		case h.Name == mayfly.BackupSums:
 			var theirs mayfly.Sums
 			if err := json.NewDecoder(archive).Decode(&theirs); err != nil {
@@ -307,12 +333,12 @@ func linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}
-	_, err := copyFile(from, to)
+	_, err := copyFile(from, to, &work{})
 	return err
 }
 
-// copyFile copies a file with its time, and returns its checksum.
-func copyFile(from, to string) (uint32, error) {
+// copyFile copies a file with its time, counting what it reads, and returns its checksum.
+func copyFile(from, to string, w *work) (uint32, error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return 0, err
@@ -322,7 +348,7 @@ func copyFile(from, to string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	return receiveFile(to, info.ModTime().UnixNano(), in)
+	return receiveFile(to, info.ModTime().UnixNano(), w.counted(in))
 }
 
 func writeSynced(name string, content []byte) error {
@@ -380,15 +406,17 @@ func checkBackup(dir string) error {
 		if neverChanges(e.Name()) {
 			err = linkOrCopy(from, to)
 		} else {
-			_, err = copyFile(from, to)
+			_, err = copyFile(from, to, &work{})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	report, err := mayfly.Check(copied, os.Stderr)
+	report, err := checked(func(report func(mayfly.CheckProgress)) (mayfly.CheckReport, error) {
+		return mayfly.Check(copied, report)
+	})
 	for _, p := range report.Problems {
-		fmt.Println(p)
+		fmt.Fprintln(os.Stderr, p)
 	}
 	if err != nil {
 		return fmt.Errorf("the backup in %s cannot be used: %w", dir, err)
@@ -409,7 +437,9 @@ type restoreCommand struct {
 // Help is shown below the usage.
 func (*restoreCommand) Help() string {
 	return `The restored database begins a new history: positions in change feeds and session tokens
-of before are older than everything that it writes. It has a new certificate.
+of before are older than everything that it writes. It has a new certificate. A restore
+that was interrupted goes on with the files that are copied when the same command runs
+again.
 
 Examples:
 
@@ -432,26 +462,23 @@ func (r *restoreCommand) Run() error {
 	}
 	began := time.Now()
 	under := filepath.Join(r.Data, "restoring", backupStore)
-	if err := errors.Join(os.RemoveAll(filepath.Dir(under)), os.MkdirAll(under, privateDir)); err != nil {
+	if err := os.MkdirAll(under, privateDir); err != nil {
 		return err
 	}
-	var bytes int64
-	for _, f := range record.Files {
-		if err := ctx.Err(); err != nil {
-			return errors.New("interrupted: run the same command again")
-		}
-		sum, err := copyFile(filepath.Join(r.From, backupStore, f.Name), filepath.Join(under, f.Name))
-		if err != nil {
-			return err
-		}
-		if sum != record.Sums[f.Name] {
-			return fmt.Errorf("%s in the backup is damaged: use another backup", f.Name)
-		}
-		bytes += f.Bytes
-	}
 	at := time.UnixMilli(record.AtMs)
-	if err := mayfly.Restore(ctx, mayfly.RestoreOptions{Store: under, At: at, WithoutTTL: r.WithoutTTL}); err != nil {
-		return openFailed(err)
+	w := &work{}
+	end := showProgress(w)
+	bytes, err := r.copy(ctx, &record, under, w)
+	if err == nil {
+		w.begin("beginning a new history", "", 0)
+		err = openFailed(mayfly.Restore(ctx, mayfly.RestoreOptions{Store: under, At: at, WithoutTTL: r.WithoutTTL}))
+	}
+	end()
+	if ctx.Err() != nil && err != nil {
+		return errors.New("interrupted: run the same command again, which goes on with what is copied")
+	}
+	if err != nil {
+		return err
 	}
 	if err := os.Rename(under, store); err != nil {
 		return err
@@ -464,4 +491,57 @@ func (r *restoreCommand) Run() error {
 		fmt.Println("No container has a default TTL: nothing expires until it is set again.")
 	}
 	return nil
+}
+
+// copy copies the files of a backup to a directory, and returns how many bytes they have.
+// Tables that an interrupted restore has copied stay, after a look at their checksums. All
+// else there is removed: a storage engine may have been opened on it.
+func (r *restoreCommand) copy(ctx context.Context, record *backupRecord, under string, w *work) (bytes int64, err error) {
+	before := tables(under)
+	entries, err := os.ReadDir(under)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range record.Files {
+		bytes += f.Bytes
+		if f != before[f.Name] {
+			delete(before, f.Name)
+		}
+	}
+	w.begin("restoring", "", bytes)
+	keep := map[string]bool{}
+	for _, f := range record.Files {
+		if _, there := before[f.Name]; there {
+			sum, err := sumOf(filepath.Join(under, f.Name))
+			if err != nil {
+				return 0, err
+			}
+			keep[f.Name] = sum == record.Sums[f.Name]
+		}
+	}
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			if err := os.RemoveAll(filepath.Join(under, e.Name())); err != nil {
+				return 0, err
+			}
+		}
+	}
+	done := int64(0)
+	for _, f := range record.Files {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if !keep[f.Name] {
+			sum, err := copyFile(filepath.Join(r.From, backupStore, f.Name), filepath.Join(under, f.Name), w)
+			if err != nil {
+				return 0, err
+			}
+			if sum != record.Sums[f.Name] {
+				return 0, fmt.Errorf("%s in the backup is damaged: use another backup", f.Name)
+			}
+		}
+		done += f.Bytes
+		w.reach(done)
+	}
+	return bytes, nil
 }

@@ -22,6 +22,7 @@ import (
 
 type clusterCommand struct {
 	running
+	printed
 
 	Status   clusterStatus   `cmd:"" default:"1" help:"Show the nodes, their beats and their partitions."`
 	Finalize clusterFinalize `cmd:"" help:"Bring the data in a storage engine to the format of this version, when all nodes are of this version. Where rows have to be rewritten, no node may run: the command says so."`
@@ -98,7 +99,7 @@ func (c *clusterCommand) call(method string, body []byte) error {
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxResponseBytes)).Decode(&s); err != nil {
 		return fmt.Errorf("the server's answer cannot be read: %w", err)
 	}
-	return printCluster(os.Stdout, &s)
+	return c.show(func() error { return printCluster(os.Stdout, &s) }, &s)
 }
 
 func printCluster(w io.Writer, s *engine.ClusterStatus) error {

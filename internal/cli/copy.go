@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -19,6 +18,12 @@ import (
 type copyCommand struct {
 	From string `required:"" placeholder:"PLACE" help:"Where the data is: a directory that no server has open, or the URL of a storage engine, as in ${engines}."`
 	To   string `required:"" placeholder:"PLACE" help:"Where to copy it: an empty or new directory, or the URL of a storage engine without data. A copy that was interrupted cannot be opened: repeat it, and it starts over."`
+}
+
+// Help is shown below the usage.
+func (*copyCommand) Help() string {
+	return `A copy that was interrupted cannot be opened: run the same command again, which starts
+over.`
 }
 
 // Run copies the data and prints the progress.
@@ -40,7 +45,22 @@ func (c *copyCommand) Run() error {
 	}
 	defer closePlace(to)
 	began := time.Now()
-	done, err := mayfly.Copy(ctx, from, to, func(p mayfly.CopyProgress) { printProgress(os.Stderr, p) }, os.Stderr)
+	w := &work{}
+	w.begin("counting", "rows", 0)
+	end := showProgress(w)
+	counting := true
+	done, err := mayfly.Copy(ctx, from, to, func(p mayfly.CopyProgress) {
+		switch {
+		case p.Counting:
+			w.reach(p.Rows)
+			return
+		case counting:
+			counting = false
+			w.begin("copying", "", p.AllBytes)
+		}
+		w.reach(p.Bytes)
+	}, os.Stderr)
+	end()
 	if err != nil {
 		return openFailed(err)
 	}
@@ -60,15 +80,4 @@ func closePlace(p mayfly.Place) {
 	if p.DB != nil {
 		_ = p.DB.Close()
 	}
-}
-
-// printProgress prints a line about a copy under way.
-func printProgress(w io.Writer, p mayfly.CopyProgress) {
-	const mega = 1e6
-	if p.Counting {
-		fmt.Fprintf(w, "counting: %d rows, %.1f MB\n", p.Rows, float64(p.Bytes)/mega)
-		return
-	}
-	fmt.Fprintf(w, "copying: %d of %d rows, %.1f of %.1f MB, %.1f MB/s, %v left\n",
-		p.Rows, p.AllRows, float64(p.Bytes)/mega, float64(p.AllBytes)/mega, p.Rate()/mega, p.Remaining().Round(time.Second))
 }

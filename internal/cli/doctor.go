@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/mayflydb/mayfly"
@@ -27,6 +28,7 @@ import (
 
 type doctorCommand struct {
 	running
+	printed
 	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 }
 
@@ -46,6 +48,17 @@ type finding struct {
 	// remedy is what to do; empty if all is well. bad says that it has to be done.
 	remedy string
 	bad    bool
+}
+
+// mark says at a glance whether something is to be done.
+func (f *finding) mark() string {
+	switch {
+	case f.bad:
+		return "BAD"
+	case f.remedy != "":
+		return "look"
+	}
+	return "ok"
 }
 
 const (
@@ -76,19 +89,24 @@ func (d *doctorCommand) Run() error {
 	findings = append(findings, d.disk()...)
 	findings = append(findings, d.memory())
 	bad := 0
+	var all []any
 	for _, f := range findings {
-		mark := "ok"
-		if f.remedy != "" {
-			mark = "look"
-		}
 		if f.bad {
-			mark = "BAD"
 			bad++
 		}
-		fmt.Printf("%-5s %-12s %s\n", mark, f.what, f.says)
-		if f.remedy != "" {
-			fmt.Printf("%-5s %-12s %s\n", "", "", f.remedy)
+		all = append(all, map[string]string{"state": strings.ToLower(f.mark()), "what": f.what, "says": f.says, "remedy": f.remedy})
+	}
+	err = d.show(func() error {
+		for _, f := range findings {
+			fmt.Printf("%-5s %-12s %s\n", f.mark(), f.what, f.says)
+			if f.remedy != "" {
+				fmt.Printf("%-5s %-12s %s\n", "", "", f.remedy)
+			}
 		}
+		return nil
+	}, all...)
+	if err != nil {
+		return err
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d of these have to be mended", bad)

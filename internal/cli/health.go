@@ -16,10 +16,11 @@ import (
 
 // healthCommand asks a running server whether it is ready, for checks of containers.
 type healthCommand struct {
-	Endpoint   string        `env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server. Default: this machine, on the port of MAYFLY_LISTEN, or of PORT in emulator mode, or 8081."`
-	Connection string        `env:"MAYFLY_CONNECTION" placeholder:"TEXT" help:"Its connection string, in place of --endpoint. The key in it is not used."`
-	CA         string        `name:"ca" env:"MAYFLY_CA" placeholder:"FILE" help:"Certificate to trust over HTTPS, as mayfly cert prints it, or the server's data directory."`
-	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"How long it may take to answer (${default})."`
+	Endpoint   string `env:"MAYFLY_ENDPOINT" placeholder:"URL" help:"The running server. Default: this machine, on the port of MAYFLY_LISTEN, or of PORT in emulator mode, or 8081."`
+	Connection string `env:"MAYFLY_CONNECTION" placeholder:"TEXT" help:"Its connection string, in place of --endpoint. The key in it is not used."`
+	CA         string `name:"ca" env:"MAYFLY_CA" placeholder:"FILE" help:"Certificate to trust over HTTPS, as mayfly cert prints it, or the server's data directory."`
+	printed
+	Timeout time.Duration `default:"5s" placeholder:"DURATION" help:"How long it may take to answer (${default})."`
 }
 
 // Run prints whether the server is ready, and fails if it is not.
@@ -54,8 +55,10 @@ func (c *healthCommand) Run() error {
 		if status.Reason == "" {
 			status.Reason = res.Status
 		}
-		return errors.New("the server is not ready: " + status.Reason)
+		return errors.Join(c.show(func() error { return nil }, map[string]string{"status": "unavailable", "reason": status.Reason}), errors.New("the server is not ready: "+status.Reason))
 	}
-	fmt.Println("ready")
-	return nil
+	return c.show(func() error {
+		_, err := fmt.Println("ready")
+		return err
+	}, map[string]string{"status": "ready"})
 }

@@ -239,6 +239,7 @@ func pathsText(of *client.Container) string {
 
 type putCommand struct {
 	running
+	printed
 	Database   string   `arg:"" help:"The database."`
 	Container  string   `arg:"" optional:"" help:"The container. Default: make the database."`
 	Item       string   `arg:"" optional:"" help:"The item as JSON, the name of a file that has it, or - for standard input."`
@@ -282,29 +283,53 @@ func (p *putCommand) write(ctx context.Context, c *client.Client) error {
 		return nil
 	}
 	done, err := p.writeItem(ctx, c)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, done)
+	if err != nil {
+		return err
 	}
-	return err
+	return p.say(done)
+}
+
+// did is what a command did with a resource.
+type did struct {
+	Did      string   `json:"did"`
+	Resource string   `json:"resource"`
+	ID       string   `json:"id"`
+	RU       *float64 `json:"requestUnits,omitempty"`
+}
+
+func (d did) String() string {
+	text := fmt.Sprintf("%s the %s %s", d.Did, d.Resource, plain(d.ID))
+	if d.RU != nil {
+		text += fmt.Sprintf(", for %.2f RU", *d.RU)
+	}
+	return text
+}
+
+// say says what was done: to people on standard error, and to programs as JSON.
+func (p printed) say(d did) error {
+	return p.show(func() error {
+		_, err := fmt.Fprintln(os.Stderr, d)
+		return err
+	}, d)
 }
 
 // writeItem writes the item, and returns what was done.
-func (p *putCommand) writeItem(ctx context.Context, c *client.Client) (done string, err error) {
+func (p *putCommand) writeItem(ctx context.Context, c *client.Client) (done did, err error) {
 	raw, err := readItem(p.Item)
 	if err != nil {
-		return "", err
+		return done, err
 	}
 	o, err := value.ParseObject(raw)
 	if err != nil {
-		return "", fmt.Errorf("the item is no JSON object: %w", err)
+		return done, fmt.Errorf("the item is no JSON object: %w", err)
 	}
 	of, err := c.Container(ctx, client.Name{Database: p.Database, Container: p.Container})
 	if err != nil {
-		return "", err
+		return done, err
 	}
 	key, err := of.KeyOf(o)
 	if err != nil {
-		return "", err
+		return done, err
 	}
 	way := client.Upsert
 	if p.New {
@@ -312,13 +337,14 @@ func (p *putCommand) writeItem(ctx context.Context, c *client.Client) (done stri
 	}
 	a, err := c.WriteItem(ctx, of.Name, raw, key, way)
 	if err != nil {
-		return "", err
+		return done, err
 	}
-	done = "replaced"
+	charge := a.Charge()
+	done = did{"replaced", "item", client.ID(raw), &charge}
 	if a.Status == http.StatusCreated {
-		done = "created"
+		done.Did = "created"
 	}
-	return fmt.Sprintf("%s the item %s, for %.2f RU", done, plain(client.ID(raw)), a.Charge()), nil
+	return done, nil
 }
 
 // makeContainer makes the database and the container, if they are not there.
@@ -327,7 +353,9 @@ func (p *putCommand) makeContainer(ctx context.Context, c *client.Client) error 
 		return errors.New("give an item to write, or with --key-path the partition key of a container to make")
 	}
 	if err := c.Create(ctx, client.Name{}, client.Databases, idBody(p.Database), nil); err == nil {
-		fmt.Fprintf(os.Stderr, "made the database %s\n", plain(p.Database))
+		if err := p.say(did{Did: "made", Resource: "database", ID: p.Database}); err != nil {
+			return err
+		}
 	} else if !client.Is(err, http.StatusConflict) {
 		return err
 	}
@@ -341,7 +369,7 @@ func (p *putCommand) makeContainer(ctx context.Context, c *client.Client) error 
 	err = c.Create(ctx, client.Name{Database: p.Database}, client.Containers, body, client.Throughput{Manual: p.Throughput}.Header())
 	switch {
 	case err == nil:
-		fmt.Fprintf(os.Stderr, "made the container %s\n", plain(p.Container))
+		return p.say(did{Did: "made", Resource: "container", ID: p.Container})
 	case client.Is(err, http.StatusConflict) && p.Item != "":
 		return nil
 	case client.Is(err, http.StatusConflict):
@@ -394,6 +422,7 @@ func readItem(text string) ([]byte, error) {
 
 type rmCommand struct {
 	running
+	printed
 	Database     string `arg:"" help:"The database."`
 	Container    string `arg:"" optional:"" help:"The container. Default: delete the database."`
 	ID           string `arg:"" name:"id" optional:"" help:"The item's id. Default: delete the container."`
@@ -421,6 +450,14 @@ func (r *rmCommand) Run() error {
 	return explained(r.remove(ctx, c), "")
 }
 
+// deleted says to programs what was deleted. People have just named it.
+func (r *rmCommand) deleted(resource, id string, err error) error {
+	if err != nil {
+		return err
+	}
+	return r.show(func() error { return nil }, did{Did: "deleted", Resource: resource, ID: id})
+}
+
 func (r *rmCommand) remove(ctx context.Context, c *client.Client) error {
 	n := client.Name{Database: r.Database, Container: r.Container}
 	if r.ID != "" {
@@ -429,7 +466,7 @@ func (r *rmCommand) remove(ctx context.Context, c *client.Client) error {
 			return err
 		}
 		_, err = c.DeleteItem(ctx, of.Name, r.ID, key)
-		return err
+		return r.deleted("item", r.ID, err)
 	}
 	what := "the database " + r.Database + " with all its containers"
 	if r.Container != "" {
@@ -439,9 +476,9 @@ func (r *rmCommand) remove(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	if r.Container == "" {
-		return c.Delete(ctx, client.Name{}, client.Databases, r.Database)
+		return r.deleted("database", r.Database, c.Delete(ctx, client.Name{}, client.Databases, r.Database))
 	}
-	return c.Delete(ctx, client.Name{Database: r.Database}, client.Containers, r.Container)
+	return r.deleted("container", r.Container, c.Delete(ctx, client.Name{Database: r.Database}, client.Containers, r.Container))
 }
 
 // confirm asks before something is deleted.

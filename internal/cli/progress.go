@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mayflydb/mayfly/internal/transfer"
@@ -21,9 +22,17 @@ const (
 	barWidth  = 24
 )
 
-// showProgress shows how far a transfer is, until the returned function is called, which
+// shown is long work, as it is shown.
+type shown interface {
+	// line says how far it is after a time, with a bar if there is room for one.
+	line(took time.Duration, bar bool) string
+	// summary says what was done; empty if the command does.
+	summary(took time.Duration) string
+}
+
+// showProgress shows how far some work is, until the returned function is called, which
 // prints what was done at the end.
-func showProgress(p *transfer.Progress, verb string) (end func()) {
+func showProgress(p shown) (end func()) {
 	w, terminal := io.Writer(os.Stderr), isTerminal(os.Stderr)
 	began := time.Now()
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -42,9 +51,9 @@ func showProgress(p *transfer.Progress, verb string) (end func()) {
 			case <-tick.C:
 			}
 			if terminal {
-				fmt.Fprintf(w, "\r\x1b[K%s", progressLine(p, verb, time.Since(began), true))
+				fmt.Fprintf(w, "\r\x1b[K%s", p.line(time.Since(began), true))
 			} else {
-				fmt.Fprintln(w, progressLine(p, verb, time.Since(began), false))
+				fmt.Fprintln(w, p.line(time.Since(began), false))
 			}
 		}
 	}()
@@ -54,14 +63,35 @@ func showProgress(p *transfer.Progress, verb string) (end func()) {
 		if terminal {
 			fmt.Fprint(w, "\r\x1b[K")
 		}
-		fmt.Fprintln(w, summary(p, verb, time.Since(began)))
+		if text := p.summary(time.Since(began)); text != "" {
+			fmt.Fprintln(w, text)
+		}
 	}
 }
 
-// progressLine says how far a transfer is after a time.
-func progressLine(p *transfer.Progress, verb string, took time.Duration, bar bool) string {
+// appendBar says which part of something is done, how fast, and how long the rest will take.
+// amount says what a number of it is.
+func appendBar(b *strings.Builder, done, all, before int64, took time.Duration, bar bool, what string, amount func(int64) string) {
+	rate := float64(done-before) / max(took.Seconds(), 0.001)
+	share := min(float64(done)/float64(all), 1)
+	if bar {
+		full := int(share * barWidth)
+		fmt.Fprintf(b, "[%s%s] ", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full))
+	}
+	fmt.Fprintf(b, "%3.0f%%  %s, %s/s", share*100, what, amount(int64(rate)))
+	if rate > 0 && done < all {
+		fmt.Fprintf(b, ", %v left", (time.Duration(float64(all-done) / rate * float64(time.Second))).Round(time.Second))
+	}
+}
+
+// moving is a transfer that is shown. verb says what it does with items.
+type moving struct {
+	*transfer.Progress
+	verb string
+}
+
+func (p moving) line(took time.Duration, bar bool) string {
 	done, all := p.Done.Load(), p.All.Load()
-	rate := float64(done-p.Before.Load()) / max(took.Seconds(), 0.001)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ", plain(p.What()))
 	items := fmt.Sprintf("%s items", grouped(p.Items.Load()))
@@ -72,22 +102,12 @@ func progressLine(p *transfer.Progress, verb string, took time.Duration, bar boo
 			fmt.Fprintf(&b, ", %s deletes", grouped(n))
 		}
 		b.WriteString(" so far; Ctrl-C stops")
+	case all > 0 && p.Bytes.Load():
+		appendBar(&b, done, all, p.Before.Load(), took, bar, fmt.Sprintf("%s, %s of %s", items, byteCount(done), byteCount(all)), byteCount)
 	case all > 0:
-		share := min(float64(done)/float64(all), 1)
-		if bar {
-			full := int(share * barWidth)
-			fmt.Fprintf(&b, "[%s%s] ", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full))
-		}
-		if p.Bytes.Load() {
-			fmt.Fprintf(&b, "%3.0f%%  %s, %s of %s, %s/s", share*100, items, byteCount(done), byteCount(all), byteCount(int64(rate)))
-		} else {
-			fmt.Fprintf(&b, "%3.0f%%  %s of %s items, %s/s", share*100, grouped(done), grouped(all), grouped(int64(rate)))
-		}
-		if rate > 0 && done < all {
-			fmt.Fprintf(&b, ", %v left", (time.Duration(float64(all-done) / rate * float64(time.Second))).Round(time.Second))
-		}
+		appendBar(&b, done, all, p.Before.Load(), took, bar, fmt.Sprintf("%s of %s items", grouped(done), grouped(all)), grouped)
 	default:
-		fmt.Fprintf(&b, "%s %s, %s/s", verb, items, grouped(int64(float64(p.Items.Load())/max(took.Seconds(), 0.001))))
+		fmt.Fprintf(&b, "%s %s, %s/s", p.verb, items, grouped(int64(float64(p.Items.Load())/max(took.Seconds(), 0.001))))
 	}
 	if n := p.Rejected.Load(); n > 0 {
 		fmt.Fprintf(&b, ", %s rejected", grouped(n))
@@ -95,10 +115,9 @@ func progressLine(p *transfer.Progress, verb string, took time.Duration, bar boo
 	return b.String()
 }
 
-// summary says what a transfer did.
-func summary(p *transfer.Progress, verb string, took time.Duration) string {
+func (p moving) summary(took time.Duration) string {
 	items := p.Items.Load()
-	text := fmt.Sprintf("%s %s items in %v, %s a second", verb, grouped(items), took.Round(time.Millisecond), grouped(int64(float64(items)/max(took.Seconds(), 0.001))))
+	text := fmt.Sprintf("%s %s items in %v, %s a second", p.verb, grouped(items), took.Round(time.Millisecond), grouped(int64(float64(items)/max(took.Seconds(), 0.001))))
 	for _, more := range []struct {
 		n    int64
 		what string
@@ -108,6 +127,68 @@ func summary(p *transfer.Progress, verb string, took time.Duration) string {
 		}
 	}
 	return text
+}
+
+// work is something long that has steps, each of a number of bytes, items or rows.
+type work struct {
+	mu        sync.Mutex
+	step      string
+	unit      string // empty for bytes
+	done, all int64  // all is 0 if it is not known
+	began     time.Time
+}
+
+// begin begins a step.
+func (w *work) begin(step, unit string, all int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.step, w.unit, w.done, w.all, w.began = step, unit, 0, all, time.Now()
+}
+
+// reach says how much of the step is done.
+func (w *work) reach(done int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done = done
+}
+
+func (w *work) line(_ time.Duration, bar bool) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	amount := byteCount
+	of := func(n int64) string { return byteCount(n) }
+	if w.unit != "" {
+		amount = grouped
+		of = func(n int64) string { return grouped(n) + " " + w.unit }
+	}
+	var b strings.Builder
+	b.WriteString(plain(w.step))
+	switch {
+	case w.all > 0:
+		b.WriteByte(' ')
+		appendBar(&b, w.done, w.all, 0, time.Since(w.began), bar, fmt.Sprintf("%s of %s", amount(w.done), of(w.all)), amount)
+	case w.done > 0:
+		fmt.Fprintf(&b, " %s", of(w.done))
+	}
+	return b.String()
+}
+
+func (w *work) summary(time.Duration) string { return "" }
+
+// counted returns a reader that counts what is read as done.
+func (w *work) counted(r io.Reader) io.Reader { return &countedReader{r, w} }
+
+type countedReader struct {
+	from io.Reader
+	work *work
+}
+
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.work.mu.Lock()
+	r.work.done += int64(n)
+	r.work.mu.Unlock()
+	return n, err
 }
 
 // grouped returns a number with a comma for each thousand.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -36,27 +35,37 @@ func (s clusterSplit) Run(c *commands) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("splitting range %s into %s: %d items\n", begun.Range, strings.Join(begun.Ranges, " and "), begun.Items)
-	for now := begun; ; {
-		switch {
-		case now.State == engine.SplitFailed:
-			return fmt.Errorf("the range could not be split, and serves on as it was: %s", now.Error)
-		case now.State == engine.SplitDone:
-			_, err := fmt.Printf("split range %s into %s: %d items in %.1f s, in which writes waited for %.0f ms\n",
-				now.Range, strings.Join(now.Ranges, " and "), now.Items, now.Seconds, 1000*now.PausedSeconds)
+	if s.NoWait || !c.Cluster.JSON {
+		err := c.Cluster.show(func() error {
+			_, err := fmt.Printf("splitting range %s into %s: %d items\n", begun.Range, strings.Join(begun.Ranges, " and "), begun.Items)
 			return err
-		case s.NoWait:
-			return nil
-		}
-		time.Sleep(splitPause)
-		next, err := c.Cluster.split(http.MethodGet, q)
-		if err != nil {
+		}, begun)
+		if err != nil || s.NoWait {
 			return err
-		}
-		if now = next; now.State == engine.SplitCopying {
-			fmt.Fprintf(os.Stderr, "%d of %d items, %.0f s\n", now.Copied, now.Items, now.Seconds)
 		}
 	}
+	w := &work{}
+	w.begin("splitting range "+begun.Range, "items", begun.Items)
+	end := showProgress(w)
+	now := begun
+	for now.State != engine.SplitFailed && now.State != engine.SplitDone && err == nil {
+		time.Sleep(splitPause)
+		if now, err = c.Cluster.split(http.MethodGet, q); err == nil {
+			w.reach(now.Copied)
+		}
+	}
+	end()
+	if err != nil {
+		return err
+	}
+	if now.State == engine.SplitFailed {
+		return fmt.Errorf("the range could not be split, and serves on as it was: %s", now.Error)
+	}
+	return c.Cluster.show(func() error {
+		_, err := fmt.Printf("split range %s into %s: %d items in %.1f s, in which writes waited for %.0f ms\n",
+			now.Range, strings.Join(now.Ranges, " and "), now.Items, now.Seconds, 1000*now.PausedSeconds)
+		return err
+	}, now)
 }
 
 func (c *clusterCommand) split(method string, q url.Values) (s engine.SplitStatus, err error) {

@@ -20,6 +20,7 @@ import (
 
 type checkCommand struct {
 	engineFlag
+	printed
 	Data string `default:"mayfly-data" env:"MAYFLY_DATA" placeholder:"DIR" help:"Directory of the data (${default})."`
 }
 
@@ -27,29 +28,59 @@ type checkCommand struct {
 func (c *checkCommand) Run() error {
 	paceCollector(0)
 	report, err := c.check()
-	for _, p := range report.Problems {
-		fmt.Println(p)
-	}
+	said := c.show(func() error {
+		for _, p := range report.Problems {
+			fmt.Println(p)
+		}
+		if err == nil && report.Found == 0 {
+			fmt.Printf("ok: %d items, %d bytes\n", report.Items, report.Bytes)
+		}
+		return nil
+	}, struct {
+		OK       bool     `json:"ok"`
+		Items    int64    `json:"items"`
+		Bytes    int64    `json:"bytes"`
+		Found    int      `json:"found"`
+		Problems []string `json:"problems"`
+	}{err == nil && report.Found == 0, report.Items, report.Bytes, report.Found, report.Problems})
 	if err != nil {
 		return openFailed(err)
 	}
 	if report.Found > 0 {
 		return fmt.Errorf("%d problems in %d items", report.Found, report.Items)
 	}
-	fmt.Printf("ok: %d items, %d bytes\n", report.Items, report.Bytes)
-	return nil
+	return said
+}
+
+// checked runs a check whose progress is shown.
+func checked(check func(func(mayfly.CheckProgress)) (mayfly.CheckReport, error)) (mayfly.CheckReport, error) {
+	w := &work{}
+	w.begin("checking", "items", 0)
+	defer showProgress(w)()
+	known := false
+	return check(func(p mayfly.CheckProgress) {
+		if !known {
+			known = true
+			w.begin("checking", "items", p.AllItems)
+		}
+		w.reach(p.Items)
+	})
 }
 
 func (c *checkCommand) check() (mayfly.CheckReport, error) {
 	if c.Engine == "" {
-		return mayfly.Check(c.Data, os.Stderr)
+		return checked(func(report func(mayfly.CheckProgress)) (mayfly.CheckReport, error) {
+			return mayfly.Check(c.Data, report)
+		})
 	}
 	db, err := c.tool()
 	if err != nil {
 		return mayfly.CheckReport{}, err
 	}
 	defer db.Close()
-	return mayfly.CheckCluster(db, os.Stderr)
+	return checked(func(report func(mayfly.CheckProgress)) (mayfly.CheckReport, error) {
+		return mayfly.CheckCluster(db, report)
+	})
 }
 
 type certCommand struct {

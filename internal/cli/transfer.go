@@ -70,7 +70,7 @@ func (e *exportCommand) Run() error {
 	if e.To != "-" {
 		o.State = cmp.Or(e.State, strings.TrimRight(e.To, "/")+".state")
 	}
-	end := showProgress(o.Progress, "exported")
+	end := showProgress(moving{o.Progress, "exported"})
 	err = transfer.Export(ctx, o)
 	end()
 	return transferred(ctx, err, o.State)
@@ -151,7 +151,7 @@ func (i *importCommand) file(ctx context.Context, o *transfer.ImportOptions) err
 	if i.From != "-" {
 		o.State = cmp.Or(i.State, filepath.Clean(i.From)+".import.state")
 	}
-	end := showProgress(o.Progress, "imported")
+	end := showProgress(moving{o.Progress, "imported"})
 	defer end()
 	return transfer.Import(ctx, *o)
 }
@@ -169,7 +169,7 @@ func (i *importCommand) move(ctx context.Context, o *transfer.ImportOptions) err
 		return errors.New("--from and the server are the same")
 	}
 	o.TTL, o.State = cmp.Or(o.TTL, transfer.Remaining), cmp.Or(i.State, "mayfly-import.state")
-	end := showProgress(o.Progress, "moved")
+	end := showProgress(moving{o.Progress, "moved"})
 	defer end()
 	return transfer.Move(ctx, transfer.MoveOptions{ImportOptions: *o, From: from, Follow: i.Follow, Report: func(text string) {
 		fmt.Fprintln(os.Stderr, "mayfly:", text)

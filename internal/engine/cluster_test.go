@@ -107,7 +107,7 @@ func newNodesOn(t *testing.T, db kv.DB) *nodes {
 				t.Error(err)
 			}
 		}
-		_, err := Check(ns.db, func(*catalog.Container) {}, func(problem string) { t.Errorf("check: %s", problem) })
+		_, err := Check(ns.db, nil, func(problem string) { t.Errorf("check: %s", problem) })
 		if err := errors.Join(err, ns.db.Close()); err != nil {
 			t.Error(err)
 		}

@@ -63,7 +63,7 @@ func (r *crashRun) opened(disk *vfs.MemFS, use func(e *Engine) error) (err error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var problems []error
-	_, err = Check(db, func(*catalog.Container) {}, func(problem string) { problems = append(problems, errors.New(problem)) })
+	_, err = Check(db, nil, func(problem string) { problems = append(problems, errors.New(problem)) })
 	if err := errors.Join(append(problems, err)...); err != nil {
 		return fmt.Errorf("check: %w", err)
 	}

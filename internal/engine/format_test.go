@@ -46,7 +46,7 @@ func TestFormatOfTheData(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := Check(db, func(*catalog.Container) {}, func(string) {}); !errors.Is(err, c.want) || c.want == nil && err != nil {
+		if _, err := Check(db, nil, func(string) {}); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("check, %s: got %v, want %v", c.name, err, c.want)
 		}
 	}

@@ -289,7 +289,7 @@ func (w *wronged) interrupted(t *rapid.T, db kv.DB, want map[string]string) {
 			t.Fatalf("rewind: %v", err)
 		}
 		if cut.left == 0 && rapid.Bool().Draw(t, "look") {
-			if _, err := Check(db, func(*catalog.Container) {}, func(string) {}); err != nil && !errors.Is(err, clock.ErrRewinding) {
+			if _, err := Check(db, nil, func(string) {}); err != nil && !errors.Is(err, clock.ErrRewinding) {
 				t.Fatalf("check in the middle of a rewind: %v", err)
 			}
 		}
@@ -352,7 +352,7 @@ func TestRewind(t *testing.T) {
 			w.holds(w.live)
 		}
 		w.must(w.e.Close())
-		_, err = Check(w.db, func(*catalog.Container) {}, func(problem string) { t.Errorf("%s", problem) })
+		_, err = Check(w.db, nil, func(problem string) { t.Errorf("%s", problem) })
 		w.must(err)
 	})
 }

@@ -155,7 +155,7 @@ func (w *world) must(err error) {
 // checkClean checks all rows.
 func (w *world) checkClean() {
 	w.t.Helper()
-	_, err := Check(w.db, func(*catalog.Container) {}, func(problem string) { w.t.Errorf("check: %s", problem) })
+	_, err := Check(w.db, nil, func(problem string) { w.t.Errorf("check: %s", problem) })
 	w.must(err)
 }
 

@@ -254,7 +254,7 @@ func (f *fixture) checkRows() {
 	snap, err := f.db.Snapshot()
 	f.must(err)
 	defer snap.Close()
-	_, err = store.Check(snap, f.container, 0, func(problem string) { f.t.Errorf("check: %s", problem) })
+	_, err = store.Check(snap, f.container, 0, func() {}, func(problem string) { f.t.Errorf("check: %s", problem) })
 	f.must(err)
 }
 

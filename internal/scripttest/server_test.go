@@ -22,7 +22,6 @@ import (
 
 	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/api"
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/cluster"
 	"github.com/mayflydb/mayfly/internal/engine"
@@ -239,7 +238,7 @@ func (p *inProcess) rewind(force bool) (res engine.RewindResult, err error) {
 func (p *inProcess) check() (problems []string, err error) { return checkRows(p.db) }
 
 func checkRows(db kv.DB) (problems []string, err error) {
-	_, err = engine.Check(db, func(*catalog.Container) {}, func(problem string) {
+	_, err = engine.Check(db, nil, func(problem string) {
 		problems = append(problems, problem)
 	})
 	return problems, err
@@ -385,7 +384,7 @@ func (h *overHTTP) check() ([]string, error) {
 	if err := h.stop(); err != nil {
 		return nil, err
 	}
-	report, err := mayfly.Check(h.dir, io.Discard)
+	report, err := mayfly.Check(h.dir, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,16 +15,25 @@ import (
 	"github.com/mayflydb/mayfly/internal/value"
 )
 
-// Check reads every row of a partition, calls report for each problem, and returns how much
-// there is. An error means that the check could not continue.
-func Check(snap kv.Snapshot, c *catalog.Container, index int, report func(problem string)) (Amount, error) {
+// CountItems returns how many items the counters of a partition at rest say that there are,
+// expired ones among them.
+func CountItems(snap kv.Snapshot, c *catalog.Container, index int) (int64, error) {
+	x := partitionPrefix(c.RID, index)
+	s := stored{snap, &x}
+	m, _, err := s.readMeta(index)
+	return m.Items, err
+}
+
+// Check reads every row of a partition, calls seen for each item and report for each problem,
+// and returns how much there is. An error means that the check could not continue.
+func Check(snap kv.Snapshot, c *catalog.Container, index int, seen func(), report func(problem string)) (Amount, error) {
 	x := partitionPrefix(c.RID, index)
 	k := &checker{
 		stored: stored{snap, &x}, container: c, index: index,
 		report: func(format string, args ...any) {
 			report(fmt.Sprintf("container %q of database %q, partition %d: %s", c.ID, c.DatabaseID, index, fmt.Sprintf(format, args...)))
 		},
-		correct: map[byte]int{},
+		correct: map[byte]int{}, seen: seen,
 	}
 	found, err := false, error(nil)
 	if k.meta, found, err = k.readMeta(index); err != nil {
@@ -64,6 +73,7 @@ type checker struct {
 	index     int
 	meta      meta
 	report    func(format string, args ...any)
+	seen      func() // called for each item
 	// all has written and counted all items. Its memory grows with the number of seconds in
 	// which items were written or expire. one writes a single item.
 	all, one writer
@@ -109,6 +119,7 @@ func checked[T any](k *checker, parse func(kv.Entry) (T, error), check func(kv.E
 // item checks an item and all its derived rows.
 func (k *checker) item(e kv.Entry, c current) error {
 	h, ordinal := &c.header, c.ordinal
+	k.seen()
 	if ordinal >= k.meta.NextOrdinal || h.lsn > k.meta.LSN {
 		k.report("item %d, lsn %d, is beyond the partition's next ordinal %d and last lsn %d", ordinal, h.lsn, k.meta.NextOrdinal, k.meta.LSN)
 	}

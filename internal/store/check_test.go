@@ -388,7 +388,7 @@ func TestCheckCounts(t *testing.T) {
 	snap, err := s.db.Snapshot()
 	s.must(err)
 	defer snap.Close()
-	totals, err := Check(snap, s.container, 0, func(string) {})
+	totals, err := Check(snap, s.container, 0, func() {}, func(string) {})
 	s.must(err)
 	want := Amount{Items: 3}
 	for _, id := range []string{"inherits", "own", "forever"} {
@@ -411,7 +411,7 @@ func TestBrokenMetaRow(t *testing.T) {
 		s.must(s.db.Commit(context.Background(), &s.batch))
 		snap, err := s.db.Snapshot()
 		s.must(err)
-		if _, err := Check(snap, s.container, 0, func(string) {}); !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := Check(snap, s.container, 0, func() {}, func(string) {}); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("check of a meta row that is %s: got %v, want ErrCorrupt", name, err)
 		}
 		snap.Close()

@@ -240,7 +240,7 @@ func (f *fixture) problems() []string {
 	snap, err = WithoutSwept(snap)
 	f.must(err)
 	var found []string
-	_, err = Check(snap, f.container, f.index, func(problem string) { found = append(found, problem) })
+	_, err = Check(snap, f.container, f.index, func() {}, func(problem string) { found = append(found, problem) })
 	f.must(err)
 	return found
 }

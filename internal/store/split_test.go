@@ -166,7 +166,7 @@ func (x *splitting) container() *catalog.Container {
 func (x *splitting) checkChild(t *rapid.T, c *catalog.Container, index int) {
 	snap, err := x.f.db.Snapshot()
 	x.f.must(err)
-	_, err = Check(snap, c, index, func(p string) { t.Errorf("check: %s", p) })
+	_, err = Check(snap, c, index, func() {}, func(p string) { t.Errorf("check: %s", p) })
 	snap.Close()
 	x.f.must(err)
 	child, err := Open(Options{DB: x.f.db, Clock: x.f.clock, Container: c, Index: index})
