@@ -42,11 +42,13 @@ final class Mixed {
 
   private final CosmosContainer container;
   private final String by;
+  private final int first; // of the kinds of queries
   private final Map<String, Integer> told = new TreeMap<>(); // the version of each item that was acknowledged
 
-  private Mixed(CosmosContainer container, String by) {
+  private Mixed(CosmosContainer container, String by, int first) {
     this.container = container;
     this.by = by;
+    this.first = first;
   }
 
   /** Begins a client as the environment says. */
@@ -87,7 +89,7 @@ final class Mixed {
     try (CosmosClient client = client(direct).buildClient()) {
       List<Thread> threads = new ArrayList<>();
       for (int i = 0; i < WORKERS; i++) {
-        Mixed m = new Mixed(client.getDatabase("split").getContainer("c"), (direct ? "direct-" : "java-") + i);
+        Mixed m = new Mixed(client.getDatabase("split").getContainer("c"), (direct ? "direct-" : "java-") + i, 2 * i);
         all.add(m);
         threads.add(new Thread(m::work));
       }
@@ -132,7 +134,7 @@ final class Mixed {
       write(n);
       step = "read";
       read(n / 2);
-      switch (n % 5) {
+      switch ((first + n) % 5) {
         case 0 -> {
           step = "query";
           all(query("SELECT c.id, c.v FROM c WHERE c.owner = @by", JsonNode.class));

@@ -24,8 +24,9 @@ const print = () => console.log(load.writes, load.reads, load.errors, load.last)
 class Worker {
   told = {}; // the version of each item that was acknowledged
 
-  constructor(by) {
+  constructor(by, first) {
     this.by = by;
+    this.first = first; // of the kinds of queries
   }
 
   id = (n) => `${this.by}-${n % items}`;
@@ -129,7 +130,7 @@ class Worker {
         await this.write(n);
         step = "read";
         await this.read(n >> 1);
-        step = queries[n % queries.length];
+        step = queries[(this.first + n) % queries.length];
         await this[step]();
         load.reads++;
       } catch (err) {
@@ -146,7 +147,7 @@ const manyPages = 20; // more than there are ranges
 
 process.stdin.on("end", () => (over = true)).resume();
 const reports = setInterval(print, reportMs);
-const all = Array.from({ length: workers }, (_, i) => new Worker(`js-${i}`));
+const all = Array.from({ length: workers }, (_, i) => new Worker(`js-${i}`, 2 * i));
 await Promise.all(all.map((w) => w.work()));
 clearInterval(reports);
 print();

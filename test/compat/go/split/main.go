@@ -10,7 +10,8 @@
 //   - Programs that follow the change feed are told each item as it is at the end, and never an
 //     older version after a newer one. Those that go by a continuation are told nothing twice.
 //
-// With PostgreSQL there is a second node, to which some of the partitions move when they are new.
+// With PostgreSQL there is a second node. Some partitions move to it, and all at once after the
+// last split, so that clients in direct mode look for the addresses of ranges that are gone.
 //
 // Its arguments are the server's binary, the flag that says where its data is, NAME=COMMAND for
 // each program, follow:NAME=COMMAND for each that follows the feed by a continuation, and
@@ -50,9 +51,11 @@ const (
 	key = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
 	// enough is how many rounds each program must do before the first split, and after each.
-	enough = 6
+	enough = 8
+	// end is how many ranges there are at the end.
+	end = 6
 	// limit bounds each wait, also on a busy machine.
-	limit = 90 * time.Second
+	limit = 3 * time.Minute
 )
 
 func main() {
@@ -94,12 +97,17 @@ func run(args []string) error {
 		return err
 	}
 	// Each range is split after the one that it was made from.
-	for ranges := []string{"0"}; len(ranges) < 6; {
+	for ranges := []string{"0"}; len(ranges) < end; {
 		split, err := w.split(ranges[0])
 		if err != nil {
 			return err
 		}
 		ranges = append(ranges[1:], split...)
+		if len(w.servers) > 1 && len(ranges) == end {
+			if out, err := exec.Command(w.binary, "cluster", "--endpoint", "http://"+w.address, "drain", "a").CombinedOutput(); err != nil {
+				return fmt.Errorf("mayfly cluster drain: %w: %s", err, out)
+			}
+		}
 		if err := w.goOn(fmt.Sprintf("split into %s and %s", split[0], split[1])); err != nil {
 			return err
 		}
