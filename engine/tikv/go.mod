@@ -12,6 +12,7 @@ require (
 	github.com/tikv/pd/client v0.0.0-20230329114254-1948c247c2b1
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.24.0
+	google.golang.org/grpc v1.56.3
 	pgregory.net/rapid v1.3.0
 )
 
@@ -82,7 +83,6 @@ require (
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto v0.0.0-20230410155749-daa745c078e1 // indirect
-	google.golang.org/grpc v1.56.3 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )

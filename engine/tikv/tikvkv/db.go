@@ -20,6 +20,9 @@ import (
 	"github.com/tikv/client-go/v2/oracle"
 	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/mayflydb/mayfly/internal/kv"
 )
@@ -102,15 +105,46 @@ func attach(s *tikv.KVStore, a address, step time.Duration, c collection, logger
 	return db
 }
 
-// connectLimit is how long a client waits for PD before it reports that it is not there.
-const connectLimit = 5 * time.Second
+const (
+	// connectLimit is how long a client waits for PD before it reports that it is not there.
+	connectLimit = 5 * time.Second
+	// A connection to PD that is silent for idleLimit is asked whether it is alive, and given
+	// up after aliveLimit, as connections to TiKV are.
+	idleLimit  = 10 * time.Second
+	aliveLimit = 3 * time.Second
+	// An attempt to connect to PD is given up after attemptLimit, and the next one follows
+	// after longestWait at most. The defaults of gRPC are 20 and 120 s, in which a node would
+	// have no time of day although PD can be reached again.
+	attemptLimit = 3 * time.Second
+	longestWait  = time.Second
+	// refreshSeconds is how often the client asks PD for the stores, which it does after 60 s by
+	// itself. A store that could not be reached is not used before PD has told its address again.
+	// The client does other work every quarter of this, which must be a second at least.
+	refreshSeconds = 4
+)
+
+// configure sets what the client has for the whole process.
+var configure = sync.OnceFunc(func() {
+	config.UpdateGlobal(func(c *config.Config) { c.StoresRefreshInterval = refreshSeconds })
+})
+
+// dialing is how connections to PD are made and watched.
+func dialing() []grpc.DialOption {
+	wait := backoff.DefaultConfig
+	wait.BaseDelay, wait.MaxDelay = longestWait/10, longestWait
+	return []grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: idleLimit, Timeout: aliveLimit}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: attemptLimit}),
+	}
+}
 
 // connect connects to the cluster.
 func (a address) connect(ctx context.Context) (*tikv.KVStore, error) {
+	configure()
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	client, err := pd.NewClientWithContext(context.WithoutCancel(ctx), a.pds, pd.SecurityOption{CAPath: a.ca, CertPath: a.cert, KeyPath: a.key},
-		pd.WithCustomTimeoutOption(connectLimit), pd.WithMaxErrorRetry(1))
+		pd.WithCustomTimeoutOption(connectLimit), pd.WithMaxErrorRetry(1), pd.WithGRPCDialOptions(dialing()...))
 	if err != nil {
 		return nil, err
 	}
