@@ -13,12 +13,12 @@ import (
 )
 
 // The programs in the README, and on the page to start with, are those that test/compat runs
-// with the real SDKs, or compiles.
+// with the real SDKs. Those in Java and Rust are taken out of the page by test/compat/shown.
 func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
 	both := []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"}
 	for page, programs := range map[string][]string{
 		"README.md":          both,
-		"docs/start.md":      append(both, "test/compat/python/example.py", "test/compat/java/Example.java"),
+		"docs/start.md":      append(both, "test/compat/python/example.py"),
 		"docs/changefeed.md": {"test/compat/js/feed.mjs"},
 		"docs/scripts.md":    {"test/compat/js/script.mjs"},
 	} {
@@ -47,11 +47,12 @@ func TestReadmeShowsTheCommands(t *testing.T) {
 
 // The page on the SDKs names the versions that are installed.
 func TestCompatNamesTheVersions(t *testing.T) {
-	page := read(t, "test/compat/README.md")
+	page, start := read(t, "test/compat/README.md"), read(t, "docs/start.md")
 	for name, version := range map[string]*regexp.Regexp{
 		"go/go.mod":               regexp.MustCompile(`sdk/data/(azcosmos v\S+)`),
 		"js/package.json":         regexp.MustCompile(`"(@azure/cosmos": "[^"]+)"`),
 		"python/requirements.txt": regexp.MustCompile(`(?m)^(azure-cosmos==.+)$`),
+		"rust/Cargo.toml":         regexp.MustCompile(`(?m)^(azure_data_cosmos = \{ version = "[^"]+)"`),
 		"java/pom.xml":            regexp.MustCompile(`<artifactId>(azure-cosmos</artifactId>\s+<version>[^<]+)<`),
 	} {
 		found := version.FindStringSubmatch(read(t, "test/compat/"+name))
@@ -59,9 +60,12 @@ func TestCompatNamesTheVersions(t *testing.T) {
 			t.Errorf("%s names no SDK", name)
 			continue
 		}
-		words := regexp.MustCompile(`"?: "|==|</artifactId>\s+<version>`).ReplaceAllString(found[1], " ")
+		words := regexp.MustCompile(`"?: "|==| = \{ version = "|</artifactId>\s+<version>`).ReplaceAllString(found[1], " ")
 		if !strings.Contains(page, "| "+words+" |") {
 			t.Errorf("test/compat/README.md does not name %s", words)
+		}
+		if !strings.Contains(start, "| "+words+" |") {
+			t.Errorf("docs/start.md does not name %s", words)
 		}
 	}
 }
