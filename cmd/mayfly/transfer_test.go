@@ -66,23 +66,26 @@ func testTransfer(t *testing.T, b binary) {
 	// From the account itself, with what is written meanwhile.
 	b.fails(t, one, "are the same", "import", "--from="+strings.TrimPrefix(one[0], "MAYFLY_CONNECTION="))
 	c = b.command(t, append([]string{"MAYFLY_FROM=" + strings.TrimPrefix(one[0], "MAYFLY_CONNECTION=")}, two...), "import", "--follow")
-	var said bytes.Buffer
-	c.Stderr = &said
+	said := &journal{}
+	c.Stderr = said
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Kill() }()
+	if text := said.await("the copy is complete"); !strings.Contains(text, "the copy is complete") {
+		t.Fatalf("the copy does not end: %s", text)
+	}
 	b.ok(t, one, "put", "shop", "carts", `{"id":"new","customer":"ada"}`)
 	for began := time.Now(); b.run(t, two, "get", "shop", "carts", "new", "ada").code != 0; time.Sleep(50 * time.Millisecond) {
 		if time.Since(began) > waitLimit {
-			t.Fatalf("what is written does not follow: %s", &said)
+			t.Fatalf("what is written does not follow: %s", said)
 		}
 	}
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Wait(); err != nil || !strings.Contains(said.String(), "moved 1,00") || !strings.Contains(said.String(), "deletes in shop/carts do not follow") {
-		t.Errorf("stopped, the move says %v: %s", err, &said)
+		t.Errorf("stopped, the move says %v: %s", err, said)
 	}
 	if got := count(two); got != "1001\n" {
 		t.Errorf("there are %s", got)

@@ -89,6 +89,9 @@ func Move(ctx context.Context, o MoveOptions) error {
 		return fmt.Errorf("%d containers are too many to follow at once, more than %d: follow a database at a time", len(all), containersAtOnce)
 	}
 	o.Progress.Followed.Store(true)
+	if m.Report != nil {
+		m.Report("the copy is complete; what is written follows, until this is interrupted")
+	}
 	return m.follow(ctx, all)
 }
 
