@@ -87,7 +87,7 @@ alerts: ## evaluate the alerts and the dashboard with Prometheus's engine
 	test/alerts/run
 
 .PHONY: tikv
-tikv: ## run the tests on TiKV's protocol: builds PD and a store, starts and stops them
+tikv: ## run the tests on TiKV's protocol, on PD and a store that it builds; MAYFLY_LONG=10 is nightly length
 	engine/tikv/run
 
 .PHONY: lint

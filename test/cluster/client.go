@@ -34,8 +34,17 @@ const (
 // client is the connections of one client to all nodes.
 type client struct{ http *http.Client }
 
-func newClient() *client {
-	return &client{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: requestLimit}}
+// newClient makes the client of nodes. It goes to each in the place where that runs.
+func newClient(nodes []*node) *client {
+	dial := func(_ context.Context, network, address string) (net.Conn, error) {
+		for _, n := range nodes {
+			if n.listen == address {
+				return n.place.dial(network, address)
+			}
+		}
+		return nil, fmt.Errorf("no node listens at %s", address)
+	}
+	return &client{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, DialContext: dial}, Timeout: requestLimit}}
 }
 
 // request is a request to a node. link is the part that the signature covers: the resource,

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,15 +44,18 @@ type cost struct {
 // owns nothing. Between each node and PostgreSQL is a proxy, whose time is not counted.
 func (t *trial) costs() error {
 	defer t.tearDown()
+	if t.engine != "postgres" {
+		return errors.New("-costs measures PostgreSQL only")
+	}
 	if err := t.setUp(2); err != nil {
 		return err
 	}
-	owner, passer := t.nodes[0], t.nodes[1]
+	db, owner, passer := t.db.(*postgres), t.nodes[0], t.nodes[1]
 	trips := map[*node]*atomic.Int64{}
 	for _, n := range t.nodes {
 		count := &atomic.Int64{}
 		trips[n] = count
-		n.engine.watch(func() io.Writer { return &questions{count: count} })
+		n.engine[0].watch(func() io.Writer { return &questions{count: count} })
 		// All connections are made again, so that none is without its counter.
 		if err := n.stop(); err != nil {
 			return err
@@ -91,7 +95,7 @@ func (t *trial) costs() error {
 		if now.passer, _, err = timeOf(passer.running().cmd.Process.Pid); err != nil {
 			return now, err
 		}
-		now.db, err = t.db.time()
+		now.db, err = db.time()
 		return now, err
 	}
 	var idle cost
@@ -166,7 +170,7 @@ func (w *costly) load(clients int, via *node, next func() request, length time.D
 	)
 	for range clients {
 		all.Go(func() {
-			for c := newClient(); failed.Load() == nil && time.Now().Before(until); {
+			for c := newClient([]*node{via}); failed.Load() == nil && time.Now().Before(until); {
 				if err := w.send(c, via, next()); err != nil {
 					failed.Store(&err)
 				}

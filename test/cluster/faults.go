@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -46,14 +47,14 @@ type fault struct {
 	splits bool
 }
 
-func bad(of func(*node) *proxy, to link) func(*trial, *node) error {
+func bad(of func(*node) proxies, to link) func(*trial, *node) error {
 	return func(t *trial, n *node) error {
 		return of(n).set(to, time.Duration(20+t.random.IntN(130))*time.Millisecond)
 	}
 }
 
-func toEngine(n *node) *proxy { return n.engine }
-func toPeers(n *node) *proxy  { return n.peers }
+func toEngine(n *node) proxies { return n.engine }
+func toPeers(n *node) proxies  { return n.peers }
 
 func start(_ *trial, n *node) error { return n.start() }
 func stop(_ *trial, n *node) error  { return n.stop() }
@@ -94,6 +95,9 @@ var faults = []fault{
 	{name: "peers mute", hits: 1, hold: deafTime, limit: cutLimit, begin: bad(toPeers, mute), end: bad(toPeers, whole)},
 }
 
+// cutsEngine reports whether the fault is one of the links to the engine.
+func (f *fault) cutsEngine() bool { return strings.HasPrefix(f.name, "engine ") }
+
 // drain has a node give its partitions up, by way of another.
 func (t *trial) drain(n *node) error {
 	i := slices.Index(t.nodes, n)
@@ -110,7 +114,11 @@ func (t *trial) drain(n *node) error {
 // inflict does one fault after the other until ctx ends, and heals everything.
 func (t *trial) inflict(ctx context.Context) error {
 	for i := 0; ctx.Err() == nil; i++ {
-		if err := t.suffer(&faults[i%len(faults)]); err != nil {
+		f := &faults[i%len(faults)]
+		if f.cutsEngine() && len(t.nodes[0].engine) == 0 {
+			continue
+		}
+		if err := t.suffer(f); err != nil {
 			return err
 		}
 		select {

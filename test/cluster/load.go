@@ -107,6 +107,7 @@ type load struct {
 	record     *record
 	began      time.Time
 	versions   atomic.Int64
+	lagMs      int64 // how far the engine's time may be behind
 	seed       uint64
 }
 
@@ -119,7 +120,7 @@ func (l *load) run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, n := range l.nodes {
 		for j := range clientsPerNode {
-			w := &worker{load: l, node: n, http: newClient(), random: rand.New(rand.NewPCG(l.seed, uint64(i*clientsPerNode+j))), etags: map[string]seen{}}
+			w := &worker{load: l, node: n, http: newClient(l.nodes), random: rand.New(rand.NewPCG(l.seed, uint64(i*clientsPerNode+j))), etags: map[string]seen{}}
 			all.Go(func() { w.run(ctx) })
 		}
 	}
@@ -216,7 +217,7 @@ func (w *worker) item(c *container, o operation, gen int) {
 		return
 	case err != nil:
 		rec.count("no answer")
-		o.verdict, o.at = unknown, moment{sent, 0}
+		o.verdict, o.at = unknown, moment{sent - w.load.lagMs, 0}
 	default:
 		if !w.judge(&o, res, sent, received) {
 			return
@@ -237,7 +238,7 @@ func (w *worker) judge(o *operation, res reply, sent, received int64) bool {
 	rec.count(fmt.Sprint("status ", res.status))
 	switch {
 	case res.status == http.StatusRequestTimeout && o.verb != read:
-		o.verdict, o.at = unknown, moment{sent, 0}
+		o.verdict, o.at = unknown, moment{sent - w.load.lagMs, 0}
 		return true
 	case res.status == http.StatusServiceUnavailable, res.status == http.StatusTooManyRequests, res.status == http.StatusRequestTimeout, res.status == 449:
 		if o.asked.v != 0 {
@@ -252,7 +253,7 @@ func (w *worker) judge(o *operation, res reply, sent, received int64) bool {
 		rec.violation("%s of %s by node %s: %v", o.verb, o.item, o.node, err)
 		return false
 	}
-	if at.lo < sent-1 || at.hi > received+1 || at.lo > at.hi {
+	if at.lo < sent-1-w.load.lagMs || at.hi > received+1 || at.lo > at.hi {
 		rec.violation("%s of %s by node %s was sent at %d and answered at %d, but its moments are %d to %d", o.verb, o.item, o.node, sent, received, at.lo, at.hi)
 	}
 	o.at = at
@@ -335,7 +336,7 @@ func (l *load) readAll() {
 	var all sync.WaitGroup
 	gens := l.generation() + 1
 	for i, n := range l.nodes {
-		w := &worker{load: l, node: n, http: newClient(), etags: map[string]seen{}}
+		w := &worker{load: l, node: n, http: newClient(l.nodes), etags: map[string]seen{}}
 		all.Go(func() {
 			for gen := range gens {
 				for k := range itemsAtOnce {

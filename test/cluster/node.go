@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,11 +28,13 @@ type node struct {
 	name   string
 	binary string
 	more   []string      // flags
+	place  *place        // where its processes run; nil for the network of this one
 	listen string        // where clients come
 	offset time.Duration // of its wall clock
-	engine *proxy        // between it and PostgreSQL
-	peers  *proxy        // between the others and it
-	logs   string        // the directory of its logs
+	db     engine
+	engine proxies // between it and the engine; none if they cannot be cut
+	peers  proxies // between the others and it
+	logs   string  // the directory of its logs
 
 	lives   int
 	mu      sync.Mutex
@@ -47,7 +48,7 @@ type process struct {
 	err   error
 }
 
-// writer is the name by which PostgreSQL knows the present process.
+// writer is the name of the present process.
 func (n *node) writer() string { return fmt.Sprintf("%s-%d", n.name, n.lives) }
 
 func (n *node) endpoint() string { return "http://" + n.listen }
@@ -55,9 +56,8 @@ func (n *node) endpoint() string { return "http://" + n.listen }
 // start starts a process. It returns before that is ready.
 func (n *node) start() error {
 	n.lives++
-	engine := "postgres://postgres@" + n.engine.address + "/postgres?" + url.Values{"sslmode": {"disable"}, "application_name": {n.writer()}}.Encode()
 	p := &process{ended: make(chan struct{})}
-	p.cmd = exec.Command(n.binary, "serve", "--engine", engine, "--node", n.name, "--listen", n.listen, "--peer", "http://"+n.peers.address,
+	p.cmd = exec.Command(n.binary, "serve", "--engine", n.db.node(n), "--node", n.name, "--listen", n.listen, "--peer", "http://"+n.peers[0].address,
 		"--test-clock", "--memory-limit", strconv.Itoa(1<<30))
 	p.cmd.Args = append(p.cmd.Args, n.more...)
 	p.cmd.Env = []string{"WALL_OFFSET_SECONDS=" + strconv.Itoa(int(n.offset.Seconds()))}
@@ -68,7 +68,7 @@ func (n *node) start() error {
 	defer log.Close()
 	fmt.Fprintf(log, "--- %s starts as %s\n", time.Now().Format(time.TimeOnly), n.writer())
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
+	if err := n.place.start(p.cmd); err != nil {
 		return err
 	}
 	go func() {

@@ -6,8 +6,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,9 +19,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// errAbsent: PostgreSQL is not installed.
-var errAbsent = errors.New("no PostgreSQL")
 
 // postgresLimit is how long the server may take to start.
 const postgresLimit = 60 * time.Second
@@ -40,7 +37,7 @@ func programs() (string, error) {
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
-		return "", errAbsent
+		return "", fmt.Errorf("%w: no PostgreSQL", errAbsent)
 	}
 	return filepath.Dir(found[len(found)-1]), nil
 }
@@ -111,6 +108,27 @@ func (p *postgres) socket() string { return filepath.Join(p.dir, ".s.PGSQL.5432"
 func (p *postgres) url(name string) string {
 	return "postgres://postgres@/postgres?host=" + url.QueryEscape(p.dir) + "&application_name=" + name
 }
+
+// places: nodes are given the address of a proxy, so they need none.
+func (p *postgres) places(count int) []*place { return make([]*place, count) }
+
+func (p *postgres) links(_ *node, port func() (string, error)) (proxies, error) {
+	at, err := port()
+	if err != nil {
+		return nil, err
+	}
+	link, err := newProxyIn([]*place{nil}, at, func() (net.Conn, error) { return net.DialTimeout("unix", p.socket(), dialLimit) })
+	return proxies{link}, err
+}
+
+// node has the name of the process, by which the audit knows it.
+func (p *postgres) node(n *node) string {
+	return "postgres://postgres@" + n.engine[0].address + "/postgres?" + url.Values{"sslmode": {"disable"}, "application_name": {n.writer()}}.Encode()
+}
+
+func (*postgres) patience() time.Duration { return 0 }
+
+func (*postgres) lag() time.Duration { return 0 }
 
 func (p *postgres) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	return pgconn.Connect(ctx, p.url("trial"))

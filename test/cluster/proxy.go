@@ -34,14 +34,15 @@ const (
 	dialLimit   = 5 * time.Second
 )
 
-// proxy passes connections on to an address.
+// proxy passes connections on.
 type proxy struct {
-	address         string // where it listens
-	network, target string
+	address string   // where it listens,
+	in      []*place // in each of these
+	dial    func() (net.Conn, error)
 
 	mu    sync.Mutex
 	turn  *sync.Cond // the link has changed, or the proxy was closed
-	l     net.Listener
+	ls    []net.Listener
 	link  link
 	delay time.Duration
 	tap   func() io.Writer // for each connection, told what its client sends; or nil
@@ -55,8 +56,9 @@ type passage struct {
 	lossy          bool // something of it was lost: it cannot go on. Under the proxy's lock
 }
 
-func newProxy(address, network, target string) (*proxy, error) {
-	p := &proxy{address: address, network: network, target: target, conns: map[*passage]struct{}{}}
+// newProxyIn makes a proxy that listens at the same address in several places.
+func newProxyIn(in []*place, address string, dial func() (net.Conn, error)) (*proxy, error) {
+	p := &proxy{address: address, in: in, dial: dial, conns: map[*passage]struct{}{}}
 	p.turn = sync.NewCond(&p.mu)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,13 +66,24 @@ func newProxy(address, network, target string) (*proxy, error) {
 }
 
 func (p *proxy) listenLocked() error {
-	l, err := net.Listen("tcp", p.address)
-	if err != nil {
-		return err
+	for _, where := range p.in {
+		l, err := where.listen(p.address)
+		if err != nil {
+			p.deafenLocked()
+			return err
+		}
+		p.ls, p.address = append(p.ls, l), l.Addr().String()
+		go p.accept(l)
 	}
-	p.l, p.address = l, l.Addr().String()
-	go p.accept(l)
 	return nil
+}
+
+// deafenLocked stops listening.
+func (p *proxy) deafenLocked() {
+	for _, l := range p.ls {
+		_ = l.Close()
+	}
+	p.ls = nil
 }
 
 func (p *proxy) accept(l net.Listener) {
@@ -102,13 +115,10 @@ func (p *proxy) set(to link, delay time.Duration) error {
 	}
 	p.turn.Broadcast()
 	if to == refused {
-		if p.l != nil {
-			_ = p.l.Close()
-			p.l = nil
-		}
+		p.deafenLocked()
 		return nil
 	}
-	if p.l == nil && !p.over {
+	if p.ls == nil && !p.over {
 		return p.listenLocked()
 	}
 	return nil
@@ -119,6 +129,22 @@ func (p *proxy) close() {
 	p.over = true
 	p.mu.Unlock()
 	_ = p.set(refused, 0)
+}
+
+// proxies are the links of a node in one direction.
+type proxies []*proxy
+
+func (all proxies) set(to link, delay time.Duration) (err error) {
+	for _, p := range all {
+		err = errors.Join(err, p.set(to, delay))
+	}
+	return err
+}
+
+func (all proxies) close() {
+	for _, p := range all {
+		p.close()
+	}
 }
 
 // abort breaks a connection at both ends, so that no end takes it for an orderly close.
@@ -146,7 +172,7 @@ func (p *proxy) pass(client net.Conn) {
 		c.abort()
 		return
 	}
-	server, err := net.DialTimeout(p.network, p.target, dialLimit)
+	server, err := p.dial()
 	if err != nil {
 		c.abort()
 		return

@@ -53,7 +53,7 @@ func say(c net.Conn, line string, limit time.Duration) (string, error) {
 func TestProxy(t *testing.T) {
 	const short, long = 200 * time.Millisecond, 20 * time.Second
 	target, got := echo(t)
-	p, err := newProxy("127.0.0.1:0", "tcp", target)
+	p, err := newProxyIn([]*place{nil}, "127.0.0.1:0", func() (net.Conn, error) { return net.Dial("tcp", target) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -32,6 +33,9 @@ const (
 // connections at most.
 func (t *trial) measure(connections int) error {
 	defer t.tearDown()
+	if t.engine != "postgres" {
+		return errors.New("-sizes measures PostgreSQL only")
+	}
 	t.more = []string{"--connections", strconv.Itoa(connections)}
 	if err := t.setUp(1); err != nil {
 		return err
@@ -86,7 +90,7 @@ func (t *trial) useAll() (requests int, err error) {
 	}
 	for range sizeClients {
 		all.Go(func() {
-			http1 := newClient()
+			http1 := newClient(t.nodes)
 			for i := rand.IntN(len(places)); ctx.Err() == nil; i++ {
 				p := places[i%len(places)]
 				link := p.c.link() + "/docs/probe"
@@ -111,7 +115,8 @@ func (t *trial) useAll() (requests int, err error) {
 // sample prints what is in use now.
 func (t *trial) sample(partitions int, when string, rate int) error {
 	ctx := context.Background()
-	c, err := t.db.connect(ctx)
+	db := t.db.(*postgres)
+	c, err := db.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +129,7 @@ func (t *trial) sample(partitions int, when string, rate int) error {
 	if err != nil {
 		return err
 	}
-	database, err := t.db.memory()
+	database, err := db.memory()
 	if err != nil {
 		return err
 	}
