@@ -47,8 +47,11 @@ type operation[A, R any] struct {
 	kills bool
 }
 
+// asked is an operation as another node asks for it.
+type asked func(ctx context.Context, e *Engine, c *catalog.Container, index int, p *store.Partition, args []byte) ([]byte, error)
+
 // operations has what other nodes may ask for, by name.
-var operations = map[string]func(ctx context.Context, e *Engine, c *catalog.Container, index int, p *store.Partition, args []byte) ([]byte, error){}
+var operations = map[string]asked{}
 
 // newOperation makes an operation known.
 func newOperation[A, R any](o operation[A, R]) *operation[A, R] {
@@ -123,14 +126,22 @@ func (e *Engine) Asked(ctx context.Context, request []byte) ([]byte, error) {
 	}
 	replies := make([]reply, len(q.Partitions))
 	for n, i := range q.Partitions {
-		p, err := e.partition(c, i)
-		var result []byte
-		if err == nil {
-			result, err = do(ctx, e, c, i, p, q.Args)
-		}
-		replies[n] = replyOf(result, err)
+		replies[n] = replyOf(e.askedOf(ctx, c, i, do, q.Args))
 	}
 	return encode(replies)
+}
+
+// askedOf executes an operation in a partition, which the asking node knew. A split may have
+// ended it since.
+func (e *Engine) askedOf(ctx context.Context, c *catalog.Container, id int, do asked, args []byte) ([]byte, error) {
+	if c.PositionOf(id) < 0 {
+		return nil, store.ErrClosed
+	}
+	p, err := e.partition(c, id)
+	if err != nil {
+		return nil, err
+	}
+	return do(ctx, e, c, id, p, args)
 }
 
 func replyOf(result []byte, err error) reply {

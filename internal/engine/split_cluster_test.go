@@ -3,12 +3,57 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mayflydb/mayfly/internal/store"
 )
+
+// A node may be asked about a partition that a split has just ended: for the asking node it is
+// there, and its owner may still have it open.
+func TestAskedAfterASplit(t *testing.T) {
+	ns := newNodes(t)
+	ns.begin("a")
+	ns.container("c", "null", 1)
+	if _, err := ns.put("a", "c", "key", "item", ""); err != nil {
+		t.Fatal(err)
+	}
+	e := ns.all["a"]
+	c, err := e.Container("d", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ended = 7
+	e.mu.Lock()
+	e.mu.open[partitionID{c.RID, ended}] = e.mu.open[partitionID{c.RID, 0}]
+	e.mu.Unlock()
+	defer e.take(partitionID{c.RID, ended})
+	args, err := encode(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{opSplit.name, opUsage.name} {
+		q, err := encode(question{of, c.RID, []int{ended}, args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := e.Asked(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var replies []reply
+		if err := decode(raw, &replies); err != nil || len(replies) != 1 {
+			t.Fatalf("%s: %d replies, %v", of, len(replies), err)
+		}
+		if err := replies[0].err(); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: %v, want that the partition is closed", of, err)
+		}
+	}
+}
 
 // A partition of a cluster is split twice, by a node that need not own it, while clients of all
 // nodes write and read, and partitions move. Nothing that was acknowledged is lost, and every node
