@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 
 // Command nodes takes the place of the server's binary for the programs beside: it serves
-// with three nodes on PostgreSQL. The address that it prints is that of a node that owns
-// nothing, so every request for an item is passed on. A data directory, or memory, becomes a
-// schema of the database.
+// with three nodes on a shared storage engine. The address that it prints is that of a node
+// that owns nothing, so every request for an item is passed on. A data directory, or memory,
+// becomes a store of the engine.
 //
-//	nodes BINARY SOCKETS PSQL serve --listen HOST:PORT --data DIR | --memory …
-//	nodes BINARY SOCKETS PSQL cert --data DIR
+//	nodes BINARY URL MAKE serve --listen HOST:PORT --data DIR | --memory …
+//	nodes BINARY URL MAKE cert --data DIR
 //
-// SOCKETS is the directory of PostgreSQL's socket. test/compat/cluster/run starts that.
+// URL is that of a store, with STORE in place of its name. MAKE is a shell command that makes a
+// store, with STORE in place of its name too, or nothing. test/compat/cluster/run and
+// engine/tikv/run start the storage engines.
 package main
 
 import (
@@ -19,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -40,11 +41,15 @@ func main() {
 	}
 }
 
-type world struct{ binary, sockets, psql string }
+// world is the binary, and the stores of a storage engine: their URL and the command that
+// makes one, with storeName in place of the name.
+type world struct{ binary, url, make string }
+
+const storeName = "STORE"
 
 func run(args []string) error {
 	if len(args) < 4 {
-		return errors.New("usage: nodes BINARY SOCKETS PSQL serve|cert …")
+		return errors.New("usage: nodes BINARY URL MAKE serve|cert …")
 	}
 	w := world{args[0], args[1], args[2]}
 	flags, own := parse(args[4:])
@@ -52,7 +57,7 @@ func run(args []string) error {
 	case "serve":
 		return w.serve(flags, own)
 	case "cert":
-		cert := exec.Command(w.binary, "cert", "--engine", w.url(schema(own["data"])))
+		cert := exec.Command(w.binary, "cert", "--engine", of(w.url, store(own["data"])))
 		cert.Stdout, cert.Stderr = os.Stdout, os.Stderr
 		return cert.Run()
 	}
@@ -83,27 +88,25 @@ func parse(args []string) (flags []string, own map[string]string) {
 	return flags, own
 }
 
-// schema returns the name of the schema for a data directory, or of one for a server in
-// memory.
-func schema(dir string) string {
+// store returns the name of the store for a data directory, or of one for a server in memory.
+func store(dir string) string {
 	if dir == "" {
 		dir = fmt.Sprint(os.Getpid(), time.Now())
 	}
 	return fmt.Sprintf("s%x", sha256.Sum256([]byte(dir)))[:24]
 }
 
-func (w world) url(schema string) string {
-	return "postgres://postgres@/postgres?host=" + url.QueryEscape(w.sockets) + "&search_path=" + schema
-}
+// of returns a text for the store with a name.
+func of(text, name string) string { return strings.ReplaceAll(text, storeName, name) }
 
 func (w world) serve(flags []string, own map[string]string) error {
 	stopped, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	name := schema(own["data"])
-	create := exec.Command(w.psql, "-q", "-h", w.sockets, "-U", "postgres", "-c", "SET client_min_messages=warning; CREATE SCHEMA IF NOT EXISTS "+name)
+	name := store(own["data"])
+	create := exec.Command("/bin/sh", "-c", of(w.make, name))
 	create.Stderr = os.Stderr
 	if err := create.Run(); err != nil {
-		return fmt.Errorf("create the schema: %w", err)
+		return fmt.Errorf("make the store: %w", err)
 	}
 	regions := []string{""}
 	if own["region"] != "" {
@@ -131,7 +134,7 @@ func (w world) serve(flags []string, own map[string]string) error {
 		if node == "entry" {
 			listen, region = own["listen"], regions[len(regions)-1]
 		}
-		all := append([]string{"serve", "--engine", w.url(name), "--node", node, "--listen", listen, "--connections", "24"}, flags...)
+		all := append([]string{"serve", "--engine", of(w.url, name), "--node", node, "--listen", listen, "--connections", "24"}, flags...)
 		if region != "" {
 			all = append(all, "--region", region)
 		}
