@@ -121,14 +121,14 @@ func TestDocsSiteKeepsToThePolicy(t *testing.T) {
 func TestExplorerDocs(t *testing.T) {
 	b, s := openExplorer(t, Options{}, carts)
 	b.press("Docs")
-	b.await(`document.title === "Mayfly's pages"`)
+	b.await(`document.title === "Mayfly's pages" && document.readyState === "complete"`)
 	b.shoot("docs")
 	for name, file := range builtSite(t) {
 		if file.ContentType == "image/png" {
 			continue
 		}
 		b.visit("http://" + s.addr + docs.Prefix + name)
-		b.await(`document.querySelector("main h1").checkVisibility() && [...document.images].every(i => i.complete && i.naturalWidth > 0)`)
+		b.await(`document.readyState === "complete" && document.querySelector("main h1").checkVisibility() && [...document.images].every(i => i.complete && i.naturalWidth > 0)`)
 		b.resize(390, 800, true)
 		b.shoot("docs-" + strings.ReplaceAll(name, "/", "-"))
 		if wide := b.eval(`document.documentElement.scrollWidth`); wide.(float64) > 390 {
@@ -140,7 +140,7 @@ func TestExplorerDocs(t *testing.T) {
 	b.resize(1280, 800, false)
 	for _, name := range []string{"start", "operations", "explorer"} {
 		b.visit("http://" + s.addr + docs.Prefix + name)
-		b.await(`document.querySelector("nav").getBoundingClientRect().right <= document.querySelector("main").getBoundingClientRect().left`)
+		b.await(`document.readyState === "complete" && document.querySelector("nav").getBoundingClientRect().right <= document.querySelector("main").getBoundingClientRect().left`)
 		b.shoot("docs-" + name + "-large")
 	}
 
