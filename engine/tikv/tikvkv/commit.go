@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	tkv "github.com/tikv/client-go/v2/kv"
 	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
 
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -94,7 +96,34 @@ func (db *DB) commitOnce(ctx context.Context, p prefix, b *kv.Batch) (err error,
 	deadline, _ := limited.Deadline()
 	handed, stop := context.WithDeadline(handed, deadline)
 	defer stop()
-	return commitFailed(txn.Commit(handed))
+	var second secondPhase
+	err, again = commitFailed(txn.Commit(context.WithValue(handed, secondPhaseKey{}, &second)))
+	if err != nil && second.unanswered.Load() {
+		return fmt.Errorf("%w: a message of the second phase had no answer: %v", kv.ErrUnknown, err), false
+	}
+	return err, again
+}
+
+// secondPhase is what is known of the second phase of a commit. It is in the commit's context.
+type (
+	secondPhase    struct{ unanswered atomic.Bool }
+	secondPhaseKey struct{}
+)
+
+// witness notes messages of the second phase that had no answer. The client sends such a message
+// again, and takes a refusal of the repetition for the outcome. But the first one may have
+// committed the transaction: a store that keeps nothing of a committed key that was only
+// locked says that there is no such lock.
+type witness struct{ tikv.Client }
+
+func (w witness) SendRequest(ctx context.Context, addr string, r *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	answer, err := w.Client.SendRequest(ctx, addr, r, timeout)
+	if err != nil && r.Type == tikvrpc.CmdCommit {
+		if second, ok := ctx.Value(secondPhaseKey{}).(*secondPhase); ok {
+			second.unanswered.Store(true)
+		}
+	}
+	return answer, err
 }
 
 // prepare checks what the batch requires and puts its writes into the transaction. It reports

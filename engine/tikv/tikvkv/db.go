@@ -96,6 +96,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 // attach makes a handle, which closes s.
 func attach(s *tikv.KVStore, a address, step time.Duration, c collection, logger *slog.Logger) *DB {
+	s.SetTiKVClient(witness{s.GetTiKVClient()})
 	db := &DB{
 		store: s, log: logger, id: uuid.NewString(), rows: a.rows(), own: a.own(), step: step,
 		onePhase: a.onePhase, asyncCommit: a.asyncCommit, collect: c, stop: make(chan struct{}),

@@ -3,6 +3,7 @@
 package tikvkv_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -33,6 +34,30 @@ func TestHandles(t *testing.T) {
 		url := tikvtest.New(t)
 		return func() kv.DB { return mustOpen(t, url) }
 	})
+}
+
+// A commit has happened, and the answer that says so is lost. The client repeats the message.
+// Unistore refuses that, since it keeps nothing of the fence, which was locked and not written.
+// The commit must not be reported as one that did not happen: it would be executed again.
+func TestLostAnswerOfACommit(t *testing.T) {
+	db := mustOpen(t, tikvtest.New(t))
+	defer db.Close()
+	var b kv.Batch
+	b.Set([]byte("fence"), []byte("1"))
+	if err := db.Commit(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	db.LoseOneAnswer()
+	b.Reset()
+	b.Require([]byte("fence"), []byte("1"))
+	b.RequireAbsent([]byte("row"))
+	b.Set([]byte("row"), []byte("new"))
+	if err := db.Commit(t.Context(), &b); err != nil && !errors.Is(err, kv.ErrUnknown) {
+		t.Errorf("a commit that happened is reported as %v", err)
+	}
+	if value, _, err := kv.Get(db, []byte("row")); err != nil || string(value) != "new" {
+		t.Errorf("the row is %q, %v", value, err)
+	}
 }
 
 // A long range is destroyed by the servers of the cluster, after the safe point has passed, and
