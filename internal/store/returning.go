@@ -7,9 +7,11 @@
 // as need be. Where clients write at moments of their own, each group would have one write
 // or two.
 //
-// So the loop waits for as many writes as it has answered, for a moment. It goes by what
-// comes: a wait that gains nothing is followed by groups that do not wait, twice as many each
-// time. A client that is alone is never kept waiting.
+// So the loop waits for as many writes as it has answered, for a moment. And if there is more
+// than one client, the next commit begins no sooner than a period after the last one, unless
+// there are enough writes for it: so clients that write at moments of their own share commits,
+// too. The loop goes by what comes: a wait that gains nothing is followed by groups that do
+// not wait, twice as many each time. A client that is alone is never kept waiting.
 
 package store
 
@@ -25,6 +27,16 @@ const (
 	// worthSharing is the least time of a commit for which others are awaited. Without syncs,
 	// commits take less.
 	worthSharing = 150 * time.Microsecond
+	// period is from the beginning of a commit to that of the next, if there is more than one
+	// client. A commit takes the processor as long as one or two writes do, so with enough
+	// writes for one there is little left to share.
+	period       = 1500 * time.Microsecond
+	enoughWrites = 4
+	// leastWait is the shortest wait. A timer takes a millisecond, whatever is asked of it.
+	leastWait = 250 * time.Microsecond
+	// aloneAfter is after how many groups of one write, with no other waiting, there is only
+	// one client.
+	aloneAfter = 64
 	// firstSkip and mostSkip bound how many groups do not wait after a wait without gain.
 	firstSkip, mostSkip = 4, 256
 )
@@ -35,21 +47,51 @@ type returning struct {
 	began    time.Time // of the last commit
 	expected int       // writes that will wait when most of those that were answered have come back
 	until    time.Time // how long they are awaited
-	skip     int       // groups that are not to wait
-	penalty  int       // groups that will not wait if the next wait gains nothing
-	timer    *time.Timer
+	others   int       // for how many groups there is more than one client
+	// What waits have gained so far, for clients that were answered and for others.
+	forClients, forOthers patience
+	timer                 *time.Timer
 
 	target  atomic.Int64  // while the loop waits, how many jobs it waits for in the queue
 	reached chan struct{} // there are so many
 }
 
+// patience decides after waits without gain how many groups do not wait.
+type patience struct {
+	skip    int // groups that are not to wait
+	penalty int // groups that will not wait if the next wait gains nothing
+}
+
+// lasts reports whether a group may wait.
+func (p *patience) lasts() bool {
+	if p.skip > 0 {
+		p.skip--
+		return false
+	}
+	return true
+}
+
+// gained records a wait for a number of writes, in which a group has grown.
+func (p *patience) gained(from, to, target int) {
+	if to >= target || 2*(to-from) >= from {
+		p.penalty /= 2
+		return
+	}
+	p.penalty = min(max(2*p.penalty, firstSkip), mostSkip)
+	p.skip = p.penalty
+}
+
 // answers records that a group of requests is about to be answered, when others wait
 // already. Of the clients that are answered, a quarter may be slower or write no more.
 func (r *returning) answers(group, waiting int, now time.Time) {
-	r.expected = 0
-	if now.Sub(r.began) >= worthSharing {
-		r.expected = min(waiting+group-group/4, groupJobs)
-		r.until = now.Add(returnTime)
+	r.expected, r.others = 0, max(r.others-1, 0)
+	if now.Sub(r.began) < worthSharing {
+		return
+	}
+	r.expected = min(waiting+group-group/4, groupJobs)
+	r.until = now.Add(returnTime)
+	if group+waiting > 1 {
+		r.others = aloneAfter
 	}
 }
 
@@ -63,37 +105,34 @@ func (r *returning) queued(n int) {
 	}
 }
 
-// wait returns for how long a group waits that has n writes now; 0 is not at all.
-func (r *returning) wait(n int, now time.Time) time.Duration {
-	switch {
-	case n >= r.expected:
-		return 0
-	case r.skip > 0:
-		r.skip--
-		return 0
-	}
-	return r.until.Sub(now)
+// A wait is for a group to grow to a number of writes, for a time; for none at all if it has
+// no patience.
+type wait struct {
+	*patience
+	target int
+	d      time.Duration
 }
 
-// gained records a wait during which a group has grown from one size to another.
-func (r *returning) gained(from, to int) {
-	if to >= r.expected || 2*(to-from) >= from {
-		r.penalty /= 2
-		return
+// wait returns for what a group waits that has n writes now.
+func (r *returning) wait(n int, now time.Time) wait {
+	if d := r.until.Sub(now); n < r.expected && d > 0 && r.forClients.lasts() {
+		return wait{&r.forClients, r.expected, d}
 	}
-	r.penalty = min(max(2*r.penalty, firstSkip), mostSkip)
-	r.skip = r.penalty
+	if d := r.began.Add(period).Sub(now); r.others > 0 && n < enoughWrites && d >= leastWait && r.forOthers.lasts() {
+		return wait{&r.forOthers, enoughWrites, d}
+	}
+	return wait{}
 }
 
 // awaitReturning waits for writes, after the loop has taken the first one from its queue.
 func (p *Partition) awaitReturning() {
 	r, from := &p.returning, 1+len(p.queue)
-	d := r.wait(from, time.Now())
-	if d <= 0 {
+	w := r.wait(from, time.Now())
+	if w.patience == nil {
 		return
 	}
-	r.timer.Reset(d)
-	target := r.expected - 1
+	r.timer.Reset(w.d)
+	target := w.target - 1
 	r.target.Store(int64(target))
 	if len(p.queue) < target {
 		select {
@@ -108,7 +147,7 @@ func (p *Partition) awaitReturning() {
 	case <-r.reached: // by a caller that was late
 	default:
 	}
-	r.gained(from, 1+len(p.queue))
+	w.gained(from, 1+len(p.queue), w.target)
 }
 
 // init makes r ready for use.
