@@ -39,6 +39,8 @@ const (
 	burstLive        = 10_000
 	burstRate        = 1000 // reads a second
 	burstTime        = 20 * time.Second
+	halfPairs        = 5
+	halfTime         = 8 * time.Second // of each half of a pair
 	erasePairs       = 9
 	eraseTime        = 10 * time.Second
 )
@@ -240,14 +242,7 @@ func BenchmarkForgetSteady(b *testing.B) {
 			s := newForgetful(b, built, "10")
 			defer s.end(b)
 			if paused {
-				r, err := http.NewRequest("POST", "http://"+s.addr+"/_mayfly/ttl/pause", nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				r.Header.Set("Authorization", "Bearer "+mayfly.WellKnownKey)
-				if _, _, err := do(r); err != nil {
-					b.Fatal(err)
-				}
+				s.switchPurge(b, "pause")
 			} else {
 				stop := watch(func(int) { most = max(most, s.ttlStatus(b).Expired.Items) })
 				defer stop()
@@ -266,6 +261,53 @@ func BenchmarkForgetSteady(b *testing.B) {
 		b.ReportMetric(cpu, "server-us/item")
 		b.ReportMetric(float64(with.p99)/(float64(before.p99+after.p99)/2), "p99-ratio")
 		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkForgetHalf creates items of ttl 5 at half the rate that the server takes at most,
+// in pairs: with purge paused, and with purge, which then has the items of both to remove.
+func BenchmarkForgetHalf(b *testing.B) {
+	built := build(b)
+	for b.Loop() {
+		s, next := newForgetful(b, built, "5"), 0
+		d := forgetTime(b, halfTime)
+		create := func(clients, perSecond int) pressure {
+			first := next
+			next += 1 << 24
+			return press(b, clients, perSecond, d, func(i int) error { return s.create(b, strconv.Itoa(first+i), "") })
+		}
+		half := int(create(saturatedClients, 0).perSecond / 2)
+		create(steadyClients, half) // lets what saturation has left expire, and be purged
+		var ratios []float64
+		for range halfPairs {
+			s.switchPurge(b, "pause")
+			without := create(steadyClients, half)
+			s.switchPurge(b, "resume")
+			before := s.ttlStatus(b)
+			with := create(steadyClients, half)
+			after := s.ttlStatus(b)
+			purged := after.Purge.PurgedItems - before.Purge.PurgedItems
+			b.Logf("%d creates/s: p99 without purge %v, with purge %v, purged %.0f/s", half, without.p99, with.p99, float64(purged)/d.Seconds())
+			ratios = append(ratios, float64(with.p99)/float64(without.p99))
+		}
+		slices.Sort(ratios)
+		b.ReportMetric(float64(half), "creates/s")
+		b.ReportMetric(ratios[halfPairs/2], "p99-ratio")
+		b.ReportMetric(0, "ns/op")
+		s.end(b)
+	}
+}
+
+// switchPurge pauses or resumes purge.
+func (s *benchServer) switchPurge(b *testing.B, action string) {
+	b.Helper()
+	r, err := http.NewRequest("POST", "http://"+s.addr+"/_mayfly/ttl/"+action, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+mayfly.WellKnownKey)
+	if _, _, err := do(r); err != nil {
+		b.Fatal(err)
 	}
 }
 
