@@ -19,6 +19,7 @@ const (
 	codeSerialization     = "40001"
 	codeCompletionUnknown = "40003"
 	codeDeadlock          = "40P01"
+	codeDuplicateObject   = "42710"
 	codeDuplicateTable    = "42P07"
 	codeLimit             = "54000"
 	codeDataCorrupted     = "XX001"

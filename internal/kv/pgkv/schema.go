@@ -5,6 +5,7 @@ package pgkv
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/kv"
@@ -49,7 +50,7 @@ func (db *DB) createTables(ctx context.Context) error {
 			if c.pg.ParameterStatus("crdb_version") == "" { // CockroachDB has no such settings
 				_, err = c.simple(tuneTables)
 			}
-		} else if pe != nil && (pe.Code == codeUniqueViolation || pe.Code == codeDuplicateTable || pe.Code == codeSerialization) {
+		} else if pe != nil && slices.Contains([]string{codeUniqueViolation, codeDuplicateObject, codeDuplicateTable, codeSerialization}, pe.Code) {
 			err = nil // another process made them
 		}
 		if err != nil {
