@@ -65,7 +65,7 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	n.saver.Lock()
 	defer n.saver.Unlock()
 	n.mu.Lock()
-	reach := max(row.At(ms), n.mu.lastMs) + n.o.Reserve.Milliseconds()
+	reach := n.reach(row, max(row.At(ms), n.mu.lastMs))
 	n.mu.Unlock()
 	next := nodeRow{Serving, rand.Uint64(), 1, min(max(reach, old.floorMs), clock.MaxMs), byte(n.o.Format), n.o.Address, n.o.Region}
 	raw := next.encode()
@@ -150,13 +150,17 @@ func (n *Node) drop(incarnation uint64, raw []byte, row nodeRow) error {
 // both floors holds.
 func (n *Node) save(ctx context.Context, s sight) error {
 	return n.change(ctx, func(next *nodeRow) {
-		t := max(s.timeMs, n.mu.lastMs)
-		reach := t + n.o.Reserve.Milliseconds()
-		if s.row.StopMs != 0 { // no time is above it: a frozen clock's floor is exact
-			reach = max(t, min(reach, s.row.StopMs))
-		}
-		next.floorMs = min(max(reach, n.mu.leastMs), clock.MaxMs)
+		next.floorMs = min(max(n.reach(s.row, max(s.timeMs, n.mu.lastMs)), n.mu.leastMs), clock.MaxMs)
 	})
+}
+
+// reach returns the floor that is saved at the time t.
+func (n *Node) reach(row clock.Shared, t int64) int64 {
+	reach := t + n.o.Reserve.Milliseconds()
+	if row.StopMs != 0 { // no time is above it: a frozen clock's floor is exact
+		reach = max(t, min(reach, row.StopMs))
+	}
+	return reach
 }
 
 // change writes the node row as edit makes it. edit is called with mu held.

@@ -240,3 +240,35 @@ func TestSameName(t *testing.T) {
 		}
 	})
 }
+
+// TestFrozenClockStandsStillOverDeaths replaces the owner of a partition while the clock is
+// frozen. No time is above that, so the partition opens at it, although no node has beaten
+// since the owner started.
+func TestFrozenClockStandsStillOverDeaths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, name := range []string{"a", "b"} {
+			o := w.options(name)
+			o.TestClock = true
+			w.joinWith(o)
+		}
+		key, _ := w.owned("a")
+		if err := w.nodes["b"].Clock().Freeze(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // all nodes beat, and save a floor that is exact
+		frozen, err := w.nodes["b"].Moment(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first of them dies before its first beat
+			w.links["a"].hold()
+			o := w.options("a")
+			o.TestClock = true
+			lease, err := w.joinWith(o).Own(t.Context(), key)
+			if err != nil || lease.OpenedMs != frozen.NowMs {
+				t.Errorf("the partition opens at %d, %v, though the clock is frozen at %d", lease.OpenedMs, err, frozen.NowMs)
+			}
+		}
+	})
+}
