@@ -10,11 +10,11 @@
 // directly; in process, with four physical partitions in every container; and over HTTPS
 // against a server on disk. Those of TTL run over direct mode and HTTP/2 too, and on two nodes
 // of a cluster, through the one that owns nothing; all of them if MAYFLY_TRANSPORTS or
-// MAYFLY_LONG is set. Where PostgreSQL is installed scripts run on it too:
-// some, and all of them if MAYFLY_REQUIRE_POSTGRES is set. Scripts that move the machine's
-// clocks or lose what was not durable run in process only, and -v names them where they are
-// left out. `go test -rewrite` writes the present output into the scripts: review the
-// difference like code.
+// MAYFLY_LONG is set. Where PostgreSQL is installed scripts run on it too: some, and all of
+// them if MAYFLY_REQUIRE_POSTGRES is set. Then the nodes of a cluster are three processes of
+// the program, two of which may own partitions. What a server cannot run it leaves out:
+// leftOut has the reasons, and -v shows them. `go test -rewrite` writes the present output
+// into the scripts: review the difference like code.
 //
 // A script begins with a comment that says what it shows. Before its first directive there
 // are a new server with a database "db", and a test clock that stands at
@@ -70,7 +70,8 @@
 //	wall                 move the machine's clocks, which the database follows
 //	server               as the first directive: set up the server in another way
 //	restart              stop the server and start it on the same data
-//	crash                lose what was not durable, and start on the rest
+//	crash                lose what was not durable, or kill -9 the nodes that own
+//	                     partitions, and start on the rest
 //	check                check all rows
 //
 // Items are given as JSON, on the directive's line or one to a line below it,

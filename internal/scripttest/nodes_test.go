@@ -12,124 +12,158 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
+	"sync"
 
 	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/engine"
 	"github.com/mayflydb/mayfly/internal/kv"
 )
 
-// errAlone: only a server alone has several regions without endpoints.
-var errAlone = errors.New("the script is about a server alone")
-
 // entryNode is the node that clients use.
 const entryNode = "entry"
 
-// overNodes is two nodes of a cluster. Clients use the one that owns nothing, so that each
-// request for items is passed on to the other.
+// overNodes is nodes of a cluster. Clients use one that owns nothing, so that each request
+// for items is passed on to another.
 type overNodes struct {
 	overHTTP
 	// another opens one more handle on the storage engine that the nodes share.
 	another func() (kv.DB, error)
+	// owners are the names of the nodes that may own partitions.
+	owners []string
+	// launch starts a node.
+	launch func(s *setup, name, region string) (node, error)
 
-	owner       *mayfly.Server
-	ownerServed chan error
+	running map[string]node // by name
+}
+
+// node is a node that runs.
+type node interface {
+	// address is where it listens.
+	address() string
+	// stop ends it cleanly.
+	stop() error
 }
 
 func (n *overNodes) start() (err error) {
+	if n.running != nil {
+		return nil
+	}
 	regions := n.setup.account().Regions
-	if len(regions) > 1 && !strings.Contains(regions[0], "=") {
-		return errAlone
-	}
-	if _, n.owner, n.ownerServed, err = n.node("owner", regions[0]); err != nil {
+	n.running = map[string]node{}
+	if err := n.startAll(regions[0], n.owners...); err != nil {
 		return err
 	}
-	var l net.Addr
-	if l, n.server, n.served, err = n.node(entryNode, regions[len(regions)-1]); err != nil {
+	if err := n.startAll(regions[len(regions)-1], entryNode); err != nil {
 		return err
 	}
-	db, err := n.another()
-	if err != nil {
+	if n.client, err = n.dial(); err != nil {
 		return err
 	}
-	pem, err := mayfly.ClusterCertificate(db)
-	if err := errors.Join(err, db.Close()); err != nil {
-		return err
+	n.base = "https://" + n.running[entryNode].address()
+	idle := []string{entryNode}
+	if n.setup.oneOwner {
+		idle = append(idle, n.owners[1:]...)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("no certificate in %s", pem)
-	}
-	n.base = "https://" + l.String()
-	n.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}
-	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
-	if a, err := n.send("POST", "/_mayfly/cluster", header, []byte(`{"drain":"`+entryNode+`"}`)); err != nil || a.status != http.StatusOK {
-		return fmt.Errorf("drain the node that clients use: status %d, %w: %s", a.status, err, a.body)
+	for _, name := range idle {
+		if err := n.ask("POST", "/_mayfly/cluster", []byte(`{"drain":"`+name+`"}`), nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// node starts a node.
-func (n *overNodes) node(name, region string) (net.Addr, *mayfly.Server, chan error, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, nil, err
+// startAll starts nodes in a region.
+func (n *overNodes) startAll(region string, names ...string) error {
+	started, failed := make([]node, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { started[i], failed[i] = n.launch(&n.setup, name, region) })
 	}
+	all.Wait()
+	for i, name := range names {
+		if failed[i] == nil {
+			n.running[name] = started[i]
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// dial returns a client that trusts the nodes.
+func (n *overNodes) dial() (*http.Client, error) {
 	db, err := n.another()
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, l.Close())
+		return nil, err
 	}
-	account := n.setup.account()
-	o := mayfly.Options{
-		Cluster: &mayfly.Cluster{DB: db, Node: name, Peer: "https://" + l.Addr().String()}, TestClock: true, PausePurge: !n.setup.purge, Logger: quiet(),
-		ContainerQuota: n.setup.containerQuota, PartitionKeyQuota: n.setup.partitionKeyQuota, ChangeFeedRetention: n.setup.retention,
-		ScriptTime: cmp.Or(n.setup.scriptTime, plenty), AllowHosts: []string{"*.example"},
-		Regions: []string{region}, MultiWrite: account.MultiWrite, Consistency: account.Consistency,
+	pem, err := mayfly.ClusterCertificate(db)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, err
 	}
-	if n.setup.enforce {
-		o.Throughput = mayfly.ThroughputEnforce
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("no certificate in %s", pem)
 	}
-	s, err := mayfly.Open(o)
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, l.Close())
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}, nil
+}
+
+// ask asks the node that clients use for one of its pages, and decodes the answer.
+func (n *overNodes) ask(method, page string, body []byte, into any) error {
+	a, err := n.send(method, page, http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}, body)
+	switch {
+	case err != nil:
+		return err
+	case a.status != http.StatusOK:
+		return fmt.Errorf("%s %s %s: status %d: %s", method, page, body, a.status, a.body)
+	case into == nil:
+		return nil
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	return l.Addr(), s, served, nil
+	if err := json.Unmarshal(a.body, into); err != nil {
+		return fmt.Errorf("%w: %s", err, a.body)
+	}
+	return nil
+}
+
+// status is the cluster as the node sees it that clients use.
+func (n *overNodes) status() (s engine.ClusterStatus, err error) {
+	return s, n.ask("GET", "/_mayfly/cluster", nil, &s)
 }
 
 // bystander returns an error unless the node that clients use has claimed no partition since
 // it started, so that all requests for items were passed on.
 func (n *overNodes) bystander() error {
-	if n.server == nil {
-		return nil
-	}
-	header := http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}
-	a, err := n.send("GET", "/_mayfly/cluster", header, nil)
+	s, err := n.status()
 	if err != nil {
 		return err
-	}
-	var s engine.ClusterStatus
-	if err := json.Unmarshal(a.body, &s); err != nil {
-		return fmt.Errorf("%w: %s", err, a.body)
 	}
 	for _, node := range s.Nodes {
 		if node.Name == entryNode && node.Answers && node.Partitions == 0 && node.Claims == 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("the node that clients use should have claimed nothing: %s", a.body)
+	return fmt.Errorf("the node that clients use should have claimed nothing: %+v", s)
 }
 
-func (n *overNodes) stop() error {
-	if n.owner == nil {
-		return nil
+func (n *overNodes) stop() (err error) {
+	if n.client != nil {
+		err = n.bystander()
+		n.client.CloseIdleConnections()
+		n.client = nil
 	}
-	err := errors.Join(n.bystander(), n.overHTTP.stop())
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	err = errors.Join(err, n.owner.Shutdown(ctx), <-n.ownerServed, n.owner.Close())
-	n.owner = nil
+	// The nodes end together, so that none takes over from another.
+	var all sync.WaitGroup
+	failed := make(chan error, len(n.running))
+	for name, node := range n.running {
+		all.Go(func() {
+			if err := node.stop(); err != nil {
+				failed <- fmt.Errorf("node %s: %w", name, err)
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for one := range failed {
+		err = errors.Join(err, one)
+	}
+	n.running = nil
 	return err
 }
 
@@ -142,5 +176,54 @@ func (n *overNodes) check() (problems []string, err error) {
 		return nil, err
 	}
 	problems, err = checkRows(db)
-	return problems, errors.Join(err, db.Close(), n.start())
+	return problems, errors.Join(err, db.Close())
+}
+
+// inside is a node in this process.
+type inside struct {
+	server *mayfly.Server
+	at     string
+	served chan error
+}
+
+// launchInside starts a node in this process on a storage engine.
+func launchInside(another func() (kv.DB, error)) func(*setup, string, string) (node, error) {
+	return func(s *setup, name, region string) (node, error) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		db, err := another()
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		account := s.account()
+		o := mayfly.Options{
+			Cluster: &mayfly.Cluster{DB: db, Node: name, Peer: "https://" + l.Addr().String()}, TestClock: true, PausePurge: !s.purge, Logger: quiet(),
+			ContainerQuota: s.containerQuota, PartitionKeyQuota: s.partitionKeyQuota, ChangeFeedRetention: s.retention,
+			ScriptTime: cmp.Or(s.scriptTime, plenty), AllowHosts: []string{allowedHosts},
+			Regions: []string{region}, MultiWrite: account.MultiWrite, Consistency: account.Consistency,
+		}
+		if s.enforce {
+			o.Throughput = mayfly.ThroughputEnforce
+		}
+		n := &inside{at: l.Addr().String(), served: make(chan error, 1)}
+		if n.server, err = mayfly.Open(o); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		go func() { n.served <- n.server.Serve(l) }()
+		return n, nil
+	}
+}
+
+// allowedHosts are the hosts of the endpoints in scripts. A node has its own region alone in
+// its options.
+const allowedHosts = "*.example"
+
+func (n *inside) address() string { return n.at }
+
+func (n *inside) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return errors.Join(n.server.Shutdown(ctx), <-n.served, n.server.Close())
 }

@@ -4,8 +4,6 @@ package scripttest
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -23,7 +21,6 @@ import (
 	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
-	"github.com/mayflydb/mayfly/internal/kv/pgkv"
 	"github.com/mayflydb/mayfly/internal/kv/pgkv/pgtest"
 )
 
@@ -130,22 +127,24 @@ func TestScriptsOnPostgresPartitions(t *testing.T) {
 	})
 }
 
-// TestScriptsThroughAnotherNode runs the scripts on two nodes, through the one that owns
-// nothing: on a model of a shared storage engine, or on PostgreSQL if MAYFLY_REQUIRE_POSTGRES
-// is set.
+// TestScriptsThroughAnotherNode runs the scripts on several nodes, through one that owns
+// nothing: on two in this process with a model of a shared storage engine, or, if
+// MAYFLY_REQUIRE_POSTGRES is set, on three processes with PostgreSQL.
 func TestScriptsThroughAnotherNode(t *testing.T) {
-	runScriptsIn(t, transportScripts(), func(t *testing.T) *script {
-		n := &overNodes{overHTTP: overHTTP{dir: t.TempDir()}}
-		if os.Getenv(pgtest.Require) != "" {
-			url := pgtest.New(t)
-			n.another = func() (kv.DB, error) {
-				return pgkv.Open(context.Background(), pgkv.Options{URL: url, Connections: 20, Logger: quiet()})
-			}
-		} else {
+	if os.Getenv(pgtest.Require) == "" {
+		runScriptsIn(t, transportScripts(), func(t *testing.T) *script {
 			model := kvtest.NewModel()
-			n.another = func() (kv.DB, error) { return model.Another(), nil }
-		}
-		return &script{server: n, throughput: onePartition}
+			another := func() (kv.DB, error) { return model.Another(), nil }
+			return &script{server: &overNodes{another: another, owners: []string{"owner"}, launch: launchInside(another)}, throughput: onePartition}
+		})
+		return
+	}
+	program := buildProgram(t)
+	runScriptsIn(t, transportScripts(), func(t *testing.T) *script {
+		url := pgtest.New(t)
+		return &script{server: &overProcesses{overNodes{
+			another: func() (kv.DB, error) { return openPostgres(url) }, owners: []string{"a", "b"}, launch: launchProgram(program, url),
+		}}, throughput: onePartition}
 	})
 }
 
@@ -174,8 +173,10 @@ func runScriptsIn(t *testing.T, dir string, prepare func(t *testing.T) *script) 
 			t.Fatalf("%s does not begin with a comment that says what it shows", path)
 		}
 		s := prepare(t)
-		if s.machine == nil && needsMachine.Match(text) {
-			t.Skip("the script moves the clocks or the disk of the machine under a server, which only a server in this process lets it")
+		for _, l := range leftOut {
+			if l.needs.Match(text) && !l.has(s) {
+				t.Skip(l.reason)
+			}
 		}
 		t.Cleanup(func() {
 			if err := s.server.stop(); err != nil {
@@ -192,8 +193,25 @@ func runScriptsIn(t *testing.T, dir string, prepare func(t *testing.T) *script) 
 	})
 }
 
-// needsMachine matches the directives that work only in process.
-var needsMachine = regexp.MustCompile(`(?m)^(wall|crash)\b`)
+// leftOut is the scripts that do not run on every server, by what they need and why some
+// servers do not have it.
+var leftOut = []struct {
+	needs  *regexp.Regexp
+	has    func(*script) bool
+	reason string
+}{{
+	regexp.MustCompile(`(?m)^wall\b`),
+	func(s *script) bool { return s.machine != nil },
+	"the script moves the clocks of the machine, which are in its hand under a server in this process alone, with its own data: whole servers read those of the system, and nodes that of the storage engine",
+}, {
+	regexp.MustCompile(`(?m)^crash\b`),
+	func(s *script) bool { _, can := s.server.(crasher); return can || s.machine != nil },
+	"the script crashes the server, which the process of this test would not survive: a disk in memory can lose what was not durable, and nodes with processes of their own can be killed",
+}, {
+	regexp.MustCompile(`(?m)^server .*regions=\([^=)]*,`),
+	func(s *script) bool { _, nodes := s.server.(interface{ bystander() error }); return !nodes },
+	"the script has several regions without endpoints, which only a server alone has: those of a cluster are where its nodes are",
+}}
 
 // script is one run of a script.
 type script struct {
@@ -267,10 +285,7 @@ func (s *script) begin(d *directive) {
 	case "server":
 		s.setUp(d)
 	}
-	switch err := s.server.start(); {
-	case errors.Is(err, errAlone):
-		d.Skip(err)
-	case err != nil:
+	if err := s.server.start(); err != nil {
 		d.fatalf("start the server: %v", err)
 	}
 	if d.data.Cmd != "wall" {

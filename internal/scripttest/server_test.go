@@ -37,7 +37,8 @@ import (
 type server interface {
 	// setUp changes how the server starts.
 	setUp(setup)
-	// start opens the data, new or existing, and begins to answer.
+	// start opens the data, new or existing, and begins to answer. It has no effect on a
+	// server that runs.
 	start() error
 	// stop ends it cleanly. It has no effect on a stopped server.
 	stop() error
@@ -45,8 +46,15 @@ type server interface {
 	send(method, target string, header http.Header, body []byte) (answer, error)
 	// endpoint is the server's address for clients.
 	endpoint() string
-	// check checks all rows and returns the problems.
+	// check checks all rows and returns the problems. Where that is done on data at rest, it
+	// stops the server.
 	check() (problems []string, err error)
+}
+
+// crasher is a server whose processes can be killed.
+type crasher interface {
+	// crash kills processes and starts them again.
+	crash() error
 }
 
 // setup is what can differ between servers. With the zero value, purge is paused, and there
@@ -60,6 +68,7 @@ type setup struct {
 	consistency                       string        // of the account, empty for Session
 	retention                         time.Duration // of all versions, for containers without a policy
 	scriptTime                        time.Duration // limit of a procedure, 0 for a long one
+	oneOwner                          bool          // one node of a cluster owns all partitions
 }
 
 // account is the server's description of its account.
@@ -148,6 +157,9 @@ type inProcess struct {
 func (p *inProcess) setUp(s setup) { p.setup = s }
 
 func (p *inProcess) start() (err error) {
+	if p.engine != nil {
+		return nil
+	}
 	if p.db, err = pebblekv.Open(pebblekv.Options{Dir: "data", FS: p.machine.disk, IsIndexKey: store.IsIndexKey, Logger: quiet()}); err != nil {
 		return err
 	}
@@ -254,12 +266,17 @@ type onShared struct {
 
 // onPostgres is one with its data in PostgreSQL.
 func onPostgres(url string) *onShared {
-	return &onShared{open: func() (kv.DB, error) {
-		return pgkv.Open(context.Background(), pgkv.Options{URL: url, Connections: 24, Logger: quiet()})
-	}}
+	return &onShared{open: func() (kv.DB, error) { return openPostgres(url) }}
+}
+
+func openPostgres(url string) (kv.DB, error) {
+	return pgkv.Open(context.Background(), pgkv.Options{URL: url, Connections: 24, Logger: quiet()})
 }
 
 func (p *onShared) start() (err error) {
+	if p.engine != nil {
+		return nil
+	}
 	if p.db, err = p.open(); err != nil {
 		return err
 	}
@@ -299,6 +316,9 @@ const patience = time.Minute
 func (h *overHTTP) setUp(s setup) { h.setup = s }
 
 func (h *overHTTP) start() (err error) {
+	if h.server != nil {
+		return nil
+	}
 	o := mayfly.Options{
 		Dir: h.dir, TestClock: true, NoSync: true, PausePurge: !h.setup.purge, Logger: quiet(),
 		ContainerQuota: h.setup.containerQuota, PartitionKeyQuota: h.setup.partitionKeyQuota, ChangeFeedRetention: h.setup.retention,
@@ -388,7 +408,7 @@ func (h *overHTTP) check() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.Problems, h.start()
+	return report.Problems, nil
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -149,7 +149,8 @@ func (d *directive) duration(key string) time.Duration {
 // throughput=enforce holds requests to what is provisioned. regions=(A, B=endpoint),
 // writes=everywhere and consistency=Strong are what the account says of itself, and
 // retention=10, in minutes, is for how long it keeps all versions of items. script-time=1s is how long a
-// stored procedure may take, which is minutes without it.
+// stored procedure may take, which is minutes without it. owners=1 has one node of a cluster own
+// all partitions: a page of a list ends where the partitions of another node begin.
 func startServer(s *script, d *directive) string {
 	if !d.first {
 		d.fatalf("a server is set up at the beginning of a script")
@@ -162,7 +163,7 @@ func (s *script) setUp(d *directive) {
 		purge: d.option("purge") == "on", enforce: d.option("throughput") == "enforce",
 		containerQuota: int64(d.number("container-quota")), partitionKeyQuota: int64(d.number("partition-key-quota")),
 		regions: d.options("regions"), multiWrite: d.option("writes") == "everywhere", consistency: d.option("consistency"), retention: time.Duration(d.number("retention")) * time.Minute,
-		scriptTime: d.duration("script-time"),
+		scriptTime: d.duration("script-time"), oneOwner: d.option("owners") == "1",
 	})
 }
 
@@ -214,14 +215,21 @@ func rewind(s *script, d *directive) string {
 	return text
 }
 
-// crash cuts the power: the server starts again with what was durable.
+// crash cuts the power, or kills the nodes that may own partitions: the server starts again
+// with what was durable.
 //
 //	crash
 //	----
 //	restarted
 func crash(s *script, d *directive) string {
-	s.machine.crash()
-	return restart(s, d)
+	if s.machine != nil {
+		s.machine.crash()
+		return restart(s, d)
+	}
+	if err := s.server.(crasher).crash(); err != nil {
+		d.fatalf("crash the server: %v", err)
+	}
+	return "restarted"
 }
 
 // allIsWell is the output of a check without problems.
@@ -232,7 +240,13 @@ const allIsWell = "ok"
 //	check
 //	----
 //	ok
-func check(s *script, d *directive) string { return s.checked(d.T) }
+func check(s *script, d *directive) string {
+	found := s.checked(d.T)
+	if err := s.server.start(); err != nil {
+		d.fatalf("start the server: %v", err)
+	}
+	return found
+}
 
 func (s *script) checked(t *testing.T) string {
 	t.Helper()
