@@ -47,19 +47,28 @@ func TestBinary(t *testing.T) {
 		t.Skip("stops servers with signals")
 	}
 	b := build(t)
-	for _, c := range []struct {
+	type part struct {
 		name string
 		test func(*testing.T, binary)
-	}{
-		{"Version", testVersion}, {"Help", testHelp}, {"BadArguments", testBadArguments}, {"ConnectionString", testConnectionString},
-		{"TakenPort", testTakenPort}, {"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
-		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
-		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"IdleConnections", testIdleConnections}, {"Scripts", testScripts},
-		{"Emulator", testEmulator}, {"Action", testAction}, {"Docs", testDocs}, {"Split", testSplit},
-		{"Pprof", testPprof}, {"Engine", testEngine}, {"Copy", testCopy}, {"Log", testLog}, {"Items", testItems}, {"Trust", testTrust}, {"Transfer", testTransfer}, {"KilledImport", testKilledImport},
-		{"Backup", testBackup}, {"Doctor", testDoctor}, {"Manual", testManual}, {"Shell", testShell}, {"Bench", testBench}, {"Init", testInit}, {"InitUnready", testInitUnready}, {"JSON", testJSON}, {"RestoreWithoutTTL", testRestoreWithoutTTL},
-	} {
+	}
+	// These have to find ports free that they chose before, or take thousands of them. All
+	// others run at the same time, since they wait most of it.
+	for _, c := range []part{{"TakenPort", testTakenPort}, {"IdleConnections", testIdleConnections}, {"Emulator", testEmulator}, {"Docs", testDocs}, {"InitUnready", testInitUnready}} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
+	}
+	for _, c := range []part{
+		{"Version", testVersion}, {"Help", testHelp}, {"BadArguments", testBadArguments}, {"ConnectionString", testConnectionString},
+		{"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
+		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
+		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"Scripts", testScripts},
+		{"Action", testAction}, {"Split", testSplit},
+		{"Pprof", testPprof}, {"Engine", testEngine}, {"Copy", testCopy}, {"Log", testLog}, {"Items", testItems}, {"Trust", testTrust}, {"Transfer", testTransfer}, {"KilledImport", testKilledImport},
+		{"Backup", testBackup}, {"Doctor", testDoctor}, {"Manual", testManual}, {"Shell", testShell}, {"Bench", testBench}, {"Init", testInit}, {"JSON", testJSON}, {"RestoreWithoutTTL", testRestoreWithoutTTL},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, b)
+		})
 	}
 }
 

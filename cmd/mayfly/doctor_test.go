@@ -41,7 +41,7 @@ func testBench(t *testing.T, b binary) {
 	for _, wrong := range []string{"--ttl=1.5s", "--ttl=0", "--ttl=soon", "--seconds=10ms"} {
 		b.fails(t, env, "", "bench", wrong)
 	}
-	said := b.ok(t, env, "bench", "--seconds=1s", "--connections=2", "--ttl=1h")
+	said := b.ok(t, env, "bench", "--seconds=100ms", "--connections=2", "--ttl=1h")
 	for _, what := range []string{"create", "read", "replace", "query", "delete"} {
 		if !strings.Contains(said, "\n"+what+" ") || !strings.Contains(said, " ms ") {
 			t.Errorf("bench lacks %s:\n%s", what, said)

@@ -40,7 +40,7 @@ func testEngine(t *testing.T, b binary) {
 // The data goes to PostgreSQL and back, with its items. A target with data is refused.
 func testCopy(t *testing.T, b binary) {
 	url, first, last := pgtest.New(t), t.TempDir()+"/first", t.TempDir()+"/last"
-	p := b.start(t, nil, "--data", first)
+	p := b.start(t, nil, anyPort, "--data", first)
 	p.stop(t, syscall.SIGTERM)
 	b.fails(t, nil, "there is no data", "copy", "--from", t.TempDir()+"/none", "--to", url)
 	for _, way := range [][2]string{{first, url}, {url, last}} {
@@ -49,6 +49,6 @@ func testCopy(t *testing.T, b binary) {
 		}
 		b.fails(t, nil, "is not empty", "copy", "--from", first, "--to", way[1])
 	}
-	b.start(t, nil, "--data", last).stop(t, syscall.SIGTERM)
-	b.start(t, nil, "--engine", url, "--node", "a").stop(t, syscall.SIGTERM)
+	b.start(t, nil, anyPort, "--data", last).stop(t, syscall.SIGTERM)
+	b.start(t, nil, anyPort, "--engine", url, "--node", "a").stop(t, syscall.SIGTERM)
 }

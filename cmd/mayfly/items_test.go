@@ -158,7 +158,7 @@ func testJSON(t *testing.T, b binary) {
 	says(0, `"did":"created"`, "put", "shop", "carts", `{"id":"2","customer":"ada"}`)
 	says(0, `{"status":"ready"}`, "health")
 	says(0, `"what":"port"`, "doctor", "--data="+dir)
-	says(0, `"what":"read","perSecond":`, "bench", "--seconds=1", "--bytes=200")
+	says(0, `"what":"read","perSecond":`, "bench", "--seconds=100ms", "--bytes=200")
 	says(0, `"checked":true`, "backup", "--to="+filepath.Join(dir, "backups"))
 	says(0, `"state":"done"`, "cluster", "split", "shop", "carts", "0")
 	says(0, `{"did":"deleted","resource":"container","id":"carts"}`, "rm", "shop", "carts", "--yes")

@@ -30,7 +30,7 @@ const (
 	// loadMemoryMB is the memory limit of the server.
 	loadMemoryMB = 512
 	// loadTime is how long each load takes, times MAYFLY_LONG, up to mostLoadTime.
-	loadTime     = 700 * time.Millisecond
+	loadTime     = 300 * time.Millisecond
 	mostLoadTime = time.Minute
 	// loadItems is how many items are sorted and grouped, times MAYFLY_LONG, up to
 	// mostLoadItems.

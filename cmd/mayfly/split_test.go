@@ -12,7 +12,7 @@ import (
 // An operator splits a partition of a server with its own data, and waits for the end or not.
 // What cannot be split is refused, with what there is.
 func testSplit(t *testing.T, b binary) {
-	p := b.start(t, nil, "--data", t.TempDir())
+	p := b.start(t, nil, anyPort, "--data", t.TempDir())
 	env := []string{"MAYFLY_CONNECTION=" + p.connection}
 	b.ok(t, env, "put", "shop", "carts", "--key-path=/customer")
 	for i := range 6 {

@@ -45,7 +45,9 @@ Examples:
 }
 
 const (
-	benchKeys      = 1000
+	benchKeys = 1000
+	// benchLeast is the shortest time in which there is something to measure.
+	benchLeast     = 100 * time.Millisecond
 	maxConnections = 4096
 	// benchWatch is how many latencies a connection keeps.
 	benchWatch = 1 << 20
@@ -56,8 +58,8 @@ func (b *benchCommand) Run() error {
 	if b.TTL != -time.Second && (b.TTL < time.Second || b.TTL%time.Second != 0) {
 		return fmt.Errorf("--ttl is %v: give %s, of whole seconds, or -1", b.TTL, clock.DurationRule)
 	}
-	if b.Time < time.Second || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
-		return fmt.Errorf("give at least a second, 1 to %d connections, and items of 1 MiB at most", maxConnections)
+	if b.Time < benchLeast || b.Connections < 1 || b.Connections > maxConnections || b.Bytes > 1<<20 {
+		return fmt.Errorf("give at least %v, 1 to %d connections, and items of 1 MiB at most", benchLeast, maxConnections)
 	}
 	ctx, stop := interruptible()
 	defer stop()
