@@ -123,19 +123,29 @@ func TestDeadlineBoundsTheAnswer(t *testing.T) {
 	if err := holder.Exec(t.Context(), "BEGIN;LOCK TABLE kv").Close(); err != nil {
 		t.Fatal(err)
 	}
-	limit := func() context.Context {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		t.Cleanup(cancel)
-		return ctx
+	within := func(limit time.Duration, do func(context.Context) error) error {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		began := time.Now()
+		err := do(ctx)
+		if took := time.Since(began); took > limit+5*time.Second {
+			t.Errorf("it took %v, and had %v", took, limit)
+		}
+		return err
 	}
-	began := time.Now()
-	if _, _, err := db.Look(limit(), []byte("row")); !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+	err = within(100*time.Millisecond, func(ctx context.Context) error { _, _, err := db.Look(ctx, []byte("row")); return err })
+	if !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a look without an answer: %v", err)
 	}
-	if err := db.Commit(limit(), &b); !errors.Is(err, kv.ErrUnknown) {
-		t.Errorf("a commit without an answer: %v", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("they took %v", took)
+	for limit := 100 * time.Millisecond; ; limit *= 2 {
+		err := within(limit, func(ctx context.Context) error { return db.Commit(ctx, &b) })
+		if errors.Is(err, kv.ErrUnknown) {
+			break
+		}
+		// On a busy machine the time may be over before the commit is sent: nothing is in doubt.
+		if !errors.Is(err, context.DeadlineExceeded) || limit > 10*time.Second {
+			t.Fatalf("a commit without an answer in %v: %v", limit, err)
+		}
 	}
 }
