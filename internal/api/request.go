@@ -37,9 +37,8 @@ type Request struct {
 
 	// Features are the features of query plans that the client supports.
 	Features string
-	// The first three ask for metrics of a query. Optimistic says that the client hopes
-	// to need no merging of several ranges.
-	QueryMetrics, IndexMetrics, IndexMetricsV2, Optimistic bool
+	// These ask for metrics of a query.
+	QueryMetrics, IndexMetrics, IndexMetricsV2 bool
 	// Merge leaves it to the server to merge the rows of several partitions.
 	Merge bool
 	// ScriptLog asks for the log of a stored procedure.

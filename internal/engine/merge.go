@@ -37,7 +37,7 @@ const (
 // QueryMerged is QueryItems for clients that leave it to the server to merge the rows of
 // several partitions.
 func (e *Engine) QueryMerged(ctx context.Context, r *Request) (page Answer, err error) {
-	at, merged, err := parseMergedContinuation(r.Continuation)
+	at, merged, err := parseMergedContinuation(mergedPrefix, r.Continuation)
 	if err != nil {
 		return page, err
 	}
@@ -115,13 +115,16 @@ type merge struct {
 	// exact says that a continuation can tell where each partition goes on. Without that, a
 	// page begins anew, and passes over the rows of the pages before.
 	exact       bool
-	info        *clientplan.QueryInfo // nil for ORDER BY RANK
+	info        *clientplan.QueryInfo // nil for ORDER BY RANK, and for a part
 	first, last int64                 // the rows that are asked for; last is -1 for no end
 	n           int64                 // how many rows of the result were met
 	passing     bool                  // over the rows of the pages before
 	mark        string                // of the last row, if rows are told apart
 	seen        map[string]bool       // the marks of all rows, if equal ones are not adjacent
 	held        int64                 // bytes of memory
+
+	part *part // if the page is of a part of a query that a client merges
+	from int   // the position of the partition of the row that is put
 }
 
 // answer makes the page.
@@ -265,6 +268,8 @@ func (m *merge) put(row datum.Value) (end bool, err error) {
 		return false, nil
 	case m.n <= m.first:
 		return false, nil
+	case m.part != nil && !slices.Contains(m.part.of, m.from):
+		return m.n == m.last, nil
 	}
 	return m.n == m.last, m.emit(row)
 }
@@ -302,10 +307,11 @@ func (m *merge) emit(row datum.Value) error {
 }
 
 // full reports whether the page should end: it has all that it may have, or has worked for
-// long enough. The latter does not end a page whose next one would have to begin anew.
+// long enough. The latter ends no page whose next one would have to begin anew, and none
+// without rows but those of a part in no order, whose clients are used to that.
 func (m *merge) full() bool {
 	return m.page.Count >= pageItems(m.r.MaxItems) || len(m.page.Rows) >= maxPageBytes ||
-		m.exact && m.page.Count > 0 && m.e.meters.elapsed()-m.began > query.PageTime
+		m.exact && (m.page.Count > 0 || m.part != nil && m.part.order == nil) && m.e.meters.elapsed()-m.began > query.PageTime
 }
 
 // wanted is how many rows a partition is asked for.

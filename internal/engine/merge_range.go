@@ -36,6 +36,8 @@ type rangeQuery struct {
 	MaxItems, MaxBytes                int
 	Continuation                      string
 	Measure                           bool
+	// StartEPK and EndEPK are for boundedPages.
+	StartEPK, EndEPK string
 }
 
 // rangePage is that page.
@@ -53,9 +55,16 @@ type rangePage struct {
 	RetryAfter time.Duration
 }
 
-var rangePages = newOperation(operation[rangeQuery, rangePage]{"query", func(ctx context.Context, e *Engine, c *catalog.Container, index int, _ *store.Partition, q rangeQuery) (rangePage, error) {
+func rangePageHere(ctx context.Context, e *Engine, c *catalog.Container, index int, _ *store.Partition, q rangeQuery) (rangePage, error) {
 	return e.rangePage(ctx, index, q, nil)
-}, false})
+}
+
+var (
+	rangePages = newOperation(operation[rangeQuery, rangePage]{"query", rangePageHere, false})
+	// boundedPages has a name of its own, since nodes of an earlier version would pass over
+	// the bounds.
+	boundedPages = newOperation(operation[rangeQuery, rangePage]{"bounded query", rangePageHere, false})
+)
 
 // rangePage answers for a partition of this node.
 func (e *Engine) rangePage(ctx context.Context, id int, q rangeQuery, share *memory.Share) (rangePage, error) {
@@ -63,9 +72,9 @@ func (e *Engine) rangePage(ctx context.Context, id int, q rangeQuery, share *mem
 	if err != nil {
 		return rangePage{}, err
 	}
-	a, err := e.QueryItems(ctx, &Request{
+	a, err := e.queryItems(ctx, &Request{
 		Target: Target{Database: q.Database, Container: q.Container, IntendedRID: q.RID}, SessionToken: q.Session, Memory: share,
-		Range: catalog.RangeID(id), MaxItems: q.MaxItems, maxBytes: q.MaxBytes, Continuation: q.Continuation, Query: parsed, Measure: q.Measure,
+		Range: catalog.RangeID(id), StartEPK: q.StartEPK, EndEPK: q.EndEPK, MaxItems: q.MaxItems, maxBytes: q.MaxBytes, Continuation: q.Continuation, Query: parsed, Measure: q.Measure,
 	})
 	var throttled *ThrottledError
 	switch {
@@ -87,7 +96,11 @@ func (m *merge) pageOf(i int, q rangeQuery) (rangePage, error) {
 	if m.e.node == nil || !errors.As(err, &elsewhere) {
 		return page, err
 	}
-	all, err := gatherThose(m.ctx, m.e, m.c, []int{id}, rangePages, q)
+	of := rangePages
+	if q.StartEPK != "" || q.EndEPK != "" {
+		of = boundedPages
+	}
+	all, err := gatherThose(m.ctx, m.e, m.c, []int{id}, of, q)
 	switch {
 	case err == nil:
 		return all[i], m.r.Memory.Take(m.ctx, int64(len(all[i].Rows)))
@@ -106,6 +119,7 @@ func (m *merge) ask(i int, body []byte, continuation string) (rows []datum.Value
 	q := rangeQuery{
 		Database: m.r.Database, Container: m.r.Container, RID: m.c.RIDText, Session: m.r.SessionToken, Body: body, Continuation: continuation,
 		MaxItems: max(m.wanted(), 1), MaxBytes: int(min(max(share, minRangeBytes), maxPageBytes)), Measure: m.r.Measure,
+		StartEPK: m.r.StartEPK, EndEPK: m.r.EndEPK,
 	}
 	var page rangePage
 	for {
@@ -162,11 +176,17 @@ func (m *merge) listed(text string, take func(datum.Value) (end bool, err error)
 	if err != nil {
 		return err
 	}
+	if m.part != nil && m.at.Places == nil {
+		for n := range places {
+			places[n].token = m.part.token
+		}
+	}
 	for len(places) > 0 {
 		rows, size, next, err := m.ask(places[0].at, body, places[0].token)
 		if err != nil {
 			return err
 		}
+		m.from = places[0].at
 		for _, row := range rows {
 			if end, err := take(row); end || err != nil {
 				return err
@@ -176,7 +196,9 @@ func (m *merge) listed(text string, take func(datum.Value) (end bool, err error)
 		if places[0].token = next; next == "" {
 			places = places[1:]
 		}
-		if m.exact && m.full() && len(places) > 0 && (m.last < 0 || m.n < m.last) {
+		// A page of a part has rows of one partition: Java knows an aggregate by being alone.
+		end := m.full() || m.part != nil && m.page.Count > 0
+		if m.exact && end && len(places) > 0 && (m.last < 0 || m.n < m.last) {
 			return m.continueAt(mergedContinuation{Places: m.named(places)})
 		}
 	}
@@ -213,7 +235,7 @@ func (m *merge) ordered(info *clientplan.QueryInfo, take func(datum.Value) (end 
 			if err := m.fill(info, c); err != nil {
 				return err
 			}
-			if len(c.rows) > 0 && (first == nil || info.CompareKeys(c.keys, first.keys) < 0) {
+			if len(c.rows) > 0 && (first == nil || m.before(info, c, first)) {
 				first = c
 			}
 		}
@@ -232,17 +254,33 @@ func (m *merge) ordered(info *clientplan.QueryInfo, take func(datum.Value) (end 
 		if here.same(&last) {
 			here.Same += last.Same
 		}
-		last = here
+		last, m.from = here, first.at
 		if end, err := take(row); end || err != nil {
 			return err
 		}
 	}
 }
 
+// before reports whether the row of a cursor comes before that of an earlier partition. Clients
+// expect the rows with equal keys of one partition before those of the next, and those of one
+// range by their items.
+func (m *merge) before(info *clientplan.QueryInfo, c, earlier *cursor) bool {
+	order := info.CompareKeys(c.keys, earlier.keys)
+	if order != 0 || m.part == nil {
+		return order < 0
+	}
+	one, _ := m.c.RID.Ordinal(clientplan.RID(c.rows[0]))
+	other, _ := m.c.RID.Ordinal(clientplan.RID(earlier.rows[0]))
+	return one < other != m.page.LatestFirst && one != other
+}
+
 // cursors returns a cursor for each partition.
 func (m *merge) cursors(info *clientplan.QueryInfo) ([]*cursor, error) {
 	text := info.Text(m.r.Query.Text)
 	all := make([]*cursor, len(m.positions))
+	if m.part != nil {
+		return m.partCursors(all), nil
+	}
 	whole := m.body(text, nil)
 	for n, i := range m.positions {
 		all[n] = &cursor{at: i, body: whole}

@@ -41,6 +41,9 @@ type mergedContinuation struct {
 	Range int      `json:"r,omitempty"`
 	Same  int64    `json:"s,omitempty"`
 
+	// Token is where the partitions of a part begin that is made anew, from the range.
+	Token string `json:"c,omitempty"`
+
 	// Places is where partitions go on that have begun. Those before are done.
 	Places []mergedPlace `json:"p,omitempty"`
 }
@@ -52,8 +55,8 @@ type mergedPlace struct {
 }
 
 // parseMergedContinuation parses the continuation of a merge; merged says whether it is one.
-func parseMergedContinuation(text string) (at mergedContinuation, merged bool, err error) {
-	text, merged = strings.CutPrefix(text, mergedPrefix)
+func parseMergedContinuation(prefix, text string) (at mergedContinuation, merged bool, err error) {
+	text, merged = strings.CutPrefix(text, prefix)
 	if !merged {
 		return at, false, nil
 	}
@@ -73,6 +76,9 @@ func (at *mergedContinuation) countsOnly() bool {
 // continueAt continues the page at a place, if there is room to say which.
 func (m *merge) continueAt(at mergedContinuation) error {
 	at.Query, at.Rows, at.Mark = m.fingerprint(), m.n, m.mark
+	if m.part != nil {
+		return m.continuePartAt(at)
+	}
 	limit := maxContinuationBytes
 	if m.r.MaxContinuationKB > 0 {
 		limit = min(limit, m.r.MaxContinuationKB<<10)
@@ -92,23 +98,33 @@ func (m *merge) continueAt(at mergedContinuation) error {
 
 // fingerprint tells queries apart; it is not 0.
 func (m *merge) fingerprint() uint64 {
+	text := m.r.Query.Text
+	if m.part != nil {
+		text = m.part.text
+	}
 	h := fnv.New64a()
-	h.Write(m.body(m.r.Query.Text, nil))
+	h.Write(m.body(text, nil))
 	return h.Sum64() | 1
 }
 
 // behind returns the place behind a row.
 func behind(id int, rid string, keys []datum.Value) mergedContinuation {
-	at := mergedContinuation{Range: id, RID: rid, Same: 1, Keys: make([]string, len(keys))}
-	for i, k := range keys {
-		at.Keys[i] = string(k.AppendResume(nil))
-	}
-	return at
+	return mergedContinuation{Range: id, RID: rid, Same: 1, Keys: resumeTexts(keys)}
 }
 
-// same reports whether two continuations name the same item and keys.
+// resumeTexts returns keys as a resume filter has them.
+func resumeTexts(keys []datum.Value) []string {
+	texts := make([]string, len(keys))
+	for i, k := range keys {
+		texts[i] = string(k.AppendResume(nil))
+	}
+	return texts
+}
+
+// same reports whether two continuations name the same item and keys. That of a part begins
+// with an item alone.
 func (at *mergedContinuation) same(other *mergedContinuation) bool {
-	return at.RID == other.RID && slices.Equal(at.Keys, other.Keys)
+	return at.RID == other.RID && (other.Keys == nil || slices.Equal(at.Keys, other.Keys))
 }
 
 // places returns where the partitions at the positions go on.

@@ -210,7 +210,19 @@ func serves(composite []catalog.CompositePath, keys []sql.SortKey, reversed bool
 }
 
 // QueryItems returns a page of a query's result.
-func (e *Engine) QueryItems(ctx context.Context, r *Request) (page Answer, err error) {
+func (e *Engine) QueryItems(ctx context.Context, r *Request) (Answer, error) {
+	if isPartContinuation(r.Continuation) {
+		return e.queryPart(ctx, r)
+	}
+	page, err := e.queryItems(ctx, r)
+	if errors.Is(err, ErrRangeGone) {
+		return e.queryPart(ctx, r)
+	}
+	return page, err
+}
+
+// queryItems is QueryItems for ranges that there are.
+func (e *Engine) queryItems(ctx context.Context, r *Request) (page Answer, err error) {
 	nowMs := e.clock.Now()
 	defer e.observe(e.begin())
 	seen, err := e.lookUp(r, &page, ru.Refused)

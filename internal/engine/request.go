@@ -73,8 +73,9 @@ type Request struct {
 	Continuation string
 
 	Query Query
-	// CrossPartition allows a query over several partition keys.
-	CrossPartition bool
+	// CrossPartition allows a query over several partition keys. Optimistic says that the
+	// client has sent a query as it is, and hopes to need no merging of several ranges.
+	CrossPartition, Optimistic bool
 	// MaxContinuationKB bounds the continuation of a query's page; 0 means no bound.
 	MaxContinuationKB int
 	// Measure asks for times and index metrics.

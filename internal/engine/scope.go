@@ -155,8 +155,21 @@ func onePrefix(d *catalog.PartitionKeyDefinition, start, end []byte) bool {
 	return bytes.Equal(end, next) || bytes.Equal(end, append(slices.Clone(start), prefixEnd))
 }
 
-// rangeIndex returns the position of the range with an id. Some clients put the container's rid before it.
+// rangeIndex returns the position of the range with an id.
 func rangeIndex(c *catalog.Container, id string) (int, error) {
+	number, err := rangeNumber(c, id)
+	if err != nil {
+		return 0, err
+	}
+	i := c.PositionOf(number)
+	if i < 0 {
+		return 0, ErrRangeGone
+	}
+	return i, nil
+}
+
+// rangeNumber parses the id of a range. Some clients put the container's rid before it.
+func rangeNumber(c *catalog.Container, id string) (int, error) {
 	if rid, rest, ok := strings.Cut(id, ","); ok {
 		if rid != c.RID.String() {
 			return 0, ErrRangeGone
@@ -167,11 +180,7 @@ func rangeIndex(c *catalog.Container, id string) (int, error) {
 	if err != nil {
 		return 0, ErrRangeGone
 	}
-	i := c.PositionOf(number)
-	if i < 0 {
-		return 0, ErrRangeGone
-	}
-	return i, nil
+	return number, nil
 }
 
 // epkBound parses a bound. The end of the key space is no bound.

@@ -132,6 +132,24 @@ func (t *token) encode(q *Request) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
+// Done is what came before the page of a token: how many of the rows of TOP or LIMIT, and how
+// many of the item with the ordinal.
+type Done struct {
+	Taken   int64
+	Ordinal uint64
+	Rows    int
+}
+
+// DoneBefore returns what came before the page of a token. Before a text that is no token nothing
+// did: that is refused when a page is asked for with it.
+func DoneBefore(text string) Done {
+	var t token
+	if raw, err := base64.RawURLEncoding.DecodeString(text); err != nil || len(text) > maxTokenBytes || json.Unmarshal(raw, &t) != nil {
+		return Done{}
+	}
+	return Done{max(t.Taken, 0), t.Ordinal, max(t.Rows, 0)}
+}
+
 func (t *token) parse(q *Request) error {
 	if q.Token == "" {
 		return nil

@@ -99,6 +99,75 @@ func TestClientsGoOn(t *testing.T) {
 	})
 }
 
+// TestClientsGoOnAfterSplits has clients begin queries, and go on when ranges were split, and what
+// was made of these: they know nothing of that. Nor do clients that begin then.
+func TestClientsGoOnAfterSplits(t *testing.T) {
+	for turn, throughput := range []string{onePartition, fivePartitions} {
+		t.Run(strconv.Itoa(turn), func(t *testing.T) {
+			t.Parallel()
+			c := startResumed(t, throughput, `"defaultTtl":-1`)
+			c.fillResumed("")
+			type begun struct {
+				*clientQuery
+				shape
+				want, rows   []datum.Value
+				continuation string
+				open         func(*clientQuery, string) pipeline
+				resumable    bool
+			}
+			var all []begun
+			for i, s := range shapes {
+				want := c.unpaged(s)
+				for j, sdk := range sdks {
+					if !long(t) && (i+turn)%len(sdks) != j { // it is another's turn
+						continue
+					}
+					for _, size := range sizes(t, i+j+turn) {
+						q := c.newQuery(s.text, size)
+						if !q.info.merges() || s.traits&sdk.refused != 0 {
+							continue
+						}
+						q.sdk = sdk.name
+						b := begun{clientQuery: q, shape: s, want: want, open: sdk.open, resumable: s.traits&sdk.through == 0 && (len(q.ranges) != 5 || s.traits&sdk.five == 0)}
+						if b.resumable {
+							b.rows, b.continuation = sdk.open(q, "").next()
+						}
+						all = append(all, b)
+					}
+				}
+			}
+			last := ""
+			for _, id := range []string{"0", "made", "made"} {
+				if id == "made" {
+					_, id, _ = strings.Cut(last, " and ")
+				}
+				var err error
+				if last, err = awaitSplit(c.server, defaultDatabase, c.container, id); err != nil || !strings.Contains(last, " and ") {
+					t.Fatalf("split %s: %s, %v", id, last, err)
+				}
+			}
+			for _, b := range all {
+				compare := b.compare
+				if b.traits&cuts != 0 {
+					compare = func(_ shape, how string, want, got []datum.Value) { // any rows are right
+						t.Helper()
+						if n := len(b.ids(got)); n != len(want) || len(got) != n {
+							t.Errorf("%s: %s %s: %d rows, %d of them different, want %d", b.clientQuery.text, b.sdk, how, len(got), n, len(want))
+						}
+					}
+				}
+				compare(b.shape, "through", b.want, b.through(b.open))
+				if b.resumable {
+					compare(b.shape, "resumed", b.want, b.resumed(b.open, func(int) {}))
+				}
+				if b.continuation != "" {
+					compare(b.shape, "gone on", b.want, append(b.rows, b.resumedAt(b.continuation, b.open, func(int) {})...))
+				}
+			}
+		})
+	}
+}
+
 // TestClientsGoOnInOneKey goes on with queries within a partition key. The page with the
 // last row has no continuation.
 func TestClientsGoOnInOneKey(t *testing.T) {
@@ -272,8 +341,12 @@ func (q *clientQuery) through(open func(*clientQuery, string) pipeline) []datum.
 // resumed runs a query to its end, a client for each page.
 func (q *clientQuery) resumed(open func(*clientQuery, string) pipeline, between func(page int)) []datum.Value {
 	q.t.Helper()
-	continuation := ""
-	var rows []datum.Value
+	return q.resumedAt("", open, between)
+}
+
+// resumedAt is resumed from a continuation on.
+func (q *clientQuery) resumedAt(continuation string, open func(*clientQuery, string) pipeline, between func(page int)) (rows []datum.Value) {
+	q.t.Helper()
 	for page := range maxPages {
 		var more []datum.Value
 		more, continuation = open(q, continuation).next()

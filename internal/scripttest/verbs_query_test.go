@@ -40,6 +40,7 @@ import (
 //	cross           all of them, without a plan,
 //	merge           all of them, merged by the server, or
 //	direct          without a word on whether it may go to several
+//	known=(0, 1)    these ranges, which a client with a plan knows from before a split,
 //	page=2          pages of two rows
 //	next=p last from=p    one page only, where there is no plan, as for lists
 //	plan            show the plan, for a client with all features or with
@@ -162,6 +163,7 @@ func (s *script) newQuery(d *directive, text string, params []byte) *queryCall {
 	return &queryCall{
 		s: s, d: d, text: text, params: params, page: d.number("page"),
 		path:   append(containerPath(d.database(), d.container()), "docs"),
+		known:  d.option("known"),
 		header: map[string]string{"X-Ms-Session-Token": s.given(d, "session")},
 	}
 }
@@ -221,6 +223,9 @@ func (q *queryCall) planned(n times) (rows []datum.Value, ordered bool, err erro
 		again, err := q.run(plan)
 		q.page = 0
 		q.same("in pages of one row", plan, rows, again, err)
+	}
+	if q.known != "" {
+		return rows, plan.ordered(), nil
 	}
 	q.withoutPlan(plan, rows)
 	q.byServer(plan, rows)

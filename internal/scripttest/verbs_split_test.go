@@ -6,6 +6,7 @@ package scripttest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -30,34 +31,40 @@ func splitRange(s *script, d *directive) string {
 
 func (s *script) split(d *directive, database, container, id string) string {
 	d.Helper()
+	out, err := awaitSplit(s.server, database, container, id)
+	if err != nil {
+		d.fatalf("the split: %v", err)
+	}
+	return out
+}
+
+// awaitSplit splits a range, and returns the new ones, or why it was refused.
+func awaitSplit(at server, database, container, id string) (string, error) {
 	page := "/_mayfly/cluster/split?" + url.Values{"database": {database}, "container": {container}}.Encode()
-	method, at := http.MethodPost, page+"&range="+url.QueryEscape(id)
+	method, path := http.MethodPost, page+"&range="+url.QueryEscape(id)
 	for {
-		a, err := s.server.send(method, at, http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}, nil)
+		a, err := at.send(method, path, http.Header{"Authorization": {"Bearer " + mayfly.WellKnownKey}}, nil)
 		if err != nil {
-			d.fatalf("the split: %v", err)
+			return "", err
 		}
 		if a.status != http.StatusOK {
 			text, err := a.errorText()
-			if err != nil {
-				d.fatalf("%v", err)
-			}
-			return strconv.Itoa(a.status) + " " + text
+			return strconv.Itoa(a.status) + " " + text, err
 		}
 		var status struct {
 			State, Error string
 			Ranges       []string
 		}
 		if err := json.Unmarshal(a.body, &status); err != nil {
-			d.fatalf("%s: %v", a.body, err)
+			return "", fmt.Errorf("%s: %w", a.body, err)
 		}
 		switch status.State {
 		case "done":
-			return strings.Join(status.Ranges, " and ")
+			return strings.Join(status.Ranges, " and "), nil
 		case "failed":
-			d.fatalf("the split failed: %s", status.Error)
+			return "", fmt.Errorf("it failed: %s", status.Error)
 		}
 		time.Sleep(time.Millisecond)
-		method, at = http.MethodGet, page
+		method, path = http.MethodGet, page
 	}
 }
