@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -56,40 +55,6 @@ func TestAskedAfterASplit(t *testing.T) {
 	}
 }
 
-// split splits a range of container "c", again if its partition moves in between, and returns a
-// new range.
-func (ns *nodes) split(at, id string) string {
-	ns.t.Helper()
-	e, ctx := ns.all[at], context.Background()
-	for tries := 0; ; tries++ {
-		if err := e.Moment(ctx); err != nil {
-			ns.t.Fatal(err)
-		}
-		c, err := e.Container("d", "c")
-		if err != nil {
-			ns.t.Fatal(err)
-		}
-		if _, err = e.SplitRange(ctx, c, id); err != nil && tries > 50 {
-			ns.t.Fatal(err)
-		}
-		for err == nil {
-			last, found, failed := e.SplitStatus(ctx, c)
-			if failed != nil || !found {
-				ns.t.Fatalf("the split is %+v, %v", last, failed)
-			}
-			if last.State == SplitDone {
-				return last.Ranges[1]
-			}
-			if last.State == SplitFailed {
-				ns.t.Logf("the split failed: %s", last.Error)
-				break
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // A partition of a cluster is split twice, by a node that need not own it, while clients of all
 // nodes write and read, and partitions move. Nothing that was acknowledged is lost, and every node
 // finds all of it.
@@ -118,9 +83,41 @@ func TestSplitInACluster(t *testing.T) {
 			}
 		})
 	}
+	// split splits a range, again if its partition moves in between, and returns a new range.
+	split := func(at, id string) string {
+		t.Helper()
+		e := ns.all[at]
+		for tries := 0; ; tries++ {
+			if err := e.Moment(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.Container("d", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = e.SplitRange(t.Context(), c, id); err != nil && tries > 50 {
+				t.Fatal(err)
+			}
+			for err == nil {
+				last, found, failed := e.SplitStatus(t.Context(), c)
+				if failed != nil || !found {
+					t.Fatalf("the split is %+v, %v", last, failed)
+				}
+				if last.State == SplitDone {
+					return last.Ranges[1]
+				}
+				if last.State == SplitFailed {
+					t.Logf("the split failed: %s", last.Error)
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
 	time.Sleep(200 * time.Millisecond)
-	id := ns.split("b", "0")
-	ns.split("c", id)
+	id := split("b", "0")
+	split("c", id)
 	stop.Store(true)
 	writing.Wait()
 	for n, at := range names {
