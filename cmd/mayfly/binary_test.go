@@ -60,7 +60,7 @@ func TestBinary(t *testing.T) {
 		{"Version", testVersion}, {"Help", testHelp}, {"BadArguments", testBadArguments}, {"ConnectionString", testConnectionString},
 		{"DataInUse", testDataInUse}, {"NeedsKey", testNeedsKey}, {"Environment", testEnvironment},
 		{"Signals", testSignals}, {"Sync", testSync}, {"Certificate", testCertificate}, {"Check", testCheck}, {"Clock", testClock}, {"TTL", testTTL},
-		{"Memory", testMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"Scripts", testScripts},
+		{"Memory", testMemory}, {"StartMemory", testStartMemory}, {"KeyFile", testKeyFile}, {"BadKeyFile", testBadKeyFile}, {"Hosts", testHosts}, {"Scripts", testScripts},
 		{"Action", testAction}, {"Split", testSplit},
 		{"Pprof", testPprof}, {"Engine", testEngine}, {"Copy", testCopy}, {"Log", testLog}, {"Items", testItems}, {"Trust", testTrust}, {"Transfer", testTransfer}, {"KilledImport", testKilledImport},
 		{"Backup", testBackup}, {"Doctor", testDoctor}, {"Manual", testManual}, {"Shell", testShell}, {"Bench", testBench}, {"Init", testInit}, {"JSON", testJSON}, {"RestoreWithoutTTL", testRestoreWithoutTTL},

@@ -77,7 +77,7 @@ type emulation struct {
 // the emulators' own translated. Without emulator mode it returns them as they are.
 func emulated(args []string, lookup func(string) (string, bool)) ([]string, error) {
 	asked := slices.Contains(args, emulatorFlag) || emulating(lookup)
-	if !asked || len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "serve" {
+	if !asked || !serves(args) {
 		return args, nil
 	}
 	values, rest, err := emulatorArguments(args)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 )
@@ -16,19 +17,30 @@ const ownPrefix = "MAYFLY_"
 
 // ofKubernetes matches the variables that Kubernetes gives every container beside a service
 // named mayfly.
-var ofKubernetes = regexp.MustCompile(`^MAYFLY_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP)(_(ADDR|PORT|PROTO))?)?)$`)
+var ofKubernetes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^MAYFLY_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP)(_(ADDR|PORT|PROTO))?)?)$`)
+})
 
-// warnOfVariables names the variables of the environment that look like settings and are
-// none: a setting that is spelled wrongly has no effect.
-func warnOfVariables(w io.Writer, model *kong.Application, environment []string) {
+// strange returns the names of the variables that look like settings and are none of the
+// model's.
+func strange(model *kong.Application, environment []string) []string {
 	known := variables(model.Node)
+	var names []string
 	for _, line := range environment {
 		name, _, _ := strings.Cut(line, "=")
-		if !strings.HasPrefix(name, ownPrefix) || slices.Contains(known, name) || ofKubernetes.MatchString(name) {
-			continue
+		if strings.HasPrefix(name, ownPrefix) && !slices.Contains(known, name) && !ofKubernetes().MatchString(name) {
+			names = append(names, name)
 		}
+	}
+	return names
+}
+
+// warnOfVariables names the variables that are strange: a setting that is spelled wrongly has
+// no effect.
+func warnOfVariables(w io.Writer, model *kong.Application, environment []string) {
+	for _, name := range strange(model, environment) {
 		hint := ""
-		if near := nearest(name, known); near != "" {
+		if near := nearest(name, variables(model.Node)); near != "" {
 			hint = ": is it " + near + "?"
 		}
 		fmt.Fprintf(w, "mayfly: there is no setting %s%s\n", name, hint)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -17,10 +18,15 @@ import (
 	"github.com/mayflydb/mayfly/internal/clock"
 )
 
+// server is the command that servers run.
+type server struct {
+	Serve serveCommand `cmd:"" default:"withargs" help:"Serve clients (the default)."`
+}
+
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
 
-	Serve      serveCommand      `cmd:"" default:"withargs" help:"Serve clients (the default)."`
+	server
 	Check      checkCommand      `cmd:"" help:"Check the data of a stopped server."`
 	Copy       copyCommand       `cmd:"" help:"Copy all data to another directory or storage engine."`
 	Cert       certCommand       `cmd:"" help:"Print the certificate for clients to trust."`
@@ -112,19 +118,49 @@ func (h *helpCommand) Run(k *kong.Kong) error {
 	return nil
 }
 
+// serves reports whether arguments are those of a server, which is the command where none is
+// named.
+func serves(args []string) bool {
+	return len(args) == 0 || strings.HasPrefix(args[0], "-") || args[0] == "serve"
+}
+
+// serving returns the parsed command line of a server; nil if it is not one, and if there is
+// something to say of it, as help, errors and unknown variables, for which all commands are
+// needed. What the library makes of the flags of all commands is three times what they take
+// here, and a server would keep it as long as it runs: it leaves so little garbage while
+// nothing is asked of it that the collector does not run.
+func serving(name string, args, environment []string) *kong.Context {
+	if !serves(args) {
+		return nil
+	}
+	var only server
+	k := kong.Must(&only, append(options(name), kong.NoDefaultHelp())...)
+	if len(strange(k.Model, environment)) > 0 {
+		return nil
+	}
+	parsed, err := k.Parse(args)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
+
 // Main runs the program with its arguments, and ends the process if that fails. name is what
 // people call the program, and more are the storage engines that it can open besides
 // PostgreSQL.
 func Main(name string, more ...Engine) {
 	mayfly.RunScriptWorker()
 	engines = append(engines, more...)
-	var c commands
-	k := kong.Must(&c, options(name)...)
-	warnOfVariables(os.Stderr, k.Model, os.Environ())
 	args, err := emulated(os.Args[1:], os.LookupEnv)
-	k.FatalIfErrorf(err)
-	parsed, err := k.Parse(args)
-	k.FatalIfErrorf(err)
+	parsed := serving(name, args, os.Environ())
+	if err != nil || parsed == nil {
+		var c commands
+		k := kong.Must(&c, options(name)...)
+		warnOfVariables(os.Stderr, k.Model, os.Environ())
+		k.FatalIfErrorf(err)
+		parsed, err = k.Parse(args)
+		k.FatalIfErrorf(err)
+	}
 	if err := parsed.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "mayfly:", err)
 		os.Exit(1)

@@ -38,6 +38,26 @@ func TestVariablesThatAreNoSettingsAreNamed(t *testing.T) {
 	}
 }
 
+// The command line of a server is read without the other commands, which would take memory as
+// long as it runs. Whatever there is to say of it is left to what knows all commands.
+func TestServing(t *testing.T) {
+	for _, args := range [][]string{nil, {"serve"}, {"--memory"}, {"serve", "--memory", "--listen=9000"}} {
+		if parsed := serving("mayfly", args, []string{"MAYFLY_DATA=x", "HOME=/", "MAYFLY_SERVICE_HOST=10.0.0.1"}); parsed == nil || parsed.Command() != "serve" || len(parsed.Model.Children) != 1 {
+			t.Errorf("%q is not that of a server: %+v", args, parsed)
+		}
+	}
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"--version"}, {"version"}, {"ls"}, {"dance"}, {"serve", "more"}, {"--lissten=1"}, {"--query-time=soon"}} {
+		if parsed := serving("mayfly", args, nil); parsed != nil {
+			t.Errorf("%q is that of a server: %+v", args, parsed)
+		}
+	}
+	for _, name := range []string{"MAYFLY_LISTN", "MAYFLY_CA"} {
+		if parsed := serving("mayfly", nil, []string{name + "=1"}); parsed != nil {
+			t.Errorf("nothing would be said of %s", name)
+		}
+	}
+}
+
 func TestSizesAndLimits(t *testing.T) {
 	var c commands
 	if _, err := kong.Must(&c, options("mayfly")...).Parse([]string{"serve", "--memory-limit=1GB", "--cache=0", "--container-quota=1.5GiB"}); err != nil {
