@@ -2,20 +2,24 @@
 
 package analysis
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // stopWords are the English words that full-text search ignores in texts and terms, because
 // they are too common, as the service documents them. Words that end in 's are not listed,
 // since Words removes that ending first. Single digits are not listed either, although the
 // documentation has them: the rankings in the tests of the service's SDKs show that they
-// count.
-var stopWords = func() map[string]bool {
+// count. The set is made when it is first used: it takes 50 KB, and most servers have no
+// full-text search.
+var stopWords = sync.OnceValue(func() map[string]bool {
 	set := make(map[string]bool)
 	for word := range strings.FieldsSeq(stopWordList) {
 		set[word] = true
 	}
 	return set
-}()
+})
 
 const stopWordList = `
 a able about above according accordingly across actually after afterwards again against ain't all allow

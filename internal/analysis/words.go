@@ -17,6 +17,7 @@ import (
 // share memory with the text.
 func Words(text string) []string {
 	var words []string
+	ignored := stopWords()
 	for start := 0; start < len(text); {
 		size := wordAt(text[start:])
 		if size == 0 {
@@ -25,7 +26,7 @@ func Words(text string) []string {
 		}
 		word := strings.ToLower(text[start : start+size])
 		word = strings.TrimSuffix(strings.ReplaceAll(word, "’", "'"), "'s")
-		if !stopWords[word] {
+		if !ignored[word] {
 			words = append(words, stem(word))
 		}
 		start += size

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 type blockKind int
@@ -34,13 +35,19 @@ type block struct {
 }
 
 var (
-	headingLine = regexp.MustCompile(`^(#{1,4}) (.+)$`)
-	numberLine  = regexp.MustCompile(`^[0-9]+\. (.+)$`)
-	ruleLine    = regexp.MustCompile(`^\|( ?:?-+:? ?\|)+$`)
+	headingLine = pattern(`^(#{1,4}) (.+)$`)
+	numberLine  = pattern(`^[0-9]+\. (.+)$`)
+	ruleLine    = pattern(`^\|( ?:?-+:? ?\|)+$`)
 	// otherLine begins something of Markdown that the pages do not use.
-	otherLine = regexp.MustCompile(`^( {1,3}\S|\t|[>*+<] ?|~~~|===|---|\[[^\]]*\]:)`)
-	notOfName = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	otherLine = pattern(`^( {1,3}\S|\t|[>*+<] ?|~~~|===|---|\[[^\]]*\]:)`)
+	notOfName = pattern(`[^\p{L}\p{N} _-]`)
 )
+
+// pattern returns a regular expression that is compiled when it is first used: most servers
+// never show a page, and all expressions would take 70 KB of each.
+func pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 const codeIndent = "    "
 
@@ -76,7 +83,7 @@ func parse(source string) ([]block, error) {
 
 // nameOfHeading returns a heading's name in links, as GitHub has it.
 func nameOfHeading(text string, names map[string]bool) string {
-	first := strings.ReplaceAll(notOfName.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
+	first := strings.ReplaceAll(notOfName().ReplaceAllString(strings.ToLower(text), ""), " ", "-")
 	name := first
 	for n := 1; names[name]; n++ {
 		name = fmt.Sprintf("%s-%d", first, n)
@@ -122,7 +129,7 @@ func parseBlock(lines []string, before []block) (block, int, error) {
 		return b, n, nil
 	case strings.HasPrefix(line, "|"):
 		found := while(func(l string) bool { return strings.HasPrefix(l, "|") })
-		if len(found) < 2 || !ruleLine.MatchString(found[1]) {
+		if len(found) < 2 || !ruleLine().MatchString(found[1]) {
 			return block{}, 0, fmt.Errorf("the table has no line below its head")
 		}
 		b := block{kind: table}
@@ -142,15 +149,15 @@ func parseBlock(lines []string, before []block) (block, int, error) {
 			b.texts = append(b.texts, l[len("- "):])
 		}
 		return b, len(found), nil
-	case numberLine.MatchString(line):
-		found := while(numberLine.MatchString)
+	case numberLine().MatchString(line):
+		found := while(numberLine().MatchString)
 		b := block{kind: numbers}
 		for _, l := range found {
-			b.texts = append(b.texts, numberLine.FindStringSubmatch(l)[1])
+			b.texts = append(b.texts, numberLine().FindStringSubmatch(l)[1])
 		}
 		return b, len(found), nil
 	case strings.HasPrefix(line, "#"):
-		m := headingLine.FindStringSubmatch(line)
+		m := headingLine().FindStringSubmatch(line)
 		if m == nil {
 			return block{}, 0, fmt.Errorf("%.40q is no heading", line)
 		}
@@ -160,7 +167,7 @@ func parseBlock(lines []string, before []block) (block, int, error) {
 		return l != "" && !strings.HasPrefix(l, "```") && !strings.HasPrefix(l, "- ") && !strings.HasPrefix(l, "|") && !strings.HasPrefix(l, "#")
 	})
 	for _, l := range found {
-		if otherLine.MatchString(l) && !strings.HasPrefix(l, "**") {
+		if otherLine().MatchString(l) && !strings.HasPrefix(l, "**") {
 			return block{}, 0, fmt.Errorf("%.40q is something that the site does not show", l)
 		}
 	}
@@ -227,9 +234,9 @@ type span struct {
 }
 
 var (
-	codeSpan = regexp.MustCompile("^`([^`]+)`")
-	boldSpan = regexp.MustCompile(`^\*\*((?:[^*` + "`" + `]|` + "`[^`]*`" + `)+)\*\*`)
-	linkSpan = regexp.MustCompile(`^!?\[((?:[^\]` + "`" + `]|` + "`[^`]*`" + `)*)\]\(([^)\s]+)\)`)
+	codeSpan = pattern("^`([^`]+)`")
+	boldSpan = pattern(`^\*\*((?:[^*` + "`" + `]|` + "`[^`]*`" + `)+)\*\*`)
+	linkSpan = pattern(`^!?\[((?:[^\]` + "`" + `]|` + "`[^`]*`" + `)*)\]\(([^)\s]+)\)`)
 )
 
 // spans takes a text to pieces.
@@ -247,15 +254,15 @@ func spans(text string) []span {
 		rest := text[i:]
 		switch rest[0] {
 		case '`':
-			if m := codeSpan.FindStringSubmatch(rest); m != nil {
+			if m := codeSpan().FindStringSubmatch(rest); m != nil {
 				add(i, len(m[0]), span{kind: codeText, text: m[1]})
 			}
 		case '*':
-			if m := boldSpan.FindStringSubmatch(rest); m != nil {
+			if m := boldSpan().FindStringSubmatch(rest); m != nil {
 				add(i, len(m[0]), span{kind: boldText, text: m[1]})
 			}
 		case '[', '!':
-			if m := linkSpan.FindStringSubmatch(rest); m != nil {
+			if m := linkSpan().FindStringSubmatch(rest); m != nil {
 				kind := linkText
 				if rest[0] == '!' {
 					kind = picture

@@ -16,10 +16,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// Available returns how much memory the process may take; 0 if that is not known.
-func Available() int64 { return available(os.DirFS("/")) }
+// Available returns how much memory the process may take; 0 if that is not known. The files
+// are read once: parts that divide the memory should not see two sizes.
+var Available = sync.OnceValue(func() int64 { return available(os.DirFS("/")) })
 
 func available(root fs.FS) int64 {
 	least := totalMemory(root)
