@@ -570,4 +570,8 @@ func testClock(t *testing.T, b binary) {
 	b.fails(t, nil, "backwards", "clock", "set", "2000-01-01T00:00:00Z", at)
 	b.fails(t, nil, "401", "clock", "freeze", at, "--key="+ownKey)
 	b.fails(t, nil, "cannot reach the server", "clock", "--endpoint=http://127.0.0.1:1")
+	b.fails(t, nil, "no jump", "clock", "confirm", at)
+	data := filepath.Join(t.TempDir(), "data")
+	b.start(t, nil, "--data", data, anyPort).stop(t, syscall.SIGTERM)
+	b.fails(t, nil, "not ahead", "clock", "rewind", "--data", data)
 }
